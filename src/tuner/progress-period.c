@@ -6,6 +6,7 @@
 
 #include "base/error.h"
 #include "base/units.h"
+#include "tuner/progress-source.h"
 
 #define WIDE 1.7
 
@@ -285,3 +286,50 @@ void progress_period_free(struct progress_period *p)
     period_free(p->period);
     free(p);
 }
+
+/* ---- the source ---- */
+
+const char *progress_period_why(const struct progress_period_heard *h)
+{
+    static const char *const word[] = {
+        [PERIOD_FOUND] = "a period is seen in its power, but is not certain",
+        [PERIOD_FEW] = "too little power data yet",
+        [PERIOD_FLAT] = "its power does not move",
+        [PERIOD_NONE] = "no certain repetition in its power",
+        [PERIOD_ALIAS] = "its power repeats faster than the boards can be read",
+        [PERIOD_MIXED] = "two patterns overlap in its power",
+    };
+
+    return word[h->why];
+}
+
+static enum progress_news on_power(struct progress *p,
+                                   const struct progress_period_heard *h)
+{
+    p->found = *h;
+    return progress_inferred_judge(p, true, progress_period_why(h));
+}
+
+static void ask(struct progress *p)
+{
+    progress_inferred_ask(p, 0);
+}
+
+static void begin(struct progress *p)
+{
+    tuner_note(p->notes, true,
+               "the job reports no steps: one period of its power, %.3g s, stands for a "
+               "step (confidence %.2f)",
+               p->found.period_s, p->found.confidence);
+    progress_inferred_begin(p);
+}
+
+const struct progress_source progress_by_period = {
+    .inferred = true,
+    .missing = "period",
+    .lost = "period is not seen any more",
+    .found = "power has a period now",
+    .on_power = on_power,
+    .ask = ask,
+    .begin = begin,
+};

@@ -64,7 +64,7 @@ void tuner_look(struct tuner *t, struct activity_now *ret)
         .trained_s = regimes_trained_s(&t->regimes),
         .window_s = hold_window_s(t, a),
         .windows = t->report.windows,
-        .inferred = is_inferred(t->source),
+        .inferred = progress_is_inferred(&t->progress),
         .now_ns = loop_now_ns(t->o.loop),
         .energy = &t->energy,
     };
@@ -164,15 +164,6 @@ int do_go(struct tuner *t, const void *what)
     return 0;
 }
 
-int do_begin(struct tuner *t, const void *what)
-{
-    t->started = true;
-    if (t->unit != TUNER_BY_STEPS) /* the unit of a step has changed */
-        tuner_new_regime(t, NULL);
-    t->unit = TUNER_BY_STEPS;
-    return do_go(t, what);
-}
-
 int do_force(struct tuner *t, const void *what)
 {
     const struct tuner_moved *m = what;
@@ -180,13 +171,12 @@ int do_force(struct tuner *t, const void *what)
     if (t->state == TUNER_LATE)
         t->from = TUNER_WALK;
     if (m->limit) {
-        pause_on_cap(&t->pause, m->enforced_mw, &t->steps.mark);
-        launch_rate_moved(&t->rate, m->was_mw, m->enforced_mw, loop_now_ns(t->o.loop));
+        pause_on_cap(&t->pause, m->enforced_mw, &t->progress.steps.mark);
+        progress_moved(&t->progress, m->was_mw, m->enforced_mw);
     }
     if (t->caps.pending == 0)
         t->caps.enforced_mw = m->enforced_mw;
-    window_cancel(&t->window); /* began under another cap */
-    t->period.booked_ns = 0;
+    progress_forget(&t->progress); /* it began under another cap */
     return do_go(t, NULL);
 }
 
@@ -230,15 +220,14 @@ int do_named(struct tuner *t, const void *what)
 
     (void)what;
     t->void_windows = 0;
-    window_cancel(&t->window);
+    window_cancel(&t->progress.window);
     return tuner_hold_unseen(t, &step, "asked for");
 }
 
 int do_give_up(struct tuner *t, const void *what)
 {
     tuner_end_check(t);
-    window_cancel(&t->window);
-    t->period.booked_ns = 0; /* the time of the check is no part of the hold */
+    progress_forget(&t->progress); /* the time of the check is no part of the hold */
     return do_go(t, what);
 }
 
@@ -278,7 +267,7 @@ int do_leave(struct tuner *t, const void *what)
     tuner_note(&t->notes, true, "no more caps: %s", t->report.ended);
     (void)activities_on_news(t->activity, ACTIVITY_END);
     t->report.ended_ns = loop_now_ns(t->o.loop);
-    window_cancel(&t->window);
+    window_cancel(&t->progress.window);
     progress_period_rest(t->o.period);
     loop_timer_set(t->timer, UINT64_MAX, 0);
     release_all(t);
@@ -289,7 +278,7 @@ int do_leave(struct tuner *t, const void *what)
 static void close_accounts(struct tuner *t)
 {
     regimes_close(&t->regimes);
-    window_cancel(&t->window);
+    window_cancel(&t->progress.window);
     progress_period_rest(t->o.period);
     loop_timer_set(t->timer, UINT64_MAX, 0);
 }
@@ -325,8 +314,8 @@ int tuner_command(struct tuner *t, uint32_t mw)
     bool hold = tuner_holds(t);
     uint32_t each[BOARDS_MAX];
 
-    pause_on_cap(&t->pause, mw, &t->steps.mark);
-    launch_rate_moved(&t->rate, t->caps.commanded_mw, mw, loop_now_ns(t->o.loop));
+    pause_on_cap(&t->pause, mw, &t->progress.steps.mark);
+    progress_moved(&t->progress, t->caps.commanded_mw, mw);
     for (size_t i = 0; i < t->caps.n; i++)
         each[i] = hold ? activities_board_mw(t->activity, i, mw) : mw;
     board_caps_set(&t->caps, mw, each);
@@ -337,7 +326,7 @@ int tuner_command(struct tuner *t, uint32_t mw)
 
 static int on_set(struct tuner *t, const struct actuator_reply *reply)
 {
-    pause_on_in_force(&t->pause, t->caps.commanded_mw, &t->steps.mark);
+    pause_on_in_force(&t->pause, t->caps.commanded_mw, &t->progress.steps.mark);
     if (reply->result == ACTUATOR_CLAMPED && reply->text[0])
         tuner_note(&t->notes, true, "%s", reply->text);
     if (board_caps_is_refusal(reply->result)) {
@@ -360,7 +349,7 @@ int do_halt(struct tuner *t, const void *what)
 {
     (void)what;
     tuner_end_check(t);
-    window_cancel(&t->window);
+    window_cancel(&t->progress.window);
     regimes_turn(&t->regimes, STRETCH_SEARCH);
     (void)activities_on_news(t->activity, ACTIVITY_HALT);
     ramp_to(&t->ramp, t->report.original_mw, 0, 0, true, loop_now_ns(t->o.loop));
@@ -373,8 +362,8 @@ int do_halt(struct tuner *t, const void *what)
 int do_late(struct tuner *t, const void *what)
 {
     (void)what;
-    pause_begin(&t->pause, &t->steps.mark);
-    window_cancel(&t->window);
+    pause_begin(&t->pause, &t->progress.steps.mark);
+    window_cancel(&t->progress.window);
     return 0;
 }
 
@@ -385,11 +374,6 @@ int do_pause(struct tuner *t, const void *what)
     tuner_note(&t->notes, true,
                "no step for %.0f s: the original cap until the next step", *long_s);
     return do_halt(t, NULL);
-}
-
-int do_go_on(struct tuner *t, const void *what)
-{
-    return t->started ? do_go(t, what) : do_named(t, what);
 }
 
 int do_forget_pause(struct tuner *t, const void *what)
@@ -404,7 +388,7 @@ static void count_stall(struct tuner *t)
 {
     t->report.stalls++;
     tuner_note(&t->notes, true, "no progress at %.0f W: goes up", w_of_mw(t->ramp.at_mw));
-    pause_forgive(&t->pause, &t->steps, loop_now_ns(t->o.loop));
+    pause_forgive(&t->pause, &t->progress.steps, loop_now_ns(t->o.loop));
 }
 
 int do_stall(struct tuner *t, const void *what)
@@ -449,7 +433,7 @@ int do_rehold(struct tuner *t, const void *what)
 {
     (void)what;
     tuner_end_check(t);
-    window_cancel(&t->window);
+    window_cancel(&t->progress.window);
     regimes_turn(&t->regimes, STRETCH_SEARCH);
     if (!t->started) { /* the resumed cap is not in force any more */
         t->holding = false;

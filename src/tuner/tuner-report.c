@@ -18,7 +18,12 @@ const struct tuner_report *tuner_report(struct tuner *t)
         t->report.model_saving = 1 - known.best_energy_j / known.ref_energy_j;
         t->report.model_slowdown = known.best_time_s / known.ref_time_s;
     }
-    t->report.by = t->source;
+    t->report.by = t->progress.by;
+    t->report.period_s = t->progress.period_s;
+    t->report.confidence = t->progress.confidence;
+    (void)snprintf(t->report.unknown, sizeof t->report.unknown, "%s",
+                   t->progress.unknown);
+    t->report.busy = t->progress.busy;
     t->report.started = t->started;
     t->report.holding = t->holding;
     t->report.board_lost = t->left_for == TUNER_LEFT_FOR_BOARDS;
@@ -85,7 +90,7 @@ enum search_status tuner_status(const struct tuner *t, char *ret, size_t size)
         (void)snprintf(ret, size, "no step for long: not capped until the next one");
         return SEARCH_IS_PAUSED;
     }
-    if (waits && t->source == TUNER_BY_NOTHING && !t->holding) {
+    if (waits && t->progress.by == TUNER_BY_NOTHING && !t->holding) {
         (void)snprintf(ret, size, "%s",
                        safe ? "no steps, no period: not capped"
                             : "reports no steps: looks for a period");

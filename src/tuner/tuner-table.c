@@ -50,12 +50,12 @@ static bool if_checks(const struct tuner *t)
 /* Neither steps nor what stands for them is known. */
 static bool if_listens(const struct tuner *t)
 {
-    return t->source == TUNER_BY_NOTHING;
+    return t->progress.by == TUNER_BY_NOTHING;
 }
 
 static bool if_inferred(const struct tuner *t)
 {
-    return is_inferred(t->source);
+    return progress_is_inferred(&t->progress);
 }
 
 /* A resumed cap, whose effect on the job's progress is not known. */
@@ -72,7 +72,7 @@ static bool if_compares(const struct tuner *t)
 
 static bool if_ran_well(const struct tuner *t)
 {
-    return pause_ran_well(&t->pause, &t->steps.mark);
+    return pause_ran_well(&t->pause, &t->progress.steps.mark);
 }
 
 static bool if_late(const struct tuner *t)
@@ -156,7 +156,6 @@ static const struct tuner_row rows[] = {
     ROW(S(WAIT),              SILENT,       if_named,           do_named,        WALK),
     ROW(S(WAIT),              SILENT,       ALWAYS,             do_listen,       WAIT),
     ROW(S(WAIT),              TOLD,         ALWAYS,             do_told,         WAIT),
-    ROW(S(WAIT),              SURE,         if_listens,         do_begin_inferred, WALK),
     ROW(S(WAIT),              SURE,         ALWAYS,             do_begin,        WALK),
     ROW(S(WAIT),              DUE,          if_resumed,         do_unresume,     WAIT),
     ROW(S(WAIT),              DUE,          ALWAYS,             do_ask_peak,     WAIT),
@@ -173,7 +172,8 @@ static const struct tuner_row rows[] = {
     ROW(RUNS,                 LATE,         ALWAYS,             do_stall,        WALK),
     ROW(S(LATE),              DUE,          ALWAYS,             do_pause,        PAUSED),
     ROW(S(LATE),              GOES_ON,      if_measured,        do_void,         MEASURE),
-    ROW(S(LATE) | S(PAUSED),  GOES_ON,      ALWAYS,             do_go_on,        WALK),
+    ROW(S(LATE) | S(PAUSED),  GOES_ON,      if_started,         do_go,           WALK),
+    ROW(S(LATE) | S(PAUSED),  GOES_ON,      ALWAYS,             do_named,        WALK),
     ROW(S(BOARDS),            GOES_ON,      ALWAYS,             do_forget_pause, BOARDS),
 
     ROW(WORKS,                MOVED,        if_compares,        do_force,        WALK),

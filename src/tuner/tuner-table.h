@@ -5,8 +5,8 @@
  * states.
  *
  * tuner-table.c has the rows, the conditions and the dispatcher; tuner.c turns what comes
- * from outside into events; tuner-go.c, tuner-windows.c and tuner-period.c have the
- * actions: caps, windows, inferred progress.  tuner-report.c shows the result.
+ * from outside into events; tuner-go.c, tuner-windows.c and tuner-progress.c have the
+ * actions: caps, windows, progress.  tuner-report.c shows the result.
  */
 #ifndef TUNER_TUNER_TABLE_H
 #define TUNER_TUNER_TABLE_H
@@ -17,11 +17,9 @@
 #include "tuner/activity.h"
 #include "tuner/board-caps.h"
 #include "tuner/gap-check.h"
-#include "tuner/launch-rate.h"
 #include "tuner/lock-search.h"
 #include "tuner/notes.h"
 #include "tuner/pause.h"
-#include "tuner/period-window.h"
 #include "tuner/progress-source.h"
 #include "tuner/reference-check.h"
 #include "tuner/rest.h"
@@ -52,7 +50,7 @@ enum tuner_state { TUNER_STATES(TUNER_STATE_ENUM) TUNER_STATES_N };
 #define TUNER_EVENTS(X)                                                         \
     /* of the job's progress: */                                                \
     X(TOLD, "the job reports steps that were inferred so far")                  \
-    X(SURE, "progress is certain (struct progress_period_heard: inferred)")     \
+    X(SURE, "progress is certain")                                              \
     X(SILENT, "the job reports no steps from its start")                        \
     X(LATE, "the next step is late")                                            \
     X(GOES_ON, "a step after one that was late")                                \
@@ -99,8 +97,6 @@ struct tuner {
     enum tuner_state state;      /* changed by tuner_event() alone */
     enum tuner_state from;       /* what LATE, PAUSED or BOARDS has interrupted */
     enum activity_id at, out_of; /* at work; what the next hold comes out of */
-    enum tuner_by source;        /* what counts as a step now; NOTHING: listens for it */
-    enum tuner_by unit;          /* of the steps measured in this regime */
     enum tuner_left_for left_for;
     unsigned left_alone; /* events without a row */
     bool stopped;        /* the job's processes are, whatever its steps say */
@@ -120,18 +116,10 @@ struct tuner {
     uint64_t first_ns;      /* if after step_ns */
     size_t leases_over;     /* boards whose lease ran out */
 
-    /* Progress: */
-    struct steps steps;
-    uint64_t seen_ns;       /* when steps were last seen */
-    uint64_t waits_ns;      /* begin of the last wait for steps that are certain */
-    struct step_mark begun; /* when training had begun, */
-    uint64_t begun_ns;      /* if after waits_ns */
+    struct progress progress; /* what counts as a step, and the window under way */
     struct pause pause;
-    struct launch_rate rate;
-    struct period_window period;
 
     /* Windows and accounts: */
-    struct window window;
     struct window_energy energy; /* of the last closed window */
     unsigned void_windows;       /* successive windows without a result */
     struct change change;
@@ -156,14 +144,14 @@ struct tuner {
 /* ---- the table ---- */
 
 /* An action may end with an event of its own; the state is the row's already. */
-typedef int (*tuner_do)(struct tuner *t, const void *what);
-typedef bool (*tuner_if)(const struct tuner *t);
+typedef int tuner_do(struct tuner *t, const void *what);
+typedef bool tuner_if(const struct tuner *t);
 
 struct tuner_row {
     uint32_t in; /* mask of states */
     enum tuner_event on;
-    tuner_if only; /* NULL: always */
-    tuner_do then; /* NULL: nothing */
+    tuner_if *only; /* NULL: always */
+    tuner_do *then; /* NULL: nothing */
     enum tuner_state to;
     const char *only_name, *then_name;
 };
@@ -174,31 +162,18 @@ int tuner_event(struct tuner *t, enum tuner_event event, const void *what);
 /* ---- tuner-go.c: caps ---- */
 
 /* Takes the next step of the activity at work and starts the ramp to it. */
-int do_go(struct tuner *t, const void *what);
-/* Training is warm: takes the first step. */
-int do_begin(struct tuner *t, const void *what);
-/* Others have moved the cap: repeats the step. */
-int do_force(struct tuner *t, const void *what);
-/* Slack changes the caps of single boards. */
-int do_split(struct tuner *t, const void *what);
-/* Ramps to the cap by name and holds it without known progress. */
-int do_named(struct tuner *t, const void *what);
-/* A pause begins, lasts, is over. */
-int do_late(struct tuner *t, const void *what);
-int do_pause(struct tuner *t, const void *what);
-int do_go_on(struct tuner *t, const void *what);
-int do_forget_pause(struct tuner *t, const void *what);
-/* The originals at once. */
-int do_halt(struct tuner *t, const void *what);
-/* No progress under the cap: goes up; no cap by name any more. */
-int do_stall(struct tuner *t, const void *what);
-int do_stuck(struct tuner *t, const void *what);
-/* The reference check takes too long, or has no period. */
-int do_give_up(struct tuner *t, const void *what);
-int do_rehold(struct tuner *t, const void *what);
-int do_leave(struct tuner *t, const void *what);
-int do_end(struct tuner *t, const void *what);
-int do_end_left(struct tuner *t, const void *what);
+tuner_do do_go;
+/* Others have moved the cap: repeats the step.  Slack changes the caps of single boards.
+ * Ramps to the cap by name and holds it without known progress.
+ */
+tuner_do do_force, do_split, do_named;
+/* A pause begins, lasts, is forgotten.  The originals at once. */
+tuner_do do_late, do_pause, do_forget_pause, do_halt;
+/* No progress under the cap: goes up; no cap by name any more.  The reference check takes
+ * too long, or has no period.
+ */
+tuner_do do_stall, do_stuck, do_give_up;
+tuner_do do_rehold, do_leave, do_end, do_end_left;
 
 int tuner_maybe_done(struct tuner *t);
 /* tuner.c: sets the timer to what the state waits for. */
@@ -234,18 +209,14 @@ static inline bool tuner_is_late(const struct tuner *t)
 
 /* ---- tuner-windows.c ---- */
 
-/* The cap is in force, or stays: begins a window. */
-int do_measure(struct tuner *t, const void *what);
-/* A window of steps is over: queries its energy. */
-int do_joules(struct tuner *t, const void *what);
-/* Books a window and passes it to the activity at work. */
-int do_judge(struct tuner *t, const void *what);
-/* A window without a result is repeated; again: from the first. */
-int do_void(struct tuner *t, const void *what);
-int do_again(struct tuner *t, const void *what);
-int do_again_anew(struct tuner *t, const void *what);
-/* Nothing can be measured at this cap: the original for a while. */
-int do_rest(struct tuner *t, const void *what);
+/* The cap is in force, or stays: begins a window.  The window is over: queries its
+ * energy; books it and passes it to the activity at work.
+ */
+tuner_do do_measure, do_joules, do_judge;
+/* A window without a result is repeated; again: from the first.  Nothing can be measured
+ * at this cap: the original for a while.
+ */
+tuner_do do_void, do_again, do_again_anew, do_rest;
 
 /* See window_energy.on_piece. */
 int tuner_on_piece(const char *lost, void *user);
@@ -253,45 +224,38 @@ int tuner_on_piece(const char *lost, void *user);
  * hold's window that shows the change; NULL: none, or the unit of a step has changed.
  */
 void tuner_new_regime(struct tuner *t, const struct search_window *now);
-/* Handles new steps while a window waits or is open. */
-int tuner_on_window(struct tuner *t, uint64_t now);
 /* Other caps are held: discards the hold's windows. */
 void tuner_hold_anew(struct tuner *t);
 /* Whether the original cap is in force for a while because windows had no result. */
 bool tuner_rests(const struct tuner *t);
 
-/* ---- tuner-period.c ---- */
+/* ---- tuner-progress.c ---- */
 
-/* Listens for any period or rate. */
-int do_listen(struct tuner *t, const void *what);
-/* The same in samples from now on; the original cap is, or will be, in force. */
-int do_listen_again(struct tuner *t, const void *what);
-/* A resumed hold whose period does not come. */
-int do_unresume(struct tuner *t, const void *what);
-/* Asks for the peak from which the safe cap follows; holds the safe cap; a period is
+/* Listens for any unit; in samples from now on, where the original cap is, or will be, in
+ * force; as that of a resumed hold does not come.
+ */
+tuner_do do_listen, do_listen_again, do_unresume;
+/* Asks for the peak from which the safe cap follows; holds the safe cap; a unit is
  * certain, so the safe cap is not needed any more.
  */
-int do_ask_peak(struct tuner *t, const void *what);
-int do_safe(struct tuner *t, const void *what);
-int do_unsafe(struct tuner *t, const void *what);
-int do_begin_inferred(struct tuner *t, const void *what);
-/* A window without a period: listens on; goes up; gives the period up. */
-int do_listen_on(struct tuner *t, const void *what);
-int do_deaf_stall(struct tuner *t, const void *what);
-int do_unheard(struct tuner *t, const void *what);
-/* The job's steps cannot be followed any more. */
-int do_blind(struct tuner *t, const void *what);
+tuner_do do_ask_peak, do_safe, do_unsafe;
+/* Progress is certain: takes the first step. */
+tuner_do do_begin;
+/* Nothing was found in a window: listens on; goes up; gives the unit up.  The job's steps
+ * cannot be followed any more.
+ */
+tuner_do do_listen_on, do_deaf_stall, do_unheard, do_blind;
 /* The job reports steps: before the search; in place of inferred ones; of the safe cap.
  */
-int do_told(struct tuner *t, const void *what);
-int do_told_better(struct tuner *t, const void *what);
-int do_told_safe(struct tuner *t, const void *what);
+tuner_do do_told, do_told_better, do_told_safe;
 
-/* Listens for the period at this cap, in place of a window of steps. */
-void tuner_listen_window(struct tuner *t, uint64_t now);
+/* The only way from news of the source that counts to an event. */
+int tuner_on_progress(struct tuner *t, enum progress_news news);
+/* See progress.on_power. */
+int tuner_on_power(const struct progress_period_heard *h, void *user);
 /* Whether MISSED_MOST successive windows had no period. */
 bool tuner_missed_many(const struct tuner *t);
 /* Discards the unit of inferred steps and listens for a new one. */
-void tuner_infer_no_more(struct tuner *t);
+tuner_do tuner_infer_no_more;
 
 #endif

@@ -16,7 +16,6 @@ static unsigned step_length(const struct tuner *t)
 
 int do_measure(struct tuner *t, const void *what)
 {
-    uint64_t now = loop_now_ns(t->o.loop);
     unsigned length = step_length(t);
     double window_s = length * tuner_window_s(t);
     struct window_rule rule = {
@@ -32,9 +31,9 @@ int do_measure(struct tuner *t, const void *what)
 
     if (t->step.kind == SEARCH_HOLD)
         regimes_turn(&t->regimes, STRETCH_HOLD);
-    window_arm(&t->window, &rule, now);
-    if (is_inferred(t->source) || t->at == ACTIVITY_SAFE)
-        tuner_listen_window(t, now);
+    t->progress.inferred.full_w = t->report.demand_w * (double)t->caps.n;
+    t->progress.inferred.reference_mw = t->report.reference_mw;
+    progress_ask(&t->progress, &rule);
     tuner_arm(t);
     return 0;
 }
@@ -96,7 +95,7 @@ static struct pair_seen reference_seen(struct tuner *t, const struct search_wind
 
     if (a->hold.windows == 0 && t->regimes.n > 1)
         a--; /* the hold before the job changed */
-    return reference_check_seen(a->hold.windows > 0 ? a : NULL, t->begun_ns,
+    return reference_check_seen(a->hold.windows > 0 ? a : NULL, t->progress.told.begun_ns,
                                 &t->energy.window, w, loop_now_ns(t->o.loop));
 }
 
@@ -213,7 +212,6 @@ int do_judge(struct tuner *t, const void *what)
 
 int do_rest(struct tuner *t, const void *what)
 {
-    (void)what;
     t->void_windows = 0;
     double rest_s = rest_begin(&t->rest, loop_now_ns(t->o.loop));
     tuner_note(&t->notes, true,
@@ -222,9 +220,9 @@ int do_rest(struct tuner *t, const void *what)
     tuner_end_check(t);
     regimes_turn(&t->regimes, STRETCH_SEARCH);
     t->holding = false;
-    t->waits_ns = loop_now_ns(t->o.loop);
-    if (is_inferred(t->source))
-        tuner_infer_no_more(t);
+    t->progress.told.waits_ns = loop_now_ns(t->o.loop);
+    if (progress_is_inferred(&t->progress))
+        (void)tuner_infer_no_more(t, what);
     t->at = ACTIVITY_REST;
     return tuner_to_original(t);
 }
@@ -286,19 +284,6 @@ int tuner_on_piece(const char *lost, void *user)
 int do_joules(struct tuner *t, const void *what)
 {
     (void)what;
-    window_energy_ask(&t->energy, &t->window);
+    window_energy_ask(&t->energy, &t->progress.window);
     return t->energy.pending == 0 ? window_told(t) : 0;
-}
-
-int tuner_on_window(struct tuner *t, uint64_t now)
-{
-    enum window_state was = t->window.state;
-    size_t pieces = t->window.n_pieces;
-    enum window_state is = window_feed(&t->window, &t->steps, now);
-
-    if (is == WINDOW_OPEN && was != WINDOW_OPEN)
-        energy_sum_mark(t->o.meters, t->window.from.at_ns);
-    if (t->window.n_pieces > pieces)
-        energy_sum_mark(t->o.meters, t->window.piece[t->window.n_pieces - 1].to.at_ns);
-    return is == WINDOW_CLOSED ? tuner_event(t, ON_WINDOW, NULL) : 0;
 }

@@ -9,10 +9,7 @@
 #include "base/names.h"
 #include "tuner/tuner-table.h"
 
-enum { WARM_STEPS = 3 };
 enum { TICK_MS = 250 }; /* of a ramp; all that is due is served at a tick */
-#define CHECK_S 10.0    /* time at the first cap, if steps are launches */
-#define UNSEEN_S 120.0  /* longest time without steps while a cap is in force */
 #define STALL_FACTOR 8.0
 #define STALL_LEAST_S 15.0 /* and 2 s of real time, for a faster simulation */
 
@@ -23,33 +20,36 @@ static void check_first(struct tuner *t, uint64_t now)
 {
     if (!t->ramp.waiting || t->caps.commanded_mw != t->ramp.at_mw)
         return;
-    const struct step_mark *mark = &t->steps.mark;
-    bool inferred = is_inferred(t->source);
-    if (t->first_ns < t->step_ns ||
-        (!inferred && mark->generation != t->first.generation)) {
+    const struct progress *p = &t->progress;
+    const struct progress_source *source = progress_source(p);
+    const struct step_mark *mark = &p->steps.mark;
+    unsigned more = t->step.check_steps + 1;
+    double least_s = source->check_s > 0 ? source->check_s : more * p->inferred.period_s;
+    bool counts = !source->inferred;
+    if (t->first_ns < t->step_ns || (counts && mark->generation != t->first.generation)) {
         t->first = *mark;
         t->first_ns = now;
         return;
     }
-    unsigned more = t->step.check_steps + 1;
-    double least_s = t->source == TUNER_BY_LAUNCHES ? CHECK_S : more * t->period.period_s;
-    bool done = inferred ? s_between(t->first_ns, now) >= least_s
-                         : steps_known(&t->steps) && mark->steps >= t->first.steps + more;
-    if (done)
+    if (counts ? steps_known(&p->steps) && mark->steps >= t->first.steps + more
+               : s_between(t->first_ns, now) >= least_s)
         ramp_checked(&t->ramp, now);
 }
 
-/* Whether the state needs steps; a cap by name needs none while it ramps or is held. */
-static bool needs_steps(const struct tuner *t)
+/* When steps that do not come are lost; a cap by name needs none while it ramps or is
+ * held.
+ */
+static uint64_t lost_ns(const struct tuner *t)
 {
-    if (!t->search)
-        return t->step.kind == SEARCH_MEASURE || t->ramp.waiting;
-    return !is_inferred(t->source) && t->at != ACTIVITY_SAFE;
+    const struct progress_source *source = progress_source(&t->progress);
+    bool needed = t->search || t->step.kind == SEARCH_MEASURE || t->ramp.waiting;
+
+    return needed && source->lost_ns ? source->lost_ns(&t->progress) : UINT64_MAX;
 }
 
 bool tuner_waits(const struct tuner *t)
 {
-    return t->state == TUNER_WAIT && t->source == TUNER_BY_STEPS && !t->stopped;
+    return t->state == TUNER_WAIT && t->progress.by == TUNER_BY_STEPS && !t->stopped;
 }
 
 /* On the way to the cap: moves ramp and lock.  Returns whether the timer has done its
@@ -59,7 +59,7 @@ static bool walk(struct tuner *t, uint64_t now, int *ret)
 {
     *ret = 0;
     if (t->ramp.at_mw < t->report.original_mw &&
-        pause_is_due(&t->pause, &t->steps, now, loop_speed(t->o.loop))) {
+        pause_is_due(&t->pause, &t->progress.steps, now, loop_speed(t->o.loop))) {
         *ret = tuner_event(t, ON_LATE, NULL); /* do not lower the cap without a step */
         return true;
     }
@@ -83,16 +83,18 @@ static bool walk(struct tuner *t, uint64_t now, int *ret)
 static double late_by(const struct tuner *t, uint64_t now)
 {
     double least_s = fmax(STALL_LEAST_S, 2 * loop_speed(t->o.loop));
+    const struct progress_source *source = progress_source(&t->progress);
 
-    if (t->ramp.at_mw >= t->report.original_mw)
+    if (t->ramp.at_mw >= t->report.original_mw || !source->late_s)
         return 0;
-    return steps_late_s(&t->steps, now, STALL_FACTOR, least_s);
+    return source->late_s(&t->progress.steps, now, STALL_FACTOR, least_s);
 }
 
 /* A step is late: whether it is so late that the originals must be restored. */
 static int on_late(struct tuner *t, uint64_t now)
 {
-    double long_s = pause_is_long(&t->pause, &t->steps, now, loop_speed(t->o.loop));
+    double long_s =
+        pause_is_long(&t->pause, &t->progress.steps, now, loop_speed(t->o.loop));
 
     return long_s > 0 ? tuner_event(t, ON_DUE, &long_s) : 0;
 }
@@ -113,14 +115,14 @@ static uint64_t next_tick_ns(const struct tuner *t, uint64_t at_ns)
 /* What the state waits for besides events: when that can have come at the earliest. */
 static uint64_t due_ns(const struct tuner *t, uint64_t now)
 {
-    uint64_t due = UINT64_MAX;
+    uint64_t due;
 
     if (t->state == TUNER_WALK || t->caps.refused)
         return now; /* a step of the ramp or the lock; the end */
-    if (needs_steps(t) && !steps_seen(&t->steps))
-        due = t->seen_ns + ns_of_s(UNSEEN_S);
+    due = lost_ns(t);
     if (t->state == TUNER_LATE)
-        due = earlier(due, pause_long_ns(&t->pause, &t->steps, loop_speed(t->o.loop)));
+        due = earlier(
+            due, pause_long_ns(&t->pause, &t->progress.steps, loop_speed(t->o.loop)));
     if (t->state != TUNER_MEASURE)
         return due;
     if (t->at == ACTIVITY_CHECK)
@@ -152,7 +154,7 @@ static int on_due(struct tuner *t, uint64_t now)
         return 0;
     if (t->caps.refused)
         return tuner_event(t, ON_UNMET, NULL);
-    if (needs_steps(t) && !steps_seen(&t->steps) && s_between(t->seen_ns, now) > UNSEEN_S)
+    if (now > lost_ns(t))
         return tuner_event(t, ON_LOST, NULL);
     if (!works)
         return t->state == TUNER_LATE ? on_late(t, now) : 0;
@@ -180,33 +182,31 @@ static int tuner_on_timer(struct loop_timer *timer, uint64_t now, void *user)
 /* The job reports steps that were inferred so far, or not known.  True: they replace
  * those, and this read is ignored; *ret: the result.
  */
-static bool on_told(struct tuner *t, int *ret)
+static bool on_told(struct tuner *t, const struct steps *steps, int *ret)
 {
     *ret = 0;
-    if (t->source == TUNER_BY_STEPS || t->state >= TUNER_LEFT || t->stopped)
+    if (!progress_is_told(&t->progress, steps) || t->state >= TUNER_LEFT || t->stopped)
         return false;
     if (t->state == TUNER_BOARDS)
-        return is_inferred(t->source);
+        return progress_is_inferred(&t->progress);
     bool before = t->state == TUNER_WAIT;
     *ret = tuner_event(t, ON_TOLD, NULL);
     return !before;
 }
 
-static int begin_when_warm(struct tuner *t, uint64_t now)
+/* Steps were read, and nothing is late. */
+static int feed_source(struct tuner *t, uint64_t now)
 {
-    double warm_s = t->o.warm_s > 0 ? t->o.warm_s : 10;
+    struct progress *p = &t->progress;
+    const struct progress_source *source = progress_source(p);
 
-    if (!steps_known(&t->steps) || !steps_training(&t->steps) || tuner_rests(t))
+    if (t->state == TUNER_WAIT && source->waits && !tuner_rests(t))
+        return tuner_on_progress(t, source->waits(p, now));
+    if (t->state != TUNER_MEASURE || !source->on_steps)
         return 0;
-    if (t->begun_ns < t->waits_ns || t->begun.generation != t->steps.mark.generation) {
-        t->begun = t->steps.mark;
-        t->begun_ns = now;
-        return 0;
-    }
-    if (t->steps.mark.steps < t->begun.steps + WARM_STEPS ||
-        s_between(t->begun_ns, now) < warm_s)
-        return 0;
-    return tuner_event(t, ON_SURE, NULL);
+    if (p->window.state == WINDOW_OPEN)
+        activities_see(t->activity);
+    return tuner_on_progress(t, source->on_steps(p, now));
 }
 
 static int on_goes_on(struct tuner *t)
@@ -218,37 +218,25 @@ static int on_goes_on(struct tuner *t)
 
 static int take_steps(struct tuner *t, const struct steps *steps, uint64_t now_ns)
 {
-    /* A search by launch rate ignores steps that are estimated from launches later (an
-     * epoch's pauses, recurring clumps): they are no more accurate.
-     */
-    if (t->source == TUNER_BY_LAUNCHES && steps->guessed)
-        return 0;
+    struct progress *p = &t->progress;
     bool late = tuner_is_late(t), goes_on = false;
     int r;
-    t->steps = *steps;
+
+    if (!progress_takes(p, steps))
+        return 0;
+    p->steps = *steps;
     if (late)
-        goes_on = pause_on_steps(&t->pause, &t->steps, now_ns);
-    pause_mend(&t->pause, &t->steps);
+        goes_on = pause_on_steps(&t->pause, &p->steps, now_ns);
+    pause_mend(&t->pause, &p->steps);
     if (steps_seen(steps))
-        t->seen_ns = now_ns;
-    if (steps_seen(steps) && (on_told(t, &r) || r < 0))
+        p->told.seen_ns = now_ns;
+    if (on_told(t, steps, &r) || r < 0)
         return r;
-    if (t->started && !is_inferred(t->source) && t->state != TUNER_OVER)
-        regimes_on_steps(&t->regimes, &t->steps);
+    if (t->started && !progress_is_inferred(p) && t->state != TUNER_OVER)
+        regimes_on_steps(&t->regimes, &p->steps);
     if (late)
         return goes_on ? on_goes_on(t) : 0;
-    if (t->stopped)
-        return 0;
-    switch (t->state) {
-    case TUNER_WAIT:
-        return begin_when_warm(t, now_ns);
-    case TUNER_MEASURE:
-        if (t->window.state == WINDOW_OPEN)
-            activities_see(t->activity);
-        return tuner_on_window(t, now_ns);
-    default:
-        return 0;
-    }
+    return t->stopped ? 0 : feed_source(t, now_ns);
 }
 
 int tuner_on_steps(struct tuner *t, const struct steps *steps, uint64_t now_ns)
@@ -271,7 +259,7 @@ bool tuner_listen(struct tuner *t)
 {
     if (!t->o.period || !t->search || t->state != TUNER_WAIT)
         return false;
-    if (t->source == TUNER_BY_STEPS)
+    if (t->progress.by == TUNER_BY_STEPS)
         (void)tuner_event(t, ON_SILENT, NULL);
     return true;
 }
@@ -327,7 +315,8 @@ int tuner_on_stopped(struct tuner *t, bool stopped)
         return tuner_event(t, ON_STOPPED, NULL);
     }
     tuner_note(&t->notes, true, "the job continues");
-    pause_forgive(&t->pause, &t->steps, now); /* do not count the stop as a stall */
+    pause_forgive(&t->pause, &t->progress.steps,
+                  now); /* do not count the stop as a stall */
     return tuner_event(t, ON_CONTINUED, NULL);
 }
 
@@ -412,7 +401,7 @@ static void take_known(struct tuner *t)
     memcpy(t->regimes.savings, k->regime, k->n_regimes * sizeof *k->regime);
     t->report.windows = k->windows;
     t->report.changes = k->changes;
-    t->unit = k->by_period ? TUNER_BY_PERIOD : TUNER_BY_STEPS;
+    t->progress.unit = k->by_period ? TUNER_BY_PERIOD : TUNER_BY_STEPS;
     t->report.stalls = k->stalls;
     t->check.checks = k->kept.checks;
     t->check.checks.share = share;
@@ -498,8 +487,22 @@ static void init_parts(struct tuner *t)
     regimes_init(&t->regimes, o->meters, on_stretch, t);
     t->energy = (struct window_energy){
         .meters = o->meters, .n_boards = o->n, .on_piece = tuner_on_piece, .user = t};
-    t->rate = (struct launch_rate){
-        .rate = o->rate, .rate_of = o->rate_of, .likely = TUNER_BY_PERIOD};
+    t->progress = (struct progress){
+        .loop = o->loop,
+        .power = o->period,
+        .meters = o->meters,
+        .caps = &t->caps,
+        .regimes = &t->regimes,
+        .notes = &t->notes,
+        .window_s = tuner_window_s(t),
+        .on_power = tuner_on_power,
+        .user = t,
+        .busy = NAN,
+        .told.warm_s = o->warm_s > 0 ? o->warm_s : 10,
+        .launches = {.rate = o->rate, .rate_of = o->rate_of},
+        .none.likely = TUNER_BY_PERIOD,
+    };
+    steps_init(&t->progress.steps);
     t->activity[ACTIVITY_SAFE] = &t->safe;
     t->activity[ACTIVITY_REST] = &t->rest;
     t->activity[ACTIVITY_SLACK] = &t->slack;
@@ -532,7 +535,6 @@ int tuner_new(const struct tuner_opts *opts, struct tuner **ret, uw_error *err)
     t->ceiling_mw = UINT32_MAX;
     t->report.cap = t->regimes.cap;
     t->report.account = t->regimes.savings;
-    t->report.busy = NAN;
     t->report.original_mw = highest(opts->original_mw, opts->n);
     int r = 0;
     if (opts->search) {
@@ -557,7 +559,6 @@ int tuner_new(const struct tuner_opts *opts, struct tuner **ret, uw_error *err)
     take_known(t);
     t->o.known = NULL;
     t->o.earlier = NULL;
-    steps_init(&t->steps);
     ramp_init(&t->ramp, t->report.original_mw, MW_PER_W, loop_now_ns(opts->loop));
     t->caps.commanded_mw = t->report.original_mw;
     change_init(&t->change, 0);

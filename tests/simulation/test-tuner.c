@@ -209,7 +209,7 @@ static int bench_on_look(struct loop_timer *timer, uint64_t now, void *user)
     double rate = rate_of(b);
     (void)timer;
 
-    if (b->tuner->at == ACTIVITY_CHECK && b->tuner->window.state == WINDOW_OPEN)
+    if (b->tuner->at == ACTIVITY_CHECK && b->tuner->progress.window.state == WINDOW_OPEN)
         b->bad_visits += b->mhz != 0 || b->cap_mw != 300000;
     if (!b->still)
         b->done += s_between(b->looked_ns, now) * rate;
@@ -666,7 +666,8 @@ static int send(struct bench *b, enum tuner_event event)
     case ON_PEAK:
         return tuner_event(b->tuner, event, &peak);
     case ON_SURE:
-        return tuner_event(b->tuner, event, &heard);
+        b->tuner->progress.found = heard;
+        return tuner_event(b->tuner, event, NULL);
     case ON_SPLIT:
         return tuner_event(b->tuner, event, &shift);
     default:

@@ -135,7 +135,7 @@ static void interruptions(void)
 
     for (size_t i = 0; i < n_elements(cases); i++) {
         t = (struct tuner){.state = cases[i].in, .from = cases[i].from};
-        t.steps.mark.steps = 100; /* the job ran well at its cap */
+        t.progress.steps.mark.steps = 100; /* the job ran well at its cap */
         (void)tuner_event(&t, cases[i].on, NULL);
         ok(t.state == cases[i].to && t.from == cases[i].want, "%s in %s: %s, from %s",
            event_names[cases[i].on], state_names[cases[i].in], state_names[t.state],
