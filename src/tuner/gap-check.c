@@ -40,8 +40,8 @@ static bool on_news(void *self, enum activity_news news)
 }
 
 static const struct saved_field saved[] = {
-    {"looks", COUNT, offsetof(struct activity_kept, gap_checks.n), "looks"},
-    {"look_s", NUMBER, offsetof(struct activity_kept, gap_checks.last_s), "looks"},
+    {"looks", COUNT, .at = offsetof(struct activity_kept, gap_checks.n), "looks"},
+    {"look_s", NUMBER, .at = offsetof(struct activity_kept, gap_checks.last_s), "looks"},
 };
 
 const struct tuner_activity activity_gap = {

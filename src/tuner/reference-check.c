@@ -109,9 +109,9 @@ struct pair_seen reference_check_seen(const struct savings *held, uint64_t train
 }
 
 static const struct saved_field saved[] = {
-    {"visits", COUNT, offsetof(struct activity_kept, checks.n), "visits"},
-    {"visits_s", NUMBER, offsetof(struct activity_kept, checks.spent_s), "visits"},
-    {"visit_s", NUMBER, offsetof(struct activity_kept, checks.last_s), "visits"},
+    {"visits", COUNT, .at = offsetof(struct activity_kept, checks.n), "visits"},
+    {"visits_s", NUMBER, .at = offsetof(struct activity_kept, checks.spent_s), "visits"},
+    {"visit_s", NUMBER, .at = offsetof(struct activity_kept, checks.last_s), "visits"},
 };
 
 const struct tuner_activity activity_check = {

@@ -10,13 +10,24 @@
 #include "io/json.h"
 #include "underwatt/error.h"
 
-enum saved_type { COUNT, NUMBER, FLAG }; /* uint32_t; double >= 0; bool */
+enum saved_type {
+    COUNT,  /* uint32_t */
+    NUMBER, /* double >= 0 */
+    FLAG,   /* bool */
+    SUMS,   /* doubles >= 0, saved as an object with the keys "0", "1", "2" etc. */
+    SIGNED, /* doubles, likewise */
+    OBJECT, /* a struct */
+};
 
 struct saved_field {
     const char *key;
     enum saved_type type;
     size_t at;
-    const char *since; /* key without which older states lack this one; or NULL */
+    const char *since;  /* key without which older states lack this one; or NULL */
+    size_t when;        /* a count without which there is nothing to save; 0: always */
+    const size_t *sums; /* of SUMS, SIGNED: offsets from at */
+    const struct saved_field *fields; /* of OBJECT: its members */
+    size_t n;                         /* of sums or fields */
 };
 
 void saved_fields_put(struct json_out *o, const struct saved_field *f, size_t n,

@@ -10,12 +10,6 @@
 
 enum { VERSION = 1 };
 
-static const char *const stretch_names[STRETCH_KINDS] = {
-    [STRETCH_REFERENCE] = "reference_steps", [STRETCH_SEARCH] = "search_steps",
-    [STRETCH_HOLD] = "hold_steps",           [STRETCH_REFERENCE_CHECK] = "visit_steps",
-    [STRETCH_SEARCH_AGAIN] = "away_steps",
-};
-
 void searches_memory_take(struct searches_memory *m, const struct tuner_report *report)
 {
     m->known = (struct tuner_known){
@@ -44,132 +38,101 @@ void searches_memory_take(struct searches_memory *m, const struct tuner_report *
 
 /* ---- tables of the saved members, used for writing and reading ---- */
 
-/* Members of type double, saved as an object with the keys "0", "1", "2" etc. */
-struct sums {
-    bool is_signed;
-    size_t n;
-    size_t at[9];
-};
-
 /* clang-format off */
 #define AT(type, field) offsetof(struct type, field)
-#define SUMS(is_signed, ...) \
-    {is_signed, sizeof((size_t[]){__VA_ARGS__}) / sizeof(size_t), {__VA_ARGS__}}
+#define SUMS_OF(...) \
+    .sums = (const size_t[]){__VA_ARGS__}, .n = sizeof((size_t[]){__VA_ARGS__}) / sizeof(size_t)
+#define FIELDS_OF(table) .fields = (table), .n = n_elements(table)
+#define STRETCH(kind) \
+    SUMS, AT(savings, sum[kind]), SUMS_OF(AT(savings_sum, steps), AT(savings_sum, time_s), \
+        AT(savings_sum, energy_j), AT(savings_sum, half2_j2))
+#define PAST(at) \
+    SUMS, at, SUMS_OF(AT(savings_past, steps), AT(savings_past, time_s), \
+        AT(savings_past, energy_j), AT(savings_past, half2_j2), AT(savings_past, mean_steps), \
+        AT(savings_past, would_s), AT(savings_past, would_j), AT(savings_past, would_half2_s2), \
+        AT(savings_past, would_half2_j2))
+#define LINK(member) \
+    SIGNED, AT(savings, pairs.link.member), .when = AT(savings, pairs.link.windows), \
+        SUMS_OF(AT(pair_window, at_s), AT(pair_window, log_t), AT(pair_window, log_e), \
+        AT(pair_window, var_t), AT(pair_window, var_e))
 
-static const struct sums stretch_sums = SUMS(false,
-    AT(savings_sum, steps), AT(savings_sum, time_s), AT(savings_sum, energy_j),
-    AT(savings_sum, half2_j2));
-static const struct sums mean_sums = SUMS(false,
-    AT(savings_mean, sum_w), AT(savings_mean, sum_wt), AT(savings_mean, sum_we),
-    AT(savings_mean, sum_wt2), AT(savings_mean, sum_we2));
-static const struct sums past_sums = SUMS(false,
-    AT(savings_past, steps), AT(savings_past, time_s), AT(savings_past, energy_j),
-    AT(savings_past, half2_j2), AT(savings_past, mean_steps), AT(savings_past, would_s),
-    AT(savings_past, would_j), AT(savings_past, would_half2_s2),
-    AT(savings_past, would_half2_j2));
-static const struct sums window_sums = SUMS(true,
-    AT(pair_window, at_s), AT(pair_window, log_t), AT(pair_window, log_e),
-    AT(pair_window, var_t), AT(pair_window, var_e));
-static const struct sums pair_sums = SUMS(true,
-    AT(counterfactual, t.w), AT(counterfactual, t.wd), AT(counterfactual, t.wdd),
-    AT(counterfactual, e.w), AT(counterfactual, e.wd), AT(counterfactual, e.wdd));
-static const struct sums hold_sums = SUMS(true,
-    AT(counterfactual, t.wh), AT(counterfactual, e.wh), AT(counterfactual, lag_s),
-    AT(counterfactual, hold_t), AT(counterfactual, hold_e));
-static const struct sums lag_sums = SUMS(false,
-    AT(wander_lag, t), AT(wander_lag, e), AT(wander_lag, claimed_t),
-    AT(wander_lag, claimed_e));
-static const struct sums older_sums = SUMS(false,
-    AT(savings_totals, booked_s), AT(savings_totals, search_s),
-    AT(savings_totals, search_steps), AT(savings_totals, visits_s));
-static const struct sums older_costs = SUMS(true,
-    AT(savings_totals, cost_j), AT(savings_totals, cost_s),
-    AT(savings_totals, visits_cost_j));
-static const struct sums class_parts = SUMS(false,
-    AT(cap_class, first), AT(cap_class, floor), AT(cap_class, rate));
+static const struct saved_field mean_fields[] = {
+    {"windows", COUNT, .at = AT(savings_mean, windows)},
+    {"sums", SUMS, 0, SUMS_OF(AT(savings_mean, sum_w), AT(savings_mean, sum_wt),
+        AT(savings_mean, sum_we), AT(savings_mean, sum_wt2), AT(savings_mean, sum_we2))},
+};
+static const struct saved_field older_fields[] = { /* regimes that were merged into one */
+    {"regimes", COUNT, .at = AT(savings_totals, regimes)},
+    {"compared", COUNT, .at = AT(savings_totals, compared)},
+    {"held", COUNT, .at = AT(savings_totals, held)},
+    {"pairs", COUNT, .at = AT(savings_totals, pairs)},
+    {"sums", SUMS, 0, SUMS_OF(AT(savings_totals, booked_s), AT(savings_totals, search_s),
+        AT(savings_totals, search_steps), AT(savings_totals, visits_s))},
+    {"costs", SIGNED, 0, SUMS_OF(AT(savings_totals, cost_j), AT(savings_totals, cost_s),
+        AT(savings_totals, visits_cost_j))},
+    {"past", PAST(AT(savings_totals, past))},
+};
+static const struct saved_field regime_fields[] = {
+    {"reference_steps", STRETCH(STRETCH_REFERENCE)},
+    {"search_steps", STRETCH(STRETCH_SEARCH)},
+    {"hold_steps", STRETCH(STRETCH_HOLD)},
+    {"visit_steps", STRETCH(STRETCH_REFERENCE_CHECK), .since = "visit_steps"},
+    {"away_steps", STRETCH(STRETCH_SEARCH_AGAIN), .since = "away_steps"},
+    {"reference", OBJECT, AT(savings, reference), FIELDS_OF(mean_fields)},
+    {"hold", OBJECT, AT(savings, hold), FIELDS_OF(mean_fields)},
+    {"pairs", COUNT, .at = AT(savings, pairs.pairs), "pairs"},
+    {"pair_sums", SIGNED, AT(savings, pairs), "pairs", SUMS_OF(AT(counterfactual, t.w),
+        AT(counterfactual, t.wd), AT(counterfactual, t.wdd), AT(counterfactual, e.w),
+        AT(counterfactual, e.wd), AT(counterfactual, e.wdd))},
+    {"holds", COUNT, .at = AT(savings, pairs.holds), "holds"},
+    {"hold_sums", SIGNED, AT(savings, pairs), "holds", SUMS_OF(AT(counterfactual, t.wh),
+        AT(counterfactual, e.wh), AT(counterfactual, lag_s), AT(counterfactual, hold_t),
+        AT(counterfactual, hold_e))},
+    {"link_windows", COUNT, .at = AT(savings, pairs.link.windows), "holds"},
+    {"link_reference", LINK(reference)},
+    {"link_hold", LINK(hold)},
+    {"past_pairs", COUNT, .at = AT(savings, past_pairs), "pairs"},
+    {"past", PAST(AT(savings, past)), .since = "pairs"},
+    {"older", OBJECT, AT(savings, older), "older", AT(savings, older.regimes),
+        FIELDS_OF(older_fields)},
+};
+static const struct saved_field lag_fields[] = { /* without n windows no sums */
+    {"n", COUNT, .at = AT(wander_lag, n)},
+    {"sums", SUMS, 0, SUMS_OF(AT(wander_lag, t), AT(wander_lag, e), AT(wander_lag, claimed_t),
+        AT(wander_lag, claimed_e))},
+};
+static const struct saved_field cap_fields[] = {
+    {"cap_mw", COUNT, .at = AT(tuner_cap, cap_mw)},
+    {"mean", OBJECT, AT(tuner_cap, mean), FIELDS_OF(mean_fields)},
+};
+static const struct saved_field class_field = {
+    "class", SUMS, 0, SUMS_OF(AT(cap_class, first), AT(cap_class, floor), AT(cap_class, rate))};
+static const struct saved_field memory_fields[] = {
+    {"held_mw", COUNT, .at = AT(searches_memory, held_mw)},
+    {"reference_mw", COUNT, .at = AT(searches_memory, known.reference_mw)},
+    {"demand_w", NUMBER, .at = AT(searches_memory, known.demand_w)},
+    {"peak_w", NUMBER, .at = AT(searches_memory, known.peak_w)},
+    {"windows", COUNT, .at = AT(searches_memory, known.windows)},
+    {"changes", COUNT, .at = AT(searches_memory, known.changes)},
+    {"stalls", COUNT, .at = AT(searches_memory, known.stalls)},
+    {"by_period", FLAG, .at = AT(searches_memory, known.by_period), "by_period"},
+};
 /* clang-format on */
 
-static const struct saved_field older_fields[] = {
-    {"regimes", COUNT, AT(savings_totals, regimes), NULL},
-    {"compared", COUNT, AT(savings_totals, compared), NULL},
-    {"held", COUNT, AT(savings_totals, held), NULL},
-    {"pairs", COUNT, AT(savings_totals, pairs), NULL},
-};
-static const struct saved_field memory_fields[] = {
-    {"held_mw", COUNT, AT(searches_memory, held_mw), NULL},
-    {"reference_mw", COUNT, AT(searches_memory, known.reference_mw), NULL},
-    {"demand_w", NUMBER, AT(searches_memory, known.demand_w), NULL},
-    {"peak_w", NUMBER, AT(searches_memory, known.peak_w), NULL},
-    {"windows", COUNT, AT(searches_memory, known.windows), NULL},
-    {"changes", COUNT, AT(searches_memory, known.changes), NULL},
-    {"stalls", COUNT, AT(searches_memory, known.stalls), NULL},
-    {"by_period", FLAG, AT(searches_memory, known.by_period), "by_period"},
-};
-
 /* ---- writing ---- */
-
-static void put_sums(struct json_out *o, const char *key, const struct sums *s,
-                     const void *of)
-{
-    json_out_object(o, key);
-    for (size_t i = 0; i < s->n; i++) {
-        const void *at = (const char *)of + s->at[i];
-        json_out_double(o, (const char[]){(char)('0' + i), '\0'}, *(const double *)at);
-    }
-    json_out_end(o);
-}
-
-static void put_mean(struct json_out *o, const char *key, const struct savings_mean *m)
-{
-    json_out_object(o, key);
-    json_out_int(o, "windows", m->windows);
-    put_sums(o, "sums", &mean_sums, m);
-    json_out_end(o);
-}
-
-/* Writes the rest of struct counterfactual: sums of the hold, the link, the variation of
- * the job's cost.
- */
-static void put_link(struct json_out *o, const struct counterfactual *c)
-{
-    json_out_int(o, "holds", c->holds);
-    put_sums(o, "hold_sums", &hold_sums, c);
-    json_out_int(o, "link_windows", c->link.windows);
-    if (c->link.windows > 0) {
-        put_sums(o, "link_reference", &window_sums, &c->link.reference);
-        put_sums(o, "link_hold", &window_sums, &c->link.hold);
-    }
-    json_out_array(o, "wander");
-    for (unsigned i = 0; i < WANDER_LAGS; i++) {
-        json_out_object(o, NULL);
-        json_out_int(o, "n", c->wander.lag[i].n);
-        if (c->wander.lag[i].n > 0)
-            put_sums(o, "sums", &lag_sums, &c->wander.lag[i]);
-        json_out_end(o);
-    }
-    json_out_end(o);
-}
 
 static void put_regime(struct json_out *o, const struct savings *a)
 {
     json_out_object(o, NULL);
-    for (size_t k = 0; k < STRETCH_KINDS; k++)
-        put_sums(o, stretch_names[k], &stretch_sums, &a->sum[k]);
-    put_mean(o, "reference", &a->reference);
-    put_mean(o, "hold", &a->hold);
-    json_out_int(o, "pairs", a->pairs.pairs);
-    put_sums(o, "pair_sums", &pair_sums, &a->pairs);
-    put_link(o, &a->pairs);
-    json_out_int(o, "past_pairs", a->past_pairs);
-    put_sums(o, "past", &past_sums, &a->past);
-    if (a->older.regimes > 0) { /* regimes that were merged into this one */
-        json_out_object(o, "older");
-        saved_fields_put(o, older_fields, n_elements(older_fields), &a->older);
-        put_sums(o, "sums", &older_sums, &a->older);
-        put_sums(o, "costs", &older_costs, &a->older);
-        put_sums(o, "past", &past_sums, &a->older.past);
+    saved_fields_put(o, regime_fields, n_elements(regime_fields), a);
+    json_out_array(o, "wander");
+    for (unsigned i = 0; i < WANDER_LAGS; i++) {
+        const struct wander_lag *lag = &a->pairs.wander.lag[i];
+        json_out_object(o, NULL);
+        saved_fields_put(o, lag_fields, lag->n > 0 ? 2 : 1, lag);
         json_out_end(o);
     }
+    json_out_end(o);
     json_out_end(o);
 }
 
@@ -182,7 +145,7 @@ static void put_ask(struct json_out *o, const struct searches_ask *ask)
     json_out_int(o, "cap_mw", ask->cap.mw);
     json_out_double(o, "cap_percent", ask->cap.percent);
     if (ask->cls)
-        put_sums(o, "class", &class_parts, ask->cls);
+        saved_fields_put(o, &class_field, 1, ask->cls);
 }
 
 static int one_line(const struct json_out *o, char **ret, uw_error *err)
@@ -226,8 +189,7 @@ int searches_state_write(const struct searches_ask *ask, const struct searches_m
     json_out_array(o, "caps");
     for (size_t i = 0; i < m->known.n_caps; i++) {
         json_out_object(o, NULL);
-        json_out_int(o, "cap_mw", m->cap[i].cap_mw);
-        put_mean(o, "mean", &m->cap[i].mean);
+        saved_fields_put(o, cap_fields, n_elements(cap_fields), &m->cap[i]);
         json_out_end(o);
     }
     json_out_end(o);
@@ -237,37 +199,10 @@ int searches_state_write(const struct searches_ask *ask, const struct searches_m
 
 /* ---- reading ---- */
 
-static int get_sums(const struct json_value *v, const char *key, const struct sums *s,
-                    void *ret, uw_error *err)
+static int check_mean(const struct savings_mean *m, uw_error *err)
 {
-    const struct json_value *o = json_get(v, key);
-
-    for (size_t i = 0; i < s->n; i++) {
-        void *at = (char *)ret + s->at[i];
-        double *sum = at;
-        int r = json_get_double(o, (const char[]){(char)('0' + i), '\0'}, sum, err);
-        if (r >= 0 && (!isfinite(*sum) || (!s->is_signed && *sum < 0)))
-            r = fail(err, -ERANGE, "%g is not a valid sum", *sum);
-        if (r < 0)
-            return fail_in(err, r, "%s", key);
-    }
-    return 0;
-}
-
-static int get_mean(const struct json_value *v, const char *key, struct savings_mean *ret,
-                    uw_error *err)
-{
-    const struct json_value *o = json_get(v, key);
-    struct savings_mean m = {0};
-
-    int r = saved_count_get(o, "windows", &m.windows, err);
-    if (r >= 0)
-        r = get_sums(o, "sums", &mean_sums, &m, err);
-    if (r >= 0 && m.windows > 0 && !(m.sum_w > 0 && m.sum_wt > 0 && m.sum_we > 0))
-        r = fail(err, -EINVAL, "windows without a weight");
-    if (r < 0)
-        return fail_in(err, r, "%s", key);
-    *ret = m;
+    if (m->windows > 0 && !(m->sum_w > 0 && m->sum_wt > 0 && m->sum_we > 0))
+        return fail(err, -EINVAL, "windows without a weight");
     return 0;
 }
 
@@ -285,108 +220,59 @@ static void guess_holds(struct savings *a)
     c->e.wh = c->e.w * log(savings_mean_energy(&a->hold));
 }
 
-static int get_window(const struct json_value *v, const char *key,
-                      struct pair_window *ret, uw_error *err)
+static int check_link(struct pair_window *w, uw_error *err)
 {
-    int r = get_sums(v, key, &window_sums, ret, err);
-
-    if (r >= 0 && !(ret->var_t > 0 && ret->var_e > 0))
-        r = fail(err, -EINVAL, "%s: a variance of %g", key, fmin(ret->var_t, ret->var_e));
-    ret->known = r >= 0;
-    return r;
+    w->known = w->var_t > 0 && w->var_e > 0;
+    return w->known ? 0
+                    : fail(err, -EINVAL, "a link with variances of %g and %g", w->var_t,
+                           w->var_e);
 }
 
-static int get_link(const struct json_value *v, struct counterfactual *c, uw_error *err)
+static int check_regime(struct savings *a, uw_error *err)
 {
-    const struct json_value *wander = json_get(v, "wander");
+    struct counterfactual *c = &a->pairs;
+    const struct savings_totals *older = &a->older;
 
-    int r = saved_count_get(v, "holds", &c->holds, err);
+    int r = check_mean(&a->reference, err);
     if (r >= 0)
-        r = get_sums(v, "hold_sums", &hold_sums, c, err);
-    if (r >= 0)
-        r = saved_count_get(v, "link_windows", &c->link.windows, err);
+        r = check_mean(&a->hold, err);
     if (r >= 0 && c->link.windows > 0)
-        r = get_window(v, "link_reference", &c->link.reference, err);
+        r = check_link(&c->link.reference, err);
     if (r >= 0 && c->link.windows > 0)
-        r = get_window(v, "link_hold", &c->link.hold, err);
-    for (unsigned i = 0; i < WANDER_LAGS && r >= 0; i++) {
-        struct wander_lag *lag = &c->wander.lag[i];
-        r = saved_count_get(json_at(wander, i), "n", &lag->n, err);
-        if (r >= 0 && lag->n > 0)
-            r = get_sums(json_at(wander, i), "sums", &lag_sums, lag, err);
-    }
-    return r;
-}
-
-/* Older states have no pairs. */
-static int get_pairs(const struct json_value *v, struct savings *ret, uw_error *err)
-{
-    struct counterfactual *c = &ret->pairs;
-
-    if (!json_get(v, "pairs"))
-        return 0;
-    int r = saved_count_get(v, "pairs", &c->pairs, err);
-    if (r >= 0)
-        r = saved_count_get(v, "past_pairs", &ret->past_pairs, err);
-    if (r >= 0)
-        r = get_sums(v, "pair_sums", &pair_sums, c, err);
+        r = check_link(&c->link.hold, err);
     if (r >= 0 && c->pairs > 0 && !(c->t.w > 0 && c->e.w > 0))
         r = fail(err, -EINVAL, "pairs without a weight");
-    if (r >= 0)
-        r = get_sums(v, "past", &past_sums, &ret->past, err);
-    if (r < 0)
-        return r;
-    if (json_get(v, "holds"))
-        return get_link(v, c, err);
-    guess_holds(ret);
-    return 0;
-}
-
-/* Absent if no regime was merged. */
-static int get_older(const struct json_value *v, struct savings_totals *ret,
-                     uw_error *err)
-{
-    const struct json_value *o = json_get(v, "older");
-
-    if (!o)
-        return 0;
-    int r = saved_fields_get(o, older_fields, n_elements(older_fields), ret, err);
-    if (r >= 0 && (ret->held > ret->compared || ret->compared > ret->regimes))
-        r = fail(err, -EINVAL, "%u held, %u compared, %u in all", ret->held,
-                 ret->compared, ret->regimes);
-    if (r >= 0)
-        r = get_sums(o, "sums", &older_sums, ret, err);
-    if (r >= 0)
-        r = get_sums(o, "costs", &older_costs, ret, err);
-    if (r >= 0)
-        r = get_sums(o, "past", &past_sums, &ret->past, err);
-    return r < 0 ? fail_in(err, r, "older") : 0;
+    if (r >= 0 && (older->held > older->compared || older->compared > older->regimes))
+        r = fail(err, -EINVAL, "older: %u held, %u compared, %u in all", older->held,
+                 older->compared, older->regimes);
+    return r;
 }
 
 static int get_regime(const struct json_value *v, struct savings *ret, uw_error *err)
 {
-    int r = 0;
+    const struct json_value *wander = json_get(v, "wander");
+    bool holds = json_get(v, "holds") != NULL;
 
-    for (size_t k = 0; k < STRETCH_KINDS && r >= 0; k++)
-        if (k < STRETCH_REFERENCE_CHECK || json_get(v, stretch_names[k]))
-            r = get_sums(v, stretch_names[k], &stretch_sums, &ret->sum[k], err);
+    int r = saved_fields_get(v, regime_fields, n_elements(regime_fields), ret, err);
+    for (unsigned i = 0; i < WANDER_LAGS && r >= 0 && holds; i++) {
+        struct wander_lag *lag = &ret->pairs.wander.lag[i];
+        r = saved_fields_get(json_at(wander, i), lag_fields, 1, lag, err);
+        if (r >= 0 && lag->n > 0)
+            r = saved_fields_get(json_at(wander, i), lag_fields + 1, 1, lag, err);
+    }
     if (r >= 0)
-        r = get_mean(v, "reference", &ret->reference, err);
-    if (r >= 0)
-        r = get_mean(v, "hold", &ret->hold, err);
-    if (r >= 0)
-        r = get_pairs(v, ret, err);
-    if (r >= 0)
-        r = get_older(v, &ret->older, err);
+        r = check_regime(ret, err);
+    if (r >= 0 && !holds && json_get(v, "pairs")) /* of an older state */
+        guess_holds(ret);
     return r;
 }
 
 static int get_cap(const struct json_value *v, struct tuner_cap *ret, uw_error *err)
 {
-    int r = saved_count_get(v, "cap_mw", &ret->cap_mw, err);
+    int r = saved_fields_get(v, cap_fields, n_elements(cap_fields), ret, err);
 
     if (r >= 0)
-        r = get_mean(v, "mean", &ret->mean, err);
+        r = check_mean(&ret->mean, err);
     if (r >= 0 && (ret->cap_mw == 0 || ret->mean.windows == 0))
         r = fail(err, -EINVAL, "a cap without a window");
     return r;
@@ -411,7 +297,7 @@ static int get_ask(const struct json_value *root, struct searches_ask *ret,
         !(ret->cap.percent > 0 && ret->cap.percent <= 100))
         r = fail(err, -EINVAL, "neither a goal nor a cap");
     if (r >= 0 && json_get(root, "class")) {
-        r = get_sums(root, "class", &class_parts, cls, err);
+        r = saved_fields_get(root, &class_field, 1, cls, err);
         ret->cls = cls;
     }
     return r;

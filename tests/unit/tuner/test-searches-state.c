@@ -130,6 +130,8 @@ static void there_and_back(bool search)
 }
 
 #define NOTHING "{\"0\":0,\"1\":0,\"2\":0,\"3\":0}"
+#define NO_PAST \
+    "{\"0\":0,\"1\":0,\"2\":0,\"3\":0,\"4\":0,\"5\":0,\"6\":0,\"7\":0,\"8\":0}"
 #define NO_MEAN "{\"windows\":0,\"sums\":{\"0\":0,\"1\":0,\"2\":0,\"3\":0,\"4\":0}}"
 
 static void refused(void)
@@ -156,7 +158,8 @@ static void refused(void)
          "\"stalls\":0,\"boards\":[],\"caps\":[],\"regimes\":[{"
          "\"reference_steps\":" NOTHING ",\"search_steps\":" NOTHING
          ",\"hold_steps\":" NOTHING ",\"reference\":" NO_MEAN ",\"hold\":" NO_MEAN
-         ",\"older\":{\"regimes\":1,\"compared\":2,\"held\":0,\"pairs\":0}}]}",
+         ",\"older\":{\"regimes\":1,\"compared\":2,\"held\":0,\"pairs\":0,"
+         "\"sums\":" NOTHING ",\"costs\":" NOTHING ",\"past\":" NO_PAST "}}]}",
          "older: 0 held, 2 compared, 1 in all"},
     };
     static struct searches_memory m;
