@@ -2,128 +2,44 @@
 
 #include "base/auto.h"
 
+/* clang-format off */
+
 /* ---- conditions ---- */
 
-static bool if_stopped(const struct tuner *t)
-{
-    return t->stopped;
-}
+#define IF(name, condition) \
+    static bool if_##name(const struct tuner *t) { return (condition); }
 
-/* Steps, or what stands for them, were certain once. */
-static bool if_started(const struct tuner *t)
-{
-    return t->started;
-}
-
-/* The tuner has set a cap, or was at one that it resumed. */
-static bool if_capped(const struct tuner *t)
-{
-    return t->started || t->holding;
-}
-
-static bool if_walked(const struct tuner *t)
-{
-    return t->started || t->step.cap_mw > 0;
-}
-
-/* A search that has had no step that counts. */
-static bool if_unbegun(const struct tuner *t)
-{
-    return t->search && !t->started;
-}
-
-static bool if_named(const struct tuner *t)
-{
-    return !t->search;
-}
-
-static bool if_safe(const struct tuner *t)
-{
-    return t->at == ACTIVITY_SAFE;
-}
-
-static bool if_checks(const struct tuner *t)
-{
-    return t->at == ACTIVITY_CHECK;
-}
-
-/* Neither steps nor what stands for them is known. */
-static bool if_listens(const struct tuner *t)
-{
-    return t->progress.by == TUNER_BY_NOTHING;
-}
-
-static bool if_inferred(const struct tuner *t)
-{
-    return progress_is_inferred(&t->progress);
-}
-
-/* A resumed cap, whose effect on the job's progress is not known. */
-static bool if_resumed(const struct tuner *t)
-{
-    return t->holding && t->at != ACTIVITY_SAFE;
-}
-
+IF(stopped,  t->stopped)
+IF(started,  t->started) /* steps, or what stands for them, were certain once */
+IF(capped,   t->started || t->holding) /* by the tuner, or at a cap that it resumed */
+IF(walked,   t->started || t->step.cap_mw > 0)
+IF(unbegun,  t->search && !t->started)
+IF(named,    !t->search)
+IF(safe,     t->at == ACTIVITY_SAFE)
+IF(checks,   t->at == ACTIVITY_CHECK)
+IF(listens,  t->progress.by == TUNER_BY_NOTHING)
+IF(inferred, progress_is_inferred(&t->progress))
+/* The effect of a resumed cap on the job's progress is not known. */
+IF(resumed,  t->holding && t->at != ACTIVITY_SAFE)
 /* What is in force can be compared with what others allow. */
-static bool if_compares(const struct tuner *t)
-{
-    return t->started && t->at != ACTIVITY_SAFE;
-}
-
-static bool if_ran_well(const struct tuner *t)
-{
-    return pause_ran_well(&t->pause, &t->progress.steps.mark);
-}
-
-static bool if_late(const struct tuner *t)
-{
-    return tuner_is_late(t);
-}
-
-static bool if_measured(const struct tuner *t)
-{
-    return t->from == TUNER_MEASURE;
-}
-
-/* Pieces of an abandoned window are still asked for. */
-static bool if_asked(const struct tuner *t)
-{
-    return t->energy.pending > 0;
-}
-
-static bool if_few_void(const struct tuner *t)
-{
-    return t->void_windows + 1 < VOID_MOST;
-}
-
+IF(compares, t->started && t->at != ACTIVITY_SAFE)
+IF(ran_well, pause_ran_well(&t->pause, &t->progress.steps.mark))
+IF(late,     tuner_is_late(t))
+IF(measured, t->from == TUNER_MEASURE)
+IF(asked,    t->energy.pending > 0) /* for pieces of an abandoned window */
+IF(few_void, t->void_windows + 1 < VOID_MOST)
+IF(few_deaf, !tuner_missed_many(t))
 /* The reference of a cap by name, which is then set without one. */
-static bool if_named_reference(const struct tuner *t)
-{
-    return !t->search && t->step.kind != SEARCH_HOLD;
-}
-
+IF(named_reference, !t->search && t->step.kind != SEARCH_HOLD)
 /* There is no higher cap to go to: that of a person, or the reference. */
-static bool if_no_higher(const struct tuner *t)
-{
-    return !t->search ||
-           (t->step.kind != SEARCH_HOLD && t->step.cap_mw >= tuner_reference_mw(t));
-}
-
-static bool if_few_deaf(const struct tuner *t)
-{
-    return !tuner_missed_many(t);
-}
-
+IF(no_higher, !t->search ||
+              (t->step.kind != SEARCH_HOLD && t->step.cap_mw >= tuner_reference_mw(t)))
 /* A cap of the search below the reference may be what hides the period. */
-static bool if_below(const struct tuner *t)
-{
-    return t->step.kind != SEARCH_HOLD &&
-           board_caps_in_force_mw(&t->caps) + MW_PER_W < tuner_reference_mw(t);
-}
+IF(below,    t->step.kind != SEARCH_HOLD &&
+             board_caps_in_force_mw(&t->caps) + MW_PER_W < tuner_reference_mw(t))
 
 /* ---- the rows ---- */
 
-/* clang-format off */
 #define S(x) (1u << TUNER_##x)
 #define RUNS (S(WALK) | S(MEASURE))
 #define WORKS (RUNS | S(ENERGY))
