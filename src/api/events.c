@@ -123,8 +123,8 @@ static void sample_job(struct json_out *o, const struct node_view *v,
     json_out_text(o, "status", names_word_or_null(NAMES_SEARCH_STATUS, s->status));
     json_out_text(o, "goal", s->on && s->goal[0] ? s->goal : NULL);
     show_mw(o, "cap_mw", s->on ? s->cap_mw : 0);
-    json_out_known_double(o, "saved", s->saved_known, s->saved);
-    json_out_known_double(o, "saved_half", s->saved_known, s->saved_half);
+    json_out_known_double(o, "saved", s->saved.known, s->saved.fraction);
+    json_out_known_double(o, "saved_half", s->saved.known, s->saved.half);
     json_out_end(o);
 }
 

@@ -6,17 +6,17 @@
 
 static void saved(struct json_out *o, const struct searches_view *s)
 {
-    if (!s->saved_known) {
+    if (!s->saved.known) {
         json_out_null(o, "saved");
         return;
     }
     json_out_object(o, "saved");
-    json_out_double(o, "fraction", s->saved);
-    json_out_double(o, "fraction_half", s->saved_half);
-    json_out_double(o, "energy_j", s->saved_j);
-    json_out_double(o, "energy_half_j", s->saved_half_j);
-    json_out_double(o, "slowdown", s->slowdown);
-    json_out_double(o, "slowdown_half", s->slowdown_half);
+    json_out_double(o, "fraction", s->saved.fraction);
+    json_out_double(o, "fraction_half", s->saved.half);
+    json_out_double(o, "energy_j", s->saved.energy_j);
+    json_out_double(o, "energy_half_j", s->saved.half_j);
+    json_out_double(o, "slowdown", s->saved.slowdown);
+    json_out_double(o, "slowdown_half", s->saved.slowdown_half);
     json_out_end(o);
 }
 

@@ -502,13 +502,13 @@ void ledger_writer_job(struct ledger_writer *w, const struct job_entry *job,
                              .pid = job->pid,
                              .pid_start = job->pid_start,
                              .cap_mw = search->cap_mw,
-                             .saved_known = search->saved_known,
-                             .saved = search->saved,
-                             .saved_half = search->saved_half,
-                             .slowdown = search->slowdown,
-                             .slowdown_half = search->slowdown_half,
-                             .saved_j = search->saved_j,
-                             .saved_half_j = search->saved_half_j};
+                             .saved_known = search->saved.known,
+                             .saved = search->saved.fraction,
+                             .saved_half = search->saved.half,
+                             .slowdown = search->saved.slowdown,
+                             .slowdown_half = search->saved.slowdown_half,
+                             .saved_j = search->saved.energy_j,
+                             .saved_half_j = search->saved.half_j};
     if (search->report) {
         row.looks = search->report->saved.pairs;
         row.model_known = search->report->modelled;

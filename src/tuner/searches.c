@@ -842,13 +842,7 @@ static void show_report(const struct tuner_report *r, struct searches_view *ret)
     ret->cap_mw = r->holding ? r->held_mw : r->best_mw;
     ret->caps = (unsigned)r->n_caps;
     ret->windows = r->windows;
-    ret->saved_known = r->saved.known;
-    ret->saved = r->saved.fraction;
-    ret->saved_half = r->saved.half;
-    ret->saved_j = r->saved.energy_j;
-    ret->saved_half_j = r->saved.half_j;
-    ret->slowdown = r->saved.slowdown;
-    ret->slowdown_half = r->saved.slowdown_half;
+    ret->saved = r->saved;
 }
 
 static void show_goal(const struct job_search *t, struct searches_view *ret)

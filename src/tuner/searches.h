@@ -86,10 +86,7 @@ struct searches_view {
     unsigned caps, windows;
     bool page;         /* the job's page was adopted */
     char launches[96]; /* see job_progress_launches() */
-    bool saved_known;
-    double saved, saved_half;       /* fraction of the energy at the original cap, 95 % */
-    double slowdown, slowdown_half; /* ratio of the time to that at the original cap */
-    double saved_j, saved_half_j;
+    struct savings_saved saved;
     const struct tuner_report *report; /* never NULL for a known job */
 };
 

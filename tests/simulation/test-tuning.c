@@ -70,11 +70,11 @@ static void several(void)
         held[i] = r->holding ? r->held_mw : 0;
         saved[i] = r->saved.fraction;
         ok(searches_look(s.tunings, i + 1, &view) && view.on && view.cap_mw == held[i] &&
-               strcmp(view.goal, three[i].goal) == 0 && view.saved_known &&
+               strcmp(view.goal, three[i].goal) == 0 && view.saved.known &&
                strstr(view.state, "holds"),
            "job %zu is told about: %s, %s, %.0f W, saved %.1f +- %.1f %%", i + 1,
-           view.goal, view.state, w_of_mw(view.cap_mw), 100 * view.saved,
-           100 * view.saved_half);
+           view.goal, view.state, w_of_mw(view.cap_mw), 100 * view.saved.fraction,
+           100 * view.saved.half);
         ok(s.run[i].saves > 1 && s.run[i].saves < 60, "… its state was kept %u times",
            s.run[i].saves);
     }
@@ -86,9 +86,9 @@ static void several(void)
     pass(&s, 600);
     for (size_t i = 0; i < JOBS; i++)
         ok(s.run[i].ended_s > 0 && searches_look(s.tunings, i + 1, &view) &&
-               strcmp(view.state, "over") == 0 && view.saved_known,
+               strcmp(view.state, "over") == 0 && view.saved.known,
            "job %zu is over, what it saved is still told: %.1f %%", i + 1,
-           100 * view.saved);
+           100 * view.saved.fraction);
     for (size_t b = 0; b < BOARDS; b++)
         ok(in_force(&s, b) == 300000 && claims_on(&s, b) == 0,
            "board %zu has its original back, and no claim", b);

@@ -52,13 +52,13 @@ static double job_value(const struct view_job *j, enum metrics_id id)
     case METRICS_JOB_CAP:
         return s->on && s->cap_mw > 0 ? w_of_mw(s->cap_mw) : NAN;
     case METRICS_JOB_SAVED:
-        return s->saved_known ? s->saved : NAN;
+        return s->saved.known ? s->saved.fraction : NAN;
     case METRICS_JOB_SAVED_LOWER:
-        return s->saved_known ? s->saved - s->saved_half : NAN;
+        return s->saved.known ? s->saved.fraction - s->saved.half : NAN;
     case METRICS_JOB_SAVED_UPPER:
-        return s->saved_known ? s->saved + s->saved_half : NAN;
+        return s->saved.known ? s->saved.fraction + s->saved.half : NAN;
     case METRICS_JOB_SLOWDOWN:
-        return s->saved_known ? s->slowdown : NAN;
+        return s->saved.known ? s->saved.slowdown : NAN;
     default:
         return NAN;
     }

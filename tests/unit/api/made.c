@@ -93,13 +93,13 @@ static void make_job(struct made *m, size_t i, size_t n_boards)
                                                   .cap_mw = 205000,
                                                   .caps = 9,
                                                   .windows = 20,
-                                                  .saved_known = true,
-                                                  .saved = 0.21,
-                                                  .saved_half = 0.02,
-                                                  .slowdown = 1.04,
-                                                  .slowdown_half = 0.01,
-                                                  .saved_j = 260,
-                                                  .saved_half_j = 25};
+                                                  .saved = {.known = true,
+                                                            .fraction = 0.21,
+                                                            .half = 0.02,
+                                                            .slowdown = 1.04,
+                                                            .slowdown_half = 0.01,
+                                                            .energy_j = 260,
+                                                            .half_j = 25}};
     if (n_boards == 0)
         return;
     m->board[on].job[m->board[on].n_jobs++ % 8] = e->id;
