@@ -864,42 +864,32 @@ static unsigned first_barred(const struct job_search *t)
     return board_view(boards_at(t->all->o.boards, at))->info->index;
 }
 
+/* Writes a status as text. */
+#define SAY(status, ...) ((void)snprintf(ret, size, __VA_ARGS__), (status))
+
 static enum search_status status_of(const struct job_search *t,
                                     const struct tuner_report *report, char *ret,
                                     size_t size)
 {
-    if (t->final) {
-        (void)snprintf(ret, size, "over");
-        return SEARCH_IS_OVER;
-    }
-    if (t->refused) {
-        (void)snprintf(ret, size, "not capped: %.80s", t->why);
-        return SEARCH_IS_REFUSED;
-    }
-    if (t->wanted & t->barred) {
-        (void)snprintf(ret, size, "not capped: another user computes on GPU %u",
-                       first_barred(t));
-        return SEARCH_IS_BARRED;
-    }
-    if (!t->tuner && t->behind) {
-        (void)snprintf(ret, size,
-                       "not searched: job %" PRIu64
-                       " has a search on a board of this job",
-                       t->behind);
-        return SEARCH_IS_BEHIND;
-    }
-    if (!t->tuner) {
-        (void)snprintf(ret, size, "%s",
-                       t->asked_ns ? "asks for its boards' original limits"
-                       : t->wanted ? "waits for its boards"
-                                   : "has used no GPU yet");
-        return SEARCH_WAITS_FOR_BOARDS;
-    }
-    if (report->board_lost) {
-        (void)snprintf(ret, size,
-                       "not capped: one of its boards is lost or controlled by others");
-        return SEARCH_LOST_BOARDS;
-    }
+    if (t->final)
+        return SAY(SEARCH_IS_OVER, "over");
+    if (t->refused)
+        return SAY(SEARCH_IS_REFUSED, "not capped: %.80s", t->why);
+    if (t->wanted & t->barred)
+        return SAY(SEARCH_IS_BARRED, "not capped: another user computes on GPU %u",
+                   first_barred(t));
+    if (!t->tuner && t->behind)
+        return SAY(SEARCH_IS_BEHIND,
+                   "not searched: job %" PRIu64 " has a search on a board of this job",
+                   t->behind);
+    if (!t->tuner)
+        return SAY(SEARCH_WAITS_FOR_BOARDS, "%s",
+                   t->asked_ns ? "asks for its boards' original limits"
+                   : t->wanted ? "waits for its boards"
+                               : "has used no GPU yet");
+    if (report->board_lost)
+        return SAY(SEARCH_LOST_BOARDS,
+                   "not capped: one of its boards is lost or controlled by others");
     return tuner_status(t->tuner, ret, size);
 }
 

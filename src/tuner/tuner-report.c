@@ -40,6 +40,9 @@ uint32_t tuner_cap_mw(const struct tuner *t)
     return t->caps.commanded_mw;
 }
 
+/* Writes a status as text. */
+#define SAY(status, ...) ((void)snprintf(ret, size, __VA_ARGS__), (status))
+
 /* The state to show: that which an interruption goes back to. */
 static enum tuner_state shown(const struct tuner *t)
 {
@@ -82,37 +85,23 @@ enum search_status tuner_status(const struct tuner *t, char *ret, size_t size)
     bool compares = lock_search_measures(&t->lock);
     double held_w = w_of_mw(t->report.held_mw);
 
-    if (tuner_rests(t)) {
-        (void)snprintf(ret, size, "cannot be measured: not capped for now");
-        return SEARCH_RESTS;
-    }
-    if (t->state == TUNER_PAUSED && !t->stopped) {
-        (void)snprintf(ret, size, "no step for long: not capped until the next one");
-        return SEARCH_IS_PAUSED;
-    }
-    if (waits && t->progress.by == TUNER_BY_NOTHING && !t->holding) {
-        (void)snprintf(ret, size, "%s",
-                       safe ? "no steps, no period: not capped"
-                            : "reports no steps: looks for a period");
-        return safe ? SEARCH_IS_SAFE : SEARCH_WAITS_PROGRESS;
-    }
-    if (safe && s == TUNER_MEASURE) {
-        (void)snprintf(ret, size, "no steps, no period: safe cap %.0f W", held_w);
-        return SEARCH_IS_SAFE;
-    }
-    if (waits && t->holding) {
-        (void)snprintf(ret, size, "holds %.0f W, waits for training steps", held_w);
-        return SEARCH_HOLDS;
-    }
-    if (works && hold && t->lock.asked_mhz && !t->lock.asked_ns) {
-        (void)snprintf(ret, size, "%s %.0f W, %" PRIu32 " MHz",
-                       compares ? "compares" : "holds", w_of_mw(t->caps.commanded_mw),
-                       t->lock.asked_mhz);
-        return compares ? SEARCH_COMPARES : SEARCH_HOLDS;
-    }
-    if (works && hold && s != TUNER_WALK) {
-        (void)snprintf(ret, size, "holds %.0f W", w_of_mw(t->step.cap_mw));
-        return SEARCH_HOLDS;
-    }
+    if (tuner_rests(t))
+        return SAY(SEARCH_RESTS, "cannot be measured: not capped for now");
+    if (t->state == TUNER_PAUSED && !t->stopped)
+        return SAY(SEARCH_IS_PAUSED, "no step for long: not capped until the next one");
+    if (waits && t->progress.by == TUNER_BY_NOTHING && !t->holding)
+        return SAY(safe ? SEARCH_IS_SAFE : SEARCH_WAITS_PROGRESS, "%s",
+                   safe ? "no steps, no period: not capped"
+                        : "reports no steps: looks for a period");
+    if (safe && s == TUNER_MEASURE)
+        return SAY(SEARCH_IS_SAFE, "no steps, no period: safe cap %.0f W", held_w);
+    if (waits && t->holding)
+        return SAY(SEARCH_HOLDS, "holds %.0f W, waits for training steps", held_w);
+    if (works && hold && t->lock.asked_mhz && !t->lock.asked_ns)
+        return SAY(compares ? SEARCH_COMPARES : SEARCH_HOLDS,
+                   "%s %.0f W, %" PRIu32 " MHz", compares ? "compares" : "holds",
+                   w_of_mw(t->caps.commanded_mw), t->lock.asked_mhz);
+    if (works && hold && s != TUNER_WALK)
+        return SAY(SEARCH_HOLDS, "holds %.0f W", w_of_mw(t->step.cap_mw));
     return plain_status(t, ret, size);
 }
