@@ -401,14 +401,12 @@ static void after_close(struct job_search *t)
 static int without_progress(struct job_search *t)
 {
     t->silent = true;
-    if (t->ask.search) {
-        note(t, "the job reports no steps: looking for a period in its boards' power",
-             true);
-        return tuner_listen(t->tuner) ? 0 : tuner_blind(t->tuner);
-    }
-    note(t, "the job reports no progress: the cap is set, its saving will be unknown",
+    note(t,
+         t->ask.search
+             ? "the job reports no steps: looking for a period in its boards' power"
+             : "the job reports no progress: the cap is set, its saving will be unknown",
          true);
-    return tuner_cap_now(t->tuner);
+    return tuner_on_silent(t->tuner);
 }
 
 /* Gives caps the figures of the work, which determine floor, first cap and ramp. */

@@ -57,11 +57,30 @@ static void listen(struct tuner *t, bool anew)
                                   });
 }
 
+/* A resumed cap, whose effect on the job's progress is not known, is held no more. */
+static void blind(struct tuner *t)
+{
+    if (!t->search || t->state != TUNER_WAIT || !t->holding)
+        return;
+    tuner_note(&t->notes, true,
+               "no step was reported since: back to the original cap until one is");
+    t->holding = false;
+    (void)tuner_to_original(t);
+}
+
+int tuner_on_silent(struct tuner *t)
+{
+    if (!t->search || t->o.period)
+        return tuner_event(t, ON_SILENT, NULL);
+    blind(t);
+    return 0;
+}
+
 int do_listen(struct tuner *t, const void *what)
 {
     (void)what;
     if (t->progress.unit == TUNER_BY_STEPS) /* the held cap was found by reported steps */
-        (void)tuner_blind(t);
+        blind(t);
     t->progress.by = TUNER_BY_NOTHING;
     listen(t, false);
     return 0;
@@ -85,9 +104,8 @@ int tuner_infer_no_more(struct tuner *t, const void *what)
 
 int do_unresume(struct tuner *t, const void *what)
 {
-    int r = tuner_blind(t);
-
-    return r < 0 ? r : do_listen_again(t, what);
+    blind(t);
+    return do_listen_again(t, what);
 }
 
 int do_blind(struct tuner *t, const void *what)

@@ -129,13 +129,9 @@ static bool judge_hold(struct tuner *t, const struct search_window *w)
 {
     struct savings *a = regimes_savings(&t->regimes);
 
-    if (t->hold_at_mw != w->cap_mw) { /* others' claims have changed */
-        if (t->hold_at_mw)
-            change_init(&t->change, 0);
-        if (t->hold_at_mw)
-            savings_hold_anew(a);
-        t->hold_at_mw = w->cap_mw;
-    }
+    if (t->hold_at_mw && t->hold_at_mw != w->cap_mw) /* others' claims have changed */
+        tuner_hold_anew(t);
+    t->hold_at_mw = w->cap_mw;
     regimes_mean_add(&a->hold, w);
     struct pair_seen seen = reference_check_hold_seen(w, loop_now_ns(t->o.loop));
     (void)counterfactual_on_hold(&a->pairs, &seen);

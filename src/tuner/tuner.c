@@ -250,20 +250,6 @@ int tuner_on_steps(struct tuner *t, const struct steps *steps, uint64_t now_ns)
 
 /* ---- what the caller tells ---- */
 
-int tuner_cap_now(struct tuner *t)
-{
-    return t->search ? 0 : tuner_event(t, ON_SILENT, NULL);
-}
-
-bool tuner_listen(struct tuner *t)
-{
-    if (!t->o.period || !t->search || t->state != TUNER_WAIT)
-        return false;
-    if (t->progress.by == TUNER_BY_STEPS)
-        (void)tuner_event(t, ON_SILENT, NULL);
-    return true;
-}
-
 int tuner_resume(struct tuner *t, uint32_t held_mw)
 {
     if (t->state != TUNER_WAIT || t->caps.n == 0)
@@ -275,16 +261,6 @@ int tuner_resume(struct tuner *t, uint32_t held_mw)
     (void)snprintf(t->report.why, sizeof t->report.why, "held before, goes on");
     ramp_init(&t->ramp, held_mw, MW_PER_W, loop_now_ns(t->o.loop));
     return tuner_command(t, held_mw);
-}
-
-int tuner_blind(struct tuner *t)
-{
-    if (!t->search || t->state != TUNER_WAIT || !t->holding)
-        return 0;
-    tuner_note(&t->notes, true,
-               "no step was reported since: back to the original cap until one is");
-    t->holding = false;
-    return tuner_to_original(t);
 }
 
 /* The leases ran out, as this process was stopped for too long: the originals are in

@@ -16,8 +16,8 @@
  * Windows are booked at the cap in force, which others' claims may have lowered; the
  * reference is then the highest cap that those claims allow.
  *
- * For a job that reports no steps, tuner_listen() infers progress: a fixed number of its
- * launches, or one period of its boards' power, stands for a step.  If neither is
+ * For a job that reports no steps, tuner_on_silent() infers progress: a fixed number of
+ * its launches, or one period of its boards' power, stands for a step.  If neither is
  * certain, the job gets the safe static cap, or none.  Steps that the job reports later
  * replace the inferred ones and begin a new regime.  A job without steps for two minutes
  * gets the original cap back, and its progress is inferred.
@@ -135,20 +135,17 @@ int tuner_on_steps(struct tuner *t, const struct steps *steps, uint64_t now_ns);
  * the limit has changed.
  */
 int tuner_on_force(struct tuner *t, uint32_t ceiling_mw, uint32_t enforced_mw);
-/* The job reports no steps: infers them from its launches or its boards' power from now
- * on.  False: not waiting for steps, no struct progress_period or no search.
- */
-bool tuner_listen(struct tuner *t);
 /* Whether the tuner waits for the first training steps of a job that is not stopped, and
  * does not infer any.
  */
 bool tuner_waits(const struct tuner *t);
+/* The job reports no steps while tuner_waits(): infers them from its launches or its
+ * boards' power from now on, or, without a struct progress_period, restores the originals
+ * until it reports some.  A cap by name is set now, without a measurement.
+ */
+int tuner_on_silent(struct tuner *t);
 /* Sets a cap that was held before at once; call it before any steps are reported. */
 int tuner_resume(struct tuner *t, uint32_t held_mw);
-/* For a resumed search whose job reports no steps: restores the originals until it does,
- * as the job's progress under the cap is unknown.
- */
-int tuner_blind(struct tuner *t);
 /* Call from the actuator's on_event. */
 int tuner_on_event(struct tuner *t, enum actuator_event event,
                    const struct actuator_reply *what);
@@ -156,8 +153,6 @@ int tuner_on_event(struct tuner *t, enum actuator_event event,
  * originals are in force while the job is stopped; the step under way is then repeated.
  */
 int tuner_on_stopped(struct tuner *t, bool stopped);
-/* Sets a cap by name now, without a measurement (for jobs that report no progress). */
-int tuner_cap_now(struct tuner *t);
 
 typedef int (*tuner_done_fn)(struct tuner *t, void *user);
 /* The job is over, or is not to be capped any more: releases every board, then calls done

@@ -450,7 +450,7 @@ static void mute(void)
         ok(!tuner_waits(b.tuner), "a stopped job is not one that reports no steps");
         (void)tuner_on_stopped(b.tuner, false);
         ok(tuner_waits(b.tuner), "… until it continues");
-        (void)tuner_cap_now(b.tuner);
+        (void)tuner_on_silent(b.tuner);
         pass(&b.s, 120);
         is_int(b.cap_mw, 200000, "its cap is set");
         (void)tuner_on_stopped(b.tuner, true);
