@@ -14,8 +14,8 @@ static enum activity_verdict on_hold(void *self, const struct activity_now *now,
 
     if (!now->search || now->moved || now->measures || s->hold.windows % HOLD_WINDOWS)
         return ACTIVITY_STAYS;
-    double worse =
-        gap_probes_allow(&g->probes, savings_time_s(s), SEARCH_SETTLE_S + now->window_s);
+    double worse = gap_probes_allow(&g->probes, savings_time_s(s, 1),
+                                    SEARCH_SETTLE_S + now->window_s);
     if (!(worse > 0) || !search_probe_gap(now->search, worse))
         return ACTIVITY_STAYS;
     g->since_ns = now->now_ns;

@@ -26,17 +26,14 @@ static bool moved(const void *self)
     return l->asked_mhz || (l->machine && lock_step(l->machine)->cap_mw != l->held_mw);
 }
 
-bool lock_search_measures(const struct lock_search *l)
+static bool measures(const void *self)
 {
+    const struct lock_search *l = self;
+
     if (!l->machine)
         return false;
     const struct lock_step *step = lock_step(l->machine);
     return step->kind == LOCK_MEASURE || step->check;
-}
-
-static bool measures(const void *self)
-{
-    return lock_search_measures(self);
 }
 
 /* ---- requests ---- */

@@ -52,7 +52,4 @@ struct lock_search {
     uint32_t seen_most_mhz;
 };
 
-/* Whether it compares locks with the cap, for people. */
-bool lock_search_measures(const struct lock_search *l);
-
 #endif

@@ -53,11 +53,6 @@ bool pause_is_due(const struct pause *p, const struct steps *steps, uint64_t now
            steps_late_s(steps, now_ns, LATE_STEPS, fmax(LATE_S, LATE_WALL_S * speed)) > 0;
 }
 
-void pause_begin(struct pause *p, const struct step_mark *last)
-{
-    p->last = *last;
-}
-
 void pause_forgive(struct pause *p, struct steps *steps, uint64_t now_ns)
 {
     steps->phase_ns = p->forgiven_ns = now_ns;
@@ -82,20 +77,10 @@ void pause_mend(const struct pause *p, struct steps *steps)
         steps->phase_ns = p->forgiven_ns;
 }
 
-static double longest_s(const struct steps *steps, double speed)
-{
-    return fmax(HALT_S, fmax(HALT_WALL_S * speed, HALT_STEPS * steps->step_s));
-}
-
 uint64_t pause_long_ns(const struct pause *p, const struct steps *steps, double speed)
 {
     bool told = p->phase != UW_PHASE_TRAIN && p->phase != UW_PHASE_UNKNOWN;
+    double most_s = fmax(HALT_S, fmax(HALT_WALL_S * speed, HALT_STEPS * steps->step_s));
 
-    return told ? UINT64_MAX : p->last.at_ns + ns_of_s(longest_s(steps, speed));
-}
-
-double pause_is_long(const struct pause *p, const struct steps *steps, uint64_t now_ns,
-                     double speed)
-{
-    return now_ns < pause_long_ns(p, steps, speed) ? 0 : longest_s(steps, speed);
+    return told ? UINT64_MAX : p->last.at_ns + ns_of_s(most_s);
 }

@@ -33,19 +33,15 @@ bool pause_ran_well(const struct pause *p, const struct step_mark *now);
  */
 bool pause_is_due(const struct pause *p, const struct steps *steps, uint64_t now_ns,
                   double speed);
-void pause_begin(struct pause *p, const struct step_mark *last);
 /* Call for each read of the steps in a pause.  Whether a step was made since it began. */
 bool pause_on_steps(struct pause *p, struct steps *steps, uint64_t now_ns);
 /* Removes earlier pauses from the steps that were just read. */
 void pause_mend(const struct pause *p, struct steps *steps);
 /* Does not count the time until now as a delay of the job's steps. */
 void pause_forgive(struct pause *p, struct steps *steps, uint64_t now_ns);
-/* The seconds without a step if the pause is long enough to restore the originals; 0: it
- * is not, or the job reports the reason.
+/* When the pause is long enough to restore the originals; UINT64_MAX: the job reports its
+ * reason.
  */
-double pause_is_long(const struct pause *p, const struct steps *steps, uint64_t now_ns,
-                     double speed);
-/* When it will be; UINT64_MAX: the job reports the reason. */
 uint64_t pause_long_ns(const struct pause *p, const struct steps *steps, double speed);
 
 #endif

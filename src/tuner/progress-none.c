@@ -29,7 +29,7 @@ void progress_listen(struct progress *p, const struct progress_listen *how)
         .user = p->user,
     };
 
-    p->none.how = *how;
+    p->none.sure_ns = how->sure_ns;
     p->none.due_ns = how->safe ? UINT64_MAX : now + ns_of_s(UNKNOWN_S);
     p->none.candidate_s = 0;
     p->from_ns = want.from_ns;
@@ -86,7 +86,7 @@ static enum progress_news on_power(struct progress *p,
         progress_unsure(p, progress_period_why(h), p->launches.word);
         return h->at_ns < p->none.due_ns ? PROGRESS_GOES_ON : PROGRESS_UNKNOWN;
     }
-    bool may = loop_now_ns(p->loop) >= p->none.how.sure_ns;
+    bool may = loop_now_ns(p->loop) >= p->none.sure_ns;
     return may && agrees(p) ? PROGRESS_SURE : PROGRESS_GOES_ON;
 }
 

@@ -78,7 +78,7 @@ struct progress_inferred {
 
 /* A unit is looked for. */
 struct progress_none {
-    struct progress_listen how;
+    uint64_t sure_ns;     /* see struct progress_listen */
     uint64_t due_ns;      /* when progress counts as unknown */
     double candidate_s;   /* a period that was found once; 0: none */
     enum tuner_by likely; /* LAUNCHES or PERIOD: the more certain one of late */

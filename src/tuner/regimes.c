@@ -50,15 +50,6 @@ void regimes_add(struct regimes *r)
     r->n_caps = 0;
 }
 
-double regimes_trained_s(const struct regimes *r)
-{
-    double s = 0;
-
-    for (size_t i = 0; i < r->n; i++)
-        s += savings_time_s(&r->savings[i]);
-    return s;
-}
-
 void regimes_mean_add(struct savings_mean *m, const struct search_window *w)
 {
     savings_mean_add(m, w->time_s, w->energy_j, w->time_rse, w->energy_rse);

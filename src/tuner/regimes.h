@@ -44,8 +44,6 @@ void regimes_fini(struct regimes *r);
 struct savings *regimes_savings(struct regimes *r);
 /* Begins a regime; merges the oldest two if the table is full. */
 void regimes_add(struct regimes *r);
-/* Total time of the training steps booked in all regimes. */
-double regimes_trained_s(const struct regimes *r);
 
 /* Adds a window at a cap of all boards; ignored if TUNER_CAPS_MAX other caps exist. */
 void regimes_on_cap(struct regimes *r, const struct search_window *w);

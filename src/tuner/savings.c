@@ -208,9 +208,13 @@ static double own_time_s(const struct savings *a)
     return s;
 }
 
-double savings_time_s(const struct savings *a)
+double savings_time_s(const struct savings *a, size_t n)
 {
-    return own_time_s(a) + a->older.booked_s;
+    double s = 0;
+
+    for (size_t i = 0; i < n; i++)
+        s += own_time_s(&a[i]) + a[i].older.booked_s;
+    return s;
 }
 
 static void totals_add(struct savings_totals *to, const struct savings_totals *t)

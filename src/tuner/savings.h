@@ -96,8 +96,8 @@ void savings_reference_anew(struct savings *a);
  * The total saving stays the same; the comparison of the first regime is final.
  */
 void savings_merge(struct savings *a, size_t n);
-/* Total time of the booked training steps, including older regimes. */
-double savings_time_s(const struct savings *a);
+/* Total time of the training steps booked in n regimes, including older ones. */
+double savings_time_s(const struct savings *a, size_t n);
 
 struct savings_saved {
     bool known;            /* a reference was measured, and a cap held */

@@ -61,7 +61,7 @@ struct job_search {
     struct searches_memory memory;
     struct tuner_report report; /* of the last tuner, which was freed */
     unsigned saved_windows;
-    double saved_s; /* booked_s() at the last save */
+    double saved_s; /* training time booked at the last save */
     uint32_t saved_held_mw;
     uint64_t saved_ns;
     uint64_t down_steps; /* steps done when a cap or a lock last went down */
@@ -96,16 +96,6 @@ static void soon(struct searches *ts)
 }
 
 /* ---- state ---- */
-
-/* Training time booked in all regimes. */
-static double booked_s(const struct tuner_report *r)
-{
-    double s = 0;
-
-    for (size_t i = 0; i < r->n_regimes; i++)
-        s += savings_time_s(&r->account[i]);
-    return s;
-}
 
 static void save(struct job_search *t)
 {
@@ -142,7 +132,8 @@ static void save_what_grew(struct job_search *t, uint64_t now)
     bool late = s_between(t->saved_ns, now) >= SAVE_S;
 
     /* A long ramp has no windows, but its steps are booked. */
-    bool grew = r->windows != t->saved_windows || booked_s(r) > t->saved_s;
+    double booked_s = savings_time_s(r->account, r->n_regimes);
+    bool grew = r->windows != t->saved_windows || booked_s > t->saved_s;
 
     if (held == t->saved_held_mw && (!grew || !late))
         return;
@@ -150,7 +141,7 @@ static void save_what_grew(struct job_search *t, uint64_t now)
         learn(t);
     remember(t);
     save(t);
-    t->saved_s = booked_s(r);
+    t->saved_s = booked_s;
 }
 
 /* Whether the memory's caps were measured on the current boards. */
@@ -612,6 +603,15 @@ static void job_search_free(struct job_search *t)
     free(t);
 }
 
+/* Takes a job out of the list and frees it. */
+static void drop(struct job_search **at)
+{
+    struct job_search *t = *at;
+
+    *at = t->next;
+    job_search_free(t);
+}
+
 /* Frees the oldest jobs that are over, beyond ENDED_MAX. */
 static void forget_oldest(struct searches *ts)
 {
@@ -620,14 +620,12 @@ static void forget_oldest(struct searches *ts)
     for (struct job_search *t = ts->first; t; t = t->next)
         n += t->final;
     for (struct job_search **p = &ts->first; *p && n > ENDED_MAX;) {
-        struct job_search *t = *p;
-        if (!t->final) {
-            p = &t->next;
-            continue;
+        if ((*p)->final) {
+            drop(p);
+            n--;
+        } else {
+            p = &(*p)->next;
         }
-        *p = t->next;
-        job_search_free(t);
-        n--;
     }
 }
 
@@ -916,14 +914,12 @@ const struct steps *searches_steps(const struct searches *ts, uint64_t job)
 
 void searches_forget(struct searches *ts, uint64_t job)
 {
-    for (struct job_search **p = &ts->first; *p; p = &(*p)->next) {
-        struct job_search *t = *p;
-        if (t->job != job)
-            continue;
-        *p = t->next;
-        job_search_free(t);
-        return;
-    }
+    struct job_search **p = &ts->first;
+
+    while (*p && (*p)->job != job)
+        p = &(*p)->next;
+    if (*p)
+        drop(p);
 }
 
 /* ---- set-up ---- */
@@ -951,11 +947,8 @@ void searches_free(struct searches *ts)
 {
     if (!ts)
         return;
-    while (ts->first) {
-        struct job_search *t = ts->first;
-        ts->first = t->next;
-        job_search_free(t);
-    }
+    while (ts->first)
+        drop(&ts->first);
     loop_worker_free(ts->worker);
     loop_timer_free(ts->timer);
     free(ts);

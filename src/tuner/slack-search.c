@@ -37,17 +37,14 @@ static bool in_budget(const struct slack_search *s)
     return s->machine && s->goal.kind == GOAL_TIME;
 }
 
-static bool is_moved(const struct slack_search *s)
+static bool moved(const void *self)
 {
+    const struct slack_search *s = self;
+
     for (size_t i = 0; s->machine && i < s->caps->n; i++)
         if (s->cap_mw[i] != s->held_mw)
             return true;
     return false;
-}
-
-static bool moved(const void *self)
-{
-    return is_moved(self);
 }
 
 static bool measures(const void *self)
@@ -94,7 +91,7 @@ static bool on_news(void *self, enum activity_news news)
 
     if (news == ACTIVITY_END)
         end(s, SLACK_IDLE);
-    if (news != ACTIVITY_STALL || !is_moved(s))
+    if (news != ACTIVITY_STALL || !moved(s))
         return false;
     end(s, SLACK_OUT);
     return true;
@@ -222,7 +219,7 @@ static void go(struct slack_search *s, uint64_t now_ns, struct activity_shift *r
 {
     const struct slack_step *step = slack_step(s->machine);
     size_t n = s->caps->n;
-    bool first = !is_moved(s);
+    bool first = !moved(s);
     uint32_t high = 0;
 
     tell(s, step);
@@ -265,7 +262,7 @@ static enum activity_verdict on_hold(void *self, const struct activity_now *now,
     struct slack_window window = {w->time_s, w->time_rse, board};
     if (slack_on_window(s->machine, &window, &err) < 0) {
         tuner_note(s->notes, true, "slack: ended: %s", err.text);
-        bool was_moved = is_moved(s);
+        bool was_moved = moved(s);
         end(s, SLACK_OUT);
         return was_moved ? ACTIVITY_OVER : ACTIVITY_STAYS;
     }

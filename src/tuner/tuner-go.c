@@ -61,7 +61,7 @@ void tuner_look(struct tuner *t, struct activity_now *ret)
         .cap_mw = t->step.cap_mw,
         .ramp_mw_s = t->caps.table->walks ? 0 : tuner_ramp_rate(t),
         .peak_w = t->report.peak_w,
-        .trained_s = regimes_trained_s(&t->regimes),
+        .trained_s = savings_time_s(t->regimes.savings, t->regimes.n),
         .window_s = hold_window_s(t, a),
         .windows = t->report.windows,
         .inferred = progress_is_inferred(&t->progress),
@@ -242,7 +242,7 @@ static int on_release(struct tuner *t, const struct actuator_reply *reply)
         board_caps_reply_text(&t->caps, reply, t->report.restore,
                               sizeof t->report.restore);
     }
-    return t->state == TUNER_OVER ? tuner_maybe_done(t) : 0;
+    return tuner_maybe_done(t);
 }
 
 static void release_all(struct tuner *t)
@@ -333,7 +333,7 @@ static int on_set(struct tuner *t, const struct actuator_reply *reply)
         board_caps_reply_text(&t->caps, reply, t->report.ended, sizeof t->report.ended);
         tuner_arm(t);
     }
-    return t->state == TUNER_OVER ? tuner_maybe_done(t) : 0;
+    return tuner_maybe_done(t);
 }
 
 int tuner_to_original(struct tuner *t)
@@ -362,18 +362,17 @@ int do_halt(struct tuner *t, const void *what)
 int do_late(struct tuner *t, const void *what)
 {
     (void)what;
-    pause_begin(&t->pause, &t->progress.steps.mark);
+    t->pause.last = t->progress.steps.mark;
     window_cancel(&t->progress.window);
     return 0;
 }
 
 int do_pause(struct tuner *t, const void *what)
 {
-    const double *long_s = what;
-
     tuner_note(&t->notes, true,
-               "no step for %.0f s: the original cap until the next step", *long_s);
-    return do_halt(t, NULL);
+               "no step for %.0f s: the original cap until the next step",
+               s_between(t->pause.last.at_ns, loop_now_ns(t->o.loop)));
+    return do_halt(t, what);
 }
 
 int do_forget_pause(struct tuner *t, const void *what)

@@ -82,7 +82,7 @@ enum search_status tuner_status(const struct tuner *t, char *ret, size_t size)
     enum tuner_state s = shown(t);
     bool waits = s == TUNER_WAIT, safe = t->at == ACTIVITY_SAFE;
     bool works = s == TUNER_WALK || s == TUNER_MEASURE || s == TUNER_ENERGY;
-    bool compares = lock_search_measures(&t->lock);
+    bool compares = activity_lock.measures(&t->lock);
     double held_w = w_of_mw(t->report.held_mw);
 
     if (tuner_rests(t))

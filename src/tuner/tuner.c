@@ -90,13 +90,10 @@ static double late_by(const struct tuner *t, uint64_t now)
     return source->late_s(&t->progress.steps, now, STALL_FACTOR, least_s);
 }
 
-/* A step is late: whether it is so late that the originals must be restored. */
-static int on_late(struct tuner *t, uint64_t now)
+/* When a step is so late that the originals must be restored. */
+static uint64_t long_ns(const struct tuner *t)
 {
-    double long_s =
-        pause_is_long(&t->pause, &t->progress.steps, now, loop_speed(t->o.loop));
-
-    return long_s > 0 ? tuner_event(t, ON_DUE, &long_s) : 0;
+    return pause_long_ns(&t->pause, &t->progress.steps, loop_speed(t->o.loop));
 }
 
 static uint64_t earlier(uint64_t a, uint64_t b)
@@ -121,8 +118,7 @@ static uint64_t due_ns(const struct tuner *t, uint64_t now)
         return now; /* a step of the ramp or the lock; the end */
     due = lost_ns(t);
     if (t->state == TUNER_LATE)
-        due = earlier(
-            due, pause_long_ns(&t->pause, &t->progress.steps, loop_speed(t->o.loop)));
+        due = earlier(due, long_ns(t));
     if (t->state != TUNER_MEASURE)
         return due;
     if (t->at == ACTIVITY_CHECK)
@@ -157,7 +153,8 @@ static int on_due(struct tuner *t, uint64_t now)
     if (now > lost_ns(t))
         return tuner_event(t, ON_LOST, NULL);
     if (!works)
-        return t->state == TUNER_LATE ? on_late(t, now) : 0;
+        return t->state == TUNER_LATE && now >= long_ns(t) ? tuner_event(t, ON_DUE, NULL)
+                                                           : 0;
     if (t->at == ACTIVITY_CHECK && now > reference_check_late_ns(&t->check))
         return tuner_event(t, ON_DUE, NULL);
     if (t->state == TUNER_WALK && t->caps.pending == 0 && (walk(t, now, &r) || r < 0))
@@ -346,8 +343,7 @@ int tuner_maybe_done(struct tuner *t)
 
 static int on_stretch(void *user)
 {
-    struct tuner *t = user;
-    return t->state == TUNER_OVER ? tuner_maybe_done(t) : 0;
+    return tuner_maybe_done(user);
 }
 
 int tuner_finish(struct tuner *t, tuner_done_fn done, void *user)

@@ -91,7 +91,7 @@ static void long_job(struct world *w)
     if (ok(ran && t->saved.known, "the same job under a search")) {
         const struct savings_saved *s = &t->saved;
         double would_j = w->result.energy_j + s->energy_j;
-        double trained_s = savings_time_s(&t->account[0]);
+        double trained_s = savings_time_s(&t->account[0], 1);
         double would_s = w->result.time_s - trained_s + trained_s / s->slowdown;
 
         is_int(t->changes, 0, "… no change that asks for a new search");

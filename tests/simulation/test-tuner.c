@@ -650,7 +650,6 @@ static int send(struct bench *b, enum tuner_event event)
         .known = true, .period_s = 0.5, .rse = 0.001, .confidence = 0.9};
     struct activity_shift shift = {.commands = true};
     struct actuator_reply reply = {.result = ACTUATOR_GONE, .text = "lost"};
-    double long_s = 60;
 
     switch (event) {
     case ON_STOPPED:
@@ -671,7 +670,7 @@ static int send(struct bench *b, enum tuner_event event)
     case ON_SPLIT:
         return tuner_event(b->tuner, event, &shift);
     default:
-        return tuner_event(b->tuner, event, &long_s);
+        return tuner_event(b->tuner, event, NULL);
     }
 }
 

@@ -235,7 +235,7 @@ static void merged(void)
     make_regimes(a, REGIMES);
     savings_saved(a, REGIMES, &want);
     for (size_t i = 0; i < REGIMES; i++)
-        booked_s += savings_time_s(&a[i]);
+        booked_s += savings_time_s(&a[i], 1);
     for (size_t n = REGIMES; n > 2; n--)
         savings_merge(a, n);
     savings_saved(a, 2, &is);
@@ -258,7 +258,7 @@ static void merged(void)
     is_like(is.visits_s, want.visits_s, "s of visits");
     is_like(is.visits_cost_j, want.visits_cost_j, "J for them");
     for (size_t i = 0; i < 2; i++)
-        is_s += savings_time_s(&a[i]);
+        is_s += savings_time_s(&a[i], 1);
     is_like(is_s, booked_s, "s booked");
 
     a[1].sum[STRETCH_HOLD].energy_j += 100;

@@ -124,7 +124,7 @@ static void there_and_back(bool search)
            want.visits_cost_j == is.visits_cost_j,
        "what was saved: %g J", is.energy_j);
     ok(got.regime[0].older.regimes == 1 && got.regime[0].older.held == 1 &&
-           savings_time_s(&got.regime[0]) == savings_time_s(&a[0]) &&
+           savings_time_s(&got.regime[0], 1) == savings_time_s(&a[0], 1) &&
            got.regime[1].older.regimes == 0,
        "… a regime in it that was merged");
 }
