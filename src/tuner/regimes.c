@@ -136,7 +136,7 @@ void regimes_turn(struct regimes *r, enum stretch_kind kind)
     const struct savings *a = regimes_savings(r);
     bool search = kind == STRETCH_SEARCH || kind == STRETCH_REFERENCE;
 
-    if (search && (a->hold.windows > 0 || a->past.steps > 0))
+    if (search && (a->hold.windows > 0 || a->past.sum.steps > 0))
         kind = STRETCH_SEARCH_AGAIN;
     turn(r, kind);
 }

@@ -117,10 +117,7 @@ static double squared(double v)
 static struct savings_past hold_of(const struct savings *a)
 {
     const struct savings_sum *hold = &a->sum[STRETCH_HOLD];
-    struct savings_past out = {.steps = hold->steps,
-                               .time_s = hold->time_s,
-                               .energy_j = hold->energy_j,
-                               .half2_j2 = hold->half2_j2};
+    struct savings_past out = {.sum = *hold};
     struct counterfactual_said said = counterfactual_said(&a->pairs);
 
     if (!said.known) {
@@ -136,11 +133,8 @@ static struct savings_past hold_of(const struct savings *a)
 
 static void past_add(struct savings_past *to, const struct savings_past *p)
 {
-    to->steps += p->steps;
+    to->sum = add(&to->sum, &p->sum);
     to->mean_steps += p->mean_steps;
-    to->time_s += p->time_s;
-    to->energy_j += p->energy_j;
-    to->half2_j2 += p->half2_j2;
     to->would_s += p->would_s;
     to->would_j += p->would_j;
     to->would_half2_s2 += p->would_half2_s2;
@@ -201,7 +195,7 @@ void savings_reference_anew(struct savings *a)
 
 static double own_time_s(const struct savings *a)
 {
-    double s = a->past.time_s;
+    double s = a->past.sum.time_s;
 
     for (size_t k = 0; k < STRETCH_KINDS; k++)
         s += a->sum[k].time_s;
@@ -237,13 +231,10 @@ static void totals_add(struct savings_totals *to, const struct savings_totals *t
  */
 static void compare_with_holds(const struct savings_sum *again, struct savings_past *p)
 {
-    double more = p->steps > 0 ? 1 + again->steps / p->steps : 1;
+    double more = p->sum.steps > 0 ? 1 + again->steps / p->sum.steps : 1;
 
     p->mean_steps = more > 1 ? p->mean_steps * more : p->mean_steps + again->steps;
-    p->steps += again->steps;
-    p->time_s += again->time_s;
-    p->energy_j += again->energy_j;
-    p->half2_j2 += again->half2_j2;
+    p->sum = add(&p->sum, again);
     p->would_s *= more;
     p->would_j *= more;
     p->would_half2_s2 *= more * more;
@@ -269,14 +260,9 @@ static void add_regime(const struct savings *a, struct savings_totals *to)
         return;
     to->compared++;
     struct savings_past regime = hold_of(a);
-    struct savings_past before = {.steps = first.steps,
-                                  .time_s = first.time_s,
-                                  .energy_j = first.energy_j,
-                                  .half2_j2 = first.half2_j2,
-                                  .mean_steps = first.steps};
-    struct savings_past checked = {.steps = check->steps, /* compared with themselves */
-                                   .time_s = check->time_s,
-                                   .energy_j = check->energy_j,
+    struct savings_past before = {.sum = first, .mean_steps = first.steps};
+    struct savings_sum alone = {check->steps, check->time_s, check->energy_j, 0};
+    struct savings_past checked = {.sum = alone, /* compared with themselves */
                                    .would_s = check->time_s,
                                    .would_j = check->energy_j};
     past_add_own(&regime, &a->past);
@@ -285,7 +271,7 @@ static void add_regime(const struct savings *a, struct savings_totals *to)
     past_add_own(&regime, &checked);
     compare_with_mean(a, &regime);
     past_add(&to->past, &regime);
-    to->held += a->hold.windows > 0 || a->past.steps > 0;
+    to->held += a->hold.windows > 0 || a->past.sum.steps > 0;
     if (a->hold.windows > 0) {
         to->cost_j += search.energy_j - search.steps * savings_mean_energy(&a->hold);
         to->cost_s += search.time_s - search.steps * savings_mean_time(&a->hold);
@@ -323,11 +309,11 @@ void savings_saved(const struct savings *a, size_t n, struct savings_saved *ret)
     };
     if (!ret->known)
         return;
-    ret->steps = all->steps;
-    ret->energy_j = all->would_j - all->energy_j;
-    ret->half_j = sqrt(all->would_half2_j2 + all->half2_j2);
+    ret->steps = all->sum.steps;
+    ret->energy_j = all->would_j - all->sum.energy_j;
+    ret->half_j = sqrt(all->would_half2_j2 + all->sum.half2_j2);
     ret->fraction = ret->energy_j / all->would_j;
     ret->half = ret->half_j / all->would_j;
-    ret->slowdown = all->time_s / all->would_s;
+    ret->slowdown = all->sum.time_s / all->would_s;
     ret->slowdown_half = sqrt(all->would_half2_s2) / all->would_s * ret->slowdown;
 }

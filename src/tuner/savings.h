@@ -62,7 +62,7 @@ double savings_mean_energy_rse(const struct savings_mean *m);
 
 /* Past holds, and the cost that their steps would have had at the reference cap. */
 struct savings_past {
-    double steps, time_s, energy_j, half2_j2;
+    struct savings_sum sum;
     double mean_steps; /* part of steps to be compared with the mean of the reference
                         * windows; not included in would_* */
     double would_s, would_j, would_half2_s2, would_half2_j2;

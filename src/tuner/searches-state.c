@@ -47,8 +47,8 @@ void searches_memory_take(struct searches_memory *m, const struct tuner_report *
     SUMS, AT(savings, sum[kind]), SUMS_OF(AT(savings_sum, steps), AT(savings_sum, time_s), \
         AT(savings_sum, energy_j), AT(savings_sum, half2_j2))
 #define PAST(at) \
-    SUMS, at, SUMS_OF(AT(savings_past, steps), AT(savings_past, time_s), \
-        AT(savings_past, energy_j), AT(savings_past, half2_j2), AT(savings_past, mean_steps), \
+    SUMS, at, SUMS_OF(AT(savings_past, sum.steps), AT(savings_past, sum.time_s), \
+        AT(savings_past, sum.energy_j), AT(savings_past, sum.half2_j2), AT(savings_past, mean_steps), \
         AT(savings_past, would_s), AT(savings_past, would_j), AT(savings_past, would_half2_s2), \
         AT(savings_past, would_half2_j2))
 #define LINK(member) \
