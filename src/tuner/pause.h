@@ -39,9 +39,7 @@ bool pause_on_steps(struct pause *p, struct steps *steps, uint64_t now_ns);
 void pause_mend(const struct pause *p, struct steps *steps);
 /* Does not count the time until now as a delay of the job's steps. */
 void pause_forgive(struct pause *p, struct steps *steps, uint64_t now_ns);
-/* When the pause is long enough to restore the originals; UINT64_MAX: the job reports its
- * reason.
- */
+/* When the originals must be restored; UINT64_MAX: the job reports why it pauses. */
 uint64_t pause_long_ns(const struct pause *p, const struct steps *steps, double speed);
 
 #endif

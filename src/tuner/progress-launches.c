@@ -76,11 +76,6 @@ static bool find(struct progress *p)
     return l->now.why == RATE_FOUND && l->now.confidence >= PROGRESS_PERIOD_SURE;
 }
 
-static bool are_other(const struct rate_found *a, const struct rate_found *b)
-{
-    return rate_apart(a, b) > MIX_MOST;
-}
-
 void progress_launches_look(struct progress *p, const struct progress_period_heard *h,
                             struct progress_period_heard *ret)
 {
@@ -100,7 +95,7 @@ bool progress_launches_anew(struct progress *p, struct progress_period_heard *re
 {
     struct progress_launches *l = &p->launches;
 
-    if (!are_other(&l->now, &l->first))
+    if (rate_apart(&l->now, &l->first) <= MIX_MOST)
         return false;
     l->unit = 0;
     choose_unit(l);
@@ -125,7 +120,7 @@ static enum progress_news on_power(struct progress *p,
     struct progress_launches *l = &p->launches;
     bool sure = find(p);
     bool gone = l->now.why == RATE_NOBODY || l->now.generation != l->first.generation ||
-                (sure && are_other(&l->now, &l->first));
+                (sure && rate_apart(&l->now, &l->first) > MIX_MOST);
 
     l->word = word_of(&l->now, gone, h->util);
     p->found = *h;
@@ -150,7 +145,7 @@ static bool same(const struct progress *p)
     const struct progress_launches *l = &p->launches;
 
     return l->regime_of.generation == l->first.generation &&
-           !are_other(&l->regime_of, &l->first);
+           rate_apart(&l->regime_of, &l->first) <= MIX_MOST;
 }
 
 static void begin(struct progress *p)

@@ -6,9 +6,7 @@
  * Sources hear the job's steps and analyses of its boards' power (progress-period.h), and
  * return news, which tuner_on_progress() turns into events.
  *
- * To add one: a word in PROGRESS_UNITS (base/names.h), its file with its struct
- * progress_source, a row in progress-source.c, its state in struct progress, and what it
- * replaces in progress-source.c and progress-none.c.
+ * To add one: docs/contributing.md, "A progress source of the tuner".
  */
 #ifndef TUNER_PROGRESS_SOURCE_H
 #define TUNER_PROGRESS_SOURCE_H

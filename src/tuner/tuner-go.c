@@ -43,7 +43,7 @@ double tuner_ramp_rate(const struct tuner *t)
 /* The length of the shortest window of the hold. */
 static double hold_window_s(const struct tuner *t, const struct savings *a)
 {
-    return fmax(tuner_window_s(t), LEAST_STEPS * savings_mean_time(&a->hold));
+    return fmax(t->progress.window_s, LEAST_STEPS * savings_mean_time(&a->hold));
 }
 
 void tuner_look(struct tuner *t, struct activity_now *ret)
@@ -411,10 +411,8 @@ int do_stuck(struct tuner *t, const void *what)
 /* A board is held again, or cannot be. */
 static int on_rehold(struct tuner *t, const struct actuator_reply *reply)
 {
-    if (t->state == TUNER_OVER)
-        return tuner_maybe_done(t);
     if (t->state != TUNER_BOARDS)
-        return 0;
+        return tuner_maybe_done(t);
     if (reply->result != ACTUATOR_DONE) {
         board_caps_reply_text(&t->caps, reply, t->report.ended, sizeof t->report.ended);
         if (reply->result == ACTUATOR_GONE || reply->result == ACTUATOR_YIELDED)

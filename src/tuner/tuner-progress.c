@@ -131,9 +131,9 @@ static int on_peak(const struct energy_sum_window *w, void *user)
     struct tuner *t = user;
 
     t->peaks_asked--;
-    if (t->state == TUNER_OVER)
+    if (t->state == TUNER_OVER || w->r < 0 || !(w->peak_w > 0) || t->stopped)
         return tuner_maybe_done(t);
-    return w->r < 0 || !(w->peak_w > 0) || t->stopped ? 0 : tuner_event(t, ON_PEAK, w);
+    return tuner_event(t, ON_PEAK, w);
 }
 
 int do_safe(struct tuner *t, const void *what)

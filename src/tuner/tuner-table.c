@@ -105,7 +105,7 @@ static const struct tuner_row rows[] = {
     ROW(S(ENERGY),            JOULES,       ALWAYS,             do_judge,        ENERGY),
     ROW(S(MEASURE) | S(ENERGY), VOID,       if_few_void,        do_again,        MEASURE),
     ROW(S(MEASURE) | S(ENERGY), VOID,       if_named_reference, do_named,        WALK),
-    ROW(S(MEASURE) | S(ENERGY), VOID,       if_no_higher,       do_again_anew,   MEASURE),
+    ROW(S(MEASURE) | S(ENERGY), VOID,       if_no_higher,       do_again,        MEASURE),
     ROW(S(MEASURE) | S(ENERGY), VOID,       ALWAYS,             do_rest,         WAIT),
     ROW(S(MEASURE),           DEAF,         if_checks,          do_give_up,      WALK),
     ROW(S(MEASURE),           DEAF,         if_few_deaf,        do_listen_on,    MEASURE),

@@ -196,10 +196,6 @@ bool tuner_holds(const struct tuner *t);
 /* See board_caps.fn. */
 int tuner_on_caps(enum board_caps_ask ask, const struct actuator_reply *reply,
                   void *user);
-static inline double tuner_window_s(const struct tuner *t)
-{
-    return t->o.window_s > 0 ? t->o.window_s : 10;
-}
 /* Whether the tuner waits for a step that is late. */
 static inline bool tuner_is_late(const struct tuner *t)
 {
@@ -213,10 +209,10 @@ static inline bool tuner_is_late(const struct tuner *t)
  * energy; books it and passes it to the activity at work.
  */
 tuner_do do_measure, do_joules, do_judge;
-/* A window without a result is repeated; again: from the first.  Nothing can be measured
- * at this cap: the original for a while.
+/* A window without a result is repeated.  Nothing can be measured at this cap: the
+ * original for a while.
  */
-tuner_do do_void, do_again, do_again_anew, do_rest;
+tuner_do do_void, do_again, do_rest;
 
 /* See window_energy.on_piece. */
 int tuner_on_piece(const char *lost, void *user);

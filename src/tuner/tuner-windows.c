@@ -17,7 +17,7 @@ static unsigned step_length(const struct tuner *t)
 int do_measure(struct tuner *t, const void *what)
 {
     unsigned length = step_length(t);
-    double window_s = length * tuner_window_s(t);
+    double window_s = length * t->progress.window_s;
     struct window_rule rule = {
         .settle_s = t->step.settle_s,
         .settle_steps = t->step.settle_steps,
@@ -236,13 +236,7 @@ int do_void(struct tuner *t, const void *what)
 
 int do_again(struct tuner *t, const void *what)
 {
-    t->void_windows++;
-    return do_measure(t, what);
-}
-
-int do_again_anew(struct tuner *t, const void *what)
-{
-    t->void_windows = 0;
+    t->void_windows = (t->void_windows + 1) % VOID_MOST;
     return do_measure(t, what);
 }
 
@@ -268,10 +262,8 @@ int tuner_on_piece(const char *lost, void *user)
 {
     struct tuner *t = user;
 
-    if (t->state == TUNER_OVER)
-        return tuner_maybe_done(t);
     if (t->state != TUNER_ENERGY)
-        return 0;
+        return tuner_maybe_done(t);
     if (lost)
         tuner_note(&t->notes, true, "a window was lost: %s", lost);
     return t->energy.pending == 0 ? window_told(t) : 0;

@@ -360,23 +360,18 @@ int tuner_finish(struct tuner *t, tuner_done_fn done, void *user)
 static void take_known(struct tuner *t)
 {
     const struct tuner_known *k = t->o.known;
-    double share = t->o.checks_share;
-    int probes = t->o.gap_checks;
+    double share = t->check.checks.share;
 
-    share = share < 0 ? 0 : share > 0 ? share : VISITS_SHARE;
-    t->check.checks.share = share;
-    probes = probes < 0 ? 0 : probes > 0 ? probes : LOOKS;
-    t->gap.probes.most = (unsigned)probes;
     if (!k || k->n_regimes == 0)
         return;
+    t->check.checks = k->kept.checks;
+    t->check.checks.share = share;
     t->regimes.n = k->n_regimes;
     memcpy(t->regimes.savings, k->regime, k->n_regimes * sizeof *k->regime);
     t->report.windows = k->windows;
     t->report.changes = k->changes;
     t->progress.unit = k->by_period ? TUNER_BY_PERIOD : TUNER_BY_STEPS;
     t->report.stalls = k->stalls;
-    t->check.checks = k->kept.checks;
-    t->check.checks.share = share;
     if (k->n_caps == 0) { /* other boards: the measurements do not apply */
         regimes_add(&t->regimes);
         return;
@@ -436,6 +431,16 @@ static uint32_t highest(const uint32_t *v, size_t n)
     return top;
 }
 
+/* How much may be spent on checks. */
+static void init_checks(struct tuner *t)
+{
+    double share = t->o.checks_share;
+    int probes = t->o.gap_checks;
+
+    t->check.checks.share = share < 0 ? 0 : share > 0 ? share : VISITS_SHARE;
+    t->gap.probes.most = (unsigned)(probes < 0 ? 0 : probes > 0 ? probes : LOOKS);
+}
+
 /* Initialises the parts from the options. */
 static void init_parts(struct tuner *t)
 {
@@ -466,7 +471,7 @@ static void init_parts(struct tuner *t)
         .caps = &t->caps,
         .regimes = &t->regimes,
         .notes = &t->notes,
-        .window_s = tuner_window_s(t),
+        .window_s = o->window_s > 0 ? o->window_s : 10,
         .on_power = tuner_on_power,
         .user = t,
         .busy = NAN,
@@ -503,6 +508,7 @@ int tuner_new(const struct tuner_opts *opts, struct tuner **ret, uw_error *err)
         return fail(err, -ENOMEM, "out of memory");
     t->o = *opts;
     init_parts(t);
+    init_checks(t);
     t->state = TUNER_WAIT;
     t->ceiling_mw = UINT32_MAX;
     t->report.cap = t->regimes.cap;
