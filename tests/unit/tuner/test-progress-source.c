@@ -5,6 +5,7 @@
 
 #include "base/units.h"
 #include "tap.h"
+#include "virtual/virtual-loop.h"
 
 /* The pasted names are reserved ones; the linker's option --wrap gives them. */
 #define JOIN(a, b) a##b
