@@ -1,0 +1,22 @@
+/* The known word that a mistyped one most probably stands for, for error messages. */
+#ifndef BASE_NEAREST_H
+#define BASE_NEAREST_H
+
+#include <stddef.h>
+
+struct nearest {
+    const char *word; /* NULL: none is near; borrowed from nearest_try() */
+    size_t distance;
+};
+
+/* Compares `known` with the len bytes at `text`, case aside; keeps the nearest.  Near is
+ * a word with at most one edit in three letters, at most 3 (an insertion, a removal, a
+ * replacement, a swap of neighbours).  {0} before the first call.
+ */
+void nearest_try(struct nearest *n, const char *text, size_t len, const char *known);
+
+/* ": did you mean 'WORD'?", or "" where none is near.  Returns ret. */
+enum { NEAREST_TEXT = 64 };
+const char *nearest_text(const struct nearest *n, char ret[NEAREST_TEXT]);
+
+#endif
