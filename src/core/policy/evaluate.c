@@ -5,110 +5,21 @@
 #include "core/policy/code.h"
 #include "core/policy/condition.h"
 
-struct cell {
-    union {
-        double number;
-        const char *text;
-        bool truth;
-    };
-    bool known;
+union word {
+    double number;
+    const char *text;
+    bool truth;
 };
 
-static struct cell truth(bool known, bool is)
-{
-    return (struct cell){.truth = is, .known = known};
-}
-
-/* What no number can be is unknown: a division by zero, an overflow. */
-static struct cell number(bool known, double v)
-{
-    return (struct cell){.number = v, .known = known && isfinite(v)};
-}
-
-/* a is within s beyond b.  s negative: before b. */
-static struct cell compare(unsigned code, bool known, double a, double b, double s)
-{
-    switch (code) {
-    case POLICY_LESS:
-        return truth(known, a < b + s);
-    case POLICY_AT_MOST:
-        return truth(known, a <= b + s);
-    case POLICY_GREATER:
-        return truth(known, a > b - s);
-    default:
-        return truth(known, a >= b - s);
-    }
-}
-
-/* Kleene's: what one of the two decides is known. */
-static struct cell decide(const struct cell *a, const struct cell *b, bool by)
-{
-    if ((a->known && a->truth == by) || (b->known && b->truth == by))
-        return truth(true, by);
-    return truth(a->known && b->known, !by);
-}
-
-static struct cell both(const struct policy_op *op, const struct cell *a,
-                        const struct cell *b, double widen)
-{
-    bool known = a->known && b->known;
-
-    switch (op->code) {
-    case POLICY_AND:
-        return decide(a, b, false);
-    case POLICY_OR:
-        return decide(a, b, true);
-    case POLICY_SAME_TRUTH:
-        return truth(known, known && a->truth == b->truth);
-    case POLICY_SAME_TEXT:
-        return truth(known, known && strcmp(a->text, b->text) == 0);
-    default:
-        break;
-    }
-    if (!known)
-        return (struct cell){.known = false};
-    switch (op->code) {
-    case POLICY_ADD:
-        return number(true, a->number + b->number);
-    case POLICY_SUBTRACT:
-        return number(true, a->number - b->number);
-    case POLICY_MULTIPLY:
-        return number(true, a->number * b->number);
-    case POLICY_DIVIDE:
-        return number(b->number != 0, b->number != 0 ? a->number / b->number : 0);
-    case POLICY_LOWER:
-        return number(true, a->number < b->number ? a->number : b->number);
-    case POLICY_HIGHER:
-        return number(true, a->number > b->number ? a->number : b->number);
-    case POLICY_SAME_NUMBER:
-        return truth(true, a->number == b->number);
-    default:
-        return compare(op->code, true, a->number, b->number, op->number * widen);
-    }
-}
-
-static struct cell one(const struct policy_op *op, const struct cell *a)
-{
-    switch (op->code) {
-    case POLICY_KNOWN:
-        return truth(true, a->known);
-    case POLICY_FORGET:
-        return truth(false, false);
-    case POLICY_NEGATE:
-        return number(a->known, a->known ? -a->number : 0);
-    case POLICY_ABS:
-        return number(a->known, a->known ? fabs(a->number) : 0);
-    default:
-        return truth(a->known, a->known && !a->truth);
-    }
-}
-
+/* Words and whether they are known lie apart: a word is read as it was written. */
 struct run {
     const struct policy_condition *c;
     const struct policy_value *values;
     double widen;
     uint64_t now_ns;
     struct policy_result *ret;
+    union word word[POLICY_STACK]; /* unknown: 0 */
+    bool known[POLICY_STACK];
 };
 
 static bool usable(const struct run *run, const struct policy_value *v)
@@ -120,67 +31,173 @@ static bool usable(const struct run *run, const struct policy_value *v)
     return true;
 }
 
-static struct cell push(const struct run *run, const struct policy_op *op)
+static void read_slot(struct run *run, const struct policy_op *op, size_t n)
 {
-    const struct policy_value *v;
+    const struct policy_value *v = &run->values[op->slot];
 
+    run->word[n].number = 0;
+    run->known[n] = usable(run, v) && (op->code == POLICY_READ || isfinite(v->number));
+    if (run->known[n])
+        memcpy(&run->word[n], v, sizeof run->word[n]);
+    else if (run->ret->unknown == POLICY_NO_SLOT)
+        run->ret->unknown = op->slot;
+}
+
+static inline void forget(struct run *run, size_t n)
+{
+    run->known[n] = false;
+    run->word[n].number = 0;
+}
+
+/* Writes the word n. */
+static inline void push(struct run *run, const struct policy_op *op, size_t n)
+{
+    run->known[n] = true;
     switch (op->code) {
     case POLICY_PUSH_NUMBER:
-        return number(true, op->number);
-    case POLICY_PUSH_TEXT:
-        return (struct cell){.text = run->c->literals + op->slot, .known = true};
-    case POLICY_PUSH_TRUTH:
-        return truth(true, op->number != 0);
-    case POLICY_IS_KNOWN:
-        return truth(true, usable(run, &run->values[op->slot]));
-    default:
+        run->word[n].number = op->number;
         break;
+    case POLICY_PUSH_TEXT:
+        run->word[n].text = run->c->literals + op->slot;
+        break;
+    case POLICY_PUSH_TRUTH:
+        run->word[n].truth = op->number != 0;
+        break;
+    case POLICY_IS_KNOWN:
+        run->word[n].truth = usable(run, &run->values[op->slot]);
+        break;
+    default:
+        read_slot(run, op, n);
     }
-    v = &run->values[op->slot];
-    if (usable(run, v)) {
-        struct cell cell = {.known = true};
-        memcpy(&cell, v, sizeof cell.number);
-        if (op->code == POLICY_READ || isfinite(v->number))
-            return cell;
+}
+
+/* Changes the word n. */
+static inline void one(struct run *run, const struct policy_op *op, size_t n)
+{
+    union word *a = &run->word[n];
+
+    switch (op->code) {
+    case POLICY_KNOWN:
+        a->truth = run->known[n];
+        run->known[n] = true;
+        break;
+    case POLICY_FORGET:
+        forget(run, n);
+        break;
+    case POLICY_NEGATE:
+        a->number = -a->number;
+        break;
+    case POLICY_ABS:
+        a->number = fabs(a->number);
+        break;
+    default:
+        a->truth = !a->truth;
     }
-    if (run->ret->unknown == POLICY_NO_SLOT)
-        run->ret->unknown = op->slot;
-    return (struct cell){.known = false};
+}
+
+/* An arithmetic result; what no number can be (a division by zero, an overflow) is
+ * unknown.
+ */
+static inline bool put_number(union word *ret, double v)
+{
+    ret->number = isfinite(v) ? v : 0;
+    return isfinite(v);
+}
+
+/* Of known values.  Returns whether the result is known, too. */
+static inline bool both(const struct policy_op *op, union word *a, const union word *b,
+                        double widen)
+{
+    double x = a->number, y = b->number, beyond = op->number * widen;
+
+    switch (op->code) {
+    case POLICY_ADD:
+        return put_number(a, x + y);
+    case POLICY_SUBTRACT:
+        return put_number(a, x - y);
+    case POLICY_MULTIPLY:
+        return put_number(a, x * y);
+    case POLICY_DIVIDE:
+        return put_number(a, y != 0 ? x / y : NAN);
+    case POLICY_LOWER:
+        return put_number(a, x < y ? x : y);
+    case POLICY_HIGHER:
+        return put_number(a, x > y ? x : y);
+    case POLICY_LESS:
+        a->truth = x < y + beyond;
+        break;
+    case POLICY_AT_MOST:
+        a->truth = x <= y + beyond;
+        break;
+    case POLICY_GREATER:
+        a->truth = x > y - beyond;
+        break;
+    case POLICY_AT_LEAST:
+        a->truth = x >= y - beyond;
+        break;
+    case POLICY_SAME_NUMBER:
+        a->truth = x == y;
+        break;
+    case POLICY_SAME_TEXT:
+        a->truth = strcmp(a->text, b->text) == 0;
+        break;
+    default:
+        a->truth = a->truth == b->truth;
+    }
+    return true;
+}
+
+/* Kleene's: what one of the two decides is known. */
+static inline void decide(struct run *run, size_t a, size_t b, bool by)
+{
+    bool decided = (run->known[a] && run->word[a].truth == by) ||
+                   (run->known[b] && run->word[b].truth == by);
+
+    run->known[a] = decided || (run->known[a] && run->known[b]);
+    run->word[a].truth = decided ? by : !by;
 }
 
 /* Does op; returns how many values there are now. */
-static size_t step(const struct run *run, const struct policy_op *op, struct cell *stack,
-                   size_t n)
+static inline size_t step(struct run *run, const struct policy_op *op, size_t n)
 {
-    if (op->code >= POLICY_ADD) {
-        assert(n >= 2);
-        stack[n - 2] = both(op, &stack[n - 2], &stack[n - 1], run->widen);
-        return n - 1;
+    if (op->code < POLICY_KNOWN) {
+        assert(n < POLICY_STACK);
+        push(run, op, n);
+        return n + 1;
     }
-    if (op->code >= POLICY_KNOWN) {
+    if (op->code < POLICY_ADD) {
         assert(n >= 1);
-        stack[n - 1] = one(op, &stack[n - 1]);
+        one(run, op, n - 1);
         return n;
     }
-    assert(n < POLICY_STACK);
-    stack[n] = push(run, op);
-    return n + 1;
+    assert(n >= 2);
+    if (op->code == POLICY_AND || op->code == POLICY_OR)
+        decide(run, n - 2, n - 1, op->code == POLICY_OR);
+    else if (run->known[n - 2] && run->known[n - 1])
+        run->known[n - 2] = both(op, &run->word[n - 2], &run->word[n - 1], run->widen);
+    else
+        forget(run, n - 2);
+    return n - 1;
 }
 
 void policy_evaluate(const struct policy_condition *c, const struct policy_value *values,
                      double widen, uint64_t now_ns, struct policy_result *ret)
 {
-    struct cell stack[POLICY_STACK];
-    const struct run run = {c, values, widen, now_ns, ret};
+    struct run run;
     size_t n = 0;
 
     *ret = (struct policy_result){.unknown = POLICY_NO_SLOT, .due_ns = UINT64_MAX};
+    run.c = c;
+    run.values = values;
+    run.widen = widen;
+    run.now_ns = now_ns;
+    run.ret = ret;
     for (size_t i = 0; i < c->n_ops; i++)
-        n = step(&run, &c->op[i], stack, n);
+        n = step(&run, &c->op[i], n);
     assert(n == 1);
-    ret->truth = !stack[0].known  ? POLICY_UNKNOWN
-                 : stack[0].truth ? POLICY_TRUE
-                                  : POLICY_FALSE;
+    ret->truth = !run.known[0]       ? POLICY_UNKNOWN
+                 : run.word[0].truth ? POLICY_TRUE
+                                     : POLICY_FALSE;
 }
 
 /* By Kleene's logic a condition that is known while all values are unknown is the same
