@@ -1,0 +1,105 @@
+/* What rules ask of a board, and which of them wins.  Pure; explained in
+ * docs/policies.md.
+ *
+ * All rules that act on a board make one soft and one hard claim: the lowest of each.
+ * Rules that ask for less than the base all start from the same base, so none multiplies:
+ *
+ *     base = min(original, lowest named or hard claim, the search's settled hold,
+ *                lowest absolute rule, observed peak)
+ */
+#ifndef CORE_POLICY_CAP_H
+#define CORE_POLICY_CAP_H
+
+#include <stdbool.h>
+#include <stddef.h>
+#include <stdint.h>
+
+#include "core/cap/claim.h"
+#include "underwatt/error.h"
+
+enum policy_measure {
+    POLICY_WATTS,      /* 250 W */
+    POLICY_OF_DEFAULT, /* 75 %, a preset: of the board's default limit */
+    POLICY_OF_DEMAND,  /* 85 % of demand */
+    POLICY_LESS_SHARE, /* -25 %: of the base */
+    POLICY_LESS_WATTS, /* -100 W */
+};
+struct policy_cap {
+    enum policy_measure measure;
+    double share; /* 0..1, of all but watts */
+    uint32_t mw;
+};
+
+struct policy_preset {
+    const char *name;
+    double share; /* of the default limit */
+};
+/* aggressive, balanced, minimal; a policy may define them anew. */
+enum { POLICY_PRESETS_BUILT_IN = 3 };
+extern const struct policy_preset policy_presets[POLICY_PRESETS_BUILT_IN];
+
+/* "250 W", "75 %", "85 % of demand", "-25 %", "-100 W", or the name of one of the n
+ * presets.  -EINVAL or -ERANGE with a text.
+ */
+int policy_cap_read(const char *text, const struct policy_preset *presets, size_t n,
+                    struct policy_cap *ret, uw_error *err);
+/* "70 %": above 0, at most 100 %. */
+int policy_share_read(const char *text, double *ret, uw_error *err);
+/* The inverse of policy_cap_read(), presets aside.  Returns ret. */
+enum { POLICY_CAP_TEXT = 32 };
+const char *policy_cap_text(const struct policy_cap *cap, char ret[POLICY_CAP_TEXT]);
+
+/* How a cap goes down. */
+enum policy_pace {
+    POLICY_AS_CLASS,
+    POLICY_AT_ONCE,
+    POLICY_AT_RATE,
+};
+struct policy_ramp {
+    enum policy_pace pace;
+    double rate; /* of the default limit a second */
+};
+/* "class", "at once", "2 %/s". */
+int policy_ramp_read(const char *text, struct policy_ramp *ret, uw_error *err);
+
+/* A board and its job; 0: unknown, or there is none. */
+struct policy_board {
+    uint32_t original_mw, default_mw, min_mw;
+    uint32_t lowest_mw; /* the lowest named or hard claim of others */
+    uint32_t hold_mw;   /* where the job's search has settled; not where it measures */
+    uint32_t peak_mw, demand_mw;
+    uint32_t ran_mw;         /* the lowest cap under which the job's phase has run */
+    double floor;            /* of the job's class: soft claims go no lower than this part
+                              * of demand; 0: none */
+    struct policy_ramp ramp; /* of the job's class; POLICY_AS_CLASS: as the daemon's */
+};
+
+/* A rule that acts, or the preset of a class. */
+struct policy_asks {
+    const char *name;
+    struct policy_cap cap;
+    double floor; /* its own claim goes no lower than this part of demand; 0: none */
+    bool hard;
+    bool phase; /* at once to caps under which the phase has run */
+    struct policy_ramp ramp;
+};
+
+struct policy_won {
+    int asks; /* which one; -1: no claim */
+    uint32_t mw;
+    bool floored; /* a floor raised it */
+    struct claim_way way;
+};
+struct policy_claims {
+    uint32_t base_mw;
+    struct policy_won soft, hard;
+};
+
+/* each_mw: what each asks for (NULL: not wanted); 0: nothing, as the demand or the
+ * default limit that it is a part of is unknown.  Of two that ask for the same the first
+ * wins.
+ */
+void policy_claims_of(const struct policy_board *board, const struct policy_asks *asks,
+                      size_t n, uint32_t *each_mw, struct policy_claims *ret);
+
+#endif
