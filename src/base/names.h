@@ -94,6 +94,21 @@
     X(CLAIM_END_RESTART,   6, "restart",       "a restart of the daemon did not take it over") \
     X(CLAIM_END_REFUSED,   7, "refused",       "a restart of the daemon could not make it again")
 
+#define RULE_STATES(X) /* enum policy_state: why a rule of a policy acts, or does not */ \
+    X(RULE_ACTS,         0, "acts",         "it asks for its cap or goal") \
+    X(RULE_FALSE,        1, "false",        "its condition is false") \
+    X(RULE_UNKNOWN,      2, "unknown",      "a signal of its condition is unknown") \
+    X(RULE_WAITS,        3, "waits",        "its condition is true, not yet for long enough") \
+    X(RULE_UNTIL,        4, "until",        "the condition that ends it is true") \
+    X(RULE_OUT_OF_HOURS, 5, "out-of-hours", "its schedule says another time") \
+    X(RULE_OTHER_JOB,    6, "other-job",    "it is not for this job") \
+    X(RULE_UNSURE,       7, "unsure",       "the phase is seen, not told, and not surely enough") \
+    X(RULE_SHORT,        8, "short",        "the phase is too short for a change of cap") \
+    X(RULE_NO_DEMAND,    9, "no-demand",    "the demand that its cap is a part of is unknown") \
+    X(RULE_NO_DEFAULT,  10, "no-default",   "the default limit that its cap is a part of is unknown") \
+    X(RULE_OWN_GOAL,    11, "own-goal",     "the job asked for a goal, and its class keeps it") \
+    X(RULE_DRY_RUN,     12, "dry-run",      "it would act, but only shows it")
+
 /* ---- jobs and searches ---- */
 
 #define JOB_SOURCES(X) /* enum job_source */ \
@@ -370,6 +385,7 @@
     X(NAMES_CLAIM_STATUS,    "claim.status",    CLAIM_STATUSES) \
     X(NAMES_CLAIM_REASON,    "claim.reason",    CLAIM_REASONS) \
     X(NAMES_CLAIM_END,       "claim.how",       CLAIM_ENDS) \
+    X(NAMES_RULE_STATE,      "rule.state",      RULE_STATES) \
     X(NAMES_JOB_SOURCE,      "job.source",      JOB_SOURCES) \
     X(NAMES_JOB_EVENT,       "job.event",       JOB_EVENTS) \
     X(NAMES_JOB_PHASE,       "job.phase",       JOB_PHASES) \

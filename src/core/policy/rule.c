@@ -1,0 +1,154 @@
+#include "core/policy/rule.h"
+
+#include <string.h>
+
+bool policy_rule_is_for(const struct policy_rule *rule, const char *cls,
+                        const struct policy_facts *facts)
+{
+    bool of_class = rule->n_cls == 0;
+
+    for (size_t i = 0; i < rule->n_cls && !of_class; i++)
+        of_class = strcmp(rule->cls[i], cls) == 0;
+    return of_class && policy_matches(&rule->jobs, facts);
+}
+
+static void due(struct policy_verdict *v, uint64_t at_ns)
+{
+    if (at_ns < v->due_ns)
+        v->due_ns = at_ns;
+}
+
+static uint64_t later(uint64_t at_ns, uint64_t by_ns)
+{
+    return by_ns < UINT64_MAX - at_ns ? at_ns + by_ns : UINT64_MAX;
+}
+
+/* What keeps it off, whatever its condition says; RULE_ACTS: nothing. */
+static enum policy_state barred(const struct policy_rule *rule,
+                                const struct policy_instant *at)
+{
+    double least_s = rule->least_auto ? at->break_even_s : rule->least_s;
+
+    if (!at->is_for_job)
+        return RULE_OTHER_JOB;
+    if (rule->has_schedule && !at->inside)
+        return RULE_OUT_OF_HOURS;
+    if (!rule->phase)
+        return RULE_ACTS;
+    if (!at->phase_told && at->confidence < rule->confidence)
+        return RULE_UNSURE;
+    return at->phase_s.known && at->phase_s.v < least_s ? RULE_SHORT : RULE_ACTS;
+}
+
+static enum policy_truth ask(const struct policy_condition *c,
+                             const struct policy_instant *at, double widen,
+                             struct policy_verdict *v)
+{
+    struct policy_result result;
+
+    policy_evaluate(c, at->values, widen, at->now_ns, &result);
+    due(v, result.due_ns);
+    v->slot = result.unknown;
+    return result.truth;
+}
+
+static enum policy_state off(const struct policy_instant *at, struct policy_progress *p,
+                             enum policy_state why)
+{
+    if (p->stage != POLICY_OFF)
+        *p = (struct policy_progress){.stage = POLICY_OFF, .since_ns = at->now_ns};
+    return why;
+}
+
+/* It is on: does it stay? */
+static enum policy_state stay(const struct policy_rule *rule,
+                              const struct policy_instant *at, struct policy_progress *p,
+                              struct policy_verdict *v)
+{
+    enum policy_truth truth;
+
+    if (rule->has_until) {
+        truth = ask(&rule->until, at, 0, v);
+        if (truth == POLICY_FALSE)
+            return RULE_ACTS;
+        return off(at, p, truth == POLICY_TRUE ? RULE_UNTIL : RULE_UNKNOWN);
+    }
+    truth = rule->has_when ? ask(&rule->when, at, rule->hysteresis, v) : POLICY_TRUE;
+    if (truth == POLICY_UNKNOWN)
+        return off(at, p, RULE_UNKNOWN);
+    if (truth == POLICY_TRUE) {
+        p->releases = false;
+        return RULE_ACTS;
+    }
+    if (!p->releases)
+        p->released_ns = at->now_ns;
+    p->releases = true;
+    uint64_t end_ns = later(p->released_ns, rule->release_ns);
+    if (at->now_ns >= end_ns)
+        return off(at, p, RULE_FALSE);
+    due(v, end_ns);
+    return RULE_ACTS;
+}
+
+/* It is not on: does it begin? */
+static enum policy_state begin(const struct policy_rule *rule,
+                               const struct policy_instant *at, struct policy_progress *p,
+                               struct policy_verdict *v)
+{
+    enum policy_truth truth = rule->has_when ? ask(&rule->when, at, 0, v) : POLICY_TRUE;
+
+    if (truth != POLICY_TRUE)
+        return off(at, p, truth == POLICY_FALSE ? RULE_FALSE : RULE_UNKNOWN);
+    truth = rule->has_until ? ask(&rule->until, at, 0, v) : POLICY_FALSE;
+    if (truth != POLICY_FALSE)
+        return off(at, p, truth == POLICY_TRUE ? RULE_UNTIL : RULE_UNKNOWN);
+    if (p->stage == POLICY_OFF)
+        *p = (struct policy_progress){.stage = POLICY_WAITS, .since_ns = at->now_ns};
+    uint64_t begin_ns = later(p->since_ns, rule->for_ns);
+    if (at->now_ns < begin_ns) {
+        due(v, begin_ns);
+        return RULE_WAITS;
+    }
+    *p = (struct policy_progress){.stage = POLICY_ON, .since_ns = at->now_ns};
+    return RULE_ACTS;
+}
+
+void policy_rule_step(const struct policy_rule *rule, struct policy_progress *p,
+                      const struct policy_instant *at, struct policy_verdict *ret)
+{
+    struct policy_verdict v = {.slot = POLICY_NO_SLOT, .due_ns = UINT64_MAX};
+
+    v.state = barred(rule, at);
+    if (v.state != RULE_ACTS)
+        (void)off(at, p, v.state);
+    else
+        v.state = p->stage == POLICY_ON ? stay(rule, at, p, &v) : begin(rule, at, p, &v);
+    if (rule->has_schedule && at->is_for_job)
+        due(&v, at->edge_ns);
+    if (v.state != RULE_UNKNOWN)
+        v.slot = POLICY_NO_SLOT;
+    v.on = p->stage == POLICY_ON;
+    v.since_ns = p->since_ns;
+    if (v.on && rule->dry_run)
+        v.state = RULE_DRY_RUN;
+    *ret = v;
+}
+
+uint64_t policy_goal_choose(const struct policy_rule *rules, const bool *acts, size_t n,
+                            struct policy_goal_choice *choice, uint64_t now_ns)
+{
+    const struct policy_rule *best = NULL;
+
+    for (size_t i = 0; i < n; i++)
+        if (acts[i] && rules[i].has_goal && (!best || rules[i].priority > best->priority))
+            best = &rules[i];
+    if (best == choice->rule)
+        return UINT64_MAX;
+    if (choice->rule) {
+        uint64_t end_ns = later(choice->since_ns, choice->rule->hold_ns);
+        if (now_ns < end_ns)
+            return end_ns;
+    }
+    *choice = (struct policy_goal_choice){best, now_ns};
+    return UINT64_MAX;
+}

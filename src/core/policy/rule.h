@@ -1,0 +1,103 @@
+/* A rule over time: when it begins to act and when it ends.  Pure: time is an argument.
+ * Explained in docs/policies.md.
+ *
+ *     off -> waits      `when` is true, its schedule and its job are right
+ *     waits -> on       for `for`
+ *     on -> off         `until` is true or unknown; without `until`: `when`, widened by
+ * the hysteresis, is false for `release`, or unknown; or the schedule ends, or the job is
+ * another one
+ */
+#ifndef CORE_POLICY_RULE_H
+#define CORE_POLICY_RULE_H
+
+#include <stdbool.h>
+#include <stddef.h>
+#include <stdint.h>
+
+#include "base/names.h"
+#include "base/units.h"
+#include "core/optimum/goal.h"
+#include "core/policy/cap.h"
+#include "core/policy/condition.h"
+#include "core/policy/match.h"
+#include "core/policy/schedule.h"
+
+enum policy_state { RULE_STATES(NAME_ENUM) };
+
+struct policy_rule {
+    const char *name, *doc; /* borrowed, as all texts; doc NULL: none */
+    /* for which jobs: of one of these classes (n 0: of any) that match */
+    const char *const *cls;
+    size_t n_cls;
+    struct policy_match jobs;
+    /* when */
+    bool has_when, has_until, has_schedule;
+    struct policy_condition when, until;
+    struct policy_schedule schedule;
+    const char *zone; /* of the schedule */
+    uint64_t for_ns, release_ns;
+    double hysteresis;
+    /* of phase rules */
+    bool phase;
+    double confidence;
+    bool least_auto; /* no phase that is shorter than what a change of cap costs */
+    double least_s;
+    /* what */
+    bool dry_run;
+    bool has_goal; /* a goal, or what it asks of boards */
+    struct goal goal;
+    int priority;
+    uint64_t hold_ns;
+    struct policy_asks asks;
+};
+
+struct policy_progress {
+    enum { POLICY_OFF, POLICY_WAITS, POLICY_ON } stage;
+    uint64_t since_ns;    /* of the stage */
+    uint64_t released_ns; /* on: `when` is false since then … */
+    bool releases;        /* … or is not */
+};
+
+/* The job, its phase and the time; values is as for policy_evaluate(). */
+struct policy_instant {
+    uint64_t now_ns;
+    const struct policy_value *values;
+    bool is_for_job;      /* policy_rule_is_for() */
+    bool inside;          /* its schedule */
+    uint64_t edge_ns;     /* when that changes; UINT64_MAX: never */
+    bool phase_told;      /* by the job; else seen, with … */
+    double confidence;    /* 0..1 */
+    struct maybe phase_s; /* how long such a phase of this job is */
+    double break_even_s;  /* phases that are shorter do not pay for a change of cap */
+};
+
+struct policy_verdict {
+    enum policy_state state; /* RULE_ACTS: it acts; else why not */
+    bool on;                 /* acts, or would without dry_run */
+    uint16_t slot;           /* RULE_UNKNOWN: of the signal; POLICY_NO_SLOT: a division */
+    uint64_t since_ns;       /* on, waits or off since then */
+    uint64_t due_ns;         /* to be asked anew, although no value changed */
+};
+
+/* Whether it is for jobs of this class with these facts. */
+bool policy_rule_is_for(const struct policy_rule *rule, const char *cls,
+                        const struct policy_facts *facts);
+
+/* p: {0} at first, one for each board and job. */
+void policy_rule_step(const struct policy_rule *rule, struct policy_progress *p,
+                      const struct policy_instant *at, struct policy_verdict *ret);
+
+/* The goal of a job: of the rule of the highest priority that acts.  One that was chosen
+ * stays for its hold, even where its rule ends or another one is above.
+ */
+struct policy_goal_choice {
+    const struct policy_rule *rule; /* NULL: none, the job's own */
+    uint64_t since_ns;
+};
+/* acts: one for each rule.  Returns when the choice is due anew; UINT64_MAX: when rules
+ * change.
+ */
+uint64_t policy_goal_choose(const struct policy_rule *rules, const bool *acts, size_t n,
+                            struct policy_goal_choice *choice, uint64_t now_ns);
+
+#endif
