@@ -4,6 +4,7 @@
 #include <string.h>
 
 #include "base/error.h"
+#include "base/nearest.h"
 #include "base/units.h"
 #include "io/yaml-inside.h"
 
@@ -144,10 +145,16 @@ int yaml_word(const struct yaml_node *node, const struct yaml_word *words, int *
 
 /* ---- maps ---- */
 
-static int unknown_key(const struct yaml_node *map, size_t i, uw_error *err)
+/* near: among the known keys. */
+static int unknown_key(const struct yaml_node *map, size_t i, const struct nearest *near,
+                       uw_error *err)
 {
-    return yaml_fail_key(map, i, err, -EINVAL, "unknown key '%.60s'",
-                         yaml_key_at(map, i));
+    const char *key = yaml_key_at(map, i);
+
+    if (near->word && !yaml_place_of_key(map, i).hidden)
+        return yaml_fail_key(map, i, err, -EINVAL,
+                             "unknown key '%.60s': did you mean '%s'?", key, near->word);
+    return yaml_fail_key(map, i, err, -EINVAL, "unknown key '%.60s'", key);
 }
 
 int yaml_check_keys(const struct yaml_node *map, const char *const *keys, uw_error *err)
@@ -155,11 +162,13 @@ int yaml_check_keys(const struct yaml_node *map, const char *const *keys, uw_err
     int r = yaml_want(map, YAML_MAP, err);
 
     for (size_t i = 0; r >= 0 && i < yaml_count(map); i++) {
+        const char *key = yaml_key_at(map, i);
+        struct nearest near = {0};
         size_t k = 0;
-        while (keys[k] && strcmp(keys[k], yaml_key_at(map, i)) != 0)
-            k++;
+        for (; keys[k] && strcmp(keys[k], key) != 0; k++)
+            nearest_try(&near, key, strlen(key), keys[k]);
         if (!keys[k])
-            r = unknown_key(map, i, err);
+            r = unknown_key(map, i, &near, err);
     }
     return r;
 }
@@ -246,11 +255,13 @@ int yaml_read_map(const struct yaml_node *map, const struct yaml_key *keys, void
     int r = yaml_want(map, YAML_MAP, err);
 
     for (size_t i = 0; r >= 0 && i < yaml_count(map); i++) {
+        const char *key = yaml_key_at(map, i);
+        struct nearest near = {0};
         const struct yaml_key *k = keys;
-        while (k->key && strcmp(k->key, yaml_key_at(map, i)) != 0)
-            k++;
+        for (; k->key && strcmp(k->key, key) != 0; k++)
+            nearest_try(&near, key, strlen(key), k->key);
         if (!k->key)
-            return unknown_key(map, i, err);
+            return unknown_key(map, i, &near, err);
         r = read_field(yaml_at(map, i), k, (char *)ret + k->offset, err);
     }
     for (const struct yaml_key *k = keys; r >= 0 && k->key; k++)
