@@ -44,7 +44,8 @@ struct policy_rule {
     double least_s;
     /* what */
     bool dry_run;
-    bool has_goal; /* a goal, or what it asks of boards */
+    bool idle_boards; /* acts on boards without a job, too */
+    bool has_goal;    /* a goal, or what it asks of boards */
     struct goal goal;
     int priority;
     uint64_t hold_ns;

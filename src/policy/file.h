@@ -1,0 +1,60 @@
+/* policy.yaml: a site's rules, classes and presets, read into the values of core/policy.
+ * All or nothing: an error names file, line, what is wrong and, of a condition, the
+ * column.
+ *
+ * Owns what it has read; touches no file by itself but the zones' of the machine.  Runs
+ * on the caller's thread.  Explained in docs/policies.md; an example is
+ * docs/policies/example.yaml.
+ */
+#ifndef POLICY_FILE_H
+#define POLICY_FILE_H
+
+#include <stdbool.h>
+#include <stddef.h>
+#include <stdint.h>
+
+#include "base/auto.h"
+#include "core/policy/policy.h"
+#include "underwatt/error.h"
+
+enum { POLICY_FILE_MAX = 1 << 20, POLICY_LIMITS_MAX = 16, POLICY_SIGNALS_MAX = 128 };
+
+/* A limit that a control loop holds by hard claims. */
+struct policy_limit {
+    bool node; /* on the growth of the node's power: rise_w_s; else on each board's … */
+    double rise_w_s;
+    double temperature_c;
+};
+
+/* For accounting. */
+struct policy_facility {
+    const char *zone; /* of a source of carbon intensity; NULL: none */
+    double pue;       /* 0: none, or pue_signal */
+    const char *pue_signal;
+    const char *currency;
+};
+
+struct policy_file {
+    struct policy policy;
+    uint64_t every_ns; /* conditions are evaluated no more often */
+    struct policy_limit limit[POLICY_LIMITS_MAX];
+    size_t n_limits;
+    struct policy_facility facility;
+};
+
+/* name: the file in errors.  hidden: errors do not show the text (yaml_read_hidden()).
+ * 0, -EINVAL or -ERANGE, or as yaml_read().
+ */
+int policy_file_read(const char *name, const char *text, size_t len, bool hidden,
+                     struct policy_file **ret, uw_error *err);
+void policy_file_free(struct policy_file *f);
+DEFINE_AUTO(struct policy_file *, policy_file_free);
+
+/* policy_check() with "FILE:LINE: " in front of each text, which shows names of rules and
+ * classes, hidden or not.  Returns how many are errors.
+ */
+typedef void (*policy_file_finding_fn)(bool error, const char *text, void *user);
+size_t policy_file_check(const struct policy_file *f, policy_file_finding_fn fn,
+                         void *user);
+
+#endif
