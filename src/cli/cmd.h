@@ -18,7 +18,8 @@
     X(jobs)             \
     X(release)          \
     X(report)           \
-    X(top)
+    X(top)              \
+    X(policy)
 
 /* Exit codes are part of the interface: see underwatt(1). */
 enum exit_code {

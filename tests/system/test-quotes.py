@@ -35,11 +35,12 @@ FILES = {
     "tag": f"grace: !{SECRET} {NUMBER}\n",
     "JSON": f'{{"{SECRET}": "{NUMBER}"\n',
     "a key of a machine": f"boards: [{{model: {SECRET}, count: {NUMBER}}}]\n",
+    "a rule": f"policy: 1\nrules: [{{name: a, cap: 3 W, when: {SECRET} > {NUMBER}}}]\n",
     "bytes": f"{SECRET}\x01{NUMBER}\n",
 }
 COMMANDS = (("underwatt-actuator", "--recover", "--config"), ("underwatt-actuator", "--serve", "--config"),
             ("underwattd", "--check"), ("underwattd", "--token-list", "--config"),
-            ("underwatt-sim", "start", "--machine"))
+            ("underwatt-sim", "start", "--machine"), ("underwatt", "policy", "check"))
 
 
 def run(command, path, **how):

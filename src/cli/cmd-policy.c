@@ -1,0 +1,105 @@
+#include <errno.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+
+#include "base/auto.h"
+#include "cli/options.h"
+#include "io/file.h"
+#include "policy/file.h"
+
+struct findings {
+    size_t errors, warnings;
+};
+
+static void on_finding(bool error, const char *text, void *user)
+{
+    struct findings *f = user;
+
+    cli_say("policy: %s%s", error ? "" : "warning: ", text);
+    f->errors += error;
+    f->warnings += !error;
+}
+
+/* What the rules ask for, one line each. */
+static void print_rule(const struct policy_rule *rule)
+{
+    char cap[POLICY_CAP_TEXT], goal[GOAL_TEXT_MAX];
+
+    if (rule->has_goal)
+        printf("rule %s: goal %s, priority %d", rule->name, goal_text(&rule->goal, goal),
+               rule->priority);
+    else
+        printf("rule %s: %s %s", rule->name, rule->asks.hard ? "hard" : "soft",
+               policy_cap_text(&rule->asks.cap, cap));
+    if (rule->dry_run)
+        printf(", dry run");
+    printf("\n");
+}
+
+/* A signal of which something is read, once. */
+static bool is_read(const struct policy *p, size_t signal)
+{
+    for (size_t i = 0; i < p->reads.n; i++)
+        if (p->reads.read[i].signal == signal)
+            return true;
+    return false;
+}
+
+static void print_summary(const struct policy_file *f)
+{
+    const struct policy *p = &f->policy;
+    const char *between = "signals read: ";
+
+    for (size_t i = 0; i < p->n_classes; i++)
+        printf("class %s\n", p->cls[i].name);
+    for (size_t i = 0; i < p->n_rules; i++)
+        print_rule(&p->rule[i]);
+    for (size_t i = 0; i < p->catalogue->n; i++) {
+        if (is_read(p, i)) {
+            printf("%s%s", between, p->catalogue->signal[i].name);
+            between = ", ";
+        }
+    }
+    printf("%s%zu rules, %zu classes, %zu limits\n", p->reads.n ? "\n" : "", p->n_rules,
+           p->n_classes, f->n_limits);
+}
+
+static int check(const char *path)
+{
+    auto_(policy_file_free) struct policy_file *f = NULL;
+    auto_(mem_free) char *text = NULL;
+    struct findings found = {0};
+    size_t len = 0;
+    uw_error err = {{0}};
+
+    int r = file_read(path, POLICY_FILE_MAX, &text, &len, &err);
+    if (r >= 0)
+        r = policy_file_read(path, text, len, file_hides(), &f, &err);
+    if (r < 0)
+        return cli_fail(cli_exit_of(r), "policy: %s", err.text);
+    if (policy_file_check(f, on_finding, &found) > 0)
+        return EXIT_USAGE;
+    print_summary(f);
+    return EXIT_OK;
+}
+
+static int run(const struct cli_env *env, int argc, char **argv)
+{
+    struct opts_rest rest;
+    (void)env;
+
+    int code = opts_parse(&cmd_policy, NULL, 0, argc, argv, &rest);
+    if (code != OPTS_GO)
+        return code;
+    if (rest.argc != 2 || strcmp(rest.argv[0], "check") != 0)
+        return cli_fail(EXIT_USAGE, "policy: write underwatt policy check FILE");
+    return check(rest.argv[1]);
+}
+
+const struct cmd cmd_policy = {
+    "policy",
+    "check FILE",
+    "Check a policy file, and say what its rules, classes and signals are",
+    run,
+};
