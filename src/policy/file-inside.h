@@ -5,6 +5,7 @@
 #define POLICY_FILE_INSIDE_H
 
 #include "io/yaml.h"
+#include "io/zone.h"
 #include "policy/file.h"
 
 struct policy_block; /* memory that lives as long as the file's values */
@@ -26,6 +27,10 @@ struct policy_inside {
     struct policy_catalogue catalogue;
     struct policy_defaults defaults;
     struct policy_word cls_words[POLICY_CLASSES_MAX + 2]; /* what job.class may be */
+    struct zone *zone[POLICY_RULES_MAX];
+    const char *zone_name[POLICY_RULES_MAX];
+    size_t n_zones;
+    uint16_t zone_of[POLICY_RULES_MAX]; /* by rule: which of them */
     char price_unit[16];
     const struct yaml_node *rule_node[POLICY_RULES_MAX], *cls_node[POLICY_CLASSES_MAX];
 };

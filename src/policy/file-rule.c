@@ -112,13 +112,27 @@ static int read_time(const struct yaml_node *node, uint16_t *ret_min, uw_error *
     return 0;
 }
 
-static bool is_zone(const char *text)
+/* The zone of a rule; one file for all rules of that zone. */
+static int read_zone(struct policy_inside *f, const struct yaml_node *node,
+                     struct policy_rule *rule, uw_error *err)
 {
-    static const char good[] = "ABCDEFGHIJKLMNOPQRSTUVWXYZabcdefghijklmnopqrstuvwxyz"
-                               "0123456789_+-/";
+    uw_error why;
+    size_t i = 0;
+    int r = yaml_text(node, &rule->zone, err);
 
-    return *text && *text != '/' && strlen(text) < 48 &&
-           strspn(text, good) == strlen(text);
+    if (r < 0)
+        return r;
+    while (i < f->n_zones && strcmp(f->zone_name[i], rule->zone) != 0)
+        i++;
+    f->zone_of[rule - f->file.policy.rule] = (uint16_t)i;
+    if (i < f->n_zones)
+        return 0;
+    r = zone_read(rule->zone, &f->zone[i], &why);
+    if (r < 0)
+        return yaml_fail(node, err, r == -ENOMEM ? r : -EINVAL, "%s", why.text);
+    f->zone_name[i] = rule->zone;
+    f->n_zones++;
+    return 0;
 }
 
 struct schedule_keys {
@@ -146,12 +160,7 @@ static int read_schedule(struct policy_inside *f, const struct yaml_node *node,
         r = read_time(k.from, &rule->schedule.from_min, err);
     if (r >= 0 && k.to)
         r = read_time(k.to, &rule->schedule.to_min, err);
-    if (r >= 0)
-        r = yaml_text(k.zone, &rule->zone, err);
-    if (r >= 0 && !is_zone(rule->zone))
-        r = yaml_fail(k.zone, err, -EINVAL, "'%.40s' is no time zone (Europe/Berlin)",
-                      rule->zone);
-    return r;
+    return r < 0 ? r : read_zone(f, k.zone, rule, err);
 }
 
 static int refuse(const struct yaml_node *node, const char *key, const char *why,

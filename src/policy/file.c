@@ -42,6 +42,8 @@ void policy_file_free(struct policy_file *file)
         free(f->blocks);
         f->blocks = next;
     }
+    for (size_t i = 0; i < f->n_zones; i++)
+        zone_free(f->zone[i]);
     yaml_free(f->doc);
     free(f);
 }
@@ -426,6 +428,18 @@ int policy_file_read(const char *name, const char *text, size_t len, bool hidden
         return r;
     *ret = &take(f)->file;
     return 0;
+}
+
+void policy_file_zone(const struct policy_file *file, size_t rule, int64_t utc_s,
+                      struct policy_zone *ret)
+{
+    const struct policy_inside *f = (const struct policy_inside *)file;
+    struct zone_now now;
+
+    zone_at(f->zone[f->zone_of[rule]], utc_s, &now);
+    *ret = (struct policy_zone){.offset_s = now.offset_s,
+                                .after_s = now.after_s,
+                                .change_utc_s = now.change_utc_s};
 }
 
 struct placer {

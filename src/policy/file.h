@@ -50,6 +50,10 @@ int policy_file_read(const char *name, const char *text, size_t len, bool hidden
 void policy_file_free(struct policy_file *f);
 DEFINE_AUTO(struct policy_file *, policy_file_free);
 
+/* The zone of the schedule of a rule that has one, for policy_schedule_at(). */
+void policy_file_zone(const struct policy_file *f, size_t rule, int64_t utc_s,
+                      struct policy_zone *ret);
+
 /* policy_check() with "FILE:LINE: " in front of each text, which shows names of rules and
  * classes, hidden or not.  Returns how many are errors.
  */

@@ -57,6 +57,13 @@ static void test_rules(const struct policy_file *f)
            r->schedule.to_min == 360 && strcmp(r->zone, "Europe/Berlin") == 0 &&
            r->asks.cap.share == 0.6,
        "a rule with a schedule and a preset");
+    struct policy_zone zone;
+    struct policy_hours hours;
+    policy_file_zone(f, (size_t)(r - f->policy.rule), 1774745999, &zone);
+    policy_schedule_at(&r->schedule, &zone, 1774745999, &hours);
+    ok(zone.offset_s == 3600 && zone.after_s == 7200 && zone.change_utc_s == 1774746000 &&
+           !hours.inside && hours.edge_utc_s == 1774900800,
+       "the zone of its schedule on the day of a change");
     r = rule_of(f, "warm-water");
     ok(r && r->dry_run && r->asks.cap.measure == POLICY_OF_DEMAND, "a dry run");
     r = rule_of(f, "fuse");
@@ -152,6 +159,7 @@ static const struct {
     {RULE "  cap: 75 %\n  schedule: {days: mo, zone: UTC}", "p.yaml:5: 'mo' is no day or days (mon, sat-sun)"},
     {RULE "  cap: 75 %\n  schedule: {from: \"6:00\", zone: UTC}", "p.yaml:5: '6:00' is no time of day (\"06:00\")"},
     {RULE "  cap: 75 %\n  schedule: {to: \"24:01\", zone: UTC}", "p.yaml:5: '24:01' is no time of day (\"06:00\")"},
+    {RULE "  cap: 75 %\n  schedule: {zone: Europe/Berln}", "p.yaml:5: 'Europe/Berln' is no time zone known here (/usr/share/zoneinfo)"},
     {RULE "  cap: 75 %\n  schedule: {zone: ../etc}", "p.yaml:5: '../etc' is no time zone (Europe/Berlin)"},
     {RULE "  cap: 75 %\n  wehn: known(carbon)", "p.yaml:5: unknown key 'wehn': did you mean 'when'?"},
 };

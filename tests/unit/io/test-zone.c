@@ -1,0 +1,117 @@
+/* Time zones: against the C library's, and damaged files. */
+#include "io/zone.h"
+
+#include <errno.h>
+#include <stdlib.h>
+#include <sys/stat.h>
+#include <time.h>
+
+#include "base/rng.h"
+#include "io/file.h"
+#include "tap.h"
+
+static const char *const names[] = {
+    "UTC",          "Europe/Berlin",       "America/New_York",  "Asia/Kolkata",
+    "Asia/Tokyo",   "Australia/Lord_Howe", "America/Sao_Paulo", "Europe/Dublin",
+    "Pacific/Apia", "America/Nuuk",        "Asia/Gaza",         "Antarctica/Troll",
+};
+
+/* The C library's offset. */
+static int32_t offset_of(int64_t utc_s)
+{
+    time_t t = (time_t)utc_s;
+    struct tm tm;
+
+    (void)localtime_r(&t, &tm);
+    return (int32_t)tm.tm_gmtoff;
+}
+
+/* At random instants of 1950 to 2090: the offset; and that the next change is where the C
+ * library's offset changes next.
+ */
+static void test_zone(const char *name)
+{
+    auto_(zone_free) struct zone *z = NULL;
+    unsigned offsets = 0, changes = 0, early = 0;
+    struct zone_now now;
+    struct rng g;
+    uw_error err;
+
+    if (zone_read(name, &z, &err) < 0 || !z) {
+        skip_one(name, err.text);
+        return;
+    }
+    (void)setenv("TZ", name, 1);
+    tzset();
+    rng_init(&g, 1);
+    for (int i = 0; i < 20000; i++) {
+        int64_t t = -631152000 + (int64_t)rng_below(&g, UINT64_C(4418064000));
+        zone_at(z, t, &now);
+        offsets += now.offset_s != offset_of(t);
+        if (now.change_utc_s == INT64_MAX)
+            continue;
+        changes += now.change_utc_s <= t || offset_of(now.change_utc_s) != now.after_s ||
+                   offset_of(now.change_utc_s - 1) != now.offset_s;
+        /* half-way there nothing has changed */
+        early += offset_of(t + (now.change_utc_s - t) / 2) != now.offset_s;
+    }
+    ok(offsets == 0 && changes == 0 && early == 0,
+       "%s: %u offsets, %u changes, %u early ones differ", name, offsets, changes, early);
+}
+
+static void test_wrong(void)
+{
+    struct zone *z = NULL;
+    uw_error err;
+
+    ok(zone_read("Europe/Berln", &z, &err) == -ENOENT && !z, "a zone that is not known");
+    is_str(err.text, "'Europe/Berln' is no time zone known here (/usr/share/zoneinfo)",
+           "… and says so");
+    ok(zone_read("Europe", &z, &err) < 0 && !z, "a folder of zones");
+    ok(zone_read("../zoneinfo/UTC", &z, &err) == -EINVAL,
+       "a name that leaves the folder");
+    ok(zone_read("/etc/passwd", &z, &err) == -EINVAL, "a path");
+    ok(zone_read("", &z, &err) == -EINVAL && !z, "no name");
+}
+
+/* Each cut and some changed bytes: refused, or a zone that answers. */
+static void test_damaged(void)
+{
+    auto_(mem_free) char *text = NULL;
+    size_t len = 0;
+    unsigned refused = 0, answered = 0;
+    struct rng g;
+
+    if (file_read(ZONE_FOLDER "/Europe/Berlin", ZONE_FILE_MAX, &text, &len, NULL) < 0) {
+        skip_one("damaged files", "no zone files");
+        return;
+    }
+    rng_init(&g, 2);
+    for (size_t n = 0; n < len + 2000; n++) {
+        auto_(mem_free) char *copy = malloc(len);
+        auto_(zone_free) struct zone *z = NULL;
+        struct zone_now now;
+        if (!copy)
+            return;
+        memcpy(copy, text, len);
+        if (n >= len)
+            copy[rng_below(&g, len)] = (char)rng_below(&g, 256);
+        if (zone_parse(copy, n < len ? n : len, &z, NULL) < 0) {
+            refused++;
+            continue;
+        }
+        answered++;
+        zone_at(z, (int64_t)rng_below(&g, UINT64_C(4000000000)), &now);
+    }
+    ok(refused >= len && answered > 100, "%u damaged files are refused, %u read", refused,
+       answered);
+}
+
+int main(void)
+{
+    for (size_t i = 0; i < n_elements(names); i++)
+        test_zone(names[i]);
+    test_wrong();
+    test_damaged();
+    return done();
+}
