@@ -314,7 +314,7 @@ static double calculated(enum policy_code code, double a, double b)
     case POLICY_MULTIPLY:
         return a * b;
     case POLICY_DIVIDE:
-        return a / b;
+        return b != 0 ? a / b : INFINITY;
     case POLICY_LOWER:
         return fmin(a, b);
     default:

@@ -134,6 +134,11 @@ void policy_rule_step(const struct policy_rule *rule, struct policy_progress *p,
     *ret = v;
 }
 
+enum policy_state policy_rule_unmeasured(const struct policy_rule *rule)
+{
+    return rule->asks.cap.measure == POLICY_OF_DEMAND ? RULE_NO_DEMAND : RULE_NO_DEFAULT;
+}
+
 uint64_t policy_goal_choose(const struct policy_rule *rules, const bool *acts, size_t n,
                             struct policy_goal_choice *choice, uint64_t now_ns)
 {

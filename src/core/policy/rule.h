@@ -88,6 +88,9 @@ bool policy_rule_is_for(const struct policy_rule *rule, const char *cls,
 void policy_rule_step(const struct policy_rule *rule, struct policy_progress *p,
                       const struct policy_instant *at, struct policy_verdict *ret);
 
+/* The state of a rule that is on and whose each_mw of policy_claims_of() is 0. */
+enum policy_state policy_rule_unmeasured(const struct policy_rule *rule);
+
 /* The goal of a job: of the rule of the highest priority that acts.  One that was chosen
  * stays for its hold, even where its rule ends or another one is above.
  */

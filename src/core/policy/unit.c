@@ -201,7 +201,10 @@ const char *policy_unit_name(const struct policy_unit *unit, char ret[POLICY_UNI
     ret[0] = '\0';
     for (size_t i = 0; i < POLICY_BASES && used < POLICY_UNIT_NAME; i++) {
         const char *name = i == POLICY_MONEY ? unit->money : base[i];
-        if (unit->power[i])
+        if (unit->power[i] == 1)
+            used += (size_t)snprintf(ret + used, POLICY_UNIT_NAME - used, "%s%s",
+                                     used ? " " : "", name);
+        else if (unit->power[i])
             used += (size_t)snprintf(ret + used, POLICY_UNIT_NAME - used, "%s%s^%d",
                                      used ? " " : "", name, unit->power[i]);
     }

@@ -291,8 +291,25 @@ static void test_random(void)
     is_int(unfounded, 0, "it begins after its condition was true for `for`");
 }
 
+static void test_unmeasured(void)
+{
+    static const struct policy_board board = {.original_mw = 300000, .min_mw = 100000};
+    struct policy_rule rule = {.asks.cap = {.measure = POLICY_OF_DEMAND, .share = 0.5}};
+    struct policy_claims claims;
+    uint32_t each_mw = 7;
+
+    policy_claims_of(&board, &rule.asks, 1, &each_mw, &claims);
+    ok(each_mw == 0 && policy_rule_unmeasured(&rule) == RULE_NO_DEMAND,
+       "no demand is known");
+    rule.asks.cap.measure = POLICY_OF_DEFAULT;
+    policy_claims_of(&board, &rule.asks, 1, &each_mw, &claims);
+    ok(each_mw == 0 && policy_rule_unmeasured(&rule) == RULE_NO_DEFAULT,
+       "no default limit is known");
+}
+
 int main(void)
 {
+    test_unmeasured();
     test_stories();
     test_schedule();
     test_phase();
