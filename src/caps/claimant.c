@@ -184,6 +184,7 @@ static void look(struct claimant *c, size_t board, uint64_t now,
         .without_mw = without(c, board, v),
         .original_mw = v->bounds.original_mw,
         .original_known = v->original_known,
+        .unrestored = v->unrestored,
         .clock = {.progress = clock_progress(b, v),
                   .claimed = b->clock_id != 0,
                   .walking = v->clock.ramping,
@@ -217,7 +218,7 @@ static bool is_same(const struct claim_told *a, const struct claim_told *b)
            a->walking == b->walking && a->stops == b->stops && a->answers == b->answers &&
            a->in_force_mw == b->in_force_mw && a->without_mw == b->without_mw &&
            a->original_mw == b->original_mw && a->original_known == b->original_known &&
-           is_same_clock(&a->clock, &b->clock);
+           a->unrestored == b->unrestored && is_same_clock(&a->clock, &b->clock);
 }
 
 /* True when there is something to tell. */

@@ -77,6 +77,8 @@ struct claim_told {
                           * nobody else asks for less than the original */
     uint32_t original_mw;
     bool original_known; /* by the actuator, or seen while nobody held the board */
+    bool unrestored;     /* not held any more, and what was set may still be in force: the
+                          * actuator goes on restoring it */
     struct claim_clock clock;
 };
 
