@@ -9,6 +9,7 @@
 #include "base/auto.h"
 #include "base/error.h"
 #include "base/rng.h"
+#include "capplay.h"
 #include "tuner/tuner-table.h"
 #include "virtual/virtual-loop.h"
 
@@ -35,10 +36,8 @@ struct spent {
 
 struct answer {
     bool used;
-    uint32_t mw; /* a cap … */
-    actuator_reply_fn cap_fn;
-    struct energy_sum_window window; /* … or a window */
-    energy_sum_fn client_window_fn;
+    struct energy_sum_window window;
+    energy_sum_fn fn;
     void *user;
 };
 
@@ -46,12 +45,12 @@ struct world {
     const struct savings_play *p;
     struct loop *loop;
     struct tuner *tuner;
-    struct loop_timer *answers, *look;
+    struct loop_timer *answers, *walk, *look;
     struct answer answer[ANSWERS];
     struct board board;
     struct gpu_info info;
     struct rng rng;
-    uint32_t cap_mw;
+    struct cap_play cap;
     double warmth; /* of the board, as the power that keeps it so warm */
     /* The step under way, and how much of it is done. */
     uint64_t step, steps;
@@ -110,7 +109,7 @@ static void begin_step(struct world *w)
     w->energy_f = fmax(1 + e + own, 0.05) * jump * grown(w, job->drift_energy) *
                   (1 + job->warm_energy * fmin(warm_s / WARM_S, 1));
     w->ref = at_cap(w, w->p->rec->max_w);
-    w->now = at_cap(w, w_of_mw(w->cap_mw));
+    w->now = at_cap(w, w_of_mw(w->cap.in_force_mw));
 }
 
 static struct spent *last(struct world *w)
@@ -195,17 +194,6 @@ static struct answer *later(struct world *w)
     return NULL;
 }
 
-static int answer_cap(struct world *w, const struct answer *a)
-{
-    struct actuator_reply reply = {.result = ACTUATOR_DONE, .enforced_mw = a->mw};
-
-    advance(w, loop_now_ns(w->loop));
-    w->cap_mw = a->mw;
-    w->now = at_cap(w, w_of_mw(a->mw));
-    (void)snprintf(reply.uuid, sizeof reply.uuid, "%s", w->info.uuid);
-    return a->cap_fn(NULL, &reply, a->user);
-}
-
 static int on_answers(struct loop_timer *timer, uint64_t now, void *user)
 {
     struct world *w = user;
@@ -217,44 +205,72 @@ static int on_answers(struct loop_timer *timer, uint64_t now, void *user)
         if (!a.used)
             continue;
         w->answer[i].used = false;
-        int r = a.cap_fn ? answer_cap(w, &a) : a.client_window_fn(&a.window, a.user);
+        int r = a.fn(&a.window, a.user);
         if (r < 0)
             return r;
     }
     return 0;
 }
 
-static int cap_set(void *caps, size_t board, uint32_t mw, actuator_reply_fn fn,
-                   void *user)
+static void walk_soon(struct world *w)
 {
-    struct answer *a = later(caps);
-    (void)board;
+    loop_timer_set(w->walk, loop_now_ns(w->loop) + NS_PER_MS, 0);
+}
 
-    if (!a)
-        return -EAGAIN;
-    a->mw = mw;
-    a->cap_fn = fn;
-    a->user = user;
+static int on_walk(struct loop_timer *timer, uint64_t now, void *user)
+{
+    struct world *w = user;
+    struct claim_told told;
+
+    advance(w, now);
+    loop_timer_set(timer, cap_play_step(&w->cap, now), 0);
+    w->now = at_cap(w, w_of_mw(w->cap.in_force_mw));
+    cap_play_told(&w->cap, &told);
+    return tuner_on_told(w->tuner, 0, &told, "");
+}
+
+static int cap_state(void *caps, size_t board, uint32_t mw, const struct claim_way *way,
+                     uw_error *err)
+{
+    struct world *w = caps;
+    (void)board;
+    (void)err;
+
+    cap_play_state(&w->cap, mw, way, loop_now_ns(w->loop));
+    walk_soon(w);
     return 0;
 }
 
-static int cap_release(void *caps, size_t board, actuator_reply_fn fn, void *user)
+static void cap_drop(void *caps, size_t board)
 {
     struct world *w = caps;
-    return cap_set(caps, board, mw_of_w(w->p->rec->max_w), fn, user);
+    (void)board;
+
+    cap_play_drop(&w->cap, loop_now_ns(w->loop));
+    walk_soon(w);
 }
 
-static bool cap_back(void *caps)
+static void cap_progressed(void *caps, unsigned units)
 {
     struct world *w = caps;
-    return w->cap_mw == mw_of_w(w->p->rec->max_w);
+
+    cap_play_progressed(&w->cap, units, loop_now_ns(w->loop));
+    walk_soon(w);
+}
+
+static void cap_look(const void *caps, size_t board, struct claim_told *ret)
+{
+    const struct world *w = caps;
+    (void)board;
+
+    cap_play_told(&w->cap, ret);
 }
 
 static const struct tuner_caps world_caps = {
-    .set = cap_set,
-    .hold = cap_release,
-    .release = cap_release,
-    .back = cap_back,
+    .state = cap_state,
+    .drop = cap_drop,
+    .progressed = cap_progressed,
+    .look = cap_look,
 };
 
 /* The linker gives these three to the tuner in place of those of node/ (meson.build). */
@@ -296,7 +312,7 @@ int __wrap_energy_sum_window(struct energy_sum *m, uint64_t begin_ns, uint64_t e
     advance(w, loop_now_ns(w->loop));
     double true_j = spent_at(w, end_ns).j - spent_at(w, begin_ns).j;
     double seconds = s_between(begin_ns, end_ns);
-    double cap_w = w_of_mw(w->cap_mw);
+    double cap_w = w_of_mw(w->cap.in_force_mw);
     a->window = (struct energy_sum_window){
         .begin_ns = begin_ns,
         .end_ns = end_ns,
@@ -305,7 +321,7 @@ int __wrap_energy_sum_window(struct energy_sum *m, uint64_t begin_ns, uint64_t e
         .peak_w = fmin(PEAK * true_j / seconds, cap_w),
     };
     a->window.board_j[0] = a->window.energy_j;
-    a->client_window_fn = fn;
+    a->fn = fn;
     a->user = user;
     return 0;
 }
@@ -360,6 +376,7 @@ static void world_fini_p(struct world *w)
 {
     tuner_free(w->tuner);
     loop_timer_free(w->look);
+    loop_timer_free(w->walk);
     loop_timer_free(w->answers);
     loop_free(w->loop);
     free(w->log);
@@ -370,7 +387,7 @@ static int world_init(struct world *w, const struct savings_play *p, uw_error *e
     uint32_t max_mw = mw_of_w(p->rec->max_w);
 
     w->p = p;
-    w->cap_mw = max_mw;
+    cap_play_init(&w->cap, max_mw, MW_PER_W, START_NS);
     w->steps = (uint64_t)fmax(ceil(p->length_s / STEP_S), 1);
     rng_init(&w->rng, p->seed);
     steps_init(&w->told);
@@ -412,6 +429,8 @@ static int start(struct world *w, uw_error *err)
 
     if (r >= 0)
         r = loop_timer_new(w->loop, UINT64_MAX, 0, on_answers, w, &w->answers, err);
+    if (r >= 0)
+        r = loop_timer_new(w->loop, UINT64_MAX, 0, on_walk, w, &w->walk, err);
     if (r >= 0)
         r = loop_timer_new(w->loop, START_NS + ns_of_s(LOOK_S), ns_of_s(LOOK_S), on_look,
                            w, &w->look, err);

@@ -8,13 +8,9 @@
 
 enum { REFERENCE_WINDOWS = 2 };
 
-static uint32_t first_cap(const struct activity_now *now)
-{
-    uint32_t mw = mw_of_w(now->peak_w * SEARCH_FIRST);
-    return mw > now->original_mw ? now->original_mw : mw;
-}
-
-/* The step for a cap by name: two reference windows, then the cap. */
+/* The step for a cap by name: two reference windows, then the cap.  The job's class says
+ * how the cap goes down.
+ */
 static void named_step(const struct activity_now *now, struct search_step *ret)
 {
     bool known = now->savings->reference.windows >= REFERENCE_WINDOWS;
@@ -22,13 +18,9 @@ static void named_step(const struct activity_now *now, struct search_step *ret)
     *ret = (struct search_step){
         .kind = known ? SEARCH_HOLD : SEARCH_MEASURE,
         .cap_mw = known ? now->caps->named_mw : now->original_mw,
-        .check_steps = 2,
         .settle_s = 2,
         .settle_steps = 1,
-        .ramp_mw_s = now->ramp_mw_s,
     };
-    if (!now->caps->table->walks && now->peak_w > 0)
-        ret->first_mw = first_cap(now);
     (void)snprintf(ret->why, sizeof ret->why, known ? "asked for" : "reference");
 }
 

@@ -24,15 +24,14 @@ static bool measure(void *const *self)
 }
 
 enum activity_verdict activities_on_hold(void *const *self, struct activity_now *now,
-                                         enum activity_id *ret_id,
-                                         struct activity_shift *ret)
+                                         enum activity_id *ret_id)
 {
     for (size_t i = 0; i < ACTIVITIES_N; i++) {
         if (!activities[i]->on_hold)
             continue;
         now->moved = activities_moved(self);
         now->measures = measure(self);
-        enum activity_verdict v = activities[i]->on_hold(self[i], now, ret);
+        enum activity_verdict v = activities[i]->on_hold(self[i], now);
         *ret_id = (enum activity_id)i;
         if (v != ACTIVITY_STAYS)
             return v;
@@ -66,6 +65,19 @@ enum activity_way activities_walk(void *const *self, bool hold, uint64_t now_ns)
         if (activities[i]->walk)
             way = activities[i]->walk(self[i], hold, now_ns);
     return way;
+}
+
+uint64_t activities_late_ns(void *const *self)
+{
+    uint64_t next = UINT64_MAX;
+
+    for (size_t i = 0; i < ACTIVITIES_N; i++) {
+        uint64_t at =
+            activities[i]->late_ns ? activities[i]->late_ns(self[i]) : UINT64_MAX;
+        if (at < next)
+            next = at;
+    }
+    return next;
 }
 
 void activities_see(void *const *self)

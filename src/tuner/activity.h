@@ -61,13 +61,7 @@ enum activity_verdict {
     ACTIVITY_STAYS = 0, /* another window of the same */
     ACTIVITY_BEGINS,    /* it is at work from now on: want() */
     ACTIVITY_GOES,      /* other caps or locks are held: the hold's windows begin anew */
-    ACTIVITY_SHIFTS,    /* likewise for single boards: struct activity_shift */
     ACTIVITY_OVER,      /* back to the cap of the hold */
-};
-struct activity_shift {
-    bool commands; /* request the caps as they are; else see walks */
-    bool walks;    /* the ramp goes from from_mw to to_mw */
-    uint32_t from_mw, to_mw;
 };
 
 enum activity_news {
@@ -83,11 +77,11 @@ enum activity_way {
     ACTIVITY_NEXT,      /* a cap may follow now: the step is taken again */
 };
 
-/* Where the ramp of a step is to go. */
+/* The cap of a step. */
 struct activity_target {
     bool hold;
     uint32_t cap_mw; /* of the step */
-    uint32_t at_mw;  /* the ramp is here */
+    uint32_t at_mw;  /* the claims have come so far */
 };
 
 /* What is kept of a job's activities from one tuner to the next. */
@@ -99,18 +93,19 @@ struct activity_kept {
 /* Each function may be NULL. */
 struct tuner_activity {
     const char *name;
-    /* A window of the hold was booked.  *ret: for ACTIVITY_SHIFTS. */
-    enum activity_verdict (*on_hold)(void *self, const struct activity_now *now,
-                                     struct activity_shift *ret);
+    /* A window of the hold was booked. */
+    enum activity_verdict (*on_hold)(void *self, const struct activity_now *now);
     /* At work: the step to take. */
     void (*want)(const void *self, const struct activity_now *now,
                  struct search_step *ret);
-    /* The target of the ramp, where others want mw. */
+    /* The cap to claim, where others want mw. */
     uint32_t (*target)(void *self, const struct activity_target *step, uint32_t mw);
-    /* The cap of board i while the ramp of a hold is at mw. */
+    /* The cap of board i in a hold at mw. */
     uint32_t (*board_mw)(const void *self, size_t i, uint32_t mw);
-    /* The cap is at its target.  hold: it is held, and the job runs. */
+    /* The claims are met.  hold: the cap is held, and the job runs. */
     enum activity_way (*walk)(void *self, bool hold, uint64_t now_ns);
+    /* After ACTIVITY_WALKS: when to ask again if nothing is told; UINT64_MAX: never. */
+    uint64_t (*late_ns)(const void *self);
     void (*see)(void *self);            /* for each read of the steps in an open window */
     bool (*moved)(const void *self);    /* caps or locks differ from those of the hold */
     bool (*measures)(const void *self); /* other measurements must wait */
@@ -127,11 +122,11 @@ extern const struct tuner_activity activity_search, activity_safe, activity_rest
 
 /* Asks each in turn; *ret_id: whose verdict it is. */
 enum activity_verdict activities_on_hold(void *const *self, struct activity_now *now,
-                                         enum activity_id *ret_id,
-                                         struct activity_shift *ret);
+                                         enum activity_id *ret_id);
 uint32_t activities_target(void *const *self, const struct activity_target *step);
 uint32_t activities_board_mw(void *const *self, size_t i, uint32_t mw);
 enum activity_way activities_walk(void *const *self, bool hold, uint64_t now_ns);
+uint64_t activities_late_ns(void *const *self);
 void activities_see(void *const *self);
 bool activities_moved(void *const *self);
 /* Whether one has answered true, after which no other is told. */

@@ -3,7 +3,6 @@
 #include <errno.h>
 #include <inttypes.h>
 #include <stdio.h>
-#include <string.h>
 
 #include "base/error.h"
 #include "base/units.h"
@@ -103,119 +102,180 @@ int board_caps_take_named(struct board_caps *b, uint32_t original_mw, uw_error *
     return 0;
 }
 
-uint32_t board_caps_in_force_mw(const struct board_caps *b)
+/* ---- what was told ---- */
+
+uint32_t board_caps_enforced_mw(const struct board_caps *b)
 {
-    return b->enforced_mw ? b->enforced_mw : b->commanded_mw;
+    uint32_t low = UINT32_MAX;
+
+    for (size_t i = 0; i < b->n; i++)
+        if (b->told[i].in_force_mw < low)
+            low = b->told[i].in_force_mw;
+    return low;
 }
 
-/* The cap of board i while the ramp is at mw.  A percentage applies to each board's
- * default limit, and the ramp keeps the boards in proportion; other caps are the same for
- * all boards.  The result is a limit that the actuator accepts, or the original.
+uint32_t board_caps_in_force_mw(const struct board_caps *b)
+{
+    uint32_t mw = board_caps_enforced_mw(b);
+
+    return mw ? mw : b->commanded_mw;
+}
+
+/* Where board i is on the way to its claim. */
+static uint32_t at_mw(const struct board_caps *b, size_t i)
+{
+    const struct claim_told *told = &b->told[i];
+    uint32_t mw = told->in_force_mw ? told->in_force_mw : told->at_mw;
+
+    return mw > b->asked_mw[i] ? mw : b->asked_mw[i];
+}
+
+uint32_t board_caps_at_mw(const struct board_caps *b)
+{
+    uint32_t low = UINT32_MAX;
+
+    for (size_t i = 0; i < b->n; i++)
+        if (b->asked_mw[i] && at_mw(b, i) < low)
+            low = at_mw(b, i);
+    return low < UINT32_MAX ? low : b->commanded_mw;
+}
+
+bool board_caps_lower(const struct board_caps *b, uint32_t original_mw)
+{
+    for (size_t i = 0; i < b->n; i++)
+        if (b->asked_mw[i] && at_mw(b, i) < b->original_mw[i] &&
+            at_mw(b, i) < original_mw)
+            return true;
+    return false;
+}
+
+bool board_caps_stop(const struct board_caps *b)
+{
+    for (size_t i = 0; i < b->n; i++)
+        if (b->told[i].stops)
+            return true;
+    return false;
+}
+
+uint32_t board_caps_ceiling_mw(const struct board_caps *b)
+{
+    uint32_t low = UINT32_MAX;
+
+    for (size_t i = 0; i < b->n; i++)
+        if (b->told[i].without_mw < low)
+            low = b->told[i].without_mw;
+    return low;
+}
+
+bool board_caps_hear(struct board_caps *b, size_t i, const struct claim_told *told,
+                     const char *text)
+{
+    bool pends = b->pending >> i & 1u;
+    bool left = told->unrestored && !told->claimed; /* the actuator keeps trying */
+
+    b->told[i] = *told;
+    (void)snprintf(b->told_text[i], sizeof b->told_text[i], "%s", text);
+    if (told->progress == CLAIM_COMING && !left)
+        return false;
+    b->pending &= ~(1ull << i);
+    return pends;
+}
+
+bool board_caps_back(const struct board_caps *b)
+{
+    for (size_t i = 0; i < b->n; i++)
+        if (b->told[i].claimed || b->told[i].progress != CLAIM_MET)
+            return false;
+    return true;
+}
+
+void board_caps_text(const struct board_caps *b, size_t i, char *ret, size_t size)
+{
+    static const char *const unmet[] = {
+        [UNMET_NONE] = "another limit is in force",
+        [UNMET_YIELDED] = "another's limit is respected",
+        [UNMET_RELEASED] = "the board was released on request",
+        [UNMET_DENIED] = "the right to set limits is missing",
+        [UNMET_LOST] = "the caps were lost",
+        [UNMET_DRY_RUN] = "dry run: caps are decided and told, not written",
+        [UNMET_LATE] = "the cap has not come into force",
+    };
+    enum claim_unmet why = b->told[i].why;
+    const char *text = b->told_text[i];
+
+    if (!text[0] && b->told[i].unrestored)
+        text = "the actuator has not restored the limit yet";
+    else if (!text[0] || why == UNMET_DRY_RUN)
+        text = unmet[why];
+    (void)snprintf(ret, size, "GPU %u: %s", board_view(b->boards[i])->info->index, text);
+}
+
+/* ---- claims ---- */
+
+/* The cap of board i where the highest board is to have mw.  A percentage applies to each
+ * board's default limit.  The result is a limit that the actuator accepts, or the
+ * original.
  */
 static uint32_t cap_of_board(const struct board_caps *b, size_t i, uint32_t mw)
 {
     const struct gpu_limits lim = board_caps_limits(b, i);
     uint32_t original = b->original_mw[i];
 
-    if (b->cap.percent > 0) {
-        uint32_t own = cap_of_limits(&b->cap, &lim);
-        uint32_t way =
-            mw_of_w(w_of_mw(mw) * lim.default_mw / board_caps_most_default_mw(b));
-        mw = mw <= b->named_mw || way < own ? own : way;
-    }
+    if (b->cap.percent > 0 && mw <= b->named_mw)
+        mw = cap_of_limits(&b->cap, &lim);
     if (mw > original || mw > board_caps_top_mw(b, i))
         mw = original; /* no limit between the top and the original may be set */
     return mw < lim.min_mw ? lim.min_mw : mw;
 }
 
-void board_caps_reply_text(const struct board_caps *b, const struct actuator_reply *reply,
-                           char *ret, size_t size)
+/* The claim stands and the caps have come to it, or none is needed yet. */
+static bool stands(const struct board_caps *b, size_t i, uint32_t mw)
 {
-    for (size_t i = 0; i < b->n; i++)
-        if (strcmp(board_caps_uuid(b, i), reply->uuid) == 0) {
-            (void)snprintf(ret, size, "GPU %u: %s", board_view(b->boards[i])->info->index,
-                           reply->text);
-            return;
-        }
-    (void)snprintf(ret, size, "%s", reply->text);
+    enum claim_progress is = b->told[i].progress;
+
+    if (!b->asked_mw[i])
+        return mw >= b->original_mw[i];
+    return b->asked_mw[i] == mw && !(b->pending >> i & 1u) &&
+           (is == CLAIM_MET || is == CLAIM_CLAMPED);
 }
 
-bool board_caps_is_refusal(enum actuator_result result)
+static void state(struct board_caps *b, size_t i, uint32_t mw,
+                  const struct claim_way *way)
 {
-    switch (result) {
-    case ACTUATOR_DONE:
-    case ACTUATOR_CLAMPED:
-    case ACTUATOR_BUSY:    /* replaced by a newer set */
-    case ACTUATOR_YIELDED: /* this and GONE are reported by an event */
-    case ACTUATOR_GONE:
-        return false;
-    default:
-        return true;
+    uw_error err = {""};
+
+    b->asked_mw[i] = mw;
+    if (b->table->state(b->of, i, mw, way, &err) >= 0) {
+        b->pending |= 1ull << i;
+        return;
     }
+    b->refused = true;
+    (void)snprintf(b->text, sizeof b->text, "%s", err.text);
 }
 
-static int on_set(struct actuator *act, const struct actuator_reply *reply, void *user)
-{
-    struct board_caps *b = user;
-    uint32_t mw = reply->enforced_mw;
-    (void)act;
-
-    b->pending--;
-    b->refused |= board_caps_is_refusal(reply->result);
-    if (reply->result == ACTUATOR_DONE || reply->result == ACTUATOR_CLAMPED) {
-        if (!b->enforced_mw || mw < b->enforced_mw)
-            b->enforced_mw = mw;
-        for (size_t i = 0; i < b->n; i++)
-            if (strcmp(board_caps_uuid(b, i), reply->uuid) == 0)
-                b->got_mw[i] = mw;
-    }
-    return b->fn(BOARD_CAPS_SET, reply, b->user);
-}
-
-void board_caps_set(struct board_caps *b, uint32_t mw, const uint32_t *each)
+void board_caps_set(struct board_caps *b, uint32_t mw, const uint32_t *each,
+                    const struct claim_way *way)
 {
     b->commanded_mw = mw;
-    b->enforced_mw = 0;
     for (size_t i = 0; i < b->n; i++) {
-        int r = b->table->set(b->of, i, cap_of_board(b, i, each[i]), on_set, b);
-        if (r == 0)
-            b->pending++;
-        else
-            b->refused = true;
+        uint32_t own = cap_of_board(b, i, each[i]);
+        if (!stands(b, i, own))
+            state(b, i, own, way);
     }
 }
 
-static int on_hold(struct actuator *act, const struct actuator_reply *reply, void *user)
+void board_caps_stay(struct board_caps *b)
 {
-    struct board_caps *b = user;
-    (void)act;
-
-    b->pending--;
-    return b->fn(BOARD_CAPS_HOLD, reply, b->user);
+    b->commanded_mw = board_caps_at_mw(b);
+    for (size_t i = 0; i < b->n; i++)
+        state(b, i, at_mw(b, i), &CLAIM_AT_ONCE);
 }
 
-int board_caps_hold(struct board_caps *b, size_t i)
+void board_caps_release(struct board_caps *b)
 {
-    int r = b->table->hold(b->of, i, on_hold, b);
-
-    b->pending += r >= 0;
-    return r;
-}
-
-static int on_release(struct actuator *act, const struct actuator_reply *reply,
-                      void *user)
-{
-    struct board_caps *b = user;
-    (void)act;
-
-    b->releasing--;
-    return b->fn(BOARD_CAPS_RELEASE, reply, b->user);
-}
-
-int board_caps_release(struct board_caps *b, size_t i)
-{
-    int r = b->table->release(b->of, i, on_release, b);
-
-    b->releasing += r == 0;
-    return r;
+    for (size_t i = 0; i < b->n; i++) {
+        b->asked_mw[i] = 0;
+        b->pending |= 1ull << i;
+        b->table->drop(b->of, i);
+    }
 }

@@ -1,5 +1,5 @@
-/* The caps of a job's boards: ranges, the last request and the caps in force.  Requests
- * go through a table (tuner-caps.h).
+/* The caps of a job's boards: ranges, the claims stated through the table of tuner-caps.h
+ * and what was told of them.
  */
 #ifndef TUNER_BOARD_CAPS_H
 #define TUNER_BOARD_CAPS_H
@@ -8,16 +8,11 @@
 #include <stddef.h>
 #include <stdint.h>
 
+#include "actuator/result.h"
 #include "base/units.h"
 #include "core/optimum/search.h"
 #include "tuner/tuner-caps.h"
 #include "underwatt/error.h"
-
-enum board_caps_ask { BOARD_CAPS_SET, BOARD_CAPS_HOLD, BOARD_CAPS_RELEASE };
-
-/* Called for each reply, after struct board_caps was updated. */
-typedef int (*board_caps_fn)(enum board_caps_ask ask, const struct actuator_reply *reply,
-                             void *user);
 
 struct board_caps {
     const struct tuner_caps *table;
@@ -27,16 +22,15 @@ struct board_caps {
     const struct actuator_range *range; /* NULL: the boards' own limits */
     size_t n;
     struct cap_arg cap; /* by name */
-    board_caps_fn fn;
-    void *user;
 
-    uint32_t named_mw;           /* the cap by name, of the highest board; 0: a search */
-    uint32_t commanded_mw;       /* last request, of the highest board */
-    uint32_t enforced_mw;        /* lowest limit read back since; 0: none yet */
-    uint32_t got_mw[BOARDS_MAX]; /* each board's limit, last read back */
-    unsigned pending;            /* sets and holds without a reply yet */
-    unsigned releasing;          /* releases without a reply yet */
-    bool refused;                /* a set failed */
+    uint32_t named_mw;     /* the cap by name, of the highest board; 0: a search */
+    uint32_t commanded_mw; /* last claimed, of the highest board */
+    uint32_t asked_mw[BOARDS_MAX]; /* the claim on each board; 0: none */
+    uint64_t pending; /* mask: claims and withdrawals that the caps walk to */
+    bool refused;     /* a claim was refused, or nothing came of it: text */
+    char text[200];
+    struct claim_told told[BOARDS_MAX]; /* of each board, and the text with it */
+    char told_text[BOARDS_MAX][200];
 };
 
 /* The cap by name on a board with these limits: a percentage of the default limit,
@@ -57,19 +51,36 @@ int board_caps_common(const struct board_caps *b, struct search_setup *ret,
 /* Checks the cap by name against each board's range and sets named_mw; -ERANGE. */
 int board_caps_take_named(struct board_caps *b, uint32_t original_mw, uw_error *err);
 
-/* The lowest cap in force on a board, or the last request until it is known. */
+/* The lowest limit in force on a board; 0: unknown of one. */
+uint32_t board_caps_enforced_mw(const struct board_caps *b);
+/* Likewise, or the last cap claimed until it is known. */
 uint32_t board_caps_in_force_mw(const struct board_caps *b);
-/* Requests a cap on each board; mw: the highest of them; each: each board's cap before it
- * is clamped to the board's range.
+/* Where the lowest board is on the way to its claim, whatever others claim. */
+uint32_t board_caps_at_mw(const struct board_caps *b);
+/* Whether a board is below its original or this cap because of a claim of the job. */
+bool board_caps_lower(const struct board_caps *b, uint32_t original_mw);
+/* Whether a board waits at the first cap for the job's work. */
+bool board_caps_stop(const struct board_caps *b);
+/* The highest cap that others' claims allow on all boards; UINT32_MAX: any. */
+uint32_t board_caps_ceiling_mw(const struct board_caps *b);
+
+/* States the claim of each board; mw: the highest of them; each: each board's cap before
+ * it is clamped to the board's range.  A claim that stands as it should is left alone.
  */
-void board_caps_set(struct board_caps *b, uint32_t mw, const uint32_t *each);
-/* Requests to hold board i again, or to release it: 0, -EAGAIN, -ENOTCONN. */
-int board_caps_hold(struct board_caps *b, size_t i);
-int board_caps_release(struct board_caps *b, size_t i);
-/* Whether a set failed in a way that no event reports. */
-bool board_caps_is_refusal(enum actuator_result result);
-/* The actuator's text after "GPU " and the board's index. */
-void board_caps_reply_text(const struct board_caps *b, const struct actuator_reply *reply,
-                           char *ret, size_t size);
+void board_caps_set(struct board_caps *b, uint32_t mw, const uint32_t *each,
+                    const struct claim_way *way);
+/* Claims what is in force on each board, so that no cap goes down any more. */
+void board_caps_stay(struct board_caps *b);
+/* Withdraws all claims. */
+void board_caps_release(struct board_caps *b);
+/* Stores what was told of board i.  Whether the caps have come to its claim, or to the
+ * end of its withdrawal, or nothing will come of it.
+ */
+bool board_caps_hear(struct board_caps *b, size_t i, const struct claim_told *told,
+                     const char *text);
+/* Whether no claim is left and all boards are at rest. */
+bool board_caps_back(const struct board_caps *b);
+/* Why nothing of the claim on board i is in force, after "GPU " and its index. */
+void board_caps_text(const struct board_caps *b, size_t i, char *ret, size_t size);
 
 #endif

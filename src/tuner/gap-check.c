@@ -5,12 +5,10 @@
 
 enum { HOLD_WINDOWS = 8 }; /* windows of the hold from one attempt to the next */
 
-static enum activity_verdict on_hold(void *self, const struct activity_now *now,
-                                     struct activity_shift *ret)
+static enum activity_verdict on_hold(void *self, const struct activity_now *now)
 {
     struct gap_check *g = self;
     const struct savings *s = now->savings;
-    (void)ret;
 
     if (!now->search || now->moved || now->measures || s->hold.windows % HOLD_WINDOWS)
         return ACTIVITY_STAYS;

@@ -7,7 +7,7 @@
 #include "base/units.h"
 #include "tuner/activity.h"
 
-enum { GRAIN_MHZ = 15, SEEN_LEAST = 3, BEGIN_WINDOWS = 2 };
+enum { SEEN_LEAST = 3, BEGIN_WINDOWS = 2 };
 #define SAME 0.05       /* out_mw applies to caps within this part of it */
 #define LATE_S 30.0     /* longest time until a lock is in force */
 #define LATE_WALL_S 3.0 /* the same in real time, for a faster simulation */
@@ -55,14 +55,16 @@ static void watch(struct lock_search *l, enum lock_phase phase)
         l->caps->table->clock_watch(l->caps->of, i, on);
 }
 
+/* Claims the lock; it goes down from the clock that was seen under load. */
 static int ask(struct lock_search *l, uint32_t mhz, uw_error *err)
 {
+    const struct claim_way way = {.own = true, .rate_mw_s = l->rate_mhz_s};
     int r = 0;
 
     l->asked_mhz = mhz;
     l->asked_ns = loop_now_ns(l->loop);
     for (size_t i = 0; i < l->caps->n; i++) {
-        int one = l->caps->table->clock(l->caps->of, i, mhz, r < 0 ? NULL : err);
+        int one = l->caps->table->clock(l->caps->of, i, mhz, &way, r < 0 ? NULL : err);
         r = r < 0 ? r : one;
     }
     return r;
@@ -122,9 +124,21 @@ static bool on_news(void *self, enum activity_news news)
 
 enum force { FORCE_YES, FORCE_NOT_YET, FORCE_NEVER };
 
-/* Whether the last request is in force on every board. */
-static enum force in_force(const struct lock_search *l)
+/* When a request that is not in force is late. */
+static uint64_t late_ns(const void *self)
 {
+    const struct lock_search *l = self;
+    double late_s = fmax(LATE_S, LATE_WALL_S * loop_speed(l->loop));
+
+    return l->asked_ns ? l->asked_ns + ns_of_s(late_s) : UINT64_MAX;
+}
+
+/* Whether the last request is in force on every board.  It is not late while a lock goes
+ * down.
+ */
+static enum force in_force(struct lock_search *l)
+{
+    uint64_t now = loop_now_ns(l->loop);
     enum force ret = FORCE_YES;
 
     for (size_t i = 0; i < l->caps->n; i++) {
@@ -132,14 +146,13 @@ static enum force in_force(const struct lock_search *l)
         read_clock(l, i, &v);
         if (l->asked_mhz && (v.failed || v.given_up || !v.on))
             return FORCE_NEVER;
+        if (v.ramping && l->asked_ns)
+            l->asked_ns = now;
         if (v.locked_mhz != l->asked_mhz &&
             (l->asked_mhz || v.verdict.by == CAP_BY_ORIGINAL))
             ret = FORCE_NOT_YET;
     }
-    double late_s = fmax(LATE_S, LATE_WALL_S * loop_speed(l->loop));
-    if (ret == FORCE_NOT_YET && s_between(l->asked_ns, loop_now_ns(l->loop)) > late_s)
-        return FORCE_NEVER;
-    return ret;
+    return ret == FORCE_NOT_YET && now >= late_ns(l) ? FORCE_NEVER : ret;
 }
 
 /* Adds the boards' clocks to the open window. */
@@ -247,13 +260,11 @@ static enum activity_verdict give_up(struct lock_search *l, const char *why)
     return over(l, lock_step(l->machine)->why);
 }
 
-static enum activity_verdict on_hold(void *self, const struct activity_now *now,
-                                     struct activity_shift *ret)
+static enum activity_verdict on_hold(void *self, const struct activity_now *now)
 {
     struct lock_search *l = self;
     const struct search_window *w = now->window;
     uw_error err;
-    (void)ret;
 
     if (now->inferred || !wanted(l, now->cap_mw))
         return ACTIVITY_STAYS;
@@ -298,31 +309,6 @@ static uint32_t target(void *self, const struct activity_target *to, uint32_t mw
     return step->cap_mw;
 }
 
-/* Moves the lock one step of the ramp towards mhz. */
-static enum activity_way walk_to(struct lock_search *l, uint32_t mhz)
-{
-    uint64_t now = loop_now_ns(l->loop);
-    uw_error err = {""};
-
-    if (!l->asked_mhz) { /* start at the observed clock: a higher lock has no effect */
-        uint32_t from = mhz;
-        for (size_t i = 0; i < l->caps->n; i++) {
-            struct caps_clock_view v;
-            read_clock(l, i, &v);
-            if (v.seen_mhz > from)
-                from = v.seen_mhz;
-        }
-        ramp_init(&l->walk, from, GRAIN_MHZ, now);
-    }
-    if (l->walk.target_mw != mhz)
-        ramp_to(&l->walk, mhz, 0, l->rate_mhz_s, false, now);
-    uint32_t at = ramp_at(&l->walk, now);
-    if (at == l->asked_mhz || ask(l, at, &err) >= 0)
-        return ACTIVITY_WALKS;
-    (void)give_up(l, err.text);
-    return ACTIVITY_NEXT;
-}
-
 /* A window begins: discards the clocks seen before. */
 static enum activity_way arrived(struct lock_search *l)
 {
@@ -334,14 +320,15 @@ static enum activity_way walk(void *self, bool hold, uint64_t now_ns)
 {
     struct lock_search *l = self;
     uint32_t mhz = l->machine && hold ? lock_step(l->machine)->clock_mhz : 0;
+    uw_error err = {""};
     (void)now_ns;
 
     if (l->phase == LOCK_OFF)
         return ACTIVITY_THERE;
-    if (mhz && mhz != l->asked_mhz)
-        return walk_to(l, mhz);
-    if (!mhz && l->asked_mhz)
-        (void)ask(l, 0, NULL);
+    if (mhz != l->asked_mhz && ask(l, mhz, &err) < 0) {
+        (void)give_up(l, err.text);
+        return ACTIVITY_NEXT;
+    }
     if (!l->asked_ns)
         return arrived(l); /* nothing is due */
     enum force is = in_force(l);
@@ -361,6 +348,7 @@ const struct tuner_activity activity_lock = {
     .on_hold = on_hold,
     .target = target,
     .walk = walk,
+    .late_ns = late_ns,
     .see = see,
     .moved = moved,
     .measures = measures,

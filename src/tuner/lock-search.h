@@ -2,9 +2,9 @@
  * it.  core/optimum/lock.h decides what to try and what to keep; this file requests the
  * locks and passes on the windows.
  *
- * Safety: a lock is in force before the cap rises, and stays until the cap has fallen.  A
- * lock ramps down from the observed clock, at the ramp rate of caps relative to the
- * highest clock.
+ * Safety: a lock is in force before the cap rises, and stays until the cap has fallen.
+ * The caps walk a lock down from the observed clock, at the ramp rate of caps relative to
+ * the highest clock.
  */
 #ifndef TUNER_LOCK_SEARCH_H
 #define TUNER_LOCK_SEARCH_H
@@ -12,7 +12,6 @@
 #include <stdbool.h>
 #include <stdint.h>
 
-#include "core/cap/ramp.h"
 #include "core/optimum/goal.h"
 #include "core/optimum/lock.h"
 #include "core/optimum/search.h"
@@ -39,11 +38,10 @@ struct lock_search {
     double window_s, ramp; /* ramp: share of the highest clock per second */
 
     enum lock_phase phase;
-    struct lock *machine; /* not NULL: LOCK_WORKS, LOCK_RISES */
-    uint32_t out_mw;      /* do not try again while this cap is held; 0: none */
-    uint32_t held_mw;     /* the held cap when the machine began */
-    struct ramp walk;     /* of the lock, in MHz */
-    double rate_mhz_s;
+    struct lock *machine;         /* not NULL: LOCK_WORKS, LOCK_RISES */
+    uint32_t out_mw;              /* do not try again while this cap is held; 0: none */
+    uint32_t held_mw;             /* the held cap when the machine began */
+    double rate_mhz_s;            /* at which a lock goes down */
     uint32_t asked_mhz;           /* last request; 0: no lock */
     uint64_t asked_ns;            /* time of the last request; 0: it is in force */
     uint64_t seen_ns[BOARDS_MAX]; /* time of the last counted clock */

@@ -32,13 +32,6 @@ void pause_on_cap(struct pause *p, uint32_t mw, const struct step_mark *now)
     }
 }
 
-void pause_on_in_force(struct pause *p, uint32_t mw, const struct step_mark *now)
-{
-    for (size_t i = 0; i < n_elements(p->ran); i++)
-        if (p->ran[i].mw == mw)
-            p->ran[i].since = *now;
-}
-
 bool pause_ran_well(const struct pause *p, const struct step_mark *now)
 {
     const struct step_mark *since = &p->ran[1].since;
@@ -46,11 +39,14 @@ bool pause_ran_well(const struct pause *p, const struct step_mark *now)
     return now->generation == since->generation && now->steps >= since->steps + RAN_STEPS;
 }
 
-bool pause_is_due(const struct pause *p, const struct steps *steps, uint64_t now_ns,
-                  double speed)
+double pause_late_s(const struct pause *p, const struct steps *steps, uint64_t now_ns,
+                    double speed)
 {
-    return pause_ran_well(p, &steps->mark) &&
-           steps_late_s(steps, now_ns, LATE_STEPS, fmax(LATE_S, LATE_WALL_S * speed)) > 0;
+    double least_s = fmax(LATE_S, LATE_WALL_S * speed);
+
+    return pause_ran_well(p, &steps->mark)
+               ? steps_late_s(steps, now_ns, LATE_STEPS, least_s)
+               : 0;
 }
 
 void pause_forgive(struct pause *p, struct steps *steps, uint64_t now_ns)

@@ -20,19 +20,17 @@ struct pause {
     } ran[2];                   /* the newer first */
 };
 
-/* A cap was requested, or set by others.  A higher or slightly lower cap is assumed not
- * to stall a running job.
+/* A cap has come into force, or a higher one was claimed.  A higher or slightly lower cap
+ * is assumed not to stall a running job.
  */
 void pause_on_cap(struct pause *p, uint32_t mw, const struct step_mark *now);
-/* The requested cap has come into force. */
-void pause_on_in_force(struct pause *p, uint32_t mw, const struct step_mark *now);
 /* Whether the job has made enough steps under caps similar to those in force. */
 bool pause_ran_well(const struct pause *p, const struct step_mark *now);
-/* While the cap is lowered: whether the next step is late although the cap is not the
- * cause.  speed: of simulated time.
+/* While the cap is lowered: seconds by which the next step is late although the cap is
+ * not the cause; < 0: not yet; 0: it may be the cause.  speed: of simulated time.
  */
-bool pause_is_due(const struct pause *p, const struct steps *steps, uint64_t now_ns,
-                  double speed);
+double pause_late_s(const struct pause *p, const struct steps *steps, uint64_t now_ns,
+                    double speed);
 /* Call for each read of the steps in a pause.  Whether a step was made since it began. */
 bool pause_on_steps(struct pause *p, struct steps *steps, uint64_t now_ns);
 /* Removes earlier pauses from the steps that were just read. */

@@ -34,13 +34,11 @@ static bool can_check(const struct activity_now *now)
 /* A check waits until the boards are warm.  If the job is too short for that so far, one
  * brief check is made.
  */
-static enum activity_verdict on_hold(void *self, const struct activity_now *now,
-                                     struct activity_shift *ret)
+static enum activity_verdict on_hold(void *self, const struct activity_now *now)
 {
     struct reference_check *c = self;
     const struct reference_checks *v = &c->checks;
     double settle_s = REFERENCE_CHECK_SETTLE_S;
-    (void)ret;
 
     if (!can_check(now))
         return ACTIVITY_STAYS;

@@ -14,7 +14,7 @@
 #include "tuner/searches-inside.h"
 
 enum {
-    TICK_MS = 500,
+    TICK_S = 1,
     SETTLED_S = 3,      /* time without a change until a job's boards count as known */
     NO_PROGRESS_S = 30, /* time without steps until without_progress() */
     SAVE_S = 30,        /* between writes of sums that only grow */
@@ -92,7 +92,7 @@ static void note(struct job_search *t, const char *text, bool important)
 
 static void soon(struct searches *ts)
 {
-    loop_timer_set(ts->timer, loop_now_ns(ts->o.loop), TICK_MS * NS_PER_MS);
+    loop_timer_set(ts->timer, loop_now_ns(ts->o.loop), TICK_S * NS_PER_S);
 }
 
 /* ---- state ---- */
@@ -303,7 +303,7 @@ static int new_tuner(struct job_search *t, uw_error *err)
     struct tuner_known known = known_of(t);
     struct tuner_opts opts = {
         .loop = ts->o.loop,
-        .caps = t->ask.search ? &tuner_claims_caps : &tuner_named_caps,
+        .caps = &tuner_claims_caps,
         .boards = t->board,
         .original_mw = t->original_mw,
         .range = t->range,
@@ -719,7 +719,7 @@ int searches_begin(struct searches *ts, const struct job_entry *job,
     for (p = &ts->first; *p; p = &(*p)->next)
         ;
     *p = t;
-    loop_timer_set(ts->timer, t->began_ns + TICK_MS * NS_PER_MS, TICK_MS * NS_PER_MS);
+    loop_timer_set(ts->timer, t->began_ns + TICK_S * NS_PER_S, TICK_S * NS_PER_S);
     return 0;
 }
 
@@ -809,12 +809,9 @@ static void take_in_force(struct job_search *t, size_t i, const struct caps_what
 
 void searches_no_actuator(struct searches *ts, const char *text)
 {
-    struct actuator_reply gone = {.result = ACTUATOR_GONE};
-
-    (void)snprintf(gone.text, sizeof gone.text, "%s", text);
     for (struct job_search *t = ts->first; t; t = t->next)
         if (t->tuner)
-            (void)tuner_on_event(t->tuner, ACTUATOR_EVENT_ENDED, &gone);
+            (void)tuner_no_caps(t->tuner, text);
 }
 
 void searches_on_caps(struct searches *ts, const struct caps_what *what)

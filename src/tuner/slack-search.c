@@ -17,8 +17,7 @@ static bool has_shares(const struct slack_search *s, uint32_t cap_mw)
     const struct board_caps *b = s->caps;
 
     for (size_t i = 0; i < b->n; i++) {
-        uint32_t in_force;
-        uint32_t share = b->table->share ? b->table->share(b->of, i, &in_force) : 0;
+        uint32_t share = b->table->share ? b->table->share(b->of, i) : 0;
         if (!share || share != cap_mw)
             return false;
     }
@@ -64,12 +63,7 @@ static uint32_t board_mw(const void *self, size_t i, uint32_t mw)
 
     if (!s->machine)
         return mw;
-    if (in_budget(s))
-        return s->caps->original_mw[i];
-    uint32_t high = s->from_mw[i] > s->cap_mw[i] ? s->from_mw[i] : s->cap_mw[i];
-    if (mw < s->cap_mw[i])
-        return s->cap_mw[i];
-    return mw > high ? high : mw;
+    return in_budget(s) ? s->caps->original_mw[i] : s->cap_mw[i];
 }
 
 /* phase: SLACK_IDLE or SLACK_OUT. */
@@ -97,28 +91,14 @@ static bool on_news(void *self, enum activity_news news)
     return true;
 }
 
-static uint32_t lowest(const uint32_t *v, size_t n)
-{
-    uint32_t low = UINT32_MAX;
-
-    for (size_t i = 0; i < n; i++)
-        if (v[i] < low)
-            low = v[i];
-    return low;
-}
-
-/* Lower in a hold with slack.  Any other step ends slack. */
+/* Any step other than that hold ends slack. */
 static uint32_t target(void *self, const struct activity_target *step, uint32_t mw)
 {
     struct slack_search *s = self;
 
     if (!step->hold || (s->machine && step->cap_mw != s->held_mw))
         end(s, SLACK_IDLE);
-    if (!s->machine || in_budget(s))
-        return mw;
-    for (size_t i = 0; i < s->caps->n; i++)
-        s->from_mw[i] = s->caps->original_mw[i]; /* the ramp may begin anywhere */
-    return lowest(s->cap_mw, s->caps->n);
+    return mw;
 }
 
 /* The part by which the time may grow: no more than the goal's bound leaves, but at least
@@ -162,7 +142,7 @@ static bool begin(struct slack_search *s, const struct activity_now *now)
             most = held_mw;
         range[i] = (struct slack_range){least, held_mw, most};
         setup.budget_mw += budget ? held_mw : 0;
-        s->cap_mw[i] = s->from_mw[i] = held_mw;
+        s->cap_mw[i] = held_mw;
     }
     s->phase = slack_new(&setup, &s->machine, &err) >= 0 ? SLACK_WORKS : SLACK_OUT;
     if (s->phase == SLACK_WORKS)
@@ -175,26 +155,29 @@ static bool begin(struct slack_search *s, const struct activity_now *now)
 static enum activity_way walk(void *self, bool hold, uint64_t now_ns)
 {
     struct slack_search *s = self;
-    struct board_caps *b = s->caps;
-    (void)hold;
+    const struct board_caps *b = s->caps;
     bool there = true;
+    (void)hold;
 
     if (s->phase != SLACK_MOVING)
         return ACTIVITY_THERE;
-    for (size_t i = 0; i < b->n; i++) {
-        (void)b->table->share(b->of, i, &b->got_mw[i]);
-        there = there && b->got_mw[i] == s->cap_mw[i];
-    }
+    for (size_t i = 0; i < b->n; i++)
+        there = there && b->told[i].in_force_mw == s->cap_mw[i];
     if (!there && s_between(s->moving_ns, now_ns) < MOVING_S)
         return ACTIVITY_WALKS;
     s->phase = SLACK_WORKS;
-    if (there) {
-        b->enforced_mw = lowest(s->cap_mw, b->n);
+    if (there)
         return ACTIVITY_THERE;
-    }
     tuner_note(s->notes, true, "slack: ended: the budget's new split is not in force");
     end(s, SLACK_OUT);
     return ACTIVITY_THERE;
+}
+
+static uint64_t late_ns(const void *self)
+{
+    const struct slack_search *s = self;
+
+    return s->phase == SLACK_MOVING ? s->moving_ns + ns_of_s(MOVING_S) : UINT64_MAX;
 }
 
 /* Tells the machine's step, and which board waits most. */
@@ -214,35 +197,21 @@ static void tell(const struct slack_search *s, const struct slack_step *step)
         tuner_note(s->notes, important, "%s", step->why);
 }
 
-/* Goes to the caps of the machine's step: up at once, down by the ramp. */
-static void go(struct slack_search *s, uint64_t now_ns, struct activity_shift *ret)
+/* Goes to the caps of the machine's step. */
+static void go(struct slack_search *s, uint64_t now_ns)
 {
     const struct slack_step *step = slack_step(s->machine);
-    size_t n = s->caps->n;
-    bool first = !moved(s);
-    uint32_t high = 0;
 
     tell(s, step);
+    memcpy(s->cap_mw, step->cap_mw, s->caps->n * sizeof *s->cap_mw);
     if (!in_budget(s))
-        memcpy(s->from_mw, s->cap_mw, n * sizeof *s->cap_mw);
-    memcpy(s->cap_mw, step->cap_mw, n * sizeof *s->cap_mw);
-    if (in_budget(s)) {
-        s->caps->table->split(s->caps->of, s->cap_mw);
-        s->phase = SLACK_MOVING;
-        s->moving_ns = now_ns;
-        ret->commands = first; /* claims the originals */
         return;
-    }
-    for (size_t i = 0; i < n; i++)
-        if (s->cap_mw[i] < s->from_mw[i] && s->from_mw[i] > high)
-            high = s->from_mw[i];
-    ret->walks = true;
-    ret->to_mw = lowest(s->cap_mw, n);
-    ret->from_mw = high ? high : ret->to_mw;
+    s->caps->table->split(s->caps->of, s->cap_mw);
+    s->phase = SLACK_MOVING;
+    s->moving_ns = now_ns;
 }
 
-static enum activity_verdict on_hold(void *self, const struct activity_now *now,
-                                     struct activity_shift *ret)
+static enum activity_verdict on_hold(void *self, const struct activity_now *now)
 {
     struct slack_search *s = self;
     struct slack_seen board[SLACK_BOARDS_MAX];
@@ -256,7 +225,7 @@ static enum activity_verdict on_hold(void *self, const struct activity_now *now,
     if (!wanted(s, now->cap_mw) || (!s->machine && !begin(s, now)))
         return ACTIVITY_STAYS;
     for (size_t i = 0; i < n; i++)
-        board[i] = (struct slack_seen){.cap_w = w_of_mw(s->caps->got_mw[i]),
+        board[i] = (struct slack_seen){.cap_w = w_of_mw(s->caps->told[i].in_force_mw),
                                        .power_w = now->energy->board_j[i] /
                                                   (whole->time_s * whole->steps)};
     struct slack_window window = {w->time_s, w->time_rse, board};
@@ -268,9 +237,8 @@ static enum activity_verdict on_hold(void *self, const struct activity_now *now,
     }
     if (memcmp(slack_step(s->machine)->cap_mw, s->cap_mw, n * sizeof *s->cap_mw) == 0)
         return ACTIVITY_STAYS;
-    *ret = (struct activity_shift){0};
-    go(s, now->now_ns, ret);
-    return ACTIVITY_SHIFTS;
+    go(s, now->now_ns);
+    return ACTIVITY_GOES;
 }
 
 const struct tuner_activity activity_slack = {
@@ -279,6 +247,7 @@ const struct tuner_activity activity_slack = {
     .target = target,
     .board_mw = board_mw,
     .walk = walk,
+    .late_ns = late_ns,
     .moved = moved,
     .measures = measures,
     .on_news = on_news,

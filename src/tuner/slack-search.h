@@ -39,7 +39,6 @@ struct slack_search {
     uint64_t moving_ns;
     uint32_t held_mw; /* the held cap of all boards when the machine began */
     uint32_t cap_mw[BOARDS_MAX];
-    uint32_t from_mw[BOARDS_MAX]; /* begin of the ramp down */
 };
 
 #endif

@@ -1,4 +1,3 @@
-#include <errno.h>
 #include <inttypes.h>
 #include <math.h>
 #include <stdio.h>
@@ -59,7 +58,7 @@ void tuner_look(struct tuner *t, struct activity_now *ret)
         .measured_mw = t->report.reference_mw,
         .held_mw = t->report.held_mw,
         .cap_mw = t->step.cap_mw,
-        .ramp_mw_s = t->caps.table->walks ? 0 : tuner_ramp_rate(t),
+        .ramp_mw_s = tuner_ramp_rate(t),
         .peak_w = t->report.peak_w,
         .trained_s = savings_time_s(t->regimes.savings, t->regimes.n),
         .window_s = hold_window_s(t, a),
@@ -102,13 +101,13 @@ static void tell_memory(struct tuner *t)
                    t->report.earlier_job);
 }
 
-/* The target of the ramp for the step. */
+/* The cap to claim for the step. */
 static uint32_t target(struct tuner *t)
 {
     struct activity_target step = {
         .hold = t->step.kind == SEARCH_HOLD,
         .cap_mw = t->step.cap_mw,
-        .at_mw = t->ramp.at_mw,
+        .at_mw = board_caps_at_mw(&t->caps),
     };
 
     if (t->at == ACTIVITY_CHECK) /* the hold goes on after it */
@@ -123,15 +122,33 @@ static void begin_hold(struct tuner *t)
         t->step.settle_s = fmax(t->step.settle_s, REFERENCE_CHECK_SETTLE_S);
     t->out_of = ACTIVITY_SEARCH;
     bool other = !t->holding || t->report.held_mw != t->step.cap_mw;
-    tuner_note(&t->notes, other, "holds %.0f W: %s", w_of_mw(t->step.cap_mw),
-               t->step.why);
+    bool begins = other || t->regimes.stretch.kind != STRETCH_HOLD;
+    if (begins)
+        tuner_note(&t->notes, other, "holds %.0f W: %s", w_of_mw(t->step.cap_mw),
+                   t->step.why);
     if (other)
         tuner_hold_anew(t);
     t->holding = true;
     t->report.held_mw = t->step.cap_mw;
     (void)snprintf(t->report.why, sizeof t->report.why, "%s", t->step.why);
-    if (t->regimes.stretch.kind != STRETCH_HOLD || other)
+    if (begins)
         regimes_turn(&t->regimes, STRETCH_SEARCH); /* until the cap is in force */
+}
+
+/* Claims mw for the step, on the step's way; that of a cap by name is its job's. */
+static int go_to(struct tuner *t, uint32_t mw)
+{
+    const struct search_step *step = &t->step;
+    const struct claim_way way = {
+        .own = t->search != NULL,
+        .rate_mw_s = step->urgent ? 0 : step->ramp_mw_s,
+        .first_mw = step->first_mw,
+        .check_units = step->first_mw ? step->check_steps + 1 : 0,
+    };
+
+    t->first_seen = false;
+    int r = tuner_command(t, mw, &way);
+    return r < 0 ? r : tuner_arrive(t);
 }
 
 int do_go(struct tuner *t, const void *what)
@@ -156,12 +173,8 @@ int do_go(struct tuner *t, const void *what)
         tuner_note(&t->notes, t->search != NULL, "goes to %.0f W: %s",
                    w_of_mw(t->step.cap_mw), t->step.why);
     }
-    ramp_to(&t->ramp, target(t), t->step.first_mw, t->step.ramp_mw_s, t->step.urgent,
-            now);
     progress_period_rest(t->o.period);
-    t->step_ns = now;
-    loop_timer_set(t->timer, now, 0);
-    return 0;
+    return go_to(t, target(t));
 }
 
 int do_force(struct tuner *t, const void *what)
@@ -174,40 +187,20 @@ int do_force(struct tuner *t, const void *what)
         pause_on_cap(&t->pause, m->enforced_mw, &t->progress.steps.mark);
         progress_moved(&t->progress, m->was_mw, m->enforced_mw);
     }
-    if (t->caps.pending == 0)
-        t->caps.enforced_mw = m->enforced_mw;
-    progress_forget(&t->progress); /* it began under another cap */
-    return do_go(t, NULL);
-}
-
-int do_split(struct tuner *t, const void *what)
-{
-    const struct activity_shift *s = what;
-    uint64_t now = loop_now_ns(t->o.loop);
-
-    tuner_hold_anew(t);
-    tuner_arm(t);
-    if (s->walks) {
-        ramp_init(&t->ramp, s->from_mw, MW_PER_W, now);
-        ramp_to(&t->ramp, s->to_mw, 0, tuner_ramp_rate(t), false, now);
-        return tuner_command(t, t->ramp.at_mw);
-    }
-    return s->commands ? tuner_command(t, t->caps.commanded_mw) : 0;
+    if (!t->caps.pending)
+        t->enforced_mw = m->enforced_mw;
+    progress_forget(&t->progress);                      /* it began under another cap */
+    return t->state == TUNER_LATE ? 0 : do_go(t, NULL); /* the next step goes on there */
 }
 
 int tuner_hold_unseen(struct tuner *t, const struct search_step *step, const char *why)
 {
-    uint64_t now = loop_now_ns(t->o.loop);
-
     (void)activities_on_news(t->activity, ACTIVITY_END);
     t->holding = true;
     (void)snprintf(t->report.why, sizeof t->report.why, "%s", why);
     t->step = *step;
     t->report.held_mw = step->cap_mw;
-    ramp_to(&t->ramp, step->cap_mw, 0, step->ramp_mw_s, false, now);
-    t->step_ns = now;
-    loop_timer_set(t->timer, now, 0);
-    return 0;
+    return go_to(t, step->cap_mw);
 }
 
 int do_named(struct tuner *t, const void *what)
@@ -215,7 +208,6 @@ int do_named(struct tuner *t, const void *what)
     struct search_step step = {
         .kind = SEARCH_HOLD,
         .cap_mw = t->caps.named_mw,
-        .ramp_mw_s = t->caps.table->walks ? 0 : tuner_ramp_rate(t),
     };
 
     (void)what;
@@ -233,32 +225,10 @@ int do_give_up(struct tuner *t, const void *what)
 
 /* ---- leaving ---- */
 
-static int on_release(struct tuner *t, const struct actuator_reply *reply)
-{
-    t->report.unsure |= reply->result == ACTUATOR_GONE;
-    if (reply->result != ACTUATOR_DONE && reply->result != ACTUATOR_YIELDED &&
-        reply->result != ACTUATOR_GONE) {
-        t->report.restored = false;
-        board_caps_reply_text(&t->caps, reply, t->report.restore,
-                              sizeof t->report.restore);
-    }
-    return tuner_maybe_done(t);
-}
-
 static void release_all(struct tuner *t)
 {
     t->report.restored = true;
-    for (size_t i = 0; i < t->caps.n; i++) {
-        int r = board_caps_release(&t->caps, i);
-        if (r == -ENOTCONN) {
-            t->report.unsure = true;
-        } else if (r != 0) {
-            t->report.restored = false;
-            (void)snprintf(t->report.restore, sizeof t->report.restore,
-                           "%s: cannot be released now; the lease's end restores it",
-                           board_caps_uuid(&t->caps, i));
-        }
-    }
+    board_caps_release(&t->caps);
 }
 
 int do_leave(struct tuner *t, const void *what)
@@ -269,7 +239,6 @@ int do_leave(struct tuner *t, const void *what)
     t->report.ended_ns = loop_now_ns(t->o.loop);
     window_cancel(&t->progress.window);
     progress_period_rest(t->o.period);
-    loop_timer_set(t->timer, UINT64_MAX, 0);
     release_all(t);
     return 0;
 }
@@ -280,7 +249,6 @@ static void close_accounts(struct tuner *t)
     regimes_close(&t->regimes);
     window_cancel(&t->progress.window);
     progress_period_rest(t->o.period);
-    loop_timer_set(t->timer, UINT64_MAX, 0);
 }
 
 int do_end(struct tuner *t, const void *what)
@@ -296,7 +264,7 @@ int do_end_left(struct tuner *t, const void *what)
 {
     (void)what;
     close_accounts(t);
-    if (!t->report.restored && t->caps.table->back(t->caps.of))
+    if (!t->report.restored && board_caps_back(&t->caps))
         t->report.restored = true;
     return 0;
 }
@@ -306,41 +274,51 @@ int do_end_left(struct tuner *t, const void *what)
 bool tuner_holds(const struct tuner *t)
 {
     return t->step.kind == SEARCH_HOLD && t->at != ACTIVITY_CHECK &&
-           t->state != TUNER_PAUSED && !t->stopped;
+           t->state != TUNER_PAUSED && t->state != TUNER_BOARDS && !t->stopped;
 }
 
-int tuner_command(struct tuner *t, uint32_t mw)
+void tuner_note_cap(struct tuner *t)
+{
+    uint32_t mw = board_caps_at_mw(&t->caps);
+
+    if (mw == t->at_mw)
+        return;
+    pause_on_cap(&t->pause, mw, &t->progress.steps.mark);
+    progress_moved(&t->progress, t->at_mw, mw);
+    t->at_mw = mw;
+}
+
+int tuner_command(struct tuner *t, uint32_t mw, const struct claim_way *way)
 {
     bool hold = tuner_holds(t);
     uint32_t each[BOARDS_MAX];
 
-    pause_on_cap(&t->pause, mw, &t->progress.steps.mark);
-    progress_moved(&t->progress, t->caps.commanded_mw, mw);
     for (size_t i = 0; i < t->caps.n; i++)
         each[i] = hold ? activities_board_mw(t->activity, i, mw) : mw;
-    board_caps_set(&t->caps, mw, each);
-    if (t->caps.refused)
-        tuner_arm(t);
+    board_caps_set(&t->caps, mw, each, way);
+    tuner_note_cap(t);
     return 0;
 }
 
-static int on_set(struct tuner *t, const struct actuator_reply *reply)
+int tuner_arrive(struct tuner *t)
 {
-    pause_on_in_force(&t->pause, t->caps.commanded_mw, &t->progress.steps.mark);
-    if (reply->result == ACTUATOR_CLAMPED && reply->text[0])
-        tuner_note(&t->notes, true, "%s", reply->text);
-    if (board_caps_is_refusal(reply->result)) {
-        board_caps_reply_text(&t->caps, reply, t->report.ended, sizeof t->report.ended);
-        tuner_arm(t);
+    if (t->state != TUNER_WALK || t->caps.pending || t->caps.refused)
+        return 0;
+    switch (activities_walk(t->activity, tuner_holds(t), loop_now_ns(t->o.loop))) {
+    case ACTIVITY_THERE:
+        t->enforced_mw = board_caps_enforced_mw(&t->caps);
+        return tuner_event(t, ON_MET, NULL);
+    case ACTIVITY_NEXT:
+        return tuner_event(t, ON_GO, NULL);
+    default:
+        return 0;
     }
-    return tuner_maybe_done(t);
 }
 
 int tuner_to_original(struct tuner *t)
 {
     (void)activities_on_news(t->activity, ACTIVITY_END);
-    ramp_init(&t->ramp, t->report.original_mw, MW_PER_W, loop_now_ns(t->o.loop));
-    return tuner_command(t, t->report.original_mw);
+    return tuner_command(t, t->report.original_mw, &CLAIM_AT_ONCE);
 }
 
 /* ---- pauses ---- */
@@ -352,8 +330,7 @@ int do_halt(struct tuner *t, const void *what)
     window_cancel(&t->progress.window);
     regimes_turn(&t->regimes, STRETCH_SEARCH);
     (void)activities_on_news(t->activity, ACTIVITY_HALT);
-    ramp_to(&t->ramp, t->report.original_mw, 0, 0, true, loop_now_ns(t->o.loop));
-    return tuner_command(t, t->report.original_mw);
+    return tuner_command(t, t->report.original_mw, &CLAIM_AT_ONCE);
 }
 
 /* A job that ran well makes no steps: keeps the cap for a while, then restores the
@@ -364,6 +341,8 @@ int do_late(struct tuner *t, const void *what)
     (void)what;
     t->pause.last = t->progress.steps.mark;
     window_cancel(&t->progress.window);
+    if (t->search && t->caps.pending)
+        board_caps_stay(&t->caps);
     return 0;
 }
 
@@ -386,7 +365,8 @@ int do_forget_pause(struct tuner *t, const void *what)
 static void count_stall(struct tuner *t)
 {
     t->report.stalls++;
-    tuner_note(&t->notes, true, "no progress at %.0f W: goes up", w_of_mw(t->ramp.at_mw));
+    tuner_note(&t->notes, true, "no progress at %.0f W: goes up",
+               w_of_mw(board_caps_at_mw(&t->caps)));
     pause_forgive(&t->pause, &t->progress.steps, loop_now_ns(t->o.loop));
 }
 
@@ -394,7 +374,7 @@ int do_stall(struct tuner *t, const void *what)
 {
     count_stall(t);
     if (!activities_on_news(t->activity, ACTIVITY_STALL))
-        search_on_stall(t->search, t->ramp.at_mw);
+        search_on_stall(t->search, board_caps_at_mw(&t->caps));
     return do_go(t, what);
 }
 
@@ -402,29 +382,12 @@ int do_stuck(struct tuner *t, const void *what)
 {
     count_stall(t);
     (void)snprintf(t->report.ended, sizeof t->report.ended,
-                   "the job made no progress at %.0f W", w_of_mw(t->ramp.at_mw));
+                   "the job made no progress at %.0f W",
+                   w_of_mw(board_caps_at_mw(&t->caps)));
     return do_leave(t, what);
 }
 
 /* ---- boards that were away ---- */
-
-/* A board is held again, or cannot be. */
-static int on_rehold(struct tuner *t, const struct actuator_reply *reply)
-{
-    if (t->state != TUNER_BOARDS)
-        return tuner_maybe_done(t);
-    if (reply->result != ACTUATOR_DONE) {
-        board_caps_reply_text(&t->caps, reply, t->report.ended, sizeof t->report.ended);
-        if (reply->result == ACTUATOR_GONE || reply->result == ACTUATOR_YIELDED)
-            t->left_for = TUNER_LEFT_FOR_BOARDS;
-        return tuner_event(t, ON_UNMET, NULL);
-    }
-    if (t->caps.pending > 0)
-        return 0;
-    ramp_init(&t->ramp, t->report.original_mw, MW_PER_W, loop_now_ns(t->o.loop));
-    t->caps.commanded_mw = t->report.original_mw;
-    return tuner_event(t, ON_BOARDS, NULL);
-}
 
 int do_rehold(struct tuner *t, const void *what)
 {
@@ -432,27 +395,10 @@ int do_rehold(struct tuner *t, const void *what)
     tuner_end_check(t);
     window_cancel(&t->progress.window);
     regimes_turn(&t->regimes, STRETCH_SEARCH);
-    if (!t->started) { /* the resumed cap is not in force any more */
+    if (!t->started) /* the resumed cap is not in force any more */
         t->holding = false;
-        ramp_init(&t->ramp, t->report.original_mw, MW_PER_W, loop_now_ns(t->o.loop));
-        t->caps.commanded_mw = t->report.original_mw;
-    }
-    for (size_t i = 0; i < t->caps.n; i++) {
-        if (board_caps_hold(&t->caps, i) < 0) {
-            (void)snprintf(t->report.ended, sizeof t->report.ended,
-                           "%s: the lease ran out and the actuator does not answer",
-                           board_caps_uuid(&t->caps, i));
-            return tuner_event(t, ON_UNMET, NULL);
-        }
-    }
+    if (t->search && t->caps.asked_mw[0]) /* held again, they walk from the originals */
+        return tuner_command(t, t->report.original_mw, &CLAIM_AT_ONCE);
+    t->caps.commanded_mw = t->report.original_mw;
     return 0;
-}
-
-int tuner_on_caps(enum board_caps_ask ask, const struct actuator_reply *reply, void *user)
-{
-    struct tuner *t = user;
-
-    if (ask == BOARD_CAPS_SET)
-        return on_set(t, reply);
-    return ask == BOARD_CAPS_HOLD ? on_rehold(t, reply) : on_release(t, reply);
 }

@@ -35,11 +35,6 @@ const struct tuner_report *tuner_report(struct tuner *t)
     return &t->report;
 }
 
-uint32_t tuner_cap_mw(const struct tuner *t)
-{
-    return t->caps.commanded_mw;
-}
-
 /* Writes a status as text. */
 #define SAY(status, ...) ((void)snprintf(ret, size, __VA_ARGS__), (status))
 

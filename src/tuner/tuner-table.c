@@ -97,7 +97,6 @@ static const struct tuner_row rows[] = {
     ROW(S(WALK),              MET,          ALWAYS,             do_measure,      MEASURE),
     ROW(RUNS,                 DUE,          if_checks,          do_give_up,      WALK),
     ROW(S(WALK) | S(ENERGY),  GO,           ALWAYS,             do_go,           WALK),
-    ROW(S(ENERGY),            SPLIT,        ALWAYS,             do_split,        WALK),
     ROW(S(ENERGY),            STAY,         ALWAYS,             do_measure,      MEASURE),
 
     ROW(S(MEASURE),           WINDOW,       if_asked,           do_measure,      MEASURE),
@@ -148,7 +147,9 @@ int tuner_event(struct tuner *t, enum tuner_event event, const void *what)
             (row->only && !row->only(t)))
             continue;
         enter(t, row->to);
-        return row->then ? row->then(t, what) : 0;
+        int r = row->then ? row->then(t, what) : 0;
+        tuner_arm(t);
+        return r;
     }
     t->left_alone++;
     return 0;

@@ -5,13 +5,13 @@
  * states.
  *
  * tuner-table.c has the rows, the conditions and the dispatcher; tuner.c turns what comes
- * from outside into events; tuner-go.c, tuner-windows.c and tuner-progress.c have the
- * actions: caps, windows, progress.  tuner-report.c shows the result.
+ * from outside into events, tuner-boards.c what comes from the caps; tuner-go.c,
+ * tuner-windows.c and tuner-progress.c have the actions: caps, windows, progress.
+ * tuner-report.c shows the result.
  */
 #ifndef TUNER_TUNER_TABLE_H
 #define TUNER_TUNER_TABLE_H
 
-#include "core/cap/ramp.h"
 #include "core/optimum/change.h"
 #include "core/progress/window.h"
 #include "tuner/activity.h"
@@ -69,7 +69,6 @@ enum tuner_state { TUNER_STATES(TUNER_STATE_ENUM) TUNER_STATES_N };
     X(PEAK, "the boards' peak power is known (struct energy_sum_window)")       \
     /* of the activity at work: */                                              \
     X(GO, "it wants another step")                                              \
-    X(SPLIT, "slack wants other caps of single boards (struct activity_shift)") \
     X(STAY, "it wants another window at the same cap")                          \
     /* of the clock, the job's processes and the caller: */                     \
     X(DUE, "the time of the state or the activity is over")                     \
@@ -106,15 +105,18 @@ struct tuner {
     struct loop_timer *timer;
     struct search *search; /* NULL: a cap asked for by name */
     struct search_step step;
-    uint64_t step_ns; /* begin of the way to it; ticks are counted from there */
 
     /* Caps: */
     struct board_caps caps;
-    struct ramp ramp;       /* of the highest cap of the boards */
+    uint32_t at_mw; /* where the lowest board was on its way when last noted */
+    uint32_t
+        enforced_mw; /* the lowest limit in force, when the claims were met; 0: none */
     uint32_t ceiling_mw;    /* highest cap that others' claims allow; UINT32_MAX: any */
-    struct step_mark first; /* when the first cap came into force, */
-    uint64_t first_ns;      /* if after step_ns */
-    size_t leases_over;     /* boards whose lease ran out */
+    bool first_seen;        /* the walk stops at the first cap since first_ns */
+    struct step_mark first; /* what the job has done there was told up to this */
+    uint64_t first_ns;
+    bool lost; /* the boards, since lost_ns; not all are held again */
+    uint64_t lost_ns, began_ns;
 
     struct progress progress; /* what counts as a step, and the window under way */
     struct pause pause;
@@ -161,12 +163,12 @@ int tuner_event(struct tuner *t, enum tuner_event event, const void *what);
 
 /* ---- tuner-go.c: caps ---- */
 
-/* Takes the next step of the activity at work and starts the ramp to it. */
+/* Takes the next step of the activity at work and claims its cap. */
 tuner_do do_go;
-/* Others have moved the cap: repeats the step.  Slack changes the caps of single boards.
- * Ramps to the cap by name and holds it without known progress.
+/* Others have moved the cap: repeats the step.  Goes to the cap by name and holds it
+ * without known progress.
  */
-tuner_do do_force, do_split, do_named;
+tuner_do do_force, do_named;
 /* A pause begins, lasts, is forgotten.  The originals at once. */
 tuner_do do_late, do_pause, do_forget_pause, do_halt;
 /* No progress under the cap: goes up; no cap by name any more.  The reference check takes
@@ -180,28 +182,42 @@ int tuner_maybe_done(struct tuner *t);
 void tuner_arm(struct tuner *t);
 /* The highest cap that is possible now, the reference cap. */
 uint32_t tuner_reference_mw(const struct tuner *t);
-/* Ramps to the cap of a step and holds it, without known progress. */
+/* Goes to the cap of a step and holds it, without known progress. */
 int tuner_hold_unseen(struct tuner *t, const struct search_step *step, const char *why);
 /* What activities decide by. */
 void tuner_look(struct tuner *t, struct activity_now *ret);
-/* Requests the caps of all boards for a ramp at mw. */
-int tuner_command(struct tuner *t, uint32_t mw);
-/* Requests the original cap at once. */
+/* Claims the caps of all boards, of which mw is the highest. */
+int tuner_command(struct tuner *t, uint32_t mw, const struct claim_way *way);
+/* The claims are, or have come to, at another cap: notes it for pauses and launches. */
+void tuner_note_cap(struct tuner *t);
+/* On the way: ends it if the claims have settled and the activities are there. */
+int tuner_arrive(struct tuner *t);
+/* Claims the original cap. */
 int tuner_to_original(struct tuner *t);
 double tuner_ramp_rate(const struct tuner *t);
 /* Ends a reference check, if one is under way. */
 void tuner_end_check(struct tuner *t);
 /* Whether the step is a hold, without a reference check, and the job runs. */
 bool tuner_holds(const struct tuner *t);
-/* See board_caps.fn. */
-int tuner_on_caps(enum board_caps_ask ask, const struct actuator_reply *reply,
-                  void *user);
 /* Whether the tuner waits for a step that is late. */
 static inline bool tuner_is_late(const struct tuner *t)
 {
     enum tuner_state s = t->state == TUNER_BOARDS ? t->from : t->state;
     return !t->stopped && (s == TUNER_LATE || s == TUNER_PAUSED);
 }
+
+/* ---- tuner-boards.c: what the caps tell ---- */
+
+/* Ends the caps; text: why. */
+int tuner_unmet(struct tuner *t, const char *text);
+/* Looks at what was told of the boards: taken, lost, held again. */
+int tuner_hear_boards(struct tuner *t, uint64_t now);
+/* When that changes by time alone; UINT64_MAX: never. */
+uint64_t tuner_boards_due_ns(const struct tuner *t);
+/* At the first cap: tells the caps what the job has done there since the last call. */
+void tuner_check_first(struct tuner *t, uint64_t now);
+/* When to call it where steps are inferred; UINT64_MAX: no stop. */
+uint64_t tuner_check_due_ns(const struct tuner *t);
 
 /* ---- tuner-windows.c ---- */
 

@@ -34,7 +34,6 @@ int do_measure(struct tuner *t, const void *what)
     t->progress.inferred.full_w = t->report.demand_w * (double)t->caps.n;
     t->progress.inferred.reference_mw = t->report.reference_mw;
     progress_ask(&t->progress, &rule);
-    tuner_arm(t);
     return 0;
 }
 
@@ -156,17 +155,14 @@ static void judge_check(struct tuner *t, const struct search_window *w)
 /* Passes a window of the hold to the activities: another window, or another step. */
 static int ask_activities(struct tuner *t, const struct search_window *w)
 {
-    struct activity_shift shift;
     struct activity_now now;
     enum activity_id id;
 
     tuner_look(t, &now);
     now.window = w;
-    switch (activities_on_hold(t->activity, &now, &id, &shift)) {
+    switch (activities_on_hold(t->activity, &now, &id)) {
     case ACTIVITY_STAYS:
         return tuner_event(t, ON_STAY, NULL);
-    case ACTIVITY_SHIFTS:
-        return tuner_event(t, ON_SPLIT, &shift);
     case ACTIVITY_BEGINS:
         t->at = id;
         break;

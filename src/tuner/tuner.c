@@ -9,40 +9,27 @@
 #include "base/names.h"
 #include "tuner/tuner-table.h"
 
-enum { TICK_MS = 250 }; /* of a ramp; all that is due is served at a tick */
 #define STALL_FACTOR 8.0
 #define STALL_LEAST_S 15.0 /* and 2 s of real time, for a faster simulation */
 
 /* ---- time ---- */
 
-/* Lets the ramp continue from the first cap once the job has made check_steps more. */
-static void check_first(struct tuner *t, uint64_t now)
+static bool is_timed(const struct tuner *t)
 {
-    if (!t->ramp.waiting || t->caps.commanded_mw != t->ramp.at_mw)
-        return;
-    const struct progress *p = &t->progress;
-    const struct progress_source *source = progress_source(p);
-    const struct step_mark *mark = &p->steps.mark;
-    unsigned more = t->step.check_steps + 1;
-    double least_s = source->check_s > 0 ? source->check_s : more * p->inferred.period_s;
-    bool counts = !source->inferred;
-    if (t->first_ns < t->step_ns || (counts && mark->generation != t->first.generation)) {
-        t->first = *mark;
-        t->first_ns = now;
-        return;
-    }
-    if (counts ? steps_known(&p->steps) && mark->steps >= t->first.steps + more
-               : s_between(t->first_ns, now) >= least_s)
-        ramp_checked(&t->ramp, now);
+    return !t->stopped && (t->state == TUNER_WALK || t->state == TUNER_MEASURE ||
+                           t->state == TUNER_LATE || t->state == TUNER_PAUSED);
 }
 
-/* When steps that do not come are lost; a cap by name needs none while it ramps or is
- * held.
- */
+static bool works(const struct tuner *t)
+{
+    return t->state == TUNER_WALK || t->state == TUNER_MEASURE;
+}
+
+/* When steps that do not come are lost; a cap by name needs none on the way or held. */
 static uint64_t lost_ns(const struct tuner *t)
 {
     const struct progress_source *source = progress_source(&t->progress);
-    bool needed = t->search || t->step.kind == SEARCH_MEASURE || t->ramp.waiting;
+    bool needed = t->search || t->step.kind == SEARCH_MEASURE;
 
     return needed && source->lost_ns ? source->lost_ns(&t->progress) : UINT64_MAX;
 }
@@ -52,31 +39,10 @@ bool tuner_waits(const struct tuner *t)
     return t->state == TUNER_WAIT && t->progress.by == TUNER_BY_STEPS && !t->stopped;
 }
 
-/* On the way to the cap: moves ramp and lock.  Returns whether the timer has done its
- * work; *ret: the result.
- */
-static bool walk(struct tuner *t, uint64_t now, int *ret)
+/* Whether a cap of ours is in force, or on the way. */
+static bool is_capped(const struct tuner *t)
 {
-    *ret = 0;
-    if (t->ramp.at_mw < t->report.original_mw &&
-        pause_is_due(&t->pause, &t->progress.steps, now, loop_speed(t->o.loop))) {
-        *ret = tuner_event(t, ON_LATE, NULL); /* do not lower the cap without a step */
-        return true;
-    }
-    check_first(t, now);
-    uint32_t mw = ramp_at(&t->ramp, now);
-    if (mw != t->caps.commanded_mw) {
-        *ret = tuner_command(t, mw);
-        return true;
-    }
-    if (!ramp_arrived(&t->ramp))
-        return false;
-    enum activity_way way = activities_walk(t->activity, tuner_holds(t), now);
-    if (way == ACTIVITY_NEXT)
-        *ret = tuner_event(t, ON_GO, NULL);
-    if (way == ACTIVITY_THERE)
-        *ret = tuner_event(t, ON_MET, NULL);
-    return way == ACTIVITY_THERE;
+    return board_caps_lower(&t->caps, t->report.original_mw);
 }
 
 /* Seconds by which the next step is late under a cap; 0: no step is awaited. */
@@ -85,9 +51,17 @@ static double late_by(const struct tuner *t, uint64_t now)
     double least_s = fmax(STALL_LEAST_S, 2 * loop_speed(t->o.loop));
     const struct progress_source *source = progress_source(&t->progress);
 
-    if (t->ramp.at_mw >= t->report.original_mw || !source->late_s)
+    if (!is_capped(t) || !source->late_s)
         return 0;
     return source->late_s(&t->progress.steps, now, STALL_FACTOR, least_s);
+}
+
+/* The same on the way down: seconds by which it is so late that the cap stays. */
+static double stays_by(const struct tuner *t, uint64_t now)
+{
+    if (t->state != TUNER_WALK || !t->search || !is_capped(t))
+        return 0;
+    return pause_late_s(&t->pause, &t->progress.steps, now, loop_speed(t->o.loop));
 }
 
 /* When a step is so late that the originals must be restored. */
@@ -101,65 +75,68 @@ static uint64_t earlier(uint64_t a, uint64_t b)
     return a < b ? a : b;
 }
 
-/* The first tick of the step that is not before at_ns. */
-static uint64_t next_tick_ns(const struct tuner *t, uint64_t at_ns)
+/* When something late_s late is due; late_s 0: never. */
+static uint64_t late_ns(double late_s, uint64_t now)
 {
-    uint64_t every = TICK_MS * NS_PER_MS;
+    return late_s < 0 ? now + ns_of_s(-late_s) : late_s > 0 ? now : UINT64_MAX;
+}
 
-    return t->step_ns + (at_ns - t->step_ns + every - 1) / every * every;
+/* When the job, or an activity, is late at the earliest. */
+static uint64_t work_due_ns(const struct tuner *t, uint64_t now)
+{
+    uint64_t due = earlier(late_ns(late_by(t, now), now), late_ns(stays_by(t, now), now));
+
+    if (t->at == ACTIVITY_CHECK)
+        due = earlier(due, reference_check_late_ns(&t->check));
+    if (t->state != TUNER_WALK)
+        return due;
+    due = earlier(due, tuner_check_due_ns(t));
+    return t->caps.pending ? due : earlier(due, activities_late_ns(t->activity));
 }
 
 /* What the state waits for besides events: when that can have come at the earliest. */
 static uint64_t due_ns(const struct tuner *t, uint64_t now)
 {
-    uint64_t due;
+    uint64_t due = tuner_boards_due_ns(t);
 
-    if (t->state == TUNER_WALK || t->caps.refused)
-        return now; /* a step of the ramp or the lock; the end */
-    due = lost_ns(t);
+    if (!is_timed(t))
+        return due;
+    if (t->caps.refused)
+        return now; /* the end */
+    due = earlier(due, lost_ns(t));
     if (t->state == TUNER_LATE)
         due = earlier(due, long_ns(t));
-    if (t->state != TUNER_MEASURE)
-        return due;
-    if (t->at == ACTIVITY_CHECK)
-        due = earlier(due, reference_check_late_ns(&t->check));
-    double late_s = late_by(t, now);
-    return late_s < 0 ? earlier(due, now + ns_of_s(-late_s)) : late_s > 0 ? now : due;
+    return works(t) ? earlier(due, work_due_ns(t, now)) : due;
 }
 
 void tuner_arm(struct tuner *t)
 {
     uint64_t now = loop_now_ns(t->o.loop);
-    bool waits = t->state == TUNER_WALK || t->state == TUNER_MEASURE ||
-                 t->state == TUNER_LATE || t->state == TUNER_PAUSED;
-    uint64_t due = waits && !t->stopped ? due_ns(t, now) : UINT64_MAX;
+    uint64_t due = due_ns(t, now);
 
-    if (due == UINT64_MAX) {
-        loop_timer_set(t->timer, UINT64_MAX, 0);
-        return;
-    }
-    loop_timer_set(t->timer, next_tick_ns(t, due > now ? due : now + 1), 0);
+    loop_timer_set(t->timer, due > now || due == UINT64_MAX ? due : now + 1, 0);
 }
 
 static int on_due(struct tuner *t, uint64_t now)
 {
-    bool works = t->state == TUNER_WALK || t->state == TUNER_MEASURE;
-    int r = 0;
+    int r = tuner_hear_boards(t, now);
 
-    if (t->stopped || (!works && t->state != TUNER_LATE && t->state != TUNER_PAUSED))
-        return 0;
+    if (r < 0 || !is_timed(t))
+        return r;
     if (t->caps.refused)
-        return tuner_event(t, ON_UNMET, NULL);
+        return tuner_unmet(t, t->caps.text);
     if (now > lost_ns(t))
         return tuner_event(t, ON_LOST, NULL);
-    if (!works)
-        return t->state == TUNER_LATE && now >= long_ns(t) ? tuner_event(t, ON_DUE, NULL)
-                                                           : 0;
+    if (t->state == TUNER_LATE)
+        return now >= long_ns(t) ? tuner_event(t, ON_DUE, NULL) : 0;
+    if (!works(t))
+        return 0;
     if (t->at == ACTIVITY_CHECK && now > reference_check_late_ns(&t->check))
         return tuner_event(t, ON_DUE, NULL);
-    if (t->state == TUNER_WALK && t->caps.pending == 0 && (walk(t, now, &r) || r < 0))
-        return r;
-    return late_by(t, now) > 0 ? tuner_event(t, ON_LATE, NULL) : 0;
+    if (late_by(t, now) > 0 || stays_by(t, now) > 0)
+        return tuner_event(t, ON_LATE, NULL);
+    tuner_check_first(t, now);
+    return tuner_arrive(t);
 }
 
 static int tuner_on_timer(struct loop_timer *timer, uint64_t now, void *user)
@@ -167,10 +144,8 @@ static int tuner_on_timer(struct loop_timer *timer, uint64_t now, void *user)
     struct tuner *t = user;
     (void)timer;
 
-    tuner_arm(t); /* a new step sets the timer itself */
     int r = on_due(t, now);
-    if (t->state != TUNER_WALK)
-        tuner_arm(t);
+    tuner_arm(t);
     return r;
 }
 
@@ -233,15 +208,17 @@ static int take_steps(struct tuner *t, const struct steps *steps, uint64_t now_n
         regimes_on_steps(&t->regimes, &p->steps);
     if (late)
         return goes_on ? on_goes_on(t) : 0;
-    return t->stopped ? 0 : feed_source(t, now_ns);
+    if (t->stopped)
+        return 0;
+    tuner_check_first(t, now_ns);
+    return feed_source(t, now_ns);
 }
 
 int tuner_on_steps(struct tuner *t, const struct steps *steps, uint64_t now_ns)
 {
     int r = take_steps(t, steps, now_ns);
 
-    if (t->state != TUNER_WALK) /* what was due may be so at another time */
-        tuner_arm(t);
+    tuner_arm(t); /* what was due may be so at another time */
     return r;
 }
 
@@ -256,21 +233,7 @@ int tuner_resume(struct tuner *t, uint32_t held_mw)
     t->holding = true;
     t->report.held_mw = held_mw;
     (void)snprintf(t->report.why, sizeof t->report.why, "held before, goes on");
-    ramp_init(&t->ramp, held_mw, MW_PER_W, loop_now_ns(t->o.loop));
-    return tuner_command(t, held_mw);
-}
-
-/* The leases ran out, as this process was stopped for too long: the originals are in
- * force.  After the event of the last board, holds the boards again and repeats the step.
- */
-static int tuner_lease_over(struct tuner *t, const char *text)
-{
-    if (++t->leases_over < t->caps.n)
-        return 0;
-    t->leases_over = 0;
-    tuner_note(&t->notes, true, "%s: the search goes down from the original cap again",
-               text);
-    return tuner_event(t, ON_BOARDS_LOST, NULL);
+    return tuner_command(t, held_mw, &CLAIM_AT_ONCE);
 }
 
 int tuner_on_stopped(struct tuner *t, bool stopped)
@@ -293,47 +256,17 @@ int tuner_on_stopped(struct tuner *t, bool stopped)
     return tuner_event(t, ON_CONTINUED, NULL);
 }
 
-int tuner_on_force(struct tuner *t, uint32_t ceiling_mw, uint32_t enforced_mw)
+int tuner_no_caps(struct tuner *t, const char *text)
 {
-    uint32_t was_mw = t->caps.enforced_mw ? t->caps.enforced_mw : t->caps.commanded_mw;
-    uint32_t reference = tuner_reference_mw(t);
-    struct tuner_moved moved = {
-        .limit = t->caps.pending == 0 && enforced_mw && enforced_mw != was_mw,
-        .was_mw = was_mw,
-        .enforced_mw = enforced_mw,
-    };
-
-    if (ceiling_mw != t->ceiling_mw) {
-        t->ceiling_mw = ceiling_mw;
-        if (t->search)
-            search_on_hard_limit(t->search, ceiling_mw >= t->report.original_mw
-                                                ? SEARCH_NO_LIMIT
-                                                : ceiling_mw);
-    }
-    bool other = (t->search && search_step(t->search)->cap_mw != t->step.cap_mw) ||
-                 (t->step.kind == SEARCH_MEASURE && tuner_reference_mw(t) != reference);
-    return moved.limit || other ? tuner_event(t, ON_MOVED, &moved) : 0;
-}
-
-int tuner_on_event(struct tuner *t, enum actuator_event event,
-                   const struct actuator_reply *what)
-{
-    if (t->state == TUNER_OVER || t->state == TUNER_LEFT)
-        return 0;
-    if (event == ACTUATOR_EVENT_LEASE)
-        return tuner_lease_over(t, what->text);
-    board_caps_reply_text(&t->caps, what, t->report.ended, sizeof t->report.ended);
-    if (what->result == ACTUATOR_YIELDED)
-        t->left_for = TUNER_LEFT_FOR_BOARDS;
-    return tuner_event(t, ON_UNMET, NULL);
+    return t->state == TUNER_OVER || t->state == TUNER_LEFT ? 0 : tuner_unmet(t, text);
 }
 
 /* ---- begin and end ---- */
 
 int tuner_maybe_done(struct tuner *t)
 {
-    if (t->state != TUNER_OVER || !t->done || t->caps.pending || t->caps.releasing ||
-        t->peaks_asked || t->regimes.pending || t->energy.pending)
+    if (t->state != TUNER_OVER || !t->done || t->caps.pending || t->peaks_asked ||
+        t->regimes.pending || t->energy.pending)
         return 0;
     tuner_done_fn done = t->done;
     t->done = NULL;
@@ -458,9 +391,9 @@ static void init_parts(struct tuner *t)
         .range = o->range,
         .n = o->n,
         .cap = o->cap,
-        .fn = tuner_on_caps,
-        .user = t,
     };
+    for (size_t i = 0; i < o->n; i++)
+        o->caps->look(o->caps_of, i, &t->caps.told[i]);
     regimes_init(&t->regimes, o->meters, on_stretch, t);
     t->energy = (struct window_energy){
         .meters = o->meters, .n_boards = o->n, .on_piece = tuner_on_piece, .user = t};
@@ -537,8 +470,8 @@ int tuner_new(const struct tuner_opts *opts, struct tuner **ret, uw_error *err)
     take_known(t);
     t->o.known = NULL;
     t->o.earlier = NULL;
-    ramp_init(&t->ramp, t->report.original_mw, MW_PER_W, loop_now_ns(opts->loop));
-    t->caps.commanded_mw = t->report.original_mw;
+    t->began_ns = loop_now_ns(opts->loop);
+    t->caps.commanded_mw = t->at_mw = t->report.original_mw;
     change_init(&t->change, 0);
     r = loop_timer_new(opts->loop, UINT64_MAX, 0, tuner_on_timer, t, &t->timer, err);
     if (r < 0)

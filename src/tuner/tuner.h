@@ -130,11 +130,11 @@ DEFINE_AUTO(struct tuner *, tuner_free);
 
 /* Call after each read of the job's page. */
 int tuner_on_steps(struct tuner *t, const struct steps *steps, uint64_t now_ns);
-/* ceiling_mw: the highest cap that others' claims allow (UINT32_MAX: any); enforced_mw:
- * the lowest limit in force on the boards (0: unknown).  Discards the window under way if
- * the limit has changed.
+/* What the caps tell of a board, as claimant_fn.  Discards the window under way
+ * if the limit in force has changed.
  */
-int tuner_on_force(struct tuner *t, uint32_t ceiling_mw, uint32_t enforced_mw);
+int tuner_on_told(struct tuner *t, size_t board, const struct claim_told *told,
+                  const char *text);
 /* Whether the tuner waits for the first training steps of a job that is not stopped, and
  * does not infer any.
  */
@@ -146,9 +146,8 @@ bool tuner_waits(const struct tuner *t);
 int tuner_on_silent(struct tuner *t);
 /* Sets a cap that was held before at once; call it before any steps are reported. */
 int tuner_resume(struct tuner *t, uint32_t held_mw);
-/* Call from the actuator's on_event. */
-int tuner_on_event(struct tuner *t, enum actuator_event event,
-                   const struct actuator_reply *what);
+/* No caps can be set any more: text says why. */
+int tuner_no_caps(struct tuner *t, const char *text);
 /* The job's processes were stopped (SIGSTOP, a suspending scheduler) or continued.  The
  * originals are in force while the job is stopped; the step under way is then repeated.
  */
@@ -206,7 +205,5 @@ const struct tuner_report *tuner_report(struct tuner *t);
 
 /* Status and text for people: "measures at 210 W (window 3)". */
 enum search_status tuner_status(const struct tuner *t, char *ret, size_t size);
-/* The cap last requested, of the highest board. */
-uint32_t tuner_cap_mw(const struct tuner *t);
 
 #endif

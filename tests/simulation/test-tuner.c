@@ -5,28 +5,21 @@
  */
 #include <errno.h>
 
+#include "../../bench/capplay.h"
 #include "tuner/tuner-table.h"
 #include "tuning-scene.h"
 
-enum { ANSWERS = 8 };
 #define STEP_S 0.4 /* at the original, and longer below it */
 #define LOOK_S 0.1
-
-struct answer {
-    bool used;
-    size_t board;
-    uint32_t mw;
-    actuator_reply_fn fn;
-    void *user;
-};
 
 struct bench {
     struct scene s;
     struct energy_sum *meters;
     struct tuner *tuner;
-    struct loop_timer *answers, *look;
-    struct answer answer[ANSWERS];
-    uint32_t cap_mw, mhz; /* 0: no lock */
+    struct loop_timer *walk, *look;
+    struct cap_play cap, lock;
+    uint32_t cap_mw, mhz; /* in force; 0: no lock */
+    unsigned stated;      /* claims */
     unsigned locks;       /* asked for */
     unsigned bad_visits;  /* looks at a reference that was none */
     unsigned refused;     /* limits that root's range forbids */
@@ -41,18 +34,6 @@ struct bench {
     char why[TUNER_TEXT]; /* the last note */
     char noted[8192];
 };
-
-static int later(struct bench *b, size_t board, uint32_t mw, actuator_reply_fn fn,
-                 void *user)
-{
-    for (size_t i = 0; i < ANSWERS; i++)
-        if (!b->answer[i].used) {
-            b->answer[i] = (struct answer){true, board, mw, fn, user};
-            loop_timer_set(b->answers, loop_now_ns(b->s.loop) + NS_PER_MS, 0);
-            return 0;
-        }
-    return -EBUSY;
-}
 
 /* What the board draws at most under a lock: as much as under this cap. */
 static uint32_t locked_mw(uint32_t mhz)
@@ -79,61 +60,86 @@ static void set_limit(struct bench *b, uint32_t mw)
         ok(false, "%s: %s", text, err.text);
 }
 
-static int bench_on_answers(struct loop_timer *timer, uint64_t now, void *user)
+static void walk_soon(struct bench *b)
+{
+    loop_timer_set(b->walk, loop_now_ns(b->s.loop) + NS_PER_MS, 0);
+}
+
+static int bench_on_walk(struct loop_timer *timer, uint64_t now, void *user)
 {
     struct bench *b = user;
-    (void)timer;
-    (void)now;
+    struct claim_told told;
+    uint64_t next = cap_play_step(&b->cap, now);
 
-    for (size_t i = 0; i < ANSWERS; i++) {
-        struct answer a = b->answer[i];
-        if (!a.used)
-            continue;
-        struct actuator_reply reply = {.result = ACTUATOR_DONE, .enforced_mw = a.mw};
-        b->answer[i].used = false;
-        set_limit(b, a.mw);
-        (void)snprintf(reply.uuid, sizeof reply.uuid, "%s",
-                       board_view(boards_at(b->s.boards, a.board))->info->uuid);
-        int r = a.fn(NULL, &reply, a.user);
-        if (r < 0)
-            return r;
+    if (b->lock.claim) {
+        uint64_t lock_ns = cap_play_step(&b->lock, now);
+        next = lock_ns < next ? lock_ns : next;
+        b->mhz = b->lock.in_force_mw;
     }
-    return 0;
+    loop_timer_set(timer, next, 0);
+    set_limit(b, b->cap.in_force_mw);
+    cap_play_told(&b->cap, &told);
+    return tuner_on_told(b->tuner, 0, &told, "");
 }
 
 /* Root's range, of the next tuner; 0, 0: none. */
 static struct actuator_range use_range;
 
-static int bench_set(void *caps, size_t board, uint32_t mw, actuator_reply_fn fn,
-                     void *user)
-{
-    struct bench *b = caps;
-
-    b->refused += use_range.max_mw && mw != 300000 &&
-                  (mw < use_range.min_mw || mw > use_range.max_mw);
-    return later(caps, board, mw, fn, user);
-}
-
-static int bench_hold(void *caps, size_t board, actuator_reply_fn fn, void *user)
-{
-    return later(caps, board, 300000, fn, user);
-}
-
-static bool bench_back(void *caps)
-{
-    (void)caps;
-    return true;
-}
-
-static int bench_clock(void *caps, size_t board, uint32_t mhz, uw_error *err)
+static int bench_state(void *caps, size_t board, uint32_t mw, const struct claim_way *way,
+                       uw_error *err)
 {
     struct bench *b = caps;
     (void)board;
     (void)err;
 
-    b->mhz = mhz;
+    b->refused += use_range.max_mw && mw != 300000 &&
+                  (mw < use_range.min_mw || mw > use_range.max_mw);
+    b->stated++;
+    cap_play_state(&b->cap, mw, way, loop_now_ns(b->s.loop));
+    walk_soon(b);
+    return 0;
+}
+
+static void bench_progressed(void *caps, unsigned units)
+{
+    struct bench *b = caps;
+
+    cap_play_progressed(&b->cap, units, loop_now_ns(b->s.loop));
+    walk_soon(b);
+}
+
+static void bench_look(const void *caps, size_t board, struct claim_told *ret)
+{
+    const struct bench *b = caps;
+    (void)board;
+
+    cap_play_told(&b->cap, ret);
+}
+
+static uint32_t seen_mhz(const struct bench *b)
+{
+    double mhz = 1530 * pow(b->cap_mw / 300000.0, 0.4);
+
+    return (uint32_t)(b->mhz && b->mhz < mhz && !b->disobeyed ? b->mhz : mhz);
+}
+
+static int bench_clock(void *caps, size_t board, uint32_t mhz,
+                       const struct claim_way *way, uw_error *err)
+{
+    struct bench *b = caps;
+    uint64_t now = loop_now_ns(b->s.loop);
+    (void)board;
+    (void)err;
+
     b->locks += mhz != 0;
+    if (mhz && !b->lock.claim)
+        cap_play_init(&b->lock, seen_mhz(b), 15, now);
+    if (mhz)
+        cap_play_state(&b->lock, mhz, way, now);
+    else
+        b->lock.claim = b->mhz = 0;
     set_limit(b, b->cap_mw);
+    walk_soon(b);
     return 0;
 }
 
@@ -148,38 +154,52 @@ static void bench_clock_watch(void *caps, size_t board, bool watch)
 static void bench_clock_look(void *caps, size_t board, struct caps_clock_view *ret)
 {
     const struct bench *b = caps;
-    double mhz = 1530 * pow(b->cap_mw / 300000.0, 0.4);
     (void)board;
 
-    if (b->mhz && b->mhz < mhz && !b->disobeyed)
-        mhz = b->mhz;
     *ret = (struct caps_clock_view){
         .can = true,
         .on = true,
         .bounds = {.max_mhz = 1530, .min_mhz = 135},
-        .verdict = {.by = b->mhz ? CAP_BY_CLAIM : CAP_BY_ORIGINAL},
+        .verdict = {.by = b->lock.claim ? CAP_BY_CLAIM : CAP_BY_ORIGINAL},
         .locked_mhz = b->mhz,
+        .ramping = b->lock.claim && !ramp_arrived(&b->lock.ramp),
         .given_up = b->mhz && b->disobeyed,
-        .seen_mhz = (uint32_t)mhz,
+        .seen_mhz = seen_mhz(b),
         .seen_ns = b->watched ? loop_now_ns(b->s.loop) / NS_PER_S * NS_PER_S : 0,
     };
 }
 
-static int bench_release(void *caps, size_t board, actuator_reply_fn fn, void *user)
+static void bench_drop(void *caps, size_t board)
 {
-    (void)bench_clock(caps, board, 0, NULL);
-    return bench_hold(caps, board, fn, user);
+    struct bench *b = caps;
+
+    (void)bench_clock(caps, board, 0, NULL, NULL);
+    cap_play_drop(&b->cap, loop_now_ns(b->s.loop));
 }
 
 static const struct tuner_caps bench_caps = {
-    .set = bench_set,
-    .hold = bench_hold,
-    .release = bench_release,
-    .back = bench_back,
+    .state = bench_state,
+    .drop = bench_drop,
+    .progressed = bench_progressed,
+    .look = bench_look,
     .clock = bench_clock,
     .clock_watch = bench_clock_watch,
     .clock_look = bench_clock_look,
 };
+
+/* The board is lost for a moment. */
+static int lose_board(struct bench *b)
+{
+    struct claim_told told;
+
+    cap_play_init(&b->cap, 300000, MW_PER_W, loop_now_ns(b->s.loop));
+    cap_play_told(&b->cap, &told);
+    told.progress = CLAIM_UNMET;
+    told.why = UNMET_LOST;
+    told.answers = false;
+    walk_soon(b);
+    return tuner_on_told(b->tuner, 0, &told, "lost");
+}
 
 static void bench_on_note(const char *text, bool important, void *user)
 {
@@ -253,6 +273,7 @@ static bool bench_open(struct bench *b, const char *goal)
         return false;
     board = boards_at(b->s.boards, 0);
     b->looked_ns = loop_now_ns(b->s.loop);
+    cap_play_init(&b->cap, 300000, MW_PER_W, b->looked_ns);
     struct tuner_opts opts = {.loop = b->s.loop,
                               .caps = &bench_caps,
                               .caps_of = b,
@@ -276,8 +297,7 @@ static bool bench_open(struct bench *b, const char *goal)
     if (r >= 0)
         r = tuner_new(&opts, &b->tuner, &err);
     if (r >= 0)
-        r = loop_timer_new(b->s.loop, UINT64_MAX, 0, bench_on_answers, b, &b->answers,
-                           &err);
+        r = loop_timer_new(b->s.loop, UINT64_MAX, 0, bench_on_walk, b, &b->walk, &err);
     if (r >= 0)
         r = loop_timer_new(b->s.loop, b->looked_ns + ns_of_s(LOOK_S), ns_of_s(LOOK_S),
                            bench_on_look, b, &b->look, &err);
@@ -287,7 +307,7 @@ static bool bench_open(struct bench *b, const char *goal)
 static void bench_close(struct bench *b)
 {
     loop_timer_free(b->look);
-    loop_timer_free(b->answers);
+    loop_timer_free(b->walk);
     tuner_free(b->tuner);
     energy_sum_free(b->meters);
     scene_close(&b->s);
@@ -297,7 +317,7 @@ static void bench_close(struct bench *b)
 static bool reach(struct bench *b, enum tuner_state state)
 {
     for (int i = 0; i < 300000; i++) {
-        if (b->tuner->state == state && tuner_cap_mw(b->tuner) < 290000)
+        if (b->tuner->state == state && b->cap_mw < 290000)
             return true;
         pass(&b->s, 0.001);
     }
@@ -350,6 +370,33 @@ static void stopped(void)
         hold(&b);
         ok(tuner_report(b.tuner)->holding, "it goes on, and so does the search: %s",
            b.why);
+    }
+    bench_close(&b);
+}
+
+/* The whole way to a cap is one claim. */
+static void one_claim(void)
+{
+    struct bench b;
+
+    if (bench_open(&b, "edp")) {
+        ok(reach(&b, TUNER_WALK), "(on the way down)");
+        const struct claim_way *way = &b.cap.way;
+        unsigned stated = b.stated;
+        uint32_t first_mw = b.cap_mw, target_mw = b.cap.ramp.target_mw;
+        ok(way->own && way->rate_mw_s > 0 && way->check_units > 1 &&
+               first_mw == way->first_mw,
+           "at the first cap, %.0f W, for %u units, then %.1f W/s", w_of_mw(first_mw),
+           way->check_units, way->rate_mw_s / 1000);
+        b.still = true;
+        pass(&b.s, 5);
+        is_int(b.cap_mw, (intmax_t)first_mw, "no step, no way on");
+        b.still = false;
+        for (int i = 0; i < 3000 && b.tuner->state == TUNER_WALK; i++)
+            pass(&b.s, 0.1);
+        ok(b.tuner->state == TUNER_MEASURE && b.cap_mw == target_mw &&
+               target_mw < first_mw && b.stated == stated && stated == 1,
+           "%.0f W are measured: %u claim", w_of_mw(b.cap_mw), b.stated);
     }
     bench_close(&b);
 }
@@ -440,7 +487,6 @@ static void gaps(void)
 /* A cap by name of a job that reports nothing: a stop of the job does not end it. */
 static void mute(void)
 {
-    struct actuator_reply lost = {.result = ACTUATOR_GONE, .text = "lost"};
     struct bench b;
 
     use_named = 200000;
@@ -456,7 +502,7 @@ static void mute(void)
         (void)tuner_on_stopped(b.tuner, true);
         pass(&b.s, 1);
         is_int(b.cap_mw, 300000, "stopped: the original");
-        (void)tuner_on_event(b.tuner, ACTUATOR_EVENT_LEASE, &lost);
+        (void)lose_board(&b);
         pass(&b.s, 1);
         is_int(b.cap_mw, 300000, "… still, when its boards are back");
         (void)tuner_on_stopped(b.tuner, false);
@@ -648,8 +694,6 @@ static int send(struct bench *b, enum tuner_event event)
     struct energy_sum_window peak = {.peak_w = 250};
     struct progress_period_heard heard = {
         .known = true, .period_s = 0.5, .rse = 0.001, .confidence = 0.9};
-    struct activity_shift shift = {.commands = true};
-    struct actuator_reply reply = {.result = ACTUATOR_GONE, .text = "lost"};
 
     switch (event) {
     case ON_STOPPED:
@@ -657,7 +701,7 @@ static int send(struct bench *b, enum tuner_event event)
     case ON_CONTINUED:
         return tuner_on_stopped(b->tuner, false);
     case ON_BOARDS_LOST:
-        return tuner_on_event(b->tuner, ACTUATOR_EVENT_LEASE, &reply);
+        return lose_board(b);
     case ON_MOVED:
         return tuner_event(b->tuner, event, &moved);
     case ON_JOULES:
@@ -667,8 +711,6 @@ static int send(struct bench *b, enum tuner_event event)
     case ON_SURE:
         b->tuner->progress.found = heard;
         return tuner_event(b->tuner, event, NULL);
-    case ON_SPLIT:
-        return tuner_event(b->tuner, event, &shift);
     default:
         return tuner_event(b->tuner, event, NULL);
     }
@@ -733,6 +775,7 @@ int main(int argc, char **argv)
         const char *name;
         void (*run)(void);
     } cases[] = {{"stopped", stopped},
+                 {"one claim", one_claim},
                  {"unmeasured", unmeasured},
                  {"why", why},
                  {"gaps", gaps},

@@ -66,8 +66,7 @@ static void hold_init(struct hold *h)
 
 static enum activity_verdict ask_check(struct hold *h)
 {
-    struct activity_shift shift;
-    return activity_check.on_hold(&h->check, &h->now, &shift);
+    return activity_check.on_hold(&h->check, &h->now);
 }
 
 static void checks(void)
@@ -105,12 +104,11 @@ static void checks(void)
 static void gaps(void)
 {
     struct gap_check gap = {.probes.most = 4};
-    struct activity_shift shift;
     struct hold h;
 
     hold_init(&h);
     h.now.moved = true;
-    ok(activity_gap.on_hold(&gap, &h.now, &shift) == ACTIVITY_STAYS,
+    ok(activity_gap.on_hold(&gap, &h.now) == ACTIVITY_STAYS,
        "no gap is measured while boards have caps of their own");
     gap.probes.n = 3;
     (void)activity_gap.on_news(&gap, ACTIVITY_REGIME);

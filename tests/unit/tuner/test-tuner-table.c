@@ -1,7 +1,9 @@
 /* The tuner's table: every pair of state and event, every row. */
 #include "tuner/tuner-table.h"
 
+#include "base/units.h"
 #include "tap.h"
+#include "virtual/virtual-loop.h"
 
 #define NAME(name, text) #name,
 static const char *const state_names[] = {TUNER_STATES(NAME)};
@@ -9,6 +11,9 @@ static const char *const event_names[] = {TUNER_EVENTS(NAME)};
 
 static const struct tuner_row *rows;
 static size_t n_rows;
+/* An event sets the tuner's timer anew. */
+static struct loop *loop;
+static struct loop_timer *timer;
 
 static bool fits(const struct tuner_row *row, unsigned state, unsigned event)
 {
@@ -31,18 +36,17 @@ static void pairs(void)
 {
     /* Boards Wait waLk Measure Energy lAte Paused leFt Over */
     static const char *const want[TUNER_EVENTS_N] = {
-        [ON_TOLD] = ".xxxx....",    [ON_SURE] = ".x.?.....",
-        [ON_SILENT] = ".x.......",  [ON_LATE] = "..xx.....",
-        [ON_GOES_ON] = "x....xx..", [ON_LOST] = "..xx.xx..",
-        [ON_DEAF] = "...x.....",    [ON_WINDOW] = "...x.....",
-        [ON_MET] = "..x......",     [ON_MOVED] = "..????...",
-        [ON_UNMET] = "xxxxxxx..",   [ON_BOARDS_LOST] = "?x?????..",
-        [ON_BOARDS] = "x........",  [ON_JOULES] = "....x....",
-        [ON_VOID] = "...xx....",    [ON_PEAK] = ".?.......",
-        [ON_GO] = "..x.x....",      [ON_SPLIT] = "....x....",
-        [ON_STAY] = "....x....",    [ON_DUE] = ".x??.x...",
-        [ON_STOPPED] = ".?xxxxx..", [ON_CONTINUED] = "x.....x..",
-        [ON_END] = "xxxxxxxx.",
+        [ON_TOLD] = ".xxxx....",      [ON_SURE] = ".x.?.....",
+        [ON_SILENT] = ".x.......",    [ON_LATE] = "..xx.....",
+        [ON_GOES_ON] = "x....xx..",   [ON_LOST] = "..xx.xx..",
+        [ON_DEAF] = "...x.....",      [ON_WINDOW] = "...x.....",
+        [ON_MET] = "..x......",       [ON_MOVED] = "..????...",
+        [ON_UNMET] = "xxxxxxx..",     [ON_BOARDS_LOST] = "?x?????..",
+        [ON_BOARDS] = "x........",    [ON_JOULES] = "....x....",
+        [ON_VOID] = "...xx....",      [ON_PEAK] = ".?.......",
+        [ON_GO] = "..x.x....",        [ON_STAY] = "....x....",
+        [ON_DUE] = ".x??.x...",       [ON_STOPPED] = ".?xxxxx..",
+        [ON_CONTINUED] = "x.....x..", [ON_END] = "xxxxxxxx.",
     };
     char got[TUNER_STATES_N + 1] = "";
 
@@ -134,7 +138,8 @@ static void interruptions(void)
     static struct tuner t;
 
     for (size_t i = 0; i < n_elements(cases); i++) {
-        t = (struct tuner){.state = cases[i].in, .from = cases[i].from};
+        t = (struct tuner){
+            .o.loop = loop, .timer = timer, .state = cases[i].in, .from = cases[i].from};
         t.progress.steps.mark.steps = 100; /* the job ran well at its cap */
         (void)tuner_event(&t, cases[i].on, NULL);
         ok(t.state == cases[i].to && t.from == cases[i].want, "%s in %s: %s, from %s",
@@ -152,7 +157,9 @@ static void unbegun(void)
     static struct tuner t;
 
     for (int stopped = 0; stopped < 2; stopped++) {
-        t = (struct tuner){.state = TUNER_BOARDS,
+        t = (struct tuner){.o.loop = loop,
+                           .timer = timer,
+                           .state = TUNER_BOARDS,
                            .from = TUNER_WAIT,
                            .search = (struct search *)&somewhere,
                            .step.cap_mw = 240000,
@@ -163,8 +170,21 @@ static void unbegun(void)
     }
 }
 
+static int on_timer(struct loop_timer *t, uint64_t now_ns, void *user)
+{
+    (void)t;
+    (void)now_ns;
+    (void)user;
+    return 0;
+}
+
 int main(void)
 {
+    uw_error err;
+
+    if (loop_new_virtual(NS_PER_S, 0, &loop, &err) < 0 ||
+        loop_timer_new(loop, UINT64_MAX, 0, on_timer, NULL, &timer, &err) < 0)
+        return 1;
     rows = tuner_rows(&n_rows);
     pairs();
     reachable_rows();
@@ -172,5 +192,7 @@ int main(void)
     left_alone();
     interruptions();
     unbegun();
+    loop_timer_free(timer);
+    loop_free(loop);
     return done();
 }

@@ -1,0 +1,215 @@
+/* What the caps tell of the job's boards: taken by others, lost, held again; on the way
+ * to a claim or there.  Turns it into the tuner's events.
+ */
+#include <stdio.h>
+
+#include "base/units.h"
+#include "tuner/tuner-table.h"
+
+enum { FIRST_S = 10 }; /* the actuator may still be starting */
+#define AWAY_S 600.0   /* longest wait for boards that were lost */
+
+/* ---- boards that are taken or lost ---- */
+
+/* Until when a search waits for the actuator's first answer: a cap that it held before
+ * may still be in force.
+ */
+static uint64_t first_due_ns(const struct tuner *t)
+{
+    return t->search && !t->started ? t->began_ns + FIRST_S * NS_PER_S : 0;
+}
+
+/* When boards that do not answer count as lost, or are not waited for any more. */
+uint64_t tuner_boards_due_ns(const struct tuner *t)
+{
+    if (t->state == TUNER_BOARDS)
+        return t->lost_ns + ns_of_s(AWAY_S);
+    for (size_t i = 0; i < t->caps.n && t->state < TUNER_LEFT && !t->lost; i++)
+        if (t->caps.told[i].why == UNMET_LOST)
+            return first_due_ns(t);
+    return UINT64_MAX;
+}
+
+int tuner_unmet(struct tuner *t, const char *text)
+{
+    (void)snprintf(t->report.ended, sizeof t->report.ended, "%s", text);
+    return tuner_event(t, ON_UNMET, NULL);
+}
+
+static int leave_for(struct tuner *t, size_t board, bool boards)
+{
+    char text[TUNER_TEXT];
+
+    if (boards)
+        t->left_for = TUNER_LEFT_FOR_BOARDS;
+    board_caps_text(&t->caps, board, text, sizeof text);
+    return tuner_unmet(t, text);
+}
+
+/* The originals are in force on all boards.  Holds the boards again and repeats the step.
+ */
+static int lose(struct tuner *t, size_t board, uint64_t now)
+{
+    char text[TUNER_TEXT];
+
+    t->lost = true;
+    t->lost_ns = now;
+    board_caps_text(&t->caps, board, text, sizeof text);
+    tuner_note(&t->notes, true, "%s: the search goes down from the original cap again",
+               text);
+    return tuner_event(t, ON_BOARDS_LOST, NULL);
+}
+
+/* What the caps say of the boards: taken by others, lost, held again. */
+int tuner_hear_boards(struct tuner *t, uint64_t now)
+{
+    size_t n = t->caps.n, away = n;
+
+    for (size_t i = 0; i < n && t->state < TUNER_LEFT; i++) {
+        enum claim_unmet why = t->caps.told[i].why;
+        if (why == UNMET_YIELDED || why == UNMET_RELEASED || why == UNMET_DENIED)
+            return leave_for(t, i, why != UNMET_DENIED);
+        if (why == UNMET_LOST && !t->lost && now >= first_due_ns(t))
+            return lose(t, i, now);
+        if (!t->caps.told[i].answers)
+            away = i;
+    }
+    if (t->state >= TUNER_LEFT || !t->lost)
+        return 0;
+    if (away == n) {
+        t->lost = false;
+        return t->state == TUNER_BOARDS ? tuner_event(t, ON_BOARDS, NULL) : 0;
+    }
+    bool late = t->state == TUNER_BOARDS && s_between(t->lost_ns, now) >= AWAY_S;
+    return late ? leave_for(t, away, true) : 0;
+}
+
+/* ---- claims ---- */
+
+/* What others' claims allow, and what is in force. */
+static int hear_force(struct tuner *t)
+{
+    uint32_t ceiling_mw = board_caps_ceiling_mw(&t->caps);
+    uint32_t reference_mw = tuner_reference_mw(t);
+    struct tuner_moved moved = {
+        .was_mw = t->enforced_mw ? t->enforced_mw : t->caps.commanded_mw,
+        .enforced_mw = board_caps_enforced_mw(&t->caps),
+    };
+    bool other = false;
+
+    moved.limit =
+        !t->caps.pending && moved.enforced_mw && moved.enforced_mw != moved.was_mw;
+    if (ceiling_mw != t->ceiling_mw) {
+        t->ceiling_mw = ceiling_mw;
+        if (t->search)
+            search_on_hard_limit(t->search, ceiling_mw >= t->report.original_mw
+                                                ? SEARCH_NO_LIMIT
+                                                : ceiling_mw);
+        other = (t->search && search_step(t->search)->cap_mw != t->step.cap_mw) ||
+                (t->step.kind == SEARCH_MEASURE && tuner_reference_mw(t) != reference_mw);
+    }
+    return moved.limit || other ? tuner_event(t, ON_MOVED, &moved) : 0;
+}
+
+/* The withdrawal of the job's claim on board i has come to an end. */
+static void hear_release(struct tuner *t, size_t i)
+{
+    const struct claim_told *told = &t->caps.told[i];
+    bool taken = told->why == UNMET_YIELDED || told->why == UNMET_RELEASED;
+
+    t->report.unsure |= told->why == UNMET_LOST;
+    if (taken || told->why == UNMET_LOST ||
+        (told->progress == CLAIM_MET && !told->unrestored))
+        return;
+    t->report.restored = false;
+    board_caps_text(&t->caps, i, t->report.restore, sizeof t->report.restore);
+}
+
+/* The caps have come to the claims, or not. */
+static void hear_settled(struct tuner *t, size_t i)
+{
+    const struct claim_told *told = &t->caps.told[i];
+    const char *text = t->caps.told_text[i];
+
+    if (text[0] && (told->progress == CLAIM_CLAMPED || told->progress == CLAIM_OVER))
+        tuner_note(&t->notes, true, "%s", text);
+    if (told->why == UNMET_DRY_RUN || told->why == UNMET_LATE) {
+        t->caps.refused = true;
+        board_caps_text(&t->caps, i, t->caps.text, sizeof t->caps.text);
+    }
+    if (!t->caps.pending)
+        t->enforced_mw = board_caps_enforced_mw(&t->caps);
+}
+
+/* ---- the first cap ---- */
+
+/* Time at the first cap, where steps are inferred. */
+static double check_s(const struct tuner *t)
+{
+    const struct progress_source *source = progress_source(&t->progress);
+    unsigned more = t->step.check_steps + 1;
+
+    return source->check_s > 0 ? source->check_s : more * t->progress.inferred.period_s;
+}
+
+/* At the first cap: tells the caps what the job has done there since the last call. */
+void tuner_check_first(struct tuner *t, uint64_t now)
+{
+    const struct step_mark *mark = &t->progress.steps.mark;
+    bool inferred = progress_is_inferred(&t->progress);
+
+    if (t->state != TUNER_WALK || !board_caps_stop(&t->caps))
+        return;
+    bool anew = !inferred && mark->generation != t->first.generation;
+    if (!t->first_seen || anew) {
+        t->first_seen = true;
+        t->first = *mark;
+        t->first_ns = now;
+        return;
+    }
+    uint64_t units = steps_known(&t->progress.steps) ? mark->steps - t->first.steps : 0;
+    if (inferred)
+        units = s_between(t->first_ns, now) >= check_s(t) ? t->step.check_steps + 1 : 0;
+    if (!units)
+        return;
+    t->caps.table->progressed(t->caps.of, (unsigned)units);
+    t->first = *mark;
+    t->first_ns = now;
+}
+
+uint64_t tuner_check_due_ns(const struct tuner *t)
+{
+    bool waits =
+        progress_is_inferred(&t->progress) && t->first_seen && board_caps_stop(&t->caps);
+
+    return waits ? t->first_ns + ns_of_s(check_s(t)) : UINT64_MAX;
+}
+
+/* ---- all of it ---- */
+
+int tuner_on_told(struct tuner *t, size_t board, const struct claim_told *told,
+                  const char *text)
+{
+    uint64_t now = loop_now_ns(t->o.loop);
+    bool pends = t->caps.pending != 0;
+    bool settled = board_caps_hear(&t->caps, board, told, text);
+    int r = 0;
+
+    if (t->state >= TUNER_LEFT) {
+        if (settled)
+            hear_release(t, board);
+        return t->state == TUNER_OVER ? tuner_maybe_done(t) : 0;
+    }
+    if (pends)
+        tuner_note_cap(t);
+    if (settled)
+        hear_settled(t, board);
+    r = tuner_hear_boards(t, now);
+    if (r >= 0)
+        r = hear_force(t);
+    tuner_check_first(t, now);
+    if (r >= 0)
+        r = tuner_arrive(t);
+    tuner_arm(t);
+    return r;
+}
