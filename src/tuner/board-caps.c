@@ -196,7 +196,7 @@ void board_caps_text(const struct board_caps *b, size_t i, char *ret, size_t siz
         [UNMET_YIELDED] = "another's limit is respected",
         [UNMET_RELEASED] = "the board was released on request",
         [UNMET_DENIED] = "the right to set limits is missing",
-        [UNMET_LOST] = "the caps were lost",
+        [UNMET_LOST] = "it does not answer",
         [UNMET_DRY_RUN] = "dry run: caps are decided and told, not written",
         [UNMET_LATE] = "the cap has not come into force",
     };
