@@ -1,0 +1,150 @@
+/* The store of signals from outside: what files, adapters and administrators say of
+ * carbon, price, queues and whatever the site declares.
+ *
+ * Owns: the last value of each signal, what was set by hand, histories and forecasts.
+ * Touches: nothing; time is an argument.  Thread: the loop's.
+ * Explained in docs/policies.md#signals-from-outside.
+ *
+ * A value holds from its time until the next one or until its age limit has passed; then
+ * the signal is unknown: never 0, never the last value for ever.  A value set by hand
+ * wins over all others until its time is over.
+ *
+ * For rules: signals_find() when a policy is read, on_change() for what to evaluate anew,
+ * signals_read() for the value of a read.  For adapters: signals_put(),
+ * signals_put_series(), signals_fail().
+ */
+#ifndef POLICY_SIGNALS_H
+#define POLICY_SIGNALS_H
+
+#include <stdbool.h>
+#include <stddef.h>
+#include <stdint.h>
+
+#include "base/auto.h"
+#include "core/policy/series.h"
+#include "policy/signal.h"
+#include "underwatt/error.h"
+
+enum {
+    SIGNALS_MAX = 256,
+    SIGNAL_SOURCE = 200, /* "user anna", "file /srv/grid.csv" */
+    SIGNAL_WHY = 200,
+    SIGNAL_POINTS = 8192, /* of a history, of a series; see signals_put_series() */
+};
+
+struct signals;
+
+/* The same moment on the loop's clock and in UTC. */
+struct signal_time {
+    uint64_t now_ns;
+    int64_t utc_ns;
+};
+
+enum signal_event {
+    SIGNAL_OVER,    /* the time of a value set by hand is over */
+    SIGNAL_KNOWN,   /* it is known, after it was not */
+    SIGNAL_UNKNOWN, /* the other way round */
+    SIGNAL_FAILS,   /* its source has a new reason to give no value */
+    SIGNAL_WORKS,   /* its source gives values again */
+};
+
+struct signals_opts {
+    /* The value, or whether it is known, or the series has changed.  May be NULL, as
+     * on_event; both are called from inside the functions below, which they must not
+     * call.
+     */
+    void (*on_change)(size_t i, void *user);
+    void (*on_event)(enum signal_event event, size_t i, void *user);
+    void *user;
+};
+/* -ENOMEM.  Holds the well-known signals; prices are per kWh in this currency. */
+int signals_new(const struct signals_opts *opts, const char *currency,
+                struct signals **ret);
+void signals_free(struct signals *s);
+DEFINE_AUTO(struct signals *, signals_free);
+
+/* Replaces the declarations of the site, each checked by signal_declared() before. Values
+ * of signals that stay are kept; indices are new.  -EINVAL (a name twice), -E2BIG,
+ * -ENOMEM: nothing changed.
+ */
+int signals_declare(struct signals *s, const struct signal_decl *decl, size_t n,
+                    uw_error *err);
+
+/* ---- for rules ---- */
+
+size_t signals_count(const struct signals *s);
+/* As an entry of a catalogue; borrowed until signals_declare(). */
+const struct policy_signal *signals_at(const struct signals *s, size_t i);
+/* -1: there is none. */
+int signals_find(const struct signals *s, const char *name);
+/* The value of a read of signal i now, or of its series; read->signal is not looked at.
+ * A text is borrowed until the signal changes.  Of a series until_ns is when to read
+ * again.
+ */
+void signals_read(const struct signals *s, size_t i, const struct policy_read *read,
+                  struct signal_time t, struct policy_value *ret);
+
+/* ---- for sources ---- */
+
+/* What a source says.  unit: of a number; NULL or "": the signal's own. */
+struct signal_put {
+    const char *unit, *source; /* copied */
+    int64_t utc_ns;            /* the time of the value, or of the series */
+    uint64_t age_ns;           /* 0: the signal's age limit */
+};
+/* -EINVAL: another type or unit; -ERANGE: the value is no finite number, or its time lies
+ * in the future.  Nothing changed.
+ */
+int signals_put(struct signals *s, size_t i, const struct signal_put *p,
+                const struct signal_value *value, struct signal_time t, uw_error *err);
+/* Replaces the series: in the order of time, NaN where nothing is known.  A point counts
+ * until the next one, or for the age limit.  Of a signal that is no forecast they are
+ * history, the value now, and the values to come as their time comes.  Copied; -E2BIG:
+ * more than SIGNAL_POINTS.
+ */
+int signals_put_series(struct signals *s, size_t i, const struct signal_put *p,
+                       const struct policy_point *point, size_t n, struct signal_time t,
+                       uw_error *err);
+/* The source has no value, and why; what it gave before stays until its age limit. */
+void signals_fail(struct signals *s, size_t i, const char *source, const char *why);
+
+/* ---- by hand ---- */
+
+enum {
+    SIGNAL_FOR_S = 900,          /* where no time is given */
+    SIGNAL_FOR_MAX_S = 24 * 3600 /* the longest */
+};
+/* by: "user anna"; for_ns 0: SIGNAL_FOR_S.  -EINVAL (type, unit, a forecast), -ERANGE. */
+int signals_set(struct signals *s, size_t i, const struct signal_put *p,
+                const struct signal_value *value, uint64_t for_ns, struct signal_time t,
+                uw_error *err);
+/* -ENOENT: none is set. */
+int signals_unset(struct signals *s, size_t i, struct signal_time t, uw_error *err);
+
+/* ---- time ---- */
+
+/* What is over by now ends. */
+void signals_step(struct signals *s, struct signal_time t);
+/* When to call signals_step() next, on the loop's clock; UINT64_MAX: nothing ends. */
+uint64_t signals_due(const struct signals *s, struct signal_time t);
+
+/* ---- to show ---- */
+
+struct signal_view {
+    const struct signal_decl *decl;
+    const char *source; /* of the value, known or not; "": there was none */
+    const struct signal_value
+        *value; /* in the signal's unit; NULL: unknown, a forecast */
+    bool known; /* of a forecast: some of it lies before us */
+    bool by_hand;
+    bool used;       /* the site declares it, or it has had a value */
+    double age_s;    /* of the value; 0 where there was none */
+    int64_t utc_ns;  /* time of the value; 0: there was none */
+    double ends_s;   /* known for so long yet; of a forecast: to its end */
+    size_t points;   /* of history or forecast */
+    const char *why; /* the source fails, or why it is unknown; "": all is well */
+};
+void signals_look(struct signals *s, size_t i, struct signal_time t,
+                  struct signal_view *ret);
+
+#endif
