@@ -162,6 +162,12 @@ int json_read(const char *name, const char *text, size_t len, struct json **ret,
     return read_text(name, text, len, false, ret, err);
 }
 
+int json_read_hidden(const char *name, const char *text, size_t len, struct json **ret,
+                     uw_error *err)
+{
+    return read_text(name, text, len, true, ret, err);
+}
+
 int json_read_file(const char *path, size_t max, struct json **ret, uw_error *err)
 {
     auto_(mem_free) char *text = NULL;
@@ -218,6 +224,22 @@ bool json_as_u64(const struct json_value *v, uint64_t *ret)
     if (!json_is_integer(j) || json_integer_value(j) < 0)
         return false;
     *ret = (uint64_t)json_integer_value(j);
+    return true;
+}
+
+bool json_as_double(const struct json_value *v, double *ret)
+{
+    if (!json_is_number(v ? tree(v) : NULL))
+        return false;
+    *ret = json_number_value(tree(v));
+    return true;
+}
+
+bool json_as_bool(const struct json_value *v, bool *ret)
+{
+    if (!json_is_boolean(v ? tree(v) : NULL))
+        return false;
+    *ret = json_is_true(tree(v));
     return true;
 }
 

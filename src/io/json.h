@@ -66,6 +66,9 @@ struct json_value; /* borrowed: lives as long as its document */
 int json_read_file(const char *path, size_t max, struct json **ret, uw_error *err);
 int json_read(const char *name, const char *text, size_t len, struct json **ret,
               uw_error *err);
+/* The same for a text that readers of the errors need not be allowed to read. */
+int json_read_hidden(const char *name, const char *text, size_t len, struct json **ret,
+                     uw_error *err);
 void json_free(struct json *doc);
 DEFINE_AUTO(struct json *, json_free);
 const struct json_value *json_root(const struct json *doc);
@@ -96,6 +99,9 @@ int json_each(const struct json_value *v, json_each_fn fn, void *user);
 const char *json_as_text(const struct json_value *v);
 /* A whole number >= 0; false for other values. */
 bool json_as_u64(const struct json_value *v, uint64_t *ret);
+/* Any number; true or false; false for other values. */
+bool json_as_double(const struct json_value *v, double *ret);
+bool json_as_bool(const struct json_value *v, bool *ret);
 
 /* The value of a key of an object: -ENOENT (missing), -EINVAL (another type), -ERANGE
  * (not a whole number of that range), with a text that names the key; *ret changes on
