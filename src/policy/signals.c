@@ -590,10 +590,10 @@ static const char *why_of(const struct entry *e, const struct now *now)
 {
     if (e->why[0] || now->known)
         return e->why;
-    return !e->had          ? "no source has given a value yet"
-           : is_forecast(e) ? "the forecast has ended"
-           : e->rows        ? "the series has no value now"
-                            : "the last value is older than its age limit";
+    return !e->given.has && !e->rows ? "no source has given a value yet"
+           : is_forecast(e)          ? "the forecast has ended"
+           : e->rows                 ? "the series has no value now"
+                                     : "the last value is older than its age limit";
 }
 
 void signals_look(struct signals *s, size_t i, struct signal_time t,

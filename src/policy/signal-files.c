@@ -1,0 +1,313 @@
+#include "policy/signal-files.h"
+
+#include <errno.h>
+#include <fcntl.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+#include <sys/stat.h>
+#include <unistd.h>
+
+#include "base/error.h"
+#include "base/units.h"
+#include "policy/signal-read.h"
+
+enum {
+    LOOK_S = 5,     /* deadline of a look */
+    AGAIN_S = 3600, /* a series moves on with time, and UTC may be set */
+    SETTLED_S = 1,  /* a file written less than this before a look may change unseen */
+    SAME = 1,       /* the file is as it was */
+};
+
+/* What tells one state of a file from another. */
+struct mark {
+    dev_t dev;
+    ino_t ino;
+    off_t size;
+    struct timespec modified, changed;
+};
+
+/* A look at a file, in a worker's thread while `busy`. */
+struct look {
+    struct signal_files *files; /* NULL: nobody waits for it any more */
+    struct signal_source source;
+    size_t signal; /* of the store */
+    struct loop_timer *timer;
+    struct loop_worker *worker;
+    bool busy;
+    int64_t utc_ns; /* as the look began */
+    struct mark mark;
+    bool has_mark;     /* of the file as it was read last … */
+    int64_t marked_ns; /* … then */
+    struct mark seen;  /* by this look */
+    struct signal_reading reading;
+    uw_error error;
+};
+
+struct signal_files {
+    struct loop *loop;
+    struct signals *store;
+    void (*changed)(void *user);
+    void *user;
+    size_t n;
+    struct look *look[SIGNAL_SOURCES_MAX];
+};
+
+/* ---- in the worker's thread ---- */
+
+static int64_t ns_of(const struct timespec *t)
+{
+    return t->tv_sec * (int64_t)NS_PER_S + t->tv_nsec;
+}
+
+static bool is_same_time(const struct timespec *a, const struct timespec *b)
+{
+    return a->tv_sec == b->tv_sec && a->tv_nsec == b->tv_nsec;
+}
+
+static bool is_same_mark(const struct mark *a, const struct mark *b)
+{
+    return a->dev == b->dev && a->ino == b->ino && a->size == b->size &&
+           is_same_time(&a->modified, &b->modified) &&
+           is_same_time(&a->changed, &b->changed);
+}
+
+static int check_file(const char *path, const struct stat *st, uw_error *err)
+{
+    if (!S_ISREG(st->st_mode))
+        return fail(err, -EINVAL, "%s: not a regular file", path);
+    if (st->st_uid != 0 && st->st_uid != geteuid())
+        return fail(err, -EPERM,
+                    "%s: belongs to user %u: it must be root's or this daemon's", path,
+                    (unsigned)st->st_uid);
+    if (st->st_mode & (S_IWGRP | S_IWOTH))
+        return fail(err, -EPERM, "%s: group or others may write it", path);
+    if (st->st_size > SIGNAL_FILE_MAX)
+        return fail(err, -EFBIG, "%s: larger than %d MiB", path, SIGNAL_FILE_MAX >> 20);
+    return 0;
+}
+
+static bool is_unchanged(const struct look *l)
+{
+    return l->has_mark && is_same_mark(&l->mark, &l->seen) &&
+           l->utc_ns - l->marked_ns < AGAIN_S * (int64_t)NS_PER_S &&
+           l->utc_ns >= l->marked_ns &&
+           l->marked_ns - ns_of(&l->mark.changed) > SETTLED_S * (int64_t)NS_PER_S;
+}
+
+static int read_bytes(const struct look *l, int fd, char **ret, size_t *ret_len,
+                      uw_error *err)
+{
+    size_t max = (size_t)l->seen.size, len = 0;
+    auto_(mem_free) char *text = malloc(max + 1);
+
+    if (!text)
+        return fail(err, -ENOMEM, "out of memory");
+    while (len < max) {
+        ssize_t n = read(fd, text + len, max - len);
+        if (n < 0 && errno == EINTR)
+            continue;
+        if (n < 0)
+            return fail(err, -errno, "%s: %s", l->source.file, strerror(errno));
+        if (n == 0)
+            break;
+        len += (size_t)n;
+    }
+    text[len] = '\0';
+    *ret = take(text);
+    *ret_len = len;
+    return 0;
+}
+
+/* 0, SAME, or -errno with l->error. */
+static int look(struct loop *loop, void *work)
+{
+    struct look *l = work;
+    const char *path = l->source.file;
+    auto_(mem_free) char *text = NULL;
+    struct stat st;
+    size_t len = 0;
+    (void)loop;
+
+    /* a pipe without a writer must not block here, and a terminal not become ours */
+    auto_(fd_close) int fd = open(path, O_RDONLY | O_NONBLOCK | O_NOCTTY | O_CLOEXEC);
+    if (fd < 0 || fstat(fd, &st) < 0)
+        return fail(&l->error, -errno, "%s: %s", path, strerror(errno));
+    int r = check_file(path, &st, &l->error);
+    if (r < 0)
+        return r;
+    l->seen = (struct mark){st.st_dev, st.st_ino, st.st_size, st.st_mtim, st.st_ctim};
+    if (is_unchanged(l))
+        return SAME;
+    r = read_bytes(l, fd, &text, &len, &l->error);
+    if (r < 0)
+        return r;
+    return signal_read(&l->source, text, len, l->utc_ns / (int64_t)NS_PER_S, &l->reading,
+                       &l->error);
+}
+
+/* ---- on the loop ---- */
+
+static struct signal_time time_of(const struct loop *loop)
+{
+    return (struct signal_time){loop_now_ns(loop), loop_utc_ns(loop)};
+}
+
+/* Writes "file PATH". */
+static void name_source(const struct look *l, char ret[SIGNAL_SOURCE])
+{
+    (void)snprintf(ret, SIGNAL_SOURCE, "file %.190s", l->source.file);
+}
+
+static int put(struct look *l)
+{
+    char source[SIGNAL_SOURCE];
+    struct signals *s = l->files->store;
+    struct signal_time t = time_of(l->files->loop);
+    struct signal_put p = {
+        .unit = l->source.unit, .source = source, .utc_ns = ns_of(&l->seen.modified)};
+
+    name_source(l, source);
+    if (l->reading.is_series)
+        return signals_put_series(s, l->signal, &p, l->reading.point, l->reading.n, t,
+                                  &l->error);
+    return signals_put(s, l->signal, &p, &l->reading.value, t, &l->error);
+}
+
+/* A look has ended; r: as look(), or the worker's. */
+static void took(struct look *l, int r)
+{
+    char source[SIGNAL_SOURCE];
+    bool told = r != SAME;
+
+    if (r == 0) {
+        r = put(l);
+        l->mark = l->seen;
+        l->has_mark = true;
+        l->marked_ns = l->utc_ns;
+    } else if (r < 0) {
+        l->has_mark = false; /* read again, whatever it looks like */
+    }
+    signal_reading_fini(&l->reading);
+    name_source(l, source);
+    if (r < 0)
+        signals_fail(l->files->store, l->signal, source, l->error.text);
+    if (told && l->files->changed)
+        l->files->changed(l->files->user);
+}
+
+/* The thread still has the look: nothing else of it may be touched. */
+static void hangs(const struct look *l)
+{
+    char source[SIGNAL_SOURCE], why[SIGNAL_WHY];
+
+    name_source(l, source);
+    (void)snprintf(why, sizeof why, "%.150s: the file system does not answer",
+                   l->source.file);
+    signals_fail(l->files->store, l->signal, source, why);
+}
+
+static void look_free(struct look *l)
+{
+    signal_reading_fini(&l->reading);
+    free(l);
+}
+
+static int on_done(struct loop *loop, void *work, int r)
+{
+    struct look *l = work;
+    (void)loop;
+
+    l->busy = r == -ETIMEDOUT;
+    if (!l->files || r == -ECANCELED || r == -EBUSY)
+        return 0;
+    if (l->busy)
+        hangs(l);
+    else
+        took(l, r);
+    return 0;
+}
+
+static void on_late(struct loop *loop, void *work, int r)
+{
+    struct look *l = work;
+    (void)loop;
+    (void)r;
+
+    l->busy = false;
+    signal_reading_fini(&l->reading);
+}
+
+static int on_timer(struct loop_timer *timer, uint64_t now_ns, void *user)
+{
+    struct look *l = user;
+    const struct loop_work work = {.fn = look,
+                                   .done = on_done,
+                                   .late = on_late,
+                                   .work = l,
+                                   .deadline_ns = LOOK_S * NS_PER_S};
+    (void)timer;
+    (void)now_ns;
+
+    if (l->busy)
+        return 0;
+    l->error = (uw_error){""};
+    l->utc_ns = loop_utc_ns(l->files->loop);
+    l->busy = loop_worker_submit(l->worker, &work) == 0;
+    return 0;
+}
+
+static int look_new(struct signal_files *f, const struct signal_source *source,
+                    uw_error *err)
+{
+    int at = signals_find(f->store, source->decl.name);
+    struct look *l = at < 0 ? NULL : calloc(1, sizeof *l);
+
+    if (at < 0)
+        return fail(err, -EINVAL, "%s is not declared", source->decl.name);
+    if (!l)
+        return fail(err, -ENOMEM, "out of memory");
+    l->files = f;
+    l->source = *source;
+    l->signal = (size_t)at;
+    f->look[f->n++] = l;
+    int r = loop_worker_new_shared(f->loop, "signals", &l->worker, err);
+    if (r < 0)
+        return r;
+    return loop_timer_new(f->loop, loop_now_ns(f->loop), source->every_ns, on_timer, l,
+                          &l->timer, err);
+}
+
+int signal_files_new(struct loop *loop, struct signals *store,
+                     const struct signal_sources *sources, void (*changed)(void *user),
+                     void *user, struct signal_files **ret, uw_error *err)
+{
+    auto_(signal_files_free) struct signal_files *f = calloc(1, sizeof *f);
+    int r = 0;
+
+    if (!f)
+        return fail(err, -ENOMEM, "out of memory");
+    f->loop = loop;
+    f->store = store;
+    f->changed = changed;
+    f->user = user;
+    for (size_t i = 0; i < sources->n && r == 0; i++)
+        if (sources->source[i].file[0])
+            r = look_new(f, &sources->source[i], err);
+    if (r == 0)
+        *ret = take(f);
+    return r;
+}
+
+void signal_files_free(struct signal_files *f)
+{
+    for (size_t i = 0; f && i < f->n; i++) {
+        struct look *l = f->look[i];
+        l->files = NULL;
+        loop_timer_free(l->timer);
+        loop_worker_free(l->worker);
+        if (!l->busy) /* else a thread that hangs in it has it for good */
+            look_free(l);
+    }
+    free(f);
+}

@@ -1,0 +1,33 @@
+/* Looks at the files of signals and puts what they hold into the store.
+ *
+ * Owns: a timer and a worker for each file.  Touches: the files, in workers' threads: a
+ * file system that hangs delays nobody else.  Thread: the loop's.
+ * Explained in docs/policies.md#files.
+ *
+ * Read are regular files of root or of this process's user that nobody else may write; a
+ * link counts as the file that it leads to.  A file that is as it was is not read again
+ * within the hour.
+ */
+#ifndef POLICY_SIGNAL_FILES_H
+#define POLICY_SIGNAL_FILES_H
+
+#include "base/auto.h"
+#include "io/loop.h"
+#include "policy/signal-source.h"
+#include "policy/signals.h"
+
+enum { SIGNAL_FILE_MAX = 4 << 20 }; /* bytes */
+
+struct signal_files;
+
+/* sources: copied; each is declared in the store, which must outlive *ret, and whose
+ * indices must stay.  The first look is at once.  changed: after each look that told the
+ * store something.
+ */
+int signal_files_new(struct loop *loop, struct signals *store,
+                     const struct signal_sources *sources, void (*changed)(void *user),
+                     void *user, struct signal_files **ret, uw_error *err);
+void signal_files_free(struct signal_files *f);
+DEFINE_AUTO(struct signal_files *, signal_files_free);
+
+#endif
