@@ -394,3 +394,47 @@ int body_release(const struct json_value *v, uint64_t *ret_ns, uw_error *err)
         *ret_ns = ns;
     return r;
 }
+
+/* ---- signals from outside ---- */
+
+static int signal_value(const struct json_value *v, struct signal_value *ret,
+                        uw_error *err)
+{
+    const struct json_value *value = json_get(v, "value");
+    const char *got = "";
+
+    *ret = (struct signal_value){.type = POLICY_NUMBER};
+    if (json_as_double(value, &ret->number))
+        return 0;
+    ret->type = POLICY_TRUTH;
+    if (json_as_bool(value, &ret->truth))
+        return 0;
+    ret->type = POLICY_TEXT;
+    int r = given(v, "value") && !json_as_text(value)
+                ? fail(err, -EINVAL, "'value' is no number, text, true or false")
+                : text(v, "value", sizeof ret->text - 1, &got, err);
+    if (r == 0 && !*got)
+        r = fail(err, -EINVAL, "'value' is missing or empty");
+    if (r == 0)
+        (void)snprintf(ret->text, sizeof ret->text, "%s", got);
+    return r;
+}
+
+int body_signal(const struct json_value *v, struct node_signal *ret, uw_error *err)
+{
+    static const char *const keys[] = {"value", "unit", "for", NULL};
+    struct node_signal s = {.unit = ""};
+    int r = only(v, keys, err);
+
+    if (r == 0)
+        r = signal_value(v, &s.value, err);
+    if (r == 0)
+        r = text(v, "unit", SIGNAL_UNIT - 1, &s.unit, err);
+    if (r == 0 && s.unit[0] && s.value.type != POLICY_NUMBER)
+        r = fail(err, -EINVAL, "'unit' belongs to a number");
+    if (r == 0)
+        r = duration(v, "for", &s.for_ns, err);
+    if (r == 0)
+        *ret = s;
+    return r;
+}

@@ -31,6 +31,11 @@ int body_job(const struct json_value *v, uid_t uid, struct node *node,
 /* {"for": "10 min"}; 0 where the key is missing. */
 int body_release(const struct json_value *v, uint64_t *ret_ns, uw_error *err);
 
+/* {"value": 420, "unit": "g/kWh", "for": "15 min"}; the value may be a text, true or
+ * false.
+ */
+int body_signal(const struct json_value *v, struct node_signal *ret, uw_error *err);
+
 /* A board's index or UUID, as a JSON number or string. */
 int body_board_name(const struct json_value *v, const char *key, char buf[BODY_BOARD],
                     const char **ret, uw_error *err);

@@ -46,6 +46,7 @@ void route_explain(struct ask *a);
 void route_claims(struct ask *a);
 void route_jobs(struct ask *a);
 void route_job(struct ask *a);
+void route_signals(struct ask *a);
 void route_events(struct ask *a);
 /* routes-write.c */
 void route_claim(struct ask *a);
@@ -58,6 +59,8 @@ void route_report(struct ask *a);
 void route_window_begin(struct ask *a);
 void route_window_end(struct ask *a);
 void route_window_drop(struct ask *a);
+void route_signal_set(struct ask *a);
+void route_signal_unset(struct ask *a);
 void route_reload(struct ask *a);
 
 #endif

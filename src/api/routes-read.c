@@ -182,6 +182,20 @@ void route_job(struct ask *a)
     http_fail(a->x, 404, "job %" PRIu64 " does not run here: see GET /v1/report", id);
 }
 
+void route_signals(struct ask *a)
+{
+    struct json_out *o = json_out_new();
+    const struct node_view *v = node_look(ask_node(a));
+
+    json_out_object(o, NULL);
+    json_out_array(o, "signals");
+    for (size_t i = 0; i < v->n_signals; i++)
+        show_signal(o, &v->signal[i]);
+    json_out_end(o);
+    json_out_end(o);
+    http_reply_json(a->x, o);
+}
+
 void route_events(struct ask *a)
 {
     uint32_t kinds = 0;

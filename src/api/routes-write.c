@@ -317,6 +317,29 @@ void route_window_drop(struct ask *a)
         reply_empty(a, node_window_drop(ask_node(a), a->who, id, &err), &err);
 }
 
+/* ---- signals from outside ---- */
+
+void route_signal_set(struct ask *a)
+{
+    struct node_signal ask;
+    uw_error err = {""};
+    int r = body_signal(a->body, &ask, &err);
+
+    if (r < 0) {
+        http_fail_r(a->x, r, &err);
+        return;
+    }
+    r = node_signal_set(ask_node(a), a->who, a->part, &ask, &err);
+    reply_empty(a, r, &err);
+}
+
+void route_signal_unset(struct ask *a)
+{
+    uw_error err = {""};
+
+    reply_empty(a, node_signal_unset(ask_node(a), a->who, a->part, &err), &err);
+}
+
 void route_reload(struct ask *a)
 {
     static const char done[] = "{\"reloaded\": true}\n";

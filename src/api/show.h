@@ -44,6 +44,8 @@ void show_explain(struct json_out *o, const struct node_view *v, size_t i);
 /* The energy of a board whose meter has no result is null, with the reason. */
 void show_window(struct json_out *o, const struct node_view *v,
                  const struct client_window_result *w);
+/* An item of an array. */
+void show_signal(struct json_out *o, const struct signal_view *s);
 void show_claim(struct json_out *o, const struct node_view *v, size_t i,
                 const struct claim *c);
 void show_job(struct json_out *o, const struct node_view *v, const struct view_job *j,

@@ -226,6 +226,15 @@
     X(LEDGER_NEEDS_RESTART, 5, "restart",   "it has ids that this run has also assigned") \
     X(LEDGER_HAS_FAILED,    6, "failed",    "anything else, the text says what")
 
+#define SIGNAL_EVENTS(X) /* enum signal_event: `state` of the log's event signal */ \
+    X(SIGNAL_SET,     0, "set",     "a value was set by hand") \
+    X(SIGNAL_UNSET,   1, "unset",   "it was taken back") \
+    X(SIGNAL_OVER,    2, "over",    "the time of a value set by hand is over") \
+    X(SIGNAL_KNOWN,   3, "known",   "it is known, after it was not") \
+    X(SIGNAL_UNKNOWN, 4, "unknown", "it is not known any more") \
+    X(SIGNAL_FAILS,   5, "fails",   "its source gives no value, for a new reason") \
+    X(SIGNAL_WORKS,   6, "works",   "its source gives values again")
+
 /* ---- programs ---- */
 
 #define ACTUATOR_RESULTS(X) /* enum actuator_result: on the wire */ \
@@ -290,7 +299,8 @@
     X(REFUSAL_END,      4, "end",      "to end a job") \
     X(REFUSAL_RELEASE,  5, "release",  "to release a board or take it back") \
     X(REFUSAL_WINDOW,   6, "window",   "to hold windows of energy open") \
-    X(REFUSAL_RIGHT,    7, "right",    "none: a claim ended because its user lost the board")
+    X(REFUSAL_RIGHT,    7, "right",    "none: a claim ended because its user lost the board") \
+    X(REFUSAL_SIGNAL,   8, "signal",   "to set a signal from outside by hand")
 
 #define LOG_EVENTS(X) /* enum log_word: `event` of the daemon's log */ \
     X(LOG_EVENT_READY,               0, "ready",              "the daemon serves") \
@@ -339,7 +349,8 @@
     X(LOG_EVENT_LEDGER_LOST,        43, "ledger-lost",        "rows were never written") \
     X(LOG_EVENT_CLOCK_SET,          44, "clock-set",          "UTC was set") \
     X(LOG_EVENT_HTTP,               45, "http",               "the HTTP server has failed") \
-    X(LOG_EVENT_HPC_MAPPING_FAILED, 46, "hpc-mapping-failed", "files for dcgm-exporter could not be written")
+    X(LOG_EVENT_HPC_MAPPING_FAILED, 46, "hpc-mapping-failed", "files for dcgm-exporter could not be written") \
+    X(LOG_EVENT_SIGNAL,             47, "signal",             "a signal from outside was set, or is known or not")
 
 #define SIM_LOG_EVENTS(X) /* enum log_word: of the log of a simulated world */ \
     X(LOG_EVENT_SIM_START,  100, "start",  "the world is up") \
@@ -371,7 +382,11 @@
     X(LEDGER_EVENT_NOT_RELEASED,  16, "not-released",  "a board could not be released") \
     X(LEDGER_EVENT_TAKE_BACK,     17, "take-back",     "a released board was requested back") \
     X(LEDGER_EVENT_RESET,         18, "reset",         "a board was reset while it was released") \
-    X(LEDGER_EVENT_CLOCK_SET,     19, "clock-set",     "UTC was set")
+    X(LEDGER_EVENT_CLOCK_SET,     19, "clock-set",     "UTC was set") \
+    X(LEDGER_EVENT_SIGNAL_SET,    20, "signal-set",    "a signal from outside was set by hand") \
+    X(LEDGER_EVENT_SIGNAL_END,    21, "signal-end",    "a value set by hand has ended") \
+    X(LEDGER_EVENT_SIGNAL_KNOWN,  22, "signal-known",  "a signal from outside is known again, or at first") \
+    X(LEDGER_EVENT_SIGNAL_UNKNOWN, 23, "signal-unknown", "a signal from outside is unknown")
 
 /* Each list and its name in tools/check-names and the documents. */
 #define NAMES(X) \
@@ -400,6 +415,7 @@
     X(NAMES_ENERGY_METHOD,   "energy.method",   ENERGY_METHODS) \
     X(NAMES_REPORT_BY,       "report.by",       REPORT_KEYS) \
     X(NAMES_LEDGER_TROUBLE,  "ledger.reason",   LEDGER_TROUBLES) \
+    X(NAMES_SIGNAL_EVENT,    "signal.event",    SIGNAL_EVENTS) \
     X(NAMES_ACTUATOR_RESULT, "actuator.result", ACTUATOR_RESULTS) \
     X(NAMES_TOKEN_SCOPE,     "token.scope",     TOKEN_SCOPES) \
     X(NAMES_FINDING,         "doctor.state",    FINDING_STATES) \

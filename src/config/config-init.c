@@ -61,6 +61,9 @@ int node_config_init(struct node_config *ret, const char *world, uw_error *err)
     int r = default_paths(&c, world, err);
     if (r < 0)
         return r;
+    if (!world)
+        (void)snprintf(c.policy_file, sizeof c.policy_file, "%s",
+                       UNDERWATT_ETC "/policy.yaml");
     (void)snprintf(c.node.admin_group, sizeof c.node.admin_group, "underwatt-admin");
     c.node.interval_ns = 10 * NS_PER_S;
     c.node.log = LOG_LEVEL_INFO;

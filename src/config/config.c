@@ -111,6 +111,7 @@ static const struct key keys[] = {
     {"metrics.hpc_job_mapping_dir", PATH, AT(metrics.hpc_dir), 0, 0, RESTART, NULL},
     {"zeusd.socket", SOCKET, AT(zeusd_socket), 0, 0, RESTART, NULL},
     {"actuator.socket", SOCKET, AT(actuator_socket), 0, 0, RESTART, NULL},
+    {"policy.file", PATH, AT(policy_file), 0, 0, LIVE, NULL},
 };
 /* clang-format on */
 

@@ -129,6 +129,7 @@ struct node_config {
     struct config_metrics metrics;
     char zeusd_socket[CONFIG_SOCKET];    /* zeusd's API; "" off */
     char actuator_socket[CONFIG_SOCKET]; /* the actuator service's */
+    char policy_file[CONFIG_PATH];       /* rules and signals; "": none */
 };
 
 /* The defaults.  world: the state directory of a simulated world, which then holds all

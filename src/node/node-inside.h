@@ -16,6 +16,7 @@
 #include "jobs/job-records.h"
 #include "node/ledger-writer.h"
 #include "node/node.h"
+#include "node/outside.h"
 #include "node/refusals.h"
 #include "node/rights.h"
 #include "node/viewer.h"
@@ -44,6 +45,7 @@ struct node {
     struct processors *processors; /* NULL: not measured */
     struct claim_watches *watches;
     struct refusals *refusals;
+    struct outside *outside; /* signals from outside */
     struct viewer *viewer;
 
     /* Parts that depend on the boards: opened and closed together. */

@@ -549,6 +549,8 @@ int node_configure(struct node *node, const struct node_config *config, uw_error
 {
     int r = node->open ? budget_check(node->caps, node->n, config->budget_mw, err) : 0;
 
+    if (r == 0 && !node->opts.private)
+        r = outside_configure(node->outside, config->policy_file, err);
     if (r < 0)
         return r;
     node_config_take_live(&node->config, config);

@@ -140,6 +140,14 @@ int node_window_drop(struct node *node, const struct node_who *who, uint64_t id,
 int node_report(struct node *node, const struct ledger_query *query, ledger_report_fn fn,
                 void *user, uw_error *err);
 
+/* Signals from outside by hand, of administrators; -EINVAL: there is no such signal, or
+ * it has another type or unit; -ENOENT: it is not set.
+ */
+int node_signal_set(struct node *node, const struct node_who *who, const char *name,
+                    const struct node_signal *ask, uw_error *err);
+int node_signal_unset(struct node *node, const struct node_who *who, const char *name,
+                      uw_error *err);
+
 int node_release(struct node *node, const struct node_who *who, const char *board,
                  uint64_t hold_off_ns, caps_done_fn fn, void *user, uw_error *err);
 int node_take_back(struct node *node, const struct node_who *who, const char *board,

@@ -845,6 +845,10 @@ int node_parts_new(struct node *node, uw_error *err)
         r = loop_worker_new(node->loop, "saver", &node->saver, err);
     if (r == 0)
         r = new_released(node, err);
+    if (r == 0)
+        r = outside_new(node->loop, node->writer,
+                        node->opts.private ? "" : node->config.policy_file,
+                        &node->outside, err);
     if (r < 0)
         return r;
     return node->opts.cpu ? new_processors(node, err) : node_boards_begin(node, err);
@@ -852,6 +856,7 @@ int node_parts_new(struct node *node, uw_error *err)
 
 void node_parts_free(struct node *node)
 {
+    outside_free(node->outside);
     loop_worker_free(node->saver);
     processors_free(node->processors);
     released_boards_free(node->released);

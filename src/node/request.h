@@ -5,6 +5,7 @@
 #include "caps/caps.h"
 #include "core/optimum/goal.h"
 #include "jobs/roster.h"
+#include "policy/signal.h"
 
 /* The client on whose behalf a request is made. */
 struct node_who {
@@ -25,6 +26,13 @@ struct node_claim {
     uint64_t ttl_ns;    /* 0: until withdrawn (admin alone; others: the job's end) */
     const char *why;
     pid_t pid; /* the claim ends with this process; 0: none */
+};
+
+/* A signal from outside, set by hand. */
+struct node_signal {
+    struct signal_value value;
+    const char *unit; /* of a number; "": none */
+    uint64_t for_ns;  /* 0: SIGNAL_FOR_S */
 };
 
 struct node_job {

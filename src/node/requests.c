@@ -319,6 +319,34 @@ int node_window_drop(struct node *node, const struct node_who *who, uint64_t id,
     return r < 0 ? r : client_windows_drop(node->windows, whose(who), id, err);
 }
 
+/* ---- signals from outside ---- */
+
+static int may_set(struct node *node, const struct node_who *who, uw_error *err)
+{
+    if (who->admin)
+        return 0;
+    return refuse(node, who, REFUSAL_SIGNAL,
+                  fail(err, -EPERM, "%s may not set signals: administrators only",
+                       rights_name(who)),
+                  err);
+}
+
+int node_signal_set(struct node *node, const struct node_who *who, const char *name,
+                    const struct node_signal *ask, uw_error *err)
+{
+    int r = may_set(node, who, err);
+
+    return r < 0 ? r : outside_set(node->outside, who, name, ask, err);
+}
+
+int node_signal_unset(struct node *node, const struct node_who *who, const char *name,
+                      uw_error *err)
+{
+    int r = may_set(node, who, err);
+
+    return r < 0 ? r : outside_unset(node->outside, who, name, err);
+}
+
 /* ---- the view ---- */
 
 const struct node_view *node_look(struct node *node)
@@ -343,6 +371,7 @@ const struct node_view *node_look(struct node *node)
     viewer_look(node->viewer, fresh_ns, v);
     if (node->budget)
         budget_look(node->budget, &v->budget);
+    v->signal = outside_look(node->outside, &v->n_signals);
     v->rapl = processors_look(node->processors, &v->n_rapl);
     (void)snprintf(v->actuator, sizeof v->actuator, "%s",
                    ready                       ? ""

@@ -16,6 +16,7 @@
 #include "io/ledger.h"
 #include "jobs/job-records.h"
 #include "jobs/roster.h"
+#include "policy/signals.h"
 #include "tuner/searches.h"
 
 enum { VIEW_JOBS_MAX = ROSTER_MAX, VIEW_REASONS = 8 };
@@ -62,6 +63,8 @@ struct node_view {
     size_t n_rapl;
     uint64_t rapl_ns; /* boards.rapl_period */
     struct caps_budget_view budget;
+    const struct signal_view *signal; /* from outside */
+    size_t n_signals;
     uint64_t config_loads, config_failures;
     uint64_t ledger_rows, ledger_failures;
     uint64_t ledger_waiting, ledger_lost; /* rows in memory; rows lost */

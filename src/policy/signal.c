@@ -148,6 +148,16 @@ static int read_unit(const char *unit, struct policy_unit *ret, double *ret_fact
     return 0;
 }
 
+/* Without the rounding of the two factors: 1000 for kg in g, 1/1000 the other way. */
+static double whole(double factor)
+{
+    double up = round(factor), down = round(1 / factor);
+
+    if (up > 0 && fabs(factor - up) < 1e-12 * up)
+        return up;
+    return down > 0 && fabs(1 / factor - down) < 1e-12 * down ? 1 / down : factor;
+}
+
 int signal_factor(const struct signal_decl *d, const char *unit, double *ret,
                   uw_error *err)
 {
@@ -168,7 +178,7 @@ int signal_factor(const struct signal_decl *d, const char *unit, double *ret,
                    ? fail(err, -EINVAL, "%s is in %s, %s is not", d->name, d->unit, unit)
                    : fail(err, -EINVAL, "%s is a plain number, without %s", d->name,
                           unit);
-    *ret = from / to;
+    *ret = whole(from / to);
     return 0;
 }
 

@@ -49,7 +49,6 @@ struct entry {
 
 struct signals {
     struct signals_opts opts;
-    char currency[4];
     struct entry *entry[SIGNALS_MAX];
     size_t n;
 };
@@ -125,7 +124,7 @@ static int find_in(struct entry *const *list, size_t n, const char *name)
 }
 
 /* The entries of the declarations and of the well-known signals. */
-static int make_list(const struct signals *s, const struct signal_decl *decl, size_t n,
+static int make_list(const struct signal_decl *decl, size_t n, const char *currency,
                      struct entry *list[SIGNALS_MAX], size_t *ret_n, uw_error *err)
 {
     struct signal_decl d;
@@ -139,7 +138,7 @@ static int make_list(const struct signals *s, const struct signal_decl *decl, si
             return fail(err, -ENOMEM, "out of memory");
         (*ret_n)++;
     }
-    for (size_t i = 0; signal_well_known(i, s->currency, &d); i++) {
+    for (size_t i = 0; signal_well_known(i, currency, &d); i++) {
         if (find_in(list, *ret_n, d.name) >= 0)
             continue;
         if (*ret_n == SIGNALS_MAX)
@@ -172,11 +171,11 @@ static void keep_old(struct signals *s, struct entry *list[], size_t n)
 }
 
 int signals_declare(struct signals *s, const struct signal_decl *decl, size_t n,
-                    uw_error *err)
+                    const char *currency, uw_error *err)
 {
     struct entry *list[SIGNALS_MAX] = {NULL};
     size_t n_list = 0;
-    int r = make_list(s, decl, n, list, &n_list, err);
+    int r = make_list(decl, n, currency, list, &n_list, err);
 
     if (r == 0)
         keep_old(s, list, n_list);
@@ -189,16 +188,14 @@ int signals_declare(struct signals *s, const struct signal_decl *decl, size_t n,
     return 0;
 }
 
-int signals_new(const struct signals_opts *opts, const char *currency,
-                struct signals **ret)
+int signals_new(const struct signals_opts *opts, struct signals **ret)
 {
     auto_(signals_free) struct signals *s = calloc(1, sizeof *s);
 
     if (!s)
         return -ENOMEM;
     s->opts = *opts;
-    (void)snprintf(s->currency, sizeof s->currency, "%s", currency);
-    int r = signals_declare(s, NULL, 0, NULL);
+    int r = signals_declare(s, NULL, 0, "EUR", NULL);
     if (r == 0)
         *ret = take(s);
     return r;

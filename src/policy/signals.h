@@ -21,6 +21,7 @@
 #include <stdint.h>
 
 #include "base/auto.h"
+#include "base/names.h"
 #include "core/policy/series.h"
 #include "policy/signal.h"
 #include "underwatt/error.h"
@@ -29,7 +30,7 @@ enum {
     SIGNALS_MAX = 256,
     SIGNAL_SOURCE = 200, /* "user anna", "file /srv/grid.csv" */
     SIGNAL_WHY = 200,
-    SIGNAL_POINTS = 8192, /* of a history, of a series; see signals_put_series() */
+    SIGNAL_POINTS = 8192, /* of a series; see signals_put_series() */
 };
 
 struct signals;
@@ -40,13 +41,7 @@ struct signal_time {
     int64_t utc_ns;
 };
 
-enum signal_event {
-    SIGNAL_OVER,    /* the time of a value set by hand is over */
-    SIGNAL_KNOWN,   /* it is known, after it was not */
-    SIGNAL_UNKNOWN, /* the other way round */
-    SIGNAL_FAILS,   /* its source has a new reason to give no value */
-    SIGNAL_WORKS,   /* its source gives values again */
-};
+enum signal_event { SIGNAL_EVENTS(NAME_ENUM) }; /* the store tells of the last five */
 
 struct signals_opts {
     /* The value, or whether it is known, or the series has changed.  May be NULL, as
@@ -57,18 +52,17 @@ struct signals_opts {
     void (*on_event)(enum signal_event event, size_t i, void *user);
     void *user;
 };
-/* -ENOMEM.  Holds the well-known signals; prices are per kWh in this currency. */
-int signals_new(const struct signals_opts *opts, const char *currency,
-                struct signals **ret);
+/* -ENOMEM.  Holds the well-known signals, prices in EUR. */
+int signals_new(const struct signals_opts *opts, struct signals **ret);
 void signals_free(struct signals *s);
 DEFINE_AUTO(struct signals *, signals_free);
 
-/* Replaces the declarations of the site, each checked by signal_declared() before. Values
- * of signals that stay are kept; indices are new.  -EINVAL (a name twice), -E2BIG,
- * -ENOMEM: nothing changed.
+/* Replaces the declarations of the site, each checked by signal_declared() before; prices
+ * are in this currency.  Values of signals that stay are kept; indices are new.  -EINVAL
+ * (a name twice), -E2BIG, -ENOMEM: nothing changed.
  */
 int signals_declare(struct signals *s, const struct signal_decl *decl, size_t n,
-                    uw_error *err);
+                    const char *currency, uw_error *err);
 
 /* ---- for rules ---- */
 

@@ -176,6 +176,31 @@ static int report(void *node, const struct routes_report *ask, ledger_report_fn 
     return 0;
 }
 
+int node_signal_set(struct node *node, const struct node_who *who, const char *name,
+                    const struct node_signal *ask, uw_error *err)
+{
+    char shown[SIGNAL_SHOWN];
+    (void)node;
+    (void)who;
+    (void)err;
+
+    must(*name && ask->unit && strlen(ask->unit) < SIGNAL_UNIT);
+    must(ask->value.type != POLICY_NUMBER || ask->value.number == ask->value.number);
+    must(ask->value.type != POLICY_TEXT || ask->value.text[0]);
+    (void)fuzz_say("", "%s for %g s: ", signal_value_show(&ask->value, ask->unit, shown),
+                   (double)ask->for_ns / 1e9);
+    return 0;
+}
+
+int node_signal_unset(struct node *node, const struct node_who *who, const char *name,
+                      uw_error *err)
+{
+    (void)node;
+    (void)who;
+    must(*name);
+    return fail(err, -ENOENT, "it is not set");
+}
+
 static int reload(void *node, uw_error *err)
 {
     (void)node;

@@ -56,7 +56,10 @@
     X(JOB_SLOWDOWN, "underwatt_job_slowdown_ratio", "gauge", "Time a step over the time at the original cap.") \
     X(JOB_GPU, "underwatt_job_gpu_info", "gauge", "Always 1; which boards a job is on, to join on UUID.") \
     X(CPU_POWER, "underwatt_cpu_power_watts", "gauge", "Mean power of a RAPL domain over a second or more.") \
-    X(CPU_ENERGY, "underwatt_cpu_energy_joules_total", "counter", "Energy of a RAPL domain, renewed once a second at most.")
+    X(CPU_ENERGY, "underwatt_cpu_energy_joules_total", "counter", "Energy of a RAPL domain, renewed once a second at most.") \
+    X(SIGNAL_VALUE, "underwatt_signal_value", "gauge", "Value of a signal from outside in its unit; 1 true, 0 false.") \
+    X(SIGNAL_AGE, "underwatt_signal_age_seconds", "gauge", "Age of the last value of a signal from outside, known or not.") \
+    X(SIGNAL_KNOWN, "underwatt_signal_known", "gauge", "1 when a signal from outside is known.")
 /* clang-format on */
 
 enum metrics_id {

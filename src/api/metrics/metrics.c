@@ -302,6 +302,43 @@ static void put_cpu(struct metrics_render *r)
         cpu_series(r, i, v->rapl[i].energy_j);
 }
 
+/* ---- signals from outside ---- */
+
+static void signal_series(struct metrics_render *r, const struct signal_view *s, double v)
+{
+    struct text *t = &r->m->label;
+
+    text_clear(t);
+    metrics_label(t, "signal", s->decl->name);
+    if (r->id == METRICS_SIGNAL_VALUE)
+        metrics_label(t, ",unit", s->decl->unit);
+    metrics_label(t, ",hostname", r->v->hostname);
+    if (!t->failed)
+        metrics_series(r, (struct metrics_slice){t->at, t->len}, NULL, NULL, v);
+}
+
+/* Those that the site has: declared, or with a value once. */
+static void put_signals(struct metrics_render *r)
+{
+    const struct node_view *v = r->v;
+
+    metrics_begin(r, METRICS_SIGNAL_VALUE);
+    for (size_t i = 0; i < v->n_signals; i++)
+        if (v->signal[i].value && v->signal[i].value->type != POLICY_TEXT)
+            signal_series(r, &v->signal[i],
+                          v->signal[i].value->type == POLICY_NUMBER
+                              ? v->signal[i].value->number
+                              : v->signal[i].value->truth);
+    metrics_begin(r, METRICS_SIGNAL_AGE);
+    for (size_t i = 0; i < v->n_signals; i++)
+        if (v->signal[i].used && v->signal[i].utc_ns)
+            signal_series(r, &v->signal[i], v->signal[i].age_s);
+    metrics_begin(r, METRICS_SIGNAL_KNOWN);
+    for (size_t i = 0; i < v->n_signals; i++)
+        if (v->signal[i].used)
+            signal_series(r, &v->signal[i], v->signal[i].known);
+}
+
 int metrics_render(struct metrics *m, const struct node_view *view,
                    const struct metrics_opts *opts, const char **ret, size_t *ret_len,
                    uw_error *err)
@@ -322,7 +359,8 @@ int metrics_render(struct metrics *m, const struct node_view *view,
         metrics_put_boards(&r);
         if (opts->per_job)
             metrics_put_jobs(&r);
-        put_cpu(&r); /* last: overwrites the label buffer */
+        put_cpu(&r); /* last, with the signals: they overwrite the label buffer */
+        put_signals(&r);
         x = m->out.failed ? m->out.failed : m->label.failed;
     }
     if (x < 0)

@@ -142,6 +142,35 @@ static void make_claims(struct made *m)
     m->board[0].last.enforced_mw = m->board[0].last.requested_mw = 150000;
 }
 
+/* A price below 0, a truth, a forecast, one that is unknown. */
+static void make_signals(struct made *m)
+{
+    static const char *const names[] = {"price", "grid.open", "carbon.forecast",
+                                        "carbon"};
+    static const char *const units[] = {"EUR/kWh", "", "g/kWh", "g/kWh"};
+
+    for (size_t i = 0; i < 4; i++) {
+        (void)snprintf(m->decl[i].name, sizeof m->decl[i].name, "%s", names[i]);
+        (void)snprintf(m->decl[i].unit, sizeof m->decl[i].unit, "%s", units[i]);
+        m->decl[i].age_ns = 7200 * S;
+        m->signal[i] = (struct signal_view){.decl = &m->decl[i],
+                                            .source = "file /srv/grid.csv",
+                                            .known = i < 3,
+                                            .used = true,
+                                            .age_s = 60,
+                                            .utc_ns = 1760000040LL * (int64_t)S,
+                                            .ends_s = i < 3 ? 7140 : 0,
+                                            .points = i == 2 ? 24 : 0,
+                                            .why = i < 3 ? "" : "/srv/grid.csv: torn"};
+    }
+    m->value[0].number = -0.02;
+    m->decl[1].type = m->value[1].type = POLICY_TRUTH;
+    m->value[1].truth = true;
+    m->signal[0].value = &m->value[0];
+    m->signal[1].value = &m->value[1];
+    m->signal[1].by_hand = true;
+}
+
 void made_init(struct made *m, size_t n_boards, size_t n_jobs)
 {
     memset(m, 0, sizeof *m);
@@ -151,6 +180,7 @@ void made_init(struct made *m, size_t n_boards, size_t n_jobs)
         make_job(m, i, n_boards);
     if (n_boards > 0)
         make_claims(m);
+    make_signals(m);
     m->rapl[0] =
         (struct view_rapl){"package-0", 5000, {true, 80.5}, {5000.25, {true, 81.75}}};
     m->rapl[1] = (struct view_rapl){"dram-0", 400, {false, 0}, {400.5, {false, 0}}};
@@ -167,6 +197,8 @@ void made_init(struct made *m, size_t n_boards, size_t n_jobs)
         .n_jobs = n_jobs,
         .rapl = m->rapl,
         .n_rapl = 2,
+        .signal = m->signal,
+        .n_signals = 4,
         .budget = {.budget_mw = 2400000, .counted_mw = 2400000, .least_mw = 1200000},
         .config_loads = 1,
         .ledger_rows = 40};

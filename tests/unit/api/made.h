@@ -14,6 +14,9 @@ struct made {
     struct job_entry entry[MADE_JOBS];
     struct view_job job[MADE_JOBS];
     struct view_rapl rapl[2];
+    struct signal_decl decl[4];
+    struct signal_value value[4];
+    struct signal_view signal[4];
 };
 
 /* Job i is uid 1000 + i's, on board i % 8, named "secret-I"; board 0 has a soft claim of

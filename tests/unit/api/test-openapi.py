@@ -48,7 +48,7 @@ UUID = "GPU-00000000-0000-0000-0000-000000000003"
 GETS = ["/healthz", "/metrics", "/openapi.yaml", "/v1/node", "/v1/gpus", "/v1/gpus/0", f"/v1/gpus/{UUID}",
         "/v1/gpus/0/explain", "/v1/gpus/1/explain", "/v1/gpus/99", "/v1/claims", "/v1/claims?gpu=0&job=100",
         "/v1/claims?gpu=99", "/v1/claims?job=x", "/v1/jobs", "/v1/jobs/100", "/v1/jobs/101", "/v1/jobs/5",
-        "/v1/jobs/x", "/v1/report", "/v1/report?by=user", "/v1/events", "/v1/events?what=cap", "/v1/events?what=x",
+        "/v1/jobs/x", "/v1/report", "/v1/report?by=user", "/v1/signals", "/v1/events", "/v1/events?what=cap", "/v1/events?what=x",
         "/v1/node?x=y"]
 POSTS = [("/v1/claims", b) for b in (
     '{"gpu": 0, "cap": "250 W"}', '{"gpu": "GPU-1", "cap": "85%", "kind": "hard", "for": "10 min", "why": "x"}',
@@ -63,7 +63,8 @@ BAD = [("/v1/claims", b) for b in ('{"gpu": 0, "cap": 250}', '{"gpu": 0}', '{"gp
         ("/v1/gpus/0/release", '{"until": "x"}'), ("/v1/gpus/0/release", '{"for": 1}')]
 PLAIN = ["POST /v1/gpus/0/take-back", "POST /v1/gpus/0/release", "POST /v1/reload", "DELETE /v1/claims/7",
          "DELETE /v1/jobs/100", "DELETE /v1/jobs/x", "POST /v1/windows", "POST /v1/windows/99/end",
-         "POST /v1/windows/x/end", "DELETE /v1/windows/99", "POST /v1/gpus/99/release", "POST /v1/gpus/99/take-back"]
+         "POST /v1/windows/x/end", "DELETE /v1/windows/99", 'PUT /v1/signals/carbon {"value": -3.5, "unit": "g/kWh", "for": "10 min"}',
+         'PUT /v1/signals/grid.open {"value": true}', "DELETE /v1/signals/carbon", "POST /v1/gpus/99/release", "POST /v1/gpus/99/take-back"]
 reads = [f"GET {g}" for g in GETS]
 writes = [f"POST {p} {b}" for p, b in POSTS] + PLAIN
 

@@ -188,6 +188,28 @@ int node_window_drop(struct node *node, const struct node_who *who, uint64_t id,
     return called(f, "window_drop", err);
 }
 
+int node_signal_set(struct node *node, const struct node_who *who, const char *name,
+                    const struct node_signal *ask, uw_error *err)
+{
+    struct fake *f = fake_of(node);
+    (void)who;
+
+    f->signal = *ask;
+    keep(f->name, sizeof f->name, name);
+    keep(f->unit, sizeof f->unit, ask->unit);
+    return called(f, "signal_set", err);
+}
+
+int node_signal_unset(struct node *node, const struct node_who *who, const char *name,
+                      uw_error *err)
+{
+    struct fake *f = fake_of(node);
+    (void)who;
+
+    keep(f->name, sizeof f->name, name);
+    return called(f, "signal_unset", err);
+}
+
 static int reload(void *api, uw_error *err)
 {
     return called(api, "reload", err);

@@ -24,6 +24,8 @@ struct fake {
     struct node_job job;
     char board[96], why[96], name[96];
     struct label label[LABELS_MAX];
+    struct node_signal signal;
+    char unit[SIGNAL_UNIT];
     uint64_t id, hold_off_ns;
     struct routes_report report;
     char report_by[64];

@@ -2,7 +2,9 @@
  * and looked at.  What the doors do with theirs is test-daemon.py's.
  */
 #include <sqlite3.h>
+#include <unistd.h>
 
+#include "io/file.h"
 #include "node-scene.h"
 
 enum { ANNA = 1000 };
@@ -236,6 +238,42 @@ static bool keep_minute(void)
     return good && was && old_rows(60, 4 * 3600) == 0;
 }
 
+static const struct signal_view *signal_of(const char *name)
+{
+    const struct node_view *v = node_look(w.node);
+
+    for (size_t i = 0; i < v->n_signals; i++)
+        if (strcmp(v->signal[i].decl->name, name) == 0)
+            return &v->signal[i];
+    return NULL;
+}
+
+/* A list of signals; a wrong one changes nothing. */
+static bool policy_file(void)
+{
+    static const char good[] = "signals: [{name: rack.power, unit: kW, age: 60 s}]\n";
+    static const char wrong[] = "signals: [{name: rack.power}]\n";
+    const struct node_signal ask = {.value = {.number = 38}, .unit = "kW"};
+    char path[] = "/tmp/uw-policy-XXXXXX", text[80];
+    uw_error err = {""};
+    int fd = mkstemp(path);
+    bool was = fd >= 0 && close(fd) == 0 && !signal_of("rack.power");
+
+    (void)snprintf(text, sizeof text, "policy: {file: %s}", path);
+    was = was && file_write(path, good, sizeof good - 1, 0600, NULL) == 0 && load(text) &&
+          signal_of("rack.power") && !signal_of("rack.power")->known &&
+          node_signal_set(w.node, &root, "rack.power", &ask, NULL) == 0 &&
+          node_signal_set(w.node, &anna, "rack.power", &ask, &err) == -EPERM &&
+          node_signal_unset(w.node, &anna, "rack.power", &err) == -EPERM;
+    run_s(800);
+    was = was && signal_of("rack.power")->known;
+    was = was && file_write(path, wrong, sizeof wrong - 1, 0600, NULL) == 0 &&
+          !load(text) && signal_of("rack.power")->value;
+    run_s(101);
+    (void)unlink(path);
+    return was && !signal_of("rack.power")->known;
+}
+
 /* clang-format off */
 static const struct { const char *key; bool (*works)(void); } live[] = {
     {"node.dry_run", dry_run},
@@ -255,6 +293,7 @@ static const struct { const char *key; bool (*works)(void); } live[] = {
     {"search.found_jobs", found_jobs},
     {"ledger.keep.fine", keep_fine},
     {"ledger.keep.minute", keep_minute},
+    {"policy.file", policy_file},
 };
 /* The doors': test-daemon.py; the processors': test-node-rapl.c; the hours of a year: one struct
  * with the other two; what searches leave: simulation/test-history.c.

@@ -107,8 +107,8 @@ static void set_up(void)
         s->every_ns = 20 * NS_PER_MS;
         decl[i] = s->decl;
     }
-    ok(signals_new(&(struct signals_opts){0}, "EUR", &store) == 0 &&
-           signals_declare(store, decl, N, &err) == 0,
+    ok(signals_new(&(struct signals_opts){0}, &store) == 0 &&
+           signals_declare(store, decl, N, "EUR", &err) == 0,
        "declared");
     ok(signal_files_new(loop, store, &all, NULL, NULL, &files, &err) == 0, "looked at");
 }

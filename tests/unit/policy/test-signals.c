@@ -21,12 +21,11 @@ static size_t changes;
 
 static void on_event(enum signal_event event, size_t i, void *user)
 {
-    static const char *const words[] = {"over", "known", "unknown", "fails", "works"};
     struct signals **s = user;
     size_t n = strlen(told);
 
     (void)snprintf(told + n, sizeof told - n, "%s %s;", signals_at(*s, i)->name,
-                   words[event]);
+                   names_word(NAMES_SIGNAL_EVENT, event));
 }
 
 static void on_change(size_t i, void *user)
@@ -46,7 +45,7 @@ static void begin(void)
     s = NULL;
     told[0] = '\0';
     changes = 0;
-    ok(signals_new(&opts, "EUR", &s) == 0, "a store");
+    ok(signals_new(&opts, &s) == 0, "a store");
 }
 
 static size_t find(const char *name)
@@ -287,7 +286,7 @@ static void declarations(void)
     begin();
     size_t well_known = signals_count(s);
     is_int(put("carbon", 5, "", 0, 0), 0, "a value");
-    is_int(signals_declare(s, d, 3, &err), 0, "declared");
+    is_int(signals_declare(s, d, 3, "EUR", &err), 0, "declared");
     is_int(signals_count(s), well_known + 2, "two more");
     is_near(value("carbon", 0) * 3.6e6, 5, 1e-9, "values stay");
     is_int(put("rack.power", 38, "", 0, 0), 0, "a site's own");
@@ -298,10 +297,10 @@ static void declarations(void)
     is_str(v.text, "tense", "is read");
     d[2].name[0] = 'r';
     memcpy(d[1].name, d[0].name, sizeof d[1].name);
-    is_int(signals_declare(s, d, 2, &err), -EINVAL, "twice the same");
+    is_int(signals_declare(s, d, 2, "EUR", &err), -EINVAL, "twice the same");
     is_near(value("rack.power", 0), 38000, 1e-9, "and nothing changed");
     (void)snprintf(d[0].unit, sizeof d[0].unit, "W");
-    is_int(signals_declare(s, d, 1, &err), 0, "another unit");
+    is_int(signals_declare(s, d, 1, "EUR", &err), 0, "another unit");
     ok(isnan(value("rack.power", 0)), "forgets the values");
     is_int(signals_find(s, "grid"), -1, "what is not declared is gone");
     is_str(signals_at(s, find("rack.power"))->unit, "W", "as a catalogue has it");

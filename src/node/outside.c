@@ -1,0 +1,261 @@
+#include "node/outside.h"
+
+#include <errno.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+
+#include "base/error.h"
+#include "base/log.h"
+#include "base/names.h"
+#include "base/nearest.h"
+#include "base/units.h"
+#include "base/utf8.h"
+#include "node/rights.h"
+#include "policy/signal-files.h"
+
+enum { STEP_S = 60 }; /* a clock that is set is noticed within this time */
+
+struct outside {
+    struct loop *loop;
+    struct ledger_writer *writer;
+    struct signals *signals;
+    struct signal_files *files; /* NULL: none */
+    struct loop_timer *timer;
+    struct signal_view view[SIGNALS_MAX];
+};
+
+static struct signal_time time_of(const struct outside *o)
+{
+    return (struct signal_time){loop_now_ns(o->loop), loop_utc_ns(o->loop)};
+}
+
+/* ---- the audit trail ---- */
+
+/* The value as a text; "unknown". */
+static const char *value_text(const struct signal_view *v, char ret[SIGNAL_SHOWN])
+{
+    if (v->value)
+        return signal_value_show(v->value, v->decl->unit, ret);
+    (void)snprintf(ret, SIGNAL_SHOWN, "%s", v->known ? "a forecast" : "unknown");
+    return ret;
+}
+
+static void log_signal(enum log_level level, enum signal_event event,
+                       const struct signal_view *v)
+{
+    char value[SIGNAL_SHOWN];
+
+    log_event(level, LOG_EVENT_SIGNAL, "name=%s state=%s value=%s source=%s reason=%s",
+              v->decl->name, names_word(NAMES_SIGNAL_EVENT, event),
+              log_quote(value_text(v, value)).text, log_quote(v->source).text,
+              log_quote(v->why).text);
+}
+
+static void book(struct outside *o, enum ledger_word kind, uid_t uid,
+                 const struct signal_view *v, const char *how)
+{
+    char text[SIGNAL_NAME + SIGNAL_SHOWN + SIGNAL_SOURCE + SIGNAL_WHY + 8];
+    char value[SIGNAL_SHOWN];
+
+    (void)snprintf(text, sizeof text, "%s: %s, %s", v->decl->name, value_text(v, value),
+                   how);
+    ledger_writer_event(o->writer, kind, SIZE_MAX, uid, text);
+}
+
+static void on_event(enum signal_event event, size_t i, void *user)
+{
+    struct outside *o = user;
+    struct signal_view v;
+
+    signals_look(o->signals, i, time_of(o), &v);
+    log_signal(event == SIGNAL_FAILS || event == SIGNAL_UNKNOWN ? LOG_LEVEL_WARNING
+                                                                : LOG_LEVEL_NOTICE,
+               event, &v);
+    if (event == SIGNAL_OVER)
+        book(o, LEDGER_EVENT_SIGNAL_END, (uid_t)-1, &v, "its time is over");
+    else if (event == SIGNAL_UNKNOWN)
+        book(o, LEDGER_EVENT_SIGNAL_UNKNOWN, (uid_t)-1, &v, v.why);
+    else if (event == SIGNAL_KNOWN && !v.by_hand)
+        book(o, LEDGER_EVENT_SIGNAL_KNOWN, (uid_t)-1, &v, v.source);
+}
+
+/* ---- time ---- */
+
+static void rearm(struct outside *o)
+{
+    struct signal_time t = time_of(o);
+    uint64_t due_ns = signals_due(o->signals, t), most_ns = t.now_ns + STEP_S * NS_PER_S;
+
+    loop_timer_set(o->timer, due_ns == UINT64_MAX || due_ns < most_ns ? due_ns : most_ns,
+                   0);
+}
+
+static int on_timer(struct loop_timer *timer, uint64_t now_ns, void *user)
+{
+    struct outside *o = user;
+    (void)timer;
+    (void)now_ns;
+
+    signals_step(o->signals, time_of(o));
+    rearm(o);
+    return 0;
+}
+
+static void on_files(void *user)
+{
+    rearm(user);
+}
+
+/* ---- sources ---- */
+
+static int read_sources(const char *path, struct signal_sources *ret, uw_error *err)
+{
+    auto_(yaml_free) struct yaml *doc = NULL;
+    uw_error why = {""};
+    int r = path[0] ? yaml_read_file(path, &doc, &why) : yaml_read("", "", 0, &doc, &why);
+
+    if (r == -ENOENT)
+        r = yaml_read("", "", 0, &doc, &why);
+    if (r < 0)
+        return fail(err, r, "%s", why.text);
+    return signal_sources_read(yaml_root(doc), ret, err);
+}
+
+static int declare(struct outside *o, const struct signal_sources *sources, uw_error *err)
+{
+    struct signal_decl *decl = calloc(sources->n + 1, sizeof *decl);
+
+    if (!decl)
+        return fail(err, -ENOMEM, "out of memory");
+    for (size_t i = 0; i < sources->n; i++)
+        decl[i] = sources->source[i].decl;
+    int r = signals_declare(o->signals, decl, sources->n, sources->currency, err);
+    free(decl);
+    return r;
+}
+
+int outside_configure(struct outside *o, const char *policy_file, uw_error *err)
+{
+    auto_(signal_sources_fini) struct signal_sources sources = {0};
+    int r = read_sources(policy_file, &sources, err);
+
+    if (r < 0)
+        return r;
+    signal_files_free(take(o->files)); /* it has indices of the old declarations */
+    r = declare(o, &sources, err);
+    if (r == 0)
+        r = signal_files_new(o->loop, o->signals, &sources, on_files, o, &o->files, err);
+    if (r == 0)
+        rearm(o);
+    return r;
+}
+
+struct signals *outside_signals(const struct outside *o)
+{
+    return o->signals;
+}
+
+/* ---- by hand ---- */
+
+static int find(const struct outside *o, const char *name, size_t *ret, uw_error *err)
+{
+    int at = signals_find(o->signals, name);
+    struct nearest near = {0};
+    char hint[NEAREST_TEXT];
+
+    for (size_t i = 0; at < 0 && i < signals_count(o->signals); i++)
+        nearest_try(&near, name, strlen(name), signals_at(o->signals, i)->name);
+    if (at < 0)
+        return fail(err, -EINVAL,
+                    "there is no signal '%.63s'%s (`signals` of policy.yaml declares "
+                    "others)",
+                    utf8_is_plain(name) ? name : "?", nearest_text(&near, hint));
+    *ret = (size_t)at;
+    return 0;
+}
+
+int outside_set(struct outside *o, const struct node_who *who, const char *name,
+                const struct node_signal *ask, uw_error *err)
+{
+    struct signal_put p = {.unit = ask->unit, .source = rights_name(who)};
+    struct signal_view v;
+    char how[SIGNAL_SOURCE];
+    size_t i = 0;
+    int r = find(o, name, &i, err);
+
+    if (r == 0)
+        r = signals_set(o->signals, i, &p, &ask->value, ask->for_ns, time_of(o), err);
+    if (r < 0)
+        return r;
+    signals_look(o->signals, i, time_of(o), &v);
+    (void)snprintf(how, sizeof how, "set by %.100s for %.0f s", rights_name(who),
+                   v.ends_s);
+    log_signal(LOG_LEVEL_NOTICE, SIGNAL_SET, &v);
+    book(o, LEDGER_EVENT_SIGNAL_SET, who->uid, &v, how);
+    rearm(o);
+    return 0;
+}
+
+int outside_unset(struct outside *o, const struct node_who *who, const char *name,
+                  uw_error *err)
+{
+    struct signal_view v;
+    char how[SIGNAL_SOURCE];
+    size_t i = 0;
+    int r = find(o, name, &i, err);
+
+    if (r == 0)
+        r = signals_unset(o->signals, i, time_of(o), err);
+    if (r < 0)
+        return r;
+    signals_look(o->signals, i, time_of(o), &v);
+    (void)snprintf(how, sizeof how, "unset by %.100s", rights_name(who));
+    log_signal(LOG_LEVEL_NOTICE, SIGNAL_UNSET, &v);
+    book(o, LEDGER_EVENT_SIGNAL_END, who->uid, &v, how);
+    rearm(o);
+    return 0;
+}
+
+const struct signal_view *outside_look(struct outside *o, size_t *ret_n)
+{
+    struct signal_time t = time_of(o);
+
+    *ret_n = signals_count(o->signals);
+    for (size_t i = 0; i < *ret_n; i++)
+        signals_look(o->signals, i, t, &o->view[i]);
+    return o->view;
+}
+
+/* ---- life ---- */
+
+int outside_new(struct loop *loop, struct ledger_writer *writer, const char *policy_file,
+                struct outside **ret, uw_error *err)
+{
+    auto_(outside_free) struct outside *o = calloc(1, sizeof *o);
+    const struct signals_opts opts = {.on_event = on_event, .user = o};
+
+    if (!o)
+        return fail(err, -ENOMEM, "out of memory");
+    o->loop = loop;
+    o->writer = writer;
+    int r = signals_new(&opts, &o->signals);
+    if (r < 0)
+        return fail(err, r, "out of memory");
+    r = loop_timer_new(loop, UINT64_MAX, 0, on_timer, o, &o->timer, err);
+    if (r == 0)
+        r = outside_configure(o, policy_file, err);
+    if (r == 0)
+        *ret = take(o);
+    return r;
+}
+
+void outside_free(struct outside *o)
+{
+    if (!o)
+        return;
+    signal_files_free(o->files);
+    loop_timer_free(o->timer);
+    signals_free(o->signals);
+    free(o);
+}
