@@ -18,6 +18,7 @@
     X(jobs)             \
     X(release)          \
     X(report)           \
+    X(signal)           \
     X(top)              \
     X(policy)
 

@@ -1,0 +1,251 @@
+/* `underwatt signal`: the daemon's signals from outside. */
+#include <math.h>
+#include <stdio.h>
+#include <string.h>
+
+#include "base/auto.h"
+#include "base/units.h"
+#include "cli/daemon.h"
+#include "cli/options.h"
+#include "cli/take.h"
+#include "policy/signals.h"
+
+struct signal_opts {
+    const char *boards, *json;
+    uint64_t for_ns;
+};
+
+/* ---- list ---- */
+
+static const char *time_text(double s, char ret[24])
+{
+    if (isnan(s))
+        (void)snprintf(ret, 24, "-");
+    else if (s >= 36000)
+        (void)snprintf(ret, 24, "%.1f h", s / 3600);
+    else if (s >= 600)
+        (void)snprintf(ret, 24, "%.0f min", s / 60);
+    else
+        (void)snprintf(ret, 24, "%.0f s", s);
+    return ret;
+}
+
+static const char *value_text(const struct json_value *s, char ret[SIGNAL_SHOWN])
+{
+    const struct json_value *value = json_get(s, "value");
+    const char *text = json_as_text(value);
+    struct signal_value v = {.type = POLICY_TRUTH};
+
+    if (json_as_double(value, &v.number))
+        v.type = POLICY_NUMBER;
+    else if (!text && !json_as_bool(value, &v.truth))
+        text = take_bool(s, "known") ? "(series)" : "unknown";
+    if (!text)
+        return signal_value_show(&v, take_text(s, "unit"), ret);
+    (void)snprintf(ret, SIGNAL_SHOWN, "%s", text);
+    return ret;
+}
+
+static void list_row(const struct json_value *s)
+{
+    const char *source = take_text(s, "source"), *why = take_text(s, "why");
+    char value[SIGNAL_SHOWN], age[24], ends[24];
+
+    printf("%-22s %-18s %8s %8s  %s\n", take_text(s, "name"), value_text(s, value),
+           time_text(take_number(s, "age_s"), age),
+           time_text(take_number(s, "ends_s"), ends), *source ? source : "-");
+    if (*why)
+        printf("%-22s %s\n", "", why);
+}
+
+static int list(struct httpc *daemon, const struct signal_opts *o)
+{
+    auto_(json_free) struct json *doc = NULL;
+    uw_error err = {""};
+    int r = daemon_get(daemon, "/v1/signals", o->json, &doc, &err);
+
+    if (r < 0)
+        return cli_fail(cli_exit_of(r), "signal: %s", err.text);
+    if (o->json && strcmp(o->json, "-") == 0)
+        return EXIT_OK;
+    const struct json_value *all = json_get(json_root(doc), "signals");
+    printf("%-22s %-18s %8s %8s  %s\n", "SIGNAL", "VALUE", "AGE", "ENDS IN", "SOURCE");
+    for (size_t i = 0; i < json_count(all); i++)
+        list_row(json_at(all, i));
+    return EXIT_OK;
+}
+
+/* ---- set, unset ---- */
+
+/* Names go into the path of a request. */
+static bool is_name(const char *name)
+{
+    size_t n = strspn(name, "abcdefghijklmnopqrstuvwxyzABCDEFGHIJKLMNOPQRSTUVWXYZ"
+                            "0123456789_.-");
+
+    return n > 0 && n < SIGNAL_NAME && !name[n] && strcmp(name, ".") != 0 &&
+           strcmp(name, "..") != 0;
+}
+
+static int ask(struct httpc *daemon, const char *method, const char *name,
+               struct json_out *body)
+{
+    char path[SIGNAL_NAME + 16];
+    uw_error err = {""};
+
+    (void)snprintf(path, sizeof path, "/v1/signals/%s", name);
+    int r = httpc_ask(daemon, method, path, body, NULL, &err);
+    return r < 0 ? cli_fail(cli_exit_of(r), "signal: %s", err.text) : EXIT_OK;
+}
+
+static struct json_out *set_body(const struct signal_value *v, const char *unit,
+                                 uint64_t for_ns)
+{
+    struct json_out *o = json_out_new();
+    char time[40];
+
+    json_out_object(o, NULL);
+    if (v->type == POLICY_NUMBER)
+        json_out_double(o, "value", v->number);
+    else if (v->type == POLICY_TEXT)
+        json_out_text(o, "value", v->text);
+    else
+        json_out_bool(o, "value", v->truth);
+    if (*unit)
+        json_out_text(o, "unit", unit);
+    if (for_ns) {
+        (void)snprintf(time, sizeof time, "%.3f s", s_of_ns(for_ns));
+        json_out_text(o, "for", time);
+    }
+    json_out_end(o);
+    return o;
+}
+
+static int set(struct httpc *daemon, const struct signal_opts *o, const char *name,
+               const char *text)
+{
+    uint64_t for_ns = o->for_ns ? o->for_ns : SIGNAL_FOR_S * NS_PER_S;
+    char unit[SIGNAL_UNIT], shown[SIGNAL_SHOWN], time[24];
+    struct signal_value v;
+    uw_error err = {""};
+    int r = signal_value_read(text, &v, unit, &err);
+
+    if (r < 0)
+        return cli_fail(EXIT_USAGE, "signal: %s", err.text);
+    int code = ask(daemon, "PUT", name, set_body(&v, unit, o->for_ns));
+    if (code == EXIT_OK)
+        printf("%s: %s for %s\n", name, signal_value_show(&v, unit, shown),
+               time_text(s_of_ns(for_ns), time));
+    return code;
+}
+
+static int unset(struct httpc *daemon, const char *name)
+{
+    int code = ask(daemon, "DELETE", name, NULL);
+
+    if (code == EXIT_OK)
+        printf("%s: not set by hand any more\n", name);
+    return code;
+}
+
+/* ---- the command ---- */
+
+/* The words are one of check_words()' forms, told apart by their number. */
+static int act(struct httpc *daemon, const struct signal_opts *o, int argc, char **argv)
+{
+    if (argc == 1)
+        return list(daemon, o);
+    return argc == 3 ? set(daemon, o, argv[1], argv[2]) : unset(daemon, argv[1]);
+}
+
+/* What the words ask for; EXIT_OK: it is complete. */
+static int check_words(const struct signal_opts *o, int argc, char **argv)
+{
+    static const struct {
+        const char *word;
+        int argc;
+        const char *usage;
+    } forms[] = {{"list", 1, "list"},
+                 {"set", 3,
+                  "set NAME VALUE: a VALUE with a unit is one word, as in "
+                  "'420 g/kWh'"},
+                 {"unset", 2, "unset NAME"}};
+    size_t i = 0;
+
+    while (i < n_elements(forms) && (argc < 1 || strcmp(forms[i].word, argv[0]) != 0))
+        i++;
+    if (i == n_elements(forms))
+        return cli_fail(EXIT_USAGE, "signal: say list, set or unset (see --help)");
+    if (argc != forms[i].argc)
+        return cli_fail(EXIT_USAGE, "signal: the form is underwatt signal %s",
+                        forms[i].usage);
+    if (o->json && argc != 1)
+        return cli_fail(EXIT_USAGE, "signal: --json belongs to list");
+    if (o->for_ns && argc != 3)
+        return cli_fail(EXIT_USAGE, "signal: --for belongs to set");
+    if (argc > 1 && !is_name(argv[1]))
+        return cli_fail(EXIT_USAGE, "signal: '%s' is no name of a signal", argv[1]);
+    return EXIT_OK;
+}
+
+enum { WORDS = 3 };
+
+/* A negative value is no option. */
+static bool is_negative(const char *word)
+{
+    return word && word[0] == '-' && word[1] && strchr("0123456789.", word[1]);
+}
+
+/* The words, between which options may stand. */
+static int parse(const struct opt *opts, size_t n_opts, int argc, char **argv,
+                 char *words[WORDS], int *ret_n)
+{
+    struct opts_rest rest;
+
+    for (*ret_n = 0;; (*ret_n)++) {
+        int code = OPTS_GO;
+        if (argc > 1 && is_negative(argv[1]))
+            rest = (struct opts_rest){argc - 1, argv + 1, false};
+        else
+            code = opts_parse(&cmd_signal, opts, n_opts, argc, argv, &rest);
+        if (code != OPTS_GO || rest.argc == 0)
+            return code;
+        if (*ret_n == WORDS)
+            return cli_fail(EXIT_USAGE,
+                            "signal: '%s': too many words; a VALUE with a "
+                            "unit is one, as in '420 g/kWh'",
+                            rest.argv[0]);
+        words[*ret_n] = rest.argv[0];
+        argc = rest.argc;
+        argv = rest.argv;
+    }
+}
+
+static int run(const struct cli_env *env, int argc, char **argv)
+{
+    struct signal_opts o = {.boards = env->boards};
+    auto_(httpc_free) struct httpc *daemon = NULL;
+    const struct opt opts[] = {
+        {"for", 0, "TIME", "set: how long the value holds (15 min; 24 h at most)",
+         opt_duration, &o.for_ns},
+        OPT_JSON(&o.json),
+        OPT_BOARDS(&o.boards),
+    };
+    char *words[WORDS] = {NULL};
+    int n = 0;
+
+    int code = parse(opts, n_elements(opts), argc, argv, words, &n);
+    if (code != OPTS_GO)
+        return code;
+    code = check_words(&o, n, words);
+    if (code == EXIT_OK)
+        code = daemon_need_within(&cmd_signal, env, o.boards, 0, &daemon);
+    return code == EXIT_OK ? act(daemon, &o, n, words) : code;
+}
+
+const struct cmd cmd_signal = {
+    "signal",
+    "list | set NAME VALUE | unset NAME [OPTIONS]",
+    "Show the daemon's signals from outside, or set one by hand",
+    run,
+};
