@@ -42,6 +42,7 @@ void policy_file_free(struct policy_file *file)
         free(f->blocks);
         f->blocks = next;
     }
+    signal_sources_fini(&f->file.sources);
     for (size_t i = 0; i < f->n_zones; i++)
         zone_free(f->zone[i]);
     yaml_free(f->doc);
@@ -254,46 +255,28 @@ static int read_facility(struct policy_inside *f, const struct yaml_node *node,
     return r;
 }
 
-/* A signal of the site: its unit; "number", "text", "truth". */
-static int read_signal(struct policy_inside *f, const struct yaml_node *node, size_t i,
-                       uw_error *err)
+/* Adds a signal of the site's to the catalogue; a built-in one has its place there. */
+static int add_signal(struct policy_inside *f, const struct yaml_node *node,
+                      const struct signal_decl *d, uw_error *err)
 {
-    struct policy_signal *s = &f->signal[f->catalogue.n];
-    const char *name = yaml_key_at(node, i), *text = NULL;
-    struct policy_unit unit;
-    double factor;
-    int r = yaml_text(yaml_at(node, i), &text, err);
-
-    if (r < 0)
-        return r;
+    if (policy_signal_find(&f->catalogue, d->name, strlen(d->name)) >= 0)
+        return 0;
     if (f->catalogue.n == POLICY_SIGNALS_MAX)
-        return yaml_fail_key(node, i, err, -EINVAL,
-                             "at most 128 signals, built-in ones too");
-    if (strspn(name, "abcdefghijklmnopqrstuvwxyz0123456789_.") != strlen(name) ||
-        !(name[0] >= 'a' && name[0] <= 'z') || strlen(name) > NAME_MAX_BYTES)
-        return yaml_fail_key(node, i, err, -EINVAL,
-                             "a signal's name has small letters, digits, '_' and '.'");
-    if (policy_signal_find(&f->catalogue, name, strlen(name)) >= 0)
-        return yaml_fail_key(node, i, err, -EINVAL, "there is a built-in signal %s",
-                             name);
-    *s = (struct policy_signal){.name = name, .series = POLICY_HISTORY};
-    if (strcmp(text, "text") == 0 || strcmp(text, "truth") == 0)
-        *s = (struct policy_signal){
-            .name = name,
-            .type = *text == 't' && text[1] == 'e' ? POLICY_TEXT : POLICY_TRUTH};
-    else if (strcmp(text, "number") != 0)
-        s->unit = text;
-    if (s->unit && (policy_unit_read(text, strlen(text), &unit, &factor) != strlen(text)))
-        return yaml_fail(yaml_at(node, i), err, -EINVAL,
-                         "'%.40s' is no unit, nor number, text or truth", text);
-    f->catalogue.n++;
+        return yaml_fail(node, err, -EINVAL, "at most 128 signals, built-in ones too");
+    f->signal[f->catalogue.n++] =
+        (struct policy_signal){.name = d->name,
+                               .type = d->type,
+                               .series = d->type != POLICY_NUMBER      ? POLICY_NO_SERIES
+                                         : signal_is_forecast(d->name) ? POLICY_FORECAST
+                                                                       : POLICY_HISTORY,
+                               .unit = d->unit[0] ? d->unit : NULL};
     return 0;
 }
 
 static int read_signals(struct policy_inside *f, const struct yaml_node *node,
                         uw_error *err)
 {
-    int r = node ? yaml_want(node, YAML_MAP, err) : 0;
+    int r = signal_sources_read(yaml_root(f->doc), &f->file.sources, err);
 
     (void)snprintf(f->price_unit, sizeof f->price_unit, "%s/kWh",
                    f->file.facility.currency);
@@ -302,8 +285,8 @@ static int read_signals(struct policy_inside *f, const struct yaml_node *node,
     catalogue_built_in(f->price_unit, f->cls_words, f->signal);
     f->catalogue = (struct policy_catalogue){f->signal, CATALOGUE_BUILT_IN};
     f->file.policy.catalogue = &f->catalogue;
-    for (size_t i = 0; node && r >= 0 && i < yaml_count(node); i++)
-        r = read_signal(f, node, i, err);
+    for (size_t i = 0; i < f->file.sources.n && r >= 0; i++)
+        r = add_signal(f, yaml_at(node, i), &f->file.sources.source[i].decl, err);
     return r;
 }
 

@@ -15,6 +15,7 @@
 
 #include "base/auto.h"
 #include "core/policy/policy.h"
+#include "policy/signal-source.h"
 #include "underwatt/error.h"
 
 enum { POLICY_FILE_MAX = 1 << 20, POLICY_LIMITS_MAX = 16, POLICY_SIGNALS_MAX = 128 };
@@ -40,6 +41,7 @@ struct policy_file {
     struct policy_limit limit[POLICY_LIMITS_MAX];
     size_t n_limits;
     struct policy_facility facility;
+    struct signal_sources sources; /* the site's signals, and where they come from */
 };
 
 /* name: the file in errors.  hidden: errors do not show the text (yaml_read_hidden()).

@@ -26,11 +26,11 @@ static const struct {
     {"carbon",                   "g/kWh", 7200, false},
     {"carbon.forecast",          "g/kWh", 7200, false},
     {"carbon.marginal",          "g/kWh", 7200, false},
-    {"carbon.marginal.forecast", "g/kWh", 7200, false},
     {"price",                    "/kWh",  7200, false},
     {"price.forecast",           "/kWh",  7200, false},
     {"queue.depth",              "",       300, true},
     {"queue.wait",               "s",      300, true},
+    {"rack.power",               "kW",      60, false},
 };
 /* First words of signals that the node itself has, and words of conditions. */
 static const char *const reserved[] = {"job", "board", "node", "rule", "and", "or", "not",

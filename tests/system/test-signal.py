@@ -10,11 +10,12 @@ import time
 import uwtest
 
 t = uwtest.Tap()
-POLICY = """facility: {currency: EUR}
+POLICY = """policy: 1
+facility: {currency: EUR}
 signals:
   - {name: price, unit: EUR/MWh, age: 3 s, file: DIR/price.csv, column: DE, every: 1 s}
   - {name: price.forecast, unit: EUR/MWh, age: 1 h, file: DIR/day.csv, every: 1 s}
-  - {name: rack.power, unit: kW, age: 3 s, file: DIR/rack.json, path: data.0.kw, every: 1 s}
+  - {name: rack3.power, unit: kW, age: 3 s, file: DIR/rack.json, path: data.0.kw, every: 1 s}
   - {name: piped, age: 60 s, file: DIR/pipe, every: 1 s}
   - {name: grid.state, type: text, age: 1 h}
 """
@@ -129,9 +130,9 @@ def files(node, d, folder):
     failures = [m for m in d.log().splitlines() if "event=signal name=price state=fails" in m and "torn" in m]
     t.equal(len(failures), 1, "the log says so once")
     replace(folder, "rack.json", '{"data": [{"kw": 38.5}]}')
-    t.equal(becomes(d, "rack.power", 38.5)["value"], 38.5, "JSON at a path")
+    t.equal(becomes(d, "rack3.power", 38.5)["value"], 38.5, "JSON at a path")
     os.unlink(folder / "rack.json")
-    s = becomes(d, "rack.power", None, "No such file")
+    s = becomes(d, "rack3.power", None, "No such file")
     t.ok(s["value"] is None and "No such file" in s["why"], "gone: unknown after its age limit", s)
     s = becomes(d, "piped", None, "not a regular file")
     t.ok("not a regular file" in s["why"], "a pipe is not waited for", s)
@@ -139,8 +140,8 @@ def files(node, d, folder):
     s = uwtest.wait_until(lambda: signal(d, "price.forecast"), lambda s: s["known"])
     t.ok(s["known"] and s["value"] is None and s["points"] == 33 and s["ends_s"] > 29 * 3600, "a forecast is a series", s)
     t.ok("price.forecast" in command(node, "list").stdout, "and listed")
-    t.ok(any(e.startswith("rack.power: 38.5 kW") for e in booked(d, "signal-known")) and
-         any(e.startswith("rack.power: unknown") for e in booked(d, "signal-unknown")), "changes are in the ledger",
+    t.ok(any(e.startswith("rack3.power: 38.5 kW") for e in booked(d, "signal-known")) and
+         any(e.startswith("rack3.power: unknown") for e in booked(d, "signal-unknown")), "changes are in the ledger",
          (booked(d, "signal-known"), booked(d, "signal-unknown")))
 
 
@@ -159,11 +160,11 @@ def reload(node, d, folder, policy, config):
     good = policy.read_text()
     policy.write_text(good + "  - {name: job.phase, age: 1 s}\n")
     t.ok(d.reload() and uwtest.wait_for(lambda: "event=config-refused" in d.log()), "a wrong list is refused", d.log())
-    t.equal(signal(d, "rack.power")["unit"], "kW", "and the old one stays")
-    policy.write_text(good.replace("rack.power, unit: kW", "rack.power, unit: W"))
+    t.equal(signal(d, "rack3.power")["unit"], "kW", "and the old one stays")
+    policy.write_text(good.replace("rack3.power, unit: kW", "rack3.power, unit: W"))
     replace(folder, "rack.json", '{"data": [{"kw": 7}]}')
     t.ok(d.reload(), "a good one is read")
-    s = becomes(d, "rack.power", 7)
+    s = becomes(d, "rack3.power", 7)
     t.ok(s["unit"] == "W" and s["value"] == 7, "and in force", s)
 
 

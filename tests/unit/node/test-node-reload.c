@@ -251,27 +251,27 @@ static const struct signal_view *signal_of(const char *name)
 /* A list of signals; a wrong one changes nothing. */
 static bool policy_file(void)
 {
-    static const char good[] = "signals: [{name: rack.power, unit: kW, age: 60 s}]\n";
-    static const char wrong[] = "signals: [{name: rack.power}]\n";
+    static const char good[] = "signals: [{name: rack3.power, unit: kW, age: 60 s}]\n";
+    static const char wrong[] = "signals: [{name: rack3.power}]\n";
     const struct node_signal ask = {.value = {.number = 38}, .unit = "kW"};
     char path[] = "/tmp/uw-policy-XXXXXX", text[80];
     uw_error err = {""};
     int fd = mkstemp(path);
-    bool was = fd >= 0 && close(fd) == 0 && !signal_of("rack.power");
+    bool was = fd >= 0 && close(fd) == 0 && !signal_of("rack3.power");
 
     (void)snprintf(text, sizeof text, "policy: {file: %s}", path);
     was = was && file_write(path, good, sizeof good - 1, 0600, NULL) == 0 && load(text) &&
-          signal_of("rack.power") && !signal_of("rack.power")->known &&
-          node_signal_set(w.node, &root, "rack.power", &ask, NULL) == 0 &&
-          node_signal_set(w.node, &anna, "rack.power", &ask, &err) == -EPERM &&
-          node_signal_unset(w.node, &anna, "rack.power", &err) == -EPERM;
+          signal_of("rack3.power") && !signal_of("rack3.power")->known &&
+          node_signal_set(w.node, &root, "rack3.power", &ask, NULL) == 0 &&
+          node_signal_set(w.node, &anna, "rack3.power", &ask, &err) == -EPERM &&
+          node_signal_unset(w.node, &anna, "rack3.power", &err) == -EPERM;
     run_s(800);
-    was = was && signal_of("rack.power")->known;
+    was = was && signal_of("rack3.power")->known;
     was = was && file_write(path, wrong, sizeof wrong - 1, 0600, NULL) == 0 &&
-          !load(text) && signal_of("rack.power")->value;
+          !load(text) && signal_of("rack3.power")->value;
     run_s(101);
     (void)unlink(path);
-    return was && !signal_of("rack.power")->known;
+    return was && !signal_of("rack3.power")->known;
 }
 
 /* clang-format off */

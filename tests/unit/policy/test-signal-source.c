@@ -68,7 +68,7 @@ static void right(void)
         "  - {name: carbon, file: /srv/c.json, path: data.0.v, every: 1 min}\n"
         "  - {name: price, unit: USD/MWh, file: /srv/p.csv, column: DE}\n"
         "  - {name: price.forecast, file: /srv/p.csv}\n"
-        "  - {name: rack.power, unit: kW, age: 5 s, file: /srv/r}\n"
+        "  - {name: rack3.power, unit: kW, age: 5 s, file: /srv/r}\n"
         "  - {name: queue.depth.gpu}\n"
         "  - {name: grid, type: text, age: 1 h}\n";
     auto_(signal_sources_fini) struct signal_sources all = {0};

@@ -15,7 +15,7 @@ static const struct {
     int r;
     const char *says; /* the error, or the unit */
 } declarations[] = {
-    {"rack.power", "kW", POLICY_NUMBER, 60, 0, "kW"},
+    {"rack3.power", "kW", POLICY_NUMBER, 60, 0, "kW"},
     {"outside", "°C", POLICY_NUMBER, 600, 0, "°C"},
     {"grid.alert", "", POLICY_TRUTH, 600, 0, ""},
     {"carbon", "", POLICY_NUMBER, 0, 0, "g/kWh"},
@@ -27,10 +27,10 @@ static const struct {
     {"carbon", "W", POLICY_NUMBER, 0, -EINVAL, "carbon is in g/kWh, W is not"},
     {"carbon", "", POLICY_TRUTH, 0, -EINVAL, "carbon is a number"},
     {"queue.depth", "s", POLICY_NUMBER, 0, -EINVAL, "queue.depth is a plain number, without s"},
-    {"rack.power", "kw", POLICY_NUMBER, 60, -EINVAL, "'kw' is no unit: did you mean 'kW'?"},
-    {"rack.power", "kW", POLICY_NUMBER, 0, -EINVAL, "rack.power needs 'age'"},
-    {"rack.power", "kW", POLICY_NUMBER, 0.5, -ERANGE, "an age of 0.5 s is outside 1 s..14 d"},
-    {"rack.power", "kW", POLICY_NUMBER, 15 * 86400, -ERANGE, "outside"},
+    {"rack3.power", "kw", POLICY_NUMBER, 60, -EINVAL, "'kw' is no unit: did you mean 'kW'?"},
+    {"rack3.power", "kW", POLICY_NUMBER, 0, -EINVAL, "rack3.power needs 'age'"},
+    {"rack3.power", "kW", POLICY_NUMBER, 0.5, -ERANGE, "an age of 0.5 s is outside 1 s..14 d"},
+    {"rack3.power", "kW", POLICY_NUMBER, 15 * 86400, -ERANGE, "outside"},
     {"grid.alert", "W", POLICY_TRUTH, 60, -EINVAL, "grid.alert is true or false: it has no unit"},
     {"grid.forecast", "", POLICY_TEXT, 60, -EINVAL, "only numbers have a forecast"},
     {"job.phase", "", POLICY_TEXT, 60, -EINVAL, "names that begin with 'job' are the node's own"},

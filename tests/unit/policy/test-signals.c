@@ -274,7 +274,7 @@ static void failures(void)
 static void declarations(void)
 {
     struct signal_decl d[3] = {
-        {.name = "rack.power", .unit = "kW", .age_ns = 60 * NS_PER_S},
+        {.name = "rack3.power", .unit = "kW", .age_ns = 60 * NS_PER_S},
         {.name = "carbon", .unit = "g/kWh", .age_ns = 60 * NS_PER_S},
         {.name = "grid", .type = POLICY_TEXT, .age_ns = 60 * NS_PER_S}};
     struct policy_read now = {.fold = POLICY_NOW};
@@ -289,21 +289,21 @@ static void declarations(void)
     is_int(signals_declare(s, d, 3, "EUR", &err), 0, "declared");
     is_int(signals_count(s), well_known + 2, "two more");
     is_near(value("carbon", 0) * 3.6e6, 5, 1e-9, "values stay");
-    is_int(put("rack.power", 38, "", 0, 0), 0, "a site's own");
-    is_near(value("rack.power", 0), 38000, 1e-9, "in W");
-    ok(isnan(value("rack.power", 60)), "for its own age limit");
+    is_int(put("rack3.power", 38, "", 0, 0), 0, "a site's own");
+    is_near(value("rack3.power", 0), 38000, 1e-9, "in W");
+    ok(isnan(value("rack3.power", 60)), "for its own age limit");
     is_int(signals_put(s, find("grid"), &p, &text, at(0), &err), 0, "a text");
     signals_read(s, find("grid"), &now, at(0), &v);
     is_str(v.text, "tense", "is read");
     d[2].name[0] = 'r';
     memcpy(d[1].name, d[0].name, sizeof d[1].name);
     is_int(signals_declare(s, d, 2, "EUR", &err), -EINVAL, "twice the same");
-    is_near(value("rack.power", 0), 38000, 1e-9, "and nothing changed");
+    is_near(value("rack3.power", 0), 38000, 1e-9, "and nothing changed");
     (void)snprintf(d[0].unit, sizeof d[0].unit, "W");
     is_int(signals_declare(s, d, 1, "EUR", &err), 0, "another unit");
-    ok(isnan(value("rack.power", 0)), "forgets the values");
+    ok(isnan(value("rack3.power", 0)), "forgets the values");
     is_int(signals_find(s, "grid"), -1, "what is not declared is gone");
-    is_str(signals_at(s, find("rack.power"))->unit, "W", "as a catalogue has it");
+    is_str(signals_at(s, find("rack3.power"))->unit, "W", "as a catalogue has it");
     is_int(signals_at(s, find("carbon.forecast"))->series, POLICY_FORECAST, "a forecast");
 }
 
