@@ -55,9 +55,8 @@ static int lose(struct tuner *t, size_t board, uint64_t now)
     t->lost = true;
     t->lost_ns = now;
     board_caps_text(&t->caps, board, text, sizeof text);
-    tuner_note(&t->notes, true,
-               "%s: the caps were lost: %s from the original cap again", text,
-               t->search ? "the search goes down" : "the boards go down");
+    tuner_note(&t->notes, true, "%s: the caps were lost: %s from the original cap again",
+               text, t->search ? "the search goes down" : "the boards go down");
     return tuner_event(t, ON_BOARDS_LOST, NULL);
 }
 
