@@ -327,7 +327,7 @@ int claimant_state(struct claimant *c, size_t board, const struct claimant_ask *
     uint64_t *id = ask->mhz ? &b->clock_id : &b->id;
     struct claim claim = {
         .id = *id,
-        .kind = row->kind,
+        .kind = ask->kind ? ask->kind : row->kind,
         .source = c->who.source,
         .mw = ask->mw,
         .mhz = ask->mhz,
@@ -339,7 +339,7 @@ int claimant_state(struct claimant *c, size_t board, const struct claimant_ask *
         .raises = (row->may & MAY_RAISE) && ask->mw,
         .way = ask->way,
     };
-    memcpy(claim.who, c->who.name, sizeof claim.who);
+    (void)snprintf(claim.who, sizeof claim.who, "%s", ask->who ? ask->who : c->who.name);
     (void)snprintf(claim.why, sizeof claim.why, "%s", ask->why ? ask->why : "");
     int r = caps_claim(c->caps, board, &claim, id, err);
     if (r < 0)

@@ -28,8 +28,10 @@ struct loop;
 struct claimant_ask {
     uint32_t mw, mhz; /* one of them, the other is 0 */
     struct claim_way way;
-    uint64_t until_ns; /* CLAIM_FOREVER; 0: as long as the lease of the source */
-    const char *why;   /* one line for people; copied */
+    uint64_t until_ns;    /* CLAIM_FOREVER; 0: as long as the lease of the source */
+    const char *why;      /* one line for people; copied */
+    const char *who;      /* who claims, in place of the claimant's name; NULL; copied */
+    enum claim_kind kind; /* one that its source may have; 0: the source's own */
 };
 
 /* How far a claim on watts, or its withdrawal, has come on one board. */

@@ -438,6 +438,28 @@ static void keeps_its_rights(void)
     scene_free(s);
 }
 
+static void names_each_claim(void)
+{
+    struct scene *s = scene_new("a claim's own name and kind", 1, &conf);
+    struct claimant_ask ask = {.mw = W(200), .who = "rule fuse", .kind = CLAIM_HARD};
+    struct hearer h;
+
+    hear(s, &h, CLAIM_OF_RULE);
+    ok(claimant_state(h.c, 0, &ask, NULL) == 0 &&
+           look(s, 0).claims->claim[0].kind == CLAIM_HARD &&
+           strcmp(look(s, 0).claims->claim[0].who, "rule fuse") == 0,
+       "as the statement says");
+    ask.kind = CLAIM_NAMED;
+    ok(claimant_state(h.c, 0, &ask, NULL) == -EPERM, "a kind that its source may have");
+    must_state(&h, 0, 190);
+    ok(look(s, 0).claims->n == 1 && look(s, 0).claims->claim[0].kind == CLAIM_SOFT &&
+           strcmp(look(s, 0).claims->claim[0].who, "test") == 0,
+       "else the source's kind and the claimant's name: %s",
+       look(s, 0).claims->claim[0].who);
+    claimant_free(h.c);
+    scene_free(s);
+}
+
 /* ---- leases ---- */
 
 static void rule_is_renewed(void)
@@ -582,6 +604,7 @@ int main(void)
     tells_of_the_clock();
     ends_by_others();
     keeps_its_rights();
+    names_each_claim();
     rule_is_renewed();
     grant_falls_to_safe();
     has_no_lease();
