@@ -5,6 +5,7 @@
 #include <string.h>
 
 #include "base/nearest.h"
+#include "core/policy/code.h"
 
 int policy_class_of(const struct policy *p, const struct policy_facts *facts)
 {
@@ -17,6 +18,44 @@ int policy_class_of(const struct policy *p, const struct policy_facts *facts)
 bool policy_goal_may(const struct policy *p, int cls, bool job_asked)
 {
     return !job_asked || (cls >= 0 && p->cls[cls].rule_goals);
+}
+
+static bool is_same_number(double a, double b)
+{
+    return a >= b && a <= b;
+}
+
+static bool is_same_read(const struct policy *a, uint16_t slot, const struct policy *b,
+                         uint16_t other)
+{
+    const struct policy_read *x = &a->reads.read[slot], *y = &b->reads.read[other];
+
+    return strcmp(a->catalogue->signal[x->signal].name,
+                  b->catalogue->signal[y->signal].name) == 0 &&
+           x->fold == y->fold && is_same_number(x->percent, y->percent) &&
+           is_same_number(x->window_s, y->window_s);
+}
+
+static bool reads_slot(const struct policy_op *op)
+{
+    return op->code == POLICY_READ || op->code == POLICY_READ_NUMBER ||
+           op->code == POLICY_IS_KNOWN;
+}
+
+bool policy_same_condition(const struct policy *a, const struct policy_condition *x,
+                           const struct policy *b, const struct policy_condition *y)
+{
+    if (x->n_ops != y->n_ops || x->n_literals != y->n_literals ||
+        memcmp(x->literals, y->literals, x->n_literals) != 0)
+        return false;
+    for (size_t i = 0; i < x->n_ops; i++) {
+        const struct policy_op *p = &x->op[i], *q = &y->op[i];
+        if (p->code != q->code || !is_same_number(p->number, q->number))
+            return false;
+        if (reads_slot(p) ? !is_same_read(a, p->slot, b, q->slot) : p->slot != q->slot)
+            return false;
+    }
+    return true;
 }
 
 struct finder {

@@ -45,6 +45,11 @@ int policy_class_of(const struct policy *p, const struct policy_facts *facts);
 /* Whether a rule's goal becomes the job's; cls -1: of no class. */
 bool policy_goal_may(const struct policy *p, int cls, bool job_asked);
 
+/* Whether x of policy a and y of policy b are the same condition over the same signals.
+ */
+bool policy_same_condition(const struct policy *a, const struct policy_condition *x,
+                           const struct policy *b, const struct policy_condition *y);
+
 /* Of what a finding is. */
 enum policy_about { POLICY_ABOUT_RULE, POLICY_ABOUT_CLASS };
 /* error: the policy is refused; else a warning.  text: one line, borrowed. */

@@ -1,0 +1,113 @@
+/* The engine of policy rules: steps each rule for each board and job when a value that it
+ * reads has changed or its time has come, and says what follows: one soft and one hard
+ * claim a board, a goal a job.
+ *
+ * Owns: how far each rule is on each board, and the last value of each signal.  Touches
+ * nothing: boards, jobs and signals come by the functions of engine_opts, and what
+ * follows goes out by them.  Thread: the loop's.  Without a policy no timer runs.
+ * Explained in docs/policies.md.
+ */
+#ifndef POLICY_ENGINE_H
+#define POLICY_ENGINE_H
+
+#include <stdbool.h>
+#include <stddef.h>
+#include <stdint.h>
+
+#include "base/auto.h"
+#include "core/policy/policy.h"
+#include "policy/subject.h"
+#include "underwatt/error.h"
+
+struct loop;
+struct policy_engine;
+
+enum { ENGINE_WHY = 96, ENGINE_WHO = 96, ENGINE_UNITS_MAX = 2048 };
+
+struct engine_job {
+    uint64_t id;
+    uint64_t boards;           /* bit i: board i */
+    struct policy_facts facts; /* do not change while it runs */
+    bool has_goal, has_cap;    /* it asked for a goal, or for a cap by name */
+    bool phase_told;           /* its phase is told by itself; else seen, with … */
+    double confidence;
+};
+/* All borrowed for the call. */
+struct engine_world {
+    const struct policy_board *board; /* floor and ramp are the engine's */
+    size_t n_boards;
+    const struct engine_job *job;
+    size_t n_jobs;
+};
+
+struct engine_claim {
+    uint32_t mw;
+    struct claim_way way;
+    char who[ENGINE_WHO], why[ENGINE_WHY];
+};
+
+/* A rule begins or ends to be on; one with dry_run does not act then. */
+struct engine_event {
+    const struct policy_rule *rule;
+    size_t board;
+    uint64_t job; /* 0: a board without one */
+    bool begins;
+    const char *how; /* why it ends: a word of rule.state, "job gone", "policy gone" */
+    const char *why; /* what it read when it began */
+};
+
+struct engine_opts {
+    struct loop *loop;
+    void (*look)(struct engine_world *ret, void *user);
+    engine_value_fn value;
+    /* false: there is no such zone, its rules are outside their schedules. */
+    bool (*zone)(const char *name, int64_t utc_s, struct policy_zone *ret, void *user);
+    /* With each evaluation, for each board; NULL: no claim. */
+    void (*claim)(size_t board, bool hard, const struct engine_claim *claim, void *user);
+    /* A change: NULL: the job's own goal, if any.  by: "rule night", "class batch". */
+    void (*goal)(uint64_t job, const struct goal *goal, const char *by, void *user);
+    void (*event)(const struct engine_event *event, void *user);
+    void *user;
+};
+/* -ENOMEM */
+int policy_engine_new(const struct engine_opts *opts, struct policy_engine **ret,
+                      uw_error *err);
+/* Calls nothing. */
+void policy_engine_free(struct policy_engine *e);
+DEFINE_AUTO(struct policy_engine *, policy_engine_free);
+
+/* Another policy; borrowed until the next call; NULL: none, what was asked for ends now.
+ * Rules of the same name and condition go on as they were.  -ENOMEM: nothing changed.
+ */
+int policy_engine_use(struct policy_engine *e, const struct policy *policy,
+                      uint64_t every_ns, uw_error *err);
+/* A value, a board or a job may have changed. */
+void policy_engine_changed(struct policy_engine *e);
+/* Evaluates what is due now. */
+void policy_engine_step(struct policy_engine *e);
+
+/* ---- to show ---- */
+
+/* A rule on a board, for a job or none. */
+struct engine_row {
+    const struct policy_rule *rule;
+    size_t board;
+    uint64_t job;
+    enum policy_state state;
+    bool on;
+    uint64_t since_ns;   /* on, waits or off since then */
+    const char *unknown; /* RULE_UNKNOWN: the signal; NULL: a result is no number */
+    const char *why;     /* on: what it read when it began; else "" */
+};
+/* false: there is no i-th row. */
+bool policy_engine_row(const struct policy_engine *e, size_t i, struct engine_row *ret);
+/* The n-th value that the row's rule reads: "carbon 420 g/kWh"; false: there is none. */
+bool policy_engine_read(const struct policy_engine *e, size_t i, size_t n,
+                        char ret[static ENGINE_VALUE]);
+/* Evaluations of the engine, steps of rules; units that did not fit. */
+struct engine_counts {
+    uint64_t evaluations, steps, left_out;
+};
+void policy_engine_counts(const struct policy_engine *e, struct engine_counts *ret);
+
+#endif

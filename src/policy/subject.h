@@ -1,0 +1,64 @@
+/* The last values of the signals of one node, board or job, and which of them changed.
+ * Shared by the files of the engine.
+ */
+#ifndef POLICY_SUBJECT_H
+#define POLICY_SUBJECT_H
+
+#include <stdbool.h>
+#include <stddef.h>
+#include <stdint.h>
+
+#include "core/policy/policy.h"
+
+/* Of whom a value is asked: by the scope of the signal. */
+struct engine_of {
+    size_t board;
+    uint64_t job;
+};
+/* ret: unknown, good for ever. */
+typedef void (*engine_value_fn)(const struct policy_signal *signal,
+                                const struct policy_read *read,
+                                const struct engine_of *of, struct policy_value *ret,
+                                void *user);
+
+enum { SLOT_WORDS = POLICY_READS_MAX / 64, SUBJECT_TEXT = 96, ENGINE_VALUE = 96 };
+
+/* Some of the slots of a policy. */
+struct slots {
+    uint64_t word[SLOT_WORDS];
+};
+static inline bool slots_meet(const struct slots *a, const struct slots *b)
+{
+    for (size_t i = 0; i < SLOT_WORDS; i++)
+        if (a->word[i] & b->word[i])
+            return true;
+    return false;
+}
+static inline void slots_add(struct slots *to, const struct slots *more)
+{
+    for (size_t i = 0; i < SLOT_WORDS; i++)
+        to->word[i] |= more->word[i];
+}
+
+struct subject {
+    struct policy_value *value; /* one a slot; those of other scopes stay unknown */
+    char (*text)[SUBJECT_TEXT]; /* of each slot that is a text, where value.text points */
+    struct slots changed;
+};
+
+/* -ENOMEM */
+int subject_init(struct subject *s, const struct policy *policy);
+void subject_fini(struct subject *s);
+/* Asks for the values of this scope. */
+void subject_read(struct subject *s, const struct policy *policy, enum policy_scope scope,
+                  const struct engine_of *of, engine_value_fn value, void *user);
+/* Copies its values of this scope over those in at (one a slot). */
+void subject_copy(const struct subject *s, const struct policy *policy,
+                  enum policy_scope scope, struct policy_value *at);
+
+/* "420 g/kWh", "true", "validate", "unknown".  Returns ret. */
+const char *subject_value_text(const struct policy_signal *signal,
+                               const struct policy_value *value,
+                               char ret[static ENGINE_VALUE]);
+
+#endif
