@@ -10,6 +10,7 @@
 #include "base/error.h"
 #include "base/names.h"
 #include "base/units.h"
+#include "node/node-policy.h"
 
 /* The samples of 64 boards and 256 jobs, each on every board, take 150 KiB. */
 enum { QUEUE_BYTES = 256 * 1024 };
@@ -238,6 +239,20 @@ static char *job_text(struct events *e, const struct node_view *v,
 
 /* ---- followers ---- */
 
+static char *rule_text(const struct node_view *v, const struct node_rule_event *told)
+{
+    const struct engine_event *e = told->rule;
+    struct json_out *o = json_out_new();
+
+    head(o, e->begins ? "begin" : "end", v);
+    head_board(o, v, e->board);
+    id_or_null(o, "job", e->job);
+    json_out_text(o, "rule", e->rule->name);
+    json_out_text(o, "how", e->begins ? NULL : e->how);
+    json_out_end(o);
+    return line(o);
+}
+
 static void send_to(const struct follower *f, enum events_kind kind, const char *data)
 {
     const char *name = names_word(NAMES_STREAM, (unsigned)__builtin_ctz(kind));
@@ -373,12 +388,25 @@ static void tell_job(struct events *e, const struct job_entry *job)
         send_all(e, EVENTS_JOB, text);
 }
 
+static void tell_rule(struct events *e, const struct node_rule_event *told)
+{
+    const struct node_view *v = e->opts.look(e->opts.node);
+
+    if (told->rule->board >= v->n_boards || !wanted(e, EVENTS_RULE))
+        return;
+    auto_(mem_free) char *text = rule_text(v, told);
+    if (text)
+        send_all(e, EVENTS_RULE, text);
+}
+
 void events_tell(struct events *e, enum node_event event, const void *what)
 {
     if (event == NODE_EVENT_CAPS && e->n > 0)
         tell_caps(e, what);
     else if (event == NODE_EVENT_JOB)
         tell_job(e, what);
+    else if (event == NODE_EVENT_RULE && e->n > 0)
+        tell_rule(e, what);
 }
 
 int events_new(const struct events_opts *opts, struct events **ret, uw_error *err)

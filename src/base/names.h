@@ -263,7 +263,8 @@
     X(EVENTS_SAMPLES, 0, "samples", "readings of boards and jobs, once a second") \
     X(EVENTS_CAP,     1, "cap",     "changes of caps") \
     X(EVENTS_CLAIM,   2, "claim",   "claims made, withdrawn and over") \
-    X(EVENTS_JOB,     3, "job",     "jobs that begin, change and end")
+    X(EVENTS_JOB,     3, "job",     "jobs that begin, change and end") \
+    X(EVENTS_RULE,    4, "rule",    "rules of the policy that begin and end to act on a board")
 
 #define CGROUP_KINDS(X) /* enum cgroup_kind, in a job's name; later ones are more specific */ \
     X(CGROUP_NONE,       0, "none",    "unknown") \
@@ -350,7 +351,10 @@
     X(LOG_EVENT_CLOCK_SET,          44, "clock-set",          "UTC was set") \
     X(LOG_EVENT_HTTP,               45, "http",               "the HTTP server has failed") \
     X(LOG_EVENT_HPC_MAPPING_FAILED, 46, "hpc-mapping-failed", "files for dcgm-exporter could not be written") \
-    X(LOG_EVENT_SIGNAL,             47, "signal",             "a signal from outside was set, or is known or not")
+    X(LOG_EVENT_SIGNAL,             47, "signal",             "a signal from outside was set, or is known or not") \
+    X(LOG_EVENT_POLICY,              48, "policy",             "another policy, or none, is in force") \
+    X(LOG_EVENT_POLICY_REFUSED,      49, "policy-refused",     "a wrong policy: the old one, or none, stays in force") \
+    X(LOG_EVENT_RULE,                50, "rule",               "a rule of the policy begins or ends to act on a board")
 
 #define SIM_LOG_EVENTS(X) /* enum log_word: of the log of a simulated world */ \
     X(LOG_EVENT_SIM_START,  100, "start",  "the world is up") \
@@ -386,7 +390,9 @@
     X(LEDGER_EVENT_SIGNAL_SET,    20, "signal-set",    "a signal from outside was set by hand") \
     X(LEDGER_EVENT_SIGNAL_END,    21, "signal-end",    "a value set by hand has ended") \
     X(LEDGER_EVENT_SIGNAL_KNOWN,  22, "signal-known",  "a signal from outside is known again, or at first") \
-    X(LEDGER_EVENT_SIGNAL_UNKNOWN, 23, "signal-unknown", "a signal from outside is unknown")
+    X(LEDGER_EVENT_SIGNAL_UNKNOWN, 23, "signal-unknown", "a signal from outside is unknown") \
+    X(LEDGER_EVENT_POLICY,        24, "policy",        "a policy was read, or refused") \
+    X(LEDGER_EVENT_RULE,          25, "rule",          "a rule of the policy begins or ends to act")
 
 /* Each list and its name in tools/check-names and the documents. */
 #define NAMES(X) \

@@ -32,17 +32,20 @@ int node_config_world_dir(const char *world, char *ret, size_t size, uw_error *e
 static int default_paths(struct node_config *c, const char *world, uw_error *err)
 {
     char run[CONFIG_PATH] = "/run/underwatt", state[CONFIG_PATH] = "/var/lib/underwatt",
-         act[CONFIG_PATH] = "/run/underwatt-actuator";
+         act[CONFIG_PATH] = "/run/underwatt-actuator", etc[CONFIG_PATH] = UNDERWATT_ETC;
     int r = 0;
 
     if (world) {
         r = node_config_world_dir(world, run, sizeof run, err);
         memcpy(state, run, sizeof state);
+        memcpy(etc, run, sizeof etc);
         if (r == 0)
             r = place(act, sizeof act, world, "actuator", err);
     }
     if (r == 0)
         r = place(c->ledger.path, sizeof c->ledger.path, state, "ledger.sqlite", err);
+    if (r == 0)
+        r = place(c->policy_file, sizeof c->policy_file, etc, "policy.yaml", err);
     if (r == 0)
         r = place(c->api.socket, sizeof c->api.socket, run, "underwattd.sock", err);
     if (r == 0)
@@ -61,9 +64,6 @@ int node_config_init(struct node_config *ret, const char *world, uw_error *err)
     int r = default_paths(&c, world, err);
     if (r < 0)
         return r;
-    if (!world)
-        (void)snprintf(c.policy_file, sizeof c.policy_file, "%s",
-                       UNDERWATT_ETC "/policy.yaml");
     (void)snprintf(c.node.admin_group, sizeof c.node.admin_group, "underwatt-admin");
     c.node.interval_ns = 10 * NS_PER_S;
     c.node.log = LOG_LEVEL_INFO;

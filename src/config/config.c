@@ -90,6 +90,7 @@ static const struct key keys[] = {
     {"search.history", DURATION, AT(history_ns), 0, 10 * YEAR_S, LIVE, NULL},
     {"search.looks", COUNT, AT(gap_checks), 0, GAP_PROBES_MAX, RESTART, NULL},
     {"search.reference_share", PERCENT, AT(reference_share), 0, 5, RESTART, NULL},
+    {"policy.file", PATH, AT(policy_file), 0, 0, LIVE, NULL},
     {"ledger.path", PATH, AT(ledger.path), 0, 0, RESTART, NULL},
     {"ledger.keep.fine", DURATION, AT(ledger.keep_fine_ns), 3600, 100 * YEAR_S, LIVE, NULL},
     {"ledger.keep.minute", DURATION, AT(ledger.keep_minute_ns), 3600, 100 * YEAR_S, LIVE, NULL},
@@ -111,7 +112,6 @@ static const struct key keys[] = {
     {"metrics.hpc_job_mapping_dir", PATH, AT(metrics.hpc_dir), 0, 0, RESTART, NULL},
     {"zeusd.socket", SOCKET, AT(zeusd_socket), 0, 0, RESTART, NULL},
     {"actuator.socket", SOCKET, AT(actuator_socket), 0, 0, RESTART, NULL},
-    {"policy.file", PATH, AT(policy_file), 0, 0, LIVE, NULL},
 };
 /* clang-format on */
 

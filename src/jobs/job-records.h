@@ -37,6 +37,8 @@ struct job_record {
     bool search;
     struct goal goal;
     struct cap_arg cap;
+    bool ruled; /* a policy gives its search a goal for now: … */
+    struct goal rule_goal;
     char cls[JOB_CLASS];            /* "": default */
     char key[JOB_KEY_TEXT];         /* see job-key.h; "": none */
     double before_j, before_half_j; /* attributed by earlier runs of the daemon */

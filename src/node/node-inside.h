@@ -15,6 +15,7 @@
 #include "jobs/history.h"
 #include "jobs/job-records.h"
 #include "node/ledger-writer.h"
+#include "node/node-policy.h"
 #include "node/node.h"
 #include "node/outside.h"
 #include "node/refusals.h"
@@ -47,6 +48,7 @@ struct node {
     struct refusals *refusals;
     struct outside *outside; /* signals from outside */
     struct viewer *viewer;
+    struct node_policy *policy; /* NULL: a private node */
 
     /* Parts that depend on the boards: opened and closed together. */
     struct boards *boards;
@@ -112,6 +114,11 @@ int node_jobs_start(struct node *node, uint64_t first_job, uw_error *err);
 void node_jobs_stop(struct node *node);
 int node_take_over(struct node *node, uw_error *err);
 int node_actuator_start(struct node *node, uw_error *err);
+/* Reads the policy's file.  *ret NULL: there is none. */
+int node_policy_file(struct node *node, const char *path, struct policy_file **ret,
+                     uw_error *err);
+/* Puts a policy in force. */
+int node_policy_take(struct node *node, struct policy_file *file, uw_error *err);
 int node_released_open(struct node *node, uw_error *err);
 /* Whether a search needs windows of this board. */
 bool node_is_searched(const struct node *node, size_t board);

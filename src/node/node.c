@@ -142,6 +142,8 @@ static int on_tick(struct loop_timer *timer, uint64_t now_ns, void *user)
     node_caps_tick(node);
     released_boards_step(node->released);
     job_records_tick(node->records, now_ns);
+    if (node->policy)
+        node_policy_changed(node->policy);
     node_tell(node, NODE_EVENT_SAMPLES, NULL);
     return 0;
 }
@@ -163,6 +165,8 @@ static void close_boards(struct node *node)
     if (node->caps)
         caps_use_actuator(node->caps, NULL);
     actuator_link_free(take(node->link));
+    if (node->policy)
+        node_policy_close(node->policy);
     budget_free(take(node->budget));
     caps_free(take(node->caps));
     for (size_t i = 0; i < node->n; i++)
@@ -283,6 +287,10 @@ static int use_boards(struct node *node, uw_error *err)
     processors_start(node->processors, node->roster, node->n,
                      node->config.node.interval_ns);
     plan_reopen(node);
+    if (node->policy)
+        r = node_policy_open(node->policy, node->caps, node->n, err);
+    if (r < 0)
+        return r;
     return loop_timer_new(node->loop, now + NODE_TICK_MS * NS_PER_MS,
                           NODE_TICK_MS * NS_PER_MS, on_tick, node, &node->tick, err);
 }
@@ -489,6 +497,8 @@ int node_end(struct node *node, int (*fn)(struct node *node, void *user), void *
     node->end_user = user;
     node->ending = true;
     node->end_waits = 1;
+    if (node->policy)
+        node_policy_rest(node->policy);
     released_boards_end(node->released);
     if (node->open) {
         ledger_writer_event(node->writer, LEDGER_EVENT_STOP, SIZE_MAX, (uid_t)-1,
@@ -547,13 +557,19 @@ void node_measure(struct node *node, uint64_t boards)
 
 int node_configure(struct node *node, const struct node_config *config, uw_error *err)
 {
+    struct policy_file *policy = NULL;
     int r = node->open ? budget_check(node->caps, node->n, config->budget_mw, err) : 0;
 
+    if (r == 0)
+        r = node_policy_file(node, config->policy_file, &policy, err);
     if (r == 0 && !node->opts.private)
         r = outside_configure(node->outside, config->policy_file, err);
     if (r < 0)
         return r;
     node_config_take_live(&node->config, config);
+    r = node_policy_take(node, policy, err);
+    if (r < 0)
+        return r;
     config = &node->config;
     node->config_loads++;
     node_caps_configure(node);

@@ -104,6 +104,8 @@ static void on_caps(const struct caps_what *what, void *user)
     if (node->searches)
         searches_on_caps(node->searches, what);
     tell_phases(node, what);
+    if (node->policy)
+        node_policy_changed(node->policy);
     node_tell(node, NODE_EVENT_CAPS, &told);
     if (node->opts.on_caps)
         node->opts.on_caps(node->opts.user);
@@ -384,8 +386,9 @@ static void bar_searches(struct node *node, size_t board)
 {
     for (size_t i = 0; i < job_records_count(node->records) && node->searches; i++) {
         const struct job_record *rec = job_records_at(node->records, i);
-        const struct job_entry *job =
-            rec->asked && !rec->ended_ns ? roster_find(node->roster, rec->id) : NULL;
+        const struct job_entry *job = (rec->asked || rec->ruled) && !rec->ended_ns
+                                          ? roster_find(node->roster, rec->id)
+                                          : NULL;
         if (job)
             searches_bar(node->searches, rec->id, board,
                          (job->waits >> board & 1) ||
@@ -511,14 +514,14 @@ int node_search_begin(struct node *node, const struct job_entry *job,
                       struct job_record *rec, const char *state, uw_error *err)
 {
     struct searches_ask ask = {
-        .search = rec->search,
-        .goal = rec->goal,
+        .search = rec->search || rec->ruled,
+        .goal = rec->ruled ? rec->rule_goal : rec->goal,
         .cap = rec->cap,
         .cls = node_config_class(&node->config, rec->cls[0] ? rec->cls : "default"),
         .state = state};
     int r = searches_begin(node->searches, job, &ask, err);
 
-    rec->asked = r == 0;
+    rec->asked = r == 0 && !rec->ruled;
     return r;
 }
 
@@ -526,9 +529,9 @@ bool node_is_searched(const struct node *node, size_t board)
 {
     for (size_t i = 0; i < job_records_count(node->records); i++) {
         const struct job_record *rec = job_records_at(node->records, i);
-        const struct job_entry *job = rec->asked && rec->search && !rec->ended_ns
-                                          ? roster_find(node->roster, rec->id)
-                                          : NULL;
+        bool searched = rec->ruled || (rec->asked && rec->search);
+        const struct job_entry *job =
+            searched && !rec->ended_ns ? roster_find(node->roster, rec->id) : NULL;
         if (job && job->boards & (1ull << board))
             return true;
     }
@@ -568,7 +571,7 @@ static void end_job(struct node *node, const struct job_entry *job,
     caps_withdraw_job(node->caps, job->id);
     node->how = CLAIM_END_WITHDRAWN;
     job_records_end(node->records, rec, job);
-    if (rec->asked)
+    if (rec->asked || rec->ruled)
         save_state(node, job->id, NULL);
     log_event(LOG_LEVEL_INFO, LOG_EVENT_JOB_END, "job=%" PRIu64 " name=%s", job->id,
               log_quote(job->name).text);
@@ -596,6 +599,8 @@ static void on_job(enum roster_event event, const struct job_entry *job, void *u
     for (size_t i = 0; i < node->n; i++)
         if (job->boards >> i & 1)
             check_rights(node, i);
+    if (node->policy)
+        node_policy_changed(node->policy);
     node_tell(node, NODE_EVENT_JOB, job);
 }
 
@@ -715,6 +720,133 @@ void node_jobs_stop(struct node *node)
     attribution_free(take(node->attribution));
     roster_free(take(node->roster));
     job_records_free(take(node->records));
+}
+
+/* ---- the policy ---- */
+
+static const struct node_view *policy_view(void *user)
+{
+    return node_look(user);
+}
+
+/* The goal that the configuration gives to found jobs was not asked for. */
+static void policy_asked(uint64_t job, bool *ret_goal, bool *ret_cap, void *user)
+{
+    struct node *node = user;
+    const struct job_record *rec = job_records_find(node->records, job);
+    const struct job_entry *entry = roster_find(node->roster, job);
+
+    *ret_goal = rec && rec->search && entry && entry->source != JOB_FOUND;
+    *ret_cap = rec && rec->asked && !rec->search;
+}
+
+static int give_goal(struct node *node, const struct job_entry *job,
+                     struct job_record *rec, uw_error *err)
+{
+    const struct goal *goal = rec->ruled    ? &rec->rule_goal
+                              : rec->search ? &rec->goal
+                                            : NULL;
+    int r = searches_goal(node->searches, job->id, goal, err);
+
+    return r == -ENOENT && goal ? node_search_begin(node, job, rec, NULL, err) : r;
+}
+
+static void policy_goal(uint64_t job, const struct goal *goal, const char *by, void *user)
+{
+    struct node *node = user;
+    struct job_record *rec = job_records_find(node->records, job);
+    const struct job_entry *entry = roster_find(node->roster, job);
+    char form[GOAL_TEXT_MAX], text[200];
+    uw_error err = {""};
+
+    if (!rec || !entry || !node->searches)
+        return;
+    rec->ruled = goal != NULL;
+    if (goal)
+        rec->rule_goal = *goal;
+    int r = give_goal(node, entry, rec, &err);
+    if (r < 0 && goal) {
+        log_event(LOG_LEVEL_WARNING, LOG_EVENT_SEARCH_REFUSED,
+                  "job=%" PRIu64 " reason=%s", job, log_quote(err.text).text);
+        return;
+    }
+    if (goal)
+        (void)snprintf(text, sizeof text, "the goal is %s, by %s", goal_text(goal, form),
+                       by);
+    else
+        (void)snprintf(text, sizeof text, "the policy gives no goal any more");
+    on_note(job, text, true, node);
+}
+
+static void policy_rule(const struct node_rule_event *event, void *user)
+{
+    struct node *node = user;
+    const struct engine_event *e = event->rule;
+    const char *dry = event->dry_run ? " (dry run)" : "";
+    char text[200], job[32] = "";
+
+    if (e->job)
+        (void)snprintf(job, sizeof job, " for job %" PRIu64, e->job);
+    (void)snprintf(text, sizeof text, "rule %s %s to act%s%s%s%s", e->rule->name,
+                   e->begins ? "begins" : "ends", job, e->begins ? "" : ": ", e->how,
+                   dry);
+    log_event(LOG_LEVEL_NOTICE, LOG_EVENT_RULE, "gpu=%u text=%s",
+              node_info(node, e->board)->index, log_quote(text).text);
+    if (event->dry_run)
+        return;
+    ledger_writer_event(node->writer, LEDGER_EVENT_RULE, e->board, (uid_t)-1, text);
+    node_tell(node, NODE_EVENT_RULE, event);
+}
+
+int node_policy_file(struct node *node, const char *path, struct policy_file **ret,
+                     uw_error *err)
+{
+    *ret = NULL;
+    return node->policy ? node_policy_read(node->policy, path, ret, err) : 0;
+}
+
+int node_policy_take(struct node *node, struct policy_file *file, uw_error *err)
+{
+    struct view_policy was, is;
+
+    if (!node->policy)
+        return 0;
+    node_policy_look(node->policy, &was);
+    int r = node_policy_use(node->policy, file, err);
+    if (r < 0)
+        return r;
+    node_policy_look(node->policy, &is);
+    if (!was.engine && !is.engine)
+        return 0; /* none before, and none now */
+    log_event(LOG_LEVEL_NOTICE, LOG_EVENT_POLICY, "file=%s rules=%zu",
+              log_quote(node->config.policy_file).text, is.n_rules);
+    ledger_writer_event(node->writer, LEDGER_EVENT_POLICY, SIZE_MAX, (uid_t)-1,
+                        is.engine ? "loaded" : "none any more");
+    return 0;
+}
+
+/* A wrong file is no reason not to start. */
+static int new_policy(struct node *node, uw_error *err)
+{
+    const struct node_policy_opts opts = {.loop = node->loop,
+                                          .look = policy_view,
+                                          .asked = policy_asked,
+                                          .goal = policy_goal,
+                                          .rule = policy_rule,
+                                          .user = node};
+    struct policy_file *file = NULL;
+    uw_error why = {""};
+    int r = node->opts.private ? 0 : node_policy_new(&opts, &node->policy, err);
+
+    if (r < 0)
+        return r;
+    r = node_policy_file(node, node->config.policy_file, &file, &why);
+    if (r == 0)
+        r = node_policy_take(node, file, &why);
+    if (r < 0)
+        log_event(LOG_LEVEL_ERROR, LOG_EVENT_POLICY_REFUSED, "reason=%s in_force=none",
+                  log_quote(why.text).text);
+    return 0;
 }
 
 /* ---- the ledger ---- */
@@ -849,6 +981,8 @@ int node_parts_new(struct node *node, uw_error *err)
         r = outside_new(node->loop, node->writer,
                         node->opts.private ? "" : node->config.policy_file,
                         &node->outside, err);
+    if (r == 0)
+        r = new_policy(node, err);
     if (r < 0)
         return r;
     return node->opts.cpu ? new_processors(node, err) : node_boards_begin(node, err);
@@ -860,6 +994,7 @@ void node_parts_free(struct node *node)
     loop_worker_free(node->saver);
     processors_free(node->processors);
     released_boards_free(node->released);
+    node_policy_free(node->policy);
     viewer_free(node->viewer);
     refusals_free(node->refusals);
     ledger_writer_free(node->writer);

@@ -380,6 +380,9 @@ const struct node_view *node_look(struct node *node)
                    : node->opts.private        ? "starts with the first claim"
                                                : "not connected yet");
     ledger_writer_look(node->writer, v);
+    if (node->policy)
+        node_policy_look(node->policy, &v->policy);
+    v->policy.file = node->config.policy_file;
     return v;
 }
 

@@ -49,6 +49,22 @@ struct view_job {
     struct searches_view search;
 };
 
+struct policy_engine;
+struct policy_rule;
+
+/* The policy in force and its engine (policy/engine.h); borrowed as the view. */
+struct view_policy {
+    const struct policy_engine *engine; /* NULL: no policy */
+    const struct policy_rule *rule;
+    size_t n_rules;
+    const char *file;         /* where it is read from */
+    const char *error;        /* why the file was refused last; "" */
+    uint64_t loads, failures; /* policies in force; files that were refused */
+    uint64_t evaluations;
+    uint64_t left_out; /* boards and jobs for which there was no room */
+    uint64_t refused;  /* claims of rules that could not be made */
+};
+
 struct node_view {
     const char *hostname, *version;
     bool simulated, dry_run, read_only; /* read_only: no actuator */
@@ -65,6 +81,7 @@ struct node_view {
     struct caps_budget_view budget;
     const struct signal_view *signal; /* from outside */
     size_t n_signals;
+    struct view_policy policy;
     uint64_t config_loads, config_failures;
     uint64_t ledger_rows, ledger_failures;
     uint64_t ledger_waiting, ledger_lost; /* rows in memory; rows lost */

@@ -50,6 +50,7 @@ struct policy_engine {
     const struct policy *policy; /* NULL: none */
     uint64_t every_ns, last_ns;
     bool changed; /* something may have */
+    bool rests;
 
     struct slots reads[POLICY_RULES_MAX]; /* of each rule */
     struct hours hours[POLICY_RULES_MAX];

@@ -114,7 +114,7 @@ bool policy_engine_read(const struct policy_engine *e, size_t i, size_t n,
     const struct unit *u = unit_of(e, i, &rule);
 
     for (size_t slot = 0; u && slot < e->policy->reads.n; slot++) {
-        const struct engine_of of = {u->board, u->job};
+        const struct engine_of of = {.board = u->board, .job = u->job};
         if (!(e->reads[rule].word[slot / 64] >> (slot % 64) & 1) || n-- > 0)
             continue;
         read_text(e, &of, slot, ret);

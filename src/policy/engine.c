@@ -198,7 +198,7 @@ static void arm(struct policy_engine *e, uint64_t due_ns)
 {
     uint64_t soonest = e->last_ns ? e->last_ns + e->every_ns : 0;
 
-    if (e->policy && due_ns != UINT64_MAX)
+    if (e->policy && !e->rests && due_ns != UINT64_MAX)
         loop_timer_set(e->timer, due_ns > soonest ? due_ns : soonest, 0);
     else
         loop_timer_set(e->timer, UINT64_MAX, 0);
@@ -236,13 +236,23 @@ static int on_timer(struct loop_timer *timer, uint64_t now_ns, void *user)
 
 void policy_engine_step(struct policy_engine *e)
 {
-    if (e->policy)
+    if (e->policy && !e->rests)
         evaluate(e);
+}
+
+void policy_engine_rest(struct policy_engine *e, bool rests)
+{
+    e->rests = rests;
+    e->changed = false;
+    if (rests)
+        arm(e, UINT64_MAX);
+    else
+        policy_engine_changed(e);
 }
 
 void policy_engine_changed(struct policy_engine *e)
 {
-    if (!e->policy || e->changed)
+    if (!e->policy || e->rests || e->changed)
         return;
     e->changed = true;
     arm(e, loop_now_ns(e->o.loop));

@@ -60,8 +60,8 @@ struct engine_opts {
     struct loop *loop;
     void (*look)(struct engine_world *ret, void *user);
     engine_value_fn value;
-    /* false: there is no such zone, its rules are outside their schedules. */
-    bool (*zone)(const char *name, int64_t utc_s, struct policy_zone *ret, void *user);
+    /* Of the schedule of a rule. */
+    void (*zone)(size_t rule, int64_t utc_s, struct policy_zone *ret, void *user);
     /* With each evaluation, for each board; NULL: no claim. */
     void (*claim)(size_t board, bool hard, const struct engine_claim *claim, void *user);
     /* A change: NULL: the job's own goal, if any.  by: "rule night", "class batch". */
@@ -83,8 +83,10 @@ int policy_engine_use(struct policy_engine *e, const struct policy *policy,
                       uint64_t every_ns, uw_error *err);
 /* A value, a board or a job may have changed. */
 void policy_engine_changed(struct policy_engine *e);
-/* Evaluates what is due now. */
+/* Evaluates now, whatever is due. */
 void policy_engine_step(struct policy_engine *e);
+/* Evaluates nothing, and keeps all as it is, until the next call with false. */
+void policy_engine_rest(struct policy_engine *e, bool rests);
 
 /* ---- to show ---- */
 

@@ -14,6 +14,7 @@
 struct engine_of {
     size_t board;
     uint64_t job;
+    const struct policy_class *cls; /* of the job; NULL: none of the policy's */
 };
 /* ret: unknown, good for ever. */
 typedef void (*engine_value_fn)(const struct policy_signal *signal,

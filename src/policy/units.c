@@ -74,7 +74,7 @@ static struct engine_job_state *add_job(struct policy_engine *e, uint64_t id)
 
 static void take_job(struct policy_engine *e, const struct engine_job *job)
 {
-    const struct engine_of of = {.job = job->id};
+    struct engine_of of = {.job = job->id};
     struct engine_job_state *j = engine_job_find(e, job->id);
 
     if (!j)
@@ -88,6 +88,7 @@ static void take_job(struct policy_engine *e, const struct engine_job *job)
                      j->confidence < job->confidence || j->confidence > job->confidence;
     j->phase_told = job->phase_told;
     j->confidence = job->confidence;
+    of.cls = j->cls < 0 ? NULL : &e->policy->cls[j->cls];
     subject_read(&j->values, e->policy, POLICY_OF_JOB, &of, e->o.value, e->o.user);
 }
 
@@ -224,8 +225,7 @@ static const struct hours *hours_of(struct policy_engine *e, size_t rule, uint64
         h->ahead_ns / (int64_t)NS_PER_S == ahead_ns / (int64_t)NS_PER_S)
         return h;
     *h = (struct hours){.known = true, .edge_ns = UINT64_MAX, .ahead_ns = ahead_ns};
-    if (!e->o.zone(r->zone, utc_s, &zone, e->o.user))
-        return h;
+    e->o.zone(rule, utc_s, &zone, e->o.user);
     policy_schedule_at(&r->schedule, &zone, utc_s, &at);
     h->inside = at.inside;
     if (at.edge_utc_s != INT64_MAX)
@@ -237,7 +237,7 @@ static void note_turn(const struct policy_engine *e, const struct unit *u, size_
                       bool was)
 {
     struct rule_state *state = &u->rule[rule];
-    const struct engine_of of = {u->board, u->job};
+    const struct engine_of of = {.board = u->board, .job = u->job};
     char why[ENGINE_WHY];
 
     if (state->verdict.on == was)

@@ -49,6 +49,8 @@ struct job_search {
     uint64_t asked_ns; /* since when ask_originals() is under way; 0: it is not */
     struct energy_sum *meters;
     struct progress_period *period;
+    bool off;             /* no goal is given for now: no tuner */
+    bool other_goal;      /* the tuner under way has another goal */
     bool closing, closed; /* tuner_finish() was called; has called back */
     bool refused;         /* no tuner could be made for these boards, see why */
     uint64_t behind;      /* job whose search must end first (noted); 0: none */
@@ -384,6 +386,9 @@ static void after_close(struct job_search *t)
         t->memory.held_mw = 0;
         t->memory.n_uuids = 0;
     }
+    if (t->other_goal || t->off) /* the cap held is that of another goal */
+        t->memory.held_mw = 0;
+    t->other_goal = false;
     save(t);
     drop_tuner(t);
     t->final = t->ended;
@@ -545,7 +550,7 @@ static int begin_tuner(struct job_search *t)
 /* Tick while ask_originals() is under way; restarts if the job's boards change. */
 static int tick_asked(struct job_search *t, uint64_t now)
 {
-    if (t->ended || t->wanted != t->boards || t->wanted & t->barred) {
+    if (t->ended || t->off || t->wanted != t->boards || t->wanted & t->barred) {
         drop_tuner(t);
         t->final = t->ended;
         return 0;
@@ -584,13 +589,14 @@ static int tick_one(struct job_search *t, uint64_t now)
         t->final = true;
         return 0;
     }
-    if (t->tuner && !t->closing && (t->ended || (t->wanted != t->boards && settled)))
+    bool is_over = t->ended || t->off || t->other_goal;
+    if (t->tuner && !t->closing && (is_over || (t->wanted != t->boards && settled)))
         return close_tuner(t);
     if (t->tuner && !t->closing && tuner_report(t->tuner)->board_lost &&
         given_back(t, now))
         return close_tuner(t);
-    if (!t->tuner && t->wanted && settled && !t->refused && !(t->wanted & t->barred) &&
-        is_its_turn(t))
+    if (!t->tuner && !t->off && t->wanted && settled && !t->refused &&
+        !(t->wanted & t->barred) && is_its_turn(t))
         return begin_tuner(t);
     return t->tuner && !t->closing ? tick_tuner(t, now) : 0;
 }
@@ -723,6 +729,22 @@ int searches_begin(struct searches *ts, const struct job_entry *job,
     return 0;
 }
 
+int searches_goal(struct searches *ts, uint64_t job, const struct goal *goal,
+                  uw_error *err)
+{
+    struct job_search *t = find(ts, job);
+
+    if (!t || t->ended || !t->ask.search)
+        return fail(err, -ENOENT, "job %" PRIu64 " has no search", job);
+    t->off = goal == NULL;
+    if (goal)
+        t->ask.goal = *goal;
+    t->other_goal = t->tuner != NULL;
+    t->refused = false;
+    soon(ts);
+    return 0;
+}
+
 int searches_page(struct searches *ts, uint64_t job, int fd, uw_error *err)
 {
     struct job_search *t = find(ts, job);
@@ -842,6 +864,8 @@ static void show_goal(const struct job_search *t, struct searches_view *ret)
 {
     char goal[GOAL_TEXT_MAX];
 
+    if (t->off)
+        return;
     if (t->ask.search)
         (void)snprintf(ret->goal, sizeof ret->goal, "%s", goal_text(&t->ask.goal, goal));
     else if (t->ask.cap.mw)
@@ -866,6 +890,8 @@ static enum search_status status_of(const struct job_search *t,
 {
     if (t->final)
         return SAY(SEARCH_IS_OVER, "over");
+    if (t->off)
+        return SAY(SEARCH_IS_OFF, "has no goal now");
     if (t->refused)
         return SAY(SEARCH_IS_REFUSED, "not capped: %.80s", t->why);
     if (t->wanted & t->barred)

@@ -69,7 +69,7 @@ KEYS = """node/interval 7 s|node/hostname other|boards/only [0]|boards/library /
 sampling/rest 2 s|sampling/job 300 ms|sampling/search 150 ms|node/dry_run true
 caps/users/from 60 %|caps/users/to 90 %|caps/users/longest 2 h|caps/other_writers reassert|caps/reassert_after 20 s
 caps/yield_for 5 min|caps/clocks true|caps/always_hold true|caps/classes {a: {floor: 60 %}}|jobs/discover false|jobs/look 5 s
-search/found_jobs edp|ledger/path /tmp/l.sqlite|ledger/keep/fine 3 d|ledger/keep/minute 20 d|ledger/keep/hour 500 d
+search/found_jobs edp|policy/file /tmp/p.yaml|ledger/path /tmp/l.sqlite|ledger/keep/fine 3 d|ledger/keep/minute 20 d|ledger/keep/hour 500 d
 api/socket /tmp/u.sock|api/job_socket /tmp/j.sock|api/tcp/listen localhost:1|api/tcp/certificate /c|api/tcp/key /k
 api/tcp/tokens /t|api/limits/connections 100|api/limits/per_client 5|api/limits/requests 3
 api/limits/followers 1|api/limits/idle 1 s|metrics/per_job false|metrics/max_jobs 1|metrics/enabled false

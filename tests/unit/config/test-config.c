@@ -55,6 +55,7 @@ static const struct {
     {"search.history", "search: {history: 30 d}", false},
     {"search.looks", "search: {looks: 2}", true},
     {"search.reference_share", "search: {reference_share: 1 %}", true},
+    {"policy.file", "policy: {file: /srv/policy.yaml}", false},
     {"ledger.path", "ledger: {path: /srv/l.sqlite}", true},
     {"ledger.keep.fine", "ledger: {keep: {fine: 3 d}}", false},
     {"ledger.keep.minute", "ledger: {keep: {minute: 30 d}}", false},

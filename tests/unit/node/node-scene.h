@@ -28,7 +28,7 @@ static struct {
     const char *cpu; /* a tree of counters, or NULL */
     char dir[64];
     bool ready, ended;
-    unsigned told[3];
+    unsigned told[NODE_EVENT_RULE + 1];
 } w;
 
 __attribute__((unused)) static uint64_t clock_of(void *user)
@@ -122,6 +122,7 @@ __attribute__((unused)) static bool open_world(void)
         r = virtual_world_new(w.loop, &machine, 1, &w.sim, &err);
     if (r == 0)
         r = node_config_init(&w.config, NULL, &err);
+    w.config.policy_file[0] = '\0'; /* not the machine's own */
     (void)snprintf(w.config.ledger.path, sizeof w.config.ledger.path, "%s/ledger.sqlite",
                    w.dir);
     if (r < 0)

@@ -81,12 +81,10 @@ static void on_value(const struct policy_signal *signal, const struct policy_rea
     }
 }
 
-static bool on_zone(const char *name, int64_t utc_s, struct policy_zone *ret, void *user)
+static void on_zone(size_t rule, int64_t utc_s, struct policy_zone *ret, void *user)
 {
-    (void)utc_s;
     (void)user;
-    *ret = (struct policy_zone){0, 0, INT64_MAX};
-    return strcmp(name, "UTC") == 0;
+    policy_file_zone(w.file, rule, utc_s, ret);
 }
 
 static void on_claim(size_t board, bool hard, const struct engine_claim *claim,
@@ -156,7 +154,7 @@ static void use(const char *text)
         ok(false, "in force: %s", err.text);
     w.file = file;
     policy_file_free(old);
-    pass(1.5);
+    pass(1.5); /* the first evaluation */
 }
 
 static struct engine_job *add_job(uint64_t id, uint64_t boards, const char *user)

@@ -1,0 +1,288 @@
+#include "node/node-policy.h"
+
+#include <errno.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+
+#include "base/error.h"
+#include "io/file.h"
+#include "node/policy-facts.h"
+#include "policy/catalogue.h"
+#include "policy/file.h"
+#include "policy/rule-claims.h"
+
+struct node_policy {
+    struct node_policy_opts o;
+    struct policy_file *file; /* NULL: no policy */
+    struct policy_engine *engine;
+    struct rule_claims *claims;   /* NULL: the boards are not open */
+    const struct node_view *view; /* of the evaluation under way */
+    struct policy_board board[BOARDS_MAX];
+    uint32_t hold_mw[BOARDS_MAX]; /* where the search of its job settled last */
+    struct engine_job job[VIEW_JOBS_MAX];
+    struct job_facts facts[VIEW_JOBS_MAX];
+    char error[200]; /* why the file was refused last; "" */
+    uint64_t loads, failures;
+    uint64_t refused; /* claims, while other boards were open */
+};
+
+/* ---- what the engine sees ---- */
+
+/* While a search measures again its last hold stays what caps are parts of. */
+static void look_at_board(struct node_policy *p, size_t i)
+{
+    struct policy_board *b = &p->board[i];
+    bool measures = false;
+
+    policy_board_of(p->view, i, b, &measures);
+    if (measures)
+        b->hold_mw = p->hold_mw[i];
+    p->hold_mw[i] = b->hold_mw;
+}
+
+static void look_at_job(struct node_policy *p, size_t i, const struct view_job *job)
+{
+    struct engine_job *j = &p->job[i];
+
+    policy_job_facts(job, &p->facts[i]);
+    *j = (struct engine_job){.id = job->job->id,
+                             .boards = job->job->boards,
+                             .facts = p->facts[i].all,
+                             .phase_told = job->phase.by == PHASE_BY_JOB,
+                             .confidence = job->phase.confidence.v};
+    p->o.asked(j->id, &j->has_goal, &j->has_cap, p->o.user);
+}
+
+static void on_look(struct engine_world *ret, void *user)
+{
+    struct node_policy *p = user;
+    size_t n = 0;
+
+    p->view = p->o.look(p->o.user);
+    for (size_t i = 0; i < p->view->n_boards && i < BOARDS_MAX; i++)
+        look_at_board(p, i);
+    for (size_t i = 0; i < p->view->n_jobs && n < VIEW_JOBS_MAX; i++)
+        if (!p->view->job[i].job->ended_ns)
+            look_at_job(p, n++, &p->view->job[i]);
+    *ret = (struct engine_world){
+        .board = p->board, .n_boards = p->view->n_boards, .job = p->job, .n_jobs = n};
+}
+
+static const struct view_job *find_job(const struct node_view *v, uint64_t id)
+{
+    for (size_t i = 0; i < v->n_jobs; i++)
+        if (v->job[i].job->id == id)
+            return &v->job[i];
+    return NULL;
+}
+
+static void on_value(const struct policy_signal *signal, const struct policy_read *read,
+                     const struct engine_of *of, struct policy_value *ret, void *user)
+{
+    struct node_policy *p = user;
+    const struct view_board *board =
+        signal->scope == POLICY_OF_BOARD ? &p->view->board[of->board] : NULL;
+    const struct view_job *job =
+        signal->scope == POLICY_OF_JOB ? find_job(p->view, of->job) : NULL;
+
+    if (read->signal < CATALOGUE_FACTS || read->signal >= CATALOGUE_BUILT_IN) {
+        if (p->o.outside)
+            p->o.outside(signal, read, ret, p->o.user);
+    } else if (read->signal == CATALOGUE_JOB_CLASS) {
+        ret->known = true;
+        ret->text = of->cls ? of->cls->name : POLICY_CLASS_OTHER;
+    } else if (read->signal == CATALOGUE_JOB_CRITICAL) {
+        ret->known = true;
+        ret->truth = of->cls && of->cls->critical;
+    } else if (signal->scope != POLICY_OF_JOB || job) {
+        policy_fact(read->signal, p->view, board, job, ret);
+    }
+}
+
+static void on_zone(size_t rule, int64_t utc_s, struct policy_zone *ret, void *user)
+{
+    const struct node_policy *p = user;
+
+    policy_file_zone(p->file, rule, utc_s, ret);
+}
+
+/* ---- what follows ---- */
+
+static void on_claim(size_t board, bool hard, const struct engine_claim *claim,
+                     void *user)
+{
+    struct node_policy *p = user;
+
+    if (p->claims)
+        rule_claims_state(p->claims, board, hard, claim);
+}
+
+static void on_goal(uint64_t job, const struct goal *goal, const char *by, void *user)
+{
+    struct node_policy *p = user;
+
+    p->o.goal(job, goal, by, p->o.user);
+}
+
+static void on_event(const struct engine_event *event, void *user)
+{
+    struct node_policy *p = user;
+    const struct node_rule_event told = {event, event->rule->dry_run};
+
+    p->o.rule(&told, p->o.user);
+}
+
+/* ---- the file ---- */
+
+struct first {
+    uw_error *err;
+    bool told;
+};
+
+static void on_finding(bool error, const char *text, void *user)
+{
+    struct first *f = user;
+
+    if (!error || f->told)
+        return;
+    f->told = true;
+    (void)fail(f->err, -EINVAL, "%s", text);
+}
+
+static int read_text(const char *path, const char *text, size_t len,
+                     struct policy_file **ret, uw_error *err)
+{
+    auto_(policy_file_free) struct policy_file *file = NULL;
+    struct first first = {.err = err};
+    int r = policy_file_read(path, text, len, false, &file, err);
+
+    if (r < 0)
+        return r;
+    if (policy_file_check(file, on_finding, &first) > 0)
+        return -EINVAL;
+    *ret = take(file);
+    return 0;
+}
+
+int node_policy_read(struct node_policy *p, const char *path, struct policy_file **ret,
+                     uw_error *err)
+{
+    auto_(mem_free) char *text = NULL;
+    size_t len = 0;
+
+    *ret = NULL;
+    if (!path[0])
+        return 0;
+    int r = file_read(path, POLICY_FILE_MAX, &text, &len, err);
+    if (r == -ENOENT)
+        return 0;
+    if (r == 0)
+        r = read_text(path, text, len, ret, err);
+    if (r < 0) {
+        p->failures++;
+        (void)snprintf(p->error, sizeof p->error, "%s", err->text);
+    }
+    return r;
+}
+
+int node_policy_use(struct node_policy *p, struct policy_file *file, uw_error *err)
+{
+    struct policy_file *old = p->file;
+    int r = policy_engine_use(p->engine, file ? &file->policy : NULL,
+                              file ? file->every_ns : 0, err);
+
+    if (r < 0) {
+        policy_file_free(file);
+        p->failures++;
+        return r;
+    }
+    p->loads += file != NULL;
+    p->error[0] = '\0';
+    p->file = file;
+    policy_file_free(old);
+    return 0;
+}
+
+/* ---- life ---- */
+
+int node_policy_open(struct node_policy *p, struct caps *caps, size_t n_boards,
+                     uw_error *err)
+{
+    int r = rule_claims_new(p->o.loop, caps, n_boards, &p->claims, err);
+
+    if (r == 0) {
+        policy_engine_rest(p->engine, false);
+        policy_engine_step(p->engine);
+    }
+    return r;
+}
+
+void node_policy_rest(struct node_policy *p)
+{
+    policy_engine_rest(p->engine, true);
+}
+
+void node_policy_close(struct node_policy *p)
+{
+    policy_engine_rest(p->engine, true);
+    if (p->claims)
+        p->refused += rule_claims_refused(p->claims);
+    rule_claims_free(take(p->claims));
+}
+
+void node_policy_changed(struct node_policy *p)
+{
+    policy_engine_changed(p->engine);
+}
+
+void node_policy_look(const struct node_policy *p, struct view_policy *ret)
+{
+    struct engine_counts counts;
+
+    policy_engine_counts(p->engine, &counts);
+    *ret = (struct view_policy){
+        .engine = p->file ? p->engine : NULL,
+        .n_rules = p->file ? p->file->policy.n_rules : 0,
+        .rule = p->file ? p->file->policy.rule : NULL,
+        .error = p->error,
+        .loads = p->loads,
+        .failures = p->failures,
+        .evaluations = counts.evaluations,
+        .left_out = counts.left_out,
+        .refused = p->refused + (p->claims ? rule_claims_refused(p->claims) : 0)};
+}
+
+int node_policy_new(const struct node_policy_opts *opts, struct node_policy **ret,
+                    uw_error *err)
+{
+    auto_(node_policy_free) struct node_policy *p = calloc(1, sizeof *p);
+
+    if (!p)
+        return fail(err, -ENOMEM, "out of memory");
+    p->o = *opts;
+    const struct engine_opts engine = {.loop = opts->loop,
+                                       .look = on_look,
+                                       .value = on_value,
+                                       .zone = on_zone,
+                                       .claim = on_claim,
+                                       .goal = on_goal,
+                                       .event = on_event,
+                                       .user = p};
+    int r = policy_engine_new(&engine, &p->engine, err);
+    if (r < 0)
+        return r;
+    policy_engine_rest(p->engine, true);
+    *ret = take(p);
+    return 0;
+}
+
+void node_policy_free(struct node_policy *p)
+{
+    if (!p)
+        return;
+    node_policy_close(p);
+    policy_engine_free(p->engine);
+    policy_file_free(p->file);
+    free(p);
+}

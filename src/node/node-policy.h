@@ -1,0 +1,66 @@
+/* The node's policy: its file, its engine, and what follows: claims of rules, goals of
+ * searches, events.
+ *
+ * Owns the policy that was read, the engine, the rules' claims.  Touches the file.
+ * Thread: the loop's.  Explained in docs/policies.md.  Without a policy nothing runs.
+ */
+#ifndef NODE_NODE_POLICY_H
+#define NODE_NODE_POLICY_H
+
+#include "core/optimum/goal.h"
+#include "node/view.h"
+#include "policy/engine.h"
+#include "underwatt/error.h"
+
+struct caps;
+struct node_policy;
+struct policy_file;
+
+/* A rule begins or ends to act (dry_run: would). */
+struct node_rule_event {
+    const struct engine_event *rule;
+    bool dry_run;
+};
+
+struct node_policy_opts {
+    struct loop *loop;
+    const struct node_view *(*look)(void *user);
+    /* What the job itself asked for. */
+    void (*asked)(uint64_t job, bool *ret_goal, bool *ret_cap, void *user);
+    /* The goal of a policy for the job's search; NULL: its own again. */
+    void (*goal)(uint64_t job, const struct goal *goal, const char *by, void *user);
+    void (*rule)(const struct node_rule_event *event, void *user);
+    /* The value of a signal from outside; leaves ret as it is where none is known.  May
+     * be NULL.  Call node_policy_changed() when one changes.
+     */
+    void (*outside)(const struct policy_signal *signal, const struct policy_read *read,
+                    struct policy_value *ret, void *user);
+    void *user;
+};
+/* -ENOMEM */
+int node_policy_new(const struct node_policy_opts *opts, struct node_policy **ret,
+                    uw_error *err);
+void node_policy_free(struct node_policy *p);
+DEFINE_AUTO(struct node_policy *, node_policy_free);
+
+/* Reads and checks a file; *ret NULL: there is none at this path.  A failure is counted;
+ * FILE:LINE and the text of the first finding.  Nothing is in force yet.
+ */
+int node_policy_read(struct node_policy *p, const char *path, struct policy_file **ret,
+                     uw_error *err);
+/* Puts a policy in force and owns it; NULL: none. */
+int node_policy_use(struct node_policy *p, struct policy_file *file, uw_error *err);
+
+/* The boards are open: evaluates at once, before the actuator is there. */
+int node_policy_open(struct node_policy *p, struct caps *caps, size_t n_boards,
+                     uw_error *err);
+/* The boards are closed: after the actuator and before the caps are. */
+void node_policy_close(struct node_policy *p);
+
+/* The daemon ends: nothing is evaluated any more, claims stay. */
+void node_policy_rest(struct node_policy *p);
+/* Anything that rules may read has changed. */
+void node_policy_changed(struct node_policy *p);
+void node_policy_look(const struct node_policy *p, struct view_policy *ret);
+
+#endif

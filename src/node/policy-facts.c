@@ -1,0 +1,298 @@
+#include "node/policy-facts.h"
+
+#include <stdio.h>
+#include <string.h>
+
+#include "base/units.h"
+#include "policy/catalogue.h"
+
+struct asked {
+    const struct node_view *v;
+    const struct view_board *board;
+    const struct view_job *job;
+};
+typedef void (*fact_fn)(const struct asked *a, struct policy_value *ret);
+
+static void number(struct policy_value *ret, double v)
+{
+    ret->known = true;
+    ret->number = v;
+}
+
+static void text(struct policy_value *ret, const char *v)
+{
+    ret->known = v[0] != '\0';
+    ret->text = v;
+}
+
+/* ---- the node and its boards ---- */
+
+static void node_power(const struct asked *a, struct policy_value *ret)
+{
+    double sum = 0;
+
+    for (size_t i = 0; i < a->v->n_boards; i++) {
+        if (!a->v->board[i].power_w.known)
+            return;
+        sum += a->v->board[i].power_w.v;
+    }
+    number(ret, sum);
+}
+
+static void node_headroom(const struct asked *a, struct policy_value *ret)
+{
+    const struct caps_budget_view *b = &a->v->budget;
+
+    if (b->budget_mw && !b->unknown)
+        number(ret, ((double)b->budget_mw - (double)b->counted_mw) / MW_PER_W);
+}
+
+static void board_power(const struct asked *a, struct policy_value *ret)
+{
+    if (a->board->power_w.known)
+        number(ret, a->board->power_w.v);
+}
+
+static void board_limit(const struct asked *a, struct policy_value *ret)
+{
+    if (a->board->last.has & GPU_HAS_ENFORCED)
+        number(ret, w_of_mw(a->board->last.enforced_mw));
+}
+
+static void board_temperature(const struct asked *a, struct policy_value *ret)
+{
+    if (a->board->last.has & GPU_HAS_TEMP)
+        number(ret, a->board->last.temp_c);
+}
+
+static void board_clock(const struct asked *a, struct policy_value *ret)
+{
+    if (a->board->last.has & GPU_HAS_CLOCKS)
+        number(ret, a->board->last.sm_mhz * 1e6);
+}
+
+static void board_utilization(const struct asked *a, struct policy_value *ret)
+{
+    if (a->board->last.has & GPU_HAS_UTIL)
+        number(ret, a->board->last.util_gpu / 100.0);
+}
+
+/* Heat lowers its clock. */
+static void board_hot(const struct asked *a, struct policy_value *ret)
+{
+    ret->known = a->board->last.has & GPU_HAS_REASONS;
+    ret->truth = ret->known && (a->board->last.reasons &
+                                (GPU_REASON_SW_THERMAL | GPU_REASON_HW_THERMAL)) != 0;
+}
+
+/* ---- jobs ---- */
+
+static const char *label_of(const struct job_entry *job, const char *key)
+{
+    for (size_t i = 0; i < job->n_labels; i++)
+        if (strcmp(job->label[i].key, key) == 0)
+            return job->label[i].value;
+    return "";
+}
+
+static void job_phase(const struct asked *a, struct policy_value *ret)
+{
+    if (a->job->phase.by != PHASE_BY_NOBODY)
+        text(ret, names_word(NAMES_JOB_PHASE, a->job->phase.phase));
+}
+
+static void job_confidence(const struct asked *a, struct policy_value *ret)
+{
+    if (a->job->phase.by == PHASE_BY_JOB)
+        number(ret, 1);
+    else if (a->job->phase.confidence.known)
+        number(ret, a->job->phase.confidence.v);
+}
+
+static void job_kind(const struct asked *a, struct policy_value *ret)
+{
+    const char *kind = label_of(a->job->job, FACT_LABEL_KIND);
+
+    text(ret, kind[0] ? kind : "unknown");
+}
+
+static void job_user(const struct asked *a, struct policy_value *ret)
+{
+    text(ret, a->job->job->user);
+}
+
+static void job_name(const struct asked *a, struct policy_value *ret)
+{
+    text(ret, a->job->job->name);
+}
+
+static void job_boards(const struct asked *a, struct policy_value *ret)
+{
+    number(ret, __builtin_popcountll(a->job->job->boards));
+}
+
+static void job_age(const struct asked *a, struct policy_value *ret)
+{
+    number(ret, a->job->time_s);
+}
+
+static void job_left(const struct asked *a, struct policy_value *ret)
+{
+    uint64_t limit_ns = 0;
+
+    if (parse_duration(label_of(a->job->job, FACT_LABEL_LIMIT), &limit_ns, NULL) == 0)
+        number(ret, s_of_ns(limit_ns) - a->job->time_s);
+}
+
+static void job_deadline(const struct asked *a, struct policy_value *ret)
+{
+    uint64_t utc_s = 0;
+
+    if (parse_u64(label_of(a->job->job, FACT_LABEL_DEADLINE), &utc_s, NULL) == 0)
+        number(ret, (double)utc_s - (double)a->v->utc_ns * 1e-9);
+}
+
+/* Of its boards where no other job is. */
+static void job_power(const struct asked *a, struct policy_value *ret)
+{
+    double sum = 0;
+
+    if (!a->job->job->boards)
+        return;
+    for (size_t i = 0; i < a->v->n_boards; i++) {
+        const struct view_board *b = &a->v->board[i];
+        if (!(a->job->job->boards >> i & 1))
+            continue;
+        if (!b->power_w.known || b->n_jobs != 1)
+            return;
+        sum += b->power_w.v;
+    }
+    number(ret, sum);
+}
+
+static void job_demand(const struct asked *a, struct policy_value *ret)
+{
+    const struct tuner_report *r = a->job->search.report;
+
+    if (a->job->search.on && r && r->demand_w > 0)
+        number(ret, r->demand_w);
+}
+
+static void job_energy(const struct asked *a, struct policy_value *ret)
+{
+    number(ret, a->job->energy_j);
+}
+
+static const fact_fn facts[CATALOGUE_BUILT_IN] = {
+    [CATALOGUE_NODE_POWER] = node_power,
+    [CATALOGUE_NODE_HEADROOM] = node_headroom,
+    [CATALOGUE_BOARD_POWER] = board_power,
+    [CATALOGUE_BOARD_LIMIT] = board_limit,
+    [CATALOGUE_BOARD_TEMPERATURE] = board_temperature,
+    [CATALOGUE_BOARD_CLOCK] = board_clock,
+    [CATALOGUE_BOARD_UTILIZATION] = board_utilization,
+    [CATALOGUE_BOARD_HOT] = board_hot,
+    [CATALOGUE_JOB_PHASE] = job_phase,
+    [CATALOGUE_JOB_CONFIDENCE] = job_confidence,
+    [CATALOGUE_JOB_KIND] = job_kind,
+    [CATALOGUE_JOB_USER] = job_user,
+    [CATALOGUE_JOB_NAME] = job_name,
+    [CATALOGUE_JOB_BOARDS] = job_boards,
+    [CATALOGUE_JOB_AGE] = job_age,
+    [CATALOGUE_JOB_LEFT] = job_left,
+    [CATALOGUE_JOB_DEADLINE] = job_deadline,
+    [CATALOGUE_JOB_POWER] = job_power,
+    [CATALOGUE_JOB_DEMAND] = job_demand,
+    [CATALOGUE_JOB_ENERGY] = job_energy,
+};
+
+void policy_fact(size_t signal, const struct node_view *v, const struct view_board *board,
+                 const struct view_job *job, struct policy_value *ret)
+{
+    const struct asked a = {v, board, job};
+    fact_fn fn = signal < CATALOGUE_BUILT_IN ? facts[signal] : NULL;
+
+    if (fn)
+        fn(&a, ret);
+}
+
+/* ---- matches ---- */
+
+static void put(struct job_facts *ret, const char *key, const char *value)
+{
+    if (value[0])
+        ret->fact[ret->all.n++] = (struct policy_fact){key, value};
+}
+
+static bool is_scheduler_key(const char *key)
+{
+    return strncmp(key, "slurm.", 6) == 0 || strncmp(key, "kubernetes.", 11) == 0 ||
+           strcmp(key, "group") == 0;
+}
+
+void policy_job_facts(const struct view_job *job, struct job_facts *ret)
+{
+    ret->all = (struct policy_facts){ret->fact, 0};
+    if (!job)
+        return;
+    const struct job_entry *e = job->job;
+    bool trusted = e->firm || e->source == JOB_REGISTERED;
+    put(ret, "user", e->user);
+    put(ret, "name", e->name);
+    put(ret, "kind", label_of(e, FACT_LABEL_KIND));
+    for (size_t i = 0; i < e->n_labels; i++) {
+        (void)snprintf(ret->key[i], sizeof ret->key[i], "label.%s", e->label[i].key);
+        put(ret, ret->key[i], e->label[i].value);
+        if (trusted && is_scheduler_key(e->label[i].key))
+            put(ret, e->label[i].key, e->label[i].value);
+    }
+}
+
+/* ---- boards ---- */
+
+static uint32_t lowest_claim(const struct claims *claims)
+{
+    uint32_t mw = 0;
+
+    for (size_t i = 0; claims && i < claims->n; i++) {
+        const struct claim *c = &claims->claim[i];
+        bool counts = c->mw && c->kind != CLAIM_SOFT && c->source != CLAIM_OF_RULE;
+        if (counts && (!mw || c->mw < mw))
+            mw = c->mw;
+    }
+    return mw;
+}
+
+static void take_search(const struct searches_view *s, struct policy_board *ret,
+                        bool *ret_measures)
+{
+    const struct tuner_report *r = s->report;
+
+    if (!s->on || !r)
+        return;
+    ret->demand_mw = mw_of_w(r->demand_w);
+    ret->peak_mw = mw_of_w(r->peak_w);
+    if (r->holding)
+        ret->hold_mw = r->held_mw;
+    else
+        *ret_measures = s->status == SEARCH_WALKS || s->status == SEARCH_MEASURES;
+}
+
+void policy_board_of(const struct node_view *v, size_t board, struct policy_board *ret,
+                     bool *ret_measures)
+{
+    const struct caps_view *cap = &v->board[board].cap;
+
+    *ret = (struct policy_board){.original_mw = cap->bounds.original_mw,
+                                 .default_mw = cap->limits.default_mw,
+                                 .min_mw = cap->limits.min_mw > cap->range.min_mw
+                                               ? cap->limits.min_mw
+                                               : cap->range.min_mw,
+                                 .lowest_mw = lowest_claim(cap->claims)};
+    *ret_measures = false;
+    for (size_t i = 0; i < v->n_jobs; i++) {
+        const struct view_job *job = &v->job[i];
+        if (job->job->boards >> board & 1 && !job->job->ended_ns)
+            take_search(&job->search, ret, ret_measures);
+    }
+}

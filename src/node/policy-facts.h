@@ -1,0 +1,36 @@
+/* The facts of the node, its boards and jobs that a policy's conditions read, and what
+ * its caps are parts of, out of the node's view.  Pure.
+ */
+#ifndef NODE_POLICY_FACTS_H
+#define NODE_POLICY_FACTS_H
+
+#include "core/policy/policy.h"
+#include "node/view.h"
+
+/* Labels by which whoever registers a job tells what nobody else knows. */
+#define FACT_LABEL_KIND "underwatt.kind"         /* training, inference, development */
+#define FACT_LABEL_DEADLINE "underwatt.deadline" /* seconds since 1970 */
+#define FACT_LABEL_LIMIT "underwatt.limit"       /* "4 h" from its begin on */
+
+/* A built-in signal of the catalogue; board, job: where its scope has one.  The class is
+ * not a fact of the view.
+ */
+void policy_fact(size_t signal, const struct node_view *v, const struct view_board *board,
+                 const struct view_job *job, struct policy_value *ret);
+
+/* What is known of a job for matches: NULL job: nothing.  Texts are borrowed from it. */
+enum { FACTS_MAX = LABELS_MAX * 2 + 4 };
+struct job_facts {
+    struct policy_fact fact[FACTS_MAX];
+    char key[LABELS_MAX][LABEL_KEY + 8];
+    struct policy_facts all;
+};
+void policy_job_facts(const struct view_job *job, struct job_facts *ret);
+
+/* Limits, claims of others and, of the searches of its jobs, demand and peak.  hold_mw is
+ * where the search of one of its jobs has settled; *ret_measures: it measures again.
+ */
+void policy_board_of(const struct node_view *v, size_t board, struct policy_board *ret,
+                     bool *ret_measures);
+
+#endif

@@ -1,0 +1,38 @@
+/* The claims of the policy's rules: one soft and one hard claim a board, each named after
+ * the rule that wins.  Their lease is renewed while they stand; without this process they
+ * end.
+ *
+ * Owns two claimants (caps/claimant.h).  Thread: the loop's.  Explained in
+ * docs/policies.md.
+ */
+#ifndef POLICY_RULE_CLAIMS_H
+#define POLICY_RULE_CLAIMS_H
+
+#include <stdbool.h>
+#include <stddef.h>
+#include <stdint.h>
+
+#include "base/auto.h"
+#include "policy/engine.h"
+#include "underwatt/error.h"
+
+struct caps;
+struct loop;
+struct rule_claims;
+
+/* Of boards 0 to n - 1. */
+int rule_claims_new(struct loop *loop, struct caps *caps, size_t n,
+                    struct rule_claims **ret, uw_error *err);
+/* Withdraws its claims: after the actuator, so that no limit rises on the way. */
+void rule_claims_free(struct rule_claims *c);
+DEFINE_AUTO(struct rule_claims *, rule_claims_free);
+
+/* NULL: no claim.  The same again is no event.  A claim that is refused is reported once
+ * as a failure of the board's cap, and tried again with the next call.
+ */
+void rule_claims_state(struct rule_claims *c, size_t board, bool hard,
+                       const struct engine_claim *claim);
+/* Claims that were refused. */
+uint64_t rule_claims_refused(const struct rule_claims *c);
+
+#endif
