@@ -36,6 +36,7 @@ static void details(struct json_out *o, const struct node_view *v,
     json_out_double(o, "steps", r->saved.steps);
     json_out_double(o, "search_s", r->saved.search_s);
     json_out_double(o, "search_steps", r->saved.search_steps);
+    json_out_double(o, "ruled_s", r->ruled_s);
     json_out_known_double(o, "cost_j", r->saved.cost_known, r->saved.cost_j);
     json_out_known_double(o, "cost_s", r->saved.cost_known, r->saved.cost_s);
     json_out_int(o, "pairs", r->saved.pairs);

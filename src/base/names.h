@@ -154,7 +154,8 @@
     X(SEARCH_LOST_BOARDS,       12, "boards-lost",    "a board of it is lost or controlled by others") \
     X(SEARCH_IS_REFUSED,        13, "refused",        "not capped, the text says why") \
     X(SEARCH_HAS_LEFT,          14, "left",           "not capped any more, measured only") \
-    X(SEARCH_IS_OVER,           15, "over",           "the job has ended")
+    X(SEARCH_IS_OVER,           15, "over",           "the job has ended") \
+    X(SEARCH_IS_RULED,          16, "ruled",          "rests: a rule of the policy is below its cap")
 
 #define PROGRESS_UNITS(X) /* enum tuner_by: measure of a job's progress */ \
     X(TUNER_BY_STEPS,    0, "steps",    "steps that the job reports") \

@@ -77,12 +77,35 @@ static bool at_rest(const struct caps_view *v)
     return !v->ramping && v->ramp_mw == target;
 }
 
+/* The claims of rules come and go with their conditions: what is searched for stays. */
+static void drop_rules(struct claims *claims)
+{
+    for (size_t i = claims->n; i-- > 0;)
+        if (claims->claim[i].source == CLAIM_OF_RULE)
+            (void)claims_drop(claims, claims->claim[i].id);
+}
+
+static bool is_ruled(const struct claimant *c, const struct caps_view *v)
+{
+    struct claims others = *v->claims;
+    struct cap_verdict verdict;
+
+    if (c->who.source == CLAIM_OF_RULE)
+        return false;
+    drop_rules(&others);
+    if (others.n == v->claims->n)
+        return false;
+    cap_decide(&others, &v->bounds, &verdict);
+    return v->verdict.target_mw < verdict.target_mw;
+}
+
 static uint32_t without(const struct claimant *c, size_t board, const struct caps_view *v)
 {
     struct claims others = *v->claims;
     struct cap_verdict verdict;
 
     (void)claims_drop(&others, c->board[board].id);
+    drop_rules(&others);
     for (size_t i = 0; c->splits && i < others.n; i++)
         if (others.claim[i].source == CLAIM_OF_BUDGET && v->share_mw)
             others.claim[i].mw = v->share_mw;
@@ -182,6 +205,7 @@ static void look(struct claimant *c, size_t board, uint64_t now,
         .answers = v->state != CAPS_LOST && v->state != CAPS_HOLDING,
         .in_force_mw = in_force(v),
         .without_mw = without(c, board, v),
+        .ruled = is_ruled(c, v),
         .original_mw = v->bounds.original_mw,
         .original_known = v->original_known,
         .unrestored = v->unrestored,
@@ -217,8 +241,9 @@ static bool is_same(const struct claim_told *a, const struct claim_told *b)
     return a->progress == b->progress && a->why == b->why && a->claimed == b->claimed &&
            a->walking == b->walking && a->stops == b->stops && a->answers == b->answers &&
            a->in_force_mw == b->in_force_mw && a->without_mw == b->without_mw &&
-           a->original_mw == b->original_mw && a->original_known == b->original_known &&
-           a->unrestored == b->unrestored && is_same_clock(&a->clock, &b->clock);
+           a->ruled == b->ruled && a->original_mw == b->original_mw &&
+           a->original_known == b->original_known && a->unrestored == b->unrestored &&
+           is_same_clock(&a->clock, &b->clock);
 }
 
 /* True when there is something to tell. */

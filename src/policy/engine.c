@@ -15,6 +15,7 @@
 struct acting {
     struct policy_asks asks[POLICY_RULES_MAX + POLICY_CLASSES_MAX];
     struct rule_state *of[POLICY_RULES_MAX + POLICY_CLASSES_MAX]; /* NULL: a class's */
+    const struct policy_rule *rule[POLICY_RULES_MAX + POLICY_CLASSES_MAX];
     size_t n;
 };
 
@@ -29,6 +30,7 @@ static void add_rules(const struct policy_engine *e, struct unit *u, bool *taken
         taken[i] = true;
         ret->asks[ret->n] = r->asks;
         ret->asks[ret->n].name = r->name;
+        ret->rule[ret->n] = r;
         ret->of[ret->n++] = &u->rule[i];
     }
 }
@@ -56,6 +58,7 @@ static void add_preset(const struct policy_class *cls, struct acting *ret)
     ret->asks[ret->n] = (struct policy_asks){
         .name = cls->name,
         .cap = {.measure = POLICY_OF_DEFAULT, .share = cls->preset.share}};
+    ret->rule[ret->n] = NULL;
     ret->of[ret->n++] = NULL;
 }
 
@@ -101,16 +104,11 @@ static void give_claim(const struct policy_engine *e, size_t board, bool hard,
 }
 
 /* A rule whose cap is a part of what is unknown acts on nothing, and says so. */
-static void say_unknown(const struct policy_asks *asks, struct rule_state *of,
+static void say_unknown(const struct policy_rule *rule, struct rule_state *of,
                         uint32_t mw)
 {
-    if (!of)
-        return;
-    if (mw > 0)
-        of->verdict.state = RULE_ACTS;
-    else
-        of->verdict.state =
-            asks->cap.measure == POLICY_OF_DEMAND ? RULE_NO_DEMAND : RULE_NO_DEFAULT;
+    if (of)
+        of->verdict.state = mw > 0 ? RULE_ACTS : policy_rule_unmeasured(rule);
 }
 
 static void claim_board(struct policy_engine *e, size_t board,
@@ -126,7 +124,7 @@ static void claim_board(struct policy_engine *e, size_t board,
     gather(e, board, &on, &acting);
     policy_claims_of(&on, acting.asks, acting.n, each_mw, &claims);
     for (size_t i = 0; i < acting.n; i++)
-        say_unknown(&acting.asks[i], acting.of[i], each_mw[i]);
+        say_unknown(acting.rule[i], acting.of[i], each_mw[i]);
     give_claim(e, board, false, &acting, &claims.soft);
     give_claim(e, board, true, &acting, &claims.hard);
 }

@@ -138,7 +138,19 @@ void regimes_turn(struct regimes *r, enum stretch_kind kind)
 
     if (search && (a->hold.windows > 0 || a->past.sum.steps > 0))
         kind = STRETCH_SEARCH_AGAIN;
-    turn(r, kind);
+    r->after = kind;
+    if (!r->rests)
+        turn(r, kind);
+}
+
+void regimes_rest(struct regimes *r, bool rests)
+{
+    if (rests == r->rests)
+        return;
+    if (rests)
+        r->after = r->stretch.kind;
+    r->rests = rests;
+    turn(r, rests ? STRETCH_RULED : r->after);
 }
 
 void regimes_close(struct regimes *r)

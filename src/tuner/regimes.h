@@ -31,6 +31,8 @@ struct regimes {
     struct tuner_cap cap[TUNER_CAPS_MAX];
     size_t n_caps;
     struct stretch stretch;   /* under way */
+    bool rests;               /* steps are STRETCH_RULED until … */
+    enum stretch_kind after;  /* … they are of this kind again */
     unsigned pending;         /* queries for the energy of stretches */
     struct stretch_ask *asks; /* list of them */
 };
@@ -54,6 +56,8 @@ void regimes_mean_add(struct savings_mean *m, const struct search_window *w);
 void regimes_on_steps(struct regimes *r, const struct steps *steps);
 /* Sets the kind of the following steps. */
 void regimes_turn(struct regimes *r, enum stretch_kind kind);
+/* While it rests the following steps are of STRETCH_RULED. */
+void regimes_rest(struct regimes *r, bool rests);
 /* Ends and books the stretch under way. */
 void regimes_close(struct regimes *r);
 /* Queries the energy of a finished stretch and books it, unless its mean power is outside

@@ -17,6 +17,7 @@ enum stretch_kind {
     STRETCH_HOLD,            /* at the cap that was chosen or requested */
     STRETCH_REFERENCE_CHECK, /* at the reference cap again, during a hold */
     STRETCH_SEARCH_AGAIN,    /* searching after a hold, and ramping back to it */
+    STRETCH_RULED, /* while a rule of the policy was below the cap: not compared */
     STRETCH_KINDS,
 };
 

@@ -78,6 +78,7 @@ static const struct saved_field regime_fields[] = {
     {"hold_steps", STRETCH(STRETCH_HOLD)},
     {"visit_steps", STRETCH(STRETCH_REFERENCE_CHECK), .since = "visit_steps"},
     {"away_steps", STRETCH(STRETCH_SEARCH_AGAIN), .since = "away_steps"},
+    {"ruled_steps", STRETCH(STRETCH_RULED), .since = "ruled_steps"},
     {"reference", OBJECT, AT(savings, reference), FIELDS_OF(mean_fields)},
     {"hold", OBJECT, AT(savings, hold), FIELDS_OF(mean_fields)},
     {"pairs", COUNT, .at = AT(savings, pairs.pairs), "pairs"},

@@ -86,6 +86,49 @@ int tuner_hear_boards(struct tuner *t, uint64_t now)
 
 /* ---- claims ---- */
 
+/* What is in force while the tuner rests under a rule of the policy. */
+static int note_force(struct tuner *t, const struct tuner_moved *moved)
+{
+    if (!moved->limit)
+        return 0;
+    pause_on_cap(&t->pause, moved->enforced_mw, &t->progress.steps.mark);
+    progress_moved(&t->progress, moved->was_mw, moved->enforced_mw);
+    t->enforced_mw = moved->enforced_mw;
+    return 0;
+}
+
+static bool is_ruled(const struct tuner *t)
+{
+    for (size_t i = 0; i < t->caps.n; i++)
+        if (t->caps.told[i].ruled)
+            return true;
+    return false;
+}
+
+/* A rule of the policy lowers the boards below the cap of this tuner, or does not any
+ * more: it measures nothing meanwhile, keeps its claims, and goes on where it was.  Steps
+ * are booked apart, and not compared.
+ */
+static int hear_rules(struct tuner *t)
+{
+    struct tuner_moved back = {.was_mw = t->enforced_mw, .enforced_mw = t->enforced_mw};
+    bool ruled = is_ruled(t);
+
+    if (ruled == t->report.ruled)
+        return 0;
+    t->report.ruled = ruled;
+    regimes_rest(&t->regimes, ruled);
+    tuner_note(&t->notes, true, "%s",
+               ruled ? "a rule of the policy is below the cap: measures nothing until it "
+                       "ends"
+                     : "no rule of the policy is below the cap any more: goes on");
+    if (!ruled)
+        return tuner_event(t, ON_MOVED, &back);
+    tuner_end_check(t);
+    progress_forget(&t->progress);
+    return 0;
+}
+
 /* What others' claims allow, and what is in force. */
 static int hear_force(struct tuner *t)
 {
@@ -108,6 +151,8 @@ static int hear_force(struct tuner *t)
         other = (t->search && search_step(t->search)->cap_mw != t->step.cap_mw) ||
                 (t->step.kind == SEARCH_MEASURE && tuner_reference_mw(t) != reference_mw);
     }
+    if (t->report.ruled)
+        return note_force(t, &moved);
     return moved.limit || other ? tuner_event(t, ON_MOVED, &moved) : 0;
 }
 
@@ -205,6 +250,8 @@ int tuner_on_told(struct tuner *t, size_t board, const struct claim_told *told,
     if (settled)
         hear_settled(t, board);
     r = tuner_hear_boards(t, now);
+    if (r >= 0)
+        r = hear_rules(t);
     if (r >= 0)
         r = hear_force(t);
     tuner_check_first(t, now);

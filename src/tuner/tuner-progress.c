@@ -25,6 +25,8 @@ int tuner_on_progress(struct tuner *t, enum progress_news news)
 
     if (news == PROGRESS_GOES_ON)
         return 0;
+    if (t->report.ruled && t->state == TUNER_MEASURE && news == PROGRESS_WINDOW)
+        return 0; /* a rule's claim is in force, not the cap */
     return tuner_event(t, events[news], &t->progress.found);
 }
 

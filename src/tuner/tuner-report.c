@@ -32,6 +32,9 @@ const struct tuner_report *tuner_report(struct tuner *t)
     t->report.checks = t->check.checks;
     t->report.gap_checks = t->gap.probes;
     savings_saved(t->regimes.savings, t->regimes.n, &t->report.saved);
+    t->report.ruled_s = 0;
+    for (size_t i = 0; i < t->regimes.n; i++)
+        t->report.ruled_s += t->regimes.savings[i].sum[STRETCH_RULED].time_s;
     return &t->report;
 }
 
@@ -80,6 +83,9 @@ enum search_status tuner_status(const struct tuner *t, char *ret, size_t size)
     bool compares = activity_lock.measures(&t->lock);
     double held_w = w_of_mw(t->report.held_mw);
 
+    if (works && t->report.ruled)
+        return SAY(SEARCH_IS_RULED, "rests at %.0f W: a rule of the policy asks for less",
+                   w_of_mw(t->step.cap_mw));
     if (tuner_rests(t))
         return SAY(SEARCH_RESTS, "cannot be measured: not capped for now");
     if (t->state == TUNER_PAUSED && !t->stopped)

@@ -174,7 +174,7 @@ static int feed_source(struct tuner *t, uint64_t now)
 
     if (t->state == TUNER_WAIT && source->waits && !tuner_rests(t))
         return tuner_on_progress(t, source->waits(p, now));
-    if (t->state != TUNER_MEASURE || !source->on_steps)
+    if (t->state != TUNER_MEASURE || t->report.ruled || !source->on_steps)
         return 0;
     if (p->window.state == WINDOW_OPEN)
         activities_see(t->activity);

@@ -12,6 +12,7 @@
 #include "unit/node/node-scene.h"
 
 enum { ANNA = 1000 };
+static const struct node_who root = {.may_claim = true, .admin = true, .name = "root"};
 
 /* The sites' rules are tested with what the node itself knows: jobs' ages, its budget. */
 #define AGED                                                            \
@@ -207,11 +208,177 @@ static void unknown_and_jobs_end(void)
     end_scene();
 }
 
+/* ---- a job with a search ---- */
+
+struct searched {
+    struct progress_page *page;
+    struct loop_child *child;
+    uint64_t id;
+};
+
+static void begin_search(struct searched *s, const char *goal)
+{
+    const char *argv[] = {"underwatt-sim", "train",  "--workload",
+                          "resnet50",      "--gpus", "0",
+                          "--epochs",      "100000", NULL};
+    char owner[40], path[300];
+    const char *env[] = {owner, path, NULL};
+    struct loop_child_opts opts = {
+        .argv = argv, .env = env, .stdin_fd = -1, .stdout_fd = -1, .stderr_fd = -1};
+    struct node_job ask = {
+        .reg = {.source = JOB_REGISTERED, .name = "train", .uid = ANNA, .boards = 1},
+        .search = true,
+        .page_fd = -1};
+    uw_error err = {""};
+
+    if (progress_page_new("/dev/shm", &s->page, NULL) < 0)
+        abort();
+    (void)snprintf(owner, sizeof owner, VIRTUAL_UID "=%u", (unsigned)ANNA);
+    (void)snprintf(path, sizeof path, "UNDERWATT_PROGRESS=%s",
+                   progress_page_path(s->page));
+    (void)loop_child_new(w.loop, &opts, nobody_cares, NULL, &s->child, NULL);
+    (void)goal_parse(goal, &ask.goal, NULL);
+    ask.page_fd = open(progress_page_path(s->page), O_RDONLY | O_CLOEXEC);
+    if (node_job_begin(w.node, &root, &ask, &s->id, &err) < 0)
+        ok(false, "a job: %s", err.text);
+}
+
+static void end_search(struct searched *s)
+{
+    (void)node_job_end(w.node, &root, s->id, NULL);
+    (void)loop_child_kill(s->child, SIGKILL);
+    run_s(20);
+    loop_child_free(s->child);
+    progress_page_free(s->page);
+}
+
+static const struct searches_view *search_of(uint64_t id)
+{
+    const struct node_view *v = node_look(w.node);
+
+    for (size_t i = 0; i < v->n_jobs; i++)
+        if (v->job[i].job->id == id)
+            return &v->job[i].search;
+    return NULL;
+}
+
+static void wait_hold(uint64_t id)
+{
+    for (int i = 0; i < 300 && !search_of(id)->report->holding; i++)
+        run_s(5);
+}
+
+static void search_rests(void)
+{
+    struct searched s;
+
+    if (!begin_scene("a quarter less than what a search holds",
+                     "policy: 1\nrules:\n"
+                     "  - {name: dirty, when: job.age > 50 min and job.age < 110 min,\n"
+                     "     for: 0 s, release: 0 s, hysteresis: 0 %, cap: -25 %}\n"))
+        return;
+    begin_search(&s, "slowdown:1.05");
+    wait_hold(s.id);
+    run_s(1200);
+    uint32_t held = search_of(s.id)->report->held_mw;
+    ok(search_of(s.id)->report->holding && !rule_claim(CLAIM_SOFT), "holds %u mW", held);
+    unsigned windows = search_of(s.id)->report->windows;
+    for (int i = 0; i < 300 && !rule_claim(CLAIM_SOFT); i++)
+        run_s(10);
+    run_s(300);
+    const struct claim *c = rule_claim(CLAIM_SOFT);
+    const struct searches_view *v = search_of(s.id);
+    ok(c && c->mw >= 150000 && c->mw < held, "the rule: %u mW", c ? c->mw : 0);
+    uint32_t ruled = c ? c->mw : 0;
+    ok(v->status == SEARCH_IS_RULED && v->report->ruled, "the search rests: %s",
+       v->state);
+    windows = v->report->windows;
+    double saved_steps = v->report->saved.steps;
+    run_s(2400);
+    c = rule_claim(CLAIM_SOFT);
+    v = search_of(s.id);
+    ok(c && c->mw == ruled && v->report->held_mw == held,
+       "neither ratchets: %u mW of %u mW", c ? c->mw : 0, v->report->held_mw);
+    ok(v->report->windows == windows && v->report->saved.steps <= saved_steps + 1,
+       "nothing is measured or compared");
+    ok(v->report->ruled_s > 2000, "the books have %.0f s of it apart",
+       v->report->ruled_s);
+    ok(in_force(0) <= ruled, "in force: %u mW", in_force(0));
+    for (int i = 0; i < 300 && rule_claim(CLAIM_SOFT); i++)
+        run_s(10);
+    run_s(200);
+    v = search_of(s.id);
+    ok(!v->report->ruled && v->report->holding && v->report->changes == 0 &&
+           v->report->windows > windows && in_force(0) >= held - 1000,
+       "it goes on where it was: %s, %u mW in force", v->state, in_force(0));
+    end_search(&s);
+    end_node();
+    end_scene();
+}
+
+static void gives_goals(void)
+{
+    struct searched s;
+
+    if (!begin_scene("a rule's goal, and the job's own again",
+                     "policy: 1\n"
+                     "classes:\n  - {name: all, match: {}, rule_goals: true}\n"
+                     "rules:\n"
+                     "  - {name: hurry, when: job.age > 20 min and job.age < 25 min,\n"
+                     "     for: 0 s, release: 0 s, hysteresis: 0 %, goal: time,\n"
+                     "     hold: 30 min}\n"))
+        return;
+    begin_search(&s, "edp");
+    run_s(1100);
+    ok(strcmp(search_of(s.id)->goal, "edp") == 0, "its own: %s", search_of(s.id)->goal);
+    run_s(160);
+    ok(strcmp(search_of(s.id)->goal, "time") == 0, "the rule's: %s",
+       search_of(s.id)->goal);
+    run_s(1700);
+    ok(strcmp(search_of(s.id)->goal, "time") == 0 && state_of("hurry") == RULE_FALSE,
+       "as long as its hold, though the rule has ended");
+    run_s(200);
+    ok(strcmp(search_of(s.id)->goal, "edp") == 0, "its own again: %s",
+       search_of(s.id)->goal);
+    wait_hold(s.id);
+    ok(search_of(s.id)->report->holding && search_of(s.id)->report->n_caps > 1,
+       "and holds what it had measured");
+    end_search(&s);
+    end_node();
+    end_scene();
+}
+
+static void gives_a_search(void)
+{
+    if (!begin_scene("a class's goal for a job that asked for none",
+                     "policy: 1\nclasses:\n  - {name: all, match: {}, goal: edp}\n"))
+        return;
+    struct loop_child *child = train("0", ANNA);
+    run_s(120);
+    const struct node_view *v = node_look(w.node);
+    uint64_t id = v->n_jobs ? v->job[0].job->id : 0;
+    ok(id && search_of(id)->on && strcmp(search_of(id)->goal, "edp") == 0, "a search");
+    uw_error err;
+    write_policy("policy: 1\n");
+    ok(reload(&err) == 0, "a policy without the class");
+    run_s(20);
+    ok(search_of(id)->status == SEARCH_IS_OFF && in_force(0) == ORIGINAL_MW,
+       "no goal, no search: %s", search_of(id)->state);
+    (void)loop_child_kill(child, SIGKILL);
+    run_s(20);
+    loop_child_free(child);
+    end_node();
+    end_scene();
+}
+
 int main(void)
 {
     log_set_level(LOG_LEVEL_ERROR);
     caps_and_lets_go();
     wrong_files();
     unknown_and_jobs_end();
+    search_rests();
+    gives_goals();
+    gives_a_search();
     return done();
 }

@@ -11,6 +11,7 @@
 #include "policy/engine.h"
 #include "policy/file.h"
 #include "tap.h"
+#include "virtual/virtual-loop.h"
 
 enum { BOARDS = 2, JOBS = 3, LOG = 64 };
 #define W(x) ((uint32_t)((x)*1000))
