@@ -390,7 +390,7 @@ static void tell_job(struct events *e, const struct job_entry *job)
 
 static void tell_rule(struct events *e, const struct node_rule_event *told)
 {
-    const struct node_view *v = e->opts.look(e->opts.node);
+    const struct node_view *v = node_look(e->opts.node);
 
     if (told->rule->board >= v->n_boards || !wanted(e, EVENTS_RULE))
         return;

@@ -48,6 +48,7 @@ void route_jobs(struct ask *a);
 void route_job(struct ask *a);
 void route_signals(struct ask *a);
 void route_events(struct ask *a);
+void route_policy(struct ask *a);
 /* routes-write.c */
 void route_claim(struct ask *a);
 void route_withdraw(struct ask *a);

@@ -196,6 +196,14 @@ void route_signals(struct ask *a)
     http_reply_json(a->x, o);
 }
 
+void route_policy(struct ask *a)
+{
+    struct json_out *o = json_out_new();
+
+    show_policy(o, node_look(ask_node(a)), a->who);
+    http_reply_json(a->x, o);
+}
+
 void route_events(struct ask *a)
 {
     uint32_t kinds = 0;

@@ -41,6 +41,8 @@ struct maybe show_power(const struct node_view *v);
 void show_node(struct json_out *o, const struct node_view *v, const struct node_who *who);
 void show_gpu(struct json_out *o, const struct node_view *v, size_t i);
 void show_explain(struct json_out *o, const struct node_view *v, size_t i);
+void show_policy(struct json_out *o, const struct node_view *v,
+                 const struct node_who *who);
 /* The energy of a board whose meter has no result is null, with the reason. */
 void show_window(struct json_out *o, const struct node_view *v,
                  const struct client_window_result *w);

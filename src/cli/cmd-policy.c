@@ -5,6 +5,7 @@
 
 #include "base/auto.h"
 #include "cli/options.h"
+#include "cli/policy-show.h"
 #include "io/file.h"
 #include "policy/file.h"
 
@@ -86,20 +87,26 @@ static int check(const char *path)
 
 static int run(const struct cli_env *env, int argc, char **argv)
 {
+    const char *json = NULL;
+    const struct opt opts[] = {OPT_JSON(&json)};
     struct opts_rest rest;
-    (void)env;
 
-    int code = opts_parse(&cmd_policy, NULL, 0, argc, argv, &rest);
+    bool shows = argc > 1 && strcmp(argv[1], "show") == 0; /* options follow the word */
+    int code = opts_parse(&cmd_policy, opts, n_elements(opts), argc - shows, argv + shows,
+                          &rest);
     if (code != OPTS_GO)
         return code;
-    if (rest.argc != 2 || strcmp(rest.argv[0], "check") != 0)
-        return cli_fail(EXIT_USAGE, "policy: write underwatt policy check FILE");
+    if (shows && rest.argc == 0)
+        return policy_show(&cmd_policy, env, json);
+    if (shows || rest.argc != 2 || strcmp(rest.argv[0], "check") != 0)
+        return cli_fail(EXIT_USAGE, "policy: write underwatt policy check FILE, or "
+                                    "underwatt policy show");
     return check(rest.argv[1]);
 }
 
 const struct cmd cmd_policy = {
     "policy",
-    "check FILE",
-    "Check a policy file, and say what its rules, classes and signals are",
+    "check FILE | show [OPTIONS]",
+    "Check a policy file, or show what the daemon's rules do",
     run,
 };

@@ -63,7 +63,7 @@ def value(metrics, series):
 
 
 def reads(d, uuid):
-    for target in ("/healthz", "/openapi.yaml", "/v1/node", "/v1/gpus", "/v1/gpus/1", f"/v1/gpus/{uuid}", "/v1/gpus/9",
+    for target in ("/healthz", "/openapi.yaml", "/v1/node", "/v1/policy", "/v1/gpus", "/v1/gpus/1", f"/v1/gpus/{uuid}", "/v1/gpus/9",
                    "/v1/gpus/0/explain", "/v1/claims", "/v1/claims?gpu=0", "/v1/jobs", "/v1/jobs/4711",
                    "/v1/report", "/v1/report?by=day&zone=local", "/v1/report?by=moon", "/v1/node?x=1"):
         ask(d, "GET", target)

@@ -14,6 +14,11 @@
     X(BUDGET_COUNTED, "underwatt_budget_counted_watts", "gauge", "Sum of the limits that may be in force.") \
     X(CONFIG_LOADS, "underwatt_config_loads_total", "counter", "Configurations that were put in force.") \
     X(CONFIG_FAILURES, "underwatt_config_failures_total", "counter", "Configurations that were refused; the old one stayed.") \
+    X(POLICY_LOADS, "underwatt_policy_loads_total", "counter", "Policies that were put in force.") \
+    X(POLICY_FAILURES, "underwatt_policy_failures_total", "counter", "Policies that were refused; the old one, or none, stayed.") \
+    X(POLICY_EVALUATIONS, "underwatt_policy_evaluations_total", "counter", "Evaluations of the policy.") \
+    X(POLICY_REFUSED, "underwatt_policy_claims_refused_total", "counter", "Claims of rules that could not be made.") \
+    X(RULE_FIRING, "underwatt_rule_firing", "gauge", "1 where a rule of the policy acts on the board, else 0.") \
     X(LEDGER_UP, "underwatt_ledger_up", "gauge", "1 when the ledger can be written.") \
     X(LEDGER_WAITING, "underwatt_ledger_waiting_rows", "gauge", "Rows in memory that are not in the ledger yet.") \
     X(LEDGER_LOST, "underwatt_ledger_lost_rows_total", "counter", "Rows that will never be in the ledger.") \

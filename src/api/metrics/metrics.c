@@ -9,6 +9,7 @@
 #include "base/error.h"
 #include "base/names.h"
 #include "base/units.h"
+#include "policy/engine.h"
 
 static const struct {
     const char *name, *type, *help;
@@ -245,6 +246,33 @@ static void put_jobs(struct metrics_render *r)
     }
 }
 
+static void put_firing(struct metrics_render *r)
+{
+    const struct view_policy *p = &r->v->policy;
+    uint64_t acts[POLICY_RULES_MAX] = {0}; /* boards */
+    struct engine_row row;
+
+    for (size_t i = 0; p->engine && policy_engine_row(p->engine, i, &row); i++)
+        if (row.state == RULE_ACTS)
+            acts[row.rule - p->rule] |= UINT64_C(1) << row.board;
+    metrics_begin(r, METRICS_RULE_FIRING);
+    for (size_t i = 0; i < p->n_rules; i++)
+        for (size_t b = 0; b < r->v->n_boards; b++)
+            metrics_series_u64(r, metrics_board(r, b), "rule", p->rule[i].name,
+                               acts[i] >> b & 1);
+}
+
+static void put_policy(struct metrics_render *r)
+{
+    const struct view_policy *p = &r->v->policy;
+
+    put_plain(r, METRICS_POLICY_LOADS, (double)p->loads);
+    put_plain(r, METRICS_POLICY_FAILURES, (double)p->failures);
+    put_plain(r, METRICS_POLICY_EVALUATIONS, (double)p->evaluations);
+    put_plain(r, METRICS_POLICY_REFUSED, (double)p->refused);
+    put_firing(r);
+}
+
 static void put_node(struct metrics_render *r)
 {
     const struct node_view *v = r->v;
@@ -262,6 +290,7 @@ static void put_node(struct metrics_render *r)
     }
     put_plain(r, METRICS_CONFIG_LOADS, (double)v->config_loads);
     put_plain(r, METRICS_CONFIG_FAILURES, (double)v->config_failures);
+    put_policy(r);
     put_plain(r, METRICS_LEDGER_UP, v->ledger_up);
     put_plain(r, METRICS_LEDGER_WAITING, (double)v->ledger_waiting);
     put_plain(r, METRICS_LEDGER_LOST, (double)v->ledger_lost);

@@ -114,6 +114,7 @@ static const struct { const char *method, *target, *body; unsigned status; const
     {"PUT", "/v1/signals/carbon", "{\"value\": true, \"unit\": \"W\"}", 400, "'unit' belongs to a number"},
     {"PUT", "/v1/signals/carbon", "{\"value\": 1, \"until\": 1}", 400, "'until'"},
     {"DELETE", "/v1/signals/carbon", NULL, 204, NULL},
+    {"GET", "/v1/policy", NULL, 200, "\"in_force\": false"},
     {"POST", "/v1/reload", NULL, 200, "true"},
     {"GET", "/openapi.yaml", NULL, 200, "openapi: 3.1"},
     {"GET", "/metrics", NULL, 200, "underwatt_gpu_power_watts"},

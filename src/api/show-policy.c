@@ -1,0 +1,102 @@
+/* The policy as JSON. */
+#include <stdio.h>
+
+#include "api/show.h"
+#include "base/names.h"
+#include "policy/engine.h"
+
+/* Values of another user's job are that user's. */
+static bool may_see(const struct node_view *v, const struct node_who *who, uint64_t job)
+{
+    if (!job || show_all(who))
+        return true;
+    for (size_t i = 0; i < v->n_jobs; i++)
+        if (v->job[i].job->id == job)
+            return show_mine(who, v->job[i].job);
+    return false;
+}
+
+static void put_reads(struct json_out *o, const struct node_view *v, size_t row, bool may)
+{
+    char value[ENGINE_VALUE];
+
+    json_out_array(o, "reads");
+    for (size_t n = 0; may && policy_engine_read(v->policy.engine, row, n, value); n++)
+        json_out_text(o, NULL, value);
+    json_out_end(o);
+}
+
+static void put_text(struct json_out *o, const struct engine_row *row)
+{
+    char text[200];
+
+    if (row->state == RULE_UNKNOWN)
+        (void)snprintf(text, sizeof text, "%s%s",
+                       row->unknown ? row->unknown : "a result",
+                       row->unknown ? " is unknown" : " is no number");
+    else
+        (void)snprintf(text, sizeof text, "%s", names_text(NAMES_RULE_STATE, row->state));
+    json_out_text(o, "text", text);
+}
+
+static void put_row(struct json_out *o, const struct node_view *v,
+                    const struct node_who *who, size_t i, const struct engine_row *row)
+{
+    bool may = may_see(v, who, row->job);
+
+    json_out_object(o, NULL);
+    json_out_int(o, "gpu", v->board[row->board].info->index);
+    json_out_text(o, "uuid", v->board[row->board].info->uuid);
+    json_out_known_int(o, "job", row->job, (int64_t)row->job);
+    json_out_text(o, "state", names_word(NAMES_RULE_STATE, row->state));
+    json_out_bool(o, "on", row->on);
+    show_utc(o, "since",
+             v->utc_ns -
+                 (int64_t)(v->now_ns - (row->since_ns ? row->since_ns : v->began_ns)));
+    put_text(o, row);
+    json_out_text(o, "why", may && row->why[0] ? row->why : NULL);
+    put_reads(o, v, i, may);
+    json_out_end(o);
+}
+
+static void put_rule(struct json_out *o, const struct node_view *v,
+                     const struct node_who *who, const struct policy_rule *rule)
+{
+    char cap[POLICY_CAP_TEXT], goal[GOAL_TEXT_MAX];
+    struct engine_row row;
+
+    json_out_object(o, NULL);
+    json_out_text(o, "name", rule->name);
+    json_out_text(o, "doc", rule->doc);
+    json_out_bool(o, "dry_run", rule->dry_run);
+    json_out_text(o, "kind", rule->has_goal ? "goal" : rule->asks.hard ? "hard" : "soft");
+    json_out_text(o, "asks",
+                  rule->has_goal ? goal_text(&rule->goal, goal)
+                                 : policy_cap_text(&rule->asks.cap, cap));
+    json_out_array(o, "boards");
+    for (size_t i = 0; policy_engine_row(v->policy.engine, i, &row); i++)
+        if (row.rule == rule && row.board < v->n_boards)
+            put_row(o, v, who, i, &row);
+    json_out_end(o);
+    json_out_end(o);
+}
+
+void show_policy(struct json_out *o, const struct node_view *v,
+                 const struct node_who *who)
+{
+    const struct view_policy *p = &v->policy;
+
+    json_out_object(o, NULL);
+    json_out_bool(o, "simulated", v->simulated);
+    json_out_text(o, "file", p->file ? p->file : "");
+    json_out_bool(o, "in_force", p->engine != NULL);
+    json_out_text(o, "error", p->error && p->error[0] ? p->error : NULL);
+    json_out_int(o, "loads", (int64_t)p->loads);
+    json_out_int(o, "failures", (int64_t)p->failures);
+    json_out_int(o, "evaluations", (int64_t)p->evaluations);
+    json_out_array(o, "rules");
+    for (size_t i = 0; p->engine && i < p->n_rules; i++)
+        put_rule(o, v, who, &p->rule[i]);
+    json_out_end(o);
+    json_out_end(o);
+}

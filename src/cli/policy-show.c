@@ -1,0 +1,73 @@
+#include "cli/policy-show.h"
+
+#include <inttypes.h>
+#include <stdio.h>
+#include <string.h>
+
+#include "base/auto.h"
+#include "cli/daemon.h"
+#include "cli/options.h"
+#include "cli/take.h"
+
+static void print_reads(const struct json_value *reads)
+{
+    for (size_t i = 0; i < json_count(reads); i++) {
+        const char *text = json_as_text(json_at(reads, i));
+        printf("%s%s", i ? ", " : "; reads ", text ? text : "");
+    }
+}
+
+static void print_board(const struct json_value *b)
+{
+    uint64_t job = take_u64(b, "job");
+
+    printf("  GPU %" PRIu64, take_u64(b, "gpu"));
+    if (job)
+        printf(", job %" PRIu64, job);
+    printf(": %s since %s: %s", take_text(b, "state"), take_text(b, "since"),
+           take_text(b, "text"));
+    if (take_bool(b, "on") && take_text(b, "why")[0])
+        printf(" (%s)", take_text(b, "why"));
+    print_reads(json_get(b, "reads"));
+    printf("\n");
+}
+
+static void print_rule(const struct json_value *rule)
+{
+    const struct json_value *boards = json_get(rule, "boards");
+
+    printf("rule %s: %s %s%s\n", take_text(rule, "name"), take_text(rule, "kind"),
+           take_text(rule, "asks"), take_bool(rule, "dry_run") ? ", dry run" : "");
+    for (size_t i = 0; i < json_count(boards); i++)
+        print_board(json_at(boards, i));
+}
+
+static void print_policy(const struct json_value *p)
+{
+    const struct json_value *rules = json_get(p, "rules");
+
+    if (take_text(p, "error")[0])
+        printf("refused: %s\n", take_text(p, "error"));
+    if (!take_bool(p, "in_force"))
+        printf("no policy is in force%s%s\n", take_text(p, "file")[0] ? ": " : "",
+               take_text(p, "file"));
+    for (size_t i = 0; i < json_count(rules); i++)
+        print_rule(json_at(rules, i));
+}
+
+int policy_show(const struct cmd *cmd, const struct cli_env *env, const char *json)
+{
+    auto_(httpc_free) struct httpc *daemon = NULL;
+    auto_(json_free) struct json *doc = NULL;
+    uw_error err = {""};
+
+    int code = daemon_need_within(cmd, env, env->boards, 0, &daemon);
+    if (code != EXIT_OK)
+        return code;
+    int r = daemon_get(daemon, "/v1/policy", json, &doc, &err);
+    if (r < 0)
+        return cli_fail(cli_exit_of(r), "policy: %s", err.text);
+    if (!json || strcmp(json, "-") != 0)
+        print_policy(json_root(doc));
+    return EXIT_OK;
+}

@@ -1,0 +1,12 @@
+/* `underwatt policy show`: what the daemon's rules do. */
+#ifndef CLI_POLICY_SHOW_H
+#define CLI_POLICY_SHOW_H
+
+#include "cli/cmd.h"
+
+/* json: the file for the daemon's answer, "-": standard output; NULL: lines for people.
+ * Returns the exit code.
+ */
+int policy_show(const struct cmd *cmd, const struct cli_env *env, const char *json);
+
+#endif
