@@ -51,6 +51,7 @@ struct policy_engine {
     uint64_t every_ns, last_ns;
     bool changed; /* something may have */
     bool rests;
+    bool gives_goals; /* some of its rules */
 
     struct slots reads[POLICY_RULES_MAX]; /* of each rule */
     struct hours hours[POLICY_RULES_MAX];

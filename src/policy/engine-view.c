@@ -7,15 +7,14 @@
 
 /* ---- what a rule reads ---- */
 
-static const struct policy_value *value_at(const struct policy_engine *e,
-                                           const struct engine_of *of, size_t slot)
+/* Whose value it is; NULL: nobody's. */
+static const struct subject *subject_of(const struct policy_engine *e,
+                                        const struct engine_of *of, size_t slot)
 {
-    static const struct policy_value unknown = {.known = false};
-    const struct policy_read *read = &e->policy->reads.read[slot];
     const struct engine_job_state *j;
     const struct subject *s = &e->node;
 
-    switch (e->policy->catalogue->signal[read->signal].scope) {
+    switch (e->policy->catalogue->signal[e->policy->reads.read[slot].signal].scope) {
     case POLICY_OF_NODE:
         break;
     case POLICY_OF_BOARD:
@@ -26,12 +25,12 @@ static const struct policy_value *value_at(const struct policy_engine *e,
         s = j ? &j->values : NULL;
         break;
     }
-    return s && s->value ? &s->value[slot] : &unknown;
+    return s && s->value ? s : NULL;
 }
 
 /* "price.mean(24 h) 0.31 EUR/kWh" */
-static void read_text(const struct policy_engine *e, const struct engine_of *of,
-                      size_t slot, char ret[static ENGINE_VALUE])
+static void write_read(const struct policy_engine *e, const struct policy_value *v,
+                       size_t slot, char ret[static ENGINE_VALUE])
 {
     static const char *const folds[] = {[POLICY_MEAN] = "mean",
                                         [POLICY_MIN] = "min",
@@ -41,7 +40,7 @@ static void read_text(const struct policy_engine *e, const struct engine_of *of,
     const struct policy_signal *signal = &e->policy->catalogue->signal[read->signal];
     char value[ENGINE_VALUE], percent[24] = "";
 
-    (void)subject_value_text(signal, value_at(e, of, slot), value);
+    (void)subject_value_text(signal, v, value);
     if (read->fold == POLICY_PERCENTILE)
         (void)snprintf(percent, sizeof percent, "%g, ", read->percent);
     if (read->fold == POLICY_NOW)
@@ -49,6 +48,25 @@ static void read_text(const struct policy_engine *e, const struct engine_of *of,
     else
         (void)snprintf(ret, ENGINE_VALUE, "%.32s.%s(%s%g h) %.24s", signal->name,
                        folds[read->fold], percent, read->window_s / 3600, value);
+}
+
+/* Numbers are written once for each value: many rules may begin with it. */
+static const char *read_text(const struct policy_engine *e, const struct engine_of *of,
+                             size_t slot, char buf[static ENGINE_VALUE])
+{
+    static const struct policy_value unknown = {.known = false};
+    const struct subject *s = subject_of(e, of, slot);
+    bool is_text =
+        e->policy->catalogue->signal[e->policy->reads.read[slot].signal].type ==
+        POLICY_TEXT;
+
+    if (!s || is_text) {
+        write_read(e, s ? &s->value[slot] : &unknown, slot, buf);
+        return buf;
+    }
+    if (!s->text[slot][0])
+        write_read(e, &s->value[slot], slot, s->text[slot]);
+    return s->text[slot];
 }
 
 void engine_why(const struct policy_engine *e, const struct policy_rule *rule,
@@ -63,8 +81,8 @@ void engine_why(const struct policy_engine *e, const struct policy_rule *rule,
          i++) {
         if (!policy_condition_uses(&rule->when, i))
             continue;
-        read_text(e, of, i, value);
-        int n = snprintf(ret + len, ENGINE_WHY - len, "%s%s", len ? ", " : "", value);
+        int n = snprintf(ret + len, ENGINE_WHY - len, "%s%s", len ? ", " : "",
+                         read_text(e, of, i, value));
         len += n > 0 ? (size_t)n : 0;
     }
 }
@@ -110,6 +128,7 @@ bool policy_engine_row(const struct policy_engine *e, size_t i, struct engine_ro
 bool policy_engine_read(const struct policy_engine *e, size_t i, size_t n,
                         char ret[static ENGINE_VALUE])
 {
+    char value[ENGINE_VALUE];
     size_t rule = 0;
     const struct unit *u = unit_of(e, i, &rule);
 
@@ -117,7 +136,7 @@ bool policy_engine_read(const struct policy_engine *e, size_t i, size_t n,
         const struct engine_of of = {.board = u->board, .job = u->job};
         if (!(e->reads[rule].word[slot / 64] >> (slot % 64) & 1) || n-- > 0)
             continue;
-        read_text(e, &of, slot, ret);
+        (void)snprintf(ret, ENGINE_VALUE, "%s", read_text(e, &of, slot, value));
         return true;
     }
     return false;

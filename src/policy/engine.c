@@ -75,9 +75,11 @@ static void gather(const struct policy_engine *e, size_t board, struct policy_bo
     }
     for (size_t i = 0; i < e->n_units; i++) {
         const struct unit *u = &e->unit[i];
+        if (u->board != board)
+            continue;
         const struct engine_job_state *j = engine_job_find(e, u->job);
         const struct policy_class *cls = class_of(e, j);
-        if (u->board != board || !cls)
+        if (!cls)
             continue;
         add_class(cls, on);
         if (cls->has_preset && !j->has_goal && !j->has_cap)
@@ -173,7 +175,8 @@ static uint64_t choose_goal(const struct policy_engine *e, struct engine_job_sta
     const struct policy_class *cls = class_of(e, j);
     bool may = !j->has_cap && policy_goal_may(e->policy, j->cls, j->has_goal);
 
-    note_acting(e, j, may, acts);
+    if (e->gives_goals)
+        note_acting(e, j, may, acts);
     uint64_t due_ns =
         policy_goal_choose(e->policy->rule, acts, e->policy->n_rules, &j->choice, now_ns);
     if (j->choice.rule && may)
@@ -297,8 +300,10 @@ static void stop(struct policy_engine *e)
 
 static void note_reads(struct policy_engine *e)
 {
+    e->gives_goals = false;
     for (size_t i = 0; i < e->policy->n_rules; i++) {
         const struct policy_rule *r = &e->policy->rule[i];
+        e->gives_goals |= r->has_goal;
         e->reads[i] = (struct slots){{0}};
         for (size_t k = 0; k < SLOT_WORDS; k++)
             e->reads[i].word[k] = (r->has_when ? r->when.reads[k] : 0) |

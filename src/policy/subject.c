@@ -60,8 +60,10 @@ void subject_read(struct subject *s, const struct policy *policy, enum policy_sc
         if (signal->scope != scope)
             continue;
         value(signal, &policy->reads.read[i], of, &now, user);
-        if (!is_same(signal->type, &s->value[i], &now))
+        if (!is_same(signal->type, &s->value[i], &now)) {
             s->changed.word[i / 64] |= UINT64_C(1) << (i % 64);
+            s->text[i][0] = '\0';
+        }
         if (now.known && signal->type == POLICY_TEXT) {
             (void)snprintf(s->text[i], sizeof s->text[i], "%s", now.text);
             now.text = s->text[i];

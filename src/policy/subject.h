@@ -43,7 +43,11 @@ static inline void slots_add(struct slots *to, const struct slots *more)
 
 struct subject {
     struct policy_value *value; /* one a slot; those of other scopes stay unknown */
-    char (*text)[SUBJECT_TEXT]; /* of each slot that is a text, where value.text points */
+    /* Of each slot: of a text, where value.text points; of others, what is shown of it,
+     * or
+     * "" until somebody asks.
+     */
+    char (*text)[SUBJECT_TEXT];
     struct slots changed;
 };
 
