@@ -102,6 +102,13 @@ const struct gpu_info *node_info(const struct node *node, size_t board);
 /* Opens the boards; the node reopens them itself later. */
 int node_boards_begin(struct node *node, uw_error *err);
 
+/* ---- requests.c ---- */
+
+/* Withdraws claims on the board whose user has lost the right: its new user must not find
+ * the former user's caps.
+ */
+void node_check_rights(struct node *node, size_t board);
+
 /* ---- parts.c ---- */
 
 /* Creates the parts that live as long as the node, then opens processors and boards. */

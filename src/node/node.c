@@ -562,8 +562,6 @@ int node_configure(struct node *node, const struct node_config *config, uw_error
 
     if (r == 0)
         r = node_policy_file(node, config->policy_file, &policy, err);
-    if (r == 0 && !node->opts.private)
-        r = outside_configure(node->outside, config->policy_file, err);
     if (r < 0)
         return r;
     node_config_take_live(&node->config, config);

@@ -22,6 +22,8 @@ struct outside {
     struct signals *signals;
     struct signal_files *files; /* NULL: none */
     struct loop_timer *timer;
+    void (*changed)(void *user);
+    void *user;
     struct signal_view view[SIGNALS_MAX];
 };
 
@@ -80,6 +82,14 @@ static void on_event(enum signal_event event, size_t i, void *user)
         book(o, LEDGER_EVENT_SIGNAL_KNOWN, (uid_t)-1, &v, v.source);
 }
 
+static void on_change(size_t i, void *user)
+{
+    struct outside *o = user;
+    (void)i;
+
+    o->changed(o->user);
+}
+
 /* ---- time ---- */
 
 static void rearm(struct outside *o)
@@ -109,19 +119,6 @@ static void on_files(void *user)
 
 /* ---- sources ---- */
 
-static int read_sources(const char *path, struct signal_sources *ret, uw_error *err)
-{
-    auto_(yaml_free) struct yaml *doc = NULL;
-    uw_error why = {""};
-    int r = path[0] ? yaml_read_file(path, &doc, &why) : yaml_read("", "", 0, &doc, &why);
-
-    if (r == -ENOENT)
-        r = yaml_read("", "", 0, &doc, &why);
-    if (r < 0)
-        return fail(err, r, "%s", why.text);
-    return signal_sources_read(yaml_root(doc), ret, err);
-}
-
 static int declare(struct outside *o, const struct signal_sources *sources, uw_error *err)
 {
     struct signal_decl *decl = calloc(sources->n + 1, sizeof *decl);
@@ -135,25 +132,26 @@ static int declare(struct outside *o, const struct signal_sources *sources, uw_e
     return r;
 }
 
-int outside_configure(struct outside *o, const char *policy_file, uw_error *err)
+int outside_use(struct outside *o, const struct signal_sources *sources, uw_error *err)
 {
-    auto_(signal_sources_fini) struct signal_sources sources = {0};
-    int r = read_sources(policy_file, &sources, err);
+    int r = declare(o, sources, err);
 
     if (r < 0)
         return r;
     signal_files_free(take(o->files)); /* it has indices of the old declarations */
-    r = declare(o, &sources, err);
-    if (r == 0)
-        r = signal_files_new(o->loop, o->signals, &sources, on_files, o, &o->files, err);
+    r = signal_files_new(o->loop, o->signals, sources, on_files, o, &o->files, err);
     if (r == 0)
         rearm(o);
     return r;
 }
 
-struct signals *outside_signals(const struct outside *o)
+void outside_read(const struct outside *o, const char *name,
+                  const struct policy_read *read, struct policy_value *ret)
 {
-    return o->signals;
+    int at = signals_find(o->signals, name);
+
+    if (at >= 0)
+        signals_read(o->signals, (size_t)at, read, time_of(o), ret);
 }
 
 /* ---- by hand ---- */
@@ -229,22 +227,24 @@ const struct signal_view *outside_look(struct outside *o, size_t *ret_n)
 
 /* ---- life ---- */
 
-int outside_new(struct loop *loop, struct ledger_writer *writer, const char *policy_file,
-                struct outside **ret, uw_error *err)
+int outside_new(struct loop *loop, struct ledger_writer *writer,
+                void (*changed)(void *user), void *user, struct outside **ret,
+                uw_error *err)
 {
     auto_(outside_free) struct outside *o = calloc(1, sizeof *o);
-    const struct signals_opts opts = {.on_event = on_event, .user = o};
+    const struct signals_opts opts = {
+        .on_change = on_change, .on_event = on_event, .user = o};
 
     if (!o)
         return fail(err, -ENOMEM, "out of memory");
     o->loop = loop;
     o->writer = writer;
+    o->changed = changed;
+    o->user = user;
     int r = signals_new(&opts, &o->signals);
     if (r < 0)
         return fail(err, r, "out of memory");
     r = loop_timer_new(loop, UINT64_MAX, 0, on_timer, o, &o->timer, err);
-    if (r == 0)
-        r = outside_configure(o, policy_file, err);
     if (r == 0)
         *ret = take(o);
     return r;

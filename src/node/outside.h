@@ -1,8 +1,8 @@
 /* Signals from outside, as the node has them: the store (policy/signals.h), the files
  * that policy.yaml names, values set by hand, and the audit trail of all.
  *
- * Owns: the store and the looks at files.  Touches: policy.yaml, the log, the ledger's
- * rows; the files in workers' threads.  Thread: the loop's.
+ * Owns: the store and the looks at files.  Touches: the log, the ledger's rows; the files
+ * in workers' threads.  Thread: the loop's.
  * Explained in docs/policies.md#signals-from-outside.
  *
  * A restart forgets values set by hand: unknown is the safe state.
@@ -13,23 +13,28 @@
 #include "base/auto.h"
 #include "node/ledger-writer.h"
 #include "node/request.h"
+#include "policy/signal-source.h"
 #include "policy/signals.h"
 
 struct outside;
 
-/* writer is borrowed and must outlive *ret.  policy_file: see outside_configure(). */
-int outside_new(struct loop *loop, struct ledger_writer *writer, const char *policy_file,
-                struct outside **ret, uw_error *err);
+/* writer is borrowed and must outlive *ret.  changed(): the value of a signal may be
+ * another one; called from inside the functions below too, which it must not call.
+ */
+int outside_new(struct loop *loop, struct ledger_writer *writer,
+                void (*changed)(void *user), void *user, struct outside **ret,
+                uw_error *err);
 void outside_free(struct outside *o);
 DEFINE_AUTO(struct outside *, outside_free);
 
-/* Reads `signals` of this file anew; "", or a file that is missing: there are none.
- * -EINVAL and so on with FILE:LINE: nothing has changed.
+/* The site's signals and files from now on; values of signals that stay are kept.
+ * Copied.  -EINVAL (a name twice), -E2BIG, -ENOMEM: nothing has changed.
  */
-int outside_configure(struct outside *o, const char *policy_file, uw_error *err);
+int outside_use(struct outside *o, const struct signal_sources *sources, uw_error *err);
 
-/* Borrowed; its indices hold until outside_configure(). */
-struct signals *outside_signals(const struct outside *o);
+/* The value of a read of the signal of this name; leaves *ret where there is none. */
+void outside_read(const struct outside *o, const char *name,
+                  const struct policy_read *read, struct policy_value *ret);
 
 /* -EINVAL (no such signal, another type or unit), -ERANGE, -ENOENT (not set by hand). */
 int outside_set(struct outside *o, const struct node_who *who, const char *name,

@@ -13,6 +13,7 @@
 #include "io/file-save.h"
 #include "node/node-inside.h"
 #include "node/take-over.h"
+#include "policy/file.h"
 #include "tuner/search-history.h"
 
 enum { STATE_PATH = CONFIG_PATH + 40 };
@@ -356,78 +357,6 @@ int node_released_open(struct node *node, uw_error *err)
                                 err);
 }
 
-/* ---- rights that are lost ---- */
-
-/* Records the loss once a minute and user, and shows it where the board's cap is
- * explained.
- */
-static void say_lost(struct node *node, size_t board, const struct claim *c, size_t n)
-{
-    char more[40] = "", what[24], text[300];
-    uw_error why = {""};
-
-    if (c->mhz)
-        (void)snprintf(what, sizeof what, "%" PRIu32 " MHz", c->mhz);
-    else
-        (void)snprintf(what, sizeof what, "%.6g W", w_of_mw(c->mw));
-    if (n > 1)
-        (void)snprintf(more, sizeof more, " and %zu more", n - 1);
-    (void)fail(&why, 0,
-               "claim %" PRIu64 " (%s)%s on GPU %u withdrawn: another user computes "
-               "there, or has a scheduler's job",
-               c->id, what, more, node_info(node, board)->index);
-    (void)snprintf(text, sizeof text, "%s: %s", c->who, why.text);
-    viewer_lost(node->viewer, board, text);
-    refusals_say(node->refusals, REFUSAL_RIGHT, 0, board, c->uid, c->who, &why);
-}
-
-/* Bars or unbars the searches of jobs by their user's right to this board. */
-static void bar_searches(struct node *node, size_t board)
-{
-    for (size_t i = 0; i < job_records_count(node->records) && node->searches; i++) {
-        const struct job_record *rec = job_records_at(node->records, i);
-        const struct job_entry *job = (rec->asked || rec->ruled) && !rec->ended_ns
-                                          ? roster_find(node->roster, rec->id)
-                                          : NULL;
-        if (job)
-            searches_bar(node->searches, rec->id, board,
-                         (job->waits >> board & 1) ||
-                             ((job->boards >> board & 1) && !rec->admin &&
-                              !roster_keeps_claim(node->roster, job->uid, board)));
-    }
-}
-
-/* Withdraws claims whose user has lost the right: the new user of a board must not find
- * the former user's caps.
- */
-static void check_rights(struct node *node, size_t board)
-{
-    struct rights rights = {.roster = node->roster, .records = node->records};
-    struct caps_view v;
-    struct claim first;
-    uint64_t id[CLAIMS_MAX];
-    size_t n = 0;
-
-    if (!node->caps || board >= node->n)
-        return;
-    caps_look(node->caps, board, &v);
-    for (size_t i = 0; i < v.claims->n; i++) {
-        const struct claim *c = &v.claims->claim[i];
-        if (rights_stands(&rights, board, c))
-            continue;
-        if (n == 0)
-            first = *c;
-        id[n++] = c->id;
-    }
-    node->how = CLAIM_END_RIGHT;
-    bar_searches(node, board); /* searches withdraw their own claims */
-    for (size_t i = 0; i < n; i++)
-        (void)caps_withdraw(node->caps, board, id[i], NULL);
-    node->how = CLAIM_END_WITHDRAWN;
-    if (n > 0)
-        say_lost(node, board, &first, n);
-}
-
 /* ---- searches ---- */
 
 static struct sampler *sampler_of(size_t board, void *user)
@@ -598,7 +527,7 @@ static void on_job(enum roster_event event, const struct job_entry *job, void *u
         end_job(node, job, rec);
     for (size_t i = 0; i < node->n; i++)
         if (job->boards >> i & 1)
-            check_rights(node, i);
+            node_check_rights(node, i);
     if (node->policy)
         node_policy_changed(node->policy);
     node_tell(node, NODE_EVENT_JOB, job);
@@ -637,7 +566,7 @@ static void on_pass(size_t board, const struct job_entry *from,
 
 static void on_look(size_t board, void *user)
 {
-    check_rights(user, board);
+    node_check_rights(user, board);
 }
 
 static const struct steps *steps_of(uint64_t job, void *user)
@@ -807,12 +736,18 @@ int node_policy_file(struct node *node, const char *path, struct policy_file **r
 
 int node_policy_take(struct node *node, struct policy_file *file, uw_error *err)
 {
+    static const struct signal_sources none;
     struct view_policy was, is;
 
     if (!node->policy)
         return 0;
     node_policy_look(node->policy, &was);
-    int r = node_policy_use(node->policy, file, err);
+    int r = outside_use(node->outside, file ? &file->sources : &none, err);
+    if (r < 0) {
+        policy_file_free(file);
+        return r;
+    }
+    r = node_policy_use(node->policy, file, err);
     if (r < 0)
         return r;
     node_policy_look(node->policy, &is);
@@ -825,6 +760,23 @@ int node_policy_take(struct node *node, struct policy_file *file, uw_error *err)
     return 0;
 }
 
+static void policy_outside(const struct policy_signal *signal,
+                           const struct policy_read *read, struct policy_value *ret,
+                           void *user)
+{
+    const struct node *node = user;
+
+    outside_read(node->outside, signal->name, read, ret);
+}
+
+static void outside_changed(void *user)
+{
+    struct node *node = user;
+
+    if (node->policy)
+        node_policy_changed(node->policy);
+}
+
 /* A wrong file is no reason not to start. */
 static int new_policy(struct node *node, uw_error *err)
 {
@@ -833,11 +785,15 @@ static int new_policy(struct node *node, uw_error *err)
                                           .asked = policy_asked,
                                           .goal = policy_goal,
                                           .rule = policy_rule,
+                                          .outside = policy_outside,
                                           .user = node};
     struct policy_file *file = NULL;
     uw_error why = {""};
-    int r = node->opts.private ? 0 : node_policy_new(&opts, &node->policy, err);
+    int r =
+        outside_new(node->loop, node->writer, outside_changed, node, &node->outside, err);
 
+    if (r == 0 && !node->opts.private)
+        r = node_policy_new(&opts, &node->policy, err);
     if (r < 0)
         return r;
     r = node_policy_file(node, node->config.policy_file, &file, &why);
@@ -977,10 +933,6 @@ int node_parts_new(struct node *node, uw_error *err)
         r = loop_worker_new(node->loop, "saver", &node->saver, err);
     if (r == 0)
         r = new_released(node, err);
-    if (r == 0)
-        r = outside_new(node->loop, node->writer,
-                        node->opts.private ? "" : node->config.policy_file,
-                        &node->outside, err);
     if (r == 0)
         r = new_policy(node, err);
     if (r < 0)

@@ -1,4 +1,4 @@
-/* Requests to the node, and its view. */
+/* Requests to the node, claims whose right is lost, and its view. */
 #include <errno.h>
 #include <inttypes.h>
 #include <stdio.h>
@@ -125,6 +125,78 @@ int node_withdraw(struct node *node, const struct node_who *who, uint64_t id,
     node_withdraw_claim(node, id, CLAIM_END_WITHDRAWN);
     claim_watches_end(node->watches, id);
     return 0;
+}
+
+/* ---- rights that are lost ---- */
+
+/* Records the loss once a minute and user, and shows it where the board's cap is
+ * explained.
+ */
+static void say_lost(struct node *node, size_t board, const struct claim *c, size_t n)
+{
+    char more[40] = "", what[24], text[300];
+    uw_error why = {""};
+
+    if (c->mhz)
+        (void)snprintf(what, sizeof what, "%" PRIu32 " MHz", c->mhz);
+    else
+        (void)snprintf(what, sizeof what, "%.6g W", w_of_mw(c->mw));
+    if (n > 1)
+        (void)snprintf(more, sizeof more, " and %zu more", n - 1);
+    (void)fail(&why, 0,
+               "claim %" PRIu64 " (%s)%s on GPU %u withdrawn: another user computes "
+               "there, or has a scheduler's job",
+               c->id, what, more, node_info(node, board)->index);
+    (void)snprintf(text, sizeof text, "%s: %s", c->who, why.text);
+    viewer_lost(node->viewer, board, text);
+    refusals_say(node->refusals, REFUSAL_RIGHT, 0, board, c->uid, c->who, &why);
+}
+
+/* Bars or unbars the searches of jobs by their user's right to this board. */
+static void bar_searches(struct node *node, size_t board)
+{
+    for (size_t i = 0; i < job_records_count(node->records) && node->searches; i++) {
+        const struct job_record *rec = job_records_at(node->records, i);
+        const struct job_entry *job = (rec->asked || rec->ruled) && !rec->ended_ns
+                                          ? roster_find(node->roster, rec->id)
+                                          : NULL;
+        if (job)
+            searches_bar(node->searches, rec->id, board,
+                         (job->waits >> board & 1) ||
+                             ((job->boards >> board & 1) && !rec->admin &&
+                              !roster_keeps_claim(node->roster, job->uid, board)));
+    }
+}
+
+/* Withdraws claims whose user has lost the right: the new user of a board must not find
+ * the former user's caps.
+ */
+void node_check_rights(struct node *node, size_t board)
+{
+    struct rights rights = rights_of(node);
+    struct caps_view v;
+    struct claim first;
+    uint64_t id[CLAIMS_MAX];
+    size_t n = 0;
+
+    if (!node->caps || board >= node->n)
+        return;
+    caps_look(node->caps, board, &v);
+    for (size_t i = 0; i < v.claims->n; i++) {
+        const struct claim *c = &v.claims->claim[i];
+        if (rights_stands(&rights, board, c))
+            continue;
+        if (n == 0)
+            first = *c;
+        id[n++] = c->id;
+    }
+    node->how = CLAIM_END_RIGHT;
+    bar_searches(node, board); /* searches withdraw their own claims */
+    for (size_t i = 0; i < n; i++)
+        (void)caps_withdraw(node->caps, board, id[i], NULL);
+    node->how = CLAIM_END_WITHDRAWN;
+    if (n > 0)
+        say_lost(node, board, &first, n);
 }
 
 /* ---- jobs ---- */

@@ -21,6 +21,48 @@ rules:
 - {name: never, when: carbon > 400 g/kWh, cap: 50 %}
 """
 
+SIGNALS = """policy: 1
+defaults: {for: 0 s, release: 0 s}
+signals:
+- {name: queue.depth, file: QUEUE, age: 30 s, every: 1 s}
+rules:
+- {name: nobody-waits, when: queue.depth == 0, until: queue.depth > 0, cap: 60 %, ramp: at once}
+- {name: dirty-grid, when: carbon > 400 g/kWh, until: carbon < 370 g/kWh, cap: 50 %, ramp: at once}
+"""
+
+
+def queue(t, node, d, path):
+    """Nobody waits: save.  The queue's depth comes from a file, the grid's carbon by hand."""
+    waiting = path.with_name("queue.json")
+
+    def depth(text):
+        new = waiting.with_suffix(".new")
+        new.write_text(text)
+        new.rename(waiting)
+
+    def limit(mw):
+        return uwtest.wait_for(lambda: node.board(0)["limit_mw"] == mw)
+
+    depth("3\n")
+    path.write_text(SIGNALS.replace("QUEUE", str(waiting)))
+    t.equal(d.ask("POST", "/v1/reload")[0], 200, "a policy with a signal from a file")
+    t.ok(limit(300000), "somebody waits: no cap", node.board(0))
+    depth("0\n")
+    t.ok(limit(180000), "nobody waits: 60 %", node.board(0))
+    p = node.run("underwatt", "signal", "set", "carbon", "450 g/kWh", "--for", "1 h")
+    t.ok(p.returncode == 0 and limit(150000), "a dirty grid: 50 %, the lowest of both", (p, node.board(0)))
+    p = node.run("underwatt", "explain", "0")
+    t.ok("rule dirty-grid" in p.stdout, "explain names the lower one", p)
+    p = node.run("underwatt", "signal", "set", "carbon", "380 g/kWh", "--for", "1 h")
+    t.ok(p.returncode == 0 and node.run("underwatt", "policy", "show").returncode == 0 and limit(150000),
+         "between `until` and `when` it goes on", (p, node.board(0)))
+    p = node.run("underwatt", "signal", "unset", "carbon")
+    t.ok(p.returncode == 0 and limit(180000), "carbon is unknown: its rule ends, the other one acts", (p, node.board(0)))
+    depth("torn")
+    t.ok(uwtest.wait_for(lambda: "not JSON" in node.run("underwatt", "signal", "list").stdout), "a torn file is said")
+    depth("2\n")
+    t.ok(limit(300000), "somebody waits again: the original", node.board(0))
+
 
 def main():
     t = uwtest.Tap()
@@ -57,6 +99,7 @@ def main():
         t.equal(d.ask("POST", "/v1/reload")[0], 400, "a wrong policy refuses the reload")
         status, policy = d.ask("GET", "/v1/policy")
         t.ok(policy["in_force"] and f"{path}:4: " in policy["error"], "the old one stays", policy["error"])
+        queue(t, node, d, path)
         path.unlink()
         t.equal(d.ask("POST", "/v1/reload")[0], 200, "no file")
         t.ok(uwtest.wait_for(lambda: node.board(0)["limit_mw"] == 300000), "the original is back", node.board(0))

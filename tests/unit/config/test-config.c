@@ -76,7 +76,6 @@ static const struct {
     {"metrics.hpc_job_mapping_dir", "metrics: {hpc_job_mapping_dir: /run/map}", true},
     {"zeusd.socket", "zeusd: {socket: /run/zeusd.sock}", true},
     {"actuator.socket", "actuator: {socket: /run/a.sock}", true},
-    {"policy.file", "policy: {file: /srv/policy.yaml}", false},
 };
 
 static const struct { const char *name, *text; int r; const char *words; } bad[] = {

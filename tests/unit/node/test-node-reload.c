@@ -251,8 +251,9 @@ static const struct signal_view *signal_of(const char *name)
 /* A list of signals; a wrong one changes nothing. */
 static bool policy_file(void)
 {
-    static const char good[] = "signals: [{name: rack3.power, unit: kW, age: 60 s}]\n";
-    static const char wrong[] = "signals: [{name: rack3.power}]\n";
+    static const char good[] =
+        "policy: 1\nsignals: [{name: rack3.power, unit: kW, age: 60 s}]\n";
+    static const char wrong[] = "policy: 1\nsignals: [{name: rack3.power}]\n";
     const struct node_signal ask = {.value = {.number = 38}, .unit = "kW"};
     char path[] = "/tmp/uw-policy-XXXXXX", text[80];
     uw_error err = {""};
@@ -300,7 +301,7 @@ static const struct { const char *key; bool (*works)(void); } live[] = {
  * simulation/test-policy.c.
  */
 static const char *const elsewhere[] = {
-    "node.admin_group", "node.log", "policy.file", "boards.rapl_period", "ledger.keep.hour", "search.history", "api.tcp.tokens",
+    "node.admin_group", "node.log", "boards.rapl_period", "ledger.keep.hour", "search.history", "api.tcp.tokens",
     "api.limits.per_client", "api.limits.requests", "api.limits.followers", "api.limits.idle",
     "metrics.enabled", "metrics.per_job", "metrics.max_jobs",
 };
