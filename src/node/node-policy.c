@@ -6,6 +6,8 @@
 #include <string.h>
 
 #include "base/error.h"
+#include "base/log.h"
+#include "base/names.h"
 #include "io/file.h"
 #include "node/policy-facts.h"
 #include "policy/catalogue.h"
@@ -144,6 +146,8 @@ static void on_finding(bool error, const char *text, void *user)
 {
     struct first *f = user;
 
+    if (!error)
+        log_event(LOG_LEVEL_WARNING, LOG_EVENT_POLICY, "text=%s", log_quote(text).text);
     if (!error || f->told)
         return;
     f->told = true;

@@ -145,12 +145,25 @@ int outside_use(struct outside *o, const struct signal_sources *sources, uw_erro
     return r;
 }
 
-void outside_read(const struct outside *o, const char *name,
+/* Whether values of one can be read as those of the other. */
+static bool is_same_kind(const struct policy_signal *a, const struct policy_signal *b)
+{
+    struct policy_unit of_a, of_b;
+    double factor;
+
+    if (a->type != b->type || !a->unit != !b->unit)
+        return false;
+    return !a->unit || strcmp(a->unit, b->unit) == 0 ||
+           (policy_signal_unit(a, &of_a, &factor) &&
+            policy_signal_unit(b, &of_b, &factor) && policy_unit_same(&of_a, &of_b));
+}
+
+void outside_read(const struct outside *o, const struct policy_signal *signal,
                   const struct policy_read *read, struct policy_value *ret)
 {
-    int at = signals_find(o->signals, name);
+    int at = signals_find(o->signals, signal->name);
 
-    if (at >= 0)
+    if (at >= 0 && is_same_kind(signals_at(o->signals, (size_t)at), signal))
         signals_read(o->signals, (size_t)at, read, time_of(o), ret);
 }
 

@@ -32,8 +32,10 @@ DEFINE_AUTO(struct outside *, outside_free);
  */
 int outside_use(struct outside *o, const struct signal_sources *sources, uw_error *err);
 
-/* The value of a read of the signal of this name; leaves *ret where there is none. */
-void outside_read(const struct outside *o, const char *name,
+/* The value of a read of this signal; leaves *ret where there is none of its name, type
+ * and unit.
+ */
+void outside_read(const struct outside *o, const struct policy_signal *signal,
                   const struct policy_read *read, struct policy_value *ret);
 
 /* -EINVAL (no such signal, another type or unit), -ERANGE, -ENOENT (not set by hand). */

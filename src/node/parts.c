@@ -719,12 +719,16 @@ static void policy_rule(const struct node_rule_event *event, void *user)
     (void)snprintf(text, sizeof text, "rule %s %s to act%s%s%s%s", e->rule->name,
                    e->begins ? "begins" : "ends", job, e->begins ? "" : ": ", e->how,
                    dry);
-    log_event(LOG_LEVEL_NOTICE, LOG_EVENT_RULE, "gpu=%u text=%s",
-              node_info(node, e->board)->index, log_quote(text).text);
+    bool has_board = node->open && e->board < node->n; /* else a lost one */
+    log_event(LOG_LEVEL_NOTICE, LOG_EVENT_RULE, "gpu=%d text=%s",
+              has_board ? (int)node_info(node, e->board)->index : -1,
+              log_quote(text).text);
     if (event->dry_run)
         return;
-    ledger_writer_event(node->writer, LEDGER_EVENT_RULE, e->board, (uid_t)-1, text);
-    node_tell(node, NODE_EVENT_RULE, event);
+    ledger_writer_event(node->writer, LEDGER_EVENT_RULE, has_board ? e->board : SIZE_MAX,
+                        (uid_t)-1, text);
+    if (has_board)
+        node_tell(node, NODE_EVENT_RULE, event);
 }
 
 int node_policy_file(struct node *node, const char *path, struct policy_file **ret,
@@ -766,7 +770,7 @@ static void policy_outside(const struct policy_signal *signal,
 {
     const struct node *node = user;
 
-    outside_read(node->outside, signal->name, read, ret);
+    outside_read(node->outside, signal, read, ret);
 }
 
 static void outside_changed(void *user)

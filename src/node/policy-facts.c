@@ -263,6 +263,13 @@ static uint32_t lowest_claim(const struct claims *claims)
     return mw;
 }
 
+/* Of a search that is off, barred or over the report is of its last hold. */
+static bool has_tuner(enum search_status status)
+{
+    return (status >= SEARCH_WAITS_PROGRESS && status <= SEARCH_IS_PAUSED) ||
+           status == SEARCH_IS_RULED;
+}
+
 static void take_search(const struct searches_view *s, struct policy_board *ret,
                         bool *ret_measures)
 {
@@ -272,7 +279,7 @@ static void take_search(const struct searches_view *s, struct policy_board *ret,
         return;
     ret->demand_mw = mw_of_w(r->demand_w);
     ret->peak_mw = mw_of_w(r->peak_w);
-    if (r->holding)
+    if (r->holding && has_tuner(s->status))
         ret->hold_mw = r->held_mw;
     else
         *ret_measures = s->status == SEARCH_WALKS || s->status == SEARCH_MEASURES;
@@ -285,6 +292,7 @@ void policy_board_of(const struct node_view *v, size_t board, struct policy_boar
 
     *ret = (struct policy_board){.original_mw = cap->bounds.original_mw,
                                  .default_mw = cap->limits.default_mw,
+                                 .max_mw = cap->limits.max_mw,
                                  .min_mw = cap->limits.min_mw > cap->range.min_mw
                                                ? cap->limits.min_mw
                                                : cap->range.min_mw,

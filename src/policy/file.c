@@ -447,6 +447,13 @@ size_t policy_file_check(const struct policy_file *file, policy_file_finding_fn 
                          void *user)
 {
     struct placer p = {(const struct policy_inside *)file, fn, user};
+    const struct yaml_node *limits = yaml_get(yaml_root(p.f->doc), "limits");
+    uw_error line;
 
+    if (file->n_limits > 0) {
+        (void)fail(&line, -EINVAL, "%s:%u: limits are read, but not enforced yet",
+                   p.f->name, yaml_line(limits));
+        fn(false, line.text, user);
+    }
     return policy_check(&file->policy, place, &p);
 }

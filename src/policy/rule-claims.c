@@ -108,6 +108,8 @@ void rule_claims_state(struct rule_claims *c, size_t board, bool hard,
                                      .kind = hard ? CLAIM_HARD : CLAIM_SOFT};
     if (claimant_state(k, board, &ask, &err) < 0) {
         refuse(c, board, s, claim->who, &err);
+        if (claimant_claim(k, board)) /* that of another rule, which has ended */
+            claimant_drop(k, board);
         return;
     }
     *s = (struct stated){.claim = *claim};

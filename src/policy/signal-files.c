@@ -213,6 +213,14 @@ static void look_free(struct look *l)
     free(l);
 }
 
+/* The worker's own failures are told apart from those of a file system. */
+static int look_apart(struct loop *loop, void *work)
+{
+    int r = look(loop, work);
+
+    return r == -ETIMEDOUT || r == -EBUSY || r == -ECANCELED ? -EIO : r;
+}
+
 static int on_done(struct loop *loop, void *work, int r)
 {
     struct look *l = work;
@@ -241,7 +249,7 @@ static void on_late(struct loop *loop, void *work, int r)
 static int on_timer(struct loop_timer *timer, uint64_t now_ns, void *user)
 {
     struct look *l = user;
-    const struct loop_work work = {.fn = look,
+    const struct loop_work work = {.fn = look_apart,
                                    .done = on_done,
                                    .late = on_late,
                                    .work = l,

@@ -191,6 +191,8 @@ static uint32_t claim_mw(const struct policy_board *board, const struct policy_a
         return 0;
     if (*ret_floored)
         mw = floor_mw;
+    if (board->max_mw && mw > board->max_mw)
+        mw = board->max_mw;
     return mw > board->min_mw ? mw : board->min_mw;
 }
 

@@ -64,7 +64,7 @@ int policy_ramp_read(const char *text, struct policy_ramp *ret, uw_error *err);
 
 /* A board and its job; 0: unknown, or there is none. */
 struct policy_board {
-    uint32_t original_mw, default_mw, min_mw;
+    uint32_t original_mw, default_mw, min_mw, max_mw;
     uint32_t lowest_mw; /* the lowest named or hard claim of others */
     uint32_t hold_mw;   /* where the job's search has settled; not where it measures */
     uint32_t peak_mw, demand_mw;

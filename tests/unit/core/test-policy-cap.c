@@ -122,6 +122,7 @@ static const struct {
     {"of the observed peak", {.peak_mw = W(640)}, {{.cap = LESS(25)}}, 1, 640, 0, -1, 480, 0, false},
     {"no lower than the board's minimum", {0}, {{.cap = LESS_WATTS(650)}}, 1, 700, 0, -1, 200, 0, false},
     {"more watts less than there are", {0}, {{.cap = LESS_WATTS(900)}}, 1, 700, 0, -1, 200, 0, false},
+    {"no higher than the board's maximum", {.max_mw = W(400)}, {{.cap = WATTS(450)}}, 1, 400, 0, -1, 400, 0, false},
     {"no lower than its own floor", {0}, {{.cap = LESS(50), .floor = 0.7}}, 1, 700, 0, -1, 420, 0, true},
     {"no lower than the class's floor", {.floor = 0.8}, {{.cap = OF_DEMAND(60)}}, 1, 480, 0, -1, 480, 0, true},
     {"the higher floor of both", {.floor = 0.8}, {{.cap = OF_DEMAND(60), .floor = 0.9}}, 1, 540, 0, -1, 540, 0, true},
@@ -141,6 +142,7 @@ static struct policy_board board_of(const struct policy_board *other)
     b.hold_mw = other->hold_mw;
     b.peak_mw = other->peak_mw;
     b.floor = other->floor;
+    b.max_mw = other->max_mw;
     b.default_mw = other->default_mw ? other->default_mw : b.default_mw;
     return b;
 }

@@ -25,10 +25,11 @@ static const struct policy_rule *rule_of(const struct policy_file *f, const char
     return NULL;
 }
 
-static void no_finding(bool error, const char *text, void *user)
+static void only_limits(bool error, const char *text, void *user)
 {
     (void)user;
-    ok(false, "the example is right: %d %s", error, text);
+    ok(!error && strstr(text, ": limits are read, but not enforced yet"),
+       "what is not enforced is said: %d %s", error, text);
 }
 
 static void test_rules(const struct policy_file *f)
@@ -82,7 +83,7 @@ static void test_example(const char *path)
     ok(f != NULL, "the example is read: %s", err.text);
     if (!f)
         return;
-    is_int(policy_file_check(f, no_finding, NULL), 0, "nothing is found in it");
+    is_int(policy_file_check(f, only_limits, NULL), 0, "nothing is found in it");
     const struct policy *p = &f->policy;
     ok(p->n_rules == 7 && p->n_classes == 3 && p->n_presets == 4 && p->hard &&
            f->every_ns == NS_PER_S,
