@@ -243,6 +243,8 @@ void policy_engine_step(struct policy_engine *e)
 
 void policy_engine_rest(struct policy_engine *e, bool rests)
 {
+    for (size_t i = 0; rests && i < e->n_jobs; i++)
+        e->job[i].told = false;
     e->rests = rests;
     e->changed = false;
     if (rests)

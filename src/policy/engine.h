@@ -85,7 +85,9 @@ int policy_engine_use(struct policy_engine *e, const struct policy *policy,
 void policy_engine_changed(struct policy_engine *e);
 /* Evaluates now, whatever is due. */
 void policy_engine_step(struct policy_engine *e);
-/* Evaluates nothing, and keeps all as it is, until the next call with false. */
+/* Evaluates nothing, and keeps all as it is, until the next call with false.  Goals that
+ * hold are told again then: what they were told to may be gone.
+ */
 void policy_engine_rest(struct policy_engine *e, bool rests);
 
 /* ---- to show ---- */

@@ -358,6 +358,12 @@ static void gives_a_search(void)
     const struct node_view *v = node_look(w.node);
     uint64_t id = v->n_jobs ? v->job[0].job->id : 0;
     ok(id && search_of(id)->on && strcmp(search_of(id)->goal, "edp") == 0, "a search");
+    fault("reload");
+    run_s(120);
+    v = node_look(w.node);
+    id = v->n_jobs ? v->job[0].job->id : 0;
+    ok(id && search_of(id)->on && strcmp(search_of(id)->goal, "edp") == 0,
+       "again after a reload of the driver");
     uw_error err;
     write_policy("policy: 1\n");
     ok(reload(&err) == 0, "a policy without the class");

@@ -367,6 +367,12 @@ static void goals(void)
     unsigned told = w.goals;
     changed();
     ok(w.goals == told, "what does not change is not told again");
+    policy_engine_rest(w.engine, true);
+    w.has_goal[0] = false; /* as of a job that is found anew */
+    policy_engine_rest(w.engine, false);
+    pass(1.5);
+    ok(w.has_goal[0] && w.goal[0].kind == GOAL_EDP && w.goals == told + 1,
+       "after a rest it is told once more");
     ok(policy_engine_use(w.engine, NULL, 0, NULL) == 0 && !w.has_goal[0],
        "without a policy the job has its own");
     end();
