@@ -60,8 +60,9 @@ static void put_row(struct json_out *o, const struct node_view *v,
 }
 
 static void put_rule(struct json_out *o, const struct node_view *v,
-                     const struct node_who *who, const struct policy_rule *rule)
+                     const struct node_who *who, size_t at)
 {
+    const struct policy_rule *rule = &v->policy.rule[at];
     char cap[POLICY_CAP_TEXT], goal[GOAL_TEXT_MAX];
     struct engine_row row;
 
@@ -74,8 +75,9 @@ static void put_rule(struct json_out *o, const struct node_view *v,
                   rule->has_goal ? goal_text(&rule->goal, goal)
                                  : policy_cap_text(&rule->asks.cap, cap));
     json_out_array(o, "boards");
-    for (size_t i = 0; policy_engine_row(v->policy.engine, i, &row); i++)
-        if (row.rule == rule && row.board < v->n_boards)
+    for (size_t i = at; policy_engine_row(v->policy.engine, i, &row);
+         i += v->policy.n_rules)
+        if (row.board < v->n_boards)
             put_row(o, v, who, i, &row);
     json_out_end(o);
     json_out_end(o);
@@ -96,7 +98,7 @@ void show_policy(struct json_out *o, const struct node_view *v,
     json_out_int(o, "evaluations", (int64_t)p->evaluations);
     json_out_array(o, "rules");
     for (size_t i = 0; p->engine && i < p->n_rules; i++)
-        put_rule(o, v, who, &p->rule[i]);
+        put_rule(o, v, who, i);
     json_out_end(o);
     json_out_end(o);
 }

@@ -103,7 +103,9 @@ struct engine_row {
     const char *unknown; /* RULE_UNKNOWN: the signal; NULL: a result is no number */
     const char *why;     /* on: what it read when it began; else "" */
 };
-/* false: there is no i-th row. */
+/* Rows of the n rules come by boards and jobs: those of the k-th rule are k, k + n,
+ * k + 2 n, and so on.  false: there is no i-th row.
+ */
 bool policy_engine_row(const struct policy_engine *e, size_t i, struct engine_row *ret);
 /* The n-th value that the row's rule reads: "carbon 420 g/kWh"; false: there is none. */
 bool policy_engine_read(const struct policy_engine *e, size_t i, size_t n,

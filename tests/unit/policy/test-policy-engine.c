@@ -450,6 +450,7 @@ static void only_what_changed(void)
 static void schedules_and_dry_runs(void)
 {
     char text[ENGINE_VALUE];
+    struct engine_row row;
 
     begin("schedules, idle boards, dry runs");
     use("policy: 1\nrules:\n"
@@ -475,6 +476,10 @@ static void schedules_and_dry_runs(void)
     ok(!policy_engine_read(w.engine, 1, 1, text) &&
            !policy_engine_read(w.engine, 0, 0, text),
        "and no more");
+    size_t n = 0;
+    for (size_t i = 1; policy_engine_row(w.engine, i, &row); i += 3)
+        n += strcmp(row.rule->name, "shown") == 0 && row.board == n;
+    is_int((long long)n, BOARDS, "each third row is of the same rule, board by board");
     end();
 }
 
