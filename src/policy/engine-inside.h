@@ -41,7 +41,6 @@ struct engine_job_state {
 struct hours {
     bool known, inside;
     uint64_t edge_ns;
-    int64_t ahead_ns; /* UTC less the loop's time, then */
 };
 
 struct policy_engine {
@@ -49,7 +48,9 @@ struct policy_engine {
     struct loop_timer *timer;
     const struct policy *policy; /* NULL: none */
     uint64_t every_ns, last_ns;
-    bool changed; /* something may have */
+    int64_t ahead_ns; /* UTC less the loop's time, when the clock was last noticed … */
+    bool clock_set;   /* … to have been set: by this evaluation */
+    bool changed;     /* something may have */
     bool rests;
     bool gives_goals; /* some of its rules */
 

@@ -205,6 +205,18 @@ static void arm(struct policy_engine *e, uint64_t due_ns)
         loop_timer_set(e->timer, UINT64_MAX, 0);
 }
 
+/* Whether UTC has moved against the loop's time: then schedules are looked up anew. */
+static void look_at_clock(struct policy_engine *e, uint64_t now_ns)
+{
+    int64_t ahead_ns = loop_utc_ns(e->o.loop) - (int64_t)now_ns;
+
+    e->clock_set = llabs(ahead_ns - e->ahead_ns) >= (int64_t)NS_PER_S;
+    if (!e->clock_set)
+        return;
+    e->ahead_ns = ahead_ns;
+    memset(e->hours, 0, sizeof e->hours);
+}
+
 static void evaluate(struct policy_engine *e)
 {
     uint64_t now_ns = loop_now_ns(e->o.loop);
@@ -218,6 +230,7 @@ static void evaluate(struct policy_engine *e)
         arm(e, now_ns); /* tried again */
         return;
     }
+    look_at_clock(e, now_ns);
     uint64_t due_ns = engine_step_units(e, now_ns);
     for (size_t i = 0; i < e->n_boards; i++)
         claim_board(e, i, &world.board[i]);

@@ -215,21 +215,19 @@ int engine_take_world(struct policy_engine *e, const struct engine_world *world)
 static const struct hours *hours_of(struct policy_engine *e, size_t rule, uint64_t now_ns)
 {
     const struct policy_rule *r = &e->policy->rule[rule];
-    int64_t ahead_ns = loop_utc_ns(e->o.loop) - (int64_t)now_ns;
-    int64_t utc_s = loop_utc_ns(e->o.loop) / (int64_t)NS_PER_S;
+    int64_t utc_ns = loop_utc_ns(e->o.loop), utc_s = utc_ns / (int64_t)NS_PER_S;
     struct hours *h = &e->hours[rule];
     struct policy_zone zone;
     struct policy_hours at;
 
-    if (h->known && now_ns < h->edge_ns &&
-        h->ahead_ns / (int64_t)NS_PER_S == ahead_ns / (int64_t)NS_PER_S)
+    if (h->known && now_ns < h->edge_ns)
         return h;
-    *h = (struct hours){.known = true, .edge_ns = UINT64_MAX, .ahead_ns = ahead_ns};
+    *h = (struct hours){.known = true, .edge_ns = UINT64_MAX};
     e->o.zone(rule, utc_s, &zone, e->o.user);
     policy_schedule_at(&r->schedule, &zone, utc_s, &at);
     h->inside = at.inside;
     if (at.edge_utc_s != INT64_MAX)
-        h->edge_ns = (uint64_t)(at.edge_utc_s * (int64_t)NS_PER_S - ahead_ns);
+        h->edge_ns = now_ns + (uint64_t)(at.edge_utc_s * (int64_t)NS_PER_S - utc_ns);
     return h;
 }
 
@@ -273,11 +271,12 @@ static void step_rule(struct policy_engine *e, struct unit *u, size_t rule,
     note_turn(e, u, rule, was);
 }
 
-/* Its values changed, or it is due. */
+/* Its values changed, its clock was set, or it is due. */
 static bool has_news(const struct policy_engine *e, const struct unit *u, size_t rule,
                      const struct slots *changed, bool phase_moved, uint64_t now_ns)
 {
     return u->fresh || now_ns >= u->rule[rule].verdict.due_ns ||
+           (e->clock_set && e->policy->rule[rule].has_schedule) ||
            (phase_moved && e->policy->rule[rule].phase) ||
            slots_meet(&e->reads[rule], changed);
 }

@@ -469,6 +469,13 @@ static void schedules_and_dry_runs(void)
     pass(110);
     ok(is_claim(0, false, 350, "rule noon") && is_claim(1, false, 350, "rule noon"),
        "12:30, boards without a job, too: %s", w.claim[0][0].why);
+    loop_shift_utc(w.loop, (int64_t)(3600 * NS_PER_S));
+    changed();
+    ok(!w.claimed[0][0] && state_of("noon", 0) == RULE_OUT_OF_HOURS,
+       "the clock is set ahead, 13:30");
+    loop_shift_utc(w.loop, -(int64_t)(3600 * NS_PER_S));
+    changed();
+    ok(is_claim(0, false, 350, "rule noon"), "and back");
     pass(1800);
     ok(!w.claimed[0][0], "13:00");
     ok(policy_engine_read(w.engine, 1, 0, text) && strcmp(text, "carbon 100 g/kWh") == 0,
