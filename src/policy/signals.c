@@ -8,6 +8,7 @@
 
 #include "base/error.h"
 #include "base/units.h"
+#include "policy/signal-folds.h"
 #include "policy/signal-history.h"
 
 #define NEVER_UTC INT64_MAX
@@ -40,7 +41,8 @@ struct entry {
     int64_t rows_end_s;
     int64_t next_utc_ns; /* the next point of the series */
     struct signal_history history;
-    char why[SIGNAL_WHY]; /* the source has failed */
+    struct signal_folds folds; /* of rows, else of history */
+    char why[SIGNAL_WHY];      /* the source has failed */
     bool declared, had;
     bool known; /* as told last, and … */
     struct signal_value told;
@@ -92,6 +94,7 @@ static void entry_free(struct entry *e)
         return;
     free(e->rows);
     signal_history_fini(&e->history);
+    signal_folds_fini(&e->folds);
     free(e);
 }
 
@@ -272,6 +275,8 @@ static void settle(struct signals *s, size_t i, bool series, struct signal_time 
                    (now.known && now.value && !signal_value_same(now.value, &e->told));
 
     remember(e, &now, t);
+    if (differs)
+        signal_folds_forget(&e->folds);
     e->known = now.known;
     e->had |= now.known;
     e->told_until_utc_ns = now.until_utc_ns;
@@ -318,6 +323,8 @@ static void follow_rows(struct entry *e, struct signal_time t)
 
 static void drop_rows(struct entry *e)
 {
+    if (e->rows)
+        signal_folds_forget(&e->folds);
     free(take(e->rows));
     e->n_rows = 0;
     e->next_utc_ns = NEVER_UTC;
@@ -538,7 +545,7 @@ uint64_t signals_due(const struct signals *s, struct signal_time t)
 
 /* ---- reading ---- */
 
-static void read_series(const struct entry *e, const struct policy_read *read,
+static void read_series(struct entry *e, const struct policy_read *read,
                         struct signal_time t, struct policy_value *ret)
 {
     struct now now = now_of(e, t);
@@ -548,7 +555,8 @@ static void read_series(const struct entry *e, const struct policy_read *read,
                                                         : floor_s(now.until_utc_ns)};
     struct policy_folded folded;
 
-    policy_series_fold(&points, e->shape.series, read, floor_s(t.utc_ns), &folded);
+    signal_folds_read(&e->folds, &points, e->shape.series, read, floor_s(t.utc_ns),
+                      &folded);
     ret->known = folded.known;
     ret->number = folded.v * e->factor;
     ret->until_ns = on_loop(folded.next_utc_s * (int64_t)NS_PER_S, t);
@@ -571,7 +579,7 @@ static void read_now(const struct entry *e, struct signal_time t,
         ret->truth = now.value->truth;
 }
 
-void signals_read(const struct signals *s, size_t i, const struct policy_read *read,
+void signals_read(struct signals *s, size_t i, const struct policy_read *read,
                   struct signal_time t, struct policy_value *ret)
 {
     *ret = (struct policy_value){.until_ns = UINT64_MAX};

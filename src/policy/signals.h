@@ -73,9 +73,9 @@ const struct policy_signal *signals_at(const struct signals *s, size_t i);
 int signals_find(const struct signals *s, const char *name);
 /* The value of a read of signal i now, or of its series; read->signal is not looked at.
  * A text is borrowed until the signal changes.  Of a series until_ns is when to read
- * again.
+ * again: until then, and while on_change() is not called, the value stays.
  */
-void signals_read(const struct signals *s, size_t i, const struct policy_read *read,
+void signals_read(struct signals *s, size_t i, const struct policy_read *read,
                   struct signal_time t, struct policy_value *ret);
 
 /* ---- for sources ---- */

@@ -200,6 +200,34 @@ static void histories(void)
     is_near(folded("queue.wait", POLICY_MEAN, 600, 2600), 30, 1e-9, "counts, too");
 }
 
+static void folds_stay(void)
+{
+    bool right = true;
+
+    begin();
+    for (int i = 0; i < 3; i++)
+        (void)put("queue.wait", i < 2 ? 60 : 120, "s", 250.0 * i, 250.0 * i);
+    is_near(folded("queue.wait", POLICY_MEAN, 600, 600), 70, 1e-9, "of ten minutes");
+    is_near(folded("queue.wait", POLICY_MEAN, 600, 605.5), 70, 1e-9,
+            "stays for a hundredth of them");
+    is_near(folded("queue.wait", POLICY_MAX, 600, 605.5), 120, 1e-9, "by itself");
+    is_near(folded("queue.wait", POLICY_MEAN, 600, 606), 70.6, 1e-9, "and no longer");
+    (void)put("queue.wait", 180, "s", 608, 608);
+    is_near(folded("queue.wait", POLICY_MEAN, 600, 610), 71.2, 1e-9,
+            "a new value counts at once");
+    is_near(folded("queue.wait", POLICY_MEAN, 600, 600), 70, 1e-9, "a clock set back");
+    size_t wait = find("queue.wait");
+    for (int i = 0; i < 2 * POLICY_READS_MAX; i++) {
+        struct policy_read read = {.fold = POLICY_MEAN, .window_s = 100 + i % 300};
+        struct policy_value v;
+        double s_new = 10, s_old = fmax(read.window_s - 118, 0);
+        signals_read(s, wait, &read, at(618), &v);
+        double sum = s_new * 180 + (read.window_s - s_new - s_old) * 120 + s_old * 60;
+        right = right && v.known && fabs(v.number - sum / read.window_s) < 1e-9;
+    }
+    ok(right, "more reads than are kept");
+}
+
 static int series(const char *name, const struct policy_point *p, size_t n, double s_now)
 {
     struct signal_put put = {.source = "file", .utc_ns = at(0).utc_ns};
@@ -312,6 +340,7 @@ int main(void)
     ages();
     hands();
     histories();
+    folds_stay();
     rows();
     failures();
     declarations();
