@@ -52,6 +52,7 @@ void cap_play_told(const struct cap_play *p, struct claim_told *ret)
         .answers = true,
         .in_force_mw = p->in_force_mw,
         .without_mw = UINT32_MAX,
+        .rules_mw = UINT32_MAX,
         .original_mw = p->original_mw,
         .original_known = true,
     };

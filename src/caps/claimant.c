@@ -99,13 +99,16 @@ static bool is_ruled(const struct claimant *c, const struct caps_view *v)
     return v->verdict.target_mw < verdict.target_mw;
 }
 
-static uint32_t without(const struct claimant *c, size_t board, const struct caps_view *v)
+/* The target of others' claims. */
+static uint32_t without(const struct claimant *c, size_t board, const struct caps_view *v,
+                        bool rules)
 {
     struct claims others = *v->claims;
     struct cap_verdict verdict;
 
     (void)claims_drop(&others, c->board[board].id);
-    drop_rules(&others);
+    if (!rules)
+        drop_rules(&others);
     for (size_t i = 0; c->splits && i < others.n; i++)
         if (others.claim[i].source == CLAIM_OF_BUDGET && v->share_mw)
             others.claim[i].mw = v->share_mw;
@@ -204,7 +207,8 @@ static void look(struct claimant *c, size_t board, uint64_t now,
         .at_mw = v->ramp_mw,
         .answers = v->state != CAPS_LOST && v->state != CAPS_HOLDING,
         .in_force_mw = in_force(v),
-        .without_mw = without(c, board, v),
+        .without_mw = without(c, board, v, false),
+        .rules_mw = without(c, board, v, true),
         .ruled = is_ruled(c, v),
         .original_mw = v->bounds.original_mw,
         .original_known = v->original_known,
@@ -241,9 +245,9 @@ static bool is_same(const struct claim_told *a, const struct claim_told *b)
     return a->progress == b->progress && a->why == b->why && a->claimed == b->claimed &&
            a->walking == b->walking && a->stops == b->stops && a->answers == b->answers &&
            a->in_force_mw == b->in_force_mw && a->without_mw == b->without_mw &&
-           a->ruled == b->ruled && a->original_mw == b->original_mw &&
-           a->original_known == b->original_known && a->unrestored == b->unrestored &&
-           is_same_clock(&a->clock, &b->clock);
+           a->rules_mw == b->rules_mw && a->ruled == b->ruled &&
+           a->original_mw == b->original_mw && a->original_known == b->original_known &&
+           a->unrestored == b->unrestored && is_same_clock(&a->clock, &b->clock);
 }
 
 /* True when there is something to tell. */

@@ -77,6 +77,7 @@ struct claim_told {
     uint32_t without_mw;  /* the target of all claims but those of this claimant and of
                            * rules; an uneven share of the budget counts as an equal one;
                            * UINT32_MAX: nobody else asks for less than the original */
+    uint32_t rules_mw;    /* the same with the claims of rules */
     bool ruled;           /* a rule's claim lowers the target below that of all others */
     uint32_t original_mw;
     bool original_known; /* by the actuator, or seen while nobody held the board */

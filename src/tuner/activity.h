@@ -41,6 +41,7 @@ struct activity_now {
     const struct board_caps *caps;
     uint32_t original_mw;  /* the highest of the boards */
     uint32_t reference_mw; /* the highest cap that is possible */
+    uint32_t rules_mw;     /* the highest that rules allow; UINT32_MAX: any */
     uint32_t measured_mw;  /* the cap of the reference windows; 0: none yet */
     uint32_t held_mw;      /* the cap held, if there is one */
     uint32_t cap_mw;       /* of the step under way */

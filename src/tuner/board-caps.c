@@ -167,6 +167,16 @@ uint32_t board_caps_ceiling_mw(const struct board_caps *b)
     return low;
 }
 
+uint32_t board_caps_rules_mw(const struct board_caps *b)
+{
+    uint32_t low = UINT32_MAX;
+
+    for (size_t i = 0; i < b->n; i++)
+        if (b->told[i].rules_mw < low)
+            low = b->told[i].rules_mw;
+    return low;
+}
+
 bool board_caps_hear(struct board_caps *b, size_t i, const struct claim_told *told,
                      const char *text)
 {

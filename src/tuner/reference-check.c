@@ -28,7 +28,8 @@ static bool can_check(const struct activity_now *now)
 {
     return now->search && !now->measures &&
            now->reference_mw >= now->held_mw + MW_PER_W &&
-           now->reference_mw + MW_PER_W >= now->measured_mw;
+           now->reference_mw + MW_PER_W >= now->measured_mw &&
+           now->rules_mw >= now->reference_mw;
 }
 
 /* A check waits until the boards are warm.  If the job is too short for that so far, one

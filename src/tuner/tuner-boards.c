@@ -106,12 +106,12 @@ static bool is_ruled(const struct tuner *t)
 }
 
 /* A rule of the policy lowers the boards below the cap of this tuner, or does not any
- * more: it measures nothing meanwhile, keeps its claims, and goes on where it was.  Steps
- * are booked apart, and not compared.
+ * more: it measures nothing meanwhile, keeps its claims, and goes on where it was; from a
+ * check it goes back to its hold.  Steps are booked apart, and not compared.
  */
 static int hear_rules(struct tuner *t)
 {
-    struct tuner_moved back = {.was_mw = t->enforced_mw, .enforced_mw = t->enforced_mw};
+    struct tuner_moved same = {.was_mw = t->enforced_mw, .enforced_mw = t->enforced_mw};
     bool ruled = is_ruled(t);
 
     if (ruled == t->report.ruled)
@@ -122,9 +122,8 @@ static int hear_rules(struct tuner *t)
                ruled ? "a rule of the policy is below the cap: measures nothing until it "
                        "ends"
                      : "no rule of the policy is below the cap any more: goes on");
-    if (!ruled)
-        return tuner_event(t, ON_MOVED, &back);
-    tuner_end_check(t);
+    if (!ruled || tuner_end_visit(t))
+        return tuner_event(t, ON_MOVED, &same);
     progress_forget(&t->progress);
     return 0;
 }

@@ -25,6 +25,17 @@ static void end_gap(struct tuner *t, uint64_t now)
     gap_check_end(&t->gap, t->report.windows, now);
 }
 
+bool tuner_end_visit(struct tuner *t)
+{
+    bool visits = t->at == ACTIVITY_CHECK || t->at == ACTIVITY_GAP;
+
+    if (t->at == ACTIVITY_GAP)
+        search_on_found(t->search, t->report.held_mw);
+    tuner_end_check(t);
+    end_gap(t, loop_now_ns(t->o.loop));
+    return visits;
+}
+
 uint32_t tuner_reference_mw(const struct tuner *t)
 {
     if (t->ceiling_mw >= t->report.original_mw)
@@ -55,6 +66,7 @@ void tuner_look(struct tuner *t, struct activity_now *ret)
         .caps = &t->caps,
         .original_mw = t->report.original_mw,
         .reference_mw = tuner_reference_mw(t),
+        .rules_mw = board_caps_rules_mw(&t->caps),
         .measured_mw = t->report.reference_mw,
         .held_mw = t->report.held_mw,
         .cap_mw = t->step.cap_mw,

@@ -197,6 +197,9 @@ int tuner_to_original(struct tuner *t);
 double tuner_ramp_rate(const struct tuner *t);
 /* Ends a reference check, if one is under way. */
 void tuner_end_check(struct tuner *t);
+/* Ends a reference or a gap check: the hold is the next step.  False: none is under way.
+ */
+bool tuner_end_visit(struct tuner *t);
 /* Whether the step is a hold, without a reference check, and the job runs. */
 bool tuner_holds(const struct tuner *t);
 /* Whether the tuner waits for a step that is late. */

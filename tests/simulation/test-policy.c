@@ -316,6 +316,37 @@ static void search_rests(void)
     end_scene();
 }
 
+/* A rule above the cap that a search holds, and below the reference. */
+static void search_holds_below(void)
+{
+    struct searched s;
+    unsigned above = 0, ruled = 0;
+
+    if (!begin_scene("a rule between a hold and its reference",
+                     "policy: 1\nrules:\n"
+                     "  - {name: warm, when: job.age > 30 min and job.age < 120 min,\n"
+                     "     for: 0 s, release: 0 s, hysteresis: 0 %, cap: 280 W}\n"))
+        return;
+    begin_search(&s, "edp");
+    wait_hold(s.id);
+    for (int i = 0; i < 300 && !rule_claim(CLAIM_SOFT); i++)
+        run_s(10);
+    run_s(120);
+    uint32_t held = search_of(s.id)->report->held_mw;
+    unsigned windows = search_of(s.id)->report->windows;
+    for (int i = 0; i < 480; i++) {
+        run_s(10);
+        above += in_force(0) > held;
+        ruled += search_of(s.id)->report->ruled;
+    }
+    ok(rule_claim(CLAIM_SOFT) && held < 280000, "holds %u mW", held);
+    ok(!above && !ruled && search_of(s.id)->report->windows > windows + 100,
+       "no check goes above the rule: %u, %u of 480", above, ruled);
+    end_search(&s);
+    end_node();
+    end_scene();
+}
+
 static void gives_goals(void)
 {
     struct searched s;
@@ -384,6 +415,7 @@ int main(void)
     wrong_files();
     unknown_and_jobs_end();
     search_rests();
+    search_holds_below();
     gives_goals();
     gives_a_search();
     return done();

@@ -19,6 +19,7 @@ struct bench {
     struct loop_timer *walk, *look;
     struct cap_play cap, lock;
     uint32_t cap_mw, mhz; /* in force; 0: no lock */
+    uint32_t rule_mw;     /* the cap that a rule asks for; 0: no rule */
     unsigned stated;      /* claims */
     unsigned locks;       /* asked for */
     unsigned bad_visits;  /* looks at a reference that was none */
@@ -65,6 +66,22 @@ static void walk_soon(struct bench *b)
     loop_timer_set(b->walk, loop_now_ns(b->s.loop) + NS_PER_MS, 0);
 }
 
+static bool is_ruled(const struct bench *b)
+{
+    return b->rule_mw && b->rule_mw < b->cap.ramp.target_mw;
+}
+
+static void bench_told(const struct bench *b, struct claim_told *ret)
+{
+    cap_play_told(&b->cap, ret);
+    if (!b->rule_mw)
+        return;
+    ret->rules_mw = b->rule_mw;
+    ret->ruled = is_ruled(b);
+    if (b->rule_mw < ret->in_force_mw)
+        ret->in_force_mw = b->rule_mw;
+}
+
 static int bench_on_walk(struct loop_timer *timer, uint64_t now, void *user)
 {
     struct bench *b = user;
@@ -77,8 +94,8 @@ static int bench_on_walk(struct loop_timer *timer, uint64_t now, void *user)
         b->mhz = b->lock.in_force_mw;
     }
     loop_timer_set(timer, next, 0);
-    set_limit(b, b->cap.in_force_mw);
-    cap_play_told(&b->cap, &told);
+    bench_told(b, &told);
+    set_limit(b, told.in_force_mw);
     return tuner_on_told(b->tuner, 0, &told, "");
 }
 
@@ -113,7 +130,7 @@ static void bench_look(const void *caps, size_t board, struct claim_told *ret)
     const struct bench *b = caps;
     (void)board;
 
-    cap_play_told(&b->cap, ret);
+    bench_told(b, ret);
 }
 
 static uint32_t seen_mhz(const struct bench *b)
@@ -259,6 +276,7 @@ static int start_work(struct scene *s, uw_error *err)
 }
 
 static bool use_clocks;    /* of the next tuner */
+static bool use_visits;    /* it checks the reference and gaps */
 static uint32_t use_named; /* its cap by name; 0: it searches */
 
 static bool bench_open(struct bench *b, const char *goal)
@@ -284,8 +302,8 @@ static bool bench_open(struct bench *b, const char *goal)
                               .cap.mw = use_named,
                               .search = !use_named,
                               .clocks = use_clocks,
-                              .checks_share = use_clocks ? 0.05 : -1,
-                              .gap_checks = -1,
+                              .checks_share = use_clocks || use_visits ? 0.05 : -1,
+                              .gap_checks = use_visits ? 0 : -1,
                               .note = bench_on_note,
                               .user = b};
     int r = goal_parse(goal, &opts.goal, &err);
@@ -725,6 +743,50 @@ static int when_done(struct tuner *t, void *user)
     return 0;
 }
 
+static void set_rule(struct bench *b, uint32_t mw)
+{
+    b->rule_mw = mw;
+    walk_soon(b);
+    pass(&b->s, 0.01);
+}
+
+static bool reach_visit(struct bench *b, enum activity_id id)
+{
+    for (int i = 0; i < 30000 && b->tuner->at != id; i++)
+        pass(&b->s, 0.1);
+    return b->tuner->at == id;
+}
+
+/* A rule is above the cap that is held, and below that of a check of it. */
+static void ruled_visits(void)
+{
+    static const enum activity_id ids[] = {ACTIVITY_CHECK, ACTIVITY_GAP};
+    struct bench b;
+
+    use_visits = true;
+    for (size_t i = 0; i < n_elements(ids); i++) {
+        const char *name = activities[ids[i]]->name;
+        if (bench_open(&b, "edp")) {
+            ok(reach_visit(&b, ids[i]), "(a %s of a hold)", name);
+            uint32_t held = tuner_report(b.tuner)->held_mw;
+            unsigned above = 0, visits = 0;
+            set_rule(&b, held + 1000);
+            pass(&b.s, 120); /* the way down */
+            for (int k = 0; k < 900; k++) {
+                pass(&b.s, 1);
+                above += b.cap_mw > held || b.tuner->report.ruled;
+                visits += b.tuner->at == ACTIVITY_CHECK || b.tuner->at == ACTIVITY_GAP;
+            }
+            ok(!above && !visits, "%s: the hold goes on below a rule: %u s above, %u",
+               name, above, visits);
+            set_rule(&b, 0);
+            ok(reach_visit(&b, ACTIVITY_CHECK), "%s: it checks without one", name);
+        }
+        bench_close(&b);
+    }
+    use_visits = false;
+}
+
 /* Each pair of the table, as often as chance has it: the tuner goes on, and ends at the
  * original.
  */
@@ -785,6 +847,7 @@ int main(int argc, char **argv)
                  {"locks", locks},
                  {"no locks", no_locks},
                  {"ranges", ranges},
+                 {"ruled visits", ruled_visits},
                  {"any event", any_event}};
 
     verbose = argc > 1;

@@ -55,6 +55,7 @@ static void hold_init(struct hold *h)
         .savings = &h->savings,
         .energy = &h->energy,
         .reference_mw = 300000,
+        .rules_mw = UINT32_MAX,
         .measured_mw = 300000,
         .held_mw = 200000,
         .cap_mw = 200000,
@@ -96,6 +97,9 @@ static void checks(void)
     hold_init(&h);
     h.now.measured_mw = 320000;
     ok(ask_check(&h) == ACTIVITY_STAYS, "… nor where the reference was higher");
+    hold_init(&h);
+    h.now.rules_mw = 250000;
+    ok(ask_check(&h) == ACTIVITY_STAYS, "… nor where a rule asks for less");
     hold_init(&h);
     h.now.search = NULL;
     ok(ask_check(&h) == ACTIVITY_STAYS, "… nor for a cap by name");
