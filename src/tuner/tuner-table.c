@@ -27,7 +27,7 @@ IF(ran_well, pause_ran_well(&t->pause, &t->progress.steps.mark))
 IF(late,     tuner_is_late(t))
 IF(measured, t->from == TUNER_MEASURE)
 IF(asked,    t->energy.pending > 0) /* for pieces of an abandoned window */
-IF(few_void, t->void_windows + 1 < VOID_MOST)
+IF(few_void, t->report.ruled || t->void_windows + 1 < VOID_MOST)
 IF(few_deaf, !tuner_missed_many(t))
 /* The reference of a cap by name, which is then set without one. */
 IF(named_reference, !t->search && t->step.kind != SEARCH_HOLD)

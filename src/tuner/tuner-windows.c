@@ -232,11 +232,14 @@ int do_void(struct tuner *t, const void *what)
 
 int do_again(struct tuner *t, const void *what)
 {
-    t->void_windows = (t->void_windows + 1) % VOID_MOST;
+    if (!t->report.ruled)
+        t->void_windows = (t->void_windows + 1) % VOID_MOST;
     return do_measure(t, what);
 }
 
-/* The energy of all pieces is known: evaluates the window. */
+/* The energy of all pieces is known: evaluates the window, unless a rule's cap is in
+ * force since it was closed.
+ */
 static int window_told(struct tuner *t)
 {
     struct search_window out = {
@@ -246,7 +249,7 @@ static int window_told(struct tuner *t)
 
     if (out.cap_mw > t->ceiling_mw)
         out.cap_mw = t->ceiling_mw; /* others' claims limit the cap */
-    if (!window_energy_step(&t->energy, &out) ||
+    if (t->report.ruled || !window_energy_step(&t->energy, &out) ||
         (t->step.kind == SEARCH_MEASURE && !(out.energy_rse < 1)))
         return tuner_event(t, ON_VOID, NULL);
     t->void_windows = 0;

@@ -787,6 +787,38 @@ static void ruled_visits(void)
     use_visits = false;
 }
 
+static bool has_measured(const struct bench *b, uint32_t mw)
+{
+    const struct tuner_report *r = tuner_report(b->tuner);
+
+    for (size_t i = 0; i < r->n_caps; i++)
+        if (r->cap[i].cap_mw == mw)
+            return true;
+    return false;
+}
+
+/* A rule's cap comes into force when a window is over whose energy is not known yet. */
+static void ruled_window(void)
+{
+    struct bench b;
+
+    if (bench_open(&b, "edp")) {
+        ok(reach(&b, TUNER_ENERGY), "(a window below the original is over)");
+        unsigned windows = tuner_report(b.tuner)->windows;
+        uint32_t mw = b.cap_mw;
+        set_rule(&b, 151000);
+        pass(&b.s, 300);
+        ok(tuner_report(b.tuner)->windows == windows && !has_measured(&b, 151000),
+           "it is none at the rule's cap, %.0f W", w_of_mw(b.cap_mw));
+        set_rule(&b, 0);
+        hold(&b);
+        ok(has_measured(&b, mw) && !has_measured(&b, 151000) &&
+               tuner_report(b.tuner)->holding,
+           "%.0f W are measured after it: %s", w_of_mw(mw), b.why);
+    }
+    bench_close(&b);
+}
+
 /* Each pair of the table, as often as chance has it: the tuner goes on, and ends at the
  * original.
  */
@@ -848,6 +880,7 @@ int main(int argc, char **argv)
                  {"no locks", no_locks},
                  {"ranges", ranges},
                  {"ruled visits", ruled_visits},
+                 {"ruled window", ruled_window},
                  {"any event", any_event}};
 
     verbose = argc > 1;
