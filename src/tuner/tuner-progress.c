@@ -25,8 +25,11 @@ int tuner_on_progress(struct tuner *t, enum progress_news news)
 
     if (news == PROGRESS_GOES_ON)
         return 0;
-    if (t->report.ruled && t->state == TUNER_MEASURE && news == PROGRESS_WINDOW)
-        return 0; /* a rule's claim is in force, not the cap */
+    if (t->report.ruled && t->state == TUNER_MEASURE) { /* the cap is not in force */
+        if (news == PROGRESS_WINDOW)
+            return 0;
+        t->progress.inferred.missed = 0;
+    }
     return tuner_event(t, events[news], &t->progress.found);
 }
 
@@ -177,7 +180,7 @@ int do_ask_peak(struct tuner *t, const void *what)
 /* ---- before a search ---- */
 
 /* Whether the job has other work than the regime, of the same unit: its steps take
- * another time at the same cap.
+ * another time at the same cap, which a rule's is not.
  */
 static bool has_changed(struct tuner *t)
 {
@@ -185,7 +188,7 @@ static bool has_changed(struct tuner *t)
     double step_s = t->progress.found.period_s;
 
     return progress_is_inferred(&t->progress) && ref->windows > 0 && !t->holding &&
-           fabs(step_s / savings_mean_time(ref) - 1) > OTHER;
+           !t->report.ruled && fabs(step_s / savings_mean_time(ref) - 1) > OTHER;
 }
 
 int do_begin(struct tuner *t, const void *what)

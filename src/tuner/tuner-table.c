@@ -24,6 +24,7 @@ IF(resumed,  t->holding && t->at != ACTIVITY_SAFE)
 /* What is in force can be compared with what others allow. */
 IF(compares, t->started && t->at != ACTIVITY_SAFE)
 IF(ran_well, pause_ran_well(&t->pause, &t->progress.steps.mark))
+IF(ruled,    t->report.ruled) /* a cap that is not the tuner's is in force */
 IF(late,     tuner_is_late(t))
 IF(measured, t->from == TUNER_MEASURE)
 IF(asked,    t->energy.pending > 0) /* for pieces of an abandoned window */
@@ -84,6 +85,7 @@ static const struct tuner_row rows[] = {
     ROW(S(MEASURE),           LOST,         if_inferred,        do_unheard,      WAIT),
     ROW(RUNS | S(LATE) | S(PAUSED), LOST,   ALWAYS,             do_blind,        WAIT),
     ROW(RUNS,                 LATE,         if_ran_well,        do_late,         LATE),
+    ROW(RUNS,                 LATE,         if_ruled,           do_late,         LATE),
     ROW(RUNS,                 LATE,         if_named,           do_stuck,        LEFT),
     ROW(RUNS,                 LATE,         ALWAYS,             do_stall,        WALK),
     ROW(S(LATE),              DUE,          ALWAYS,             do_pause,        PAUSED),

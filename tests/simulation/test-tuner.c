@@ -819,6 +819,34 @@ static void ruled_window(void)
     bench_close(&b);
 }
 
+/* A long step under a rule's cap: the tuner's own cap did not do that. */
+static void ruled_pause(void)
+{
+    static const uint32_t named_mw[] = {0, 200000};
+    struct bench b;
+
+    for (size_t i = 0; i < n_elements(named_mw); i++) {
+        use_named = named_mw[i];
+        if (bench_open(&b, "slowdown:1.05")) {
+            hold(&b);
+            pass(&b.s, 120);
+            uint32_t held = tuner_report(b.tuner)->held_mw;
+            set_rule(&b, 151000);
+            rest_for(&b, 40);
+            pass(&b.s, 30);
+            const struct tuner_report *r = tuner_report(b.tuner);
+            ok(r->stalls == 0 && b.tuner->state == TUNER_MEASURE && r->ruled,
+               "%.0f W: no stall under a rule: %s", w_of_mw(held), b.why);
+            set_rule(&b, 0);
+            pass(&b.s, 120);
+            ok(b.cap_mw == held && r->held_mw == held && r->holding,
+               "… and held after it: %.0f W", w_of_mw(b.cap_mw));
+        }
+        bench_close(&b);
+    }
+    use_named = 0;
+}
+
 /* Each pair of the table, as often as chance has it: the tuner goes on, and ends at the
  * original.
  */
@@ -881,6 +909,7 @@ int main(int argc, char **argv)
                  {"ranges", ranges},
                  {"ruled visits", ruled_visits},
                  {"ruled window", ruled_window},
+                 {"ruled pause", ruled_pause},
                  {"any event", any_event}};
 
     verbose = argc > 1;

@@ -170,6 +170,30 @@ static void unbegun(void)
     }
 }
 
+/* Nothing is heard under a rule's cap: that ends no hold. */
+static void deaf(void)
+{
+    static int somewhere;
+    static struct tuner t;
+
+    t = (struct tuner){.o.loop = loop,
+                       .timer = timer,
+                       .state = TUNER_MEASURE,
+                       .search = (struct search *)&somewhere,
+                       .step.kind = SEARCH_HOLD,
+                       .holding = true,
+                       .report.ruled = true};
+    t.progress = (struct progress){
+        .loop = loop, .caps = &t.caps, .regimes = &t.regimes, .by = TUNER_BY_PERIOD};
+    for (int i = 0; i < 5; i++) {
+        t.progress.inferred.missed++;
+        (void)tuner_on_progress(&t, PROGRESS_DEAF);
+    }
+    ok(t.state == TUNER_MEASURE && t.holding, "deaf under a rule: %s, %s",
+       state_names[t.state], t.holding ? "holds" : "holds no more");
+    ok(!tuner_missed_many(&t), "none of it counts after the rule");
+}
+
 static int on_timer(struct loop_timer *t, uint64_t now_ns, void *user)
 {
     (void)t;
@@ -192,6 +216,7 @@ int main(void)
     left_alone();
     interruptions();
     unbegun();
+    deaf();
     loop_timer_free(timer);
     loop_free(loop);
     return done();
