@@ -769,16 +769,16 @@ static void ruled_visits(void)
         if (bench_open(&b, "edp")) {
             ok(reach_visit(&b, ids[i]), "(a %s of a hold)", name);
             uint32_t held = tuner_report(b.tuner)->held_mw;
-            unsigned above = 0, visits = 0;
+            unsigned above = 0, begun = 0;
             set_rule(&b, held + 1000);
             pass(&b.s, 120); /* the way down */
             for (int k = 0; k < 900; k++) {
                 pass(&b.s, 1);
                 above += b.cap_mw > held || b.tuner->report.ruled;
-                visits += b.tuner->at == ACTIVITY_CHECK || b.tuner->at == ACTIVITY_GAP;
+                begun += b.tuner->at == ACTIVITY_CHECK || b.tuner->at == ACTIVITY_GAP;
             }
-            ok(!above && !visits, "%s: the hold goes on below a rule: %u s above, %u",
-               name, above, visits);
+            ok(!above && !begun, "%s: the hold goes on below a rule: %u s above, %u",
+               name, above, begun);
             set_rule(&b, 0);
             ok(reach_visit(&b, ACTIVITY_CHECK), "%s: it checks without one", name);
         }
