@@ -306,6 +306,9 @@ int caps_on_release(struct actuator *act, const struct actuator_reply *reply, vo
 
     if (act != b->caps->act || b->link != LINK_RELEASING)
         return 0;
+    /* GONE confirms nothing: an actuator that ends answers so, and then restores. */
+    if (reply->result == ACTUATOR_GONE && b->unrestored)
+        r = -EIO;
     unlink_board(b, reply->result == ACTUATOR_DONE || reply->result == ACTUATOR_YIELDED);
     if (reply->result == ACTUATOR_YIELDED) {
         caps_on_yield(b, reply);

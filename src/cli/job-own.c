@@ -478,7 +478,7 @@ static bool is_any_held(struct remote *r, bool *ret_sure)
     for (size_t i = 0; i < n_boards(r); i++) {
         look(r, i, &cap);
         held |= cap.state == CAPS_HELD || cap.state == CAPS_HOLDING;
-        *ret_sure &= cap.state == CAPS_FREE || !r->original_mw[i];
+        *ret_sure &= (cap.state == CAPS_FREE && !cap.unrestored) || !r->original_mw[i];
     }
     return held;
 }

@@ -716,6 +716,28 @@ static void test_events(void)
     scene_free(s);
 }
 
+/* The actuator ends while a release waits: its client answers GONE. */
+static void test_release_gone(void)
+{
+    struct scene *s = begin_held("a release whose actuator ends");
+
+    withdraw(s, 0, look(s, 0).verdict.claim);
+    is_asked(3, RELEASE, 0, "the release");
+    answer(s, 2, ACTUATOR_GONE, 0, "the actuator is gone");
+    event(s, ACTUATOR_EVENT_ENDED, 0, ACTUATOR_GONE, 0);
+    is_state(s, 0, CAPS_FREE, "nothing is claimed");
+    ok(look(s, 0).unrestored, "nobody has said that the original is back");
+    scene_free(s);
+
+    s = begin("a release whose hold fails", 0, &conf);
+    scene_actuator(s);
+    uint64_t id = claim(s, 0, CLAIM_HARD, 200);
+    withdraw(s, 0, id);
+    answer(s, 0, ACTUATOR_GONE, 0, "no such board here");
+    ok(!look(s, 0).unrestored, "nothing was ever set");
+    scene_free(s);
+}
+
 static void test_late(void)
 {
     static struct actuator other;
@@ -816,6 +838,7 @@ int main(void)
     test_hold();
     test_yield_unsaid();
     test_events();
+    test_release_gone();
     test_late();
     test_reloaded();
     test_range();
