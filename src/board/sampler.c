@@ -22,6 +22,8 @@ enum {
     LEAST_GAP_US = 500, /* between calls on one board */
     SOON_GAP_MS = 100,  /* between samples of an idle board with sampler_soon() */
     LATE_MS = 2000,     /* longest wait for samples after a window; real time */
+    COSTS = 8,          /* calls of which the shortest is the counter's cost */
+    COST_SHARE = 50,    /* its calls take a part in so many of the time at most */
 };
 
 /* Groups of values that are read rarely, and their intervals at each rate. */
@@ -49,7 +51,9 @@ struct probe {               /* one board */
     bool instant;         /* the meter uses the instant reading, else the plain one */
     uint32_t asked;       /* values that the last round requested */
     uint64_t due_ns[GROUPS];
-    uint64_t soon_ns; /* of sampler_soon(); 0: none */
+    uint64_t soon_ns;        /* of sampler_soon(); 0: none */
+    uint64_t cost_ns[COSTS]; /* of the last calls that read the counter */
+    unsigned n_costs;
     struct sampler_ear *ears;
     struct sampler_now now;
 };
@@ -170,6 +174,24 @@ static void schedule(struct probe *p)
     loop_timer_set(p->timer, at, 0);
 }
 
+/* What reading the counter costs, 0 until that is known.  The host may delay any call, so
+ * it is the shortest of the last ones.
+ */
+static uint64_t counter_cost_ns(const struct probe *p)
+{
+    uint64_t least = UINT64_MAX;
+
+    for (size_t i = 0; i < COSTS; i++)
+        least = p->cost_ns[i] < least ? p->cost_ns[i] : least;
+    return p->n_costs >= COSTS ? least : 0;
+}
+
+static void note_cost(struct probe *p, const struct gpu_sample *g)
+{
+    if (g->has & GPU_HAS_ENERGY)
+        p->cost_ns[p->n_costs++ % COSTS] = g->energy_at_ns - g->energy_began_ns;
+}
+
 static void feed(struct probe *p, const struct gpu_sample *g)
 {
     struct meter_sample m = {
@@ -258,6 +280,7 @@ static int probe_on_sample(struct board *b, int r, const struct gpu_sample *g,
     } else {
         p->now.failures = 0;
         merge(&p->now, g, p->asked);
+        note_cost(p, g);
         feed(p, g);
         for (struct sampler_ear *e = p->ears; e; e = e->next)
             e->fn(e->board, g, e->user);
@@ -273,9 +296,28 @@ static bool due(struct probe *p, enum group g, uint64_t now_ns)
     uint32_t ms = group_ms[p->rate][g];
     if (g == GROUP_LIMITS && p->held && ms > HELD_MS)
         ms = HELD_MS;
-    if (g == GROUP_ENERGY && ms > HEARD_MS && is_heard(p))
-        ms = HEARD_MS;
     p->due_ns[g] = now_ns + ms * NS_PER_MS;
+    return true;
+}
+
+/* Whether to read the counter in this round.  rarely: it tells little more than power
+ * does, or power is a call of its own.  calm: no reading's time matters more than its
+ * cost.
+ */
+static bool counter_due(struct probe *p, bool rarely, bool calm, uint64_t now_ns)
+{
+    uint64_t ns = calm ? counter_cost_ns(p) * COST_SHARE : 0;
+
+    if (!rarely && ns == 0)
+        return true;
+    if (now_ns < p->due_ns[GROUP_ENERGY])
+        return false;
+    if (rarely) {
+        uint32_t ms = group_ms[p->rate][GROUP_ENERGY];
+        uint64_t rare = (ms > HEARD_MS && is_heard(p) ? HEARD_MS : ms) * NS_PER_MS;
+        ns = rare > ns ? rare : ns;
+    }
+    p->due_ns[GROUP_ENERGY] = now_ns + ns;
     return true;
 }
 
@@ -293,12 +335,11 @@ static uint32_t wanted(struct probe *p, uint64_t now_ns)
         /* The plain reading is a call per round for listeners: read the counter rarely,
          * except while power stands for steps: windows end where nobody foresaw it.
          */
-        bool spare =
-            is_heard(p) && !is_listened(p) && counts && !p->instant && !state.intent;
-        if ((!state.counter_fed && !spare) || due(p, GROUP_ENERGY, now_ns))
+        bool calm = counts && !state.intent;
+        bool spare = calm && is_heard(p) && !is_listened(p) && !p->instant;
+        if (counter_due(p, state.counter_fed || spare, calm, now_ns))
             want |= GPU_HAS_ENERGY;
-        /* Instant and average power come with the counter's call; the plain one does not.
-         */
+        /* Instant and average power cost little; the plain one is a call of its own. */
         if (p->instant && (!counts || p->rate != SAMPLER_REST))
             want |= GPU_HAS_INSTANT | GPU_HAS_AVERAGE;
         else if (!counts || is_heard(p) || due(p, GROUP_POWER, now_ns))

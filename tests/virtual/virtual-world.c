@@ -36,7 +36,8 @@ struct virtual_world {
     struct loop *loop;
     struct sim_world *sim;
     struct sim_machine copy;
-    uid_t uid; /* user that sets limits */
+    uid_t uid;           /* user that sets limits */
+    uint64_t counter_ns; /* what a call that reads the counter takes */
     struct loop_timer *timer, *launches;
     struct program program[PROGRAMS_MAX];
     struct uw_progress_page page;
@@ -366,6 +367,11 @@ void virtual_world_set_uid(struct virtual_world *world, uid_t uid)
     world->uid = uid;
 }
 
+void virtual_world_set_counter_ns(struct virtual_world *world, uint64_t ns)
+{
+    world->counter_ns = ns;
+}
+
 /* ---- struct gpu_backend ---- */
 
 static void fill_info(const struct sim_identity *id, unsigned index, struct gpu_info *ret)
@@ -502,6 +508,8 @@ static int dev_sample(struct gpu_dev *dev, uint32_t want, struct gpu_sample *ret
     has |= info->abilities & GPU_CAN_INSTANT ? GPU_HAS_INSTANT : 0;
     has |= info->abilities & GPU_CAN_AVERAGE ? GPU_HAS_AVERAGE : 0;
     has |= info->abilities & GPU_CAN_ENERGY ? GPU_HAS_ENERGY : 0;
+    if (has & want & GPU_HAS_ENERGY && dev->world->counter_ns)
+        loop_spend(dev->world->loop, dev->world->counter_ns);
     uint64_t at = clock_of(dev);
     *ret = (struct gpu_sample){
         .has = has & want,

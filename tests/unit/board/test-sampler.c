@@ -191,6 +191,73 @@ static void listens(const char *model)
     end();
 }
 
+/* The error of windows of ten seconds with marks at their ends: root of the mean square,
+ * as a part of the energy.
+ */
+static double measured(void)
+{
+    enum { WINDOWS = 20 };
+    double sum2 = 0;
+
+    for (int i = 0; i < WINDOWS; i++) {
+        uint64_t from = loop_now_ns(w.world.loop);
+        double true_j = virtual_world_true_j(w.world.sim, 0);
+        sampler_mark(w.sampler, from);
+        wait_s(10 + 0.037 * i);
+        uint64_t to = loop_now_ns(w.world.loop);
+        true_j = virtual_world_true_j(w.world.sim, 0) - true_j;
+        sampler_mark(w.sampler, to);
+        (void)sampler_window(w.sampler, from, to, on_window, NULL);
+        wait_s(3);
+        if (w.window.r < 0)
+            return INFINITY;
+        sum2 += pow(w.result.energy_j / true_j - 1, 2) / WINDOWS;
+    }
+    return sqrt(sum2);
+}
+
+/* A counter whose calls take milliseconds gets a fiftieth of the time. */
+static void costly(const char *model)
+{
+    struct heard h = {0};
+    struct sampler_ear ear = {.fn = on_sample, .user = &h, .overhears = true};
+
+    if (!begin(model, 180)) {
+        end();
+        return;
+    }
+    train();
+    sampler_rate(w.sampler, 0, SAMPLER_SEARCH, false);
+    wait_s(60);
+    double cheap = measured();
+    virtual_world_set_counter_ns(w.world.sim, 4 * NS_PER_MS);
+    wait_s(5);
+    sampler_hear(w.sampler, 0, &ear);
+    h = (struct heard){0};
+    wait_s(100);
+    ok(h.energy >= 300 && h.energy <= 500,
+       "%s: a counter of 4 ms is read %u times in 100 s", model, h.energy);
+    double dear = measured();
+    ok(dear < 1.2 * cheap, "%s: windows with marks are off by %.3f %%, before %.3f %%",
+       model, 100 * dear, 100 * cheap);
+    ear.overhears = false;
+    sampler_listen(w.sampler, 0, &ear, true);
+    wait_s(5);
+    h = (struct heard){0};
+    wait_s(40);
+    ok(h.energy >= 120 && h.energy <= 200,
+       "%s: with a listener the counter is read %u times in 40 s", model, h.energy);
+    ok(h.power >= 16 * 40, "%s: and power %u times", model, h.power);
+    virtual_world_set_counter_ns(w.world.sim, 0);
+    wait_s(5);
+    h = (struct heard){0};
+    wait_s(20);
+    ok(h.energy >= 18 * 20, "%s: a counter that costs nothing again: %u times in 20 s",
+       model, h.energy);
+    sampler_deaf(w.sampler, 0, &ear);
+    end();
+}
+
 /* Commands see everything once a second, as ever. */
 static void all(void)
 {
@@ -213,6 +280,8 @@ int main(void)
     rates("a100", 0.03);
     listens("v100");
     listens("rtx6000");
+    costly("h100");
+    costly("v100");
     all();
     return done();
 }
