@@ -4,9 +4,9 @@
 #include <string.h>
 
 #include "base/auto.h"
+#include "cli/drop.h"
 #include "cli/options.h"
 #include "cli/policy-show.h"
-#include "io/file.h"
 #include "policy/file.h"
 
 struct findings {
@@ -71,14 +71,17 @@ static int check(const char *path)
     auto_(policy_file_free) struct policy_file *f = NULL;
     auto_(mem_free) char *text = NULL;
     struct findings found = {0};
+    bool hidden = false;
     size_t len = 0;
     uw_error err = {{0}};
 
-    int r = file_read(path, POLICY_FILE_MAX, &text, &len, &err);
+    int r = drop_file_read(path, POLICY_FILE_MAX, &text, &len, &hidden, &err);
     if (r >= 0)
-        r = policy_file_read(path, text, len, file_hides(), &f, &err);
+        r = policy_file_read(path, text, len, hidden, &f, &err);
     if (r < 0)
-        return cli_fail(cli_exit_of(r), "policy: %s", err.text);
+        return cli_fail(cli_exit_of(r), "policy: %s%s", err.text,
+                        hidden ? " (its text is not shown: not every user may read it)"
+                               : "");
     if (policy_file_check(f, on_finding, &found) > 0)
         return EXIT_USAGE;
     print_summary(f);
