@@ -1,6 +1,7 @@
 /* What the evaluation of a policy costs: RULES rules for each of 8 boards and 16 jobs,
- * all of whose values change each second, and of the claims that follow.  Prints JSON;
- * exits 1 where more than 0.1 % of a processor is used.
+ * all of whose values change each second, and of the claims that follow; beside it 256
+ * percentiles of full histories, which may be due at once.  Prints JSON; exits 1 where
+ * rules and claims use more than 0.1 % of a processor.
  *
  *     policy [RULES [SECONDS]]      200 100
  */
@@ -12,8 +13,9 @@
 #include "base/rng.h"
 #include "base/units.h"
 #include "core/policy/rule.h"
+#include "core/policy/series.h"
 
-enum { BOARDS = 8, JOBS = 16, RULES_MAX = 256, PAIRS = BOARDS * JOBS };
+enum { BOARDS = 8, JOBS = 16, RULES_MAX = 256, PAIRS = BOARDS * JOBS, POINTS = 10240 };
 
 /* clang-format off */
 static const struct policy_signal signals[] = {
@@ -162,6 +164,26 @@ static void claim(struct bench *b, struct spent *spent)
     spent->claims_s += now_s() - from_s;
 }
 
+/* Of as many histories as a policy can read, one value a second in each. */
+static double percentiles_s(struct rng *rng)
+{
+    static struct policy_point point[POINTS];
+    const struct policy_points points = {point, POINTS, POINTS};
+    double from_s, spent_s = 0;
+    struct policy_folded folded;
+
+    for (size_t i = 0; i < POLICY_READS_MAX; i++) {
+        for (size_t k = 0; k < POINTS; k++)
+            point[k] = (struct policy_point){(int64_t)k, rng_uniform(rng) * 100};
+        const struct policy_read read = {0, POLICY_PERCENTILE, rng_uniform(rng) * 100,
+                                         POINTS};
+        from_s = now_s();
+        policy_series_fold(&points, POLICY_HISTORY, &read, POINTS, &folded);
+        spent_s += now_s() - from_s;
+    }
+    return spent_s;
+}
+
 static int play(size_t rules, uint64_t seconds)
 {
     static struct bench b;
@@ -182,11 +204,12 @@ static int play(size_t rules, uint64_t seconds)
     printf("{\"rules\": %zu, \"boards\": %d, \"jobs\": %d, \"seconds\": %llu, "
            "\"true\": %.3f, \"acting\": %.3f, \"claims\": %.1f, \"conditions_ms\": %.4f, "
            "\"condition_ns\": %.1f, \"rules_ms\": %.4f, \"claims_ms\": %.4f, "
-           "\"percent_of_a_core\": %.4f}\n",
+           "\"percent_of_a_core\": %.4f, \"percentiles_ms\": %.1f}\n",
            rules, BOARDS, JOBS, (unsigned long long)seconds, (double)spent.true_ / steps,
            (double)spent.acting / steps, (double)spent.claims / n,
            spent.conditions_s / n * 1e3, spent.conditions_s / steps * 1e9,
-           spent.rules_s / n * 1e3, spent.claims_s / n * 1e3, ms / 10);
+           spent.rules_s / n * 1e3, spent.claims_s / n * 1e3, ms / 10,
+           percentiles_s(&b.rng) * 1e3);
     return ms > 1;
 }
 

@@ -1,6 +1,7 @@
 #include "core/policy/series.h"
 
 #include <math.h>
+#include <string.h>
 
 struct window {
     const struct policy_points *points;
@@ -17,17 +18,9 @@ static double weight(const struct window *w, size_t i)
 
     if (!isfinite(p->point[i].v))
         return 0;
-    return fmax(fmin(to_s, w->to_s) - fmax(from_s, w->from_s), 0);
-}
-
-static double weight_up_to(const struct window *w, double v)
-{
-    double sum = 0;
-
-    for (size_t i = 0; i < w->points->n; i++)
-        if (w->points->point[i].v <= v)
-            sum += weight(w, i);
-    return sum;
+    from_s = from_s < w->from_s ? w->from_s : from_s;
+    to_s = to_s > w->to_s ? w->to_s : to_s;
+    return to_s > from_s ? to_s - from_s : 0;
 }
 
 /* The lowest and the highest value, the mean. */
@@ -51,26 +44,74 @@ static struct moments moments(const struct window *w)
     return m;
 }
 
-/* Bisects the values' range, then takes the value that is there. */
+/* Finite numbers as whole ones in the same order; 0 and -0 are one. */
+static uint64_t rank_of(double v)
+{
+    uint64_t bits;
+
+    v += 0.0;
+    memcpy(&bits, &v, sizeof bits);
+    return bits >> 63 ? ~bits : bits | 1ull << 63;
+}
+
+static double of_rank(uint64_t rank)
+{
+    uint64_t bits = rank >> 63 ? rank & ~(1ull << 63) : ~rank;
+    double v;
+
+    memcpy(&v, &bits, sizeof v);
+    return v;
+}
+
+enum { BUCKET_BITS = 9, BUCKETS = 1 << BUCKET_BITS };
+
+struct bucket {
+    double weight_s;
+    uint64_t low, high; /* the values that are there */
+};
+
+/* Sorts the values from low to high into buckets. */
+static void fill(const struct window *w, uint64_t low, uint64_t high,
+                 struct bucket bucket[BUCKETS])
+{
+    unsigned bits = 64 - (unsigned)__builtin_clzll(high - low);
+    unsigned shift = bits > BUCKET_BITS ? bits - BUCKET_BITS : 0;
+
+    memset(bucket, 0, BUCKETS * sizeof *bucket);
+    for (size_t i = 0; i < w->points->n; i++) {
+        double s = weight(w, i);
+        uint64_t rank = s > 0 ? rank_of(w->points->point[i].v) : 0;
+        if (s <= 0 || rank < low || rank > high)
+            continue;
+        struct bucket *b = &bucket[(rank - low) >> shift];
+        if (b->weight_s <= 0 || rank < b->low)
+            b->low = rank;
+        if (rank > b->high)
+            b->high = rank;
+        b->weight_s += s;
+    }
+}
+
+/* The value at which the time, in the order of values, comes to the share: sorts into
+ * buckets, then the bucket in which that value is, until only one value is there.
+ */
 static double percentile(const struct window *w, const struct moments *m, double share)
 {
-    double low = m->min, high = m->max, want = share * m->covered_s, best = m->max;
+    uint64_t low = rank_of(m->min), high = rank_of(m->max);
+    double want_s = share * m->covered_s, below_s = 0;
+    struct bucket bucket[BUCKETS];
 
-    if (weight_up_to(w, low) >= want)
-        return low;
-    for (int i = 0; i < 60 && low < high; i++) {
-        double mid = low + (high - low) / 2;
-        if (weight_up_to(w, mid) >= want)
-            high = mid;
-        else
-            low = mid;
+    while (low < high) {
+        fill(w, low, high, bucket);
+        const struct bucket *b = bucket, *last = bucket + BUCKETS - 1;
+        while (last->weight_s <= 0)
+            last--;
+        for (; b < last && below_s + b->weight_s < want_s; b++)
+            below_s += b->weight_s;
+        low = b->low;
+        high = b->high;
     }
-    for (size_t i = 0; i < w->points->n; i++) {
-        double v = w->points->point[i].v;
-        if (v > low && v < best && weight(w, i) > 0)
-            best = v;
-    }
-    return best;
+    return of_rank(low);
 }
 
 void policy_series_fold(const struct policy_points *points, enum policy_series series,
