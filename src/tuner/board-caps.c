@@ -157,23 +157,16 @@ bool board_caps_stop(const struct board_caps *b)
     return false;
 }
 
-uint32_t board_caps_ceiling_mw(const struct board_caps *b)
+uint32_t board_caps_ceiling_mw(const struct board_caps *b, bool rules)
 {
     uint32_t low = UINT32_MAX;
 
-    for (size_t i = 0; i < b->n; i++)
-        if (b->told[i].without_mw < low)
-            low = b->told[i].without_mw;
-    return low;
-}
-
-uint32_t board_caps_rules_mw(const struct board_caps *b)
-{
-    uint32_t low = UINT32_MAX;
-
-    for (size_t i = 0; i < b->n; i++)
-        if (b->told[i].rules_mw < low)
-            low = b->told[i].rules_mw;
+    for (size_t i = 0; i < b->n; i++) {
+        const struct claim_told *told = &b->told[i];
+        uint32_t mw = rules ? told->rules_mw : told->without_mw;
+        if (mw < low)
+            low = mw;
+    }
     return low;
 }
 

@@ -61,10 +61,10 @@ uint32_t board_caps_at_mw(const struct board_caps *b);
 bool board_caps_lower(const struct board_caps *b, uint32_t original_mw);
 /* Whether a board waits at the first cap for the job's work. */
 bool board_caps_stop(const struct board_caps *b);
-/* The highest cap that others' claims allow on all boards; UINT32_MAX: any. */
-uint32_t board_caps_ceiling_mw(const struct board_caps *b);
-/* The same with the claims of rules. */
-uint32_t board_caps_rules_mw(const struct board_caps *b);
+/* The highest cap that others' claims allow on all boards, with or without those of
+ * rules; UINT32_MAX: any.
+ */
+uint32_t board_caps_ceiling_mw(const struct board_caps *b, bool rules);
 
 /* States the claim of each board; mw: the highest of them; each: each board's cap before
  * it is clamped to the board's range.  A claim that stands as it should is left alone.

@@ -131,7 +131,7 @@ static int hear_rules(struct tuner *t)
 /* What others' claims allow, and what is in force. */
 static int hear_force(struct tuner *t)
 {
-    uint32_t ceiling_mw = board_caps_ceiling_mw(&t->caps);
+    uint32_t ceiling_mw = board_caps_ceiling_mw(&t->caps, false);
     uint32_t reference_mw = tuner_reference_mw(t);
     struct tuner_moved moved = {
         .was_mw = t->enforced_mw ? t->enforced_mw : t->caps.commanded_mw,

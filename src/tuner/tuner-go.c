@@ -66,7 +66,7 @@ void tuner_look(struct tuner *t, struct activity_now *ret)
         .caps = &t->caps,
         .original_mw = t->report.original_mw,
         .reference_mw = tuner_reference_mw(t),
-        .rules_mw = board_caps_rules_mw(&t->caps),
+        .rules_mw = board_caps_ceiling_mw(&t->caps, true),
         .measured_mw = t->report.reference_mw,
         .held_mw = t->report.held_mw,
         .cap_mw = t->step.cap_mw,
