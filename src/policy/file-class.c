@@ -207,13 +207,11 @@ int policy_file_classes(struct policy_inside *f, const struct yaml_node *node,
                         uw_error *err)
 {
     struct policy *p = &f->file.policy;
-    int r = yaml_want(node, YAML_SEQ, err);
-    size_t n = yaml_count(node);
+    size_t n = 0;
+    int r = policy_file_count(node, POLICY_CLASSES_MAX, &n, err);
 
     if (r < 0)
         return r;
-    if (n > POLICY_CLASSES_MAX)
-        return yaml_fail(node, err, -EINVAL, "at most 64 classes");
     p->cls = policy_file_memory(f, n ? n : 1, sizeof *p->cls);
     if (!p->cls)
         return fail(err, -ENOMEM, "out of memory");

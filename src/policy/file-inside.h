@@ -47,6 +47,9 @@ int policy_file_ramp(const struct yaml_node *node, struct policy_ramp *ret,
                      uw_error *err);
 int policy_file_goal(const struct yaml_node *node, struct goal *ret, uw_error *err);
 
+/* The number of items of a list, at most max; -EINVAL. */
+int policy_file_count(const struct yaml_node *node, size_t max, size_t *ret_n,
+                      uw_error *err);
 /* A value, or a list of values. */
 int policy_file_texts(struct policy_inside *f, const struct yaml_node *node,
                       const char *const **ret, size_t *ret_n, uw_error *err);

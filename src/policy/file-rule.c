@@ -328,13 +328,11 @@ int policy_file_rules(struct policy_inside *f, const struct yaml_node *node,
                       uw_error *err)
 {
     struct policy *p = &f->file.policy;
-    int r = yaml_want(node, YAML_SEQ, err);
-    size_t n = yaml_count(node);
+    size_t n = 0;
+    int r = policy_file_count(node, POLICY_RULES_MAX, &n, err);
 
     if (r < 0)
         return r;
-    if (n > POLICY_RULES_MAX)
-        return yaml_fail(node, err, -EINVAL, "at most 256 rules");
     p->rule = policy_file_memory(f, n ? n : 1, sizeof *p->rule);
     if (!p->rule)
         return fail(err, -ENOMEM, "out of memory");

@@ -130,6 +130,21 @@ static int read_quantity(const struct yaml_node *node, const char *like, double 
     return 0;
 }
 
+int policy_file_count(const struct yaml_node *node, size_t max, size_t *ret_n,
+                      uw_error *err)
+{
+    int r = yaml_want(node, YAML_SEQ, err);
+
+    if (r < 0)
+        return r;
+    if (yaml_count(node) > max)
+        return yaml_fail(node, err, -EINVAL,
+                         "a list of at most %zu is wanted here, not of %zu", max,
+                         yaml_count(node));
+    *ret_n = yaml_count(node);
+    return 0;
+}
+
 /* ---- sections ---- */
 
 /* clang-format off */
@@ -326,11 +341,10 @@ static int read_limit(const struct yaml_node *node, struct policy_limit *ret,
 static int read_limits(struct policy_inside *f, const struct yaml_node *node,
                        uw_error *err)
 {
-    int r = yaml_want(node, YAML_SEQ, err);
+    size_t n = 0;
+    int r = policy_file_count(node, POLICY_LIMITS_MAX, &n, err);
 
-    if (r >= 0 && yaml_count(node) > POLICY_LIMITS_MAX)
-        return yaml_fail(node, err, -EINVAL, "at most 16 limits");
-    for (size_t i = 0; r >= 0 && i < yaml_count(node); i++) {
+    for (size_t i = 0; r >= 0 && i < n; i++) {
         r = read_limit(yaml_at(node, i), &f->file.limit[i], err);
         f->file.n_limits = i + 1;
     }

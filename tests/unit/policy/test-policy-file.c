@@ -8,6 +8,7 @@
 #include <stdlib.h>
 
 #include "base/auto.h"
+#include "base/text.h"
 #include "io/file.h"
 #include "oom.h"
 #include "tap.h"
@@ -180,6 +181,37 @@ static void test_wrong(void)
     }
 }
 
+/* Each list with one item more than it may have. */
+static void test_long(void)
+{
+    static const struct {
+        const char *section, *error;
+        size_t n;
+    } lists[] = {
+        {"rules", "p.yaml:2: a list of at most 256 is wanted here, not of 257",
+         POLICY_RULES_MAX},
+        {"classes", "p.yaml:2: a list of at most 64 is wanted here, not of 65",
+         POLICY_CLASSES_MAX},
+        {"limits", "p.yaml:2: a list of at most 16 is wanted here, not of 17",
+         POLICY_LIMITS_MAX},
+    };
+
+    for (size_t i = 0; i < n_elements(lists); i++) {
+        struct policy_file *f = NULL;
+        struct text t = {0};
+        uw_error err = {{0}};
+        text_put(&t, "policy: 1\n");
+        text_put(&t, lists[i].section);
+        for (size_t k = 0; k <= lists[i].n; k++)
+            text_put(&t, k ? ", {}" : ": [{}");
+        text_put(&t, "]\n");
+        int r = read_text(t.at, &f, &err);
+        text_free(&t);
+        is_int(r, -EINVAL, "%s: too many", lists[i].section);
+        is_str(err.text, lists[i].error, lists[i].section);
+    }
+}
+
 static void test_hidden(void)
 {
     static const char text[] =
@@ -277,6 +309,7 @@ int main(int argc, char **argv)
         return 2;
     test_example(argv[1]);
     test_wrong();
+    test_long();
     test_hidden();
     test_findings();
     test_page(argv[1], argv[2]);
