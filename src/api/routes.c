@@ -47,7 +47,7 @@ static const struct route table[] = {
     {HTTP_GET, "/v1/report", route_report, BODY_NONE,
      {"by", "zone", "from", "to", "gco2e_kwh", "price_kwh", NULL}},
     {HTTP_GET, "/v1/events", route_events, BODY_NONE, {"what", NULL}},
-    {HTTP_GET, "/v1/policy", route_policy, BODY_NONE, {NULL}},
+    {HTTP_GET, "/v1/policy", route_policy, BODY_NONE, {"from", NULL}},
     {HTTP_POST, "/v1/reload", route_reload, BODY_NONE, {NULL}},
 };
 /* clang-format on */

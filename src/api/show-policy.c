@@ -5,6 +5,9 @@
 #include "base/names.h"
 #include "policy/engine.h"
 
+/* Of one answer: any rule alone fits, as it has a row for each unit of the engine. */
+enum { ROWS_MAX = ENGINE_UNITS_MAX };
+
 /* Values of another user's job are that user's. */
 static bool may_see(const struct node_view *v, const struct node_who *who, uint64_t job)
 {
@@ -59,12 +62,14 @@ static void put_row(struct json_out *o, const struct node_view *v,
     json_out_end(o);
 }
 
-static void put_rule(struct json_out *o, const struct node_view *v,
-                     const struct node_who *who, size_t at)
+/* Returns how many rows the rule has. */
+static size_t put_rule(struct json_out *o, const struct node_view *v,
+                       const struct node_who *who, size_t at)
 {
     const struct policy_rule *rule = &v->policy.rule[at];
     char cap[POLICY_CAP_TEXT], goal[GOAL_TEXT_MAX];
     struct engine_row row;
+    size_t rows = 0;
 
     json_out_object(o, NULL);
     json_out_text(o, "name", rule->name);
@@ -76,15 +81,32 @@ static void put_rule(struct json_out *o, const struct node_view *v,
                                  : policy_cap_text(&rule->asks.cap, cap));
     json_out_array(o, "boards");
     for (size_t i = at; policy_engine_row(v->policy.engine, i, &row);
-         i += v->policy.n_rules)
+         i += v->policy.n_rules, rows++)
         if (row.board < v->n_boards)
             put_row(o, v, who, i, &row);
     json_out_end(o);
     json_out_end(o);
+    return rows;
+}
+
+/* Whole rules, each of which has as many rows. */
+static void put_rules(struct json_out *o, const struct node_view *v,
+                      const struct node_who *who, uint64_t from)
+{
+    const struct view_policy *p = &v->policy;
+    size_t n = p->engine ? p->n_rules : 0, rows = 0, each = 0;
+
+    json_out_int(o, "rules_total", (int64_t)n);
+    json_out_array(o, "rules");
+    for (size_t i = from < n ? (size_t)from : n; i < n && rows + each <= ROWS_MAX; i++) {
+        each = put_rule(o, v, who, i);
+        rows += each;
+    }
+    json_out_end(o);
 }
 
 void show_policy(struct json_out *o, const struct node_view *v,
-                 const struct node_who *who)
+                 const struct node_who *who, uint64_t from)
 {
     const struct view_policy *p = &v->policy;
 
@@ -96,9 +118,6 @@ void show_policy(struct json_out *o, const struct node_view *v,
     json_out_int(o, "loads", (int64_t)p->loads);
     json_out_int(o, "failures", (int64_t)p->failures);
     json_out_int(o, "evaluations", (int64_t)p->evaluations);
-    json_out_array(o, "rules");
-    for (size_t i = 0; p->engine && i < p->n_rules; i++)
-        put_rule(o, v, who, i);
-    json_out_end(o);
+    put_rules(o, v, who, from);
     json_out_end(o);
 }

@@ -41,8 +41,9 @@ struct maybe show_power(const struct node_view *v);
 void show_node(struct json_out *o, const struct node_view *v, const struct node_who *who);
 void show_gpu(struct json_out *o, const struct node_view *v, size_t i);
 void show_explain(struct json_out *o, const struct node_view *v, size_t i);
+/* Rules from the from-th of the file on, as many as one answer may have. */
 void show_policy(struct json_out *o, const struct node_view *v,
-                 const struct node_who *who);
+                 const struct node_who *who, uint64_t from);
 /* The energy of a board whose meter has no result is null, with the reason. */
 void show_window(struct json_out *o, const struct node_view *v,
                  const struct client_window_result *w);

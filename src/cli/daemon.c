@@ -79,6 +79,17 @@ int daemon_get(struct httpc *c, const char *path, const char *json, struct json 
     return r;
 }
 
+int daemon_write(const char *json, const struct json *doc, uw_error *err)
+{
+    auto_(mem_free) char *text = json_text(doc);
+
+    if (!text)
+        return fail(err, -ENOMEM, "out of memory");
+    if (strcmp(json, "-") == 0)
+        return puts(text) < 0 ? fail(err, -EIO, "cannot write to stdout") : 0;
+    return file_write(json, text, strlen(text), FILE_MODE_UMASK, err);
+}
+
 bool daemon_is_board(const char *word)
 {
     size_t n =

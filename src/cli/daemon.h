@@ -33,6 +33,8 @@ int daemon_ask(const struct cli_env *env, const char *boards, struct loop *loop,
  */
 int daemon_get(struct httpc *c, const char *path, const char *json, struct json **ret,
                uw_error *err);
+/* Writes a document that was put together from answers, likewise. */
+int daemon_write(const char *json, const struct json *doc, uw_error *err);
 /* Whether word can be a board's index or UUID in a path. */
 bool daemon_is_board(const char *word);
 /* " (--local …)" if r means that no daemon answered, else "": a refusal must not be

@@ -8,7 +8,6 @@
 #include "base/units.h"
 #include "cli/daemon.h"
 #include "cli/own-place.h"
-#include "io/file.h"
 
 enum { OWN_MAX = 32, ANSWER_MS = 1000 };
 
@@ -97,17 +96,6 @@ bool nodes_are_own(const struct nodes *n)
 
 /* ---- asking ---- */
 
-static int write_text(const char *json, const struct json *doc, uw_error *err)
-{
-    auto_(mem_free) char *text = json_text(doc);
-
-    if (!text)
-        return fail(err, -ENOMEM, "out of memory");
-    if (strcmp(json, "-") == 0)
-        return puts(text) < 0 ? fail(err, -EIO, "cannot write to stdout") : 0;
-    return file_write(json, text, strlen(text), FILE_MODE_UMASK, err);
-}
-
 static bool has_claims(const struct json *doc)
 {
     return json_count(json_get(json_root(doc), "claims")) > 0;
@@ -146,7 +134,7 @@ int nodes_get(struct nodes *n, const char *path, const char *json, struct json *
     }
     if (!all || r == -ENOMEM)
         return r;
-    r = json ? write_text(json, all, err) : 0;
+    r = json ? daemon_write(json, all, err) : 0;
     if (r == 0)
         *ret = take(all);
     return r;

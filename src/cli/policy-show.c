@@ -1,10 +1,12 @@
 #include "cli/policy-show.h"
 
+#include <errno.h>
 #include <inttypes.h>
 #include <stdio.h>
 #include <string.h>
 
 #include "base/auto.h"
+#include "base/error.h"
 #include "cli/daemon.h"
 #include "cli/options.h"
 #include "cli/take.h"
@@ -55,6 +57,36 @@ static void print_policy(const struct json_value *p)
         print_rule(json_at(rules, i));
 }
 
+/* The whole policy: an answer has a bounded number of rows.  -EAGAIN: it was reloaded
+ * between two answers.
+ */
+static int get_all(struct httpc *daemon, struct json **ret, uw_error *err)
+{
+    auto_(json_free) struct json *all = NULL;
+    char path[64];
+    int r = daemon_get(daemon, "/v1/policy", NULL, &all, err);
+
+    while (r == 0) {
+        auto_(json_free) struct json *more = NULL;
+        const struct json_value *p = json_root(all);
+        uint64_t n = json_count(json_get(p, "rules"));
+        if (n >= take_u64(p, "rules_total"))
+            break;
+        (void)snprintf(path, sizeof path, "/v1/policy?from=%" PRIu64, n);
+        r = daemon_get(daemon, path, NULL, &more, err);
+        if (r < 0)
+            break;
+        const struct json_value *m = json_root(more);
+        if (take_u64(m, "loads") != take_u64(p, "loads") ||
+            json_count(json_get(m, "rules")) == 0)
+            return fail(err, -EAGAIN, "the policy was reloaded meanwhile: ask again");
+        r = json_extend(all, more);
+    }
+    if (r == 0)
+        *ret = take(all);
+    return r;
+}
+
 int policy_show(const struct cmd *cmd, const struct cli_env *env, const char *json)
 {
     auto_(httpc_free) struct httpc *daemon = NULL;
@@ -64,7 +96,9 @@ int policy_show(const struct cmd *cmd, const struct cli_env *env, const char *js
     int code = daemon_need_within(cmd, env, env->boards, 0, &daemon);
     if (code != EXIT_OK)
         return code;
-    int r = daemon_get(daemon, "/v1/policy", json, &doc, &err);
+    int r = get_all(daemon, &doc, &err);
+    if (r == 0 && json)
+        r = daemon_write(json, doc, &err);
     if (r < 0)
         return cli_fail(cli_exit_of(r), "policy: %s", err.text);
     if (!json || strcmp(json, "-") != 0)

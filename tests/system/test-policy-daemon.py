@@ -64,6 +64,34 @@ def queue(t, node, d, path):
     t.ok(limit(300000), "somebody waits again: the original", node.board(0))
 
 
+def many(t, node, d, path):
+    """An answer has whole rules until there are 2,048 rows; `policy show` puts the answers together."""
+    names = [f"r{i:03d}" for i in range(256)]
+    path.write_text("policy: 1\nrules:\n" + "".join(f"- {{name: {x}, when: carbon > 400 g/kWh, cap: 50 %}}\n" for x in names))
+    jobs = [d.ask("POST", "/v1/jobs", {"name": f"many-{i}", "source": "registered", "gpus": [0]})[1]["id"] for i in range(10)]
+    t.equal(d.ask("POST", "/v1/reload")[0], 200, "256 rules")
+
+    def ask(query=""):
+        return d.ask("GET", "/v1/policy" + query)[1]
+
+    units = 11  # 10 jobs on one board, another board without one
+    t.ok(uwtest.wait_for(lambda: len(ask()["rules"][0]["boards"]) == units), "each on 10 jobs and a board without one",
+         ask()["rules"][0])
+    page = ask()
+    t.equal((page["rules_total"], [r["name"] for r in page["rules"]]), (256, names[:2048 // units]), "186 rules fit into an answer")
+    rest = ask("?from=186")
+    t.equal((rest["rules_total"], [r["name"] for r in rest["rules"]]), (256, names[2048 // units:]), "the others are in the next one")
+    t.equal([ask(q)["rules"] for q in ("?from=256", "?from=18446744073709551615")], [[], []], "none is behind the last one")
+    t.equal(d.ask("GET", "/v1/policy?from=x")[0], 400, "from is a number")
+    p = node.run("underwatt", "policy", "show")
+    t.equal([x.split(":")[0][5:] for x in p.stdout.splitlines() if x.startswith("rule ")], names, "policy show has all rules")
+    t.equal(p.stdout.count("\n  GPU "), 256 * units, "with all rows")
+    p = node.run("underwatt", "policy", "show", "--json", "-")
+    t.equal([r["name"] for r in json.loads(p.stdout)["rules"]], names, "policy show --json, too")
+    for i in jobs:
+        t.equal(d.ask("DELETE", f"/v1/jobs/{i}")[0], 204, "the job ends")
+
+
 def main():
     t = uwtest.Tap()
     with tempfile.TemporaryDirectory() as tmp, uwtest.Node(count=2) as node:
@@ -107,6 +135,7 @@ def main():
         t.ok("no policy is in force" in p.stdout, "and said", p)
         job.terminate()
         job.wait()
+        many(t, node, d, path)
     t.done()
 
 

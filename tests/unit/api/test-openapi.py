@@ -45,7 +45,7 @@ def play(lines):
 
 
 UUID = "GPU-00000000-0000-0000-0000-000000000003"
-GETS = ["/healthz", "/metrics", "/openapi.yaml", "/v1/node", "/v1/policy", "/v1/gpus", "/v1/gpus/0", f"/v1/gpus/{UUID}",
+GETS = ["/healthz", "/metrics", "/openapi.yaml", "/v1/node", "/v1/policy", "/v1/policy?from=x", "/v1/gpus", "/v1/gpus/0", f"/v1/gpus/{UUID}",
         "/v1/gpus/0/explain", "/v1/gpus/1/explain", "/v1/gpus/99", "/v1/claims", "/v1/claims?gpu=0&job=100",
         "/v1/claims?gpu=99", "/v1/claims?job=x", "/v1/jobs", "/v1/jobs/100", "/v1/jobs/101", "/v1/jobs/5",
         "/v1/jobs/x", "/v1/report", "/v1/report?by=user", "/v1/signals", "/v1/events", "/v1/events?what=cap", "/v1/events?what=x",
