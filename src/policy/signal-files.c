@@ -29,7 +29,7 @@ struct mark {
 
 /* A look at a file, in a worker's thread while `busy`. */
 struct look {
-    struct signal_files *files; /* NULL: nobody waits for it any more */
+    struct signal_files *files; /* NULL: nobody waits, it ends with its call */
     struct signal_source source;
     size_t signal; /* of the store */
     struct loop_timer *timer;
@@ -209,6 +209,7 @@ static void hangs(const struct look *l)
 
 static void look_free(struct look *l)
 {
+    loop_worker_free(l->worker);
     signal_reading_fini(&l->reading);
     free(l);
 }
@@ -227,9 +228,11 @@ static int on_done(struct loop *loop, void *work, int r)
     (void)loop;
 
     l->busy = r == -ETIMEDOUT;
-    if (!l->files || r == -ECANCELED || r == -EBUSY)
+    if (!l->files && !l->busy)
+        look_free(l);
+    else if (!l->files || r == -ECANCELED || r == -EBUSY)
         return 0;
-    if (l->busy)
+    else if (l->busy)
         hangs(l);
     else
         took(l, r);
@@ -244,6 +247,8 @@ static void on_late(struct loop *loop, void *work, int r)
 
     l->busy = false;
     signal_reading_fini(&l->reading);
+    if (!l->files)
+        look_free(l);
 }
 
 static int on_timer(struct loop_timer *timer, uint64_t now_ns, void *user)
@@ -313,8 +318,7 @@ void signal_files_free(struct signal_files *f)
         struct look *l = f->look[i];
         l->files = NULL;
         loop_timer_free(l->timer);
-        loop_worker_free(l->worker);
-        if (!l->busy) /* else a thread that hangs in it has it for good */
+        if (!l->busy) /* else a thread has it, and freeing its worker would wait */
             look_free(l);
     }
     free(f);

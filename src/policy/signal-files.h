@@ -27,6 +27,7 @@ struct signal_files;
 int signal_files_new(struct loop *loop, struct signals *store,
                      const struct signal_sources *sources, void (*changed)(void *user),
                      void *user, struct signal_files **ret, uw_error *err);
+/* Waits for nothing: a look that hangs ends with its call, or with the loop. */
 void signal_files_free(struct signal_files *f);
 DEFINE_AUTO(struct signal_files *, signal_files_free);
 

@@ -1,11 +1,15 @@
 /* Files of signals: what is read, what is refused, and that nothing blocks. */
 #include <errno.h>
 #include <fcntl.h>
+#include <pthread.h>
+#include <semaphore.h>
+#include <stdatomic.h>
 #include <stdlib.h>
 #include <string.h>
 #include <sys/stat.h>
 #include <unistd.h>
 
+#include "base/auto.h"
 #include "base/units.h"
 #include "io/file.h"
 #include "policy/signal-files.h"
@@ -53,6 +57,7 @@ static struct {
     const char *why; /* … and why */
 } awaited;
 static int tries;
+enum { TRIES = 6000 };
 
 static int on_try(struct loop_timer *timer, uint64_t now_ns, void *user)
 {
@@ -63,7 +68,7 @@ static int on_try(struct loop_timer *timer, uint64_t now_ns, void *user)
     (void)now_ns;
     (void)user;
 
-    if (good || ++tries > 1000)
+    if (good || ++tries > TRIES)
         loop_stop(loop, 0);
     return 0;
 }
@@ -80,7 +85,7 @@ static void await(const char *name, double value, const char *why, const char *w
     (void)loop_run(loop, NULL);
     loop_timer_free(timer);
     struct signal_view v = look_at(name);
-    if (!ok(tries <= 1000, "%s", what))
+    if (!ok(tries <= TRIES, "%s", what))
         printf("# %s: %g, '%s'\n", name, v.value ? v.value->number : -1, v.why);
 }
 
@@ -168,9 +173,114 @@ static void kinds(void)
     await("rack.e", 0, "belongs to user 12345", "it is not");
 }
 
+/* ---- a file system that does not answer ---- */
+
+static struct {
+    sem_t go;
+    atomic_int in; /* reads that hang */
+    _Atomic ino_t ino;
+    unsigned waits; /* of the loop's thread, which alone has a time limit */
+} hang;
+
+ssize_t __real_read(int fd, void *to, size_t n);
+ssize_t __wrap_read(int fd, void *to, size_t n);
+ssize_t __wrap_read(int fd, void *to, size_t n)
+{
+    struct stat st;
+
+    if (hang.ino && fstat(fd, &st) == 0 && st.st_ino == hang.ino) {
+        hang.in++;
+        while (sem_wait(&hang.go) < 0)
+            ;
+    }
+    return __real_read(fd, to, n);
+}
+
+int __real_pthread_cond_timedwait(pthread_cond_t *cond, pthread_mutex_t *lock,
+                                  const struct timespec *until);
+int __wrap_pthread_cond_timedwait(pthread_cond_t *cond, pthread_mutex_t *lock,
+                                  const struct timespec *until);
+int __wrap_pthread_cond_timedwait(pthread_cond_t *cond, pthread_mutex_t *lock,
+                                  const struct timespec *until)
+{
+    hang.waits++;
+    return __real_pthread_cond_timedwait(cond, lock, until);
+}
+
+static int on_hang(struct loop_timer *timer, uint64_t now_ns, void *user)
+{
+    const int *want = user;
+    (void)timer;
+    (void)now_ns;
+
+    if (hang.in >= *want || ++tries > TRIES)
+        loop_stop(loop, 0);
+    return 0;
+}
+
+static void await_hangs(int n)
+{
+    struct loop_timer *timer = NULL;
+
+    tries = 0;
+    (void)loop_timer_new(loop, 0, 10 * NS_PER_MS, on_hang, &n, &timer, NULL);
+    (void)loop_run(loop, NULL);
+    loop_timer_free(timer);
+    is_int(hang.in, n, "reads that hang");
+}
+
+/* A look whose deadline (5 s) has passed ends when its call returns. */
+static void returns_late(const struct signal_sources *all, ino_t ino)
+{
+    signal_files_free(take(files));
+    hang.ino = ino;
+    ok(signal_files_new(loop, store, all, NULL, NULL, &files, NULL) == 0, "a look");
+    await("rack.h", 0, "does not answer", "its deadline passes");
+    signal_files_free(take(files));
+    is_int(hang.waits, 0, "nothing waits for it");
+    hang.ino = 0;
+    ok(sem_post(&hang.go) == 0, "it answers after all");
+    ok(signal_files_new(loop, store, all, NULL, NULL, &files, NULL) == 0, "another look");
+    await("rack.h", 11, NULL, "reads it");
+}
+
+/* The policy is read again while looks at a file hang: nothing waits for them. */
+static void reloads(void)
+{
+    struct signal_source source = {.decl.name = "rack.h"};
+    struct signal_sources all = {&source, 1, "EUR"};
+    struct stat st;
+    uw_error err = {""};
+
+    write_file("hangs", "11\n");
+    (void)snprintf(source.file, sizeof source.file, "%s", path_of("hangs"));
+    source.decl.age_ns = 3600 * NS_PER_S;
+    ok(stat(path_of("hangs"), &st) == 0 && sem_init(&hang.go, 0, 0) == 0 &&
+           signal_source_check(&source, "EUR", &err) == 0 &&
+           signals_declare(store, &source.decl, 1, "EUR", &err) == 0,
+       "a file of a file system that hangs");
+    source.every_ns = 20 * NS_PER_MS;
+    hang.ino = st.st_ino;
+    for (int i = 1; i <= 2; i++) {
+        signal_files_free(files);
+        ok(signal_files_new(loop, store, &all, NULL, NULL, &files, &err) == 0, "a look");
+        await_hangs(i);
+    }
+    signal_files_free(take(files));
+    is_int(hang.waits, 0, "three reloads wait for no look");
+    ok(!look_at("rack.h").value, "and the store has nothing");
+    hang.ino = 0;
+    ok(sem_post(&hang.go) == 0 && sem_post(&hang.go) == 0, "it answers again");
+    ok(signal_files_new(loop, store, &all, NULL, NULL, &files, &err) == 0,
+       "another look");
+    await("rack.h", 11, NULL, "reads it");
+    returns_late(&all, st.st_ino);
+}
+
 static void clean_up(void)
 {
-    static const char *const names[] = {"b.csv", "pipe", "open", "link", "target"};
+    static const char *const names[] = {"b.csv", "pipe",   "open",
+                                        "link",  "target", "hangs"};
 
     signal_files_free(files);
     signals_free(store);
@@ -186,6 +296,7 @@ int main(void)
     set_up();
     contents();
     kinds();
+    reloads();
     clean_up();
     loop_free(loop);
     return done();
