@@ -191,7 +191,7 @@ int main(int argc, char **argv)
             .original_mw = 700000, .default_mw = 700000, .min_mw = 200000};
     for (size_t i = 0; i < JOBS; i++)
         b.job[i] = (struct engine_job){
-            .id = i + 1, .boards = (1u << BOARDS) - 1, .phase_told = true};
+            .id = i + 1, .boards = (1u << BOARDS) - 1, .phase.told = true};
     write_rules(&t, rules);
     int r = policy_file_read("bench", t.at, t.len, false, &file, &err);
     if (r == 0)

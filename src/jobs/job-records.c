@@ -175,6 +175,8 @@ static void follow(struct job_records *rs, struct job_record *rec, uint64_t now_
     hear(rs, rec, own_boards(rs, job));
     if (look_at_phase(rec, rs->opts.steps(rec->id, rs->opts.user), now_ns))
         roster_phase(rs->opts.roster, rec->id, rec->phase.phase);
+    if (rs->opts.on_phase)
+        rs->opts.on_phase(rec->id, &rec->phase, rs->opts.user);
 }
 
 void job_records_tick(struct job_records *rs, uint64_t now_ns)

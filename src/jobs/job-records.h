@@ -58,6 +58,8 @@ struct job_records_opts {
     struct sampler *const *sampler;                         /* one per board; borrowed */
     bool phases;                                            /* detect from telemetry */
     const struct steps *(*steps)(uint64_t job, void *user); /* returns NULL: none */
+    /* The phase of a running job, by whoever knows it; with each look.  May be NULL. */
+    void (*on_phase)(uint64_t job, const struct view_phase *phase, void *user);
     void (*on_drop)(uint64_t job, void *user); /* called before a record is freed */
     void *user;
 };

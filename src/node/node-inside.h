@@ -18,6 +18,7 @@
 #include "node/node-policy.h"
 #include "node/node.h"
 #include "node/outside.h"
+#include "node/phase-watch.h"
 #include "node/refusals.h"
 #include "node/rights.h"
 #include "node/viewer.h"
@@ -65,6 +66,7 @@ struct node {
     struct attribution_board before[BOARDS_MAX];
     struct client_windows *windows;
     struct job_records *records;
+    struct phase_watch *phases; /* of jobs */
     struct searches *searches;
     struct loop_timer *tick;
     bool open; /* all of these exist */

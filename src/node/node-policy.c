@@ -51,8 +51,10 @@ static void look_at_job(struct node_policy *p, size_t i, const struct view_job *
     *j = (struct engine_job){.id = job->job->id,
                              .boards = job->job->boards,
                              .facts = p->facts[i].all,
-                             .phase_told = job->phase.by == PHASE_BY_JOB,
-                             .confidence = job->phase.confidence.v};
+                             .phase = {.told = job->phase.by == PHASE_BY_JOB,
+                                       .confidence = job->phase.confidence.v}};
+    if (job->phases)
+        j->phase.length_s = phase_book_length(job->phases);
     p->o.asked(j->id, &j->has_goal, &j->has_cap, p->o.user);
 }
 

@@ -282,7 +282,8 @@ static int use_boards(struct node *node, uw_error *err)
                                                        .roster = node->roster,
                                                        .records = node->records,
                                                        .searches = node->searches,
-                                                       .attribution = node->attribution});
+                                                       .attribution = node->attribution,
+                                                       .phases = node->phases});
     viewer_drop(node->viewer);
     processors_start(node->processors, node->roster, node->n,
                      node->config.node.interval_ns);

@@ -85,6 +85,8 @@ static void tell_phases(struct node *node, const struct caps_what *what)
 
     if (what->event == CAPS_EVENT_CAP || what->event == CAPS_EVENT_CLOCK)
         job_records_on_cap(node->records, what->board, most_w);
+    if (what->event == CAPS_EVENT_CAP && node->phases)
+        phase_watch_cap(node->phases, what->board, what->enforced_mw);
 }
 
 static void on_caps(const struct caps_what *what, void *user)
@@ -500,6 +502,7 @@ static void end_job(struct node *node, const struct job_entry *job,
     caps_withdraw_job(node->caps, job->id);
     node->how = CLAIM_END_WITHDRAWN;
     job_records_end(node->records, rec, job);
+    phase_watch_end(node->phases, job->id);
     if (rec->asked || rec->ruled)
         save_state(node, job->id, NULL);
     log_event(LOG_LEVEL_INFO, LOG_EVENT_JOB_END, "job=%" PRIu64 " name=%s", job->id,
@@ -569,6 +572,13 @@ static void on_look(size_t board, void *user)
     node_check_rights(user, board);
 }
 
+static void on_phase(uint64_t job, const struct view_phase *phase, void *user)
+{
+    struct node *node = user;
+
+    phase_watch_phase(node->phases, job, phase->phase);
+}
+
 static const struct steps *steps_of(uint64_t job, void *user)
 {
     struct node *node = user;
@@ -633,11 +643,14 @@ int node_jobs_start(struct node *node, uint64_t first_job, uw_error *err)
                                        .sampler = node->sampler,
                                        .phases = node->config.jobs.phases,
                                        .steps = steps_of,
+                                       .on_phase = on_phase,
                                        .on_drop = on_record_drop,
                                        .user = node};
 
     if (r == 0 && job_records_new(&records, &node->records) < 0)
         r = fail(err, -ENOMEM, "out of memory");
+    if (r == 0)
+        r = phase_watch_new(node->loop, node->caps, node->n, &node->phases, err);
     if (r == 0)
         r = start_attribution(node, err);
     return r == 0 ? start_searches(node, err) : r;
@@ -649,6 +662,7 @@ void node_jobs_stop(struct node *node)
     attribution_free(take(node->attribution));
     roster_free(take(node->roster));
     job_records_free(take(node->records));
+    phase_watch_free(take(node->phases));
 }
 
 /* ---- the policy ---- */

@@ -285,6 +285,25 @@ static void take_search(const struct searches_view *s, struct policy_board *ret,
         *ret_measures = s->status == SEARCH_WALKS || s->status == SEARCH_MEASURES;
 }
 
+/* Where jobs share a board, the highest of what their phases have run under; 0: one of
+ * them has run under none.
+ */
+static uint32_t ran_under(const struct node_view *v, size_t board)
+{
+    uint32_t mw = 0;
+
+    for (size_t i = 0; i < v->n_jobs; i++) {
+        const struct view_job *job = &v->job[i];
+        if (!(job->job->boards >> board & 1) || job->job->ended_ns)
+            continue;
+        uint32_t ran_mw = job->phases ? phase_book_ran(job->phases, board) : 0;
+        if (!ran_mw)
+            return 0;
+        mw = ran_mw > mw ? ran_mw : mw;
+    }
+    return mw;
+}
+
 void policy_board_of(const struct node_view *v, size_t board, struct policy_board *ret,
                      bool *ret_measures)
 {
@@ -296,7 +315,9 @@ void policy_board_of(const struct node_view *v, size_t board, struct policy_boar
                                  .min_mw = cap->limits.min_mw > cap->range.min_mw
                                                ? cap->limits.min_mw
                                                : cap->range.min_mw,
-                                 .lowest_mw = lowest_claim(cap->claims)};
+                                 .lowest_mw = lowest_claim(cap->claims),
+                                 .ran_mw = ran_under(v, board),
+                                 .class_rate = cap->cls.rate};
     *ret_measures = false;
     for (size_t i = 0; i < v->n_jobs; i++) {
         const struct view_job *job = &v->job[i];

@@ -11,6 +11,7 @@
 
 #include "base/names.h"
 #include "caps/caps.h"
+#include "core/policy/phase-book.h"
 #include "energy/processors.h"
 #include "gpu/gpu.h"
 #include "io/ledger.h"
@@ -40,6 +41,7 @@ struct view_board {
 struct view_job {
     const struct job_entry *job;
     struct view_phase phase;
+    const struct phase_book *phases; /* NULL: nothing is known of them */
     bool settled;    /* the job has ended and all of its energy is booked */
     double energy_j; /* attributed to it so far */
     struct maybe half_j;

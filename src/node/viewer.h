@@ -26,6 +26,7 @@ struct viewer_sources {
     struct job_records *records;
     struct searches *searches;
     struct attribution *attribution;
+    struct phase_watch *phases;
 };
 
 /* -ENOMEM */

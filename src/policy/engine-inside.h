@@ -29,8 +29,8 @@ struct engine_job_state {
     struct subject values;
     int cls; /* of the policy; -1: none */
     bool is_for[POLICY_RULES_MAX];
-    bool has_goal, has_cap, phase_told, phase_moved;
-    double confidence;
+    bool has_goal, has_cap, phase_moved;
+    struct engine_phase phase;
     struct policy_goal_choice choice;
     uint64_t choice_due_ns;
     bool told; /* a goal was given … */

@@ -24,13 +24,19 @@ struct policy_engine;
 
 enum { ENGINE_WHY = 96, ENGINE_WHO = 96, ENGINE_UNITS_MAX = 2048 };
 
+/* Of a job's phase now. */
+struct engine_phase {
+    bool told; /* by the job itself; else seen, with … */
+    double confidence;
+    struct maybe length_s; /* how long such a phase of this job is */
+};
+
 struct engine_job {
     uint64_t id;
     uint64_t boards;           /* bit i: board i */
     struct policy_facts facts; /* do not change while it runs */
     bool has_goal, has_cap;    /* it asked for a goal, or for a cap by name */
-    bool phase_told;           /* its phase is told by itself; else seen, with … */
-    double confidence;
+    struct engine_phase phase;
 };
 /* All borrowed for the call. */
 struct engine_world {

@@ -72,6 +72,13 @@ static struct engine_job_state *add_job(struct policy_engine *e, uint64_t id)
     return j;
 }
 
+static bool is_same_phase(const struct engine_phase *a, const struct engine_phase *b)
+{
+    return a->told == b->told && a->confidence >= b->confidence &&
+           a->confidence <= b->confidence && a->length_s.known == b->length_s.known &&
+           a->length_s.v >= b->length_s.v && a->length_s.v <= b->length_s.v;
+}
+
 static void take_job(struct policy_engine *e, const struct engine_job *job)
 {
     struct engine_of of = {.job = job->id};
@@ -84,10 +91,8 @@ static void take_job(struct policy_engine *e, const struct engine_job *job)
     j->there = true;
     j->has_goal = job->has_goal;
     j->has_cap = job->has_cap;
-    j->phase_moved = j->phase_told != job->phase_told ||
-                     j->confidence < job->confidence || j->confidence > job->confidence;
-    j->phase_told = job->phase_told;
-    j->confidence = job->confidence;
+    j->phase_moved = !is_same_phase(&j->phase, &job->phase);
+    j->phase = job->phase;
     of.cls = j->cls < 0 ? NULL : &e->policy->cls[j->cls];
     subject_read(&j->values, e->policy, POLICY_OF_JOB, &of, e->o.value, e->o.user);
 }
@@ -295,8 +300,9 @@ static void step_unit(struct policy_engine *e, struct unit *u, uint64_t now_ns)
     if (j) {
         subject_copy(&j->values, e->policy, POLICY_OF_JOB, values);
         slots_add(&changed, &j->values.changed);
-        at.phase_told = j->phase_told;
-        at.confidence = j->confidence;
+        at.phase_told = j->phase.told;
+        at.confidence = j->phase.confidence;
+        at.phase_s = j->phase.length_s;
     }
     for (size_t i = 0; i < e->policy->n_rules; i++)
         if (has_news(e, u, i, &changed, j && j->phase_moved, now_ns))

@@ -217,6 +217,16 @@ static uint32_t base_of(const struct policy_board *board, const struct policy_as
     return mw;
 }
 
+/* Of a phase rule: the approach goes on from the lowest cap that the phase ran under. */
+static struct claim_way way_from(const struct policy_board *board,
+                                 const struct policy_ramp *ramp)
+{
+    double rate = ramp->pace == POLICY_AS_CLASS ? board->class_rate : ramp->rate;
+
+    return (struct claim_way){
+        .own = true, .rate_mw_s = rate * board->default_mw, .first_mw = board->ran_mw};
+}
+
 static struct claim_way way_of(const struct policy_board *board,
                                const struct policy_asks *asks, uint32_t mw)
 {
@@ -226,6 +236,8 @@ static struct claim_way way_of(const struct policy_board *board,
     if (asks->hard || ramp.pace == POLICY_AT_ONCE ||
         (asks->phase && board->ran_mw && mw >= board->ran_mw))
         return CLAIM_AT_ONCE;
+    if (asks->phase && board->ran_mw && board->default_mw)
+        return way_from(board, &ramp);
     if (ramp.pace == POLICY_AS_CLASS || !board->default_mw)
         return (struct claim_way){.own = false};
     return (struct claim_way){.own = true, .rate_mw_s = ramp.rate * board->default_mw};

@@ -68,7 +68,8 @@ struct policy_board {
     uint32_t lowest_mw; /* the lowest named or hard claim of others */
     uint32_t hold_mw;   /* where the job's search has settled; not where it measures */
     uint32_t peak_mw, demand_mw;
-    uint32_t ran_mw;         /* the lowest cap under which the job's phase has run */
+    uint32_t ran_mw;         /* the lowest cap under which the phase of its job has run */
+    double class_rate;       /* of the daemon's ramp: of the default limit a second */
     double floor;            /* of the job's class: soft claims go no lower than this part
                               * of demand; 0: none */
     struct policy_ramp ramp; /* of the job's class; POLICY_AS_CLASS: as the daemon's */
@@ -80,7 +81,7 @@ struct policy_asks {
     struct policy_cap cap;
     double floor; /* its own claim goes no lower than this part of demand; 0: none */
     bool hard;
-    bool phase; /* at once to caps under which the phase has run */
+    bool phase; /* at once down to what the phase has run under, the rest by the ramp */
     struct policy_ramp ramp;
 };
 

@@ -193,7 +193,16 @@ static void test_ways(void)
     asks.phase = true;
     b.ran_mw = W(401);
     policy_claims_of(&b, &asks, 1, NULL, &c);
-    ok(c.soft.way.rate_mw_s > 0, "gradually to a cap under which the phase has not run");
+    ok(c.soft.way.rate_mw_s > 0 && c.soft.way.first_mw == W(401),
+       "a cap under which the phase has not run: at once to where it has, then "
+       "gradually");
+    asks.ramp.pace = POLICY_AS_CLASS;
+    b.ramp.pace = POLICY_AS_CLASS;
+    b.class_rate = 0.005;
+    policy_claims_of(&b, &asks, 1, NULL, &c);
+    ok(c.soft.way.own && fabs(c.soft.way.rate_mw_s - 3500) < 1e-6 &&
+           c.soft.way.first_mw == W(401),
+       "… at the rate of the daemon's class");
     b.ran_mw = W(400);
     policy_claims_of(&b, &asks, 1, NULL, &c);
     ok(c.soft.way.own && c.soft.way.rate_mw_s == 0, "at once to one under which it has");

@@ -164,7 +164,7 @@ static struct engine_job *add_job(uint64_t id, uint64_t boards, const char *user
 
     w.fact[w.n_jobs][0] = (struct policy_fact){"user", user};
     *j = (struct engine_job){
-        .id = id, .boards = boards, .facts = {w.fact[w.n_jobs], 1}, .phase_told = true};
+        .id = id, .boards = boards, .facts = {w.fact[w.n_jobs], 1}, .phase.told = true};
     w.age_s[w.n_jobs++] = 0;
     return j;
 }
@@ -494,17 +494,23 @@ static void phases(void)
 {
     begin("phases");
     struct engine_job *j = add_job(4, 1, "anna");
-    j->phase_told = false;
-    j->confidence = 0.5;
+    j->phase.told = false;
+    j->phase.confidence = 0.5;
     w.phase[0] = "validate";
     use("policy: 1\nrules:\n"
         "  - {name: val, when: job.phase == 'validation', phase: true, confidence: 90 "
         "%,\n"
-        "     cap: 60 %}\n");
+        "     cap: 60 %, least: 5 s}\n");
     ok(state_of("val", 0) == RULE_UNSURE, "seen, not surely enough");
-    j->confidence = 0.95;
+    j->phase.confidence = 0.95;
     changed();
     ok(is_claim(0, false, 420, "rule val"), "surely enough");
+    j->phase.length_s = (struct maybe){true, 4};
+    changed();
+    ok(state_of("val", 0) == RULE_SHORT && !w.claimed[0][0], "a short phase");
+    j->phase.length_s.v = 6;
+    changed();
+    ok(is_claim(0, false, 420, "rule val"), "a longer one");
     w.phase[0] = "train";
     changed();
     ok(state_of("val", 0) == RULE_FALSE && !w.claimed[0][0], "it ends with the phase");

@@ -1,0 +1,171 @@
+/* Phase rules on a node in virtual time: how a cap is approached over the times that a
+ * phase comes, and how soon it is in force and lifted.
+ */
+#include <fcntl.h>
+#include <signal.h>
+#include <stdio.h>
+
+#include "base/names.h"
+#include "io/progress.h"
+#include "policy/engine.h"
+#include "tuner/tuner.h"
+#include "unit/node/node-scene.h"
+
+enum { ANNA = 1000 };
+static const struct node_who root = {.may_claim = true, .admin = true, .name = "root"};
+
+/* A job that tells its phases. */
+static struct {
+    struct progress_page *page;
+    struct loop_child *child;
+    uint64_t id;
+} job;
+
+static void write_policy(const char *text)
+{
+    FILE *f = fopen(w.config.policy_file, "we");
+
+    if (!f || fputs(text, f) < 0 || fclose(f) != 0)
+        abort();
+}
+
+static bool begin_scene(const char *name, const char *policy)
+{
+    printf("# %s\n", name);
+    if (!open_world())
+        return ok(false, "a world");
+    (void)snprintf(w.config.policy_file, sizeof w.config.policy_file, "%s/policy.yaml",
+                   w.dir);
+    write_policy(policy);
+    return ok(start_node(), "a node");
+}
+
+/* goal NULL: a cap by name, of 100 %. */
+static void begin_job(const char *goal, const char *steps, const char *phases)
+{
+    const char *argv[] = {
+        "underwatt-sim", "train",   "--workload", "resnet50", "--gpus", "0", "--epochs",
+        "10000",         "--steps", steps,        "--phases", phases,   NULL};
+    char owner[40], path[300];
+    const char *env[] = {owner, path, NULL};
+    struct loop_child_opts opts = {
+        .argv = argv, .env = env, .stdin_fd = -1, .stdout_fd = -1, .stderr_fd = -1};
+    struct node_job ask = {
+        .reg = {.source = JOB_REGISTERED, .name = "train", .uid = ANNA, .boards = 1},
+        .search = goal != NULL,
+        .cap = {.percent = 100},
+        .page_fd = -1};
+    uw_error err = {""};
+
+    if (progress_page_new("/dev/shm", &job.page, NULL) < 0)
+        abort();
+    (void)snprintf(owner, sizeof owner, VIRTUAL_UID "=%u", (unsigned)ANNA);
+    (void)snprintf(path, sizeof path, "UNDERWATT_PROGRESS=%s",
+                   progress_page_path(job.page));
+    (void)loop_child_new(w.loop, &opts, nobody_cares, NULL, &job.child, NULL);
+    if (goal)
+        (void)goal_parse(goal, &ask.goal, NULL);
+    ask.page_fd = open(progress_page_path(job.page), O_RDONLY | O_CLOEXEC);
+    if (node_job_begin(w.node, &root, &ask, &job.id, &err) < 0)
+        ok(false, "a job: %s", err.text);
+}
+
+static void end_scene(void)
+{
+    (void)node_job_end(w.node, &root, job.id, NULL);
+    (void)loop_child_kill(job.child, SIGKILL);
+    run_s(20);
+    loop_child_free(job.child);
+    progress_page_free(job.page);
+    if (node_end(w.node, on_node_end, NULL) < 0)
+        ok(false, "the node ends");
+    run_s(10);
+    node_free(take(w.node));
+    (void)unlink(w.config.policy_file);
+    close_world();
+}
+
+static uint32_t phase_now(void)
+{
+    struct progress_read read;
+
+    if (progress_page_read(job.page, loop_now_ns(w.loop), &read, NULL) < 0 || read.n == 0)
+        return UW_PHASE_UNKNOWN;
+    return read.slot[0].phase;
+}
+
+/* Runs until the job is in that phase, its page says; the time that took. */
+static double run_until(uint32_t phase)
+{
+    uint64_t from_ns = loop_now_ns(w.loop);
+
+    for (int i = 0; i < 100000 && phase_now() != phase; i++)
+        run_s(0.01);
+    return s_between(from_ns, loop_now_ns(w.loop));
+}
+
+/* ---- the approach ---- */
+
+/* One validation: the limits in force after `after_s` and at its end, and its length. */
+struct time_of_phase {
+    uint32_t early_mw, last_mw;
+    double length_s;
+};
+
+static struct time_of_phase validate(double after_s)
+{
+    struct time_of_phase t = {0};
+
+    (void)run_until(UW_PHASE_TRAIN);
+    (void)run_until(UW_PHASE_VALIDATE);
+    uint64_t from_ns = loop_now_ns(w.loop);
+    run_s(after_s);
+    t.early_mw = in_force(0);
+    while (phase_now() == UW_PHASE_VALIDATE) {
+        t.last_mw = in_force(0);
+        run_s(0.01);
+    }
+    t.length_s = s_between(from_ns, loop_now_ns(w.loop));
+    return t;
+}
+
+/* From 300 W to 180 W at 3 W/s. */
+static void approaches(void)
+{
+    if (!begin_scene(
+            "a cap is approached over several validations",
+            "policy: 1\nrules:\n"
+            "  - {name: validation, when: job.phase == 'validate', phase: true,\n"
+            "     cap: 60 %, ramp: 1 %/s}\n"))
+        return;
+    begin_job(NULL, "100", "train,validate=100%");
+    struct time_of_phase was = validate(2);
+    printf("# %.1f s: %u mW to %u mW\n", was.length_s, was.early_mw, was.last_mw);
+    ok(was.early_mw > 280000 && was.last_mw > 200000 && was.last_mw < 290000,
+       "the first time gradually, not to its cap: %u mW", was.last_mw);
+    uint32_t lowest = was.last_mw;
+    for (int i = 0; i < 20 && lowest > 180000; i++) {
+        run_s(3);
+        ok(in_force(0) == ORIGINAL_MW, "training has the original limit");
+        was = validate(2);
+        printf("# %.1f s: %u mW to %u mW\n", was.length_s, was.early_mw, was.last_mw);
+        ok(was.early_mw <= lowest + 1000 && was.early_mw + 7000 > lowest &&
+               was.last_mw < lowest,
+           "the approach goes on from where it was: at %u mW at once, then to %u mW",
+           was.early_mw, was.last_mw);
+        lowest = was.last_mw;
+    }
+    ok(lowest == 180000, "until the cap is reached");
+    was = validate(2);
+    is_int(was.early_mw, 180000, "from then on it is set at once");
+    run_s(2);
+    is_int(in_force(0), ORIGINAL_MW, "and lifted at once");
+    end_scene();
+}
+
+int main(void)
+{
+    log_set_level(LOG_LEVEL_ERROR);
+    approaches();
+    return done();
+}
