@@ -37,6 +37,11 @@ static void put_text(struct json_out *o, const struct engine_row *row)
         (void)snprintf(text, sizeof text, "%s%s",
                        row->unknown ? row->unknown : "a result",
                        row->unknown ? " is unknown" : " is no number");
+    else if (row->state == RULE_SHORT)
+        (void)snprintf(
+            text, sizeof text, "such a phase of this job takes %.2g s, less than %.2g s",
+            row->phase.length_s.v,
+            row->rule->least_auto ? row->phase.break_even_s : row->rule->least_s);
     else
         (void)snprintf(text, sizeof text, "%s", names_text(NAMES_RULE_STATE, row->state));
     json_out_text(o, "text", text);

@@ -279,6 +279,7 @@ int caps_on_set(struct actuator *act, const struct actuator_reply *reply, void *
         break;
     case ACTUATOR_DONE:
     case ACTUATOR_CLAMPED:
+        b->call_s = s_between(ask->at_ns, now_of(b));
         if (clock_lock_told(&b->clock, reply->locked_mhz, now_of(b)))
             caps_tell_clock(b, CAPS_EVENT_CLOCK, "");
         on_set_done(b, mw, reply);

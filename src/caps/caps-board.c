@@ -251,6 +251,7 @@ static void ask_limit(struct caps_board *b, uint32_t mw)
     while (ask->mw)
         ask++;
     ask->mw = mw;
+    ask->at_ns = now_of(b);
     int r = actuator_set_limit(b->caps->act, b->info->uuid, mw, caps_on_set, ask);
     if (r == 0) {
         b->asked_mw = mw;

@@ -25,6 +25,7 @@ struct caps_board;
 struct ask {
     struct caps_board *board;
     uint32_t mw; /* 0: free */
+    uint64_t at_ns;
 };
 
 /* State of a board's hold at the actuator. */
@@ -63,6 +64,7 @@ struct caps_board {
                            * something lowers that; 0: not sampled since */
     uint32_t told_mw;     /* of the last event CAP */
     uint32_t dry_mw;      /* the last target reported in a dry run */
+    double call_s;        /* duration of the last call that set a limit; 0: unknown */
     uint64_t settled_ns;  /* time of the last answer: older samples are ignored */
     bool unrestored;      /* our limit or lock may still be in force */
     bool sure;            /* bounds.original_mw is from the actuator, or seen free */

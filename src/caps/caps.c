@@ -595,6 +595,7 @@ void caps_look(const struct caps *c, size_t board, struct caps_view *ret)
     ret->share_mw = b->share.share_mw;
     ret->plan_mw = b->share.plan_mw;
     ret->rate_mw_s = ret->ramping ? b->ramp.rate_mw_s : 0;
+    ret->call_s = b->call_s;
     ret->claims = &b->claims;
     ret->cls = *caps_class(b);
     ret->writes = b->writes;

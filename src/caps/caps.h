@@ -211,6 +211,7 @@ struct caps_view {
     bool asking;          /* a write of a limit is not answered yet */
     bool failed;          /* the last requested limit was not set: text */
     double rate_mw_s;     /* of the ramp; 0: at once */
+    double call_s;        /* duration of the last call that set a limit; 0: unknown */
     struct caps_clock_view clock;
     const struct claims *claims; /* borrowed until the loop turns */
     struct cap_class cls;

@@ -52,9 +52,10 @@ static void look_at_job(struct node_policy *p, size_t i, const struct view_job *
                              .boards = job->job->boards,
                              .facts = p->facts[i].all,
                              .phase = {.told = job->phase.by == PHASE_BY_JOB,
-                                       .confidence = job->phase.confidence.v}};
-    if (job->phases)
-        j->phase.length_s = phase_book_length(job->phases);
+                                       .confidence = job->phase.confidence.v,
+                                       .break_even_s = job->phases.break_even_s}};
+    if (job->phases.book)
+        j->phase.length_s = phase_book_length(job->phases.book);
     p->o.asked(j->id, &j->has_goal, &j->has_cap, p->o.user);
 }
 

@@ -650,7 +650,8 @@ int node_jobs_start(struct node *node, uint64_t first_job, uw_error *err)
     if (r == 0 && job_records_new(&records, &node->records) < 0)
         r = fail(err, -ENOMEM, "out of memory");
     if (r == 0)
-        r = phase_watch_new(node->loop, node->caps, node->n, &node->phases, err);
+        r = phase_watch_new(node->loop, node->caps, node->sampler, node->n, &node->phases,
+                            err);
     if (r == 0)
         r = start_attribution(node, err);
     return r == 0 ? start_searches(node, err) : r;

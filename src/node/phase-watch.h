@@ -1,8 +1,9 @@
 /* What the node knows of the phases of its jobs, for phase rules: under which caps each
- * has run, and how long it takes.
+ * has run, and how long it takes; and how soon a limit is set on a board and acts there.
  *
- * Owns one record a job.  Touches nothing but caps_look().  Thread: the loop's.  It lives
- * as long as the boards are open.  Explained in docs/policies.md.
+ * Owns one record a job and a board.  Touches caps_look() alone; overhears the samplers.
+ * Thread: the loop's.  It lives as long as the boards are open.  Explained in
+ * docs/policies.md.
  */
 #ifndef NODE_PHASE_WATCH_H
 #define NODE_PHASE_WATCH_H
@@ -12,13 +13,17 @@
 
 #include "base/auto.h"
 #include "core/policy/phase-book.h"
+#include "core/policy/phase-cost.h"
 #include "underwatt/error.h"
 
 struct caps;
 struct loop;
 struct phase_watch;
+struct sampler;
 
-int phase_watch_new(struct loop *loop, const struct caps *caps, size_t n_boards,
+/* sampler: one a board; outlives it. */
+int phase_watch_new(struct loop *loop, const struct caps *caps,
+                    struct sampler *const *sampler, size_t n_boards,
                     struct phase_watch **ret, uw_error *err);
 void phase_watch_free(struct phase_watch *w);
 DEFINE_AUTO(struct phase_watch *, phase_watch_free);
@@ -31,7 +36,13 @@ void phase_watch_phase(struct phase_watch *w, uint64_t job, uint32_t phase);
 void phase_watch_cap(struct phase_watch *w, size_t board, uint32_t mw);
 void phase_watch_end(struct phase_watch *w, uint64_t job);
 
-/* NULL: nothing is known.  Borrowed until the next call of the others. */
-const struct phase_book *phase_watch_book(const struct phase_watch *w, uint64_t job);
+/* Of a job and its boards (a mask): how long its phase takes, and what pays. */
+struct view_phases {
+    const struct phase_book *book; /* NULL: nothing is known; borrowed */
+    struct phase_latency latency;  /* of the slowest of its boards */
+    double break_even_s;
+};
+void phase_watch_look(const struct phase_watch *w, uint64_t job, uint64_t boards,
+                      struct view_phases *ret);
 
 #endif

@@ -296,7 +296,7 @@ static uint32_t ran_under(const struct node_view *v, size_t board)
         const struct view_job *job = &v->job[i];
         if (!(job->job->boards >> board & 1) || job->job->ended_ns)
             continue;
-        uint32_t ran_mw = job->phases ? phase_book_ran(job->phases, board) : 0;
+        uint32_t ran_mw = job->phases.book ? phase_book_ran(job->phases.book, board) : 0;
         if (!ran_mw)
             return 0;
         mw = ran_mw > mw ? ran_mw : mw;

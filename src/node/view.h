@@ -11,12 +11,12 @@
 
 #include "base/names.h"
 #include "caps/caps.h"
-#include "core/policy/phase-book.h"
 #include "energy/processors.h"
 #include "gpu/gpu.h"
 #include "io/ledger.h"
 #include "jobs/job-records.h"
 #include "jobs/roster.h"
+#include "node/phase-watch.h"
 #include "policy/signals.h"
 #include "tuner/searches.h"
 
@@ -41,7 +41,7 @@ struct view_board {
 struct view_job {
     const struct job_entry *job;
     struct view_phase phase;
-    const struct phase_book *phases; /* NULL: nothing is known of them */
+    struct view_phases phases;
     bool settled;    /* the job has ended and all of its energy is booked */
     double energy_j; /* attributed to it so far */
     struct maybe half_j;

@@ -260,7 +260,7 @@ static void look_at_job(struct viewer *v, const struct job_entry *job,
     *ret = (struct view_job){.job = job, .time_s = s_between(job->began_ns, end)};
     if (rec)
         ret->phase = rec->phase;
-    ret->phases = phase_watch_book(v->from.phases, job->id);
+    phase_watch_look(v->from.phases, job->id, job->boards, &ret->phases);
     look_at_energy(v, rec, ret);
     if (steps) {
         ret->steps = steps->has_mark ? steps->mark.steps : 0;

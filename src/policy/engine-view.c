@@ -122,6 +122,9 @@ bool policy_engine_row(const struct policy_engine *e, size_t i, struct engine_ro
                 : NULL,
         .why = state->why ? state->why : "",
     };
+    const struct engine_job_state *j = u->job ? engine_job_find(e, u->job) : NULL;
+    if (j)
+        ret->phase = j->phase;
     return true;
 }
 

@@ -29,6 +29,7 @@ struct engine_phase {
     bool told; /* by the job itself; else seen, with … */
     double confidence;
     struct maybe length_s; /* how long such a phase of this job is */
+    double break_even_s;   /* from which length on it pays for a change of cap */
 };
 
 struct engine_job {
@@ -105,9 +106,10 @@ struct engine_row {
     uint64_t job;
     enum policy_state state;
     bool on;
-    uint64_t since_ns;   /* on, waits or off since then */
-    const char *unknown; /* RULE_UNKNOWN: the signal; NULL: a result is no number */
-    const char *why;     /* on: what it read when it began; else "" */
+    uint64_t since_ns;         /* on, waits or off since then */
+    const char *unknown;       /* RULE_UNKNOWN: the signal; NULL: a result is no number */
+    const char *why;           /* on: what it read when it began; else "" */
+    struct engine_phase phase; /* of the job; {0}: there is none */
 };
 /* Rows of the n rules come by boards and jobs: those of the k-th rule are k, k + n,
  * k + 2 n, and so on.  false: there is no i-th row.

@@ -76,7 +76,8 @@ static bool is_same_phase(const struct engine_phase *a, const struct engine_phas
 {
     return a->told == b->told && a->confidence >= b->confidence &&
            a->confidence <= b->confidence && a->length_s.known == b->length_s.known &&
-           a->length_s.v >= b->length_s.v && a->length_s.v <= b->length_s.v;
+           a->length_s.v >= b->length_s.v && a->length_s.v <= b->length_s.v &&
+           a->break_even_s >= b->break_even_s && a->break_even_s <= b->break_even_s;
 }
 
 static void take_job(struct policy_engine *e, const struct engine_job *job)
@@ -303,6 +304,7 @@ static void step_unit(struct policy_engine *e, struct unit *u, uint64_t now_ns)
         at.phase_told = j->phase.told;
         at.confidence = j->phase.confidence;
         at.phase_s = j->phase.length_s;
+        at.break_even_s = j->phase.break_even_s;
     }
     for (size_t i = 0; i < e->policy->n_rules; i++)
         if (has_news(e, u, i, &changed, j && j->phase_moved, now_ns))

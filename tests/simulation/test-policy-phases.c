@@ -2,6 +2,7 @@
  * phase comes, and how soon it is in force and lifted.
  */
 #include <fcntl.h>
+#include <math.h>
 #include <signal.h>
 #include <stdio.h>
 
@@ -163,9 +164,32 @@ static void approaches(void)
     end_scene();
 }
 
+static void learns_latencies(void)
+{
+    if (!begin_scene(
+            "the board's latencies are learnt",
+            "policy: 1\nrules:\n"
+            "  - {name: validation, when: job.phase == 'validate', phase: true,\n"
+            "     cap: 60 %, ramp: at once}\n"))
+        return;
+    begin_job("time", "100", "train,validate=50%");
+    for (int i = 0; i < 12; i++)
+        (void)validate(1);
+    const struct view_phases *v = &node_look(w.node)->job[0].phases;
+    const struct phase_latency *l = &v->latency, unknown = PHASE_LATENCY_DEFAULT;
+    printf("# call %.3f s, down %.3f s, up %.3f s\n", l->call_s, l->down_s, l->up_s);
+    ok(l->call_s >= 0.03 && l->call_s < 0.1, "a call: %.3f s", l->call_s);
+    ok(fabs(l->up_s - unknown.up_s) > 1e-6 && l->up_s > 0.1 && l->up_s < 0.8,
+       "settled upwards: %.3f s", l->up_s);
+    ok(v->break_even_s > 0.2 && v->break_even_s < 0.6,
+       "a change of cap pays from %.2f s on", v->break_even_s);
+    end_scene();
+}
+
 int main(void)
 {
     log_set_level(LOG_LEVEL_ERROR);
     approaches();
+    learns_latencies();
     return done();
 }

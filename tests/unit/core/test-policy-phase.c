@@ -3,6 +3,8 @@
 
 #include <math.h>
 
+#include "base/rng.h"
+#include "core/policy/phase-cost.h"
 #include "tap.h"
 
 #define W(w) ((uint32_t)(w)*1000u)
@@ -75,9 +77,88 @@ static void test_length(void)
     ok(fabs(phase_book_length(&b).v - 2) < 1e-9, "of the last ones");
 }
 
+/* ---- what a change of cap costs ---- */
+
+static void test_break_even(void)
+{
+    const struct phase_latency v100 = PHASE_LATENCY_DEFAULT;
+    const struct phase_latency fast = {0.005, 0.02, 0.05}, slow = {1, 0.05, 0.34};
+    double told_s = phase_break_even_s(&v100, 0.02);
+
+    ok(told_s > 0.2 && told_s < 0.4, "of phases that are told at once: %.3f s", told_s);
+    ok(phase_break_even_s(&v100, 0.5) > 0.6 && phase_break_even_s(&v100, 0.5) < 1.5,
+       "… half a second late: %.3f s", phase_break_even_s(&v100, 0.5));
+    ok(phase_break_even_s(&fast, 0.02) < told_s / 2, "of a fast board: %.3f s",
+       phase_break_even_s(&fast, 0.02));
+    ok(phase_break_even_s(&slow, 0.02) > 1.5, "of a slow call: %.3f s",
+       phase_break_even_s(&slow, 0.02));
+}
+
+static void test_lags(void)
+{
+    struct phase_lag lag = {.n = 0};
+
+    ok(phase_lag_s(&lag, 0.3) == 0.3, "no lag is known");
+    phase_lag_add(&lag, 0.1);
+    phase_lag_add(&lag, 9);
+    phase_lag_add(&lag, 0.2);
+    ok(phase_lag_s(&lag, 0.3) == 0.2, "one that was late does not count");
+    for (unsigned i = 0; i < PHASE_LAGS; i++)
+        phase_lag_add(&lag, 0.5);
+    ok(phase_lag_s(&lag, 0.3) == 0.5, "the last ones count");
+}
+
+/* A board that goes from one power to another in settle_s, with steps of 0.13 s in which
+ * its power swings; samples of 100 ms at uneven times.
+ */
+static void play(struct phase_settling *s, struct rng *g, double change_s, double from_w,
+                 double to_w, double settle_s)
+{
+    bool told = false;
+
+    for (double t = change_s - 3; t < change_s + 3; t += 0.07 + 0.06 * rng_uniform(g)) {
+        if (!told && t >= change_s)
+            phase_settling_cap(s, W(from_w), W(to_w), 0.04, at(change_s));
+        told = t >= change_s;
+        double done = fmin(fmax((t - change_s) / settle_s, 0), 1);
+        double w = from_w + done * (to_w - from_w);
+        phase_settling_sample(s, at(t), w * (fmod(t, 0.13) < 0.03 ? 0.8 : 1.05));
+    }
+}
+
+static void test_settling(void)
+{
+    struct phase_settling s = {.n = 0};
+    struct phase_latency l;
+    struct rng g;
+
+    rng_init(&g, 1);
+    phase_settling_latency(&s, &l);
+    ok(l.call_s == 0.032 && l.down_s == 0.05 && l.up_s == 0.34,
+       "nothing is measured yet");
+    for (unsigned i = 0; i < 8; i++) {
+        play(&s, &g, 10 + 20 * i, 180, 300, 0.4);
+        play(&s, &g, 20 + 20 * i, 300, 180, 0.15);
+    }
+    phase_settling_latency(&s, &l);
+    ok(l.call_s == 0.04, "the call: %.3f s", l.call_s);
+    ok(fabs(l.up_s - 0.4) < 0.12, "upwards in 0.4 s: %.3f s", l.up_s);
+    ok(fabs(l.down_s - 0.15) < 0.12, "downwards in 0.15 s: %.3f s", l.down_s);
+    unsigned n = s.up_lag.n + s.down_lag.n;
+    play(&s, &g, 200, 180, 185, 0.4);
+    play(&s, &g, 210, 180, 180, 0.4);
+    phase_settling_cap(&s, W(180), W(250), 0.04, at(220));
+    play(&s, &g, 221, 250, 300, 0.4);
+    ok(s.up_lag.n + s.down_lag.n == n,
+       "a small change, one that changes nothing, and two at once say nothing");
+}
+
 int main(void)
 {
     test_ran();
     test_length();
+    test_break_even();
+    test_lags();
+    test_settling();
     return done();
 }
