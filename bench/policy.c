@@ -68,8 +68,8 @@ static int read_rules(struct bench *b, size_t n)
                                      .for_ns = b->n % 3 * NS_PER_S,
                                      .release_ns = 2 * NS_PER_S,
                                      .hysteresis = 0.05};
-        rule->asks.cap =
-            (struct policy_cap){b->n % 2 ? POLICY_LESS_SHARE : POLICY_OF_DEFAULT, 0.3, 0};
+        rule->asks.cap = (struct policy_cap){
+            .measure = b->n % 2 ? POLICY_LESS_SHARE : POLICY_OF_DEFAULT, .share = 0.3};
         if (policy_condition_read(text, &catalogue, &b->reads, &rule->when, &err) < 0) {
             (void)fprintf(stderr, "policy: %s: %s\n", text, err.text);
             return -1;

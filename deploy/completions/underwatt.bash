@@ -10,6 +10,13 @@ _underwatt_options() {
         sed -n 's/^  \(-[a-zA-Z]\), \(--[a-z-]*\).*/\1 \2/p; s/^      \(--[a-z-]*\).*/\1/p'
 }
 
+# Those of the daemon's policy; without a daemon the built-in ones.
+_underwatt_presets() {
+    local names
+    names=$("$1" policy show 2>/dev/null | sed -n 's/ [0-9.]* %//g; s/,//g; s/^presets: //p')
+    echo "${names:-aggressive balanced minimal}"
+}
+
 # Does this option take a value?
 _underwatt_takes() {
     "$1" "$2" --help 2>/dev/null | grep -Eq -- "^ .*$3 [A-Z]"
@@ -41,6 +48,8 @@ _underwatt() {
     case $prev in
     --goal|-g)
         COMPREPLY=($(compgen -W "energy edp eds: cost: slowdown: time" -- "$cur")); return ;;
+    --preset)
+        COMPREPLY=($(compgen -W "$(_underwatt_presets "$program")" -- "$cur")); return ;;
     --by)
         COMPREPLY=($(compgen -W "job user gpu cpu day label:" -- "$cur")); return ;;
     --format)

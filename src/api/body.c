@@ -12,6 +12,7 @@
 #include "base/names.h"
 #include "base/units.h"
 #include "base/utf8.h"
+#include "core/policy/cap.h"
 
 struct only {
     const char *const *keys;
@@ -134,15 +135,26 @@ static int cap(const struct json_value *v, struct cap_arg *ret, uw_error *err)
     return body_cap("cap", got, ret, err);
 }
 
-/* Exactly one of "cap" and "clock". */
+/* A name in place of watts or a percentage. */
+static int preset(const struct json_value *v, const char **ret, uw_error *err)
+{
+    if (given(v, "cap"))
+        return fail(err, -EINVAL, "'cap' and 'preset' exclude each other");
+    *ret = "";
+    int r = text(v, "preset", POLICY_PRESET_NAME - 1, ret, err);
+    return r == 0 && !**ret ? fail(err, -EINVAL, "'preset' is empty") : r;
+}
+
+/* Exactly one of "cap", "preset" and "clock". */
 static int cap_or_clock(const struct json_value *v, struct node_claim *ret, uw_error *err)
 {
     const char *got = NULL;
 
     if (!given(v, "clock"))
-        return cap(v, &ret->cap, err);
-    if (given(v, "cap"))
-        return fail(err, -EINVAL, "'cap' and 'clock' at once: make two claims");
+        return given(v, "preset") ? preset(v, &ret->preset, err) : cap(v, &ret->cap, err);
+    if (given(v, "cap") || given(v, "preset"))
+        return fail(err, -EINVAL, "'%s' and 'clock' at once: make two claims",
+                    given(v, "cap") ? "cap" : "preset");
     if (json_get_text(v, "clock", &got, NULL) < 0)
         return fail(err, -EINVAL, "'clock' must be a string with a unit: \"1200 MHz\"");
     int r = parse_clock(got, &ret->clock_mhz, err);
@@ -195,7 +207,7 @@ static int kind(const struct json_value *v, enum claim_kind *ret, uw_error *err)
 
 int body_claim(const struct json_value *v, struct body_claim *ret, uw_error *err)
 {
-    static const char *const keys[] = {"gpu", "job", "cap", "clock",   "kind",
+    static const char *const keys[] = {"gpu", "job", "cap", "preset",  "clock", "kind",
                                        "for", "why", "pid", "at_once", NULL};
     struct body_claim c = {.ask = {.why = ""}};
     const char *board = NULL;
@@ -333,10 +345,13 @@ static int wish(const struct json_value *v, struct node_job *ret, uw_error *err)
 {
     const char *goal = NULL;
 
-    if (given(v, "goal") && given(v, "cap"))
-        return fail(err, -EINVAL, "'goal' and 'cap' exclude each other");
-    if (given(v, "cap"))
-        return cap(v, &ret->cap, err);
+    bool named = given(v, "cap") || given(v, "preset");
+
+    if (given(v, "goal") && named)
+        return fail(err, -EINVAL, "'goal' and '%s' exclude each other",
+                    given(v, "cap") ? "cap" : "preset");
+    if (named)
+        return given(v, "preset") ? preset(v, &ret->preset, err) : cap(v, &ret->cap, err);
     int r = text(v, "goal", GOAL_TEXT_MAX - 1, &goal, err);
     if (r < 0 || !goal)
         return r;
@@ -348,9 +363,9 @@ static int wish(const struct json_value *v, struct node_job *ret, uw_error *err)
 int body_job(const struct json_value *v, uid_t uid, struct node *node,
              struct body_job *ret, uw_error *err)
 {
-    static const char *const keys[] = {"name",  "source",  "gpus", "pid",
-                                       "uid",   "labels",  "goal", "cap",
-                                       "class", "command", NULL};
+    static const char *const keys[] = {"name",   "source", "gpus",    "pid",
+                                       "uid",    "labels", "goal",    "cap",
+                                       "preset", "class",  "command", NULL};
     struct body_job j = {.ask = {.reg = {.name = ""}, .page_fd = -1}};
     uint64_t other = uid;
     int r = only(v, keys, err);

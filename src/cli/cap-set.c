@@ -63,7 +63,10 @@ static struct json_out *claim_body(const struct cap_remote *o, const struct cap_
         (void)snprintf(text, sizeof text, "%" PRIu32 " MHz", t->clock_mhz);
     else
         (void)snprintf(text, sizeof text, "%.10g W", w_of_mw(t->cap_mw));
-    json_out_text(body, t->clock_mhz ? "clock" : "cap", text);
+    if (h->preset)
+        json_out_text(body, "preset", h->preset);
+    else
+        json_out_text(body, t->clock_mhz ? "clock" : "cap", text);
     json_out_text(body, "why", o->why ? o->why : "underwatt cap");
     (void)snprintf(text, sizeof text, "%.3f s", for_s);
     if (for_s > 0 && !o->own) /* on_enough() ends the command */
@@ -214,8 +217,9 @@ static void tell(struct remote_hold *g, const struct json_value *gpus)
         n += t->claim > 0;
         if (!t->claim || t->clock_mhz) /* see() has reported the clock */
             continue;
-        cli_say("cap: GPU %u at %g W, was %g W%s%s%s", t->index, w_of_mw(t->enforced_mw),
-                w_of_mw(t->original_mw), g->h->simulated ? " (simulated)" : "",
+        cli_say("cap: GPU %u at %g W%s, was %g W%s%s%s", t->index,
+                w_of_mw(t->enforced_mw), cap_preset_text(g->h), w_of_mw(t->original_mw),
+                g->h->simulated ? " (simulated)" : "",
                 ours ? "" : "; lower than asked: ", ours ? "" : take_text(cap, "why"));
     }
     cap_hold_tell(g->h, n);
@@ -261,6 +265,8 @@ static void on_answer(struct remote_hold *g, const struct query *l)
             continue;
         t->claim = l->claim[i];
         const struct json_value *claim = take_entry(claims, "id", t->claim);
+        if (claim && g->h->preset) /* a reload may have changed the preset */
+            t->cap_mw = (uint32_t)take_u64(claim, "cap_mw");
         if (claim)
             see(g, i, take_entry(gpus, "gpu", t->index), claim);
         else
@@ -650,10 +656,10 @@ static int leave(struct remote_hold *g)
 
     int code = claim_all(g);
     for (size_t i = 0; i < h->n && code == EXIT_OK; i++)
-        cli_say("cap: GPU %u: claim %" PRIu64 ", at most %s, left to the daemon; "
+        cli_say("cap: GPU %u: claim %" PRIu64 ", at most %s%s, left to the daemon; "
                 "`underwatt cap clear --gpus %u` withdraws it",
                 h->target[i].index, h->target[i].claim, cap_target_text(&h->target[i]),
-                h->target[i].index);
+                cap_preset_text(h), h->target[i].index);
     return code;
 }
 

@@ -26,6 +26,17 @@ const char *cap_target_text(const struct cap_target *t)
     return text;
 }
 
+const char *cap_preset_text(const struct cap_hold *h)
+{
+    static char text[80];
+
+    text[0] = '\0';
+    if (h->preset)
+        (void)snprintf(text, sizeof text, ", preset %.48s (%g %%)", h->preset,
+                       h->percent);
+    return text;
+}
+
 int cap_hold_code(const struct cap_hold *h)
 {
     size_t good = 0;

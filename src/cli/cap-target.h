@@ -29,7 +29,9 @@ struct cap_hold {
     const struct cli_env *env;
     const char *library; /* NVML, or NULL */
     bool simulated;
-    uint64_t for_ns; /* 0: until a signal */
+    uint64_t for_ns;    /* 0: until a signal */
+    const char *preset; /* whose share of the default limit is held; NULL: none */
+    double percent;     /* of the preset */
     struct cap_target target[BOARDS_MAX];
     size_t n; /* 0: start the actuator only, which restores limits left by others */
 };
@@ -40,6 +42,8 @@ struct cap_hold {
 int cap_hold_code(const struct cap_hold *h);
 /* Says for how long n boards are held. */
 void cap_hold_tell(const struct cap_hold *h, size_t n);
+/* ", preset balanced (85 %)"; "" without one.  Static; not for threads. */
+const char *cap_preset_text(const struct cap_hold *h);
 /* "200 W" or "1200 MHz": what the target asks for.  Static; not for threads. */
 const char *cap_target_text(const struct cap_target *t);
 

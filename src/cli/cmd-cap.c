@@ -11,12 +11,14 @@
 #include "cli/cli-loop.h"
 #include "cli/daemon.h"
 #include "cli/options.h"
+#include "cli/preset.h"
 #include "cli/survey.h"
 #include "io/json.h"
 
 struct cap {
     const char *gpus, *json, *boards;
     const char *why;
+    const char *preset;
     const char *clock; /* set: an upper bound of the SM clock, instead of a cap */
     uint64_t for_ns;
     bool local, detach;
@@ -61,6 +63,7 @@ static int set_json(const struct cap *c, const struct cap_hold *h)
 
     json_out_object(o, NULL);
     json_out_bool(o, "simulated", h->simulated);
+    json_out_text(o, "preset", h->preset);
     json_out_array(o, "boards");
     for (size_t i = 0; i < h->n; i++) {
         const struct cap_target *t = &h->target[i];
@@ -119,7 +122,9 @@ static int set(const struct cap *c, const struct cap_arg *value)
     struct cap_hold h = {.env = c->env,
                          .library = c->boards,
                          .simulated = survey_simulated(c->s),
-                         .for_ns = c->for_ns};
+                         .for_ns = c->for_ns,
+                         .preset = c->preset,
+                         .percent = value->percent};
 
     for (size_t i = 0; i < c->n; i++) {
         int code = aim(c, &c->s->board[c->at[i]], value, &h.target[i]);
@@ -138,8 +143,17 @@ static int set(const struct cap *c, const struct cap_arg *value)
 
 /* ---- with the daemon ---- */
 
+/* daemon NULL: a built-in preset. */
+static int take_preset(const struct cap *c, struct ask *daemon, struct cap_arg *ret)
+{
+    uw_error err = {""};
+    int r = c->preset ? preset_cap(daemon, c->preset, ret, &err) : 0;
+
+    return r < 0 ? cli_fail(cli_exit_of(r), "cap set: %s", err.text) : EXIT_OK;
+}
+
 /* Takes daemon. */
-static int with_daemon(const struct cap *c, const char *what, const struct cap_arg *value,
+static int with_daemon(const struct cap *c, const char *what, struct cap_arg *value,
                        struct loop *loop, struct ask *daemon)
 {
     auto_(cap_remote_fini) struct cap_remote o = {.env = c->env,
@@ -151,13 +165,17 @@ static int with_daemon(const struct cap *c, const char *what, const struct cap_a
                                                   .why = c->why,
                                                   .detach = c->detach,
                                                   .clock = c->clock != NULL};
-    struct cap_hold h = {.env = c->env, .library = c->boards, .for_ns = c->for_ns};
+    struct cap_hold h = {
+        .env = c->env, .library = c->boards, .for_ns = c->for_ns, .preset = c->preset};
 
     if (strcmp(what, "show") == 0)
         return cap_daemon_show(&o);
     if (strcmp(what, "clear") == 0)
         return cap_daemon_clear(&o);
-    int code = cap_daemon_set(&o, value, &h);
+    int code = take_preset(c, daemon, value);
+    h.percent = value->percent;
+    if (code == EXIT_OK)
+        code = cap_daemon_set(&o, value, &h);
     if (code != EXIT_FAIL && code != EXIT_USAGE && c->json) {
         int r = set_json(c, &h);
         code = r == EXIT_OK ? code : r;
@@ -194,9 +212,9 @@ static int act(struct cap *c, const char *what, const char *value)
     uw_error err = {""};
     bool setting = strcmp(what, "set") == 0;
 
-    int r = !setting   ? 0
-            : c->clock ? parse_clock(c->clock, &arg.mw, &err) /* in MHz */
-                       : parse_cap(value, &arg, &err);
+    int r = !setting || c->preset ? 0
+            : c->clock            ? parse_clock(c->clock, &arg.mw, &err) /* in MHz */
+                                  : parse_cap(value, &arg, &err);
     if (r < 0)
         return cli_fail(EXIT_USAGE, "cap set: %s", err.text);
     if (setting && !c->gpus)
@@ -216,7 +234,9 @@ static int act(struct cap *c, const char *what, const char *value)
         return cli_fail(EXIT_USAGE, "cap set: --detach leaves the cap to the daemon%s",
                         c->local ? ": not with --local" : ", which does not run");
     auto_(survey_free) struct survey *s = NULL;
-    r = survey_new(&cmd_cap, c->env, c->boards, &s);
+    r = take_preset(c, NULL, &arg);
+    if (r == EXIT_OK)
+        r = survey_new(&cmd_cap, c->env, c->boards, &s);
     if (r != EXIT_OK)
         return r;
     if (s->r != 0)
@@ -235,6 +255,10 @@ static int run(const struct cli_env *env, int argc, char **argv)
     struct cap c = {.env = env, .boards = env->boards};
     const struct opt opts[] = {
         OPT_GPUS(&c.gpus),
+        {"preset", 0, "NAME",
+         "set: a named share of the default limit: aggressive, balanced, minimal, or one "
+         "of the daemon's policy",
+         opt_name, &c.preset},
         {"clock", 0, "MHZ", "set: limit the SM clock instead (1200MHz); needs the daemon",
          opt_text, &c.clock},
         {"for", 0, "TIME", "set: restore the boards after this time", opt_duration,
@@ -271,20 +295,25 @@ static int run(const struct cli_env *env, int argc, char **argv)
                         "cap: '%s' is none of: set W (or set N%%), clear, show", word[0]);
     if (known && !wants_value && word[1])
         return cli_fail(EXIT_USAGE, "cap: '%s': %s takes no value", word[1], word[0]);
-    if (c.clock && !wants_value)
-        return cli_fail(EXIT_USAGE, "cap: --clock is an option of set");
-    if (c.clock && word[1])
+    if ((c.clock || c.preset) && !wants_value)
+        return cli_fail(EXIT_USAGE, "cap: --%s is an option of set",
+                        c.clock ? "clock" : "preset");
+    if (c.clock && (word[1] || c.preset))
         return cli_fail(EXIT_USAGE,
                         "cap set: '%s' and --clock are two claims: use two commands",
+                        word[1] ? word[1] : c.preset);
+    if (c.preset && word[1])
+        return cli_fail(EXIT_USAGE, "cap set: '%s' and --preset exclude each other",
                         word[1]);
-    if (!known || (!word[1] && !c.clock) == wants_value)
+    if (!known || (!word[1] && !c.clock && !c.preset) == wants_value)
         return cli_fail(EXIT_USAGE, "cap: say 'set W' (or 'set N%%'), 'clear' or 'show'");
     return act(&c, word[0], word[1]);
 }
 
 const struct cmd cmd_cap = {
     "cap",
-    "set W|N%|--clock MHZ --gpus LIST [--for TIME] [--detach] | clear | show",
+    "set W|N%|--preset NAME|--clock MHZ --gpus LIST [--for TIME] [--detach] | clear | "
+    "show",
     "Hold boards at a cap by hand, put back what was left, show what is in force",
     run,
 };

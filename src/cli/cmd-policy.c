@@ -52,6 +52,10 @@ static void print_summary(const struct policy_file *f)
     const struct policy *p = &f->policy;
     const char *between = "signals read: ";
 
+    for (size_t i = 0; i < p->n_presets; i++)
+        printf("%s%s %g %%", i ? ", " : "presets: ", p->preset[i].name,
+               100 * p->preset[i].share);
+    printf("\n");
     for (size_t i = 0; i < p->n_classes; i++)
         printf("class %s\n", p->cls[i].name);
     for (size_t i = 0; i < p->n_rules; i++)

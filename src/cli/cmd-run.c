@@ -46,6 +46,10 @@ static int run(const struct cli_env *env, int argc, char **argv)
          opt_goal, &goal},
         {"cap", 'c', "W|N%", "hold this cap: watts, or percent of the default limit",
          opt_cap, &j.cap},
+        {"preset", 0, "NAME",
+         "hold a named share of the default limit: aggressive, balanced, minimal, or one "
+         "of the daemon's policy",
+         opt_name, &j.preset},
         {"window", 0, "TIME", "length of a measuring window (10 s)", opt_duration,
          &window_ns},
         {"count-launches", 0, NULL,
@@ -67,11 +71,14 @@ static int run(const struct cli_env *env, int argc, char **argv)
     if (r != OPTS_GO)
         return r;
     bool has_goal = goal.param >= 0, has_cap = j.cap.mw > 0 || j.cap.percent > 0;
+    if (j.preset && (has_goal || has_cap))
+        return cli_fail(EXIT_USAGE, "run: --preset and %s exclude each other",
+                        has_goal ? "--goal" : "--cap");
     if (has_goal && has_cap)
         return cli_fail(EXIT_USAGE,
                         "run: --goal (search a cap) and --cap (use this one) exclude "
                         "each other");
-    if (!has_goal && !has_cap)
+    if (!has_goal && !has_cap && !j.preset)
         has_goal = goal_parse(RUN_GOAL, &goal, NULL) == 0;
     if (window_ns && (window_ns < 1 * NS_PER_S || window_ns > 600 * NS_PER_S))
         return cli_fail(EXIT_USAGE, "run: --window %.3g s is outside 1 s..600 s",
@@ -84,7 +91,7 @@ static int run(const struct cli_env *env, int argc, char **argv)
 
 const struct cmd cmd_run = {
     "run",
-    "[--goal GOAL | --cap W|N%] [OPTIONS] -- CMD [ARG…]",
+    "[--goal GOAL | --cap W|N% | --preset NAME] [OPTIONS] -- CMD [ARG…]",
     "Run CMD with its best power cap found and held, or with a given one",
     run,
 };

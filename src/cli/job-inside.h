@@ -68,6 +68,7 @@ struct remote {
     unsigned interrupts;
     struct job_cpu *cpu;
     struct job_board cpu_out[JOB_CPU_MAX];
+    struct preset_board preset[BOARDS_MAX];
     bool hurried; /* the user did not wait until all limits were back */
 };
 

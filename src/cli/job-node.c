@@ -82,6 +82,8 @@ struct json_out *job_describe(const struct remote *r, pid_t pid, bool capped)
     put_command(o, r);
     if (capped && j->caps == JOB_CAPS_SEARCH) {
         json_out_text(o, "goal", goal_text(&j->goal, goal));
+    } else if (capped && j->preset) {
+        json_out_text(o, "preset", j->preset);
     } else if (capped) {
         (void)snprintf(cap, sizeof cap, j->cap.mw ? "%.10g W" : "%.10g%%",
                        j->cap.mw ? w_of_mw(j->cap.mw) : j->cap.percent);
@@ -407,6 +409,22 @@ static int begin(struct remote *r, uw_error *err)
 
 /* ---- the whole ---- */
 
+/* What the preset is on each board of the job. */
+static void look_at_preset(struct remote *r, struct job_result *ret)
+{
+    const struct json_value *job = r->doc ? json_root(r->doc) : NULL;
+    const struct json_value *gpus = json_get(job, "gpus_so_far");
+
+    for (size_t i = 0; i < json_count(gpus) && ret->n_preset < BOARDS_MAX; i++) {
+        uint64_t index = 0;
+        (void)json_as_u64(json_at(gpus, i), &index);
+        uint32_t mw = preset_mw(r->daemon, (unsigned)index, &r->j->cap);
+        if (mw)
+            r->preset[ret->n_preset++] = (struct preset_board){(unsigned)index, mw};
+    }
+    ret->preset = r->preset;
+}
+
 static void write_reports(struct remote *r)
 {
     struct job_run *j = r->j;
@@ -419,6 +437,8 @@ static void write_reports(struct remote *r)
     a.result.end_ns = r->end_ns;
     a.result.begin_utc_ns = r->begin_utc_ns;
     a.result.time_s = s_between(r->begin_ns, r->end_ns);
+    if (j->preset && !r->hurried && !r->lost)
+        look_at_preset(r, &a.result);
     if (r->own)
         job_own_finish(r, &a);
     else if (r->lost && a.report.n_caps == 0)
@@ -535,6 +555,8 @@ int job_node_run(struct job_run *j, const struct opts_rest *rest, struct httpc *
         httpc_free(daemon);
     else if (daemon)
         got = open_daemon(&r, daemon, &err);
+    if (got >= 0 && j->preset)
+        got = preset_cap(r.daemon, j->preset, &j->cap, &err);
     if (got >= 0)
         got = cli_signals_new(loop, CLI_SIGNALS, on_signal, &r, &signals, &err);
     if (got < 0)

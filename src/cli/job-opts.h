@@ -20,6 +20,7 @@ struct job_run {
     enum job_caps caps;
     struct goal goal;
     struct cap_arg cap;
+    const char *preset; /* the cap is this preset's share; NULL: none */
     double window_s;
     bool count_launches; /* --count-launches */
     struct inject inject;

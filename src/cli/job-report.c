@@ -138,6 +138,27 @@ static void print_held(const struct tuner_report *t, FILE *to)
                       t->lock_mw > t->held_mw ? "in the cap's place" : "beside the cap");
 }
 
+/* "255 W on GPU 0, 1": boards of the same watts together. */
+static void print_preset(const struct job_run *j, const struct job_result *r, FILE *to)
+{
+    uint64_t done = 0;
+
+    (void)fprintf(to, "  preset %s: %g %% of the default limit", j->preset,
+                  j->cap.percent);
+    for (size_t i = 0; i < r->n_preset && i < 64; i++) {
+        if (done >> i & 1)
+            continue;
+        (void)fprintf(to, ", %g W on GPU", w_of_mw(r->preset[i].mw));
+        for (size_t k = i; k < r->n_preset && k < 64; k++) {
+            if (r->preset[k].mw != r->preset[i].mw)
+                continue;
+            (void)fprintf(to, "%s %u", k == i ? "" : ",", r->preset[k].index);
+            done |= 1ull << k;
+        }
+    }
+    (void)fputs("\n", to);
+}
+
 static void print_tuner(const struct job_run *j, const struct job_result *r, FILE *to)
 {
     const struct tuner_report *t = r->tuner;
@@ -146,6 +167,8 @@ static void print_tuner(const struct job_run *j, const struct job_result *r, FIL
 
     if (j->caps == JOB_CAPS_SEARCH)
         (void)fprintf(to, "  goal   %s\n", goal_text(&j->goal, goal));
+    if (j->preset)
+        print_preset(j, r, to);
     print_progress(j, r, to);
     if (r->launches[0])
         (void)fprintf(to, "  count  %s\n", r->launches);
@@ -288,6 +311,27 @@ static void json_saved(struct json_out *o, const struct savings_saved *s)
     json_out_end(o);
 }
 
+static void json_preset(struct json_out *o, const struct job_run *j,
+                        const struct job_result *r)
+{
+    if (!j->preset) {
+        json_out_null(o, "preset");
+        return;
+    }
+    json_out_object(o, "preset");
+    json_out_text(o, "name", j->preset);
+    json_out_double(o, "share", j->cap.percent / 100);
+    json_out_array(o, "boards");
+    for (size_t i = 0; i < r->n_preset; i++) {
+        json_out_object(o, NULL);
+        json_out_int(o, "index", r->preset[i].index);
+        json_out_int(o, "cap_mw", r->preset[i].mw);
+        json_out_end(o);
+    }
+    json_out_end(o);
+    json_out_end(o);
+}
+
 static void json_tuner(struct json_out *o, const struct job_run *j,
                        const struct job_result *r)
 {
@@ -367,6 +411,7 @@ int job_report_json(const struct job_run *j, const struct job_result *r,
     json_out_text(o, "launches", r->launches[0] ? r->launches : NULL);
     json_boards(o, r);
     json_cpu(o, r);
+    json_preset(o, j, r);
     if (r->tuner)
         json_tuner(o, j, r);
     json_out_end(o);

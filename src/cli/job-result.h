@@ -6,6 +6,7 @@
 #include <stddef.h>
 #include <stdint.h>
 
+#include "cli/preset.h"
 #include "core/meter/meter.h"
 #include "gpu/gpu.h"
 #include "jobs/job-progress.h"
@@ -41,6 +42,8 @@ struct job_result {
         *tuner;     /* NULL: no caps were wanted, or tuning did not start */
     uint64_t steps; /* training steps reported; 0: none */
     char launches[JOB_PROGRESS_LAUNCHES]; /* result of counting; "": not counted */
+    const struct preset_board *preset;    /* what it is on each board; borrowed */
+    size_t n_preset;                      /* 0: none, or unknown */
     bool silent; /* caps were wanted, but the job reported no step */
 };
 

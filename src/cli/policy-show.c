@@ -44,6 +44,15 @@ static void print_rule(const struct json_value *rule)
         print_board(json_at(boards, i));
 }
 
+static void print_presets(const struct json_value *presets)
+{
+    for (size_t i = 0; i < json_count(presets); i++)
+        printf("%s%s %g %%",
+               i ? ", " : "presets: ", take_text(json_at(presets, i), "name"),
+               100 * take_number(json_at(presets, i), "share"));
+    printf("%s", json_count(presets) ? "\n" : "");
+}
+
 static void print_policy(const struct json_value *p)
 {
     const struct json_value *rules = json_get(p, "rules");
@@ -53,6 +62,7 @@ static void print_policy(const struct json_value *p)
     if (!take_bool(p, "in_force"))
         printf("no policy is in force%s%s\n", take_text(p, "file")[0] ? ": " : "",
                take_text(p, "file"));
+    print_presets(json_get(p, "presets"));
     for (size_t i = 0; i < json_count(rules); i++)
         print_rule(json_at(rules, i));
 }

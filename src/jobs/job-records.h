@@ -11,6 +11,7 @@
 #include "base/names.h"
 #include "base/units.h"
 #include "core/optimum/goal.h"
+#include "core/policy/cap.h"
 #include "jobs/job-key.h"
 #include "jobs/job-phase.h"
 #include "jobs/roster.h"
@@ -37,7 +38,8 @@ struct job_record {
     bool search;
     struct goal goal;
     struct cap_arg cap;
-    bool ruled; /* a policy gives its search a goal for now: … */
+    char preset[POLICY_PRESET_NAME]; /* whose name the cap has; "": none */
+    bool ruled;                      /* a policy gives its search a goal for now: … */
     struct goal rule_goal;
     char cls[JOB_CLASS];            /* "": default */
     char key[JOB_KEY_TEXT];         /* see job-key.h; "": none */

@@ -478,7 +478,8 @@ void ledger_writer_job(struct ledger_writer *w, const struct job_entry *job,
 {
     struct ledger_batch *b = rows(w);
     struct ledger_label label[LABELS_MAX];
-    char goal[GOAL_TEXT_MAX] = "", processes[JOB_PROCS * JOB_PROC_TEXT];
+    char goal[GOAL_TEXT_MAX + POLICY_PRESET_NAME] = "",
+                              processes[JOB_PROCS * JOB_PROC_TEXT];
 
     if (!b)
         return;
@@ -519,8 +520,8 @@ void ledger_writer_job(struct ledger_writer *w, const struct job_entry *job,
         row.cls = rec->cls;
         row.command = rec->key;
         if (!rec->search && rec->cap.percent > 0)
-            (void)snprintf(goal, sizeof goal, LEDGER_CAP_GOAL "%.12g%%",
-                           rec->cap.percent);
+            (void)snprintf(goal, sizeof goal, LEDGER_CAP_GOAL "%.12g%%%s%s",
+                           rec->cap.percent, rec->preset[0] ? " " : "", rec->preset);
         row.goal = rec->search ? goal_text(&rec->goal, goal) : goal;
         row.named_mw = rec->search ? 0 : rec->cap.mw;
     }

@@ -211,6 +211,29 @@ int node_policy_use(struct node_policy *p, struct policy_file *file, uw_error *e
     return 0;
 }
 
+const struct policy_preset *node_policy_presets(const struct node_policy *p,
+                                                size_t *ret_n)
+{
+    const struct policy *policy = p && p->file ? &p->file->policy : NULL;
+
+    *ret_n = policy ? policy->n_presets : POLICY_PRESETS_BUILT_IN;
+    return policy ? policy->preset : policy_presets;
+}
+
+int node_policy_preset(const struct node_policy *p, const char *name, struct cap_arg *ret,
+                       uw_error *err)
+{
+    struct policy_preset found = {NULL, 0};
+    size_t n = 0;
+    const struct policy_preset *presets = node_policy_presets(p, &n);
+    int r = policy_preset_find(presets, n, name, &found, err);
+
+    if (r < 0)
+        return fail_in(err, r, "'preset'");
+    *ret = (struct cap_arg){.percent = found.share * 100};
+    return 0;
+}
+
 /* ---- life ---- */
 
 int node_policy_open(struct node_policy *p, struct caps *caps, size_t n_boards,
@@ -245,13 +268,19 @@ void node_policy_changed(struct node_policy *p)
 
 void node_policy_look(const struct node_policy *p, struct view_policy *ret)
 {
-    struct engine_counts counts;
+    struct engine_counts counts = {0};
 
+    *ret = (struct view_policy){.engine = NULL};
+    ret->preset = node_policy_presets(p, &ret->n_presets);
+    if (!p)
+        return;
     policy_engine_counts(p->engine, &counts);
     *ret = (struct view_policy){
         .engine = p->file ? p->engine : NULL,
         .n_rules = p->file ? p->file->policy.n_rules : 0,
         .rule = p->file ? p->file->policy.rule : NULL,
+        .preset = ret->preset,
+        .n_presets = ret->n_presets,
         .error = p->error,
         .loads = p->loads,
         .failures = p->failures,

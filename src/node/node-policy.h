@@ -51,6 +51,15 @@ int node_policy_read(struct node_policy *p, const char *path, struct policy_file
 /* Puts a policy in force and owns it; NULL: none. */
 int node_policy_use(struct node_policy *p, struct policy_file *file, uw_error *err);
 
+/* The presets in force; of p NULL, or without a policy, the built-in ones.  Borrowed
+ * until node_policy_use().
+ */
+const struct policy_preset *node_policy_presets(const struct node_policy *p,
+                                                size_t *ret_n);
+/* Makes a cap of the one of this name.  -EINVAL. */
+int node_policy_preset(const struct node_policy *p, const char *name, struct cap_arg *ret,
+                       uw_error *err);
+
 /* The boards are open: evaluates at once, before the actuator is there. */
 int node_policy_open(struct node_policy *p, struct caps *caps, size_t n_boards,
                      uw_error *err);
@@ -61,6 +70,7 @@ void node_policy_close(struct node_policy *p);
 void node_policy_rest(struct node_policy *p);
 /* Anything that rules may read has changed. */
 void node_policy_changed(struct node_policy *p);
+/* p NULL: no policy. */
 void node_policy_look(const struct node_policy *p, struct view_policy *ret);
 
 #endif

@@ -448,6 +448,7 @@ int node_search_begin(struct node *node, const struct job_entry *job,
         .search = rec->search || rec->ruled,
         .goal = rec->ruled ? rec->rule_goal : rec->goal,
         .cap = rec->cap,
+        .preset = rec->preset,
         .cls = node_config_class(&node->config, rec->cls[0] ? rec->cls : "default"),
         .state = state};
     int r = searches_begin(node->searches, job, &ask, err);

@@ -21,6 +21,7 @@ struct node_claim {
     uint64_t job;      /* 0: none */
     enum claim_kind kind;
     struct cap_arg cap; /* percent: of the default limit */
+    const char *preset; /* name of the policy's, in place of cap; NULL: none */
     uint32_t clock_mhz; /* > 0: a claim on the SM clock, and cap is not set */
     bool at_once;       /* without the ramp of the board's class; a private node alone */
     uint64_t ttl_ns;    /* 0: until withdrawn (admin alone; others: the job's end) */
@@ -40,6 +41,7 @@ struct node_job {
     bool search; /* search for goal; else hold cap where it is set */
     struct goal goal;
     struct cap_arg cap;
+    const char *preset;  /* in place of cap, as of a claim */
     const char *cls;     /* class of caps' settings; NULL: default */
     const char *command; /* for the history of searches; NULL: unknown */
     int page_fd;         /* the progress page, ownership passes; -1: none yet */

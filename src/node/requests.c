@@ -2,11 +2,13 @@
 #include <errno.h>
 #include <inttypes.h>
 #include <stdio.h>
+#include <string.h>
 #include <unistd.h>
 
 #include "base/auto.h"
 #include "base/error.h"
 #include "base/units.h"
+#include "base/utf8.h"
 #include "node/node-inside.h"
 
 enum { FRESH_S = 5 };
@@ -31,6 +33,22 @@ static int refuse(struct node *node, const struct node_who *who, enum refusal of
 
 /* ---- claims ---- */
 
+/* The name of a preset stands before the client's reason, whose end may be cut. */
+static void fill_why(const struct node_claim *ask, char ret[CLAIM_TEXT])
+{
+    const char *why = ask->why ? ask->why : "";
+    size_t len = strlen(why);
+    int n = 0;
+
+    if (ask->preset)
+        n = snprintf(ret, CLAIM_TEXT, "preset %.48s (%g %%)%s", ask->preset,
+                     ask->cap.percent, len ? ": " : "");
+    if (len >= CLAIM_TEXT - (size_t)n)
+        len = utf8_bad(why, CLAIM_TEXT - (size_t)n - 1);
+    memcpy(ret + n, why, len);
+    ret[(size_t)n + len] = '\0';
+}
+
 static int fill_claim(struct node *node, const struct node_who *who,
                       const struct node_claim *ask, struct claim *c, uw_error *err)
 {
@@ -43,7 +61,7 @@ static int fill_claim(struct node *node, const struct node_who *who,
     c->admin = who->admin;
     c->way.own = ask->at_once; /* else as the class of the board's job */
     c->raises = node->opts.private && ask->kind == CLAIM_NAMED && !ask->clock_mhz;
-    (void)snprintf(c->why, sizeof c->why, "%s", ask->why ? ask->why : "");
+    fill_why(ask, c->why);
     if (!ask->pid)
         return 0;
     int r = claim_watches_begin(node->watches, ask->pid, 0,
@@ -78,14 +96,19 @@ static int make_claim(struct node *node, const struct node_who *who,
 }
 
 int node_claim(struct node *node, const struct node_who *who,
-               const struct node_claim *ask, uint64_t *ret_id, uw_error *err)
+               const struct node_claim *asked, uint64_t *ret_id, uw_error *err)
 {
     const struct rights rights = rights_of(node);
+    struct node_claim as = *asked, *ask = &as;
     struct claim claim = {0};
     uint64_t boards = 0;
     uw_error why = {""};
     int r =
-        rights_claim(&rights, who, ask, loop_now_ns(node->loop), &boards, &claim, &why);
+        ask->preset ? node_policy_preset(node->policy, ask->preset, &ask->cap, err) : 0;
+
+    if (r < 0)
+        return r; /* as other requests that are not of the form */
+    r = rights_claim(&rights, who, ask, loop_now_ns(node->loop), &boards, &claim, &why);
 
     if (r == 0 && ask->at_once && !node->opts.private)
         r = fail(&why, -EPERM, "%s may not set a cap at once: a node of one's own alone",
@@ -229,6 +252,8 @@ static int begin_job(struct node *node, const struct node_who *who,
     rec->search = ask->search;
     rec->goal = ask->goal;
     rec->cap = capped ? ask->cap : (struct cap_arg){0};
+    (void)snprintf(rec->preset, sizeof rec->preset, "%s",
+                   capped && ask->preset ? ask->preset : "");
     (void)snprintf(rec->cls, sizeof rec->cls, "%s", ask->cls ? ask->cls : "");
     job_key(ask->command, ask->reg.label, ask->reg.n_labels, rec->key);
     if (ask->search || capped)
@@ -243,12 +268,16 @@ static int begin_job(struct node *node, const struct node_who *who,
 }
 
 int node_job_begin(struct node *node, const struct node_who *who,
-                   const struct node_job *ask, uint64_t *ret_id, uw_error *err)
+                   const struct node_job *asked, uint64_t *ret_id, uw_error *err)
 {
-    int page = ask->page_fd;
+    struct node_job ask = *asked;
+    int page = ask.page_fd;
     uw_error why = {""};
     uint64_t id = 0;
-    int r = begin_job(node, who, ask, &id, &why);
+    int r = ask.preset ? node_policy_preset(node->policy, ask.preset, &ask.cap, &why) : 0;
+
+    if (r == 0)
+        r = begin_job(node, who, &ask, &id, &why);
 
     if (r == 0 && page >= 0) {
         r = searches_page(node->searches, id, page, &why);
@@ -452,8 +481,7 @@ const struct node_view *node_look(struct node *node)
                    : node->opts.private        ? "starts with the first claim"
                                                : "not connected yet");
     ledger_writer_look(node->writer, v);
-    if (node->policy)
-        node_policy_look(node->policy, &v->policy);
+    node_policy_look(node->policy, &v->policy);
     v->policy.file = node->config.policy_file;
     return v;
 }

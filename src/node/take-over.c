@@ -21,6 +21,20 @@ static const struct gpu_info *info_of(const struct take_over *t, size_t board)
 
 /* ---- jobs ---- */
 
+/* "85%", or with the name of its preset: "85% balanced". */
+static void read_cap(const char *text, struct job_record *rec)
+{
+    char share[32];
+    size_t n = strcspn(text, " ");
+
+    if (n >= sizeof share)
+        return;
+    memcpy(share, text, n);
+    share[n] = '\0';
+    if (parse_cap(share, &rec->cap, NULL) == 0 && text[n])
+        (void)snprintf(rec->preset, sizeof rec->preset, "%s", text + n + 1);
+}
+
 static void read_ask(const struct ledger_job *job, struct job_record *rec)
 {
     if (job->cls)
@@ -31,7 +45,7 @@ static void read_ask(const struct ledger_job *job, struct job_record *rec)
         job->goal && job->goal[0] && goal_parse(job->goal, &rec->goal, NULL) == 0;
     rec->cap.mw = rec->search ? 0 : job->named_mw;
     if (job->goal && strncmp(job->goal, LEDGER_CAP_GOAL, strlen(LEDGER_CAP_GOAL)) == 0)
-        (void)parse_cap(job->goal + strlen(LEDGER_CAP_GOAL), &rec->cap, NULL);
+        read_cap(job->goal + strlen(LEDGER_CAP_GOAL), rec);
     rec->asked = rec->search || rec->cap.mw || rec->cap.percent > 0;
 }
 

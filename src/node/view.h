@@ -59,6 +59,8 @@ struct view_policy {
     const struct policy_engine *engine; /* NULL: no policy */
     const struct policy_rule *rule;
     size_t n_rules;
+    const struct policy_preset *preset; /* built-in ones without a policy */
+    size_t n_presets;
     const char *file;         /* where it is read from */
     const char *error;        /* why the file was refused last; "" */
     uint64_t loads, failures; /* policies in force; files that were refused */

@@ -55,9 +55,10 @@ static void add_preset(const struct policy_class *cls, struct acting *ret)
     for (size_t i = 0; i < ret->n; i++)
         if (!ret->of[i] && ret->asks[i].name == cls->name)
             return;
-    ret->asks[ret->n] = (struct policy_asks){
-        .name = cls->name,
-        .cap = {.measure = POLICY_OF_DEFAULT, .share = cls->preset.share}};
+    ret->asks[ret->n] = (struct policy_asks){.name = cls->name,
+                                             .cap = {.measure = POLICY_OF_DEFAULT,
+                                                     .share = cls->preset.share,
+                                                     .preset = cls->preset.name}};
     ret->rule[ret->n] = NULL;
     ret->of[ret->n++] = NULL;
 }
@@ -97,10 +98,14 @@ static void give_claim(const struct policy_engine *e, size_t board, bool hard,
         return;
     }
     const struct rule_state *of = acting->of[won->asks];
+    const struct policy_asks *asks = &acting->asks[won->asks];
+    char preset[POLICY_CAP_TEXT];
     (void)snprintf(claim.who, sizeof claim.who, "%s %.80s", of ? "rule" : "class",
-                   acting->asks[won->asks].name);
-    (void)snprintf(claim.why, sizeof claim.why, "%s%s",
-                   of ? of->why ? of->why : "" : "the preset of the job's class",
+                   asks->name);
+    (void)snprintf(claim.why, sizeof claim.why, "%s%s%s%s%s",
+                   asks->cap.preset ? "preset " : "",
+                   asks->cap.preset ? policy_cap_text(&asks->cap, preset) : "",
+                   asks->cap.preset && of ? ": " : "", of && of->why ? of->why : "",
                    won->floored ? " (floor)" : "");
     e->o.claim(board, hard, &claim, e->o.user);
 }

@@ -135,28 +135,18 @@ int policy_file_match(struct policy_inside *f, const struct yaml_node *node,
 
 /* ---- classes ---- */
 
-static int read_preset(struct policy_inside *f, const struct yaml_node *node,
-                       struct policy_class *cls, uw_error *err)
+int policy_file_preset(struct policy_inside *f, const struct yaml_node *node,
+                       struct policy_preset *ret, uw_error *err)
 {
     const struct policy *p = &f->file.policy;
     const char *text = NULL;
-    struct policy_cap cap;
     uw_error why;
 
     int r = yaml_text(node, &text, err);
     if (r < 0)
         return r;
-    r = policy_cap_read(text, p->preset, p->n_presets, &cap, &why);
-    if (r < 0)
-        return yaml_fail(node, err, r, "preset: %s", why.text);
-    for (size_t i = 0; i < p->n_presets; i++) {
-        if (strcmp(p->preset[i].name, text) == 0) {
-            cls->preset = p->preset[i];
-            cls->has_preset = true;
-            return 0;
-        }
-    }
-    return yaml_fail(node, err, -EINVAL, "preset: '%.40s' is no preset's name", text);
+    r = policy_preset_find(p->preset, p->n_presets, text, ret, &why);
+    return r < 0 ? yaml_fail(node, err, r, "preset: %s", why.text) : 0;
 }
 
 struct class_keys {
@@ -192,12 +182,13 @@ static int read_class(struct policy_inside *f, const struct yaml_node *node,
     if (r >= 0 && k.goal)
         r = policy_file_goal(k.goal, &ret->goal, err);
     if (r >= 0 && k.preset)
-        r = read_preset(f, k.preset, ret, err);
+        r = policy_file_preset(f, k.preset, &ret->preset, err);
     if (r >= 0 && k.floor)
         r = policy_file_share(k.floor, false, &ret->floor, err);
     if (r >= 0 && k.ramp)
         r = policy_file_ramp(k.ramp, &ret->ramp, err);
     ret->has_goal = k.goal != NULL;
+    ret->has_preset = k.preset != NULL;
     ret->critical = k.critical;
     ret->rule_goals = k.rule_goals;
     return r;

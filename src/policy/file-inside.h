@@ -46,6 +46,9 @@ int policy_file_share(const struct yaml_node *node, bool zero, double *ret,
 int policy_file_ramp(const struct yaml_node *node, struct policy_ramp *ret,
                      uw_error *err);
 int policy_file_goal(const struct yaml_node *node, struct goal *ret, uw_error *err);
+/* The name of a preset of this policy. */
+int policy_file_preset(struct policy_inside *f, const struct yaml_node *node,
+                       struct policy_preset *ret, uw_error *err);
 
 /* The number of items of a list, at most max; -EINVAL. */
 int policy_file_count(const struct yaml_node *node, size_t max, size_t *ret_n,

@@ -241,18 +241,28 @@ static int read_when(struct policy_inside *f, const struct rule_keys *k,
 /* ---- what ---- */
 
 static int read_cap(struct policy_inside *f, const struct yaml_node *node,
-                    const char *key, struct policy_cap *ret, uw_error *err)
+                    struct policy_cap *ret, uw_error *err)
 {
     const struct policy *p = &f->file.policy;
     const char *text = NULL;
     uw_error why;
     int r = yaml_text(node, &text, err);
 
-    if (r >= 0)
-        r = policy_cap_read(text, p->preset, p->n_presets, ret, &why);
-    else
+    if (r < 0)
         return r;
-    return r < 0 ? yaml_fail(node, err, r, "%s: %s", key, why.text) : 0;
+    r = policy_cap_read(text, p->preset, p->n_presets, ret, &why);
+    return r < 0 ? yaml_fail(node, err, r, "cap: %s", why.text) : 0;
+}
+
+static int read_preset(struct policy_inside *f, const struct yaml_node *node,
+                       struct policy_cap *ret, uw_error *err)
+{
+    struct policy_preset preset = {NULL, 0};
+    int r = policy_file_preset(f, node, &preset, err);
+
+    *ret = (struct policy_cap){
+        .measure = POLICY_OF_DEFAULT, .share = preset.share, .preset = preset.name};
+    return r;
 }
 
 static int read_asks(struct policy_inside *f, const struct rule_keys *k,
@@ -264,8 +274,8 @@ static int read_asks(struct policy_inside *f, const struct rule_keys *k,
     if (r >= 0)
         r = refuse(k->hold, "hold", "it is for goals alone", err);
     if (r >= 0)
-        r = read_cap(f, k->cap ? k->cap : k->preset, k->cap ? "cap" : "preset",
-                     &rule->asks.cap, err);
+        r = k->cap ? read_cap(f, k->cap, &rule->asks.cap, err)
+                   : read_preset(f, k->preset, &rule->asks.cap, err);
     if (r >= 0 && k->floor)
         r = policy_file_share(k->floor, false, &rule->asks.floor, err);
     if (r >= 0 && k->ramp)

@@ -199,6 +199,9 @@ static int read_presets(struct policy_inside *f, const struct yaml_node *node,
             at++;
         if (at == POLICY_PRESETS_MAX)
             return yaml_fail_key(node, i, err, -EINVAL, "at most 32 presets");
+        if (strlen(name) >= POLICY_PRESET_NAME || !utf8_is_plain(name))
+            return yaml_fail_key(node, i, err, -EINVAL,
+                                 "a preset's name is plain text of 1 to 48 bytes");
         if (strspn(name, "0123456789-") > 0 || !*name)
             return yaml_fail_key(node, i, err, -EINVAL,
                                  "a preset's name begins with a letter");

@@ -10,6 +10,7 @@
 
 #include "base/error.h"
 #include "base/units.h"
+#include "core/policy/cap.h"
 #include "jobs/job-progress.h"
 #include "tuner/searches-inside.h"
 
@@ -49,15 +50,16 @@ struct job_search {
     uint64_t asked_ns; /* since when ask_originals() is under way; 0: it is not */
     struct energy_sum *meters;
     struct progress_period *period;
-    bool off;             /* no goal is given for now: no tuner */
-    bool other_goal;      /* the tuner under way has another goal */
-    bool closing, closed; /* tuner_finish() was called; has called back */
-    bool refused;         /* no tuner could be made for these boards, see why */
-    uint64_t behind;      /* job whose search must end first (noted); 0: none */
-    bool silent;          /* it was noted that the job reports no steps */
-    bool back;            /* its boards were lost or controlled by others */
-    bool ended;           /* the job is over */
-    bool final;           /* the job and its tuner are over */
+    char preset[POLICY_PRESET_NAME]; /* of a cap by name; "": none */
+    bool off;                        /* no goal is given for now: no tuner */
+    bool other_goal;                 /* the tuner under way has another goal */
+    bool closing, closed;            /* tuner_finish() was called; has called back */
+    bool refused;    /* no tuner could be made for these boards, see why */
+    uint64_t behind; /* job whose search must end first (noted); 0: none */
+    bool silent;     /* it was noted that the job reports no steps */
+    bool back;       /* its boards were lost or controlled by others */
+    bool ended;      /* the job is over */
+    bool final;      /* the job and its tuner are over */
     char why[200];
 
     struct searches_memory memory;
@@ -230,6 +232,7 @@ static int make_claims(struct job_search *t, enum claim_kind kind, uw_error *err
         .uid = t->uid,
         .who = who,
         .percent = kind == CLAIM_NAMED ? t->ask.cap.percent : 0,
+        .preset = t->preset,
     };
 
     (void)snprintf(who, sizeof who, "%s of job %" PRIu64,
@@ -700,6 +703,8 @@ int searches_begin(struct searches *ts, const struct job_entry *job,
     t->wanted = job->boards;
     t->wanted_ns = t->began_ns;
     t->ask = *ask;
+    (void)snprintf(t->preset, sizeof t->preset, "%s", ask->preset ? ask->preset : "");
+    t->ask.preset = t->preset;
     if (ask->cls) {
         t->cls = *ask->cls;
         t->ask.cls = &t->cls;
@@ -871,7 +876,9 @@ static void show_goal(const struct job_search *t, struct searches_view *ret)
     else if (t->ask.cap.mw)
         (void)snprintf(ret->goal, sizeof ret->goal, "cap %.6g W", w_of_mw(t->ask.cap.mw));
     else
-        (void)snprintf(ret->goal, sizeof ret->goal, "cap %.6g%%", t->ask.cap.percent);
+        (void)snprintf(ret->goal, sizeof ret->goal, "cap %.6g%%%s%s%s",
+                       t->ask.cap.percent, t->preset[0] ? " (" : "", t->preset,
+                       t->preset[0] ? ")" : "");
 }
 
 static unsigned first_barred(const struct job_search *t)

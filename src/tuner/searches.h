@@ -50,6 +50,7 @@ struct searches_ask {
     bool search; /* search for goal; else set cap */
     struct goal goal;
     struct cap_arg cap;
+    const char *preset;          /* whose name the cap has, copied; NULL or "": none */
     const struct cap_class *cls; /* copied; NULL: default */
     const char *state; /* of a restored job: the saved state ("": none); NULL: new job */
 };
@@ -84,7 +85,7 @@ void searches_on_caps(struct searches *ts, const struct caps_what *what);
 /* The state of a job's search. */
 struct searches_view {
     bool on;       /* a search or a cap by name is run for the job */
-    char goal[32]; /* "edp"; "": none */
+    char goal[80]; /* "edp", "cap 85% (balanced)"; "": none */
     enum search_status status;
     char state[96];  /* status as text: "measures at 210 W (window 3)" */
     uint32_t cap_mw; /* held, or the best so far; 0: none yet */

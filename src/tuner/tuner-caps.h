@@ -55,6 +55,7 @@ struct tuner_claims_opts {
     uid_t uid;
     const char *who; /* copied: "search of job 12" */
     double percent;  /* requested percentage of the default limit, shown in claims; 0 */
+    const char *preset; /* whose name the percentage has, borrowed; NULL or "": none */
 };
 int tuner_claims_new(const struct tuner_claims_opts *opts, struct tuner_claims **ret,
                      uw_error *err);

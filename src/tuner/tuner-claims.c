@@ -38,8 +38,10 @@ static void why_percent(const struct tuner_claims *c, const struct caps_view *v,
 {
     double default_w = w_of_mw(v->limits.default_mw);
     uint32_t plain_mw = mw_of_w(default_w * c->o.percent / 100);
+    bool named = c->o.preset && c->o.preset[0];
 
-    (void)snprintf(ret, CLAIM_TEXT, "%g %% of this board's default limit, %g W%s",
+    (void)snprintf(ret, CLAIM_TEXT, "%s%s%s%g %% of this board's default limit, %g W%s",
+                   named ? "preset " : "", named ? c->o.preset : "", named ? ": " : "",
                    c->o.percent, default_w,
                    mw > plain_mw ? ", raised to its minimum" : "");
 }

@@ -47,11 +47,12 @@ static bool any_cap(const struct cap_arg *cap)
     return cap->mw > 0 || cap->percent != 0;
 }
 
-/* A claim is on the cap or on the SM clock, never on both. */
+/* A claim is on the cap, by a preset or on the SM clock, one of them. */
 static void must_claim(const struct node_claim *ask)
 {
-    if (ask->clock_mhz > 0)
-        must(!any_cap(&ask->cap));
+    must(!ask->preset || (*ask->preset && strlen(ask->preset) < POLICY_PRESET_NAME));
+    if (ask->clock_mhz > 0 || ask->preset)
+        must(!any_cap(&ask->cap) && !(ask->clock_mhz > 0 && ask->preset));
     else
         must_cap(&ask->cap);
 }
@@ -67,8 +68,9 @@ int node_claim(struct node *node, const struct node_who *who,
     must(strlen(ask->why) < CLAIM_TEXT);
     must_claim(ask);
     *ret_id = 1;
-    (void)fuzz_say("", "claim %u mW %g %% %u MHz for %g s: ", ask->cap.mw,
-                   ask->cap.percent, ask->clock_mhz, (double)ask->ttl_ns / 1e9);
+    (void)fuzz_say("", "claim %u mW %g %% %u MHz %s for %g s: ", ask->cap.mw,
+                   ask->cap.percent, ask->clock_mhz, ask->preset ? ask->preset : "-",
+                   (double)ask->ttl_ns / 1e9);
     return 0;
 }
 

@@ -31,6 +31,7 @@ for c in commands:
             for w in re.findall(r"^ {2,6}(?:-\w, )?(--[a-z-]+)", line)}
     t.ok(want and want <= set(offered(c, "--")), f"every option of {c} is offered", (want, offered(c, "--")))
 t.equal(offered("run", "--goal", "e"), ["energy", "edp", "eds:"], "goals")
+t.equal(offered("run", "--preset", ""), ["aggressive", "balanced", "minimal"], "presets, where no daemon answers")
 t.ok("set" in offered("cap", "s"), "what cap does")
 t.equal(offered("run", "--window", ""), [], "nothing is offered for a free value")
 t.ok("bash" in offered("run", "--goal", "edp", "--", "bas"), "behind -- programs are offered")

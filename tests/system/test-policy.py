@@ -75,6 +75,8 @@ def main():
              "the example is right; what is not enforced is said", p)
         t.ok("rule dirty-grid: soft -25 %" in lines and "rule fuse: hard 250 W" in lines and "class production" in lines,
              "its rules and classes are printed", p)
+        t.ok("presets: aggressive 70 %, balanced 85 %, minimal 95 %, overnight 60 %" in lines and
+             "rule night: soft overnight (60 %)" in lines, "presets by name", p)
         t.ok("rule nobody-waits: goal edp, priority 10" in lines and lines[-1] == "7 rules, 3 classes, 2 limits",
              "its goals and sums", p)
         t.ok(any(x.startswith("signals read: carbon, price, ") for x in lines), "the signals that it reads", p)

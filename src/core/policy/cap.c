@@ -15,18 +15,56 @@ const struct policy_preset policy_presets[POLICY_PRESETS_BUILT_IN] = {
 
 enum { FORM_MAX = 63 };
 
+static const struct policy_preset *find_preset(const struct policy_preset *presets,
+                                               size_t n, const char *name)
+{
+    for (size_t i = 0; i < n; i++)
+        if (strcmp(presets[i].name, name) == 0)
+            return &presets[i];
+    return NULL;
+}
+
+static const char *nearest_preset(const struct policy_preset *presets, size_t n,
+                                  const char *name, char ret[NEAREST_TEXT])
+{
+    struct nearest near = {0};
+
+    for (size_t i = 0; i < n; i++)
+        nearest_try(&near, name, strlen(name), presets[i].name);
+    return nearest_text(&near, ret);
+}
+
 static int fail_preset(const char *text, const struct policy_preset *presets, size_t n,
                        uw_error *err)
 {
-    struct nearest near = {0};
     char hint[NEAREST_TEXT];
 
-    for (size_t i = 0; i < n; i++)
-        nearest_try(&near, text, strlen(text), presets[i].name);
     return fail(err, -EINVAL,
                 "'%.60s' is no cap (250 W, 75 %%, 85 %% of demand, -25 %%, -100 W, or a "
                 "preset)%s",
-                text, nearest_text(&near, hint));
+                text, nearest_preset(presets, n, text, hint));
+}
+
+int policy_preset_find(const struct policy_preset *presets, size_t n, const char *name,
+                       struct policy_preset *ret, uw_error *err)
+{
+    const struct policy_preset *found = find_preset(presets, n, name);
+    char hint[NEAREST_TEXT], names[100] = "";
+    size_t at = 0;
+
+    if (found) {
+        *ret = *found;
+        return 0;
+    }
+    for (size_t i = 0; i < n; i++) {
+        bool fits = at + strlen(presets[i].name) + 8 < sizeof names;
+        at += (size_t)snprintf(names + at, sizeof names - at, "%s%s", i ? ", " : "",
+                               fits ? presets[i].name : "...");
+        if (!fits)
+            break;
+    }
+    return fail(err, -EINVAL, "'%.40s' is no preset%s (known: %s)", name,
+                nearest_preset(presets, n, name, hint), names);
 }
 
 /* A number without a sign and '%', and nothing behind it. */
@@ -100,21 +138,22 @@ int policy_cap_read(const char *text, const struct policy_preset *presets, size_
     }
     if (*text >= '0' && *text <= '9')
         return read_amount(text, POLICY_OF_DEFAULT, POLICY_WATTS, ret, err);
-    for (size_t i = 0; i < n; i++) {
-        if (strcmp(presets[i].name, text) == 0) {
-            *ret = (struct policy_cap){.measure = POLICY_OF_DEFAULT,
-                                       .share = presets[i].share};
-            return 0;
-        }
-    }
-    return fail_preset(text, presets, n, err);
+    const struct policy_preset *preset = find_preset(presets, n, text);
+    if (!preset)
+        return fail_preset(text, presets, n, err);
+    *ret = (struct policy_cap){
+        .measure = POLICY_OF_DEFAULT, .share = preset->share, .preset = preset->name};
+    return 0;
 }
 
 const char *policy_cap_text(const struct policy_cap *cap, char ret[POLICY_CAP_TEXT])
 {
     bool less = cap->measure == POLICY_LESS_SHARE || cap->measure == POLICY_LESS_WATTS;
 
-    if (cap->measure == POLICY_WATTS || cap->measure == POLICY_LESS_WATTS)
+    if (cap->preset)
+        (void)snprintf(ret, POLICY_CAP_TEXT, "%.48s (%g %%)", cap->preset,
+                       cap->share * 100);
+    else if (cap->measure == POLICY_WATTS || cap->measure == POLICY_LESS_WATTS)
         (void)snprintf(ret, POLICY_CAP_TEXT, "%s%g W", less ? "-" : "", w_of_mw(cap->mw));
     else
         (void)snprintf(ret, POLICY_CAP_TEXT, "%s%g %%%s", less ? "-" : "",

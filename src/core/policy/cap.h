@@ -28,8 +28,10 @@ struct policy_cap {
     enum policy_measure measure;
     double share; /* 0..1, of all but watts */
     uint32_t mw;
+    const char *preset; /* its name, borrowed; NULL: none */
 };
 
+enum { POLICY_PRESET_NAME = 49 }; /* bytes of a name, and its end */
 struct policy_preset {
     const char *name;
     double share; /* of the default limit */
@@ -38,6 +40,10 @@ struct policy_preset {
 enum { POLICY_PRESETS_BUILT_IN = 3 };
 extern const struct policy_preset policy_presets[POLICY_PRESETS_BUILT_IN];
 
+/* The one of this name.  -EINVAL; the text has the nearest name and all names. */
+int policy_preset_find(const struct policy_preset *presets, size_t n, const char *name,
+                       struct policy_preset *ret, uw_error *err);
+
 /* "250 W", "75 %", "85 % of demand", "-25 %", "-100 W", or the name of one of the n
  * presets.  -EINVAL or -ERANGE with a text.
  */
@@ -45,8 +51,10 @@ int policy_cap_read(const char *text, const struct policy_preset *presets, size_
                     struct policy_cap *ret, uw_error *err);
 /* "70 %": above 0, at most 100 %. */
 int policy_share_read(const char *text, double *ret, uw_error *err);
-/* The inverse of policy_cap_read(), presets aside.  Returns ret. */
-enum { POLICY_CAP_TEXT = 32 };
+/* The inverse of policy_cap_read(); a preset with its share: "balanced (85 %)".  Returns
+ * ret.
+ */
+enum { POLICY_CAP_TEXT = 80 };
 const char *policy_cap_text(const struct policy_cap *cap, char ret[POLICY_CAP_TEXT]);
 
 /* How a cap goes down. */

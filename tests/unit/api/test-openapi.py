@@ -52,11 +52,12 @@ GETS = ["/healthz", "/metrics", "/openapi.yaml", "/v1/node", "/v1/policy", "/v1/
         "/v1/node?x=y"]
 POSTS = [("/v1/claims", b) for b in (
     '{"gpu": 0, "cap": "250 W"}', '{"gpu": "GPU-1", "cap": "85%", "kind": "hard", "for": "10 min", "why": "x"}',
-    '{"job": 100, "cap": "250 W", "pid": 7}')] + [("/v1/jobs", b) for b in (
+    '{"job": 100, "cap": "250 W", "pid": 7}', '{"gpu": 0, "preset": "balanced"}')] + [("/v1/jobs", b) for b in (
         "{}", '{"name": "slurm:1", "source": "registered", "gpus": [0, "1"], "pid": 4, "uid": 1001}',
-        '{"labels": {"project": "x"}, "goal": "edp", "class": "big"}', '{"cap": "85%"}')] + [
+        '{"labels": {"project": "x"}, "goal": "edp", "class": "big"}', '{"cap": "85%"}', '{"preset": "minimal"}')] + [
             ("/v1/gpus/0/release", '{"for": "10 min"}'), ("/v1/gpus/0/release", "{}")]
 BAD = [("/v1/claims", b) for b in ('{"gpu": 0, "cap": 250}', '{"gpu": 0}', '{"gpu": 0, "cap": "250 W", "x": 1}',
+                                   '{"gpu": 0, "cap": "250 W", "preset": "minimal"}', '{"gpu": 0, "preset": 1}',
                                    '{"gpu": 0, "cap": "250 W", "kind": "x"}', '{"gpu": [], "cap": "250 W"}',
                                    '{"gpu": 0, "cap": "250 W", "pid": 0}')] + [
     ("/v1/jobs", b) for b in ('{"user": "x"}', '{"gpus": 0}', '{"labels": {"a": 1}}', '{"source": "found"}')] + [

@@ -188,6 +188,11 @@ static void reaches(void)
            says("\"began_utc\": \"2025-10-09T08:54:10") && says("\"power_w\": 100") &&
            says("\"why\": \"short\"") && says("\"energy_j\": null") && says("it hung"),
        "which window ends, what it took, and what is not known");
+    (void)ask("POST", "/v1/claims", "{\"gpu\": 0, \"preset\": \"balanced\"}");
+    is_str(f.preset, "balanced", "a claim by a preset");
+    ok(f.claim.cap.mw == 0 && f.claim.cap.percent == 0, "the node knows its share");
+    (void)ask("POST", "/v1/jobs", "{\"preset\": \"minimal\"}");
+    ok(!f.job.search && strcmp(f.preset, "minimal") == 0, "a job by a preset");
     (void)ask("POST", "/v1/jobs", "{\"cap\": \"200 W\"}");
     ok(!f.job.search && f.job.cap.mw == 200000 && f.job.reg.uid == 0 &&
            f.job.reg.boards == 0 && f.job.reg.source == JOB_RUN,
@@ -213,6 +218,11 @@ static void bodies(void)
         {"/v1/claims", "{\"gpu\": 0, \"cap\": \"-250 W\"}", "'cap'"},
         {"/v1/claims", "{\"gpu\": 0, \"cap\": \"0 W\"}", "is not a cap"},
         {"/v1/claims", "{\"gpu\": 0, \"cap\": \"0%\"}", "'cap'"},
+        {"/v1/claims", "{\"gpu\": 0, \"preset\": \"\"}", "'preset' is empty"},
+        {"/v1/claims", "{\"gpu\": 0, \"preset\": 85}", "'preset'"},
+        {"/v1/claims", "{\"gpu\": 0, \"preset\": \"minimal\", \"cap\": \"250 W\"}", "'cap' and 'preset' exclude each other"},
+        {"/v1/claims", "{\"gpu\": 0, \"preset\": \"minimal\", \"clock\": \"1 GHz\"}", "'preset' and 'clock' at once: make two claims"},
+        {"/v1/claims", "{\"gpu\": 0, \"preset\": \"0123456789012345678901234567890123456789012345678\"}", "48 at most"},
         {"/v1/claims", "{\"gpu\": 0, \"cap\": \"nan%\"}", "'cap'"},
         {"/v1/claims", "{\"gpu\": 0, \"cap\": \"250 W\", \"kind\": \"soft \"}", "none of: soft, named, hard"},
         {"/v1/claims", "{\"gpu\": 0, \"cap\": \"250 W\", \"for\": \"10\"}", "'for'"},
@@ -242,6 +252,8 @@ static void bodies(void)
             "0123456789012345678901234567890123456789012345678901234567890\"}", "95 at most"},
         {"/v1/jobs", "{\"goal\": \"speed\"}", "'goal'"},
         {"/v1/jobs", "{\"goal\": \"edp\", \"cap\": \"200 W\"}", "exclude each other"},
+        {"/v1/jobs", "{\"goal\": \"edp\", \"preset\": \"minimal\"}", "'goal' and 'preset' exclude each other"},
+        {"/v1/jobs", "{\"cap\": \"200 W\", \"preset\": \"minimal\"}", "'cap' and 'preset' exclude each other"},
         {"/v1/jobs", "{\"gpus\": 0}", "list of 1 to 64"},
         {"/v1/jobs", "{\"gpus\": []}", "list of 1 to 64"},
         {"/v1/jobs", "{\"gpus\": [0, 0]}", "twice"},

@@ -57,6 +57,7 @@ int node_claim(struct node *node, const struct node_who *who,
     f->claim = *ask;
     keep(f->board, sizeof f->board, ask->board);
     keep(f->why, sizeof f->why, ask->why);
+    keep(f->preset, sizeof f->preset, ask->preset);
     *ret_id = 77;
     return called(f, "claim", err);
 }
@@ -79,6 +80,7 @@ int node_job_begin(struct node *node, const struct node_who *who,
 
     f->job = *ask;
     keep(f->name, sizeof f->name, ask->reg.name);
+    keep(f->preset, sizeof f->preset, ask->preset);
     memcpy(f->label, ask->reg.label, ask->reg.n_labels * sizeof *f->label);
     *ret_id = 88;
     return called(f, "job_begin", err);

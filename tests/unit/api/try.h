@@ -22,7 +22,7 @@ struct fake {
     char last[32];
     struct node_claim claim;
     struct node_job job;
-    char board[96], why[96], name[96];
+    char board[96], why[96], name[96], preset[POLICY_PRESET_NAME];
     struct label label[LABELS_MAX];
     struct node_signal signal;
     char unit[SIGNAL_UNIT];

@@ -21,7 +21,7 @@ static void test_texts(void)
     } cases[] = {
         {"250 W", "250 W", NULL}, {"0.25 kW", "250 W", NULL}, {"75 %", "75 %", NULL}, {"75%", "75 %", NULL},
         {"85 % of demand", "85 % of demand", NULL}, {"-25 %", "-25 %", NULL}, {"- 25%", "-25 %", NULL},
-        {"-100 W", "-100 W", NULL}, {"overnight", "60 %", NULL}, {"aggressive", "70 %", NULL},
+        {"-100 W", "-100 W", NULL}, {"overnight", "overnight (60 %)", NULL}, {"aggressive", "aggressive (70 %)", NULL},
         {"agressive", NULL, "'agressive' is no cap (250 W, 75 %, 85 % of demand, -25 %, -100 W, or a preset): did you mean 'aggressive'?"},
         {"", NULL, "'' is no cap (250 W, 75 %, 85 % of demand, -25 %, -100 W, or a preset)"},
         {"120 %", NULL, "'120 %' is not above 0 % and at most 100 %"},
@@ -52,6 +52,33 @@ static void test_texts(void)
     ok(policy_presets[0].share == 0.7 && policy_presets[1].share == 0.85 &&
            policy_presets[2].share == 0.95,
        "the presets that are built in");
+}
+
+static void test_presets(void)
+{
+    struct policy_preset many[40], found = {"x", 7};
+    char names[40][8];
+    uw_error err;
+
+    ok(policy_preset_find(presets, n_elements(presets), "minimal", &found, NULL) == 0 &&
+           strcmp(found.name, "minimal") == 0 && found.share == 0.95,
+       "a preset by its name");
+    ok(policy_preset_find(presets, n_elements(presets), "ovrnight", &found, &err) ==
+               -EINVAL &&
+           found.share == 0.95,
+       "none of that name: nothing changed");
+    is_str(err.text,
+           "'ovrnight' is no preset: did you mean 'overnight'? (known: aggressive, "
+           "balanced, minimal, overnight)",
+           "the nearest one, and all");
+    for (int i = 0; i < 40; i++) {
+        (void)snprintf(names[i], sizeof names[i], "p%d", i);
+        many[i] = (struct policy_preset){names[i], 1};
+    }
+    (void)policy_preset_find(many, 40, "x", &found, &err);
+    ok(strncmp(err.text, "'x' is no preset (known: p0, p1, ", 33) == 0 &&
+           strcmp(err.text + strlen(err.text) - 6, ", ...)") == 0,
+       "a long list is cut: %s", err.text);
 }
 
 static void test_ramps(void)
@@ -276,6 +303,7 @@ static void test_random(void)
 int main(void)
 {
     test_texts();
+    test_presets();
     test_ramps();
     test_claims();
     test_unknown();
