@@ -53,34 +53,42 @@ static void board_power(const struct asked *a, struct policy_value *ret)
         number(ret, a->board->power_w.v);
 }
 
+/* Whether the board's last answer has this, and is not stale. */
+static bool has(const struct asked *a, uint32_t what)
+{
+    const struct gpu_sample *last = &a->board->last;
+
+    return last->has & what && a->v->now_ns - last->at_ns <= a->v->fresh_ns;
+}
+
 static void board_limit(const struct asked *a, struct policy_value *ret)
 {
-    if (a->board->last.has & GPU_HAS_ENFORCED)
+    if (has(a, GPU_HAS_ENFORCED))
         number(ret, w_of_mw(a->board->last.enforced_mw));
 }
 
 static void board_temperature(const struct asked *a, struct policy_value *ret)
 {
-    if (a->board->last.has & GPU_HAS_TEMP)
+    if (has(a, GPU_HAS_TEMP))
         number(ret, a->board->last.temp_c);
 }
 
 static void board_clock(const struct asked *a, struct policy_value *ret)
 {
-    if (a->board->last.has & GPU_HAS_CLOCKS)
+    if (has(a, GPU_HAS_CLOCKS))
         number(ret, a->board->last.sm_mhz * 1e6);
 }
 
 static void board_utilization(const struct asked *a, struct policy_value *ret)
 {
-    if (a->board->last.has & GPU_HAS_UTIL)
+    if (has(a, GPU_HAS_UTIL))
         number(ret, a->board->last.util_gpu / 100.0);
 }
 
 /* Heat lowers its clock. */
 static void board_hot(const struct asked *a, struct policy_value *ret)
 {
-    ret->known = a->board->last.has & GPU_HAS_REASONS;
+    ret->known = has(a, GPU_HAS_REASONS);
     ret->truth = ret->known && (a->board->last.reasons &
                                 (GPU_REASON_SW_THERMAL | GPU_REASON_HW_THERMAL)) != 0;
 }

@@ -469,6 +469,7 @@ const struct node_view *node_look(struct node *node)
                             .config_failures = node->config_failures};
     if (fresh_ns < FRESH_S * NS_PER_S)
         fresh_ns = FRESH_S * NS_PER_S;
+    v->fresh_ns = fresh_ns;
     viewer_look(node->viewer, fresh_ns, v);
     if (node->budget)
         budget_look(node->budget, &v->budget);

@@ -74,6 +74,7 @@ struct node_view {
     bool simulated, dry_run, read_only; /* read_only: no actuator */
     char actuator[200];                 /* "" connected, else the reason */
     uint64_t now_ns, began_ns;
+    uint64_t fresh_ns; /* what was read of a board longer ago is stale */
     int64_t utc_ns;
     const struct view_board *board;
     size_t n_boards;

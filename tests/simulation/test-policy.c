@@ -208,6 +208,29 @@ static void unknown_and_jobs_end(void)
     end_scene();
 }
 
+static void board_is_silent(void)
+{
+    if (!begin_scene("a board that answers no more",
+                     "policy: 1\nrules:\n"
+                     "  - {name: warm, when: board.temperature > 5 °C, for: 0 s,\n"
+                     "     until: board.temperature < 1 °C, cap: 60 %}\n"))
+        return;
+    struct loop_child *child = train("0", ANNA);
+    run_s(60);
+    ok(rule_claim(CLAIM_SOFT) && state_of("warm") == RULE_ACTS, "its temperature");
+    fault("0 lost for 60s");
+    run_s(30);
+    ok(!rule_claim(CLAIM_SOFT) && state_of("warm") == RULE_UNKNOWN,
+       "its last one is not its temperature for ever");
+    run_s(90);
+    ok(rule_claim(CLAIM_SOFT) && state_of("warm") == RULE_ACTS, "it answers again");
+    (void)loop_child_kill(child, SIGKILL);
+    run_s(20);
+    loop_child_free(child);
+    end_node();
+    end_scene();
+}
+
 /* ---- a job with a search ---- */
 
 struct searched {
@@ -414,6 +437,7 @@ int main(void)
     caps_and_lets_go();
     wrong_files();
     unknown_and_jobs_end();
+    board_is_silent();
     search_rests();
     search_holds_below();
     gives_goals();
