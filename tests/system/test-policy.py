@@ -97,6 +97,10 @@ def main():
             of_root(t, tmp)
         else:
             t.skip("what root is shown", "not root")
+        for path in sorted(EXAMPLE.parent.glob("*.yaml")):
+            example.write_text(path.read_text())
+            p = check("check", example)
+            t.ok(p.returncode == 0 and (path == EXAMPLE or not p.stderr), f"{path.name} has no error and no warning", p)
         t.equal(check("check", pathlib.Path(tmp, "none")).returncode, 1, "a file that is not there")
         t.equal(check("check").returncode, 2, "no file is named")
         t.equal(check("chekc", example).returncode, 2, "no such word")
