@@ -28,6 +28,8 @@ struct manner {
 static const struct manner manners[] = {
     {"0.1 s, waits half of it", 0.1, 0.02, 300, 0.5, 0, false},
     {"0.1 s, waits a fifth: too short to be seen", 0.1, 0.02, 300, 0.8, 0, true},
+    {"46 ms, waits 32 ms: too short to be seen each time", 0.046, 0.02, 600, 0.3, 0,
+     true},
     {"0.3 s", 0.3, 0.02, 900, 0.5, 0, false},
     {"0.3 s, jitter 20 %", 0.3, 0.2, 900, 0.5, 0, false},
     {"1 s", 1, 0.02, 3000, 0.5, 0, false},
