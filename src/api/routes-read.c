@@ -184,13 +184,20 @@ void route_job(struct ask *a)
 
 void route_signals(struct ask *a)
 {
-    struct json_out *o = json_out_new();
-    const struct node_view *v = node_look(ask_node(a));
+    const struct signal_view *signal = NULL;
+    size_t n = 0;
+    uw_error err = {""};
+    int r = node_signals(ask_node(a), &signal, &n, &err);
 
+    if (r < 0) {
+        http_fail_r(a->x, r, &err);
+        return;
+    }
+    struct json_out *o = json_out_new();
     json_out_object(o, NULL);
     json_out_array(o, "signals");
-    for (size_t i = 0; i < v->n_signals; i++)
-        show_signal(o, &v->signal[i]);
+    for (size_t i = 0; i < n; i++)
+        show_signal(o, &signal[i]);
     json_out_end(o);
     json_out_end(o);
     http_reply_json(a->x, o);

@@ -47,7 +47,7 @@ struct node {
     struct processors *processors; /* NULL: not measured */
     struct claim_watches *watches;
     struct refusals *refusals;
-    struct outside *outside; /* signals from outside */
+    struct outside *outside; /* NULL: no policy yet, no signal was set or asked for */
     struct viewer *viewer;
     struct node_policy *policy; /* NULL: a private node */
 
@@ -126,6 +126,8 @@ int node_actuator_start(struct node *node, uw_error *err);
 /* Reads the policy's file.  *ret NULL: there is none. */
 int node_policy_file(struct node *node, const char *path, struct policy_file **ret,
                      uw_error *err);
+/* Makes the store of signals from outside where there is none yet. */
+int node_outside(struct node *node, uw_error *err);
 /* Puts a policy in force. */
 int node_policy_take(struct node *node, struct policy_file *file, uw_error *err);
 int node_released_open(struct node *node, uw_error *err);

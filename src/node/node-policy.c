@@ -14,16 +14,24 @@
 #include "policy/file.h"
 #include "policy/rule-claims.h"
 
-struct node_policy {
-    struct node_policy_opts o;
-    struct policy_file *file; /* NULL: no policy */
-    struct policy_engine *engine;
-    struct rule_claims *claims;   /* NULL: the boards are not open */
+/* The node as the engine sees it. */
+struct seen {
     const struct node_view *view; /* of the evaluation under way */
     struct policy_board board[BOARDS_MAX];
     uint32_t hold_mw[BOARDS_MAX]; /* where the search of its job settled last */
     struct engine_job job[VIEW_JOBS_MAX];
     struct job_facts facts[VIEW_JOBS_MAX];
+};
+
+struct node_policy {
+    struct node_policy_opts o;
+    struct policy_file *file;     /* NULL: no policy */
+    struct policy_engine *engine; /* NULL: there was no policy yet */
+    struct seen *seen;            /* made with the engine */
+    struct caps *caps;            /* NULL: the boards are not open */
+    size_t n_boards;
+    struct rule_claims *claims; /* NULL: no engine, or no boards */
+    bool rests;
     char error[200]; /* why the file was refused last; "" */
     uint64_t loads, failures;
     uint64_t refused; /* claims, while other boards were open */
@@ -32,25 +40,25 @@ struct node_policy {
 /* ---- what the engine sees ---- */
 
 /* While a search measures again its last hold stays what caps are parts of. */
-static void look_at_board(struct node_policy *p, size_t i)
+static void look_at_board(struct seen *seen, size_t i)
 {
-    struct policy_board *b = &p->board[i];
+    struct policy_board *b = &seen->board[i];
     bool measures = false;
 
-    policy_board_of(p->view, i, b, &measures);
+    policy_board_of(seen->view, i, b, &measures);
     if (measures)
-        b->hold_mw = p->hold_mw[i];
-    p->hold_mw[i] = b->hold_mw;
+        b->hold_mw = seen->hold_mw[i];
+    seen->hold_mw[i] = b->hold_mw;
 }
 
-static void look_at_job(struct node_policy *p, size_t i, const struct view_job *job)
+static void look_at_job(const struct node_policy *p, size_t i, const struct view_job *job)
 {
-    struct engine_job *j = &p->job[i];
+    struct engine_job *j = &p->seen->job[i];
 
-    policy_job_facts(job, &p->facts[i]);
+    policy_job_facts(job, &p->seen->facts[i]);
     *j = (struct engine_job){.id = job->job->id,
                              .boards = job->job->boards,
-                             .facts = p->facts[i].all,
+                             .facts = p->seen->facts[i].all,
                              .phase = {.told = job->phase.by == PHASE_BY_JOB,
                                        .confidence = job->phase.confidence.v,
                                        .break_even_s = job->phases.break_even_s}};
@@ -61,17 +69,19 @@ static void look_at_job(struct node_policy *p, size_t i, const struct view_job *
 
 static void on_look(struct engine_world *ret, void *user)
 {
-    struct node_policy *p = user;
+    const struct node_policy *p = user;
+    const struct node_view *v = p->o.look(p->o.user);
+    struct seen *seen = p->seen;
     size_t n = 0;
 
-    p->view = p->o.look(p->o.user);
-    for (size_t i = 0; i < p->view->n_boards && i < BOARDS_MAX; i++)
-        look_at_board(p, i);
-    for (size_t i = 0; i < p->view->n_jobs && n < VIEW_JOBS_MAX; i++)
-        if (!p->view->job[i].job->ended_ns)
-            look_at_job(p, n++, &p->view->job[i]);
+    seen->view = v;
+    for (size_t i = 0; i < v->n_boards && i < BOARDS_MAX; i++)
+        look_at_board(seen, i);
+    for (size_t i = 0; i < v->n_jobs && n < VIEW_JOBS_MAX; i++)
+        if (!v->job[i].job->ended_ns)
+            look_at_job(p, n++, &v->job[i]);
     *ret = (struct engine_world){
-        .board = p->board, .n_boards = p->view->n_boards, .job = p->job, .n_jobs = n};
+        .board = seen->board, .n_boards = v->n_boards, .job = seen->job, .n_jobs = n};
 }
 
 static const struct view_job *find_job(const struct node_view *v, uint64_t id)
@@ -85,11 +95,12 @@ static const struct view_job *find_job(const struct node_view *v, uint64_t id)
 static void on_value(const struct policy_signal *signal, const struct policy_read *read,
                      const struct engine_of *of, struct policy_value *ret, void *user)
 {
-    struct node_policy *p = user;
+    const struct node_policy *p = user;
+    const struct node_view *v = p->seen->view;
     const struct view_board *board =
-        signal->scope == POLICY_OF_BOARD ? &p->view->board[of->board] : NULL;
+        signal->scope == POLICY_OF_BOARD ? &v->board[of->board] : NULL;
     const struct view_job *job =
-        signal->scope == POLICY_OF_JOB ? find_job(p->view, of->job) : NULL;
+        signal->scope == POLICY_OF_JOB ? find_job(v, of->job) : NULL;
 
     if (read->signal < CATALOGUE_FACTS || read->signal >= CATALOGUE_BUILT_IN) {
         if (p->o.outside)
@@ -101,7 +112,7 @@ static void on_value(const struct policy_signal *signal, const struct policy_rea
         ret->known = true;
         ret->truth = of->cls && of->cls->critical;
     } else if (signal->scope != POLICY_OF_JOB || job) {
-        policy_fact(read->signal, p->view, board, job, ret);
+        policy_fact(read->signal, v, board, job, ret);
     }
 }
 
@@ -193,12 +204,47 @@ int node_policy_read(struct node_policy *p, const char *path, struct policy_file
     return r;
 }
 
+/* ---- the first policy ---- */
+
+static int make_engine(struct node_policy *p, uw_error *err)
+{
+    const struct engine_opts opts = {.loop = p->o.loop,
+                                     .look = on_look,
+                                     .value = on_value,
+                                     .zone = on_zone,
+                                     .claim = on_claim,
+                                     .goal = on_goal,
+                                     .event = on_event,
+                                     .user = p};
+
+    if (!p->seen)
+        p->seen = calloc(1, sizeof *p->seen);
+    if (!p->seen)
+        return fail(err, -ENOMEM, "out of memory");
+    int r = policy_engine_new(&opts, &p->engine, err);
+    if (r == 0)
+        policy_engine_rest(p->engine, p->rests);
+    return r;
+}
+
+/* What a node without a policy does not have. */
+static int make_parts(struct node_policy *p, uw_error *err)
+{
+    int r = p->engine ? 0 : make_engine(p, err);
+
+    if (r == 0 && p->caps && !p->claims)
+        r = rule_claims_new(p->o.loop, p->caps, p->n_boards, &p->claims, err);
+    return r;
+}
+
 int node_policy_use(struct node_policy *p, struct policy_file *file, uw_error *err)
 {
     struct policy_file *old = p->file;
-    int r = policy_engine_use(p->engine, file ? &file->policy : NULL,
-                              file ? file->every_ns : 0, err);
+    int r = file ? make_parts(p, err) : 0;
 
+    if (r == 0 && p->engine)
+        r = policy_engine_use(p->engine, file ? &file->policy : NULL,
+                              file ? file->every_ns : 0, err);
     if (r < 0) {
         policy_file_free(file);
         p->failures++;
@@ -236,34 +282,45 @@ int node_policy_preset(const struct node_policy *p, const char *name, struct cap
 
 /* ---- life ---- */
 
+static void rest(struct node_policy *p, bool rests)
+{
+    p->rests = rests;
+    if (p->engine)
+        policy_engine_rest(p->engine, rests);
+}
+
 int node_policy_open(struct node_policy *p, struct caps *caps, size_t n_boards,
                      uw_error *err)
 {
-    int r = rule_claims_new(p->o.loop, caps, n_boards, &p->claims, err);
-
-    if (r == 0) {
-        policy_engine_rest(p->engine, false);
+    p->caps = caps;
+    p->n_boards = n_boards;
+    int r = p->engine ? make_parts(p, err) : 0;
+    if (r < 0)
+        return r;
+    rest(p, false);
+    if (p->engine)
         policy_engine_step(p->engine);
-    }
-    return r;
+    return 0;
 }
 
 void node_policy_rest(struct node_policy *p)
 {
-    policy_engine_rest(p->engine, true);
+    rest(p, true);
 }
 
 void node_policy_close(struct node_policy *p)
 {
-    policy_engine_rest(p->engine, true);
+    rest(p, true);
     if (p->claims)
         p->refused += rule_claims_refused(p->claims);
     rule_claims_free(take(p->claims));
+    p->caps = NULL;
 }
 
 void node_policy_changed(struct node_policy *p)
 {
-    policy_engine_changed(p->engine);
+    if (p->engine)
+        policy_engine_changed(p->engine);
 }
 
 void node_policy_look(const struct node_policy *p, struct view_policy *ret)
@@ -274,7 +331,8 @@ void node_policy_look(const struct node_policy *p, struct view_policy *ret)
     ret->preset = node_policy_presets(p, &ret->n_presets);
     if (!p)
         return;
-    policy_engine_counts(p->engine, &counts);
+    if (p->engine)
+        policy_engine_counts(p->engine, &counts);
     *ret = (struct view_policy){
         .engine = p->file ? p->engine : NULL,
         .n_rules = p->file ? p->file->policy.n_rules : 0,
@@ -292,24 +350,13 @@ void node_policy_look(const struct node_policy *p, struct view_policy *ret)
 int node_policy_new(const struct node_policy_opts *opts, struct node_policy **ret,
                     uw_error *err)
 {
-    auto_(node_policy_free) struct node_policy *p = calloc(1, sizeof *p);
+    struct node_policy *p = calloc(1, sizeof *p);
 
     if (!p)
         return fail(err, -ENOMEM, "out of memory");
     p->o = *opts;
-    const struct engine_opts engine = {.loop = opts->loop,
-                                       .look = on_look,
-                                       .value = on_value,
-                                       .zone = on_zone,
-                                       .claim = on_claim,
-                                       .goal = on_goal,
-                                       .event = on_event,
-                                       .user = p};
-    int r = policy_engine_new(&engine, &p->engine, err);
-    if (r < 0)
-        return r;
-    policy_engine_rest(p->engine, true);
-    *ret = take(p);
+    p->rests = true;
+    *ret = p;
     return 0;
 }
 
@@ -320,5 +367,6 @@ void node_policy_free(struct node_policy *p)
     node_policy_close(p);
     policy_engine_free(p->engine);
     policy_file_free(p->file);
+    free(p->seen);
     free(p);
 }

@@ -2,7 +2,8 @@
  * searches, events.
  *
  * Owns the policy that was read, the engine, the rules' claims.  Touches the file.
- * Thread: the loop's.  Explained in docs/policies.md.  Without a policy nothing runs.
+ * Thread: the loop's.  Explained in docs/policies.md.  The engine and the claims are made
+ * with the first policy.
  */
 #ifndef NODE_NODE_POLICY_H
 #define NODE_NODE_POLICY_H

@@ -153,6 +153,9 @@ int node_signal_set(struct node *node, const struct node_who *who, const char *n
                     const struct node_signal *ask, uw_error *err);
 int node_signal_unset(struct node *node, const struct node_who *who, const char *name,
                       uw_error *err);
+/* All signals from outside, the well-known ones too; borrowed as the view. */
+int node_signals(struct node *node, const struct signal_view **ret, size_t *ret_n,
+                 uw_error *err);
 
 int node_release(struct node *node, const struct node_who *who, const char *board,
                  uint64_t hold_off_ns, caps_done_fn fn, void *user, uw_error *err);

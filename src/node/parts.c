@@ -754,6 +754,31 @@ int node_policy_file(struct node *node, const char *path, struct policy_file **r
     return node->policy ? node_policy_read(node->policy, path, ret, err) : 0;
 }
 
+static void policy_outside(const struct policy_signal *signal,
+                           const struct policy_read *read, struct policy_value *ret,
+                           void *user)
+{
+    const struct node *node = user;
+
+    if (node->outside)
+        outside_read(node->outside, signal, read, ret);
+}
+
+static void outside_changed(void *user)
+{
+    struct node *node = user;
+
+    if (node->policy)
+        node_policy_changed(node->policy);
+}
+
+int node_outside(struct node *node, uw_error *err)
+{
+    return node->outside ? 0
+                         : outside_new(node->loop, node->writer, outside_changed, node,
+                                       &node->outside, err);
+}
+
 int node_policy_take(struct node *node, struct policy_file *file, uw_error *err)
 {
     static const struct signal_sources none;
@@ -762,7 +787,9 @@ int node_policy_take(struct node *node, struct policy_file *file, uw_error *err)
     if (!node->policy)
         return 0;
     node_policy_look(node->policy, &was);
-    int r = outside_use(node->outside, file ? &file->sources : &none, err);
+    int r = file ? node_outside(node, err) : 0;
+    if (r == 0 && node->outside)
+        r = outside_use(node->outside, file ? &file->sources : &none, err);
     if (r < 0) {
         policy_file_free(file);
         return r;
@@ -780,23 +807,6 @@ int node_policy_take(struct node *node, struct policy_file *file, uw_error *err)
     return 0;
 }
 
-static void policy_outside(const struct policy_signal *signal,
-                           const struct policy_read *read, struct policy_value *ret,
-                           void *user)
-{
-    const struct node *node = user;
-
-    outside_read(node->outside, signal, read, ret);
-}
-
-static void outside_changed(void *user)
-{
-    struct node *node = user;
-
-    if (node->policy)
-        node_policy_changed(node->policy);
-}
-
 /* A wrong file is no reason not to start. */
 static int new_policy(struct node *node, uw_error *err)
 {
@@ -809,11 +819,8 @@ static int new_policy(struct node *node, uw_error *err)
                                           .user = node};
     struct policy_file *file = NULL;
     uw_error why = {""};
-    int r =
-        outside_new(node->loop, node->writer, outside_changed, node, &node->outside, err);
+    int r = node->opts.private ? 0 : node_policy_new(&opts, &node->policy, err);
 
-    if (r == 0 && !node->opts.private)
-        r = node_policy_new(&opts, &node->policy, err);
     if (r < 0)
         return r;
     r = node_policy_file(node, node->config.policy_file, &file, &why);

@@ -437,6 +437,8 @@ int node_signal_set(struct node *node, const struct node_who *who, const char *n
 {
     int r = may_set(node, who, err);
 
+    if (r == 0)
+        r = node_outside(node, err);
     return r < 0 ? r : outside_set(node->outside, who, name, ask, err);
 }
 
@@ -445,7 +447,19 @@ int node_signal_unset(struct node *node, const struct node_who *who, const char 
 {
     int r = may_set(node, who, err);
 
+    if (r == 0)
+        r = node_outside(node, err);
     return r < 0 ? r : outside_unset(node->outside, who, name, err);
+}
+
+int node_signals(struct node *node, const struct signal_view **ret, size_t *ret_n,
+                 uw_error *err)
+{
+    int r = node_outside(node, err);
+
+    if (r == 0)
+        *ret = outside_look(node->outside, ret_n);
+    return r;
 }
 
 /* ---- the view ---- */
@@ -473,7 +487,8 @@ const struct node_view *node_look(struct node *node)
     viewer_look(node->viewer, fresh_ns, v);
     if (node->budget)
         budget_look(node->budget, &v->budget);
-    v->signal = outside_look(node->outside, &v->n_signals);
+    if (node->outside)
+        v->signal = outside_look(node->outside, &v->n_signals);
     v->rapl = processors_look(node->processors, &v->n_rapl);
     (void)snprintf(v->actuator, sizeof v->actuator, "%s",
                    ready                       ? ""

@@ -84,7 +84,7 @@ struct node_view {
     size_t n_rapl;
     uint64_t rapl_ns; /* boards.rapl_period */
     struct caps_budget_view budget;
-    const struct signal_view *signal; /* from outside */
+    const struct signal_view *signal; /* from outside; none while none is in use */
     size_t n_signals;
     struct view_policy policy;
     uint64_t config_loads, config_failures;

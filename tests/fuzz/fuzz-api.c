@@ -178,6 +178,17 @@ static int report(void *node, const struct routes_report *ask, ledger_report_fn 
     return 0;
 }
 
+int node_signals(struct node *node, const struct signal_view **ret, size_t *ret_n,
+                 uw_error *err)
+{
+    (void)node;
+    (void)err;
+
+    *ret = view.signal;
+    *ret_n = view.n_signals;
+    return 0;
+}
+
 int node_signal_set(struct node *node, const struct node_who *who, const char *name,
                     const struct node_signal *ask, uw_error *err)
 {

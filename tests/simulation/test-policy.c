@@ -166,12 +166,22 @@ static void wrong_files(void)
     end_scene();
 }
 
+static bool makes_signals(void)
+{
+    const struct signal_view *signal = NULL;
+    size_t n = 0, before = node_look(w.node)->n_signals;
+
+    return before == 0 && node_signals(w.node, &signal, &n, NULL) == 0 && n > 0 &&
+           node_look(w.node)->n_signals == n && node_look(w.node)->signal == signal;
+}
+
 static void unknown_and_jobs_end(void)
 {
     uw_error err;
 
     if (!begin_scene("an unknown signal, a job that ends, the daemon's end", NULL))
         return;
+    ok(makes_signals(), "without a policy signals are there once they are asked for");
     w.config.budget_mw = 1200000;
     write_policy(
         "policy: 1\nrules:\n"

@@ -212,6 +212,17 @@ int node_signal_unset(struct node *node, const struct node_who *who, const char 
     return called(f, "signal_unset", err);
 }
 
+int node_signals(struct node *node, const struct signal_view **ret, size_t *ret_n,
+                 uw_error *err)
+{
+    const struct fake *f = fake_of(node);
+    (void)err;
+
+    *ret = f->made.view.signal;
+    *ret_n = f->made.view.n_signals;
+    return 0;
+}
+
 static int reload(void *api, uw_error *err)
 {
     return called(api, "reload", err);

@@ -6,7 +6,9 @@
 #include <string.h>
 
 #include "board/energy-sum.h"
+#include "io/file.h"
 #include "node-scene.h"
+#include "node/node-policy.h"
 #include "oom.h"
 #include "unit/jobs/procs.h"
 
@@ -306,9 +308,41 @@ static void books(void)
     node_free(take(w.node));
 }
 
+/* ---- the first policy ---- */
+
+static int first_policy(void *user)
+{
+    const struct node_policy_opts opts = {.loop = w.loop};
+    auto_(node_policy_free) struct node_policy *p = NULL;
+    struct policy_file *file = NULL;
+    struct view_policy v;
+    uw_error err = {""};
+
+    int r = node_policy_new(&opts, &p, &err);
+    if (r == 0)
+        r = node_policy_read(p, user, &file, &err);
+    if (r < 0)
+        return r;
+    r = node_policy_use(p, file, &err);
+    node_policy_look(p, &v);
+    return (v.engine != NULL) == (r == 0) && v.failures == (r < 0) ? r : 1;
+}
+
+static void policies(void)
+{
+    static const char text[] = "policy: 1\nrules:\n"
+                               "  - {name: long, when: job.age > 1 h, cap: 200 W}\n";
+    char path[80];
+
+    (void)snprintf(path, sizeof path, "%s/policy.yaml", w.dir);
+    ok(file_write(path, text, sizeof text - 1, 0600, NULL) == 0, "a policy's file");
+    (void)oom_each("the first policy", first_policy, path);
+    (void)unlink(path);
+}
+
 int main(void)
 {
-    static void (*const parts[])(void) = {meters, searches, books};
+    static void (*const parts[])(void) = {meters, searches, books, policies};
 
     log_set_level((enum log_level)0);
     rosters();
