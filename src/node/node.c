@@ -184,6 +184,8 @@ static int start_samplers(struct node *node, uw_error *err)
 
     memset(node->rest, 0, sizeof node->rest);
     node->silent = 0;
+    if (viewer_room(node->viewer, n) < 0)
+        return fail(err, -ENOMEM, "out of memory");
     int r = window_worker_new(node->loop, &node->window_worker, err);
     for (size_t i = 0; i < n && r >= 0; i++) {
         struct board *b = boards_at(node->boards, i);

@@ -26,10 +26,11 @@ struct counted {
 struct viewer {
     struct loop *loop;
     struct viewer_sources from; /* boards NULL: they are closed */
-    struct counted counted[BOARDS_MAX];
-    struct kept_board *kept; /* NULL: the boards are open, or never were */
+    struct kept_board *kept;    /* NULL: the boards are open, or never were */
     size_t n_kept;
-    struct view_board board[BOARDS_MAX];
+    struct counted *counted; /* of each board, as … */
+    struct view_board *board;
+    size_t room; /* … many as there were at most */
     struct view_job *job;
     size_t cap_jobs;
 };
@@ -50,8 +51,30 @@ void viewer_free(struct viewer *v)
     if (!v)
         return;
     free(v->kept);
+    free(v->counted);
+    free(v->board);
     free(v->job);
     free(v);
+}
+
+int viewer_room(struct viewer *v, size_t n)
+{
+    if (n <= v->room)
+        return 0;
+    auto_(mem_free) void *counted = calloc(n, sizeof *v->counted);
+    auto_(mem_free) void *board = calloc(n, sizeof *v->board);
+    if (!counted || !board)
+        return -ENOMEM;
+    if (v->room) {
+        memcpy(counted, v->counted, v->room * sizeof *v->counted);
+        memcpy(board, v->board, v->room * sizeof *v->board);
+    }
+    free(v->counted);
+    free(v->board);
+    v->counted = take(counted);
+    v->board = take(board);
+    v->room = n;
+    return 0;
 }
 
 void viewer_open(struct viewer *v, const struct viewer_sources *from)
@@ -62,7 +85,8 @@ void viewer_open(struct viewer *v, const struct viewer_sources *from)
 void viewer_close(struct viewer *v)
 {
     v->from = (struct viewer_sources){.boards = NULL};
-    memset(v->counted, 0, sizeof v->counted);
+    for (size_t i = 0; i < v->room; i++)
+        v->counted[i] = (struct counted){.lost_ns = 0};
 }
 
 static size_t n_open(const struct viewer *v)

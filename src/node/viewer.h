@@ -34,6 +34,8 @@ int viewer_new(struct loop *loop, struct viewer **ret);
 void viewer_free(struct viewer *v);
 DEFINE_AUTO(struct viewer *, viewer_free);
 
+/* Makes room for n boards, before anything is told of them; -ENOMEM. */
+int viewer_room(struct viewer *v, size_t n);
 void viewer_open(struct viewer *v, const struct viewer_sources *from);
 void viewer_close(struct viewer *v);
 
