@@ -22,7 +22,7 @@ enum {
 void progress_inferred_begin(struct progress *p)
 {
     p->inferred.period_s = p->found.period_s;
-    p->inferred.at_mw = p->caps->commanded_mw;
+    p->inferred.at_mw = board_caps_in_force_mw(p->caps);
     p->inferred.booked_ns = p->found.from_ns;
     p->inferred.missed = 0;
     progress_sure(p);

@@ -29,6 +29,7 @@ struct bench {
     double done; /* steps */
     bool still;  /* the job makes none */
     bool mute;   /* … and reports none */
+    bool beats;  /* … but its power has a period */
     double pace; /* more or fewer of them; 1 */
     struct steps steps;
     uint64_t looked_ns;
@@ -239,6 +240,27 @@ static double rate_of(const struct bench *b)
     return b->mhz && !b->disobeyed && locked_mw(b->mhz) < b->cap_mw ? locked : rate;
 }
 
+/* The period of the boards' power, if it is one of those that are looked for. */
+static void hear_period(struct bench *b, uint64_t now)
+{
+    struct progress *p = &b->tuner->progress;
+    double s = 1 / rate_of(b), least_s = 0, most_s = INFINITY;
+    struct progress_period_heard h = {.at_ns = now, .why = PERIOD_NONE};
+
+    if (p->by == TUNER_BY_PERIOD)
+        (void)progress_inferred_bounds(p, &least_s, &most_s);
+    h.known = b->beats && !b->still && now > p->from_ns && s >= least_s && s <= most_s;
+    if (h.known) {
+        h.period_s = s;
+        h.rse = 0.001;
+        h.confidence = 0.95;
+        h.cycles = floor(s_between(p->from_ns, now) / s);
+        h.from_ns = p->from_ns;
+        h.to_ns = p->from_ns + ns_of_s(h.cycles * s);
+    }
+    (void)tuner_on_power(&h, b->tuner);
+}
+
 /* The steps that a job would have told by now. */
 static int bench_on_look(struct loop_timer *timer, uint64_t now, void *user)
 {
@@ -251,6 +273,8 @@ static int bench_on_look(struct loop_timer *timer, uint64_t now, void *user)
     if (!b->still)
         b->done += s_between(b->looked_ns, now) * rate;
     b->looked_ns = now;
+    if (b->mute && b->beats)
+        hear_period(b, now);
     if (b->mute)
         return 0;
     struct step_slot slot = {.pid = 1,
@@ -847,6 +871,38 @@ static void ruled_pause(void)
     use_named = 0;
 }
 
+/* Until a period is found, at a rule's cap. */
+static void find_ruled(struct bench *b)
+{
+    for (int i = 0; i < 600 && b->tuner->state == TUNER_WAIT; i++)
+        pass(&b->s, 0.1);
+    const struct tuner_report *r = tuner_report(b->tuner);
+    ok(r->ruled && r->by == TUNER_BY_PERIOD && r->period_s > 1.15 * STEP_S,
+       "found at a rule's %.0f W: %.3f s", w_of_mw(b->cap_mw), r->period_s);
+}
+
+/* A period that is found at a rule's cap, at once and later, is not that of the original.
+ */
+static void ruled_period(void)
+{
+    struct bench b;
+
+    if (bench_open(&b, "edp")) {
+        b.mute = b.beats = true;
+        set_rule(&b, 151000);
+        (void)send(&b, ON_SILENT);
+        find_ruled(&b);
+        set_rule(&b, 0);
+        pass(&b.s, 30);
+        const struct tuner_report *r = tuner_report(b.tuner);
+        double reference_s = savings_mean_time(&r->account->reference);
+        ok(r->account->reference.windows > 0 && fabs(reference_s / STEP_S - 1) < 0.01 &&
+               b.tuner->progress.inferred.missed == 0,
+           "without it that of the original, %.3f s: %s", reference_s, b.why);
+    }
+    bench_close(&b);
+}
+
 /* Each pair of the table, as often as chance has it: the tuner goes on, and ends at the
  * original.
  */
@@ -910,6 +966,7 @@ int main(int argc, char **argv)
                  {"ruled visits", ruled_visits},
                  {"ruled window", ruled_window},
                  {"ruled pause", ruled_pause},
+                 {"ruled period", ruled_period},
                  {"any event", any_event}};
 
     verbose = argc > 1;
