@@ -1,5 +1,6 @@
-/* The tuner alone, in virtual time: steps are made up, caps are limits set at once, and
- * the energy is that of a simulated board at work, as its sampler sees it.
+/* The tuner alone, in virtual time: steps are made up, caps are limits set at
+ * once, and the energy is that of a simulated board at work, as its sampler
+ * sees it.
  *
  * Usage: test-tuner [CASE]: all without.
  */
@@ -240,7 +241,8 @@ static double rate_of(const struct bench *b)
     return b->mhz && !b->disobeyed && locked_mw(b->mhz) < b->cap_mw ? locked : rate;
 }
 
-/* The period of the boards' power, if it is one of those that are looked for. */
+/* The period of the boards' power, if it is one of those that are looked for.
+ */
 static void hear_period(struct bench *b, uint64_t now)
 {
     struct progress *p = &b->tuner->progress;
@@ -526,7 +528,8 @@ static void gaps(void)
     bench_close(&b);
 }
 
-/* A cap by name of a job that reports nothing: a stop of the job does not end it. */
+/* A cap by name of a job that reports nothing: a stop of the job does not end
+ * it. */
 static void mute(void)
 {
     struct bench b;
@@ -573,8 +576,8 @@ static void restless(void)
     bench_close(&b);
 }
 
-/* The job changes more often than regimes are kept apart: what was saved before stays in
- * the sum.
+/* The job changes more often than regimes are kept apart: what was saved before
+ * stays in the sum.
  */
 static void many_changes(void)
 {
@@ -821,7 +824,8 @@ static bool has_measured(const struct bench *b, uint32_t mw)
     return false;
 }
 
-/* A rule's cap comes into force when a window is over whose energy is not known yet. */
+/* A rule's cap comes into force when a window is over whose energy is not known
+ * yet. */
 static void ruled_window(void)
 {
     struct bench b;
@@ -872,16 +876,18 @@ static void ruled_pause(void)
 }
 
 /* Until a period is found, at a rule's cap. */
-static void find_ruled(struct bench *b)
+static const struct tuner_report *find_ruled(struct bench *b)
 {
     for (int i = 0; i < 600 && b->tuner->state == TUNER_WAIT; i++)
         pass(&b->s, 0.1);
     const struct tuner_report *r = tuner_report(b->tuner);
     ok(r->ruled && r->by == TUNER_BY_PERIOD && r->period_s > 1.15 * STEP_S,
        "found at a rule's %.0f W: %.3f s", w_of_mw(b->cap_mw), r->period_s);
+    return r;
 }
 
-/* A period that is found at a rule's cap, at once and later, is not that of the original.
+/* A period that is found at a rule's cap, at once and later, is not that of the
+ * original.
  */
 static void ruled_period(void)
 {
@@ -891,7 +897,7 @@ static void ruled_period(void)
         b.mute = b.beats = true;
         set_rule(&b, 151000);
         (void)send(&b, ON_SILENT);
-        find_ruled(&b);
+        (void)find_ruled(&b);
         set_rule(&b, 0);
         pass(&b.s, 30);
         const struct tuner_report *r = tuner_report(b.tuner);
@@ -899,12 +905,25 @@ static void ruled_period(void)
         ok(r->account->reference.windows > 0 && fabs(reference_s / STEP_S - 1) < 0.01 &&
                b.tuner->progress.inferred.missed == 0,
            "without it that of the original, %.3f s: %s", reference_s, b.why);
+        hold(&b);
+        uint32_t held = b.tuner->report.held_mw;
+        rest_for(&b, 300);
+        ok(held && held < 290000 && b.cap_mw == 300000 && !b.tuner->holding,
+           "(%.0f W were held: %s)", w_of_mw(held), b.why);
+        unsigned changes = r->changes;
+        set_rule(&b, 151000);
+        r = find_ruled(&b);
+        ok(r->changes == changes, "it is the same job: %u changes", r->changes);
+        set_rule(&b, 0);
+        hold(&b);
+        ok(tuner_report(b.tuner)->held_mw == held && r->changes == changes,
+           "and its cap is held again: %s", b.why);
     }
     bench_close(&b);
 }
 
-/* Each pair of the table, as often as chance has it: the tuner goes on, and ends at the
- * original.
+/* Each pair of the table, as often as chance has it: the tuner goes on, and
+ * ends at the original.
  */
 static void any_event(void)
 {
