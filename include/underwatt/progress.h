@@ -6,6 +6,9 @@
  * else the first whose pid is 0) and writes there.  Numbers are little-endian
  * and naturally aligned; a single writer a slot, no locks.  Time is
  * CLOCK_BOOTTIME in nanoseconds.  The job's progress is its slowest live slot.
+ *
+ * Who touches the file (futimens(2)) after a change of phase is heard at once where
+ * that matters; else it is seen within 20 ms there.
  */
 #ifndef UNDERWATT_PROGRESS_H
 #define UNDERWATT_PROGRESS_H

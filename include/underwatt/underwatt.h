@@ -180,9 +180,10 @@ UW_API int uw_job_begin(uw_ctx *ctx, const uw_job_options *opts, uw_job **ret,
 /* The daemon's number of it, as underwatt-jobs(1) and reports show it. */
 UW_API uint64_t uw_job_id(const uw_job *job);
 /* Of a job with a goal: a step has ended, and phase is what comes now (UW_PHASE_TRAIN
- * where nothing else is to be said).  A few stores in memory, no call of the daemon: for
- * every iteration.  Of several processes (after fork) each counts by itself, and the
- * slowest is the job's progress; one thread a process.  NULL is fine.
+ * where nothing else is to be said).  A few stores in memory, no call of the daemon (and
+ * futimens(2) of the page where the phase is another one): for every iteration.  Of
+ * several processes (after fork) each counts by itself, and the slowest is the job's
+ * progress; one thread a process.  NULL is fine.
  */
 UW_API void uw_job_step(uw_job *job, enum uw_phase phase);
 /* Tell a daemon that was restarted of the job's steps, and of the job if it does not know

@@ -242,3 +242,17 @@ int progress_page_read(struct progress_page *page, uint64_t now_ns,
     }
     return 0;
 }
+
+uint64_t progress_page_phases(const struct progress_page *page)
+{
+    struct uw_progress_page raw;
+    uint64_t mark = 1;
+
+    if (read_once(page->fd, &raw) < 0)
+        return 0;
+    for (unsigned i = 0; i < UW_PROGRESS_SLOTS; i++)
+        if (raw.slot[i].pid)
+            mark = (mark ^ raw.slot[i].pid ^ ((uint64_t)raw.slot[i].phase << 40)) *
+                   0x100000001b3;
+    return mark ? mark : 1;
+}

@@ -79,4 +79,9 @@ struct progress_read {
 int progress_page_read(struct progress_page *page, uint64_t now_ns,
                        struct progress_read *ret, uw_error *err);
 
+/* A number that changes whenever a process or a phase in the page does; 0: unreadable.
+ * One pread(2).
+ */
+uint64_t progress_page_phases(const struct progress_page *page);
+
 #endif

@@ -10,8 +10,9 @@
 #include "base/units.h"
 #include "io/file.h"
 #include "io/launches.h"
+#include "io/touches.h"
 
-enum { POLL_MS = 100, TREE_DEPTH = 64 };
+enum { POLL_MS = 100, PEEK_MS = 20, TREE_DEPTH = 64 };
 
 struct job_progress {
     struct job_progress_opts opts;
@@ -29,6 +30,12 @@ struct job_progress {
     bool absent;           /* a process found no CUPTI */
     bool reported;         /* a process reports its steps */
     bool over;
+    /* While changes of phase are needed at once. */
+    bool hurry;
+    struct loop_timer *peek;
+    struct touched *touched; /* NULL: touches are not heard */
+    bool touches;            /* the job touched its page when its phase last changed */
+    uint64_t phases;         /* progress_page_phases() at the last look */
     uint64_t last[UW_PROGRESS_SLOTS]; /* live pids of the last read with any */
     size_t n_last;
 };
@@ -196,10 +203,70 @@ static int begin_launches(struct job_progress *p, uw_error *err)
                           page_on_launch_poll, p, &p->launch_poll, err);
 }
 
+/* ---- in a hurry ---- */
+
+static void peek_later(struct job_progress *p)
+{
+    bool peeks = p->hurry && !p->touches && !p->over;
+
+    loop_timer_set(p->peek, peeks ? loop_now_ns(p->opts.loop) : UINT64_MAX,
+                   peeks ? PEEK_MS * NS_PER_MS : 0);
+}
+
+/* Whether phases changed since the last call; heard: by a touch. */
+static bool note_phases(struct job_progress *p, bool heard)
+{
+    uint64_t phases = progress_page_phases(p->file);
+
+    if (phases == p->phases)
+        return false;
+    p->phases = phases;
+    if (p->touches != heard) {
+        p->touches = heard;
+        peek_later(p);
+    }
+    return true;
+}
+
+static int page_on_peek(struct loop_timer *timer, uint64_t now_ns, void *user)
+{
+    struct job_progress *p = user;
+    (void)timer;
+
+    return note_phases(p, false) ? look(p, now_ns) : 0;
+}
+
+static void page_on_touch(void *user)
+{
+    struct job_progress *p = user;
+
+    if (!p->over && note_phases(p, true))
+        (void)look(p, loop_now_ns(p->opts.loop));
+}
+
+void job_progress_hurry(struct job_progress *p, bool on)
+{
+    if (on == p->hurry || p->over)
+        return;
+    p->hurry = on;
+    p->touches = false;
+    p->phases = progress_page_phases(p->file);
+    if (on && p->opts.touches)
+        (void)touches_add(p->opts.touches, progress_page_fd(p->file), page_on_touch, p,
+                          &p->touched);
+    else
+        touches_remove(take(p->touched));
+    peek_later(p);
+}
+
 static int page_on_poll(struct loop_timer *timer, uint64_t now_ns, void *user)
 {
+    struct job_progress *p = user;
     (void)timer;
-    return look(user, now_ns);
+
+    if (p->hurry)
+        (void)note_phases(p, false);
+    return look(p, now_ns);
 }
 
 int job_progress_new(const struct job_progress_opts *opts, struct progress_page *file,
@@ -214,6 +281,8 @@ int job_progress_new(const struct job_progress_opts *opts, struct progress_page 
     steps_init(&p->steps);
     int r = loop_timer_new(opts->loop, loop_now_ns(opts->loop) + period, period,
                            page_on_poll, p, &p->poll, err);
+    if (r == 0)
+        r = loop_timer_new(opts->loop, UINT64_MAX, 0, page_on_peek, p, &p->peek, err);
     p->file = file;
     if (r >= 0)
         r = begin_launches(p, err);
@@ -229,7 +298,9 @@ void job_progress_free(struct job_progress *p)
 {
     if (!p)
         return;
+    touches_remove(p->touched);
     loop_timer_free(p->poll);
+    loop_timer_free(p->peek);
     loop_timer_free(p->launch_poll);
     launches_free(p->launches);
     rate_free(p->rate);
@@ -295,7 +366,9 @@ void job_progress_launches(const struct job_progress *p, char ret[JOB_PROGRESS_L
 int job_progress_end(struct job_progress *p)
 {
     p->over = true;
+    touches_remove(take(p->touched));
     loop_timer_set(p->poll, UINT64_MAX, 0);
+    loop_timer_set(p->peek, UINT64_MAX, 0);
     if (p->launch_poll)
         loop_timer_set(p->launch_poll, UINT64_MAX, 0);
     int r = look(p, loop_now_ns(p->opts.loop));

@@ -32,6 +32,7 @@ struct job_progress_opts {
      * NULL: the page gets a budget of its own.
      */
     struct launches_budget *budget;
+    struct touches *touches; /* of the loop; NULL: none.  Must outlive the page. */
 };
 /* Takes ownership of file on success only.  First read: one poll interval from now. */
 int job_progress_new(const struct job_progress_opts *opts, struct progress_page *file,
@@ -42,6 +43,10 @@ DEFINE_AUTO(struct job_progress *, job_progress_free);
 const struct steps *job_progress_steps(const struct job_progress *p);
 /* Whether some reporting process was alive at the last read; false before the first. */
 bool job_progress_alive(const struct job_progress *p);
+/* on: changes of phase are needed at once.  They are heard where the job touches its page
+ * (io/touches.h); unless the last one was, the page's phases are looked at every 20 ms.
+ */
+void job_progress_hurry(struct job_progress *p, bool on);
 /* State of the estimation from launches, as text; "": the page has no room for launches.
  */
 enum { JOB_PROGRESS_LAUNCHES = 96 };

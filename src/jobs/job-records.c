@@ -190,6 +190,14 @@ void job_records_tick(struct job_records *rs, uint64_t now_ns)
     }
 }
 
+void job_records_told(struct job_records *rs, uint64_t job)
+{
+    struct job_record *rec = job_records_find(rs, job);
+
+    if (rec && !rec->ended_ns)
+        follow(rs, rec, loop_now_ns(rs->opts.loop));
+}
+
 void job_records_on_cap(struct job_records *rs, size_t board, double most_w)
 {
     for (size_t i = 0; i < job_records_count(rs); i++)

@@ -83,6 +83,8 @@ void job_records_end(struct job_records *rs, struct job_record *rec,
                      const struct job_entry *job);
 /* Call each second: updates phases, drops expired records of ended jobs. */
 void job_records_tick(struct job_records *rs, uint64_t now_ns);
+/* The job's processes tell another phase: updates that of this job. */
+void job_records_told(struct job_records *rs, uint64_t job);
 /* A board's limit or clock changes; most_w: see job_phase_on_cap(). */
 void job_records_on_cap(struct job_records *rs, size_t board, double most_w);
 

@@ -7,6 +7,7 @@
 #include <stdlib.h>
 #include <string.h>
 #include <sys/mman.h>
+#include <sys/stat.h>
 #include <time.h>
 #include <unistd.h>
 
@@ -33,6 +34,7 @@ struct uw_job {
     struct uw_progress_page *page;
     struct uw_progress_slot *slot; /* of process pid */
     pid_t pid;
+    uint32_t phase; /* told last by it */
 };
 
 DEFINE_AUTO(uw_job *, uw_job_free);
@@ -80,6 +82,7 @@ void uw_job_step(uw_job *job, enum uw_phase phase)
     if (job->pid != pid) { /* the first step of this process */
         job->slot = take_slot(job->page, pid);
         job->pid = pid;
+        job->phase = UW_PHASE_UNKNOWN;
     }
     if (!job->slot || clock_gettime(CLOCK_BOOTTIME, &t) < 0)
         return;
@@ -88,6 +91,10 @@ void uw_job_step(uw_job *job, enum uw_phase phase)
                      (uint64_t)t.tv_sec * NS_PER_S + (uint64_t)t.tv_nsec,
                      __ATOMIC_RELAXED);
     __atomic_store_n(&job->slot->steps, job->slot->steps + 1, __ATOMIC_RELEASE);
+    if (job->phase != (uint32_t)phase) {
+        job->phase = (uint32_t)phase;
+        (void)futimens(job->fd, NULL); /* heard by the daemon: docs/progress.md */
+    }
 }
 
 /* ---- registration ---- */

@@ -149,6 +149,13 @@ static void on_event(const struct engine_event *event, void *user)
     p->o.rule(&told, p->o.user);
 }
 
+static void on_phases(uint64_t job, bool ruled, void *user)
+{
+    struct node_policy *p = user;
+
+    p->o.phases(job, ruled, p->o.user);
+}
+
 /* ---- the file ---- */
 
 struct first {
@@ -215,6 +222,7 @@ static int make_engine(struct node_policy *p, uw_error *err)
                                      .claim = on_claim,
                                      .goal = on_goal,
                                      .event = on_event,
+                                     .phases = on_phases,
                                      .user = p};
 
     if (!p->seen)
@@ -321,6 +329,12 @@ void node_policy_changed(struct node_policy *p)
 {
     if (p->engine)
         policy_engine_changed(p->engine);
+}
+
+void node_policy_hurry(struct node_policy *p, uint64_t job)
+{
+    if (p->engine)
+        policy_engine_hurry(p->engine, job);
 }
 
 void node_policy_look(const struct node_policy *p, struct view_policy *ret)

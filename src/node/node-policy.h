@@ -31,6 +31,8 @@ struct node_policy_opts {
     /* The goal of a policy for the job's search; NULL: its own again. */
     void (*goal)(uint64_t job, const struct goal *goal, const char *by, void *user);
     void (*rule)(const struct node_rule_event *event, void *user);
+    /* Changes of the job's phase are needed at once, or not; may come again and again. */
+    void (*phases)(uint64_t job, bool needed, void *user);
     /* The value of a signal from outside; leaves ret as it is where none is known.  May
      * be NULL.  Call node_policy_changed() when one changes.
      */
@@ -71,6 +73,8 @@ void node_policy_close(struct node_policy *p);
 void node_policy_rest(struct node_policy *p);
 /* Anything that rules may read has changed. */
 void node_policy_changed(struct node_policy *p);
+/* The phase of a job has, see policy_engine_hurry(). */
+void node_policy_hurry(struct node_policy *p, uint64_t job);
 /* p NULL: no policy. */
 void node_policy_look(const struct node_policy *p, struct view_policy *ret);
 

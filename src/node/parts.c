@@ -577,7 +577,15 @@ static void on_phase(uint64_t job, const struct view_phase *phase, void *user)
 {
     struct node *node = user;
 
-    phase_watch_phase(node->phases, job, phase->phase);
+    if (phase_watch_phase(node->phases, job, phase->phase) && node->policy)
+        node_policy_hurry(node->policy, job);
+}
+
+static void on_told_phase(uint64_t job, void *user)
+{
+    struct node *node = user;
+
+    job_records_told(node->records, job);
 }
 
 static const struct steps *steps_of(uint64_t job, void *user)
@@ -616,6 +624,7 @@ static int start_searches(struct node *node, uw_error *err)
                                  .earlier = on_earlier,
                                  .learnt = on_learnt,
                                  .note = on_note,
+                                 .phase = on_told_phase,
                                  .user = node};
 
     return searches_new(&opts, &node->searches, err);
@@ -723,6 +732,14 @@ static void policy_goal(uint64_t job, const struct goal *goal, const char *by, v
     on_note(job, text, true, node);
 }
 
+static void policy_phases(uint64_t job, bool needed, void *user)
+{
+    struct node *node = user;
+
+    if (node->searches)
+        searches_hurry(node->searches, job, needed);
+}
+
 static void policy_rule(const struct node_rule_event *event, void *user)
 {
     struct node *node = user;
@@ -815,6 +832,7 @@ static int new_policy(struct node *node, uw_error *err)
                                           .asked = policy_asked,
                                           .goal = policy_goal,
                                           .rule = policy_rule,
+                                          .phases = policy_phases,
                                           .outside = policy_outside,
                                           .user = node};
     struct policy_file *file = NULL;

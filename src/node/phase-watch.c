@@ -80,14 +80,13 @@ static struct watched *add(struct phase_watch *w, uint64_t job)
     return j;
 }
 
-void phase_watch_phase(struct phase_watch *w, uint64_t job, uint32_t phase)
+bool phase_watch_phase(struct phase_watch *w, uint64_t job, uint32_t phase)
 {
     struct watched *j = find(w, job);
 
     if (!j)
         j = add(w, job);
-    if (j)
-        (void)phase_book_phase(&j->book, phase, loop_now_ns(w->loop));
+    return j && phase_book_phase(&j->book, phase, loop_now_ns(w->loop));
 }
 
 void phase_watch_cap(struct phase_watch *w, size_t board, uint32_t mw)

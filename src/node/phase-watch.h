@@ -8,6 +8,7 @@
 #ifndef NODE_PHASE_WATCH_H
 #define NODE_PHASE_WATCH_H
 
+#include <stdbool.h>
 #include <stddef.h>
 #include <stdint.h>
 
@@ -28,10 +29,10 @@ int phase_watch_new(struct loop *loop, const struct caps *caps,
 void phase_watch_free(struct phase_watch *w);
 DEFINE_AUTO(struct phase_watch *, phase_watch_free);
 
-/* The phase of a job is known (enum uw_phase); the same one again is no news.  Not
- * remembered where memory is short.
+/* The phase of a job is known (enum uw_phase); whether it is another one.  Not remembered
+ * where memory is short.
  */
-void phase_watch_phase(struct phase_watch *w, uint64_t job, uint32_t phase);
+bool phase_watch_phase(struct phase_watch *w, uint64_t job, uint32_t phase);
 /* A limit has come into force; 0: unknown. */
 void phase_watch_cap(struct phase_watch *w, size_t board, uint32_t mw);
 void phase_watch_end(struct phase_watch *w, uint64_t job);

@@ -29,6 +29,7 @@ struct engine_job_state {
     struct subject values;
     int cls; /* of the policy; -1: none */
     bool is_for[POLICY_RULES_MAX];
+    bool phase_ruled; /* a rule of phases is */
     bool has_goal, has_cap, phase_moved;
     struct engine_phase phase;
     struct policy_goal_choice choice;

@@ -9,6 +9,8 @@
 #include "io/loop.h"
 #include "policy/engine-inside.h"
 
+#define HURRY_NS (20 * NS_PER_MS)
+
 /* ---- claims ---- */
 
 /* What acts on a board: rules and presets of classes, and whose each is. */
@@ -222,6 +224,12 @@ static void look_at_clock(struct policy_engine *e, uint64_t now_ns)
     memset(e->hours, 0, sizeof e->hours);
 }
 
+static void tell_phases(const struct policy_engine *e, bool on)
+{
+    for (size_t i = 0; e->o.phases && i < e->n_jobs; i++)
+        e->o.phases(e->job[i].id, on && e->job[i].phase_ruled, e->o.user);
+}
+
 static void evaluate(struct policy_engine *e)
 {
     uint64_t now_ns = loop_now_ns(e->o.loop);
@@ -241,6 +249,7 @@ static void evaluate(struct policy_engine *e)
         claim_board(e, i, &world.board[i]);
     for (size_t i = 0; i < e->n_jobs; i++)
         due_ns = earlier(due_ns, choose_goal(e, &e->job[i], now_ns));
+    tell_phases(e, true);
     arm(e, e->changed ? now_ns : due_ns);
 }
 
@@ -279,6 +288,19 @@ void policy_engine_changed(struct policy_engine *e)
     arm(e, loop_now_ns(e->o.loop));
 }
 
+void policy_engine_hurry(struct policy_engine *e, uint64_t job)
+{
+    uint64_t now_ns = loop_now_ns(e->o.loop), soonest = e->last_ns + HURRY_NS;
+    const struct engine_job_state *j = engine_job_find(e, job);
+
+    if (!j || !j->phase_ruled)
+        policy_engine_changed(e);
+    if (!j || !j->phase_ruled || e->rests)
+        return;
+    e->changed = true;
+    loop_timer_set(e->timer, now_ns > soonest ? now_ns : soonest, 0);
+}
+
 /* ---- life ---- */
 
 int policy_engine_new(const struct engine_opts *opts, struct policy_engine **ret,
@@ -315,6 +337,7 @@ static void stop(struct policy_engine *e)
     }
     for (size_t i = 0; i < e->n_jobs; i++)
         give_goal(e, &e->job[i], NULL, "", "");
+    tell_phases(e, false);
     engine_clear(e);
 }
 

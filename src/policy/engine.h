@@ -74,6 +74,10 @@ struct engine_opts {
     /* A change: NULL: the job's own goal, if any.  by: "rule night", "class batch". */
     void (*goal)(uint64_t job, const struct goal *goal, const char *by, void *user);
     void (*event)(const struct engine_event *event, void *user);
+    /* With each evaluation, for each job: whether rules of phases are for it.  Call
+     * policy_engine_hurry() when its phase changes.  NULL: nobody is told.
+     */
+    void (*phases)(uint64_t job, bool ruled, void *user);
     void *user;
 };
 /* -ENOMEM */
@@ -90,6 +94,11 @@ int policy_engine_use(struct policy_engine *e, const struct policy *policy,
                       uint64_t every_ns, uw_error *err);
 /* A value, a board or a job may have changed. */
 void policy_engine_changed(struct policy_engine *e);
+/* The same, of a job's phase: if rules of phases are for the job, evaluated in the next
+ * turn of the loop, whatever the policy's `every` is, but no sooner than 20 ms after the
+ * last time.
+ */
+void policy_engine_hurry(struct policy_engine *e, uint64_t job);
 /* Evaluates now, whatever is due. */
 void policy_engine_step(struct policy_engine *e);
 /* Evaluates nothing, and keeps all as it is, until the next call with false.  Goals that

@@ -58,8 +58,11 @@ static int set_up_job(struct policy_engine *e, struct engine_job_state *j,
         return -ENOMEM;
     j->cls = policy_class_of(p, &job->facts);
     const char *cls = j->cls < 0 ? POLICY_CLASS_OTHER : p->cls[j->cls].name;
-    for (size_t i = 0; i < p->n_rules; i++)
+    j->phase_ruled = false;
+    for (size_t i = 0; i < p->n_rules; i++) {
         j->is_for[i] = policy_rule_is_for(&p->rule[i], cls, &job->facts);
+        j->phase_ruled |= j->is_for[i] && p->rule[i].phase;
+    }
     return 0;
 }
 

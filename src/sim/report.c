@@ -6,6 +6,7 @@
 #include <string.h>
 #include <sys/mman.h>
 #include <sys/stat.h>
+#include <unistd.h>
 
 #include "base/error.h"
 
@@ -13,6 +14,7 @@ struct report {
     struct uw_progress_page *page;
     struct uw_progress_slot *slot;
     bool mapped;
+    int fd; /* of the file; -1: a page in memory */
 };
 
 static int take_slot(struct uw_progress_page *page, uint64_t pid, bool mapped,
@@ -36,6 +38,7 @@ static int take_slot(struct uw_progress_page *page, uint64_t pid, bool mapped,
                     page->slots);
     r->page = page;
     r->mapped = mapped;
+    r->fd = -1;
     *ret = take(r);
     return 0;
 }
@@ -64,6 +67,8 @@ int report_open(const char *path, uint64_t pid, struct report **ret, uw_error *e
         (void)munmap(p, UW_PROGRESS_BYTES);
         return fail_in(err, r, "%s", path);
     }
+    (*ret)->fd = fd;
+    fd = -1;
     return 0;
 }
 
@@ -71,10 +76,13 @@ void report_write(struct report *report, uint64_t steps, uint64_t last_step_ns,
                   enum uw_phase phase)
 {
     struct uw_progress_slot *s = report->slot;
+    bool other = s->phase != (uint32_t)phase;
 
     __atomic_store_n(&s->phase, (uint32_t)phase, __ATOMIC_RELAXED);
     __atomic_store_n(&s->last_step_ns, last_step_ns, __ATOMIC_RELAXED);
     __atomic_store_n(&s->steps, steps, __ATOMIC_RELEASE);
+    if (other && report->fd >= 0)
+        (void)futimens(report->fd, NULL); /* heard by the daemon: docs/progress.md */
 }
 
 void report_close(struct report *report)
@@ -83,5 +91,7 @@ void report_close(struct report *report)
         return;
     if (report->mapped)
         (void)munmap(report->page, UW_PROGRESS_BYTES);
+    if (report->fd >= 0)
+        (void)close(report->fd);
     free(report);
 }

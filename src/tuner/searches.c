@@ -11,6 +11,7 @@
 #include "base/error.h"
 #include "base/units.h"
 #include "core/policy/cap.h"
+#include "io/touches.h"
 #include "jobs/job-progress.h"
 #include "tuner/searches-inside.h"
 
@@ -33,6 +34,7 @@ struct job_search {
     struct searches_ask ask;
     struct cap_class cls;
     struct job_progress *page;
+    uint32_t phase;                  /* that the page told last, enum uw_phase */
     struct launches_budget launches; /* for all of its pages */
     uint64_t began_ns;
     uint64_t seen_ns; /* when steps were last seen */
@@ -78,6 +80,7 @@ struct searches {
     struct loop_timer *timer;
     struct loop_worker *worker;      /* for all progress periods */
     struct launches_budget launches; /* for all jobs */
+    struct touches *touches;         /* of their pages; NULL: not heard */
 };
 
 static struct job_search *find(const struct searches *ts, uint64_t job)
@@ -665,7 +668,19 @@ static int on_steps(const struct steps *steps, uint64_t now_ns, void *user)
         t->seen_ns = now_ns;
         t->silent = false;
     }
-    return t->tuner ? tuner_on_steps(t->tuner, steps, now_ns) : 0;
+    int r = t->tuner ? tuner_on_steps(t->tuner, steps, now_ns) : 0;
+    if (steps->phase != t->phase && !t->ended && t->all->o.phase)
+        t->all->o.phase(t->job, t->all->o.user);
+    t->phase = steps->phase;
+    return r;
+}
+
+void searches_hurry(struct searches *ts, uint64_t job, bool on)
+{
+    struct job_search *t = find(ts, job);
+
+    if (t && !t->ended && t->page)
+        job_progress_hurry(t->page, on);
 }
 
 /* Makes the tuner, or asks for the originals first.  Checks a new job's values in any
@@ -753,7 +768,6 @@ int searches_goal(struct searches *ts, uint64_t job, const struct goal *goal,
 int searches_page(struct searches *ts, uint64_t job, int fd, uw_error *err)
 {
     struct job_search *t = find(ts, job);
-    struct job_progress_opts opts = {ts->o.loop, 0, on_steps, t, NULL};
     struct progress_page *file;
     struct job_progress *page;
 
@@ -764,7 +778,8 @@ int searches_page(struct searches *ts, uint64_t job, int fd, uw_error *err)
     int r = progress_page_adopt(fd, &file, err);
     if (r < 0)
         return r;
-    opts.budget = &t->launches;
+    const struct job_progress_opts opts = {ts->o.loop,   0,          on_steps, t,
+                                           &t->launches, ts->touches};
     r = job_progress_new(&opts, file, &page, err);
     if (r < 0) {
         progress_page_disown(file);
@@ -969,6 +984,7 @@ int searches_new(const struct searches_opts *opts, struct searches **ret, uw_err
     r = loop_worker_new(opts->loop, "period", &ts->worker, err);
     if (r < 0)
         return r;
+    (void)touches_new(opts->loop, &ts->touches, NULL); /* else pages are looked at */
     *ret = take(ts);
     return 0;
 }
@@ -979,6 +995,7 @@ void searches_free(struct searches *ts)
         return;
     while (ts->first)
         drop(&ts->first);
+    touches_free(ts->touches);
     loop_worker_free(ts->worker);
     loop_timer_free(ts->timer);
     free(ts);

@@ -30,6 +30,8 @@ struct searches_opts {
     /* Saves the job's state (one line of JSON) after a change. */
     void (*save)(uint64_t job, const char *state, void *user);
     void (*note)(uint64_t job, const char *text, bool important, void *user);
+    /* The job tells another phase; may be NULL. */
+    void (*phase)(uint64_t job, void *user);
     /* Returns the measurements of an earlier run of the job on the same number of boards
      * of the same model; false: none.  boards: a mask.  May be NULL.
      */
@@ -69,6 +71,11 @@ int searches_goal(struct searches *ts, uint64_t job, const struct goal *goal,
  * (the job has a page with live processes), -EINVAL (not a valid page in memory).
  */
 int searches_page(struct searches *ts, uint64_t job, int fd, uw_error *err);
+
+/* Changes of the job's phase are needed at once, see job_progress_hurry(); of its page
+ * now, so call it again and again.
+ */
+void searches_hurry(struct searches *ts, uint64_t job, bool on);
 
 /* Call for each event of the roster. */
 int searches_on_job(struct searches *ts, enum roster_event event,

@@ -86,6 +86,17 @@ static void end_scene(void)
     close_world();
 }
 
+static enum policy_state state_of(const char *rule)
+{
+    const struct view_policy *p = &node_look(w.node)->policy;
+    struct engine_row row;
+
+    for (size_t i = 0; p->engine && policy_engine_row(p->engine, i, &row); i++)
+        if (strcmp(row.rule->name, rule) == 0 && row.board == 0)
+            return row.state;
+    return (enum policy_state)99;
+}
+
 static uint32_t phase_now(void)
 {
     struct progress_read read;
@@ -103,6 +114,22 @@ static double run_until(uint32_t phase)
     for (int i = 0; i < 100000 && phase_now() != phase; i++)
         run_s(0.01);
     return s_between(from_ns, loop_now_ns(w.loop));
+}
+
+/* The limit that the actuator has read back last. */
+static uint32_t read_back(void)
+{
+    return node_look(w.node)->board[0].cap.enforced_mw;
+}
+
+/* The time from a change of phase until the limit in force is that. */
+static double in_force_after(uint32_t mw)
+{
+    uint64_t from_ns = loop_now_ns(w.loop);
+
+    for (int i = 0; i < 500 && read_back() != mw; i++)
+        run_s(0.005);
+    return read_back() == mw ? s_between(from_ns, loop_now_ns(w.loop)) : 99;
 }
 
 /* ---- the approach ---- */
@@ -164,6 +191,65 @@ static void approaches(void)
     end_scene();
 }
 
+#define CALL_S 0.032 /* of these boards */
+#define LOOK_S 0.02  /* between looks at the page of such a job */
+
+static void follows_at_once(void)
+{
+    double down_s = 0, up_s = 0;
+
+    if (!begin_scene(
+            "a change of phase is noticed at once",
+            "policy: 1\ndefaults: {every: 10 s}\nrules:\n"
+            "  - {name: validation, when: job.phase == 'validate', phase: true,\n"
+            "     cap: 60 %, ramp: at once}\n"))
+        return;
+    begin_job(NULL, "20", "train,validate=100%");
+    (void)validate(1);
+    for (int i = 0; i < 20; i++) {
+        (void)run_until(UW_PHASE_TRAIN);
+        up_s = fmax(up_s, in_force_after(ORIGINAL_MW));
+        (void)run_until(UW_PHASE_VALIDATE);
+        down_s = fmax(down_s, in_force_after(180000));
+    }
+    ok(down_s < LOOK_S + 2 * CALL_S + 0.02,
+       "the cap is in force after %.3f s: the board is held, and the limit set", down_s);
+    ok(up_s < LOOK_S + CALL_S + 0.02, "it is lifted after %.3f s", up_s);
+    end_scene();
+}
+
+/* Validations of two steps, 0.26 s: less than a change of cap pays for. */
+static void leaves_short_alone(void)
+{
+    unsigned capped = 0, of = 0;
+
+    if (!begin_scene(
+            "short phases are left alone",
+            "policy: 1\nrules:\n"
+            "  - {name: validation, when: job.phase == 'validate', phase: true,\n"
+            "     cap: 60 %, ramp: at once}\n"))
+        return;
+    begin_job(NULL, "20", "train,validate=10%");
+    for (int i = 0; i < 3; i++)
+        printf("# %.2f s\n", validate(0.01).length_s);
+    for (int i = 0; i < 300; i++) {
+        run_s(0.05);
+        capped += in_force(0) < ORIGINAL_MW;
+        of += phase_now() == UW_PHASE_VALIDATE;
+    }
+    const struct view_phases *v = &node_look(w.node)->job[0].phases;
+    ok(of > 0 && !capped, "no cap in %u of 300 looks, %u of them in the phase", capped,
+       of);
+    (void)run_until(UW_PHASE_TRAIN);
+    (void)run_until(UW_PHASE_VALIDATE);
+    run_s(0.05);
+    ok(state_of("validation") == RULE_SHORT &&
+           phase_book_length(v->book).v < v->break_even_s,
+       "the rule says so: %.2f s, under %.2f s", phase_book_length(v->book).v,
+       v->break_even_s);
+    end_scene();
+}
+
 static void learns_latencies(void)
 {
     if (!begin_scene(
@@ -190,6 +276,8 @@ int main(void)
 {
     log_set_level(LOG_LEVEL_ERROR);
     approaches();
+    follows_at_once();
+    leaves_short_alone();
     learns_latencies();
     return done();
 }

@@ -126,6 +126,8 @@ static int obey(char *line)
         r = begin_job(words, text, sizeof text, &err);
     else if (strncmp(line, "steps", 5) == 0)
         r = steps(atol(words));
+    else if (strncmp(line, "phase", 5) == 0)
+        uw_job_step(job, (enum uw_phase)atol(words)), r = 0;
     else if (strncmp(line, "renew", 5) == 0)
         r = uw_job_renew(job, &err);
     else if (strncmp(line, "over", 4) == 0)

@@ -1,0 +1,71 @@
+#!/usr/bin/python3
+"""A phase rule for a program that tells its phases through libunderwatt: the cap comes and goes with the phase at once,
+though the policy is evaluated once a minute; who it is, and what it costs, is said."""
+import os
+import pathlib
+import subprocess
+import sys
+import tempfile
+
+import libuser
+import uwtest
+
+TRAIN, VALIDATE = 1, 2
+POLICY = """policy: 1
+defaults: {every: 60 s}
+rules:
+- {name: validation, when: job.phase == 'validate', phase: true, least: 0 s, cap: 60 %, ramp: at once}
+"""
+
+
+class Client:
+    """A lib-client with a job on GPU 0."""
+
+    def __init__(self, node, exe):
+        self.child = node.popen(exe, os.path.join(node.state, "lib", "libnvidia-ml.so.1"), 0, stdin=subprocess.PIPE)
+        self.opened = self.child.stdout.readline()
+
+    def ask(self, text):
+        self.child.stdin.write(text + "\n")
+        self.child.stdin.flush()
+        return self.child.stdout.readline().split()
+
+
+def main():
+    t = uwtest.Tap()
+    with tempfile.TemporaryDirectory() as tmp, uwtest.Node(count=1) as node:
+        pathlib.Path(tmp).chmod(0o755)
+        path = pathlib.Path(tmp, "policy.yaml")
+        exe = libuser.build(t, tmp, "lib-client")
+        d = node.daemon(f"policy: {{file: {path}}}\n")
+
+        def limit(mw):
+            return uwtest.wait_for(lambda: node.board(0)["limit_mw"] == mw)
+
+        job = Client(node, exe)
+        t.equal(job.ask("job edp")[0], "0", "a job with a goal")
+        t.equal(job.ask(f"phase {TRAIN}")[0], "0", "trains")
+        t.ok(uwtest.wait_for(lambda: d.ask("GET", "/v1/jobs")[1]["jobs"][0]["phase"] == "train"), "the daemon knows")
+        path.write_text(POLICY)  # evaluated now, and in a minute
+        t.equal(d.ask("POST", "/v1/reload")[0], 200, "a policy")
+        good = 0
+        for _ in range(5):
+            job.ask(f"phase {VALIDATE}")
+            good += bool(limit(180000))
+            job.ask(f"phase {TRAIN}")
+            good += bool(limit(300000))
+        t.equal(good, 10, "five validations: capped and let go")
+        job.ask(f"phase {VALIDATE}")
+        limit(180000)
+        p = node.run("underwatt", "explain", "0")
+        t.ok("rule validation" in p.stdout, "explain names the rule", p)
+        p = node.run("underwatt", "policy", "show")
+        t.ok(p.returncode == 0 and "acts since" in p.stdout, "policy show", p)
+        job.ask(f"phase {TRAIN}")
+        t.ok(limit(300000), "training again", node.board(0))
+        job.ask("over")
+    t.done()
+
+
+if __name__ == "__main__":
+    sys.exit(main())
