@@ -30,7 +30,7 @@ bool tuner_end_visit(struct tuner *t)
     bool visits = t->at == ACTIVITY_CHECK || t->at == ACTIVITY_GAP;
 
     if (t->at == ACTIVITY_GAP)
-        search_on_found(t->search, t->report.held_mw);
+        search_end_look(t->search);
     tuner_end_check(t);
     end_gap(t, loop_now_ns(t->o.loop));
     return visits;

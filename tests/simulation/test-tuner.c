@@ -804,8 +804,8 @@ static void ruled_visits(void)
                 above += b.cap_mw > held || b.tuner->report.ruled;
                 begun += b.tuner->at == ACTIVITY_CHECK || b.tuner->at == ACTIVITY_GAP;
             }
-            ok(!above && !begun, "%s: the hold goes on below a rule: %u s above, %u",
-               name, above, begun);
+            ok(!above && !begun && !strstr(b.tuner->step.why, "earlier"),
+               "%s: the hold goes on below a rule: %u s above, %u", name, above, begun);
             set_rule(&b, 0);
             ok(reach_visit(&b, ACTIVITY_CHECK), "%s: it checks without one", name);
         }

@@ -56,6 +56,7 @@ struct search {
     unsigned windows_max; /* limit of spent */
     uint32_t held_mw;     /* the cap held before the look; 0: no look is in progress */
     double held_log_t, held_log_e; /* expected at held_mw */
+    char held_why[SEARCH_WHY_MAX];
     struct drift drift;
     bool holding;
     bool earlier; /* levels contains those of an earlier run */
@@ -671,12 +672,11 @@ size_t search_known(const struct search *s, struct search_window *ret, size_t mo
     return n;
 }
 
-void search_on_found(struct search *s, uint32_t cap_mw)
+/* Holds cap_mw until a change. */
+static void hold(struct search *s, uint32_t cap_mw, const char *why)
 {
     uint32_t hi = highest(s), keep = cap_mw < hi ? cap_mw : hi;
 
-    if (cap_mw == 0)
-        return;
     s->spent = s->windows_max;
     s->best_mw = cap_mw;
     for (size_t i = 0; i < s->n_levels; i++)
@@ -684,7 +684,19 @@ void search_on_found(struct search *s, uint32_t cap_mw)
             s->best_log_t = s->levels[i].log_t;
             s->best_log_e = s->levels[i].log_e;
         }
-    go(s, SEARCH_HOLD, keep, "%s", "found by an earlier search");
+    go(s, SEARCH_HOLD, keep, "%s", why);
+}
+
+void search_on_found(struct search *s, uint32_t cap_mw)
+{
+    if (cap_mw)
+        hold(s, cap_mw, "found by an earlier search");
+}
+
+void search_end_look(struct search *s)
+{
+    if (s->held_mw)
+        hold(s, s->held_mw, s->held_why);
 }
 
 /* The middle of the widest gap where the expected value of the goal is at most the
@@ -739,6 +751,7 @@ static void look_begin(struct search *s)
     s->held_mw = s->step.cap_mw;
     s->held_log_t = s->best_log_t;
     s->held_log_e = s->best_log_e;
+    memcpy(s->held_why, s->step.why, sizeof s->held_why);
 }
 
 /* Under a bound, uncertainty keeps the cap above the best allowed one, and the windows of

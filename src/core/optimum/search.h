@@ -153,6 +153,8 @@ void search_on_found(struct search *s, uint32_t cap_mw);
  * this cap before the hold: it can no longer be compared with the reference.
  */
 bool search_probe_gap(struct search *s, double most);
+/* Ends a look before its time: holds again what was held, for the reason of then. */
+void search_end_look(struct search *s);
 
 /* ---- results ---- */
 

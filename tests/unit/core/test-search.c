@@ -544,6 +544,24 @@ static void test_look_returns(double drift)
        w_of_mw(search_step(s)->cap_mw), 100 * worse);
 }
 
+/* A look that is ended goes back to the hold, and to why it is held. */
+static void test_look_ended(void)
+{
+    struct job j = plain;
+    auto_(search_free) struct search *s = search_of(&v100);
+
+    (void)run(s, &j);
+    struct search_step held = *search_step(s);
+    hold_on(s, &j, 1);
+    ok(search_probe_gap(s, 1), "a look: %s", search_step(s)->why);
+    search_end_look(s);
+    ok(search_step(s)->kind == SEARCH_HOLD && search_step(s)->cap_mw == held.cap_mw,
+       "it is ended: holds %g W", w_of_mw(search_step(s)->cap_mw));
+    is_str(search_step(s)->why, held.why, "why");
+    search_end_look(s);
+    is_str(search_step(s)->why, held.why, "no look is under way: nothing changes");
+}
+
 static void test_look_refuses(void)
 {
     struct job j = plain;
@@ -874,6 +892,7 @@ int main(void)
     test_look_returns(1);
     test_look_returns(1.03);
     test_look_returns(0.97);
+    test_look_ended();
     test_look_refuses();
     test_timetable();
     test_gap();
