@@ -13,13 +13,15 @@ static int tap_n, tap_failed;
 __attribute__((format(printf, 4, 5), unused)) static bool tap_result(
     bool good, const char *file, int line, const char *format, ...)
 {
+    char text[1000];
     va_list args;
 
-    printf("%sok %d - ", good ? "" : "not ", ++tap_n);
     va_start(args, format);
-    vprintf(format, args);
+    (void)vsnprintf(text, sizeof text, format, args);
     va_end(args);
-    printf("\n");
+    for (char *p = text; (p = strchr(p, '\n'));) /* TAP has one line a result */
+        *p = ' ';
+    printf("%sok %d - %s\n", good ? "" : "not ", ++tap_n, text);
     if (!good) {
         tap_failed++;
         printf("# failed at %s:%d\n", file, line);
