@@ -2,6 +2,7 @@
 """`underwatt top` in a terminal of its own: what stands there, keys, sizes, the end."""
 import fcntl
 import os
+import pathlib
 import pty
 import re
 import select
@@ -15,6 +16,14 @@ import uwtest
 
 COLOUR = re.compile(rb"\x1b\[[0-9;]*(3[1-7]|4[1-7])[0-9;]*m")
 LEAVES = b"\x1b[?1049l"  # the screen that was there before is back
+
+
+RULES = """policy: 1
+defaults: {for: 0 s, release: 0 s, idle_boards: true}
+rules:
+- {name: dirty-grid, when: carbon > 400 g/kWh, cap: 60 %, ramp: at once}
+- {name: only-shown, when: carbon > 400 g/kWh, cap: 50 %, ramp: at once, dry_run: true}
+"""
 
 
 class Top:
@@ -110,12 +119,41 @@ def plain(t, node):
     t.ok(LEAVES in top.out, "with the terminal as it was", top.out[-100:])
 
 
+def ruled(t, node, daemon, policy):
+    """A rule's name is why the cap is what it is: in the column, among the claims; and no longer when it ends."""
+    policy.write_text(RULES)
+    t.equal(daemon.ask("POST", "/v1/reload")[0], 200, "a policy")
+    p = node.run("underwatt", "signal", "set", "carbon", "450 g/kWh", "--for", "1 h")
+    t.equal(p.returncode, 0, "its signal")
+
+    def once():
+        out = node.run("underwatt", "top", "--once").stdout
+        return [x.split() for x in out.splitlines() if "Tesla V100" in x]
+
+    t.ok(uwtest.wait_for(lambda: [("180" in x, x[-2:]) for x in once()] == [(True, ["rule", "dirty-grid:~"])] * 2),
+         "--once: the cap and the rule on both boards", once())
+    top = Top(node)
+    t.ok(top.shows("180", "rule dirty-grid"), "80x24: CAPPED BY names the rule", top.text()[-400:])
+    top.press(b"c")
+    top.size(30, 100)  # all of it is drawn, not what differs
+    t.ok(top.shows("CLAIMS ON GPU 0", "soft", "rule dirty-grid: carbon 450 g/kWh"), "the claims say why", top.text()[-800:])
+    t.ok(b"only-shown" not in top.text(), "a dry run is no claim", top.text()[-800:])
+    top.press(b"q")
+    t.equal(top.end(), 0, "q ends it")
+    p = node.run("underwatt", "signal", "unset", "carbon")
+    t.equal(p.returncode, 0, "the signal is unknown")
+    t.ok(uwtest.wait_for(lambda: [("300" in x, "rule" in x) for x in once()] == [(True, False)] * 2),
+         "--once: the originals are back, and no rule is named", once())
+
+
 def main():
     t = uwtest.Tap()
     with uwtest.Node(board="v100", count=2) as node:
-        node.daemon()
+        policy = pathlib.Path(node.tmp, "policy.yaml")
+        daemon = node.daemon(f"policy: {{file: {policy}}}\n")
         screen(t, node)
         plain(t, node)
+        ruled(t, node, daemon, policy)
         p = node.run("underwatt", "top", "--once")
         t.ok(p.returncode == 0 and "Tesla V100" in p.stdout and "\x1b" not in p.stdout, "--once: plain text", p.stderr)
         p = node.run("underwatt", "top")
