@@ -1,4 +1,6 @@
 /* Boards and claims as JSON. */
+#include <stdio.h>
+
 #include "api/show.h"
 #include "base/names.h"
 #include "base/units.h"
@@ -156,6 +158,27 @@ static void clock_lock(struct json_out *o, const struct caps_clock_view *k,
     json_out_end(o);
 }
 
+/* The search's state, and why rules of phases do not cap the job. */
+static void job_state(struct json_out *o, const struct view_job *j)
+{
+    const struct view_phases *p = &j->phases;
+    char text[240];
+
+    if (p->costly)
+        (void)snprintf(
+            text, sizeof text,
+            "%s; its phases are not capped: returns have cost %.2g %% of its time",
+            j->search.state, 100 * p->lost);
+    else if (p->no_gain)
+        (void)snprintf(
+            text, sizeof text,
+            "%s; its phases are not capped: a static cap of %.0f W saves as much",
+            j->search.state, p->compared.static_w);
+    else
+        (void)snprintf(text, sizeof text, "%s", j->search.state);
+    json_out_text(o, "state", j->search.on ? text : NULL);
+}
+
 /* The board's jobs and the state of their searches: shows why there may be no claim. */
 static void jobs(struct json_out *o, const struct node_view *v,
                  const struct view_board *b)
@@ -173,7 +196,7 @@ static void jobs(struct json_out *o, const struct node_view *v,
         json_out_text(o, "user", j->job->user[0] ? j->job->user : NULL);
         json_out_int(o, "uid", j->job->uid);
         json_out_text(o, "goal", j->search.goal[0] ? j->search.goal : NULL);
-        json_out_text(o, "state", j->search.on ? j->search.state : NULL);
+        job_state(o, j);
         json_out_text(o, "status",
                       names_word_or_null(NAMES_SEARCH_STATUS, j->search.status));
         json_out_end(o);

@@ -1,4 +1,5 @@
 /* The policy as JSON. */
+#include <math.h>
 #include <stdio.h>
 
 #include "api/show.h"
@@ -29,21 +30,49 @@ static void put_reads(struct json_out *o, const struct node_view *v, size_t row,
     json_out_end(o);
 }
 
+/* What caps of phases come to against one static cap of the same time. */
+static void compare_text(const struct engine_row *row, char *text, size_t size)
+{
+    const struct engine_phase *p = &row->phase;
+
+    if (!p->saved.known)
+        (void)snprintf(text, size,
+                       "%s; against a static cap of the same time: unknown yet",
+                       names_text(NAMES_RULE_STATE, row->state));
+    else
+        (void)snprintf(text, size,
+                       "%s; against a static cap of the same time, %.0f W, phase caps %s "
+                       "%.1f %% of energy",
+                       names_text(NAMES_RULE_STATE, row->state), p->static_w,
+                       p->saved.v < 0 ? "cost" : "save", 100 * fabs(p->saved.v));
+}
+
+static void state_text(const struct engine_row *row, char *text, size_t size)
+{
+    const struct engine_phase *p = &row->phase;
+    const char *is = names_text(NAMES_RULE_STATE, row->state);
+
+    if (row->state == RULE_UNKNOWN)
+        (void)snprintf(text, size, "%s%s", row->unknown ? row->unknown : "a result",
+                       row->unknown ? " is unknown" : " is no number");
+    else if (row->state == RULE_SHORT)
+        (void)snprintf(
+            text, size, "such a phase of this job takes %.2g s, less than %.2g s",
+            p->length_s.v, row->rule->least_auto ? p->break_even_s : row->rule->least_s);
+    else if (row->state == RULE_COSTLY)
+        (void)snprintf(text, size, "%s: %.2g %%, the longest after %.0f ms", is,
+                       100 * p->lost, 1000 * p->worst_s);
+    else if (row->rule->phase && row->job)
+        compare_text(row, text, size);
+    else
+        (void)snprintf(text, size, "%s", is);
+}
+
 static void put_text(struct json_out *o, const struct engine_row *row)
 {
     char text[200];
 
-    if (row->state == RULE_UNKNOWN)
-        (void)snprintf(text, sizeof text, "%s%s",
-                       row->unknown ? row->unknown : "a result",
-                       row->unknown ? " is unknown" : " is no number");
-    else if (row->state == RULE_SHORT)
-        (void)snprintf(
-            text, sizeof text, "such a phase of this job takes %.2g s, less than %.2g s",
-            row->phase.length_s.v,
-            row->rule->least_auto ? row->phase.break_even_s : row->rule->least_s);
-    else
-        (void)snprintf(text, sizeof text, "%s", names_text(NAMES_RULE_STATE, row->state));
+    state_text(row, text, sizeof text);
     json_out_text(o, "text", text);
 }
 

@@ -107,7 +107,9 @@
     X(RULE_NO_DEMAND,    9, "no-demand",    "the demand that its cap is a part of is unknown") \
     X(RULE_NO_DEFAULT,  10, "no-default",   "the default limit that its cap is a part of is unknown") \
     X(RULE_OWN_GOAL,    11, "own-goal",     "the job asked for a goal, and its class keeps it") \
-    X(RULE_DRY_RUN,     12, "dry-run",      "it would act, but only shows it")
+    X(RULE_DRY_RUN,     12, "dry-run",      "it would act, but only shows it") \
+    X(RULE_COSTLY,      13, "costly",       "the returns from its caps cost the job too much training time") \
+    X(RULE_NO_GAIN,     14, "no-gain",      "a static cap saves as much in the same time")
 
 /* ---- jobs and searches ---- */
 

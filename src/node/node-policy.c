@@ -56,12 +56,19 @@ static void look_at_job(const struct node_policy *p, size_t i, const struct view
     struct engine_job *j = &p->seen->job[i];
 
     policy_job_facts(job, &p->seen->facts[i]);
-    *j = (struct engine_job){.id = job->job->id,
-                             .boards = job->job->boards,
-                             .facts = p->seen->facts[i].all,
-                             .phase = {.told = job->phase.by == PHASE_BY_JOB,
-                                       .confidence = job->phase.confidence.v,
-                                       .break_even_s = job->phases.break_even_s}};
+    *j = (struct engine_job){
+        .id = job->job->id,
+        .boards = job->job->boards,
+        .facts = p->seen->facts[i].all,
+        .phase = {.told = job->phase.by == PHASE_BY_JOB,
+                  .confidence = job->phase.confidence.v,
+                  .break_even_s = job->phases.break_even_s,
+                  .costly = job->phases.costly,
+                  .lost = job->phases.lost,
+                  .worst_s = job->phases.worst_s,
+                  .no_gain = job->phases.no_gain,
+                  .saved = {job->phases.compared.known, job->phases.compared.saved},
+                  .static_w = job->phases.compared.static_w}};
     if (job->phases.book)
         j->phase.length_s = phase_book_length(job->phases.book);
     p->o.asked(j->id, &j->has_goal, &j->has_cap, p->o.user);

@@ -577,7 +577,10 @@ static void on_phase(uint64_t job, const struct view_phase *phase, void *user)
 {
     struct node *node = user;
 
-    if (phase_watch_phase(node->phases, job, phase->phase) && node->policy)
+    const struct job_entry *entry = roster_find(node->roster, job);
+
+    if (entry && phase_watch_phase(node->phases, job, entry->boards, phase->phase) &&
+        node->policy)
         node_policy_hurry(node->policy, job);
 }
 
@@ -660,8 +663,10 @@ int node_jobs_start(struct node *node, uint64_t first_job, uw_error *err)
     if (r == 0 && job_records_new(&records, &node->records) < 0)
         r = fail(err, -ENOMEM, "out of memory");
     if (r == 0)
-        r = phase_watch_new(node->loop, node->caps, node->sampler, node->n, &node->phases,
-                            err);
+        r = phase_watch_new(&(struct phase_watch_opts){node->loop, node->caps,
+                                                       node->sampler, node->n,
+                                                       node->writer, steps_of, node},
+                            &node->phases, err);
     if (r == 0)
         r = start_attribution(node, err);
     return r == 0 ? start_searches(node, err) : r;

@@ -1,18 +1,44 @@
 #include "node/phase-watch.h"
 
 #include <errno.h>
+#include <inttypes.h>
 #include <math.h>
+#include <stdio.h>
 #include <stdlib.h>
 
 #include "base/error.h"
+#include "base/log.h"
+#include "base/units.h"
 #include "board/sampler.h"
 #include "caps/caps.h"
+#include "core/progress/steps.h"
 #include "io/loop.h"
 #include "jobs/roster.h"
+#include "node/ledger-writer.h"
+
+/* The current phase since it began, or since its limit changed. */
+struct phase_now {
+    uint64_t from_ns;
+    struct step_mark from;
+    bool has_from;
+    bool part; /* not from the phase's begin on */
+    /* From the samples of all boards: */
+    double s, power_s, cap_s, ruled_s; /* seconds; these, weighted by time */
+    uint32_t least_mw, most_mw;
+    uint32_t first_mw; /* before its first change of a limit; 0: none yet */
+};
 
 struct watched {
-    uint64_t job;
+    uint64_t job, boards;
     struct phase_book book;
+    struct phase_returns returns;
+    /* Of a phase that has ended under a rule's cap. */
+    uint64_t ended_ns;
+    uint64_t lowered; /* boards whose limits are not up again */
+    struct phase_now now;
+    struct phase_curve curve[BOOK_PHASES];
+    struct phase_compared compared;
+    struct phase_gain gain;
 };
 
 struct phase_board {
@@ -20,16 +46,116 @@ struct phase_board {
     struct sampler_ear ear;
     struct phase_settling settling;
     uint32_t mw; /* in force; 0: unknown */
+    bool ruled;  /* by a rule */
+    uint64_t sampled_ns;
 };
 
 struct phase_watch {
-    struct loop *loop;
-    const struct caps *caps;
-    struct phase_board *board; /* n_boards */
-    size_t n_boards;
+    struct phase_watch_opts o;
+    struct phase_board *board; /* o.n_boards */
     struct watched *job[ROSTER_MAX];
     size_t n;
 };
+
+/* ---- stretches ---- */
+
+#define SETTLES_S 0.6 /* samples after a change of phase or limit that do not count */
+#define GAP_S 3.0     /* between two samples that say nothing of the time between */
+#define LEAST_S 1.5   /* of samples of each board */
+#define MOVED 0.015   /* change of a limit that ends a stretch of steps */
+#define RANGE 0.1     /* of limits in a stretch that counts as one cap */
+enum { LEAST_STEPS = 3 };
+
+static void add_sample(struct phase_now *t, const struct phase_board *b, uint64_t at_ns,
+                       double w)
+{
+    double s = s_between(b->sampled_ns, at_ns);
+
+    if (!b->mw || s <= 0 || s > GAP_S || s_between(t->from_ns, at_ns) < SETTLES_S)
+        return;
+    t->s += s;
+    t->power_s += s * w;
+    t->cap_s += s * w_of_mw(b->mw);
+    t->ruled_s += b->ruled ? s : 0;
+    t->most_mw = b->mw > t->most_mw ? b->mw : t->most_mw;
+    t->least_mw = !t->least_mw || b->mw < t->least_mw ? b->mw : t->least_mw;
+}
+
+static const struct step_mark *mark_of(const struct phase_watch *w, uint64_t job)
+{
+    const struct steps *steps = w->o.steps(job, w->o.user);
+
+    return steps && steps_known(steps) ? &steps->mark : NULL;
+}
+
+static void begin_stretch(struct phase_watch *w, struct watched *j, bool part)
+{
+    j->now = (struct phase_now){.from_ns = loop_now_ns(w->o.loop), .part = part};
+}
+
+/* The first step that ends in the stretch: the pause before it is none of its time. */
+static void find_step(const struct phase_watch *w, struct watched *j)
+{
+    const struct step_mark *mark = j->now.has_from ? NULL : mark_of(w, j->job);
+
+    if (!mark || mark->at_ns < j->now.from_ns)
+        return;
+    j->now.has_from = true;
+    j->now.from = *mark;
+}
+
+/* The steps of the stretch, and their time; false: too few. */
+static bool steps_of_stretch(const struct phase_watch *w, const struct watched *j,
+                             double *ret_steps, double *ret_s)
+{
+    const struct step_mark *mark = mark_of(w, j->job);
+
+    return mark && j->now.has_from &&
+           steps_between(&j->now.from, mark, ret_steps, ret_s) &&
+           *ret_steps >= LEAST_STEPS;
+}
+
+static void end_stretch(struct phase_watch *w, struct watched *j)
+{
+    const struct phase_now *t = &j->now;
+    double boards = __builtin_popcountll(j->boards);
+    struct phase_stretch s = {.barred = j->gain.none, .units = 1};
+
+    if (j->book.phase == UW_PHASE_UNKNOWN || boards < 1)
+        return;
+    s.by_steps = steps_of_stretch(w, j, &s.units, &s.time_s);
+    if (!s.by_steps) {
+        s.units = 1;
+        s.time_s = s_between(t->from_ns, loop_now_ns(w->o.loop));
+    }
+    if (t->s >= LEAST_S * boards) {
+        s.cap_w = t->cap_s / t->s;
+        s.power_w = boards * t->power_s / t->s;
+        s.ruled = t->ruled_s > t->s / 2;
+        s.whole = (s.by_steps || (j->book.whole && !t->part)) &&
+                  w_of_mw(t->most_mw - t->least_mw) <= RANGE * s.cap_w;
+    }
+    phase_curve_add(&j->curve[j->book.phase], &s);
+    phase_compare(j->curve, BOOK_PHASES, j->returns.lost_s, &j->compared);
+    if (j->curve[j->book.phase].ruled_w > 0)
+        phase_gain_step(&j->gain, &j->compared);
+}
+
+/* A limit that changed ends a stretch of steps; of a phase without steps it is a part. */
+static void cap_moved(struct phase_watch *w, struct watched *j, uint32_t was_mw,
+                      uint32_t mw)
+{
+    double steps, s;
+
+    if (!j->now.first_mw)
+        j->now.first_mw = was_mw;
+    double from_mw = j->now.first_mw;
+    if (fabs((double)mw - from_mw) <= MOVED * from_mw ||
+        !steps_of_stretch(w, j, &steps, &s))
+        return;
+    end_stretch(w, j);
+    begin_stretch(w, j, true);
+}
 
 /* ---- boards ---- */
 
@@ -40,8 +166,16 @@ static void hear(size_t board, const struct gpu_sample *s, void *user)
 
     if (!(s->has & (GPU_HAS_INSTANT | GPU_HAS_POWER)))
         return;
-    phase_settling_sample(&w->board[board].settling, at_ns,
-                          s->has & GPU_HAS_INSTANT ? s->instant_w : s->power_w);
+    struct phase_board *b = &w->board[board];
+    double power_w = s->has & GPU_HAS_INSTANT ? s->instant_w : s->power_w;
+    phase_settling_sample(&b->settling, at_ns, power_w);
+    for (size_t i = 0; i < w->n; i++) {
+        if (!(w->job[i]->boards >> board & 1))
+            continue;
+        find_step(w, w->job[i]);
+        add_sample(&w->job[i]->now, b, at_ns, power_w);
+    }
+    b->sampled_ns = at_ns;
 }
 
 static void listen(struct phase_watch *w, size_t i, struct sampler *sampler)
@@ -71,38 +205,128 @@ static struct watched *add(struct phase_watch *w, uint64_t job)
     if (!j)
         return NULL;
     j->job = job;
-    for (size_t i = 0; i < w->n_boards; i++) {
-        caps_look(w->caps, i, &v);
+    j->returns.began_ns = loop_now_ns(w->o.loop);
+    for (size_t i = 0; i < w->o.n_boards; i++) {
+        caps_look(w->o.caps, i, &v);
         phase_book_cap(&j->book, i, v.enforced_mw ? v.enforced_mw : v.bounds.original_mw,
-                       loop_now_ns(w->loop));
+                       loop_now_ns(w->o.loop));
     }
     w->job[w->n++] = j;
     return j;
 }
 
-bool phase_watch_phase(struct phase_watch *w, uint64_t job, uint32_t phase)
+/* ---- returns ---- */
+
+static bool is_ruled(const struct caps_view *v)
+{
+    const struct claim *c = claims_find(v->claims, v->verdict.claim);
+
+    return c && c->source == CLAIM_OF_RULE;
+}
+
+static void say_costly(const struct phase_watch *w, const struct watched *j)
+{
+    const struct phase_returns *r = &j->returns;
+    uint64_t now_ns = loop_now_ns(w->o.loop);
+    char text[200];
+
+    (void)snprintf(
+        text, sizeof text,
+        "phases of job %" PRIu64 " are not capped any more: %u of %u returns were "
+        "late, the longest after %.0f ms, and all cost %.2g %% of its time",
+        j->job, r->late, r->n, 1000 * r->worst_s, 100 * phase_returns_lost(r, now_ns));
+    log_event(LOG_LEVEL_NOTICE, LOG_EVENT_RULE, "text=%s", log_quote(text).text);
+    ledger_writer_event(w->o.writer, LEDGER_EVENT_RULE, SIZE_MAX, (uid_t)-1, text);
+}
+
+/* The limit of a board is up again, or has not come up in the whole phase after. */
+static void returned(struct phase_watch *w, struct watched *j, size_t board,
+                     uint32_t was_mw, uint32_t mw)
+{
+    uint64_t now_ns = loop_now_ns(w->o.loop);
+    struct phase_return one = {.took_s = s_between(j->ended_ns, now_ns),
+                               .depth = 1 - (double)was_mw / mw};
+    bool was_off = j->returns.off;
+
+    j->lowered &= ~(1ull << board);
+    phase_settling_latency(&w->board[board].settling, &one.l);
+    if (j->lowered && one.took_s <= one.l.call_s + PHASE_LATE_S)
+        return; /* that of the last board counts */
+    phase_returned(&j->returns, &one, now_ns);
+    if (j->returns.off && !was_off)
+        say_costly(w, j);
+}
+
+/* Of the phase before: limits that should be up and are not. */
+static void count_missing(struct phase_watch *w, struct watched *j)
+{
+    struct caps_view v;
+
+    for (size_t i = 0; j->lowered && i < w->o.n_boards; i++) {
+        if (!(j->lowered >> i & 1))
+            continue;
+        caps_look(w->o.caps, i, &v);
+        if (!is_ruled(&v) && v.enforced_mw && v.enforced_mw < v.verdict.target_mw)
+            returned(w, j, i, v.enforced_mw, v.verdict.target_mw);
+    }
+}
+
+static void note_lowered(struct phase_watch *w, struct watched *j)
+{
+    struct caps_view v;
+
+    j->ended_ns = loop_now_ns(w->o.loop);
+    j->lowered = 0;
+    for (size_t i = 0; i < w->o.n_boards; i++) {
+        if (!(j->boards >> i & 1))
+            continue;
+        caps_look(w->o.caps, i, &v);
+        if (is_ruled(&v) && v.enforced_mw)
+            j->lowered |= 1ull << i;
+    }
+}
+
+bool phase_watch_phase(struct phase_watch *w, uint64_t job, uint64_t boards,
+                       uint32_t phase)
 {
     struct watched *j = find(w, job);
 
     if (!j)
         j = add(w, job);
-    return j && phase_book_phase(&j->book, phase, loop_now_ns(w->loop));
+    if (!j)
+        return false;
+    j->boards = boards;
+    if (phase == j->book.phase)
+        return false;
+    count_missing(w, j);
+    note_lowered(w, j);
+    end_stretch(w, j);
+    begin_stretch(w, j, false);
+    return phase_book_phase(&j->book, phase, loop_now_ns(w->o.loop));
 }
 
 void phase_watch_cap(struct phase_watch *w, size_t board, uint32_t mw)
 {
-    struct phase_board *b = board < w->n_boards ? &w->board[board] : NULL;
-    uint64_t now_ns = loop_now_ns(w->loop);
+    struct phase_board *b = board < w->o.n_boards ? &w->board[board] : NULL;
+    uint64_t now_ns = loop_now_ns(w->o.loop);
     struct caps_view v;
 
     if (!b || !mw)
         return;
-    caps_look(w->caps, board, &v);
-    if (b->mw)
-        phase_settling_cap(&b->settling, b->mw, mw, v.call_s, now_ns);
+    caps_look(w->o.caps, board, &v);
+    uint32_t was_mw = b->mw;
     b->mw = mw;
-    for (size_t i = 0; i < w->n; i++)
-        phase_book_cap(&w->job[i]->book, board, mw, now_ns);
+    b->ruled = is_ruled(&v);
+    if (was_mw)
+        phase_settling_cap(&b->settling, was_mw, mw, v.call_s, now_ns);
+    for (size_t i = 0; i < w->n; i++) {
+        struct watched *j = w->job[i];
+        if (was_mw && mw > was_mw && j->lowered >> board & 1)
+            returned(w, j, board, was_mw, mw);
+        if (was_mw && j->boards >> board & 1)
+            cap_moved(w, j, was_mw, mw);
+        phase_book_cap(&j->book, board, mw, now_ns);
+    }
 }
 
 void phase_watch_end(struct phase_watch *w, uint64_t job)
@@ -127,7 +351,16 @@ void phase_watch_look(const struct phase_watch *w, uint64_t job, uint64_t boards
     struct phase_latency l;
 
     *ret = (struct view_phases){.book = j ? &j->book : NULL};
-    for (size_t i = 0; w && i < w->n_boards; i++) {
+    if (j) {
+        ret->costly = j->returns.off;
+        ret->lost = phase_returns_lost(&j->returns, loop_now_ns(w->o.loop));
+        ret->worst_s = j->returns.worst_s;
+        ret->returns = j->returns.n;
+        ret->late = j->returns.late;
+        ret->compared = j->compared;
+        ret->no_gain = j->gain.none;
+    }
+    for (size_t i = 0; w && i < w->o.n_boards; i++) {
         if (!(boards >> i & 1))
             continue;
         phase_settling_latency(&w->board[i].settling, &l);
@@ -140,21 +373,18 @@ void phase_watch_look(const struct phase_watch *w, uint64_t job, uint64_t boards
 
 /* ---- life ---- */
 
-int phase_watch_new(struct loop *loop, const struct caps *caps,
-                    struct sampler *const *sampler, size_t n_boards,
-                    struct phase_watch **ret, uw_error *err)
+int phase_watch_new(const struct phase_watch_opts *opts, struct phase_watch **ret,
+                    uw_error *err)
 {
     auto_(phase_watch_free) struct phase_watch *w = calloc(1, sizeof *w);
 
     if (w)
-        w->board = calloc(n_boards ? n_boards : 1, sizeof *w->board);
+        w->board = calloc(opts->n_boards + 1, sizeof *w->board);
     if (!w || !w->board)
         return fail(err, -ENOMEM, "out of memory");
-    w->loop = loop;
-    w->caps = caps;
-    w->n_boards = n_boards;
-    for (size_t i = 0; i < n_boards; i++)
-        listen(w, i, sampler[i]);
+    w->o = *opts;
+    for (size_t i = 0; i < opts->n_boards; i++)
+        listen(w, i, opts->sampler[i]);
     *ret = take(w);
     return 0;
 }
@@ -163,7 +393,7 @@ void phase_watch_free(struct phase_watch *w)
 {
     if (!w)
         return;
-    for (size_t i = 0; w->board && i < w->n_boards; i++)
+    for (size_t i = 0; w->board && i < w->o.n_boards; i++)
         sampler_deaf(w->board[i].sampler, 0, &w->board[i].ear);
     while (w->n > 0)
         free(w->job[--w->n]);

@@ -16,7 +16,7 @@
 #include "io/ledger.h"
 #include "jobs/job-records.h"
 #include "jobs/roster.h"
-#include "node/phase-watch.h"
+#include "node/view-phases.h"
 #include "policy/signals.h"
 #include "tuner/searches.h"
 

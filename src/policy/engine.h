@@ -30,6 +30,11 @@ struct engine_phase {
     double confidence;
     struct maybe length_s; /* how long such a phase of this job is */
     double break_even_s;   /* from which length on it pays for a change of cap */
+    bool costly; /* returns from caps of phases cost the job too much time: … */
+    double lost, worst_s; /* … this part of it, and the longest one; for people */
+    bool no_gain;         /* a static cap would save as much in the same time */
+    struct maybe saved; /* by caps of phases, against that cap: part of its energy … */
+    double static_w;    /* … and that cap */
 };
 
 struct engine_job {

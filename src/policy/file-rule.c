@@ -16,7 +16,7 @@ struct rule_keys {
         *release;
     const struct yaml_node *wait, *kind_node;
     uint64_t for_ns, release_ns, hold_ns;
-    bool phase, dry_run, idle_boards;
+    bool phase, always, dry_run, idle_boards;
 };
 static const struct yaml_word kinds[] = {
     {"soft", KIND_SOFT}, {"hard", KIND_HARD}, {NULL, 0}};
@@ -28,7 +28,7 @@ static const struct yaml_key rule_keys[] = {
     KEY("doc", TEXT, doc), KEY("jobs", NODE, jobs),
     KEY("when", NODE, when), KEY("until", NODE, until), KEY("schedule", NODE, schedule),
     KEY("for", NODE, wait), KEY("release", NODE, release), KEY("hysteresis", NODE, hysteresis),
-    KEY("phase", BOOL, phase), KEY("least", TEXT, least), KEY("confidence", NODE, confidence),
+    KEY("phase", BOOL, phase), KEY("always", BOOL, always), KEY("least", TEXT, least), KEY("confidence", NODE, confidence),
     KEY("cap", NODE, cap), KEY("preset", NODE, preset), KEY("floor", NODE, floor),
     KEY("ramp", NODE, ramp), KEY("kind", NODE, kind_node),
     KEY("goal", NODE, goal), KEY("priority", NODE, priority), KEY("hold", NODE, hold),
@@ -203,9 +203,14 @@ static int read_phase(const struct rule_keys *k, const struct yaml_node *node,
     rule->phase = rule->asks.phase = k->phase;
     rule->confidence = 0.9;
     rule->least_auto = true;
-    if (!k->phase && (k->least || k->confidence))
-        return yaml_fail(yaml_get(node, k->least ? "least" : "confidence"), err, -EINVAL,
-                         "least and confidence are for rules with `phase: true`");
+    rule->always = k->always;
+    if (!k->phase && (k->least || k->confidence || k->always))
+        return yaml_fail(yaml_get(node, k->least        ? "least"
+                                        : k->confidence ? "confidence"
+                                                        : "always"),
+                         err, -EINVAL,
+                         "least, confidence and always are for rules with `phase: "
+                         "true`");
     if (k->confidence)
         r = policy_file_share(k->confidence, false, &rule->confidence, err);
     if (r < 0 || !k->least || strcmp(k->least, "auto") == 0)

@@ -77,10 +77,11 @@ static struct engine_job_state *add_job(struct policy_engine *e, uint64_t id)
 
 static bool is_same_phase(const struct engine_phase *a, const struct engine_phase *b)
 {
-    return a->told == b->told && a->confidence >= b->confidence &&
-           a->confidence <= b->confidence && a->length_s.known == b->length_s.known &&
-           a->length_s.v >= b->length_s.v && a->length_s.v <= b->length_s.v &&
-           a->break_even_s >= b->break_even_s && a->break_even_s <= b->break_even_s;
+    return a->told == b->told && a->costly == b->costly && a->no_gain == b->no_gain &&
+           a->confidence >= b->confidence && a->confidence <= b->confidence &&
+           a->length_s.known == b->length_s.known && a->length_s.v >= b->length_s.v &&
+           a->length_s.v <= b->length_s.v && a->break_even_s >= b->break_even_s &&
+           a->break_even_s <= b->break_even_s;
 }
 
 static void take_job(struct policy_engine *e, const struct engine_job *job)
@@ -308,6 +309,8 @@ static void step_unit(struct policy_engine *e, struct unit *u, uint64_t now_ns)
         at.confidence = j->phase.confidence;
         at.phase_s = j->phase.length_s;
         at.break_even_s = j->phase.break_even_s;
+        at.costly = j->phase.costly;
+        at.no_gain = j->phase.no_gain;
     }
     for (size_t i = 0; i < e->policy->n_rules; i++)
         if (has_news(e, u, i, &changed, j && j->phase_moved, now_ns))

@@ -86,6 +86,16 @@ static void end_scene(void)
     close_world();
 }
 
+static bool rule_claim(void)
+{
+    const struct claims *c = node_look(w.node)->board[0].cap.claims;
+
+    for (size_t i = 0; c && i < c->n; i++)
+        if (c->claim[i].source == CLAIM_OF_RULE)
+            return true;
+    return false;
+}
+
 static enum policy_state state_of(const char *rule)
 {
     const struct view_policy *p = &node_look(w.node)->policy;
@@ -250,6 +260,36 @@ static void leaves_short_alone(void)
     end_scene();
 }
 
+/* Set calls of 300 ms, and a return each five seconds. */
+static void ends_what_costs(void)
+{
+    double s = 0;
+
+    scene_boards = "name: slow\nboards: [{model: v100, count: 4}]\nset_latency: 300 ms\n";
+    if (!begin_scene(
+            "returns that cost too much end the caps of a job's phases",
+            "policy: 1\nrules:\n"
+            "  - {name: validation, when: job.phase == 'validate', phase: true,\n"
+            "     cap: 60 %, ramp: at once, always: true}\n"))
+        return;
+    scene_boards = NULL;
+    begin_job(NULL, "10", "train,validate=100%");
+    for (; s < 300 && state_of("validation") != RULE_COSTLY; s += 1)
+        run_s(1);
+    const struct view_phases *v = &node_look(w.node)->job[0].phases;
+    ok(v->costly && s > 30 && s < 200 && v->late == 0,
+       "after %.0f s and %u returns, none of them late: %.2g %% of its time", s,
+       v->returns, 100 * v->lost);
+    unsigned capped = 0;
+    run_s(2);
+    for (int i = 0; i < 600; i++) {
+        run_s(0.1);
+        capped += read_back() != 0 && read_back() < ORIGINAL_MW;
+    }
+    is_int(capped, 0, "no cap from then on");
+    end_scene();
+}
+
 static void learns_latencies(void)
 {
     if (!begin_scene(
@@ -272,12 +312,45 @@ static void learns_latencies(void)
     end_scene();
 }
 
+/* A validation that a cap slows as it does training. */
+static void compares(void)
+{
+    if (!begin_scene(
+            "caps of phases against a static cap",
+            "policy: 1\nrules:\n"
+            "  - {name: validation, when: job.phase == 'validate', phase: true,\n"
+            "     cap: 150 W, ramp: 0.3 %/s}\n"))
+        return;
+    begin_job("slowdown:1.03", "300", "train,validate=50%");
+    double s = 0;
+    for (; s < 7200 && state_of("validation") != RULE_NO_GAIN; s += 10)
+        run_s(10);
+    run_s(600);
+    const struct view_job *j = &node_look(w.node)->job[0];
+    const struct phase_compared *c = &j->phases.compared;
+    ok(state_of("validation") == RULE_NO_GAIN && c->known && c->saved < 0.005,
+       "after %.0f s it does not act: phase caps save %.2f %% against %.0f W", s,
+       100 * c->saved, c->static_w);
+    ok(c->static_w > 150 && c->static_w <= w_of_mw(j->search.report->held_mw) + 1,
+       "the static cap is below what the search holds, %.0f W",
+       w_of_mw(j->search.report->held_mw));
+    unsigned capped = 0;
+    for (int i = 0; i < 600; i++) {
+        run_s(1);
+        capped += rule_claim();
+    }
+    is_int(capped, 0, "no claim of the rule from then on");
+    end_scene();
+}
+
 int main(void)
 {
     log_set_level(LOG_LEVEL_ERROR);
     approaches();
     follows_at_once();
     leaves_short_alone();
+    ends_what_costs();
     learns_latencies();
+    compares();
     return done();
 }

@@ -22,6 +22,31 @@ double phase_break_even_s(const struct phase_latency *l, double notice_s)
     return late_s + l->down_s / 2 + lost_s / GAIN;
 }
 
+/* ---- returns ---- */
+
+#define SLOW_BY_DEPTH 0.3 /* 0.12 at a cap of 60 % */
+#define LEAST_S 60.0
+enum { LATELY = 8, LATE_MOST = 2 };
+
+double phase_returns_lost(const struct phase_returns *r, uint64_t now_ns)
+{
+    return r->lost_s / fmax(s_between(r->began_ns, now_ns), LEAST_S);
+}
+
+void phase_returned(struct phase_returns *r, const struct phase_return *one,
+                    uint64_t now_ns)
+{
+    bool late = one->took_s > one->l.call_s + PHASE_LATE_S;
+
+    r->n++;
+    r->late += late;
+    r->lately = (r->lately << 1 | late) & ((1u << LATELY) - 1);
+    r->lost_s += SLOW_BY_DEPTH * one->depth * (one->took_s + one->l.up_s / 2);
+    r->worst_s = fmax(r->worst_s, one->took_s);
+    r->off = r->off || __builtin_popcount(r->lately) >= LATE_MOST ||
+             phase_returns_lost(r, now_ns) > PHASE_LOST_MOST;
+}
+
 /* ---- lags ---- */
 
 void phase_lag_add(struct phase_lag *lag, double s)

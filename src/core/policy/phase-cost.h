@@ -22,6 +22,33 @@ struct phase_latency {
  */
 double phase_break_even_s(const struct phase_latency *l, double notice_s);
 
+/* ---- returns ---- */
+
+#define PHASE_LATE_S 0.1 /* besides the call and the settling, a return takes at most */
+#define PHASE_LOST_MOST 0.01 /* of a job's time that returns may cost its training */
+
+/* A phase under a rule's cap has ended, and the limit is up again. */
+struct phase_return {
+    double took_s;          /* from the notice of its end */
+    double depth;           /* of the cap: 0.4 is a cap of 60 % of the limit now */
+    struct phase_latency l; /* of the board */
+};
+struct phase_returns {
+    uint64_t began_ns; /* of the job, as far as it was watched */
+    unsigned n, late;
+    uint32_t lately; /* bit i: the i-th last one was late */
+    double lost_s;   /* of training */
+    double worst_s;  /* longest time from a notice to the limit */
+    bool off;        /* phases of this job are not capped any more: they cost too much */
+};
+/* Off: two of the last eight were late, or all have cost more than PHASE_LOST_MOST of the
+ * time so far (of a minute, at first).
+ */
+void phase_returned(struct phase_returns *r, const struct phase_return *one,
+                    uint64_t now_ns);
+/* The part of the time so far that they have cost. */
+double phase_returns_lost(const struct phase_returns *r, uint64_t now_ns);
+
 /* ---- learnt ---- */
 
 enum { PHASE_LAGS = 8, PHASE_SAMPLES = 128 };

@@ -35,8 +35,12 @@ static enum policy_state barred(const struct policy_rule *rule,
         return RULE_OUT_OF_HOURS;
     if (!rule->phase)
         return RULE_ACTS;
+    if (at->costly)
+        return RULE_COSTLY;
     if (!at->phase_told && at->confidence < rule->confidence)
         return RULE_UNSURE;
+    if (at->no_gain && !rule->always)
+        return RULE_NO_GAIN;
     return at->phase_s.known && at->phase_s.v < least_s ? RULE_SHORT : RULE_ACTS;
 }
 

@@ -42,6 +42,7 @@ struct policy_rule {
     double confidence;
     bool least_auto; /* no phase that is shorter than what a change of cap costs */
     double least_s;
+    bool always; /* also where a static cap would save as much */
     /* what */
     bool dry_run;
     bool idle_boards; /* acts on boards without a job, too */
@@ -70,6 +71,8 @@ struct policy_instant {
     double confidence;    /* 0..1 */
     struct maybe phase_s; /* how long such a phase of this job is */
     double break_even_s;  /* phases that are shorter do not pay for a change of cap */
+    bool costly;          /* returns from phases' caps have cost the job too much time */
+    bool no_gain;         /* a static cap would save as much in the same time */
 };
 
 struct policy_verdict {

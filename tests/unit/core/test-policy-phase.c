@@ -2,9 +2,11 @@
 #include "core/policy/phase-book.h"
 
 #include <math.h>
+#include <string.h>
 
 #include "base/rng.h"
 #include "core/policy/phase-cost.h"
+#include "core/policy/phase-curve.h"
 #include "tap.h"
 
 #define W(w) ((uint32_t)(w)*1000u)
@@ -153,6 +155,166 @@ static void test_settling(void)
        "a small change, one that changes nothing, and two at once say nothing");
 }
 
+/* ---- returns ---- */
+
+static void come_back(struct phase_returns *r, double took_s, double at_s)
+{
+    const struct phase_return one = {took_s, 0.4, PHASE_LATENCY_DEFAULT};
+
+    phase_returned(r, &one, at(at_s));
+}
+
+static void test_returns(void)
+{
+    struct phase_returns r = {.began_ns = at(100)};
+
+    for (unsigned i = 0; i < 100; i++)
+        come_back(&r, 0.05, 100 + 6 * i);
+    ok(!r.off && r.n == 100 && r.late == 0 && phase_returns_lost(&r, at(700)) < 0.01,
+       "one each 6 s: %.2f %% of the time", 100 * phase_returns_lost(&r, at(700)));
+    come_back(&r, 0.14, 701);
+    ok(!r.off && r.late == 1, "one that is late");
+    for (unsigned i = 0; i < 8; i++)
+        come_back(&r, 0.05, 710 + 6 * i);
+    come_back(&r, 0.14, 760);
+    ok(!r.off && r.late == 2, "another one, long after");
+    come_back(&r, 0.14, 770);
+    ok(r.off, "two of the last eight: no more caps of phases");
+    come_back(&r, 0.05, 100000);
+    ok(r.off, "for good");
+
+    r = (struct phase_returns){.began_ns = at(100)};
+    come_back(&r, 0.05, 100.5);
+    ok(!r.off, "the first one may come soon");
+    unsigned n = 1;
+    while (!r.off && n < 100)
+        come_back(&r, 0.05, 100.5 + 2 * n++);
+    ok(r.off && n > 10 && r.late == 0,
+       "one each 2 s costs more than 1 %% of the time, said after %u", n);
+}
+
+/* ---- against a static cap ---- */
+
+/* A phase whose power is its cap, and whose speed goes with cap^power. */
+static void play_curve(struct phase_curve *c, double power, double unit_s, double units,
+                       double ruled_w)
+{
+    for (double cap_w = 150; cap_w <= 300; cap_w += 15) {
+        double s = unit_s * pow(300 / cap_w, power);
+        phase_curve_add(c, &(struct phase_stretch){.cap_w = cap_w,
+                                                   .power_w = cap_w,
+                                                   .time_s = s * units,
+                                                   .units = units,
+                                                   .by_steps = true,
+                                                   .whole = true});
+    }
+    if (ruled_w > 0)
+        phase_curve_add(c, &(struct phase_stretch){
+                               .cap_w = ruled_w,
+                               .power_w = ruled_w,
+                               .time_s = unit_s * pow(300 / ruled_w, power) * units,
+                               .units = units,
+                               .by_steps = true,
+                               .ruled = true,
+                               .whole = true});
+}
+
+static void test_compare(void)
+{
+    struct phase_curve c[BOOK_PHASES] = {{.n = 0}};
+    struct phase_compared got;
+
+    phase_compare(c, BOOK_PHASES, 0, &got);
+    ok(!got.known, "nothing is measured: unknown");
+
+    play_curve(&c[UW_PHASE_TRAIN], 0.3, 1, 100, 0);
+    phase_compare(c, BOOK_PHASES, 0, &got);
+    ok(!got.known, "no rule caps a phase: unknown");
+    play_curve(&c[UW_PHASE_VALIDATE], 0, 1, 20, 180);
+    phase_compare(c, BOOK_PHASES, 0, &got);
+    ok(got.known && got.saved > 0.03,
+       "a phase that a cap does not slow: saves %.1f %% against %.0f W", 100 * got.saved,
+       got.static_w);
+    double saved = got.saved;
+    phase_compare(c, BOOK_PHASES, 30, &got);
+    ok(got.known && got.saved < saved && got.static_w < 300,
+       "time that returns lose lets the static cap be lower: %.0f W", got.static_w);
+
+    memset(&c[UW_PHASE_VALIDATE], 0, sizeof c[0]);
+    play_curve(&c[UW_PHASE_VALIDATE], 0.3, 1, 20, 180);
+    phase_compare(c, BOOK_PHASES, 0, &got);
+    ok(got.known && got.saved < 0, "a phase as training is: costs %.1f %% against %.0f W",
+       -100 * got.saved, got.static_w);
+
+    memset(&c[UW_PHASE_VALIDATE], 0, sizeof c[0]);
+    play_curve(&c[UW_PHASE_VALIDATE], 0.6, 1, 20, 180);
+    memset(&c[UW_PHASE_TRAIN], 0, sizeof c[0]);
+    for (unsigned i = 0; i < 2; i++)
+        phase_curve_add(&c[UW_PHASE_TRAIN],
+                        &(struct phase_stretch){.cap_w = i ? 300 : 295,
+                                                .power_w = 295,
+                                                .time_s = 100,
+                                                .units = 100,
+                                                .by_steps = true,
+                                                .whole = true});
+    phase_compare(c, BOOK_PHASES, 0, &got);
+    ok(!got.known, "training was never capped so low: unknown");
+}
+
+static bool after(struct phase_gain *g, double saved, unsigned n)
+{
+    const struct phase_compared c = {.known = saved == saved, .saved = saved};
+
+    while (n-- > 0)
+        phase_gain_step(g, &c);
+    return g->none;
+}
+
+static void test_gain(void)
+{
+    struct phase_gain g = {.none = false};
+
+    ok(!after(&g, 0.02, 9), "caps of phases save 2 %%");
+    ok(!after(&g, -0.01, 2) && !after(&g, 0.001, 1) && !after(&g, -0.01, 2),
+       "two comparisons in a row that find no gain end nothing");
+    ok(!after(&g, NAN, 5) && after(&g, -0.01, 1), "the third one does");
+    ok(after(&g, 0.004, 9), "0.4 %% begin nothing");
+    ok(after(&g, 0.006, 2) && !after(&g, 0.006, 1), "0.6 %% do, three times");
+}
+
+static void test_curve(void)
+{
+    struct phase_curve c = {.n = 0};
+    struct phase_stretch s = {.cap_w = 200,
+                              .power_w = 190,
+                              .time_s = 10,
+                              .units = 1,
+                              .whole = true,
+                              .ruled = true};
+
+    for (unsigned i = 0; i < 3 * CURVE_POINTS; i++) {
+        s.cap_w = 100 + 5 * (i * 7 % 50);
+        phase_curve_add(&c, &s);
+    }
+    bool sorted = c.n <= CURVE_POINTS;
+    for (size_t i = 1; i < c.n; i++)
+        sorted &= c.point[i - 1].cap_w < c.point[i].cap_w;
+    ok(sorted && c.n > 8, "%zu points, by cap", c.n);
+    s.ruled = false;
+    s.barred = true;
+    phase_curve_add(&c, &s);
+    ok(c.ruled_w > 0, "the rule's cap stays known while the rule may not act");
+    s.barred = false;
+    phase_curve_add(&c, &s);
+    ok(c.ruled_w <= 0, "… and not once no rule caps the phase");
+    s.by_steps = true;
+    phase_curve_add(&c, &s);
+    ok(c.by_steps && c.n == 1, "steps that become known begin a curve anew");
+    s.by_steps = false;
+    phase_curve_add(&c, &s);
+    ok(c.n == 1 && c.units <= 1, "steps and whole phases are not added");
+}
+
 int main(void)
 {
     test_ran();
@@ -160,5 +322,9 @@ int main(void)
     test_break_even();
     test_lags();
     test_settling();
+    test_returns();
+    test_compare();
+    test_gain();
+    test_curve();
     return done();
 }

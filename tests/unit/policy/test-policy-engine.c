@@ -511,6 +511,21 @@ static void phases(void)
     j->phase.length_s.v = 6;
     changed();
     ok(is_claim(0, false, 420, "rule val"), "a longer one");
+    j->phase.no_gain = true;
+    changed();
+    ok(state_of("val", 0) == RULE_NO_GAIN && !w.claimed[0][0], "a static cap is as good");
+    j->phase.no_gain = false;
+    j->phase.costly = true;
+    changed();
+    ok(state_of("val", 0) == RULE_COSTLY && !w.claimed[0][0], "returns cost too much");
+    j->phase.costly = false;
+    changed();
+    ok(is_claim(0, false, 420, "rule val"), "neither");
+    j->phase.no_gain = true;
+    use("policy: 1\nrules:\n"
+        "  - {name: val, when: job.phase == 'validation', phase: true, always: true,\n"
+        "     cap: 50 %}\n");
+    ok(is_claim(0, false, 350, "rule val"), "`always`: although a static cap is as good");
     w.phase[0] = "train";
     changed();
     ok(state_of("val", 0) == RULE_FALSE && !w.claimed[0][0], "it ends with the phase");
