@@ -453,3 +453,15 @@ int body_signal(const struct json_value *v, struct node_signal *ret, uw_error *e
         *ret = s;
     return r;
 }
+
+/* ---- policies ---- */
+
+int body_policy(const struct json_value *v, const char **ret, uw_error *err)
+{
+    static const char *const keys[] = {"policy", NULL};
+    int r = only(v, keys, err);
+
+    if (r == 0 && !given(v, "policy"))
+        r = fail(err, -EINVAL, "'policy' is missing: the text of the file");
+    return r < 0 ? r : json_get_text(v, "policy", ret, err);
+}

@@ -36,6 +36,9 @@ int body_release(const struct json_value *v, uint64_t *ret_ns, uw_error *err);
  */
 int body_signal(const struct json_value *v, struct node_signal *ret, uw_error *err);
 
+/* {"policy": "the file's text"}. */
+int body_policy(const struct json_value *v, const char **ret, uw_error *err);
+
 /* A board's index or UUID, as a JSON number or string. */
 int body_board_name(const struct json_value *v, const char *key, char buf[BODY_BOARD],
                     const char **ret, uw_error *err);

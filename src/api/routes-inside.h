@@ -62,6 +62,7 @@ void route_window_end(struct ask *a);
 void route_window_drop(struct ask *a);
 void route_signal_set(struct ask *a);
 void route_signal_unset(struct ask *a);
+void route_policy_try(struct ask *a);
 void route_reload(struct ask *a);
 
 #endif

@@ -10,6 +10,7 @@
 #include "base/error.h"
 #include "base/names.h"
 #include "base/units.h"
+#include "node/policy-trial.h"
 
 /* The node has logged its own refusal, so the server must not log it again. */
 static void node_failed(struct http_exchange *x, int r, const uw_error *err)
@@ -338,6 +339,24 @@ void route_signal_unset(struct ask *a)
     uw_error err = {""};
 
     reply_empty(a, node_signal_unset(ask_node(a), a->who, a->part, &err), &err);
+}
+
+void route_policy_try(struct ask *a)
+{
+    auto_(policy_trial_free) struct policy_trial *trial = NULL;
+    const char *text = NULL;
+    uw_error err = {""};
+    int r = body_policy(a->body, &text, &err);
+
+    if (r == 0)
+        r = node_policy_would(ask_node(a), a->who, text, &trial, &err);
+    if (r < 0) {
+        http_fail_r(a->x, r, &err);
+        return;
+    }
+    struct json_out *o = json_out_new();
+    show_policy_trial(o, node_look(ask_node(a)), a->who, trial);
+    http_reply_json(a->x, o);
 }
 
 void route_reload(struct ask *a)

@@ -48,6 +48,7 @@ static const struct route table[] = {
      {"by", "zone", "from", "to", "gco2e_kwh", "price_kwh", NULL}},
     {HTTP_GET, "/v1/events", route_events, BODY_NONE, {"what", NULL}},
     {HTTP_GET, "/v1/policy", route_policy, BODY_NONE, {"from", NULL}},
+    {HTTP_POST, "/v1/policy/check", route_policy_try, BODY_MUST, {NULL}},
     {HTTP_POST, "/v1/reload", route_reload, BODY_NONE, {NULL}},
 };
 /* clang-format on */

@@ -4,6 +4,7 @@
 
 #include "api/show.h"
 #include "base/names.h"
+#include "node/policy-trial.h"
 #include "policy/engine.h"
 
 /* Of one answer: any rule alone fits, as it has a row for each unit of the engine. */
@@ -20,12 +21,13 @@ static bool may_see(const struct node_view *v, const struct node_who *who, uint6
     return false;
 }
 
-static void put_reads(struct json_out *o, const struct node_view *v, size_t row, bool may)
+static void put_reads(struct json_out *o, const struct policy_engine *e, size_t row,
+                      bool may)
 {
     char value[ENGINE_VALUE];
 
     json_out_array(o, "reads");
-    for (size_t n = 0; may && policy_engine_read(v->policy.engine, row, n, value); n++)
+    for (size_t n = 0; may && policy_engine_read(e, row, n, value); n++)
         json_out_text(o, NULL, value);
     json_out_end(o);
 }
@@ -76,10 +78,18 @@ static void put_text(struct json_out *o, const struct engine_row *row)
     json_out_text(o, "text", text);
 }
 
-static void put_row(struct json_out *o, const struct node_view *v,
-                    const struct node_who *who, size_t i, const struct engine_row *row)
+/* What is shown of which policy, to whom. */
+struct shown {
+    const struct node_view *v;
+    const struct node_who *who;
+    const struct view_policy *p;
+};
+
+static void put_row(struct json_out *o, const struct shown *s, size_t i,
+                    const struct engine_row *row)
 {
-    bool may = may_see(v, who, row->job);
+    const struct node_view *v = s->v;
+    bool may = may_see(v, s->who, row->job);
 
     json_out_object(o, NULL);
     json_out_int(o, "gpu", v->board[row->board].info->index);
@@ -92,15 +102,14 @@ static void put_row(struct json_out *o, const struct node_view *v,
                  (int64_t)(v->now_ns - (row->since_ns ? row->since_ns : v->began_ns)));
     put_text(o, row);
     json_out_text(o, "why", may && row->why[0] ? row->why : NULL);
-    put_reads(o, v, i, may);
+    put_reads(o, s->p->engine, i, may);
     json_out_end(o);
 }
 
 /* Returns how many rows the rule has. */
-static size_t put_rule(struct json_out *o, const struct node_view *v,
-                       const struct node_who *who, size_t at)
+static size_t put_rule(struct json_out *o, const struct shown *s, size_t at)
 {
-    const struct policy_rule *rule = &v->policy.rule[at];
+    const struct policy_rule *rule = &s->p->rule[at];
     char cap[POLICY_CAP_TEXT], goal[GOAL_TEXT_MAX];
     struct engine_row row;
     size_t rows = 0;
@@ -114,28 +123,64 @@ static size_t put_rule(struct json_out *o, const struct node_view *v,
                   rule->has_goal ? goal_text(&rule->goal, goal)
                                  : policy_cap_text(&rule->asks.cap, cap));
     json_out_array(o, "boards");
-    for (size_t i = at; policy_engine_row(v->policy.engine, i, &row);
-         i += v->policy.n_rules, rows++)
-        if (row.board < v->n_boards)
-            put_row(o, v, who, i, &row);
+    for (size_t i = at; policy_engine_row(s->p->engine, i, &row);
+         i += s->p->n_rules, rows++)
+        if (row.board < s->v->n_boards)
+            put_row(o, s, i, &row);
     json_out_end(o);
     json_out_end(o);
     return rows;
 }
 
 /* Whole rules, each of which has as many rows. */
-static void put_rules(struct json_out *o, const struct node_view *v,
-                      const struct node_who *who, uint64_t from)
+static void put_rules(struct json_out *o, const struct shown *s, uint64_t from)
 {
-    const struct view_policy *p = &v->policy;
-    size_t n = p->engine ? p->n_rules : 0, rows = 0, each = 0;
+    size_t n = s->p->engine ? s->p->n_rules : 0, rows = 0, each = 0;
 
     json_out_int(o, "rules_total", (int64_t)n);
     json_out_array(o, "rules");
     for (size_t i = from < n ? (size_t)from : n; i < n && rows + each <= ROWS_MAX; i++) {
-        each = put_rule(o, v, who, i);
+        each = put_rule(o, s, i);
         rows += each;
     }
+    json_out_end(o);
+}
+
+/* The claims that would be made on a board. */
+static void put_would(struct json_out *o, const struct node_view *v, size_t i,
+                      const struct engine_claim claim[static 2])
+{
+    json_out_object(o, NULL);
+    json_out_int(o, "gpu", v->board[i].info->index);
+    json_out_text(o, "uuid", v->board[i].info->uuid);
+    json_out_array(o, "claims");
+    for (int hard = 0; hard < 2; hard++) {
+        if (!claim[hard].mw)
+            continue;
+        json_out_object(o, NULL);
+        json_out_text(o, "kind",
+                      names_word(NAMES_CLAIM_KIND, hard ? CLAIM_HARD : CLAIM_SOFT));
+        json_out_int(o, "cap_mw", claim[hard].mw);
+        json_out_text(o, "who", claim[hard].who);
+        json_out_text(o, "why", claim[hard].why);
+        json_out_end(o);
+    }
+    json_out_end(o);
+    json_out_end(o);
+}
+
+void show_policy_trial(struct json_out *o, const struct node_view *v,
+                       const struct node_who *who, const struct policy_trial *t)
+{
+    const struct shown s = {v, who, &t->policy};
+
+    json_out_object(o, NULL);
+    json_out_bool(o, "simulated", v->simulated);
+    json_out_array(o, "boards");
+    for (size_t i = 0; i < v->n_boards && i < BOARDS_MAX; i++)
+        put_would(o, v, i, t->claim[i]);
+    json_out_end(o);
+    put_rules(o, &s, 0);
     json_out_end(o);
 }
 
@@ -160,6 +205,6 @@ void show_policy(struct json_out *o, const struct node_view *v,
         json_out_end(o);
     }
     json_out_end(o);
-    put_rules(o, v, who, from);
+    put_rules(o, &(struct shown){v, who, p}, from);
     json_out_end(o);
 }

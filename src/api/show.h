@@ -42,6 +42,9 @@ void show_node(struct json_out *o, const struct node_view *v, const struct node_
 void show_gpu(struct json_out *o, const struct node_view *v, size_t i);
 void show_explain(struct json_out *o, const struct node_view *v, size_t i);
 /* Rules from the from-th of the file on, as many as one answer may have. */
+struct policy_trial;
+void show_policy_trial(struct json_out *o, const struct node_view *v,
+                       const struct node_who *who, const struct policy_trial *t);
 void show_policy(struct json_out *o, const struct node_view *v,
                  const struct node_who *who, uint64_t from);
 /* The energy of a board whose meter has no result is null, with the reason. */

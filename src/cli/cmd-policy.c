@@ -70,7 +70,7 @@ static void print_summary(const struct policy_file *f)
            p->n_classes, f->n_limits);
 }
 
-static int check(const char *path)
+static int check(const struct cli_env *env, const char *path)
 {
     auto_(policy_file_free) struct policy_file *f = NULL;
     auto_(mem_free) char *text = NULL;
@@ -89,6 +89,9 @@ static int check(const char *path)
     if (policy_file_check(f, on_finding, &found) > 0)
         return EXIT_USAGE;
     print_summary(f);
+    (void)fflush(stdout);
+    if (!hidden)
+        policy_would(env, text);
     return EXIT_OK;
 }
 
@@ -108,7 +111,7 @@ static int run(const struct cli_env *env, int argc, char **argv)
     if (shows || rest.argc != 2 || strcmp(rest.argv[0], "check") != 0)
         return cli_fail(EXIT_USAGE, "policy: write underwatt policy check FILE, or "
                                     "underwatt policy show");
-    return check(rest.argv[1]);
+    return check(env, rest.argv[1]);
 }
 
 const struct cmd cmd_policy = {

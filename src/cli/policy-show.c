@@ -115,3 +115,70 @@ int policy_show(const struct cmd *cmd, const struct cli_env *env, const char *js
         print_policy(json_root(doc));
     return EXIT_OK;
 }
+
+/* ---- what a file would do ---- */
+
+static void print_would(const struct json_value *board)
+{
+    const struct json_value *claims = json_get(board, "claims");
+
+    printf("  GPU %" PRIu64 ":%s", take_u64(board, "gpu"),
+           json_count(claims) ? "" : " no cap");
+    for (size_t i = 0; i < json_count(claims); i++) {
+        const struct json_value *c = json_at(claims, i);
+        printf("%s %s %g W, %s: %s", i ? ";" : "", take_text(c, "kind"),
+               take_mw(c, "cap_mw"), take_text(c, "who"), take_text(c, "why"));
+    }
+    printf("\n");
+}
+
+static void print_row(const char *rule, const struct json_value *b)
+{
+    uint64_t job = take_u64(b, "job");
+
+    printf("  rule %s, GPU %" PRIu64, rule, take_u64(b, "gpu"));
+    if (job)
+        printf(", job %" PRIu64, job);
+    printf(": %s: %s", take_text(b, "state"), take_text(b, "text"));
+    print_reads(json_get(b, "reads"));
+    printf("\n");
+}
+
+static void print_trial(const struct json_value *t)
+{
+    const struct json_value *boards = json_get(t, "boards"),
+                            *rules = json_get(t, "rules");
+
+    printf("now, whatever `for` says:\n");
+    for (size_t i = 0; i < json_count(boards); i++)
+        print_would(json_at(boards, i));
+    for (size_t i = 0; i < json_count(rules); i++) {
+        const struct json_value *rule = json_at(rules, i);
+        const struct json_value *rows = json_get(rule, "boards");
+        for (size_t k = 0; k < json_count(rows); k++)
+            print_row(take_text(rule, "name"), json_at(rows, k));
+    }
+}
+
+void policy_would(const struct cli_env *env, const char *text)
+{
+    auto_(httpc_free) struct httpc *daemon = NULL;
+    auto_(json_free) struct json *doc = NULL;
+    struct json_out *body = json_out_new();
+    uw_error err = {""};
+    int r = daemon_open(env, env->boards, &daemon, &err);
+
+    json_out_object(body, NULL);
+    json_out_text(body, "policy", text);
+    json_out_end(body);
+    if (r == DAEMON_ABSENT || r < 0)
+        json_out_free(body);
+    if (r == DAEMON_ABSENT)
+        return;
+    if (r == 0)
+        r = httpc_ask(daemon, "POST", "/v1/policy/check", body, &doc, &err);
+    if (r == 0)
+        print_trial(json_root(doc));
+    else
+        cli_say("policy: what would hold now is not known: %s", err.text);
+}

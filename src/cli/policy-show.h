@@ -7,6 +7,8 @@
 /* json: the file for the daemon's answer, "-": standard output; NULL: lines for people.
  * Returns the exit code.
  */
+/* Prints what this policy would do now, if a daemon answers and lets the user ask. */
+void policy_would(const struct cli_env *env, const char *text);
 int policy_show(const struct cmd *cmd, const struct cli_env *env, const char *json);
 
 #endif

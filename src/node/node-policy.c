@@ -10,6 +10,7 @@
 #include "base/names.h"
 #include "io/file.h"
 #include "node/policy-facts.h"
+#include "node/policy-trial.h"
 #include "policy/catalogue.h"
 #include "policy/file.h"
 #include "policy/rule-claims.h"
@@ -220,6 +221,13 @@ int node_policy_read(struct node_policy *p, const char *path, struct policy_file
 
 /* ---- the first policy ---- */
 
+static int make_seen(struct node_policy *p, uw_error *err)
+{
+    if (!p->seen)
+        p->seen = calloc(1, sizeof *p->seen);
+    return p->seen ? 0 : fail(err, -ENOMEM, "out of memory");
+}
+
 static int make_engine(struct node_policy *p, uw_error *err)
 {
     const struct engine_opts opts = {.loop = p->o.loop,
@@ -232,11 +240,9 @@ static int make_engine(struct node_policy *p, uw_error *err)
                                      .phases = on_phases,
                                      .user = p};
 
-    if (!p->seen)
-        p->seen = calloc(1, sizeof *p->seen);
-    if (!p->seen)
-        return fail(err, -ENOMEM, "out of memory");
-    int r = policy_engine_new(&opts, &p->engine, err);
+    int r = make_seen(p, err);
+    if (r == 0)
+        r = policy_engine_new(&opts, &p->engine, err);
     if (r == 0)
         policy_engine_rest(p->engine, p->rests);
     return r;
@@ -270,6 +276,19 @@ int node_policy_use(struct node_policy *p, struct policy_file *file, uw_error *e
     p->file = file;
     policy_file_free(old);
     return 0;
+}
+
+int node_policy_try(struct node_policy *p, const char *text, size_t len,
+                    struct policy_trial **ret, uw_error *err)
+{
+    const struct policy_trial_opts opts = {
+        .loop = p->o.loop, .look = on_look, .value = on_value, .user = p};
+    struct policy_file *file = NULL;
+    int r = make_seen(p, err);
+
+    if (r == 0)
+        r = read_text("policy", text, len, &file, err);
+    return r < 0 ? r : policy_trial_new(&opts, file, ret, err);
 }
 
 const struct policy_preset *node_policy_presets(const struct node_policy *p,

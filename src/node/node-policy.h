@@ -16,6 +16,7 @@
 struct caps;
 struct node_policy;
 struct policy_file;
+struct policy_trial;
 
 /* A rule begins or ends to act (dry_run: would). */
 struct node_rule_event {
@@ -51,6 +52,11 @@ DEFINE_AUTO(struct node_policy *, node_policy_free);
  */
 int node_policy_read(struct node_policy *p, const char *path, struct policy_file **ret,
                      uw_error *err);
+/* What this text would do now.  The value of a signal that it declares is that of the
+ * node's signal of the same name.  -EINVAL with the first finding.
+ */
+int node_policy_try(struct node_policy *p, const char *text, size_t len,
+                    struct policy_trial **ret, uw_error *err);
 /* Puts a policy in force and owns it; NULL: none. */
 int node_policy_use(struct node_policy *p, struct policy_file *file, uw_error *err);
 

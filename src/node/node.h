@@ -157,6 +157,13 @@ int node_signal_unset(struct node *node, const struct node_who *who, const char 
 int node_signals(struct node *node, const struct signal_view **ret, size_t *ret_n,
                  uw_error *err);
 
+/* What this policy would do now (node/policy-trial.h), of administrators; -EINVAL: it is
+ * wrong; -ENOTSUP: a private node; -EAGAIN: no board is open.
+ */
+struct policy_trial;
+int node_policy_would(struct node *node, const struct node_who *who, const char *text,
+                      struct policy_trial **ret, uw_error *err);
+
 int node_release(struct node *node, const struct node_who *who, const char *board,
                  uint64_t hold_off_ns, caps_done_fn fn, void *user, uw_error *err);
 int node_take_back(struct node *node, const struct node_who *who, const char *board,

@@ -462,6 +462,22 @@ int node_signals(struct node *node, const struct signal_view **ret, size_t *ret_
     return r;
 }
 
+/* ---- the policy ---- */
+
+int node_policy_would(struct node *node, const struct node_who *who, const char *text,
+                      struct policy_trial **ret, uw_error *err)
+{
+    if (!who->admin)
+        return fail(err, -EPERM,
+                    "%s may not try policies, which read all jobs: administrators only",
+                    rights_name(who));
+    if (!node->policy)
+        return fail(err, -ENOTSUP, "a command's own node has no policy");
+    if (!node->open)
+        return fail(err, -EAGAIN, "no GPU is open (yet)");
+    return node_policy_try(node->policy, text, strlen(text), ret, err);
+}
+
 /* ---- the view ---- */
 
 const struct node_view *node_look(struct node *node)

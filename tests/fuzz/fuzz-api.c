@@ -11,6 +11,7 @@
 #include "base/error.h"
 #include "fuzz.h"
 #include "http-try.h"
+#include "node/policy-trial.h"
 #include "virtual/virtual-loop.h"
 
 static struct gpu_info info = {.index = 0, .uuid = "GPU-1", .name = "x"};
@@ -187,6 +188,21 @@ int node_signals(struct node *node, const struct signal_view **ret, size_t *ret_
     *ret = view.signal;
     *ret_n = view.n_signals;
     return 0;
+}
+
+int node_policy_would(struct node *node, const struct node_who *who, const char *text,
+                      struct policy_trial **ret, uw_error *err)
+{
+    (void)node;
+    (void)who;
+    (void)ret;
+    (void)fuzz_say("", "policy of %zu bytes: ", strlen(text));
+    return fail(err, -EAGAIN, "no GPU is open (yet)");
+}
+
+void policy_trial_free(struct policy_trial *t)
+{
+    (void)t;
 }
 
 int node_signal_set(struct node *node, const struct node_who *who, const char *name,

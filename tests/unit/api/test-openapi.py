@@ -55,13 +55,14 @@ POSTS = [("/v1/claims", b) for b in (
     '{"job": 100, "cap": "250 W", "pid": 7}', '{"gpu": 0, "preset": "balanced"}')] + [("/v1/jobs", b) for b in (
         "{}", '{"name": "slurm:1", "source": "registered", "gpus": [0, "1"], "pid": 4, "uid": 1001}',
         '{"labels": {"project": "x"}, "goal": "edp", "class": "big"}', '{"cap": "85%"}', '{"preset": "minimal"}')] + [
-            ("/v1/gpus/0/release", '{"for": "10 min"}'), ("/v1/gpus/0/release", "{}")]
+            ("/v1/gpus/0/release", '{"for": "10 min"}'), ("/v1/gpus/0/release", "{}"),
+            ("/v1/policy/check", '{"policy": "policy: 1"}')]
 BAD = [("/v1/claims", b) for b in ('{"gpu": 0, "cap": 250}', '{"gpu": 0}', '{"gpu": 0, "cap": "250 W", "x": 1}',
                                    '{"gpu": 0, "cap": "250 W", "preset": "minimal"}', '{"gpu": 0, "preset": 1}',
                                    '{"gpu": 0, "cap": "250 W", "kind": "x"}', '{"gpu": [], "cap": "250 W"}',
                                    '{"gpu": 0, "cap": "250 W", "pid": 0}')] + [
     ("/v1/jobs", b) for b in ('{"user": "x"}', '{"gpus": 0}', '{"labels": {"a": 1}}', '{"source": "found"}')] + [
-        ("/v1/gpus/0/release", '{"until": "x"}'), ("/v1/gpus/0/release", '{"for": 1}')]
+        ("/v1/gpus/0/release", '{"until": "x"}'), ("/v1/gpus/0/release", '{"for": 1}'), ("/v1/policy/check", '{"policy": 1}')]
 PLAIN = ["POST /v1/gpus/0/take-back", "POST /v1/gpus/0/release", "POST /v1/reload", "DELETE /v1/claims/7",
          "DELETE /v1/jobs/100", "DELETE /v1/jobs/x", "POST /v1/windows", "POST /v1/windows/99/end",
          "POST /v1/windows/x/end", "DELETE /v1/windows/99", 'PUT /v1/signals/carbon {"value": -3.5, "unit": "g/kWh", "for": "10 min"}',

@@ -2,9 +2,11 @@
 
 #include <errno.h>
 #include <stdio.h>
+#include <stdlib.h>
 #include <string.h>
 
 #include "base/error.h"
+#include "node/policy-trial.h"
 #include "virtual/virtual-loop.h"
 
 /* ---- node.h, in place of the node's own ---- */
@@ -188,6 +190,29 @@ int node_window_drop(struct node *node, const struct node_who *who, uint64_t id,
 
     f->id = id;
     return called(f, "window_drop", err);
+}
+
+int node_policy_would(struct node *node, const struct node_who *who, const char *text,
+                      struct policy_trial **ret, uw_error *err)
+{
+    struct fake *f = fake_of(node);
+    (void)who;
+
+    keep(f->why, sizeof f->why, text);
+    int r = called(f, "policy", err);
+    if (r < 0)
+        return r;
+    *ret = calloc(1, sizeof **ret);
+    if (!*ret)
+        return fail(err, -ENOMEM, "out of memory");
+    (*ret)->claim[0][0] = (struct engine_claim){
+        .mw = 225000, .who = "rule dirty-grid", .why = "carbon 430 g/kWh"};
+    return 0;
+}
+
+void policy_trial_free(struct policy_trial *t)
+{
+    free(t);
 }
 
 int node_signal_set(struct node *node, const struct node_who *who, const char *name,
