@@ -47,3 +47,33 @@ bool policy_matches(const struct policy_match *match, const struct policy_facts 
     }
     return true;
 }
+
+/* Each text that a pattern of narrow matches is matched by one of wide: one whose stars
+ * take the other's stars as they stand.
+ */
+static bool term_covers(const struct policy_term *wide, const struct policy_term *narrow)
+{
+    if (strcmp(wide->key, narrow->key) != 0)
+        return false;
+    for (size_t i = 0; i < narrow->n; i++) {
+        bool found = false;
+        for (size_t k = 0; k < wide->n && !found; k++)
+            found = policy_wildcard(wide->pattern[k], narrow->pattern[i]);
+        if (!found)
+            return false;
+    }
+    return true;
+}
+
+bool policy_match_covers(const struct policy_match *wide,
+                         const struct policy_match *narrow)
+{
+    for (size_t i = 0; i < wide->n; i++) {
+        bool found = false;
+        for (size_t k = 0; k < narrow->n && !found; k++)
+            found = term_covers(&wide->term[i], &narrow->term[k]);
+        if (!found)
+            return false;
+    }
+    return true;
+}

@@ -30,6 +30,9 @@ struct policy_match {
 
 /* Whole texts; * is any number of characters. */
 bool policy_wildcard(const char *pattern, const char *text);
+/* Whether `wide` matches each job that `narrow` matches; false: it may not. */
+bool policy_match_covers(const struct policy_match *wide,
+                         const struct policy_match *narrow);
 bool policy_matches(const struct policy_match *match, const struct policy_facts *facts);
 
 #endif

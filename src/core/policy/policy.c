@@ -6,6 +6,7 @@
 
 #include "base/nearest.h"
 #include "core/policy/code.h"
+#include "core/policy/never.h"
 
 int policy_class_of(const struct policy *p, const struct policy_facts *facts)
 {
@@ -129,6 +130,23 @@ static const char *moved_signal(const struct policy *p, const struct policy_cond
     return NULL;
 }
 
+/* Its conditions depend on values, but none make it act. */
+static void check_never(struct finder *f, const struct policy_rule *rule)
+{
+    const struct policy_catalogue *catalogue = f->p->catalogue;
+    const struct policy_reads *reads = &f->p->reads;
+
+    if (policy_never(&rule->when, NULL, catalogue, reads))
+        say(f, true, "%s: never acts: no values of its signals make its condition true",
+            rule->name);
+    else if (rule->has_until && policy_condition_constant(&rule->until) != POLICY_TRUE &&
+             policy_never(&rule->when, &rule->until, catalogue, reads))
+        say(f, true,
+            "%s: never acts: its `until` is true or unknown wherever its condition is "
+            "true",
+            rule->name);
+}
+
 static void check_when(struct finder *f, const struct policy_rule *rule)
 {
     enum policy_truth when =
@@ -143,6 +161,8 @@ static void check_when(struct finder *f, const struct policy_rule *rule)
     if (rule->has_until && policy_condition_constant(&rule->until) == POLICY_TRUE)
         say(f, true, "%s: never acts: its `until` is true whatever the signals are",
             rule->name);
+    if (when == POLICY_UNKNOWN)
+        check_never(f, rule);
     if (moved && !rule->has_until && !rule->phase)
         say(f, true, "%s: reads %s, which caps change: it needs an `until`", rule->name,
             moved);
@@ -180,15 +200,18 @@ static void check_cap(struct finder *f, const struct policy_rule *rule)
                 rule->name, f->p->cls[i].name, f->p->cls[i].floor * 100);
 }
 
-/* A class behind one that matches every job, and one whose name was given. */
+/* A class behind one that matches each of its jobs, and one whose name was given. */
 static void check_class(struct finder *f, const struct policy_class *cls)
 {
     for (const struct policy_class *other = f->p->cls; other < cls; other++) {
-        if (strcmp(other->name, cls->name) == 0)
+        if (strcmp(other->name, cls->name) == 0) {
             say(f, true, "%s: an earlier class has this name", cls->name);
-        if (other->match.n == 0) {
-            say(f, false, "%s: no job is of this class: %s before it matches every job",
-                cls->name, other->name);
+            return;
+        }
+        if (policy_match_covers(&other->match, &cls->match)) {
+            say(f, false, "%s: no job is of this class: %s before it matches %s",
+                cls->name, other->name,
+                other->match.n == 0 ? "every job" : "each of its jobs");
             return;
         }
     }
