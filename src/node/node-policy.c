@@ -212,10 +212,15 @@ int node_policy_read(struct node_policy *p, const char *path, struct policy_file
         return 0;
     if (r == 0)
         r = read_text(path, text, len, ret, err);
-    if (r < 0) {
-        p->failures++;
-        (void)snprintf(p->error, sizeof p->error, "%s", err->text);
-    }
+    return r < 0 ? node_policy_refused(p, NULL, r, err) : 0;
+}
+
+int node_policy_refused(struct node_policy *p, struct policy_file *file, int r,
+                        const uw_error *err)
+{
+    policy_file_free(file);
+    p->failures++;
+    (void)snprintf(p->error, sizeof p->error, "%s", err->text);
     return r;
 }
 
@@ -266,11 +271,8 @@ int node_policy_use(struct node_policy *p, struct policy_file *file, uw_error *e
     if (r == 0 && p->engine)
         r = policy_engine_use(p->engine, file ? &file->policy : NULL,
                               file ? file->every_ns : 0, err);
-    if (r < 0) {
-        policy_file_free(file);
-        p->failures++;
-        return r;
-    }
+    if (r < 0)
+        return node_policy_refused(p, file, r, err);
     p->loads += file != NULL;
     p->error[0] = '\0';
     p->file = file;

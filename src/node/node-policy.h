@@ -59,6 +59,9 @@ int node_policy_try(struct node_policy *p, const char *text, size_t len,
                     struct policy_trial **ret, uw_error *err);
 /* Puts a policy in force and owns it; NULL: none. */
 int node_policy_use(struct node_policy *p, struct policy_file *file, uw_error *err);
+/* Frees a policy that is not used (or NULL), counts and shows why; returns r. */
+int node_policy_refused(struct node_policy *p, struct policy_file *file, int r,
+                        const uw_error *err);
 
 /* The presets in force; of p NULL, or without a policy, the built-in ones.  Borrowed
  * until node_policy_use().

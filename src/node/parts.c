@@ -812,10 +812,8 @@ int node_policy_take(struct node *node, struct policy_file *file, uw_error *err)
     int r = file ? node_outside(node, err) : 0;
     if (r == 0 && node->outside)
         r = outside_use(node->outside, file ? &file->sources : &none, err);
-    if (r < 0) {
-        policy_file_free(file);
-        return r;
-    }
+    if (r < 0)
+        return node_policy_refused(node->policy, file, r, err);
     r = node_policy_use(node->policy, file, err);
     if (r < 0)
         return r;

@@ -1,13 +1,16 @@
 /* A node with a policy in virtual time: what rules cap and when they let go, over
  * restarts, reloads of a wrong file and jobs that end; goals that a policy gives.
  */
+#include <errno.h>
 #include <fcntl.h>
 #include <signal.h>
 #include <stdio.h>
 
+#include "base/error.h"
 #include "base/names.h"
 #include "io/progress.h"
 #include "policy/engine.h"
+#include "policy/signal-files.h"
 #include "tuner/tuner.h"
 #include "unit/node/node-scene.h"
 
@@ -159,6 +162,76 @@ static void wrong_files(void)
     ok(!rule_claim(CLAIM_HARD) && in_force(0) == ORIGINAL_MW &&
            !node_look(w.node)->policy.engine,
        "nothing stays capped");
+    (void)loop_child_kill(child, SIGKILL);
+    run_s(20);
+    loop_child_free(child);
+    end_node();
+    end_scene();
+}
+
+/* The pasted names are reserved ones; the linker's option --wrap gives them. */
+#define JOIN(a, b) a##b
+#define WRAPPED(name) JOIN(__wrap_, name)
+#define REAL(name) JOIN(__real_, name)
+int REAL(signal_files_new)(struct loop *loop, struct signals *store,
+                           const struct signal_sources *sources,
+                           void (*changed)(void *user), void *user,
+                           struct signal_files **ret, uw_error *err);
+int WRAPPED(signal_files_new)(struct loop *loop, struct signals *store,
+                              const struct signal_sources *sources,
+                              void (*changed)(void *user), void *user,
+                              struct signal_files **ret, uw_error *err);
+
+static bool no_threads;
+
+int WRAPPED(signal_files_new)(struct loop *loop, struct signals *store,
+                              const struct signal_sources *sources,
+                              void (*changed)(void *user), void *user,
+                              struct signal_files **ret, uw_error *err)
+{
+    if (no_threads)
+        return fail(err, -EAGAIN, "worker signals: no thread");
+    return REAL(signal_files_new)(loop, store, sources, changed, user, ret, err);
+}
+
+/* The signals of a right file cannot be had: the reload is refused, the old rules act on,
+ * and the next reload has all.
+ */
+static void no_signals(void)
+{
+    static const char right[] =
+        "policy: 1\nhard: true\n"
+        "signals: [{name: room, unit: W, age: 1 h, file: /nowhere/room.json}]\n"
+        "rules:\n"
+        "  - {name: warm, when: room > 1 W, cap: 50 %}\n"
+        "  - {name: now, when: job.age > 5 s, for: 10 s, kind: hard, cap: 220 W}\n";
+    uw_error err;
+
+    if (!begin_scene(
+            "a file whose signals cannot be had",
+            "policy: 1\nhard: true\nrules:\n"
+            "  - {name: now, when: job.age > 5 s, for: 10 s, kind: hard, cap: 200 W}\n"))
+        return;
+    struct loop_child *child = train("0", ANNA);
+    run_s(60);
+    write_policy(right);
+    no_threads = true;
+    ok(reload(&err) < 0 && strstr(err.text, "no thread"), "refused: %s", err.text);
+    no_threads = false;
+    run_s(60);
+    const struct view_policy *p = &node_look(w.node)->policy;
+    const struct claim *c = rule_claim(CLAIM_HARD);
+    ok(p->n_rules == 1 && p->loads == 1 && p->failures == 1 &&
+           strstr(p->error, "no thread"),
+       "the old policy stays, and says why: %s", p->error);
+    ok(c && c->mw == 200000 && in_force(0) == 200000, "its rule acts on");
+    ok(reload(&err) == 0, "the same file again: %s", err.text);
+    run_s(60);
+    p = &node_look(w.node)->policy;
+    c = rule_claim(CLAIM_HARD);
+    ok(p->n_rules == 2 && c && c->mw == 220000 && state_of("warm") == RULE_UNKNOWN &&
+           !p->error[0],
+       "is taken now");
     (void)loop_child_kill(child, SIGKILL);
     run_s(20);
     loop_child_free(child);
@@ -446,6 +519,7 @@ int main(void)
     log_set_level(LOG_LEVEL_ERROR);
     caps_and_lets_go();
     wrong_files();
+    no_signals();
     unknown_and_jobs_end();
     board_is_silent();
     search_rests();
