@@ -108,7 +108,8 @@ __attribute__((unused)) static bool open_world(void)
     uw_error err = {""};
 
     memset(&w, 0, sizeof w);
-    (void)snprintf(w.dir, sizeof w.dir, "/tmp/uw-test-node-XXXXXX");
+    (void)snprintf(w.dir, sizeof w.dir, "%s/uw-test-node-XXXXXX",
+                   access("/dev/shm", W_OK) == 0 ? "/dev/shm" : "/tmp");
     int r = mkdtemp(w.dir) ? 0 : -errno;
     if (r == 0)
         r = loop_new_virtual(1000 * NS_PER_S, 1700000000, &w.loop, &err);
