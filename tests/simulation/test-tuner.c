@@ -791,7 +791,7 @@ static void ruled_visits(void)
     struct bench b;
 
     use_visits = true;
-    for (size_t i = 0; i < n_elements(ids); i++) {
+    for (size_t i = sanitized() ? 1 : 0; i < n_elements(ids); i++) {
         const char *name = activities[ids[i]]->name;
         if (bench_open(&b, "edp")) {
             ok(reach_visit(&b, ids[i]), "(a %s of a hold)", name);
@@ -929,9 +929,9 @@ static void any_event(void)
 {
     static bool met[TUNER_STATES_N][TUNER_EVENTS_N];
     uint64_t seed = 1;
-    unsigned n = 0, wrong = 0, left_high = 0;
+    unsigned n = 0, wrong = 0, left_high = 0, lives = sanitized() ? 8 : 24;
 
-    for (unsigned life = 0; life < 24; life++) {
+    for (unsigned life = 0; life < lives; life++) {
         struct bench b;
         bool done = false;
         if (!bench_open(&b, life % 2 ? "edp" : "slowdown:1.2"))
@@ -963,7 +963,7 @@ static void any_event(void)
     ok(wrong == 0, "%u events were answered with another state than the table has",
        wrong);
     ok(left_high == 0, "every tuner ends, and at the original: %u do not", left_high);
-    ok(n >= 40, "%u pairs that have a row were met", n);
+    ok(n >= (sanitized() ? 30 : 40), "%u pairs that have a row were met", n);
 }
 
 int main(int argc, char **argv)

@@ -93,7 +93,7 @@ static void several(void)
         ok(in_force(&s, b) == 300000 && claims_on(&s, b) == 0,
            "board %zu has its original back, and no claim", b);
     scene_close(&s);
-    for (size_t i = 0; i < JOBS; i++) {
+    for (size_t i = 0; i < JOBS && !sanitized(); i++) {
         own = alone(&three[i], &saved_alone);
         ok(own > 0 && fabs((double)held[i] / own - 1) <= 0.01,
            "job %zu finds the cap that it finds alone: %.0f W, %.0f W (saved %.1f, "
@@ -667,6 +667,10 @@ static void waits_for_one(void)
     struct pace with[3] = {{0}}, without[3] = {{0}};
     uint32_t mw[5] = {0}, plain[5] = {0};
 
+    if (sanitized()) {
+        pipeline(goals[0], 0.01, true, with, mw);
+        return;
+    }
     for (size_t k = 0; k < n_elements(goals); k++) {
         pipeline(goals[k], 0.01, k == 0, with, mw);
         pipeline(goals[k], 0, k == 0, without, plain);

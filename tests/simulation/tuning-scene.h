@@ -33,6 +33,14 @@ static uint32_t budget_mw;                      /* budget.node */
 static const struct gpu_backend *scene_backend; /* limits' way; NULL: the boards' own */
 static uint64_t set_latency_ns;                 /* of the driver; 0: the machine's own */
 
+/* Sanitizers look at memory: repetitions whose results are compared are left to the plain
+ * build, which plays them all.
+ */
+static inline bool sanitized(void)
+{
+    return getenv("UNDERWATT_SANITIZED") && !getenv("UNDERWATT_SOAK");
+}
+
 struct play {
     const char *workload, *boards, *goal, *cap;
     double seconds;

@@ -198,7 +198,8 @@ static int one(const struct sensors *s, enum kind kind, uint64_t seed, bool verb
     return rc < 0 ? -1 : holds;
 }
 
-static void coverage(const struct sensors *s, enum kind kind, int seeds, bool verbose)
+static void coverage(const struct sensors *s, enum kind kind, int seeds, bool verbose,
+                     bool judged)
 {
     int n[3] = {0};
     double half, sum = 0;
@@ -207,13 +208,14 @@ static void coverage(const struct sensors *s, enum kind kind, int seeds, bool ve
         n[one(s, kind, (uint64_t)seed, verbose, &half) + 1]++;
         sum += half;
     }
-    ok(n[2] >= 0.95 * (n[1] + n[2]) && n[0] <= 0.1 * seeds,
+    ok(!judged || (n[2] >= 0.95 * (n[1] + n[2]) && n[0] <= 0.1 * seeds),
        "%s, %s: %d of %d intervals hold the truth, %d are none, mean half %.1f %%",
        s->generation, kinds[kind], n[2], n[1] + n[2], n[0], 100 * sum / seeds);
 }
 
 int main(int argc, char **argv)
 {
+    bool sanitized = getenv("UNDERWATT_SANITIZED") && !getenv("UNDERWATT_SOAK");
     int seeds = argc > 1 ? atoi(argv[1]) : 0;
 
     for (size_t i = 0; i < n_elements(sensors); i++)
@@ -221,9 +223,12 @@ int main(int argc, char **argv)
             /* A reading alone does not show that it is old until it has been so for long.
              */
             bool known = sensors[i].counter || kind == READER || kind == CALL;
+            int many = sensors[i].seeds;
+            if (sanitized) /* it looks at memory: too few to judge a share of them */
+                many = 1 + many / 8;
             if (known)
-                coverage(&sensors[i], (enum kind)kind, seeds ? seeds : sensors[i].seeds,
-                         argc > 2);
+                coverage(&sensors[i], (enum kind)kind, seeds ? seeds : many, argc > 2,
+                         seeds || !sanitized);
         }
     return done();
 }
