@@ -68,7 +68,8 @@
     X(CLAIM_OF_SWEEP,   4, "sweep",   "a run of `underwatt sweep`") \
     X(CLAIM_OF_RULE,    5, "rule",    "a rule of the site's policy") \
     X(CLAIM_OF_SCHEDULER, 6, "scheduler", "a scheduler, for a job of its own") \
-    X(CLAIM_OF_GRANT,   7, "grant",   "the budget of the cluster")
+    X(CLAIM_OF_GRANT,   7, "grant",   "the budget of the cluster") \
+    X(CLAIM_OF_LIMIT,   8, "limit",   "a limit of the site's policy")
 
 #define CLAIM_STATUSES(X) /* enum caps_met */ \
     X(CAPS_MET,     0, "in force",     "the limit is no higher, or as low as floor and minimum allow") \
@@ -157,7 +158,7 @@
     X(SEARCH_IS_REFUSED,        13, "refused",        "not capped, the text says why") \
     X(SEARCH_HAS_LEFT,          14, "left",           "not capped any more, measured only") \
     X(SEARCH_IS_OVER,           15, "over",           "the job has ended") \
-    X(SEARCH_IS_RULED,          16, "ruled",          "rests: a rule of the policy is below its cap")
+    X(SEARCH_IS_RULED,          16, "ruled",          "rests: a rule or limit of the policy is below its cap")
 
 #define PROGRESS_UNITS(X) /* enum tuner_by: measure of a job's progress */ \
     X(TUNER_BY_STEPS,    0, "steps",    "steps that the job reports") \

@@ -21,6 +21,9 @@ static const struct claim_source_row rows[] = {
                         MAY_RAISE | MAY_KEEP},
     [CLAIM_OF_RULE] = {CLAIM_SOFT, KIND(SOFT) | KIND(HARD), 30 * NS_PER_S, LEASE_WITHDRAW,
                        MAY_NOT_END},
+    [CLAIM_OF_LIMIT] = {CLAIM_HARD, KIND(HARD), 30 * NS_PER_S, LEASE_WITHDRAW,
+                        MAY_NOT_END,
+                        "a limit of the policy: `limits` in policy.yaml changes it"},
     [CLAIM_OF_SCHEDULER] = {CLAIM_NAMED, KIND(NAMED), 0, LEASE_WITHDRAW, 0},
     [CLAIM_OF_GRANT] = {CLAIM_HARD, KIND(HARD), 30 * NS_PER_S, LEASE_SAFE, MAY_NOT_END},
 };

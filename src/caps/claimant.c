@@ -77,11 +77,16 @@ static bool at_rest(const struct caps_view *v)
     return !v->ramping && v->ramp_mw == target;
 }
 
-/* The claims of rules come and go with their conditions: what is searched for stays. */
+static bool is_of_policy(enum claim_source source)
+{
+    return source == CLAIM_OF_RULE || source == CLAIM_OF_LIMIT;
+}
+
+/* The claims of a policy come and go by themselves: what is searched for stays. */
 static void drop_rules(struct claims *claims)
 {
     for (size_t i = claims->n; i-- > 0;)
-        if (claims->claim[i].source == CLAIM_OF_RULE)
+        if (is_of_policy(claims->claim[i].source))
             (void)claims_drop(claims, claims->claim[i].id);
 }
 
@@ -90,7 +95,7 @@ static bool is_ruled(const struct claimant *c, const struct caps_view *v)
     struct claims others = *v->claims;
     struct cap_verdict verdict;
 
-    if (c->who.source == CLAIM_OF_RULE)
+    if (is_of_policy(c->who.source))
         return false;
     drop_rules(&others);
     if (others.n == v->claims->n)

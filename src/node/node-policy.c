@@ -259,7 +259,8 @@ static int make_parts(struct node_policy *p, uw_error *err)
     int r = p->engine ? 0 : make_engine(p, err);
 
     if (r == 0 && p->caps && !p->claims)
-        r = rule_claims_new(p->o.loop, p->caps, p->n_boards, &p->claims, err);
+        r = rule_claims_new(p->o.loop, p->caps, CLAIM_OF_RULE, p->n_boards, &p->claims,
+                            err);
     return r;
 }
 

@@ -264,7 +264,8 @@ static uint32_t lowest_claim(const struct claims *claims)
 
     for (size_t i = 0; claims && i < claims->n; i++) {
         const struct claim *c = &claims->claim[i];
-        bool counts = c->mw && c->kind != CLAIM_SOFT && c->source != CLAIM_OF_RULE;
+        bool counts = c->mw && c->kind != CLAIM_SOFT && c->source != CLAIM_OF_RULE &&
+                      c->source != CLAIM_OF_LIMIT; /* they move by themselves */
         if (counts && (!mw || c->mw < mw))
             mw = c->mw;
     }

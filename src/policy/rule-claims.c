@@ -23,7 +23,8 @@ struct rule_claims {
     struct loop *loop;
     struct caps *caps;
     size_t n;
-    struct claimant *claimant[2]; /* soft, hard */
+    enum claim_kind kind[2];
+    struct claimant *claimant[2];
     struct stated stated[BOARDS_MAX][2];
     struct loop_timer *timer;
     bool renews;
@@ -84,15 +85,15 @@ static void refuse(struct rule_claims *c, size_t board, struct stated *s, const 
     s->failed = true;
 }
 
-void rule_claims_state(struct rule_claims *c, size_t board, bool hard,
+void rule_claims_state(struct rule_claims *c, size_t board, size_t which,
                        const struct engine_claim *claim)
 {
-    struct claimant *k = c->claimant[hard];
+    struct claimant *k = c->claimant[which];
     uw_error err = {""};
 
     if (board >= c->n)
         return;
-    struct stated *s = &c->stated[board][hard];
+    struct stated *s = &c->stated[board][which];
     if (!claim) {
         if (claimant_claim(k, board))
             claimant_drop(k, board);
@@ -105,7 +106,7 @@ void rule_claims_state(struct rule_claims *c, size_t board, bool hard,
                                      .way = claim->way,
                                      .who = claim->who,
                                      .why = claim->why,
-                                     .kind = hard ? CLAIM_HARD : CLAIM_SOFT};
+                                     .kind = c->kind[which]};
     if (claimant_state(k, board, &ask, &err) < 0) {
         refuse(c, board, s, claim->who, &err);
         if (claimant_claim(k, board)) /* that of another rule, which has ended */
@@ -121,14 +122,14 @@ uint64_t rule_claims_refused(const struct rule_claims *c)
     return c->refused;
 }
 
-int rule_claims_new(struct loop *loop, struct caps *caps, size_t n,
-                    struct rule_claims **ret, uw_error *err)
+int rule_claims_new(struct loop *loop, struct caps *caps, enum claim_source source,
+                    size_t n, struct rule_claims **ret, uw_error *err)
 {
     auto_(rule_claims_free) struct rule_claims *c = calloc(1, sizeof *c);
     const struct claimant_who who = {
-        .source = CLAIM_OF_RULE,
+        .source = source,
         .boards = n < BOARDS_MAX ? (1ull << n) - 1 : UINT64_MAX,
-        .name = "rules of the policy",
+        .name = "the policy",
     };
 
     if (!c)
@@ -136,6 +137,8 @@ int rule_claims_new(struct loop *loop, struct caps *caps, size_t n,
     c->loop = loop;
     c->caps = caps;
     c->n = n < BOARDS_MAX ? n : BOARDS_MAX;
+    c->kind[0] = source == CLAIM_OF_RULE ? CLAIM_SOFT : CLAIM_HARD;
+    c->kind[1] = CLAIM_HARD;
     int r = loop_timer_new(loop, UINT64_MAX, 0, on_renew, c, &c->timer, err);
     for (size_t i = 0; r == 0 && i < 2; i++)
         r = claimant_new(loop, caps, &who, &c->claimant[i], err);

@@ -1,6 +1,5 @@
-/* The claims of the policy's rules: one soft and one hard claim a board, each named after
- * the rule that wins.  Their lease is renewed while they stand; without this process they
- * end.
+/* The claims of a policy: two a board, each named after the rule or limit that asks for
+ * it.  Their lease is renewed while they stand; without this process they end.
  *
  * Owns two claimants (caps/claimant.h).  Thread: the loop's.  Explained in
  * docs/policies.md.
@@ -13,6 +12,7 @@
 #include <stdint.h>
 
 #include "base/auto.h"
+#include "core/cap/claim.h"
 #include "policy/engine.h"
 #include "underwatt/error.h"
 
@@ -20,17 +20,19 @@ struct caps;
 struct loop;
 struct rule_claims;
 
-/* Of boards 0 to n - 1. */
-int rule_claims_new(struct loop *loop, struct caps *caps, size_t n,
-                    struct rule_claims **ret, uw_error *err);
+/* Of boards 0 to n - 1.  CLAIM_OF_RULE: the first of a board's claims is soft, the second
+ * hard; CLAIM_OF_LIMIT: both are hard.
+ */
+int rule_claims_new(struct loop *loop, struct caps *caps, enum claim_source source,
+                    size_t n, struct rule_claims **ret, uw_error *err);
 /* Withdraws its claims: after the actuator, so that no limit rises on the way. */
 void rule_claims_free(struct rule_claims *c);
 DEFINE_AUTO(struct rule_claims *, rule_claims_free);
 
-/* NULL: no claim.  The same again is no event.  A claim that is refused is reported once
- * as a failure of the board's cap, and tried again with the next call.
+/* which: 0 or 1.  NULL: no claim.  The same again is no event.  A claim that is refused
+ * is reported once as a failure of the board's cap, and tried again with the next call.
  */
-void rule_claims_state(struct rule_claims *c, size_t board, bool hard,
+void rule_claims_state(struct rule_claims *c, size_t board, size_t which,
                        const struct engine_claim *claim);
 /* Claims that were refused. */
 uint64_t rule_claims_refused(const struct rule_claims *c);

@@ -86,7 +86,7 @@ int tuner_hear_boards(struct tuner *t, uint64_t now)
 
 /* ---- claims ---- */
 
-/* What is in force while the tuner rests under a rule of the policy. */
+/* What is in force while the tuner rests under a rule or limit of the policy. */
 static int note_force(struct tuner *t, const struct tuner_moved *moved)
 {
     if (!moved->limit)
@@ -105,9 +105,9 @@ static bool is_ruled(const struct tuner *t)
     return false;
 }
 
-/* A rule of the policy lowers the boards below the cap of this tuner, or does not any
- * more: it measures nothing meanwhile, keeps its claims, and goes on where it was; from a
- * check it goes back to its hold.  Steps are booked apart, and not compared.
+/* A rule or limit of the policy lowers the boards below the cap of this tuner, or does
+ * not any more: it measures nothing meanwhile, keeps its claims, and goes on where it
+ * was; from a check it goes back to its hold.  Steps are booked apart, and not compared.
  */
 static int hear_rules(struct tuner *t)
 {
@@ -119,9 +119,9 @@ static int hear_rules(struct tuner *t)
     t->report.ruled = ruled;
     regimes_rest(&t->regimes, ruled);
     tuner_note(&t->notes, true, "%s",
-               ruled ? "a rule of the policy is below the cap: measures nothing until it "
+               ruled ? "the policy is below the cap: measures nothing until it "
                        "ends"
-                     : "no rule of the policy is below the cap any more: goes on");
+                     : "the policy is not below the cap any more: goes on");
     if (!ruled || tuner_end_visit(t))
         return tuner_event(t, ON_MOVED, &same);
     progress_forget(&t->progress);

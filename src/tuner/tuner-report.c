@@ -84,7 +84,7 @@ enum search_status tuner_status(const struct tuner *t, char *ret, size_t size)
     double held_w = w_of_mw(t->report.held_mw);
 
     if (works && t->report.ruled)
-        return SAY(SEARCH_IS_RULED, "rests at %.0f W: a rule of the policy asks for less",
+        return SAY(SEARCH_IS_RULED, "rests at %.0f W: the policy asks for less",
                    w_of_mw(t->step.cap_mw));
     if (tuner_rests(t))
         return SAY(SEARCH_RESTS, "cannot be measured: not capped for now");

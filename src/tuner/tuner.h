@@ -168,7 +168,7 @@ struct tuner_report {
     char unknown[80];            /* why progress is not certain now; "": it is */
     double busy;                 /* see period_busy(), while not certain; NAN: unknown */
     bool started;                /* training steps, or their period, were seen */
-    bool ruled;                  /* rests: a rule of the policy is below the cap */
+    bool ruled;                  /* rests: the policy is below the cap */
     double ruled_s;              /* booked while it rested */
     bool holding;                /* a cap was chosen (or reached) */
     uint32_t held_mw;            /* the cap held, if holding */

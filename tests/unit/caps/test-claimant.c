@@ -99,6 +99,8 @@ static void check_rows(void)
         {CLAIM_OF_RULE, CLAIM_NAMED, 0, -EPERM},
         {CLAIM_OF_RULE, CLAIM_HARD, 0, 0},
         {CLAIM_OF_SCHEDULER, CLAIM_NAMED, 0, 0},
+        {CLAIM_OF_LIMIT, CLAIM_HARD, 0, 0},
+        {CLAIM_OF_LIMIT, CLAIM_SOFT, 0, -EPERM},
         {CLAIM_OF_GRANT, CLAIM_HARD, 0, 0},
         {CLAIM_OF_GRANT, CLAIM_HARD, 1200, -EPERM},
     };
