@@ -461,6 +461,17 @@ double sim_world_true_w(const struct sim_world *world, size_t i)
     return i < world->n_boards ? plant_gpu_power_w(world->board[i].gpu) : 0;
 }
 
+double sim_world_true_c(const struct sim_world *world, size_t i)
+{
+    return i < world->n_boards ? plant_gpu_temp_c(world->board[i].gpu) : 0;
+}
+
+void sim_world_set_ambient(struct sim_world *world, size_t i, double ambient_c)
+{
+    if (i < world->n_boards)
+        plant_gpu_set_ambient(world->board[i].gpu, ambient_c);
+}
+
 /* ---- requests ---- */
 
 /* SIM_OK: uid may change board i now. */

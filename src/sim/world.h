@@ -55,6 +55,8 @@ void sim_world_set_trait(struct sim_world *world, size_t i,
                          const struct plant_trait *trait);
 double sim_world_true_j(const struct sim_world *world, size_t i);
 double sim_world_true_w(const struct sim_world *world, size_t i);
+double sim_world_true_c(const struct sim_world *world, size_t i);
+void sim_world_set_ambient(struct sim_world *world, size_t i, double ambient_c);
 /* The upper end of the lock of its SM clock; 0: none. */
 uint32_t sim_world_locked_mhz(const struct sim_world *world, size_t i);
 

@@ -327,6 +327,20 @@ double virtual_world_true_w(struct virtual_world *world, size_t board)
     return sim_world_true_w(world->sim, board);
 }
 
+double virtual_world_true_c(struct virtual_world *world, size_t board)
+{
+    update(world);
+    return sim_world_true_c(world->sim, board);
+}
+
+void virtual_world_set_ambient(struct virtual_world *world, size_t board,
+                               double ambient_c)
+{
+    update(world);
+    sim_world_set_ambient(world->sim, board, ambient_c);
+    plan(world);
+}
+
 void virtual_world_set_trait(struct virtual_world *world, size_t board,
                              const struct plant_trait *trait)
 {

@@ -62,6 +62,11 @@ const struct uw_progress_page *virtual_world_progress(const struct virtual_world
 double virtual_world_true_j(struct virtual_world *world, size_t board);
 double virtual_world_true_w(struct virtual_world *world, size_t board);
 
+/* Its true temperature, °C, and that of the air. */
+double virtual_world_true_c(struct virtual_world *world, size_t board);
+void virtual_world_set_ambient(struct virtual_world *world, size_t board,
+                               double ambient_c);
+
 /* Changes how a board differs from others of its model: a hot slot, another share of the
  * job's work.
  */
