@@ -6,6 +6,7 @@
 #include "base/names.h"
 #include "node/policy-trial.h"
 #include "policy/engine.h"
+#include "policy/limits.h"
 
 /* Of one answer: any rule alone fits, as it has a row for each unit of the engine. */
 enum { ROWS_MAX = ENGINE_UNITS_MAX };
@@ -184,6 +185,56 @@ void show_policy_trial(struct json_out *o, const struct node_view *v,
     json_out_end(o);
 }
 
+static void put_limit_board(struct json_out *o, const struct node_view *v, size_t i,
+                            const struct limits_row *row)
+{
+    uint64_t since_ns = row->since_ns ? row->since_ns : v->began_ns;
+
+    json_out_object(o, NULL);
+    json_out_int(o, "gpu", v->board[i].info->index);
+    json_out_text(o, "uuid", v->board[i].info->uuid);
+    json_out_text(o, "state", names_word(NAMES_LIMIT_STATE, row->state));
+    show_utc(o, "since", v->utc_ns - (int64_t)(v->now_ns - since_ns));
+    json_out_text(o, "text", names_text(NAMES_LIMIT_STATE, row->state));
+    show_mw(o, "cap_mw", row->cap_mw);
+    json_out_text(o, "why", row->why[0] ? row->why : NULL);
+    json_out_known_double(o, "margin_k", row->margin_known, row->margin_k);
+    json_out_end(o);
+}
+
+static void put_limit(struct json_out *o, const struct node_view *v,
+                      const struct limits_view *l, enum limit_kind kind)
+{
+    char asks[LIMIT_TEXT];
+
+    if (!limit_asks(&l->ask, kind, asks)[0])
+        return;
+    json_out_object(o, NULL);
+    json_out_text(o, "name", limit_word(kind));
+    json_out_text(o, "asks", asks);
+    json_out_known_double(o, "first_step_w", kind == LIMIT_RISE, l->first_w);
+    json_out_known_double(o, "largest_fall_w", kind == LIMIT_RISE, l->fall_w);
+    json_out_array(o, "boards");
+    for (size_t i = 0; i < l->n_boards && i < v->n_boards; i++)
+        put_limit_board(o, v, i, &l->row[kind][i]);
+    json_out_end(o);
+    json_out_end(o);
+}
+
+/* In the first of several answers alone. */
+static void put_limits(struct json_out *o, const struct node_view *v, bool first)
+{
+    struct limits_view l;
+
+    json_out_array(o, "limits");
+    if (v->policy.limits && first) {
+        limits_look(v->policy.limits, &l);
+        for (enum limit_kind kind = 0; kind < LIMIT_KINDS; kind++)
+            put_limit(o, v, &l, kind);
+    }
+    json_out_end(o);
+}
+
 void show_policy(struct json_out *o, const struct node_view *v,
                  const struct node_who *who, uint64_t from)
 {
@@ -206,5 +257,6 @@ void show_policy(struct json_out *o, const struct node_view *v,
     }
     json_out_end(o);
     put_rules(o, &(struct shown){v, who, p}, from);
+    put_limits(o, v, from == 0);
     json_out_end(o);
 }

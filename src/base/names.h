@@ -112,6 +112,16 @@
     X(RULE_COSTLY,      13, "costly",       "the returns from its caps cost the job too much training time") \
     X(RULE_NO_GAIN,     14, "no-gain",      "a static cap saves as much in the same time")
 
+#define LIMIT_STATES(X) /* enum limit_state: what a limit of a policy does on a board */ \
+    X(LIMIT_FREE,    0, "free",    "it asks for nothing") \
+    X(LIMIT_ACTS,    1, "acts",    "its cap keeps the board under the temperature") \
+    X(LIMIT_SHORT,   2, "short",   "the board's minimum does not keep it under the temperature") \
+    X(LIMIT_UNKNOWN, 3, "unknown", "the temperature or the power is unknown: nothing is raised") \
+    X(LIMIT_NO_JOB,  4, "no-job",  "held at its minimum until a job begins") \
+    X(LIMIT_PAUSED,  5, "paused",  "its job draws little: held low until it draws more") \
+    X(LIMIT_RISES,   6, "rises",   "on the way up") \
+    X(LIMIT_BEHIND,  7, "behind",  "stays a little above the caps of others")
+
 /* ---- jobs and searches ---- */
 
 #define JOB_SOURCES(X) /* enum job_source */ \
@@ -358,7 +368,8 @@
     X(LOG_EVENT_SIGNAL,             47, "signal",             "a signal from outside was set, or is known or not") \
     X(LOG_EVENT_POLICY,              48, "policy",             "another policy, or none, is in force") \
     X(LOG_EVENT_POLICY_REFUSED,      49, "policy-refused",     "a wrong policy: the old one, or none, stays in force") \
-    X(LOG_EVENT_RULE,                50, "rule",               "a rule of the policy begins or ends to act on a board")
+    X(LOG_EVENT_RULE,                50, "rule",               "a rule of the policy begins or ends to act on a board") \
+    X(LOG_EVENT_LIMIT,               51, "limit",              "a limit of the policy begins or ends to act on a board, or cannot")
 
 #define SIM_LOG_EVENTS(X) /* enum log_word: of the log of a simulated world */ \
     X(LOG_EVENT_SIM_START,  100, "start",  "the world is up") \
@@ -396,7 +407,8 @@
     X(LEDGER_EVENT_SIGNAL_KNOWN,  22, "signal-known",  "a signal from outside is known again, or at first") \
     X(LEDGER_EVENT_SIGNAL_UNKNOWN, 23, "signal-unknown", "a signal from outside is unknown") \
     X(LEDGER_EVENT_POLICY,        24, "policy",        "a policy was read, or refused") \
-    X(LEDGER_EVENT_RULE,          25, "rule",          "a rule of the policy begins or ends to act")
+    X(LEDGER_EVENT_RULE,          25, "rule",          "a rule of the policy begins or ends to act") \
+    X(LEDGER_EVENT_LIMIT,         26, "limit",         "a limit of the policy begins or ends to act, or cannot")
 
 /* Each list and its name in tools/check-names and the documents. */
 #define NAMES(X) \
@@ -411,6 +423,7 @@
     X(NAMES_CLAIM_REASON,    "claim.reason",    CLAIM_REASONS) \
     X(NAMES_CLAIM_END,       "claim.how",       CLAIM_ENDS) \
     X(NAMES_RULE_STATE,      "rule.state",      RULE_STATES) \
+    X(NAMES_LIMIT_STATE,     "limit.state",     LIMIT_STATES) \
     X(NAMES_JOB_SOURCE,      "job.source",      JOB_SOURCES) \
     X(NAMES_JOB_EVENT,       "job.event",       JOB_EVENTS) \
     X(NAMES_JOB_PHASE,       "job.phase",       JOB_PHASES) \

@@ -17,7 +17,8 @@ enum {
     METER_PERIOD_MS = 50,
     GRID_MS = 50,
     HEARD_MS = 500,     /* longest interval of the counter with a listener */
-    HELD_MS = 2000,     /* longest interval of the limits with a cap in force */
+    HELD_MS = 2000,     /* longest interval of the limits with a cap in force … */
+    HOT_MS = 1000,      /* … and, of the temperature too, under a limit on it */
     RETRY_MS = 1000,    /* after a failed call */
     LEAST_GAP_US = 500, /* between calls on one board */
     SOON_GAP_MS = 100,  /* between samples of an idle board with sampler_soon() */
@@ -46,6 +47,7 @@ struct probe {               /* one board */
     bool rest; /* is not sampled */
     enum sampler_rate rate;
     bool held;
+    bool hot;             /* temperature and limits are read each second */
     bool clock;           /* clock and utilisation are read with the limits */
     struct sensor sensor; /* see sampler_sensor() */
     bool instant;         /* the meter uses the instant reading, else the plain one */
@@ -296,6 +298,8 @@ static bool due(struct probe *p, enum group g, uint64_t now_ns)
     uint32_t ms = group_ms[p->rate][g];
     if (g == GROUP_LIMITS && p->held && ms > HELD_MS)
         ms = HELD_MS;
+    if ((g == GROUP_LIMITS || g == GROUP_STATE) && p->hot && ms > HOT_MS)
+        ms = HOT_MS;
     p->due_ns[g] = now_ns + ms * NS_PER_MS;
     return true;
 }
@@ -685,6 +689,12 @@ void sampler_watch_clock(struct sampler *s, size_t i, bool watch)
 {
     if (i < s->n)
         s->probe[i]->clock = watch;
+}
+
+void sampler_watch_heat(struct sampler *s, size_t i, bool watch)
+{
+    if (i < s->n)
+        s->probe[i]->hot = watch;
 }
 
 void sampler_periods(struct sampler *s, uint64_t period_ns, uint64_t rest_ns,

@@ -66,8 +66,9 @@ static void print_summary(const struct policy_file *f)
             between = ", ";
         }
     }
-    printf("%s%zu rules, %zu classes, %zu limits\n", p->reads.n ? "\n" : "", p->n_rules,
-           p->n_classes, f->n_limits);
+    int n_limits = (f->limits.temperature_c > 0) + (f->limits.rise_w_s > 0);
+    printf("%s%zu rules, %zu classes, %d limits\n", p->reads.n ? "\n" : "", p->n_rules,
+           p->n_classes, n_limits);
 }
 
 static int check(const struct cli_env *env, const char *path)

@@ -9,6 +9,7 @@
 #include "base/log.h"
 #include "base/names.h"
 #include "io/file.h"
+#include "node/ledger-writer.h"
 #include "node/policy-facts.h"
 #include "node/policy-trial.h"
 #include "policy/catalogue.h"
@@ -32,6 +33,7 @@ struct node_policy {
     struct caps *caps;            /* NULL: the boards are not open */
     size_t n_boards;
     struct rule_claims *claims; /* NULL: no engine, or no boards */
+    struct limits *limits;      /* NULL: there was none yet */
     bool rests;
     char error[200]; /* why the file was refused last; "" */
     uint64_t loads, failures;
@@ -149,6 +151,32 @@ static void on_goal(uint64_t job, const struct goal *goal, const char *by, void 
     p->o.goal(job, goal, by, p->o.user);
 }
 
+static size_t on_limits_look(struct limits_board *ret, void *user)
+{
+    const struct node_policy *p = user;
+    const struct node_view *v = p->o.look(p->o.user);
+    size_t n = v->n_boards < LIMITS_BOARDS_MAX ? v->n_boards : LIMITS_BOARDS_MAX;
+
+    for (size_t i = 0; i < n; i++)
+        policy_limits_board(&v->board[i], v->now_ns, &ret[i]);
+    return n;
+}
+
+static void on_limit(const struct limits_event *event, void *user)
+{
+    const struct node_policy *p = user;
+    const struct node_view *v = p->o.look(p->o.user);
+    bool bad = event->state == LIMIT_SHORT || event->state == LIMIT_UNKNOWN;
+
+    if (event->board >= v->n_boards)
+        return;
+    log_event(bad ? LOG_LEVEL_WARNING : LOG_LEVEL_NOTICE, LOG_EVENT_LIMIT,
+              "gpu=%u state=%s text=%s", v->board[event->board].info->index,
+              names_word(NAMES_LIMIT_STATE, event->state), log_quote(event->text).text);
+    ledger_writer_event(p->o.writer, LEDGER_EVENT_LIMIT, event->board, (uid_t)-1,
+                        event->text);
+}
+
 static void on_event(const struct engine_event *event, void *user)
 {
     struct node_policy *p = user;
@@ -264,11 +292,26 @@ static int make_parts(struct node_policy *p, uw_error *err)
     return r;
 }
 
+/* What a policy without limits does not have. */
+static int make_limits(struct node_policy *p, uw_error *err)
+{
+    const struct limits_opts opts = {
+        .loop = p->o.loop, .look = on_limits_look, .event = on_limit, .user = p};
+    int r = p->limits ? 0 : limits_new(&opts, &p->limits, err);
+
+    if (r == 0)
+        limits_rest(p->limits, p->rests);
+    return r == 0 && p->caps ? limits_open(p->limits, p->caps, p->n_boards, err) : r;
+}
+
 int node_policy_use(struct node_policy *p, struct policy_file *file, uw_error *err)
 {
+    static const struct policy_limits none;
     struct policy_file *old = p->file;
     int r = file ? make_parts(p, err) : 0;
 
+    if (r == 0 && file && policy_has_limits(&file->limits))
+        r = make_limits(p, err);
     if (r == 0 && p->engine)
         r = policy_engine_use(p->engine, file ? &file->policy : NULL,
                               file ? file->every_ns : 0, err);
@@ -277,6 +320,8 @@ int node_policy_use(struct node_policy *p, struct policy_file *file, uw_error *e
     p->loads += file != NULL;
     p->error[0] = '\0';
     p->file = file;
+    if (p->limits)
+        limits_use(p->limits, file ? &file->limits : &none);
     policy_file_free(old);
     return 0;
 }
@@ -324,6 +369,8 @@ static void rest(struct node_policy *p, bool rests)
     p->rests = rests;
     if (p->engine)
         policy_engine_rest(p->engine, rests);
+    if (p->limits)
+        limits_rest(p->limits, rests);
 }
 
 int node_policy_open(struct node_policy *p, struct caps *caps, size_t n_boards,
@@ -332,6 +379,8 @@ int node_policy_open(struct node_policy *p, struct caps *caps, size_t n_boards,
     p->caps = caps;
     p->n_boards = n_boards;
     int r = p->engine ? make_parts(p, err) : 0;
+    if (r == 0 && p->limits)
+        r = limits_open(p->limits, caps, n_boards, err);
     if (r < 0)
         return r;
     rest(p, false);
@@ -351,6 +400,8 @@ void node_policy_close(struct node_policy *p)
     if (p->claims)
         p->refused += rule_claims_refused(p->claims);
     rule_claims_free(take(p->claims));
+    if (p->limits)
+        limits_close(p->limits);
     p->caps = NULL;
 }
 
@@ -364,6 +415,11 @@ void node_policy_hurry(struct node_policy *p, uint64_t job)
 {
     if (p->engine)
         policy_engine_hurry(p->engine, job);
+}
+
+bool node_policy_is_hot(const struct node_policy *p)
+{
+    return p->file && p->file->limits.temperature_c > 0;
 }
 
 void node_policy_look(const struct node_policy *p, struct view_policy *ret)
@@ -387,7 +443,9 @@ void node_policy_look(const struct node_policy *p, struct view_policy *ret)
         .failures = p->failures,
         .evaluations = counts.evaluations,
         .left_out = counts.left_out,
-        .refused = p->refused + (p->claims ? rule_claims_refused(p->claims) : 0)};
+        .limits = p->file ? p->limits : NULL,
+        .refused = p->refused + (p->claims ? rule_claims_refused(p->claims) : 0) +
+                   (p->limits ? limits_refused(p->limits) : 0)};
 }
 
 int node_policy_new(const struct node_policy_opts *opts, struct node_policy **ret,
@@ -408,6 +466,7 @@ void node_policy_free(struct node_policy *p)
     if (!p)
         return;
     node_policy_close(p);
+    limits_free(p->limits);
     policy_engine_free(p->engine);
     policy_file_free(p->file);
     free(p->seen);

@@ -1,9 +1,9 @@
 /* The node's policy: its file, its engine, and what follows: claims of rules, goals of
  * searches, events.
  *
- * Owns the policy that was read, the engine, the rules' claims.  Touches the file.
- * Thread: the loop's.  Explained in docs/policies.md.  The engine and the claims are made
- * with the first policy.
+ * Owns the policy that was read, the engine, the rules' claims, the limits.  Touches the
+ * file.  Thread: the loop's.  Explained in docs/policies.md.  The engine and the claims
+ * are made with the first policy.
  */
 #ifndef NODE_NODE_POLICY_H
 #define NODE_NODE_POLICY_H
@@ -11,6 +11,7 @@
 #include "core/optimum/goal.h"
 #include "node/view.h"
 #include "policy/engine.h"
+#include "policy/limits.h"
 #include "underwatt/error.h"
 
 struct caps;
@@ -34,6 +35,7 @@ struct node_policy_opts {
     void (*rule)(const struct node_rule_event *event, void *user);
     /* Changes of the job's phase are needed at once, or not; may come again and again. */
     void (*phases)(uint64_t job, bool needed, void *user);
+    struct ledger_writer *writer;
     /* The value of a signal from outside; leaves ret as it is where none is known.  May
      * be NULL.  Call node_policy_changed() when one changes.
      */
@@ -84,6 +86,8 @@ void node_policy_rest(struct node_policy *p);
 void node_policy_changed(struct node_policy *p);
 /* The phase of a job has, see policy_engine_hurry(). */
 void node_policy_hurry(struct node_policy *p, uint64_t job);
+/* Whether a limit needs temperatures each second. */
+bool node_policy_is_hot(const struct node_policy *p);
 /* p NULL: no policy. */
 void node_policy_look(const struct node_policy *p, struct view_policy *ret);
 

@@ -135,9 +135,12 @@ static int on_tick(struct loop_timer *timer, uint64_t now_ns, void *user)
 
     node->ticked_ns = now_ns;
     viewer_tick(node->viewer, dt);
-    for (size_t i = 0; i < node->n; i++)
+    bool hot = node->policy && node_policy_is_hot(node->policy);
+    for (size_t i = 0; i < node->n; i++) {
+        sampler_watch_heat(node->sampler[i], 0, hot);
         if (!released_boards_is_away(node->released, i))
             pace(node, i);
+    }
     ledger_writer_tick(node->writer);
     node_caps_tick(node);
     released_boards_step(node->released);

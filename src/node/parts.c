@@ -836,6 +836,7 @@ static int new_policy(struct node *node, uw_error *err)
                                           .goal = policy_goal,
                                           .rule = policy_rule,
                                           .phases = policy_phases,
+                                          .writer = node->writer,
                                           .outside = policy_outside,
                                           .user = node};
     struct policy_file *file = NULL;

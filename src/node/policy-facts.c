@@ -272,6 +272,12 @@ static uint32_t lowest_claim(const struct claims *claims)
     return mw;
 }
 
+static uint32_t lowest_limit(const struct caps_view *cap)
+{
+    return cap->limits.min_mw > cap->range.min_mw ? cap->limits.min_mw
+                                                  : cap->range.min_mw;
+}
+
 /* Of a search that is off, barred or over the report is of its last hold. */
 static bool has_tuner(enum search_status status)
 {
@@ -321,9 +327,7 @@ void policy_board_of(const struct node_view *v, size_t board, struct policy_boar
     *ret = (struct policy_board){.original_mw = cap->bounds.original_mw,
                                  .default_mw = cap->limits.default_mw,
                                  .max_mw = cap->limits.max_mw,
-                                 .min_mw = cap->limits.min_mw > cap->range.min_mw
-                                               ? cap->limits.min_mw
-                                               : cap->range.min_mw,
+                                 .min_mw = lowest_limit(cap),
                                  .lowest_mw = lowest_claim(cap->claims),
                                  .ran_mw = ran_under(v, board),
                                  .class_rate = cap->cls.rate};
@@ -333,4 +337,33 @@ void policy_board_of(const struct node_view *v, size_t board, struct policy_boar
         if (job->job->boards >> board & 1 && !job->job->ended_ns)
             take_search(&job->search, ret, ret_measures);
     }
+}
+
+/* ---- limits ---- */
+
+/* A temperature that was read longer ago is none: boards without a job are read every 10
+ * s at least.
+ */
+#define TEMP_AGE_NS (15 * NS_PER_S)
+
+void policy_limits_board(const struct view_board *b, uint64_t now_ns,
+                         struct limits_board *ret)
+{
+    const struct caps_view *cap = &b->cap;
+    uint64_t age_ns = now_ns > b->last.at_ns ? now_ns - b->last.at_ns : 0;
+    bool tells = b->last.has & GPU_HAS_REASONS;
+
+    *ret = (struct limits_board){
+        .can_cap = cap->can_cap && cap->state != CAPS_RELEASED,
+        .temp_known = (b->last.has & GPU_HAS_TEMP) && age_ns <= TEMP_AGE_NS,
+        .power_known = b->power_w.known,
+        .has_job = b->n_jobs > 0,
+        .temp_c = b->last.temp_c,
+        .power_w = b->power_w.known ? b->power_w.v : 0,
+        .slowed = !tells || (b->last.reasons & GPU_REASON_SW_POWER_CAP),
+        .in_force_mw = cap->enforced_mw ? cap->enforced_mw : cap->bounds.original_mw,
+        .min_mw = lowest_limit(cap),
+        .default_mw = cap->limits.default_mw,
+        .bounds = cap->bounds,
+        .claims = cap->claims};
 }

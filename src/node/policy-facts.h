@@ -6,6 +6,7 @@
 
 #include "core/policy/policy.h"
 #include "node/view.h"
+#include "policy/limits.h"
 
 /* Labels by which whoever registers a job tells what nobody else knows. */
 #define FACT_LABEL_KIND "underwatt.kind"         /* training, inference, development */
@@ -32,5 +33,9 @@ void policy_job_facts(const struct view_job *job, struct job_facts *ret);
  */
 void policy_board_of(const struct node_view *v, size_t board, struct policy_board *ret,
                      bool *ret_measures);
+
+/* A board as the limits of a policy see it. */
+void policy_limits_board(const struct view_board *b, uint64_t now_ns,
+                         struct limits_board *ret);
 
 #endif

@@ -51,6 +51,7 @@ struct view_job {
     struct searches_view search;
 };
 
+struct limits;
 struct policy_engine;
 struct policy_rule;
 
@@ -61,9 +62,10 @@ struct view_policy {
     size_t n_rules;
     const struct policy_preset *preset; /* built-in ones without a policy */
     size_t n_presets;
-    const char *file;         /* where it is read from */
-    const char *error;        /* why the file was refused last; "" */
-    uint64_t loads, failures; /* policies in force; files that were refused */
+    const struct limits *limits; /* policy/limits.h; NULL: none */
+    const char *file;            /* where it is read from */
+    const char *error;           /* why the file was refused last; "" */
+    uint64_t loads, failures;    /* policies in force; files that were refused */
     uint64_t evaluations;
     uint64_t left_out; /* boards and jobs for which there was no room */
     uint64_t refused;  /* claims of rules that could not be made */

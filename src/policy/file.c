@@ -322,7 +322,30 @@ static const struct yaml_key limit_keys[] = {
     {NULL, 0, 0, false, 0, 0, NULL},
 };
 
-static int read_limit(const struct yaml_node *node, struct policy_limit *ret,
+/* A board has no such temperature, and no node such a rise. */
+#define TEMPERATURE_MIN_C 30.0
+#define TEMPERATURE_MAX_C 120.0
+#define RISE_MIN_W_S 1.0
+#define RISE_MAX_W_S 1e6
+
+static int read_within(const struct yaml_node *node, const char *like, double min,
+                       double max, double *ret, uw_error *err)
+{
+    double v = 0;
+    int r = *ret > 0
+                ? yaml_fail(node, err, -EINVAL, "a limit of this kind is there already")
+                : read_quantity(node, like, &v, err);
+
+    if (r < 0)
+        return r;
+    if (v < min || v > max)
+        return yaml_fail(node, err, -ERANGE, "%g %s is outside %g..%g %s", v, like, min,
+                         max, like);
+    *ret = v;
+    return 0;
+}
+
+static int read_limit(const struct yaml_node *node, struct policy_limits *ret,
                       uw_error *err)
 {
     struct limit_keys k = {0};
@@ -336,9 +359,10 @@ static int read_limit(const struct yaml_node *node, struct policy_limit *ret,
         return yaml_fail(
             node, err, -EINVAL,
             "a limit is {boards: all, temperature: T} or {node: true, rise: R}");
-    *ret = (struct policy_limit){.node = k.node};
-    return of_boards ? read_quantity(k.temperature, "°C", &ret->temperature_c, err)
-                     : read_quantity(k.rise, "W/s", &ret->rise_w_s, err);
+    return of_boards ? read_within(k.temperature, "°C", TEMPERATURE_MIN_C,
+                                   TEMPERATURE_MAX_C, &ret->temperature_c, err)
+                     : read_within(k.rise, "W/s", RISE_MIN_W_S, RISE_MAX_W_S,
+                                   &ret->rise_w_s, err);
 }
 
 static int read_limits(struct policy_inside *f, const struct yaml_node *node,
@@ -347,10 +371,8 @@ static int read_limits(struct policy_inside *f, const struct yaml_node *node,
     size_t n = 0;
     int r = policy_file_count(node, POLICY_LIMITS_MAX, &n, err);
 
-    for (size_t i = 0; r >= 0 && i < n; i++) {
-        r = read_limit(yaml_at(node, i), &f->file.limit[i], err);
-        f->file.n_limits = i + 1;
-    }
+    for (size_t i = 0; r >= 0 && i < n; i++)
+        r = read_limit(yaml_at(node, i), &f->file.limits, err);
     return r;
 }
 
@@ -464,13 +486,6 @@ size_t policy_file_check(const struct policy_file *file, policy_file_finding_fn 
                          void *user)
 {
     struct placer p = {(const struct policy_inside *)file, fn, user};
-    const struct yaml_node *limits = yaml_get(yaml_root(p.f->doc), "limits");
-    uw_error line;
 
-    if (file->n_limits > 0) {
-        (void)fail(&line, -EINVAL, "%s:%u: limits are read, but not enforced yet",
-                   p.f->name, yaml_line(limits));
-        fn(false, line.text, user);
-    }
     return policy_check(&file->policy, place, &p);
 }

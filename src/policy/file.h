@@ -14,18 +14,12 @@
 #include <stdint.h>
 
 #include "base/auto.h"
+#include "core/policy/limit.h"
 #include "core/policy/policy.h"
 #include "policy/signal-source.h"
 #include "underwatt/error.h"
 
-enum { POLICY_FILE_MAX = 1 << 20, POLICY_LIMITS_MAX = 16, POLICY_SIGNALS_MAX = 128 };
-
-/* A limit that a control loop holds by hard claims. */
-struct policy_limit {
-    bool node; /* on the growth of the node's power: rise_w_s; else on each board's … */
-    double rise_w_s;
-    double temperature_c;
-};
+enum { POLICY_FILE_MAX = 1 << 20, POLICY_LIMITS_MAX = 2, POLICY_SIGNALS_MAX = 128 };
 
 /* For accounting. */
 struct policy_facility {
@@ -38,8 +32,7 @@ struct policy_facility {
 struct policy_file {
     struct policy policy;
     uint64_t every_ns; /* conditions are evaluated no more often */
-    struct policy_limit limit[POLICY_LIMITS_MAX];
-    size_t n_limits;
+    struct policy_limits limits;
     struct policy_facility facility;
     struct signal_sources sources; /* the site's signals, and where they come from */
 };

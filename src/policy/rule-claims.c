@@ -117,6 +117,11 @@ void rule_claims_state(struct rule_claims *c, size_t board, size_t which,
     renew_later(c);
 }
 
+uint64_t rule_claims_id(const struct rule_claims *c, size_t board, size_t which)
+{
+    return claimant_claim(c->claimant[which], board);
+}
+
 uint64_t rule_claims_refused(const struct rule_claims *c)
 {
     return c->refused;

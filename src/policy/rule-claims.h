@@ -34,6 +34,8 @@ DEFINE_AUTO(struct rule_claims *, rule_claims_free);
  */
 void rule_claims_state(struct rule_claims *c, size_t board, size_t which,
                        const struct engine_claim *claim);
+/* Its id; 0: none. */
+uint64_t rule_claims_id(const struct rule_claims *c, size_t board, size_t which);
 /* Claims that were refused. */
 uint64_t rule_claims_refused(const struct rule_claims *c);
 

@@ -31,7 +31,7 @@ int LLVMFuzzerTestOneInput(const uint8_t *data, size_t size)
     const struct policy *p = &f->policy;
     must(p->n_rules <= POLICY_RULES_MAX && p->n_classes <= POLICY_CLASSES_MAX &&
          p->n_presets <= POLICY_PRESETS_MAX && p->reads.n <= POLICY_READS_MAX &&
-         f->n_limits <= POLICY_LIMITS_MAX);
+         f->limits.temperature_c <= 120 && f->limits.rise_w_s <= 1e6);
     for (size_t i = 0; i < p->n_rules; i++) {
         const struct policy_rule *rule = &p->rule[i];
         must(rule->name[0] && (rule->has_when || rule->has_schedule));
