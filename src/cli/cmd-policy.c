@@ -6,6 +6,7 @@
 #include "base/auto.h"
 #include "cli/drop.h"
 #include "cli/options.h"
+#include "cli/policy-limits.h"
 #include "cli/policy-show.h"
 #include "policy/file.h"
 
@@ -47,7 +48,7 @@ static bool is_read(const struct policy *p, size_t signal)
     return false;
 }
 
-static void print_summary(const struct policy_file *f)
+static void print_summary(const struct cli_env *env, const struct policy_file *f)
 {
     const struct policy *p = &f->policy;
     const char *between = "signals read: ";
@@ -66,9 +67,11 @@ static void print_summary(const struct policy_file *f)
             between = ", ";
         }
     }
+    if (p->reads.n)
+        printf("\n");
+    policy_limits_print(env, &f->limits);
     int n_limits = (f->limits.temperature_c > 0) + (f->limits.rise_w_s > 0);
-    printf("%s%zu rules, %zu classes, %d limits\n", p->reads.n ? "\n" : "", p->n_rules,
-           p->n_classes, n_limits);
+    printf("%zu rules, %zu classes, %d limits\n", p->n_rules, p->n_classes, n_limits);
 }
 
 static int check(const struct cli_env *env, const char *path)
@@ -89,7 +92,7 @@ static int check(const struct cli_env *env, const char *path)
                                : "");
     if (policy_file_check(f, on_finding, &found) > 0)
         return EXIT_USAGE;
-    print_summary(f);
+    print_summary(env, f);
     (void)fflush(stdout);
     if (!hidden)
         policy_would(env, text);

@@ -2,11 +2,13 @@
 
 #include <errno.h>
 #include <inttypes.h>
+#include <math.h>
 #include <stdio.h>
 #include <string.h>
 
 #include "base/auto.h"
 #include "base/error.h"
+#include "base/units.h"
 #include "cli/daemon.h"
 #include "cli/options.h"
 #include "cli/take.h"
@@ -53,9 +55,39 @@ static void print_presets(const struct json_value *presets)
     printf("%s", json_count(presets) ? "\n" : "");
 }
 
+static void print_limit_board(const struct json_value *b)
+{
+    uint64_t mw = take_u64(b, "cap_mw");
+    double margin_k = take_number(b, "margin_k");
+
+    printf("  GPU %" PRIu64 ": %s since %s: %s", take_u64(b, "gpu"),
+           take_text(b, "state"), take_text(b, "since"), take_text(b, "text"));
+    if (mw)
+        printf("; %.0f W", w_of_mw((uint32_t)mw));
+    if (take_text(b, "why")[0])
+        printf(" (%s)", take_text(b, "why"));
+    if (isfinite(margin_k))
+        printf("; %g K below it", margin_k);
+    printf("\n");
+}
+
+static void print_limit(const struct json_value *limit)
+{
+    const struct json_value *boards = json_get(limit, "boards");
+
+    printf("limit %s: %s\n", take_text(limit, "name"), take_text(limit, "asks"));
+    if (isfinite(take_number(limit, "first_step_w")))
+        printf("  the step up when boards that are held low begin: %.0f W; the largest "
+               "fall in a second: %.0f W\n",
+               take_number(limit, "first_step_w"), take_number(limit, "largest_fall_w"));
+    for (size_t i = 0; i < json_count(boards); i++)
+        print_limit_board(json_at(boards, i));
+}
+
 static void print_policy(const struct json_value *p)
 {
-    const struct json_value *rules = json_get(p, "rules");
+    const struct json_value *rules = json_get(p, "rules"),
+                            *limits = json_get(p, "limits");
 
     if (take_text(p, "error")[0])
         printf("refused: %s\n", take_text(p, "error"));
@@ -65,6 +97,8 @@ static void print_policy(const struct json_value *p)
     print_presets(json_get(p, "presets"));
     for (size_t i = 0; i < json_count(rules); i++)
         print_rule(json_at(rules, i));
+    for (size_t i = 0; i < json_count(limits); i++)
+        print_limit(json_at(limits, i));
 }
 
 /* The whole policy: an answer has a bounded number of rows.  -EAGAIN: it was reloaded

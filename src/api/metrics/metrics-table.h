@@ -17,8 +17,12 @@
     X(POLICY_LOADS, "underwatt_policy_loads_total", "counter", "Policies that were put in force.") \
     X(POLICY_FAILURES, "underwatt_policy_failures_total", "counter", "Policies that were refused; the old one, or none, stayed.") \
     X(POLICY_EVALUATIONS, "underwatt_policy_evaluations_total", "counter", "Evaluations of the policy.") \
-    X(POLICY_REFUSED, "underwatt_policy_claims_refused_total", "counter", "Claims of rules that could not be made.") \
+    X(POLICY_REFUSED, "underwatt_policy_claims_refused_total", "counter", "Claims of rules and limits that could not be made.") \
     X(RULE_FIRING, "underwatt_rule_firing", "gauge", "1 where a rule of the policy acts on the board, else 0.") \
+    X(LIMIT_ACTING, "underwatt_limit_acting", "gauge", "1 where a limit of the policy holds the board below its original, else 0.") \
+    X(LIMIT_MARGIN, "underwatt_limit_margin_celsius", "gauge", "How far the board is below the policy's temperature; negative above it.") \
+    X(LIMIT_FIRST_STEP, "underwatt_limit_first_step_watts", "gauge", "The step up when all boards that the limit on the rise holds low begin to draw.") \
+    X(LIMIT_FALL, "underwatt_limit_largest_fall_watts", "gauge", "Largest fall of the node's power from one second to the next under a limit on its rise.") \
     X(LEDGER_UP, "underwatt_ledger_up", "gauge", "1 when the ledger can be written.") \
     X(LEDGER_WAITING, "underwatt_ledger_waiting_rows", "gauge", "Rows in memory that are not in the ledger yet.") \
     X(LEDGER_LOST, "underwatt_ledger_lost_rows_total", "counter", "Rows that will never be in the ledger.") \

@@ -10,6 +10,7 @@
 #include "base/names.h"
 #include "base/units.h"
 #include "policy/engine.h"
+#include "policy/limits.h"
 
 static const struct {
     const char *name, *type, *help;
@@ -262,6 +263,39 @@ static void put_firing(struct metrics_render *r)
                                acts[i] >> b & 1);
 }
 
+static void put_limit(struct metrics_render *r, const struct limits_view *l,
+                      enum limit_kind kind, const char *word)
+{
+    for (size_t i = 0; i < l->n_boards && i < r->v->n_boards; i++) {
+        const struct limits_row *row = &l->row[kind][i];
+        metrics_series_u64(r, metrics_board(r, i), "limit", word,
+                           row->cap_mw && row->state != LIMIT_BEHIND);
+    }
+}
+
+static void put_limits(struct metrics_render *r)
+{
+    struct limits_view l;
+
+    if (!r->v->policy.limits)
+        return;
+    limits_look(r->v->policy.limits, &l);
+    metrics_begin(r, METRICS_LIMIT_ACTING);
+    if (l.ask.temperature_c > 0)
+        put_limit(r, &l, LIMIT_TEMPERATURE, "temperature");
+    if (l.ask.rise_w_s > 0)
+        put_limit(r, &l, LIMIT_RISE, "rise");
+    metrics_begin(r, METRICS_LIMIT_MARGIN);
+    for (size_t i = 0; i < l.n_boards && i < r->v->n_boards; i++)
+        if (l.ask.temperature_c > 0 && l.row[LIMIT_TEMPERATURE][i].margin_known)
+            metrics_series(r, metrics_board(r, i), NULL, NULL,
+                           l.row[LIMIT_TEMPERATURE][i].margin_k);
+    if (l.ask.rise_w_s > 0) {
+        put_plain(r, METRICS_LIMIT_FIRST_STEP, l.first_w);
+        put_plain(r, METRICS_LIMIT_FALL, l.fall_w);
+    }
+}
+
 static void put_policy(struct metrics_render *r)
 {
     const struct view_policy *p = &r->v->policy;
@@ -271,6 +305,7 @@ static void put_policy(struct metrics_render *r)
     put_plain(r, METRICS_POLICY_EVALUATIONS, (double)p->evaluations);
     put_plain(r, METRICS_POLICY_REFUSED, (double)p->refused);
     put_firing(r);
+    put_limits(r);
 }
 
 static void put_node(struct metrics_render *r)

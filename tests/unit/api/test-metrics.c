@@ -144,7 +144,8 @@ static void shape(void)
     for (size_t i = 0; (name = metrics_family(i, &type, &help)); i++) {
         (void)snprintf(head, sizeof head, "# HELP %s %s\n# TYPE %s %s\n%s{", name, help,
                        name, type, name);
-        bool none = strcmp(name, "underwatt_rule_firing") == 0; /* there is no policy */
+        bool none = strcmp(name, "underwatt_rule_firing") == 0 || /* no policy */
+                    strncmp(name, "underwatt_limit_", 16) == 0;
         if (count(text, head) != !none) {
             once = false;
             printf("# %s: %u times\n", name, count(text, head));
