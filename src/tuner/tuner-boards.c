@@ -105,6 +105,49 @@ static bool is_ruled(const struct tuner *t)
     return false;
 }
 
+/* A rule that comes while the job tells a pause of its training ends with that phase: the
+ * window goes on after it, in a further piece.
+ */
+static bool steps_aside(const struct tuner *t)
+{
+    bool measures = t->state == TUNER_MEASURE || t->state == TUNER_ENERGY;
+
+    return measures && t->progress.unit == TUNER_BY_STEPS && t->enforced_mw &&
+           steps_known(&t->progress.steps) && !steps_training(&t->progress.steps);
+}
+
+/* The rule has gone, and the limit of before is on its way. */
+static bool comes_back(const struct tuner *t)
+{
+    return t->aside_mw && t->caps.commanded_mw == t->aside_mw &&
+           board_caps_enforced_mw(&t->caps) < t->aside_mw;
+}
+
+/* Whether all is as before the rule, and the window goes on. */
+static bool is_back(struct tuner *t)
+{
+    uint32_t was_mw = t->aside_mw;
+
+    t->aside_mw = 0;
+    if (!was_mw || board_caps_enforced_mw(&t->caps) != was_mw)
+        return false;
+    t->enforced_mw = was_mw;
+    window_settle(&t->progress.window, loop_now_ns(t->o.loop));
+    return true;
+}
+
+static int rest(struct tuner *t)
+{
+    struct tuner_moved same = {.was_mw = t->enforced_mw, .enforced_mw = t->enforced_mw};
+
+    tuner_note(&t->notes, true,
+               "the policy is below the cap: measures nothing until it ends");
+    if (tuner_end_visit(t))
+        return tuner_event(t, ON_MOVED, &same);
+    progress_forget(&t->progress);
+    return 0;
+}
+
 /* A rule or limit of the policy lowers the boards below the cap of this tuner, or does
  * not any more: it measures nothing meanwhile, keeps its claims, and goes on where it
  * was; from a check it goes back to its hold.  Steps are booked apart, and not compared.
@@ -112,20 +155,28 @@ static bool is_ruled(const struct tuner *t)
 static int hear_rules(struct tuner *t)
 {
     struct tuner_moved same = {.was_mw = t->enforced_mw, .enforced_mw = t->enforced_mw};
-    bool ruled = is_ruled(t);
+    bool ruled = is_ruled(t) || comes_back(t);
 
     if (ruled == t->report.ruled)
         return 0;
     t->report.ruled = ruled;
     regimes_rest(&t->regimes, ruled);
-    tuner_note(&t->notes, true, "%s",
-               ruled ? "the policy is below the cap: measures nothing until it "
-                       "ends"
-                     : "the policy is not below the cap any more: goes on");
-    if (!ruled || tuner_end_visit(t))
-        return tuner_event(t, ON_MOVED, &same);
-    progress_forget(&t->progress);
-    return 0;
+    if (ruled && steps_aside(t)) {
+        t->aside_mw = t->enforced_mw;
+        return 0;
+    }
+    if (ruled)
+        return rest(t);
+    if (is_back(t))
+        return 0;
+    tuner_note(&t->notes, true, "the policy is not below the cap any more: goes on");
+    return tuner_event(t, ON_MOVED, &same);
+}
+
+int tuner_late_aside(struct tuner *t)
+{
+    t->aside_mw = 0;
+    return is_ruled(t) ? rest(t) : hear_rules(t);
 }
 
 /* What others' claims allow, and what is in force. */

@@ -110,7 +110,9 @@ struct tuner {
     struct board_caps caps;
     uint32_t at_mw; /* where the lowest board was on its way when last noted */
     uint32_t
-        enforced_mw; /* the lowest limit in force, when the claims were met; 0: none */
+        enforced_mw;   /* the lowest limit in force, when the claims were met; 0: none */
+    uint32_t aside_mw; /* that limit, while a rule is in force for a phase of the job that
+                        * is no training; 0: none is */
     uint32_t ceiling_mw;    /* highest cap that others' claims allow; UINT32_MAX: any */
     bool first_seen;        /* the walk stops at the first cap since first_ns */
     struct step_mark first; /* what the job has done there was told up to this */
@@ -200,6 +202,10 @@ void tuner_end_check(struct tuner *t);
 /* Ends a reference or a gap check: the hold is the next step.  False: none is under way.
  */
 bool tuner_end_visit(struct tuner *t);
+/* A rule that came in a pause of training has not ended with it, or its limit stays: no
+ * window goes on after it.
+ */
+int tuner_late_aside(struct tuner *t);
 /* Whether the step is a hold, without a reference check, and the job runs. */
 bool tuner_holds(const struct tuner *t);
 /* Whether the tuner waits for a step that is late. */

@@ -243,13 +243,14 @@ int do_again(struct tuner *t, const void *what)
 static int window_told(struct tuner *t)
 {
     struct search_window out = {
-        .cap_mw = board_caps_in_force_mw(&t->caps),
+        .cap_mw = t->aside_mw ? t->aside_mw : board_caps_in_force_mw(&t->caps),
         .length = step_length(t),
     };
+    bool ruled = t->report.ruled && !t->aside_mw;
 
     if (out.cap_mw > t->ceiling_mw)
         out.cap_mw = t->ceiling_mw; /* others' claims limit the cap */
-    if (t->report.ruled || !window_energy_step(&t->energy, &out) ||
+    if (ruled || !window_energy_step(&t->energy, &out) ||
         (t->step.kind == SEARCH_MEASURE && !(out.energy_rse < 1)))
         return tuner_event(t, ON_VOID, NULL);
     t->void_windows = 0;

@@ -9,6 +9,7 @@
 #include "base/names.h"
 #include "tuner/tuner-table.h"
 
+#define RULE_ENDS_S 5.0 /* into training at most, if it is of the phase before */
 #define STALL_FACTOR 8.0
 #define STALL_LEAST_S 15.0 /* and 2 s of real time, for a faster simulation */
 
@@ -174,6 +175,9 @@ static int feed_source(struct tuner *t, uint64_t now)
 
     if (t->state == TUNER_WAIT && source->waits && !tuner_rests(t))
         return tuner_on_progress(t, source->waits(p, now));
+    if (t->aside_mw && t->report.ruled && steps_training(&p->steps) &&
+        s_between(p->steps.phase_ns, now) > RULE_ENDS_S)
+        return tuner_late_aside(t);
     if (t->state != TUNER_MEASURE || t->report.ruled || !source->on_steps)
         return 0;
     if (p->window.state == WINDOW_OPEN)

@@ -343,6 +343,74 @@ static void compares(void)
     end_scene();
 }
 
+#define VALIDATION                                                                     \
+    "policy: 1\nrules:\n"                                                              \
+    "  - {name: validation, when: job.phase == 'validate', phase: true, cap: 150 W,\n" \
+    "     ramp: at once, always: true}\n"
+enum { CAPS = 16 };
+
+/* What a search has measured until it holds, or for two hours. */
+struct searched {
+    double s;
+    bool holds;
+    size_t n;
+    uint32_t cap_mw[CAPS];
+    double step_s[CAPS], step_j[CAPS];
+};
+
+static bool search(const char *policy, const char *steps, struct searched *ret)
+{
+    *ret = (struct searched){.s = 0};
+    if (!begin_scene(steps, policy))
+        return false;
+    begin_job("edp", steps, "train,validate=60%");
+    while (ret->s < 7200 && !node_look(w.node)->job[0].search.report->holding) {
+        run_s(5);
+        ret->s += 5;
+    }
+    const struct tuner_report *r = node_look(w.node)->job[0].search.report;
+    ret->holds = r->holding;
+    for (; ret->n < r->n_caps && ret->n < CAPS; ret->n++) {
+        ret->cap_mw[ret->n] = r->cap[ret->n].cap_mw;
+        ret->step_s[ret->n] = savings_mean_time(&r->cap[ret->n].mean);
+        ret->step_j[ret->n] = savings_mean_energy(&r->cap[ret->n].mean);
+    }
+    end_scene();
+    return true;
+}
+
+/* Training of 21, 10 and 5 s, validation of 5, 2.5 and 1.3 s: no window of a search fits
+ * in one training phase, and none holds anything of a phase under the rule's cap.
+ */
+static void windows_keep_to_training(void)
+{
+    static const char *const steps[] = {"60", "30", "15"};
+    struct searched without, with;
+
+    printf("# a search beside a phase rule\n");
+    for (size_t i = 0; i < n_elements(steps); i++) {
+        unsigned same = 0;
+        double most_s = 0, most_j = 0;
+        if (!search("policy: 1\n", steps[i], &without) ||
+            !search(VALIDATION, steps[i], &with))
+            return;
+        ok(with.holds && with.s < 2 * without.s + 60,
+           "%s steps: it holds after %.0f s, without the rule after %.0f s", steps[i],
+           with.s, without.s);
+        for (size_t a = 0; a < with.n; a++)
+            for (size_t b = 0; b < without.n; b++) {
+                if (with.cap_mw[a] != without.cap_mw[b])
+                    continue;
+                same++;
+                most_s = fmax(most_s, fabs(with.step_s[a] / without.step_s[b] - 1));
+                most_j = fmax(most_j, fabs(with.step_j[a] / without.step_j[b] - 1));
+            }
+        ok(same >= 3 && most_s < 0.003 && most_j < 0.03,
+           "the same steps at %u caps: %.2f %% of time, %.2f %% of energy apart at most",
+           same, 100 * most_s, 100 * most_j);
+    }
+}
+
 int main(void)
 {
     log_set_level(LOG_LEVEL_ERROR);
@@ -352,5 +420,6 @@ int main(void)
     ends_what_costs();
     learns_latencies();
     compares();
+    windows_keep_to_training();
     return done();
 }

@@ -33,6 +33,14 @@ static void start_over(struct window *w)
     w->has_armed = false;
 }
 
+void window_settle(struct window *w, uint64_t now_ns)
+{
+    if (w->state != WINDOW_SETTLING && w->state != WINDOW_OPEN)
+        return;
+    start_over(w);
+    w->armed_ns = now_ns;
+}
+
 static void forget_all(struct window *w)
 {
     start_over(w);

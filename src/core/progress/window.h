@@ -59,6 +59,11 @@ struct window {
 void window_arm(struct window *w, const struct window_rule *rule, uint64_t now_ns);
 void window_cancel(struct window *w);
 
+/* Another cap was in force in a pause and is not any more: the first step after counts
+ * once the cap has settled anew.  Finished pieces stay.
+ */
+void window_settle(struct window *w, uint64_t now_ns);
+
 /* Returns the new state; WINDOW_CLOSED once, then WINDOW_IDLE. */
 enum window_state window_feed(struct window *w, const struct steps *s, uint64_t now_ns);
 

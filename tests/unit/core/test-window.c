@@ -138,5 +138,23 @@ int main(void)
     window_arm(&j.w, &rule, S(j.now));
     window_cancel(&j.w);
     ok(!run(&j, 30), "a cancelled window never closes");
+
+    job_init(&j, 0.34, 0);
+    (void)run(&j, 3);
+    window_arm(&j.w, &rule, S(j.now));
+    ok(!run(&j, 4), "a window of 5 s does not close in 4 s");
+    j.phase = UW_PHASE_VALIDATE;
+    ok(!run(&j, 3) && j.w.n_pieces == 1, "a pause ends its first piece");
+    j.phase = UW_PHASE_TRAIN;
+    (void)run(&j, 1.5); /* under another cap still */
+    window_settle(&j.w, S(j.now));
+    double back = j.now;
+    bool again = run(&j, 30);
+    ok(again && j.w.n_pieces == 2 && s_of_ns(j.w.piece[1].from.at_ns) >= back + 1,
+       "after another cap in the pause it goes on once the cap has settled: %.2f s later",
+       s_of_ns(j.w.piece[1].from.at_ns) - back);
+    window_settle(&j.w, S(j.now));
+    ok(j.w.state == WINDOW_IDLE || j.w.state == WINDOW_CLOSED,
+       "a closed one stays closed");
     return done();
 }
