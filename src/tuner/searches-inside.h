@@ -6,6 +6,9 @@
 
 #include "tuner/searches.h"
 
+/* "edp", "cap 250 W", "cap 85% (balanced)". */
+void searches_ask_text(const struct searches_ask *ask, char *ret, size_t size);
+
 /* State that outlives a tuner, for other boards or after a restart of the daemon. */
 struct searches_memory {
     struct savings regime[TUNER_REGIMES_MAX];

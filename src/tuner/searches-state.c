@@ -5,8 +5,23 @@
 #include <string.h>
 
 #include "base/error.h"
+#include "base/units.h"
 #include "io/json.h"
 #include "tuner/searches-inside.h"
+
+void searches_ask_text(const struct searches_ask *ask, char *ret, size_t size)
+{
+    bool named = ask->preset && ask->preset[0];
+    char goal[GOAL_TEXT_MAX];
+
+    if (ask->search)
+        (void)snprintf(ret, size, "%s", goal_text(&ask->goal, goal));
+    else if (ask->cap.mw)
+        (void)snprintf(ret, size, "cap %.6g W", w_of_mw(ask->cap.mw));
+    else
+        (void)snprintf(ret, size, "cap %.6g%%%s%s%s", ask->cap.percent, named ? " (" : "",
+                       named ? ask->preset : "", named ? ")" : "");
+}
 
 enum { VERSION = 1 };
 

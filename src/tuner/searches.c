@@ -880,22 +880,6 @@ static void show_report(const struct tuner_report *r, struct searches_view *ret)
     ret->saved = r->saved;
 }
 
-static void show_goal(const struct job_search *t, struct searches_view *ret)
-{
-    char goal[GOAL_TEXT_MAX];
-
-    if (t->off)
-        return;
-    if (t->ask.search)
-        (void)snprintf(ret->goal, sizeof ret->goal, "%s", goal_text(&t->ask.goal, goal));
-    else if (t->ask.cap.mw)
-        (void)snprintf(ret->goal, sizeof ret->goal, "cap %.6g W", w_of_mw(t->ask.cap.mw));
-    else
-        (void)snprintf(ret->goal, sizeof ret->goal, "cap %.6g%%%s%s%s",
-                       t->ask.cap.percent, t->preset[0] ? " (" : "", t->preset,
-                       t->preset[0] ? ")" : "");
-}
-
 static unsigned first_barred(const struct job_search *t)
 {
     size_t at = (size_t)__builtin_ctzll(t->wanted & t->barred);
@@ -945,7 +929,8 @@ bool searches_look(struct searches *ts, uint64_t job, struct searches_view *ret)
     ret->page = t->page != NULL;
     if (t->page)
         job_progress_launches(t->page, ret->launches);
-    show_goal(t, ret);
+    if (!t->off)
+        searches_ask_text(&t->ask, ret->goal, sizeof ret->goal);
     show_report(t->tuner ? tuner_report(t->tuner) : &t->report, ret);
     ret->status = status_of(t, ret->report, ret->state, sizeof ret->state);
     return true;
