@@ -250,6 +250,32 @@ static int act(struct cap *c, const char *what, const char *value)
     return setting ? set(c, &arg) : cap_clear(c->env, c->boards, c->s, c->at, c->n);
 }
 
+/* What the words and options ask for; EXIT_OK: it is complete. */
+static int check_words(const struct cap *c, const char *what, const char *value)
+{
+    bool wants_value = what && strcmp(what, "set") == 0;
+    bool known =
+        what && (wants_value || strcmp(what, "clear") == 0 || strcmp(what, "show") == 0);
+    if (what && !known)
+        return cli_fail(EXIT_USAGE,
+                        "cap: '%s' is none of: set W (or set N%%), clear, show", what);
+    if (known && !wants_value && value)
+        return cli_fail(EXIT_USAGE, "cap: '%s': %s takes no value", value, what);
+    if ((c->clock || c->preset) && !wants_value)
+        return cli_fail(EXIT_USAGE, "cap: --%s is an option of set",
+                        c->clock ? "clock" : "preset");
+    if (c->clock && (value || c->preset))
+        return cli_fail(EXIT_USAGE,
+                        "cap set: '%s' and --clock are two claims: use two commands",
+                        value ? value : c->preset);
+    if (c->preset && value)
+        return cli_fail(EXIT_USAGE, "cap set: '%s' and --preset exclude each other",
+                        value);
+    if (!known || (!value && !c->clock && !c->preset) == wants_value)
+        return cli_fail(EXIT_USAGE, "cap: say 'set W' (or 'set N%%'), 'clear' or 'show'");
+    return EXIT_OK;
+}
+
 static int run(const struct cli_env *env, int argc, char **argv)
 {
     struct cap c = {.env = env, .boards = env->boards};
@@ -287,27 +313,8 @@ static int run(const struct cli_env *env, int argc, char **argv)
         argc = rest.argc;
         argv = rest.argv;
     }
-    bool wants_value = word[0] && strcmp(word[0], "set") == 0;
-    bool known = word[0] && (wants_value || strcmp(word[0], "clear") == 0 ||
-                             strcmp(word[0], "show") == 0);
-    if (word[0] && !known)
-        return cli_fail(EXIT_USAGE,
-                        "cap: '%s' is none of: set W (or set N%%), clear, show", word[0]);
-    if (known && !wants_value && word[1])
-        return cli_fail(EXIT_USAGE, "cap: '%s': %s takes no value", word[1], word[0]);
-    if ((c.clock || c.preset) && !wants_value)
-        return cli_fail(EXIT_USAGE, "cap: --%s is an option of set",
-                        c.clock ? "clock" : "preset");
-    if (c.clock && (word[1] || c.preset))
-        return cli_fail(EXIT_USAGE,
-                        "cap set: '%s' and --clock are two claims: use two commands",
-                        word[1] ? word[1] : c.preset);
-    if (c.preset && word[1])
-        return cli_fail(EXIT_USAGE, "cap set: '%s' and --preset exclude each other",
-                        word[1]);
-    if (!known || (!word[1] && !c.clock && !c.preset) == wants_value)
-        return cli_fail(EXIT_USAGE, "cap: say 'set W' (or 'set N%%'), 'clear' or 'show'");
-    return act(&c, word[0], word[1]);
+    int code = check_words(&c, word[0], word[1]);
+    return code == EXIT_OK && word[0] ? act(&c, word[0], word[1]) : code;
 }
 
 const struct cmd cmd_cap = {

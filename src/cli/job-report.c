@@ -143,6 +143,8 @@ static void print_preset(const struct job_run *j, const struct job_result *r, FI
 {
     uint64_t done = 0;
 
+    if (!j->preset)
+        return;
     (void)fprintf(to, "  preset %s: %g %% of the default limit", j->preset,
                   j->cap.percent);
     for (size_t i = 0; i < r->n_preset && i < 64; i++) {
@@ -167,8 +169,7 @@ static void print_tuner(const struct job_run *j, const struct job_result *r, FIL
 
     if (j->caps == JOB_CAPS_SEARCH)
         (void)fprintf(to, "  goal   %s\n", goal_text(&j->goal, goal));
-    if (j->preset)
-        print_preset(j, r, to);
+    print_preset(j, r, to);
     print_progress(j, r, to);
     if (r->launches[0])
         (void)fprintf(to, "  count  %s\n", r->launches);
