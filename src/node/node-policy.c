@@ -1,6 +1,7 @@
 #include "node/node-policy.h"
 
 #include <errno.h>
+#include <inttypes.h>
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
@@ -39,6 +40,18 @@ struct node_policy {
     uint64_t loads, failures;
     uint64_t refused; /* claims, while other boards were open */
 };
+
+void node_rule_text(const struct node_rule_event *event, char ret[NODE_RULE_TEXT])
+{
+    const struct engine_event *e = event->rule;
+    char job[32] = "";
+
+    if (e->job)
+        (void)snprintf(job, sizeof job, " for job %" PRIu64, e->job);
+    (void)snprintf(ret, NODE_RULE_TEXT, "rule %s %s to act%s%s%s%s", e->rule->name,
+                   e->begins ? "begins" : "ends", job, e->begins ? "" : ": ", e->how,
+                   event->dry_run ? " (dry run)" : "");
+}
 
 /* ---- what the engine sees ---- */
 

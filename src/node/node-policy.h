@@ -25,6 +25,10 @@ struct node_rule_event {
     bool dry_run;
 };
 
+enum { NODE_RULE_TEXT = 200 };
+/* "rule night begins to act for job 3". */
+void node_rule_text(const struct node_rule_event *event, char ret[NODE_RULE_TEXT]);
+
 struct node_policy_opts {
     struct loop *loop;
     const struct node_view *(*look)(void *user);

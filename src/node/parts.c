@@ -748,22 +748,16 @@ static void policy_phases(uint64_t job, bool needed, void *user)
 static void policy_rule(const struct node_rule_event *event, void *user)
 {
     struct node *node = user;
-    const struct engine_event *e = event->rule;
-    const char *dry = event->dry_run ? " (dry run)" : "";
-    char text[200], job[32] = "";
+    size_t board = event->rule->board;
+    bool has_board = node->open && board < node->n; /* else a lost one */
+    char text[NODE_RULE_TEXT];
 
-    if (e->job)
-        (void)snprintf(job, sizeof job, " for job %" PRIu64, e->job);
-    (void)snprintf(text, sizeof text, "rule %s %s to act%s%s%s%s", e->rule->name,
-                   e->begins ? "begins" : "ends", job, e->begins ? "" : ": ", e->how,
-                   dry);
-    bool has_board = node->open && e->board < node->n; /* else a lost one */
+    node_rule_text(event, text);
     log_event(LOG_LEVEL_NOTICE, LOG_EVENT_RULE, "gpu=%d text=%s",
-              has_board ? (int)node_info(node, e->board)->index : -1,
-              log_quote(text).text);
+              has_board ? (int)node_info(node, board)->index : -1, log_quote(text).text);
     if (event->dry_run)
         return;
-    ledger_writer_event(node->writer, LEDGER_EVENT_RULE, has_board ? e->board : SIZE_MAX,
+    ledger_writer_event(node->writer, LEDGER_EVENT_RULE, has_board ? board : SIZE_MAX,
                         (uid_t)-1, text);
     if (has_board)
         node_tell(node, NODE_EVENT_RULE, event);
