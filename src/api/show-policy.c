@@ -248,8 +248,8 @@ void show_policy(struct json_out *o, const struct node_view *v,
     json_out_int(o, "loads", (int64_t)p->loads);
     json_out_int(o, "failures", (int64_t)p->failures);
     json_out_int(o, "evaluations", (int64_t)p->evaluations);
-    json_out_array(o, "presets");
-    for (size_t i = 0; i < p->n_presets; i++) {
+    json_out_array(o, "presets"); /* in the first of several answers alone */
+    for (size_t i = 0; i < p->n_presets && from == 0; i++) {
         json_out_object(o, NULL);
         json_out_text(o, "name", p->preset[i].name);
         json_out_double(o, "share", p->preset[i].share);

@@ -71,7 +71,9 @@ static void print_summary(const struct cli_env *env, const struct policy_file *f
         printf("\n");
     policy_limits_print(env, &f->limits);
     int n_limits = (f->limits.temperature_c > 0) + (f->limits.rise_w_s > 0);
-    printf("%zu rules, %zu classes, %d limits\n", p->n_rules, p->n_classes, n_limits);
+    printf("%zu rule%s, %zu class%s, %d limit%s\n", p->n_rules,
+           p->n_rules == 1 ? "" : "s", p->n_classes, p->n_classes == 1 ? "" : "es",
+           n_limits, n_limits == 1 ? "" : "s");
 }
 
 static int check(const struct cli_env *env, const char *path)

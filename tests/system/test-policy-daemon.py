@@ -80,6 +80,7 @@ def many(t, node, d, path):
     page = ask()
     t.equal((page["rules_total"], [r["name"] for r in page["rules"]]), (256, names[:2048 // units]), "186 rules fit into an answer")
     rest = ask("?from=186")
+    t.equal((len(page["presets"]), rest["presets"]), (3, []), "presets are in the first one alone")
     t.equal((rest["rules_total"], [r["name"] for r in rest["rules"]]), (256, names[2048 // units:]), "the others are in the next one")
     t.equal([ask(q)["rules"] for q in ("?from=256", "?from=18446744073709551615")], [[], []], "none is behind the last one")
     t.equal(d.ask("GET", "/v1/policy?from=x")[0], 400, "from is a number")
