@@ -158,8 +158,8 @@ static void test_storm(void)
     loop_timer_set(w.timer, from_ns + ns_of_s(0.5), 0);
     (void)loop_run(w.loop, NULL);
     double s = s_between(from_ns, loop_now_ns(w.loop));
-    ok(w.told > 0 && w.told <= s * 1e3 / TOUCHES_REST_MS + 2,
-       "one that is touched all the time is heard every %d ms: %u times in %.2f s",
+    ok(w.told > 0 && w.told <= 2 * s * 1e3 / TOUCHES_REST_MS + 2,
+       "one that is touched all the time is heard every %d ms or so: %u times in %.2f s",
        TOUCHES_REST_MS, w.told, s);
     touches_remove(a);
     (void)close(w.fd);
