@@ -31,6 +31,41 @@ class Client:
         return self.child.stdout.readline().split()
 
 
+def costly(t, path, exe):
+    """A board whose set calls take a second: each return costs training more than a phase saves."""
+    path.unlink()
+    with uwtest.Node(machine="name: slow\nboards: [{model: v100, count: 1}]\nset_latency: 1 s\n") as node:
+        d = node.daemon(f"policy: {{file: {path}}}\n")
+
+        def in_force(mw):  # as the daemon has read it back
+            return d.ask("GET", "/v1/gpus")[1]["gpus"][0]["limits"]["enforced_mw"] == mw
+
+        def off():
+            return "costly since" in node.run("underwatt", "policy", "show").stdout
+
+        job = Client(node, exe)
+        t.equal(job.ask("job edp")[0], "0", "a job on a board with slow calls")
+        job.ask(f"phase {TRAIN}")
+        uwtest.wait_for(lambda: d.ask("GET", "/v1/jobs")[1]["jobs"][0]["phase"] == "train")
+        path.write_text(POLICY.replace("every: 60 s", "every: 1 s"))
+        t.equal(d.ask("POST", "/v1/reload")[0], 200, "the policy")
+        for _ in range(12):
+            job.ask(f"phase {VALIDATE}")
+            uwtest.wait_for(lambda: in_force(180000) or off())
+            job.ask(f"phase {TRAIN}")
+            uwtest.wait_for(lambda: in_force(300000))
+            if uwtest.wait_for(off, 1.5):
+                break
+        p = node.run("underwatt", "policy", "show")
+        t.ok("costly since" in p.stdout and "training time: " in p.stdout,
+             "returns cost too much: policy show says how much", p)
+        p = node.run("underwatt", "explain", "0")
+        t.ok("its phases are not capped: returns have cost" in " ".join(p.stdout.split()), "explain says so", p)
+        job.ask(f"phase {VALIDATE}")
+        t.ok(not uwtest.wait_for(lambda: node.board(0)["limit_mw"] != 300000, 3), "no cap for phases any more",
+             node.board(0))
+
+
 def main():
     t = uwtest.Tap()
     with tempfile.TemporaryDirectory() as tmp, uwtest.Node(count=1) as node:
@@ -65,6 +100,8 @@ def main():
         job.ask(f"phase {TRAIN}")
         t.ok(limit(300000), "training again", node.board(0))
         job.ask("over")
+        node.stop()
+        costly(t, path, exe)
     t.done()
 
 
