@@ -10,6 +10,10 @@
 enum { KEEP_S = 60 };
 #define BOOKED_AFTER_S 5.0 /* a phase from telemetry is booked after this time */
 #define CONFIDENCE_MIN 0.5 /* a phase with less confidence is shown as unknown */
+/* Each phase that is booked is rows of the ledger and an event: once in so long at most,
+ * however often a job tells another one.  The ticks, a second apart, are all above it.
+ */
+#define BOOKED_EVERY_S 0.8
 
 struct job_records {
     struct job_records_opts opts;
@@ -166,6 +170,16 @@ static bool look_at_phase(struct job_record *rec, const struct steps *steps,
     return s_between(seen.known_ns, now_ns) >= BOOKED_AFTER_S;
 }
 
+static void book_phase(struct job_records *rs, struct job_record *rec,
+                       const struct job_entry *job, uint64_t now_ns)
+{
+    if (job->phase == rec->phase.phase ||
+        s_between(rec->booked_ns, now_ns) < BOOKED_EVERY_S)
+        return;
+    rec->booked_ns = now_ns;
+    roster_phase(rs->opts.roster, rec->id, rec->phase.phase);
+}
+
 static void follow(struct job_records *rs, struct job_record *rec, uint64_t now_ns)
 {
     const struct job_entry *job = roster_find(rs->opts.roster, rec->id);
@@ -174,7 +188,7 @@ static void follow(struct job_records *rs, struct job_record *rec, uint64_t now_
         return;
     hear(rs, rec, own_boards(rs, job));
     if (look_at_phase(rec, rs->opts.steps(rec->id, rs->opts.user), now_ns))
-        roster_phase(rs->opts.roster, rec->id, rec->phase.phase);
+        book_phase(rs, rec, job, now_ns);
     if (rs->opts.on_phase)
         rs->opts.on_phase(rec->id, &rec->phase, rs->opts.user);
 }

@@ -51,6 +51,7 @@ struct job_record {
     /* Used by job-records.c only. */
     struct job_phase *telemetry; /* NULL: phase detection is off */
     uint64_t heard;              /* mask of the boards that telemetry listens to */
+    uint64_t booked_ns;          /* when another phase was booked last; 0: never */
 };
 
 struct job_records_opts {
@@ -83,7 +84,9 @@ void job_records_end(struct job_records *rs, struct job_record *rec,
                      const struct job_entry *job);
 /* Call each second: updates phases, drops expired records of ended jobs. */
 void job_records_tick(struct job_records *rs, uint64_t now_ns);
-/* The job's processes tell another phase: updates that of this job. */
+/* The job's processes tell another phase: updates that of this job.  Its energy is booked
+ * under it at once too, unless another one was less than a second ago: then by a tick.
+ */
 void job_records_told(struct job_records *rs, uint64_t job);
 /* A board's limit or clock changes; most_w: see job_phase_on_cap(). */
 void job_records_on_cap(struct job_records *rs, size_t board, double most_w);
