@@ -210,13 +210,14 @@ static void on_phases(uint64_t job, bool ruled, void *user)
 struct first {
     uw_error *err;
     bool told;
+    bool tries; /* it is not to come into force: nothing is logged */
 };
 
 static void on_finding(bool error, const char *text, void *user)
 {
     struct first *f = user;
 
-    if (!error)
+    if (!error && !f->tries)
         log_event(LOG_LEVEL_WARNING, LOG_EVENT_POLICY, "text=%s", log_quote(text).text);
     if (!error || f->told)
         return;
@@ -224,11 +225,11 @@ static void on_finding(bool error, const char *text, void *user)
     (void)fail(f->err, -EINVAL, "%s", text);
 }
 
-static int read_text(const char *path, const char *text, size_t len,
+static int read_text(const char *path, const char *text, size_t len, bool tries,
                      struct policy_file **ret, uw_error *err)
 {
     auto_(policy_file_free) struct policy_file *file = NULL;
-    struct first first = {.err = err};
+    struct first first = {.err = err, .tries = tries};
     int r = policy_file_read(path, text, len, false, &file, err);
 
     if (r < 0)
@@ -252,7 +253,7 @@ int node_policy_read(struct node_policy *p, const char *path, struct policy_file
     if (r == -ENOENT)
         return 0;
     if (r == 0)
-        r = read_text(path, text, len, ret, err);
+        r = read_text(path, text, len, false, ret, err);
     return r < 0 ? node_policy_refused(p, NULL, r, err) : 0;
 }
 
@@ -348,7 +349,7 @@ int node_policy_try(struct node_policy *p, const char *text, size_t len,
     int r = make_seen(p, err);
 
     if (r == 0)
-        r = read_text("policy", text, len, &file, err);
+        r = read_text("policy", text, len, true, &file, err);
     return r < 0 ? r : policy_trial_new(&opts, file, ret, err);
 }
 
