@@ -192,6 +192,9 @@ static void print_trial(const struct json_value *t)
         for (size_t k = 0; k < json_count(rows); k++)
             print_row(take_text(rule, "name"), json_at(rows, k));
     }
+    if (json_count(rules) < take_u64(t, "rules_total"))
+        printf("  the other %" PRIu64 " rules are not told: too many boards and jobs\n",
+               take_u64(t, "rules_total") - json_count(rules));
 }
 
 void policy_would(const struct cli_env *env, const char *text)
