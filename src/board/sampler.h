@@ -91,7 +91,9 @@ void sampler_count_in(struct sampler *s, size_t i, bool in);
 void sampler_rate(struct sampler *s, size_t i, enum sampler_rate rate, bool held);
 /* watch: the board's clock is locked, read clock and utilisation with the limits. */
 void sampler_watch_clock(struct sampler *s, size_t i, bool watch);
-/* watch: read the temperature, and the limits with their reasons, each second. */
+/* watch: read the temperature, and the limits with their reasons, each second, or with
+ * each round where these are further apart (sampling.rest, sampling.job).
+ */
 void sampler_watch_heat(struct sampler *s, size_t i, bool watch);
 /* Changes the periods of sampler_opts. */
 void sampler_periods(struct sampler *s, uint64_t period_ns, uint64_t rest_ns,
