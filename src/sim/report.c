@@ -67,8 +67,7 @@ int report_open(const char *path, uint64_t pid, struct report **ret, uw_error *e
         (void)munmap(p, UW_PROGRESS_BYTES);
         return fail_in(err, r, "%s", path);
     }
-    (*ret)->fd = fd;
-    fd = -1;
+    (*ret)->fd = fd_take(&fd);
     return 0;
 }
 
