@@ -105,7 +105,7 @@ static bool is_listened(const struct probe *p)
     return listened;
 }
 
-static uint64_t period_of(const struct probe *p)
+static uint64_t rate_period(const struct probe *p)
 {
     const struct sampler_opts *o = &p->sampler->opts;
     uint64_t search = o->search_ns ? o->search_ns : SEARCH_MS * NS_PER_MS;
@@ -116,6 +116,13 @@ static uint64_t period_of(const struct probe *p)
         return is_listened(p) && search > LISTEN_MS * NS_PER_MS ? LISTEN_MS * NS_PER_MS
                                                                 : search;
     return o->period_ns ? o->period_ns : METER_PERIOD_MS * NS_PER_MS;
+}
+
+static uint64_t period_of(const struct probe *p)
+{
+    uint64_t period = rate_period(p);
+
+    return p->hot && period > HOT_MS * NS_PER_MS ? HOT_MS * NS_PER_MS : period;
 }
 
 /* Hash of k. */
@@ -693,8 +700,10 @@ void sampler_watch_clock(struct sampler *s, size_t i, bool watch)
 
 void sampler_watch_heat(struct sampler *s, size_t i, bool watch)
 {
-    if (i < s->n)
-        s->probe[i]->hot = watch;
+    if (i >= s->n || s->probe[i]->hot == watch)
+        return;
+    s->probe[i]->hot = watch;
+    pace(s->probe[i]);
 }
 
 void sampler_periods(struct sampler *s, uint64_t period_ns, uint64_t rest_ns,

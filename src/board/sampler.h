@@ -91,8 +91,8 @@ void sampler_count_in(struct sampler *s, size_t i, bool in);
 void sampler_rate(struct sampler *s, size_t i, enum sampler_rate rate, bool held);
 /* watch: the board's clock is locked, read clock and utilisation with the limits. */
 void sampler_watch_clock(struct sampler *s, size_t i, bool watch);
-/* watch: read the temperature, and the limits with their reasons, each second, or with
- * each round where these are further apart (sampling.rest, sampling.job).
+/* watch: read the temperature, and the limits with their reasons, each second, however
+ * rarely the board is read otherwise.
  */
 void sampler_watch_heat(struct sampler *s, size_t i, bool watch);
 /* Changes the periods of sampler_opts. */

@@ -15,7 +15,7 @@ struct loop;
 struct touches;
 struct touched;
 
-enum { TOUCHES_REST_MS = 5 };
+enum { TOUCHES_REST_MS = 20 };
 
 /* -ENOTSUP on a virtual loop; -errno of inotify_init1(2). */
 int touches_new(struct loop *loop, struct touches **ret, uw_error *err);

@@ -1,5 +1,6 @@
 #include "core/policy/never.h"
 
+#include <math.h>
 #include <stdlib.h>
 #include <string.h>
 
@@ -104,6 +105,12 @@ static void add_value(struct domain *d, struct policy_value v)
     d->value[d->n_values++] = v;
 }
 
+/* A step that is one at any size of n. */
+static double step_from(double n)
+{
+    return fmax(1, fabs(n) / 2);
+}
+
 /* One value below, at, between and above all numbers; each text and another one. */
 static void fill(struct domain *d)
 {
@@ -118,11 +125,12 @@ static void fill(struct domain *d)
     } else {
         qsort(d->number, d->n, sizeof d->number[0], by_size);
         for (size_t i = 0; i < d->n; i++) {
-            double low = i ? (d->number[i - 1] + d->number[i]) / 2 : d->number[i] - 1;
+            double n = d->number[i];
+            double low = i ? (d->number[i - 1] + n) / 2 : n - step_from(n);
             add_value(d, (struct policy_value){.known = true, .number = low});
-            add_value(d, (struct policy_value){.known = true, .number = d->number[i]});
+            add_value(d, (struct policy_value){.known = true, .number = n});
         }
-        double last = d->n ? d->number[d->n - 1] + 1 : 0;
+        double last = d->n ? d->number[d->n - 1] + step_from(d->number[d->n - 1]) : 0;
         add_value(d, (struct policy_value){.known = true, .number = last});
     }
 }
