@@ -74,10 +74,11 @@ struct claim_told {
     bool answers;   /* the actuator is there and has answered for this board */
     uint32_t in_force_mw; /* read back, or the original where nobody holds the board; 0:
                            * unknown */
-    uint32_t
-        without_mw;    /* the target of all claims but those of this claimant and of
-                        * a policy; an uneven share of the budget counts as an equal one;
-                        * UINT32_MAX: nobody else asks for less than the original */
+    /* The target of all claims but those of this claimant and of a policy; an uneven
+     * share of the budget counts as an equal one; UINT32_MAX: nobody else asks for less
+     * than the original.
+     */
+    uint32_t without_mw;
     uint32_t rules_mw; /* the same with the claims of a policy's rules and limits */
     bool ruled;        /* one of these lowers the target below that of all others */
     uint32_t original_mw;
