@@ -13,25 +13,8 @@
 #include "io/progress.h"
 #include "plant/plant.h"
 #include "policy/limits.h"
+#include "simulation/policy-scene.h"
 #include "tuner/tuner.h"
-#include "unit/node/node-scene.h"
-
-enum { ANNA = 1000 };
-static const struct node_who root = {.may_claim = true, .admin = true, .name = "root"};
-
-static void write_policy(const char *text)
-{
-    FILE *f = fopen(w.config.policy_file, "we");
-
-    if (!f || fputs(text, f) < 0 || fclose(f) != 0)
-        abort();
-}
-
-static int reload(uw_error *err)
-{
-    *err = (uw_error){""};
-    return node_configure(w.node, &w.config, err);
-}
 
 static const struct limits_view *limits(void)
 {
@@ -61,24 +44,14 @@ static uint64_t writes(size_t board)
 
 static bool begin_scene(const char *name, const char *boards, const char *policy)
 {
-    printf("# %s\n", name);
     scene_boards = boards;
-    if (!open_world())
-        return ok(false, "a world");
-    (void)snprintf(w.config.policy_file, sizeof w.config.policy_file, "%s/policy.yaml",
-                   w.dir);
-    write_policy(policy);
-    return ok(start_node(), "a node");
+    return begin_policy_scene(name, policy);
 }
 
 static void end_scene(void)
 {
-    if (node_end(w.node, on_node_end, NULL) < 0)
-        ok(false, "the node ends");
-    run_s(10);
-    node_free(take(w.node));
-    (void)unlink(w.config.policy_file);
-    close_world();
+    end_node();
+    end_policy_scene();
 }
 
 static struct loop_child *run_job(const char *gpus, const char *phases)

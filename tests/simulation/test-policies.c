@@ -11,10 +11,7 @@
 
 #include "io/progress.h"
 #include "node/policy-facts.h"
-#include "policy/engine.h"
-#include "unit/node/node-scene.h"
-
-static const struct node_who root = {.may_claim = true, .admin = true, .name = "root"};
+#include "simulation/policy-scene.h"
 
 enum { NAMES_MAX = 32 };
 static const char *dir;
@@ -45,27 +42,15 @@ static void end_scene(void)
 
 /* ---- jobs ---- */
 
-struct job {
-    struct progress_page *page;
-    struct loop_child *child;
-    uint64_t id;
-};
-
-enum { ANNA = 1000, PHASE_STEPS = 200 };
+enum { PHASE_STEPS = 200 };
 
 /* A job that root registers with these labels ("KEY=VALUE"; NULL: none).  One that tells
  * its phases has a cap by name, the original, so that the daemon reads its page.
  */
-static void begin_phases(struct job *job, unsigned gpu, const char *phases, bool tells,
-                         const char *const *labels)
+static void begin_phases(struct paged_job *job, unsigned gpu, const char *phases,
+                         bool tells, const char *const *labels)
 {
-    char gpus[8], path[300], owner[40], steps[16];
-    const char *argv[] = {
-        "underwatt-sim", "train",   "--workload", "resnet50", "--gpus", gpus, "--epochs",
-        "100000",        "--steps", steps,        "--phases", phases,   NULL};
-    const char *env[] = {owner, path, NULL};
-    struct loop_child_opts opts = {
-        .argv = argv, .env = env, .stdin_fd = -1, .stdout_fd = -1, .stderr_fd = -1};
+    char gpus[8], steps[16];
     struct label label[LABELS_MAX];
     struct node_job ask = {.reg = {.source = JOB_REGISTERED,
                                    .name = "train",
@@ -77,16 +62,11 @@ static void begin_phases(struct job *job, unsigned gpu, const char *phases, bool
 
     if (tells)
         ask.cap.percent = 100;
-    if (progress_page_new("/dev/shm", &job->page, NULL) < 0)
-        abort();
     (void)snprintf(gpus, sizeof gpus, "%u", gpu);
     (void)snprintf(steps, sizeof steps, "%d", PHASE_STEPS);
-    (void)snprintf(owner, sizeof owner, VIRTUAL_UID "=%d", ANNA);
-    (void)snprintf(path, sizeof path, "UNDERWATT_PROGRESS=%s",
-                   progress_page_path(job->page));
-    (void)loop_child_new(w.loop, &opts, nobody_cares, NULL, &job->child, NULL);
+    start_paged(job, gpus, steps, phases);
     if (tells)
-        ask.page_fd = open(progress_page_path(job->page), O_RDONLY | O_CLOEXEC);
+        ask.page_fd = page_fd_of(job);
     for (; labels && labels[ask.reg.n_labels]; ask.reg.n_labels++) {
         const char *text = labels[ask.reg.n_labels], *equals = strchr(text, '=');
         struct label *l = &label[ask.reg.n_labels];
@@ -97,18 +77,15 @@ static void begin_phases(struct job *job, unsigned gpu, const char *phases, bool
         ok(false, "a job: %s", err.text);
 }
 
-static void begin_job(struct job *job, unsigned gpu, const char *const *labels)
+static void begin_job(struct paged_job *job, unsigned gpu, const char *const *labels)
 {
     begin_phases(job, gpu, "load=1s,train", false, labels);
 }
 
-static void end_job(struct job *job)
+static void end_job(struct paged_job *job)
 {
     (void)node_job_end(w.node, &root, job->id, NULL);
-    (void)loop_child_kill(job->child, SIGKILL);
-    run_s(20);
-    loop_child_free(job->child);
-    progress_page_free(job->page);
+    stop_paged(job);
 }
 
 /* ---- signals and caps ---- */
@@ -172,7 +149,7 @@ static void expect_nothing(double s, const char *what)
 static void dirty_grid(void)
 {
     static const char *const critical[] = {"tier=production", NULL};
-    struct job plain, vital;
+    struct paged_job plain, vital;
 
     if (!begin_scene("dirty-grid.yaml", NULL))
         return;
@@ -197,7 +174,7 @@ static void dirty_grid(void)
 
 static void price_peak(void)
 {
-    struct job job;
+    struct paged_job job;
 
     if (!begin_scene("price-peak.yaml", NULL))
         return;
@@ -241,7 +218,7 @@ static bool count_caps(double s, double *ret_capped, double *ret_whole)
 
 static void validation(void)
 {
-    struct job job, silent;
+    struct paged_job job, silent;
     double capped = 0, whole = 0;
 
     if (!begin_scene("validation.yaml", NULL))
@@ -263,7 +240,7 @@ static void validation(void)
 static void empty_queue(void)
 {
     static const char *const partition[] = {"slurm.partition=gpu-long", NULL};
-    struct job job, of_long;
+    struct paged_job job, of_long;
 
     if (!begin_scene("empty-queue.yaml", NULL))
         return;
@@ -293,7 +270,7 @@ static void class_presets(void)
     static const char *const dev[] = {"slurm.partition=dev", NULL};
     static const char *const batch[] = {FACT_LABEL_KIND "=training", NULL};
     static const char *const vital[] = {"tier=production", "slurm.partition=dev", NULL};
-    struct job job[3];
+    struct paged_job job[3];
 
     if (!begin_scene("class-presets.yaml", NULL))
         return;
@@ -314,7 +291,7 @@ static void class_presets(void)
 static void night(void)
 {
     static const char *const batch[] = {FACT_LABEL_KIND "=training", NULL};
-    struct job job, unknown;
+    struct paged_job job, unknown;
 
     if (!begin_scene("night.yaml", NULL)) /* Tuesday, 23:13 in Berlin */
         return;
@@ -336,7 +313,7 @@ static void heat(void)
 {
     static const char boards[] =
         "boards:\n  - {model: v100, ambient: 58}\n  - {model: v100, count: 3}\n";
-    struct job hot, cool;
+    struct paged_job hot, cool;
 
     if (!begin_scene("heat.yaml", boards))
         return;
@@ -356,7 +333,7 @@ static void heat(void)
 
 static void generator(void)
 {
-    struct job job;
+    struct paged_job job;
 
     if (!begin_scene("generator.yaml", NULL))
         return;
@@ -378,7 +355,7 @@ static void generator(void)
 
 static void fuse(void)
 {
-    struct job job;
+    struct paged_job job;
 
     if (!begin_scene("fuse.yaml", NULL))
         return;

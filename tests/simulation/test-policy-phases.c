@@ -8,49 +8,15 @@
 
 #include "base/names.h"
 #include "io/progress.h"
-#include "policy/engine.h"
+#include "simulation/policy-scene.h"
 #include "tuner/tuner.h"
-#include "unit/node/node-scene.h"
-
-enum { ANNA = 1000 };
-static const struct node_who root = {.may_claim = true, .admin = true, .name = "root"};
 
 /* A job that tells its phases. */
-static struct {
-    struct progress_page *page;
-    struct loop_child *child;
-    uint64_t id;
-} job;
-
-static void write_policy(const char *text)
-{
-    FILE *f = fopen(w.config.policy_file, "we");
-
-    if (!f || fputs(text, f) < 0 || fclose(f) != 0)
-        abort();
-}
-
-static bool begin_scene(const char *name, const char *policy)
-{
-    printf("# %s\n", name);
-    if (!open_world())
-        return ok(false, "a world");
-    (void)snprintf(w.config.policy_file, sizeof w.config.policy_file, "%s/policy.yaml",
-                   w.dir);
-    write_policy(policy);
-    return ok(start_node(), "a node");
-}
+static struct paged_job job;
 
 /* goal NULL: a cap by name, of 100 %. */
 static void begin_job(const char *goal, const char *steps, const char *phases)
 {
-    const char *argv[] = {
-        "underwatt-sim", "train",   "--workload", "resnet50", "--gpus", "0", "--epochs",
-        "10000",         "--steps", steps,        "--phases", phases,   NULL};
-    char owner[40], path[300];
-    const char *env[] = {owner, path, NULL};
-    struct loop_child_opts opts = {
-        .argv = argv, .env = env, .stdin_fd = -1, .stdout_fd = -1, .stderr_fd = -1};
     struct node_job ask = {
         .reg = {.source = JOB_REGISTERED, .name = "train", .uid = ANNA, .boards = 1},
         .search = goal != NULL,
@@ -58,15 +24,10 @@ static void begin_job(const char *goal, const char *steps, const char *phases)
         .page_fd = -1};
     uw_error err = {""};
 
-    if (progress_page_new("/dev/shm", &job.page, NULL) < 0)
-        abort();
-    (void)snprintf(owner, sizeof owner, VIRTUAL_UID "=%u", (unsigned)ANNA);
-    (void)snprintf(path, sizeof path, "UNDERWATT_PROGRESS=%s",
-                   progress_page_path(job.page));
-    (void)loop_child_new(w.loop, &opts, nobody_cares, NULL, &job.child, NULL);
+    start_paged(&job, "0", steps, phases);
     if (goal)
         (void)goal_parse(goal, &ask.goal, NULL);
-    ask.page_fd = open(progress_page_path(job.page), O_RDONLY | O_CLOEXEC);
+    ask.page_fd = page_fd_of(&job);
     if (node_job_begin(w.node, &root, &ask, &job.id, &err) < 0)
         ok(false, "a job: %s", err.text);
 }
@@ -74,37 +35,9 @@ static void begin_job(const char *goal, const char *steps, const char *phases)
 static void end_scene(void)
 {
     (void)node_job_end(w.node, &root, job.id, NULL);
-    (void)loop_child_kill(job.child, SIGKILL);
-    run_s(20);
-    loop_child_free(job.child);
-    progress_page_free(job.page);
-    if (node_end(w.node, on_node_end, NULL) < 0)
-        ok(false, "the node ends");
-    run_s(10);
-    node_free(take(w.node));
-    (void)unlink(w.config.policy_file);
-    close_world();
-}
-
-static bool rule_claim(void)
-{
-    const struct claims *c = node_look(w.node)->board[0].cap.claims;
-
-    for (size_t i = 0; c && i < c->n; i++)
-        if (c->claim[i].source == CLAIM_OF_RULE)
-            return true;
-    return false;
-}
-
-static enum policy_state state_of(const char *rule)
-{
-    const struct view_policy *p = &node_look(w.node)->policy;
-    struct engine_row row;
-
-    for (size_t i = 0; p->engine && policy_engine_row(p->engine, i, &row); i++)
-        if (strcmp(row.rule->name, rule) == 0 && row.board == 0)
-            return row.state;
-    return (enum policy_state)99;
+    stop_paged(&job);
+    end_node();
+    end_policy_scene();
 }
 
 static uint32_t phase_now(void)
@@ -170,7 +103,7 @@ static struct time_of_phase validate(double after_s)
 /* From 300 W to 180 W at 3 W/s. */
 static void approaches(void)
 {
-    if (!begin_scene(
+    if (!begin_policy_scene(
             "a cap is approached over several validations",
             "policy: 1\nrules:\n"
             "  - {name: validation, when: job.phase == 'validate', phase: true,\n"
@@ -208,7 +141,7 @@ static void follows_at_once(void)
 {
     double down_s = 0, up_s = 0;
 
-    if (!begin_scene(
+    if (!begin_policy_scene(
             "a change of phase is noticed at once",
             "policy: 1\ndefaults: {every: 10 s}\nrules:\n"
             "  - {name: validation, when: job.phase == 'validate', phase: true,\n"
@@ -233,7 +166,7 @@ static void leaves_short_alone(void)
 {
     unsigned capped = 0, of = 0;
 
-    if (!begin_scene(
+    if (!begin_policy_scene(
             "short phases are left alone",
             "policy: 1\nrules:\n"
             "  - {name: validation, when: job.phase == 'validate', phase: true,\n"
@@ -266,7 +199,7 @@ static void ends_what_costs(void)
     double s = 0;
 
     scene_boards = "name: slow\nboards: [{model: v100, count: 4}]\nset_latency: 300 ms\n";
-    if (!begin_scene(
+    if (!begin_policy_scene(
             "returns that cost too much end the caps of a job's phases",
             "policy: 1\nrules:\n"
             "  - {name: validation, when: job.phase == 'validate', phase: true,\n"
@@ -292,7 +225,7 @@ static void ends_what_costs(void)
 
 static void learns_latencies(void)
 {
-    if (!begin_scene(
+    if (!begin_policy_scene(
             "the board's latencies are learnt",
             "policy: 1\nrules:\n"
             "  - {name: validation, when: job.phase == 'validate', phase: true,\n"
@@ -315,7 +248,7 @@ static void learns_latencies(void)
 /* A validation that a cap slows as it does training. */
 static void compares(void)
 {
-    if (!begin_scene(
+    if (!begin_policy_scene(
             "caps of phases against a static cap",
             "policy: 1\nrules:\n"
             "  - {name: validation, when: job.phase == 'validate', phase: true,\n"
@@ -337,7 +270,7 @@ static void compares(void)
     unsigned capped = 0;
     for (int i = 0; i < 600; i++) {
         run_s(1);
-        capped += rule_claim();
+        capped += rule_claim(CLAIM_SOFT) != NULL;
     }
     is_int(capped, 0, "no claim of the rule from then on");
     end_scene();
@@ -361,7 +294,7 @@ struct searched {
 static bool search(const char *policy, const char *steps, struct searched *ret)
 {
     *ret = (struct searched){.s = 0};
-    if (!begin_scene(steps, policy))
+    if (!begin_policy_scene(steps, policy))
         return false;
     begin_job("edp", steps, "train,validate=60%");
     while (ret->s < 7200 && !node_look(w.node)->job[0].search.report->holding) {

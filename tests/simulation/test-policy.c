@@ -9,13 +9,9 @@
 #include "base/error.h"
 #include "base/names.h"
 #include "io/progress.h"
-#include "policy/engine.h"
 #include "policy/signal-files.h"
+#include "simulation/policy-scene.h"
 #include "tuner/tuner.h"
-#include "unit/node/node-scene.h"
-
-enum { ANNA = 1000 };
-static const struct node_who root = {.may_claim = true, .admin = true, .name = "root"};
 
 /* The sites' rules are tested with what the node itself knows: jobs' ages, its budget. */
 #define AGED                                                            \
@@ -23,73 +19,11 @@ static const struct node_who root = {.may_claim = true, .admin = true, .name = "
     "  - name: aged\n    when: job.age > 10 min and job.age < 30 min\n" \
     "    for: 10 s\n    release: 0 s\n    hysteresis: 0 %\n    cap: -25 %\n"
 
-static void write_policy(const char *text)
-{
-    FILE *f = fopen(w.config.policy_file, "we");
-
-    if (!f || fputs(text, f) < 0 || fclose(f) != 0)
-        abort();
-}
-
-static int reload(uw_error *err)
-{
-    *err = (uw_error){""};
-    return node_configure(w.node, &w.config, err);
-}
-
-/* The rule's claim on board 0; NULL: none. */
-static const struct claim *rule_claim(enum claim_kind kind)
-{
-    const struct claims *c = node_look(w.node)->board[0].cap.claims;
-
-    for (size_t i = 0; c && i < c->n; i++)
-        if (c->claim[i].source == CLAIM_OF_RULE && c->claim[i].kind == kind)
-            return &c->claim[i];
-    return NULL;
-}
-
-static enum policy_state state_of(const char *rule)
-{
-    const struct view_policy *p = &node_look(w.node)->policy;
-    struct engine_row row;
-
-    for (size_t i = 0; p->engine && policy_engine_row(p->engine, i, &row); i++)
-        if (strcmp(row.rule->name, rule) == 0 && row.board == 0)
-            return row.state;
-    return (enum policy_state)99;
-}
-
-static bool begin_scene(const char *name, const char *policy)
-{
-    printf("# %s\n", name);
-    if (!open_world())
-        return ok(false, "a world");
-    (void)snprintf(w.config.policy_file, sizeof w.config.policy_file, "%s/policy.yaml",
-                   w.dir);
-    if (policy)
-        write_policy(policy);
-    return ok(start_node(), "a node");
-}
-
-static void end_scene(void)
-{
-    (void)unlink(w.config.policy_file);
-    close_world();
-}
-
-static void end_node(void)
-{
-    if (node_end(w.node, on_node_end, NULL) < 0)
-        ok(false, "the node ends");
-    run_s(10);
-    node_free(take(w.node));
-}
-
 /* ---- a job without a search ---- */
 
 static void caps_and_lets_go(void)
 {
-    if (!begin_scene("a rule over a job's life", AGED))
+    if (!begin_policy_scene("a rule over a job's life", AGED))
         return;
     struct loop_child *child = train("0", ANNA);
     run_s(500);
@@ -124,14 +58,14 @@ static void caps_and_lets_go(void)
     run_s(20);
     loop_child_free(child);
     end_node();
-    end_scene();
+    end_policy_scene();
 }
 
 static void wrong_files(void)
 {
     uw_error err;
 
-    if (!begin_scene(
+    if (!begin_policy_scene(
             "a wrong file, another one, none",
             "policy: 1\nhard: true\nrules:\n"
             "  - {name: now, when: job.age > 5 s, for: 10 s, kind: hard, cap: 200 W}\n"))
@@ -166,7 +100,7 @@ static void wrong_files(void)
     run_s(20);
     loop_child_free(child);
     end_node();
-    end_scene();
+    end_policy_scene();
 }
 
 /* The pasted names are reserved ones; the linker's option --wrap gives them. */
@@ -207,7 +141,7 @@ static void no_signals(void)
         "  - {name: now, when: job.age > 5 s, for: 10 s, kind: hard, cap: 220 W}\n";
     uw_error err;
 
-    if (!begin_scene(
+    if (!begin_policy_scene(
             "a file whose signals cannot be had",
             "policy: 1\nhard: true\nrules:\n"
             "  - {name: now, when: job.age > 5 s, for: 10 s, kind: hard, cap: 200 W}\n"))
@@ -236,7 +170,7 @@ static void no_signals(void)
     run_s(20);
     loop_child_free(child);
     end_node();
-    end_scene();
+    end_policy_scene();
 }
 
 static bool makes_signals(void)
@@ -252,7 +186,7 @@ static void unknown_and_jobs_end(void)
 {
     uw_error err;
 
-    if (!begin_scene("an unknown signal, a job that ends, the daemon's end", NULL))
+    if (!begin_policy_scene("an unknown signal, a job that ends, the daemon's end", NULL))
         return;
     ok(makes_signals(), "without a policy signals are there once they are asked for");
     w.config.budget_mw = 1200000;
@@ -288,15 +222,15 @@ static void unknown_and_jobs_end(void)
     run_s(20);
     loop_child_free(child);
     end_node();
-    end_scene();
+    end_policy_scene();
 }
 
 static void board_is_silent(void)
 {
-    if (!begin_scene("a board that answers no more",
-                     "policy: 1\nrules:\n"
-                     "  - {name: warm, when: board.temperature > 5 °C, for: 0 s,\n"
-                     "     until: board.temperature < 1 °C, cap: 60 %}\n"))
+    if (!begin_policy_scene("a board that answers no more",
+                            "policy: 1\nrules:\n"
+                            "  - {name: warm, when: board.temperature > 5 °C, for: 0 s,\n"
+                            "     until: board.temperature < 1 °C, cap: 60 %}\n"))
         return;
     struct loop_child *child = train("0", ANNA);
     run_s(60);
@@ -311,7 +245,7 @@ static void board_is_silent(void)
     run_s(20);
     loop_child_free(child);
     end_node();
-    end_scene();
+    end_policy_scene();
 }
 
 /* ---- a job with a search ---- */
@@ -378,10 +312,11 @@ static void search_rests(void)
 {
     struct searched s;
 
-    if (!begin_scene("a quarter less than what a search holds",
-                     "policy: 1\nrules:\n"
-                     "  - {name: dirty, when: job.age > 50 min and job.age < 110 min,\n"
-                     "     for: 0 s, release: 0 s, hysteresis: 0 %, cap: -25 %}\n"))
+    if (!begin_policy_scene(
+            "a quarter less than what a search holds",
+            "policy: 1\nrules:\n"
+            "  - {name: dirty, when: job.age > 50 min and job.age < 110 min,\n"
+            "     for: 0 s, release: 0 s, hysteresis: 0 %, cap: -25 %}\n"))
         return;
     begin_search(&s, "slowdown:1.05");
     wait_hold(s.id);
@@ -419,7 +354,7 @@ static void search_rests(void)
        "it goes on where it was: %s, %u mW in force", v->state, in_force(0));
     end_search(&s);
     end_node();
-    end_scene();
+    end_policy_scene();
 }
 
 /* A rule above the cap that a search holds, and below the reference. */
@@ -428,10 +363,11 @@ static void search_holds_below(void)
     struct searched s;
     unsigned above = 0, ruled = 0;
 
-    if (!begin_scene("a rule between a hold and its reference",
-                     "policy: 1\nrules:\n"
-                     "  - {name: warm, when: job.age > 30 min and job.age < 120 min,\n"
-                     "     for: 0 s, release: 0 s, hysteresis: 0 %, cap: 280 W}\n"))
+    if (!begin_policy_scene(
+            "a rule between a hold and its reference",
+            "policy: 1\nrules:\n"
+            "  - {name: warm, when: job.age > 30 min and job.age < 120 min,\n"
+            "     for: 0 s, release: 0 s, hysteresis: 0 %, cap: 280 W}\n"))
         return;
     begin_search(&s, "edp");
     wait_hold(s.id);
@@ -450,20 +386,21 @@ static void search_holds_below(void)
        "no check goes above the rule: %u, %u of 480", above, ruled);
     end_search(&s);
     end_node();
-    end_scene();
+    end_policy_scene();
 }
 
 static void gives_goals(void)
 {
     struct searched s;
 
-    if (!begin_scene("a rule's goal, and the job's own again",
-                     "policy: 1\n"
-                     "classes:\n  - {name: all, match: {}, rule_goals: true}\n"
-                     "rules:\n"
-                     "  - {name: hurry, when: job.age > 20 min and job.age < 25 min,\n"
-                     "     for: 0 s, release: 0 s, hysteresis: 0 %, goal: time,\n"
-                     "     hold: 30 min}\n"))
+    if (!begin_policy_scene(
+            "a rule's goal, and the job's own again",
+            "policy: 1\n"
+            "classes:\n  - {name: all, match: {}, rule_goals: true}\n"
+            "rules:\n"
+            "  - {name: hurry, when: job.age > 20 min and job.age < 25 min,\n"
+            "     for: 0 s, release: 0 s, hysteresis: 0 %, goal: time,\n"
+            "     hold: 30 min}\n"))
         return;
     begin_search(&s, "edp");
     run_s(1100);
@@ -482,13 +419,14 @@ static void gives_goals(void)
        "and holds what it had measured");
     end_search(&s);
     end_node();
-    end_scene();
+    end_policy_scene();
 }
 
 static void gives_a_search(void)
 {
-    if (!begin_scene("a class's goal for a job that asked for none",
-                     "policy: 1\nclasses:\n  - {name: all, match: {}, goal: edp}\n"))
+    if (!begin_policy_scene(
+            "a class's goal for a job that asked for none",
+            "policy: 1\nclasses:\n  - {name: all, match: {}, goal: edp}\n"))
         return;
     struct loop_child *child = train("0", ANNA);
     run_s(120);
@@ -511,7 +449,7 @@ static void gives_a_search(void)
     run_s(20);
     loop_child_free(child);
     end_node();
-    end_scene();
+    end_policy_scene();
 }
 
 int main(void)
