@@ -116,7 +116,9 @@ static int read_quantity(const struct yaml_node *node, const char *like, double 
 
     if (r < 0)
         return r;
-    size_t n = strspn(text, "0123456789."), at = n + strspn(text + n, " ");
+    size_t n = text[0] == '-' ? 1 : 0;
+    n += strspn(text + n, "0123456789.");
+    size_t at = n + strspn(text + n, " ");
     (void)policy_unit_read(like, strlen(like), &want, &factor);
     size_t unit_n = policy_unit_read(text + at, strlen(text + at), &unit, &factor);
     if (n == 0 || n >= sizeof number || text[at + unit_n] || unit_n == 0 ||
