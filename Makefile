@@ -16,6 +16,7 @@ all: build
 help:
 	@echo "make demo      run one training job three ways on a simulated node and compare"
 	@echo "make check     unit, contract, system, simulation, lint and sanitizers: 15 minutes on 2 processors"
+	@echo "make check-clients  the real Zeus, zeusd, nvtop and nvidia-ml-py on simulated boards; builds them"
 	@echo "make quick     unit tests, and lint of what changed (under a minute)"
 	@echo "make build     build into $(BUILD)/"
 	@echo "make coverage  lines of base, core and plant that unit tests run, at least 90 %"
@@ -45,6 +46,10 @@ demo: build
 check:
 	@$(SETUP) build check deb
 	@tools/check
+
+check-clients:
+	@$(SETUP) build check
+	@tools/check clients
 
 quick: build
 	@$(SETUP) check
@@ -83,4 +88,4 @@ install: build
 clean:
 	rm -rf build build-check build-asan build-tsan build-fuzz build-random build-coverage build-mutants
 
-.PHONY: all help build demo check quick coverage bench fuzz soak mutants format install clean
+.PHONY: all help build demo check check-clients quick coverage bench fuzz soak mutants format install clean
