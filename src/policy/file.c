@@ -8,8 +8,10 @@
 
 #include "base/error.h"
 #include "base/utf8.h"
+#include "io/file.h"
 #include "policy/catalogue.h"
 #include "policy/file-inside.h"
+#include "policy/grid-zone.h"
 
 enum { NAME_MAX_BYTES = 48, VERSION = 1 };
 
@@ -260,6 +262,26 @@ static const struct yaml_key facility_keys[] = {
     {NULL, 0, 0, false, 0, 0, NULL},
 };
 
+/* Of the time zone database, which lacks it on some machines. */
+static int read_countries(char **ret, uw_error *err)
+{
+    int r = file_read(ZONE_FOLDER "/iso3166.tab", ZONE_FILE_MAX, ret, NULL, err);
+
+    return r == -ENOMEM ? r : 0;
+}
+
+static int check_zone(const struct yaml_node *node, const char *zone, uw_error *err)
+{
+    auto_(mem_free) char *countries = NULL;
+    uw_error why;
+    int r = zone ? read_countries(&countries, err) : 0;
+
+    if (r < 0 || !zone)
+        return r;
+    r = grid_zone_check(zone, countries, &why);
+    return r < 0 ? yaml_fail(yaml_get(node, "zone"), err, r, "%s", why.text) : 0;
+}
+
 /* Its currency is in prices, so it is read before signals; its pue may be a signal. */
 static int read_facility(struct policy_inside *f, const struct yaml_node *node,
                          const struct yaml_node **ret_pue, uw_error *err)
@@ -270,6 +292,8 @@ static int read_facility(struct policy_inside *f, const struct yaml_node *node,
     if (r >= 0 && !is_currency(k.currency))
         r = yaml_fail(yaml_get(node, "currency"), err, -EINVAL,
                       "'%.40s' is no currency (EUR)", k.currency);
+    if (r >= 0)
+        r = check_zone(node, k.zone, err);
     f->file.facility = (struct policy_facility){.zone = k.zone, .currency = k.currency};
     *ret_pue = k.pue;
     return r;

@@ -2,7 +2,8 @@
  * All or nothing: an error names file, line, what is wrong and, of a condition, the
  * column.
  *
- * Owns what it has read; touches no file by itself but the zones' of the machine.  Runs
+ * Owns what it has read; touches no file by itself but the machine's time zones
+ * and list of countries.  Runs
  * on the caller's thread.  Explained in docs/policies.md; an example is
  * docs/policies/example.yaml.
  */
@@ -23,7 +24,7 @@ enum { POLICY_FILE_MAX = 1 << 20, POLICY_LIMITS_MAX = 2, POLICY_SIGNALS_MAX = 12
 
 /* For accounting. */
 struct policy_facility {
-    const char *zone; /* of a source of carbon intensity; NULL: none */
+    const char *zone; /* of the grid (policy/grid-zone.h); NULL: none */
     double pue;       /* 0: none, or pue_signal */
     const char *pue_signal;
     const char *currency;

@@ -121,6 +121,8 @@ static const struct {
     {"policy: 1\nsignals: [{name: a-b, unit: kW, age: 60 s}]", "p.yaml:2: 'a-b' is no name of a signal"},
     {"policy: 1\nsignals: [{name: carbon, unit: kW}]", "p.yaml:2: carbon is in g/kWh, kW is not"},
     {"policy: 1\nfacility: {currency: Euro}", "p.yaml:2: 'Euro' is no currency (EUR)"},
+    {"policy: 1\nfacility: {\n zone: DE_LU}", "p.yaml:3: 'DE_LU' is no zone of the grid: a country in two capital letters and parts of it (DE, US-CAL-CISO)"},
+    {"policy: 1\nfacility: {zone: UK}", "p.yaml:2: 'UK' is no zone of the grid: no country has this code; did you mean 'GB'?"},
     {"policy: 1\nfacility: {pue: 0.5}", "p.yaml:2: pue: 0.5 is outside 1..10"},
     {"policy: 1\nfacility: {pue: carbon}", "p.yaml:2: pue: 'carbon' is neither a number nor a signal without a unit"},
     {"policy: 1\nlimits: [{boards: all}]", "p.yaml:2: a limit is {boards: all, temperature: T} or {node: true, rise: R}"},
@@ -231,6 +233,17 @@ static void test_hidden(void)
        "an error that must not show the text: %s", err.text);
 }
 
+static void test_facility_hidden(void)
+{
+    static const char text[] = "policy: 1\nfacility: {zone: UK-SECRET}\n";
+    struct policy_file *f = NULL;
+    uw_error err = {{0}};
+
+    (void)policy_file_read("p.yaml", text, strlen(text), true, &f, &err);
+    ok(!f && !strstr(err.text, "SECRET") && strstr(err.text, "p.yaml:2: column 18"),
+       "a zone that must not be shown: %s", err.text);
+}
+
 static void hear(bool error, const char *text, void *user)
 {
     char *said = user;
@@ -304,7 +317,8 @@ static int read_example(void *user)
     auto_(policy_file_free) struct policy_file *f = NULL;
     static const char text[] =
         "policy: 1\nclasses:\n- {name: a, match: {label: {x: [y, z]}}}\n"
-        "rules:\n- {name: a, when: carbon > 1 g/kWh, cap: 3 W, jobs: {class: a}}\n";
+        "rules:\n- {name: a, when: carbon > 1 g/kWh, cap: 3 W, jobs: {class: a}}\n"
+        "facility: {zone: DE}\n";
     (void)user;
 
     return read_text(text, &f, NULL);
@@ -320,6 +334,7 @@ int main(int argc, char **argv)
     test_hidden();
     test_findings();
     test_page(argv[1], argv[2]);
+    test_facility_hidden();
     oom_each("policy_file_read", read_example, NULL);
     return done();
 }
