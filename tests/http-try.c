@@ -8,7 +8,7 @@
 #include "base/error.h"
 #include "io/http-exchange.h"
 
-enum { TRY_BODY_MAX = 64 * 1024, STEP = 4096 };
+enum { TRY_BODY_MAX = 4 << 20, STEP = 4096 }; /* whoever listens bounds bodies */
 
 struct http_try {
     struct http_exchange *x;

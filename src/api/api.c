@@ -195,6 +195,13 @@ void api_handle(struct http_exchange *x, void *user)
         routes_handle(x, api->routes);
 }
 
+static size_t on_body(const struct http_exchange *x, void *user)
+{
+    const struct api *api = user;
+
+    return http_peer(x)->listener == LISTENER_ZEUSD ? 0 : routes_body(x, api->routes);
+}
+
 /* ---- life ---- */
 
 static struct http_limits limits_of(const struct config_limits *l)
@@ -220,6 +227,7 @@ static int open_server(struct api *api, const struct config_limits *l, uw_error 
 {
     struct http_opts opts = {.loop = api->loop,
                              .handler = api_handle,
+                             .body = on_body,
                              .log = on_log,
                              .user = api,
                              .limits = limits_of(l)};

@@ -13,6 +13,7 @@
 #include "base/units.h"
 #include "base/utf8.h"
 #include "core/policy/cap.h"
+#include "policy/file.h"
 
 struct only {
     const char *const *keys;
@@ -463,5 +464,9 @@ int body_policy(const struct json_value *v, const char **ret, uw_error *err)
 
     if (r == 0 && !given(v, "policy"))
         r = fail(err, -EINVAL, "'policy' is missing: the text of the file");
-    return r < 0 ? r : json_get_text(v, "policy", ret, err);
+    if (r == 0)
+        r = json_get_text(v, "policy", ret, err);
+    if (r == 0 && strlen(*ret) > POLICY_FILE_MAX)
+        r = fail(err, -EINVAL, "'policy': larger than %d bytes", POLICY_FILE_MAX);
+    return r;
 }

@@ -33,6 +33,8 @@ static inline struct node *ask_node(const struct ask *a)
 /* The board or id in the path.  false: x has been answered with an error. */
 bool ask_board(struct ask *a, size_t *ret);
 bool ask_id(struct ask *a, const char *what, uint64_t *ret);
+/* `from` of the query; 0: left out.  false: as above. */
+bool ask_from(struct ask *a, uint64_t *ret);
 /* Replies 201 with the id and its path. */
 void ask_made(struct ask *a, const char *under, uint64_t id);
 

@@ -205,15 +205,10 @@ void route_signals(struct ask *a)
 
 void route_policy(struct ask *a)
 {
-    const char *text = http_query(a->x, "from");
     uint64_t from = 0;
-    uw_error err = {""};
-    int r = text ? parse_u64(text, &from, &err) : 0;
 
-    if (r < 0) {
-        http_fail_r(a->x, fail_in(&err, r, "from"), &err);
+    if (!ask_from(a, &from))
         return;
-    }
     struct json_out *o = json_out_new();
     show_policy(o, node_look(ask_node(a)), a->who, from);
     http_reply_json(a->x, o);

@@ -345,9 +345,12 @@ void route_policy_try(struct ask *a)
 {
     auto_(policy_trial_free) struct policy_trial *trial = NULL;
     const char *text = NULL;
+    uint64_t from = 0;
     uw_error err = {""};
     int r = body_policy(a->body, &text, &err);
 
+    if (r == 0 && !ask_from(a, &from))
+        return;
     if (r == 0)
         r = node_policy_would(ask_node(a), a->who, text, &trial, &err);
     if (r < 0) {
@@ -355,7 +358,7 @@ void route_policy_try(struct ask *a)
         return;
     }
     struct json_out *o = json_out_new();
-    show_policy_trial(o, node_look(ask_node(a)), a->who, trial);
+    show_policy_trial(o, node_look(ask_node(a)), a->who, trial, from);
     http_reply_json(a->x, o);
 }
 

@@ -10,8 +10,14 @@
 #include "api/routes-inside.h"
 #include "base/error.h"
 #include "base/units.h"
+#include "policy/file.h"
 
-enum body { BODY_NONE = 0, BODY_MAY, BODY_MUST };
+enum body { BODY_NONE = 0, BODY_MAY, BODY_MUST, BODY_LARGE /* must, and may be large */ };
+
+/* A body above BODY_SMALL is large, and for administrators alone.  In JSON each line's
+ * end and each quotation mark of a policy takes two bytes.
+ */
+enum { BODY_SMALL = 64 << 10, POLICY_BODY_MAX = 2 * POLICY_FILE_MAX + 4096 };
 
 struct route {
     enum http_method method;
@@ -48,7 +54,7 @@ static const struct route table[] = {
      {"by", "zone", "from", "to", "gco2e_kwh", "price_kwh", NULL}},
     {HTTP_GET, "/v1/events", route_events, BODY_NONE, {"what", NULL}},
     {HTTP_GET, "/v1/policy", route_policy, BODY_NONE, {"from", NULL}},
-    {HTTP_POST, "/v1/policy/check", route_policy_try, BODY_MUST, {NULL}},
+    {HTTP_POST, "/v1/policy/check", route_policy_try, BODY_LARGE, {"from", NULL}},
     {HTTP_POST, "/v1/reload", route_reload, BODY_NONE, {NULL}},
 };
 /* clang-format on */
@@ -137,6 +143,14 @@ static int read_body(const struct route *route, struct http_exchange *x,
     return http_body_json(x, ret, err);
 }
 
+static bool is_large(const struct http_exchange *x)
+{
+    size_t len = 0;
+
+    (void)http_body(x, &len);
+    return len > BODY_SMALL;
+}
+
 static void on_known(struct http_exchange *x, const struct auth_who *who, void *user)
 {
     char part[PART_MAX];
@@ -147,6 +161,9 @@ static void on_known(struct http_exchange *x, const struct auth_who *who, void *
     if (!route)
         return;
     int r = check_query(route, x, &err);
+    if (r == 0 && is_large(x) && !who->node.admin)
+        r = fail(&err, -EPERM, "%s may not send bodies above 64 KiB: administrators only",
+                 who->node.name);
     if (r == 0)
         r = read_body(route, x, &body, &err);
     if (r < 0) {
@@ -160,6 +177,17 @@ static void on_known(struct http_exchange *x, const struct auth_who *who, void *
                     .part = part,
                     .body = body ? json_root(body) : NULL};
     route->fn(&a);
+}
+
+size_t routes_body(const struct http_exchange *x, void *routes)
+{
+    (void)routes;
+
+    for (size_t i = 0; http_peer(x)->local && i < n_elements(table); i++)
+        if (table[i].body == BODY_LARGE && table[i].method == http_method(x) &&
+            strcmp(table[i].path, http_path(x)) == 0)
+            return POLICY_BODY_MAX;
+    return 0;
 }
 
 void routes_handle(struct http_exchange *x, void *routes)
@@ -198,6 +226,17 @@ bool ask_id(struct ask *a, const char *what, uint64_t *ret)
         return true;
     http_fail(a->x, 400, "'%.40s' is not a %s id: a number from 1", a->part, what);
     return false;
+}
+
+bool ask_from(struct ask *a, uint64_t *ret)
+{
+    const char *text = http_query(a->x, "from");
+    uw_error err = {""};
+    int r = text ? parse_u64(text, ret, &err) : 0;
+
+    if (r < 0)
+        http_fail_r(a->x, fail_in(&err, r, "from"), &err);
+    return r == 0;
 }
 
 void ask_made(struct ask *a, const char *under, uint64_t id)

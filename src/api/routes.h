@@ -47,6 +47,10 @@ void routes_configure(struct routes *r, const struct routes_opts *opts);
 
 /* An http_handler_fn with the routes as its user. */
 void routes_handle(struct http_exchange *x, void *routes);
+/* An http_body_fn: on the unix socket, POST /v1/policy/check takes as much as a policy's
+ * file may have; the route serves administrators alone.
+ */
+size_t routes_body(const struct http_exchange *x, void *routes);
 /* Forwards an event of the node to the followers of /v1/events. */
 void routes_tell(struct routes *r, enum node_event event, const void *what);
 

@@ -171,7 +171,8 @@ static void put_would(struct json_out *o, const struct node_view *v, size_t i,
 }
 
 void show_policy_trial(struct json_out *o, const struct node_view *v,
-                       const struct node_who *who, const struct policy_trial *t)
+                       const struct node_who *who, const struct policy_trial *t,
+                       uint64_t from)
 {
     const struct shown s = {v, who, &t->policy};
 
@@ -181,7 +182,7 @@ void show_policy_trial(struct json_out *o, const struct node_view *v,
     for (size_t i = 0; i < v->n_boards && i < BOARDS_MAX; i++)
         put_would(o, v, i, t->claim[i]);
     json_out_end(o);
-    put_rules(o, &s, 0);
+    put_rules(o, &s, from);
     json_out_end(o);
 }
 

@@ -44,7 +44,8 @@ void show_explain(struct json_out *o, const struct node_view *v, size_t i);
 /* Rules from the from-th of the file on, as many as one answer may have. */
 struct policy_trial;
 void show_policy_trial(struct json_out *o, const struct node_view *v,
-                       const struct node_who *who, const struct policy_trial *t);
+                       const struct node_who *who, const struct policy_trial *t,
+                       uint64_t from);
 void show_policy(struct json_out *o, const struct node_view *v,
                  const struct node_who *who, uint64_t from);
 /* The energy of a board whose meter has no result is null, with the reason. */

@@ -192,28 +192,57 @@ static void print_trial(const struct json_value *t)
         for (size_t k = 0; k < json_count(rows); k++)
             print_row(take_text(rule, "name"), json_at(rows, k));
     }
-    if (json_count(rules) < take_u64(t, "rules_total"))
-        printf("  the other %" PRIu64 " rules are not told: too many boards and jobs\n",
-               take_u64(t, "rules_total") - json_count(rules));
+}
+
+/* One answer: the rules from number `from` on. */
+static int try_from(struct httpc *daemon, const char *text, uint64_t from,
+                    struct json **ret, uw_error *err)
+{
+    struct json_out *body = json_out_new();
+    char path[64];
+
+    json_out_object(body, NULL);
+    json_out_text(body, "policy", text);
+    json_out_end(body);
+    (void)snprintf(path, sizeof path, "/v1/policy/check?from=%" PRIu64, from);
+    return httpc_ask(daemon, "POST", path, body, ret, err);
+}
+
+/* All rules: an answer has a bounded number of rows, each a moment later. */
+static int try_all(struct httpc *daemon, const char *text, struct json **ret,
+                   uw_error *err)
+{
+    auto_(json_free) struct json *all = NULL;
+    int r = try_from(daemon, text, 0, &all, err);
+
+    while (r == 0) {
+        auto_(json_free) struct json *more = NULL;
+        uint64_t n = json_count(json_get(json_root(all), "rules"));
+        if (n >= take_u64(json_root(all), "rules_total"))
+            break;
+        r = try_from(daemon, text, n, &more, err);
+        if (r == 0 && json_count(json_get(json_root(more), "rules")) == 0)
+            r = fail(err, -EPROTO, "the daemon told no rule from number %" PRIu64 " on",
+                     n);
+        if (r == 0)
+            r = json_extend(all, more);
+    }
+    if (r == 0)
+        *ret = take(all);
+    return r;
 }
 
 void policy_would(const struct cli_env *env, const char *text)
 {
     auto_(httpc_free) struct httpc *daemon = NULL;
     auto_(json_free) struct json *doc = NULL;
-    struct json_out *body = json_out_new();
     uw_error err = {""};
     int r = daemon_open(env, env->boards, &daemon, &err);
 
-    json_out_object(body, NULL);
-    json_out_text(body, "policy", text);
-    json_out_end(body);
-    if (r == DAEMON_ABSENT || r < 0)
-        json_out_free(body);
     if (r == DAEMON_ABSENT)
         return;
     if (r == 0)
-        r = httpc_ask(daemon, "POST", "/v1/policy/check", body, &doc, &err);
+        r = try_all(daemon, text, &doc, &err);
     if (r == 0)
         print_trial(json_root(doc));
     else

@@ -127,6 +127,18 @@ bool conn_may_stream(const struct http_server *s, const struct http_peer *peer)
     return all < s->limits.streams && (same < s->limits.streams / 2 || privileged(peer));
 }
 
+bool conn_may_be_large(const struct http_server *s, const struct http_peer *peer)
+{
+    unsigned same = 0, all = 0;
+
+    for (const struct http_conn *c = s->conns; c; c = c->next)
+        if (c->x && c->x->body_max > 0) {
+            all++;
+            same += same_peer(&c->peer, peer);
+        }
+    return all < HTTP_LARGE_MAX && (same == 0 || privileged(peer));
+}
+
 /* ---- accepting ---- */
 
 static int on_pause_over(struct loop_timer *timer, uint64_t now_ns, void *user);

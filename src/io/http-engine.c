@@ -106,6 +106,24 @@ static enum MHD_Result on_field(void *cls, enum MHD_ValueKind kind, const char *
     return MHD_YES;
 }
 
+/* The length of the body that is announced. */
+static void judge_length(struct http_exchange *x, uint64_t length)
+{
+    const struct http_server *s = x->conn->server;
+
+    if (length <= s->limits.body_bytes)
+        return;
+    if (!s->body || length > s->body(x, s->user)) {
+        x->refused = 413;
+        x->why = "the body is too large";
+    } else if (!conn_may_be_large(s, x->peer)) {
+        x->refused = 503;
+        x->why = "other large bodies are being read: ask again";
+    } else {
+        x->body_max = length;
+    }
+}
+
 /* Headers that another HTTP implementation may read as two requests. */
 static void judge_head(struct http_exchange *x, struct MHD_Connection *mhd,
                        const char *version)
@@ -133,9 +151,8 @@ static void judge_head(struct http_exchange *x, struct MHD_Connection *mhd,
     } else if (h.lengths > 0 && parse_u64(h.length, &length, NULL) < 0) {
         x->refused = 400;
         x->why = "Content-Length is not a number";
-    } else if (length > limits->body_bytes) {
-        x->refused = 413;
-        x->why = "the body is too large";
+    } else {
+        judge_length(x, length);
     }
 }
 
@@ -247,7 +264,8 @@ static enum MHD_Result take_body(struct http_exchange *x, const char *data, size
         if (x->body_len > DISCARD_BYTES)
             return MHD_NO;
     } else {
-        r = exchange_body(x, data, *len, x->conn->server->limits.body_bytes);
+        r = exchange_body(x, data, *len,
+                          x->body_max ? x->body_max : x->conn->server->limits.body_bytes);
     }
     *len = 0;
     return r == 0 || r == -EFBIG ? MHD_YES : MHD_NO;

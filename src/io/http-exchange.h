@@ -58,6 +58,7 @@ struct http_exchange {
     bool told;      /* logged already */
     char *body;
     size_t body_len, body_cap;
+    size_t body_max; /* 0: the server's limit */
     bool begun, too_large;
     struct http_reply reply;
     http_gone_fn gone;

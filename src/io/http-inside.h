@@ -74,6 +74,7 @@ struct http_listener {
 struct http_server {
     struct loop *loop;
     http_handler_fn handler;
+    http_body_fn body;
     void *user;
     struct http_limits limits;
     struct http_listener *listeners;
@@ -108,6 +109,8 @@ void conn_refused(struct http_server *s, const struct http_peer *peer, const cha
                   const char *detail);
 int conn_sweep(struct loop_timer *timer, uint64_t now_ns, void *user);
 void conn_sweep_start(struct http_server *s);
+/* Whether peer may send a body above the common bound now. */
+bool conn_may_be_large(const struct http_server *s, const struct http_peer *peer);
 /* Whether peer may open another stream. */
 bool conn_may_stream(const struct http_server *s, const struct http_peer *peer);
 

@@ -61,6 +61,7 @@ int http_server_new(const struct http_opts *opts, struct http_server **ret, uw_e
         return fail(err, -ENOTSUP, "no sockets in virtual time");
     s->loop = opts->loop;
     s->handler = opts->handler;
+    s->body = opts->body;
     s->user = opts->user;
     http_server_limits(s, &opts->limits);
     s->refusals.fn = opts->log;

@@ -5,12 +5,12 @@
  *
  * What arrives here is hostile until proved otherwise, in one place, before a handler
  * sees it: methods other than the five below (405), HTTP other than 1.0 and 1.1 (505),
- * request line and headers above 8 KiB (431, or closed), bodies above 64 KiB (413),
- * Transfer-Encoding beside Content-Length (400), paths with "//", ".", "..", "\",
- * control bytes, or with any of these or "/" percent-encoded (400), queries with a key
- * twice or broken escapes (400).  A request that is not complete 5 s after its
- * connection (30 s after the last reply on a kept one) is cut off.  Connections above a
- * bound are closed before a byte of theirs is read.
+ * request line and headers above 8 KiB (431, or closed), bodies above 64 KiB or what the
+ * program allows this request (413), Transfer-Encoding beside Content-Length (400), paths
+ * with "//", ".", "..", "\", control bytes, or with any of these or "/" percent-encoded
+ * (400), queries with a key twice or broken escapes (400).  A request that is not
+ * complete 5 s after its connection (30 s after the last reply on a kept one) is cut off.
+ * Connections above a bound are closed before a byte of theirs is read.
  */
 #ifndef IO_HTTP_H
 #define IO_HTTP_H
@@ -84,11 +84,20 @@ typedef void (*http_handler_fn)(struct http_exchange *x, void *user);
  */
 typedef void (*http_log_fn)(const char *line, void *user);
 
+/* The most bytes of this request's body, where that is more than limits.body_bytes: asked
+ * once method, path and peer are known, where Content-Length is above those.  A peer may
+ * send one such body at a time (root and our own uid: all), HTTP_LARGE_MAX go on at once;
+ * 503 above.
+ */
+typedef size_t (*http_body_fn)(const struct http_exchange *x, void *user);
+enum { HTTP_LARGE_MAX = 4 };
+
 struct http_opts {
     struct loop *loop;
     http_handler_fn handler;
-    http_log_fn log; /* or NULL */
-    void *user;      /* of both */
+    http_body_fn body; /* or NULL: limits.body_bytes for all */
+    http_log_fn log;   /* or NULL */
+    void *user;        /* of all */
     struct http_limits limits;
 };
 int http_server_new(const struct http_opts *opts, struct http_server **ret,

@@ -16,6 +16,7 @@ except ImportError as e:
     uwtest.skip_all(f"{e} (Debian: python3-jsonschema, python3-yaml)")
 
 t = uwtest.Tap()
+BOARDS = 9  # of 256 rules each: more than 2,048 rows
 OTHER = {"user": 65534, "group": 65534, "extra_groups": []}
 IN_FORCE = """policy: 1
 defaults: {for: 0 s}
@@ -114,6 +115,24 @@ def would(node, d, path):
              "to others it is not shown, and said", p)
 
 
+def large(node, path):
+    """A file far above 64 KiB, and rules with more rows than one answer has."""
+    rules = "".join(f"- {{name: r{i}, doc: '{'x' * 3600}', when: 'carbon > {300 + i} g/kWh', cap: 80 %, idle_boards: true}}\n" for i in range(256))
+    text = "policy: 1\nrules:\n" + rules
+    text += "# filled\n" * ((2**20 - len(text)) // 9)
+    big = path.with_name("big.yaml")
+    big.write_text(text)
+    p = node.run("underwatt", "policy", "check", str(big))
+    t.ok(p.returncode == 0 and not p.stderr and len(text) > 2**20 - 9, "a file of 1 MiB is tried", (p.returncode, p.stderr))
+    lines = p.stdout[p.stdout.find("now, whatever"):].splitlines()
+    t.equal(len([l for l in lines if l.startswith("  rule r")]), 256 * BOARDS, "… and every row of its rules is told")
+    t.equal(len([l for l in lines if l.startswith("  GPU ")]), BOARDS, "… and each board once")
+    t.ok(f"  rule r255, GPU {BOARDS - 1}: false: its condition is false; reads carbon 430 g/kWh" in lines, "… up to the last", lines[-1])
+    big.write_text(text + "# one more\n")
+    p = node.run("underwatt", "policy", "check", str(big))
+    t.ok(p.returncode == 1 and "larger than 1048576 bytes" in p.stderr, "a larger file is refused, as policy.file is", p.stderr)
+
+
 def wrong(node, d, path):
     """Each way to be wrong: by the command, and by a reload."""
     check = OTHER if os.geteuid() == 0 else {}
@@ -135,7 +154,7 @@ def wrong(node, d, path):
 
 
 def main():
-    with tempfile.TemporaryDirectory() as tmp, uwtest.Node(count=2) as node:
+    with tempfile.TemporaryDirectory() as tmp, uwtest.Node(count=BOARDS) as node:
         pathlib.Path(tmp).chmod(0o755)
         path = pathlib.Path(tmp, "policy.yaml")
         new = path.with_name("new.yaml")
@@ -151,6 +170,7 @@ def main():
         job = node.train("--workload", "resnet50", "--gpus", "0", "--epochs", "1000")
         t.ok(uwtest.wait_for(lambda: node.board(0)["limit_mw"] == 270000), "a policy is in force", node.board(0))
         would(node, d, path)
+        large(node, path)
         wrong(node, d, path)
         job.terminate()
         job.wait(60)

@@ -118,6 +118,8 @@ static const struct { const char *method, *target, *body; unsigned status; const
     {"GET", "/v1/policy?from=3", NULL, 200, "\"rules_total\": 0"},
     {"GET", "/v1/policy?from=-1", NULL, 400, "from: '-1'"},
     {"POST", "/v1/policy/check", "{\"policy\": \"policy: 1\\n\"}", 200, "\"cap_mw\": 225000"},
+    {"POST", "/v1/policy/check?from=3", "{\"policy\": \"policy: 1\\n\"}", 200, "\"rules_total\": 0"},
+    {"POST", "/v1/policy/check?from=x", "{\"policy\": \"policy: 1\\n\"}", 400, "from: 'x'"},
     {"POST", "/v1/policy/check", "{}", 400, "'policy'"},
     {"POST", "/v1/policy/check", "{\"policy\": 1}", 400, "'policy'"},
     {"POST", "/v1/policy/check", "{\"policy\": \"\", \"x\": 1}", 400, "unknown key 'x'"},
@@ -381,6 +383,63 @@ static void rights(void)
     fake_as(&f, AS_ADMIN);
 }
 
+/* {"policy": "xxx…"} of a text of n bytes. */
+static char *policy_of(size_t n)
+{
+    char *body = malloc(n + 20);
+
+    if (!body)
+        return NULL;
+    int at = snprintf(body, 20, "{\"policy\": \"");
+    memset(body + at, 'x', n);
+    (void)snprintf(body + at + n, 4, "\"}");
+    return body;
+}
+
+static void on_bound(struct http_exchange *x, void *user)
+{
+    size_t *bound = user;
+
+    *bound = routes_body(x, f.routes);
+    http_reply(x, 204, NULL, NULL, 0, NULL);
+}
+
+static size_t bound_of(const char *method, const char *target, bool local)
+{
+    const struct http_try_ask a = {
+        .method = method, .target = target, .peer = {.local = local}};
+    auto_(http_try_free) struct http_try *t = NULL;
+    size_t bound = SIZE_MAX;
+
+    (void)http_try_new(f.loop, on_bound, &bound, &a, &t);
+    return bound;
+}
+
+static void large(void)
+{
+    auto_(mem_free) char *file = policy_of(1 << 20), *larger = policy_of((1 << 20) + 1);
+    unsigned calls = f.calls;
+
+    if (!file || !larger)
+        return;
+    ok(bound_of("POST", "/v1/policy/check?from=1", true) == (2u << 20) + 4096,
+       "the text of a policy may be as long as its file, twice over in JSON");
+    ok(bound_of("POST", "/v1/policy/check", false) == 0 &&
+           bound_of("GET", "/v1/policy/check", true) == 0 &&
+           bound_of("POST", "/v1/claims", true) == 0,
+       "on the unix socket, and on no other route");
+    ok(ask("POST", "/v1/policy/check", larger) == 400 &&
+           says("'policy': larger than 1048576 bytes") && f.calls == calls,
+       "a larger text is refused");
+    ok(ask("POST", "/v1/policy/check", file) == 200 && f.calls == calls + 1,
+       "one of that size is tried");
+    fake_as(&f, AS_USER1);
+    ok(ask("POST", "/v1/policy/check", file) == 403 && says("administrators only") &&
+           f.calls == calls + 1,
+       "of others a large body is not read");
+    fake_as(&f, AS_ADMIN);
+}
+
 static void later(void)
 {
     auto_(json_out_free) struct json_out *o = json_out_new();
@@ -493,6 +552,7 @@ int main(int argc, char **argv)
     bodies();
     failures();
     rights();
+    large();
     later();
     fake_free(&f);
     free(answer);

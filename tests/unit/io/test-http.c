@@ -117,6 +117,15 @@ static void handler(struct http_exchange *x, void *user)
     }
 }
 
+/* The paths that take more. */
+static size_t on_body(const struct http_exchange *x, void *user)
+{
+    (void)user;
+
+    return strcmp(http_path(x), "/large") == 0 && http_method(x) == HTTP_POST ? 200000
+                                                                              : 0;
+}
+
 static void on_log(const char *line, void *user)
 {
     struct rig *rig = user;
@@ -187,7 +196,8 @@ static void drive(const char *name, void (*client)(struct rig *rig),
 {
     char dir[] = "/tmp/uw-http-XXXXXX";
     struct rig rig = {.client = client};
-    struct http_opts opts = {.handler = handler, .log = on_log, .user = &rig};
+    struct http_opts opts = {
+        .handler = handler, .body = on_body, .log = on_log, .user = &rig};
     struct http_unix at = {.mode = 0666, .id = 3};
     pthread_t thread;
     uw_error err = {""};
@@ -336,6 +346,58 @@ static void bodies_and_heads(struct rig *rig)
                (i != 1 || strncmp(text, "HTTP/1.1 431", 12) == 0),
            "a header of %d bytes: %.12s", HEADS[i], text);
         (void)close(fd);
+    }
+}
+
+/* A request with a body of len bytes, of which so many are sent. */
+static int begin_large(const struct rig *rig, const char *path, size_t len, size_t sent)
+{
+    static char text[300000];
+    int fd = dial(rig);
+
+    int n = snprintf(text, sizeof text,
+                     "POST %s HTTP/1.1\r\n" H "Content-Length: %zu\r\n\r\n", path, len);
+    memset(text + n, 'b', sent);
+    (void)say(fd, text, (size_t)n + sent);
+    return fd;
+}
+
+static void large_bodies(struct rig *rig)
+{
+    int fd[HTTP_LARGE_MAX];
+    char text[2000];
+
+    for (size_t i = 0; i < n_elements(fd); i++)
+        fd[i] = begin_large(rig, "/large", 200000, 199999);
+    /* As many bodies above the common bound as are read at once, once all have begun. */
+    int more = -1;
+    for (int i = 0; i < 100; i++) {
+        more = begin_large(rig, "/large", 65537, 0);
+        (void)hear(more, text, sizeof text, "\r\n\r\n", 100);
+        (void)close(more);
+        if (strncmp(text, "HTTP/1.1 503", 12) == 0)
+            break;
+    }
+    ok(strncmp(text, "HTTP/1.1 503", 12) == 0, "one large body too many: %.12s", text);
+    for (size_t i = 0; i < n_elements(fd); i++) {
+        (void)say(fd[i], "b", 1);
+        (void)hear(fd[i], text, sizeof text, "uid", 5000);
+        ok(strstr(text, "POST /large 200000"), "a large body where it is allowed: %.12s",
+           text);
+        (void)close(fd[i]);
+    }
+    static const struct {
+        const char *what, *path;
+        size_t len;
+    } refused[] = {
+        {"a body above what is allowed", "/large", 200001},
+        {"a large body elsewhere", "/small", 65537},
+    };
+    for (size_t i = 0; i < n_elements(refused); i++) {
+        more = begin_large(rig, refused[i].path, refused[i].len, 0);
+        (void)hear(more, text, sizeof text, "too large", 5000);
+        ok(strncmp(text, "HTTP/1.1 413", 12) == 0, "%s: %.12s", refused[i].what, text);
+        (void)close(more);
     }
 }
 
@@ -615,6 +677,7 @@ int main(void)
 
     drive("requests", each_request, NULL);
     drive("sizes", bodies_and_heads, NULL);
+    drive("large bodies", large_bodies, NULL);
     drive("slow", slow_ones, &quick);
     drive("gone", peer_goes, NULL);
     drive("crowd", crowd, &few);
