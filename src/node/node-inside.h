@@ -129,7 +129,8 @@ int node_policy_file(struct node *node, const char *path, struct policy_file **r
 /* Makes the store of signals from outside where there is none yet. */
 int node_outside(struct node *node, uw_error *err);
 /* Puts a policy in force. */
-int node_policy_take(struct node *node, struct policy_file *file, uw_error *err);
+int node_policy_take(struct node *node, struct policy_file *file, const char *path,
+                     uw_error *err);
 int node_released_open(struct node *node, uw_error *err);
 /* Whether a search needs windows of this board. */
 bool node_is_searched(const struct node *node, size_t board);

@@ -340,6 +340,23 @@ int node_policy_use(struct node_policy *p, struct policy_file *file, uw_error *e
     return 0;
 }
 
+bool node_policy_in_force(const struct node_policy *p)
+{
+    return p->engine && p->file;
+}
+
+void node_policy_book(struct node_policy *p, bool was, const char *path)
+{
+    bool is = node_policy_in_force(p);
+
+    if (!was && !is)
+        return;
+    log_event(LOG_LEVEL_NOTICE, LOG_EVENT_POLICY, "file=%s rules=%zu",
+              log_quote(path).text, is ? p->file->policy.n_rules : 0);
+    ledger_writer_event(p->o.writer, LEDGER_EVENT_POLICY, SIZE_MAX, (uid_t)-1,
+                        is ? "loaded" : "none any more");
+}
+
 int node_policy_try(struct node_policy *p, const char *text, size_t len,
                     struct policy_trial **ret, uw_error *err)
 {

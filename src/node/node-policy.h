@@ -65,6 +65,9 @@ int node_policy_try(struct node_policy *p, const char *text, size_t len,
                     struct policy_trial **ret, uw_error *err);
 /* Puts a policy in force and owns it; NULL: none. */
 int node_policy_use(struct node_policy *p, struct policy_file *file, uw_error *err);
+bool node_policy_in_force(const struct node_policy *p);
+/* Log and ledger: another policy is in force, or none any more; was: there was one. */
+void node_policy_book(struct node_policy *p, bool was, const char *path);
 /* Frees a policy that is not used (or NULL), counts and shows why; returns r. */
 int node_policy_refused(struct node_policy *p, struct policy_file *file, int r,
                         const uw_error *err);

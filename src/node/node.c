@@ -568,12 +568,11 @@ int node_configure(struct node *node, const struct node_config *config, uw_error
 
     if (r == 0)
         r = node_policy_file(node, config->policy_file, &policy, err);
+    if (r == 0)
+        r = node_policy_take(node, policy, config->policy_file, err);
     if (r < 0)
         return r;
     node_config_take_live(&node->config, config);
-    r = node_policy_take(node, policy, err);
-    if (r < 0)
-        return r;
     config = &node->config;
     node->config_loads++;
     node_caps_configure(node);

@@ -119,7 +119,22 @@ static void on_files(void *user)
 
 /* ---- sources ---- */
 
-static int declare(struct outside *o, const struct signal_sources *sources, uw_error *err)
+struct outside_plan {
+    struct signals_plan *signals;
+    struct signal_files *files;
+};
+
+void outside_plan_free(struct outside_plan *plan)
+{
+    if (!plan)
+        return;
+    signals_plan_free(plan->signals);
+    signal_files_free(plan->files);
+    free(plan);
+}
+
+static int declare(const struct signal_sources *sources, struct signals_plan **ret,
+                   uw_error *err)
 {
     struct signal_decl *decl = calloc(sources->n + 1, sizeof *decl);
 
@@ -127,22 +142,34 @@ static int declare(struct outside *o, const struct signal_sources *sources, uw_e
         return fail(err, -ENOMEM, "out of memory");
     for (size_t i = 0; i < sources->n; i++)
         decl[i] = sources->source[i].decl;
-    int r = signals_declare(o->signals, decl, sources->n, sources->currency, err);
+    int r = signals_plan_new(decl, sources->n, sources->currency, ret, err);
     free(decl);
     return r;
 }
 
-int outside_use(struct outside *o, const struct signal_sources *sources, uw_error *err)
+int outside_plan_new(struct outside *o, const struct signal_sources *sources,
+                     struct outside_plan **ret, uw_error *err)
 {
-    int r = declare(o, sources, err);
+    auto_(outside_plan_free) struct outside_plan *p = calloc(1, sizeof *p);
+    int r = p ? declare(sources, &p->signals, err) : fail(err, -ENOMEM, "out of memory");
 
-    if (r < 0)
-        return r;
-    signal_files_free(take(o->files)); /* it has indices of the old declarations */
-    r = signal_files_new(o->loop, o->signals, sources, on_files, o, &o->files, err);
     if (r == 0)
-        rearm(o);
+        r = signal_files_new(o->loop, o->signals, sources, on_files, o, &p->files, err);
+    if (r == 0)
+        *ret = take(p);
     return r;
+}
+
+void outside_use(struct outside *o, struct outside_plan *plan)
+{
+    if (!plan)
+        return;
+    signal_files_free(o->files); /* it has indices of the old declarations */
+    o->files = take(plan->files);
+    signals_use(o->signals, take(plan->signals));
+    signal_files_begin(o->files);
+    outside_plan_free(plan);
+    rearm(o);
 }
 
 /* Whether values of one can be read as those of the other. */

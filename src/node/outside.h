@@ -27,10 +27,16 @@ int outside_new(struct loop *loop, struct ledger_writer *writer,
 void outside_free(struct outside *o);
 DEFINE_AUTO(struct outside *, outside_free);
 
-/* The site's signals and files from now on; values of signals that stay are kept.
- * Copied.  -EINVAL (a name twice), -E2BIG, -ENOMEM: nothing has changed.
+/* Other signals and files of the site.  Copied; nothing changes before outside_use().
+ * -EINVAL (a name twice), -E2BIG, -EAGAIN (no thread), -ENOMEM.
  */
-int outside_use(struct outside *o, const struct signal_sources *sources, uw_error *err);
+struct outside_plan;
+int outside_plan_new(struct outside *o, const struct signal_sources *sources,
+                     struct outside_plan **ret, uw_error *err);
+void outside_plan_free(struct outside_plan *plan);
+DEFINE_AUTO(struct outside_plan *, outside_plan_free);
+/* Puts it in force and frees it; NULL: nothing.  Values of signals that stay are kept. */
+void outside_use(struct outside *o, struct outside_plan *plan);
 
 /* The value of a read of this signal; leaves *ret where there is none of its name, type
  * and unit.

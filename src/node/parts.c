@@ -795,29 +795,25 @@ int node_outside(struct node *node, uw_error *err)
                                        &node->outside, err);
 }
 
-int node_policy_take(struct node *node, struct policy_file *file, uw_error *err)
+int node_policy_take(struct node *node, struct policy_file *file, const char *path,
+                     uw_error *err)
 {
     static const struct signal_sources none;
-    struct view_policy was, is;
+    auto_(outside_plan_free) struct outside_plan *plan = NULL;
 
     if (!node->policy)
         return 0;
-    node_policy_look(node->policy, &was);
+    bool was = node_policy_in_force(node->policy);
     int r = file ? node_outside(node, err) : 0;
     if (r == 0 && node->outside)
-        r = outside_use(node->outside, file ? &file->sources : &none, err);
+        r = outside_plan_new(node->outside, file ? &file->sources : &none, &plan, err);
     if (r < 0)
         return node_policy_refused(node->policy, file, r, err);
     r = node_policy_use(node->policy, file, err);
     if (r < 0)
         return r;
-    node_policy_look(node->policy, &is);
-    if (!was.engine && !is.engine)
-        return 0; /* none before, and none now */
-    log_event(LOG_LEVEL_NOTICE, LOG_EVENT_POLICY, "file=%s rules=%zu",
-              log_quote(node->config.policy_file).text, is.n_rules);
-    ledger_writer_event(node->writer, LEDGER_EVENT_POLICY, SIZE_MAX, (uid_t)-1,
-                        is.engine ? "loaded" : "none any more");
+    outside_use(node->outside, take(plan));
+    node_policy_book(node->policy, was, path);
     return 0;
 }
 
@@ -841,7 +837,7 @@ static int new_policy(struct node *node, uw_error *err)
         return r;
     r = node_policy_file(node, node->config.policy_file, &file, &why);
     if (r == 0)
-        r = node_policy_take(node, file, &why);
+        r = node_policy_take(node, file, node->config.policy_file, &why);
     if (r < 0)
         log_event(LOG_LEVEL_ERROR, LOG_EVENT_POLICY_REFUSED, "reason=%s in_force=none",
                   log_quote(why.text).text);

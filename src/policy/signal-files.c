@@ -1,5 +1,6 @@
 #include "policy/signal-files.h"
 
+#include <assert.h>
 #include <errno.h>
 #include <fcntl.h>
 #include <stdio.h>
@@ -273,22 +274,17 @@ static int on_timer(struct loop_timer *timer, uint64_t now_ns, void *user)
 static int look_new(struct signal_files *f, const struct signal_source *source,
                     uw_error *err)
 {
-    int at = signals_find(f->store, source->decl.name);
-    struct look *l = at < 0 ? NULL : calloc(1, sizeof *l);
+    struct look *l = calloc(1, sizeof *l);
 
-    if (at < 0)
-        return fail(err, -EINVAL, "%s is not declared", source->decl.name);
     if (!l)
         return fail(err, -ENOMEM, "out of memory");
     l->files = f;
     l->source = *source;
-    l->signal = (size_t)at;
     f->look[f->n++] = l;
     int r = loop_worker_new_shared(f->loop, "signals", &l->worker, err);
     if (r < 0)
         return r;
-    return loop_timer_new(f->loop, loop_now_ns(f->loop), source->every_ns, on_timer, l,
-                          &l->timer, err);
+    return loop_timer_new(f->loop, UINT64_MAX, 0, on_timer, l, &l->timer, err);
 }
 
 int signal_files_new(struct loop *loop, struct signals *store,
@@ -310,6 +306,17 @@ int signal_files_new(struct loop *loop, struct signals *store,
     if (r == 0)
         *ret = take(f);
     return r;
+}
+
+void signal_files_begin(struct signal_files *f)
+{
+    for (size_t i = 0; i < f->n; i++) {
+        struct look *l = f->look[i];
+        int at = signals_find(f->store, l->source.decl.name);
+        assert(at >= 0);
+        l->signal = (size_t)at;
+        loop_timer_set(l->timer, loop_now_ns(f->loop), l->source.every_ns);
+    }
 }
 
 void signal_files_free(struct signal_files *f)

@@ -20,13 +20,16 @@ enum { SIGNAL_FILE_MAX = 4 << 20 }; /* bytes */
 
 struct signal_files;
 
-/* sources: copied; each is declared in the store, which must outlive *ret, and whose
- * indices must stay.  The first look is at once.  changed: after each look that told the
- * store something.
+/* sources: copied.  The store must outlive *ret.  changed: after each look that told the
+ * store something.  Looks at nothing before signal_files_begin().
  */
 int signal_files_new(struct loop *loop, struct signals *store,
                      const struct signal_sources *sources, void (*changed)(void *user),
                      void *user, struct signal_files **ret, uw_error *err);
+/* Each source is declared in the store, whose indices must stay from now on.  The first
+ * look is at once.
+ */
+void signal_files_begin(struct signal_files *f);
 /* Waits for nothing: a look that hangs ends with its call, or with the loop. */
 void signal_files_free(struct signal_files *f);
 DEFINE_AUTO(struct signal_files *, signal_files_free);

@@ -126,31 +126,49 @@ static int find_in(struct entry *const *list, size_t n, const char *name)
     return -1;
 }
 
-/* The entries of the declarations and of the well-known signals. */
-static int make_list(const struct signal_decl *decl, size_t n, const char *currency,
-                     struct entry *list[SIGNALS_MAX], size_t *ret_n, uw_error *err)
-{
-    struct signal_decl d;
+/* ---- declarations ---- */
 
-    for (size_t i = 0; i < n; i++) {
-        if (find_in(list, *ret_n, decl[i].name) >= 0)
-            return fail(err, -EINVAL, "%s is declared twice", decl[i].name);
-        if (*ret_n == SIGNALS_MAX)
-            return fail(err, -E2BIG, "more than %d signals", SIGNALS_MAX);
-        if (!(list[*ret_n] = entry_new(&decl[i], true)))
-            return fail(err, -ENOMEM, "out of memory");
-        (*ret_n)++;
-    }
-    for (size_t i = 0; signal_well_known(i, currency, &d); i++) {
-        if (find_in(list, *ret_n, d.name) >= 0)
-            continue;
-        if (*ret_n == SIGNALS_MAX)
-            return fail(err, -E2BIG, "more than %d signals", SIGNALS_MAX);
-        if (!(list[*ret_n] = entry_new(&d, false)))
-            return fail(err, -ENOMEM, "out of memory");
-        (*ret_n)++;
-    }
+struct signals_plan {
+    size_t n;
+    struct entry *list[SIGNALS_MAX];
+};
+
+void signals_plan_free(struct signals_plan *plan)
+{
+    for (size_t i = 0; plan && i < plan->n; i++)
+        entry_free(plan->list[i]);
+    free(plan);
+}
+
+static int add(struct signals_plan *p, const struct signal_decl *d, bool declared,
+               uw_error *err)
+{
+    if (p->n == SIGNALS_MAX)
+        return fail(err, -E2BIG, "more than %d signals", SIGNALS_MAX);
+    if (!(p->list[p->n] = entry_new(d, declared)))
+        return fail(err, -ENOMEM, "out of memory");
+    p->n++;
     return 0;
+}
+
+/* The declarations and the well-known signals. */
+int signals_plan_new(const struct signal_decl *decl, size_t n, const char *currency,
+                     struct signals_plan **ret, uw_error *err)
+{
+    auto_(signals_plan_free) struct signals_plan *p = calloc(1, sizeof *p);
+    struct signal_decl d;
+    int r = p ? 0 : fail(err, -ENOMEM, "out of memory");
+
+    for (size_t i = 0; i < n && r == 0; i++)
+        r = find_in(p->list, p->n, decl[i].name) < 0
+                ? add(p, &decl[i], true, err)
+                : fail(err, -EINVAL, "%s is declared twice", decl[i].name);
+    for (size_t i = 0; r == 0 && signal_well_known(i, currency, &d); i++)
+        if (find_in(p->list, p->n, d.name) < 0)
+            r = add(p, &d, false, err);
+    if (r == 0)
+        *ret = take(p);
+    return r;
 }
 
 static bool same_quantity(const struct signal_decl *a, const struct signal_decl *b)
@@ -173,22 +191,25 @@ static void keep_old(struct signals *s, struct entry *list[], size_t n)
     }
 }
 
+void signals_use(struct signals *s, struct signals_plan *plan)
+{
+    keep_old(s, plan->list, plan->n);
+    for (size_t i = 0; i < s->n; i++)
+        entry_free(s->entry[i]);
+    memcpy(s->entry, plan->list, sizeof s->entry);
+    s->n = plan->n;
+    free(plan);
+}
+
 int signals_declare(struct signals *s, const struct signal_decl *decl, size_t n,
                     const char *currency, uw_error *err)
 {
-    struct entry *list[SIGNALS_MAX] = {NULL};
-    size_t n_list = 0;
-    int r = make_list(decl, n, currency, list, &n_list, err);
+    struct signals_plan *plan = NULL;
+    int r = signals_plan_new(decl, n, currency, &plan, err);
 
     if (r == 0)
-        keep_old(s, list, n_list);
-    for (size_t i = 0; i < (r == 0 ? s->n : n_list); i++)
-        entry_free(r == 0 ? s->entry[i] : list[i]);
-    if (r < 0)
-        return r;
-    memcpy(s->entry, list, sizeof s->entry);
-    s->n = n_list;
-    return 0;
+        signals_use(s, plan);
+    return r;
 }
 
 int signals_new(const struct signals_opts *opts, struct signals **ret)

@@ -57,17 +57,26 @@ int signals_new(const struct signals_opts *opts, struct signals **ret);
 void signals_free(struct signals *s);
 DEFINE_AUTO(struct signals *, signals_free);
 
-/* Replaces the declarations of the site, each checked by signal_declared() before; prices
- * are in this currency.  Values of signals that stay are kept; indices are new.  -EINVAL
- * (a name twice), -E2BIG, -ENOMEM: nothing changed.
+/* Other declarations of the site, each checked by signal_declared() before; prices are in
+ * this currency.  Nothing changes before signals_use().  -EINVAL (a name twice), -E2BIG,
+ * -ENOMEM.
  */
+struct signals_plan;
+int signals_plan_new(const struct signal_decl *decl, size_t n, const char *currency,
+                     struct signals_plan **ret, uw_error *err);
+void signals_plan_free(struct signals_plan *plan);
+DEFINE_AUTO(struct signals_plan *, signals_plan_free);
+/* Puts it in force and frees it.  Values of signals that stay are kept; indices are new.
+ */
+void signals_use(struct signals *s, struct signals_plan *plan);
+/* Both at once; on failure nothing changed. */
 int signals_declare(struct signals *s, const struct signal_decl *decl, size_t n,
                     const char *currency, uw_error *err);
 
 /* ---- for rules ---- */
 
 size_t signals_count(const struct signals *s);
-/* As an entry of a catalogue; borrowed until signals_declare(). */
+/* As an entry of a catalogue; borrowed until signals_use(). */
 const struct policy_signal *signals_at(const struct signals *s, size_t i);
 /* -1: there is none. */
 int signals_find(const struct signals *s, const char *name);

@@ -340,9 +340,84 @@ static void policies(void)
     (void)unlink(path);
 }
 
+/* ---- another policy ---- */
+
+static bool has_signal(const char *name)
+{
+    const struct signal_view *v = NULL;
+    size_t n = 0;
+    bool has = false;
+
+    (void)node_signals(w.node, &v, &n, NULL);
+    for (size_t i = 0; i < n; i++)
+        has |= strcmp(v[i].decl->name, name) == 0;
+    return has;
+}
+
+/* Rules, signals and configuration are all of policy `name` ("old", "new"). */
+static bool is_whole(const char *name, const char *path)
+{
+    const struct view_policy *p = &node_look(w.node)->policy;
+
+    return p->engine && p->n_rules == 1 && strcmp(p->rule[0].name, name) == 0 &&
+           strcmp(p->file, path) == 0 && has_signal("room.old") == (name[0] == 'o') &&
+           has_signal("room.new") == (name[0] == 'n');
+}
+
+static bool take_policy(const char *path)
+{
+    struct node_config config = w.config;
+    uw_error err = {""};
+
+    (void)snprintf(config.policy_file, sizeof config.policy_file, "%s", path);
+    int r = node_configure(w.node, &config, &err);
+    if (r < 0 && r != -ENOMEM)
+        printf("# %d: %s\n", r, err.text);
+    return r == 0;
+}
+
+/* A reload is of the old policy or of the new one, whatever fails. */
+static void reloads(void)
+{
+    static const char format[] =
+        "policy: 1\n"
+        "signals: [{name: room.%s, unit: W, age: 1 h, file: %s/room}]\n"
+        "rules: [{name: %s, when: room.%s > 1 W, cap: 200 W}]\n"
+        "limits: [{boards: all, temperature: 83 °C}]\n";
+    static const char *const names[] = {"old", "new"};
+    char path[2][80], text[400];
+    unsigned n = 1, bad = 0, refused = 0;
+
+    for (size_t i = 0; i < 2; i++) {
+        int len =
+            snprintf(text, sizeof text, format, names[i], w.dir, names[i], names[i]);
+        (void)snprintf(path[i], sizeof path[i], "%s/%s.yaml", w.dir, names[i]);
+        ok(file_write(path[i], text, (size_t)len, 0600, NULL) == 0, "%s", names[i]);
+    }
+    ok(start_node() && take_policy(path[0]) && is_whole("old", path[0]), "a policy");
+    for (bool more = true; more && n < 20 * MOST; n++) {
+        oom_fail_at(n);
+        bool taken = take_policy(path[1]);
+        more = oom_count() >= n;
+        oom_fail_at(0);
+        refused += !taken;
+        bad += !is_whole(names[taken], path[taken]);
+        run_s(2);
+        bad += !is_whole(names[taken], path[taken]);
+        if (taken && more)
+            bad += !take_policy(path[0]);
+    }
+    ok(bad == 0 && refused > 50 && is_whole("new", path[1]),
+       "%u allocations of a reload fail, one at a time: %u refusals, %u halves", n - 2,
+       refused, bad);
+    for (size_t i = 0; i < 2; i++)
+        (void)unlink(path[i]);
+    node_free(take(w.node));
+}
+
 int main(void)
 {
-    static void (*const parts[])(void) = {meters, searches, books, policies};
+    static void (*const parts[])(void) = {meters, searches, books, policies, reloads};
 
     log_set_level((enum log_level)0);
     rosters();

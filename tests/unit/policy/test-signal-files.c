@@ -37,6 +37,15 @@ static const char *path_of(const char *name)
     return path;
 }
 
+static bool begin_looks(const struct signal_sources *sources, uw_error *err)
+{
+    int r = signal_files_new(loop, store, sources, NULL, NULL, &files, err);
+
+    if (r == 0)
+        signal_files_begin(files);
+    return r == 0;
+}
+
 static void write_file(const char *name, const char *text)
 {
     ok(file_write(path_of(name), text, strlen(text), 0644, NULL) == 0, "%s: written",
@@ -115,7 +124,7 @@ static void set_up(void)
     ok(signals_new(&(struct signals_opts){0}, &store) == 0 &&
            signals_declare(store, decl, N, "EUR", &err) == 0,
        "declared");
-    ok(signal_files_new(loop, store, &all, NULL, NULL, &files, &err) == 0, "looked at");
+    ok(begin_looks(&all, &err), "looked at");
 }
 
 static void contents(void)
@@ -234,13 +243,13 @@ static void returns_late(const struct signal_sources *all, ino_t ino)
 {
     signal_files_free(take(files));
     hang.ino = ino;
-    ok(signal_files_new(loop, store, all, NULL, NULL, &files, NULL) == 0, "a look");
+    ok(begin_looks(all, NULL), "a look");
     await("rack.h", 0, "does not answer", "its deadline passes");
     signal_files_free(take(files));
     is_int(hang.waits, 0, "nothing waits for it");
     hang.ino = 0;
     ok(sem_post(&hang.go) == 0, "it answers after all");
-    ok(signal_files_new(loop, store, all, NULL, NULL, &files, NULL) == 0, "another look");
+    ok(begin_looks(all, NULL), "another look");
     await("rack.h", 11, NULL, "reads it");
 }
 
@@ -263,7 +272,7 @@ static void reloads(void)
     hang.ino = st.st_ino;
     for (int i = 1; i <= 2; i++) {
         signal_files_free(files);
-        ok(signal_files_new(loop, store, &all, NULL, NULL, &files, &err) == 0, "a look");
+        ok(begin_looks(&all, &err), "a look");
         await_hangs(i);
     }
     signal_files_free(take(files));
@@ -271,8 +280,7 @@ static void reloads(void)
     ok(!look_at("rack.h").value, "and the store has nothing");
     hang.ino = 0;
     ok(sem_post(&hang.go) == 0 && sem_post(&hang.go) == 0, "it answers again");
-    ok(signal_files_new(loop, store, &all, NULL, NULL, &files, &err) == 0,
-       "another look");
+    ok(begin_looks(&all, &err), "another look");
     await("rack.h", 11, NULL, "reads it");
     returns_late(&all, st.st_ino);
 }
