@@ -2,6 +2,10 @@
 
 #include <errno.h>
 #include <fcntl.h>
+#include <poll.h>
+#include <pthread.h>
+#include <signal.h>
+#include <stdatomic.h>
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
@@ -45,21 +49,147 @@ static int read_all(int fd, size_t max, char **ret_text, size_t *ret_len)
     return 0;
 }
 
-int file_read(const char *path, size_t max, char **ret_text, size_t *ret_len,
-              uw_error *err)
+static int read_opened(int fd, const char *path, size_t max, char **ret_text,
+                       size_t *ret_len, uw_error *err)
 {
-    auto_(fd_close) int fd = open(path, O_RDONLY | O_CLOEXEC | O_NOCTTY);
     size_t len = 0;
-
-    if (fd < 0)
-        return fail(err, -errno, "%s: %s", path, strerror(errno));
     int r = read_all(fd, max, ret_text, &len);
+
     if (r == -EFBIG)
         return fail(err, r, "%s: larger than %zu bytes", path, max);
     if (r < 0)
         return fail(err, r, "%s: %s", path, strerror(-r));
     if (ret_len)
         *ret_len = len;
+    return 0;
+}
+
+int file_read(const char *path, size_t max, char **ret_text, size_t *ret_len,
+              uw_error *err)
+{
+    auto_(fd_close) int fd = open(path, O_RDONLY | O_CLOEXEC | O_NOCTTY);
+
+    if (fd < 0)
+        return fail(err, -errno, "%s: %s", path, strerror(errno));
+    return read_opened(fd, path, max, ret_text, ret_len, err);
+}
+
+/* ---- in a thread, as a file system may hang ---- */
+
+/* Belongs to the thread and to who waits for it; the last one frees it. */
+struct apart {
+    atomic_uint refs;
+    atomic_bool done; /* the members from r on are final */
+    char *path;
+    size_t max;
+    int end_fd; /* the thread's: closed when it is done */
+    int r;
+    char *text;
+    size_t len;
+    uw_error error;
+};
+
+static atomic_uint n_apart; /* threads that have not returned */
+
+static void apart_unref(struct apart *a)
+{
+    if (!a || atomic_fetch_sub(&a->refs, 1) > 1)
+        return;
+    free(a->path);
+    free(a->text);
+    free(a);
+}
+DEFINE_AUTO(struct apart *, apart_unref);
+
+static int read_regular(const char *path, size_t max, char **ret_text, size_t *ret_len,
+                        uw_error *err)
+{
+    struct stat st;
+    /* a pipe without a writer must not block here, and a terminal not become ours */
+    auto_(fd_close) int fd = open(path, O_RDONLY | O_NONBLOCK | O_NOCTTY | O_CLOEXEC);
+
+    if (fd < 0 || fstat(fd, &st) < 0)
+        return fail(err, -errno, "%s: %s", path, strerror(errno));
+    if (!S_ISREG(st.st_mode))
+        return fail(err, -EINVAL, "%s: not a regular file", path);
+    return read_opened(fd, path, max, ret_text, ret_len, err);
+}
+
+static void *apart_main(void *user)
+{
+    struct apart *a = user;
+    int fd = a->end_fd;
+
+    a->r = read_regular(a->path, a->max, &a->text, &a->len, &a->error);
+    atomic_fetch_sub(&n_apart, 1);
+    atomic_store(&a->done, true);
+    apart_unref(a);
+    (void)close(fd);
+    return NULL;
+}
+
+/* All signals stay with the caller's thread. */
+static int apart_start(struct apart *a)
+{
+    sigset_t all, old;
+    pthread_t thread;
+
+    atomic_fetch_add(&a->refs, 1);
+    atomic_fetch_add(&n_apart, 1);
+    (void)sigfillset(&all);
+    (void)pthread_sigmask(SIG_SETMASK, &all, &old);
+    int r = pthread_create(&thread, NULL, apart_main, a);
+    (void)pthread_sigmask(SIG_SETMASK, &old, NULL);
+    if (r == 0) {
+        (void)pthread_detach(thread);
+        return 0;
+    }
+    atomic_fetch_sub(&n_apart, 1);
+    apart_unref(a);
+    return -r;
+}
+
+static struct apart *apart_new(const char *path, size_t max)
+{
+    auto_(apart_unref) struct apart *a = calloc(1, sizeof *a);
+
+    if (!a)
+        return NULL;
+    atomic_init(&a->refs, 1);
+    a->max = max;
+    a->path = strdup(path);
+    return a->path ? take(a) : NULL;
+}
+
+int file_read_regular(const char *path, size_t max, int ms, char **ret_text,
+                      size_t *ret_len, uw_error *err)
+{
+    auto_(apart_unref) struct apart *a = apart_new(path, max);
+    int ends[2];
+
+    if (!a)
+        return fail(err, -ENOMEM, "%s: out of memory", path);
+    if (atomic_load(&n_apart) >= FILE_HANGING_MAX)
+        return fail(err, -EBUSY, "%s: earlier reads of files have not returned", path);
+    if (pipe2(ends, O_CLOEXEC) < 0)
+        return fail(err, -errno, "%s: %s", path, strerror(errno));
+    auto_(fd_close) int wait_fd = ends[0];
+    a->end_fd = ends[1];
+    int r = apart_start(a);
+    if (r < 0) {
+        (void)close(ends[1]);
+        return fail(err, r, "%s: no thread: %s", path, strerror(-r));
+    }
+    struct pollfd p = {.fd = wait_fd, .events = POLLIN};
+    while (poll(&p, 1, ms) < 0 && errno == EINTR)
+        ;
+    if (!atomic_load(&a->done))
+        return fail(err, -ETIMEDOUT, "%s: the file system does not answer", path);
+    if (a->r < 0)
+        return fail(err, a->r, "%s", a->error.text);
+    *ret_text = take(a->text);
+    if (ret_len)
+        *ret_len = a->len;
     return 0;
 }
 

@@ -16,6 +16,15 @@
 int file_read(const char *path, size_t max, char **ret_text, size_t *ret_len,
               uw_error *err);
 
+/* The same of a regular file; -EINVAL: a pipe, a device, a folder, none of which is
+ * waited for.  Read in a thread of its own: -ETIMEDOUT where the file system does not
+ * answer in `ms`; that thread ends with its call.  -EBUSY: FILE_HANGING_MAX of them have
+ * not.
+ */
+enum { FILE_HANGING_MAX = 4 };
+int file_read_regular(const char *path, size_t max, int ms, char **ret_text,
+                      size_t *ret_len, uw_error *err);
+
 /* A mode for file_write(): 0666 less the umask. */
 #define FILE_MODE_UMASK ((mode_t)-1)
 

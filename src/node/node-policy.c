@@ -17,6 +17,8 @@
 #include "policy/file.h"
 #include "policy/rule-claims.h"
 
+enum { READ_MS = 2000 }; /* the loop waits for the file */
+
 /* The node as the engine sees it. */
 struct seen {
     const struct node_view *view; /* of the evaluation under way */
@@ -249,7 +251,7 @@ int node_policy_read(struct node_policy *p, const char *path, struct policy_file
     *ret = NULL;
     if (!path[0])
         return 0;
-    int r = file_read(path, POLICY_FILE_MAX, &text, &len, err);
+    int r = file_read_regular(path, POLICY_FILE_MAX, READ_MS, &text, &len, err);
     if (r == -ENOENT)
         return 0;
     if (r == 0)
