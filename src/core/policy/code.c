@@ -92,7 +92,7 @@ int policy_push_text(struct policy_writer *w, struct policy_part *part)
 {
     struct policy_op op = {.code = POLICY_PUSH_TEXT};
     int r =
-        add_literal(w, part->from, w->text + part->from, part->to - part->from, &op.slot);
+        add_literal(w, part->from, w->text + part->from, part->to - part->from, &op.text);
 
     if (r < 0)
         return r;
@@ -122,12 +122,13 @@ int policy_push_read(struct policy_writer *w, const struct policy_read *read,
     w->condition.reads[slot / 64] |= UINT64_C(1) << (slot % 64);
     part->signal = signal;
     part->read = true;
-    return push(w,
-                &(struct policy_op){.code = signal->type == POLICY_NUMBER
-                                                ? POLICY_READ_NUMBER
-                                                : POLICY_READ,
-                                    .slot = (uint16_t)slot},
-                signal->type, part);
+    return push(
+        w,
+        &(struct policy_op){.code = signal->type == POLICY_NUMBER ? POLICY_READ_NUMBER
+                                    : signal->type == POLICY_TEXT ? POLICY_READ_TEXT
+                                                                  : POLICY_READ_TRUTH,
+                            .slot = (uint16_t)slot},
+        signal->type, part);
 }
 
 /* a is the result of the last instruction, no longer what it was. */
@@ -156,6 +157,8 @@ static void turn(struct policy_writer *w, size_t first, double by)
 int policy_known(struct policy_writer *w, struct policy_part *a)
 {
     struct policy_op *last = &w->condition.op[a->first];
+    struct policy_op op = {.code = a->type == POLICY_TRUTH ? POLICY_TRUTH_KNOWN
+                                                           : POLICY_WORD_KNOWN};
     bool read = a->read;
 
     becomes(a, POLICY_TRUTH);
@@ -164,7 +167,7 @@ int policy_known(struct policy_writer *w, struct policy_part *a)
         return 0;
     }
     turn(w, a->first, 0);
-    return emit(w, a->from, &(struct policy_op){.code = POLICY_KNOWN}, 1);
+    return emit(w, a->from, &op, 1);
 }
 
 static int want_number(struct policy_writer *w, const struct policy_part *a,
@@ -368,7 +371,7 @@ static int check_word(struct policy_writer *w, const struct policy_part *signal,
             return strcmp(words->word, words->means) == 0
                        ? 0
                        : add_literal(w, text->from, words->means, strlen(words->means),
-                                     &w->condition.op[text->first].slot);
+                                     &w->condition.op[text->first].text);
         nearest_try(&near, w->text + text->from, n, words->word);
     }
     if (!signal->signal->words)
@@ -457,4 +460,35 @@ int policy_logic(struct policy_writer *w, enum policy_code code, struct policy_p
     a->to = b->to;
     becomes(a, POLICY_TRUTH);
     return emit(w, a->from, &(struct policy_op){.code = (uint8_t)code}, 2);
+}
+
+static bool shortens(const struct policy_op *read, const struct policy_op *constant,
+                     const struct policy_op *comparison)
+{
+    if (read->code == POLICY_READ_NUMBER && constant->code == POLICY_PUSH_NUMBER)
+        return comparison->code >= POLICY_LESS && comparison->code <= POLICY_SAME_NUMBER;
+    return read->code == POLICY_READ_TEXT && constant->code == POLICY_PUSH_TEXT &&
+           comparison->code == POLICY_SAME_TEXT;
+}
+
+void policy_shorten(struct policy_condition *c)
+{
+    uint16_t n = 0;
+
+    for (size_t i = 0; i < c->n_ops; i++) {
+        const struct policy_op *op = &c->op[i];
+        if (i + 2 >= c->n_ops || !shortens(op, op + 1, op + 2)) {
+            c->op[n++] = *op;
+            continue;
+        }
+        double margin = op[2].number;
+        c->op[n++] = (struct policy_op){
+            .code = (uint8_t)(op[2].code - POLICY_LESS + POLICY_IS_LESS),
+            .way = (int8_t)((margin > 0) - (margin < 0)),
+            .slot = op->slot,
+            .text = op[1].text,
+            .number = op[1].number};
+        i += 2;
+    }
+    c->n_ops = n;
 }

@@ -13,11 +13,18 @@ enum policy_code {
     POLICY_PUSH_NUMBER,
     POLICY_PUSH_TEXT,
     POLICY_PUSH_TRUTH,
-    POLICY_READ, /* a text, or true or false */
-    POLICY_READ_NUMBER,
-    POLICY_IS_KNOWN, /* of the slot */
-    POLICY_KNOWN,    /* of what was computed */
-    POLICY_FORGET,   /* … and the result is unknown */
+    POLICY_READ_NUMBER, /* from here on: of the slot */
+    POLICY_READ_TEXT,
+    POLICY_READ_TRUTH,
+    POLICY_IS_KNOWN,
+    POLICY_IS_LESS, /* from here on: a signal and a constant, see policy_shorten() */
+    POLICY_IS_AT_MOST,
+    POLICY_IS_GREATER,
+    POLICY_IS_AT_LEAST,
+    POLICY_IS_NUMBER,
+    POLICY_IS_TEXT,
+    POLICY_WORD_KNOWN, /* a number that was computed, or a text */
+    POLICY_TRUTH_KNOWN,
     POLICY_NEGATE,
     POLICY_ABS,
     POLICY_NOT,
@@ -37,6 +44,16 @@ enum policy_code {
     POLICY_AND,
     POLICY_OR,
 };
+static inline bool policy_code_reads(uint8_t code)
+{
+    return code >= POLICY_READ_NUMBER && code <= POLICY_IS_TEXT;
+}
+
+static inline bool policy_code_reads_number(uint8_t code)
+{
+    return code == POLICY_READ_NUMBER ||
+           (code >= POLICY_IS_LESS && code <= POLICY_IS_NUMBER);
+}
 
 /* A part of the text and of the program. */
 struct policy_part {
@@ -79,6 +96,11 @@ int policy_compare(struct policy_writer *w, enum policy_token_kind how,
                    struct policy_part *a, const struct policy_part *b);
 int policy_logic(struct policy_writer *w, enum policy_code code, struct policy_part *a,
                  const struct policy_part *b);
+
+/* Of a whole program: a read, a constant and what compares the two in this order become
+ * one instruction.
+ */
+void policy_shorten(struct policy_condition *c);
 
 /* A part of the text for a message, shortened.  Returns ret. */
 enum { POLICY_SPAN = 48 };

@@ -36,8 +36,9 @@ enum policy_truth {
 
 struct policy_op {
     uint8_t code;
-    uint16_t slot; /* of a read; of a text: where it begins in literals */
-    double number; /* a constant; of a comparison: what hysteresis is a part of */
+    int8_t way; /* of a signal and a number: where hysteresis moves it: -1, 0, 1 */
+    uint16_t slot, text; /* of a read; where a text begins in literals */
+    double number; /* a constant; of a comparison of two: what hysteresis is a part of */
 };
 struct policy_condition {
     struct policy_op op[POLICY_OPS];
@@ -61,7 +62,8 @@ static inline bool policy_condition_uses(const struct policy_condition *c, size_
 
 struct policy_result {
     enum policy_truth truth;
-    uint16_t unknown; /* the first slot that was unknown; POLICY_NO_SLOT: none */
+    uint16_t unknown; /* of an unknown truth: the first slot that was unknown, or
+                       * POLICY_NO_SLOT: none was, a result is no number */
     uint64_t due_ns;  /* a value that was used becomes unknown; UINT64_MAX: none does */
 };
 

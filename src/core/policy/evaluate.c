@@ -5,199 +5,324 @@
 #include "core/policy/code.h"
 #include "core/policy/condition.h"
 
-union word {
-    double number;
-    const char *text;
-    bool truth;
-};
+/* A truth.  Those that wait for their operator lie in one integer, TRUTH_BITS each, the
+ * last one in the lowest bits.  What depends on values is computed without branches where
+ * that is possible: a processor predicts them badly.
+ */
+enum { IS_UNKNOWN = 0, IS_FALSE = 1, IS_TRUE = 2, TRUTH_BITS = 2, TRUTH_MASK = 3 };
+_Static_assert(TRUTH_BITS *POLICY_STACK <= 64, "all truths fit");
 
-/* Words and whether they are known lie apart: a word is read as it was written. */
+struct word {
+    union {
+        double number;
+        const char *text;
+    };
+    bool known;
+};
+/* Numbers and texts that wait. */
+struct words {
+    size_t n;
+    struct word word[POLICY_STACK];
+};
 struct run {
-    const struct policy_condition *c;
+    const char *literals;
     const struct policy_value *values;
     double widen;
-    uint64_t now_ns;
-    struct policy_result *ret;
-    union word word[POLICY_STACK]; /* unknown: 0 */
-    bool known[POLICY_STACK];
+    uint64_t now_ns, due_ns;
+    uint64_t truths;
+    bool blind; /* what known() says is unknown */
 };
 
-static bool usable(const struct run *run, const struct policy_value *v)
+static inline unsigned usable(const struct policy_value *v, uint64_t now_ns)
 {
-    if (!v->known || run->now_ns >= v->until_ns)
-        return false;
-    if (v->until_ns < run->ret->due_ns)
-        run->ret->due_ns = v->until_ns;
-    return true;
+    return (unsigned)v->known & (now_ns < v->until_ns);
 }
 
-static void read_slot(struct run *run, const struct policy_op *op, size_t n)
+static inline const struct policy_value *value(const struct run *run,
+                                               const struct policy_op *op)
 {
-    const struct policy_value *v = &run->values[op->slot];
-
-    run->word[n].number = 0;
-    run->known[n] = usable(run, v) && (op->code == POLICY_READ || isfinite(v->number));
-    if (run->known[n])
-        memcpy(&run->word[n], v, sizeof run->word[n]);
-    else if (run->ret->unknown == POLICY_NO_SLOT)
-        run->ret->unknown = op->slot;
+    return &run->values[op->slot];
 }
 
-static inline void forget(struct run *run, size_t n)
+/* Whether the slot's value is known: 1 or 0. */
+static inline unsigned look(struct run *run, const struct policy_op *op)
 {
-    run->known[n] = false;
-    run->word[n].number = 0;
+    const struct policy_value *v = value(run, op);
+    unsigned is = usable(v, run->now_ns);
+    uint64_t until_ns = v->until_ns | ((uint64_t)is - 1); /* or never */
+
+    run->due_ns = until_ns < run->due_ns ? until_ns : run->due_ns;
+    return is;
 }
 
-/* Writes the word n. */
-static inline void push(struct run *run, const struct policy_op *op, size_t n)
+/* … and a number, too. */
+static inline unsigned look_number(struct run *run, const struct policy_op *op)
 {
-    run->known[n] = true;
+    return look(run, op) & (isfinite(value(run, op)->number) != 0);
+}
+
+/* ---- truths ---- */
+
+/* known: 1 or 0. */
+static inline void push(struct run *run, unsigned known, bool truth)
+{
+    run->truths = run->truths << TRUTH_BITS | ((IS_FALSE + (unsigned)truth) & -known);
+}
+
+static inline unsigned pop(struct run *run)
+{
+    unsigned is = run->truths & TRUTH_MASK;
+
+    run->truths >>= TRUTH_BITS;
+    return is;
+}
+
+/* So far hysteresis moves the number with which a signal is compared. */
+static inline double margin(const struct run *run, const struct policy_op *op)
+{
+    return op->way * fabs(op->number) * run->widen;
+}
+
+static inline double above(const struct run *run, const struct policy_op *op)
+{
+    return op->number + margin(run, op);
+}
+
+static inline double below(const struct run *run, const struct policy_op *op)
+{
+    return op->number - margin(run, op);
+}
+
+/* Kleene's: what one of the two decides is known. */
+static inline void decide(struct run *run, unsigned by)
+{
+    unsigned a = pop(run), b = pop(run);
+
+    run->truths = run->truths << TRUTH_BITS | ((a | b) & by) | (a & b);
+}
+
+/* false: op makes or takes numbers or texts on the stack. */
+static inline bool step_truth(struct run *run, const struct policy_op *op)
+{
+    const struct policy_value *v = value(run, op);
+    unsigned is, other;
+
     switch (op->code) {
-    case POLICY_PUSH_NUMBER:
-        run->word[n].number = op->number;
-        break;
-    case POLICY_PUSH_TEXT:
-        run->word[n].text = run->c->literals + op->slot;
-        break;
-    case POLICY_PUSH_TRUTH:
-        run->word[n].truth = op->number != 0;
-        break;
+    case POLICY_IS_LESS:
+        push(run, look_number(run, op), v->number < above(run, op));
+        return true;
+    case POLICY_IS_AT_MOST:
+        push(run, look_number(run, op), v->number <= above(run, op));
+        return true;
+    case POLICY_IS_GREATER:
+        push(run, look_number(run, op), v->number > below(run, op));
+        return true;
+    case POLICY_IS_AT_LEAST:
+        push(run, look_number(run, op), v->number >= below(run, op));
+        return true;
+    case POLICY_IS_NUMBER:
+        push(run, look_number(run, op), v->number == op->number);
+        return true;
+    case POLICY_IS_TEXT:
+        is = look(run, op);
+        push(run, is, is && strcmp(v->text, run->literals + op->text) == 0);
+        return true;
+    case POLICY_READ_TRUTH:
+        push(run, look(run, op), v->truth);
+        return true;
     case POLICY_IS_KNOWN:
-        run->word[n].truth = usable(run, &run->values[op->slot]);
-        break;
+        push(run, !run->blind, look(run, op));
+        return true;
+    case POLICY_PUSH_TRUTH:
+        push(run, true, op->number != 0);
+        return true;
+    case POLICY_NOT:
+        is = pop(run);
+        push(run, is != IS_UNKNOWN, is == IS_FALSE);
+        return true;
+    case POLICY_AND:
+        decide(run, IS_FALSE);
+        return true;
+    case POLICY_OR:
+        decide(run, IS_TRUE);
+        return true;
+    case POLICY_SAME_TRUTH:
+        is = pop(run);
+        other = pop(run);
+        push(run, is != IS_UNKNOWN && other != IS_UNKNOWN, is == other);
+        return true;
+    case POLICY_TRUTH_KNOWN:
+        is = pop(run);
+        push(run, !run->blind, is != IS_UNKNOWN);
+        return true;
     default:
-        read_slot(run, op, n);
+        return false;
     }
 }
 
-/* Changes the word n. */
-static inline void one(struct run *run, const struct policy_op *op, size_t n)
-{
-    union word *a = &run->word[n];
+/* ---- numbers and texts ---- */
 
-    switch (op->code) {
-    case POLICY_KNOWN:
-        a->truth = run->known[n];
-        run->known[n] = true;
-        break;
-    case POLICY_FORGET:
-        forget(run, n);
-        break;
-    case POLICY_NEGATE:
-        a->number = -a->number;
-        break;
-    case POLICY_ABS:
-        a->number = fabs(a->number);
-        break;
-    default:
-        a->truth = !a->truth;
-    }
+static struct word *push_word(struct words *w)
+{
+    assert(w->n < POLICY_STACK);
+    return &w->word[w->n++];
 }
 
 /* An arithmetic result; what no number can be (a division by zero, an overflow) is
  * unknown.
  */
-static inline bool put_number(union word *ret, double v)
+static void put_number(struct word *ret, double v)
 {
-    ret->number = isfinite(v) ? v : 0;
-    return isfinite(v);
+    ret->number = v;
+    ret->known &= isfinite(v) != 0;
 }
 
-/* Of known values.  Returns whether the result is known, too. */
-static inline bool both(const struct policy_op *op, union word *a, const union word *b,
-                        double widen)
+/* Two become one. */
+static void calculate(struct words *w, const struct policy_op *op)
 {
-    double x = a->number, y = b->number, beyond = op->number * widen;
+    assert(w->n >= 2);
+    struct word *a = &w->word[w->n - 2], *b = a + 1;
+    double x = a->number, y = b->number;
 
+    w->n--;
+    a->known &= b->known;
     switch (op->code) {
     case POLICY_ADD:
-        return put_number(a, x + y);
+        put_number(a, x + y);
+        break;
     case POLICY_SUBTRACT:
-        return put_number(a, x - y);
+        put_number(a, x - y);
+        break;
     case POLICY_MULTIPLY:
-        return put_number(a, x * y);
+        put_number(a, x * y);
+        break;
     case POLICY_DIVIDE:
-        return put_number(a, y != 0 ? x / y : NAN);
+        put_number(a, y != 0 ? x / y : NAN);
+        break;
     case POLICY_LOWER:
-        return put_number(a, x < y ? x : y);
-    case POLICY_HIGHER:
-        return put_number(a, x > y ? x : y);
-    case POLICY_LESS:
-        a->truth = x < y + beyond;
-        break;
-    case POLICY_AT_MOST:
-        a->truth = x <= y + beyond;
-        break;
-    case POLICY_GREATER:
-        a->truth = x > y - beyond;
-        break;
-    case POLICY_AT_LEAST:
-        a->truth = x >= y - beyond;
-        break;
-    case POLICY_SAME_NUMBER:
-        a->truth = x == y;
-        break;
-    case POLICY_SAME_TEXT:
-        a->truth = strcmp(a->text, b->text) == 0;
+        put_number(a, x < y ? x : y);
         break;
     default:
-        a->truth = a->truth == b->truth;
+        put_number(a, x > y ? x : y);
     }
-    return true;
 }
 
-/* Kleene's: what one of the two decides is known. */
-static inline void decide(struct run *run, size_t a, size_t b, bool by)
+/* Two become a truth. */
+static void compare_words(struct run *run, struct words *w, const struct policy_op *op)
 {
-    bool decided = (run->known[a] && run->word[a].truth == by) ||
-                   (run->known[b] && run->word[b].truth == by);
+    assert(w->n >= 2);
+    const struct word *a = &w->word[w->n - 2], *b = a + 1;
+    double x = a->number, y = b->number, beyond = op->number * run->widen;
+    bool known = a->known & b->known;
 
-    run->known[a] = decided || (run->known[a] && run->known[b]);
-    run->word[a].truth = decided ? by : !by;
+    w->n -= 2;
+    switch (op->code) {
+    case POLICY_LESS:
+        push(run, known, x < y + beyond);
+        break;
+    case POLICY_AT_MOST:
+        push(run, known, x <= y + beyond);
+        break;
+    case POLICY_GREATER:
+        push(run, known, x > y - beyond);
+        break;
+    case POLICY_AT_LEAST:
+        push(run, known, x >= y - beyond);
+        break;
+    case POLICY_SAME_NUMBER:
+        push(run, known, x == y);
+        break;
+    default:
+        push(run, known, known && strcmp(a->text, b->text) == 0);
+    }
 }
 
-/* Does op; returns how many values there are now. */
-static inline size_t step(struct run *run, const struct policy_op *op, size_t n)
+static void step_word(struct run *run, struct words *w, const struct policy_op *op)
 {
-    if (op->code < POLICY_KNOWN) {
-        assert(n < POLICY_STACK);
-        push(run, op, n);
-        return n + 1;
+    struct word *a;
+
+    switch (op->code) {
+    case POLICY_PUSH_NUMBER:
+        *push_word(w) = (struct word){.number = op->number, .known = true};
+        break;
+    case POLICY_PUSH_TEXT:
+        *push_word(w) = (struct word){.text = run->literals + op->text, .known = true};
+        break;
+    case POLICY_READ_NUMBER:
+        a = push_word(w);
+        a->number = value(run, op)->number;
+        a->known = look_number(run, op);
+        break;
+    case POLICY_READ_TEXT:
+        a = push_word(w);
+        a->text = value(run, op)->text;
+        a->known = look(run, op);
+        break;
+    case POLICY_WORD_KNOWN:
+        assert(w->n >= 1);
+        push(run, !run->blind, w->word[--w->n].known);
+        break;
+    case POLICY_NEGATE:
+    case POLICY_ABS:
+        assert(w->n >= 1);
+        a = &w->word[w->n - 1];
+        a->number = op->code == POLICY_ABS ? fabs(a->number) : -a->number;
+        break;
+    default:
+        if (op->code < POLICY_LESS)
+            calculate(w, op);
+        else
+            compare_words(run, w, op);
     }
-    if (op->code < POLICY_ADD) {
-        assert(n >= 1);
-        one(run, op, n - 1);
-        return n;
+}
+
+/* ---- the whole ---- */
+
+/* The first slot that the condition reads and that is unknown. */
+static uint16_t first_unknown(const struct policy_condition *c,
+                              const struct policy_value *values, uint64_t now_ns)
+{
+    for (size_t i = 0; i < c->n_ops; i++) {
+        const struct policy_op *op = &c->op[i];
+        const struct policy_value *v = &values[op->slot];
+        if (!policy_code_reads(op->code) || op->code == POLICY_IS_KNOWN)
+            continue;
+        if (!usable(v, now_ns) ||
+            (policy_code_reads_number(op->code) && !isfinite(v->number)))
+            return op->slot;
     }
-    assert(n >= 2);
-    if (op->code == POLICY_AND || op->code == POLICY_OR)
-        decide(run, n - 2, n - 1, op->code == POLICY_OR);
-    else if (run->known[n - 2] && run->known[n - 1])
-        run->known[n - 2] = both(op, &run->word[n - 2], &run->word[n - 1], run->widen);
-    else
-        forget(run, n - 2);
-    return n - 1;
+    return POLICY_NO_SLOT;
+}
+
+static void evaluate(const struct policy_condition *c, const struct policy_value *values,
+                     double widen, uint64_t now_ns, bool blind, struct policy_result *ret)
+{
+    static const enum policy_truth truths[] = {[IS_UNKNOWN] = POLICY_UNKNOWN,
+                                               [IS_FALSE] = POLICY_FALSE,
+                                               [IS_TRUE] = POLICY_TRUE};
+    struct run run = {.literals = c->literals,
+                      .values = values,
+                      .widen = widen,
+                      .now_ns = now_ns,
+                      .due_ns = UINT64_MAX,
+                      .blind = blind};
+    struct words words; /* each is written before it is read */
+
+    words.n = 0;
+    for (const struct policy_op *op = c->op; op < c->op + c->n_ops; op++)
+        if (!step_truth(&run, op))
+            step_word(&run, &words, op);
+    assert(words.n == 0 && run.truths <= IS_TRUE);
+    ret->truth = truths[run.truths];
+    ret->due_ns = run.due_ns;
+    ret->unknown =
+        ret->truth == POLICY_UNKNOWN ? first_unknown(c, values, now_ns) : POLICY_NO_SLOT;
 }
 
 void policy_evaluate(const struct policy_condition *c, const struct policy_value *values,
                      double widen, uint64_t now_ns, struct policy_result *ret)
 {
-    struct run run;
-    size_t n = 0;
-
-    *ret = (struct policy_result){.unknown = POLICY_NO_SLOT, .due_ns = UINT64_MAX};
-    run.c = c;
-    run.values = values;
-    run.widen = widen;
-    run.now_ns = now_ns;
-    run.ret = ret;
-    for (size_t i = 0; i < c->n_ops; i++)
-        n = step(&run, &c->op[i], n);
-    assert(n == 1);
-    ret->truth = !run.known[0]       ? POLICY_UNKNOWN
-                 : run.word[0].truth ? POLICY_TRUE
-                                     : POLICY_FALSE;
+    evaluate(c, values, widen, now_ns, false, ret);
 }
 
 /* By Kleene's logic a condition that is known while all values are unknown is the same
@@ -206,15 +331,8 @@ void policy_evaluate(const struct policy_condition *c, const struct policy_value
 enum policy_truth policy_condition_constant(const struct policy_condition *c)
 {
     static const struct policy_value unknown[POLICY_READS_MAX];
-    struct policy_condition all = *c;
     struct policy_result result;
 
-    for (size_t i = 0; i < all.n_ops; i++) {
-        if (all.op[i].code == POLICY_IS_KNOWN)
-            all.op[i].code = POLICY_READ;
-        else if (all.op[i].code == POLICY_KNOWN)
-            all.op[i].code = POLICY_FORGET;
-    }
-    policy_evaluate(&all, unknown, 0, 0, &result);
+    evaluate(c, unknown, 0, 0, true, &result);
     return result.truth;
 }

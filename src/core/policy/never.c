@@ -39,22 +39,18 @@ static struct domain *domain_of(struct domains *d, uint16_t slot)
     return &d->domain[d->n++];
 }
 
-static bool is_order(uint8_t code)
-{
-    return code >= POLICY_LESS && code <= POLICY_SAME_NUMBER;
-}
-
 /* The constant that the read at i is compared with; NULL: it is used otherwise. */
-static const struct policy_op *compared(const struct policy_condition *c, size_t i,
-                                        uint8_t push)
+static const struct policy_op *compared(const struct policy_condition *c, size_t i)
 {
-    bool after = i + 2 < c->n_ops && c->op[i + 1].code == push;
-    bool before = i > 0 && i + 1 < c->n_ops && c->op[i - 1].code == push;
-    uint8_t code = after ? c->op[i + 2].code : before ? c->op[i + 1].code : 0;
+    const struct policy_op *op = &c->op[i];
 
-    if (push == POLICY_PUSH_NUMBER ? !is_order(code) : code != POLICY_SAME_TEXT)
+    if (op->code >= POLICY_IS_LESS)
+        return op;
+    if (i == 0 || i + 1 == c->n_ops || op[1].code < POLICY_LESS ||
+        op[1].code > POLICY_SAME_TEXT)
         return NULL;
-    return after ? &c->op[i + 1] : &c->op[i - 1];
+    return op[-1].code == POLICY_PUSH_NUMBER || op[-1].code == POLICY_PUSH_TEXT ? op - 1
+                                                                                : NULL;
 }
 
 static bool add_read(struct domains *d, const struct policy_condition *c, size_t i)
@@ -66,14 +62,13 @@ static bool add_read(struct domains *d, const struct policy_condition *c, size_t
         return false;
     if (op->code == POLICY_IS_KNOWN || to->type == POLICY_TRUTH)
         return true;
-    const struct policy_op *with =
-        compared(c, i, to->type == POLICY_NUMBER ? POLICY_PUSH_NUMBER : POLICY_PUSH_TEXT);
+    const struct policy_op *with = compared(c, i);
     if (!with)
         return false;
     if (to->type == POLICY_NUMBER)
         to->number[to->n++] = with->number;
     else
-        to->text[to->n++] = c->literals + with->slot;
+        to->text[to->n++] = c->literals + with->text;
     return true;
 }
 
@@ -82,11 +77,9 @@ static bool add_condition(struct domains *d, const struct policy_condition *c)
 {
     for (size_t i = 0; i < c->n_ops; i++) {
         uint8_t code = c->op[i].code;
-        bool reads =
-            code == POLICY_READ || code == POLICY_READ_NUMBER || code == POLICY_IS_KNOWN;
-        bool calculates = (code >= POLICY_KNOWN && code <= POLICY_ABS) ||
+        bool calculates = (code >= POLICY_WORD_KNOWN && code <= POLICY_ABS) ||
                           (code >= POLICY_ADD && code <= POLICY_HIGHER);
-        if (calculates || (reads && !add_read(d, c, i)))
+        if (calculates || (policy_code_reads(code) && !add_read(d, c, i)))
             return false;
     }
     return true;

@@ -210,7 +210,7 @@ static int parse_name(struct parser *p, struct policy_part *ret)
     } functions[] = {{"min", POLICY_LOWER},
                      {"max", POLICY_HIGHER},
                      {"abs", POLICY_ABS},
-                     {"known", POLICY_KNOWN}};
+                     {"known", POLICY_WORD_KNOWN}};
     struct policy_part name = *ret;
     size_t i = 0;
     int r;
@@ -227,7 +227,7 @@ static int parse_name(struct parser *p, struct policy_part *ret)
         r = parse_inside(p, p->token.from, ret);
     if (r == 0 && functions[i].code == POLICY_ABS)
         r = policy_abs(&p->w, ret);
-    if (r == 0 && functions[i].code == POLICY_KNOWN)
+    if (r == 0 && functions[i].code == POLICY_WORD_KNOWN)
         r = policy_known(&p->w, ret);
     ret->from = name.from;
     ret->to = p->taken;
@@ -430,6 +430,7 @@ int policy_condition_read(const char *text, const struct policy_catalogue *catal
         reads->n = known;
         return r;
     }
+    policy_shorten(&p.w.condition);
     *ret = p.w.condition;
     return 0;
 }

@@ -37,12 +37,6 @@ static bool is_same_read(const struct policy *a, uint16_t slot, const struct pol
            is_same_number(x->window_s, y->window_s);
 }
 
-static bool reads_slot(const struct policy_op *op)
-{
-    return op->code == POLICY_READ || op->code == POLICY_READ_NUMBER ||
-           op->code == POLICY_IS_KNOWN;
-}
-
 bool policy_same_condition(const struct policy *a, const struct policy_condition *x,
                            const struct policy *b, const struct policy_condition *y)
 {
@@ -51,9 +45,10 @@ bool policy_same_condition(const struct policy *a, const struct policy_condition
         return false;
     for (size_t i = 0; i < x->n_ops; i++) {
         const struct policy_op *p = &x->op[i], *q = &y->op[i];
-        if (p->code != q->code || !is_same_number(p->number, q->number))
+        if (p->code != q->code || p->way != q->way || p->text != q->text ||
+            !is_same_number(p->number, q->number))
             return false;
-        if (reads_slot(p) ? !is_same_read(a, p->slot, b, q->slot) : p->slot != q->slot)
+        if (policy_code_reads(p->code) && !is_same_read(a, p->slot, b, q->slot))
             return false;
     }
     return true;

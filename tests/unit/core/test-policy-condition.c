@@ -226,6 +226,48 @@ static void test_right(void)
     }
 }
 
+/* A signal and a constant are one instruction where the signal stands first, else three:
+ * both must come to the same.  The numbers have exact sums.
+ */
+static void test_sides(void)
+{
+    static const char *const sides[][2] = {
+        {"queue.depth < 4", "4 > queue.depth"},
+        {"queue.depth <= 4", "4 >= queue.depth"},
+        {"queue.depth > 4", "4 < queue.depth"},
+        {"queue.depth >= -4", "-4 <= queue.depth"},
+        {"not queue.depth < 4", "not 4 > queue.depth"},
+        {"not not queue.depth > 4", "not not 4 < queue.depth"},
+        {"(queue.depth > 4) == shut", "(4 < queue.depth) == shut"},
+        {"queue.depth == 4", "4 == queue.depth"},
+        {"queue.depth != 4", "4 != queue.depth"},
+        {"job.phase == 'train'", "'train' == job.phase"},
+        {"job.phase != 'training'", "'training' != job.phase"},
+        {"shut and queue.depth > 4", "shut and 4 < queue.depth"},
+        {"queue.depth - 1 > 4 or queue.depth > 4",
+         "4 < queue.depth - 1 or 4 < queue.depth"},
+    };
+
+    for (size_t i = 0; i < n_elements(sides); i++) {
+        struct test_values t = {0};
+        struct policy_condition a = read_condition(sides[i][0], &t),
+                                b = read_condition(sides[i][1], &t);
+        struct policy_result x, y;
+        int same = 0;
+        ok(a.n_ops < b.n_ops, "%s is shorter", sides[i][0]);
+        for (int k = 0; k < 4 * 27; k++) {
+            give(&t, "queue.depth",
+                 (struct policy_value){.number = k % 27 / 2.0 - 6, .until_ns = 50});
+            give_truth(&t, "shut", k % 2);
+            give_text(&t, "job.phase", k % 3 ? "train" : "validate");
+            policy_evaluate(&a, t.value, k < 54 ? 0 : 0.25, k % 2 ? 49 : 50, &x);
+            policy_evaluate(&b, t.value, k < 54 ? 0 : 0.25, k % 2 ? 49 : 50, &y);
+            same += x.truth == y.truth && x.due_ns == y.due_ns && x.unknown == y.unknown;
+        }
+        is_int(same, 4 * 27, "… and comes to what %s does", sides[i][1]);
+    }
+}
+
 static void test_reads(void)
 {
     struct test_values t = {0};
@@ -363,6 +405,7 @@ int main(int argc, char **argv)
         test_page(argv[1]);
     test_wrong();
     test_right();
+    test_sides();
     test_reads();
     test_time();
     test_constant();
