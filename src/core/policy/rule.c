@@ -117,25 +117,26 @@ static enum policy_state begin(const struct policy_rule *rule,
     return RULE_ACTS;
 }
 
+/* Into *ret at once, member by member: a copy of the whole would wait for each of them.
+ */
 void policy_rule_step(const struct policy_rule *rule, struct policy_progress *p,
                       const struct policy_instant *at, struct policy_verdict *ret)
 {
-    struct policy_verdict v = {.slot = POLICY_NO_SLOT, .due_ns = UINT64_MAX};
+    enum policy_state state = barred(rule, at);
 
-    v.state = barred(rule, at);
-    if (v.state != RULE_ACTS)
-        (void)off(at, p, v.state);
+    ret->slot = POLICY_NO_SLOT;
+    ret->due_ns = UINT64_MAX;
+    if (state != RULE_ACTS)
+        (void)off(at, p, state);
     else
-        v.state = p->stage == POLICY_ON ? stay(rule, at, p, &v) : begin(rule, at, p, &v);
+        state = p->stage == POLICY_ON ? stay(rule, at, p, ret) : begin(rule, at, p, ret);
     if (rule->has_schedule && at->is_for_job)
-        due(&v, at->edge_ns);
-    if (v.state != RULE_UNKNOWN)
-        v.slot = POLICY_NO_SLOT;
-    v.on = p->stage == POLICY_ON;
-    v.since_ns = p->since_ns;
-    if (v.on && rule->dry_run)
-        v.state = RULE_DRY_RUN;
-    *ret = v;
+        due(ret, at->edge_ns);
+    if (state != RULE_UNKNOWN)
+        ret->slot = POLICY_NO_SLOT;
+    ret->on = p->stage == POLICY_ON;
+    ret->since_ns = p->since_ns;
+    ret->state = ret->on && rule->dry_run ? RULE_DRY_RUN : state;
 }
 
 enum policy_state policy_rule_unmeasured(const struct policy_rule *rule)
