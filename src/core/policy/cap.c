@@ -1,7 +1,6 @@
 #include "core/policy/cap.h"
 
 #include <errno.h>
-#include <math.h>
 #include <stdio.h>
 #include <string.h>
 
@@ -194,9 +193,12 @@ static bool is_relative(const struct policy_asks *asks)
            asks->cap.measure == POLICY_LESS_WATTS;
 }
 
-static uint32_t part(double share, uint32_t mw)
+/* As lround() does, of what is not negative and fits; without the call. */
+static uint32_t nearest_mw(double mw)
 {
-    return (uint32_t)lround(share * (double)mw);
+    uint32_t whole = (uint32_t)mw;
+
+    return whole + (mw - whole >= 0.5);
 }
 
 /* What is asked for, floors aside; 0: what it is a part of is unknown. */
@@ -221,9 +223,9 @@ static double asked(const struct policy_board *board, const struct policy_cap *c
 static uint32_t claim_mw(const struct policy_board *board, const struct policy_asks *asks,
                          uint32_t base_mw, bool *ret_floored)
 {
-    double share = asks->hard ? asks->floor : fmax(asks->floor, board->floor);
-    uint32_t mw = (uint32_t)lround(asked(board, &asks->cap, base_mw));
-    uint32_t floor_mw = part(share, board->demand_mw);
+    double share = asks->hard || asks->floor > board->floor ? asks->floor : board->floor;
+    uint32_t mw = nearest_mw(asked(board, &asks->cap, base_mw));
+    uint32_t floor_mw = nearest_mw(share * board->demand_mw);
 
     *ret_floored = mw > 0 && mw < floor_mw;
     if (mw == 0)
