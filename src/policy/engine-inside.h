@@ -55,7 +55,8 @@ struct policy_engine {
     bool rests;
     bool gives_goals; /* some of its rules */
 
-    struct slots reads[POLICY_RULES_MAX]; /* of each rule */
+    struct slots reads[POLICY_RULES_MAX];                      /* of each rule … */
+    bool of_board[POLICY_RULES_MAX], of_job[POLICY_RULES_MAX]; /* … some of these */
     struct hours hours[POLICY_RULES_MAX];
     struct subject node, board[ENGINE_BOARDS];
     size_t n_boards;

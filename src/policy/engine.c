@@ -341,6 +341,20 @@ static void stop(struct policy_engine *e)
     engine_clear(e);
 }
 
+/* Of which scopes the rule's slots are. */
+static void note_scopes(struct policy_engine *e, size_t rule)
+{
+    const struct policy *p = e->policy;
+
+    e->of_board[rule] = e->of_job[rule] = false;
+    for (size_t i = 0; i < p->reads.n; i++) {
+        enum policy_scope scope = p->catalogue->signal[p->reads.read[i].signal].scope;
+        bool reads = e->reads[rule].word[i / 64] >> (i % 64) & 1;
+        e->of_board[rule] |= reads && scope == POLICY_OF_BOARD;
+        e->of_job[rule] |= reads && scope == POLICY_OF_JOB;
+    }
+}
+
 static void note_reads(struct policy_engine *e)
 {
     e->gives_goals = false;
@@ -351,6 +365,7 @@ static void note_reads(struct policy_engine *e)
         for (size_t k = 0; k < SLOT_WORDS; k++)
             e->reads[i].word[k] = (r->has_when ? r->when.reads[k] : 0) |
                                   (r->has_until ? r->until.reads[k] : 0);
+        note_scopes(e, i);
     }
     memset(e->hours, 0, sizeof e->hours);
 }

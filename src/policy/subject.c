@@ -15,8 +15,9 @@ int subject_init(struct subject *s, const struct policy *policy)
     size_t n = policy->reads.n + 1; /* never 0 */
 
     *s = (struct subject){.value = calloc(n, sizeof *s->value),
+                          .kept = calloc(policy->n_rules + 1, sizeof *s->kept),
                           .text = calloc(n, sizeof *s->text)};
-    if (s->value && s->text)
+    if (s->value && s->kept && s->text)
         return 0;
     subject_fini(s);
     return -ENOMEM;
@@ -25,6 +26,7 @@ int subject_init(struct subject *s, const struct policy *policy)
 void subject_fini(struct subject *s)
 {
     free(s->value);
+    free(s->kept);
     free(s->text);
     *s = (struct subject){.value = NULL};
 }

@@ -41,8 +41,17 @@ static inline void slots_add(struct slots *to, const struct slots *more)
         to->word[i] |= more->word[i];
 }
 
+/* Of a rule that reads nothing but what is the subject's and the node's, at one
+ * evaluation: the same for all units of the subject.
+ */
+struct kept_answers {
+    uint64_t evaluation;
+    struct policy_answers answers;
+};
+
 struct subject {
     struct policy_value *value; /* one a slot; those of other scopes stay unknown */
+    struct kept_answers *kept;  /* one a rule */
     /* Of each slot: of a text, where value.text points; of others, what is shown of it,
      * or
      * "" until somebody asks.

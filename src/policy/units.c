@@ -261,14 +261,33 @@ static void note_turn(const struct policy_engine *e, const struct unit *u, size_
     }
 }
 
+/* The answers that all units with the same values share in this evaluation; NULL: the
+ * rule's values are those of this board and this job alone.
+ */
+static struct policy_answers *answers_of(struct policy_engine *e, const struct unit *u,
+                                         struct engine_job_state *j, size_t rule)
+{
+    bool board = e->of_board[rule], job = e->of_job[rule];
+    struct subject *s = board ? &e->board[u->board] : job && j ? &j->values : &e->node;
+    struct kept_answers *kept = &s->kept[rule];
+
+    if (job && (board || !j))
+        return NULL;
+    if (kept->evaluation != e->counts.evaluations)
+        memset(kept->answers.has, 0, sizeof kept->answers.has);
+    kept->evaluation = e->counts.evaluations;
+    return &kept->answers;
+}
+
 static void step_rule(struct policy_engine *e, struct unit *u, size_t rule,
-                      const struct engine_job_state *j, struct policy_instant *at)
+                      struct engine_job_state *j, struct policy_instant *at)
 {
     const struct policy_rule *r = &e->policy->rule[rule];
     struct rule_state *state = &u->rule[rule];
     bool was = state->verdict.on;
 
     at->is_for_job = j ? j->is_for[rule] : r->idle_boards && !r->has_goal;
+    at->answers = answers_of(e, u, j, rule);
     at->inside = true;
     at->edge_ns = UINT64_MAX;
     if (r->has_schedule) {
@@ -294,7 +313,7 @@ static bool has_news(const struct policy_engine *e, const struct unit *u, size_t
 static void step_unit(struct policy_engine *e, struct unit *u, uint64_t now_ns)
 {
     struct policy_value values[POLICY_READS_MAX];
-    const struct engine_job_state *j = u->job ? engine_job_find(e, u->job) : NULL;
+    struct engine_job_state *j = u->job ? engine_job_find(e, u->job) : NULL;
     struct policy_instant at = {.now_ns = now_ns, .values = values};
     struct slots changed = e->node.changed;
 

@@ -44,16 +44,20 @@ static enum policy_state barred(const struct policy_rule *rule,
     return at->phase_s.known && at->phase_s.v < least_s ? RULE_SHORT : RULE_ACTS;
 }
 
-static enum policy_truth ask(const struct policy_condition *c,
-                             const struct policy_instant *at, double widen,
+static enum policy_truth ask(const struct policy_rule *rule, enum policy_asked what,
+                             const struct policy_instant *at, struct policy_answers *a,
                              struct policy_verdict *v)
 {
-    struct policy_result result;
+    struct policy_result *result = &a->result[what];
 
-    policy_evaluate(c, at->values, widen, at->now_ns, &result);
-    due(v, result.due_ns);
-    v->slot = result.unknown;
-    return result.truth;
+    if (!a->has[what])
+        policy_evaluate(what == POLICY_UNTIL ? &rule->until : &rule->when, at->values,
+                        what == POLICY_WHEN_WIDENED ? rule->hysteresis : 0, at->now_ns,
+                        result);
+    a->has[what] = true;
+    due(v, result->due_ns);
+    v->slot = result->unknown;
+    return result->truth;
 }
 
 static enum policy_state off(const struct policy_instant *at, struct policy_progress *p,
@@ -67,17 +71,18 @@ static enum policy_state off(const struct policy_instant *at, struct policy_prog
 /* It is on: does it stay? */
 static enum policy_state stay(const struct policy_rule *rule,
                               const struct policy_instant *at, struct policy_progress *p,
-                              struct policy_verdict *v)
+                              struct policy_answers *a, struct policy_verdict *v)
 {
-    enum policy_truth truth;
+    enum policy_truth truth = POLICY_TRUE;
 
     if (rule->has_until) {
-        truth = ask(&rule->until, at, 0, v);
+        truth = ask(rule, POLICY_UNTIL, at, a, v);
         if (truth == POLICY_FALSE)
             return RULE_ACTS;
         return off(at, p, truth == POLICY_TRUE ? RULE_UNTIL : RULE_UNKNOWN);
     }
-    truth = rule->has_when ? ask(&rule->when, at, rule->hysteresis, v) : POLICY_TRUE;
+    if (rule->has_when)
+        truth = ask(rule, POLICY_WHEN_WIDENED, at, a, v);
     if (truth == POLICY_UNKNOWN)
         return off(at, p, RULE_UNKNOWN);
     if (truth == POLICY_TRUE) {
@@ -97,13 +102,15 @@ static enum policy_state stay(const struct policy_rule *rule,
 /* It is not on: does it begin? */
 static enum policy_state begin(const struct policy_rule *rule,
                                const struct policy_instant *at, struct policy_progress *p,
-                               struct policy_verdict *v)
+                               struct policy_answers *a, struct policy_verdict *v)
 {
-    enum policy_truth truth = rule->has_when ? ask(&rule->when, at, 0, v) : POLICY_TRUE;
+    enum policy_truth truth = POLICY_TRUE;
 
+    if (rule->has_when)
+        truth = ask(rule, POLICY_WHEN, at, a, v);
     if (truth != POLICY_TRUE)
         return off(at, p, truth == POLICY_FALSE ? RULE_FALSE : RULE_UNKNOWN);
-    truth = rule->has_until ? ask(&rule->until, at, 0, v) : POLICY_FALSE;
+    truth = rule->has_until ? ask(rule, POLICY_UNTIL, at, a, v) : POLICY_FALSE;
     if (truth != POLICY_FALSE)
         return off(at, p, truth == POLICY_TRUE ? RULE_UNTIL : RULE_UNKNOWN);
     if (p->stage == POLICY_OFF)
@@ -123,13 +130,17 @@ void policy_rule_step(const struct policy_rule *rule, struct policy_progress *p,
                       const struct policy_instant *at, struct policy_verdict *ret)
 {
     enum policy_state state = barred(rule, at);
+    struct policy_answers own, *a = at->answers ? at->answers : &own;
 
+    memset(own.has, 0, sizeof own.has);
     ret->slot = POLICY_NO_SLOT;
     ret->due_ns = UINT64_MAX;
     if (state != RULE_ACTS)
         (void)off(at, p, state);
+    else if (p->stage == POLICY_ON)
+        state = stay(rule, at, p, a, ret);
     else
-        state = p->stage == POLICY_ON ? stay(rule, at, p, ret) : begin(rule, at, p, ret);
+        state = begin(rule, at, p, a, ret);
     if (rule->has_schedule && at->is_for_job)
         due(ret, at->edge_ns);
     if (state != RULE_UNKNOWN)

@@ -60,19 +60,34 @@ struct policy_progress {
     bool releases;        /* … or is not */
 };
 
+/* What the conditions of a rule come to.  Steps with the same values at the same time may
+ * share them: each condition is evaluated once then.
+ */
+enum policy_asked {
+    POLICY_WHEN,
+    POLICY_WHEN_WIDENED, /* by the hysteresis */
+    POLICY_UNTIL,
+    POLICY_ASKED,
+};
+struct policy_answers {
+    bool has[POLICY_ASKED]; /* all false at first */
+    struct policy_result result[POLICY_ASKED];
+};
+
 /* The job, its phase and the time; values is as for policy_evaluate(). */
 struct policy_instant {
     uint64_t now_ns;
     const struct policy_value *values;
-    bool is_for_job;      /* policy_rule_is_for() */
-    bool inside;          /* its schedule */
-    uint64_t edge_ns;     /* when that changes; UINT64_MAX: never */
-    bool phase_told;      /* by the job; else seen, with … */
-    double confidence;    /* 0..1 */
-    struct maybe phase_s; /* how long such a phase of this job is */
-    double break_even_s;  /* phases that are shorter do not pay for a change of cap */
-    bool costly;          /* returns from phases' caps have cost the job too much time */
-    bool no_gain;         /* a static cap would save as much in the same time */
+    struct policy_answers *answers; /* of the rule with these values; NULL: of no use */
+    bool is_for_job;                /* policy_rule_is_for() */
+    bool inside;                    /* its schedule */
+    uint64_t edge_ns;               /* when that changes; UINT64_MAX: never */
+    bool phase_told;                /* by the job; else seen, with … */
+    double confidence;              /* 0..1 */
+    struct maybe phase_s;           /* how long such a phase of this job is */
+    double break_even_s; /* phases that are shorter do not pay for a change of cap */
+    bool costly;         /* returns from phases' caps have cost the job too much time */
+    bool no_gain;        /* a static cap would save as much in the same time */
 };
 
 struct policy_verdict {
