@@ -28,6 +28,20 @@ static const struct subject *subject_of(const struct policy_engine *e,
     return s && s->value ? s : NULL;
 }
 
+/* Puts text, its first bytes at most, behind the len bytes in ret, as far as it fits into
+ * size.  Returns how many bytes there are then.
+ */
+static size_t put(char *ret, size_t size, size_t len, const char *text, size_t most)
+{
+    size_t room = size - 1 - len, n = strlen(text);
+
+    n = n < most ? n : most;
+    n = n < room ? n : room;
+    memcpy(ret + len, text, n);
+    ret[len + n] = '\0';
+    return len + n;
+}
+
 /* "price.mean(24 h) 0.31 EUR/kWh" */
 static void write_read(const struct policy_engine *e, const struct policy_value *v,
                        size_t slot, char ret[static ENGINE_VALUE])
@@ -39,15 +53,20 @@ static void write_read(const struct policy_engine *e, const struct policy_value 
     const struct policy_read *read = &e->policy->reads.read[slot];
     const struct policy_signal *signal = &e->policy->catalogue->signal[read->signal];
     char value[ENGINE_VALUE], percent[24] = "";
+    const char *text = v->known && signal->type == POLICY_TEXT
+                           ? v->text
+                           : subject_value_text(signal, v, value);
 
-    (void)subject_value_text(signal, v, value);
     if (read->fold == POLICY_PERCENTILE)
         (void)snprintf(percent, sizeof percent, "%g, ", read->percent);
-    if (read->fold == POLICY_NOW)
-        (void)snprintf(ret, ENGINE_VALUE, "%.40s %.50s", signal->name, value);
-    else
-        (void)snprintf(ret, ENGINE_VALUE, "%.32s.%s(%s%g h) %.24s", signal->name,
-                       folds[read->fold], percent, read->window_s / 3600, value);
+    if (read->fold == POLICY_NOW) {
+        size_t len = put(ret, ENGINE_VALUE, 0, signal->name, 40);
+        len = put(ret, ENGINE_VALUE, len, " ", 1);
+        (void)put(ret, ENGINE_VALUE, len, text, 50);
+        return;
+    }
+    (void)snprintf(ret, ENGINE_VALUE, "%.32s.%s(%s%g h) %.24s", signal->name,
+                   folds[read->fold], percent, read->window_s / 3600, text);
 }
 
 /* Numbers are written once for each value: many rules may begin with it. */
@@ -75,15 +94,13 @@ void engine_why(const struct policy_engine *e, const struct policy_rule *rule,
     char value[ENGINE_VALUE];
     size_t len = 0;
 
-    (void)snprintf(ret, ENGINE_WHY, "%s",
-                   rule->has_schedule ? "its hours" : "no condition");
-    for (size_t i = 0; rule->has_when && i < e->policy->reads.n && len < ENGINE_WHY;
-         i++) {
+    (void)put(ret, ENGINE_WHY, 0, rule->has_schedule ? "its hours" : "no condition",
+              ENGINE_WHY);
+    for (size_t i = 0; rule->has_when && i < e->policy->reads.n; i++) {
         if (!policy_condition_uses(&rule->when, i))
             continue;
-        int n = snprintf(ret + len, ENGINE_WHY - len, "%s%s", len ? ", " : "",
-                         read_text(e, of, i, value));
-        len += n > 0 ? (size_t)n : 0;
+        len = put(ret, ENGINE_WHY, len, len ? ", " : "", 2);
+        len = put(ret, ENGINE_WHY, len, read_text(e, of, i, value), ENGINE_VALUE);
     }
 }
 
