@@ -11,8 +11,9 @@
  * on success.  Threads: one context per thread, or the caller's lock.  fork(): a
  * daemon's client goes on in the child; a local context does not (-ECHILD), and the
  * child need not free it.  Nothing here aborts, exits, prints, raises SIGPIPE or leaves a
- * descriptor open over exec; of the environment UNDERWATT_SOCKET alone is read, when a
- * context is opened.  Units: in the names (mW, W, J, s).  C99 and C++.
+ * descriptor open over exec; of the environment UNDERWATT_SOCKET is read, when a context
+ * is opened, and UNDERWATT_PROGRESS and LOCAL_RANK by uw_progress_attach().  Units: in
+ * the names (mW, W, J, s).  C99 and C++.
  *
  * With the daemon each function that asks it may fail with -ECONNREFUSED (it does not
  * run), -ETIMEDOUT (no answer within 10 s), -EAGAIN (asked too often, or not now: ask
@@ -134,6 +135,33 @@ UW_API int uw_window_energy(const uw_window *win, const uw_device *dev, uw_energ
                             uw_error *err);
 UW_API void uw_window_free(uw_window *win); /* NULL is fine */
 
+/* ---- progress: needs neither a context nor the daemon ---- */
+
+typedef struct uw_job uw_job;
+typedef struct uw_progress uw_progress;
+
+/* A slot of this process in the progress page of job (which was begun here), or, where
+ * job is NULL, in the page whose path is in UNDERWATT_PROGRESS: LOCAL_RANK's where that
+ * is set and nobody alive has it, else the first that is free, else that of a dead
+ * process.  A process has one slot in a page: a second call gives the same.  -ENOENT:
+ * UNDERWATT_PROGRESS is not set; -EINVAL: what it names is no page; -ENOSPC: no slot is
+ * free; -ENOTSUP: the job was found, not begun.  Free it with uw_progress_detach().
+ */
+UW_API int uw_progress_attach(uw_job *job, uw_progress **ret, uw_error *err);
+/* The slot of the calling process, which it alone writes (last_step_ns before steps, each
+ * as one word).  A child after fork() takes a slot of its own with its first call.  NULL:
+ * none is free.
+ */
+UW_API struct uw_progress_slot *uw_progress_slot_of(uw_progress *progress);
+/* A step has ended: a few stores in memory.  NULL is fine. */
+UW_API void uw_progress_step(uw_progress *progress);
+/* What comes now; touches the page where that is another phase. */
+UW_API int uw_progress_phase(uw_progress *progress, enum uw_phase phase, uw_error *err);
+/* Of the page, to touch (futimens(2)) after a store of another phase; borrowed. */
+UW_API int uw_progress_fd(const uw_progress *progress);
+/* Gives the slot of the calling process back.  NULL is fine. */
+UW_API void uw_progress_detach(uw_progress *progress);
+
 /* ---- with the daemon alone: claims and jobs (-ENOTSUP in local mode) ---- */
 
 /* "This board at most cap_mw, because of why (NULL: nothing said), for for_s seconds (0:
@@ -149,8 +177,6 @@ UW_API int uw_device_claim(uw_device *dev, uint32_t cap_mw, double for_s, const 
                            uint64_t *ret_id, uw_error *err);
 /* -ENOENT: there is none of that number (any more).  -EPERM: somebody else's. */
 UW_API int uw_claim_withdraw(uw_ctx *ctx, uint64_t id, uw_error *err);
-
-typedef struct uw_job uw_job;
 
 typedef struct uw_label {
     const char *key, *value; /* 1 to 31 bytes, 0 to 63 */

@@ -1,5 +1,6 @@
 /* What the files of libunderwatt share: lib.c (the public functions), local.c (reads the
- * boards itself), remote.c (asks the daemon), job.c (jobs and their steps).
+ * boards itself), remote.c (asks the daemon), job.c (jobs and their steps), progress.c
+ * (progress pages).
  */
 #ifndef LIB_INSIDE_H
 #define LIB_INSIDE_H
@@ -58,6 +59,15 @@ struct uw_window {
     uint64_t id;               /* the daemon's */
     struct lib_energy board[]; /* one a device of the context */
 };
+
+/* progress.c: the slot of that process in the page, taken where it has none: that of
+ * rank (< 0: none), else the first that is free; NULL: there is none.
+ */
+struct uw_progress_slot *lib_slot(struct uw_progress_page *page, int rank, pid_t process);
+void lib_slot_step(struct uw_progress_slot *slot); /* a step has ended now */
+
+/* job.c: the page of a job begun here; borrowed. */
+int lib_job_page(const uw_job *job);
 
 /* local.c */
 int lib_local_open(const uw_options *opts, uw_ctx **ret, uw_error *err);

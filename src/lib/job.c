@@ -60,41 +60,30 @@ static int new_page(uw_job *job, uw_error *err)
     return 0;
 }
 
-/* Takes the first free slot for this process. */
-static struct uw_progress_slot *take_slot(struct uw_progress_page *page, pid_t pid)
-{
-    for (size_t i = 0; i < UW_PROGRESS_SLOTS; i++) {
-        uint64_t none = 0;
-        if (__atomic_compare_exchange_n(&page->slot[i].pid, &none, (uint64_t)pid, 0,
-                                        __ATOMIC_ACQ_REL, __ATOMIC_RELAXED))
-            return &page->slot[i];
-    }
-    return NULL;
-}
-
 void uw_job_step(uw_job *job, enum uw_phase phase)
 {
-    struct timespec t;
     pid_t pid = getpid();
 
     if (!job)
         return;
     if (job->pid != pid) { /* the first step of this process */
-        job->slot = take_slot(job->page, pid);
+        job->slot = lib_slot(job->page, -1, pid);
         job->pid = pid;
         job->phase = UW_PHASE_UNKNOWN;
     }
-    if (!job->slot || clock_gettime(CLOCK_BOOTTIME, &t) < 0)
+    if (!job->slot)
         return;
     __atomic_store_n(&job->slot->phase, (uint32_t)phase, __ATOMIC_RELAXED);
-    __atomic_store_n(&job->slot->last_step_ns,
-                     (uint64_t)t.tv_sec * NS_PER_S + (uint64_t)t.tv_nsec,
-                     __ATOMIC_RELAXED);
-    __atomic_store_n(&job->slot->steps, job->slot->steps + 1, __ATOMIC_RELEASE);
+    lib_slot_step(job->slot);
     if (job->phase != (uint32_t)phase) {
         job->phase = (uint32_t)phase;
         (void)futimens(job->fd, NULL); /* heard by the daemon: docs/progress.md */
     }
+}
+
+int lib_job_page(const uw_job *job)
+{
+    return job->fd;
 }
 
 /* ---- registration ---- */
