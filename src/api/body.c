@@ -411,6 +411,76 @@ int body_release(const struct json_value *v, uint64_t *ret_ns, uw_error *err)
     return r;
 }
 
+/* ---- windows ---- */
+
+static int window_stopped(const struct json_value *v, uint64_t *ret_id,
+                          uint64_t *ret_at_ns, uw_error *err)
+{
+    static const char *const keys[] = {"id", "at_ns", NULL};
+    int r = only(v, keys, err);
+
+    if (r == 0 && !(given(v, "id") && given(v, "at_ns")))
+        r = fail(err, -EINVAL, "'stopped': each has 'id' and 'at_ns'");
+    if (r == 0)
+        r = number(v, "id", 1, INT64_MAX, ret_id, err);
+    return r < 0 ? r : number(v, "at_ns", 1, INT64_MAX, ret_at_ns, err);
+}
+
+/* The list of that key, and its length. */
+static int windows_list(const struct json_value *v, const char *key,
+                        const struct json_value **ret, size_t *ret_n, uw_error *err)
+{
+    *ret = json_get(v, key);
+    *ret_n = json_count(*ret);
+    if (given(v, key) && (*ret_n == 0 || *ret_n > BODY_WINDOWS_MAX))
+        return fail(err, -EINVAL, "'%s' must be a list of 1 to %d windows", key,
+                    BODY_WINDOWS_MAX);
+    return 0;
+}
+
+int body_windows(const struct json_value *v, struct body_windows *ret, uw_error *err)
+{
+    static const char *const keys[] = {"stopped", "done", NULL};
+    const struct json_value *stopped = NULL, *done = NULL;
+    struct body_windows b = {.n_done = 0};
+    int r = only(v, keys, err);
+
+    if (r == 0)
+        r = windows_list(v, "stopped", &stopped, &b.n_stopped, err);
+    if (r == 0)
+        r = windows_list(v, "done", &done, &b.n_done, err);
+    for (size_t i = 0; i < b.n_stopped && r == 0; i++)
+        r = window_stopped(json_at(stopped, i), &b.stopped[i].id, &b.stopped[i].at_ns,
+                           err);
+    for (size_t i = 0; i < b.n_done && r == 0; i++)
+        if (!json_as_u64(json_at(done, i), &b.done[i]) || b.done[i] == 0)
+            r = fail(err, -EINVAL, "'done' must list ids of windows");
+    if (r == 0)
+        *ret = b;
+    return r;
+}
+
+int body_window_end(const struct json_value *v, struct body_window_end *ret,
+                    uw_error *err)
+{
+    static const char *const keys[] = {"at_ns", "wait_s", "keep", NULL};
+    struct body_window_end b = {.has_wait = given(v, "wait_s")};
+    int r = only(v, keys, err);
+
+    if (r == 0)
+        r = number(v, "at_ns", 1, INT64_MAX, &b.at_ns, err);
+    if (r == 0 && b.has_wait)
+        r = json_get_double(v, "wait_s", &b.wait_s, err);
+    if (r == 0 && !(b.wait_s >= 0 && b.wait_s <= BODY_WAIT_MAX_S))
+        r = fail(err, -ERANGE, "'wait_s': %g is outside 0..%d", b.wait_s,
+                 BODY_WAIT_MAX_S);
+    if (r == 0 && given(v, "keep"))
+        r = json_get_bool(v, "keep", &b.keep, err);
+    if (r == 0)
+        *ret = b;
+    return r;
+}
+
 /* ---- signals from outside ---- */
 
 static int signal_value(const struct json_value *v, struct signal_value *ret,

@@ -28,6 +28,26 @@ struct body_job {
 int body_job(const struct json_value *v, uid_t uid, struct node *node,
              struct body_job *ret, uw_error *err);
 
+/* {"stopped": [{"id": 7, "at_ns": 12}], "done": [5, 6]} */
+enum { BODY_WINDOWS_MAX = 256, BODY_WAIT_MAX_S = 60 };
+struct body_windows {
+    struct {
+        uint64_t id, at_ns;
+    } stopped[BODY_WINDOWS_MAX];
+    uint64_t done[BODY_WINDOWS_MAX];
+    size_t n_stopped, n_done;
+};
+int body_windows(const struct json_value *v, struct body_windows *ret, uw_error *err);
+
+/* {"at_ns": 12, "wait_s": 0.5, "keep": true} */
+struct body_window_end {
+    uint64_t at_ns; /* 0: now */
+    bool has_wait, keep;
+    double wait_s;
+};
+int body_window_end(const struct json_value *v, struct body_window_end *ret,
+                    uw_error *err);
+
 /* {"for": "10 min"}; 0 where the key is missing. */
 int body_release(const struct json_value *v, uint64_t *ret_ns, uw_error *err);
 

@@ -59,12 +59,13 @@ void route_job_end(struct ask *a);
 void route_release(struct ask *a);
 void route_take_back(struct ask *a);
 void route_report(struct ask *a);
-void route_window_begin(struct ask *a);
-void route_window_end(struct ask *a);
-void route_window_drop(struct ask *a);
 void route_signal_set(struct ask *a);
 void route_signal_unset(struct ask *a);
 void route_policy_try(struct ask *a);
 void route_reload(struct ask *a);
+void route_window_begin(struct ask *a);
+void route_window_batch(struct ask *a);
+void route_window_end(struct ask *a);
+void route_window_drop(struct ask *a);
 
 #endif

@@ -261,16 +261,81 @@ void route_report(struct ask *a)
 
 /* ---- windows ---- */
 
+/* CLOCK_BOOTTIME is this machine's, so a remote client cannot name one. */
+static int check_time(const struct ask *a, bool named, uw_error *err)
+{
+    if (!named || a->local)
+        return 0;
+    return fail(err, -EINVAL, "'at_ns' is accepted over the unix socket only");
+}
+
+/* Does what the client tells of other windows.  A window that is not there any more is
+ * told when its energy is asked for.
+ */
+static int obey(struct ask *a, const struct body_windows *b, uw_error *err)
+{
+    int r = check_time(a, b->n_stopped > 0, err);
+
+    for (size_t i = 0; i < b->n_stopped && r >= 0; i++) {
+        r = node_window_stop(ask_node(a), a->who, b->stopped[i].id, b->stopped[i].at_ns,
+                             err);
+        r = r == -ENOENT || r == -ERANGE || r == -EINVAL ? 0 : r;
+    }
+    for (size_t i = 0; i < b->n_done && r >= 0; i++) {
+        r = node_window_drop(ask_node(a), a->who, b->done[i], err);
+        r = r == -ENOENT || r == -EALREADY ? 0 : r;
+    }
+    return r;
+}
+
+/* What the client tells, if anything; false: x has been answered with an error. */
+static bool told(struct ask *a)
+{
+    struct body_windows b;
+    uw_error err = {""};
+    int r = a->body ? body_windows(a->body, &b, &err) : 0;
+
+    if (r == 0 && a->body)
+        r = obey(a, &b, &err);
+    if (r < 0)
+        http_fail_r(a->x, r, &err);
+    return r == 0;
+}
+
 void route_window_begin(struct ask *a)
 {
     uint64_t id = 0;
     uw_error err = {""};
-    int r = node_window_begin(ask_node(a), a->who, &id, &err);
 
+    if (!told(a))
+        return;
+    int r = node_window_begin(ask_node(a), a->who, &id, &err);
     if (r < 0)
         http_fail_r(a->x, r, &err);
     else
         ask_made(a, "/v1/windows", id);
+}
+
+void route_window_batch(struct ask *a)
+{
+    if (told(a))
+        reply_empty(a, 0, NULL);
+}
+
+static void reply_window(struct routes *routes, struct http_exchange *x,
+                         const struct client_window_result *result)
+{
+    struct json_out *o = json_out_new();
+
+    show_window(o, node_look(routes->opts.node), result);
+    http_reply_json(x, o);
+}
+
+static void reply_not_yet(struct http_exchange *x)
+{
+    static const char text[] = "{\"ready\": false}\n";
+
+    http_reply(x, 202, "application/json", text, sizeof text - 1, NULL);
 }
 
 static void on_window(int r, const struct client_window_result *result, const char *text,
@@ -285,28 +350,69 @@ static void on_window(int r, const struct client_window_result *result, const ch
     if (!x)
         return;
     http_on_gone(x, NULL, NULL);
-    if (r < 0) {
+    if (r < 0)
         http_fail_r(x, fail(&err, r, "%s", text), &err);
+    else if (r == CLIENT_WINDOWS_NOT_YET)
+        reply_not_yet(x);
+    else
+        reply_window(routes, x, result);
+}
+
+/* Waits for the energy. */
+static void end_later(struct ask *a, uint64_t id, const struct body_window_end *b)
+{
+    struct loop *loop = a->r->opts.loop;
+    uw_error err = {""};
+    struct later *l = later_new(a, 0);
+
+    if (!l)
         return;
+    struct client_window_ask ask = {.keep = b->keep, .fn = on_window, .user = l};
+    if (b->has_wait)
+        ask.until_ns = loop_now_ns(loop) +
+                       (uint64_t)(b->wait_s * loop_speed(loop) * (double)NS_PER_S);
+    int r = node_window_end(ask_node(a), a->who, id, &ask, &err);
+    if (r < 0)
+        later_cancel(l, r, &err);
+}
+
+/* Answers at once. */
+static void look(struct ask *a, uint64_t id, bool keep)
+{
+    struct client_window_result result;
+    uw_error err = {""};
+    int r = node_window_look(ask_node(a), a->who, id, &result, &err);
+
+    if (r == 1) {
+        reply_window(a->r, a->x, &result);
+        if (!keep)
+            (void)node_window_drop(ask_node(a), a->who, id, NULL);
+    } else if (r == 0) {
+        reply_not_yet(a->x);
+    } else {
+        http_fail_r(a->x, r, &err);
     }
-    struct json_out *o = json_out_new();
-    show_window(o, node_look(routes->opts.node), result);
-    http_reply_json(x, o);
 }
 
 void route_window_end(struct ask *a)
 {
+    struct body_window_end b = {.keep = false};
     uint64_t id = 0;
     uw_error err = {""};
 
     if (!ask_id(a, "window", &id))
         return;
-    struct later *l = later_new(a, 0);
-    if (!l)
-        return;
-    int r = node_window_end(ask_node(a), a->who, id, on_window, l, &err);
+    int r = a->body ? body_window_end(a->body, &b, &err) : 0;
+    if (r == 0)
+        r = check_time(a, b.at_ns > 0, &err);
+    if (r == 0 && (b.at_ns || b.has_wait))
+        r = node_window_stop(ask_node(a), a->who, id, b.at_ns, &err);
     if (r < 0)
-        later_cancel(l, r, &err);
+        http_fail_r(a->x, r, &err);
+    else if (b.has_wait && b.wait_s <= 0)
+        look(a, id, b.keep);
+    else
+        end_later(a, id, &b);
 }
 
 void route_window_drop(struct ask *a)

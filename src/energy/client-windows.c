@@ -14,8 +14,10 @@
 enum {
     ASKING_MAX = 8, /* queries of one sampler at once; it has other callers as well */
     RETRY_MS = 50,
-    FED_MAX_S = 8, /* longest wait for samples after a window's end */
+    FED_MAX_S = 8,  /* longest wait for samples after a window's end */
+    MARK_MAX_S = 2, /* an end that is longer ago is not marked: dense samples are late */
 };
+_Static_assert((int)CLIENT_WINDOWS_BACK_S < 180, "below the history of the meters");
 
 /* A query of one board's meter. */
 struct piece {
@@ -25,20 +27,27 @@ struct piece {
     size_t board;
     uint64_t begin_ns, end_ns;
     bool asked;
+    bool minus; /* was booked to the window, but is after its end */
 };
 
 struct part {         /* one board's part of a window */
-    uint64_t upto_ns; /* before this time, energy is in sum or in pieces */
+    uint64_t upto_ns; /* before this time, energy is in the sums or in pieces */
     unsigned pieces;  /* that wait or are queried */
-    struct client_window_board sum;
+    int r;            /* -ENODATA: the energy is not known, and text (or NULL) says why */
+    char *text;
+    double energy_j, half_j;
+    enum meter_method method;
+    uint32_t why;
 };
 
 struct window {
     struct window *next;
     uint64_t begin_ns, end_ns; /* begin_ns is also the id; end_ns 0: open */
     uid_t uid;
-    client_window_fn fn;
+    client_window_fn fn; /* who waits for the energy; NULL: nobody */
     void *user;
+    uint64_t until_ns; /* … at most until then */
+    bool keep;         /* … and the window stays when it is told */
     struct part part[];
 };
 
@@ -50,28 +59,29 @@ struct client_windows {
     size_t n, count;
     bool whole; /* see client_windows_opts */
     uint64_t last_id;
-    struct window *first; /* oldest first */
-    struct piece *piece;  /* oldest first */
+    struct window *first, **last; /* oldest first; where the next one goes */
+    struct piece *piece, **last_piece;
 };
 
 /* ---- pieces ---- */
 
 static void unknown(struct part *p, const char *text)
 {
-    if (p->sum.r < 0)
+    if (p->r < 0)
         return;
-    p->sum.r = fail(&p->sum.error, -ENODATA, "%s", text);
+    p->r = -ENODATA;
+    p->text = strdup(text);
 }
 
 /* Adds half widths linearly: the sensor's error dominates and is correlated. */
 static void add(struct part *p, double energy_j, double half_j, enum meter_method method,
                 uint32_t why)
 {
-    p->sum.energy_j += energy_j;
-    p->sum.half_j += half_j;
-    if (method > p->sum.method)
-        p->sum.method = method;
-    p->sum.why |= why;
+    p->energy_j += energy_j;
+    p->half_j += half_j;
+    if (method > p->method)
+        p->method = method;
+    p->why |= why;
 }
 
 static void soon(struct client_windows *w)
@@ -80,23 +90,26 @@ static void soon(struct client_windows *w)
 }
 
 static void want(struct client_windows *w, struct window *win, size_t board,
-                 uint64_t begin_ns, uint64_t end_ns)
+                 uint64_t begin_ns, uint64_t end_ns, bool minus)
 {
     struct part *part = &win->part[board];
-    struct piece *p, **at = &w->piece;
+    struct piece *p;
 
-    if (part->sum.r < 0 || end_ns <= begin_ns)
+    if (part->r < 0 || end_ns <= begin_ns)
         return;
     p = calloc(1, sizeof *p);
     if (!p) {
         unknown(part, "out of memory in the daemon");
         return;
     }
-    *p = (struct piece){
-        .w = w, .win = win, .board = board, .begin_ns = begin_ns, .end_ns = end_ns};
-    while (*at)
-        at = &(*at)->next;
-    *at = p;
+    *p = (struct piece){.w = w,
+                        .win = win,
+                        .board = board,
+                        .begin_ns = begin_ns,
+                        .end_ns = end_ns,
+                        .minus = minus};
+    *w->last_piece = p;
+    w->last_piece = &p->next;
     part->pieces++;
     soon(w);
 }
@@ -109,6 +122,8 @@ static void unlink_piece(struct client_windows *w, struct piece *piece)
         at = &(*at)->next;
     if (*at)
         *at = piece->next;
+    if (w->last_piece == &piece->next)
+        w->last_piece = at;
     free(piece);
 }
 
@@ -126,8 +141,8 @@ static int windows_on_piece(struct sampler *s, const struct sampler_window *answ
         if (answer->r < 0)
             unknown(part, answer->error.text);
         else
-            add(part, fmax(answer->board[0].energy_j, 0), answer->board[0].half_j,
-                answer->board[0].method, answer->board[0].why);
+            add(part, fmax(answer->board[0].energy_j, 0) * (piece->minus ? -1 : 1),
+                answer->board[0].half_j, answer->board[0].method, answer->board[0].why);
     }
     unlink_piece(w, piece);
     soon(w);
@@ -175,6 +190,19 @@ static struct window *find(const struct client_windows *w, uint64_t id)
     return NULL;
 }
 
+/* Drops the pieces of a window, of one board or of all (SIZE_MAX). */
+static void drop_pieces(struct client_windows *w, const struct window *win, size_t board)
+{
+    for (struct piece *p = w->piece, *next; p; p = next) {
+        next = p->next;
+        if (p->win != win || (board != SIZE_MAX && p->board != board))
+            continue;
+        p->win = NULL;
+        if (!p->asked)
+            unlink_piece(w, p);
+    }
+}
+
 static void forget(struct client_windows *w, struct window *win)
 {
     struct window **at = &w->first;
@@ -183,15 +211,12 @@ static void forget(struct client_windows *w, struct window *win)
         at = &(*at)->next;
     if (*at)
         *at = win->next;
+    if (w->last == &win->next)
+        w->last = at;
     w->count--;
-    for (struct piece *p = w->piece, *next; p; p = next) {
-        next = p->next;
-        if (p->win != win)
-            continue;
-        p->win = NULL;
-        if (!p->asked)
-            unlink_piece(w, p);
-    }
+    drop_pieces(w, win, SIZE_MAX);
+    for (size_t i = 0; i < w->n; i++)
+        free(win->part[i].text);
     free(win);
 }
 
@@ -204,61 +229,93 @@ static bool is_done(const struct client_windows *w, const struct window *win)
     return done;
 }
 
+static void show(const struct client_windows *w, const struct window *win,
+                 struct client_window_result *ret)
+{
+    *ret = (struct client_window_result){
+        .begin_ns = win->begin_ns, .end_ns = win->end_ns, .n = w->n};
+    for (size_t i = 0; i < w->n; i++) {
+        const struct part *p = &win->part[i];
+        struct client_window_board *b = &ret->board[i];
+        *b = (struct client_window_board){.energy_j = fmax(p->energy_j, 0),
+                                          .half_j = p->half_j,
+                                          .method = p->method,
+                                          .why = p->why};
+        if (p->r < 0)
+            b->r = fail(&b->error, p->r, "%s", p->text ? p->text : "out of memory");
+    }
+}
+
+/* Tells who waits that the energy is known, or that it is not known in time. */
 static void answer(struct client_windows *w, struct window *win)
 {
-    struct client_window_board board[BOARDS_MAX];
-    struct client_window_result result = {
-        .begin_ns = win->begin_ns, .end_ns = win->end_ns, .n = w->n, .board = board};
+    struct client_window_result result;
     client_window_fn fn = win->fn;
     void *user = win->user;
+    bool done = is_done(w, win);
 
-    for (size_t i = 0; i < w->n; i++)
-        board[i] = win->part[i].sum;
-    forget(w, win);
+    win->fn = NULL;
+    if (!done) {
+        fn(CLIENT_WINDOWS_NOT_YET, NULL, NULL, user);
+        return;
+    }
+    show(w, win, &result);
+    if (!win->keep)
+        forget(w, win);
     fn(0, &result, NULL, user);
 }
 
 static int windows_on_timer(struct loop_timer *timer, uint64_t now_ns, void *user)
 {
     struct client_windows *w = user;
-    bool waits = false;
+    uint64_t next = UINT64_MAX;
 
     for (struct piece *p = w->piece; p; p = p->next)
         if (!p->asked && !ask_piece(w, p))
-            waits = true;
-    for (struct window *win = w->first; win; win = win->next)
-        if (is_done(w, win)) {
+            next = now_ns + RETRY_MS * NS_PER_MS;
+    for (struct window *win = w->first; win; win = win->next) {
+        if (!win->fn)
+            continue;
+        if (now_ns >= win->until_ns || is_done(w, win)) {
             answer(w, win); /* may have changed the list */
             loop_timer_set(timer, now_ns, 0);
             return 0;
         }
-    if (waits)
-        loop_timer_set(timer, now_ns + RETRY_MS * NS_PER_MS, 0);
+        if (win->until_ns < next)
+            next = win->until_ns;
+    }
+    loop_timer_set(timer, next, 0);
     return 0;
 }
 
-/* Drops the oldest window of a user at the limit, but none that is ending. */
+/* Drops a window of a user at the limit: the oldest whose energy is known and not asked
+ * for, else the oldest that has not ended.
+ */
 static void make_room(struct client_windows *w, uid_t uid)
 {
-    struct window *oldest = NULL;
+    struct window *known = NULL, *open = NULL;
     size_t n = 0;
 
     for (struct window *win = w->first; win; win = win->next) {
         if (win->uid != uid)
             continue;
         n++;
-        if (!oldest && win->end_ns == 0)
-            oldest = win;
+        if (!open && win->end_ns == 0)
+            open = win;
     }
-    if (n >= CLIENT_WINDOWS_PER_UID && oldest)
-        forget(w, oldest);
+    if (n < CLIENT_WINDOWS_PER_UID)
+        return;
+    for (struct window *win = w->first; win && !known; win = win->next)
+        if (win->uid == uid && !win->fn && is_done(w, win))
+            known = win;
+    if (known || open)
+        forget(w, known ? known : open);
 }
 
 int client_windows_begin(struct client_windows *w, uid_t uid, uint64_t *ret_id,
                          uw_error *err)
 {
     uint64_t now = loop_now_ns(w->loop);
-    struct window **at = &w->first;
 
     make_room(w, uid);
     if (w->count >= CLIENT_WINDOWS_MAX)
@@ -274,9 +331,8 @@ int client_windows_begin(struct client_windows *w, uid_t uid, uint64_t *ret_id,
         sampler_mark(w->sampler[i], win->begin_ns);
         sampler_soon(w->sampler[i], win->begin_ns);
     }
-    while (*at)
-        at = &(*at)->next;
-    *at = win;
+    *w->last = win;
+    w->last = &win->next;
     w->count++;
     w->last_id = win->begin_ns;
     *ret_id = win->begin_ns;
@@ -295,8 +351,43 @@ static struct window *find_own(const struct client_windows *w, uid_t uid, uint64
     return NULL;
 }
 
-int client_windows_end(struct client_windows *w, uid_t uid, uint64_t id,
-                       client_window_fn fn, void *user, uw_error *err)
+/* The energy of a board from the window's begin to its end, where stretches that are
+ * booked to it go beyond the end.
+ */
+static void cut_back(struct client_windows *w, struct window *win, size_t board,
+                     uint64_t now)
+{
+    struct part *p = &win->part[board];
+
+    if (!w->whole && s_between(win->begin_ns, now) > CLIENT_WINDOWS_BACK_S) {
+        want(w, win, board, win->end_ns, p->upto_ns, true);
+        return;
+    }
+    drop_pieces(w, win, board);
+    free(p->text);
+    *p = (struct part){0};
+    want(w, win, board, win->begin_ns, win->end_ns, false);
+}
+
+static void stop(struct client_windows *w, struct window *win, uint64_t at_ns)
+{
+    uint64_t now = loop_now_ns(w->loop);
+
+    win->end_ns = at_ns > win->begin_ns ? at_ns : win->begin_ns + 1;
+    for (size_t i = 0; i < w->n; i++) {
+        if (s_between(win->end_ns, now) < MARK_MAX_S)
+            sampler_mark(w->sampler[i], win->end_ns);
+        sampler_soon(w->sampler[i], win->end_ns);
+        if (win->part[i].upto_ns <= win->end_ns)
+            want(w, win, i, win->part[i].upto_ns, win->end_ns, false);
+        else
+            cut_back(w, win, i, now);
+    }
+    soon(w);
+}
+
+int client_windows_stop(struct client_windows *w, uid_t uid, uint64_t id, uint64_t at_ns,
+                        uw_error *err)
 {
     struct window *win = find_own(w, uid, id, err);
     uint64_t now = loop_now_ns(w->loop);
@@ -304,17 +395,48 @@ int client_windows_end(struct client_windows *w, uid_t uid, uint64_t id,
     if (!win)
         return -ENOENT;
     if (win->end_ns)
+        return 0;
+    if (at_ns > now)
+        return fail(err, -EINVAL, "window %" PRIu64 ": its end is in the future", id);
+    if (at_ns && !w->whole && s_between(at_ns, now) > CLIENT_WINDOWS_BACK_S)
+        return fail(err, -ERANGE,
+                    "window %" PRIu64 ": its end is %.0f s ago, more than the %d s that "
+                    "are kept",
+                    id, s_between(at_ns, now), CLIENT_WINDOWS_BACK_S);
+    stop(w, win, at_ns ? at_ns : now);
+    return 0;
+}
+
+int client_windows_ask(struct client_windows *w, uid_t uid, uint64_t id,
+                       const struct client_window_ask *ask, uw_error *err)
+{
+    struct window *win = find_own(w, uid, id, err);
+
+    if (!win)
+        return -ENOENT;
+    if (win->fn)
         return fail(err, -EALREADY, "window %" PRIu64 " is ending", id);
-    win->end_ns = now > win->begin_ns ? now : win->begin_ns + 1;
-    win->fn = fn;
-    win->user = user;
-    for (size_t i = 0; i < w->n; i++) {
-        sampler_mark(w->sampler[i], win->end_ns);
-        sampler_soon(w->sampler[i], win->end_ns);
-        want(w, win, i, win->part[i].upto_ns, win->end_ns);
-    }
+    if (!win->end_ns)
+        stop(w, win, loop_now_ns(w->loop));
+    win->fn = ask->fn;
+    win->user = ask->user;
+    win->until_ns = ask->until_ns ? ask->until_ns : UINT64_MAX;
+    win->keep = ask->keep;
     soon(w);
     return 0;
+}
+
+int client_windows_look(struct client_windows *w, uid_t uid, uint64_t id,
+                        struct client_window_result *ret, uw_error *err)
+{
+    const struct window *win = find_own(w, uid, id, err);
+
+    if (!win)
+        return -ENOENT;
+    if (!is_done(w, win))
+        return 0;
+    show(w, win, ret);
+    return 1;
 }
 
 int client_windows_drop(struct client_windows *w, uid_t uid, uint64_t id, uw_error *err)
@@ -323,7 +445,7 @@ int client_windows_drop(struct client_windows *w, uid_t uid, uint64_t id, uw_err
 
     if (!win)
         return -ENOENT;
-    if (win->end_ns)
+    if (win->fn)
         return fail(err, -EALREADY, "window %" PRIu64 " is ending", id);
     forget(w, win);
     return 0;
@@ -337,15 +459,15 @@ static void take_in(struct client_windows *w, struct window *win,
 {
     struct part *p = &win->part[t->board];
 
-    if (win->end_ns || p->sum.r < 0 || t->end_ns <= p->upto_ns)
+    if (win->end_ns || p->r < 0 || t->end_ns <= p->upto_ns)
         return;
     if (t->lost) {
         unknown(p, "the board did not answer for a part of the window");
     } else if (t->begin_ns >= p->upto_ns) {
-        want(w, win, t->board, p->upto_ns, t->begin_ns);
+        want(w, win, t->board, p->upto_ns, t->begin_ns, false);
         add(p, t->end_j - t->begin_j, t->half_j, t->method, t->why);
     } else {
-        want(w, win, t->board, p->upto_ns, t->end_ns);
+        want(w, win, t->board, p->upto_ns, t->end_ns, false);
     }
     p->upto_ns = t->end_ns;
 }
@@ -373,6 +495,8 @@ int client_windows_new(const struct client_windows_opts *opts,
         return fail(err, -ENOMEM, "out of memory");
     w->loop = opts->loop;
     w->whole = opts->whole;
+    w->last = &w->first;
+    w->last_piece = &w->piece;
     for (size_t i = 0; i < opts->n && i < BOARDS_MAX; i++)
         w->sampler[w->n++] = opts->sampler[i];
     int r = loop_timer_new(w->loop, UINT64_MAX, 0, windows_on_timer, w, &w->timer, err);
@@ -388,7 +512,7 @@ void client_windows_free(struct client_windows *w)
         return;
     while (w->first) {
         struct window *win = w->first;
-        client_window_fn fn = win->end_ns ? win->fn : NULL;
+        client_window_fn fn = win->fn;
         void *user = win->user;
         forget(w, win);
         if (fn)

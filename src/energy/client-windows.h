@@ -14,6 +14,7 @@
 #include <sys/types.h>
 
 #include "base/auto.h"
+#include "board/boards.h"
 #include "board/sampler.h"
 #include "core/meter/meter.h"
 #include "energy/attribution.h"
@@ -22,7 +23,12 @@
 
 struct client_windows;
 
-enum { CLIENT_WINDOWS_MAX = 1024, CLIENT_WINDOWS_PER_UID = 128 };
+enum {
+    CLIENT_WINDOWS_MAX = 16384,
+    CLIENT_WINDOWS_PER_UID = 4096,
+    CLIENT_WINDOWS_BACK_S = 120, /* an end may be so long ago when it is told */
+    CLIENT_WINDOWS_NOT_YET = 1,  /* the energy is not known in time */
+};
 #define CLIENT_WINDOWS_ANYBODY ((uid_t)-2)
 
 struct client_windows_opts {
@@ -41,8 +47,8 @@ void client_windows_free(struct client_windows *w);
 DEFINE_AUTO(struct client_windows *, client_windows_free);
 
 /* Begins a window now.  Its id is the loop's time, so that later daemons do not reuse
- * it.  Drops the oldest window of a user that has CLIENT_WINDOWS_PER_UID.  -EBUSY:
- * CLIENT_WINDOWS_MAX are open; -ENOMEM.
+ * it.  Of a user that has CLIENT_WINDOWS_PER_UID, drops the oldest whose energy is known,
+ * else the oldest that has not ended.  -EBUSY: CLIENT_WINDOWS_MAX are open; -ENOMEM.
  */
 int client_windows_begin(struct client_windows *w, uid_t uid, uint64_t *ret_id,
                          uw_error *err);
@@ -58,19 +64,39 @@ struct client_window_board {
 struct client_window_result {
     uint64_t begin_ns, end_ns;
     size_t n;
-    const struct client_window_board *board; /* borrowed for the callback */
+    struct client_window_board board[BOARDS_MAX];
 };
-/* r < 0: result is NULL, text says why. */
+/* r != 0: result is NULL.  CLIENT_WINDOWS_NOT_YET; < 0: text says why. */
 typedef void (*client_window_fn)(int r, const struct client_window_result *result,
                                  const char *text, void *user);
 
-/* Ends the window now and frees it after fn, which is called once when the energy is
- * known, after at most a few seconds, and never from inside.  uid: the window's user, or
- * CLIENT_WINDOWS_ANYBODY.  -ENOENT: no such window of that user; -EALREADY: it is ending.
+/* In the functions below, uid is the window's user, or CLIENT_WINDOWS_ANYBODY.  -ENOENT:
+ * that user has no such window.
  */
-int client_windows_end(struct client_windows *w, uid_t uid, uint64_t id,
-                       client_window_fn fn, void *user, uw_error *err);
-/* Frees the window without a result.  Errors as above. */
+
+/* Ends the window at at_ns, a time in the last CLIENT_WINDOWS_BACK_S; 0: now.  Nothing
+ * changes where it has ended.  It stays until it is dropped, or was asked for without
+ * `keep`.  -EINVAL: at_ns is in the future; -ERANGE: it is longer ago, and the window
+ * goes on.
+ */
+int client_windows_stop(struct client_windows *w, uid_t uid, uint64_t id, uint64_t at_ns,
+                        uw_error *err);
+struct client_window_ask {
+    uint64_t until_ns; /* CLIENT_WINDOWS_NOT_YET then; 0: waits as long as it takes */
+    bool keep;         /* do not free the window after fn */
+    client_window_fn fn;
+    void *user;
+};
+/* Ends the window now if it has not ended.  fn is called once when the energy is known,
+ * after at most a few seconds, and never from inside; then the window is freed.
+ * -EALREADY: somebody waits for it.
+ */
+int client_windows_ask(struct client_windows *w, uid_t uid, uint64_t id,
+                       const struct client_window_ask *ask, uw_error *err);
+/* 1: the energy is known; 0: not yet. */
+int client_windows_look(struct client_windows *w, uid_t uid, uint64_t id,
+                        struct client_window_result *ret, uw_error *err);
+/* Frees the window without a result.  -EALREADY: somebody waits for it. */
 int client_windows_drop(struct client_windows *w, uid_t uid, uint64_t id, uw_error *err);
 
 /* The attribution's on_total. */

@@ -44,6 +44,11 @@ static uint64_t real_now_ns(const struct loop *loop)
     return simulated_ns(&loop->clock, loop_kernel_ns());
 }
 
+uint64_t loop_at_ns(const struct loop *loop, uint64_t boot_ns)
+{
+    return simulated_ns(&loop->clock, boot_ns);
+}
+
 static int64_t real_utc_ns(const struct loop *loop)
 {
     uint64_t kernel = loop_kernel_ns();

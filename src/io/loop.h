@@ -42,6 +42,8 @@ DEFINE_AUTO(struct loop *, loop_free);
 
 /* The loop's CLOCK_BOOTTIME.  Any thread may ask. */
 uint64_t loop_now_ns(const struct loop *loop);
+/* The loop's time when CLOCK_BOOTTIME showed boot_ns; a virtual loop's is that. */
+uint64_t loop_at_ns(const struct loop *loop, uint64_t boot_ns);
 /* UTC in ns since 1970, for what goes to disk or over the wire. */
 int64_t loop_utc_ns(const struct loop *loop);
 double loop_speed(const struct loop *loop); /* 1 for real and virtual ones */

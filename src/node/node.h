@@ -135,8 +135,13 @@ int node_job_end(struct node *node, const struct node_who *who, uint64_t id,
  */
 int node_window_begin(struct node *node, const struct node_who *who, uint64_t *ret_id,
                       uw_error *err);
+/* boot_ns: CLOCK_BOOTTIME of this machine; 0: now. */
+int node_window_stop(struct node *node, const struct node_who *who, uint64_t id,
+                     uint64_t boot_ns, uw_error *err);
 int node_window_end(struct node *node, const struct node_who *who, uint64_t id,
-                    client_window_fn fn, void *user, uw_error *err);
+                    const struct client_window_ask *ask, uw_error *err);
+int node_window_look(struct node *node, const struct node_who *who, uint64_t id,
+                     struct client_window_result *ret, uw_error *err);
 int node_window_drop(struct node *node, const struct node_who *who, uint64_t id,
                      uw_error *err);
 

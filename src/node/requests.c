@@ -404,12 +404,29 @@ int node_window_begin(struct node *node, const struct node_who *who, uint64_t *r
     return r < 0 ? r : client_windows_begin(node->windows, who->uid, ret_id, err);
 }
 
+int node_window_stop(struct node *node, const struct node_who *who, uint64_t id,
+                     uint64_t boot_ns, uw_error *err)
+{
+    int r = may_hold(node, who, err);
+    uint64_t at_ns = boot_ns ? loop_at_ns(node->loop, boot_ns) : 0;
+
+    return r < 0 ? r : client_windows_stop(node->windows, whose(who), id, at_ns, err);
+}
+
 int node_window_end(struct node *node, const struct node_who *who, uint64_t id,
-                    client_window_fn fn, void *user, uw_error *err)
+                    const struct client_window_ask *ask, uw_error *err)
 {
     int r = may_hold(node, who, err);
 
-    return r < 0 ? r : client_windows_end(node->windows, whose(who), id, fn, user, err);
+    return r < 0 ? r : client_windows_ask(node->windows, whose(who), id, ask, err);
+}
+
+int node_window_look(struct node *node, const struct node_who *who, uint64_t id,
+                     struct client_window_result *ret, uw_error *err)
+{
+    int r = may_hold(node, who, err);
+
+    return r < 0 ? r : client_windows_look(node->windows, whose(who), id, ret, err);
 }
 
 int node_window_drop(struct node *node, const struct node_who *who, uint64_t id,

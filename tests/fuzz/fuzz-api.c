@@ -157,15 +157,39 @@ int node_window_begin(struct node *node, const struct node_who *who, uint64_t *r
 }
 
 int node_window_end(struct node *node, const struct node_who *who, uint64_t id,
-                    client_window_fn fn, void *user, uw_error *err)
+                    const struct client_window_ask *ask, uw_error *err)
 {
     (void)node;
     (void)who;
     if (id != 4)
         return fail(err, -ENOENT, "no window %llu", (unsigned long long)id);
-    waits.window = fn;
-    waits.user = user;
+    waits.window = ask->fn;
+    waits.user = ask->user;
     return 0;
+}
+
+static const struct client_window_result window = {
+    1000000000, 3000000000, 1, {{.energy_j = 5, .method = METER_COUNTER}}};
+
+int node_window_look(struct node *node, const struct node_who *who, uint64_t id,
+                     struct client_window_result *ret, uw_error *err)
+{
+    (void)node;
+    (void)who;
+    (void)err;
+    *ret = window;
+    return id == 4;
+}
+
+int node_window_stop(struct node *node, const struct node_who *who, uint64_t id,
+                     uint64_t boot_ns, uw_error *err)
+{
+    (void)node;
+    (void)who;
+    must(id > 0 && boot_ns <= INT64_MAX);
+    (void)fuzz_say("", "stop %llu at %llu: ", (unsigned long long)id,
+                   (unsigned long long)boot_ns);
+    return id == 4 ? 0 : fail(err, -ENOENT, "no window %llu", (unsigned long long)id);
 }
 
 static int report(void *node, const struct routes_report *ask, ledger_report_fn fn,
@@ -239,12 +263,8 @@ static int reload(void *node, uw_error *err)
 
 static void answer_waiting(void)
 {
-    static const struct client_window_board one = {.energy_j = 5,
-                                                   .method = METER_COUNTER};
-    static const struct client_window_result result = {1000000000, 3000000000, 1, &one};
-
     if (waits.window)
-        waits.window(0, &result, "", waits.user);
+        waits.window(0, &window, "", waits.user);
     if (waits.report)
         waits.report(-EAGAIN, NULL, "too many wait", waits.user);
     waits.window = NULL;

@@ -292,8 +292,9 @@ static int on_exit_of_job(struct job *job, int status, void *user)
     w->result.status = status;
     w->result.steps = job_steps(job)->mark.steps;
     w->ended_ns = loop_now_ns(w->loop);
+    const struct client_window_ask ask = {.fn = on_window, .user = w};
     w->told_window =
-        node_window_end(w->node, &self, w->window, on_window, w, &w->result.error) < 0;
+        node_window_end(w->node, &self, w->window, &ask, &w->result.error) < 0;
     int r = node_job_end(w->node, &self, w->id, &err);
     if (r < 0)
         printf("# end: %s\n", err.text);

@@ -56,13 +56,18 @@ POSTS = [("/v1/claims", b) for b in (
         "{}", '{"name": "slurm:1", "source": "registered", "gpus": [0, "1"], "pid": 4, "uid": 1001}',
         '{"labels": {"project": "x"}, "goal": "edp", "class": "big"}', '{"cap": "85%"}', '{"preset": "minimal"}')] + [
             ("/v1/gpus/0/release", '{"for": "10 min"}'), ("/v1/gpus/0/release", "{}"),
-            ("/v1/policy/check", '{"policy": "policy: 1"}')]
+            ("/v1/policy/check", '{"policy": "policy: 1"}'),
+            ("/v1/windows", '{"stopped": [{"id": 404, "at_ns": 4}], "done": [3]}'),
+            ("/v1/windows/batch", '{"stopped": [{"id": 4, "at_ns": 4}]}'),
+            ("/v1/windows/7/end", '{"at_ns": 9, "wait_s": 0, "keep": true}')]
 BAD = [("/v1/claims", b) for b in ('{"gpu": 0, "cap": 250}', '{"gpu": 0}', '{"gpu": 0, "cap": "250 W", "x": 1}',
                                    '{"gpu": 0, "cap": "250 W", "preset": "minimal"}', '{"gpu": 0, "preset": 1}',
                                    '{"gpu": 0, "cap": "250 W", "kind": "x"}', '{"gpu": [], "cap": "250 W"}',
                                    '{"gpu": 0, "cap": "250 W", "pid": 0}')] + [
     ("/v1/jobs", b) for b in ('{"user": "x"}', '{"gpus": 0}', '{"labels": {"a": 1}}', '{"source": "found"}')] + [
-        ("/v1/gpus/0/release", '{"until": "x"}'), ("/v1/gpus/0/release", '{"for": 1}'), ("/v1/policy/check", '{"policy": 1}')]
+        ("/v1/gpus/0/release", '{"until": "x"}'), ("/v1/gpus/0/release", '{"for": 1}'), ("/v1/policy/check", '{"policy": 1}'),
+        ("/v1/windows", '{"stopped": []}'), ("/v1/windows/batch", '{"done": ["x"]}'), ("/v1/windows/7/end", '{"wait_s": 61}'),
+        ("/v1/windows/7/end", '{"keep": 1}')]
 PLAIN = ["POST /v1/gpus/0/take-back", "POST /v1/gpus/0/release", "POST /v1/reload", "DELETE /v1/claims/7",
          "DELETE /v1/jobs/100", "DELETE /v1/jobs/x", "POST /v1/windows", "POST /v1/windows/99/end",
          "POST /v1/windows/x/end", "DELETE /v1/windows/99", 'PUT /v1/signals/carbon {"value": -3.5, "unit": "g/kWh", "for": "10 min"}',
@@ -74,8 +79,8 @@ seen = set()
 for name, lines in (("an administrator", reads + writes), ("a user", ["AS user"] + reads + writes),
                     ("a node of which nothing is known", ["BARE x"] + reads),
                     ("a node without boards", ["EMPTY x"] + [r for r in reads if "gpus/0" not in r]),
-                    # (Neither an end nor a reload can find anything taken.)
-                    ("refused", ["FAIL p"] + writes), ("taken", ["FAIL b"] + [w for w in writes if "reload" not in w and "DELETE" not in w]),
+                    # (Neither an end, a reload nor what is told of windows can find anything taken.)
+                    ("refused", ["FAIL p"] + writes), ("taken", ["FAIL b"] + [w for w in writes if not re.search("reload|DELETE|batch", w)]),
                     ("what is not of the form", [f"POST {p} {b}" for p, b in BAD])):
     for a in play(lines):
         why = judge(a)

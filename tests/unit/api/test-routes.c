@@ -96,9 +96,21 @@ static const struct { const char *method, *target, *body; unsigned status; const
     {"GET", "/v1/events?what=", NULL, 400, "is none of"},
     {"GET", "/v1/events?what=samples,", NULL, 400, "is none of"},
     {"POST", "/v1/windows", NULL, 201, "99"},
-    {"POST", "/v1/windows", "{}", 400, "takes no body"},
+    {"POST", "/v1/windows", "{}", 201, "99"},
+    {"POST", "/v1/windows", "{\"stopped\": [{\"id\": 404, \"at_ns\": 5}], \"done\": [3]}", 201, "99"},
+    {"POST", "/v1/windows", "{\"stopped\": {}}", 400, "a list of 1 to 256"},
+    {"POST", "/v1/windows", "{\"stopped\": [{\"id\": 4}]}", 400, "each has 'id' and 'at_ns'"},
+    {"POST", "/v1/windows", "{\"stopped\": [{\"id\": 4, \"at_ns\": -5}]}", 400, "at_ns"},
+    {"POST", "/v1/windows", "{\"done\": [0]}", 400, "ids of windows"},
+    {"POST", "/v1/windows/batch", "{\"stopped\": [{\"id\": 4, \"at_ns\": 5}]}", 204, NULL},
+    {"POST", "/v1/windows/batch", NULL, 400, "body"},
     {"GET", "/v1/windows", NULL, 405, "POST"},
     {"POST", "/v1/windows/99/end", NULL, 200, "\"energy_j\": 4000"},
+    {"POST", "/v1/windows/99/end", "{\"at_ns\": 12, \"wait_s\": 0, \"keep\": true}", 200, "\"energy_j\": 4000"},
+    {"POST", "/v1/windows/99/end", "{\"wait_s\": 2.5, \"keep\": true}", 200, "\"energy_j\": 4000"},
+    {"POST", "/v1/windows/99/end", "{\"wait_s\": 61}", 400, "outside 0..60"},
+    {"POST", "/v1/windows/99/end", "{\"wait_s\": \"1 s\"}", 400, "wait_s"},
+    {"POST", "/v1/windows/99/end", "{\"until\": 1}", 400, "unknown key 'until'"},
     {"POST", "/v1/windows/x/end", NULL, 400, "'x' is not a window"},
     {"DELETE", "/v1/windows/99", NULL, 204, NULL},
     {"GET", "/v1/signals", NULL, 200, "\"value\": -0.02"},
@@ -190,6 +202,25 @@ static void reaches(void)
     is_str(location, "/v1/jobs/88", "and where it is");
     (void)ask("POST", "/v1/windows", NULL);
     is_str(location, "/v1/windows/99", "where a window is");
+    f.n_stopped = f.n_dropped = 0;
+    (void)ask("POST", "/v1/windows",
+              "{\"stopped\": [{\"id\": 404, \"at_ns\": 4}, {\"id\": 8, \"at_ns\": 5}], "
+              "\"done\": [6, 7]}");
+    ok(f.n_stopped == 2 && f.stopped_id == 8 && f.stopped_ns == 5 && f.n_dropped == 2 &&
+           f.id == 7,
+       "what a begin tells of others: one that is gone keeps nobody");
+    f.hold = true;
+    is_int(ask("POST", "/v1/windows/7/end", "{\"at_ns\": 6, \"wait_s\": 0}"), 202,
+           "looked at: not known yet");
+    ok(says("\"ready\": false") && f.stopped_id == 7 && f.stopped_ns == 6, "and ended");
+    f.hold = false;
+    f.n_dropped = 0;
+    (void)ask("POST", "/v1/windows/7/end", "{\"wait_s\": 0, \"keep\": true}");
+    is_int(f.n_dropped, 0, "looked at and kept");
+    (void)ask("POST", "/v1/windows/7/end", "{\"wait_s\": 0}");
+    is_int(f.n_dropped, 1, "or not");
+    (void)ask("POST", "/v1/windows/7/end", "{\"wait_s\": 2, \"keep\": true}");
+    ok(f.window.keep && f.window.until_ns > 0, "waited for, and kept");
     (void)ask("POST", "/v1/windows/4712/end", NULL);
     ok(f.id == 4712 && says("\"time_s\": 40") &&
            says("\"began_utc\": \"2025-10-09T08:54:10") && says("\"power_w\": 100") &&
@@ -470,12 +501,12 @@ static void later(void)
 
     t = fake_ask(&f, "POST", "/v1/windows/9/end", NULL);
     is_int(http_try_status(t), 0, "a window: no answer before its energy is known");
-    f.window_done(-EAGAIN, NULL, "the boards are being reopened", f.user);
+    f.window.fn(-EAGAIN, NULL, "the boards are being reopened", f.user);
     is_int(http_try_status(t), 503, "then why not");
     http_try_free(t);
     t = fake_ask(&f, "POST", "/v1/windows/9/end", NULL);
     http_try_free(t);
-    f.window_done(-EAGAIN, NULL, "the boards are being reopened", f.user);
+    f.window.fn(-EAGAIN, NULL, "the boards are being reopened", f.user);
     ok(true, "nor is one that waited for that");
     f.hold = false;
 }

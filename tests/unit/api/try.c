@@ -156,30 +156,60 @@ int node_window_begin(struct node *node, const struct node_who *who, uint64_t *r
 }
 
 /* Of 40 s before the view's time; what the last board did is not known. */
+static void made_window(const struct fake *f, struct client_window_result *ret)
+{
+    *ret = (struct client_window_result){
+        .begin_ns = 50000000000, .end_ns = 90000000000, .n = f->made.view.n_boards};
+    for (size_t i = 0; i < ret->n; i++)
+        ret->board[i] = (struct client_window_board){.energy_j = 4000,
+                                                     .half_j = 2.5,
+                                                     .method = METER_COUNTER,
+                                                     .why = METER_WHY_SHORT};
+    if (ret->n > 1)
+        ret->board[ret->n - 1].r =
+            fail(&ret->board[ret->n - 1].error, -ENODATA, "it hung");
+}
+
 int node_window_end(struct node *node, const struct node_who *who, uint64_t id,
-                    client_window_fn fn, void *user, uw_error *err)
+                    const struct client_window_ask *ask, uw_error *err)
 {
     struct fake *f = fake_of(node);
-    struct client_window_board board[MADE_BOARDS] = {{.r = 0}};
-    struct client_window_result result = {
-        .begin_ns = 50000000000, .end_ns = 90000000000, .n = f->made.view.n_boards};
+    struct client_window_result result;
     (void)who;
 
     f->id = id;
-    f->window_done = fn;
-    f->user = user;
+    f->window = *ask;
+    f->user = ask->user;
     int r = called(f, "window_end", err);
-    for (size_t i = 0; i < result.n; i++)
-        board[i] = (struct client_window_board){.energy_j = 4000,
-                                                .half_j = 2.5,
-                                                .method = METER_COUNTER,
-                                                .why = METER_WHY_SHORT};
-    if (result.n > 1)
-        board[result.n - 1].r = fail(&board[result.n - 1].error, -ENODATA, "it hung");
-    result.board = board;
+    made_window(f, &result);
     if (r == 0 && !f->hold)
-        fn(0, &result, NULL, user);
+        ask->fn(0, &result, NULL, ask->user);
     return r;
+}
+
+int node_window_look(struct node *node, const struct node_who *who, uint64_t id,
+                     struct client_window_result *ret, uw_error *err)
+{
+    struct fake *f = fake_of(node);
+    (void)who;
+
+    f->id = id;
+    int r = called(f, "window_look", err);
+    made_window(f, ret);
+    return r < 0 ? r : !f->hold;
+}
+
+int node_window_stop(struct node *node, const struct node_who *who, uint64_t id,
+                     uint64_t boot_ns, uw_error *err)
+{
+    struct fake *f = fake_of(node);
+    (void)who;
+
+    f->stopped_id = id;
+    f->stopped_ns = boot_ns;
+    f->n_stopped++;
+    return id == 404 ? fail(err, -ENOENT, "there is no window 404")
+                     : called(f, "window_stop", err);
 }
 
 int node_window_drop(struct node *node, const struct node_who *who, uint64_t id,
@@ -189,6 +219,7 @@ int node_window_drop(struct node *node, const struct node_who *who, uint64_t id,
     (void)who;
 
     f->id = id;
+    f->n_dropped++;
     return called(f, "window_drop", err);
 }
 

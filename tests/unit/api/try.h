@@ -31,7 +31,9 @@ struct fake {
     char report_by[64];
     caps_done_fn done;
     ledger_report_fn report_done;
-    client_window_fn window_done;
+    struct client_window_ask window;
+    uint64_t stopped_id, stopped_ns; /* of the last window that was stopped */
+    unsigned n_stopped, n_dropped;
     void *user;
     bool hold; /* release, report and windows answer when the test says so */
 };

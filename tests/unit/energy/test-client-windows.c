@@ -136,7 +136,8 @@ static int close_one(uid_t uid, uint64_t id)
 {
     uw_error err;
 
-    return client_windows_end(w.windows, uid, id, on_window, NULL, &err);
+    const struct client_window_ask ask = {.fn = on_window};
+    return client_windows_ask(w.windows, uid, id, &ask, &err);
 }
 
 /* A window of s seconds, as the plant has it. */
@@ -242,8 +243,10 @@ static void whose(void)
     wait_s(10);
     uint64_t a = open_one(ANNA), b = open_one(ANNA), c = open_one(BERT);
     ok(a && a < b && b < c, "each has a number of its own, at one moment too");
-    is_int(client_windows_end(w.windows, BERT, a, on_window, NULL, &err), -ENOENT,
-           "another's: %s", err.text);
+    const struct client_window_ask ask = {.fn = on_window};
+    is_int(client_windows_ask(w.windows, BERT, a, &ask, &err), -ENOENT, "another's: %s",
+           err.text);
+    is_int(client_windows_stop(w.windows, BERT, a, 0, &err), -ENOENT, "nor stopped");
     is_int(client_windows_drop(w.windows, BERT, a, &err), -ENOENT,
            "nor may it be dropped");
     is_int(close_one(ANNA, 12), -ENOENT, "one that never was");
@@ -268,10 +271,141 @@ static void whose(void)
     wait_s(1);
     is_int(close_one(BERT, c), 0, "another's is not");
     uid_t uid = 2000;
-    while (client_windows_count(w.windows) < CLIENT_WINDOWS_MAX && uid < 4000)
+    while (client_windows_count(w.windows) < CLIENT_WINDOWS_MAX && uid < 60000)
         (void)open_one(uid++);
-    is_int(client_windows_begin(w.windows, 5000, &a, &err), -EBUSY, "a bound for all: %s",
+    is_int(client_windows_begin(w.windows, 60000, &a, &err), -EBUSY,
+           "a bound for all: %s", err.text);
+    end();
+}
+
+/* Of a window that has ended: whether its energy is known, within its interval. */
+static void known(uint64_t id, double true_j, double s, const char *name)
+{
+    struct client_window_result result;
+    uw_error err = {""};
+
+    int r = client_windows_look(w.windows, ANNA, id, &result, &err);
+    const struct client_window_board *b = &result.board[0];
+    if (!ok(r == 1, "%s: known %d %s", name, r, err.text))
+        return;
+    ok(b->r == 0 && fabs(b->energy_j - true_j) <= b->half_j,
+       "%s: %.1f J +- %.1f J, true %.1f J", name, b->energy_j, b->half_j, true_j);
+    is_near(s_between(result.begin_ns, result.end_ns), s, 1e-6, "%s: its length", name);
+}
+
+static double true_j(void)
+{
+    return virtual_world_true_j(w.world.sim, 0);
+}
+
+/* Ends that are told later than they were. */
+static void stopped_before(void)
+{
+    struct client_window_result result;
+    uw_error err = {""};
+
+    if (!begin("v100")) {
+        end();
+        return;
+    }
+    train();
+    wait_s(10);
+    double a0 = true_j();
+    uint64_t a = open_one(ANNA);
+    wait_s(3);
+    double a1 = true_j();
+    uint64_t a_end = loop_now_ns(w.world.loop);
+    is_int(client_windows_look(w.windows, ANNA, a, &result, &err), 0,
+           "one that has not ended is not known");
+    wait_s(0.5);
+    double b0 = true_j();
+    uint64_t b = open_one(ANNA);
+    wait_s(90); /* stretches of 10 s are booked to both meanwhile */
+    is_int(client_windows_stop(w.windows, ANNA, a, a_end, &err), 0, "told after 90 s %s",
            err.text);
+    is_int(client_windows_stop(w.windows, ANNA, a, 0, &err), 0, "and again");
+    wait_s(3);
+    known(a, a1 - a0, 3, "3 s, told 90 s later");
+    known(a, a1 - a0, 3, "it stays known");
+    is_int(client_windows_drop(w.windows, ANNA, a, &err), 0, "until it is dropped");
+    is_int(client_windows_look(w.windows, ANNA, a, &result, &err), -ENOENT, "then not");
+    wait_s(200);
+    double b1 = true_j(), s = s_between(b, loop_now_ns(w.world.loop));
+    uint64_t b_end = loop_now_ns(w.world.loop);
+    wait_s(40);
+    is_int(client_windows_stop(w.windows, ANNA, b, b_end, &err), 0,
+           "a long one, told after 40 s");
+    wait_s(3);
+    known(b, b1 - b0, s, "a long one");
+    uint64_t c = open_one(ANNA);
+    uint64_t c_end = loop_now_ns(w.world.loop) + NS_PER_S;
+    is_int(client_windows_stop(w.windows, ANNA, c, c_end, &err), -EINVAL,
+           "an end in the future: %s", err.text);
+    wait_s(CLIENT_WINDOWS_BACK_S + 2);
+    is_int(client_windows_stop(w.windows, ANNA, c, c_end, &err), -ERANGE,
+           "one too long ago: %s", err.text);
+    is_int(client_windows_look(w.windows, ANNA, c, &result, &err), 0, "it goes on");
+    end();
+}
+
+/* Waiting for a time, and what stays. */
+static void waiting(void)
+{
+    struct client_window_ask ask = {.keep = true, .fn = on_window};
+    uw_error err = {""};
+
+    if (!begin("v100")) {
+        end();
+        return;
+    }
+    wait_s(10);
+    uint64_t a = open_one(ANNA);
+    wait_s(1);
+    ask.until_ns = loop_now_ns(w.world.loop) + NS_PER_MS;
+    is_int(client_windows_ask(w.windows, ANNA, a, &ask, &err), 0, "waits for 1 ms");
+    wait_s(0.01);
+    ok(w.answers == 1 && w.r == CLIENT_WINDOWS_NOT_YET, "it is not known in time: %d",
+       w.r);
+    wait_s(0.5);
+    is_int(w.answers, 1, "who waited is told once");
+    ask.until_ns = loop_now_ns(w.world.loop) + 30 * NS_PER_S;
+    is_int(client_windows_ask(w.windows, ANNA, a, &ask, &err), 0, "waits again");
+    wait_s(5);
+    ok(w.answers == 2 && w.r == 0, "it is known then");
+    ask.until_ns = 0;
+    ask.keep = false;
+    is_int(client_windows_ask(w.windows, ANNA, a, &ask, &err), 0, "it stays");
+    wait_s(1);
+    ok(w.answers == 3 && w.r == 0, "known at once");
+    is_int(client_windows_count(w.windows), 0, "until it is not to be kept");
+    end();
+}
+
+/* At the limit of a user: what is known goes before what has not ended. */
+static void full(void)
+{
+    struct client_window_result result;
+    uw_error err = {""};
+
+    if (!begin("v100")) {
+        end();
+        return;
+    }
+    wait_s(10);
+    uint64_t open = open_one(ANNA), known = open_one(ANNA), second = open_one(ANNA);
+    wait_s(1);
+    (void)client_windows_stop(w.windows, ANNA, known, 0, NULL);
+    (void)client_windows_stop(w.windows, ANNA, second, 0, NULL);
+    wait_s(5);
+    while (client_windows_count(w.windows) < CLIENT_WINDOWS_PER_UID)
+        (void)open_one(ANNA);
+    (void)open_one(ANNA);
+    is_int(client_windows_look(w.windows, ANNA, known, &result, &err), -ENOENT,
+           "one too many: the oldest that is known is gone");
+    is_int(client_windows_look(w.windows, ANNA, second, &result, &err), 1,
+           "the next is not");
+    is_int(client_windows_look(w.windows, ANNA, open, &result, &err), 0,
+           "nor an older one that has not ended");
     end();
 }
 
@@ -333,6 +467,9 @@ int main(void)
     rest("v100");
     rest("h100");
     whose();
+    stopped_before();
+    waiting();
+    full();
     many();
     lost();
     return done();
