@@ -8,6 +8,8 @@
 #include "base/units.h"
 #include "plant/state.h"
 
+#define FAR_NS 9e18 /* a time further away is never; the sum of both fits 64 bits */
+
 struct plant_job {
     struct plant_gpu *gpu[PLANT_JOB_BOARDS_MAX];
     const struct plant_workload *work[PLANT_JOB_BOARDS_MAX];
@@ -96,12 +98,18 @@ static double steps_now(const struct plant_job *job)
     return has_steps(&job->now) ? plant_gpu_steps(job->gpu[0]) : 0;
 }
 
-/* Time at which `steps` of the current phase will be done. */
+static uint64_t after(const struct plant_job *job, double ns)
+{
+    return ns < FAR_NS ? job->now_ns + (uint64_t)ns : UINT64_MAX;
+}
+
+/* Time at which `steps` of the current phase will be done; UINT64_MAX: centuries away. */
 static uint64_t when(const struct plant_job *job, double steps)
 {
     double left = steps - steps_now(job);
     double rate = plant_gpu_rate(job->gpu[0]);
-    return left <= 0 ? job->now_ns : job->now_ns + (uint64_t)ceil(left / rate * 1e9);
+
+    return left <= 0 ? job->now_ns : after(job, ceil(left / rate * 1e9));
 }
 
 /* ---- phases ---- */
@@ -113,7 +121,7 @@ static void begin(struct plant_job *job, const struct plant_job_phase *phase)
     /* only training: run all epochs as one phase */
     if (job->n_phases == 1 && job->at == 0)
         job->target *= job->epochs;
-    job->phase_end_ns = has_steps(phase) ? 0 : job->now_ns + ns_of_s(phase->s);
+    job->phase_end_ns = has_steps(phase) ? 0 : after(job, (double)ns_of_s(phase->s));
     for (size_t i = 0; i < job->n; i++) {
         struct plant_load l = load_of(job, i);
         plant_gpu_set_load(job->gpu[i], &l);

@@ -271,6 +271,31 @@ static void scaled(void)
     node_fini(&n);
 }
 
+/* Work for longer than 64 bits of nanoseconds hold is not done at once. */
+static void endless(void)
+{
+    struct node n;
+
+    node_init(&n, true);
+    struct plant_job_opts o = opts_of(&n);
+    o.steps = 100000000;
+    o.epochs = 1;
+    (void)plant_job_new(&o, &n.job, NULL);
+    plant_job_advance(n.job, START + 20 * NS_PER_S);
+    double before = state_of(n.job).exact_steps;
+    plant_job_scale(n.job, 1e5, 0); /* as a stopped process's */
+    ok(plant_job_when_ns(n.job, o.steps) == UINT64_MAX,
+       "a hundred million steps of a stopped process: never done");
+    plant_job_advance(n.job, START + 40 * NS_PER_S);
+    struct plant_job_state s = state_of(n.job);
+    ok(!s.done && s.exact_steps < before + 0.01, "… nor counted: %.3f steps after %.3f",
+       s.exact_steps, before);
+    plant_job_scale(n.job, 1, 1);
+    plant_job_advance(n.job, START + 60 * NS_PER_S);
+    is_near(state_of(n.job).exact_steps / before, 2, 1e-3, "it goes on where it was");
+    node_fini(&n);
+}
+
 /* Boards that differ: the slowest sets the pace, the others spin or sleep. */
 static void unequal(void)
 {
@@ -354,6 +379,7 @@ int main(void)
     step_by_step();
     phases();
     scaled();
+    endless();
     unequal();
     refused();
     return done();
