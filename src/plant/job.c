@@ -3,6 +3,7 @@
 #include <errno.h>
 #include <math.h>
 #include <stdlib.h>
+#include <string.h>
 
 #include "base/error.h"
 #include "base/units.h"
@@ -30,11 +31,24 @@ struct plant_job {
     uint64_t last_step_ns;      /* end of the last of them */
     bool done;
     uint64_t done_ns;
+
+    bool driven;
+    struct plant_job_phase grant[PLANT_JOB_GRANTS_MAX]; /* the first is under way */
+    struct plant_granted told[PLANT_JOB_GRANTS_MAX];    /* done, not yet collected */
+    size_t n_grants, n_told;
+    uint64_t granted; /* grants done */
+    uint64_t waited_ns, waits_from_ns;
 };
 
 static bool has_steps(const struct plant_job_phase *p)
 {
     return p->phase == UW_PHASE_TRAIN || p->phase == UW_PHASE_VALIDATE;
+}
+
+/* A driven job without a grant. */
+static bool waits(const struct plant_job *job)
+{
+    return job->driven && job->n_grants == 0;
 }
 
 static uint64_t all_steps(const struct plant_job *job)
@@ -56,6 +70,8 @@ static struct plant_load load_of(const struct plant_job *job, size_t i)
     l.tm_s *= job->time_scale;
     l.gap_s *= job->time_scale;
     l.d_scale *= job->power_scale;
+    if (waits(job))
+        return (struct plant_load){.activity = PLANT_HOLD, .hold_w = w->gap_w};
     switch ((int)job->now.phase) {
     case UW_PHASE_TRAIN:
         return l;
@@ -84,7 +100,7 @@ static void job_pace(struct plant_job *job)
 {
     double slowest = 0;
 
-    if (job->done || !has_steps(&job->now))
+    if (job->done || waits(job) || !has_steps(&job->now))
         return;
     for (size_t i = 0; i < job->n; i++)
         slowest = fmax(slowest, plant_gpu_own_step_s(job->gpu[i]));
@@ -129,6 +145,16 @@ static void begin(struct plant_job *job, const struct plant_job_phase *phase)
     job_pace(job);
 }
 
+/* The same phase with another load; the count of its steps continues. */
+static void change_loads(struct plant_job *job)
+{
+    for (size_t i = 0; i < job->n; i++) {
+        struct plant_load l = load_of(job, i);
+        plant_gpu_change_load(job->gpu[i], &l);
+    }
+    job_pace(job);
+}
+
 static void end(struct plant_job *job)
 {
     static const struct plant_load idle = {.activity = PLANT_IDLE};
@@ -139,8 +165,51 @@ static void end(struct plant_job *job)
         plant_gpu_set_load(job->gpu[i], &idle);
 }
 
+/* Begins the first of the grants; waited: the boards waited for it. */
+static void take_up(struct plant_job *job, bool waited)
+{
+    const struct plant_job_phase *next = &job->grant[0];
+
+    if (!has_steps(next) || next->phase != job->now.phase) {
+        job->trained += job->now.phase == UW_PHASE_TRAIN ? job->target : 0;
+        begin(job, next);
+        return;
+    }
+    job->target += next->steps;
+    if (waited)
+        change_loads(job);
+}
+
+/* The first of the grants is done. */
+static void next_grant(struct plant_job *job)
+{
+    struct plant_granted *told = &job->told[job->n_told++];
+
+    *told = (struct plant_granted){
+        .number = ++job->granted,
+        .phase = job->now.phase,
+        .at_ns = job->now_ns,
+        .steps = job->counted,
+        .waited_ns = job->waited_ns,
+    };
+    for (size_t i = 0; i < job->n; i++)
+        told->energy_j += plant_gpu_energy_j(job->gpu[i]);
+    job->n_grants--;
+    memmove(&job->grant[0], &job->grant[1], job->n_grants * sizeof job->grant[0]);
+    if (!waits(job)) {
+        take_up(job, false);
+        return;
+    }
+    job->waits_from_ns = job->now_ns;
+    change_loads(job);
+}
+
 static void next_phase(struct plant_job *job)
 {
+    if (job->driven) {
+        next_grant(job);
+        return;
+    }
     if (job->now.phase == UW_PHASE_TRAIN && job->at >= 0)
         job->trained += job->target;
     if (++job->at == (int)job->n_phases) {
@@ -155,6 +224,8 @@ static void next_phase(struct plant_job *job)
 
 static uint64_t phase_end(const struct plant_job *job)
 {
+    if (waits(job))
+        return UINT64_MAX;
     return has_steps(&job->now) ? when(job, (double)job->target) : job->phase_end_ns;
 }
 
@@ -252,11 +323,39 @@ void plant_job_scale(struct plant_job *job, double time_scale, double power_scal
     note(job);
     job->time_scale = time_scale;
     job->power_scale = power_scale;
-    for (size_t i = 0; i < job->n && !job->done; i++) {
-        struct plant_load l = load_of(job, i);
-        plant_gpu_change_load(job->gpu[i], &l);
+    if (!job->done)
+        change_loads(job);
+}
+
+/* ---- driven jobs ---- */
+
+int plant_job_grant(struct plant_job *job, const struct plant_job_phase *grant,
+                    uw_error *err)
+{
+    bool waited = waits(job);
+
+    if (!job->driven)
+        return fail(err, -EINVAL, "the job is not driven");
+    if (has_steps(grant) ? grant->steps == 0 : !(grant->s > 0))
+        return fail(err, -EINVAL, "a grant of nothing");
+    if (job->n_grants + job->n_told == PLANT_JOB_GRANTS_MAX)
+        return PLANT_GRANT_FULL;
+    job->grant[job->n_grants++] = *grant;
+    if (waited) {
+        job->waited_ns += job->now_ns - job->waits_from_ns;
+        take_up(job, true);
     }
-    job_pace(job);
+    return 0;
+}
+
+bool plant_job_granted(struct plant_job *job, struct plant_granted *ret)
+{
+    if (job->n_told == 0)
+        return false;
+    *ret = job->told[0];
+    job->n_told--;
+    memmove(&job->told[0], &job->told[1], job->n_told * sizeof job->told[0]);
+    return true;
 }
 
 /* ---- life ---- */
@@ -273,7 +372,7 @@ static int check(const struct plant_job_opts *o, uw_error *err)
     if (o->n_gpus == 0 || o->n_gpus > PLANT_JOB_BOARDS_MAX)
         return fail(err, -EINVAL, "a job on %zu boards: outside 1..%d", o->n_gpus,
                     PLANT_JOB_BOARDS_MAX);
-    if (o->epochs == 0 || o->n_phases > PLANT_JOB_PHASES_MAX)
+    if ((o->epochs == 0 && !o->driven) || o->n_phases > PLANT_JOB_PHASES_MAX)
         return fail(err, -EINVAL,
                     "a job of %u epochs of %zu phases: outside 1.. and 0..%d", o->epochs,
                     o->n_phases, PLANT_JOB_PHASES_MAX);
@@ -334,12 +433,15 @@ int plant_job_new(const struct plant_job_opts *opts, struct plant_job **ret,
     if (!job)
         return fail(err, -ENOMEM, "no memory for a simulated job");
     const struct plant_workload *first = find(opts, opts->gpus[0]);
-    job->steps = opts->steps ? opts->steps : first->steps;
-    job->epochs = opts->epochs;
+    job->driven = opts->driven;
     job->time_scale = job->power_scale = 1;
-    r = copy_phases(job, opts, err);
-    if (r < 0)
-        return r;
+    if (!job->driven) {
+        job->steps = opts->steps ? opts->steps : first->steps;
+        job->epochs = opts->epochs;
+        r = copy_phases(job, opts, err);
+        if (r < 0)
+            return r;
+    }
 
     for (size_t i = 0; i < opts->n_gpus; i++)
         if (opts->gpus[i]->now_ns > job->now_ns)
@@ -354,7 +456,10 @@ int plant_job_new(const struct plant_job_opts *opts, struct plant_job **ret,
         job->n++;
     }
     job->at = -1;
-    if (opts->startup_s > 0)
+    job->waits_from_ns = job->now_ns;
+    if (job->driven)
+        begin(job, &(struct plant_job_phase){.phase = UW_PHASE_UNKNOWN});
+    else if (opts->startup_s > 0)
         begin(job,
               &(struct plant_job_phase){.phase = UW_PHASE_STARTUP, .s = opts->startup_s});
     else

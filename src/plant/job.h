@@ -7,6 +7,9 @@
  * time, 0.85 of the dynamic power, half of the gap); load, checkpoint and start-up hold
  * the boards at a low power for a given time. plant_job_next_ns() lets a caller skip from
  * event to event.
+ *
+ * A driven job has no phases of its own: its boards do what plant_job_grant() grants and
+ * wait between grants at the power of the workload's gap.
  */
 #ifndef PLANT_JOB_H
 #define PLANT_JOB_H
@@ -22,7 +25,7 @@
 
 struct plant_job;
 
-enum { PLANT_JOB_BOARDS_MAX = 64, PLANT_JOB_PHASES_MAX = 16 };
+enum { PLANT_JOB_BOARDS_MAX = 64, PLANT_JOB_PHASES_MAX = 16, PLANT_JOB_GRANTS_MAX = 2 };
 
 struct plant_job_phase {
     enum uw_phase phase; /* UW_PHASE_TRAIN, _VALIDATE, _LOAD, _CHECKPOINT, _STARTUP */
@@ -43,6 +46,7 @@ struct plant_job_opts {
     const struct plant_job_phase *phases; /* of an epoch; n_phases 0: train only */
     size_t n_phases;
     double startup_s; /* before the first epoch */
+    bool driven;      /* epochs, steps, phases and startup_s do not count */
 };
 
 /* Begins at the latest of the boards' times, to which the others advance. -EINVAL: no
@@ -75,6 +79,29 @@ struct plant_job_state {
     uint64_t done_ns; /* end of the job; 0: not yet */
 };
 void plant_job_state(const struct plant_job *job, struct plant_job_state *ret);
+
+/* ---- driven jobs ---- */
+
+enum { PLANT_GRANT_FULL = 1 };
+
+/* Grants the next phase: `steps` of training or validation, `s` of another.  It begins
+ * once the grant before it is done.  Steps of the same phase follow one another as in one
+ * loop.  PLANT_GRANT_FULL: PLANT_JOB_GRANTS_MAX grants are under way, wait or were not
+ * collected; -EINVAL: the job is not driven, or nothing is granted.
+ */
+int plant_job_grant(struct plant_job *job, const struct plant_job_phase *grant,
+                    uw_error *err);
+
+struct plant_granted {
+    uint64_t number; /* of the grant, from 1 */
+    enum uw_phase phase;
+    uint64_t at_ns;     /* when it was done */
+    uint64_t steps;     /* whole training steps until then */
+    uint64_t waited_ns; /* time until then in which the boards waited for a grant */
+    double energy_j;    /* of all boards until then, as plant_gpu_energy_j() */
+};
+/* Collects the oldest grant that is done; false: none. */
+bool plant_job_granted(struct plant_job *job, struct plant_granted *ret);
 
 /* From now on a training step costs this factor of time and dynamic power (1, 1: as
  * calibrated): a lasting change, for tests of the tuner.
