@@ -227,26 +227,59 @@ int sim_job_parse(const char *const *args, size_t n, struct sim_job *ret, uw_err
     return r;
 }
 
-int sim_job_parse_text(const char *text, struct sim_job *ret, uw_error *err)
-{
+struct words {
     char copy[JOB_TEXT_MAX];
-    const char *args[32];
-    char *rest = copy;
-    char *word;
-    size_t n = 0;
+    const char *arg[32];
+    size_t n;
+};
 
-    if (strnlen(text, sizeof copy) >= sizeof copy)
+static int split(const char *text, struct words *ret, uw_error *err)
+{
+    char *rest = ret->copy;
+    char *word;
+
+    ret->n = 0;
+    if (strnlen(text, sizeof ret->copy) >= sizeof ret->copy)
         return fail(err, -E2BIG, "job options longer than %d characters",
                     JOB_TEXT_MAX - 1);
-    memcpy(copy, text, strlen(text) + 1);
+    memcpy(ret->copy, text, strlen(text) + 1);
     while ((word = strsep(&rest, " "))) {
         if (!*word)
             continue;
-        if (n == n_elements(args))
-            return fail(err, -E2BIG, "more than %zu words of job options", n);
-        args[n++] = word;
+        if (ret->n == n_elements(ret->arg))
+            return fail(err, -E2BIG, "more than %zu words of job options", ret->n);
+        ret->arg[ret->n++] = word;
     }
-    return sim_job_parse(args, n, ret, err);
+    return 0;
+}
+
+int sim_job_parse_text(const char *text, struct sim_job *ret, uw_error *err)
+{
+    struct words words;
+    int r = split(text, &words, err);
+
+    return r ? r : sim_job_parse(words.arg, words.n, ret, err);
+}
+
+int sim_job_parse_driven(const char *text, struct sim_job *ret, uw_error *err)
+{
+    struct words words;
+    struct sim_job job;
+
+    int r = split(text, &words, err);
+    for (size_t i = 0; !r && i < words.n; i += 2)
+        if (strcmp(words.arg[i], "--workload") != 0 &&
+            strcmp(words.arg[i], "--gpus") != 0)
+            return fail(err, -EINVAL, "%s: not one of: --workload, --gpus", words.arg[i]);
+    if (!r)
+        r = sim_job_parse(words.arg, words.n, &job, err);
+    if (r)
+        return r;
+    if (strcmp(job.workload, "none") == 0)
+        return fail(err, -EINVAL, "--workload: 'none' has no steps to grant");
+    job.driven = true;
+    *ret = job;
+    return 0;
 }
 
 int sim_job_text(const char *const *args, size_t n, char *ret, size_t size, uw_error *err)

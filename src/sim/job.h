@@ -16,6 +16,7 @@ enum {
     JOB_TEXT_MAX = 512,
     JOB_STEPS_MAX = 100000000,
     JOB_EPOCHS_MAX = 1000000,
+    JOB_GRANT_MAX_S = 10000000,
 };
 
 struct sim_job_phase {
@@ -32,6 +33,7 @@ struct sim_job {
     struct sim_job_phase phase[JOB_PHASES_MAX]; /* of each epoch, in order */
     size_t n_phases;
     double startup_s;   /* once, before the first epoch */
+    bool driven;        /* does what a program grants: workload and boards alone count */
     bool steps_alone;   /* its page reports no phases */
     uint32_t change_at; /* training step from which steps change; 0: never */
     /* factors of a step's time and dynamic power from then on */
@@ -56,6 +58,9 @@ int sim_job_parse(const char *const *args, size_t n, struct sim_job *ret, uw_err
 
 /* The same from one text with blanks between the arguments, as sent over the socket. */
 int sim_job_parse_text(const char *text, struct sim_job *ret, uw_error *err);
+
+/* The same for a driven job, of --workload and --gpus alone. */
+int sim_job_parse_driven(const char *text, struct sim_job *ret, uw_error *err);
 
 /* Joins arguments to such a text. -E2BIG: too long. */
 int sim_job_text(const char *const *args, size_t n, char *ret, size_t size,

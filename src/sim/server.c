@@ -36,8 +36,9 @@ struct client {
     struct loop_timer *answer; /* a reply that waits for the set latency */
     struct sim_reply reply;
     struct ucred who;
-    int job;   /* its id, or NO_JOB */
-    bool told; /* the job's first state was sent */
+    int job;     /* its id, or NO_JOB */
+    bool driven; /* the job does what this client grants */
+    bool told;   /* the job's first state was sent */
     struct sim_job_state last;
 };
 
@@ -49,6 +50,7 @@ struct server {
     struct statedir dir;
     struct loop_fd *listener;
     struct loop_timer *tick;
+    struct loop_timer *event; /* the boards of a driven job change something */
     struct loop_signal *term, *interrupt;
     struct client *client[CLIENTS_MAX];
     bool busy;
@@ -109,10 +111,30 @@ static void drop(struct client *c)
 }
 
 /* False where the client does not read: the server does not wait for a client. */
+static bool send_reply(const struct client *c, const struct sim_reply *reply)
+{
+    return send(c->fd, reply, sizeof *reply, MSG_DONTWAIT | MSG_NOSIGNAL) ==
+           (ssize_t)sizeof *reply;
+}
+
 static bool answer(struct client *c)
 {
-    return send(c->fd, &c->reply, sizeof c->reply, MSG_DONTWAIT | MSG_NOSIGNAL) ==
-           (ssize_t)sizeof c->reply;
+    return send_reply(c, &c->reply);
+}
+
+static void tell_grants(const struct client *c)
+{
+    struct plant_granted g;
+
+    while (sim_world_granted(c->server->world, (unsigned)c->job, &g))
+        (void)send_reply(c, &(struct sim_reply){
+                                .phase = g.phase,
+                                .steps = g.steps,
+                                .last_step_ns = g.at_ns,
+                                .grant = g.number,
+                                .waited_ns = g.waited_ns,
+                                .energy_j = g.energy_j,
+                            });
 }
 
 static void tell_job(struct client *c)
@@ -140,14 +162,34 @@ static void tell_job(struct client *c)
     }
 }
 
+/* A grant is answered when it is done, not at the next tick. */
+static void await_grants(struct server *s)
+{
+    loop_timer_set(s->event, sim_world_driven_ns(s->world), 0);
+}
+
 /* Advances the world, publishes its state, and reports to the jobs' clients. */
 static void step(struct server *s, uint64_t now_ns)
 {
     sim_world_advance(s->world, now_ns);
     publish(s, now_ns);
-    for (size_t i = 0; i < CLIENTS_MAX; i++)
-        if (s->client[i] && s->client[i]->job != NO_JOB)
-            tell_job(s->client[i]);
+    for (size_t i = 0; i < CLIENTS_MAX; i++) {
+        struct client *c = s->client[i];
+        if (!c || c->job == NO_JOB)
+            continue;
+        if (c->driven)
+            tell_grants(c);
+        else
+            tell_job(c);
+    }
+    await_grants(s);
+}
+
+static int on_event(struct loop_timer *timer, uint64_t now_ns, void *user)
+{
+    (void)timer;
+    step(user, now_ns);
+    return 0;
 }
 
 static void set_pace(struct server *s, uint64_t now_ns)
@@ -253,6 +295,7 @@ static void do_reset(struct client *c, const struct sim_request *q)
         log_event(LOG_LEVEL_NOTICE, LOG_EVENT_SIM_RESET, "board=%u", q->board);
 }
 
+/* q->op: SIM_OP_JOB or SIM_OP_DRIVE. */
 static void do_job(struct client *c, const struct sim_request *q)
 {
     struct sim_job job;
@@ -264,7 +307,8 @@ static void do_job(struct client *c, const struct sim_request *q)
         refuse(c, SIM_IN_USE, &err);
         return;
     }
-    int r = sim_job_parse_text(q->text, &job, &err);
+    int r = q->op == SIM_OP_DRIVE ? sim_job_parse_driven(q->text, &job, &err)
+                                  : sim_job_parse_text(q->text, &job, &err);
     if (!r)
         r = sim_world_job_add(c->server->world, &job, c->who.pid, &id, &err);
     if (r) {
@@ -272,9 +316,23 @@ static void do_job(struct client *c, const struct sim_request *q)
         return;
     }
     c->job = (int)id;
+    c->driven = job.driven;
     c->told = false;
     log_event(LOG_LEVEL_INFO, LOG_EVENT_SIM_JOB, "pid=%d options=%s", (int)c->who.pid,
               log_quote(q->text).text);
+}
+
+static void do_grant(struct client *c, const struct sim_request *q)
+{
+    bool steps = q->board == UW_PHASE_TRAIN || q->board == UW_PHASE_VALIDATE;
+    uw_error err = {""};
+
+    int r = sim_world_grant(c->server->world, (unsigned)c->job, (enum uw_phase)q->board,
+                            steps ? q->a : q->b, &err);
+    if (r == PLANT_GRANT_FULL)
+        (void)fail(&err, r, "%d grants are open already", PLANT_JOB_GRANTS_MAX);
+    if (r)
+        refuse(c, r < 0 ? SIM_INVALID : SIM_IN_USE, &err);
 }
 
 static enum sim_result do_board(struct client *c, const struct sim_request *q)
@@ -327,7 +385,11 @@ static void handle(struct client *c, const struct sim_request *q, uint64_t now_n
         do_fault(c, q);
         break;
     case SIM_OP_JOB:
+    case SIM_OP_DRIVE:
         do_job(c, q);
+        break;
+    case SIM_OP_GRANT:
+        do_grant(c, q);
         break;
     case SIM_OP_STOP:
         if (is_owner(c))
@@ -339,16 +401,18 @@ static void handle(struct client *c, const struct sim_request *q, uint64_t now_n
     default: {
         c->reply.result = do_board(c, q);
         publish(s, now_ns); /* before the answer: a client reads the limit back */
+        await_grants(s);
         loop_timer_set(c->answer, now_ns + set_latency_ns(s, q->board), 0);
         return;
     }
     }
     publish(s, now_ns);
     set_pace(s, now_ns);
-    if (c->job == NO_JOB || c->reply.result != SIM_OK)
-        (void)answer(c);
-    else
+    await_grants(s);
+    if (q->op == SIM_OP_JOB && c->reply.result == SIM_OK)
         tell_job(c);
+    else if (q->op != SIM_OP_GRANT || c->reply.result != SIM_OK)
+        (void)answer(c);
 }
 
 static int on_client(struct loop_fd *source, int fd, int events, void *user)
@@ -470,6 +534,8 @@ static int listen_to_all(struct server *s, uw_error *err)
 
     int r = loop_timer_new(s->loop, now, 0, on_tick, s, &s->tick, err);
     if (!r)
+        r = loop_timer_new(s->loop, UINT64_MAX, 0, on_event, s, &s->event, err);
+    if (!r)
         r = loop_fd_new(s->loop, s->dir.listen_fd, LOOP_READ, on_connect, s, &s->listener,
                         err);
     if (!r)
@@ -521,6 +587,7 @@ int server_run(const struct server_opts *opts, uw_error *err)
     loop_signal_free(s.interrupt);
     loop_signal_free(s.term);
     loop_timer_free(s.tick);
+    loop_timer_free(s.event);
     loop_fd_free(s.listener);
     loop_free(s.loop);
     sim_world_free(s.world);

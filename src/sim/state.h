@@ -168,6 +168,10 @@ enum sim_op {
     SIM_OP_JOB = 6,         /* text: the job's options; the answers are progress */
     SIM_OP_STOP = 7,        /* allowed for root and the user who started the world */
     SIM_OP_RESET = 8,       /* likewise; resets the board */
+    SIM_OP_DRIVE = 9,       /* text: --workload, --gpus of a job that does what the client
+                               grants; lives as long as the connection */
+    SIM_OP_GRANT = 10, /* board: enum uw_phase; a: steps to train or validate, or b: ns of
+                          another phase; answered when the boards have done it */
 };
 
 struct sim_request {
@@ -179,14 +183,22 @@ struct sim_request {
     char text[512];
 };
 
-/* Answer to a request; a job gets further ones as it progresses. */
+/* Answer to a request; a job gets further ones as it progresses, a driven job one for
+ * each grant, when it is done or refused.
+ */
 struct sim_reply {
-    int32_t result; /* enum sim_result */
-    uint32_t phase; /* enum uw_phase */
-    uint64_t steps; /* whole training steps done */
-    uint64_t last_step_ns;
+    int32_t result;        /* enum sim_result */
+    uint32_t phase;        /* enum uw_phase */
+    uint64_t steps;        /* whole training steps done */
+    uint64_t last_step_ns; /* end of the last of them; of a grant: when it was done */
     uint64_t total_steps;
     uint64_t done; /* 1: the job has ended */
+    /* of a grant: its number, from 1, or 0 where it is refused; time until its end in
+     * which the boards waited for a grant; true energy of the job's boards at its end
+     */
+    uint64_t grant;
+    uint64_t waited_ns;
+    double energy_j;
     char text[200];
 };
 

@@ -30,7 +30,7 @@ struct job {
     struct plant_job *plant;
     uint64_t boards; /* bit mask */
     pid_t pid;
-    bool used, paused;
+    bool used, paused, driven;
     bool steps_alone;               /* its page reports no phases */
     uint32_t change_at;             /* step of the change still to come; 0: none */
     double time_scale, power_scale; /* now */
@@ -293,6 +293,16 @@ void sim_world_advance(struct sim_world *world, uint64_t now_ns)
         advance_boards(world, now_ns);
 }
 
+static uint64_t fault_ns(const struct sim_world *w)
+{
+    uint64_t next = UINT64_MAX;
+
+    for (size_t i = 0; i < w->n_pending; i++)
+        if (w->pending[i].at_ns < next)
+            next = w->pending[i].at_ns;
+    return next;
+}
+
 uint64_t sim_world_next_ns(const struct sim_world *world)
 {
     uint64_t next = UINT64_MAX;
@@ -307,10 +317,22 @@ uint64_t sim_world_next_ns(const struct sim_world *world)
         next = change < next ? change : next;
         next = step < next ? step : next;
     }
-    for (size_t i = 0; i < world->n_pending; i++)
-        if (world->pending[i].at_ns < next)
-            next = world->pending[i].at_ns;
-    return next;
+    uint64_t fault = fault_ns(world);
+    return fault < next ? fault : next;
+}
+
+uint64_t sim_world_driven_ns(const struct sim_world *world)
+{
+    uint64_t next = UINT64_MAX;
+
+    for (size_t i = 0; i < SIM_JOBS_MAX; i++) {
+        if (!world->job[i].driven)
+            continue;
+        uint64_t change = plant_job_next_ns(world->job[i].plant);
+        next = change < next ? change : next;
+    }
+    uint64_t fault = next == UINT64_MAX ? next : fault_ns(world);
+    return fault < next ? fault : next;
 }
 
 size_t sim_world_n_jobs(const struct sim_world *world)
@@ -601,6 +623,7 @@ static int make_job(struct sim_world *w, const struct sim_job *job,
         .phases = phases,
         .n_phases = job->n_phases,
         .startup_s = job->startup_s,
+        .driven = job->driven,
     };
     return plant_job_new(&opts, ret, err);
 }
@@ -627,6 +650,7 @@ int sim_world_job_add(struct sim_world *world, const struct sim_job *job, pid_t 
                                   .boards = mask,
                                   .pid = pid,
                                   .used = true,
+                                  .driven = job->driven,
                                   .change_at = job->change_at,
                                   .steps_alone = job->steps_alone,
                                   .time_scale = 1,
@@ -660,7 +684,7 @@ void sim_world_job_pause(struct sim_world *world, unsigned id, bool paused)
 {
     struct job *job = &world->job[id];
 
-    if (!job->plant || job->paused == paused)
+    if (!job->plant || job->driven || job->paused == paused)
         return;
     job->paused = paused;
     plant_job_scale(job->plant, paused ? PAUSE_SCALE : job->time_scale,
@@ -673,4 +697,34 @@ void sim_world_job_remove(struct sim_world *world, unsigned id)
         return;
     plant_job_free(world->job[id].plant);
     world->job[id] = (struct job){.used = false};
+}
+
+int sim_world_grant(struct sim_world *world, unsigned id, enum uw_phase phase,
+                    uint64_t amount, uw_error *err)
+{
+    bool steps = phase == UW_PHASE_TRAIN || phase == UW_PHASE_VALIDATE;
+    struct plant_job_phase grant = {.phase = phase};
+
+    if (id >= SIM_JOBS_MAX || !world->job[id].driven)
+        return fail(err, -EINVAL, "the job is not driven");
+    if (phase < UW_PHASE_TRAIN || phase > UW_PHASE_STARTUP)
+        return fail(err, -EINVAL, "phase %u is outside %d..%d", (unsigned)phase,
+                    UW_PHASE_TRAIN, UW_PHASE_STARTUP);
+    if (steps && (amount < 1 || amount > JOB_STEPS_MAX))
+        return fail(err, -EINVAL, "%ju steps are outside 1..%d", (uintmax_t)amount,
+                    JOB_STEPS_MAX);
+    if (!steps && (amount < 1 || amount > JOB_GRANT_MAX_S * NS_PER_S))
+        return fail(err, -EINVAL, "%ju ns are outside 1..%llu", (uintmax_t)amount,
+                    JOB_GRANT_MAX_S * NS_PER_S);
+    if (steps)
+        grant.steps = (uint32_t)amount;
+    else
+        grant.s = s_of_ns(amount);
+    return plant_job_grant(world->job[id].plant, &grant, err);
+}
+
+bool sim_world_granted(struct sim_world *world, unsigned id, struct plant_granted *ret)
+{
+    return id < SIM_JOBS_MAX && world->job[id].driven &&
+           plant_job_granted(world->job[id].plant, ret);
 }

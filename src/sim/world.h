@@ -18,6 +18,7 @@
 #include <sys/types.h>
 
 #include "base/auto.h"
+#include "plant/job.h"
 #include "sim/job.h"
 #include "sim/machine.h"
 #include "sim/state.h"
@@ -97,10 +98,23 @@ int sim_world_job_add(struct sim_world *world, const struct sim_job *job, pid_t 
 void sim_world_job_state(const struct sim_world *world, unsigned id,
                          struct sim_job_state *ret);
 /* The job's process is stopped or continued.  A paused job does no steps, and its boards
- * draw little more than static power.
+ * draw little more than static power.  The boards of a driven job do what was granted
+ * before.
  */
 void sim_world_job_pause(struct sim_world *world, unsigned id, bool paused);
 /* Ends the job's load at once. */
 void sim_world_job_remove(struct sim_world *world, unsigned id);
+
+/* Grants a driven job its next phase: as plant_job_grant(). -EINVAL: no driven job, no
+ * such phase, or an amount outside 1..JOB_STEPS_MAX steps or 1 ns .. JOB_GRANT_MAX_S.
+ */
+int sim_world_grant(struct sim_world *world, unsigned id, enum uw_phase phase,
+                    uint64_t amount, uw_error *err);
+/* Collects the oldest grant that is done; false: none. */
+bool sim_world_granted(struct sim_world *world, unsigned id, struct plant_granted *ret);
+/* When a driven job's boards or a fault next change something, at the latest with the end
+ * of a grant; UINT64_MAX: never.
+ */
+uint64_t sim_world_driven_ns(const struct sim_world *world);
 
 #endif

@@ -11,7 +11,7 @@
 int LLVMFuzzerTestOneInput(const uint8_t *data, size_t size)
 {
     struct sim_fault fault;
-    struct sim_job job;
+    struct sim_job job, driven;
     uw_error err, err2;
 
     char *text = malloc(size + 1);
@@ -23,6 +23,9 @@ int LLVMFuzzerTestOneInput(const uint8_t *data, size_t size)
     if (r == 0 &&
         (job.n_phases == 0 || job.n_phases > JOB_PHASES_MAX || job.epochs == 0 ||
          strnlen(job.workload, sizeof job.workload) == sizeof job.workload))
+        abort();
+    if (sim_job_parse_driven(text, &driven, &err2) == 0 &&
+        (r != 0 || !driven.driven || strcmp(driven.workload, "none") == 0))
         abort();
     int q = sim_fault_parse(text, &fault, &err2);
     if (q == 0 && ((unsigned)fault.kind >= SIM_FAULT_K_N ||
