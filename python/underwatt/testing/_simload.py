@@ -71,9 +71,18 @@ class Grant:
         return self._result
 
 
-def _visible() -> list[int] | None:
+def _state(given: str | os.PathLike[str] | None = None) -> str:
+    path = os.fspath(given) if given is not None else os.environ.get("UNDERWATT_SIM_STATE", "")
+    if not path:
+        raise SimError("no simulated node: UNDERWATT_SIM_STATE is not set: use underwatt-sim exec")
+    return path
+
+
+def visible_boards(state: str | os.PathLike[str] | None = None) -> list[int]:
+    """Boards of the node that this process may use: those of CUDA_VISIBLE_DEVICES, else all."""
+    _, _, n_boards = _clock(_state(state))
     words = os.environ.get("CUDA_VISIBLE_DEVICES", "").split(",")
-    return [int(w) for w in words] if all(w.isdigit() for w in words) else None
+    return [int(w) for w in words] if all(w.isdigit() for w in words) else list(range(n_boards))
 
 
 class SimLoad:
@@ -96,15 +105,12 @@ class SimLoad:
         self._open: deque[Grant] = deque()
         self.last: Done | None = None
         """The last grant that is known to be done."""
-        path = os.fspath(state) if state is not None else os.environ.get("UNDERWATT_SIM_STATE", "")
-        if not path:
-            raise SimError("no simulated node: UNDERWATT_SIM_STATE is not set: use underwatt-sim exec")
-        chosen = list(boards) if boards is not None else _visible()
-        if chosen is not None and not chosen:
-            raise ValueError("boards: at least one is needed")
-        self._t0_ns, self.speed, n_boards = _clock(path)
+        path = _state(state)
+        self._t0_ns, self.speed, _ = _clock(path)
         self.workload = workload
-        self.boards = tuple(chosen if chosen is not None else range(n_boards))
+        self.boards = tuple(visible_boards(path) if boards is None else boards)
+        if not self.boards:
+            raise ValueError("boards: at least one is needed")
         self._connect(path)
 
     def _connect(self, path: str) -> None:
