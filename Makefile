@@ -17,6 +17,7 @@ help:
 	@echo "make demo      run one training job three ways on a simulated node and compare"
 	@echo "make check     unit, contract, system, simulation, lint and sanitizers: 15 minutes on 2 processors"
 	@echo "make check-clients  the real Zeus, zeusd, nvtop and nvidia-ml-py on simulated boards; builds them"
+	@echo "make check-python  of these, those of the Python package"
 	@echo "make quick     unit tests, and lint of what changed (under a minute)"
 	@echo "make build     build into $(BUILD)/"
 	@echo "make coverage  lines of base, core and plant that unit tests run, at least 90 %"
@@ -50,6 +51,10 @@ check:
 check-clients:
 	@$(SETUP) build check
 	@tools/check clients
+
+check-python:
+	@$(SETUP) build check
+	@tools/check python
 
 quick: build
 	@$(SETUP) check
@@ -88,4 +93,4 @@ install: build
 clean:
 	rm -rf build build-check build-asan build-tsan build-fuzz build-random build-coverage build-mutants
 
-.PHONY: all help build demo check check-clients quick coverage bench fuzz soak mutants format install clean
+.PHONY: all help build demo check check-clients check-python quick coverage bench fuzz soak mutants format install clean

@@ -1,0 +1,217 @@
+"""libunderwatt as ctypes sees it: structures, constants and prototypes of underwatt/underwatt.h.
+
+STRUCTURES, CONSTANTS and FUNCTIONS are what tests/python/test-abi.py compares with the header and the
+library.  Nothing is loaded before the first call of library().
+"""
+
+from __future__ import annotations
+
+import ctypes as c
+import os
+import threading
+from pathlib import Path
+from typing import Any
+
+from ._errors import IncompatibleLibrary, error_of
+from ._version import __version__
+
+# The oldest library that has all of FUNCTIONS; one of another first number is another interface.
+NEEDS = (0, 1)
+SONAME = "libunderwatt.so.0"
+
+
+class Error(c.Structure):
+    _fields_ = (("text", c.c_char * 200),)
+    text: bytes
+
+
+class Options(c.Structure):
+    _fields_ = (
+        ("size", c.c_size_t),
+        ("boards", c.c_char_p),
+        ("clock", c.c_char_p),
+        ("flags", c.c_uint),
+        ("socket", c.c_char_p),
+    )
+
+
+class Limits(c.Structure):
+    _fields_ = (
+        ("min_mw", c.c_uint32),
+        ("max_mw", c.c_uint32),
+        ("default_mw", c.c_uint32),
+        ("enforced_mw", c.c_uint32),
+    )
+    min_mw: int
+    max_mw: int
+    default_mw: int
+    enforced_mw: int
+
+
+class Energy(c.Structure):
+    _fields_ = (
+        ("time_s", c.c_double),
+        ("energy_j", c.c_double),
+        ("half_j", c.c_double),
+        ("power_w", c.c_double),
+        ("method", c.c_char_p),
+    )
+    time_s: float
+    energy_j: float
+    half_j: float
+    power_w: float
+    method: bytes | None
+
+
+class Label(c.Structure):
+    _fields_ = (("key", c.c_char_p), ("value", c.c_char_p))
+
+
+class JobOptions(c.Structure):
+    _fields_ = (
+        ("size", c.c_size_t),
+        ("name", c.c_char_p),
+        ("labels", c.POINTER(Label)),
+        ("n_labels", c.c_size_t),
+        ("devices", c.POINTER(c.c_void_p)),
+        ("n_devices", c.c_size_t),
+        ("goal", c.c_char_p),
+    )
+
+
+class Slot(c.Structure):
+    _fields_ = (
+        ("pid", c.c_uint64),
+        ("steps", c.c_uint64),
+        ("last_step_ns", c.c_uint64),
+        ("phase", c.c_uint32),
+        ("reserved", c.c_uint32 * 9),
+    )
+
+
+LOCAL, DAEMON = 1, 2
+PHASES = {"unknown": 0, "train": 1, "validate": 2, "load": 3, "checkpoint": 4, "startup": 5}
+
+STRUCTURES: dict[str, type[c.Structure]] = {
+    "uw_error": Error,
+    "uw_options": Options,
+    "uw_limits": Limits,
+    "uw_energy": Energy,
+    "uw_label": Label,
+    "uw_job_options": JobOptions,
+    "struct uw_progress_slot": Slot,
+}
+
+CONSTANTS: dict[str, int] = {
+    "UW_LOCAL": LOCAL,
+    "UW_DAEMON": DAEMON,
+    **{f"UW_PHASE_{name.upper()}": number for name, number in PHASES.items()},
+}
+
+_PTR = c.c_void_p
+_ERR = c.POINTER(Error)
+
+
+def _out(kind: Any) -> Any:
+    return c.POINTER(kind)
+
+
+# Name: result, arguments.
+FUNCTIONS: dict[str, tuple[Any, list[Any]]] = {
+    "uw_version": (c.c_char_p, []),
+    "uw_ctx_open": (c.c_int, [_out(Options), _out(_PTR), _ERR]),
+    "uw_ctx_has_daemon": (c.c_int, [_PTR]),
+    "uw_ctx_free": (None, [_PTR]),
+    "uw_device_count": (c.c_size_t, [_PTR]),
+    "uw_device_at": (_PTR, [_PTR, c.c_size_t]),
+    "uw_device_id": (c.c_char_p, [_PTR]),
+    "uw_device_name": (c.c_char_p, [_PTR]),
+    "uw_device_is_simulated": (c.c_int, [_PTR]),
+    "uw_device_limits": (c.c_int, [_PTR, _out(Limits), _ERR]),
+    "uw_device_power": (c.c_int, [_PTR, _out(c.c_double), _ERR]),
+    "uw_window_begin": (c.c_int, [_PTR, _out(_PTR), _ERR]),
+    "uw_window_end": (c.c_int, [_PTR, _ERR]),
+    "uw_window_energy": (c.c_int, [_PTR, _PTR, _out(Energy), _ERR]),
+    "uw_window_free": (None, [_PTR]),
+    "uw_progress_attach": (c.c_int, [_PTR, _out(_PTR), _ERR]),
+    "uw_progress_slot_of": (_PTR, [_PTR]),
+    "uw_progress_step": (None, [_PTR]),
+    "uw_progress_phase": (c.c_int, [_PTR, c.c_int, _ERR]),
+    "uw_progress_fd": (c.c_int, [_PTR]),
+    "uw_progress_detach": (None, [_PTR]),
+    "uw_device_claim": (c.c_int, [_PTR, c.c_uint32, c.c_double, c.c_char_p, _out(c.c_uint64), _ERR]),
+    "uw_claim_withdraw": (c.c_int, [_PTR, c.c_uint64, _ERR]),
+    "uw_job_begin": (c.c_int, [_PTR, _out(JobOptions), _out(_PTR), _ERR]),
+    "uw_job_id": (c.c_uint64, [_PTR]),
+    "uw_job_step": (None, [_PTR, c.c_int]),
+    "uw_job_renew": (c.c_int, [_PTR, _ERR]),
+    "uw_job_end": (c.c_int, [_PTR, _ERR]),
+    "uw_job_free": (None, [_PTR]),
+}
+
+
+class Library:
+    """A libunderwatt that is loaded: c has its functions with their prototypes."""
+
+    def __init__(self, path: str) -> None:
+        self.path = path
+        try:
+            self.c = c.CDLL(path)
+            uw_version = self.c.uw_version
+        except (OSError, AttributeError) as e:
+            raise IncompatibleLibrary(f"{path}: no libunderwatt that can be loaded: {e}") from None
+        uw_version.restype = c.c_char_p
+        self.version: str = uw_version().decode()
+        if not _fits(self.version):
+            raise IncompatibleLibrary(f"{path} is libunderwatt {self.version}; {_needed()}")
+        for name, (result, arguments) in FUNCTIONS.items():
+            try:
+                function = getattr(self.c, name)
+            except AttributeError:
+                raise IncompatibleLibrary(
+                    f"{path}: libunderwatt {self.version} lacks {name}(); {_needed()}"
+                ) from None
+            function.restype = result
+            function.argtypes = arguments
+
+    def call(self, name: str, *arguments: Any) -> int:
+        """A function whose last argument is uw_error *: its result, or an exception with its line."""
+        err = Error()
+        r: int = getattr(self.c, name)(*arguments, c.byref(err))
+        if r < 0:
+            raise error_of(-r, err.text.decode(errors="replace") or os.strerror(-r))
+        return r
+
+
+def _needed() -> str:
+    return f"underwatt {__version__} needs {NEEDS[0]}.{NEEDS[1]} or a later {NEEDS[0]}.x"
+
+
+def _fits(version: str) -> bool:
+    try:
+        numbers = tuple(int(part) for part in version.split(".")[:2])
+    except ValueError:
+        return False
+    return numbers[:1] == NEEDS[:1] and numbers >= NEEDS
+
+
+def library_path() -> str:
+    """What UNDERWATT_LIBRARY names; else the package's own, else the system's."""
+    named = os.environ.get("UNDERWATT_LIBRARY")
+    if named:
+        return named
+    own = Path(__file__).with_name("libunderwatt.so")
+    return str(own) if own.exists() else SONAME
+
+
+_lock = threading.Lock()
+_loaded: list[Library] = []
+
+
+def library() -> Library:
+    """The library, loaded at the first call."""
+    if not _loaded:
+        with _lock:
+            if not _loaded:
+                _loaded.append(Library(library_path()))
+    return _loaded[0]

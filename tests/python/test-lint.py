@@ -1,0 +1,22 @@
+#!/usr/bin/python3
+"""mypy --strict and ruff over the package."""
+import subprocess
+
+import pyuser
+import uwtest
+
+
+def main():
+    t = uwtest.Tap()
+    folder, why = pyuser.tools()
+    if not folder:
+        uwtest.skip_all(why)
+    for name, *args in (("mypy",), ("ruff", "check", "python"), ("ruff", "format", "--check", "python")):
+        p = subprocess.run([folder / name, *args], cwd=uwtest.TOP, capture_output=True, text=True, timeout=300,
+                           stdin=subprocess.DEVNULL)
+        t.ok(p.returncode == 0, " ".join([name, *args]), p.stdout + p.stderr)
+    t.done()
+
+
+if __name__ == "__main__":
+    main()
