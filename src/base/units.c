@@ -171,7 +171,7 @@ static int with_unit(const char *text, const struct unit *units, size_t n, doubl
     if (*rest == '\0')
         return fail(err, -EINVAL, "'%s' has no unit: write '%s %s'", text, text,
                     units[0].name);
-    char names[64] = "";
+    char names[120] = "";
     size_t used = 0;
     for (size_t i = 0; i < n && used < sizeof names; i++)
         used += (size_t)snprintf(names + used, sizeof names - used, "%s%s", i ? ", " : "",
@@ -209,9 +209,15 @@ int parse_clock(const char *text, uint32_t *ret_mhz, uw_error *err)
 
 int parse_duration(const char *text, uint64_t *ret_ns, uw_error *err)
 {
-    static const struct unit units[] = {{"s", 1},     {"ms", 1e-3}, {"us", 1e-6},
-                                        {"ns", 1e-9}, {"min", 60},  {"h", 3600},
-                                        {"d", 86400}};
+    /* clang-format off */
+    static const struct unit units[] = {
+        {"s", 1}, {"sec", 1}, {"second", 1}, {"seconds", 1},
+        {"ms", 1e-3}, {"us", 1e-6}, {"ns", 1e-9},
+        {"m", 60}, {"min", 60}, {"minute", 60}, {"minutes", 60},
+        {"h", 3600}, {"hour", 3600}, {"hours", 3600},
+        {"d", 86400}, {"day", 86400}, {"days", 86400},
+    };
+    /* clang-format on */
     double s;
 
     int r = with_unit(text, units, n_elements(units), &s, err);

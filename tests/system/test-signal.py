@@ -58,7 +58,7 @@ def by_hand(node, d):
          s["age_s"] < 10, "the API has value, source, age and end", s)
     p = command(node, "set", "--for", "1 h", "carbon", "0.5 kg/kWh")
     t.ok(p.returncode == 0 and signal(d, "carbon")["value"] == 500, "another unit is converted", p.stderr)
-    p = command(node, "set", "carbon.marginal", "-0.02 kg/kWh", "--for", "2 h")
+    p = command(node, "set", "carbon.marginal", "-0.02 kg/kWh", "--for", "10m")
     t.ok(p.returncode == 0 and signal(d, "carbon.marginal")["value"] == -20, "a negative intensity is a value", p.stderr)
     t.ok(command(node, "set", "queue.depth", "17").returncode == 0 and signal(d, "queue.depth")["value"] == 17,
          "a plain number")

@@ -19,6 +19,10 @@ static const struct { const char *text; int r; uint32_t mw; } powers[] = {
 static const struct { const char *text; int r; uint64_t ns; } durations[] = {
     {"5 s", 0, 5000000000}, {"500ms", 0, 500000000}, {"2 min", 0, 120000000000},
     {"1h", 0, 3600000000000}, {"1 d", 0, 86400000000000}, {"10 us", 0, 10000}, {"7 ns", 0, 7},
+    {"10m", 0, 600000000000}, {"10 sec", 0, 10000000000}, {"1 second", 0, 1000000000}, {"90 seconds", 0, 90000000000},
+    {"1 minute", 0, 60000000000}, {"10 minutes", 0, 600000000000}, {"1hour", 0, 3600000000000}, {"2 hours", 0, 7200000000000},
+    {"1 day", 0, 86400000000000}, {"1.5 days", 0, 129600000000000},
+    {"10M", -EINVAL, KEPT}, {"10 mi", -EINVAL, KEPT}, {"10 m 5 s", -EINVAL, KEPT}, {"10ms x", -EINVAL, KEPT},
     {"5", -EINVAL, KEPT}, {"5 fortnights", -EINVAL, KEPT}, {"-5 s", -ERANGE, KEPT},
     {"1e12 s", -ERANGE, KEPT},
 };
@@ -90,8 +94,10 @@ int main(void)
     ok(parse_i64("99999999999999999999", &i64, &err) == -ERANGE, "too large for 64 bits");
     (void)parse_power("300", &(uint32_t){0}, &err);
     is_str(err.text, "'300' has no unit: write '300 W'", "the error says what to write");
-    (void)parse_duration("1m", &(uint64_t){0}, &err);
-    is_str(err.text, "'1m' has no unit known here (s, ms, us, ns, min, h, d)",
+    (void)parse_duration("1mo", &(uint64_t){0}, &err);
+    is_str(err.text,
+           "'1mo' has no unit known here (s, sec, second, seconds, ms, us, ns, m, min, "
+           "minute, minutes, h, hour, hours, d, day, days)",
            "… and which units there are");
     ok(ns_of_s(-1) == 0 && ns_of_s(NAN) == 0 && ns_of_s(1e300) == UINT64_MAX,
        "seconds saturate");

@@ -399,8 +399,30 @@ static void test_page(const char *path)
     is_int(n, 7, "the examples of docs/policies.md are conditions");
 }
 
+/* Times in conditions are written as everywhere else. */
+static void test_times(void)
+{
+    static const char *const words[] = {"s",    "sec",   "second", "seconds", "ms",
+                                        "m",    "min",   "minute", "minutes", "h",
+                                        "hour", "hours", "d",      "day",     "days"};
+
+    for (size_t i = 0; i < n_elements(words); i++) {
+        struct policy_unit unit = {0}, time = {0};
+        double factor = 0, one = 0;
+        uint64_t ns = 0;
+        char text[20];
+        (void)snprintf(text, sizeof text, "2 %s", words[i]);
+        (void)policy_unit_read("s", 1, &time, &one);
+        size_t n = policy_unit_read(words[i], strlen(words[i]), &unit, &factor);
+        ok(parse_duration(text, &ns, NULL) == 0 && n == strlen(words[i]) &&
+               policy_unit_same(&unit, &time) && ns == ns_of_s(2 * factor),
+           "'%s' is %g s in conditions and in durations", words[i], factor);
+    }
+}
+
 int main(int argc, char **argv)
 {
+    test_times();
     if (argc > 1)
         test_page(argv[1]);
     test_wrong();
