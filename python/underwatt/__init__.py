@@ -11,6 +11,7 @@ from ._errors import (
     TimeoutError,
     UnderwattError,
 )
+from ._progress import phase, step, steps
 from ._version import __version__
 
 __all__ = [
@@ -24,4 +25,7 @@ __all__ = [
     "TimeoutError",
     "UnderwattError",
     "__version__",
+    "phase",
+    "step",
+    "steps",
 ]

@@ -1,0 +1,120 @@
+"""Steps and phases: stores into this process' slot of the progress page (docs/progress.md).
+
+The library finds the page and claims the slot; a step is then two stores through a memoryview and a
+look at the clock.  Without a page (UNDERWATT_PROGRESS is not set) the stores go to memory that nobody reads.
+"""
+
+from __future__ import annotations
+
+import ctypes
+import errno
+import os
+import time
+import warnings
+from types import TracebackType
+
+from ._errors import InvalidValue, UnderwattError
+from ._native import PHASES, Slot, library
+
+_STEPS, _LAST_NS = Slot.steps.offset // 8, Slot.last_step_ns.offset // 8
+_PHASE = Slot.phase.offset // 8  # with the word after it, which is 0
+_BOOTTIME = time.CLOCK_BOOTTIME
+_now_ns = time.clock_gettime_ns
+
+_slot: memoryview | None = None  # None: this process has none yet
+_page = ctypes.c_void_p()  # the library's uw_progress, of this process and those that it was forked from
+
+
+def _nowhere() -> memoryview:
+    return memoryview(bytearray(ctypes.sizeof(Slot))).cast("Q")
+
+
+def _attach() -> memoryview:
+    """Claims this process' slot; at its first step or phase, and at the first one after a fork."""
+    global _slot  # noqa: PLW0603 - one process has one slot
+    view = _nowhere()
+    try:
+        native = library()
+        if not _page:
+            native.call("uw_progress_attach", None, ctypes.byref(_page))
+        address = native.c.uw_progress_slot_of(_page)
+        if address:
+            view = memoryview((ctypes.c_char * ctypes.sizeof(Slot)).from_address(address)).cast("B").cast("Q")
+        else:
+            warnings.warn("underwatt: no slot of the progress page is free, steps are not told", stacklevel=3)
+    except UnderwattError as e:
+        if e.errno != errno.ENOENT:  # not under `underwatt run`: nobody asked for steps
+            warnings.warn(f"underwatt: steps are not told: {e}", stacklevel=3)
+    if view[_PHASE] == PHASES["unknown"]:
+        view[_PHASE] = PHASES["train"]
+    _slot = view
+    return view
+
+
+def step() -> None:
+    """A training step has ended: call it at the end of each iteration, from one thread.
+
+    On a GPU it belongs behind the point where the iteration's work is known to be done (reading the
+    loss does that).
+    """
+    view = _slot
+    if view is None:
+        view = _attach()
+    view[_LAST_NS] = _now_ns(_BOOTTIME)
+    view[_STEPS] += 1
+
+
+def steps() -> int:
+    """Steps that this process has told."""
+    return 0 if _slot is None else _slot[_STEPS]
+
+
+class _Phase:
+    """What phase() returns: at the end of a `with` block the phase before it comes back."""
+
+    def __init__(self, before: int) -> None:
+        self._before = before
+
+    def __enter__(self) -> None:
+        return None
+
+    def __exit__(
+        self, kind: type[BaseException] | None, error: BaseException | None, trace: TracebackType | None
+    ) -> None:
+        _set(self._before)
+
+
+def phase(name: str) -> _Phase:
+    """What the loop does from now on: "train", "validate", "load", "checkpoint" or "startup".
+
+    As a context manager, for as long as the block takes::
+
+        with underwatt.phase("validate"):
+            evaluate(model)
+    """
+    number = PHASES.get(name)
+    if number is None:
+        raise InvalidValue(f"phase '{name}' is none of: {', '.join(PHASES)}")
+    view = _attach() if _slot is None else _slot
+    before = view[_PHASE]
+    _set(number)
+    return _Phase(before)
+
+
+def _set(number: int) -> None:
+    view = _attach() if _slot is None else _slot
+    if view[_PHASE] == number:
+        return
+    view[_PHASE] = number
+    if _page:
+        with_fd = library().c.uw_progress_fd(_page)
+        if with_fd >= 0:
+            os.utime(with_fd)  # the daemon hears it at once
+
+
+def _after_fork() -> None:
+    global _slot  # noqa: PLW0603
+    _slot = None
+
+
+os.register_at_fork(after_in_child=_after_fork)
