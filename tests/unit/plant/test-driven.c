@@ -180,6 +180,19 @@ static void refused(void)
     struct plant_job *job = drive(&n, 0, 1);
     is_int(plant_job_grant(job, &none, &err), -EINVAL, "a grant of no step");
     is_int(plant_job_grant(job, &no_time, &err), -EINVAL, "a grant of no time");
+    o.gpus = &n.gpu[1];
+    (void)plant_job_new(&o, &n.job[1], NULL);
+    is_int(plant_job_grant(n.job[1], &one, &err), -EINVAL, "a job that is not driven");
+    node_fini(&n);
+}
+
+static void full(void)
+{
+    struct node n;
+    uw_error err;
+
+    node_init(&n, "v100", true);
+    struct plant_job *job = drive(&n, 0, 1);
     is_int(plant_job_grant(job, &one, &err), 0, "a step");
     is_int(plant_job_grant(job, &one, &err), 0, "the next while it is under way");
     is_int(plant_job_grant(job, &one, &err), PLANT_GRANT_FULL, "no third");
@@ -191,9 +204,6 @@ static void refused(void)
     is_int((int)await(job).number, 2, "the second one done");
     struct plant_granted last = await(job);
     ok(last.number == 3 && last.steps == 3, "three grants, three steps");
-    o.gpus = &n.gpu[1];
-    (void)plant_job_new(&o, &n.job[1], NULL);
-    is_int(plant_job_grant(n.job[1], &one, &err), -EINVAL, "a job that is not driven");
     node_fini(&n);
 }
 
@@ -300,6 +310,7 @@ int main(void)
     slow_host();
     nothing();
     refused();
+    full();
     phases();
     capped();
     ranks();

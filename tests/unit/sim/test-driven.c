@@ -87,6 +87,13 @@ static void test_options(void)
     is_int(sim_job_parse_driven("--gpus 1,3 --workload vgg19", &job, &err), 0, "both");
     ok(job.boards == 10, "boards 1 and 3");
     is_str(job.workload, "vgg19", "vgg19");
+}
+
+static void test_bad(void)
+{
+    struct sim_job job;
+    uw_error err;
+
     for (size_t i = 0; i < n_elements(bad); i++) {
         job = (struct sim_job){.workload = "canary"};
         is_int(sim_job_parse_driven(bad[i].text, &job, &err), bad[i].r, "'%s' is refused",
@@ -177,6 +184,7 @@ static void test_fault(void)
 int main(void)
 {
     test_options();
+    test_bad();
     test_life();
     test_wrong();
     test_fault();
