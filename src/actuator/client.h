@@ -115,6 +115,7 @@ int actuator_connect_virtual(struct loop *loop, const struct actuator_virtual *s
  *
  * Hold: locks the board, notes its original limit, proves the right to set
  * limits by writing that very limit.  DONE, REFUSED, DENIED, TAKEN, UNKNOWN, GONE.
+ * A board that another actuator restores, after a command that has ended, is waited for.
  */
 int actuator_hold(struct actuator *act, const char *uuid, actuator_reply_fn fn,
                   void *user);

@@ -61,9 +61,10 @@ struct charge { /* one board */
     bool left;         /* the holder has gone, nobody has taken it over yet … */
     uint64_t grace_ns; /* … and then it is restored */
     bool lease_over;
-    uint32_t hold_seq;                    /* the hold to be done next; 0: none … */
-    bool hold_keep;                       /* … with the original of the one before */
-    uint32_t adopt_seq;                   /* the hold that takes it over; 0: none */
+    uint32_t hold_seq;      /* the hold to be done next; 0: none … */
+    bool hold_keep;         /* … with the original of the one before */
+    uint64_t hold_until_ns; /* … if who has the lock gives it up by then */
+    uint32_t adopt_seq;     /* the hold that takes it over; 0: none */
     struct proto_request waiting[N_SETS]; /* sets to be done next, where seq is not 0 */
     uint32_t release_seq;                 /* the release to be answered; 0: none */
     unsigned attempts;

@@ -191,8 +191,21 @@ void guard_want_restore(struct charge *c)
     end_waiting(c, ACTUATOR_GONE, "not held any more");
 }
 
+/* Another actuator restores the board and then gives it up: the hold is tried again. */
+static bool hold_again(struct charge *c, const struct actuator_reply *reply)
+{
+    if (reply->result != ACTUATOR_TAKEN || !c->held.holder_passes || !c->job.seq ||
+        c->release_seq || c->lease_over || now_ns(c) >= c->hold_until_ns)
+        return false;
+    c->hold_seq = c->job.seq;
+    c->job.seq = 0;
+    return true;
+}
+
 static void after_hold(struct charge *c, const struct actuator_reply *reply)
 {
+    if (hold_again(c, reply))
+        return;
     answer_job(c, reply);
     if (reply->result != ACTUATOR_DONE) {
         struct actuator_reply gone = *reply;
@@ -652,6 +665,7 @@ static void ask_hold(struct guard_session *s, struct charge *c,
         return;
     }
     c->hold_keep = request->a == PROTO_AGAIN_KEEP && s->yielded[c - s->guard->charge];
+    c->hold_until_ns = now_ns(c) + ACTUATOR_PASSING_MS * NS_PER_MS;
     s->yielded[c - s->guard->charge] = false;
     c->session = s;
     c->uid = s->client.uid;

@@ -181,6 +181,11 @@ int holder_name(int lock_fd, pid_t client)
                                                                                  : 0;
 }
 
+bool holder_passes(const struct holder *h)
+{
+    return !h->stopped && (!h->client || !h->pid);
+}
+
 pid_t holder_pid(const struct holder *h)
 {
     return h->client ? h->client : h->pid;

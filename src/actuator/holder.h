@@ -24,6 +24,11 @@ void holder_of(int lock_fd, struct holder *ret);
 /* Name the client in a lock of ours.  0 or -errno. */
 int holder_name(int lock_fd, pid_t client);
 
+/* It gives the lock up by itself and soon: no command stands behind it (what one that has
+ * ended left is being restored), or it has given it up meanwhile.
+ */
+bool holder_passes(const struct holder *h);
+
 /* The process to name: the client, else whoever has the lock; 0: not known. */
 pid_t holder_pid(const struct holder *h);
 /* "process 12", "process 34 (underwatt-actuator, stopped)", … */

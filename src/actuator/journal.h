@@ -40,11 +40,14 @@ enum {
 int journal_open(const char *dir, struct journal *ret, uw_error *err);
 void journal_close(struct journal *journal);
 
-/* *ret_fd is the lock: closing it gives it up.  client: who is named to others.
+/* *ret_fd is the lock: closing it gives it up, too.  client: who is named to others.
  * JOURNAL_TAKEN: *ret_holder is who has it.
  */
 int journal_lock(const struct journal *journal, const char *uuid, pid_t client,
                  int *ret_fd, struct holder *ret_holder, uw_error *err);
+
+/* Give it up: nobody is named in it any more, until the next one is. */
+void journal_unlock(int lock_fd);
 
 /* Another client's now: who is named to others. */
 void journal_lock_name(int lock_fd, pid_t client);

@@ -48,6 +48,8 @@ enum {
     ACTUATOR_LEASE_MS = 2500,
     ACTUATOR_WRITE_GAP_MS = 50,
     ACTUATOR_HOLD_GAP_MS = 200, /* of one board's holds; one that is sooner waits */
+    ACTUATOR_PASSING_MS = 5000, /* a hold waits for a board that is being restored, as
+                                 * long as that may take, before it is TAKEN */
 };
 
 #endif

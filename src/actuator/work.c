@@ -78,7 +78,7 @@ void work_abandon(struct held *h)
     h->has_entry = false;
     h->locked_mhz = 0;
     if (h->lock_fd >= 0)
-        (void)close(h->lock_fd);
+        journal_unlock(h->lock_fd);
     h->lock_fd = -1;
 }
 
@@ -228,6 +228,7 @@ static int adopt(struct held *h, pid_t client, struct actuator_reply *reply,
     int r = journal_lock(h->journal, h->info->uuid, client, &h->lock_fd, &holder, err);
     reply->pid = holder_pid(&holder);
     h->holder_stopped = holder.stopped;
+    h->holder_passes = holder_passes(&holder);
     if (r != 0)
         return r;
     r = journal_take(h->journal, h->info->uuid, &h->entry, err);

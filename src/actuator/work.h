@@ -24,7 +24,8 @@ struct held {
 
     int lock_fd;         /* -1: not locked */
     bool damaged;        /* its entry is, and is kept aside */
-    bool holder_stopped; /* … by us, and who has it is stopped (TAKEN) */
+    bool holder_stopped; /* … by us, and who has it is stopped (TAKEN) … */
+    bool holder_passes;  /* … or gives it up soon */
     bool has_entry;
     struct cap_entry entry;
     uint32_t locked_mhz; /* the upper end of our lock; 0: none, or an earlier holder's */

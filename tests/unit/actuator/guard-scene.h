@@ -160,7 +160,7 @@ static const struct proto_answer *answer_to(struct world *w, uint32_t seq)
     return &none;
 }
 
-static unsigned events(struct world *w, enum proto_type type)
+__attribute__((unused)) static unsigned events(struct world *w, enum proto_type type)
 {
     unsigned n = 0;
 

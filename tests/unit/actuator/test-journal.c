@@ -278,6 +278,17 @@ static void test_holders(struct journal *j)
     ok(pwrite(fd, text, strlen(text) + 1, 0) > 0, "a pid that another process has now");
     is_int(journal_lock(j, "GPU-1", 1, &other, &holder, NULL), JOURNAL_TAKEN, "taken");
     ok(holder.client == 0 && holder.client_gone, "is not named either");
+    ok(holder_passes(&holder), "… it passes: nobody's command stands behind it");
+    journal_lock_name(fd, getppid());
+    is_int(journal_lock(j, "GPU-1", 1, &other, &holder, NULL), JOURNAL_TAKEN, "taken");
+    ok(holder.client && !holder_passes(&holder), "by a command that runs: it stays");
+    holder.pid = 0;
+    ok(holder_passes(&holder), "… but not if nobody has the lock any more");
+    holder = (struct holder){.pid = 7, .stopped = true, .client_gone = true};
+    ok(!holder_passes(&holder), "one that is stopped gives nothing up");
+    journal_unlock(fd);
+    fd = openat(j->dir_fd, "GPU-1.lock", O_RDONLY | O_CLOEXEC);
+    ok(fd >= 0 && lseek(fd, 0, SEEK_END) == 0, "one that is given up names nobody");
     (void)close(fd);
     holder_look(j->dir, "GPU-1", &holder);
     ok(!holder.locked && !holder.pid && !holder.client, "given up, nobody has it");
