@@ -23,6 +23,10 @@ class World(kill.World):
     def locked(self, i):
         return self.node.board(i)["locked_max_mhz"]
 
+    def locked_at(self, i, mhz):
+        got = self.locked(i)
+        uwtest.must(got == mhz, f"locked at {got} MHz, not {mhz}, after it was locked")
+
     def resets(self, i):
         return self.node.board(i)["clock_resets"]
 
@@ -45,21 +49,22 @@ def step_lock_under_way(w, c, i):
     """lock in the journal, its write under way"""
     kill.step_held(w, c, i)
     c.tell("clocks", w.uuid[i], MIN_MHZ, MHZ)
-    assert uwtest.wait_for(lambda: "clocks 1\n" in w.entry(i), 3, 0.002)
+    w.noted(i, "clocks 1\n")
 
 
 def step_locked(w, c, i):
     """clocks locked"""
     kill.step_held(w, c, i)
-    assert " done " in c.ask("clocks", w.uuid[i], MIN_MHZ, MHZ)
-    assert w.locked(i) == MHZ
+    c.done("clocks", w.uuid[i], MIN_MHZ, MHZ)
+    w.locked_at(i, MHZ)
 
 
 def step_both(w, c, i):
     """clocks locked and limit set"""
     kill.step_capped(w, c, i)
-    assert " done " in c.ask("clocks", w.uuid[i], MIN_MHZ, MHZ)
-    assert w.locked(i) == MHZ and w.nvml.limit(i) == kill.CAP
+    c.done("clocks", w.uuid[i], MIN_MHZ, MHZ)
+    w.locked_at(i, MHZ)
+    w.capped_at(i, kill.CAP)
 
 
 def step_resetting(w, c, i):

@@ -32,14 +32,16 @@ class World:
         self.server = self.begin()
         self.peer = serve.Peer(str(self.journal / "actuator.sock"))
         for uuid in self.uuids[:n]:
-            assert self.peer.ask(serve.HOLD, uuid)[2] == serve.DONE
-            assert self.peer.ask(serve.LIMIT, uuid, CAP)[2] == serve.DONE
+            for asked in ((serve.HOLD, uuid), (serve.LIMIT, uuid, CAP)):
+                answer = self.peer.ask(*asked)
+                uwtest.must(answer[2] == serve.DONE, asked, "is answered", answer)
 
     def begin(self):
         server = serve.start(self.node, config="grace: 10 s\n")
         self.node.children.append(server)
         path = str(self.journal / "actuator.sock")
-        assert uwtest.wait_for(lambda: uwtest.Daemon._listens(path) or server.poll() is not None, 10)
+        uwtest.must(uwtest.wait_for(lambda: uwtest.Daemon._listens(path) or server.poll() is not None),
+                    path, "is not listened at")
         return server
 
     def end(self, healed=None):
@@ -172,7 +174,8 @@ def decided(t):
         def serving():  # its recovery is over then
             w.server = w.begin()
             w.peer = serve.Peer(str(w.journal / "actuator.sock"))
-            assert w.peer.ask(serve.HELLO)[2] == serve.DONE
+            answer = w.peer.ask(serve.HELLO)
+            uwtest.must(answer[2] == serve.DONE, "HELLO is answered", answer)
         serving()
         w.aside(0).unlink()
         code, said, _ = w.end()

@@ -39,14 +39,17 @@ class Nvml:
 
     def __init__(self, library):
         self.lib = ctypes.CDLL(library)
-        assert self.lib.nvmlInit_v2() == 0
+        r = self.lib.nvmlInit_v2()
+        uwtest.must(r == 0, "nvmlInit_v2:", r)
         self.handle = []
         self.uuid = []
         for i in range(BOARDS):
             h = ctypes.c_void_p()
             text = ctypes.create_string_buffer(96)
-            assert self.lib.nvmlDeviceGetHandleByIndex_v2(i, ctypes.byref(h)) == 0
-            assert self.lib.nvmlDeviceGetUUID(h, text, 96) == 0
+            r = self.lib.nvmlDeviceGetHandleByIndex_v2(i, ctypes.byref(h))
+            uwtest.must(r == 0, f"handle of board {i}:", r)
+            r = self.lib.nvmlDeviceGetUUID(h, text, 96)
+            uwtest.must(r == 0, f"UUID of board {i}:", r)
             self.handle.append(h)
             self.uuid.append(text.value.decode())
 
@@ -123,6 +126,11 @@ class Client:
         self.tell(*words)
         return self.hear(f"{words[0]} {words[1]}")
 
+    def done(self, *words):
+        """Ask for what the next step needs."""
+        line = self.ask(*words)
+        uwtest.must(" done " in line, *words, f"is answered {line!r}; besides:", self.lines)
+
     def kill(self, *who, signo=signal.SIGKILL):
         for pid in who:
             try:
@@ -173,6 +181,15 @@ class World:
         except OSError:
             return ""
 
+    def noted(self, i, text=""):
+        """Once board i's entry has the text."""
+        uwtest.must(uwtest.wait_for(lambda: self.entry(i) and text in self.entry(i), step=0.002),
+                    f"no {text!r} in the entry:", repr(self.entry(i)))
+
+    def capped_at(self, i, mw):
+        got = self.nvml.limit(i)
+        uwtest.must(got == mw, f"the limit is {got}, not {mw}, after it was set")
+
     def client(self, **kw):
         c = Client(self.library, **kw)
         line = c.ready()
@@ -209,33 +226,33 @@ def step_ready(w, c, i):
 def step_hold_under_way(w, c, i):
     """entry written, first write under way"""
     c.tell("hold", w.uuid[i])
-    assert uwtest.wait_for(lambda: w.entry(i), 3, 0.002)
+    w.noted(i)
 
 
 def step_held(w, c, i):
     """held"""
-    assert " done " in c.ask("hold", w.uuid[i])
+    c.done("hold", w.uuid[i])
 
 
 def step_set_under_way(w, c, i):
     """first cap intended, its write under way"""
     step_held(w, c, i)
     c.tell("set", w.uuid[i], CAP)
-    assert uwtest.wait_for(lambda: f"intended_mw {CAP}\n" in w.entry(i), 3, 0.002)
+    w.noted(i, f"intended_mw {CAP}\n")
 
 
 def step_capped(w, c, i):
     """capped"""
     step_held(w, c, i)
-    assert " done " in c.ask("set", w.uuid[i], CAP)
-    assert w.nvml.limit(i) == CAP
+    c.done("set", w.uuid[i], CAP)
+    w.capped_at(i, CAP)
 
 
 def step_ramping(w, c, i):
     """walking down a ramp"""
     step_held(w, c, i)
     for k in range(4):
-        assert " done " in c.ask("set", w.uuid[i], 240000 - 5000 * k)
+        c.done("set", w.uuid[i], 240000 - 5000 * k)
     for k in range(20):
         c.tell("set", w.uuid[i], 220000 - 1000 * k)
     time.sleep(LATENCY_S / 2)

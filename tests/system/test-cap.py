@@ -31,13 +31,10 @@ def refusals(t, node):
 
 
 def held(node, *args):
-    for _ in range(20):
-        p = node.popen("underwatt", "cap", "set", *args)
-        assert uwtest.wait_for(lambda: limit(node, 0) != 300000 or p.poll() is not None, 10)
-        if p.poll() is None:
-            return p
-        time.sleep(0.2)  # who was just killed may still be letting go
-    raise AssertionError(p.stderr.read())
+    p = node.popen("underwatt", "cap", "set", *args)
+    uwtest.wait_for(lambda: limit(node, 0) != 300000 or p.poll() is not None)
+    uwtest.must(p.poll() is None, f"cap set {args} ended with", p.returncode, p.stderr.read)
+    return p
 
 
 def processes(p):
@@ -52,7 +49,8 @@ def stuck(t):
         said = os.path.join(node.tmp, "said")
         with open(said, "w") as log:  # the stopped one keeps a pipe open
             p = node.popen("underwatt", "cap", "set", "200", "--gpus", "0", "--local", stderr=log)
-        assert uwtest.wait_for(lambda: limit(node, 0) == 200000, 10)
+        got = uwtest.wait_until(lambda: limit(node, 0), lambda mw: mw == 200000)
+        uwtest.must(got == 200000, "the limit is", got)
         keeper, actuator = processes(p)
         os.kill(actuator, signal.SIGSTOP)
         os.kill(keeper, signal.SIGKILL)
@@ -80,13 +78,15 @@ def half(t):
     """Two boards are left behind, one of them refuses."""
     with uwtest.Node(board="v100", count=2) as node:
         p = node.popen("underwatt", "cap", "set", "200", "--gpus", "0,1", "--local")
-        assert uwtest.wait_for(lambda: [limit(node, i) for i in (0, 1)] == [200000] * 2, 10)
+        got = uwtest.wait_until(lambda: [limit(node, i) for i in (0, 1)], lambda mw: mw == [200000] * 2)
+        uwtest.must(got == [200000] * 2, "the limits are", got)
         keeper, actuator = processes(p)
         os.kill(keeper, signal.SIGSTOP)
         for pid in (actuator, keeper, p.pid):
             os.kill(pid, signal.SIGKILL)
         p.wait()
-        assert uwtest.wait_for(lambda: not uwtest.alive(keeper) and not uwtest.alive(actuator))
+        uwtest.must(uwtest.wait_for(lambda: not uwtest.alive(keeper) and not uwtest.alive(actuator)),
+                    "keeper or actuator outlives SIGKILL")
         node.fault(1, "refuse")
         said = os.path.join(node.tmp, "said")
         with open(said, "w") as log:  # its actuator goes on trying, with that open

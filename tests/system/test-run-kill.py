@@ -88,7 +88,7 @@ class Run:
 
 def measuring(run):
     """measuring at the original"""
-    assert run.limit() == ORIGINAL
+    uwtest.must(run.limit() == ORIGINAL, "the limit is", run.limit)
 
 
 def walking(run):

@@ -127,9 +127,9 @@ def test_json():
 
 def png_shades(data):
     """Width, height and how many colours a PNG of 8-bit RGB has."""
-    assert data[:8] == b"\x89PNG\r\n\x1a\n"
+    uwtest.must(data[:8] == b"\x89PNG\r\n\x1a\n", "no PNG:", data[:8])
     width, height, depth, kind = struct.unpack(">IIBB", data[16:26])
-    assert depth == 8 and kind in (2, 6)
+    uwtest.must(depth == 8 and kind in (2, 6), "depth and kind are", depth, kind)
     size, at, body = (3 if kind == 2 else 4), 8, b""
     while at < len(data):
         (n,) = struct.unpack(">I", data[at:at + 4])

@@ -152,6 +152,12 @@ def wait_for(what, seconds=PATIENCE, step=0.02):
     return value
 
 
+def must(good, *seen):
+    """What the next step of a test needs; seen: what there was instead."""
+    if not good:
+        raise AssertionError(" ".join(str(word() if callable(word) else word) for word in seen))
+
+
 def wait_until(look, holds, seconds=PATIENCE):
     """What look() says once holds(it), or what it says last."""
     last = []
