@@ -13,6 +13,7 @@
 #include "base/names.h"
 #include "base/units.h"
 #include "io/file.h"
+#include "node/rule-rows.h"
 
 enum {
     FLUSH_MS = 20,
@@ -30,21 +31,25 @@ struct ledger_writer {
     struct ledger_batch *early; /* rows until the queue runs */
     struct ledger_queue *queue;
     struct loop_timer *flush;
-    bool flushing;                  /* a flush is due */
-    int64_t ahead_ns;               /* UTC offset at the last tick; 0: none yet */
-    char text[200];                 /* why the ledger could not be used; "" it could */
-    uint64_t lost;                  /* rows that earlier queues lost */
+    bool flushing;    /* a flush is due */
+    int64_t ahead_ns; /* UTC offset at the last tick; 0: none yet */
+    char text[200];   /* why the ledger could not be used; "" it could */
+    uint64_t lost;    /* rows that earlier queues lost */
+    struct rule_rows *rule_rows;
     struct ledger_batch *rest;      /* unwritten rows while boards are reopened */
     char rest_uuid[BOARDS_MAX][96]; /* the boards of these rows */
 };
 
 int ledger_writer_new(const struct ledger_writer_opts *opts, struct ledger_writer **ret)
 {
-    struct ledger_writer *w = calloc(1, sizeof *w);
+    auto_(rule_rows_free) struct rule_rows *rule_rows = NULL;
+    int r = rule_rows_new(&rule_rows);
+    struct ledger_writer *w = r < 0 ? NULL : calloc(1, sizeof *w);
 
     if (!w)
         return -ENOMEM;
     w->opts = *opts;
+    w->rule_rows = take(rule_rows);
     *ret = w;
     return 0;
 }
@@ -399,8 +404,36 @@ static void close_all(struct ledger_writer *w, bool last)
     w->boards = NULL;
 }
 
+/* What rules did without rows, in rows. */
+static void count_rules(struct ledger_writer *w, bool all)
+{
+    struct rule_count c;
+    char text[240], job[40];
+    uint64_t now_ns = loop_now_ns(w->opts.loop);
+
+    while (rule_rows_count(w->rule_rows, all, now_ns, &c)) {
+        double s = s_of_ns(now_ns - c.since_ns);
+        job[0] = '\0';
+        if (c.job)
+            (void)snprintf(job, sizeof job, " for job %" PRIu64, c.job);
+        if (c.claims)
+            (void)snprintf(text, sizeof text,
+                           "%s: %" PRIu64 " more claims in %.0f s, without rows of "
+                           "them and of their caps",
+                           c.name, c.n, s);
+        else
+            (void)snprintf(text, sizeof text,
+                           "rule %s began %" PRIu64 " more times to act%s in %.0f s, "
+                           "without rows",
+                           c.name, c.n, job, s);
+        ledger_writer_event(w, LEDGER_EVENT_RULE, c.board, (uid_t)-1, text);
+    }
+}
+
 void ledger_writer_close(struct ledger_writer *w)
 {
+    count_rules(w, true);
+    rule_rows_clear(w->rule_rows);
     close_all(w, false);
 }
 
@@ -408,7 +441,9 @@ void ledger_writer_free(struct ledger_writer *w)
 {
     if (!w)
         return;
+    count_rules(w, true);
     close_all(w, true);
+    rule_rows_free(w->rule_rows);
     free(w);
 }
 
@@ -542,7 +577,9 @@ void ledger_writer_claim(struct ledger_writer *w, size_t board, const struct cla
     struct ledger_batch *b = rows(w);
     char kind[24];
 
-    if (!b)
+    if (!b || (c->source == CLAIM_OF_RULE &&
+               !rule_rows_claim(w->rule_rows, c->who, board, c->kind == CLAIM_HARD, c->id,
+                                loop_now_ns(w->opts.loop))))
         return;
     (void)snprintf(kind, sizeof kind, "%s%s", c->mhz ? LEDGER_CLOCK_KIND : "",
                    names_word(NAMES_CLAIM_KIND, c->kind));
@@ -575,6 +612,8 @@ static void add_cap(struct ledger_writer *w, struct ledger_batch *b,
     struct caps_view v;
 
     caps_look(caps, what->board, &v);
+    if (!rule_rows_cap(w->rule_rows, what->board, what->target_mw, v.verdict.claim))
+        return;
     struct ledger_cap row = {.utc_ns = utc_of(w, what->at_ns),
                              .board = what->board,
                              .target_mw = what->target_mw,
@@ -598,7 +637,9 @@ void ledger_writer_caps(struct ledger_writer *w, const struct caps *caps,
         break;
     case CAPS_EVENT_WITHDRAW:
     case CAPS_EVENT_EXPIRE:
-        if (!ending) { /* at the end, the next run takes claims over */
+        if (!ending && /* at the end, the next run takes claims over */
+            (what->claim->source != CLAIM_OF_RULE ||
+             rule_rows_claim_end(w->rule_rows, what->board, what->claim->id))) {
             struct ledger_claim_end end = {
                 .id = what->claim->id,
                 .board = what->board,
@@ -656,8 +697,17 @@ void ledger_writer_event(struct ledger_writer *w, enum ledger_word kind, size_t 
         added(w, ledger_add_event(b, &row));
 }
 
+void ledger_writer_rule(struct ledger_writer *w, const struct engine_event *event,
+                        size_t board, const char *text)
+{
+    if (rows(w) && rule_rows_event(w->rule_rows, event->rule->name, board, event->job,
+                                   event->begins, loop_now_ns(w->opts.loop)))
+        ledger_writer_event(w, LEDGER_EVENT_RULE, board, (uid_t)-1, text);
+}
+
 void ledger_writer_tick(struct ledger_writer *w)
 {
+    count_rules(w, false);
     int64_t ahead_ns = ledger_writer_ahead_ns(w);
     double by_s = (double)(ahead_ns - w->ahead_ns) * 1e-9;
     bool first = w->ahead_ns == 0;

@@ -18,6 +18,7 @@
 #include "io/ledger-queue.h"
 #include "jobs/job-records.h"
 #include "node/view.h"
+#include "policy/engine.h"
 #include "tuner/searches.h"
 
 /* Prefix of a job's goal column for a percentage asked for by name: "cap 85%". */
@@ -89,7 +90,12 @@ void ledger_writer_caps(struct ledger_writer *w, const struct caps *caps,
 void ledger_writer_event(struct ledger_writer *w, enum ledger_word kind, size_t board,
                          uid_t uid, const char *text);
 
-/* Each tick: reports when UTC was set. */
+/* A rule begins or ends to act (board SIZE_MAX: one that is lost); the text of the row.
+ */
+void ledger_writer_rule(struct ledger_writer *w, const struct engine_event *event,
+                        size_t board, const char *text);
+
+/* Each tick: reports when UTC was set, and what rules did without rows. */
 void ledger_writer_tick(struct ledger_writer *w);
 /* Applies the retention of a new configuration. */
 void ledger_writer_configure(struct ledger_writer *w);

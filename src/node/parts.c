@@ -757,8 +757,7 @@ static void policy_rule(const struct node_rule_event *event, void *user)
               has_board ? (int)node_info(node, board)->index : -1, log_quote(text).text);
     if (event->dry_run)
         return;
-    ledger_writer_event(node->writer, LEDGER_EVENT_RULE, has_board ? board : SIZE_MAX,
-                        (uid_t)-1, text);
+    ledger_writer_rule(node->writer, event->rule, has_board ? board : SIZE_MAX, text);
     if (has_board)
         node_tell(node, NODE_EVENT_RULE, event);
 }

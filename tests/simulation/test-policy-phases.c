@@ -4,10 +4,12 @@
 #include <fcntl.h>
 #include <math.h>
 #include <signal.h>
+#include <sqlite3.h>
 #include <stdio.h>
 
 #include "base/names.h"
 #include "io/progress.h"
+#include "node/node-policy.h"
 #include "simulation/policy-scene.h"
 #include "tuner/tuner.h"
 
@@ -159,6 +161,71 @@ static void follows_at_once(void)
        "the cap is in force after %.3f s: the board is held, and the limit set", down_s);
     ok(up_s < LOOK_S + CALL_S + 0.02, "it is lifted after %.3f s", up_s);
     end_scene();
+}
+
+/* The number that this comes to in the ledger; -1: none. */
+static int in_ledger(const char *sql)
+{
+    sqlite3_stmt *stmt = NULL;
+    sqlite3 *db = NULL;
+    int n = -1;
+
+    if (sqlite3_open(w.config.ledger.path, &db) == SQLITE_OK &&
+        sqlite3_prepare_v2(db, sql, -1, &stmt, NULL) == SQLITE_OK &&
+        sqlite3_step(stmt) == SQLITE_ROW)
+        n = sqlite3_column_int(stmt, 0);
+    (void)sqlite3_finalize(stmt);
+    (void)sqlite3_close(db);
+    return n;
+}
+
+static void on_rule(enum node_event event, const void *what, void *user)
+{
+    const struct node_rule_event *rule = what;
+    int *begins = user;
+
+    if (event == NODE_EVENT_RULE)
+        *begins += rule->rule->begins;
+}
+
+static void books_a_count(void)
+{
+    int begins = 0;
+
+    if (!begin_policy_scene("a rule that begins again and again is counted",
+                            "policy: 1\ndefaults: {release: 0 s}\nrules:\n"
+                            "  - {name: validation, when: job.phase == 'validate',\n"
+                            "     for: 0 s, cap: 60 %, ramp: at once}\n"))
+        return;
+    begin_job(NULL, "20", "train,validate=100%");
+    node_listen(w.node, on_rule, &begins);
+    run_s(600);
+    (void)node_job_end(w.node, &root, job.id, NULL);
+    stop_paged(&job);
+    end_node();
+    int rows = in_ledger("SELECT count(*) FROM event WHERE text LIKE '%begins to act%'");
+    int ends = in_ledger("SELECT count(*) FROM event WHERE text LIKE '%ends to act%'");
+    int counts = in_ledger("SELECT count(*) FROM event WHERE text LIKE '%more times to "
+                           "act for job%in%s, without rows'");
+    int counted = in_ledger("SELECT sum(CAST(substr(text, 23) AS INTEGER)) FROM event "
+                            "WHERE text LIKE 'rule validation began %'");
+    ok(begins > 60 && rows >= 20 && rows <= 22 && ends == rows,
+       "%d times: %d rows of beginnings, %d of ends", begins, rows, ends);
+    ok(counts > 4 && counts <= 11 && rows + counted == begins,
+       "%d rows count the other %d", counts, counted);
+    int claims = in_ledger("SELECT count(*) FROM claim WHERE source = 'rule'");
+    int open = in_ledger("SELECT count(*) FROM claim WHERE source = 'rule' AND "
+                         "ended_ms IS NULL");
+    ok(claims >= 20 && claims <= 22 && open == 0, "%d claims, %d of them open", claims,
+       open);
+    int caps = in_ledger("SELECT count(*) FROM cap");
+    ok(caps >= 40 && caps < 60, "%d caps, down and up", caps);
+    is_int(in_ledger("SELECT count(*) FROM cap WHERE claim AND claim NOT IN (SELECT id "
+                     "FROM claim)"),
+           0, "each by a claim that has a row");
+    is_int(in_ledger("SELECT target_mw FROM cap ORDER BY at_ms DESC, rowid DESC LIMIT 1"),
+           ORIGINAL_MW, "the last one is what holds");
+    end_policy_scene();
 }
 
 /* Validations of two steps, 0.26 s: less than a change of cap pays for. */
@@ -349,6 +416,7 @@ int main(void)
     log_set_level(LOG_LEVEL_ERROR);
     approaches();
     follows_at_once();
+    books_a_count();
     leaves_short_alone();
     ends_what_costs();
     learns_latencies();
