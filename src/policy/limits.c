@@ -161,7 +161,8 @@ static void step_heat(struct limits *l, size_t i, uint64_t now_ns)
                                  .in_force_mw = b->in_force_mw,
                                  .min_mw = b->min_mw,
                                  .default_mw = b->default_mw,
-                                 .top_mw = others_mw(l, i, LIMIT_TEMPERATURE)};
+                                 .top_mw = others_mw(l, i, LIMIT_TEMPERATURE),
+                                 .open_mw = b->bounds.original_mw};
 
     if (heat_step(h, &now, now_ns)) {
         if (!s->why[0])

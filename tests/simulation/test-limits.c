@@ -373,10 +373,48 @@ static void warmer(size_t i)
     end_scene();
 }
 
+/* A person's lower cap hides the limit's for half an hour, and ends. */
+static void other_ends(size_t i)
+{
+    const struct plant_board *b = plant_board_find(hot[i].model);
+    char boards[80], policy[160], name[80];
+    double limit_c = hot[i].limit_c;
+    uint64_t id = 0;
+    uw_error err = {""};
+
+    (void)snprintf(boards, sizeof boards, "boards: [{model: %s, count: 1}]\n", b->key);
+    (void)snprintf(name, sizeof name, "%s under %g C, beside a cap that ends", b->key,
+                   limit_c);
+    heat_policy(policy, sizeof policy, limit_c, "");
+    if (!begin_scene(name, boards, policy))
+        return;
+    virtual_world_set_ambient(w.sim, 0, b->ambient_c + 10);
+    struct loop_child *child = run_job("0", NULL);
+    run_s(1800);
+    const struct claim *c = limit_claim(0, "limit temperature");
+    uint32_t heat_mw = c ? c->mw : 0;
+    uint32_t other_mw = heat_mw / 100 * 90 < b->min_mw ? b->min_mw : heat_mw / 100 * 90;
+    ok(heat_mw && claim(&root, "0", CLAIM_NAMED, other_mw, 7200, &id, &err) == 0,
+       "%s: a cap below the limit's %.0f W: %s", b->key, w_of_mw(heat_mw), err.text);
+    run_s(1800);
+    c = limit_claim(0, "limit temperature");
+    ok(c && c->mw >= other_mw && in_force(0) == other_mw, "%s: it hides the limit's",
+       b->key);
+    (void)node_withdraw(w.node, &root, id, &err);
+    double over_k = hottest(1200) - limit_c;
+    printf("# %+.2f K at most\n", over_k);
+    ok(over_k <= 2 && limit_claim(0, "limit temperature"),
+       "%s: its end is no overshoot: %+.2f K", b->key, over_k);
+    end_job(child);
+    end_scene();
+}
+
 static void heats(void)
 {
-    for (size_t i = 0; i < n_elements(hot); i++)
+    for (size_t i = 0; i < n_elements(hot); i++) {
         warmer(i);
+        other_ends(i);
+    }
 }
 
 /* The lowest of all wins. */

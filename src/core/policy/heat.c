@@ -21,14 +21,26 @@
 /* The least step of a trim, of the default limit. */
 #define TRIM 0.01
 
+/* The cap that slows the board: a lower one of others hides it. */
+static uint32_t felt_mw(const struct heat *h, const struct heat_now *now)
+{
+    uint32_t cap_mw = h->cap_mw ? h->cap_mw : now->in_force_mw;
+
+    return cap_mw < now->top_mw ? cap_mw : now->top_mw;
+}
+
+static bool is_hidden(const struct heat *h, const struct heat_now *now)
+{
+    return h->cap_mw && now->top_mw < now->open_mw && h->cap_mw >= now->top_mw;
+}
+
 static void keep(struct heat *h, const struct heat_now *now, uint64_t now_ns)
 {
     if (h->n == HEAT_KEPT) {
         memmove(h->past, h->past + 1, (HEAT_KEPT - 1) * sizeof *h->past);
         h->n--;
     }
-    h->past[h->n++] =
-        (struct heat_past){now_ns, now->temp_c, h->cap_mw ? h->cap_mw : now->in_force_mw};
+    h->past[h->n++] = (struct heat_past){now_ns, now->temp_c, felt_mw(h, now)};
 }
 
 /* The newest that is at least so old; NULL: none. */
@@ -59,12 +71,15 @@ static bool falls(const struct heat *h, const struct heat_now *now, uint64_t now
     return false;
 }
 
+static double draws_w(const struct heat_now *now)
+{
+    return fmax(now->power_w > 1 ? now->power_w : w_of_mw(now->in_force_mw), 1);
+}
+
 /* The most that a watt does to the temperature, K/W. */
 static double most_kpw(const struct heat_now *now)
 {
-    double w = now->power_w > 1 ? now->power_w : w_of_mw(now->in_force_mw);
-
-    return fmax(now->temp_c - COLD_C, 1) / fmax(w, 1);
+    return fmax(now->temp_c - COLD_C, 1) / draws_w(now);
 }
 
 /* Where the temperature goes to if nothing is done. */
@@ -72,7 +87,7 @@ static double heading_c(const struct heat *h, const struct heat_now *now, double
                         uint64_t now_ns)
 {
     const struct heat_past *was = ago(h, FELT_S, now_ns);
-    uint32_t cap_mw = h->cap_mw ? h->cap_mw : now->in_force_mw;
+    uint32_t cap_mw = felt_mw(h, now);
     double lowered_w = was && was->cap_mw > cap_mw ? w_of_mw(was->cap_mw - cap_mw) : 0;
 
     return now->temp_c + AHEAD_S * rise - lowered_w * most_kpw(now) / 2;
@@ -101,7 +116,7 @@ static bool is_settled(const struct heat *h, uint64_t now_ns)
 
 static void lower(struct heat *h, const struct heat_now *now, double w, uint64_t now_ns)
 {
-    double from_w = w_of_mw(h->cap_mw ? h->cap_mw : now->in_force_mw);
+    double from_w = w_of_mw(felt_mw(h, now));
 
     if (!h->cap_mw && now->power_w > 0) /* what it does not draw is no way down */
         from_w = fmin(from_w, now->power_w * 1.02);
@@ -116,13 +131,24 @@ static void raise_by(struct heat *h, const struct heat_now *now, double w,
 {
     uint64_t mw = mw_of_w(floor(w_of_mw(h->cap_mw) + w));
 
-    h->cap_mw = mw < now->top_mw ? (uint32_t)mw : 0;
+    h->cap_mw = mw < now->open_mw ? (uint32_t)mw : 0;
     h->changed_ns = now_ns;
 }
 
 static double down_w(const struct heat_now *now, double dt)
 {
     return fmax(5, HEAT_DOWN * w_of_mw(now->default_mw)) * fmin(dt, 2);
+}
+
+/* Below a lower cap of others: so high that the board stays cool once that ends. */
+static void raise_hidden(struct heat *h, const struct heat_now *now, double over,
+                         double trim_w, uint64_t now_ns)
+{
+    double cool_w = draws_w(now) + (-HEAT_ROOM_C - over) / most_kpw(now);
+    double w = cool_w - w_of_mw(h->cap_mw);
+
+    if (w >= trim_w)
+        raise_by(h, now, w, now_ns);
 }
 
 static void control(struct heat *h, const struct heat_now *now, double dt,
@@ -140,7 +166,10 @@ static void control(struct heat *h, const struct heat_now *now, double dt,
     else if (h->cap_mw && over < -NEAR_C &&
              s_between(h->slowed_ns, now_ns) >= HEAT_IDLE_S)
         h->cap_mw = 0;
-    else if (h->cap_mw && over < -HEAT_ROOM_C && now->slowed && is_settled(h, now_ns))
+    else if (is_hidden(h, now) && over < -HEAT_ROOM_C && is_settled(h, now_ns))
+        raise_hidden(h, now, over, trim_w, now_ns);
+    else if (h->cap_mw && over < -HEAT_ROOM_C && now->slowed && !is_hidden(h, now) &&
+             is_settled(h, now_ns))
         raise_by(
             h, now,
             fmin(fmax((-HEAT_ROOM_C - over) / kpw, trim_w), HEAT_UP_W_S * HEAT_SETTLED_S),
@@ -166,7 +195,7 @@ bool heat_step(struct heat *h, const struct heat_now *now, uint64_t now_ns)
     double dt = h->last_ns ? s_between(h->last_ns, now_ns) : 1;
     uint32_t was_mw = h->cap_mw;
 
-    if (now->slowed || !h->cap_mw)
+    if ((now->slowed && !is_hidden(h, now)) || !h->cap_mw)
         h->slowed_ns = now_ns;
     if (now->known) {
         settle(h, now->temp_c, now_ns);

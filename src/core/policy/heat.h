@@ -30,7 +30,8 @@ struct heat_now {
     bool slowed;          /* the cap in force slows the board, or nobody knows */
     uint32_t in_force_mw; /* the limit in force */
     uint32_t min_mw, default_mw;
-    uint32_t top_mw; /* the highest cap that anything else allows */
+    uint32_t top_mw;  /* the highest cap that anything else allows now … */
+    uint32_t open_mw; /* … and without anybody's claim */
 };
 
 enum { HEAT_KEPT = 16 };

@@ -16,10 +16,10 @@ struct scene {
     const struct plant_board *board;
     const struct plant_workload *work;
     double limit_c, noise;
-    double ambient_c[3]; /* in the first, the second and the third hour */
-    double pause_s;      /* of every 10 min */
-    double swing_k;      /* of the air, up and down in 20 min */
-    uint32_t other_mw;   /* a lower claim of somebody else; 0: none */
+    double ambient_c[3];  /* in the first, the second and the third hour */
+    double pause_s;       /* of every 10 min */
+    double swing_k;       /* of the air, up and down in 20 min */
+    uint32_t other_mw[3]; /* a lower claim of somebody else, in each hour; 0: none */
 };
 
 struct seen {
@@ -51,7 +51,6 @@ static void play(const struct scene *s, struct seen *ret)
     int late[LATE_S + 1] = {0};
     bool runs = false;
     double power_w = 0;
-    uint32_t other_mw = s->other_mw ? s->other_mw : s->board->default_mw;
 
     *ret = (struct seen){.over_k = {-99, -99, -99}, .least_mw = UINT32_MAX};
     if (plant_gpu_new(&opts, &gpu, NULL) < 0)
@@ -61,6 +60,7 @@ static void play(const struct scene *s, struct seen *ret)
         uint64_t now = NS_PER_S * (t + 1);
         struct plant_reading r;
         double was_j = plant_gpu_energy_j(gpu);
+        uint32_t other_mw = s->other_mw[hour] ? s->other_mw[hour] : s->board->default_mw;
         if (t % 3600 == 0 || s->swing_k > 0)
             plant_gpu_set_ambient(gpu, s->ambient_c[hour] +
                                            s->swing_k * sin(t * 2 * M_PI / 1200));
@@ -83,7 +83,8 @@ static void play(const struct scene *s, struct seen *ret)
                               .in_force_mw = plant_gpu_cap_mw(gpu),
                               .min_mw = s->board->min_mw,
                               .default_mw = s->board->default_mw,
-                              .top_mw = other_mw};
+                              .top_mw = other_mw,
+                              .open_mw = s->board->default_mw};
         if (heat_step(&heat, &in, now) && t % 3600 >= 1800)
             ret->writes[hour]++;
         uint32_t cap_mw = heat.cap_mw && heat.cap_mw < other_mw ? heat.cap_mw : other_mw;
@@ -175,6 +176,39 @@ static void not_held(const struct plant_board *b, const struct plant_workload *w
        "%s: its minimum does not hold it: at it, and no more writes", b->key);
 }
 
+/* Another claim, lower than the cap by a part of it, comes for an hour and ends; in air
+ * that has become 3 K warmer meanwhile, too.  The limit is such a part of the way from
+ * the temperature at the minimum to that at the default limit.
+ */
+static void other_ends(const struct plant_board *b, const struct plant_workload *w,
+                       double part)
+{
+    static const double lower[] = {0.01, 0.05, 0.12, 0.3};
+    double warm_c = b->ambient_c + 10, most_k = -99;
+    struct scene s = {.board = b, .work = w};
+    double low_c = steady_c(b, w, warm_c, b->min_mw);
+    double high_c = steady_c(b, w, warm_c, b->default_mw);
+    struct seen v;
+
+    s.limit_c = round(low_c + fmax(3, part * (high_c - low_c)));
+    for (unsigned warmer_k = 0; warmer_k <= 3; warmer_k += 3) {
+        for (unsigned h = 0; h < 3; h++)
+            s.ambient_c[h] = warm_c + (h > 0 ? warmer_k : 0);
+        s.other_mw[1] = 0;
+        play(&s, &v);
+        uint32_t cap_mw = v.end_mw[0];
+        for (size_t i = 0; i < n_elements(lower); i++) {
+            double mw = cap_mw * (1 - lower[i]);
+            s.other_mw[1] = (uint32_t)fmax(mw, b->min_mw);
+            play(&s, &v);
+            tell(&s, "beside a lower claim that ends", &v);
+            most_k = fmax(most_k, v.over_k[2]);
+        }
+    }
+    ok(most_k <= 2, "%s, %s under %.0f C: another claim that ends: %+.2f K at most",
+       b->key, w->name, s.limit_c, most_k);
+}
+
 static void every_board(void)
 {
     size_t n = 0;
@@ -185,6 +219,9 @@ static void every_board(void)
         for (size_t k = 0; plant_workload_at(b, k); k++)
             warmer(b, plant_workload_at(b, k), 0, 0);
         const struct plant_workload *w = plant_workload_find(b, "resnet50");
+        other_ends(b, w, 0.2);
+        other_ends(b, w, 0.4);
+        other_ends(b, plant_workload_find(b, "resnet152"), 0.2);
         warmer(b, w, 0.02, 0);
         warmer(b, w, 0, 60);
         swings(b, w);
@@ -205,7 +242,8 @@ static struct heat_now at(int temp_c, double power_w)
                              .in_force_mw = 300000,
                              .min_mw = 150000,
                              .default_mw = 300000,
-                             .top_mw = 300000};
+                             .top_mw = 300000,
+                             .open_mw = 300000};
 }
 
 /* n seconds of the same; how often the cap changes. */
@@ -266,7 +304,7 @@ static void ends(void)
 {
     struct heat h = {0};
     uint64_t s = 100;
-    struct heat_now hot = at(84, 290), cool = at(50, 60), other = at(70, 190);
+    struct heat_now hot = at(84, 290), cool = at(50, 60);
 
     (void)steps(&h, &hot, 5, &s);
     cool.slowed = false;
@@ -274,12 +312,27 @@ static void ends(void)
        "a pause: the cap stays as it is");
     (void)steps(&h, &cool, 3, &s);
     ok(h.cap_mw == 0 && h.state == LIMIT_FREE, "after %d s it is let go", HEAT_IDLE_S);
+}
 
-    h = (struct heat){0};
-    (void)steps(&h, &hot, 5, &s);
-    other.top_mw = 200000;
-    (void)steps(&h, &other, 60, &s);
-    ok(h.cap_mw == 0, "a lower cap of others keeps it cool: none of its own");
+/* A lower cap of others keeps the board cool, at 190 W. */
+static void hidden(void)
+{
+    static const struct {
+        int temp_c;
+        double cap_w; /* 0: none; else the one before, or what is cool for sure */
+    } cases[] = {{79, 259}, {70, 259}, {60, 259}, {57, 274}, {54, 293}, {53, 0}};
+
+    for (size_t i = 0; i < n_elements(cases); i++) {
+        struct heat h = {0};
+        uint64_t s = 100;
+        struct heat_now hot = at(84, 290), other = at(cases[i].temp_c, 190);
+        (void)steps(&h, &hot, 4, &s);
+        other.top_mw = 200000;
+        unsigned changes = steps(&h, &other, 500, &s);
+        is_near(w_of_mw(h.cap_mw), cases[i].cap_w, 1, "%d C below a lower cap: %.0f W",
+                cases[i].temp_c, w_of_mw(h.cap_mw));
+        ok(changes <= 1, "… found at once: %u", changes);
+    }
 }
 
 int main(void)
@@ -287,6 +340,7 @@ int main(void)
     unknown();
     blinks();
     ends();
+    hidden();
     every_board();
     return done();
 }
