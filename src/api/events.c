@@ -253,6 +253,19 @@ static char *rule_text(const struct node_view *v, const struct node_rule_event *
     return line(o);
 }
 
+static char *limit_text(const struct node_view *v, const struct limits_event *told)
+{
+    struct json_out *o = json_out_new();
+
+    head(o, names_word(NAMES_LIMIT_STATE, told->state), v);
+    head_board(o, v, told->board);
+    json_out_text(o, "limit", limit_word(told->kind));
+    show_mw(o, "cap_mw", told->cap_mw);
+    json_out_text(o, "text", told->text);
+    json_out_end(o);
+    return line(o);
+}
+
 static void send_to(const struct follower *f, enum events_kind kind, const char *data)
 {
     const char *name = names_word(NAMES_STREAM, (unsigned)__builtin_ctz(kind));
@@ -399,6 +412,17 @@ static void tell_rule(struct events *e, const struct node_rule_event *told)
         send_all(e, EVENTS_RULE, text);
 }
 
+static void tell_limit(struct events *e, const struct limits_event *told)
+{
+    const struct node_view *v = node_look(e->opts.node);
+
+    if (told->board >= v->n_boards || !wanted(e, EVENTS_LIMIT))
+        return;
+    auto_(mem_free) char *text = limit_text(v, told);
+    if (text)
+        send_all(e, EVENTS_LIMIT, text);
+}
+
 void events_tell(struct events *e, enum node_event event, const void *what)
 {
     if (event == NODE_EVENT_CAPS && e->n > 0)
@@ -407,6 +431,8 @@ void events_tell(struct events *e, enum node_event event, const void *what)
         tell_job(e, what);
     else if (event == NODE_EVENT_RULE && e->n > 0)
         tell_rule(e, what);
+    else if (event == NODE_EVENT_LIMIT && e->n > 0)
+        tell_limit(e, what);
 }
 
 int events_new(const struct events_opts *opts, struct events **ret, uw_error *err)

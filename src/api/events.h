@@ -16,7 +16,9 @@
 
 struct events;
 
-enum events_kind { STREAM_KINDS(NAME_FLAG) EVENTS_ALL = (1u << 4) - 1 };
+#define EVENTS_OR(id, number, word, text) | id
+enum events_kind { STREAM_KINDS(NAME_FLAG) EVENTS_ALL = 0 STREAM_KINDS(EVENTS_OR) };
+#undef EVENTS_OR
 /* Parses "samples,cap"; NULL means all.  -EINVAL names the word and the valid ones. */
 int events_kinds_parse(const char *text, uint32_t *ret, uw_error *err);
 

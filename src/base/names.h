@@ -278,7 +278,8 @@
     X(EVENTS_CAP,     1, "cap",     "changes of caps") \
     X(EVENTS_CLAIM,   2, "claim",   "claims made, withdrawn and over") \
     X(EVENTS_JOB,     3, "job",     "jobs that begin, change and end") \
-    X(EVENTS_RULE,    4, "rule",    "rules of the policy that begin and end to act on a board")
+    X(EVENTS_RULE,    4, "rule",    "rules of the policy that begin and end to act on a board") \
+    X(EVENTS_LIMIT,   5, "limit",   "limits of the policy that begin and end to act on a board, or do not hold it")
 
 #define CGROUP_KINDS(X) /* enum cgroup_kind, in a job's name; later ones are more specific */ \
     X(CGROUP_NONE,       0, "none",    "unknown") \

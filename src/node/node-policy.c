@@ -190,6 +190,7 @@ static void on_limit(const struct limits_event *event, void *user)
               names_word(NAMES_LIMIT_STATE, event->state), log_quote(event->text).text);
     ledger_writer_event(p->o.writer, LEDGER_EVENT_LIMIT, event->board, (uid_t)-1,
                         event->text);
+    p->o.limit(event, p->o.user);
 }
 
 static void on_event(const struct engine_event *event, void *user)

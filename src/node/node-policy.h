@@ -37,6 +37,8 @@ struct node_policy_opts {
     /* The goal of a policy for the job's search; NULL: its own again. */
     void (*goal)(uint64_t job, const struct goal *goal, const char *by, void *user);
     void (*rule)(const struct node_rule_event *event, void *user);
+    /* Logged and booked already. */
+    void (*limit)(const struct limits_event *event, void *user);
     /* Changes of the job's phase are needed at once, or not; may come again and again. */
     void (*phases)(uint64_t job, bool needed, void *user);
     struct ledger_writer *writer;

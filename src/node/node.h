@@ -98,15 +98,16 @@ void node_config_failed(struct node *node, const char *text);
 
 const struct node_view *node_look(struct node *node);
 
-/* Events for live views and followers: an event of caps, the roster or a rule of the
- * policy (struct node_rule_event), or a new sample of all boards.  One listener (the
- * API).
+/* Events for live views and followers: an event of caps, the roster, a rule or a limit of
+ * the policy (struct node_rule_event, struct limits_event), or a new sample of all
+ * boards.  One listener (the API).
  */
 enum node_event {
     NODE_EVENT_CAPS,
     NODE_EVENT_JOB,
     NODE_EVENT_SAMPLES,
     NODE_EVENT_RULE,
+    NODE_EVENT_LIMIT,
 };
 typedef void (*node_listen_fn)(enum node_event event, const void *what, void *user);
 void node_listen(struct node *node, node_listen_fn fn, void *user);

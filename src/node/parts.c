@@ -762,6 +762,11 @@ static void policy_rule(const struct node_rule_event *event, void *user)
         node_tell(node, NODE_EVENT_RULE, event);
 }
 
+static void policy_limit(const struct limits_event *event, void *user)
+{
+    node_tell(user, NODE_EVENT_LIMIT, event);
+}
+
 int node_policy_file(struct node *node, const char *path, struct policy_file **ret,
                      uw_error *err)
 {
@@ -824,6 +829,7 @@ static int new_policy(struct node *node, uw_error *err)
                                           .asked = policy_asked,
                                           .goal = policy_goal,
                                           .rule = policy_rule,
+                                          .limit = policy_limit,
                                           .phases = policy_phases,
                                           .writer = node->writer,
                                           .outside = policy_outside,

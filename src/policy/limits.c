@@ -118,7 +118,10 @@ static bool show(struct limits *l, size_t i, enum limit_kind kind, enum limit_st
 
 static void tell(struct limits *l, size_t i, enum limit_state state, const char *text)
 {
-    struct limits_event event = {.board = i, .state = state};
+    struct limits_event event = {.kind = LIMIT_TEMPERATURE,
+                                 .board = i,
+                                 .state = state,
+                                 .cap_mw = l->heat[i].cap_mw};
 
     (void)snprintf(event.text, sizeof event.text, "limit temperature: %s", text);
     l->o.event(&event, l->o.user);

@@ -41,8 +41,10 @@ enum limit_kind { LIMIT_TEMPERATURE, LIMIT_RISE, LIMIT_KINDS };
  * when its temperature becomes unknown; once each.
  */
 struct limits_event {
+    enum limit_kind kind;
     size_t board;
     enum limit_state state;
+    uint32_t cap_mw; /* of its claim; 0: none */
     char text[160];
 };
 

@@ -1,11 +1,14 @@
 #!/usr/bin/python3
 """Limits of a policy in the daemon, with real processes: a hot board and boards without a job, in `policy show`, `policy
-check`, `explain`, `top`, GET /v1/policy, the log, the ledger, metrics; a reload with a wrong file, and one without limits."""
+check`, `explain`, `top`, GET /v1/policy, the log, the ledger, metrics, live events; a reload with a wrong file, and one without limits."""
+import http.client
 import json
 import pathlib
+import socket
 import sqlite3
 import sys
 import tempfile
+import threading
 
 import uwtest
 
@@ -31,6 +34,31 @@ def limit(d, name):
 def state(d, name, gpu):
     found = limit(d, name)
     return found and found["boards"][gpu]["state"]
+
+
+class Events(threading.Thread):
+    """What a follower of all events is told of limits."""
+
+    def __init__(self, d):
+        super().__init__(daemon=True)
+        self.got = []
+        conn = http.client.HTTPConnection("localhost", timeout=300)
+        conn.sock = socket.socket(socket.AF_UNIX, socket.SOCK_STREAM)
+        conn.sock.connect(d.socket)
+        conn.request("GET", "/v1/events")
+        self.answer = conn.getresponse()
+        self.start()
+
+    def run(self):
+        kind = b""
+        try:
+            for line in self.answer:
+                if line.startswith(b"event: "):
+                    kind = line.strip()
+                elif line.startswith(b"data: ") and kind == b"event: limit":
+                    self.got.append(json.loads(line[6:]))
+        except (OSError, ValueError, http.client.HTTPException):
+            pass
 
 
 def seen(t, node, d):
@@ -93,9 +121,14 @@ def main():
         path = pathlib.Path(tmp, "policy.yaml")
         path.write_text("policy: 1\n" + HEAT)
         d = node.daemon(f"policy: {{file: {path}}}\n")
+        events = Events(d)
         job = node.train("--workload", "resnet50", "--gpus", "0", "--epochs", "1000")
         t.ok(uwtest.wait_for(lambda: node.board(0)["limit_mw"] < 290000 and state(d, "temperature", 0) == "acts"),
              "a hot board is capped", (node.board(0), d.ask("GET", "/v1/policy")))
+        t.ok(uwtest.wait_for(lambda: events.got), "followers are told")
+        why = Spec(uwtest.TOP / "docs" / "openapi.yaml").wrong("LimitEvent", events.got[0])
+        t.ok(not why and events.got[0]["event"] == "acts" and events.got[0]["gpu"] == 0, "… as docs/openapi.yaml has it",
+             (why, events.got[0]))
         seen(t, node, d)
         rise(t, node, d, path)
         path.write_text("policy: 1\nlimits:\n- {boards: all, temperature: 88 °C}\n- {boards: all, temperature: 90 °C}\n")

@@ -4,6 +4,7 @@
 #include <string.h>
 
 #include "api/events.h"
+#include "node/node-policy.h"
 #include "tap.h"
 #include "try.h"
 
@@ -78,6 +79,39 @@ static void samples(void)
     http_try_free(b);
     wait_s(2);
     ok(true, "nobody follows, nothing is made");
+}
+
+/* Who names no kinds follows all. */
+static void tell_policy(void)
+{
+    struct http_try *all = fake_ask(&f, "GET", "/v1/events", NULL);
+    struct http_try *limits = fake_ask(&f, "GET", "/v1/events?what=limit", NULL);
+    static const struct policy_rule rule = {.name = "night"};
+    const struct engine_event begins = {.rule = &rule, .begins = true};
+    const struct node_rule_event of_rule = {.rule = &begins};
+    struct limits_event of_limit = {.kind = LIMIT_TEMPERATURE,
+                                    .state = LIMIT_ACTS,
+                                    .cap_mw = 240000,
+                                    .text = "limit temperature: begins to act"};
+
+    (void)sent(all); /* the first sample */
+    routes_tell(f.routes, NODE_EVENT_RULE, &of_rule);
+    ok(strstr(sent(all), "event: rule\n") != NULL, "rules are told to who follows all");
+    is_str(sent(limits), "", "and not to who follows limits");
+    routes_tell(f.routes, NODE_EVENT_LIMIT, &of_limit);
+    static const char says[] =
+        "\"limit\": \"temperature\", \"cap_mw\": 240000, \"text\": \"limit temperature: "
+        "begins to act\"}";
+    const char *text = sent(limits);
+    ok(strncmp(text, "event: limit\n", 13) == 0 && strstr(text, "\"event\": \"acts\"") &&
+           strstr(text, says),
+       "a limit that acts: %s", text);
+    ok(strstr(sent(all), "event: limit\n") != NULL, "to both");
+    of_limit.board = 99;
+    routes_tell(f.routes, NODE_EVENT_LIMIT, &of_limit);
+    is_str(sent(limits), "", "not of a board that is not there");
+    http_try_free(all);
+    http_try_free(limits);
 }
 
 static void tell(void)
@@ -188,6 +222,7 @@ int main(void)
         return 1;
     samples();
     tell();
+    tell_policy();
     kinds();
     largest();
     fake_free(&f);

@@ -28,7 +28,7 @@ static struct {
     const char *cpu; /* a tree of counters, or NULL */
     char dir[64];
     bool ready, ended;
-    unsigned told[NODE_EVENT_RULE + 1];
+    unsigned told[NODE_EVENT_LIMIT + 1];
 } w;
 
 __attribute__((unused)) static uint64_t clock_of(void *user)
