@@ -110,12 +110,26 @@ UW_API int uw_device_limits(uw_device *dev, uw_limits *ret, uw_error *err);
 UW_API int uw_device_power(uw_device *dev, double *ret_w, uw_error *err);
 
 /* A window of time, over all boards.  It begins now.  With the daemon: a user may hold
- * 128 of them open, the oldest is lost then.
+ * 4096; then the oldest goes whose energy is known, else the oldest that has not ended.
  */
 UW_API int uw_window_begin(uw_ctx *ctx, uw_window **ret, uw_error *err);
-/* It ends now; waits until its energy can be told: about 0.3 s, at most 4 s in local mode
- * and 10 s with the daemon (boards at rest are read every 3 s).  -EALREADY: it has ended
- * before.  After another failure it has not ended and may be ended again.
+/* It ends now: notes the time, asks nobody and waits for nothing.  The daemon is told
+ * with the next window's beginning or when its energy is asked for, which has to be
+ * within 120 s.  -EALREADY: it has ended before.
+ */
+UW_API int uw_window_stop(uw_window *win, uw_error *err);
+/* Of a window that has ended.  1: uw_window_energy() can tell now; 0: not yet.  Waits at
+ * most 1 ms (for the daemon's answer).
+ */
+UW_API int uw_window_ready(uw_window *win, uw_error *err);
+/* Of a window that has ended: waits until its energy can be told, timeout_s at most.
+ * Below 0: about 0.3 s, at most 4 s in local mode and 10 s with the daemon (boards at
+ * rest are read every 3 s).  -ETIMEDOUT: not yet; after each failure it may be called
+ * again.
+ */
+UW_API int uw_window_wait(uw_window *win, double timeout_s, uw_error *err);
+/* uw_window_stop(), if it has not ended, and uw_window_wait(win, -1, err).  -EALREADY:
+ * its energy is known.
  */
 UW_API int uw_window_end(uw_window *win, uw_error *err);
 
@@ -127,9 +141,9 @@ typedef struct uw_energy {
     const char *method; /* "counter", "integrated", … : static text */
 } uw_energy;
 
-/* Of an ended window.  -EINVAL: not ended, or a device of another context; -ENODATA:
- * the board told nothing about that time, or the daemon that had seen its beginning was
- * restarted.
+/* Of a window whose energy is known.  -EAGAIN: it is not, yet; -EINVAL: not ended, or a
+ * device of another context; -ENODATA: the board told nothing about that time, or the
+ * daemon that had seen its beginning was restarted.
  */
 UW_API int uw_window_energy(const uw_window *win, const uw_device *dev, uw_energy *ret,
                             uw_error *err);

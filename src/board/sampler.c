@@ -22,6 +22,7 @@ enum {
     RETRY_MS = 1000,    /* after a failed call */
     LEAST_GAP_US = 500, /* between calls on one board */
     SOON_GAP_MS = 100,  /* between samples of an idle board with sampler_soon() */
+    DENSE_MS = 50,      /* longest period with sampler_dense() */
     LATE_MS = 2000,     /* longest wait for samples after a window; real time */
     COSTS = 8,          /* calls of which the shortest is the counter's cost */
     COST_SHARE = 50,    /* its calls take a part in so many of the time at most */
@@ -54,6 +55,7 @@ struct probe {               /* one board */
     uint32_t asked;       /* values that the last round requested */
     uint64_t due_ns[GROUPS];
     uint64_t soon_ns;        /* of sampler_soon(); 0: none */
+    uint64_t dense_ns;       /* until when sampler_dense() asks for; 0: it does not */
     uint64_t cost_ns[COSTS]; /* of the last calls that read the counter */
     unsigned n_costs;
     struct sampler_ear *ears;
@@ -86,6 +88,8 @@ struct sampler {
 
 static int answer_waits(struct sampler *s);
 static int on_folded(struct window_ask *ask, void *user);
+
+static void pace(struct probe *p);
 
 static bool is_heard(const struct probe *p)
 {
@@ -122,6 +126,8 @@ static uint64_t period_of(const struct probe *p)
 {
     uint64_t period = rate_period(p);
 
+    if (p->dense_ns && period > DENSE_MS * NS_PER_MS)
+        period = DENSE_MS * NS_PER_MS;
     return p->hot && period > HOT_MS * NS_PER_MS ? HOT_MS * NS_PER_MS : period;
 }
 
@@ -348,7 +354,8 @@ static uint32_t wanted(struct probe *p, uint64_t now_ns)
          */
         bool calm = counts && !state.intent;
         bool spare = calm && is_heard(p) && !is_listened(p) && !p->instant;
-        if (counter_due(p, state.counter_fed || spare, calm, now_ns))
+        bool rarely = (state.counter_fed || spare) && !p->dense_ns;
+        if (counter_due(p, rarely, calm, now_ns))
             want |= GPU_HAS_ENERGY;
         /* Instant and average power cost little; the plain one is a call of its own. */
         if (p->instant && (!counts || p->rate != SAMPLER_REST))
@@ -373,6 +380,10 @@ static int probe_on_timer(struct loop_timer *timer, uint64_t now_ns, void *user)
 
     if (p->busy || p->rest)
         return 0;
+    if (p->dense_ns && now_ns >= p->dense_ns) {
+        p->dense_ns = 0;
+        meter_pace(p->meter, period_of(p));
+    }
     uint32_t want = wanted(p, now_ns);
     int r = board_sample(p->board, want, probe_on_sample, p);
     if (r < 0) {
@@ -574,6 +585,18 @@ void sampler_mark(struct sampler *s, uint64_t at_ns)
         meter_mark(s->probe[i]->meter, at_ns);
         if (!s->probe[i]->busy)
             schedule(s->probe[i]);
+    }
+}
+
+void sampler_dense(struct sampler *s, uint64_t until_ns)
+{
+    for (size_t i = 0; i < s->n; i++) {
+        struct probe *p = s->probe[i];
+        bool begins = !p->dense_ns && p->rate != SAMPLER_REST;
+        if (p->dense_ns || begins)
+            p->dense_ns = until_ns;
+        if (begins)
+            pace(p);
     }
 }
 

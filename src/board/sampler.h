@@ -66,6 +66,12 @@ DEFINE_AUTO(struct sampler *, sampler_free);
 /* Announces that a window will begin or end about at_ns, see meter_mark(). */
 void sampler_mark(struct sampler *s, uint64_t at_ns);
 
+/* Until until_ns short windows follow each other: boards that are not at SAMPLER_REST are
+ * read every 50 ms at least, the counter as well, unless its calls would take more than 2
+ * % of the time.
+ */
+void sampler_dense(struct sampler *s, uint64_t until_ns);
+
 /* Schedules one sample of each board at SAMPLER_REST for at_ns, at least 100 ms after the
  * board's last one; marks do not raise the rate of such boards.
  */

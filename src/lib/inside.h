@@ -1,6 +1,6 @@
 /* What the files of libunderwatt share: lib.c (the public functions), local.c (reads the
- * boards itself), remote.c (asks the daemon), job.c (jobs and their steps), progress.c
- * (progress pages).
+ * boards itself), remote.c and remote-windows.c (ask the daemon), job.c (jobs and their
+ * steps), progress.c (progress pages).
  */
 #ifndef LIB_INSIDE_H
 #define LIB_INSIDE_H
@@ -10,6 +10,7 @@
 #endif
 #include "underwatt/underwatt.h"
 
+#include <stdbool.h>
 #include <stdint.h>
 #include <sys/types.h>
 
@@ -35,14 +36,21 @@ struct lib_mode {
     int (*limits)(uw_device *dev, uw_limits *ret, uw_error *err);
     int (*power)(uw_device *dev, double *ret_w, uw_error *err);
     int (*begin)(uw_ctx *ctx, uw_window *win, uw_error *err);
-    int (*end)(uw_ctx *ctx, uw_window *win, uw_error *err);
+    int (*stop)(uw_ctx *ctx, uw_window *win, uw_error *err); /* waits for nothing */
+    /* Of a stopped window.  1: its boards' energies are filled in; 0: not yet, after
+     * timeout_ns (0: waits for nothing; LIB_FOREVER: the mode's own limit).
+     */
+    int (*await)(uw_ctx *ctx, uw_window *win, uint64_t timeout_ns, uw_error *err);
+    void (*drop)(uw_ctx *ctx, uw_window *win); /* before the window is freed */
 };
+#define LIB_FOREVER UINT64_MAX
 
 struct uw_ctx { /* the first member of each mode's struct */
     const struct lib_mode *mode;
     pid_t pid;
     size_t n;
     uw_device *device;
+    uw_window *windows; /* the newest first */
 };
 
 /* Energy of one board. */
@@ -53,10 +61,16 @@ struct lib_energy {
 };
 
 struct uw_window {
-    uw_ctx *ctx;
-    int ended;
-    uint64_t begin_ns, end_ns; /* local: the loop's time */
-    uint64_t id;               /* the daemon's */
+    uw_ctx *ctx; /* NULL: it was freed */
+    uw_window *before, *after;
+    pid_t pid; /* of the process that began it */
+    bool stopped, ready;
+    uint64_t begin_ns,
+        end_ns;       /* local: the loop's time; remote: end_ns, CLOCK_BOOTTIME */
+    uint64_t id;      /* the daemon's */
+    bool told;        /* the daemon knows that it is stopped */
+    uw_window *queue; /* local: the next that is stopped */
+    bool known;       /* … and board is filled in, under the context's lock */
     struct lib_energy board[]; /* one a device of the context */
 };
 
@@ -72,7 +86,19 @@ int lib_job_page(const uw_job *job);
 /* local.c */
 int lib_local_open(const uw_options *opts, uw_ctx **ret, uw_error *err);
 
+/* remote-windows.c: the daemon's windows, and ids that it may forget. */
+struct lib_done {
+    uint64_t *id;
+    size_t n, room;
+};
+int lib_remote_begin(uw_ctx *ctx, uw_window *win, uw_error *err);
+int lib_remote_stop(uw_ctx *ctx, uw_window *win, uw_error *err);
+int lib_remote_await(uw_ctx *ctx, uw_window *win, uint64_t timeout_ns, uw_error *err);
+void lib_remote_drop(uw_ctx *ctx, uw_window *win);
+void lib_remote_drop_all(uw_ctx *ctx); /* tells the daemon, if it answers soon */
+
 /* remote.c */
+struct lib_done *lib_remote_done(uw_ctx *ctx);
 enum { LIB_ABSENT = 1 };
 /* LIB_ABSENT: no daemon answers, and the user named no address. */
 int lib_remote_open(const struct daemon_address *where, uw_ctx **ret, uw_error *err);
@@ -80,6 +106,8 @@ int lib_remote_open(const struct daemon_address *where, uw_ctx **ret, uw_error *
 int lib_remote(const uw_ctx *ctx, const char *what, const struct door **ret,
                uw_error *err);
 const char *lib_job_socket(const uw_ctx *ctx);
+
+/* remote-windows.c */
 /* The name of a method in an answer, as static text; an unknown name gives "none". */
 const char *lib_method(const char *name);
 /* Of a window's end, its boards in any order; pure.  A board that it leaves out is

@@ -1,11 +1,13 @@
 /* The public functions of libunderwatt: arguments checked, then the context's mode. */
 #include <errno.h>
+#include <math.h>
 #include <stdbool.h>
 #include <stdlib.h>
 #include <string.h>
 #include <unistd.h>
 
 #include "base/error.h"
+#include "base/units.h"
 #include "lib/inside.h"
 
 enum { FLAGS = UW_LOCAL | UW_DAEMON };
@@ -85,8 +87,12 @@ static int not_ours(uw_error *err)
 
 void uw_ctx_free(uw_ctx *ctx)
 {
-    if (ctx && is_ours(ctx))
-        ctx->mode->close(ctx);
+    if (!ctx || !is_ours(ctx))
+        return;
+    uw_window *first = ctx->windows;
+    ctx->mode->close(ctx);
+    for (uw_window *w = first; w; w = w->after) /* the program's to free */
+        w->ctx = NULL;
 }
 
 int uw_ctx_has_daemon(const uw_ctx *ctx)
@@ -152,27 +158,91 @@ int uw_window_begin(uw_ctx *ctx, uw_window **ret, uw_error *err)
     if (!win)
         return fail(err, -ENOMEM, "out of memory");
     win->ctx = ctx;
+    win->pid = getpid();
     int r = ctx->mode->begin(ctx, win, err);
     if (r < 0) {
         free(win);
         return r;
     }
+    win->after = ctx->windows;
+    if (win->after)
+        win->after->before = win;
+    ctx->windows = win;
     *ret = win;
     return 0;
 }
 
-int uw_window_end(uw_window *win, uw_error *err)
+/* Of each call for a window. */
+static int check_window(const uw_window *win, uw_error *err)
 {
     if (!win)
         return fail(err, -EINVAL, "win is NULL");
-    if (win->ended)
+    if (!win->ctx)
+        return fail(err, -EINVAL, "the window's context was freed");
+    return is_ours(win->ctx) ? 0 : not_ours(err);
+}
+
+int uw_window_stop(uw_window *win, uw_error *err)
+{
+    int r = check_window(win, err);
+
+    if (r < 0)
+        return r;
+    if (win->stopped)
         return fail(err, -EALREADY, "this window has already ended");
-    if (!is_ours(win->ctx))
-        return not_ours(err);
-    int r = win->ctx->mode->end(win->ctx, win, err);
+    r = win->ctx->mode->stop(win->ctx, win, err);
     if (r == 0)
-        win->ended = 1;
+        win->stopped = true;
     return r;
+}
+
+/* 1: its energy is known; 0: not in time. */
+static int await(uw_window *win, uint64_t timeout_ns, uw_error *err)
+{
+    if (!win->stopped)
+        return fail(err, -EINVAL, "the window has not ended: uw_window_stop()");
+    if (win->ready)
+        return 1;
+    int r = win->ctx->mode->await(win->ctx, win, timeout_ns, err);
+    if (r == 1)
+        win->ready = true;
+    return r;
+}
+
+int uw_window_ready(uw_window *win, uw_error *err)
+{
+    int r = check_window(win, err);
+
+    return r < 0 ? r : await(win, 0, err);
+}
+
+int uw_window_wait(uw_window *win, double timeout_s, uw_error *err)
+{
+    uint64_t ns = LIB_FOREVER;
+    int r = check_window(win, err);
+
+    if (r == 0 && isnan(timeout_s))
+        r = fail(err, -EINVAL, "timeout_s is no number");
+    if (r < 0)
+        return r;
+    if (timeout_s >= 0 && timeout_s < 1e9)
+        ns = (uint64_t)(timeout_s * (double)NS_PER_S);
+    r = await(win, ns, err);
+    if (r == 0)
+        return fail(err, -ETIMEDOUT, "the energy is not known yet, after %.3g s",
+                    ns == LIB_FOREVER ? 10 : timeout_s);
+    return r < 0 ? r : 0;
+}
+
+int uw_window_end(uw_window *win, uw_error *err)
+{
+    int r = check_window(win, err);
+
+    if (r == 0 && win->ready)
+        r = fail(err, -EALREADY, "this window has already ended");
+    if (r == 0 && !win->stopped)
+        r = uw_window_stop(win, err);
+    return r < 0 ? r : uw_window_wait(win, -1, err);
 }
 
 int uw_window_energy(const uw_window *win, const uw_device *dev, uw_energy *ret,
@@ -180,10 +250,14 @@ int uw_window_energy(const uw_window *win, const uw_device *dev, uw_energy *ret,
 {
     if (!win || !dev || !ret)
         return fail(err, -EINVAL, "win, dev or ret is NULL");
-    if (!win->ended || dev->ctx != win->ctx)
+    if (!win->stopped || dev->ctx != win->ctx)
         return fail(err, -EINVAL,
-                    win->ended ? "the device is another context's"
-                               : "the window has not ended");
+                    win->stopped ? "the device is another context's"
+                                 : "the window has not ended");
+    if (!win->ready)
+        return fail(err, -EAGAIN,
+                    "the window's energy is not known yet: "
+                    "uw_window_wait()");
     const struct lib_energy *e = &win->board[dev->at];
     if (e->r < 0)
         return fail(err, e->r, "%s", e->err.text);
@@ -193,5 +267,16 @@ int uw_window_energy(const uw_window *win, const uw_device *dev, uw_energy *ret,
 
 void uw_window_free(uw_window *win)
 {
+    if (!win)
+        return;
+    uw_ctx *ctx = win->ctx;
+    if (ctx && is_ours(ctx))
+        ctx->mode->drop(ctx, win);
+    if (ctx && win->before)
+        win->before->after = win->after;
+    else if (ctx)
+        ctx->windows = win->after;
+    if (ctx && win->after)
+        win->after->before = win->before;
     free(win);
 }

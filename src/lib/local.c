@@ -1,5 +1,7 @@
 /* Local mode: a thread of the context runs the loop that samples the boards.  The
  * caller's thread sends requests to this thread through a mailbox and waits for answers.
+ * The times of windows are noted in the caller's thread, and wait for the other one in a
+ * queue.
  */
 #include <errno.h>
 #include <pthread.h>
@@ -8,6 +10,7 @@
 #include <stdlib.h>
 #include <string.h>
 #include <sys/eventfd.h>
+#include <time.h>
 #include <unistd.h>
 
 #include "base/auto.h"
@@ -20,7 +23,8 @@
 #include "io/loop.h"
 #include "lib/inside.h"
 
-enum ask_kind { ASK_NOTHING, ASK_LIMITS, ASK_POWER, ASK_BEGIN, ASK_END, ASK_QUIT };
+enum ask_kind { ASK_NOTHING, ASK_LIMITS, ASK_POWER, ASK_DROP, ASK_QUIT };
+enum { MARKS = 64, LONGEST_S = 60 };
 
 /* The mailbox: one request at a time, the caller waits for `answered`. */
 struct ask {
@@ -42,8 +46,12 @@ struct local {
     pthread_cond_t wake;
     int bell; /* eventfd: the mailbox has something */
     struct ask ask;
+    uint64_t mark[MARKS];       /* times at which windows begin or end */
+    size_t n_marks;             /* more are not marked: their energy is less certain */
+    uw_window *stopped, **last; /* a queue */
 
     /* The thread's own. */
+    uw_window *waiting; /* those of the queue that the sampler has no room for */
     struct loop *loop;
     struct loop_fd *ear;
     struct boards *boards;
@@ -107,16 +115,16 @@ static int on_power(struct board *b, int r, const struct gpu_sample *s,
     return 0;
 }
 
-static int on_window(struct sampler *s, const struct sampler_window *w, void *user)
-{
-    struct local *l = user;
-    uw_window *win = l->ask.win;
-    (void)s;
+static void ask_sampler(struct local *l);
 
+/* The energy of a window is known, or cannot be. */
+static void window_done(struct local *l, uw_window *win, const struct sampler_window *w)
+{
+    (void)pthread_mutex_lock(&l->lock);
     for (size_t i = 0; i < l->ctx.n; i++) {
-        const struct meter_result *m = &w->board[i];
+        const struct meter_result *m = w->r == 0 ? &w->board[i] : NULL;
         win->board[i] = (struct lib_energy){.r = w->r, .err = w->error};
-        if (w->r == 0)
+        if (m)
             win->board[i].energy =
                 (uw_energy){.time_s = s_between(win->begin_ns, win->end_ns),
                             .energy_j = m->energy_j,
@@ -124,8 +132,68 @@ static int on_window(struct sampler *s, const struct sampler_window *w, void *us
                             .power_w = m->power_w,
                             .method = names_word(NAMES_METER_METHOD, m->method)};
     }
-    answer(l, 0, NULL);
+    win->known = true;
+    (void)pthread_cond_broadcast(&l->wake);
+    (void)pthread_mutex_unlock(&l->lock);
+}
+
+static int on_window(struct sampler *s, const struct sampler_window *w, void *user)
+{
+    uw_window *win = user;
+    struct local *l = (struct local *)win->ctx;
+    (void)s;
+
+    window_done(l, win, w);
+    ask_sampler(l);
     return 0;
+}
+
+/* Asks for the windows that wait, as far as the sampler takes them. */
+static void ask_sampler(struct local *l)
+{
+    while (l->waiting) {
+        uw_window *win = l->waiting;
+        int r = sampler_window(l->sampler, win->begin_ns, win->end_ns, on_window, win);
+        if (r == -EAGAIN)
+            return;
+        l->waiting = win->queue;
+        if (r < 0) {
+            struct sampler_window none = {.r = r};
+            (void)fail(&none.error, r, "out of memory");
+            window_done(l, win, &none);
+        }
+    }
+}
+
+static void take_windows(struct local *l)
+{
+    uw_window **at = &l->waiting;
+    uint64_t mark[MARKS];
+
+    (void)pthread_mutex_lock(&l->lock);
+    size_t n = l->n_marks;
+    memcpy(mark, l->mark, n * sizeof *mark);
+    l->n_marks = 0;
+    while (*at)
+        at = &(*at)->queue;
+    *at = take(l->stopped);
+    l->last = &l->stopped;
+    (void)pthread_mutex_unlock(&l->lock);
+    for (size_t i = 0; i < n; i++)
+        sampler_mark(l->sampler, mark[i]);
+    ask_sampler(l);
+}
+
+/* The window is freed: nothing may come of it any more. */
+static void drop_window(struct local *l, const uw_window *win)
+{
+    for (uw_window **at = &l->waiting; *at; at = &(*at)->queue)
+        if (*at == win) {
+            *at = win->queue;
+            return;
+        }
+    sampler_forget(l->sampler, win);
+    ask_sampler(l);
 }
 
 static void serve(struct local *l, struct ask *a)
@@ -140,15 +208,9 @@ static void serve(struct local *l, struct ask *a)
     case ASK_POWER:
         r = board_sample(l->board[a->dev], GPU_HAS_POWER | GPU_HAS_INSTANT, on_power, l);
         break;
-    case ASK_BEGIN:
-        a->win->begin_ns = loop_now_ns(l->loop);
-        sampler_mark(l->sampler, a->win->begin_ns);
+    case ASK_DROP:
+        drop_window(l, a->win);
         answer(l, 0, NULL);
-        break;
-    case ASK_END:
-        a->win->end_ns = loop_now_ns(l->loop);
-        sampler_mark(l->sampler, a->win->end_ns);
-        r = sampler_window(l->sampler, a->win->begin_ns, a->win->end_ns, on_window, l);
         break;
     case ASK_QUIT:
         loop_stop(l->loop, 0);
@@ -167,8 +229,16 @@ static int on_bell(struct loop_fd *source, int fd, int events, void *user)
     (void)source;
     (void)events;
 
-    if (read(fd, &rings, sizeof rings) == (ssize_t)sizeof rings)
-        serve(l, &l->ask);
+    if (read(fd, &rings, sizeof rings) != (ssize_t)sizeof rings)
+        return 0;
+    if (l->sampler)
+        take_windows(l);
+    (void)pthread_mutex_lock(&l->lock);
+    struct ask ask = {
+        .kind = l->ask.kind, .dev = l->ask.dev, .win = l->ask.win}; /* or none */
+    l->ask.kind = ASK_NOTHING;
+    (void)pthread_mutex_unlock(&l->lock);
+    serve(l, &ask);
     return 0;
 }
 
@@ -322,30 +392,100 @@ static int local_power(uw_device *dev, double *ret_w, uw_error *err)
     return r;
 }
 
-static int local_begin(uw_ctx *ctx, uw_window *win, uw_error *err)
+/* Notes the time of a window's begin or end. */
+static uint64_t note_time(struct local *l)
 {
-    return ask(local_of(ctx), ASK_BEGIN, 0, win, err);
+    uint64_t now = loop_now_ns(l->loop);
+
+    if (l->n_marks < MARKS)
+        l->mark[l->n_marks++] = now;
+    return now;
 }
 
-static int local_end(uw_ctx *ctx, uw_window *win, uw_error *err)
+static int ring(struct local *l, uw_error *err)
 {
-    return ask(local_of(ctx), ASK_END, 0, win, err);
+    static const uint64_t once = 1;
+
+    if (write(l->bell, &once, sizeof once) != (ssize_t)sizeof once)
+        return fail(err, -EIO, "the context's thread cannot be reached");
+    return 0;
+}
+
+static int local_begin(uw_ctx *ctx, uw_window *win, uw_error *err)
+{
+    struct local *l = local_of(ctx);
+
+    (void)pthread_mutex_lock(&l->lock);
+    win->begin_ns = note_time(l);
+    (void)pthread_mutex_unlock(&l->lock);
+    return ring(l, err);
+}
+
+static int local_stop(uw_ctx *ctx, uw_window *win, uw_error *err)
+{
+    struct local *l = local_of(ctx);
+
+    (void)pthread_mutex_lock(&l->lock);
+    win->end_ns = note_time(l);
+    if (win->end_ns <= win->begin_ns)
+        win->end_ns = win->begin_ns + 1;
+    *l->last = win;
+    l->last = &win->queue;
+    (void)pthread_mutex_unlock(&l->lock);
+    return ring(l, err);
+}
+
+static int local_await(uw_ctx *ctx, uw_window *win, uint64_t timeout_ns, uw_error *err)
+{
+    struct local *l = local_of(ctx);
+    struct timespec until;
+    uint64_t ns = timeout_ns < LONGEST_S * NS_PER_S ? timeout_ns : LONGEST_S * NS_PER_S;
+    int r = 0;
+    (void)err;
+
+    (void)clock_gettime(CLOCK_MONOTONIC, &until);
+    ns += (uint64_t)until.tv_nsec;
+    until.tv_sec += (time_t)(ns / NS_PER_S);
+    until.tv_nsec = (long)(ns % NS_PER_S);
+    (void)pthread_mutex_lock(&l->lock);
+    while (!win->known && timeout_ns > 0 && r == 0)
+        r = pthread_cond_timedwait(&l->wake, &l->lock, &until);
+    int known = win->known;
+    (void)pthread_mutex_unlock(&l->lock);
+    return known;
+}
+
+static void local_drop(uw_ctx *ctx, uw_window *win)
+{
+    struct local *l = local_of(ctx);
+
+    (void)pthread_mutex_lock(&l->lock);
+    bool pending = win->stopped && !win->known;
+    (void)pthread_mutex_unlock(&l->lock);
+    if (pending)
+        (void)ask(l, ASK_DROP, 0, win, NULL);
 }
 
 static const struct lib_mode local_mode = {
-    1, local_close, local_limits, local_power, local_begin, local_end,
+    1,           local_close, local_limits, local_power,
+    local_begin, local_stop,  local_await,  local_drop,
 };
 
 int lib_local_open(const uw_options *opts, uw_ctx **ret, uw_error *err)
 {
     struct local *l = calloc(1, sizeof *l);
+    pthread_condattr_t monotonic;
 
     if (!l)
         return fail(err, -ENOMEM, "out of memory");
     l->ctx.mode = &local_mode;
     l->bell = -1;
     (void)pthread_mutex_init(&l->lock, NULL);
-    (void)pthread_cond_init(&l->wake, NULL);
+    (void)pthread_condattr_init(&monotonic);
+    (void)pthread_condattr_setclock(&monotonic, CLOCK_MONOTONIC);
+    (void)pthread_cond_init(&l->wake, &monotonic);
+    (void)pthread_condattr_destroy(&monotonic);
+    l->last = &l->stopped;
     int r = begin_quietly(l, opts, err);
     if (r >= 0) { /* the first answer is that of the boards */
         (void)pthread_mutex_lock(&l->lock);

@@ -11,10 +11,8 @@
 
 #include "base/auto.h"
 #include "base/error.h"
-#include "base/names.h"
 #include "base/units.h"
 #include "board/boards.h"
-#include "core/meter/meter.h"
 #include "lib/inside.h"
 
 enum { ANSWER_S = 10, FIRST_ANSWER_S = 3, WHY_MAX = 95 };
@@ -23,6 +21,7 @@ struct remote {
     uw_ctx ctx;
     struct door door;
     struct daemon_address where;
+    struct lib_done done;
     uw_device device[BOARDS_MAX];
     char id[BOARDS_MAX][LIB_TEXT], name[BOARDS_MAX][LIB_TEXT];
 };
@@ -107,96 +106,6 @@ static int remote_power(uw_device *dev, double *ret_w, uw_error *err)
     return 0;
 }
 
-/* ---- windows ---- */
-
-static int remote_begin(uw_ctx *ctx, uw_window *win, uw_error *err)
-{
-    auto_(json_free) struct json *doc = NULL;
-
-    int r = door_ask(&remote_of(ctx)->door, "POST", "/v1/windows", NULL, &doc, err);
-    if (r == -ENOENT)
-        return fail(err, -EPROTO, "this daemon keeps no windows: it is older than %s",
-                    UW_VERSION);
-    if (r < 0)
-        return r;
-    if (!doc || json_get_u64(json_root(doc), "id", &win->id, NULL) < 0)
-        return fail(err, -EPROTO, "the daemon gave no id for the window");
-    return 0;
-}
-
-const char *lib_method(const char *name)
-{
-    int method = name ? names_number(NAMES_METER_METHOD, name) : -1;
-
-    return names_word(NAMES_METER_METHOD, method < 0 ? METER_NONE : (unsigned)method);
-}
-
-static void read_board(const struct json_value *v, const char *id, double time_s,
-                       struct lib_energy *ret)
-{
-    uw_energy e = {.time_s = time_s};
-    const char *why = json_as_text(json_get(v, "why"));
-
-    if (json_get_double(v, "energy_j", &e.energy_j, NULL) < 0 ||
-        json_get_double(v, "half_j", &e.half_j, NULL) < 0 ||
-        json_get_double(v, "power_w", &e.power_w, NULL) < 0) {
-        ret->r = fail(&ret->err, -ENODATA, "%s: %s", id,
-                      why && *why ? why : "the daemon does not know");
-        return;
-    }
-    e.method = lib_method(json_as_text(json_get(v, "method")));
-    *ret = (struct lib_energy){.r = 0, .energy = e};
-}
-
-int lib_read_window(const struct json_value *doc, uw_window *win, uw_error *err)
-{
-    const struct json_value *gpus = json_get(doc, "gpus");
-    double time_s = 0;
-
-    if (!gpus || json_get_double(doc, "time_s", &time_s, NULL) < 0 || time_s <= 0)
-        return fail(err, -EPROTO, "the daemon's answer is not a window");
-    for (size_t i = 0; i < win->ctx->n; i++) {
-        const char *id = win->ctx->device[i].id;
-        struct lib_energy *e = &win->board[i];
-        e->r = fail(&e->err, -ENODATA, "%s: the daemon no longer has this board", id);
-        for (size_t k = 0; k < json_count(gpus); k++) {
-            const struct json_value *v = json_at(gpus, k);
-            const char *uuid = json_as_text(json_get(v, "uuid"));
-            if (uuid && strcmp(uuid, id) == 0)
-                read_board(v, id, time_s, e);
-        }
-    }
-    return 0;
-}
-
-/* The daemon does not know the window: it was restarted, or it has opened its boards
- * again.
- */
-static void lost(uw_window *win)
-{
-    for (size_t i = 0; i < win->ctx->n; i++)
-        win->board[i].r = fail(&win->board[i].err, -ENODATA,
-                               "the daemon does not know this window any more: it was "
-                               "restarted, its driver was reloaded, or more windows "
-                               "were begun than it keeps");
-}
-
-static int remote_end(uw_ctx *ctx, uw_window *win, uw_error *err)
-{
-    auto_(json_free) struct json *doc = NULL;
-    char path[64];
-
-    (void)snprintf(path, sizeof path, "/v1/windows/%" PRIu64 "/end", win->id);
-    int r = door_ask(&remote_of(ctx)->door, "POST", path, NULL, &doc, err);
-    if (r == -ENOENT) {
-        lost(win);
-        return 0;
-    }
-    if (r < 0)
-        return r;
-    return lib_read_window(doc ? json_root(doc) : NULL, win, err);
-}
-
 /* ---- claims ---- */
 
 static int check_why(const char *why, uw_error *err)
@@ -262,13 +171,27 @@ int uw_claim_withdraw(uw_ctx *ctx, uint64_t id, uw_error *err)
 
 /* ---- opening ---- */
 
+struct lib_done *lib_remote_done(uw_ctx *ctx)
+{
+    return &((struct remote *)ctx)->done;
+}
+
 static void remote_close(uw_ctx *ctx)
 {
+    lib_remote_drop_all(ctx);
+    free(lib_remote_done(ctx)->id);
     free(ctx); /* its first member */
 }
 
 static const struct lib_mode remote_mode = {
-    0, remote_close, remote_limits, remote_power, remote_begin, remote_end,
+    0,
+    remote_close,
+    remote_limits,
+    remote_power,
+    lib_remote_begin,
+    lib_remote_stop,
+    lib_remote_await,
+    lib_remote_drop,
 };
 
 static int read_boards(struct remote *c, const struct json_value *gpus, uw_error *err)

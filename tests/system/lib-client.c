@@ -9,6 +9,7 @@
 #include <stdlib.h>
 #include <string.h>
 #include <sys/wait.h>
+#include <time.h>
 #include <unistd.h>
 
 #include "underwatt/underwatt.h"
@@ -25,13 +26,9 @@ static void say(int r, const char *good, const uw_error *err)
         printf("0 %s\n", good);
 }
 
-static int end(uw_error *err)
+static int energies(uw_error *err)
 {
-    int r = uw_window_end(win, err);
-    if (r < 0) {
-        say(r, "", err);
-        return r;
-    }
+    int r;
     for (size_t i = 0; i < uw_device_count(ctx); i++) {
         uw_energy e;
         r = uw_window_energy(win, uw_device_at(ctx, i), &e, err);
@@ -43,6 +40,92 @@ static int end(uw_error *err)
     uw_window_free(win);
     win = NULL;
     return 0;
+}
+
+static int end(uw_error *err)
+{
+    int r = uw_window_end(win, err);
+    if (r < 0)
+        say(r, "", err);
+    return r < 0 ? r : energies(err);
+}
+
+static double now_s(void)
+{
+    struct timespec t;
+    (void)clock_gettime(CLOCK_MONOTONIC, &t);
+    return (double)t.tv_sec + (double)t.tv_nsec * 1e-9;
+}
+
+static int by_size(const void *a, const void *b)
+{
+    double x = *(const double *)a, y = *(const double *)b;
+    return (x > y) - (x < y);
+}
+
+enum { MANY_MAX = 2000 };
+static uw_window *many_win[MANY_MAX];
+static double began_s[MANY_MAX], stopped_s[MANY_MAX], asked_s[MANY_MAX];
+
+/* Waits for all of them; the sum of the first board's energies and half widths. */
+static int sum_up(int n, double *ret_j, double *ret_half, double *ret_s, uw_error *err)
+{
+    int r = 0;
+    for (int i = 0; i < n; i++) {
+        uw_energy e;
+        if (r == 0)
+            r = uw_window_wait(many_win[i], 60, err);
+        if (r == 0)
+            r = uw_window_energy(many_win[i], uw_device_at(ctx, 0), &e, err);
+        if (r == 0) {
+            *ret_j += e.energy_j;
+            *ret_half += e.half_j;
+            *ret_s += e.time_s;
+        }
+        uw_window_free(many_win[i]);
+    }
+    return r;
+}
+
+/* "N MS": so many windows in a row, of so many milliseconds, read when all have ended.
+ * Tells medians and 99th percentiles of begin, stop and ready in microseconds, the
+ * energy, and its half width.
+ */
+static int many(const char *words, char *text, size_t size, uw_error *err)
+{
+    double j = 0, half = 0, s = 0;
+    int n = 0, ms = 0, r = 0, i;
+    struct timespec nap = {0, 0};
+
+    if (sscanf(words, "%d %d", &n, &ms) != 2 || n < 1 || n > MANY_MAX)
+        return -1;
+    nap.tv_nsec = ms * 1000000L;
+    for (i = 0; i < n && r == 0; i++) {
+        double t0 = now_s();
+        r = uw_window_begin(ctx, &many_win[i], err);
+        double t1 = now_s();
+        if (r < 0)
+            break;
+        (void)nanosleep(&nap, NULL);
+        double t2 = now_s();
+        r = uw_window_stop(many_win[i], err);
+        double t3 = now_s();
+        if (r == 0)
+            r = uw_window_ready(many_win[i / 2], err);
+        r = r > 0 ? 0 : r;
+        began_s[i] = t1 - t0;
+        stopped_s[i] = t3 - t2;
+        asked_s[i] = now_s() - t3;
+    }
+    int bad = sum_up(i, &j, &half, &s, err);
+    qsort(began_s, (size_t)n, sizeof *began_s, by_size);
+    qsort(stopped_s, (size_t)n, sizeof *stopped_s, by_size);
+    qsort(asked_s, (size_t)n, sizeof *asked_s, by_size);
+    (void)snprintf(text, size, "%.1f %.1f %.2f %.2f %.1f %.1f %.3f %.3f %.4f",
+                   began_s[n / 2] * 1e6, began_s[n * 99 / 100] * 1e6,
+                   stopped_s[n / 2] * 1e6, stopped_s[n * 99 / 100] * 1e6,
+                   asked_s[n / 2] * 1e6, asked_s[n * 99 / 100] * 1e6, j, half, s);
+    return r < 0 ? r : bad;
 }
 
 static int claim(char *words, char *text, size_t size, uw_error *err)
@@ -110,12 +193,23 @@ static int forked(char *text, size_t size)
 static int obey(char *line)
 {
     uw_error err = {""};
-    char text[64] = "", *words = strchr(line, ' ');
+    char text[160] = "", *words = strchr(line, ' ');
     int r = -1;
 
     words = words ? words + 1 : line + strlen(line);
     if (strncmp(line, "begin", 5) == 0)
         r = uw_window_begin(ctx, &win, &err);
+    else if (strncmp(line, "stop", 4) == 0)
+        r = uw_window_stop(win, &err);
+    else if (strncmp(line, "ready", 5) == 0) {
+        r = uw_window_ready(win, &err);
+        (void)snprintf(text, sizeof text, "%d", r);
+    } else if (strncmp(line, "wait", 4) == 0)
+        r = uw_window_wait(win, atof(words), &err);
+    else if (strncmp(line, "energy", 6) == 0)
+        return energies(&err);
+    else if (strncmp(line, "many", 4) == 0)
+        r = many(words, text, sizeof text, &err);
     else if (strncmp(line, "end", 3) == 0)
         return end(&err);
     else if (strncmp(line, "claim", 5) == 0)

@@ -150,6 +150,50 @@ def agrees(t, node, d, exe):
     return py
 
 
+def steps(t, node, exe):
+    """A window a step, read when all have ended: what leaving one costs, and that none is lost."""
+    for name, flags in (("daemon", 0), ("local", LOCAL)):
+        c = Client(node, exe, flags)
+        time.sleep(3)
+        t.equal(c.ask("begin"), (0, ""), f"{name}: a window around all")
+        a, began = truth(node), time.monotonic()
+        r, text = c.ask("many 300 20")
+        took, b = time.monotonic() - began, truth(node)
+        t.equal(c.ask("stop"), (0, ""), f"{name}: it stops")
+        t.equal(c.ask("wait 30"), (0, ""), f"{name}: it is waited for")
+        t.ok(uwtest.wait_for(lambda: c.ask("ready") == (0, "1"), 30), f"{name}: and ready")
+        c.tell("energy")
+        around = c.ended()[0]
+        if not t.equal(r, 0, f"{name}: 300 windows of 20 ms {text}"):
+            continue
+        begin, begin99, stop, stop99, asked, asked99, joules, half, seconds = map(float, text.split(" "))
+        # A busy machine delays anything: the median says what the call costs.
+        t.ok(stop < 1000 and begin < 20000 and asked < 5000, f"{name}: µs, median and p99: begin {begin} {begin99}, "
+             f"stop {stop} {stop99}, ready {asked} {asked99}")
+        watts = (b[0][0] - a[0][0]) / (b[0][1] - a[0][1]) * 1e9
+        t.ok(6 <= seconds <= took and abs(joules - watts * seconds) <= half + 0.1 * watts * seconds,
+             f"{name}: their sum {joules:.1f} J ± {half:.1f} J in {seconds:.2f} s, true {watts:.1f} W")
+        t.ok(len(around) == 4 and joules <= around[1] + half + around[2], f"{name}: the one around them", around)
+        t.equal(c.ask("begin"), (0, ""), f"{name}: one that is left open")
+        t.equal(c.done(), (0, ""), f"{name}: not a word")
+
+
+def hangs(t, node, d, exe):
+    """A daemon that does not answer keeps nobody for long."""
+    c = Client(node, exe)
+    t.equal((c.ask("begin"), c.ask("stop")), ((0, ""), (0, "")), "a window")
+    d.child.send_signal(signal.SIGSTOP)
+    try:
+        t.equal(c.ask("ready"), (0, "0"), "a daemon that hangs: not ready")
+        began = time.monotonic()
+        r, text = c.ask("wait 0.5")
+        t.ok(r == -errno.ETIMEDOUT and time.monotonic() - began < 10, f"nor in half a second: {text}")
+    finally:
+        d.child.send_signal(signal.SIGCONT)
+    t.equal(c.ask("wait 30"), (0, ""), "it goes on: known")
+    c.done()
+
+
 def inherits(t, py):
     """What a program that this process executes finds open."""
     t.equal(py.begin(), 0, "a window is open")
@@ -276,6 +320,8 @@ def main():
             train = node.train("--gpus", "0,2", "--epochs", "100000", "--phases", "train")
             uwtest.wait_for(lambda: node.board(0)["power_mw"] > 200000, 5)
             py = agrees(t, node, d, exe)
+            steps(t, node, exe)
+            hangs(t, node, d, exe)
             inherits(t, py)
             train.terminate()
             jobs(t, node, d, exe)

@@ -348,6 +348,53 @@ static void stopped_before(void)
     end();
 }
 
+enum { STEPS = 60, DENSE = 30 };
+
+/* A window a step: each is told with an interval that says something, though the board is
+ * read once a second otherwise; and so it is read again after them.
+ */
+static void often(void)
+{
+    struct client_window_result result;
+    double j = 0, half = 0, begun_j = 0;
+    uint64_t id[STEPS];
+
+    if (!begin("v100")) {
+        end();
+        return;
+    }
+    sampler_periods(w.sampler, NS_PER_S, 0, 0);
+    sampler_rate(w.sampler, 0, SAMPLER_JOB, false);
+    train();
+    wait_s(20);
+    uint64_t calls = sampler_calls(w.sampler);
+    wait_s(10);
+    uint64_t plain = sampler_calls(w.sampler) - calls;
+    for (int i = 0; i < STEPS; i++) {
+        if (i == DENSE)
+            begun_j = true_j();
+        id[i] = open_one(ANNA);
+        wait_s(0.09);
+        (void)client_windows_stop(w.windows, ANNA, id[i], 0, NULL);
+    }
+    double all_j = true_j() - begun_j;
+    wait_s(5);
+    for (int i = DENSE; i < STEPS; i++)
+        if (client_windows_look(w.windows, ANNA, id[i], &result, NULL) == 1) {
+            j += result.board[0].energy_j;
+            half += result.board[0].half_j / (STEPS - DENSE);
+        }
+    is_near(j, all_j, 0.02 * all_j, "the sum of steps: %.1f J, true %.1f J", j, all_j);
+    ok(half > 0 && half < 4 * all_j / (STEPS - DENSE), "each of %.1f J +- %.1f J",
+       all_j / (STEPS - DENSE), half);
+    calls = sampler_calls(w.sampler);
+    wait_s(10);
+    is_near((double)(sampler_calls(w.sampler) - calls), (double)plain,
+            0.3 * (double)plain + 3, "as many calls after them as before: %u",
+            (unsigned)plain);
+    end();
+}
+
 /* Waiting for a time, and what stays. */
 static void waiting(void)
 {
@@ -468,6 +515,7 @@ int main(void)
     rest("h100");
     whose();
     stopped_before();
+    often();
     waiting();
     full();
     many();

@@ -320,6 +320,71 @@ static void other_daemon(uw_ctx *ctx)
     uw_window_free(win);
 }
 
+#define ENDED                                                                            \
+    "{\"time_s\": 2, \"gpus\": [{\"uuid\": \"GPU-a\", \"energy_j\": 80, \"half_j\": 1, " \
+    "\"power_w\": 40, \"method\": \"counter\", \"why\": \"\"}]}"
+
+/* Windows that stop: what the daemon is asked, and when. */
+static void stopped(uw_ctx *ctx)
+{
+    static const char *const says[] = {
+        "HTTP/1.1 201 Created\r\n\r\n{\"id\": 21}",
+        "HTTP/1.1 201 Created\r\n\r\n{\"id\": 22}",
+        "HTTP/1.1 202 Accepted\r\n\r\n{\"ready\": false}",
+        OK(ENDED),
+        "HTTP/1.1 202 Accepted\r\n\r\n{\"ready\": false}",
+        "HTTP/1.1 400 No\r\n\r\n{\"error\": \"its end is 130 s ago\"}",
+        NULL};
+    uw_error err = {""};
+    uw_window *a = NULL, *b = NULL;
+    uw_energy energy;
+
+    daemon_says(says);
+    is_int(uw_window_begin(ctx, &a, &err), 0, "a window");
+    is_int(uw_window_ready(a, &err), -EINVAL, "open: %s", err.text);
+    is_int(uw_window_wait(a, 0, &err), -EINVAL, "nothing to wait for");
+    is_int(uw_window_stop(a, &err), 0, "stops");
+    is_int(uw_window_stop(a, &err), -EALREADY, "once: %s", err.text);
+    is_int(uw_window_energy(a, uw_device_at(ctx, 0), &energy, &err), -EAGAIN,
+           "its energy is not known: %s", err.text);
+    is_int(uw_window_begin(ctx, &b, &err), 0, "another begins");
+    is_int(uw_window_wait(a, 60, &err), 0, "not yet, then known %s", err.text);
+    is_int(uw_window_energy(a, uw_device_at(ctx, 0), &energy, &err), 0, "and told");
+    is_near(energy.energy_j, 80, 0, "what it took");
+    is_int(uw_window_ready(a, &err), 1, "it stays so");
+    is_int(uw_window_end(a, &err), -EALREADY, "it has ended");
+    (void)uw_window_stop(b, &err);
+    is_int(uw_window_wait(b, 0, &err), -ETIMEDOUT, "not in time: %s", err.text);
+    is_int(uw_window_wait(b, 5, &err), 0, "told too late");
+    is_int(uw_window_energy(b, uw_device_at(ctx, 0), &energy, &err), -ENODATA,
+           "and why: %s", err.text);
+    daemon_done();
+    ok(strstr(d.asked[1], "POST /v1/windows HTTP") == d.asked[1] &&
+           strstr(d.asked[1], "\"stopped\": [") && strstr(d.asked[1], "\"id\": 21"),
+       "a begin tells of the one before");
+    ok(strstr(d.asked[3], "POST /v1/windows/21/end ") == d.asked[3] &&
+           strstr(d.asked[3], "\"keep\": true") && strstr(d.asked[3], "\"at_ns\": "),
+       "how the energy is asked for: %s", d.asked[3]);
+    static const char *const gone[] = {"HTTP/1.1 201 Created\r\n\r\n{\"id\": 23}", NULL};
+    uw_window_free(a);
+    daemon_says(gone);
+    is_int(uw_window_begin(ctx, &a, &err), 0, "one more");
+    daemon_done();
+    ok(strstr(d.asked[0], "\"done\": [") && strstr(d.asked[0], "21") &&
+           !strstr(d.asked[0], "stopped"),
+       "it tells which one is not needed: %s", d.asked[0]);
+    static const char *const last[] = {"HTTP/1.1 204 No Content\r\n\r\n", NULL};
+    daemon_says(last);
+    uw_ctx_free(ctx);
+    daemon_done();
+    ok(strstr(d.asked[0], "POST /v1/windows/batch ") == d.asked[0] &&
+           strstr(d.asked[0], "22") && strstr(d.asked[0], "23"),
+       "the end of the context does for the rest");
+    is_int(uw_window_stop(a, &err), -EINVAL, "whose windows are ended: %s", err.text);
+    uw_window_free(a);
+    uw_window_free(b);
+}
+
 static void claims(uw_ctx *ctx)
 {
     static const char *const says[] = {
@@ -363,6 +428,9 @@ static void asking(void)
         claims(ctx);
     }
     uw_ctx_free(ctx);
+    ctx = open_ctx(OK(GPUS), &err, &r);
+    if (ok(ctx != NULL, "a daemon %s", err.text))
+        stopped(ctx);
 }
 
 static void jobs(void)
