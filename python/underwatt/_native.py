@@ -168,9 +168,7 @@ class Library:
             try:
                 function = getattr(self.c, name)
             except AttributeError:
-                raise IncompatibleLibrary(
-                    f"{path}: libunderwatt {self.version} lacks {name}(); {_needed()}"
-                ) from None
+                raise IncompatibleLibrary(f"{path}: libunderwatt {self.version} lacks {name}(); {_needed()}") from None
             function.restype = result
             function.argtypes = arguments
 

@@ -12,7 +12,7 @@ sys.path.insert(0, str(HERE.parent / "system"))
 import uwtest  # noqa: E402
 
 PACKAGE = uwtest.TOP / "python"
-LIBRARY = uwtest.BUILD / "src" / "lib" / "libunderwatt.so"
+LIBRARY = pathlib.Path(os.environ.get("UNDERWATT_LIBRARY") or uwtest.BUILD / "src" / "lib" / "libunderwatt.so")
 HOME = uwtest.TOP / "build-python"
 sys.path.insert(0, str(PACKAGE))
 os.environ.setdefault("UNDERWATT_LIBRARY", str(LIBRARY))
@@ -46,3 +46,15 @@ def tools():
                 return None, "packages of tests/python/requirements.txt: no registry, or it refused"
         done.write_bytes(wanted.read_bytes())
     return home / "bin", ""
+
+
+def in_world(node, code, *args, **more):
+    """A Python program on the package of this tree in a simulated node, to its end."""
+    return node.run(sys.executable, "-c", code, *args, env={"PYTHONPATH": str(PACKAGE), "UNDERWATT_LIBRARY": str(LIBRARY), **more})
+
+
+def begun_in_world(node, code, *args, stdin=subprocess.DEVNULL, **more):
+    """The same, begun; it is killed when the node ends."""
+    return node.popen(sys.executable, "-c", code, *args, stdin=stdin,
+                      env={"PYTHONPATH": str(PACKAGE), "UNDERWATT_LIBRARY": str(LIBRARY), "PYTHONUNBUFFERED": "1", **more})
+

@@ -1,0 +1,208 @@
+"""python -m underwatt list | measure -- CMD | report LOG: over the library alone, without the command `underwatt`."""
+
+from __future__ import annotations
+
+import argparse
+import contextlib
+import csv
+import json
+import math
+import os
+import signal
+import subprocess
+import sys
+from collections.abc import Sequence
+from types import FrameType
+from typing import Any
+
+from ._errors import UnderwattError
+from ._monitor import Monitor
+from ._node import Board
+from ._text import joules, seconds, watts
+from ._version import __version__
+
+USAGE, FAILED, BEFORE = 2, 1, 125  # BEFORE: it failed before CMD began; as timeout(1) has it
+
+
+def _say(text: str) -> None:
+    sys.stdout.write(text + "\n")
+
+
+def _complain(text: str) -> None:
+    sys.stderr.write(f"underwatt: {text}\n")
+
+
+def table(rows: Sequence[Sequence[str]]) -> str:
+    """Columns as wide as their widest cell; figures to the right."""
+    widths = [max(map(len, column)) for column in zip(*rows, strict=True)]
+    right = [all(row[i][:1].isdigit() or row[i] in ("", "unknown") for row in rows[1:]) for i in range(len(widths))]
+    lines = (
+        "  ".join(cell.rjust(w) if r else cell.ljust(w) for cell, w, r in zip(row, widths, right, strict=True))
+        for row in rows
+    )
+    return "\n".join(line.rstrip() for line in lines)
+
+
+def _about(board: Board) -> dict[str, object]:
+    found: dict[str, object] = {
+        "gpu": board.index, "uuid": board.id, "name": board.name, "simulated": board.simulated,
+        "power_w": None, "limit_w": None, "min_w": None, "max_w": None, "default_w": None,
+    }  # fmt: skip
+    with contextlib.suppress(UnderwattError):  # unknown
+        found["power_w"] = board.power_w()
+    with contextlib.suppress(UnderwattError):
+        limits = board.limits()
+        found.update(limit_w=limits.enforced_w, min_w=limits.min_w, max_w=limits.max_w, default_w=limits.default_w)
+    return found
+
+
+def _watts_of(value: object) -> str:
+    return watts(value) if isinstance(value, float) else "unknown"
+
+
+def cmd_list(args: argparse.Namespace) -> int:
+    with Monitor(boards=args.boards, sync=None) as monitor:
+        found = [_about(board) for board in monitor.boards]
+        source = monitor.source
+    if args.json:
+        _say(json.dumps({"source": source, "gpus": found}, indent=2))
+        return 0
+    rows = [["gpu", "name", "power", "limit", "from", "to", "uuid"]]
+    for f in found:
+        figures = [_watts_of(f[key]) for key in ("power_w", "limit_w", "min_w", "max_w")]
+        rows.append([str(f["gpu"]), str(f["name"]), *figures, str(f["uuid"])])
+    _say(table(rows))
+    return 0
+
+
+def _run(command: list[str]) -> int:
+    """CMD to its end: its status as the shell has it.  Signals are CMD's."""
+    child: subprocess.Popen[bytes] | None = None
+
+    def forward(number: int, _frame: FrameType | None) -> None:
+        # The terminal sends SIGINT and SIGQUIT to CMD as well.
+        if child is not None and number not in (signal.SIGINT, signal.SIGQUIT):
+            child.send_signal(number)
+
+    forwarded = (signal.SIGINT, signal.SIGQUIT, signal.SIGTERM, signal.SIGHUP)
+    before = {
+        s: signal.signal(s, forward) for s in forwarded if signal.getsignal(s) is not signal.SIG_IGN
+    }  # what nohup(1) set stays
+    try:
+        child = subprocess.Popen(command)
+        status = child.wait()
+    finally:
+        for number, handler in before.items():
+            signal.signal(number, handler)
+    return 128 - status if status < 0 else status
+
+
+def cmd_measure(args: argparse.Namespace) -> int:
+    if not args.command:
+        _complain("measure: a command is missing: measure -- CMD")
+        return USAGE
+    with Monitor(
+        boards=args.boards, sync=None, log=args.log, gco2e_kwh=args.gco2e_kwh, price_kwh=args.price_kwh
+    ) as monitor:
+        name = os.path.basename(args.command[0])
+        window = monitor.window(name)
+        try:
+            with window:
+                status = _run(args.command)
+        except OSError as e:  # it has not begun
+            _complain(f"{args.command[0]}: {e.strerror}")
+            return 127 if isinstance(e, FileNotFoundError) else 126
+        try:
+            energy = window.energy
+        except UnderwattError as e:
+            _complain(str(e))
+            return status or FAILED
+    if args.json:
+        sys.stderr.write(json.dumps(energy.as_dict()) + "\n")
+    else:
+        sys.stderr.write(
+            "\n".join([f"underwatt: {energy}", *(f"  {d}" for d in (*energy.gpus, *energy.processors))]) + "\n"
+        )
+    return status
+
+
+def _number(text: str | None) -> float:
+    try:
+        return float(text) if text else math.nan
+    except ValueError:
+        return math.nan
+
+
+def cmd_report(args: argparse.Namespace) -> int:
+    try:
+        with open(args.file, newline="", encoding="utf-8") as f:
+            rows = list(csv.DictReader(f))
+    except (OSError, UnicodeDecodeError) as e:
+        _complain(f"{args.file}: {e.strerror if isinstance(e, OSError) else e}")
+        return FAILED
+    if rows and not {"name", "time_s", "total_j"} <= set(rows[0]):
+        _complain(f"{args.file}: no log of windows: it has no columns name, time_s, total_j")
+        return FAILED
+    names = list(dict.fromkeys(row["name"] for row in rows))
+    sums = [_sum_of(name, [row for row in rows if row["name"] == name]) for name in names]
+    if args.json:
+        _say(json.dumps({"windows": sums}, indent=2))
+        return 0
+    lines = [["window", "times", "unknown", "time", "energy", "mean", "a window"]]
+    for s in sums:
+        energy, time_s, known = s["total_j"], s["time_s"], s["windows"] - s["unknown"]
+        each = joules(energy / known) if known else ""
+        mean = watts(energy / time_s) if known and time_s > 0 else ""
+        lines.append(
+            [s["name"], str(s["windows"]), str(s["unknown"]), seconds(time_s), joules(energy, s["half_j"]), mean, each]
+        )
+    _say(table(lines))
+    return 0
+
+
+def _sum_of(name: str, rows: list[dict[str, str]]) -> dict[str, Any]:
+    """Windows whose energy is unknown are counted, and are in no sum."""
+    known = [row for row in rows if not math.isnan(_number(row["total_j"]))]
+    return {
+        "name": name,
+        "windows": len(rows),
+        "unknown": len(rows) - len(known),
+        "time_s": math.fsum(_number(row["time_s"]) for row in known),
+        "total_j": math.fsum(_number(row["total_j"]) for row in known),
+        "half_j": math.sqrt(math.fsum(_number(row.get("half_j")) ** 2 for row in known)),
+    }
+
+
+def main(arguments: Sequence[str] | None = None) -> int:
+    parser = argparse.ArgumentParser(
+        prog="python -m underwatt", description="Energy of this node's boards, over libunderwatt alone"
+    )
+    parser.add_argument("--version", action="version", version=__version__)
+    commands = parser.add_subparsers(dest="which", required=True, metavar="list|measure|report")
+    common = argparse.ArgumentParser(add_help=False)
+    common.add_argument("--json", action="store_true", help="for programs")
+    common.add_argument("--boards", help="what shows the boards, as underwatt(1) has it")
+    one = commands.add_parser("list", parents=[common], help="this node's boards, their power and limits")
+    one.set_defaults(call=cmd_list)
+    one = commands.add_parser("measure", parents=[common], help="the energy of a command; its status is CMD's")
+    one.add_argument("--log", metavar="FILE", help="add a row to this CSV file")
+    one.add_argument("--gco2e-kwh", type=float, metavar="G", help="grams of CO2 equivalent a kWh")
+    one.add_argument("--price-kwh", metavar="PRICE", help="as in '0.30 EUR'")
+    one.add_argument("command", nargs=argparse.REMAINDER, metavar="-- CMD")
+    one.set_defaults(call=cmd_measure)
+    one = commands.add_parser("report", parents=[common], help="sums of a log of windows, by name")
+    one.add_argument("file", metavar="LOG")
+    one.set_defaults(call=cmd_report)
+    args = parser.parse_args(arguments)
+    if getattr(args, "command", None) and args.command[0] == "--":
+        del args.command[0]
+    try:
+        status: int = args.call(args)
+    except (UnderwattError, OSError) as e:
+        _complain(str(e))
+        return BEFORE if args.which == "measure" else FAILED
+    return status
+
+
+if __name__ == "__main__":
+    sys.exit(main())

@@ -1,0 +1,97 @@
+"""A measurement as a notebook shows it: a table, and a chart as inline SVG without a script."""
+
+from __future__ import annotations
+
+import math
+from html import escape
+
+from ._results import Device, Energy
+from ._text import joules, watts
+
+WIDTH, HEIGHT, LEFT, BOTTOM = 520, 140, 46, 18
+COLOURS = ("#4269d0", "#efb118", "#ff725c", "#6cc5b0", "#3ca951", "#a463f2", "#97bbf5", "#9c6b4e")
+
+
+def _row(d: Device) -> str:
+    if d.known:
+        cells = [joules(d.energy_j, d.half_j), watts(d.power_w), d.method]
+    else:
+        cells = ["unknown", "", d.why]
+    return "<tr>" + "".join(f"<td>{escape(c)}</td>" for c in (d.label, d.name, *cells)) + "</tr>"
+
+
+def page_of(e: Energy) -> str:
+    """The table, and under it power over time where samples are known, else the energy of each device."""
+    head = "<tr><th></th><th>device</th><th>energy</th><th>mean power</th><th>method</th></tr>"
+    rows = "".join(_row(d) for d in (*e.gpus, *e.processors))
+    text = f"<p><b>{escape(e.name)}</b> {escape(e.line())}</p>"
+    return f"<div>{text}<table>{head}{rows}</table>{chart_of(e)}</div>"
+
+
+def chart_of(e: Energy) -> str:
+    sampled = [g for g in e.gpus if len(g.samples) > 1]
+    devices = [d for d in (*e.gpus, *e.processors) if d.known]
+    if sampled and e.time_s > 0:
+        return _svg(_lines(sampled, e.time_s), f"Power of {len(sampled)} boards over {e.time_s:.3g} s")
+    return _svg(_bars(devices), "Energy of each device") if devices else ""
+
+
+def _svg(parts: list[str], title: str) -> str:
+    return (
+        f'<svg xmlns="http://www.w3.org/2000/svg" width="{WIDTH}" height="{HEIGHT}" role="img" '
+        f'font-family="sans-serif" font-size="10" fill="currentColor"><title>{escape(title)}</title>'
+        + "".join(parts)
+        + "</svg>"
+    )
+
+
+def _axis(most: float, unit: str) -> list[str]:
+    """Two lines across, at the most and at half of it."""
+    parts = []
+    for part in (0.0, 0.5, 1.0):
+        y = _y(part)
+        parts.append(f'<line x1="{LEFT}" x2="{WIDTH}" y1="{y:.1f}" y2="{y:.1f}" stroke="#8884"/>')
+        parts.append(f'<text x="{LEFT - 4}" y="{y + 3:.1f}" text-anchor="end">{most * part:.3g} {unit}</text>')
+    return parts
+
+
+def _y(part: float) -> float:
+    return 8 + (HEIGHT - BOTTOM - 8) * (1 - part)
+
+
+def _round_up(value: float) -> float:
+    """The next 1, 2 or 5 times a power of ten."""
+    if value <= 0:
+        return 1.0
+    base = 10.0 ** math.floor(math.log10(value))
+    return next(base * step for step in (1, 2, 5, 10) if base * step >= value)
+
+
+def _lines(devices: list[Device], time_s: float) -> list[str]:
+    most = _round_up(max(s.power_w for d in devices for s in d.samples))
+    parts = _axis(most, "W")
+    for i, d in enumerate(devices):
+        points = " ".join(
+            f"{LEFT + (WIDTH - LEFT) * min(max(s.time_s / time_s, 0), 1):.1f},{_y(s.power_w / most):.1f}"
+            for s in d.samples
+        )
+        line = f'<polyline points="{points}" fill="none" stroke="{COLOURS[i % len(COLOURS)]}">'
+        parts.append(f"{line}<title>{escape(d.label)}</title></polyline>")
+    parts.append(f'<text x="{LEFT}" y="{HEIGHT - 4}">0 s</text>')
+    parts.append(f'<text x="{WIDTH}" y="{HEIGHT - 4}" text-anchor="end">{time_s:.3g} s</text>')
+    return parts
+
+
+def _bars(devices: list[Device]) -> list[str]:
+    factor, unit = (1e3, "kJ") if max(d.energy_j for d in devices) >= 1e4 else (1.0, "J")
+    most = _round_up(max(d.energy_j for d in devices) / factor)
+    parts = _axis(most, unit)
+    step = (WIDTH - LEFT) / len(devices)
+    for i, d in enumerate(devices):
+        y = _y(max(d.energy_j, 0) / factor / most)
+        x = LEFT + step * (i + 0.15)
+        place = f'x="{x:.1f}" y="{y:.1f}" width="{step * 0.7:.1f}" height="{_y(0) - y:.1f}"'
+        colour = COLOURS[0 if d.kind == "gpu" else 1]
+        parts.append(f'<rect {place} fill="{colour}"><title>{escape(str(d))}</title></rect>')
+        parts.append(f'<text x="{x + step * 0.35:.1f}" y="{HEIGHT - 4}" text-anchor="middle">{escape(d.label)}</text>')
+    return parts

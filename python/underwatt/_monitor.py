@@ -1,0 +1,383 @@
+"""Monitor: windows over this node's boards, as a client of the daemon or by reading the boards itself."""
+
+from __future__ import annotations
+
+import atexit
+import errno
+import functools
+import inspect
+import os
+import sys
+import threading
+import time
+import warnings
+import weakref
+from collections import deque
+from collections.abc import Callable, Iterable
+from types import TracebackType
+from typing import Any, TypeVar, cast, overload
+
+from . import _native
+from ._errors import DaemonError, InvalidValue, NoData, NoDevice, TimeoutError, UnderwattError
+from ._log import Log
+from ._node import Board, Node, open_node
+from ._results import Energy, Price
+from ._sync import Sync, sync_of
+from ._window import Collector, Window
+
+EXIT_S = 10.0  # that the end of the program waits for the energies of a log or a summary
+AWAY_S = (1.0, 30.0)  # no window is begun for so long after a daemon that is away, or does not answer
+
+TRACKED = 1000  # windows that a tracked function keeps
+
+Call = TypeVar("Call", bound=Callable[..., Any])
+
+
+def visible(boards: tuple[Board, ...], text: str | None) -> tuple[Board, ...]:
+    """The boards that CUDA_VISIBLE_DEVICES leaves: numbers or UUIDs, up to the first that is none."""
+    if text is None:
+        return boards
+    found: list[Board] = []
+    for word in text.split(","):
+        name = word.strip()
+        of_name = [b for b in boards if b.id.startswith(name)] if name.startswith("GPU-") else []
+        if name.isdecimal() and int(name) < len(boards):
+            of_name = [boards[int(name)]]
+        if len(of_name) != 1 or of_name[0] in found:
+            break
+        found.append(of_name[0])
+    return tuple(found)
+
+
+def chosen(boards: tuple[Board, ...], gpus: Iterable[int | str] | None) -> tuple[Board, ...]:
+    """By number or UUID; None: those that CUDA_VISIBLE_DEVICES leaves."""
+    if gpus is None:
+        found = visible(boards, os.environ.get("CUDA_VISIBLE_DEVICES"))
+        if not found:
+            raise NoDevice(f"CUDA_VISIBLE_DEVICES leaves none of {len(boards)} boards")
+        return found
+    of: dict[int | str, Board] = {**{b.index: b for b in boards}, **{b.id: b for b in boards}}
+    wanted = list(gpus)
+    unknown = [g for g in wanted if g not in of]
+    if unknown or not wanted:
+        raise InvalidValue(f"gpus: {unknown[0] if unknown else 'none'} is no board of {len(boards)}")
+    return tuple(dict.fromkeys(of[g] for g in wanted))
+
+
+def price_of(price: float | str | Price | None) -> Price | None:
+    """0.3, "0.30 EUR" or a Price."""
+    if price is None or isinstance(price, Price):
+        return price
+    number, _, currency = str(price).strip().partition(" ")
+    try:
+        return Price(float(number), currency.strip())
+    except ValueError:
+        raise InvalidValue(f"price_kwh '{price}' is no number and currency, as in '0.30 EUR'") from None
+
+
+class Monitor:
+    """Windows of energy.
+
+    gpus: boards by number or UUID; None: those of CUDA_VISIBLE_DEVICES, else all.
+    sync: "auto" waits for what torch, jax and cupy have queued when a window begins and ends.
+    log: a CSV file, one row a window.  summary: a line at the program's end.
+    gco2e_kwh, price_kwh: for gCO2e and cost; else what the daemon's signals say, if it has them.
+    null: measures nothing, for machines without a GPU.  boards, socket, local: as `underwatt --boards`, the daemon's
+    socket, and no daemon.
+    """
+
+    def __init__(
+        self,
+        gpus: Iterable[int | str] | None = None,
+        *,
+        sync: str | Sync | None = "auto",
+        log: str | os.PathLike[str] | None = None,
+        summary: bool = False,
+        gco2e_kwh: float | None = None,
+        price_kwh: float | str | Price | None = None,
+        null: bool = False,
+        boards: str | None = None,
+        socket: str | None = None,
+        local: bool = False,
+    ) -> None:
+        self._sync = sync_of(sync)
+        self._gco2e_kwh = gco2e_kwh
+        self._price = price_of(price_kwh)
+        self._open_node: Callable[[], Node] | None = None
+        self._node: Node | None = None
+        self._boards: tuple[Board, ...] = ()
+        if not null:
+            flags = _native.LOCAL if local else 0
+            # underwatt-sim exec sets UNDERWATT_CLOCK for all programs of its world.
+            clock = os.environ.get("UNDERWATT_CLOCK")
+            self._open_node = lambda: open_node(boards, socket, clock, flags)
+            self._node = self._open_node()
+            self._boards = chosen(self._node.boards(), gpus)
+        self._closed = False
+        self._away_until = 0.0  # by time.monotonic()
+        self._away_s = AWAY_S[0]
+        self._away_error: UnderwattError | None = None
+        self._warned = False
+        self._log = Log(os.fspath(log), [f"gpu{b.index}" for b in self._boards]) if log is not None else None
+        self._collector = Collector(self._known)
+        self._lock = threading.Lock()
+        self._whole = self.window("run").begin() if summary else None
+        weakref.finalize(self, self._collector.end).atexit = False
+        _monitors.add(self)
+
+    # ---- what it has ----
+
+    @property
+    def boards(self) -> tuple[Board, ...]:
+        """That it measures."""
+        self._here()
+        return self._boards
+
+    @property
+    def source(self) -> str:
+        """ "daemon", "local" or "null"."""
+        node = self._here()
+        return node.source if node else "null"
+
+    def window(self, name: str = "", *, samples: bool = False) -> Window:
+        """A window that begins when it is entered.  samples: with the boards' power over time."""
+        if self._closed:
+            raise UnderwattError("the monitor is closed")
+        return Window(self, name, samples)
+
+    def track(self, name: str | None = None) -> Callable[[Call], Call]:
+        """A decorator: each call of the function is a window."""
+        return lambda function: _tracked(function, name, lambda: self)
+
+    def close(self, seconds: float = EXIT_S) -> None:
+        """Waits for the energies of a log and a summary, so long at most; windows that are open are lost."""
+        with self._lock:
+            if self._closed:
+                return
+            self._closed = True
+        until = time.monotonic() + seconds
+        if self._whole is not None:
+            self._summarize(until)
+        if self._log is not None:
+            self._collector.drain(until)
+        self._collector.end()
+        if self._log is not None:
+            self._log.close()
+        if self._node is not None:
+            self._node.close()
+
+    def __enter__(self) -> Monitor:
+        return self
+
+    def __exit__(
+        self, kind: type[BaseException] | None, error: BaseException | None, trace: TracebackType | None
+    ) -> None:
+        self.close()
+
+    def _summarize(self, until: float) -> None:
+        window = self._whole
+        if window is None or window._pid != os.getpid():
+            return
+        window._end(sync=False)
+        try:
+            text = window.wait(max(0.0, until - time.monotonic())).line()
+        except UnderwattError as e:
+            text = f"energy unknown: {e}"
+        print(f"underwatt: {text}", file=sys.stderr)  # noqa: T201 - asked for
+
+    # ---- windows ----
+
+    def _begin(self, window: Window) -> None:
+        """Never raises: what fails is the window's energy."""
+        if self._open_node is None:
+            return
+        if time.monotonic() < self._away_until and self._away_error is not None:
+            window._fail(self._away_error)
+            return
+        try:
+            node = self._here()
+            if node is not None:
+                self._collector.start()
+                window._opened(node, node.begin())
+            self._away_s = AWAY_S[0]
+        except UnderwattError as e:
+            window._fail(e)
+            self._trouble(e)
+
+    def _trouble(self, error: UnderwattError) -> None:
+        if isinstance(error, TimeoutError):
+            self._away_s = AWAY_S[1]  # it hangs: the next try may take as long
+        if isinstance(error, (DaemonError, TimeoutError)):
+            self._away_until = time.monotonic() + self._away_s
+            self._away_s = min(2 * self._away_s, AWAY_S[1])
+            self._away_error = error
+        if not self._warned:
+            self._warned = True
+            warnings.warn(f"underwatt: windows are not measured: {error}", RuntimeWarning, stacklevel=5)
+
+    def _end(self, window: Window) -> None:
+        if window._node is None:
+            if window._result is None:  # the null monitor's
+                window._know(Energy(window.name, window._began, window.seconds, source="null"))
+            if self._log is not None:
+                self._known(window)
+            return
+        try:
+            assert window._handle is not None
+            window._node.stop(window._handle)
+        except UnderwattError as e:
+            window._fail(e)
+        if window is not self._whole:
+            self._collector.add(window)
+
+    def _collect(self, window: Window) -> bool:
+        """Whether the energy of an ended window is known now; takes it."""
+        node, handle = window._node, window._handle
+        if node is None or handle is None:
+            return window._result is not None
+        with node.lock:
+            if window._result is not None:
+                return True
+            try:
+                if not node.ready(handle):
+                    return False
+                window._know(self._read(node, window))
+            except UnderwattError as e:
+                if e.errno == errno.EAGAIN:
+                    return False
+                window._know(e)
+        return True
+
+    def _read(self, node: Node, window: Window) -> Energy:
+        assert window._handle is not None
+        read = [node.energy(window._handle, board, window._samples) for board in self._boards]
+        gpus = tuple(device for device, _ in read)
+        if not any(g.known for g in gpus):
+            raise NoData(f"window '{window.name}': {gpus[0].why}")
+        return Energy(
+            name=window.name,
+            began=window._began,
+            time_s=max(time_s for _, time_s in read),
+            gpus=gpus,
+            processors=node.processors(window._handle),
+            source=node.source,
+            gco2e_kwh=self._gco2e_kwh,
+            price=self._price,
+        )
+
+    def _known(self, window: Window) -> None:
+        """In the collector's thread, or in that which drains it."""
+        if self._log is None:
+            return
+        if isinstance(window._result, Energy):
+            self._log.write(window._result)
+        elif window._result is not None:
+            unknown = Energy(window.name, window._began, window.seconds)
+            self._log.write(unknown, str(window._result))
+
+    def _here(self) -> Node | None:
+        """The node as this process has it; None: the null monitor."""
+        if self._node is None and self._open_node is not None and not self._closed:
+            with self._lock:
+                if self._node is None:
+                    node = self._open_node()
+                    boards = node.boards()
+                    self._boards = tuple(boards[b.index] for b in self._boards)
+                    self._node = node
+        return self._node
+
+    def _after_fork(self) -> None:
+        """In a forked child: its parent's threads are not there, and may have held locks."""
+        self._lock = threading.Lock()
+        self._collector = Collector(self._known)
+        self._whole = None
+        if self._node is not None:
+            _left.append(self._node)  # its windows are the parent's
+            self._node = None
+
+
+def _tracked(function: Call, name: str | None, monitor: Callable[[], Monitor]) -> Call:
+    label = name or str(getattr(function, "__qualname__", "function"))
+    windows: deque[Window] = deque(maxlen=TRACKED)
+
+    def begin() -> Window:
+        window = monitor().window(label)
+        windows.append(window)
+        return window
+
+    if inspect.iscoroutinefunction(function):
+
+        @functools.wraps(function)
+        async def wrapped(*args: Any, **kwargs: Any) -> Any:
+            with begin():
+                return await function(*args, **kwargs)
+    else:
+
+        @functools.wraps(function)
+        def wrapped(*args: Any, **kwargs: Any) -> Any:
+            with begin():
+                return function(*args, **kwargs)
+
+    wrapped.windows = windows  # type: ignore[attr-defined]
+    return cast(Call, wrapped)
+
+
+# ---- the implicit monitor ----
+
+_monitors: weakref.WeakSet[Monitor] = weakref.WeakSet()
+_left: list[Node] = []  # of the process that this one was forked from: never freed here
+_default: list[Monitor] = []
+_default_lock = threading.Lock()
+
+
+def monitor() -> Monitor:
+    """The implicit one, made at its first use."""
+    if not _default:
+        with _default_lock:
+            if not _default:
+                _default.append(Monitor())
+    return _default[0]
+
+
+def configure(**options: Any) -> Monitor:
+    """Makes the implicit monitor with options of Monitor; the one before it is closed."""
+    made = Monitor(**options)
+    with _default_lock:
+        before, _default[:] = _default[:], [made]
+    for old in before:
+        old.close()
+    return made
+
+
+def window(name: str = "", *, samples: bool = False) -> Window:
+    """A window of the implicit monitor: `with underwatt.window("epoch") as w:`."""
+    return monitor().window(name, samples=samples)
+
+
+@overload
+def track(function: Call) -> Call: ...
+@overload
+def track(function: str | None = None) -> Callable[[Call], Call]: ...
+def track(function: Call | str | None = None) -> Any:
+    """A decorator, `@underwatt.track` or `@underwatt.track("name")`: each call of the function is a window of the
+    implicit monitor.  The function's attribute `windows` has the last ones."""
+    if callable(function):
+        return _tracked(function, None, monitor)
+    return lambda f: _tracked(f, function, monitor)
+
+
+def _at_exit() -> None:
+    until = time.monotonic() + EXIT_S
+    for each in list(_monitors):
+        each.close(max(0.0, until - time.monotonic()))
+
+
+def _in_child() -> None:
+    global _default_lock  # noqa: PLW0603
+    _default_lock = threading.Lock()
+    for each in list(_monitors):
+        each._after_fork()
+
+
+atexit.register(_at_exit)
+os.register_at_fork(after_in_child=_in_child)

@@ -1,0 +1,169 @@
+"""A context of the library: this node's boards, and windows as the library has them.
+
+One thread at a time is in the library with a context (self.lock), but for stop(), which only notes the
+time of one window.  A process that was forked opens a context of its own.
+"""
+
+from __future__ import annotations
+
+import ctypes as c
+import os
+import threading
+from collections import deque
+from dataclasses import dataclass, field, replace
+from typing import Any
+
+from . import _native
+from ._errors import NoDevice, UnderwattError
+from ._results import Device, Sample
+
+SAMPLES_MOST = 4000  # of one board in one window
+
+
+@dataclass(frozen=True, slots=True)
+class Limits:
+    """Of a board's power, in W; enforced_w: in force now, None where it is unknown."""
+
+    min_w: float
+    max_w: float
+    default_w: float
+    enforced_w: float | None
+
+
+@dataclass(frozen=True)
+class Board:
+    """A GPU of this node."""
+
+    index: int
+    id: str
+    name: str
+    simulated: bool
+    _node: Node = field(repr=False, compare=False)
+
+    def limits(self) -> Limits:
+        limits = _native.Limits()
+        self._node.call("uw_device_limits", self._node.device(self.index), c.byref(limits))
+        watts = [mw / 1000 for mw in (limits.min_mw, limits.max_mw, limits.default_mw)]
+        return Limits(watts[0], watts[1], watts[2], limits.enforced_mw / 1000 or None)
+
+    def power_w(self) -> float:
+        """The driver's newest reading; with the daemon the mean of the last second or two."""
+        power = c.c_double()
+        self._node.call("uw_device_power", self._node.device(self.index), c.byref(power))
+        return power.value
+
+
+def _encoded(text: str | None) -> bytes | None:
+    return None if text is None else os.fsencode(text)
+
+
+class Node:
+    def __init__(
+        self, boards: str | None = None, socket: str | None = None, clock: str | None = None, flags: int = 0
+    ) -> None:
+        self._native = _native.library()
+        self.pid = os.getpid()
+        self.lock = threading.RLock()
+        self._garbage: deque[c.c_void_p] = deque()  # windows that nobody has any more
+        options = _native.Options(c.sizeof(_native.Options), _encoded(boards), _encoded(clock), flags, _encoded(socket))
+        self._ctx = c.c_void_p()
+        self._native.call("uw_ctx_open", c.byref(options), c.byref(self._ctx))
+        self.source = "daemon" if self._native.c.uw_ctx_has_daemon(self._ctx) else "local"
+
+    def boards(self) -> tuple[Board, ...]:
+        """Made anew for each caller: a board keeps its node, and not the other way round."""
+        lib = self._native.c
+        return tuple(
+            Board(
+                i,
+                lib.uw_device_id(device).decode(),
+                lib.uw_device_name(device).decode(),
+                bool(lib.uw_device_is_simulated(device)),
+                self,
+            )
+            for i in range(lib.uw_device_count(self._ctx))
+            for device in (self.device(i),)
+        )
+
+    def device(self, index: int) -> c.c_void_p:
+        return c.c_void_p(self._native.c.uw_device_at(self._ctx, index))
+
+    def call(self, name: str, *arguments: Any) -> int:
+        with self.lock:
+            self._sweep()
+            if not self._ctx:
+                raise UnderwattError("the monitor is closed")
+            return self._native.call(name, *arguments)
+
+    def close(self) -> None:
+        """Windows that are not collected yet are lost.  Not in a child of the process that opened it."""
+        with self.lock:
+            self._sweep()
+            if self._ctx and self.pid == os.getpid():
+                self._native.c.uw_ctx_free(self._ctx)
+            self._ctx = c.c_void_p()
+
+    def __del__(self) -> None:
+        if getattr(self, "_ctx", None):
+            self.close()
+
+    # ---- windows ----
+
+    def begin(self) -> c.c_void_p:
+        window = c.c_void_p()
+        with self.lock:
+            self.call("uw_window_begin", self._ctx, c.byref(window))
+        return window
+
+    def stop(self, window: c.c_void_p) -> None:
+        """Notes the time, without the lock: another thread may wait for the daemon with it."""
+        self._native.call("uw_window_stop", window)
+
+    def ready(self, window: c.c_void_p) -> bool:
+        return self.call("uw_window_ready", window) == 1
+
+    def drop(self, window: c.c_void_p) -> None:
+        """Frees a window at the next call; from any thread at any time, as finalizers come."""
+        self._garbage.append(window)
+
+    def _sweep(self) -> None:
+        while self._garbage:
+            window = self._garbage.popleft()
+            if self.pid == os.getpid():  # a parent's windows are not a child's to drop
+                self._native.c.uw_window_free(window)
+
+    def energy(self, window: c.c_void_p, board: Board, samples: bool) -> tuple[Device, float]:
+        """Of a window that is ready, and how long that was; NaN where this board told nothing."""
+        e = _native.Energy()
+        unknown = Device(name=board.name, id=board.id, index=board.index, simulated=board.simulated)
+        try:
+            self.call("uw_window_energy", window, self.device(board.index), c.byref(e))
+        except UnderwattError as why:
+            return replace(unknown, why=str(why)), 0.0
+        known = replace(
+            unknown,
+            energy_j=e.energy_j,
+            half_j=e.half_j,
+            power_w=e.power_w,
+            method=(e.method or b"none").decode(),
+            samples=self.samples(window, board) if samples else (),
+        )
+        return known, e.time_s
+
+    def samples(self, window: c.c_void_p, board: Board) -> tuple[Sample, ...]:
+        return ()
+
+    def processors(self, window: c.c_void_p) -> tuple[Device, ...]:
+        return ()
+
+
+def open_node(boards: str | None, socket: str | None, clock: str | None, flags: int) -> Node:
+    """NoDevice says what a program without a GPU can do."""
+    try:
+        return Node(boards, socket, clock, flags)
+    except NoDevice as e:
+        raise NoDevice(
+            f"{e} (without a GPU: underwatt.configure(null=True), or Monitor(null=True), measures nothing "
+            "and lets the program run)",
+            e.errno,
+        ) from None

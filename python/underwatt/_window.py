@@ -1,0 +1,216 @@
+"""A window of time, and the thread that collects what windows have measured."""
+
+from __future__ import annotations
+
+import ctypes as c
+import os
+import threading
+import time
+import weakref
+from collections import deque
+from collections.abc import Callable
+from datetime import datetime, timezone
+from types import TracebackType
+from typing import TYPE_CHECKING
+
+from ._errors import NoData, TimeoutError, UnderwattError
+from ._results import Energy
+
+if TYPE_CHECKING:
+    from ._monitor import Monitor
+    from ._node import Node
+
+WAIT_S = 15.0  # for an energy: the library's own limit is 10 s
+LOOK_S = (0.005, 0.05)  # between two looks whether an energy is known, the first and the longest
+COLLECT_S = (0.1, 0.5)  # the same of the collector
+PENDING = 4096  # as many as the daemon keeps
+
+NEW, OPEN, ENDED, KNOWN = "new", "open", "ended", "known"
+
+
+class Window:
+    """Energy between two moments, of all boards of the monitor: `with monitor.window("epoch") as w:`.
+
+    Leaving it asks nobody and waits for nothing but the frameworks' own queues (sync).  w.ready says whether the energy
+    is known, w.energy waits for it.  A window never stops the program that it measures: where the daemon is away the
+    window is entered and left all the same, a warning says so once, and w.energy raises what went wrong.
+    """
+
+    def __init__(self, monitor: Monitor, name: str, samples: bool = False) -> None:
+        self.name = name
+        self._monitor = monitor
+        self._samples = samples
+        self._state = NEW
+        self._pid = os.getpid()
+        self._node: Node | None = None
+        self._handle: c.c_void_p | None = None
+        self._drop: weakref.finalize[..., Window] | None = None
+        self._result: Energy | UnderwattError | None = None
+        self._began = datetime.fromtimestamp(0, timezone.utc)
+        self._began_ns = self._ended_ns = 0
+
+    def __enter__(self) -> Window:
+        return self.begin()
+
+    def __exit__(
+        self, kind: type[BaseException] | None, error: BaseException | None, trace: TracebackType | None
+    ) -> None:
+        self._end(sync=error is None)
+
+    def begin(self) -> Window:
+        """It begins now; what __enter__ does."""
+        if self._state != NEW:
+            raise UnderwattError(f"window '{self.name}' has begun before: a window is used once")
+        self._monitor._sync()
+        self._pid = os.getpid()
+        self._began = datetime.now(timezone.utc)
+        self._state = OPEN
+        self._monitor._begin(self)
+        self._began_ns = time.monotonic_ns()
+        return self
+
+    def end(self) -> Window:
+        """It ends now; what __exit__ does."""
+        if self._state != OPEN:
+            raise UnderwattError(f"window '{self.name}' has not begun, or has ended before")
+        self._end(sync=True)
+        return self
+
+    def _end(self, sync: bool) -> None:
+        """sync: not where an exception is on its way, which may be the framework's."""
+        if self._state != OPEN or self._pid != os.getpid():  # a forked child leaves its parent's window alone
+            return
+        try:
+            if sync:
+                self._monitor._sync()
+        finally:
+            self._state = ENDED
+            self._ended_ns = time.monotonic_ns()
+            self._monitor._end(self)
+
+    @property
+    def seconds(self) -> float:
+        """By this process' clock, at once: until now, or until it ended."""
+        if self._state == NEW:
+            return 0.0
+        return ((time.monotonic_ns() if self._state == OPEN else self._ended_ns) - self._began_ns) / 1e9
+
+    @property
+    def ready(self) -> bool:
+        """Whether w.energy can tell now (or raise) without waiting."""
+        return self._state in (ENDED, KNOWN) and self._look()
+
+    @property
+    def energy(self) -> Energy:
+        """What was measured; waits until it is known, 0.3 s as a rule."""
+        return self.wait()
+
+    def wait(self, seconds: float = WAIT_S) -> Energy:
+        """The same, for so long at most: TimeoutError then."""
+        if self._state in (NEW, OPEN) and self._pid == os.getpid():
+            raise UnderwattError(f"window '{self.name}' has not ended")
+        until, pause = time.monotonic() + seconds, LOOK_S[0]
+        while not self._look():
+            left = until - time.monotonic()
+            if left <= 0:
+                raise TimeoutError(f"window '{self.name}': its energy is not known after {seconds:g} s")
+            time.sleep(min(pause, left))
+            pause = min(2 * pause, LOOK_S[1])
+        if isinstance(self._result, Energy):
+            return self._result
+        assert self._result is not None
+        raise self._result.with_traceback(None)
+
+    def _look(self) -> bool:
+        """Takes the energy from the library if it is known there."""
+        if self._result is not None:
+            return True
+        if self._pid != os.getpid():
+            self._fail(NoData(f"window '{self.name}' began in process {self._pid}, which alone knows its energy"))
+            return True
+        return self._monitor._collect(self)
+
+    # ---- for the monitor ----
+
+    def _opened(self, node: Node, handle: c.c_void_p) -> None:
+        self._node, self._handle = node, handle
+        self._drop = weakref.finalize(self, node.drop, handle)
+        self._drop.atexit = False
+
+    def _know(self, result: Energy | UnderwattError) -> None:
+        self._result = result
+        self._state = KNOWN
+        if self._drop:
+            self._drop()
+        self._handle = self._node = None
+
+    def _fail(self, error: UnderwattError) -> None:
+        """It has no energy, and never will."""
+        if self._result is None:
+            self._result = error
+
+    def __repr__(self) -> str:
+        return f"<underwatt.Window '{self.name}', {self._state}, {self.seconds:.3f} s>"
+
+
+class Collector:
+    """A thread that takes the energies of ended windows from the library as they come to be known, before the daemon
+    forgets their ends, and logs them."""
+
+    def __init__(self, on_known: Callable[[Window], None]) -> None:
+        self._pending: deque[Window] = deque()
+        self._wake = threading.Event()
+        self._thread: threading.Thread | None = None
+        self._on_known = weakref.WeakMethod(on_known)  # its monitor may go before the thread
+        self._open = True
+
+    def start(self) -> None:
+        """The thread, where it does not run yet: that costs a millisecond, which no window shall pay at its end."""
+        if self._thread is None and self._open:
+            self._thread = threading.Thread(target=self._run, name="underwatt", daemon=True)
+            self._thread.start()
+
+    def add(self, window: Window) -> None:
+        self._pending.append(window)
+        if len(self._pending) > PENDING:
+            self._pending.popleft()._fail(NoData(f"more than {PENDING} windows wait for their energies"))
+        self._wake.set()
+
+    def _run(self) -> None:
+        pause = COLLECT_S[0]
+        while self._open:
+            if not self._pending:
+                self._wake.wait()
+                pause = COLLECT_S[0]
+            self._wake.clear()
+            time.sleep(pause)
+            pause = COLLECT_S[0] if self.collect() else min(2 * pause, COLLECT_S[1])
+
+    def collect(self) -> bool:
+        """Looks at each pending window once; True if one has come to be known."""
+        any_known = False
+        for _ in range(len(self._pending)):
+            try:
+                window = self._pending.popleft()
+            except IndexError:
+                break
+            if window._look():
+                any_known = True
+                on_known = self._on_known()
+                if on_known is not None:
+                    on_known(window)
+            else:
+                self._pending.append(window)
+        return any_known
+
+    def drain(self, until: float) -> None:
+        """Until all are known, or time.monotonic() is that."""
+        pause = LOOK_S[0]
+        while self._pending and time.monotonic() < until:
+            if not self.collect():
+                time.sleep(pause)
+                pause = min(2 * pause, LOOK_S[1])
+
+    def end(self) -> None:
+        self._open = False
+        self._wake.set()

@@ -1,0 +1,94 @@
+#!/usr/bin/python3
+"""python -m underwatt list, measure and report in a simulated node: what they print, what comes back as their status, signals; they
+start nothing of the project's programs.
+"""
+import json
+import os
+import signal
+import subprocess
+import sys
+import tempfile
+import time
+
+import pyuser
+import uwtest
+
+
+def asked(node, *args, **kw):
+    return node.run(sys.executable, "-m", "underwatt", *args, env={**WHERE, **kw})
+
+
+# No program of the project is on PATH: the library alone is used.
+WHERE = {"PYTHONPATH": str(pyuser.PACKAGE), "UNDERWATT_LIBRARY": str(pyuser.LIBRARY), "PATH": "/usr/bin:/bin"}
+
+
+def lists(t, node):
+    p = asked(node, "list", "--json")
+    doc = json.loads(p.stdout or "{}")
+    t.equal((p.returncode, [g["uuid"] for g in doc.get("gpus", [])]), (0, [b["uuid"] for b in node.status()["boards"]]), f"list --json {p.stderr}")
+    t.ok(all(g["max_w"] == 300 and g["min_w"] == 150 and g["power_w"] > 20 and g["simulated"] for g in doc["gpus"]), "limits and power", doc)
+    lines = asked(node, "list").stdout.splitlines()
+    t.ok(len(lines) == 3 and lines[0].split() == ["gpu", "name", "power", "limit", "from", "to", "uuid"] and doc["gpus"][1]["uuid"] in lines[2], "list", lines)
+
+
+def measures(t, node, folder):
+    log = os.path.join(folder, "log.csv")
+    p = asked(node, "measure", "--json", "--log", log, "--price-kwh", "0.3 EUR", "--", "sh", "-c", "sleep 1; echo out; exit 7")
+    e = json.loads(p.stderr or "{}")
+    t.equal((p.returncode, p.stdout), (7, "out\n"), "measure: CMD's status and output")
+    t.ok(e.get("name") == "sh" and 1 <= e["time_s"] < 10 and e["total_j"] > 0 and e["currency"] == "EUR", "measure --json", p.stderr)
+    p = asked(node, "measure", "--log", log, "--", "sleep", "0.2")
+    t.ok(p.returncode == 0 and p.stderr.startswith("underwatt: sleep: ") and "gpu1: " in p.stderr, "measure", p.stderr)
+    for status, args in ((137, ("sh", "-c", "kill -9 $$")), (127, ("/nowhere/x",)), (126, (folder,)), (3, ("sh", "-c", "exit 3"))):
+        p = asked(node, "measure", "--", *args)
+        t.equal(p.returncode, status, f"measure {' '.join(args[:2])}: {p.stderr.splitlines()[0]}")
+    t.equal(asked(node, "measure").returncode, 2, "measure without a command")
+    p = asked(node, "measure", "--price-kwh", "x", "--", "touch", os.path.join(folder, "ran"))
+    t.ok(p.returncode == 125 and not os.path.exists(os.path.join(folder, "ran")), "what fails before CMD begins", p.stderr)
+    return log
+
+
+def signals(t, node):
+    for number, status in ((signal.SIGTERM, 128 + 15), (signal.SIGINT, 0)):
+        p = node.popen(sys.executable, "-m", "underwatt", "measure", "--json", "--", "sh", "-c", "trap 'exit 0' INT; echo on; sleep 600 & wait", env=WHERE)
+        t.equal(p.stdout.readline(), "on\n", f"{number.name}: CMD runs")
+        began = time.monotonic()
+        if number == signal.SIGINT:    # as a terminal does: to all
+            for child in uwtest.children_of(p.pid):
+                os.kill(child, number)
+        p.send_signal(number)
+        t.equal(p.wait(60), status, f"{number.name} ends CMD")
+        text = p.stderr.readline()
+        t.ok(text.startswith("{") and time.monotonic() - began < 30, f"{number.name}: and the energy is told", text)
+
+
+def reports(t, node, log):
+    p = asked(node, "report", "--json", log)
+    found = {w["name"]: w for w in json.loads(p.stdout)["windows"]}
+    t.ok(set(found) == {"sh", "sleep"} and found["sh"]["windows"] == 1 and found["sh"]["total_j"] > 0, "report --json", p.stdout)
+    p = asked(node, "report", log)
+    t.ok(p.returncode == 0 and len(p.stdout.splitlines()) == 3 and "a window" in p.stdout, "report", p.stdout)
+    with open(log, "a", encoding="utf-8") as f:
+        f.write("2026-11-26T08:30:00+00:00,sleep,1,0.5" + 14 * "," + "\n")
+    found = {w["name"]: w for w in json.loads(asked(node, "report", "--json", log).stdout)["windows"]}
+    t.equal((found["sleep"]["windows"], found["sleep"]["unknown"]), (2, 1), "a window whose energy is unknown is in no sum")
+    for path in ("/nowhere/log.csv", "/etc/passwd"):
+        p = asked(node, "report", path)
+        t.ok(p.returncode == 1 and p.stderr.count("\n") == 1 and path in p.stderr, f"report {path}", p.stderr)
+
+
+def main():
+    t = uwtest.Tap()
+    with tempfile.TemporaryDirectory(prefix="uw-") as folder, uwtest.Node(board="v100", count=2) as node:
+        lists(t, node)
+        log = measures(t, node, folder)
+        signals(t, node)
+        reports(t, node, log)
+    p = subprocess.run([sys.executable, "-m", "underwatt", "list"], capture_output=True, text=True, timeout=60,
+                       env=pyuser.env(UNDERWATT_NVML="/nowhere/libnvidia-ml.so.1"))
+    t.ok(p.returncode == 1 and p.stderr.count("\n") == 1, "no board: one line", p.stderr)
+    t.done()
+
+
+if __name__ == "__main__":
+    main()

@@ -1,0 +1,223 @@
+#!/usr/bin/python3
+"""Windows of the Python package in a simulated node, by the daemon and without one: against the true energy; nested, overlapping,
+from several threads and in forked children; what entering and leaving costs; log and summary; a node without boards.
+"""
+import csv
+import json
+import os
+import subprocess
+import sys
+import tempfile
+import time
+
+import pyuser
+import uwtest
+
+MACHINE = "name: exact\nboards: [{model: v100, count: 2, ideal: true}, {model: rtx6000, ideal: true}]\n"
+LEAVE_S = 0.001    # what leaving a window may cost
+
+WINDOW = """
+import json, sys, time, underwatt
+monitor = underwatt.Monitor(sync=None)
+time.sleep(float(sys.argv[1]))
+with monitor.window("epoch") as w:
+    print("begun", flush=True)
+    sys.stdin.readline()
+print("ended", w.ready, flush=True)
+e = w.energy
+print(json.dumps([monitor.source, w.ready, e.as_dict()]), flush=True)
+"""
+
+MANY = """
+import json, threading, time, underwatt
+found = {}
+with underwatt.window("outer") as outer:
+    with underwatt.window("inner") as inner:
+        time.sleep(0.5)
+    time.sleep(0.5)
+first = underwatt.window("first").begin()
+time.sleep(0.4)
+second = underwatt.window("second").begin()
+time.sleep(0.4)
+first.end()
+time.sleep(0.4)
+second.end()
+def work(i):
+    for k in range(5):
+        with underwatt.window(f"thread {i}.{k}") as w:
+            time.sleep(0.05)
+        found[w.name] = w
+threads = [threading.Thread(target=work, args=(i,)) for i in range(4)]
+[x.start() for x in threads]
+[x.join() for x in threads]
+print(json.dumps([[w.name, w.seconds, w.energy.as_dict()] for w in (outer, inner, first, second, *found.values())]))
+"""
+
+COST = """
+import json, time, underwatt
+m = underwatt.Monitor()
+costs = []
+for i in range(200):
+    w = m.window("step").begin()
+    time.sleep(0.005)
+    began = time.perf_counter()
+    w.end()
+    costs.append(time.perf_counter() - began)
+costs.sort()
+print(json.dumps([costs[len(costs) // 2], costs[-1], w.energy.time_s]))
+"""
+
+FORK = """
+import os, sys, time, underwatt
+from underwatt import UnderwattError
+m = underwatt.Monitor()
+with m.window("parent") as w:
+    child = os.fork()
+    if child == 0:
+        with m.window("child") as mine:
+            time.sleep(0.3)
+        print("child", mine.energy.time_s > 0.29, flush=True)
+        try:
+            w.__exit__(None, None, None)
+            w.energy
+        except UnderwattError as e:
+            print(e, flush=True)
+        os._exit(0)
+    assert os.waitpid(child, 0)[1] == 0
+if sys.argv[1:] == ["collected"]:
+    import gc
+    gc.collect()
+print("parent", w.energy.time_s > 0.29, w.energy.total_j > 0)
+"""
+
+LOGGED = """
+import sys, time, underwatt
+underwatt.configure(log=sys.argv[1], summary=True, gco2e_kwh=400, price_kwh="0.30 EUR", gpus=[0, 2])
+for i in range(3):
+    with underwatt.window(f"epoch {i}"):
+        time.sleep(0.2)
+"""
+
+NONE = """
+import underwatt
+try:
+    with underwatt.window("x"):
+        pass
+except underwatt.NoDevice as e:
+    print("NoDevice", str(e).count("\\n"), e)
+underwatt.configure(null=True)
+with underwatt.window("x") as w:
+    pass
+print(w.energy)
+"""
+
+VISIBLE = """
+import underwatt
+m = underwatt.Monitor()
+print([b.index for b in m.boards])
+"""
+
+
+def measures(t, node, source, wait):
+    """One window, against what the simulated boards say of themselves."""
+    p = pyuser.begun_in_world(node, WINDOW, str(wait), stdin=subprocess.PIPE)
+    t.equal(p.stdout.readline(), "begun\n", f"{source}: a window begins")
+    a = node.status()["boards"]
+    time.sleep(4)
+    b = node.status()["boards"]
+    p.stdin.write("\n")
+    p.stdin.flush()
+    t.equal(p.stdout.readline(), "ended False\n", "it ends before its energy is known")
+    text = p.stdout.readline()
+    if not t.ok(text.startswith("["), "then it is known", text + p.stderr.read()):
+        return
+    got, ready, e = json.loads(text)
+    t.equal((got, ready, e["name"], e["simulated"], len(e["gpus"])), (source, True, "epoch", True, 3), "by whom, and of which boards")
+    for i, g in enumerate(e["gpus"]):
+        true_w = (b[i]["true_j"] - a[i]["true_j"]) / (b[i]["at_ns"] - a[i]["at_ns"]) * 1e9
+        t.ok(g["id"] == b[i]["uuid"] and abs(g["energy_j"] - true_w * e["time_s"]) <= g["half_j"] + 0.05 * g["energy_j"],
+             f"GPU {i}: {g['energy_j']:.1f} J ± {g['half_j']:.1f} J ({g['method']}) in {e['time_s']:.2f} s, true {true_w:.1f} W")
+    t.near(e["total_j"], sum(g["energy_j"] for g in e["gpus"]), 1e-6, "their sum")
+    t.equal((p.wait(20), p.stderr.read()), (0, ""), "the program ends, with no word")
+
+
+def many(t, node):
+    p = pyuser.in_world(node, MANY)
+    if not t.ok(p.returncode == 0, "windows nested, overlapping, in threads", p.stderr):
+        return
+    found = json.loads(p.stdout)
+    t.equal(len(found), 24, "each is measured")
+    wrong = [(name, seconds, e) for name, seconds, e in found if abs(e["time_s"] - seconds) > 0.05 * (1 + seconds) or not e["total_j"] > 0]
+    t.ok(not wrong, "for as long as by the program's own clock", wrong)
+    outer, inner, first, second = (e for _, _, e in found[:4])
+    t.ok(inner["total_j"] < outer["total_j"] and first["total_j"] > 0 and second["total_j"] > 0, "the inner one has less than the outer one")
+
+
+def costs(t, node, source):
+    p = pyuser.in_world(node, COST)
+    median, most, length = json.loads(p.stdout or "[1, 1, 1]")
+    t.ok(median <= LEAVE_S, f"{source}: leaving a window takes {median * 1e6:.0f} µs (median of 200), {most * 1e6:.0f} µs at most", p.stderr)
+
+
+def forks(t, node, source):
+    p = pyuser.in_world(node, FORK, "collected")
+    lines = p.stdout.splitlines()
+    t.ok(p.returncode == 0 and lines[0] == "child True" and lines[-1] == "parent True True",
+         f"{source}: parent and child measure, each its own", p.stdout + p.stderr)
+    t.ok(len(lines) == 3 and "began in process" in lines[1], "a child has no energy of its parent's window", lines)
+
+
+def logged(t, node, folder):
+    path = os.path.join(folder, "run.csv")
+    for _ in range(2):
+        p = pyuser.in_world(node, LOGGED, path)
+        t.equal(p.returncode, 0, f"a log and a summary {p.stderr}")
+    with open(path, newline="", encoding="utf-8") as f:
+        rows = list(csv.DictReader(f))
+    t.equal([r["name"] for r in rows], 2 * ["epoch 0", "epoch 1", "epoch 2"], "a row a window, of two runs")
+    t.ok(all(float(r["total_j"]) > 0 and float(r["gco2e"]) > 0 and float(r["cost"]) > 0 and r["currency"] == "EUR" for r in rows), "with gCO2e and cost", rows)
+    t.ok("gpu0_j" in rows[0] and "gpu2_j" in rows[0] and "gpu1_j" not in rows[0], "of the boards asked for", rows[0])
+    lines = p.stderr.splitlines()
+    t.ok(len(lines) == 1 and lines[0].startswith("underwatt: ") and "2 simulated GPUs" in lines[0], "the summary is one line", p.stderr)
+
+
+def visible(t, node):
+    for text, want in (("2,0", "[2, 0]\n"), ("1", "[1]\n")):
+        t.equal(pyuser.in_world(node, VISIBLE, CUDA_VISIBLE_DEVICES=text).stdout, want, f"CUDA_VISIBLE_DEVICES={text}")
+    p = pyuser.in_world(node, VISIBLE, CUDA_VISIBLE_DEVICES="")
+    t.ok("NoDevice" in p.stderr and "leaves none of 3 boards" in p.stderr, "CUDA_VISIBLE_DEVICES with none", p.stderr)
+
+
+def absent(t):
+    p = subprocess.run([sys.executable, "-c", NONE], capture_output=True, text=True, timeout=60,
+                       env=pyuser.env(UNDERWATT_NVML="/nowhere/libnvidia-ml.so.1"))
+    lines = p.stdout.splitlines()
+    t.ok(p.returncode == 0 and lines[0].startswith("NoDevice 0 ") and "null=True" in lines[0], "no board: one clear line", p.stdout + p.stderr)
+    t.ok(len(lines) == 2 and "not measured" in lines[1], "and the null monitor goes on", lines)
+
+
+def main():
+    t = uwtest.Tap()
+    with tempfile.TemporaryDirectory(prefix="uw-") as folder:
+        with uwtest.Node(machine=MACHINE) as node:
+            job = node.train("--gpus", "0,2", "--epochs", "100000", "--phases", "train")
+            uwtest.wait_for(lambda: node.board(0)["power_mw"] > 200000)
+            measures(t, node, "local", 3)
+            many(t, node)
+            costs(t, node, "local")
+            forks(t, node, "local")
+            visible(t, node)
+            d = node.daemon()
+            uwtest.wait_for(lambda: (d.ask("GET", "/v1/gpus/0")[1].get("power_w") or 0) > 100)
+            measures(t, node, "daemon", 0)
+            many(t, node)
+            costs(t, node, "daemon")
+            forks(t, node, "daemon")
+            logged(t, node, folder)
+            job.terminate()
+    absent(t)
+    t.done()
+
+
+if __name__ == "__main__":
+    main()

@@ -1,0 +1,191 @@
+#!/usr/bin/python3
+"""How measurements read: text, dictionaries, rows, the page of a notebook; prices, boards of CUDA_VISIBLE_DEVICES, the log's
+file, frameworks that are loaded; and the monitor that measures nothing.  Without boards.
+"""
+import csv
+import datetime
+import math
+import os
+import sys
+import tempfile
+import types
+import xml.etree.ElementTree as xml
+
+import pyuser  # noqa: F401 - the package's path
+import uwtest
+
+import underwatt
+from underwatt import _log, _monitor, _sync, _text
+from underwatt._results import Device, Energy, Price, Sample
+
+BEGAN = datetime.datetime(2026, 11, 26, 8, 30, tzinfo=datetime.timezone.utc)
+
+
+def gpu(i, joules, half=1.0, **more):
+    return Device(f"V100 <{i}>", f"GPU-{i}", i, energy_j=joules, half_j=half, power_w=joules / 10, method="counter", **more)
+
+
+def cpu(joules):
+    return Device("package-0", kind="cpu", energy_j=joules, half_j=2.0, power_w=joules / 10, method="counter")
+
+
+def energy(**more):
+    known = {"gpus": (gpu(0, 30000.0, 3.0), gpu(1, 6000.0, 4.0)), **more}
+    return Energy("epoch", BEGAN, 10.0, **known)
+
+
+def texts(t):
+    for got, want in ((_text.joules(1234.4, 5), "1,234 J ± 5 J"), (_text.joules(12344, 50), "12.34 kJ ± 0.05 kJ"),
+                      (_text.joules(500, 112), "500.0 J ± 112 J"), (_text.joules(0.5), "0.500 J"), (_text.joules(2.5e8), "250.0 MJ"), (_text.joules(math.nan), "unknown"),
+                      (_text.joules(0.0), "0 J"), (_text.watts(3.25), "3.250 W"), (_text.watts(math.nan), "unknown"),
+                      (_text.seconds(0.01), "0.010 s"), (_text.seconds(754), "12:34 min"), (_text.seconds(7384), "2:03:04 h")):
+        t.equal(got, want, want)
+    e = energy(price=Price(0.3, "EUR"), gco2e_kwh=400.0)
+    t.equal(str(e), "epoch: 36.00 kJ ± 0.005 kJ in 10.00 s, 3,600 W, 2 GPUs (counter), 4 gCO2e, 0.003 EUR", "a measurement in a line")
+    t.equal(str(e.gpus[1]), "gpu1: 6,000 J ± 4 J, 600.0 W (counter)", "a board in a line")
+    e = energy(processors=(cpu(1000.0), Device("dram-0", kind="dram", why="root's")))
+    t.ok("CPU 1,000 J" in str(e) and "DRAM" not in str(e), "processors where they are known", str(e))
+    e = energy(gpus=(gpu(0, 30000.0), Device("V100", "GPU-1", 1, why="it hangs")))
+    t.equal(str(e), "epoch: 10.00 s, energy unknown: it hangs", "unknown, and why")
+    t.equal(str(e.gpus[1]), "gpu1: unknown (it hangs)", "which board")
+
+
+def sums(t):
+    e = energy(processors=(cpu(1000.0), Device("dram-0", kind="dram", why="root's"), Device("psys", kind="other", energy_j=5.0)))
+    t.equal((e.gpu_j, e.cpu_j, e.total_j, float(e), e.power_w), (36000.0, 1000.0, 37000.0, 37000.0, 3700.0), "sums")
+    t.ok(math.isnan(e.dram_j) and abs(e.half_j - math.sqrt(29)) < 1e-9, "of what is known", e.half_j)
+    t.equal((e.gco2e, e.cost), (None, None), "nothing where no factor is known")
+    e = energy(gpus=(gpu(0, 1.0), Device("V100", "GPU-1", 1)), gco2e_kwh=400.0)
+    t.ok(all(map(math.isnan, (e.total_j, e.gpu_j, e.half_j, e.power_w))) and e.gco2e is None, "a board that is unknown: so is the sum", e)
+    row = e.as_row()
+    t.equal((row["total_j"], row["gpu0_j"], row["gpu1_j"], row["gco2e"]), (None, 1.0, None, None), "a row has None there, and what is known")
+    d = energy().as_dict()
+    t.equal((d["began_utc"], d["total_j"], [g["label"] for g in d["gpus"]], d["gpus"][0]["half_j"]),
+            ("2026-11-26T08:30:00+00:00", 36000.0, ["gpu0", "gpu1"], 3.0), "a dictionary of plain values")
+
+
+def pages(t):
+    samples = tuple(Sample(i / 10, 100.0 + i) for i in range(100))
+    for name, e, want in (("bars", energy(processors=(cpu(10.0),)), "rect"), ("lines", energy(gpus=(gpu(0, 1.0, samples=samples),)), "polyline")):
+        page = xml.fromstring(e._repr_html_())
+        svg = page.find("{http://www.w3.org/2000/svg}svg")
+        drawn = [] if svg is None else svg.findall(f"{{http://www.w3.org/2000/svg}}{want}")
+        t.ok(len(page.findall("table/tr")) == 1 + len(e.gpus) + len(e.processors) and drawn, f"a page with a table and a chart of {want}")
+        t.ok("<script" not in e._repr_html_() and "V100 &lt;0&gt;" in e._repr_html_(), f"{name}: no script, names escaped")
+    nothing = energy(gpus=(Device("V100", "GPU-0", 0, why="<gone>"),))._repr_html_()
+    t.ok(xml.fromstring(nothing) is not None and "&lt;gone&gt;" in nothing, "nothing known: still a page", nothing)
+
+
+def choices(t):
+    boards = tuple(underwatt.Board(i, f"GPU-{name}", "V100", True, None) for i, name in enumerate(("aa1", "aa2", "b3")))
+    for text, want in ((None, [0, 1, 2]), ("1,0", [1, 0]), ("2", [2]), ("", []), ("GPU-b3,0", [2, 0]), ("GPU-aa", []),
+                       ("0,-1,1", [0]), ("0,9,1", [0]), ("1,1", [1]), (" 1 , 2", [1, 2])):
+        t.equal([b.index for b in _monitor.visible(boards, text)], want, f"CUDA_VISIBLE_DEVICES={text!r}")
+    t.equal([b.index for b in _monitor.chosen(boards, ["GPU-b3", 1])], [2, 1], "boards by UUID and number")
+    for wrong in ([3], ["GPU-c"], []):
+        t.ok(raises(underwatt.InvalidValue, _monitor.chosen, boards, wrong), f"no board: {wrong}")
+    t.equal([_monitor.price_of(p) for p in (None, 0.3, "0.30 EUR", Price(1.0, "USD"))],
+            [None, Price(0.3), Price(0.3, "EUR"), Price(1.0, "USD")], "prices")
+    t.ok(raises(underwatt.InvalidValue, _monitor.price_of, "cheap"), "no price")
+
+
+def raises(kind, call, *args):
+    try:
+        call(*args)
+    except kind as e:
+        return str(e) or True
+    return False
+
+
+def syncs(t):
+    asked = []
+    cuda = types.SimpleNamespace(is_initialized=lambda: bool(asked), device_count=lambda: 3, synchronize=lambda *d: asked.append(("torch", *d)))
+    torch = types.SimpleNamespace(cuda=cuda, _C=types.SimpleNamespace(_cuda_hasPrimaryContext=lambda d: d != 1))
+    cupy = types.SimpleNamespace(cuda=types.SimpleNamespace(runtime=types.SimpleNamespace(deviceSynchronize=lambda: asked.append("cupy"))))
+    sync = _sync.sync_of("auto")
+    sync()
+    t.equal((asked, "torch" in sys.modules, "jax" in sys.modules), ([], False, False), "nothing is imported")
+    sys.modules["torch"] = torch
+    sync()
+    t.equal(asked, [], "torch that has used no GPU is not asked")
+    asked.append("begun")
+    sys.modules["cupy"] = cupy
+    sync()
+    t.equal(asked, ["begun", ("torch", 0), ("torch", 2), "cupy"], "frameworks that are loaded, each GPU that torch uses")
+    jax = types.SimpleNamespace(local_devices=lambda: ["d0"], device_put=lambda x, d: Array(asked, d))
+    sys.modules.update({"jax": jax, "jax._src.xla_bridge": types.SimpleNamespace(backends_are_initialized=lambda: "jax" in asked)})
+    _sync.sync_of("jax")()
+    t.ok("d0" not in asked, "jax that has used no device is not asked")
+    asked.append("jax")
+    _sync.sync_of("jax")()
+    t.equal(asked[-1], "d0", "jax, by what is put on each device last")
+    for name in ("torch", "cupy", "jax", "jax._src.xla_bridge"):
+        del sys.modules[name]
+    t.ok(raises(underwatt.InvalidValue, _sync.sync_of, "tensorflow"), "no such framework")
+
+
+class Array:
+    def __init__(self, asked, device):
+        self.asked, self.device = asked, device
+
+    def __add__(self, other):
+        return self
+
+    def block_until_ready(self):
+        self.asked.append(self.device)
+
+
+def logs(t, folder):
+    path = os.path.join(folder, "run.csv")
+    for _ in range(2):
+        log = _log.Log(path, ["gpu0", "gpu1"])
+        log.write(energy())
+        log.write(Energy("bad, \"one\"", BEGAN, 1.0), "it\nbroke")
+        log.close()
+    with open(path, newline="", encoding="utf-8") as f:
+        rows = list(csv.DictReader(f))
+    t.equal([(r["name"], r["total_j"], r["gpu1_j"], r["why"]) for r in rows],
+            2 * [("epoch", "36000.0", "6000.0", ""), ('bad, "one"', "", "", "it\nbroke")], "a log has one head, and a row a window")
+    t.ok(raises(underwatt.InvalidValue, _log.Log, path, ["gpu0"]), "of other boards: refused")
+    t.ok(raises(OSError, _log.Log, "/nowhere/run.csv", []), "no such folder: at once")
+
+
+def nothing(t):
+    monitor = underwatt.configure(null=True)
+    with underwatt.window("a") as w:
+        t.ok(not w.ready and raises(underwatt.UnderwattError, w.wait), "a window that is open is not ready")
+    t.ok(w.ready and w.energy.source == "null" and math.isnan(w.energy.total_j) and w.energy.time_s > 0,
+         "the null monitor measures time alone", w.energy)
+    t.ok("not measured" in str(w.energy) and w.energy.as_dict()["total_j"] is None, "and says so", w.energy)
+    t.ok(raises(underwatt.UnderwattError, w.begin), "a window is used once")
+
+    @underwatt.track
+    def f(x):
+        """Twice."""
+        return 2 * x
+
+    @underwatt.track("other")
+    def g():
+        return f(1)
+
+    t.equal((f(2), g(), f.__name__, f.__doc__, f.windows[0].name, len(f.windows), g.windows[0].name),
+            (4, 2, "f", "Twice.", "nothing.<locals>.f", 2, "other"), "functions that are tracked")
+    monitor.close()
+    t.ok(raises(underwatt.UnderwattError, monitor.window), "a monitor that is closed begins none")
+
+
+def main():
+    t = uwtest.Tap()
+    texts(t)
+    sums(t)
+    pages(t)
+    choices(t)
+    syncs(t)
+    with tempfile.TemporaryDirectory(prefix="uw-") as folder:
+        logs(t, folder)
+    nothing(t)
+    t.done()
+
+
+if __name__ == "__main__":
+    main()
