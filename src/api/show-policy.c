@@ -59,9 +59,9 @@ static void state_text(const struct engine_row *row, char *text, size_t size)
         (void)snprintf(text, size, "%s%s", row->unknown ? row->unknown : "a result",
                        row->unknown ? " is unknown" : " is no number");
     else if (row->state == RULE_SHORT)
-        (void)snprintf(
-            text, size, "such a phase of this job takes %.2g s, less than %.2g s",
-            p->length_s.v, row->rule->least_auto ? p->break_even_s : row->rule->least_s);
+        (void)snprintf(text, size,
+                       "such a phase of this job takes %.2g s, less than %.2g s",
+                       p->length_s.v, policy_rule_least_s(row->rule, p->break_even_s));
     else if (row->state == RULE_COSTLY)
         (void)snprintf(text, size, "%s: %.2g %%, the longest after %.0f ms", is,
                        100 * p->lost, 1000 * p->worst_s);

@@ -216,6 +216,11 @@ static int read_phase(const struct rule_keys *k, const struct yaml_node *node,
     if (r < 0 || !k->least || strcmp(k->least, "auto") == 0)
         return r;
     r = yaml_duration(yaml_get(node, "least"), &least_ns, err);
+    if (r >= 0 && s_of_ns(least_ns) < POLICY_LEAST_S)
+        return yaml_fail(
+            yaml_get(node, "least"), err, -ERANGE,
+            "least: %s is below %g ms, the shortest phase that a rule acts on", k->least,
+            1000 * POLICY_LEAST_S);
     rule->least_auto = false;
     rule->least_s = s_of_ns(least_ns);
     return r;

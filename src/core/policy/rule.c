@@ -1,5 +1,6 @@
 #include "core/policy/rule.h"
 
+#include <math.h>
 #include <string.h>
 
 bool policy_rule_is_for(const struct policy_rule *rule, const char *cls,
@@ -23,11 +24,16 @@ static uint64_t later(uint64_t at_ns, uint64_t by_ns)
     return by_ns < UINT64_MAX - at_ns ? at_ns + by_ns : UINT64_MAX;
 }
 
+double policy_rule_least_s(const struct policy_rule *rule, double break_even_s)
+{
+    return fmax(rule->least_auto ? break_even_s : rule->least_s, POLICY_LEAST_S);
+}
+
 /* What keeps it off, whatever its condition says; RULE_ACTS: nothing. */
 static enum policy_state barred(const struct policy_rule *rule,
                                 const struct policy_instant *at)
 {
-    double least_s = rule->least_auto ? at->break_even_s : rule->least_s;
+    double least_s = policy_rule_least_s(rule, at->break_even_s);
 
     if (!at->is_for_job)
         return RULE_OTHER_JOB;

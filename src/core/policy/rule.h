@@ -41,8 +41,8 @@ struct policy_rule {
     bool phase;
     double confidence;
     bool least_auto; /* no phase that is shorter than what a change of cap costs */
-    double least_s;
-    bool always; /* also where a static cap would save as much */
+    double least_s;  /* else; policy_rule_least_s() is what holds */
+    bool always;     /* also where a static cap would save as much */
     /* what */
     bool dry_run;
     bool idle_boards; /* acts on boards without a job, too */
@@ -97,6 +97,15 @@ struct policy_verdict {
     uint64_t since_ns;       /* on, waits or off since then */
     uint64_t due_ns;         /* to be asked anew, although no value changed */
 };
+
+/* No rule acts on phases that are known to be shorter: who tells phases may not have
+ * limits written as often as pages are looked at.
+ */
+#define POLICY_LEAST_S 0.3
+
+/* From which length of a phase on a phase rule acts; break_even_s: of the job's boards.
+ */
+double policy_rule_least_s(const struct policy_rule *rule, double break_even_s);
 
 /* Whether it is for jobs of this class with these facts. */
 bool policy_rule_is_for(const struct policy_rule *rule, const char *cls,

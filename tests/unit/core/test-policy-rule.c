@@ -152,6 +152,9 @@ static void test_phase(void)
         {"as long as that", "validate", "acts", true, 0, 0, 0.4, 0.4},
         {"shorter than the rule says", "validate", "short", true, 0, 2, 0.4, 0.4},
         {"of unknown length", "validate", "acts", true, 0, 2, 0.4, 0},
+        {"shorter than any rule acts on", "validate", "short", true, 0, 0.1, 0.05, 0.29},
+        {"… on boards for which it would pay", "validate", "short", true, 0, 0, 0.05, 0.29},
+        {"as long as that", "validate", "acts", true, 0, 0, 0.05, 0.3},
         {"ends with the phase", "train", "false", true, 0, 2, 0.4, 0},
     };
     /* clang-format on */

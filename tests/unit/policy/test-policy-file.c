@@ -157,6 +157,7 @@ static const struct {
     {RULE "  cap: 75 %\n  when: known(carbon)\n  until: known(price)\n  release: 3 s", "p.yaml:7: release: `until` takes its place"},
     {RULE "  cap: 75 %\n  when: known(carbon)\n  until: known(price)\n  hysteresis: 3 %", "p.yaml:7: hysteresis: `until` takes its place"},
     {RULE "  cap: 75 %\n  when: job.phase == 'load'\n  phase: true\n  for: 3 s", "p.yaml:7: for: a phase rule begins and ends with its phase"},
+    {RULE "  cap: 75 %\n  when: job.phase == 'load'\n  phase: true\n  least: 0 s", "p.yaml:7: least: 0 s is below 300 ms, the shortest phase that a rule acts on"},
     {RULE "  cap: 75 %\n  when: known(carbon)\n  confidence: 3 %", "p.yaml:6: least, confidence and always are for rules with `phase: true`"},
     {RULE "  cap: 75 %\n  when: known(carbon)\n  always: true", "p.yaml:6: least, confidence and always are for rules with `phase: true`"},
     {RULE "  cap: 75 %\n  when: known(carbon)\n  priority: 3", "p.yaml:6: priority: it orders goals alone"},
