@@ -111,7 +111,7 @@ static void test_room(void)
 
     if (rule_rows_new(&r) < 0)
         return;
-    for (uint64_t job = 1; job <= 3 * RULE_ROWS_MAX; job++)
+    for (uint64_t job = 1; job <= UINT64_C(3) * RULE_ROWS_MAX; job++)
         rows += phases(r, "validation", 0, job, (unsigned)job, 1, &ends);
     is_int(rows, 3 * RULE_ROWS_MAX, "jobs that come and go have their rows");
     for (uint64_t job = 1; job <= RULE_ROWS_MAX + 8; job++)

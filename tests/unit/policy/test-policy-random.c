@@ -155,9 +155,12 @@ static void read_values(size_t board, uint64_t job, struct policy_value *ret)
 /* A value that stays known for longer is no news before its old time. */
 static bool is_news(const struct policy_value *was, const struct policy_value *now)
 {
+    uint64_t old, new; /* number, text or truth */
+
+    memcpy(&old, &was->number, sizeof old);
+    memcpy(&new, &now->number, sizeof new);
     return was->known != now->known ||
-           (now->known && (now->until_ns < was->until_ns ||
-                           memcmp(&was->number, &now->number, sizeof now->number) != 0));
+           (now->known && (now->until_ns < was->until_ns || old != new));
 }
 
 static void step_alone(size_t rule, struct alone *a, const struct policy_value *values,
