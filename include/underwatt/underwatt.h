@@ -235,6 +235,65 @@ UW_API int uw_job_end(uw_job *job, uw_error *err);
 /* Does not end it: then it ends with this process.  NULL is fine. */
 UW_API void uw_job_free(uw_job *job);
 
+/* A job that runs already: by its number, or, where id is 0, the one whose first process
+ * this one is or descends from, as underwatt-run(1)'s CMD and all that it starts.  It
+ * does not end with this process, and uw_job_step() on it does nothing:
+ * uw_progress_attach(). -ENOENT: there is none.
+ */
+UW_API int uw_job_find(uw_ctx *ctx, uint64_t id, uw_job **ret, uw_error *err);
+/* Another goal: the search goes on from what it has measured, and a job that had none
+ * begins one.  NULL: none for now, the search rests and its boards are released. -EINVAL:
+ * a goal that is none; -EPERM: another user's job; -EBUSY: it holds a cap by name.
+ */
+UW_API int uw_job_goal(uw_job *job, const char *goal, uw_error *err);
+/* A cap on all boards of the job, by a claim as of uw_device_claim(): "250 W", "85%" of
+ * each board's default limit, or the name of a preset ("balanced").
+ */
+UW_API int uw_job_cap(uw_job *job, const char *cap, double for_s, const char *why,
+                      uint64_t *ret_id, uw_error *err);
+/* Booked to the job so far.  half_j is NAN where it is not known. */
+UW_API int uw_job_energy(uw_job *job, uw_energy *ret, uw_error *err);
+
+/* Set size to sizeof(uw_search) before the call; a later version adds fields at the end.
+ * Watts of caps are of one board; 0 and "": unknown or none.
+ */
+typedef struct uw_search {
+    size_t size;
+    uint32_t original_mw;     /* the limit found, of the board with the highest */
+    uint32_t reference_mw;    /* the cap that others are compared with */
+    uint32_t best_mw;         /* the best so far, or held */
+    uint32_t held_mw;         /* held now */
+    uint32_t lock_mhz;        /* lock of the SM clock */
+    uint32_t caps, windows;   /* that were measured */
+    uint32_t saved_known;     /* 1: the next six are known */
+    double saved, saved_half; /* part of the energy at the reference cap; half of the 95 %
+                               * interval, as in all names with half */
+    double saved_j, saved_half_j;
+    double slowdown, slowdown_half; /* time over the time at the reference cap */
+    double search_s;                /* spent on searching */
+    double step_s;
+    uint64_t steps;
+    char goal[80];   /* "edp" */
+    char status[32]; /* "measures", "holds", "paused", …: as SearchStatus of the API */
+    char progress[16]; /* "steps", "launches", "period", "unknown" */
+    char text[96];     /* "measures at 210 W (window 3)" */
+    char why[200];     /* why this cap */
+} uw_search;
+/* -ENODATA: the job has no search. */
+UW_API int uw_job_search(uw_job *job, uw_search *ret, uw_error *err);
+
+typedef struct uw_curve_point {
+    uint32_t cap_mw;            /* in force */
+    uint32_t windows;           /* measured there */
+    double step_s, step_s_half; /* half of the 95 % interval; NAN: unknown */
+    double step_j, step_j_half; /* of all boards of the job together */
+} uw_curve_point;
+/* The caps that were measured, in the order of their first window: *ret_n of them, of
+ * which buf gets the first n.  -ENODATA: the job has no search.
+ */
+UW_API int uw_job_curve(uw_job *job, uw_curve_point *buf, size_t n, size_t *ret_n,
+                        uw_error *err);
+
 #ifdef __cplusplus
 }
 #endif

@@ -398,6 +398,28 @@ int body_job(const struct json_value *v, uid_t uid, struct node *node,
     return 0;
 }
 
+int body_goal(const struct json_value *v, struct goal *ret, bool *ret_has, uw_error *err)
+{
+    static const char *const keys[] = {"goal", NULL};
+    const char *goal = NULL;
+    int r = only(v, keys, err);
+
+    if (r == 0 && !given(v, "goal"))
+        r = fail(err, -EINVAL, "'goal' is missing: a goal, or null for none");
+    if (r < 0)
+        return r;
+    if (json_is_none(json_get(v, "goal"))) {
+        *ret_has = false;
+        return 0;
+    }
+    r = text(v, "goal", GOAL_TEXT_MAX - 1, &goal, err);
+    if (r == 0)
+        r = goal_parse(goal, ret, err) < 0 ? fail_in(err, -EINVAL, "'goal'") : 0;
+    if (r == 0)
+        *ret_has = true;
+    return r;
+}
+
 int body_release(const struct json_value *v, uint64_t *ret_ns, uw_error *err)
 {
     static const char *const keys[] = {"for", NULL};

@@ -48,6 +48,9 @@ struct body_window_end {
 int body_window_end(const struct json_value *v, struct body_window_end *ret,
                     uw_error *err);
 
+/* {"goal": "edp"} or {"goal": null}: *ret_has says whether there is one. */
+int body_goal(const struct json_value *v, struct goal *ret, bool *ret_has, uw_error *err);
+
 /* {"for": "10 min"}; 0 where the key is missing. */
 int body_release(const struct json_value *v, uint64_t *ret_ns, uw_error *err);
 

@@ -56,6 +56,7 @@ void route_claim(struct ask *a);
 void route_withdraw(struct ask *a);
 void route_job_begin(struct ask *a);
 void route_job_end(struct ask *a);
+void route_job_goal(struct ask *a);
 void route_release(struct ask *a);
 void route_take_back(struct ask *a);
 void route_report(struct ask *a);

@@ -102,6 +102,24 @@ void route_job_end(struct ask *a)
         reply_empty(a, node_job_end(ask_node(a), a->who, id, &err), &err);
 }
 
+void route_job_goal(struct ask *a)
+{
+    struct goal goal;
+    bool has = false;
+    uint64_t id = 0;
+    uw_error err = {""};
+
+    if (!ask_id(a, "job", &id))
+        return;
+    int r = body_goal(a->body, &goal, &has, &err);
+    if (r < 0) {
+        http_fail_r(a->x, r, &err);
+        return;
+    }
+    r = node_job_goal(ask_node(a), a->who, id, has ? &goal : NULL, &err);
+    reply_empty(a, r, &err);
+}
+
 /* ---- answers that come later ---- */
 
 /* Outlives the exchange: the node calls back exactly once, also after the peer has closed

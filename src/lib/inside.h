@@ -80,8 +80,25 @@ struct uw_window {
 struct uw_progress_slot *lib_slot(struct uw_progress_page *page, int rank, pid_t process);
 void lib_slot_step(struct uw_progress_slot *slot); /* a step has ended now */
 
-/* job.c: the page of a job begun here; borrowed. */
+/* job.c: the page of a job begun here, borrowed; -1: the job was found. */
 int lib_job_page(const uw_job *job);
+/* A request for the job: sub is what follows its path ("", "/goal"). */
+int lib_job_ask(const uw_job *job, const char *method, const char *sub,
+                struct json_out *body, struct json **ret, uw_error *err);
+/* The job has that goal from now on ("": none); tells the daemon of its page. */
+int lib_job_goal(uw_job *job, const char *goal, uw_error *err);
+int lib_job_found(uw_ctx *ctx, uint64_t id, uw_job **ret, uw_error *err);
+const uw_ctx *lib_job_ctx(const uw_job *job);
+
+/* remote.c: a claim on a board (dev) or on all boards of a job (number, else 0). */
+struct lib_claim {
+    const uw_device *dev;
+    uint64_t job;
+    const char *cap, *preset, *why; /* cap or preset */
+    double for_s;
+};
+int lib_claim(const uw_ctx *ctx, const struct lib_claim *claim, uint64_t *ret_id,
+              uw_error *err);
 
 /* local.c */
 int lib_local_open(const uw_options *opts, uw_ctx **ret, uw_error *err);

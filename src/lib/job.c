@@ -64,7 +64,7 @@ void uw_job_step(uw_job *job, enum uw_phase phase)
 {
     pid_t pid = getpid();
 
-    if (!job)
+    if (!job || !job->page)
         return;
     if (job->pid != pid) { /* the first step of this process */
         job->slot = lib_slot(job->page, -1, pid);
@@ -200,7 +200,7 @@ static int register_job(uw_job *job, const struct door *door, uw_error *err)
 /* The daemon reads steps of jobs with a goal alone: a search needs them. */
 static int send_page(const uw_job *job, uw_error *err)
 {
-    if (!job->goal[0])
+    if (!job->goal[0] || !job->page)
         return 0;
     return page_socket_send(lib_job_socket(job->ctx), job->id, job->fd, err);
 }
@@ -268,6 +268,8 @@ int uw_job_renew(uw_job *job, uw_error *err)
     int r = job_path(job, &door, path, sizeof path, err);
     if (r < 0)
         return r;
+    if (!job->page)
+        return fail(err, -ENOTSUP, "the job was not begun by this process");
     r = door_ask(door, "GET", path, NULL, &doc, err);
     if (r == 0 && doc)
         (void)json_get_bool(json_root(doc), "running", &running, NULL);
@@ -283,6 +285,49 @@ int uw_job_end(uw_job *job, uw_error *err)
 
     int r = job_path(job, &door, path, sizeof path, err);
     return r < 0 ? r : door_ask(door, "DELETE", path, NULL, NULL, err);
+}
+
+int lib_job_ask(const uw_job *job, const char *method, const char *sub,
+                struct json_out *body, struct json **ret, uw_error *err)
+{
+    const struct door *door = NULL;
+    char path[64], whole[80];
+
+    int r = job_path(job, &door, path, sizeof path, err);
+    if (r < 0) {
+        json_out_free(body);
+        return r;
+    }
+    (void)snprintf(whole, sizeof whole, "%s%s", path, sub);
+    return door_ask(door, method, whole, body, ret, err);
+}
+
+int lib_job_goal(uw_job *job, const char *goal, uw_error *err)
+{
+    bool had = job->goal[0] != '\0';
+    int r = keep_text(job->goal, sizeof job->goal, "goal", goal, err);
+
+    if (r == 0 && !*goal)
+        job->goal[0] = '\0';
+    return r == 0 && !had ? send_page(job, err) : r;
+}
+
+int lib_job_found(uw_ctx *ctx, uint64_t id, uw_job **ret, uw_error *err)
+{
+    uw_job *job = calloc(1, sizeof *job);
+
+    if (!job)
+        return fail(err, -ENOMEM, "out of memory");
+    job->ctx = ctx;
+    job->id = id;
+    job->fd = -1;
+    *ret = job;
+    return 0;
+}
+
+const uw_ctx *lib_job_ctx(const uw_job *job)
+{
+    return job->ctx;
 }
 
 void uw_job_free(uw_job *job)

@@ -116,35 +116,33 @@ static int check_why(const char *why, uw_error *err)
     return 0;
 }
 
-int uw_device_claim(uw_device *dev, uint32_t cap_mw, double for_s, const char *why,
-                    uint64_t *ret_id, uw_error *err)
+int lib_claim(const uw_ctx *ctx, const struct lib_claim *claim, uint64_t *ret_id,
+              uw_error *err)
 {
     const struct door *door = NULL;
     auto_(json_free) struct json *doc = NULL;
     char text[48];
 
-    if (!dev || !ret_id)
-        return fail(err, -EINVAL, "dev or ret_id is NULL");
-    int r = lib_remote(dev->ctx, "capping", &door, err);
+    int r = lib_remote(ctx, "capping", &door, err);
     if (r == 0)
-        r = check_why(why, err);
+        r = check_why(claim->why, err);
     if (r < 0)
         return r;
-    if (cap_mw == 0 || !isfinite(for_s) || for_s < 0)
-        return fail(err, -EINVAL, "a cap of %" PRIu32 " mW for %g s is not valid", cap_mw,
-                    for_s);
     struct json_out *o = json_out_new();
     json_out_object(o, NULL);
-    json_out_text(o, "gpu", dev->id);
-    (void)snprintf(text, sizeof text, "%" PRIu32 " mW", cap_mw);
-    json_out_text(o, "cap", text);
+    if (claim->dev)
+        json_out_text(o, "gpu", claim->dev->id);
+    if (claim->job)
+        json_out_int(o, "job", (int64_t)claim->job);
+    json_out_text(o, claim->preset ? "preset" : "cap",
+                  claim->preset ? claim->preset : claim->cap);
     json_out_text(o, "kind", "named");
-    if (for_s > 0) {
-        (void)snprintf(text, sizeof text, "%.9g s", for_s);
+    if (claim->for_s > 0) {
+        (void)snprintf(text, sizeof text, "%.9g s", claim->for_s);
         json_out_text(o, "for", text);
     }
-    if (why)
-        json_out_text(o, "why", why);
+    if (claim->why)
+        json_out_text(o, "why", claim->why);
     json_out_int(o, "pid", getpid());
     json_out_end(o);
     r = door_ask(door, "POST", "/v1/claims", o, &doc, err);
@@ -153,6 +151,24 @@ int uw_device_claim(uw_device *dev, uint32_t cap_mw, double for_s, const char *w
     if (!doc || json_get_u64(json_root(doc), "id", ret_id, NULL) < 0)
         return fail(err, -EPROTO, "the daemon gave no id for the claim");
     return 0;
+}
+
+int uw_device_claim(uw_device *dev, uint32_t cap_mw, double for_s, const char *why,
+                    uint64_t *ret_id, uw_error *err)
+{
+    char cap[32];
+
+    if (!dev || !ret_id)
+        return fail(err, -EINVAL, "dev or ret_id is NULL");
+    int r = lib_remote(dev->ctx, "capping", NULL, err);
+    if (r == 0 && (cap_mw == 0 || !isfinite(for_s) || for_s < 0))
+        r = fail(err, -EINVAL, "a cap of %" PRIu32 " mW for %g s is not valid", cap_mw,
+                 for_s);
+    if (r < 0)
+        return r;
+    (void)snprintf(cap, sizeof cap, "%" PRIu32 " mW", cap_mw);
+    const struct lib_claim claim = {.dev = dev, .cap = cap, .why = why, .for_s = for_s};
+    return lib_claim(dev->ctx, &claim, ret_id, err);
 }
 
 int uw_claim_withdraw(uw_ctx *ctx, uint64_t id, uw_error *err)

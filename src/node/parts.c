@@ -699,8 +699,8 @@ static void policy_asked(uint64_t job, bool *ret_goal, bool *ret_cap, void *user
     *ret_cap = rec && rec->asked && !rec->search;
 }
 
-static int give_goal(struct node *node, const struct job_entry *job,
-                     struct job_record *rec, uw_error *err)
+int node_give_goal(struct node *node, const struct job_entry *job, struct job_record *rec,
+                   uw_error *err)
 {
     const struct goal *goal = rec->ruled    ? &rec->rule_goal
                               : rec->search ? &rec->goal
@@ -723,7 +723,7 @@ static void policy_goal(uint64_t job, const struct goal *goal, const char *by, v
     rec->ruled = goal != NULL;
     if (goal)
         rec->rule_goal = *goal;
-    int r = give_goal(node, entry, rec, &err);
+    int r = node_give_goal(node, entry, rec, &err);
     if (r < 0 && goal) {
         log_event(LOG_LEVEL_WARNING, LOG_EVENT_SEARCH_REFUSED,
                   "job=%" PRIu64 " reason=%s", job, log_quote(err.text).text);

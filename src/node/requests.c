@@ -313,6 +313,45 @@ int node_job_page(struct node *node, const struct node_who *who, uint64_t id, in
     return r == -EPERM ? refuse(node, who, REFUSAL_PAGE, r, &why) : r;
 }
 
+static int set_goal(struct node *node, const struct node_who *who, uint64_t id,
+                    const struct goal *goal, uw_error *err)
+{
+    const struct rights rights = rights_of(node);
+    int r = rights_job(&rights, who, id, err);
+    struct job_record *rec = r == 0 ? job_records_find(node->records, id) : NULL;
+
+    if (r < 0)
+        return r;
+    if (!rec || !node->searches)
+        return fail(err, -EAGAIN, "no GPU is open (yet)");
+    if (rec->cap.mw || rec->cap.percent > 0)
+        return fail(err, -EEXIST,
+                    "job %" PRIu64 " holds a cap by name: it cannot be searched", id);
+    const struct job_record before = *rec;
+    rec->search = goal != NULL;
+    if (goal)
+        rec->goal = *goal;
+    r = node_give_goal(node, roster_find(node->roster, id), rec, err);
+    if (r == -ENOENT) /* it has no search, and needs none */
+        r = 0;
+    if (r < 0)
+        *rec = before;
+    return r;
+}
+
+int node_job_goal(struct node *node, const struct node_who *who, uint64_t id,
+                  const struct goal *goal, uw_error *err)
+{
+    uw_error why = {""};
+    int r = set_goal(node, who, id, goal, &why);
+
+    if (r == 0)
+        node_ledger_job(node, roster_find(node->roster, id));
+    else
+        (void)fail(err, r, "%s", why.text);
+    return r == -EPERM ? refuse(node, who, REFUSAL_JOB, r, &why) : r;
+}
+
 int node_job_end(struct node *node, const struct node_who *who, uint64_t id,
                  uw_error *err)
 {

@@ -85,6 +85,15 @@ int node_withdraw(struct node *node, const struct node_who *who, uint64_t id,
     return id & 1 ? 0 : -ENOENT;
 }
 
+int node_job_goal(struct node *node, const struct node_who *by, uint64_t id,
+                  const struct goal *goal, uw_error *err)
+{
+    char form[GOAL_TEXT_MAX];
+
+    (void)fuzz_say("", "goal %s: ", goal ? goal_text(goal, form) : "-");
+    return node_withdraw(node, by, id, err);
+}
+
 int node_job_end(struct node *node, const struct node_who *by, uint64_t id, uw_error *err)
 {
     return node_withdraw(node, by, id, err);

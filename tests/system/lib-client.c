@@ -190,6 +190,41 @@ static int forked(char *text, size_t size)
     return 0;
 }
 
+/* In a child: which job is that process of? */
+static int found(char *text, size_t size)
+{
+    int status = 0;
+    (void)fflush(stdout);
+    pid_t pid = fork();
+    if (pid == 0) {
+        uw_job *own = NULL;
+        uw_error err;
+        int r = uw_job_find(ctx, 0, &own, &err);
+        _exit(r < 0 ? 1 : uw_job_id(own) == uw_job_id(job) ? 0 : 2);
+    }
+    (void)waitpid(pid, &status, 0);
+    (void)snprintf(text, size, "%d", WIFEXITED(status) ? WEXITSTATUS(status) : -1);
+    return 0;
+}
+
+static int search(char *text, size_t size, uw_error *err)
+{
+    uw_search s;
+    uw_energy e;
+    size_t n = 0;
+
+    s.size = sizeof s;
+    int r = uw_job_search(job, &s, err);
+    if (r == 0)
+        r = uw_job_curve(job, NULL, 0, &n, err);
+    if (r == 0)
+        r = uw_job_energy(job, &e, err);
+    if (r == 0)
+        (void)snprintf(text, size, "%s;%s;%s;%u;%u;%.1f", s.goal, s.status, s.text,
+                       (unsigned)s.original_mw, (unsigned)n, e.energy_j);
+    return r;
+}
+
 static int obey(char *line)
 {
     uw_error err = {""};
@@ -216,7 +251,17 @@ static int obey(char *line)
         r = claim(words, text, sizeof text, &err);
     else if (strncmp(line, "withdraw", 8) == 0)
         r = uw_claim_withdraw(ctx, strtoul(words, NULL, 10), &err);
-    else if (strncmp(line, "job", 3) == 0)
+    else if (strncmp(line, "goal", 4) == 0)
+        r = uw_job_goal(job, *words ? words : NULL, &err);
+    else if (strncmp(line, "search", 6) == 0)
+        r = search(text, sizeof text, &err);
+    else if (strncmp(line, "found", 5) == 0)
+        r = found(text, sizeof text);
+    else if (strncmp(line, "cap", 3) == 0) {
+        uint64_t id = 0;
+        r = uw_job_cap(job, words, 60, "a test", &id, &err);
+        (void)snprintf(text, sizeof text, "%" PRIu64, id);
+    } else if (strncmp(line, "job", 3) == 0)
         r = begin_job(words, text, sizeof text, &err);
     else if (strncmp(line, "steps", 5) == 0)
         r = steps(atol(words));

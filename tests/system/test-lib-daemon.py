@@ -275,6 +275,38 @@ def jobs(t, node, d, exe):
     c.done()
 
 
+def goals(t, node, d, exe):
+    """What a program asks and sets of its own job."""
+    c = Client(node, exe)
+    r, number = c.ask("job")
+    t.equal(r, 0, f"a job without a goal {number}")
+    look = lambda: d.ask("GET", f"/v1/jobs/{number}")[1]["search"]
+    t.ok(c.ask("search")[0] == -errno.ENODATA and look() is None, "it has no search", c.ask("search"))
+    r, text = c.ask("goal best")
+    t.ok(r == -errno.EINVAL and "best" in text, "a goal that is none is refused", text)
+    t.equal(c.ask("goal"), (0, ""), "none is none")
+    t.equal((c.ask("goal energy"), (look() or {}).get("goal")), ((0, ""), "energy"), "a goal: the search begins")
+    c.ask("steps 1")
+    t.ok(uwtest.wait_for(lambda: c.ask("steps 1")[0] == 0 and (look() or {}).get("page"), 20), "with the job's page", look())
+    r, text = c.ask("search")
+    words = text.split(";")
+    t.ok(r == 0 and len(words) == 6 and words[0] == "energy" and words[2], "its state is told", text)
+    t.equal((c.ask("goal slowdown:1.1"), look()["goal"]), ((0, ""), "slowdown:1.1"), "another goal")
+    t.equal(c.ask("goal"), (0, ""), "none for now")
+    t.ok(uwtest.wait_for(lambda: look()["goal"] is None and look()["status"] is None, 20), "it rests", look())
+    t.equal(c.ask("found"), (0, "0"), "a child finds the job that it belongs to")
+    r, claim = c.ask("cap 80%")
+    made = [x for x in d.ask("GET", f"/v1/claims?job={number}")[1]["claims"] if x["id"] == int(claim or 0)]
+    t.ok(r == 0 and made and made[0]["kind"] == "named", f"a cap on its boards {claim}", made)
+    t.equal(c.ask(f"withdraw {claim}"), (0, ""), "is withdrawn")
+    r, claim = c.ask("cap balanced")
+    t.equal((r, c.ask(f"withdraw {claim}")), (0, (0, "")), "one by a preset")
+    t.ok(c.ask("cap gold")[0] < 0, "a preset that is none", c.ask("cap gold"))
+    t.equal(c.ask("over"), (0, ""), "it ends")
+    t.ok(c.ask("goal energy")[0] in (-errno.ENOENT, -errno.EBUSY), "one that has ended takes no goal", c.ask("goal energy"))
+    c.done()
+
+
 def killed(t, node, d, exe):
     c = Client(node, exe)
     t.equal(c.ask("begin"), (0, ""), "a window begins")
@@ -325,6 +357,7 @@ def main():
             inherits(t, py)
             train.terminate()
             jobs(t, node, d, exe)
+            goals(t, node, d, exe)
             killed(t, node, d, exe)
             py.lib.uw_ctx_free(py.ctx)
             d.kill()

@@ -95,6 +95,12 @@ static const struct { const char *method, *target, *body; unsigned status; const
     {"GET", "/v1/events?what=samples,joy", NULL, 400, "'joy' is none of"},
     {"GET", "/v1/events?what=", NULL, 400, "is none of"},
     {"GET", "/v1/events?what=samples,", NULL, 400, "is none of"},
+    {"PUT", "/v1/jobs/100/goal", "{\"goal\": \"edp\"}", 204, NULL},
+    {"PUT", "/v1/jobs/100/goal", "{\"goal\": null}", 204, NULL},
+    {"PUT", "/v1/jobs/100/goal", "{\"goal\": \"best\"}", 400, "'goal'"},
+    {"PUT", "/v1/jobs/100/goal", "{\"goal\": 5}", 400, "goal"},
+    {"PUT", "/v1/jobs/100/goal", "{}", 400, "'goal' is missing"},
+    {"PUT", "/v1/jobs/x/goal", "{\"goal\": null}", 400, "'x' is not a job"},
     {"POST", "/v1/windows", NULL, 201, "99"},
     {"POST", "/v1/windows", "{}", 201, "99"},
     {"POST", "/v1/windows", "{\"stopped\": [{\"id\": 404, \"at_ns\": 5}], \"done\": [3]}", 201, "99"},
@@ -202,6 +208,10 @@ static void reaches(void)
     is_str(location, "/v1/jobs/88", "and where it is");
     (void)ask("POST", "/v1/windows", NULL);
     is_str(location, "/v1/windows/99", "where a window is");
+    (void)ask("PUT", "/v1/jobs/100/goal", "{\"goal\": \"slowdown:1.1\"}");
+    is_str(f.goal, "slowdown:1.1", "a job's goal");
+    (void)ask("PUT", "/v1/jobs/100/goal", "{\"goal\": null}");
+    ok(f.goal[0] == '\0' && f.id == 100, "or none");
     f.n_stopped = f.n_dropped = 0;
     (void)ask("POST", "/v1/windows",
               "{\"stopped\": [{\"id\": 404, \"at_ns\": 4}, {\"id\": 8, \"at_ns\": 5}], "
@@ -338,6 +348,7 @@ static void failures(void)
         {"DELETE", "/v1/claims/7", NULL},
         {"POST", "/v1/jobs", "{}"},
         {"DELETE", "/v1/jobs/100", NULL},
+        {"PUT", "/v1/jobs/100/goal", "{\"goal\": \"edp\"}"},
         {"POST", "/v1/gpus/0/release", NULL},
         {"POST", "/v1/gpus/0/take-back", NULL},
         {"GET", "/v1/report", NULL},

@@ -88,6 +88,19 @@ int node_job_begin(struct node *node, const struct node_who *who,
     return called(f, "job_begin", err);
 }
 
+int node_job_goal(struct node *node, const struct node_who *who, uint64_t id,
+                  const struct goal *goal, uw_error *err)
+{
+    struct fake *f = fake_of(node);
+    (void)who;
+
+    f->id = id;
+    f->goal[0] = '\0';
+    if (goal)
+        (void)goal_text(goal, f->goal);
+    return called(f, "job_goal", err);
+}
+
 int node_job_end(struct node *node, const struct node_who *who, uint64_t id,
                  uw_error *err)
 {

@@ -31,6 +31,7 @@ struct fake {
     char report_by[64];
     caps_done_fn done;
     ledger_report_fn report_done;
+    char goal[GOAL_TEXT_MAX]; /* given last; "": none */
     struct client_window_ask window;
     uint64_t stopped_id, stopped_ns; /* of the last window that was stopped */
     unsigned n_stopped, n_dropped;

@@ -483,6 +483,86 @@ static void jobs(void)
     uw_ctx_free(ctx);
 }
 
+#define JOB                                                                              \
+    "{\"id\": 9, \"running\": true, \"steps\": 77, \"step_s\": 0.25, \"energy_j\": "     \
+    "500, "                                                                              \
+    "\"half_j\": null, \"time_s\": 10, \"search\": {\"goal\": \"edp\", \"state\": "      \
+    "\"measures at 210 W\", \"status\": \"measures\", \"cap_mw\": 210000, \"lock\": "    \
+    "null, "                                                                             \
+    "\"caps\": 2, \"windows\": 5, \"saved\": {\"fraction\": 0.2, \"fraction_half\": "    \
+    "0.02, "                                                                             \
+    "\"energy_j\": 90, \"energy_half_j\": 9, \"slowdown\": 1.04, \"slowdown_half\": "    \
+    "0.01}, \"details\": {\"original_mw\": 250000, \"reference_mw\": 250000, "           \
+    "\"held_mw\": "                                                                      \
+    "null, \"why\": \"w\", \"progress\": \"steps\", \"search_s\": 40, \"caps\": "        \
+    "[{\"cap_mw\": 250000, \"windows\": 3, \"step_s\": 0.5, \"step_j\": 100, "           \
+    "\"step_s_rse\": 0.01, \"step_j_rse\": null}, {\"cap_mw\": 210000, \"windows\": 2, " \
+    "\"step_s\": 0.52, \"step_j\": 80, \"step_s_rse\": 0.1, \"step_j_rse\": 0.1}]}}}"
+
+/* A job that runs already, and its search. */
+static void found(void)
+{
+    static const char *const says[] = {OK(JOB),
+                                       OK(JOB),
+                                       OK(JOB),
+                                       OK(JOB),
+                                       "HTTP/1.1 204 No Content\r\n\r\n",
+                                       OK("{\"id\": 9, \"search\": null}"),
+                                       NULL};
+    uw_error err = {""};
+    uw_job *job = NULL;
+    uw_search *s = calloc(1, sizeof *s + 64);
+    uw_curve_point point[2] = {{0}};
+    uw_energy e;
+    size_t n = 0;
+    int r;
+
+    uw_ctx *ctx = open_ctx(OK(GPUS), &err, &r);
+    if (!ctx || !s)
+        return;
+    daemon_says(says);
+    is_int(uw_job_find(ctx, 9, &job, &err), 0, "a job by its number %s", err.text);
+    is_int(uw_job_search(job, s, &err), -EINVAL, "no size: %s", err.text);
+    s->size = sizeof *s;
+    is_int(uw_job_search(job, s, &err), 0, "its search");
+    ok(s->original_mw == 250000 && s->best_mw == 210000 && s->held_mw == 0 &&
+           s->saved_known && s->caps == 2 && s->windows == 5 && s->steps == 77,
+       "whole numbers of it");
+    is_near(s->saved + s->saved_half + s->slowdown + s->search_s + s->step_s, 41.51, 1e-9,
+            "others");
+    ok(strcmp(s->goal, "edp") == 0 && strcmp(s->status, "measures") == 0 &&
+           strcmp(s->text, "measures at 210 W") == 0 && strcmp(s->why, "w") == 0 &&
+           strcmp(s->progress, "steps") == 0,
+       "and words");
+    is_int(uw_job_curve(job, point, 1, &n, &err), 0, "its curve");
+    ok(n == 2 && point[0].cap_mw == 250000 && point[1].cap_mw == 0,
+       "two points, room for one");
+    ok(fabs(point[0].step_s_half - 0.0098) < 1e-9 && isnan(point[0].step_j_half),
+       "intervals where they are known");
+    is_int(uw_job_energy(job, &e, &err), 0, "its energy");
+    ok(fabs(e.energy_j - 500) < 1e-9 && isnan(e.half_j) && fabs(e.power_w - 50) < 1e-9,
+       "and power");
+    is_int(uw_job_goal(job, NULL, &err), 0, "no goal for now");
+    s->size = 3 * sizeof(uint32_t);
+    is_int(uw_job_search(job, s, &err), -ENODATA, "no search: %s", err.text);
+    daemon_done();
+    ok(strstr(d.asked[4], "PUT /v1/jobs/9/goal ") == d.asked[4] &&
+           strstr(d.asked[4], "\"goal\": null"),
+       "how a goal is taken back");
+    uw_job_step(job, UW_PHASE_TRAIN);
+    uw_progress *p = NULL;
+    is_int(uw_progress_attach(job, &p, &err), -ENOTSUP, "it has no page here: %s",
+           err.text);
+    is_int(uw_job_renew(job, &err), -ENOTSUP, "and is not this process': %s", err.text);
+    uint64_t id;
+    is_int(uw_job_cap(job, "", 0, NULL, &id, &err), -EINVAL, "no cap: %s", err.text);
+    is_int(uw_job_cap(job, "85%", -1, NULL, &id, &err), -EINVAL, "no time: %s", err.text);
+    is_int(uw_job_goal(job, "", &err), -EINVAL, "an empty goal: %s", err.text);
+    uw_job_free(job);
+    uw_ctx_free(ctx);
+    free(s);
+}
+
 int main(void)
 {
     parses();
@@ -494,6 +574,7 @@ int main(void)
     options();
     asking();
     jobs();
+    found();
     (void)close(d.fd);
     (void)unlink(d.path);
     (void)rmdir(d.dir);
