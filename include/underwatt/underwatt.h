@@ -192,6 +192,13 @@ UW_API int uw_device_claim(uw_device *dev, uint32_t cap_mw, double for_s, const 
 /* -ENOENT: there is none of that number (any more).  -EPERM: somebody else's. */
 UW_API int uw_claim_withdraw(uw_ctx *ctx, uint64_t id, uw_error *err);
 
+/* What a signal from outside is now, as underwatt-signal(1) lists them: "carbon" (in
+ * g/kWh), "price".  Its unit goes into the size bytes of unit (0: nobody asks).  -ENOENT:
+ * the daemon has no such signal; -ENODATA: it is unknown now, or no number.
+ */
+UW_API int uw_signal_value(uw_ctx *ctx, const char *name, double *ret, char *unit,
+                           size_t size, uw_error *err);
+
 typedef struct uw_label {
     const char *key, *value; /* 1 to 31 bytes, 0 to 63 */
 } uw_label;

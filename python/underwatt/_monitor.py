@@ -28,6 +28,7 @@ from ._window import Collector, Window
 EXIT_S = 10.0  # that the end of the program waits for the energies of a log or a summary
 AWAY_S = (1.0, 30.0)  # no window is begun for so long after a daemon that is away, or does not answer
 
+SIGNALS_S = 60.0  # that a carbon intensity or a price of the daemon is taken for
 TRACKED = 1000  # windows that a tracked function keeps
 
 Call = TypeVar("Call", bound=Callable[..., Any])
@@ -75,6 +76,15 @@ def price_of(price: float | str | Price | None) -> Price | None:
         raise InvalidValue(f"price_kwh '{price}' is no number and currency, as in '0.30 EUR'") from None
 
 
+def signal_price(signal: tuple[float, str] | None) -> Price | None:
+    """Of a value and its unit, as in (80.0, "EUR/MWh")."""
+    if signal is None:
+        return None
+    currency, _, per = signal[1].partition("/")
+    factor = {"kWh": 1.0, "MWh": 1e-3}.get(per)
+    return None if factor is None else Price(signal[0] * factor, currency)
+
+
 class Monitor:
     """Windows of energy.
 
@@ -113,6 +123,8 @@ class Monitor:
             self._open_node = lambda: open_node(boards, socket, clock, flags)
             self._node = self._open_node()
             self._boards = chosen(self._node.boards(), gpus)
+        self._signals: tuple[float | None, Price | None] = (None, None)
+        self._signals_until = 0.0
         self._closed = False
         self._away_until = 0.0  # by time.monotonic()
         self._away_s = AWAY_S[0]
@@ -150,15 +162,17 @@ class Monitor:
         return lambda function: _tracked(function, name, lambda: self)
 
     def close(self, seconds: float = EXIT_S) -> None:
-        """Waits for the energies of a log and a summary, so long at most; windows that are open are lost."""
+        """Waits for the energies of windows that have ended, so long at most; those that are open are lost."""
+        self._close(time.monotonic() + seconds, drain=True)
+
+    def _close(self, until: float, drain: bool) -> None:
         with self._lock:
             if self._closed:
                 return
             self._closed = True
-        until = time.monotonic() + seconds
         if self._whole is not None:
             self._summarize(until)
-        if self._log is not None:
+        if drain:
             self._collector.drain(until)
         self._collector.end()
         if self._log is not None:
@@ -254,6 +268,7 @@ class Monitor:
         gpus = tuple(device for device, _ in read)
         if not any(g.known for g in gpus):
             raise NoData(f"window '{window.name}': {gpus[0].why}")
+        gco2e_kwh, price = self._factors(node)
         return Energy(
             name=window.name,
             began=window._began,
@@ -261,8 +276,20 @@ class Monitor:
             gpus=gpus,
             processors=node.processors(window._handle),
             source=node.source,
-            gco2e_kwh=self._gco2e_kwh,
-            price=self._price,
+            gco2e_kwh=gco2e_kwh,
+            price=price,
+        )
+
+    def _factors(self, node: Node) -> tuple[float | None, Price | None]:
+        """As given, else by the daemon's signals, which are asked for once a minute."""
+        if time.monotonic() >= self._signals_until:
+            self._signals_until = time.monotonic() + SIGNALS_S
+            carbon = node.signal("carbon") if self._gco2e_kwh is None else None
+            price = node.signal("price") if self._price is None else None
+            self._signals = (carbon[0] if carbon else None, signal_price(price))
+        return (
+            self._signals[0] if self._gco2e_kwh is None else self._gco2e_kwh,
+            self._signals[1] if self._price is None else self._price,
         )
 
     def _known(self, window: Window) -> None:
@@ -369,7 +396,7 @@ def track(function: Call | str | None = None) -> Any:
 def _at_exit() -> None:
     until = time.monotonic() + EXIT_S
     for each in list(_monitors):
-        each.close(max(0.0, until - time.monotonic()))
+        each._close(until, drain=each._log is not None)
 
 
 def _in_child() -> None:

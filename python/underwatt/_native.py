@@ -141,6 +141,7 @@ FUNCTIONS: dict[str, tuple[Any, list[Any]]] = {
     "uw_progress_detach": (None, [_PTR]),
     "uw_device_claim": (c.c_int, [_PTR, c.c_uint32, c.c_double, c.c_char_p, _out(c.c_uint64), _ERR]),
     "uw_claim_withdraw": (c.c_int, [_PTR, c.c_uint64, _ERR]),
+    "uw_signal_value": (c.c_int, [_PTR, c.c_char_p, _out(c.c_double), c.c_char_p, c.c_size_t, _ERR]),
     "uw_job_begin": (c.c_int, [_PTR, _out(JobOptions), _out(_PTR), _ERR]),
     "uw_job_id": (c.c_uint64, [_PTR]),
     "uw_job_step": (None, [_PTR, c.c_int]),

@@ -107,6 +107,17 @@ class Node:
         if getattr(self, "_ctx", None):
             self.close()
 
+    def signal(self, name: str) -> tuple[float, str] | None:
+        """Value and unit of a signal of the daemon; None: no daemon, no such signal, or unknown now."""
+        value, unit = c.c_double(), c.create_string_buffer(32)
+        if self.source != "daemon":
+            return None
+        try:
+            self.call("uw_signal_value", self._ctx, name.encode(), c.byref(value), unit, len(unit))
+        except UnderwattError:
+            return None
+        return value.value, unit.value.decode(errors="replace")
+
     # ---- windows ----
 
     def begin(self) -> c.c_void_p:

@@ -98,6 +98,16 @@ for i in range(3):
         time.sleep(0.2)
 """
 
+FACTORS = """
+import json, time, underwatt
+def factors(**options):
+    with underwatt.Monitor(**options) as m, m.window("x") as w:
+        time.sleep(0.2)
+    e = w.energy
+    return e.total_j, e.gco2e, e.cost, e.price and e.price.currency
+print(json.dumps([factors(), factors(gco2e_kwh=100, price_kwh="1 USD"), factors(local=True)]))
+"""
+
 NONE = """
 import underwatt
 try:
@@ -181,6 +191,18 @@ def logged(t, node, folder):
     t.ok(len(lines) == 1 and lines[0].startswith("underwatt: ") and "2 simulated GPUs" in lines[0], "the summary is one line", p.stderr)
 
 
+def factors(t, node):
+    unknown = json.loads(pyuser.in_world(node, FACTORS).stdout)
+    t.equal([f[1:] for f in (unknown[0], unknown[2])], 2 * [[None, None, None]], "no signal: gCO2e and cost are unknown")
+    for name, value in (("carbon", "360 g/kWh"), ("price", "0.36 EUR/kWh")):
+        p = node.run("underwatt", "signal", "set", name, value)
+        t.equal(p.returncode, 0, f"{name} is set {p.stderr}")
+    by_signal, given, local = json.loads(pyuser.in_world(node, FACTORS).stdout)
+    t.ok(abs(by_signal[1] - by_signal[0] * 1e-4) < 1e-9 and abs(by_signal[2] - by_signal[0] * 1e-7) < 1e-12 and by_signal[3] == "EUR",
+         "gCO2e and cost by the daemon's signals", by_signal)
+    t.ok(abs(given[1] - given[0] / 36000) < 1e-9 and given[3] == "USD" and local[1:] == [None, None, None], "by what is given; none without the daemon", (given, local))
+
+
 def visible(t, node):
     for text, want in (("2,0", "[2, 0]\n"), ("1", "[1]\n")):
         t.equal(pyuser.in_world(node, VISIBLE, CUDA_VISIBLE_DEVICES=text).stdout, want, f"CUDA_VISIBLE_DEVICES={text}")
@@ -214,6 +236,7 @@ def main():
             costs(t, node, "daemon")
             forks(t, node, "daemon")
             logged(t, node, folder)
+            factors(t, node)
             job.terminate()
     absent(t)
     t.done()

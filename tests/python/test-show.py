@@ -87,6 +87,8 @@ def choices(t):
     t.equal([_monitor.price_of(p) for p in (None, 0.3, "0.30 EUR", Price(1.0, "USD"))],
             [None, Price(0.3), Price(0.3, "EUR"), Price(1.0, "USD")], "prices")
     t.ok(raises(underwatt.InvalidValue, _monitor.price_of, "cheap"), "no price")
+    t.equal([_monitor.signal_price(s) for s in ((0.3, "EUR/kWh"), (80.0, "EUR/MWh"), (1.0, "W"), None)],
+            [Price(0.3, "EUR"), Price(0.08, "EUR"), None, None], "prices of signals")
 
 
 def raises(kind, call, *args):

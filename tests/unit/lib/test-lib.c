@@ -24,6 +24,8 @@ int main(void)
     is_int(uw_ctx_open(&o, &ctx, &err), -EINVAL, "options without a size");
     is_int(uw_device_limits(NULL, &lim, &err), -EINVAL, "no device: limits");
     is_int(uw_device_power(NULL, &w, NULL), -EINVAL, "no device: power");
+    is_int(uw_signal_value(NULL, "carbon", &w, NULL, 0, &err), -EINVAL,
+           "no context: signal");
     is_int(uw_window_begin(NULL, NULL, &err), -EINVAL, "no context: window");
     is_int(uw_window_end(NULL, &err), -EINVAL, "no window: end");
     is_int(uw_window_energy(NULL, NULL, &energy, &err), -EINVAL, "no window: energy");
