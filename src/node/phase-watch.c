@@ -11,6 +11,7 @@
 #include "base/units.h"
 #include "board/sampler.h"
 #include "caps/caps.h"
+#include "core/cap/arbiter.h"
 #include "core/progress/steps.h"
 #include "io/loop.h"
 #include "jobs/roster.h"
@@ -224,6 +225,21 @@ static bool is_ruled(const struct caps_view *v)
     return c && c->source == CLAIM_OF_RULE;
 }
 
+/* By a rule, and without rules the limit would be higher. */
+static bool goes_up_after(const struct caps_view *v)
+{
+    struct claims others = *v->claims;
+    struct cap_verdict verdict;
+
+    if (!is_ruled(v) || !v->enforced_mw)
+        return false;
+    for (size_t i = others.n; i-- > 0;)
+        if (others.claim[i].source == CLAIM_OF_RULE)
+            (void)claims_drop(&others, others.claim[i].id);
+    cap_decide(&others, &v->bounds, &verdict);
+    return verdict.target_mw > v->enforced_mw;
+}
+
 static void say_costly(const struct phase_watch *w, const struct watched *j)
 {
     const struct phase_returns *r = &j->returns;
@@ -281,7 +297,7 @@ static void note_lowered(struct phase_watch *w, struct watched *j)
         if (!(j->boards >> i & 1))
             continue;
         caps_look(w->o.caps, i, &v);
-        if (is_ruled(&v) && v.enforced_mw)
+        if (goes_up_after(&v))
             j->lowered |= 1ull << i;
     }
 }
@@ -311,11 +327,13 @@ void phase_watch_cap(struct phase_watch *w, size_t board, uint32_t mw)
     uint64_t now_ns = loop_now_ns(w->o.loop);
     struct caps_view v;
 
-    if (!b || !mw)
+    if (!b)
         return;
     caps_look(w->o.caps, board, &v);
     uint32_t was_mw = b->mw;
     b->mw = mw;
+    if (!mw) /* what comes next is no change from a known limit */
+        return;
     b->ruled = is_ruled(&v);
     if (was_mw)
         phase_settling_cap(&b->settling, was_mw, mw, v.call_s, now_ns);

@@ -290,6 +290,41 @@ static void ends_what_costs(void)
     end_scene();
 }
 
+/* A person holds the rule's cap beyond the phase: the limit goes up when that ends. */
+static void counts_no_others(void)
+{
+    struct node_claim ask = {.board = "0",
+                             .kind = CLAIM_SOFT,
+                             .cap = {.mw = ORIGINAL_MW / 10 * 6},
+                             .ttl_ns = 3600 * NS_PER_S,
+                             .why = "a test"};
+    uint64_t id = 0;
+    uw_error err = {""};
+
+    if (!begin_policy_scene(
+            "a limit that another claim keeps low is no return",
+            "policy: 1\nrules:\n"
+            "  - {name: validation, when: job.phase == 'validate', phase: true,\n"
+            "     cap: 60 %, ramp: at once, always: true}\n"))
+        return;
+    begin_job(NULL, "100", "train,validate=100%");
+    (void)validate(1);
+    (void)run_until(UW_PHASE_TRAIN);
+    (void)run_until(UW_PHASE_VALIDATE);
+    run_s(1);
+    ok(node_claim(w.node, &root, &ask, &id, &err) == 0, "a claim: %s", err.text);
+    (void)run_until(UW_PHASE_TRAIN);
+    run_s(5);
+    is_int(read_back(), ORIGINAL_MW / 10 * 6, "its cap stays in training");
+    ok(node_withdraw(w.node, &root, id, &err) == 0, "the claim is withdrawn");
+    run_s(1);
+    const struct view_phases *v = &node_look(w.node)->job[0].phases;
+    ok(read_back() == ORIGINAL_MW && v->late == 0 && v->worst_s < 1,
+       "the limit is up again: %u returns were late, the longest took %.2f s", v->late,
+       v->worst_s);
+    end_scene();
+}
+
 static void learns_latencies(void)
 {
     if (!begin_policy_scene(
@@ -419,6 +454,7 @@ int main(void)
     books_a_count();
     leaves_short_alone();
     ends_what_costs();
+    counts_no_others();
     learns_latencies();
     compares();
     windows_keep_to_training();
