@@ -16,6 +16,7 @@ enum {
     RETRY_MS = 50,
     FED_MAX_S = 8,  /* longest wait for samples after a window's end */
     OFTEN_S = 2,    /* between begins of windows: a window a step, of a training loop */
+    OFTEN_ROW = 3,  /* of them */
     MARK_MAX_S = 2, /* an end that is longer ago is not marked: dense samples are late */
 };
 _Static_assert((int)CLIENT_WINDOWS_BACK_S < 180, "below the history of the meters");
@@ -60,6 +61,7 @@ struct client_windows {
     size_t n, count;
     bool whole; /* see client_windows_opts */
     uint64_t last_id;
+    uint64_t row;                 /* windows that began soon after the one before */
     struct window *first, **last; /* oldest first; where the next one goes */
     struct piece *piece, **last_piece;
 };
@@ -325,13 +327,14 @@ int client_windows_begin(struct client_windows *w, uid_t uid, uint64_t *ret_id,
     struct window *win = calloc(1, sizeof *win + w->n * sizeof *win->part);
     if (!win)
         return fail(err, -ENOMEM, "out of memory");
-    bool often = w->last_id && s_between(w->last_id, now) < OFTEN_S;
+    bool soon_after = w->last_id && s_between(w->last_id, now) < OFTEN_S;
+    w->row = soon_after ? w->row + 1 : 0;
     win->begin_ns = now > w->last_id ? now : w->last_id + 1;
     win->uid = uid;
     for (size_t i = 0; i < w->n; i++) {
         win->part[i].upto_ns = win->begin_ns;
         sampler_mark(w->sampler[i], win->begin_ns);
-        if (often)
+        if (w->row >= OFTEN_ROW)
             sampler_dense(w->sampler[i], now + OFTEN_S * NS_PER_S);
         sampler_soon(w->sampler[i], win->begin_ns);
     }
