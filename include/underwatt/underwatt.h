@@ -147,6 +147,16 @@ typedef struct uw_energy {
  */
 UW_API int uw_window_energy(const uw_window *win, const uw_device *dev, uw_energy *ret,
                             uw_error *err);
+/* Processors and their memory in a window whose energy is known; with the daemon alone
+ * (-ENOTSUP), which may read their counters.  Their number, which is 0 before; names are
+ * "package-0", "dram-0"; "": i is out of range.  The energy lies between values of every
+ * second for the daemon's administrators, for others between whole joules of every 2 s
+ * (boards.rapl_period): half_j says what that leaves open.  -ENODATA: not known.
+ */
+UW_API size_t uw_window_processors(const uw_window *win);
+UW_API const char *uw_window_processor_name(const uw_window *win, size_t i);
+UW_API int uw_window_processor(const uw_window *win, size_t i, uw_energy *ret,
+                               uw_error *err);
 UW_API void uw_window_free(uw_window *win); /* NULL is fine */
 
 /* ---- progress: needs neither a context nor the daemon ---- */

@@ -129,6 +129,7 @@ struct later {
     struct routes *r;
     struct http_exchange *x; /* NULL: the peer has closed */
     size_t board;
+    bool admin; /* that asked */
 };
 
 static void on_gone(struct http_exchange *x, void *user)
@@ -148,7 +149,7 @@ static struct later *later_new(struct ask *a, size_t board)
         http_fail(a->x, 503, "no memory");
         return NULL;
     }
-    *l = (struct later){a->r, a->x, board};
+    *l = (struct later){a->r, a->x, board, a->who->admin};
     http_on_gone(a->x, on_gone, l);
     return l;
 }
@@ -340,12 +341,14 @@ void route_window_batch(struct ask *a)
         reply_empty(a, 0, NULL);
 }
 
-static void reply_window(struct routes *routes, struct http_exchange *x,
+static void reply_window(struct routes *routes, struct http_exchange *x, bool admin,
                          const struct client_window_result *result)
 {
+    struct processors_energy cpu[LEDGER_DOMAINS];
     struct json_out *o = json_out_new();
+    size_t n = node_window_processors(routes->opts.node, admin, result, cpu);
 
-    show_window(o, node_look(routes->opts.node), result);
+    show_window(o, node_look(routes->opts.node), result, cpu, n);
     http_reply_json(x, o);
 }
 
@@ -362,6 +365,7 @@ static void on_window(int r, const struct client_window_result *result, const ch
     struct later *l = user;
     struct http_exchange *x = l->x;
     struct routes *routes = l->r;
+    bool admin = l->admin;
     uw_error err = {""};
 
     free(l);
@@ -373,7 +377,7 @@ static void on_window(int r, const struct client_window_result *result, const ch
     else if (r == CLIENT_WINDOWS_NOT_YET)
         reply_not_yet(x);
     else
-        reply_window(routes, x, result);
+        reply_window(routes, x, admin, result);
 }
 
 /* Waits for the energy. */
@@ -402,7 +406,7 @@ static void look(struct ask *a, uint64_t id, bool keep)
     int r = node_window_look(ask_node(a), a->who, id, &result, &err);
 
     if (r == 1) {
-        reply_window(a->r, a->x, &result);
+        reply_window(a->r, a->x, a->who->admin, &result);
         if (!keep)
             (void)node_window_drop(ask_node(a), a->who, id, NULL);
     } else if (r == 0) {

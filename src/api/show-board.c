@@ -289,7 +289,8 @@ void show_claim(struct json_out *o, const struct node_view *v, size_t i,
 }
 
 void show_window(struct json_out *o, const struct node_view *v,
-                 const struct client_window_result *w)
+                 const struct client_window_result *w,
+                 const struct processors_energy *cpu, size_t n_cpu)
 {
     double time_s = s_between(w->begin_ns, w->end_ns);
     char why[128];
@@ -314,6 +315,16 @@ void show_window(struct json_out *o, const struct node_view *v,
                       known ? names_word(NAMES_METER_METHOD, b->method) : NULL);
         json_out_text(o, "why",
                       known ? meter_why_text(b->why, why, sizeof why) : b->error.text);
+        json_out_end(o);
+    }
+    json_out_end(o);
+    json_out_array(o, "processors");
+    for (size_t i = 0; i < n_cpu; i++) {
+        json_out_object(o, NULL);
+        json_out_text(o, "name", cpu[i].name);
+        json_out_known_double(o, "energy_j", cpu[i].known, cpu[i].energy_j);
+        json_out_known_double(o, "half_j", cpu[i].known, cpu[i].half_j);
+        json_out_known_double(o, "power_w", cpu[i].known, cpu[i].energy_j / time_s);
         json_out_end(o);
     }
     json_out_end(o);

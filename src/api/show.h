@@ -50,7 +50,8 @@ void show_policy(struct json_out *o, const struct node_view *v,
                  const struct node_who *who, uint64_t from);
 /* The energy of a board whose meter has no result is null, with the reason. */
 void show_window(struct json_out *o, const struct node_view *v,
-                 const struct client_window_result *w);
+                 const struct client_window_result *w,
+                 const struct processors_energy *cpu, size_t n_cpu);
 /* An item of an array. */
 void show_signal(struct json_out *o, const struct signal_view *s);
 void show_claim(struct json_out *o, const struct node_view *v, size_t i,

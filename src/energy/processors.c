@@ -9,6 +9,7 @@
 #include "base/error.h"
 #include "base/log.h"
 #include "base/units.h"
+#include "core/meter/points.h"
 
 enum {
     LOOK_MS = 1000,
@@ -33,6 +34,7 @@ struct domain {
     uint64_t shown_ns;         /* last update of the shown values; 0: never */
     uint64_t shown_at_ns;      /* time of the sample that they are from */
     double shown_j, shown_w;
+    struct points exact, shown; /* their values over time */
 };
 
 struct processors {
@@ -68,6 +70,7 @@ static void take_sample(struct domain *d, const struct gpu_sample *s)
     d->has_first = true;
     d->last_mj = s->energy_mj;
     d->last_ns = s->energy_at_ns;
+    points_add(&d->exact, d->last_ns, d->energy_j);
 }
 
 /* Computes power from whole joules as well, so that it reveals no finer energy. */
@@ -84,6 +87,21 @@ static void renew_shown(struct domain *d, uint64_t now_ns, uint64_t period_ns)
     d->shown_j = j;
     d->shown_ns = now_ns;
     d->shown_at_ns = d->last_ns;
+    points_add(&d->shown, d->last_ns, j);
+}
+
+size_t processors_between(const struct processors *c, bool exact, uint64_t begin_ns,
+                          uint64_t end_ns, struct processors_energy ret[LEDGER_DOMAINS])
+{
+    for (size_t i = 0; c && i < c->n; i++) {
+        const struct domain *d = &c->domain[i];
+        struct processors_energy e = {.name = d->name};
+        e.known = points_between(
+            exact ? &d->exact : &d->shown, begin_ns, end_ns, exact ? 0 : VIEW_RAPL_STEP_J,
+            c->opts.shown_ns + FRESH_S * NS_PER_S, &e.energy_j, &e.half_j);
+        ret[i] = e;
+    }
+    return c ? c->n : 0;
 }
 
 const struct view_rapl *processors_look(struct processors *c, size_t *ret_n)

@@ -71,6 +71,17 @@ unsigned processors_end(struct processors *p,
 void processors_turn(struct processors *p); /* call before the node's jobs change */
 void processors_forget(struct processors *p, uint64_t job);
 
+/* The energy of each domain in a time, for windows: by the exact values, or by those that
+ * are shown, between which it is interpolated.  Returns the number of domains.
+ */
+struct processors_energy {
+    const char *name; /* as in view_rapl */
+    bool known;
+    double energy_j, half_j;
+};
+size_t processors_between(const struct processors *p, bool exact, uint64_t begin_ns,
+                          uint64_t end_ns, struct processors_energy ret[LEDGER_DOMAINS]);
+
 /* The values to show; borrowed until the next call. */
 const struct view_rapl *processors_look(struct processors *p, size_t *ret_n);
 

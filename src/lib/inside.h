@@ -18,7 +18,7 @@
 #include "io/json.h"
 #include "lib/door.h"
 
-enum { LIB_TEXT = 96 };
+enum { LIB_TEXT = 96, LIB_PROCESSORS = 16, LIB_PROCESSOR = 32 };
 
 struct uw_device {
     uw_ctx *ctx;
@@ -60,17 +60,26 @@ struct lib_energy {
     uw_energy energy;
 };
 
+/* A processor, or its memory. */
+struct lib_processor {
+    char name[LIB_PROCESSOR];
+    bool known;
+    uw_energy energy;
+};
+
 struct uw_window {
     uw_ctx *ctx; /* NULL: it was freed */
     uw_window *before, *after;
     pid_t pid; /* of the process that began it */
     bool stopped, ready;
     uint64_t begin_ns,
-        end_ns;       /* local: the loop's time; remote: end_ns, CLOCK_BOOTTIME */
-    uint64_t id;      /* the daemon's */
-    bool told;        /* the daemon knows that it is stopped */
-    uw_window *queue; /* local: the next that is stopped */
-    bool known;       /* … and board is filled in, under the context's lock */
+        end_ns;  /* local: the loop's time; remote: end_ns, CLOCK_BOOTTIME */
+    uint64_t id; /* the daemon's */
+    bool told;   /* the daemon knows that it is stopped */
+    struct lib_processor processor[LIB_PROCESSORS];
+    size_t n_processors;
+    uw_window *queue;          /* local: the next that is stopped */
+    bool known;                /* … and board is filled in, under the context's lock */
     struct lib_energy board[]; /* one a device of the context */
 };
 

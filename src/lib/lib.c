@@ -265,6 +265,36 @@ int uw_window_energy(const uw_window *win, const uw_device *dev, uw_energy *ret,
     return 0;
 }
 
+size_t uw_window_processors(const uw_window *win)
+{
+    return win && win->ready ? win->n_processors : 0;
+}
+
+const char *uw_window_processor_name(const uw_window *win, size_t i)
+{
+    return i < uw_window_processors(win) ? win->processor[i].name : "";
+}
+
+int uw_window_processor(const uw_window *win, size_t i, uw_energy *ret, uw_error *err)
+{
+    if (!win || !ret)
+        return fail(err, -EINVAL, "win or ret is NULL");
+    if (!win->ready)
+        return fail(err, win->stopped ? -EAGAIN : -EINVAL,
+                    win->stopped ? "the window's energy is not known yet"
+                                 : "the window has not ended");
+    if (win->ctx && lib_remote(win->ctx, "energy of processors", NULL, err) < 0)
+        return -ENOTSUP;
+    if (i >= win->n_processors)
+        return fail(err, -ENODATA, "processor %zu: the daemon measures %zu (boards.rapl)",
+                    i, win->n_processors);
+    const struct lib_processor *p = &win->processor[i];
+    if (!p->known)
+        return fail(err, -ENODATA, "%s: its energy in that time is not known", p->name);
+    *ret = p->energy;
+    return 0;
+}
+
 void uw_window_free(uw_window *win)
 {
     if (!win)

@@ -180,6 +180,26 @@ static void read_board(const struct json_value *v, const char *id, double time_s
     *ret = (struct lib_energy){.r = 0, .energy = e};
 }
 
+/* An older daemon tells of none. */
+static void read_processors(const struct json_value *list, double time_s, uw_window *win)
+{
+    win->n_processors = 0;
+    for (size_t i = 0; i < json_count(list) && i < LIB_PROCESSORS; i++) {
+        const struct json_value *v = json_at(list, i);
+        struct lib_processor *p = &win->processor[win->n_processors];
+        const char *name = json_as_text(json_get(v, "name"));
+        if (!name || strlen(name) >= sizeof p->name)
+            continue;
+        *p = (struct lib_processor){
+            .energy = {.time_s = time_s, .method = "interpolated"}};
+        memcpy(p->name, name, strlen(name) + 1);
+        p->known = json_as_double(json_get(v, "energy_j"), &p->energy.energy_j) &&
+                   json_as_double(json_get(v, "half_j"), &p->energy.half_j) &&
+                   json_as_double(json_get(v, "power_w"), &p->energy.power_w);
+        win->n_processors++;
+    }
+}
+
 int lib_read_window(const struct json_value *doc, uw_window *win, uw_error *err)
 {
     const struct json_value *gpus = json_get(doc, "gpus");
@@ -187,6 +207,7 @@ int lib_read_window(const struct json_value *doc, uw_window *win, uw_error *err)
 
     if (!gpus || json_get_double(doc, "time_s", &time_s, NULL) < 0 || time_s <= 0)
         return fail(err, -EPROTO, "the daemon's answer is not a window");
+    read_processors(json_get(doc, "processors"), time_s, win);
     for (size_t i = 0; i < win->ctx->n; i++) {
         const char *id = win->ctx->device[i].id;
         struct lib_energy *e = &win->board[i];

@@ -151,6 +151,13 @@ int node_window_look(struct node *node, const struct node_who *who, uint64_t id,
 int node_window_drop(struct node *node, const struct node_who *who, uint64_t id,
                      uw_error *err);
 
+/* The energy of processors in the time of a window; exact: for administrators.  Returns
+ * their number.
+ */
+size_t node_window_processors(struct node *node, bool exact,
+                              const struct client_window_result *window,
+                              struct processors_energy ret[LEDGER_DOMAINS]);
+
 /* Makes a report of the whole ledger in another thread; fn is called once, never from
  * inside.  -ENOTSUP: this node keeps no ledger.
  */

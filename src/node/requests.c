@@ -476,6 +476,14 @@ int node_window_drop(struct node *node, const struct node_who *who, uint64_t id,
     return r < 0 ? r : client_windows_drop(node->windows, whose(who), id, err);
 }
 
+size_t node_window_processors(struct node *node, bool exact,
+                              const struct client_window_result *window,
+                              struct processors_energy ret[LEDGER_DOMAINS])
+{
+    return processors_between(node->processors, exact, window->begin_ns, window->end_ns,
+                              ret);
+}
+
 /* ---- signals from outside ---- */
 
 static int may_set(struct node *node, const struct node_who *who, uw_error *err)

@@ -232,7 +232,13 @@ static int obey(char *line)
     int r = -1;
 
     words = words ? words + 1 : line + strlen(line);
-    if (strncmp(line, "begin", 5) == 0)
+    if (strncmp(line, "processors", 10) == 0) {
+        uw_energy e = {0, 0, 0, 0, ""};
+        r = uw_window_processor(win, 0, &e, &err);
+        (void)snprintf(text, sizeof text, "%u %s %.3f %.3f",
+                       (unsigned)uw_window_processors(win),
+                       uw_window_processor_name(win, 0), e.energy_j, e.half_j);
+    } else if (strncmp(line, "begin", 5) == 0)
         r = uw_window_begin(ctx, &win, &err);
     else if (strncmp(line, "stop", 4) == 0)
         r = uw_window_stop(win, &err);

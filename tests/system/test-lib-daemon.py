@@ -162,6 +162,9 @@ def steps(t, node, exe):
         t.equal(c.ask("stop"), (0, ""), f"{name}: it stops")
         t.equal(c.ask("wait 30"), (0, ""), f"{name}: it is waited for")
         t.ok(uwtest.wait_for(lambda: c.ask("ready") == (0, "1"), 30), f"{name}: and ready")
+        r2, line = c.ask("processors")
+        t.ok((r2 == -errno.ENODATA and "boards.rapl" in line) if name == "daemon" else (r2 == -errno.ENOTSUP and "daemon" in line),
+             f"{name}: no processors here: said", line)
         c.tell("energy")
         around = c.ended()[0]
         if not t.equal(r, 0, f"{name}: 300 windows of 20 ms {text}"):

@@ -112,6 +112,7 @@ static const struct { const char *method, *target, *body; unsigned status; const
     {"POST", "/v1/windows/batch", NULL, 400, "body"},
     {"GET", "/v1/windows", NULL, 405, "POST"},
     {"POST", "/v1/windows/99/end", NULL, 200, "\"energy_j\": 4000"},
+    {"POST", "/v1/windows/99/end", NULL, 200, "\"package-0\""},
     {"POST", "/v1/windows/99/end", "{\"at_ns\": 12, \"wait_s\": 0, \"keep\": true}", 200, "\"energy_j\": 4000"},
     {"POST", "/v1/windows/99/end", "{\"wait_s\": 2.5, \"keep\": true}", 200, "\"energy_j\": 4000"},
     {"POST", "/v1/windows/99/end", "{\"wait_s\": 61}", 400, "outside 0..60"},

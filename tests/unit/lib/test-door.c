@@ -322,7 +322,9 @@ static void other_daemon(uw_ctx *ctx)
 
 #define ENDED                                                                            \
     "{\"time_s\": 2, \"gpus\": [{\"uuid\": \"GPU-a\", \"energy_j\": 80, \"half_j\": 1, " \
-    "\"power_w\": 40, \"method\": \"counter\", \"why\": \"\"}]}"
+    "\"power_w\": 40, \"method\": \"counter\", \"why\": \"\"}], \"processors\": "        \
+    "[{\"name\": \"package-0\", \"energy_j\": 60, \"half_j\": 2, \"power_w\": 30}, "     \
+    "{\"name\": \"dram-0\", \"energy_j\": null, \"half_j\": null, \"power_w\": null}]}"
 
 /* Windows that stop: what the daemon is asked, and when. */
 static void stopped(uw_ctx *ctx)
@@ -343,7 +345,9 @@ static void stopped(uw_ctx *ctx)
     is_int(uw_window_begin(ctx, &a, &err), 0, "a window");
     is_int(uw_window_ready(a, &err), -EINVAL, "open: %s", err.text);
     is_int(uw_window_wait(a, 0, &err), -EINVAL, "nothing to wait for");
+    is_int(uw_window_processor(a, 0, &energy, &err), -EINVAL, "no processor's energy");
     is_int(uw_window_stop(a, &err), 0, "stops");
+    is_int(uw_window_processor(a, 0, &energy, &err), -EAGAIN, "not yet: %s", err.text);
     is_int(uw_window_stop(a, &err), -EALREADY, "once: %s", err.text);
     is_int(uw_window_energy(a, uw_device_at(ctx, 0), &energy, &err), -EAGAIN,
            "its energy is not known: %s", err.text);
@@ -351,6 +355,14 @@ static void stopped(uw_ctx *ctx)
     is_int(uw_window_wait(a, 60, &err), 0, "not yet, then known %s", err.text);
     is_int(uw_window_energy(a, uw_device_at(ctx, 0), &energy, &err), 0, "and told");
     is_near(energy.energy_j, 80, 0, "what it took");
+    is_int(uw_window_processors(a), 2, "a processor and its memory");
+    is_str(uw_window_processor_name(a, 0), "package-0", "its name");
+    is_str(uw_window_processor_name(a, 2), "", "no third one");
+    is_int(uw_window_processor(a, 0, &energy, &err), 0, "its energy");
+    is_near(energy.energy_j + energy.half_j + energy.power_w + energy.time_s, 94, 0,
+            "in the same time");
+    is_int(uw_window_processor(a, 1, &energy, &err), -ENODATA, "of memory: %s", err.text);
+    is_int(uw_window_processor(a, 2, &energy, &err), -ENODATA, "no third: %s", err.text);
     is_int(uw_window_ready(a, &err), 1, "it stays so");
     is_int(uw_window_end(a, &err), -EALREADY, "it has ended");
     (void)uw_window_stop(b, &err);

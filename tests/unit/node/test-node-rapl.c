@@ -257,9 +257,51 @@ static void coarse(void)
     close_tree();
 }
 
+/* Of a window: in whole joules for everybody, exact for administrators. */
+static void of_window(const char *name, uint64_t begin_ns)
+{
+    struct client_window_result window = {.begin_ns = begin_ns,
+                                          .end_ns = loop_now_ns(w.loop)};
+    struct processors_energy all[LEDGER_DOMAINS], own[LEDGER_DOMAINS];
+    double s = s_between(window.begin_ns, window.end_ns), true_package = PACKAGE_W * s;
+
+    is_int(node_window_processors(w.node, false, &window, all), 2, "%s: two", name);
+    (void)node_window_processors(w.node, true, &window, own);
+    is_str(all[0].name, "package-0", name);
+    ok(all[0].known && fabs(all[0].energy_j - true_package) <= all[0].half_j + 1,
+       "%s: %.1f J +- %.1f J for everybody, true %.1f J", name, all[0].energy_j,
+       all[0].half_j, true_package);
+    ok(own[0].known && fabs(own[0].energy_j - true_package) <= own[0].half_j + 100,
+       "%s: %.1f J +- %.1f J for administrators", name, own[0].energy_j, own[0].half_j);
+    ok(all[0].half_j >= VIEW_RAPL_STEP_J && all[0].half_j < 4 * PACKAGE_W,
+       "%s: the interval says something", name);
+    ok(own[1].known && fabs(own[1].energy_j - DRAM_W * s) <= own[1].half_j + 2,
+       "%s: memory %.1f J +- %.1f J", name, own[1].energy_j, own[1].half_j);
+}
+
+static void windows(void)
+{
+    char tree[100];
+
+    ok(open_tree(tree) && start_node(), "windows: a node");
+    struct client_window_result early = {.begin_ns = loop_now_ns(w.loop) - NS_PER_S,
+                                         .end_ns = loop_now_ns(w.loop)};
+    struct processors_energy e[LEDGER_DOMAINS] = {{.known = true}};
+    (void)node_window_processors(w.node, false, &early, e);
+    ok(!e[0].known, "before the first values: not known");
+    run_s(10);
+    uint64_t begin_ns = loop_now_ns(w.loop);
+    run_s(3);
+    of_window("3 s", begin_ns);
+    run_s(1200);
+    of_window("20 min", begin_ns);
+    end_node();
+    close_tree();
+}
+
 int main(void)
 {
-    static void (*const parts[])(void) = {to_whom, anew, coarse};
+    static void (*const parts[])(void) = {to_whom, anew, coarse, windows};
 
     log_set_level((enum log_level)0);
     for (size_t i = 0; i < n_elements(parts); i++) {

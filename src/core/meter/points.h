@@ -1,0 +1,32 @@
+/* A counter's values over a long time, thinned out with age, and its energy between any
+ * two moments by interpolation.  Pure.
+ */
+#ifndef CORE_METER_POINTS_H
+#define CORE_METER_POINTS_H
+
+#include <stdbool.h>
+#include <stddef.h>
+#include <stdint.h>
+
+enum { POINTS_OLD = 512, POINTS_NEW = 256, POINTS_MAX = POINTS_OLD + POINTS_NEW };
+
+struct points {
+    struct {
+        uint64_t at_ns;
+        double j;
+    } at[POINTS_MAX];
+    size_t n, n_old; /* the first n_old are thinned out: one in so many … */
+    uint64_t stride, passed;
+};
+
+/* A value that is not later than the last one is left out. */
+void points_add(struct points *p, uint64_t at_ns, double j);
+
+/* Energy from begin_ns to end_ns, and half of its interval: what the values leave open at
+ * both ends, and step_j, the counter's smallest difference.  After the last value its
+ * last power is taken to go on, for fresh_ns.  false: not known.
+ */
+bool points_between(const struct points *p, uint64_t begin_ns, uint64_t end_ns,
+                    double step_j, uint64_t fresh_ns, double *ret_j, double *ret_half_j);
+
+#endif
