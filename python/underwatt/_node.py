@@ -17,7 +17,7 @@ from . import _native
 from ._errors import NoDevice, UnderwattError
 from ._results import Device, Sample
 
-SAMPLES_MOST = 4000  # of one board in one window
+KINDS = {"package": "cpu", "dram": "dram"}  # of processors, by the first word of their names
 
 
 @dataclass(frozen=True, slots=True)
@@ -165,7 +165,21 @@ class Node:
         return ()
 
     def processors(self, window: c.c_void_p) -> tuple[Device, ...]:
-        return ()
+        """Of a window that is ready: packages and memory, as the daemon may read them."""
+        lib = self._native.c
+        with self.lock:
+            found = range(lib.uw_window_processors(window))
+            return tuple(self._processor(window, i, lib.uw_window_processor_name(window, i).decode()) for i in found)
+
+    def _processor(self, window: c.c_void_p, i: int, name: str) -> Device:
+        e = _native.Energy()
+        unknown = Device(name=name, kind=KINDS.get(name.partition("-")[0], "other"))
+        try:
+            self.call("uw_window_processor", window, i, c.byref(e))
+        except UnderwattError as why:
+            return replace(unknown, why=str(why))
+        method = (e.method or b"none").decode()
+        return replace(unknown, energy_j=e.energy_j, half_j=e.half_j, power_w=e.power_w, method=method)
 
 
 def open_node(boards: str | None, socket: str | None, clock: str | None, flags: int) -> Node:
