@@ -295,10 +295,10 @@ unsigned http_status(int r)
         int r;
         unsigned status;
     } MAP[] = {
-        {-EINVAL, 400}, {-ERANGE, 400},    {-EPERM, 403},   {-EACCES, 403},
-        {-ENOENT, 404}, {-ENODEV, 404},    {-ESRCH, 404},   {-EBUSY, 409},
-        {-EEXIST, 409}, {-E2BIG, 409},     {-ENOTSUP, 422}, {-EAGAIN, 503},
-        {-ENOMEM, 503}, {-ETIMEDOUT, 503},
+        {-EINVAL, 400}, {-ERANGE, 400},    {-EPERM, 403},  {-EACCES, 403},
+        {-ENOENT, 404}, {-ENODEV, 404},    {-ESRCH, 404},  {-EBUSY, 409},
+        {-EEXIST, 409}, {-EALREADY, 409},  {-E2BIG, 409},  {-ENOTSUP, 422},
+        {-EAGAIN, 503}, {-ETIMEDOUT, 503}, {-ENOMEM, 503},
     };
 
     for (size_t i = 0; i < n_elements(MAP); i++)

@@ -457,7 +457,7 @@ static void test_status(void)
         unsigned status;
     } cases[] = {{-EINVAL, 400}, {-ERANGE, 400}, {-EPERM, 403},   {-ENOENT, 404},
                  {-EBUSY, 409},  {-E2BIG, 409},  {-ENOTSUP, 422}, {-EAGAIN, 503},
-                 {-ENOMEM, 503}, {-EIO, 500},    {-EPIPE, 500}};
+                 {-ENOMEM, 503}, {-EIO, 500},    {-EPIPE, 500},   {-EALREADY, 409}};
 
     for (size_t i = 0; i < n_elements(cases); i++)
         is_int(http_status(cases[i].r), cases[i].status, "%s", strerror(-cases[i].r));
