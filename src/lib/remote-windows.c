@@ -233,7 +233,8 @@ static void unknown(uw_window *win, const char *text)
  */
 static void lost(uw_window *win)
 {
-    win->id = 0;
+    win->id = 0; /* there is nothing to tell of it */
+    win->told = true;
     unknown(win, "the daemon does not know this window any more: it was restarted, its "
                  "driver was reloaded, or more windows were begun than it keeps");
 }

@@ -317,7 +317,16 @@ static void other_daemon(uw_ctx *ctx)
     is_int(uw_window_energy(win, uw_device_at(ctx, 0), &energy, &err), -ENODATA,
            "which knows nothing: %s", err.text);
     is_int(uw_window_end(win, &err), -EALREADY, "it ends once");
+    static const char *const next[] = {"HTTP/1.1 201 Created\r\n\r\n{\"id\": 4712}",
+                                       NULL};
+    uw_window *after = NULL;
+    daemon_says(next);
+    is_int(uw_window_begin(ctx, &after, &err), 0, "another begins there");
+    daemon_done();
+    ok(!strstr(d.asked[0], "stopped"), "nothing is told of the one that is lost: %s",
+       d.asked[0]);
     uw_window_free(win);
+    uw_window_free(after);
 }
 
 #define ENDED                                                                            \
@@ -430,6 +439,7 @@ static void claims(uw_ctx *ctx)
 
 static void asking(void)
 {
+    static const char *const last[] = {"HTTP/1.1 204 No Content\r\n\r\n", NULL};
     uw_error err = {""};
     int r;
     uw_ctx *ctx = open_ctx(OK(GPUS), &err, &r);
@@ -438,8 +448,10 @@ static void asking(void)
         boards(ctx);
         other_daemon(ctx);
         claims(ctx);
+        daemon_says(last); /* of a window */
+        uw_ctx_free(ctx);
+        daemon_done();
     }
-    uw_ctx_free(ctx);
     ctx = open_ctx(OK(GPUS), &err, &r);
     if (ok(ctx != NULL, "a daemon %s", err.text))
         stopped(ctx);
