@@ -71,7 +71,8 @@ struct uw_window {
     uw_ctx *ctx; /* NULL: it was freed */
     uw_window *before, *after;
     pid_t pid; /* of the process that began it */
-    bool stopped, ready;
+    bool stopped; /* set last: stop() may run beside another thread's call (Python) */
+    bool ready;
     uint64_t begin_ns,
         end_ns;  /* local: the loop's time; remote: end_ns, CLOCK_BOOTTIME */
     uint64_t id; /* the daemon's */

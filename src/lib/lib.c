@@ -191,8 +191,8 @@ int uw_window_stop(uw_window *win, uw_error *err)
     if (win->stopped)
         return fail(err, -EALREADY, "this window has already ended");
     r = win->ctx->mode->stop(win->ctx, win, err);
-    if (r == 0)
-        win->stopped = true;
+    if (r == 0) /* another thread may tell the daemon of it */
+        __atomic_store_n(&win->stopped, true, __ATOMIC_RELEASE);
     return r;
 }
 

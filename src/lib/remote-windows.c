@@ -62,7 +62,7 @@ static struct json_out *tell(uw_ctx *ctx, struct news *ret)
     ret->n_stopped = 0;
     ret->n_done = done->n < TOLD_MAX ? done->n : TOLD_MAX;
     for (uw_window *w = ctx->windows; w && ret->n_stopped < TOLD_MAX; w = w->after)
-        if (w->stopped && !w->told)
+        if (__atomic_load_n(&w->stopped, __ATOMIC_ACQUIRE) && !w->told)
             ret->stopped[ret->n_stopped++] = w;
     if (ret->n_stopped + ret->n_done == 0)
         return NULL;
