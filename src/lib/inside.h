@@ -88,6 +88,8 @@ struct uw_window {
  * rank (< 0: none), else the first that is free; NULL: there is none.
  */
 struct uw_progress_slot *lib_slot(struct uw_progress_page *page, int rank, pid_t process);
+/* Another attachment of the process may have given it back. */
+bool lib_slot_is_of(const struct uw_progress_slot *slot, pid_t process);
 void lib_slot_step(struct uw_progress_slot *slot); /* a step has ended now */
 
 /* job.c: the page of a job begun here, borrowed; -1: the job was found. */

@@ -66,7 +66,8 @@ void uw_job_step(uw_job *job, enum uw_phase phase)
 
     if (!job || !job->page)
         return;
-    if (job->pid != pid) { /* the first step of this process */
+    /* the first step of this process, or the first after a uw_progress_detach() */
+    if (job->pid != pid || (job->slot && !lib_slot_is_of(job->slot, pid))) {
         job->slot = lib_slot(job->page, -1, pid);
         job->pid = pid;
         job->phase = UW_PHASE_UNKNOWN;

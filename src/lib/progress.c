@@ -88,6 +88,11 @@ struct uw_progress_slot *lib_slot(struct uw_progress_page *page, int rank, pid_t
     return slot ? slot : first_slot(page, pid, true);
 }
 
+bool lib_slot_is_of(const struct uw_progress_slot *slot, pid_t process)
+{
+    return pid_of(slot) == (uint64_t)process;
+}
+
 void lib_slot_step(struct uw_progress_slot *slot)
 {
     struct timespec t;
@@ -205,7 +210,7 @@ struct uw_progress_slot *uw_progress_slot_of(uw_progress *p)
     if (!p)
         return NULL;
     pid_t pid = getpid();
-    if (!p->slot || p->pid != pid) {
+    if (!p->slot || !lib_slot_is_of(p->slot, pid)) {
         p->slot = lib_slot(p->page, p->rank, pid);
         p->pid = pid;
     }

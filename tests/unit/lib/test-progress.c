@@ -214,6 +214,25 @@ static void steps(void)
     is_int(seen(2).index, 99, "given back once and for all");
 }
 
+/* Two parts of a program attach and one of them ends: another process takes the slot. */
+static void shared(void)
+{
+    uw_progress *p = NULL, *same = NULL;
+
+    ok(attach(NULL, &p) == 0 && attach(NULL, &same) == 0, "two attachments, one slot");
+    uw_progress_step(p);
+    uw_progress_detach(same);
+    page->slot[0] = (struct uw_progress_slot){.pid = (uint64_t)getppid(), .steps = 40};
+    uw_progress_step(p);
+    is_int(page->slot[0].steps, 40, "one was given back: the new owner's is not written");
+    is_int(index_of(p), 1, "the other takes a slot again");
+    is_int(seen(1).steps, 1, "and goes on there");
+    uw_progress_detach(p);
+    ok(page->slot[0].pid == (uint64_t)getppid() && page->slot[1].pid == 0,
+       "its own is given back alone");
+    memset(page->slot, 0, sizeof page->slot);
+}
+
 /* In a child: 0, or the line of what is wrong. */
 static int child_steps(uw_progress *p, struct uw_progress_slot *parents)
 {
@@ -307,6 +326,7 @@ int main(void)
     full();
     not_pages();
     steps();
+    shared();
     forks();
     crowd();
     end();
