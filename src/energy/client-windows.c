@@ -292,11 +292,11 @@ static int windows_on_timer(struct loop_timer *timer, uint64_t now_ns, void *use
 }
 
 /* Drops a window of a user at the limit: the oldest whose energy is known and not asked
- * for, else the oldest that has not ended.
+ * for, else the oldest that has not ended, else the oldest that nobody waits for.
  */
 static void make_room(struct client_windows *w, uid_t uid)
 {
-    struct window *known = NULL, *open = NULL;
+    struct window *known = NULL, *open = NULL, *ended = NULL;
     size_t n = 0;
 
     for (struct window *win = w->first; win; win = win->next) {
@@ -305,14 +305,17 @@ static void make_room(struct client_windows *w, uid_t uid)
         n++;
         if (!open && win->end_ns == 0)
             open = win;
+        if (!ended && win->end_ns && !win->fn)
+            ended = win;
     }
     if (n < CLIENT_WINDOWS_PER_UID)
         return;
     for (struct window *win = w->first; win && !known; win = win->next)
         if (win->uid == uid && !win->fn && is_done(w, win))
             known = win;
-    if (known || open)
-        forget(w, known ? known : open);
+    struct window *gone = known ? known : open ? open : ended;
+    if (gone)
+        forget(w, gone);
 }
 
 int client_windows_begin(struct client_windows *w, uid_t uid, uint64_t *ret_id,

@@ -48,7 +48,8 @@ DEFINE_AUTO(struct client_windows *, client_windows_free);
 
 /* Begins a window now.  Its id is the loop's time, so that later daemons do not reuse
  * it.  Of a user that has CLIENT_WINDOWS_PER_UID, drops the oldest whose energy is known,
- * else the oldest that has not ended.  -EBUSY: CLIENT_WINDOWS_MAX are open; -ENOMEM.
+ * else the oldest that has not ended, else the oldest that nobody waits for.  -EBUSY:
+ * CLIENT_WINDOWS_MAX are open; -ENOMEM.
  */
 int client_windows_begin(struct client_windows *w, uid_t uid, uint64_t *ret_id,
                          uw_error *err);

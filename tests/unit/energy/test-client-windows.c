@@ -456,6 +456,33 @@ static void full(void)
     end();
 }
 
+/* One user cannot take the windows of all, with ends whose energy is not known yet. */
+static void full_of_ended(void)
+{
+    uw_error err = {""};
+
+    if (!begin("v100")) {
+        end();
+        return;
+    }
+    wait_s(10);
+    uint64_t first = open_one(ANNA);
+    (void)close_one(ANNA, first);
+    uint64_t second = 0;
+    for (int i = 0; i < CLIENT_WINDOWS_PER_UID + 10; i++) {
+        uint64_t id = open_one(ANNA);
+        second = second ? second : id;
+        (void)client_windows_stop(w.windows, ANNA, id, 0, NULL);
+    }
+    is_int(client_windows_count(w.windows), CLIENT_WINDOWS_PER_UID,
+           "a user at the limit, no energy is known: no more than that");
+    is_int(client_windows_drop(w.windows, ANNA, second, &err), -ENOENT,
+           "the oldest that nobody waits for is gone");
+    is_int(client_windows_drop(w.windows, ANNA, first, &err), -EALREADY,
+           "one that somebody waits for is not");
+    end();
+}
+
 static void many(void)
 {
     uint64_t id[40];
@@ -518,6 +545,7 @@ int main(void)
     often();
     waiting();
     full();
+    full_of_ended();
     many();
     lost();
     return done();
