@@ -6,6 +6,7 @@
 #include <stdlib.h>
 #include <string.h>
 
+#include "actuator/result.h"
 #include "base/error.h"
 #include "base/log.h"
 #include "base/names.h"
@@ -17,7 +18,9 @@
 #include "policy/file.h"
 #include "policy/rule-claims.h"
 
-enum { READ_MS = 2000 }; /* the loop waits for the file */
+enum { READ_MS = 1000 }; /* the loop waits for the file, and renews no lease meanwhile */
+_Static_assert((int)READ_MS + 2 * (int)ACTUATOR_RENEW_MS <= (int)ACTUATOR_LEASE_MS,
+               "caps stay while a file system hangs");
 
 /* The node as the engine sees it. */
 struct seen {
