@@ -70,7 +70,7 @@ struct lib_processor {
 struct uw_window {
     uw_ctx *ctx; /* NULL: it was freed */
     uw_window *before, *after;
-    pid_t pid; /* of the process that began it */
+    pid_t pid;    /* of the process that began it */
     bool stopped; /* set last: stop() may run beside another thread's call (Python) */
     bool ready;
     uint64_t begin_ns,
