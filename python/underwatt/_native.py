@@ -79,6 +79,45 @@ class JobOptions(c.Structure):
     )
 
 
+class Search(c.Structure):
+    _fields_ = (
+        ("size", c.c_size_t),
+        ("original_mw", c.c_uint32),
+        ("reference_mw", c.c_uint32),
+        ("best_mw", c.c_uint32),
+        ("held_mw", c.c_uint32),
+        ("lock_mhz", c.c_uint32),
+        ("caps", c.c_uint32),
+        ("windows", c.c_uint32),
+        ("saved_known", c.c_uint32),
+        ("saved", c.c_double),
+        ("saved_half", c.c_double),
+        ("saved_j", c.c_double),
+        ("saved_half_j", c.c_double),
+        ("slowdown", c.c_double),
+        ("slowdown_half", c.c_double),
+        ("search_s", c.c_double),
+        ("step_s", c.c_double),
+        ("steps", c.c_uint64),
+        ("goal", c.c_char * 80),
+        ("status", c.c_char * 32),
+        ("progress", c.c_char * 16),
+        ("text", c.c_char * 96),
+        ("why", c.c_char * 200),
+    )
+
+
+class CurvePoint(c.Structure):
+    _fields_ = (
+        ("cap_mw", c.c_uint32),
+        ("windows", c.c_uint32),
+        ("step_s", c.c_double),
+        ("step_s_half", c.c_double),
+        ("step_j", c.c_double),
+        ("step_j_half", c.c_double),
+    )
+
+
 class Slot(c.Structure):
     _fields_ = (
         ("pid", c.c_uint64),
@@ -99,6 +138,8 @@ STRUCTURES: dict[str, type[c.Structure]] = {
     "uw_energy": Energy,
     "uw_label": Label,
     "uw_job_options": JobOptions,
+    "uw_search": Search,
+    "uw_curve_point": CurvePoint,
     "struct uw_progress_slot": Slot,
 }
 
@@ -130,6 +171,9 @@ FUNCTIONS: dict[str, tuple[Any, list[Any]]] = {
     "uw_device_limits": (c.c_int, [_PTR, _out(Limits), _ERR]),
     "uw_device_power": (c.c_int, [_PTR, _out(c.c_double), _ERR]),
     "uw_window_begin": (c.c_int, [_PTR, _out(_PTR), _ERR]),
+    "uw_window_stop": (c.c_int, [_PTR, _ERR]),
+    "uw_window_ready": (c.c_int, [_PTR, _ERR]),
+    "uw_window_wait": (c.c_int, [_PTR, c.c_double, _ERR]),
     "uw_window_end": (c.c_int, [_PTR, _ERR]),
     "uw_window_energy": (c.c_int, [_PTR, _PTR, _out(Energy), _ERR]),
     "uw_window_free": (None, [_PTR]),
@@ -143,6 +187,12 @@ FUNCTIONS: dict[str, tuple[Any, list[Any]]] = {
     "uw_claim_withdraw": (c.c_int, [_PTR, c.c_uint64, _ERR]),
     "uw_signal_value": (c.c_int, [_PTR, c.c_char_p, _out(c.c_double), c.c_char_p, c.c_size_t, _ERR]),
     "uw_job_begin": (c.c_int, [_PTR, _out(JobOptions), _out(_PTR), _ERR]),
+    "uw_job_find": (c.c_int, [_PTR, c.c_uint64, _out(_PTR), _ERR]),
+    "uw_job_goal": (c.c_int, [_PTR, c.c_char_p, _ERR]),
+    "uw_job_cap": (c.c_int, [_PTR, c.c_char_p, c.c_double, c.c_char_p, _out(c.c_uint64), _ERR]),
+    "uw_job_energy": (c.c_int, [_PTR, _out(Energy), _ERR]),
+    "uw_job_search": (c.c_int, [_PTR, _out(Search), _ERR]),
+    "uw_job_curve": (c.c_int, [_PTR, _out(CurvePoint), c.c_size_t, _out(c.c_size_t), _ERR]),
     "uw_job_id": (c.c_uint64, [_PTR]),
     "uw_job_step": (None, [_PTR, c.c_int]),
     "uw_job_renew": (c.c_int, [_PTR, _ERR]),
