@@ -62,6 +62,7 @@ static void cap(struct json_out *o, const struct caps_view *c)
     show_mw(o, "target_mw", c->can_cap ? c->verdict.target_mw : 0);
     show_mw(o, "ramp_mw", c->can_cap ? c->ramp_mw : 0);
     json_out_bool(o, "ramping", c->ramping);
+    json_out_known_double(o, "ramp_w_s", c->rate_mw_s > 0, c->rate_mw_s / 1000);
     json_out_text(o, "why", show_why(c, why, sizeof why));
     json_out_end(o);
 }

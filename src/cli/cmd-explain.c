@@ -102,9 +102,9 @@ static void print_withdrawn(const struct json_value *lost)
 /* The position on the ramp, while the ramp moves. */
 static void print_ramp(const struct json_value *v)
 {
-    const struct json_value *cap = json_get(v, "cap"), *cls = json_get(v, "class");
+    const struct json_value *cap = json_get(v, "cap");
     double at = take_mw(cap, "ramp_mw"), target = take_mw(cap, "target_mw");
-    double rate = take_number(cls, "rate_w_s");
+    double rate = take_number(cap, "ramp_w_s");
 
     if (!take_bool(cap, "ramping") || isnan(at) || isnan(target))
         return;

@@ -30,6 +30,8 @@ static void make_board(struct made *m, size_t i)
                 .bounds = {300000, 100000, 120000},
                 .verdict = {.target_mw = 300000, .most_mw = 300000},
                 .ramp_mw = 300000,
+                .ramping = i == 1,
+                .rate_mw_s = i == 1 ? 6250 : 0,
                 .enforced_mw = 300000,
                 .claims = &m->claims[i],
                 .cls = CAP_CLASS_DEFAULT,

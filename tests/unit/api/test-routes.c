@@ -50,6 +50,8 @@ static const struct { const char *method, *target, *body; unsigned status; const
     {"GET", "/v1/gpus/0/explain", NULL, 200, "\"state\": \"in force\""},
     {"GET", "/v1/gpus/1/explain", NULL, 200, "\"goal\": \"edp\",\n      \"state\": \"holding\""},
     {"GET", "/v1/gpus/1/explain", NULL, 200, "whether it is the original is not known yet"},
+    {"GET", "/v1/gpus/1/explain", NULL, 200, "\"ramping\": true,\n    \"ramp_w_s\": 6.25"},
+    {"GET", "/v1/gpus/0/explain", NULL, 200, "\"ramping\": false,\n    \"ramp_w_s\": null"},
     {"GET", "/v1/gpus/9/explain", NULL, 404, "no board '9'"},
     {"GET", "/v1/gpus/0/", NULL, 400, NULL},
     {"GET", "/v1/gpus/0/explain/x", NULL, 404, "openapi"},
