@@ -802,7 +802,8 @@ int node_outside(struct node *node, uw_error *err)
 int node_policy_take(struct node *node, struct policy_file *file, const char *path,
                      uw_error *err)
 {
-    static const struct signal_sources none;
+    /* the currency that signal_sources_read() takes, too */
+    static const struct signal_sources none = {.currency = "EUR"};
     auto_(outside_plan_free) struct outside_plan *plan = NULL;
 
     if (!node->policy)

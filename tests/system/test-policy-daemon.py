@@ -3,6 +3,7 @@
 explain, a reload with a wrong file, one without a file."""
 import json
 import pathlib
+import re
 import sys
 import tempfile
 
@@ -129,8 +130,11 @@ def main():
         status, policy = d.ask("GET", "/v1/policy")
         t.ok(policy["in_force"] and f"{path}:4: " in policy["error"], "the old one stays", policy["error"])
         queue(t, node, d, path)
+        node.run("underwatt", "signal", "set", "price", "0.2 EUR/kWh")
         path.unlink()
         t.equal(d.ask("POST", "/v1/reload")[0], 200, "no file")
+        p = node.run("underwatt", "signal", "list")
+        t.ok(re.search(r"^price +0\.2 EUR/kWh", p.stdout, re.M), "a price set by hand outlives it", p)
         t.ok(uwtest.wait_for(lambda: node.board(0)["limit_mw"] == 300000), "the original is back", node.board(0))
         p = node.run("underwatt", "policy", "show")
         t.ok("no policy is in force" in p.stdout, "and said", p)
