@@ -88,12 +88,16 @@ static void print_policy(const struct json_value *p)
 {
     const struct json_value *rules = json_get(p, "rules"),
                             *limits = json_get(p, "limits");
+    const char *error = take_text(p, "error"), *file = take_text(p, "file");
 
-    if (take_text(p, "error")[0])
-        printf("refused: %s\n", take_text(p, "error"));
+    if (*error)
+        printf("refused: %s\n", error);
     if (!take_bool(p, "in_force"))
-        printf("no policy is in force%s%s\n", take_text(p, "file")[0] ? ": " : "",
-               take_text(p, "file"));
+        printf("no policy is in force%s%s\n",
+               *error  ? ""
+               : *file ? ": there is no "
+                       : ": policy.file is empty",
+               *error ? "" : file);
     print_presets(json_get(p, "presets"));
     for (size_t i = 0; i < json_count(rules); i++)
         print_rule(json_at(rules, i));

@@ -137,7 +137,7 @@ def main():
         t.ok(re.search(r"^price +0\.2 EUR/kWh", p.stdout, re.M), "a price set by hand outlives it", p)
         t.ok(uwtest.wait_for(lambda: node.board(0)["limit_mw"] == 300000), "the original is back", node.board(0))
         p = node.run("underwatt", "policy", "show")
-        t.ok("no policy is in force" in p.stdout, "and said", p)
+        t.ok(f"no policy is in force: there is no {path}\n" in p.stdout, "and said", p)
         job.terminate()
         job.wait()
         many(t, node, d, path)
