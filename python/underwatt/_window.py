@@ -159,6 +159,7 @@ class Collector:
 
     def __init__(self, on_known: Callable[[Window], None]) -> None:
         self._pending: deque[Window] = deque()
+        self._collecting = threading.Lock()  # held while a window may be in no list
         self._wake = threading.Event()
         self._thread: threading.Thread | None = None
         self._on_known = weakref.WeakMethod(on_known)  # its monitor may go before the thread
@@ -188,6 +189,10 @@ class Collector:
 
     def collect(self) -> bool:
         """Looks at each pending window once; True if one has come to be known."""
+        with self._collecting:
+            return self._look_at_all()
+
+    def _look_at_all(self) -> bool:
         any_known = False
         for _ in range(len(self._pending)):
             try:
@@ -206,7 +211,10 @@ class Collector:
     def drain(self, until: float) -> None:
         """Until all are known, or time.monotonic() is that."""
         pause = LOOK_S[0]
-        while self._pending and time.monotonic() < until:
+        while time.monotonic() < until:
+            with self._collecting:  # the thread may look at the last one
+                if not self._pending:
+                    return
             if not self.collect():
                 time.sleep(pause)
                 pause = min(2 * pause, LOOK_S[1])

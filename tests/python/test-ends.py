@@ -9,10 +9,13 @@ import os
 import signal
 import subprocess
 import tempfile
+import threading
 import time
 
 import pyuser
 import uwtest
+
+from underwatt import _window
 
 SOON_S = 30     # a program's whole life where nothing is waited for
 HANG_S = 60     # one that asks a daemon that hangs: 10 s of the library, 10 s at the exit
@@ -165,6 +168,39 @@ class Asked:
         return self.child.wait(HANG_S), self.child.stderr.read()
 
 
+class Held:
+    """A window that a thread looks at until it may go on."""
+
+    def __init__(self):
+        self.begun, self.go = threading.Event(), threading.Event()
+
+    def _look(self):
+        self.begun.set()
+        return self.go.wait(HANG_S)
+
+
+class Known(list):
+    def take(self, window):
+        self.append(window)
+
+
+def drained(t):
+    """Who closes a log waits for the window that the collector's thread is looking at."""
+    known, held, told = Known(), Held(), []
+    collector = _window.Collector(known.take)
+    collector.add(held)
+    collects = threading.Thread(target=collector.collect)
+    drains = threading.Thread(target=lambda: (collector.drain(time.monotonic() + HANG_S), told.append(len(known))))
+    collects.start()
+    t.ok(held.begun.wait(SOON_S), "a thread looks at the last window")
+    drains.start()
+    time.sleep(0.2)
+    held.go.set()
+    for thread in (collects, drains):
+        thread.join(HANG_S)
+    t.equal(told, [1], "the end of the log waits for it")
+
+
 def exits(t, node, source):
     for name, code in EXITS.items():
         began = time.monotonic()
@@ -286,6 +322,7 @@ def hangs(t, node, d, folder):
 
 def main():
     t = uwtest.Tap()
+    drained(t)
     with tempfile.TemporaryDirectory(prefix="uw-") as folder, uwtest.Node(board="v100", count=2) as node:
         for source in ("local", "daemon"):
             d = node.daemon() if source == "daemon" else None
