@@ -92,6 +92,14 @@ static enum policy_fold fold_of(const char *name, size_t *len)
     return POLICY_NOW;
 }
 
+/* Whether "==" or "!=" stands before it. */
+static bool is_compared(const struct parser *p, size_t from)
+{
+    while (from > 0 && p->w.text[from - 1] == ' ')
+        from--;
+    return from >= 2 && p->w.text[from - 1] == '=' && strchr("=!", p->w.text[from - 2]);
+}
+
 static int fail_signal(struct parser *p, size_t from, size_t len)
 {
     const struct policy_catalogue *c = p->w.catalogue;
@@ -100,8 +108,11 @@ static int fail_signal(struct parser *p, size_t from, size_t len)
 
     for (size_t i = 0; i < c->n; i++)
         nearest_try(&near, p->w.text + from, len, c->signal[i].name);
+    const char *nearest = nearest_text(&near, hint);
+    bool is_text = !*nearest && is_compared(p, from); /* job.phase == validate */
     return refuse(p, from, "there is no signal '%.*s'%s", len < 60 ? (int)len : 60,
-                  p->w.text + from, nearest_text(&near, hint));
+                  p->w.text + from,
+                  is_text ? "; a text stands in quotes: 'text'" : nearest);
 }
 
 static int parse_percent(struct parser *p, double *ret)

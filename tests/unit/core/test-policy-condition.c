@@ -16,6 +16,8 @@ static const struct {
     {"   ", "column 1: a condition is expected"},
     {"carbn > 400 g/kWh", "column 1: there is no signal 'carbn': did you mean 'carbon'?"},
     {"zzz > 1", "column 1: there is no signal 'zzz'"},
+    {"job.phase == zzz", "column 14: there is no signal 'zzz'; a text stands in quotes: 'text'"},
+    {"queue.depth >= zzz", "column 16: there is no signal 'zzz'"},
     {"true and queue.dpeth > 1", "column 10: there is no signal 'queue.dpeth': did you mean 'queue.depth'?"},
     {"carbon > 400 W", "column 10: carbon is in g/kWh, 400 W is not"},
     {"carbon > 400", "column 10: carbon is in g/kWh, 400 is not"},
