@@ -62,6 +62,8 @@ def bad_input(node):
         refused("a board that has a job", "already has a job", lambda: SimLoad(boards=[0], state=node.state))
         refused("no such phase", "'sleep' is none of", lambda: load.phase("sleep", seconds=1))
         refused("no steps", "give steps, 1..100000000", lambda: load.step(0))
+        refused("half a step", "not 0.5", lambda: load.step(0.5))
+        refused("a step and a half", "not 1.5", lambda: load.step(1.5))
         refused("steps of a load", "give seconds", lambda: load.phase("load", steps=1))
         refused("seconds of training", "give steps", lambda: load.phase("train", steps=1, seconds=1))
     refused("a job that was closed", "is closed", load.step)

@@ -143,7 +143,8 @@ class SimLoad:
         if name not in _PHASES:
             raise ValueError(f"phase: {name!r} is none of: {', '.join(_PHASES)}")
         if name in _STEPPED:
-            if seconds is not None or steps is None or not 1 <= steps <= _STEPS_MAX:
+            whole = hasattr(steps, "__index__")  # of numpy, too
+            if seconds is not None or steps is None or not whole or not 1 <= steps <= _STEPS_MAX:
                 raise ValueError(f"{name}: give steps, 1..{_STEPS_MAX}, not {steps}")
         elif steps is not None or seconds is None or not 1e-9 <= seconds <= _SECONDS_MAX:
             raise ValueError(f"{name}: give seconds, 1e-9..{_SECONDS_MAX}, not {seconds}")
