@@ -58,10 +58,10 @@ def chosen(boards: tuple[Board, ...], gpus: Iterable[int | str] | None) -> tuple
             raise NoDevice(f"CUDA_VISIBLE_DEVICES leaves none of {len(boards)} boards")
         return found
     of: dict[int | str, Board] = {**{b.index: b for b in boards}, **{b.id: b for b in boards}}
-    wanted = list(gpus)
+    wanted = [gpus] if isinstance(gpus, str) else list(gpus)
     unknown = [g for g in wanted if g not in of]
     if unknown or not wanted:
-        raise InvalidValue(f"gpus: {unknown[0] if unknown else 'none'} is no board of {len(boards)}")
+        raise InvalidValue(f"gpus: {repr(unknown[0]) if unknown else 'none'} is no board of {len(boards)}")
     return tuple(dict.fromkeys(of[g] for g in wanted))
 
 
