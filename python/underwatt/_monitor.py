@@ -6,6 +6,7 @@ import atexit
 import errno
 import functools
 import inspect
+import math
 import os
 import sys
 import threading
@@ -85,6 +86,19 @@ def signal_price(signal: tuple[float, str] | None) -> Price | None:
     return None if factor is None else Price(signal[0] * factor, currency)
 
 
+def gco2e_of(gco2e_kwh: float | None) -> float | None:
+    """400, or "400"."""
+    if gco2e_kwh is None:
+        return None
+    try:
+        grams = float(gco2e_kwh)
+    except (TypeError, ValueError):
+        grams = math.nan
+    if not math.isfinite(grams):
+        raise InvalidValue(f"gco2e_kwh '{gco2e_kwh}' is no number of grams a kWh, as in 400")
+    return grams
+
+
 class Monitor:
     """Windows of energy.
 
@@ -111,7 +125,7 @@ class Monitor:
         local: bool = False,
     ) -> None:
         self._sync = sync_of(sync)
-        self._gco2e_kwh = gco2e_kwh
+        self._gco2e_kwh = gco2e_of(gco2e_kwh)
         self._price = price_of(price_kwh)
         self._open_node: Callable[[], Node] | None = None
         self._node: Node | None = None

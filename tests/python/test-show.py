@@ -90,6 +90,9 @@ def choices(t):
     t.ok(raises(underwatt.InvalidValue, _monitor.price_of, "cheap"), "no price")
     t.equal([_monitor.signal_price(s) for s in ((0.3, "EUR/kWh"), (80.0, "EUR/MWh"), (1.0, "W"), None)],
             [Price(0.3, "EUR"), Price(0.08, "EUR"), None, None], "prices of signals")
+    t.equal([_monitor.gco2e_of(g) for g in (None, 0, 400, -1.5)], [None, 0.0, 400.0, -1.5], "grams a kWh")
+    for wrong in ("400 g/kWh", float("nan"), [400]):
+        t.ok(raises(underwatt.InvalidValue, _monitor.gco2e_of, wrong), f"no grams: {wrong}")
 
 
 def raises(kind, call, *args):
