@@ -106,6 +106,8 @@ def without_torch(node, tmp):
     for words in ((), ("--colour", "red")):
         p = oncpu(node, "/usr/bin/python3", *words)
         t.ok(p.returncode == 2 and p.stderr.startswith("usage: "), f"oncpu {words}: 2", p.stderr)
+    p = oncpu(node, "/usr/bin/python3", tmp / "none.py")
+    t.ok(p.returncode == 2 and p.stderr == f"oncpu: {tmp / 'none.py'}: No such file or directory\n", "no such script", p.stderr)
     p = subprocess.run(["/usr/bin/python3", "-m", "underwatt.testing.oncpu", str(script)], capture_output=True,
                        text=True, check=False, env={**os.environ, "PYTHONPATH": str(uwtest.TOP / "python")})
     t.ok(p.returncode == 2 and p.stderr.startswith("oncpu: no simulated node") and p.stderr.count("\n") == 1,

@@ -9,6 +9,7 @@ CUDA device.  torch is not imported unless SCRIPT does so (docs/driven-jobs.md).
 
 from __future__ import annotations
 
+import errno
 import functools
 import importlib
 import importlib.abc
@@ -338,6 +339,10 @@ def main(words: list[str]) -> int:
         return 0
     if not words or words[0].startswith("-"):
         sys.stderr.write(f"{_USAGE}\n")
+        return 2
+    if not os.access(words[0], os.R_OK):
+        why = os.strerror(errno.EACCES if os.path.exists(words[0]) else errno.ENOENT)
+        sys.stderr.write(f"oncpu: {words[0]}: {why}\n")
         return 2
     try:
         boards = _Boards(workload)
