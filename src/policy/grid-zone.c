@@ -89,21 +89,28 @@ static bool by_name(const char *countries, const char *text, size_t n, char ret[
     return near.word != NULL;
 }
 
+/* What the first n characters are often written for; NULL. */
+static const char *mistaken(const char *text, size_t n)
+{
+    for (size_t i = 0; i < n_elements(often); i++)
+        if (strlen(often[i][0]) == n && strncmp(often[i][0], text, n) == 0)
+            return often[i][1];
+    return NULL;
+}
+
 /* The zone that was probably meant; "". */
 static void guess(const char *zone, const char *countries, char ret[GRID_ZONE_MAX + 3])
 {
     size_t n = strcspn(zone, "-");
     char big[GRID_ZONE_MAX + 1], code[3];
-    const char *to = NULL;
+    const char *to;
 
     ret[0] = '\0';
     if (strlen(zone) > GRID_ZONE_MAX)
         return;
     for (size_t i = 0; i <= strlen(zone); i++)
         big[i] = (char)toupper((unsigned char)zone[i]);
-    for (size_t i = 0; i < n_elements(often) && !to; i++)
-        if (strlen(often[i][0]) == n && strncmp(often[i][0], big, n) == 0)
-            to = often[i][1];
+    to = mistaken(big, n);
     if (!to && countries && !is_country(countries, big, n) &&
         by_name(countries, zone, n, code))
         to = code;

@@ -157,8 +157,10 @@ int signals_plan_new(const struct signal_decl *decl, size_t n, const char *curre
 {
     auto_(signals_plan_free) struct signals_plan *p = calloc(1, sizeof *p);
     struct signal_decl d;
-    int r = p ? 0 : fail(err, -ENOMEM, "out of memory");
+    int r = 0;
 
+    if (!p)
+        return fail(err, -ENOMEM, "out of memory");
     for (size_t i = 0; i < n && r == 0; i++)
         r = find_in(p->list, p->n, decl[i].name) < 0
                 ? add(p, &decl[i], true, err)
