@@ -209,7 +209,7 @@ int signals_declare(struct signals *s, const struct signal_decl *decl, size_t n,
     struct signals_plan *plan = NULL;
     int r = signals_plan_new(decl, n, currency, &plan, err);
 
-    if (r == 0)
+    if (plan)
         signals_use(s, plan);
     return r;
 }
