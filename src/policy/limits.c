@@ -236,6 +236,20 @@ static void forget(struct limits *l, enum limit_kind kind)
         memset(l->heat, 0, sizeof l->heat);
 }
 
+/* What was told of a board is told to be over. */
+static void end_heat(struct limits *l)
+{
+    struct shown was[LIMITS_BOARDS_MAX];
+
+    memcpy(was, l->shown[LIMIT_TEMPERATURE], sizeof was);
+    forget(l, LIMIT_TEMPERATURE);
+    for (size_t i = 0; i < l->n; i++)
+        if (was[i].told != LIMIT_FREE)
+            tell(l, i, LIMIT_FREE,
+                 was[i].cap_mw ? "ends to act: no longer in the policy"
+                               : "no longer in the policy");
+}
+
 static int on_timer(struct loop_timer *timer, uint64_t now_ns, void *user)
 {
     struct limits *l = user;
@@ -263,7 +277,7 @@ void limits_use(struct limits *l, const struct policy_limits *ask)
 {
     l->ask = *ask;
     if (!(ask->temperature_c > 0))
-        forget(l, LIMIT_TEMPERATURE);
+        end_heat(l);
     if (!(ask->rise_w_s > 0))
         forget(l, LIMIT_RISE);
     begin(l);

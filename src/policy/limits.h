@@ -38,7 +38,8 @@ struct limits_board {
 enum limit_kind { LIMIT_TEMPERATURE, LIMIT_RISE, LIMIT_KINDS };
 
 /* Told when heat begins and ends to lower a board, when a minimum does not hold it, and
- * when its temperature becomes unknown; once each.
+ * when its temperature becomes unknown; once each.  After any of these it is told, too,
+ * that limits_use() takes the limit away.
  */
 struct limits_event {
     enum limit_kind kind;

@@ -479,6 +479,43 @@ static int events(const char *like)
     return n;
 }
 
+/* What a follower is told of limits from a moment on. */
+static struct {
+    unsigned n;
+    struct limits_event last;
+} followed;
+
+static void on_limit(enum node_event event, const void *what, void *user)
+{
+    (void)user;
+    if (event != NODE_EVENT_LIMIT)
+        return;
+    followed.n++;
+    followed.last = *(const struct limits_event *)what;
+}
+
+/* A reload without the limit, which board 0 alone had been told of in state `was`. */
+static void taken_away(enum limit_state was, const char *text)
+{
+    uw_error err;
+
+    memset(&followed, 0, sizeof followed);
+    node_listen(w.node, on_limit, NULL);
+    is_int(limits()->row[LIMIT_TEMPERATURE][0].state, was, "the limit is there");
+    write_policy("policy: 1\n");
+    ok(reload(&err) == 0, "no limits: %s", err.text);
+    is_int(followed.n, 1, "one event of limits");
+    ok(followed.last.board == 0 && followed.last.state == LIMIT_FREE &&
+           followed.last.cap_mw == 0,
+       "of that board, which is free");
+    is_str(followed.last.text, text, "its text");
+    run_s(10);
+    ok(!limit_claim(0, "limit temperature") && limits()->ask.temperature_c <= 0,
+       "no claim is left");
+    ok(reload(&err) == 0, "again: %s", err.text);
+    is_int(followed.n, 1, "nothing more is told");
+}
+
 static void not_held(void)
 {
     char policy[160];
@@ -496,7 +533,25 @@ static void not_held(void)
     is_int(events("%begins to act%"), 1, "the ledger has its begin once");
     is_int(events("%it is not held%"), 1, "and once that it is not held");
     is_int(events("%"), 2, "and nothing else");
+    taken_away(LIMIT_SHORT, "limit temperature: ends to act: no longer in the policy");
     end_job(child);
+    end_scene();
+}
+
+/* A cool board whose temperature is unknown has no cap for a minute. */
+static void silent(void)
+{
+    char policy[160];
+
+    heat_policy(policy, sizeof policy, 100, "");
+    if (!begin_scene("a cool board that falls silent", NULL, policy))
+        return;
+    run_s(30);
+    fault("0 lost");
+    run_s(60);
+    ok(!limit_claim(0, "limit temperature"), "no cap");
+    is_int(events("%the temperature is unknown%"), 1, "the ledger has it once");
+    taken_away(LIMIT_UNKNOWN, "limit temperature: no longer in the policy");
     end_scene();
 }
 
@@ -540,12 +595,8 @@ static void unknown_and_reloads(void)
        err.text);
     run_s(30);
     ok(limit_claim(0, "limit temperature"), "the old one stays");
-    write_policy("policy: 1\n");
-    ok(reload(&err) == 0, "no limits: %s", err.text);
-    run_s(10);
-    ok(!limit_claim(0, "limit temperature") && in_force(0) == ORIGINAL_MW &&
-           limits()->ask.temperature_c <= 0,
-       "nothing stays capped");
+    taken_away(LIMIT_ACTS, "limit temperature: ends to act: no longer in the policy");
+    ok(in_force(0) == ORIGINAL_MW, "nothing stays capped");
     end_job(child);
     end_scene();
 }
@@ -641,6 +692,7 @@ int main(void)
     heats();
     lowest();
     not_held();
+    silent();
     unknown_and_reloads();
     searches();
     rises();
