@@ -395,6 +395,7 @@ void engine_retire(struct http_engine *e)
         finish(e);
 }
 
+/* MHD_get_timeout() does not tell of connections that a handler has resumed. */
 static void run(struct http_engine *e)
 {
     MHD_UNSIGNED_LONG_LONG ms = 0;
@@ -402,8 +403,9 @@ static void run(struct http_engine *e)
 
     e->running = true;
     for (int turn = 0; more && turn < 4; turn++) {
+        e->resumed = false;
         (void)MHD_run(e->mhd);
-        more = MHD_get_timeout(e->mhd, &ms) == MHD_YES && ms == 0;
+        more = e->resumed || (MHD_get_timeout(e->mhd, &ms) == MHD_YES && ms == 0);
     }
     e->running = false;
     if (!more)
@@ -441,6 +443,7 @@ void engine_resume(struct http_conn *conn)
     if (conn->phase == CONN_KEPT && conn->server->stats.kept > 0)
         conn->server->stats.kept--;
     MHD_resume_connection(conn->mhd);
+    conn->engine->resumed = true;
     if (!conn->engine->running)
         engine_kick(conn->engine);
 }

@@ -54,6 +54,7 @@ struct http_engine {
     bool retired;     /* no new connections: freed with its last one */
     char *cert, *key; /* PEM texts, kept while it runs; NULL: plain */
     bool running;     /* inside MHD_run */
+    bool resumed;     /* a connection was, since MHD_run began */
 };
 
 struct http_listener {

@@ -107,6 +107,9 @@ static void handler(struct http_exchange *x, void *user)
                                  on_later, rig, &rig->timer, NULL);
     } else if (strcmp(path, "/stream") == 0 || strcmp(path, "/flood") == 0) {
         begin_stream(rig, x);
+    } else if (strcmp(path, "/tell") == 0) {
+        (void)http_stream_send(rig->stream, "told", "2");
+        http_reply(x, 200, "text/plain", "told", 4, NULL);
     } else if (strcmp(path, "/deny") == 0) {
         http_fail(x, 403, "you may not");
     } else {
@@ -515,6 +518,31 @@ static void streams(struct rig *rig)
     (void)close(second);
 }
 
+/* A handler sends an event on a stream that waits; its connection, which was accepted
+ * before, ends with its reply, so that nothing else makes libmicrohttpd run.
+ */
+static void told_by_a_request(struct rig *rig)
+{
+    char text[4096];
+    int fd = dial(rig), told = 0;
+
+    (void)say(fd, "GET /stream HTTP/1.1\r\n" H "\r\n", 33);
+    (void)hear(fd, text, sizeof text, "data: 1", 1000);
+    for (int i = 0; i < 5; i++) {
+        int other = dial(rig);
+        (void)poll(NULL, 0, 50);
+        (void)say(other, "GET /tell HTTP/1.1\r\n" H "Connection: close\r\n\r\n", 50);
+        (void)hear(other, text, sizeof text, NULL, 1000);
+        (void)close(other);
+        (void)hear(fd, text, sizeof text, "event: told", 1000);
+        told += strstr(text, "event: told") != NULL;
+    }
+    is_int(told, 5, "events that requests cause are told");
+    (void)close(fd);
+    for (int i = 0; i < 30 && http_stats(rig->s).streams > 0; i++)
+        (void)poll(NULL, 0, 100);
+}
+
 static void slow_reader(struct rig *rig)
 {
     static char text[1 << 20];
@@ -682,6 +710,7 @@ int main(void)
     drive("gone", peer_goes, NULL);
     drive("crowd", crowd, &few);
     drive("streams", streams, &quick);
+    drive("told by a request", told_by_a_request, NULL);
     drive("slow reader", slow_reader, NULL);
     struct http_opts opts = {.handler = handler};
     if (loop_new_real((struct loop_clock){0, 1}, &loop, NULL) < 0)
