@@ -85,9 +85,8 @@ static bool is_of_policy(enum claim_source source)
 /* The claims of a policy come and go by themselves: what is searched for stays. */
 static void drop_rules(struct claims *claims)
 {
-    for (size_t i = claims->n; i-- > 0;)
-        if (is_of_policy(claims->claim[i].source))
-            (void)claims_drop(claims, claims->claim[i].id);
+    claims_drop_of(claims, CLAIM_OF_RULE);
+    claims_drop_of(claims, CLAIM_OF_LIMIT);
 }
 
 static bool is_ruled(const struct claimant *c, const struct caps_view *v)

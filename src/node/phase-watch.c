@@ -233,9 +233,7 @@ static bool goes_up_after(const struct caps_view *v)
 
     if (!is_ruled(v) || !v->enforced_mw)
         return false;
-    for (size_t i = others.n; i-- > 0;)
-        if (others.claim[i].source == CLAIM_OF_RULE)
-            (void)claims_drop(&others, others.claim[i].id);
+    claims_drop_of(&others, CLAIM_OF_RULE);
     cap_decide(&others, &v->bounds, &verdict);
     return verdict.target_mw > v->enforced_mw;
 }

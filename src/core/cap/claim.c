@@ -86,6 +86,13 @@ bool claims_drop(struct claims *c, uint64_t id)
     return true;
 }
 
+void claims_drop_of(struct claims *c, enum claim_source source)
+{
+    for (size_t i = c->n; i-- > 0;)
+        if (c->claim[i].source == source)
+            drop_at(c, i);
+}
+
 size_t claims_expire(struct claims *c, uint64_t now_ns, claims_over_fn fn, void *user)
 {
     size_t n = 0;

@@ -67,6 +67,7 @@ bool claim_is_at_once(const struct claim *claim);
  */
 int claims_put(struct claims *c, const struct claim *claim, uw_error *err);
 bool claims_drop(struct claims *c, uint64_t id); /* false: no such claim */
+void claims_drop_of(struct claims *c, enum claim_source source); /* all of the source */
 /* Drops the claims that have ended at now_ns and calls fn (or NULL) for each before.  fn
  * must not change the claims.  Returns how many were dropped.
  */

@@ -136,6 +136,12 @@ static void test_list(void)
     ok(!claims_drop(&c, 3) && c.n == 2, "no such claim: none is dropped");
     ok(claims_drop(&c, 1) && c.n == 1 && c.claim[0].id == 2, "dropped");
     ok(!claims_drop(&c, 1), "… once");
+    a.source = CLAIM_OF_RULE;
+    (void)claims_put(&c, &a, NULL);
+    a.id = 3;
+    (void)claims_put(&c, &a, NULL);
+    claims_drop_of(&c, CLAIM_OF_RULE);
+    ok(c.n == 1 && c.claim[0].id == 2, "all of a source are dropped, others stay");
     is_str(names_word(NAMES_CLAIM_KIND, CLAIM_SOFT), "soft", "soft");
     is_str(names_word(NAMES_CLAIM_KIND, CLAIM_NAMED), "named", "named");
     is_str(names_word(NAMES_CLAIM_KIND, CLAIM_HARD), "hard", "hard");
