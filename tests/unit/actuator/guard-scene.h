@@ -11,6 +11,7 @@
 #include <unistd.h>
 
 #include "base/units.h"
+#include "remove-tree.h"
 #include "tap.h"
 #include "unit/actuator/fake.h"
 #include "virtual/virtual-loop.h"

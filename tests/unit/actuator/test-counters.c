@@ -13,6 +13,7 @@
 #include "actuator/server.h"
 #include "base/units.h"
 #include "gpu/rapl/rapl.h"
+#include "remove-tree.h"
 #include "tap.h"
 #include "unit/actuator/fake.h"
 
@@ -332,11 +333,6 @@ int main(void)
     test_hand_over();
     test_frees();
     test_given();
-    pid_t child = fork();
-    if (child == 0) {
-        (void)execlp("rm", "rm", "-rf", top, (char *)NULL);
-        _exit(1);
-    }
-    (void)waitpid(child, NULL, 0);
+    remove_tree(top);
     return done();
 }

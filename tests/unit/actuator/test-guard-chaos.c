@@ -11,6 +11,7 @@
 #include "base/auto.h"
 #include "base/rng.h"
 #include "base/units.h"
+#include "remove-tree.h"
 #include "tap.h"
 #include "unit/actuator/fake.h"
 #include "virtual/virtual-loop.h"
@@ -305,11 +306,6 @@ int main(int argc, char **argv)
     is_int((int)failed, 0, "rounds that went wrong");
     ok(argc > 1 || (holds > 10 * ROUNDS && adopted > ROUNDS / 3),
        "%u holds, %u of them of a board with a cap", holds, adopted);
-    pid_t child = fork();
-    if (child == 0) {
-        (void)execlp("rm", "rm", "-rf", top, (char *)NULL);
-        _exit(1);
-    }
-    (void)waitpid(child, NULL, 0);
+    remove_tree(top);
     return done();
 }

@@ -953,12 +953,6 @@ int main(void)
     test_any_moment();
     test_hold_rate();
     test_many();
-
-    pid_t child = fork();
-    if (child == 0) {
-        (void)execlp("rm", "rm", "-rf", top, (char *)NULL);
-        _exit(1);
-    }
-    (void)waitpid(child, NULL, 0);
+    remove_tree(top);
     return done();
 }

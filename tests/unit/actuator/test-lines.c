@@ -100,11 +100,6 @@ int main(void)
     test_bursts();
     test_end();
     test_lapses();
-    pid_t child = fork();
-    if (child == 0) {
-        (void)execlp("rm", "rm", "-rf", top, (char *)NULL);
-        _exit(1);
-    }
-    (void)waitpid(child, NULL, 0);
+    remove_tree(top);
     return done();
 }
