@@ -224,23 +224,29 @@ typedef struct uw_job_options {
     size_t n_devices;
     const char *goal; /* "edp", "energy", "slowdown:1.05", … as underwatt-run(1) has it:
                        * its best cap is searched for, by the steps that it reports */
+    const char *cap;  /* in place of a goal, held from now on: "250 W", "85%", or the name
+                       * of a preset */
+    const char *job_class; /* of its settings for caps, as underwattd.yaml(5) has them */
+    const char *command;   /* up to 127 bytes that are the same for runs of the same job:
+                            * what its search measures is told to the next one; NULL: it
+                            * is not, unless a label "same" says so */
 } uw_job_options;
 
 /* This process, with those that it starts, is a job from now on: its energy is booked
  * to it, and the daemon ends it when this process ends.  A board that is another's is the
  * job's when it has become free, or this job alone computes there; no cap until then.
  * -EPERM, -EBUSY, -EAGAIN: it may begin none, or there are too many jobs.  -EINVAL: a
- * name, label or goal that is none.
+ * name, label, goal or cap that is none.
  */
 UW_API int uw_job_begin(uw_ctx *ctx, const uw_job_options *opts, uw_job **ret,
                         uw_error *err);
 /* The daemon's number of it, as underwatt-jobs(1) and reports show it. */
 UW_API uint64_t uw_job_id(const uw_job *job);
-/* Of a job with a goal: a step has ended, and phase is what comes now (UW_PHASE_TRAIN
- * where nothing else is to be said).  A few stores in memory, no call of the daemon (and
- * futimens(2) of the page where the phase is another one): for every iteration.  Of
- * several processes (after fork) each counts by itself, and the slowest is the job's
- * progress; one thread a process.  NULL is fine.
+/* Of a job with a goal or a cap: a step has ended, and phase is what comes now
+ * (UW_PHASE_TRAIN where nothing else is to be said).  A few stores in memory, no call of
+ * the daemon (and futimens(2) of the page where the phase is another one): for every
+ * iteration.  Of several processes (after fork) each counts by itself, and the slowest is
+ * the job's progress; one thread a process.  NULL is fine.
  */
 UW_API void uw_job_step(uw_job *job, enum uw_phase phase);
 /* Tell a daemon that was restarted of the job's steps, and of the job if it does not know
@@ -252,12 +258,16 @@ UW_API int uw_job_end(uw_job *job, uw_error *err);
 /* Does not end it: then it ends with this process.  NULL is fine. */
 UW_API void uw_job_free(uw_job *job);
 
-/* A job that runs already: by its number, or, where id is 0, the one whose first process
- * this one is or descends from, as underwatt-run(1)'s CMD and all that it starts.  It
- * does not end with this process, and uw_job_step() on it does nothing:
- * uw_progress_attach(). -ENOENT: there is none.
+/* A job that runs already: by its number, or, where id is 0, the one that was begun for
+ * this process or one that it descends from, as underwatt-run(1)'s CMD and all that it
+ * starts (one that the daemon found by itself is not).  It does not end with this
+ * process, and uw_job_step() on it does nothing: uw_progress_attach(). -ENOENT: there is
+ * none.
  */
 UW_API int uw_job_find(uw_ctx *ctx, uint64_t id, uw_job **ret, uw_error *err);
+/* Whether a text is a goal; asks nobody.  -EINVAL: it is none, *err says what there is.
+ */
+UW_API int uw_goal_check(const char *goal, uw_error *err);
 /* Another goal: the search goes on from what it has measured, and a job that had none
  * begins one.  NULL: none for now, the search rests and its boards are released. -EINVAL:
  * a goal that is none; -EPERM: another user's job; -EBUSY: it holds a cap by name.

@@ -76,6 +76,9 @@ class JobOptions(c.Structure):
         ("devices", c.POINTER(c.c_void_p)),
         ("n_devices", c.c_size_t),
         ("goal", c.c_char_p),
+        ("cap", c.c_char_p),
+        ("job_class", c.c_char_p),
+        ("command", c.c_char_p),
     )
 
 
@@ -105,6 +108,27 @@ class Search(c.Structure):
         ("text", c.c_char * 96),
         ("why", c.c_char * 200),
     )
+    original_mw: int
+    best_mw: int
+    held_mw: int
+    lock_mhz: int
+    caps: int
+    windows: int
+    saved_known: int
+    saved: float
+    saved_half: float
+    saved_j: float
+    saved_half_j: float
+    slowdown: float
+    slowdown_half: float
+    search_s: float
+    step_s: float
+    steps: int
+    goal: bytes
+    status: bytes
+    progress: bytes
+    text: bytes
+    why: bytes
 
 
 class CurvePoint(c.Structure):
@@ -191,6 +215,7 @@ FUNCTIONS: dict[str, tuple[Any, list[Any]]] = {
     "uw_signal_value": (c.c_int, [_PTR, c.c_char_p, _out(c.c_double), c.c_char_p, c.c_size_t, _ERR]),
     "uw_job_begin": (c.c_int, [_PTR, _out(JobOptions), _out(_PTR), _ERR]),
     "uw_job_find": (c.c_int, [_PTR, c.c_uint64, _out(_PTR), _ERR]),
+    "uw_goal_check": (c.c_int, [c.c_char_p, _ERR]),
     "uw_job_goal": (c.c_int, [_PTR, c.c_char_p, _ERR]),
     "uw_job_cap": (c.c_int, [_PTR, c.c_char_p, c.c_double, c.c_char_p, _out(c.c_uint64), _ERR]),
     "uw_job_energy": (c.c_int, [_PTR, _out(Energy), _ERR]),

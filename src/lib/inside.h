@@ -18,7 +18,7 @@
 #include "io/json.h"
 #include "lib/door.h"
 
-enum { LIB_TEXT = 96, LIB_PROCESSORS = 16, LIB_PROCESSOR = 32 };
+enum { LIB_TEXT = 96, LIB_COMMAND = 128, LIB_PROCESSORS = 16, LIB_PROCESSOR = 32 };
 
 struct uw_device {
     uw_ctx *ctx;
@@ -101,6 +101,9 @@ int lib_job_ask(const uw_job *job, const char *method, const char *sub,
 int lib_job_goal(uw_job *job, const char *goal, uw_error *err);
 int lib_job_found(uw_ctx *ctx, uint64_t id, uw_job **ret, uw_error *err);
 const uw_ctx *lib_job_ctx(const uw_job *job);
+
+/* job-search.c: whether a cap is watts or a percentage, and not the name of a preset. */
+bool lib_cap_is_figure(const char *cap);
 
 /* remote.c: a claim on a board (dev) or on all boards of a job (number, else 0). */
 struct lib_claim {

@@ -11,6 +11,7 @@
 #include "base/auto.h"
 #include "base/error.h"
 #include "base/units.h"
+#include "core/optimum/goal.h"
 #include "io/file.h"
 #include "lib/inside.h"
 
@@ -37,6 +38,14 @@ static pid_t parent_of(pid_t pid)
     return parse_u64(digits, &v, NULL) == 0 && v <= INT32_MAX ? (pid_t)v : 0;
 }
 
+/* Whether somebody began it: what the daemon found by itself belongs to no program. */
+static bool is_begun(const struct json_value *job)
+{
+    const char *source = json_as_text(json_get(job, "source"));
+
+    return source && strcmp(source, "found") != 0;
+}
+
 /* The running job of this user whose first process is pid; 0: none. */
 static uint64_t job_of(const struct json_value *jobs, pid_t pid)
 {
@@ -45,7 +54,7 @@ static uint64_t job_of(const struct json_value *jobs, pid_t pid)
         bool running = false, yours = false;
         uint64_t id = 0, first = 0;
         if (json_get_bool(j, "running", &running, NULL) == 0 && running &&
-            json_get_bool(j, "yours", &yours, NULL) == 0 && yours &&
+            json_get_bool(j, "yours", &yours, NULL) == 0 && yours && is_begun(j) &&
             json_as_u64(json_get(j, "pid"), &first) && first == (uint64_t)pid &&
             json_get_u64(j, "id", &id, NULL) == 0)
             return id;
@@ -101,6 +110,20 @@ int uw_job_find(uw_ctx *ctx, uint64_t id, uw_job **ret, uw_error *err)
 
 /* ---- goal and cap ---- */
 
+int uw_goal_check(const char *goal, uw_error *err)
+{
+    struct goal parsed;
+
+    if (!goal)
+        return fail(err, -EINVAL, "goal is NULL");
+    return goal_parse(goal, &parsed, err) < 0 ? -EINVAL : 0;
+}
+
+bool lib_cap_is_figure(const char *cap)
+{
+    return *cap >= '0' && *cap <= '9';
+}
+
 int uw_job_goal(uw_job *job, const char *goal, uw_error *err)
 {
     if (!job || (goal && !*goal))
@@ -120,7 +143,7 @@ int uw_job_cap(uw_job *job, const char *cap, double for_s, const char *why,
         return fail(err, -EINVAL, "job, cap or ret_id is NULL or empty");
     if (!isfinite(for_s) || for_s < 0)
         return fail(err, -EINVAL, "a cap for %g s is not valid", for_s);
-    bool figure = *cap >= '0' && *cap <= '9';
+    bool figure = lib_cap_is_figure(cap);
     const struct lib_claim claim = {.job = uw_job_id(job),
                                     .cap = figure ? cap : NULL,
                                     .preset = figure ? NULL : cap,

@@ -24,7 +24,8 @@ struct uw_job {
     uint64_t id;
     /* As registered. */
     pid_t owner; /* the job ends with this process */
-    char name[JOB_NAME], goal[LIB_TEXT];
+    char name[JOB_NAME], goal[LIB_TEXT], cap[LIB_TEXT], cls[LIB_TEXT],
+        command[LIB_COMMAND];
     struct label label[LABELS_MAX];
     size_t n_labels;
     uw_device **device;
@@ -151,12 +152,27 @@ static int keep(uw_job *job, const uw_job_options *opts, uw_error *err)
     memcpy(&o, opts, opts->size);
     if ((o.n_labels && !o.labels) || (o.n_devices && !o.devices))
         return fail(err, -EINVAL, "uw_job_options: a count without its array");
+    if (o.goal && o.cap)
+        return fail(err, -EINVAL, "goal '%s' and cap '%s' exclude each other", o.goal,
+                    o.cap);
     int r = keep_text(job->name, sizeof job->name, "name", o.name, err);
     if (r == 0)
         r = keep_text(job->goal, sizeof job->goal, "goal", o.goal, err);
     if (r == 0)
+        r = keep_text(job->cap, sizeof job->cap, "cap", o.cap, err);
+    if (r == 0)
+        r = keep_text(job->cls, sizeof job->cls, "job_class", o.job_class, err);
+    if (r == 0)
+        r = keep_text(job->command, sizeof job->command, "command", o.command, err);
+    if (r == 0)
         r = keep_labels(job, &o, err);
     return r == 0 ? keep_devices(job, &o, err) : r;
+}
+
+static void put_text(struct json_out *o, const char *key, const char *text)
+{
+    if (text[0])
+        json_out_text(o, key, text);
 }
 
 static struct json_out *describe(const uw_job *job)
@@ -164,8 +180,7 @@ static struct json_out *describe(const uw_job *job)
     struct json_out *o = json_out_new();
 
     json_out_object(o, NULL);
-    if (job->name[0])
-        json_out_text(o, "name", job->name);
+    put_text(o, "name", job->name);
     json_out_text(o, "source", "run");
     json_out_int(o, "pid", job->owner);
     if (job->n_devices > 0) {
@@ -180,8 +195,10 @@ static struct json_out *describe(const uw_job *job)
             json_out_text(o, job->label[i].key, job->label[i].value);
         json_out_end(o);
     }
-    if (job->goal[0])
-        json_out_text(o, "goal", job->goal);
+    put_text(o, "goal", job->goal);
+    put_text(o, lib_cap_is_figure(job->cap) ? "cap" : "preset", job->cap);
+    put_text(o, "class", job->cls);
+    put_text(o, "command", job->command);
     json_out_end(o);
     return o;
 }
@@ -198,10 +215,10 @@ static int register_job(uw_job *job, const struct door *door, uw_error *err)
     return 0;
 }
 
-/* The daemon reads steps of jobs with a goal alone: a search needs them. */
+/* The daemon reads steps of jobs with a goal or a cap alone. */
 static int send_page(const uw_job *job, uw_error *err)
 {
-    if (!job->goal[0] || !job->page)
+    if ((!job->goal[0] && !job->cap[0]) || !job->page)
         return 0;
     return page_socket_send(lib_job_socket(job->ctx), job->id, job->fd, err);
 }
@@ -259,6 +276,16 @@ static int job_path(const uw_job *job, const struct door **ret_door, char *ret_p
     return lib_remote(job->ctx, "a job", ret_door, err);
 }
 
+/* Whether the daemon has the page of the job in its answer. */
+static bool has_page(const struct json *doc)
+{
+    bool page = false;
+
+    return doc &&
+           json_get_bool(json_get(json_root(doc), "search"), "page", &page, NULL) == 0 &&
+           page;
+}
+
 int uw_job_renew(uw_job *job, uw_error *err)
 {
     const struct door *door = NULL;
@@ -274,6 +301,8 @@ int uw_job_renew(uw_job *job, uw_error *err)
     r = door_ask(door, "GET", path, NULL, &doc, err);
     if (r == 0 && doc)
         (void)json_get_bool(json_root(doc), "running", &running, NULL);
+    if (r == 0 && running && has_page(doc))
+        return 0;
     if (r == -ENOENT || (r == 0 && !running))
         r = register_job(job, door, err);
     return r < 0 ? r : send_page(job, err);

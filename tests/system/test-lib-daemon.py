@@ -263,6 +263,7 @@ def jobs(t, node, d, exe):
         c.ask("steps 1")
         time.sleep(0.05)
     t.ok(look(number)["steps"] >= 20, "its steps are seen", look(number))
+    t.equal(c.ask("renew"), (0, ""), "a daemon that knows it is told nothing new")
     d.child.kill()
     d.child.wait()
     d.start()

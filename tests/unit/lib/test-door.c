@@ -483,8 +483,16 @@ static void jobs(void)
     name[sizeof name - 1] = '\0';
     o.name = name;
     is_int(uw_job_begin(ctx, &o, &job, &err), -EINVAL, "%s", err.text);
+    o.name = NULL;
+    o.goal = "edp";
+    o.cap = "85%";
+    is_int(uw_job_begin(ctx, &o, &job, &err), -EINVAL, "%s", err.text);
     o.size = 0;
     is_int(uw_job_begin(ctx, &o, &job, &err), -EINVAL, "%s", err.text);
+    is_int(uw_goal_check("slowdown:1.1", &err), 0, "a goal");
+    is_int(uw_goal_check("slowdown:0.9", &err), -EINVAL, "none: %s", err.text);
+    is_int(uw_goal_check("best", &err), -EINVAL, "none: %s", err.text);
+    is_int(uw_goal_check(NULL, &err), -EINVAL, "none: %s", err.text);
 
     /* Registered, but the page finds no door: taken back. */
     static const char *const says[] = {"HTTP/1.1 201 Created\r\n\r\n{\"id\": 9}",
@@ -501,6 +509,15 @@ static void jobs(void)
        "what was registered");
     ok(strstr(d.asked[1], "DELETE /v1/jobs/9 ") == d.asked[1], "it is taken back");
     is_int(next_fd(), fd, "no descriptor stays");
+    daemon_says(says);
+    o = (uw_job_options){
+        .size = sizeof o, .cap = "balanced", .job_class = "night", .command = "c"};
+    r = uw_job_begin(ctx, &o, &job, &err);
+    daemon_done();
+    ok(r < 0 && strstr(d.asked[0], "\"preset\": \"balanced\"") &&
+           strstr(d.asked[0], "\"class\": \"night\"") &&
+           strstr(d.asked[0], "\"command\": \"c\"") && !strstr(d.asked[0], "goal"),
+       "a cap, a class and a command %s", err.text);
     uw_job_step(NULL, UW_PHASE_TRAIN);
     uw_job_free(NULL);
     is_int((int)uw_job_id(NULL), 0, "no job");
