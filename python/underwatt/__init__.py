@@ -2,6 +2,7 @@
 
 from typing import Any
 
+from . import goals
 from ._errors import (
     DaemonError,
     IncompatibleLibrary,
@@ -13,12 +14,15 @@ from ._errors import (
     TimeoutError,
     UnderwattError,
 )
+from ._job import JobEnergy
 from ._monitor import Monitor, configure, monitor, track, window
 from ._node import Board, Limits
+from ._optimizer import Optimizer, OptimizerStatus
 from ._progress import phase, step, steps
 from ._results import Device, Energy, Price, Sample
 from ._version import __version__
 from ._window import Window
+from .goals import CurvePoint, Goal, Selector
 
 
 def load_ipython_extension(shell: Any) -> None:
@@ -30,24 +34,31 @@ def load_ipython_extension(shell: Any) -> None:
 
 __all__ = [
     "Board",
+    "CurvePoint",
     "DaemonError",
     "Device",
     "Energy",
+    "Goal",
     "IncompatibleLibrary",
     "InvalidValue",
+    "JobEnergy",
     "Limits",
     "Monitor",
     "NoData",
     "NoDevice",
     "NotSupported",
+    "Optimizer",
+    "OptimizerStatus",
     "PermissionError",
     "Price",
     "Sample",
+    "Selector",
     "TimeoutError",
     "UnderwattError",
     "Window",
     "__version__",
     "configure",
+    "goals",
     "load_ipython_extension",
     "monitor",
     "phase",

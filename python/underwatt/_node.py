@@ -70,6 +70,15 @@ class Node:
         self._native.call("uw_ctx_open", c.byref(options), c.byref(self._ctx))
         self.source = "daemon" if self._native.c.uw_ctx_has_daemon(self._ctx) else "local"
 
+    @property
+    def lib(self) -> Any:
+        """The library's functions; those with a context or what belongs to it, under the lock."""
+        return self._native.c
+
+    @property
+    def ctx(self) -> c.c_void_p:
+        return self._ctx
+
     def boards(self) -> tuple[Board, ...]:
         """Made anew for each caller: a board keeps its node, and not the other way round."""
         lib = self._native.c

@@ -1,16 +1,19 @@
 """Steps and phases: stores into this process' slot of the progress page (docs/progress.md).
 
 The library finds the page and claims the slot; a step is then two stores through a memoryview and a
-look at the clock.  Without a page (UNDERWATT_PROGRESS is not set) the stores go to memory that nobody reads.
+look at the clock.  Without a page (UNDERWATT_PROGRESS is not set, and no job was begun here) the stores go to memory
+that nobody reads.
 """
 
 from __future__ import annotations
 
 import ctypes
 import errno
+import mmap
 import os
 import time
 import warnings
+from collections.abc import Callable
 from types import TracebackType
 
 from ._errors import InvalidValue, UnderwattError
@@ -19,7 +22,7 @@ from ._native import PHASES, Slot, library
 _STEPS, _LAST_NS = Slot.steps.offset // 8, Slot.last_step_ns.offset // 8
 _PHASE = Slot.phase.offset // 8  # with the word after it, which is 0
 _BOOTTIME = time.CLOCK_BOOTTIME
-_now_ns = time.clock_gettime_ns
+_now_ns: Callable[[int], int] = time.clock_gettime_ns
 
 _slot: memoryview | None = None  # None: this process has none yet
 _page = ctypes.c_void_p()  # the library's uw_progress, of this process and those that it was forked from
@@ -29,17 +32,54 @@ def _nowhere() -> memoryview:
     return memoryview(bytearray(ctypes.sizeof(Slot))).cast("Q")
 
 
+def _node_clock() -> Callable[[int], int]:
+    """CLOCK_BOOTTIME, or the clock of a sped-up simulated node: underwatt-sim exec sets UNDERWATT_CLOCK, T0:SPEED."""
+    t0_text, _, speed_text = os.environ.get("UNDERWATT_CLOCK", "").partition(":")
+    try:
+        t0, speed = int(t0_text), float(speed_text)
+    except ValueError:
+        return time.clock_gettime_ns
+    if speed == 1:
+        return time.clock_gettime_ns
+    return lambda clock: t0 + int((time.clock_gettime_ns(clock) - t0) * speed)
+
+
+def _mapped(fd: int, at: int) -> memoryview:
+    """The slot at that byte of the page: a mapping that lives as long as somebody may store to it."""
+    page = mmap.mmap(fd, mmap.PAGESIZE)
+    return memoryview(page)[at : at + ctypes.sizeof(Slot)].cast("Q")
+
+
+def use(job: ctypes.c_void_p) -> None:
+    """Steps and phases go to the page of this job from now on."""
+    page = ctypes.c_void_p()
+    library().call("uw_progress_attach", job, ctypes.byref(page))
+    leave()
+    _page.value = page.value
+    _attach()
+
+
+def leave() -> None:
+    """Gives the slot back; the next step looks for a page anew."""
+    global _slot  # noqa: PLW0603
+    _slot = None
+    if _page:
+        library().c.uw_progress_detach(_page)
+        _page.value = None
+
+
 def _attach() -> memoryview:
     """Claims this process' slot; at its first step or phase, and at the first one after a fork."""
-    global _slot  # noqa: PLW0603 - one process has one slot
+    global _slot, _now_ns  # noqa: PLW0603 - one process has one slot
     view = _nowhere()
+    _now_ns = _node_clock()
     try:
         native = library()
         if not _page:
             native.call("uw_progress_attach", None, ctypes.byref(_page))
         address = native.c.uw_progress_slot_of(_page)
         if address:
-            view = memoryview((ctypes.c_char * ctypes.sizeof(Slot)).from_address(address)).cast("B").cast("Q")
+            view = _mapped(native.c.uw_progress_fd(_page), address % mmap.PAGESIZE)
         else:
             warnings.warn("underwatt: no slot of the progress page is free, steps are not told", stacklevel=3)
     except UnderwattError as e:
@@ -69,7 +109,7 @@ def steps() -> int:
     return 0 if _slot is None else _slot[_STEPS]
 
 
-class _Phase:
+class Phase:
     """What phase() returns: at the end of a `with` block the phase before it comes back."""
 
     def __init__(self, before: int) -> None:
@@ -84,7 +124,7 @@ class _Phase:
         _set(self._before)
 
 
-def phase(name: str) -> _Phase:
+def phase(name: str) -> Phase:
     """What the loop does from now on: "train", "validate", "load", "checkpoint" or "startup".
 
     As a context manager, for as long as the block takes::
@@ -98,7 +138,7 @@ def phase(name: str) -> _Phase:
     view = _attach() if _slot is None else _slot
     before = view[_PHASE]
     _set(number)
-    return _Phase(before)
+    return Phase(before)
 
 
 def _set(number: int) -> None:

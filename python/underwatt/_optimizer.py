@@ -1,0 +1,442 @@
+"""Optimizer: a training loop asks the daemon to find and hold the best cap, and reports its steps.
+
+The daemon searches; this is its client.  A step is a few stores in memory (_progress.py).  Requests are made when an
+Optimizer is made and closed, where something is asked for, and every few seconds by a thread, which tells a daemon that
+was restarted of the job, and asks a Selector.
+"""
+
+from __future__ import annotations
+
+import errno
+import hashlib
+import math
+import os
+import sys
+import threading
+import time
+import warnings
+from collections.abc import Callable, Iterable, Mapping
+from contextlib import suppress
+from dataclasses import dataclass
+from pathlib import Path
+from types import TracebackType
+from typing import Any, TypeVar
+
+from . import _job, _native, _progress
+from ._errors import DaemonError, InvalidValue, NotSupported, TimeoutError, UnderwattError
+from ._job import Ask, Job, JobEnergy
+from ._monitor import chosen, visible
+from ._node import Board, Node
+from .goals import CurvePoint, Goal, Selector, goal_text
+
+EVERY_S = 5.0  # between looks of the thread
+AWAY_S = 30.0  # a daemon that hangs is asked no more for so long
+NAME_MAX = 95
+START = "systemctl start underwattd, or underwatt-start (see underwattd(8)); or Optimizer(local=True)"
+HELD = "holds"
+
+T = TypeVar("T")
+
+
+@dataclass(frozen=True, slots=True)
+class OptimizerStatus:
+    """Watts are of one board; None: unknown, or none."""
+
+    goal: str
+    """ "": none; the daemon's search rests."""
+    status: str
+    """ "waits-progress", "walks", "measures", "holds", "paused", …; "unknown": the daemon does not answer."""
+    text: str = ""
+    """ "measures at 210 W (window 3)"."""
+    cap_w: float | None = None
+    """Held now."""
+    best_w: float | None = None
+    original_w: float | None = None
+    saved: float | None = None
+    """Part of the energy at the original cap."""
+    saved_half: float | None = None
+    saved_j: float | None = None
+    saved_half_j: float | None = None
+    slowdown: float | None = None
+    """Time over the time at the original cap."""
+    slowdown_half: float | None = None
+    why: str = ""
+    """Why this cap; or why nothing is known."""
+    steps: int = 0
+    """Of the slowest process."""
+    step_s: float | None = None
+    search_s: float = 0.0
+    caps: int = 0
+    """That were measured."""
+    windows: int = 0
+    progress: str = ""
+    """ "steps", "period", …: what stands for a step."""
+    job: int = 0
+    """The daemon's number of the job, as `underwatt jobs` shows it."""
+
+    def __str__(self) -> str:
+        saved = f", saved {100 * self.saved:.1f} %" if self.saved is not None else ""
+        return f"job {self.job}, goal {self.goal or 'none'}: {self.text or self.status or 'no search'}{saved}"
+
+
+class Optimizer:
+    """Has the best cap found and held while a loop trains::
+
+        with underwatt.Optimizer(goal="edp") as optimizer:
+            for batch in loader:
+                train(batch)
+                optimizer.step()
+
+    goal: a text as `underwatt run --goal` takes it, an object of underwatt.goals, or a Selector.
+    gpus: the boards of this process, by number or UUID; None: those of CUDA_VISIBLE_DEVICES, else those on which the
+    job's processes show up.  name, labels: of the job, for reports.
+    local: without a daemon.  boards, socket, clock: as `underwatt --boards`, the daemon's socket, a simulated node's
+    clock.
+
+    Where the process runs under `underwatt run`, its job gets the goal, until close().
+    """
+
+    def __init__(
+        self,
+        goal: str | Goal | Selector = "edp",
+        *,
+        gpus: Iterable[int | str] | None = None,
+        name: str | None = None,
+        labels: Mapping[str, str] | None = None,
+        local: bool = False,
+        boards: str | None = None,
+        socket: str | None = None,
+        clock: str | None = None,
+    ) -> None:
+        self._selector = goal if isinstance(goal, Selector) else None
+        self._goal = goal_text(goal.goal if isinstance(goal, Selector) else goal)
+        self._pid = os.getpid()
+        self._lock = threading.Lock()  # of what the thread and the program both change
+        self._wake = threading.Event()
+        self._closed = False
+        self._warned: set[str] = set()
+        self._away_until = 0.0
+        self._away_error: UnderwattError | None = None
+        self._before: str | None = None  # goal of a job that was found
+        self._chosen: tuple[float, float, int] | None = None  # best_w, watts and claim of the selector
+        self._keeper: Any = None
+        self._node: Node | None = None
+        _enter(self)
+        try:
+            if local:
+                self._keeper = _open_keeper(boards, gpus, clock)
+                socket = self._keeper.socket
+            self._node = _open(boards, socket, clock)
+            self._job = self._begin(self._node, gpus, name, labels or {})
+        except BaseException:
+            self._release()
+            raise
+        self._thread = threading.Thread(target=self._run, name="underwatt-optimizer", daemon=True)
+        self._thread.start()
+
+    # ---- the loop's side ----
+
+    step = staticmethod(_progress.step)  # memory only
+
+    def epoch(self) -> None:
+        """An epoch has ended: a daemon that was restarted is told of the job soon.  Waits for nothing."""
+        self._wake.set()
+
+    def phase(self, name: str) -> _progress.Phase:
+        """What comes now, also as a context manager: "train", "validate", "load", "checkpoint", "startup"."""
+        return _progress.phase(name)
+
+    # ---- what is known ----
+
+    @property
+    def job(self) -> int:
+        """The daemon's number of the job."""
+        return self._job.number
+
+    @property
+    def status(self) -> OptimizerStatus:
+        """Asks the daemon; raises nothing."""
+        try:
+            search = self._ask(self._job.search)
+        except UnderwattError as e:
+            return OptimizerStatus("", "unknown", why=str(e), job=self._job.number)
+        if search is None:
+            return OptimizerStatus("", "", why="the job has no search", job=self._job.number)
+        return self._status_of(search)
+
+    def curve(self) -> tuple[CurvePoint, ...]:
+        """The caps that were measured, in the order of their first window."""
+        return self._ask(self._job.curve)
+
+    def energy(self) -> JobEnergy:
+        """Booked to the job so far."""
+        return self._ask(self._job.energy)
+
+    def _status_of(self, s: _native.Search) -> OptimizerStatus:
+        known = bool(s.saved_known)
+        chosen = self._chosen
+        cap_w = chosen[1] if chosen else s.held_mw / 1000 or None
+
+        def of(value: float) -> float | None:
+            return value if known else None
+
+        return OptimizerStatus(
+            goal=_text(s.goal),
+            status=HELD if chosen else _text(s.status),
+            text=f"holds {cap_w:.0f} W" if chosen else _text(s.text),
+            cap_w=cap_w,
+            best_w=s.best_mw / 1000 or None,
+            original_w=s.original_mw / 1000 or None,
+            saved=of(s.saved),
+            saved_half=of(s.saved_half),
+            saved_j=of(s.saved_j),
+            saved_half_j=of(s.saved_half_j),
+            slowdown=of(s.slowdown),
+            slowdown_half=of(s.slowdown_half),
+            why="chosen by the selector" if chosen else _text(s.why),
+            steps=s.steps,
+            step_s=s.step_s or None,
+            search_s=s.search_s,
+            caps=s.caps,
+            windows=s.windows,
+            progress=_text(s.progress),
+            job=self._job.number,
+        )
+
+    # ---- life ----
+
+    def close(self) -> None:
+        """The job ends, and its caps; a job that `underwatt run` began gets its own goal back.  Waits at most for one
+        request that the daemon does not answer (10 s), and as long for one that is under way."""
+        with self._lock:
+            if self._closed:
+                return
+            self._closed = True
+        self._wake.set()
+        if self._pid != os.getpid():
+            return
+        self._thread.join(AWAY_S)
+        if not self._job.found:
+            _progress.leave()
+        try:
+            self._end()
+        except UnderwattError as e:
+            if e.errno != errno.ENOENT:
+                self._warn(f"the job may go on until this process ends: {e}")
+        self._release()
+
+    def __enter__(self) -> Optimizer:
+        return self
+
+    def __exit__(
+        self, kind: type[BaseException] | None, error: BaseException | None, trace: TracebackType | None
+    ) -> None:
+        self.close()
+
+    def _begin(self, node: Node, gpus: Iterable[int | str] | None, name: str | None, labels: Mapping[str, str]) -> Job:
+        boards = _boards(node, gpus)
+        self._ask_for = Ask(name or _name(), self._goal, _command(), labels, boards)
+        job = self._find(node)
+        if job is not None:
+            return job
+        job = _job.begin(node, self._ask_for)
+        try:
+            _progress.use(job.handle)
+        except UnderwattError:
+            with suppress(UnderwattError):
+                job.end()
+            job.free()
+            raise
+        return job
+
+    def _find(self, node: Node) -> Job | None:
+        """The job that another program began for this one; it has the goal now."""
+        try:
+            job = _job.find(node)
+        except UnderwattError as e:
+            if e.errno == errno.ENOENT:
+                return None
+            raise
+        search = job.search()
+        if self._before is None:
+            self._before = _text(search.goal) if search else ""
+        try:
+            job.goal(self._goal)
+        except UnderwattError as e:
+            if e.errno != errno.EBUSY:
+                raise
+            self._warn(f"no cap is searched for: {e}")
+        return job
+
+    def _end(self) -> None:
+        if self._chosen:
+            self._withdraw(self._chosen[2])
+        if self._job.found:
+            self._job.goal(self._before or None)
+        else:
+            self._job.end()
+
+    def _withdraw(self, claim: int) -> None:
+        assert self._node is not None
+        with suppress(UnderwattError):
+            self._node.call("uw_claim_withdraw", self._node.ctx, claim)
+
+    def _release(self) -> None:
+        """Of what this process has; the daemon is not asked."""
+        if self._node is not None:
+            self._node.close()
+        if self._keeper is not None:
+            self._keeper.close()
+        _exit(self)
+
+    # ---- the daemon ----
+
+    def _ask(self, call: Callable[[], T]) -> T:
+        """A request, unless the daemon has hung just now."""
+        if self._closed:
+            raise UnderwattError("the optimizer is closed")
+        if time.monotonic() < self._away_until and self._away_error is not None:
+            raise self._away_error
+        try:
+            return call()
+        except UnderwattError as e:
+            if isinstance(e, TimeoutError):
+                self._away_until = time.monotonic() + AWAY_S
+                self._away_error = e
+            raise
+
+    def _warn(self, text: str) -> None:
+        if text not in self._warned:
+            self._warned.add(text)
+            warnings.warn(f"underwatt: {text}", RuntimeWarning, stacklevel=3)
+
+    def _run(self) -> None:
+        while not self._closed:
+            self._wake.wait(EVERY_S)
+            self._wake.clear()
+            if self._closed:
+                return
+            try:
+                self._look()
+            except UnderwattError as e:
+                if self._closed:
+                    return
+                if isinstance(e, (DaemonError, TimeoutError)):
+                    self._warn("the daemon does not answer: the job goes on, and tells it of its steps when it does")
+                else:
+                    self._warn(str(e))
+
+    def _look(self) -> None:
+        if not self._job.found:
+            number = self._job.number
+            self._ask(self._job.renew)
+            if self._job.number != number:
+                self._chosen = None  # it ended with its job
+        if self._selector is not None:
+            self._select(self._selector)
+
+    # ---- selectors ----
+
+    def _select(self, selector: Selector) -> None:
+        """Holds what the selector chooses, once the daemon's search has come to a cap."""
+        search = self._ask(self._job.search)
+        if self._chosen or search is None or _text(search.status) != HELD or not search.best_mw:
+            return
+        curve = self._ask(self._job.curve)
+        watts = self._choice(selector, curve)
+        best_w = search.best_mw / 1000
+        if watts is None:
+            self._selector = None
+        elif abs(watts - best_w) < 1:
+            self._chosen = (best_w, watts, 0)
+        else:
+            claim = self._ask(lambda: self._job.cap(watts, f"selector {type(selector).__name__}"[:NAME_MAX]))
+            self._chosen = (best_w, watts, claim)
+            self._ask(lambda: self._job.goal(None))
+
+    def _choice(self, selector: Selector, curve: tuple[CurvePoint, ...]) -> float | None:
+        """None: it is no cap of the boards; said."""
+        name = type(selector).__name__
+        try:
+            watts = float(selector.select(curve))
+        except Exception as e:  # a program's own code
+            self._warn(f"selector {name}: {type(e).__name__}: {e}; the daemon's own cap stays")
+            return None
+        low, high = self._range()
+        if not math.isfinite(watts) or not low <= watts <= high:
+            self._warn(f"selector {name}: {watts:g} W is outside {low:g}..{high:g} W; the daemon's own cap stays")
+            return None
+        return watts
+
+    def _range(self) -> tuple[float, float]:
+        assert self._node is not None
+        limits = [board.limits() for board in self._ask_for.boards or self._node.boards()]
+        return max(x.min_w for x in limits), min(x.max_w for x in limits)
+
+
+def _text(raw: bytes) -> str:
+    return raw.decode(errors="replace")
+
+
+def _open(boards: str | None, socket: str | None, clock: str | None) -> Node:
+    try:
+        return Node(boards, socket, clock or os.environ.get("UNDERWATT_CLOCK"), _native.DAEMON)
+    except DaemonError as e:
+        raise NotSupported(f"an Optimizer needs the daemon: {e}: {START}", e.errno) from None
+
+
+def _open_keeper(boards: str | None, gpus: Iterable[int | str] | None, clock: str | None) -> Any:
+    try:
+        from ._keeper import Keeper  # type: ignore[import-not-found]  # noqa: PLC0415
+    except ImportError:
+        raise NotSupported("local=True is not there yet: start the daemon") from None
+    return Keeper("", boards=boards, gpus=None if gpus is None else tuple(gpus), clock=clock)
+
+
+def _boards(node: Node, gpus: Iterable[int | str] | None) -> tuple[Board, ...]:
+    """(): those on which processes of the job show up."""
+    if gpus is not None:
+        return chosen(node.boards(), gpus)
+    named = os.environ.get("CUDA_VISIBLE_DEVICES")
+    return () if named is None else visible(node.boards(), named)
+
+
+def _name() -> str:
+    """Of the script."""
+    name = Path(sys.argv[0] if sys.argv else "").name or "python"
+    plain = "".join(x if x.isprintable() else "?" for x in name).replace(":", "_")
+    return plain.encode()[:NAME_MAX].decode(errors="ignore")
+
+
+def _command() -> str:
+    """What tells the daemon that this is a run of the same job as an earlier one."""
+    words = "\0".join([os.getcwd(), *sys.argv])
+    return hashlib.sha256(words.encode(errors="surrogateescape")).hexdigest()[:32]
+
+
+# ---- one a process ----
+
+_active: list[Optimizer] = []
+_active_lock = threading.Lock()
+
+
+def _enter(optimizer: Optimizer) -> None:
+    with _active_lock:
+        if _active:
+            raise InvalidValue("this process has an Optimizer already: close it first, or make it in a with block")
+        _active.append(optimizer)
+
+
+def _exit(optimizer: Optimizer) -> None:
+    with _active_lock:
+        _active[:] = [each for each in _active if each is not optimizer]
+
+
+def _in_child() -> None:
+    """A forked child has no part in its parent's."""
+    global _active_lock  # noqa: PLW0603
+    _active_lock = threading.Lock()
+    _active.clear()
+
+
+os.register_at_fork(after_in_child=_in_child)
