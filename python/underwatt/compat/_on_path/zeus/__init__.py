@@ -1,0 +1,5 @@
+"""Stands for underwatt.compat.zeus where the folder above is on sys.path (python -m underwatt.compat.zeus)."""
+
+from underwatt.compat.zeus._names import own_the_name
+
+own_the_name()

@@ -1,0 +1,76 @@
+"""GPUs, through NVML."""
+
+from __future__ import annotations
+
+from ..exception import ZeusBaseGPUError
+from .common import (
+    GPU,
+    EmptyGPUs,
+    GPUs,
+    ZeusGPUAlreadyInitializedError,
+    ZeusGPUCorruptedInfoROMError,
+    ZeusGPUDriverNotLoadedError,
+    ZeusGPUFunctionNotFoundError,
+    ZeusGPUHeterogeneousError,
+    ZeusGPUInitError,
+    ZeusGPUInsufficientPowerError,
+    ZeusGPUInsufficientSizeError,
+    ZeusGPUInvalidArgError,
+    ZeusGPUIRQError,
+    ZeusGPULibraryNotFoundError,
+    ZeusGPULibRMVersionMismatchError,
+    ZeusGPULostError,
+    ZeusGPUMemoryError,
+    ZeusGPUNoPermissionError,
+    ZeusGPUNotFoundError,
+    ZeusGPUNotSupportedError,
+    ZeusGPUOperatingSystemError,
+    ZeusGPUResetRequiredError,
+    ZeusGPUTimeoutError,
+    ZeusGPUUnknownError,
+)
+from .nvidia import NVIDIAGPUs, nvml_is_available
+
+_gpus: GPUs | None = None
+
+
+def get_gpus(ensure_homogeneous: bool = False) -> GPUs:
+    """This process' GPUs, the same object each time.  ZeusGPUInitError where there are none."""
+    global _gpus  # noqa: PLW0603 - tests of Zeus set it to None
+    if _gpus is None:
+        if not nvml_is_available():
+            raise ZeusGPUInitError("NVML cannot be used: no driver, no board, or no libnvidia-ml.so.1")
+        _gpus = NVIDIAGPUs(ensure_homogeneous)
+    return _gpus
+
+
+__all__ = [
+    "GPU",
+    "EmptyGPUs",
+    "GPUs",
+    "NVIDIAGPUs",
+    "ZeusBaseGPUError",
+    "ZeusGPUAlreadyInitializedError",
+    "ZeusGPUCorruptedInfoROMError",
+    "ZeusGPUDriverNotLoadedError",
+    "ZeusGPUFunctionNotFoundError",
+    "ZeusGPUHeterogeneousError",
+    "ZeusGPUIRQError",
+    "ZeusGPUInitError",
+    "ZeusGPUInsufficientPowerError",
+    "ZeusGPUInsufficientSizeError",
+    "ZeusGPUInvalidArgError",
+    "ZeusGPULibRMVersionMismatchError",
+    "ZeusGPULibraryNotFoundError",
+    "ZeusGPULostError",
+    "ZeusGPUMemoryError",
+    "ZeusGPUNoPermissionError",
+    "ZeusGPUNotFoundError",
+    "ZeusGPUNotSupportedError",
+    "ZeusGPUOperatingSystemError",
+    "ZeusGPUResetRequiredError",
+    "ZeusGPUTimeoutError",
+    "ZeusGPUUnknownError",
+    "get_gpus",
+    "nvml_is_available",
+]

@@ -1,0 +1,166 @@
+"""Limits that this process sets are claims: with the daemon of this node where one runs, else with a private one of the
+keeper.  The lowest of all claims holds, and ours end with this process, however it ends.
+"""
+
+from __future__ import annotations
+
+import atexit
+import contextlib
+import ctypes as c
+import errno
+import importlib
+import logging
+import os
+import sys
+import time
+from typing import Any, Protocol
+
+from underwatt import _native
+from underwatt._errors import DaemonError, NoDevice, NotSupported, PermissionError, UnderwattError
+from underwatt._node import Node
+
+from .common import ZeusGPUNoPermissionError, ZeusGPUNotFoundError, ZeusGPUUnknownError
+
+logger = logging.getLogger(__name__)
+
+MET_S = 3.0  # that a blocking call waits for the ramp
+LOOK_S = 0.05
+BOARDS_S = 5.0  # that a job that was just begun has to get its boards in
+NO_DAEMON = "limits are set by underwattd, which does not run here: systemctl start underwattd"
+
+
+class Board(Protocol):
+    """What is needed of a GPU."""
+
+    @property
+    def underwatt_gpu(self) -> str: ...
+
+    def get_power_management_limit(self) -> int: ...
+
+    def get_power_management_limit_constraints(self) -> tuple[int, int]: ...
+
+
+def _name() -> str:
+    return os.path.basename(sys.argv[0] if sys.argv and sys.argv[0] else "python")[:80]
+
+
+class Claims:
+    """Of this process; a new limit's claim stands before the old one's goes."""
+
+    def __init__(self, node: Node, keeper: Any = None) -> None:
+        self._node = node
+        self._keeper = keeper
+        self._index = {board.id: board.index for board in node.boards()}
+        self._found: dict[str, int] = {}
+        self._claims: dict[str, c.c_uint64] = {}
+        self._jobs: dict[str, c.c_void_p] = {}
+
+    def set(self, gpu: Board, power_limit_mw: int, block: bool) -> None:
+        board = gpu.underwatt_gpu
+        if board not in self._index:
+            raise ZeusGPUNotFoundError(f"{board} is no board of the daemon that sets limits")
+        found = self._found.setdefault(board, gpu.get_power_management_limit())
+        before = self._claims.get(board)
+        try:
+            if power_limit_mw >= gpu.get_power_management_limit_constraints()[1]:
+                self._claims.pop(board, None)  # as much as it may have without us
+            else:
+                self._claims[board] = self._claim(board, power_limit_mw)
+            if before is not None:
+                self._node.call("uw_claim_withdraw", self._node._ctx, before)
+        except PermissionError as e:
+            raise ZeusGPUNoPermissionError(str(e)) from e
+        except UnderwattError as e:
+            raise ZeusGPUUnknownError(str(e)) from e
+        until = time.monotonic() + (MET_S if block else 0)
+        while gpu.get_power_management_limit() != min(power_limit_mw, found) and time.monotonic() < until:
+            time.sleep(LOOK_S)
+
+    def _claim(self, board: str, power_limit_mw: int) -> c.c_uint64:
+        """Claims are for boards of one's own jobs: this process becomes one where it is none yet."""
+        claim = c.c_uint64()
+        device = self._node.device(self._index[board])
+        why = f"zeus: {_name()}".encode()
+        until = time.monotonic() + BOARDS_S
+        while True:
+            try:
+                mw = c.c_uint32(power_limit_mw)
+                self._node.call("uw_device_claim", device, mw, c.c_double(0), why, c.byref(claim))
+                return claim
+            except PermissionError:
+                if board not in self._jobs:
+                    self._jobs[board] = self._job(device)
+                elif time.monotonic() > until:
+                    raise
+                else:
+                    time.sleep(LOOK_S)
+
+    def _job(self, device: c.c_void_p) -> c.c_void_p:
+        options = _native.JobOptions(c.sizeof(_native.JobOptions))
+        options.name, options.n_devices = _name().encode(), 1
+        options.devices = (c.c_void_p * 1)(device)
+        job = c.c_void_p()
+        self._node.call("uw_job_begin", self._node._ctx, c.byref(options), c.byref(job))
+        return job
+
+    def end(self) -> None:
+        for claim in self._claims.values():
+            with contextlib.suppress(UnderwattError):  # they end with this process in any case
+                self._node.call("uw_claim_withdraw", self._node._ctx, claim)
+        self._claims.clear()
+        self._node.close()
+        if self._keeper is not None:
+            self._keeper.close()
+
+
+def _open() -> Claims:
+    """A daemon that runs and does not answer is an error: nobody goes past it."""
+    clock = os.environ.get("UNDERWATT_CLOCK")
+    try:
+        return Claims(Node(clock=clock, flags=_native.DAEMON))
+    except DaemonError as e:
+        if e.errno != errno.ECONNREFUSED:
+            raise
+        logger.info("no daemon runs, a private one is begun: %s", e)
+    try:
+        keeper = importlib.import_module("underwatt._keeper").Keeper(_group(), clock=clock)
+    except ImportError:
+        raise NotSupported(NO_DAEMON) from None
+    return Claims(Node(socket=keeper.socket, clock=clock, flags=_native.DAEMON), keeper)
+
+
+def _group() -> str:
+    """The same in all ranks of one job on this node."""
+    names = ("TORCHELASTIC_RUN_ID", "SLURM_JOB_ID", "MASTER_ADDR", "MASTER_PORT")
+    return ":".join(os.environ[name] for name in names if name in os.environ)
+
+
+def claims() -> Claims:
+    """Of this process, opened at its first limit."""
+    global _claims  # noqa: PLW0603
+    if _claims is None:
+        try:
+            _claims = _open()
+        except (NotSupported, PermissionError, NoDevice) as e:
+            raise ZeusGPUNoPermissionError(str(e)) from e
+        except UnderwattError as e:
+            raise ZeusGPUUnknownError(str(e)) from e
+    return _claims
+
+
+def _end() -> None:
+    if _claims is not None:
+        _claims.end()
+
+
+def _forked() -> None:
+    """A forked child claims for itself; its parent's claims are its parent's."""
+    global _claims  # noqa: PLW0603
+    _left.append(_claims)
+    _claims = None
+
+
+_claims: Claims | None = None
+_left: list[Claims | None] = []
+atexit.register(_end)
+os.register_at_fork(after_in_child=_forked)
