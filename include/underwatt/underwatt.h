@@ -164,12 +164,13 @@ UW_API void uw_window_free(uw_window *win); /* NULL is fine */
 typedef struct uw_job uw_job;
 typedef struct uw_progress uw_progress;
 
-/* A slot of this process in the progress page of job (which was begun here), or, where
- * job is NULL, in the page whose path is in UNDERWATT_PROGRESS: LOCAL_RANK's where that
- * is set and nobody alive has it, else the first that is free, else that of a dead
- * process.  A process has one slot in a page: a second call gives the same.  -ENOENT:
- * UNDERWATT_PROGRESS is not set; -EINVAL: what it names is no page; -ENOSPC: no slot is
- * free; -ENOTSUP: the job was found, not begun.  Free it with uw_progress_detach().
+/* A slot of this process in the progress page of job, or, where job is NULL, in the page
+ * whose path is in UNDERWATT_PROGRESS: LOCAL_RANK's where that is set and nobody alive
+ * has it, else the first that is free, else that of a dead process.  The page of a job
+ * that was found is asked of the daemon.  A process has one slot in a page: a second call
+ * gives the same.  -ENOENT: UNDERWATT_PROGRESS is not set; -EINVAL: what it names is no
+ * page; -ENOSPC: no slot is free; -ENODATA: the daemon has no page of the job (yet). Free
+ * it with uw_progress_detach().
  */
 UW_API int uw_progress_attach(uw_job *job, uw_progress **ret, uw_error *err);
 /* The slot of the calling process, which it alone writes (last_step_ns before steps, each

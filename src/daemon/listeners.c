@@ -26,6 +26,14 @@ static int on_page(uint64_t job, uid_t uid, int fd, uw_error *err, void *user)
     return node_job_page(d->node, &who, job, fd, err);
 }
 
+/* A process of user uid asks for the page of a job of that user. */
+static int on_take(uint64_t job, uid_t uid, uw_error *err, void *user)
+{
+    const struct listeners *d = user;
+
+    return node_job_page_of(d->node, uid, job, err);
+}
+
 void listeners_close(struct listeners *d)
 {
     if (!d)
@@ -44,9 +52,10 @@ int listeners_open(struct loop *loop, struct node *node, const struct node_confi
     if (!d)
         return fail(err, -ENOMEM, "out of memory");
     d->node = node;
+    const struct page_socket_opts pages = {on_page, on_take, d};
     int r = 0;
     if (config->api.job_socket[0])
-        r = page_socket_new(loop, config->api.job_socket, on_page, d, &d->jobs, err);
+        r = page_socket_new(loop, config->api.job_socket, &pages, &d->jobs, err);
     if (r == 0)
         r = api_new(loop, node, config, &d->api, err);
     if (r < 0)

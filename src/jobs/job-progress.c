@@ -308,6 +308,11 @@ void job_progress_free(struct job_progress *p)
     free(p);
 }
 
+int job_progress_fd(const struct job_progress *p)
+{
+    return p->file ? progress_page_fd(p->file) : -1;
+}
+
 const struct steps *job_progress_steps(const struct job_progress *p)
 {
     return &p->steps;

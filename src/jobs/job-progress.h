@@ -40,6 +40,7 @@ int job_progress_new(const struct job_progress_opts *opts, struct progress_page 
 void job_progress_free(struct job_progress *p);
 DEFINE_AUTO(struct job_progress *, job_progress_free);
 
+int job_progress_fd(const struct job_progress *p); /* of the page; -1: the job is over */
 const struct steps *job_progress_steps(const struct job_progress *p);
 /* Whether some reporting process was alive at the last read; false before the first. */
 bool job_progress_alive(const struct job_progress *p);

@@ -3,6 +3,7 @@
 #include <errno.h>
 #include <fcntl.h>
 #include <inttypes.h>
+#include <stdbool.h>
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
@@ -27,8 +28,7 @@ struct peer {
 
 struct page_socket {
     struct loop *loop;
-    page_socket_fn fn;
-    void *user;
+    struct page_socket_opts opts;
     char path[sizeof((struct sockaddr_un *)0)->sun_path];
     dev_t dev;
     ino_t ino;
@@ -40,22 +40,29 @@ struct page_socket {
 
 /* ---- parsing ---- */
 
-int page_socket_parse(const char *text, size_t size, uint64_t *ret_job, uw_error *err)
-{
-    static const char word[] = "page ";
-    char digits[24];
-    size_t n = size - (sizeof word - 1);
+static const char *const page_words[] = {[PAGE_GIVEN] = "page ", [PAGE_TAKEN] = "take "};
+enum { WORD = 5 }; /* the length of each */
 
-    if (size < sizeof word || memcmp(text, word, sizeof word - 1) != 0)
-        return fail(err, -EINVAL, "not of the form \"page JOB\"");
-    const char *number = text + sizeof word - 1;
+int page_socket_parse(const char *text, size_t size, enum page_word *ret,
+                      uint64_t *ret_job, uw_error *err)
+{
+    char digits[24];
+    size_t n = size - WORD;
+    bool takes = size > WORD && memcmp(text, page_words[PAGE_TAKEN], WORD) == 0;
+
+    if (size <= WORD || (!takes && memcmp(text, page_words[PAGE_GIVEN], WORD) != 0))
+        return fail(err, -EINVAL, "not of the form \"page JOB\" or \"take JOB\"");
+    const char *number = text + WORD;
     if (n >= sizeof digits || memchr(number, '\0', n))
         return fail(err, -EINVAL, "the job's number is too long");
     memcpy(digits, number, n);
     digits[n] = '\0';
     if (strspn(digits, "0123456789") != n)
         return fail(err, -EINVAL, "the job's number is not a number");
-    return parse_u64(digits, ret_job, err);
+    int r = parse_u64(digits, ret_job, err);
+    if (r == 0)
+        *ret = takes ? PAGE_TAKEN : PAGE_GIVEN;
+    return r;
 }
 
 static int address_of(const char *path, struct sockaddr_un *ret, uw_error *err)
@@ -104,34 +111,69 @@ static int first_fd(struct msghdr *msg, size_t *ret_n)
     return first;
 }
 
-static void answer(const struct peer *p, int r, const uw_error *err)
+/* One packet, with a descriptor unless it is -1. */
+static int send_packet(int to, const char *text, int fd, int flags)
+{
+    union {
+        char buf[CMSG_SPACE(sizeof(int))];
+        struct cmsghdr align;
+    } control = {{0}};
+    struct iovec iov = {(char *)(uintptr_t)text, strlen(text)};
+    struct msghdr msg = {.msg_iov = &iov, .msg_iovlen = 1};
+
+    if (fd >= 0) {
+        msg.msg_control = control.buf;
+        msg.msg_controllen = sizeof control.buf;
+        struct cmsghdr *c = CMSG_FIRSTHDR(&msg);
+        c->cmsg_level = SOL_SOCKET;
+        c->cmsg_type = SCM_RIGHTS;
+        c->cmsg_len = CMSG_LEN(sizeof(int));
+        memcpy(CMSG_DATA(c), &fd, sizeof fd);
+    }
+    return sendmsg(to, &msg, flags | MSG_NOSIGNAL) < 0 ? -errno : 0;
+}
+
+static void answer(const struct peer *p, int r, int fd, const uw_error *err)
 {
     char text[PAGE_SOCKET_ANSWER];
 
-    (void)snprintf(text, sizeof text, "%s%s", r < 0 ? "refused " : "done",
-                   r < 0 ? err->text : "");
-    (void)send(p->fd, text, strlen(text), MSG_DONTWAIT | MSG_NOSIGNAL);
+    (void)snprintf(text, sizeof text, "%s%s",
+                   r == -ENODATA ? "none"
+                   : r < 0       ? "refused "
+                                 : "done",
+                   r < 0 && r != -ENODATA ? err->text : "");
+    (void)send_packet(p->fd, text, fd, MSG_DONTWAIT);
 }
 
-static int take_page(const struct peer *p, const char *text, ssize_t n, int flags, int fd,
-                     size_t n_fds, uw_error *err)
+/* A packet that came; *ret_fd: what to answer with, -1: nothing. */
+static int serve(const struct peer *p, const char *text, ssize_t n, int flags, int fd,
+                 size_t n_fds, int *ret_fd, uw_error *err)
 {
+    const struct page_socket_opts *o = &p->server->opts;
+    enum page_word word = PAGE_GIVEN;
     uint64_t job = 0;
     int r = 0;
 
+    *ret_fd = -1;
     if (flags & (MSG_TRUNC | MSG_CTRUNC))
         r = fail(err, -EINVAL, "a packet of more than %d bytes or %d descriptors",
                  PAGE_SOCKET_PACKET, FDS_MAX);
     if (r == 0)
-        r = page_socket_parse(text, (size_t)n, &job, err);
-    if (r >= 0 && n_fds != 1)
-        r = fail(err, -EINVAL, "%zu descriptors in the packet instead of one", n_fds);
+        r = page_socket_parse(text, (size_t)n, &word, &job, err);
+    if (r >= 0 && n_fds != (word == PAGE_GIVEN))
+        r = fail(err, -EINVAL, "%zu descriptors in the packet instead of %d", n_fds,
+                 word == PAGE_GIVEN);
     if (r < 0) {
         if (fd >= 0)
             (void)close(fd);
         return r;
     }
-    return p->server->fn(job, p->uid, fd, err, p->server->user);
+    if (word == PAGE_GIVEN)
+        return o->give(job, p->uid, fd, err, o->user);
+    r = o->lend(job, p->uid, err, o->user);
+    if (r >= 0)
+        *ret_fd = r;
+    return r;
 }
 
 static int on_peer(struct loop_fd *source, int fd, int events, void *user)
@@ -164,9 +206,9 @@ static int on_peer(struct loop_fd *source, int fd, int events, void *user)
         peer_free(p);
         return 0;
     }
-    int page = first_fd(&msg, &n_fds);
-    int r = take_page(p, text, n, msg.msg_flags, page, n_fds, &err);
-    answer(p, r, &err);
+    int page = first_fd(&msg, &n_fds), back;
+    int r = serve(p, text, n, msg.msg_flags, page, n_fds, &back, &err);
+    answer(p, r, back, &err);
     return 0;
 }
 
@@ -289,8 +331,9 @@ static int open_server(struct page_socket *d, const char *path, uw_error *err)
     return loop_fd_new(d->loop, d->fd, LOOP_READ, on_listen, d, &d->source, err);
 }
 
-int page_socket_new(struct loop *loop, const char *path, page_socket_fn fn, void *user,
-                    struct page_socket **ret, uw_error *err)
+int page_socket_new(struct loop *loop, const char *path,
+                    const struct page_socket_opts *opts, struct page_socket **ret,
+                    uw_error *err)
 {
     auto_(page_socket_free) struct page_socket *d = calloc(1, sizeof *d);
 
@@ -298,8 +341,7 @@ int page_socket_new(struct loop *loop, const char *path, page_socket_fn fn, void
         return fail(err, -ENOMEM, "out of memory");
     d->fd = -1;
     d->loop = loop;
-    d->fn = fn;
-    d->user = user;
+    d->opts = *opts;
     int r = open_server(d, path, err);
     if (r < 0)
         return r;
@@ -326,35 +368,28 @@ void page_socket_free(struct page_socket *d)
 
 /* ---- the client ---- */
 
-static int send_page(int fd, uint64_t job, int page_fd)
+/* Asks for the job by that word, with page_fd (-1: nothing).  *ret_fd: what came with the
+ * answer, -1: nothing.
+ */
+static int ask_daemon(const char *path, enum page_word word, uint64_t job, int page_fd,
+                      int *ret_fd, uw_error *err)
 {
-    char text[PAGE_SOCKET_PACKET];
+    auto_(fd_close) int fd = socket(AF_UNIX, SOCK_SEQPACKET | SOCK_CLOEXEC, 0);
+    const struct timeval wait = {.tv_sec = WAIT_S};
+    char text[PAGE_SOCKET_ANSWER] = "", packet[PAGE_SOCKET_PACKET];
     union {
-        char buf[CMSG_SPACE(sizeof(int))];
+        char buf[CMSG_SPACE(FDS_MAX * sizeof(int))];
         struct cmsghdr align;
-    } control = {{0}};
-    int n = snprintf(text, sizeof text, "page %" PRIu64, job);
-    struct iovec iov = {text, (size_t)n};
+    } control;
+    struct iovec iov = {text, sizeof text - 1};
     struct msghdr msg = {.msg_iov = &iov,
                          .msg_iovlen = 1,
                          .msg_control = control.buf,
                          .msg_controllen = sizeof control.buf};
-    struct cmsghdr *c = CMSG_FIRSTHDR(&msg);
-
-    c->cmsg_level = SOL_SOCKET;
-    c->cmsg_type = SCM_RIGHTS;
-    c->cmsg_len = CMSG_LEN(sizeof(int));
-    memcpy(CMSG_DATA(c), &page_fd, sizeof page_fd);
-    return sendmsg(fd, &msg, MSG_NOSIGNAL) < 0 ? -errno : 0;
-}
-
-int page_socket_send(const char *path, uint64_t job, int page_fd, uw_error *err)
-{
-    auto_(fd_close) int fd = socket(AF_UNIX, SOCK_SEQPACKET | SOCK_CLOEXEC, 0);
-    const struct timeval wait = {.tv_sec = WAIT_S};
-    char text[PAGE_SOCKET_ANSWER] = "";
     struct sockaddr_un at;
+    size_t n_fds;
 
+    *ret_fd = -1;
     if (fd < 0)
         return fail(err, -errno, "socket: %s", strerror(errno));
     int r = address_of(path, &at, err);
@@ -364,15 +399,39 @@ int page_socket_send(const char *path, uint64_t job, int page_fd, uw_error *err)
         setsockopt(fd, SOL_SOCKET, SO_SNDTIMEO, &wait, sizeof wait) < 0 ||
         connect(fd, (const struct sockaddr *)&at, sizeof at) < 0)
         return fail(err, -errno, "%s: %s", path, strerror(errno));
-    r = send_page(fd, job, page_fd);
+    (void)snprintf(packet, sizeof packet, "%s%" PRIu64, page_words[word], job);
+    r = send_packet(fd, packet, page_fd, 0);
     if (r < 0)
         return fail(err, r, "%s: %s", path, strerror(-r));
-    ssize_t n = recv(fd, text, sizeof text - 1, 0);
+    ssize_t n = recvmsg(fd, &msg, MSG_CMSG_CLOEXEC);
     if (n <= 0)
         return fail(err, n < 0 ? -errno : -ECONNRESET, "%s: no answer", path);
     text[n] = '\0';
+    *ret_fd = first_fd(&msg, &n_fds);
     if (strcmp(text, "done") == 0)
         return 0;
+    if (strcmp(text, "none") == 0)
+        return fail(err, -ENODATA, "job %" PRIu64 " has no progress page", job);
     const char *why = strncmp(text, "refused ", 8) == 0 ? text + 8 : text;
     return fail(err, -EPERM, "%s", why);
+}
+
+int page_socket_send(const char *path, uint64_t job, int page_fd, uw_error *err)
+{
+    auto_(fd_close) int back = -1;
+
+    return ask_daemon(path, PAGE_GIVEN, job, page_fd, &back, err);
+}
+
+int page_socket_take(const char *path, uint64_t job, int *ret_fd, uw_error *err)
+{
+    auto_(fd_close) int back = -1;
+    int r = ask_daemon(path, PAGE_TAKEN, job, -1, &back, err);
+
+    if (r < 0)
+        return r;
+    if (back < 0)
+        return fail(err, -EPROTO, "%s: no page in the answer", path);
+    *ret_fd = fd_take(&back);
+    return 0;
 }

@@ -92,8 +92,10 @@ struct uw_progress_slot *lib_slot(struct uw_progress_page *page, int rank, pid_t
 bool lib_slot_is_of(const struct uw_progress_slot *slot, pid_t process);
 void lib_slot_step(struct uw_progress_slot *slot); /* a step has ended now */
 
-/* job.c: the page of a job begun here, borrowed; -1: the job was found. */
-int lib_job_page(const uw_job *job);
+/* job.c: the page of the job, borrowed; of a job that was found, the daemon gives it:
+ * -ENODATA where it has none.
+ */
+int lib_job_page(uw_job *job, uw_error *err);
 /* A request for the job: sub is what follows its path ("", "/goal"). */
 int lib_job_ask(const uw_job *job, const char *method, const char *sub,
                 struct json_out *body, struct json **ret, uw_error *err);

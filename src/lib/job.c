@@ -83,9 +83,13 @@ void uw_job_step(uw_job *job, enum uw_phase phase)
     }
 }
 
-int lib_job_page(const uw_job *job)
+int lib_job_page(uw_job *job, uw_error *err)
 {
-    return job->fd;
+    int r = job->fd < 0
+                ? page_socket_take(lib_job_socket(job->ctx), job->id, &job->fd, err)
+                : 0;
+
+    return r < 0 ? r : job->fd;
 }
 
 /* ---- registration ---- */

@@ -160,12 +160,12 @@ static int open_page(struct uw_progress *p, uw_error *err)
     return map_page(p, path, err);
 }
 
-static int open_job(struct uw_progress *p, const uw_job *job, uw_error *err)
+static int open_job(struct uw_progress *p, uw_job *job, uw_error *err)
 {
-    int fd = lib_job_page(job);
+    int fd = lib_job_page(job, err);
 
     if (fd < 0)
-        return fail(err, -ENOTSUP, "the job's page belongs to the process that began it");
+        return fd;
     p->fd = fcntl(fd, F_DUPFD_CLOEXEC, 0);
     if (p->fd < 0)
         return fail(err, -errno, "progress page: %s", strerror(errno));

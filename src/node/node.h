@@ -128,6 +128,10 @@ int node_job_begin(struct node *node, const struct node_who *who,
 /* Sets the progress page of a running job; page_fd is closed or owned by the node. */
 int node_job_page(struct node *node, const struct node_who *who, uint64_t id, int page_fd,
                   uw_error *err);
+/* The progress page of a job of that user: a descriptor, borrowed.  -ENOENT: there is no
+ * such job; -ENODATA: it has none (yet).
+ */
+int node_job_page_of(struct node *node, uid_t uid, uint64_t id, uw_error *err);
 /* Another goal for a running job; NULL: none, its search rests.  A job without a search
  * begins one.  -EEXIST: it holds a cap by name.
  */

@@ -313,6 +313,16 @@ int node_job_page(struct node *node, const struct node_who *who, uint64_t id, in
     return r == -EPERM ? refuse(node, who, REFUSAL_PAGE, r, &why) : r;
 }
 
+int node_job_page_of(struct node *node, uid_t uid, uint64_t id, uw_error *err)
+{
+    const struct job_entry *job = node->roster ? roster_find(node->roster, id) : NULL;
+
+    if (!job || job->uid != uid)
+        return fail(err, -ENOENT, "there is no job %" PRIu64 " of this user", id);
+    int fd = searches_page_fd(node->searches, id);
+    return fd >= 0 ? fd : fail(err, -ENODATA, "job %" PRIu64 " has no page", id);
+}
+
 static int set_goal(struct node *node, const struct node_who *who, uint64_t id,
                     const struct goal *goal, uw_error *err)
 {

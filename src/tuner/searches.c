@@ -790,6 +790,13 @@ int searches_page(struct searches *ts, uint64_t job, int fd, uw_error *err)
     return 0;
 }
 
+int searches_page_fd(const struct searches *ts, uint64_t job)
+{
+    const struct job_search *t = ts ? find(ts, job) : NULL;
+
+    return t && t->page ? job_progress_fd(t->page) : -1;
+}
+
 int searches_on_job(struct searches *ts, enum roster_event event,
                     const struct job_entry *job)
 {

@@ -71,6 +71,7 @@ int searches_goal(struct searches *ts, uint64_t job, const struct goal *goal,
  * (the job has a page with live processes), -EINVAL (not a valid page in memory).
  */
 int searches_page(struct searches *ts, uint64_t job, int fd, uw_error *err);
+int searches_page_fd(const struct searches *ts, uint64_t job); /* borrowed; -1: none */
 
 /* Changes of the job's phase are needed at once, see job_progress_hurry(); of its page
  * now, so call it again and again.

@@ -24,7 +24,10 @@ static struct {
     uint64_t job;
     uid_t uid;
     bool readable;
+    int page;
 } w;
+
+static struct page_socket_opts door_opts;
 
 static int on_page(uint64_t job, uid_t uid, int fd, uw_error *err, void *user)
 {
@@ -37,6 +40,18 @@ static int on_page(uint64_t job, uid_t uid, int fd, uw_error *err, void *user)
     w.readable = pread(fd, &byte, 1, 0) == 1;
     (void)close(fd);
     return job == 13 ? fail(err, -ENOENT, "job 13 is not tuned") : 0;
+}
+
+/* Job 12 has the page that its client sent, job 13 is another user's, others have none.
+ */
+static int on_take(uint64_t job, uid_t uid, uw_error *err, void *user)
+{
+    const int *page = user;
+
+    w.uid = uid;
+    if (job == 13)
+        return fail(err, -EPERM, "job 13 is not yours");
+    return job == 12 ? *page : fail(err, -ENODATA, "none");
 }
 
 /* One exchange from a client's thread while the loop serves. */
@@ -78,6 +93,11 @@ static void play(struct client *c, int (*go)(struct client *))
 static int send_well(struct client *c)
 {
     return page_socket_send(w.path, c->job, c->page, &c->err);
+}
+
+static int take_well(struct client *c)
+{
+    return page_socket_take(w.path, c->job, &c->page, &c->err);
 }
 
 static int open_client(void)
@@ -173,6 +193,21 @@ static void pages(int page)
     is_str(bad.err.text, "job 13 is not tuned", "… in the daemon's words");
 
     unsigned before = open_fds();
+    struct client take_good = {.job = 12, .page = -1}, none = {.job = 14, .page = -1},
+                  not_yours = {.job = 13, .page = -1};
+    struct stat a, b;
+    play(&take_good, take_well);
+    ok(take_good.r == 0 && fstat(take_good.page, &a) == 0 && fstat(page, &b) == 0 &&
+           a.st_ino == b.st_ino && take_good.page != page && w.uid == getuid(),
+       "the page is given out %s", take_good.err.text);
+    (void)close(take_good.page);
+    play(&none, take_well);
+    ok(none.r == -ENODATA && none.page == -1, "none yet: %s", none.err.text);
+    play(&not_yours, take_well);
+    ok(not_yours.r == -EPERM && strcmp(not_yours.err.text, "job 13 is not yours") == 0,
+       "refused: %s", not_yours.err.text);
+    raw("take 12", 1, "1 descriptors");
+    raw("take 12x", 0, "number");
     raw("page 12", 0, "0 descriptors");
     raw("page 12", 2, "2 descriptors");
     raw("page 12", 8, "4 descriptors");
@@ -196,7 +231,7 @@ static void places(void)
     struct stat st;
 
     ok(stat(w.path, &st) == 0 && (st.st_mode & 0777) == 0666, "everybody may knock");
-    ok(page_socket_new(w.loop, w.path, on_page, NULL, &second, &err) == -EADDRINUSE &&
+    ok(page_socket_new(w.loop, w.path, &door_opts, &second, &err) == -EADDRINUSE &&
            strstr(err.text, "another process listens"),
        "a door that is served is not taken: %s", err.text);
     page_socket_free(take(w.door));
@@ -207,13 +242,13 @@ static void places(void)
     int fd = socket(AF_UNIX, SOCK_SEQPACKET | SOCK_CLOEXEC, 0);
     ok(bind(fd, (struct sockaddr *)&at, sizeof at) == 0 && close(fd) == 0,
        "(a daemon that was killed leaves its socket)");
-    ok(page_socket_new(w.loop, w.path, on_page, NULL, &w.door, &err) == 0,
+    ok(page_socket_new(w.loop, w.path, &door_opts, &w.door, &err) == 0,
        "which is replaced %s", err.text);
     page_socket_free(take(w.door));
 
     fd = open(w.path, O_CREAT | O_WRONLY | O_CLOEXEC, 0600);
     (void)close(fd);
-    ok(page_socket_new(w.loop, w.path, on_page, NULL, &w.door, &err) == -EEXIST &&
+    ok(page_socket_new(w.loop, w.path, &door_opts, &w.door, &err) == -EEXIST &&
            access(w.path, F_OK) == 0,
        "a file of somebody's is not: %s", err.text);
     (void)unlink(w.path);
@@ -227,6 +262,8 @@ int main(void)
     uw_error err = {""};
     int page = memfd_create("page", MFD_CLOEXEC);
 
+    w.page = page;
+    door_opts = (struct page_socket_opts){on_page, on_take, &w.page};
     (void)snprintf(w.dir, sizeof w.dir, "/tmp/underwatt-test-XXXXXX");
     if (page < 0 || write(page, "x", 1) != 1 || !mkdtemp(w.dir))
         return skip_all("no memfd, or no temporary directory");
@@ -235,7 +272,7 @@ int main(void)
     if (r >= 0)
         r = loop_worker_new(w.loop, "client", &w.worker, &err);
     if (r >= 0)
-        r = page_socket_new(w.loop, w.path, on_page, NULL, &w.door, &err);
+        r = page_socket_new(w.loop, w.path, &door_opts, &w.door, &err);
     if (ok(r >= 0, "the door opens %s", err.text)) {
         pages(page);
         places();
