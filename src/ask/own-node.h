@@ -63,7 +63,7 @@ int own_node_feed(struct own_node *own, uw_error *err);
  * until_ns; what else stops the loop ends the wait, too.
  */
 void own_node_wait(struct own_node *own, uint64_t until_ns);
-/* Adopts a job's progress page; takes fd on success only.  As searches_page(). */
+/* Adopts a job's progress page; fd is the node's, or closed.  As node_job_page(). */
 int own_node_page(struct own_node *own, uint64_t job, int fd, uw_error *err);
 /* The open boards, for what no request tells; borrowed until control returns to the loop.
  */

@@ -323,10 +323,8 @@ static void give_page(struct remote *r)
     uw_error why = {""};
     int fd = r->page_fd >= 0 ? dup(r->page_fd) : -1;
 
-    if (fd >= 0 && own_node_page(r->own, r->id, fd, &why) < 0) {
-        (void)close(fd);
+    if (fd >= 0 && own_node_page(r->own, r->id, fd, &why) < 0)
         job_say(r, why.text);
-    }
 }
 
 /* What CMD reports is read here until the node has a search that reads it. */
