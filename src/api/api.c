@@ -24,6 +24,7 @@ struct api {
     struct loop *loop;
     struct node *node;
     struct auth *auth; /* NULL: of a private node */
+    bool open;         /* … whose user may do everything at the socket, too */
     char own_name[80]; /* of its user */
     struct routes *routes;
     struct zeusd *zeusd; /* NULL: not served */
@@ -87,12 +88,12 @@ static int reload(void *user, uw_error *err)
     return api->reload(api->reload_user, err);
 }
 
-/* A private node: its process may do everything, its user may read. */
+/* A private node: its process may do everything, its user may read, or likewise. */
 static void own_who(const struct api *api, struct http_exchange *x, auth_fn fn,
                     void *fn_user)
 {
     const struct http_peer *peer = http_peer(x);
-    bool own = peer->listener == 0;
+    bool own = peer->listener == 0 || api->open;
     struct auth_who who = {.local = true};
 
     if (peer->uid != geteuid() && peer->uid != 0) {
@@ -291,7 +292,8 @@ int api_new(struct loop *loop, struct node *node, const struct node_config *conf
 }
 
 int api_new_private(struct loop *loop, struct node *node,
-                    const struct node_config *config, struct api **ret, uw_error *err)
+                    const struct node_config *config, bool open, struct api **ret,
+                    uw_error *err)
 {
     auto_(api_free) struct api *api = calloc(1, sizeof *api);
     const struct passwd *user = getpwuid(geteuid());
@@ -299,6 +301,7 @@ int api_new_private(struct loop *loop, struct node *node,
     if (!api)
         return fail(err, -ENOMEM, "out of memory");
     api->loop = loop;
+    api->open = open;
     if (user)
         (void)snprintf(api->own_name, sizeof api->own_name, "user %.64s", user->pw_name);
     else

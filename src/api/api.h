@@ -24,10 +24,11 @@ int api_new(struct loop *loop, struct node *node, const struct node_config *conf
             struct api **ret, uw_error *err);
 /* The API of a command's own node, for one user: api_handle() takes this process's own
  * requests, as an administrator's; where config names a unix socket, the same uid and
- * root may read there (mode 0600).
+ * root may read there (mode 0600), or (open) do everything, too.
  */
 int api_new_private(struct loop *loop, struct node *node,
-                    const struct node_config *config, struct api **ret, uw_error *err);
+                    const struct node_config *config, bool open, struct api **ret,
+                    uw_error *err);
 /* An http_handler_fn with the API as its user. */
 void api_handle(struct http_exchange *x, void *api);
 /* Closes the sockets; the node must still exist. */

@@ -114,7 +114,12 @@ static int configure(struct own_node *own, const struct own_node_opts *opts,
         c->jobs.look_ns = LOOK_MS * NS_PER_MS;
         c->caps.yield_ns = CAPS_YIELD_FOREVER_NS; /* another's limit stays */
     }
-    if (!opts->runtime_dir)
+    if (opts->socket && strlen(opts->socket) >= sizeof c->api.socket)
+        return fail(err, -ENAMETOOLONG, "%s: a socket's path has at most %zu bytes",
+                    opts->socket, sizeof c->api.socket - 1);
+    if (opts->socket)
+        memcpy(c->api.socket, opts->socket, strlen(opts->socket) + 1);
+    if (!opts->runtime_dir || opts->socket)
         return 0;
     int n = snprintf(c->api.socket, sizeof c->api.socket, "%s/node-%s%s%d.sock",
                      opts->runtime_dir, opts->world ? opts->world : "",
@@ -189,15 +194,15 @@ static int open_node(struct own_node *own, const struct own_node_opts *opts,
     return r < 0 ? r : await(own, err);
 }
 
-/* Without a socket where it cannot be made: only other terminals need it. */
-static int open_api(struct own_node *own, uw_error *err)
+/* Without a socket where it cannot be made and only other terminals need it. */
+static int open_api(struct own_node *own, bool open, uw_error *err)
 {
-    int r = api_new_private(own->loop, own->node, &own->config, &own->api, err);
+    int r = api_new_private(own->loop, own->node, &own->config, open, &own->api, err);
 
-    if (r == 0 || !own->config.api.socket[0])
+    if (r == 0 || open || !own->config.api.socket[0])
         return r;
     own->config.api.socket[0] = '\0';
-    return api_new_private(own->loop, own->node, &own->config, &own->api, err);
+    return api_new_private(own->loop, own->node, &own->config, open, &own->api, err);
 }
 
 int own_node_new(const struct own_node_opts *opts, struct own_node **ret, uw_error *err)
@@ -215,7 +220,7 @@ int own_node_new(const struct own_node_opts *opts, struct own_node **ret, uw_err
     if (r == 0)
         r = open_node(own, opts, err);
     if (r == 0)
-        r = open_api(own, err);
+        r = open_api(own, opts->socket != NULL, err);
     if (r == 0)
         r = ask_handler(own->loop, handle, own, &self, &own->ask, err);
     own->opts = NULL;

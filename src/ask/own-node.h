@@ -28,6 +28,10 @@ struct own_node_opts {
      * simulated world, node-WORLD-PID.sock; NULL: real boards.
      */
     const char *runtime_dir, *world;
+    /* In place of that, for other processes: a socket at this path, where this user may
+     * do everything.
+     */
+    const char *socket;
     /* For a command that runs a job, see node_opts.runs_job. */
     bool runs_job;
     /* Lines for people: of a job's search, or (job 0) of the choice of boards. */

@@ -13,6 +13,7 @@
     X(measure)          \
     X(run)              \
     X(cap)              \
+    X(keep)             \
     X(sweep)            \
     X(explain)          \
     X(jobs)             \

@@ -14,12 +14,12 @@
 #include "base/names.h"
 #include "base/units.h"
 #include "cli/job-inside.h"
+#include "cli/own-hold.h"
 #include "cli/own-place.h"
 #include "cli/take.h"
 #include "local/final-read.h"
 
 enum {
-    HELD_MS = 15000,  /* longest wait until the boards are held */
     BACK_MS = 2000,   /* longest wait until they are given back */
     SETTLED_MS = 3000 /* without a new board until CMD's boards count as known */
 };
@@ -83,31 +83,15 @@ static void note_originals(struct remote *r)
 
 /* ---- the right to cap ---- */
 
-/* 1: held; 0: not yet; < 0: it will not be. */
-static int is_held(const struct remote *r, size_t i, uw_error *err)
-{
-    struct caps_view cap;
-
-    look(r, i, &cap);
-    if (!cap.can_cap)
-        return fail(err, -ENOTSUP, "%s: the board cannot be capped", info_of(r, i)->uuid);
-    if (cap.state == CAPS_HELD)
-        return 1;
-    if (cap.state == CAPS_FREE || cap.state == CAPS_HOLDING)
-        return 0;
-    return fail(err, -EPERM, "%s",
-                cap.text[0] ? cap.text : names_word(NAMES_CAP_STATE, cap.state));
-}
-
 /* Waits until the boards from first to end - 1 are held. */
 static int await_held(struct remote *r, size_t first, size_t end, uw_error *err)
 {
-    uint64_t until = loop_now_ns(r->loop) + cli_wall_ns(r->loop, HELD_MS);
+    uint64_t until = loop_now_ns(r->loop) + cli_wall_ns(r->loop, OWN_HOLD_MS);
 
     while (!r->hurried && loop_now_ns(r->loop) < until) {
         int got = 1;
         for (size_t i = first; i < end && got == 1; i++)
-            got = is_held(r, i, err);
+            got = own_hold_is(r->own, i, err);
         note_originals(r);
         if (got != 0)
             return got < 0 ? got : 0;
@@ -123,36 +107,19 @@ static uint64_t made_id(const struct json *doc)
     return take_u64(doc ? json_root(doc) : NULL, "id");
 }
 
-/* Claims the limit that is set, so that the board is held. */
-static struct json_out *probe_body(const char *uuid, uint32_t mw)
-{
-    struct json_out *o = json_out_new();
-    char cap[48];
-
-    (void)snprintf(cap, sizeof cap, "%.10g W", w_of_mw(mw));
-    json_out_object(o, NULL);
-    json_out_text(o, "gpu", uuid);
-    json_out_text(o, "cap", cap);
-    json_out_text(o, "kind", names_word(NAMES_CLAIM_KIND, CLAIM_SOFT));
-    json_out_bool(o, "at_once", true);
-    json_out_text(o, "why", "the limit that was found: proves the right to set it");
-    json_out_end(o);
-    return o;
-}
-
 static void let_go(struct remote *r);
 
-static int probe(struct remote *r, size_t i, uint32_t mw, uw_error *err)
+static int probe(struct remote *r, size_t i, uw_error *err)
 {
-    auto_(json_free) struct json *doc = NULL;
+    uint64_t id = 0;
     char path[64];
-    int got = ask_wait(r->daemon, "POST", "/v1/claims",
-                       probe_body(info_of(r, i)->uuid, mw), &doc, err);
+    int got = own_hold_claim(
+        r->own, i, "the limit that was found: proves the right to set it", &id, err);
 
     if (got < 0)
         return got;
     got = await_held(r, i, i + 1, err);
-    (void)snprintf(path, sizeof path, "/v1/claims/%" PRIu64, made_id(doc));
+    (void)snprintf(path, sizeof path, "/v1/claims/%" PRIu64, id);
     (void)ask_wait(r->daemon, "DELETE", path, NULL, NULL, NULL);
     if (got < 0)
         return got;
@@ -173,7 +140,7 @@ static int probe_any(struct remote *r, uw_error *err)
         look(r, i, &cap);
         if (!cap.can_cap)
             continue;
-        int got = probe(r, i, cap.bounds.original_mw, &why);
+        int got = probe(r, i, &why);
         if (got == 0 || got == -EINTR)
             return got == 0 ? 0 : fail(err, got, "%s", why.text);
         if (first == 0)

@@ -10,13 +10,27 @@
 #include "cli/cmd.h"
 #include "underwatt/error.h"
 
+/* In a folder of one process: its node's socket, and that for progress pages. */
+#define OWN_PLACE_NODE "node.sock"
+#define OWN_PLACE_JOB "job.sock"
+enum { OWN_PLACE_PATH = 108 };
+
 struct own_place {
     char dir[80];   /* "": none can be had, and nobody else can look */
     char world[48]; /* "": real boards */
 };
 
-/* Makes the folder, and removes the sockets of commands that were killed. */
+/* Makes the folder, and removes the sockets and folders of commands that were killed. */
 void own_place_open(const struct cli_env *env, const char *boards, struct own_place *ret);
+
+/* Makes a folder of this process, "keep-PID", where no other user can look, and a link to
+ * OWN_PLACE_NODE in it from where others look for nodes.  -EACCES, -EPERM: none can be
+ * had.
+ */
+int own_place_folder(const struct own_place *place, char *ret, size_t size,
+                     uw_error *err);
+/* Removes both; also where there are none. */
+void own_place_remove_folder(const struct own_place *place);
 
 /* What each command gives a node of its own: the boards' source, the loop, the place;
  * further options are the command's.  Borrowed by the node while own_node_new() runs.

@@ -1,0 +1,19 @@
+/* Holding boards of a node in this process, before anything is capped there. */
+#ifndef CLI_OWN_HOLD_H
+#define CLI_OWN_HOLD_H
+
+#include "ask/own-node.h"
+
+enum { OWN_HOLD_MS = 15000 }; /* longest wait until boards are held */
+
+/* Claims the limit that is set on board i, so that the board is held: see own_hold_is().
+ * ret_id (may be NULL) is the claim.
+ */
+int own_hold_claim(struct own_node *own, size_t i, const char *why, uint64_t *ret_id,
+                   uw_error *err);
+/* 1: board i is held; 0: not yet; < 0: it will not be (-ENOTSUP: it cannot be capped;
+ * -EBUSY: another process of Underwatt has it; -EPERM; -EIO), and *err says why.
+ */
+int own_hold_is(const struct own_node *own, size_t i, uw_error *err);
+
+#endif

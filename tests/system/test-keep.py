@@ -1,0 +1,98 @@
+#!/usr/bin/python3
+"""`underwatt keep`: the boards of another program, which asks by a socket, until standard input closes.  How programs end that have
+it: tests/python/test-keeper.py.
+"""
+import json
+import os
+import signal
+import stat
+import subprocess
+
+import uwtest
+
+ORIGINAL, CAP = 300000, 200000
+NOBODY = 65534
+
+
+def begin(node, *args):
+    """A keeper and its socket; "" where it refuses."""
+    p = node.popen("underwatt", "keep", *args, stdin=subprocess.PIPE)
+    return p, json.loads(p.stdout.readline() or "{}").get("socket", "")
+
+
+def limits(node):
+    return [b["limit_mw"] for b in node.status()["boards"]]
+
+
+def claim(socket, board):
+    return uwtest.ask_socket(socket, "/v1/claims", {"gpu": board, "cap": f"{CAP} mW", "kind": "named", "at_once": True})
+
+
+def asked(t, node, other):
+    """What the program has at the socket, and who else."""
+    p, socket = begin(node, "--gpus", "0")
+    if not t.ok(socket, "it begins", p.stderr.read() if p.poll() is not None else ""):
+        return
+    folder = os.path.dirname(socket)
+    t.equal(stat.S_IMODE(os.stat(folder).st_mode), 0o700, "its folder is its user's alone")
+    gpus = uwtest.ask_socket(socket, "/v1/gpus")["gpus"]
+    t.equal([(g["gpu"], g["cap"]["state"]) for g in gpus], [(0, "held")], "board 0 is held")
+    job = {"source": "run", "pid": p.pid, "gpus": ["0"], "goal": "edp", "name": "kept"}
+    t.ok(uwtest.ask_socket(socket, "/v1/jobs", job).get("id"), "a job with a search begins")
+    q = node.run("underwatt", "jobs")
+    t.ok(q.returncode == 0 and "kept" in q.stdout, "`underwatt jobs` shows it", q.stdout + q.stderr)
+    q = node.run("underwatt", "explain", "0")
+    t.ok("kept for a program" in q.stdout, "and `underwatt explain` says why the board is held", q.stdout + q.stderr)
+    t.ok("id" in claim(socket, "0") and uwtest.wait_for(lambda: limits(node)[0] == CAP), "a claim caps the board", limits(node))
+    t.ok("id" not in claim(socket, "1"), "another board it does not have")
+    if os.geteuid() == 0:
+        q = node.run("/usr/bin/python3", "-c", f"import socket; socket.socket(socket.AF_UNIX).connect({socket!r})",
+                     user=NOBODY, group=NOBODY, extra_groups=[])
+        t.ok(q.returncode == 1 and "Permission" in q.stderr, "another user cannot ask", q.stderr)
+    else:
+        t.skip("another user", "only root can become somebody else")
+    q = node.run("underwatt", "keep", "--gpus", "1,0")
+    t.ok(q.returncode == 2, "from a file: refused", q.stderr)
+    second, none = begin(node, "--gpus", "1,0")
+    t.ok(second.wait(uwtest.PATIENCE) == 1 and not none, "a second one for the same board is refused")
+    said = second.stderr.read()
+    t.ok("GPU 0" in said and f"process {p.pid}" in said and limits(node)[0] == CAP, "with who has it", said)
+    second, socket = begin(other, "--gpus", "0")
+    t.ok(socket, "another world's board is another one")
+    p.stdin.close()
+    t.ok(p.wait(uwtest.PATIENCE) == 0 and limits(node) == [ORIGINAL] * 2 and not os.path.exists(folder),
+         "its input closes: the limit is back, and its folder gone", (limits(node), p.stderr.read()))
+
+
+def more(t, node):
+    """Boards that a program names later, and signals."""
+    p, socket = begin(node, "--gpus", "1", "--more")
+    gpus = uwtest.ask_socket(socket, "/v1/gpus")["gpus"]
+    t.equal([(g["gpu"], g["cap"]["state"]) for g in gpus], [(0, "free"), (1, "held")], "--more: the other boards are open")
+    claim(socket, "0")
+    t.ok(uwtest.wait_for(lambda: limits(node) == [CAP, ORIGINAL]), "and can be capped", limits(node))
+    for signo in (signal.SIGTERM, signal.SIGINT, signal.SIGHUP):
+        p.send_signal(signo)
+        t.ok(p.wait(uwtest.PATIENCE) == 0 and limits(node) == [ORIGINAL] * 2, f"{signo.name}: the limits are back", limits(node))
+        p, socket = begin(node, "--gpus", "0")
+        claim(socket, "0")
+        uwtest.must(uwtest.wait_for(lambda: limits(node)[0] == CAP), limits(node))
+    os.kill(p.pid, signal.SIGSTOP)
+    t.ok(uwtest.wait_for(lambda: limits(node) == [ORIGINAL] * 2), "a keeper that is stopped loses its caps, too", limits(node))
+    os.kill(p.pid, signal.SIGKILL)
+    p.wait()
+    p, _ = begin(node, "--gpus", "0")
+    place = os.path.join(node.runtime, "run", "underwatt")
+    t.equal(len(os.listdir(place)), 2, "a killed one's folder and link are removed by the next")
+
+
+def main():
+    t = uwtest.Tap()
+    with uwtest.Node(board="v100", count=2) as node, uwtest.Node(board="v100", count=1) as other:
+        asked(t, node, other)
+        more(t, node)
+    t.done()
+
+
+if __name__ == "__main__":
+    main()
