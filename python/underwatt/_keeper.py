@@ -1,0 +1,368 @@
+"""The keeper: `underwatt keep`, a process beside the program that holds boards where no daemon runs.
+
+Its standard input is a pipe that this process has open for writing.  However the program ends, the pipe ends
+with it, and the keeper puts the limits back; where the keeper itself is killed, its actuator does.  The
+processes of a group (the ranks of one node) share a keeper: its pipe is then a FIFO that each of them has open.
+"""
+
+from __future__ import annotations
+
+import atexit
+import contextlib
+import errno
+import fcntl
+import hashlib
+import json
+import os
+import select
+import shutil
+import stat
+import subprocess
+import tempfile
+import threading
+import time
+from collections.abc import Iterator, Sequence
+from typing import IO
+
+from ._errors import NotSupported, TimeoutError, UnderwattError, error_of
+
+START_S = 60.0  # until its boards are held: its actuator first restores what killed processes left
+END_S = 10.0  # until the limits are back; a fraction of a second as a rule
+
+_lock = threading.RLock()
+_fds: set[int] = set()  # what a forked child must not keep open
+_shared: dict[tuple[object, ...], _Process] = {}
+
+
+# ---- descriptors that belong to this process alone ----
+
+
+def _kept(fd: int) -> int:
+    _fds.add(fd)
+    return fd
+
+
+def _drop(fd: int) -> None:
+    if fd in _fds:
+        _fds.discard(fd)
+        os.close(fd)
+
+
+def _after_fork() -> None:
+    global _lock  # noqa: PLW0603 - another thread of the parent may have it
+    _lock = threading.RLock()
+    for process in _shared.values():
+        process.forget()
+    _shared.clear()
+    for fd in tuple(_fds):
+        _drop(fd)
+
+
+os.register_at_fork(after_in_child=_after_fork)
+
+
+# ---- the program ----
+
+
+def _program() -> str:
+    found = shutil.which("underwatt")
+    if found is None:
+        raise NotSupported(
+            "without the daemon, local=True needs the command underwatt, which is not in PATH: install Underwatt, "
+            "or start the daemon: systemctl start underwattd, or underwatt-start (see underwattd(8))",
+            errno.ENOTSUP,
+        )
+    return found
+
+
+def _read_line(stream: IO[bytes], seconds: float) -> bytes:
+    """The first line; less where the time was over, or the stream, before."""
+    until, line = time.monotonic() + seconds, b""
+    while not line.endswith(b"\n"):
+        left = until - time.monotonic()
+        if left <= 0 or not select.select([stream], [], [], left)[0]:
+            break
+        more = os.read(stream.fileno(), 4096)
+        if not more:
+            break
+        line += more
+    return line
+
+
+def _why_silent(child: subprocess.Popen[bytes], said: str) -> UnderwattError:
+    """Of a keeper that told nothing on its standard output."""
+    try:
+        status = child.wait(1)
+    except subprocess.TimeoutExpired:
+        return TimeoutError(f"underwatt keep: not ready within {START_S:g} s", errno.ETIMEDOUT)
+    if "unknown command" in said:
+        return NotSupported(
+            f"local=True needs `underwatt keep`, which {_program()} does not have: install this version of Underwatt",
+            errno.ENOTSUP,
+        )
+    return UnderwattError(f"underwatt keep: {said or f'it ended with status {status}'}")
+
+
+def _spawn(words: list[str], env: dict[str, str], pipe: int) -> tuple[subprocess.Popen[bytes], str]:
+    """The keeper on the reading end of its pipe, and its socket.
+
+    It has a session of its own: a terminal's ^C is for the program, and sudo asks nobody for a password.
+    """
+    with tempfile.TemporaryFile() as errors:
+        child = subprocess.Popen(
+            words, stdin=pipe, stdout=subprocess.PIPE, stderr=errors, env=env, start_new_session=True
+        )
+        assert child.stdout is not None
+        try:
+            with child.stdout:
+                line = _read_line(child.stdout, START_S)
+            if not line.endswith(b"\n"):
+                errors.seek(0)
+                raise _why_silent(child, errors.read(2000).decode(errors="replace").strip())
+            told = json.loads(line)
+            if "socket" not in told:
+                raise error_of(int(told["errno"]), str(told["error"]))
+        except BaseException:
+            child.kill()
+            child.wait()
+            raise
+    return child, str(told["socket"])
+
+
+# ---- what the processes of a group share: a folder with lock, users, pipe and socket ----
+
+
+def _runtime_folder() -> str:
+    """This user's alone, as the commands have it."""
+    base = os.environ.get("XDG_RUNTIME_DIR", "")
+    path = os.path.join(base, "underwatt") if base else f"/tmp/underwatt-{os.getuid()}"
+    with contextlib.suppress(FileExistsError):
+        os.mkdir(path, 0o700)
+    about = os.lstat(path)
+    if not stat.S_ISDIR(about.st_mode) or about.st_uid != os.getuid() or about.st_mode & 0o077:
+        raise UnderwattError(f"{path}: not a folder of this user alone", errno.EPERM)
+    return path
+
+
+def _open_lock(folder: str, wait: bool) -> int:
+    """A descriptor with the folder's lock; -1: somebody has it, or the folder is just being removed."""
+    path = os.path.join(folder, "lock")
+    try:
+        if wait:
+            os.makedirs(folder, 0o700, exist_ok=True)
+        fd = _kept(os.open(path, os.O_RDWR | os.O_CLOEXEC | (os.O_CREAT if wait else 0), 0o600))
+    except FileNotFoundError:
+        return -1
+    try:
+        fcntl.flock(fd, fcntl.LOCK_EX | fcntl.LOCK_NB)
+        if os.stat(path).st_ino == os.fstat(fd).st_ino:
+            return fd
+    except (BlockingIOError, FileNotFoundError):
+        pass
+    _drop(fd)
+    return -1
+
+
+@contextlib.contextmanager
+def _locked(folder: str) -> Iterator[None]:
+    until = time.monotonic() + 2 * START_S
+    fd = _open_lock(folder, wait=True)
+    while fd < 0:
+        if time.monotonic() > until:
+            raise TimeoutError(f"{folder}: another process has it for more than {2 * START_S:g} s", errno.ETIMEDOUT)
+        time.sleep(0.02)
+        fd = _open_lock(folder, wait=True)
+    try:
+        yield
+    finally:
+        _drop(fd)
+
+
+def _is_unused(folder: str) -> bool:
+    """No process of the group is left.  With the folder's lock."""
+    try:
+        fd = os.open(os.path.join(folder, "users"), os.O_RDWR | os.O_CLOEXEC)
+    except FileNotFoundError:
+        return True
+    try:
+        fcntl.flock(fd, fcntl.LOCK_EX | fcntl.LOCK_NB)
+    except BlockingIOError:
+        return False
+    else:
+        return True
+    finally:
+        os.close(fd)
+
+
+def _remove_leftovers(runtime: str) -> None:
+    """Folders of groups whose processes were all killed."""
+    for name in os.listdir(runtime):
+        folder = os.path.join(runtime, name)
+        fd = _open_lock(folder, wait=False) if name.startswith("group-") else -1
+        if fd < 0:
+            continue
+        if _is_unused(folder):
+            shutil.rmtree(folder, ignore_errors=True)
+        _drop(fd)
+
+
+def _has_reader(fd: int) -> bool:
+    look = select.poll()
+    look.register(fd, 0)
+    return not look.poll(0)
+
+
+# ---- a keeper's process ----
+
+
+class _Process:
+    """One for all Keepers of this process that were asked for alike; counted with _lock held."""
+
+    def __init__(self, words: list[str], env: dict[str, str], folder: str | None) -> None:
+        self.users = 0
+        self.socket = ""
+        self._words, self._env, self._folder = words, env, folder
+        self._child: subprocess.Popen[bytes] | None = None
+        self._pipe = self._mark = -1
+        try:
+            if folder is None:
+                self._start(*os.pipe())
+            else:
+                with _locked(folder):
+                    self._join(folder)
+        except BaseException:
+            self._let_go()
+            raise
+
+    def _start(self, reader: int, writer: int) -> None:
+        self._pipe = _kept(writer)
+        try:
+            self._child, self.socket = _spawn(self._words, self._env, reader)
+        finally:
+            os.close(reader)
+
+    def _join(self, folder: str) -> None:
+        path, where = os.path.join(folder, "pipe"), os.path.join(folder, "socket")
+        try:
+            self._pipe = _kept(os.open(path, os.O_WRONLY | os.O_NONBLOCK | os.O_CLOEXEC))
+            with open(where, encoding="utf-8") as f:
+                self.socket = f.read()
+        except OSError:
+            self._drop_pipe()
+        if self._pipe < 0 or not self.alive:  # none yet, or it has ended
+            self._drop_pipe()
+            with contextlib.suppress(FileNotFoundError):
+                os.unlink(path)
+            os.mkfifo(path, 0o600)
+            reader = os.open(path, os.O_RDONLY | os.O_NONBLOCK | os.O_CLOEXEC)
+            self._start(reader, os.open(path, os.O_WRONLY | os.O_CLOEXEC))
+            with open(where, "w", encoding="utf-8") as f:
+                f.write(self.socket)
+        self._mark = _kept(os.open(os.path.join(folder, "users"), os.O_RDWR | os.O_CREAT | os.O_CLOEXEC, 0o600))
+        fcntl.flock(self._mark, fcntl.LOCK_SH)
+
+    @property
+    def alive(self) -> bool:
+        return self._pipe >= 0 and _has_reader(self._pipe)
+
+    def _drop_pipe(self) -> None:
+        _drop(self._pipe)
+        self._pipe = -1
+
+    def _let_go(self) -> None:
+        self._drop_pipe()
+        _drop(self._mark)
+        self._mark = -1
+
+    def forget(self) -> None:
+        """In a forked child: it is the parent's."""
+        self._let_go()
+        if self._child:
+            self._child.returncode = 0  # not this process' to wait for
+
+    def _await(self) -> None:
+        """The limits are back: it has ended, and taken its socket along."""
+        until = time.monotonic() + END_S
+        if self._child:
+            with contextlib.suppress(subprocess.TimeoutExpired):
+                self._child.wait(END_S)
+        while os.path.exists(self.socket) and not self._child and time.monotonic() < until:
+            time.sleep(0.02)
+
+    def close(self) -> None:
+        if self._folder is None:
+            self._let_go()
+            self._await()
+            return
+        with _locked(self._folder):
+            self._let_go()
+            if _is_unused(self._folder):
+                self._await()
+                shutil.rmtree(self._folder, ignore_errors=True)
+            elif self._child:
+                self._child.returncode = 0  # the others still need it
+
+
+class Keeper:
+    """Boards that are held for this program; their limits are back once close() returns.
+
+    group: the same text in all processes that share it; "": this process alone.  gpus: numbers or UUIDs of
+    the boards to hold from the start, by default those of CUDA_VISIBLE_DEVICES, else all.
+    """
+
+    socket: str  #: of its node, which answers there as a daemon does
+
+    def __init__(
+        self, group: str = "", boards: str | None = None, gpus: Sequence[str] | None = None, clock: str | None = None
+    ) -> None:
+        words = [_program(), "keep"]
+        words += ["--more"] if group else []
+        words += ["--gpus", ",".join(gpus)] if gpus is not None else []
+        words += ["--boards", boards] if boards is not None else []
+        env = dict(os.environ) if clock is None else {**os.environ, "UNDERWATT_CLOCK": clock}
+        folder = None
+        if group:
+            runtime = _runtime_folder()
+            _remove_leftovers(runtime)
+            name = hashlib.sha256(repr((group, boards, clock)).encode()).hexdigest()[:16]
+            folder = os.path.join(runtime, f"group-{name}")
+        self._pid = os.getpid()
+        self._key = (group, boards, None if gpus is None else tuple(gpus), clock)
+        with _lock:
+            process = _shared.get(self._key)
+            if process is None or not process.alive:
+                if process is not None:
+                    process.close()
+                process = _shared[self._key] = _Process(words, env, folder)
+            process.users += 1
+        self._process: _Process | None = process
+        self.socket = process.socket
+
+    @property
+    def alive(self) -> bool:
+        """False once it has ended: the limits are back, and nothing answers at its socket."""
+        process = self._process
+        return process is not None and self._pid == os.getpid() and process.alive
+
+    def close(self) -> None:
+        """This process needs it no more; not in a forked child, whose parent has it."""
+        with _lock:
+            process, self._process = self._process, None
+            if process is None or self._pid != os.getpid():
+                return
+            process.users -= 1
+            if process.users == 0:
+                if _shared.get(self._key) is process:
+                    del _shared[self._key]
+                process.close()
+
+
+def _at_exit() -> None:
+    with _lock:
+        processes = list(_shared.values())
+        _shared.clear()
+        for process in processes:
+            process.close()
+
+
+atexit.register(_at_exit)

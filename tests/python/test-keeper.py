@@ -1,0 +1,220 @@
+#!/usr/bin/python3
+"""The keeper of local=True (python/underwatt/_keeper.py): the limits are back however the program ends."""
+import contextlib
+import errno
+import json
+import os
+import pathlib
+import signal
+import subprocess
+import time
+
+import pyuser
+import uwtest
+
+ORIGINAL, CAP = 300000, 210000
+BACK_S = 20     # generous for a busy machine; each line says what it took
+NOBODY = 65534
+
+# Tells its keeper's socket and process, and waits; what is then done to it is the test's.
+BEGIN = """
+import os, subprocess, sys, time
+from underwatt._keeper import Keeper
+os.setpgid(0, 0)
+k = Keeper(group=GROUP, gpus=["0"])
+print(k.socket, flush=True)
+"""
+WAIT = "sys.stdin.readline()\n"
+ENDS = {
+    "an end without close()": (WAIT, 0),
+    "close(), twice": (WAIT + "k.close(); k.close()", 0),
+    "sys.exit()": (WAIT + "sys.exit(3)", 3),
+    "an exception": (WAIT + "raise KeyError('theirs')", 1),
+    "a second Keeper, closed": ("j = Keeper(gpus=['0']); assert j.socket == k.socket; j.close(); assert k.alive\n" + WAIT, 0),
+}
+# Children that live on: one that was forked, one that was started with all descriptors that may be inherited.
+CHILDREN = """
+if os.fork() == 0:
+    assert not k.alive
+    k.close()
+    time.sleep(600)
+subprocess.Popen(["sleep", "600"], close_fds=False)
+time.sleep(600)
+"""
+KILLED = """
+while k.alive:
+    time.sleep(0.05)
+began = time.monotonic()
+k.close()
+print(f"{time.monotonic() - began:.2f}", flush=True)
+k = Keeper(gpus=["0"])
+print(k.socket, flush=True)
+"""
+REFUSED = """
+import sys, underwatt
+from underwatt._keeper import Keeper
+try:
+    Keeper(gpus=sys.argv[1:] or None)
+except underwatt.UnderwattError as e:
+    print(type(e).__name__, e.errno, e)
+"""
+
+
+def keeper_of(socket):
+    return int(os.path.basename(os.path.dirname(socket)).removeprefix("keep-"))
+
+
+class Program:
+    """A program that has a keeper, whose board 0 is capped."""
+
+    def __init__(self, node, code, group="", capped=True):
+        self.node = node
+        self.child = pyuser.begun_in_world(node, BEGIN.replace("GROUP", repr(group)) + code, stdin=subprocess.PIPE)
+        self.socket = self.child.stdout.readline().strip()
+        uwtest.must(self.socket, lambda: self.child.stderr.read())
+        self.keeper = keeper_of(self.socket)
+        if capped:
+            self.cap()
+
+    def cap(self):
+        claim = {"gpu": "0", "cap": f"{CAP} mW", "kind": "named", "at_once": True}
+        uwtest.must(uwtest.ask_socket(self.socket, "/v1/claims", claim).get("id"), "no claim")
+        uwtest.must(uwtest.wait_for(lambda: limit(self.node) == CAP), lambda: limit(self.node))
+
+    def go(self):
+        self.child.stdin.write("\n")
+        self.child.stdin.flush()
+
+
+def limit(node, board=0):
+    return node.board(board)["limit_mw"]
+
+
+def back(t, node, name, *pids):
+    """The limit comes back, and none of these processes is left."""
+    began = time.monotonic()
+    uwtest.wait_for(lambda: limit(node) == ORIGINAL and not any(map(uwtest.alive, pids)), BACK_S)
+    took = time.monotonic() - began
+    t.ok(limit(node) == ORIGINAL and not any(map(uwtest.alive, pids)), f"{name}: the limit is back after {took:.1f} s",
+         (limit(node), [p for p in pids if uwtest.alive(p)]))
+
+
+def nothing_left(t, node, name):
+    """Of sockets and folders; those of killed processes go when the next one looks."""
+    place = pathlib.Path(node.runtime, "run", "underwatt")
+    t.equal([p.name for p in place.iterdir()], [], f"{name}: no socket and no folder are left")
+
+
+def ends(t, node):
+    for name, (code, status) in ENDS.items():
+        p = Program(node, code)
+        p.go()
+        got = p.child.wait(BACK_S)
+        t.ok(got == status and limit(node) == ORIGINAL and not uwtest.alive(p.keeper),
+             f"{name}: the limit is back when the program is over", (got, limit(node), p.child.stderr.read()))
+    p = Program(node, "time.sleep(600)")
+    os.killpg(p.child.pid, signal.SIGINT)   # as a terminal's ^C
+    got = p.child.wait(BACK_S)
+    t.ok(got == -signal.SIGINT and limit(node) == ORIGINAL, "^C: likewise", (got, limit(node)))
+    nothing_left(t, node, "so far")
+
+
+def kills(t, node):
+    p = Program(node, "time.sleep(600)")
+    p.child.kill()
+    back(t, node, "kill -9 of the program", p.keeper)
+    p = Program(node, CHILDREN)
+    children = uwtest.wait_for(lambda: len(uwtest.children_of(p.child.pid)) == 3 and uwtest.children_of(p.child.pid))
+    uwtest.must(children, lambda: uwtest.children_of(p.child.pid))
+    p.child.kill()
+    back(t, node, "kill -9 of the program, whose children live on", p.keeper)
+    others = [c for c in children if c != p.keeper]
+    t.ok(len(others) == 2 and all(map(uwtest.alive, others)), "they do", others)
+    for pid in others:
+        os.kill(pid, signal.SIGKILL)
+    p = Program(node, KILLED + WAIT)
+    os.kill(p.keeper, signal.SIGKILL)
+    back(t, node, "kill -9 of the keeper", p.keeper)
+    took = float(p.child.stdout.readline() or "nan")
+    t.ok(took < BACK_S, f"the program goes on: close() in {took} s")
+    again = p.child.stdout.readline().strip()
+    t.ok(again and again != p.socket and uwtest.alive(keeper_of(again)), "and may have another one", again)
+    p.socket, p.keeper = again, keeper_of(again)
+    p.cap()
+    os.kill(p.keeper, signal.SIGKILL)
+    p.child.kill()
+    back(t, node, "kill -9 of both", p.keeper)
+
+
+def groups(t, node):
+    """Two processes that share one: it ends with the last."""
+    a, b = Program(node, WAIT, group="job"), Program(node, WAIT, group="job", capped=False)
+    t.equal(b.socket, a.socket, "two processes of a group have one keeper")
+    a.go()
+    t.equal(a.child.wait(BACK_S), 0, "the one that began ends")
+    t.ok(limit(node) == CAP and uwtest.alive(a.keeper), "the cap of the other stays", limit(node))
+    c = Program(node, WAIT, group="job", capped=False)
+    t.equal(c.socket, a.socket, "a third one joins")
+    c.child.kill()
+    c.child.wait()
+    t.ok(limit(node) == CAP and uwtest.alive(a.keeper), "and is killed: the cap stays", limit(node))
+    b.go()
+    t.ok(b.child.wait(BACK_S) == 0 and limit(node) == ORIGINAL, "the last one ends: the limit is back", limit(node))
+    nothing_left(t, node, "a group")
+    a, b = Program(node, WAIT, group="job"), Program(node, WAIT, group="job", capped=False)
+    b.child.kill()
+    a.child.kill()
+    back(t, node, "kill -9 of both", a.keeper)
+    a = Program(node, WAIT, group="another")
+    a.go()
+    a.child.wait(BACK_S)
+    nothing_left(t, node, "what killed groups left is removed by the next one")
+
+
+def refused(t, node):
+    def says(name, wanted, *gpus, **more):
+        p = pyuser.in_world(node, REFUSED, *gpus, **more)
+        t.ok(p.stdout.startswith(wanted[0]) and all(w in p.stdout for w in wanted[1:]), name, p.stdout + p.stderr)
+    holder = node.popen("underwatt", "cap", "set", "250", "--gpus", "0")
+    uwtest.must(uwtest.wait_for(lambda: limit(node) == 250000), lambda: limit(node))
+    says("a board that another command holds", [f"UnderwattError {errno.EBUSY}", "GPU 0", f"process {holder.pid}"], "0")
+    says("one of all boards", [f"UnderwattError {errno.EBUSY}", "GPU 0"])
+    t.equal(limit(node), 250000, "its cap stays")
+    holder.send_signal(signal.SIGINT)
+    holder.wait(BACK_S)
+    says("no such board", ["InvalidValue", "'7'"], "7")
+    says("the command is missing", ["NotSupported", "install", "underwatt-start"], PATH="/nowhere")
+    old = pathlib.Path(node.tmp, "old")
+    old.mkdir()
+    (old / "underwatt").write_text("#!/bin/sh\necho \"underwatt: unknown command 'keep': one of list\" >&2\nexit 2\n")
+    (old / "underwatt").chmod(0o755)
+    says("an older command", ["NotSupported", "keep", "this version"], PATH=f"{old}:/usr/bin:/bin")
+    d = node.daemon()
+    says("a daemon runs: it is the one to ask", [f"UnderwattError {errno.EEXIST}", d.socket], "0")
+    t.equal(node.board(0)["limit_mw"], ORIGINAL, "nothing was written")
+    d.kill()
+
+
+def without_rights(t):
+    with uwtest.Node(board="v100", count=1, may_set="root") as node:
+        kw = {"user": NOBODY, "group": NOBODY, "extra_groups": []} if os.geteuid() == 0 else {}
+        p = node.run("/usr/bin/python3", "-c", REFUSED, env={"PYTHONPATH": str(pyuser.PACKAGE)}, **kw)
+        t.ok(p.stdout.startswith(f"PermissionError {errno.EPERM}"), "a user without the right to set limits", p.stdout + p.stderr)
+
+
+def main():
+    t = uwtest.Tap()
+    with uwtest.Node(board="v100", count=2) as node:
+        ends(t, node)
+        kills(t, node)
+        groups(t, node)
+        refused(t, node)
+    if os.geteuid() == 0:
+        without_rights(t)
+    else:
+        t.skip("a user without the right to set limits", "only root can become somebody else")
+    t.done()
+
+
+if __name__ == "__main__":
+    main()
