@@ -18,6 +18,8 @@ help:
 	@echo "make check     unit, contract, system, simulation, lint and sanitizers: 15 minutes on 2 processors"
 	@echo "make check-clients  the real Zeus, zeusd, nvtop and nvidia-ml-py on simulated boards; builds them"
 	@echo "make check-python  of these, those of the Python package"
+	@echo "make check-frameworks  PyTorch, Transformers, Lightning and Keras train on simulated boards; installs them, 6 GB"
+	@echo "make check-zeus  Zeus' own tests and examples on Underwatt; the same packages"
 	@echo "make quick     unit tests, and lint of what changed (under a minute)"
 	@echo "make build     build into $(BUILD)/"
 	@echo "make coverage  lines of base, core and plant that unit tests run, at least 90 %"
@@ -56,6 +58,14 @@ check-python:
 	@$(SETUP) build check
 	@tools/check python
 
+check-frameworks:
+	@$(SETUP) build check
+	@tools/check frameworks
+
+check-zeus:
+	@$(SETUP) build check
+	@tools/check zeus
+
 quick: build
 	@$(SETUP) check
 	@tools/quick $(BUILD)
@@ -93,4 +103,4 @@ install: build
 clean:
 	rm -rf build build-check build-asan build-tsan build-fuzz build-random build-coverage build-mutants
 
-.PHONY: all help build demo check check-clients check-python quick coverage bench fuzz soak mutants format install clean
+.PHONY: all help build demo check check-clients check-python check-frameworks check-zeus quick coverage bench fuzz soak mutants format install clean

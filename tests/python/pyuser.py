@@ -3,8 +3,11 @@ tools of requirements.txt in build-python/."""
 import fcntl
 import os
 import pathlib
+import re
+import shutil
 import subprocess
 import sys
+import tempfile
 
 HERE = pathlib.Path(__file__).resolve().parent
 sys.path.insert(0, str(HERE.parent / "system"))
@@ -24,28 +27,83 @@ def env(**more):
     return {**kept, "PYTHONPATH": str(PACKAGE), "UNDERWATT_LIBRARY": str(LIBRARY), **more}
 
 
-def tools():
-    """The folder of the tools' programs, installed once for each requirements.txt; or (None, why not)."""
-    wanted = HERE / "requirements.txt"
-    home = HOME / "tools"
+def installed(name, wanted, over=None, seconds=600):
+    """The folder of the programs of build-python/NAME, which has the packages of the lock file `wanted`: made once for each content
+    of it; or (None, why not).  over: a lock file's environment (name, file) whose packages it has, too."""
+    home = HOME / name
     done = home / "requirements.txt"
+    shown = wanted.relative_to(uwtest.TOP)
+    content = wanted.read_bytes() + (over[1].read_bytes() if over else b"")
     HOME.mkdir(exist_ok=True)
-    with open(HOME / "lock", "w", encoding="utf-8") as lock:
+    with open(HOME / f"{name}.lock", "w", encoding="utf-8") as lock:
         fcntl.flock(lock, fcntl.LOCK_EX)
-        if done.exists() and done.read_bytes() == wanted.read_bytes():
+        if done.exists() and done.read_bytes() == content:
             return home / "bin", ""
-        for step in (["/usr/bin/python3", "-m", "venv", "--clear", str(home)],
-                     [str(home / "bin" / "pip"), "install", "--quiet", "--disable-pip-version-check", "--require-hashes",
-                      "--only-binary", ":all:", "--retries", "2", "--timeout", "60", "-r", str(wanted)]):
-            try:
-                p = subprocess.run(step, capture_output=True, text=True, timeout=600, stdin=subprocess.DEVNULL, check=False)
-            except (OSError, subprocess.TimeoutExpired) as e:
-                return None, f"packages of tests/python/requirements.txt: {e}"
-            if p.returncode:
-                print("\n".join(f"# {line}" for line in p.stderr.splitlines()[-5:]))
-                return None, "packages of tests/python/requirements.txt: no registry, or it refused"
-        done.write_bytes(wanted.read_bytes())
+        if home.is_symlink():
+            return None, f"build-python/{name} is a link to an environment that is not of {shown}"
+        why = _install(home, wanted, over and HOME / over[0], seconds)
+        if why:
+            return None, f"packages of {shown}: {why}"
+        done.write_bytes(content)
     return home / "bin", ""
+
+
+def _install(home, wanted, below, seconds):
+    """Why not; None: all is there."""
+    why = _told(["/usr/bin/python3", "-m", "venv", "--clear", str(home)], seconds)
+    if below and not why:
+        site = next(home.glob("lib/python3*/site-packages"))
+        (site / "below.pth").write_text(f"{next(below.glob('lib/python3*/site-packages'))}\n", encoding="utf-8")
+    return why or _told([str(home / "bin" / "pip"), "install", "--quiet", "--disable-pip-version-check", "--require-hashes",
+                         "--only-binary", ":all:", "--retries", "2", "--timeout", "60", "-r", str(wanted)], seconds)
+
+
+def _told(step, seconds):
+    """Runs a step of an installation: why it failed, or None."""
+    try:
+        p = subprocess.run(step, capture_output=True, text=True, timeout=seconds, stdin=subprocess.DEVNULL, check=False)
+    except (OSError, subprocess.TimeoutExpired) as e:
+        return str(e)
+    if p.returncode == 0:
+        return None
+    print("\n".join(f"# {line}" for line in p.stderr.splitlines()[-5:]))
+    return "no registry, or it refused"
+
+
+def tools():
+    """The folder of the tools' programs; or (None, why not)."""
+    return installed("tools", HERE / "requirements.txt")
+
+
+FRAMEWORKS = HERE.parent / "frameworks" / "requirements.txt"
+ZEUS = HERE.parent / "zeus"
+LARGE_S = 2400    # 6 GB
+
+
+def frameworks():
+    """The Python that has torch, Transformers and the other frameworks; or (None, why not)."""
+    folder, why = installed("frameworks", FRAMEWORKS, seconds=LARGE_S)
+    return folder and folder / "python", why
+
+
+def zeus_source():
+    """Zeus' source, with its tests and examples: build-python/zeus-VERSION; or (None, why not)."""
+    wanted = ZEUS / "source.txt"
+    name, version = re.search(r"^(\w+)==(\S+)", wanted.read_text(encoding="utf-8"), re.M).groups()
+    home = HOME / f"{name}-{version}"
+    HOME.mkdir(exist_ok=True)
+    with open(HOME / "source.lock", "w", encoding="utf-8") as lock, tempfile.TemporaryDirectory(dir=HOME) as folder:
+        fcntl.flock(lock, fcntl.LOCK_EX)
+        if home.exists():
+            return home, ""
+        programs, why = tools()
+        why = why or _told([str(programs / "pip"), "download", "--quiet", "--disable-pip-version-check", "--no-deps", "--no-binary", ":all:",
+                     "--require-hashes", "--retries", "2", "--timeout", "60", "--dest", folder, "-r", str(wanted)], 600)
+        if why:
+            return None, f"the source of {name} {version}: {why}"
+        shutil.unpack_archive(next(pathlib.Path(folder).glob("*.tar.gz")), folder)
+        os.rename(pathlib.Path(folder, home.name), home)
+    return home, ""
 
 
 def in_world(node, code, *args, **more):

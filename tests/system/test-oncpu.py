@@ -1,20 +1,14 @@
 #!/usr/bin/python3
-"""underwatt.testing.oncpu: a script for CUDA runs on the processor and moves simulated boards.
-
-What needs torch runs with the Python that UNDERWATT_TORCH names, else that of build-python/, else the system's."""
+"""underwatt.testing.oncpu without torch: a script runs as it is.  With torch: tests/frameworks/test-oncpu.py."""
 import json
 import os
 import pathlib
-import statistics
 import subprocess
 import sys
 
 import uwtest
 
 t = uwtest.Tap()
-# No effect of heat: the steady state comes at once.
-MACHINE = "name: oncpu\nset_limits: anyone\nboards:\n" + 2 * "  - {model: h100, leakage: 0}\n"
-CAPS_W = (700, 500, 300, 200)
 
 PLAIN = """
 import json, os, sys
@@ -23,90 +17,21 @@ print(json.dumps([__name__, sys.argv, sys.path[0], "torch" in sys.modules]))
 sys.exit(7)
 """
 
-# A script for CUDA; only `marks` knows that it is watched.
-TRAIN = """
-import json, sys
-import torch
-from torch import nn
-from underwatt.testing import _simload
-device = torch.device("cuda")
-model = nn.Sequential(nn.Linear(32, 64), nn.ReLU(), nn.Linear(64, 1)).to(device)
-optimizer = torch.optim.AdamW(model.parameters(), lr=1e-3)
-scaler = torch.amp.GradScaler("cuda", enabled=False)
-loader = torch.utils.data.DataLoader(torch.randn(int(sys.argv[1]) * 16, 32), batch_size=16, num_workers=1,
-                                     pin_memory=True)
-marks = []
-for x in loader:
-    x = x.to("cuda", non_blocking=True)
-    with torch.autocast("cuda", dtype=torch.bfloat16):
-        loss = (model(x) - torch.ones(len(x), 1, device="cuda:0")).square().mean()
-    optimizer.zero_grad()
-    scaler.scale(loss).backward()
-    scaler.step(optimizer)
-    scaler.update()
-    load = next(iter(_simload._loads))
-    if load.last is not None and (not marks or marks[-1] is not load.last):
-        marks.append(load.last)
-torch.save(model.state_dict(), sys.argv[2])
-model.load_state_dict(torch.load(sys.argv[2], map_location="cuda"))
-torch.cuda.synchronize()
-print(json.dumps([[m.at_ns, m.energy_j, m.steps] for m in marks] + [[0, 0, load.last.steps]]))
-"""
 
-RANKS = """
-import json, os, sys
-import torch
-import torch.distributed as dist
-rank = int(os.environ["LOCAL_RANK"])
-torch.cuda.set_device(rank)
-dist.init_process_group("nccl", device_id=torch.device("cuda", rank))
-model = torch.nn.parallel.DistributedDataParallel(torch.nn.Linear(8, 1).cuda(), device_ids=[rank])
-optimizer = torch.optim.SGD(model.parameters(), lr=1e-3)
-from underwatt.testing import _simload
-load = next(iter(_simload._loads))
-first = None
-for i in range(int(sys.argv[1])):
-    loss = model(torch.randn(4, 8, device="cuda")).square().mean()
-    optimizer.zero_grad()
-    loss.backward()
-    optimizer.step()
-    first = first or load.last
-dist.barrier(device_ids=[rank])
-torch.cuda.synchronize()
-last = load.last
-print(json.dumps([rank, list(load.boards), os.getpid(), dist.get_world_size(), last.steps,
-                  (last.at_ns - first.at_ns) * 1e-9 / (last.steps - first.steps)]))
-dist.destroy_process_group()
-"""
-
-
-def torch_python():
-    """A Python that has torch 2; None: none is here."""
-    for path in (os.environ.get("UNDERWATT_TORCH"), str(uwtest.TOP / "build-python" / "bin" / "python3"),
-                 "/usr/bin/python3"):
-        if path and os.access(path, os.X_OK):
-            p = subprocess.run([path, "-W", "ignore", "-c", "import torch; print(torch.__version__)"],
-                               capture_output=True, text=True, check=False)
-            if p.returncode == 0 and int(p.stdout.split(".")[0]) >= 2:
-                return path
-    return None
-
-
-def oncpu(node, python, *words, env=None, launcher=()):
-    return node.run(python, "-W", "ignore", *launcher, "-m", "underwatt.testing.oncpu", *words, timeout=240,
-                    env={"PYTHONPATH": uwtest.TOP / "python", **(env or {})})
+def oncpu(node, *words):
+    return node.run("/usr/bin/python3", "-m", "underwatt.testing.oncpu", *words, env={"PYTHONPATH": uwtest.TOP / "python"})
 
 
 def without_torch(node, tmp):
     script = tmp / "plain.py"
     script.write_text(PLAIN)
-    p = oncpu(node, "/usr/bin/python3", script, "a", "--b")
+    p = oncpu(node, script, "a", "--b")
     t.ok(p.returncode == 7 and json.loads(p.stdout) == ["__main__", [str(script), "a", "--b"], str(tmp), False],
          "a script without torch runs as it is", p.stdout + p.stderr)
     for words in ((), ("--colour", "red")):
-        p = oncpu(node, "/usr/bin/python3", *words)
+        p = oncpu(node, *words)
         t.ok(p.returncode == 2 and p.stderr.startswith("usage: "), f"oncpu {words}: 2", p.stderr)
-    p = oncpu(node, "/usr/bin/python3", tmp / "none.py")
+    p = oncpu(node, tmp / "none.py")
     t.ok(p.returncode == 2 and p.stderr == f"oncpu: {tmp / 'none.py'}: No such file or directory\n", "no such script", p.stderr)
     p = subprocess.run(["/usr/bin/python3", "-m", "underwatt.testing.oncpu", str(script)], capture_output=True,
                        text=True, check=False, env={**os.environ, "PYTHONPATH": str(uwtest.TOP / "python")})
@@ -114,60 +39,9 @@ def without_torch(node, tmp):
          "outside of a node: one line", p.stderr)
 
 
-def steady():
-    """Cap in watts -> seconds and joules of a step."""
-    p = subprocess.run([uwtest.program("underwatt"), "sweep", "--sim", "h100", "--workload", "resnet50", "--json",
-                        "-"], capture_output=True, text=True, check=True)
-    return {round(point["cap_mw"] / 1000): (point["time_s"] / 782, point["energy_j"] / 782)
-            for point in json.loads(p.stdout)["points"]}
-
-
-def caps(node, python, tmp, curve):
-    """A training loop in torch, at four caps: the plant's steady step."""
-    script = tmp / "train.py"
-    script.write_text(TRAIN)
-    for cap in CAPS_W:
-        node.fault("0", "limit", f"{cap}W")
-        p = oncpu(node, python, script, 60, tmp / "model.pt")
-        if not t.ok(p.returncode == 0, f"{cap} W: a script for CUDA runs", p.stdout + p.stderr):
-            continue
-        marks = json.loads(p.stdout.splitlines()[-1])
-        t.equal(marks.pop()[2], 60, "… each step of the optimizer is a step of its board")
-        steady_marks = marks[10:]
-        pairs = [(b[0] - a[0], b[1] - a[1], b[2] - a[2]) for a, b in zip(steady_marks, steady_marks[1:])]
-        s = statistics.median(ns * 1e-9 / n for ns, _, n in pairs)
-        j = statistics.median(joules / n for _, joules, n in pairs)
-        t.near(s / curve[cap][0], 1, 0.02, f"… {s * 1e3:.1f} ms a step, the steady step's time")
-        t.near(j / curve[cap][1], 1, 0.02, f"… {j:.1f} J a step, its energy")
-
-
-def ranks(node, python, tmp, curve):
-    script = tmp / "ranks.py"
-    script.write_text(RANKS)
-    node.fault("0", "limit", "700W")
-    node.fault("1", "limit", "200W")
-    p = oncpu(node, python, script, 40, env={"OMP_NUM_THREADS": 1},
-              launcher=("-m", "torch.distributed.run", "--standalone", "--nproc-per-node", "2"))
-    rows = sorted(json.loads(line) for line in p.stdout.splitlines() if line.startswith("["))
-    if not t.ok(p.returncode == 0 and len(rows) == 2, "two ranks by torchrun", p.stdout + p.stderr):
-        return
-    t.ok(rows[0][:2] == [0, [0]] and rows[1][:2] == [1, [1]] and rows[0][2] != rows[1][2] and
-         all(r[3] == 2 and r[4] == 40 for r in rows), "each has a board and does its own steps, by gloo", rows)
-    t.ok(min(r[5] for r in rows) > 0.95 * curve[200][0], "… at the pace of the slower board",
-         [r[5] / curve[200][0] for r in rows])
-
-
 def main():
-    with uwtest.Node(machine=MACHINE, speed=2) as node:
-        tmp = pathlib.Path(node.tmp)
-        without_torch(node, tmp)
-        python = torch_python()
-        if python:
-            curve = steady()
-            caps(node, python, tmp, curve)
-            ranks(node, python, tmp, curve)
-        else:
-            t.skip("scripts for CUDA", "no torch 2: UNDERWATT_TORCH may name a Python that has it")
+    with uwtest.Node(board="h100", count=1) as node:
+        without_torch(node, pathlib.Path(node.tmp))
     t.done()
 
 
