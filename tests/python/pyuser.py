@@ -86,6 +86,14 @@ def frameworks():
     return folder and folder / "python", why
 
 
+def frameworks_clm():
+    """The same with the older Transformers for which Zeus' run_clm was written."""
+    folder, why = frameworks()
+    if folder:
+        folder, why = installed("frameworks-clm", ZEUS / "requirements-clm.txt", ("frameworks", FRAMEWORKS), LARGE_S)
+    return folder and folder / "python", why
+
+
 def zeus_source():
     """Zeus' source, with its tests and examples: build-python/zeus-VERSION; or (None, why not)."""
     wanted = ZEUS / "source.txt"
