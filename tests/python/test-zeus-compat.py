@@ -1,9 +1,18 @@
 #!/usr/bin/python3
 """The interface of Zeus in a simulated node.  Standard library alone."""
+import csv
+import json
+import os
+import signal
 import subprocess
+import sys
+import tempfile
+import time
 
 import pyuser
 import uwtest
+
+MACHINE = "name: exact\nboards: [{model: v100, count: 3, ideal: true}]\n"
 
 LIMITS = """
 import sys
@@ -36,6 +45,100 @@ print(json.dumps([nvidia.pynvml.__name__, [g.gpu_index for g in gpus.gpus], gpus
     max(gpus.get_supported_graphics_clocks(0)), zeus.device.get_gpus() is gpus]))
 """
 
+# A window around the truth, which the test asks for; windows of 50 ms in it; what they cost.
+WINDOWS = """
+import copy, json, pickle, sys, time
+import underwatt.compat.zeus as zeus
+monitor = zeus.monitor.ZeusMonitor(gpu_indices=[0, 2], log_file=sys.argv[1])
+power = zeus.monitor.PowerMonitor(gpu_indices=[0, 1], update_period=0.02)
+celsius = zeus.monitor.TemperatureMonitor(update_period=0.1)
+time.sleep(3)
+monitor.begin_window("whole", sync_execution=False)
+began = time.time()
+print("begun", flush=True)
+costs = []
+for i in range(40):
+    monitor.begin_window("short", sync_execution=False)
+    time.sleep(0.05)
+    at = time.perf_counter()
+    measured = monitor.end_window("short", sync_execution=False)
+    costs.append(time.perf_counter() - at)
+sys.stdin.readline()
+whole = monitor.end_window("whole", sync_execution=False)
+ended = time.time()
+by_power = power.get_energy(began, ended)
+print(json.dumps([whole.time, whole.gpu_energy, whole.total_energy, ended - began, by_power, power.get_power(), celsius.get_temperature(), sorted(costs)[20],
+    type(copy.copy(measured)).__name__, measured == pickle.loads(pickle.dumps(measured))]))
+monitor.begin_window("whole", sync_execution=False)
+for call in (lambda: monitor.begin_window("whole", sync_execution=False), lambda: monitor.end_window("other", sync_execution=False)):
+    try:
+        call()
+    except ValueError as e:
+        print(e)
+monitor.begin_window("whole", sync_execution=False, restart=True)
+print(monitor.end_window("whole", sync_execution=False, cancel=True))
+monitor.begin_window("last", sync_execution=False)
+monitor.end_window("last", sync_execution=False)
+"""
+
+REPLAY = """
+import sys
+from underwatt.compat.zeus.utils.testing import ReplayZeusMonitor
+replay = ReplayZeusMonitor(log_file=sys.argv[1])
+total = 0
+for i in range(40):
+    replay.begin_window("short", sync_execution=False)
+    total += replay.end_window("short", sync_execution=False).gpu_energy[0]
+print(replay.gpu_indices, total)
+"""
+
+
+def windows(t, node, folder):
+    path = os.path.join(folder, "log", "windows.csv")
+    p = pyuser.begun_in_world(node, WINDOWS, path, stdin=subprocess.PIPE)
+    t.equal(p.stdout.readline(), "begun\n", "windows begin")
+    a = node.status()["boards"]
+    time.sleep(4)
+    b = node.status()["boards"]
+    out, err = p.communicate("\n", timeout=60)
+    lines = out.splitlines()
+    if not t.ok(p.returncode == 0 and len(lines) == 4, "they end", out + err):
+        return
+    seconds, energies, total, span, by_power, power, celsius, cost, copied, same = json.loads(lines[0])
+    watts = [(b[i]["true_j"] - a[i]["true_j"]) / (b[i]["at_ns"] - a[i]["at_ns"]) * 1e9 for i in range(3)]
+    for i, found in energies.items():
+        t.near(found / seconds, watts[int(i)], 0.03 * watts[int(i)], f"GPU {i}: {found:.1f} J in {seconds:.2f} s, true {watts[int(i)]:.1f} W")
+    t.ok(sorted(energies) == ["0", "2"] and abs(total - sum(energies.values())) < 1e-6, "of the GPUs asked for, and their sum", energies)
+    for i, found in by_power.items():
+        t.near(found / span, watts[int(i)], 0.05 * watts[int(i)], f"GPU {i}, of its power over time: {found:.1f} J (GPU 1 is at rest)")
+    t.ok(sorted(power) == ["0", "1"] and sorted(celsius) == ["0", "1", "2"] and 20 < celsius["0"] < 100, "power and temperature", (power, celsius))
+    t.ok(cost < 0.05, f"ending a window takes {cost * 1e6:.0f} us (median of 40) and waits for no energy")
+    t.equal((copied, same), ("Measurement", True), "a measurement is copied and pickled")
+    t.ok("already exists" in lines[1] and "does not exist" in lines[2], "names that are taken, or none", lines)
+    t.equal(lines[3], "Measurement(time=0.0, gpu_energy={0: 0.0, 2: 0.0}, cpu_energy={}, dram_energy=None, soc_energy=None)", "a window that is given up")
+    with open(path, newline="", encoding="utf-8") as f:
+        rows = list(csv.reader(f))
+    t.equal((rows[0], [r[1] for r in rows[1:]]), (["start_time", "window_name", "elapsed_time", "gpu0_energy", "gpu2_energy"],
+            40 * ["short"] + ["whole", "last"]), "the log has all, in the order of their ends")
+    shorts = sum(float(r[3]) for r in rows[1:41])
+    span = sum(float(r[2]) for r in rows[1:41])
+    t.near(shorts / span, watts[0], 0.06 * watts[0], f"40 windows of 50 ms: {shorts:.1f} J in {span:.2f} s")
+    p = pyuser.in_world(node, REPLAY, path)
+    t.ok(p.stdout.startswith("[0, 2] ") and abs(float(p.stdout.split()[-1]) - shorts) < 1e-6, "the log is replayed", p.stdout + p.stderr)
+
+
+def command(t, node):
+    for words, want in ((["energy", "--gpu-indices", "0"], "Total energy (J): Measurement(time="), (["power", "--update-period", "0.2"], "Total energy (J): {'GPU0': ")):
+        p = node.popen(sys.executable, "-m", "underwatt.compat.zeus.monitor", *words,
+                       env={"PYTHONPATH": str(pyuser.PACKAGE), "UNDERWATT_LIBRARY": str(pyuser.LIBRARY)})
+        if words[0] == "power":
+            t.ok("{'GPU0': " in p.stdout.readline(), "power, a line a period")
+        else:
+            time.sleep(2)
+        p.send_signal(signal.SIGINT)
+        out, err = p.communicate(timeout=60)
+        t.ok(want in out and p.returncode == 0, f"python -m …monitor {words[0]} until Ctrl-C", out + err)
+
 
 def devices(t, node):
     uuids = [b["uuid"] for b in node.status()["boards"]]
@@ -43,7 +146,7 @@ def devices(t, node):
         p = pyuser.in_world(node, DEVICES, CUDA_VISIBLE_DEVICES=text)
         if not t.ok(p.returncode == 0, f"CUDA_VISIBLE_DEVICES={text}", p.stderr):
             continue
-        seam, indices, name, power, energy, counts, celsius, mhz, same = uwtest.json.loads(p.stdout)
+        seam, indices, name, power, energy, counts, celsius, mhz, same = json.loads(p.stdout)
         t.ok(seam.endswith("_nvml") and indices == want and "V100" in name and 20000 < power < 400000 and energy > 0 and counts
              and 20 < celsius < 95 and mhz > 1000 and same, "its GPUs and their readings", p.stdout)
     for text in ("", "9", "MIG-GPU-1"):
@@ -76,6 +179,12 @@ def limits(t, node):
 
 def main():
     t = uwtest.Tap()
+    with tempfile.TemporaryDirectory(prefix="uw-") as folder, uwtest.Node(machine=MACHINE) as node:
+        job = node.train("--gpus", "0,2", "--epochs", "100000", "--phases", "train")
+        uwtest.wait_for(lambda: node.board(0)["power_mw"] > 200000)
+        windows(t, node, folder)
+        command(t, node)
+        job.terminate()
     with uwtest.Node(board="v100", count=2) as node:
         devices(t, node)
         limits(t, node)

@@ -24,6 +24,7 @@ _SCOPE = {
     "utils.async_utils": "helpers of the batch size and pipeline servers are",
     "utils.logging": "helpers of the older experiments are",
     "utils.lr_scaler": "helpers of the batch size optimizer are",
+    "utils.multiprocessing": "warnings of processes that monitors spawn (none is spawned here) are",
     "utils.pydantic_v1": "helpers of the batch size and pipeline servers are",
     "utils.zeusd": "clients of zeusd are",
 }
