@@ -92,6 +92,70 @@ for i in range(40):
 print(replay.gpu_indices, total)
 """
 
+# A program for Zeus, which knows nothing of Underwatt.
+PROGRAM = """
+import multiprocessing, sys
+import zeus
+from zeus.monitor import Measurement, ZeusMonitor
+import zeus.utils.env as env
+def work(found, sent):
+    import zeus.monitor.energy
+    found.put((zeus.__name__, zeus.monitor.energy.Measurement is type(sent), sent.total_energy))
+if __name__ == "__main__":
+    print(sys.argv[1:], zeus.__name__, ZeusMonitor.__module__, zeus.monitor.energy.ZeusMonitor is ZeusMonitor, env.__name__)
+    for how in ("fork", "spawn", "forkserver"):
+        context = multiprocessing.get_context(how)
+        found = context.SimpleQueue()
+        child = context.Process(target=work, args=(found, Measurement(1.0, {0: 5.0})))
+        child.start()
+        child.join()
+        print(how, child.exitcode, found.get() if child.exitcode == 0 else None)
+"""
+
+MISSING = """
+import importlib, zeus
+for name in ("zeus.optimizer.batch_size", "zeus.optimizer.pipeline_frequency.server", "zeus._legacy.policy", "zeus.device.gpu.amd",
+             "zeus.monitor.power_streaming", "zeus.nothing", "underwatt.compat.zeus.optimizer.batch_size"):
+    try:
+        importlib.import_module(name)
+        print("found", name)
+    except ImportError as e:
+        print(e)
+"""
+
+
+def launches(t, folder):
+    """Standard library alone, and no board."""
+    script = os.path.join(folder, "program.py")
+    with open(script, "w", encoding="utf-8") as f:
+        f.write(PROGRAM)
+    env = pyuser.env()
+    run = lambda *words, **kw: subprocess.run([sys.executable, "-m", "underwatt.compat.zeus", *words], capture_output=True, text=True,
+                                              timeout=60, stdin=subprocess.DEVNULL, **{"env": env, "cwd": folder, **kw})
+    name = "underwatt.compat.zeus"
+    want = [f"['a', '-m'] {name} {name}.monitor.energy True {name}.utils.env",
+            *(f"{how} 0 ('{name}', True, 5.0)" for how in ("fork", "spawn", "forkserver"))]
+    for words in ([script, "a", "-m"], ["-m", "program", "a", "-m"]):
+        p = run(*words)
+        t.equal((p.stdout.splitlines(), p.stderr), (want, ""), f"{' '.join(words[:-2])}: zeus is this package, in each child too")
+    p = run(script, "a", "-m", env={**env, "PYTHONPATH": ""}, cwd=pyuser.PACKAGE)
+    t.equal(p.stdout.splitlines(), want, f"the package is found where the command found it {p.stderr}")
+    p = run("-m", "zeus.monitor", "--help")
+    t.ok(p.returncode == 0 and "energy|power" in p.stdout, "-m zeus.monitor", p.stdout + p.stderr)
+    with open(script, "w", encoding="utf-8") as f:
+        f.write(MISSING)
+    lines = run(script).stdout.splitlines()
+    t.ok(len(lines) == 7 and all("zeus." in line and "is missing" in line and "out of scope" in line for line in lines), "what is missing names itself", lines)
+    t.ok(lines[0].startswith("zeus.optimizer.batch_size is missing") and "batch size optimizer" in lines[0], "and says what is out of scope", lines)
+    for words, code, why in (([], 2, "usage: "), (["nowhere.py"], 2, "nowhere.py: No such file"), (["-m"], 2, "usage: "), (["-x"], 2, "usage: "), (["--help"], 0, "")):
+        p = run(*words)
+        t.ok(p.returncode == code and why in p.stderr, f"{words}: {code}", p.stdout + p.stderr)
+    os.mkdir(os.path.join(folder, "zeus"))
+    p = run(script)
+    t.ok(p.returncode == 2 and "comes before" in p.stderr, "another zeus beside the script: refused", p.stderr)
+    p = run(script, env={**env, "PYTHONSAFEPATH": "1"}) if sys.version_info >= (3, 11) else None
+    t.ok(p is None or p.returncode == 0, "but not where it is not on the path")
+
 
 def windows(t, node, folder):
     path = os.path.join(folder, "log", "windows.csv")
@@ -179,6 +243,8 @@ def limits(t, node):
 
 def main():
     t = uwtest.Tap()
+    with tempfile.TemporaryDirectory(prefix="uw-") as folder:
+        launches(t, folder)
     with tempfile.TemporaryDirectory(prefix="uw-") as folder, uwtest.Node(machine=MACHINE) as node:
         job = node.train("--gpus", "0,2", "--epochs", "100000", "--phases", "train")
         uwtest.wait_for(lambda: node.board(0)["power_mw"] > 200000)

@@ -1,0 +1,1 @@
+"""Optimizers: the power limit's (power_limit)."""
