@@ -3,6 +3,8 @@
 from typing import Any
 
 from . import goals
+from ._compare import Variant, compare
+from ._comparison import Comparison, Figure, Outcome
 from ._errors import (
     DaemonError,
     IncompatibleLibrary,
@@ -39,6 +41,11 @@ __all__ = [
     "Device",
     "Energy",
     "Goal",
+    "Comparison",
+    "DaemonError",
+    "Device",
+    "Energy",
+    "Figure",
     "IncompatibleLibrary",
     "InvalidValue",
     "JobEnergy",
@@ -49,14 +56,17 @@ __all__ = [
     "NotSupported",
     "Optimizer",
     "OptimizerStatus",
+    "Outcome",
     "PermissionError",
     "Price",
     "Sample",
     "Selector",
     "TimeoutError",
     "UnderwattError",
+    "Variant",
     "Window",
     "__version__",
+    "compare",
     "configure",
     "goals",
     "load_ipython_extension",

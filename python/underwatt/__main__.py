@@ -18,7 +18,7 @@ from typing import Any
 from ._errors import UnderwattError
 from ._monitor import Monitor
 from ._node import Board
-from ._text import joules, seconds, watts
+from ._text import joules, seconds, table, watts
 from ._version import __version__
 
 USAGE, FAILED, BEFORE = 2, 1, 125  # BEFORE: it failed before CMD began; as timeout(1) has it
@@ -30,17 +30,6 @@ def _say(text: str) -> None:
 
 def _complain(text: str) -> None:
     sys.stderr.write(f"underwatt: {text}\n")
-
-
-def table(rows: Sequence[Sequence[str]]) -> str:
-    """Columns as wide as their widest cell; figures to the right."""
-    widths = [max(map(len, column)) for column in zip(*rows, strict=True)]
-    right = [all(row[i][:1].isdigit() or row[i] in ("", "unknown") for row in rows[1:]) for i in range(len(widths))]
-    lines = (
-        "  ".join(cell.rjust(w) if r else cell.ljust(w) for cell, w, r in zip(row, widths, right, strict=True))
-        for row in rows
-    )
-    return "\n".join(line.rstrip() for line in lines)
 
 
 def _about(board: Board) -> dict[str, object]:

@@ -5,8 +5,9 @@ from __future__ import annotations
 import math
 from html import escape
 
+from ._comparison import Comparison, Figure
 from ._results import Device, Energy
-from ._text import joules, watts
+from ._text import joules, prefix_of, scaled, watts
 
 WIDTH, HEIGHT, LEFT, BOTTOM = 520, 140, 46, 18
 COLOURS = ("#4269d0", "#efb118", "#ff725c", "#6cc5b0", "#3ca951", "#a463f2", "#97bbf5", "#9c6b4e")
@@ -95,3 +96,49 @@ def _bars(devices: list[Device]) -> list[str]:
         parts.append(f'<rect {place} fill="{colour}"><title>{escape(str(d))}</title></rect>')
         parts.append(f'<text x="{x + step * 0.35:.1f}" y="{HEIGHT - 4}" text-anchor="middle">{escape(d.label)}</text>')
     return parts
+
+
+# ---- comparisons ----
+
+
+def comparison_page(c: Comparison) -> str:
+    """The table, and under it a bar a variant with its interval."""
+    head, *rows = c.cells()
+    lines = ["<tr>" + "".join(f"<th>{escape(cell)}</th>" for cell in head) + "</tr>"]
+    lines += ["<tr>" + "".join(f"<td>{escape(cell)}</td>" for cell in row) + "</tr>" for row in rows]
+    title, unit, figures = c.bars()
+    parts = _intervals([o.name for o in c.outcomes], figures, unit)
+    chart = _svg(parts, f"{title}, and its interval of 95 %") if parts else ""
+    table = f'<table style="white-space:nowrap">{"".join(lines)}</table>'
+    return f"<div>{table}<p>{escape(c.line())}</p><p>{escape(title)}</p>{chart}</div>"
+
+
+def _intervals(names: list[str], figures: list[Figure], unit: str) -> list[str]:
+    """Bars from 0, each with its interval and its figure."""
+    ends = [f.value + (0 if math.isnan(f.half) else f.half) for f in figures if f.value > 0]
+    if not ends:
+        return []
+    factor, prefix = prefix_of(max(ends))
+    most = _round_up(max(ends) / factor)
+    parts = _axis(most, prefix + unit)
+    step = (WIDTH - LEFT) / len(figures)
+    for i, (name, f) in enumerate(zip(names, figures, strict=True)):
+        middle = LEFT + step * (i + 0.5)
+        parts.append(f'<text x="{middle:.1f}" y="{HEIGHT - 4}" text-anchor="middle">{escape(name)}</text>')
+        if f.value > 0:
+            y = _y(f.value / factor / most)
+            place = f'x="{middle - step * 0.3:.1f}" y="{y:.1f}" width="{step * 0.6:.1f}" height="{_y(0) - y:.1f}"'
+            about = escape(f"{name}: {scaled(f.value, f.half, unit)}")
+            parts.append(f'<rect {place} fill="{COLOURS[i % len(COLOURS)]}"><title>{about}</title></rect>')
+            parts += _whisker(middle, (f.value - f.half) / factor / most, (f.value + f.half) / factor / most)
+    return parts
+
+
+def _whisker(x: float, low: float, high: float) -> list[str]:
+    if math.isnan(low):
+        return []
+    y1, y2, wide = _y(max(low, 0)), _y(high), 5
+    lines = ((x, x, y1, y2), (x - wide, x + wide, y1, y1), (x - wide, x + wide, y2, y2))
+    return [
+        f'<line x1="{a:.1f}" x2="{b:.1f}" y1="{c:.1f}" y2="{d:.1f}" stroke="currentColor"/>' for a, b, c, d in lines
+    ]
