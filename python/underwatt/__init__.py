@@ -36,16 +36,13 @@ def load_ipython_extension(shell: Any) -> None:
 
 __all__ = [
     "Board",
+    "Comparison",
     "CurvePoint",
     "DaemonError",
     "Device",
     "Energy",
-    "Goal",
-    "Comparison",
-    "DaemonError",
-    "Device",
-    "Energy",
     "Figure",
+    "Goal",
     "IncompatibleLibrary",
     "InvalidValue",
     "JobEnergy",

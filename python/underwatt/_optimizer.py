@@ -20,11 +20,12 @@ from contextlib import suppress
 from dataclasses import dataclass
 from pathlib import Path
 from types import TracebackType
-from typing import Any, TypeVar
+from typing import TypeVar
 
 from . import _job, _native, _progress
 from ._errors import DaemonError, InvalidValue, NotSupported, TimeoutError, UnderwattError
 from ._job import Ask, Job, JobEnergy
+from ._keeper import Keeper
 from ._monitor import chosen, visible
 from ._node import Board, Node
 from .goals import CurvePoint, Goal, Selector, goal_text
@@ -119,7 +120,7 @@ class Optimizer:
         self._away_error: UnderwattError | None = None
         self._before: str | None = None  # goal of a job that was found
         self._chosen: tuple[float, float, int] | None = None  # best_w, watts and claim of the selector
-        self._keeper: Any = None
+        self._keeper: Keeper | None = None
         self._node: Node | None = None
         _enter(self)
         try:
@@ -385,12 +386,8 @@ def _open(boards: str | None, socket: str | None, clock: str | None) -> Node:
         raise NotSupported(f"an Optimizer needs the daemon: {e}: {START}", e.errno) from None
 
 
-def _open_keeper(boards: str | None, gpus: Iterable[int | str] | None, clock: str | None) -> Any:
-    try:
-        from ._keeper import Keeper  # type: ignore[import-not-found]  # noqa: PLC0415
-    except ImportError:
-        raise NotSupported("local=True is not there yet: start the daemon") from None
-    return Keeper("", boards=boards, gpus=None if gpus is None else tuple(gpus), clock=clock)
+def _open_keeper(boards: str | None, gpus: Iterable[int | str] | None, clock: str | None) -> Keeper:
+    return Keeper("", boards=boards, gpus=None if gpus is None else tuple(str(gpu) for gpu in gpus), clock=clock)
 
 
 def _boards(node: Node, gpus: Iterable[int | str] | None) -> tuple[Board, ...]:

@@ -320,6 +320,11 @@ int own_node_page(struct own_node *own, uint64_t job, int fd, uw_error *err)
     return node_job_page(own->node, &self, job, fd, err);
 }
 
+int own_node_page_of(struct own_node *own, uid_t uid, uint64_t job, uw_error *err)
+{
+    return node_job_page_of(own->node, uid, job, err);
+}
+
 struct boards *own_node_boards(const struct own_node *own)
 {
     return node_boards(own->node);

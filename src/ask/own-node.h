@@ -69,6 +69,8 @@ int own_node_feed(struct own_node *own, uw_error *err);
 void own_node_wait(struct own_node *own, uint64_t until_ns);
 /* Adopts a job's progress page; fd is the node's, or closed.  As node_job_page(). */
 int own_node_page(struct own_node *own, uint64_t job, int fd, uw_error *err);
+/* As node_job_page_of(). */
+int own_node_page_of(struct own_node *own, uid_t uid, uint64_t job, uw_error *err);
 /* The open boards, for what no request tells; borrowed until control returns to the loop.
  */
 struct boards *own_node_boards(const struct own_node *own);

@@ -112,6 +112,13 @@ static int on_page(uint64_t job, uid_t uid, int fd, uw_error *err, void *user)
     return fail(err, -EPERM, "this node is another user's");
 }
 
+static int on_take(uint64_t job, uid_t uid, uw_error *err, void *user)
+{
+    const struct keep *k = user;
+
+    return own_node_page_of(k->own, uid, job, err);
+}
+
 static int open_node(struct keep *k, char *path, size_t size, uw_error *err)
 {
     char dir[OWN_PLACE_PATH], pages[OWN_PLACE_PATH + 16];
@@ -127,7 +134,8 @@ static int open_node(struct keep *k, char *path, size_t size, uw_error *err)
     k->setup.own.visible = k->more ? NULL : &k->env->visible;
     k->setup.own.runs_job = true;
     r = own_node_new(&k->setup.own, &k->own, err);
-    return r < 0 ? r : page_socket_new(k->loop, pages, on_page, k, &k->pages, err);
+    const struct page_socket_opts opts = {on_page, on_take, k};
+    return r < 0 ? r : page_socket_new(k->loop, pages, &opts, &k->pages, err);
 }
 
 /* ---- its boards ---- */
