@@ -123,6 +123,112 @@ for name in ("zeus.optimizer.batch_size", "zeus.optimizer.pipeline_frequency.ser
         print(e)
 """
 
+# Clients of providers, on loopback, by the standard library.
+PROVIDERS = """
+import http.server, json, threading
+from underwatt.compat.zeus.monitor import carbon, price
+asked = []
+class Handler(http.server.BaseHTTPRequestHandler):
+    def do_GET(self):
+        asked.append(self.path)
+        found = {"/latest": {"carbonIntensity": 466}, "/history": {"history": [{"datetime": "2026-11-26T05:00:00.000Z", "carbonIntensity": 400}]},
+            "/rates": {"items": [{"label": "other"}, {"label": "mine", "energyratestructure": [[{"rate": 0.3}]],
+            "energyweekdayschedule": 12 * [24 * [0]], "energyweekendschedule": 12 * [24 * [0]]}]}}
+        name = next((n for n in found if n in self.path and "lat=1.5" in self.path), None)
+        self.send_response(200 if name else 404)
+        self.end_headers()
+        self.wfile.write(json.dumps(found.get(name, {"error": "none"})).encode())
+    def log_message(self, *words):
+        pass
+server = http.server.HTTPServer(("127.0.0.1", 0), Handler)
+threading.Thread(target=server.serve_forever, daemon=True).start()
+carbon.API = price.API = f"http://127.0.0.1:{server.server_port}"
+price.API += "/rates"
+here, there = carbon.ElectrictyMapsClient((1.5, 2.5), estimate=True, emission_factor_type="lifecycle"), carbon.ElectrictyMapsClient((3.5, 2.5))
+print(here.get_current_carbon_intensity(), here.get_recent_carbon_intensity())
+print(asked[0])
+print(price.OpenEIClient((1.5, 2.5), "mine").get_current_electricity_prices()["energy_rate_structure"])
+def tries(call):
+    try:
+        print("no error", call())
+    except Exception as e:
+        print(type(e).__name__, e)
+tries(there.get_current_carbon_intensity)
+tries(price.OpenEIClient((3.5, 2.5), "mine").get_current_electricity_prices)
+tries(price.OpenEIClient((1.5, 2.5), "none").get_current_electricity_prices)
+server.shutdown()
+server.server_close()
+tries(here.get_recent_carbon_intensity)
+tries(price.OpenEIClient((1.5, 2.5), "mine").get_current_electricity_prices)
+"""
+
+# An hour ends in the middle of a window.
+HOURS = """
+import json, math, time, warnings
+from datetime import datetime, timedelta, timezone
+from underwatt.compat.zeus.monitor import _hourly, carbon, price
+at = [None]
+_hourly.now = lambda: at[0]
+class Carbon(carbon.CarbonIntensityProvider):
+    update_period, history_length = timedelta(hours=1), 24
+    known = {}
+    def get_current_carbon_intensity(self): return 1.0
+    def get_recent_carbon_intensity(self): return self.known
+class Price(price.ElectricityPriceProvider):
+    fails = False
+    def get_current_electricity_prices(self):
+        if self.fails:
+            raise price.ZeusElectricityPriceHTTPError("away")
+        hours = [int(h == 18) for h in range(24)]
+        return {"energy_rate_structure": [[{"rate": 0.1}], [{"rate": 0.4}]], "energy_weekday_schedule": 12 * [hours], "energy_weekend_schedule": 12 * [24 * [0]]}
+def runs(monitor, first, energies, costs):
+    at[0] = first
+    monitor.begin_window("w", sync_execution=False)
+    time.sleep(1)
+    at[0] += timedelta(minutes=40)
+    monitor._hours.turn()
+    time.sleep(1)
+    m = monitor.end_window("w", sync_execution=False)
+    return getattr(m, costs)[0] * 3.6e6 / m.gpu_energy[0], sorted(getattr(m, costs)), monitor.current_keys == set()
+utc = datetime(2026, 11, 26, 17, 30, tzinfo=timezone.utc)
+local = datetime(2026, 11, 26, 17, 30).astimezone()
+c = Carbon()
+with warnings.catch_warnings(record=True) as caught:
+    warnings.simplefilter("always")
+    c.known = {utc.replace(minute=0): 400, utc.replace(hour=18, minute=0): 100}
+    found = [runs(carbon.CarbonEmissionMonitor(c, gpu_indices=[0]), utc, "gpu_energy", "gpu_carbon_emission")]
+    c.known = {utc.replace(hour=16, minute=0): 300}
+    found.append(runs(carbon.CarbonEmissionMonitor(c, gpu_indices=[0, 1]), utc, "gpu_energy", "gpu_carbon_emission"))
+    p = Price()
+    found.append(runs(price.EnergyCostMonitor(p, gpu_indices=[0]), local, "gpu_energy", "gpu_energy_cost"))
+    print(json.dumps([found, [str(w.message) for w in caught]]))
+    p.fails = True
+    print(runs(price.EnergyCostMonitor(p, gpu_indices=[0]), local, "gpu_energy", "gpu_energy_cost"), caught[-1].message)
+"""
+
+
+def providers(t):
+    p = subprocess.run([sys.executable, "-c", PROVIDERS], capture_output=True, text=True, timeout=60, env=pyuser.env())
+    lines = p.stdout.splitlines()
+    t.ok(p.returncode == 0 and lines[0] == "466 {datetime.datetime(2026, 11, 26, 5, 0, tzinfo=datetime.timezone.utc): 400}", "carbon intensities", p.stdout + p.stderr)
+    t.equal(lines[1], "/carbon-intensity/latest?lat=1.5&lon=2.5&disableEstimations=False&emissionFactorType=lifecycle", "as Electricity Maps is asked")
+    t.equal(lines[2], "[[{'rate': 0.3}]]", "rates of a label")
+    t.equal([line.split()[0] for line in lines[3:]], ["ZeusCarbonIntensityNotFoundError", *2 * ["ZeusElectricityPriceNotFoundError"],
+            "ZeusCarbonIntensityHTTPError", "ZeusElectricityPriceHTTPError"], "what is not known, and who does not answer")
+
+
+def hours(t, node):
+    p = pyuser.in_world(node, HOURS)
+    lines = p.stdout.splitlines()
+    if not t.ok(p.returncode == 0 and len(lines) == 2, "windows over the end of an hour", p.stdout + p.stderr):
+        return
+    ((grams, gpus, closed), (before, both, _), (cost, *_)), caught = json.loads(lines[0])
+    t.ok(150 < grams < 350 and gpus == [0] and closed, f"each hour by its own intensity: {grams:.0f} of 400 and 100")
+    t.ok(abs(before - 300) < 1e-6 and both == [0, 1], f"hours that are not known yet: by the newest before, {before}")
+    t.ok(0.15 < cost < 0.35, f"each hour by its own price, of local time: {cost:.3f} of 0.1 and 0.4")
+    t.equal(caught, [], "no warning")
+    t.ok(lines[1].startswith("(nan, [0], True) prices are not known: away"), "a provider that fails: the energy stands, the cost is NaN", lines[1])
+
 
 def launches(t, folder):
     """Standard library alone, and no board."""
@@ -245,11 +351,13 @@ def main():
     t = uwtest.Tap()
     with tempfile.TemporaryDirectory(prefix="uw-") as folder:
         launches(t, folder)
+    providers(t)
     with tempfile.TemporaryDirectory(prefix="uw-") as folder, uwtest.Node(machine=MACHINE) as node:
         job = node.train("--gpus", "0,2", "--epochs", "100000", "--phases", "train")
         uwtest.wait_for(lambda: node.board(0)["power_mw"] > 200000)
         windows(t, node, folder)
         command(t, node)
+        hours(t, node)
         job.terminate()
     with uwtest.Node(board="v100", count=2) as node:
         devices(t, node)

@@ -1,0 +1,183 @@
+"""Carbon intensity of the grid, and emissions of windows."""
+
+from __future__ import annotations
+
+import abc
+import logging
+import math
+import threading
+import warnings
+from dataclasses import dataclass
+from datetime import datetime, timedelta
+from typing import Any, Literal
+
+from ..exception import ZeusBaseError
+from ..utils._http import get_json
+from ._hourly import Hourly, hour_of, weighted
+from .energy import ZeusMonitor
+
+logger = logging.getLogger(__name__)
+
+API = "https://api.electricitymap.org/v3"
+
+
+class ZeusCarbonIntensityHTTPError(ZeusBaseError):
+    """The provider could not be asked."""
+
+
+class ZeusCarbonIntensityNotFoundError(ZeusBaseError):
+    """The provider knows no intensity."""
+
+
+class CarbonIntensityProvider(abc.ABC):
+    """Intensities in gCO2e/kWh."""
+
+    @abc.abstractmethod
+    def get_current_carbon_intensity(self) -> float: ...
+
+    @abc.abstractmethod
+    def get_recent_carbon_intensity(self) -> dict[datetime, float]:
+        """By the beginning of the period for which each holds."""
+
+    @property
+    @abc.abstractmethod
+    def update_period(self) -> timedelta:
+        """For which one holds."""
+
+    @property
+    @abc.abstractmethod
+    def history_length(self) -> int:
+        """How many the recent ones are."""
+
+
+def _when(text: str) -> datetime:
+    return datetime.fromisoformat(text.replace("Z", "+00:00"))
+
+
+class ElectrictyMapsClient(CarbonIntensityProvider):
+    """Electricity Maps.
+
+    location: latitude and longitude.  estimate: intensities that are estimated count, too.
+    """
+
+    def __init__(
+        self,
+        location: tuple[float, float],
+        estimate: bool = False,
+        emission_factor_type: Literal["direct", "lifecycle"] = "direct",
+    ) -> None:
+        self.lat, self.long = location
+        self.estimate = estimate
+        self.emission_factor_type = emission_factor_type
+
+    def _ask(self, what: str, field: str) -> Any:
+        url = (
+            f"{API}/carbon-intensity/{what}?lat={self.lat}&lon={self.long}"
+            f"&disableEstimations={not self.estimate}&emissionFactorType={self.emission_factor_type}"
+        )
+        try:
+            answer, text = get_json(url)
+        except (OSError, ValueError) as e:
+            raise ZeusCarbonIntensityHTTPError(f"carbon intensity ({what}): {e}") from e
+        if not isinstance(answer, dict) or field not in answer:
+            raise ZeusCarbonIntensityNotFoundError(
+                f"carbon intensity ({what}) at {self.lat}, {self.long}, "
+                f"{'estimates too' if self.estimate else 'without estimates'}, {self.emission_factor_type}: {text}"
+            )
+        return answer[field]
+
+    def get_current_carbon_intensity(self) -> float:
+        return self._ask("latest", "carbonIntensity")  # type: ignore[no-any-return]
+
+    def get_recent_carbon_intensity(self) -> dict[datetime, float]:
+        """Of the last 24 hours."""
+        return {_when(each["datetime"]): each["carbonIntensity"] for each in self._ask("history", "history")}
+
+    @property
+    def update_period(self) -> timedelta:
+        return timedelta(hours=1)
+
+    @property
+    def history_length(self) -> int:
+        return 24
+
+
+@dataclass
+class CarbonEmissionMeasurement:
+    """Of a window: s, J and gCO2e by index of GPU and of processor package; None: not measured here; NaN: unknown."""
+
+    time: float
+    gpu_energy: dict[int, float]
+    gpu_carbon_emission: dict[int, float]
+    cpu_energy: dict[int, float] | None = None
+    cpu_carbon_emission: dict[int, float] | None = None
+    dram_energy: dict[int, float] | None = None
+    dram_carbon_emission: dict[int, float] | None = None
+
+
+class CarbonEmissionMonitor:
+    """Windows of energy and emissions: each hour's energy by its own intensity, which is asked for when a window ends,
+    and while it is open before the provider forgets it.  An hour whose intensity is not known yet counts with the
+    newest before it; where none is known the emission is NaN, with a warning."""
+
+    def __init__(
+        self,
+        carbon_intensity_provider: CarbonIntensityProvider,
+        gpu_indices: list[int] | None = None,
+        cpu_indices: list[int] | None = None,
+        sync_execution_with: Literal["torch", "jax", "cupy"] = "torch",
+    ) -> None:
+        self.zeus_monitor = ZeusMonitor(
+            gpu_indices=gpu_indices, cpu_indices=cpu_indices, sync_execution_with=sync_execution_with
+        )
+        self.carbon_intensity_provider = carbon_intensity_provider
+        self.current_keys: set[str] = set()
+        self._known: dict[datetime, float] = {}
+        self._asking = threading.Lock()
+        self._turns = 0
+        period = carbon_intensity_provider.update_period
+        self._hours = Hourly(self.zeus_monitor, lambda when: hour_of(when, period), self._turned)
+
+    def begin_window(self, key: str, sync_execution: bool = True) -> None:
+        """ValueError: there is one."""
+        if key in self.current_keys:
+            raise ValueError(f"window '{key}' already exists: it was begun and has not ended")
+        self.zeus_monitor.begin_window(key, sync_execution=sync_execution)
+        self.current_keys.add(key)
+        self._hours.begin(key)
+
+    def end_window(self, key: str, sync_execution: bool = True) -> CarbonEmissionMeasurement:
+        """ValueError: there is no such window."""
+        if key not in self.current_keys:
+            raise ValueError(f"window '{key}' does not exist")
+        self.current_keys.remove(key)
+        whole = self.zeus_monitor.end_window(key, sync_execution=sync_execution)
+        parts = self._hours.end(key)
+        self._ask()
+        gpu, cpu, dram = weighted(whole, parts, self._intensity)
+        return CarbonEmissionMeasurement(
+            time=whole.time,
+            gpu_energy=whole.gpu_energy,
+            gpu_carbon_emission=gpu,
+            cpu_energy=whole.cpu_energy,
+            cpu_carbon_emission=cpu or None,
+            dram_energy=whole.dram_energy,
+            dram_carbon_emission=dram or None,
+        )
+
+    def _turned(self) -> None:
+        self._turns += 1
+        if self._turns % max(1, self.carbon_intensity_provider.history_length // 2) == 0:
+            self._ask()
+
+    def _ask(self) -> None:
+        """A provider that fails leaves what is known; the window's energy is worth more than its grams."""
+        with self._asking:
+            try:
+                self._known |= self.carbon_intensity_provider.get_recent_carbon_intensity()
+            except ZeusBaseError as e:
+                warnings.warn(f"carbon intensities are not known: {e}", RuntimeWarning, stacklevel=3)
+
+    def _intensity(self, hour: datetime) -> float:
+        before = [when for when in self._known if when <= hour]
+        return self._known[max(before)] if before else math.nan
