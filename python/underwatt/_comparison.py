@@ -193,7 +193,7 @@ class Comparison:
         about = f": {self.about}" if self.about else ""
         return f"{MEASURED[self.measured]}{about}; {self.rounds} rounds in {seconds(self.time_s)}; {sure}{why}"
 
-    def cells(self) -> list[list[str]]:
+    def _cells(self) -> list[list[str]]:
         """The table: a head, and a row a variant."""
         energy, accuracy = self.measured != "time", any(o.accuracy is not None for o in self.outcomes)
         first, rows = self.outcomes[0].name, []
@@ -213,9 +213,9 @@ class Comparison:
         return [head, *rows]
 
     def table(self) -> str:
-        return table(self.cells())
+        return table(self._cells())
 
-    def bars(self) -> tuple[str, str, list[Figure]]:
+    def _bars(self) -> tuple[str, str, list[Figure]]:
         """What a chart shows: its title, its unit, a figure a variant."""
         if self.measured != "time":
             return f"Energy a {self.per}", "J", [o.energy_j for o in self.outcomes]
@@ -223,7 +223,7 @@ class Comparison:
 
     def chart(self) -> str:
         """Bars of text: the energy of a unit, or where it is unknown the latency."""
-        title, unit, figures = self.bars()
+        title, unit, figures = self._bars()
         most = max((f.value for f in figures if f.value > 0), default=1.0)
         wide = max(len(o.name) for o in self.outcomes)
         lines = [title]

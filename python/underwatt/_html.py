@@ -103,10 +103,10 @@ def _bars(devices: list[Device]) -> list[str]:
 
 def comparison_page(c: Comparison) -> str:
     """The table, and under it a bar a variant with its interval."""
-    head, *rows = c.cells()
+    head, *rows = c._cells()
     lines = ["<tr>" + "".join(f"<th>{escape(cell)}</th>" for cell in head) + "</tr>"]
     lines += ["<tr>" + "".join(f"<td>{escape(cell)}</td>" for cell in row) + "</tr>" for row in rows]
-    title, unit, figures = c.bars()
+    title, unit, figures = c._bars()
     parts = _intervals([o.name for o in c.outcomes], figures, unit)
     chart = _svg(parts, f"{title}, and its interval of 95 %") if parts else ""
     table = f'<table style="white-space:nowrap">{"".join(lines)}</table>'
