@@ -231,6 +231,10 @@ typedef struct uw_job_options {
     const char *command;   /* up to 127 bytes that are the same for runs of the same job:
                             * what its search measures is told to the next one; NULL: it
                             * is not, unless a label "same" says so */
+    const char *group; /* up to 63 bytes: processes of this user on this node that name
+                        * the same group are one job, as the ranks of a distributed
+                        * training.  The first begins it, the others join with their
+                        * devices, and it ends with the last of them */
 } uw_job_options;
 
 /* This process, with those that it starts, is a job from now on: its energy is booked
@@ -254,7 +258,9 @@ UW_API void uw_job_step(uw_job *job, enum uw_phase phase);
  * it (its number is another then).  To be called now and then, as at an epoch's end.
  */
 UW_API int uw_job_renew(uw_job *job, uw_error *err);
-/* It ends now, its claims too.  -ENOENT: the daemon knows no such job any more. */
+/* It ends now, its claims too; of a group, when the last process has called this or has
+ * ended.  -ENOENT: the daemon knows no such job any more.
+ */
 UW_API int uw_job_end(uw_job *job, uw_error *err);
 /* Does not end it: then it ends with this process.  NULL is fine. */
 UW_API void uw_job_free(uw_job *job);

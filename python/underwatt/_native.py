@@ -79,6 +79,7 @@ class JobOptions(c.Structure):
         ("cap", c.c_char_p),
         ("job_class", c.c_char_p),
         ("command", c.c_char_p),
+        ("group", c.c_char_p),
     )
 
 

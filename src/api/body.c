@@ -361,12 +361,30 @@ static int wish(const struct json_value *v, struct node_job *ret, uw_error *err)
     return r < 0 ? fail_in(err, r, "'goal'") : 0;
 }
 
+/* Of processes that begin one job side by side. */
+static int group(const struct json_value *v, struct node_job *ret, uw_error *err)
+{
+    int r = text(v, "group", JOB_GROUP - 1, &ret->reg.group, err);
+
+    if (r == 0)
+        r = number(v, "job", 1, INT64_MAX, &ret->before, err);
+    if (r < 0)
+        return r;
+    if (given(v, "group") && !*ret->reg.group)
+        return fail(err, -EINVAL, "'group' is empty");
+    if (given(v, "job") && !given(v, "group"))
+        return fail(err, -EINVAL, "'job' belongs to a 'group'");
+    if (given(v, "group") && (ret->reg.source != JOB_RUN || !ret->reg.pid))
+        return fail(err, -EINVAL, "'group' is of jobs with source 'run' and a 'pid'");
+    return 0;
+}
+
 int body_job(const struct json_value *v, uid_t uid, struct node *node,
              struct body_job *ret, uw_error *err)
 {
-    static const char *const keys[] = {"name",   "source", "gpus",    "pid",
-                                       "uid",    "labels", "goal",    "cap",
-                                       "preset", "class",  "command", NULL};
+    static const char *const keys[] = {"name",    "source", "gpus", "pid",    "uid",
+                                       "labels",  "goal",   "cap",  "preset", "class",
+                                       "command", "group",  "job",  NULL};
     struct body_job j = {.ask = {.reg = {.name = ""}, .page_fd = -1}};
     uint64_t other = uid;
     int r = only(v, keys, err);
@@ -387,6 +405,8 @@ int body_job(const struct json_value *v, uid_t uid, struct node *node,
         r = text(v, "class", 63, &j.ask.cls, err);
     if (r == 0)
         r = text(v, "command", 127, &j.ask.command, err);
+    if (r == 0)
+        r = group(v, &j.ask, err);
     if (r == 0)
         r = boards(v, node, &j.ask.reg.boards, err);
     if (r < 0)

@@ -35,8 +35,8 @@ bool ask_board(struct ask *a, size_t *ret);
 bool ask_id(struct ask *a, const char *what, uint64_t *ret);
 /* `from` of the query; 0: left out.  false: as above. */
 bool ask_from(struct ask *a, uint64_t *ret);
-/* Replies 201 with the id and its path. */
-void ask_made(struct ask *a, const char *under, uint64_t id);
+/* Replies 201 with the id and its path; more: further members as JSON, ", \"a\": 1". */
+void ask_made(struct ask *a, const char *under, uint64_t id, const char *more);
 
 /* routes-read.c */
 void route_metrics(struct ask *a);

@@ -1,5 +1,7 @@
 /* Handlers of requests that change something, and of requests answered later. */
 #include <errno.h>
+#include <limits.h>
+#include <stdbool.h>
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
@@ -54,7 +56,7 @@ void route_claim(struct ask *a)
     if (r < 0)
         node_failed(a->x, r, &err);
     else
-        ask_made(a, "/v1/claims", id);
+        ask_made(a, "/v1/claims", id, "");
 }
 
 void route_withdraw(struct ask *a)
@@ -86,19 +88,47 @@ void route_job_begin(struct ask *a)
         http_fail_r(a->x, r, &err);
         return;
     }
-    r = node_job_begin(ask_node(a), a->who, &j.ask, &id, &err);
+    r = node_job_join(ask_node(a), a->who, &j.ask, &id, &err);
+    bool joined = r > 0;
+    if (r == 0)
+        r = node_job_begin(ask_node(a), a->who, &j.ask, &id, &err);
     if (r < 0)
         node_failed(a->x, r, &err);
     else
-        ask_made(a, "/v1/jobs", id);
+        ask_made(a, "/v1/jobs", id,
+                 j.ask.reg.group ? joined ? ", \"joined\": true" : ", \"joined\": false"
+                                 : "");
+}
+
+/* The process of ?pid=; 0: none is named. */
+static int leaver(const struct ask *a, pid_t *ret, uw_error *err)
+{
+    const char *text = http_query(a->x, "pid");
+    uint64_t pid = 0;
+    int r = text ? parse_u64(text, &pid, err) : 0;
+
+    if (r == 0 && text && (pid == 0 || pid > INT_MAX))
+        r = fail(err, -ERANGE, "pid: %.20s is no process", text);
+    if (r < 0)
+        return r;
+    *ret = (pid_t)pid;
+    return check_pid(a, *ret, err);
 }
 
 void route_job_end(struct ask *a)
 {
     uint64_t id = 0;
+    pid_t pid = 0;
     uw_error err = {""};
 
-    if (ask_id(a, "job", &id))
+    if (!ask_id(a, "job", &id))
+        return;
+    int r = leaver(a, &pid, &err);
+    if (r < 0)
+        http_fail_r(a->x, r, &err);
+    else if (pid)
+        reply_empty(a, node_job_leave(ask_node(a), a->who, id, pid, &err), &err);
+    else
         reply_empty(a, node_job_end(ask_node(a), a->who, id, &err), &err);
 }
 
@@ -332,7 +362,7 @@ void route_window_begin(struct ask *a)
     if (r < 0)
         http_fail_r(a->x, r, &err);
     else
-        ask_made(a, "/v1/windows", id);
+        ask_made(a, "/v1/windows", id, "");
 }
 
 void route_window_batch(struct ask *a)

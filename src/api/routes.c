@@ -43,7 +43,7 @@ static const struct route table[] = {
     {HTTP_GET, "/v1/jobs", route_jobs, BODY_NONE, {NULL}},
     {HTTP_POST, "/v1/jobs", route_job_begin, BODY_MUST, {NULL}},
     {HTTP_GET, "/v1/jobs/{id}", route_job, BODY_NONE, {NULL}},
-    {HTTP_DELETE, "/v1/jobs/{id}", route_job_end, BODY_NONE, {NULL}},
+    {HTTP_DELETE, "/v1/jobs/{id}", route_job_end, BODY_NONE, {"pid", NULL}},
     {HTTP_PUT, "/v1/jobs/{id}/goal", route_job_goal, BODY_MUST, {NULL}},
     {HTTP_POST, "/v1/windows", route_window_begin, BODY_MAY, {NULL}},
     {HTTP_POST, "/v1/windows/batch", route_window_batch, BODY_MUST, {NULL}},
@@ -241,13 +241,13 @@ bool ask_from(struct ask *a, uint64_t *ret)
     return r == 0;
 }
 
-void ask_made(struct ask *a, const char *under, uint64_t id)
+void ask_made(struct ask *a, const char *under, uint64_t id, const char *more)
 {
-    char path[64], body[64];
+    char path[64], body[96];
     struct http_field fields[] = {{"Location", path}, {NULL, NULL}};
 
     (void)snprintf(path, sizeof path, "%s/%" PRIu64, under, id);
-    int n = snprintf(body, sizeof body, "{\"id\": %" PRIu64 "}\n", id);
+    int n = snprintf(body, sizeof body, "{\"id\": %" PRIu64 "%s}\n", id, more);
     http_reply(a->x, 201, "application/json", body, n > 0 ? (size_t)n : 0, fields);
 }
 

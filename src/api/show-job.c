@@ -100,6 +100,15 @@ static void labels(struct json_out *o, const struct job_entry *e)
     json_out_end(o);
 }
 
+/* Processes that began the job together. */
+static void members(struct json_out *o, const struct job_entry *e, bool mine)
+{
+    json_out_array(o, "members");
+    for (size_t i = 0; i < e->n_procs && mine && e->source == JOB_RUN; i++)
+        json_out_int(o, NULL, e->proc[i].pid);
+    json_out_end(o);
+}
+
 static void whose(struct json_out *o, const struct job_entry *e,
                   const struct node_who *who)
 {
@@ -115,6 +124,7 @@ static void whose(struct json_out *o, const struct job_entry *e,
     else
         json_out_null(o, "labels");
     json_out_known_int(o, "pid", mine && e->pid > 0, e->pid);
+    members(o, e, mine);
 }
 
 static void phase(struct json_out *o, const struct node_view *v,

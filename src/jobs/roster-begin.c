@@ -1,5 +1,7 @@
 /* Registration of jobs, and which boards they get.  If run jobs of several users name a
- * board, the user whose processes compute there has it; no program is delayed.
+ * board, the user whose processes compute there has it; no program is delayed.  Groups:
+ * processes that begin one job together, as the ranks of a distributed training.  A job
+ * ends with its first process; of a group, with the last.
  */
 #include <errno.h>
 #include <stdio.h>
@@ -224,7 +226,8 @@ static int check_found(const struct roster *r, const struct roster_register *reg
     return fail(err, -ESRCH, "none of the job's processes exists any more");
 }
 
-/* Checks the job's first process.  *ret_fd: its pidfd; -1: none, poll roster_alive(). */
+/* Checks the first process of a job.  *ret_fd: its pidfd; -1: none, poll roster_alive().
+ */
 static int check_process(const struct roster *r, const struct roster_register *reg,
                          struct proc_facts *ret, int *ret_fd, uw_error *err)
 {
@@ -273,9 +276,14 @@ static void fill(struct roster_job *s, const struct roster_register *reg,
         s->key = roster_key(f);
         e->pid = f->pid;
         e->pid_start = f->start;
+    }
+    if (reg->source == JOB_FOUND || (reg->id && reg->n_procs > 1)) {
         e->n_procs = reg->n_procs < JOB_PROCS ? reg->n_procs : JOB_PROCS;
         memcpy(e->proc, reg->proc, e->n_procs * sizeof *e->proc);
     }
+    (void)snprintf(e->group, sizeof e->group, "%s", reg->group ? reg->group : "");
+    if (e->group[0])
+        e->proc[e->n_procs++] = (struct job_proc){e->pid, e->pid_start};
     if (reg->began_utc_ns && reg->began_utc_ns < e->began_utc_ns) {
         uint64_t age = (uint64_t)(e->began_utc_ns - reg->began_utc_ns);
         e->began_ns -= age < e->began_ns ? age : e->began_ns;
@@ -288,6 +296,7 @@ static void fill(struct roster_job *s, const struct roster_register *reg,
     e->n_labels = reg->n_labels;
 }
 
+/* The job has named these boards, too; held: it waits for them. */
 static void give_boards(struct roster_job *s, uint64_t boards, uint64_t held)
 {
     struct roster *r = s->roster;
@@ -296,11 +305,11 @@ static void give_boards(struct roster_job *s, uint64_t boards, uint64_t held)
     for (size_t i = 0; i < r->n_boards; i++)
         if (gets >> i & 1)
             roster_board_turn(r->board[i]);
-    s->e.waits = held;
+    s->e.waits |= held;
     if (s->e.source == JOB_FOUND)
         s->kept = gets;
     else
-        s->e.given = gets;
+        s->e.given |= gets;
     for (size_t i = 0; i < r->n_boards; i++)
         if (gets >> i & 1)
             roster_board_users(r->board[i]);
@@ -310,6 +319,8 @@ static void give_boards(struct roster_job *s, uint64_t boards, uint64_t held)
             roster_look(r, i);
 }
 
+/* ---- which process a job ends with ---- */
+
 static int on_pidfd(struct loop_fd *source, int fd, int events, void *user)
 {
     struct roster_job *s = user;
@@ -318,25 +329,97 @@ static int on_pidfd(struct loop_fd *source, int fd, int events, void *user)
     (void)fd;
     (void)events;
 
-    roster_job_end(s);
+    roster_first_ended(s);
     roster_refresh(r);
     roster_tell(r);
     roster_schedule(r);
     return 0;
 }
 
-int roster_begin(struct roster *r, const struct roster_register *reg, uint64_t *ret_id,
+/* The job ends with the process of that pidfd (-1: none), which it owns from now on. */
+static void watch(struct roster_job *s, int pidfd)
+{
+    loop_fd_free(take(s->source));
+    if (s->pidfd >= 0)
+        (void)close(s->pidfd);
+    s->pidfd = pidfd;
+    if (pidfd >= 0 && loop_fd_new(s->roster->opts.loop, pidfd, LOOP_READ, on_pidfd, s,
+                                  &s->source, NULL) < 0)
+        s->source = NULL; /* roster_alive() is polled */
+}
+
+/* The process is the job's first one from now on; false: it has ended. */
+static bool put_first(struct roster_job *s, const struct job_proc *p)
+{
+    struct roster_register reg = {
+        .source = JOB_RUN, .uid = s->e.uid, .pid = p->pid, .pid_start = p->start};
+    struct proc_facts f;
+    int fd = -1;
+
+    if (check_process(s->roster, &reg, &f, &fd, NULL) < 0)
+        return false;
+    watch(s, fd);
+    s->e.pid = p->pid;
+    s->e.pid_start = p->start;
+    return true;
+}
+
+static void forget(struct job_entry *e, size_t at)
+{
+    memmove(e->proc + at, e->proc + at + 1, (e->n_procs - at - 1) * sizeof *e->proc);
+    e->n_procs--;
+}
+
+void roster_first_ended(struct roster_job *s)
+{
+    struct job_entry *e = &s->e;
+
+    if (s->over)
+        return;
+    s->changed = true;
+    for (size_t i = e->n_procs; i-- > 0 && e->source == JOB_RUN;)
+        if (e->proc[i].pid == e->pid && e->proc[i].start == e->pid_start)
+            forget(e, i);
+    while (e->source == JOB_RUN && e->n_procs > 0) {
+        if (put_first(s, &e->proc[0]))
+            return;
+        forget(e, 0);
+    }
+    roster_job_end(s);
+}
+
+/* ---- a job begins ---- */
+
+/* A restored job goes on with one of its processes where the first has ended. */
+static int check_first(const struct roster *r, const struct roster_register *reg,
+                       struct roster_register *ret, struct proc_facts *facts, int *ret_fd,
+                       uw_error *err)
+{
+    int result = check_process(r, reg, facts, ret_fd, err);
+
+    *ret = *reg;
+    for (size_t i = 0;
+         i < reg->n_procs && reg->id && reg->source == JOB_RUN && result == -ESRCH; i++) {
+        ret->pid = reg->proc[i].pid;
+        ret->pid_start = reg->proc[i].start;
+        result = check_process(r, ret, facts, ret_fd, err);
+    }
+    return result;
+}
+
+int roster_begin(struct roster *r, const struct roster_register *asked, uint64_t *ret_id,
                  uw_error *err)
 {
+    struct roster_register one, *reg = &one;
     struct proc_facts f = {0};
     int fd = -1;
 
-    int result = check_text(reg, err);
+    int result = check_text(asked, err);
     if (result == 0)
-        result = check_boards(r, reg, err);
-    uint64_t held = held_of(r, reg);
+        result = check_boards(r, asked, err);
+    uint64_t held = held_of(r, asked);
     if (result == 0)
-        result = check_process(r, reg, &f, &fd, err);
+        result = check_first(r, asked, reg, &f, &fd, err);
     if (result == 0 && reg->source == JOB_RUN && !reg->id)
         result = roster_room(r, JOB_RUN, reg->uid, err);
     if (result < 0) {
@@ -352,10 +435,7 @@ int roster_begin(struct roster *r, const struct roster_register *reg, uint64_t *
                                  : fail(err, -E2BIG, "more than %d jobs", ROSTER_MAX);
     }
     fill(s, reg, &f);
-    s->pidfd = fd;
-    if (fd >= 0 &&
-        loop_fd_new(r->opts.loop, fd, LOOP_READ, on_pidfd, s, &s->source, NULL) < 0)
-        s->source = NULL; /* roster_alive() is polled */
+    watch(s, fd);
     roster_name_user(r, s);
     give_boards(s, reg->boards, held);
     uint64_t id = s->e.id;
@@ -363,5 +443,94 @@ int roster_begin(struct roster *r, const struct roster_register *reg, uint64_t *
     s->changed = false;
     roster_tell(r);
     *ret_id = id;
+    return 0;
+}
+
+/* ---- groups ---- */
+
+static bool is_of(const struct roster_job *s, uid_t uid)
+{
+    return !s->over && s->e.source == JOB_RUN && s->e.uid == uid;
+}
+
+uint64_t roster_group(const struct roster *r, uid_t uid, const char *group)
+{
+    for (size_t i = 0; i < r->n; i++)
+        if (is_of(r->job[i], uid) && group[0] && strcmp(r->job[i]->e.group, group) == 0)
+            return r->job[i]->e.id;
+    return 0;
+}
+
+static bool has_process(const struct job_entry *e, const struct job_proc *p)
+{
+    for (size_t i = 0; i < e->n_procs; i++)
+        if (e->proc[i].pid == p->pid && e->proc[i].start == p->start)
+            return true;
+    return false;
+}
+
+/* Where all places are taken, those of processes that have ended are free. */
+static void add_process(struct roster_job *s, const struct job_proc *p)
+{
+    struct job_entry *e = &s->e;
+    struct proc_facts f;
+
+    if (e->n_procs == 0)
+        e->proc[e->n_procs++] = (struct job_proc){e->pid, e->pid_start};
+    if (has_process(e, p))
+        return;
+    for (size_t i = JOB_PROCS; i-- > 0 && e->n_procs == JOB_PROCS;)
+        if (!roster_is_there(s->roster, &e->proc[i], e->uid, &f))
+            forget(e, i);
+    if (e->n_procs < JOB_PROCS)
+        e->proc[e->n_procs++] = *p;
+    s->changed = true;
+}
+
+int roster_join(struct roster *r, uint64_t id, const struct roster_register *reg,
+                uw_error *err)
+{
+    struct roster_job *s = roster_job(r, id);
+    const char *group = reg->group ? reg->group : "";
+    struct proc_facts f = {0};
+    int fd = -1;
+
+    if (!s || !is_of(s, reg->uid) || (s->e.group[0] && strcmp(s->e.group, group) != 0))
+        return fail(err, -ENOENT, "there is no job %llu of this group",
+                    (unsigned long long)id);
+    int result = check_process(r, reg, &f, &fd, err);
+    if (fd >= 0)
+        (void)close(fd);
+    if (result < 0)
+        return result;
+    (void)snprintf(s->e.group, sizeof s->e.group, "%s", group);
+    add_process(s, &(struct job_proc){reg->pid, f.start});
+    struct roster_register more = *reg;
+    more.boards &= ~(s->e.given | s->e.waits);
+    if (more.boards)
+        give_boards(s, more.boards, held_of(r, &more));
+    roster_refresh(r);
+    roster_tell(r);
+    return 0;
+}
+
+int roster_leave(struct roster *r, uint64_t id, pid_t pid, uw_error *err)
+{
+    struct roster_job *s = roster_job(r, id);
+    bool had = s && !s->over && s->e.pid == pid;
+
+    for (size_t i = s && !s->over && !had ? s->e.n_procs : 0; i-- > 0;)
+        if (s->e.proc[i].pid == pid) {
+            forget(&s->e, i);
+            s->changed = had = true;
+        }
+    if (!had)
+        return fail(err, -ENOENT, "process %ld has no part in job %llu", (long)pid,
+                    (unsigned long long)id);
+    if (s->e.pid == pid)
+        roster_first_ended(s);
+    roster_refresh(r);
+    roster_tell(r);
+    roster_schedule(r);
     return 0;
 }

@@ -109,6 +109,11 @@ bool roster_is_there(const struct roster *r, const struct job_proc *p, uid_t uid
 /* Passes boards to the run jobs that wait for them, where core rules allow it now. */
 void roster_share(struct roster *r);
 
+/* The job's first process has ended: another one of its group takes the place, or the job
+ * ends.
+ */
+void roster_first_ended(struct roster_job *s);
+
 /* ---- roster-look.c ---- */
 
 /* The identity of a found job with this process. */

@@ -15,17 +15,41 @@ enum { ANCESTORS = 64 };
 
 /* ---- which job a process belongs to ---- */
 
-/* Whether f is process pid or a descendant of it. */
-static bool stems_from(const struct roster *r, const struct proc_facts *f, pid_t pid)
+/* A process and those that it descends from. */
+struct line {
+    pid_t pid[ANCESTORS];
+    size_t n;
+};
+
+static void trace_line(const struct roster *r, const struct proc_facts *f,
+                       struct line *ret)
 {
     struct proc_facts up = *f;
 
-    for (int i = 0; i < ANCESTORS && up.pid > 1; i++) {
-        if (up.pid == pid)
-            return true;
+    ret->n = 0;
+    while (ret->n < ANCESTORS && up.pid > 1) {
+        ret->pid[ret->n++] = up.pid;
         if (up.ppid <= 1 || roster_read(r, up.ppid, &up) < 0)
-            return false;
+            return;
     }
+}
+
+static bool stems_from(const struct line *line, pid_t pid)
+{
+    for (size_t i = 0; i < line->n; i++)
+        if (line->pid[i] == pid)
+            return true;
+    return false;
+}
+
+/* Whether it is one of the job's processes or descends from one. */
+static bool is_ours(const struct roster_job *job, const struct line *line)
+{
+    if (job->e.pid > 0 && stems_from(line, job->e.pid))
+        return true;
+    for (size_t i = 0; i < job->e.n_procs; i++)
+        if (stems_from(line, job->e.proc[i].pid))
+            return true;
     return false;
 }
 
@@ -46,12 +70,15 @@ static const struct roster_job *registered_job(const struct roster_board *s,
 {
     const struct roster *r = s->roster;
     const struct roster_job *best = NULL;
+    struct line line = {.n = 0};
 
     for (size_t i = 0; i < r->n; i++) {
         const struct roster_job *job = r->job[i];
         if (job->e.source == JOB_FOUND || job->over || job->e.uid != f->uid)
             continue;
-        if (job->e.pid > 0 && stems_from(r, f, job->e.pid))
+        if (line.n == 0)
+            trace_line(r, f, &line);
+        if (is_ours(job, &line))
             return job;
         if (job->e.source == JOB_REGISTERED && has_name(job, group))
             return job;

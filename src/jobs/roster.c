@@ -406,7 +406,7 @@ static int roster_on_timer(struct loop_timer *timer, uint64_t now_ns, void *user
 
     for (size_t i = 0; i < r->n; i++)
         if (!r->job[i]->over && !roster_alive(r, r->job[i])) {
-            roster_job_end(r->job[i]);
+            roster_first_ended(r->job[i]);
             ended = true;
         }
     for (size_t i = 0; i < r->n_boards; i++)

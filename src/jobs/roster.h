@@ -39,7 +39,8 @@ enum {
     LABEL_KEY = 32,
     LABEL_VALUE = 64,
     JOB_NAME = 96,
-    JOB_PROCS = 16, /* recorded processes of a found job, to recognise it later */
+    JOB_GROUP = 64,
+    JOB_PROCS = 16, /* recorded processes of a job, to recognise it later */
 };
 
 enum job_source { JOB_SOURCES(NAME_ENUM) };
@@ -68,11 +69,15 @@ struct job_entry {
     bool firm; /* begun by an administrator: run jobs of others do not get its boards */
     struct label label[LABELS_MAX];
     size_t n_labels;
-    pid_t pid;                       /* the first process; 0: unknown */
-    uint64_t pid_start;              /* as in job_proc; 0: unknown */
-    unsigned n_pids;                 /* the job's processes on boards */
-    struct job_proc proc[JOB_PROCS]; /* of a found job: its first processes */
+    pid_t pid;          /* the first process; 0: unknown */
+    uint64_t pid_start; /* as in job_proc; 0: unknown */
+    unsigned n_pids;    /* the job's processes on boards */
+    /* Of a found job: its first processes.  Of a run job with a group: those that began
+     * it and joined, pid the first of them; more than fit are not recorded.
+     */
+    struct job_proc proc[JOB_PROCS];
     size_t n_procs;
+    char group[JOB_GROUP];       /* of a run job; "": its processes have none */
     bool foreign;                /* another user's process is on one of its boards */
     uint64_t began_ns, ended_ns; /* ended_ns 0: running */
     int64_t began_utc_ns, ended_utc_ns;
@@ -128,10 +133,14 @@ struct roster_register {
      * a found job: its boards before the restart, kept until their processes are read.
      */
     uint64_t boards;
-    const struct job_proc *proc; /* of a found job: one of them must still exist */
+    /* Of a found job: one of them must still exist.  Of a restored run job: the job goes
+     * on with one of them where pid has ended.
+     */
+    const struct job_proc *proc;
     size_t n_procs;
-    bool firm; /* as in job_entry */
-    pid_t pid; /* the job ends with this process; 0: only by roster_end() */
+    const char *group; /* of a run job; NULL or "": none.  See roster_join(). */
+    bool firm;         /* as in job_entry */
+    pid_t pid;         /* the job ends with this process; 0: only by roster_end() */
     const struct label *label;
     size_t n_labels;
     uint64_t id;        /* 0: a new job; else a job restored after a restart */
@@ -148,6 +157,21 @@ struct roster_register {
 int roster_begin(struct roster *r, const struct roster_register *reg, uint64_t *ret_id,
                  uw_error *err);
 int roster_end(struct roster *r, uint64_t id, uw_error *err); /* -ENOENT */
+
+/* Several processes that begin one job, side by side: the first one begins it under a
+ * name for the group, the others join.  The job ends with the last of them.
+ */
+
+/* The running run job of that user and group; 0: none. */
+uint64_t roster_group(const struct roster *r, uid_t uid, const char *group);
+/* reg's process, boards and group become the run job's, too.  A process that has joined
+ * may join again.  -ENOENT: no such job of reg's user, or of another group; -ESRCH,
+ * -EPERM as of roster_begin().
+ */
+int roster_join(struct roster *r, uint64_t id, const struct roster_register *reg,
+                uw_error *err);
+/* The process has no part in the job any more.  -ENOENT: no such job, or it had none. */
+int roster_leave(struct roster *r, uint64_t id, pid_t pid, uw_error *err);
 const struct job_entry *roster_find(const struct roster *r, uint64_t id);
 size_t roster_count(const struct roster *r);
 const struct job_entry *roster_at(const struct roster *r, size_t i);

@@ -46,17 +46,30 @@ static bool is_begun(const struct json_value *job)
     return source && strcmp(source, "found") != 0;
 }
 
-/* The running job of this user whose first process is pid; 0: none. */
+/* Whether pid is its first process, or one of its group. */
+static bool has_process(const struct json_value *job, pid_t pid)
+{
+    const struct json_value *members = json_get(job, "members");
+    uint64_t of = 0;
+
+    if (json_as_u64(json_get(job, "pid"), &of) && of == (uint64_t)pid)
+        return true;
+    for (size_t i = 0; i < json_count(members); i++)
+        if (json_as_u64(json_at(members, i), &of) && of == (uint64_t)pid)
+            return true;
+    return false;
+}
+
+/* The running job of this user that pid began, or was begun for; 0: none. */
 static uint64_t job_of(const struct json_value *jobs, pid_t pid)
 {
     for (size_t i = 0; i < json_count(jobs); i++) {
         const struct json_value *j = json_at(jobs, i);
         bool running = false, yours = false;
-        uint64_t id = 0, first = 0;
+        uint64_t id = 0;
         if (json_get_bool(j, "running", &running, NULL) == 0 && running &&
             json_get_bool(j, "yours", &yours, NULL) == 0 && yours && is_begun(j) &&
-            json_as_u64(json_get(j, "pid"), &first) && first == (uint64_t)pid &&
-            json_get_u64(j, "id", &id, NULL) == 0)
+            has_process(j, pid) && json_get_u64(j, "id", &id, NULL) == 0)
             return id;
     }
     return 0;

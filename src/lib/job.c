@@ -2,6 +2,7 @@
  */
 #include <errno.h>
 #include <inttypes.h>
+#include <poll.h>
 #include <stdbool.h>
 #include <stdio.h>
 #include <stdlib.h>
@@ -19,6 +20,8 @@
 #include "jobs/roster.h"
 #include "lib/inside.h"
 
+enum { JOIN_MS = 10, JOIN_TRIES = 200 };
+
 struct uw_job {
     uw_ctx *ctx;
     uint64_t id;
@@ -26,6 +29,7 @@ struct uw_job {
     pid_t owner; /* the job ends with this process */
     char name[JOB_NAME], goal[LIB_TEXT], cap[LIB_TEXT], cls[LIB_TEXT],
         command[LIB_COMMAND];
+    char group[JOB_GROUP];
     struct label label[LABELS_MAX];
     size_t n_labels;
     uw_device **device;
@@ -169,6 +173,8 @@ static int keep(uw_job *job, const uw_job_options *opts, uw_error *err)
     if (r == 0)
         r = keep_text(job->command, sizeof job->command, "command", o.command, err);
     if (r == 0)
+        r = keep_text(job->group, sizeof job->group, "group", o.group, err);
+    if (r == 0)
         r = keep_labels(job, &o, err);
     return r == 0 ? keep_devices(job, &o, err) : r;
 }
@@ -203,33 +209,104 @@ static struct json_out *describe(const uw_job *job)
     put_text(o, lib_cap_is_figure(job->cap) ? "cap" : "preset", job->cap);
     put_text(o, "class", job->cls);
     put_text(o, "command", job->command);
+    put_text(o, "group", job->group);
+    if (job->group[0] && job->id)
+        json_out_int(o, "job", (int64_t)job->id);
     json_out_end(o);
     return o;
 }
 
+enum { BEGUN = 0, JOINED = 1 };
+
 static int register_job(uw_job *job, const struct door *door, uw_error *err)
 {
     auto_(json_free) struct json *doc = NULL;
+    bool joined = false;
 
     int r = door_ask(door, "POST", "/v1/jobs", describe(job), &doc, err);
     if (r < 0)
         return r;
     if (!doc || json_get_u64(json_root(doc), "id", &job->id, NULL) < 0)
         return fail(err, -EPROTO, "the daemon gave no id for the job");
-    return 0;
-}
-
-/* The daemon reads steps of jobs with a goal or a cap alone. */
-static int send_page(const uw_job *job, uw_error *err)
-{
-    if ((!job->goal[0] && !job->cap[0]) || !job->page)
-        return 0;
-    return page_socket_send(lib_job_socket(job->ctx), job->id, job->fd, err);
+    (void)json_get_bool(json_root(doc), "joined", &joined, NULL);
+    return joined ? JOINED : BEGUN;
 }
 
 static void path_of(const uw_job *job, char *ret, size_t size)
 {
     (void)snprintf(ret, size, "/v1/jobs/%" PRIu64, job->id);
+}
+
+/* Whether the daemon has the page of the job in its answer. */
+static bool has_page(const struct json *doc)
+{
+    bool page = false;
+
+    return doc &&
+           json_get_bool(json_get(json_root(doc), "search"), "page", &page, NULL) == 0 &&
+           page;
+}
+
+/* The daemon reads steps of jobs with a goal or a cap alone. */
+static bool is_read(const uw_job *job)
+{
+    return (job->goal[0] || job->cap[0]) && job->page;
+}
+
+/* Gives the daemon the page, unless it has one whose processes live. */
+static int give_page(const uw_job *job, uw_error *err)
+{
+    auto_(json_free) struct json *doc = NULL;
+    const struct door *door = NULL;
+    char path[64];
+
+    int r = is_read(job)
+                ? page_socket_send(lib_job_socket(job->ctx), job->id, job->fd, err)
+                : 0;
+    if (r != -EPERM)
+        return r;
+    path_of(job, path, sizeof path);
+    if (lib_remote(job->ctx, "a job", &door, NULL) == 0 &&
+        door_ask(door, "GET", path, NULL, &doc, NULL) == 0 && has_page(doc))
+        return 0;
+    return r;
+}
+
+/* The page of the process that began the job, in place of this one's own. */
+static int join_page(uw_job *job, uw_error *err)
+{
+    int fd = -1, r = is_read(job) ? -ENODATA : -ENOTSUP;
+
+    for (int i = 0; i < JOIN_TRIES && r == -ENODATA; i++) {
+        if (i > 0)
+            (void)poll(NULL, 0, JOIN_MS);
+        r = page_socket_take(lib_job_socket(job->ctx), job->id, &fd, err);
+    }
+    if (r == -ENODATA) /* that process is gone */
+        return give_page(job, err);
+    if (r < 0)
+        return r == -ENOTSUP ? 0 : r;
+    void *at = mmap(NULL, UW_PROGRESS_BYTES, PROT_READ | PROT_WRITE, MAP_SHARED, fd, 0);
+    if (at == MAP_FAILED) {
+        r = fail(err, -errno, "progress page: %s", strerror(errno));
+        (void)close(fd);
+        return r;
+    }
+    (void)munmap(job->page, UW_PROGRESS_BYTES);
+    (void)close(job->fd);
+    job->page = at;
+    job->fd = fd;
+    return 0;
+}
+
+/* What ends this process' part in the job. */
+static void leave_path(const uw_job *job, char *ret, size_t size)
+{
+    char who[24] = "";
+
+    if (job->group[0])
+        (void)snprintf(who, sizeof who, "?pid=%d", (int)job->owner);
+    (void)snprintf(ret, size, "/v1/jobs/%" PRIu64 "%s", job->id, who);
 }
 
 int uw_job_begin(uw_ctx *ctx, const uw_job_options *opts, uw_job **ret, uw_error *err)
@@ -255,9 +332,9 @@ int uw_job_begin(uw_ctx *ctx, const uw_job_options *opts, uw_job **ret, uw_error
         r = register_job(job, door, err);
     if (r < 0)
         return r;
-    r = send_page(job, err);
+    r = r == JOINED ? join_page(job, err) : give_page(job, err);
     if (r < 0) {
-        path_of(job, path, sizeof path);
+        leave_path(job, path, sizeof path);
         (void)door_ask(door, "DELETE", path, NULL, NULL, NULL);
         return r;
     }
@@ -280,14 +357,19 @@ static int job_path(const uw_job *job, const struct door **ret_door, char *ret_p
     return lib_remote(job->ctx, "a job", ret_door, err);
 }
 
-/* Whether the daemon has the page of the job in its answer. */
-static bool has_page(const struct json *doc)
+/* Whether the job in the answer runs, and has this process where it is of a group. */
+static bool is_known(const uw_job *job, const struct json *doc, bool *ret_running)
 {
-    bool page = false;
+    const struct json_value *v = doc ? json_root(doc) : NULL;
+    const struct json_value *members = json_get(v, "members");
+    bool found = !job->group[0];
+    uint64_t pid = 0;
 
-    return doc &&
-           json_get_bool(json_get(json_root(doc), "search"), "page", &page, NULL) == 0 &&
-           page;
+    *ret_running = false;
+    (void)json_get_bool(v, "running", ret_running, NULL);
+    for (size_t i = 0; i < json_count(members) && !found; i++)
+        found = json_as_u64(json_at(members, i), &pid) && pid == (uint64_t)job->owner;
+    return *ret_running && found;
 }
 
 int uw_job_renew(uw_job *job, uw_error *err)
@@ -303,13 +385,12 @@ int uw_job_renew(uw_job *job, uw_error *err)
     if (!job->page)
         return fail(err, -ENOTSUP, "the job was not begun by this process");
     r = door_ask(door, "GET", path, NULL, &doc, err);
-    if (r == 0 && doc)
-        (void)json_get_bool(json_root(doc), "running", &running, NULL);
-    if (r == 0 && running && has_page(doc))
-        return 0;
-    if (r == -ENOENT || (r == 0 && !running))
+    bool known = r == 0 && is_known(job, doc, &running);
+    if (r == -ENOENT || (r == 0 && !known))
         r = register_job(job, door, err);
-    return r < 0 ? r : send_page(job, err);
+    if (r >= 0 && !(running && has_page(doc)))
+        r = give_page(job, err);
+    return r < 0 ? r : 0;
 }
 
 int uw_job_end(uw_job *job, uw_error *err)
@@ -318,6 +399,8 @@ int uw_job_end(uw_job *job, uw_error *err)
     char path[64];
 
     int r = job_path(job, &door, path, sizeof path, err);
+    if (r == 0)
+        leave_path(job, path, sizeof path);
     return r < 0 ? r : door_ask(door, "DELETE", path, NULL, NULL, err);
 }
 
@@ -343,7 +426,7 @@ int lib_job_goal(uw_job *job, const char *goal, uw_error *err)
 
     if (r == 0 && !*goal)
         job->goal[0] = '\0';
-    return r == 0 && !had ? send_page(job, err) : r;
+    return r == 0 && !had ? give_page(job, err) : r;
 }
 
 int lib_job_found(uw_ctx *ctx, uint64_t id, uw_job **ret, uw_error *err)

@@ -125,6 +125,15 @@ int node_withdraw(struct node *node, const struct node_who *who, uint64_t id,
 
 int node_job_begin(struct node *node, const struct node_who *who,
                    const struct node_job *ask, uint64_t *ret_id, uw_error *err);
+/* Has the process join the running job of its user and group (ask->reg.group), or
+ * ask->before where that runs and has no group (any more, after a restart).  1: joined;
+ * 0: there is none, begin it.
+ */
+int node_job_join(struct node *node, const struct node_who *who,
+                  const struct node_job *ask, uint64_t *ret_id, uw_error *err);
+/* The process has no part in the job any more, which ends with the last one's. */
+int node_job_leave(struct node *node, const struct node_who *who, uint64_t id, pid_t pid,
+                   uw_error *err);
 /* Sets the progress page of a running job; page_fd is closed or owned by the node. */
 int node_job_page(struct node *node, const struct node_who *who, uint64_t id, int page_fd,
                   uw_error *err);

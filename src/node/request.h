@@ -44,6 +44,7 @@ struct node_job {
     const char *preset;  /* in place of cap, as of a claim */
     const char *cls;     /* class of caps' settings; NULL: default */
     const char *command; /* for the history of searches; NULL: unknown */
+    uint64_t before;     /* reg.group: the job that its process had a part in; 0: none */
     int page_fd;         /* the progress page, ownership passes; -1: none yet */
 };
 

@@ -296,6 +296,39 @@ int node_job_begin(struct node *node, const struct node_who *who,
     return 0;
 }
 
+int node_job_join(struct node *node, const struct node_who *who,
+                  const struct node_job *ask, uint64_t *ret_id, uw_error *err)
+{
+    const struct roster_register *reg = &ask->reg;
+    const struct rights rights = rights_of(node);
+
+    if (!node->roster || !reg->group || !reg->group[0])
+        return 0;
+    const struct job_entry *before =
+        ask->before ? roster_find(node->roster, ask->before) : NULL;
+    bool fits = before && !before->ended_ns && before->source == JOB_RUN &&
+                before->uid == reg->uid && !before->group[0];
+    uint64_t id = fits ? before->id : roster_group(node->roster, reg->uid, reg->group);
+    if (!id)
+        return 0;
+    int r = rights_job(&rights, who, id, err);
+    if (r == 0)
+        r = roster_join(node->roster, id, reg, err);
+    if (r < 0)
+        return r;
+    *ret_id = id;
+    return 1;
+}
+
+int node_job_leave(struct node *node, const struct node_who *who, uint64_t id, pid_t pid,
+                   uw_error *err)
+{
+    const struct rights rights = rights_of(node);
+    int r = rights_job(&rights, who, id, err);
+
+    return r < 0 ? r : roster_leave(node->roster, id, pid, err);
+}
+
 int node_job_page(struct node *node, const struct node_who *who, uint64_t id, int page_fd,
                   uw_error *err)
 {

@@ -94,6 +94,28 @@ int node_job_goal(struct node *node, const struct node_who *by, uint64_t id,
     return node_withdraw(node, by, id, err);
 }
 
+int node_job_join(struct node *node, const struct node_who *by,
+                  const struct node_job *ask, uint64_t *ret_id, uw_error *err)
+{
+    (void)node;
+    (void)by;
+    (void)err;
+
+    *ret_id = ask->before ? ask->before : 1;
+    if (ask->reg.group) {
+        must(ask->reg.group[0] && strlen(ask->reg.group) < JOB_GROUP && ask->reg.pid);
+        (void)fuzz_say("", "group %s: ", ask->reg.group);
+    }
+    return ask->before != 0;
+}
+
+int node_job_leave(struct node *node, const struct node_who *by, uint64_t id, pid_t pid,
+                   uw_error *err)
+{
+    (void)fuzz_say("", "pid %ld: ", (long)pid);
+    return node_withdraw(node, by, id, err);
+}
+
 int node_job_end(struct node *node, const struct node_who *by, uint64_t id, uw_error *err)
 {
     return node_withdraw(node, by, id, err);

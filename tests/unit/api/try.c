@@ -88,6 +88,29 @@ int node_job_begin(struct node *node, const struct node_who *who,
     return called(f, "job_begin", err);
 }
 
+int node_job_join(struct node *node, const struct node_who *who,
+                  const struct node_job *ask, uint64_t *ret_id, uw_error *err)
+{
+    struct fake *f = fake_of(node);
+    (void)who;
+    (void)err;
+
+    keep(f->group, sizeof f->group, ask->reg.group);
+    *ret_id = 87;
+    return strcmp(f->group, "there") == 0;
+}
+
+int node_job_leave(struct node *node, const struct node_who *who, uint64_t id, pid_t pid,
+                   uw_error *err)
+{
+    struct fake *f = fake_of(node);
+    (void)who;
+
+    f->id = id;
+    f->pid = pid;
+    return called(f, "job_leave", err);
+}
+
 int node_job_goal(struct node *node, const struct node_who *who, uint64_t id,
                   const struct goal *goal, uw_error *err)
 {

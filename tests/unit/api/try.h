@@ -23,6 +23,8 @@ struct fake {
     struct node_claim claim;
     struct node_job job;
     char board[96], why[96], name[96], preset[POLICY_PRESET_NAME];
+    char group[JOB_GROUP];
+    pid_t pid; /* that left a job */
     struct label label[LABELS_MAX];
     struct node_signal signal;
     char unit[SIGNAL_UNIT];

@@ -518,6 +518,20 @@ static void jobs(void)
            strstr(d.asked[0], "\"class\": \"night\"") &&
            strstr(d.asked[0], "\"command\": \"c\"") && !strstr(d.asked[0], "goal"),
        "a cap, a class and a command %s", err.text);
+    static const char *const joins[] = {
+        "HTTP/1.1 201 Created\r\n\r\n{\"id\": 9, \"joined\": true}",
+        "HTTP/1.1 204 No Content\r\n\r\n", NULL};
+    daemon_says(joins);
+    o = (uw_job_options){.size = sizeof o, .goal = "edp", .group = "ranks"};
+    r = uw_job_begin(ctx, &o, &job, &err);
+    daemon_done();
+    char leaves[64];
+    (void)snprintf(leaves, sizeof leaves, "DELETE /v1/jobs/9?pid=%d ", (int)getpid());
+    ok(r < 0 && strstr(err.text, "job.sock") &&
+           strstr(d.asked[0], "\"group\": \"ranks\"") && !strstr(d.asked[0], "\"job\""),
+       "a group is joined, whose page finds no door: %s", err.text);
+    ok(strstr(d.asked[1], leaves) == d.asked[1], "and left");
+    is_int(next_fd(), fd, "no descriptor stays");
     uw_job_step(NULL, UW_PHASE_TRAIN);
     uw_job_free(NULL);
     is_int((int)uw_job_id(NULL), 0, "no job");

@@ -1,0 +1,242 @@
+/* Groups: processes of a made-up node that begin one job together; its boards, and which
+ * of them it ends with.
+ */
+#include <sys/wait.h>
+#include <unistd.h>
+
+#include "procs.h"
+
+enum { ANNA = 1000, EVE = 1001 };
+#define SESSION "/user.slice/user-1000.slice/session-3.scope"
+
+static struct {
+    unsigned begun, changed, ended;
+} heard;
+
+static void on_event(enum roster_event event, const struct job_entry *job, void *user)
+{
+    (void)job;
+    (void)user;
+    heard.begun += event == ROSTER_BEGIN;
+    heard.changed += event == ROSTER_CHANGE;
+    heard.ended += event == ROSTER_END;
+}
+
+static struct roster *begin(bool real)
+{
+    struct roster_opts opts = {.on_event = on_event, .first_id = 70};
+    struct roster *r = NULL;
+    uw_error err = {{0}};
+
+    memset(&heard, 0, sizeof heard);
+    if (!fake_begin(real))
+        return NULL;
+    opts.loop = fake.loop;
+    opts.boards = fake.boards;
+    if (!real)
+        opts.read = fake_read;
+    ok(roster_new(&opts, &r, &err) == 0, "a roster");
+    return r;
+}
+
+static void end(struct roster *r)
+{
+    roster_free(r);
+    fake_end();
+}
+
+static struct roster_register of(pid_t pid, uint64_t boards)
+{
+    return (struct roster_register){.source = JOB_RUN,
+                                    .name = "train",
+                                    .uid = ANNA,
+                                    .pid = pid,
+                                    .boards = boards,
+                                    .group = "ranks"};
+}
+
+/* Ranks 100 … of the launcher 90, which is no part of the job. */
+static uint64_t ranks(struct roster *r, int n)
+{
+    struct roster_register reg = of(100, 1);
+    uint64_t id = 0;
+    uw_error err = {""};
+
+    fake_process(90, 1, ANNA, SESSION);
+    for (int i = 0; i < n; i++)
+        fake_process(100 + i, 90, ANNA, SESSION);
+    is_int((long)roster_group(r, ANNA, "ranks"), 0, "nobody has begun");
+    is_int(roster_begin(r, &reg, &id, &err), 0, "the first rank begins %s", err.text);
+    for (int i = 1; i < n; i++) {
+        reg = of(100 + i, i < FAKES ? 1ull << i : 0);
+        is_int(roster_join(r, roster_group(r, ANNA, "ranks"), &reg, &err), 0,
+               "rank %d joins %s", i, err.text);
+    }
+    return id;
+}
+
+static void joins(void)
+{
+    struct roster *r = begin(false);
+    uint64_t id = ranks(r, 3);
+    const struct job_entry *j = roster_find(r, id);
+    struct roster_register reg = of(101, 2);
+    uw_error err = {""};
+
+    is_int((long)j->given, 7, "it has the boards of all");
+    is_int((long)j->n_procs, 3, "and its processes");
+    ok(roster_count(r) == 1 && heard.begun == 1 && heard.changed >= 2, "one job: told");
+    ok(roster_may_claim(r, ANNA, 1), "it may claim on a joined board");
+    unsigned changed = heard.changed;
+    is_int(roster_join(r, id, &reg, &err), 0, "who has joined joins again");
+    ok(j->n_procs == 3 && heard.changed == changed, "and nothing changes");
+    reg = of(999, 0);
+    is_int(roster_join(r, id, &reg, &err), -ESRCH, "no such process: %s", err.text);
+    reg = of(101, 0);
+    reg.uid = EVE;
+    is_int(roster_join(r, id, &reg, &err), -ENOENT, "another user: %s", err.text);
+    is_int((long)roster_group(r, EVE, "ranks"), 0, "whose group is not this one");
+    reg = of(101, 0);
+    reg.group = "others";
+    is_int(roster_join(r, id, &reg, &err), -ENOENT, "another group: %s", err.text);
+    fake_process(150, 102, ANNA, SESSION); /* a child of rank 2, on a board of none */
+    fake_on(3, 150, true);
+    fake_wait(7);
+    is_int((long)j->boards, 15, "what a rank starts computes for the job");
+    end(r);
+}
+
+static void succession(void)
+{
+    struct roster *r = begin(false);
+    uint64_t id = ranks(r, 4);
+    const struct job_entry *j = roster_find(r, id);
+    uw_error err = {""};
+
+    fake_exit(101);
+    fake_exit(100);
+    fake_wait(7);
+    ok(roster_find(r, id) == j && j->pid == 102 && j->pid_start == 1102,
+       "the first is gone: the next that lives takes its place");
+    is_int((long)j->given, 15, "with all boards");
+    is_int(roster_leave(r, id, 90, &err), -ENOENT, "who has no part: %s", err.text);
+    is_int(roster_leave(r, id, 103, &err), 0, "one leaves");
+    fake_exit(102);
+    fake_wait(7);
+    ok(!roster_find(r, id) && heard.ended == 1, "it ends with the last that has a part");
+    end(r);
+
+    r = begin(false);
+    id = ranks(r, 2);
+    is_int(roster_leave(r, id, 100, &err), 0, "the first one leaves");
+    ok(roster_find(r, id) && roster_find(r, id)->pid == 101, "the other goes on");
+    is_int(roster_leave(r, id, 101, &err), 0, "then that");
+    ok(!roster_find(r, id), "it has ended");
+    is_int(roster_leave(r, id, 101, &err), -ENOENT, "once: %s", err.text);
+    end(r);
+}
+
+/* More than are recorded. */
+static void crowd(void)
+{
+    struct roster *r = begin(false);
+    uint64_t id = ranks(r, JOB_PROCS + 2);
+    const struct job_entry *j = roster_find(r, id);
+    struct roster_register reg;
+    uw_error err = {""};
+
+    is_int((long)j->n_procs, JOB_PROCS, "so many are recorded");
+    fake_exit(105);
+    reg = of(100 + JOB_PROCS, 0);
+    is_int(roster_join(r, id, &reg, &err), 0, "one that was not joins again");
+    ok(j->n_procs == JOB_PROCS && j->proc[JOB_PROCS - 1].pid == 100 + JOB_PROCS,
+       "and has the place of one that has ended");
+    end(r);
+}
+
+/* After a restart the ledger has id, first process and the others. */
+static void restored(void)
+{
+    struct roster *r = begin(false);
+    struct job_proc procs[] = {{100, 1100}, {101, 1101}, {102, 1102}};
+    struct roster_register reg = {.source = JOB_RUN,
+                                  .name = "train",
+                                  .uid = ANNA,
+                                  .pid = 100,
+                                  .pid_start = 1100,
+                                  .proc = procs,
+                                  .n_procs = 3,
+                                  .boards = 3,
+                                  .id = 60};
+    uint64_t id = 0;
+    uw_error err = {""};
+
+    is_int(roster_begin(r, &reg, &id, &err), -ESRCH, "all are gone: %s", err.text);
+    fake_process(102, 1, ANNA, SESSION);
+    is_int(roster_begin(r, &reg, &id, &err), 0, "one lives: the job goes on");
+    const struct job_entry *j = roster_find(r, id);
+    ok(id == 60 && j->pid == 102 && j->boards == 3, "by that one");
+    reg = of(102, 4);
+    is_int(roster_join(r, id, &reg, &err), 0, "which says its group again");
+    ok(roster_group(r, ANNA, "ranks") == 60 && j->given == 7, "and is found by it");
+    fake_exit(102);
+    fake_wait(7);
+    ok(!roster_find(r, id), "it ends with it");
+    end(r);
+}
+
+static pid_t sleeper(int *ret_end)
+{
+    int pipes[2];
+
+    if (pipe(pipes) < 0)
+        return -1;
+    pid_t child = fork();
+    if (child == 0) {
+        char c;
+        (void)close(pipes[1]);
+        (void)!read(pipes[0], &c, 1);
+        _exit(0);
+    }
+    (void)close(pipes[0]);
+    *ret_end = pipes[1];
+    return child;
+}
+
+/* Real processes, by their pidfds. */
+static void real(void)
+{
+    int first_end = -1, second_end = -1;
+    pid_t second = sleeper(&second_end), first = sleeper(&first_end);
+    struct roster *r = begin(true);
+    struct roster_register reg = of(first, 0);
+    uint64_t id = 0;
+    uw_error err = {""};
+
+    reg.uid = getuid();
+    is_int(roster_begin(r, &reg, &id, &err), 0, "real: begun %s", err.text);
+    reg.pid = second;
+    is_int(roster_join(r, id, &reg, &err), 0, "real: joined %s", err.text);
+    (void)close(first_end);
+    for (int i = 0; i < 100 && roster_find(r, id) && roster_find(r, id)->pid == first;
+         i++)
+        fake_wait(0.02);
+    ok(roster_find(r, id) && roster_find(r, id)->pid == second, "real: the other's");
+    (void)close(second_end);
+    for (int i = 0; i < 100 && roster_find(r, id); i++)
+        fake_wait(0.02);
+    ok(!roster_find(r, id), "real: ended with the last");
+    (void)waitpid(first, NULL, 0);
+    (void)waitpid(second, NULL, 0);
+    end(r);
+}
+
+int main(void)
+{
+    joins();
+    succession();
+    crowd();
+    restored();
+    real();
+    return done();
+}
