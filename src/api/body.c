@@ -344,21 +344,24 @@ static int source(const struct json_value *v, enum job_source *ret, uw_error *er
 /* What the job asks for: a search, a cap by name, or neither. */
 static int wish(const struct json_value *v, struct node_job *ret, uw_error *err)
 {
-    const char *goal = NULL;
+    const char *goal = NULL, *key = given(v, "goal") ? "goal" : "default_goal";
 
     bool named = given(v, "cap") || given(v, "preset");
 
-    if (given(v, "goal") && named)
-        return fail(err, -EINVAL, "'goal' and '%s' exclude each other",
+    if (given(v, "goal") && given(v, "default_goal"))
+        return fail(err, -EINVAL, "'goal' and 'default_goal' exclude each other");
+    if (given(v, key) && named)
+        return fail(err, -EINVAL, "'%s' and '%s' exclude each other", key,
                     given(v, "cap") ? "cap" : "preset");
     if (named)
         return given(v, "preset") ? preset(v, &ret->preset, err) : cap(v, &ret->cap, err);
-    int r = text(v, "goal", GOAL_TEXT_MAX - 1, &goal, err);
+    int r = text(v, key, GOAL_TEXT_MAX - 1, &goal, err);
     if (r < 0 || !goal)
         return r;
     r = goal_parse(goal, &ret->goal, err);
     ret->search = r == 0;
-    return r < 0 ? fail_in(err, r, "'goal'") : 0;
+    ret->by_default = given(v, "default_goal");
+    return r < 0 ? fail_in(err, r, "'%s'", key) : 0;
 }
 
 /* Of processes that begin one job side by side. */
@@ -382,9 +385,9 @@ static int group(const struct json_value *v, struct node_job *ret, uw_error *err
 int body_job(const struct json_value *v, uid_t uid, struct node *node,
              struct body_job *ret, uw_error *err)
 {
-    static const char *const keys[] = {"name",    "source", "gpus", "pid",    "uid",
-                                       "labels",  "goal",   "cap",  "preset", "class",
-                                       "command", "group",  "job",  NULL};
+    static const char *const keys[] = {
+        "name",   "source", "gpus",  "pid",     "uid",          "labels", "goal", "cap",
+        "preset", "class",  "group", "command", "default_goal", "job",    NULL};
     struct body_job j = {.ask = {.reg = {.name = ""}, .page_fd = -1}};
     uint64_t other = uid;
     int r = only(v, keys, err);

@@ -79,7 +79,7 @@ static int run(const struct cli_env *env, int argc, char **argv)
                         "run: --goal (search a cap) and --cap (use this one) exclude "
                         "each other");
     if (!has_goal && !has_cap && !j.preset)
-        has_goal = goal_parse(RUN_GOAL, &goal, NULL) == 0;
+        has_goal = j.goal_by_default = goal_parse(RUN_GOAL, &goal, NULL) == 0;
     if (window_ns && (window_ns < 1 * NS_PER_S || window_ns > 600 * NS_PER_S))
         return cli_fail(EXIT_USAGE, "run: --window %.3g s is outside 1 s..600 s",
                         s_of_ns(window_ns));

@@ -81,7 +81,8 @@ struct json_out *job_describe(const struct remote *r, pid_t pid, bool capped)
         json_out_text(o, "class", j->cls);
     put_command(o, r);
     if (capped && j->caps == JOB_CAPS_SEARCH) {
-        json_out_text(o, "goal", goal_text(&j->goal, goal));
+        json_out_text(o, j->goal_by_default ? "default_goal" : "goal",
+                      goal_text(&j->goal, goal));
     } else if (capped && j->preset) {
         json_out_text(o, "preset", j->preset);
     } else if (capped) {
@@ -425,12 +426,22 @@ static void look_at_preset(struct remote *r, struct job_result *ret)
     ret->preset = r->preset;
 }
 
+/* The goal that the search had: a policy may have given it another one. */
+static void take_goal(const struct remote *r)
+{
+    const struct json_value *search =
+        r->doc ? json_get(json_root(r->doc), "search") : NULL;
+
+    (void)goal_parse(take_text(search, "goal"), &r->j->goal, NULL);
+}
+
 static void write_reports(struct remote *r)
 {
     struct job_run *j = r->j;
     struct job_answer a;
 
     job_answer(r->doc, &a);
+    take_goal(r);
     a.result.status = r->status;
     a.result.simulated = r->boards.simulated;
     a.result.begin_ns = r->begin_ns;

@@ -19,6 +19,7 @@ struct job_run {
     /* what is wanted */
     enum job_caps caps;
     struct goal goal;
+    bool goal_by_default; /* nobody asked for it */
     struct cap_arg cap;
     const char *preset; /* the cap is this preset's share; NULL: none */
     double window_s;

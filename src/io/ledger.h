@@ -187,10 +187,10 @@ struct ledger_job {
     uint64_t pid_start;    /* its start time, /proc/PID/stat's ticks */
     const char *processes; /* "PID.START …" of a found job; NULL or "": none */
     bool firm;             /* an administrator began it */
-    const char *goal;      /* "edp"; "cap 85%" of each board, "cap 85% balanced" where a
-                            * preset named it; NULL or "": neither */
-    const char *cls;       /* class of caps' settings; NULL or "": default */
-    uint32_t named_mw;     /* cap by name in watts; 0 */
+    const char *goal;  /* "edp"; "slowdown:1.05 by default"; "cap 85%" of each board, "cap
+                        * 85% balanced" where a  preset named it; NULL or "": neither */
+    const char *cls;   /* class of caps' settings; NULL or "": default */
+    uint32_t named_mw; /* cap by name in watts; 0 */
     /* What the search found. */
     uint32_t cap_mw; /* best so far, or held; 0: none yet */
     uint64_t steps;

@@ -36,6 +36,7 @@ struct job_record {
     bool admin; /* begun by an administrator: its caps need no further permission */
     bool asked; /* a search or a cap was requested explicitly */
     bool search;
+    bool by_default; /* nobody asked for the goal: a policy's class goes before it */
     struct goal goal;
     struct cap_arg cap;
     char preset[POLICY_PRESET_NAME]; /* whose name the cap has; "": none */

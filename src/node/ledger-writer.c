@@ -513,7 +513,7 @@ void ledger_writer_job(struct ledger_writer *w, const struct job_entry *job,
 {
     struct ledger_batch *b = rows(w);
     struct ledger_label label[LABELS_MAX];
-    char goal[GOAL_TEXT_MAX + POLICY_PRESET_NAME] = "",
+    char goal[GOAL_TEXT_MAX + POLICY_PRESET_NAME] = "", form[GOAL_TEXT_MAX],
                               processes[JOB_PROCS * JOB_PROC_TEXT];
 
     if (!b)
@@ -557,7 +557,10 @@ void ledger_writer_job(struct ledger_writer *w, const struct job_entry *job,
         if (!rec->search && rec->cap.percent > 0)
             (void)snprintf(goal, sizeof goal, LEDGER_CAP_GOAL "%.12g%%%s%s",
                            rec->cap.percent, rec->preset[0] ? " " : "", rec->preset);
-        row.goal = rec->search ? goal_text(&rec->goal, goal) : goal;
+        if (rec->search)
+            (void)snprintf(goal, sizeof goal, "%s%s", goal_text(&rec->goal, form),
+                           rec->by_default ? LEDGER_GOAL_DEFAULT : "");
+        row.goal = goal;
         row.named_mw = rec->search ? 0 : rec->cap.mw;
     }
     added(w, ledger_add_job(b, &row));

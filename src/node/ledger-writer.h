@@ -21,6 +21,8 @@
 #include "policy/engine.h"
 #include "tuner/searches.h"
 
+/* End of a job's goal column where nobody asked for it: "slowdown:1.05 by default". */
+#define LEDGER_GOAL_DEFAULT " by default"
 /* Prefix of a job's goal column for a percentage asked for by name: "cap 85%". */
 #define LEDGER_CAP_GOAL "cap "
 /* Prefix of the kind of a claim on the clock, whose row has MHz in place of milliwatts

@@ -688,14 +688,15 @@ static const struct node_view *policy_view(void *user)
     return node_look(user);
 }
 
-/* The goal that the configuration gives to found jobs was not asked for. */
+/* What the configuration gives to found jobs was not asked for, nor a default. */
 static void policy_asked(uint64_t job, bool *ret_goal, bool *ret_cap, void *user)
 {
     struct node *node = user;
     const struct job_record *rec = job_records_find(node->records, job);
     const struct job_entry *entry = roster_find(node->roster, job);
 
-    *ret_goal = rec && rec->search && entry && entry->source != JOB_FOUND;
+    *ret_goal =
+        rec && rec->search && !rec->by_default && entry && entry->source != JOB_FOUND;
     *ret_cap = rec && rec->asked && !rec->search;
 }
 

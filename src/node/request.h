@@ -38,7 +38,8 @@ struct node_signal {
 
 struct node_job {
     struct roster_register reg;
-    bool search; /* search for goal; else hold cap where it is set */
+    bool search;     /* search for goal; else hold cap where it is set */
+    bool by_default; /* nobody asked for that goal: a policy's class goes before it */
     struct goal goal;
     struct cap_arg cap;
     const char *preset;  /* in place of cap, as of a claim */

@@ -250,6 +250,7 @@ static int begin_job(struct node *node, const struct node_who *who,
     }
     rec->admin = firm; /* else others' processes on a board bar its caps */
     rec->search = ask->search;
+    rec->by_default = ask->by_default;
     rec->goal = ask->goal;
     rec->cap = capped ? ask->cap : (struct cap_arg){0};
     (void)snprintf(rec->preset, sizeof rec->preset, "%s",
@@ -372,6 +373,7 @@ static int set_goal(struct node *node, const struct node_who *who, uint64_t id,
                     "job %" PRIu64 " holds a cap by name: it cannot be searched", id);
     const struct job_record before = *rec;
     rec->search = goal != NULL;
+    rec->by_default = false;
     if (goal)
         rec->goal = *goal;
     r = node_give_goal(node, roster_find(node->roster, id), rec, err);

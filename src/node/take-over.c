@@ -35,14 +35,28 @@ static void read_cap(const char *text, struct job_record *rec)
         (void)snprintf(rec->preset, sizeof rec->preset, "%s", text + n + 1);
 }
 
+/* "edp", or "slowdown:1.05 by default". */
+static bool read_goal(const char *text, struct job_record *rec)
+{
+    char goal[GOAL_TEXT_MAX];
+    size_t n = strlen(text), end = strlen(LEDGER_GOAL_DEFAULT);
+
+    rec->by_default = n > end && strcmp(text + n - end, LEDGER_GOAL_DEFAULT) == 0;
+    n -= rec->by_default ? end : 0;
+    if (n >= sizeof goal)
+        return false;
+    memcpy(goal, text, n);
+    goal[n] = '\0';
+    return goal_parse(goal, &rec->goal, NULL) == 0;
+}
+
 static void read_ask(const struct ledger_job *job, struct job_record *rec)
 {
     if (job->cls)
         (void)snprintf(rec->cls, sizeof rec->cls, "%s", job->cls);
     if (job->command)
         (void)snprintf(rec->key, sizeof rec->key, "%s", job->command);
-    rec->search =
-        job->goal && job->goal[0] && goal_parse(job->goal, &rec->goal, NULL) == 0;
+    rec->search = job->goal && job->goal[0] && read_goal(job->goal, rec);
     rec->cap.mw = rec->search ? 0 : job->named_mw;
     if (job->goal && strncmp(job->goal, LEDGER_CAP_GOAL, strlen(LEDGER_CAP_GOAL)) == 0)
         read_cap(job->goal + strlen(LEDGER_CAP_GOAL), rec);

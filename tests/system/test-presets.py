@@ -1,7 +1,9 @@
 #!/usr/bin/python3
 """Presets: `run --preset`, `cap set --preset` and the API, by the daemon's policy and by the built-in ones."""
+import contextlib
 import json
 import pathlib
+import sqlite3
 import sys
 import tempfile
 
@@ -18,6 +20,7 @@ POLICY = """policy: 1
 presets: {aggressive: 60 %, overnight: 55 %}
 classes:
 - {name: dev, match: {label: {tier: dev}}, preset: overnight}
+- {name: batch, match: {label: {tier: batch}}, goal: energy}
 """
 BUILT_IN = "aggressive, balanced, minimal"
 ALL = BUILT_IN + ", overnight"
@@ -163,6 +166,48 @@ def classes(node, d):
     train.wait(60)
 
 
+def query(d, sql):
+    with contextlib.closing(sqlite3.connect(f"file:{d.ledger}?mode=ro", uri=True)) as db:
+        return db.execute(sql).fetchall()
+
+
+def goal_of(d):
+    return [j["search"]["goal"] for j in d.ask("GET", "/v1/jobs")[1]["jobs"] if j["running"] and j["search"]]
+
+
+def asked(node, d):
+    """Of `run`: a class's goal, and its preset, where nobody asked; over a restart of the daemon, too."""
+    def run(tier, *args):
+        return node.popen("underwatt", "run", "--gpus", "1", "--label", f"tier={tier}", "--report", d.policy.with_name("report"),
+                          *args, "--", "underwatt-sim", "train", "--workload", "resnet50", "--gpus", "1", "--epochs", "1000")
+
+    def has(*goals):
+        return uwtest.wait_until(lambda: goal_of(d), lambda got: got == list(goals))
+
+    def over(job):
+        job.terminate()
+        job.wait(60)
+    job = run("batch")
+    t.equal(has("energy"), ["energy"], "run without --goal: the goal of its class")
+    t.ok(uwtest.wait_for(lambda: query(d, "SELECT goal FROM job ORDER BY id DESC LIMIT 1") == [("slowdown:1.05 by default",)]),
+         "the ledger has what the job came with", query(d, "SELECT goal FROM job"))
+    d.stop()
+    d.start()
+    t.equal(has("energy"), ["energy"], "… after a restart, too")
+    over(job)
+    text = d.policy.with_name("report").read_text()
+    t.ok("goal   energy" in text, "the report tells the goal that was searched for", text)
+    job = run("batch", "--goal", "edp")
+    t.equal(has("edp"), ["edp"], "--goal: that one, for it was asked for")
+    over(job)
+    job = run("other")
+    t.equal(has("slowdown:1.05"), ["slowdown:1.05"], "no class: the default")
+    over(job)
+    job = run("dev")
+    t.ok(limits(node, 300000, 165000), "a class's preset", node.status()["boards"])
+    over(job)
+
+
 def main():
     with uwtest.Node(count=2, speed=10) as node:
         alone(node)
@@ -175,6 +220,7 @@ def main():
         daemons(node, d)
         restarted(node, d)
         classes(node, d)
+        asked(node, d)
     t.done()
 
 
