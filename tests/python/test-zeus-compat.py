@@ -206,6 +206,47 @@ with warnings.catch_warnings(record=True) as caught:
     print(runs(price.EnergyCostMonitor(p, gpu_indices=[0]), local, "gpu_energy", "gpu_energy_cost"), caught[-1].message)
 """
 
+# The energy of a driven step, whose truth the boards tell.
+PROFILE = """
+import json, sys, types
+sys.modules["torch"] = types.SimpleNamespace(cuda=types.SimpleNamespace(is_initialized=lambda: False))
+import underwatt.compat.zeus as zeus
+from underwatt.testing import SimLoad
+monitor = zeus.monitor.ZeusMonitor([0])
+with SimLoad("resnet50", boards=[0]) as load:
+    done = []
+    step = lambda: done.append(load.step().wait().energy_j)
+    step()
+    one = zeus.profile.measure(step, monitor, 4.0, 0.5, num_warmup_iterations=5, num_calibration_iterations=10)
+    true_j = (done[-1] - done[-1 - one.iterations]) / one.iterations
+    sweep, _ = zeus.profile.profile_parameters(step, monitor, [0.4, 0.8], [0.1, 0.2], num_trials=2, num_warmup_trials=1,
+        trial_stddev_threshold=1e9, num_warmup_iterations=2, num_calibration_iterations=4)
+print(json.dumps([one.energy_per_iter, true_j, one.iterations, one.total_time, one.temperature_after, sweep.sweep_param, sweep.fixed_param,
+    [(len(e.trials), e.is_valid, e.energy_mean) for e in sweep.entries]]))
+print(sweep)
+"""
+
+
+def profiles(t, node):
+    p = pyuser.in_world(node, PROFILE)
+    lines = p.stdout.splitlines()
+    if not t.ok(p.returncode == 0 and len(lines) == 4, "a function is profiled", p.stdout + p.stderr):
+        return
+    joules, true_j, n, seconds, celsius, swept, fixed, entries = json.loads(lines[0])
+    t.near(joules, true_j, 0.1 * true_j, f"{joules:.2f} J an iteration of {n} in {seconds:.2f} s, true {true_j:.2f} J")
+    t.ok(n > 5 and 2 < seconds and 20 < celsius < 100, "iterations, time and temperature", lines)
+    t.equal((swept, fixed), (["measurement_duration", [0.4, 0.8]], ["cooldown_duration", 0.2]), "durations of the measurement, with the longest rest")
+    t.ok([e[:2] for e in entries] == [[2, True]] * 2 and all(e[2] > 0 for e in entries) and lines[1].startswith("measurement_duration"), "two trials each", lines)
+
+
+def shows(t, node):
+    p = pyuser.in_world(node, "import runpy; runpy.run_module('underwatt.compat.zeus.show_env', run_name='__main__')")
+    t.ok(p.returncode == 0 and "GPU 1 (driver's 1): Tesla V100" in p.stdout and "of 150 to 300 W" in p.stdout and "Daemon" in p.stdout,
+         "show_env", p.stdout + p.stderr)
+    p = subprocess.run([sys.executable, "-m", "underwatt.compat.zeus.show_env"], capture_output=True, text=True, timeout=60,
+                       env=pyuser.env(UNDERWATT_NVML="/nowhere/libnvidia-ml.so.1"))
+    t.ok(p.returncode == 0 and p.stdout.count("none: ") >= 2, "show_env where there is nothing", p.stdout + p.stderr)
+
 
 def providers(t):
     p = subprocess.run([sys.executable, "-c", PROVIDERS], capture_output=True, text=True, timeout=60, env=pyuser.env())
@@ -359,8 +400,11 @@ def main():
         command(t, node)
         hours(t, node)
         job.terminate()
+        job.wait()
+        profiles(t, node)
     with uwtest.Node(board="v100", count=2) as node:
         devices(t, node)
+        shows(t, node)
         limits(t, node)
     t.done()
 

@@ -113,6 +113,11 @@ class GPU(abc.ABC, metaclass=DeprecatedAliasABCMeta):
         _warn_without_sys_admin(self)
 
     @property
+    def underwatt_gpu(self) -> str:
+        """As underwatt.Monitor(gpus=[…]) takes it."""
+        raise ZeusGPUNotSupportedError(f"GPU {self.gpu_index} is none that Underwatt knows")
+
+    @property
     @abc.abstractmethod
     def supports_nonblocking_setters(self) -> bool: ...
 

@@ -5,7 +5,6 @@
 
 from __future__ import annotations
 
-import contextlib
 import functools
 import importlib
 import logging
@@ -296,5 +295,7 @@ class NVIDIAGPUs(common.GPUs):
         return self._gpus
 
     def __del__(self) -> None:
-        with contextlib.suppress(_Error, TypeError, AttributeError):  # the interpreter may be at its end
+        try:  # noqa: SIM105 - at the interpreter's end nothing imported is there any more
             pynvml.nvmlShutdown()
+        except Exception:
+            pass
