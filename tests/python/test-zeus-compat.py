@@ -371,6 +371,12 @@ def limits(t, node):
     p = pyuser.in_world(node, LIMITS, PATH="/nowhere")
     t.ok("refused" in p.stdout and "systemctl start underwattd" in p.stdout and node.board(0)["limit_mw"] == 250000,
          "nobody who sets limits: refused, with what to start", p.stdout + p.stderr)
+    p = pyuser.begun_in_world(node, LIMITS, stdin=subprocess.PIPE)
+    lines = [p.stdout.readline().rstrip() for _ in range(3)]
+    t.ok(lines[1].isdecimal() and 150000 < int(lines[1]) < 250000, "without a daemon: by the keeper's, down the ramp", lines)
+    p.kill()
+    uwtest.wait_for(lambda: node.board(0)["limit_mw"] == 250000)
+    t.equal(node.board(0)["limit_mw"], 250000, "kill -9: the limit that was found is back")
     d = node.daemon("caps: {classes: {default: {ramp: at once}}}\n")
     p = pyuser.begun_in_world(node, LIMITS, stdin=subprocess.PIPE)
     lines = [p.stdout.readline().rstrip() for _ in range(3)]

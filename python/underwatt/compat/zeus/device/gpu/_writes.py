@@ -8,15 +8,15 @@ import atexit
 import contextlib
 import ctypes as c
 import errno
-import importlib
 import logging
 import os
 import sys
 import time
-from typing import Any, Protocol
+from typing import Protocol
 
 from underwatt import _native
 from underwatt._errors import DaemonError, NoDevice, NotSupported, PermissionError, UnderwattError
+from underwatt._keeper import Keeper
 from underwatt._node import Node
 
 from .common import ZeusGPUNoPermissionError, ZeusGPUNotFoundError, ZeusGPUUnknownError
@@ -26,7 +26,6 @@ logger = logging.getLogger(__name__)
 MET_S = 3.0  # that a blocking call waits for the ramp
 LOOK_S = 0.05
 BOARDS_S = 5.0  # that a job that was just begun has to get its boards in
-NO_DAEMON = "limits are set by underwattd, which does not run here: systemctl start underwattd"
 
 
 class Board(Protocol):
@@ -47,7 +46,7 @@ def _name() -> str:
 class Claims:
     """Of this process; a new limit's claim stands before the old one's goes."""
 
-    def __init__(self, node: Node, keeper: Any = None) -> None:
+    def __init__(self, node: Node, keeper: Keeper | None = None) -> None:
         self._node = node
         self._keeper = keeper
         self._index = {board.id: board.index for board in node.boards()}
@@ -122,10 +121,7 @@ def _open() -> Claims:
         if e.errno != errno.ECONNREFUSED:
             raise
         logger.info("no daemon runs, a private one is begun: %s", e)
-    try:
-        keeper = importlib.import_module("underwatt._keeper").Keeper(_group(), clock=clock)
-    except ImportError:
-        raise NotSupported(NO_DAEMON) from None
+    keeper = Keeper(_group(), clock=clock)
     return Claims(Node(socket=keeper.socket, clock=clock, flags=_native.DAEMON), keeper)
 
 
