@@ -110,7 +110,8 @@
     X(RULE_OWN_GOAL,    11, "own-goal",     "the job asked for a goal, and its class keeps it") \
     X(RULE_DRY_RUN,     12, "dry-run",      "it would act, but only shows it") \
     X(RULE_COSTLY,      13, "costly",       "the returns from its caps cost the job too much training time") \
-    X(RULE_NO_GAIN,     14, "no-gain",      "a static cap saves as much in the same time")
+    X(RULE_NO_GAIN,     14, "no-gain",      "a static cap saves as much in the same time") \
+    X(RULE_NO_JOB,      15, "no-job",       "it is for jobs, and the board has none")
 
 #define LIMIT_STATES(X) /* enum limit_state: what a limit of a policy does on a board */ \
     X(LIMIT_FREE,    0, "free",    "it asks for nothing") \

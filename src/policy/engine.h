@@ -120,7 +120,7 @@ struct engine_row {
     uint64_t job;
     enum policy_state state;
     bool on;
-    uint64_t since_ns;         /* on, waits or off since then */
+    uint64_t since_ns;         /* on, waits, or off for this reason since then */
     const char *unknown;       /* RULE_UNKNOWN: the signal; NULL: a result is no number */
     const char *why;           /* on: what it read when it began; else "" */
     struct engine_phase phase; /* of the job; {0}: there is none */

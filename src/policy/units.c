@@ -286,6 +286,7 @@ static void step_rule(struct policy_engine *e, struct unit *u, size_t rule,
     struct rule_state *state = &u->rule[rule];
     bool was = state->verdict.on;
 
+    at->no_job = !j;
     at->is_for_job = j ? j->is_for[rule] : r->idle_boards && !r->has_goal;
     at->answers = answers_of(e, u, j, rule);
     at->inside = true;

@@ -1,5 +1,6 @@
 #!/usr/bin/python3
 """What people see of rules: policy show, explain, top, live events, metrics, the ledger's audit trail; a dry run by rule."""
+import datetime
 import http.client
 import json
 import os
@@ -120,9 +121,16 @@ def main():
         t.ok(limit(290000) and events.has(rule="dirty-grid", event="end", how="until"), "its end, and why", events.got)
         node.run("underwatt", "signal", "unset", "carbon")
         t.ok(uwtest.wait_for(lambda: metric(d, "underwatt_signal_known", 'signal="carbon"') == 0), "carbon is unknown")
+        over = time.time()
         job.terminate()
         job.wait(60)
         t.ok(events.has(rule="warm", event="end"), "the job has gone", events.got)
+        t.ok(shown("no-job since", "it is for jobs, and the board has none"), "a board without a job says so",
+             node.run("underwatt", "policy", "show").stdout)
+        rows = [b for rule in d.ask("GET", "/v1/policy")[1]["rules"] for b in rule["boards"]]
+        began = {b["gpu"]: datetime.datetime.fromisoformat(b["since"].replace("Z", "+00:00")).timestamp() for b in rows}
+        t.ok(began[0] >= over - 1 > began[1] and {b["state"] for b in rows} == {"no-job"},
+             "since its job ended; the other board since the policy was read", rows)
         by = "user " + pwd.getpwuid(os.getuid()).pw_name
         d.stop()
         db = sqlite3.connect(f"file:{d.ledger}?mode=ro", uri=True)

@@ -36,7 +36,7 @@ static enum policy_state barred(const struct policy_rule *rule,
     double least_s = policy_rule_least_s(rule, at->break_even_s);
 
     if (!at->is_for_job)
-        return RULE_OTHER_JOB;
+        return at->no_job ? RULE_NO_JOB : RULE_OTHER_JOB;
     if (rule->has_schedule && !at->inside)
         return RULE_OUT_OF_HOURS;
     if (!rule->phase)
@@ -69,8 +69,9 @@ static enum policy_truth ask(const struct policy_rule *rule, enum policy_asked w
 static enum policy_state off(const struct policy_instant *at, struct policy_progress *p,
                              enum policy_state why)
 {
-    if (p->stage != POLICY_OFF)
-        *p = (struct policy_progress){.stage = POLICY_OFF, .since_ns = at->now_ns};
+    if (p->stage != POLICY_OFF || p->why != why)
+        *p = (struct policy_progress){
+            .stage = POLICY_OFF, .why = why, .since_ns = at->now_ns};
     return why;
 }
 

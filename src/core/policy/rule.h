@@ -55,9 +55,10 @@ struct policy_rule {
 
 struct policy_progress {
     enum { POLICY_OFF, POLICY_WAITS, POLICY_ON } stage;
-    uint64_t since_ns;    /* of the stage */
-    uint64_t released_ns; /* on: `when` is false since then … */
-    bool releases;        /* … or is not */
+    uint64_t since_ns;     /* of the stage; off: of the reason, too … */
+    enum policy_state why; /* … which is this one */
+    uint64_t released_ns;  /* on: `when` is false since then … */
+    bool releases;         /* … or is not */
 };
 
 /* What the conditions of a rule come to.  Steps with the same values at the same time may
@@ -80,6 +81,7 @@ struct policy_instant {
     const struct policy_value *values;
     struct policy_answers *answers; /* of the rule with these values; NULL: of no use */
     bool is_for_job;                /* policy_rule_is_for() */
+    bool no_job;                    /* the board has none */
     bool inside;                    /* its schedule */
     uint64_t edge_ns;               /* when that changes; UINT64_MAX: never */
     bool phase_told;                /* by the job; else seen, with … */
@@ -94,7 +96,7 @@ struct policy_verdict {
     enum policy_state state; /* RULE_ACTS: it acts; else why not */
     bool on;                 /* acts, or would without dry_run */
     uint16_t slot;           /* RULE_UNKNOWN: of the signal; POLICY_NO_SLOT: a division */
-    uint64_t since_ns;       /* on, waits or off since then */
+    uint64_t since_ns;       /* on, waits, or off for this reason since then */
     uint64_t due_ns;         /* to be asked anew, although no value changed */
 };
 

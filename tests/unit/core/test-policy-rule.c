@@ -27,7 +27,7 @@ struct story {
 /* clang-format off */
 static const struct story stories[] = {
     {"begins at once, ends at once", "carbon > 400 g/kWh", NULL, 0, 0,
-     {{10, 400, "false", 0, 0}, {20, 401, "acts", 20, 0}, {25, 381, "acts", 20, 0}, {30, 379, "false", 30, 0}, {40, 390, "false", 30, 0}}},
+     {{10, 400, "false", 10, 0}, {20, 401, "acts", 20, 0}, {25, 381, "acts", 20, 0}, {30, 379, "false", 30, 0}, {40, 390, "false", 30, 0}}},
     {"`for` and `release`", "carbon > 400 g/kWh", NULL, 60, 30,
      {{100, 500, "waits", 100, 160}, {159, 500, "waits", 100, 160}, {160, 500, "acts", 160, 0}, {170, 300, "acts", 160, 200},
       {180, 390, "acts", 160, 0}, {190, 300, "acts", 160, 220}, {219, 300, "acts", 160, 220}, {220, 300, "false", 220, 0}}},
@@ -38,11 +38,11 @@ static const struct story stories[] = {
     {"unknown ends at once", "carbon > 400 g/kWh", NULL, 0, 60,
      {{100, 500, "acts", 100, 0}, {130, GONE, "unknown", 130, 0}, {140, 500, "acts", 140, 0}}},
     {"until", "carbon > 400 g/kWh", "carbon < 370 g/kWh", 0, 600,
-     {{100, 500, "acts", 100, 0}, {110, 371, "acts", 100, 0}, {120, 369, "until", 120, 0}, {130, 371, "false", 120, 0}}},
+     {{100, 500, "acts", 100, 0}, {110, 371, "acts", 100, 0}, {120, 369, "until", 120, 0}, {130, 371, "false", 130, 0}}},
     {"until: unknown ends it", "carbon > 400 g/kWh", "carbon < 370 g/kWh", 0, 600,
      {{100, 500, "acts", 100, 0}, {110, GONE, "unknown", 110, 0}}},
     {"an `until` that is true lets nothing begin", "carbon > 300 g/kWh", "carbon < 370 g/kWh", 10, 0,
-     {{100, 310, "until", 0, 0}, {110, 380, "waits", 110, 120}, {115, 310, "until", 115, 0}, {130, 380, "waits", 130, 140}, {140, 380, "acts", 140, 0}}},
+     {{100, 310, "until", 100, 0}, {110, 380, "waits", 110, 120}, {115, 310, "until", 115, 0}, {130, 380, "waits", 130, 140}, {140, 380, "acts", 140, 0}}},
     {"known() of what is unknown", "not known(carbon)", NULL, 0, 0,
      {{100, GONE, "acts", 100, 0}, {110, 5, "false", 110, 0}}},
 };
@@ -118,6 +118,10 @@ static void test_schedule(void)
     at.inside = false;
     at.edge_ns = S(20);
     is_str(step(&rule, &p, &at, &v), "out-of-hours", "outside its schedule");
+    is_int(v.since_ns, S(10), "… since it was asked first");
+    at.now_ns = S(15);
+    (void)step(&rule, &p, &at, &v);
+    is_int(v.since_ns, S(10), "… and not since it was asked again");
     is_int(v.due_ns, S(20), "… until it begins");
     at = instant(&t, 20);
     at.edge_ns = S(100);
@@ -127,6 +131,13 @@ static void test_schedule(void)
     is_int(v.due_ns, S(100), "… until it ends");
     at.is_for_job = false;
     is_str(step(&rule, &p, &at, &v), "other-job", "the board has another job now");
+    is_int(v.since_ns, S(25), "… since then");
+    at.now_ns = S(26);
+    at.no_job = true;
+    is_str(step(&rule, &p, &at, &v), "no-job", "… and now none");
+    is_int(v.since_ns, S(26), "… which is another reason, and another time");
+    at.now_ns = S(25);
+    at.no_job = false;
     ok(!v.on && v.due_ns == UINT64_MAX, "… and nothing is due");
     at.is_for_job = true;
     rule.dry_run = true;

@@ -461,8 +461,7 @@ static void schedules_and_dry_runs(void)
         "     idle_boards: true}\n"
         "  - {name: jobs, when: carbon > 50 g/kWh, for: 0 s, cap: 45 %}\n");
     ok(!w.claimed[0][0] && state_of("shown", 0) == RULE_DRY_RUN &&
-           state_of("noon", 0) == RULE_OUT_OF_HOURS &&
-           state_of("jobs", 0) == RULE_OTHER_JOB,
+           state_of("noon", 0) == RULE_OUT_OF_HOURS && state_of("jobs", 0) == RULE_NO_JOB,
        "shown, not done");
     pass(1700);
     ok(!w.claimed[0][0], "12:28");

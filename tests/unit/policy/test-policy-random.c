@@ -164,12 +164,13 @@ static bool is_news(const struct policy_value *was, const struct policy_value *n
 }
 
 static void step_alone(size_t rule, struct alone *a, const struct policy_value *values,
-                       bool is_for_job)
+                       uint64_t job)
 {
     const struct policy_rule *r = &w.file->policy.rule[rule];
     const struct policy_instant at = {.now_ns = loop_now_ns(w.loop),
                                       .values = values,
-                                      .is_for_job = is_for_job,
+                                      .is_for_job = job || r->idle_boards,
+                                      .no_job = !job,
                                       .inside = true,
                                       .edge_ns = UINT64_MAX,
                                       .phase_told = true};
@@ -219,7 +220,7 @@ static void step_all_alone(size_t board, uint64_t job)
     }
     read_values(board, job, values);
     for (size_t i = 0; i < w.file->policy.n_rules; i++)
-        step_alone(i, a, values, job || w.file->policy.rule[i].idle_boards);
+        step_alone(i, a, values, job);
     memcpy(a->value, values, sizeof a->value);
     a->there = true;
 }
@@ -381,10 +382,10 @@ int main(int argc, char **argv)
        rows);
     ok(states[RULE_FALSE] > rows / 100 && states[RULE_UNKNOWN] > rows / 100 &&
            states[RULE_UNTIL] > rows / 100 && states[RULE_WAITS] > rows / 100 &&
-           states[RULE_OTHER_JOB] > 0 && on > rows / 100,
+           states[RULE_NO_JOB] > 0 && on > rows / 100,
        "states: %u false, %u unknown, %u until, %u wait, %u other job, %u on",
        states[RULE_FALSE], states[RULE_UNKNOWN], states[RULE_UNTIL], states[RULE_WAITS],
-       states[RULE_OTHER_JOB], on);
+       states[RULE_NO_JOB], on);
     is_int(bad, 0, "the engine says what each rule comes to alone");
     return done();
 }
