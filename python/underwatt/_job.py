@@ -41,6 +41,7 @@ class Ask:
     command: str | None
     labels: Mapping[str, str]
     boards: Iterable[Board]
+    group: str | None = None
 
 
 def _encoded(text: str | None) -> bytes | None:
@@ -129,6 +130,7 @@ def begin(node: Node, ask: Ask) -> Job:
         n_devices=len(devices),
         goal=_encoded(ask.goal),
         command=_encoded(ask.command),
+        group=_encoded(ask.group),
     )
     node.call("uw_job_begin", node.ctx, c.byref(options), c.byref(handle))
     return Job(node, handle, found=False)

@@ -17,7 +17,7 @@ import time
 import warnings
 from collections.abc import Callable, Iterable, Mapping
 from contextlib import suppress
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from pathlib import Path
 from types import TracebackType
 from typing import TypeVar
@@ -28,6 +28,7 @@ from ._job import Ask, Job, JobEnergy
 from ._keeper import Keeper
 from ._monitor import chosen, visible
 from ._node import Board, Node
+from ._ranks import Ranks, ranks_of
 from .goals import CurvePoint, Goal, Selector, goal_text
 
 EVERY_S = 5.0  # between looks of the thread
@@ -74,10 +75,17 @@ class OptimizerStatus:
     """ "steps", "period", …: what stands for a step."""
     job: int = 0
     """The daemon's number of the job, as `underwatt jobs` shows it."""
+    world_size: int = 1
+    """Processes of the training, on all nodes …"""
+    local_world_size: int = 1
+    """… and on this one, whose boards the job has."""
+    note: str = ""
+    """What is to be known besides: that other nodes search by themselves."""
 
     def __str__(self) -> str:
         saved = f", saved {100 * self.saved:.1f} %" if self.saved is not None else ""
-        return f"job {self.job}, goal {self.goal or 'none'}: {self.text or self.status or 'no search'}{saved}"
+        note = f" ({self.note})" if self.note else ""
+        return f"job {self.job}, goal {self.goal or 'none'}: {self.text or self.status or 'no search'}{saved}{note}"
 
 
 class Optimizer:
@@ -94,7 +102,8 @@ class Optimizer:
     local: without a daemon.  boards, socket, clock: as `underwatt --boards`, the daemon's socket, a simulated node's
     clock.
 
-    Where the process runs under `underwatt run`, its job gets the goal, until close().
+    Where the process runs under `underwatt run`, its job gets the goal, until close().  In a distributed training each
+    rank makes one: those of a node are one job, as fast as its slowest.
     """
 
     def __init__(
@@ -112,6 +121,7 @@ class Optimizer:
         self._selector = goal if isinstance(goal, Selector) else None
         self._goal = goal_text(goal.goal if isinstance(goal, Selector) else goal)
         self._pid = os.getpid()
+        self._ranks = ranks_of(os.environ)
         self._lock = threading.Lock()  # of what the thread and the program both change
         self._wake = threading.Event()
         self._closed = False
@@ -125,7 +135,7 @@ class Optimizer:
         _enter(self)
         try:
             if local:
-                self._keeper = _open_keeper(boards, gpus, clock)
+                self._keeper = _open_keeper(self._ranks.group, boards, gpus, clock)
                 socket = self._keeper.socket
             self._node = _open(boards, socket, clock)
             self._job = self._begin(self._node, gpus, name, labels or {})
@@ -160,10 +170,10 @@ class Optimizer:
         try:
             search = self._ask(self._job.search)
         except UnderwattError as e:
-            return OptimizerStatus("", "unknown", why=str(e), job=self._job.number)
+            return self._placed(OptimizerStatus("", "unknown", why=str(e)))
         if search is None:
-            return OptimizerStatus("", "", why="the job has no search", job=self._job.number)
-        return self._status_of(search)
+            return self._placed(OptimizerStatus("", "", why="the job has no search"))
+        return self._placed(self._status_of(search))
 
     def curve(self) -> tuple[CurvePoint, ...]:
         """The caps that were measured, in the order of their first window."""
@@ -201,8 +211,13 @@ class Optimizer:
             caps=s.caps,
             windows=s.windows,
             progress=_text(s.progress),
-            job=self._job.number,
         )
+
+    def _placed(self, status: OptimizerStatus) -> OptimizerStatus:
+        world = self._ranks.world_size
+        here = self._ranks.local_world_size or (_progress.processes() if world > 1 else 1)
+        alone = f"this node's {here} of {world} ranks; each node searches by itself" if 0 < here < world else ""
+        return replace(status, job=self._job.number, world_size=world, local_world_size=here, note=alone)
 
     # ---- life ----
 
@@ -235,17 +250,18 @@ class Optimizer:
         self.close()
 
     def _begin(self, node: Node, gpus: Iterable[int | str] | None, name: str | None, labels: Mapping[str, str]) -> Job:
-        boards = _boards(node, gpus)
-        self._ask_for = Ask(name or _name(), self._goal, _command(), labels, boards)
-        job = self._find(node)
-        if job is not None:
-            return job
-        job = _job.begin(node, self._ask_for)
+        boards = _boards(node, gpus, self._ranks)
+        self._ask_for = Ask(name or _name(), self._goal, _command(), labels, boards, self._ranks.group or None)
+        job = self._find(node) or _job.begin(node, self._ask_for)
         try:
-            _progress.use(job.handle)
+            if job.found and os.environ.get("UNDERWATT_PROGRESS"):
+                _progress.begin()
+            else:
+                _progress.use(job.handle)
         except UnderwattError:
-            with suppress(UnderwattError):
-                job.end()
+            if not job.found:
+                with suppress(UnderwattError):
+                    job.end()
             job.free()
             raise
         return job
@@ -259,10 +275,12 @@ class Optimizer:
                 return None
             raise
         search = job.search()
-        if self._before is None:
-            self._before = _text(search.goal) if search else ""
+        goal = _text(search.goal) if search else ""
+        if goal == self._goal:  # by another rank
+            return job
         try:
             job.goal(self._goal)
+            self._before = goal
         except UnderwattError as e:
             if e.errno != errno.EBUSY:
                 raise
@@ -273,7 +291,8 @@ class Optimizer:
         if self._chosen:
             self._withdraw(self._chosen[2])
         if self._job.found:
-            self._job.goal(self._before or None)
+            if self._before is not None:
+                self._job.goal(self._before or None)
         else:
             self._job.end()
 
@@ -309,9 +328,10 @@ class Optimizer:
     def _warn(self, text: str) -> None:
         if text not in self._warned:
             self._warned.add(text)
-            warnings.warn(f"underwatt: {text}", RuntimeWarning, stacklevel=3)
+            warnings.warn(f"underwatt: {text}", RuntimeWarning, stacklevel=1)
 
     def _run(self) -> None:
+        troubled = False
         while not self._closed:
             self._wake.wait(EVERY_S)
             self._wake.clear()
@@ -319,13 +339,13 @@ class Optimizer:
                 return
             try:
                 self._look()
+                troubled = False
             except UnderwattError as e:
                 if self._closed:
                     return
-                if isinstance(e, (DaemonError, TimeoutError)):
-                    self._warn("the daemon does not answer: the job goes on, and tells it of its steps when it does")
-                else:
-                    self._warn(str(e))
+                if not troubled:  # once until the daemon answers again
+                    self._warn(f"the job goes on, and the daemon is told of it later: {e}")
+                troubled = True
 
     def _look(self) -> None:
         if not self._job.found:
@@ -333,7 +353,7 @@ class Optimizer:
             self._ask(self._job.renew)
             if self._job.number != number:
                 self._chosen = None  # it ended with its job
-        if self._selector is not None:
+        if self._selector is not None and _progress.is_first():
             self._select(self._selector)
 
     # ---- selectors ----
@@ -386,16 +406,21 @@ def _open(boards: str | None, socket: str | None, clock: str | None) -> Node:
         raise NotSupported(f"an Optimizer needs the daemon: {e}: {START}", e.errno) from None
 
 
-def _open_keeper(boards: str | None, gpus: Iterable[int | str] | None, clock: str | None) -> Keeper:
-    return Keeper("", boards=boards, gpus=None if gpus is None else tuple(str(gpu) for gpu in gpus), clock=clock)
+def _open_keeper(group: str, boards: str | None, gpus: Iterable[int | str] | None, clock: str | None) -> Keeper:
+    return Keeper(group, boards=boards, gpus=None if gpus is None else tuple(str(gpu) for gpu in gpus), clock=clock)
 
 
-def _boards(node: Node, gpus: Iterable[int | str] | None) -> tuple[Board, ...]:
-    """(): those on which processes of the job show up."""
+def _boards(node: Node, gpus: Iterable[int | str] | None, ranks: Ranks) -> tuple[Board, ...]:
+    """Of this process; (): those on which it shows up.  Of several ranks each has that of its local rank, by custom."""
     if gpus is not None:
         return chosen(node.boards(), gpus)
     named = os.environ.get("CUDA_VISIBLE_DEVICES")
-    return () if named is None else visible(node.boards(), named)
+    if named is None:
+        return ()
+    found = visible(node.boards(), named)
+    if not ranks.group or len(found) == 1:
+        return found
+    return found[ranks.local_rank :][:1] if ranks.local_rank is not None else ()
 
 
 def _name() -> str:

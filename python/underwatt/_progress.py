@@ -24,7 +24,11 @@ _PHASE = Slot.phase.offset // 8  # with the word after it, which is 0
 _BOOTTIME = time.CLOCK_BOOTTIME
 _now_ns: Callable[[int], int] = time.clock_gettime_ns
 
+SLOTS = 63
+_WORDS = ctypes.sizeof(Slot) // 8
+
 _slot: memoryview | None = None  # None: this process has none yet
+_whole: memoryview | None = None  # the page that it is in, as words
 _page = ctypes.c_void_p()  # the library's uw_progress, of this process and those that it was forked from
 
 
@@ -46,7 +50,9 @@ def _node_clock() -> Callable[[int], int]:
 
 def _mapped(fd: int, at: int) -> memoryview:
     """The slot at that byte of the page: a mapping that lives as long as somebody may store to it."""
+    global _whole  # noqa: PLW0603
     page = mmap.mmap(fd, mmap.PAGESIZE)
+    _whole = memoryview(page).cast("Q")
     return memoryview(page)[at : at + ctypes.sizeof(Slot)].cast("Q")
 
 
@@ -59,10 +65,32 @@ def use(job: ctypes.c_void_p) -> None:
     _attach()
 
 
+def begin() -> None:
+    """Claims the slot now, where this process has none."""
+    if _slot is None:
+        _attach()
+
+
+def _living() -> list[int]:
+    """Processes with a slot in the page, by slot; none where no page is mapped."""
+    pids = [] if _whole is None else [_whole[at] for at in range(_WORDS, _WORDS * (SLOTS + 1), _WORDS)]
+    return [pid for pid in pids if pid and os.path.exists(f"/proc/{pid}")]
+
+
+def processes() -> int:
+    """That report in the page; 0: there is none."""
+    return len(_living())
+
+
+def is_first() -> bool:
+    """Whether this process is the first of those that report in the page."""
+    return _living()[:1] == [os.getpid()]
+
+
 def leave() -> None:
     """Gives the slot back; the next step looks for a page anew."""
-    global _slot  # noqa: PLW0603
-    _slot = None
+    global _slot, _whole  # noqa: PLW0603
+    _slot = _whole = None
     if _page:
         library().c.uw_progress_detach(_page)
         _page.value = None

@@ -1,0 +1,174 @@
+#!/usr/bin/python3
+"""Optimizers of several ranks, whatever launched them: one job a node, with the boards of all, as fast as the slowest; ranks that are
+killed; ranks under `underwatt run`; two nodes.
+"""
+import contextlib
+import json
+import os
+import signal
+import subprocess
+import sys
+
+import pyuser
+import uwtest
+
+SPEED = 20
+
+# A rank: it steps, and says what it sees, until a line comes.
+RANK = r"""
+import json, os, select, sys, time
+import underwatt
+from underwatt.testing import SimLoad
+
+board, extra = int(sys.argv[1]), float(sys.argv[2])
+with SimLoad("resnet50", boards=[board]) as load:
+    load.step(1).wait()
+    with underwatt.Optimizer("energy") as optimizer:
+        print("job", optimizer.job, flush=True)
+        while not select.select([sys.stdin], [], [], 0)[0]:
+            load.step(5).wait()
+            time.sleep(extra)
+            for _ in range(5):
+                optimizer.step()
+            s = optimizer.status
+            print(json.dumps({"steps": s.steps, "step_s": s.step_s, "status": s.status, "world": s.world_size, "here": s.local_world_size,
+                              "note": s.note, "goal": s.goal, "energy": optimizer.energy().energy_j,
+                              "true": load.last.energy_j, "curve": len(optimizer.curve())}), flush=True)
+    print("closed", flush=True)
+    sys.stdin.readline()
+    sys.stdin.readline()
+"""
+
+
+class Rank:
+    def __init__(self, node, board, extra=0.0, **env):
+        self.child = pyuser.begun_in_world(node, RANK, board, extra, stdin=subprocess.PIPE, **env)
+        words = self.child.stdout.readline().split()
+        self.job = int(words[1]) if words[:1] == ["job"] else 0
+
+    def seen(self):
+        line = self.child.stdout.readline()
+        return json.loads(line) if line.startswith("{") else {}
+
+    def until(self, holds, n=600):
+        """What it sees once holds(it), or what it sees last."""
+        for _ in range(n):
+            s = self.seen()
+            if not s or holds(s):
+                break
+        return s
+
+    def close(self):
+        """The Optimizer's end; the process goes on."""
+        self.child.stdin.write("\n")
+        self.child.stdin.flush()
+        for line in self.child.stdout:
+            if line == "closed\n":
+                return True
+        return False
+
+
+def places(rank, world, local, here, port=29400):
+    """As torchrun has them."""
+    return {"RANK": rank, "WORLD_SIZE": world, "LOCAL_RANK": local, "LOCAL_WORLD_SIZE": here, "MASTER_ADDR": "127.0.0.1", "MASTER_PORT": port}
+
+
+def job(d, number):
+    return d.ask("GET", f"/v1/jobs/{number}")[1]
+
+
+def limits(node):
+    return [b["limit_mw"] for b in node.status()["boards"]]
+
+
+def together(t, node, d):
+    original = limits(node)
+    ranks = [Rank(node, i, 0.1 * i, **places(i, 2, i, 2)) for i in (0, 1)]
+    t.ok(ranks[0].job > 0 and ranks[1].job == ranks[0].job, "two ranks are one job", [r.child.poll() for r in ranks])
+    number = ranks[0].job
+    j = uwtest.wait_until(lambda: job(d, number), lambda j: j["gpus"] == [0, 1] and len(j["members"]) == 2)
+    t.equal((j["gpus"], sorted(j["members"]), j["pid"]), ([0, 1], sorted(r.child.pid for r in ranks), ranks[0].child.pid),
+            "with the boards and processes of both")
+    # The slower one takes 0.1 s of real time, 2 s of the node's, for five steps more.
+    s = ranks[1].until(lambda s: (s["step_s"] or 0) > 0.45 and s["curve"] >= 1 and s["energy"] > 0)
+    t.ok(s.get("step_s") and 0.45 < s["step_s"] < 5, "its step takes as long as the slower one's", s)
+    t.equal((s.get("world"), s.get("here"), s.get("note")), (2, 2, ""), "sizes, and no other node")
+    t.ok(s.get("energy", 0) > 1.3 * s["true"], "energy of both boards: more than its own board has taken", s)
+    s = ranks[1].until(lambda s: min(limits(node)) < min(original))
+    t.ok(max(limits(node)) < min(original), "both boards are capped", (s, limits(node)))
+    os.kill(ranks[0].child.pid, signal.SIGKILL)
+    ranks[0].child.wait(20)
+    j = uwtest.wait_until(lambda: job(d, number), lambda j: j["pid"] == ranks[1].child.pid)
+    t.ok(j["running"] and j["pid"] == ranks[1].child.pid and j["members"] == [ranks[1].child.pid], "kill -9 of the first: the job is the other's", j)
+    before = ranks[1].seen()
+    s = ranks[1].until(lambda s: s["steps"] > before["steps"] + 20)
+    t.ok(s and s["steps"] > before["steps"], "whose steps go on", (before, s))
+    t.ok(ranks[1].close(), "which closes")
+    t.ok(uwtest.wait_for(lambda: not job(d, number)["running"], 60), "and ends the job")
+    t.ok(uwtest.wait_for(lambda: limits(node) == original, 60), "the original caps are back", limits(node))
+    ranks[1].child.kill()
+
+
+def finished(t, node, d):
+    """One rank has finished before the other."""
+    ranks = [Rank(node, i, **places(i, 2, i, 2)) for i in (0, 1)]
+    number = ranks[0].job
+    t.ok(ranks[0].close() and uwtest.wait_for(lambda: job(d, number)["members"] == [ranks[1].child.pid]), "a rank that has finished leaves",
+         job(d, number))
+    t.ok(job(d, number)["running"], "the job goes on")
+    ranks[0].child.kill()
+    ranks[0].child.wait(20)
+    other = Rank(node, 0, **places(0, 2, 0, 2, port=29401))
+    t.ok(other.job not in (0, number), "another training's rank is another job", (other.job, number))
+    for r in (ranks[1], other):
+        os.kill(r.child.pid, signal.SIGKILL)
+    t.ok(uwtest.wait_for(lambda: not job(d, number)["running"] and not job(d, other.job)["running"], 60), "kill -9 of all: they end")
+    for r in (*ranks, other):
+        r.child.kill()
+
+
+def under_run(t, node, d):
+    """Ranks of a command that `underwatt run` has begun."""
+    code = 'exec 3<&0; for i in 0 1; do RANK=$i WORLD_SIZE=2 LOCAL_RANK=$i LOCAL_WORLD_SIZE=2 MASTER_PORT=29402 "$0" -c "$1" $i 0 <&3 & done; wait'
+    p = node.popen("underwatt", "run", "--goal", "time", "--gpus", "0,1", "--", "sh", "-c", code, sys.executable, RANK, stdin=subprocess.PIPE,
+                   env={"PYTHONPATH": str(pyuser.PACKAGE), "UNDERWATT_LIBRARY": str(pyuser.LIBRARY), "PYTHONUNBUFFERED": "1"})
+    look = lambda: [j for j in d.ask("GET", "/v1/jobs")[1]["jobs"] if j["running"] and j["source"] != "found"]
+    jobs = uwtest.wait_until(look, lambda j: j and j[0]["search"] and j[0]["search"]["goal"] == "energy" and j[0]["steps"] > 20)
+    t.ok(len(jobs) == 1 and jobs[0]["name"] == "sh" and jobs[0]["search"]["goal"] == "energy" and jobs[0]["steps"] > 20,
+         "under underwatt run: its job, which has the ranks' goal and steps", jobs)
+    p.stdin.close()
+    t.equal(p.wait(60), 0, "it ends")
+
+
+def two_nodes(t, node, d):
+    with uwtest.Node(board="v100", count=2, speed=SPEED) as other:
+        e = other.daemon()
+        ranks = [Rank(at, i, **places(2 * n + i, 4, i, 2)) for n, at in ((0, node), (1, other)) for i in (0, 1)]
+        t.ok(all(r.job for r in ranks) and ranks[0].job == ranks[1].job and ranks[2].job == ranks[3].job, "two nodes: a job each",
+             [r.job for r in ranks])
+        seen = [r.seen() for r in ranks]
+        t.equal({(s["world"], s["here"], s["note"]) for s in seen}, {(4, 2, "this node's 2 of 4 ranks; each node searches by itself")},
+                "and the status says so")
+        t.equal([len(uwtest.wait_until(lambda: job(*at), lambda j: len(j["members"]) == 2)["members"])
+                 for at in ((d, ranks[0].job), (e, ranks[2].job))], [2, 2], "each has the ranks of its node")
+        for r in ranks:
+            with contextlib.suppress(BrokenPipeError):
+                r.close()
+        t.ok(uwtest.wait_for(lambda: not job(d, ranks[0].job)["running"] and not job(e, ranks[2].job)["running"]), "they end")
+        for r in ranks:
+            r.child.kill()
+
+
+def main():
+    t = uwtest.Tap()
+    with uwtest.Node(board="v100", count=2, speed=SPEED) as node:
+        d = node.daemon()
+        together(t, node, d)
+        finished(t, node, d)
+        under_run(t, node, d)
+        two_nodes(t, node, d)
+    t.done()
+
+
+if __name__ == "__main__":
+    main()
