@@ -29,6 +29,7 @@ CollectorRegistry, Histogram, Counter, Gauge, pushadd_to_gateway = (
 
 LABELS = ["window", "index"]
 END_S = 20.0  # that the end of a window waits for its last push
+LOOK_S = 0.1  # between two readings of the power
 KINDS = ("gpu", "cpu", "dram")
 
 
@@ -214,7 +215,7 @@ class PowerGauge(_Loops):
         super().__init__(gpu_indices, update_period, pushgateway_url, job)
 
     def _measuring(self, name: str, registry: Any) -> Callable[[bool], None]:
-        monitor = PowerMonitor(gpu_indices=self.gpu_indices)
+        monitor = PowerMonitor(gpu_indices=self.gpu_indices, update_period=min(LOOK_S, self.update_period))
         gauges: Any = Gauge("power_monitor_gpu_power_watts", "Power of GPUs", LABELS, registry=registry)  # type: ignore[misc]
 
         def measure(last: bool) -> None:

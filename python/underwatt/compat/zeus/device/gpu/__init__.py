@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from ..common import DeprecatedAliasABCMeta, deprecated_alias, has_sys_admin
 from ..exception import ZeusBaseGPUError
 from .common import (
     GPU,
@@ -46,6 +47,7 @@ def get_gpus(ensure_homogeneous: bool = False) -> GPUs:
 
 __all__ = [
     "GPU",
+    "DeprecatedAliasABCMeta",
     "EmptyGPUs",
     "GPUs",
     "NVIDIAGPUs",
@@ -71,6 +73,8 @@ __all__ = [
     "ZeusGPUResetRequiredError",
     "ZeusGPUTimeoutError",
     "ZeusGPUUnknownError",
+    "deprecated_alias",
     "get_gpus",
+    "has_sys_admin",
     "nvml_is_available",
 ]

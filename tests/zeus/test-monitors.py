@@ -1,0 +1,183 @@
+#!/usr/bin/python3
+"""ZeusMonitor and PowerMonitor of Zeus and of underwatt.compat.zeus, both at the same time on the same simulated boards; metrics that are
+pushed; the launcher under torchrun.
+"""
+import contextlib
+import http.server
+import json
+import os
+import pathlib
+import subprocess
+import sys
+import tempfile
+import threading
+import time
+
+sys.path.insert(0, str(pathlib.Path(__file__).resolve().parent.parent / "frameworks"))
+
+import fwuser  # noqa: E402
+import pyuser  # noqa: E402
+import uwtest  # noqa: E402
+
+AGREE = 0.01
+WINDOW_S = 25
+
+MEASURE = """
+import json, sys, time
+if __name__ == "__main__":    # Zeus spawns processes
+    import zeus
+    from zeus.monitor import PowerMonitor, ZeusMonitor
+    monitor = ZeusMonitor()
+    power = PowerMonitor(update_period=0.05) if sys.argv[1] == "power" else None
+    print(zeus.__name__, flush=True)
+    sys.stdin.readline()
+    began = time.time()
+    monitor.begin_window("both", sync_execution=False)
+    sys.stdin.readline()
+    measured = monitor.end_window("both", sync_execution=False)
+    ended = time.time()
+    energy = power.get_energy(began, ended) if power else {}
+    print(json.dumps([measured.time, measured.gpu_energy, ended - began, energy]), flush=True)
+    if power:
+        power.stop()
+"""
+
+METRICS = """
+import sys, time
+from zeus.metric import EnergyCumulativeCounter, EnergyHistogram, PowerGauge
+from zeus.monitor import ZeusMonitor
+gateway = sys.argv[1]
+monitor = ZeusMonitor([0], cpu_indices=[])
+counter = EnergyCumulativeCounter([], [0], 0.5, gateway, "counter")
+gauge = PowerGauge([0], 0.5, gateway, "gauge")
+histogram = EnergyHistogram([], [0], gateway, "histogram", gpu_bucket_range=[1.0, 1e6])
+monitor.begin_window("outer", sync_execution=False)
+counter.begin_window("epoch")
+gauge.begin_window("epoch")
+histogram.begin_window("epoch", sync_execution=False)
+monitor.begin_window("inner", sync_execution=False)
+time.sleep(3.2)
+inner = monitor.end_window("inner", sync_execution=False)
+histogram.end_window("epoch", sync_execution=False)
+gauge.end_window("epoch")
+counter.end_window("epoch")
+print(inner.gpu_energy[0], monitor.end_window("outer", sync_execution=False).gpu_energy[0])
+away = EnergyHistogram([], [0], "127.0.0.1:9", "away", gpu_bucket_range=[1.0, 1e6])
+away.begin_window("x", sync_execution=False)
+away.end_window("x", sync_execution=False)
+print("goes on")
+"""
+
+RANK = """
+import os, sys
+import torch.distributed as dist
+import zeus
+from zeus.utils.framework import all_reduce, get_rank, get_world_size, is_distributed
+dist.init_process_group("gloo")
+total = all_reduce([1.0 + get_rank(), 2.0], "sum")
+most = all_reduce([1.0 + get_rank()], "max")
+with open(os.path.join(sys.argv[1], f"rank{get_rank()}"), "w") as f:
+    print(zeus.__name__, is_distributed(), get_world_size(), total, most, file=f)
+dist.destroy_process_group()
+"""
+
+
+def paths(ours):
+    own = f"{pyuser.PACKAGE}/underwatt/compat/_on_path:{pyuser.PACKAGE}"
+    return {"PYTHONPATH": own if ours else "", "UNDERWATT_LIBRARY": str(pyuser.LIBRARY), "OMP_NUM_THREADS": "1"}
+
+
+def both(t, model, folder, kind):
+    script = os.path.join(folder, "measure.py")
+    with uwtest.Node(board=model, count=2) as node:
+        node.train("--gpus", "0", "--epochs", "100000", "--phases", "train")
+        uwtest.wait_for(lambda: node.board(0)["power_mw"] > 150000)
+        programs = [node.popen(fwuser.python(), "-W", "ignore", script, kind, stdin=subprocess.PIPE, env=paths(ours)) for ours in (False, True)]
+        names = [p.stdout.readline().strip() for p in programs]
+        if not t.equal(names, ["zeus", "underwatt.compat.zeus"], f"{model}: both monitors are there"):
+            print("\n".join(f"# {p.stderr.read()}" for p in programs if p.poll() is not None))
+            return
+        time.sleep(5)
+        found = []
+        for wait_s in (WINDOW_S, 0):
+            for p in programs:
+                p.stdin.write("\n")
+                p.stdin.flush()
+            time.sleep(wait_s)
+        for p in programs:
+            found.append(json.loads(p.stdout.readline() or "null"))
+            p.stdin.close()
+            p.wait(30)
+    for gpu in ("0", "1"):
+        theirs, ours = ([f[1][gpu] / f[0] for f in found])
+        t.near(ours, theirs, AGREE * theirs, f"{model}, GPU {gpu}, windows: Zeus {found[0][1][gpu]:.1f} J in {found[0][0]:.2f} s, "
+               f"ours {found[1][1][gpu]:.1f} J in {found[1][0]:.2f} s: {100 * (ours / theirs - 1):+.2f} % of the mean power")
+        if kind == "power":
+            theirs, ours = ([f[3][gpu] / f[2] for f in found])
+            t.near(ours, theirs, AGREE * theirs, f"{model}, GPU {gpu}, power over time: {100 * (ours / theirs - 1):+.2f} %")
+
+
+class Gateway(http.server.BaseHTTPRequestHandler):
+    pushed = {}    # by job, what was pushed last
+
+    def do_POST(self):
+        self.pushed[self.path] = self.rfile.read(int(self.headers["Content-Length"])).decode()
+        self.send_response(200)
+        self.end_headers()
+
+    def log_message(self, *words):
+        pass
+
+
+def value(text, name):
+    lines = [line for line in text.splitlines() if line.startswith(name + "{")]
+    return float(lines[0].split()[-1]) if lines else None
+
+
+def metrics(t):
+    server = http.server.ThreadingHTTPServer(("127.0.0.1", 0), Gateway)
+    threading.Thread(target=server.serve_forever, daemon=True).start()
+    with uwtest.Node(board="h100", count=1) as node, contextlib.closing(server.socket):
+        node.train("--gpus", "0", "--epochs", "100000", "--phases", "train")
+        uwtest.wait_for(lambda: node.board(0)["power_mw"] > 150000)
+        p = node.run(fwuser.python(), "-c", METRICS, f"127.0.0.1:{server.server_port}", env=paths(True))
+        server.shutdown()
+    lines = p.stdout.splitlines()
+    if not t.ok(p.returncode == 0 and lines[-1] == "goes on" and len(Gateway.pushed) == 3, "metrics are pushed; a gateway that is away stops nothing", p.stdout + p.stderr):
+        return
+    inner, outer = map(float, lines[0].split())
+    counter, gauge, histogram = (Gateway.pushed[f"/metrics/job/{job}"] for job in ("counter", "gauge", "histogram"))
+    for name, text, suffix in (("counter", counter, "total"), ("histogram", histogram, "sum")):
+        joules = value(text, f"energy_monitor_gpu_energy_joules_{suffix}")
+        t.ok(0.98 * inner < joules <= 1.02 * outer, f"the {name} has the window's energy, between two pushes, too: {joules:.1f} J of {inner:.1f} to {outer:.1f} J", text)
+    t.ok('window="epoch"' in counter and 'index="0"' in counter, "labels", counter)
+    t.ok(value(gauge, "power_monitor_gpu_power_watts") > 100, "the gauge", gauge)
+
+
+def torchrun(t, folder):
+    script = os.path.join(folder, "rank.py")
+    pathlib.Path(script).write_text(RANK)
+    want = "underwatt.compat.zeus True 2 [3.0, 4.0] [2.0]\n"
+    run = ["-m", "torch.distributed.run", "--standalone", "--nproc-per-node", "2"]
+    for name, words in (("torchrun -m underwatt.compat.zeus SCRIPT", [*run, "-m", "underwatt.compat.zeus", script]),
+                        ("underwatt.compat.zeus -m torch.distributed.run SCRIPT", ["-m", "underwatt.compat.zeus", *run, script])):
+        ranks = pathlib.Path(tempfile.mkdtemp(dir=folder))
+        p = subprocess.run([fwuser.python(), *words, str(ranks)], capture_output=True, text=True, timeout=180, stdin=subprocess.DEVNULL,
+                           cwd=folder, env=pyuser.env(OMP_NUM_THREADS="1"))
+        found = sorted((f.name, f.read_text()) for f in ranks.iterdir())
+        t.ok(found == [("rank0", want), ("rank1", want)], f"{name}: in each rank zeus is this package, and sums are right", f"{found}\n{p.stderr}")
+
+
+def main():
+    t = uwtest.Tap()
+    fwuser.python()
+    with tempfile.TemporaryDirectory(prefix="uw-") as folder:
+        torchrun(t, folder)
+        metrics(t)
+        pathlib.Path(folder, "measure.py").write_text(MEASURE)
+        uwtest.together(lambda: both(t, "h100", folder, "power"), lambda: both(t, "v100", folder, "windows"))
+    t.done()
+
+
+if __name__ == "__main__":
+    main()
