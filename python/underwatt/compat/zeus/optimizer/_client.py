@@ -1,0 +1,149 @@
+"""search="underwatt": the daemon searches; a loop's steps are told to it."""
+
+from __future__ import annotations
+
+import logging
+from pathlib import Path
+from typing import Any
+
+from underwatt import CurvePoint, NotSupported, Optimizer, Selector, goals
+
+from ..device import get_gpus
+from ._choices import (
+    Done,
+    Energy,
+    MaxSlowdownConstraint,
+    OptimumSelector,
+    PowerLimitMeasurement,
+    Profiling,
+    Ready,
+    State,
+    Time,
+    Warmup,
+    ZeusCost,
+)
+from ._plan import Boards, Plan, save
+
+logger = logging.getLogger(__package__)
+
+
+class _Chosen(Selector):
+    """A program's own selector, with what the daemon has measured."""
+
+    def __init__(self, selector: OptimumSelector, steps: int) -> None:
+        self.goal = getattr(selector, "goal", "edp")
+        self._selector = selector
+        self._steps = steps
+
+    def select(self, curve: tuple[CurvePoint, ...]) -> float:
+        return self._selector.select(_measurements(curve, self._steps))
+
+
+def _measurements(curve: tuple[CurvePoint, ...], steps: int) -> list[PowerLimitMeasurement]:
+    """Of so many steps, the highest limit first."""
+    return [
+        PowerLimitMeasurement(power_limit=round(p.cap_w), energy=steps * p.step_j, time=steps * p.step_s)
+        for p in sorted(curve, key=lambda p: -p.cap_w)
+        if p.step_j > 0 and p.step_s > 0
+    ]
+
+
+def _goal(selector: OptimumSelector, steps: int) -> goals.Goal | Selector:
+    if type(selector) is Energy:
+        return goals.Energy()
+    if type(selector) is Time:
+        return goals.Time()
+    if type(selector) is ZeusCost:
+        return goals.Cost(selector.eta_knob)
+    if type(selector) is MaxSlowdownConstraint:
+        return goals.Slowdown(selector.factor)
+    return _Chosen(selector, steps)
+
+
+class Client:
+    _of_process: Client | None = None
+
+    def __init__(self, plan: Plan, boards: Boards) -> None:
+        self.boards = boards
+        self._steps = plan.profile_steps
+        self._path: Path | None = plan.profile_path
+        self._begun = False  # a step
+        self._last: tuple[State, list[PowerLimitMeasurement]] | None = None  # of a closed one
+        if Client._of_process is not None:
+            Client._of_process.close()
+        self._optimizer = self._open(plan)
+        Client._of_process = self
+
+    def _open(self, plan: Plan) -> Optimizer:
+        goal = _goal(plan.selector, plan.profile_steps)
+        gpus: Any = get_gpus().gpus
+        ours = [gpus[i].underwatt_gpu for i in self.boards.indices]
+        try:
+            return Optimizer(goal, gpus=ours)
+        except NotSupported as e:
+            logger.info("%s; without it", e)
+            return Optimizer(goal, gpus=ours, local=True)
+
+    # ---- the loop's side: a step has ended where its end is told, or else where the next one begins ----
+
+    def on_step_begin(self) -> None:
+        if self._begun:
+            self._optimizer.step()
+        elif self._last is None:
+            self._optimizer.phase("train")
+        self._begun = True
+
+    def on_step_end(self) -> None:
+        if self._begun:
+            self._optimizer.step()
+        self._begun = False
+
+    def on_epoch_begin(self) -> None:
+        if self._last is None:
+            self._optimizer.phase("train")
+
+    def on_epoch_end(self) -> None:
+        self.on_step_end()
+        if self._last is not None:
+            return
+        self._optimizer.phase("validate")
+        self._optimizer.epoch()
+        self._save()
+
+    def close(self) -> None:
+        if self._last is not None:
+            return
+        self._save()
+        self._last = self.state, self.measurements
+        logger.info("%s", self._optimizer.status)
+        self._optimizer.close()
+        if Client._of_process is self:
+            Client._of_process = None
+
+    # ---- what is known ----
+
+    @property
+    def state(self) -> State:
+        """Asks the daemon."""
+        if self._last is not None:
+            return self._last[0]
+        status = self._optimizer.status
+        top = self.boards.limits[0]
+        limit = round(1000 * status.cap_w) if status.cap_w else top
+        if status.status == "holds":
+            return Done(optimal_power_limit=limit)
+        if status.status == "measures":
+            return Profiling(current_power_limit=limit, steps=1)
+        if status.status == "walks":
+            return Warmup(current_power_limit=limit, steps=1)
+        return Ready(next_power_limit=top, steps=1)
+
+    @property
+    def measurements(self) -> list[PowerLimitMeasurement]:
+        """Asks the daemon."""
+        return self._last[1] if self._last is not None else _measurements(self._optimizer.curve(), self._steps)
+
+    def _save(self) -> None:
+        if self._path is not None and isinstance(self.state, Done):
+            save(self._path, self.measurements)
+            self._path = None

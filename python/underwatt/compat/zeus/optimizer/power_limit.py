@@ -1,0 +1,135 @@
+"""Power limits: the one to hold is searched for while a loop trains."""
+
+from __future__ import annotations
+
+import atexit
+import importlib
+import os
+from pathlib import Path
+from typing import TYPE_CHECKING, Any
+
+from ..callback import Callback
+from ..monitor import ZeusMonitor
+from ..utils.framework import get_world_size
+from ._choices import (
+    Done,
+    Energy,
+    MaxSlowdownConstraint,
+    OptimumSelector,
+    PowerLimitMeasurement,
+    Profiling,
+    Ready,
+    State,
+    Time,
+    Warmup,
+    ZeusCost,
+)
+from ._plan import Boards, Plan
+from ._scan import Scan
+
+if TYPE_CHECKING:
+    from ._client import Client
+    from ._hf import HFGlobalPowerLimitOptimizer
+
+SEARCHES = ("underwatt", "exhaustive")
+
+
+class GlobalPowerLimitOptimizer(Callback):
+    """Searches for the limit that the selector (ZeusCost(0.5) of all GPUs by default) asks for, and holds it.
+
+    search: "underwatt": the daemon's search, or without a daemon a private one's; "exhaustive": each limit from the
+    highest down in steps of pl_step.  None: UNDERWATT_ZEUS_SEARCH, else "underwatt".  wait_steps, warmup_steps,
+    profile_steps and pl_step are of the exhaustive search.  The limits found come back at the program's end.
+
+    profile_path: an existing file's measurements are chosen from, and nothing is measured; else they are written there.
+    """
+
+    def __init__(
+        self,
+        monitor: ZeusMonitor,
+        optimum_selector: OptimumSelector | None = None,
+        wait_steps: int = 1,
+        warmup_steps: int = 10,
+        profile_steps: int = 40,
+        pl_step: int = 25,
+        profile_path: str | Path | None = None,
+        *,
+        search: str | None = None,
+    ) -> None:
+        self.monitor = monitor
+        self.optimum_selector = optimum_selector or ZeusCost(0.5, len(monitor.gpu_indices) * get_world_size())
+        self.warmup_steps = warmup_steps
+        self.profile_steps = profile_steps
+        self.pl_step = 1000 * pl_step  # mW
+        self.profile_path = Path(profile_path) if profile_path is not None else None
+        plan = Plan(
+            monitor, self.optimum_selector, wait_steps, warmup_steps, profile_steps, self.pl_step, self.profile_path
+        )
+        self.search = _search(search)
+        boards = Boards(plan)
+        self.power_limits = boards.limits  # mW
+        self._way: Scan | Client
+        if self.search == "exhaustive" or (self.profile_path is not None and self.profile_path.exists()):
+            self._way = Scan(plan, boards)
+        else:
+            from ._client import Client  # noqa: PLC0415 - the daemon's library
+
+            self._way = Client(plan, boards)
+        atexit.register(self._way.close)
+
+    @property
+    def state(self) -> State:
+        return self._way.state
+
+    @property
+    def measurements(self) -> list[PowerLimitMeasurement]:
+        return self._way.measurements
+
+    @property
+    def current_power_limit(self) -> int:
+        """Of the exhaustive search, mW; else 0."""
+        return self._way.boards.current
+
+    def on_epoch_begin(self) -> None:
+        self._way.on_epoch_begin()
+
+    def on_epoch_end(self) -> None:
+        self._way.on_epoch_end()
+
+    def on_step_begin(self) -> None:
+        self._way.on_step_begin()
+
+    def on_step_end(self) -> None:
+        self._way.on_step_end()
+
+
+def _search(asked: str | None) -> str:
+    where = "search"
+    if asked is None:
+        where = "UNDERWATT_ZEUS_SEARCH"
+        asked = os.environ.get(where) or SEARCHES[0]
+    if asked not in SEARCHES:
+        raise ValueError(f"{where} is '{asked}': none of {', '.join(SEARCHES)}")
+    return asked
+
+
+def __getattr__(name: str) -> Any:
+    if name == "HFGlobalPowerLimitOptimizer":  # imports transformers
+        return importlib.import_module(f"{__package__}._hf").HFGlobalPowerLimitOptimizer
+    raise AttributeError(f"module '{__name__}' has no attribute '{name}'")
+
+
+__all__ = [
+    "Done",
+    "Energy",
+    "GlobalPowerLimitOptimizer",
+    "HFGlobalPowerLimitOptimizer",
+    "MaxSlowdownConstraint",
+    "OptimumSelector",
+    "PowerLimitMeasurement",
+    "Profiling",
+    "Ready",
+    "Time",
+    "Warmup",
+    "ZeusCost",
+]
