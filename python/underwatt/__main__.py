@@ -126,14 +126,16 @@ def cmd_report(args: argparse.Namespace) -> int:
     try:
         with open(args.file, newline="", encoding="utf-8") as f:
             rows = list(csv.DictReader(f))
-    except (OSError, UnicodeDecodeError) as e:
+    except (OSError, UnicodeDecodeError, csv.Error) as e:
         _complain(f"{args.file}: {e.strerror if isinstance(e, OSError) else e}")
         return FAILED
     if rows and not {"name", "time_s", "total_j"} <= set(rows[0]):
         _complain(f"{args.file}: no log of windows: it has no columns name, time_s, total_j")
         return FAILED
-    names = list(dict.fromkeys(row["name"] for row in rows))
-    sums = [_sum_of(name, [row for row in rows if row["name"] == name]) for name in names]
+    named: dict[str, list[dict[str, str]]] = {}
+    for row in rows:
+        named.setdefault(row["name"] or "", []).append(row)  # a line that is cut short has none
+    sums = [_sum_of(name, found) for name, found in named.items()]
     if args.json:
         _say(json.dumps({"windows": sums}, indent=2))
         return 0

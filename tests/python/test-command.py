@@ -72,7 +72,16 @@ def reports(t, node, log):
         f.write("2026-11-26T08:30:00+00:00,sleep,1,0.5" + 14 * "," + "\n")
     found = {w["name"]: w for w in json.loads(asked(node, "report", "--json", log).stdout)["windows"]}
     t.equal((found["sleep"]["windows"], found["sleep"]["unknown"]), (2, 1), "a window whose energy is unknown is in no sum")
-    for path in ("/nowhere/log.csv", "/etc/passwd"):
+    short, wide = f"{log}.short", f"{log}.wide"
+    with open(log, encoding="utf-8") as f:
+        head = f.readline()
+    with open(short, "w", encoding="utf-8") as f:
+        f.write(head + "2026-11-26T08:30:00+00:00\n")
+    p = asked(node, "report", short)
+    t.ok(p.returncode == 0 and len(p.stdout.splitlines()) == 2, "report of a log that is cut short", p.stdout + p.stderr)
+    with open(wide, "w", encoding="utf-8") as f:
+        f.write(head + 200000 * "x" + "\n")
+    for path in ("/nowhere/log.csv", "/etc/passwd", os.path.dirname(log), wide):
         p = asked(node, "report", path)
         t.ok(p.returncode == 1 and p.stderr.count("\n") == 1 and path in p.stderr, f"report {path}", p.stderr)
 
