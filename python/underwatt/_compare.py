@@ -19,6 +19,7 @@ from ._window import Window
 LEAST_ROUNDS = 5  # before the intervals may end it: fewer are often too small by chance
 SHORTEST_ROUNDS = 2  # that the time must have room for
 WINDOW_S = (2.0, 10.0)  # a board's counter moves every 20 to 100 ms: shorter ones tell little
+WITHOUT_S = 0.5  # without boards
 COARSE = 3.0  # times `within`: windows that the sensors tell worse become longer
 LEAD = 4  # a quarter of a window before it, unmeasured: clock and power follow the load
 FAILED = 2  # rounds in a row whose energy is unknown
@@ -73,7 +74,7 @@ def compare(
     per: what a Variant's count counts, "sample" or "token".
     within: it ends when the 95 % intervals of the energies' differences are at most so wide to each side, as a part of
     the first variant's energy; of one variant alone its own.  time_s: it ends then in any case, warm-up included.
-    window_s: length of a window; None: 2 s, longer where the sensors tell that too coarsely.
+    window_s: length of a window; None: 2 s, longer where the sensors tell that too coarsely; 0.5 s without a GPU.
     device: "gpu", "cpu"; None: the GPUs, where the node has any.  monitor: None: the implicit one.
     """
     runs = [_Run(name, _variant(name, given)) for name, given in _items(variants)]
@@ -204,7 +205,7 @@ class _Comparing:
         self.gauge = gauge
         self.within = within
         self.given_s = time_s
-        self.window_s = window_s or WINDOW_S[0]
+        self.window_s = window_s or (WINDOW_S[0] if gauge.gpus else WITHOUT_S)
         self.longest_s = window_s or WINDOW_S[1]
         self.began = time.monotonic()
         self.iteration_s: dict[str, float] = {}

@@ -179,7 +179,7 @@ class Comparison:
         return f"{self.table()}\n{self.line()}"
 
     def __repr__(self) -> str:
-        return f"<Comparison of {', '.join(o.name for o in self.outcomes)}: {self.line()}>"
+        return str(self)
 
     @property
     def worst(self) -> float:
