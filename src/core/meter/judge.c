@@ -49,32 +49,66 @@ size_t meter_readings_before(const struct meter *m, double t)
     return lo;
 }
 
+/* The ticks that are judged: from this one on. */
+static size_t first_tick(const struct meter *m)
+{
+    return m->c.at.n > TICKS ? m->c.at.n - TICKS : 1;
+}
+
+/* The power of tick i; false: others were lost before it. */
+static bool tick_power(const struct meter *m, size_t i, double *ret_w)
+{
+    const struct point *a = series_at(&m->c, i - 1), *b = series_at(&m->c, i);
+    double T = m->c_edges.period_s;
+
+    *ret_w = (b->e - a->e) / T;
+    return fabs(b->t - a->t - T) <= 0.5 * T;
+}
+
+/* Does a tick differ from the previous one?  Level: of both and the reading. */
+static bool differs(double c, double last, double level)
+{
+    return last >= 0 && fabs(c - last) > 0.08 * level;
+}
+
+/* No reading makes a tick differ: the level is lowest with a reading of 0 W. */
+static bool steady(const struct meter *m)
+{
+    double c, last = -1;
+
+    for (size_t i = first_tick(m); i < m->c.at.n; i++) {
+        bool whole = tick_power(m, i, &c);
+        if (whole && differs(c, last, 0.5 * c + 1))
+            return false;
+        last = whole ? c : -1;
+    }
+    return true;
+}
+
 struct match {
     double changes, misses;
 };
 
 /* Counts ticks of the counter that differ from the previous one, and ticks that the
- * shifted readings do not match.
+ * shifted readings do not match, up to the `most` of these that are of interest.
  */
-static struct match matching(const struct meter *m, double shift)
+static struct match matching(const struct meter *m, double shift, double most)
 {
     struct match k = {0};
-    double T = m->c_edges.period_s, last = -1;
-    size_t first = m->c.at.n > TICKS ? m->c.at.n - TICKS : 1;
+    double c, r, last = -1;
+    size_t first = first_tick(m);
     size_t near = first < m->c.at.n
                       ? meter_readings_before(m, series_at(&m->c, first)->t + shift)
                       : 0;
 
-    for (size_t i = first; i < m->c.at.n; i++) {
-        const struct point *a = series_at(&m->c, i - 1), *b = series_at(&m->c, i);
-        double c = (b->e - a->e) / T, r;
-        if (fabs(b->t - a->t - T) > 0.5 * T ||
-            !reading_near(m, b->t + shift, &near, &r)) {
+    for (size_t i = first; i < m->c.at.n && k.misses < most; i++) {
+        if (!tick_power(m, i, &c) ||
+            !reading_near(m, series_at(&m->c, i)->t + shift, &near, &r)) {
             last = -1;
             continue;
         }
         double level = 0.5 * (c + r) + 1;
-        k.changes += last >= 0 && fabs(c - last) > 0.08 * level;
+        k.changes += differs(c, last, level);
         k.misses += fabs(c - r) > 0.04 * level;
         last = c;
     }
@@ -101,12 +135,15 @@ static bool sparse(const struct meter *m, double since)
  */
 static void classify(struct meter *m)
 {
-    struct match best = {0};
+    struct match best = {.misses = INFINITY};
     double T = m->sensor.update_s;
 
+    m->varies = false;
+    if (steady(m))
+        return;
     for (int i = -4; i <= 4; i++) {
-        struct match k = matching(m, i * T / 4);
-        if (i == -4 || k.misses < best.misses)
+        struct match k = matching(m, i * T / 4, best.misses);
+        if (k.misses < best.misses)
             best = k;
     }
     m->varies = best.changes > 0;
