@@ -14,13 +14,16 @@ void edges_init(struct edges *e, double nominal_s)
  */
 static void fit(struct edges *e)
 {
-    double p = e->period_s, f = e->phase_s, k0 = e->kept[0].k;
+    double p = e->period_s, f = e->phase_s, k0 = e->kept[0].k, weight[EDGES_KEPT];
 
+    for (size_t i = 0; i < e->n; i++) {
+        double width = e->kept[i].v - e->kept[i].u + 1e-4;
+        weight[i] = 1e-6 / (width * width) + 0.01;
+    }
     for (int round = 0; round < ROUNDS; round++) {
         double sw = 0, sk = 0, skk = 0, st = 0, skt = 0;
         for (size_t i = 0; i < e->n; i++) {
             double k = e->kept[i].k - k0, at = f + e->kept[i].k * p, w = 1, t;
-            double width = e->kept[i].v - e->kept[i].u + 1e-4;
             if (at < e->kept[i].u) {
                 t = e->kept[i].u;
             } else if (at > e->kept[i].v) {
@@ -29,7 +32,7 @@ static void fit(struct edges *e)
                 t = 0.5 * at + 0.25 * (e->kept[i].u + e->kept[i].v);
                 w = 0.1;
             }
-            w *= 1e-6 / (width * width) + 0.01;
+            w *= weight[i];
             sw += w;
             sk += w * k;
             skk += w * k * k;
@@ -52,9 +55,11 @@ static void judge(struct edges *e)
 
     for (size_t i = 0; i < e->n; i++) {
         double at = e->phase_s + e->kept[i].k * e->period_s;
-        double out = fmax(fmax(e->kept[i].u - at, at - e->kept[i].v), 0);
+        double early = e->kept[i].u - at, late = at - e->kept[i].v;
+        double out = early > 0 ? early : late > 0 ? late : 0; /* not both: u <= v */
+        double width = e->kept[i].v - e->kept[i].u;
         miss += out * out / (double)e->n;
-        narrow = fmin(narrow, e->kept[i].v - e->kept[i].u);
+        narrow = width < narrow ? width : narrow;
     }
     miss = sqrt(miss);
     e->error_s = miss + fmin(narrow, e->nominal_s / (double)(e->n + 1)) / 2 + 2e-4;
