@@ -145,6 +145,27 @@ int meter_quantile(struct meter *m, uint64_t begin_ns, uint64_t end_ns, double q
 int meter_peak(struct meter *m, uint64_t begin_ns, uint64_t end_ns, double *ret_w,
                uw_error *err);
 
+/* Mean power over the over_s seconds that end end_s after a window's beginning. */
+struct meter_power {
+    double end_s, over_s, power_w;
+};
+/* The power in a window, by the source that its energy is from: means between changes of
+ * the counter, or of readings (METER_INTEGRATED, METER_FOLDED), of at least one of the
+ * source's periods; of 10 s and more where that is so long ago that only chunks are kept.
+ * They follow each other from the window's beginning to its end, and power times length
+ * sums to meter_window()'s energy (not where that is folded).  At most `room` (>= 1):
+ * where there are more, each is the mean of several.  Results and errors as of
+ * meter_window().
+ */
+int meter_powers(const struct meter *m, uint64_t begin_ns, uint64_t end_ns,
+                 struct meter_power *buf, size_t room, size_t *ret_n, uw_error *err);
+/* From when on windows are known; UINT64_MAX: none is. */
+uint64_t meter_since(const struct meter *m);
+/* Joins neighbours until each but the last spans at least least_s; returns their number.
+ * over_s sums up: what lies between two that do not touch is in no mean.
+ */
+size_t meter_powers_join(struct meter_power *p, size_t n, double least_s);
+
 struct meter_state {
     bool counter_proved; /* its differences agree with the readings */
     bool counter_fed;    /* it sums the sensor's readings */

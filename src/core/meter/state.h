@@ -187,6 +187,11 @@ void meter_judge(struct meter *m, double now);
 
 /* ---- window.c ---- */
 
+/* Energy of a series up to t, as windows take it; false: unknown there. */
+bool meter_energy_at(const struct meter *m, bool counter, double t, double *ret_j);
+/* Whether a source knows windows from a to b. */
+bool meter_knows(const struct meter *m, bool counter, double a, double b);
+
 /* Computes marks and chunks before their samples leave the ring. 0 or -ENOMEM. */
 int meter_settle(struct meter *m);
 

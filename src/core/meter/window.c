@@ -135,6 +135,16 @@ static bool place(const struct meter *m, bool counter, double t, struct piece *r
     return place_old(m, counter, t, ret);
 }
 
+bool meter_energy_at(const struct meter *m, bool counter, double t, double *ret_j)
+{
+    struct piece p;
+
+    if (!place(m, counter, t, &p))
+        return false;
+    *ret_j = p.e;
+    return true;
+}
+
 /* Error at a window's end, from a sensor that averages over more than its period. */
 static double blur(const struct meter *m, double t)
 {
@@ -530,7 +540,7 @@ int meter_settle(struct meter *m)
 
 /* ---- the answer ---- */
 
-static bool known(const struct meter *m, bool counter, double a, double b)
+bool meter_knows(const struct meter *m, bool counter, double a, double b)
 {
     const struct series *s = counter ? &m->c : &m->r;
 
@@ -572,11 +582,11 @@ int meter_window(struct meter *m, uint64_t begin_ns, uint64_t end_ns,
         return fail(err, -EINVAL, "the window ends before it begins");
 
     double a = meter_s(m, begin_ns), b = meter_s(m, end_ns);
-    bool counter = counter_usable(m) && known(m, true, a, b);
+    bool counter = counter_usable(m) && meter_knows(m, true, a, b);
     struct piece p = {0};
     int r = 0;
 
-    if (!m->any || (!counter && !known(m, false, a, b)))
+    if (!m->any || (!counter && !meter_knows(m, false, a, b)))
         return fail(err, -ENODATA, "the window of %.1f s lies outside the samples",
                     b - a);
     if (counter || !sensor_part_time(m))

@@ -536,11 +536,75 @@ static void test_history(void)
     meter_free(all.m);
 }
 
+/* The window's power over time: its sum, and at which times it was high. */
+static void check_powers(struct bench *b, double from, double to, size_t room,
+                         const char *name)
+{
+    struct meter_power p[2048];
+    struct meter_result w = window(b, from, to);
+    double j = 0, at = 0;
+    size_t n = 0;
+    bool touch = true;
+    int r =
+        meter_powers(b->m, START + ns_of_s(from), START + ns_of_s(to), p, room, &n, NULL);
+
+    for (size_t i = 0; r == 0 && i < n; i++) {
+        touch &= fabs(p[i].end_s - p[i].over_s - at) < 1e-6;
+        at = p[i].end_s;
+        j += p[i].power_w * p[i].over_s;
+    }
+    ok(r == 0 && n > 0 && n <= room, "%s: %zu means of %zu at most", name, n, room);
+    ok(touch && fabs(at - (to - from)) < 1e-6, "%s: they follow each other", name);
+    is_near(j / w.energy_j, 1, 1e-6, "%s: their sum", name);
+}
+
+static void test_powers(void)
+{
+    struct bench b = bench_new(true);
+    struct meter_power p[64];
+    size_t n = 0;
+    double worst = 0;
+
+    b.period = 4;
+    is_int(meter_powers(b.m, START, START + 1, p, 64, &n, NULL), -ENODATA, "no sample");
+    run_until(&b, 20);
+    check_powers(&b, 5, 15, 2048, "10 s");
+    check_powers(&b, 5.03, 5.77, 2048, "less than a second");
+    check_powers(&b, 5, 15, 7, "seven");
+    check_powers(&b, 5, 15, 1, "one");
+    is_int(meter_powers(b.m, START, START + ns_of_s(90), p, 64, &n, NULL), -ENODATA,
+           "beyond the samples");
+    is_int(meter_powers(b.m, START + 5, START + 5, p, 64, &n, NULL), -EINVAL, "no time");
+    is_int(meter_powers(b.m, START, START + 5, p, 0, &n, NULL), -EINVAL, "no room");
+    is_int(meter_powers(b.m, START + ns_of_s(9), START + ns_of_s(13), p, 64, &n, NULL), 0,
+           "a period of the load");
+    for (size_t i = 0; i < n; i++) {
+        double mid = fmod(9 + p[i].end_s - p[i].over_s / 2, b.period), edge = 2 - mid;
+        double want = edge > 0 ? b.high : b.low;
+        if (fabs(edge) > p[i].over_s && mid > p[i].over_s && b.period - mid > p[i].over_s)
+            worst = fmax(worst, fabs(p[i].power_w - want));
+    }
+    ok(n >= 35 && worst < 20, "%zu means, off by %.0f W at most, of 250 and 100", n,
+       worst);
+    run_until(&b, 1200);
+    check_powers(&b, 5, 1195, 2048, "20 min");
+    check_powers(&b, 5, 300, 2048, "what is kept by chunks alone");
+    check_powers(&b, 5, 1195, 40, "forty of 20 min");
+    ok(meter_since(b.m) < START + ns_of_s(5), "all of it is known");
+    meter_free(b.m);
+
+    b = bench_new(false);
+    run_until(&b, 20);
+    check_powers(&b, 5, 15, 2048, "by readings");
+    meter_free(b.m);
+}
+
 int main(void)
 {
     test_model();
     test_history();
     test_plain();
+    test_powers();
     test_order();
     test_wrap_reset();
     test_gap();
