@@ -182,6 +182,50 @@ void route_job(struct ask *a)
     http_fail(a->x, 404, "job %" PRIu64 " does not run here: see GET /v1/report", id);
 }
 
+/* ---- a board's power over a window ---- */
+
+enum { SAMPLES = 1024, SAMPLES_MAX = 2048 };
+
+static int samples_of(struct ask *a, size_t *ret_board, size_t *ret_most, uw_error *err)
+{
+    const char *gpu = http_query(a->x, "gpu"), *text = http_query(a->x, "most");
+    uint64_t most = SAMPLES;
+
+    if (!gpu || !*gpu)
+        return fail(err, -EINVAL, "gpu: neither an index nor a UUID");
+    int r = node_board(ask_node(a), gpu, ret_board, err);
+    if (r == 0 && text) {
+        r = parse_u64(text, &most, err);
+        if (r == 0 && (most < 1 || most > SAMPLES_MAX))
+            r = fail(err, -EINVAL, "%" PRIu64 " is outside 1..%d", most, SAMPLES_MAX);
+        if (r < 0)
+            r = fail_in(err, r, "most");
+    }
+    *ret_most = (size_t)most;
+    return r;
+}
+
+void route_window_samples(struct ask *a)
+{
+    struct meter_power power[SAMPLES_MAX];
+    size_t board = 0, most = 0, n = 0;
+    uint64_t id = 0;
+    uw_error err = {""};
+
+    if (!ask_id(a, "window", &id))
+        return;
+    int r = samples_of(a, &board, &most, &err);
+    if (r == 0)
+        r = node_window_powers(ask_node(a), a->who, id, board, power, most, &n, &err);
+    if (r < 0 && r != -ENODATA) {
+        http_fail_r(a->x, r, &err);
+        return;
+    }
+    struct json_out *o = json_out_new();
+    show_samples(o, node_look(ask_node(a)), id, board, power, n, err.text);
+    http_reply_json(a->x, o);
+}
+
 void route_signals(struct ask *a)
 {
     const struct signal_view *signal = NULL;

@@ -48,6 +48,7 @@ static const struct route table[] = {
     {HTTP_POST, "/v1/windows", route_window_begin, BODY_MAY, {NULL}},
     {HTTP_POST, "/v1/windows/batch", route_window_batch, BODY_MUST, {NULL}},
     {HTTP_POST, "/v1/windows/{id}/end", route_window_end, BODY_MAY, {NULL}},
+    {HTTP_GET, "/v1/windows/{id}/samples", route_window_samples, BODY_NONE, {"gpu", "most", NULL}},
     {HTTP_DELETE, "/v1/windows/{id}", route_window_drop, BODY_NONE, {NULL}},
     {HTTP_GET, "/v1/signals", route_signals, BODY_NONE, {NULL}},
     {HTTP_PUT, "/v1/signals/{name}", route_signal_set, BODY_MUST, {NULL}},

@@ -1,4 +1,5 @@
 /* Boards and claims as JSON. */
+#include <math.h>
 #include <stdio.h>
 
 #include "api/show.h"
@@ -329,5 +330,33 @@ void show_window(struct json_out *o, const struct node_view *v,
         json_out_end(o);
     }
     json_out_end(o);
+    json_out_end(o);
+}
+
+/* To a millionth, which is written faster. */
+static double rounded(double v)
+{
+    return round(v * 1e6) / 1e6;
+}
+
+void show_samples(struct json_out *o, const struct node_view *v, uint64_t window,
+                  size_t board, const struct meter_power *p, size_t n, const char *why)
+{
+    const struct gpu_info *info = v->board[board].info;
+
+    json_out_object(o, NULL);
+    json_out_int(o, "id", (int64_t)window);
+    json_out_int(o, "gpu", info->index);
+    json_out_text(o, "uuid", info->uuid);
+    json_out_array(o, "samples");
+    for (size_t i = 0; i < n; i++) {
+        json_out_object(o, NULL);
+        json_out_double(o, "time_s", rounded(p[i].end_s));
+        json_out_double(o, "over_s", rounded(p[i].over_s));
+        json_out_double(o, "power_w", rounded(p[i].power_w));
+        json_out_end(o);
+    }
+    json_out_end(o);
+    json_out_text(o, "why", why);
     json_out_end(o);
 }

@@ -52,6 +52,9 @@ void show_policy(struct json_out *o, const struct node_view *v,
 void show_window(struct json_out *o, const struct node_view *v,
                  const struct client_window_result *w,
                  const struct processors_energy *cpu, size_t n_cpu);
+/* The power of a board over a window; why: why there is none. */
+void show_samples(struct json_out *o, const struct node_view *v, uint64_t window,
+                  size_t board, const struct meter_power *p, size_t n, const char *why);
 /* An item of an array. */
 void show_signal(struct json_out *o, const struct signal_view *s);
 void show_claim(struct json_out *o, const struct node_view *v, size_t i,

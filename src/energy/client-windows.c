@@ -10,6 +10,7 @@
 #include "base/error.h"
 #include "base/units.h"
 #include "board/boards.h"
+#include "core/meter/power-log.h"
 
 enum {
     ASKING_MAX = 8, /* queries of one sampler at once; it has other callers as well */
@@ -59,7 +60,8 @@ struct client_windows {
     struct sampler *sampler[BOARDS_MAX];
     unsigned asking[BOARDS_MAX];
     size_t n, count;
-    bool whole; /* see client_windows_opts */
+    bool whole;                       /* see client_windows_opts */
+    struct power_log log[BOARDS_MAX]; /* booked since the oldest window was begun */
     uint64_t last_id;
     uint64_t row;                 /* windows that began soon after the one before */
     struct window *first, **last; /* oldest first; where the next one goes */
@@ -484,9 +486,94 @@ static void take_in(struct client_windows *w, struct window *win,
 
 void client_windows_total(struct client_windows *w, const struct attribution_total *total)
 {
-    for (struct window *win = w->first; win && total->board < w->n && !w->whole;
-         win = win->next)
+    if (total->board >= w->n || w->whole)
+        return;
+    if (!w->first)
+        power_log_fini(&w->log[total->board]);
+    else if (!total->lost)
+        power_log_add(&w->log[total->board], total->begin_ns, total->end_ns,
+                      total->end_j - total->begin_j);
+    for (struct window *win = w->first; win; win = win->next)
         take_in(w, win, total);
+}
+
+/* ---- power over time ---- */
+
+/* Cuts off what the first stretch has before the window's beginning, and gives it what
+ * the others leave of the window's energy.  Where little is left of it, its mean is that
+ * of the next one, too.
+ */
+static size_t trim_first(struct meter_power *p, size_t n, const struct part *part,
+                         double length)
+{
+    double before = n > 0 ? p[0].over_s - p[0].end_s : 0, rest = part->energy_j;
+
+    if (before < 1e-6)
+        return n;
+    p[0].over_s = p[0].end_s;
+    if (p[0].over_s < before && n > 1) {
+        p[1].power_w = (p[0].power_w * p[0].over_s + p[1].power_w * p[1].over_s) /
+                       (p[0].over_s + p[1].over_s);
+        p[1].over_s += p[0].over_s;
+        memmove(p, p + 1, --n * sizeof *p);
+    }
+    length -= p[0].over_s;
+    for (size_t i = 1; i < n; i++) {
+        rest -= p[i].power_w * p[i].over_s;
+        length -= p[i].over_s;
+    }
+    if (part->r == 0 && fabs(length) < 1e-3) /* no gap */
+        p[0].power_w = fmax(rest, 0) / p[0].over_s;
+    return n;
+}
+
+/* The window's stretches in the log, up to *from_ns, from when on the meter is asked. */
+static size_t logged(const struct client_windows *w, const struct window *win,
+                     size_t board, struct meter_power *buf, uint64_t *from_ns)
+{
+    const struct power_log *log = &w->log[board];
+    uint64_t since = meter_since(sampler_meter(w->sampler[board], 0)), from = since;
+
+    if (since <= win->begin_ns)
+        return 0;
+    if (since < win->end_ns)
+        from = power_log_end_from(log, since);
+    *from_ns = from && from < win->end_ns ? from : since;
+    return power_log_between(log, win->begin_ns,
+                             *from_ns < win->end_ns ? *from_ns : win->end_ns, buf);
+}
+
+int client_windows_powers(const struct client_windows *w, uid_t uid, uint64_t id,
+                          size_t board, struct meter_power *buf, size_t room,
+                          size_t *ret_n, uw_error *err)
+{
+    const struct window *win = find_own(w, uid, id, err);
+    size_t more = 0;
+
+    if (!win)
+        return -ENOENT;
+    if (!is_done(w, win))
+        return fail(err, -EBUSY, "window %" PRIu64 ": its energy is not known yet", id);
+    if (board >= w->n || room < 1)
+        return fail(err, -EINVAL, "no such board, or no room");
+    uint64_t from = win->begin_ns;
+    double length = s_between(win->begin_ns, win->end_ns);
+    struct meter_power *all = calloc(POWER_LOG_MAX + room, sizeof *all);
+    if (!all)
+        return fail(err, -ENOMEM, "out of memory");
+    size_t n = logged(w, win, board, all, &from);
+    int r = from < win->end_ns ? meter_powers(sampler_meter(w->sampler[board], 0), from,
+                                              win->end_ns, all + n, room, &more, err)
+                               : fail(err, -ENODATA, "the window is too long ago");
+    for (size_t i = 0; i < more; i++)
+        all[n + i].end_s += s_between(win->begin_ns, from);
+    n = trim_first(all, n + more, &win->part[board], length);
+    if (n > room)
+        n = meter_powers_join(all, n, length / (double)room);
+    *ret_n = n < room ? n : room;
+    memcpy(buf, all, *ret_n * sizeof *buf);
+    free(all);
+    return n > 0 ? 0 : r;
 }
 
 size_t client_windows_count(const struct client_windows *w)
@@ -535,5 +622,7 @@ void client_windows_free(struct client_windows *w)
         unlink_piece(w, p);
     }
     loop_timer_free(w->timer);
+    for (size_t i = 0; i < w->n; i++)
+        power_log_fini(&w->log[i]);
     free(w);
 }

@@ -127,6 +127,14 @@ static const struct { const char *method, *target, *body; unsigned status; const
     {"POST", "/v1/windows/99/end", "{\"wait_s\": \"1 s\"}", 400, "wait_s"},
     {"POST", "/v1/windows/99/end", "{\"until\": 1}", 400, "unknown key 'until'"},
     {"POST", "/v1/windows/x/end", NULL, 400, "'x' is not a window"},
+    {"GET", "/v1/windows/99/samples?gpu=0&most=1", NULL, 200, "\"power_w\": 300"},
+    {"GET", "/v1/windows/99/samples?gpu=0&most=2048", NULL, 200, "\"why\": \"\""},
+    {"GET", "/v1/windows/99/samples?gpu=1", NULL, 200, "\"why\": \"it hung\""},
+    {"GET", "/v1/windows/99/samples?gpu=0&most=2049", NULL, 400, "most: 2049 is outside 1..2048"},
+    {"GET", "/v1/windows/99/samples?gpu=0&most=0", NULL, 400, "most: 0 is outside"},
+    {"GET", "/v1/windows/99/samples?gpu=9", NULL, 404, "no board '9'"},
+    {"GET", "/v1/windows/99/samples", NULL, 400, "gpu: neither"},
+    {"GET", "/v1/windows/x/samples?gpu=0", NULL, 400, "'x' is not a window"},
     {"DELETE", "/v1/windows/99", NULL, 204, NULL},
     {"GET", "/v1/signals", NULL, 200, "\"value\": -0.02"},
     {"GET", "/v1/signals", NULL, 200, "\"why\": \"/srv/grid.csv: torn\""},
@@ -372,6 +380,7 @@ static void failures(void)
         {"POST", "/v1/windows", NULL},
         {"POST", "/v1/windows/7/end", NULL},
         {"DELETE", "/v1/windows/7", NULL},
+        {"GET", "/v1/windows/7/samples?gpu=0", NULL},
         {"POST", "/v1/reload", NULL},
     };
 

@@ -235,6 +235,22 @@ int node_window_look(struct node *node, const struct node_who *who, uint64_t id,
     return r < 0 ? r : !f->hold;
 }
 
+int node_window_powers(struct node *node, const struct node_who *who, uint64_t id,
+                       size_t board, struct meter_power *buf, size_t room, size_t *ret_n,
+                       uw_error *err)
+{
+    struct fake *f = fake_of(node);
+    (void)who;
+
+    f->id = id;
+    if (board > 0)
+        return fail(err, -ENODATA, "it hung");
+    buf[0] = (struct meter_power){.end_s = 40, .over_s = 40, .power_w = 100};
+    buf[room - 1] = (struct meter_power){.end_s = 40, .over_s = 0.1, .power_w = 300};
+    *ret_n = room;
+    return called(f, "window_powers", err);
+}
+
 int node_window_stop(struct node *node, const struct node_who *who, uint64_t id,
                      uint64_t boot_ns, uw_error *err)
 {

@@ -4,6 +4,7 @@
 #include "energy/client-windows.h"
 
 #include <errno.h>
+#include <signal.h>
 #include <stdlib.h>
 
 #include "base/auto.h"
@@ -132,12 +133,57 @@ static uint64_t open_one(uid_t uid)
     return client_windows_begin(w.windows, uid, &id, &err) == 0 ? id : 0;
 }
 
-static int close_one(uid_t uid, uint64_t id)
+static int ask_one(uid_t uid, uint64_t id, bool keep)
 {
     uw_error err;
 
-    const struct client_window_ask ask = {.fn = on_window};
+    const struct client_window_ask ask = {.fn = on_window, .keep = keep};
     return client_windows_ask(w.windows, uid, id, &ask, &err);
+}
+
+static int close_one(uid_t uid, uint64_t id)
+{
+    return ask_one(uid, id, false);
+}
+
+enum { ROOM = 2048 };
+static struct meter_power power[ROOM];
+
+/* The energy of the first s seconds by the means; each follows the one before. */
+static double energy_of(size_t n, double s, bool *ret_whole)
+{
+    double at = 0, j = 0;
+
+    *ret_whole = true;
+    for (size_t i = 0; i < n; i++) {
+        double begin = power[i].end_s - power[i].over_s;
+        *ret_whole &= fabs(begin - at) < 1e-6 && power[i].over_s > 0;
+        at = power[i].end_s;
+        j += power[i].power_w * fmax(fmin(at, s) - begin, 0);
+    }
+    return j;
+}
+
+/* The power over a window of s seconds that is known and kept: its sum is the energy. */
+static void powers(const char *model, uint64_t id, double s)
+{
+    static const size_t rooms[] = {ROOM, 16, 1};
+    uw_error err = {""};
+
+    for (size_t i = 0; i < n_elements(rooms); i++) {
+        size_t n = 0;
+        bool whole;
+        int r = client_windows_powers(w.windows, ANNA, id, 0, power, rooms[i], &n, &err);
+        double j = energy_of(n, s, &whole),
+               exact = w.got.method == METER_FOLDED ? 1 : 0.02;
+        ok(r == 0 && n > 0 && n <= rooms[i] && (i > 0 || n >= fmin(s / 4, 100)),
+           "%s: %.1f s: %zu means in %zu places %s", model, s, n, rooms[i], err.text);
+        ok(whole && n > 0 && fabs(power[n - 1].end_s - s) < 1e-3,
+           "%s: %.1f s: they follow each other", model, s);
+        ok(fabs(j - w.got.energy_j) <= w.got.half_j * exact,
+           "%s: %.1f s: they sum to %.2f J, the window has %.2f J", model, s, j,
+           w.got.energy_j);
+    }
 }
 
 /* A window of s seconds, as the plant has it. */
@@ -149,7 +195,7 @@ static void exact(const char *model, double s)
     w.answers = 0;
     wait_s(s);
     true_j = virtual_world_true_j(w.world.sim, 0) - true_j;
-    int r = close_one(ANNA, id);
+    int r = ask_one(ANNA, id, true);
     uint64_t to = loop_now_ns(w.world.loop);
     if (s < HISTORY_S)
         (void)sampler_window(w.sampler, from, to, on_own, NULL);
@@ -168,6 +214,59 @@ static void exact(const char *model, double s)
                w.got.half_j + w.own_result.half_j,
            "%s: %.1f s: %.1f J +- %.1f J by the sampler", model, s, w.own_result.energy_j,
            w.own_result.half_j);
+    powers(model, id, s);
+    is_int(client_windows_drop(w.windows, ANNA, id, NULL), 0, "%s: it goes", model);
+}
+
+/* A job begins with a window of which little is left in the meter, and ends within it. */
+static void shape(void)
+{
+    bool whole;
+    size_t n = 0;
+
+    if (!begin("v100")) {
+        end();
+        return;
+    }
+    wait_s(25.7); /* not where a booked stretch begins */
+    uint64_t id = open_one(ANNA);
+    double from = virtual_world_true_j(w.world.sim, 0), at[3];
+    train();
+    for (size_t i = 0; i < n_elements(at); i++) {
+        wait_s(i == 0 ? 12.3 : 8.0 * HISTORY_S);
+        at[i] = virtual_world_true_j(w.world.sim, 0) - from;
+        if (i == 1)
+            (void)loop_child_kill(w.child, SIGTERM);
+    }
+    uint64_t other = open_one(BERT);
+    int r = client_windows_powers(w.windows, ANNA, id, 0, power, ROOM, &n, NULL);
+    is_int(r, -EBUSY, "none while its energy is not known");
+    (void)ask_one(ANNA, id, true);
+    wait_s(5);
+    r = client_windows_powers(w.windows, ANNA, id, 0, power, ROOM, &n, NULL);
+    ok(r == 0 && n > 150, "a window of %.0f s has %zu means", w.time_s, n);
+    double first = energy_of(n, 12.3, &whole), upto = 8.0 * HISTORY_S + 12.3;
+    ok(whole && fabs(first - at[0]) < 0.1 * at[0],
+       "of its first seconds %.0f J, true %.0f J", first, at[0]);
+    double job = energy_of(n, upto, &whole), all = energy_of(n, w.time_s, &whole);
+    ok(fabs(job - at[1]) < 0.02 * at[1], "of the job %.0f J, true %.0f J", job, at[1]);
+    ok(fabs(all - job - (at[2] - at[1])) < 0.1 * (at[2] - at[1]),
+       "of the time after it %.0f J, true %.0f J", all - job, at[2] - at[1]);
+    is_int(client_windows_powers(w.windows, BERT, id, 0, power, ROOM, &n, NULL), -ENOENT,
+           "another's");
+    is_int(client_windows_powers(w.windows, BERT, other, 0, power, ROOM, &n, NULL),
+           -EBUSY, "one that is open");
+    is_int(client_windows_powers(w.windows, ANNA, id, 1, power, ROOM, &n, NULL), -EINVAL,
+           "no such board");
+
+    /* Asked long after its end: of the books alone. */
+    double energy_j = w.got.energy_j;
+    wait_s(20.0 * HISTORY_S);
+    r = client_windows_powers(w.windows, ANNA, id, 0, power, ROOM, &n, NULL);
+    all = energy_of(n, w.time_s, &whole);
+    ok(r == 0 && n > 10 && whole && fabs(all - energy_j) < 1e-3 * energy_j,
+       "20 min later: %zu means, %.0f J of %.0f J", n, all, energy_j);
+    end();
 }
 
 static void lengths(const char *model)
@@ -541,6 +640,7 @@ int main(void)
     rest("v100");
     rest("h100");
     whose();
+    shape();
     stopped_before();
     often();
     waiting();
