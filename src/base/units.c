@@ -207,7 +207,7 @@ int parse_clock(const char *text, uint32_t *ret_mhz, uw_error *err)
     return 0;
 }
 
-int parse_duration(const char *text, uint64_t *ret_ns, uw_error *err)
+static const struct unit *unit_of_time(const char *word, size_t len)
 {
     /* clang-format off */
     static const struct unit units[] = {
@@ -218,13 +218,60 @@ int parse_duration(const char *text, uint64_t *ret_ns, uw_error *err)
         {"d", 86400}, {"day", 86400}, {"days", 86400},
     };
     /* clang-format on */
-    double s;
+    for (size_t i = 0; i < n_elements(units); i++)
+        if (strlen(units[i].name) == len && memcmp(units[i].name, word, len) == 0)
+            return &units[i];
+    return NULL;
+}
 
-    int r = with_unit(text, units, n_elements(units), &s, err);
+/* One number with its unit; *ret_rest points behind it. */
+static int time_part(const char *text, double *ret_s, double *ret_unit_s,
+                     const char **ret_rest, uw_error *err)
+{
+    const char *rest = text;
+    double v = 0;
+
+    int r = leading_number(text, &v, &rest, err);
     if (r < 0)
         return r;
-    if (s < 0 || s > 3.2e9)
-        return fail(err, -ERANGE, "'%s' is outside 0 s..100 years", text);
+    rest = skip_blank(rest);
+    size_t len = 0;
+    while (isalpha((unsigned char)rest[len]))
+        len++;
+    if (rest[len] == '\0' && len == 0)
+        return fail(err, -EINVAL, "'%s' has no unit: write '%s s'", text, text);
+    const struct unit *unit = unit_of_time(rest, len);
+    if (!unit)
+        return fail(err, -EINVAL,
+                    "'%s' has no unit known here (s, sec, second, seconds, ms, us, ns, "
+                    "m, min, minute, minutes, h, hour, hours, d, day, days)",
+                    text);
+    *ret_s = v * unit->factor;
+    *ret_unit_s = unit->factor;
+    *ret_rest = rest + len;
+    return 0;
+}
+
+int parse_duration(const char *text, uint64_t *ret_ns, uw_error *err)
+{
+    const char *rest = text;
+    double s = 0, smallest_s = INFINITY;
+
+    do {
+        double part_s = 0, unit_s = 0;
+        const char *at = skip_blank(rest);
+        int r = time_part(at, &part_s, &unit_s, &rest, err);
+        if (r < 0)
+            return r;
+        if (unit_s >= smallest_s)
+            return fail(err, -EINVAL,
+                        "'%s': units go from the largest to the smallest, as in 1h30m",
+                        text);
+        if (part_s < 0 || s + part_s > 3.2e9)
+            return fail(err, -ERANGE, "'%s' is outside 0 s..100 years", text);
+        smallest_s = unit_s;
+        s += part_s;
+    } while (!at_end(rest));
     *ret_ns = ns_of_s(s);
     return 0;
 }

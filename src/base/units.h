@@ -45,7 +45,9 @@ int parse_i64(const char *text, int64_t *ret, uw_error *err);
 int parse_double(const char *text, double *ret, uw_error *err);
 /* "300 W", "300W", "0.3 kW", "300000 mW". The unit is required. */
 int parse_power(const char *text, uint32_t *ret_mw, uw_error *err);
-/* "5 s", "500 ms", "2 min", "10m" (minutes), "1 hour", "10 us". The unit is required. */
+/* "5 s", "500 ms", "2 min", "10m" (minutes), "1 hour", "10 us"; "1h30m", "2 d 4 h". Units
+ * are required.
+ */
 int parse_duration(const char *text, uint64_t *ret_ns, uw_error *err);
 
 /* "1200 MHz", "1.2 GHz", rounded to MHz.  The unit is required. */

@@ -15,7 +15,8 @@ struct yaml_place {
     bool hidden;
 };
 
-const char *yaml_raw(const struct yaml_node *node); /* a scalar's text */
+const char *yaml_raw(const struct yaml_node *node);    /* a scalar's text */
+const char *yaml_key_of(const struct yaml_node *node); /* NULL: no value of a map */
 struct yaml_place yaml_place(const struct yaml_node *node);
 struct yaml_place yaml_place_of_key(const struct yaml_node *map, size_t i);
 

@@ -8,15 +8,19 @@
 #include "base/units.h"
 #include "io/yaml-inside.h"
 
-/* The error of a parser of base/units.h, with the place in front. That error shows the
- * value; where values are hidden the expected form is named instead.
+/* The error of a parser of base/units.h, with place and key in front. That error shows
+ * the value; where values are hidden the expected form is named instead.
  */
 static int placed(const struct yaml_node *node, const char *wanted, uw_error *err, int r)
 {
     const struct yaml_place at = yaml_place(node);
 
+    const char *key = yaml_key_of(node);
+
     if (r >= 0)
         return r;
+    if (key && !at.hidden)
+        return fail_in(err, r, "%s:%u: %.60s", at.name, at.line, key);
     return at.hidden ? fail(err, r, "%s:%u: column %u: this is not %s", at.name, at.line,
                             at.column, wanted)
                      : fail_in(err, r, "%s:%u", at.name, at.line);

@@ -24,6 +24,7 @@ struct yaml_node {
     struct yaml_node *next; /* of the document's */
     enum yaml_kind kind;
     unsigned line, column;
+    const char *key;          /* whose value it is, in a map; else NULL */
     char *text;               /* scalar */
     struct yaml_node **items; /* sequence, map */
     struct key *keys;         /* map: of the items */
@@ -99,9 +100,11 @@ static int attach(struct reader *rd, struct yaml_node *node)
         r = array_grow(&parent->keys, &parent->cap_keys, parent->n, YAML_MAX_NODES);
     if (r < 0)
         return out_of_memory(rd);
-    if (parent->kind == YAML_MAP)
+    if (parent->kind == YAML_MAP) {
+        node->key = rd->key.text;
         parent->keys[parent->n] =
             (struct key){take(rd->key.text), rd->key.line, rd->key.column};
+    }
     parent->items[parent->n++] = node;
     return 0;
 }
@@ -394,6 +397,11 @@ const struct yaml_node *yaml_get(const struct yaml_node *node, const char *key)
 const char *yaml_raw(const struct yaml_node *node)
 {
     return node->text;
+}
+
+const char *yaml_key_of(const struct yaml_node *node)
+{
+    return node->key;
 }
 
 struct yaml_place yaml_place(const struct yaml_node *node)

@@ -22,7 +22,12 @@ static const struct { const char *text; int r; uint64_t ns; } durations[] = {
     {"10m", 0, 600000000000}, {"10 sec", 0, 10000000000}, {"1 second", 0, 1000000000}, {"90 seconds", 0, 90000000000},
     {"1 minute", 0, 60000000000}, {"10 minutes", 0, 600000000000}, {"1hour", 0, 3600000000000}, {"2 hours", 0, 7200000000000},
     {"1 day", 0, 86400000000000}, {"1.5 days", 0, 129600000000000},
-    {"10M", -EINVAL, KEPT}, {"10 mi", -EINVAL, KEPT}, {"10 m 5 s", -EINVAL, KEPT}, {"10ms x", -EINVAL, KEPT},
+    {"10 m 5 s", 0, 605000000000}, {"1h30m", 0, 5400000000000}, {" 1 h 30 min ", 0, 5400000000000}, {"2d4h", 0, 187200000000000},
+    {"1 hour 1 minute 1 second 1 ms", 0, 3661001000000}, {"0h 5s", 0, 5000000000},
+    {"1h30", -EINVAL, KEPT}, {"30m1h", -EINVAL, KEPT}, {"1h 2h", -EINVAL, KEPT}, {"1h -5m", -ERANGE, KEPT}, {"1hm", -EINVAL, KEPT},
+    {"", -EINVAL, KEPT}, {"h", -EINVAL, KEPT}, {"1 h, 5 m", -EINVAL, KEPT}, {"36500 d 366 d", -EINVAL, KEPT}, {"37000 d 1 s", 0, 3196800001000000000},
+    {"37000 d 900 h", -ERANGE, KEPT},
+    {"10M", -EINVAL, KEPT}, {"10 mi", -EINVAL, KEPT}, {"10ms x", -EINVAL, KEPT},
     {"5", -EINVAL, KEPT}, {"5 fortnights", -EINVAL, KEPT}, {"-5 s", -ERANGE, KEPT},
     {"1e12 s", -ERANGE, KEPT},
 };
@@ -99,6 +104,11 @@ int main(void)
            "'1mo' has no unit known here (s, sec, second, seconds, ms, us, ns, m, min, "
            "minute, minutes, h, hour, hours, d, day, days)",
            "… and which units there are");
+    (void)parse_duration("1h30", &(uint64_t){0}, &err);
+    is_str(err.text, "'30' has no unit: write '30 s'", "… of each part");
+    (void)parse_duration("30m1h", &(uint64_t){0}, &err);
+    is_str(err.text, "'30m1h': units go from the largest to the smallest, as in 1h30m",
+           "… in their order");
     ok(ns_of_s(-1) == 0 && ns_of_s(NAN) == 0 && ns_of_s(1e300) == UINT64_MAX,
        "seconds saturate");
     ok(mw_of_w(-1) == 0 && mw_of_w(NAN) == 0 && mw_of_w(1e300) == UINT32_MAX,

@@ -165,6 +165,8 @@ static const struct {
     {RULE "  goal: edp\n  when: known(carbon)\n  floor: 3 %", "p.yaml:6: floor: a goal has none"},
     {RULE "  goal: edp\n  when: known(carbon)\n  kind: soft", "p.yaml:6: kind: a goal has none"},
     {RULE "  preset: 75 %\n  when: known(carbon)", "p.yaml:4: preset: '75 %' is no preset (known: aggressive, balanced, minimal)"},
+    {RULE "  cap: 750 W\n  when: known(carbon)\n  for: 10", "p.yaml:6: for: '10' has no unit: write '10 s'"},
+    {RULE "  cap: 750 W\n  when: known(carbon)\n  release: 30m1h", "p.yaml:6: release: '30m1h': units go"},
     {RULE "  cap: 750\n  when: known(carbon)", "p.yaml:4: cap: '750' has no unit: write '750 W'"},
     {RULE "  cap: 75 %\n  when: known(carbon)\n  kind: firm", "p.yaml:6: 'firm' is none of: soft, hard"},
     {RULE "  cap: 75 %\n  schedule: {days: mon}", "p.yaml:5: key 'zone' is missing"},
