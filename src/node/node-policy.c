@@ -256,8 +256,14 @@ int node_policy_read(struct node_policy *p, const char *path, struct policy_file
     if (!path[0])
         return 0;
     int r = file_read_regular(path, POLICY_FILE_MAX, READ_MS, &text, &len, err);
-    if (r == -ENOENT)
+    if (r == -ENOENT && !p->file)
         return 0;
+    if (r == -ENOENT)
+        r = fail(
+            err, -EINVAL,
+            "%s: there is no such file any more; a file with `policy: 1` alone, or an "
+            "empty policy.file, ends the policy in force",
+            path);
     if (r == 0)
         r = read_text(path, text, len, false, ret, err);
     return r < 0 ? node_policy_refused(p, NULL, r, err) : 0;

@@ -55,8 +55,9 @@ int node_policy_new(const struct node_policy_opts *opts, struct node_policy **re
 void node_policy_free(struct node_policy *p);
 DEFINE_AUTO(struct node_policy *, node_policy_free);
 
-/* Reads and checks a file; *ret NULL: there is none at this path.  A failure is counted;
- * FILE:LINE and the text of the first finding.  Nothing is in force yet.
+/* Reads and checks a file; *ret NULL: there is none at this path, and no policy is in
+ * force; -EINVAL: one is.  A failure is counted; FILE:LINE and the text of the first
+ * finding.  Nothing is in force yet.
  */
 int node_policy_read(struct node_policy *p, const char *path, struct policy_file **ret,
                      uw_error *err);

@@ -91,7 +91,16 @@ static void wrong_files(void)
     c = rule_claim(CLAIM_HARD);
     ok(c && c->mw == 220000, "the rule goes on with its new cap");
     (void)unlink(w.config.policy_file);
-    ok(reload(&err) == 0, "the file is gone: %s", err.text);
+    ok(reload(&err) == -EINVAL && strstr(err.text, "no such file any more"),
+       "the file is gone: %s", err.text);
+    run_s(20);
+    c = rule_claim(CLAIM_HARD);
+    ok(c && c->mw == 220000 && in_force(0) == 220000, "the policy stays, and its cap");
+    char file[sizeof w.config.policy_file];
+    memcpy(file, w.config.policy_file, sizeof file);
+    w.config.policy_file[0] = '\0';
+    ok(reload(&err) == 0, "none is wanted any more: %s", err.text);
+    memcpy(w.config.policy_file, file, sizeof file);
     run_s(20);
     ok(!rule_claim(CLAIM_HARD) && in_force(0) == ORIGINAL_MW &&
            !node_look(w.node)->policy.engine,
