@@ -104,6 +104,10 @@ def _mode(boards: _Boards, torch: Any, place: Callable[[Any], Any]) -> Any:
 
     def call(self: Any, func: Any, kinds: Any, args: tuple[Any, ...] = (), kwargs: Any = None) -> Any:
         kwargs = dict(kwargs or {})
+        if func is torch.device and args[:1] == ("cuda",):
+            if len(args) > 1:
+                boards.use(args[1])
+            return func("cpu")
         if func is torch.Tensor.cuda:
             boards.use(args[1] if len(args) > 1 else kwargs.get("device"))
             return args[0]
@@ -176,6 +180,10 @@ def _cuda(boards: _Boards, torch: Any) -> dict[str, Any]:
         def __exit__(self, *_: Any) -> None:
             boards.current = self._before
 
+    class Stream(_Stream):  # a type, as annotations want it
+        def __init__(self, *_: Any, **__: Any) -> None:
+            super().__init__(boards)
+
     def set_device(device: Any) -> None:
         boards.choose(device)
         boards.use()
@@ -191,10 +199,10 @@ def _cuda(boards: _Boards, torch: Any) -> dict[str, Any]:
         "current_device": lambda: boards.current,
         "set_device": set_device,
         "synchronize": lambda device=None: boards.wait(),
-        "Stream": lambda *_, **__: _Stream(boards),
+        "Stream": Stream,
         "stream": lambda stream: stream,
-        "current_stream": lambda device=None: _Stream(boards),
-        "default_stream": lambda device=None: _Stream(boards),
+        "current_stream": lambda device=None: Stream(),
+        "default_stream": lambda device=None: Stream(),
         "is_current_stream_capturing": lambda: False,
         "init": boards.use,
         "is_initialized": lambda: boards.load is not None,
@@ -288,6 +296,9 @@ def _map(boards: _Boards, torch: Any) -> None:
     cuda = _cuda(boards, torch)
     for name, value in cuda.items():
         setattr(torch.cuda, name, value)
+        if hasattr(torch.cuda.random, name):
+            setattr(torch.cuda.random, name, value)
+    torch._C._cuda_hasPrimaryContext = lambda device: device == boards.current and boards.load is not None
     for name, value in _accelerator(boards, torch, cuda).items():
         if hasattr(torch, "accelerator"):
             setattr(torch.accelerator, name, value)
