@@ -59,9 +59,13 @@ class Window:
 
     def begin(self) -> Window:
         """It begins now; what __enter__ does."""
+        return self._start(sync=True)
+
+    def _start(self, sync: bool) -> Window:
         if self._state != NEW:
             raise UnderwattError(f"window '{self.name}' has begun before: a window is used once")
-        self._monitor._sync()
+        if sync:
+            self._monitor._sync()
         self._pid = os.getpid()
         self._began = datetime.now(timezone.utc)
         self._state = OPEN

@@ -1,5 +1,6 @@
 """What tests of the suites frameworks and zeus share: the Python that has the frameworks, from the lock file beside this one."""
 import pathlib
+import subprocess
 import sys
 
 HERE = pathlib.Path(__file__).resolve().parent
@@ -17,10 +18,13 @@ def python():
     return str(path)
 
 
-def in_world(node, code, *args, module=(), timeout=300, **more):
-    """A program of the frameworks' Python on the package of this tree in a simulated node, to its end.
+WARNINGS = ("-W", "ignore", "-W", "always:underwatt:RuntimeWarning")    # others' words are not the tests'
+ENV = {"OMP_NUM_THREADS": "1", "HF_HUB_OFFLINE": "1", "PYTHONUNBUFFERED": "1", "KERAS_BACKEND": "torch"}
 
-    module: ("underwatt.testing.oncpu", ...): what runs the script `code`, which is a path then."""
-    words = ["-m", *module, code] if module else ["-c", code]
-    return node.run(python(), "-W", "ignore", *words, *args, timeout=timeout,
-                    env={"PYTHONPATH": str(pyuser.PACKAGE), "UNDERWATT_LIBRARY": str(pyuser.LIBRARY), "OMP_NUM_THREADS": "1", **more})
+
+def begun(node, script, *words, launcher=(), stderr=subprocess.PIPE, **env):
+    """A program of the frameworks' Python on the package of this tree in a simulated node, begun; its CUDA is the simulated
+    boards.  launcher: a module and its options, which end in what takes a module's name."""
+    return node.popen(python(), *WARNINGS, "-m", *launcher, "underwatt.testing.oncpu", str(script), *map(str, words),
+                      stdin=subprocess.DEVNULL, stderr=stderr,
+                      env={"PYTHONPATH": str(pyuser.PACKAGE), "UNDERWATT_LIBRARY": str(pyuser.LIBRARY), **ENV, **env})

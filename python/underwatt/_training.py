@@ -1,0 +1,393 @@
+"""What the callbacks of the frameworks share: energy of a training, by log interval and in all; its steps and phases.
+
+The training thread counts and puts marks; a thread of its own makes all requests, so that a daemon that hangs costs
+the training nothing.  A mark ends one window and begins the next one.  What a window has measured is known about
+0.3 s later, so a log entry has the steps whose energy is known by then, and the last one has all.
+"""
+
+from __future__ import annotations
+
+import math
+import os
+import threading
+import time
+import warnings
+from collections import deque
+from collections.abc import Iterable, Mapping
+from contextlib import suppress
+from dataclasses import dataclass, field
+from typing import Any
+
+from . import _progress
+from ._errors import InvalidValue, UnderwattError
+from ._monitor import Monitor
+from ._results import Energy
+from ._sync import sync_of
+from ._window import Window
+
+OPTIONS = ("gpus", "gco2e_kwh", "boards", "socket", "local", "null")
+EVERY_S = 1.0  # between marks; a phase that changes is one, too
+LOOK_S = 0.1  # between looks whether a window is known
+CAP_S = 2.0  # between looks at the caps
+WAIT_S = 1.0  # for the energy of an evaluation, or before a checkpoint
+END_WAIT_S = 10.0  # for that of the last steps
+LEAVE_S = 1.0  # for the thread, which a daemon may keep
+
+
+@dataclass
+class Counts:
+    """That the training thread has counted."""
+
+    steps: float = 0
+    samples: float = 0
+    tokens: float = 0
+
+
+@dataclass
+class Sums:
+    """Of windows that are known; of their training steps those in phase train alone."""
+
+    energy_j: float = 0.0
+    time_s: float = 0.0
+    gco2e: float = math.nan
+    train_j: float = 0.0
+    counts: Counts = field(default_factory=Counts)
+
+    def add(self, energy: Energy, phase: str, counts: Counts) -> None:
+        self.energy_j += energy.total_j
+        self.time_s += energy.time_s
+        if energy.gco2e is not None:
+            self.gco2e = energy.gco2e + (0.0 if math.isnan(self.gco2e) else self.gco2e)
+        if phase != "train":
+            return
+        self.train_j += energy.total_j
+        self.counts.steps += counts.steps
+        self.counts.samples += counts.samples
+        self.counts.tokens += counts.tokens
+
+    def each(self) -> dict[str, float]:
+        """Joules a step, a sample and a token, as far as those are known."""
+        c = self.counts
+        found = {"step": c.steps, "sample": c.samples, "token": c.tokens}
+        return {f"energy_per_{name}_j": self.train_j / n for name, n in found.items() if n > 0}
+
+
+@dataclass
+class _Part:
+    """A window, and what was done in it."""
+
+    window: Window
+    phase: str
+    counts: Counts
+
+
+class Recorder:
+    """Energy, steps and phases of one training, which may be begun again after its end.
+
+    optimizer: an Optimizer, which its owner closes; what Optimizer() takes as a goal; or None.
+    options: of Monitor.
+    """
+
+    def __init__(self, optimizer: Any = None, options: Mapping[str, Any] | None = None) -> None:
+        self._options = dict(options or {})
+        for name in self._options:
+            if name not in OPTIONS:
+                raise InvalidValue(f"option '{name}' is none of: {', '.join(OPTIONS)}")
+        self._given = optimizer
+        self._optimizer: Any = None
+        self._session: _Session | None = None
+        self._phase = ""
+        self._counts = Counts()
+        self._marked_s = 0.0
+        self._sync = sync_of("auto")
+
+    @property
+    def running(self) -> bool:
+        return bool(self._phase)
+
+    @property
+    def current(self) -> str:
+        """The phase; "": no training is under way."""
+        return self._phase
+
+    # ---- the training thread's side ----
+
+    def begin(self, measure: bool = True, earlier_j: float = 0.0, gpus: Iterable[int] | None = None) -> None:
+        """measure: this process is the one that logs.  earlier_j: before a checkpoint from which training goes on.
+        gpus: the boards that train, as the program counts them; None: those of this node's ranks."""
+        self.end()
+        self._optimizer = _optimizer_of(self._given)
+        self._counts = Counts()
+        if measure:
+            self._session = _open(self._options, gpus, earlier_j)
+        self._phase = "train"
+        _progress.phase("train")
+        self._mark()
+
+    def step(self, samples: float = 0, tokens: float = 0, steps: int = 1) -> None:
+        """An optimizer's step has ended."""
+        for _ in range(steps):
+            (self._optimizer or _progress).step()
+        if self._session is None:
+            return
+        self._counts.steps += steps
+        self._counts.samples += samples
+        self._counts.tokens += tokens
+        if time.monotonic() - self._marked_s >= EVERY_S:
+            self._mark()
+
+    def epoch(self) -> None:
+        if self._optimizer is not None:
+            self._optimizer.epoch()
+
+    def phase(self, name: str) -> None:
+        """What comes now."""
+        if not self._phase or name == self._phase:
+            return
+        self._sync()
+        self._phase = name
+        _progress.phase(name)
+        self._mark()
+
+    def entry(self, wait_s: float = 0.0) -> dict[str, float]:
+        """For the log: since the last entry, and in all."""
+        if self._session is None:
+            return {}
+        if wait_s:
+            self._mark()
+        return self._session.entry(wait_s)
+
+    def of_phase(self, phase: str, prefix: str) -> dict[str, float]:
+        """The energy of all that was done in this phase since it was asked for, once it is known."""
+        if self._session is None:
+            return {}
+        self._mark()
+        return self._session.of_phase(phase, prefix)
+
+    def whole(self, prefix: str) -> dict[str, float]:
+        """Of this training, to its end; waits until that is known."""
+        if self._session is None:
+            return {}
+        self._mark()
+        return self._session.whole(prefix)
+
+    def total_j(self, wait: bool = True) -> float | None:
+        """So far, for a checkpoint; None: nothing is measured.  wait: until it is known."""
+        if self._session is None:
+            return None
+        if wait:
+            self._mark()
+        return self._session.total_j(WAIT_S if wait else 0.0)
+
+    def end(self) -> None:
+        """Training has ended, or has failed.  The optimizer that begin() made is closed."""
+        session, self._session = self._session, None
+        optimizer, self._optimizer = self._optimizer, None
+        self._phase = ""
+        if session is not None:
+            session.end()
+        if optimizer is not None and optimizer is not self._given:
+            optimizer.close()
+
+    def _mark(self) -> None:
+        """Waits for what the GPUs have queued: a step that was counted has been done."""
+        self._sync()
+        self._marked_s = time.monotonic()
+        if self._session is not None:
+            self._session.mark(self._phase, self._counts)
+        self._counts = Counts()
+
+
+class _Session:
+    """From begin to end of one training: the thread that makes the requests."""
+
+    def __init__(self, monitor: Monitor, earlier_j: float) -> None:
+        self._monitor = monitor
+        self._earlier_j = earlier_j
+        self._marks: deque[tuple[str, Counts]] = deque()
+        self._wake = threading.Event()
+        self._changed = threading.Condition()  # guards what follows
+        self._all, self._since = Sums(), Sums()
+        self._of_phase: dict[str, Sums] = {}
+        self._put = self._done = 0  # marks
+        self._cap_w: float | None = None
+        self._ended = False
+        # of the thread alone
+        self._open: _Part | None = None
+        self._parts: deque[_Part] = deque()
+        self._cap_s = 0.0
+        self._warned = False
+        self._thread = threading.Thread(target=self._run, name="underwatt-training", daemon=True)
+        self._thread.start()
+
+    # ---- the training thread's side ----
+
+    def mark(self, phase: str, counts: Counts) -> None:
+        """What was counted until now belongs to the phase before."""
+        self._put += 1
+        self._marks.append((phase, counts))
+        self._wake.set()
+
+    def entry(self, wait_s: float) -> dict[str, float]:
+        with self._changed:
+            self._settle(wait_s)
+            since, self._since = self._since, Sums()
+            return {**_entry(since), **self._totals()}
+
+    def of_phase(self, phase: str, prefix: str) -> dict[str, float]:
+        with self._changed:
+            self._settle(WAIT_S)
+            sums = self._of_phase.pop(phase, Sums())
+        return {f"{prefix}{key}": value for key, value in _entry(sums).items()}
+
+    def whole(self, prefix: str) -> dict[str, float]:
+        with self._changed:
+            self._settle(END_WAIT_S)
+            found = {f"{prefix}{key}": value for key, value in _entry(self._all).items()}
+            return {**found, **self._totals()}
+
+    def total_j(self, wait_s: float) -> float:
+        with self._changed:
+            self._settle(wait_s)
+            return self._earlier_j + self._all.energy_j
+
+    def end(self) -> None:
+        """What is not known by now never will be."""
+        self._ended = True
+        self._wake.set()
+        self._thread.join(LEAVE_S)
+
+    def _settle(self, wait_s: float) -> None:
+        """Until what was marked is known, so long at most."""
+        put = self._put
+        self._changed.wait_for(lambda: self._done >= put, wait_s)
+
+    def _totals(self) -> dict[str, float]:
+        if not self._all.time_s:
+            return {}
+        found = {"energy_total_j": self._earlier_j + self._all.energy_j}
+        if not math.isnan(self._all.gco2e):
+            found["gco2e_total"] = self._all.gco2e
+        if self._cap_w is not None:
+            found["cap_w"] = self._cap_w
+        return found
+
+    # ---- the thread ----
+
+    def _run(self) -> None:
+        while not self._ended:
+            while self._marks:
+                self._cut(*self._marks.popleft())
+            self._collect()
+            if time.monotonic() >= self._cap_s:
+                self._look_at_caps()
+            self._wake.wait(LOOK_S if self._parts else CAP_S)
+            self._wake.clear()
+        self._monitor.close(0)
+
+    def _cut(self, phase: str, counts: Counts) -> None:
+        before = self._open
+        if before is not None:
+            before.window._end(sync=False)
+            before.counts = counts
+            self._parts.append(before)
+        window = self._monitor.window("training")._start(sync=False)
+        self._open = _Part(window, phase, Counts())
+        if before is None:
+            with self._changed:
+                self._done += 1
+                self._changed.notify_all()
+
+    def _collect(self) -> None:
+        while self._parts and self._parts[0].window.ready:
+            part = self._parts.popleft()
+            energy = None
+            try:
+                energy = part.window.wait(0)
+            except UnderwattError as e:
+                self._unknown(str(e))
+            with self._changed:
+                if energy is not None and not math.isnan(energy.total_j):
+                    self._add(energy, part)
+                self._done += 1
+                self._changed.notify_all()
+
+    def _add(self, energy: Energy, part: _Part) -> None:
+        of_phase = self._of_phase.setdefault(part.phase, Sums())
+        for sums in (self._all, self._since, of_phase):
+            sums.add(energy, part.phase, part.counts)
+
+    def _unknown(self, why: str) -> None:
+        if not self._warned and not self._monitor._warned:
+            self._warned = True
+            warnings.warn(f"underwatt: a part of the training's energy is unknown: {why}", RuntimeWarning, stacklevel=1)
+
+    def _look_at_caps(self) -> None:
+        """Mean of the boards."""
+        self._cap_s = time.monotonic() + CAP_S
+        caps = []
+        with suppress(UnderwattError):
+            caps = [board.limits().enforced_w for board in self._monitor.boards]
+        known = [w for w in caps if w is not None]
+        with self._changed:
+            self._cap_w = math.fsum(known) / len(known) if known and len(known) == len(caps) else None
+
+
+def _entry(sums: Sums) -> dict[str, float]:
+    if not sums.time_s:
+        return {}
+    return {"energy_j": sums.energy_j, "power_w": sums.energy_j / sums.time_s, **sums.each()}
+
+
+# ---- what a training begins with ----
+
+
+def _warn(text: str) -> None:
+    warnings.warn(f"underwatt: {text}", RuntimeWarning, stacklevel=4)
+
+
+def _optimizer_of(given: Any) -> Any:
+    """None: there is none, or it cannot be had here, which is said."""
+    if given is None or hasattr(given, "step"):
+        return given
+    from ._optimizer import Optimizer  # noqa: PLC0415 - most trainings have none
+
+    try:
+        return Optimizer(given)
+    except InvalidValue:
+        raise
+    except UnderwattError as e:
+        _warn(f"no cap is searched for: {e}")
+        return None
+
+
+def _open(options: dict[str, Any], gpus: Iterable[int] | None, earlier_j: float) -> _Session | None:
+    """None: nothing can be measured here, which is said once."""
+    try:
+        monitor = Monitor(sync=None, **options)
+        if options.get("gpus") is None and monitor.boards:
+            wanted = _wanted(monitor, gpus)
+            if len(wanted) < len(monitor.boards):
+                monitor.close(0)
+                monitor = Monitor(sync=None, **{**options, "gpus": wanted})
+    except InvalidValue:
+        raise
+    except UnderwattError as e:
+        _warn(f"this training is not measured: {e}")
+        return None
+    return _Session(monitor, earlier_j)
+
+
+def _wanted(monitor: Monitor, gpus: Iterable[int] | None) -> list[int]:
+    """Boards by the driver's number: those named by the program's numbers, else one a rank of this node, else all."""
+    numbers = [board.index for board in monitor.boards]
+    if gpus is not None:
+        return [numbers[i] for i in gpus if i < len(numbers)] or numbers
+    ranks = os.environ.get("LOCAL_WORLD_SIZE", "")
+    n = int(ranks) if ranks.isdecimal() and int(ranks) > 0 else len(numbers)
+    if n > len(numbers):
+        _warn(
+            f"{n} ranks of this node train, and CUDA_VISIBLE_DEVICES leaves {len(numbers)} of their boards here: "
+            "energy is of those; gpus=[…] names all"
+        )
+    return numbers[:n]
