@@ -226,6 +226,47 @@ print(json.dumps([one.energy_per_iter, true_j, one.iterations, one.total_time, o
 print(sweep)
 """
 
+# Counters as the kernel has them: they wrap.
+RAPL = """
+import json, pathlib, sys
+from underwatt.compat.zeus.device import get_cpus
+from underwatt.compat.zeus.device.cpu import ZeusCPUInitError, rapl
+from underwatt.compat.zeus.device.cpu.common import CpuDramMeasurement
+root = pathlib.Path(sys.argv[1])
+rapl.RAPL_DIR = rapl.CONTAINER_RAPL_DIR = "/nowhere"
+try:
+    get_cpus()
+except ZeusCPUInitError as e:
+    print(type(e).__name__)
+def write(zone, uj):
+    (root / zone / "energy_uj").write_text(str(uj))
+for zone, name, uj in (("intel-rapl:0", "package-0", 900), ("intel-rapl:0/intel-rapl:0:0", "dram", 50000), ("intel-rapl:1", "psys", 1),
+                       ("intel-rapl:2", "package-1", 0)):
+    (root / zone).mkdir(parents=True)
+    (root / zone / "name").write_text(name)
+    (root / zone / "max_energy_range_uj").write_text("1000")
+    write(zone, uj)
+rapl.RAPL_DIR = str(root)
+rapl.rapl_is_available.cache_clear()
+cpus = get_cpus()
+before = cpus.get_total_energy_consumption(0)
+write("intel-rapl:0", 100)
+wrapped = cpus.get_total_energy_consumption(0) - before
+write("intel-rapl:0", 150)
+print(json.dumps([len(cpus), [c.cpu_index for c in cpus.cpus], [cpus.supports_get_dram_energy_consumption(i) for i in (0, 1)],
+    wrapped.cpu_mj, wrapped.dram_mj, (cpus.get_total_energy_consumption(0) - before).cpu_mj, cpus.get_total_energy_consumption(1).dram_mj,
+    (CpuDramMeasurement(4.0, 2.0) / 2).dram_mj]))
+"""
+
+
+def processors(t, folder):
+    p = subprocess.run([sys.executable, "-c", RAPL, os.path.join(folder, "powercap")], capture_output=True, text=True, timeout=60, env=pyuser.env())
+    lines = p.stdout.splitlines()
+    if t.ok(p.returncode == 0 and lines[0] == "ZeusCPUInitError", "no RAPL; then processors", p.stdout + p.stderr):
+        n, indices, memory, wrapped, dram, later, none, half = json.loads(lines[1])
+        t.equal((n, indices, memory, none), (2, [0, 2], [True, False], None), "packages and their memory, and no other zones")
+        t.ok(abs(wrapped - 0.2) < 1e-9 and dram == 0 and abs(later - 0.25) < 1e-9 and half == 1.0, "a counter that wraps goes on", lines)
+
 
 def profiles(t, node):
     p = pyuser.in_world(node, PROFILE)
@@ -394,11 +435,7 @@ def limits(t, node):
     t.equal(node.board(0)["limit_mw"], 250000, "kill -9: the limit that was found is back")
 
 
-def main():
-    t = uwtest.Tap()
-    with tempfile.TemporaryDirectory(prefix="uw-") as folder:
-        launches(t, folder)
-    providers(t)
+def measures(t):
     with tempfile.TemporaryDirectory(prefix="uw-") as folder, uwtest.Node(machine=MACHINE) as node:
         job = node.train("--gpus", "0,2", "--epochs", "100000", "--phases", "train")
         uwtest.wait_for(lambda: node.board(0)["power_mw"] > 200000)
@@ -408,10 +445,22 @@ def main():
         job.terminate()
         job.wait()
         profiles(t, node)
+
+
+def sets(t):
+    with tempfile.TemporaryDirectory(prefix="uw-") as folder:
+        launches(t, folder)
+        providers(t)
+        processors(t, folder)
     with uwtest.Node(board="v100", count=2) as node:
         devices(t, node)
         shows(t, node)
         limits(t, node)
+
+
+def main():
+    t = uwtest.Tap()
+    uwtest.together(lambda: measures(t), lambda: sets(t))    # most of their time is waiting
     t.done()
 
 

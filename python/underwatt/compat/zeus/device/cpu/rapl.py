@@ -112,7 +112,8 @@ class RAPLCPUs(common.CPUs):
             raise ZeusRAPLNotSupportedError("no powercap zones of this node's processors")
         self.rapl_dir = RAPL_DIR if os.path.exists(RAPL_DIR) else CONTAINER_RAPL_DIR
         numbers = [path.name.partition(":")[2] for path in Path(self.rapl_dir).glob("intel-rapl:*")]
-        self._cpus = [RAPLCPU(number, self.rapl_dir) for number in sorted(int(n) for n in numbers if n.isdecimal())]
+        zones = [RAPLCPU(number, self.rapl_dir) for number in sorted(int(n) for n in numbers if n.isdecimal())]
+        self._cpus = [zone for zone in zones if zone.rapl_file.name.startswith("package")]
 
     @property
     def cpus(self) -> Sequence[RAPLCPU]:
