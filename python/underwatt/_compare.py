@@ -260,7 +260,7 @@ class _Comparing:
                     coarse = max(coarse, turn.half_j / turn.energy_j)
             longer = min(2 * self.window_s, self.longest_s)
             enough = coarse <= COARSE * self.within or longer <= self.window_s
-            if enough or self._gone_s() + 3 * self._expected_s() > self.given_s:
+            if enough or self._gone_s() + 2 * LEAST_ROUNDS * self._expected_s() > self.given_s:
                 return
             self.window_s = longer
 

@@ -9,7 +9,7 @@ from dataclasses import dataclass
 from typing import Any
 
 from ._errors import InvalidValue
-from ._text import percent, scaled, seconds, table
+from ._text import percent, rough, scaled, seconds, table
 
 NAN = math.nan
 BAR = 32  # characters of the longest bar of a chart in text
@@ -188,8 +188,8 @@ class Comparison:
 
     def line(self) -> str:
         """What was measured, and how surely."""
-        sure = f"intervals of 95 %, the widest ± {100 * self.worst:.2g} %"
-        why = "" if self.reached else f" (± {100 * self.within:.2g} % was asked for: the time was over)"
+        sure = f"intervals of 95 %, the widest ± {rough(100 * self.worst)} %"
+        why = "" if self.reached else f" (± {rough(100 * self.within)} % was asked for: the time was over)"
         about = f": {self.about}" if self.about else ""
         return f"{MEASURED[self.measured]}{about}; {self.rounds} rounds in {seconds(self.time_s)}; {sure}{why}"
 
@@ -197,7 +197,7 @@ class Comparison:
         """The table: a head, and a row a variant."""
         energy, accuracy = self.measured != "time", any(o.accuracy is not None for o in self.outcomes)
         first, rows = self.outcomes[0].name, []
-        head = ["variant", *([f"energy a {self.per}"] if energy else []), "latency", f"{self.per}s a second"]
+        head = ["variant", *([f"energy per {self.per}"] if energy else []), "latency", f"{self.per}s per second"]
         head += [*(["power"] if energy else []), *(["accuracy"] if accuracy else [])]
         if len(self.outcomes) > 1:
             head += [*([f"energy against {first}"] if energy else []), f"throughput against {first}"]
@@ -218,7 +218,7 @@ class Comparison:
     def _bars(self) -> tuple[str, str, list[Figure]]:
         """What a chart shows: its title, its unit, a figure a variant."""
         if self.measured != "time":
-            return f"Energy a {self.per}", "J", [o.energy_j for o in self.outcomes]
+            return f"Energy per {self.per}", "J", [o.energy_j for o in self.outcomes]
         return "Time of an iteration", "s", [o.latency_s for o in self.outcomes]
 
     def chart(self) -> str:

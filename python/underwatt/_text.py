@@ -17,7 +17,7 @@ def _digits(value: float) -> str:
     return f"{value:,.{min(places, 3)}f}"
 
 
-def _two(value: float) -> str:
+def rough(value: float) -> str:
     """Two significant digits at least, and no exponent."""
     return f"{value:.2g}" if value < 99.5 else f"{value:,.0f}"
 
@@ -28,7 +28,7 @@ def joules(energy_j: float, half_j: float = math.nan) -> str:
         return "unknown"
     factor, unit = next(((f, u) for f, u in _STEPS if abs(energy_j) >= 10 * f), _STEPS[-1])
     text = f"{_digits(energy_j / factor)} {unit}"
-    return text if math.isnan(half_j) else f"{text} ± {_two(half_j / factor)} {unit}"
+    return text if math.isnan(half_j) else f"{text} ± {rough(half_j / factor)} {unit}"
 
 
 def watts(power_w: float) -> str:
@@ -53,7 +53,7 @@ def scaled(value: float, half: float = math.nan, unit: str = "") -> str:
         return "unknown"
     factor, prefix = prefix_of(value)
     text = _digits(value / factor)
-    return f"{text if math.isnan(half) else f'{text} ± {_two(half / factor)}'} {prefix}{unit}".rstrip()
+    return f"{text if math.isnan(half) else f'{text} ± {rough(half / factor)}'} {prefix}{unit}".rstrip()
 
 
 def percent(part: float, half: float = math.nan) -> str:
@@ -61,7 +61,7 @@ def percent(part: float, half: float = math.nan) -> str:
     if math.isnan(part):
         return "unknown"
     text = f"{100 * part:+.1f}" if abs(part) < 9.995 else f"{100 * part:+,.0f}"
-    return f"{text} %" if math.isnan(half) else f"{text} ± {_two(100 * half)} %"
+    return f"{text} %" if math.isnan(half) else f"{text} ± {rough(100 * half)} %"
 
 
 def table(rows: Sequence[Sequence[str]]) -> str:

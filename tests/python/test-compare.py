@@ -7,6 +7,7 @@ import math
 import os
 import pathlib
 import random
+import signal
 import sys
 import tempfile
 import time
@@ -62,6 +63,17 @@ try:
 except underwatt.NoDevice as e:
     print(str(e).count("\\n"), e)
 """
+
+ENDLESS = """
+import time, underwatt
+begun = []
+def call():
+    if not begun:
+        begun.append(print("begun", flush=True))
+    time.sleep(0.01)
+underwatt.compare({"a": call, "b": call}, window_s=0.2, within=1e-9, time_s=600)
+"""
+SOON_S = 60
 
 
 def turn(joules, half=0.0, seconds=2.0, count=100.0):
@@ -249,6 +261,24 @@ def driven(t):
     t.ok(len(root.findall("table/tr")) == 3 and svg is not None and len(svg.findall("{http://www.w3.org/2000/svg}rect")) == 2 and "<script" not in page, "a page with a table and a chart")
 
 
+def ends(t):
+    """By ^C, and where the daemon is gone for good."""
+    with uwtest.Node(board="v100", count=1) as node:
+        d = node.daemon()
+        for what, word, status in (("SIGINT", "KeyboardInterrupt", -signal.SIGINT), ("the daemon is killed", "DaemonError", 1)):
+            p = pyuser.begun_in_world(node, ENDLESS)
+            t.equal(p.stdout.readline(), "begun\n", f"{what}: it measures")
+            began = time.monotonic()
+            if status < 0:
+                p.send_signal(signal.SIGINT)
+            else:
+                d.child.kill()
+                d.child.wait()
+            got = p.wait(SOON_S)
+            said = p.stderr.read()
+            t.ok(got == status and word in said.splitlines()[-1], f"{what}: it ends in {time.monotonic() - began:.1f} s", f"{got} {said}")
+
+
 def main():
     t = uwtest.Tap()
     os.environ.pop("CUDA_VISIBLE_DEVICES", None)
@@ -261,6 +291,7 @@ def main():
         processors(t, folder)
     alone(t)
     driven(t)
+    ends(t)
     t.done()
 
 
