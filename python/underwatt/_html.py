@@ -52,7 +52,7 @@ def _axis(most: float, unit: str) -> list[str]:
     for part in (0.0, 0.5, 1.0):
         y = _y(part)
         parts.append(f'<line x1="{LEFT}" x2="{WIDTH}" y1="{y:.1f}" y2="{y:.1f}" stroke="#8884"/>')
-        parts.append(f'<text x="{LEFT - 4}" y="{y + 3:.1f}" text-anchor="end">{most * part:.3g} {unit}</text>')
+        parts.append(f'<text x="{LEFT - 4}" y="{y + 3:.1f}" text-anchor="end">{most * part:,.6g} {unit}</text>')
     return parts
 
 

@@ -72,6 +72,7 @@ def pages(t):
         drawn = [] if svg is None else svg.findall(f"{{http://www.w3.org/2000/svg}}{want}")
         t.ok(len(page.findall("table/tr")) == 1 + len(e.gpus) + len(e.processors) and drawn, f"a page with a table and a chart of {want}")
         t.ok("<script" not in e._repr_html_() and "V100 &lt;0&gt;" in e._repr_html_(), f"{name}: no script, names escaped")
+    t.ok(">2,000 J<" in energy(gpus=(gpu(0, 1500.0),))._repr_html_(), "figures at an axis have no exponent")
     nothing = energy(gpus=(Device("V100", "GPU-0", 0, why="<gone>"),))._repr_html_()
     t.ok(xml.fromstring(nothing) is not None and "&lt;gone&gt;" in nothing, "nothing known: still a page", nothing)
 
