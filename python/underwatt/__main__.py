@@ -189,10 +189,17 @@ def main(arguments: Sequence[str] | None = None) -> int:
         del args.command[0]
     try:
         status: int = args.call(args)
-    except (UnderwattError, OSError) as e:
+        sys.stdout.flush()
+    except BrokenPipeError:  # who reads has read enough
+        os.dup2(os.open(os.devnull, os.O_WRONLY), sys.stdout.fileno())
+        return FAILED
+    except UnderwattError as e:
         _complain(str(e))
-        return BEFORE if args.which == "measure" else FAILED
-    return status
+    except OSError as e:
+        _complain(f"{e.filename}: {e.strerror}" if e.filename else str(e))
+    else:
+        return status
+    return BEFORE if args.which == "measure" else FAILED
 
 
 if __name__ == "__main__":

@@ -51,7 +51,7 @@ def visible(boards: tuple[Board, ...], text: str | None) -> tuple[Board, ...]:
     return tuple(found)
 
 
-def chosen(boards: tuple[Board, ...], gpus: Iterable[int | str] | None) -> tuple[Board, ...]:
+def chosen(boards: tuple[Board, ...], gpus: Iterable[int | str] | int | None) -> tuple[Board, ...]:
     """By number or UUID; None: those that CUDA_VISIBLE_DEVICES leaves."""
     if gpus is None:
         found = visible(boards, os.environ.get("CUDA_VISIBLE_DEVICES"))
@@ -59,7 +59,7 @@ def chosen(boards: tuple[Board, ...], gpus: Iterable[int | str] | None) -> tuple
             raise NoDevice(f"CUDA_VISIBLE_DEVICES leaves none of {len(boards)} boards")
         return found
     of: dict[int | str, Board] = {**{b.index: b for b in boards}, **{b.id: b for b in boards}}
-    wanted = [gpus] if isinstance(gpus, str) else list(gpus)
+    wanted = [gpus] if isinstance(gpus, (str, int)) else list(gpus)
     unknown = [g for g in wanted if g not in of]
     if unknown or not wanted:
         raise InvalidValue(f"gpus: {repr(unknown[0]) if unknown else 'none'} is no board of {len(boards)}")
@@ -112,7 +112,7 @@ class Monitor:
 
     def __init__(
         self,
-        gpus: Iterable[int | str] | None = None,
+        gpus: Iterable[int | str] | int | None = None,
         *,
         sync: str | Sync | None = "auto",
         log: str | os.PathLike[str] | None = None,

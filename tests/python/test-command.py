@@ -45,6 +45,10 @@ def measures(t, node, folder):
     t.equal(asked(node, "measure").returncode, 2, "measure without a command")
     p = asked(node, "measure", "--price-kwh", "x", "--", "touch", os.path.join(folder, "ran"))
     t.ok(p.returncode == 125 and not os.path.exists(os.path.join(folder, "ran")), "what fails before CMD begins", p.stderr)
+    p = asked(node, "measure", "--log", "/nowhere/x.csv", "--", "true")
+    t.equal((p.returncode, p.stderr), (125, "underwatt: /nowhere/x.csv: No such file or directory\n"), "a log that cannot be")
+    p = node.run("sh", "-c", f"{sys.executable} -m underwatt list | true", env=WHERE)
+    t.equal((p.stdout, p.stderr), ("", ""), "nobody reads the list: not a word")
     return log
 
 

@@ -83,8 +83,8 @@ def choices(t):
                        ("0,-1,1", [0]), ("0,9,1", [0]), ("1,1", [1]), (" 1 , 2", [1, 2])):
         t.equal([b.index for b in _monitor.visible(boards, text)], want, f"CUDA_VISIBLE_DEVICES={text!r}")
     t.equal([b.index for b in _monitor.chosen(boards, ["GPU-b3", 1])], [2, 1], "boards by UUID and number")
-    t.equal([b.index for b in _monitor.chosen(boards, "GPU-b3")], [2], "one UUID alone")
-    for wrong in ([3], ["GPU-c"], [], "all", "12"):
+    t.equal([[b.index for b in _monitor.chosen(boards, one)] for one in ("GPU-b3", 1)], [[2], [1]], "one UUID or number alone")
+    for wrong in (3, [3], ["GPU-c"], [], "all", "12"):
         t.ok(raises(underwatt.InvalidValue, _monitor.chosen, boards, wrong), f"no board: {wrong}")
     t.equal([_monitor.price_of(p) for p in (None, 0.3, "0.30 EUR", Price(1.0, "USD"))],
             [None, Price(0.3), Price(0.3, "EUR"), Price(1.0, "USD")], "prices")
