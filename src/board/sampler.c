@@ -54,7 +54,8 @@ struct probe {               /* one board */
     bool instant;         /* the meter uses the instant reading, else the plain one */
     uint32_t asked;       /* values that the last round requested */
     uint64_t due_ns[GROUPS];
-    uint64_t soon_ns;        /* of sampler_soon(); 0: none */
+    uint64_t soon_ns;        /* of sampler_soon() and sampler_around(); 0: none */
+    uint64_t then_ns;        /* of sampler_around(), after that one; 0: none */
     uint64_t dense_ns;       /* until when sampler_dense() asks for; 0: it does not */
     uint64_t cost_ns[COSTS]; /* of the last calls that read the counter */
     unsigned n_costs;
@@ -129,6 +130,15 @@ static uint64_t period_of(const struct probe *p)
     if (p->dense_ns && period > DENSE_MS * NS_PER_MS)
         period = DENSE_MS * NS_PER_MS;
     return p->hot && period > HOT_MS * NS_PER_MS ? HOT_MS * NS_PER_MS : period;
+}
+
+/* A sample that is asked for comes some time after the last one. */
+static uint64_t not_before(const struct probe *p, uint64_t last_ns, uint64_t at_ns)
+{
+    uint64_t gap = p->rate == SAMPLER_REST ? SOON_GAP_MS : DENSE_MS;
+    uint64_t soonest = last_ns + gap * NS_PER_MS;
+
+    return at_ns > soonest ? at_ns : soonest;
 }
 
 /* Hash of k. */
@@ -274,6 +284,17 @@ static void merge(struct sampler_now *now, const struct gpu_sample *g, uint32_t 
         last->reasons = old.reasons;
 }
 
+/* A sample that begins at `began_ns` (0: a failure) has been taken. */
+static void next_soon(struct probe *p, uint64_t began_ns)
+{
+    p->soon_ns = 0;
+    if (began_ns && p->then_ns > began_ns) {
+        p->soon_ns = not_before(p, began_ns, p->then_ns);
+        p->due_ns[GROUP_POWER] = p->due_ns[GROUP_ENERGY] = 0;
+    }
+    p->then_ns = 0;
+}
+
 static int probe_on_sample(struct board *b, int r, const struct gpu_sample *g,
                            const uw_error *err, void *user)
 {
@@ -288,7 +309,7 @@ static int probe_on_sample(struct board *b, int r, const struct gpu_sample *g,
     if (r == -ECANCELED)
         return 0;
     if (r < 0 || g->began_ns >= p->soon_ns)
-        p->soon_ns = 0;
+        next_soon(p, r == 0 ? g->began_ns : 0);
     if (r < 0) {
         p->now.failures++;
         p->now.error = *err;
@@ -600,19 +621,32 @@ void sampler_dense(struct sampler *s, uint64_t until_ns)
     }
 }
 
+static void want_soon(struct probe *p, uint64_t at_ns)
+{
+    if (!p->soon_ns || at_ns < p->soon_ns)
+        p->soon_ns = at_ns;
+    p->due_ns[GROUP_POWER] = p->due_ns[GROUP_ENERGY] = 0;
+    if (!p->busy)
+        schedule(p);
+}
+
 void sampler_soon(struct sampler *s, uint64_t at_ns)
 {
     for (size_t i = 0; i < s->n; i++) {
         struct probe *p = s->probe[i];
-        uint64_t soonest = p->now.last.at_ns + SOON_GAP_MS * NS_PER_MS;
-        if (p->rate != SAMPLER_REST)
+        if (p->rate == SAMPLER_REST)
+            want_soon(p, not_before(p, p->now.last.at_ns, at_ns));
+    }
+}
+
+void sampler_around(struct sampler *s, uint64_t at_ns, uint64_t then_ns)
+{
+    for (size_t i = 0; i < s->n; i++) {
+        struct probe *p = s->probe[i];
+        if (p->rate == SAMPLER_ALL) /* reads as often */
             continue;
-        soonest = at_ns > soonest ? at_ns : soonest;
-        if (!p->soon_ns || soonest < p->soon_ns)
-            p->soon_ns = soonest;
-        p->due_ns[GROUP_POWER] = p->due_ns[GROUP_ENERGY] = 0;
-        if (!p->busy)
-            schedule(p);
+        want_soon(p, not_before(p, p->now.last.at_ns, at_ns));
+        p->then_ns = then_ns > p->then_ns ? then_ns : p->then_ns;
     }
 }
 

@@ -76,6 +76,11 @@ void sampler_dense(struct sampler *s, uint64_t until_ns);
  * board's last one; marks do not raise the rate of such boards.
  */
 void sampler_soon(struct sampler *s, uint64_t at_ns);
+/* Schedules one sample of each board for at_ns and, after that one, one for then_ns, at
+ * least 50 ms after the board's last one (SAMPLER_REST: 100 ms; SAMPLER_ALL: none, it
+ * reads as often).  Of several calls the first at_ns and the last then_ns count.
+ */
+void sampler_around(struct sampler *s, uint64_t at_ns, uint64_t then_ns);
 
 /* Calls fn once, never from inside: when every meter can answer at full accuracy, or 2 s
  * of real time after it should have been able to.  -EAGAIN (16 windows are pending),

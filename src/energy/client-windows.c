@@ -60,7 +60,7 @@ struct client_windows {
     struct sampler *sampler[BOARDS_MAX];
     unsigned asking[BOARDS_MAX];
     size_t n, count;
-    bool whole;                       /* see client_windows_opts */
+    bool whole, sparse;               /* see client_windows_opts */
     struct power_log log[BOARDS_MAX]; /* booked since the oldest window was begun */
     uint64_t last_id;
     uint64_t row;                 /* windows that began soon after the one before */
@@ -320,6 +320,20 @@ static void make_room(struct client_windows *w, uid_t uid)
         forget(w, gone);
 }
 
+/* A reading of the board at this end of a window, and when the driver has published what
+ * was counted up to it: boards are read rarely else, and what lies between two readings
+ * may be on either side of the end.
+ */
+static void read_around(struct client_windows *w, size_t board, uint64_t at_ns)
+{
+    struct sampler *s = w->sampler[board];
+
+    if (!w->sparse)
+        sampler_soon(s, at_ns);
+    else
+        sampler_around(s, at_ns, meter_ready(sampler_meter(s, 0), at_ns));
+}
+
 int client_windows_begin(struct client_windows *w, uid_t uid, uint64_t *ret_id,
                          uw_error *err)
 {
@@ -341,7 +355,7 @@ int client_windows_begin(struct client_windows *w, uid_t uid, uint64_t *ret_id,
         sampler_mark(w->sampler[i], win->begin_ns);
         if (w->row >= OFTEN_ROW)
             sampler_dense(w->sampler[i], now + OFTEN_S * NS_PER_S);
-        sampler_soon(w->sampler[i], win->begin_ns);
+        read_around(w, i, win->begin_ns);
     }
     *w->last = win;
     w->last = &win->next;
@@ -381,6 +395,21 @@ static void cut_back(struct client_windows *w, struct window *win, size_t board,
     want(w, win, board, win->begin_ns, win->end_ns, false);
 }
 
+/* Whether the meter is asked for the whole window though stretches are booked to it: it
+ * still has all of it, and differences of the counter are cheap.  Each end of a stretch
+ * adds to the interval.
+ */
+static bool is_short(const struct client_windows *w, const struct window *win,
+                     size_t board, uint64_t now)
+{
+    struct meter_state state;
+
+    meter_state(sampler_meter(w->sampler[board], 0), &state);
+    return w->sparse && win->part[board].upto_ns > win->begin_ns &&
+           win->part[board].r == 0 && state.counter_used &&
+           s_between(win->begin_ns, now) < CLIENT_WINDOWS_BACK_S;
+}
+
 static void stop(struct client_windows *w, struct window *win, uint64_t at_ns)
 {
     uint64_t now = loop_now_ns(w->loop);
@@ -389,8 +418,8 @@ static void stop(struct client_windows *w, struct window *win, uint64_t at_ns)
     for (size_t i = 0; i < w->n; i++) {
         if (s_between(win->end_ns, now) < MARK_MAX_S)
             sampler_mark(w->sampler[i], win->end_ns);
-        sampler_soon(w->sampler[i], win->end_ns);
-        if (win->part[i].upto_ns <= win->end_ns)
+        read_around(w, i, win->end_ns);
+        if (win->part[i].upto_ns <= win->end_ns && !is_short(w, win, i, now))
             want(w, win, i, win->part[i].upto_ns, win->end_ns, false);
         else
             cut_back(w, win, i, now);
@@ -592,6 +621,7 @@ int client_windows_new(const struct client_windows_opts *opts,
         return fail(err, -ENOMEM, "out of memory");
     w->loop = opts->loop;
     w->whole = opts->whole;
+    w->sparse = opts->sparse;
     w->last = &w->first;
     w->last_piece = &w->piece;
     for (size_t i = 0; i < opts->n && i < BOARDS_MAX; i++)

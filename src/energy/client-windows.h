@@ -39,6 +39,7 @@ struct client_windows_opts {
      * at its end, which is surer than a sum of booked stretches.
      */
     bool whole;
+    bool sparse; /* boards are read rarely: reads them at both ends of a window */
 };
 int client_windows_new(const struct client_windows_opts *opts,
                        struct client_windows **ret, uw_error *err);

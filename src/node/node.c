@@ -273,7 +273,8 @@ static int use_boards(struct node *node, uw_error *err)
     struct client_windows_opts windows = {.loop = node->loop,
                                           .sampler = node->sampler,
                                           .n = node->n,
-                                          .whole = node->opts.runs_job};
+                                          .whole = node->opts.runs_job,
+                                          .sparse = !node->opts.private};
     if (r == 0)
         r = client_windows_new(&windows, &node->windows, err);
     if (r < 0)

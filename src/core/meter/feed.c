@@ -5,9 +5,10 @@
 #include "base/error.h"
 #include "core/meter/state.h"
 
-#define TOP_W 1e5     /* no board's power */
-#define SWING_S 60.0  /* what the board did lately */
-#define UNSEEN_SD 0.3 /* of the swing: a power anywhere in it, all the time */
+#define TOP_W 1e5          /* no board's power */
+#define SWING_S 60.0       /* what the board did lately */
+#define UNSEEN_SD 0.3      /* of the swing: a power anywhere in it, all the time */
+#define RARE_NS 300000000u /* between samples */
 
 int meter_new(const struct meter_opts *opts, struct meter **ret, uw_error *err)
 {
@@ -368,12 +369,28 @@ static bool begin_early(struct meter *m)
     return true;
 }
 
+/* A daemon's meter has learnt the phase long ago, from a second of dense samples; where
+ * it takes one every half a second it learns nothing more, and the last change may lie
+ * anywhere in its period.
+ */
+static bool drifted(const struct meter *m, double at)
+{
+    bool rare = m->paced && m->opts.history_s > 0 && m->opts.period_ns > RARE_NS;
+
+    return rare && at - m->c_same_from >= m->c_edges.period_s;
+}
+
 /* The counter was seen to have changed in a call from began to at. */
 static void changed(struct meter *m, uint64_t raw, double began, double at)
 {
     double half = late_by(&m->c_edges, began, at), sd, j, still = meter_frozen_s(m);
     double edge = edges_change(&m->c_edges, m->c_same_from, at - half, &sd);
     struct point p = m->c.last;
+
+    if (drifted(m, at)) {
+        edge = at - half - m->c_edges.period_s / 2;
+        sd = m->c_edges.period_s / sqrt(12);
+    }
 
     edge -= m->opts.model.counter_lag_s;
     if (still > 0)

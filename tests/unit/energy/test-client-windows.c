@@ -98,7 +98,7 @@ static bool begin(const char *model)
     if (r == 0)
         r = attribution_new(&book, &w.book, &err);
     struct client_windows_opts windows = {
-        .loop = w.world.loop, .sampler = &w.sampler, .n = 1};
+        .loop = w.world.loop, .sampler = &w.sampler, .n = 1, .sparse = true};
     if (r == 0)
         r = client_windows_new(&windows, &w.windows, &err);
     return ok(r == 0, "%s: a board %s", model, err.text);
@@ -283,6 +283,51 @@ static void lengths(const char *model)
     exact(model, 40);
     exact(model, 10.0 * HISTORY_S + 3.3); /* what meters remember, many times over */
     is_int(client_windows_count(w.windows), 0, "%s: none is left", model);
+    end();
+}
+
+/* At the rates of a daemon's boards a window is not wider for the seconds between two
+ * readings: a job that runs, and a job that begins and ends within one after a rest.
+ */
+static void sparse(bool rests)
+{
+    double widest = 0;
+    unsigned held = 0, n = 0;
+
+    if (!begin("v100")) {
+        end();
+        return;
+    }
+    sampler_periods(w.sampler, 500 * NS_PER_MS, 3 * NS_PER_S, 200 * NS_PER_MS);
+    sampler_rate(w.sampler, 0, rests ? SAMPLER_REST : SAMPLER_JOB, false);
+    if (!rests)
+        train();
+    wait_s(20.3);
+    for (unsigned i = 0; i < 20; i++) {
+        wait_s(rests ? 17.3 + 0.1 * i : 0.37 + 0.01 * i);
+        double from = virtual_world_true_j(w.world.sim, 0);
+        uint64_t id = open_one(ANNA);
+        if (rests)
+            train();
+        wait_s(0.7);
+        sampler_rate(w.sampler, 0, SAMPLER_JOB, false); /* as the roster finds it */
+        wait_s(rests ? 4 : 1.3);
+        if (rests)
+            (void)loop_child_kill(w.child, SIGTERM);
+        double j = virtual_world_true_j(w.world.sim, 0) - from;
+        (void)close_one(ANNA, id);
+        wait_s(3);
+        n += w.r == 0 && w.got.r == 0;
+        held += fabs(w.got.energy_j - j) <= w.got.half_j;
+        widest = fmax(widest, w.got.half_j);
+        if (rests) {
+            loop_child_free(take(w.child));
+            sampler_rate(w.sampler, 0, SAMPLER_REST, false);
+        }
+    }
+    ok(n == 20 && held >= 19, "%s: %u of 20 windows hold the truth",
+       rests ? "after a rest" : "a job runs", held);
+    ok(widest < 70, "and are +- %.0f J at most", widest);
     end();
 }
 
@@ -639,6 +684,8 @@ int main(void)
     lengths("h100");
     rest("v100");
     rest("h100");
+    sparse(false);
+    sparse(true);
     whose();
     shape();
     stopped_before();
