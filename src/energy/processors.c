@@ -1,40 +1,21 @@
 #include "energy/processors.h"
 
 #include <errno.h>
-#include <math.h>
-#include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
 
+#include "base/auto.h"
 #include "base/error.h"
 #include "base/log.h"
 #include "base/units.h"
-#include "core/meter/points.h"
 
-enum {
-    LOOK_MS = 1000,
-    RETRY_S = 60,   /* after a failed read */
-    FRESH_S = 5,    /* power is shown if the last sample is not older */
-    HISTORY_S = 60, /* of a meter; stretches are queried sooner */
-};
+enum { FRESH_S = 5 }; /* power is shown if the last sample is not older */
+_Static_assert((int)DOMAINS_MAX == (int)LEDGER_DOMAINS, "the ledger has room for all");
 
 struct domain {
     struct processors *of;
-    char name[32];            /* "package-0", "dram-0" */
     struct sampler *sampler;  /* NULL: the counter was not readable yet */
-    bool busy;                /* without a sampler: a read is under way */
-    uint64_t wait_ns;         /* without a sampler: earliest next read */
     struct attribution *book; /* NULL: not attributed */
-
-    bool has_first, has_power;
-    uint64_t last_mj, last_ns; /* last value of the counter and its time */
-    double energy_j;           /* since the first sample */
-    double power_w;            /* between the last two samples */
-    bool shown_power;          /* shown_w is valid */
-    uint64_t shown_ns;         /* last update of the shown values; 0: never */
-    uint64_t shown_at_ns;      /* time of the sample that they are from */
-    double shown_j, shown_w;
-    struct points exact, shown; /* their values over time */
 };
 
 struct processors {
@@ -42,66 +23,35 @@ struct processors {
     const struct roster *roster; /* NULL: nothing is attributed */
     size_t n_boards;
     uint64_t interval_ns;
-    struct boards *set;
-    struct loop_timer *timer;
+    struct domains *domains;
     struct domain domain[LEDGER_DOMAINS];
     struct view_rapl view[LEDGER_DOMAINS];
-    size_t n;
     bool logged; /* that a counter cannot be read */
     bool ending;
 };
 
+static size_t count(const struct processors *c)
+{
+    return c ? domains_count(c->domains) : 0;
+}
+
+static const char *name_of(const struct processors *c, size_t i)
+{
+    return domains_at(c->domains, i)->name;
+}
+
 /* ---- shown values ---- */
-
-static void take_sample(struct domain *d, const struct gpu_sample *s)
-{
-    double dt = s_between(d->last_ns, s->energy_at_ns);
-
-    if (!(s->has & GPU_HAS_ENERGY) || (d->has_first && s->energy_at_ns <= d->last_ns))
-        return;
-    if (d->has_first && dt < LOOK_MS * 1e-3 / 2)
-        return;
-    d->has_power = d->has_first && s->energy_mj >= d->last_mj; /* else it was reset */
-    if (d->has_power) {
-        double j = (double)(s->energy_mj - d->last_mj) * 1e-3;
-        d->energy_j += j;
-        d->power_w = j / dt;
-    }
-    d->has_first = true;
-    d->last_mj = s->energy_mj;
-    d->last_ns = s->energy_at_ns;
-    points_add(&d->exact, d->last_ns, d->energy_j);
-}
-
-/* Computes power from whole joules as well, so that it reveals no finer energy. */
-static void renew_shown(struct domain *d, uint64_t now_ns, uint64_t period_ns)
-{
-    double j = floor(d->energy_j / VIEW_RAPL_STEP_J) * VIEW_RAPL_STEP_J;
-    double wait_s = s_of_ns(period_ns) - LOOK_MS * 1e-3 / 4;
-
-    if (!d->has_first || (d->shown_ns && s_between(d->shown_ns, now_ns) < wait_s))
-        return;
-    double dt = s_between(d->shown_at_ns, d->last_ns);
-    d->shown_power = d->shown_ns && dt > 0;
-    d->shown_w = d->shown_power ? (j - d->shown_j) / dt : 0;
-    d->shown_j = j;
-    d->shown_ns = now_ns;
-    d->shown_at_ns = d->last_ns;
-    points_add(&d->shown, d->last_ns, j);
-}
 
 size_t processors_between(const struct processors *c, bool exact, uint64_t begin_ns,
                           uint64_t end_ns, struct processors_energy ret[LEDGER_DOMAINS])
 {
-    for (size_t i = 0; c && i < c->n; i++) {
-        const struct domain *d = &c->domain[i];
-        struct processors_energy e = {.name = d->name};
-        e.known = points_between(
-            exact ? &d->exact : &d->shown, begin_ns, end_ns, exact ? 0 : VIEW_RAPL_STEP_J,
-            c->opts.shown_ns + FRESH_S * NS_PER_S, &e.energy_j, &e.half_j);
+    for (size_t i = 0; i < count(c); i++) {
+        struct processors_energy e = {.name = name_of(c, i)};
+        e.known = domains_between(c->domains, i, exact, begin_ns, end_ns, &e.energy_j,
+                                  &e.half_j);
         ret[i] = e;
     }
-    return c ? c->n : 0;
+    return count(c);
 }
 
 const struct view_rapl *processors_look(struct processors *c, size_t *ret_n)
@@ -109,16 +59,16 @@ const struct view_rapl *processors_look(struct processors *c, size_t *ret_n)
     uint64_t now = c ? loop_now_ns(c->opts.loop) : 0;
     size_t n = 0;
 
-    for (size_t i = 0; c && i < c->n; i++) {
-        const struct domain *d = &c->domain[i];
+    for (size_t i = 0; i < count(c); i++) {
+        const struct domain_view *d = domains_at(c->domains, i);
         bool fresh = s_between(d->last_ns, now) < FRESH_S;
         if (!d->shown_ns)
             continue;
         c->view[n++] = (struct view_rapl){
             .name = d->name,
             .energy_j = d->shown_j,
-            .power_w = {d->shown_power && fresh, d->shown_w},
-            .exact = {d->energy_j, {d->has_power && fresh, d->power_w}}};
+            .power_w = {d->shown_w.known && fresh, d->shown_w.v},
+            .exact = {d->energy_j, {d->power_w.known && fresh, d->power_w.v}}};
     }
     *ret_n = n;
     return c ? c->view : NULL;
@@ -183,7 +133,7 @@ static void begin_book(struct domain *d)
         return;
     if (attribution_new(&opts, &d->book, &err) < 0) /* retried by the next poll */
         log_event(LOG_LEVEL_WARNING, LOG_EVENT_NO_CPU_ENERGY, "domain=%s reason=%s",
-                  d->name, log_quote(err.text).text);
+                  name_of(d->of, (size_t)(d - d->of->domain)), log_quote(err.text).text);
 }
 
 void processors_start(struct processors *c, const struct roster *roster, size_t n_boards,
@@ -194,7 +144,7 @@ void processors_start(struct processors *c, const struct roster *roster, size_t 
     c->roster = roster;
     c->n_boards = n_boards;
     c->interval_ns = interval_ns;
-    for (size_t i = 0; i < c->n; i++)
+    for (size_t i = 0; i < count(c); i++)
         begin_book(&c->domain[i]);
 }
 
@@ -203,7 +153,7 @@ void processors_stop(struct processors *c)
     if (!c)
         return;
     c->roster = NULL;
-    for (size_t i = 0; i < c->n; i++)
+    for (size_t i = 0; i < count(c); i++)
         attribution_free(take(c->domain[i].book));
 }
 
@@ -212,7 +162,7 @@ unsigned processors_end(struct processors *c,
 {
     unsigned n = 0;
 
-    for (size_t i = 0; c && i < c->n; i++)
+    for (size_t i = 0; i < count(c); i++)
         n += c->domain[i].book && attribution_end(c->domain[i].book, fn, user) == 0;
     if (c)
         c->ending = true;
@@ -221,110 +171,48 @@ unsigned processors_end(struct processors *c,
 
 void processors_turn(struct processors *c)
 {
-    for (size_t i = 0; c && i < c->n; i++)
+    for (size_t i = 0; i < count(c); i++)
         if (c->domain[i].book)
             attribution_turn(c->domain[i].book, 0);
 }
 
 void processors_forget(struct processors *c, uint64_t job)
 {
-    for (size_t i = 0; c && i < c->n; i++)
+    for (size_t i = 0; i < count(c); i++)
         if (c->domain[i].book)
             attribution_forget(c->domain[i].book, job);
 }
 
 /* ---- the counters ---- */
 
-/* Starts the sampler, once the counter has proved readable. */
-static void begin_sampling(struct domain *d, struct board *board)
-{
-    struct sampler_opts opts = {.rest_ns = LOOK_MS * NS_PER_MS,
-                                .seed = (uint64_t)(d - d->of->domain) + 1,
-                                .history_s = HISTORY_S};
-    uw_error err = {""};
-
-    if (sampler_new(d->of->opts.loop, &board, 1, &opts, &d->sampler, &err) < 0) {
-        log_event(LOG_LEVEL_WARNING, LOG_EVENT_NO_CPU_ENERGY, "domain=%s reason=%s",
-                  d->name, log_quote(err.text).text);
-        return;
-    }
-    sampler_rate(d->sampler, 0, SAMPLER_REST, false);
-    begin_book(d);
-}
-
-static int on_sample(struct board *b, int r, const struct gpu_sample *s,
-                     const uw_error *err, void *user)
+static void on_look(size_t i, void *user)
 {
     struct processors *c = user;
-    size_t i = board_view(b)->at;
+    struct domain *d = &c->domain[i];
 
-    if (r == -ECANCELED || i >= c->n)
-        return 0;
-    c->domain[i].busy = false;
-    if (r == 0) {
-        take_sample(&c->domain[i], s);
-        begin_sampling(&c->domain[i], b);
-        return 0;
-    }
-    c->domain[i].wait_ns = loop_now_ns(c->opts.loop) + RETRY_S * NS_PER_S;
-    if (!c->logged) /* one message: all counters need the same permission */
-        log_event(LOG_LEVEL_INFO, LOG_EVENT_NO_CPU_ENERGY, "reason=%s",
-                  log_quote(err->text).text);
-    c->logged = true;
-    return 0;
-}
-
-static void look_at(struct domain *d, size_t i, uint64_t now_ns)
-{
-    struct processors *c = d->of;
-
-    if (!d->sampler) {
-        if (!d->busy && now_ns >= d->wait_ns)
-            d->busy =
-                board_sample(boards_at(c->set, i), GPU_HAS_ENERGY, on_sample, c) == 0;
-        return;
-    }
-    const struct sampler_now *now = sampler_board(d->sampler, 0);
-    if (now->failures == 0)
-        take_sample(d, &now->last);
+    d->sampler = domains_at(c->domains, i)->sampler;
     begin_book(d);
     if (d->book)
         attribution_see(d->book);
 }
 
-static int on_look(struct loop_timer *timer, uint64_t now_ns, void *user)
+static void on_refused(const uw_error *err, void *user)
 {
     struct processors *c = user;
-    (void)timer;
 
-    for (size_t i = 0; i < c->n; i++) {
-        look_at(&c->domain[i], i, now_ns);
-        renew_shown(&c->domain[i], now_ns, c->opts.shown_ns);
-    }
-    return 0;
+    if (!c->logged) /* one message: all counters need the same permission */
+        log_event(LOG_LEVEL_INFO, LOG_EVENT_NO_CPU_ENERGY, "reason=%s",
+                  log_quote(err->text).text);
+    c->logged = true;
 }
 
-static void take_domains(struct processors *c, struct boards *set)
-{
-    c->n = boards_count(set) < LEDGER_DOMAINS ? boards_count(set) : LEDGER_DOMAINS;
-    for (size_t i = 0; i < c->n; i++) {
-        struct domain *d = &c->domain[i];
-        d->of = c;
-        memcpy(d->name, board_view(boards_at(set, i))->info->domain, sizeof d->name);
-    }
-    if (c->n > 0)
-        loop_timer_set(c->timer, loop_now_ns(c->opts.loop), LOOK_MS * NS_PER_MS);
-}
-
-static int on_open(struct boards *set, int r, const uw_error *err, void *user)
+static int on_open(int r, const uw_error *err, void *user)
 {
     struct processors *c = user;
 
     if (r < 0)
         log_event(LOG_LEVEL_INFO, LOG_EVENT_NO_CPU_ENERGY, "reason=%s",
                   log_quote(err->text).text);
-    if (r == 0)
-        take_domains(c, set);
     return c->opts.on_open(c->opts.user);
 }
 
@@ -336,9 +224,17 @@ int processors_new(const struct processors_opts *opts, struct processors **ret,
     if (!c)
         return fail(err, -ENOMEM, "out of memory");
     c->opts = *opts;
-    int r = loop_timer_new(opts->loop, UINT64_MAX, 0, on_look, c, &c->timer, err);
-    if (r == 0)
-        r = boards_open(opts->loop, opts->backend, &opts->gpu, on_open, c, &c->set, err);
+    for (size_t i = 0; i < n_elements(c->domain); i++)
+        c->domain[i].of = c;
+    struct domains_opts domains = {.loop = opts->loop,
+                                   .backend = opts->backend,
+                                   .gpu = opts->gpu,
+                                   .shown_ns = opts->shown_ns,
+                                   .on_open = on_open,
+                                   .on_look = on_look,
+                                   .on_refused = on_refused,
+                                   .user = c};
+    int r = domains_new(&domains, &c->domains, err);
     if (r < 0)
         return r;
     *ret = take(c);
@@ -350,34 +246,30 @@ void processors_free(struct processors *c)
     if (!c)
         return;
     processors_stop(c);
-    loop_timer_free(c->timer);
-    for (size_t i = 0; i < c->n; i++)
-        sampler_free(c->domain[i].sampler);
-    boards_free(c->set);
+    domains_free(c->domains);
     free(c);
 }
 
 void processors_period(struct processors *c, uint64_t shown_ns)
 {
     if (c)
-        c->opts.shown_ns = shown_ns;
+        domains_period(c->domains, shown_ns);
 }
 
 void processors_retry(struct processors *c)
 {
-    for (size_t i = 0; c && i < c->n; i++)
-        c->domain[i].wait_ns = 0;
+    if (c)
+        domains_retry(c->domains);
 }
 
 size_t processors_domains(const struct processors *c,
                           struct ledger_domain ret[LEDGER_DOMAINS])
 {
-    for (size_t i = 0; c && i < c->n; i++) {
-        const char *name = c->domain[i].name;
-        ret[i] =
-            (struct ledger_domain){.uuid = board_view(boards_at(c->set, i))->info->uuid,
-                                   .name = name,
-                                   .memory = strncmp(name, "package-", 8) != 0};
+    for (size_t i = 0; i < count(c); i++) {
+        const struct domain_view *d = domains_at(c->domains, i);
+        ret[i] = (struct ledger_domain){.uuid = d->uuid,
+                                        .name = d->name,
+                                        .memory = strncmp(d->name, "package-", 8) != 0};
     }
-    return c ? c->n : 0;
+    return count(c);
 }

@@ -1,8 +1,8 @@
 /* Energy of processors and their memory: reads the counters once a second, attributes
  * the energy as for boards, and shows it in whole joules to all but administrators.
  *
- * Owns: the set of counters, and one sampler and one attribution for each of them.
- * Touches: the backend of the counters; the roster, to see which job has the node.
+ * Owns: the counters (board/domains.h), and one attribution for each of them.  Touches:
+ * the roster, to see which job has the node.
  * Thread: the loop's.  Explained in docs/metrics.md and docs/ledger.md.
  *
  * All functions accept processors NULL, as if there were no counters.
@@ -12,7 +12,7 @@
 
 #include "base/auto.h"
 #include "base/units.h"
-#include "board/boards.h"
+#include "board/domains.h"
 #include "energy/attribution.h"
 #include "io/ledger.h"
 #include "jobs/roster.h"
@@ -21,7 +21,7 @@
  * kernel restricts the counters to root.  Users see whole joules, updated once every
  * boards.rapl_period; only administrators see `exact`.
  */
-#define VIEW_RAPL_STEP_J 1.0 /* also used by the ledger's reports */
+#define VIEW_RAPL_STEP_J DOMAINS_STEP_J /* also used by the ledger's reports */
 struct view_rapl {
     const char *name; /* "package-0", "dram-0" */
     double energy_j;

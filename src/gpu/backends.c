@@ -154,6 +154,18 @@ int gpu_boards_check(const char *text, bool privileged, char *ret, size_t size,
     return r;
 }
 
+bool gpu_processors_named(const char *text)
+{
+    struct gpu_choice c;
+    bool named = false;
+
+    if (gpu_choice_parse(text, GPU_ROLE_PROCESSOR, &c, NULL) < 0)
+        return false;
+    for (size_t i = 0; gpu_backends[i]; i++)
+        named |= c.named[i] && gpu_backends[i]->role == GPU_ROLE_PROCESSOR;
+    return named;
+}
+
 const char *gpu_boards_named(char *(*get)(const char *name))
 {
     const char *text = get("UNDERWATT_BOARDS");

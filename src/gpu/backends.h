@@ -42,6 +42,9 @@ extern const struct gpu_backend gpu_capped;     /* rows with may_cap; -ENOTSUP: 
                                                  * names another backend */
 extern const struct gpu_backend gpu_processors; /* processors and their memory */
 
+/* Whether a boards text names a backend of processors. */
+bool gpu_processors_named(const char *text);
+
 /* Describes an open set; lib: see boards_lib().  Never blocks. */
 const struct gpu_about *gpu_boards_about(const void *lib);
 

@@ -284,8 +284,7 @@ static void windows(void)
     char tree[100];
 
     ok(open_tree(tree) && start_node(), "windows: a node");
-    struct client_window_result early = {.begin_ns = loop_now_ns(w.loop) - NS_PER_S,
-                                         .end_ns = loop_now_ns(w.loop)};
+    struct client_window_result early = {.begin_ns = 1, .end_ns = loop_now_ns(w.loop)};
     struct processors_energy e[LEDGER_DOMAINS] = {{.known = true}};
     (void)node_window_processors(w.node, false, &early, e);
     ok(!e[0].known, "before the first values: not known");
