@@ -99,8 +99,8 @@ class Optimizer:
     goal: a text as `underwatt run --goal` takes it, an object of underwatt.goals, or a Selector.
     gpus: the boards of this process, by number or UUID; None: those of CUDA_VISIBLE_DEVICES, else those on which the
     job's processes show up.  name, labels: of the job, for reports.
-    local: without a daemon.  boards, socket, clock: as `underwatt --boards`, the daemon's socket, a simulated node's
-    clock.
+    local: where no daemon runs, a keeper does for this program what it would.  boards, socket, clock: as
+    `underwatt --boards`, the daemon's socket, a simulated node's clock.
 
     Where the process runs under `underwatt run`, its job gets the goal, until close().  In a distributed training each
     rank makes one: those of a node are one job, as fast as its slowest.
@@ -134,10 +134,13 @@ class Optimizer:
         self._node: Node | None = None
         _enter(self)
         try:
-            if local:
+            try:
+                self._node = _open(boards, socket, clock)
+            except NotSupported:
+                if not local:
+                    raise
                 self._keeper = _open_keeper(self._ranks.group, boards, gpus, clock)
-                socket = self._keeper.socket
-            self._node = _open(boards, socket, clock)
+                self._node = _open(boards, self._keeper.socket, clock)
             self._job = self._begin(self._node, gpus, name, labels or {})
         except BaseException:
             self._release()
