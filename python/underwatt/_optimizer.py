@@ -125,6 +125,7 @@ class Optimizer:
         self._lock = threading.Lock()  # of what the thread and the program both change
         self._wake = threading.Event()
         self._closed = False
+        self._last: OptimizerStatus | None = None  # when it was closed
         self._warned: set[str] = set()
         self._away_until = 0.0
         self._away_error: UnderwattError | None = None
@@ -165,11 +166,13 @@ class Optimizer:
     @property
     def job(self) -> int:
         """The daemon's number of the job."""
-        return self._job.number
+        return self._last.job if self._last else self._job.number
 
     @property
     def status(self) -> OptimizerStatus:
-        """Asks the daemon; raises nothing."""
+        """Asks the daemon; raises nothing.  After close(): what it was then."""
+        if self._last is not None:
+            return self._last
         try:
             search = self._ask(self._job.search)
         except UnderwattError as e:
@@ -225,15 +228,17 @@ class Optimizer:
     # ---- life ----
 
     def close(self) -> None:
-        """The job ends, and its caps; a job that `underwatt run` began gets its own goal back.  Waits at most for one
-        request that the daemon does not answer (10 s), and as long for one that is under way."""
+        """The job ends, and its caps; a job that `underwatt run` began gets its own goal back.  Where
+        the daemon hangs it takes 30 s at most."""
+        if self._pid != os.getpid():
+            return
+        last = self.status
         with self._lock:
             if self._closed:
                 return
             self._closed = True
+        self._last = last
         self._wake.set()
-        if self._pid != os.getpid():
-            return
         self._thread.join(AWAY_S)
         if not self._job.found:
             _progress.leave()
@@ -242,6 +247,7 @@ class Optimizer:
         except UnderwattError as e:
             if e.errno != errno.ENOENT:
                 self._warn(f"the job may go on until this process ends: {e}")
+        self._job.free()
         self._release()
 
     def __enter__(self) -> Optimizer:
@@ -291,7 +297,7 @@ class Optimizer:
         return job
 
     def _end(self) -> None:
-        if self._chosen:
+        if self._chosen and self._chosen[2]:
             self._withdraw(self._chosen[2])
         if self._job.found:
             if self._before is not None:
@@ -354,8 +360,9 @@ class Optimizer:
         if not self._job.found:
             number = self._job.number
             self._ask(self._job.renew)
-            if self._job.number != number:
-                self._chosen = None  # it ended with its job
+            if self._job.number != number and self._chosen:  # the claim has ended with its job
+                self._chosen = None
+                self._ask(lambda: self._job.goal(self._goal))
         if self._selector is not None and _progress.is_first():
             self._select(self._selector)
 

@@ -73,6 +73,34 @@ def places(rank, world, local, here, port=29400):
     return {"RANK": rank, "WORLD_SIZE": world, "LOCAL_RANK": local, "LOCAL_WORLD_SIZE": here, "MASTER_ADDR": "127.0.0.1", "MASTER_PORT": port}
 
 
+def launchers(t):
+    """What each launcher leaves in the environment."""
+    from underwatt._ranks import ranks_of  # noqa: PLC0415
+
+    torch = places(1, 4, 1, 2)
+    text = lambda env: {k: str(v) for k, v in env.items()}
+    a, b = ranks_of(text(torch)), ranks_of(text(places(0, 4, 0, 2)))
+    t.ok((a.rank, a.world_size, a.local_rank, a.local_world_size) == (1, 4, 1, 2) and a.group and a.group == b.group, "torchrun: one group", (a, b))
+    t.ok(ranks_of(text(places(0, 4, 0, 2, port=1))).group != a.group, "another port is another training")
+    mpi = {"OMPI_COMM_WORLD_RANK": "3", "OMPI_COMM_WORLD_SIZE": "4", "OMPI_COMM_WORLD_LOCAL_RANK": "1", "OMPI_COMM_WORLD_LOCAL_SIZE": "2"}
+    a = ranks_of({**mpi, "PMIX_NAMESPACE": "x"})
+    t.ok((a.rank, a.local_rank) == (3, 1) and a.group != ranks_of({**mpi, "PMIX_NAMESPACE": "y"}).group, "mpirun", a)
+    a = ranks_of({"SLURM_PROCID": "1", "SLURM_STEP_NUM_TASKS": "2", "SLURM_LOCALID": "1", "SLURM_JOB_ID": "7", "SLURM_STEP_ID": "0"})
+    t.ok((a.rank, a.world_size, a.local_rank, a.local_world_size) == (1, 2, 1, None) and a.group, "srun", a)
+    alone = [ranks_of(env).group for env in ({}, text(places(0, 1, 0, 1)), text(places(1, 2, 0, 1)), {"RANK": "x", "WORLD_SIZE": "2"},
+                                             {"SLURM_PROCID": "0", "SLURM_NTASKS": "2"}, {"RANK": "2", "WORLD_SIZE": "2"})]
+    t.equal(alone, [""] * 6, "alone on its node, or no rank: no group")
+
+
+def capped(t, node, d):
+    """A job that `underwatt run` holds at a cap: the operator's word stands."""
+    p = node.popen("underwatt", "run", "--cap", "250", "--gpus", "0", "--", sys.executable, "-c", RANK, 0, 0, stdin=subprocess.PIPE,
+                   env={"PYTHONPATH": str(pyuser.PACKAGE), "UNDERWATT_LIBRARY": str(pyuser.LIBRARY), "PYTHONUNBUFFERED": "1"})
+    t.ok(p.stdout.readline().startswith("job"), "under underwatt run --cap: the program runs")
+    out, err = p.communicate("\n\n\n", timeout=60)
+    t.ok(p.returncode == 0 and err.count("no cap is searched for") >= 1, "and a warning says that nothing is searched", err)
+
+
 def job(d, number):
     return d.ask("GET", f"/v1/jobs/{number}")[1]
 
@@ -161,11 +189,13 @@ def two_nodes(t, node, d):
 
 def main():
     t = uwtest.Tap()
+    launchers(t)
     with uwtest.Node(board="v100", count=2, speed=SPEED) as node:
         d = node.daemon()
         together(t, node, d)
         finished(t, node, d)
         under_run(t, node, d)
+        capped(t, node, d)
         two_nodes(t, node, d)
     t.done()
 
