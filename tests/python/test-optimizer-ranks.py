@@ -20,6 +20,13 @@ import json, os, select, sys, time
 import underwatt
 from underwatt.testing import SimLoad
 
+def asked(call, other):
+    # a daemon that is away is no end
+    try:
+        return call()
+    except underwatt.UnderwattError:
+        return other
+
 board, extra = int(sys.argv[1]), float(sys.argv[2])
 with SimLoad("resnet50", boards=[board]) as load:
     load.step(1).wait()
@@ -32,8 +39,8 @@ with SimLoad("resnet50", boards=[board]) as load:
                 optimizer.step()
             s = optimizer.status
             print(json.dumps({"steps": s.steps, "step_s": s.step_s, "status": s.status, "world": s.world_size, "here": s.local_world_size,
-                              "note": s.note, "goal": s.goal, "energy": optimizer.energy().energy_j,
-                              "true": load.last.energy_j, "curve": len(optimizer.curve())}), flush=True)
+                              "note": s.note, "goal": s.goal, "energy": float(asked(optimizer.energy, 0)),
+                              "true": load.last.energy_j, "curve": len(asked(optimizer.curve, ()))}), flush=True)
     print("closed", flush=True)
     sys.stdin.readline()
     sys.stdin.readline()
@@ -124,6 +131,12 @@ def together(t, node, d):
     t.ok(s.get("energy", 0) > 1.3 * s["true"], "energy of both boards: more than its own board has taken", s)
     s = ranks[1].until(lambda s: min(limits(node)) < min(original))
     t.ok(max(limits(node)) < min(original), "both boards are capped", (s, limits(node)))
+    d.child.kill()
+    d.child.wait()
+    d.start()
+    j = uwtest.wait_until(lambda: job(d, number), lambda j: j.get("search") and j["search"]["page"] and j["steps"] > 0)
+    t.equal((j.get("running"), sorted(j.get("members", [])), j.get("gpus")), (True, sorted(r.child.pid for r in ranks), [0, 1]),
+            "a daemon that was restarted has the job, its ranks and boards")
     os.kill(ranks[0].child.pid, signal.SIGKILL)
     ranks[0].child.wait(20)
     j = uwtest.wait_until(lambda: job(d, number), lambda j: j["pid"] == ranks[1].child.pid)
