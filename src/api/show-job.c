@@ -92,6 +92,19 @@ static void search(struct json_out *o, const struct node_view *v,
     json_out_end(o);
 }
 
+static void capped_by(struct json_out *o, const struct job_capped *capped)
+{
+    json_out_array(o, "capped_by");
+    for (size_t i = 0; capped && i < capped->n; i++) {
+        json_out_object(o, NULL);
+        json_out_text(o, "who", capped->by[i].who);
+        json_out_int(o, "lowest_mw", capped->by[i].lowest_mw);
+        json_out_double(o, "time_s", capped->by[i].time_s);
+        json_out_end(o);
+    }
+    json_out_end(o);
+}
+
 static void labels(struct json_out *o, const struct job_entry *e)
 {
     json_out_object(o, "labels");
@@ -169,6 +182,7 @@ static void put_job(struct json_out *o, const struct node_view *v,
     json_out_bool(o, "settled", j->settled);
     json_out_int(o, "steps", (int64_t)j->steps);
     json_out_known_double(o, "step_s", j->step_s > 0, j->step_s);
+    capped_by(o, j->capped);
     search(o, v, &j->search, whole);
     json_out_end(o);
 }

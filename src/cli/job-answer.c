@@ -116,6 +116,19 @@ static void take_report(const struct json_value *search, struct job_answer *a)
     take_saved(search, d, &r->saved);
 }
 
+static void take_capped(const struct json_value *job, struct job_capped *ret)
+{
+    const struct json_value *list = json_get(job, "capped_by");
+
+    for (size_t i = 0; i < json_count(list) && ret->n < JOB_CAPPED_MAX; i++) {
+        const struct json_value *v = json_at(list, i);
+        struct job_capped_by *by = &ret->by[ret->n++];
+        take_copy(v, "who", by->who, sizeof by->who);
+        by->lowest_mw = mw_of(v, "lowest_mw");
+        by->time_s = or_0(take_number(v, "time_s"));
+    }
+}
+
 void job_answer(const struct json *doc, struct job_answer *ret)
 {
     const struct json_value *job = doc ? json_root(doc) : NULL;
@@ -139,6 +152,7 @@ void job_answer(const struct json *doc, struct job_answer *ret)
     else
         (void)fail(&r->error, 0, "no energy was attributed to the job");
     r->steps = take_u64(job, "steps");
+    take_capped(job, &r->capped);
     if (json_get(search, "details")) {
         take_report(search, ret);
         r->tuner = &ret->report;

@@ -138,6 +138,14 @@ static void print_held(const struct tuner_report *t, FILE *to)
                       t->lock_mw > t->held_mw ? "in the cap's place" : "beside the cap");
 }
 
+static void print_capped(const struct job_capped *capped, FILE *to)
+{
+    for (size_t i = 0; i < capped->n; i++)
+        (void)fprintf(to, "  policy %s: %.0f W at the lowest, for %.0f s\n",
+                      capped->by[i].who, w_of_mw(capped->by[i].lowest_mw),
+                      capped->by[i].time_s);
+}
+
 /* "255 W on GPU 0, 1": boards of the same watts together. */
 static void print_preset(const struct job_run *j, const struct job_result *r, FILE *to)
 {
@@ -174,6 +182,7 @@ static void print_tuner(const struct job_run *j, const struct job_result *r, FIL
     if (r->launches[0])
         (void)fprintf(to, "  count  %s\n", r->launches);
     print_held(t, to);
+    print_capped(&r->capped, to);
     if (t->reference_mw && t->reference_mw + MW_PER_W <= t->original_mw)
         (void)fprintf(to,
                       "  from   %.0f W, not the original: others' claims allowed no more "
@@ -372,6 +381,15 @@ static void json_tuner(struct json_out *o, const struct job_run *j,
         json_out_double(o, "ended_s",
                         t->ended_ns ? s_between(r->begin_ns, t->ended_ns) : NAN);
     json_out_bool(o, "restored", t->restored);
+    json_out_array(o, "capped_by");
+    for (size_t i = 0; i < r->capped.n; i++) {
+        json_out_object(o, NULL);
+        json_out_text(o, "who", r->capped.by[i].who);
+        json_out_int(o, "lowest_mw", r->capped.by[i].lowest_mw);
+        json_out_double(o, "time_s", r->capped.by[i].time_s);
+        json_out_end(o);
+    }
+    json_out_end(o);
 }
 
 static void json_when(struct json_out *o, const struct job_result *r)

@@ -10,6 +10,7 @@
 #include "core/meter/meter.h"
 #include "gpu/gpu.h"
 #include "jobs/job-progress.h"
+#include "jobs/job-records.h"
 #include "tuner/tuner.h"
 
 enum job_caps {
@@ -44,6 +45,7 @@ struct job_result {
     char launches[JOB_PROGRESS_LAUNCHES]; /* result of counting; "": not counted */
     const struct preset_board *preset;    /* what it is on each board; borrowed */
     size_t n_preset;                      /* 0: none, or unknown */
+    struct job_capped capped;             /* by the daemon's policy */
     bool silent; /* caps were wanted, but the job reported no step */
 };
 

@@ -31,6 +31,18 @@ struct view_phase {
     struct maybe confidence; /* of a phase from telemetry: phase_confidence() */
 };
 
+/* Whose claims have decided on its boards, of the policy's, the first ones. */
+enum { JOB_CAPPED_MAX = 8 };
+struct job_capped_by {
+    char who[64]; /* "rule dirty-grid", "class dev" */
+    uint32_t lowest_mw;
+    double time_s; /* on one board or more */
+};
+struct job_capped {
+    size_t n;
+    struct job_capped_by by[JOB_CAPPED_MAX];
+};
+
 struct job_record {
     uint64_t id;
     bool admin; /* begun by an administrator: its caps need no further permission */
@@ -48,6 +60,7 @@ struct job_record {
     struct job_entry last;          /* copy of the entry at the job's end */
     uint64_t ended_ns;              /* 0: running */
     struct view_phase phase;
+    struct job_capped capped;
 
     /* Used by job-records.c only. */
     struct job_phase *telemetry; /* NULL: phase detection is off */

@@ -11,6 +11,7 @@
 #include "base/units.h"
 #include "base/utf8.h"
 #include "board/selection.h"
+#include "node/capped-by.h"
 #include "node/node-inside.h"
 
 enum {
@@ -124,6 +125,17 @@ static bool reopen(struct node *node, uint64_t now_ns)
     return true;
 }
 
+static void note_policy(struct node *node, double dt_s)
+{
+    for (size_t i = 0; i < job_records_count(node->records); i++) {
+        struct job_record *rec = job_records_at(node->records, i);
+        const struct job_entry *job =
+            rec->ended_ns ? NULL : roster_find(node->roster, rec->id);
+        if (job)
+            capped_by_tick(&rec->capped, node->caps, job->boards, dt_s);
+    }
+}
+
 static int on_tick(struct loop_timer *timer, uint64_t now_ns, void *user)
 {
     struct node *node = user;
@@ -145,8 +157,10 @@ static int on_tick(struct loop_timer *timer, uint64_t now_ns, void *user)
     node_caps_tick(node);
     released_boards_step(node->released);
     job_records_tick(node->records, now_ns);
-    if (node->policy)
+    if (node->policy) {
+        note_policy(node, dt);
         node_policy_changed(node->policy);
+    }
     node_tell(node, NODE_EVENT_SAMPLES, NULL);
     return 0;
 }

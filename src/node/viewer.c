@@ -282,8 +282,10 @@ static void look_at_job(struct viewer *v, const struct job_entry *job,
     uint64_t end = job->ended_ns ? job->ended_ns : loop_now_ns(v->loop);
 
     *ret = (struct view_job){.job = job, .time_s = s_between(job->began_ns, end)};
-    if (rec)
+    if (rec) {
         ret->phase = rec->phase;
+        ret->capped = &rec->capped;
+    }
     phase_watch_look(v->from.phases, job->id, job->boards, &ret->phases);
     look_at_energy(v, rec, ret);
     if (steps) {
