@@ -105,11 +105,6 @@ class Recorder:
     def running(self) -> bool:
         return bool(self._phase)
 
-    @property
-    def current(self) -> str:
-        """The phase; "": no training is under way."""
-        return self._phase
-
     # ---- the training thread's side ----
 
     def begin(self, measure: bool = True, earlier_j: float = 0.0, gpus: Iterable[int] | None = None) -> None:
@@ -183,6 +178,8 @@ class Recorder:
         """Training has ended, or has failed.  The optimizer that begin() made is closed."""
         session, self._session = self._session, None
         optimizer, self._optimizer = self._optimizer, None
+        if self._phase not in ("", "train"):
+            _progress.phase("train")  # what a checkpoint at the end has left
         self._phase = ""
         if session is not None:
             session.end()

@@ -6,7 +6,6 @@ import math
 import os
 import pathlib
 import signal
-import struct
 import subprocess
 import tempfile
 
@@ -15,9 +14,7 @@ import pyuser
 import uwtest
 
 t = uwtest.Tap()
-MACHINE = "name: exact\nset_limits: anyone\nboards: [{model: v100, count: 4, ideal: true}]\n"
 PROGRAM = fwuser.HERE / "train-hf.py"
-LOADED_S = 240    # until a program trains, on a busy machine
 STEPS = 32
 REQUEST_S = 10    # that a daemon may keep a request
 ENERGY = ("energy_j", "power_w", "energy_total_j", "gco2e_total", "cap_w")
@@ -29,21 +26,9 @@ def begin(node, folder, mode, board, *launcher, page=True, **env):
     place = pathlib.Path(folder, mode)
     place.mkdir()
     if page:
-        env["UNDERWATT_PROGRESS"] = str(place / "page")
-        (place / "page").write_bytes(struct.pack("<8sII", b"UWPROGR1", 1, 63).ljust(4096, b"\0"))
-    err = open(place / "err", "w", encoding="utf-8")
-    child = fwuser.begun(node, PROGRAM, mode, place / "out", launcher=launcher, stderr=err, CUDA_VISIBLE_DEVICES=str(board), **env)
-    return child, place
-
-
-def told(child, place, name):
-    """What each process of it told at its end."""
-    out = child.communicate(timeout=280)[0]
-    err = (place / "err").read_text(encoding="utf-8", errors="replace")
-    rows = [json.loads(line[5:]) for line in out.splitlines() if line.startswith("TOLD ")]
-    if not t.ok(child.returncode == 0 and rows, f"{name} trains to its end", out[-2000:] + err[-4000:]):
-        return None, err
-    return rows, err
+        env["UNDERWATT_PROGRESS"] = fwuser.page(place)
+    with open(place / "err", "w", encoding="utf-8") as err:
+        return fwuser.begun(node, PROGRAM, mode, place / "out", launcher=launcher, stderr=err, CUDA_VISIBLE_DEVICES=board, **env), place
 
 
 def energies(name, row, boards=1):
@@ -106,7 +91,7 @@ def failed(row, daemon):
 def absent(folder):
     """Outside of a simulated node."""
     p = subprocess.run([fwuser.python(), *fwuser.WARNINGS, PROGRAM, "absent", pathlib.Path(folder, "absent")], capture_output=True, text=True,
-                       timeout=280, stdin=subprocess.DEVNULL, check=False,
+                       timeout=fwuser.LOADED_S, stdin=subprocess.DEVNULL, check=False,
                        env=pyuser.env(UNDERWATT_NVML="/nowhere/libnvidia-ml.so.1", **fwuser.ENV))
     row, err = json.loads(p.stdout.partition("TOLD ")[2] or "{}"), p.stderr
     if not t.ok(p.returncode == 0 and row, "Trainer without a board trains to its end", p.stdout + err):
@@ -117,11 +102,12 @@ def absent(folder):
 
 def hangs(child, place, daemon):
     """The daemon stops in mid-training: no step waits for it."""
-    steps = lambda: struct.unpack_from("<Q", (place / "page").read_bytes(), 64 + 8)[0]
-    t.ok(uwtest.wait_for(lambda: steps() >= 5 or child.poll() is not None, LOADED_S), "a training under way")
+    five = place / "out" / "five"
+    t.ok(uwtest.wait_for(lambda: five.exists() or child.poll() is not None, fwuser.LOADED_S) and five.exists(), "a training under way")
     os.kill(daemon.pid, signal.SIGSTOP)
+    (place / "out" / "stopped").touch()
     try:
-        rows, err = told(child, place, "Trainer beside a daemon that hangs")
+        rows, err = fwuser.told(t, child, place / "err", "Trainer beside a daemon that hangs")
     finally:
         os.kill(daemon.pid, signal.SIGCONT)
     if rows:
@@ -132,19 +118,20 @@ def hangs(child, place, daemon):
 def main():
     fwuser.python()
     torchrun = ("torch.distributed.run", "--standalone", "--nproc-per-node", "2", "-m")
-    with tempfile.TemporaryDirectory(prefix="uw-") as folder, uwtest.Node(machine=MACHINE) as node, \
-            uwtest.Node(machine=MACHINE) as served, uwtest.Node(machine=MACHINE) as stopped:
+    with tempfile.TemporaryDirectory(prefix="uw-") as folder, uwtest.Node(machine=fwuser.MACHINE) as node, \
+            uwtest.Node(machine=fwuser.MACHINE) as served, uwtest.Node(machine=fwuser.MACHINE) as stopped:
         daemon, other = served.daemon(), stopped.daemon()
         run = {name: begin(where, folder, name, board, *launcher) for where, name, board, *launcher in
                ((served, "ranks", "0,1", *torchrun), (stopped, "hangs", 0), (node, "train", 0), (node, "sft", 1))}
         run["fails"] = begin(served, folder, "fails", 2, page=False)
-        absent(folder)
         hangs(*run["hangs"], other)
+        absent(folder)
         for name, show, look in (("train", "Trainer", lambda rows: (energies("Trainer", rows[0]), phases(rows[0]))),
                                  ("sft", "SFTTrainer", lambda rows: energies("SFTTrainer", rows[0])),
                                  ("ranks", "Trainer on two ranks", lambda rows: ranks(rows)),
                                  ("fails", "Trainer with an optimizer", lambda rows: failed(rows[0], daemon))):
-            rows, _ = told(*run[name], show)
+            child, place = run[name]
+            rows, _ = fwuser.told(t, child, place / "err", show)
             if rows:
                 look(rows)
     t.done()

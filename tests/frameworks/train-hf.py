@@ -1,6 +1,7 @@
 """A training of Transformers, as test-hf.py wants it: train-hf.py MODE FOLDER."""
 import glob
 import os
+import pathlib
 import sys
 import threading
 import time
@@ -36,6 +37,17 @@ class Fails(TrainerCallback):
     def on_step_end(self, args, state, control, **kwargs):
         if state.global_step == 14:
             raise KeyError("step 14")
+
+
+class Waits(TrainerCallback):
+    """At step 5, until the test has stopped the daemon."""
+
+    def on_step_end(self, args, state, control, **kwargs):
+        if state.global_step == 5:
+            pathlib.Path(FOLDER, "five").touch()
+            while not pathlib.Path(FOLDER, "stopped").exists():
+                time.sleep(0.05)
+            gaps.clear()
 
 
 def tokenizer():
@@ -137,6 +149,8 @@ def plain():
     """A callback alone; in a world without boards, or whose daemon stops."""
     made = trainer(max_steps=30 if MODE == "hangs" else 5)
     made.add_callback(underwatt.hf.UnderwattCallback())
+    if MODE == "hangs":
+        made.add_callback(Waits())
     made.train()
     steps = sorted(b - a for a, b in zip(gaps, gaps[1:]))
     trained.told(history=made.state.log_history, steps=underwatt.steps(), longest=steps[-1])

@@ -1,0 +1,69 @@
+"""A fit of Keras on PyTorch, as test-keras.py wants it: train-keras.py FOLDER."""
+import csv
+import pathlib
+import sys
+import threading
+
+import keras
+import numpy
+
+import trained
+import underwatt
+from underwatt.keras import UnderwattCallback
+from underwatt.testing import SimLoad
+
+FOLDER = pathlib.Path(sys.argv[1])
+seen = {"train": set(), "validate": set()}
+
+
+class Board(keras.callbacks.Callback):
+    """Does on the simulated board what the model does; before Underwatt's callback."""
+
+    def __init__(self, load, fails_at=None):
+        super().__init__()
+        self.load, self.fails_at, self.joules = load, fails_at, []
+
+    def on_train_begin(self, logs=None):
+        self.joules.append(self.load.phase("load", seconds=0.001).wait().energy_j)
+
+    on_train_end = on_train_begin
+
+    def on_train_batch_end(self, batch, logs=None):
+        seen["train"].add(trained.phase())
+        self.load.step().wait()
+        if batch == self.fails_at:
+            raise KeyError("batch")
+
+    def on_test_batch_end(self, batch, logs=None):
+        seen["validate"].add(trained.phase())
+        self.load.phase("validate", steps=2).wait()
+
+
+def fit(load, callback, epochs, fails_at=None):
+    model = keras.Sequential([keras.layers.Input((8,)), keras.layers.Dense(1)])
+    model.compile(optimizer="sgd", loss="mse")
+    x, y = numpy.random.rand(40, 8), numpy.random.rand(40, 1)
+    board = Board(load, fails_at)
+    history = model.fit(x, y, batch_size=4, epochs=epochs, validation_data=(x[:8], y[:8]), verbose=0,
+                        callbacks=[board, callback, keras.callbacks.CSVLogger(FOLDER / "log.csv")])
+    return history.history, board.joules
+
+
+def main():
+    with SimLoad(boards=[0]) as load:
+        callback = UnderwattCallback(gco2e_kwh=400)
+        error = ""
+        try:
+            fit(load, callback, 1, fails_at=3)
+        except KeyError:
+            error = "batch"
+        before = underwatt.steps()
+        history, joules = fit(load, callback, 3)
+        threads = [t.name for t in threading.enumerate() if t.name == "underwatt-training"]
+        with open(FOLDER / "log.csv", encoding="utf-8", newline="") as f:
+            rows = list(csv.DictReader(f))
+        trained.told(history=history, joules=joules, metrics=callback.metrics, rows=rows, error=error, steps=underwatt.steps() - before,
+                     threads=threads, seen={key: sorted(value) for key, value in seen.items()})
+
+
+main()
