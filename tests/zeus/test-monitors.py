@@ -7,6 +7,7 @@ import http.server
 import json
 import os
 import pathlib
+import runpy
 import subprocess
 import sys
 import tempfile
@@ -68,6 +69,26 @@ away.end_window("x", sync_execution=False)
 print("goes on")
 """
 
+CPU = """
+import json, time
+from zeus.monitor import ZeusMonitor
+from zeus.monitor.carbon import CarbonEmissionMonitor, CarbonIntensityProvider
+from datetime import datetime, timedelta, timezone
+class Known(CarbonIntensityProvider):
+    update_period, history_length = timedelta(hours=1), 24
+    def get_current_carbon_intensity(self): return 100.0
+    def get_recent_carbon_intensity(self): return {datetime(2026, 1, 1, tzinfo=timezone.utc): 100.0}
+monitors = {"all": ZeusMonitor(), "one": ZeusMonitor(cpu_indices=[0]), "none": ZeusMonitor(cpu_indices=[]), "other": ZeusMonitor(cpu_indices=[3])}
+carbon = CarbonEmissionMonitor(Known())
+for monitor in (*monitors.values(), carbon):
+    monitor.begin_window("w", sync_execution=False)
+time.sleep(8)
+found = {name: monitor.end_window("w", sync_execution=False) for name, monitor in monitors.items()}
+grams = carbon.end_window("w", sync_execution=False)
+print(json.dumps([[m.time, m.cpu_energy, m.dram_energy] for m in found.values()]
+    + [[grams.time, grams.cpu_energy, {k: v * 3.6e4 for k, v in grams.cpu_carbon_emission.items()}]]))
+"""
+
 RANK = """
 import os, sys
 import torch.distributed as dist
@@ -115,6 +136,26 @@ def both(t, model, folder, kind):
         if kind == "power":
             theirs, ours = ([f[3][gpu] / f[2] for f in found])
             t.near(ours, theirs, AGREE * theirs, f"{model}, GPU {gpu}, power over time: {100 * (ours / theirs - 1):+.2f} %")
+
+
+def processors(t):
+    """By the daemon, which may read the counters; made-up ones of known power."""
+    made_up = runpy.run_path(str(pathlib.Path(pyuser.HERE, "test-processors.py")))
+    with uwtest.Node(board="v100", count=1) as node:
+        tree = made_up["Tree"](pathlib.Path(node.tmp, "powercap"))
+        node.daemon(f"boards: {{powercap: {tree.path}, rapl_period: 2 s}}\n")
+        time.sleep(5)
+        p = node.run(fwuser.python(), "-c", CPU, env=paths(True))
+        tree.stop()
+    if not t.ok(p.returncode == 0, "processors by the daemon", p.stderr):
+        return
+    whole, one, none, other, grams = json.loads(p.stdout)
+    watts = made_up["WATTS"]
+    for seconds, cpu, dram in (whole, one):
+        t.near(cpu["0"] / seconds, watts["package-0"], 0.15 * watts["package-0"], f"package 0: {cpu['0']:.0f} J in {seconds:.1f} s")
+        t.near(dram["0"] / seconds, watts["dram-0"], 0.4 * watts["dram-0"], f"its memory: {dram['0']:.0f} J")
+    t.equal((none[1:], other[1:]), ([None, None], [None, None]), "none that is not asked for")
+    t.near(grams[2]["0"], grams[1]["0"], 1e-6, "and their emissions")
 
 
 class Gateway(http.server.BaseHTTPRequestHandler):
@@ -175,7 +216,7 @@ def main():
         torchrun(t, folder)
         metrics(t)
         pathlib.Path(folder, "measure.py").write_text(MEASURE)
-        uwtest.together(lambda: both(t, "h100", folder, "power"), lambda: both(t, "v100", folder, "windows"))
+        uwtest.together(lambda: both(t, "h100", folder, "power"), lambda: both(t, "v100", folder, "windows"), lambda: processors(t))
     t.done()
 
 
