@@ -258,6 +258,87 @@ print(json.dumps([len(cpus), [c.cpu_index for c in cpus.cpus], [cpus.supports_ge
     (CpuDramMeasurement(4.0, 2.0) / 2).dram_mj]))
 """
 
+HELPERS = """
+import json, os, sys, types
+from underwatt.compat.zeus.callback import Callback, CallbackSet
+from underwatt.compat.zeus.utils import framework, lat_lon, metric
+from underwatt.compat.zeus.utils.env import get_env
+def tries(call, *arguments):
+    try:
+        return call(*arguments)
+    except Exception as e:
+        return type(e).__name__
+os.environ.update(N="3", YES="True", ODD="maybe")
+print(json.dumps([get_env("N", int), get_env("YES", bool), get_env("NONE", str, default="x"), tries(get_env, "NONE", str), tries(get_env, "ODD", bool)]))
+class Counts(Callback):
+    def __init__(self): self.heard = []
+    def on_step_begin(self): self.heard.append("step")
+    def on_evaluate(self, metric): self.heard.append(metric)
+    def on_instruction_end(self, name): self.heard.append(name)
+both = [Counts(), Counts()]
+several = CallbackSet(both)
+several.on_train_begin(); several.on_step_begin(); several.on_evaluate(0.5); several.on_instruction_end("forward"); several.on_epoch_end()
+print(json.dumps([c.heard for c in both]))
+with open(sys.argv[1], "w") as f:
+    f.write("Time,Power\\n" + "".join(f"2026-11-26 10:00:{s:02}.000,{100000 + 10000 * s}\\n" for s in range(11)) + "2026-11-26 10:0")
+print(json.dumps([metric.zeus_cost(10.0, 2.0, 0.25, 100), metric.energy(sys.argv[1]), metric.energy(sys.argv[1], start=-2), metric.energy(sys.argv[1], start=2, end=4),
+    metric.avg_power(sys.argv[1], end=2), tries(metric.energy, sys.argv[1], 3, 3)]))
+print(json.dumps([framework.all_reduce([1, 2], "sum"), framework.is_distributed(), framework.get_rank(), framework.get_world_size(),
+    tries(framework.sync_execution, [0], "cupy"), tries(framework.all_reduce, [1], "mean")]))
+waited = []
+sys.modules["torch"] = types.SimpleNamespace(cuda=types.SimpleNamespace(is_initialized=lambda: True, synchronize=waited.append))
+framework.sync_execution([0, 2])
+class Away(OSError): pass
+def get(url, timeout):
+    if "away" in asked: raise Away("away")
+    return types.SimpleNamespace(json=lambda: {"loc": "42.3,-83.7"}, text="")
+asked = set()
+sys.modules["requests"] = types.SimpleNamespace(get=get)
+print(json.dumps([waited, lat_lon.get_ip_lat_long(), asked.add("away") or tries(lat_lon.get_ip_lat_long)]))
+try:
+    import prometheus_client
+except ImportError:
+    from underwatt.compat.zeus.metric import PowerGauge
+    print(tries(PowerGauge, [0], 1, "127.0.0.1:9", "job"))
+else:
+    print("ImportError")
+"""
+
+# The daemon is killed in the middle of a window.
+AWAY = """
+import sys, warnings
+from underwatt.compat.zeus.monitor import ZeusMonitor
+with warnings.catch_warnings(record=True) as caught:
+    warnings.simplefilter("always")
+    monitor = ZeusMonitor()
+    monitor.begin_window("w", sync_execution=False)
+    print("begun", flush=True)
+    sys.stdin.readline()
+    measured = monitor.end_window("w", sync_execution=False)
+    print(measured.time > 0, measured.gpu_energy, sum("NaN" in str(w.message) for w in caught))
+"""
+
+
+def helpers(t, folder):
+    p = subprocess.run([sys.executable, "-c", HELPERS, os.path.join(folder, "power.csv")], capture_output=True, text=True, timeout=60, env=pyuser.env())
+    lines = p.stdout.splitlines()
+    if not t.ok(p.returncode == 0 and len(lines) == 6, "helpers", p.stdout + p.stderr):
+        return
+    t.equal(json.loads(lines[0]), [3, True, "x", "ValueError", "ValueError"], "get_env")
+    t.equal(json.loads(lines[1]), 2 * [["step", 0.5, "forward"]], "a set of callbacks")
+    t.equal(json.loads(lines[2]), [152.5, 1500.0, 380.0, 260.0, 110.0, "ValueError"], "cost; energy and power of a log whose last line is cut off")
+    t.equal(json.loads(lines[3]), [[1, 2], False, 0, 1, "RuntimeError", "ValueError"], "one process, and a framework that is not installed")
+    t.equal(json.loads(lines[4]), [[0, 2], [42.3, -83.7], "Away"], "torch is waited for; where this machine is, by requests where it is loaded")
+    t.equal(lines[5], "ImportError", "metrics without prometheus_client")
+
+
+def away(t, node, d):
+    p = pyuser.begun_in_world(node, AWAY, stdin=subprocess.PIPE)
+    t.equal(p.stdout.readline(), "begun\n", "a window with the daemon")
+    d.kill()
+    out, err = p.communicate("\n", timeout=60)
+    t.equal((out, err, p.returncode), ("True {0: nan, 1: nan} 1\n", "", 0), "the daemon is killed: the energy is NaN, with a warning, and the program goes on")
+
 
 def processors(t, folder):
     p = subprocess.run([sys.executable, "-c", RAPL, os.path.join(folder, "powercap")], capture_output=True, text=True, timeout=60, env=pyuser.env())
@@ -433,6 +514,7 @@ def limits(t, node):
     p.kill()
     uwtest.wait_for(lambda: node.board(0)["limit_mw"] == 250000)
     t.equal(node.board(0)["limit_mw"], 250000, "kill -9: the limit that was found is back")
+    return d
 
 
 def measures(t):
@@ -452,10 +534,11 @@ def sets(t):
         launches(t, folder)
         providers(t)
         processors(t, folder)
+        helpers(t, folder)
     with uwtest.Node(board="v100", count=2) as node:
         devices(t, node)
         shows(t, node)
-        limits(t, node)
+        away(t, node, limits(t, node))
 
 
 def main():
