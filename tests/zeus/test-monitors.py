@@ -102,6 +102,22 @@ with open(os.path.join(sys.argv[1], f"rank{get_rank()}"), "w") as f:
 dist.destroy_process_group()
 """
 
+LIMITS = """
+import os, sys, time
+from zeus.device import get_gpus
+rank = int(os.environ["LOCAL_RANK"])
+get_gpus().set_power_management_limit(rank, 200000 + 10000 * rank)
+for _ in range(1000):
+    if get_gpus().get_power_management_limit(rank) < 299000:
+        break
+    time.sleep(0.05)
+with open(os.path.join(sys.argv[1], f"rank{rank}"), "w") as f:
+    print(get_gpus().get_power_management_limit(rank), file=f)
+while not os.path.exists(os.path.join(sys.argv[1], "go")):
+    time.sleep(0.05)
+os.kill(os.getpid(), 9)
+"""
+
 
 def paths(ours):
     own = f"{pyuser.PACKAGE}/underwatt/compat/_on_path:{pyuser.PACKAGE}"
@@ -209,11 +225,28 @@ def torchrun(t, folder):
         t.ok(found == [("rank0", want), ("rank1", want)], f"{name}: in each rank zeus is this package, and sums are right", f"{found}\n{p.stderr}")
 
 
+def limits(t, folder):
+    """The ranks of a job share one keeper, and each sets its own board's limit; all are killed."""
+    script, ranks = os.path.join(folder, "limits.py"), pathlib.Path(tempfile.mkdtemp(dir=folder))
+    pathlib.Path(script).write_text(LIMITS)
+    with uwtest.Node(board="v100", count=2) as node:
+        p = node.popen(fwuser.python(), "-m", "torch.distributed.run", "--standalone", "--nproc-per-node", "2", "-m", "underwatt.compat.zeus",
+                       script, str(ranks), env={**paths(True), "PYTHONPATH": str(pyuser.PACKAGE)})
+        uwtest.wait_for(lambda: len(list(ranks.iterdir())) == 2 or p.poll() is not None)
+        found = sorted(int(f.read_text() or 0) for f in ranks.iterdir())
+        t.ok(len(found) == 2 and all(200000 <= mw < 299000 for mw in found), f"two ranks: {found} mW, down the ramp", p.stderr.read() if p.poll() is not None else "")
+        pathlib.Path(ranks, "go").touch()
+        p.wait(60)
+        uwtest.wait_for(lambda: all(b["limit_mw"] == 300000 for b in node.status()["boards"]))
+        t.equal([b["limit_mw"] for b in node.status()["boards"]], [300000, 300000], "both are killed: the limits are back")
+
+
 def main():
     t = uwtest.Tap()
     fwuser.python()
     with tempfile.TemporaryDirectory(prefix="uw-") as folder:
         torchrun(t, folder)
+        limits(t, folder)
         metrics(t)
         pathlib.Path(folder, "measure.py").write_text(MEASURE)
         uwtest.together(lambda: both(t, "h100", folder, "power"), lambda: both(t, "v100", folder, "windows"), lambda: processors(t))

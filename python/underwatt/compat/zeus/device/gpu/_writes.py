@@ -18,6 +18,7 @@ from underwatt import _native
 from underwatt._errors import DaemonError, NoDevice, NotSupported, PermissionError, UnderwattError
 from underwatt._keeper import Keeper
 from underwatt._node import Node
+from underwatt._ranks import ranks_of
 
 from .common import ZeusGPUNoPermissionError, ZeusGPUNotFoundError, ZeusGPUUnknownError
 
@@ -121,14 +122,8 @@ def _open() -> Claims:
         if e.errno != errno.ECONNREFUSED:
             raise
         logger.info("no daemon runs, a private one is begun: %s", e)
-    keeper = Keeper(_group(), clock=clock)
+    keeper = Keeper(ranks_of(os.environ).group, clock=clock)
     return Claims(Node(socket=keeper.socket, clock=clock, flags=_native.DAEMON), keeper)
-
-
-def _group() -> str:
-    """The same in all ranks of one job on this node."""
-    names = ("TORCHELASTIC_RUN_ID", "SLURM_JOB_ID", "MASTER_ADDR", "MASTER_PORT")
-    return ":".join(os.environ[name] for name in names if name in os.environ)
 
 
 def claims() -> Claims:
