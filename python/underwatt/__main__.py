@@ -67,10 +67,14 @@ def cmd_list(args: argparse.Namespace) -> int:
 def _run(command: list[str]) -> int:
     """CMD to its end: its status as the shell has it.  Signals are CMD's."""
     child: subprocess.Popen[bytes] | None = None
+    early: list[int] = []  # signals that came while CMD was being started
 
     def forward(number: int, _frame: FrameType | None) -> None:
-        # The terminal sends SIGINT and SIGQUIT to CMD as well.
-        if child is not None and number not in (signal.SIGINT, signal.SIGQUIT):
+        if number in (signal.SIGINT, signal.SIGQUIT):  # the terminal sends them to CMD as well
+            return
+        if child is None:
+            early.append(number)
+        else:
             child.send_signal(number)
 
     forwarded = (signal.SIGINT, signal.SIGQUIT, signal.SIGTERM, signal.SIGHUP)
@@ -79,6 +83,8 @@ def _run(command: list[str]) -> int:
     }  # what nohup(1) set stays
     try:
         child = subprocess.Popen(command)
+        while early:
+            child.send_signal(early.pop(0))
         status = child.wait()
     finally:
         for number, handler in before.items():

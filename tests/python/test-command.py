@@ -13,6 +13,8 @@ import time
 import pyuser
 import uwtest
 
+from underwatt import __main__ as main_of
+
 
 def asked(node, *args, **kw):
     return node.run(sys.executable, "-m", "underwatt", *args, env={**WHERE, **kw})
@@ -50,6 +52,12 @@ def measures(t, node, folder):
     p = node.run("sh", "-c", f"{sys.executable} -m underwatt list | true", env=WHERE)
     t.equal((p.stdout, p.stderr), ("", ""), "nobody reads the list: not a word")
     return log
+
+
+def early(t):
+    """Signals that come while CMD is being started."""
+    ended = [main_of._run(["sh", "-c", "kill -TERM $PPID; exec sleep 60"]) for _ in range(20)]
+    t.equal(ended, 20 * [128 + 15], "SIGTERM at CMD's start reaches CMD")
 
 
 def signals(t, node):
@@ -95,6 +103,7 @@ def main():
     with tempfile.TemporaryDirectory(prefix="uw-") as folder, uwtest.Node(board="v100", count=2) as node:
         lists(t, node)
         log = measures(t, node, folder)
+        early(t)
         signals(t, node)
         reports(t, node, log)
     p = subprocess.run([sys.executable, "-m", "underwatt", "list"], capture_output=True, text=True, timeout=60,
