@@ -60,6 +60,11 @@ def mean_of(values: Sequence[float], least_half: float = 0.0) -> Figure:
     return Figure(mean, max(half, least_half))
 
 
+def inverse_of(figure: Figure) -> Figure:
+    """1 / value, with an interval of the same width as a part of it."""
+    return Figure(1 / figure.value, figure.half / figure.value**2) if figure.value > 0 else Figure()
+
+
 def change_of(values: Sequence[float], first: Sequence[float], least_half: float = 0.0) -> Figure:
     """By how much values are above those of the first variant, as a part of these: pairs of the same round, whose
     common drift cancels.  least_half: of values - first."""
@@ -89,8 +94,8 @@ class Turn:
         return self.energy_j / self.units
 
     @property
-    def rate(self) -> float:
-        return self.units / self.time_s
+    def unit_s(self) -> float:
+        return self.time_s / self.units
 
 
 @dataclass(frozen=True, slots=True)
@@ -126,7 +131,9 @@ def outcome_of(name: str, turns: Sequence[Turn], first: Sequence[Turn] | None, a
         both = math.hypot(sensor, _sensor_half(first))
         found["energy_difference_j"] = mean_of([a - b for a, b in zip(mine, theirs, strict=True)], both)
         found["energy_change"] = change_of(mine, theirs, both)
-        found["throughput_change"] = change_of([t.rate for t in turns], [t.rate for t in first])
+        slower = change_of([t.unit_s for t in turns], [t.unit_s for t in first])
+        faster = inverse_of(Figure(1 + slower.value, slower.half))
+        found["throughput_change"] = Figure(faster.value - 1, faster.half)
     for key in ("gpu_j", "cpu_j", "dram_j"):
         found[key] = math.fsum(getattr(t, key) for t in turns) / units
     return Outcome(
@@ -135,7 +142,7 @@ def outcome_of(name: str, turns: Sequence[Turn], first: Sequence[Turn] | None, a
         windows=2 * len(turns),
         energy_j=mean_of(mine, sensor),
         latency_s=mean_of([t.time_s / t.iterations for t in turns]),
-        throughput=mean_of([t.rate for t in turns]),
+        throughput=inverse_of(mean_of([t.unit_s for t in turns])),
         power_w=mean_of(power, sensor * units / math.fsum(t.time_s for t in turns)),
         accuracy=accuracy,
         **found,
