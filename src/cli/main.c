@@ -1,6 +1,7 @@
 /* underwatt: finds the command in the table and runs it.  Only this file reads the
  * environment.
  */
+#include <fcntl.h>
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
@@ -113,10 +114,22 @@ static int run_command(const struct cli_env *env, int argc, char **argv)
     return code;
 }
 
+/* Standard streams that the caller has closed: nothing else may get their numbers. */
+static bool has_streams(void)
+{
+    int fd = STDIN_FILENO;
+
+    while (fd >= 0 && fd <= STDERR_FILENO)
+        fd = fcntl(fd, F_GETFD) >= 0 ? fd + 1 : open("/dev/null", O_RDWR);
+    return fd >= 0;
+}
+
 int main(int argc, char **argv)
 {
     struct cli_env env = {0};
 
+    if (!has_streams())
+        return EXIT_FAIL;
     if (argc > 2 && strcmp(argv[1], GATE_WORD) == 0)
         return gate_run(argc - 2, argv + 2);
     loop_child_keep_inherited();

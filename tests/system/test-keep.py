@@ -53,6 +53,11 @@ def asked(t, node, other):
         t.skip("another user", "only root can become somebody else")
     q = node.run("underwatt", "keep", "--gpus", "1,0")
     t.ok(q.returncode == 2, "from a file: refused", q.stderr)
+    for closed in ("<&-", ">&-", "2>&-", "<&- >&- 2>&-"):
+        q = node.run("sh", "-c", f"underwatt list {closed}")
+        t.equal((q.returncode, q.stderr), (0, ""), f"a command runs with {closed}")
+    q = node.run("sh", "-c", "underwatt keep <&-")
+    t.ok(q.returncode == 2 and "standard input is a file" in q.stderr, "without an input: refused", q.stderr)
     second, none = begin(node, "--gpus", "1,0")
     t.ok(second.wait(uwtest.PATIENCE) == 1 and not none, "a second one for the same board is refused")
     said = second.stderr.read()
