@@ -25,11 +25,14 @@ WINDOW_S = 25
 
 MEASURE = """
 import json, sys, time
-if __name__ == "__main__":    # Zeus spawns processes
+if __name__ == "__main__":    # Zeus spawns processes, and gives them 10 s to begin: a busy machine needs more
+    from multiprocessing.synchronize import Event
+    wait = Event.wait
+    Event.wait = lambda self, timeout=None: wait(self, timeout and 20 * timeout)
     import zeus
     from zeus.monitor import PowerMonitor, ZeusMonitor
     monitor = ZeusMonitor()
-    power = PowerMonitor(update_period=0.05) if sys.argv[1] == "power" else None
+    power = PowerMonitor(update_period=0.05, power_domains=["device_instant"]) if sys.argv[1] == "power" else None
     print(zeus.__name__, flush=True)
     sys.stdin.readline()
     began = time.time()
@@ -132,7 +135,9 @@ def both(t, model, folder, kind):
         programs = [node.popen(fwuser.python(), "-W", "ignore", script, kind, stdin=subprocess.PIPE, env=paths(ours)) for ours in (False, True)]
         names = [p.stdout.readline().strip() for p in programs]
         if not t.equal(names, ["zeus", "underwatt.compat.zeus"], f"{model}: both monitors are there"):
-            print("\n".join(f"# {p.stderr.read()}" for p in programs if p.poll() is not None))
+            for p in programs:
+                p.kill()
+                print("\n".join(f"# {line}" for line in p.stderr.read().splitlines()))
             return
         time.sleep(5)
         found = []
