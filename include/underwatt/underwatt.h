@@ -147,11 +147,32 @@ typedef struct uw_energy {
  */
 UW_API int uw_window_energy(const uw_window *win, const uw_device *dev, uw_energy *ret,
                             uw_error *err);
-/* Processors and their memory in a window whose energy is known; with the daemon alone
- * (-ENOTSUP), which may read their counters.  Their number, which is 0 before; names are
- * "package-0", "dram-0"; "": i is out of range.  The energy lies between values of every
- * second for the daemon's administrators, for others between whole joules of every 2 s
- * (boards.rapl_period): half_j says what that leaves open.  -ENODATA: not known.
+typedef struct uw_sample {
+    double time_s; /* since the window's beginning */
+    double over_s; /* power_w is the mean of so long before that */
+    double power_w;
+} uw_sample;
+
+/* The power of a board over a window whose energy is known: *ret_n samples, n (above 0)
+ * at most; where there are more, each is the mean of several.  They follow each other
+ * from the window's beginning to its end, and power times length sums to its energy
+ * within the interval; a time of which nothing is known is in none of them.  Each is
+ * between two readings of what the energy is measured by: 50 to 150 ms in local mode;
+ * with the daemon 0.5 s while a job runs on the board, and 3 s at rest.  So fine are the
+ * last 3 minutes before the call; what is longer ago is means of 10 s in local mode, and
+ * of 10 s and more, about 1 % of the age, with the daemon, which gives 2048 samples at
+ * most. -EAGAIN, -EINVAL: as for uw_window_energy(), and where buf is NULL or n is 0;
+ * -ENODATA: the board has told nothing.
+ */
+UW_API int uw_window_samples(uw_window *win, const uw_device *dev, uw_sample *buf,
+                             size_t n, size_t *ret_n, uw_error *err);
+/* Processors and their memory in a window whose energy is known.  Their number, which is
+ * 0 before; names are "package-0", "dram-0"; "": i is out of range.  The energy lies
+ * between values of every second in local mode, where this process may read the counters
+ * (root), and for the daemon's administrators; for others between whole joules of every 2
+ * s (boards.rapl_period): half_j says what that leaves open.  -ENODATA: not known, or the
+ * daemon measures none; in local mode -EPERM: this process may not read the counter,
+ * -ENOTSUP: this node has none (a simulated one those that uw_options.boards names).
  */
 UW_API size_t uw_window_processors(const uw_window *win);
 UW_API const char *uw_window_processor_name(const uw_window *win, size_t i);

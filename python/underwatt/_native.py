@@ -63,6 +63,17 @@ class Energy(c.Structure):
     method: bytes | None
 
 
+class Sample(c.Structure):
+    _fields_ = (
+        ("time_s", c.c_double),
+        ("over_s", c.c_double),
+        ("power_w", c.c_double),
+    )
+    time_s: float
+    over_s: float
+    power_w: float
+
+
 class Label(c.Structure):
     _fields_ = (("key", c.c_char_p), ("value", c.c_char_p))
 
@@ -161,6 +172,7 @@ STRUCTURES: dict[str, type[c.Structure]] = {
     "uw_options": Options,
     "uw_limits": Limits,
     "uw_energy": Energy,
+    "uw_sample": Sample,
     "uw_label": Label,
     "uw_job_options": JobOptions,
     "uw_search": Search,
@@ -201,6 +213,7 @@ FUNCTIONS: dict[str, tuple[Any, list[Any]]] = {
     "uw_window_wait": (c.c_int, [_PTR, c.c_double, _ERR]),
     "uw_window_end": (c.c_int, [_PTR, _ERR]),
     "uw_window_energy": (c.c_int, [_PTR, _PTR, _out(Energy), _ERR]),
+    "uw_window_samples": (c.c_int, [_PTR, _PTR, _out(Sample), c.c_size_t, _out(c.c_size_t), _ERR]),
     "uw_window_processors": (c.c_size_t, [_PTR]),
     "uw_window_processor_name": (c.c_char_p, [_PTR, c.c_size_t]),
     "uw_window_processor": (c.c_int, [_PTR, c.c_size_t, _out(Energy), _ERR]),

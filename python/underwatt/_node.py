@@ -17,6 +17,7 @@ from . import _native
 from ._errors import NoDevice, UnderwattError
 from ._results import Device, Sample
 
+SAMPLES = 2048  # a board
 KINDS = {"package": "cpu", "dram": "dram"}  # of processors, by the first word of their names
 
 
@@ -171,10 +172,16 @@ class Node:
         return known, e.time_s
 
     def samples(self, window: c.c_void_p, board: Board) -> tuple[Sample, ...]:
-        return ()
+        """Of a window that is ready, SAMPLES at most; none where the library has none."""
+        found, n = (_native.Sample * SAMPLES)(), c.c_size_t()
+        try:
+            self.call("uw_window_samples", window, self.device(board.index), found, SAMPLES, c.byref(n))
+        except UnderwattError:
+            return ()
+        return tuple(Sample(s.time_s, s.power_w, s.over_s) for s in found[: n.value])
 
     def processors(self, window: c.c_void_p) -> tuple[Device, ...]:
-        """Of a window that is ready: packages and memory, as the daemon may read them."""
+        """Of a window that is ready: packages and memory, as the daemon or this process may read them."""
         lib = self._native.c
         with self.lock:
             found = range(lib.uw_window_processors(window))

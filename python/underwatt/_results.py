@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import math
 from collections.abc import Iterable
-from dataclasses import dataclass, field
+from dataclasses import asdict, dataclass, field
 from datetime import datetime
 from typing import Any
 
@@ -16,7 +16,7 @@ NAN = math.nan
 
 @dataclass(frozen=True, slots=True)
 class Sample:
-    """Power of a board at a time since the window's begin; over_s: mean of so long before."""
+    """Mean power of a board over the over_s seconds before time_s, which counts from the window's begin."""
 
     time_s: float
     power_w: float
@@ -221,4 +221,5 @@ def _device(d: Device) -> dict[str, Any]:
         "method": d.method,
         "simulated": d.simulated,
         "why": d.why or None,
+        **({"samples": [asdict(s) for s in d.samples]} if d.samples else {}),
     }

@@ -159,7 +159,7 @@ bool gpu_processors_named(const char *text)
     struct gpu_choice c;
     bool named = false;
 
-    if (gpu_choice_parse(text, GPU_ROLE_PROCESSOR, &c, NULL) < 0)
+    if (gpu_choice_parse(text, GPU_ROLE_ACCELERATOR, &c, NULL) < 0)
         return false;
     for (size_t i = 0; gpu_backends[i]; i++)
         named |= c.named[i] && gpu_backends[i]->role == GPU_ROLE_PROCESSOR;

@@ -42,7 +42,7 @@ extern const struct gpu_backend gpu_capped;     /* rows with may_cap; -ENOTSUP: 
                                                  * names another backend */
 extern const struct gpu_backend gpu_processors; /* processors and their memory */
 
-/* Whether a boards text names a backend of processors. */
+/* Whether a text that is for gpu_boards names a backend of processors, too. */
 bool gpu_processors_named(const char *text);
 
 /* Describes an open set; lib: see boards_lib().  Never blocks. */

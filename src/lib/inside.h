@@ -42,6 +42,11 @@ struct lib_mode {
      */
     int (*await)(uw_ctx *ctx, uw_window *win, uint64_t timeout_ns, uw_error *err);
     void (*drop)(uw_ctx *ctx, uw_window *win); /* before the window is freed */
+    /* Why processor i of a ready window is not known: -errno. */
+    int (*no_processor)(uw_ctx *ctx, const uw_window *win, size_t i, uw_error *err);
+    /* Of a window that is ready; n > 0. */
+    int (*samples)(uw_ctx *ctx, uw_window *win, size_t dev, uw_sample *buf, size_t n,
+                   size_t *ret_n, uw_error *err);
 };
 #define LIB_FOREVER UINT64_MAX
 
@@ -129,6 +134,9 @@ int lib_remote_begin(uw_ctx *ctx, uw_window *win, uw_error *err);
 int lib_remote_stop(uw_ctx *ctx, uw_window *win, uw_error *err);
 int lib_remote_await(uw_ctx *ctx, uw_window *win, uint64_t timeout_ns, uw_error *err);
 void lib_remote_drop(uw_ctx *ctx, uw_window *win);
+int lib_remote_no_processor(uw_ctx *ctx, const uw_window *win, size_t i, uw_error *err);
+int lib_remote_samples(uw_ctx *ctx, uw_window *win, size_t dev, uw_sample *buf, size_t n,
+                       size_t *ret_n, uw_error *err);
 void lib_remote_drop_all(uw_ctx *ctx); /* tells the daemon, if it answers soon */
 
 /* remote.c */

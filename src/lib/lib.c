@@ -245,11 +245,9 @@ int uw_window_end(uw_window *win, uw_error *err)
     return r < 0 ? r : uw_window_wait(win, -1, err);
 }
 
-int uw_window_energy(const uw_window *win, const uw_device *dev, uw_energy *ret,
-                     uw_error *err)
+/* Of a window and a board: the energy is known, or -errno. */
+static int check_known(const uw_window *win, const uw_device *dev, uw_error *err)
 {
-    if (!win || !dev || !ret)
-        return fail(err, -EINVAL, "win, dev or ret is NULL");
     if (!win->stopped || dev->ctx != win->ctx)
         return fail(err, -EINVAL,
                     win->stopped ? "the device is another context's"
@@ -259,10 +257,30 @@ int uw_window_energy(const uw_window *win, const uw_device *dev, uw_energy *ret,
                     "the window's energy is not known yet: "
                     "uw_window_wait()");
     const struct lib_energy *e = &win->board[dev->at];
-    if (e->r < 0)
-        return fail(err, e->r, "%s", e->err.text);
-    *ret = e->energy;
-    return 0;
+    return e->r < 0 ? fail(err, e->r, "%s", e->err.text) : 0;
+}
+
+int uw_window_energy(const uw_window *win, const uw_device *dev, uw_energy *ret,
+                     uw_error *err)
+{
+    if (!win || !dev || !ret)
+        return fail(err, -EINVAL, "win, dev or ret is NULL");
+    int r = check_known(win, dev, err);
+    if (r == 0)
+        *ret = win->board[dev->at].energy;
+    return r;
+}
+
+int uw_window_samples(uw_window *win, const uw_device *dev, uw_sample *buf, size_t n,
+                      size_t *ret_n, uw_error *err)
+{
+    if (!dev || !buf || n == 0 || !ret_n)
+        return fail(err, -EINVAL, "dev, buf or ret_n is NULL, or n is 0");
+    int r = check_window(win, err);
+    if (r == 0)
+        r = check_known(win, dev, err);
+    return r < 0 ? r
+                 : win->ctx->mode->samples(win->ctx, win, dev->at, buf, n, ret_n, err);
 }
 
 size_t uw_window_processors(const uw_window *win)
@@ -283,16 +301,12 @@ int uw_window_processor(const uw_window *win, size_t i, uw_energy *ret, uw_error
         return fail(err, win->stopped ? -EAGAIN : -EINVAL,
                     win->stopped ? "the window's energy is not known yet"
                                  : "the window has not ended");
-    if (win->ctx && lib_remote(win->ctx, "energy of processors", NULL, err) < 0)
-        return -ENOTSUP;
-    if (i >= win->n_processors)
-        return fail(err, -ENODATA, "processor %zu: the daemon measures %zu (boards.rapl)",
-                    i, win->n_processors);
-    const struct lib_processor *p = &win->processor[i];
-    if (!p->known)
-        return fail(err, -ENODATA, "%s: its energy in that time is not known", p->name);
-    *ret = p->energy;
-    return 0;
+    if (i < win->n_processors && win->processor[i].known) {
+        *ret = win->processor[i].energy;
+        return 0;
+    }
+    return win->ctx ? win->ctx->mode->no_processor(win->ctx, win, i, err)
+                    : fail(err, -ENODATA, "processor %zu is not known", i);
 }
 
 void uw_window_free(uw_window *win)

@@ -7,6 +7,7 @@
 #include <pthread.h>
 #include <signal.h>
 #include <stdbool.h>
+#include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
 #include <sys/eventfd.h>
@@ -18,13 +19,15 @@
 #include "base/names.h"
 #include "base/units.h"
 #include "board/boards.h"
+#include "board/domains.h"
 #include "board/sampler.h"
 #include "gpu/backends.h"
 #include "io/loop.h"
 #include "lib/inside.h"
 
-enum ask_kind { ASK_NOTHING, ASK_LIMITS, ASK_POWER, ASK_DROP, ASK_QUIT };
+enum ask_kind { ASK_NOTHING, ASK_LIMITS, ASK_POWER, ASK_SAMPLES, ASK_DROP, ASK_QUIT };
 enum { MARKS = 64, LONGEST_S = 60 };
+enum { SAMPLES_MAX = 16384 }; /* a meter keeps less */
 
 /* The mailbox: one request at a time, the caller waits for `answered`. */
 struct ask {
@@ -36,6 +39,8 @@ struct ask {
     uw_error err;
     uw_limits limits;
     double power_w;
+    struct meter_power *samples; /* room for n */
+    size_t n;
 };
 
 struct local {
@@ -49,6 +54,12 @@ struct local {
     uint64_t mark[MARKS];       /* times at which windows begin or end */
     size_t n_marks;             /* more are not marked: their energy is less certain */
     uw_window *stopped, **last; /* a queue */
+    /* Why a processor is not known, or (no_cpu) all of them; 0: of that time it is not.
+     */
+    struct {
+        int r;
+        uw_error err;
+    } cpu[DOMAINS_MAX], no_cpu;
 
     /* The thread's own. */
     uw_window *waiting; /* those of the queue that the sampler has no room for */
@@ -56,6 +67,8 @@ struct local {
     struct loop_fd *ear;
     struct boards *boards;
     struct sampler *sampler;
+    const char *source; /* of the boards; until they are open */
+    struct domains *domains;
     struct board *board[BOARDS_MAX];
     uw_device device[BOARDS_MAX];
 };
@@ -115,7 +128,40 @@ static int on_power(struct board *b, int r, const struct gpu_sample *s,
     return 0;
 }
 
+static void serve_samples(struct local *l, struct ask *a)
+{
+    uw_error err = {{0}};
+    size_t n = 0;
+    int r = meter_powers(sampler_meter(l->sampler, a->dev), a->win->begin_ns,
+                         a->win->end_ns, a->samples, a->n, &n, &err);
+
+    if (r < 0)
+        r = fail_in(&err, r, "%s", l->device[a->dev].id);
+    l->ask.n = n; /* its caller waits for the answer */
+    answer(l, r, &err);
+}
+
 static void ask_sampler(struct local *l);
+
+/* Under the lock. */
+static void show_processors(struct local *l, uw_window *win)
+{
+    double time_s = s_between(win->begin_ns, win->end_ns);
+
+    win->n_processors = domains_count(l->domains);
+    for (size_t i = 0; i < win->n_processors; i++) {
+        const struct domain_view *d = domains_at(l->domains, i);
+        struct lib_processor *p = &win->processor[i];
+        uw_energy *e = &p->energy;
+        (void)snprintf(p->name, sizeof p->name, "%s", d->name);
+        *e = (uw_energy){.time_s = time_s, .method = "interpolated"};
+        p->known = domains_between(l->domains, i, true, win->begin_ns, win->end_ns,
+                                   &e->energy_j, &e->half_j);
+        e->power_w = e->energy_j / time_s;
+        l->cpu[i].r = d->sampler ? 0 : d->r;
+        l->cpu[i].err = d->error;
+    }
+}
 
 /* The energy of a window is known, or cannot be. */
 static void window_done(struct local *l, uw_window *win, const struct sampler_window *w)
@@ -132,6 +178,7 @@ static void window_done(struct local *l, uw_window *win, const struct sampler_wi
                             .power_w = m->power_w,
                             .method = names_word(NAMES_METER_METHOD, m->method)};
     }
+    show_processors(l, win);
     win->known = true;
     (void)pthread_cond_broadcast(&l->wake);
     (void)pthread_mutex_unlock(&l->lock);
@@ -181,6 +228,8 @@ static void take_windows(struct local *l)
     (void)pthread_mutex_unlock(&l->lock);
     for (size_t i = 0; i < n; i++)
         sampler_mark(l->sampler, mark[i]);
+    if (n > 0)
+        domains_read(l->domains);
     ask_sampler(l);
 }
 
@@ -208,6 +257,9 @@ static void serve(struct local *l, struct ask *a)
     case ASK_POWER:
         r = board_sample(l->board[a->dev], GPU_HAS_POWER | GPU_HAS_INSTANT, on_power, l);
         break;
+    case ASK_SAMPLES:
+        serve_samples(l, a);
+        break;
     case ASK_DROP:
         drop_window(l, a->win);
         answer(l, 0, NULL);
@@ -234,12 +286,53 @@ static int on_bell(struct loop_fd *source, int fd, int events, void *user)
     if (l->sampler)
         take_windows(l);
     (void)pthread_mutex_lock(&l->lock);
-    struct ask ask = {
-        .kind = l->ask.kind, .dev = l->ask.dev, .win = l->ask.win}; /* or none */
+    struct ask ask = l->ask; /* or none */
     l->ask.kind = ASK_NOTHING;
     (void)pthread_mutex_unlock(&l->lock);
     serve(l, &ask);
     return 0;
+}
+
+/* ---- processors ---- */
+
+static uint64_t clock_of(void *user)
+{
+    return loop_now_ns(user);
+}
+
+static int on_processors(int r, const uw_error *err, void *user)
+{
+    struct local *l = user;
+
+    if (r != 0) {
+        l->no_cpu.r = r < 0 ? r : -ENOTSUP;
+        l->no_cpu.err = *err;
+    }
+    answer(l, 0, NULL); /* the boards are open */
+    return 0;
+}
+
+/* Of this machine, or those that the boards text names; a simulated node has none of its
+ * own.  Answers for the boards.
+ */
+static void open_processors(struct local *l)
+{
+    bool named = gpu_processors_named(l->source);
+    struct domains_opts opts = {
+        .loop = l->loop,
+        .backend = &gpu_processors,
+        .gpu = {.source = named ? l->source : NULL, .clock = {clock_of, l->loop}},
+        .on_open = on_processors,
+        .user = l};
+    uw_error err = {{0}};
+    int r;
+
+    if (l->device[0].simulated && !named)
+        r = fail(&err, -ENOTSUP, "a simulated node has no processors");
+    else
+        r = domains_new(&opts, &l->domains, &err);
+    if (r < 0)
+        (void)on_processors(r, &err, l);
 }
 
 static int on_boards(struct boards *set, int r, const uw_error *err, void *user)
@@ -270,7 +363,10 @@ static int on_boards(struct boards *set, int r, const uw_error *err, void *user)
         }
         r = sampler_new(l->loop, l->board, l->ctx.n, &opts, &l->sampler, &text);
     }
-    answer(l, r, &text);
+    if (r == 0)
+        open_processors(l);
+    else
+        answer(l, r, &text);
     return 0;
 }
 
@@ -288,15 +384,14 @@ static void *thread_main(void *user)
 /* ---- in the caller's thread ---- */
 
 /* Sends a request to the context's thread and waits for the answer. */
-static int ask(struct local *l, enum ask_kind kind, size_t dev, uw_window *win,
-               uw_error *err)
+static int send_ask(struct local *l, const struct ask *a, uw_error *err)
 {
     static const uint64_t ring = 1;
 
     (void)pthread_mutex_lock(&l->lock);
-    l->ask = (struct ask){.kind = kind, .dev = dev, .win = win};
+    l->ask = *a;
     ssize_t n = write(l->bell, &ring, sizeof ring);
-    while (n == (ssize_t)sizeof ring && !l->ask.answered && kind != ASK_QUIT)
+    while (n == (ssize_t)sizeof ring && !l->ask.answered && a->kind != ASK_QUIT)
         (void)pthread_cond_wait(&l->wake, &l->lock);
     int r = n == (ssize_t)sizeof ring ? l->ask.r : -EIO;
     if (r < 0 && err)
@@ -305,9 +400,12 @@ static int ask(struct local *l, enum ask_kind kind, size_t dev, uw_window *win,
     return r;
 }
 
-static uint64_t clock_of(void *user)
+static int ask(struct local *l, enum ask_kind kind, size_t dev, uw_window *win,
+               uw_error *err)
 {
-    return loop_now_ns(user);
+    const struct ask a = {.kind = kind, .dev = dev, .win = win};
+
+    return send_ask(l, &a, err);
 }
 
 static int begin(struct local *l, const uw_options *opts, uw_error *err)
@@ -325,6 +423,7 @@ static int begin(struct local *l, const uw_options *opts, uw_error *err)
     r = loop_fd_new(l->loop, l->bell, LOOP_READ, on_bell, l, &l->ear, err);
     if (r < 0)
         return r;
+    l->source = opts->boards;
     struct gpu_open_opts gpu = {.source = opts->boards, .clock = {clock_of, l->loop}};
     r = boards_open(l->loop, &gpu_boards, &gpu, on_boards, l, &l->boards, err);
     if (r < 0)
@@ -361,6 +460,7 @@ static void local_close(uw_ctx *ctx)
         (void)ask(l, ASK_QUIT, 0, NULL, NULL);
         (void)pthread_join(l->thread, NULL);
     }
+    domains_free(l->domains);
     sampler_free(l->sampler);
     boards_free(l->boards);
     loop_fd_free(l->ear);
@@ -466,9 +566,49 @@ static void local_drop(uw_ctx *ctx, uw_window *win)
         (void)ask(l, ASK_DROP, 0, win, NULL);
 }
 
+static int local_no_processor(uw_ctx *ctx, const uw_window *win, size_t i, uw_error *err)
+{
+    struct local *l = local_of(ctx);
+    uw_error why;
+    int r;
+
+    if (i >= win->n_processors)
+        return l->no_cpu.r ? fail(err, l->no_cpu.r, "%s", l->no_cpu.err.text)
+                           : fail(err, -ENODATA, "processor %zu: this node has %zu", i,
+                                  win->n_processors);
+    (void)pthread_mutex_lock(&l->lock);
+    r = l->cpu[i].r;
+    why = l->cpu[i].err;
+    (void)pthread_mutex_unlock(&l->lock);
+    return r ? fail(err, r, "%s", why.text)
+             : fail(err, -ENODATA, "%s: its energy in that time is not known",
+                    win->processor[i].name);
+}
+
+static int local_samples(uw_ctx *ctx, uw_window *win, size_t dev, uw_sample *buf,
+                         size_t n, size_t *ret_n, uw_error *err)
+{
+    struct local *l = local_of(ctx);
+    struct ask a = {.kind = ASK_SAMPLES, .dev = dev, .win = win};
+    int r;
+
+    a.n = n < SAMPLES_MAX ? n : SAMPLES_MAX;
+    a.samples = calloc(a.n, sizeof *a.samples);
+    if (!a.samples)
+        return fail(err, -ENOMEM, "no memory for %zu samples", a.n);
+    r = send_ask(l, &a, err);
+    for (size_t i = 0; r == 0 && i < l->ask.n; i++)
+        buf[i] =
+            (uw_sample){a.samples[i].end_s, a.samples[i].over_s, a.samples[i].power_w};
+    if (r == 0)
+        *ret_n = l->ask.n;
+    free(a.samples);
+    return r;
+}
+
 static const struct lib_mode local_mode = {
-    1,           local_close, local_limits, local_power,
-    local_begin, local_stop,  local_await,  local_drop,
+    1,          local_close, local_limits, local_power,        local_begin,
+    local_stop, local_await, local_drop,   local_no_processor, local_samples,
 };
 
 int lib_local_open(const uw_options *opts, uw_ctx **ret, uw_error *err)

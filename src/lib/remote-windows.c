@@ -24,8 +24,9 @@ enum {
     LAST_MS = 200, /* of uw_ctx_free() */
     LATE_MS = 100, /* of an answer, beyond the time that the daemon waits */
     NAP_MS = 20,
-    TOLD_MAX = 256,  /* windows a request */
-    DONE_MAX = 4096, /* ids; more are left to the daemon's own limit */
+    TOLD_MAX = 256,     /* windows a request */
+    SAMPLES_MAX = 2048, /* an answer */
+    DONE_MAX = 4096,    /* ids; more are left to the daemon's own limit */
 };
 
 static uint64_t clock_ns(clockid_t id)
@@ -219,6 +220,53 @@ int lib_read_window(const struct json_value *doc, uw_window *win, uw_error *err)
                 read_board(v, id, time_s, e);
         }
     }
+    return 0;
+}
+
+int lib_remote_no_processor(uw_ctx *ctx, const uw_window *win, size_t i, uw_error *err)
+{
+    (void)ctx;
+    if (i >= win->n_processors)
+        return fail(err, -ENODATA, "processor %zu: the daemon measures %zu (boards.rapl)",
+                    i, win->n_processors);
+    return fail(err, -ENODATA, "%s: its energy in that time is not known",
+                win->processor[i].name);
+}
+
+/* false: it is none. */
+static bool read_sample(const struct json_value *v, uw_sample *ret)
+{
+    return json_as_double(json_get(v, "time_s"), &ret->time_s) &&
+           json_as_double(json_get(v, "over_s"), &ret->over_s) &&
+           json_as_double(json_get(v, "power_w"), &ret->power_w);
+}
+
+int lib_remote_samples(uw_ctx *ctx, uw_window *win, size_t dev, uw_sample *buf, size_t n,
+                       size_t *ret_n, uw_error *err)
+{
+    auto_(json_free) struct json *doc = NULL;
+    const struct door *door = NULL;
+    char path[LIB_TEXT + 96];
+
+    (void)lib_remote(ctx, "", &door, NULL);
+    (void)snprintf(path, sizeof path, "/v1/windows/%" PRIu64 "/samples?gpu=%s&most=%zu",
+                   win->id, ctx->device[dev].id, n < SAMPLES_MAX ? n : SAMPLES_MAX);
+    int r = door_ask(door, "GET", path, NULL, &doc, err);
+    if (r == -ENOENT) /* an older daemon has no such path */
+        return fail_in(err, -ENODATA, "no samples");
+    if (r < 0)
+        return r;
+    const struct json_value *list = doc ? json_get(json_root(doc), "samples") : NULL;
+    if (!list || json_count(list) > n)
+        return fail(err, -EPROTO, "the daemon's answer has no samples");
+    if (json_count(list) == 0) {
+        const char *why = json_as_text(json_get(json_root(doc), "why"));
+        return fail(err, -ENODATA, "%s: %s", ctx->device[dev].id, why ? why : "none");
+    }
+    for (size_t i = 0; i < json_count(list); i++)
+        if (!read_sample(json_at(list, i), &buf[i]))
+            return fail(err, -EPROTO, "the daemon's answer has a sample that is none");
+    *ret_n = json_count(list);
     return 0;
 }
 

@@ -208,6 +208,8 @@ static const struct lib_mode remote_mode = {
     lib_remote_stop,
     lib_remote_await,
     lib_remote_drop,
+    lib_remote_no_processor,
+    lib_remote_samples,
 };
 
 static int read_boards(struct remote *c, const struct json_value *gpus, uw_error *err)

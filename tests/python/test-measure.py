@@ -20,7 +20,7 @@ WINDOW = """
 import json, sys, time, underwatt
 monitor = underwatt.Monitor(sync=None)
 time.sleep(float(sys.argv[1]))
-with monitor.window("epoch") as w:
+with monitor.window("epoch", samples=True) as w:
     print("begun", flush=True)
     sys.stdin.readline()
 print("ended", w.ready, flush=True)
@@ -147,6 +147,14 @@ def measures(t, node, source, wait):
         true_w = (b[i]["true_j"] - a[i]["true_j"]) / (b[i]["at_ns"] - a[i]["at_ns"]) * 1e9
         t.ok(g["id"] == b[i]["uuid"] and abs(g["energy_j"] - true_w * e["time_s"]) <= g["half_j"] + 0.05 * g["energy_j"],
              f"GPU {i}: {g['energy_j']:.1f} J ± {g['half_j']:.1f} J ({g['method']}) in {e['time_s']:.2f} s, true {true_w:.1f} W")
+    for i, g in enumerate(e["gpus"]):
+        samples = g.get("samples", [])
+        ends = [s["time_s"] for s in samples]
+        total = sum(s["power_w"] * s["over_s"] for s in samples)
+        t.ok(len(samples) >= 1 and all(abs(s["time_s"] - s["over_s"] - before) < 1e-4 for s, before in zip(samples, [0.0, *ends])) and
+             abs(ends[-1] - e["time_s"]) < 1e-3, f"GPU {i}: {len(samples)} samples of power, each after the one before", samples[:3])
+        t.ok(abs(total - g["energy_j"]) <= g["half_j"], f"GPU {i}: they sum to {total:.1f} J of {g['energy_j']:.1f} J ± {g['half_j']:.1f} J")
+    t.ok(source == "daemon" or len(e["gpus"][0]["samples"]) > 20, "as fine as the board is read", len(e["gpus"][0].get("samples", [])))
     t.near(e["total_j"], sum(g["energy_j"] for g in e["gpus"]), 1e-6, "their sum")
     t.equal((p.wait(20), p.stderr.read()), (0, ""), "the program ends, with no word")
 

@@ -225,6 +225,23 @@ static int search(char *text, size_t size, uw_error *err)
     return r;
 }
 
+/* "DEV N": how many samples of N at most, their sum in J, when the last one ends. */
+static int samples(const char *words, char *text, size_t size, uw_error *err)
+{
+    static uw_sample buf[4096];
+    unsigned dev = 0, room = 0;
+    size_t n = 0;
+    double j = 0;
+
+    if (sscanf(words, "%u %u", &dev, &room) != 2 || room > 4096)
+        return -1;
+    int r = uw_window_samples(win, uw_device_at(ctx, dev), buf, room, &n, err);
+    for (size_t i = 0; r == 0 && i < n; i++)
+        j += buf[i].power_w * buf[i].over_s;
+    (void)snprintf(text, size, "%u %.3f %.6f", (unsigned)n, j, n ? buf[n - 1].time_s : 0);
+    return r;
+}
+
 static int obey(char *line)
 {
     uw_error err = {""};
@@ -249,6 +266,8 @@ static int obey(char *line)
         r = uw_window_wait(win, atof(words), &err);
     else if (strncmp(line, "energy", 6) == 0)
         return energies(&err);
+    else if (strncmp(line, "samples", 7) == 0)
+        r = samples(words, text, sizeof text, &err);
     else if (strncmp(line, "many", 4) == 0)
         r = many(words, text, sizeof text, &err);
     else if (strncmp(line, "end", 3) == 0)

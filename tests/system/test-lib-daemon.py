@@ -156,17 +156,26 @@ def steps(t, node, exe):
         c = Client(node, exe, flags)
         time.sleep(3)
         t.equal(c.ask("begin"), (0, ""), f"{name}: a window around all")
+        t.equal(c.ask("samples 0 9")[0], -errno.EINVAL, f"{name}: no samples of one that is open")
         a, began = truth(node), time.monotonic()
         r, text = c.ask("many 300 20")
         took, b = time.monotonic() - began, truth(node)
         t.equal(c.ask("stop"), (0, ""), f"{name}: it stops")
         t.equal(c.ask("wait 30"), (0, ""), f"{name}: it is waited for")
         t.ok(uwtest.wait_for(lambda: c.ask("ready") == (0, "1"), 30), f"{name}: and ready")
+        sampled = [(room, c.ask(f"samples 0 {room}")) for room in (4096, 5, 1)]
+        t.equal(c.ask("samples 0 0")[0], -errno.EINVAL, f"{name}: no room for samples")
+        t.equal(c.ask("samples 9 5")[0], -errno.EINVAL, f"{name}: samples of no board")
         r2, line = c.ask("processors")
-        t.ok((r2 == -errno.ENODATA and "boards.rapl" in line) if name == "daemon" else (r2 == -errno.ENOTSUP and "daemon" in line),
+        t.ok((r2 == -errno.ENODATA and "boards.rapl" in line) if name == "daemon" else (r2 == -errno.ENOTSUP and "simulated" in line),
              f"{name}: no processors here: said", line)
         c.tell("energy")
         around = c.ended()[0]
+        for room, (got, told) in sampled:
+            n, total, last = map(float, told.split(" ")) if got == 0 else (0, 0, 0)
+            t.ok(got == 0 and 0 < n <= room and abs(last - around[0]) < 1e-3 and abs(total - around[1]) <= around[2],
+                 f"{name}: {n:.0f} samples, {room} at most, sum to {total:.1f} J of {around[1]:.1f} J ± {around[2]:.1f} J", told)
+        t.ok(float(sampled[0][1][1].split(" ")[0]) > around[0], f"{name}: more than one a second")
         if not t.equal(r, 0, f"{name}: 300 windows of 20 ms {text}"):
             continue
         begin, begin99, stop, stop99, asked, asked99, joules, half, seconds = map(float, text.split(" "))
