@@ -6,10 +6,13 @@ import math
 from html import escape
 
 from ._comparison import Comparison, Figure
-from ._results import Device, Energy
-from ._text import joules, prefix_of, scaled, watts
+from ._results import Device, Energy, Sample
+from ._text import joules, prefix_of, scaled, seconds, watts
 
 WIDTH, HEIGHT, LEFT, BOTTOM = 520, 140, 46, 18
+RIGHT = 44  # for the labels of lines
+LABELS = 12  # more lines have none: their titles say which they are
+STRETCHES = (WIDTH - LEFT - RIGHT) // 2  # that a line shows at most: two pixels each
 COLOURS = ("#4269d0", "#efb118", "#ff725c", "#6cc5b0", "#3ca951", "#a463f2", "#97bbf5", "#9c6b4e")
 
 
@@ -46,12 +49,12 @@ def _svg(parts: list[str], title: str) -> str:
     )
 
 
-def _axis(most: float, unit: str) -> list[str]:
-    """Two lines across, at the most and at half of it."""
+def _axis(most: float, unit: str, right: int = 0) -> list[str]:
+    """Lines across: at nothing, at the most and at half of it."""
     parts = []
     for part in (0.0, 0.5, 1.0):
         y = _y(part)
-        parts.append(f'<line x1="{LEFT}" x2="{WIDTH}" y1="{y:.1f}" y2="{y:.1f}" stroke="#8884"/>')
+        parts.append(f'<line x1="{LEFT}" x2="{WIDTH - right}" y1="{y:.1f}" y2="{y:.1f}" stroke="#8884"/>')
         parts.append(f'<text x="{LEFT - 4}" y="{y + 3:.1f}" text-anchor="end">{most * part:,.6g} {unit}</text>')
     return parts
 
@@ -68,18 +71,58 @@ def _round_up(value: float) -> float:
     return next(base * step for step in (1, 2, 5, 10) if base * step >= value)
 
 
+def means(samples: tuple[Sample, ...], least_s: float) -> list[Sample]:
+    """Neighbours joined until each spans least_s or more: the mean of their energy."""
+    joined: list[Sample] = []
+    energy_j, over_s, began_s = 0.0, 0.0, 0.0
+    for i, s in enumerate(samples):
+        if over_s == 0:
+            began_s = s.time_s - s.over_s
+        energy_j += s.power_w * s.over_s
+        over_s += s.over_s
+        if (s.time_s - began_s >= least_s or i + 1 == len(samples)) and over_s > 0:
+            joined.append(Sample(s.time_s, energy_j / over_s, over_s))
+            energy_j, over_s = 0.0, 0.0
+    return joined
+
+
+def _line(samples: list[Sample], time_s: float, most: float) -> str:
+    """Each mean across its time, from the one before: nothing is drawn between two means that was not measured."""
+    points = []
+    for s in samples:
+        y = f"{_y(s.power_w / most):.1f}"
+        for t in (s.time_s - s.over_s, s.time_s):
+            points.append(f"{LEFT + (WIDTH - LEFT - RIGHT) * min(max(t / time_s, 0), 1):.1f},{y}")
+    return " ".join(points)
+
+
+def _beside(wanted: list[float]) -> list[float]:
+    """Heights of labels near those that are wanted, 10 pixels apart, within the chart."""
+    order = sorted(range(len(wanted)), key=lambda i: wanted[i])
+    placed = [0.0] * len(wanted)
+    least = 10.0
+    for i in order:
+        placed[i] = least = max(wanted[i], least)
+        least += 10
+    over = max(0.0, least - 10 - (HEIGHT - BOTTOM + 4))
+    return [max(y - over, 8.0) for y in placed]
+
+
 def _lines(devices: list[Device], time_s: float) -> list[str]:
-    most = _round_up(max(s.power_w for d in devices for s in d.samples))
-    parts = _axis(most, "W")
-    for i, d in enumerate(devices):
-        points = " ".join(
-            f"{LEFT + (WIDTH - LEFT) * min(max(s.time_s / time_s, 0), 1):.1f},{_y(s.power_w / most):.1f}"
-            for s in d.samples
+    drawn = [means(d.samples, time_s / STRETCHES) for d in devices]
+    most = _round_up(max(s.power_w for line in drawn for s in line))
+    parts = _axis(most, "W", RIGHT)
+    labels = _beside([_y(line[-1].power_w / most) + 3 for line in drawn])
+    for i, (d, line) in enumerate(zip(devices, drawn, strict=True)):
+        colour = COLOURS[i % len(COLOURS)]
+        parts.append(
+            f'<polyline points="{_line(line, time_s, most)}" fill="none" stroke="{colour}" stroke-width="1.5">'
+            f"<title>{escape(str(d))}</title></polyline>"
         )
-        line = f'<polyline points="{points}" fill="none" stroke="{COLOURS[i % len(COLOURS)]}">'
-        parts.append(f"{line}<title>{escape(d.label)}</title></polyline>")
+        if len(devices) <= LABELS:
+            parts.append(f'<text x="{WIDTH - RIGHT + 4}" y="{labels[i]:.1f}" fill="{colour}">{escape(d.label)}</text>')
     parts.append(f'<text x="{LEFT}" y="{HEIGHT - 4}">0 s</text>')
-    parts.append(f'<text x="{WIDTH}" y="{HEIGHT - 4}" text-anchor="end">{time_s:.3g} s</text>')
+    parts.append(f'<text x="{WIDTH - RIGHT}" y="{HEIGHT - 4}" text-anchor="end">{seconds(time_s)}</text>')
     return parts
 
 

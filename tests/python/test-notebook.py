@@ -43,8 +43,8 @@ def main():
             t.done()
         y, (good, bad, null), said = json.loads(told.read_text())
         t.equal(y, 21, "%%energy runs the cell in the user's names")
-        t.ok(len(good) == 1 and "train: " in good[0]["text/plain"] and "<svg" in good[0]["text/html"] and "<table" in good[0]["text/html"],
-             "and shows a line, a table and a chart", good)
+        t.ok(len(good) == 1 and "train: " in good[0]["text/plain"] and "<polyline" in good[0]["text/html"] and "<table" in good[0]["text/html"],
+             "and shows a line, a table and a chart of power over time", good)
         t.ok(bad == [] and "ZeroDivisionError" in said, "an error of the cell is shown, and no energy", said)
         t.ok(len(null) == 1 and "not measured" in null[0]["text/plain"], "the null monitor says so", null)
     t.done()

@@ -15,7 +15,7 @@ import pyuser  # noqa: F401 - the package's path
 import uwtest
 
 import underwatt
-from underwatt import _log, _monitor, _sync, _text
+from underwatt import _html, _log, _monitor, _sync, _text
 from underwatt._results import Device, Energy, Price, Sample
 
 BEGAN = datetime.datetime(2026, 11, 26, 8, 30, tzinfo=datetime.timezone.utc)
@@ -65,7 +65,10 @@ def sums(t):
 
 
 def pages(t):
-    samples = tuple(Sample(i / 10, 100.0 + i) for i in range(100))
+    samples = tuple(Sample((i + 1) / 100, 100.0 + i % 2 * 80, 0.01) for i in range(1000))
+    joined = _html.means(samples, 0.5)
+    t.ok(len(joined) == 20 and all(abs(s.power_w - 140) < 1e-9 for s in joined) and joined[-1].time_s == 10.0, "a chart's means have the same energy", joined[:3])
+    t.equal(_html.means((Sample(1.0, 100.0, 1.0), Sample(5.0, 200.0, 1.0)), 9.0), [Sample(5.0, 150.0, 2.0)], "a gap is in no mean")
     for name, e, want in (("bars", energy(processors=(cpu(10.0),)), "rect"), ("lines", energy(gpus=(gpu(0, 1.0, samples=samples),)), "polyline")):
         page = xml.fromstring(e._repr_html_())
         svg = page.find("{http://www.w3.org/2000/svg}svg")
