@@ -26,12 +26,11 @@ print(list(frame.index), frame["latency_s"].dtype, bool((frame["throughput"] > 0
 
 def main():
     t = uwtest.Tap()
-    python = fwuser.python()
+    fwuser.python()
     with uwtest.Node(board="v100", count=1) as node:    # its board does nothing; the example does not measure it
         p = fwuser.in_world(node, ROWS)
         t.equal((p.returncode, p.stdout.splitlines()), (0, 2 * ["['a', 'b'] float64 True"]), f"rows become tables of pandas {p.stderr}")
-        p = node.run(python, "-W", "ignore", EXAMPLE, "30", timeout=240, env={"PYTHONPATH": uwtest.TOP / "python", "OMP_NUM_THREADS": "1",
-                     "UNDERWATT_LIBRARY": fwuser.pyuser.LIBRARY})
+        p = fwuser.in_world(node, EXAMPLE, 30)
     lines = p.stdout.splitlines()
     if not t.ok(p.returncode == 0 and len(lines) == 7, "fp32 against int8", p.stdout + p.stderr):
         t.done()
