@@ -1,0 +1,155 @@
+#!/usr/bin/python3
+"""GlobalPowerLimitOptimizer of underwatt.compat.zeus (its default search) and that of Zeus itself, side by side.
+
+One script with a selector for the least energy x time runs with either on a simulated board from its first step on.  What its
+whole run, the search included, cost in energy x time over holding the best cap from the start is compared.
+
+    test-side-by-side.py                              TAP: what docs/zeus.md says
+    test-side-by-side.py --table [--boards LIST] [--step-s LIST] [--speed F]
+"""
+import argparse
+import concurrent.futures
+import csv
+import io
+import json
+import pathlib
+import subprocess
+import sys
+
+HERE = pathlib.Path(__file__).resolve().parent
+sys.path.insert(0, str(HERE.parent / "frameworks"))
+
+import fwuser  # noqa: E402
+import pyuser  # noqa: E402
+import uwtest  # noqa: E402
+
+LOOP = r"""
+import json, os, sys
+import torch
+from underwatt.testing import SimLoad
+
+load = SimLoad("job")
+torch.cuda.is_available = lambda: True            # the board is there, and done when the driven job says so
+torch.cuda.synchronize = lambda device=None: load.wait()
+
+import zeus
+from zeus.monitor import ZeusMonitor
+from zeus.optimizer.power_limit import GlobalPowerLimitOptimizer, OptimumSelector
+
+class LeastEnergyTime(OptimumSelector):
+    def select(self, measurements):
+        return min(measurements, key=lambda m: m.energy * m.time).power_limit
+
+plo = GlobalPowerLimitOptimizer(ZeusMonitor(gpu_indices=[0]), optimum_selector=LeastEnergyTime())
+first = load.phase("load", seconds=0.001).wait()
+plo.on_epoch_begin()
+for _ in range(int(sys.argv[1])):
+    plo.on_step_begin()
+    load.step()
+    plo.on_step_end()
+last = load.wait()
+limit = getattr(plo.state, "optimal_power_limit", 0) / 1000
+print(json.dumps({"zeus": os.path.dirname(zeus.__file__), "seconds": (last.at_ns - first.at_ns) * 1e-9,
+                  "joules": last.energy_j - first.energy_j, "waited": last.waited_s - first.waited_s,
+                  "limit": limit, "caps": len(plo.measurements)}), flush=True)
+"""
+WORKLOAD = "resnet50"
+# Bound, seconds a step at the highest cap, steps: Zeus' scan takes 352, 652 and 1052.
+BOARDS = {"v100": (0.5, 2.4, 450), "a100": (0.25, 1.2, 800), "h100": (0.25, 1.2, 1200)}
+WAITED = 0.02    # part of the time that the boards may wait for this machine
+PROGRAM = {"zeus": (), "underwatt": (str(pyuser.PACKAGE / "underwatt" / "compat" / "_on_path"),)}
+
+
+def steady(board):
+    """Of an epoch at each cap, in the steady state: {W: (s, J)}."""
+    p = subprocess.run([uwtest.program("underwatt"), "sweep", "--sim", board, "--workload", WORKLOAD, "--step", "1", "--csv", "-"],
+                       capture_output=True, text=True, timeout=120, check=True)
+    rows = csv.DictReader(io.StringIO(p.stdout[p.stdout.index("cap_mw"):]))
+    return {int(r["cap_mw"]) // 1000: (float(r["time_s"]), float(r["energy_j"])) for r in rows}
+
+
+def run(who, board, steps_an_epoch, steps, speed):
+    """A whole run: what the script prints."""
+    machine = (f"name: side\nboards: [{{model: {board}, count: 1}}]\n"
+               f"workloads: [{{name: job, like: {WORKLOAD}, steps: {steps_an_epoch}}}]\n")
+    with uwtest.Node(machine=machine, speed=speed) as node:
+        if who == "underwatt":
+            node.daemon()
+        path = ":".join([*PROGRAM[who], str(pyuser.PACKAGE)])
+        p = node.run(fwuser.python(), "-W", "ignore", "-c", LOOP, steps, timeout=3600,
+                     env={"PYTHONPATH": path, "UNDERWATT_LIBRARY": str(pyuser.LIBRARY), "OMP_NUM_THREADS": "1"})
+        if p.returncode:
+            raise RuntimeError(f"{who} on {board}: {p.returncode}: {p.stdout[-500:]}{p.stderr[-2000:]}")
+        return json.loads(p.stdout.splitlines()[-1])
+
+
+def calm_run(who, board, steps_an_epoch, steps, speed):
+    """The same, slower where this machine kept the boards waiting."""
+    for part in (1, 2, 4):
+        found = run(who, board, steps_an_epoch, steps, speed / part)
+        if found["waited"] <= WAITED * found["seconds"]:
+            break
+    return found
+
+
+def compare(board, step_s, speed):
+    """step_s: of a step at the highest cap; 0: as the workload has it."""
+    steps = BOARDS[board][2]
+    curve = steady(board)
+    epoch_s = curve[max(curve)][0]
+    steps_an_epoch = round(epoch_s / step_s) if step_s else 782
+    best_w = min(curve, key=lambda w: curve[w][0] * curve[w][1])
+    best = curve[best_w][0] * curve[best_w][1] / steps_an_epoch ** 2
+    with concurrent.futures.ThreadPoolExecutor(2) as pool:
+        runs = dict(zip(PROGRAM, pool.map(lambda who: calm_run(who, board, steps_an_epoch, steps, speed), PROGRAM)))
+    excess = {who: r["seconds"] * r["joules"] / steps ** 2 / best - 1 for who, r in runs.items()}
+    return {"board": board, "step_s": epoch_s / steps_an_epoch, "best_w": best_w, "best_s": steps * curve[best_w][0] / steps_an_epoch,
+            "runs": runs, "excess": excess, "ratio": excess["underwatt"] / excess["zeus"]}
+
+
+def compare_all(cases, speed):
+    """cases: (board, seconds a step)."""
+    with concurrent.futures.ThreadPoolExecutor(3) as pool:
+        return list(pool.map(lambda case: compare(*case, speed), cases))
+
+
+def row(c):
+    ours, theirs = c["runs"]["underwatt"], c["runs"]["zeus"]
+    return (f"| {c['board']} | {c['step_s']:.2g} s | {c['best_s'] / 60:.0f} min | {c['best_w']} W | {theirs['limit']:.0f} W of {theirs['caps']} | "
+            f"{100 * c['excess']['zeus']:.1f} % | {ours['limit']:.0f} W of {ours['caps']} | {100 * c['excess']['underwatt']:.1f} % | {c['ratio']:.2f} |")
+
+
+def table(cases, speed):
+    print("| board | a step at the highest cap | run at the best cap | best cap | Zeus: cap | excess | Underwatt: cap | excess | part of Zeus' |\n"
+          "|---|---|---|---|---|---|---|---|---|")
+    for c in compare_all(cases, speed):
+        print(row(c), flush=True)
+
+
+def main():
+    p = argparse.ArgumentParser()
+    p.add_argument("--table", action="store_true")
+    p.add_argument("--boards", default=",".join(BOARDS))
+    p.add_argument("--step-s", help="seconds a step at the highest cap, several with commas; 0: as the workload has it")
+    p.add_argument("--speed", type=float, default=10)
+    a = p.parse_args()
+    fwuser.python()
+    boards = a.boards.split(",")
+    cases = [(b, BOARDS[b][1]) for b in boards] if a.step_s is None else [(b, float(s)) for b in boards for s in a.step_s.split(",")]
+    if a.table:
+        table(cases, a.speed)
+        return
+    t = uwtest.Tap()
+    for c in compare_all(cases, a.speed):
+        bound = BOARDS[c["board"]][0]
+        print(f"# {row(c)}")
+        for who, r in c["runs"].items():
+            t.ok(("compat" in r["zeus"]) == (who == "underwatt"), f"{c['board']}: {who} is the one that runs", r["zeus"])
+            t.ok(r["limit"] > 0, f"{c['board']}: {who} has come to a cap", r)
+        t.ok(c["excess"]["zeus"] > 0.005, f"{c['board']}: Zeus' search costs something", c)
+        t.ok(c["ratio"] <= bound, f"{c['board']}: excess <= {bound} of Zeus'", c)
+    t.done()
+
+
+if __name__ == "__main__":
+    main()
