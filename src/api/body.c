@@ -373,11 +373,11 @@ static int group(const struct json_value *v, struct node_job *ret, uw_error *err
         r = number(v, "job", 1, INT64_MAX, &ret->before, err);
     if (r < 0)
         return r;
-    if (given(v, "group") && !*ret->reg.group)
+    if (ret->reg.group && !*ret->reg.group)
         return fail(err, -EINVAL, "'group' is empty");
-    if (given(v, "job") && !given(v, "group"))
+    if (given(v, "job") && !ret->reg.group)
         return fail(err, -EINVAL, "'job' belongs to a 'group'");
-    if (given(v, "group") && (ret->reg.source != JOB_RUN || !ret->reg.pid))
+    if (ret->reg.group && (ret->reg.source != JOB_RUN || !ret->reg.pid))
         return fail(err, -EINVAL, "'group' is of jobs with source 'run' and a 'pid'");
     return 0;
 }

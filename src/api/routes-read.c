@@ -208,21 +208,21 @@ static int samples_of(struct ask *a, size_t *ret_board, size_t *ret_most, uw_err
 void route_window_samples(struct ask *a)
 {
     struct meter_power power[SAMPLES_MAX];
-    size_t board = 0, most = 0, n = 0;
+    struct client_window_powers powers = {.buf = power};
     uint64_t id = 0;
     uw_error err = {""};
 
     if (!ask_id(a, "window", &id))
         return;
-    int r = samples_of(a, &board, &most, &err);
+    int r = samples_of(a, &powers.board, &powers.room, &err);
     if (r == 0)
-        r = node_window_powers(ask_node(a), a->who, id, board, power, most, &n, &err);
+        r = node_window_powers(ask_node(a), a->who, id, &powers, &err);
     if (r < 0 && r != -ENODATA) {
         http_fail_r(a->x, r, &err);
         return;
     }
     struct json_out *o = json_out_new();
-    show_samples(o, node_look(ask_node(a)), id, board, power, n, err.text);
+    show_samples(o, node_look(ask_node(a)), id, powers.board, power, powers.n, err.text);
     http_reply_json(a->x, o);
 }
 

@@ -573,10 +573,10 @@ static size_t logged(const struct client_windows *w, const struct window *win,
 }
 
 int client_windows_powers(const struct client_windows *w, uid_t uid, uint64_t id,
-                          size_t board, struct meter_power *buf, size_t room,
-                          size_t *ret_n, uw_error *err)
+                          struct client_window_powers *powers, uw_error *err)
 {
     const struct window *win = find_own(w, uid, id, err);
+    size_t board = powers->board, room = powers->room;
     size_t more = 0;
 
     if (!win)
@@ -599,8 +599,8 @@ int client_windows_powers(const struct client_windows *w, uid_t uid, uint64_t id
     n = trim_first(all, n + more, &win->part[board], length);
     if (n > room)
         n = meter_powers_join(all, n, length / (double)room);
-    *ret_n = n < room ? n : room;
-    memcpy(buf, all, *ret_n * sizeof *buf);
+    powers->n = n < room ? n : room;
+    memcpy(powers->buf, all, powers->n * sizeof *all);
     free(all);
     return n > 0 ? 0 : r;
 }

@@ -98,14 +98,18 @@ int client_windows_ask(struct client_windows *w, uid_t uid, uint64_t id,
 /* 1: the energy is known; 0: not yet. */
 int client_windows_look(struct client_windows *w, uid_t uid, uint64_t id,
                         struct client_window_result *ret, uw_error *err);
+struct client_window_powers {
+    size_t board; /* its position */
+    struct meter_power *buf;
+    size_t room, n; /* n: set */
+};
 /* The power of a board over a window whose energy is known: at most `room` (>= 1) means,
  * see meter_powers().  What the meter no longer has is of the stretches that were booked
  * meanwhile, which are longer the longer they are ago; their sum is the window's energy,
  * too.  -EBUSY: the energy is not known; -ENODATA: nor is any power; -ENOMEM.
  */
 int client_windows_powers(const struct client_windows *w, uid_t uid, uint64_t id,
-                          size_t board, struct meter_power *buf, size_t room,
-                          size_t *ret_n, uw_error *err);
+                          struct client_window_powers *powers, uw_error *err);
 /* Frees the window without a result.  -EALREADY: somebody waits for it. */
 int client_windows_drop(struct client_windows *w, uid_t uid, uint64_t id, uw_error *err);
 

@@ -118,9 +118,12 @@ static int send_packet(int to, const char *text, int fd, int flags)
         char buf[CMSG_SPACE(sizeof(int))];
         struct cmsghdr align;
     } control = {{0}};
-    struct iovec iov = {(char *)(uintptr_t)text, strlen(text)};
+    char packet[PAGE_SOCKET_ANSWER];
+    struct iovec iov = {packet, 0};
     struct msghdr msg = {.msg_iov = &iov, .msg_iovlen = 1};
 
+    (void)snprintf(packet, sizeof packet, "%s", text);
+    iov.iov_len = strlen(packet);
     if (fd >= 0) {
         msg.msg_control = control.buf;
         msg.msg_controllen = sizeof control.buf;
@@ -145,21 +148,22 @@ static void answer(const struct peer *p, int r, int fd, const uw_error *err)
     (void)send_packet(p->fd, text, fd, MSG_DONTWAIT);
 }
 
-/* A packet that came; *ret_fd: what to answer with, -1: nothing. */
-static int serve(const struct peer *p, const char *text, ssize_t n, int flags, int fd,
-                 size_t n_fds, int *ret_fd, uw_error *err)
+/* A packet of n bytes that came; *ret_fd: what to answer with, -1: nothing. */
+static int serve(const struct peer *p, struct msghdr *msg, size_t n, int *ret_fd,
+                 uw_error *err)
 {
     const struct page_socket_opts *o = &p->server->opts;
     enum page_word word = PAGE_GIVEN;
     uint64_t job = 0;
-    int r = 0;
+    size_t n_fds;
+    int fd = first_fd(msg, &n_fds), r = 0;
 
     *ret_fd = -1;
-    if (flags & (MSG_TRUNC | MSG_CTRUNC))
+    if (msg->msg_flags & (MSG_TRUNC | MSG_CTRUNC))
         r = fail(err, -EINVAL, "a packet of more than %d bytes or %d descriptors",
                  PAGE_SOCKET_PACKET, FDS_MAX);
     if (r == 0)
-        r = page_socket_parse(text, (size_t)n, &word, &job, err);
+        r = page_socket_parse(msg->msg_iov->iov_base, n, &word, &job, err);
     if (r >= 0 && n_fds != (word == PAGE_GIVEN))
         r = fail(err, -EINVAL, "%zu descriptors in the packet instead of %d", n_fds,
                  word == PAGE_GIVEN);
@@ -206,8 +210,7 @@ static int on_peer(struct loop_fd *source, int fd, int events, void *user)
         peer_free(p);
         return 0;
     }
-    int page = first_fd(&msg, &n_fds), back;
-    int r = serve(p, text, n, msg.msg_flags, page, n_fds, &back, &err);
+    int back, r = serve(p, &msg, (size_t)n, &back, &err);
     answer(p, r, back, &err);
     return 0;
 }

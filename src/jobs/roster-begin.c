@@ -410,7 +410,7 @@ static int check_first(const struct roster *r, const struct roster_register *reg
 int roster_begin(struct roster *r, const struct roster_register *asked, uint64_t *ret_id,
                  uw_error *err)
 {
-    struct roster_register one, *reg = &one;
+    struct roster_register one = {0}, *reg = &one;
     struct proc_facts f = {0};
     int fd = -1;
 

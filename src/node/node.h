@@ -161,10 +161,9 @@ int node_window_end(struct node *node, const struct node_who *who, uint64_t id,
                     const struct client_window_ask *ask, uw_error *err);
 int node_window_look(struct node *node, const struct node_who *who, uint64_t id,
                      struct client_window_result *ret, uw_error *err);
-/* See client_windows_powers(); board: its position. */
+/* See client_windows_powers(). */
 int node_window_powers(struct node *node, const struct node_who *who, uint64_t id,
-                       size_t board, struct meter_power *buf, size_t room, size_t *ret_n,
-                       uw_error *err);
+                       struct client_window_powers *powers, uw_error *err);
 int node_window_drop(struct node *node, const struct node_who *who, uint64_t id,
                      uw_error *err);
 

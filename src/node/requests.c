@@ -514,14 +514,11 @@ int node_window_look(struct node *node, const struct node_who *who, uint64_t id,
 }
 
 int node_window_powers(struct node *node, const struct node_who *who, uint64_t id,
-                       size_t board, struct meter_power *buf, size_t room, size_t *ret_n,
-                       uw_error *err)
+                       struct client_window_powers *powers, uw_error *err)
 {
     int r = may_hold(node, who, err);
 
-    return r < 0 ? r
-                 : client_windows_powers(node->windows, whose(who), id, board, buf, room,
-                                         ret_n, err);
+    return r < 0 ? r : client_windows_powers(node->windows, whose(who), id, powers, err);
 }
 
 int node_window_drop(struct node *node, const struct node_who *who, uint64_t id,

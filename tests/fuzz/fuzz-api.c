@@ -213,16 +213,14 @@ int node_window_look(struct node *node, const struct node_who *who, uint64_t id,
 }
 
 int node_window_powers(struct node *node, const struct node_who *who, uint64_t id,
-                       size_t board, struct meter_power *buf, size_t room, size_t *ret_n,
-                       uw_error *err)
+                       struct client_window_powers *powers, uw_error *err)
 {
     (void)node;
     (void)who;
-    (void)board;
     (void)err;
-    for (size_t i = 0; i < room; i++)
-        buf[i] = (struct meter_power){(double)i, 1, 5};
-    *ret_n = room;
+    for (size_t i = 0; i < powers->room; i++)
+        powers->buf[i] = (struct meter_power){(double)i, 1, 5};
+    powers->n = powers->room;
     return id == 4 ? 0 : -ENODATA;
 }
 

@@ -236,18 +236,18 @@ int node_window_look(struct node *node, const struct node_who *who, uint64_t id,
 }
 
 int node_window_powers(struct node *node, const struct node_who *who, uint64_t id,
-                       size_t board, struct meter_power *buf, size_t room, size_t *ret_n,
-                       uw_error *err)
+                       struct client_window_powers *powers, uw_error *err)
 {
     struct fake *f = fake_of(node);
     (void)who;
 
     f->id = id;
-    if (board > 0)
+    if (powers->board > 0)
         return fail(err, -ENODATA, "it hung");
-    buf[0] = (struct meter_power){.end_s = 40, .over_s = 40, .power_w = 100};
-    buf[room - 1] = (struct meter_power){.end_s = 40, .over_s = 0.1, .power_w = 300};
-    *ret_n = room;
+    powers->buf[0] = (struct meter_power){.end_s = 40, .over_s = 40, .power_w = 100};
+    powers->buf[powers->room - 1] =
+        (struct meter_power){.end_s = 40, .over_s = 0.1, .power_w = 300};
+    powers->n = powers->room;
     return called(f, "window_powers", err);
 }
 

@@ -164,6 +164,17 @@ static double energy_of(size_t n, double s, bool *ret_whole)
     return j;
 }
 
+/* Of window id of a user, in the array of that name. */
+static int powers_of(uid_t uid, uint64_t id, size_t board, size_t room, size_t *ret_n,
+                     uw_error *err)
+{
+    struct client_window_powers p = {.board = board, .buf = power, .room = room};
+    int r = client_windows_powers(w.windows, uid, id, &p, err);
+
+    *ret_n = r == 0 ? p.n : 0;
+    return r;
+}
+
 /* The power over a window of s seconds that is known and kept: its sum is the energy. */
 static void powers(const char *model, uint64_t id, double s)
 {
@@ -173,7 +184,7 @@ static void powers(const char *model, uint64_t id, double s)
     for (size_t i = 0; i < n_elements(rooms); i++) {
         size_t n = 0;
         bool whole;
-        int r = client_windows_powers(w.windows, ANNA, id, 0, power, rooms[i], &n, &err);
+        int r = powers_of(ANNA, id, 0, rooms[i], &n, &err);
         double j = energy_of(n, s, &whole),
                exact = w.got.method == METER_FOLDED ? 1 : 0.02;
         ok(r == 0 && n > 0 && n <= rooms[i] && (i > 0 || n >= fmin(s / 4, 100)),
@@ -239,11 +250,11 @@ static void shape(void)
             (void)loop_child_kill(w.child, SIGTERM);
     }
     uint64_t other = open_one(BERT);
-    int r = client_windows_powers(w.windows, ANNA, id, 0, power, ROOM, &n, NULL);
+    int r = powers_of(ANNA, id, 0, ROOM, &n, NULL);
     is_int(r, -EBUSY, "none while its energy is not known");
     (void)ask_one(ANNA, id, true);
     wait_s(5);
-    r = client_windows_powers(w.windows, ANNA, id, 0, power, ROOM, &n, NULL);
+    r = powers_of(ANNA, id, 0, ROOM, &n, NULL);
     ok(r == 0 && n > 150, "a window of %.0f s has %zu means", w.time_s, n);
     double first = energy_of(n, 12.3, &whole), upto = 8.0 * HISTORY_S + 12.3;
     ok(whole && fabs(first - at[0]) < 0.1 * at[0],
@@ -252,17 +263,14 @@ static void shape(void)
     ok(fabs(job - at[1]) < 0.02 * at[1], "of the job %.0f J, true %.0f J", job, at[1]);
     ok(fabs(all - job - (at[2] - at[1])) < 0.1 * (at[2] - at[1]),
        "of the time after it %.0f J, true %.0f J", all - job, at[2] - at[1]);
-    is_int(client_windows_powers(w.windows, BERT, id, 0, power, ROOM, &n, NULL), -ENOENT,
-           "another's");
-    is_int(client_windows_powers(w.windows, BERT, other, 0, power, ROOM, &n, NULL),
-           -EBUSY, "one that is open");
-    is_int(client_windows_powers(w.windows, ANNA, id, 1, power, ROOM, &n, NULL), -EINVAL,
-           "no such board");
+    is_int(powers_of(BERT, id, 0, ROOM, &n, NULL), -ENOENT, "another's");
+    is_int(powers_of(BERT, other, 0, ROOM, &n, NULL), -EBUSY, "one that is open");
+    is_int(powers_of(ANNA, id, 1, ROOM, &n, NULL), -EINVAL, "no such board");
 
     /* Asked long after its end: of the books alone. */
     double energy_j = w.got.energy_j;
     wait_s(20.0 * HISTORY_S);
-    r = client_windows_powers(w.windows, ANNA, id, 0, power, ROOM, &n, NULL);
+    r = powers_of(ANNA, id, 0, ROOM, &n, NULL);
     all = energy_of(n, w.time_s, &whole);
     ok(r == 0 && n > 10 && whole && fabs(all - energy_j) < 1e-3 * energy_j,
        "20 min later: %zu means, %.0f J of %.0f J", n, all, energy_j);
