@@ -517,9 +517,10 @@ int roster_join(struct roster *r, uint64_t id, const struct roster_register *reg
 int roster_leave(struct roster *r, uint64_t id, pid_t pid, uw_error *err)
 {
     struct roster_job *s = roster_job(r, id);
-    bool had = s && !s->over && s->e.pid == pid;
+    bool runs = s && !s->over && s->e.source == JOB_RUN;
+    bool had = runs && s->e.pid == pid;
 
-    for (size_t i = s && !s->over && !had ? s->e.n_procs : 0; i-- > 0;)
+    for (size_t i = runs && !had ? s->e.n_procs : 0; i-- > 0;)
         if (s->e.proc[i].pid == pid) {
             forget(&s->e, i);
             s->changed = had = true;

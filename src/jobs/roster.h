@@ -170,7 +170,9 @@ uint64_t roster_group(const struct roster *r, uid_t uid, const char *group);
  */
 int roster_join(struct roster *r, uint64_t id, const struct roster_register *reg,
                 uw_error *err);
-/* The process has no part in the job any more.  -ENOENT: no such job, or it had none. */
+/* The process has no part in the job any more.  -ENOENT: no such run job, or it had
+ * none.
+ */
 int roster_leave(struct roster *r, uint64_t id, pid_t pid, uw_error *err);
 const struct job_entry *roster_find(const struct roster *r, uint64_t id);
 size_t roster_count(const struct roster *r);

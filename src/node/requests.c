@@ -321,13 +321,30 @@ int node_job_join(struct node *node, const struct node_who *who,
     return 1;
 }
 
-int node_job_leave(struct node *node, const struct node_who *who, uint64_t id, pid_t pid,
+/* A scheduler's job and a found one are not their user's to end. */
+static int may_end(struct node *node, const struct node_who *who, uint64_t id,
                    uw_error *err)
 {
     const struct rights rights = rights_of(node);
     int r = rights_job(&rights, who, id, err);
 
-    return r < 0 ? r : roster_leave(node->roster, id, pid, err);
+    if (r == 0 && !who->admin && roster_find(node->roster, id)->source != JOB_RUN)
+        return fail(err, -EPERM, "%s may not end job %" PRIu64 ": only its scheduler may",
+                    rights_name(who), id);
+    return r;
+}
+
+int node_job_leave(struct node *node, const struct node_who *who, uint64_t id, pid_t pid,
+                   uw_error *err)
+{
+    uw_error why = {""};
+    int r = may_end(node, who, id, &why);
+
+    if (r == 0)
+        r = roster_leave(node->roster, id, pid, &why);
+    if (r < 0)
+        (void)fail(err, r, "%s", why.text);
+    return r == -EPERM ? refuse(node, who, REFUSAL_END, r, &why) : r;
 }
 
 int node_job_page(struct node *node, const struct node_who *who, uint64_t id, int page_fd,
@@ -400,13 +417,9 @@ int node_job_goal(struct node *node, const struct node_who *who, uint64_t id,
 int node_job_end(struct node *node, const struct node_who *who, uint64_t id,
                  uw_error *err)
 {
-    const struct rights rights = rights_of(node);
     uw_error why = {""};
-    int r = rights_job(&rights, who, id, &why);
+    int r = may_end(node, who, id, &why);
 
-    if (r == 0 && !who->admin && roster_find(node->roster, id)->source != JOB_RUN)
-        r = fail(&why, -EPERM, "%s may not end job %" PRIu64 ": only its scheduler may",
-                 rights_name(who), id);
     if (r == 0)
         r = roster_end(node->roster, id, &why);
     if (r < 0)

@@ -42,6 +42,12 @@ static void rights(void)
     run_s(20);
     const struct node_view *v = node_look(w.node);
     ok(v->n_jobs == 1 && v->job[0].job->uid == ANNA, "anna's job is found");
+    id = v->job[0].job->id;
+    ok(node_job_leave(w.node, &anna, id, loop_child_pid(job), &err) == -EPERM,
+       "which she did not begin and may not end: %s", err.text);
+    ok(node_job_leave(w.node, &root, id, loop_child_pid(job), &err) == -ENOENT &&
+           node_look(w.node)->n_jobs == 1,
+       "its processes have not joined it: %s", err.text);
     ok(v->n_boards == BOARDS && !v->read_only, "four boards, an actuator");
 
     refuse(&eve, "0", CLAIM_NAMED, 200000, 0, -EPERM, "user eve may not claim on GPU 0",
@@ -222,6 +228,9 @@ static void books_and_restart(void)
 
     ok(node_job_end(w.node, &anna, id, &err) == -EPERM,
        "anna may not end the scheduler's");
+    ok(node_job_leave(w.node, &anna, id, loop_child_pid(job), &err) == -EPERM &&
+           find_job(node_look(w.node), id),
+       "nor have a process leave it: %s", err.text);
     ok(node_job_end(w.node, &root, id, &err) == 0, "root may");
     run_s(15);
     is_int((long long)node_look(w.node)->board[1].cap.verdict.claim, 0,
