@@ -33,7 +33,7 @@ void capped_by_tick(struct job_capped *capped, const struct caps *caps, uint64_t
 {
     bool counted[JOB_CAPPED_MAX] = {false};
 
-    for (size_t i = 0; boards >> i; i++) {
+    for (size_t i = 0; i < BOARDS_MAX; i++) {
         struct caps_view v;
         if (!(boards >> i & 1))
             continue;
