@@ -302,6 +302,7 @@ int node_job_join(struct node *node, const struct node_who *who,
 {
     const struct roster_register *reg = &ask->reg;
     const struct rights rights = rights_of(node);
+    uw_error why = {""};
 
     if (!node->roster || !reg->group || !reg->group[0])
         return 0;
@@ -312,11 +313,13 @@ int node_job_join(struct node *node, const struct node_who *who,
     uint64_t id = fits ? before->id : roster_group(node->roster, reg->uid, reg->group);
     if (!id)
         return 0;
-    int r = rights_job(&rights, who, id, err);
+    int r = rights_join_job(&rights, who, id, ask, &why);
     if (r == 0)
-        r = roster_join(node->roster, id, reg, err);
-    if (r < 0)
-        return r;
+        r = roster_join(node->roster, id, reg, &why);
+    if (r < 0) {
+        (void)fail(err, r, "%s", why.text);
+        return refuse(node, who, REFUSAL_JOB, r, &why);
+    }
     *ret_id = id;
     return 1;
 }

@@ -394,6 +394,29 @@ int rights_job(const struct rights *rs, const struct node_who *who, uint64_t id,
                 rights_name(who), id);
 }
 
+int rights_join_job(const struct rights *rs, const struct node_who *who, uint64_t id,
+                    const struct node_job *ask, uw_error *err)
+{
+    int r = rights_job(rs, who, id, err);
+
+    if (r < 0)
+        return r;
+    const struct job_entry *job = roster_find(rs->roster, id);
+    const struct job_record *rec = job_records_find(rs->records, id);
+    struct node_job more = *ask;
+    more.reg.boards &= ~(job->given | job->waits);
+    if (n_boards(rs) < 64 && more.reg.boards >> n_boards(rs))
+        return fail(err, -ENOENT, "there are %zu GPUs", n_boards(rs));
+    if (more.reg.boards && job->firm && !who->admin)
+        return fail(err, -EPERM,
+                    "%s may not add GPUs to job %" PRIu64 ": an administrator began it",
+                    rights_name(who), id);
+    if (!more.reg.boards || !rec || !(rec->cap.mw || rec->cap.percent > 0))
+        return 0;
+    more.cap = rec->cap;
+    return check_job_cap(rs, who, &more, err);
+}
+
 bool rights_stands(const struct rights *rs, size_t board, const struct claim *c)
 {
     const struct job_record *rec = c->job ? job_records_find(rs->records, c->job) : NULL;

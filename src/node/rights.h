@@ -44,6 +44,9 @@ int rights_begin_job(const struct rights *r, const struct node_who *who,
 /* Whether a running job is the client's to change. */
 int rights_job(const struct rights *r, const struct node_who *who, uint64_t id,
                uw_error *err);
+/* The same, and whether it may have the boards that ask->reg names beside its own. */
+int rights_join_job(const struct rights *r, const struct node_who *who, uint64_t id,
+                    const struct node_job *ask, uw_error *err);
 /* Whether a claim's maker still has the right to it. */
 bool rights_stands(const struct rights *r, size_t board, const struct claim *c);
 

@@ -1,6 +1,8 @@
 /* A claim holds only while the right to it does: boards that were named before anybody
  * else came are no weapon.
  */
+#include <sqlite3.h>
+
 #include "node-scene.h"
 
 enum { ANNA = 1000, BERT = 1001 };
@@ -251,10 +253,83 @@ static void tokens(void)
     loop_child_free(hers);
 }
 
+static int join(const struct node_who *who, pid_t pid, uint64_t boards, uint64_t *ret_id,
+                uw_error *err)
+{
+    struct node_job ask = {.reg = {.source = JOB_RUN,
+                                   .name = "train",
+                                   .uid = ANNA,
+                                   .pid = pid,
+                                   .boards = boards,
+                                   .group = "ranks"},
+                           .page_fd = -1};
+
+    *err = (uw_error){""};
+    return node_job_join(w.node, who, &ask, ret_id, err);
+}
+
+static unsigned refusals_booked(void)
+{
+    sqlite3 *db = NULL;
+    sqlite3_stmt *rows = NULL;
+    int n = -1;
+
+    run_s(12);
+    if (sqlite3_open_v2(w.config.ledger.path, &db, SQLITE_OPEN_READONLY, NULL) == 0 &&
+        sqlite3_prepare_v2(db, "SELECT count(*) FROM event WHERE kind = 'refused'", -1,
+                           &rows, NULL) == 0 &&
+        sqlite3_step(rows) == SQLITE_ROW)
+        n = sqlite3_column_int(rows, 0);
+    (void)sqlite3_finalize(rows);
+    (void)sqlite3_close(db);
+    return (unsigned)n;
+}
+
+/* Ranks that join the job of their group, and the boards that they bring. */
+static void joiners(void)
+{
+    struct loop_child *first = train("0", ANNA), *other = train("1", ANNA);
+    struct node_job run = {.reg = {.source = JOB_RUN,
+                                   .uid = ANNA,
+                                   .boards = 1,
+                                   .group = "ranks",
+                                   .pid = loop_child_pid(first)}};
+    pid_t pid = loop_child_pid(other);
+    uint64_t id = 0;
+    uw_error err = {""};
+
+    ok(start_node(), "a node");
+    run_s(10);
+    uint64_t firm = begin(&chief, &run);
+    is_int(join(&anna, pid, 3, &id, &err), -EPERM, "no more boards: %s", err.text);
+    ok(entry_of(firm)->given == 1 && entry_of(firm)->n_procs == 1, "it is as it was");
+    is_int((long)refusals_booked(), 1, "and that is booked");
+    ok(join(&anna, pid, 1, &id, &err) == 1 && id == firm, "on its own board she may");
+    ok(join(&chief, pid, 3, &id, &err) == 1 && entry_of(firm)->given == 3,
+       "the chief may add one");
+    ok(node_job_leave(w.node, &bert, firm, pid, &err) == -EPERM, "not bert's: %s",
+       err.text);
+    is_int((long)refusals_booked(), 2, "which is booked, too");
+    ok(node_job_end(w.node, &chief, firm, &err) == 0, "it ends");
+
+    run.cap.mw = 200000;
+    uint64_t capped = begin(&anna, &run);
+    w.config.caps.from.mw = 250000; /* what users may claim has changed */
+    ok(node_configure(w.node, &w.config, &err) == 0, "configured anew");
+    is_int(join(&anna, pid, 2, &id, &err), -ERANGE, "its cap by name: %s", err.text);
+    ok(join(&anna, pid, 1, &id, &err) == 1 && entry_of(capped)->given == 1,
+       "is of no account where no board is added");
+    (void)loop_child_kill(first, 9);
+    (void)loop_child_kill(other, 9);
+    run_s(10);
+    loop_child_free(first);
+    loop_child_free(other);
+}
+
 int main(void)
 {
-    static void (*const parts[])(void) = {squatting,  named_twice, registered,
-                                          given_away, tokens,      passed_on};
+    static void (*const parts[])(void) = {squatting, named_twice, registered, given_away,
+                                          tokens,    passed_on,   joiners};
 
     log_set_level((enum log_level)0);
     for (size_t i = 0; i < n_elements(parts); i++) {
