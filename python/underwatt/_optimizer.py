@@ -23,7 +23,7 @@ from types import TracebackType
 from typing import TypeVar
 
 from . import _job, _native, _progress
-from ._errors import DaemonError, InvalidValue, NotSupported, TimeoutError, UnderwattError
+from ._errors import DaemonError, NotSupported, TimeoutError, UnderwattError
 from ._job import Ask, Job, JobEnergy
 from ._keeper import Keeper
 from ._monitor import chosen, visible
@@ -455,7 +455,9 @@ _active_lock = threading.Lock()
 def _enter(optimizer: Optimizer) -> None:
     with _active_lock:
         if _active:
-            raise InvalidValue("this process has an Optimizer already: close it first, or make it in a with block")
+            raise UnderwattError(
+                "this process has an Optimizer already: close it first, or make it in a with block", errno.EALREADY
+            )
         _active.append(optimizer)
 
 

@@ -24,6 +24,7 @@ from ._monitor import Monitor
 from ._results import Energy
 from ._sync import sync_of
 from ._window import Window
+from .goals import Selector, goal_text
 
 OPTIONS = ("gpus", "gco2e_kwh", "boards", "socket", "local", "null")
 EVERY_S = 1.0  # between marks; a phase that changes is one, too
@@ -93,6 +94,7 @@ class Recorder:
         for name in self._options:
             if name not in OPTIONS:
                 raise InvalidValue(f"option '{name}' is none of: {', '.join(OPTIONS)}")
+        _check_goal(optimizer)
         self._given = optimizer
         self._optimizer: Any = None
         self._session: _Session | None = None
@@ -110,7 +112,7 @@ class Recorder:
     def begin(self, measure: bool = True, earlier_j: float = 0.0, gpus: Iterable[int] | None = None) -> None:
         """measure: this process is the one that logs.  earlier_j: before a checkpoint from which training goes on.
         gpus: the boards that train, as the program counts them; None: those of this node's ranks."""
-        self.end()
+        _begins(self)
         self._optimizer = _optimizer_of(self._given)
         self._counts = Counts()
         if measure:
@@ -176,6 +178,7 @@ class Recorder:
 
     def end(self) -> None:
         """Training has ended, or has failed.  The optimizer that begin() made is closed."""
+        _ends(self)
         session, self._session = self._session, None
         optimizer, self._optimizer = self._optimizer, None
         if self._phase not in ("", "train"):
@@ -336,6 +339,25 @@ def _entry(sums: Sums) -> dict[str, float]:
     return {"energy_j": sums.energy_j, "power_w": sums.energy_j / sums.time_s, **sums.each()}
 
 
+# ---- one training a process ----
+
+_current: list[Recorder] = []
+
+
+def _begins(recorder: Recorder) -> None:
+    """A training that has failed may have told nobody: what it left ends here."""
+    for before in [*_current, recorder]:
+        before.end()
+    _current.append(recorder)
+
+
+def _ends(recorder: Recorder) -> None:
+    _current[:] = [each for each in _current if each is not recorder]
+
+
+os.register_at_fork(after_in_child=_current.clear)
+
+
 # ---- what a training begins with ----
 
 
@@ -343,16 +365,30 @@ def _warn(text: str) -> None:
     warnings.warn(f"underwatt: {text}", RuntimeWarning, stacklevel=4)
 
 
+def _is_made_here(given: Any) -> bool:
+    """Not an Optimizer, which its owner closes, nor None."""
+    return given is not None and not hasattr(given, "step")
+
+
+def _check_goal(given: Any) -> None:
+    """InvalidValue where it is no goal: said before the training begins, which it would not stop."""
+    if _is_made_here(given):
+        try:
+            goal_text(given.goal if isinstance(given, Selector) else given)
+        except InvalidValue:
+            raise
+        except UnderwattError:  # the library cannot be loaded: begin() says so
+            return
+
+
 def _optimizer_of(given: Any) -> Any:
     """None: there is none, or it cannot be had here, which is said."""
-    if given is None or hasattr(given, "step"):
+    if not _is_made_here(given):
         return given
     from ._optimizer import Optimizer  # noqa: PLC0415 - most trainings have none
 
     try:
         return Optimizer(given)
-    except InvalidValue:
-        raise
     except UnderwattError as e:
         _warn(f"no cap is searched for: {e}")
         return None
@@ -367,8 +403,6 @@ def _open(options: dict[str, Any], gpus: Iterable[int] | None, earlier_j: float)
             if len(wanted) < len(monitor.boards):
                 monitor.close(0)
                 monitor = Monitor(sync=None, **{**options, "gpus": wanted})
-    except InvalidValue:
-        raise
     except UnderwattError as e:
         _warn(f"this training is not measured: {e}")
         return None

@@ -18,7 +18,8 @@ class UnderwattCallback(Callback):
     """Steps, phases, and energy, power, cap and gCO2e of each epoch, for the callbacks after it and the history.
 
     optimizer: an Optimizer; a goal, for which one is made; or None.  options: gpus, gco2e_kwh, boards,
-    socket and local, as of Monitor.  Keras tells no callback of an exception: the next fit() ends what that has left.
+    socket and local, as of Monitor.  Keras tells no callback of an exception: what a fit() that raises has left, its
+    optimizer and its cap, ends when the next training of this process begins, or with the process.
     """
 
     def __init__(self, optimizer: Any = None, **options: Any) -> None:

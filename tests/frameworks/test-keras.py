@@ -1,6 +1,6 @@
 #!/usr/bin/python3
 """underwatt.keras: a tiny fit() on a simulated board.  What history and CSV have of each epoch against the board's true energy; phases;
-a fit() that raises, and another with the same callback."""
+a fit() that raises, and another with another callback."""
 import math
 import tempfile
 

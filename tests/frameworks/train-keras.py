@@ -54,7 +54,7 @@ def main():
         callback = UnderwattCallback(gco2e_kwh=400)
         error = ""
         try:
-            fit(load, callback, 1, fails_at=3)
+            fit(load, UnderwattCallback(gco2e_kwh=400), 1, fails_at=3)
         except KeyError:
             error = "batch"
         before = underwatt.steps()

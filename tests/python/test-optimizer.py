@@ -92,6 +92,30 @@ print(took(optimizer.close)[0], flush=True)
 """
 
 
+# As a callback has it: end() is not called where fit() raises.
+FAILS = r"""
+import underwatt
+from underwatt._training import Recorder
+
+first, second = Recorder("edp", {"gpus": [0]}), Recorder("edp", {"gpus": [0]})
+first.begin()
+job = first._optimizer.job
+second.begin()
+print(job, second._optimizer.job, first.running, second.running, flush=True)
+second.end()
+with underwatt.Optimizer("edp", gpus=[0]):
+    third = Recorder("edp", {"gpus": [7]})
+    third.begin()
+    third.step()
+    print(third.running and third._optimizer is None, flush=True)
+    third.end()
+try:
+    Recorder("best")
+except underwatt.UnderwattError as e:
+    print(type(e).__name__, flush=True)
+"""
+
+
 class Loop:
     """A program of LOOP."""
 
@@ -219,6 +243,18 @@ print([str(g) for g in (goals.Energy(), goals.Edp(), goals.Eds(3), goals.Cost(),
     t.ok("NotSupported" in p.stderr and "underwatt-start" in p.stderr, "no daemon: what starts one", p.stderr)
 
 
+def fails(t, node):
+    """Of a training that failed, the next one ends what is left; a callback's training is stopped by nothing of Underwatt."""
+    p = pyuser.in_world(node, FAILS)
+    words = p.stdout.split()
+    if not t.ok(p.returncode == 0 and len(words) == 6, "trainings of which two fail", p.stdout + p.stderr):
+        return
+    t.ok(words[0] != words[1] != "0" and words[2:4] == ["False", "True"], "the next training ends the first, and has a job of its own", words)
+    t.equal(words[4:], ["True", "InvalidValue"], "beside the program's own Optimizer, and with wrong boards, one goes on; no goal: said at once")
+    t.ok(p.stderr.count("RuntimeWarning: underwatt") == 2 and "has an Optimizer already" in p.stderr and "7 is no board" in p.stderr,
+         "a warning each", p.stderr)
+
+
 def hangs(t):
     with uwtest.Node(board="v100", count=1) as node:
         d = node.daemon()
@@ -244,6 +280,7 @@ def programs(t):
         refused(t, node)
         d = node.daemon()
         original = limit(node)
+        fails(t, node)
         loop, low, nan, raises = (Loop(node, goal, i) for i, goal in enumerate(("edp", "low", "wrong:nan", "wrong:raises")))
         chooses_wrong(t, node, nan, "nan")
         chooses_wrong(t, node, raises, "ZeroDivisionError")
