@@ -65,10 +65,13 @@ def signals(t, node):
         p = node.popen(sys.executable, "-m", "underwatt", "measure", "--json", "--", "sh", "-c", "trap 'exit 0' INT; echo on; sleep 600 & wait", env=WHERE)
         t.equal(p.stdout.readline(), "on\n", f"{number.name}: CMD runs")
         began = time.monotonic()
-        if number == signal.SIGINT:    # as a terminal does: to all
-            for child in uwtest.children_of(p.pid):
+        if number == signal.SIGINT:    # as a terminal does: to all, and to measure before its CMD can end
+            children = uwtest.children_of(p.pid)
+            p.send_signal(number)
+            for child in children:
                 os.kill(child, number)
-        p.send_signal(number)
+        else:
+            p.send_signal(number)
         t.equal(p.wait(60), status, f"{number.name} ends CMD")
         text = p.stderr.readline()
         t.ok(text.startswith("{") and time.monotonic() - began < 30, f"{number.name}: and the energy is told", text)
