@@ -469,6 +469,18 @@ static bool has_process(const struct job_entry *e, const struct job_proc *p)
     return false;
 }
 
+bool roster_has_part(const struct roster *r, uint64_t id, uid_t uid, pid_t pid)
+{
+    const struct roster_job *s = roster_job(r, id);
+    struct proc_facts f;
+
+    if (!s || !is_of(s, uid) || s->e.group[0] || roster_read(r, pid, &f) < 0 ||
+        f.uid != uid)
+        return false;
+    return (s->e.pid == pid && s->e.pid_start == f.start) ||
+           has_process(&s->e, &(struct job_proc){pid, f.start});
+}
+
 /* Where all places are taken, those of processes that have ended are free. */
 static void add_process(struct roster_job *s, const struct job_proc *p)
 {

@@ -164,6 +164,10 @@ int roster_end(struct roster *r, uint64_t id, uw_error *err); /* -ENOENT */
 
 /* The running run job of that user and group; 0: none. */
 uint64_t roster_group(const struct roster *r, uid_t uid, const char *group);
+/* Whether that is a running run job of uid without a group, as after a restart, and this
+ * process of uid has a part in it.
+ */
+bool roster_has_part(const struct roster *r, uint64_t id, uid_t uid, pid_t pid);
 /* reg's process, boards and group become the run job's, too.  A process that has joined
  * may join again.  -ENOENT: no such job of reg's user, or of another group; -ESRCH,
  * -EPERM as of roster_begin().

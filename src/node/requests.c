@@ -306,11 +306,9 @@ int node_job_join(struct node *node, const struct node_who *who,
 
     if (!node->roster || !reg->group || !reg->group[0])
         return 0;
-    const struct job_entry *before =
-        ask->before ? roster_find(node->roster, ask->before) : NULL;
-    bool fits = before && !before->ended_ns && before->source == JOB_RUN &&
-                before->uid == reg->uid && !before->group[0];
-    uint64_t id = fits ? before->id : roster_group(node->roster, reg->uid, reg->group);
+    uint64_t id = roster_group(node->roster, reg->uid, reg->group);
+    if (!id && roster_has_part(node->roster, ask->before, reg->uid, reg->pid))
+        id = ask->before;
     if (!id)
         return 0;
     int r = rights_join_job(&rights, who, id, ask, &why);

@@ -176,9 +176,15 @@ static void restored(void)
     is_int(roster_begin(r, &reg, &id, &err), 0, "one lives: the job goes on");
     const struct job_entry *j = roster_find(r, id);
     ok(id == 60 && j->pid == 102 && j->boards == 3, "by that one");
+    ok(roster_has_part(r, 60, ANNA, 102), "which has its part in it");
+    fake_process(103, 1, ANNA, SESSION);
+    ok(!roster_has_part(r, 60, ANNA, 103), "another process has none");
+    ok(!roster_has_part(r, 60, EVE, 102) && !roster_has_part(r, 61, ANNA, 102),
+       "nor another user, nor is it another job's");
     reg = of(102, 4);
     is_int(roster_join(r, id, &reg, &err), 0, "which says its group again");
     ok(roster_group(r, ANNA, "ranks") == 60 && j->given == 7, "and is found by it");
+    ok(!roster_has_part(r, 60, ANNA, 102), "by it alone");
     fake_exit(102);
     fake_wait(7);
     ok(!roster_find(r, id), "it ends with it");

@@ -253,6 +253,8 @@ static void tokens(void)
     loop_child_free(hers);
 }
 
+static uint64_t join_before; /* the job that the process says it had a part in */
+
 static int join(const struct node_who *who, pid_t pid, uint64_t boards, uint64_t *ret_id,
                 uw_error *err)
 {
@@ -262,6 +264,7 @@ static int join(const struct node_who *who, pid_t pid, uint64_t boards, uint64_t
                                    .pid = pid,
                                    .boards = boards,
                                    .group = "ranks"},
+                           .before = join_before,
                            .page_fd = -1};
 
     *err = (uw_error){""};
@@ -319,6 +322,15 @@ static void joiners(void)
     is_int(join(&anna, pid, 2, &id, &err), -ERANGE, "its cap by name: %s", err.text);
     ok(join(&anna, pid, 1, &id, &err) == 1 && entry_of(capped)->given == 1,
        "is of no account where no board is added");
+    ok(node_job_end(w.node, &anna, capped, &err) == 0, "it ends");
+
+    run.reg.group = NULL;
+    run.cap.mw = 0;
+    join_before = begin(&anna, &run);
+    is_int(join(&anna, pid, 2, &id, &err), 0,
+           "one that was not the process' is not joined");
+    ok(join(&anna, run.reg.pid, 1, &id, &err) == 1 && id == join_before,
+       "one that was is %s", err.text);
     (void)loop_child_kill(first, 9);
     (void)loop_child_kill(other, 9);
     run_s(10);
