@@ -348,7 +348,9 @@ static void watch(struct roster_job *s, int pidfd)
         s->source = NULL; /* roster_alive() is polled */
 }
 
-/* The process is the job's first one from now on; false: it has ended. */
+/* The process is the job's first one from now on; false: it has ended.  Where no pidfd
+ * can be had, roster_alive() is polled.
+ */
 static bool put_first(struct roster_job *s, const struct job_proc *p)
 {
     struct roster_register reg = {
@@ -356,7 +358,8 @@ static bool put_first(struct roster_job *s, const struct job_proc *p)
     struct proc_facts f;
     int fd = -1;
 
-    if (check_process(s->roster, &reg, &f, &fd, NULL) < 0)
+    int r = check_process(s->roster, &reg, &f, &fd, NULL);
+    if (r == -ESRCH || r == -EPERM)
         return false;
     watch(s, fd);
     s->e.pid = p->pid;

@@ -22,6 +22,13 @@ static void on_event(enum roster_event event, const struct job_entry *job, void 
     heard.ended += event == ROSTER_END;
 }
 
+static pid_t unread; /* the process whose facts cannot be read now */
+
+static int read_most(pid_t pid, struct proc_facts *ret, void *user)
+{
+    return pid == unread ? -EMFILE : fake_read(pid, ret, user);
+}
+
 static struct roster *begin(bool real)
 {
     struct roster_opts opts = {.on_event = on_event, .first_id = 70};
@@ -34,7 +41,7 @@ static struct roster *begin(bool real)
     opts.loop = fake.loop;
     opts.boards = fake.boards;
     if (!real)
-        opts.read = fake_read;
+        opts.read = read_most;
     ok(roster_new(&opts, &r, &err) == 0, "a roster");
     return r;
 }
@@ -133,6 +140,21 @@ static void succession(void)
     is_int(roster_leave(r, id, 101, &err), 0, "then that");
     ok(!roster_find(r, id), "it has ended");
     is_int(roster_leave(r, id, 101, &err), -ENOENT, "once: %s", err.text);
+    end(r);
+
+    r = begin(false);
+    id = ranks(r, 2);
+    unread = 101;
+    fake_exit(100);
+    fake_wait(7);
+    ok(roster_find(r, id) && roster_find(r, id)->pid == 101,
+       "one that cannot be read has not ended");
+    unread = 0;
+    fake_wait(7);
+    ok(roster_find(r, id) != NULL, "nor then");
+    fake_exit(101);
+    fake_wait(7);
+    ok(!roster_find(r, id), "until it has");
     end(r);
 }
 
