@@ -373,6 +373,25 @@ static void forget(struct job_entry *e, size_t at)
     e->n_procs--;
 }
 
+static bool has_ended(const struct roster *r, const struct job_proc *p)
+{
+    struct proc_facts f;
+    int result = roster_read(r, p->pid, &f);
+
+    return result == -ESRCH || (result == 0 && f.start != p->start);
+}
+
+void roster_prune(struct roster_job *s)
+{
+    struct job_entry *e = &s->e;
+
+    for (size_t i = e->n_procs; i-- > 0 && e->source == JOB_RUN;)
+        if (e->proc[i].pid != e->pid && has_ended(s->roster, &e->proc[i])) {
+            forget(e, i);
+            s->changed = true;
+        }
+}
+
 void roster_first_ended(struct roster_job *s)
 {
     struct job_entry *e = &s->e;
@@ -488,14 +507,13 @@ bool roster_has_part(const struct roster *r, uint64_t id, uid_t uid, pid_t pid)
 static void add_process(struct roster_job *s, const struct job_proc *p)
 {
     struct job_entry *e = &s->e;
-    struct proc_facts f;
 
     if (e->n_procs == 0)
         e->proc[e->n_procs++] = (struct job_proc){e->pid, e->pid_start};
     if (has_process(e, p))
         return;
     for (size_t i = JOB_PROCS; i-- > 0 && e->n_procs == JOB_PROCS;)
-        if (!roster_is_there(s->roster, &e->proc[i], e->uid, &f))
+        if (has_ended(s->roster, &e->proc[i]))
             forget(e, i);
     if (e->n_procs < JOB_PROCS)
         e->proc[e->n_procs++] = *p;

@@ -66,7 +66,7 @@ struct roster {
     size_t n_names, names_room;
     struct loop_worker *worker; /* for getpwuid_r() */
     struct loop_timer *timer;
-    uint64_t next_id;
+    uint64_t next_id, pruned_ns;
     struct roster_counts counts;
     struct rates begun[2];              /* found and run jobs, one bucket per user */
     bool telling;                       /* roster_tell() is running */
@@ -113,6 +113,9 @@ void roster_share(struct roster *r);
  * ends.
  */
 void roster_first_ended(struct roster_job *s);
+
+/* Forgets the processes of a run job that have ended, but for the first. */
+void roster_prune(struct roster_job *s);
 
 /* ---- roster-look.c ---- */
 

@@ -17,7 +17,7 @@ enum { ANCESTORS = 64 };
 
 /* A process and those that it descends from. */
 struct line {
-    pid_t pid[ANCESTORS];
+    struct job_proc proc[ANCESTORS];
     size_t n;
 };
 
@@ -28,27 +28,28 @@ static void trace_line(const struct roster *r, const struct proc_facts *f,
 
     ret->n = 0;
     while (ret->n < ANCESTORS && up.pid > 1) {
-        ret->pid[ret->n++] = up.pid;
+        ret->proc[ret->n++] = (struct job_proc){up.pid, up.start};
         if (up.ppid <= 1 || roster_read(r, up.ppid, &up) < 0)
             return;
     }
 }
 
-static bool stems_from(const struct line *line, pid_t pid)
+/* start 0: unknown. */
+static bool stems_from(const struct line *line, pid_t pid, uint64_t start)
 {
     for (size_t i = 0; i < line->n; i++)
-        if (line->pid[i] == pid)
-            return true;
+        if (line->proc[i].pid == pid)
+            return start == 0 || line->proc[i].start == start;
     return false;
 }
 
 /* Whether it is one of the job's processes or descends from one. */
 static bool is_ours(const struct roster_job *job, const struct line *line)
 {
-    if (job->e.pid > 0 && stems_from(line, job->e.pid))
+    if (job->e.pid > 0 && stems_from(line, job->e.pid, job->e.pid_start))
         return true;
     for (size_t i = 0; i < job->e.n_procs; i++)
-        if (stems_from(line, job->e.proc[i].pid))
+        if (stems_from(line, job->e.proc[i].pid, job->e.proc[i].start))
             return true;
     return false;
 }

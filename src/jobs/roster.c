@@ -401,18 +401,24 @@ void roster_schedule(struct roster *r)
 static int roster_on_timer(struct loop_timer *timer, uint64_t now_ns, void *user)
 {
     struct roster *r = user;
-    bool ended = false;
+    bool news = false, prune = now_ns >= r->pruned_ns + r->opts.look_ns;
     (void)timer;
 
-    for (size_t i = 0; i < r->n; i++)
+    if (prune)
+        r->pruned_ns = now_ns;
+    for (size_t i = 0; i < r->n; i++) {
         if (!r->job[i]->over && !roster_alive(r, r->job[i])) {
             roster_first_ended(r->job[i]);
-            ended = true;
+            news = true;
         }
+        if (prune && !r->job[i]->over)
+            roster_prune(r->job[i]);
+        news |= r->job[i]->changed;
+    }
     for (size_t i = 0; i < r->n_boards; i++)
         if (r->board[i]->next_ns <= now_ns)
             roster_board_look(r->board[i]);
-    if (ended) {
+    if (news) {
         roster_refresh(r);
         roster_tell(r);
     }

@@ -158,6 +158,29 @@ static void succession(void)
     end(r);
 }
 
+/* Members that end, and a process that is given the pid of one. */
+static void reused(void)
+{
+    struct roster *r = begin(false);
+    const struct job_entry *j = roster_find(r, ranks(r, 3));
+
+    fake_exit(102);
+    for (int i = 0; i < 70 && j->n_procs == 3; i++)
+        fake_wait(0.1);
+    is_int((long)j->n_procs, 2, "who has ended is no member any more");
+    fake_exit(101);
+    fake_process(101, 1, ANNA, SESSION)->start = 9000;
+    fake_process(150, 101, ANNA, SESSION);
+    fake_on(3, 150, true);
+    roster_look(r, 3);
+    fake_wait(1);
+    ok(roster_count(r) == 2 && j->n_procs == 2 && !(j->boards >> 3 & 1),
+       "a pid that is another process' now: that is not of the job");
+    fake_wait(7);
+    is_int((long)j->n_procs, 1, "nor a member");
+    end(r);
+}
+
 /* More than are recorded. */
 static void crowd(void)
 {
@@ -263,6 +286,7 @@ int main(void)
 {
     joins();
     succession();
+    reused();
     crowd();
     restored();
     real();
