@@ -28,7 +28,8 @@ enum {
     LEDGER_DOMAINS = 16,
     LEDGER_PLACES = LEDGER_BOARDS + LEDGER_DOMAINS,
     LEDGER_LABELS = 16,
-    LEDGER_TEXT = 256, /* longer texts are cut */
+    LEDGER_TEXT = 256,       /* longer texts are cut */
+    LEDGER_PROCESSES = 4096, /* the same of ledger_job.processes */
     LEDGER_SAME = 40,
     LEDGER_MODEL = 96,
     LEDGER_SEARCH_CAPS = 10,

@@ -503,21 +503,22 @@ bool roster_has_part(const struct roster *r, uint64_t id, uid_t uid, pid_t pid)
            has_process(&s->e, &(struct job_proc){pid, f.start});
 }
 
-/* Where all places are taken, those of processes that have ended are free. */
-static void add_process(struct roster_job *s, const struct job_proc *p)
+/* false: all places are taken by processes that live. */
+static bool add_process(struct roster_job *s, const struct job_proc *p)
 {
     struct job_entry *e = &s->e;
 
     if (e->n_procs == 0)
         e->proc[e->n_procs++] = (struct job_proc){e->pid, e->pid_start};
     if (has_process(e, p))
-        return;
-    for (size_t i = JOB_PROCS; i-- > 0 && e->n_procs == JOB_PROCS;)
-        if (has_ended(s->roster, &e->proc[i]))
-            forget(e, i);
-    if (e->n_procs < JOB_PROCS)
-        e->proc[e->n_procs++] = *p;
+        return true;
+    if (e->n_procs == JOB_PROCS)
+        roster_prune(s);
+    if (e->n_procs == JOB_PROCS)
+        return false;
+    e->proc[e->n_procs++] = *p;
     s->changed = true;
+    return true;
 }
 
 int roster_join(struct roster *r, uint64_t id, const struct roster_register *reg,
@@ -536,8 +537,10 @@ int roster_join(struct roster *r, uint64_t id, const struct roster_register *reg
         (void)close(fd);
     if (result < 0)
         return result;
+    if (!add_process(s, &(struct job_proc){reg->pid, f.start}))
+        return fail(err, -E2BIG, "job %llu has %d processes already",
+                    (unsigned long long)id, JOB_PROCS);
     (void)snprintf(s->e.group, sizeof s->e.group, "%s", group);
-    add_process(s, &(struct job_proc){reg->pid, f.start});
     struct roster_register more = *reg;
     more.boards &= ~(s->e.given | s->e.waits);
     if (more.boards)

@@ -40,7 +40,7 @@ enum {
     LABEL_VALUE = 64,
     JOB_NAME = 96,
     JOB_GROUP = 64,
-    JOB_PROCS = 16, /* recorded processes of a job, to recognise it later */
+    JOB_PROCS = 128, /* recorded processes of a job, to recognise it later */
 };
 
 enum job_source { JOB_SOURCES(NAME_ENUM) };
@@ -73,7 +73,7 @@ struct job_entry {
     uint64_t pid_start; /* as in job_proc; 0: unknown */
     unsigned n_pids;    /* the job's processes on boards */
     /* Of a found job: its first processes.  Of a run job with a group: those that began
-     * it and joined, pid the first of them; more than fit are not recorded.
+     * it and joined, pid the first of them.
      */
     struct job_proc proc[JOB_PROCS];
     size_t n_procs;
@@ -169,8 +169,8 @@ uint64_t roster_group(const struct roster *r, uid_t uid, const char *group);
  */
 bool roster_has_part(const struct roster *r, uint64_t id, uid_t uid, pid_t pid);
 /* reg's process, boards and group become the run job's, too.  A process that has joined
- * may join again.  -ENOENT: no such job of reg's user, or of another group; -ESRCH,
- * -EPERM as of roster_begin().
+ * may join again.  -ENOENT: no such job of reg's user, or of another group; -E2BIG:
+ * JOB_PROCS have joined; -ESRCH, -EPERM as of roster_begin().
  */
 int roster_join(struct roster *r, uint64_t id, const struct roster_register *reg,
                 uw_error *err);

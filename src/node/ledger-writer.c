@@ -516,6 +516,7 @@ void ledger_writer_job(struct ledger_writer *w, const struct job_entry *job,
     char goal[GOAL_TEXT_MAX + POLICY_PRESET_NAME] = "", form[GOAL_TEXT_MAX],
                               processes[JOB_PROCS * JOB_PROC_TEXT];
 
+    _Static_assert(sizeof processes <= LEDGER_PROCESSES, "none is cut");
     if (!b)
         return;
     job_procs_text(job, processes, sizeof processes);

@@ -127,8 +127,9 @@ int node_job_begin(struct node *node, const struct node_who *who,
                    const struct node_job *ask, uint64_t *ret_id, uw_error *err);
 /* Has the process join the running job of its user and group (ask->reg.group), or
  * ask->before where that runs, has no group (any more, after a restart) and has the
- * process.  1: joined; 0: there is none, begin it.  -EPERM: the job is not the client's, or an administrator
- * began it and it would have more boards; -ERANGE: they cannot have its cap by name.
+ * process.  1: joined; 0: there is none, begin it.  -EPERM: the job is not the client's,
+ * or an administrator began it and it would have more boards; -ERANGE: they cannot have
+ * its cap by name.
  */
 int node_job_join(struct node *node, const struct node_who *who,
                   const struct node_job *ask, uint64_t *ret_id, uw_error *err);

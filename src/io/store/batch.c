@@ -112,16 +112,24 @@ int ledger_add_meter(struct ledger_batch *b, const struct ledger_meter *m)
 
 /* ---- rows with texts: one piece of memory, the texts behind the struct ---- */
 
-static size_t room(const char *text)
+static size_t room(const char *text, size_t max)
 {
-    return text ? strnlen(text, LEDGER_TEXT - 1) + 1 : 1;
+    return text ? strnlen(text, max - 1) + 1 : 1;
+}
+
+enum { PROCESSES_AT = 6 }; /* among the texts of a job */
+
+/* Bytes that the row's text i may have. */
+static size_t most(enum row_type type, size_t i)
+{
+    return type == ROW_JOB && i == PROCESSES_AT ? LEDGER_PROCESSES : LEDGER_TEXT;
 }
 
 /* Copies text to *at and moves it on; never NULL. */
-static const char *put_text(char **at, const char *text)
+static const char *put_text(char **at, const char *text, size_t max)
 {
     char *mine = *at;
-    size_t len = room(text) - 1;
+    size_t len = room(text, max) - 1;
 
     if (len)
         memcpy(mine, text, len);
@@ -145,13 +153,13 @@ static int put_copy(struct ledger_batch *b, enum row_type type, const void *row,
     size_t all = size;
 
     for (size_t i = 0; i < n; i++)
-        all += room(*text[i]);
+        all += room(*text[i], most(type, i));
     char *piece = malloc(all);
     if (!piece)
         return -ENOMEM;
     char *at = piece + size;
     for (size_t i = 0; i < n; i++)
-        *text[i] = put_text(&at, *text[i]);
+        *text[i] = put_text(&at, *text[i], most(type, i));
     memcpy(piece, row, size);
     return put_piece(b, type, piece);
 }
@@ -171,9 +179,13 @@ int ledger_add_job(struct ledger_batch *b, const struct ledger_job *j)
         struct ledger_label label[LEDGER_LABELS];
     } row = {.job = *j};
     struct ledger_job *job = &row.job;
-    const char **text[7 + 2 * LEDGER_LABELS] = {&job->source,   &job->name, &job->user,
-                                                &job->goal,     &job->cls,  &job->command,
-                                                &job->processes};
+    const char **text[7 + 2 * LEDGER_LABELS] = {&job->source,
+                                                &job->name,
+                                                &job->user,
+                                                &job->goal,
+                                                &job->cls,
+                                                &job->command,
+                                                [PROCESSES_AT] = &job->processes};
     size_t n = 7;
 
     if (!good_job(j))

@@ -17,7 +17,7 @@
 #include "tap.h"
 #include "virtual/virtual-loop.h"
 
-enum { FAKES = 4, FAKE_PIDS = 64 };
+enum { FAKES = 4, FAKE_PIDS = 256 };
 
 struct gpu_dev {
     struct gpu_info info;

@@ -181,21 +181,23 @@ static void reused(void)
     end(r);
 }
 
-/* More than are recorded. */
+/* No more join than are recorded. */
 static void crowd(void)
 {
     struct roster *r = begin(false);
-    uint64_t id = ranks(r, JOB_PROCS + 2);
+    uint64_t id = ranks(r, JOB_PROCS);
     const struct job_entry *j = roster_find(r, id);
-    struct roster_register reg;
+    struct roster_register reg = of(99, 0);
     uw_error err = {""};
 
+    fake_process(99, 90, ANNA, SESSION);
     is_int((long)j->n_procs, JOB_PROCS, "so many are recorded");
+    is_int(roster_join(r, id, &reg, &err), -E2BIG, "one more: %s", err.text);
+    is_int((long)j->n_procs, JOB_PROCS, "is not");
     fake_exit(105);
-    reg = of(100 + JOB_PROCS, 0);
-    is_int(roster_join(r, id, &reg, &err), 0, "one that was not joins again");
-    ok(j->n_procs == JOB_PROCS && j->proc[JOB_PROCS - 1].pid == 100 + JOB_PROCS,
-       "and has the place of one that has ended");
+    is_int(roster_join(r, id, &reg, &err), 0, "it has the place of one that has ended");
+    ok(j->n_procs == JOB_PROCS && j->proc[JOB_PROCS - 1].pid == 99, "and is recorded");
+    is_int(roster_leave(r, id, 99, &err), 0, "and may leave");
     end(r);
 }
 
