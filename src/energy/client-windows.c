@@ -195,9 +195,22 @@ static struct window *find(const struct client_windows *w, uint64_t id)
     return NULL;
 }
 
-/* Drops the pieces of a window, of one board or of all (SIZE_MAX). */
+static bool has_pieces(const struct client_windows *w, const struct window *win,
+                       size_t board)
+{
+    for (size_t i = 0; i < w->n; i++)
+        if (win->part[i].pieces > 0 && (board == SIZE_MAX || board == i))
+            return true;
+    return false;
+}
+
+/* Drops the pieces of a window, of one board or of all (SIZE_MAX).  Most windows have
+ * none then, and the list is long where many end at once.
+ */
 static void drop_pieces(struct client_windows *w, const struct window *win, size_t board)
 {
+    if (!has_pieces(w, win, board))
+        return;
     for (struct piece *p = w->piece, *next; p; p = next) {
         next = p->next;
         if (p->win != win || (board != SIZE_MAX && p->board != board))
