@@ -261,6 +261,8 @@ int parse_duration(const char *text, uint64_t *ret_ns, uw_error *err)
         double part_s = 0, unit_s = 0;
         const char *at = skip_blank(rest);
         int r = time_part(at, &part_s, &unit_s, &rest, err);
+        if (r < 0 && at > skip_blank(text))
+            return fail_in(err, r, "'%s'", text);
         if (r < 0)
             return r;
         if (unit_s >= smallest_s)

@@ -105,7 +105,9 @@ int main(void)
            "minute, minutes, h, hour, hours, d, day, days)",
            "… and which units there are");
     (void)parse_duration("1h30", &(uint64_t){0}, &err);
-    is_str(err.text, "'30' has no unit: write '30 s'", "… of each part");
+    is_str(err.text, "'1h30': '30' has no unit: write '30 s'", "… of each part");
+    (void)parse_duration("1h 30 ", &(uint64_t){0}, &err);
+    is_str(err.text, "'1h 30 ': '30 ' has no unit: write '30  s'", "… and of what");
     (void)parse_duration("30m1h", &(uint64_t){0}, &err);
     is_str(err.text, "'30m1h': units go from the largest to the smallest, as in 1h30m",
            "… in their order");
