@@ -192,7 +192,7 @@ static int samples_of(struct ask *a, size_t *ret_board, size_t *ret_most, uw_err
     uint64_t most = SAMPLES;
 
     if (!gpu || !*gpu)
-        return fail(err, -EINVAL, "gpu: neither an index nor a UUID");
+        return fail(err, -EINVAL, "'gpu' is missing: an index or a UUID");
     int r = node_board(ask_node(a), gpu, ret_board, err);
     if (r == 0 && text) {
         r = parse_u64(text, &most, err);

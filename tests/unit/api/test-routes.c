@@ -133,7 +133,7 @@ static const struct { const char *method, *target, *body; unsigned status; const
     {"GET", "/v1/windows/99/samples?gpu=0&most=2049", NULL, 400, "most: 2049 is outside 1..2048"},
     {"GET", "/v1/windows/99/samples?gpu=0&most=0", NULL, 400, "most: 0 is outside"},
     {"GET", "/v1/windows/99/samples?gpu=9", NULL, 404, "no board '9'"},
-    {"GET", "/v1/windows/99/samples", NULL, 400, "gpu: neither"},
+    {"GET", "/v1/windows/99/samples", NULL, 400, "'gpu' is missing: an index or a UUID"},
     {"GET", "/v1/windows/x/samples?gpu=0", NULL, 400, "'x' is not a window"},
     {"DELETE", "/v1/windows/99", NULL, 204, NULL},
     {"GET", "/v1/signals", NULL, 200, "\"value\": -0.02"},
