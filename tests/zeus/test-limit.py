@@ -117,6 +117,35 @@ told(plo)
     set_limit(node, 300)
 
 
+def one_after_another(node):
+    """The first has come to a low limit, with a window open; the next one begins from the limit that it had found."""
+    code = r"""
+def until(plo, watts):
+    while plo.current_power_limit > 1000 * watts or type(plo.state).__name__ != "Profiling":
+        epoch_steps(plo)
+def epoch_steps(plo):
+    plo.on_step_begin()
+    load.step().wait()
+    plo.on_step_end()
+scan = dict(wait_steps=0, warmup_steps=1, profile_steps=5, pl_step=50, search="exhaustive")
+first = GlobalPowerLimitOptimizer(monitor, Energy(), **scan)
+until(first, 200)
+second = GlobalPowerLimitOptimizer(monitor, Energy(), **scan)
+until(second, 200)
+first.on_step_begin()
+first.on_epoch_end()
+held = second.current_power_limit
+third = GlobalPowerLimitOptimizer(monitor, Energy())
+last = GlobalPowerLimitOptimizer(monitor, Energy(), **scan)
+told(last, tops=[plo.power_limits[0] // 1000 for plo in (first, second, third, last)], held=held, first=first.current_power_limit,
+     client=third._way._last is not None, windows=list(monitor.measurement_states))
+"""
+    (found,), _ = loop(node, code)
+    t.equal(found["tops"], 4 * [300], "one optimizer after another: each begins at the limit that the first had found")
+    t.equal((found["first"], found["held"], found["windows"]), (0, 200000, []), "the one before has ended: it sets no limit and has no window")
+    t.ok(found["client"], "so has one with the daemon's search")
+
+
 class Stopped:
     def __init__(self, daemon):
         self.daemon = daemon
@@ -208,6 +237,7 @@ def main():
         with Stopped(node.daemon(AT_ONCE)):
             exhaustive(node, tmp)
             short_epochs(node)
+            one_after_another(node)
             underwatt(node)
             refused(node)
             world_size(node, tmp)

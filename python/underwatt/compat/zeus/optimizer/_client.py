@@ -61,18 +61,13 @@ def _goal(selector: OptimumSelector, steps: int) -> goals.Goal | Selector:
 
 
 class Client:
-    _of_process: Client | None = None
-
     def __init__(self, plan: Plan, boards: Boards) -> None:
         self.boards = boards
         self._steps = plan.profile_steps
         self._path: Path | None = plan.profile_path
         self._begun = False  # a step
         self._last: tuple[State, list[PowerLimitMeasurement]] | None = None  # of a closed one
-        if Client._of_process is not None:
-            Client._of_process.close()
         self._optimizer = self._open(plan)
-        Client._of_process = self
 
     def _open(self, plan: Plan) -> Optimizer:
         goal = _goal(plan.selector, plan.profile_steps)
@@ -117,8 +112,6 @@ class Client:
         self._last = self.state, self.measurements
         logger.info("%s", self._optimizer.status)
         self._optimizer.close()
-        if Client._of_process is self:
-            Client._of_process = None
 
     # ---- what is known ----
 

@@ -5,6 +5,7 @@ from __future__ import annotations
 import contextlib
 import json
 import logging
+import time
 from dataclasses import dataclass
 from pathlib import Path
 
@@ -16,6 +17,8 @@ from ..utils.framework import get_rank
 from ._choices import OptimumSelector, PowerLimitMeasurement
 
 logger = logging.getLogger(__package__)
+
+_BACK_S, _LOOK_S = 3.0, 0.05
 
 
 @dataclass(frozen=True)
@@ -79,6 +82,14 @@ class Boards:
         """False: a ramp is still on its way down to the limit that was set."""
         limits = [get_gpus().get_power_management_limit(i) for i in self.indices]
         return not any(isinstance(limit, int) and limit > self.current + 500 for limit in limits)
+
+    def wait_found(self) -> None:
+        """Until the limits that were found are back; where others hold lower ones, not for long."""
+        until = time.monotonic() + _BACK_S
+        while time.monotonic() < until and any(
+            get_gpus().get_power_management_limit(i) < limit for i, limit in self.found.items()
+        ):
+            time.sleep(_LOOK_S)
 
     def release(self) -> None:
         """The limits that were found."""

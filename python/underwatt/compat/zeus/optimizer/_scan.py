@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import contextlib
 import logging
 import math
 import time
@@ -25,6 +26,7 @@ class Scan:
         self._warmup, self._profile = plan.warmup_steps, plan.profile_steps
         self._epoch_steps = self._tries = 0
         self._set_at = 0.0
+        self._closed = False
         self.measurements: list[PowerLimitMeasurement] = []
         self.state: State
         boards.open()
@@ -40,7 +42,7 @@ class Scan:
     def on_step_begin(self) -> None:
         self._epoch_steps += 1
         state = self.state
-        if isinstance(state, Done):
+        if self._closed or isinstance(state, Done):
             return
         if state.steps > 1:
             state.steps -= 1
@@ -61,7 +63,7 @@ class Scan:
     def on_epoch_end(self) -> None:
         steps, self._epoch_steps = self._epoch_steps, 0
         state = self.state
-        if isinstance(state, (Ready, Done)):
+        if self._closed or isinstance(state, (Ready, Done)):
             return
         limit = state.current_power_limit
         logger.info("%d W: the epoch's end interrupts its %s", limit // 1000, type(state).__name__)
@@ -72,6 +74,12 @@ class Scan:
         self.boards.set(self.boards.limits[0])
 
     def close(self) -> None:
+        self._closed = True
+        if isinstance(self.state, Profiling):
+            with contextlib.suppress(ValueError, RuntimeError):  # the program has given it up
+                self._plan.monitor.end_window(
+                    _window(self.state.current_power_limit), sync_execution=False, cancel=True
+                )
         self.boards.release()
 
     # ---- states ----

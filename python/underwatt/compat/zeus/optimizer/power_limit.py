@@ -66,6 +66,7 @@ class GlobalPowerLimitOptimizer(Callback):
             monitor, self.optimum_selector, wait_steps, warmup_steps, profile_steps, self.pl_step, self.profile_path
         )
         self.search = _search(search)
+        _end_last()
         boards = Boards(plan)
         self.power_limits = boards.limits  # mW
         self._way: Scan | Client
@@ -75,7 +76,7 @@ class GlobalPowerLimitOptimizer(Callback):
             from ._client import Client  # noqa: PLC0415 - the daemon's library
 
             self._way = Client(plan, boards)
-        atexit.register(self._way.close)
+        _begun(self._way)
 
     @property
     def state(self) -> State:
@@ -101,6 +102,33 @@ class GlobalPowerLimitOptimizer(Callback):
 
     def on_step_end(self) -> None:
         self._way.on_step_end()
+
+
+# ---- one a process: of two each would take the other's limits for those of the boards ----
+
+_of_process: Scan | Client | None = None
+
+
+def _begun(way: Scan | Client) -> None:
+    global _of_process  # noqa: PLW0603
+    _of_process = way
+    atexit.unregister(_end)
+    atexit.register(_end)  # before what the optimizer has opened ends
+
+
+def _end() -> None:
+    global _of_process
+    way, _of_process = _of_process, None
+    if way is not None:
+        way.close()
+
+
+def _end_last() -> None:
+    """The limits that were found are back, where nothing else holds them."""
+    way = _of_process
+    _end()
+    if way is not None:
+        way.boards.wait_found()
 
 
 def _search(asked: str | None) -> str:
