@@ -3,6 +3,7 @@
 import json
 import pathlib
 import signal
+import subprocess
 
 import zeususer
 from zeususer import uwtest
@@ -146,6 +147,26 @@ told(last, tops=[plo.power_limits[0] // 1000 for plo in (first, second, third, l
     t.ok(found["client"], "so has one with the daemon's search")
 
 
+def away(node):
+    """The daemon is killed while an optimizer with its search lives: the next one is made, and the program ends well."""
+    with Stopped(node.daemon(AT_ONCE)) as daemon:
+        child = node.popen(*zeususer.program(LOOP + r"""
+plo = GlobalPowerLimitOptimizer(monitor, Energy(), profile_path=sys.argv[1])
+epoch(plo, 5)
+print("begun", flush=True)
+sys.stdin.readline()
+plo.on_epoch_end()
+told(plo)
+load.close()
+GlobalPowerLimitOptimizer(monitor, Energy())
+""", pathlib.Path(node.tmp) / "away.json"), stdin=subprocess.PIPE, env={**zeususer.ENV, "PYTHONPATH": zeususer.PATH})
+        t.equal(child.stdout.readline(), "begun\n", "a loop with the daemon's search begins")
+        daemon.kill()
+        out, err = child.communicate("\n", timeout=120)
+    t.equal((child.returncode, out.count('"measured": []')), (0, 1), "the daemon is killed: no measurements, and nothing is raised")
+    t.ok("Traceback" not in err, "nor at the program's end, nor by the next optimizer", err)
+
+
 class Stopped:
     def __init__(self, daemon):
         self.daemon = daemon
@@ -234,6 +255,7 @@ def main():
     with uwtest.Node(board="v100", count=2, speed=SPEED, may_set="anyone") as node:
         tmp = pathlib.Path(node.tmp)
         found_limit(node)
+        away(node)
         with Stopped(node.daemon(AT_ONCE)):
             exhaustive(node, tmp)
             short_epochs(node)

@@ -6,7 +6,7 @@ import logging
 from pathlib import Path
 from typing import Any
 
-from underwatt import CurvePoint, NotSupported, Optimizer, Selector, goals
+from underwatt import CurvePoint, NotSupported, Optimizer, Selector, UnderwattError, goals
 
 from ..device import get_gpus
 from ._choices import (
@@ -106,12 +106,17 @@ class Client:
         self._save()
 
     def close(self) -> None:
+        """Raises nothing: it is called at the program's end, and when the next one is made."""
         if self._last is not None:
             return
-        self._save()
-        self._last = self.state, self.measurements
-        logger.info("%s", self._optimizer.status)
-        self._optimizer.close()
+        try:
+            self._save()
+        except OSError as e:
+            logger.warning("the profile is not written: %s", e)
+        finally:
+            self._last = self.state, self.measurements
+            logger.info("%s", self._optimizer.status)
+            self._optimizer.close()
 
     # ---- what is known ----
 
@@ -133,10 +138,19 @@ class Client:
 
     @property
     def measurements(self) -> list[PowerLimitMeasurement]:
-        """Asks the daemon."""
-        return self._last[1] if self._last is not None else _measurements(self._optimizer.curve(), self._steps)
+        """Asks the daemon; []: it does not answer."""
+        if self._last is not None:
+            return self._last[1]
+        try:
+            return _measurements(self._optimizer.curve(), self._steps)
+        except UnderwattError as e:
+            logger.warning("the measurements are not known: %s", e)
+            return []
 
     def _save(self) -> None:
-        if self._path is not None and isinstance(self.state, Done):
-            save(self._path, self.measurements)
+        if self._path is None or not isinstance(self.state, Done):
+            return
+        measured = self.measurements
+        if measured:
+            save(self._path, measured)
             self._path = None
