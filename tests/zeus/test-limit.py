@@ -167,6 +167,32 @@ GlobalPowerLimitOptimizer(monitor, Energy())
     t.ok("Traceback" not in err, "nor at the program's end, nor by the next optimizer", err)
 
 
+def ramp(node):
+    """The default ramp walks from 300 W to 150 W in 100 s of the boards' time, 5 s here.  No step waits for it, on neither board."""
+    with Stopped(node.daemon()):
+        (found,), _ = loop(node, r"""
+load.close()
+load = SimLoad("resnet50", boards=[0, 1])
+plo = GlobalPowerLimitOptimizer(ZeusMonitor(gpu_indices=[0, 1]), Energy(), wait_steps=0, warmup_steps=1, profile_steps=2, pl_step=150,
+                                search="exhaustive")
+longest = walk_began = walk = 0
+while type(plo.state).__name__ != "Done":
+    at = time.monotonic()
+    plo.on_step_begin()
+    now = time.monotonic()
+    longest = max(longest, now - at)
+    if plo.current_power_limit == 150000:
+        walk_began = walk_began or at
+        if type(plo.state).__name__ == "Warmup":
+            walk = now - walk_began
+    load.step().wait()
+    plo.on_step_end()
+told(plo, longest=longest, walk=walk)
+""")
+    t.equal([m[0] for m in found["measured"]], [300, 150], "two boards down the default ramp: both limits are measured")
+    t.ok(found["longest"] < found["walk"] / 2, f"two boards: a step waits {found['longest']:.3f} s at most, the ramp takes {found['walk']:.1f} s")
+
+
 class Stopped:
     def __init__(self, daemon):
         self.daemon = daemon
@@ -256,6 +282,7 @@ def main():
         tmp = pathlib.Path(node.tmp)
         found_limit(node)
         away(node)
+        ramp(node)
         with Stopped(node.daemon(AT_ONCE)):
             exhaustive(node, tmp)
             short_epochs(node)

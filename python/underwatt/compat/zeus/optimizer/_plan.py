@@ -71,11 +71,12 @@ class Boards:
             raise RuntimeError(f"power limits cannot be set: {e}") from e
 
     def set(self, limit: int) -> None:
+        """Waits for no ramp: in_force() tells its end."""
         if limit == self.current:
             return
         logger.info("limit: %d W", limit // 1000)
         for i in self.indices:
-            get_gpus().set_power_management_limit(i, limit)
+            get_gpus().set_power_management_limit(i, limit, block=False)
         self.current = limit
 
     def in_force(self) -> bool:
@@ -95,7 +96,7 @@ class Boards:
         """The limits that were found."""
         for i, limit in self.found.items():
             with contextlib.suppress(ZeusBaseGPUError):
-                get_gpus().set_power_management_limit(i, limit)
+                get_gpus().set_power_management_limit(i, limit, block=False)
         self.current = 0
 
 
