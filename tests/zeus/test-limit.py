@@ -193,6 +193,30 @@ told(plo, longest=longest, walk=walk)
     t.ok(found["longest"] < found["walk"] / 2, f"two boards: a step waits {found['longest']:.3f} s at most, the ramp takes {found['walk']:.1f} s")
 
 
+def forked(node, tmp):
+    """A child that ends as Python ends: the parent's optimizer goes on, and writes its profile itself."""
+    code = r"""
+import signal
+plo = GlobalPowerLimitOptimizer(monitor, Energy(), wait_steps=0, warmup_steps=1, profile_steps=5, pl_step=75, profile_path=sys.argv[1], **json.loads(sys.argv[2]))
+epoch(plo, 10)
+closed = []
+close = plo._way.close
+plo._way.close = lambda: (closed.append(0), open(sys.argv[1] + ".closed", "a").write(f"{os.getpid()} "), close())
+before = plo.current_power_limit
+pid = os.fork()
+if pid == 0:
+    sys.exit()
+status = os.waitpid(pid, 0)[1]
+epoch(plo, 5)
+told(plo, status=status, pid=os.getpid(), before=before, after=plo.current_power_limit)
+"""
+    for search in ("exhaustive", "underwatt"):
+        path = tmp / f"forked-{search}.json"
+        (found,), _ = loop(node, code, path, json.dumps({"search": search}))
+        t.equal((found["status"], path.with_suffix(".json.closed").read_text().split()), (0, [str(found["pid"])]),
+                f"{search}: a forked child ends no optimizer, its parent does")
+
+
 class Stopped:
     def __init__(self, daemon):
         self.daemon = daemon
@@ -287,6 +311,7 @@ def main():
             exhaustive(node, tmp)
             short_epochs(node)
             one_after_another(node)
+            forked(node, tmp)
             underwatt(node)
             refused(node)
             world_size(node, tmp)

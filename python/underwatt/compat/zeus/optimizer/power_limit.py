@@ -123,6 +123,15 @@ def _end() -> None:
         way.close()
 
 
+def _in_child() -> None:
+    """The optimizer, its requests and its profile are the parent's."""
+    global _of_process  # noqa: PLW0603
+    _of_process = None
+
+
+os.register_at_fork(after_in_child=_in_child)
+
+
 def _end_last() -> None:
     """The limits that were found are back, where nothing else holds them."""
     way = _of_process
