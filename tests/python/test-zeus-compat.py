@@ -81,6 +81,23 @@ monitor.begin_window("last", sync_execution=False)
 monitor.end_window("last", sync_execution=False)
 """
 
+# A process is forked while a row waits for its energy.
+FORKED = """
+import os, sys
+from underwatt.compat.zeus.monitor import ZeusMonitor
+monitor = ZeusMonitor(gpu_indices=[0], log_file=sys.argv[1])
+def window(key):
+    monitor.begin_window(key, sync_execution=False)
+    return monitor.end_window(key, sync_execution=False)
+window("parent")
+pid = os.fork()
+measured = window("child" if pid == 0 else "after")
+if pid == 0:
+    measured.gpu_energy
+    sys.exit()
+print(os.waitpid(pid, 0)[1])
+"""
+
 REPLAY = """
 import sys
 from underwatt.compat.zeus.utils.testing import ReplayZeusMonitor
@@ -460,6 +477,15 @@ def windows(t, node, folder):
     t.ok(p.stdout.startswith("[0, 2] ") and abs(float(p.stdout.split()[-1]) - shorts) < 1e-6, "the log is replayed", p.stdout + p.stderr)
 
 
+def forked(t, node, folder):
+    path = os.path.join(folder, "forked.csv")
+    p = pyuser.in_world(node, FORKED, path)
+    t.equal(p.stdout, "0\n", f"a process is forked while a row of the log waits {p.stderr}")
+    with open(path, newline="", encoding="utf-8") as f:
+        rows = [(r[1], r[3] != "nan") for r in csv.reader(f)][1:]
+    t.equal(sorted(row for row in rows if row[0] != "child"), [("after", True), ("parent", True)], "the parent writes its own rows, once")
+
+
 def command(t, node):
     for words, want in ((["energy", "--gpu-indices", "0"], "Total energy (J): Measurement(time="), (["power", "--update-period", "0.2"], "Total energy (J): {'GPU0': ")):
         p = node.popen(sys.executable, "-m", "underwatt.compat.zeus.monitor", *words,
@@ -522,6 +548,7 @@ def measures(t):
         job = node.train("--gpus", "0,2", "--epochs", "100000", "--phases", "train")
         uwtest.wait_for(lambda: node.board(0)["power_mw"] > 200000)
         windows(t, node, folder)
+        forked(t, node, folder)
         command(t, node)
         hours(t, node)
         job.terminate()

@@ -171,8 +171,7 @@ class ZeusMonitor:
             old = [i for i in self.gpu_indices if not self.gpus.supports_get_total_energy_consumption(i)]
             if old:
                 self.power_monitor = PowerMonitor(gpu_indices=old, update_period=None)
-        self._rows: deque[_Row] = deque()
-        self._writing = threading.RLock()
+        self._own_log()
         self.log_file: IO[str] | None = None
         if log_file is not None:
             self._open_log(log_file)
@@ -247,6 +246,8 @@ class ZeusMonitor:
         else:
             measurement, ready = self._difference(state, mine, soc, power, read_s), _at_once
         if self.log_file is not None:
+            if self._pid != os.getpid():
+                self._own_log()
             self._rows.append(_Row(state.time, key, measurement, ready))
             self._log()
         return measurement
@@ -331,6 +332,12 @@ class ZeusMonitor:
         return Measurement(elapsed, {i: found[i] for i in self.gpu_indices}, cpu, dram, soc)
 
     # ---- log ----
+
+    def _own_log(self) -> None:
+        """Rows that wait, and the lock; a forked child has its own, and its parent writes the parent's."""
+        self._rows: deque[_Row] = deque()
+        self._writing = threading.RLock()
+        self._pid = os.getpid()
 
     def _log(self) -> None:
         """Writes the rows that are known, in their order."""
