@@ -72,6 +72,28 @@ away.end_window("x", sync_execution=False)
 print("goes on")
 """
 
+# A gateway that takes what is pushed and does not answer; the energy of one window in three is unknown.
+HUNG = """
+import json, logging, socket
+from zeus.metric import EnergyHistogram
+from zeus.monitor import Measurement
+said = []
+logging.getLogger().addHandler(type("Said", (logging.Handler,), {"emit": lambda self, record: said.append(record.getMessage())})())
+gateway = socket.create_server(("127.0.0.1", 0))
+histogram = EnergyHistogram([], [0], f"127.0.0.1:{gateway.getsockname()[1]}", "hung", gpu_bucket_range=[1.0, 1e6])
+for energy in (5.0, float("nan"), 7.0):
+    histogram.begin_window("x", sync_execution=False)
+    histogram.energy_monitor.end_window("__EnergyHistogram_x", cancel=True)
+    histogram.energy_monitor.end_window = lambda key, sync_execution: Measurement(1.0, {0: energy})
+    histogram.end_window("x", sync_execution=False)
+    del histogram.energy_monitor.end_window
+before = list(said)
+gateway.close()
+histogram._pusher._thread.shutdown()
+sample = lambda name: histogram.registry.get_sample_value(f"energy_monitor_gpu_energy_joules_{name}", {"window": "x", "index": "0"})
+print(json.dumps([sample("sum"), sample("count"), before, {"were not pushed" in line for line in said} == {True} and len(said) <= 2]))
+"""
+
 CPU = """
 import json, time
 from zeus.monitor import ZeusMonitor
@@ -204,6 +226,8 @@ def metrics(t):
         uwtest.wait_for(lambda: node.board(0)["power_mw"] > 150000)
         p = node.run(fwuser.python(), "-c", METRICS, f"127.0.0.1:{server.server_port}", env=paths(True))
         server.shutdown()
+        hung = node.run(fwuser.python(), "-c", HUNG, env=paths(True))
+    t.equal(hung.stdout, "[12.0, 2.0, [], true]\n", f"a gateway that hangs: windows end, one push waits; an unknown energy is left out {hung.stderr}")
     lines = p.stdout.splitlines()
     if not t.ok(p.returncode == 0 and lines[-1] == "goes on" and len(Gateway.pushed) == 3, "metrics are pushed; a gateway that is away stops nothing", p.stdout + p.stderr):
         return

@@ -5,10 +5,13 @@ from __future__ import annotations
 import abc
 import importlib
 import logging
+import math
+import os
 import threading
 import time
 import warnings
 from collections.abc import Callable, Sequence
+from concurrent.futures import Future, ThreadPoolExecutor
 from typing import Any
 
 from .device.cpu import get_cpus
@@ -48,6 +51,29 @@ def _push(gateway: str, job: str, registry: Any) -> None:
         pushadd_to_gateway(gateway, job=job, registry=registry)  # type: ignore[misc]
     except OSError as e:
         logger.warning("metrics of job '%s' were not pushed to %s: %s", job, gateway, e)
+
+
+class _Pusher:
+    """Pushes a registry by a thread.  What changes while a push waits or runs is pushed with the next one."""
+
+    def __init__(self, gateway: str, job: str, registry: Any) -> None:
+        self._what = gateway, job, registry
+        self._begin()
+
+    def _begin(self) -> None:
+        self._pid = os.getpid()
+        self._thread = ThreadPoolExecutor(1, "underwatt-metric")
+        self._newest: Future[None] | None = None
+
+    def soon(self) -> None:
+        if self._pid != os.getpid():  # a forked child does not have the thread
+            self._begin()
+        if self._newest is not None and not self._newest.running() and not self._newest.done():
+            return
+        try:
+            self._newest = self._thread.submit(_push, *self._what)
+        except RuntimeError:  # the interpreter ends
+            _push(*self._what)
 
 
 def _energies(measurement: Measurement) -> list[tuple[str, int, float]]:
@@ -94,6 +120,7 @@ class EnergyHistogram(Metric):
         self.pushgateway_url = pushgateway_url
         self.job = job
         self.registry = CollectorRegistry()  # type: ignore[misc]
+        self._pusher = _Pusher(pushgateway_url, job, self.registry)
         if gpu_indices:
             self.gpu_histograms = self._histogram("gpu", "Energy of GPUs")
         if cpu_indices:
@@ -112,13 +139,13 @@ class EnergyHistogram(Metric):
         measurement = self.energy_monitor.end_window(f"__EnergyHistogram_{name}", sync_execution=sync_execution)
         for kind, index, energy in _energies(measurement):
             histogram = getattr(self, f"{kind}_histograms", None)
-            if histogram is None:
+            if histogram is None or math.isnan(energy):  # unknown: a NaN would make the sum NaN for good
                 continue
             histogram.labels(window=name, index=index).observe(energy)
             low, high = min(self._buckets[kind]), max(self._buckets[kind])
             if not low <= energy <= high:
                 warnings.warn(f"{kind} {index}: {energy} J is outside of the buckets {low} to {high}", stacklevel=2)
-        _push(self.pushgateway_url, self.job, self.registry)
+        self._pusher.soon()
 
 
 class _Loops(Metric):
