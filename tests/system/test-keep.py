@@ -28,12 +28,19 @@ def claim(socket, board):
     return uwtest.ask_socket(socket, "/v1/claims", {"gpu": board, "cap": f"{CAP} mW", "kind": "named", "at_once": True})
 
 
+def ignores(pid, signo):
+    with open(f"/proc/{pid}/status", encoding="ascii") as f:
+        mask = next(line for line in f if line.startswith("SigIgn:")).split()[1]
+    return bool(int(mask, 16) >> signo - 1 & 1)
+
+
 def asked(t, node, other):
     """What the program has at the socket, and who else."""
     p, socket = begin(node, "--gpus", "0")
     if not t.ok(socket, "it begins", p.stderr.read() if p.poll() is not None else ""):
         return
     folder = os.path.dirname(socket)
+    t.ok(ignores(p.pid, signal.SIGPIPE), "who hangs up does not end it")
     t.equal(stat.S_IMODE(os.stat(folder).st_mode), 0o700, "its folder is its user's alone")
     gpus = uwtest.ask_socket(socket, "/v1/gpus")["gpus"]
     t.equal([(g["gpu"], g["cap"]["state"]) for g in gpus], [(0, "held")], "board 0 is held")
