@@ -186,7 +186,7 @@ struct ledger_job {
     /* To take it over after a restart. */
     pid_t pid;             /* 0: none known */
     uint64_t pid_start;    /* its start time, /proc/PID/stat's ticks */
-    const char *processes; /* "PID.START …" of a found job; NULL or "": none */
+    const char *processes; /* "PID.START …" of a found job or a group; NULL, "": none */
     bool firm;             /* an administrator began it */
     const char *goal;  /* "edp"; "slowdown:1.05 by default"; "cap 85%" of each board, "cap
                         * 85% balanced" where a  preset named it; NULL or "": neither */
