@@ -36,14 +36,14 @@ struct uw_progress_slot {
     uint64_t steps;        /* whole steps done since the start */
     uint64_t last_step_ns; /* when the last of them ended; write it before steps */
     uint32_t phase;        /* enum uw_phase */
-    uint32_t reserved[9];  /* 0 */
+    uint32_t reserved[9];  /* the Python package's */
 };
 
 struct uw_progress_page {
-    char magic[8];    /* UW_PROGRESS_MAGIC */
-    uint32_t version; /* UW_PROGRESS_VERSION */
-    uint32_t slots;   /* UW_PROGRESS_SLOTS */
-    uint32_t reserved[12];
+    char magic[8];         /* UW_PROGRESS_MAGIC */
+    uint32_t version;      /* UW_PROGRESS_VERSION */
+    uint32_t slots;        /* UW_PROGRESS_SLOTS */
+    uint32_t reserved[12]; /* likewise */
     struct uw_progress_slot slot[UW_PROGRESS_SLOTS];
 };
 

@@ -102,8 +102,8 @@ class Optimizer:
     local: where no daemon runs, a keeper does for this program what it would.  boards, socket, clock: as
     `underwatt --boards`, the daemon's socket, a simulated node's clock.
 
-    Where the process runs under `underwatt run`, its job gets the goal, until close().  In a distributed training each
-    rank makes one: those of a node are one job, as fast as its slowest.
+    Where the process runs under `underwatt run`, its job gets the goal, until the last close().  In a distributed
+    training each rank makes one: those of a node are one job, as fast as its slowest.
     """
 
     def __init__(
@@ -130,6 +130,7 @@ class Optimizer:
         self._away_until = 0.0
         self._away_error: UnderwattError | None = None
         self._before: str | None = None  # goal of a job that was found
+        self._first = False  # of the job's Optimizers, which asks the selector
         self._chosen: tuple[float, float, int] | None = None  # best_w, watts and claim of the selector
         self._keeper: Keeper | None = None
         self._node: Node | None = None
@@ -228,7 +229,7 @@ class Optimizer:
     # ---- life ----
 
     def close(self) -> None:
-        """The job ends, and its caps; a job that `underwatt run` began gets its own goal back.  Where
+        """The job ends, and its caps; a job that `underwatt run` began gets its own goal back with the last.  Where
         the daemon hangs it takes 30 s at most."""
         if self._pid != os.getpid():
             return
@@ -240,6 +241,7 @@ class Optimizer:
         self._last = last
         self._wake.set()
         self._thread.join(AWAY_S)
+        _progress.optimizes(False)
         if not self._job.found:
             _progress.leave()
         try:
@@ -267,7 +269,12 @@ class Optimizer:
                 _progress.begin()
             else:
                 _progress.use(job.handle)
+            _progress.optimizes(True)
+            if job.found:
+                self._take_over(job)
+            self._first = self._is_first()
         except UnderwattError:
+            _progress.optimizes(False)
             if not job.found:
                 with suppress(UnderwattError):
                     job.end()
@@ -276,34 +283,41 @@ class Optimizer:
         return job
 
     def _find(self, node: Node) -> Job | None:
-        """The job that another program began for this one; it has the goal now."""
+        """The job that another program began for this one."""
         try:
-            job = _job.find(node)
+            return _job.find(node)
         except UnderwattError as e:
             if e.errno == errno.ENOENT:
                 return None
             raise
+
+    def _take_over(self, job: Job) -> None:
+        """A job that was found gets the goal; its own is kept in the page, for the last of its Optimizers."""
         search = job.search()
         goal = _text(search.goal) if search else ""
         if goal == self._goal:  # by another rank
-            return job
+            return
         try:
             job.goal(self._goal)
-            self._before = goal
         except UnderwattError as e:
             if e.errno != errno.EBUSY:
                 raise
             self._warn(f"no cap is searched for: {e}")
-        return job
+            return
+        self._before = goal
+        _progress.keep_goal(goal)
 
     def _end(self) -> None:
         if self._chosen and self._chosen[2]:
             self._withdraw(self._chosen[2])
-        if self._job.found:
-            if self._before is not None:
-                self._job.goal(self._before or None)
-        else:
+        if not self._job.found:
             self._job.end()
+            return
+        kept = _progress.kept_goal()
+        before = self._before if kept is None else kept
+        if before is not None and not _progress.optimizers():
+            self._job.goal(before or None)
+            _progress.keep_goal(None)
 
     def _withdraw(self, claim: int) -> None:
         assert self._node is not None
@@ -363,10 +377,26 @@ class Optimizer:
             if self._job.number != number and self._chosen:  # the claim has ended with its job
                 self._chosen = None
                 self._ask(lambda: self._job.goal(self._goal))
-        if self._selector is not None and _progress.is_first():
+        if self._selector is None:
+            return
+        first = self._is_first()
+        if first and not self._first:
+            self._succeed()
+        self._first = first
+        if first:
             self._select(self._selector)
 
     # ---- selectors ----
+
+    def _is_first(self) -> bool:
+        """Of the job's Optimizers."""
+        return _progress.optimizers()[:1] == [os.getpid()]
+
+    def _succeed(self) -> None:
+        """The one before has ended, and with it the cap that its selector chose in place of a search."""
+        search = self._ask(self._job.search)
+        if search is None or not search.goal:
+            self._ask(lambda: self._job.goal(self._goal))
 
     def _select(self, selector: Selector) -> None:
         """Holds what the selector chooses, once the daemon's search has come to a cap."""
@@ -381,9 +411,12 @@ class Optimizer:
         elif abs(watts - best_w) < 1:
             self._chosen = (best_w, watts, 0)
         else:
-            claim = self._ask(lambda: self._job.cap(watts, f"selector {type(selector).__name__}"[:NAME_MAX]))
-            self._chosen = (best_w, watts, claim)
-            self._ask(lambda: self._job.goal(None))
+            self._hold(watts, best_w, type(selector).__name__)
+
+    def _hold(self, watts: float, best_w: float, selector: str) -> None:
+        claim = self._ask(lambda: self._job.cap(watts, f"selector {selector}"[:NAME_MAX]))
+        self._chosen = (best_w, watts, claim)
+        self._ask(lambda: self._job.goal(None))
 
     def _choice(self, selector: Selector, curve: tuple[CurvePoint, ...]) -> float | None:
         """None: it is no cap of the boards; said."""

@@ -26,6 +26,8 @@ _now_ns: Callable[[int], int] = time.clock_gettime_ns
 
 SLOTS = 63
 _WORDS = ctypes.sizeof(Slot) // 8
+_OPTIMIZER = 4  # word of a slot: its process' number while that has an Optimizer
+_BEFORE = slice(2, 8)  # words of the page's head: the goal before the first Optimizer's, "=" in front of it
 
 _slot: memoryview | None = None  # None: this process has none yet
 _whole: memoryview | None = None  # the page that it is in, as words
@@ -82,9 +84,37 @@ def processes() -> int:
     return len(_living())
 
 
-def is_first() -> bool:
-    """Whether this process is the first of those that report in the page."""
-    return _living()[:1] == [os.getpid()]
+# ---- what the Optimizers of a job tell one another, in its page ----
+
+
+def optimizes(has: bool) -> None:
+    """Whether this process has an Optimizer."""
+    if _slot is not None:
+        _slot[_OPTIMIZER] = os.getpid() if has else 0
+
+
+def optimizers() -> list[int]:
+    """Processes that report in the page and have an Optimizer, by slot."""
+    if _whole is None:
+        return []
+    having = {_whole[at + _OPTIMIZER] for at in range(_WORDS, _WORDS * (SLOTS + 1), _WORDS)}
+    return [pid for pid in _living() if pid in having]
+
+
+def keep_goal(text: str | None) -> None:
+    """The job's goal before the first Optimizer's, for the last one; None: forget it.  A kept one stays."""
+    if _whole is None or (text is not None and kept_goal() is not None):
+        return
+    raw = b"" if text is None else f"={text}".encode()
+    space = memoryview(_whole[_BEFORE]).cast("B")
+    if len(raw) <= len(space):
+        space[:] = raw.ljust(len(space), b"\0")
+
+
+def kept_goal() -> str | None:
+    """None: none is kept."""
+    raw = b"" if _whole is None else bytes(_whole[_BEFORE]).rstrip(b"\0")
+    return raw[1:].decode(errors="replace") if raw else None
 
 
 def leave() -> None:

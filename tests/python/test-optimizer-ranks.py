@@ -47,6 +47,61 @@ with SimLoad("resnet50", boards=[board]) as load:
 """
 
 
+# Ranks under `underwatt run`, told one after the other to close, or killed; a line for each state.
+ENDING = r"""
+import os, subprocess, sys
+
+ONE = "import sys, underwatt\nwith underwatt.Optimizer('energy'):\n print(1, flush=True)\n sys.stdin.readline()\nprint(2, flush=True)\nsys.stdin.readline()"
+
+def rank(i):
+    env = {**os.environ, "RANK": str(i), "WORLD_SIZE": "2", "LOCAL_RANK": str(i), "LOCAL_WORLD_SIZE": "2", "MASTER_PORT": "29403"}
+    p = subprocess.Popen([sys.executable, "-c", ONE], env=env, stdin=subprocess.PIPE, stdout=subprocess.PIPE, text=True)
+    p.stdout.readline()
+    return p
+
+def close(p):
+    p.stdin.write("\n")
+    p.stdin.flush()
+    p.stdout.readline()
+
+def told(state):
+    print(state, flush=True)
+    sys.stdin.readline()
+
+a, b = rank(0), rank(1)
+told("both")
+close(a)
+told("the first has closed")
+close(b)
+told("none")
+a, b = rank(0), rank(1)
+a.kill()
+a.wait()
+told("the first is killed")
+close(b)
+told("none")
+"""
+STATES = (("both", "energy"), ("the first has closed", "energy"), ("none", "time"), ("the first is killed", "energy"), ("none", "time"))
+
+# A rank with a selector; the first holds its choice at once.
+CHOSEN = r"""
+import sys, time
+import underwatt
+
+class Mine(underwatt.Selector):
+    goal = "edp"
+
+board = int(sys.argv[1])
+with underwatt.Optimizer(Mine(), gpus=[board]) as optimizer:
+    if board == 0:
+        optimizer._hold(250, 200, "Mine")
+    print(optimizer.job, flush=True)
+    while True:
+        optimizer.epoch()
+        time.sleep(0.2)
+"""
+
+
 class Rank:
     def __init__(self, node, board, extra=0.0, **env):
         self.child = pyuser.begun_in_world(node, RANK, board, extra, stdin=subprocess.PIPE, **env)
@@ -181,6 +236,35 @@ def under_run(t, node, d):
     t.equal(p.wait(60), 0, "it ends")
 
 
+def under_run_ends(t, node, d):
+    """The job's own goal comes back with the last rank's Optimizer, not the first one's."""
+    p = node.popen("underwatt", "run", "--goal", "time", "--gpus", "0,1", "--", sys.executable, "-c", ENDING, stdin=subprocess.PIPE,
+                   env={"PYTHONPATH": str(pyuser.PACKAGE), "UNDERWATT_LIBRARY": str(pyuser.LIBRARY), "PYTHONUNBUFFERED": "1"})
+    goals = lambda: [j["search"]["goal"] for j in d.ask("GET", "/v1/jobs")[1]["jobs"] if j["running"] and j["source"] != "found" and j["search"]]
+    for state, goal in STATES:
+        said = p.stdout.readline().strip()
+        t.equal((said, goals()), (state, [goal]), f"ranks under underwatt run: {state}: goal {goal}")
+        p.stdin.write("\n")
+        p.stdin.flush()
+    _, err = p.communicate(timeout=60)
+    t.ok(p.returncode == 0, "the command ends", err)
+
+
+def selects_anew(t, node, d):
+    """The rank whose selector has chosen is killed: the other sets the goal anew."""
+    first, second = (pyuser.begun_in_world(node, CHOSEN, i, **places(i, 2, i, 2, port=29404)) for i in (0, 1))
+    number = int(first.stdout.readline() or 0)
+    t.equal(int(second.stdout.readline() or 0), number, "two ranks with a selector")
+    t.ok(uwtest.wait_for(lambda: limits(node)[0] == 250000) and not (job(d, number)["search"] or {}).get("goal"),
+         "the first holds what it chose, no goal is set", (limits(node), job(d, number)))
+    first.kill()
+    first.wait(20)
+    j = uwtest.wait_until(lambda: job(d, number), lambda j: j["search"] and j["search"]["goal"] == "edp")
+    t.ok(j["running"] and j["search"] and j["search"]["goal"] == "edp", "it is killed: the job has its goal again", j)
+    second.kill()
+    second.wait(20)
+
+
 def two_nodes(t, node, d):
     with uwtest.Node(board="v100", count=2, speed=SPEED) as other:
         e = other.daemon()
@@ -208,6 +292,8 @@ def main():
         together(t, node, d)
         finished(t, node, d)
         under_run(t, node, d)
+        under_run_ends(t, node, d)
+        selects_anew(t, node, d)
         capped(t, node, d)
         two_nodes(t, node, d)
     t.done()
