@@ -141,7 +141,8 @@ class Optimizer:
             except NotSupported:
                 if not local:
                     raise
-                self._keeper = _open_keeper(self._ranks.group, boards, gpus, clock)
+                gpus = _ids(boards, gpus, self._ranks, clock)
+                self._keeper = Keeper(self._ranks.group, boards, gpus, clock)
                 self._node = _open(boards, self._keeper.socket, clock)
             self._job = self._begin(self._node, gpus, name, labels or {})
         except BaseException:
@@ -449,8 +450,15 @@ def _open(boards: str | None, socket: str | None, clock: str | None) -> Node:
         raise NotSupported(f"an Optimizer needs the daemon: {e}: {START}", e.errno) from None
 
 
-def _open_keeper(group: str, boards: str | None, gpus: Iterable[int | str] | None, clock: str | None) -> Keeper:
-    return Keeper(group, boards=boards, gpus=None if gpus is None else tuple(str(gpu) for gpu in gpus), clock=clock)
+def _ids(
+    boards: str | None, gpus: Iterable[int | str] | None, ranks: Ranks, clock: str | None
+) -> tuple[str, ...] | None:
+    """Of this process' boards, by the machine's numbers: a keeper numbers those that it holds.  None: unknown."""
+    node = Node(boards, None, clock or os.environ.get("UNDERWATT_CLOCK"), _native.LOCAL)
+    try:
+        return tuple(board.id for board in _boards(node, gpus, ranks)) or None
+    finally:
+        node.close()
 
 
 def _boards(node: Node, gpus: Iterable[int | str] | None, ranks: Ranks) -> tuple[Board, ...]:

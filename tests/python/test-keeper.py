@@ -58,6 +58,24 @@ try:
 except underwatt.UnderwattError as e:
     print(type(e).__name__, e.errno, e)
 """
+# An Optimizer on a keeper, never closed: it steps until a line comes.
+SEARCH = r"""
+import os, select, sys
+import underwatt
+from underwatt.testing import SimLoad
+
+board = int(sys.argv[1])
+os.setpgid(0, 0)
+load = SimLoad("resnet50", boards=[board])
+load.step().wait()
+optimizer = underwatt.Optimizer("edp", gpus=[board], local=True)
+print(optimizer._keeper.socket, flush=True)
+while not select.select([sys.stdin], [], [], 0)[0]:
+    load.step(5).wait()
+    for _ in range(5):
+        optimizer.step()
+print(optimizer.status.steps, flush=True)
+"""
 
 
 def keeper_of(socket):
@@ -195,6 +213,34 @@ def refused(t, node):
     d.kill()
 
 
+def searches(t, node):
+    """Optimizer(local=True): steps reach the keeper's search, which caps; the limits are back however the program ends."""
+    begun = [pyuser.begun_in_world(node, SEARCH, i, stdin=subprocess.PIPE) for i in range(3)]
+    keepers = [keeper_of(p.stdout.readline().strip()) for p in begun]
+    for i in range(3):
+        t.ok(uwtest.wait_for(lambda i=i: limit(node, i) < ORIGINAL, 60), f"board {i}: a search caps it by the steps that are told", limit(node, i))
+    begun[0].kill()
+    back(t, node, "kill -9 of a program that searches", keepers[0])
+    os.killpg(begun[1].pid, signal.SIGINT)
+    got = begun[1].wait(BACK_S)
+    t.ok(got == -signal.SIGINT and limit(node, 1) == ORIGINAL and not uwtest.alive(keepers[1]), "^C: likewise", (got, limit(node, 1)))
+    begun[2].stdin.write("\n")
+    begun[2].stdin.flush()
+    got, steps = begun[2].wait(BACK_S), int(begun[2].stdout.readline() or 0)
+    t.ok(got == 0 and limit(node, 2) == ORIGINAL and not uwtest.alive(keepers[2]), "an Optimizer that is left open at the end: likewise",
+         (got, limit(node, 2), begun[2].stderr.read()))
+    t.ok(steps > 0, f"its status had {steps} steps")
+    ranks = [pyuser.begun_in_world(node, SEARCH, i, stdin=subprocess.PIPE, RANK=i, WORLD_SIZE=2, LOCAL_RANK=i, LOCAL_WORLD_SIZE=2, MASTER_PORT=29405)
+             for i in (0, 1)]
+    sockets = [p.stdout.readline().strip() for p in ranks]
+    t.ok(sockets[0] and sockets[0] == sockets[1], "two ranks share a keeper", sockets)
+    t.ok(uwtest.wait_for(lambda: max(limit(node, 0), limit(node, 1)) < ORIGINAL, 60), "which caps both boards", (limit(node, 0), limit(node, 1)))
+    for p in ranks:
+        p.kill()
+    back(t, node, "kill -9 of both ranks", keeper_of(sockets[0]))
+    t.equal(limit(node, 1), ORIGINAL, "on both boards")
+
+
 def without_rights(t):
     with uwtest.Node(board="v100", count=1, may_set="root") as node:
         kw = {"user": NOBODY, "group": NOBODY, "extra_groups": []} if os.geteuid() == 0 else {}
@@ -209,6 +255,8 @@ def main():
         kills(t, node)
         groups(t, node)
         refused(t, node)
+    with uwtest.Node(board="v100", count=3, speed=20) as node:
+        searches(t, node)
     if os.geteuid() == 0:
         without_rights(t)
     else:
