@@ -171,7 +171,7 @@ class CarbonEmissionMonitor:
             self._ask()
 
     def _ask(self) -> None:
-        """A provider that fails leaves what is known; the window's energy is worth more than its grams."""
+        """A provider that fails is warned of: what is known stays, and the window still has its energy."""
         with self._asking:
             try:
                 self._known |= self.carbon_intensity_provider.get_recent_carbon_intensity()

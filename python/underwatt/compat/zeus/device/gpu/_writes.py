@@ -114,7 +114,7 @@ class Claims:
 
 
 def _open() -> Claims:
-    """A daemon that runs and does not answer is an error: nobody goes past it."""
+    """A daemon that runs and does not answer is an error: no second one is begun beside it."""
     clock = os.environ.get("UNDERWATT_CLOCK")
     try:
         return Claims(Node(clock=clock, flags=_native.DAEMON))
