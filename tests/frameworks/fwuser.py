@@ -35,10 +35,10 @@ def begun(node, script, *words, launcher=(), oncpu=True, stderr=subprocess.PIPE,
                       env={"PYTHONPATH": str(pyuser.PACKAGE), "UNDERWATT_LIBRARY": str(pyuser.LIBRARY), **ENV, **env})
 
 
-def in_world(node, code, *args, timeout=300, **env):
-    """Python code, or a script by its path, in the same way, to its end, without CUDA."""
-    words = [str(code)] if isinstance(code, pathlib.Path) else ["-c", code]
-    return node.run(python(), *WARNINGS, *words, *map(str, args), timeout=timeout,
+def in_world(node, code, *args, module=(), timeout=300, **env):
+    """Python code, or a script by its path, in the same way, to its end, without CUDA.  module: what runs the script, and its options."""
+    words = ["-m", *module, str(code)] if module else [str(code)] if isinstance(code, pathlib.Path) else ["-c", code]
+    return node.run(python(), *WARNINGS, *map(str, words), *map(str, args), timeout=timeout,
                     env={"PYTHONPATH": str(pyuser.PACKAGE), "UNDERWATT_LIBRARY": str(pyuser.LIBRARY), **ENV, **env})
 
 
