@@ -30,6 +30,7 @@ struct uw_job {
     char name[JOB_NAME], goal[LIB_TEXT], cap[LIB_TEXT], cls[LIB_TEXT],
         command[LIB_COMMAND];
     char group[JOB_GROUP];
+    bool read; /* the daemon reads the job's steps */
     struct label label[LABELS_MAX];
     size_t n_labels;
     uw_device **device;
@@ -247,10 +248,29 @@ static bool has_page(const struct json *doc)
            page;
 }
 
-/* The daemon reads steps of jobs with a goal or a cap alone. */
-static bool is_read(const uw_job *job)
+static bool has_search(const struct json *doc)
 {
-    return (job->goal[0] || job->cap[0]) && job->page;
+    return doc && json_get(json_get(json_root(doc), "search"), "page");
+}
+
+/* The daemon reads steps of jobs with a goal or a cap alone: what the process that began
+ * the job asked for counts, not what those did that joined it.
+ */
+static int note_read(uw_job *job, int how, uw_error *err)
+{
+    auto_(json_free) struct json *doc = NULL;
+    const struct door *door = NULL;
+    char path[64];
+
+    job->read = job->goal[0] || job->cap[0];
+    if (how != JOINED)
+        return 0;
+    path_of(job, path, sizeof path);
+    int r = lib_remote(job->ctx, "a job", &door, err);
+    if (r == 0)
+        r = door_ask(door, "GET", path, NULL, &doc, err);
+    job->read = r == 0 && has_search(doc);
+    return r;
 }
 
 /* Gives the daemon the page, unless it has one whose processes live. */
@@ -260,7 +280,7 @@ static int give_page(const uw_job *job, uw_error *err)
     const struct door *door = NULL;
     char path[64];
 
-    int r = is_read(job)
+    int r = job->read && job->page
                 ? page_socket_send(lib_job_socket(job->ctx), job->id, job->fd, err)
                 : 0;
     if (r != -EPERM)
@@ -275,7 +295,7 @@ static int give_page(const uw_job *job, uw_error *err)
 /* The page of the process that began the job, in place of this one's own. */
 static int join_page(uw_job *job, uw_error *err)
 {
-    int fd = -1, r = is_read(job) ? -ENODATA : -ENOTSUP;
+    int fd = -1, r = job->read ? -ENODATA : -ENOTSUP;
 
     for (int i = 0; i < JOIN_TRIES && r == -ENODATA; i++) {
         if (i > 0)
@@ -332,7 +352,10 @@ int uw_job_begin(uw_ctx *ctx, const uw_job_options *opts, uw_job **ret, uw_error
         r = register_job(job, door, err);
     if (r < 0)
         return r;
-    r = r == JOINED ? join_page(job, err) : give_page(job, err);
+    int how = r;
+    r = note_read(job, how, err);
+    if (r == 0)
+        r = how == JOINED ? join_page(job, err) : give_page(job, err);
     if (r < 0) {
         leave_path(job, path, sizeof path);
         (void)door_ask(door, "DELETE", path, NULL, NULL, NULL);
@@ -386,8 +409,13 @@ int uw_job_renew(uw_job *job, uw_error *err)
         return fail(err, -ENOTSUP, "the job was not begun by this process");
     r = door_ask(door, "GET", path, NULL, &doc, err);
     bool known = r == 0 && is_known(job, doc, &running);
-    if (r == -ENOENT || (r == 0 && !known))
+    if (known)
+        job->read = has_search(doc);
+    if (r == -ENOENT || (r == 0 && !known)) {
         r = register_job(job, door, err);
+        if (r >= 0)
+            r = note_read(job, r, err);
+    }
     if (r >= 0 && !(running && has_page(doc)))
         r = give_page(job, err);
     return r < 0 ? r : 0;
@@ -426,6 +454,7 @@ int lib_job_goal(uw_job *job, const char *goal, uw_error *err)
 
     if (r == 0 && !*goal)
         job->goal[0] = '\0';
+    job->read = job->read || job->goal[0];
     return r == 0 && !had ? give_page(job, err) : r;
 }
 

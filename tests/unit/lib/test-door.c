@@ -520,6 +520,7 @@ static void jobs(void)
        "a cap, a class and a command %s", err.text);
     static const char *const joins[] = {
         "HTTP/1.1 201 Created\r\n\r\n{\"id\": 9, \"joined\": true}",
+        OK("{\"id\": 9, \"search\": {\"page\": true}}"),
         "HTTP/1.1 204 No Content\r\n\r\n", NULL};
     daemon_says(joins);
     o = (uw_job_options){.size = sizeof o, .goal = "edp", .group = "ranks"};
@@ -530,7 +531,25 @@ static void jobs(void)
     ok(r < 0 && strstr(err.text, "job.sock") &&
            strstr(d.asked[0], "\"group\": \"ranks\"") && !strstr(d.asked[0], "\"job\""),
        "a group is joined, whose page finds no door: %s", err.text);
-    ok(strstr(d.asked[1], leaves) == d.asked[1], "and left");
+    ok(strstr(d.asked[1], "GET /v1/jobs/9 ") && strstr(d.asked[2], leaves) == d.asked[2],
+       "and left");
+    daemon_says(joins);
+    o.goal = NULL;
+    r = uw_job_begin(ctx, &o, &job, &err);
+    daemon_done();
+    ok(r < 0 && strstr(err.text, "job.sock"),
+       "so is the page of a job with a goal by who has none: %s", err.text);
+    static const char *const unread[] = {
+        "HTTP/1.1 201 Created\r\n\r\n{\"id\": 9, \"joined\": true}",
+        OK("{\"id\": 9, \"running\": true, \"search\": null}"), NULL};
+    daemon_says(unread);
+    o.goal = "edp";
+    r = uw_job_begin(ctx, &o, &job, &err);
+    daemon_done();
+    ok(r == 0 && uw_job_id(job) == 9, "no page of a job without one: joined %s",
+       err.text);
+    uw_job_free(job);
+    job = NULL;
     is_int(next_fd(), fd, "no descriptor stays");
     uw_job_step(NULL, UW_PHASE_TRAIN);
     uw_job_free(NULL);
