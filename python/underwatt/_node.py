@@ -7,6 +7,7 @@ time of one window.  A process that was forked opens a context of its own.
 from __future__ import annotations
 
 import ctypes as c
+import errno
 import os
 import threading
 from collections import deque
@@ -99,6 +100,8 @@ class Node:
         return c.c_void_p(self._native.c.uw_device_at(self._ctx, index))
 
     def call(self, name: str, *arguments: Any) -> int:
+        if self.pid != os.getpid():
+            raise UnderwattError("the context is that of the process which this one was forked from", errno.ECHILD)
         with self.lock:
             self._sweep()
             if not self._ctx:
@@ -107,9 +110,11 @@ class Node:
 
     def close(self) -> None:
         """Windows that are not collected yet are lost.  Not in a child of the process that opened it."""
+        if self.pid != os.getpid():  # a thread of the parent may have had the lock
+            return
         with self.lock:
             self._sweep()
-            if self._ctx and self.pid == os.getpid():
+            if self._ctx:
                 self._native.c.uw_ctx_free(self._ctx)
             self._ctx = c.c_void_p()
 
@@ -132,8 +137,7 @@ class Node:
 
     def begin(self) -> c.c_void_p:
         window = c.c_void_p()
-        with self.lock:
-            self.call("uw_window_begin", self._ctx, c.byref(window))
+        self.call("uw_window_begin", self._ctx, c.byref(window))
         return window
 
     def stop(self, window: c.c_void_p) -> None:
@@ -149,9 +153,7 @@ class Node:
 
     def _sweep(self) -> None:
         while self._garbage:
-            window = self._garbage.popleft()
-            if self.pid == os.getpid():  # a parent's windows are not a child's to drop
-                self._native.c.uw_window_free(window)
+            self._native.c.uw_window_free(self._garbage.popleft())
 
     def energy(self, window: c.c_void_p, board: Board, samples: bool) -> tuple[Device, float]:
         """Of a window that is ready, and how long that was; NaN where this board told nothing."""

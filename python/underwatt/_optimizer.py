@@ -157,7 +157,8 @@ class Optimizer:
 
     def epoch(self) -> None:
         """An epoch has ended: a daemon that was restarted is told of the job soon.  Waits for nothing."""
-        self._wake.set()
+        if self._pid == os.getpid():  # a parent's thread may have had its lock
+            self._wake.set()
 
     def phase(self, name: str) -> _progress.Phase:
         """What comes now, also as a context manager: "train", "validate", "load", "checkpoint", "startup"."""
@@ -167,7 +168,9 @@ class Optimizer:
 
     @property
     def job(self) -> int:
-        """The daemon's number of the job."""
+        """The daemon's number of the job; 0 in a forked child."""
+        if self._pid != os.getpid():
+            return 0
         return self._last.job if self._last else self._job.number
 
     @property
@@ -175,6 +178,8 @@ class Optimizer:
         """Asks the daemon; raises nothing.  After close(): what it was then."""
         if self._last is not None:
             return self._last
+        if self._pid != os.getpid():
+            return OptimizerStatus("", "unknown", why=str(_foreign()))
         try:
             search = self._ask(self._job.search)
         except UnderwattError as e:
@@ -337,6 +342,8 @@ class Optimizer:
 
     def _ask(self, call: Callable[[], T]) -> T:
         """A request, unless the daemon has hung just now."""
+        if self._pid != os.getpid():
+            raise _foreign()
         if self._closed:
             raise UnderwattError("the optimizer is closed")
         if time.monotonic() < self._away_until and self._away_error is not None:
@@ -439,6 +446,10 @@ class Optimizer:
         return max(x.min_w for x in limits), min(x.max_w for x in limits)
 
 
+def _foreign() -> UnderwattError:
+    return UnderwattError("the optimizer is that of the process which this one was forked from", errno.ECHILD)
+
+
 def _text(raw: bytes) -> str:
     return raw.decode(errors="replace")
 
@@ -490,6 +501,7 @@ def _command() -> str:
 # ---- one a process ----
 
 _active: list[Optimizer] = []
+_left: list[Optimizer] = []  # of the process that this one was forked from: never freed here
 _active_lock = threading.Lock()
 
 
@@ -511,6 +523,7 @@ def _in_child() -> None:
     """A forked child has no part in its parent's."""
     global _active_lock  # noqa: PLW0603
     _active_lock = threading.Lock()
+    _left.extend(_active)  # their nodes and locks are the parent's
     _active.clear()
 
 

@@ -116,6 +116,40 @@ except underwatt.UnderwattError as e:
 """
 
 
+# A child that is forked while another thread is in the library: what it sees of its parent's Optimizer.
+FORKS = r"""
+import os, threading, time
+import underwatt
+
+optimizer = underwatt.Optimizer("edp", gpus=[0])
+held, go = threading.Event(), threading.Event()
+
+def holds():
+    with optimizer._node.lock, optimizer._lock:
+        held.set()
+        go.wait()
+
+threading.Thread(target=holds).start()
+held.wait()
+if os.fork() == 0:
+    said = [optimizer.job, optimizer.status.status]
+    for ask in (optimizer.curve, optimizer.energy):
+        try:
+            ask()
+        except underwatt.UnderwattError as e:
+            said.append("forked" in str(e))
+    optimizer.epoch()
+    optimizer._node.close()
+    optimizer.close()
+    print(*said, flush=True)
+    os._exit(0)
+status = os.wait()[1]
+go.set()
+with optimizer:
+    print(status, optimizer.status.status != "unknown", flush=True)
+"""
+
+
 class Loop:
     """A program of LOOP."""
 
@@ -255,6 +289,11 @@ def fails(t, node):
          "a warning each", p.stderr)
 
 
+def forks(t, node):
+    p = pyuser.in_world(node, FORKS)
+    t.equal(p.stdout.splitlines(), ["0 unknown True True", "0 True"], "a forked child waits for no lock of its parent, whose Optimizer goes on" + p.stderr)
+
+
 def hangs(t):
     with uwtest.Node(board="v100", count=1) as node:
         d = node.daemon()
@@ -281,6 +320,7 @@ def programs(t):
         d = node.daemon()
         original = limit(node)
         fails(t, node)
+        forks(t, node)
         loop, low, nan, raises = (Loop(node, goal, i) for i, goal in enumerate(("edp", "low", "wrong:nan", "wrong:raises")))
         chooses_wrong(t, node, nan, "nan")
         chooses_wrong(t, node, raises, "ZeroDivisionError")
