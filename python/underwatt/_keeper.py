@@ -78,9 +78,11 @@ def _program() -> str:
 def _read_line(stream: IO[bytes], seconds: float) -> bytes:
     """The first line; less where the time was over, or the stream, before."""
     until, line = time.monotonic() + seconds, b""
+    look = select.poll()  # select() takes no descriptor from 1024 on
+    look.register(stream, select.POLLIN)
     while not line.endswith(b"\n"):
         left = until - time.monotonic()
-        if left <= 0 or not select.select([stream], [], [], left)[0]:
+        if left <= 0 or not look.poll(left * 1000):
             break
         more = os.read(stream.fileno(), 4096)
         if not more:
@@ -136,9 +138,13 @@ def _runtime_folder() -> str:
     """This user's alone, as the commands have it."""
     base = os.environ.get("XDG_RUNTIME_DIR", "")
     path = os.path.join(base, "underwatt") if base else f"/tmp/underwatt-{os.getuid()}"
-    with contextlib.suppress(FileExistsError):
-        os.mkdir(path, 0o700)
-    about = os.lstat(path)
+    try:
+        with contextlib.suppress(FileExistsError):
+            os.mkdir(path, 0o700)
+        about = os.lstat(path)
+    except OSError as e:
+        said = f" (XDG_RUNTIME_DIR is {base!r})" if base else ""
+        raise UnderwattError(f"{path}: cannot be made: {e.strerror}{said}", e.errno) from None
     if not stat.S_ISDIR(about.st_mode) or about.st_uid != os.getuid() or about.st_mode & 0o077:
         raise UnderwattError(f"{path}: not a folder of this user alone", errno.EPERM)
     return path

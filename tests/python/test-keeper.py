@@ -241,6 +241,27 @@ def searches(t, node):
     t.equal(limit(node, 1), ORIGINAL, "on both boards")
 
 
+MANY = """
+import os, resource, sys, underwatt
+from underwatt._keeper import Keeper
+resource.setrlimit(resource.RLIMIT_NOFILE, (2048, resource.getrlimit(resource.RLIMIT_NOFILE)[1]))
+for fd in range(1100):
+    os.open("/dev/null", os.O_RDONLY)
+print(Keeper(gpus=["0"]).alive)
+try:
+    os.environ["XDG_RUNTIME_DIR"] = "/nowhere"
+    Keeper("group", gpus=["0"])
+except underwatt.UnderwattError as e:
+    print(e.errno, e)
+"""
+
+
+def odd_places(t, node):
+    p = pyuser.in_world(node, MANY)
+    t.equal(p.stdout.splitlines(), ["True", f"{errno.ENOENT} /nowhere/underwatt: cannot be made: No such file or directory (XDG_RUNTIME_DIR is '/nowhere')"],
+            "a program with 1,100 open files has a keeper; no folder for a group: one line" + p.stderr)
+
+
 def without_rights(t):
     with uwtest.Node(board="v100", count=1, may_set="root") as node:
         kw = {"user": NOBODY, "group": NOBODY, "extra_groups": []} if os.geteuid() == 0 else {}
@@ -257,6 +278,7 @@ def main():
         refused(t, node)
     with uwtest.Node(board="v100", count=3, speed=20) as node:
         searches(t, node)
+        odd_places(t, node)
     if os.geteuid() == 0:
         without_rights(t)
     else:
