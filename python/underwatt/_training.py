@@ -21,6 +21,7 @@ from typing import Any
 from . import _progress
 from ._errors import InvalidValue, UnderwattError
 from ._monitor import Monitor
+from ._ranks import ranks_of
 from ._results import Energy
 from ._sync import sync_of
 from ._window import Window
@@ -414,8 +415,7 @@ def _wanted(monitor: Monitor, gpus: Iterable[int] | None) -> list[int]:
     numbers = [board.index for board in monitor.boards]
     if gpus is not None:
         return [numbers[i] for i in gpus if i < len(numbers)] or numbers
-    ranks = os.environ.get("LOCAL_WORLD_SIZE", "")
-    n = int(ranks) if ranks.isdecimal() and int(ranks) > 0 else len(numbers)
+    n = ranks_of(os.environ).local_world_size or len(numbers)
     if n > len(numbers):
         _warn(
             f"{n} ranks of this node train, and CUDA_VISIBLE_DEVICES leaves {len(numbers)} of their boards here: "

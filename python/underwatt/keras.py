@@ -11,6 +11,7 @@ from typing import Any
 
 from keras.callbacks import Callback
 
+from ._ranks import ranks_of
 from ._training import WAIT_S, Recorder
 
 
@@ -31,7 +32,7 @@ class UnderwattCallback(Callback):
         """Of the last fit(), as a whole."""
 
     def on_train_begin(self, logs: Any = None) -> None:
-        self._recorder.begin(measure=os.environ.get("RANK", "0") == "0")
+        self._recorder.begin(measure=ranks_of(os.environ).rank == 0)
 
     def on_epoch_begin(self, epoch: int, logs: Any = None) -> None:
         self._batch = -1

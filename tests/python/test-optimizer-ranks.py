@@ -154,6 +154,22 @@ def launchers(t):
     t.equal(alone, [""] * 6, "alone on its node, or no rank: no group")
 
 
+WANTED = """
+from underwatt import _training
+from underwatt._monitor import Monitor
+with Monitor(local=True) as m:
+    print(_training._wanted(m, None))
+"""
+
+
+def measured(t, node):
+    """Which boards a callback measures, by the launcher."""
+    for name, env, wanted in (("torchrun", places(0, 1, 0, 1), [0]), ("no launcher", {}, [0, 1]), ("mpirun", {
+            "OMPI_COMM_WORLD_RANK": 0, "OMPI_COMM_WORLD_SIZE": 1, "OMPI_COMM_WORLD_LOCAL_RANK": 0, "OMPI_COMM_WORLD_LOCAL_SIZE": 1}, [0])):
+        p = pyuser.in_world(node, WANTED, **{k: str(v) for k, v in env.items()})
+        t.equal(p.stdout.strip(), str(wanted), f"boards of a callback: {name}" + p.stderr)
+
+
 def capped(t, node, d):
     """A job that `underwatt run` holds at a cap: the operator's word stands."""
     p = node.popen("underwatt", "run", "--cap", "250", "--gpus", "0", "--", sys.executable, "-c", RANK, 0, 0, stdin=subprocess.PIPE,
@@ -289,6 +305,7 @@ def main():
     launchers(t)
     with uwtest.Node(board="v100", count=2, speed=SPEED) as node:
         d = node.daemon()
+        measured(t, node)
         together(t, node, d)
         finished(t, node, d)
         under_run(t, node, d)
