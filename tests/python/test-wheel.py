@@ -13,6 +13,8 @@ import zipfile
 import pyuser
 import uwtest
 
+# The newest symbols of libc in it are libuv's, of 2.34; the build machine's is Debian 12's, 2.36.
+GLIBC_2 = 34
 USES = """
 import underwatt, sys
 from underwatt import _native
@@ -38,7 +40,7 @@ def interpreters():
 def looks(t, wheel):
     size = wheel.stat().st_size
     t.ok(re.fullmatch(r"underwatt-[\d.]+-py3-none-manylinux_2_(\d+)_x86_64\.whl", wheel.name)
-         and int(re.search(r"2_(\d+)", wheel.name)[1]) <= 36, f"{wheel.name}")
+         and int(re.search(r"2_(\d+)", wheel.name)[1]) <= GLIBC_2, f"{wheel.name}")
     t.ok(size < 1_000_000, f"{size} bytes, less than 1 MB")
     names = zipfile.ZipFile(wheel).namelist()
     have = sorted(str(p.relative_to(pyuser.PACKAGE)) for p in (pyuser.PACKAGE / "underwatt").rglob("*")
