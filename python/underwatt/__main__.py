@@ -196,7 +196,7 @@ def main(arguments: Sequence[str] | None = None) -> int:
     try:
         status: int = args.call(args)
         sys.stdout.flush()
-    except BrokenPipeError:  # who reads has read enough
+    except BrokenPipeError:  # the reader has closed the pipe
         os.dup2(os.open(os.devnull, os.O_WRONLY), sys.stdout.fileno())
         return FAILED
     except UnderwattError as e:

@@ -295,7 +295,7 @@ class _Comparing:
             )
 
     def _round(self) -> None:
-        """Each variant twice, forth and back: a drift of the boards' temperature is the same for all."""
+        """Each variant twice, back and forth: a drift of the boards' temperature is the same for all."""
         before: _Run | None = None
         for run in self.runs:
             run.windows = []

@@ -236,7 +236,7 @@ class Optimizer:
 
     def close(self) -> None:
         """The job ends, and its caps; a job that `underwatt run` began gets its own goal back with the last.  Where
-        the daemon hangs it takes 30 s at most."""
+        the daemon hangs it takes 50 s at most."""
         if self._pid != os.getpid():
             return
         last = self.status

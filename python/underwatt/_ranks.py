@@ -1,6 +1,6 @@
 """Which rank of a distributed training this process is, and which processes of this node belong together.
 
-Nobody is asked: what launched the processes has left it in the environment, or torch.distributed knows.
+The launcher has left it in the environment, or torch.distributed knows; no other process is asked.
 """
 
 from __future__ import annotations

@@ -171,7 +171,7 @@ def measured(t, node):
 
 
 def capped(t, node, d):
-    """A job that `underwatt run` holds at a cap: the operator's word stands."""
+    """A job that `underwatt run` holds at a cap keeps that cap."""
     p = node.popen("underwatt", "run", "--cap", "250", "--gpus", "0", "--", sys.executable, "-c", RANK, 0, 0, stdin=subprocess.PIPE,
                    env={"PYTHONPATH": str(pyuser.PACKAGE), "UNDERWATT_LIBRARY": str(pyuser.LIBRARY), "PYTHONUNBUFFERED": "1"})
     t.ok(p.stdout.readline().startswith("job"), "under underwatt run --cap: the program runs")
