@@ -30,6 +30,7 @@ from .goals import Selector, goal_text
 OPTIONS = ("gpus", "gco2e_kwh", "boards", "socket", "local", "null")
 EVERY_S = 1.0  # between marks; a phase that changes is one, too
 LOOK_S = 0.1  # between looks whether a window is known
+LATE_S = 0.5  # a window that the thread cut later after its mark is not that of the steps that were counted
 CAP_S = 2.0  # between looks at the caps
 WAIT_S = 1.0  # for the energy of an evaluation, or before a checkpoint
 END_WAIT_S = 10.0  # for that of the last steps
@@ -81,6 +82,8 @@ class _Part:
     window: Window
     phase: str
     counts: Counts
+    late: bool
+    """Its energy is a part of the total, and of no figure of a step or a phase."""
 
 
 class Recorder:
@@ -205,7 +208,7 @@ class _Session:
     def __init__(self, monitor: Monitor, earlier_j: float) -> None:
         self._monitor = monitor
         self._earlier_j = earlier_j
-        self._marks: deque[tuple[str, Counts]] = deque()
+        self._marks: deque[tuple[float, str, Counts]] = deque()
         self._wake = threading.Event()
         self._changed = threading.Condition()  # guards what follows
         self._all, self._since = Sums(), Sums()
@@ -217,6 +220,7 @@ class _Session:
         self._open: _Part | None = None
         self._parts: deque[_Part] = deque()
         self._cap_s = 0.0
+        self._late_s = 0.0  # a mark was handled late then
         self._warned = False
         self._thread = threading.Thread(target=self._run, name="underwatt-training", daemon=True)
         self._thread.start()
@@ -226,7 +230,7 @@ class _Session:
     def mark(self, phase: str, counts: Counts) -> None:
         """What was counted until now belongs to the phase before."""
         self._put += 1
-        self._marks.append((phase, counts))
+        self._marks.append((time.monotonic(), phase, counts))
         self._wake.set()
 
     def entry(self, wait_s: float) -> dict[str, float]:
@@ -286,14 +290,19 @@ class _Session:
             self._wake.clear()
         self._monitor.close(0)
 
-    def _cut(self, phase: str, counts: Counts) -> None:
+    def _cut(self, put_s: float, phase: str, counts: Counts) -> None:
+        now = time.monotonic()
+        late = now - put_s > LATE_S or put_s <= self._late_s
+        if late:
+            self._late_s = now
         before = self._open
         if before is not None:
             before.window._end(sync=False)
             before.counts = counts
+            before.late = before.late or late
             self._parts.append(before)
         window = self._monitor.window("training")._start(sync=False)
-        self._open = _Part(window, phase, Counts())
+        self._open = _Part(window, phase, Counts(), late)
         if before is None:
             with self._changed:
                 self._done += 1
@@ -314,9 +323,9 @@ class _Session:
                 self._changed.notify_all()
 
     def _add(self, energy: Energy, part: _Part) -> None:
-        of_phase = self._of_phase.setdefault(part.phase, Sums())
-        for sums in (self._all, self._since, of_phase):
-            sums.add(energy, part.phase, part.counts)
+        phase = "" if part.late else part.phase
+        for sums in (self._all, self._since, self._of_phase.setdefault(phase, Sums())):
+            sums.add(energy, phase, part.counts)
 
     def _unknown(self, why: str) -> None:
         if not self._warned and not self._monitor._warned:

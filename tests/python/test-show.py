@@ -8,14 +8,18 @@ import math
 import os
 import sys
 import tempfile
+import threading
+import time
 import types
+import warnings
 import xml.etree.ElementTree as xml
+from unittest import mock
 
 import pyuser  # noqa: F401 - the package's path
 import uwtest
 
 import underwatt
-from underwatt import _html, _log, _monitor, _sync, _text
+from underwatt import _html, _log, _monitor, _sync, _text, _training
 from underwatt._results import Device, Energy, Price, Sample
 
 BEGAN = datetime.datetime(2026, 11, 26, 8, 30, tzinfo=datetime.timezone.utc)
@@ -184,8 +188,50 @@ def nothing(t):
     t.ok(raises(underwatt.UnderwattError, monitor.window), "a monitor that is closed begins none")
 
 
+class Watts:
+    """Stands for a monitor, and for its windows: 100 W; a window without length has no energy."""
+
+    def __init__(self, clock):
+        self.clock, self.ready, self._warned, self.boards = clock, True, False, ()
+
+    def window(self, _):
+        return Watts(self.clock)
+
+    def _start(self, sync):
+        self.began = self.clock[0]
+        return self
+
+    def _end(self, sync):
+        self.time_s = self.clock[0] - self.began
+
+    def wait(self, _):
+        if not self.time_s:
+            raise underwatt.NoData("no reading")
+        return Energy("w", datetime.datetime.now(datetime.timezone.utc), self.time_s, gpus=(Device("g", energy_j=100 * self.time_s, half_j=0.0),))
+
+
+def hang(t):
+    """A daemon keeps the thread that cuts a training's windows from 1 s to 3 s; a step takes 0.1 s."""
+    clock, each, total = [0.0], [], {}
+    with mock.patch.object(threading, "Thread"), mock.patch.object(time, "monotonic", lambda: clock[0]):
+        session = _training._Session(Watts(clock), 0.0)
+        for i in range(1, 61):
+            clock[0] = i / 10
+            session.mark("train", _training.Counts(steps=1))
+            if not 10 < i < 30:
+                while session._marks:
+                    session._cut(*session._marks.popleft())
+                with warnings.catch_warnings(record=True):
+                    session._collect()
+                total = session.entry(0)
+                each += [total["energy_per_step_j"]] if "energy_per_step_j" in total else []
+    t.ok(len(each) > 30 and max(abs(j - 10) for j in each) < 1e-6, "after a hang: joules a step are those of the steps", each)
+    t.near(total["energy_total_j"], 590, 1e-6, "and the total has the hang, too")
+
+
 def main():
     t = uwtest.Tap()
+    hang(t)
     texts(t)
     sums(t)
     pages(t)
