@@ -37,12 +37,13 @@ class _Open:
 
 
 class Hourly:
-    """begin() and end() as of ZeusMonitor; hour: of a time; turned: called when a period has ended."""
+    """Windows of ZeusMonitor in parts of a period; hour: of a time; turned: called when a period has ended."""
 
     def __init__(self, monitor: ZeusMonitor, hour: Callable[[datetime], datetime], turned: Callable[[], None]) -> None:
         self._monitor = monitor
         self._hour = hour
         self._turned = turned
+        self.keys: set[str] = set()  # of windows that are open
         self._open: dict[str, _Open] = {}
         self._lock = threading.RLock()
         self._wake = threading.Event()
@@ -51,7 +52,12 @@ class Hourly:
     def _name(self, key: str, number: int) -> str:
         return f"__hour_{number}_of_{key}"
 
-    def begin(self, key: str) -> None:
+    def begin(self, key: str, sync_execution: bool) -> None:
+        """ValueError: there is one."""
+        if key in self.keys:
+            raise ValueError(f"window '{key}' already exists: it was begun and has not ended")
+        self._monitor.begin_window(key, sync_execution=sync_execution)
+        self.keys.add(key)
         with self._lock:
             self._monitor.begin_window(self._name(key, 0), sync_execution=False)
             self._open[key] = _Open(self._hour(now()), 0, [])
@@ -59,13 +65,18 @@ class Hourly:
                 self._thread = threading.Thread(target=self._run, name="underwatt-hours", daemon=True)
                 self._thread.start()
 
-    def end(self, key: str) -> list[Part]:
+    def end(self, key: str, sync_execution: bool) -> tuple[Measurement, list[Part]]:
+        """ValueError: there is no such window."""
+        if key not in self.keys:
+            raise ValueError(f"window '{key}' does not exist")
+        self.keys.remove(key)
+        whole = self._monitor.end_window(key, sync_execution=sync_execution)
         with self._lock:
             window = self._open.pop(key)
             self._close(key, window)
             if not self._open:
                 self._wake.set()
-        return window.parts
+        return whole, window.parts
 
     def _close(self, key: str, window: _Open) -> None:
         energy = self._monitor.end_window(self._name(key, window.number), sync_execution=False)

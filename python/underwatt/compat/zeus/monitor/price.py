@@ -124,25 +124,17 @@ class EnergyCostMonitor:
             sync_execution_with=sync_execution_with,
         )
         self.electricity_price_provider = electricity_price_provider
-        self.current_keys: set[str] = set()
         self._prices: dict[str, list[Any]] | None = None
         self._hours = Hourly(self.zeus_monitor, lambda when: hour_of(when.astimezone()), lambda: None)
+        self.current_keys = self._hours.keys
 
     def begin_window(self, key: str, sync_execution: bool = True) -> None:
         """ValueError: there is one."""
-        if key in self.current_keys:
-            raise ValueError(f"window '{key}' already exists: it was begun and has not ended")
-        self.zeus_monitor.begin_window(key, sync_execution=sync_execution)
-        self.current_keys.add(key)
-        self._hours.begin(key)
+        self._hours.begin(key, sync_execution)
 
     def end_window(self, key: str, sync_execution: bool = True) -> EnergyCostMeasurement:
         """ValueError: there is no such window."""
-        if key not in self.current_keys:
-            raise ValueError(f"window '{key}' does not exist")
-        self.current_keys.remove(key)
-        whole = self.zeus_monitor.end_window(key, sync_execution=sync_execution)
-        parts = self._hours.end(key)
+        whole, parts = self._hours.end(key, sync_execution)
         self._ask()
         gpu, cpu, dram = weighted(whole, parts, self._price)
         return EnergyCostMeasurement(
