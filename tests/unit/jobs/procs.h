@@ -221,4 +221,30 @@ __attribute__((unused)) static void fake_end(void)
     fake.loop = NULL;
 }
 
+/* A roster of the made-up node, whose first job is number 70; real: with the processes of
+ * this machine.
+ */
+__attribute__((unused)) static struct roster *fake_roster(bool real,
+                                                          struct roster_opts opts)
+{
+    struct roster *r = NULL;
+    uw_error err = {{0}};
+
+    if (!fake_begin(real))
+        return NULL;
+    opts.loop = fake.loop;
+    opts.boards = fake.boards;
+    opts.first_id = 70;
+    if (real)
+        opts.read = NULL;
+    ok(roster_new(&opts, &r, &err) == 0, "a roster");
+    return r;
+}
+
+__attribute__((unused)) static void fake_roster_end(struct roster *r)
+{
+    roster_free(r);
+    fake_end();
+}
+
 #endif

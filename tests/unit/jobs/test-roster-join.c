@@ -31,25 +31,9 @@ static int read_most(pid_t pid, struct proc_facts *ret, void *user)
 
 static struct roster *begin(bool real)
 {
-    struct roster_opts opts = {.on_event = on_event, .first_id = 70};
-    struct roster *r = NULL;
-    uw_error err = {{0}};
-
     memset(&heard, 0, sizeof heard);
-    if (!fake_begin(real))
-        return NULL;
-    opts.loop = fake.loop;
-    opts.boards = fake.boards;
-    if (!real)
-        opts.read = read_most;
-    ok(roster_new(&opts, &r, &err) == 0, "a roster");
-    return r;
-}
-
-static void end(struct roster *r)
-{
-    roster_free(r);
-    fake_end();
+    return fake_roster(real,
+                       (struct roster_opts){.on_event = on_event, .read = read_most});
 }
 
 static struct roster_register of(pid_t pid, uint64_t boards)
@@ -110,7 +94,7 @@ static void joins(void)
     fake_on(3, 150, true);
     fake_wait(7);
     is_int((long)j->boards, 15, "what a rank starts computes for the job");
-    end(r);
+    fake_roster_end(r);
 }
 
 static void succession(void)
@@ -131,7 +115,7 @@ static void succession(void)
     fake_exit(102);
     fake_wait(7);
     ok(!roster_find(r, id) && heard.ended == 1, "it ends with the last that has a part");
-    end(r);
+    fake_roster_end(r);
 
     r = begin(false);
     id = ranks(r, 2);
@@ -140,7 +124,7 @@ static void succession(void)
     is_int(roster_leave(r, id, 101, &err), 0, "then that");
     ok(!roster_find(r, id), "it has ended");
     is_int(roster_leave(r, id, 101, &err), -ENOENT, "once: %s", err.text);
-    end(r);
+    fake_roster_end(r);
 
     r = begin(false);
     id = ranks(r, 2);
@@ -155,7 +139,7 @@ static void succession(void)
     fake_exit(101);
     fake_wait(7);
     ok(!roster_find(r, id), "until it has");
-    end(r);
+    fake_roster_end(r);
 }
 
 /* Members that end, and a process that is given the pid of one. */
@@ -178,7 +162,7 @@ static void reused(void)
        "a pid that is another process' now: that is not of the job");
     fake_wait(7);
     is_int((long)j->n_procs, 1, "nor a member");
-    end(r);
+    fake_roster_end(r);
 }
 
 /* No more join than are recorded. */
@@ -198,7 +182,7 @@ static void crowd(void)
     is_int(roster_join(r, id, &reg, &err), 0, "it has the place of one that has ended");
     ok(j->n_procs == JOB_PROCS && j->proc[JOB_PROCS - 1].pid == 99, "and is recorded");
     is_int(roster_leave(r, id, 99, &err), 0, "and may leave");
-    end(r);
+    fake_roster_end(r);
 }
 
 /* After a restart the ledger has id, first process and the others. */
@@ -235,7 +219,7 @@ static void restored(void)
     fake_exit(102);
     fake_wait(7);
     ok(!roster_find(r, id), "it ends with it");
-    end(r);
+    fake_roster_end(r);
 }
 
 static pid_t sleeper(int *ret_end)
@@ -281,7 +265,7 @@ static void real(void)
     ok(!roster_find(r, id), "real: ended with the last");
     (void)waitpid(first, NULL, 0);
     (void)waitpid(second, NULL, 0);
-    end(r);
+    fake_roster_end(r);
 }
 
 int main(void)

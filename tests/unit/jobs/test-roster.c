@@ -43,26 +43,11 @@ static void on_pass(size_t board, const struct job_entry *from,
 
 static struct roster *begin(bool real)
 {
-    struct roster_opts opts = {
-        .on_event = on_event, .on_turn = on_turn, .on_pass = on_pass, .first_id = 70};
-    struct roster *r = NULL;
-    uw_error err = {{0}};
-
     memset(&heard, 0, sizeof heard);
-    if (!fake_begin(real))
-        return NULL;
-    opts.loop = fake.loop;
-    opts.boards = fake.boards;
-    if (!real)
-        opts.read = fake_read;
-    ok(roster_new(&opts, &r, &err) == 0, "a roster");
-    return r;
-}
-
-static void end(struct roster *r)
-{
-    roster_free(r);
-    fake_end();
+    return fake_roster(real, (struct roster_opts){.on_event = on_event,
+                                                  .on_turn = on_turn,
+                                                  .on_pass = on_pass,
+                                                  .read = fake_read});
 }
 
 /* ---- found ---- */
@@ -121,7 +106,7 @@ static void found(void)
     is_int((long)roster_count(r), 0, "the last one ends: the job, too");
     ok(heard.last.ended_ns > heard.last.began_ns && heard.last.ended_utc_ns > 0,
        "  with its times");
-    end(r);
+    fake_roster_end(r);
 }
 
 static void strangers(void)
@@ -146,7 +131,7 @@ static void strangers(void)
     fake_wait(2.1);
     ok(!roster_may_claim(r, ANNA, 0), "  another's desktop does, too");
     is_int((long)roster_count(r), 1, "  but is no job");
-    end(r);
+    fake_roster_end(r);
 
     r = begin(false);
     fake_process(300, 1, ANNA, SESSION);
@@ -154,7 +139,7 @@ static void strangers(void)
     fake_wait(7);
     is_int((long)roster_count(r), 0, "a desktop alone is no job");
     ok(!roster_may_claim(r, ANNA, 0), "  and gives no right");
-    end(r);
+    fake_roster_end(r);
 }
 
 /* The pid is another's before the next look. */
@@ -191,7 +176,7 @@ static void reuse(void)
     fake_wait(2.1);
     ok(!roster_find(r, id), "  its pid is another's: it is over");
     ok(!roster_may_claim(r, ANNA, 1), "  and its right");
-    end(r);
+    fake_roster_end(r);
 }
 
 /* ---- registered ---- */
@@ -247,7 +232,7 @@ static void refusals(void)
            "  nothing changed");
     }
     is_int(roster_end(r, 99, &err), -ENOENT, "no such job to end");
-    end(r);
+    fake_roster_end(r);
 }
 
 static void registered(void)
@@ -300,7 +285,7 @@ static void registered(void)
     fake_wait(2.1);
     is_int((long)roster_count(r), 3, "  who is left on its boards is found");
     ok(roster_may_claim(r, ANNA, 2), "  and owns them as such");
-    end(r);
+    fake_roster_end(r);
 }
 
 static void runs(void)
@@ -331,7 +316,7 @@ static void runs(void)
     fake_exit(100);
     fake_wait(2.1);
     ok(!roster_find(r, id), "run: it ends with its process");
-    end(r);
+    fake_roster_end(r);
 }
 
 /* ---- taken over ---- */
@@ -385,7 +370,7 @@ static void found_again(void)
     fake_on(2, 101, true);
     fake_wait(7);
     ok(!roster_find(r, 60), "  it ends with it");
-    end(r);
+    fake_roster_end(r);
 }
 
 static void procs_text(void)
@@ -459,7 +444,7 @@ static void idle_board(void)
     fake_exit(100);
     may(r, false, true, "anna has gone");
     ok(heard.passes == 2 && heard.from == 0 && heard.to == hers, "  it is told");
-    end(r);
+    fake_roster_end(r);
 }
 
 /* Who computes there keeps what is theirs. */
@@ -501,7 +486,7 @@ static void used_board(void)
         const struct job_entry *a = roster_find(r, annas);
         ok(a && a->waits == 1 && a->given == 0 && a->held[0] && heard.passes == 0,
            "  anna's job runs, and waits: %s", a ? a->held : "");
-        end(r);
+        fake_roster_end(r);
     }
 }
 
@@ -545,7 +530,7 @@ static void crowds(void)
     is_int((long)roster_count(r), ROSTER_MAX - ROSTER_KEPT + 1, "  for found ones");
     reg.source = JOB_REGISTERED;
     is_int(roster_begin(r, &reg, &other, &err), 0, "  and registered ones");
-    end(r);
+    fake_roster_end(r);
 }
 
 /* ---- who used what ---- */
@@ -608,7 +593,7 @@ static void uses(void)
     unsigned calls = fake.dev[0].use_calls;
     fake_wait(8);
     is_int(fake.dev[0].use_calls, calls, "  a driver that cannot is not asked again");
-    end(r);
+    fake_roster_end(r);
 }
 
 /* ---- the driver does not answer ---- */
@@ -636,7 +621,7 @@ static void hangs(void)
     fake.dev[0].procs_fails = 0;
     roster_counts(r, &counts);
     ok(counts.failures >= 3 && counts.looks > counts.failures, "  failures are counted");
-    end(r);
+    fake_roster_end(r);
 }
 
 static void rates(void)
@@ -662,7 +647,7 @@ static void rates(void)
     before = fake.dev[1].procs_calls;
     fake_wait(0.4);
     ok(fake.dev[1].procs_calls - before <= 1, "asked again and again: one look");
-    end(r);
+    fake_roster_end(r);
 }
 
 /* ---- real processes ---- */
@@ -701,7 +686,7 @@ static void real(void)
     ok(!roster_find(r, id), "real: ended with its process, by its pidfd");
     (void)waitpid(child, NULL, 0);
     (void)close(pipes[0]);
-    end(r);
+    fake_roster_end(r);
 }
 
 int main(void)
