@@ -2,7 +2,8 @@
 
 The training thread counts and puts marks; a thread of its own makes all requests, so that a daemon that hangs costs
 the training nothing.  A mark ends one window and begins the next one.  What a window has measured is known about
-0.3 s later, so a log entry has the steps whose energy is known by then, and the last one has all.
+0.3 s later, so a log entry has the steps whose energy is known by then, and the last one has all.  Where the training
+thread waits for that, the wait is a window of its own, of no phase.
 """
 
 from __future__ import annotations
@@ -155,21 +156,22 @@ class Recorder:
         if self._session is None:
             return {}
         if wait_s:
-            self._mark()
-        return self._session.entry(wait_s)
+            self._settle(wait_s)
+        return self._session.entry()
 
-    def of_phase(self, phase: str, prefix: str) -> dict[str, float]:
-        """The energy of all that was done in this phase since it was asked for, once it is known."""
+    def of_phase(self, phase: str, prefix: str, wait_s: float = WAIT_S) -> dict[str, float]:
+        """The energy of all that was done in this phase since it was asked for; wait_s: until that is known."""
         if self._session is None:
             return {}
-        self._mark()
+        if wait_s:
+            self._settle(wait_s)
         return self._session.of_phase(phase, prefix)
 
     def whole(self, prefix: str) -> dict[str, float]:
         """Of this training, to its end; waits until that is known."""
         if self._session is None:
             return {}
-        self._mark()
+        self._settle(END_WAIT_S)
         return self._session.whole(prefix)
 
     def total_j(self, wait: bool = True) -> float | None:
@@ -177,8 +179,8 @@ class Recorder:
         if self._session is None:
             return None
         if wait:
-            self._mark()
-        return self._session.total_j(WAIT_S if wait else 0.0)
+            self._settle(WAIT_S)
+        return self._session.total_j()
 
     def end(self) -> None:
         """Training has ended, or has failed.  The optimizer that begin() made is closed."""
@@ -193,12 +195,20 @@ class Recorder:
         if optimizer is not None and optimizer is not self._given:
             optimizer.close()
 
-    def _mark(self) -> None:
-        """Waits for what the GPUs have queued: a step that was counted has been done."""
+    def _settle(self, wait_s: float) -> None:
+        """Until what was done so far is known, so long at most.  The boards rest meanwhile, in no phase."""
+        if self._session is None:
+            return
+        self._mark("")
+        self._session.settle(wait_s)
+        self._mark()
+
+    def _mark(self, phase: str | None = None) -> None:
+        """Waits for what the GPUs have queued: a step that was counted has been done.  phase: else that of now."""
         self._sync()
         self._marked_s = time.monotonic()
         if self._session is not None:
-            self._session.mark(self._phase, self._counts)
+            self._session.mark(self._phase if phase is None else phase, self._counts)
         self._counts = Counts()
 
 
@@ -233,27 +243,29 @@ class _Session:
         self._marks.append((time.monotonic(), phase, counts))
         self._wake.set()
 
-    def entry(self, wait_s: float) -> dict[str, float]:
+    def settle(self, wait_s: float) -> None:
+        """Until what was marked is known, so long at most."""
+        put = self._put
         with self._changed:
-            self._settle(wait_s)
+            self._changed.wait_for(lambda: self._done >= put, wait_s)
+
+    def entry(self) -> dict[str, float]:
+        with self._changed:
             since, self._since = self._since, Sums()
             return {**_entry(since), **self._totals()}
 
     def of_phase(self, phase: str, prefix: str) -> dict[str, float]:
         with self._changed:
-            self._settle(WAIT_S)
             sums = self._of_phase.pop(phase, Sums())
         return {f"{prefix}{key}": value for key, value in _entry(sums).items()}
 
     def whole(self, prefix: str) -> dict[str, float]:
         with self._changed:
-            self._settle(END_WAIT_S)
             found = {f"{prefix}{key}": value for key, value in _entry(self._all).items()}
             return {**found, **self._totals()}
 
-    def total_j(self, wait_s: float) -> float:
+    def total_j(self) -> float:
         with self._changed:
-            self._settle(wait_s)
             return self._earlier_j + self._all.energy_j
 
     def end(self) -> None:
@@ -261,11 +273,6 @@ class _Session:
         self._ended = True
         self._wake.set()
         self._thread.join(LEAVE_S)
-
-    def _settle(self, wait_s: float) -> None:
-        """Until what was marked is known, so long at most."""
-        put = self._put
-        self._changed.wait_for(lambda: self._done >= put, wait_s)
 
     def _totals(self) -> dict[str, float]:
         if not self._all.time_s:

@@ -27,7 +27,6 @@ class UnderwattCallback(Callback):
         super().__init__()
         self._recorder = Recorder(optimizer, options)
         self._batch = -1
-        self._validated: dict[str, float] = {}
         self.metrics: dict[str, float] = {}
         """Of the last fit(), as a whole."""
 
@@ -45,14 +44,12 @@ class UnderwattCallback(Callback):
         self._recorder.phase("validate")
 
     def on_test_end(self, logs: Any = None) -> None:
-        if self._recorder.running:
-            self._validated = self._recorder.of_phase("validate", "val_")
-            self._recorder.phase("train")
+        self._recorder.phase("train")
 
     def on_epoch_end(self, epoch: int, logs: Any = None) -> None:
         self._recorder.epoch()
-        entry = {**self._recorder.entry(WAIT_S), **self._validated}
-        self._validated = {}
+        entry = self._recorder.entry(WAIT_S)
+        entry.update(self._recorder.of_phase("validate", "val_", wait_s=0))  # known by then
         if isinstance(logs, dict):
             logs.update(entry)
 

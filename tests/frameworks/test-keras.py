@@ -2,6 +2,7 @@
 """underwatt.keras: a tiny fit() on a simulated board.  What history and CSV have of each epoch against the board's true energy; phases;
 a fit() that raises, and another with another callback."""
 import math
+import statistics
 import tempfile
 
 import fwuser
@@ -24,6 +25,10 @@ def main():
         t.near(math.fsum(history["energy_j"]) / history["energy_total_j"][-1], 1, 1e-9, "… epochs add up to the total")
         t.ok(all(v < e for v, e in zip(history["val_energy_j"], history["energy_j"])), "… validation is a part of it", history)
         t.equal([float(r["energy_j"]) for r in row["rows"]], history["energy_j"], "the CSV has the same")
+        for name, have, true in (("an evaluation", row["few"]["val_energy_j"], row["validate"]),
+                                 ("a step", row["few"]["energy_per_step_j"], [joules / 2 for joules in row["train"]])):
+            ratio = statistics.median(h / j for h, j in zip(have[1:], true[1:]))
+            t.near(ratio, 1, 0.07, f"{name} after others, short epochs: {ratio:.3f} of its true energy (simulated)")
         t.equal(row["steps"], 30, "each step is told")
         t.equal(row["seen"], {"train": ["train"], "validate": ["validate"]}, "the page has the phase of what the model does")
     t.done()

@@ -22,11 +22,26 @@ class Board(keras.callbacks.Callback):
     def __init__(self, load, fails_at=None):
         super().__init__()
         self.load, self.fails_at, self.joules = load, fails_at, []
+        self.train, self.validate = [], []    # true energy of each epoch's
+
+    def true_j(self):
+        return self.load.phase("load", seconds=0.001).wait().energy_j
 
     def on_train_begin(self, logs=None):
-        self.joules.append(self.load.phase("load", seconds=0.001).wait().energy_j)
+        self.joules.append(self.true_j())
 
     on_train_end = on_train_begin
+
+    def on_epoch_begin(self, epoch, logs=None):
+        self.train.append(-self.true_j())
+
+    def on_test_begin(self, logs=None):
+        now = self.true_j()
+        self.train[-1] += now
+        self.validate.append(-now)
+
+    def on_test_end(self, logs=None):
+        self.validate[-1] += self.true_j()
 
     def on_train_batch_end(self, batch, logs=None):
         seen["train"].add(trained.phase())
@@ -39,14 +54,14 @@ class Board(keras.callbacks.Callback):
         self.load.phase("validate", steps=2).wait()
 
 
-def fit(load, callback, epochs, fails_at=None):
+def fit(load, callback, epochs, n=40, fails_at=None):
     model = keras.Sequential([keras.layers.Input((8,)), keras.layers.Dense(1)])
     model.compile(optimizer="sgd", loss="mse")
-    x, y = numpy.random.rand(40, 8), numpy.random.rand(40, 1)
+    x, y = numpy.random.rand(n, 8), numpy.random.rand(n, 1)
     board = Board(load, fails_at)
     history = model.fit(x, y, batch_size=4, epochs=epochs, validation_data=(x[:8], y[:8]), verbose=0,
                         callbacks=[board, callback, keras.callbacks.CSVLogger(FOLDER / "log.csv")])
-    return history.history, board.joules
+    return history.history, board
 
 
 def main():
@@ -58,11 +73,14 @@ def main():
         except KeyError:
             error = "batch"
         before = underwatt.steps()
-        history, joules = fit(load, callback, 3)
+        history, board = fit(load, callback, 3)
+        steps = underwatt.steps() - before
         threads = [t.name for t in threading.enumerate() if t.name == "underwatt-training"]
         with open(FOLDER / "log.csv", encoding="utf-8", newline="") as f:
             rows = list(csv.DictReader(f))
-        trained.told(history=history, joules=joules, metrics=callback.metrics, rows=rows, error=error, steps=underwatt.steps() - before,
+        few, truth = fit(load, UnderwattCallback(), 5, n=8)
+        trained.told(history=history, joules=board.joules, metrics=callback.metrics, rows=rows, error=error, steps=steps,
+                     few=few, train=truth.train, validate=truth.validate,
                      threads=threads, seen={key: sorted(value) for key, value in seen.items()})
 
 

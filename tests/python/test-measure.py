@@ -67,6 +67,34 @@ costs.sort()
 print(json.dumps([costs[len(costs) // 2], costs[-1], w.energy.time_s]))
 """
 
+TRAINING = """
+import json, statistics
+from underwatt._training import Recorder
+from underwatt.testing import SimLoad
+def true_j():
+    return load.phase("load", seconds=0.001).wait().energy_j
+rows = []
+with SimLoad(boards=[1]) as load:
+    recorder = Recorder(options={"gpus": [1], "local": True})
+    recorder.begin()
+    for epoch in range(4):
+        began = true_j()
+        for step in range(2):
+            load.step().wait()
+            recorder.step()
+        trained = true_j()
+        total = recorder.total_j()  # of a checkpoint
+        validates = true_j()
+        recorder.phase("validate")
+        load.phase("validate", steps=4).wait()
+        ended = true_j()
+        entry = {**recorder.of_phase("validate", "val_"), **recorder.entry()}
+        recorder.phase("train")
+        rows.append([entry["val_energy_j"] / (ended - validates), 2 * entry["energy_per_step_j"] / (trained - began)])
+    recorder.end()
+print(json.dumps([statistics.median(column) for column in zip(*rows[1:])]))
+"""
+
 FORK = """
 import os, sys, time, underwatt
 from underwatt import UnderwattError
@@ -218,6 +246,13 @@ def visible(t, node):
     t.ok("NoDevice" in p.stderr and "leaves none of 3 boards" in p.stderr, "CUDA_VISIBLE_DEVICES with none", p.stderr)
 
 
+def training(t, node):
+    """What the callbacks of the frameworks count: no wait for an energy is in the next figure."""
+    validated, stepped = json.loads(pyuser.in_world(node, TRAINING).stdout or "[0, 0]")
+    t.near(validated, 1, 0.08, "an evaluation: its own energy, and no wait for the one before (simulated)")
+    t.near(stepped, 1, 0.08, "a step: its own energy, and no wait for a checkpoint or an evaluation (simulated)")
+
+
 def absent(t):
     p = subprocess.run([sys.executable, "-c", NONE], capture_output=True, text=True, timeout=60,
                        env=pyuser.env(UNDERWATT_NVML="/nowhere/libnvidia-ml.so.1"))
@@ -237,6 +272,7 @@ def main():
             costs(t, node, "local")
             forks(t, node, "local")
             visible(t, node)
+            training(t, node)
             d = node.daemon()
             uwtest.wait_for(lambda: (d.ask("GET", "/v1/gpus/0")[1].get("power_w") or 0) > 100)
             measures(t, node, "daemon", 0)
