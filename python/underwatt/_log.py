@@ -9,10 +9,11 @@ import os
 import warnings
 
 from ._errors import InvalidValue
+from ._ranks import ranks_of
 from ._results import Energy
 
 COMMON = (
-    "began_utc", "name", "pid", "time_s", "total_j", "half_j", "power_w", "gpu_j", "cpu_j", "dram_j",
+    "began_utc", "name", "rank", "pid", "time_s", "total_j", "half_j", "power_w", "gpu_j", "cpu_j", "dram_j",
     "method", "source", "simulated", "gco2e", "cost", "currency",
 )  # fmt: skip
 
@@ -24,7 +25,8 @@ def _line(cells: list[object]) -> str:
 
 
 class Log:
-    """Several processes may write one file.  devices: labels of boards and processors, one column each."""
+    """Several processes may write one file, each line by one write at its end.  devices: labels of the node's boards,
+    one column each; a row has those that were measured."""
 
     def __init__(self, path: str, devices: list[str]) -> None:
         self.path = path
@@ -52,7 +54,7 @@ class Log:
             fcntl.flock(self._fd, fcntl.LOCK_UN)
 
     def write(self, energy: Energy, why: str = "") -> None:
-        row = {**energy.as_row(), "pid": os.getpid(), "why": why}
+        row = {**energy.as_row(), "rank": ranks_of(os.environ).rank, "pid": os.getpid(), "why": why}
         cells = [row.get(column) for column in self._columns]
         line = _line(["" if cell is None else cell for cell in cells]).encode()
         try:

@@ -144,7 +144,9 @@ class Monitor:
         self._away_s = AWAY_S[0]
         self._away_error: UnderwattError | None = None
         self._warned = False
-        self._log = Log(os.fspath(log), [f"gpu{b.index}" for b in self._boards]) if log is not None else None
+        # Of all boards: the ranks of a training share a log, each with its own boards.
+        columns = [f"gpu{b.index}" for b in self._node.boards()] if self._node else []
+        self._log = Log(os.fspath(log), columns) if log is not None else None
         self._collector = Collector(self._known)
         self._lock = threading.Lock()
         self._whole = self.window("run").begin() if summary else None

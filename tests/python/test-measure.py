@@ -126,6 +126,16 @@ for i in range(3):
         time.sleep(0.2)
 """
 
+RANK = """
+import sys, time, underwatt
+sys.stdin.readline()
+m = underwatt.Monitor(log=sys.argv[1])
+for i in range(50):
+    with m.window(f"step {i}"):
+        time.sleep(0.005)
+m.close(60)
+"""
+
 FACTORS = """
 import json, time, underwatt
 def factors(**options):
@@ -222,9 +232,30 @@ def logged(t, node, folder):
         rows = list(csv.DictReader(f))
     t.equal([r["name"] for r in rows], 2 * ["epoch 0", "epoch 1", "epoch 2"], "a row a window, of two runs")
     t.ok(all(float(r["total_j"]) > 0 and float(r["gco2e"]) > 0 and float(r["cost"]) > 0 and r["currency"] == "EUR" for r in rows), "with gCO2e and cost", rows)
-    t.ok("gpu0_j" in rows[0] and "gpu2_j" in rows[0] and "gpu1_j" not in rows[0], "of the boards asked for", rows[0])
+    t.ok(all(float(r["gpu0_j"]) > 0 and float(r["gpu2_j"]) > 0 and r.get("gpu1_j") == "" and r.get("rank") == "0" for r in rows), "of the boards asked for", rows)
     lines = p.stderr.splitlines()
     t.ok(len(lines) == 1 and lines[0].startswith("underwatt: ") and "2 simulated GPUs" in lines[0], "the summary is one line", p.stderr)
+
+
+def shared_log(t, node, folder):
+    """Three ranks with a board each begin one log together."""
+    path = os.path.join(folder, "ranks.csv")
+    ranks = [pyuser.begun_in_world(node, RANK, path, stdin=subprocess.PIPE, RANK=str(i), WORLD_SIZE="3", LOCAL_RANK=str(i),
+                                   CUDA_VISIBLE_DEVICES=str(i)) for i in range(3)]
+    for p in ranks:
+        p.stdin.write("\n")
+        p.stdin.flush()
+    t.equal([(p.wait(120), p.stderr.read()) for p in ranks], 3 * [(0, "")], "ranks with a board each write one log")
+    with open(path, newline="", encoding="utf-8") as f:
+        text = f.read()
+    rows = list(csv.DictReader(text.splitlines()))
+    if not t.equal((text.count("began_utc"), len(rows)), (1, 150), "one head, and each rank's rows"):
+        return
+    steps = [[r["name"] for r in rows if r["rank"] == str(i)] for i in range(3)]
+    t.ok(all(sorted(own) == sorted(f"step {i}" for i in range(50)) for own in steps), "each rank's windows", steps)
+    own = [[r[f"gpu{g}_j"] for g in range(3)] for r in rows]
+    t.ok(all(float(cells.pop(int(r["rank"]))) == float(r["gpu_j"]) and cells == ["", ""] for r, cells in zip(rows, own)),
+         "each row has its rank's board alone", rows[:3])
 
 
 def factors(t, node):
@@ -280,6 +311,7 @@ def main():
             costs(t, node, "daemon")
             forks(t, node, "daemon")
             logged(t, node, folder)
+            shared_log(t, node, folder)
             factors(t, node)
             job.terminate()
     absent(t)
