@@ -3,6 +3,7 @@
 import csv
 import json
 import os
+import pathlib
 import signal
 import subprocess
 import sys
@@ -43,6 +44,17 @@ gpus = zeus.device.get_gpus(ensure_homogeneous=True)
 print(json.dumps([nvidia.pynvml.__name__, [g.gpu_index for g in gpus.gpus], gpus.get_name(0), gpus.get_instant_power_usage(0),
     gpus.get_total_energy_consumption(0), gpus.supports_get_total_energy_consumption(0), gpus.get_gpu_temperature(0),
     max(gpus.get_supported_graphics_clocks(0)), zeus.device.get_gpus() is gpus]))
+"""
+
+NO_DRIVER = """
+import underwatt.compat.zeus as zeus
+from underwatt.compat.zeus.optimizer.power_limit import GlobalPowerLimitOptimizer
+for call in (zeus.device.get_gpus, zeus.monitor.PowerMonitor, lambda: zeus.monitor.ZeusMonitor(gpu_indices=[0]),
+             lambda: GlobalPowerLimitOptimizer(zeus.monitor.ZeusMonitor())):
+    try:
+        call()
+    except Exception as e:
+        print(type(e).__name__, e)
 """
 
 # A window around the truth, which the test asks for; windows of 50 ms in it; what they cost.
@@ -357,6 +369,16 @@ def away(t, node, d):
     t.equal((out, err, p.returncode), ("True {0: nan, 1: nan} 1\n", "", 0), "the daemon is killed: the energy is NaN, with a warning, and the program goes on")
 
 
+def no_driver(t, folder):
+    """Nor a daemon."""
+    library = os.path.join(folder, "libnvidia-ml.so.1")
+    pathlib.Path(library).touch()    # the only one that is found, and is none
+    p = subprocess.run([sys.executable, "-c", NO_DRIVER], capture_output=True, text=True, timeout=60, env=pyuser.env(LD_LIBRARY_PATH=folder))
+    why = "NVML cannot be used: libnvidia-ml.so.1 was not found"
+    t.equal(p.stdout.splitlines(), [f"ZeusGPUInitError {why}"] * 2 + [f"ValueError gpu_indices: 0 is none of 0 GPUs ({why})", f"ZeusGPUInitError {why}"],
+            f"no driver and no daemon: each says why in one line {p.stderr}")
+
+
 def processors(t, folder):
     p = subprocess.run([sys.executable, "-c", RAPL, os.path.join(folder, "powercap")], capture_output=True, text=True, timeout=60, env=pyuser.env())
     lines = p.stdout.splitlines()
@@ -562,6 +584,7 @@ def sets(t):
         providers(t)
         processors(t, folder)
         helpers(t, folder)
+        no_driver(t, folder)
     with uwtest.Node(board="v100", count=2) as node:
         devices(t, node)
         shows(t, node)

@@ -146,16 +146,18 @@ class ZeusMonitor:
         self.approx_instant_energy = approx_instant_energy
         self.sync_with: Literal["torch", "jax", "cupy"] = sync_execution_with
         self.gpus: GPUs
+        why = ""
         try:
             self.gpus = get_gpus()
         except ZeusGPUInitError as e:
-            logger.info("no GPUs: %s", e)
+            why = f" ({e})"
+            logger.info("GPUs are not measured: %s", e)
             self.gpus = EmptyGPUs()
         self._windows = shared(self.gpus)
         self.gpu_indices = list(range(len(self.gpus))) if gpu_indices is None else gpu_indices
         absent = [i for i in self.gpu_indices if not 0 <= i < len(self.gpus)]
         if absent:
-            raise ValueError(f"gpu_indices: {absent[0]} is none of {len(self.gpus)} GPUs")
+            raise ValueError(f"gpu_indices: {absent[0]} is none of {len(self.gpus)} GPUs{why}")
         self._open_processors(cpu_indices)
         self.soc: SoC
         try:

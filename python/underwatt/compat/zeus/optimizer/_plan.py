@@ -51,7 +51,7 @@ class Boards:
         ranges = {gpus.get_power_management_limit_constraints(i) for i in self.indices}
         if len(ranges) != 1:
             words = ", ".join(f"{low // 1000}..{high // 1000} W" for low, high in sorted(ranges))
-            raise ValueError(f"the boards' limits differ: {words}" if ranges else "the monitor measures no GPU")
+            raise ValueError(f"the boards' limits differ: {words}")
         self.low, self.high = ranges.pop()
         found = {i: gpus.get_power_management_limit(i) for i in self.indices}
         self.found = {i: limit for i, limit in found.items() if isinstance(limit, int)}  # a mock's are none

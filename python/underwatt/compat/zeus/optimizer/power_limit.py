@@ -9,6 +9,7 @@ from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 from ..callback import Callback
+from ..device import get_gpus
 from ..monitor import ZeusMonitor
 from ..utils.framework import get_world_size
 from ._choices import (
@@ -56,6 +57,9 @@ class GlobalPowerLimitOptimizer(Callback):
         *,
         search: str | None = None,
     ) -> None:
+        if not monitor.gpu_indices:
+            get_gpus()  # says why there is none
+            raise ValueError("the monitor measures no GPU")
         self.monitor = monitor
         self.optimum_selector = optimum_selector or ZeusCost(0.5, len(monitor.gpu_indices) * get_world_size())
         self.warmup_steps = warmup_steps

@@ -30,7 +30,7 @@ from .common import (
     ZeusGPUTimeoutError,
     ZeusGPUUnknownError,
 )
-from .nvidia import NVIDIAGPUs, nvml_is_available
+from .nvidia import NVIDIAGPUs, nvml_is_available, nvml_trouble
 
 _gpus: GPUs | None = None
 
@@ -40,7 +40,7 @@ def get_gpus(ensure_homogeneous: bool = False) -> GPUs:
     global _gpus  # noqa: PLW0603 - tests of Zeus set it to None
     if _gpus is None:
         if not nvml_is_available():
-            raise ZeusGPUInitError("NVML cannot be used: no driver, no board, or no libnvidia-ml.so.1")
+            raise ZeusGPUInitError(f"NVML cannot be used: {nvml_trouble()}")
         _gpus = NVIDIAGPUs(ensure_homogeneous)
     return _gpus
 

@@ -78,14 +78,19 @@ def _zeus_errors(function: Function) -> Function:
 
 
 @functools.lru_cache(maxsize=1)
-def nvml_is_available() -> bool:
-    """Whether NVML can be used; opens it."""
+def nvml_trouble() -> str:
+    """Why NVML cannot be used, in its words; "": it can.  Opens it."""
     try:
         pynvml.nvmlInit()
     except _Error as e:
-        logger.info("NVML cannot be used: %s", e)
-        return False
-    return True
+        return str(e)
+    return ""
+
+
+@functools.lru_cache(maxsize=1)
+def nvml_is_available() -> bool:
+    """Whether NVML can be used; opens it."""
+    return not nvml_trouble()
 
 
 class NVIDIAGPU(common.GPU):
