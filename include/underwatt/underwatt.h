@@ -262,8 +262,9 @@ typedef struct uw_job_options {
  * to it, and the daemon ends it when this process ends.  A board that is another's is the
  * job's when it has become free, or this job alone computes there; no cap until then.
  * -EPERM, -EBUSY, -EAGAIN: it may begin none, or there are too many jobs, or 128
- * processes in the group.  -EINVAL: a name, label, goal or cap that is none.  Of the page
- * for its steps -EPERM: the daemon refused it; -ECONNRESET: it hung up.
+ * processes in the group, or more than 256 of a user join groups at once.  -EINVAL: a
+ * name, label, goal or cap that is none.  Of the page for its steps -EPERM: the daemon
+ * refused it; -ECONNRESET: it hung up.
  */
 UW_API int uw_job_begin(uw_ctx *ctx, const uw_job_options *opts, uw_job **ret,
                         uw_error *err);

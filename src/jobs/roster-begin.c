@@ -9,6 +9,7 @@
 #include <unistd.h>
 
 #include "base/error.h"
+#include "base/units.h"
 #include "jobs/roster-inside.h"
 
 /* ---- boards that several users name ---- */
@@ -521,6 +522,21 @@ static bool add_process(struct roster_job *s, const struct job_proc *p)
     return true;
 }
 
+/* Checks the rate limit on joins of uid.  -EAGAIN. */
+static int may_join(struct roster *r, uid_t uid, uw_error *err)
+{
+    uint64_t now = loop_now_ns(r->opts.loop), wait_ns = 0;
+
+    r->joined.rate = (struct rate){.per_s = 1e3 / ROSTER_JOIN_MS, .burst = ROSTER_JOINS};
+    if (uid == 0 ||
+        bucket_take(rates_bucket(&r->joined, uid, now), &r->joined.rate, now, &wait_ns))
+        return 0;
+    return fail(err, -EAGAIN,
+                "processes of user %ld join groups too often: %d at once, then one in "
+                "%g s; the next in %.2f s",
+                (long)uid, ROSTER_JOINS, ROSTER_JOIN_MS / 1e3, s_of_ns(wait_ns));
+}
+
 int roster_join(struct roster *r, uint64_t id, const struct roster_register *reg,
                 uw_error *err)
 {
@@ -532,7 +548,9 @@ int roster_join(struct roster *r, uint64_t id, const struct roster_register *reg
     if (!s || !is_of(s, reg->uid) || (s->e.group[0] && strcmp(s->e.group, group) != 0))
         return fail(err, -ENOENT, "there is no job %llu of this group",
                     (unsigned long long)id);
-    int result = check_process(r, reg, &f, &fd, err);
+    int result = may_join(r, reg->uid, err);
+    if (result == 0)
+        result = check_process(r, reg, &f, &fd, err);
     if (fd >= 0)
         (void)close(fd);
     if (result < 0)

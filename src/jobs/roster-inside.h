@@ -69,6 +69,7 @@ struct roster {
     uint64_t next_id, pruned_ns;
     struct roster_counts counts;
     struct rates begun[2];              /* found and run jobs, one bucket per user */
+    struct rates joined;                /* joins of groups, likewise */
     bool telling;                       /* roster_tell() is running */
     struct seen fresh[BOARD_PROCS_MAX]; /* scratch: the list that was just read */
     uint64_t there[ROSTER_MAX + 1];     /* scratch: jobs on one board */

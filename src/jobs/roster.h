@@ -34,6 +34,9 @@ enum {
      */
     ROSTER_BEGINS = 32,
     ROSTER_BEGIN_MS = 2000,
+    /* The same for joins of groups: two full groups (JOB_PROCS) at once. */
+    ROSTER_JOINS = 256,
+    ROSTER_JOIN_MS = 100,
     LABELS_MAX = 16,
     ROSTER_USERS = 64, /* users of one board's energy: BOARD_USERS of board-users.h */
     LABEL_KEY = 32,
@@ -170,7 +173,8 @@ uint64_t roster_group(const struct roster *r, uid_t uid, const char *group);
 bool roster_has_part(const struct roster *r, uint64_t id, uid_t uid, pid_t pid);
 /* reg's process, boards and group become the run job's, too.  A process that has joined
  * may join again.  -ENOENT: no such job of reg's user, or of another group; -E2BIG:
- * JOB_PROCS have joined; -ESRCH, -EPERM as of roster_begin().
+ * JOB_PROCS have joined; -EAGAIN: this user joins too fast; -ESRCH, -EPERM as of
+ * roster_begin().
  */
 int roster_join(struct roster *r, uint64_t id, const struct roster_register *reg,
                 uw_error *err);

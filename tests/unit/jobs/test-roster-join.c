@@ -185,6 +185,39 @@ static void crowd(void)
     fake_roster_end(r);
 }
 
+/* One user's joins are limited, those of others and of root by that user's not. */
+static void hurry(void)
+{
+    struct roster *r = begin(false);
+    uint64_t id = ranks(r, JOB_PROCS);
+    struct roster_register reg = of(101, 0);
+    uw_error err = {""};
+    int got = 0, n = JOB_PROCS - 1; /* so many have joined */
+
+    for (; got == 0 && n <= ROSTER_JOINS; n += got == 0)
+        got = roster_join(r, id, &reg, &err);
+    ok(got == -EAGAIN && n == ROSTER_JOINS, "%d join at once, then: %s", n, err.text);
+    is_int((long)roster_find(r, id)->n_procs, JOB_PROCS, "who has joined stays");
+
+    uint64_t eve = 0, root = 0;
+    fake_process(80, 1, EVE, SESSION);
+    fake_process(81, 1, 0, SESSION);
+    struct roster_register of_eve = of(80, 0), of_root = of(81, 0);
+    of_eve.uid = EVE;
+    of_root.uid = 0;
+    is_int(roster_begin(r, &of_eve, &eve, &err), 0, "another user begins");
+    is_int(roster_join(r, eve, &of_eve, &err), 0, "and joins");
+    is_int(roster_begin(r, &of_root, &root, &err), 0, "root begins");
+    for (int i = got = 0; got == 0 && i <= ROSTER_JOINS; i++)
+        got = roster_join(r, root, &of_root, &err);
+    is_int(got, 0, "and joins as often as it likes");
+
+    fake_wait(ROSTER_JOIN_MS * 1.5 / 1e3);
+    is_int(roster_join(r, id, &reg, &err), 0, "a little later there is room for one");
+    is_int(roster_join(r, id, &reg, &err), -EAGAIN, "for one alone");
+    fake_roster_end(r);
+}
+
 /* After a restart the ledger has id, first process and the others. */
 static void restored(void)
 {
@@ -274,6 +307,7 @@ int main(void)
     succession();
     reused();
     crowd();
+    hurry();
     restored();
     real();
     return done();
