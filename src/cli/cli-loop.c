@@ -65,6 +65,7 @@ int cli_signals_new(struct loop *loop, size_t n, loop_signal_fn fn, void *user,
     static const int signals[CLI_SIGNALS] = {SIGINT, SIGTERM, SIGHUP, SIGQUIT};
     int r = 0;
 
+    (void)sigaction(SIGPIPE, &(struct sigaction){.sa_handler = SIG_IGN}, NULL);
     for (size_t i = 0; i < n && r == 0; i++)
         if (!is_left(signals[i]))
             r = loop_signal_new(loop, signals[i], fn, user, &ret->source[i], err);

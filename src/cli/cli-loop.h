@@ -17,7 +17,9 @@ uint64_t cli_wall_ns(const struct loop *loop, double ms);
 void cli_loop_wait(struct loop *loop, double ms);
 
 /* Watches the first n of SIGINT, SIGTERM, SIGHUP and SIGQUIT, but no SIGHUP that is
- * ignored.  After a failure the caller must still free *ret.
+ * ignored; ignores SIGPIPE, so that neither a client of the command's node that hangs up
+ * nor a closed pipe of its output ends a command that has boards.  After a failure the
+ * caller must still free *ret.
  */
 enum { CLI_SIGNALS = 4 };
 struct cli_signals {

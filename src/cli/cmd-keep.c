@@ -4,7 +4,6 @@
  */
 #include <errno.h>
 #include <fcntl.h>
-#include <signal.h>
 #include <stdio.h>
 #include <unistd.h>
 
@@ -282,7 +281,6 @@ static int run(const struct cli_env *env, int argc, char **argv)
     if (r != OPTS_GO)
         return r;
     int flags = fcntl(STDIN_FILENO, F_GETFL);
-    (void)sigaction(SIGPIPE, &(struct sigaction){.sa_handler = SIG_IGN}, NULL);
     r = cli_loop_new(env, &k.loop, &err);
     if (r == 0)
         r = keep(&k, &err);

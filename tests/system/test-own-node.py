@@ -267,6 +267,19 @@ def under_nohup(t, node, i):
     t.ok(p.returncode == 3, "an ignored hangup stays ignored, by CMD too", f"{p.returncode} {err}")
 
 
+def unread(t, node, i):
+    """Who reads the output has gone: the command goes on to CMD's end, and CMD finds SIGPIPE as it was."""
+    read, write = os.pipe()
+    os.close(read)
+    for args in (["run", "--local", "--cap", "200"], ["measure"]):
+        p = node.popen("underwatt", *args, "--gpus", str(i), "--", "sh", "-c", "grep SigIgn /proc/self/status; exit 3", stderr=write)
+        out, _ = p.communicate(timeout=uwtest.PATIENCE)
+        t.ok(p.returncode == 3 and not int(out.split()[1], 16) >> signal.SIGPIPE - 1 & 1,
+             f"{args[0]}: a closed pipe in place of stderr does not end it", f"{p.returncode} {out}")
+    os.close(write)
+    t.equal(limits(node, [i]), [V100], "the original is in force")
+
+
 def main():
     t = uwtest.Tap()
     with uwtest.Node(count=8, speed=SPEED) as node, uwtest.Node(count=2) as slow:
@@ -275,6 +288,7 @@ def main():
             before_cmd(t, slow, 1)
             under_nohup(t, slow, 0)
             cap_of_no_board(t, slow)
+            unread(t, slow, 0)
         uwtest.together(lambda: sudo_is_asked(t), lambda: processors(t), lambda: while_counters_open(t), quiet, lambda: found(t, node, 1),
                         lambda: two(t, node, [3, 4]), lambda: yielded(t, node, 5))
     t.done()
