@@ -110,7 +110,7 @@ static int narrow(struct ask *a, struct narrow *ret, uw_error *err)
     int r = 0;
 
     if (gpu && !*gpu)
-        return fail(err, -EINVAL, "gpu: neither an index nor a UUID");
+        return fail(err, -EINVAL, "gpu: '' is neither an index nor a UUID");
     if (gpu) {
         r = node_board(ask_node(a), gpu, &ret->at, err);
         ret->board = r == 0;

@@ -64,7 +64,7 @@ static const struct { const char *method, *target, *body; unsigned status; const
     {"GET", "/v1/claims", NULL, 200, "search of job 100"},
     {"GET", "/v1/claims?gpu=0&job=100", NULL, 200, "search of job 100"},
     {"GET", "/v1/claims?gpu=9", NULL, 404, "no board '9'"},
-    {"GET", "/v1/claims?gpu=", NULL, 400, "gpu: neither"},
+    {"GET", "/v1/claims?gpu=", NULL, 400, "gpu: '' is neither"},
     {"GET", "/v1/claims?job=x", NULL, 400, "job: 'x'"},
     {"GET", "/v1/claims?job=0", NULL, 400, "job: 0"},
     {"GET", "/v1/claims?user=x", NULL, 400, "user"},
