@@ -174,10 +174,7 @@ static int hold_one(struct keep *k, size_t i, uint64_t until, uw_error *err)
     }
     if (r < 0)
         return fail_in(err, r, "GPU %u", index_of(k, i));
-    return k->over
-               ? -EINTR
-               : fail(err, -ETIMEDOUT, "GPU %u: the actuator does not answer within %d s",
-                      index_of(k, i), OWN_HOLD_MS / 1000);
+    return k->over ? -EINTR : own_hold_late(k->own, i, err);
 }
 
 static int hold(struct keep *k, uw_error *err)

@@ -87,11 +87,14 @@ static void note_originals(struct remote *r)
 static int await_held(struct remote *r, size_t first, size_t end, uw_error *err)
 {
     uint64_t until = loop_now_ns(r->loop) + cli_wall_ns(r->loop, OWN_HOLD_MS);
+    size_t at = first; /* the first that is not held yet */
 
     while (!r->hurried && loop_now_ns(r->loop) < until) {
         int got = 1;
-        for (size_t i = first; i < end && got == 1; i++)
+        for (size_t i = first; i < end && got == 1; i++) {
             got = own_hold_is(r->own, i, err);
+            at = i;
+        }
         note_originals(r);
         if (got != 0)
             return got < 0 ? got : 0;
@@ -99,7 +102,7 @@ static int await_held(struct remote *r, size_t first, size_t end, uw_error *err)
     }
     if (r->hurried)
         return interrupted(err);
-    return fail(err, -ETIMEDOUT, "the actuator does not answer");
+    return own_hold_late(r->own, at, err);
 }
 
 static uint64_t made_id(const struct json *doc)

@@ -60,3 +60,10 @@ int own_hold_is(const struct own_node *own, size_t i, uw_error *err)
     return fail(err, r, "%s",
                 cap.text[0] ? cap.text : names_word(NAMES_CAP_STATE, cap.state));
 }
+
+int own_hold_late(const struct own_node *own, size_t i, uw_error *err)
+{
+    return fail(err, -ETIMEDOUT, "GPU %u: the actuator does not answer within %d s",
+                board_view(boards_at(own_node_boards(own), i))->info->index,
+                OWN_HOLD_MS / 1000);
+}

@@ -15,5 +15,7 @@ int own_hold_claim(struct own_node *own, size_t i, const char *why, uint64_t *re
  * -EBUSY: another process of Underwatt has it; -EPERM; -EIO), and *err says why.
  */
 int own_hold_is(const struct own_node *own, size_t i, uw_error *err);
+/* -ETIMEDOUT: board i was not held within OWN_HOLD_MS. */
+int own_hold_late(const struct own_node *own, size_t i, uw_error *err);
 
 #endif

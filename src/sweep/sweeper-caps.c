@@ -378,3 +378,15 @@ bool sweeper_is_back(struct sweeper *s)
     }
     return true;
 }
+
+void sweeper_not_back(struct sweeper *s, int wait_s)
+{
+    size_t i = 0;
+
+    while (i + 1 < s->n && !is_held(s, i))
+        i++;
+    s->result.restored = false;
+    (void)snprintf(s->result.restore, sizeof s->result.restore,
+                   "%s: the actuator does not answer within %d s", sweeper_uuid(s, i),
+                   wait_s);
+}

@@ -101,6 +101,8 @@ int sweeper_set_caps(struct sweeper *s, uint32_t mw);
 void sweeper_release(struct sweeper *s);
 /* Whether no board is held any more; sets result.restored. */
 bool sweeper_is_back(struct sweeper *s);
+/* Sets result.restored and its text: a board is still held after wait_s. */
+void sweeper_not_back(struct sweeper *s, int wait_s);
 /* Before the node is freed. */
 void sweeper_forget_caps(struct sweeper *s);
 

@@ -552,9 +552,7 @@ static int sweeper_on_timer(struct loop_timer *timer, uint64_t now_ns, void *use
     case SWEEPER_S_RELEASE:
         if (sweeper_is_back(s))
             return finish(s);
-        s->result.restored = false;
-        (void)snprintf(s->result.restore, sizeof s->result.restore,
-                       "the actuator does not answer");
+        sweeper_not_back(s, RELEASE_S);
         return finish(s);
     default:
         return 0;

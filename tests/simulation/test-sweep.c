@@ -39,6 +39,7 @@ struct world {
     size_t at_run;
     int signo;
     const char *fault;
+    bool stops;    /* the actuator, too */
     double then_s; /* after that run */
 };
 
@@ -74,6 +75,7 @@ static int on_trouble(struct loop_timer *timer, uint64_t now_ns, void *user)
     (void)timer;
     (void)now_ns;
 
+    w->service.stopped = w->stops;
     if (w->signo)
         return sweeper_signal(w->sweeper, w->signo);
     if (sim_fault_parse(w->fault, &fault, &err) < 0 ||
@@ -298,6 +300,20 @@ static void test_trouble(void)
     }
 }
 
+/* The actuator is stopped when the board is to be given back. */
+static void test_no_answer(void)
+{
+    struct world w = {.at_run = 2, .signo = SIGINT, .stops = true, .then_s = 20};
+    struct setting set = {.gpus = "1"};
+
+    ok(play(&w, &set) && w.result.end == SWEEPER_INTERRUPTED, "^C, no actuator answers");
+    const char *uuid = virtual_backend.info(virtual_backend.at(w.lib, 1))->uuid;
+    ok(!w.result.restored && strncmp(w.result.restore, uuid, strlen(uuid)) == 0 &&
+           strstr(w.result.restore, "does not answer within 6 s"),
+       "the board and the time are said: %s", w.result.restore);
+    close_world(&w);
+}
+
 static void test_slow_driver(void)
 {
     struct world w = {0};
@@ -488,6 +504,7 @@ int main(void)
     test_allowed();
     test_found();
     test_trouble();
+    test_no_answer();
     test_slow_driver();
     test_cmd();
     test_state();

@@ -4,9 +4,13 @@ it: tests/python/test-keeper.py.
 """
 import json
 import os
+import pathlib
+import shutil
 import signal
 import stat
 import subprocess
+import sys
+import tempfile
 
 import uwtest
 
@@ -98,11 +102,27 @@ def more(t, node):
     t.equal(len(os.listdir(place)), 2, "a killed one's folder and link are removed by the next")
 
 
+def unanswered(t):
+    """The actuator says hello and answers nothing else: who waits for it says of which board, and how long."""
+    with uwtest.Node(board="v100", count=2) as node, tempfile.TemporaryDirectory(prefix="uw-") as folder:
+        program = shutil.copy(uwtest.program("underwatt"), folder)
+        shutil.copy(sys.argv[1], pathlib.Path(folder, "underwatt-actuator"))
+        run = node.popen(program, "run", "--local", "--cap", "200", "--gpus", "1", "--", "true", stdin=subprocess.DEVNULL)
+        kept = node.popen(program, "keep", "--gpus", "1", stdin=subprocess.PIPE)
+        for p, name, code in ((run, "run", 125), (kept, "keep", 1)):
+            said = p.stderr.read()
+            t.ok(p.wait(uwtest.PATIENCE) == code and f"{name}: GPU 1: the actuator does not answer within 15 s" in said,
+                 f"{name}: no answer of the actuator", f"{p.returncode} {said}")
+
+
 def main():
     t = uwtest.Tap()
-    with uwtest.Node(board="v100", count=2) as node, uwtest.Node(board="v100", count=1) as other:
-        asked(t, node, other)
-        more(t, node)
+
+    def answered():
+        with uwtest.Node(board="v100", count=2) as node, uwtest.Node(board="v100", count=1) as other:
+            asked(t, node, other)
+            more(t, node)
+    uwtest.together(answered, lambda: unanswered(t))
     t.done()
 
 
