@@ -5,7 +5,7 @@ One script with a selector for the least energy x time runs with either on a sim
 whole run, the search included, cost in energy x time over holding the best cap from the start is compared.
 
     test-side-by-side.py                              TAP: what docs/zeus.md says
-    test-side-by-side.py --table [--boards LIST] [--step-s LIST] [--speed F]
+    test-side-by-side.py --table [--boards LIST] [--step-s LIST] [--length N] [--ramp RATE] [--speed F]
 """
 import argparse
 import concurrent.futures
@@ -56,6 +56,7 @@ print(json.dumps({"zeus": os.path.dirname(zeus.__file__), "seconds": (last.at_ns
 WORKLOAD = "resnet50"
 # Bound, seconds a step at the highest cap, steps (Zeus' scan takes 352, 652 and 1052), runs of Underwatt's search, of which the median counts.
 BOARDS = {"v100": (0.5, 2.4, 450, 3), "a100": (0.25, 1.2, 800, 1), "h100": (0.25, 1.2, 1200, 1)}
+RAMP = "0.5 %/s"  # as by default; --ramp
 WAITED = 0.02    # part of the time that the boards may wait for this machine
 PROGRAM = {"zeus": (), "underwatt": (str(pyuser.PACKAGE / "underwatt" / "compat" / "_on_path"),)}
 
@@ -74,11 +75,12 @@ def steady(board):
 
 def run(who, board, steps_an_epoch, steps, speed):
     """A whole run: what the script prints."""
+    config = f"caps: {{classes: {{default: {{ramp: {RAMP}}}}}}}\n"
     machine = (f"name: side\nboards: [{{model: {board}, count: 1}}]\n"
                f"workloads: [{{name: job, like: {WORKLOAD}, steps: {steps_an_epoch}}}]\n")
     with uwtest.Node(machine=machine, speed=speed) as node:
         if who == "underwatt":
-            node.daemon()
+            node.daemon(config)
         path = ":".join([*PROGRAM[who], str(pyuser.PACKAGE)])
         p = node.run(fwuser.python(), "-W", "ignore", "-c", LOOP, steps, timeout=3600,
                      env={"PYTHONPATH": path, "UNDERWATT_LIBRARY": str(pyuser.LIBRARY), "OMP_NUM_THREADS": "1"})
@@ -98,9 +100,9 @@ def calm_run(who, board, steps_an_epoch, steps, speed):
                f"a figure needs {100 * WAITED:g} % or less")
 
 
-def compare(board, step_s, speed):
-    """step_s: of a step at the highest cap; 0: as the workload has it."""
-    steps, runs_of_ours = BOARDS[board][2:]
+def compare(board, step_s, length, speed):
+    """step_s: of a step at the highest cap; 0: as the workload has it.  length: of the run, in runs of the test."""
+    steps, runs_of_ours = length * BOARDS[board][2], BOARDS[board][3]
     curve = steady(board)
     epoch_s = curve[max(curve)][0]
     steps_an_epoch = round(epoch_s / step_s) if step_s else 782
@@ -120,7 +122,7 @@ def compare(board, step_s, speed):
 
 
 def compare_all(cases, speed):
-    """cases: (board, seconds a step).  Of each what compare() finds, or why there is no figure."""
+    """cases: (board, seconds a step, length).  Of each what compare() finds, or why there is no figure."""
     def tried(case):
         try:
             return compare(*case, speed)
@@ -145,15 +147,20 @@ def table(cases, speed):
 
 
 def main():
+    global RAMP
     p = argparse.ArgumentParser()
     p.add_argument("--table", action="store_true")
     p.add_argument("--boards", default=",".join(BOARDS))
     p.add_argument("--step-s", help="seconds a step at the highest cap, several with commas; 0: as the workload has it")
+    p.add_argument("--length", type=int, default=1, help="steps of a run, in runs of the test: 450, 800, 1200")
+    p.add_argument("--ramp", default=RAMP, help="how fast Underwatt lowers a cap, as a class has it")
     p.add_argument("--speed", type=float, default=10)
     a = p.parse_args()
+    RAMP = a.ramp
     fwuser.python()
     boards = a.boards.split(",")
-    cases = [(b, BOARDS[b][1]) for b in boards] if a.step_s is None else [(b, float(s)) for b in boards for s in a.step_s.split(",")]
+    seconds = a.step_s.split(",") if a.step_s else []
+    cases = [(b, float(s), a.length) for b in boards for s in seconds or [BOARDS[b][1]]]
     if a.table:
         table(cases, a.speed)
         return
