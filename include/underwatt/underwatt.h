@@ -308,7 +308,11 @@ UW_API int uw_job_goal(uw_job *job, const char *goal, uw_error *err);
  */
 UW_API int uw_job_cap(uw_job *job, const char *cap, double for_s, const char *why,
                       uint64_t *ret_id, uw_error *err);
-/* Booked to the job so far.  half_j is NAN where it is not known. */
+/* Booked to the job so far: energy, and the time for which that is (0: nothing is booked
+ * yet), without the time before its boards were known and the newest seconds, up to
+ * node.interval (10 s) and what the daemon waits for its readings.  half_j is NAN where
+ * it is not known.
+ */
 UW_API int uw_job_energy(uw_job *job, uw_energy *ret, uw_error *err);
 
 /* Set size to sizeof(uw_search) before the call; a later version adds fields at the end.

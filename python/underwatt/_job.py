@@ -22,10 +22,11 @@ class JobEnergy:
     energy_j: float
     half_j: float
     time_s: float
+    """For which energy_j is: without the time before the job's boards were known, and the newest seconds."""
 
     @property
     def power_w(self) -> float:
-        """Mean."""
+        """Mean over time_s; NaN where nothing is booked yet."""
         return self.energy_j / self.time_s if self.time_s > 0 else math.nan
 
     def __float__(self) -> float:

@@ -179,6 +179,7 @@ static void put_job(struct json_out *o, const struct node_view *v,
     json_out_double(o, "time_s", j->time_s);
     json_out_double(o, "energy_j", j->energy_j);
     show_value(o, "half_j", &j->half_j);
+    json_out_double(o, "booked_s", j->booked_s);
     json_out_bool(o, "settled", j->settled);
     json_out_int(o, "steps", (int64_t)j->steps);
     json_out_known_double(o, "step_s", j->step_s > 0, j->step_s);

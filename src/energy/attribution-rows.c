@@ -13,6 +13,18 @@ struct entry { /* a stretch that is being booked */
     double energy_j, half_j;
 };
 
+static void add(struct attribution_job *job, const struct attribution_row *row)
+{
+    uint64_t from_ns = row->begin_ns > job->until_ns ? row->begin_ns : job->until_ns;
+
+    job->energy_j += row->energy_j;
+    job->half2_j2 += row->half_j * row->half_j;
+    if (row->lost || row->end_ns <= from_ns)
+        return;
+    job->time_s += s_between(from_ns, row->end_ns);
+    job->until_ns = row->end_ns;
+}
+
 static void put(struct entry *e, enum attribution_kind kind, const struct part *part,
                 double energy_j)
 {
@@ -28,10 +40,8 @@ static void put(struct entry *e, enum attribution_kind kind, const struct part *
     row.half_j = e->half_j * share;
     if (kind == ATTRIBUTION_JOB) {
         struct attribution_job *job = attribution_job_at(b, row.job);
-        if (job) {
-            job->energy_j += row.energy_j;
-            job->half2_j2 += row.half_j * row.half_j;
-        }
+        if (job)
+            add(job, &row);
         sum->attributed_j += energy_j;
     } else if (kind == ATTRIBUTION_IDLE) {
         sum->idle_j += energy_j;

@@ -66,6 +66,8 @@ struct attribution_board {
 struct attribution_job {
     uint64_t job;
     double energy_j, half2_j2; /* half2_j2: sum of squared half widths */
+    double time_s;             /* for which energy is booked, on one board or more */
+    uint64_t until_ns;         /* to which time */
 };
 
 #define ATTRIBUTION_NOBODY 0

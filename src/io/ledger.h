@@ -355,8 +355,12 @@ struct ledger_sums {
  */
 int ledger_board_sums(struct ledger *l, size_t board, int64_t from_utc_ns,
                       struct ledger_sums *ret, uw_error *err);
-/* Energy of one job on boards. */
-int ledger_job_energy(struct ledger *l, uint64_t job, double *ret_j, double *ret_half_j,
+/* Energy of one job on boards, and the time for which it is: of the board that has most.
+ */
+struct ledger_booked {
+    double energy_j, half_j, time_s;
+};
+int ledger_job_energy(struct ledger *l, uint64_t job, struct ledger_booked *ret,
                       uw_error *err);
 
 #endif

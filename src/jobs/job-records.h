@@ -56,7 +56,8 @@ struct job_record {
     struct goal rule_goal;
     char cls[JOB_CLASS];            /* "": default */
     char key[JOB_KEY_TEXT];         /* see job-key.h; "": none */
-    double before_j, before_half_j; /* attributed by earlier runs of the daemon */
+    double before_j, before_half_j; /* attributed by earlier runs of the daemon, … */
+    double before_s;                /* … for so long */
     struct job_entry last;          /* copy of the entry at the job's end */
     uint64_t ended_ns;              /* 0: running */
     struct view_phase phase;

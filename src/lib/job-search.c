@@ -190,6 +190,7 @@ int uw_job_energy(uw_job *job, uw_energy *ret, uw_error *err)
     if (json_get_double(v, "energy_j", &e.energy_j, NULL) < 0 ||
         json_get_double(v, "time_s", &e.time_s, NULL) < 0)
         return fail(err, -EPROTO, "the daemon's answer is not a job");
+    (void)json_as_double(json_get(v, "booked_s"), &e.time_s); /* older ones: none */
     if (!json_as_double(json_get(v, "half_j"), &e.half_j))
         e.half_j = (double)NAN;
     e.power_w = e.time_s > 0 ? e.energy_j / e.time_s : 0;

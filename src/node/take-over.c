@@ -132,6 +132,7 @@ static int go_on(const struct take_over *t, const struct ledger_job *job,
                  const char *boot_id, uw_error *err)
 {
     struct earlier e = {0};
+    struct ledger_booked booked = {0};
     uint64_t id = job->id;
 
     if (strcmp(boot_id, ledger_writer_boot_id(t->writer)) != 0)
@@ -143,8 +144,10 @@ static int go_on(const struct take_over *t, const struct ledger_job *job,
     read_ask(job, rec);
     rec->admin = job->firm || e.reg.source == JOB_REGISTERED;
     if (ledger_is_readable(ledger_writer_ledger(t->writer)))
-        (void)ledger_job_energy(ledger_writer_ledger(t->writer), id, &rec->before_j,
-                                &rec->before_half_j, NULL);
+        (void)ledger_job_energy(ledger_writer_ledger(t->writer), id, &booked, NULL);
+    rec->before_j = booked.energy_j;
+    rec->before_half_j = booked.half_j;
+    rec->before_s = booked.time_s;
     int r = roster_begin(t->roster, &e.reg, &id, err);
     if (r < 0)
         job_records_drop(t->records, job->id);

@@ -46,6 +46,8 @@ struct view_job {
     bool settled;    /* the job has ended and all of its energy is booked */
     double energy_j; /* attributed to it so far */
     struct maybe half_j;
+    double booked_s; /* for which that energy is: without the time before its boards were
+                      * known, and the newest seconds */
     double time_s;
     uint64_t steps;
     double step_s; /* 0 unknown */

@@ -265,10 +265,12 @@ static void look_at_energy(const struct viewer *v, const struct job_record *rec,
         ret->job->ended_ns && attribution_settled(v->from.attribution, ret->job->id);
     if (b) {
         ret->energy_j += b->energy_j;
+        ret->booked_s += b->time_s;
         half2 += b->half2_j2;
     }
     if (rec) {
         ret->energy_j += rec->before_j;
+        ret->booked_s += rec->before_s;
         half2 += rec->before_half_j * rec->before_half_j;
     }
     ret->half_j = (struct maybe){b || (rec && rec->before_j > 0), sqrt(half2)};

@@ -116,6 +116,32 @@ except underwatt.UnderwattError as e:
 """
 
 
+# A steady load that begins 10 s after its job: what is booked, each time that it is more, and the true power.  No cap is moved.
+BOOKED = r"""
+import time
+import underwatt
+from underwatt.testing import SimLoad
+
+with underwatt.Optimizer("edp") as optimizer:
+    optimizer._job.goal(None)
+    time.sleep(0.5)
+    load = SimLoad("resnet50", boards=[3])
+    grants = load.step(10), load.step(100), load.step(10**6)  # without a gap
+    first, second = grants[0].wait(), grants[1].wait()
+    print((second.energy_j - first.energy_j) / (second.at_ns - first.at_ns) * 1e9, flush=True)
+    before, until = optimizer.energy(), time.monotonic() + 60
+    print(before.time_s, flush=True)
+    for _ in range(4):
+        energy = before
+        while energy.time_s == before.time_s and time.monotonic() < until:
+            time.sleep(0.02)
+            energy = optimizer.energy()
+        print(energy.energy_j, energy.time_s, energy.power_w, flush=True)
+        before = energy
+    load.close()
+"""
+
+
 # A child that is forked while another thread is in the library: what it sees of its parent's Optimizer.
 FORKS = r"""
 import os, threading, time
@@ -289,6 +315,19 @@ def fails(t, node):
          "a warning each", p.stderr)
 
 
+def booked(t, node):
+    """Energy, time and power of a job are of one span, whenever they are asked for."""
+    p = pyuser.in_world(node, BOOKED)
+    lines = [[float(word) for word in line.split()] for line in p.stdout.splitlines()]
+    if not t.ok(p.returncode == 0 and len(lines) == 6, "a job without a board, then with a load", p.stdout + p.stderr):
+        return
+    (true_w,), _, *rows = lines
+    ratios = [w / true_w for _, _, w in rows]
+    t.ok(all(abs(r - 1) < 0.06 for r in ratios), f"power of what is booked: {rows[-1][2]:.0f} W, true {true_w:.0f} W (simulated)", rows)
+    (j0, s0, _), (j1, s1, _) = rows[0], rows[-1]
+    t.near((j1 - j0) / (s1 - s0) / true_w, 1, 0.05, f"… and between bookings: {j1 - j0:.0f} J in {s1 - s0:.1f} s")
+
+
 def forks(t, node):
     p = pyuser.in_world(node, FORKS)
     t.equal(p.stdout.splitlines(), ["0 unknown True True", "0 True"], "a forked child waits for no lock of its parent, whose Optimizer goes on" + p.stderr)
@@ -321,6 +360,7 @@ def programs(t):
         original = limit(node)
         fails(t, node)
         forks(t, node)
+        booked(t, node)
         loop, low, nan, raises = (Loop(node, goal, i) for i, goal in enumerate(("edp", "low", "wrong:nan", "wrong:raises")))
         chooses_wrong(t, node, nan, "nan")
         chooses_wrong(t, node, raises, "ZeroDivisionError")

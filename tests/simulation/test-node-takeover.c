@@ -162,7 +162,9 @@ static void energy(void)
     uint64_t job = begin_search();
     pass(&r, 64);
     const struct view_job *j = node_look(r.node)->job;
-    double before_j = j->energy_j, time_s = j->time_s;
+    double before_j = j->energy_j, time_s = j->time_s, booked_s = j->booked_s;
+    ok(booked_s > 40 && booked_s < time_s - 1, "of which %.1f s are booked", booked_s);
+    double power_w = before_j / booked_s;
     ok(j->job->id == job && before_j > 5000 && j->half_j.known, "%.0f J in %.0f s",
        before_j, time_s);
     kill_node(&r);
@@ -173,10 +175,14 @@ static void energy(void)
        "… shows its energy at once, less the last interval's at the most: %.0f J",
        j->energy_j);
     ok(j->half_j.known && j->half_j.v > 0, "… and its interval: ± %.0f J", j->half_j.v);
+    is_near(j->energy_j / j->booked_s, power_w, 0.1 * power_w,
+            "… and the time for which it is");
     before_j = j->energy_j;
     pass(&r, 30);
     j = node_look(r.node)->job;
     ok(j->energy_j > before_j + 2000, "… and goes on from there: %.0f J", j->energy_j);
+    ok(j->booked_s > booked_s + 10 && j->booked_s < j->time_s, "… in %.1f s",
+       j->booked_s);
     close_scene();
 }
 

@@ -306,23 +306,26 @@ int ledger_board_sums(struct ledger *l, size_t board, int64_t from_utc_ns,
     return 0;
 }
 
-int ledger_job_energy(struct ledger *l, uint64_t job, double *ret_j, double *ret_half_j,
+int ledger_job_energy(struct ledger *l, uint64_t job, struct ledger_booked *ret,
                       uw_error *err)
 {
     auto_(db_finalize) sqlite3_stmt *stmt = NULL;
 
     int r = db_ask(l,
-                   "SELECT sum(energy_uj), sum(half_uj) FROM energy"
+                   "SELECT sum(uj), sum(half), max(ms) FROM (SELECT sum(energy_uj) AS uj,"
+                   " sum(half_uj) AS half, sum(span_ms) AS ms FROM energy"
                    " WHERE res IN (0, 60, 3600, 86400) AND begin_ms >="
                    " (SELECT began_ms - 86400000 FROM job WHERE id = ?1)"
                    " AND job = ?1"
-                   " AND board IN (SELECT id FROM board WHERE kind = 1)",
+                   " AND board IN (SELECT id FROM board WHERE kind = 1)"
+                   " GROUP BY board)",
                    &stmt, err, "i", (int64_t)job);
     if (r >= 0)
         r = db_step(l, stmt, err);
     if (r < 0)
         return r;
-    *ret_j = or_zero(stmt, 0) * 1e-6;
-    *ret_half_j = or_zero(stmt, 1) * 1e-6;
+    *ret = (struct ledger_booked){.energy_j = or_zero(stmt, 0) * 1e-6,
+                                  .half_j = or_zero(stmt, 1) * 1e-6,
+                                  .time_s = or_zero(stmt, 2) * 1e-3};
     return 0;
 }

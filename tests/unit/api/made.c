@@ -81,6 +81,7 @@ static void make_job(struct made *m, size_t i, size_t n_boards)
     m->job[i] = (struct view_job){.job = e,
                                   .energy_j = 1000.5 + (double)i,
                                   .half_j = {true, 10},
+                                  .booked_s = 80,
                                   .time_s = 90,
                                   .steps = 450,
                                   .phase = {.phase = UW_PHASE_VALIDATE,

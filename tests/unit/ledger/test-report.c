@@ -337,7 +337,7 @@ static void test_domains(struct ledger *l)
     struct got g;
     struct ledger_query q = query("job", NULL, NULL);
     bool holds = false;
-    double had = 0, half = 0;
+    struct ledger_booked had = {0};
     const double package = 801.23456 * A_DAY, memory = 65.0 * A_DAY;
 
     get(l, &q, &g);
@@ -360,8 +360,9 @@ static void test_domains(struct ledger *l)
     is_near(number(json_at(days, 1), "energy_j"), 3000.0 * A_DAY, 1e-3, "… the boards");
     is_int(json_count(json_get(g.root, "gpus")), 1, "no processor is called a GPU");
     json_free(g.doc);
-    is_int(ledger_job_energy(l, 1, &had, &half, NULL), 0, "what a restart takes over");
-    is_near(had, 3000.0 * 2 * A_DAY, 1e-3, "is of boards, too");
+    is_int(ledger_job_energy(l, 1, &had, NULL), 0, "what a restart takes over");
+    is_near(had.energy_j, 3000.0 * 2 * A_DAY, 1e-3, "is of boards, too");
+    is_near(had.time_s, 10.0 * 2 * A_DAY, 1e-6, "… and its time");
     struct ledger_sums sums_of = {0};
     is_int(ledger_board_sums(l, LEDGER_DOMAIN(1), 0, &sums_of, NULL), 0, "of a domain");
     is_near(sums_of.meter_j, 2 * memory, 0.01, "its own sum");

@@ -560,7 +560,8 @@ static void jobs(void)
 #define JOB                                                                              \
     "{\"id\": 9, \"running\": true, \"steps\": 77, \"step_s\": 0.25, \"energy_j\": "     \
     "500, "                                                                              \
-    "\"half_j\": null, \"time_s\": 10, \"search\": {\"goal\": \"edp\", \"state\": "      \
+    "\"half_j\": null, \"booked_s\": 8, \"time_s\": 10, \"search\": "                    \
+    "{\"goal\": \"edp\", \"state\": "                                                    \
     "\"measures at 210 W\", \"status\": \"measures\", \"cap_mw\": 210000, \"lock\": "    \
     "null, "                                                                             \
     "\"caps\": 2, \"windows\": 5, \"saved\": {\"fraction\": 0.2, \"fraction_half\": "    \
@@ -614,8 +615,9 @@ static void found(void)
     ok(fabs(point[0].step_s_half - 0.0098) < 1e-9 && isnan(point[0].step_j_half),
        "intervals where they are known");
     is_int(uw_job_energy(job, &e, &err), 0, "its energy");
-    ok(fabs(e.energy_j - 500) < 1e-9 && isnan(e.half_j) && fabs(e.power_w - 50) < 1e-9,
-       "and power");
+    ok(fabs(e.energy_j - 500) < 1e-9 && isnan(e.half_j), "of so far");
+    ok(fabs(e.time_s - 8) < 1e-9 && fabs(e.power_w - 62.5) < 1e-9,
+       "and the time for which that is, and power");
     is_int(uw_job_goal(job, NULL, &err), 0, "no goal for now");
     s->size = 3 * sizeof(uint32_t);
     is_int(uw_job_search(job, s, &err), -ENODATA, "no search: %s", err.text);
