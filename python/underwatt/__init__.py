@@ -4,7 +4,7 @@ from typing import Any
 
 from . import goals
 from ._compare import Variant, compare
-from ._comparison import Comparison, Figure, Outcome
+from ._comparison import Change, Comparison, Figure, Outcome
 from ._errors import (
     DaemonError,
     IncompatibleLibrary,
@@ -36,6 +36,7 @@ def load_ipython_extension(shell: Any) -> None:
 
 __all__ = [
     "Board",
+    "Change",
     "Comparison",
     "CurvePoint",
     "DaemonError",

@@ -48,6 +48,14 @@ class Figure:
         return scaled(self.value, self.half)
 
 
+@dataclass(frozen=True, slots=True)
+class Change(Figure):
+    """By how much a value is above another one, as a part of that: -0.25 is a quarter less.  Printed in percent."""
+
+    def __str__(self) -> str:
+        return percent(self.value, self.half)
+
+
 def mean_of(values: Sequence[float], least_half: float = 0.0) -> Figure:
     """Of independent values, by Student's t; least_half: what the sensors leave open in any case."""
     if not values or any(map(math.isnan, values)):
@@ -65,15 +73,15 @@ def inverse_of(figure: Figure) -> Figure:
     return Figure(1 / figure.value, figure.half / figure.value**2) if figure.value > 0 else Figure()
 
 
-def change_of(values: Sequence[float], first: Sequence[float], least_half: float = 0.0) -> Figure:
+def change_of(values: Sequence[float], first: Sequence[float], least_half: float = 0.0) -> Change:
     """By how much values are above those of the first variant, as a part of these: pairs of the same round, whose
     common drift cancels.  least_half: of values - first."""
     base = math.fsum(first) / len(first) if first else NAN
     if not base > 0:  # unknown, too
-        return Figure()
+        return Change()
     ratio = math.fsum(values) / math.fsum(first)
     rest = mean_of([v - ratio * f for v, f in zip(values, first, strict=True)], least_half)
-    return Figure(ratio - 1, rest.half / base)
+    return Change(ratio - 1, rest.half / base)
 
 
 @dataclass(frozen=True, slots=True)
@@ -115,8 +123,8 @@ class Outcome:
     dram_j: float = NAN
     accuracy: float | None = None
     energy_difference_j: Figure | None = None
-    energy_change: Figure | None = None
-    throughput_change: Figure | None = None
+    energy_change: Change | None = None
+    throughput_change: Change | None = None
 
 
 def outcome_of(name: str, turns: Sequence[Turn], first: Sequence[Turn] | None, accuracy: float | None) -> Outcome:
@@ -133,7 +141,7 @@ def outcome_of(name: str, turns: Sequence[Turn], first: Sequence[Turn] | None, a
         found["energy_change"] = change_of(mine, theirs, both)
         slower = change_of([t.unit_s for t in turns], [t.unit_s for t in first])
         faster = inverse_of(Figure(1 + slower.value, slower.half))
-        found["throughput_change"] = Figure(faster.value - 1, faster.half)
+        found["throughput_change"] = Change(faster.value - 1, faster.half)
     for key in ("gpu_j", "cpu_j", "dram_j"):
         found[key] = math.fsum(getattr(t, key) for t in turns) / units
     return Outcome(
@@ -215,7 +223,7 @@ class Comparison:
             row += ["" if o.accuracy is None else f"{o.accuracy:.4g}"] if accuracy else []
             if len(self.outcomes) > 1:
                 changes = [*([o.energy_change] if energy else []), o.throughput_change]
-                row += ["" if c is None else percent(c.value, c.half) for c in changes]
+                row += ["" if c is None else str(c) for c in changes]
             rows.append(row)
         return [head, *rows]
 

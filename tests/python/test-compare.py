@@ -88,6 +88,9 @@ def figures(t):
     a, b = _comparison.outcome_of("a", first, None, None), _comparison.outcome_of("b", second, first, 0.9)
     t.near(a.energy_j.value, 1.25, 1e-9, "a mean")
     t.ok(b.energy_j.half > 0.1 and abs(b.energy_change.value + 0.5) < 1e-3 and b.energy_change.half < 0.003, "a common drift is in neither's difference", b)
+    t.equal(str(b.energy_change).split(" ±")[0], "-50.0", f"a change prints in percent: {b.energy_change}")
+    t.equal([str(_comparison.Change(*x)) for x in ((-0.6656, 0.004), (1.0, 0.05), (0.0, 0.0), (math.nan,))],
+            ["-66.6 ± 0.4 %", "+100.0 ± 5 %", "+0.0 ± 0 %", "unknown"], "… a saving, a doubling, none")
     t.equal((a.energy_change, a.throughput_change, a.energy_difference_j, b.accuracy), (None, None, None, 0.9), "the first one has no difference")
     t.near(b.power_w.value, b.energy_j.value * 50, 1e-9, "power")
     quick = _comparison.outcome_of("b", [turn(1.0, seconds=1.0 + 0.01 * i) for i in range(4)], [turn(1.0, seconds=2.0 + 0.02 * i) for i in range(4)], None)
