@@ -223,7 +223,7 @@ def hang(t):
                     session._cut(*session._marks.popleft())
                 with warnings.catch_warnings(record=True):
                     session._collect()
-                total = session.entry(0)
+                total = session.entry()
                 each += [total["energy_per_step_j"]] if "energy_per_step_j" in total else []
     t.ok(len(each) > 30 and max(abs(j - 10) for j in each) < 1e-6, "after a hang: joules a step are those of the steps", each)
     t.near(total["energy_total_j"], 590, 1e-6, "and the total has the hang, too")
