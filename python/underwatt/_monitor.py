@@ -60,9 +60,12 @@ def chosen(boards: tuple[Board, ...], gpus: Iterable[int | str] | int | None) ->
         return found
     of: dict[int | str, Board] = {**{b.index: b for b in boards}, **{b.id: b for b in boards}}
     wanted = [gpus] if isinstance(gpus, (str, int)) else list(gpus)
+    if not wanted:
+        raise InvalidValue("gpus is empty: give at least one board")
     unknown = [g for g in wanted if g not in of]
-    if unknown or not wanted:
-        raise InvalidValue(f"gpus: {repr(unknown[0]) if unknown else 'none'} is no board of {len(boards)}")
+    if unknown:
+        numbers = f"0..{boards[-1].index}" if boards else "none here"
+        raise InvalidValue(f"gpus: {unknown[0]!r} is no board: give numbers ({numbers}), as in gpus=[0], or UUIDs")
     return tuple(dict.fromkeys(of[g] for g in wanted))
 
 

@@ -93,6 +93,8 @@ def choices(t):
     t.equal([[b.index for b in _monitor.chosen(boards, one)] for one in ("GPU-b3", 1)], [[2], [1]], "one UUID or number alone")
     for wrong in (3, [3], ["GPU-c"], [], "all", "12"):
         t.ok(raises(underwatt.InvalidValue, _monitor.chosen, boards, wrong), f"no board: {wrong}")
+    t.equal(raises(underwatt.InvalidValue, _monitor.chosen, boards, "0"),
+            "gpus: '0' is no board: give numbers (0..2), as in gpus=[0], or UUIDs", "a number as text: what to give")
     t.equal([_monitor.price_of(p) for p in (None, 0.3, "0.30 EUR", Price(1.0, "USD"))],
             [None, Price(0.3), Price(0.3, "EUR"), Price(1.0, "USD")], "prices")
     t.ok(raises(underwatt.InvalidValue, _monitor.price_of, "cheap"), "no price")
