@@ -71,13 +71,19 @@ def chosen(boards: tuple[Board, ...], gpus: Iterable[int | str] | int | None) ->
 
 def price_of(price: float | str | Price | None) -> Price | None:
     """0.3, "0.30 EUR" or a Price."""
-    if price is None or isinstance(price, Price):
-        return price
-    number, _, currency = str(price).strip().partition(" ")
-    try:
-        return Price(float(number), currency.strip())
-    except ValueError:
-        raise InvalidValue(f"price_kwh '{price}' is no number and currency, as in '0.30 EUR'") from None
+    if price is None:
+        return None
+    if isinstance(price, Price):
+        found = price
+    else:
+        number, _, currency = str(price).strip().partition(" ")
+        try:
+            found = Price(float(number), currency.strip())
+        except ValueError:
+            raise InvalidValue(f"price_kwh '{price}' is no number and currency, as in '0.30 EUR'") from None
+    if not 0 <= found.per_kwh < math.inf:
+        raise InvalidValue(f"price_kwh '{price}' is no price: 0 or above")
+    return found
 
 
 def signal_price(signal: tuple[float, str] | None) -> Price | None:
@@ -97,8 +103,8 @@ def gco2e_of(gco2e_kwh: float | None) -> float | None:
         grams = float(gco2e_kwh)
     except (TypeError, ValueError):
         grams = math.nan
-    if not math.isfinite(grams):
-        raise InvalidValue(f"gco2e_kwh '{gco2e_kwh}' is no number of grams a kWh, as in 400")
+    if not 0 <= grams < math.inf:
+        raise InvalidValue(f"gco2e_kwh '{gco2e_kwh}' is no number of grams a kWh, 0 or above, as in 400")
     return grams
 
 

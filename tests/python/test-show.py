@@ -100,9 +100,15 @@ def choices(t):
     t.ok(raises(underwatt.InvalidValue, _monitor.price_of, "cheap"), "no price")
     t.equal([_monitor.signal_price(s) for s in ((0.3, "EUR/kWh"), (80.0, "EUR/MWh"), (1.0, "W"), None)],
             [Price(0.3, "EUR"), Price(0.08, "EUR"), None, None], "prices of signals")
-    t.equal([_monitor.gco2e_of(g) for g in (None, 0, 400, -1.5)], [None, 0.0, 400.0, -1.5], "grams a kWh")
-    for wrong in ("400 g/kWh", float("nan"), [400]):
-        t.ok(raises(underwatt.InvalidValue, _monitor.gco2e_of, wrong), f"no grams: {wrong}")
+    for wrong in (-0.3, "-0.30 EUR", "nan", "inf EUR", Price(-0.1, "USD")):
+        said = raises(underwatt.InvalidValue, _monitor.price_of, wrong)
+        t.ok(said and f"price_kwh '{wrong}'" in said, f"a price that is none: {said}")
+    t.equal([_monitor.gco2e_of(g) for g in (None, 0, 400, "1.5")], [None, 0.0, 400.0, 1.5], "grams a kWh")
+    for wrong in ("400 g/kWh", float("nan"), [400], -1, "-1.5", "inf"):
+        said = raises(underwatt.InvalidValue, _monitor.gco2e_of, wrong)
+        t.ok(said and f"gco2e_kwh '{wrong}'" in said, f"no grams: {said}")
+    t.ok("-1" in raises(underwatt.InvalidValue, lambda: underwatt.Monitor(gco2e_kwh=-1, null=True)), "nor of a monitor")
+    t.ok("-0.3" in raises(underwatt.InvalidValue, lambda: underwatt.Monitor(price_kwh=-0.3, null=True)), "nor a price")
 
 
 def raises(kind, call, *args):
