@@ -8,6 +8,7 @@ import csv
 import json
 import math
 import os
+import re
 import signal
 import subprocess
 import sys
@@ -15,9 +16,9 @@ from collections.abc import Sequence
 from types import FrameType
 from typing import Any
 
-from ._errors import UnderwattError
+from ._errors import InvalidValue, UnderwattError
 from ._monitor import Monitor
-from ._node import Board
+from ._node import Board, open_node
 from ._text import joules, seconds, table, watts
 from ._version import __version__
 
@@ -92,12 +93,61 @@ def _run(command: list[str]) -> int:
     return 128 - status if status < 0 else status
 
 
+def _numbers(entry: str) -> range | None:
+    """Of "2" or "0-3"; None: it is neither."""
+    found = re.fullmatch(r"([0-9]{1,9})(?:-([0-9]{1,9}))?", entry)
+    return found and range(int(found[1]), int(found[2] or found[1]) + 1)
+
+
+def _boards_of(entry: str, boards: Sequence[Board]) -> list[Board]:
+    """[]: it names none, or several."""
+    numbers = _numbers(entry)
+    if numbers is not None:
+        found = [b for b in boards if b.index in numbers]
+        return found if len(found) == len(numbers) else []
+    begins = entry.lower(), f"gpu-{entry.lower()}"
+    named = [] if "gpu-".startswith(begins[0]) else [b for b in boards if b.id.lower().startswith(begins)]
+    return named if len(named) == 1 else []
+
+
+def listed(text: str, boards: Sequence[Board]) -> list[int]:
+    """Of --gpus, as underwatt(1) reads it: "all", or indices, ranges of indices, UUIDs and beginnings of UUIDs."""
+    if text == "all":
+        return [b.index for b in boards]
+    found: list[int] = []
+    for entry in (word.strip() for word in text.split(",")):
+        if not entry:
+            raise InvalidValue("an entry of the list is empty")
+        named = [b.index for b in _boards_of(entry, boards)]
+        if not named:
+            raise InvalidValue(f"no board '{entry}': they are 0..{len(boards) - 1}")
+        if set(named) & set(found):
+            raise InvalidValue(f"'{entry}': this board is in the list already")
+        found += named
+    return found
+
+
+def _gpus(args: argparse.Namespace) -> list[int] | None:
+    if args.gpus is None:
+        return None
+    node = open_node(args.boards, None, os.environ.get("UNDERWATT_CLOCK"), 0)
+    try:
+        return listed(args.gpus, node.boards())
+    finally:
+        node.close()
+
+
 def cmd_measure(args: argparse.Namespace) -> int:
     if not args.command:
         _complain("measure: a command is missing: measure -- CMD")
         return USAGE
+    try:
+        gpus = _gpus(args)
+    except InvalidValue as e:
+        _complain(f"measure: --gpus: {e}")
+        return USAGE
     with Monitor(
-        boards=args.boards, sync=None, log=args.log, gco2e_kwh=args.gco2e_kwh, price_kwh=args.price_kwh
+        gpus, boards=args.boards, sync=None, log=args.log, gco2e_kwh=args.gco2e_kwh, price_kwh=args.price_kwh
     ) as monitor:
         name = os.path.basename(args.command[0])
         window = monitor.window(name)
@@ -182,6 +232,7 @@ def main(arguments: Sequence[str] | None = None) -> int:
     one = commands.add_parser("list", parents=[common], help="this node's boards, their power and limits")
     one.set_defaults(call=cmd_list)
     one = commands.add_parser("measure", parents=[common], help="the energy of a command; its status is CMD's")
+    one.add_argument("--gpus", metavar="LIST", help="indices, ranges, UUIDs, beginnings of UUIDs, or all")
     one.add_argument("--log", metavar="FILE", help="add a row to this CSV file")
     one.add_argument("--gco2e-kwh", type=float, metavar="G", help="grams of CO2 equivalent a kWh")
     one.add_argument("--price-kwh", metavar="PRICE", help="as in '0.30 EUR'")

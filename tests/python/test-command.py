@@ -54,6 +54,19 @@ def measures(t, node, folder):
     return log
 
 
+def picks(t, node):
+    """--gpus, as the command `underwatt` reads it."""
+    ids = [b["uuid"] for b in node.status()["boards"]]
+    for text, want in (("1", [1]), ("1, 0", [1, 0]), ("all", [0, 1]), ("0-1", [0, 1]), (ids[1], [1]), (ids[1][:12], [1]), (ids[0][4:12].upper(), [0])):
+        p = asked(node, "measure", "--gpus", text, "--json", "--", "true", CUDA_VISIBLE_DEVICES="0")
+        t.equal((p.returncode, [g["label"] for g in json.loads(p.stderr or "{}").get("gpus", [])]), (0, [f"gpu{i}" for i in want]), f"--gpus {text}")
+    for text, says in (("2", "no board '2': they are 0..1"), ("0-2", "'0-2'"), ("1-0", "'1-0'"), (f"0-{30 * '9'}", "no board"), ("", "is empty"), ("0,,1", "is empty"), ("all,0", "'all'"),
+                       ("GPU-", "'GPU-'"), ("0,0", "'0': this board is in the list already"), ("-1", "'-1'")):
+        p = asked(node, "measure", f"--gpus={text}", "--", "echo", "ran")
+        t.ok(p.returncode == 2 and not p.stdout and p.stderr.count("\n") == 1 and "underwatt: measure: --gpus: " in p.stderr and says in p.stderr,
+             f"--gpus {text}: {p.stderr.strip()}", p.stdout)
+
+
 def early(t):
     """Signals that come while CMD is being started."""
     ended = [main_of._run(["sh", "-c", "kill -TERM $PPID; exec sleep 60"]) for _ in range(20)]
@@ -106,6 +119,7 @@ def main():
     with tempfile.TemporaryDirectory(prefix="uw-") as folder, uwtest.Node(board="v100", count=2) as node:
         lists(t, node)
         log = measures(t, node, folder)
+        picks(t, node)
         early(t)
         signals(t, node)
         reports(t, node, log)
