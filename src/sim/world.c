@@ -598,6 +598,18 @@ static int pick_boards(const struct sim_world *w, uint64_t *mask, struct plant_g
     return 0;
 }
 
+/* The plant knows a board by its place in the job. */
+static int check_free(const struct sim_world *w, uint64_t mask, uw_error *err)
+{
+    for (size_t i = 0; i < SIM_JOBS_MAX; i++) {
+        const struct job *job = &w->job[i];
+        if (job->used && job->plant && job->boards & mask)
+            return fail(err, -EBUSY, "--gpus: board %d already has a job",
+                        __builtin_ctzll(job->boards & mask));
+    }
+    return 0;
+}
+
 static int make_job(struct sim_world *w, const struct sim_job *job,
                     struct plant_gpu *const *gpus, size_t n, struct plant_job **ret,
                     uw_error *err)
@@ -642,6 +654,8 @@ int sim_world_job_add(struct sim_world *world, const struct sim_job *job, pid_t 
     if (id == SIM_JOBS_MAX)
         return fail(err, -EBUSY, "more than %d jobs", SIM_JOBS_MAX);
     int r = pick_boards(world, &mask, gpus, &n, err);
+    if (!r && strcmp(job->workload, "none") != 0)
+        r = check_free(world, mask, err);
     if (!r && strcmp(job->workload, "none") != 0)
         r = make_job(world, job, gpus, n, &plant, err);
     if (r)

@@ -58,8 +58,9 @@ def bad_input(node):
     refused("no such board", "outside 0..1", lambda: SimLoad(boards=[2], state=node.state))
     refused("no boards", "at least one", lambda: SimLoad(boards=[], state=node.state))
     refused("two words", "is not one word", lambda: SimLoad("a b", state=node.state))
-    with SimLoad(boards=[0], state=node.state) as load:
-        refused("a board that has a job", "already has a job", lambda: SimLoad(boards=[0], state=node.state))
+    with SimLoad(boards=[1], state=node.state) as load:
+        refused("a board that has a job, by its number", "board 1 already has a job", lambda: SimLoad(boards=[1], state=node.state))
+        refused("… in any place of the list", "board 1 already has a job", lambda: SimLoad(boards=[1, 0], state=node.state))
         refused("no such phase", "'sleep' is none of", lambda: load.phase("sleep", seconds=1))
         refused("no steps", "give steps, 1..100000000", lambda: load.step(0))
         refused("half a step", "not 0.5", lambda: load.step(0.5))
