@@ -24,6 +24,8 @@ _PHASE = Slot.phase.offset // 8  # with the word after it, which is 0
 _BOOTTIME = time.CLOCK_BOOTTIME
 _now_ns: Callable[[int], int] = time.clock_gettime_ns
 
+_TOLD = [name for name in PHASES if name != "unknown"]  # that a program can tell
+
 SLOTS = 63
 _WORDS = ctypes.sizeof(Slot) // 8
 _OPTIMIZER = 4  # word of a slot: its process' number while that has an Optimizer
@@ -190,9 +192,9 @@ def phase(name: str) -> Phase:
         with underwatt.phase("validate"):
             evaluate(model)
     """
-    number = PHASES.get(name)
-    if number is None:
-        raise InvalidValue(f"phase '{name}' is none of: {', '.join(PHASES)}")
+    if name not in _TOLD:
+        raise InvalidValue(f"phase '{name}' is none of: {', '.join(_TOLD)}")
+    number = PHASES[name]
     view = _attach() if _slot is None else _slot
     before = view[_PHASE]
     _set(number)

@@ -65,10 +65,11 @@ print(touched(lambda: underwatt.phase("load")), touched(lambda: underwatt.phase(
 with underwatt.phase("checkpoint"):
     print(open(path, "rb").read()[64 + 24])
 print(open(path, "rb").read()[64 + 24])
-try:
-    underwatt.phase("lunch")
-except ValueError as e:
-    print(e)
+for name in ("lunch", "unknown"):
+    try:
+        underwatt.phase(name)
+    except ValueError as e:
+        print(e)
 """
 
 LOOP = """
@@ -138,7 +139,8 @@ def phases(t, folder):
     path = page(folder)
     p = python(PHASES, UNDERWATT_PROGRESS=str(path))
     t.equal(p.stdout.splitlines()[:3], ["True False False", "4", "3"], "a change of phase touches the page, nothing else does")
-    t.ok("'lunch' is none of: unknown, train" in p.stdout, "no such phase", p.stdout + p.stderr)
+    t.equal(p.stdout.splitlines()[3:], [f"phase '{name}' is none of: train, validate, load, checkpoint, startup" for name in ("lunch", "unknown")],
+            "no such phase, and none that is not known: " + p.stderr)
 
 
 def trouble(t, folder):
