@@ -4,6 +4,7 @@ import csv
 import json
 import os
 import pathlib
+import re
 import signal
 import subprocess
 import sys
@@ -44,6 +45,31 @@ gpus = zeus.device.get_gpus(ensure_homogeneous=True)
 print(json.dumps([nvidia.pynvml.__name__, [g.gpu_index for g in gpus.gpus], gpus.get_name(0), gpus.get_instant_power_usage(0),
     gpus.get_total_energy_consumption(0), gpus.supports_get_total_energy_consumption(0), gpus.get_gpu_temperature(0),
     max(gpus.get_supported_graphics_clocks(0)), zeus.device.get_gpus() is gpus]))
+"""
+
+# A ramp that is too slow to be waited for, and another's lower claim.
+BOUND = """
+import subprocess, time, warnings
+import underwatt.compat.zeus as zeus
+from underwatt.compat.zeus.device.gpu import _writes
+gpus = zeus.device.get_gpus()
+def told(gpu, mw, block=True):
+    with warnings.catch_warnings(record=True) as caught:
+        warnings.simplefilter("always")
+        began = time.monotonic()
+        gpus.set_power_management_limit(gpu, mw, block=block)
+    print(time.monotonic() - began < 20, gpus.get_power_management_limit(gpu) > mw, *[w.message for w in caught], flush=True)
+told(1, 200000, block=False)
+_writes.WAIT_S, _writes.RISE_S = 1.0, 0.5
+told(1, 200000)
+_writes.WAIT_S, _writes.STILL_S = 2000.0, 0.5
+told(1, 200000)
+gpus.set_power_management_limit(0, 220000, block=False)
+subprocess.run(["underwatt", "cap", "set", "299", "--gpus", "0", "--detach"], check=True, stdout=subprocess.DEVNULL)
+_writes.WAIT_S, _writes.STILL_S = 300.0, 100.0
+while gpus.get_power_management_limit(0) > 299000:
+    time.sleep(0.05)
+told(0, 300000)
 """
 
 NO_DRIVER = """
@@ -543,7 +569,7 @@ def limits(t, node):
          "nobody who sets limits: refused, with what to start", p.stdout + p.stderr)
     p = pyuser.begun_in_world(node, LIMITS, stdin=subprocess.PIPE)
     lines = [p.stdout.readline().rstrip() for _ in range(3)]
-    t.ok(lines[1].isdecimal() and 150000 < int(lines[1]) < 250000, "without a daemon: by the keeper's, down the ramp", lines)
+    t.equal(lines[1], "200000", "without a daemon: by the keeper's, down the ramp, and in force after the call")
     p.kill()
     uwtest.wait_for(lambda: node.board(0)["limit_mw"] == 250000)
     t.equal(node.board(0)["limit_mw"], 250000, "kill -9: the limit that was found is back")
@@ -563,6 +589,22 @@ def limits(t, node):
     uwtest.wait_for(lambda: node.board(0)["limit_mw"] == 250000)
     t.equal(node.board(0)["limit_mw"], 250000, "kill -9: the limit that was found is back")
     return d
+
+
+def bounded(t):
+    """What a call that waits for the limit does where it cannot come to be in force."""
+    with uwtest.Node(board="v100", count=2) as node:
+        node.daemon("caps: {classes: {default: {ramp: 0.01 %/s}}}\n")
+        p = pyuser.in_world(node, BOUND)
+        lines = p.stdout.splitlines()
+        uuids = [b["uuid"] for b in node.status()["boards"]]
+    if not t.equal((p.returncode, len(lines)), (0, 4), f"limits that are not in force soon {p.stderr}"):
+        return
+    t.equal(lines[0], "True True", "block=False waits for no ramp, and warns of none")
+    late = re.fullmatch(rf"True True {uuids[1]}: (\d+) W is in force, not 200 W: it is still on its way down \(underwatt explain\)", lines[1])
+    t.ok(late and 200 < int(late[1]) <= 300 and lines[2].startswith("True True GPU-") and "on its way down" in lines[2],
+         "a ramp is waited for so long, and while it moves; then a warning says what is in force", lines)
+    t.equal(lines[3], f"True False {uuids[0]}: 299 W is in force, not 300 W: another claim is lower (underwatt explain)", "another's lower claim: a warning")
 
 
 def measures(t):
@@ -585,7 +627,7 @@ def sets(t):
         processors(t, folder)
         helpers(t, folder)
         no_driver(t, folder)
-    with uwtest.Node(board="v100", count=2) as node:
+    with uwtest.Node(board="v100", count=2, speed=20) as node:
         devices(t, node)
         shows(t, node)
         away(t, node, limits(t, node))
@@ -593,7 +635,7 @@ def sets(t):
 
 def main():
     t = uwtest.Tap()
-    uwtest.together(lambda: measures(t), lambda: sets(t))    # most of their time is waiting
+    uwtest.together(lambda: measures(t), lambda: sets(t), lambda: bounded(t))    # most of their time is waiting
     t.done()
 
 

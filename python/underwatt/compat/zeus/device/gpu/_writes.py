@@ -12,6 +12,7 @@ import logging
 import os
 import sys
 import time
+import warnings
 from typing import Protocol
 
 from underwatt import _native
@@ -24,7 +25,11 @@ from .common import ZeusGPUNoPermissionError, ZeusGPUNotFoundError, ZeusGPUUnkno
 
 logger = logging.getLogger(__name__)
 
-MET_S = 3.0  # that a blocking call waits for the ramp
+# That a blocking call waits for a limit to be in force: the default ramp walks any board's whole range in 230 s.
+WAIT_S = 300.0
+STILL_S = 35.0  # of these while it does not move: a ramp stops for 30 s at its first cap
+RISE_S = 3.0  # the same on the way up, which has no ramp
+NEAR_MW = 500  # boards round
 LOOK_S = 0.05
 BOARDS_S = 5.0  # that a job that was just begun has to get its boards in
 
@@ -72,9 +77,8 @@ class Claims:
             raise ZeusGPUNoPermissionError(str(e)) from e
         except UnderwattError as e:
             raise ZeusGPUUnknownError(str(e)) from e
-        until = time.monotonic() + (MET_S if block else 0)
-        while gpu.get_power_management_limit() != min(power_limit_mw, found) and time.monotonic() < until:
-            time.sleep(LOOK_S)
+        if block:
+            _wait(gpu, power_limit_mw, min(power_limit_mw, found))
 
     def _claim(self, board: str, power_limit_mw: int) -> c.c_uint64:
         """Claims are for boards of one's own jobs: this process becomes one where it is none yet."""
@@ -111,6 +115,24 @@ class Claims:
         self._node.close()
         if self._keeper is not None:
             self._keeper.close()
+
+
+def _wait(gpu: Board, asked: int, most: int) -> None:
+    """Until the limit is in force; most: what it comes to under the one that was found."""
+    began = moved = time.monotonic()
+    before = None
+    while True:
+        now, limit = time.monotonic(), gpu.get_power_management_limit()
+        if any(abs(limit - wanted) <= NEAR_MW for wanted in (asked, most)):
+            return
+        if limit != before:
+            before, moved = limit, now
+        if now - moved >= (STILL_S if limit > most else RISE_S) or now - began >= WAIT_S:
+            why = "it is still on its way down" if limit > most else "another claim is lower"
+            text = f"{limit / 1000:g} W is in force, not {asked / 1000:g} W: {why} (underwatt explain)"
+            warnings.warn(f"{gpu.underwatt_gpu}: {text}", RuntimeWarning, stacklevel=2)
+            return
+        time.sleep(LOOK_S)
 
 
 def _open() -> Claims:

@@ -136,7 +136,8 @@ class NVIDIAGPU(common.GPU):
 
     @_zeus_errors
     def set_power_management_limit(self, power_limit_mw: int, block: bool = True) -> None:
-        """At most that, and never more than the limit that was found; block waits up to 3 s for underwattd's ramp."""
+        """At most that, and never more than the limit that was found.  block waits until it is in force, also for
+        underwattd's ramp, 300 s at most; a warning says where it is not."""
         if pynvml is _REAL:
             claims().set(self, power_limit_mw, block)
         elif self.get_power_management_limit() != power_limit_mw:
