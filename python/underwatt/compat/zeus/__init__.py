@@ -1,7 +1,6 @@
 """The interface of Zeus 0.16, on the top of Underwatt (docs/zeus.md).
 
-import underwatt.compat.zeus as zeus
-python -m underwatt.compat.zeus SCRIPT
+`import underwatt.compat.zeus as zeus`, or `python -m underwatt.compat.zeus SCRIPT` for a program as it is.
 """
 
 from __future__ import annotations

@@ -23,6 +23,8 @@ _TrainerCallback, _found = _base()
 
 
 class HFGlobalPowerLimitOptimizer(_TrainerCallback):  # type: ignore[misc]
+    """GlobalPowerLimitOptimizer as a callback of Transformers' Trainer and TRL's SFTTrainer.  Its parameters."""
+
     def __init__(
         self,
         monitor: ZeusMonitor,

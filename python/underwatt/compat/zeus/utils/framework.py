@@ -116,6 +116,7 @@ def all_reduce(object: list[int] | list[float], operation: Literal["sum", "max"]
 
 
 def is_distributed() -> bool:
+    """Whether this process is one of several, or torch.distributed is initialised."""
     return get_world_size() > 1 or _distributed() is not None
 
 

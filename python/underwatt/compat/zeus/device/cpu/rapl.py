@@ -32,6 +32,7 @@ class ZeusRAPLPermissionError(ZeusBaseCPUError):
 
 @lru_cache(maxsize=1)
 def rapl_is_available() -> bool:
+    """Whether the kernel has counters of processors' energy, for this user or not."""
     return any(os.path.exists(path) for path in (RAPL_DIR, CONTAINER_RAPL_DIR))
 
 
