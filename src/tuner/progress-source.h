@@ -135,6 +135,8 @@ struct progress_source {
     /* When steps are lost that are not seen; UINT64_MAX: they are. */
     uint64_t (*lost_ns)(const struct progress *p);
 };
+/* What a tuner that waits for certain steps waits for, for people. */
+void progress_awaits(const struct progress *p, char *ret, size_t size);
 extern const struct progress_source *const progress_sources[PROGRESS_SOURCES];
 extern const struct progress_source progress_by_steps, progress_by_launches,
     progress_by_period, progress_by_nothing;

@@ -1,4 +1,6 @@
 /* Steps that the job reports. */
+#include <stdio.h>
+
 #include "base/units.h"
 #include "tuner/progress-source.h"
 
@@ -39,6 +41,17 @@ static enum progress_news on_steps(struct progress *p, uint64_t now)
 static uint64_t lost_ns(const struct progress *p)
 {
     return steps_seen(&p->steps) ? UINT64_MAX : p->told.seen_ns + ns_of_s(UNSEEN_S);
+}
+
+void progress_awaits(const struct progress *p, char *ret, size_t size)
+{
+    if (p->by != TUNER_BY_STEPS || !steps_known(&p->steps))
+        (void)snprintf(ret, size, "waits for training steps");
+    else if (!steps_training(&p->steps))
+        (void)snprintf(ret, size, "waits for training to go on");
+    else
+        (void)snprintf(ret, size, "waits for %d steps and %.0f s of training", WARM_STEPS,
+                       p->told.warm_s);
 }
 
 const struct progress_source progress_by_steps = {

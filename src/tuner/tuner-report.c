@@ -47,15 +47,13 @@ static enum tuner_state shown(const struct tuner *t)
     return t->state == TUNER_LATE || t->state == TUNER_PAUSED ? t->from : t->state;
 }
 
-/* The status by state only. */
+/* The status by state only; not of TUNER_WAIT. */
 static enum search_status plain_status(const struct tuner *t, char *ret, size_t size)
 {
     static const struct {
         enum search_status is;
         const char *text;
     } by[] = {
-        [TUNER_WAIT] = {SEARCH_WAITS_PROGRESS,
-                        "waits for training steps (UNDERWATT_PROGRESS)"},
         [TUNER_WALK] = {SEARCH_WALKS, "on the way to"},
         [TUNER_MEASURE] = {SEARCH_MEASURES, "measures at"},
         [TUNER_ENERGY] = {SEARCH_MEASURES, "measures at"},
@@ -72,6 +70,18 @@ static enum search_status plain_status(const struct tuner *t, char *ret, size_t 
     else
         (void)snprintf(ret, size, "%s", by[s].text);
     return by[s].is;
+}
+
+static enum search_status awaited_status(const struct tuner *t, char *ret, size_t size)
+{
+    bool seen = steps_known(&t->progress.steps);
+    char what[80];
+
+    progress_awaits(&t->progress, what, sizeof what);
+    return t->holding
+               ? SAY(SEARCH_HOLDS, "holds %.0f W, %s", w_of_mw(t->report.held_mw), what)
+               : SAY(SEARCH_WAITS_PROGRESS, "%s%s", what,
+                     seen ? "" : " (UNDERWATT_PROGRESS)");
 }
 
 enum search_status tuner_status(const struct tuner *t, char *ret, size_t size)
@@ -96,8 +106,8 @@ enum search_status tuner_status(const struct tuner *t, char *ret, size_t size)
                         : "reports no steps: looks for a period");
     if (safe && s == TUNER_MEASURE)
         return SAY(SEARCH_IS_SAFE, "no steps, no period: safe cap %.0f W", held_w);
-    if (waits && t->holding)
-        return SAY(SEARCH_HOLDS, "holds %.0f W, waits for training steps", held_w);
+    if (waits)
+        return awaited_status(t, ret, size);
     if (works && hold && t->lock.asked_mhz && !t->lock.asked_ns)
         return SAY(compares ? SEARCH_COMPARES : SEARCH_HOLDS,
                    "%s %.0f W, %" PRIu32 " MHz", compares ? "compares" : "holds",

@@ -154,6 +154,14 @@ static void table(void)
     }
 }
 
+static bool awaits(const struct progress *p, const char *what)
+{
+    char text[80];
+
+    progress_awaits(p, text, sizeof text);
+    return ok(strcmp(text, what) == 0, "steps: it %s", text);
+}
+
 static void steps(void)
 {
     const struct progress_source *s = &progress_by_steps;
@@ -163,8 +171,11 @@ static void steps(void)
         return;
     enum progress_news news = PROGRESS_GOES_ON;
     double began_s = j.now_s;
+    (void)awaits(&j.p, "waits for training steps");
     while (news == PROGRESS_GOES_ON && j.now_s < began_s + 60) {
         (void)second(&j, s);
+        if (j.now_s == began_s + 1)
+            (void)awaits(&j.p, "waits for 3 steps and 10 s of training");
         news = s->waits(&j.p, ns_of_s(j.now_s));
     }
     ok(news == PROGRESS_SURE && j.now_s - began_s >= 10, "steps: certain after %.0f s",
@@ -174,6 +185,8 @@ static void steps(void)
     delivers(&j, s, "steps");
     ok(marks == 2, "… whose begin and end are marked");
     ok(s->lost_ns(&j.p) == UINT64_MAX, "… are not lost while they come");
+    j.p.steps.phase = UW_PHASE_VALIDATE;
+    (void)awaits(&j.p, "waits for training to go on");
     j.p.told.seen_ns = ns_of_s(j.now_s);
     steps_init(&j.p.steps);
     is_near(s_between(j.p.told.seen_ns, s->lost_ns(&j.p)), 120, 1e-6,
