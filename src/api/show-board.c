@@ -97,6 +97,7 @@ void show_gpu(struct json_out *o, const struct node_view *v, size_t i)
     json_out_text(o, "uuid", info->uuid);
     json_out_text(o, "name", info->name);
     json_out_text(o, "pci_bus_id", info->pci_bus_id[0] ? info->pci_bus_id : NULL);
+    json_out_known_int(o, "minor", info->has_minor, info->minor);
     json_out_bool(o, "simulated", info->simulated);
     json_out_bool(o, "mig", info->mig_enabled);
     if (info->has_persistence)

@@ -137,6 +137,8 @@ static void put_board(struct released_boards *rb, struct json_out *o, size_t i)
     json_out_text(o, "backend", info->backend);
     json_out_int(o, "arch", info->arch);
     json_out_int(o, "abilities", info->abilities);
+    if (info->has_minor)
+        json_out_int(o, "minor", info->minor);
     json_out_bool(o, "simulated", info->simulated);
     json_out_bool(o, "released", rb->devices >> i & 1);
     if (rb->devices >> i & 1)

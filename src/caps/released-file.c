@@ -54,6 +54,9 @@ static int read_info(const struct json_value *v, struct gpu_info *info, uw_error
         r = read_text(v, "pci_bus_id", info->pci_bus_id, sizeof info->pci_bus_id, err);
     if (r == 0 && json_get(v, "backend")) /* missing in older files */
         r = read_text(v, "backend", info->backend, sizeof info->backend, err);
+    info->has_minor = json_get(v, "minor") != NULL; /* missing in older files */
+    if (r == 0 && info->has_minor)
+        r = read_u32(v, "minor", &info->minor, err);
     if (r == 0)
         r = read_u32(v, "arch", &arch, err);
     if (r == 0)

@@ -89,6 +89,8 @@ struct gpu_info {
     char uuid[96];  /* stable across reboots */
     char name[96];
     char pci_bus_id[32]; /* "00000000:3B:00.0"; "": unknown */
+    bool has_minor;
+    uint32_t minor; /* of its device file, /dev/nvidia3; only with has_minor */
     enum gpu_arch arch;
     uint32_t abilities; /* enum gpu_ability */
     bool simulated;

@@ -62,6 +62,7 @@ void sim_identity_fill(const struct sim_machine_board *board, uint64_t seed,
     (void)snprintf(ret->bus_id, sizeof ret->bus_id, "00000000:%02X:00.0", ret->pci_bus);
     ret->arch = p->arch;
     ret->abilities = abilities(board);
+    ret->minor = board->minor;
     ret->min_mw = p->min_mw;
     ret->max_mw = p->max_mw;
     ret->default_mw = p->default_mw;

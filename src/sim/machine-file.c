@@ -22,6 +22,7 @@ struct board_file {
     uint64_t count;
     uint32_t limit_mw, min_mw, max_mw, default_mw, idle_mw, noise_mw;
     uint32_t offset_spread_mw;
+    uint64_t minor;
     double gain, gain_spread, speed_noise;
     struct plant_trait trait;
     int counter; /* COUNTER_AS_MODEL or enum plant_counter */
@@ -32,6 +33,7 @@ struct board_file {
 
 enum { COUNTER_AS_MODEL = -1 };
 #define NOT_GIVEN (-1e9)
+#define NO_MINOR UINT64_MAX
 
 static const struct yaml_word counter_words[] = {
     {"none", PLANT_COUNTER_NONE},
@@ -46,6 +48,7 @@ static const struct yaml_key board_keys[] = {
     {"model", YAML_TYPE_TEXT, BOARD(model), true, 0, 0, NULL},
     {"count", YAML_TYPE_U64, BOARD(count), false, 1, SIM_MACHINE_BOARDS_MAX, NULL},
     {"uuid", YAML_TYPE_TEXT, BOARD(uuid), false, 0, 0, NULL},
+    {"minor", YAML_TYPE_U64, BOARD(minor), false, 0, SIM_MINOR_MAX, NULL},
     {"limit", YAML_TYPE_POWER, BOARD(limit_mw), false, 1, W_MAX, NULL},
     {"min_limit", YAML_TYPE_POWER, BOARD(min_mw), false, 1, W_MAX, NULL},
     {"max_limit", YAML_TYPE_POWER, BOARD(max_mw), false, 1, W_MAX, NULL},
@@ -228,6 +231,7 @@ static void read_heat(const struct board_file *f, struct plant_board *p)
 static int read_board(const struct yaml_node *node, struct sim_machine *m, uw_error *err)
 {
     struct board_file f = {.count = 1,
+                           .minor = NO_MINOR,
                            .clock_locks = true,
                            .gain_spread = NOT_GIVEN,
                            .counter = COUNTER_AS_MODEL,
@@ -262,13 +266,30 @@ static int read_board(const struct yaml_node *node, struct sim_machine *m, uw_er
     if (!r && f.uuid && strncmp(f.uuid, "GPU-", 4) != 0)
         r = yaml_fail(node, err, -EINVAL, "uuid: '%.40s' does not begin with GPU-",
                       f.uuid);
+    if (!r && f.minor != NO_MINOR && f.count > 1)
+        r = yaml_fail(node, err, -EINVAL, "minor: %llu boards cannot share one",
+                      (unsigned long long)f.count);
     if (!r && f.uuid)
         r = copy_text(node, "uuid", f.uuid, b->uuid, sizeof b->uuid, err);
     if (r)
         return r;
     read_heat(&f, &b->plant);
-    for (uint64_t i = 0; i < f.count; i++)
+    for (uint64_t i = 0; i < f.count; i++) {
+        b->minor = f.minor == NO_MINOR ? (uint32_t)m->n_boards : (uint32_t)f.minor;
         m->board[m->n_boards++] = *b;
+    }
+    return 0;
+}
+
+static int check_two(const struct yaml_node *node, const struct sim_machine_board *a,
+                     const struct sim_machine_board *b, uw_error *err)
+{
+    if (a->uuid[0] && strcmp(a->uuid, b->uuid) == 0)
+        return yaml_fail(node, err, -EINVAL, "uuid: two boards have %s", a->uuid);
+    if (a->minor == b->minor)
+        return yaml_fail(node, err, -EINVAL,
+                         "minor: two boards have %u (a board without one has its index)",
+                         a->minor);
     return 0;
 }
 
@@ -282,9 +303,7 @@ static int read_boards(const struct yaml_node *node, struct sim_machine *m, uw_e
         r = yaml_fail(node, err, -EINVAL, "boards: at least one");
     for (size_t i = 0; !r && i < m->n_boards; i++)
         for (size_t k = 0; !r && k < i; k++)
-            if (m->board[i].uuid[0] && strcmp(m->board[i].uuid, m->board[k].uuid) == 0)
-                r = yaml_fail(node, err, -EINVAL, "uuid: two boards have %s",
-                              m->board[i].uuid);
+            r = check_two(node, &m->board[i], &m->board[k], err);
     return r;
 }
 

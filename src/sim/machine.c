@@ -41,8 +41,10 @@ int sim_machine_builtin(const char *model, unsigned count, struct sim_machine *r
     ret->seed = 1;
     ret->may_set = SIM_MAY_ANYONE;
     ret->n_boards = count;
-    for (unsigned i = 0; i < count; i++)
+    for (unsigned i = 0; i < count; i++) {
         ret->board[i].plant = *board;
+        ret->board[i].minor = i;
+    }
     return 0;
 }
 

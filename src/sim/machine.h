@@ -18,6 +18,7 @@ enum {
     SIM_UIDS_MAX = 32,
     SIM_MACHINE_BOARDS_MAX = 64,
     SIM_WORKLOADS_MAX = 32,
+    SIM_MINOR_MAX = 1023, /* of a device file */
 };
 
 enum sim_may_set {
@@ -45,6 +46,7 @@ struct sim_machine_board {
     bool ideal;               /* no gain error, offset or noise in its sensor */
     uint32_t limit_mw;        /* in force at the start; 0: the default limit */
     char uuid[96];            /* "": derived from the seed */
+    uint32_t minor;           /* of its device file */
 };
 
 /* A workload described in the file: the numbers of workload `like`, replaced where not 0

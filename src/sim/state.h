@@ -82,7 +82,8 @@ struct sim_identity {
     uint32_t fan; /* has one of its own */
     uint32_t counter_period_ms;
     uint64_t memory_bytes;
-    uint64_t reserved[8];
+    uint64_t minor; /* of its device file */
+    uint64_t reserved[7];
 };
 
 /* Changes over time.  Only 64-bit words, copied word by word. */

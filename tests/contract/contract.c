@@ -142,6 +142,7 @@ static void test_identity(struct scene *s)
         ok((info->abilities & can) == can, "abilities %#x", info->abilities);
         ok(!(info->abilities & GPU_CAN_AVERAGE), "no average field on a Volta");
         ok(strlen(info->pci_bus_id) == 16, "bus id %s", info->pci_bus_id);
+        ok(info->has_minor && info->minor == i, "device file %u", info->minor);
         ok(info->clock_max_mhz > 1000 && !info->mig_enabled, "clock, no slices");
     }
 }

@@ -34,6 +34,7 @@ static const struct symbol symbols[] = {
     {AT(nvml_version), {"nvmlSystemGetNVMLVersion"}, false},
     {AT(architecture), {"nvmlDeviceGetArchitecture"}, false},
     {AT(compute_capability), {"nvmlDeviceGetCudaComputeCapability"}, false},
+    {AT(minor), {"nvmlDeviceGetMinorNumber"}, false},
     {AT(pci_v3), {"nvmlDeviceGetPciInfo_v3"}, false},
     {AT(pci_v2), {"nvmlDeviceGetPciInfo_v2"}, false},
     {AT(energy), {"nvmlDeviceGetTotalEnergyConsumption"}, false},

@@ -137,6 +137,7 @@ struct nvml_abi {
     nvml_result (*nvml_version)(char *, unsigned);
     nvml_result (*architecture)(nvml_device, unsigned *);
     nvml_result (*compute_capability)(nvml_device, int *, int *);
+    nvml_result (*minor)(nvml_device, unsigned *);
     nvml_result (*pci_v3)(nvml_device, struct nvml_pci *);
     nvml_result (*pci_v2)(nvml_device, struct nvml_pci *);
     nvml_result (*energy)(nvml_device, unsigned long long *);

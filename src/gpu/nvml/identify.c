@@ -77,6 +77,18 @@ static void identify_bus(struct gpu_dev *dev)
     utf8_mend(dev->info.pci_bus_id);
 }
 
+/* The number of the device file is not the index: it follows the order in which the
+ * kernel's driver found the boards.
+ */
+static void identify_minor(struct gpu_dev *dev)
+{
+    const struct nvml_abi *abi = &dev->lib->abi;
+    unsigned minor = 0;
+
+    dev->info.has_minor = abi->minor && abi->minor(dev->handle, &minor) == NVML_OK;
+    dev->info.minor = dev->info.has_minor ? minor : 0;
+}
+
 /* Finds the lowest SM clock at the highest memory clock; the order of the driver's lists
  * is not specified.
  */
@@ -261,6 +273,7 @@ void dev_identify(struct gpu_dev *dev)
         return;
     identify_arch(dev);
     identify_bus(dev);
+    identify_minor(dev);
     identify_modes(dev);
     identify_migs(dev);
     probe_power(dev);

@@ -41,6 +41,7 @@ IDENTITY_U32(nvmlDeviceGetCurrPcieLinkWidth, id->pcie_width)
 IDENTITY_U32(nvmlDeviceGetPcieReplayCounter, ZERO(id))
 IDENTITY_U32(nvmlDeviceGetMultiGpuBoard, ZERO(id))
 IDENTITY_U32(nvmlDeviceGetBoardId, id->pci_bus << 8)
+IDENTITY_U32(nvmlDeviceGetMinorNumber, (unsigned)id->minor)
 IDENTITY_U32(nvmlDeviceGetBrand, id->fan ? BRAND_QUADRO_RTX : BRAND_TESLA)
 IDENTITY_U32(nvmlDeviceGetNumFans, id->fan)
 IDENTITY_U32(nvmlDeviceIsMigDeviceHandle, ZERO(id))
@@ -64,8 +65,6 @@ NVML_API int nvmlDeviceGetIndex(nv_device dev, unsigned *ret)
 {
     return ret ? nv_index(dev, ret) : SIM_INVALID;
 }
-
-NVML_SAME(nvmlDeviceGetMinorNumber, nvmlDeviceGetIndex)
 
 NVML_API int nvmlDeviceGetCudaComputeCapability(nv_device dev, int *ret_major,
                                                 int *ret_minor)

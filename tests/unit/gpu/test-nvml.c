@@ -301,6 +301,7 @@ static void check_mig(void)
     const struct gpu_info *plain = nvml_backend.info(nvml_backend.at(lib, 0));
     const struct gpu_info *mig = nvml_backend.info(nvml_backend.at(lib, 1));
     ok(!plain->mig_enabled && plain->n_migs == 0, "no slices without MIG mode");
+    ok(!plain->has_minor, "a library without that call tells no device file");
     ok(mig->mig_enabled && mig->n_migs == 2, "two slices with it");
     is_str(mig->mig[1].uuid, "MIG-5c", "… with their names");
     is_int(mig->mig[1].gpu_instance, 9, "… and numbers");
