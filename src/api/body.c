@@ -242,18 +242,18 @@ int body_claim(const struct json_value *v, struct body_claim *ret, uw_error *err
 /* ---- jobs ---- */
 
 struct take_labels {
-    struct body_job *job;
+    struct label *label;
+    size_t n;
     uw_error *err;
 };
 
 static int take_label(const char *key, const struct json_value *v, void *user)
 {
     struct take_labels *t = user;
-    struct node_job *ask = &t->job->ask;
-    struct label *l = &t->job->label[ask->reg.n_labels];
+    struct label *l = &t->label[t->n];
     const char *value = json_as_text(v);
 
-    if (ask->reg.n_labels == LABELS_MAX)
+    if (t->n == LABELS_MAX)
         return fail(t->err, -E2BIG, "'labels' has more than %d entries", LABELS_MAX);
     if (!utf8_is_plain(key) || (value && !utf8_is_plain(value)))
         return fail(t->err, -EDOM, "'labels' contains a control or invisible character");
@@ -267,17 +267,19 @@ static int take_label(const char *key, const struct json_value *v, void *user)
                     strlen(value), LABEL_VALUE - 1);
     memcpy(l->key, key, strlen(key) + 1);
     memcpy(l->value, value, strlen(value) + 1);
-    ask->reg.n_labels++;
+    t->n++;
     return 0;
 }
 
-static int labels(const struct json_value *v, struct body_job *ret, uw_error *err)
+static int labels(const struct json_value *v, struct label ret[static LABELS_MAX],
+                  size_t *ret_n, uw_error *err)
 {
-    struct take_labels t = {ret, err};
+    struct take_labels t = {ret, 0, err};
 
     if (!given(v, "labels"))
         return 0;
     int r = json_each(json_get(v, "labels"), take_label, &t);
+    *ret_n = t.n;
     if (r == -EINVAL)
         return fail(err, -EINVAL, "'labels' is not an object");
     return r < 0 ? -EINVAL : 0;
@@ -401,7 +403,7 @@ int body_job(const struct json_value *v, uid_t uid, struct node *node,
     if (r == 0)
         r = number(v, "uid", 0, UINT32_MAX - 1, &other, err);
     if (r == 0)
-        r = labels(v, &j, err);
+        r = labels(v, j.label, &j.ask.reg.n_labels, err);
     if (r == 0)
         r = wish(v, &j.ask, err);
     if (r == 0)
@@ -418,6 +420,79 @@ int body_job(const struct json_value *v, uid_t uid, struct node *node,
     j.has_uid = given(v, "uid");
     *ret = j;
     ret->ask.reg.label = ret->label;
+    return 0;
+}
+
+static int minors(const struct json_value *v, struct scheduler_ask *ret, uw_error *err)
+{
+    const struct json_value *list = json_get(v, "gpu_minors");
+    size_t n = json_count(list);
+    uint64_t minor = 0;
+
+    if (!json_is_list(list) || n > SCHEDULER_MINORS)
+        return fail(err, -EINVAL,
+                    "'gpu_minors' must be a list of 0 to %d numbers of device files",
+                    SCHEDULER_MINORS);
+    for (size_t i = 0; i < n; i++) {
+        if (!json_as_u64(json_at(list, i), &minor) || minor > UINT32_MAX)
+            return fail(err, -EINVAL, "'gpu_minors' must list numbers: [0, 1]");
+        ret->minor[i] = (uint32_t)minor;
+    }
+    ret->n_minors = n;
+    return 0;
+}
+
+/* The text of "cap", "preset" or "goal", if any: whether it can be had is the node's. */
+static int scheduler_wish(const struct json_value *v, char ret[JOB_ASK], uw_error *err)
+{
+    static const char *const keys[] = {"cap", "preset", "goal"};
+    const char *key = NULL, *got = "";
+
+    ret[0] = '\0';
+    for (size_t i = 0; i < n_elements(keys); i++) {
+        if (!given(v, keys[i]))
+            continue;
+        if (key)
+            return fail(err, -EINVAL, "'%s' and '%s' exclude each other", key, keys[i]);
+        key = keys[i];
+    }
+    int r = key ? text(v, key, SCHEDULER_WISH, &got, err) : 0;
+    if (r == 0 && key && !*got)
+        r = fail(err, -EINVAL, "'%s' is empty", key);
+    if (r == 0 && key)
+        (void)snprintf(ret, JOB_ASK, "%s %s", key, got);
+    return r;
+}
+
+int body_scheduler(const struct json_value *v, struct body_scheduler *ret, uw_error *err)
+{
+    static const char *const keys[] = {"uid",    "gpu_minors", "labels",
+                                       "class",  "time_limit", "cap",
+                                       "preset", "goal",       NULL};
+    struct body_scheduler b = {.ask = {.n_minors = 0}};
+    uint64_t uid = 0;
+    int r = only(v, keys, err);
+
+    if (r == 0 && !given(v, "uid"))
+        r = fail(err, -EINVAL, "'uid' is missing: the owner of the job");
+    if (r == 0)
+        r = number(v, "uid", 0, UINT32_MAX - 1, &uid, err);
+    if (r == 0)
+        r = minors(v, &b.ask, err);
+    if (r == 0)
+        r = labels(v, b.label, &b.ask.reg.n_labels, err);
+    if (r == 0)
+        r = text(v, "class", JOB_CLASS - 1, &b.ask.cls, err);
+    if (r == 0)
+        r = duration(v, "time_limit", &b.ask.limit_ns, err);
+    if (r == 0)
+        r = scheduler_wish(v, b.wish, err);
+    if (r < 0)
+        return r;
+    b.ask.reg.uid = (uid_t)uid;
+    *ret = b;
+    ret->ask.reg.label = ret->label;
+    ret->ask.ask = ret->wish;
     return 0;
 }
 

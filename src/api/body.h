@@ -28,6 +28,13 @@ struct body_job {
 int body_job(const struct json_value *v, uid_t uid, struct node *node,
              struct body_job *ret, uw_error *err);
 
+struct body_scheduler {
+    struct scheduler_ask ask; /* reg.name is the caller's */
+    struct label label[LABELS_MAX];
+    char wish[JOB_ASK]; /* storage of ask.ask */
+};
+int body_scheduler(const struct json_value *v, struct body_scheduler *ret, uw_error *err);
+
 /* {"stopped": [{"id": 7, "at_ns": 12}], "done": [5, 6]} */
 enum { BODY_WINDOWS_MAX = 256, BODY_WAIT_MAX_S = 60 };
 struct body_windows {

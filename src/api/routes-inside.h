@@ -38,6 +38,12 @@ bool ask_from(struct ask *a, uint64_t *ret);
 /* Replies 201 with the id and its path; more: further members as JSON, ", \"a\": 1". */
 void ask_made(struct ask *a, const char *under, uint64_t id, const char *more);
 
+/* Whether the path names a job, "slurm:4711", in place of its id; whether such a name is
+ * sound: false as above.
+ */
+bool ask_is_name(const struct ask *a);
+bool ask_name(struct ask *a);
+
 /* routes-read.c */
 void route_metrics(struct ask *a);
 void route_openapi(struct ask *a);
@@ -57,6 +63,7 @@ void route_claim(struct ask *a);
 void route_withdraw(struct ask *a);
 void route_job_begin(struct ask *a);
 void route_job_end(struct ask *a);
+void route_job_put(struct ask *a);
 void route_job_goal(struct ask *a);
 void route_release(struct ask *a);
 void route_take_back(struct ask *a);

@@ -2,6 +2,7 @@
 #include <errno.h>
 #include <inttypes.h>
 #include <stdio.h>
+#include <string.h>
 
 #include "api/openapi.h"
 #include "api/routes-inside.h"
@@ -165,13 +166,53 @@ void route_jobs(struct ask *a)
     http_reply_json(a->x, o);
 }
 
-void route_job(struct ask *a)
+/* The job of that name that runs, or the one that ended last; NULL: none that may be
+ * known to the client.
+ */
+static const struct view_job *named(const struct ask *a, const struct node_view *v)
+{
+    const struct view_job *found = NULL;
+
+    for (size_t i = 0; i < v->n_jobs; i++) {
+        const struct view_job *j = &v->job[i];
+        if (strcmp(j->job->name, a->part) != 0 || j->job->source == JOB_RUN ||
+            !show_mine(a->who, j->job))
+            continue;
+        bool newer = !found || (found->job->ended_ns && !j->job->ended_ns) ||
+                     (found->job->ended_ns && j->job->ended_ns > found->job->ended_ns);
+        found = newer ? j : found;
+    }
+    return found;
+}
+
+static void by_name(struct ask *a)
 {
     const struct node_view *v = node_look(ask_node(a));
+
+    if (!ask_name(a))
+        return;
+    const struct view_job *j = named(a, v);
+    if (!j) {
+        http_fail(a->x, 404, "job %s does not run here: see GET /v1/report", a->part);
+        return;
+    }
+    struct json_out *o = json_out_new();
+    show_whole_job(o, v, j, a->who);
+    http_reply_json(a->x, o);
+}
+
+void route_job(struct ask *a)
+{
+    const struct node_view *v;
     uint64_t id = 0;
 
+    if (ask_is_name(a)) {
+        by_name(a);
+        return;
+    }
     if (!ask_id(a, "job", &id))
         return;
+    v = node_look(ask_node(a));
     for (size_t i = 0; i < v->n_jobs; i++)
         if (v->job[i].job->id == id) {
             struct json_out *o = json_out_new();

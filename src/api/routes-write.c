@@ -115,12 +115,26 @@ static int leaver(const struct ask *a, pid_t *ret, uw_error *err)
     return check_pid(a, *ret, err);
 }
 
+static void end_by_name(struct ask *a)
+{
+    uw_error err = {""};
+
+    if (!ask_name(a))
+        return;
+    int r = node_scheduler_end(ask_node(a), a->who, a->part, &err);
+    reply_empty(a, r, &err);
+}
+
 void route_job_end(struct ask *a)
 {
     uint64_t id = 0;
     pid_t pid = 0;
     uw_error err = {""};
 
+    if (ask_is_name(a)) {
+        end_by_name(a);
+        return;
+    }
     if (!ask_id(a, "job", &id))
         return;
     int r = leaver(a, &pid, &err);
@@ -130,6 +144,60 @@ void route_job_end(struct ask *a)
         reply_empty(a, node_job_leave(ask_node(a), a->who, id, pid, &err), &err);
     else
         reply_empty(a, node_job_end(ask_node(a), a->who, id, &err), &err);
+}
+
+/* What was made of the request. */
+static void reply_put(struct ask *a, uint64_t id, bool was)
+{
+    const struct node_view *v = node_look(ask_node(a));
+    const struct view_job *j = NULL;
+
+    for (size_t i = 0; i < v->n_jobs && !j; i++)
+        if (v->job[i].job->id == id)
+            j = &v->job[i];
+    if (!j) {
+        http_fail(a->x, 503, "job %s has just ended", a->part);
+        return;
+    }
+    struct json_out *o = json_out_new();
+    json_out_object(o, NULL);
+    json_out_int(o, "id", (int64_t)id);
+    json_out_text(o, "name", j->job->name);
+    show_boards(o, "gpus", v, j->job->given);
+    json_out_array(o, "uuids");
+    for (size_t i = 0; i < v->n_boards && i < 64; i++)
+        if (j->job->given >> i & 1)
+            json_out_text(o, NULL, v->board[i].info->uuid);
+    json_out_end(o);
+    json_out_text(o, "refused", j->refused);
+    json_out_end(o);
+    http_reply_json_as(a->x, was ? 200 : 201, o);
+}
+
+void route_job_put(struct ask *a)
+{
+    struct body_scheduler b;
+    uint64_t id = 0;
+    uw_error err = {""};
+
+    if (!ask_name(a))
+        return;
+    int r = a->local ? body_scheduler(a->body, &b, &err)
+                     : fail(&err, -EINVAL,
+                            "jobs are registered by name over the unix socket only");
+    if (r < 0) {
+        http_fail_r(a->x, r, &err);
+        return;
+    }
+    b.ask.reg.name = a->part;
+    b.ask.reg.label = b.label;
+    b.ask.ask = b.wish;
+    r = node_scheduler_put(ask_node(a), a->who, &b.ask, &id, &err);
+    if (r < 0) {
+        node_failed(a->x, r, &err);
+        return;
+    }
+    reply_put(a, id, r == 1);
 }
 
 void route_job_goal(struct ask *a)

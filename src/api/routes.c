@@ -43,6 +43,7 @@ static const struct route table[] = {
     {HTTP_GET, "/v1/jobs", route_jobs, BODY_NONE, {NULL}},
     {HTTP_POST, "/v1/jobs", route_job_begin, BODY_MUST, {NULL}},
     {HTTP_GET, "/v1/jobs/{id}", route_job, BODY_NONE, {NULL}},
+    {HTTP_PUT, "/v1/jobs/{id}", route_job_put, BODY_MUST, {NULL}},
     {HTTP_DELETE, "/v1/jobs/{id}", route_job_end, BODY_NONE, {"pid", NULL}},
     {HTTP_PUT, "/v1/jobs/{id}/goal", route_job_goal, BODY_MUST, {NULL}},
     {HTTP_POST, "/v1/windows", route_window_begin, BODY_MAY, {NULL}},
@@ -228,6 +229,24 @@ bool ask_id(struct ask *a, const char *what, uint64_t *ret)
     if (parse_u64(a->part, ret, &err) == 0 && *ret > 0 && *ret <= INT64_MAX)
         return true;
     http_fail(a->x, 400, "'%.40s' is not a %s id: a number from 1", a->part, what);
+    return false;
+}
+
+bool ask_is_name(const struct ask *a)
+{
+    return strncmp(a->part, ROSTER_SLURM, strlen(ROSTER_SLURM)) == 0;
+}
+
+/* As Slurm numbers it, in one way only. */
+bool ask_name(struct ask *a)
+{
+    const char *number = ask_is_name(a) ? a->part + strlen(ROSTER_SLURM) : "";
+    uint64_t id = 0;
+
+    if (*number >= '1' && *number <= '9' && parse_u64(number, &id, NULL) == 0 &&
+        id <= UINT32_MAX)
+        return true;
+    http_fail(a->x, 400, "'%.40s' is not the name of a job: slurm:NUMBER", a->part);
     return false;
 }
 

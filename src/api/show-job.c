@@ -1,7 +1,10 @@
 /* Jobs as JSON; names, labels and processes only for clients with the right to them. */
+#include <string.h>
+
 #include "api/show.h"
 #include "base/names.h"
 #include "base/units.h"
+#include "node/policy-facts.h"
 #include "tuner/tuner-json.h"
 
 static void saved(struct json_out *o, const struct searches_view *s)
@@ -140,6 +143,21 @@ static void whose(struct json_out *o, const struct job_entry *e,
     members(o, e, mine);
 }
 
+/* What the job's scheduler was asked for; a part of names that its user chose. */
+static void asked(struct json_out *o, const struct view_job *j,
+                  const struct node_who *who)
+{
+    bool mine = show_mine(who, j->job);
+    uint64_t limit_ns = 0;
+
+    for (size_t i = 0; i < j->job->n_labels; i++)
+        if (strcmp(j->job->label[i].key, FACT_LABEL_LIMIT) == 0)
+            (void)parse_duration(j->job->label[i].value, &limit_ns, NULL);
+    json_out_text(o, "asked", mine ? j->ask : NULL);
+    json_out_text(o, "refused", mine ? j->refused : NULL);
+    json_out_known_double(o, "time_limit_s", limit_ns > 0, s_of_ns(limit_ns));
+}
+
 static void phase(struct json_out *o, const struct node_view *v,
                   const struct view_phase *p)
 {
@@ -183,6 +201,7 @@ static void put_job(struct json_out *o, const struct node_view *v,
     json_out_bool(o, "settled", j->settled);
     json_out_int(o, "steps", (int64_t)j->steps);
     json_out_known_double(o, "step_s", j->step_s > 0, j->step_s);
+    asked(o, j, who);
     capped_by(o, j->capped);
     search(o, v, &j->search, whole);
     json_out_end(o);

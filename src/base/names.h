@@ -354,7 +354,7 @@
     X(LOG_EVENT_JOB_BEGIN,          31, "job-begin",          "a job has begun") \
     X(LOG_EVENT_JOB_END,            32, "job-end",            "a job has ended") \
     X(LOG_EVENT_JOB_TAKEN_OVER,     33, "job-taken-over",     "a restart continues a job") \
-    X(LOG_EVENT_JOB_OVER,           34, "job-over",           "a job ended while no daemon ran") \
+    X(LOG_EVENT_JOB_OVER,           34, "job-over",           "a job ended while no daemon ran, or nobody told its end") \
     X(LOG_EVENT_BOARD_PASSED,       35, "board-passed",       "a board that a job named belongs to another job now") \
     X(LOG_EVENT_SEARCH,             36, "search",             "a job's search reports its next step") \
     X(LOG_EVENT_SEARCH_REFUSED,     37, "search-refused",     "a job's search could not begin") \
@@ -371,7 +371,8 @@
     X(LOG_EVENT_POLICY,              48, "policy",             "another policy, or none, is in force") \
     X(LOG_EVENT_POLICY_REFUSED,      49, "policy-refused",     "a wrong policy: the old one, or none, stays in force") \
     X(LOG_EVENT_RULE,                50, "rule",               "a rule of the policy begins or ends to act on a board") \
-    X(LOG_EVENT_LIMIT,               51, "limit",              "a limit of the policy begins or ends to act on a board, or cannot")
+    X(LOG_EVENT_LIMIT,               51, "limit",              "a limit of the policy begins or ends to act on a board, or cannot") \
+    X(LOG_EVENT_JOB_BACK,            52, "job-back",           "a job goes on that was taken to be over")
 
 #define SIM_LOG_EVENTS(X) /* enum log_word: of the log of a simulated world */ \
     X(LOG_EVENT_SIM_START,  100, "start",  "the world is up") \

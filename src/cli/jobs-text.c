@@ -136,6 +136,8 @@ static void put_search(const struct json_value *job, FILE *to)
     uint64_t steps = take_u64(job, "steps");
     char text[500], slow[40] = "", done[40] = "", phase[100] = "";
 
+    if (!*state && *take_text(job, "asked") && !*take_text(job, "refused"))
+        state = "holds its cap";
     if (!*state)
         state = "measured only";
     if (!take_bool(job, "running"))
@@ -149,6 +151,21 @@ static void put_search(const struct json_value *job, FILE *to)
         phase_of(job, phase, sizeof phase);
     (void)snprintf(text, sizeof text, "%s%s%.250s%s%s%s", goal, *goal ? ": " : "", state,
                    done, slow, phase);
+    (void)fprintf(to, "%*s", INDENT, "");
+    text_wrap(to, INDENT, INDENT, text);
+}
+
+/* What the job's scheduler was asked for, and why the job does not have it. */
+static void put_asked(const struct json_value *job, FILE *to)
+{
+    const char *asked = take_text(job, "asked"), *refused = take_text(job, "refused");
+    char text[500];
+
+    if (!*asked && !*refused)
+        return;
+    (void)snprintf(text, sizeof text, "%s%.120s%s%s%.240s", *asked ? "asked: " : "",
+                   asked, *asked && *refused ? "; " : "", *refused ? "refused: " : "",
+                   refused);
     (void)fprintf(to, "%*s", INDENT, "");
     text_wrap(to, INDENT, INDENT, text);
 }
@@ -168,6 +185,7 @@ static void put_job(const struct json_value *job, const struct json_value *gpus,
     (void)fprintf(to, "%5" PRIu64 " ", take_u64(job, "id"));
     row(to, name, (const char *const[6]){boards, time.t, energy.t, cap.t, saved.t, NULL});
     put_search(job, to);
+    put_asked(job, to);
 }
 
 void jobs_text(const struct json_value *jobs, const struct json_value *gpus, bool all,

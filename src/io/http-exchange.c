@@ -204,6 +204,11 @@ void http_reply(struct http_exchange *x, unsigned status, const char *type,
 
 void http_reply_json(struct http_exchange *x, struct json_out *o)
 {
+    http_reply_json_as(x, 200, o);
+}
+
+void http_reply_json_as(struct http_exchange *x, unsigned status, struct json_out *o)
+{
     char *text = NULL;
     uw_error err = {""};
 
@@ -212,7 +217,7 @@ void http_reply_json(struct http_exchange *x, struct json_out *o)
     if (r < 0)
         http_fail(x, r == -ENOMEM ? 503 : 500, "%s", err.text);
     else
-        http_reply(x, 200, "application/json", text, strlen(text), NULL);
+        http_reply(x, status, "application/json", text, strlen(text), NULL);
     free(text);
 }
 

@@ -178,6 +178,7 @@ void http_reply(struct http_exchange *x, unsigned status, const char *type,
                 const void *body, size_t len, const struct http_field *headers);
 /* 200, application/json; frees o.  500 where o recorded a failure. */
 void http_reply_json(struct http_exchange *x, struct json_out *o);
+void http_reply_json_as(struct http_exchange *x, unsigned status, struct json_out *o);
 /* {"error": "…"}; 400, 401, 403, 405, 413 and 429 are logged as refused. */
 void http_fail(struct http_exchange *x, unsigned status, const char *format, ...)
     __attribute__((format(printf, 3, 4)));

@@ -235,6 +235,11 @@ bool json_as_double(const struct json_value *v, double *ret)
     return true;
 }
 
+bool json_is_list(const struct json_value *v)
+{
+    return v && json_typeof(tree(v)) == JSON_ARRAY;
+}
+
 bool json_is_none(const struct json_value *v)
 {
     return v && json_typeof(tree(v)) == JSON_NULL;

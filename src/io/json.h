@@ -101,6 +101,7 @@ const char *json_as_text(const struct json_value *v);
 bool json_as_u64(const struct json_value *v, uint64_t *ret);
 /* Any number; true or false; false for other values. */
 bool json_as_double(const struct json_value *v, double *ret);
+bool json_is_list(const struct json_value *v);
 bool json_is_none(const struct json_value *v);
 bool json_as_bool(const struct json_value *v, bool *ret);
 

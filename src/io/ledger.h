@@ -189,7 +189,8 @@ struct ledger_job {
     const char *processes; /* "PID.START …" of a found job or a group; NULL, "": none */
     bool firm;             /* an administrator began it */
     const char *goal;  /* "edp"; "slowdown:1.05 by default"; "cap 85%" of each board, "cap
-                        * 85% balanced" where a  preset named it; NULL or "": neither */
+                        * 85% balanced" where a preset named it; "hold cap 300 W" of a
+                        * scheduler's job; NULL or "": none of these */
     const char *cls;   /* class of caps' settings; NULL or "": default */
     uint32_t named_mw; /* cap by name in watts; 0 */
     /* What the search found. */

@@ -19,7 +19,7 @@
 struct steps;
 struct job_records;
 
-enum { JOB_CLASS = 64 };
+enum { JOB_CLASS = 64, JOB_ASK = 120, JOB_REFUSED = 240 };
 
 enum phase_by { PHASE_TELLERS(NAME_ENUM) };
 
@@ -54,8 +54,12 @@ struct job_record {
     char preset[POLICY_PRESET_NAME]; /* whose name the cap has; "": none */
     bool ruled;                      /* a policy gives its search a goal for now: … */
     struct goal rule_goal;
-    char cls[JOB_CLASS];            /* "": default */
-    char key[JOB_KEY_TEXT];         /* see job-key.h; "": none */
+    char cls[JOB_CLASS];    /* "": default */
+    char key[JOB_KEY_TEXT]; /* see job-key.h; "": none */
+    /* Of a scheduler's job (node/scheduler.h): what it asked for, "cap 300 W", "preset
+     * balanced", "goal edp", "": nothing; why it, or a part of it, is not had, "": it is.
+     */
+    char ask[JOB_ASK], refused[JOB_REFUSED];
     double before_j, before_half_j; /* attributed by earlier runs of the daemon, … */
     double before_s;                /* … for so long */
     struct job_entry last;          /* copy of the entry at the job's end */

@@ -172,6 +172,13 @@ static int check_text(const struct roster_register *reg, uw_error *err)
     return 0;
 }
 
+/* One scheduler's jobs may have a board in common: MPS, shards, slices. */
+static bool may_share(const char *a, const char *b)
+{
+    return strncmp(a, ROSTER_SLURM, strlen(ROSTER_SLURM)) == 0 &&
+           strncmp(b, ROSTER_SLURM, strlen(ROSTER_SLURM)) == 0;
+}
+
 static int check_boards(const struct roster *r, const struct roster_register *reg,
                         uw_error *err)
 {
@@ -181,11 +188,9 @@ static int check_boards(const struct roster *r, const struct roster_register *re
     for (size_t i = 0; i < r->n; i++) {
         const struct job_entry *e = &r->job[i]->e;
         uint64_t both = e->given & reg->boards;
-        if (e->id == reg->id && !r->job[i]->over)
-            return fail(err, -EEXIST, "job %llu exists already",
-                        (unsigned long long)e->id);
         if (r->job[i]->over || e->uid == reg->uid || both == 0 ||
-            reg->source != JOB_REGISTERED || e->source != JOB_REGISTERED)
+            reg->source != JOB_REGISTERED || e->source != JOB_REGISTERED ||
+            may_share(e->name, reg->name))
             continue;
         /* Without the other job's name, which is private to its user. */
         return fail(err, -EBUSY, "GPU %d belongs to job %llu of %s",
@@ -193,6 +198,15 @@ static int check_boards(const struct roster *r, const struct roster_register *re
                     e->user[0] ? e->user : "another user");
     }
     return 0;
+}
+
+static int check_new(const struct roster *r, uint64_t id, uw_error *err)
+{
+    const struct roster_job *s = id ? roster_job(r, id) : NULL;
+
+    return s && !s->over
+               ? fail(err, -EEXIST, "job %llu exists already", (unsigned long long)id)
+               : 0;
 }
 
 /* Boards that a run job names and other users have: the job waits for them. */
@@ -262,6 +276,15 @@ static int check_process(const struct roster *r, const struct roster_register *r
     return 0;
 }
 
+static void set_labels(struct job_entry *e, const struct roster_register *reg)
+{
+    for (size_t i = 0; i < reg->n_labels; i++) {
+        e->label[i] = reg->label[i];
+        e->label[i].key[LABEL_KEY - 1] = e->label[i].value[LABEL_VALUE - 1] = '\0';
+    }
+    e->n_labels = reg->n_labels;
+}
+
 static void fill(struct roster_job *s, const struct roster_register *reg,
                  const struct proc_facts *f)
 {
@@ -290,11 +313,7 @@ static void fill(struct roster_job *s, const struct roster_register *reg,
         e->began_ns -= age < e->began_ns ? age : e->began_ns;
         e->began_utc_ns = reg->began_utc_ns;
     }
-    for (size_t i = 0; i < reg->n_labels; i++) {
-        e->label[i] = reg->label[i];
-        e->label[i].key[LABEL_KEY - 1] = e->label[i].value[LABEL_VALUE - 1] = '\0';
-    }
-    e->n_labels = reg->n_labels;
+    set_labels(e, reg);
 }
 
 /* The job has named these boards, too; held: it waits for them. */
@@ -439,6 +458,8 @@ int roster_begin(struct roster *r, const struct roster_register *asked, uint64_t
 
     int result = check_text(asked, err);
     if (result == 0)
+        result = check_new(r, asked->id, err);
+    if (result == 0)
         result = check_boards(r, asked, err);
     uint64_t held = held_of(r, asked);
     if (result == 0)
@@ -466,6 +487,58 @@ int roster_begin(struct roster *r, const struct roster_register *asked, uint64_t
     s->changed = false;
     roster_tell(r);
     *ret_id = id;
+    return 0;
+}
+
+/* ---- registered jobs, by name ---- */
+
+uint64_t roster_named(const struct roster *r, const char *name)
+{
+    for (size_t i = 0; i < r->n; i++) {
+        const struct roster_job *s = r->job[i];
+        if (!s->over && s->e.source == JOB_REGISTERED && strcmp(s->e.name, name) == 0)
+            return s->e.id;
+    }
+    return 0;
+}
+
+static void set_given(struct roster_job *s, uint64_t boards)
+{
+    struct roster *r = s->roster;
+    uint64_t differ = s->e.given ^ boards;
+
+    for (size_t i = 0; i < r->n_boards; i++)
+        if (differ >> i & 1)
+            roster_board_turn(r->board[i]);
+    s->e.given = boards;
+    for (size_t i = 0; i < r->n_boards; i++) {
+        if (!(differ >> i & 1))
+            continue;
+        roster_board_users(r->board[i]);
+        roster_look(r, i);
+    }
+}
+
+int roster_renew(struct roster *r, uint64_t id, const struct roster_register *reg,
+                 uw_error *err)
+{
+    struct roster_job *s = roster_job(r, id);
+
+    if (!s || s->over || s->e.source != JOB_REGISTERED)
+        return fail(err, -ENOENT, "there is no registered job %llu",
+                    (unsigned long long)id);
+    int result = check_text(reg, err);
+    if (result == 0)
+        result = check_boards(r, reg, err);
+    if (result < 0)
+        return result;
+    set_labels(&s->e, reg);
+    s->e.n_procs = 0;
+    s->changed = true;
+    set_given(s, reg->boards);
+    roster_refresh(r);
+    roster_tell(r);
+    roster_schedule(r);
     return 0;
 }
 

@@ -46,6 +46,8 @@ enum {
     JOB_PROCS = 128, /* recorded processes of a job, to recognise it later */
 };
 
+#define ROSTER_SLURM "slurm:" /* the name of Slurm's job 42 is "slurm:42" */
+
 enum job_source { JOB_SOURCES(NAME_ENUM) };
 
 struct label {
@@ -152,14 +154,23 @@ struct roster_register {
 };
 /* -EINVAL; -ESRCH: no such process; -EPERM: pid is not uid's; -EBUSY: a registered job
  * names a board of another user's registered job (boards of found and run jobs are taken
- * over); -EEXIST: id or the found job exists; -E2BIG: too many jobs, in all or of this
- * user; -EAGAIN: this user begins jobs too fast; -ENOTSUP: a found job with no_found.  A
- * run job never fails because of other users on its boards, but waits for those boards
- * (job_entry.waits).  Sends ROSTER_BEGIN before it returns.
+ * over; Slurm's jobs share boards as Slurm gives them); -EEXIST: id or the found job
+ * exists; -E2BIG: too many jobs, in all or of this user; -EAGAIN: this user begins jobs
+ * too fast; -ENOTSUP: a found job with no_found.  A run job never fails because of other
+ * users on its boards, but waits for those boards (job_entry.waits).  Sends ROSTER_BEGIN
+ * before it returns.
  */
 int roster_begin(struct roster *r, const struct roster_register *reg, uint64_t *ret_id,
                  uw_error *err);
 int roster_end(struct roster *r, uint64_t id, uw_error *err); /* -ENOENT */
+
+/* The running registered job of that name; 0: none. */
+uint64_t roster_named(const struct roster *r, const char *name);
+/* Labels and boards of a registered job are those of reg from now on, and its noted
+ * processes are forgotten.  -ENOENT: no such job; -EBUSY as of roster_begin().
+ */
+int roster_renew(struct roster *r, uint64_t id, const struct roster_register *reg,
+                 uw_error *err);
 
 /* Several processes that begin one job, side by side: the first one begins it under a
  * name for the group, the others join.  The job ends with the last of them.

@@ -513,8 +513,8 @@ void ledger_writer_job(struct ledger_writer *w, const struct job_entry *job,
 {
     struct ledger_batch *b = rows(w);
     struct ledger_label label[LABELS_MAX];
-    char goal[GOAL_TEXT_MAX + POLICY_PRESET_NAME] = "", form[GOAL_TEXT_MAX],
-                              processes[JOB_PROCS * JOB_PROC_TEXT];
+    char goal[GOAL_TEXT_MAX + POLICY_PRESET_NAME + JOB_ASK] = "", form[GOAL_TEXT_MAX],
+                                                   processes[JOB_PROCS * JOB_PROC_TEXT];
 
     _Static_assert(sizeof processes <= LEDGER_PROCESSES, "none is cut");
     if (!b)
@@ -558,6 +558,8 @@ void ledger_writer_job(struct ledger_writer *w, const struct job_entry *job,
         if (!rec->search && rec->cap.percent > 0)
             (void)snprintf(goal, sizeof goal, LEDGER_CAP_GOAL "%.12g%%%s%s",
                            rec->cap.percent, rec->preset[0] ? " " : "", rec->preset);
+        if (!rec->search && rec->ask[0])
+            (void)snprintf(goal, sizeof goal, LEDGER_HOLD_GOAL "%s", rec->ask);
         if (rec->search)
             (void)snprintf(goal, sizeof goal, "%s%s", goal_text(&rec->goal, form),
                            rec->by_default ? LEDGER_GOAL_DEFAULT : "");

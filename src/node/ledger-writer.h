@@ -25,6 +25,10 @@
 #define LEDGER_GOAL_DEFAULT " by default"
 /* Prefix of a job's goal column for a percentage asked for by name: "cap 85%". */
 #define LEDGER_CAP_GOAL "cap "
+/* Prefix of the goal column of a scheduler's job that has no search: what it asked for,
+ * "hold cap 300 W", had or not; an older daemon leaves it alone.
+ */
+#define LEDGER_HOLD_GOAL "hold "
 /* Prefix of the kind of a claim on the clock, whose row has MHz in place of milliwatts
  * (docs/ledger.md): an older daemon refuses the value as out of range.
  */

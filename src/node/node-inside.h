@@ -21,6 +21,7 @@
 #include "node/phase-watch.h"
 #include "node/refusals.h"
 #include "node/rights.h"
+#include "node/scheduler.h"
 #include "node/viewer.h"
 
 enum { NODE_TICK_MS = 1000 };
@@ -68,6 +69,7 @@ struct node {
     struct job_records *records;
     struct phase_watch *phases; /* of jobs */
     struct searches *searches;
+    struct scheduler *scheduler;
     struct loop_timer *tick;
     bool open; /* all of these exist */
 
@@ -110,6 +112,7 @@ int node_boards_begin(struct node *node, uw_error *err);
  * the former user's caps.
  */
 void node_check_rights(struct node *node, size_t board);
+int node_scheduler_start(struct node *node, uw_error *err);
 
 /* ---- parts.c ---- */
 

@@ -151,6 +151,17 @@ int node_job_goal(struct node *node, const struct node_who *who, uint64_t id,
 int node_job_end(struct node *node, const struct node_who *who, uint64_t id,
                  uw_error *err);
 
+/* Registers a scheduler's job by its name, or takes over what is new about the one of
+ * this name.  0, or 1: it was there.  A cap, goal or class that the job cannot have does
+ * not fail: its record's refused says why.  -EPERM: not an administrator; -ENOTSUP: a
+ * number is no board's; -EBUSY: a board is another user's, of another registrar.
+ */
+int node_scheduler_put(struct node *node, const struct node_who *who,
+                       const struct scheduler_ask *ask, uint64_t *ret_id, uw_error *err);
+/* Ends the job of this name; 0, too, where there is none.  -EPERM. */
+int node_scheduler_end(struct node *node, const struct node_who *who, const char *name,
+                       uw_error *err);
+
 /* Windows of the boards' energy: see energy/client-windows.h.  A client that may only
  * read is refused (-EPERM); -EAGAIN: no boards are open.
  */

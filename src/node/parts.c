@@ -204,29 +204,6 @@ static void tell_needed(struct node *node, int r, const char *text)
         fn(r, text, node->needed_user);
 }
 
-int node_need_actuator(struct node *node, caps_done_fn fn, void *user, uw_error *err)
-{
-    if (!node->link)
-        return fail(err, -EAGAIN, "no GPU is open (yet)");
-    if (actuator_link_ready(node->link))
-        return 1;
-    if (node->actuator_over)
-        return fail(err, -EPERM, "%s", node->actuator_text);
-    if (node->needed)
-        return fail(err, -EBUSY, "the actuator is being started");
-    node->needed = fn;
-    node->needed_user = user;
-    actuator_link_start(node->link);
-    return 0;
-}
-
-void node_hold(struct node *node, bool hold)
-{
-    node->config.caps.always_hold = hold;
-    if (node->caps)
-        node_caps_configure(node);
-}
-
 static void on_actuator_ready(struct actuator *act, void *user)
 {
     struct node *node = user;
@@ -529,9 +506,14 @@ static void on_job(enum roster_event event, const struct job_entry *job, void *u
     node_ledger_job(node, job);
     if (event == ROSTER_END && rec)
         end_job(node, job, rec);
+    bool slices = false;
     for (size_t i = 0; i < node->n; i++)
-        if (job->boards >> i & 1)
+        if (job->boards >> i & 1) {
             node_check_rights(node, i);
+            slices |= node_info(node, i)->mig_enabled;
+        }
+    if (slices)
+        scheduler_look(node->scheduler);
     if (node->policy)
         node_policy_changed(node->policy);
     node_tell(node, NODE_EVENT_JOB, job);
@@ -669,11 +651,14 @@ int node_jobs_start(struct node *node, uint64_t first_job, uw_error *err)
                             &node->phases, err);
     if (r == 0)
         r = start_attribution(node, err);
-    return r == 0 ? start_searches(node, err) : r;
+    if (r == 0)
+        r = start_searches(node, err);
+    return r == 0 ? node_scheduler_start(node, err) : r;
 }
 
 void node_jobs_stop(struct node *node)
 {
+    scheduler_free(take(node->scheduler));
     searches_free(take(node->searches));
     attribution_free(take(node->attribution));
     roster_free(take(node->roster));
@@ -697,7 +682,7 @@ static void policy_asked(uint64_t job, bool *ret_goal, bool *ret_cap, void *user
 
     *ret_goal =
         rec && rec->search && !rec->by_default && entry && entry->source != JOB_FOUND;
-    *ret_cap = rec && rec->asked && !rec->search;
+    *ret_cap = rec && ((rec->asked && !rec->search) || scheduler_caps(rec));
 }
 
 int node_give_goal(struct node *node, const struct job_entry *job, struct job_record *rec,
@@ -916,10 +901,12 @@ int node_take_over(struct node *node, uw_error *err)
         r = ledger_searches(ledger, on_search, node->history, &why);
     if (r >= 0)
         r = take_over_all(&t, &why);
-    if (r >= 0)
-        return 0;
-    take_over_kept(&t);
-    return ledger_writer_leave(node->writer, r, &why, err);
+    if (r < 0) {
+        take_over_kept(&t);
+        r = ledger_writer_leave(node->writer, r, &why, err);
+    }
+    scheduler_look(node->scheduler);
+    return r < 0 ? r : 0;
 }
 
 /* ---- parts that live as long as the node ---- */

@@ -4,6 +4,7 @@
 
 #include "caps/caps.h"
 #include "core/optimum/goal.h"
+#include "jobs/job-records.h"
 #include "jobs/roster.h"
 #include "policy/signal.h"
 
@@ -34,6 +35,20 @@ struct node_signal {
     struct signal_value value;
     const char *unit; /* of a number; "": none */
     uint64_t for_ns;  /* 0: SIGNAL_FOR_S */
+};
+
+/* A job that a scheduler's prolog registers by its name; see node_scheduler_put(). */
+enum {
+    SCHEDULER_MINORS = 64,
+    SCHEDULER_WISH = JOB_ASK - 8, /* bytes of a cap, preset or goal, whatever it says */
+};
+struct scheduler_ask {
+    struct roster_register reg;       /* name, uid and labels; its boards come from … */
+    uint32_t minor[SCHEDULER_MINORS]; /* … the numbers of the boards' device files */
+    size_t n_minors;
+    const char *ask;   /* "cap 300 W", "preset balanced", "goal edp"; "": nothing */
+    const char *cls;   /* class of caps' settings; NULL: none */
+    uint64_t limit_ns; /* of its time; 0: none */
 };
 
 struct node_job {

@@ -145,8 +145,11 @@ int node_withdraw(struct node *node, const struct node_who *who, uint64_t id,
         (void)fail(err, r, "%s", why.text);
         return r == -EPERM ? refuse(node, who, REFUSAL_WITHDRAW, r, &why) : r;
     }
+    uint64_t job = found && found->source == CLAIM_OF_SCHEDULER ? found->job : 0;
     node_withdraw_claim(node, id, CLAIM_END_WITHDRAWN);
     claim_watches_end(node->watches, id);
+    if (job)
+        scheduler_withdrawn(node->scheduler, job, rights_name(who));
     return 0;
 }
 
@@ -386,7 +389,7 @@ static int set_goal(struct node *node, const struct node_who *who, uint64_t id,
         return r;
     if (!rec || !node->searches)
         return fail(err, -EAGAIN, "no GPU is open (yet)");
-    if (rec->cap.mw || rec->cap.percent > 0)
+    if (rec->cap.mw || rec->cap.percent > 0 || scheduler_caps(rec))
         return fail(err, -EEXIST,
                     "job %" PRIu64 " holds a cap by name: it cannot be searched", id);
     const struct job_record before = *rec;
@@ -426,6 +429,94 @@ int node_job_end(struct node *node, const struct node_who *who, uint64_t id,
     if (r < 0)
         (void)fail(err, r, "%s", why.text);
     return r == -EPERM ? refuse(node, who, REFUSAL_END, r, &why) : r;
+}
+
+/* ---- jobs by a scheduler's name ---- */
+
+static int preset_of(const char *name, struct cap_arg *ret, void *user, uw_error *err)
+{
+    const struct node *node = user;
+
+    return node_policy_preset(node->policy, name, ret, err);
+}
+
+static int search_for(const struct job_entry *job, struct job_record *rec, void *user,
+                      uw_error *err)
+{
+    return node_give_goal(user, job, rec, err);
+}
+
+static void withdraw(uint64_t claim, enum claim_end how, void *user)
+{
+    node_withdraw_claim(user, claim, how);
+}
+
+static void on_refused(const struct job_entry *job, int r, const uw_error *why,
+                       void *user)
+{
+    struct node *node = user;
+
+    refusals_say(node->refusals, REFUSAL_CLAIM, r, SIZE_MAX, job->uid, job->name, why);
+}
+
+static void on_changed(const struct job_entry *job, void *user)
+{
+    node_ledger_job(user, job);
+}
+
+int node_scheduler_start(struct node *node, uw_error *err)
+{
+    const struct scheduler_opts opts = {.config = &node->config,
+                                        .boards = node->boards,
+                                        .caps = node->caps,
+                                        .roster = node->roster,
+                                        .records = node->records,
+                                        .preset = preset_of,
+                                        .search = search_for,
+                                        .withdraw = withdraw,
+                                        .refused = on_refused,
+                                        .changed = on_changed,
+                                        .user = node};
+
+    return scheduler_new(&opts, &node->scheduler, err);
+}
+
+static int check_scheduler(struct node *node, const struct node_who *who, enum refusal of,
+                           uw_error *err)
+{
+    if (!who->admin)
+        return refuse(node, who, of,
+                      fail(err, -EPERM,
+                           "%s may not register a scheduler's jobs or end them: "
+                           "administrators only",
+                           rights_name(who)),
+                      err);
+    return node->open ? 0 : fail(err, -EAGAIN, "no GPU is open (yet)");
+}
+
+int node_scheduler_put(struct node *node, const struct node_who *who,
+                       const struct scheduler_ask *ask, uint64_t *ret_id, uw_error *err)
+{
+    uw_error why = {""};
+    int r = check_scheduler(node, who, REFUSAL_JOB, err);
+
+    if (r < 0)
+        return r;
+    r = scheduler_put(node->scheduler, ask, ret_id, &why);
+    if (r >= 0)
+        return r;
+    (void)fail(err, r, "%s", why.text);
+    return refuse(node, who, REFUSAL_JOB, r, &why);
+}
+
+int node_scheduler_end(struct node *node, const struct node_who *who, const char *name,
+                       uw_error *err)
+{
+    int r = check_scheduler(node, who, REFUSAL_END, err);
+
+    if (r == 0)
+        scheduler_end(node->scheduler, name);
+    return r;
 }
 
 /* ---- boards that are released ---- */
@@ -607,6 +698,31 @@ int node_policy_would(struct node *node, const struct node_who *who, const char 
     if (!node->open)
         return fail(err, -EAGAIN, "no GPU is open (yet)");
     return node_policy_try(node->policy, text, strlen(text), ret, err);
+}
+
+/* ---- of a private node ---- */
+
+int node_need_actuator(struct node *node, caps_done_fn fn, void *user, uw_error *err)
+{
+    if (!node->link)
+        return fail(err, -EAGAIN, "no GPU is open (yet)");
+    if (actuator_link_ready(node->link))
+        return 1;
+    if (node->actuator_over)
+        return fail(err, -EPERM, "%s", node->actuator_text);
+    if (node->needed)
+        return fail(err, -EBUSY, "the actuator is being started");
+    node->needed = fn;
+    node->needed_user = user;
+    actuator_link_start(node->link);
+    return 0;
+}
+
+void node_hold(struct node *node, bool hold)
+{
+    node->config.caps.always_hold = hold;
+    if (node->caps)
+        node_caps_configure(node);
 }
 
 /* ---- the view ---- */

@@ -279,6 +279,11 @@ int rights_withdraw(const struct node_who *who, const struct claim *c, uw_error 
         return claim_source_refuse(c, err);
     if (who->admin)
         return 0;
+    if (c->source == CLAIM_OF_SCHEDULER)
+        return fail(err, -EPERM,
+                    "%s may not withdraw claim %" PRIu64
+                    ": it is the scheduler's, and ends with its job",
+                    rights_name(who), c->id);
     if (c->uid == who->uid && c->source != CLAIM_OF_SEARCH &&
         (!who->only_job || c->job == who->only_job))
         return 0;

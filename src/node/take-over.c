@@ -60,6 +60,9 @@ static void read_ask(const struct ledger_job *job, struct job_record *rec)
     rec->cap.mw = rec->search ? 0 : job->named_mw;
     if (job->goal && strncmp(job->goal, LEDGER_CAP_GOAL, strlen(LEDGER_CAP_GOAL)) == 0)
         read_cap(job->goal + strlen(LEDGER_CAP_GOAL), rec);
+    if (job->goal && strncmp(job->goal, LEDGER_HOLD_GOAL, strlen(LEDGER_HOLD_GOAL)) == 0)
+        (void)snprintf(rec->ask, sizeof rec->ask, "%s",
+                       job->goal + strlen(LEDGER_HOLD_GOAL));
     rec->asked = rec->search || rec->cap.mw || rec->cap.percent > 0;
 }
 
@@ -326,6 +329,7 @@ static int take_over_claim(const struct ledger_claim *c, const char *boot_id, vo
         claim.until_ns = now + (uint64_t)(c->until_utc_ns - utc);
     (void)snprintf(claim.who, sizeof claim.who, "%s", c->who);
     (void)snprintf(claim.why, sizeof claim.why, "%s", c->why);
+    claim.way.own = source == CLAIM_OF_SCHEDULER; /* at once, as it was made */
     if (!watch_again(t, &claim))
         lose_claim(t, c, CLAIM_END_PROCESS,
                    "its process ended while no daemon was there");

@@ -42,6 +42,7 @@ struct view_job {
     const struct job_entry *job;
     struct view_phase phase;
     const struct job_capped *capped; /* NULL: nothing is known */
+    const char *ask, *refused;       /* of a job_record; NULL: nothing */
     struct view_phases phases;
     bool settled;    /* the job has ended and all of its energy is booked */
     double energy_j; /* attributed to it so far */

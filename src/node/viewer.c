@@ -287,6 +287,8 @@ static void look_at_job(struct viewer *v, const struct job_entry *job,
     if (rec) {
         ret->phase = rec->phase;
         ret->capped = &rec->capped;
+        ret->ask = rec->ask[0] ? rec->ask : NULL;
+        ret->refused = rec->refused[0] ? rec->refused : NULL;
     }
     phase_watch_look(v->from.phases, job->id, job->boards, &ret->phases);
     look_at_energy(v, rec, ret);

@@ -121,6 +121,40 @@ int node_job_end(struct node *node, const struct node_who *by, uint64_t id, uw_e
     return node_withdraw(node, by, id, err);
 }
 
+static void must_label(const struct label *l)
+{
+    must(memchr(l->key, 0, LABEL_KEY) && memchr(l->value, 0, LABEL_VALUE) && l->key[0]);
+}
+
+int node_scheduler_put(struct node *node, const struct node_who *who,
+                       const struct scheduler_ask *ask, uint64_t *ret_id, uw_error *err)
+{
+    (void)node;
+    (void)who;
+    (void)err;
+
+    must(strncmp(ask->reg.name, "slurm:", 6) == 0 && ask->reg.name[6] >= '1' &&
+         strlen(ask->reg.name) <= 16);
+    must(ask->n_minors <= SCHEDULER_MINORS && strlen(ask->ask) < JOB_ASK &&
+         ask->reg.n_labels <= LABELS_MAX && ask->reg.uid != (uid_t)-1);
+    must(!ask->cls || strlen(ask->cls) < JOB_CLASS);
+    for (size_t i = 0; i < ask->reg.n_labels; i++)
+        must_label(&ask->reg.label[i]);
+    *ret_id = entry.id;
+    (void)fuzz_say("", "%s, %zu boards, '%s': ", ask->reg.name, ask->n_minors, ask->ask);
+    return 0;
+}
+
+int node_scheduler_end(struct node *node, const struct node_who *who, const char *name,
+                       uw_error *err)
+{
+    (void)node;
+    (void)who;
+    (void)err;
+    (void)fuzz_say("", "end %s: ", name);
+    return 0;
+}
+
 int node_window_drop(struct node *node, const struct node_who *by, uint64_t id,
                      uw_error *err)
 {
@@ -139,8 +173,7 @@ int node_job_begin(struct node *node, const struct node_who *who,
          ask->page_fd == -1);
     must(who->admin || reg->uid == who->uid);
     for (size_t i = 0; i < reg->n_labels; i++)
-        must(memchr(reg->label[i].key, 0, LABEL_KEY) &&
-             memchr(reg->label[i].value, 0, LABEL_VALUE) && reg->label[i].key[0]);
+        must_label(&reg->label[i]);
     if (any_cap(&ask->cap))
         must_cap(&ask->cap);
     *ret_id = 2;

@@ -60,7 +60,21 @@ static const struct { const char *method, *target, *body; unsigned status; const
     {"GET", "/v1/Node", NULL, 404, "openapi"},
     {"POST", "/v1/node", "{}", 405, "GET"},
     {"DELETE", "/v1/claims", NULL, 405, "GET, POST"},
-    {"PUT", "/v1/jobs/1", "{}", 405, "GET, DELETE"},
+    {"POST", "/v1/jobs/1", "{}", 405, "GET, PUT, DELETE"},
+    {"PUT", "/v1/jobs/1", "{}", 400, "'1' is not the name of a job: slurm:NUMBER"},
+    {"PUT", "/v1/jobs/slurm:", "{}", 400, "slurm:NUMBER"},
+    {"PUT", "/v1/jobs/slurm:07", "{}", 400, "slurm:NUMBER"},
+    {"PUT", "/v1/jobs/slurm:0", "{}", 400, "slurm:NUMBER"},
+    {"PUT", "/v1/jobs/slurm:4_1", "{}", 400, "slurm:NUMBER"},
+    {"PUT", "/v1/jobs/slurm:4294967296", "{}", 400, "slurm:NUMBER"},
+    {"PUT", "/v1/jobs/k8s:7", "{}", 400, "slurm:NUMBER"},
+    {"PUT", "/v1/jobs/slurm:7", NULL, 400, "body"},
+    {"PUT", "/v1/jobs/slurm:4294967295", "{\"uid\": 1000, \"gpu_minors\": []}", 201, "\"refused\": null"},
+    {"PUT", "/v1/jobs/slurm%3A7", "{\"uid\": 1000, \"gpu_minors\": []}", 201, "\"gpus\": []"},
+    {"GET", "/v1/jobs/slurm:7", NULL, 404, "job slurm:7 does not run here"},
+    {"GET", "/v1/jobs/slurm:x", NULL, 400, "slurm:NUMBER"},
+    {"DELETE", "/v1/jobs/slurm:7", NULL, 204, NULL},
+    {"DELETE", "/v1/jobs/slurm:x", NULL, 400, "slurm:NUMBER"},
     {"GET", "/v1/claims", NULL, 200, "search of job 100"},
     {"GET", "/v1/claims?gpu=0&job=100", NULL, 200, "search of job 100"},
     {"GET", "/v1/claims?gpu=9", NULL, 404, "no board '9'"},
@@ -269,6 +283,104 @@ static void reaches(void)
     (void)ask("GET", "/v1/report?by=label:project&to=today", NULL);
     ok(strcmp(f.report_by, "label:project") == 0 && !f.report.zone && !f.report.one_user,
        "what the report is of");
+}
+
+/* A job by its scheduler's name: what reaches the node, what is answered. */
+static void by_name(void)
+{
+    struct job_entry *e = &f.made.entry[0];
+    char name[JOB_NAME];
+
+    (void)snprintf(name, sizeof name, "%s", e->name);
+    (void)snprintf(e->name, sizeof e->name, "slurm:4711");
+    e->given = 1u | 4u;
+    is_int(ask("PUT", "/v1/jobs/slurm:4711",
+               "{\"uid\": 1000, \"gpu_minors\": [0, 5], \"labels\": {\"slurm.qos\": "
+               "\"high\"}, \"class\": \"debug\", \"time_limit\": \"36000 s\", "
+               "\"cap\": \"300 W\"}"),
+           201, "made");
+    const struct scheduler_ask *got = &f.scheduler;
+    ok(strcmp(f.last, "scheduler_put") == 0 && strcmp(f.name, "slurm:4711") == 0 &&
+           got->reg.uid == 1000 && got->n_minors == 2 && got->minor[0] == 0 &&
+           got->minor[1] == 5 && got->reg.n_labels == 1 &&
+           strcmp(f.label[0].key, "slurm.qos") == 0 && strcmp(f.preset, "debug") == 0 &&
+           strcmp(f.why, "cap 300 W") == 0 && got->limit_ns == 36000 * 1000000000ull,
+       "every word of it reaches the node");
+    ok(says("\"id\": 100") && says("\"name\": \"slurm:4711\"") &&
+           says("\"GPU-00000000-0000-0000-0000-000000000000\"") &&
+           says("\"GPU-00000000-0000-0000-0000-000000000002\""),
+       "id, name and UUIDs of the boards that it was given");
+    f.was_there = 1;
+    f.made.job[0].refused = "cap: the job has no GPU";
+    is_int(ask("PUT", "/v1/jobs/slurm:4711",
+               "{\"uid\": 1000, \"gpu_minors\": [], \"preset\": \"balanced\"}"),
+           200, "renewed");
+    ok(strcmp(f.why, "preset balanced") == 0 && f.scheduler.limit_ns == 0 &&
+           says("\"refused\": \"cap: the job has no GPU\""),
+       "what is refused, and why");
+    (void)ask("PUT", "/v1/jobs/slurm:4711",
+              "{\"uid\": 1000, \"gpu_minors\": [], \"goal\": \"no such\"}");
+    is_str(f.why, "goal no such", "whether a goal can be had is the node's");
+    is_int(ask("GET", "/v1/jobs/slurm:4711", NULL), 200, "found by its name");
+    ok(says("\"refused\": \"cap: the job has no GPU\"") && says("\"id\": 100"),
+       "it is it");
+    fake_as(&f, AS_STRANGER);
+    is_int(ask("GET", "/v1/jobs/slurm:4711", NULL), 404, "not by another user");
+    (void)ask("GET", "/v1/jobs/100", NULL);
+    ok(says("\"refused\": null"), "who is not told what it asked for, either");
+    f.r = -EPERM;
+    is_int(ask("PUT", "/v1/jobs/slurm:4711", "{\"uid\": 4711, \"gpu_minors\": []}"), 403,
+           "nor registers one");
+    is_int(ask("DELETE", "/v1/jobs/slurm:4711", NULL), 403, "nor ends it");
+    f.r = 0;
+    fake_as(&f, AS_READER);
+    f.calls = 0;
+    is_int(ask("PUT", "/v1/jobs/slurm:4711", "{\"uid\": 1000, \"gpu_minors\": []}"), 400,
+           "not over TCP");
+    ok(says("over the unix socket only") && f.calls == 0, "the node hears nothing of it");
+    fake_as(&f, AS_ADMIN);
+    f.r = -ENOTSUP;
+    is_int(ask("PUT", "/v1/jobs/slurm:4711", "{\"uid\": 1000, \"gpu_minors\": [9]}"), 422,
+           "a board that is none");
+    f.r = 0;
+    f.was_there = 0;
+    f.made.job[0].refused = NULL;
+    (void)snprintf(e->name, sizeof e->name, "%s", name);
+}
+
+static void bodies_by_name(void)
+{
+    /* clang-format off */
+    static const struct { const char *body, *says; } cases[] = {
+        {"[]", "not a JSON object"},
+        {"{\"gpu_minors\": []}", "'uid' is missing"},
+        {"{\"uid\": -1, \"gpu_minors\": []}", "'uid'"},
+        {"{\"uid\": 4294967295, \"gpu_minors\": []}", "'uid': 4294967295 is outside"},
+        {"{\"uid\": 1000}", "'gpu_minors' must be a list"},
+        {"{\"uid\": 1000, \"gpu_minors\": 0}", "'gpu_minors' must be a list"},
+        {"{\"uid\": 1000, \"gpu_minors\": {}}", "'gpu_minors' must be a list"},
+        {"{\"uid\": 1000, \"gpu_minors\": [\"0\"]}", "'gpu_minors' must list numbers"},
+        {"{\"uid\": 1000, \"gpu_minors\": [-1]}", "'gpu_minors' must list numbers"},
+        {"{\"uid\": 1000, \"gpu_minors\": [4294967296]}", "'gpu_minors' must list numbers"},
+        {"{\"uid\": 1000, \"gpu_minors\": [0], \"gpus\": [0]}", "unknown key 'gpus'"},
+        {"{\"uid\": 1000, \"gpu_minors\": [0], \"pid\": 7}", "unknown key 'pid'"},
+        {"{\"uid\": 1000, \"gpu_minors\": [0], \"cap\": 300}", "cap"},
+        {"{\"uid\": 1000, \"gpu_minors\": [0], \"cap\": \"\"}", "'cap' is empty"},
+        {"{\"uid\": 1000, \"gpu_minors\": [0], \"cap\": \"300 W\", \"goal\": \"edp\"}", "'cap' and 'goal' exclude each other"},
+        {"{\"uid\": 1000, \"gpu_minors\": [0], \"preset\": \"a\", \"goal\": \"edp\"}", "'preset' and 'goal' exclude each other"},
+        {"{\"uid\": 1000, \"gpu_minors\": [0], \"time_limit\": 3600}", "unit"},
+        {"{\"uid\": 1000, \"gpu_minors\": [0], \"labels\": {\"a\": 1}}", "'a' is not a string"},
+        {"{\"uid\": 1000, \"gpu_minors\": [0], \"class\": \"a\\nb\"}", "'class' contains"},
+    };
+    /* clang-format on */
+
+    f.calls = 0;
+    for (size_t i = 0; i < n_elements(cases); i++)
+        if (!ok(ask("PUT", "/v1/jobs/slurm:1", cases[i].body) == 400 &&
+                    says(cases[i].says),
+                "PUT %s: 400", cases[i].body))
+            printf("# %s\n", answer ? answer : "");
+    is_int(f.calls, 0, "the node has heard of none of these");
 }
 
 /* Bodies that are refused before the node hears of them. */
@@ -617,7 +729,9 @@ int main(int argc, char **argv)
     statuses();
     unknown_budget();
     reaches();
+    by_name();
     bodies();
+    bodies_by_name();
     failures();
     rights();
     large();

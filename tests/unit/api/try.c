@@ -134,6 +134,32 @@ int node_job_end(struct node *node, const struct node_who *who, uint64_t id,
     return called(f, "job_end", err);
 }
 
+int node_scheduler_put(struct node *node, const struct node_who *who,
+                       const struct scheduler_ask *ask, uint64_t *ret_id, uw_error *err)
+{
+    struct fake *f = fake_of(node);
+    (void)who;
+
+    f->scheduler = *ask;
+    keep(f->name, sizeof f->name, ask->reg.name);
+    keep(f->why, sizeof f->why, ask->ask);
+    keep(f->preset, sizeof f->preset, ask->cls);
+    memcpy(f->label, ask->reg.label, ask->reg.n_labels * sizeof *f->label);
+    *ret_id = 100;
+    int r = called(f, "scheduler_put", err);
+    return r < 0 ? r : f->was_there;
+}
+
+int node_scheduler_end(struct node *node, const struct node_who *who, const char *name,
+                       uw_error *err)
+{
+    struct fake *f = fake_of(node);
+    (void)who;
+
+    keep(f->name, sizeof f->name, name);
+    return called(f, "scheduler_end", err);
+}
+
 int node_release(struct node *node, const struct node_who *who, const char *name,
                  uint64_t hold_off_ns, caps_done_fn fn, void *user, uw_error *err)
 {

@@ -22,6 +22,8 @@ struct fake {
     char last[32];
     struct node_claim claim;
     struct node_job job;
+    struct scheduler_ask scheduler;
+    int was_there; /* what node_scheduler_put() answers */
     char board[96], why[96], name[96], preset[POLICY_PRESET_NAME];
     char group[JOB_GROUP];
     pid_t pid; /* that left a job */

@@ -1,0 +1,460 @@
+#include "node/scheduler.h"
+
+#include <errno.h>
+#include <inttypes.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+
+#include "base/auto.h"
+#include "base/error.h"
+#include "base/units.h"
+#include "node/policy-facts.h"
+
+struct scheduler {
+    struct scheduler_opts o;
+};
+
+static const struct gpu_info *info_of(const struct scheduler *s, size_t board)
+{
+    return board_view(boards_at(s->o.boards, board))->info;
+}
+
+static size_t n_boards(const struct scheduler *s)
+{
+    return boards_count(s->o.boards);
+}
+
+/* ---- boards by the numbers of their device files ---- */
+
+static int find_minor(const struct scheduler *s, uint32_t minor, size_t *ret,
+                      uw_error *err)
+{
+    const struct gpu_info *mute = NULL;
+
+    for (size_t i = 0; i < n_boards(s); i++) {
+        const struct gpu_info *info = info_of(s, i);
+        if (info->has_minor && info->minor == minor) {
+            *ret = i;
+            return 0;
+        }
+        if (!info->has_minor && !mute)
+            mute = info;
+    }
+    if (mute)
+        return fail(err, -ENOTSUP,
+                    "'gpu_minors': no GPU is known to have device file %u: the driver "
+                    "does not tell that of GPU %u (%s)",
+                    minor, mute->index, mute->uuid);
+    return fail(err, -ENOTSUP,
+                "'gpu_minors': none of the %zu GPUs of this node has device file %u",
+                n_boards(s), minor);
+}
+
+static int find_boards(const struct scheduler *s, const struct scheduler_ask *ask,
+                       uint64_t *ret, uw_error *err)
+{
+    size_t at = 0;
+    int r = 0;
+
+    *ret = 0;
+    for (size_t i = 0; i < ask->n_minors && r == 0; i++) {
+        r = find_minor(s, ask->minor[i], &at, err);
+        if (r == 0 && (*ret >> at & 1))
+            r = fail(err, -EINVAL, "'gpu_minors' names %u twice", ask->minor[i]);
+        if (r == 0)
+            *ret |= 1ull << at;
+    }
+    return r;
+}
+
+/* ---- the cap ---- */
+
+/* What the job's claim is on each board; 0: none there. */
+struct wanted {
+    uint32_t mw[BOARDS_MAX];
+};
+
+/* The limits that a claim of the job's owner may ask for. */
+static void range_of(const struct scheduler *s, const struct job_entry *job, size_t board,
+                     uint32_t *ret_from, uint32_t *ret_to)
+{
+    const struct board_view *b = board_view(boards_at(s->o.boards, board));
+    struct caps_view v;
+
+    *ret_from = b->limits.min_mw;
+    *ret_to = b->limits.max_mw;
+    if (job->uid != 0)
+        node_config_range(s->o.config, &b->limits, ret_from, ret_to);
+    caps_look(s->o.caps, board, &v);
+    if (v.range.min_mw > *ret_from)
+        *ret_from = v.range.min_mw;
+    if (v.range.max_mw && v.range.max_mw < *ret_to)
+        *ret_to = v.range.max_mw;
+}
+
+/* A board's power is not known by slices, so that a cap would be on the other job, too.
+ */
+static int check_slices(const struct scheduler *s, const struct job_entry *job,
+                        size_t board, uw_error *err)
+{
+    const struct gpu_info *info = info_of(s, board);
+
+    for (size_t i = 0; info->mig_enabled && i < roster_count(s->o.roster); i++) {
+        const struct job_entry *other = roster_at(s->o.roster, i);
+        if (other->id != job->id && !other->ended_ns && (other->boards >> board & 1))
+            return fail(err, -EBUSY,
+                        "cap: GPU %u is in MIG mode and job %" PRIu64
+                        " has a part of it, too: a cap is on the whole board",
+                        info->index, other->id);
+    }
+    return 0;
+}
+
+/* A percentage is of each board's default limit.  1: the board's lowest limit is above
+ * it, and taken in its place.
+ */
+static int want_on(const struct scheduler *s, const struct job_entry *job,
+                   const struct cap_arg *cap, size_t board, uint32_t *ret, uw_error *err)
+{
+    const struct board_view *b = board_view(boards_at(s->o.boards, board));
+    uint32_t from = 0, to = 0, mw = cap->mw;
+    unsigned gpu = b->info->index;
+
+    if (!b->has_limits)
+        return fail(err, -ENOTSUP, "cap: GPU %u cannot be capped", gpu);
+    range_of(s, job, board, &from, &to);
+    if (cap->percent > 0)
+        mw = mw_of_w(w_of_mw(b->limits.default_mw) * cap->percent / 100);
+    *ret = mw < from ? from : mw;
+    if (mw > to)
+        return fail(err, -ERANGE, "cap: %g W is above %g W, the highest limit of GPU %u",
+                    w_of_mw(mw), w_of_mw(to), gpu);
+    int r = check_slices(s, job, board, err);
+    if (mw >= from || r < 0)
+        return r;
+    (void)fail(err, 0, "cap: %g W is below %g W, the lowest limit of GPU %u", w_of_mw(mw),
+               w_of_mw(from), gpu);
+    return cap->percent > 0 ? 1 : -ERANGE;
+}
+
+static int want(const struct scheduler *s, const struct job_entry *job,
+                const struct cap_arg *cap, struct wanted *ret, uw_error *err)
+{
+    int r = job->given ? 0 : fail(err, -ENODEV, "cap: the job has no GPU");
+    bool all_low = true;
+
+    *ret = (struct wanted){{0}};
+    for (size_t i = 0; i < n_boards(s) && r >= 0; i++) {
+        if (!(job->given >> i & 1))
+            continue;
+        r = want_on(s, job, cap, i, &ret->mw[i], err);
+        all_low &= r == 1;
+    }
+    if (r >= 0 && all_low)
+        return -ERANGE;
+    return r < 0 ? r : 0;
+}
+
+/* The job's claim on a board; NULL: none. */
+static const struct claim *claim_on(const struct scheduler *s, uint64_t job, size_t board,
+                                    struct caps_view *v)
+{
+    caps_look(s->o.caps, board, v);
+    for (size_t i = 0; i < v->claims->n; i++) {
+        const struct claim *c = &v->claims->claim[i];
+        if (c->source == CLAIM_OF_SCHEDULER && c->job == job)
+            return c;
+    }
+    return NULL;
+}
+
+/* *ret_id: the job's claim; 0: none. */
+static bool is_stated(const struct scheduler *s, uint64_t job,
+                      const struct wanted *wanted, uint64_t *ret_id)
+{
+    struct caps_view v;
+    bool same = true;
+
+    *ret_id = 0;
+    for (size_t i = 0; i < n_boards(s); i++) {
+        const struct claim *c = claim_on(s, job, i, &v);
+        same &= (c ? c->mw : 0) == wanted->mw[i];
+        *ret_id = c ? c->id : *ret_id;
+    }
+    return same;
+}
+
+static void drop_claim(struct scheduler *s, uint64_t job)
+{
+    const struct wanted none = {{0}};
+    uint64_t id = 0;
+
+    if (!is_stated(s, job, &none, &id))
+        s->o.withdraw(id, CLAIM_END_WITHDRAWN, s->o.user);
+}
+
+/* One claim on all boards; that of before ends after the new one has begun. */
+static int state(struct scheduler *s, const struct job_entry *job,
+                 const struct job_record *rec, const struct wanted *wanted, uw_error *err)
+{
+    struct claim claim = {.kind = CLAIM_NAMED,
+                          .source = CLAIM_OF_SCHEDULER,
+                          .until_ns = CLAIM_FOREVER,
+                          .uid = job->uid,
+                          .job = job->id,
+                          .way = CLAIM_AT_ONCE};
+    uint64_t before = 0;
+    int r = 0;
+
+    if (is_stated(s, job->id, wanted, &before))
+        return 0;
+    (void)snprintf(claim.who, sizeof claim.who, "%.95s", job->name);
+    (void)snprintf(claim.why, sizeof claim.why, "%.95s", rec->ask);
+    for (size_t i = 0; i < n_boards(s) && r == 0; i++) {
+        claim.mw = wanted->mw[i];
+        if (claim.mw)
+            r = caps_claim(s->o.caps, i, &claim, &claim.id, err);
+    }
+    if (r < 0 && claim.id)
+        s->o.withdraw(claim.id, CLAIM_END_REFUSED, s->o.user);
+    if (before)
+        s->o.withdraw(before, CLAIM_END_WITHDRAWN, s->o.user);
+    return r < 0 ? fail_in(err, r, "cap") : 0;
+}
+
+/* ---- what a job asks for ---- */
+
+static const char *after(const char *ask, const char *word)
+{
+    size_t n = strlen(word);
+
+    return strncmp(ask, word, n) == 0 && ask[n] == ' ' ? ask + n + 1 : NULL;
+}
+
+static int read_cap(const struct scheduler *s, const char *ask, struct cap_arg *ret,
+                    uw_error *err)
+{
+    const char *preset = after(ask, "preset"), *cap = after(ask, "cap");
+    int r;
+
+    if (preset)
+        return s->o.preset(preset, ret, s->o.user, err);
+    if (strchr(cap, '%'))
+        r = parse_cap(cap, ret, err);
+    else
+        r = parse_power(cap, &ret->mw, err);
+    if (r == 0 && ret->mw == 0 && ret->percent <= 0)
+        r = fail(err, -ERANGE, "%s is not a cap above 0", cap);
+    return r < 0 ? fail_in(err, r, "cap") : 0;
+}
+
+bool scheduler_caps(const struct job_record *rec)
+{
+    return after(rec->ask, "cap") || after(rec->ask, "preset");
+}
+
+/* The claim of a board that does not answer for the moment is kept; is_new: the job has
+ * not asked for this before.
+ */
+static int hold(struct scheduler *s, const struct job_entry *job,
+                const struct job_record *rec, bool is_new, uw_error *err)
+{
+    struct cap_arg cap = {0};
+    struct wanted wanted = {{0}};
+    int r = read_cap(s, rec->ask, &cap, err);
+
+    if (r == 0)
+        r = want(s, job, &cap, &wanted, err);
+    if (r < 0 && (is_new || r != -ENOTSUP))
+        drop_claim(s, job->id);
+    if (r < 0)
+        return r;
+    return state(s, job, rec, &wanted, err);
+}
+
+static int search(struct scheduler *s, const struct job_entry *job,
+                  struct job_record *rec, uw_error *err)
+{
+    const char *goal = after(rec->ask, "goal");
+    bool was = rec->search;
+    int r = 0;
+
+    if (goal && !job->given)
+        r = fail(err, -ENODEV, "goal: the job has no GPU");
+    else if (goal && goal_parse(goal, &rec->goal, err) < 0)
+        r = fail_in(err, -EINVAL, "goal");
+    rec->search = goal && r == 0;
+    if (!rec->search && !was)
+        return r;
+    uw_error why = {""};
+    int given = s->o.search(job, rec, s->o.user, &why);
+    if (given == -ENOENT && !rec->search) /* it had none */
+        given = 0;
+    if (given < 0) {
+        rec->search = false;
+        r = fail(err, given, "goal: %s", why.text);
+    }
+    return r;
+}
+
+/* Says what is refused once for each cause: the refusals' part counts the rest. */
+static void say_refused(struct scheduler *s, const struct job_entry *job,
+                        struct job_record *rec, int r, const uw_error *why)
+{
+    if (strcmp(rec->refused, why->text) == 0)
+        return;
+    (void)snprintf(rec->refused, sizeof rec->refused, "%.*s",
+                   (int)sizeof rec->refused - 1, why->text);
+    if (r < 0)
+        s->o.refused(job, r, why, s->o.user);
+}
+
+/* Has the job what it asks for, or says why it has not. */
+static void apply(struct scheduler *s, const struct job_entry *job,
+                  struct job_record *rec, bool is_new)
+{
+    uw_error why = {""};
+    int r;
+
+    if (scheduler_caps(rec)) {
+        (void)search(s, job, rec, &why);
+        r = hold(s, job, rec, is_new, &why);
+    } else {
+        drop_claim(s, job->id);
+        r = search(s, job, rec, &why);
+    }
+    if (r == 0 && rec->cls[0] && !node_config_class(s->o.config, rec->cls))
+        r = fail(&why, -EINVAL, "class: there is no class '%s' of jobs", rec->cls);
+    say_refused(s, job, rec, r, &why);
+}
+
+/* ---- requests ---- */
+
+/* Adds the time limit to the job's labels, where rules and the lifetime read it. */
+static int add_limit(struct roster_register *reg, struct label label[LABELS_MAX],
+                     uint64_t limit_ns, uw_error *err)
+{
+    size_t n = 0;
+
+    for (size_t i = 0; i < reg->n_labels; i++)
+        if (!limit_ns || strcmp(reg->label[i].key, FACT_LABEL_LIMIT) != 0)
+            label[n++] = reg->label[i];
+    if (limit_ns && n == LABELS_MAX)
+        return fail(err, -EINVAL, "'labels' has %zu entries, and time_limit is one", n);
+    if (limit_ns) {
+        (void)snprintf(label[n].key, sizeof label[n].key, "%s", FACT_LABEL_LIMIT);
+        (void)snprintf(label[n].value, sizeof label[n].value, "%.15g s",
+                       s_of_ns(limit_ns));
+        n++;
+    }
+    reg->label = label;
+    reg->n_labels = n;
+    return 0;
+}
+
+/* The job of this name and user that runs; one of another user had an older number. */
+static uint64_t running(struct scheduler *s, const struct roster_register *reg)
+{
+    uint64_t id = roster_named(s->o.roster, reg->name);
+    const struct job_entry *job = id ? roster_find(s->o.roster, id) : NULL;
+
+    if (job && job->uid != reg->uid) {
+        (void)roster_end(s->o.roster, id, NULL);
+        return 0;
+    }
+    return id;
+}
+
+static int begin_or_renew(struct scheduler *s, const struct roster_register *reg,
+                          uint64_t *ret_id, uw_error *err)
+{
+    uint64_t id = running(s, reg);
+    int r = id ? roster_renew(s->o.roster, id, reg, err)
+               : roster_begin(s->o.roster, reg, ret_id, err);
+
+    if (r < 0)
+        return r;
+    if (id)
+        *ret_id = id;
+    if (job_records_find(s->o.records, *ret_id))
+        return id ? 1 : 0;
+    (void)roster_end(s->o.roster, *ret_id, NULL);
+    return fail(err, -E2BIG, "%d jobs exist already, or memory is short", ROSTER_MAX);
+}
+
+int scheduler_put(struct scheduler *s, const struct scheduler_ask *ask, uint64_t *ret_id,
+                  uw_error *err)
+{
+    struct label label[LABELS_MAX];
+    struct roster_register reg = ask->reg;
+    int r = find_boards(s, ask, &reg.boards, err);
+
+    if (r == 0)
+        r = add_limit(&reg, label, ask->limit_ns, err);
+    if (r < 0)
+        return r;
+    reg.source = JOB_REGISTERED;
+    reg.firm = true;
+    int was = begin_or_renew(s, &reg, ret_id, err);
+    if (was < 0)
+        return was;
+    struct job_record *rec = job_records_find(s->o.records, *ret_id);
+    const struct job_entry *job = roster_find(s->o.roster, *ret_id);
+    rec->admin = true;
+    bool is_new = strcmp(rec->ask, ask->ask) != 0;
+    (void)snprintf(rec->ask, sizeof rec->ask, "%s", ask->ask);
+    (void)snprintf(rec->cls, sizeof rec->cls, "%s", ask->cls ? ask->cls : "");
+    apply(s, job, rec, is_new);
+    s->o.changed(job, s->o.user);
+    return was;
+}
+
+void scheduler_end(struct scheduler *s, const char *name)
+{
+    uint64_t id = roster_named(s->o.roster, name);
+
+    if (id)
+        (void)roster_end(s->o.roster, id, NULL);
+}
+
+/* ---- a job goes on, or its surroundings change ---- */
+
+void scheduler_look(struct scheduler *s)
+{
+    for (size_t i = 0; i < roster_count(s->o.roster); i++) {
+        const struct job_entry *job = roster_at(s->o.roster, i);
+        struct job_record *rec = job_records_find(s->o.records, job->id);
+        if (rec && scheduler_caps(rec) && !job->ended_ns)
+            apply(s, job, rec, false);
+    }
+}
+
+void scheduler_withdrawn(struct scheduler *s, uint64_t id, const char *by)
+{
+    struct job_record *rec = job_records_find(s->o.records, id);
+    const struct job_entry *job = roster_find(s->o.roster, id);
+
+    if (!rec || !job)
+        return;
+    rec->ask[0] = '\0';
+    (void)snprintf(rec->refused, sizeof rec->refused, "cap: withdrawn by %.100s", by);
+    s->o.changed(job, s->o.user);
+}
+
+int scheduler_new(const struct scheduler_opts *opts, struct scheduler **ret,
+                  uw_error *err)
+{
+    auto_(scheduler_free) struct scheduler *s = calloc(1, sizeof *s);
+
+    if (!s)
+        return fail(err, -ENOMEM, "out of memory for the scheduler's jobs");
+    s->o = *opts;
+    *ret = take(s);
+    return 0;
+}
+
+void scheduler_free(struct scheduler *s)
+{
+    free(s);
+}

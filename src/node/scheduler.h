@@ -1,0 +1,59 @@
+/* Jobs that a scheduler's prolog registers by name, and whose epilog ends them: Slurm's.
+ * Their cap is a claim of its own (CLAIM_OF_SCHEDULER), held from the registration on.
+ *
+ * Owns nothing but its place; the jobs are the roster's, what they asked for is in their
+ * records.  Touches the roster, the caps.  Thread: the loop's.  Explained in
+ * docs/jobs.md.
+ */
+#ifndef NODE_SCHEDULER_H
+#define NODE_SCHEDULER_H
+
+#include "base/auto.h"
+#include "board/boards.h"
+#include "caps/caps.h"
+#include "config/config.h"
+#include "jobs/job-records.h"
+#include "node/request.h"
+#include "underwatt/error.h"
+
+struct scheduler;
+
+struct scheduler_opts {
+    const struct node_config *config; /* borrowed; read at each use */
+    struct boards *boards;
+    struct caps *caps;
+    struct roster *roster;
+    struct job_records *records;
+    /* The share of a preset of the policy. */
+    int (*preset)(const char *name, struct cap_arg *ret, void *user, uw_error *err);
+    /* Begins the search that the record asks for, gives it another goal or none. */
+    int (*search)(const struct job_entry *job, struct job_record *rec, void *user,
+                  uw_error *err);
+    void (*withdraw)(uint64_t claim, enum claim_end how, void *user);
+    /* What the job asked for is not had, for another reason than before. */
+    void (*refused)(const struct job_entry *job, int r, const uw_error *why, void *user);
+    /* The job's record has changed. */
+    void (*changed)(const struct job_entry *job, void *user);
+    void *user;
+};
+/* -ENOMEM */
+int scheduler_new(const struct scheduler_opts *opts, struct scheduler **ret,
+                  uw_error *err);
+void scheduler_free(struct scheduler *s);
+DEFINE_AUTO(struct scheduler *, scheduler_free);
+
+/* See node_scheduler_put(); the rights were checked. */
+int scheduler_put(struct scheduler *s, const struct scheduler_ask *ask, uint64_t *ret_id,
+                  uw_error *err);
+void scheduler_end(struct scheduler *s, const char *name);
+
+/* Boards, or who shares them, may have changed: gives the jobs that ask for a cap what
+ * they can have of it now.
+ */
+void scheduler_look(struct scheduler *s);
+/* Somebody has withdrawn the claim of this job: it is not made again. */
+void scheduler_withdrawn(struct scheduler *s, uint64_t job, const char *by);
+/* Whether it asks for a cap that is held by a claim of the scheduler's. */
+bool scheduler_caps(const struct job_record *rec);
+
+#endif

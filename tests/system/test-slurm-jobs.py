@@ -1,0 +1,194 @@
+#!/usr/bin/python3
+"""Jobs that Slurm's prolog registers by name: PUT, GET and DELETE of /v1/jobs/slurm:NUMBER; their cap as a claim of the
+scheduler's; boards by the numbers of their device files; restarts of the daemon."""
+import json
+import sys
+
+import uwtest
+
+sys.path.insert(0, str(uwtest.TOP / "tests"))
+try:
+    from openapi import Spec
+except ImportError as e:
+    uwtest.skip_all(f"{e} (Debian: python3-jsonschema, python3-yaml)")
+
+t = uwtest.Tap()
+spec = Spec(uwtest.TOP / "docs" / "openapi.yaml")
+UID = 1000
+# The order of the device files is another one than that of the boards.
+MACHINE = """
+boards:
+- {model: v100, minor: 2}
+- {model: v100, minor: 3}
+- {model: v100, minor: 0}
+- {model: a100, minor: 7}
+"""
+POLICY = """policy: 1
+classes:
+- {name: urgent, match: {slurm: {partition: gpu, account: prod, qos: high}}}
+rules:
+- {name: night, match: {class: urgent}, when: job.gpus > 0, cap: 200 W}
+"""
+
+
+class Slurm:
+    """What the plugin asks of the daemon."""
+
+    def __init__(self, daemon):
+        self.daemon = daemon
+
+    def ask(self, method, job, body=None):
+        path = f"/v1/jobs/slurm:{job}"
+        status, got = self.daemon.ask(method, path, body)
+        why = spec.judge(method, path, status, "application/json", json.dumps(got)) if got else None
+        if why:
+            t.ok(False, f"{method} slurm:{job} {status}: the answer is as openapi.yaml says", why)
+        return status, got
+
+    def put(self, job, minors, **more):
+        return self.ask("PUT", job, {"uid": UID, "gpu_minors": minors, **more})
+
+    def claims(self, **of):
+        """Of the scheduler's, one a board."""
+        _, got = self.daemon.ask("GET", "/v1/claims")
+        return [c for c in got["claims"] if c["source"] == "scheduler" and all(c[k] == v for k, v in of.items())]
+
+    def held(self):
+        return sorted((c["gpu"], c["cap_mw"]) for c in self.claims())
+
+
+def limits(node, *mw):
+    want = list(mw)
+    return uwtest.wait_until(lambda: [node.board(i)["limit_mw"] for i in range(len(mw))], lambda got: got == want) == want
+
+
+def registers(node, d, s):
+    """A job with a cap, renewed with the same and with another one; boards by their device files."""
+    uuid = [node.board(i)["uuid"] for i in range(4)]
+    status, got = s.put(4711, [2, 0], cap="250 W", time_limit="3600 s", labels={"slurm.partition": "gpu"})
+    t.ok(status == 201 and got["gpus"] == [0, 2] and got["uuids"] == [uuid[0], uuid[2]] and got["refused"] is None,
+         "boards 0 and 2 have the device files 2 and 0", f"{status} {got}")
+    first = s.claims()
+    t.ok(s.held() == [(0, 250000), (2, 250000)] and {c["kind"] for c in first} == {"named"} and
+         {c["job"] for c in first} == {got["id"]}, "one named claim on both, the job's", first)
+    t.ok(limits(node, 250000, 300000, 250000), "in force at once: no step was told, no process is there")
+    job = s.ask("GET", 4711)[1]
+    t.ok(job["source"] == "registered" and job["uid"] == UID and job["asked"] == "cap 250 W" and job["refused"] is None and
+         job["time_limit_s"] == 3600 and job["labels"]["slurm.partition"] == "gpu", "GET by its name", job)
+    status, again = s.put(4711, [2, 0], cap="250 W", labels={"slurm.partition": "gpu", "slurm.qos": "high"})
+    t.ok(status == 200 and again["id"] == got["id"] and [c["id"] for c in s.claims()] == [c["id"] for c in first],
+         "again: the same job, the same claim", f"{status} {again}")
+    job = s.ask("GET", 4711)[1]
+    t.ok(job["labels"] == {"slurm.partition": "gpu", "slurm.qos": "high"} and job["time_limit_s"] is None,
+         "with the facts of the newest request", job["labels"])
+    status, again = s.put(4711, [2, 3], cap="80%")
+    second = s.claims()
+    t.ok(status == 200 and again["gpus"] == [0, 1] and s.held() == [(0, 240000), (1, 240000)] and
+         {c["id"] for c in second}.isdisjoint(c["id"] for c in first), "another cap, another board: another claim", second)
+    t.ok(limits(node, 240000, 240000, 300000), "board 2 is free again")
+    s.put(4711, [2, 3])
+    t.ok(s.claims() == [] and limits(node, 300000, 300000), "renewed without a cap: none")
+    t.ok(s.ask("GET", 4711)[1]["asked"] is None, "nothing is asked for")
+    s.put(4711, [2, 3], preset="balanced")
+    t.ok(s.held() == [(0, 255000), (1, 255000)], "a preset", s.held())
+
+
+def shown(node):
+    t.ok(limits(node, 255000, 255000), "in force")
+    p = node.run("underwatt", "jobs")
+    t.ok("slurm:4711" in p.stdout and "holds its cap" in p.stdout and "asked: preset balanced" in p.stdout and
+         "refused" not in p.stdout and "255 W" in p.stdout, "`jobs`: name, cap, what was asked for", p.stdout)
+    p = node.run("underwatt", "explain", "1")
+    t.ok("slurm:4711" in p.stdout and "preset balanced" in p.stdout and "named" in p.stdout,
+         "`explain`: the claim with the job's name", p.stdout)
+
+
+def refused(node, d, s):
+    """What cannot be had is said; the job is there all the same."""
+    for more, words in (
+            ({"cap": "999 W"}, "cap: 999 W is above 300 W, the highest limit of GPU 1"),
+            ({"cap": "5 W"}, "cap: 5 W is below 150 W, the lowest limit of GPU 1"),
+            ({"cap": "5%"}, "cap: 15 W is below 150 W, the lowest limit of GPU 1"),
+            ({"cap": "300"}, "cap: "), ({"cap": "many"}, "cap: "), ({"cap": "0 W"}, "cap: "),
+            ({"preset": "balancd"}, "did you mean 'balanced'?"),
+            ({"goal": "speed"}, "goal: "),
+            ({"cap": "250 W", "class": "no-such"}, "class: there is no class 'no-such' of jobs")):
+        status, got = s.put(4712, [3], **more)
+        t.ok(status in (200, 201) and words in (got["refused"] or "") and "\n" not in got["refused"],
+             f"{more}: registered, and why not", f"{status} {got}")
+        held = [(1, 250000)] if "class" in more else []
+        t.ok([h for h in s.held() if h[0] == 1 and h[1] != 255000] == held, "not capped by it", s.held())
+    status, got = s.put(4712, [3], cap="999 W")
+    p = node.run("underwatt", "jobs")
+    t.ok("refused: cap: 999 W is above 300 W" in " ".join(p.stdout.split()), "`jobs` says it", p.stdout)
+    t.ok(s.ask("GET", 4712)[1]["refused"] == got["refused"], "so does GET")
+    status, got = s.put(4713, [], cap="250 W")
+    t.ok(status == 201 and got["refused"] == "cap: the job has no GPU" and got["gpus"] == [], "a cap without a GPU", got)
+    status, got = s.put(4713, [])
+    t.ok(status == 200 and got["refused"] is None, "no GPU and no cap", got)
+    status, got = s.put(4714, [9], cap="250 W")
+    t.ok(status == 422 and "none of the 4 GPUs of this node has device file 9" in got["error"], "no such board", got)
+    status, got = s.put(4714, [1])
+    t.ok(status == 422, "1 is a board's number, and no device file", got)
+    t.ok(s.ask("GET", 4714)[0] == 404, "it is not registered")
+    for body in ({"uid": UID}, {"uid": UID, "gpu_minors": [3, 3]}, {"uid": UID, "gpu_minors": [3], "gpus": [0]}):
+        t.ok(s.ask("PUT", 4714, body)[0] == 400, f"{body}: not of the form")
+
+
+def restarts(node, d, s):
+    """kill -9: the job, its claim and its time are there again."""
+    s.put(4715, [7], cap="350 W", time_limit="1 h", labels={"slurm.account": "prod"})
+    t.ok(limits(node, 255000, 255000, 300000, 350000), "both jobs' caps", node.board(3)["limit_mw"])
+    before, claims = s.ask("GET", 4715)[1], s.claims()
+    d.booked(*(c["id"] for c in claims))
+    d.kill(actuator=False)
+    d.start()
+    after = s.ask("GET", 4715)[1]
+    t.ok(all(after[k] == before[k] for k in ("id", "began_utc", "gpus", "labels", "asked", "time_limit_s", "uid")),
+         "the same job", f"{before}\n{after}")
+    key = [(c["id"], c["gpu"], c["cap_mw"], c["made_utc"][:19]) for c in claims]
+    now = [(c["id"], c["gpu"], c["cap_mw"], c["made_utc"][:19]) for c in s.claims()]
+    t.ok(sorted(k[:3] for k in key) == sorted(k[:3] for k in now), "the same claims", f"{key}\n{now}")
+    t.ok(limits(node, 255000, 255000, 300000, 350000), "and the same caps")
+    t.ok("cap: 999 W" in s.ask("GET", 4712)[1]["refused"], "what was refused is refused still")
+    t.ok(s.put(4715, [7], cap="350 W")[0] == 200 and sorted(c["id"] for c in s.claims()) == sorted(k[0] for k in key),
+         "the prolog once more: the same claim")
+
+
+def ends(node, d, s):
+    for job in (4711, 4715):
+        t.ok(s.ask("DELETE", job)[0] == 204, f"slurm:{job} is over")
+        t.ok(s.ask("DELETE", job)[0] == 204, "told twice")
+    t.ok(s.ask("DELETE", 99)[0] == 204, "an end without a begin")
+    t.ok(s.claims() == [] and limits(node, 300000, 300000, 300000, 400000), "every limit is the original again", s.claims())
+    t.ok(s.ask("GET", 4711)[1]["running"] is False, "it is shown as over for a moment")
+    status, got = s.put(4711, [2])
+    t.ok(status == 201, "requeued: another job of that number", got)
+    status, got = s.put(4716, [2], cap="200 W")
+    t.ok(status == 201 and got["refused"] is None, "two jobs share a board (MPS, shards)", got)
+    s.put(4711, [2], cap="220 W")
+    t.ok(s.held() == [(0, 200000), (0, 220000)] and limits(node, 200000), "the lower of their caps is in force", s.held())
+    status, got = s.ask("PUT", 4717, {"uid": UID + 1, "gpu_minors": [2]})
+    t.ok(status == 201, "of another user, too: Slurm gives its boards", got)
+    s.ask("DELETE", 4712)
+    _, made = d.ask("POST", "/v1/jobs", {"name": "other:1", "source": "registered", "uid": UID + 1, "gpus": [1]})
+    status, got = s.put(4718, [3])
+    t.ok(status == 409 and f"job {made['id']}" in got["error"], "a board that another registrar gave away: refused", got)
+    d.ask("DELETE", f"/v1/jobs/{made['id']}")
+    claim = s.claims(cap_mw=200000)[0]
+    t.ok(d.ask("DELETE", f"/v1/claims/{claim['id']}")[0] == 204, "an administrator withdraws a claim")
+    job = s.ask("GET", 4716)[1]
+    t.ok(job["refused"].startswith("cap: withdrawn by ") and limits(node, 220000), "it is not made again", job["refused"])
+    for job in (4711, 4713, 4716, 4717):
+        s.ask("DELETE", job)
+
+
+with uwtest.Node(machine=MACHINE) as node:
+    d = node.daemon()
+    s = Slurm(d)
+    registers(node, d, s)
+    shown(node)
+    refused(node, d, s)
+    restarts(node, d, s)
+    ends(node, d, s)
+t.done()
