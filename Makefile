@@ -20,6 +20,7 @@ help:
 	@echo "make check-python  of these, those of the Python package"
 	@echo "make check-frameworks  PyTorch, Transformers, Lightning and Keras train on simulated boards; installs them, 6 GB"
 	@echo "make check-zeus  Zeus' own tests and examples on Underwatt; the same packages"
+	@echo "make check-slurm  a Slurm cluster of simulated nodes, as root; installs its packages"
 	@echo "make quick     unit tests, and lint of what changed (under a minute)"
 	@echo "make build     build into $(BUILD)/"
 	@echo "make coverage  lines of base, core and plant that unit tests run, at least 90 %"
@@ -66,6 +67,10 @@ check-zeus:
 	@$(SETUP) build check
 	@tools/check zeus
 
+check-slurm:
+	@$(SETUP) build check slurm
+	@tools/check slurm
+
 quick: build
 	@$(SETUP) check
 	@tools/quick $(BUILD)
@@ -103,4 +108,4 @@ install: build
 clean:
 	rm -rf build build-check build-asan build-tsan build-fuzz build-random build-coverage build-mutants
 
-.PHONY: all help build demo check check-clients check-python check-frameworks check-zeus quick coverage bench fuzz soak mutants format install clean
+.PHONY: all help build demo check check-clients check-python check-frameworks check-zeus check-slurm quick coverage bench fuzz soak mutants format install clean
