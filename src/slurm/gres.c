@@ -1,0 +1,315 @@
+#include "slurm/gres.h"
+
+#include <ctype.h>
+#include <errno.h>
+#include <stdint.h>
+#include <stdio.h>
+#include <string.h>
+#include <strings.h>
+
+#include "base/auto.h"
+#include "base/error.h"
+
+enum { GROUPS_MAX = 4, DIGITS_MAX = 9 };
+
+/* A part of a text that is not NUL-terminated. */
+struct span {
+    const char *at;
+    size_t len;
+};
+
+/* ---- expressions ---- */
+
+/* A range of an expression's brackets: "07" or "0-7".  width: with leading zeros. */
+struct range {
+    uint32_t from, to;
+    int width;
+};
+
+/* Up to DIGITS_MAX digits; returns how many, 0: none, or too many. */
+static size_t digits(struct span s, uint32_t *ret)
+{
+    size_t n = 0;
+
+    *ret = 0;
+    while (n < s.len && isdigit((unsigned char)s.at[n])) {
+        if (n == DIGITS_MAX)
+            return 0;
+        *ret = *ret * 10 + (uint32_t)(s.at[n++] - '0');
+    }
+    return n;
+}
+
+/* Takes the first range off the inside of brackets. */
+static bool next_range(struct span *inside, struct range *ret)
+{
+    struct span s = *inside;
+    size_t n = digits(s, &ret->from);
+
+    if (n == 0)
+        return false;
+    ret->to = ret->from;
+    ret->width = (int)n;
+    s = (struct span){s.at + n, s.len - n};
+    if (s.len > 0 && *s.at == '-') {
+        n = digits((struct span){s.at + 1, s.len - 1}, &ret->to);
+        if (n == 0 || ret->to < ret->from)
+            return false;
+        s = (struct span){s.at + 1 + n, s.len - 1 - n};
+    }
+    if (s.len > 0 && *s.at != ',')
+        return false;
+    *inside = s.len > 0 ? (struct span){s.at + 1, s.len - 1} : s;
+    return true;
+}
+
+/* Takes the first expression off a list with commas; those in brackets separate ranges.
+ */
+static bool next_item(struct span *list, struct span *ret)
+{
+    size_t n = 0;
+    bool inside = false;
+
+    if (list->len == 0)
+        return false;
+    while (n < list->len && (inside || list->at[n] != ',')) {
+        inside = list->at[n] == '[' || (inside && list->at[n] != ']');
+        n++;
+    }
+    *ret = (struct span){list->at, n};
+    n += n < list->len;
+    *list = (struct span){list->at + n, list->len - n};
+    return true;
+}
+
+/* Splits at the first brackets: false where there are none, or they do not close. */
+static bool split(struct span s, struct span *ret_before, struct span *ret_inside,
+                  struct span *ret_after)
+{
+    const char *open = memchr(s.at, '[', s.len);
+    const char *close = open ? memchr(open, ']', s.len - (size_t)(open - s.at)) : NULL;
+
+    if (!close)
+        return false;
+    *ret_before = (struct span){s.at, (size_t)(open - s.at)};
+    *ret_inside = (struct span){open + 1, (size_t)(close - open - 1)};
+    *ret_after = (struct span){close + 1, s.len - (size_t)(close + 1 - s.at)};
+    return true;
+}
+
+/* Whether so many digits are a number of the ranges, written as they are. */
+static bool in_ranges(struct span inside, struct span number)
+{
+    struct range r = {0};
+    uint32_t v = 0;
+    char text[DIGITS_MAX + 2];
+
+    if (digits(number, &v) != number.len)
+        return false;
+    while (inside.len > 0 && next_range(&inside, &r)) {
+        int n = snprintf(text, sizeof text, "%0*u", r.width, v);
+        if (v >= r.from && v <= r.to && (size_t)n == number.len)
+            return true;
+    }
+    return false;
+}
+
+/* NOLINTNEXTLINE(misc-no-recursion): GROUPS_MAX deep at most */
+static bool matches(struct span s, const char *name, int groups)
+{
+    struct span before, inside, after;
+    size_t len = strlen(name);
+
+    if (!split(s, &before, &inside, &after))
+        return s.len == len && memcmp(s.at, name, len) == 0;
+    if (groups == 0 || len < before.len || memcmp(before.at, name, before.len) != 0)
+        return false;
+    name += before.len;
+    for (size_t n = 1; n <= DIGITS_MAX && isdigit((unsigned char)name[n - 1]); n++)
+        if (in_ranges(inside, (struct span){name, n}) &&
+            matches(after, name + n, groups - 1))
+            return true;
+    return false;
+}
+
+bool gres_names(const char *expression, size_t len, const char *name)
+{
+    struct span list = {expression, len}, item;
+
+    while (next_item(&list, &item))
+        if (matches(item, name, GROUPS_MAX))
+            return true;
+    return false;
+}
+
+/* ---- device files ---- */
+
+struct reading {
+    const char *node;
+    gres_fn *fn;
+    void *user;
+    unsigned n;
+};
+
+/* Hands on each path of an expression whose beginning stands in path.  The brackets that
+ * come first vary slowest.
+ */
+/* NOLINTNEXTLINE(misc-no-recursion): GROUPS_MAX deep at most */
+static bool spread(struct reading *to, char path[GRES_PATH_MAX], size_t used,
+                   struct span s, int groups)
+{
+    struct span before, inside, after;
+    struct range r = {0};
+    bool more = split(s, &before, &inside, &after);
+    struct span plain = more ? before : s;
+
+    if (used + plain.len >= GRES_PATH_MAX || (more && groups == 0) ||
+        memchr(plain.at, '[', plain.len) || memchr(plain.at, ']', plain.len))
+        return false;
+    memcpy(path + used, plain.at, plain.len);
+    used += plain.len;
+    path[used] = '\0';
+    if (!more) {
+        if (to->n == GRES_DEVICES_MAX)
+            return false;
+        to->fn(to->n++, path, to->user);
+        return true;
+    }
+    if (inside.len == 0)
+        return false;
+    while (inside.len > 0) {
+        if (!next_range(&inside, &r) || r.to - r.from >= GRES_DEVICES_MAX)
+            return false;
+        for (uint32_t v = r.from; v <= r.to; v++) {
+            int n = snprintf(path + used, GRES_PATH_MAX - used, "%0*u", r.width, v);
+            if (n < 0 || (size_t)n >= GRES_PATH_MAX - used ||
+                !spread(to, path, used + (size_t)n, after, groups - 1))
+                return false;
+        }
+    }
+    return true;
+}
+
+static bool files(struct reading *to, struct span list)
+{
+    char path[GRES_PATH_MAX];
+    struct span item;
+
+    while (next_item(&list, &item))
+        if (item.len == 0 || *item.at != '/' || !spread(to, path, 0, item, GROUPS_MAX))
+            return false;
+    return true;
+}
+
+/* ---- lines ---- */
+
+/* The values of a line that say something about devices; len 0: it has none. */
+struct line {
+    struct span node, name, file, many, detect;
+};
+
+static bool is_word(struct span s, const char *word)
+{
+    return s.len == strlen(word) && strncasecmp(s.at, word, s.len) == 0;
+}
+
+/* Takes the first "Key=value" off a line; the value may stand in quotes. */
+static bool next_pair(struct span *s, struct span *ret_key, struct span *ret_value)
+{
+    size_t i = 0, from = 0;
+    bool quoted = false;
+
+    while (i < s->len && isspace((unsigned char)s->at[i]))
+        i++;
+    from = i;
+    while (i < s->len && s->at[i] != '=' && !isspace((unsigned char)s->at[i]))
+        i++;
+    *ret_key = (struct span){s->at + from, i - from};
+    *ret_value = (struct span){s->at + i, 0};
+    if (i < s->len && s->at[i] == '=') {
+        quoted = i + 1 < s->len && s->at[i + 1] == '"';
+        from = i += quoted ? 2 : 1;
+        while (i < s->len &&
+               (quoted ? s->at[i] != '"' : !isspace((unsigned char)s->at[i])))
+            i++;
+        *ret_value = (struct span){s->at + from, i - from};
+        i += quoted && i < s->len;
+    }
+    *s = (struct span){s->at + i, s->len - i};
+    return ret_key->len > 0;
+}
+
+static int read_line(struct reading *to, struct span text, uw_error *err)
+{
+    struct line l = {0};
+    struct span key, value;
+    const struct {
+        const char *word;
+        struct span *to;
+    } keys[] = {{"NodeName", &l.node},      {"Name", &l.name},
+                {"File", &l.file},          {"Files", &l.file},
+                {"MultipleFiles", &l.many}, {"AutoDetect", &l.detect}};
+
+    while (next_pair(&text, &key, &value)) {
+        if (is_word(key, "Include"))
+            return fail(err, -EINVAL, "Include is not followed");
+        for (size_t i = 0; i < n_elements(keys); i++)
+            if (is_word(key, keys[i].word))
+                *keys[i].to = value;
+    }
+    if (l.node.len > 0 && !gres_names(l.node.at, l.node.len, to->node))
+        return 0;
+    if (l.detect.len > 0 && !is_word(l.detect, "off"))
+        return fail(err, -EINVAL, "AutoDetect=%.*s leaves the order of the GPUs open",
+                    (int)l.detect.len, l.detect.at);
+    if (!is_word(l.name, "gpu"))
+        return 0;
+    if (l.many.len > 0)
+        return fail(err, -EINVAL,
+                    "MultipleFiles: a cap is a whole board's, not a MIG "
+                    "instance's");
+    if (l.file.len == 0)
+        return fail(err, -EINVAL, "GPUs without File");
+    if (!files(to, l.file))
+        return fail(err, -EINVAL, "File=%.*s is no list of device files",
+                    (int)(l.file.len > 80 ? 80 : l.file.len), l.file.at);
+    return 0;
+}
+
+int gres_read(const char *text, size_t len, const char *node, gres_fn *fn, void *user,
+              uw_error *err)
+{
+    struct reading to = {.node = node, .fn = fn, .user = user};
+    char line[GRES_LINE_MAX];
+    size_t used = 0;
+    unsigned no = 0;
+
+    for (size_t at = 0; at < len;) {
+        const char *end = memchr(text + at, '\n', len - at);
+        size_t n = end ? (size_t)(end - text) - at : len - at;
+        const char *comment = memchr(text + at, '#', n);
+        size_t kept = comment ? (size_t)(comment - text) - at : n;
+        bool goes_on = false;
+
+        no++;
+        while (kept > 0 && isspace((unsigned char)text[at + kept - 1]))
+            kept--;
+        if (kept > 0 && !comment && text[at + kept - 1] == '\\') {
+            goes_on = true;
+            kept--;
+        }
+        if (used + kept >= sizeof line)
+            return fail(err, -EINVAL, "line %u has more than %d bytes", no,
+                        GRES_LINE_MAX);
+        memcpy(line + used, text + at, kept);
+        used += kept;
+        at += n + 1;
+        if (goes_on && at < len)
+            continue;
+        int r = read_line(&to, (struct span){line, used}, err);
+        if (r < 0)
+            return fail_in(err, r, "line %u", no);
+        used = 0;
+    }
+    return (int)to.n;
+}

@@ -1,0 +1,162 @@
+/* A job begins on this node: the daemon hears of it before the first task. */
+#include <errno.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+#include <sys/stat.h>
+#include <sys/sysmacros.h>
+
+#include "base/auto.h"
+#include "base/error.h"
+#include "base/units.h"
+#include "slurm/context.h"
+#include "slurm/gres.h"
+#include "slurm/message.h"
+
+/* The job's GPUs, while gres.conf is read. */
+struct search {
+    bool wanted[GRES_DEVICES_MAX];
+    size_t n_wanted, n_found;
+    struct message_job *job;
+    char bad[GRES_PATH_MAX]; /* what is no device */
+};
+
+/* "0,2,3" or "0-1,3": which indices of Slurm. */
+static int read_indices(const char *list, struct search *s, uw_error *err)
+{
+    for (const char *at = list; *at;) {
+        unsigned from = 0, to = 0;
+        int n = 0, more = 0;
+        if (sscanf(at, "%4u%n", &from, &n) != 1)
+            return fail(err, -EINVAL, "SLURM_JOB_GPUS=%.60s is no list of indices", list);
+        to = from;
+        if (sscanf(at + n, "-%4u%n", &to, &more) == 1)
+            n += more;
+        at += n;
+        if (from > to || to >= GRES_DEVICES_MAX || (*at && *at != ','))
+            return fail(err, -EINVAL, "SLURM_JOB_GPUS=%.60s is no list of indices", list);
+        at += *at == ',';
+        for (unsigned i = from; i <= to; i++) {
+            s->n_wanted += !s->wanted[i];
+            s->wanted[i] = true;
+        }
+    }
+    if (s->n_wanted > MESSAGE_GPUS_MAX)
+        return fail(err, -E2BIG, "more than %d GPUs", MESSAGE_GPUS_MAX);
+    return 0;
+}
+
+static void on_device(unsigned index, const char *file, void *user)
+{
+    struct search *s = user;
+    struct stat st;
+
+    if (!s->wanted[index] || *s->bad)
+        return;
+    if (stat(file, &st) < 0 || !S_ISCHR(st.st_mode)) {
+        (void)snprintf(s->bad, sizeof s->bad, "%s", file);
+        return;
+    }
+    s->job->minor[s->n_found++] = minor(st.st_rdev);
+}
+
+/* gres.conf: the plugin's argument, else beside slurm.conf. */
+static void gres_path(const struct hook *h, char *ret, size_t size)
+{
+    const char *conf = hook_env("SLURM_CONF");
+
+    if (!conf)
+        conf = "/etc/slurm/slurm.conf";
+    const char *slash = strrchr(conf, '/');
+    if (h->args.gres)
+        (void)snprintf(ret, size, "%s", h->args.gres);
+    else
+        (void)snprintf(ret, size, "%.*sgres.conf", slash ? (int)(slash + 1 - conf) : 0,
+                       conf);
+}
+
+/* The minor numbers of the job's device files.  Where one is not known none is sent: a
+ * guess could cap another's board.
+ */
+static int find_minors(const struct hook *h, struct message_job *job, uw_error *err)
+{
+    struct search s = {.job = job};
+    auto_(mem_free) char *text = NULL;
+    char path[GRES_PATH_MAX];
+
+    int r = read_indices(h->gpus, &s, err);
+    if (r < 0)
+        return r;
+    gres_path(h, path, sizeof path);
+    int len = context_file(path, &text, err);
+    if (len < 0)
+        return len;
+    r = gres_read(text, (size_t)len, h->node, on_device, &s, err);
+    if (r >= 0 && *s.bad)
+        r = fail(err, -ENODEV, "%s is no device", s.bad);
+    if (r >= 0 && s.n_found < s.n_wanted)
+        r = fail(err, -ENODEV, "it has %d GPUs for this node, SLURM_JOB_GPUS=%.60s", r,
+                 h->gpus);
+    if (r < 0)
+        return fail_in(err, r, "%s", path);
+    job->n_minors = s.n_found;
+    return 0;
+}
+
+/* How long the job may run, where Slurm tells (23.02 and later). */
+static uint64_t limit_s(void)
+{
+    const char *start = hook_env("SLURM_JOB_START_TIME"),
+               *end = hook_env("SLURM_JOB_END_TIME");
+    uint64_t from = 0, to = 0;
+
+    if (!start || !end || parse_u64(start, &from, NULL) < 0 ||
+        parse_u64(end, &to, NULL) < 0 || to <= from || to - from > 100ull * 366 * 86400)
+        return 0;
+    return to - from;
+}
+
+/* A wish of the user's; one that is of no form is left out, and said in the note. */
+static const struct wish *wish(spank_t sp, enum option which, struct wish *w,
+                               char note[sizeof(uw_error)])
+{
+    const char *value = hook_option(sp, which);
+    uw_error err;
+
+    if (!value)
+        return NULL;
+    if (context_wish(which, value, w, &err) < 0) {
+        (void)snprintf(note, sizeof err, "%s", err.text);
+        return NULL;
+    }
+    return w;
+}
+
+void prolog(spank_t sp, int argc, char **argv)
+{
+    struct hook h;
+    struct wish cap, goal, cls;
+    char note[sizeof(uw_error)] = "", request[MESSAGE_REQUEST];
+    uw_error err;
+
+    if (!hook_begin(&h, "prolog", sp, argc, argv))
+        return;
+    struct message_job job = {
+        .id = h.job,
+        .uid = h.uid,
+        .label = {{"slurm.partition", hook_env("SLURM_JOB_PARTITION")},
+                  {"slurm.account", hook_env("SLURM_JOB_ACCOUNT")},
+                  {"slurm.qos", hook_env("SLURM_JOB_QOS")}},
+        .limit_s = limit_s(),
+    };
+    const struct wish *a_cap = wish(sp, OPTION_CAP, &cap, note);
+    const struct wish *a_goal = wish(sp, OPTION_GOAL, &goal, note);
+    job.ask = a_goal ? a_goal : a_cap; /* a cap beside a goal is the environment's */
+    job.cls = wish(sp, OPTION_CLASS, &cls, note);
+    if (*h.gpus && find_minors(&h, &job, &err) < 0) {
+        (void)snprintf(note, sizeof note, "%s", err.text);
+        job.ask = NULL;
+    }
+    hook_ask(&h, request, message_begin(&job, request), note);
+    hook_end(&h);
+}

@@ -1,0 +1,85 @@
+#include "slurm/gres.h"
+
+#include <errno.h>
+#include <stdio.h>
+
+#include "base/auto.h"
+#include "tap.h"
+
+static char seen[1000];
+
+static void on_device(unsigned index, const char *file, void *user)
+{
+    size_t used = strlen(seen);
+    (void)user;
+
+    (void)snprintf(seen + used, sizeof seen - used, "%u=%s ", index, file);
+}
+
+/* clang-format off */
+static const struct { const char *name, *text; int r; const char *seen; } cases[] = {
+    {"nothing", "", 0, ""},
+    {"a file a line", "Name=gpu File=/dev/nvidia1\nName=gpu File=/dev/nvidia0\n", 2, "0=/dev/nvidia1 1=/dev/nvidia0 "},
+    {"a range", "NodeName=n[1-4] Name=gpu Type=v100 File=/dev/nvidia[2-3,0] Cores=0-7", 3, "0=/dev/nvidia2 1=/dev/nvidia3 2=/dev/nvidia0 "},
+    {"a list", "name=GPU file=/dev/a,/dev/b[0-1],/dev/c\n", 4, "0=/dev/a 1=/dev/b0 2=/dev/b1 3=/dev/c "},
+    {"leading zeros", "Name=gpu File=/dev/x[08-10]", 3, "0=/dev/x08 1=/dev/x09 2=/dev/x10 "},
+    {"two brackets", "Name=gpu File=/dev/x[0-1]y[0-1]", 4, "0=/dev/x0y0 1=/dev/x0y1 2=/dev/x1y0 3=/dev/x1y1 "},
+    {"other nodes' lines", "NodeName=n[2-9] Name=gpu File=/dev/a\nNodeName=n1,login Name=gpu File=/dev/b", 1, "0=/dev/b "},
+    {"other kinds", "Name=nic File=/dev/x\nName=gpu File=/dev/a\nName=mps Count=100\nName=shard Count=8 File=/dev/a", 1, "0=/dev/a "},
+    {"comments and blanks", "# File=/dev/x\n\n  Name=gpu\tFile=/dev/a # Name=gpu\n", 1, "0=/dev/a "},
+    {"a line that goes on", "Name=gpu \\\n  File=/dev/a\nName=gpu File=/dev/b \\", 2, "0=/dev/a 1=/dev/b "},
+    {"quotes", "Name=\"gpu\" File=\"/dev/a\"", 1, "0=/dev/a "},
+    {"detection off", "AutoDetect=off\nName=gpu File=/dev/a", 1, "0=/dev/a "},
+    {"another node's detection", "NodeName=n2 AutoDetect=nvml\nName=gpu File=/dev/a", 1, "0=/dev/a "},
+    {"a bare word", "Name=gpu File=/dev/a Flags", 1, "0=/dev/a "},
+    {"detection", "AutoDetect=nvml\n", -EINVAL, ""},
+    {"GPUs without a file", "Name=gpu Count=4", -EINVAL, ""},
+    {"MIG instances", "Name=gpu MultipleFiles=/dev/nvidia0,/dev/nvidia-caps/nvidia-cap3", -EINVAL, ""},
+    {"another file", "Include /etc/slurm/gpus.conf", -EINVAL, ""},
+    {"no path", "Name=gpu File=nvidia0", -EINVAL, ""},
+    {"an empty path", "Name=gpu File=/dev/a,,/dev/b", -EINVAL, "0=/dev/a "},
+    {"a range backwards", "Name=gpu File=/dev/a[3-1]", -EINVAL, ""},
+    {"a bracket left open", "Name=gpu File=/dev/a[0-1", -EINVAL, ""},
+    {"empty brackets", "Name=gpu File=/dev/a[]", -EINVAL, ""},
+    {"no number", "Name=gpu File=/dev/a[x]", -EINVAL, ""},
+    {"more than a node can have", "Name=gpu File=/dev/a[0-2000]", -EINVAL, ""},
+    {"a long number", "Name=gpu File=/dev/a[0-99999999999]", -EINVAL, ""},
+};
+static const struct { const char *expression, *name; bool has; } names[] = {
+    {"n1", "n1", true}, {"n1", "n11", false}, {"n11", "n1", false}, {"a,n1", "n1", true},
+    {"n[1-4]", "n4", true}, {"n[1-4]", "n5", false}, {"n[1-4]", "n04", false}, {"n[1-4]", "n", false},
+    {"n[01-16]", "n07", true}, {"n[01-16]", "n7", false}, {"n[08-16]", "n16", true}, {"n[8-16]", "n16", true},
+    {"n[1,3]", "n3", true}, {"n[1,3]", "n2", false}, {"n[1,3],m[2]", "m2", true},
+    {"r[0-1]n[0-3]", "r1n3", true}, {"r[0-1]n[0-3]", "r1n4", false}, {"r[1-12]3", "r123", true},
+    {"n[1-4]-ib", "n2-ib", true}, {"n[1-4]-ib", "n2", false}, {"n[", "n1", false}, {"n[]", "n1", false}, {"", "n1", false},
+    {"n[1-4]", "", false}, {"[1-4]", "3", true}, {"n[1-4", "n[1-4", true},
+};
+/* clang-format on */
+
+int main(void)
+{
+    uw_error err;
+    char lines[GRES_LINE_MAX + 10];
+
+    for (size_t i = 0; i < n_elements(cases); i++) {
+        seen[0] = err.text[0] = '\0';
+        int r =
+            gres_read(cases[i].text, strlen(cases[i].text), "n1", on_device, NULL, &err);
+        is_int(r, cases[i].r, "%s: returns %d", cases[i].name, cases[i].r);
+        is_str(seen, cases[i].seen, "which devices");
+        ok(r >= 0 || strncmp(err.text, "line 1: ", 8) == 0, "a fault names its line: %s",
+           err.text);
+    }
+    for (size_t i = 0; i < n_elements(names); i++)
+        ok(gres_names(names[i].expression, strlen(names[i].expression), names[i].name) ==
+               names[i].has,
+           "'%s' %s '%s'", names[i].expression, names[i].has ? "has" : "does not have",
+           names[i].name);
+    memset(lines, ' ', sizeof lines);
+    is_int(gres_read(lines, GRES_LINE_MAX - 1, "n1", on_device, NULL, &err), 0,
+           "blanks are no long line");
+    lines[sizeof lines - 1] = 'x';
+    is_int(gres_read(lines, sizeof lines, "n1", on_device, NULL, &err), -EINVAL,
+           "a line of more than %d bytes is refused", GRES_LINE_MAX);
+    return done();
+}
