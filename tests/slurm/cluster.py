@@ -335,6 +335,10 @@ GresTypes=gpu
         p = self.run("timeout", "10", "sinfo", "-h", "-N", "-o", "%t")
         return p.stdout.split()
 
+    def rested(self):
+        """The nodes' states once no job is on any; one that is drained stays so."""
+        return uwtest.wait_until(self.states, lambda s: not {"comp", "alloc", "mix"} & set(s))
+
     def srun(self, *words, user=USER, **kw):
         return self.run("srun", "--quiet", *words, user=user, **kw)
 

@@ -1,0 +1,128 @@
+"""The options of the SPANK plugin in srun, sbatch, salloc, scripts and the environment: what reaches the daemon's socket from
+prolog and epilog, and what is refused before a job is submitted."""
+import pathlib
+import sys
+
+sys.path.insert(0, str(pathlib.Path(__file__).resolve().parent))
+
+import cluster  # noqa: E402
+import pretender  # noqa: E402
+import uwtest  # noqa: E402
+
+t = uwtest.Tap()
+cluster.required()
+# Slurm's indices count the lines: 0 is the device with minor number 4.
+GRES = "Name=gpu File={dev}/nvidia[4-5]\nNodeName=n[1-9] Name=gpu File={dev}/nvidia3,{dev}/nvidia[0-2]\nName=gpu File={dev}/nvidia[6-7]\n"
+LABELS = {"slurm.partition": "main", "slurm.account": "teama"}
+
+
+def begun(asked, **more):
+    """The body of the job's request, without what every job has."""
+    puts = [body for method, _, body in asked if method == "PUT"]
+    for body in puts:
+        for key, value in (("labels", LABELS), ("uid", 5)):
+            if body.get(key) == value:
+                del body[key]
+    return puts
+
+
+def jobs(c, server):
+    """Every way in which a job can have the option."""
+    cap = {"gpu_minors": [4, 5], "cap": "200000 mW"}
+    ways = {
+        "srun": lambda: c.srun("--gpus=2", "--gpu-power-cap=200", "true"),
+        "srun, the environment": lambda: c.srun("--gpus=2", "true", env={"SLURM_GPU_POWER_CAP": "200 W"}),
+        "srun, the option before the environment": lambda: c.srun(
+            "--gpus=2", "--gpu-power-cap", "200", "true", env={"SLURM_GPU_POWER_CAP": "250"}),
+        "sbatch": lambda: c.sbatch("exit 0", "--gpus=2", "--gpu-power-cap=200W"),
+        "sbatch, the environment": lambda: c.sbatch("exit 0", "--gpus=2", env={"SLURM_GPU_POWER_CAP": "200"}),
+        "#SBATCH": lambda: c.sbatch("#!/bin/sh\n#SBATCH --gpus=2 --gpu-power-cap=200\n"),
+        "salloc": lambda: c.run("salloc", "-Q", "--gpus=2", "--gpu-power-cap=200", "srun", "true", user=cluster.USER),
+    }
+    for name, run in ways.items():
+        p = run()
+        t.ok(isinstance(p, int) or p.returncode == 0, f"{name}: the job runs", p)
+        uwtest.wait_for(lambda: len(server.asked) >= 2, 20)
+        asked = server.taken()
+        numbers = {path for _, path, _ in asked}
+        t.equal([method for method, _, _ in asked], ["PUT", "DELETE"], f"{name}: the daemon hears of its begin and its end")
+        t.ok(len(numbers) == 1 and numbers.pop().startswith("/v1/jobs/slurm:"), f"{name}: … of the same job", asked)
+        t.equal(begun(asked), [cap], f"{name}: … with the cap and the devices' minor numbers")
+
+
+def others(c, server):
+    for name, words, env, want in (
+            ("a percentage", ["--gpus=1", "--gpu-power-cap=85%"], {}, {"gpu_minors": [4], "cap": "85%"}),
+            ("a preset", ["--gpus=1", "--gpu-power-cap=balanced"], {}, {"gpu_minors": [4], "preset": "balanced"}),
+            ("a goal", ["--gpus=1", "--gpu-power-goal=slowdown:1.1"], {}, {"gpu_minors": [4], "goal": "slowdown:1.1"}),
+            ("a class", ["--gpus=1", "--gpu-power-class=training"], {}, {"gpu_minors": [4], "class": "training"}),
+            ("a goal goes before the environment's cap", ["--gpus=1", "--gpu-power-goal=edp"], {"SLURM_GPU_POWER_CAP": "200"},
+             {"gpu_minors": [4], "goal": "edp"}),
+            ("no option", ["--gpus=8"], {}, {"gpu_minors": [4, 5, 3, 0, 1, 2, 6, 7]}),
+            ("no GPU, a cap", ["--gpu-power-cap=200"], {}, {"gpu_minors": [], "cap": "200000 mW"})):
+        p = c.srun(*words, "true", env=env)
+        uwtest.wait_for(lambda: len(server.asked) >= 2, 20)
+        t.equal((p.returncode, begun(server.taken())), (0, [want]), name)
+    t.equal(c.srun("true").returncode, 0, "a job without GPUs or options runs")
+    p = c.run("salloc", "-Q", "--gpus=1", "--gpu-power-cap=200", "true", user=cluster.USER)
+    uwtest.wait_for(lambda: server.asked, 20)
+    t.equal([method for method, _, _ in server.taken()], ["DELETE"], "an allocation without a step has an epilog alone")
+    out = c.sbatch("srun true; srun --gpu-power-cap=150 true; srun true & srun true; wait", "--gpus=2", "--gpu-power-cap=200", "-n2")
+    uwtest.wait_for(lambda: len(server.asked) >= 2, 20)
+    asked = server.taken()
+    t.equal([method for method, _, _ in asked], ["PUT", "DELETE"], f"steps of a job change nothing ({out})")
+    t.ok("--gpu-power-cap=CAP" in c.run("srun", "--help").stdout, "srun --help has the option")
+
+
+def refused(c, server):
+    submit = {"srun": ["srun", "-Q"], "salloc": ["salloc", "-Q"], "sbatch": ["sbatch", "--wrap=true"]}
+    for words, why in ((["--gpu-power-cap=999"], "999 W is above 300 W, the highest limit of this cluster's boards"),
+                       (["--gpu-power-cap=50"], "50 W is below 100 W, the lowest limit of this cluster's boards"),
+                       (["--gpu-power-cap=abc"], "'abc' is none of: watts (250), a percentage (85%), aggressive, balanced or minimal"),
+                       (["--gpu-power-cap=0"], "'0' is not above 0 W"),
+                       (["--gpu-power-cap=101%"], "'101%' is not above 0 % and at most 100 %"),
+                       (["--gpu-power-goal=faster"], "goal 'faster' is none of energy, edp, eds:K"),
+                       (["--gpu-power-class=hobby"], "class 'hobby' is none of this cluster's: training, inference"),
+                       (["--gpu-power-cap=200", "--gpu-power-goal=edp"], "--gpu-power-cap or --gpu-power-goal, not both")):
+        for name, command in submit.items():
+            p = c.run(*command, "--gpus=1", *words, *(["true"] if name != "sbatch" else []), user=cluster.USER)
+            lines = p.stderr.splitlines()
+            t.ok(p.returncode != 0 and lines and lines[0].startswith(f"{name}: error: underwatt: ") and why in lines[0],
+                 f"{name} {' '.join(words)} is refused, first by a line of ours", f"{p.returncode} {p.stderr}")
+    p = c.srun("--gpus=1", "true", env={"SLURM_GPU_POWER_CAP": "999"})
+    t.ok(p.returncode != 0 and "underwatt: --gpu-power-cap: 999 W is above 300 W" in p.stderr.splitlines()[0],
+         "the environment's cap is checked, too", p.stderr)
+    p = c.sbatch("#!/bin/sh\n#SBATCH --gpu-power-cap=abc\n")
+    t.ok(not isinstance(p, int) and "underwatt: --gpu-power-cap: 'abc'" in p.stderr.splitlines()[0], "so is a script's", p)
+    t.equal(server.taken(), [], "no job came of any of them")
+
+
+def tables(c, server):
+    """Without a table only the form is checked; one that cannot be read refuses nobody."""
+    for name, plugin, words in (("without a table", "", ["--gpu-power-cap=999", "--gpu-power-class=hobby"]),
+                                ("a table that is missing", "boards=/nonexistent", ["--gpu-power-cap=999"]),
+                                ("a table with a mistake", f"boards={c.path('bad')}", ["--gpu-power-cap=999"])):
+        c.write_plugstack(plugin)
+        p = c.srun("--gpus=1", *words, "true")
+        uwtest.wait_for(lambda: len(server.asked) >= 2, 20)
+        t.ok(p.returncode == 0 and server.taken()[0][2]["cap"] == "999000 mW", f"{name}: 999 W have the form of a cap", p.stderr)
+    p = c.srun("--gpus=1", "--gpu-power-cap=abc", "true")
+    t.ok(p.returncode != 0, "… what has not is refused", p.stderr)
+    (pathlib.Path(c.path("etc/plugstack.conf"))).write_text("optional /nonexistent/spank_underwatt.so\n")
+    p = c.srun("--gpus=1", "--gpu-power-cap=200", "true")
+    t.ok(p.returncode != 0 and "unrecognized option '--gpu-power-cap=200'" in p.stderr, "without the library the option is unknown", p.stderr)
+    t.equal(c.srun("--gpus=1", "true").returncode, 0, "… and jobs without it run")
+
+
+with cluster.Cluster(nodes=1, plugin="", gres=GRES, daemon=None) as c:
+    table = pathlib.Path(c.path("boards"))
+    table.write_text("board v100 100 W 300 W\nclass training\nclass inference\n")
+    pathlib.Path(c.path("bad")).write_text("board v100 lots\n")
+    c.write_plugstack(f"boards={table}")
+    with pretender.Pretender(c.socket("n1")) as server:
+        jobs(c, server)
+        others(c, server)
+        refused(c, server)
+        tables(c, server)
+    t.equal(c.rested(), ["idle"], "the node is not drained")
+t.done()
