@@ -2,9 +2,11 @@
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
+#include <unistd.h>
 
 #include "actuator/client.h"
 #include "cli/doctor-daemon.h"
+#include "cli/doctor-slurm.h"
 #include "cli/doctor.h"
 #include "cli/energy-check.h"
 #include "cli/options.h"
@@ -73,6 +75,19 @@ static int report(const struct findings *found, const struct doctor_facts *f,
     return EXIT_FAIL;
 }
 
+static void examine_slurm(const struct cli_env *env, struct findings *found)
+{
+    auto_(mem_free) struct doctor_slurm *slurm = calloc(1, sizeof *slurm);
+    char host[65] = "";
+
+    if (!slurm)
+        return;
+    (void)gethostname(host, sizeof host - 1);
+    host[strcspn(host, ".")] = '\0';
+    doctor_slurm_read(env->slurm_conf, env->slurm_node ? env->slurm_node : host, slurm);
+    doctor_slurm_judge(slurm, found);
+}
+
 static int examine(const struct cli_env *env, const char *boards, const char *json)
 {
     auto_(survey_free) struct survey *s = NULL;
@@ -102,6 +117,7 @@ static int examine(const struct cli_env *env, const char *boards, const char *js
     doctor_judge(&f, found);
     doctor_daemon_ask(env, boards, &daemon);
     doctor_daemon_judge(&daemon, UW_VERSION, found);
+    examine_slurm(env, found);
     return report(found, &f, json);
 }
 

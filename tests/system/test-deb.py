@@ -59,13 +59,15 @@ with tempfile.TemporaryDirectory(prefix="uw-build-") as tmp:
     debs = pathlib.Path(tmp)
     names = sorted(f.name.split("_")[0] for f in debs.glob("*.deb"))
     t.equal([n for n in names if not n.endswith("-dbgsym")],
-            ["libunderwatt-dev", "libunderwatt0", "underwatt", "underwatt-sim"], "four packages")
+            ["libunderwatt-dev", "libunderwatt0", "underwatt", "underwatt-sim", "underwatt-slurm"], "five packages")
 
     p = inside(debs, r"""
         export DEBIAN_FRONTEND=noninteractive
         dpkg -i /packages/underwatt_*.deb /packages/libunderwatt*.deb /packages/underwatt-sim_*.deb >/tmp/dpkg.log 2>&1 \
             || { cat /tmp/dpkg.log; exit 1; }
+        dpkg -i --force-depends /packages/underwatt-slurm_*.deb >/tmp/dpkg.log 2>&1 || { cat /tmp/dpkg.log; exit 1; }
         echo "version: $(underwatt --version)"
+        echo "plugin: $(nm -D --defined-only /usr/lib/*/slurm-wlm/spank_underwatt.so | cut -d' ' -f3 | tr '\n' ' ')"
         underwatt-sim --state /tmp/world start --board v100 --count 2 >/dev/null
         echo "boards: $(underwatt-sim --state /tmp/world exec -- underwatt list | grep -c V100)"
         underwatt-sim --state /tmp/world exec -- underwatt run --local --cap 60% --gpus 0 --quiet --count-launches -- \
@@ -77,8 +79,8 @@ with tempfile.TemporaryDirectory(prefix="uw-build-") as tmp:
         [ -e /etc/underwatt/underwattd.yaml ] && underwattd --check /etc/underwatt/underwattd.yaml
         ls /lib/systemd/system/underwatt* 2>/dev/null | sed 's/^/unit: /'
         getent passwd underwatt | sed 's/^/user: /' || true
-        dpkg --purge underwatt-sim libunderwatt-dev underwatt libunderwatt0 >/tmp/dpkg.log 2>&1 || { cat /tmp/dpkg.log; exit 1; }
-        for f in /usr/bin/underwatt* /usr/sbin/underwatt* /lib/systemd/system/underwatt* /etc/underwatt /usr/lib/*/underwatt; do
+        dpkg --purge underwatt-slurm underwatt-sim libunderwatt-dev underwatt libunderwatt0 >/tmp/dpkg.log 2>&1 || { cat /tmp/dpkg.log; exit 1; }
+        for f in /usr/bin/underwatt* /usr/sbin/underwatt* /lib/systemd/system/underwatt* /etc/underwatt /usr/lib/*/underwatt /usr/lib/*/slurm-wlm/spank_underwatt.so; do
             [ -e "$f" ] && echo "left: $f"
         done
         echo done
@@ -87,6 +89,8 @@ with tempfile.TemporaryDirectory(prefix="uw-build-") as tmp:
     t.ok(p.returncode == 0 and out.rstrip().endswith("done"), "they install, work and can be removed",
          out[-3000:] + p.stderr[-2000:])
     t.ok("version: underwatt 0.1.0" in out, "underwatt runs", out)
+    t.ok("plugin: plugin_name plugin_type plugin_version slurm_spank_init slurm_spank_job_epilog slurm_spank_job_prolog spank_plugin_version" in out,
+         "Slurm's plugin shows what Slurm looks up, and no more", out)
     t.ok("boards: 2" in out, "the packaged simulator shows boards to the packaged command", out)
     t.ok("injects: yes" in out, "the packaged command finds the packaged injection library", out + p.stderr)
     t.ok("library: 0.1.0" in out, "a program builds against the packaged library", out)

@@ -1,0 +1,299 @@
+#include "cli/doctor-slurm.h"
+
+#include <ctype.h>
+#include <errno.h>
+#include <glob.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+#include <strings.h>
+#include <sys/stat.h>
+#include <unistd.h>
+
+#include "base/auto.h"
+#include "base/error.h"
+#include "io/file.h"
+#include "slurm/gres.h"
+
+enum { CONF_MAX = 1 << 20 };
+#define PLUGIN "spank_underwatt.so"
+
+/* ---- reading ---- */
+
+static char *next_word(char **line)
+{
+    char *word = NULL;
+
+    do
+        word = strsep(line, " \t\r");
+    while (word && !*word);
+    return word;
+}
+
+/* The last value of a key of slurm.conf, whose lines have "Key=value" between blanks. */
+static void conf_value(const char *text, const char *key, char *ret, size_t size)
+{
+    auto_(mem_free) char *copy = strdup(text);
+    char *rest = copy, *line;
+    size_t n = strlen(key);
+
+    while (copy && (line = strsep(&rest, "\n"))) {
+        char *word;
+        line[strcspn(line, "#")] = '\0';
+        while ((word = next_word(&line)))
+            if (strncasecmp(word, key, n) == 0 && word[n] == '=')
+                (void)snprintf(ret, size, "%s", word + n + 1);
+    }
+}
+
+/* A path of slurm.conf with %n and %h as the node's name. */
+static void expand(const char *path, const char *node, char *ret, size_t size)
+{
+    size_t used = 0;
+
+    ret[0] = '\0';
+    for (const char *c = path; *c && used < size - 1; c++) {
+        bool name = c[0] == '%' && (c[1] == 'n' || c[1] == 'h');
+        int n =
+            snprintf(ret + used, size - used, "%.*s", name ? 255 : 1, name ? node : c);
+        used += n > 0 ? (size_t)n : 0;
+        c += name;
+    }
+}
+
+static void beside(const char *conf, const char *name, char *ret, size_t size)
+{
+    const char *slash = strrchr(conf, '/');
+
+    (void)snprintf(ret, size, "%.*s%s", slash ? (int)(slash + 1 - conf) : 0, conf, name);
+}
+
+static bool is_file(const char *path)
+{
+    struct stat st;
+
+    return stat(path, &st) == 0 && S_ISREG(st.st_mode);
+}
+
+/* Where Slurm looks for a plugin without a path: PluginDir, else where packages put them.
+ */
+static bool library_there(const char *plugin, const char *plugin_dir)
+{
+    static const char usual[] = "/usr/lib/*/slurm-wlm:/usr/lib64/slurm:/usr/lib/slurm:"
+                                "/usr/lib/*/slurm:/usr/local/lib/slurm";
+    auto_(mem_free) char *dirs = strdup(*plugin_dir ? plugin_dir : usual);
+    char *rest = dirs, *dir;
+
+    if (*plugin == '/')
+        return is_file(plugin);
+    while (dirs && (dir = strsep(&rest, ":"))) {
+        char path[2 * DOCTOR_SLURM_PATH + 2];
+        glob_t found = {0};
+        (void)snprintf(path, sizeof path, "%.*s/%s", DOCTOR_SLURM_PATH, dir, plugin);
+        bool there = glob(path, GLOB_NOSORT, NULL, &found) == 0;
+        globfree(&found);
+        if (there)
+            return true;
+    }
+    return false;
+}
+
+/* "optional", and the rest of its line: "spank_underwatt.so socket=…". */
+static void read_plugin(const char *need, char *line, const char *node,
+                        struct doctor_slurm *ret)
+{
+    char *plugin = next_word(&line), *word;
+    const char *name = plugin ? strrchr(plugin, '/') : NULL;
+
+    if (!plugin || strcmp(name ? name + 1 : plugin, PLUGIN) != 0)
+        return;
+    ret->listed = true;
+    ret->required = strcmp(need, "required") == 0;
+    (void)snprintf(ret->plugin, sizeof ret->plugin, "%s", plugin);
+    while ((word = next_word(&line))) {
+        if (strncmp(word, "socket=", 7) == 0)
+            expand(word + 7, node, ret->socket, sizeof ret->socket);
+        if (strncmp(word, "gres=", 5) == 0)
+            (void)snprintf(ret->gres, sizeof ret->gres, "%s", word + 5);
+    }
+}
+
+/* Reads a plugstack.conf, and those that it includes. */
+/* NOLINTNEXTLINE(misc-no-recursion): one level deep */
+static int read_plugstack(const char *path, const char *node, bool may_include,
+                          struct doctor_slurm *ret)
+{
+    auto_(mem_free) char *text = NULL;
+    char *rest, *line;
+
+    int r = file_read(path, CONF_MAX, &text, NULL, &ret->conf_error);
+    if (r == -ENOENT)
+        return 0;
+    if (r < 0)
+        return r;
+    rest = text;
+    while (r == 0 && (line = strsep(&rest, "\n"))) {
+        glob_t found = {0};
+        line[strcspn(line, "#")] = '\0';
+        const char *word = next_word(&line);
+        if (!word)
+            continue;
+        if (strcmp(word, "include") != 0) {
+            read_plugin(word, line, node, ret);
+            continue;
+        }
+        const char *pattern = next_word(&line);
+        if (may_include && pattern && glob(pattern, 0, NULL, &found) == 0)
+            for (size_t i = 0; i < found.gl_pathc && r == 0; i++)
+                r = read_plugstack(found.gl_pathv[i], node, false, ret);
+        globfree(&found);
+    }
+    return r;
+}
+
+/* slurmd writes its pid when it starts. */
+static void read_slurmd(const char *pid_file, struct doctor_slurm *ret)
+{
+    struct stat pid, file;
+
+    ret->slurmd = stat(pid_file, &pid) == 0;
+    ret->slurmd_older = ret->slurmd && stat(ret->plugstack, &file) == 0 &&
+                        pid.st_mtim.tv_sec < file.st_mtim.tv_sec;
+}
+
+static void no_device(unsigned index, const char *file, void *user)
+{
+    (void)index;
+    (void)file;
+    (void)user;
+}
+
+static void read_gres(const char *node, struct doctor_slurm *ret)
+{
+    auto_(mem_free) char *text = NULL;
+    size_t len = 0;
+
+    if (!*ret->gres)
+        beside(ret->conf, "gres.conf", ret->gres, sizeof ret->gres);
+    if (!is_file(ret->gres)) {
+        ret->gres[0] = '\0';
+        return;
+    }
+    ret->gres_r = file_read(ret->gres, CONF_MAX, &text, &len, &ret->gres_error);
+    if (ret->gres_r >= 0)
+        ret->gres_r = gres_read(text, len, node, no_device, NULL, &ret->gres_error);
+}
+
+void doctor_slurm_read(const char *conf, const char *node, struct doctor_slurm *ret)
+{
+    auto_(mem_free) char *text = NULL;
+    char value[DOCTOR_SLURM_PATH] = "", dir[DOCTOR_SLURM_PATH] = "",
+         pid[DOCTOR_SLURM_PATH] = "/var/run/slurmd.pid";
+
+    *ret = (struct doctor_slurm){0};
+    (void)snprintf(ret->conf, sizeof ret->conf, "%s",
+                   conf && *conf ? conf : "/etc/slurm/slurm.conf");
+    ret->conf_r = file_read(ret->conf, CONF_MAX, &text, NULL, &ret->conf_error);
+    if (ret->conf_r == -ENOENT)
+        return;
+    ret->found = true;
+    if (ret->conf_r < 0)
+        return;
+    beside(ret->conf, "plugstack.conf", ret->plugstack, sizeof ret->plugstack);
+    conf_value(text, "PlugStackConfig", ret->plugstack, sizeof ret->plugstack);
+    conf_value(text, "PrologFlags", value, sizeof value);
+    for (char *rest = value, *flag; (flag = strsep(&rest, ","));)
+        ret->prolog_at_start |= strcasecmp(flag, "Alloc") == 0 ||
+                                strcasecmp(flag, "Contain") == 0 ||
+                                strcasecmp(flag, "X11") == 0;
+    conf_value(text, "PluginDir", dir, sizeof dir);
+    conf_value(text, "SlurmdPidFile", pid, sizeof pid);
+    ret->conf_r = read_plugstack(ret->plugstack, node, true, ret);
+    if (ret->conf_r < 0 || !ret->listed)
+        return;
+    ret->library = library_there(ret->plugin, dir);
+    ret->socket_there = !*ret->socket || access(ret->socket, F_OK) == 0;
+    expand(pid, node, value, sizeof value);
+    read_slurmd(value, ret);
+    read_gres(node, ret);
+}
+
+/* ---- judging ---- */
+
+static void judge_library(const struct doctor_slurm *s, struct findings *ret)
+{
+    if (s->library)
+        return;
+    finding_add(ret, "slurm", FINDING_BAD,
+                "%s names %s, which is not there: --gpu-power-cap is unknown here, and "
+                "scripts that have it are refused",
+                s->plugstack, s->plugin);
+    finding_remedy(ret, "sudo apt install underwatt-slurm, on login nodes, too");
+}
+
+static void judge_gres(const struct doctor_slurm *s, struct findings *ret)
+{
+    if (!s->slurmd || !*s->gres || s->gres_r > 0)
+        return;
+    if (s->gres_r == 0)
+        finding_add(ret, "slurm", FINDING_NOTE, "%s has no GPU for this node", s->gres);
+    else {
+        finding_add(ret, "slurm", FINDING_BAD,
+                    "%s: %s: jobs are registered without their boards, and get no cap",
+                    s->gres, s->gres_error.text);
+        finding_remedy(ret, "write a line a GPU there: Name=gpu File=/dev/nvidia0");
+    }
+}
+
+void doctor_slurm_judge(const struct doctor_slurm *s, struct findings *ret)
+{
+    size_t before = ret->n;
+
+    if (!s->found)
+        return;
+    if (s->conf_r < 0) {
+        finding_add(ret, "slurm", FINDING_NOTE, "%s", s->conf_error.text);
+        return;
+    }
+    if (!s->listed) {
+        finding_add(ret, "slurm", FINDING_NOTE,
+                    "%s does not name " PLUGIN ": jobs have no --gpu-power-cap",
+                    s->plugstack);
+        finding_remedy(ret,
+                       "echo optional " PLUGIN " | sudo tee -a %s; sudo systemctl "
+                       "restart slurmd",
+                       s->plugstack);
+        return;
+    }
+    judge_library(s, ret);
+    if (s->required) {
+        finding_add(ret, "slurm", FINDING_WARN,
+                    "%s says required: where the plugin cannot be loaded, jobs fail",
+                    s->plugstack);
+        finding_remedy(ret, "write optional in place of required");
+    }
+    if (s->slurmd_older) {
+        finding_add(ret, "slurm", FINDING_WARN, "slurmd runs since before %s was changed",
+                    s->plugstack);
+        finding_remedy(ret, "sudo systemctl restart slurmd (jobs go on)");
+    }
+    if (s->slurmd && !s->socket_there) {
+        finding_add(ret, "slurm", FINDING_WARN, "socket=%s is not there", s->socket);
+        finding_remedy(ret, "sudo systemctl enable --now underwattd, or the path of "
+                            "api.socket in underwattd.yaml(5)");
+    }
+    if (!s->prolog_at_start) {
+        finding_add(ret, "slurm", FINDING_NOTE,
+                    "prologs run with the first step: an allocation of salloc has no cap "
+                    "before that");
+        finding_remedy(ret, "PrologFlags=Alloc in %s; sudo scontrol reconfigure",
+                       s->conf);
+    }
+    judge_gres(s, ret);
+    if (ret->n == before && s->slurmd && *s->gres)
+        finding_add(ret, "slurm", FINDING_OK,
+                    "%s names " PLUGIN "; %s has %d GPU%s of this node", s->plugstack,
+                    s->gres, s->gres_r, s->gres_r == 1 ? "" : "s");
+    else if (ret->n == before)
+        finding_add(ret, "slurm", FINDING_OK, "%s names " PLUGIN, s->plugstack);
+}

@@ -1,0 +1,36 @@
+/* Slurm's files on this machine, as far as the SPANK plugin depends on them
+ * (docs/slurm.md).
+ */
+#ifndef CLI_DOCTOR_SLURM_H
+#define CLI_DOCTOR_SLURM_H
+
+#include <stdbool.h>
+
+#include "cli/findings.h"
+#include "underwatt/error.h"
+
+enum { DOCTOR_SLURM_PATH = 512 };
+
+struct doctor_slurm {
+    bool found; /* there is a slurm.conf; without one nothing is judged */
+    char conf[DOCTOR_SLURM_PATH], plugstack[DOCTOR_SLURM_PATH];
+    int conf_r; /* -errno: slurm.conf or plugstack.conf cannot be read */
+    uw_error conf_error;
+    bool listed, required;          /* the plugin's line in plugstack.conf */
+    char plugin[DOCTOR_SLURM_PATH]; /* its library, as it stands there */
+    bool library;                   /* … and is a file */
+    char socket[DOCTOR_SLURM_PATH]; /* its argument, with %n filled in; "": none */
+    bool socket_there;
+    bool slurmd;          /* it runs jobs on this machine */
+    bool slurmd_older;    /* slurmd runs since before plugstack.conf was written */
+    bool prolog_at_start; /* PrologFlags has Alloc, or what implies it */
+    char gres[DOCTOR_SLURM_PATH]; /* gres.conf; "": there is none */
+    int gres_r;                   /* GPUs of this node, or -errno */
+    uw_error gres_error;
+};
+
+/* conf: of the environment, or NULL; node: this machine's name for Slurm. */
+void doctor_slurm_read(const char *conf, const char *node, struct doctor_slurm *ret);
+void doctor_slurm_judge(const struct doctor_slurm *s, struct findings *ret);
+
+#endif

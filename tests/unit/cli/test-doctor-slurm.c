@@ -1,0 +1,152 @@
+/* Slurm's files in a folder, and what doctor says of them. */
+#include "cli/doctor-slurm.h"
+
+#include <fcntl.h>
+#include <stdlib.h>
+#include <sys/stat.h>
+#include <unistd.h>
+
+#include "base/auto.h"
+#include "tap.h"
+
+static char place[] = "/tmp/uw-doctor-XXXXXX";
+static const char *const names[] = {"slurm.conf", "plugstack.conf",     "gres.conf",
+                                    "more.conf",  "spank_underwatt.so", "n1.pid",
+                                    "n1.sock"};
+
+#define GPUS "Name=gpu File=/dev/nvidia[0-7]\n"
+#define PLUGIN "spank_underwatt.so socket=@/%n.sock\n"
+
+/* Text NULL: no such file; "@" is the folder. */
+static const struct {
+    const char *name, *files[n_elements(names)];
+    bool young; /* plugstack.conf is younger than slurmd */
+    const char *state, *says;
+} cases[] = {
+    {"no Slurm", {NULL}, false, NULL, ""},
+    {"all is well",
+     {"PrologFlags=Alloc\n", "optional " PLUGIN, GPUS, NULL, "", "", ""},
+     false,
+     "ok",
+     "names spank_underwatt.so; @/gres.conf has 8 GPUs of this node"},
+    {"a line of another file",
+     {"prologflags=contain\n", "include @/m*.conf\n", GPUS, "optional @/" PLUGIN, "", "",
+      ""},
+     false,
+     "ok",
+     "has 8 GPUs"},
+    {"a login node",
+     {"PrologFlags=Alloc\n", "optional " PLUGIN, NULL, NULL, "", NULL, NULL},
+     false,
+     "ok",
+     "names spank_underwatt.so"},
+    {"no plugstack.conf", {"", NULL}, false, "note", "does not name spank_underwatt.so"},
+    {"another plugin",
+     {"", "optional other.so\n#optional " PLUGIN},
+     false,
+     "note",
+     "echo optional spank_underwatt.so | sudo tee -a @/plugstack.conf"},
+    {"required",
+     {"PrologFlags=Alloc\n", "required " PLUGIN, GPUS, NULL, "", "", ""},
+     false,
+     "warn",
+     "write optional"},
+    {"no library",
+     {"PrologFlags=Alloc\n", "optional " PLUGIN, GPUS, NULL, NULL, "", ""},
+     false,
+     "bad",
+     "apt install underwatt-slurm"},
+    {"an old slurmd",
+     {"PrologFlags=Alloc\n", "optional " PLUGIN, GPUS, NULL, "", "", ""},
+     true,
+     "warn",
+     "restart slurmd"},
+    {"no daemon",
+     {"PrologFlags=Alloc\n", "optional " PLUGIN, GPUS, NULL, "", "", NULL},
+     false,
+     "warn",
+     "socket=@/n1.sock is not there"},
+    {"late prologs",
+     {"PrologFlags=Serial\n", "optional " PLUGIN, GPUS, NULL, "", "", ""},
+     false,
+     "note",
+     "PrologFlags=Alloc in @/slurm.conf"},
+    {"detected GPUs",
+     {"PrologFlags=Alloc\n", "optional " PLUGIN, "AutoDetect=nvml\n", NULL, "", "", ""},
+     false,
+     "bad",
+     "line 1: AutoDetect=nvml leaves the order"},
+    {"another node's GPUs",
+     {"PrologFlags=Alloc\n", "optional " PLUGIN, "NodeName=n2 " GPUS, NULL, "", "", ""},
+     false,
+     "note",
+     "has no GPU for this node"},
+};
+
+/* A text with the folder for "@". */
+static void put_in(const char *text, char *ret, size_t size)
+{
+    size_t used = 0;
+
+    ret[0] = '\0';
+    for (; *text && used < size - 1; text++) {
+        int n = *text == '@' ? snprintf(ret + used, size - used, "%s", place)
+                             : snprintf(ret + used, size - used, "%c", *text);
+        used += (size_t)n;
+    }
+}
+
+static void write_files(size_t i)
+{
+    char path[200], text[1000];
+
+    for (size_t k = 0; k < n_elements(names); k++) {
+        (void)snprintf(path, sizeof path, "%s/%s", place, names[k]);
+        (void)unlink(path);
+        if (!cases[i].files[k])
+            continue;
+        char conf[1200];
+        put_in(cases[i].files[k], text, sizeof text);
+        (void)snprintf(conf, sizeof conf, "%s%s%s%s%s%s", text,
+                       k ? "" : "PluginDir=", k ? "" : place,
+                       k ? "" : "\nSlurmdPidFile=", k ? "" : place, k ? "" : "/%n.pid\n");
+        FILE *f = fopen(path, "we");
+        ok(f && fputs(conf, f) >= 0 && fclose(f) == 0, "%s: %s", cases[i].name, names[k]);
+        struct timespec when[2] = {{.tv_sec = 1000000000}, {.tv_sec = 1000000000}};
+        if (k == 1 && cases[i].young)
+            when[0].tv_sec = when[1].tv_sec = 1000000100;
+        ok(utimensat(AT_FDCWD, path, when, 0) == 0, "… and its time");
+    }
+}
+
+int main(void)
+{
+    static struct findings found;
+    static struct doctor_slurm s;
+    char conf[200], want[300], text[700];
+
+    if (!mkdtemp(place))
+        return 1;
+    (void)snprintf(conf, sizeof conf, "%s/slurm.conf", place);
+    for (size_t i = 0; i < n_elements(cases); i++) {
+        write_files(i);
+        found = (struct findings){0};
+        doctor_slurm_read(conf, "n1", &s);
+        doctor_slurm_judge(&s, &found);
+        is_int(found.n, cases[i].state ? 1 : 0, "%s: findings", cases[i].name);
+        if (found.n == 0 || !cases[i].state)
+            continue;
+        put_in(cases[i].says, want, sizeof want);
+        (void)snprintf(text, sizeof text, "%s -> %s", found.f[0].text, found.f[0].remedy);
+        is_str(names_word(NAMES_FINDING, found.f[0].state), cases[i].state,
+               cases[i].name);
+        ok(strstr(text, want) != NULL, "%s: '%s' has '%s'", cases[i].name, text, want);
+    }
+    for (size_t k = 0; k < n_elements(names); k++) {
+        char path[200];
+        (void)snprintf(path, sizeof path, "%s/%s", place, names[k]);
+        (void)unlink(path);
+    }
+    is_int(rmdir(place), 0, "nothing else was written");
+    return done();
+}
