@@ -274,6 +274,33 @@ REFUSED = (("wait_steps=-1", "wait_steps is -1"), ("warmup_steps=-1", "warmup_st
            ("pl_step=0", "pl_step is 0"), ("search='all'", "search is 'all': none of underwatt, exhaustive"))
 
 
+HALFWAY = r"""
+from zeus.device import get_gpus
+from zeus.device.gpu.common import ZeusGPUNoPermissionError
+gpus = get_gpus()
+set_one, seen = gpus.set_power_management_limit, []
+def set_limit(i, limit, block=True):
+    if i == 1:
+        raise ZeusGPUNoPermissionError("gpu 1 is another user's")
+    set_one(i, limit, block=True)
+    seen.append(gpus.get_power_management_limit(0))
+gpus.set_power_management_limit = set_limit
+class Low(OptimumSelector):
+    def select(self, measurements):
+        return 200
+try:
+    GlobalPowerLimitOptimizer(ZeusMonitor(gpu_indices=[0, 1]), Low(), profile_path=sys.argv[1], search="exhaustive")
+except ZeusGPUNoPermissionError as e:
+    print(json.dumps([str(e), seen[0], gpus.get_power_management_limit(0)]).join(("{\"told\": ", "}")), flush=True)
+"""
+
+
+def halfway(node, tmp):
+    found, p = loop(node, HALFWAY, tmp / "profile.json")
+    t.equal([f["told"] for f in found], [["gpu 1 is another user's", 200000, 300000]],
+            f"a limit that one of two boards refuses: the other's is back before the exception {p.stderr[-300:]}")
+
+
 def refused(node):
     for text, why in REFUSED:
         _, p = loop(node, f"GlobalPowerLimitOptimizer(monitor, {text})")
@@ -314,6 +341,7 @@ def main():
             forked(node, tmp)
             underwatt(node)
             refused(node)
+            halfway(node, tmp)
             world_size(node, tmp)
     t.done()
 

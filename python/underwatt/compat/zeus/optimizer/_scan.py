@@ -30,12 +30,21 @@ class Scan:
         self.measurements: list[PowerLimitMeasurement] = []
         self.state: State
         boards.open()
+        try:
+            self._start()
+        except BaseException:  # it may have set limits of some boards
+            boards.release()
+            boards.wait_found()
+            raise
+
+    def _start(self) -> None:
         if self._path is not None and self._path.exists():
             self.measurements = load(self._path)
             self._hold()
-        else:
-            self.state = Ready(next_power_limit=boards.limits[0], steps=plan.wait_steps + 1)
-            boards.set(boards.limits[0])
+            return
+        top = self.boards.limits[0]
+        self.state = Ready(next_power_limit=top, steps=self._plan.wait_steps + 1)
+        self.boards.set(top)
 
     # ---- the loop's side ----
 
