@@ -21,6 +21,7 @@ from typing import Any
 
 from . import _progress
 from ._errors import InvalidValue, UnderwattError
+from ._frames import warn
 from ._monitor import Monitor
 from ._ranks import ranks_of
 from ._results import Energy
@@ -378,10 +379,6 @@ os.register_at_fork(after_in_child=_current.clear)
 # ---- what a training begins with ----
 
 
-def _warn(text: str) -> None:
-    warnings.warn(f"underwatt: {text}", RuntimeWarning, stacklevel=4)
-
-
 def _is_made_here(given: Any) -> bool:
     """Not an Optimizer, which its owner closes, nor None."""
     return given is not None and not hasattr(given, "step")
@@ -407,7 +404,7 @@ def _optimizer_of(given: Any) -> Any:
     try:
         return Optimizer(given)
     except UnderwattError as e:
-        _warn(f"no cap is searched for: {e}")
+        warn(f"no cap is searched for: {e}")
         return None
 
 
@@ -421,7 +418,7 @@ def _open(options: dict[str, Any], gpus: Iterable[int] | None, earlier_j: float)
                 monitor.close(0)
                 monitor = Monitor(sync=None, **{**options, "gpus": wanted})
     except UnderwattError as e:
-        _warn(f"this training is not measured: {e}")
+        warn(f"this training is not measured: {e}")
         return None
     return _Session(monitor, earlier_j)
 
@@ -433,7 +430,7 @@ def _wanted(monitor: Monitor, gpus: Iterable[int] | None) -> list[int]:
         return [numbers[i] for i in gpus if i < len(numbers)] or numbers
     n = ranks_of(os.environ).local_world_size or len(numbers)
     if n > len(numbers):
-        _warn(
+        warn(
             f"{n} ranks of this node train, and CUDA_VISIBLE_DEVICES leaves {len(numbers)} of their boards here: "
             "energy is of those; gpus=[…] names all"
         )

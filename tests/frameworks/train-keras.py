@@ -3,6 +3,7 @@ import csv
 import pathlib
 import sys
 import threading
+import warnings
 
 import keras
 import numpy
@@ -78,9 +79,12 @@ def main():
         threads = [t.name for t in threading.enumerate() if t.name == "underwatt-training"]
         with open(FOLDER / "log.csv", encoding="utf-8", newline="") as f:
             rows = list(csv.DictReader(f))
+        with warnings.catch_warnings(record=True) as warned:
+            warnings.simplefilter("always")
+            fit(load, UnderwattCallback(gpus=[9]), 1)
         few, truth = fit(load, UnderwattCallback(), 5, n=8)
         trained.told(history=history, joules=board.joules, metrics=callback.metrics, rows=rows, error=error, steps=steps,
-                     few=few, train=truth.train, validate=truth.validate,
+                     warned=[[str(w.message), pathlib.Path(w.filename).name] for w in warned if "underwatt" in str(w.message)], few=few, train=truth.train, validate=truth.validate,
                      threads=threads, seen={key: sorted(value) for key, value in seen.items()})
 
 
