@@ -125,7 +125,7 @@ from underwatt.testing import SimLoad
 with underwatt.Optimizer("edp") as optimizer:
     optimizer._job.goal(None)
     time.sleep(0.5)
-    load = SimLoad("resnet50", boards=[3])
+    load = SimLoad("resnet50", boards=[2, 3])
     grants = load.step(10), load.step(100), load.step(10**6)  # without a gap
     first, second = grants[0].wait(), grants[1].wait()
     print((second.energy_j - first.energy_j) / (second.at_ns - first.at_ns) * 1e9, flush=True)
