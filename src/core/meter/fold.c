@@ -86,21 +86,26 @@ static double kernel(const struct fold_fit *fit, double tau)
     return k;
 }
 
-/* Four sums, as additions to a single one would wait for each other. */
+/* Two values in a row. */
+typedef double pair
+    __attribute__((vector_size(2 * sizeof(double)), aligned(8), may_alias));
+
+/* Four sums, as additions to a single one would wait for each other, two at a time: most
+ * of a fold's time is spent here.
+ */
 static double dot(const double *a, const double *b, size_t n)
 {
-    double s[4] = {0};
+    pair s = {0}, t = {0};
     size_t i = 0;
 
     for (; i + 4 <= n; i += 4) {
-        s[0] += a[i] * b[i];
-        s[1] += a[i + 1] * b[i + 1];
-        s[2] += a[i + 2] * b[i + 2];
-        s[3] += a[i + 3] * b[i + 3];
+        const pair *p = (const pair *)(a + i), *q = (const pair *)(b + i);
+        s += p[0] * q[0];
+        t += p[1] * q[1];
     }
     for (; i < n; i++)
         s[0] += a[i] * b[i];
-    return s[0] + s[1] + (s[2] + s[3]);
+    return s[0] + s[1] + (t[0] + t[1]);
 }
 
 /* F with F[n+1] - 2 F[n] + F[n-1] = k[n]: the covariance of two boxes is a sum of four F.
@@ -131,13 +136,13 @@ static long grid(const struct fold *f, double t)
     return lround((t - f->origin) / GRID);
 }
 
-static double at(const struct fold *f, long d)
+static inline double at(const struct fold *f, long d)
 {
     return f->table[d < 0 ? -d : d];
 }
 
 /* Covariance of the sums over grid cells [a0, a1) and [b0, b1). */
-static double boxes(const struct fold *f, long a0, long a1, long b0, long b1)
+static inline double boxes(const struct fold *f, long a0, long a1, long b0, long b1)
 {
     return at(f, a1 - b0) - at(f, a1 - b1) - at(f, a0 - b0) + at(f, a0 - b1);
 }
