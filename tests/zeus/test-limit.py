@@ -296,7 +296,9 @@ except ZeusGPUNoPermissionError as e:
 
 
 def halfway(node, tmp):
-    found, p = loop(node, HALFWAY, tmp / "profile.json")
+    profile = tmp / "halfway.json"
+    profile.write_text(json.dumps({"measurements": [{"power_limit": watts, "energy": 1.0, "time": 1.0} for watts in (300, 200)]}))
+    found, p = loop(node, HALFWAY, profile)
     t.equal([f["told"] for f in found], [["gpu 1 is another user's", 200000, 300000]],
             f"a limit that one of two boards refuses: the other's is back before the exception {p.stderr[-300:]}")
 
