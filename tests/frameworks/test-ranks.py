@@ -31,6 +31,8 @@ def train(rank, local, world, kill=-1, folder=None, seconds=120.0):
     model = torch.nn.parallel.DistributedDataParallel(torch.nn.Linear(8, 8))
     sgd = torch.optim.SGD(model.parameters(), lr=0.01)
     until, stop, n = time.monotonic() + seconds, torch.zeros(1), 0
+    log = os.environ.get("LOG")
+    monitor = underwatt.Monitor(gpus=[local], log=log) if log else underwatt.Monitor(null=True)
     free = []    # steps and true joules of this rank's board, until the original cap is measured
     with SimLoad("resnet50", boards=[local]) as load, underwatt.Optimizer("energy", name="ranks") as optimizer:
         began = load.phase("load", seconds=0.001).wait()
@@ -38,7 +40,8 @@ def train(rank, local, world, kill=-1, folder=None, seconds=120.0):
             sgd.zero_grad()
             model(torch.ones(4, 8)).sum().backward()    # all-reduce: the ranks wait for one another
             sgd.step()
-            done = load.step(5).wait()
+            with monitor.window(f"steps {n}"):
+                done = load.step(5).wait()
             joules = done.energy_j
             for _ in range(5):
                 optimizer.step()
@@ -55,18 +58,29 @@ def train(rank, local, world, kill=-1, folder=None, seconds=120.0):
             stop[0] = (not 0 <= kill or attempt > 0) and status.caps >= 2 or time.monotonic() > until
             dist.all_reduce(stop, dist.ReduceOp.MIN)
         optimizer.epoch()
+        monitor.close(60)
         own = (free[-1][1] - free[0][1]) / max(free[-1][0] - free[0][0], 1) if free else 0.0
         true = [torch.zeros(1, dtype=torch.double) for _ in range(world)]
         dist.all_gather(true, torch.tensor([own], dtype=torch.double))
         true = sum(x.item() for x in true[rank - local:rank - local + here])
         status, energy, curve = optimizer.status, optimizer.energy(), optimizer.curve()
-        if local == 0:
+        if local == 0:    # the others have written their log: they had to gather
+            logged = read(log, world, n) if log else None
             shown = subprocess.run(["underwatt", "jobs", "--json", "-"], capture_output=True, text=True, check=True).stdout
             jobs = [[j["id"], j["gpus"]] for j in json.loads(shown)["jobs"] if j["name"] == "ranks" and j["running"]]
             print(json.dumps({"jobs": jobs, "job": optimizer.job, "world": status.world_size, "here": status.local_world_size, "steps": status.steps,
-                              "told": 5 * n, "energy": energy.energy_j, "own": load.wait().energy_j, "note": status.note, "true": true,
+                              "told": 5 * n, "energy": energy.energy_j, "own": load.wait().energy_j, "note": status.note, "true": true, "logged": logged,
                               "points": [[p.cap_w, p.step_s, p.step_j] for p in curve]}), flush=True)
         dist.barrier()
+
+def read(log, world, n):
+    # whether one log has all windows of all ranks, each with the rank's own board
+    import pandas
+    rows = pandas.read_csv(log)
+    own = [f"gpu{rank}_j" for rank in range(world)]
+    each = rows.pivot(index="name", columns="rank", values="gpu_j")
+    return [list(each.shape), int(each.isna().sum().sum()), bool((rows[own].notna().sum(axis=1) == 1).all()),
+            all((rows[rows["rank"] == rank][own[rank]] > 0).all() for rank in range(world)), [n, world]]
 
 def spawned(rank, world, port):
     dist.init_process_group("gloo", init_method=f"tcp://127.0.0.1:{port}", rank=rank, world_size=world)
@@ -139,16 +153,19 @@ def free_port():
         return s.getsockname()[1]
 
 
-def torchrun(node, n, script, *words, places=("--standalone",)):
-    return fwuser.in_world(node, str(script), *words, timeout=RUN_S,
+def torchrun(node, n, script, *words, places=("--standalone",), **env):
+    return fwuser.in_world(node, str(script), *words, timeout=RUN_S, **env,
                            module=("torch.distributed.run", *places, "--nproc-per-node", n, "--monitor-interval", "0.2"))
 
 
 def one_node(t, script):
     with uwtest.Node(board="v100", count=4, speed=SPEED) as node:
         at = node, node.daemon(), limits(node)
-        for n in (1, 2, 4):
-            check(t, at, uwtest.timed(f"{n} ranks", torchrun, node, n, script, "torchrun", -1), n, f"torchrun, {n} ranks")
+        for n, env in ((1, {}), (2, {}), (4, {"LOG": f"{script}.csv"})):
+            p = uwtest.timed(f"{n} ranks", lambda: torchrun(node, n, script, "torchrun", -1, **env))
+            check(t, at, p, n, f"torchrun, {n} ranks")
+        logged = result(p).get("logged") or [[0, 0], 0, False, False, []]
+        t.ok(logged[0] == logged[4] and logged[1:4] == [0, True, True], "torchrun, 4 ranks: pandas reads one log of all, each with its board", logged)
         p = uwtest.timed("a rank is killed", torchrun, node, 2, script, "torchrun", 1)
         t.ok(p.returncode != 0 and "SIGKILL" in p.stderr, "a rank is killed: torchrun ends the others", p.stdout + p.stderr)
         back(t, *at, "a rank is killed")
