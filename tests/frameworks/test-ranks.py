@@ -1,6 +1,6 @@
 #!/usr/bin/python3
 """Optimizer under torchrun and gloo, 1, 2 and 4 ranks on driven simulated boards; torch.distributed that alone knows the ranks (spawn);
-two nodes of two ranks with an agent and a daemon each; a rank that is killed, without and with a restart.
+two nodes of two ranks with an agent and a daemon each; a rank that is killed, without and with a restart; a Trainer of two ranks.
 """
 import contextlib
 import json
@@ -208,10 +208,34 @@ def restarted(t, at, script, folder):
          (told, done))
 
 
+def trainer(t, at, folder):
+    """Transformers: each rank attaches, with a goal."""
+    node, d, _ = at
+    folder.mkdir()
+    with open(folder / "err", "w", encoding="utf-8") as err:
+        child = fwuser.begun(node, fwuser.HERE / "train-hf.py", "search", folder / "out", stderr=err, CUDA_VISIBLE_DEVICES="0,1",
+                             launcher=("torch.distributed.run", "--standalone", "--nproc-per-node", "2", "-m"))
+    rows, _ = uwtest.timed("a Trainer", fwuser.told, t, child, folder / "err", "a Trainer of two ranks with a goal")
+    if not rows:
+        return
+    rows.sort(key=lambda row: row["rank"])
+    t.equal([row["rank"] for row in rows], [0, 1], "a Trainer: two ranks")
+    t.ok(rows[0]["job"] > 0 and rows[0]["job"] == rows[1]["job"], "… one job", rows)
+    found = uwtest.wait_until(lambda: booked(d, "train-hf.py"), lambda rows: len(rows) == 1 and rows[0]["settled"])
+    t.equal([(r["id"], r["boards"], r["goal"]) for r in found], [(rows[0]["job"], 2, "energy")], "… with both boards and the goal")
+    t.ok(min(row["caps"] for row in rows) >= 2, "… whose caps were measured", rows)
+    entries = [[e for e in row["history"] if "energy_j" in e] for row in rows]
+    t.ok(entries[0] and not entries[1], "… rank 0 alone logs energy", rows[1]["history"])
+    have, true = rows[0]["history"][-1].get("train_energy_j", 0), sum(row["truth"][1] - row["truth"][0] for row in rows)
+    t.near(have / true, 1, 0.15, f"… {have:.0f} J of both boards, true {true:.0f} J (simulated)")
+    back(t, *at, "a Trainer")
+
+
 def others(t, script, folder):
     with uwtest.Node(board="v100", count=2, speed=SPEED) as node:
         at = node, node.daemon(), limits(node)
         restarted(t, at, script, folder / "restarted")
+        trainer(t, at, folder / "trainer")
         p = uwtest.timed("spawn", lambda: fwuser.in_world(node, f"import runpy; runpy.run_path({str(script)!r}, run_name='__main__')", "spawn", free_port(),
                                                          timeout=RUN_S))
         check(t, at, p, 2, "spawn, 2 ranks")

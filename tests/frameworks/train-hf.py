@@ -145,6 +145,30 @@ def fails():
                  saved=first.state.stateful_callbacks.get("underwatt"))
 
 
+class Searched(TrainerCallback):
+    """Ends the training of all ranks once the daemon has measured two caps for each."""
+
+    def __init__(self, callback):
+        self.callback, self.until, self.job, self.caps = callback, time.monotonic() + 120, 0, 0
+
+    def on_step_end(self, args, state, control, **kwargs):
+        status = self.callback._recorder._optimizer.status
+        self.job, self.caps = status.job, status.caps
+        done = torch.tensor([self.caps >= 2 or time.monotonic() > self.until], dtype=torch.int)
+        torch.distributed.all_reduce(done, torch.distributed.ReduceOp.MIN)
+        control.should_training_stop = bool(done.item())
+
+
+def search():
+    made = trainer(max_steps=100_000)
+    searched = Searched(underwatt.hf.attach(made, "energy"))
+    made.add_callback(searched)
+    truth = []
+    watched(made, truth)
+    made.train()
+    trained.told(history=made.state.log_history, truth=truth, rank=int(os.environ["RANK"]), job=searched.job, caps=searched.caps)
+
+
 def plain():
     """A callback alone; in a world without boards, or whose daemon stops."""
     made = trainer(max_steps=30 if MODE == "hangs" else 5)
@@ -158,6 +182,8 @@ def plain():
 
 if MODE in ("train", "sft", "ranks"):
     whole()
+elif MODE == "search":
+    search()
 elif MODE == "fails":
     fails()
 else:
