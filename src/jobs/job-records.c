@@ -3,6 +3,7 @@
 #include <errno.h>
 #include <math.h>
 #include <stdlib.h>
+#include <unistd.h>
 
 #include "core/progress/steps.h"
 
@@ -35,6 +36,8 @@ int job_records_new(const struct job_records_opts *opts, struct job_records **re
 static void record_free(struct job_record *rec)
 {
     job_phase_free(rec->telemetry);
+    if (rec->page_fd >= 0)
+        (void)close(rec->page_fd);
     free(rec);
 }
 
@@ -104,6 +107,7 @@ struct job_record *job_records_add(struct job_records *rs, uint64_t id)
     if (!rec)
         return NULL;
     rec->id = id;
+    rec->page_fd = -1;
     if (rs->opts.phases) /* on failure the job has no phase from telemetry */
         (void)job_phase_new(rs->opts.loop, &rec->telemetry);
     rs->record[rs->n++] = rec;

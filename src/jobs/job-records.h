@@ -66,6 +66,7 @@ struct job_record {
     uint64_t ended_ns;              /* 0: running */
     struct view_phase phase;
     struct job_capped capped;
+    int page_fd; /* of a run job without a search: its page, for one that begins; -1 */
 
     /* Used by job-records.c only. */
     struct job_phase *telemetry; /* NULL: phase detection is off */

@@ -273,16 +273,22 @@ static int note_read(uw_job *job, int how, uw_error *err)
     return r;
 }
 
-/* Gives the daemon the page, unless it has one whose processes live. */
+/* Gives the daemon the page, unless it has one whose processes live.  A group's job
+ * without a goal has one, too: it may be given a goal later, and all report their steps
+ * there; that this fails is no failure.
+ */
 static int give_page(const uw_job *job, uw_error *err)
 {
     auto_(json_free) struct json *doc = NULL;
     const struct door *door = NULL;
     char path[64];
 
-    int r = job->read && job->page
+    bool shares = job->read || job->group[0];
+    int r = shares && job->page
                 ? page_socket_send(lib_job_socket(job->ctx), job->id, job->fd, err)
                 : 0;
+    if (r < 0 && !job->read)
+        return 0;
     if (r != -EPERM)
         return r;
     path_of(job, path, sizeof path);
@@ -295,7 +301,7 @@ static int give_page(const uw_job *job, uw_error *err)
 /* The page of the process that began the job, in place of this one's own. */
 static int join_page(uw_job *job, uw_error *err)
 {
-    int fd = -1, r = job->read ? -ENODATA : -ENOTSUP;
+    int fd = -1, r = -ENODATA;
 
     for (int i = 0; i < JOIN_TRIES && r == -ENODATA; i++) {
         if (i > 0)
@@ -305,7 +311,7 @@ static int join_page(uw_job *job, uw_error *err)
     if (r == -ENODATA) /* that process is gone */
         return give_page(job, err);
     if (r < 0)
-        return r == -ENOTSUP ? 0 : r;
+        return job->read ? r : 0;
     void *at = mmap(NULL, UW_PROGRESS_BYTES, PROT_READ | PROT_WRITE, MAP_SHARED, fd, 0);
     if (at == MAP_FAILED) {
         r = fail(err, -errno, "progress page: %s", strerror(errno));

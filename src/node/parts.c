@@ -685,17 +685,6 @@ static void policy_asked(uint64_t job, bool *ret_goal, bool *ret_cap, void *user
     *ret_cap = rec && ((rec->asked && !rec->search) || scheduler_caps(rec));
 }
 
-int node_give_goal(struct node *node, const struct job_entry *job, struct job_record *rec,
-                   uw_error *err)
-{
-    const struct goal *goal = rec->ruled    ? &rec->rule_goal
-                              : rec->search ? &rec->goal
-                                            : NULL;
-    int r = searches_goal(node->searches, job->id, goal, err);
-
-    return r == -ENOENT && goal ? node_search_begin(node, job, rec, NULL, err) : r;
-}
-
 static void policy_goal(uint64_t job, const struct goal *goal, const char *by, void *user)
 {
     struct node *node = user;

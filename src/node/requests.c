@@ -3,12 +3,14 @@
 #include <inttypes.h>
 #include <stdio.h>
 #include <string.h>
+#include <sys/stat.h>
 #include <unistd.h>
 
 #include "base/auto.h"
 #include "base/error.h"
 #include "base/units.h"
 #include "base/utf8.h"
+#include "io/progress.h"
 #include "node/node-inside.h"
 
 enum { FRESH_S = 5 };
@@ -351,6 +353,29 @@ int node_job_leave(struct node *node, const struct node_who *who, uint64_t id, p
     return r == -EPERM ? refuse(node, who, REFUSAL_END, r, &why) : r;
 }
 
+/* For a search that begins later: all processes of a group report their steps there. */
+static int keep_page(struct node *node, uint64_t id, int *fd, uw_error *err)
+{
+    const struct job_entry *job = roster_find(node->roster, id);
+    struct job_record *rec = job_records_find(node->records, id);
+    struct progress_page *file;
+    struct stat was, is;
+
+    if (!rec || !job || job->source != JOB_RUN)
+        return fail(err, -ENOENT, "job %" PRIu64 " has no search or cap", id);
+    if (rec->page_fd >= 0) {
+        bool same = fstat(rec->page_fd, &was) == 0 && fstat(*fd, &is) == 0 &&
+                    was.st_dev == is.st_dev && was.st_ino == is.st_ino;
+        return same ? 0 : fail(err, -EBUSY, "job %" PRIu64 " has a page", id);
+    }
+    int r = progress_page_adopt(*fd, &file, err);
+    if (r < 0)
+        return r;
+    progress_page_disown(file);
+    rec->page_fd = fd_take(fd);
+    return 0;
+}
+
 int node_job_page(struct node *node, const struct node_who *who, uint64_t id, int page_fd,
                   uw_error *err)
 {
@@ -363,7 +388,9 @@ int node_job_page(struct node *node, const struct node_who *who, uint64_t id, in
         r = searches_page(node->searches, id, fd, &why);
     if (r == 0)
         (void)fd_take(&fd);
-    else
+    else if (r == -ENOENT)
+        r = keep_page(node, id, &fd, &why);
+    if (r < 0)
         (void)fail(err, r, "%s", why.text);
     return r == -EPERM ? refuse(node, who, REFUSAL_PAGE, r, &why) : r;
 }
@@ -374,8 +401,28 @@ int node_job_page_of(struct node *node, uid_t uid, uint64_t id, uw_error *err)
 
     if (!job || job->uid != uid)
         return fail(err, -ENOENT, "there is no job %" PRIu64 " of this user", id);
+    const struct job_record *rec = job_records_find(node->records, id);
     int fd = searches_page_fd(node->searches, id);
+    if (fd < 0 && rec)
+        fd = rec->page_fd;
     return fd >= 0 ? fd : fail(err, -ENODATA, "job %" PRIu64 " has no page", id);
+}
+
+int node_give_goal(struct node *node, const struct job_entry *job, struct job_record *rec,
+                   uw_error *err)
+{
+    const struct goal *goal = rec->ruled    ? &rec->rule_goal
+                              : rec->search ? &rec->goal
+                                            : NULL;
+    int r = searches_goal(node->searches, job->id, goal, err);
+
+    if (r != -ENOENT || !goal)
+        return r;
+    r = node_search_begin(node, job, rec, NULL, err);
+    if (r == 0 && rec->page_fd >= 0 &&
+        searches_page(node->searches, job->id, rec->page_fd, NULL) == 0)
+        rec->page_fd = -1;
+    return r;
 }
 
 static int set_goal(struct node *node, const struct node_who *who, uint64_t id,

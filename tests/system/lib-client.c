@@ -164,6 +164,16 @@ static int begin_job(const char *goal, char *text, size_t size, uw_error *err)
     return r;
 }
 
+/* A job without a goal, of a group. */
+static int begin_rank(const char *group, char *text, size_t size, uw_error *err)
+{
+    const uw_job_options o = {.size = sizeof o, .name = "rank", .group = group};
+    int r = uw_job_begin(ctx, &o, &job, err);
+
+    (void)snprintf(text, size, "%" PRIu64, uw_job_id(job));
+    return r;
+}
+
 static int steps(long n)
 {
     while (n-- > 0)
@@ -288,6 +298,8 @@ static int obey(char *line)
         (void)snprintf(text, sizeof text, "%" PRIu64, id);
     } else if (strncmp(line, "job", 3) == 0)
         r = begin_job(words, text, sizeof text, &err);
+    else if (strncmp(line, "rank", 4) == 0)
+        r = begin_rank(words, text, sizeof text, &err);
     else if (strncmp(line, "steps", 5) == 0)
         r = steps(atol(words));
     else if (strncmp(line, "phase", 5) == 0)

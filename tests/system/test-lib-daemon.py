@@ -320,6 +320,25 @@ def goals(t, node, d, exe):
     c.done()
 
 
+def later(t, node, d, exe):
+    """A group without a goal is given one by a member: the steps of all count."""
+    a, b = Client(node, exe), Client(node, exe)
+    r, number = a.ask("rank ranks")
+    t.equal((r, b.ask("rank ranks")), (0, (0, number)), "two processes are one job, without a goal")
+    look = lambda: d.ask("GET", f"/v1/jobs/{number}")[1]
+    a.ask("steps 5")
+    b.ask("steps 3")
+    t.equal((b.ask("renew"), look()["search"]), ((0, ""), None), "whose steps nobody needs")
+    t.equal(b.ask("goal energy"), (0, ""), "one gives it a goal")
+    t.ok(uwtest.wait_for(lambda: look()["steps"] == 3, 20), "the slower one's steps count", look())
+    b.ask("steps 7")
+    t.ok(uwtest.wait_for(lambda: look()["steps"] == 5, 20), "then the other's", look())
+    t.equal((a.ask("renew"), b.ask("renew")), ((0, ""), (0, "")), "each may renew it")
+    t.equal((a.ask("over"), b.ask("over")), ((0, ""), (0, "")), "it ends")
+    a.done()
+    b.done()
+
+
 def killed(t, node, d, exe):
     c = Client(node, exe)
     t.equal(c.ask("begin"), (0, ""), "a window begins")
@@ -371,6 +390,7 @@ def main():
             train.terminate()
             jobs(t, node, d, exe)
             goals(t, node, d, exe)
+            later(t, node, d, exe)
             killed(t, node, d, exe)
             py.lib.uw_ctx_free(py.ctx)
             d.kill()
