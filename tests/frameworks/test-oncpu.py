@@ -115,7 +115,8 @@ def ranks(node, python, tmp, curve):
         return
     t.ok(rows[0][:2] == [0, [0]] and rows[1][:2] == [1, [1]] and rows[0][2] != rows[1][2] and
          all(r[3] == 2 and r[4] == 40 for r in rows), "each has a board and does its own steps, by gloo", rows)
-    t.ok(min(r[5] for r in rows) > 0.95 * curve[200][0], "… at the pace of the slower board",
+    # Two of 39 steps less, where a busy host begins the faster one's late; alone it takes 0.4 of the time.
+    t.ok(min(r[5] for r in rows) > 0.8 * curve[200][0], "… at the pace of the slower board",
          [r[5] / curve[200][0] for r in rows])
 
 
