@@ -197,11 +197,17 @@ static void follow(struct job_records *rs, struct job_record *rec, uint64_t now_
         rs->opts.on_phase(rec->id, &rec->phase, rs->opts.user);
 }
 
+static bool is_past(const struct job_record *rec, uint64_t now_ns)
+{
+    return rec->lost ? !lifetime_may_come_back(rec->ended_ns, now_ns)
+                     : s_between(rec->ended_ns, now_ns) > KEEP_S;
+}
+
 void job_records_tick(struct job_records *rs, uint64_t now_ns)
 {
     for (size_t i = rs->n; i-- > 0;) {
         struct job_record *rec = rs->record[i];
-        if (rec->ended_ns && s_between(rec->ended_ns, now_ns) > KEEP_S)
+        if (rec->ended_ns && is_past(rec, now_ns))
             drop(rs, i);
         else if (!rec->ended_ns)
             follow(rs, rec, now_ns);
@@ -221,6 +227,13 @@ void job_records_on_cap(struct job_records *rs, size_t board, double most_w)
     for (size_t i = 0; i < job_records_count(rs); i++)
         if (rs->record[i]->heard >> board & 1)
             job_phase_on_cap(rs->record[i]->telemetry, most_w);
+}
+
+void job_records_back(struct job_record *rec)
+{
+    rec->ended_ns = 0;
+    rec->lost = false;
+    rec->booked_ns = 0;
 }
 
 void job_records_end(struct job_records *rs, struct job_record *rec,

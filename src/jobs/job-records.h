@@ -1,7 +1,8 @@
 /* The node's record of each job beside the roster's entry: what the user requested, and
  * the phase that the job's processes report or the telemetry of its boards shows.
  *
- * Owns: the records of running jobs, and of ended jobs for one minute.
+ * Owns: the records of running jobs, and of ended jobs for one minute (ten where a job
+ * may come back).
  * Touches: the roster (sets a job's phase), the samplers of the jobs' boards.
  * Thread: the loop's.  Explained in docs/jobs.md and docs/phases.md.
  */
@@ -10,6 +11,7 @@
 
 #include "base/names.h"
 #include "base/units.h"
+#include "core/job/lifetime.h"
 #include "core/optimum/goal.h"
 #include "core/policy/cap.h"
 #include "jobs/job-key.h"
@@ -60,6 +62,8 @@ struct job_record {
      * balanced", "goal edp", "": nothing; why it, or a part of it, is not had, "": it is.
      */
     char ask[JOB_ASK], refused[JOB_REFUSED];
+    struct lifetime life;
+    bool lost; /* it was taken to be over, and may come back: the record is kept */
     double before_j, before_half_j; /* attributed by earlier runs of the daemon, … */
     double before_s;                /* … for so long */
     struct job_entry last;          /* copy of the entry at the job's end */
@@ -102,6 +106,8 @@ void job_records_drop(struct job_records *rs, uint64_t id);
 /* The job has ended; its record is kept for a minute. */
 void job_records_end(struct job_records *rs, struct job_record *rec,
                      const struct job_entry *job);
+/* It goes on after all. */
+void job_records_back(struct job_record *rec);
 /* Call each second: updates phases, drops expired records of ended jobs. */
 void job_records_tick(struct job_records *rs, uint64_t now_ns);
 /* The job's processes tell another phase: updates that of this job.  Its energy is booked

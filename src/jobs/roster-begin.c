@@ -301,7 +301,8 @@ static void fill(struct roster_job *s, const struct roster_register *reg,
         e->pid = f->pid;
         e->pid_start = f->start;
     }
-    if (reg->source == JOB_FOUND || (reg->id && reg->n_procs > 1)) {
+    if (reg->source == JOB_FOUND ||
+        (reg->id && (reg->n_procs > 1 || reg->source == JOB_REGISTERED))) {
         e->n_procs = reg->n_procs < JOB_PROCS ? reg->n_procs : JOB_PROCS;
         memcpy(e->proc, reg->proc, e->n_procs * sizeof *e->proc);
     }
@@ -500,6 +501,45 @@ uint64_t roster_named(const struct roster *r, const char *name)
             return s->e.id;
     }
     return 0;
+}
+
+/* The first process of the job on a board; false: there is none. */
+static bool on_boards(const struct roster *r, uint64_t id, struct job_proc *ret)
+{
+    for (size_t i = 0; i < r->n_boards; i++)
+        for (size_t k = 0; k < r->board[i]->n; k++) {
+            const struct seen *p = &r->board[i]->proc[k];
+            if (p->job != id)
+                continue;
+            *ret = (struct job_proc){p->pid, p->start};
+            return true;
+        }
+    return false;
+}
+
+void roster_note(struct roster *r, uint64_t id, const struct job_proc *proc, size_t n)
+{
+    struct roster_job *s = roster_job(r, id);
+    struct job_proc one;
+
+    if (!s || s->over || s->e.source != JOB_REGISTERED)
+        return;
+    if (n == 0 && (s->e.n_procs > 0 || !on_boards(r, id, &one)))
+        return;
+    if (n == 0) {
+        proc = &one;
+        n = 1;
+    }
+    n = n < JOB_PROCS ? n : JOB_PROCS;
+    bool same = s->e.n_procs == n;
+    for (size_t i = 0; i < n && same; i++)
+        same = s->e.proc[i].pid == proc[i].pid && s->e.proc[i].start == proc[i].start;
+    if (same)
+        return;
+    memcpy(s->e.proc, proc, n * sizeof *proc);
+    s->e.n_procs = n;
+    s->changed = true;
+    roster_tell(r);
 }
 
 static void set_given(struct roster_job *s, uint64_t boards)

@@ -78,7 +78,7 @@ struct job_entry {
     uint64_t pid_start; /* as in job_proc; 0: unknown */
     unsigned n_pids;    /* the job's processes on boards */
     /* Of a found job: its first processes.  Of a run job with a group: those that began
-     * it and joined, pid the first of them.
+     * it and joined, pid the first of them.  Of a registered one: see roster_note().
      */
     struct job_proc proc[JOB_PROCS];
     size_t n_procs;
@@ -171,6 +171,11 @@ uint64_t roster_named(const struct roster *r, const char *name);
  */
 int roster_renew(struct roster *r, uint64_t id, const struct roster_register *reg,
                  uw_error *err);
+
+/* Notes the processes by which a registered job's own are told from others: they descend
+ * from these.  None, and one is on its boards: that one, if nothing was noted.
+ */
+void roster_note(struct roster *r, uint64_t id, const struct job_proc *proc, size_t n);
 
 /* Several processes that begin one job, side by side: the first one begins it under a
  * name for the group, the others join.  The job ends with the last of them.

@@ -894,7 +894,7 @@ int node_take_over(struct node *node, uw_error *err)
         take_over_kept(&t);
         r = ledger_writer_leave(node->writer, r, &why, err);
     }
-    scheduler_look(node->scheduler);
+    scheduler_open(node->scheduler);
     return r < 0 ? r : 0;
 }
 

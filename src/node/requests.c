@@ -493,6 +493,13 @@ static int search_for(const struct job_entry *job, struct job_record *rec, void 
     return node_give_goal(user, job, rec, err);
 }
 
+static void forget(uint64_t job, void *user)
+{
+    struct node *node = user;
+
+    searches_forget(node->searches, job);
+}
+
 static void withdraw(uint64_t claim, enum claim_end how, void *user)
 {
     node_withdraw_claim(user, claim, how);
@@ -513,13 +520,16 @@ static void on_changed(const struct job_entry *job, void *user)
 
 int node_scheduler_start(struct node *node, uw_error *err)
 {
-    const struct scheduler_opts opts = {.config = &node->config,
+    const struct scheduler_opts opts = {.loop = node->loop,
+                                        .blind = node->opts.read || node->opts.private,
+                                        .config = &node->config,
                                         .boards = node->boards,
                                         .caps = node->caps,
                                         .roster = node->roster,
                                         .records = node->records,
                                         .preset = preset_of,
                                         .search = search_for,
+                                        .forget = forget,
                                         .withdraw = withdraw,
                                         .refused = on_refused,
                                         .changed = on_changed,

@@ -8,11 +8,17 @@
 
 #include "base/auto.h"
 #include "base/error.h"
+#include "base/log.h"
+#include "base/names.h"
 #include "base/units.h"
+#include "jobs/step-watch.h"
 #include "node/policy-facts.h"
 
 struct scheduler {
     struct scheduler_opts o;
+    struct step_watch *steps; /* NULL: there is no /proc to look at */
+    struct loop_timer *timer;
+    bool looks; /* the timer is set */
 };
 
 static const struct gpu_info *info_of(const struct scheduler *s, size_t board)
@@ -329,6 +335,171 @@ static void apply(struct scheduler *s, const struct job_entry *job,
     say_refused(s, job, rec, r, &why);
 }
 
+/* ---- jobs whose end nobody tells ---- */
+
+/* Slurm's number of a job of this kind; 0: it is none, or ends with its process. */
+static uint64_t number_of(const struct job_entry *job)
+{
+    size_t n = strlen(ROSTER_SLURM);
+    uint64_t number = 0;
+
+    if (job->source != JOB_REGISTERED || job->pid ||
+        strncmp(job->name, ROSTER_SLURM, n) != 0 ||
+        parse_u64(job->name + n, &number, NULL) < 0)
+        return 0;
+    return number;
+}
+
+static uint64_t limit_of(const struct job_entry *job)
+{
+    uint64_t ns = 0;
+
+    for (size_t i = 0; i < job->n_labels; i++)
+        if (strcmp(job->label[i].key, FACT_LABEL_LIMIT) == 0)
+            (void)parse_duration(job->label[i].value, &ns, NULL);
+    return ns;
+}
+
+static uint64_t now_of(const struct scheduler *s)
+{
+    return loop_now_ns(s->o.loop);
+}
+
+static void look_soon(struct scheduler *s)
+{
+    if (!s->looks)
+        loop_timer_set(s->timer, now_of(s) + LIFETIME_LOOK_NS, 0);
+    s->looks = true;
+}
+
+static bool has_jobs(const struct scheduler *s)
+{
+    for (size_t i = 0; i < job_records_count(s->o.records); i++) {
+        const struct job_record *rec = job_records_at(s->o.records, i);
+        const struct job_entry *job =
+            rec->ended_ns ? NULL : roster_find(s->o.roster, rec->id);
+        if (rec->lost || (job && number_of(job)))
+            return true;
+    }
+    return false;
+}
+
+static int on_timer(struct loop_timer *timer, uint64_t now_ns, void *user)
+{
+    struct scheduler *s = user;
+    (void)timer;
+    (void)now_ns;
+
+    s->looks = false;
+    if (!has_jobs(s))
+        return 0;
+    look_soon(s);
+    if (s->steps)
+        step_watch_look(s->steps);
+    scheduler_look(s);
+    return 0;
+}
+
+static void say(enum log_word event, const struct job_entry *job, const char *reason)
+{
+    log_event(LOG_LEVEL_NOTICE, event, "job=%" PRIu64 " source=%s name=%s reason=%s",
+              job->id, names_word(NAMES_JOB_SOURCE, job->source),
+              log_quote(job->name).text, log_quote(reason).text);
+}
+
+/* The job's entry is gone when this returns. */
+static void lose(struct scheduler *s, const struct job_entry *job, struct job_record *rec,
+                 enum lifetime_end end)
+{
+    say(LOG_EVENT_JOB_OVER, job,
+        end == LIFETIME_IS_ALONE ? "no slurmstepd and no process for 60 s"
+                                 : "no slurmstepd came, and its time is over");
+    rec->lost = true;
+    (void)roster_end(s->o.roster, job->id, NULL);
+}
+
+static void look_at(struct scheduler *s, const struct job_entry *job,
+                    struct job_record *rec, int r, const struct step_jobs *jobs)
+{
+    const struct step_job *found = r < 0 ? NULL : step_jobs_find(jobs, number_of(job));
+    enum lifetime_seen seen = found || job->n_pids > 0 ? LIFETIME_SOMEBODY
+                              : r < 0                  ? LIFETIME_UNKNOWN
+                                                       : LIFETIME_NOBODY;
+
+    enum lifetime_end end = lifetime_look(&rec->life, seen, now_of(s));
+    if (end != LIFETIME_GOES_ON)
+        lose(s, job, rec, end);
+    else if (seen == LIFETIME_SOMEBODY)
+        roster_note(s->o.roster, job->id, found ? found->proc : NULL,
+                    found ? found->n_procs : 0);
+}
+
+/* A job that was taken to be over goes on: with its id, and with what it asked for. */
+static int take_back(struct scheduler *s, struct job_record *rec,
+                     const struct roster_register *reg, uw_error *err)
+{
+    struct roster_register as = *reg;
+    uint64_t id = rec->id, ended_ns = rec->ended_ns;
+
+    as.id = id;
+    as.began_utc_ns = rec->last.began_utc_ns;
+    job_records_back(rec);
+    s->o.forget(id, s->o.user); /* its search begins anew */
+    rec->search = rec->asked = false;
+    int r = roster_begin(s->o.roster, &as, &id, err);
+    if (r < 0) {
+        rec->ended_ns = ended_ns;
+        return r;
+    }
+    say(LOG_EVENT_JOB_BACK, roster_find(s->o.roster, id), "");
+    return 0;
+}
+
+static void come_back(struct scheduler *s, struct job_record *rec,
+                      const struct step_job *found)
+{
+    const struct job_entry *last = &rec->last;
+    const struct roster_register reg = {.source = JOB_REGISTERED,
+                                        .name = last->name,
+                                        .uid = last->uid,
+                                        .boards = last->given,
+                                        .firm = last->firm,
+                                        .label = last->label,
+                                        .n_labels = last->n_labels,
+                                        .proc = found->proc,
+                                        .n_procs = found->n_procs};
+    uw_error err = {""};
+
+    if (take_back(s, rec, &reg, &err) < 0) {
+        say(LOG_EVENT_JOB_OVER, last, err.text);
+        return;
+    }
+    const struct job_entry *job = roster_find(s->o.roster, rec->id);
+    rec->life =
+        (struct lifetime){.began_ns = now_of(s), .limit_ns = limit_of(job), .had = true};
+    apply(s, job, rec, true);
+    s->o.changed(job, s->o.user);
+}
+
+static void on_steps(int r, const struct step_jobs *jobs, void *user)
+{
+    struct scheduler *s = user;
+
+    for (size_t i = job_records_count(s->o.records); i-- > 0;) {
+        struct job_record *rec = job_records_at(s->o.records, i);
+        const struct job_entry *job =
+            rec->ended_ns ? NULL : roster_find(s->o.roster, rec->id);
+        const struct step_job *found = r == 0 && rec->lost && !job
+                                           ? step_jobs_find(jobs, number_of(&rec->last))
+                                           : NULL;
+        if (job && number_of(job))
+            look_at(s, job, rec, r, jobs);
+        else if (found && found->n_procs > 0 &&
+                 !roster_named(s->o.roster, rec->last.name))
+            come_back(s, rec, found);
+    }
+}
+
 /* ---- requests ---- */
 
 /* Adds the time limit to the job's labels, where rules and the lifetime read it. */
@@ -366,19 +537,36 @@ static uint64_t running(struct scheduler *s, const struct roster_register *reg)
     return id;
 }
 
+/* The one of this name and user that was taken to be over; NULL: none. */
+static struct job_record *lost(const struct scheduler *s,
+                               const struct roster_register *reg)
+{
+    for (size_t i = 0; i < job_records_count(s->o.records); i++) {
+        struct job_record *rec = job_records_at(s->o.records, i);
+        if (rec->lost && rec->last.uid == reg->uid &&
+            strcmp(rec->last.name, reg->name) == 0)
+            return rec;
+    }
+    return NULL;
+}
+
+/* 0, or 1: it was there. */
 static int begin_or_renew(struct scheduler *s, const struct roster_register *reg,
                           uint64_t *ret_id, uw_error *err)
 {
     uint64_t id = running(s, reg);
-    int r = id ? roster_renew(s->o.roster, id, reg, err)
-               : roster_begin(s->o.roster, reg, ret_id, err);
+    struct job_record *old = id ? NULL : lost(s, reg);
+    int r;
 
-    if (r < 0)
-        return r;
+    *ret_id = id ? id : old ? old->id : 0;
     if (id)
-        *ret_id = id;
-    if (job_records_find(s->o.records, *ret_id))
-        return id ? 1 : 0;
+        r = roster_renew(s->o.roster, id, reg, err);
+    else if (old)
+        r = take_back(s, old, reg, err);
+    else
+        r = roster_begin(s->o.roster, reg, ret_id, err);
+    if (r < 0 || job_records_find(s->o.records, *ret_id))
+        return r < 0 ? r : id || old;
     (void)roster_end(s->o.roster, *ret_id, NULL);
     return fail(err, -E2BIG, "%d jobs exist already, or memory is short", ROSTER_MAX);
 }
@@ -401,8 +589,10 @@ int scheduler_put(struct scheduler *s, const struct scheduler_ask *ask, uint64_t
         return was;
     struct job_record *rec = job_records_find(s->o.records, *ret_id);
     const struct job_entry *job = roster_find(s->o.roster, *ret_id);
-    rec->admin = true;
     bool is_new = strcmp(rec->ask, ask->ask) != 0;
+    rec->admin = true;
+    rec->life = (struct lifetime){.began_ns = now_of(s), .limit_ns = ask->limit_ns};
+    look_soon(s);
     (void)snprintf(rec->ask, sizeof rec->ask, "%s", ask->ask);
     (void)snprintf(rec->cls, sizeof rec->cls, "%s", ask->cls ? ask->cls : "");
     apply(s, job, rec, is_new);
@@ -419,6 +609,21 @@ void scheduler_end(struct scheduler *s, const char *name)
 }
 
 /* ---- a job goes on, or its surroundings change ---- */
+
+void scheduler_open(struct scheduler *s)
+{
+    for (size_t i = 0; i < roster_count(s->o.roster); i++) {
+        const struct job_entry *job = roster_at(s->o.roster, i);
+        struct job_record *rec = job_records_find(s->o.records, job->id);
+        if (!rec || !number_of(job))
+            continue;
+        rec->life = (struct lifetime){.began_ns = job->began_ns,
+                                      .limit_ns = limit_of(job),
+                                      .had = job->n_procs > 0};
+        look_soon(s);
+    }
+    scheduler_look(s);
+}
 
 void scheduler_look(struct scheduler *s)
 {
@@ -450,11 +655,20 @@ int scheduler_new(const struct scheduler_opts *opts, struct scheduler **ret,
     if (!s)
         return fail(err, -ENOMEM, "out of memory for the scheduler's jobs");
     s->o = *opts;
+    int r = loop_timer_new(opts->loop, UINT64_MAX, 0, on_timer, s, &s->timer, err);
+    if (r == 0 && !opts->blind)
+        r = step_watch_new(opts->loop, on_steps, s, &s->steps, err);
+    if (r < 0)
+        return r;
     *ret = take(s);
     return 0;
 }
 
 void scheduler_free(struct scheduler *s)
 {
+    if (!s)
+        return;
+    step_watch_free(s->steps);
+    loop_timer_free(s->timer);
     free(s);
 }

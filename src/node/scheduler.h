@@ -1,9 +1,11 @@
 /* Jobs that a scheduler's prolog registers by name, and whose epilog ends them: Slurm's.
  * Their cap is a claim of its own (CLAIM_OF_SCHEDULER), held from the registration on.
  *
- * Owns nothing but its place; the jobs are the roster's, what they asked for is in their
- * records.  Touches the roster, the caps.  Thread: the loop's.  Explained in
- * docs/jobs.md.
+ * Where no epilog comes the job ends by itself (core/job/lifetime.h).
+ *
+ * Owns the looks for their steps; the jobs are the roster's, what they asked for is in
+ * their records.  Touches the roster, the caps, /proc while there is such a job.  Thread:
+ * the loop's; /proc is read in a worker's.  Explained in docs/jobs.md.
  */
 #ifndef NODE_SCHEDULER_H
 #define NODE_SCHEDULER_H
@@ -19,6 +21,8 @@
 struct scheduler;
 
 struct scheduler_opts {
+    struct loop *loop;
+    bool blind; /* processes are those of a virtual world: /proc is left alone */
     const struct node_config *config; /* borrowed; read at each use */
     struct boards *boards;
     struct caps *caps;
@@ -29,6 +33,8 @@ struct scheduler_opts {
     /* Begins the search that the record asks for, gives it another goal or none. */
     int (*search)(const struct job_entry *job, struct job_record *rec, void *user,
                   uw_error *err);
+    /* Forgets the job's search, which has ended. */
+    void (*forget)(uint64_t job, void *user);
     void (*withdraw)(uint64_t claim, enum claim_end how, void *user);
     /* What the job asked for is not had, for another reason than before. */
     void (*refused)(const struct job_entry *job, int r, const uw_error *why, void *user);
@@ -47,6 +53,8 @@ int scheduler_put(struct scheduler *s, const struct scheduler_ask *ask, uint64_t
                   uw_error *err);
 void scheduler_end(struct scheduler *s, const char *name);
 
+/* After the jobs of an earlier daemon were taken over. */
+void scheduler_open(struct scheduler *s);
 /* Boards, or who shares them, may have changed: gives the jobs that ask for a cap what
  * they can have of it now.
  */

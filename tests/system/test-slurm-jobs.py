@@ -1,8 +1,14 @@
 #!/usr/bin/python3
 """Jobs that Slurm's prolog registers by name: PUT, GET and DELETE of /v1/jobs/slurm:NUMBER; their cap as a claim of the
 scheduler's; boards by the numbers of their device files; restarts of the daemon."""
+import contextlib
 import json
+import os
+import pathlib
+import sqlite3
+import subprocess
 import sys
+import time
 
 import uwtest
 
@@ -24,10 +30,12 @@ boards:
 - {model: a100, minor: 7}
 """
 POLICY = """policy: 1
+defaults: {for: 0 s, release: 0 s}
 classes:
 - {name: urgent, match: {slurm: {partition: gpu, account: prod, qos: high}}}
 rules:
-- {name: night, match: {class: urgent}, when: job.gpus > 0, cap: 200 W}
+- {name: not-urgent, jobs: {class: other, slurm: {partition: gpu}}, when: job.boards > 0, cap: 200 W, ramp: at once}
+- {name: urgent-ones, jobs: {class: urgent}, when: job.boards > 0, cap: 290 W, ramp: at once}
 """
 
 
@@ -94,8 +102,7 @@ def registers(node, d, s):
 
 
 def shown(node):
-    t.ok(limits(node, 255000, 255000), "in force")
-    p = node.run("underwatt", "jobs")
+    p = uwtest.wait_until(lambda: node.run("underwatt", "jobs"), lambda p: " 255 W" in p.stdout)
     t.ok("slurm:4711" in p.stdout and "holds its cap" in p.stdout and "asked: preset balanced" in p.stdout and
          "refused" not in p.stdout and "255 W" in p.stdout, "`jobs`: name, cap, what was asked for", p.stdout)
     p = node.run("underwatt", "explain", "1")
@@ -183,6 +190,92 @@ def ends(node, d, s):
         s.ask("DELETE", job)
 
 
+def classes(node, d, s):
+    """Partition, account and QoS of a job choose its class; a cap that it asked for goes before."""
+    labels = {"slurm.partition": "gpu", "slurm.account": "prod", "slurm.qos": "high"}
+    s.put(100, [2], labels=labels)
+    s.put(101, [3], labels={**labels, "slurm.qos": "normal"})
+    t.ok(limits(node, 290000, 200000), "the rules of their classes act", [node.board(i) for i in range(2)])
+    rules = {r["name"]: [b["gpu"] for b in r["boards"] if b["state"] == "acts"] for r in d.ask("GET", "/v1/policy")[1]["rules"]}
+    t.ok(rules == {"urgent-ones": [0], "not-urgent": [1]}, "by partition, account and QoS", rules)
+    for job in (100, 101):
+        s.ask("DELETE", job)
+
+
+SPEED = 20
+
+
+def stepd(node, job, **kw):
+    """What /proc shows of a job's slurmstepd."""
+    child = subprocess.Popen([f"slurmstepd: [{job}.0]", "1000"], executable="/bin/sleep", stdin=subprocess.DEVNULL, **kw)
+    node.children.append(child)
+    return child
+
+
+def ended(child):
+    child.kill()
+    child.wait()
+    return time.monotonic()
+
+
+def noted(d, job):
+    """Whether the ledger has a process of the job: a look has shown it."""
+    def rows():
+        with contextlib.closing(sqlite3.connect(f"file:{d.ledger}?mode=ro", uri=True)) as db:
+            db.execute("PRAGMA busy_timeout = 5000")
+            return [row[0] for row in db.execute("SELECT processes FROM job WHERE name = ?", (f"slurm:{job}",))]
+    return uwtest.wait_until(rows, lambda got: bool(got and got[-1]))
+
+
+def runs(s, job):
+    return s.ask("GET", job)[1].get("running")
+
+
+def over(s, d, job, reason, since=None):
+    """The job ends by itself, with that reason, and not before its time."""
+    t.ok(uwtest.wait_for(lambda: runs(s, job) is False), f"slurm:{job} is over")
+    lasted = SPEED * (time.monotonic() - since) if since else 0
+    t.ok(since is None or lasted >= 59, "not before 60 s of the node's time", lasted)
+    line = [x for x in d.log().split("\n") if "event=job-over" in x and f"slurm:{job}" in x]
+    t.ok(line and reason in line[-1], f"job-over: {reason}", line)
+
+
+def lifetimes(node, d, s):
+    """No epilog comes: without a step and a process a job is over; it may come back."""
+    first = {job: s.put(job, [0], cap="200 W")[1]["id"] for job in (5000, 5001, 5002)}
+    s.put(5003, [2], cap="210 W", time_limit="30 s")
+    s.put(5004, [3], cap="220 W")
+    steps = {job: stepd(node, job) for job in (5000, 5001)}
+    if os.geteuid() == 0:
+        s.put(5005, [3], cap="230 W", time_limit="30 s")
+        stepd(node, 5005, user=65534)
+    for job in steps:
+        t.ok(noted(d, job), f"the slurmstepd of slurm:{job} was seen")
+    claims = s.claims(job=first[5001])
+    d.booked(*(c["id"] for c in claims))
+    since = ended(steps[5000])
+    over(s, d, 5000, "no slurmstepd and no process for 60 s", since)
+    t.ok(not s.claims(job=first[5000]) and s.claims(job=first[5001]), "its claim is withdrawn, no other", s.claims())
+    t.ok(runs(s, 5001) and runs(s, 5004), "with a step, or before the first one, it goes on")
+    over(s, d, 5003, "no slurmstepd came, and its time is over")
+    if os.geteuid() == 0:
+        over(s, d, 5005, "no slurmstepd came")
+    steps[5000] = stepd(node, 5000)
+    t.ok(uwtest.wait_for(lambda: runs(s, 5000)), "a step shows up again: the job goes on")
+    t.ok(s.ask("GET", 5000)[1]["id"] == first[5000] and [c["cap_mw"] for c in s.claims(job=first[5000])] == [200000],
+         "the same job, its cap claimed again", s.claims())
+    t.ok("event=job-back" in d.log(), "and it is logged")
+    status, got = s.put(5003, [2], cap="210 W", time_limit="1 h")
+    t.ok(status == 200 and s.claims(job=got["id"]), "a prolog takes a job back, too", got)
+    t.ok(noted(d, 5000), "booked")
+    d.kill(actuator=False)
+    ended(steps[5000])
+    d.start()
+    t.ok(runs(s, 5000) and runs(s, 5001), "taken over")
+    over(s, d, 5000, "no slurmstepd and no process for 60 s")
+    t.ok(runs(s, 5001) and runs(s, 5004), "the others go on")
+
+
 with uwtest.Node(machine=MACHINE) as node:
     d = node.daemon()
     s = Slurm(d)
@@ -191,4 +284,11 @@ with uwtest.Node(machine=MACHINE) as node:
     refused(node, d, s)
     restarts(node, d, s)
     ends(node, d, s)
+    policy = pathlib.Path(node.tmp, "policy.yaml")
+    policy.write_text(POLICY)
+    t.ok(d.reload(f"policy: {{file: {policy}}}\n") and "policy-refused" not in d.log(), "a policy", d.log()[-500:])
+    classes(node, d, s)
+with uwtest.Node(machine=MACHINE, speed=SPEED) as node:
+    d = node.daemon()
+    lifetimes(node, d, Slurm(d))
 t.done()

@@ -1,0 +1,45 @@
+#include "core/job/lifetime.h"
+
+#include <string.h>
+
+enum lifetime_end lifetime_look(struct lifetime *l, enum lifetime_seen seen,
+                                uint64_t now_ns)
+{
+    if (seen != LIFETIME_NOBODY) {
+        l->had |= seen == LIFETIME_SOMEBODY;
+        l->alone_ns = 0;
+        return LIFETIME_GOES_ON;
+    }
+    if (!l->alone_ns)
+        l->alone_ns = now_ns;
+    if (now_ns - l->alone_ns < LIFETIME_ALONE_NS)
+        return LIFETIME_GOES_ON;
+    if (l->had)
+        return LIFETIME_IS_ALONE;
+    /* Before its first step a job may wait as long as its time goes: salloc. */
+    return l->limit_ns && now_ns - l->began_ns >= LIFETIME_ALONE_NS &&
+                   now_ns - l->began_ns - LIFETIME_ALONE_NS >= l->limit_ns
+               ? LIFETIME_IS_LATE
+               : LIFETIME_GOES_ON;
+}
+
+bool lifetime_may_come_back(uint64_t ended_ns, uint64_t now_ns)
+{
+    return now_ns - ended_ns <= LIFETIME_BACK_NS;
+}
+
+uint64_t lifetime_stepd(const char *cmdline, size_t n)
+{
+    static const char title[] = "slurmstepd: [";
+    size_t at = sizeof title - 1;
+    uint64_t job = 0;
+
+    if (n <= at || memcmp(cmdline, title, at) != 0 || cmdline[at] == '0')
+        return 0;
+    for (; at < n && cmdline[at] >= '0' && cmdline[at] <= '9'; at++) {
+        job = job * 10 + (uint64_t)(cmdline[at] - '0');
+        if (job > UINT32_MAX)
+            return 0;
+    }
+    return at < n && cmdline[at] == '.' ? job : 0;
+}

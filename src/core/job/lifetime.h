@@ -1,0 +1,43 @@
+/* When a job of Slurm is over whose end nobody tells: a node's epilog may never run.
+ * Pure: time is an argument.  Explained in docs/jobs.md.
+ */
+#ifndef CORE_JOB_LIFETIME_H
+#define CORE_JOB_LIFETIME_H
+
+#include <stdbool.h>
+#include <stddef.h>
+#include <stdint.h>
+
+#define LIFETIME_LOOK_NS (10 * UINT64_C(1000000000))  /* from one look to the next */
+#define LIFETIME_ALONE_NS (60 * UINT64_C(1000000000)) /* without step and process */
+#define LIFETIME_BACK_NS (600 * UINT64_C(1000000000)) /* in which it may come back */
+
+struct lifetime {
+    uint64_t began_ns; /* when it was registered last */
+    uint64_t limit_ns; /* of its time; 0: none */
+    bool had;          /* a step or a process of it was seen */
+    uint64_t alone_ns; /* since when none is; 0: one is there, or nobody has looked */
+};
+
+/* What a look has shown. */
+enum lifetime_seen {
+    LIFETIME_UNKNOWN, /* it could not be seen */
+    LIFETIME_NOBODY,
+    LIFETIME_SOMEBODY, /* a step of the job, or one of its processes */
+};
+
+enum lifetime_end {
+    LIFETIME_GOES_ON,
+    LIFETIME_IS_ALONE, /* its last step or process is gone for LIFETIME_ALONE_NS */
+    LIFETIME_IS_LATE,  /* it never had one, and its time is over for as long */
+};
+
+enum lifetime_end lifetime_look(struct lifetime *l, enum lifetime_seen seen,
+                                uint64_t now_ns);
+/* Whether a job that ended so at ended_ns may go on. */
+bool lifetime_may_come_back(uint64_t ended_ns, uint64_t now_ns);
+
+/* The job whose slurmstepd has this command line, "slurmstepd: [42.batch]"; 0: none. */
+uint64_t lifetime_stepd(const char *cmdline, size_t n);
+
+#endif

@@ -1,0 +1,215 @@
+#include "jobs/step-watch.h"
+
+#include <ctype.h>
+#include <dirent.h>
+#include <errno.h>
+#include <fcntl.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+#include <unistd.h>
+
+#include "base/error.h"
+#include "base/units.h"
+#include "core/job/cgroup.h"
+#include "core/job/lifetime.h"
+#include "io/proc.h"
+
+enum { DEADLINE_S = 20, TITLE = 64 };
+
+const struct step_job *step_jobs_find(const struct step_jobs *jobs, uint64_t job)
+{
+    for (size_t i = 0; i < jobs->n; i++)
+        if (jobs->job[i].job == job)
+            return &jobs->job[i];
+    return NULL;
+}
+
+/* ---- reading ---- */
+
+static struct step_job *place_of(struct step_jobs *jobs, uint64_t job)
+{
+    for (size_t i = 0; i < jobs->n; i++)
+        if (jobs->job[i].job == job)
+            return &jobs->job[i];
+    if (jobs->n == STEP_JOBS_MAX)
+        return NULL;
+    struct step_job *place = &jobs->job[jobs->n++];
+    *place = (struct step_job){.job = job};
+    return place;
+}
+
+/* Bytes read; 0: none, or the process has ended. */
+static int read_first(const char *root, const char *pid, const char *name, char *ret,
+                      size_t size)
+{
+    char path[128];
+
+    if (snprintf(path, sizeof path, "%s/%s/%s", root, pid, name) >= (int)sizeof path)
+        return -ENAMETOOLONG;
+    auto_(fd_close) int fd = open(path, O_RDONLY | O_CLOEXEC | O_NOFOLLOW);
+    if (fd < 0)
+        return errno == ENOENT || errno == ESRCH ? 0 : -errno;
+    ssize_t n = read(fd, ret, size);
+    return n >= 0 ? (int)n : errno == ESRCH ? 0 : -errno;
+}
+
+/* Anybody may call a program slurmstepd. */
+static int add_stepd(const char *root, pid_t pid, uid_t uid, uint64_t job,
+                     struct step_jobs *ret)
+{
+    struct proc_facts f;
+
+    if (proc_read(root, pid, &f) < 0 || (f.uid != 0 && f.uid != uid))
+        return 0;
+    struct step_job *place = place_of(ret, job);
+    if (!place)
+        return -E2BIG;
+    if (place->n_procs < STEP_PROCS)
+        place->proc[place->n_procs++] = (struct job_proc){pid, f.start};
+    return 0;
+}
+
+static int add_cgroup(const char *text, size_t n, struct step_jobs *ret)
+{
+    struct cgroup_job group;
+    uint64_t job = 0;
+
+    cgroup_parse(text, n, &group);
+    if (group.kind != CGROUP_SLURM || parse_u64(group.id, &job, NULL) < 0)
+        return 0;
+    return place_of(ret, job) ? 0 : -E2BIG;
+}
+
+static int look_at(const char *root, const char *name, uid_t uid, struct step_jobs *ret)
+{
+    char title[TITLE], group[PROC_CGROUP];
+    uint64_t pid = 0;
+
+    if (parse_u64(name, &pid, NULL) < 0 || pid > INT32_MAX)
+        return 0;
+    int n = read_first(root, name, "cmdline", title, sizeof title);
+    uint64_t job = n > 0 ? lifetime_stepd(title, (size_t)n) : 0;
+    if (n < 0 || job)
+        return n < 0 ? n : add_stepd(root, (pid_t)pid, uid, job, ret);
+    n = read_first(root, name, "cgroup", group, sizeof group);
+    if (n <= 0 || !memmem(group, (size_t)n, "slurm", 5))
+        return n < 0 ? n : 0;
+    return add_cgroup(group, (size_t)n, ret);
+}
+
+int step_jobs_read(const char *root, uid_t uid, struct step_jobs *ret)
+{
+    auto_(dir_close) DIR *dir = opendir(root);
+    struct proc_facts first;
+    struct dirent *e;
+
+    ret->n = 0;
+    if (!dir)
+        return -errno;
+    if (proc_read(root, 1, &first) < 0) /* hidepid */
+        return -EACCES;
+    for (errno = 0; (e = readdir(dir)); errno = 0) {
+        if (!isdigit((unsigned char)e->d_name[0]))
+            continue;
+        int r = look_at(root, e->d_name, uid, ret);
+        if (r < 0 && r != -EACCES)
+            return r;
+    }
+    return errno ? -errno : 0;
+}
+
+/* ---- the worker ---- */
+
+struct look {
+    struct step_watch *watch;
+    uid_t uid;
+    struct step_jobs jobs;
+};
+
+struct step_watch {
+    struct loop_worker *worker;
+    struct look *look; /* under way; NULL: none */
+    step_watch_fn fn;
+    void *user;
+};
+
+static int do_look(struct loop *loop, void *work)
+{
+    struct look *l = work;
+    (void)loop;
+
+    return step_jobs_read("/proc", l->uid, &l->jobs);
+}
+
+static int on_look(struct loop *loop, void *work, int r)
+{
+    struct look *l = work;
+    struct step_watch *w = l->watch;
+    (void)loop;
+
+    w->look = NULL;
+    if (r != -ECANCELED)
+        w->fn(r, r < 0 ? NULL : &l->jobs, w->user);
+    if (r != -ETIMEDOUT) /* else on_late() frees it */
+        free(l);
+    return 0;
+}
+
+static void on_late(struct loop *loop, void *work, int r)
+{
+    (void)loop;
+    (void)r;
+    free(work);
+}
+
+void step_watch_look(struct step_watch *w)
+{
+    if (w->look || loop_worker_hangs(w->worker))
+        return;
+    struct look *l = calloc(1, sizeof *l);
+    if (!l)
+        return;
+    *l = (struct look){.watch = w, .uid = geteuid()};
+    const struct loop_work work = {.fn = do_look,
+                                   .done = on_look,
+                                   .late = on_late,
+                                   .work = l,
+                                   .deadline_ns = DEADLINE_S * NS_PER_S};
+    if (loop_worker_submit(w->worker, &work) < 0)
+        free(l);
+    else
+        w->look = l;
+}
+
+static void ignore(int r, const struct step_jobs *jobs, void *user)
+{
+    (void)r;
+    (void)jobs;
+    (void)user;
+}
+
+int step_watch_new(struct loop *loop, step_watch_fn fn, void *user,
+                   struct step_watch **ret, uw_error *err)
+{
+    auto_(step_watch_free) struct step_watch *w = calloc(1, sizeof *w);
+
+    if (!w)
+        return fail(err, -ENOMEM, "out of memory for the steps of jobs");
+    w->fn = fn;
+    w->user = user;
+    int r = loop_worker_new(loop, "steps", &w->worker, err);
+    if (r < 0)
+        return r;
+    *ret = take(w);
+    return 0;
+}
+
+void step_watch_free(struct step_watch *w)
+{
+    if (!w)
+        return;
+    w->fn = ignore; /* the worker calls it for what is under way */
+    loop_worker_free(w->worker);
+    free(w);
+}

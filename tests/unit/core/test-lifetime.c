@@ -1,0 +1,82 @@
+/* When a job of Slurm is over whose end nobody tells, and whose steps a process is. */
+#include "core/job/lifetime.h"
+
+#include <string.h>
+
+#include "base/auto.h"
+#include "tap.h"
+
+#define S UINT64_C(1000000000)
+
+/* Looks at these times, in seconds; what the last one comes to. */
+struct look {
+    uint64_t at_s;
+    enum lifetime_seen seen;
+};
+
+static const struct {
+    const char *name;
+    uint64_t limit_s;
+    struct look look[6];
+    enum lifetime_end end;
+    bool had;
+} cases[] = {
+    /* clang-format off */
+    {"a step is there", 0, {{110, LIFETIME_SOMEBODY}, {9000, LIFETIME_SOMEBODY}}, LIFETIME_GOES_ON, true},
+    {"the last one is gone, not for long", 0, {{110, LIFETIME_SOMEBODY}, {120, LIFETIME_NOBODY}, {179, LIFETIME_NOBODY}}, LIFETIME_GOES_ON, true},
+    {"… for 60 s", 0, {{110, LIFETIME_SOMEBODY}, {120, LIFETIME_NOBODY}, {180, LIFETIME_NOBODY}}, LIFETIME_IS_ALONE, true},
+    {"long between two looks: nobody knows since when", 0, {{110, LIFETIME_SOMEBODY}, {9000, LIFETIME_NOBODY}}, LIFETIME_GOES_ON, true},
+    {"between two steps", 0, {{110, LIFETIME_SOMEBODY}, {120, LIFETIME_NOBODY}, {175, LIFETIME_SOMEBODY}, {185, LIFETIME_NOBODY}, {240, LIFETIME_NOBODY}}, LIFETIME_GOES_ON, true},
+    {"it cannot be seen", 0, {{110, LIFETIME_SOMEBODY}, {120, LIFETIME_NOBODY}, {180, LIFETIME_UNKNOWN}}, LIFETIME_GOES_ON, true},
+    {"… and is not over at once when it can be", 0, {{110, LIFETIME_SOMEBODY}, {120, LIFETIME_NOBODY}, {180, LIFETIME_UNKNOWN}, {190, LIFETIME_NOBODY}, {249, LIFETIME_NOBODY}}, LIFETIME_GOES_ON, true},
+    {"not seen is not had", 60, {{110, LIFETIME_UNKNOWN}, {120, LIFETIME_NOBODY}, {180, LIFETIME_NOBODY}}, LIFETIME_GOES_ON, false},
+    {"salloc without a step, no limit", 0, {{110, LIFETIME_NOBODY}, {999999, LIFETIME_NOBODY}}, LIFETIME_GOES_ON, false},
+    {"salloc without a step, before its limit", 3600, {{110, LIFETIME_NOBODY}, {3759, LIFETIME_NOBODY}}, LIFETIME_GOES_ON, false},
+    {"… after it", 3600, {{110, LIFETIME_NOBODY}, {3760, LIFETIME_NOBODY}}, LIFETIME_IS_LATE, false},
+    {"… its first step came late", 3600, {{110, LIFETIME_NOBODY}, {3000, LIFETIME_SOMEBODY}, {3700, LIFETIME_SOMEBODY}, {3710, LIFETIME_NOBODY}, {3760, LIFETIME_NOBODY}}, LIFETIME_GOES_ON, true},
+    {"steps may outlive the limit", 60, {{110, LIFETIME_SOMEBODY}, {9000, LIFETIME_SOMEBODY}}, LIFETIME_GOES_ON, true},
+    {"a limit of all time does not wrap", UINT64_MAX / S, {{110, LIFETIME_NOBODY}, {999999, LIFETIME_NOBODY}}, LIFETIME_GOES_ON, false},
+    /* clang-format on */
+};
+
+static const struct {
+    const char *cmdline;
+    uint64_t job;
+} titles[] = {
+    {"slurmstepd: [42.batch]", 42},
+    {"slurmstepd: [42.0]", 42},
+    {"slurmstepd: [42.extern]", 42},
+    {"slurmstepd: [4294967295.interactive]", 4294967295},
+    {"slurmstepd: [42.0+1]", 42},
+    {"slurmstepd: [4294967296.0]", 0},
+    {"slurmstepd: [042.0]", 0},
+    {"slurmstepd: [0.0]", 0},
+    {"slurmstepd: [42]", 0},
+    {"slurmstepd: [42", 0},
+    {"slurmstepd: [", 0},
+    {"slurmstepd: [.0]", 0},
+    {"slurmstepd: [-1.0]", 0},
+    {"slurmstepd infinity", 0},
+    {"/usr/sbin/slurmstepd", 0},
+    {"sh -c slurmstepd: [42.0]", 0},
+    {"slurmd", 0},
+    {"", 0},
+};
+
+int main(void)
+{
+    for (size_t i = 0; i < n_elements(cases); i++) {
+        struct lifetime l = {.began_ns = 100 * S, .limit_ns = cases[i].limit_s * S};
+        enum lifetime_end end = LIFETIME_GOES_ON;
+        for (size_t k = 0; k < n_elements(cases[i].look) && cases[i].look[k].at_s; k++)
+            end = lifetime_look(&l, cases[i].look[k].seen, cases[i].look[k].at_s * S);
+        ok(end == cases[i].end && l.had == cases[i].had, "%s", cases[i].name);
+    }
+    ok(lifetime_may_come_back(100 * S, 700 * S), "back after ten minutes");
+    ok(!lifetime_may_come_back(100 * S, 700 * S + 1), "not later");
+    for (size_t i = 0; i < n_elements(titles); i++)
+        is_int((long)lifetime_stepd(titles[i].cmdline, strlen(titles[i].cmdline)),
+               (long)titles[i].job, "'%s'", titles[i].cmdline);
+    is_int((long)lifetime_stepd("slurmstepd: [42.0]", 15), 0, "cut off");
+    return done();
+}

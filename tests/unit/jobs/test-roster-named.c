@@ -1,0 +1,153 @@
+/* Registered jobs by name: found, renewed, sharing boards; by which processes their own
+ * are told from others.
+ */
+#include "procs.h"
+
+enum { ANNA = 1000, EVE = 1001 };
+#define SESSION "/user.slice/user-1000.slice/session-3.scope"
+#define STEPD "/system.slice/slurmd.service"
+
+static struct {
+    unsigned begun, changed, ended;
+} heard;
+
+static void on_event(enum roster_event event, const struct job_entry *job, void *user)
+{
+    (void)job;
+    (void)user;
+    heard.begun += event == ROSTER_BEGIN;
+    heard.changed += event == ROSTER_CHANGE;
+    heard.ended += event == ROSTER_END;
+}
+
+static struct roster *begin(void)
+{
+    memset(&heard, 0, sizeof heard);
+    return fake_roster(false,
+                       (struct roster_opts){.on_event = on_event, .read = fake_read});
+}
+
+static const struct label gpu[] = {{"slurm.partition", "gpu"}};
+static const struct label cpu[] = {{"slurm.partition", "cpu"}, {"slurm.qos", "low"}};
+
+static struct roster_register of(const char *name, uid_t uid, uint64_t boards)
+{
+    return (struct roster_register){.source = JOB_REGISTERED,
+                                    .name = name,
+                                    .uid = uid,
+                                    .boards = boards,
+                                    .firm = true,
+                                    .label = gpu,
+                                    .n_labels = 1};
+}
+
+static void renewed(void)
+{
+    struct roster *r = begin();
+    struct roster_register reg = of("slurm:42", ANNA, 3), run = of("slurm:42", ANNA, 3);
+    uint64_t id = 0, other = 0;
+    uw_error err = {""};
+
+    is_int((long)roster_named(r, "slurm:42"), 0, "there is none");
+    is_int(roster_begin(r, &reg, &id, &err), 0, "a job");
+    ok(roster_named(r, "slurm:42") == id && !roster_named(r, "slurm:4"), "by its name");
+    const struct job_entry *j = roster_find(r, id);
+    fake_process(100, 1, ANNA, SESSION);
+    fake_on(3, 100, true);
+    fake_wait(7);
+    is_int((long)j->boards, 3, "a stranger of its user elsewhere is not its");
+    reg = of("slurm:42", ANNA, 6);
+    reg.label = cpu;
+    reg.n_labels = 2;
+    is_int(roster_renew(r, id, &reg, &err), 0, "renewed");
+    ok(j->given == 6 && j->boards == 6 && j->so_far == 7, "other boards");
+    ok(j->n_labels == 2 && strcmp(j->label[0].value, "cpu") == 0, "other labels");
+    ok(roster_may_claim(r, ANNA, 2) && !roster_may_claim(r, ANNA, 0), "other rights");
+    ok(heard.begun == 2 && heard.changed > 0, "told as a change");
+    reg.boards = 1u << FAKES;
+    is_int(roster_renew(r, id, &reg, &err), -EINVAL, "%s", err.text);
+    is_int((long)j->given, 6, "nothing has changed");
+    is_int(roster_renew(r, 999, &reg, &err), -ENOENT, "%s", err.text);
+    run.source = JOB_RUN;
+    run.name = "train";
+    is_int(roster_begin(r, &run, &other, &err), 0, "a job that is run");
+    is_int(roster_renew(r, other, &reg, &err), -ENOENT, "is not renewed: %s", err.text);
+    is_int((long)roster_named(r, "train"), 0, "nor found by its name");
+    is_int(roster_end(r, id, &err), 0, "the end");
+    is_int((long)roster_named(r, "slurm:42"), 0, "it is found no more");
+    fake_roster_end(r);
+}
+
+static void shared(void)
+{
+    struct roster *r = begin();
+    struct roster_register a = of("slurm:1", ANNA, 1), b = of("slurm:2", EVE, 3),
+                           c = of("batch:3", EVE, 1), d = of("batch:4", EVE, 8);
+    uint64_t id = 0;
+    uw_error err = {""};
+
+    is_int(roster_begin(r, &a, &id, &err), 0, "a job of Slurm's");
+    is_int(roster_begin(r, &b, &id, &err), 0, "another user's on the same board");
+    ok(roster_may_claim(r, ANNA, 0) && roster_may_claim(r, EVE, 0), "both may claim");
+    is_int(roster_begin(r, &c, &id, &err), -EBUSY, "another registrar's: %s", err.text);
+    is_int(roster_begin(r, &d, &id, &err), 0, "on a board of its own");
+    a.boards = 9;
+    is_int(roster_renew(r, roster_named(r, "slurm:1"), &a, &err), -EBUSY,
+           "which Slurm's does not get, either: %s", err.text);
+    is_int((long)roster_find(r, roster_named(r, "slurm:1"))->given, 1, "it has the old");
+    fake_roster_end(r);
+}
+
+/* Two jobs of one user on one board: each process belongs to that of its slurmstepd. */
+static void steps(void)
+{
+    struct roster *r = begin();
+    struct roster_register a = of("slurm:1", ANNA, 1), b = of("slurm:2", ANNA, 1);
+    const struct job_proc first = {90, 1090}, second[] = {{91, 1091}, {92, 1092}};
+    uint64_t one = 0, two = 0;
+    uw_error err = {""};
+
+    is_int(roster_begin(r, &a, &one, &err), 0, "a job");
+    is_int(roster_begin(r, &b, &two, &err), 0, "another one");
+    const struct job_entry *j = roster_find(r, two);
+    roster_note(r, two, NULL, 0);
+    is_int((long)j->n_procs, 0, "nobody is there: nothing is noted");
+    for (pid_t stepd = 90; stepd <= 92; stepd++)
+        fake_process(stepd, 1, 0, STEPD);
+    fake_process(100, 90, ANNA, STEPD);
+    fake_process(101, 92, ANNA, STEPD);
+    fake_on(0, 100, true);
+    fake_on(0, 101, true);
+    unsigned changed = heard.changed;
+    roster_note(r, one, &first, 1);
+    roster_note(r, two, second, 2);
+    is_int(heard.changed, changed + 2, "two changes");
+    roster_note(r, two, second, 2);
+    is_int(heard.changed, changed + 2, "the same again is none");
+    fake_wait(7);
+    ok(roster_find(r, one)->n_pids == 1 && j->n_pids == 1, "each has its own process");
+    roster_note(r, two, NULL, 0);
+    ok(j->n_procs == 2 && j->proc[0].pid == 91, "what is noted stays");
+    is_int(roster_renew(r, two, &b, &err), 0, "renewed");
+    is_int((long)j->n_procs, 0, "nothing is noted");
+    roster_note(r, two, NULL, 0);
+    ok(j->n_procs == 1 && j->proc[0].pid == 101, "a process on its board is, then");
+    fake_roster_end(r);
+
+    r = begin();
+    a.id = 70;
+    a.proc = second;
+    a.n_procs = 1;
+    is_int(roster_begin(r, &a, &one, &err), 0, "taken over after a restart");
+    ok(roster_find(r, one)->n_procs == 1 && roster_find(r, one)->proc[0].pid == 91,
+       "with what was noted");
+    fake_roster_end(r);
+}
+
+int main(void)
+{
+    renewed();
+    shared();
+    steps();
+    return done();
+}
