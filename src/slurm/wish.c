@@ -41,7 +41,10 @@ int wish_cap(const char *value, struct wish *ret, uw_error *err)
         return r;
     if (cap.mw == 0)
         return keep("cap", value, ret);
-    (void)snprintf(watts, sizeof watts, "%" PRIu32 " mW", cap.mw);
+    if (cap.mw % MW_PER_W == 0)
+        (void)snprintf(watts, sizeof watts, "%" PRIu32 " W", cap.mw / MW_PER_W);
+    else
+        (void)snprintf(watts, sizeof watts, "%" PRIu32 " mW", cap.mw);
     (void)keep("cap", watts, ret);
     ret->mw = cap.mw;
     return 0;

@@ -28,7 +28,7 @@ def begun(asked, **more):
 
 def jobs(c, server):
     """Every way in which a job can have the option."""
-    cap = {"gpu_minors": [4, 5], "cap": "200000 mW"}
+    cap = {"gpu_minors": [4, 5], "cap": "200 W"}
     ways = {
         "srun": lambda: c.srun("--gpus=2", "--gpu-power-cap=200", "true"),
         "srun, the environment": lambda: c.srun("--gpus=2", "true", env={"SLURM_GPU_POWER_CAP": "200 W"}),
@@ -59,7 +59,7 @@ def others(c, server):
             ("a goal goes before the environment's cap", ["--gpus=1", "--gpu-power-goal=edp"], {"SLURM_GPU_POWER_CAP": "200"},
              {"gpu_minors": [4], "goal": "edp"}),
             ("no option", ["--gpus=8"], {}, {"gpu_minors": [4, 5, 3, 0, 1, 2, 6, 7]}),
-            ("no GPU, a cap", ["--gpu-power-cap=200"], {}, {"gpu_minors": [], "cap": "200000 mW"})):
+            ("no GPU, a cap", ["--gpu-power-cap=200"], {}, {"gpu_minors": [], "cap": "200 W"})):
         p = c.srun(*words, "true", env=env)
         uwtest.wait_for(lambda: len(server.asked) >= 2, 20)
         t.equal((p.returncode, begun(server.taken())), (0, [want]), name)
@@ -105,7 +105,7 @@ def tables(c, server):
         c.write_plugstack(plugin)
         p = c.srun("--gpus=1", *words, "true")
         uwtest.wait_for(lambda: len(server.asked) >= 2, 20)
-        t.ok(p.returncode == 0 and server.taken()[0][2]["cap"] == "999000 mW", f"{name}: 999 W have the form of a cap", p.stderr)
+        t.ok(p.returncode == 0 and server.taken()[0][2]["cap"] == "999 W", f"{name}: 999 W have the form of a cap", p.stderr)
     p = c.srun("--gpus=1", "--gpu-power-cap=abc", "true")
     t.ok(p.returncode != 0, "… what has not is refused", p.stderr)
     (pathlib.Path(c.path("etc/plugstack.conf"))).write_text("optional /nonexistent/spank_underwatt.so\n")

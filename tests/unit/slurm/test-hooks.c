@@ -286,7 +286,7 @@ static void requests(void)
     } cases[] = {
         {"a cap", "1", "250", NULL, NULL,
          "{\"uid\":1000,\"gpu_minors\":[5],\"labels\":{\"slurm.partition\":\"gpu\"},"
-         "\"cap\":\"250000 mW\"}",
+         "\"cap\":\"250 W\"}",
          ""},
         {"a goal before the environment's cap, a class, ranges", "0-1", "250", "edp",
          "mine",
@@ -298,7 +298,7 @@ static void requests(void)
          "'abc' is none of"},
         {"no GPU", "", "250", NULL, NULL,
          "{\"uid\":1000,\"gpu_minors\":[],\"labels\":{\"slurm.partition\":\"gpu\"},"
-         "\"cap\":\"250000 mW\"}",
+         "\"cap\":\"250 W\"}",
          ""},
         {"a GPU that gres.conf does not have", "0,2", "250", NULL, NULL,
          "{\"uid\":1000,\"gpu_minors\":[],\"labels\":{\"slurm.partition\":\"gpu\"}}",

@@ -61,7 +61,7 @@ int main(void)
            "{\"uid\":1000,\"gpu_minors\":[3,0],\"labels\":{\"slurm.partition\":\"gpu\","
            "\"slurm.qos\":\"a??z "
            "1234567890123456789012345678901234567890123456789012345678\"},"
-           "\"time_limit\":\"36000 s\",\"cap\":\"250000 mW\","
+           "\"time_limit\":\"36000 s\",\"cap\":\"250 W\","
            "\"class\":\"night \\\"owls\\\" \\\\o/\"}",
            "a job with all, mended and escaped, cut before a character");
     is_int(message_end(7, request), strlen(request), "the length of the end");
