@@ -30,7 +30,12 @@ PROGRAMS = ("slurmctld", "slurmd", "slurmdbd", "srun", "sacctmgr", "munged", "ma
 READY_S = 60
 SBIN = "/usr/sbin:/sbin"
 PLUGIN = uwtest.BUILD / "src" / "slurm" / "spank_underwatt.so"
-MACHINE = "name: {name}\nseed: {seed}\nset_limits: root\nboards: [{{model: v100, count: {boards}, ideal: true}}]\n"
+
+
+def machine(name, seed, boards):
+    """A node whose boards' device files are numbered the other way round than NVML counts."""
+    rows = "".join(f"  - {{model: v100, ideal: true, minor: {boards - 1 - i}}}\n" for i in range(boards))
+    return f"name: {name}\nseed: {seed}\nset_limits: root\nboards:\n{rows}"
 
 
 def missing():
@@ -270,8 +275,7 @@ GresTypes=gpu
         if self.daemon_conf is None:
             return
         for i, name in enumerate(self.names, 1):
-            machine = MACHINE.format(name=name, seed=i, boards=self.boards)
-            node = self.stack.enter_context(uwtest.Node(machine=machine, state=self.path("world", name)))
+            node = self.stack.enter_context(uwtest.Node(machine=machine(name, i, self.boards), state=self.path("world", name)))
             self.nodes[name] = node
             self.daemons[name] = node.daemon(self.daemon_conf)
 
@@ -284,7 +288,7 @@ GresTypes=gpu
         child.terminate()
         child.wait(timeout=30)
         self.start_slurmd(name)
-        self.wait(f"{name} answers", lambda: name in self.run("timeout", "5", "sinfo", "-h", "-r", "-o", "%n").stdout)
+        self.wait(f"{name} answers", lambda: name in self.run("timeout", "5", "sinfo", "-h", "-r", "-N", "-o", "%N").stdout.split())
 
     def stop(self):
         """Every process of the cluster; jobs' first."""
@@ -333,7 +337,7 @@ GresTypes=gpu
 
     def states(self):
         p = self.run("timeout", "10", "sinfo", "-h", "-N", "-o", "%t")
-        return p.stdout.split()
+        return ["idle" if s == "plnd" else s for s in p.stdout.split()]    # planned for a job that waits
 
     def rested(self):
         """The nodes' states once no job is on any; one that is drained stays so."""
@@ -365,8 +369,19 @@ GresTypes=gpu
         return uwtest.wait_until(lambda: self.state(number), lambda s: s == "RUNNING") == "RUNNING"
 
     def limits(self, name):
-        """The boards' power limits on a node, in watts, by NVML's index."""
-        return [b["limit_mw"] // 1000 for b in self.nodes[name].status()["boards"]]
+        """The boards' power limits on a node, in watts, by the numbers of their device files."""
+        return [b["limit_mw"] // 1000 for b in reversed(self.nodes[name].status()["boards"])]
+
+    def have(self, name, limits, seconds=uwtest.PATIENCE):
+        """Wait until boards have these limits, {minor: watts}, and all others 300 W: what they have."""
+        want = [limits.get(i, 300) for i in range(self.boards)]
+        return uwtest.wait_until(lambda: self.limits(name), lambda now: now == want, seconds), want
+
+    def jobs(self, name):
+        """The running jobs of a node's daemon that Slurm registered, by number."""
+        status, answer = self.daemons[name].ask("GET", "/v1/jobs")
+        rows = answer["jobs"] if status == 200 else []
+        return {int(j["name"][6:]): j for j in rows if j["running"] and (j["name"] or "").startswith("slurm:")}
 
 
 def shell(nodes):
