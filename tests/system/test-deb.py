@@ -53,7 +53,8 @@ LOW = ["sh", "-c", 'echo 19 2>/dev/null >/proc/self/autogroup; exec nice -n 19 "
 
 with tempfile.TemporaryDirectory(prefix="uw-build-") as tmp:
     p = subprocess.run([*LOW, str(TOP / "tools/deb"), tmp], stdin=subprocess.DEVNULL, capture_output=True, text=True,
-                       timeout=1700, start_new_session=True, env={**os.environ, "DEB_BUILD_OPTIONS": "noopt"})
+                       timeout=1700, start_new_session=True,
+                       env={**os.environ, "DEB_BUILD_OPTIONS": "noopt", "DEB_CFLAGS_APPEND": "-g1"})
     if not t.ok(p.returncode == 0, "the packages build", p.stdout[-3000:] + p.stderr[-3000:]):
         t.done()
     debs = pathlib.Path(tmp)
