@@ -142,10 +142,11 @@ void job_answer(const struct json *doc, struct job_answer *ret)
     }
     r->time_s = or_0(take_number(job, "time_s"));
     r->energy_j = or_0(take_number(job, "energy_j"));
+    double booked_s = or_0(take_number(job, "booked_s")); /* of that energy */
     r->half_j = or_0(take_number(job, "half_j"));
     r->measured = take_bool(job, "settled") && r->energy_j > 0 && r->time_s > 0;
     if (r->measured)
-        r->power_w = r->energy_j / r->time_s;
+        r->power_w = r->energy_j / (booked_s > 0 ? booked_s : r->time_s);
     else if (!take_bool(job, "settled"))
         (void)fail(&r->error, 0,
                    "its last seconds are not booked yet: see `underwatt report` later");

@@ -32,8 +32,9 @@ struct job_result {
     int64_t begin_utc_ns;
     bool simulated;
     bool measured; /* energy is known */
-    double time_s, energy_j, half_j, power_w;
-    uint32_t why; /* enum meter_why */
+    double time_s, energy_j, half_j;
+    double power_w; /* mean over the time in which that energy was taken */
+    uint32_t why;   /* enum meter_why */
     size_t n;
     const struct job_board *board; /* every open board; borrowed */
     size_t n_used;

@@ -1,9 +1,12 @@
 /* What `measure` and `run` print at their end. */
 #include <stdlib.h>
+#include <string.h>
 
 #include "base/auto.h"
+#include "cli/job-node.h"
 #include "cli/job-report.h"
 #include "gpu/gpu.h"
+#include "io/json.h"
 #include "tap.h"
 
 /* The report of a job on boards whose figures have these reasons. */
@@ -63,8 +66,24 @@ static void reasons(void)
        "each of them in plain words, once");
 }
 
+/* A job whose boards were found late: its energy is of less than its time. */
+static void found_late(void)
+{
+    static const char text[] = "{\"time_s\": 20, \"energy_j\": 2600, \"half_j\": 5, "
+                               "\"booked_s\": 10, \"settled\": true}";
+    auto_(json_free) struct json *doc = NULL;
+    struct job_answer a;
+
+    if (!ok(json_read("answer", text, sizeof text - 1, &doc, NULL) == 0, "an answer"))
+        return;
+    job_answer(doc, &a);
+    is_near(a.result.power_w, 260, 1e-9, "mean power is over the time of the energy");
+    is_near(a.result.time_s, 20, 1e-9, "the job's time is whole");
+}
+
 int main(void)
 {
     reasons();
+    found_late();
     return done();
 }
