@@ -283,6 +283,7 @@ static void set_labels(struct job_entry *e, const struct roster_register *reg)
         e->label[i].key[LABEL_KEY - 1] = e->label[i].value[LABEL_VALUE - 1] = '\0';
     }
     e->n_labels = reg->n_labels;
+    e->edition++;
 }
 
 static void fill(struct roster_job *s, const struct roster_register *reg,

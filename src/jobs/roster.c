@@ -110,6 +110,7 @@ static int name_done(struct loop *loop, void *work, int result)
             if (s->e.uid != a->name.uid || s->e.user[0] || !a->name.user[0])
                 continue;
             memcpy(s->e.user, a->name.user, sizeof s->e.user);
+            s->e.edition++;
             s->changed = true;
         }
     }

@@ -74,6 +74,7 @@ struct job_entry {
     bool firm; /* begun by an administrator: run jobs of others do not get its boards */
     struct label label[LABELS_MAX];
     size_t n_labels;
+    unsigned edition;   /* of user and labels: counts their changes */
     pid_t pid;          /* the first process; 0: unknown */
     uint64_t pid_start; /* as in job_proc; 0: unknown */
     unsigned n_pids;    /* the job's processes on boards */

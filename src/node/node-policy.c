@@ -81,6 +81,7 @@ static void look_at_job(const struct node_policy *p, size_t i, const struct view
         .id = job->job->id,
         .boards = job->job->boards,
         .facts = p->seen->facts[i].all,
+        .edition = job->job->edition,
         .phase = {.told = job->phase.by == PHASE_BY_JOB,
                   .confidence = job->phase.confidence.v,
                   .break_even_s = job->phases.break_even_s,

@@ -27,7 +27,8 @@ struct engine_job_state {
     uint64_t id;
     bool there;
     struct subject values;
-    int cls; /* of the policy; -1: none */
+    unsigned edition; /* of its facts, from which these follow: */
+    int cls;          /* of the policy; -1: none */
     bool is_for[POLICY_RULES_MAX];
     bool phase_ruled; /* a rule of phases is */
     bool has_goal, has_cap, phase_moved;

@@ -39,9 +39,10 @@ struct engine_phase {
 
 struct engine_job {
     uint64_t id;
-    uint64_t boards;           /* bit i: board i */
-    struct policy_facts facts; /* do not change while it runs */
-    bool has_goal, has_cap;    /* it asked for a goal, or for a cap by name */
+    uint64_t boards; /* bit i: board i */
+    struct policy_facts facts;
+    unsigned edition;       /* another number where the facts are others */
+    bool has_goal, has_cap; /* it asked for a goal, or for a cap by name */
     struct engine_phase phase;
 };
 /* All borrowed for the call. */

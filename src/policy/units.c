@@ -46,16 +46,25 @@ struct engine_job_state *engine_job_find(const struct policy_engine *e, uint64_t
     return NULL;
 }
 
-/* What does not change while the job runs. */
+/* Each rule of the job's units is to be stepped. */
+static void refresh_units(struct policy_engine *e, uint64_t job)
+{
+    for (size_t i = 0; i < e->n_units; i++)
+        e->unit[i].fresh |= e->unit[i].job == job;
+}
+
+/* What follows from the job's facts, which change seldom while it runs. */
 static int set_up_job(struct policy_engine *e, struct engine_job_state *j,
                       const struct engine_job *job)
 {
     const struct policy *p = e->policy;
 
-    if (j->values.value)
+    if (j->values.value && j->edition == job->edition)
         return 0;
-    if (subject_init(&j->values, p) < 0)
+    if (!j->values.value && subject_init(&j->values, p) < 0)
         return -ENOMEM;
+    refresh_units(e, job->id);
+    j->edition = job->edition;
     j->cls = policy_class_of(p, &job->facts);
     const char *cls = j->cls < 0 ? POLICY_CLASS_OTHER : p->cls[j->cls].name;
     j->phase_ruled = false;

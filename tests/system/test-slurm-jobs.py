@@ -198,6 +198,8 @@ def classes(node, d, s):
     t.ok(limits(node, 290000, 200000), "the rules of their classes act", [node.board(i) for i in range(2)])
     rules = {r["name"]: [b["gpu"] for b in r["boards"] if b["state"] == "acts"] for r in d.ask("GET", "/v1/policy")[1]["rules"]}
     t.ok(rules == {"urgent-ones": [0], "not-urgent": [1]}, "by partition, account and QoS", rules)
+    s.put(101, [3], labels=labels)
+    t.ok(limits(node, 290000, 290000), "another QoS, told later: another class", [node.board(i) for i in range(2)])
     for job in (100, 101):
         s.ask("DELETE", job)
 

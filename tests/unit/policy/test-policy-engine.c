@@ -338,6 +338,34 @@ static void jobs_and_classes(void)
     end();
 }
 
+/* A scheduler tells more of a job, or a user's name is known later. */
+static void other_facts(void)
+{
+    begin("a job whose facts change");
+    struct engine_job *j = add_job(4, 1, "");
+    use("policy: 1\n"
+        "classes:\n"
+        "  - {name: annas, match: {user: anna}, goal: edp}\n"
+        "rules:\n"
+        "  - {name: hers, jobs: {class: annas}, when: job.age < 1 h, for: 0 s,\n"
+        "     cap: 200 W, ramp: at once}\n");
+    ok(!w.has_goal[0] && state_of("hers", 0) == RULE_OTHER_JOB, "nobody's");
+    w.fact[0][0].value = "anna";
+    changed();
+    ok(state_of("hers", 0) == RULE_OTHER_JOB, "facts of one edition are the same");
+    j->edition++;
+    changed();
+    ok(w.has_goal[0] && strcmp(w.by[0], "class annas") == 0 &&
+           state_of("hers", 0) == RULE_ACTS && w.claimed[0][0],
+       "hers: goal of her class, rule of her class");
+    w.fact[0][0].value = "bert";
+    j->edition++;
+    changed();
+    ok(!w.has_goal[0] && state_of("hers", 0) == RULE_OTHER_JOB && !w.claimed[0][0],
+       "and not hers any more");
+    end();
+}
+
 static void goals(void)
 {
     begin("goals of classes and rules");
@@ -561,6 +589,7 @@ int main(void)
     one_claim();
     does_not_ratchet();
     jobs_and_classes();
+    other_facts();
     goals();
     another_policy();
     only_what_changed();
