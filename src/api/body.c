@@ -628,8 +628,8 @@ static int signal_value(const struct json_value *v, struct signal_value *ret,
 
 int body_signal(const struct json_value *v, struct node_signal *ret, uw_error *err)
 {
-    static const char *const keys[] = {"value", "unit", "for", NULL};
-    struct node_signal s = {.unit = ""};
+    static const char *const keys[] = {"value", "unit", "for", "source", NULL};
+    struct node_signal s = {.unit = "", .source = ""};
     int r = only(v, keys, err);
 
     if (r == 0)
@@ -640,6 +640,8 @@ int body_signal(const struct json_value *v, struct node_signal *ret, uw_error *e
         r = fail(err, -EINVAL, "'unit' belongs to a number");
     if (r == 0)
         r = duration(v, "for", &s.for_ns, err);
+    if (r == 0)
+        r = text(v, "source", SIGNAL_WATCHER - 1, &s.source, err);
     if (r == 0)
         *ret = s;
     return r;

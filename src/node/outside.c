@@ -213,6 +213,24 @@ static int find(const struct outside *o, const char *name, size_t *ret, uw_error
     return 0;
 }
 
+/* What a program gives that watches the source: no row of the ledger for each value. */
+static int give(struct outside *o, size_t i, const struct node_signal *ask, uw_error *err)
+{
+    struct signal_time t = time_of(o);
+    const struct signal_put p = {.unit = ask->unit,
+                                 .source = ask->source,
+                                 .utc_ns = t.utc_ns,
+                                 .age_ns = ask->for_ns};
+
+    if (ask->for_ns > SIGNAL_FOR_MAX_S * NS_PER_S)
+        return fail(err, -ERANGE, "a value holds for %d h at most",
+                    SIGNAL_FOR_MAX_S / 3600);
+    int r = signals_put(o->signals, i, &p, &ask->value, t, err);
+    if (r == 0)
+        rearm(o);
+    return r;
+}
+
 int outside_set(struct outside *o, const struct node_who *who, const char *name,
                 const struct node_signal *ask, uw_error *err)
 {
@@ -222,6 +240,8 @@ int outside_set(struct outside *o, const struct node_who *who, const char *name,
     size_t i = 0;
     int r = find(o, name, &i, err);
 
+    if (r == 0 && ask->source && ask->source[0])
+        return give(o, i, ask, err);
     if (r == 0)
         r = signals_set(o->signals, i, &p, &ask->value, ask->for_ns, time_of(o), err);
     if (r < 0)

@@ -30,11 +30,13 @@ struct node_claim {
     pid_t pid; /* the claim ends with this process; 0: none */
 };
 
-/* A signal from outside, set by hand. */
+/* A signal from outside, set by hand or by a program that watches its source. */
+enum { SIGNAL_WATCHER = 32 };
 struct node_signal {
     struct signal_value value;
-    const char *unit; /* of a number; "": none */
-    uint64_t for_ns;  /* 0: SIGNAL_FOR_S */
+    const char *unit;   /* of a number; "": none */
+    const char *source; /* "slurm": a program's, behind one by hand; NULL, "": by hand */
+    uint64_t for_ns;    /* 0: SIGNAL_FOR_S, or a source's age limit */
 };
 
 /* A job that a scheduler's prolog registers by its name; see node_scheduler_put(). */

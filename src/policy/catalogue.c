@@ -28,6 +28,7 @@ static const struct policy_signal built_in[CATALOGUE_BUILT_IN] = {
     NUMBER(PRICE_FORECAST, NODE, "price.forecast", "EUR/kWh", .series = POLICY_FORECAST),
     NUMBER(QUEUE_DEPTH, NODE, "queue.depth", NULL, HISTORY),
     NUMBER(QUEUE_WAIT, NODE, "queue.wait", "s", HISTORY),
+    NUMBER(QUEUE_GPUS, NODE, "queue.gpus", NULL, HISTORY),
     NUMBER(RACK_POWER, NODE, "rack.power", "kW", HISTORY, MOVES),
     NUMBER(NODE_POWER, NODE, "node.power", "W", MOVES),
     NUMBER(NODE_HEADROOM, NODE, "node.headroom", "W", MOVES),

@@ -30,6 +30,7 @@ static const struct {
     {"price.forecast",           "/kWh",  7200, false},
     {"queue.depth",              "",       300, true},
     {"queue.wait",               "s",      300, true},
+    {"queue.gpus",               "",       300, true},
     {"rack.power",               "kW",      60, false},
 };
 /* First words of signals that the node itself has, and words of conditions. */

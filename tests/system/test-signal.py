@@ -72,6 +72,25 @@ def by_hand(node, d):
     t.equal(command(node, "unset", "queue.depth").returncode, 1, "once")
 
 
+def watched(node, d):
+    """A program that watches a source: behind a value by hand, in no row of the ledger."""
+    status, _ = d.ask("PUT", "/v1/signals/queue.gpus", {"value": 24, "for": "1 h", "source": "slurm"})
+    s = signal(d, "queue.gpus")
+    t.ok(status == 204 and s["value"] == 24 and not s["by_hand"] and s["source"] == "slurm" and 3500 < s["ends_s"] <= 3600,
+         "a source's value holds for its time", s)
+    t.equal(command(node, "set", "queue.gpus", "0", "--for", "1 h").returncode, 0, "set by hand beside it")
+    d.ask("PUT", "/v1/signals/queue.gpus", {"value": 32, "for": "1 h", "source": "slurm"})
+    t.equal(signal(d, "queue.gpus")["value"], 0, "the hand wins")
+    t.equal(command(node, "unset", "queue.gpus").returncode, 0, "taken back")
+    t.equal(signal(d, "queue.gpus")["value"], 32, "then the source's last value counts")
+    d.ask("PUT", "/v1/signals/queue.gpus", {"value": 0, "for": "1 s", "source": "slurm"})
+    t.equal(becomes(d, "queue.gpus", None)["value"], None, "after its time it is unknown")
+    status, answer = d.ask("PUT", "/v1/signals/queue.gpus", {"value": 0, "for": "25 h", "source": "slurm"})
+    t.ok(status == 400 and "24 h" in answer["error"], "for more than a day: refused", answer)
+    rows = uwtest.wait_until(lambda: [e for e in booked(d, "signal-set") if "queue.gpus" in e], len)
+    t.ok(len(rows) == 1 and rows[0].startswith("queue.gpus: 0, set by user"), "the ledger has the one set by hand", rows)
+
+
 def wrong(node, d):
     for args, says in ((("set", "carbn", "1 g/kWh"), "did you mean 'carbon'?"),
                        (("set", "carbon", "400"), "carbon needs its unit: '400 g/kWh'"),
@@ -187,6 +206,7 @@ def main():
         config = f"node: {{interval: 1 s}}\npolicy: {{file: {policy}}}\n"
         d = node.daemon(config)
         by_hand(node, d)
+        watched(node, d)
         wrong(node, d)
         ends(node, d)
         files(node, d, folder)
