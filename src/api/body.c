@@ -496,6 +496,27 @@ int body_scheduler(const struct json_value *v, struct body_scheduler *ret, uw_er
     return 0;
 }
 
+int body_facts(const struct json_value *v, struct body_facts *ret, uw_error *err)
+{
+    static const char *const keys[] = {"labels", "time_limit", "for", NULL};
+    struct body_facts b = {.facts = {.n_labels = 0}};
+    int r = only(v, keys, err);
+
+    if (r == 0)
+        r = labels(v, b.label, &b.facts.n_labels, err);
+    if (r == 0)
+        r = duration(v, "time_limit", &b.facts.limit_ns, err);
+    if (r == 0)
+        r = duration(v, "for", &b.facts.for_ns, err);
+    if (r == 0 && b.facts.for_ns > FACTS_FOR_MAX_S * NS_PER_S)
+        r = fail(err, -ERANGE, "'for': %d s at most", FACTS_FOR_MAX_S);
+    if (r < 0)
+        return r;
+    *ret = b;
+    ret->facts.label = ret->label;
+    return 0;
+}
+
 int body_goal(const struct json_value *v, struct goal *ret, bool *ret_has, uw_error *err)
 {
     static const char *const keys[] = {"goal", NULL};

@@ -35,6 +35,12 @@ struct body_scheduler {
 };
 int body_scheduler(const struct json_value *v, struct body_scheduler *ret, uw_error *err);
 
+struct body_facts {
+    struct scheduler_facts facts;
+    struct label label[LABELS_MAX];
+};
+int body_facts(const struct json_value *v, struct body_facts *ret, uw_error *err);
+
 /* {"stopped": [{"id": 7, "at_ns": 12}], "done": [5, 6]} */
 enum { BODY_WINDOWS_MAX = 256, BODY_WAIT_MAX_S = 60 };
 struct body_windows {

@@ -64,6 +64,7 @@ void route_withdraw(struct ask *a);
 void route_job_begin(struct ask *a);
 void route_job_end(struct ask *a);
 void route_job_put(struct ask *a);
+void route_job_patch(struct ask *a);
 void route_job_goal(struct ask *a);
 void route_release(struct ask *a);
 void route_take_back(struct ask *a);

@@ -200,6 +200,21 @@ void route_job_put(struct ask *a)
     reply_put(a, id, r == 1);
 }
 
+void route_job_patch(struct ask *a)
+{
+    struct body_facts b;
+    uw_error err = {""};
+
+    if (!ask_name(a))
+        return;
+    int r = body_facts(a->body, &b, &err);
+    if (r < 0)
+        http_fail_r(a->x, r, &err);
+    else
+        reply_empty(a, node_scheduler_amend(ask_node(a), a->who, a->part, &b.facts, &err),
+                    &err);
+}
+
 void route_job_goal(struct ask *a)
 {
     struct goal goal;

@@ -44,6 +44,7 @@ static const struct route table[] = {
     {HTTP_POST, "/v1/jobs", route_job_begin, BODY_MUST, {NULL}},
     {HTTP_GET, "/v1/jobs/{id}", route_job, BODY_NONE, {NULL}},
     {HTTP_PUT, "/v1/jobs/{id}", route_job_put, BODY_MUST, {NULL}},
+    {HTTP_PATCH, "/v1/jobs/{id}", route_job_patch, BODY_MUST, {NULL}},
     {HTTP_DELETE, "/v1/jobs/{id}", route_job_end, BODY_NONE, {"pid", NULL}},
     {HTTP_PUT, "/v1/jobs/{id}/goal", route_job_goal, BODY_MUST, {NULL}},
     {HTTP_POST, "/v1/windows", route_window_begin, BODY_MAY, {NULL}},

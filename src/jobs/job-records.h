@@ -71,6 +71,8 @@ struct job_record {
     struct view_phase phase;
     struct job_capped capped;
     int page_fd; /* of a run job without a search: its page, for one that begins; -1 */
+    uint64_t
+        confirmed_ns; /* until then it runs, says its scheduler; 0: it says nothing */
 
     /* Used by job-records.c only. */
     struct job_phase *telemetry; /* NULL: phase detection is off */

@@ -583,6 +583,49 @@ int roster_renew(struct roster *r, uint64_t id, const struct roster_register *re
     return 0;
 }
 
+/* Sets one label among *n; false: there is no room. */
+static bool set_label(struct label all[static LABELS_MAX], size_t *n,
+                      const struct label *label)
+{
+    size_t i = 0;
+
+    while (i < *n && strcmp(all[i].key, label->key) != 0)
+        i++;
+    if (i == LABELS_MAX)
+        return false;
+    all[i] = *label;
+    *n = i < *n ? *n : i + 1;
+    return true;
+}
+
+int roster_label(struct roster *r, uint64_t id, const struct label *label, size_t n,
+                 uw_error *err)
+{
+    struct roster_job *s = roster_job(r, id);
+    struct label all[LABELS_MAX];
+
+    if (!s || s->over || s->e.source != JOB_REGISTERED)
+        return fail(err, -ENOENT, "there is no registered job %llu",
+                    (unsigned long long)id);
+    size_t n_all = s->e.n_labels;
+    memcpy(all, s->e.label, sizeof all);
+    for (size_t i = 0; i < n; i++)
+        if (!set_label(all, &n_all, &label[i]))
+            return fail(err, -E2BIG, "'labels': the job would have more than %d",
+                        LABELS_MAX);
+    bool same = n_all == s->e.n_labels;
+    for (size_t i = 0; same && i < n_all; i++)
+        same = strcmp(all[i].value, s->e.label[i].value) == 0;
+    if (same)
+        return 1;
+    memcpy(s->e.label, all, sizeof all);
+    s->e.n_labels = n_all;
+    s->e.edition++;
+    s->changed = true;
+    roster_tell(r);
+    return 0;
+}
+
 /* ---- groups ---- */
 
 static bool is_of(const struct roster_job *s, uid_t uid)

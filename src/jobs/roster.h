@@ -178,6 +178,12 @@ int roster_renew(struct roster *r, uint64_t id, const struct roster_register *re
  */
 void roster_note(struct roster *r, uint64_t id, const struct job_proc *proc, size_t n);
 
+/* Sets labels of a registered job, others stay.  1: they were so; -ENOENT, -E2BIG (more
+ * than LABELS_MAX): nothing changed.
+ */
+int roster_label(struct roster *r, uint64_t id, const struct label *label, size_t n,
+                 uw_error *err);
+
 /* Several processes that begin one job, side by side: the first one begins it under a
  * name for the group, the others join.  The job ends with the last of them.
  */

@@ -158,6 +158,11 @@ int node_job_end(struct node *node, const struct node_who *who, uint64_t id,
  */
 int node_scheduler_put(struct node *node, const struct node_who *who,
                        const struct scheduler_ask *ask, uint64_t *ret_id, uw_error *err);
+/* What the scheduler knows of a running job beside that.  -EPERM; -ENOENT: it does not
+ * run here; -E2BIG: labels.
+ */
+int node_scheduler_amend(struct node *node, const struct node_who *who, const char *name,
+                         const struct scheduler_facts *facts, uw_error *err);
 /* Ends the job of this name; 0, too, where there is none.  -EPERM. */
 int node_scheduler_end(struct node *node, const struct node_who *who, const char *name,
                        uw_error *err);

@@ -53,6 +53,15 @@ struct scheduler_ask {
     uint64_t limit_ns; /* of its time; 0: none */
 };
 
+/* What a scheduler's collector knows of a running job that the prolog did not. */
+enum { FACTS_FOR_MAX_S = 3600 };
+struct scheduler_facts {
+    const struct label *label; /* set beside those that are there */
+    size_t n_labels;
+    uint64_t limit_ns; /* of its time; 0: as it is */
+    uint64_t for_ns;   /* so long it runs by the scheduler's word; 0: no word */
+};
+
 struct node_job {
     struct roster_register reg;
     bool search;     /* search for goal; else hold cap where it is set */

@@ -566,6 +566,14 @@ int node_scheduler_put(struct node *node, const struct node_who *who,
     return refuse(node, who, REFUSAL_JOB, r, &why);
 }
 
+int node_scheduler_amend(struct node *node, const struct node_who *who, const char *name,
+                         const struct scheduler_facts *facts, uw_error *err)
+{
+    int r = check_scheduler(node, who, REFUSAL_JOB, err);
+
+    return r < 0 ? r : scheduler_amend(node->scheduler, name, facts, err);
+}
+
 int node_scheduler_end(struct node *node, const struct node_who *who, const char *name,
                        uw_error *err)
 {

@@ -425,11 +425,14 @@ static void look_at(struct scheduler *s, const struct job_entry *job,
     enum lifetime_seen seen = found || job->n_pids > 0 ? LIFETIME_SOMEBODY
                               : r < 0                  ? LIFETIME_UNKNOWN
                                                        : LIFETIME_NOBODY;
+    bool noted = seen == LIFETIME_SOMEBODY;
 
+    if (seen == LIFETIME_NOBODY && rec->confirmed_ns > now_of(s))
+        seen = LIFETIME_UNKNOWN; /* its scheduler says that it runs */
     enum lifetime_end end = lifetime_look(&rec->life, seen, now_of(s));
     if (end != LIFETIME_GOES_ON)
         lose(s, job, rec, end);
-    else if (seen == LIFETIME_SOMEBODY)
+    else if (noted)
         roster_note(s->o.roster, job->id, found ? found->proc : NULL,
                     found ? found->n_procs : 0);
 }
@@ -455,6 +458,7 @@ static int take_back(struct scheduler *s, struct job_record *rec,
     return 0;
 }
 
+/* found: its step; NULL: its scheduler says so. */
 static void come_back(struct scheduler *s, struct job_record *rec,
                       const struct step_job *found)
 {
@@ -466,8 +470,8 @@ static void come_back(struct scheduler *s, struct job_record *rec,
                                         .firm = last->firm,
                                         .label = last->label,
                                         .n_labels = last->n_labels,
-                                        .proc = found->proc,
-                                        .n_procs = found->n_procs};
+                                        .proc = found ? found->proc : NULL,
+                                        .n_procs = found ? found->n_procs : 0};
     uw_error err = {""};
 
     if (take_back(s, rec, &reg, &err) < 0) {
@@ -598,6 +602,45 @@ int scheduler_put(struct scheduler *s, const struct scheduler_ask *ask, uint64_t
     apply(s, job, rec, is_new);
     s->o.changed(job, s->o.user);
     return was;
+}
+
+/* The running job of this name.  One that was taken to be over comes back where its
+ * scheduler says that it runs.
+ */
+static uint64_t confirmed(struct scheduler *s, const char *name, bool runs)
+{
+    uint64_t id = roster_named(s->o.roster, name);
+
+    for (size_t i = 0; runs && !id && i < job_records_count(s->o.records); i++) {
+        struct job_record *rec = job_records_at(s->o.records, i);
+        if (!rec->lost || strcmp(rec->last.name, name) != 0)
+            continue;
+        come_back(s, rec, NULL);
+        id = roster_named(s->o.roster, name);
+    }
+    return id;
+}
+
+int scheduler_amend(struct scheduler *s, const char *name,
+                    const struct scheduler_facts *facts, uw_error *err)
+{
+    struct label label[LABELS_MAX];
+    struct roster_register reg = {.label = facts->label, .n_labels = facts->n_labels};
+    uint64_t id = confirmed(s, name, facts->for_ns > 0);
+    struct job_record *rec = id ? job_records_find(s->o.records, id) : NULL;
+
+    if (!rec)
+        return fail(err, -ENOENT, "job %.40s does not run here", name);
+    int r = add_limit(&reg, label, facts->limit_ns, err);
+    if (r == 0)
+        r = roster_label(s->o.roster, id, reg.label, reg.n_labels, err);
+    if (r < 0)
+        return r;
+    if (facts->for_ns)
+        rec->confirmed_ns = loop_now_ns(s->o.loop) + facts->for_ns;
+    if (r == 0)
+        s->o.changed(roster_find(s->o.roster, id), s->o.user);
+    return 0;
 }
 
 void scheduler_end(struct scheduler *s, const char *name)

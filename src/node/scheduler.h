@@ -55,6 +55,10 @@ void scheduler_end(struct scheduler *s, const char *name);
 
 /* After the jobs of an earlier daemon were taken over. */
 void scheduler_open(struct scheduler *s);
+/* 0; -ENOENT: no job of this name runs; -E2BIG. */
+int scheduler_amend(struct scheduler *s, const char *name,
+                    const struct scheduler_facts *facts, uw_error *err);
+
 /* Boards, or who shares them, may have changed: gives the jobs that ask for a cap what
  * they can have of it now.
  */

@@ -145,6 +145,22 @@ int node_scheduler_put(struct node *node, const struct node_who *who,
     return 0;
 }
 
+int node_scheduler_amend(struct node *node, const struct node_who *who, const char *name,
+                         const struct scheduler_facts *facts, uw_error *err)
+{
+    (void)node;
+    (void)who;
+    (void)err;
+
+    must(strncmp(name, "slurm:", 6) == 0 && name[6] >= '1' && strlen(name) <= 16);
+    must(facts->n_labels <= LABELS_MAX);
+    must(facts->for_ns <= FACTS_FOR_MAX_S * 1000000000ull);
+    for (size_t i = 0; i < facts->n_labels; i++)
+        must_label(&facts->label[i]);
+    (void)fuzz_say("", "amend %s, %zu labels: ", name, facts->n_labels);
+    return 0;
+}
+
 int node_scheduler_end(struct node *node, const struct node_who *who, const char *name,
                        uw_error *err)
 {

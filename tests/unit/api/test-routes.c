@@ -60,7 +60,7 @@ static const struct { const char *method, *target, *body; unsigned status; const
     {"GET", "/v1/Node", NULL, 404, "openapi"},
     {"POST", "/v1/node", "{}", 405, "GET"},
     {"DELETE", "/v1/claims", NULL, 405, "GET, POST"},
-    {"POST", "/v1/jobs/1", "{}", 405, "GET, PUT, DELETE"},
+    {"POST", "/v1/jobs/1", "{}", 405, "GET, PUT, PATCH, DELETE"},
     {"PUT", "/v1/jobs/1", "{}", 400, "'1' is not the name of a job: slurm:NUMBER"},
     {"PUT", "/v1/jobs/slurm:", "{}", 400, "slurm:NUMBER"},
     {"PUT", "/v1/jobs/slurm:07", "{}", 400, "slurm:NUMBER"},
@@ -73,6 +73,14 @@ static const struct { const char *method, *target, *body; unsigned status; const
     {"PUT", "/v1/jobs/slurm%3A7", "{\"uid\": 1000, \"gpu_minors\": []}", 201, "\"gpus\": []"},
     {"GET", "/v1/jobs/slurm:7", NULL, 404, "job slurm:7 does not run here"},
     {"GET", "/v1/jobs/slurm:x", NULL, 400, "slurm:NUMBER"},
+    {"PATCH", "/v1/jobs/slurm:7", "{}", 204, NULL},
+    {"PATCH", "/v1/jobs/slurm:7", NULL, 400, "body"},
+    {"PATCH", "/v1/jobs/7", "{}", 400, "'7' is not the name of a job: slurm:NUMBER"},
+    {"PATCH", "/v1/jobs/slurm:7", "{\"for\": \"2 h\"}", 400, "'for': 3600 s at most"},
+    {"PATCH", "/v1/jobs/slurm:7", "{\"for\": \"0 s\"}", 400, "is not a duration above 0"},
+    {"PATCH", "/v1/jobs/slurm:7", "{\"time_limit\": 60}", 400, "must be a string with a unit"},
+    {"PATCH", "/v1/jobs/slurm:7", "{\"labels\": [\"a\"]}", 400, "'labels' is not an object"},
+    {"PATCH", "/v1/jobs/slurm:7", "{\"cap\": \"300 W\"}", 400, "'cap'"},
     {"DELETE", "/v1/jobs/slurm:7", NULL, 204, NULL},
     {"DELETE", "/v1/jobs/slurm:x", NULL, 400, "slurm:NUMBER"},
     {"GET", "/v1/claims", NULL, 200, "search of job 100"},
@@ -327,6 +335,16 @@ static void by_name(void)
     is_int(ask("GET", "/v1/jobs/slurm:4711", NULL), 200, "found by its name");
     ok(says("\"refused\": \"cap: the job has no GPU\"") && says("\"id\": 100"),
        "it is it");
+    is_int(
+        ask("PATCH", "/v1/jobs/slurm:4711",
+            "{\"labels\": {\"slurm.name\": \"train\"}, \"time_limit\": \"1 h\", \"for\": "
+            "\"90 s\"}"),
+        204, "what the scheduler knows of it beside");
+    ok(strcmp(f.last, "scheduler_amend") == 0 && strcmp(f.name, "slurm:4711") == 0 &&
+           f.facts.n_labels == 1 && strcmp(f.label[0].value, "train") == 0 &&
+           f.facts.limit_ns == 3600 * 1000000000ull &&
+           f.facts.for_ns == 90 * 1000000000ull,
+       "reaches the node");
     fake_as(&f, AS_STRANGER);
     is_int(ask("GET", "/v1/jobs/slurm:4711", NULL), 404, "not by another user");
     (void)ask("GET", "/v1/jobs/100", NULL);

@@ -150,6 +150,18 @@ int node_scheduler_put(struct node *node, const struct node_who *who,
     return r < 0 ? r : f->was_there;
 }
 
+int node_scheduler_amend(struct node *node, const struct node_who *who, const char *name,
+                         const struct scheduler_facts *facts, uw_error *err)
+{
+    struct fake *f = fake_of(node);
+    (void)who;
+
+    f->facts = *facts;
+    keep(f->name, sizeof f->name, name);
+    memcpy(f->label, facts->label, facts->n_labels * sizeof *f->label);
+    return called(f, "scheduler_amend", err);
+}
+
 int node_scheduler_end(struct node *node, const struct node_who *who, const char *name,
                        uw_error *err)
 {

@@ -23,6 +23,7 @@ struct fake {
     struct node_claim claim;
     struct node_job job;
     struct scheduler_ask scheduler;
+    struct scheduler_facts facts;
     int was_there; /* what node_scheduler_put() answers */
     char board[96], why[96], name[96], preset[POLICY_PRESET_NAME];
     char group[JOB_GROUP];

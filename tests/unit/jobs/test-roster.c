@@ -254,6 +254,20 @@ static void registered(void)
     const struct job_entry *j = roster_find(r, id);
     is_int((long)id, 500, "  takes its id over");
     is_str(j->label[0].value, "vision", "  its labels");
+    const struct label more[] = {{"slurm.qos", "high"}, {"project", "speech"}};
+    heard.changed = 0;
+    is_int(roster_label(r, id, more, 2, &err), 0, "  labels are set beside");
+    ok(j->n_labels == 2 && strcmp(j->label[0].value, "speech") == 0 &&
+           strcmp(j->label[1].value, "high") == 0 && heard.changed == 1,
+       "  or replaced, and told");
+    is_int(roster_label(r, id, more, 2, &err), 1, "  the same again");
+    is_int((long)heard.changed, 1, "  is no change");
+    struct label many[LABELS_MAX];
+    for (int i = 0; i < LABELS_MAX; i++)
+        (void)snprintf(many[i].key, LABEL_KEY, "k%d", i);
+    is_int(roster_label(r, id, many, LABELS_MAX, &err), -E2BIG, "  too many");
+    is_int((long)j->n_labels, 2, "  change nothing");
+    is_int(roster_label(r, 7, more, 2, &err), -ENOENT, "  of no job");
     is_int((long)j->boards, 3, "  its boards");
     ok(j->began_utc_ns == reg.began_utc_ns, "  its beginning");
     ok(roster_may_claim(r, ANNA, 0) && roster_in_use(r, 1), "  may claim at once");
