@@ -392,6 +392,16 @@ const struct policy_preset *node_policy_presets(const struct node_policy *p,
     return policy ? policy->preset : policy_presets;
 }
 
+bool node_policy_has_class(const struct node_policy *p, const char *name)
+{
+    const struct policy *policy = p && p->file ? &p->file->policy : NULL;
+
+    for (size_t i = 0; policy && i < policy->n_classes; i++)
+        if (strcmp(policy->cls[i].name, name) == 0)
+            return true;
+    return false;
+}
+
 int node_policy_preset(const struct node_policy *p, const char *name, struct cap_arg *ret,
                        uw_error *err)
 {

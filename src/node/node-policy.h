@@ -84,6 +84,9 @@ const struct policy_preset *node_policy_presets(const struct node_policy *p,
 int node_policy_preset(const struct node_policy *p, const char *name, struct cap_arg *ret,
                        uw_error *err);
 
+/* Whether the policy in force has a class of this name; p NULL: none. */
+bool node_policy_has_class(const struct node_policy *p, const char *name);
+
 /* The boards are open: evaluates at once, before the actuator is there. */
 int node_policy_open(struct node_policy *p, struct caps *caps, size_t n_boards,
                      uw_error *err);

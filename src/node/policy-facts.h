@@ -12,6 +12,7 @@
 #define FACT_LABEL_KIND "underwatt.kind"         /* training, inference, development */
 #define FACT_LABEL_DEADLINE "underwatt.deadline" /* seconds since 1970 */
 #define FACT_LABEL_LIMIT "underwatt.limit"       /* "4 h" from its begin on */
+#define FACT_LABEL_CLASS "underwatt.class"       /* that its user asked a scheduler for */
 
 /* A built-in signal of the catalogue; board, job: where its scope has one.  The class is
  * not a fact of the view.

@@ -487,6 +487,13 @@ static int preset_of(const char *name, struct cap_arg *ret, void *user, uw_error
     return node_policy_preset(node->policy, name, ret, err);
 }
 
+static bool has_class(const char *name, void *user)
+{
+    const struct node *node = user;
+
+    return node_policy_has_class(node->policy, name);
+}
+
 static int search_for(const struct job_entry *job, struct job_record *rec, void *user,
                       uw_error *err)
 {
@@ -528,6 +535,7 @@ int node_scheduler_start(struct node *node, uw_error *err)
                                         .roster = node->roster,
                                         .records = node->records,
                                         .preset = preset_of,
+                                        .has_class = has_class,
                                         .search = search_for,
                                         .forget = forget,
                                         .withdraw = withdraw,

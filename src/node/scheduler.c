@@ -279,13 +279,17 @@ static int hold(struct scheduler *s, const struct job_entry *job,
     return state(s, job, rec, &wanted, err);
 }
 
+/* A goal that the job's user gave its search later stays until another one is asked for.
+ */
 static int search(struct scheduler *s, const struct job_entry *job,
-                  struct job_record *rec, uw_error *err)
+                  struct job_record *rec, bool is_new, uw_error *err)
 {
     const char *goal = after(rec->ask, "goal");
     bool was = rec->search;
     int r = 0;
 
+    if (was && !is_new)
+        return 0;
     if (goal && !job->given)
         r = fail(err, -ENODEV, "goal: the job has no GPU");
     else if (goal && goal_parse(goal, &rec->goal, err) < 0)
@@ -324,13 +328,14 @@ static void apply(struct scheduler *s, const struct job_entry *job,
     int r;
 
     if (scheduler_caps(rec)) {
-        (void)search(s, job, rec, &why);
+        (void)search(s, job, rec, is_new, &why);
         r = hold(s, job, rec, is_new, &why);
     } else {
         drop_claim(s, job->id);
-        r = search(s, job, rec, &why);
+        r = search(s, job, rec, is_new, &why);
     }
-    if (r == 0 && rec->cls[0] && !node_config_class(s->o.config, rec->cls))
+    if (r == 0 && rec->cls[0] && !node_config_class(s->o.config, rec->cls) &&
+        !s->o.has_class(rec->cls, s->o.user))
         r = fail(&why, -EINVAL, "class: there is no class '%s' of jobs", rec->cls);
     say_refused(s, job, rec, r, &why);
 }
@@ -506,22 +511,30 @@ static void on_steps(int r, const struct step_jobs *jobs, void *user)
 
 /* ---- requests ---- */
 
-/* Adds the time limit to the job's labels, where rules and the lifetime read it. */
-static int add_limit(struct roster_register *reg, struct label label[LABELS_MAX],
-                     uint64_t limit_ns, uw_error *err)
+/* What rules and the lifetime read of a job as labels, in place of the client's. */
+static int add_labels(struct roster_register *reg, const struct scheduler_ask *ask,
+                      struct label label[LABELS_MAX], uw_error *err)
 {
+    const char *const keys[] = {FACT_LABEL_LIMIT, FACT_LABEL_CLASS};
+    char values[][LABEL_VALUE] = {"", ""};
     size_t n = 0;
 
+    if (ask->limit_ns)
+        (void)snprintf(values[0], LABEL_VALUE, "%.15g s", s_of_ns(ask->limit_ns));
+    (void)snprintf(values[1], LABEL_VALUE, "%s", ask->cls ? ask->cls : "");
     for (size_t i = 0; i < reg->n_labels; i++)
-        if (!limit_ns || strcmp(reg->label[i].key, FACT_LABEL_LIMIT) != 0)
+        if (strcmp(reg->label[i].key, keys[0]) != 0 &&
+            strcmp(reg->label[i].key, keys[1]) != 0)
             label[n++] = reg->label[i];
-    if (limit_ns && n == LABELS_MAX)
-        return fail(err, -EINVAL, "'labels' has %zu entries, and time_limit is one", n);
-    if (limit_ns) {
-        (void)snprintf(label[n].key, sizeof label[n].key, "%s", FACT_LABEL_LIMIT);
-        (void)snprintf(label[n].value, sizeof label[n].value, "%.15g s",
-                       s_of_ns(limit_ns));
-        n++;
+    for (size_t k = 0; k < n_elements(keys); k++) {
+        if (!values[k][0])
+            continue;
+        if (n == LABELS_MAX)
+            return fail(err, -EINVAL,
+                        "'labels' has %zu entries, and time_limit and class are two",
+                        reg->n_labels);
+        (void)snprintf(label[n].key, LABEL_KEY, "%s", keys[k]);
+        (void)snprintf(label[n++].value, LABEL_VALUE, "%.63s", values[k]);
     }
     reg->label = label;
     reg->n_labels = n;
@@ -583,7 +596,7 @@ int scheduler_put(struct scheduler *s, const struct scheduler_ask *ask, uint64_t
     int r = find_boards(s, ask, &reg.boards, err);
 
     if (r == 0)
-        r = add_limit(&reg, label, ask->limit_ns, err);
+        r = add_labels(&reg, ask, label, err);
     if (r < 0)
         return r;
     reg.source = JOB_REGISTERED;

@@ -30,6 +30,7 @@ struct scheduler_opts {
     struct job_records *records;
     /* The share of a preset of the policy. */
     int (*preset)(const char *name, struct cap_arg *ret, void *user, uw_error *err);
+    bool (*has_class)(const char *name, void *user); /* of the policy */
     /* Begins the search that the record asks for, gives it another goal or none. */
     int (*search)(const struct job_entry *job, struct job_record *rec, void *user,
                   uw_error *err);

@@ -145,6 +145,8 @@ static int go_on(const struct take_over *t, const struct ledger_job *job,
         return fail(err, -ENOMEM, "out of memory");
     read_earlier(job, &e);
     read_ask(job, rec);
+    if (rec->search && e.reg.source == JOB_REGISTERED)
+        (void)snprintf(rec->ask, sizeof rec->ask, "goal %s", job->goal);
     rec->admin = job->firm || e.reg.source == JOB_REGISTERED;
     if (ledger_is_readable(ledger_writer_ledger(t->writer)))
         (void)ledger_job_energy(ledger_writer_ledger(t->writer), id, &booked, NULL);

@@ -33,6 +33,7 @@ POLICY = """policy: 1
 defaults: {for: 0 s, release: 0 s}
 classes:
 - {name: urgent, match: {slurm: {partition: gpu, account: prod, qos: high}}}
+- {name: training, match: {label: {underwatt.class: training}}, preset: aggressive}
 rules:
 - {name: not-urgent, jobs: {class: other, slurm: {partition: gpu}}, when: job.boards > 0, cap: 200 W, ramp: at once}
 - {name: urgent-ones, jobs: {class: urgent}, when: job.boards > 0, cap: 290 W, ramp: at once}
@@ -200,6 +201,9 @@ def classes(node, d, s):
     t.ok(rules == {"urgent-ones": [0], "not-urgent": [1]}, "by partition, account and QoS", rules)
     s.put(101, [3], labels=labels)
     t.ok(limits(node, 290000, 290000), "another QoS, told later: another class", [node.board(i) for i in range(2)])
+    status, got = s.put(101, [3], **{"class": "training"})
+    t.ok(got["refused"] is None and limits(node, 290000, 210000), "a class of the policy that lets itself be chosen",
+         f"{got} {node.board(1)['limit_mw']}")
     for job in (100, 101):
         s.ask("DELETE", job)
 
