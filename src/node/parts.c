@@ -884,8 +884,10 @@ int node_take_over(struct node *node, uw_error *err)
     int r = 0;
 
     t.kept = viewer_kept(node->viewer, &t.n_kept);
-    if (!ledger)
+    if (!ledger) {
+        scheduler_open(node->scheduler);
         return 0;
+    }
     if (ledger_is_readable(ledger))
         r = ledger_searches(ledger, on_search, node->history, &why);
     if (r >= 0)

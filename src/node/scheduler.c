@@ -19,6 +19,7 @@ struct scheduler {
     struct step_watch *steps; /* NULL: there is no /proc to look at */
     struct loop_timer *timer;
     bool looks; /* the timer is set */
+    bool open;  /* claims of an earlier daemon are there again */
 };
 
 static const struct gpu_info *info_of(const struct scheduler *s, size_t board)
@@ -668,6 +669,7 @@ void scheduler_end(struct scheduler *s, const char *name)
 
 void scheduler_open(struct scheduler *s)
 {
+    s->open = true;
     for (size_t i = 0; i < roster_count(s->o.roster); i++) {
         const struct job_entry *job = roster_at(s->o.roster, i);
         struct job_record *rec = job_records_find(s->o.records, job->id);
@@ -683,7 +685,7 @@ void scheduler_open(struct scheduler *s)
 
 void scheduler_look(struct scheduler *s)
 {
-    for (size_t i = 0; i < roster_count(s->o.roster); i++) {
+    for (size_t i = 0; s->open && i < roster_count(s->o.roster); i++) {
         const struct job_entry *job = roster_at(s->o.roster, i);
         struct job_record *rec = job_records_find(s->o.records, job->id);
         if (rec && scheduler_caps(rec) && !job->ended_ns)

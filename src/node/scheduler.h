@@ -54,7 +54,9 @@ int scheduler_put(struct scheduler *s, const struct scheduler_ask *ask, uint64_t
                   uw_error *err);
 void scheduler_end(struct scheduler *s, const char *name);
 
-/* After the jobs of an earlier daemon were taken over. */
+/* The jobs and claims of an earlier daemon, if any, were taken over: before, no claim is
+ * made or changed.
+ */
 void scheduler_open(struct scheduler *s);
 /* 0; -ENOENT: no job of this name runs; -E2BIG. */
 int scheduler_amend(struct scheduler *s, const char *name,

@@ -63,6 +63,7 @@ void sim_identity_fill(const struct sim_machine_board *board, uint64_t seed,
     ret->arch = p->arch;
     ret->abilities = abilities(board);
     ret->minor = board->minor;
+    ret->mig = board->mig;
     ret->min_mw = p->min_mw;
     ret->max_mw = p->max_mw;
     ret->default_mw = p->default_mw;

@@ -28,7 +28,7 @@ struct board_file {
     int counter; /* COUNTER_AS_MODEL or enum plant_counter */
     double ambient_c, resistance_kpw, leak_per_k;
     uint64_t tau_ns, counter_period_ns, lag_ns;
-    bool ideal, clock_locks;
+    bool ideal, clock_locks, mig;
 };
 
 enum { COUNTER_AS_MODEL = -1 };
@@ -49,6 +49,7 @@ static const struct yaml_key board_keys[] = {
     {"count", YAML_TYPE_U64, BOARD(count), false, 1, SIM_MACHINE_BOARDS_MAX, NULL},
     {"uuid", YAML_TYPE_TEXT, BOARD(uuid), false, 0, 0, NULL},
     {"minor", YAML_TYPE_U64, BOARD(minor), false, 0, SIM_MINOR_MAX, NULL},
+    {"mig", YAML_TYPE_BOOL, BOARD(mig), false, 0, 0, NULL},
     {"limit", YAML_TYPE_POWER, BOARD(limit_mw), false, 1, W_MAX, NULL},
     {"min_limit", YAML_TYPE_POWER, BOARD(min_mw), false, 1, W_MAX, NULL},
     {"max_limit", YAML_TYPE_POWER, BOARD(max_mw), false, 1, W_MAX, NULL},
@@ -257,6 +258,7 @@ static int read_board(const struct yaml_node *node, struct sim_machine *m, uw_er
     b->trait = f.trait;
     b->ideal = f.ideal;
     b->no_clock_locks = !f.clock_locks;
+    b->mig = f.mig;
     r = read_sensor(node, &f, b, err);
     if (!r)
         r = read_limits(node, &f, b, err);

@@ -47,6 +47,7 @@ struct sim_machine_board {
     uint32_t limit_mw;        /* in force at the start; 0: the default limit */
     char uuid[96];            /* "": derived from the seed */
     uint32_t minor;           /* of its device file */
+    bool mig;                 /* in MIG mode, without slices */
 };
 
 /* A workload described in the file: the numbers of workload `like`, replaced where not 0

@@ -83,7 +83,8 @@ struct sim_identity {
     uint32_t counter_period_ms;
     uint64_t memory_bytes;
     uint64_t minor; /* of its device file */
-    uint64_t reserved[7];
+    uint64_t mig;   /* 1: in MIG mode, without slices */
+    uint64_t reserved[6];
 };
 
 /* Changes over time.  Only 64-bit words, copied word by word. */

@@ -27,7 +27,7 @@ boards:
 - {model: v100, minor: 2}
 - {model: v100, minor: 3}
 - {model: v100, minor: 0}
-- {model: a100, minor: 7}
+- {model: a100, minor: 7, mig: true}
 """
 POLICY = """policy: 1
 defaults: {for: 0 s, release: 0 s}
@@ -191,6 +191,21 @@ def ends(node, d, s):
         s.ask("DELETE", job)
 
 
+def slices(node, d, s):
+    """A board in MIG mode: capped for a job that has it alone, and for nobody while two share it."""
+    _, one = s.put(200, [7], cap="300 W")
+    t.ok(one["refused"] is None and limits(node, *[300000] * 4), "alone on the board", one)
+    _, two = s.put(201, [7], cap="320 W")
+    t.ok(two["refused"] == f"cap: GPU 3 is in MIG mode and job {one['id']} has a part of it, too: a cap is on the whole board",
+         "a job that comes to it is not capped", two)
+    t.ok(s.ask("GET", 200)[1]["refused"].startswith("cap: GPU 3 is in MIG mode") and not s.claims(),
+         "nor is the one that was there any longer", s.claims())
+    t.ok(limits(node, 300000, 300000, 300000, 400000), "the board has its original limit")
+    s.ask("DELETE", 200)
+    t.ok(s.ask("GET", 201)[1]["refused"] is None and s.held() == [(3, 320000)], "alone again: capped", s.held())
+    s.ask("DELETE", 201)
+
+
 def classes(node, d, s):
     """Partition, account and QoS of a job choose its class; a cap that it asked for goes before."""
     labels = {"slurm.partition": "gpu", "slurm.account": "prod", "slurm.qos": "high"}
@@ -290,6 +305,7 @@ with uwtest.Node(machine=MACHINE) as node:
     refused(node, d, s)
     restarts(node, d, s)
     ends(node, d, s)
+    slices(node, d, s)
     policy = pathlib.Path(node.tmp, "policy.yaml")
     policy.write_text(POLICY)
     t.ok(d.reload(f"policy: {{file: {policy}}}\n") and "policy-refused" not in d.log(), "a policy", d.log()[-500:])

@@ -409,6 +409,7 @@ static void fill_info(const struct sim_identity *id, unsigned index, struct gpu_
         .has_persistence = true,
         .has_minor = true,
         .minor = (uint32_t)id->minor,
+        .mig_enabled = id->mig,
         .clock_max_mhz = id->sm_max_mhz,
         .clock_min_mhz = id->sm_min_mhz,
     };

@@ -224,5 +224,8 @@ NVML_API int nvmlDeviceGetMigMode(nv_device dev, unsigned *ret_now, unsigned *re
     if (!ret_now || !ret_pending)
         return SIM_INVALID;
     int r = nv_identity(dev, &id);
-    return r ? r : SIM_NOT_SUPPORTED;
+    if (r || !id->mig)
+        return r ? r : SIM_NOT_SUPPORTED;
+    *ret_now = *ret_pending = 1;
+    return SIM_OK;
 }
