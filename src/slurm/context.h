@@ -57,8 +57,9 @@ struct hook {
     uint32_t job;
     uid_t uid;
     const char *node, *gpus; /* of the environment; "": none */
+    bool concerned;          /* the job has GPUs, or an option of ours */
 };
-/* False: there is nothing that the daemon is to hear of. */
+/* False: which job it is cannot be told. */
 bool hook_begin(struct hook *h, const char *what, spank_t sp, int argc, char **argv);
 /* The user's value of an option, or NULL. */
 const char *hook_option(spank_t sp, enum option which);

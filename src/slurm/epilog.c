@@ -1,5 +1,5 @@
-/* A job has ended on this node: so do its claims.  Slurm may call this twice, and for a
- * job whose prolog never ran.
+/* A job has ended on this node: so do its claims.  Slurm may call this twice, for a job
+ * whose prolog never ran, and without what the job had: each end is told.
  */
 #include "slurm/context.h"
 #include "slurm/message.h"

@@ -35,8 +35,6 @@ const char *hook_option(spank_t sp, enum option which)
 
 bool hook_begin(struct hook *h, const char *what, spank_t sp, int argc, char **argv)
 {
-    bool asked = false;
-
     *h = (struct hook){.what = what, .began_ns = client_now_ns()};
     h->until_ns = h->began_ns + ASK_NS;
     (void)context_arguments(argc, argv, &h->args, NULL); /* slurmd has said so */
@@ -45,9 +43,9 @@ bool hook_begin(struct hook *h, const char *what, spank_t sp, int argc, char **a
     h->node = h->node ? h->node : "";
     h->gpus = h->gpus ? h->gpus : "";
     for (int i = 0; i < OPTIONS; i++)
-        asked |= hook_option(sp, (enum option)i) != NULL;
-    return (*h->gpus || asked) &&
-           spank_get_item(sp, S_JOB_ID, &h->job) == ESPANK_SUCCESS &&
+        h->concerned |= hook_option(sp, (enum option)i) != NULL;
+    h->concerned |= *h->gpus != '\0';
+    return spank_get_item(sp, S_JOB_ID, &h->job) == ESPANK_SUCCESS &&
            spank_get_item(sp, S_JOB_UID, &h->uid) == ESPANK_SUCCESS;
 }
 
@@ -77,6 +75,8 @@ void hook_ask(const struct hook *h, const char *request, int len, const char *no
     if (r >= 0)
         r = client_ask(path, request, (size_t)len, h->until_ns, answer);
     int status = r < 0 ? r : message_status(answer, (size_t)r);
+    if (status == -ENOENT && !h->concerned)
+        return; /* a node without boards or daemon */
     if (status < 0) {
         slurm_error("underwatt: %s of job %" PRIu32 ": %s: %s%s%s", h->what, h->job, path,
                     status == -ETIMEDOUT ? "no answer in time"

@@ -9,6 +9,7 @@
 #include "base/auto.h"
 #include "base/error.h"
 #include "base/units.h"
+#include "base/utf8.h"
 #include "slurm/context.h"
 #include "slurm/gres.h"
 #include "slurm/message.h"
@@ -127,6 +128,7 @@ static const struct wish *wish(spank_t sp, enum option which, struct wish *w,
         return NULL;
     if (context_wish(which, value, w, &err) < 0) {
         (void)snprintf(note, sizeof err, "%s", err.text);
+        utf8_mend(note); /* the user's text in slurmd's log */
         return NULL;
     }
     return w;
@@ -139,7 +141,7 @@ void prolog(spank_t sp, int argc, char **argv)
     char note[sizeof(uw_error)] = "", request[MESSAGE_REQUEST];
     uw_error err;
 
-    if (!hook_begin(&h, "prolog", sp, argc, argv))
+    if (!hook_begin(&h, "prolog", sp, argc, argv) || !h.concerned)
         return;
     struct message_job job = {
         .id = h.job,

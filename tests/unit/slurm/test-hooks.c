@@ -296,6 +296,9 @@ static void requests(void)
         {"a forged cap", "0", "abc", NULL, NULL,
          "{\"uid\":1000,\"gpu_minors\":[3],\"labels\":{\"slurm.partition\":\"gpu\"}}",
          "'abc' is none of"},
+        {"a cap that forges a line of the log", "0", "9\n[date] x\xff", NULL, NULL,
+         "{\"uid\":1000,\"gpu_minors\":[3],\"labels\":{\"slurm.partition\":\"gpu\"}}",
+         "'9?[date] x?' is none of"},
         {"no GPU", "", "250", NULL, NULL,
          "{\"uid\":1000,\"gpu_minors\":[],\"labels\":{\"slurm.partition\":\"gpu\"},"
          "\"cap\":\"250 W\"}",
