@@ -149,6 +149,8 @@ struct reading {
     gres_fn *fn;
     void *user;
     unsigned n;
+    bool typed; /* a line of GPUs was read, and has this type */
+    char type[64];
 };
 
 /* Hands on each path of an expression whose beginning stands in path.  The brackets that
@@ -205,7 +207,7 @@ static bool files(struct reading *to, struct span list)
 
 /* The values of a line that say something about devices; len 0: it has none. */
 struct line {
-    struct span node, name, file, many, detect;
+    struct span node, name, file, many, detect, type;
 };
 
 static bool is_word(struct span s, const char *word)
@@ -239,6 +241,18 @@ static bool next_pair(struct span *s, struct span *ret_key, struct span *ret_val
     return ret_key->len > 0;
 }
 
+/* Slurm counts the types one after the other, in the order of slurm.conf's Gres. */
+static bool same_type(struct reading *to, struct span type)
+{
+    char name[sizeof to->type];
+
+    (void)snprintf(name, sizeof name, "%.*s", (int)type.len, type.at ? type.at : "");
+    if (to->typed)
+        return strcmp(to->type, name) == 0;
+    memcpy(to->type, name, sizeof name);
+    return to->typed = true;
+}
+
 static int read_line(struct reading *to, struct span text, uw_error *err)
 {
     struct line l = {0};
@@ -248,7 +262,8 @@ static int read_line(struct reading *to, struct span text, uw_error *err)
         struct span *to;
     } keys[] = {{"NodeName", &l.node},      {"Name", &l.name},
                 {"File", &l.file},          {"Files", &l.file},
-                {"MultipleFiles", &l.many}, {"AutoDetect", &l.detect}};
+                {"MultipleFiles", &l.many}, {"AutoDetect", &l.detect},
+                {"Type", &l.type}};
 
     while (next_pair(&text, &key, &value)) {
         if (is_word(key, "Include"))
@@ -264,6 +279,10 @@ static int read_line(struct reading *to, struct span text, uw_error *err)
                     (int)l.detect.len, l.detect.at);
     if (!is_word(l.name, "gpu"))
         return 0;
+    if (!same_type(to, l.type))
+        return fail(err, -EINVAL,
+                    "GPUs of several types: Slurm does not count them in the "
+                    "order of the lines");
     if (l.many.len > 0)
         return fail(err, -EINVAL,
                     "MultipleFiles: a cap is a whole board's, not a MIG "

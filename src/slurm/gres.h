@@ -21,8 +21,8 @@ typedef void gres_fn(unsigned index, const char *file, void *user);
 
 /* Read the text of a gres.conf for the node of this name.  Returns the number of its
  * GPUs, or -EINVAL with the line: where what stands there leaves open which device an
- * index is (AutoDetect, GPUs without File, MIG instances, Include) or is of no known
- * form. fn may have been called by then.
+ * index is (AutoDetect, several Types, GPUs without File, MIG instances, Include) or is
+ * of no known form. fn may have been called by then.
  */
 int gres_read(const char *text, size_t len, const char *node, gres_fn *fn, void *user,
               uw_error *err);

@@ -32,6 +32,7 @@ static const struct { const char *name, *text; int r; const char *seen; } cases[
     {"detection off", "AutoDetect=off\nName=gpu File=/dev/a", 1, "0=/dev/a "},
     {"another node's detection", "NodeName=n2 AutoDetect=nvml\nName=gpu File=/dev/a", 1, "0=/dev/a "},
     {"a bare word", "Name=gpu File=/dev/a Flags", 1, "0=/dev/a "},
+    {"one type", "Name=gpu Type=a File=/dev/a\nNodeName=n2 Name=gpu Type=b File=/dev/x\nName=gpu Type=a File=/dev/b", 2, "0=/dev/a 1=/dev/b "},
     {"detection", "AutoDetect=nvml\n", -EINVAL, ""},
     {"GPUs without a file", "Name=gpu Count=4", -EINVAL, ""},
     {"MIG instances", "Name=gpu MultipleFiles=/dev/nvidia0,/dev/nvidia-caps/nvidia-cap3", -EINVAL, ""},
@@ -75,6 +76,12 @@ int main(void)
                names[i].has,
            "'%s' %s '%s'", names[i].expression, names[i].has ? "has" : "does not have",
            names[i].name);
+    static const char two[] =
+        "Name=gpu Type=a File=/dev/a\nName=gpu Type=b File=/dev/b\n";
+    is_int(gres_read(two, sizeof two - 1, "n1", on_device, NULL, &err), -EINVAL,
+           "two types");
+    ok(strstr(err.text, "line 2: GPUs of several types") != NULL, "… are told: %s",
+       err.text);
     memset(lines, ' ', sizeof lines);
     is_int(gres_read(lines, GRES_LINE_MAX - 1, "n1", on_device, NULL, &err), 0,
            "blanks are no long line");
