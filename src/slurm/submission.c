@@ -3,13 +3,20 @@
 
 #include "base/auto.h"
 #include "base/error.h"
+#include "base/utf8.h"
 #include "slurm/context.h"
 
-/* Slurm takes an option of a plugin from its environment under this name. */
-#define CAP_OF_ENVIRONMENT "SLURM_SPANK__SLURM_SPANK_OPTION_underwatt_gpu_power_cap"
+/* Slurm takes an option of a plugin from its environment under these names, and puts each
+ * that was given there, so that commands within a job find what the job was given.
+ */
+#define OF_ENVIRONMENT "SLURM_SPANK__SLURM_SPANK_OPTION_underwatt_"
+static const char *const of_environment[OPTIONS] = {OF_ENVIRONMENT "gpu_power_cap",
+                                                    OF_ENVIRONMENT "gpu_power_goal",
+                                                    OF_ENVIRONMENT "gpu_power_class"};
 
 /* What this process has been told: one submits one job. */
 static const char *table_path;
+static bool is_step;        /* of a job that runs: its options change nothing */
 static bool cap_is_default; /* of the environment alone: an option goes before it */
 static bool have[OPTIONS];
 
@@ -18,12 +25,17 @@ void submission_begin(spank_t sp, const struct arguments *args)
     const char *cap = getenv("SLURM_GPU_POWER_CAP");
 
     table_path = args->boards;
+    is_step = spank_context() == S_CTX_LOCAL && getenv("SLURM_JOB_ID");
     for (int i = 0; i < OPTIONS; i++)
         (void)spank_option_register(sp, &context_option[i]);
-    if (cap && *cap && !getenv(CAP_OF_ENVIRONMENT)) {
-        cap_is_default = true;
-        (void)setenv(CAP_OF_ENVIRONMENT, cap, 0);
-    }
+    if (is_step) /* the first one of salloc's job brings the job's options to the prolog
+                  */
+        return;
+    for (int i = 0; i < OPTIONS; i++)
+        (void)unsetenv(of_environment[i]); /* of the job in which this one is submitted */
+    cap_is_default = cap && *cap;
+    if (cap_is_default)
+        (void)setenv(of_environment[OPTION_CAP], cap, 1);
 }
 
 /* Checks a wish against the site's table; a table that cannot be read refuses nobody. */
@@ -55,12 +67,13 @@ int submission_option(int which, const char *value, int remote)
     struct wish w;
     uw_error err;
 
-    if (remote || which < 0 || which >= OPTIONS)
+    if (remote || is_step || which < 0 || which >= OPTIONS)
         return 0;
     int r = context_wish((enum option)which, value ? value : "", &w, &err);
     if (r == 0)
         r = check(&w, &err);
     if (r < 0) {
+        utf8_mend(err.text);
         slurm_error("underwatt: --%s: %s", context_option[which].name, err.text);
         return -1;
     }

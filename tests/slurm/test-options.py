@@ -64,6 +64,8 @@ def others(c, server):
         uwtest.wait_for(lambda: len(server.asked) >= 2, 20)
         t.equal((p.returncode, begun(server.taken())), (0, [want]), name)
     t.equal(c.srun("true").returncode, 0, "a job without GPUs or options runs")
+    uwtest.wait_for(lambda: server.asked, 20)
+    t.equal([method for method, _, _ in server.taken()], ["DELETE"], "… of which the daemon hears the end alone")
     p = c.run("salloc", "-Q", "--gpus=1", "--gpu-power-cap=200", "true", user=cluster.USER)
     uwtest.wait_for(lambda: server.asked, 20)
     t.equal([method for method, _, _ in server.taken()], ["DELETE"], "an allocation without a step has an epilog alone")
@@ -71,6 +73,19 @@ def others(c, server):
     uwtest.wait_for(lambda: len(server.asked) >= 2, 20)
     asked = server.taken()
     t.equal([method for method, _, _ in asked], ["PUT", "DELETE"], f"steps of a job change nothing ({out})")
+    for name, words, env, script in (
+            ("steps in a job with a goal and the environment's cap", ["--gpu-power-goal=edp"], {"SLURM_GPU_POWER_CAP": "200"}, "srun true"),
+            ("a step with an option that its job has not", ["--gpu-power-cap=200"], {}, "srun --gpu-power-goal=edp --gpu-power-cap=nothing true"),
+            ("a step of a job without a cap", [], {}, "SLURM_GPU_POWER_CAP=abc srun true")):
+        job = c.sbatch(script, "--gpus=1", *words, env=env)
+        t.equal(c.ended(job), ["COMPLETED"], f"{name}: it runs")
+    uwtest.wait_for(lambda: len(server.asked) >= 6, 20)
+    server.taken()
+    outer = c.sbatch("SLURM_GPU_POWER_CAP=150 sbatch -o /dev/null --gpus=1 --wrap true; sbatch -o /dev/null --gpus=1 --gpu-power-goal=edp --wrap true",
+                     "--gpus=1", "--gpu-power-cap=200")
+    uwtest.wait_for(lambda: len(server.asked) >= 6, 20)
+    t.equal(sorted(str([body.get("cap"), body.get("goal")]) for body in begun(server.taken())),
+            ["['150 W', None]", "['200 W', None]", "[None, 'edp']"], f"a job that is submitted by a job has its own cap or goal ({outer})")
     t.ok("--gpu-power-cap=CAP" in c.run("srun", "--help").stdout, "srun --help has the option")
 
 
