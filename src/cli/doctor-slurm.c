@@ -30,6 +30,52 @@ static char *next_word(char **line)
     return word;
 }
 
+static void beside(const char *conf, const char *name, char *ret, size_t size)
+{
+    const char *slash = strrchr(conf, '/');
+
+    (void)snprintf(ret, size, "%.*s%s", slash ? (int)(slash + 1 - conf) : 0, conf, name);
+}
+
+/* slurm.conf with the files that it includes, in their places; relative ones are beside
+ * it.
+ */
+static int read_conf(const char *path, char **ret, uw_error *err)
+{
+    auto_(mem_free) char *text = NULL, *whole = NULL;
+    size_t size = 0;
+    char *rest, *line;
+
+    int r = file_read(path, CONF_MAX, &text, NULL, err);
+    if (r < 0)
+        return r;
+    FILE *out = open_memstream(&whole, &size);
+    if (!out)
+        return fail(err, -ENOMEM, "out of memory");
+    for (rest = text; rest && (line = strsep(&rest, "\n"));) {
+        auto_(mem_free) char *more = NULL;
+        char other[DOCTOR_SLURM_PATH];
+        line[strcspn(line, "#")] = '\0';
+        line += strspn(line, " \t");
+        if (strncasecmp(line, "include ", 8) == 0) {
+            char *name = line + 8;
+            const char *word = next_word(&name);
+            if (word && *word == '/')
+                (void)snprintf(other, sizeof other, "%s", word);
+            else
+                beside(path, word ? word : "", other, sizeof other);
+            if (file_read(other, CONF_MAX, &more, NULL, NULL) >= 0)
+                (void)fprintf(out, "%s\n", more);
+            continue;
+        }
+        (void)fprintf(out, "%s\n", line);
+    }
+    if (fclose(out) != 0)
+        return fail(err, -ENOMEM, "out of memory");
+    *ret = take(whole);
+    return 0;
+}
+
 /* The last value of a key of slurm.conf, whose lines have "Key=value" between blanks. */
 static void conf_value(const char *text, const char *key, char *ret, size_t size)
 {
@@ -57,15 +103,8 @@ static void expand(const char *path, const char *node, char *ret, size_t size)
         int n =
             snprintf(ret + used, size - used, "%.*s", name ? 255 : 1, name ? node : c);
         used += n > 0 ? (size_t)n : 0;
-        c += name;
+        c += name || (c[0] == '%' && c[1] == '%');
     }
-}
-
-static void beside(const char *conf, const char *name, char *ret, size_t size)
-{
-    const char *slash = strrchr(conf, '/');
-
-    (void)snprintf(ret, size, "%.*s%s", slash ? (int)(slash + 1 - conf) : 0, conf, name);
 }
 
 static bool is_file(const char *path)
@@ -193,19 +232,18 @@ void doctor_slurm_read(const char *conf, const char *node, struct doctor_slurm *
     *ret = (struct doctor_slurm){0};
     (void)snprintf(ret->conf, sizeof ret->conf, "%s",
                    conf && *conf ? conf : "/etc/slurm/slurm.conf");
-    ret->conf_r = file_read(ret->conf, CONF_MAX, &text, NULL, &ret->conf_error);
+    ret->conf_r = read_conf(ret->conf, &text, &ret->conf_error);
     if (ret->conf_r == -ENOENT)
         return;
     ret->found = true;
-    if (ret->conf_r < 0)
+    if (ret->conf_r < 0 || !text)
         return;
     beside(ret->conf, "plugstack.conf", ret->plugstack, sizeof ret->plugstack);
     conf_value(text, "PlugStackConfig", ret->plugstack, sizeof ret->plugstack);
     conf_value(text, "PrologFlags", value, sizeof value);
     for (char *rest = value, *flag; (flag = strsep(&rest, ","));)
-        ret->prolog_at_start |= strcasecmp(flag, "Alloc") == 0 ||
-                                strcasecmp(flag, "Contain") == 0 ||
-                                strcasecmp(flag, "X11") == 0;
+        ret->prolog_contains |=
+            strcasecmp(flag, "Contain") == 0 || strcasecmp(flag, "X11") == 0;
     conf_value(text, "PluginDir", dir, sizeof dir);
     conf_value(text, "SlurmdPidFile", pid, sizeof pid);
     ret->conf_r = read_plugstack(ret->plugstack, node, true, ret);
@@ -282,11 +320,11 @@ void doctor_slurm_judge(const struct doctor_slurm *s, struct findings *ret)
         finding_remedy(ret, "sudo systemctl enable --now underwattd, or the path of "
                             "api.socket in underwattd.yaml(5)");
     }
-    if (!s->prolog_at_start) {
+    if (!s->prolog_contains) {
         finding_add(ret, "slurm", FINDING_NOTE,
-                    "prologs run with the first step: an allocation of salloc has no cap "
-                    "before that");
-        finding_remedy(ret, "PrologFlags=Alloc in %s; sudo scontrol reconfigure",
+                    "prologs run with a job's first step on a node: until then it has no "
+                    "cap there, and between steps the daemon sees nothing of it");
+        finding_remedy(ret, "PrologFlags=Contain in %s; sudo scontrol reconfigure",
                        s->conf);
     }
     judge_gres(s, ret);

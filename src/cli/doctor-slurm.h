@@ -23,7 +23,7 @@ struct doctor_slurm {
     bool socket_there;
     bool slurmd;          /* it runs jobs on this machine */
     bool slurmd_older;    /* slurmd runs since before plugstack.conf was written */
-    bool prolog_at_start; /* PrologFlags has Alloc, or what implies it */
+    bool prolog_contains; /* PrologFlags has Contain, or what implies it */
     char gres[DOCTOR_SLURM_PATH]; /* gres.conf; "": there is none */
     int gres_r;                   /* GPUs of this node, or -errno */
     uw_error gres_error;
