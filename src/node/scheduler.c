@@ -645,7 +645,8 @@ int scheduler_amend(struct scheduler *s, const char *name,
 
     if (!rec)
         return fail(err, -ENOENT, "job %.40s does not run here", name);
-    int r = add_limit(&reg, label, facts->limit_ns, err);
+    struct scheduler_ask limit = {.limit_ns = facts->limit_ns};
+    int r = add_labels(&reg, &limit, label, err);
     if (r == 0)
         r = roster_label(s->o.roster, id, reg.label, reg.n_labels, err);
     if (r < 0)
