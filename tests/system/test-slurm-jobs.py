@@ -33,7 +33,7 @@ POLICY = """policy: 1
 defaults: {for: 0 s, release: 0 s}
 classes:
 - {name: urgent, match: {slurm: {partition: gpu, account: prod, qos: high}}}
-- {name: training, match: {label: {underwatt.class: training}}, preset: aggressive}
+- {name: training, match: {label: {underwatt.class: training}}, preset: aggressive, ramp: at once}
 rules:
 - {name: not-urgent, jobs: {class: other, slurm: {partition: gpu}}, when: job.boards > 0, cap: 200 W, ramp: at once}
 - {name: urgent-ones, jobs: {class: urgent}, when: job.boards > 0, cap: 290 W, ramp: at once}
@@ -261,6 +261,16 @@ def over(s, d, job, reason, since=None):
     t.ok(line and reason in line[-1], f"job-over: {reason}", line)
 
 
+def told(d, s, maps):
+    """To others: dcgm-exporter's files, metrics."""
+    s.put(300, [3, 0], cap="200 W")
+    t.ok(uwtest.wait_for(lambda: all((maps / str(i)).exists() and (maps / str(i)).read_text() == "300\n" for i in (1, 2))),
+         "the files of boards 1 and 2 have Slurm's number")
+    metrics = d.ask("GET", "/metrics")[1]
+    t.ok('name="slurm:300"' in metrics and 'source="registered"' in metrics, "metrics by job", metrics[-800:])
+    s.ask("DELETE", 300)
+
+
 def lifetimes(node, d, s):
     """No epilog comes: without a step and a process a job is over; it may come back."""
     first = {job: s.put(job, [0], cap="200 W")[1]["id"] for job in (5000, 5001, 5002)}
@@ -311,6 +321,9 @@ with uwtest.Node(machine=MACHINE) as node:
     t.ok(d.reload(f"policy: {{file: {policy}}}\n") and "policy-refused" not in d.log(), "a policy", d.log()[-500:])
     classes(node, d, s)
 with uwtest.Node(machine=MACHINE, speed=SPEED) as node:
-    d = node.daemon()
+    maps = pathlib.Path(node.tmp, "maps")
+    maps.mkdir()
+    d = node.daemon(f"metrics: {{hpc_job_mapping_dir: {maps}}}\n")
+    told(d, Slurm(d), maps)
     lifetimes(node, d, Slurm(d))
 t.done()

@@ -196,9 +196,40 @@ static void slow(double every_s)
     end();
 }
 
+/* For how long the record of a job is kept that has ended, or is taken to be over. */
+static void kept(void)
+{
+    if (!begin()) {
+        end();
+        return;
+    }
+    struct job_record *rec = job_records_find(w.records, JOB);
+    const struct job_entry last = *roster_find(w.roster, JOB);
+    job_records_end(w.records, rec, &last);
+    fake_wait(55);
+    ok(job_records_find(w.records, JOB) == rec && rec->last.id == JOB, "a minute");
+    rec->lost = true;
+    fake_wait(540);
+    ok(job_records_find(w.records, JOB) == rec, "ten where it may come back");
+    job_records_back(rec);
+    fake_wait(700);
+    ok(job_records_find(w.records, JOB) == rec && !rec->ended_ns && !rec->lost,
+       "as long as it runs where it is back");
+    job_records_end(w.records, rec, &last);
+    fake_wait(63);
+    ok(!job_records_find(w.records, JOB), "a minute, and not longer");
+    rec = job_records_add(w.records, JOB);
+    job_records_end(w.records, rec, &last);
+    rec->lost = true;
+    fake_wait(603);
+    ok(!job_records_find(w.records, JOB), "ten, and not longer");
+    end();
+}
+
 int main(void)
 {
     fast();
+    kept();
     slow(0.85);
     slow(30);
     return done();
