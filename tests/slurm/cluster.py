@@ -29,6 +29,7 @@ USER, OTHER = "games", "news"    # of every Debian: no account is made for the t
 PROGRAMS = ("slurmctld", "slurmd", "slurmdbd", "srun", "sacctmgr", "munged", "mariadbd", "mariadb-install-db", "setpriv")
 READY_S = 60
 SBIN = "/usr/sbin:/sbin"
+DEBIAN_PLUGINS = next(map(str, pathlib.Path("/usr/lib").glob("*/slurm-wlm")), "/usr/lib/slurm")
 PLUGIN = uwtest.BUILD / "src" / "slurm" / "spank_underwatt.so"
 
 
@@ -89,14 +90,14 @@ class Cluster:
     """nodes: n1 … of `boards` simulated boards each.  plugin: arguments of spank_underwatt.so in plugstack.conf ("%n" in a path
     is a node's name; the socket stands there already), None: no plugin.  conf, cgroup: more lines of slurm.conf, of
     cgroup.conf.  gres: the text of gres.conf, with {dev} for the folder of the device files.  daemon: underwattd's
-    configuration; None: no simulated nodes at all."""
+    configuration; None: no simulated nodes at all.  speed: of their clocks."""
 
-    def __init__(self, nodes=2, boards=8, plugin=None, conf="", cgroup="", gres=None, daemon="", library=PLUGIN):
+    def __init__(self, nodes=2, boards=8, plugin=None, conf="", cgroup="", gres=None, daemon="", library=PLUGIN, speed=1):
         self.names = [f"n{i}" for i in range(1, nodes + 1)]
         self.boards = boards
         self.plugin, self.library = plugin, library
         self.conf, self.cgroup, self.gres = conf, cgroup, gres
-        self.daemon_conf = daemon
+        self.daemon_conf, self.speed = daemon, speed
         self.children = {}
         self.nodes, self.daemons = {}, {}
 
@@ -108,9 +109,11 @@ class Cluster:
         self.stack.callback(self.stop)
         try:
             self.dir.chmod(0o755)
-            for name in ("etc", "run", "log", "state", "mysql", "munge", "dev", "world"):
+            for name in ("etc", "run", "log", "state", "mysql", "munge", "dev", "world", "plugins"):
                 (self.dir / name).mkdir()
             self.ports = free_ports(3 + len(self.names))
+            # A job of another cluster on this machine has another number: a daemon looks for "slurmstepd: [NUMBER.STEP]".
+            self.first_job = self.ports * 1000
             self.write()
             self.start()
         except BaseException:
@@ -167,6 +170,7 @@ TaskPlugin=task/{'cgroup' if self.cgroup else 'none'}
 ReturnToService=2
 SlurmdTimeout=120
 MinJobAge=300
+FirstJobId={self.first_job}
 MaxJobCount=20000
 KillWait=2
 SchedulerType=sched/backfill
@@ -180,7 +184,7 @@ AccountingStorageTRES=gres/gpu
 JobAcctGatherType=jobacct_gather/none
 SlurmdParameters=config_overrides
 GresTypes=gpu
-{self.conf}
+{self.conf.format(plugins=self.path("plugins"), debian=DEBIAN_PLUGINS)}
 """ + "".join(f"NodeName={name} NodeHostname={host} NodeAddr=127.0.0.1 Port={self.ports + 2 + i} CPUs=16 RealMemory=1000 "
               f"Gres=gpu:{self.boards} State=UNKNOWN\n" for i, name in enumerate(self.names))
             + f"PartitionName=main Nodes={','.join(self.names)} Default=YES MaxTime=60 State=UP\n")
@@ -275,7 +279,7 @@ GresTypes=gpu
         if self.daemon_conf is None:
             return
         for i, name in enumerate(self.names, 1):
-            node = self.stack.enter_context(uwtest.Node(machine=machine(name, i, self.boards), state=self.path("world", name)))
+            node = self.stack.enter_context(uwtest.Node(machine=machine(name, i, self.boards), state=self.path("world", name), speed=self.speed))
             self.nodes[name] = node
             self.daemons[name] = node.daemon(self.daemon_conf)
 
@@ -310,13 +314,14 @@ GresTypes=gpu
             if process(pid) == began:
                 os.kill(pid, 9)
 
-    def stepds(self):
-        """slurmstepd of this cluster: those whose environment names its slurm.conf."""
+    def stepds(self, job=""):
+        """slurmstepd of this cluster, or of one of its jobs: those whose environment names its slurm.conf."""
         found = {}
         mine = f"SLURM_CONF={self.path('etc/slurm.conf')}".encode()
         for proc in pathlib.Path("/proc").glob("[0-9]*"):
             with contextlib.suppress(OSError):
                 if proc.joinpath("comm").read_text().strip() == "slurmstepd" and \
+                        (not job or proc.joinpath("cmdline").read_text().startswith(f"slurmstepd: [{job}.")) and \
                         mine in proc.joinpath("environ").read_bytes().split(b"\0"):
                     found[int(proc.name)] = process(proc.name)
         return found
