@@ -109,7 +109,7 @@ class Cluster:
         self.stack.callback(self.stop)
         try:
             self.dir.chmod(0o755)
-            for name in ("etc", "run", "log", "state", "mysql", "munge", "dev", "world", "plugins"):
+            for name in ("etc", "run", "log", "state", "mysql", "mysql-tmp", "munge", "dev", "world", "plugins"):
                 (self.dir / name).mkdir()
             self.ports = free_ports(3 + len(self.names))
             # A job of another cluster on this machine has another number: a daemon looks for "slurmstepd: [NUMBER.STEP]".
@@ -139,7 +139,8 @@ class Cluster:
         (munge / "key").chmod(0o400)
         for path in (munge, munge / "key"):
             shutil.chown(path, "munge", "munge")
-        shutil.chown(self.dir / "mysql", "mysql", "mysql")
+        for name in ("mysql", "mysql-tmp"):
+            shutil.chown(self.dir / name, "mysql", "mysql")
         for i in range(self.boards):
             os.mknod(self.dir / "dev" / f"nvidia{i}", stat.S_IFCHR | 0o666, os.makedev(195, i))
             (self.dir / "dev" / f"nvidia{i}").chmod(0o666)
@@ -253,11 +254,12 @@ GresTypes=gpu
         mysql, munge = self.dir / "mysql", self.dir / "munge"
         self.spawn("munged", "munged", "--foreground", "--num-threads=10", f"--key-file={munge}/key", f"--socket={munge}/sock",
                    f"--pid-file={munge}/pid", f"--log-file={munge}/log", f"--seed-file={munge}/seed", user="munge")
-        p = self.run("mariadb-install-db", "--no-defaults", "--user=mysql", f"--datadir={mysql}", "--skip-test-db",
-                     "--auth-root-authentication-method=socket")
+        own = ("--no-defaults", f"--datadir={mysql}", f"--tmpdir={mysql}-tmp")  # a server that starts removes others' tables in /tmp
+        p = self.run("mariadb-install-db", *own, "--user=mysql", "--skip-test-db", "--auth-root-authentication-method=socket",
+                     env={"TMPDIR": f"{mysql}-tmp"})
         if p.returncode:
             raise RuntimeError(f"mariadb-install-db: {p.stdout}{p.stderr}")
-        self.spawn("mariadbd", "mariadbd", "--no-defaults", f"--datadir={mysql}", "--skip-networking", f"--socket={mysql}/sock",
+        self.spawn("mariadbd", "mariadbd", *own, "--skip-networking", f"--socket={mysql}/sock",
                    f"--pid-file={mysql}/pid", "--innodb-buffer-pool-size=64M", "--innodb-flush-log-at-trx-commit=0",
                    "--skip-log-bin", "--innodb-lock-wait-timeout=900", "--lc-messages-dir=/usr/share/mysql", user="mysql")
         self.wait("munged", (munge / "sock").exists)
