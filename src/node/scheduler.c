@@ -664,6 +664,11 @@ void scheduler_end(struct scheduler *s, const char *name)
 
     if (id)
         (void)roster_end(s->o.roster, id, NULL);
+    for (size_t i = 0; i < job_records_count(s->o.records); i++) {
+        struct job_record *rec = job_records_at(s->o.records, i);
+        if (rec->lost && strcmp(rec->last.name, name) == 0)
+            rec->lost = false; /* now its end has been told */
+    }
 }
 
 /* ---- a job goes on, or its surroundings change ---- */

@@ -305,6 +305,9 @@ def lifetimes(node, d, s):
     t.ok(runs(s, 5000) and runs(s, 5001), "taken over")
     over(s, d, 5000, "no slurmstepd and no process for 60 s")
     t.ok(runs(s, 5001) and runs(s, 5004), "the others go on")
+    t.ok(s.ask("DELETE", 5000)[0] == 204, "its epilog comes late")
+    status, got = s.put(5000, [2])
+    t.ok(status == 201 and got["id"] != first[5000], "a job of that number is another one then", got)
 
 
 with uwtest.Node(machine=MACHINE) as node:
