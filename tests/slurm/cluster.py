@@ -90,14 +90,15 @@ class Cluster:
     """nodes: n1 … of `boards` simulated boards each.  plugin: arguments of spank_underwatt.so in plugstack.conf ("%n" in a path
     is a node's name; the socket stands there already), None: no plugin.  conf, cgroup: more lines of slurm.conf, of
     cgroup.conf.  gres: the text of gres.conf, with {dev} for the folder of the device files.  daemon: underwattd's
-    configuration; None: no simulated nodes at all.  speed: of their clocks."""
+    configuration; None: no simulated nodes at all.  speed: of their clocks.  stepd: what
+    a shell runs as slurmstepd, with {dir} for the cluster's folder.  preload: a library that slurmd begins with."""
 
-    def __init__(self, nodes=2, boards=8, plugin=None, conf="", cgroup="", gres=None, daemon="", library=PLUGIN, speed=1):
+    def __init__(self, nodes=2, boards=8, plugin=None, conf="", cgroup="", gres=None, daemon="", library=PLUGIN, speed=1, stepd=None, preload=""):
         self.names = [f"n{i}" for i in range(1, nodes + 1)]
         self.boards = boards
         self.plugin, self.library = plugin, library
         self.conf, self.cgroup, self.gres = conf, cgroup, gres
-        self.daemon_conf, self.speed = daemon, speed
+        self.daemon_conf, self.speed, self.stepd, self.preload = daemon, speed, stepd, preload
         self.children = {}
         self.nodes, self.daemons = {}, {}
 
@@ -286,7 +287,13 @@ GresTypes=gpu
             self.daemons[name] = node.daemon(self.daemon_conf)
 
     def start_slurmd(self, name):
-        return self.spawn(name, "slurmd", "-D", "-N", name)
+        other = []
+        if self.stepd:
+            other = ["-d", self.path("slurmstepd")]
+            pathlib.Path(other[1]).write_text("#!/bin/sh\n" + self.stepd.format(dir=self.dir) + "\n")
+            pathlib.Path(other[1]).chmod(0o755)
+        first = {"LD_PRELOAD": self.preload, "ASAN_OPTIONS": f"detect_leaks=0:log_path={self.dir}/sanitizer-slurmd"} if self.preload else {}
+        return self.spawn(name, "slurmd", "-D", "-N", name, *other, **first)
 
     def restart_slurmd(self, name):
         """As an upgrade does it: running jobs stay."""
