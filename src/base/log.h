@@ -15,7 +15,9 @@ enum log_level {
     LOG_LEVEL_DEBUG = 7,
 };
 
-enum log_word { LOG_EVENTS(NAME_ENUM) SIM_LOG_EVENTS(NAME_ENUM) };
+enum log_word {
+    LOG_EVENTS(NAME_ENUM) SIM_LOG_EVENTS(NAME_ENUM) COLLECTOR_LOG_EVENTS(NAME_ENUM)
+};
 
 /* format gives the key=value pairs.  Strings that a peer supplied go through
  * log_quote().

@@ -384,6 +384,12 @@
     X(LOG_EVENT_SIM_FAULT,  106, "fault",  "a fault was injected") \
     X(LOG_EVENT_SIM_RESET,  107, "reset",  "a board was reset")
 
+#define COLLECTOR_LOG_EVENTS(X) /* enum log_word: of the log of a Slurm cluster's collector */ \
+    X(LOG_EVENT_COLLECTOR_READY, 200, "ready", "the collector looks at the queue") \
+    X(LOG_EVENT_COLLECTOR_STOP,  201, "stop",  "a signal ends the collector") \
+    X(LOG_EVENT_COLLECTOR_SLURM, 202, "slurm", "Slurm answers, or does not any more") \
+    X(LOG_EVENT_COLLECTOR_NODE,  203, "node",  "a node's daemon answers, or does not any more")
+
 #define LEDGER_EVENTS(X) /* enum ledger_word: `kind` of the ledger's events */ \
     X(LEDGER_EVENT_START,          0, "start",         "a run of the daemon") \
     X(LEDGER_EVENT_STOP,           1, "stop",          "the end of a run") \
@@ -451,6 +457,7 @@
     X(NAMES_REFUSAL,         "refused.what",    REFUSALS) \
     X(NAMES_LOG_EVENT,       "log.event",       LOG_EVENTS) \
     X(NAMES_SIM_EVENT,       "sim.event",       SIM_LOG_EVENTS) \
+    X(NAMES_COLLECTOR_EVENT, "collector.event", COLLECTOR_LOG_EVENTS) \
     X(NAMES_LEDGER_EVENT,    "ledger.event",    LEDGER_EVENTS)
 
 /* clang-format on */

@@ -16,6 +16,7 @@ import uwtest
 # is locked down less.
 LOCKS = ("capset", "close_range", "prctl", "sched_setscheduler", "seccomp", "landlock_create_ruleset",
          "landlock_add_rule", "landlock_restrict_self")
+PROGRAMS = ("underwatt-actuator", "underwattd", "underwatt-slurm-collector")
 MOST = 2.0  # systemd-analyze security: 0 is nothing, 10 is everything
 
 
@@ -87,12 +88,13 @@ def main():
     units = sorted(pathlib.Path(sys.argv[1]).glob("underwatt*.*"))
     units = [u for u in units if u.suffix in (".service", ".socket")]
     t.equal([u.name for u in units], ["underwatt-actuator.service", "underwatt-actuator.socket",
-                                      "underwatt-recover.service", "underwattd.service"], "the units")
+                                      "underwatt-recover.service", "underwatt-slurm-collector.service", "underwattd.service"],
+            "the units")
     for u in units:
         text = u.read_text()
         t.ok("@" not in re.sub(r"@[a-z-]+(?=\s|$)|^#.*", "", text, flags=re.M), f"{u.name}: every path is filled in")
         for path in re.findall(r"^Exec(?:Start|StopPost)=-?(/\S+)", text, re.M):
-            t.ok(pathlib.Path(path).name in ("underwatt-actuator", "underwattd") and
+            t.ok(pathlib.Path(path).name in PROGRAMS and
                  uwtest.program(pathlib.Path(path).name), f"{u.name}: starts {path}, which is built")
     for u in units:  # sockets come before basic.target, services after it: a circle else
         before = " ".join(re.findall(r"^Before=(.*)", u.read_text(), re.M))
@@ -127,7 +129,7 @@ def main():
         for u in units:
             copy = pathlib.Path(tmp, u.name)
             copy.write_text(re.sub(r"=(-?)\S*/(underwatt\S*)", lambda m: f"={m.group(1)}{uwtest.program(m.group(2))}"
-                                   if m.group(2) in ("underwattd", "underwatt-actuator") else m.group(0),
+                                   if m.group(2) in PROGRAMS else m.group(0),
                                    u.read_text()))
             copies.append(str(copy))
         code, said = run("systemd-analyze", "verify", "--man=no", *copies)

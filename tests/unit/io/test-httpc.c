@@ -15,6 +15,7 @@
 #include "base/auto.h"
 #include "base/units.h"
 #include "io/file.h"
+#include "io/http-many.h"
 #include "io/http.h"
 #include "io/httpc.h"
 #include "tap.h"
@@ -228,6 +229,74 @@ static void test_tls(const struct rig *rig)
            err.text);
 }
 
+/* ---- many at once ---- */
+
+static bool is_body(struct http_ask *ask, const char *text)
+{
+    bool same = ask->body && strcmp(ask->body, text) == 0;
+
+    free(ask->body);
+    ask->body = NULL;
+    return same;
+}
+
+/* More than may be under way at once; one of them hangs, and waits alone. */
+static void test_many(const struct rig *rig)
+{
+    enum { N = 12 };
+    const struct http_many_opts opts = {.ca = rig->cert,
+                                        .token = "uwt_x",
+                                        .timeout_ns = 500 * NS_PER_MS,
+                                        .at_once = 3,
+                                        .body_max = 100000};
+    auto_(http_many_free) struct http_many *m = NULL;
+    struct http_chain chain[N] = {{.n = 0}};
+    struct http_ask ask[N][4] = {{{.status = 0}}};
+    char tls[64], plain[64];
+    uw_error err = {""};
+
+    is_int(http_many_new(&opts, &m, &err), 0, "many at once %s", err.text);
+    (void)snprintf(tls, sizeof tls, "https://127.0.0.1:%u/", rig->port);
+    (void)snprintf(plain, sizeof plain, "http://127.0.0.1:%u/", rig->port);
+    for (size_t i = 0; i < N; i++) {
+        ask[i][0] = (struct http_ask){
+            .method = "PUT", .path = "/echo", .json = "[1]", .keep = true};
+        ask[i][1] = (struct http_ask){.method = "GET", .path = "/nowhere"};
+        ask[i][2] = (struct http_ask){.method = "GET", .path = "/token", .keep = true};
+        ask[i][3] = (struct http_ask){.method = "PATCH", .path = "/empty", .json = "{}"};
+        chain[i] = (struct http_chain){.socket = rig->path, .ask = ask[i], .n = 4};
+    }
+    ask[0][1].path = "/keep";
+    chain[1].socket = NULL;
+    chain[1].url = tls;
+    chain[2].socket = NULL;
+    chain[2].url = plain;
+    chain[3].socket = "/nowhere/s";
+    ask[4][0].path = "/large";
+    http_many_run(m, chain, N);
+    is_int(chain[0].r, -ETIMEDOUT, "one that hangs: %s", chain[0].why.text);
+    ok(ask[0][0].status == 200 && !ask[0][1].status && !ask[0][2].status,
+       "what it answered before counts, what is behind is left out");
+    ok(chain[1].r == 0 && ask[1][3].status == 204 && is_body(&ask[1][2], "Bearer uwt_x"),
+       "by TLS, with the token %s", chain[1].why.text);
+    is_int(chain[2].r, -EINVAL, "never without: %s", chain[2].why.text);
+    is_int(chain[3].r, -ENOENT, "nobody there: %s", chain[3].why.text);
+    is_int(chain[4].r, -EFBIG, "too large: %s", chain[4].why.text);
+    for (size_t i = 5; i < N; i++)
+        ok(chain[i].r == 0 && ask[i][0].status == 200 && ask[i][1].status == 404 &&
+               ask[i][3].status == 204 && is_body(&ask[i][0], "[1]") &&
+               is_body(&ask[i][2], "none"),
+           "server %zu: each request in turn, no token on a socket", i);
+    for (size_t i = 0; i < N; i++) {
+        free(ask[i][0].body);
+        free(ask[i][2].body);
+    }
+    http_many_cancel(m);
+    chain[5].r = 0;
+    http_many_run(m, &chain[5], 2);
+    is_int(chain[5].r, -ECANCELED, "cancelled: %s", chain[5].why.text);
+}
+
 static void *client_thread(void *user)
 {
     struct rig *rig = user;
@@ -239,6 +308,7 @@ static void *client_thread(void *user)
     test_limits(rig);
     test_cancel(rig);
     test_tls(rig);
+    test_many(rig);
     (void)!write(rig->pipe[1], "x", 1);
     return NULL;
 }

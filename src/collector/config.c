@@ -1,0 +1,237 @@
+#include "collector/config.h"
+
+#include <errno.h>
+#include <fcntl.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+#include <sys/stat.h>
+#include <unistd.h>
+
+#include "base/error.h"
+#include "base/units.h"
+#include "core/policy/match.h"
+#include "io/file.h"
+#include "io/yaml.h"
+
+enum { TOKEN_MAX = 512, SOCKET_MAX = 107 };
+
+enum { KIND_DEVELOPMENT, KIND_TRAINING, KIND_INFERENCE };
+static const struct yaml_word kind_words[] = {{"development", KIND_DEVELOPMENT},
+                                              {"training", KIND_TRAINING},
+                                              {"inference", KIND_INFERENCE},
+                                              {NULL, 0}};
+static const struct yaml_word source_words[] = {
+    {"auto", SOURCE_AUTO}, {"json", SOURCE_JSON}, {"text", SOURCE_TEXT}, {NULL, 0}};
+
+/* The file's maps. */
+struct top_file {
+    struct collector_config *c;
+    uint64_t every_ns;
+    int source;
+    const struct yaml_node *nodes, *kinds;
+};
+
+/* clang-format off */
+#define TOP(field) offsetof(struct top_file, field)
+static const struct yaml_key top_keys[] = {
+    {"every", YAML_TYPE_DURATION, TOP(every_ns), false, 1, 300, NULL},
+    {"source", YAML_TYPE_WORD, TOP(source), false, 0, 0, source_words},
+    {"nodes", YAML_TYPE_NODE, TOP(nodes), true, 0, 0, NULL},
+    {"kinds", YAML_TYPE_NODE, TOP(kinds), false, 0, 0, NULL},
+    {NULL, 0, 0, false, 0, 0, NULL},
+};
+#define NODES(field) offsetof(struct collector_config, field)
+static const struct yaml_key nodes_keys[] = {
+    {"socket", YAML_TYPE_TEXT, NODES(socket), false, 0, 0, NULL},
+    {"url", YAML_TYPE_TEXT, NODES(url), false, 0, 0, NULL},
+    {"token", YAML_TYPE_TEXT, NODES(token), false, 0, 0, NULL},
+    {"ca", YAML_TYPE_TEXT, NODES(ca), false, 0, 0, NULL},
+    {NULL, 0, 0, false, 0, 0, NULL},
+};
+#define KIND(field) offsetof(struct collector_kind, field)
+static const struct yaml_key kind_keys[] = {
+    {"kind", YAML_TYPE_WORD, KIND(kind), true, 0, 0, kind_words},
+    {"partition", YAML_TYPE_TEXT, KIND(partition), false, 0, 0, NULL},
+    {"qos", YAML_TYPE_TEXT, KIND(qos), false, 0, 0, NULL},
+    {"account", YAML_TYPE_TEXT, KIND(account), false, 0, 0, NULL},
+    {"user", YAML_TYPE_TEXT, KIND(user), false, 0, 0, NULL},
+    {"name", YAML_TYPE_TEXT, KIND(name), false, 0, 0, NULL},
+    {NULL, 0, 0, false, 0, 0, NULL},
+};
+/* clang-format on */
+
+void collector_config_fini(struct collector_config *c)
+{
+    yaml_free(c->doc);
+    *c = (struct collector_config){.doc = NULL};
+}
+
+/* ---- the file ---- */
+
+static int check_path(const struct yaml_node *map, const char *key, const char *path,
+                      size_t max, uw_error *err)
+{
+    const struct yaml_node *at = yaml_get(map, key);
+
+    if (!path)
+        return 0;
+    if (path[0] != '/')
+        return yaml_fail(at, err, -EINVAL, "%s: '%.80s' is not an absolute path", key,
+                         path);
+    if (strlen(path) > max)
+        return yaml_fail(at, err, -EINVAL, "%s: a path has at most %zu bytes", key, max);
+    return 0;
+}
+
+static int check_nodes(const struct yaml_node *map, const struct collector_config *c,
+                       uw_error *err)
+{
+    int r = check_path(map, "socket", c->socket, SOCKET_MAX, err);
+
+    if (r == 0)
+        r = check_path(map, "token", c->token, COLLECTOR_PATH - 1, err);
+    if (r == 0)
+        r = check_path(map, "ca", c->ca, COLLECTOR_PATH - 1, err);
+    if (r < 0)
+        return r;
+    if (!c->socket == !c->url)
+        return yaml_fail(map, err, -EINVAL, "nodes: give one of socket and url");
+    if (c->socket && (c->token || c->ca))
+        return yaml_fail(map, err, -EINVAL, "nodes: token and ca belong to url");
+    if (c->url && strncmp(c->url, "https://", 8) != 0)
+        return yaml_fail(yaml_get(map, "url"), err, -EINVAL,
+                         "url: '%.80s' does not begin with https://", c->url);
+    if (c->url && (strlen(c->url) >= COLLECTOR_PATH || !strstr(c->url, "%n")))
+        return yaml_fail(yaml_get(map, "url"), err, -EINVAL,
+                         "url: %%n stands for the node's name: https://%%n:8443");
+    if (c->url && !c->token)
+        return yaml_fail(map, err, -EINVAL, "nodes: url needs token, a token's file");
+    return 0;
+}
+
+static int read_kinds(const struct yaml_node *list, struct collector_config *c,
+                      uw_error *err)
+{
+    int r = list ? yaml_want(list, YAML_SEQ, err) : 0;
+
+    if (r == 0 && list && yaml_count(list) > COLLECTOR_KINDS)
+        return yaml_fail(list, err, -EINVAL, "kinds: %d at most", COLLECTOR_KINDS);
+    for (size_t i = 0; r == 0 && list && i < yaml_count(list); i++) {
+        const struct yaml_node *map = yaml_at(list, i);
+        r = yaml_want(map, YAML_MAP, err);
+        if (r == 0)
+            r = yaml_read_map(map, kind_keys, &c->kind[c->n_kinds++], err);
+    }
+    return r;
+}
+
+static int take_doc(struct yaml *doc, struct collector_config *ret, uw_error *err)
+{
+    auto_(collector_config_fini) struct collector_config c = {.doc = doc};
+    struct top_file top = {.every_ns = 30 * NS_PER_S, .source = SOURCE_AUTO};
+    const struct yaml_node *root = yaml_root(doc);
+    int r = yaml_want(root, YAML_MAP, err);
+
+    if (r == 0)
+        r = yaml_read_map(root, top_keys, &top, err);
+    if (r == 0)
+        r = yaml_want(top.nodes, YAML_MAP, err);
+    if (r == 0)
+        r = yaml_read_map(top.nodes, nodes_keys, &c, err);
+    if (r == 0)
+        r = check_nodes(top.nodes, &c, err);
+    if (r == 0)
+        r = read_kinds(top.kinds, &c, err);
+    if (r < 0)
+        return r;
+    c.every_ns = top.every_ns;
+    c.source = top.source;
+    *ret = c;
+    c.doc = NULL;
+    return 0;
+}
+
+int collector_config_file(const char *path, struct collector_config *ret, uw_error *err)
+{
+    struct yaml *doc = NULL;
+    int r = yaml_read_file(path, &doc, err);
+
+    return r < 0 ? r : take_doc(doc, ret, err);
+}
+
+/* ---- what it says ---- */
+
+static bool meets(const char *pattern, const char *text)
+{
+    return !pattern || policy_wildcard(pattern, text);
+}
+
+const char *collector_kind(const struct collector_config *c, const struct slurm_job *job)
+{
+    for (size_t i = 0; i < c->n_kinds; i++) {
+        const struct collector_kind *k = &c->kind[i];
+        if (meets(k->partition, job->partition) && meets(k->qos, job->qos) &&
+            meets(k->account, job->account) && meets(k->user, job->user) &&
+            meets(k->name, job->name))
+            return kind_words[k->kind].word;
+    }
+    return NULL;
+}
+
+int collector_place(const char *pattern, const char *node, char *ret, size_t size)
+{
+    size_t n = 0, len = strlen(node);
+
+    for (const char *p = pattern; *p; p++) {
+        bool name = p[0] == '%' && p[1] == 'n';
+        if (n + (name ? len : 1) >= size)
+            return -ENAMETOOLONG;
+        if (name)
+            memcpy(ret + n, node, len);
+        else
+            ret[n] = *p;
+        n += name ? len : 1;
+        p += name;
+    }
+    ret[n] = '\0';
+    return 0;
+}
+
+/* ---- the token ---- */
+
+static int check_owner(const char *path, uw_error *err)
+{
+    struct stat st;
+
+    if (stat(path, &st) < 0)
+        return fail(err, -errno, "%s: %s", path, strerror(errno));
+    if (st.st_mode & 077 || (st.st_uid != geteuid() && st.st_uid != 0))
+        return fail(err, -EPERM,
+                    "%s: others may read the token: its owner must be this user or root, "
+                    "its mode 0600",
+                    path);
+    return 0;
+}
+
+int collector_token(const char *path, char **ret, uw_error *err)
+{
+    char *text = NULL;
+    int r = check_owner(path, err);
+
+    if (r == 0)
+        r = file_read_regular(path, TOKEN_MAX, 5000, &text, NULL, err);
+    if (r < 0 || !text)
+        return r;
+    text[strcspn(text, "\r\n")] = '\0';
+    for (const char *p = text; *p; p++)
+        if (*p <= ' ' || *p > '~')
+            r = -EINVAL;
+    if (r < 0 || !text[0]) {
+        explicit_bzero(text, strlen(text));
+        free(text);
+        return fail(err, -EINVAL, "%s: its first line is no token", path);
+    }
+    *ret = text;
+    return 0;
+}

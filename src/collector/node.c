@@ -1,0 +1,356 @@
+#include "collector/node.h"
+
+#include <errno.h>
+#include <inttypes.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+
+#include "base/array.h"
+#include "base/error.h"
+#include "base/units.h"
+#include "base/utf8.h"
+#include "io/json.h"
+
+enum {
+    LABEL_MAX = 63,   /* bytes of a label's value */
+    HOLDS = 3,        /* periods for which what is said holds */
+    AGAIN = 2,        /* … after which it is said again */
+    NAMES = 10,       /* … after which signals are asked for again */
+    BACKOFF_MAX = 16, /* periods at most between two tries */
+};
+static const char *const words[NODE_WHATS] = {
+    [NODE_DEPTH] = "depth", [NODE_WAIT] = "wait", [NODE_GPUS] = "gpus"};
+
+void node_fini(struct node *node)
+{
+    free(node->job);
+    free(node->signal);
+    *node = (struct node){.n_jobs = 0};
+}
+
+void node_asks_fini(struct node_asks *asks)
+{
+    for (size_t i = 0; i < asks->n; i++)
+        free(asks->ask[i].body);
+    free(asks->ask);
+    *asks = (struct node_asks){.n = 0};
+}
+
+/* Rounds come a little early or late: half a period's room. */
+static uint64_t due(const struct node_now *now, unsigned periods)
+{
+    return now->now_ns + now->config->every_ns * periods - now->config->every_ns / 2;
+}
+
+/* ---- jobs ---- */
+
+int node_jobs(struct node *node, const struct jobs *jobs, const size_t *at, size_t n)
+{
+    struct node_job *new = NULL;
+    size_t cap = 0;
+
+    if (n > NODE_JOBS)
+        n = NODE_JOBS;
+    if (array_reserve((void **)&new, &cap, n + 1, sizeof *new, NODE_JOBS + 1) < 0)
+        return -ENOMEM;
+    for (size_t i = 0; i < n; i++) {
+        new[i] = (struct node_job){.id = jobs->job[at[i]].id};
+        for (size_t k = 0; k < node->n_jobs; k++)
+            if (node->job[k].id == new[i].id)
+                new[i] = node->job[k];
+        new[i].at = at[i];
+    }
+    free(node->job);
+    node->job = new;
+    node->n_jobs = n;
+    node->jobs_cap = cap;
+    return 0;
+}
+
+/* At most LABEL_MAX bytes of whole characters, all of them plain; "": nothing is said. */
+static void label(struct json_out *o, const char *key, const char *value)
+{
+    char text[LABEL_MAX + 1];
+    size_t n = 0;
+
+    for (size_t wide; value[n]; n += wide) {
+        wide = utf8_char(value + n, strnlen(value + n, 4));
+        if (wide == 0)
+            wide = 1;
+        if (n + wide > LABEL_MAX)
+            break;
+    }
+    memcpy(text, value, n);
+    text[n] = '\0';
+    utf8_mend(text);
+    if (text[0])
+        json_out_text(o, key, text);
+}
+
+static void label_number(struct json_out *o, const char *key, uint64_t v)
+{
+    char text[24];
+
+    (void)snprintf(text, sizeof text, "%" PRIu64, v);
+    json_out_text(o, key, text);
+}
+
+static void duration(struct json_out *o, const char *key, uint64_t s)
+{
+    char text[32];
+
+    (void)snprintf(text, sizeof text, "%" PRIu64 " s", s);
+    json_out_text(o, key, text);
+}
+
+char *node_job_body(const struct collector_config *config, const struct slurm_job *job,
+                    uint64_t for_ns)
+{
+    auto_(json_out_free) struct json_out *o = json_out_new();
+    const char *kind = collector_kind(config, job);
+    char *text = NULL;
+
+    json_out_object(o, NULL);
+    json_out_object(o, "labels");
+    label(o, "slurm.name", job->name);
+    label(o, "slurm.partition", job->partition);
+    label(o, "slurm.account", job->account);
+    label(o, "slurm.qos", job->qos);
+    if (job->array_id)
+        label_number(o, "slurm.array_job", job->array_id);
+    if (job->has_task)
+        label_number(o, "slurm.array_task", job->task);
+    if (job->het_id) {
+        label_number(o, "slurm.het_job", job->het_id);
+        label_number(o, "slurm.het_component", job->het_offset);
+    }
+    if (kind)
+        json_out_text(o, "underwatt.kind", kind);
+    json_out_end(o);
+    if (job->limit_s > 0)
+        duration(o, "time_limit", (uint64_t)job->limit_s);
+    duration(o, "for", for_ns / NS_PER_S);
+    json_out_end(o);
+    return json_out_string(o, &text, NULL) == 0 ? text : NULL;
+}
+
+/* FNV-1a: whether a body is the one before. */
+static uint64_t hash_of(const char *text)
+{
+    uint64_t h = 0xcbf29ce484222325u;
+
+    for (; *text; text++)
+        h = (h ^ (unsigned char)*text) * 0x100000001b3u;
+    return h;
+}
+
+/* ---- plans ---- */
+
+static struct node_ask *add(struct node_asks *asks, const char *method)
+{
+    if (array_grow(&asks->ask, &asks->cap, asks->n, NODE_SIGNALS + NODE_JOBS) < 0)
+        return NULL;
+    struct node_ask *a = &asks->ask[asks->n++];
+    *a = (struct node_ask){.method = method};
+    return a;
+}
+
+/* NULL: Slurm has no such partition. */
+static const struct queue_figures *figures_of(const struct queues *q, const char *word)
+{
+    for (size_t i = 0; i < q->n; i++)
+        if (strcmp(q->of[i].word, word) == 0)
+            return &q->of[i];
+    return NULL;
+}
+
+static uint64_t value_of(const struct queue_figures *f, int what)
+{
+    if (what == NODE_WAIT)
+        return (uint64_t)f->wait_s;
+    return what == NODE_DEPTH ? f->depth : f->gpus;
+}
+
+static int plan_signal(const struct node *node, size_t i, const struct node_now *now,
+                       struct node_asks *ret)
+{
+    const struct node_signal_told *s = &node->signal[i];
+    const struct queue_figures *f = figures_of(now->queues, s->word);
+    uint64_t v = f ? value_of(f, s->what) : 0;
+    uint64_t for_s = now->config->every_ns * HOLDS / NS_PER_S;
+
+    if (!f)
+        return 0;
+    if (s->value == v && s->due_ns > now->now_ns)
+        return 0;
+    struct node_ask *a = add(ret, "PUT");
+    if (!a)
+        return -ENOMEM;
+    a->of = NODE_ASK_SIGNAL;
+    a->at = i;
+    a->hash = v;
+    (void)snprintf(a->path, sizeof a->path, "/v1/signals/queue.%s%s%s", words[s->what],
+                   *s->word ? "." : "", s->word);
+    if (asprintf(&a->body,
+                 "{\"value\": %" PRIu64 ", %s\"for\": \"%" PRIu64
+                 " s\", \"source\": \"slurm\"}",
+                 v, s->what == NODE_WAIT ? "\"unit\": \"s\", " : "", for_s) < 0)
+        a->body = NULL;
+    return a->body ? 0 : -ENOMEM;
+}
+
+static int plan_job(const struct node *node, size_t i, const struct node_now *now,
+                    struct node_asks *ret)
+{
+    const struct node_job *j = &node->job[i];
+    auto_(mem_free) char *body =
+        node_job_body(now->config, &now->jobs->job[j->at], now->config->every_ns * HOLDS);
+    uint64_t hash = body ? hash_of(body) : 0;
+
+    if (!body)
+        return -ENOMEM;
+    if (j->hash == hash && j->due_ns > now->now_ns)
+        return 0;
+    struct node_ask *a = add(ret, "PATCH");
+    if (!a)
+        return -ENOMEM;
+    a->of = NODE_ASK_JOB;
+    a->at = i;
+    a->hash = hash;
+    a->body = take(body);
+    (void)snprintf(a->path, sizeof a->path, "/v1/jobs/slurm:%" PRIu64, j->id);
+    return 0;
+}
+
+static int plan(const struct node *node, const struct node_now *now,
+                struct node_asks *ret)
+{
+    int r = 0;
+
+    if (node->names_due_ns <= now->now_ns) {
+        struct node_ask *a = add(ret, "GET");
+        if (!a)
+            return -ENOMEM;
+        a->of = NODE_ASK_NAMES;
+        (void)snprintf(a->path, sizeof a->path, "/v1/signals");
+        return 0;
+    }
+    for (size_t i = 0; r == 0 && i < node->n_signals; i++)
+        r = plan_signal(node, i, now, ret);
+    for (size_t i = 0; r == 0 && i < node->n_jobs; i++)
+        r = plan_job(node, i, now, ret);
+    return r;
+}
+
+int node_plan(const struct node *node, const struct node_now *now, struct node_asks *ret)
+{
+    struct node_asks asks = {.n = 0};
+    int r = plan(node, now, &asks);
+
+    if (r < 0)
+        node_asks_fini(&asks);
+    else
+        *ret = asks;
+    return r;
+}
+
+/* ---- answers ---- */
+
+/* "queue.depth", "queue.depth.gpu_long". */
+static bool is_ours(const char *name, struct node_signal_told *ret)
+{
+    if (strncmp(name, "queue.", 6) != 0)
+        return false;
+    name += 6;
+    for (int what = 0; what < NODE_WHATS; what++) {
+        size_t n = strlen(words[what]);
+        if (strncmp(name, words[what], n) != 0 || (name[n] && name[n] != '.') ||
+            strlen(name) - n > FIGURES_WORD)
+            continue;
+        *ret = (struct node_signal_told){.what = what};
+        (void)snprintf(ret->word, sizeof ret->word, "%s", name[n] ? name + n + 1 : "");
+        return true;
+    }
+    return false;
+}
+
+/* Signals that stay keep what was said. */
+static int take_names(struct node *node, const struct json_value *list)
+{
+    struct node_signal_told *new = NULL, s;
+    size_t n = 0, cap = 0;
+
+    for (size_t i = 0; i < json_count(list); i++) {
+        const char *name = json_as_text(json_get(json_at(list, i), "name"));
+        if (!name || !is_ours(name, &s))
+            continue;
+        if (array_grow(&new, &cap, n, NODE_SIGNALS) < 0) {
+            free(new);
+            return -ENOMEM;
+        }
+        for (size_t k = 0; k < node->n_signals; k++)
+            if (node->signal[k].what == s.what &&
+                strcmp(node->signal[k].word, s.word) == 0)
+                s = node->signal[k];
+        new[n++] = s;
+    }
+    free(node->signal);
+    node->signal = new;
+    node->n_signals = n;
+    node->signals_cap = cap;
+    return 0;
+}
+
+static void on_names(struct node *node, const struct node_now *now, const char *body)
+{
+    auto_(json_free) struct json *doc = NULL;
+
+    node->names_due_ns = due(now, 1); /* where the answer is none */
+    if (!body || json_read("signals", body, strlen(body), &doc, NULL) < 0)
+        return;
+    if (take_names(node, json_get(json_root(doc), "signals")) == 0)
+        node->names_due_ns = due(now, NAMES);
+}
+
+void node_answered(struct node *node, const struct node_now *now,
+                   const struct node_ask *ask, unsigned status, const char *body)
+{
+    bool done = status >= 200 && status < 300;
+
+    if (ask->of == NODE_ASK_NAMES) {
+        on_names(node, now, done ? body : NULL);
+    } else if (ask->of == NODE_ASK_SIGNAL && ask->at < node->n_signals) {
+        struct node_signal_told *s = &node->signal[ask->at];
+        s->value = ask->hash;
+        s->due_ns = due(now, done ? AGAIN : 1);
+        if (status == 400) /* the daemon has another policy now */
+            node->names_due_ns = 0;
+    } else if (ask->of == NODE_ASK_JOB && ask->at < node->n_jobs) {
+        struct node_job *j = &node->job[ask->at];
+        j->hash = ask->hash;
+        j->due_ns = due(now, done ? AGAIN : 1); /* as before its prolog: next round */
+    }
+}
+
+bool node_over(struct node *node, const struct node_now *now, int r)
+{
+    bool was = node->failures > 0;
+    unsigned wait = 1;
+
+    node->busy = false;
+    if (r >= 0) {
+        node->failures = 0;
+        return was;
+    }
+    for (unsigned i = 0; i < node->failures && wait < BACKOFF_MAX; i++)
+        wait *= 2;
+    node->failures++;
+    node->again_ns = due(now, wait);
+    node->names_due_ns = 0; /* another daemon may answer next, which was told nothing */
+    for (size_t i = 0; i < node->n_signals; i++)
+        node->signal[i].due_ns = 0;
+    for (size_t i = 0; i < node->n_jobs; i++)
+        node->job[i].due_ns = 0;
+    return !was;
+}

@@ -1,0 +1,310 @@
+#include "collector/slurm.h"
+
+#include <errno.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+#include <sys/random.h>
+
+#include "base/array.h"
+#include "base/error.h"
+#include "base/units.h"
+#include "collector/command.h"
+
+/* Slurm's commands give up by themselves after 10 s or so. */
+#define CALL_NS (20 * NS_PER_S)
+enum {
+    NODES_LOOKS = 20, /* looks after which nodes are asked for again */
+    TEXT_LOOKS = 20,  /* … and JSON is tried again where text worked in its place */
+    LISTS_MAX = 256,  /* new lists of nodes in one look */
+    SMALL_MAX = 8 << 20,
+    FORMAT_MAX = 512,
+};
+
+struct slurm {
+    struct loop *loop;
+    const struct collector_config *config;
+    slurm_fn fn;
+    void *user;
+    struct command *command; /* NULL: none is under way */
+    bool busy;
+    struct jobs jobs;
+    struct queues queues;
+    struct hosts hosts;
+    char *sinfo; /* its last output: names point into it */
+    const char **node, **partition;
+    size_t n_nodes, nodes_cap, n_partitions, partitions_cap;
+    unsigned nodes_left, text_left; /* looks until … */
+    bool by_text;                   /* this look */
+    uw_error json_why;
+    size_t list_at, lists; /* of the jobs, for scontrol */
+    const char *list;
+    char nonce[JOBS_NONCE], format[FORMAT_MAX];
+};
+
+static int ask_jobs(struct slurm *s, uw_error *err);
+static int ask_lists(struct slurm *s, uw_error *err);
+
+/* ---- the end of a look ---- */
+
+static void finish(struct slurm *s, int r, const uw_error *why)
+{
+    const struct slurm_seen seen = {&s->jobs, &s->queues, &s->hosts, s->node, s->n_nodes};
+
+    s->busy = false;
+    s->fn(r, r < 0 ? NULL : &seen, why, s->user);
+}
+
+static int call(struct slurm *s, const char *const *argv, size_t max, command_fn fn,
+                uw_error *err)
+{
+    const struct command_opts opts = {
+        .argv = argv, .deadline_ns = CALL_NS, .max = max, .fn = fn, .user = s};
+
+    command_free(take(s->command));
+    return command_new(s->loop, &opts, &s->command, err);
+}
+
+/* ---- nodes and partitions ---- */
+
+static int compare(const void *a, const void *b)
+{
+    return strcmp(*(const char *const *)a, *(const char *const *)b);
+}
+
+static int keep(const char ***list, size_t *n, size_t *cap, const char *name)
+{
+    int r = array_grow(list, cap, *n, SLURM_NODES);
+
+    if (r == 0)
+        (*list)[(*n)++] = name;
+    return r == -E2BIG ? 0 : r;
+}
+
+static size_t unique(const char **list, size_t n)
+{
+    size_t to = 0;
+
+    if (n > 0)
+        qsort(list, n, sizeof *list, compare);
+    for (size_t i = 0; i < n; i++)
+        if (to == 0 || strcmp(list[to - 1], list[i]) != 0)
+            list[to++] = list[i];
+    return to;
+}
+
+/* Lines "n1|gpu|gpu:8"; the text is kept. */
+static int take_nodes(struct slurm *s, char *text)
+{
+    int r = 0;
+
+    free(s->sinfo);
+    s->sinfo = text;
+    s->n_nodes = s->n_partitions = 0;
+    for (char *line = text, *next; r == 0 && *line; line = next) {
+        next = line + strcspn(line, "\n");
+        if (*next)
+            *next++ = '\0';
+        char *partition = strchr(line, '|'), *gres;
+        if (!partition || !(gres = strchr(partition + 1, '|')))
+            continue;
+        *partition++ = *gres++ = '\0';
+        r = keep(&s->partition, &s->n_partitions, &s->partitions_cap, partition);
+        if (r == 0 && jobs_gres_gpus(gres) > 0 && hosts_is_name(line, strlen(line)))
+            r = keep(&s->node, &s->n_nodes, &s->nodes_cap, line);
+    }
+    s->n_nodes = unique(s->node, s->n_nodes);
+    s->n_partitions = unique(s->partition, s->n_partitions);
+    return r;
+}
+
+static void on_nodes(int r, char *text, size_t len, const uw_error *why, void *user)
+{
+    struct slurm *s = user;
+    uw_error err = {""};
+
+    if (r == 0 && memchr(text, '\0', len)) {
+        free(text);
+        r = fail(&err, -EPROTO, "sinfo: its output has a NUL byte");
+        why = &err;
+    } else if (r == 0 && (r = take_nodes(s, text)) < 0) {
+        (void)fail(&err, r, "out of memory");
+        why = &err;
+    }
+    s->nodes_left = r < 0 ? 0 : NODES_LOOKS;
+    if (r == 0) {
+        r = ask_jobs(s, &err);
+        why = &err;
+    }
+    if (r < 0)
+        finish(s, r, why);
+}
+
+static int ask_nodes(struct slurm *s, uw_error *err)
+{
+    static const char *const argv[] = {"sinfo",    "--all",    "--noheader", "--Node",
+                                       "--format", "%N|%R|%G", NULL};
+
+    if (s->nodes_left > 0) {
+        s->nodes_left--;
+        return ask_jobs(s, err);
+    }
+    return call(s, argv, SMALL_MAX, on_nodes, err);
+}
+
+/* ---- jobs ---- */
+
+static int by_text(struct slurm *s, const uw_error *json_why, uw_error *err)
+{
+    s->by_text = true;
+    s->json_why = *json_why;
+    return ask_jobs(s, err);
+}
+
+static int took_jobs(struct slurm *s, uw_error *err)
+{
+    queues_init(&s->queues);
+    for (size_t i = 0; i < s->n_partitions; i++)
+        (void)queues_partition(&s->queues, s->partition[i]);
+    queues_add(&s->queues, &s->jobs, loop_utc_ns(s->loop) / (int64_t)NS_PER_S);
+    s->list_at = s->lists = 0;
+    return ask_lists(s, err);
+}
+
+static void on_jobs(int r, char *text, size_t len, const uw_error *why, void *user)
+{
+    struct slurm *s = user;
+    struct jobs jobs = {.n = 0};
+    uw_error err = {""};
+    bool is_text = s->by_text;
+
+    if (r < 0)
+        err = *why;
+    else if (is_text)
+        r = jobs_read_text(text, len, s->nonce, &jobs, &err);
+    else
+        r = jobs_read_json(text, len, &jobs, &err);
+    if (!is_text)
+        free(text);
+    if (r == 0) {
+        jobs_fini(&s->jobs);
+        s->jobs = jobs;
+        if (is_text && s->text_left == 0)
+            s->text_left = TEXT_LOOKS;
+        r = took_jobs(s, &err);
+    } else if (!is_text && s->config->source == SOURCE_AUTO && r != -ETIMEDOUT) {
+        r = by_text(s, &err, &err);
+    } else if (is_text && s->json_why.text[0]) {
+        err = s->json_why;
+    }
+    if (r < 0)
+        finish(s, r, &err);
+}
+
+/* Users cannot know what each line begins with. */
+static int make_nonce(struct slurm *s, uw_error *err)
+{
+    uint64_t random = 0;
+
+    if (getrandom(&random, sizeof random, 0) != sizeof random)
+        return fail(err, -errno, "no random numbers: %s", strerror(errno));
+    (void)snprintf(s->nonce, sizeof s->nonce, "%016llx", (unsigned long long)random);
+    return jobs_format(s->nonce, s->format, sizeof s->format);
+}
+
+static int ask_jobs(struct slurm *s, uw_error *err)
+{
+    static const char *const json[] = {"squeue", "--json", NULL};
+    const char *const text[] = {"squeue",   "--all",   "--noheader",
+                                "--Format", s->format, NULL};
+    int r = s->by_text ? make_nonce(s, err) : 0;
+
+    return r < 0 ? r : call(s, s->by_text ? text : json, JOBS_TEXT_MAX, on_jobs, err);
+}
+
+/* ---- lists of nodes ---- */
+
+static void on_list(int r, char *text, size_t len, const uw_error *why, void *user)
+{
+    struct slurm *s = user;
+    uw_error err = {""};
+    (void)len;
+    (void)why; /* the jobs of this list are told nowhere this time */
+
+    if (r == 0)
+        (void)hosts_add(&s->hosts, s->list, text);
+    free(text);
+    r = ask_lists(s, &err);
+    if (r < 0)
+        finish(s, r, &err);
+}
+
+/* The next list that is not known; none: the look is over. */
+static int ask_lists(struct slurm *s, uw_error *err)
+{
+    bool plain;
+
+    for (; s->list_at < s->jobs.n && s->lists < LISTS_MAX; s->list_at++) {
+        const struct slurm_job *job = &s->jobs.job[s->list_at];
+        if (job->stage != JOB_IS_RUNNING || job->nodes[0] == '-' ||
+            strlen(job->nodes) > HOSTS_TEXT / 16 ||
+            hosts_find(&s->hosts, job->nodes, &plain))
+            continue;
+        const char *const argv[] = {"scontrol", "show", "hostnames", job->nodes, NULL};
+        s->list = job->nodes;
+        s->list_at++;
+        s->lists++;
+        return call(s, argv, HOSTS_TEXT, on_list, err);
+    }
+    finish(s, 0, NULL);
+    return 0;
+}
+
+/* ---- life ---- */
+
+int slurm_look(struct slurm *s)
+{
+    uw_error err = {""};
+
+    if (s->busy)
+        return -EBUSY;
+    s->busy = true;
+    s->json_why = (uw_error){""};
+    s->by_text = s->config->source == SOURCE_TEXT;
+    if (s->config->source == SOURCE_AUTO && s->text_left > 0) {
+        s->text_left--;
+        s->by_text = s->text_left > 0;
+    }
+    int r = ask_nodes(s, &err);
+    if (r < 0)
+        finish(s, r, &err);
+    return 0;
+}
+
+int slurm_new(struct loop *loop, const struct collector_config *config, slurm_fn fn,
+              void *user, struct slurm **ret, uw_error *err)
+{
+    struct slurm *s = calloc(1, sizeof *s);
+
+    if (!s)
+        return fail(err, -ENOMEM, "out of memory");
+    s->loop = loop;
+    s->config = config;
+    s->fn = fn;
+    s->user = user;
+    *ret = s;
+    return 0;
+}
+
+void slurm_free(struct slurm *s)
+{
+    if (!s)
+        return;
+    command_free(s->command);
+    jobs_fini(&s->jobs);
+    hosts_fini(&s->hosts);
+    free(s->sinfo);
+    free(s->node);
+    free(s->partition);
+    free(s);
+}

@@ -1,0 +1,56 @@
+/* Requests to many servers at once (libcurl), a chain of them to each: one that does not
+ * answer delays no other.  Part of the library httpc; the call blocks.
+ */
+#ifndef IO_HTTP_MANY_H
+#define IO_HTTP_MANY_H
+
+#include <stdbool.h>
+#include <stddef.h>
+#include <stdint.h>
+
+#include "base/auto.h"
+#include "underwatt/error.h"
+
+struct http_many;
+
+struct http_many_opts {
+    const char *ca;      /* PEM file of the certificates' CA; NULL: the system's */
+    const char *token;   /* bearer token, over https alone; NULL: none */
+    uint64_t timeout_ns; /* for each chain */
+    size_t at_once;      /* chains */
+    size_t body_max;     /* of an answer */
+};
+
+struct http_ask {
+    const char *method, *path;
+    const char *json; /* body; NULL: none */
+    bool keep;        /* the answer's body */
+    unsigned status;  /* out: 0: not answered */
+    char *body;       /* out: with `keep`; free() it */
+};
+
+/* Requests to one server, in their order; after one that got no answer, and after a
+ * status of 401, 403, 429 or 5xx, the others are left out.
+ */
+struct http_chain {
+    const char *socket; /* a unix socket's path; or NULL and … */
+    const char *url;    /* … "https://node7:8443" */
+    struct http_ask *ask;
+    size_t n;
+    int r;        /* out: 0, or as of httpc_call() */
+    uw_error why; /* out */
+};
+
+/* -ENOMEM */
+int http_many_new(const struct http_many_opts *opts, struct http_many **ret,
+                  uw_error *err);
+void http_many_free(struct http_many *m);
+DEFINE_AUTO(struct http_many *, http_many_free);
+/* Blocks until each chain is over: the first of them begin first.  A url that is not
+ * https is -EINVAL.  From one thread at a time.
+ */
+void http_many_run(struct http_many *m, struct http_chain *chain, size_t n);
+/* From any thread: ends the running call and later ones at once (-ECANCELED). */
+void http_many_cancel(struct http_many *m);
+
+#endif
