@@ -350,8 +350,10 @@ GresTypes=gpu
         return path.read_text(errors="replace") if path.exists() else ""
 
     def states(self):
-        p = self.run("timeout", "10", "sinfo", "-h", "-N", "-o", "%t")
-        return ["idle" if s == "plnd" else s for s in p.stdout.split()]    # planned for a job that waits
+        """Of each node, whatever partitions it is in."""
+        p = self.run("timeout", "10", "sinfo", "-h", "-N", "-o", "%N %t")
+        states = [line.split()[1] for line in sorted(set(p.stdout.splitlines()))]
+        return ["idle" if s == "plnd" else s for s in states]    # planned for a job that waits
 
     def rested(self):
         """The nodes' states once no job is on any; one that is drained stays so."""
