@@ -182,9 +182,13 @@ class Monitor:
             raise UnderwattError("the monitor is closed")
         return Window(self, name, samples)
 
-    def track(self, name: str | None = None) -> Callable[[Call], Call]:
-        """A decorator: each call of the function is a window."""
-        return lambda function: _tracked(function, name, lambda: self)
+    @overload
+    def track(self, function: Call) -> Call: ...
+    @overload
+    def track(self, function: str | None = None, *, name: str | None = None) -> Callable[[Call], Call]: ...
+    def track(self, function: Call | str | None = None, *, name: str | None = None) -> Any:
+        """A decorator, as underwatt.track: each call of the function is a window of this monitor."""
+        return _tracker(function, name, lambda: self)
 
     def close(self, seconds: float = EXIT_S) -> None:
         """Waits for the energies of windows that have ended, so long at most; those that are open are lost."""
@@ -348,6 +352,16 @@ class Monitor:
             self._node = None
 
 
+def _tracker(function: Call | str | None, name: str | None, monitor: Callable[[], Monitor]) -> Any:
+    """The function, tracked; or the decorator, where a name or nothing is given."""
+    if callable(function):
+        return _tracked(function, name, monitor)
+    label = name if function is None else function
+    if label is not None and not isinstance(label, str):
+        raise InvalidValue(f"track: {label!r} is neither a function nor a name")
+    return lambda f: _tracked(f, label, monitor)
+
+
 def _tracked(function: Call, name: str | None, monitor: Callable[[], Monitor]) -> Call:
     label = name or str(getattr(function, "__qualname__", "function"))
     windows: deque[Window] = deque(maxlen=TRACKED)
@@ -409,13 +423,11 @@ def window(name: str = "", *, samples: bool = False) -> Window:
 @overload
 def track(function: Call) -> Call: ...
 @overload
-def track(function: str | None = None) -> Callable[[Call], Call]: ...
-def track(function: Call | str | None = None) -> Any:
-    """A decorator, `@underwatt.track` or `@underwatt.track("name")`: each call of the function is a window of the
-    implicit monitor.  The function's attribute `windows` has the last ones."""
-    if callable(function):
-        return _tracked(function, None, monitor)
-    return lambda f: _tracked(f, function, monitor)
+def track(function: str | None = None, *, name: str | None = None) -> Callable[[Call], Call]: ...
+def track(function: Call | str | None = None, *, name: str | None = None) -> Any:
+    """A decorator, `@underwatt.track`, `@underwatt.track("name")` or `@underwatt.track(name="name")`: each call of the
+    function is a window of the implicit monitor.  The function's attribute `windows` has the last ones."""
+    return _tracker(function, name, monitor)
 
 
 def _at_exit() -> None:

@@ -192,8 +192,21 @@ def nothing(t):
 
     t.equal((f(2), g(), f.__name__, f.__doc__, f.windows[0].name, len(f.windows), g.windows[0].name),
             (4, 2, "f", "Twice.", "nothing.<locals>.f", 2, "other"), "functions that are tracked")
+    tracks(t, monitor)
     monitor.close()
     t.ok(raises(underwatt.UnderwattError, monitor.window), "a monitor that is closed begins none")
+
+
+def tracks(t, monitor):
+    """The forms of the decorator, of the module and of a monitor."""
+    def h(x):
+        return x + 1
+
+    for whose, track in (("underwatt", underwatt.track), ("monitor", monitor.track)):
+        for form, want in ((track, "tracks.<locals>.h"), (track(), "tracks.<locals>.h"), (track("n"), "n"), (track(name="n"), "n")):
+            tracked = form(h)
+            t.equal((tracked(1), [w.name for w in tracked.windows]), (2, [want]), f"{whose}.track: a function is run, and named {want}")
+        t.equal(raises(underwatt.InvalidValue, track, 7), "track: 7 is neither a function nor a name", f"{whose}.track of neither")
 
 
 class Watts:
