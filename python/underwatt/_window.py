@@ -111,7 +111,9 @@ class Window:
 
     def wait(self, seconds: float = WAIT_S) -> Energy:
         """The same, for so long at most: TimeoutError then."""
-        if self._state in (NEW, OPEN) and self._pid == os.getpid():
+        if self._state == NEW:
+            raise UnderwattError(f"window '{self.name}' has not begun: enter it, or call begin()")
+        if self._state == OPEN and self._pid == os.getpid():
             raise UnderwattError(f"window '{self.name}' has not ended")
         until, pause = time.monotonic() + seconds, LOOK_S[0]
         while not self._look():

@@ -193,6 +193,11 @@ def nothing(t):
     t.equal((f(2), g(), f.__name__, f.__doc__, f.windows[0].name, len(f.windows), g.windows[0].name),
             (4, 2, "f", "Twice.", "nothing.<locals>.f", 2, "other"), "functions that are tracked")
     tracks(t, monitor)
+    never = monitor.window("never")
+    t.equal((raises(underwatt.UnderwattError, lambda: never.energy), never.ready),
+            ("window 'never' has not begun: enter it, or call begin()", False), "a window that was never entered")
+    never.begin()
+    t.equal(raises(underwatt.UnderwattError, lambda: never.energy), "window 'never' has not ended", "nor ended")
     monitor.close()
     t.ok(raises(underwatt.UnderwattError, monitor.window), "a monitor that is closed begins none")
 
