@@ -6,6 +6,7 @@ E and T are energy and time of a training step; the reference is the original ca
 from __future__ import annotations
 
 import ctypes
+import json
 from dataclasses import dataclass
 
 from ._errors import InvalidValue
@@ -64,7 +65,7 @@ class Eds(Goal):
         self._check()
 
     def __str__(self) -> str:
-        return f"eds:{self.k:.12g}"
+        return f"eds:{_figure(self.k)}"
 
 
 @dataclass(frozen=True, slots=True)
@@ -77,7 +78,7 @@ class Cost(Goal):
         self._check()
 
     def __str__(self) -> str:
-        return f"cost:{self.eta:.12g}"
+        return f"cost:{_figure(self.eta)}"
 
 
 @dataclass(frozen=True, slots=True)
@@ -90,7 +91,7 @@ class Slowdown(Goal):
         self._check()
 
     def __str__(self) -> str:
-        return f"slowdown:{self.factor:.12g}"
+        return f"slowdown:{_figure(self.factor)}"
 
 
 @dataclass(frozen=True, slots=True)
@@ -119,6 +120,16 @@ class Selector:
     def select(self, curve: tuple[CurvePoint, ...]) -> float:
         """curve: the caps that were measured, in the order of their first window: the original cap first."""
         raise NotImplementedError
+
+
+def _figure(value: object) -> str:
+    """A number as the library reads it; of anything else a text that the library refuses, naming goal and range."""
+    if isinstance(value, str):
+        return json.dumps(value)
+    try:
+        return f"{value:.12g}"
+    except (TypeError, ValueError):
+        return " ".join(repr(value).split())
 
 
 def _check(text: str) -> None:

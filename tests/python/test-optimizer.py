@@ -333,7 +333,8 @@ def refused(t, node):
 import underwatt
 from underwatt import goals
 for make in (lambda: underwatt.Optimizer("best"), lambda: underwatt.Optimizer("slowdown:0.5"), lambda: goals.Cost(2),
-             lambda: underwatt.Optimizer(7), lambda: underwatt.Optimizer("")):
+             lambda: underwatt.Optimizer(7), lambda: underwatt.Optimizer(""), lambda: goals.Slowdown("1.05"), lambda: goals.Cost("x"),
+             lambda: goals.Slowdown(None), lambda: goals.Eds([2]), lambda: goals.Eds(float("nan"))):
     try:
         make()
     except underwatt.InvalidValue as e:
@@ -342,8 +343,10 @@ print([str(g) for g in (goals.Energy(), goals.Edp(), goals.Eds(3), goals.Cost(),
 """
     p = pyuser.in_world(node, code)
     lines = p.stdout.splitlines()
-    t.ok(p.returncode == 0 and len(lines) == 6 and "none of energy, edp" in lines[0] and "1..100" in lines[1] and "0..1" in lines[2],
+    t.ok(p.returncode == 0 and len(lines) == 11 and "none of energy, edp" in lines[0] and "1..100" in lines[1] and "0..1" in lines[2],
          "goals that are none", p.stdout + p.stderr)
+    named = (("slowdown", '"1.05"', "1..100"), ("cost", '"x"', "0..1"), ("slowdown", "None", "1..100"), ("eds", "[2]", "1..1000"), ("eds", "nan", "1..1000"))
+    t.ok(all(word in line for line, words in zip(lines[5:10], named) for word in words), "parameters that are no numbers: goal, value and range", lines[5:])
     t.equal(lines[-1:], ["['energy', 'edp', 'eds:3', 'cost:0.5', 'slowdown:1.05', 'time']"], "goals as objects")
     p = pyuser.in_world(node, "import underwatt; underwatt.Optimizer()")
     t.ok("NotSupported" in p.stderr and "underwatt-start" in p.stderr, "no daemon: what starts one", p.stderr)
