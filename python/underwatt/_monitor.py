@@ -108,6 +108,12 @@ def gco2e_of(gco2e_kwh: float | None) -> float | None:
     return grams
 
 
+def _opener(boards: str | None, socket: str | None, flags: int) -> Callable[[], Node]:
+    # underwatt-sim exec sets UNDERWATT_CLOCK for all programs of its world.
+    clock = os.environ.get("UNDERWATT_CLOCK")
+    return lambda: open_node(boards, socket, clock, flags)
+
+
 class Monitor:
     """Windows of energy.
 
@@ -140,10 +146,7 @@ class Monitor:
         self._node: Node | None = None
         self._boards: tuple[Board, ...] = ()
         if not null:
-            flags = _native.LOCAL if local else 0
-            # underwatt-sim exec sets UNDERWATT_CLOCK for all programs of its world.
-            clock = os.environ.get("UNDERWATT_CLOCK")
-            self._open_node = lambda: open_node(boards, socket, clock, flags)
+            self._open_node = _opener(boards, socket, _native.LOCAL if local else 0)
             self._node = self._open_node()
             self._boards = chosen(self._node.boards(), gpus)
         self._signals: tuple[float | None, Price | None] = (None, None)
@@ -236,6 +239,7 @@ class Monitor:
             return
         if time.monotonic() < self._away_until and self._away_error is not None:
             window._fail(self._away_error)
+            self._warn(self._away_error)
             return
         try:
             node = self._here()
@@ -246,14 +250,18 @@ class Monitor:
         except UnderwattError as e:
             window._fail(e)
             self._trouble(e)
+            self._warn(e)
 
     def _trouble(self, error: UnderwattError) -> None:
+        """Of the daemon: nothing is asked of it for a while."""
         if isinstance(error, TimeoutError):
             self._away_s = AWAY_S[1]  # it hangs: the next try may take as long
         if isinstance(error, (DaemonError, TimeoutError)):
             self._away_until = time.monotonic() + self._away_s
             self._away_s = min(2 * self._away_s, AWAY_S[1])
             self._away_error = error
+
+    def _warn(self, error: UnderwattError) -> None:
         if not self._warned:
             self._warned = True
             warnings.warn(f"underwatt: windows are not measured: {error}", RuntimeWarning, stacklevel=5)
@@ -338,7 +346,7 @@ class Monitor:
                 if self._node is None:
                     node = self._open_node()
                     boards = node.boards()
-                    self._boards = tuple(boards[b.index] for b in self._boards)
+                    self._boards = tuple(boards[b.index] for b in self._boards) or chosen(boards, None)
                     self._node = node
         return self._node
 
@@ -401,8 +409,19 @@ def monitor() -> Monitor:
     if not _default:
         with _default_lock:
             if not _default:
-                _default.append(Monitor())
+                _default.append(_implicit())
     return _default[0]
+
+
+def _implicit() -> Monitor:
+    """Where the daemon does not answer, one that asks it again later: a window never stops the program."""
+    try:
+        return Monitor()
+    except (DaemonError, TimeoutError) as e:
+        made = Monitor(null=True)
+        made._open_node = _opener(None, None, 0)
+        made._trouble(e)
+        return made
 
 
 def configure(**options: Any) -> Monitor:

@@ -144,6 +144,37 @@ for line in sys.stdin:
     print(f"{time.monotonic() - began:.3f} {told}", flush=True)
 """
 
+# The daemon hangs when it begins.
+FIRST = """
+import sys, time, underwatt, warnings
+from underwatt import _monitor
+warnings.simplefilter("always")
+_monitor.AWAY_S = (1.0, 1.0)
+with underwatt.window("first") as w:
+    print("in", flush=True)
+@underwatt.track
+def second():
+    return 2
+print(second(), flush=True)
+try:
+    w.energy
+except underwatt.TimeoutError as e:
+    print("unknown", flush=True)
+try:
+    underwatt.Monitor()
+except underwatt.TimeoutError:
+    print("explicit", flush=True)
+sys.stdin.readline()
+while True:
+    with underwatt.window("later") as w:
+        pass
+    try:
+        print(w.energy.source, len(w.energy.gpus), flush=True)
+        break
+    except underwatt.TimeoutError:
+        time.sleep(0.2)
+"""
+
 SUMMARY = """
 import sys, underwatt
 m = underwatt.Monitor(log=sys.argv[1], summary=True)
@@ -321,6 +352,19 @@ def hangs(t, node, d, folder):
         t.equal(status, 0, f"the program ends {said}")
 
 
+def hangs_first(t, node, d):
+    with hanging(d):
+        p = pyuser.begun_in_world(node, FIRST, stdin=subprocess.PIPE)
+        began = time.monotonic()
+        told = [p.stdout.readline().strip() for _ in range(4)]
+        t.equal(told, ["in", "2", "unknown", "explicit"], f"a daemon that hangs: the first window is entered, in {time.monotonic() - began:.0f} s in all")
+    p.stdin.write("\n")
+    p.stdin.flush()
+    t.equal(p.stdout.readline(), "daemon 2\n", "it goes on: later windows are measured")
+    status, said = p.wait(HANG_S), p.stderr.read()
+    t.ok(status == 0 and said.count("RuntimeWarning: underwatt: windows are not measured") == 1, "one warning", said)
+
+
 def main():
     t = uwtest.Tap()
     drained(t)
@@ -333,6 +377,7 @@ def main():
             leaks(t, node, source)
         restarted(t, node, d)
         hangs(t, node, d, folder)
+        hangs_first(t, node, d)
     t.done()
 
 
