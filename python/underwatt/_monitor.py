@@ -385,6 +385,33 @@ def _tracked(function: Call, name: str | None, monitor: Callable[[], Monitor]) -
         async def wrapped(*args: Any, **kwargs: Any) -> Any:
             with begin():
                 return await function(*args, **kwargs)
+    elif inspect.isasyncgenfunction(function):
+
+        @functools.wraps(function)
+        async def wrapped(*args: Any, **kwargs: Any) -> Any:
+            with begin():
+                inner = function(*args, **kwargs)
+                step = inner.__anext__()
+                try:
+                    while True:
+                        try:
+                            item = await step
+                        except StopAsyncIteration:
+                            return
+                        try:
+                            step = inner.asend((yield item))
+                        except GeneratorExit:
+                            raise
+                        except BaseException as e:  # it is the function's to handle
+                            step = inner.athrow(e)
+                finally:
+                    await inner.aclose()
+    elif inspect.isgeneratorfunction(function):
+
+        @functools.wraps(function)
+        def wrapped(*args: Any, **kwargs: Any) -> Any:
+            with begin():
+                return (yield from function(*args, **kwargs))
     else:
 
         @functools.wraps(function)

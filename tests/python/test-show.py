@@ -2,6 +2,7 @@
 """How measurements read: text, dictionaries, rows, the page of a notebook; prices, boards of CUDA_VISIBLE_DEVICES, the log's
 file, frameworks that are loaded; and the monitor that measures nothing.  Without boards.
 """
+import asyncio
 import csv
 import datetime
 import math
@@ -193,6 +194,7 @@ def nothing(t):
     t.equal((f(2), g(), f.__name__, f.__doc__, f.windows[0].name, len(f.windows), g.windows[0].name),
             (4, 2, "f", "Twice.", "nothing.<locals>.f", 2, "other"), "functions that are tracked")
     tracks(t, monitor)
+    generators(t, monitor)
     never = monitor.window("never")
     t.equal((raises(underwatt.UnderwattError, lambda: never.energy), never.ready),
             ("window 'never' has not begun: enter it, or call begin()", False), "a window that was never entered")
@@ -212,6 +214,77 @@ def tracks(t, monitor):
             tracked = form(h)
             t.equal((tracked(1), [w.name for w in tracked.windows]), (2, [want]), f"{whose}.track: a function is run, and named {want}")
         t.equal(raises(underwatt.InvalidValue, track, 7), "track: 7 is neither a function nor a name", f"{whose}.track of neither")
+
+
+def generators(t, monitor):
+    """The window of a generator lasts from its first item to its end; it is the program's generator still."""
+    closed = []
+
+    @monitor.track
+    def numbers(n):
+        try:
+            for i in range(n):
+                try:
+                    time.sleep((yield i) or 0)
+                except KeyError:
+                    yield "caught"
+            return "returned"
+        finally:
+            closed.append(n)
+
+    def whole():
+        return (yield from numbers(2))
+
+    items = whole()
+    time.sleep(0.05)
+    t.equal((len(numbers.windows), next(items)), (0, 0), "a generator that is not asked yet has no window")
+    time.sleep(0.2)
+    window = numbers.windows[0]
+    t.equal((window._state, items.throw(KeyError()), items.send(None)), ("open", "caught", 1), "what it is thrown and sent comes to it")
+    t.equal(raises_value(items, 0.2), "returned", "its value comes back")
+    t.ok(window._state != "open" and 0.4 < window.seconds, f"its window has its iteration: {window.seconds:.2f} s")
+    items = numbers(3)
+    next(items)
+    items.close()
+    t.equal((closed, numbers.windows[1]._state != "open"), ([2, 3], True), "close() ends both")
+    items = numbers(4)
+    next(items)
+    t.ok(raises(ZeroDivisionError, items.throw, ZeroDivisionError("theirs")) == "theirs" and numbers.windows[2]._state != "open", "an exception passes")
+    asyncio.run(async_generators(t, monitor))
+
+
+def raises_value(items, sent):
+    try:
+        items.send(sent)
+    except StopIteration as e:
+        return e.value
+    return None
+
+
+async def async_generators(t, monitor):
+    closed = []
+
+    @monitor.track
+    async def numbers(n):
+        try:
+            for i in range(n):
+                try:
+                    await asyncio.sleep((yield i) or 0)
+                except KeyError:
+                    yield "caught"
+        finally:
+            await asyncio.sleep(0)
+            closed.append(n)
+
+    items = numbers(2)
+    told = [await items.asend(None), await items.asend(0.2), await items.athrow(KeyError()), [i async for i in items]]
+    window = numbers.windows[0]
+    t.equal((told, closed), ([0, 1, "caught", []], [2]), "an asynchronous generator: what it is sent and thrown")
+    t.ok(window._state != "open" and 0.19 < window.seconds, f"and its iteration: {window.seconds:.2f} s")
+    items = numbers(3)
+    await items.asend(None)
+    await items.aclose()
+    t.equal((closed, numbers.windows[1]._state != "open"), ([2, 3], True), "aclose() ends both")
 
 
 class Watts:
