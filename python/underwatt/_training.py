@@ -24,13 +24,13 @@ from . import _progress
 from ._errors import InvalidValue, UnderwattError
 from ._frames import framework_call, has_ended, warn
 from ._monitor import Monitor
+from ._options import checked
 from ._ranks import ranks_of
 from ._results import Energy
 from ._sync import sync_of
 from ._window import Window
 from .goals import Selector, goal_text
 
-OPTIONS = ("gpus", "gco2e_kwh", "boards", "socket", "local", "null")
 EVERY_S = 1.0  # between marks; a phase that changes is one, too
 LOOK_S = 0.1  # between looks whether a window is known
 LATE_S = 0.5  # a window that the thread cut later after its mark is not that of the steps that were counted
@@ -98,10 +98,7 @@ class Recorder:
     """
 
     def __init__(self, optimizer: Any = None, options: Mapping[str, Any] | None = None) -> None:
-        self._options = dict(options or {})
-        for name in self._options:
-            if name not in OPTIONS:
-                raise InvalidValue(f"option '{name}' is none of: {', '.join(OPTIONS)}")
+        self._options = checked(options)
         _check_goal(optimizer)
         self._given = optimizer
         self._optimizer: Any = None

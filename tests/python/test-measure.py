@@ -13,6 +13,9 @@ import time
 import pyuser
 import uwtest
 
+import underwatt
+from underwatt import _options
+
 MACHINE = "name: exact\nboards: [{model: v100, count: 2, ideal: true}, {model: rtx6000, ideal: true}]\n"
 LEAVE_S = 0.001    # what leaving a window may cost
 
@@ -290,6 +293,12 @@ def absent(t):
     lines = p.stdout.splitlines()
     t.ok(p.returncode == 0 and lines[0].startswith("NoDevice 0 ") and "null=True" in lines[0], "no board: one clear line", p.stdout + p.stderr)
     t.ok(len(lines) == 2 and "not measured" in lines[1], "and the null monitor goes on", lines)
+    try:
+        underwatt.Monitor(boards="bogus", local=True)
+        said = ""
+    except underwatt.InvalidValue as e:
+        said = str(e)
+    t.ok(f"({', '.join(_options.BACKENDS)})" in said, "backends are those that the library has", said)
 
 
 def main():

@@ -112,6 +112,18 @@ def choices(t):
     t.ok("-0.3" in raises(underwatt.InvalidValue, lambda: underwatt.Monitor(price_kwh=-0.3, null=True)), "nor a price")
 
 
+def options(t):
+    """Of a callback, when it is made."""
+    for wrong, want in (({"gpus": [-1]}, "gpus: -1"), ({"gpus": 1.5}, "gpus: 1.5"), ({"gpus": [0, None]}, "gpus: None"), ({"gpus": []}, "gpus is empty"),
+                        ({"gpus": ["0"]}, "gpus: '0'"), ({"gpus": True}, "gpus: True"), ({"gco2e_kwh": -1}, "gco2e_kwh '-1'"), ({"boards": "bogus"}, "boards: 'bogus'"),
+                        ({"boards": "rapl,x=/y"}, "boards: 'x=/y'"), ({"boards": 7}, "boards 7"), ({"socket": 7}, "socket 7"), ({"socket": ""}, "socket ''"),
+                        ({"local": "no"}, "local 'no'"), ({"null": 1}, "null 1"), ({"price": 1}, "option 'price'")):
+        said = raises(underwatt.InvalidValue, lambda: _training.Recorder(options=wrong))
+        t.ok(said and said.startswith(want), f"{wrong}: {said}")
+    right = {"gpus": (i for i in (0, "GPU-b3")), "gco2e_kwh": 400, "boards": "nvml=/x,rapl", "socket": "/run/s", "local": True, "null": False}
+    t.equal(_training.Recorder(options=right)._options["gpus"], [0, "GPU-b3"], "what may be right on a node")
+
+
 def raises(kind, call, *args):
     try:
         call(*args)
@@ -335,6 +347,7 @@ def main():
     sums(t)
     pages(t)
     choices(t)
+    options(t)
     syncs(t)
     with tempfile.TemporaryDirectory(prefix="uw-") as folder:
         logs(t, folder)
