@@ -136,11 +136,9 @@ class Optimizer:
         self._node: Node | None = None
         _enter(self)
         try:
-            try:
+            with suppress(*([NotSupported] if local else [])):  # a keeper's own errors have no context then
                 self._node = _open(boards, socket, clock)
-            except NotSupported:
-                if not local:
-                    raise
+            if self._node is None:
                 gpus = _ids(boards, gpus, self._ranks, clock)
                 self._keeper = Keeper(self._ranks.group, boards, gpus, clock)
                 self._node = _open(boards, self._keeper.socket, clock)

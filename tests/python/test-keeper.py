@@ -58,6 +58,10 @@ try:
 except underwatt.UnderwattError as e:
     print(type(e).__name__, e.errno, e)
 """
+NO_BOARD = """
+import underwatt
+underwatt.Optimizer("edp", gpus=GPUS, local=True)
+"""
 # An Optimizer on a keeper, never closed: it steps until a line comes.
 SEARCH = r"""
 import os, select, sys
@@ -198,6 +202,8 @@ def refused(t, node):
     says("a board that another command holds", [f"UnderwattError {errno.EBUSY}", "GPU 0", f"process {holder.pid}"], "0")
     says("one of all boards", [f"UnderwattError {errno.EBUSY}", "GPU 0"])
     t.equal(limit(node), 250000, "its cap stays")
+    p = pyuser.in_world(node, NO_BOARD.replace("GPUS", "[0]"))
+    t.ok("GPU 0" in p.stderr and p.stderr.count("Traceback") == 1 and "local=True)\n" not in p.stderr, "Optimizer(local=True): the cause alone", p.stderr)
     holder.send_signal(signal.SIGINT)
     holder.wait(BACK_S)
     says("no such board", ["InvalidValue", "'7'"], "7")
