@@ -36,6 +36,7 @@ AWAY_S = 30.0  # a daemon that hangs is asked no more for so long
 NAME_MAX = 95
 START = "systemctl start underwattd, or underwatt-start (see underwattd(8)); or Optimizer(local=True)"
 HELD = "holds"
+ENDED = "the keeper of this program has ended: the limits are back, and the program goes on without caps"
 
 T = TypeVar("T")
 
@@ -249,9 +250,10 @@ class Optimizer:
         if not self._job.found:
             _progress.leave()
         try:
-            self._end()
+            if not self._keeper_ended():
+                self._end()
         except UnderwattError as e:
-            if e.errno != errno.ENOENT:
+            if e.errno != errno.ENOENT and not self._keeper_ended():
                 self._warn(f"the job may go on until this process ends: {e}")
         self._job.free()
         self._release()
@@ -338,6 +340,9 @@ class Optimizer:
 
     # ---- the daemon ----
 
+    def _keeper_ended(self) -> bool:
+        return self._keeper is not None and not self._keeper.alive
+
     def _ask(self, call: Callable[[], T]) -> T:
         """A request, unless the daemon has hung just now."""
         if self._pid != os.getpid():
@@ -349,6 +354,8 @@ class Optimizer:
         try:
             return call()
         except UnderwattError as e:
+            if self._keeper_ended():
+                raise DaemonError(ENDED, e.errno) from None
             if isinstance(e, TimeoutError):
                 self._away_until = time.monotonic() + AWAY_S
                 self._away_error = e
@@ -371,6 +378,9 @@ class Optimizer:
                 troubled = False
             except UnderwattError as e:
                 if self._closed:
+                    return
+                if self._keeper_ended():  # for good: no daemon comes back at its socket
+                    self._warn(ENDED)
                     return
                 if not troubled:  # once until the daemon answers again
                     self._warn(f"the job goes on, and the daemon is told of it later: {e}")

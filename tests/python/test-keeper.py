@@ -62,6 +62,19 @@ NO_BOARD = """
 import underwatt
 underwatt.Optimizer("edp", gpus=GPUS, local=True)
 """
+# An Optimizer whose keeper is killed, and what it says of that.
+ENDED = """
+import os, sys, warnings, underwatt
+from underwatt import _optimizer
+_optimizer.EVERY_S = 0.2
+warnings.simplefilter("always")
+optimizer = underwatt.Optimizer("edp", gpus=[0], local=True)
+print(optimizer._keeper.socket, flush=True)
+optimizer._thread.join(60)
+print(optimizer._thread.is_alive(), optimizer.status.status, optimizer.status.why)
+optimizer.step()
+optimizer.close()
+"""
 # An Optimizer on a keeper, never closed: it steps until a line comes.
 SEARCH = r"""
 import os, select, sys
@@ -247,6 +260,15 @@ def searches(t, node):
     t.equal(limit(node, 1), ORIGINAL, "on both boards")
 
 
+def keeper_ends(t, node):
+    p = pyuser.begun_in_world(node, ENDED)
+    os.kill(keeper_of(p.stdout.readline().strip()), signal.SIGKILL)
+    out, err = p.communicate(timeout=100)
+    told = "the keeper of this program has ended: the limits are back, and the program goes on without caps"
+    t.ok(p.returncode == 0 and out == f"False unknown {told}\n" and err.count("RuntimeWarning: ") == 1 and told in err and "daemon" not in err,
+         "the keeper of an Optimizer is killed: one warning says that there are no caps from now on", out + err)
+
+
 MANY = """
 import os, resource, sys, underwatt
 from underwatt._keeper import Keeper
@@ -281,6 +303,7 @@ def main():
         ends(t, node)
         kills(t, node)
         groups(t, node)
+        keeper_ends(t, node)
         refused(t, node)
     with uwtest.Node(board="v100", count=3, speed=20) as node:
         searches(t, node)
