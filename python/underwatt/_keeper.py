@@ -313,16 +313,22 @@ class Keeper:
     """Boards that are held for this program; their limits are back once close() returns.
 
     group: the same text in all processes that share it; "": this process alone.  gpus: numbers or UUIDs of
-    the boards to hold from the start, by default those of CUDA_VISIBLE_DEVICES, else all.
+    the boards to hold from the start, by default those of CUDA_VISIBLE_DEVICES, else all.  more: other boards may get
+    jobs and claims, too, and are held from then on; those of a group may in any case.
     """
 
     socket: str  #: of its node, which answers there as a daemon does
 
     def __init__(
-        self, group: str = "", boards: str | None = None, gpus: Sequence[str] | None = None, clock: str | None = None
+        self,
+        group: str = "",
+        boards: str | None = None,
+        gpus: Sequence[str] | None = None,
+        clock: str | None = None,
+        more: bool = False,
     ) -> None:
         words = [_program(), "keep"]
-        words += ["--more"] if group else []
+        words += ["--more"] if group or more else []
         words += ["--gpus", ",".join(gpus)] if gpus is not None else []
         words += ["--boards", boards] if boards is not None else []
         env = dict(os.environ) if clock is None else {**os.environ, "UNDERWATT_CLOCK": clock}
@@ -333,7 +339,7 @@ class Keeper:
             name = hashlib.sha256(repr((group, boards, clock)).encode()).hexdigest()[:16]
             folder = os.path.join(runtime, f"group-{name}")
         self._pid = os.getpid()
-        self._key = (group, boards, None if gpus is None else tuple(gpus), clock)
+        self._key = (group, boards, None if gpus is None else tuple(gpus), clock, more)
         with _lock:
             process = _shared.get(self._key)
             if process is None or not process.alive:

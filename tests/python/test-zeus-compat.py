@@ -47,6 +47,25 @@ print(json.dumps([nvidia.pynvml.__name__, [g.gpu_index for g in gpus.gpus], gpus
     max(gpus.get_supported_graphics_clocks(0)), zeus.device.get_gpus() is gpus]))
 """
 
+# A program of board 1 without a daemon: it sets the boards that the lines name.
+SHARED = """
+import sys
+import underwatt.compat.zeus as zeus
+gpus = zeus.device.get_gpus()
+for line in sys.stdin:
+    try:
+        gpus.set_power_management_limit(int(line), 200000, block=False)
+        print("set", flush=True)
+    except zeus.device.exception.ZeusBaseGPUError as e:
+        print("refused", e, flush=True)
+"""
+OTHER = """
+import sys, underwatt
+optimizer = underwatt.Optimizer("edp", local=True, gpus=[0])
+print("has a keeper", flush=True)
+sys.stdin.readline()
+"""
+
 # A ramp that is too slow to be waited for, and another's lower claim.
 BOUND = """
 import subprocess, time, warnings
@@ -591,6 +610,32 @@ def limits(t, node):
     return d
 
 
+def shared(t, node):
+    """Without a daemon each program's keeper holds the boards that it sets, and no others."""
+    def set_by(program, board):
+        program.stdin.write(f"{board}\n")
+        program.stdin.flush()
+        return program.stdout.readline().strip()
+
+    def limits_are(*want):
+        return uwtest.wait_for(lambda: [b["limit_mw"] for b in node.status()["boards"]] == list(want), 60)
+
+    a, c = (pyuser.begun_in_world(node, SHARED, stdin=subprocess.PIPE) for _ in range(2))
+    t.equal(set_by(a, 1), "set", "a program sets a limit of board 1")
+    b = pyuser.begun_in_world(node, OTHER, stdin=subprocess.PIPE)
+    t.equal(b.stdout.readline(), "has a keeper\n", "another program has a keeper for board 0")
+    told = set_by(c, 0)
+    t.ok("refused" in told and "GPU 0" in told and "held by" in told, "a third one is refused board 0, with who has it", told)
+    b.stdin.write("\n")
+    b.stdin.flush()
+    b.wait(60)
+    t.equal(set_by(a, 0), "set", "the first one sets a limit of board 0, too, when the other has ended")
+    t.ok(limits_are(200000, 200000), "and has both boards", node.status()["boards"])
+    a.kill()
+    c.kill()
+    t.ok(limits_are(300000, 300000), "kill -9: both limits are back", node.status()["boards"])
+
+
 def bounded(t):
     """What a call that waits for the limit does where it cannot come to be in force."""
     with uwtest.Node(board="v100", count=2) as node:
@@ -629,6 +674,7 @@ def sets(t):
         no_driver(t, folder)
     with uwtest.Node(board="v100", count=2, speed=20) as node:
         devices(t, node)
+        shared(t, node)
         shows(t, node)
         away(t, node, limits(t, node))
 

@@ -135,8 +135,9 @@ def _wait(gpu: Board, asked: int, most: int) -> None:
         time.sleep(LOOK_S)
 
 
-def _open() -> Claims:
-    """A daemon that runs and does not answer is an error: no second one is begun beside it."""
+def _open(gpu: Board) -> Claims:
+    """A daemon that runs and does not answer is an error: no second one is begun beside it.  A keeper holds this board,
+    and others once they get a limit: those of other programs are theirs."""
     clock = os.environ.get("UNDERWATT_CLOCK")
     try:
         return Claims(Node(clock=clock, flags=_native.DAEMON))
@@ -144,16 +145,16 @@ def _open() -> Claims:
         if e.errno != errno.ECONNREFUSED:
             raise
         logger.info("no daemon runs, a private one is begun: %s", e)
-    keeper = Keeper(ranks_of(os.environ).group, clock=clock)
+    keeper = Keeper(ranks_of(os.environ).group, gpus=[gpu.underwatt_gpu], clock=clock, more=True)
     return Claims(Node(socket=keeper.socket, clock=clock, flags=_native.DAEMON), keeper)
 
 
-def claims() -> Claims:
-    """Of this process, opened at its first limit."""
+def claims(gpu: Board) -> Claims:
+    """Of this process, opened at its first limit, which is for this board."""
     global _claims  # noqa: PLW0603
     if _claims is None:
         try:
-            _claims = _open()
+            _claims = _open(gpu)
         except (NotSupported, PermissionError, NoDevice) as e:
             raise ZeusGPUNoPermissionError(str(e)) from e
         except UnderwattError as e:

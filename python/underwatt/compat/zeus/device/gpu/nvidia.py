@@ -139,7 +139,7 @@ class NVIDIAGPU(common.GPU):
         """At most that, and never more than the limit that was found.  block waits until it is in force, also for
         underwattd's ramp, 300 s at most; a warning says where it is not."""
         if pynvml is _REAL:
-            claims().set(self, power_limit_mw, block)
+            claims(self).set(self, power_limit_mw, block)
         elif self.get_power_management_limit() != power_limit_mw:
             pynvml.nvmlDeviceSetPowerManagementLimit(self.handle, power_limit_mw)
 
