@@ -195,26 +195,30 @@ def cmd_report(args: argparse.Namespace) -> int:
     if args.json:
         _say(json.dumps({"windows": sums}, indent=2))
         return 0
-    lines = [["window", "times", "unknown", "time", "energy", "mean", "a window"]]
+    lines = [["window", "ranks", "times", "unknown", "time", "energy", "mean", "a window"]]
     for s in sums:
         energy, time_s, known = s["total_j"], s["time_s"], s["windows"] - s["unknown"]
         each = joules(energy / known) if known else ""
         mean = watts(energy / time_s) if known and time_s > 0 else ""
-        lines.append(
-            [s["name"], str(s["windows"]), str(s["unknown"]), seconds(time_s), joules(energy, s["half_j"]), mean, each]
-        )
+        counts = [str(s[key]) for key in ("ranks", "windows", "unknown")]
+        lines.append([s["name"], *counts, seconds(time_s), joules(energy, s["half_j"]), mean, each])
     _say(table(lines))
     return 0
 
 
 def _sum_of(name: str, rows: list[dict[str, str]]) -> dict[str, Any]:
-    """Windows whose energy is unknown are counted, and are in no sum."""
+    """Windows whose energy is unknown are counted, and are in no sum.  Ranks run side by side: the time is that of the
+    longest one."""
     known = [row for row in rows if not math.isnan(_number(row["total_j"]))]
+    times: dict[str, list[float]] = {}
+    for row in known:
+        times.setdefault(row.get("rank") or "", []).append(_number(row["time_s"]))
     return {
         "name": name,
+        "ranks": len({row.get("rank") or "" for row in rows}),
         "windows": len(rows),
         "unknown": len(rows) - len(known),
-        "time_s": math.fsum(_number(row["time_s"]) for row in known),
+        "time_s": max(map(math.fsum, times.values()), default=0.0),
         "total_j": math.fsum(_number(row["total_j"]) for row in known),
         "half_j": math.sqrt(math.fsum(_number(row.get("half_j")) ** 2 for row in known)),
     }

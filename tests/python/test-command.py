@@ -100,6 +100,14 @@ def reports(t, node, log):
         f.write("2026-11-26T08:30:00+00:00,sleep,1,0.5" + 14 * "," + "\n")
     found = {w["name"]: w for w in json.loads(asked(node, "report", "--json", log).stdout)["windows"]}
     t.equal((found["sleep"]["windows"], found["sleep"]["unknown"]), (2, 1), "a window whose energy is unknown is in no sum")
+    ranks = f"{log}.ranks"
+    with open(ranks, "w", encoding="utf-8") as f:
+        f.write("name,rank,time_s,total_j,half_j\n" "train,0,10,2000,3\n" "train,1,11,3000,4\n" "train,0,7,2335,3\n" "train,1,6,1335,3\n" "load,,2,100,1\n" "load,,3,200,1\n")
+    train, load = json.loads(asked(node, "report", "--json", ranks).stdout)["windows"]
+    t.equal((train["ranks"], train["windows"], train["time_s"], train["total_j"]), (2, 4, 17, 8670), "ranks side by side: all their energy in the time of the longest one")
+    t.equal((load["ranks"], load["time_s"], load["total_j"]), (1, 5, 300), "windows one after another: their times add up")
+    row = asked(node, "report", ranks).stdout.splitlines()[1]
+    t.ok("17.00 s" in row and "510.0 W" in row, "the mean is the ranks' together", row)
     short, wide = f"{log}.short", f"{log}.wide"
     with open(log, encoding="utf-8") as f:
         head = f.readline()
