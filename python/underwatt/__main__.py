@@ -51,7 +51,12 @@ def _watts_of(value: object) -> str:
 
 
 def cmd_list(args: argparse.Namespace) -> int:
-    with Monitor(boards=args.boards, sync=None) as monitor:
+    try:
+        gpus = _gpus(args)
+    except InvalidValue as e:
+        _complain(f"list: --gpus: {e}")
+        return USAGE
+    with Monitor(gpus, boards=args.boards, sync=None) as monitor:
         found = [_about(board) for board in monitor.boards]
         source = monitor.source
     if args.json:
@@ -233,10 +238,11 @@ def main(arguments: Sequence[str] | None = None) -> int:
     common = argparse.ArgumentParser(add_help=False)
     common.add_argument("--json", action="store_true", help="for programs")
     common.add_argument("--boards", help="what shows the boards, as underwatt(1) has it")
-    one = commands.add_parser("list", parents=[common], help="this node's boards, their power and limits")
+    pick = argparse.ArgumentParser(add_help=False)
+    pick.add_argument("--gpus", metavar="LIST", help="indices, ranges, UUIDs, beginnings of UUIDs, or all")
+    one = commands.add_parser("list", parents=[common, pick], help="this node's boards, their power and limits")
     one.set_defaults(call=cmd_list)
-    one = commands.add_parser("measure", parents=[common], help="the energy of a command; its status is CMD's")
-    one.add_argument("--gpus", metavar="LIST", help="indices, ranges, UUIDs, beginnings of UUIDs, or all")
+    one = commands.add_parser("measure", parents=[common, pick], help="the energy of a command; its status is CMD's")
     one.add_argument("--log", metavar="FILE", help="add a row to this CSV file")
     one.add_argument("--gco2e-kwh", type=float, metavar="G", help="grams of CO2 equivalent a kWh")
     one.add_argument("--price-kwh", metavar="PRICE", help="as in '0.30 EUR'")

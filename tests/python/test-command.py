@@ -33,6 +33,13 @@ def lists(t, node):
     t.ok(len(lines) == 3 and lines[0].split() == ["gpu", "name", "power", "limit", "from", "to", "uuid"] and doc["gpus"][1]["uuid"] in lines[2], "list", lines)
 
 
+def lists_some(t, node):
+    p = asked(node, "list", "--json", "--gpus", "1")
+    t.equal([g["gpu"] for g in json.loads(p.stdout or "{}").get("gpus", [])], [1], f"list --gpus {p.stderr}")
+    p = asked(node, "list", "--gpus", "7")
+    t.equal((p.returncode, p.stderr), (2, "underwatt: list: --gpus: no board '7': they are 0..1\n"), "list --gpus: no such board")
+
+
 def measures(t, node, folder):
     log = os.path.join(folder, "log.csv")
     p = asked(node, "measure", "--json", "--log", log, "--price-kwh", "0.3 EUR", "--", "sh", "-c", "sleep 1; echo out; exit 7")
@@ -126,6 +133,7 @@ def main():
     t = uwtest.Tap()
     with tempfile.TemporaryDirectory(prefix="uw-") as folder, uwtest.Node(board="v100", count=2) as node:
         lists(t, node)
+        lists_some(t, node)
         log = measures(t, node, folder)
         picks(t, node)
         early(t)
