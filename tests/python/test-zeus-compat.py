@@ -189,10 +189,16 @@ if __name__ == "__main__":
 MISSING = """
 import importlib, zeus
 for name in ("zeus.optimizer.batch_size", "zeus.optimizer.pipeline_frequency.server", "zeus._legacy.policy", "zeus.device.gpu.amd",
-             "zeus.monitor.power_streaming", "zeus.nothing", "underwatt.compat.zeus.optimizer.batch_size"):
+             "zeus.monitor.power_streaming", "underwatt.compat.zeus.optimizer.batch_size"):
     try:
         importlib.import_module(name)
         print("found", name)
+    except ImportError as e:
+        print(e)
+for line in ("from zeus.device.soc import Jetson", "from zeus.device.gpu import AMDGPUs", "import zeus.nothing", "from zeus.monitor import Nope", "from underwatt.compat.zeus.monitor import Nope", "import zeus.monitor.energy.x"):
+    try:
+        exec(line)
+        print("found", line)
     except ImportError as e:
         print(e)
 """
@@ -498,7 +504,10 @@ def launches(t, folder):
     with open(script, "w", encoding="utf-8") as f:
         f.write(MISSING)
     lines = run(script).stdout.splitlines()
-    t.ok(len(lines) == 7 and all("zeus." in line and "is missing" in line and "out of scope" in line for line in lines), "what is missing names itself", lines)
+    lines, unknown = lines[:8], lines[8:]
+    t.ok(len(unknown) == 4 and all("zeus.nothing" in x or "Nope" in x or "zeus.monitor.energy" in x for x in unknown)
+         and "out of scope" not in "".join(unknown), "what Zeus does not have either is not said to be out of scope", unknown)
+    t.ok(len(lines) == 8 and all("zeus." in line and "is missing" in line and "out of scope" in line for line in lines), "what is missing names itself", lines)
     t.ok(lines[0].startswith("zeus.optimizer.batch_size is missing") and "batch size optimizer" in lines[0], "and says what is out of scope", lines)
     for words, code, why in (([], 2, "usage: "), (["nowhere.py"], 2, "nowhere.py: No such file"), (["-m"], 2, "usage: "), (["-x"], 2, "usage: "), (["--help"], 0, "")):
         p = run(*words)

@@ -15,9 +15,17 @@ MODULES = ("callback", "device", "exception", "metric", "monitor", "optimizer", 
 _SCOPE = {
     "_legacy": "the older experiments are",
     "device.cpu.emi": "processors of Windows are",
-    "device.gpu.amd": "AMD's boards by amdsmi are",
-    "device.soc.apple": "Apple's processors are",
-    "device.soc.jetson": "Jetson boards are",
+    **dict.fromkeys(
+        ("device.gpu.amd", "device.gpu.AMDGPUs", "device.gpu.amdsmi_is_available"), "AMD's boards by amdsmi are"
+    ),
+    **dict.fromkeys(
+        (f"device.soc.{x}" for x in ("apple", "AppleSilicon", "ZeusAppleInitError", "apple_silicon_is_available")),
+        "Apple's processors are",
+    ),
+    **dict.fromkeys(
+        (f"device.soc.{x}" for x in ("jetson", "Jetson", "ZeusJetsonInitError", "jetson_is_available")),
+        "Jetson boards are",
+    ),
     "monitor.power_streaming": "clients of several zeusds are",
     "optimizer.batch_size": "the batch size optimizer is",
     "optimizer.pipeline_frequency": "the pipeline frequency optimizer is",
@@ -33,15 +41,14 @@ _Spec = importlib.machinery.ModuleSpec
 
 
 def missing(name: str) -> ModuleNotFoundError:
-    """For a module of Zeus that this package does not have; name: without "zeus."."""
+    """For a module that this package does not have; name: without "zeus.".  _SCOPE has all that Zeus has besides."""
     parts = name.split(".")
+    text = f"there is no zeus.{name}, neither in underwatt.compat.zeus nor in Zeus 0.16 (docs/zeus.md)"
     for n in range(len(parts), 0, -1):
         scope = _SCOPE.get(".".join(parts[:n]))
         if scope:
+            text = f"zeus.{name} is missing in underwatt.compat.zeus: {scope} out of scope (docs/zeus.md)"
             break
-    else:
-        scope = "it is"
-    text = f"zeus.{name} is missing in underwatt.compat.zeus: {scope} out of scope (docs/zeus.md)"
     return ModuleNotFoundError(text, name=f"zeus.{name}")
 
 
