@@ -72,6 +72,8 @@ def main():
     tools, why = pyuser.tools()
     if not tools:
         uwtest.skip_all(why)
+    p = subprocess.run([uwtest.TOP / "tools" / "wheel"], capture_output=True, text=True, timeout=60, check=False)
+    t.ok(p.returncode == 2 and p.stderr.startswith("usage: tools/wheel TOOLS OUT"), "without arguments: its usage", p.stderr)
     with tempfile.TemporaryDirectory(prefix="uw-wheel-") as folder:
         p = uwtest.timed("the wheel is made", lambda: subprocess.run(
             [uwtest.TOP / "tools" / "wheel", tools, folder], capture_output=True, text=True, timeout=600,
