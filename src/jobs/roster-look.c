@@ -63,7 +63,8 @@ static bool has_name(const struct roster_job *job, const struct cgroup_job *grou
 }
 
 /* The run or registered job of a process: by descent, by the scheduler's name of the
- * control group, or because the process's user has a job with this board.
+ * control group, or because the process's user has a job with this board.  Of several a
+ * scheduler's newest: an older one's end may not have been told.
  */
 static const struct roster_job *registered_job(const struct roster_board *s,
                                                const struct proc_facts *f,
@@ -83,7 +84,7 @@ static const struct roster_job *registered_job(const struct roster_board *s,
             return job;
         if (job->e.source == JOB_REGISTERED && has_name(job, group))
             return job;
-        if (roster_board_given(s, job) && !best)
+        if (roster_board_given(s, job) && (!best || job->e.source == JOB_REGISTERED))
             best = job;
     }
     return best;

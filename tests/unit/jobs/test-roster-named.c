@@ -144,8 +144,29 @@ static void steps(void)
     fake_roster_end(r);
 }
 
+/* The end of a user's job was not told, and the next one has its board: a process of
+ * which no more is known is the next one's.
+ */
+static void stale(void)
+{
+    struct roster *r = begin();
+    struct roster_register a = of("slurm:1", ANNA, 1), b = of("slurm:2", ANNA, 1);
+    uint64_t one = 0, two = 0;
+    uw_error err = {""};
+
+    is_int(roster_begin(r, &a, &one, &err), 0, "a job");
+    is_int(roster_begin(r, &b, &two, &err), 0, "the next one");
+    fake_process(100, 1, ANNA, STEPD);
+    fake_on(0, 100, true);
+    fake_wait(7);
+    ok(roster_find(r, one)->n_pids == 0 && roster_find(r, two)->n_pids == 1,
+       "the process is the newest job's");
+    fake_roster_end(r);
+}
+
 int main(void)
 {
+    stale();
     renewed();
     shared();
     steps();
