@@ -33,6 +33,8 @@ struct node_rest {
     uint64_t seen_ns; /* the last sample passed to caps */
 };
 
+enum { NODE_ENDED_MAX = 64, NODE_ENDED_NAME = sizeof ROSTER_SLURM + 10 };
+
 struct node {
     struct loop *loop;
     struct node_opts opts;
@@ -72,6 +74,9 @@ struct node {
     struct scheduler *scheduler;
     struct loop_timer *tick;
     bool open; /* all of these exist */
+    /* Slurm's jobs whose end was told while they did not. */
+    char ended[NODE_ENDED_MAX][NODE_ENDED_NAME];
+    size_t n_ended;
 
     /* Reopening the boards. */
     struct loop_timer *reopen;
@@ -113,6 +118,8 @@ int node_boards_begin(struct node *node, uw_error *err);
  */
 void node_check_rights(struct node *node, size_t board);
 int node_scheduler_start(struct node *node, uw_error *err);
+/* Ends the jobs whose end was told while no board was open. */
+void node_scheduler_opened(struct node *node);
 
 /* ---- parts.c ---- */
 

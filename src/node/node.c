@@ -312,6 +312,7 @@ static int use_boards(struct node *node, uw_error *err)
         r = node_policy_open(node->policy, node->caps, node->n, err);
     if (r < 0)
         return r;
+    node_scheduler_opened(node);
     return loop_timer_new(node->loop, now + NODE_TICK_MS * NS_PER_MS,
                           NODE_TICK_MS * NS_PER_MS, on_tick, node, &node->tick, err);
 }

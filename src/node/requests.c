@@ -546,17 +546,31 @@ int node_scheduler_start(struct node *node, uw_error *err)
     return scheduler_new(&opts, &node->scheduler, err);
 }
 
+static int may_schedule(struct node *node, const struct node_who *who, enum refusal of,
+                        uw_error *err)
+{
+    if (who->admin)
+        return 0;
+    return refuse(node, who, of,
+                  fail(err, -EPERM,
+                       "%s may not register a scheduler's jobs or end them: "
+                       "administrators only",
+                       rights_name(who)),
+                  err);
+}
+
 static int check_scheduler(struct node *node, const struct node_who *who, enum refusal of,
                            uw_error *err)
 {
-    if (!who->admin)
-        return refuse(node, who, of,
-                      fail(err, -EPERM,
-                           "%s may not register a scheduler's jobs or end them: "
-                           "administrators only",
-                           rights_name(who)),
-                      err);
-    return node->open ? 0 : fail(err, -EAGAIN, "no GPU is open (yet)");
+    int r = may_schedule(node, who, of, err);
+
+    return r < 0 || node->open ? r : fail(err, -EAGAIN, "no GPU is open (yet)");
+}
+
+void node_scheduler_opened(struct node *node)
+{
+    while (node->n_ended > 0)
+        scheduler_end(node->scheduler, node->ended[--node->n_ended]);
 }
 
 int node_scheduler_put(struct node *node, const struct node_who *who,
@@ -585,11 +599,18 @@ int node_scheduler_amend(struct node *node, const struct node_who *who, const ch
 int node_scheduler_end(struct node *node, const struct node_who *who, const char *name,
                        uw_error *err)
 {
-    int r = check_scheduler(node, who, REFUSAL_END, err);
+    int r = may_schedule(node, who, REFUSAL_END, err);
 
-    if (r == 0)
+    if (r < 0)
+        return r;
+    if (node->open) {
         scheduler_end(node->scheduler, name);
-    return r;
+        return 0;
+    }
+    if (node->n_ended == NODE_ENDED_MAX || strlen(name) >= NODE_ENDED_NAME)
+        return fail(err, -EAGAIN, "no GPU is open (yet)");
+    (void)snprintf(node->ended[node->n_ended++], NODE_ENDED_NAME, "%s", name);
+    return 0;
 }
 
 /* ---- boards that are released ---- */

@@ -14,12 +14,18 @@
 #include "jobs/step-watch.h"
 #include "node/policy-facts.h"
 
+/* A job that was registered a moment ago is looked at more often: a short one that is not
+ * seen while it runs would count as one that has not begun.
+ */
+#define NEW_LOOK_NS (2 * NS_PER_S)
+#define NEW_NS (30 * NS_PER_S)
+
 struct scheduler {
     struct scheduler_opts o;
     struct step_watch *steps; /* NULL: there is no /proc to look at */
     struct loop_timer *timer;
-    bool looks; /* the timer is set */
-    bool open;  /* claims of an earlier daemon are there again */
+    uint64_t look_ns; /* the next look; 0: none */
+    bool open;        /* claims of an earlier daemon are there again */
 };
 
 static const struct gpu_info *info_of(const struct scheduler *s, size_t board)
@@ -371,23 +377,32 @@ static uint64_t now_of(const struct scheduler *s)
     return loop_now_ns(s->o.loop);
 }
 
-static void look_soon(struct scheduler *s)
+static void look_within(struct scheduler *s, uint64_t ns)
 {
-    if (!s->looks)
-        loop_timer_set(s->timer, now_of(s) + LIFETIME_LOOK_NS, 0);
-    s->looks = true;
+    uint64_t at_ns = now_of(s) + ns;
+
+    if (s->look_ns && s->look_ns <= at_ns)
+        return;
+    s->look_ns = at_ns;
+    loop_timer_set(s->timer, at_ns, 0);
 }
 
-static bool has_jobs(const struct scheduler *s)
+/* Until the next look; 0: there is no job to look at. */
+static uint64_t look_interval(const struct scheduler *s)
 {
+    uint64_t ns = 0;
+
     for (size_t i = 0; i < job_records_count(s->o.records); i++) {
         const struct job_record *rec = job_records_at(s->o.records, i);
         const struct job_entry *job =
             rec->ended_ns ? NULL : roster_find(s->o.roster, rec->id);
-        if (rec->lost || (job && number_of(job)))
-            return true;
+        if (!rec->lost && !(job && number_of(job)))
+            continue;
+        if (job && !rec->life.had && now_of(s) - rec->life.began_ns < NEW_NS)
+            return NEW_LOOK_NS;
+        ns = LIFETIME_LOOK_NS;
     }
-    return false;
+    return ns;
 }
 
 static int on_timer(struct loop_timer *timer, uint64_t now_ns, void *user)
@@ -396,10 +411,11 @@ static int on_timer(struct loop_timer *timer, uint64_t now_ns, void *user)
     (void)timer;
     (void)now_ns;
 
-    s->looks = false;
-    if (!has_jobs(s))
+    s->look_ns = 0;
+    uint64_t next_ns = look_interval(s);
+    if (!next_ns)
         return 0;
-    look_soon(s);
+    look_within(s, next_ns);
     if (s->steps)
         step_watch_look(s->steps);
     scheduler_look(s);
@@ -610,7 +626,7 @@ int scheduler_put(struct scheduler *s, const struct scheduler_ask *ask, uint64_t
     bool is_new = strcmp(rec->ask, ask->ask) != 0;
     rec->admin = true;
     rec->life = (struct lifetime){.began_ns = now_of(s), .limit_ns = ask->limit_ns};
-    look_soon(s);
+    look_within(s, NEW_LOOK_NS);
     (void)snprintf(rec->ask, sizeof rec->ask, "%s", ask->ask);
     (void)snprintf(rec->cls, sizeof rec->cls, "%s", ask->cls ? ask->cls : "");
     apply(s, job, rec, is_new);
@@ -684,7 +700,7 @@ void scheduler_open(struct scheduler *s)
         rec->life = (struct lifetime){.began_ns = job->began_ns,
                                       .limit_ns = limit_of(job),
                                       .had = job->n_procs > 0};
-        look_soon(s);
+        look_within(s, LIFETIME_LOOK_NS);
     }
     scheduler_look(s);
 }

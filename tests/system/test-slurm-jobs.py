@@ -163,6 +163,24 @@ def restarts(node, d, s):
          "the prolog once more: the same claim")
 
 
+def early_end(node, d, s):
+    """The epilog comes while the daemon opens its boards."""
+    def tells():
+        try:
+            return s.ask("DELETE", 4718)[0]
+        except OSError:  # no daemon listens yet
+            return None
+
+    status, got = s.put(4718, [0], cap="220 W")
+    t.ok(limits(node, 255000, 255000, 220000), "a cap", got)
+    d.booked(*(c["id"] for c in s.claims()))
+    d.kill(actuator=False)
+    d.start(wait=False)
+    t.ok(uwtest.wait_for(tells, step=0.002) == 204, "the first answer to DELETE after a restart")
+    t.ok(d.told("READY=1") and s.ask("GET", 4718)[1].get("running") is not True, "the job is over", s.ask("GET", 4718))
+    t.ok(limits(node, 255000, 255000, 300000), "and its cap")
+
+
 def ends(node, d, s):
     for job in (4711, 4715):
         t.ok(s.ask("DELETE", job)[0] == 204, f"slurm:{job} is over")
@@ -317,6 +335,7 @@ with uwtest.Node(machine=MACHINE) as node:
     shown(node)
     refused(node, d, s)
     restarts(node, d, s)
+    early_end(node, d, s)
     ends(node, d, s)
     slices(node, d, s)
     policy = pathlib.Path(node.tmp, "policy.yaml")

@@ -513,6 +513,31 @@ static void followed(void)
     node_listen(w.node, NULL, NULL);
 }
 
+/* The end of a scheduler's job is told while the boards are opened anew. */
+static void early_end(void)
+{
+    const struct scheduler_ask ask = {
+        .reg = {.name = "slurm:42", .uid = ANNA}, .n_minors = 1, .ask = "cap 200 W"};
+    uint64_t id = 0;
+    uw_error err = {""};
+
+    ok(start_node(), "an early end: a node");
+    ok(node_scheduler_put(w.node, &root, &ask, &id, &err) >= 0, "a job %s", err.text);
+    run_s(5);
+    is_int(in_force(0), 200000, "its cap is in force");
+    fault("reload");
+    for (unsigned i = 0; i < 2000 && node_boards(w.node); i++)
+        run_s(0.01);
+    ok(!node_boards(w.node), "no board is open");
+    is_int(node_scheduler_end(w.node, &anna, "slurm:42", &err), -EPERM,
+           "its user may not end it");
+    is_int(node_scheduler_end(w.node, &root, "slurm:42", &err), 0, "its end is told");
+    run_s(30);
+    const struct view_job *j = find_job(node_look(w.node), id);
+    ok(!j || j->job->ended_ns, "the job is over when they are open");
+    is_int(in_force(0), ORIGINAL_MW, "and the original limit is back");
+}
+
 static void mixed(void)
 {
     ok(start_node(), "boards that differ: a node");
@@ -541,7 +566,8 @@ static void mixed(void)
 int main(void)
 {
     static void (*const parts[])(void) = {rights, books_and_restart, damaged,  trouble,
-                                          calls,  settings,          followed, mixed};
+                                          calls,  settings,          followed, early_end,
+                                          mixed};
 
     log_set_level((enum log_level)0);
     for (size_t i = 0; i < n_elements(parts); i++) {
