@@ -209,6 +209,25 @@ static int check_new(const struct roster *r, uint64_t id, uw_error *err)
                : 0;
 }
 
+/* Jobs without boards and process, as a scheduler's CPU jobs, leave places to others. */
+static int check_bare(const struct roster *r, const struct roster_register *reg,
+                      uw_error *err)
+{
+    size_t n = 0;
+
+    if (reg->source != JOB_REGISTERED || reg->boards || reg->pid || reg->id)
+        return 0;
+    for (size_t i = 0; i < r->n; i++) {
+        const struct job_entry *e = &r->job[i]->e;
+        n += !r->job[i]->over && e->source == JOB_REGISTERED && e->uid == reg->uid &&
+             !e->given && !e->pid;
+    }
+    return n < ROSTER_USER_MAX
+               ? 0
+               : fail(err, -E2BIG, "user %ld has %d registered jobs without GPUs already",
+                      (long)reg->uid, ROSTER_USER_MAX);
+}
+
 /* Boards that a run job names and other users have: the job waits for them. */
 static uint64_t held_of(const struct roster *r, const struct roster_register *reg)
 {
@@ -463,6 +482,8 @@ int roster_begin(struct roster *r, const struct roster_register *asked, uint64_t
         result = check_new(r, asked->id, err);
     if (result == 0)
         result = check_boards(r, asked, err);
+    if (result == 0)
+        result = check_bare(r, asked, err);
     uint64_t held = held_of(r, asked);
     if (result == 0)
         result = check_first(r, asked, reg, &f, &fd, err);

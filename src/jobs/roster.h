@@ -28,7 +28,8 @@ enum {
     ROSTER_MAX = 256, /* jobs at once */
     /* Entries that run jobs must leave free; found jobs must leave half of them. */
     ROSTER_KEPT = 64,
-    ROSTER_USER_MAX = 32, /* run jobs of one user, and as many found ones; not root's */
+    ROSTER_USER_MAX = 32, /* run jobs of one user, and as many found ones; not root's;
+                           * and as many registered ones without board and process */
     /* Rate limit on new jobs of one user, for run and found jobs each: burst, and
      * milliseconds per job after it.
      */

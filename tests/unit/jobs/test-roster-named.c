@@ -164,8 +164,30 @@ static void stale(void)
     fake_roster_end(r);
 }
 
+/* A user's jobs without boards take a part of the places. */
+static void bare(void)
+{
+    struct roster *r = begin();
+    char name[24];
+    uint64_t id = 0;
+    uw_error err = {""};
+    int got = 0, n = 0;
+
+    for (; got == 0 && n <= ROSTER_USER_MAX; n += got == 0) {
+        (void)snprintf(name, sizeof name, "slurm:%d", n + 1);
+        struct roster_register reg = of(name, ANNA, 0);
+        got = roster_begin(r, &reg, &id, &err);
+    }
+    ok(got == -E2BIG && n == ROSTER_USER_MAX, "%d, then: %s", n, err.text);
+    struct roster_register a = of("slurm:90", ANNA, 1), b = of("slurm:91", EVE, 0);
+    is_int(roster_begin(r, &a, &id, &err), 0, "a job with a board begins");
+    is_int(roster_begin(r, &b, &id, &err), 0, "and another user's");
+    fake_roster_end(r);
+}
+
 int main(void)
 {
+    bare();
     stale();
     renewed();
     shared();
