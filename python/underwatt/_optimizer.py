@@ -511,13 +511,9 @@ def _command() -> str:
 _active: list[Optimizer] = []
 _left: list[Optimizer] = []  # of the process that this one was forked from: never freed here
 _active_lock = threading.Lock()
-before_one: list[Callable[[], None]] = []
-"""Called before an Optimizer is made: may end the one that a failed training has left."""
 
 
 def _enter(optimizer: Optimizer) -> None:
-    for call in before_one:
-        call()
     with _active_lock:
         if _active:
             raise UnderwattError(

@@ -17,12 +17,11 @@ from collections import deque
 from collections.abc import Iterable, Mapping
 from contextlib import suppress
 from dataclasses import dataclass, field
-from types import FrameType
 from typing import Any
 
 from . import _progress
 from ._errors import InvalidValue, UnderwattError
-from ._frames import framework_call, has_ended, warn
+from ._frames import warn
 from ._monitor import Monitor
 from ._options import checked
 from ._ranks import ranks_of
@@ -38,7 +37,6 @@ CAP_S = 2.0  # between looks at the caps
 WAIT_S = 1.0  # for the energy of an evaluation, or before a checkpoint
 END_WAIT_S = 10.0  # for that of the last steps
 LEAVE_S = 1.0  # for the thread, which a daemon may keep
-FAILED_S = 1.0  # between looks whether the training has failed
 
 
 @dataclass
@@ -106,8 +104,6 @@ class Recorder:
         self._phase = ""
         self._counts = Counts()
         self._marked_s = 0.0
-        self._call: FrameType | None = None  # of the framework, which trains
-        self._over = threading.Event()
         self._sync = sync_of("auto")
 
     @property
@@ -127,11 +123,6 @@ class Recorder:
         self._phase = "train"
         _progress.phase("train")
         self._mark()
-        self._call = framework_call()
-        if self._call is not None:
-            self._over = threading.Event()
-            watch = threading.Thread(target=self._watch, args=(self._over,), name="underwatt-watch", daemon=True)
-            watch.start()
 
     def step(self, samples: float = 0, tokens: float = 0, steps: int = 1) -> None:
         """An optimizer's step has ended."""
@@ -191,13 +182,7 @@ class Recorder:
 
     def end(self) -> None:
         """Training has ended, or has failed.  The optimizer that begin() made is closed."""
-        with _ending:
-            self._end()
-
-    def _end(self) -> None:
         _ends(self)
-        self._call = None
-        self._over.set()
         session, self._session = self._session, None
         optimizer, self._optimizer = self._optimizer, None
         if self._phase not in ("", "train"):
@@ -207,19 +192,6 @@ class Recorder:
             session.end()
         if optimizer is not None and optimizer is not self._given:
             optimizer.close()
-
-    def _watch(self, over: threading.Event) -> None:
-        """A thread: no framework tells all callbacks of an exception."""
-        while not over.wait(FAILED_S):
-            with _ending:
-                if not over.is_set():
-                    self.end_failed()
-
-    def end_failed(self) -> None:
-        """Where the framework's call that began the training is over, so is the training."""
-        with _ending:
-            if self._call is not None and has_ended(self._call):
-                self._end()
 
     def _settle(self, wait_s: float) -> None:
         """Until what was done so far is known, so long at most.  The boards rest meanwhile, in no phase."""
@@ -385,11 +357,10 @@ def _entry(sums: Sums) -> dict[str, float]:
 # ---- one training a process ----
 
 _current: list[Recorder] = []
-_ending = threading.RLock()  # held while a training is being ended, which its watch and others may do
 
 
 def _begins(recorder: Recorder) -> None:
-    """A training that has failed may not be noticed yet: what it left ends here."""
+    """A training that has failed may have told nobody: what it left ends here."""
     for before in [*_current, recorder]:
         before.end()
     _current.append(recorder)
@@ -399,19 +370,7 @@ def _ends(recorder: Recorder) -> None:
     _current[:] = [each for each in _current if each is not recorder]
 
 
-def _end_failed() -> None:
-    """Before the program makes an Optimizer of its own."""
-    for recorder in list(_current):
-        recorder.end_failed()
-
-
-def _in_child() -> None:
-    global _ending  # noqa: PLW0603
-    _ending = threading.RLock()
-    _current.clear()
-
-
-os.register_at_fork(after_in_child=_in_child)
+os.register_at_fork(after_in_child=_current.clear)
 
 
 # ---- what a training begins with ----
@@ -437,10 +396,8 @@ def _optimizer_of(given: Any) -> Any:
     """None: there is none, or it cannot be had here, which is said."""
     if not _is_made_here(given):
         return given
-    from ._optimizer import Optimizer, before_one  # noqa: PLC0415 - most trainings have none
+    from ._optimizer import Optimizer  # noqa: PLC0415 - most trainings have none
 
-    if _end_failed not in before_one:
-        before_one.append(_end_failed)
     try:
         return Optimizer(given)
     except UnderwattError as e:

@@ -25,7 +25,7 @@ class UnderwattCallback(TrainerCallback):
     """A callback alone: `Trainer(…, callbacks=[UnderwattCallback()])` tells steps and phases, and those callbacks that
     come after it get its figures.  The reporters come before it, and log_history is out of a callback's reach; attach()
     has both.  Nor is a callback told of an exception: what a training that raises has left, its optimizer and its
-    cap, ends about a second later, and before another training or Optimizer of this process begins.
+    cap, ends when the next training of this process begins, or with the process.
 
     optimizer: an Optimizer; a goal, for which one is made; or None.  options: gpus, gco2e_kwh, boards,
     socket and local, as of Monitor.

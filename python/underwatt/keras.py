@@ -20,7 +20,7 @@ class UnderwattCallback(Callback):
 
     optimizer: an Optimizer; a goal, for which one is made; or None.  options: gpus, gco2e_kwh, boards,
     socket and local, as of Monitor.  Keras tells no callback of an exception: what a fit() that raises has left, its
-    optimizer and its cap, ends about a second later, and before another training or Optimizer of this process begins.
+    optimizer and its cap, ends when the next training of this process begins, or with the process.
     """
 
     def __init__(self, optimizer: Any = None, **options: Any) -> None:

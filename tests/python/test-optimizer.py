@@ -142,52 +142,6 @@ with underwatt.Optimizer("edp") as optimizer:
 """
 
 
-# As FAILS, with what calls begin() in a module of a framework's name: it is seen that its call is over.
-RAISES = r"""
-import time, types
-import underwatt
-from underwatt._training import Recorder
-
-keras = types.ModuleType("keras.trainer")
-exec('''
-def fit(recorder, call=None):
-    recorder.begin()
-    if call:
-        return call()
-    raise KeyError("batch")
-''', keras.__dict__)
-
-def fails(recorder):
-    try:
-        keras.fit(recorder)
-    except KeyError:
-        return recorder._optimizer.job
-
-def until(call):
-    end = time.monotonic() + 60
-    while not call() and time.monotonic() < end:
-        time.sleep(0.05)
-    return call()
-
-first, second = Recorder("edp", {"gpus": [0]}), Recorder("edp", {"gpus": [0]})
-job = fails(first)
-with underwatt.Optimizer("edp", gpus=[0]) as optimizer:
-    print(first.running, 0 < job < optimizer.job, flush=True)
-fails(second)
-print(until(lambda: not second.running and second._optimizer is None), flush=True)
-
-def trains():
-    time.sleep(2.5)  # two looks
-    try:
-        underwatt.Optimizer("edp", gpus=[0])
-    except underwatt.UnderwattError as e:
-        print(first.running, "already" in str(e), flush=True)
-    first.end()
-keras.fit(first, trains)
-print(first.running, flush=True)
-"""
-
-
 # A child that is forked while another thread is in the library: what it sees of its parent's Optimizer.
 FORKS = r"""
 import os, threading, time
@@ -364,12 +318,6 @@ def fails(t, node):
          "a warning each", p.stderr)
 
 
-def ended(t, node):
-    p = pyuser.in_world(node, RAISES)
-    t.equal((p.returncode, p.stdout.splitlines()), (0, ["False True", "True", "True True", "False"]),
-            f"a fit() that raises: its Optimizer is closed before the program's own is made, and soon in any case; one that trains stays {p.stderr}")
-
-
 def booked(t, node):
     """Energy, time and power of a job are of one span, whenever they are asked for."""
     p = pyuser.in_world(node, BOOKED)
@@ -415,7 +363,6 @@ def programs(t):
         original = limit(node)
         fails(t, node)
         forks(t, node)
-        ended(t, node)
         booked(t, node)
         loop, low, nan, raises = (Loop(node, goal, i) for i, goal in enumerate(("edp", "low", "wrong:nan", "wrong:raises")))
         chooses_wrong(t, node, nan, "nan")
