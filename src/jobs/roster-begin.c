@@ -321,8 +321,9 @@ static void fill(struct roster_job *s, const struct roster_register *reg,
         e->pid = f->pid;
         e->pid_start = f->start;
     }
-    if (reg->source == JOB_FOUND ||
-        (reg->id && (reg->n_procs > 1 || reg->source == JOB_REGISTERED))) {
+    if (reg->n_procs > 0 &&
+        (reg->source == JOB_FOUND ||
+         (reg->id && (reg->n_procs > 1 || reg->source == JOB_REGISTERED)))) {
         e->n_procs = reg->n_procs < JOB_PROCS ? reg->n_procs : JOB_PROCS;
         memcpy(e->proc, reg->proc, e->n_procs * sizeof *e->proc);
     }
