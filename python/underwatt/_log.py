@@ -33,6 +33,7 @@ class Log:
         self._columns = [*COMMON, *(f"{d}_j" for d in devices), "why"]
         self._fd = os.open(path, os.O_RDWR | os.O_APPEND | os.O_CREAT | os.O_CLOEXEC, 0o666)
         self._broken = False
+        self._rank = 0
         try:
             self._begin()
         except BaseException:
@@ -53,8 +54,14 @@ class Log:
         finally:
             fcntl.flock(self._fd, fcntl.LOCK_UN)
 
+    def note_rank(self) -> None:
+        """Of the rows from now on.  An energy may be known when torch.distributed knows no rank any more."""
+        ranks = ranks_of(os.environ)
+        if ranks.world_size > 1:
+            self._rank = ranks.rank
+
     def write(self, energy: Energy, why: str = "") -> None:
-        row = {**energy.as_row(), "rank": ranks_of(os.environ).rank, "pid": os.getpid(), "why": why}
+        row = {**energy.as_row(), "rank": self._rank, "pid": os.getpid(), "why": why}
         cells = [row.get(column) for column in self._columns]
         line = _line(["" if cell is None else cell for cell in cells]).encode()
         try:

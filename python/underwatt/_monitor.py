@@ -246,7 +246,7 @@ class Monitor:
             if node is not None:
                 self._collector.start()
                 window._opened(node, node.begin())
-            self._away_s = AWAY_S[0]
+            self._away_s, self._away_error = AWAY_S[0], None
         except UnderwattError as e:
             window._fail(e)
             self._trouble(e)
@@ -259,7 +259,7 @@ class Monitor:
         if isinstance(error, (DaemonError, TimeoutError)):
             self._away_until = time.monotonic() + self._away_s
             self._away_s = min(2 * self._away_s, AWAY_S[1])
-            self._away_error = error
+            self._away_error = error.with_traceback(None)  # which would keep the caller's variables
 
     def _warn(self, error: UnderwattError) -> None:
         if not self._warned:
@@ -267,6 +267,8 @@ class Monitor:
             warnings.warn(f"underwatt: windows are not measured: {error}", RuntimeWarning, stacklevel=5)
 
     def _end(self, window: Window) -> None:
+        if self._log is not None:
+            self._log.note_rank()
         if window._node is None:
             if window._result is None:  # the null monitor's
                 window._know(Energy(window.name, window._began, window.seconds, source="null"))

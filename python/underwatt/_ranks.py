@@ -49,14 +49,13 @@ def _of_environment(env: Mapping[str, str]) -> Ranks | None:
 def _of_torch(env: Mapping[str, str]) -> Ranks | None:
     """Where the program has initialised it."""
     distributed = sys.modules.get("torch.distributed")
-    if distributed is None or not distributed.is_available() or not distributed.is_initialized():
+    try:
+        if distributed is None or not distributed.is_available() or not distributed.is_initialized():
+            return None
+        rank, size = distributed.get_rank(), distributed.get_world_size()
+    except (AttributeError, RuntimeError, ValueError):  # it is just being imported, or its group destroyed
         return None
-    return Ranks(
-        distributed.get_rank(),
-        distributed.get_world_size(),
-        _number(env, "LOCAL_RANK"),
-        _number(env, "LOCAL_WORLD_SIZE"),
-    )
+    return Ranks(rank, size, _number(env, "LOCAL_RANK"), _number(env, "LOCAL_WORLD_SIZE"))
 
 
 def _namespace(name: str) -> str:

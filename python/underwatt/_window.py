@@ -153,7 +153,7 @@ class Window:
     def _fail(self, error: UnderwattError) -> None:
         """It has no energy, and never will."""
         if self._result is None:
-            self._result = error
+            self._result = error.with_traceback(None)  # which would keep the caller's variables
 
     def __repr__(self) -> str:
         return f"<underwatt.Window '{self.name}', {self._state}, {self.seconds:.3f} s>"

@@ -146,15 +146,21 @@ for line in sys.stdin:
 
 # The daemon hangs when it begins.
 FIRST = """
-import sys, time, underwatt, warnings
+import sys, time, underwatt, warnings, weakref
 from underwatt import _monitor
 warnings.simplefilter("always")
 _monitor.AWAY_S = (1.0, 1.0)
-with underwatt.window("first") as w:
-    print("in", flush=True)
+class Batch:
+    pass
+def first():
+    batch = Batch()
+    with underwatt.window("first") as w:
+        print("in", flush=True)
+    return w, weakref.ref(batch)
+w, batch = first()
 @underwatt.track
 def second():
-    return 2
+    return 2 if batch() is None else "kept"
 print(second(), flush=True)
 try:
     w.energy

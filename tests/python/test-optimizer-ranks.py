@@ -8,6 +8,7 @@ import os
 import signal
 import subprocess
 import sys
+import types
 
 import pyuser
 import uwtest
@@ -152,6 +153,14 @@ def launchers(t):
     alone = [ranks_of(env).group for env in ({}, text(places(0, 1, 0, 1)), text(places(1, 2, 0, 1)), {"RANK": "x", "WORLD_SIZE": "2"},
                                              {"SLURM_PROCID": "0", "SLURM_NTASKS": "2"}, {"RANK": "2", "WORLD_SIZE": "2"})]
     t.equal(alone, [""] * 6, "alone on its node, or no rank: no group")
+
+    def destroyed():
+        raise ValueError("Default process group has not been initialized")
+
+    for what, has in (("being imported", {}), ("ended", {"is_initialized": lambda: True, "get_rank": destroyed, "get_world_size": destroyed})):
+        sys.modules["torch.distributed"] = types.SimpleNamespace(is_available=lambda: True, **has)
+        t.equal(ranks_of({}).world_size, 1, f"torch.distributed is {what}: no rank")
+    del sys.modules["torch.distributed"]
 
 
 WANTED = """
