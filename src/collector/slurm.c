@@ -214,7 +214,7 @@ static int make_nonce(struct slurm *s, uw_error *err)
 
 static int ask_jobs(struct slurm *s, uw_error *err)
 {
-    static const char *const json[] = {"squeue", "--json", NULL};
+    static const char *const json[] = {"squeue", "--all", "--json", NULL};
     const char *const text[] = {"squeue",   "--all",   "--noheader",
                                 "--Format", s->format, NULL};
     int r = s->by_text ? make_nonce(s, err) : 0;

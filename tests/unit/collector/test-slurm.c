@@ -1,0 +1,115 @@
+/* Looks at a Slurm whose commands are scripts of this test. */
+#include <errno.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+#include <sys/stat.h>
+#include <unistd.h>
+
+#include "collector/slurm.h"
+#include "io/file.h"
+#include "tap.h"
+
+static char folder[] = "/tmp/uw-test-XXXXXX";
+static struct loop *loop;
+static struct slurm *slurm;
+static struct collector_config config;
+static struct {
+    int r;
+    const struct slurm_seen *seen;
+    struct slurm_seen copy;
+    uw_error why;
+} got;
+
+static const char *path(const char *name)
+{
+    static char text[100];
+
+    (void)snprintf(text, sizeof text, "%s/%s", folder, name);
+    return text;
+}
+
+static void put(const char *name, const char *with)
+{
+    FILE *f = fopen(path(name), "w");
+
+    if (!f || fputs(with, f) < 0 || fclose(f) != 0 || chmod(path(name), 0700) < 0)
+        printf("Bail out! %s\n", path(name));
+}
+
+/* A command that notes how it was called, and then does this. */
+static void command(const char *name, const char *script)
+{
+    char text[4000];
+
+    (void)snprintf(text, sizeof text, "#!/bin/sh\necho \"%s $*\" >> %s/asked\n%s\n", name,
+                   folder, script);
+    put(name, text);
+}
+
+static const char *asked(void)
+{
+    static char *text;
+
+    free(text);
+    text = NULL;
+    if (file_read(path("asked"), 100000, &text, NULL, NULL) < 0)
+        return "";
+    (void)unlink(path("asked"));
+    return text;
+}
+
+static void on_seen(int r, const struct slurm_seen *seen, const uw_error *why, void *user)
+{
+    (void)user;
+    got.r = r;
+    got.why = r < 0 ? *why : (uw_error){""};
+    if (seen)
+        got.copy = *seen;
+    got.seen = seen;
+    loop_stop(loop, 0);
+}
+
+static int look(void)
+{
+    got.r = 1;
+    is_int(slurm_look(slurm), 0, "a look");
+    if (got.r == 1)
+        (void)loop_run(loop, NULL);
+    return got.r;
+}
+
+#define JOB(id, nodes)                                                           \
+    "{\"job_id\": " id ", \"job_state\": \"RUNNING\", \"partition\": \"main\", " \
+    "\"nodes\": \"" nodes "\"}"
+#define JSON(jobs) "echo '{\"jobs\": [" jobs "]}'"
+
+static void looks(void)
+{
+    command("sinfo", "echo 'n1|main|gpu:2'");
+    command("squeue", JSON(JOB("7", "n1")));
+    is_int(look(), 0, "it answers %s", got.why.text);
+    ok(got.copy.n_nodes == 1 && got.copy.jobs->n == 1 && got.copy.jobs->job[0].id == 7,
+       "a node, a job");
+    const char *calls = asked();
+    ok(strstr(calls, "sinfo --all ") && strstr(calls, "squeue --all --json\n"),
+       "hidden partitions are seen: %s", calls);
+}
+
+int main(void)
+{
+    const struct loop_clock real = {0, 1};
+    char clean[60];
+    uw_error err = {""};
+
+    if (!mkdtemp(folder) || setenv("PATH", folder, 1) < 0 ||
+        loop_new_real(real, &loop, &err) < 0 ||
+        slurm_new(loop, &config, on_seen, NULL, &slurm, &err) < 0)
+        return 1;
+    looks();
+    slurm_free(slurm);
+    loop_free(loop);
+    (void)snprintf(clean, sizeof clean, "/bin/rm -r %s", folder);
+    is_int(system(clean), 0, "clean");
+    return done();
+}
