@@ -57,7 +57,7 @@ struct cluster {
     size_t n_pairs, pairs_cap;
     const struct slurm_seen *seen; /* while it is put to nodes */
     size_t job;                    /* … the job at hand */
-    struct node_now now;           /* of the last look */
+    struct node_now now;           /* of the last look; jobs NULL: it failed */
     struct lane lane[LANES];
     bool looking, fails;
 };
@@ -213,7 +213,7 @@ static void send(struct lane *l)
 {
     const struct loop_work todo = {.fn = work, .done = on_sent, .work = l};
 
-    if (l->busy)
+    if (l->busy || !l->c->now.jobs)
         return;
     int r = pack(l);
     if (r == 0 && l->n > 0) {
@@ -340,7 +340,7 @@ static void put_jobs(struct cluster *c, const struct slurm_seen *seen)
             if (n < NODE_JOBS)
                 at[n++] = c->pair[k].job;
         if (node_jobs(c->node[i], seen->jobs, at, n) < 0)
-            (void)node_jobs(c->node[i], seen->jobs, at, 0);
+            c->node[i]->n_jobs = 0;
     }
 }
 
@@ -360,10 +360,11 @@ static void on_seen(int r, const struct slurm_seen *seen, const uw_error *why, v
 
     c->looking = false;
     say(c, r, why);
+    c->now = (struct node_now){.config = c->config};
     if (r < 0 || take_nodes(c, seen) < 0)
         return;
-    c->now = (struct node_now){
-        .config = c->config, .queues = seen->queues, .jobs = seen->jobs};
+    c->now.queues = seen->queues;
+    c->now.jobs = seen->jobs;
     put_jobs(c, seen);
     for (size_t i = 0; i < LANES; i++)
         send(&c->lane[i]);
@@ -407,6 +408,7 @@ int cluster_new(struct loop *loop, const struct collector_config *config,
         return fail(err, -ENOMEM, "out of memory");
     c->loop = loop;
     c->config = config;
+    c->now.config = config;
     c->lane[1].sick = true;
     int r = slurm_new(loop, config, on_seen, c, &c->slurm, err);
     for (size_t i = 0; r == 0 && i < LANES; i++)

@@ -28,8 +28,8 @@ struct slurm {
     void *user;
     struct command *command; /* NULL: none is under way */
     bool busy;
-    struct jobs jobs;
-    struct queues queues;
+    struct jobs jobs, new_jobs; /* of the last look that was complete, of this one */
+    struct queues queues, new_queues;
     struct hosts hosts;
     char *sinfo; /* its last output: names point into it */
     const char **node, **partition;
@@ -52,6 +52,14 @@ static void finish(struct slurm *s, int r, const uw_error *why)
     const struct slurm_seen seen = {&s->jobs, &s->queues, &s->hosts, s->node, s->n_nodes};
 
     s->busy = false;
+    if (r == 0) {
+        jobs_fini(&s->jobs);
+        s->jobs = s->new_jobs;
+        s->queues = s->new_queues;
+        s->new_jobs = (struct jobs){.n = 0};
+    } else {
+        jobs_fini(&s->new_jobs);
+    }
     s->fn(r, r < 0 ? NULL : &seen, why, s->user);
 }
 
@@ -163,10 +171,10 @@ static int by_text(struct slurm *s, const uw_error *json_why, uw_error *err)
 
 static int took_jobs(struct slurm *s, uw_error *err)
 {
-    queues_init(&s->queues);
+    queues_init(&s->new_queues);
     for (size_t i = 0; i < s->n_partitions; i++)
-        (void)queues_partition(&s->queues, s->partition[i]);
-    queues_add(&s->queues, &s->jobs, loop_utc_ns(s->loop) / (int64_t)NS_PER_S);
+        (void)queues_partition(&s->new_queues, s->partition[i]);
+    queues_add(&s->new_queues, &s->new_jobs, loop_utc_ns(s->loop) / (int64_t)NS_PER_S);
     s->list_at = s->lists = 0;
     return ask_lists(s, err);
 }
@@ -187,8 +195,8 @@ static void on_jobs(int r, char *text, size_t len, const uw_error *why, void *us
     if (!is_text)
         free(text);
     if (r == 0) {
-        jobs_fini(&s->jobs);
-        s->jobs = jobs;
+        jobs_fini(&s->new_jobs);
+        s->new_jobs = jobs;
         if (is_text && s->text_left == 0)
             s->text_left = TEXT_LOOKS;
         r = took_jobs(s, &err);
@@ -244,8 +252,8 @@ static int ask_lists(struct slurm *s, uw_error *err)
 {
     bool plain;
 
-    for (; s->list_at < s->jobs.n && s->lists < LISTS_MAX; s->list_at++) {
-        const struct slurm_job *job = &s->jobs.job[s->list_at];
+    for (; s->list_at < s->new_jobs.n && s->lists < LISTS_MAX; s->list_at++) {
+        const struct slurm_job *job = &s->new_jobs.job[s->list_at];
         if (job->stage != JOB_IS_RUNNING || job->nodes[0] == '-' ||
             strlen(job->nodes) > HOSTS_TEXT / 16 ||
             hosts_find(&s->hosts, job->nodes, &plain))
@@ -302,6 +310,7 @@ void slurm_free(struct slurm *s)
         return;
     command_free(s->command);
     jobs_fini(&s->jobs);
+    jobs_fini(&s->new_jobs);
     hosts_fini(&s->hosts);
     free(s->sinfo);
     free(s->node);

@@ -23,7 +23,9 @@ struct slurm_seen {
     const char *const *node; /* names of nodes with GPUs, sorted */
     size_t n_nodes;
 };
-/* r: 0, or why nothing is known: *why.  seen is borrowed until the next look begins. */
+/* r: 0, or why nothing is known: *why.  seen is borrowed until the next
+ * look begins; its jobs and queues until the next one that is complete.
+ */
 typedef void (*slurm_fn)(int r, const struct slurm_seen *seen, const uw_error *why,
                          void *user);
 

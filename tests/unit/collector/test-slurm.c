@@ -96,6 +96,25 @@ static void looks(void)
        "hidden partitions are seen: %s", calls);
 }
 
+/* A look whose last call does not begin. */
+static void torn(void)
+{
+    command("scontrol", "echo n1; echo n2");
+    command("squeue", JSON(JOB("7", "n[1-2]") ", " JOB("8", "n1")));
+    is_int(look(), 0, "a list of nodes %s", got.why.text);
+    ok(strstr(asked(), "scontrol show hostnames n[1-2]\n"), "is looked up");
+    const struct slurm_job *before = got.copy.jobs->job;
+    (void)unlink(path("scontrol"));
+    command("squeue", JSON(JOB("9", "n[1-3]")));
+    is_int(look(), -ENOENT, "no scontrol: %s", got.why.text);
+    ok(!got.seen && got.copy.jobs->job == before && got.copy.jobs->n == 2 &&
+           got.copy.jobs->job[1].id == 8,
+       "the jobs of the look before stay until one is complete");
+    command("scontrol", "echo n1; echo n2; echo n3");
+    is_int(look(), 0, "it is back %s", got.why.text);
+    ok(got.copy.jobs->n == 1 && got.copy.jobs->job[0].id == 9, "other jobs");
+}
+
 int main(void)
 {
     const struct loop_clock real = {0, 1};
@@ -107,6 +126,7 @@ int main(void)
         slurm_new(loop, &config, on_seen, NULL, &slurm, &err) < 0)
         return 1;
     looks();
+    torn();
     slurm_free(slurm);
     loop_free(loop);
     (void)snprintf(clean, sizeof clean, "/bin/rm -r %s", folder);
