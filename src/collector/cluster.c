@@ -19,7 +19,8 @@ enum {
     LANES = 2,
     AT_ONCE = 64,
     PAIRS_MAX = 4000000,
-    URL_MAX = COLLECTOR_PATH + NODE_NAME
+    URL_MAX = COLLECTOR_PATH + NODE_NAME,
+    SOCKET_SIZE = 108,
 };
 
 /* One thread that sends.  Nodes that have not answered have a lane of their own: no other
@@ -154,6 +155,8 @@ static int wrap(struct lane *l, struct node *node, struct node_asks *asks)
     const struct collector_config *config = l->c->config;
     struct parcel *p = &l->parcel[l->n];
     struct http_chain *chain = &l->chain[l->n];
+    const char *pattern = config->socket ? config->socket : config->url;
+    size_t size = config->socket ? SOCKET_SIZE : sizeof p->place;
 
     *p = (struct parcel){.node = node, .http = calloc(asks->n, sizeof *p->http)};
     if (!p->http)
@@ -173,9 +176,12 @@ static int wrap(struct lane *l, struct node *node, struct node_asks *asks)
         chain->socket = p->place;
     else
         chain->url = p->place;
-    if (collector_place(config->socket ? config->socket : config->url, node->name,
-                        p->place, config->socket ? 108 : sizeof p->place) < 0)
-        chain->n = 0; /* no socket's path is so long */
+    if (collector_place(pattern, node->name, p->place, size) < 0) {
+        chain->n = 0; /* nobody is asked */
+        chain->r = fail(&chain->why, -ENAMETOOLONG,
+                        "%s: with the node's name it has more than %zu bytes", pattern,
+                        size - 1);
+    }
     node->busy = true;
     return 0;
 }

@@ -36,7 +36,7 @@ struct http_chain {
     const char *socket; /* a unix socket's path; or NULL and … */
     const char *url;    /* … "https://node7:8443" */
     struct http_ask *ask;
-    size_t n;
+    size_t n;     /* 0: nothing is done, r stays */
     int r;        /* out: 0, or as of httpc_call() */
     uw_error why; /* out */
 };

@@ -1,11 +1,15 @@
-/* Looks at a Slurm whose commands are scripts of this test. */
+/* Looks at a Slurm whose commands are scripts of this test, and the rounds that follow.
+ */
 #include <errno.h>
+#include <fcntl.h>
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
 #include <sys/stat.h>
 #include <unistd.h>
 
+#include "base/units.h"
+#include "collector/cluster.h"
 #include "collector/slurm.h"
 #include "io/file.h"
 #include "tap.h"
@@ -115,6 +119,76 @@ static void torn(void)
     ok(got.copy.jobs->n == 1 && got.copy.jobs->job[0].id == 9, "other jobs");
 }
 
+/* ---- rounds ---- */
+
+static const char *log_wanted;
+static int polls;
+
+static const char *log_text(void)
+{
+    static char *text;
+
+    free(text);
+    text = NULL;
+    (void)file_read(path("log"), 100000, &text, NULL, NULL);
+    return text ? text : "";
+}
+
+static int on_poll(struct loop_timer *timer, uint64_t now_ns, void *user)
+{
+    (void)timer;
+    (void)now_ns;
+    (void)user;
+    if (strstr(log_text(), log_wanted) || ++polls == 600)
+        loop_stop(loop, 0);
+    return 0;
+}
+
+/* Rounds until the log has this text, 60 s at most.  Returns the log. */
+static const char *rounds(const struct collector_config *with, const char *wanted)
+{
+    struct cluster *cluster = NULL;
+    struct loop_timer *timer = NULL;
+    int old = dup(2), fd;
+    uw_error err = {""};
+
+    put("log", "");
+    fd = open(path("log"), O_WRONLY | O_APPEND | O_CLOEXEC);
+    (void)dup2(fd, 2);
+    log_wanted = wanted;
+    polls = 0;
+    int r = cluster_new(loop, with, NULL, &cluster, &err);
+    if (r == 0)
+        r = loop_timer_new(loop, loop_now_ns(loop), NS_PER_S / 10, on_poll, NULL, &timer,
+                           &err);
+    if (r == 0)
+        (void)loop_run(loop, &err);
+    loop_timer_free(timer);
+    cluster_free(cluster);
+    (void)dup2(old, 2);
+    (void)close(old);
+    (void)close(fd);
+    is_int(r, 0, "rounds %s", err.text);
+    return log_text();
+}
+
+static void long_socket(void)
+{
+    static const char socket[] =
+        "/tmp/"
+        "aaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaa"
+        "aaaaaaaaaaaaaaaa/%n/sock";
+    const struct collector_config c = {.every_ns = NS_PER_S / 5, .socket = socket};
+
+    command("sinfo", "echo 'a-long-name-of-a-node|main|gpu:2'");
+    command("squeue", JSON(""));
+    const char *said = rounds(&c, "event=node");
+    const char *first = strstr(said, "event=node");
+    ok(first && strstr(first, "name=a-long-name-of-a-node state=silent") &&
+           strstr(first, "more than 107 bytes"),
+       "a socket's path that is too long is said: %s", said);
+}
+
 int main(void)
 {
     const struct loop_clock real = {0, 1};
@@ -127,6 +201,7 @@ int main(void)
         return 1;
     looks();
     torn();
+    long_socket();
     slurm_free(slurm);
     loop_free(loop);
     (void)snprintf(clean, sizeof clean, "/bin/rm -r %s", folder);
