@@ -19,6 +19,8 @@ enum {
     NAMES = 10,       /* … after which signals are asked for again */
     BACKOFF_MAX = 16, /* periods at most between two tries */
 };
+/* 100 years: the daemon takes no longer limit (parse_duration()). */
+#define LIMIT_MAX_S 3155760000
 static const char *const words[NODE_WHATS] = {
     [NODE_DEPTH] = "depth", [NODE_WAIT] = "wait", [NODE_GPUS] = "gpus"};
 
@@ -128,7 +130,7 @@ char *node_job_body(const struct collector_config *config, const struct slurm_jo
     if (kind)
         json_out_text(o, "underwatt.kind", kind);
     json_out_end(o);
-    if (job->limit_s > 0)
+    if (job->limit_s > 0 && job->limit_s <= LIMIT_MAX_S)
         duration(o, "time_limit", (uint64_t)job->limit_s);
     duration(o, "for", for_ns / NS_PER_S);
     json_out_end(o);

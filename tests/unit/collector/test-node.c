@@ -163,6 +163,15 @@ static void bodies(void)
            strstr(body, "\"for\": \"90 s\"") && !strstr(body, "slurm.account"),
        "a job's facts: %s", body);
     free(body);
+    job.limit_s = 3155760000;
+    body = node_job_body(&config, &job, 90 * S);
+    ok(strstr(body, "\"time_limit\": \"3155760000 s\""), "a limit of 100 years");
+    free(body);
+    job.limit_s = (int64_t)0xfffffffe * 60; /* Slurm's NO_VAL in JSON */
+    body = node_job_body(&config, &job, 90 * S);
+    ok(!strstr(body, "time_limit") && strstr(body, "\"for\": \"90 s\""),
+       "a longer one is left out: %s", body);
+    free(body);
     for (size_t i = 0; i < sizeof long_name - 2; i += 2)
         memcpy(long_name + i, "\xc3\xa9", 3);
     job = (struct slurm_job){.name = long_name,
