@@ -156,14 +156,14 @@ static int on_late(struct loop_timer *timer, uint64_t now_ns, void *user)
     return 0;
 }
 
-static int start(struct command *c, const char *const *argv, const int pipes[4],
+static int start(struct command *c, const struct command_opts *of, const int pipes[4],
                  uw_error *err)
 {
     /* Times in seconds since 1970, lists of tasks as long as they are. */
-    static const char *const env[] = {"SLURM_TIME_FORMAT=%s", "SLURM_BITSTR_LEN=0",
-                                      "LC_ALL=C.UTF-8", NULL};
+    const char *const env[] = {"SLURM_TIME_FORMAT=%s", "SLURM_BITSTR_LEN=0",
+                               "LC_ALL=C.UTF-8", of->env, NULL};
     int null = open("/dev/null", O_RDONLY | O_CLOEXEC);
-    const struct loop_child_opts opts = {.argv = argv,
+    const struct loop_child_opts opts = {.argv = of->argv,
                                          .env = env,
                                          .stdin_fd = null,
                                          .stdout_fd = pipes[1],
@@ -209,7 +209,7 @@ int command_new(struct loop *loop, const struct command_opts *opts, struct comma
                 : 0;
     c->said_fd = pipes[2];
     if (r == 0)
-        r = start(c, opts->argv, pipes, err);
+        r = start(c, opts, pipes, err);
     close_fd(&pipes[1]);
     close_fd(&pipes[3]);
     if (r == 0)

@@ -20,6 +20,7 @@ typedef void (*command_fn)(int r, char *text, size_t len, const uw_error *why,
 
 struct command_opts {
     const char *const *argv; /* ends with NULL */
+    const char *env;         /* "NAME=value" beside our own; NULL: none */
     uint64_t deadline_ns;    /* kernel time: then it and its children are killed */
     size_t max;              /* bytes that it may print */
     command_fn fn;

@@ -1,4 +1,4 @@
-/* squeue --Format with fields of our own: for squeues without JSON, and a twentieth of
+/* squeue's long format with fields of our own: for squeues without JSON, and a tenth of
  * its size.  Times are seconds (SLURM_TIME_FORMAT), lists of tasks are whole
  * (SLURM_BITSTR_LEN): collector/slurm.c sets both.
  */
@@ -13,6 +13,7 @@
 #include "base/units.h"
 
 enum field {
+    ID,
     ARRAY_ID,
     ARRAY_TASK,
     HET_ID,
@@ -33,10 +34,11 @@ enum field {
     PER_TASK,
     N_NODES,
     N_TASKS,
-    NAME, /* the last one: it may have any character */
+    NAME, /* the last one */
     FIELDS,
 };
 static const char *const words[FIELDS] = {
+    [ID] = "JobID",
     [ARRAY_ID] = "ArrayJobID",
     [ARRAY_TASK] = "ArrayTaskID",
     [HET_ID] = "HetJobID",
@@ -62,11 +64,11 @@ static const char *const words[FIELDS] = {
 
 int jobs_format(const char *nonce, char *ret, size_t size)
 {
-    int n = snprintf(ret, size, "JobID:|%s|", nonce);
+    int n = 0;
 
     for (int i = 0; i < FIELDS && n >= 0 && (size_t)n < size; i++) {
-        int more =
-            snprintf(ret + n, size - (size_t)n, i == NAME ? ",%s:" : ",%s:|", words[i]);
+        int more = snprintf(ret + n, size - (size_t)n, "%s%s:%s%s", i > 0 ? "," : "",
+                            words[i], i == NAME ? "" : "|", i == NAME ? "" : nonce);
         n = more < 0 ? more : n + more;
     }
     return n >= 0 && (size_t)n < size ? 0 : -ENAMETOOLONG;
@@ -163,64 +165,55 @@ static void fill(char *const field[FIELDS], struct slurm_job *job)
 
 /* ---- lines ---- */
 
-static int take_line(struct jobs *jobs, uint64_t id, char *line, uw_error *err)
+/* 1: a line of the form, 0: the rest of a name. */
+static int take_line(struct jobs *jobs, char *line, const char *between, uw_error *err)
 {
     char *field[FIELDS];
     struct slurm_job *job = NULL;
 
-    for (int i = 0; i < FIELDS; i++) {
+    for (int i = 0; i < NAME; i++) {
+        char *end = strstr(line, between);
+        if (!end)
+            return 0;
+        *end = '\0';
         field[i] = line;
-        char *end = i == NAME ? NULL : strchr(line, '|');
-        if (i != NAME && !end)
-            return 0; /* torn */
-        if (end) {
-            *end = '\0';
-            line = end + 1;
-        }
+        line = end + strlen(between);
     }
+    field[NAME] = line;
+    uint64_t id = number(field[ID]);
     if (id == 0 || stage(field[STATE]) == JOB_IS_OTHER)
-        return 0;
+        return 1;
     int r = jobs_add(jobs, &job, err);
     if (r < 0)
         return r;
     job->id = id;
     job->stage = stage(field[STATE]);
     fill(field, job);
-    return 0;
-}
-
-/* Behind "4711|NONCE|"; NULL: the line begins otherwise. */
-static char *begin(char *line, const char *nonce, size_t len, uint64_t *ret_id)
-{
-    char *bar = strchr(line, '|');
-
-    if (!bar || strncmp(bar + 1, nonce, len) != 0 || bar[1 + len] != '|')
-        return NULL;
-    *bar = '\0';
-    *ret_id = number(line);
-    return bar + len + 2;
+    return 1;
 }
 
 int jobs_read_text(char *text, size_t len, const char *nonce, struct jobs *ret,
                    uw_error *err)
 {
     auto_(jobs_fini) struct jobs jobs = {.text = text};
-    size_t n = strlen(nonce);
-    char *next = text;
+    char between[JOBS_NONCE + 1], *next = text;
+    bool has_form = len == 0;
 
     if (memchr(text, '\0', len))
         return fail(err, -EPROTO, "squeue: its output has a NUL byte");
     if (len > 0 && text[len - 1] != '\n')
         return fail(err, -EPROTO, "squeue: its output is torn");
+    (void)snprintf(between, sizeof between, "|%s", nonce);
     for (char *line = text; *line; line = next) {
-        uint64_t id = 0;
         next = strchr(line, '\n');
         *next++ = '\0';
-        char *rest = begin(line, nonce, n, &id);
-        int r = rest ? take_line(&jobs, id, rest, err) : 0;
+        int r = take_line(&jobs, line, between, err);
         if (r < 0)
             return r;
+        has_form |= r > 0;
     }
+    if (!has_form)
+        return fail(err, -EPROTO, "squeue: its output has not the fields asked for");
     *ret = jobs;
     jobs = (struct jobs){.n = 0};
     return 0;

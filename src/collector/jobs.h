@@ -21,7 +21,7 @@ enum {
     JOBS_TEXT_MAX = 64 << 20, /* bytes that squeue may print */
     JOBS_MAX = 1000000,
     JOBS_TASKS_MAX = 4000001, /* Slurm's own bound of an array's indices, and 1 */
-    JOBS_NONCE = 20,
+    JOBS_NONCE = 9,           /* 48 bits as 8 letters, and NUL */
 };
 
 enum job_stage { JOB_IS_OTHER, JOB_IS_PENDING, JOB_IS_RUNNING };
@@ -61,14 +61,14 @@ static inline void jobs_fini_p(struct jobs *jobs)
  */
 int jobs_read_json(char *text, size_t len, struct jobs *ret, uw_error *err);
 
-/* Output of squeue with JOBS_FORMAT, in which nonce stands twice.  Takes text (has a NUL
- * at len; free() it otherwise) in any case.  A line that does not begin with "ID|NONCE|"
- * is the rest of a name that has a line end: no user can make up a job.  -EPROTO, -E2BIG,
- * -ENOMEM.
+/* Output of squeue with the format below, whose fields nonce parts.  Takes text (has a
+ * NUL at len; free() it otherwise) in any case.  A line without these is the rest of a
+ * name that has a line end: who does not know the nonce can make up no job.  -EPROTO
+ * (also where no line is of the form), -E2BIG, -ENOMEM.
  */
 int jobs_read_text(char *text, size_t len, const char *nonce, struct jobs *ret,
                    uw_error *err);
-/* The argument of squeue --Format. */
+/* The value of SQUEUE_FORMAT2: other users may read arguments. */
 int jobs_format(const char *nonce, char *ret, size_t size);
 
 /* Whether the job waits for others to end: pending, eligible, and not for a reason for

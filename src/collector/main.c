@@ -76,6 +76,7 @@ static int run(const char *path)
         r = collector_token(config.token, &token, &err);
     if (r < 0)
         return complain(USAGE, err.text);
+    (void)unsetenv("SQUEUE_FORMAT"); /* it wins over SQUEUE_FORMAT2 */
     r = loop_new_real(real, &loop, &err);
     if (r == 0)
         r = serve(loop, &config, token, &err);

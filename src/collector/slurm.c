@@ -18,7 +18,7 @@ enum {
     TEXT_LOOKS = 20,  /* … and JSON is tried again where text worked in its place */
     LISTS_MAX = 256,  /* new lists of nodes in one look */
     SMALL_MAX = 8 << 20,
-    FORMAT_MAX = 512,
+    FORMAT_MAX = 1024,
 };
 
 struct slurm {
@@ -63,14 +63,24 @@ static void finish(struct slurm *s, int r, const uw_error *why)
     s->fn(r, r < 0 ? NULL : &seen, why, s->user);
 }
 
-static int call(struct slurm *s, const char *const *argv, size_t max, command_fn fn,
-                uw_error *err)
+static int call_with(struct slurm *s, const char *const *argv, const char *env,
+                     size_t max, command_fn fn, uw_error *err)
 {
-    const struct command_opts opts = {
-        .argv = argv, .deadline_ns = CALL_NS, .max = max, .fn = fn, .user = s};
+    const struct command_opts opts = {.argv = argv,
+                                      .env = env,
+                                      .deadline_ns = CALL_NS,
+                                      .max = max,
+                                      .fn = fn,
+                                      .user = s};
 
     command_free(take(s->command));
     return command_new(s->loop, &opts, &s->command, err);
+}
+
+static int call(struct slurm *s, const char *const *argv, size_t max, command_fn fn,
+                uw_error *err)
+{
+    return call_with(s, argv, NULL, max, fn, err);
 }
 
 /* ---- nodes and partitions ---- */
@@ -209,25 +219,32 @@ static void on_jobs(int r, char *text, size_t len, const uw_error *why, void *us
         finish(s, r, &err);
 }
 
-/* Users cannot know what each line begins with. */
+/* Users cannot know what parts the fields. */
 static int make_nonce(struct slurm *s, uw_error *err)
 {
-    uint64_t random = 0;
+    static const char letters[] =
+        "ABCDEFGHIJKLMNOPQRSTUVWXYZabcdefghijklmnopqrstuvwxyz0123456789-_";
+    unsigned char random[JOBS_NONCE - 1];
+    static const char name[] = "SQUEUE_FORMAT2=";
+    size_t n = sizeof name - 1;
 
-    if (getrandom(&random, sizeof random, 0) != sizeof random)
+    if (getrandom(random, sizeof random, 0) != sizeof random)
         return fail(err, -errno, "no random numbers: %s", strerror(errno));
-    (void)snprintf(s->nonce, sizeof s->nonce, "%016llx", (unsigned long long)random);
-    return jobs_format(s->nonce, s->format, sizeof s->format);
+    for (size_t i = 0; i < sizeof random; i++)
+        s->nonce[i] = letters[random[i] % 64];
+    memcpy(s->format, name, n);
+    return jobs_format(s->nonce, s->format + n, sizeof s->format - n);
 }
 
 static int ask_jobs(struct slurm *s, uw_error *err)
 {
     static const char *const json[] = {"squeue", "--all", "--json", NULL};
-    const char *const text[] = {"squeue",   "--all",   "--noheader",
-                                "--Format", s->format, NULL};
+    static const char *const text[] = {"squeue", "--all", "--noheader", NULL};
     int r = s->by_text ? make_nonce(s, err) : 0;
 
-    return r < 0 ? r : call(s, s->by_text ? text : json, JOBS_TEXT_MAX, on_jobs, err);
+    return r < 0 ? r
+                 : call_with(s, s->by_text ? text : json, s->by_text ? s->format : NULL,
+                             JOBS_TEXT_MAX, on_jobs, err);
 }
 
 /* ---- lists of nodes ---- */

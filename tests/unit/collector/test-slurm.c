@@ -119,6 +119,34 @@ static void torn(void)
     ok(got.copy.jobs->n == 1 && got.copy.jobs->job[0].id == 9, "other jobs");
 }
 
+/* What parts the fields stands in the environment alone, and is another one each time. */
+static void by_text(void)
+{
+    char script[600], first[40];
+
+    config.source = SOURCE_TEXT;
+    (void)snprintf(script, sizeof script,
+                   "n=${SQUEUE_FORMAT2#JobID:}; n=${n%%%%,*}; echo \"$n\" > %s/between\n"
+                   "echo \"7${n}7${n}N/A${n}N/A${n}N/A${n}RUNNING${n}None${n}main$n$n$n"
+                   "${n}1${n}1${n}1:00${n}n1$n$n$n$n${n}1${n}1${n}a|b\"",
+                   folder);
+    command("squeue", script);
+    for (int i = 0; i < 2; i++) {
+        char *between = NULL;
+        is_int(look(), 0, "text %s", got.why.text);
+        ok(got.copy.jobs->n == 1 && strcmp(got.copy.jobs->job[0].name, "a|b") == 0,
+           "a job");
+        const char *calls = asked();
+        ok(strstr(calls, "squeue --all --noheader\n"), "its arguments: %s", calls);
+        (void)file_read(path("between"), 100, &between, NULL, NULL);
+        is_int(between ? strlen(between) : 0, 10, "between fields: %s", between);
+        ok(i == 0 || strcmp(first, between) != 0, "another one than before");
+        (void)snprintf(first, sizeof first, "%s", between ? between : "");
+        free(between);
+    }
+    config.source = SOURCE_AUTO;
+}
+
 /* ---- rounds ---- */
 
 static const char *log_wanted;
@@ -201,6 +229,7 @@ int main(void)
         return 1;
     looks();
     torn();
+    by_text();
     long_socket();
     slurm_free(slurm);
     loop_free(loop);
