@@ -60,7 +60,7 @@ struct cluster {
     size_t job;                    /* … the job at hand */
     struct node_now now;           /* of the last look; jobs NULL: it failed */
     struct lane lane[LANES];
-    bool looking, fails;
+    bool looking, fails, empty;
 };
 
 static struct node_now now_of(const struct cluster *c)
@@ -360,6 +360,18 @@ static void say(struct cluster *c, int r, const uw_error *why)
               log_quote(r < 0 ? why->text : "").text);
 }
 
+static void say_empty(struct cluster *c, bool empty)
+{
+    if (empty == c->empty)
+        return;
+    c->empty = empty;
+    log_event(empty ? LOG_LEVEL_WARNING : LOG_LEVEL_NOTICE, LOG_EVENT_COLLECTOR_SLURM,
+              "state=answers reason=%s",
+              log_quote(empty ? "sinfo shows no node with GPUs: nobody is told anything"
+                              : "sinfo shows nodes with GPUs")
+                  .text);
+}
+
 static void on_seen(int r, const struct slurm_seen *seen, const uw_error *why, void *user)
 {
     struct cluster *c = user;
@@ -369,6 +381,7 @@ static void on_seen(int r, const struct slurm_seen *seen, const uw_error *why, v
     c->now = (struct node_now){.config = c->config};
     if (r < 0 || take_nodes(c, seen) < 0)
         return;
+    say_empty(c, seen->n_nodes == 0);
     c->now.queues = seen->queues;
     c->now.jobs = seen->jobs;
     put_jobs(c, seen);

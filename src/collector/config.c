@@ -29,6 +29,7 @@ struct top_file {
     struct collector_config *c;
     uint64_t every_ns;
     int source;
+    bool sees_all;
     const struct yaml_node *nodes, *kinds;
 };
 
@@ -37,6 +38,7 @@ struct top_file {
 static const struct yaml_key top_keys[] = {
     {"every", YAML_TYPE_DURATION, TOP(every_ns), false, 1, 300, NULL},
     {"source", YAML_TYPE_WORD, TOP(source), false, 0, 0, source_words},
+    {"sees_all", YAML_TYPE_BOOL, TOP(sees_all), false, 0, 0, NULL},
     {"nodes", YAML_TYPE_NODE, TOP(nodes), true, 0, 0, NULL},
     {"kinds", YAML_TYPE_NODE, TOP(kinds), false, 0, 0, NULL},
     {NULL, 0, 0, false, 0, 0, NULL},
@@ -147,6 +149,7 @@ static int take_doc(struct yaml *doc, struct collector_config *ret, uw_error *er
         return r;
     c.every_ns = top.every_ns;
     c.source = top.source;
+    c.sees_all = top.sees_all;
     *ret = c;
     c.doc = NULL;
     return 0;

@@ -2,6 +2,7 @@
 #ifndef COLLECTOR_CONFIG_H
 #define COLLECTOR_CONFIG_H
 
+#include <stdbool.h>
 #include <stddef.h>
 #include <stdint.h>
 
@@ -23,7 +24,8 @@ struct collector_kind {
 
 struct collector_config {
     uint64_t every_ns;
-    int source; /* enum collector_source */
+    int source;    /* enum collector_source */
+    bool sees_all; /* our user is an operator of Slurm: PrivateData hides nothing */
     /* How a node's daemon is reached, %n stands for the node's name: */
     const char *socket; /* a unix socket; or NULL and … */
     const char *url;    /* … "https://%n:8443" with … */

@@ -1,5 +1,6 @@
-/* One look at Slurm: nodes and partitions by sinfo, jobs by squeue, lists of nodes by
- * scontrol, one call after the other.  The loop's thread.
+/* One look at Slurm: whether it shows us all (scontrol), nodes and partitions by sinfo,
+ * jobs by squeue, lists of nodes by scontrol, one call after the other.  The loop's
+ * thread.
  */
 #ifndef COLLECTOR_SLURM_H
 #define COLLECTOR_SLURM_H

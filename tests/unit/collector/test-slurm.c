@@ -10,6 +10,7 @@
 
 #include "base/units.h"
 #include "collector/cluster.h"
+#include "collector/rights.h"
 #include "collector/slurm.h"
 #include "io/file.h"
 #include "tap.h"
@@ -90,6 +91,7 @@ static int look(void)
 
 static void looks(void)
 {
+    command("scontrol", "echo 'PrivateData             = none'");
     command("sinfo", "echo 'n1|main|gpu:2'");
     command("squeue", JSON(JOB("7", "n1")));
     is_int(look(), 0, "it answers %s", got.why.text);
@@ -114,9 +116,56 @@ static void torn(void)
     ok(!got.seen && got.copy.jobs->job == before && got.copy.jobs->n == 2 &&
            got.copy.jobs->job[1].id == 8,
        "the jobs of the look before stay until one is complete");
-    command("scontrol", "echo n1; echo n2; echo n3");
+    command("scontrol", "echo n1; echo n2; echo n3; echo 'PrivateData = none'");
     is_int(look(), 0, "it is back %s", got.why.text);
     ok(got.copy.jobs->n == 1 && got.copy.jobs->job[0].id == 9, "other jobs");
+}
+
+static void rights(void)
+{
+    static const struct {
+        const char *text;
+        unsigned uid;
+        int r;
+        const char *says;
+    } cases[] = {
+        {"PrivateData             = none\n", 1000, 0, ""},
+        {"A = b\nPrivateData = accounts,usage,users\nZ = jobs\n", 1000, 0, ""},
+        {"PrivateData = accounts,jobs,usage\n", 1000, -EACCES, "PrivateData=jobs hides"},
+        {"PrivateData = nodes\n", 1000, -EACCES, "'sees_all: true'"},
+        {"PrivateData = partitions", 1000, -EACCES, "from uid 1000"},
+        {"PrivateData = jobs\n", 0, 0, ""},
+        {"PrivateData = jobs\nSlurmUser = slurm(64030)\n", 64030, 0, ""},
+        {"PrivateData = jobs\nSlurmUser = slurm(64030)\n", 6403, -EACCES, "6403"},
+        {"PrivateData = jobs\nSlurmUser = slurm\nX = (1000)\n", 1000, -EACCES, "jobs"},
+        {"", 1000, -EPROTO, "there is no PrivateData"},
+    };
+
+    for (size_t i = 0; i < sizeof cases / sizeof *cases; i++) {
+        uw_error err = {""};
+        int r = rights_check(cases[i].text, cases[i].uid, &err);
+        ok(r == cases[i].r && strstr(err.text, cases[i].says), "rights %zu: %d %s", i, r,
+           err.text);
+    }
+}
+
+static void hidden(void)
+{
+    command("squeue", "exit 1");
+    is_int(look(), -EPROTO, "a look that fails: %s", got.why.text);
+    command("squeue", JSON(""));
+    command("scontrol", "echo 'PrivateData = jobs'");
+    is_int(look(), -EACCES, "hidden jobs are no empty queue: %s", got.why.text);
+    is_int(look(), -EACCES, "still hidden");
+    config.sees_all = true;
+    is_int(look(), 0, "an operator sees them %s", got.why.text);
+    config.sees_all = false;
+    command("scontrol", "echo 'PrivateData = usage'");
+    (void)asked();
+    is_int(look(), 0, "the rights are mended: %s", got.why.text);
+    ok(strstr(asked(), "scontrol show config"), "it is asked again after a failure");
+    is_int(look(), 0, "again %s", got.why.text);
+    ok(!strstr(asked(), "scontrol"), "and once");
 }
 
 /* What parts the fields stands in the environment alone, and is another one each time. */
@@ -200,6 +249,16 @@ static const char *rounds(const struct collector_config *with, const char *wante
     return log_text();
 }
 
+static void no_gpus(void)
+{
+    const struct collector_config c = {.every_ns = NS_PER_S / 5, .socket = "/none/%n"};
+
+    command("sinfo", "echo 'n1|main|(null)'");
+    command("squeue", JSON(""));
+    const char *said = rounds(&c, "event=slurm");
+    ok(strstr(said, "sinfo shows no node with GPUs"), "no node is said: %s", said);
+}
+
 static void long_socket(void)
 {
     static const char socket[] =
@@ -223,13 +282,17 @@ int main(void)
     char clean[60];
     uw_error err = {""};
 
-    if (!mkdtemp(folder) || setenv("PATH", folder, 1) < 0 ||
-        loop_new_real(real, &loop, &err) < 0 ||
+    /* From root nothing is hidden. */
+    if ((geteuid() == 0 && seteuid(65534) < 0) || !mkdtemp(folder) ||
+        setenv("PATH", folder, 1) < 0 || loop_new_real(real, &loop, &err) < 0 ||
         slurm_new(loop, &config, on_seen, NULL, &slurm, &err) < 0)
         return 1;
     looks();
     torn();
+    rights();
+    hidden();
     by_text();
+    no_gpus();
     long_socket();
     slurm_free(slurm);
     loop_free(loop);
