@@ -13,8 +13,6 @@
 #include "collector/slurm.h"
 #include "io/http-many.h"
 
-/* Of all requests to one node in one round. */
-#define SEND_NS (5 * NS_PER_S)
 enum {
     LANES = 2,
     AT_ONCE = 64,
@@ -408,7 +406,7 @@ static int open_lane(struct cluster *c, struct lane *l, const char *token, uw_er
 {
     const struct http_many_opts opts = {.ca = c->config->ca,
                                         .token = token,
-                                        .timeout_ns = SEND_NS,
+                                        .timeout_ns = NODE_SEND_S * NS_PER_S,
                                         .at_once = AT_ONCE,
                                         .body_max = NODE_ANSWER};
     int r = http_many_new(&opts, &l->http, err);

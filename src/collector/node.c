@@ -45,6 +45,12 @@ static uint64_t due(const struct node_now *now, unsigned periods)
     return now->now_ns + now->config->every_ns * periods - now->config->every_ns / 2;
 }
 
+/* What is said is said again after AGAIN periods, a call and a sending at the latest. */
+static uint64_t hold_ns(const struct node_now *now)
+{
+    return now->config->every_ns * HOLDS + (NODE_CALL_S + NODE_SEND_S) * NS_PER_S;
+}
+
 /* ---- jobs ---- */
 
 int node_jobs(struct node *node, const struct jobs *jobs, const size_t *at, size_t n)
@@ -180,7 +186,7 @@ static int plan_signal(const struct node *node, size_t i, const struct node_now 
     const struct node_signal_told *s = &node->signal[i];
     const struct queue_figures *f = figures_of(now->queues, s->word);
     uint64_t v = f ? value_of(f, s->what) : 0;
-    uint64_t for_s = now->config->every_ns * HOLDS / NS_PER_S;
+    uint64_t for_s = hold_ns(now) / NS_PER_S;
 
     if (!f)
         return 0;
@@ -207,7 +213,7 @@ static int plan_job(const struct node *node, size_t i, const struct node_now *no
 {
     const struct node_job *j = &node->job[i];
     auto_(mem_free) char *body =
-        node_job_body(now->config, &now->jobs->job[j->at], now->config->every_ns * HOLDS);
+        node_job_body(now->config, &now->jobs->job[j->at], hold_ns(now));
     uint64_t hash = body ? hash_of(body) : 0;
 
     if (!body)

@@ -21,6 +21,8 @@ enum {
     NODE_PATH = 128,
     NODE_BODY = 4096,
     NODE_ANSWER = 1 << 20,
+    NODE_CALL_S = 20, /* a call of Slurm's commands at most */
+    NODE_SEND_S = 5,  /* all requests to one node in one round */
 };
 
 /* What one job's request said last. */

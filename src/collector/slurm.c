@@ -11,10 +11,11 @@
 #include "base/error.h"
 #include "base/units.h"
 #include "collector/command.h"
+#include "collector/node.h"
 #include "collector/rights.h"
 
 /* Slurm's commands give up by themselves after 10 s or so. */
-#define CALL_NS (20 * NS_PER_S)
+#define CALL_NS (NODE_CALL_S * NS_PER_S)
 enum {
     NODES_LOOKS = 20, /* looks after which nodes are asked for again */
     TEXT_LOOKS = 20,  /* … and JSON is tried again where text worked in its place */

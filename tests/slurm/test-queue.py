@@ -103,7 +103,7 @@ def somebody_waits(c):
                                                          for d in c.daemons.values()], [[3, 6, 3, 6, 0]] * 2)
     t.ok(uwtest.wait_for(lambda: all(queue(d, "wait")[0] >= 1 for d in c.daemons.values()), 10), "the wait grows")
     s = next(s for s in c.daemons["n1"].ask("GET", "/v1/signals")[1]["signals"] if s["name"] == "queue.depth")
-    t.ok(s["source"] == "slurm" and not s["by_hand"] and s["ends_s"] <= 3, "for three periods, by slurm", s)
+    t.ok(s["source"] == "slurm" and not s["by_hand"] and s["ends_s"] <= 28, "for three periods and 25 s, by slurm", s)
     c.run("scancel", array)
     become("they are cancelled: all boards save", lambda: all_limits(c), [SAVED] * 4)
 
@@ -125,7 +125,7 @@ def slurm_away(c, collector):
     child.terminate()
     child.wait(timeout=30)
     seen = []
-    uwtest.wait_for(lambda: seen.append(queue(c.daemons["n1"], "depth")[0]) or seen[-1] is None, 20, step=0.2)
+    uwtest.wait_for(lambda: seen.append(queue(c.daemons["n1"], "depth")[0]) or seen[-1] is None, 60, step=0.2)
     t.ok(seen[-1] is None and set(seen) == {0, None}, "slurmctld is away: the queue is unknown", seen)
     become("what is unknown caps nothing", lambda: c.limits("n1"), [FULL] * 2)
     t.ok(uwtest.wait_for(lambda: "event=slurm state=silent" in collector.log(), 40), "the log says why", collector.log())

@@ -113,6 +113,27 @@ static void plans(void)
     node_fini(&node);
 }
 
+/* Also where a call of Slurm's commands and a sending take as long as they may. */
+static void holds(void)
+{
+    struct node_signal_told told = {.word = "", .what = NODE_DEPTH};
+    struct node node = {.name = "n1", .names_due_ns = UINT64_MAX};
+    const size_t first = 0;
+    struct node_asks asks = {.n = 0};
+
+    node.signal = &told;
+    node.n_signals = 1;
+    is_int(node_jobs(&node, &jobs, &first, 1), 0, "a job");
+    is_int(node_plan(&node, &now, &asks), 0, "a plan");
+    for (size_t i = 0; i < asks.n; i++)
+        ok(strstr(asks.ask[i].body, "\"for\": \"115 s\""), "3 * 30 s + 25 s: %s",
+           asks.ask[i].body);
+    is_int(asks.n, 2, "a signal and a job");
+    node_asks_fini(&asks);
+    node.signal = NULL;
+    node_fini(&node);
+}
+
 static void silence(void)
 {
     static const unsigned waits[] = {1, 2, 4, 8, 16, 16};
@@ -300,6 +321,7 @@ int main(void)
 
     is_int(read_text(text, &config, &err), 0, "a configuration %s", err.text);
     plans();
+    holds();
     silence();
     bodies();
     configured();
