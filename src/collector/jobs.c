@@ -81,8 +81,9 @@ static bool is_for_nobody(const char *reason)
             memcmp(waits_for_nobody[i], reason, len) == 0)
             return true;
     for (size_t i = 0; i < n_elements(within); i++)
-        if (strstr(reason, within[i]))
-            return true;
+        if (strstr(reason, within[i]) &&
+            (strcmp(within[i], "Minutes") != 0 || !strstr(reason, "RunMinutes")))
+            return true; /* RunMinutes: jobs that end make room */
     return false;
 }
 

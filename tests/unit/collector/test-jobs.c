@@ -267,6 +267,8 @@ static void reasons(void)
                  {"BadConstraints", false},
                  {"QOSMaxGRESPerJob", false},
                  {"AssocGrpCPUMinutesLimit", false},
+                 {"AssocGrpCPURunMinutesLimit", true},
+                 {"QOSGrpGRESRunMinutes", true},
                  {"launch failed requeued held", false},
                  {"BeginTime", false}};
     struct slurm_job job = {.stage = JOB_IS_PENDING, .has_eligible = true};
