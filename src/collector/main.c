@@ -6,6 +6,7 @@
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
+#include <unistd.h>
 
 #include "base/auto.h"
 #include "base/error.h"
@@ -68,6 +69,7 @@ static int run(const char *path)
     auto_(collector_config_fini) struct collector_config config = {.doc = NULL};
     auto_(loop_free) struct loop *loop = NULL;
     const struct loop_clock real = {0, 1};
+    const struct sigaction ignore = {.sa_handler = SIG_IGN};
     char *token = NULL;
     uw_error err = {""};
     int r = collector_config_file(path, &config, &err);
@@ -76,6 +78,7 @@ static int run(const char *path)
         r = collector_token(config.token, &token, &err);
     if (r < 0)
         return complain(USAGE, err.text);
+    (void)sigaction(SIGPIPE, &ignore, NULL);
     (void)unsetenv("SQUEUE_FORMAT"); /* it wins over SQUEUE_FORMAT2 */
     r = loop_new_real(real, &loop, &err);
     if (r == 0)
@@ -89,9 +92,18 @@ static int run(const char *path)
 static int check(const char *path)
 {
     auto_(collector_config_fini) struct collector_config config = {.doc = NULL};
+    char *token = NULL;
     uw_error err = {""};
+    int r = collector_config_file(path, &config, &err);
 
-    if (collector_config_file(path, &config, &err) < 0)
+    if (r == 0 && config.token)
+        r = collector_token(config.token, &token, &err);
+    if (token)
+        explicit_bzero(token, strlen(token));
+    free(token);
+    if (r == 0 && config.ca && access(config.ca, R_OK) < 0)
+        r = fail(&err, -errno, "%s: %s", config.ca, strerror(errno));
+    if (r < 0)
         return complain(USAGE, err.text);
     (void)printf("%s: OK\n", path);
     return OK;
