@@ -155,7 +155,8 @@ static uint64_t gres_entry(const char *at, size_t len)
         if (at[i - 1] != ':' && at[i - 1] != '=')
             continue;
         const char *number = at + i;
-        return i < len && take_number(&number, GPUS_MAX, &v) ? v : 1;
+        bool counts = i < len && take_number(&number, GPUS_MAX, &v) && number == at + len;
+        return counts ? v : 1; /* "3g.20gb" is a type */
     }
     return 1;
 }

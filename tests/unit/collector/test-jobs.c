@@ -220,6 +220,7 @@ static void parts(void)
                 {"gres:gpu", 1},
                 {"gpu:a100:3(S:0-1),gres/gpu:h100:1", 4},
                 {"gres:gpu:a100", 1},
+                {"gpu:3g.20gb,gpu:4090:2", 3},
                 {"gres/gpu=2", 2},
                 {"gres:gpumem:80", 0},
                 {"gres:nic:2", 0},
