@@ -143,8 +143,8 @@ static int on_sent(struct loop *loop, void *user, int r)
     }
     free_parcels(l);
     /* Who has told its signals now is given their values. */
-    if (r == 0 && !c->looking)
-        send(l);
+    for (size_t i = 0; r == 0 && !c->looking && i < LANES; i++)
+        send(&c->lane[i]); /* both: a node that is back changes its lane */
     return 0;
 }
 
