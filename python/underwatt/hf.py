@@ -90,7 +90,7 @@ class UnderwattCallback(TrainerCallback):
 
     def entry(self, logs: dict[str, Any]) -> dict[str, float]:
         """What an entry of the log gets: which entry it is shows in its keys."""
-        if "train_runtime" in logs:
+        if logs.keys() >= {"train_runtime", "train_loss"}:
             whole = self._recorder.whole("train_")
             return {**self._recorder.entry(), **whole}
         runtime = next((key for key in logs if key.endswith("_runtime")), None)
