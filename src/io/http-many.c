@@ -8,11 +8,10 @@
 #include <stdlib.h>
 #include <string.h>
 #include <strings.h>
-#include <sys/socket.h>
 
-#include "base/array.h"
 #include "base/error.h"
 #include "base/units.h"
+#include "io/httpc-easy.h"
 
 struct http_many {
     CURLM *multi;
@@ -29,10 +28,9 @@ struct link {
     struct http_chain *chain; /* NULL: free */
     CURL *easy;
     size_t at; /* the request under way */
-    char *body;
-    size_t len, cap;
+    struct httpc_place place;
+    struct httpc_body body;
     double spent_s; /* by earlier requests of the chain */
-    bool too_large;
 };
 
 int http_many_new(const struct http_many_opts *opts, struct http_many **ret,
@@ -82,98 +80,38 @@ void http_many_cancel(struct http_many *m)
 
 /* ---- one request ---- */
 
-static size_t on_body(char *data, size_t size, size_t n, void *user)
-{
-    struct link *l = user;
-    void *items = l->body;
-
-    n *= size;
-    l->too_large = n > l->m->body_max - l->len;
-    if (l->too_large ||
-        array_reserve(&items, &l->cap, l->len + n + 1, 1, l->m->body_max + 1) < 0)
-        return CURL_WRITEFUNC_ERROR;
-    l->body = items;
-    memcpy(l->body + l->len, data, n);
-    l->len += n;
-    l->body[l->len] = '\0';
-    return n;
-}
-
-/* Close-on-exec: children must not inherit the socket. */
-static curl_socket_t on_socket(void *user, curlsocktype purpose, struct curl_sockaddr *at)
-{
-    (void)user;
-    (void)purpose;
-    return socket(at->family, at->socktype | SOCK_CLOEXEC, at->protocol);
-}
-
-/* Options of the whole chain: no proxy, no signals, no redirects, one protocol. */
+/* Options of the whole chain. */
 static bool set_server(struct link *l)
 {
     const struct http_many *m = l->m;
     CURL *e = l->easy;
     const struct http_chain *c = l->chain;
-    bool good =
-        curl_easy_setopt(e, CURLOPT_NOSIGNAL, 1L) == CURLE_OK &&
-        curl_easy_setopt(e, CURLOPT_NOPROXY, "*") == CURLE_OK &&
-        curl_easy_setopt(e, CURLOPT_PROTOCOLS_STR, c->socket ? "http" : "https") ==
-            CURLE_OK &&
-        curl_easy_setopt(e, CURLOPT_SSLVERSION, (long)CURL_SSLVERSION_TLSv1_2) ==
-            CURLE_OK &&
-        curl_easy_setopt(e, CURLOPT_OPENSOCKETFUNCTION, on_socket) == CURLE_OK &&
-        curl_easy_setopt(e, CURLOPT_FOLLOWLOCATION, 0L) == CURLE_OK &&
-        curl_easy_setopt(e, CURLOPT_PATH_AS_IS, 1L) == CURLE_OK &&
-        curl_easy_setopt(e, CURLOPT_USERAGENT, "underwatt-slurm-collector") == CURLE_OK &&
-        curl_easy_setopt(e, CURLOPT_HTTPHEADER, m->headers) == CURLE_OK &&
-        curl_easy_setopt(e, CURLOPT_WRITEFUNCTION, on_body) == CURLE_OK &&
-        curl_easy_setopt(e, CURLOPT_WRITEDATA, l) == CURLE_OK &&
-        curl_easy_setopt(e, CURLOPT_PRIVATE, l) == CURLE_OK;
 
-    if (good && c->socket)
-        return curl_easy_setopt(e, CURLOPT_UNIX_SOCKET_PATH, c->socket) == CURLE_OK;
-    if (good && m->ca)
-        good = curl_easy_setopt(e, CURLOPT_CAINFO, m->ca) == CURLE_OK;
-    if (good && m->token)
-        good = curl_easy_setopt(e, CURLOPT_HTTPAUTH, CURLAUTH_BEARER) == CURLE_OK &&
-               curl_easy_setopt(e, CURLOPT_XOAUTH2_BEARER, m->token) == CURLE_OK;
-    return good;
-}
-
-static const char *where(const struct http_chain *c)
-{
-    return c->socket ? c->socket : c->url;
+    l->place = (struct httpc_place){.socket = c->socket,
+                                    .url = c->url,
+                                    .ca = c->socket ? NULL : m->ca,
+                                    .token = c->socket ? NULL : m->token,
+                                    .agent = "underwatt-slurm-collector",
+                                    .timeout_ns = m->timeout_ns};
+    l->body.max = m->body_max;
+    return httpc_easy_set(e, &l->place) && httpc_easy_body(e, &l->body) &&
+           curl_easy_setopt(e, CURLOPT_HTTPHEADER, m->headers) == CURLE_OK &&
+           curl_easy_setopt(e, CURLOPT_PRIVATE, l) == CURLE_OK;
 }
 
 /* The request l->at, within what the chain has left of its time. */
 static int begin(struct link *l)
 {
-    struct http_chain *c = l->chain;
-    struct http_ask *ask = &c->ask[l->at];
-    const char *base = c->socket ? "http://localhost" : c->url;
+    const struct http_ask *ask = &l->chain->ask[l->at];
     double left_s = s_of_ns(l->m->timeout_ns) - l->spent_s;
     long ms = left_s < 0.001 ? 1 : (long)(left_s * 1e3);
-    auto_(mem_free) char *url = NULL;
-    size_t n = strlen(base);
-    CURL *e = l->easy;
 
-    while (n > 0 && base[n - 1] == '/')
-        n--;
-    if (asprintf(&url, "%.*s%s", (int)n, base, ask->path) < 0) {
-        url = NULL;
-        return -ENOMEM;
-    }
-    l->len = 0;
-    if (l->body)
-        l->body[0] = '\0';
-    bool good = curl_easy_setopt(e, CURLOPT_URL, url) == CURLE_OK &&
-                curl_easy_setopt(e, CURLOPT_HTTPGET, 1L) == CURLE_OK &&
-                (!ask->json ||
-                 curl_easy_setopt(e, CURLOPT_COPYPOSTFIELDS, ask->json) == CURLE_OK) &&
-                curl_easy_setopt(e, CURLOPT_CUSTOMREQUEST, ask->method) == CURLE_OK &&
-                curl_easy_setopt(e, CURLOPT_TIMEOUT_MS, ms) == CURLE_OK &&
-                curl_easy_setopt(e, CURLOPT_CONNECTTIMEOUT_MS, ms) == CURLE_OK &&
-                curl_multi_add_handle(l->m->multi, e) == CURLM_OK;
-    return good ? 0 : -ENOMEM;
+    l->body.len = 0;
+    if (l->body.bytes)
+        l->body.bytes[0] = '\0';
+    int r = httpc_easy_ask(l->easy, &l->place, ask->method, ask->path, ask->json, ms);
+    return r == 0 && curl_multi_add_handle(l->m->multi, l->easy) != CURLM_OK ? -ENOMEM
+                                                                             : r;
 }
 
 /* ---- chains ---- */
@@ -181,7 +119,7 @@ static int begin(struct link *l)
 static void end(struct link *l)
 {
     curl_easy_cleanup(l->easy);
-    free(l->body);
+    free(l->body.bytes);
     *l = (struct link){.m = l->m};
 }
 
@@ -194,34 +132,6 @@ static int start(struct link *l, struct http_chain *chain)
     chain->r = fail(&chain->why, -ENOMEM, "out of memory");
     end(l);
     return -ENOMEM;
-}
-
-static int outcome(struct link *l, CURLcode code)
-{
-    struct http_chain *c = l->chain;
-    long number = 0;
-
-    switch (code) {
-    case CURLE_OK:
-        return 0;
-    case CURLE_COULDNT_CONNECT:
-        (void)curl_easy_getinfo(l->easy, CURLINFO_OS_ERRNO, &number);
-        return fail(&c->why, number > 0 ? -(int)number : -ECONNREFUSED,
-                    "no daemon answers at %s: %s", where(c),
-                    number > 0 ? strerror((int)number) : curl_easy_strerror(code));
-    case CURLE_OPERATION_TIMEDOUT:
-        return fail(&c->why, -ETIMEDOUT, "%s: no answer within %.3g s", where(c),
-                    s_of_ns(l->m->timeout_ns));
-    case CURLE_WRITE_ERROR:
-        return l->too_large
-                   ? fail(&c->why, -EFBIG, "%s: the answer is larger than %zu bytes",
-                          where(c), l->m->body_max)
-                   : fail(&c->why, -ENOMEM, "%s: out of memory", where(c));
-    case CURLE_OUT_OF_MEMORY:
-        return fail(&c->why, -ENOMEM, "out of memory");
-    default:
-        return fail(&c->why, -EPROTO, "%s: %s", where(c), curl_easy_strerror(code));
-    }
 }
 
 /* The next requests of the chain would come to no more. */
@@ -238,7 +148,7 @@ static void advance(struct link *l, CURLcode code)
     double took_s = 0;
     long status = 0;
 
-    c->r = outcome(l, code);
+    c->r = httpc_easy_end(l->easy, &l->place, &l->body, code, &c->why);
     (void)curl_easy_getinfo(l->easy, CURLINFO_RESPONSE_CODE, &status);
     (void)curl_easy_getinfo(l->easy, CURLINFO_TOTAL_TIME, &took_s);
     (void)curl_multi_remove_handle(l->m->multi, l->easy);
@@ -249,8 +159,8 @@ static void advance(struct link *l, CURLcode code)
     l->spent_s += took_s;
     ask->status = status > 0 ? (unsigned)status : 0;
     if (ask->keep) {
-        ask->body = take(l->body);
-        l->cap = 0;
+        ask->body = take(l->body.bytes);
+        l->body.cap = 0;
     }
     if (++l->at == c->n || is_final(ask->status)) {
         end(l);

@@ -10,13 +10,12 @@
 #include <stdlib.h>
 #include <string.h>
 #include <strings.h>
-#include <sys/socket.h>
 
-#include "base/array.h"
 #include "base/auto.h"
 #include "base/error.h"
 #include "base/units.h"
 #include "io/answer.h"
+#include "io/httpc-easy.h"
 
 enum { BODY_MAX = 4 * 1024 * 1024 };
 static const uint64_t TIMEOUT_NS = 10 * NS_PER_S;
@@ -26,17 +25,9 @@ struct httpc {
     CURL *easy;
     struct curl_slist *headers;
     char *socket, *url, *ca, *token;
-    uint64_t timeout_ns;
+    struct httpc_place place; /* of these */
     size_t body_max;
     atomic_bool cancelled;
-};
-
-/* One transfer. */
-struct transfer {
-    struct httpc *c;
-    char *body;
-    size_t len, cap, max;
-    int r; /* our own error that ended the transfer */
 };
 
 /* ---- the client ---- */
@@ -45,44 +36,6 @@ static int copy(char **to, const char *from)
 {
     *to = from ? strdup(from) : NULL;
     return from && !*to ? -ENOMEM : 0;
-}
-
-/* Close-on-exec: the command's child must not inherit the socket. */
-static curl_socket_t on_socket(void *user, curlsocktype purpose, struct curl_sockaddr *at)
-{
-    (void)user;
-    (void)purpose;
-    return socket(at->family, at->socktype | SOCK_CLOEXEC, at->protocol);
-}
-
-static bool set_where(struct httpc *c)
-{
-    bool good = true;
-
-    if (c->socket)
-        good = curl_easy_setopt(c->easy, CURLOPT_UNIX_SOCKET_PATH, c->socket) == CURLE_OK;
-    if (c->ca)
-        good = good && curl_easy_setopt(c->easy, CURLOPT_CAINFO, c->ca) == CURLE_OK;
-    if (c->token) {
-        good = good &&
-               curl_easy_setopt(c->easy, CURLOPT_HTTPAUTH, CURLAUTH_BEARER) == CURLE_OK &&
-               curl_easy_setopt(c->easy, CURLOPT_XOAUTH2_BEARER, c->token) == CURLE_OK;
-    }
-    return good;
-}
-
-/* Options of every call: no proxy, no signals, no redirects, one protocol. */
-static bool set_up(struct httpc *c)
-{
-    return curl_easy_setopt(c->easy, CURLOPT_NOSIGNAL, 1L) == CURLE_OK &&
-           curl_easy_setopt(c->easy, CURLOPT_NOPROXY, "*") == CURLE_OK &&
-           curl_easy_setopt(c->easy, CURLOPT_PROTOCOLS_STR,
-                            c->socket ? "http" : "https") == CURLE_OK &&
-           curl_easy_setopt(c->easy, CURLOPT_OPENSOCKETFUNCTION, on_socket) == CURLE_OK &&
-           curl_easy_setopt(c->easy, CURLOPT_FOLLOWLOCATION, 0L) == CURLE_OK &&
-           curl_easy_setopt(c->easy, CURLOPT_PATH_AS_IS, 1L) == CURLE_OK &&
-           curl_easy_setopt(c->easy, CURLOPT_USERAGENT, "underwatt") == CURLE_OK &&
-           set_where(c);
 }
 
 int httpc_new(const struct httpc_opts *opts, struct httpc **ret, uw_error *err)
@@ -99,14 +52,20 @@ int httpc_new(const struct httpc_opts *opts, struct httpc **ret, uw_error *err)
         return fail(err, -ENOMEM, "out of memory");
     }
     auto_(httpc_free) struct httpc *c = plain;
-    c->timeout_ns = opts->timeout_ns ? opts->timeout_ns : TIMEOUT_NS;
     c->body_max = opts->body_max ? opts->body_max : BODY_MAX;
     if (copy(&c->socket, opts->socket) < 0 || copy(&c->url, opts->url) < 0 ||
         copy(&c->ca, opts->ca) < 0 || copy(&c->token, opts->token) < 0)
         return fail(err, -ENOMEM, "out of memory");
+    c->place = (struct httpc_place){.socket = c->socket,
+                                    .url = c->url,
+                                    .ca = c->ca,
+                                    .token = c->token,
+                                    .agent = "underwatt",
+                                    .timeout_ns =
+                                        opts->timeout_ns ? opts->timeout_ns : TIMEOUT_NS};
     c->multi = curl_multi_init();
     c->easy = curl_easy_init();
-    if (!c->multi || !c->easy || !set_up(c))
+    if (!c->multi || !c->easy || !httpc_easy_set(c->easy, &c->place))
         return fail(err, -ENOMEM, "libcurl does not start");
     *ret = take(c);
     return 0;
@@ -143,68 +102,6 @@ void httpc_reply_fini(struct httpc_reply *reply)
 
 /* ---- one transfer ---- */
 
-static size_t on_body(char *data, size_t size, size_t n, void *user)
-{
-    struct transfer *t = user;
-    void *items = t->body;
-
-    n *= size;
-    if (n > t->max - t->len)
-        t->r = -EFBIG;
-    else
-        t->r = array_reserve(&items, &t->cap, t->len + n + 1, 1, t->max + 1);
-    t->body = items;
-    if (t->r < 0)
-        return CURL_WRITEFUNC_ERROR;
-    memcpy(t->body + t->len, data, n);
-    t->len += n;
-    t->body[t->len] = '\0';
-    return n;
-}
-
-static const char *where(const struct httpc *c)
-{
-    return c->socket ? c->socket : c->url;
-}
-
-/* Turns a failed connection into a message for the command's user. */
-static int no_connection(const struct httpc *c, CURLcode code, uw_error *err)
-{
-    long number = 0;
-
-    (void)curl_easy_getinfo(c->easy, CURLINFO_OS_ERRNO, &number);
-    int r = number > 0 ? -(int)number : -ECONNREFUSED;
-    if (r == -EACCES)
-        return fail(err, r, "%s: this user may not use the daemon's socket", where(c));
-    return fail(err, r, "no daemon answers at %s: %s", where(c),
-                number > 0 ? strerror((int)number) : curl_easy_strerror(code));
-}
-
-static int outcome(const struct transfer *t, CURLcode code, uw_error *err)
-{
-    const struct httpc *c = t->c;
-
-    switch (code) {
-    case CURLE_OK:
-        return 0;
-    case CURLE_COULDNT_CONNECT:
-    case CURLE_COULDNT_RESOLVE_HOST:
-        return no_connection(c, code, err);
-    case CURLE_WRITE_ERROR:
-        if (t->r == -EFBIG)
-            return fail(err, -EFBIG, "%s: the answer is larger than %zu bytes", where(c),
-                        t->max);
-        return t->r < 0 ? fail(err, t->r, "%s: %s", where(c), strerror(-t->r)) : t->r;
-    case CURLE_OPERATION_TIMEDOUT:
-        return fail(err, -ETIMEDOUT, "%s: no answer within %.3g s", where(c),
-                    s_of_ns(c->timeout_ns));
-    case CURLE_OUT_OF_MEMORY:
-        return fail(err, -ENOMEM, "out of memory");
-    default:
-        return fail(err, -EPROTO, "%s: %s", where(c), curl_easy_strerror(code));
-    }
-}
-
 /* 1: done, with its code. */
 static int is_done(struct httpc *c, CURLcode *ret)
 {
@@ -219,19 +116,18 @@ static int is_done(struct httpc *c, CURLcode *ret)
     return 0;
 }
 
-static int drive(struct transfer *t, uw_error *err)
+static int drive(struct httpc *c, const struct httpc_body *body, uw_error *err)
 {
-    struct httpc *c = t->c;
     CURLcode code = CURLE_OK;
 
     for (;;) {
         int running, events;
         if (atomic_load(&c->cancelled))
-            return fail(err, -ECANCELED, "%s: cancelled", where(c));
+            return fail(err, -ECANCELED, "%s: cancelled", httpc_where(&c->place));
         if (curl_multi_perform(c->multi, &running) != CURLM_OK)
             return fail(err, -ENOMEM, "out of memory");
         if (is_done(c, &code))
-            return outcome(t, code, err);
+            return httpc_easy_end(c->easy, &c->place, body, code, err);
         if (curl_multi_poll(c->multi, NULL, 0, 1000, &events) != CURLM_OK)
             return fail(err, -ENOMEM, "out of memory");
     }
@@ -247,53 +143,30 @@ static int add_header(struct httpc *c, const char *line)
     return 0;
 }
 
-static int prepare(struct transfer *t, const char *method, const char *path,
+static int prepare(struct httpc *c, const char *method, const char *path,
                    const char *json)
 {
-    struct httpc *c = t->c;
-    const char *base = c->socket ? "http://localhost" : c->url;
-    size_t n = strlen(base);
-    auto_(mem_free) char *url = NULL;
+    long timeout_ms = (long)(c->place.timeout_ns / NS_PER_MS);
 
-    while (n > 0 && base[n - 1] == '/')
-        n--;
-    if (asprintf(&url, "%.*s%s", (int)n, base, path) < 0) {
-        url = NULL;
-        return -ENOMEM;
-    }
     curl_slist_free_all(c->headers);
     c->headers = NULL;
     int r = add_header(c, "Accept: application/json, */*");
     if (r == 0 && json)
         r = add_header(c, "Content-Type: application/json");
-    if (r < 0)
-        return r;
-    long timeout = (long)(c->timeout_ns / NS_PER_MS);
-    bool good =
-        curl_easy_setopt(c->easy, CURLOPT_URL, url) == CURLE_OK &&
-        curl_easy_setopt(c->easy, CURLOPT_HTTPGET, 1L) == CURLE_OK &&
-        (!json || curl_easy_setopt(c->easy, CURLOPT_COPYPOSTFIELDS, json) == CURLE_OK) &&
-        curl_easy_setopt(c->easy, CURLOPT_CUSTOMREQUEST, method) == CURLE_OK &&
-        curl_easy_setopt(c->easy, CURLOPT_HTTPHEADER, c->headers) == CURLE_OK &&
-        curl_easy_setopt(c->easy, CURLOPT_WRITEFUNCTION, on_body) == CURLE_OK &&
-        curl_easy_setopt(c->easy, CURLOPT_WRITEDATA, t) == CURLE_OK &&
-        curl_easy_setopt(c->easy, CURLOPT_TIMEOUT_MS, timeout) == CURLE_OK &&
-        curl_easy_setopt(c->easy, CURLOPT_CONNECTTIMEOUT_MS, timeout) == CURLE_OK;
-    return good ? 0 : -ENOMEM;
+    if (r == 0 && curl_easy_setopt(c->easy, CURLOPT_HTTPHEADER, c->headers) != CURLE_OK)
+        r = -ENOMEM;
+    return r < 0 ? r : httpc_easy_ask(c->easy, &c->place, method, path, json, timeout_ms);
 }
 
-/* After 0: status of the answer in *ret_status, its body in t. */
-static int perform(struct transfer *t, const char *method, const char *path,
-                   const char *json, uw_error *err)
+static int perform(struct httpc *c, const char *method, const char *path,
+                   const char *json, struct httpc_body *ret, uw_error *err)
 {
-    struct httpc *c = t->c;
-
     if (path[0] != '/')
         return fail(err, -EINVAL, "'%s' is not a path", path);
-    if (prepare(t, method, path, json) < 0 ||
+    if (prepare(c, method, path, json) < 0 || !httpc_easy_body(c->easy, ret) ||
         curl_multi_add_handle(c->multi, c->easy) != CURLM_OK)
         return fail(err, -ENOMEM, "out of memory");
-    int r = drive(t, err);
+    int r = drive(c, ret, err);
     (void)curl_multi_remove_handle(c->multi, c->easy);
     return r;
 }
@@ -309,21 +182,21 @@ static unsigned status_of(const struct httpc *c)
 int httpc_call(struct httpc *c, const char *method, const char *path, const char *json,
                struct httpc_reply *ret, uw_error *err)
 {
-    struct transfer t = {.c = c, .max = c->body_max};
+    struct httpc_body body = {.max = c->body_max};
     const char *type = NULL;
 
-    int r = perform(&t, method, path, json, err);
-    if (r == 0 && !t.body) {
-        t.body = calloc(1, 1);
-        if (!t.body)
+    int r = perform(c, method, path, json, &body, err);
+    if (r == 0 && !body.bytes) {
+        body.bytes = calloc(1, 1);
+        if (!body.bytes)
             r = fail(err, -ENOMEM, "out of memory");
     }
     if (r < 0) {
-        free(t.body);
+        free(body.bytes);
         return r;
     }
     *ret = (struct httpc_reply){
-        .status = status_of(c), .body = t.body, .len = t.len, .type = ""};
+        .status = status_of(c), .body = body.bytes, .len = body.len, .type = ""};
     (void)curl_easy_getinfo(c->easy, CURLINFO_CONTENT_TYPE, &type);
     if (type)
         (void)snprintf(ret->type, sizeof ret->type, "%.*s", (int)strcspn(type, "; "),
