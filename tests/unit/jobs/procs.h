@@ -241,6 +241,21 @@ __attribute__((unused)) static struct roster *fake_roster(bool real,
     return r;
 }
 
+/* Counts a roster's events: its on_event. */
+static struct {
+    unsigned begun, changed, ended;
+} fake_heard;
+
+__attribute__((unused)) static void fake_hear(enum roster_event event,
+                                              const struct job_entry *job, void *user)
+{
+    (void)job;
+    (void)user;
+    fake_heard.begun += event == ROSTER_BEGIN;
+    fake_heard.changed += event == ROSTER_CHANGE;
+    fake_heard.ended += event == ROSTER_END;
+}
+
 __attribute__((unused)) static void fake_roster_end(struct roster *r)
 {
     roster_free(r);

@@ -9,19 +9,6 @@
 enum { ANNA = 1000, EVE = 1001 };
 #define SESSION "/user.slice/user-1000.slice/session-3.scope"
 
-static struct {
-    unsigned begun, changed, ended;
-} heard;
-
-static void on_event(enum roster_event event, const struct job_entry *job, void *user)
-{
-    (void)job;
-    (void)user;
-    heard.begun += event == ROSTER_BEGIN;
-    heard.changed += event == ROSTER_CHANGE;
-    heard.ended += event == ROSTER_END;
-}
-
 static pid_t unread; /* the process whose facts cannot be read now */
 
 static int read_most(pid_t pid, struct proc_facts *ret, void *user)
@@ -31,9 +18,9 @@ static int read_most(pid_t pid, struct proc_facts *ret, void *user)
 
 static struct roster *begin(bool real)
 {
-    memset(&heard, 0, sizeof heard);
+    memset(&fake_heard, 0, sizeof fake_heard);
     return fake_roster(real,
-                       (struct roster_opts){.on_event = on_event, .read = read_most});
+                       (struct roster_opts){.on_event = fake_hear, .read = read_most});
 }
 
 static struct roster_register of(pid_t pid, uint64_t boards)
@@ -76,11 +63,12 @@ static void joins(void)
 
     is_int((long)j->given, 7, "it has the boards of all");
     is_int((long)j->n_procs, 3, "and its processes");
-    ok(roster_count(r) == 1 && heard.begun == 1 && heard.changed >= 2, "one job: told");
+    ok(roster_count(r) == 1 && fake_heard.begun == 1 && fake_heard.changed >= 2,
+       "one job: told");
     ok(roster_may_claim(r, ANNA, 1), "it may claim on a joined board");
-    unsigned changed = heard.changed;
+    unsigned changed = fake_heard.changed;
     is_int(roster_join(r, id, &reg, &err), 0, "who has joined joins again");
-    ok(j->n_procs == 3 && heard.changed == changed, "and nothing changes");
+    ok(j->n_procs == 3 && fake_heard.changed == changed, "and nothing changes");
     reg = of(999, 0);
     is_int(roster_join(r, id, &reg, &err), -ESRCH, "no such process: %s", err.text);
     reg = of(101, 0);
@@ -114,7 +102,8 @@ static void succession(void)
     is_int(roster_leave(r, id, 103, &err), 0, "one leaves");
     fake_exit(102);
     fake_wait(7);
-    ok(!roster_find(r, id) && heard.ended == 1, "it ends with the last that has a part");
+    ok(!roster_find(r, id) && fake_heard.ended == 1,
+       "it ends with the last that has a part");
     fake_roster_end(r);
 
     r = begin(false);

@@ -7,24 +7,11 @@ enum { ANNA = 1000, EVE = 1001 };
 #define SESSION "/user.slice/user-1000.slice/session-3.scope"
 #define STEPD "/system.slice/slurmd.service"
 
-static struct {
-    unsigned begun, changed, ended;
-} heard;
-
-static void on_event(enum roster_event event, const struct job_entry *job, void *user)
-{
-    (void)job;
-    (void)user;
-    heard.begun += event == ROSTER_BEGIN;
-    heard.changed += event == ROSTER_CHANGE;
-    heard.ended += event == ROSTER_END;
-}
-
 static struct roster *begin(void)
 {
-    memset(&heard, 0, sizeof heard);
+    memset(&fake_heard, 0, sizeof fake_heard);
     return fake_roster(false,
-                       (struct roster_opts){.on_event = on_event, .read = fake_read});
+                       (struct roster_opts){.on_event = fake_hear, .read = fake_read});
 }
 
 static const struct label gpu[] = {{"slurm.partition", "gpu"}};
@@ -63,7 +50,7 @@ static void renewed(void)
     ok(j->given == 6 && j->boards == 6 && j->so_far == 7, "other boards");
     ok(j->n_labels == 2 && strcmp(j->label[0].value, "cpu") == 0, "other labels");
     ok(roster_may_claim(r, ANNA, 2) && !roster_may_claim(r, ANNA, 0), "other rights");
-    ok(heard.begun == 2 && heard.changed > 0, "told as a change");
+    ok(fake_heard.begun == 2 && fake_heard.changed > 0, "told as a change");
     reg.boards = 1u << FAKES;
     is_int(roster_renew(r, id, &reg, &err), -EINVAL, "%s", err.text);
     is_int((long)j->given, 6, "nothing has changed");
@@ -118,12 +105,12 @@ static void steps(void)
     fake_process(101, 92, ANNA, STEPD);
     fake_on(0, 100, true);
     fake_on(0, 101, true);
-    unsigned changed = heard.changed;
+    unsigned changed = fake_heard.changed;
     roster_note(r, one, &first, 1);
     roster_note(r, two, second, 2);
-    is_int(heard.changed, changed + 2, "two changes");
+    is_int(fake_heard.changed, changed + 2, "two changes");
     roster_note(r, two, second, 2);
-    is_int(heard.changed, changed + 2, "the same again is none");
+    is_int(fake_heard.changed, changed + 2, "the same again is none");
     fake_wait(7);
     ok(roster_find(r, one)->n_pids == 1 && j->n_pids == 1, "each has its own process");
     roster_note(r, two, NULL, 0);
