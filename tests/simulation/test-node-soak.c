@@ -10,6 +10,7 @@
 #include <malloc.h>
 
 #pragma GCC diagnostic ignored "-Wunused-function" /* it leaves out what kills */
+#include "open-files.h"
 #include "simulation/chaos-scene.h"
 
 /* A sanitizer has a heap of its own, which keeps what was freed. */
@@ -31,18 +32,6 @@ struct levels {
     size_t heap, files;
     double rss_kib, ledger_kib;
 };
-
-static size_t open_files(void)
-{
-    size_t n = 0;
-    DIR *dir = opendir("/proc/self/fd");
-
-    while (dir && readdir(dir))
-        n++;
-    if (dir)
-        (void)closedir(dir);
-    return n;
-}
 
 static double rss_kib(void)
 {

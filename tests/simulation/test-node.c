@@ -5,11 +5,11 @@
  *
  * Usage: test-node [SEED [ROUNDS [DAYS]]]
  */
-#include <dirent.h>
 #include <malloc.h>
 
 #include "base/names.h"
 #include "base/rng.h"
+#include "open-files.h"
 #include "unit/node/node-scene.h"
 
 enum { CLAIMS = 64, CALM_S = 16, TAKES_S = 5 };
@@ -267,23 +267,11 @@ static void chaos(uint64_t seed, unsigned rounds)
 
 /* ---- a long time ---- */
 
-static unsigned open_files(void)
-{
-    unsigned n = 0;
-    DIR *dir = opendir("/proc/self/fd");
-
-    while (dir && readdir(dir))
-        n++;
-    if (dir)
-        (void)closedir(dir);
-    return n;
-}
-
 static void soak(double days)
 {
     struct loop_child *job = train("0,1", 1000);
     size_t bytes[2] = {0};
-    unsigned files[2] = {0};
+    size_t files[2] = {0};
     uw_error err;
     unsigned n = (unsigned)fmax(days * 24, 24);
 

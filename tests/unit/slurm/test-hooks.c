@@ -2,7 +2,6 @@
  * lies, is slow, or is not there.  Whatever happens the hook returns 0, says one line at
  * most and leaves nothing behind.
  */
-#include <dirent.h>
 #include <errno.h>
 #include <fcntl.h>
 #include <poll.h>
@@ -19,6 +18,7 @@
 #include <unistd.h>
 
 #include "base/auto.h"
+#include "open-files.h"
 #include "slurm/context.h"
 #include "tap.h"
 
@@ -192,18 +192,6 @@ static char arg_socket[200], arg_gres[200], arg_times[200];
 static char *args[] = {arg_socket, arg_gres, arg_times};
 enum { N_ARGS = 3 };
 
-static int open_descriptors(void)
-{
-    int n = 0;
-    DIR *dir = opendir("/proc/self/fd");
-
-    while (dir && readdir(dir))
-        n++;
-    if (dir)
-        (void)closedir(dir);
-    return n;
-}
-
 static double now_s(void)
 {
     struct timespec t = {0};
@@ -216,7 +204,7 @@ static double now_s(void)
 static void hook(const char *name, int (*call)(spank_t, int, char **))
 {
     struct sigaction before, after;
-    int fds = open_descriptors();
+    size_t fds = open_files();
     double began = now_s();
 
     (void)sigaction(SIGPIPE, NULL, &before);
@@ -229,7 +217,7 @@ static void hook(const char *name, int (*call)(spank_t, int, char **))
     is_int(r, 0, "%s: the hook returns 0", name);
     ok(took < 5, "%s: … and soon", name); /* 50 ms on a machine at rest */
     ok(host.lines <= 1, "%s: … with %d lines in the log", name, host.lines);
-    is_int(open_descriptors(), fds, "%s: … and leaves no descriptor", name);
+    is_int((long)open_files(), (long)fds, "%s: … and leaves no descriptor", name);
     ok(before.sa_handler == after.sa_handler, "%s: … nor a signal's handler", name);
 }
 
