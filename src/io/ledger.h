@@ -23,7 +23,7 @@
 struct ledger;
 
 enum {
-    LEDGER_VERSION = 7, /* of the schema that this program writes */
+    LEDGER_VERSION = 8, /* of the schema that this program writes */
     LEDGER_BOARDS = 64,
     LEDGER_DOMAINS = 16,
     LEDGER_PLACES = LEDGER_BOARDS + LEDGER_DOMAINS,
@@ -181,8 +181,9 @@ struct ledger_job {
     const struct ledger_label *label;
     size_t n_labels;
     int64_t began_utc_ns, ended_utc_ns; /* ended 0: runs */
-    uint64_t boards;                    /* bit i: board i */
-    uint64_t held; /* named boards that it has; of a found job, its present boards */
+    bool lost;       /* it has ended because nothing of it was seen, and may come back */
+    uint64_t boards; /* bit i: board i */
+    uint64_t held;   /* named boards that it has; of a found job, its present boards */
     /* To take it over after a restart. */
     pid_t pid;             /* 0: none known */
     uint64_t pid_start;    /* its start time, /proc/PID/stat's ticks */
@@ -330,7 +331,9 @@ int ledger_tidy(struct ledger *l, int64_t utc_ns, uw_error *err);
 /* Texts are valid during the call. */
 typedef int (*ledger_job_fn)(const struct ledger_job *job, const char *boot_id,
                              void *user);
-/* Calls fn for jobs that have not ended, oldest first; a negative result ends it. */
+/* Calls fn for jobs that have not ended, and for lost ones of this boot, oldest first; a
+ * negative result ends it.
+ */
 int ledger_open_jobs(struct ledger *l, ledger_job_fn fn, void *user, uw_error *err);
 typedef int (*ledger_claim_fn)(const struct ledger_claim *claim, const char *boot_id,
                                void *user);

@@ -107,6 +107,8 @@ static int read_job(struct ledger *l, sqlite3_stmt *stmt, ledger_job_fn fn, void
         .command = db_text(stmt, 23),
         .processes = db_text(stmt, 24),
         .firm = sqlite3_column_int64(stmt, 25) != 0,
+        .ended_utc_ns = ns_of_ms(sqlite3_column_int64(stmt, 26)),
+        .lost = sqlite3_column_int64(stmt, 27) != 0,
     };
 
     int r = read_labels(l, id, &labels, err);
@@ -123,15 +125,15 @@ int ledger_open_jobs(struct ledger *l, ledger_job_fn fn, void *user, uw_error *e
 {
     auto_(db_finalize) sqlite3_stmt *stmt = NULL;
 
-    int r = db_prepare(
+    int r = db_ask(
         l,
         "SELECT j.id, source, name, uid, user, began_ms, pid, pid_start, goal, class,"
         " named_mw, cap_mw, steps, saved, saved_half, slowdown, slowdown_half, saved_j,"
-        " saved_half_j, b.boot_id, looks, model_saved, model_slowdown, command, "
-        "processes, firm"
+        " saved_half_j, b.boot_id, looks, model_saved, model_slowdown, command,"
+        " processes, firm, ended_ms, lost"
         " FROM job j JOIN boot b ON b.id = j.boot"
-        " WHERE ended_ms IS NULL ORDER BY j.id",
-        &stmt, err);
+        " WHERE ended_ms IS NULL OR (lost AND b.boot_id = ?) ORDER BY j.id",
+        &stmt, err, "t", l->boot_id);
     while (r >= 0 && (r = db_step(l, stmt, err)) > 0)
         r = read_job(l, stmt, fn, user, err);
     return r < 0 ? r : 0;

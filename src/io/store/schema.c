@@ -108,8 +108,15 @@ static const char version_7[] =
     " CAST(substr(" OF_PROCESS ", instr(" OF_PROCESS ", '.') + 1) AS INTEGER)"
     " WHERE instr(who, ', process ') > 0;";
 
-static const char *const steps[LEDGER_VERSION] = {
-    version_1, version_2, version_3, version_4, version_5, version_6, version_7};
+/* A scheduler's job that was taken to be over, and came back after a restart, had lost
+ * its cap.
+ */
+static const char version_8[] =
+    "ALTER TABLE job ADD COLUMN lost INTEGER NOT NULL DEFAULT 0;";
+
+static const char *const steps[LEDGER_VERSION] = {version_1, version_2, version_3,
+                                                  version_4, version_5, version_6,
+                                                  version_7, version_8};
 
 int schema_version(struct ledger *l, int *ret, uw_error *err)
 {

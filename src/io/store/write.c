@@ -8,6 +8,18 @@
 
 enum { ROUNDING_MS = 50 };
 
+/* What a search found; of a lost job whose end is told after a restart only the file
+ * knows it.
+ */
+#define FOUND(column)                                                              \
+    " " column " = ifnull(excluded." column ", iif(job.lost AND excluded.ended_ms" \
+    " IS NOT NULL, job." column ", NULL)),"
+#define ALL_FOUND                                                                    \
+    FOUND("cap_mw")                                                                  \
+    FOUND("steps") FOUND("saved") FOUND("saved_half") FOUND("slowdown")              \
+        FOUND("slowdown_half") FOUND("saved_j") FOUND("saved_half_j") FOUND("looks") \
+            FOUND("model_saved") FOUND("model_slowdown")
+
 static const char *const sql_of[STMTS] = {
     [STMT_ENERGY] = "INSERT INTO energy(res, begin_ms, span_ms, boot, board, kind, job,"
                     " phase, cap_mw, energy_uj, half_uj, method, simulated)"
@@ -18,19 +30,13 @@ static const char *const sql_of[STMTS] = {
         "INSERT INTO job(id, source, name, uid, user, began_ms, ended_ms, boot, pid,"
         " pid_start, goal, class, named_mw, cap_mw, steps, saved, saved_half, slowdown,"
         " slowdown_half, saved_j, saved_half_j, looks, model_saved, model_slowdown,"
-        " command, processes, firm) VALUES(?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, "
-        "?, ?,"
-        " ?, ?, ?, ?, ?, ?, ?, ?, ?, ?)"
+        " command, processes, firm, lost) VALUES(?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?,"
+        " ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?)"
         " ON CONFLICT(id) DO UPDATE SET name = excluded.name, user = excluded.user,"
         " ended_ms = excluded.ended_ms, boot = excluded.boot, pid = excluded.pid,"
         " pid_start = excluded.pid_start, goal = excluded.goal, class = excluded.class,"
-        " named_mw = excluded.named_mw, cap_mw = excluded.cap_mw, steps = excluded.steps,"
-        " saved = excluded.saved, saved_half = excluded.saved_half,"
-        " slowdown = excluded.slowdown, slowdown_half = excluded.slowdown_half,"
-        " saved_j = excluded.saved_j, saved_half_j = excluded.saved_half_j,"
-        " looks = excluded.looks, model_saved = excluded.model_saved,"
-        " model_slowdown = excluded.model_slowdown, command = excluded.command,"
-        " processes = excluded.processes",
+        " named_mw = excluded.named_mw, " ALL_FOUND " command = excluded.command,"
+        " processes = excluded.processes, lost = excluded.lost",
     [STMT_JOB_UNLABEL] = "DELETE FROM job_label WHERE job = ?",
     [STMT_JOB_LABEL] = "INSERT OR REPLACE INTO job_label VALUES(?, ?, ?)",
     [STMT_JOB_LEAVE] = "UPDATE job_board SET held = 0 WHERE job = ? AND board = ?"
@@ -161,14 +167,14 @@ static int put_job_row(struct writing *w, const struct ledger_job *j, int64_t en
 
     for (size_t i = 0; i < n_elements(found); i++)
         v[i] = j->saved_known ? found[i] : none;
-    return DO(w, STMT_JOB, "ittitizizzttzzzoooooozootti", (int64_t)j->id, j->source,
+    return DO(w, STMT_JOB, "ittitizizzttzzzoooooozoottii", (int64_t)j->id, j->source,
               j->name, (int64_t)j->uid, j->user, ms_of_ns(j->began_utc_ns), ended_ms,
               w->l->boot, (int64_t)j->pid, (int64_t)j->pid_start, j->goal, j->cls,
               (int64_t)j->named_mw, (int64_t)j->cap_mw, (int64_t)j->steps, v[0], v[1],
               v[2], v[3], v[4], v[5], (int64_t)j->looks,
               j->model_known ? j->model_saved : none,
               j->model_known ? j->model_slowdown : none, j->command, j->processes,
-              (int64_t)j->firm);
+              (int64_t)j->firm, (int64_t)j->lost);
 }
 
 static int put_job_boards(struct writing *w, const struct ledger_job *j)

@@ -367,6 +367,52 @@ static void test_jobs(void)
     is_int(seen.job.cap_mw, 210000, "its best cap");
 }
 
+static int at_boot(const char *name, const char *boot, struct ledger **ret)
+{
+    int r = ledger_open(&(struct ledger_opts){.path = help_path(name),
+                                              .boot_id = boot,
+                                              .version = "test",
+                                              .simulated = true,
+                                              .utc_ns = T0 + 200 * S},
+                        ret, NULL);
+    return r < 0 ? r : help_boards(*ret, 2);
+}
+
+/* Ended jobs of this boot that may come back. */
+static void test_lost_jobs(void)
+{
+    struct ledger *l = NULL;
+    struct jobs_seen seen = {0};
+
+    (void)at_boot("away.sqlite", BOOT, &l);
+    struct ledger_job job = help_job(1, 1000, "anna");
+    job.ended_utc_ns = T0 + 100 * S;
+    job.lost = true;
+    is_int(write_job(l, &job), 0, "a job is lost");
+    ledger_close(take(l));
+    (void)at_boot("away.sqlite", "another boot", &l);
+    is_int(ledger_open_jobs(l, on_job, &seen, NULL), 0, "jobs after a boot");
+    is_int(seen.n, 0, "it is over");
+    ledger_close(take(l));
+    (void)at_boot("away.sqlite", BOOT, &l);
+    is_int(ledger_open_jobs(l, on_job, &seen, NULL), 0, "jobs after a restart");
+    ok(seen.n == 1 && seen.job.lost && seen.job.ended_utc_ns == T0 + 100 * S,
+       "it may come back");
+    job.saved_known = job.model_known = job.lost = false;
+    job.cap_mw = job.looks = 0;
+    is_int(write_job(l, &job), 0, "its end is told");
+    seen.n = 0;
+    (void)ledger_open_jobs(l, on_job, &seen, NULL);
+    is_int(seen.n, 0, "it may not come back");
+    ok(help_number(help_path("away.sqlite"), "SELECT saved_j FROM job") == 5000 &&
+           help_number(help_path("away.sqlite"), "SELECT cap_mw FROM job") == 210000,
+       "what its search had found is kept");
+    (void)write_job(l, &job);
+    ok(help_number(help_path("away.sqlite"), "SELECT saved_j IS NULL FROM job") == 1,
+       "of a job that is not lost the newest row counts");
+    ledger_close(l);
+}
+
 /* ---- whose file ---- */
 
 static void must(int r)
@@ -660,7 +706,8 @@ static void test_versions(const char *data)
         const char *name;
         int version;
     } dumps[] = {{"ledger-v1.sql", 1}, {"ledger-v2.sql", 2}, {"ledger-v3.sql", 3},
-                 {"ledger-v4.sql", 4}, {"ledger-v5.sql", 5}, {"ledger-v6.sql", 6}};
+                 {"ledger-v4.sql", 4}, {"ledger-v5.sql", 5}, {"ledger-v6.sql", 6},
+                 {"ledger-v7.sql", 7}};
     struct ledger *l = NULL;
     uw_error err = {{0}};
 
@@ -699,7 +746,7 @@ static void test_versions(const char *data)
         ok(help_text_is(help_path("old.sqlite"), "SELECT source FROM claim WHERE id = 1",
                         "search"),
            "a search's claim is told by its source");
-        if (dumps[i].version == 6)
+        if (dumps[i].version >= 6)
             test_claims_forward(help_path("old.sqlite"));
         while (ledger_tidy(l, T0 + 40 * DAY, &err) == 1)
             ;
@@ -732,7 +779,7 @@ static void test_newer(void)
     is_int(help_open("n.sqlite", T0, &l, &err), -EPROTONOSUPPORT,
            "a newer one is refused");
     is_int(ledger_trouble(-EPROTONOSUPPORT), LEDGER_IS_NEWER, "… with its reason");
-    ok(strstr(err.text, "version 99") && strstr(err.text, "up to 7"), "%s", err.text);
+    ok(strstr(err.text, "version 99") && strstr(err.text, "up to 8"), "%s", err.text);
     is_int(count_aside("^n.sqlite.d"), 0, "and stays where it is");
 }
 
@@ -904,6 +951,7 @@ int main(int argc, char **argv)
     test_claims();
     test_claims_clock();
     test_jobs();
+    test_lost_jobs();
     test_guard();
     test_aside();
     test_damage_inside();
