@@ -404,7 +404,8 @@ static int on_round(struct loop_timer *timer, uint64_t now_ns, void *user)
 
 static int open_lane(struct cluster *c, struct lane *l, const char *token, uw_error *err)
 {
-    const struct http_many_opts opts = {.ca = c->config->ca,
+    const struct http_many_opts opts = {.agent = "underwatt-slurm-collector",
+                                        .ca = c->config->ca,
                                         .token = token,
                                         .timeout_ns = NODE_SEND_S * NS_PER_S,
                                         .at_once = AT_ONCE,

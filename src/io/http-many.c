@@ -16,7 +16,7 @@
 struct http_many {
     CURLM *multi;
     struct curl_slist *headers;
-    char *ca, *token;
+    char *agent, *ca, *token;
     uint64_t timeout_ns;
     size_t at_once, body_max;
     atomic_bool cancelled;
@@ -47,11 +47,13 @@ int http_many_new(const struct http_many_opts *opts, struct http_many **ret,
     m->timeout_ns = opts->timeout_ns;
     m->at_once = opts->at_once;
     m->body_max = opts->body_max;
+    m->agent = strdup(opts->agent);
     m->ca = opts->ca ? strdup(opts->ca) : NULL;
     m->token = opts->token ? strdup(opts->token) : NULL;
     m->multi = curl_multi_init();
     m->headers = curl_slist_append(NULL, "Content-Type: application/json");
-    if ((opts->ca && !m->ca) || (opts->token && !m->token) || !m->multi || !m->headers)
+    if (!m->agent || (opts->ca && !m->ca) || (opts->token && !m->token) || !m->multi ||
+        !m->headers)
         return fail(err, -ENOMEM, "out of memory");
     (void)curl_multi_setopt(m->multi, CURLMOPT_MAXCONNECTS, (long)m->at_once);
     *ret = take(m);
@@ -64,6 +66,7 @@ void http_many_free(struct http_many *m)
         return;
     curl_multi_cleanup(m->multi);
     curl_slist_free_all(m->headers);
+    free(m->agent);
     free(m->ca);
     if (m->token)
         explicit_bzero(m->token, strlen(m->token));
@@ -91,7 +94,7 @@ static bool set_server(struct link *l)
                                     .url = c->url,
                                     .ca = c->socket ? NULL : m->ca,
                                     .token = c->socket ? NULL : m->token,
-                                    .agent = "underwatt-slurm-collector",
+                                    .agent = m->agent,
                                     .timeout_ns = m->timeout_ns};
     l->body.max = m->body_max;
     return httpc_easy_set(e, &l->place) && httpc_easy_body(e, &l->body) &&

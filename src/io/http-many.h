@@ -14,6 +14,7 @@
 struct http_many;
 
 struct http_many_opts {
+    const char *agent;   /* who asks: User-Agent */
     const char *ca;      /* PEM file of the certificates' CA; NULL: the system's */
     const char *token;   /* bearer token, over https alone; NULL: none */
     uint64_t timeout_ns; /* for each chain */

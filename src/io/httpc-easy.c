@@ -34,9 +34,14 @@ static bool set_where(CURL *e, const struct httpc_place *place)
     return good;
 }
 
+/* CURLOPT_QUICK_EXIT: a name that is still looked up at a transfer's end is left to its
+ * thread, which frees all when the name server answers or libc gives up.  Without it
+ * libcurl waits for that thread.
+ */
 bool httpc_easy_set(CURL *e, const struct httpc_place *place)
 {
     return curl_easy_setopt(e, CURLOPT_NOSIGNAL, 1L) == CURLE_OK &&
+           curl_easy_setopt(e, CURLOPT_QUICK_EXIT, 1L) == CURLE_OK &&
            curl_easy_setopt(e, CURLOPT_NOPROXY, "*") == CURLE_OK &&
            curl_easy_setopt(e, CURLOPT_PROTOCOLS_STR, place->socket ? "http" : "https") ==
                CURLE_OK &&

@@ -244,7 +244,8 @@ static bool is_body(struct http_ask *ask, const char *text)
 static void test_many(const struct rig *rig)
 {
     enum { N = 12 };
-    const struct http_many_opts opts = {.ca = rig->cert,
+    const struct http_many_opts opts = {.agent = "test",
+                                        .ca = rig->cert,
                                         .token = "uwt_x",
                                         .timeout_ns = 500 * NS_PER_MS,
                                         .at_once = 3,
