@@ -196,7 +196,8 @@ static int plan_signal(const struct node *node, size_t i, const struct node_now 
     if (!a)
         return -ENOMEM;
     a->of = NODE_ASK_SIGNAL;
-    a->at = i;
+    a->what = s->what;
+    memcpy(a->word, s->word, sizeof a->word);
     a->hash = v;
     (void)snprintf(a->path, sizeof a->path, "/v1/signals/queue.%s%s%s", words[s->what],
                    *s->word ? "." : "", s->word);
@@ -224,7 +225,7 @@ static int plan_job(const struct node *node, size_t i, const struct node_now *no
     if (!a)
         return -ENOMEM;
     a->of = NODE_ASK_JOB;
-    a->at = i;
+    a->id = j->id;
     a->hash = hash;
     a->body = take(body);
     (void)snprintf(a->path, sizeof a->path, "/v1/jobs/slurm:%" PRIu64, j->id);
@@ -283,6 +284,23 @@ static bool is_ours(const char *name, struct node_signal_told *ret)
     return false;
 }
 
+static struct node_signal_told *signal_of(const struct node *node, int what,
+                                          const char *word)
+{
+    for (size_t i = 0; i < node->n_signals; i++)
+        if (node->signal[i].what == what && strcmp(node->signal[i].word, word) == 0)
+            return &node->signal[i];
+    return NULL;
+}
+
+static struct node_job *job_of(const struct node *node, uint64_t id)
+{
+    for (size_t i = 0; i < node->n_jobs; i++)
+        if (node->job[i].id == id)
+            return &node->job[i];
+    return NULL;
+}
+
 /* Signals that stay keep what was said. */
 static int take_names(struct node *node, const struct json_value *list)
 {
@@ -297,11 +315,8 @@ static int take_names(struct node *node, const struct json_value *list)
             free(new);
             return -ENOMEM;
         }
-        for (size_t k = 0; k < node->n_signals; k++)
-            if (node->signal[k].what == s.what &&
-                strcmp(node->signal[k].word, s.word) == 0)
-                s = node->signal[k];
-        new[n++] = s;
+        const struct node_signal_told *old = signal_of(node, s.what, s.word);
+        new[n++] = old ? *old : s;
     }
     free(node->signal);
     node->signal = new;
@@ -325,17 +340,18 @@ void node_answered(struct node *node, const struct node_now *now,
                    const struct node_ask *ask, unsigned status, const char *body)
 {
     bool done = status >= 200 && status < 300;
+    struct node_signal_told *s =
+        ask->of == NODE_ASK_SIGNAL ? signal_of(node, ask->what, ask->word) : NULL;
+    struct node_job *j = ask->of == NODE_ASK_JOB ? job_of(node, ask->id) : NULL;
 
     if (ask->of == NODE_ASK_NAMES) {
         on_names(node, now, done ? body : NULL);
-    } else if (ask->of == NODE_ASK_SIGNAL && ask->at < node->n_signals) {
-        struct node_signal_told *s = &node->signal[ask->at];
+    } else if (s) {
         s->value = ask->hash;
         s->due_ns = due(now, done ? AGAIN : 1);
         if (status == 400) /* the daemon has another policy now */
             node->names_due_ns = 0;
-    } else if (ask->of == NODE_ASK_JOB && ask->at < node->n_jobs) {
-        struct node_job *j = &node->job[ask->at];
+    } else if (j) {
         j->hash = ask->hash;
         j->due_ns = due(now, done ? AGAIN : 1); /* as before its prolog: next round */
     }

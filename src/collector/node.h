@@ -63,7 +63,9 @@ struct node_ask {
     char path[NODE_PATH];
     char *body; /* NULL: none */
     enum { NODE_ASK_NAMES, NODE_ASK_SIGNAL, NODE_ASK_JOB } of;
-    size_t at; /* of the node's signals or jobs */
+    uint64_t id; /* of the job, or … */
+    int what;    /* … of the signal, with its word */
+    char word[FIGURES_WORD];
     uint64_t hash;
 };
 struct node_asks {
@@ -82,7 +84,9 @@ struct node_now {
  * has, that alone is asked.  -ENOMEM.
  */
 int node_plan(const struct node *node, const struct node_now *now, struct node_asks *ret);
-/* The answer to one of them: NODE_ASK_NAMES takes the body. */
+/* The answer to one of them: NODE_ASK_NAMES takes the body.  The node may have got other
+ * jobs and signals since the plan; an answer to what it has no more is dropped.
+ */
 void node_answered(struct node *node, const struct node_now *now,
                    const struct node_ask *ask, unsigned status, const char *body);
 /* The chain is over: r < 0: nobody answered, or the node refuses us.  Returns whether

@@ -134,6 +134,27 @@ static void holds(void)
     node_fini(&node);
 }
 
+/* Its jobs change while it is asked: job 7 has ended, and 8 stands in its place. */
+static void moved(void)
+{
+    const size_t both[] = {0, 1};
+    struct node node = {.name = "n1", .names_due_ns = UINT64_MAX};
+    struct node_asks asks = {.n = 0};
+
+    now.now_ns = 2000 * S;
+    (void)node_jobs(&node, &jobs, both, 2);
+    is_int(node_plan(&node, &now, &asks), 0, "a plan");
+    is_int(asks.n, 2, "of two jobs");
+    (void)node_jobs(&node, &jobs, both + 1, 1);
+    node_answered(&node, &now, &asks.ask[0], 204, NULL);
+    is_str(round_of(&node, 2000, 0, NULL), "PATCH /v1/jobs/slurm:8;",
+           "the answer of one that is gone counts for no other");
+    node_answered(&node, &now, &asks.ask[1], 204, NULL);
+    is_str(round_of(&node, 2000, 0, NULL), "", "its own one does, wherever it stands");
+    node_asks_fini(&asks);
+    node_fini(&node);
+}
+
 static void silence(void)
 {
     static const unsigned waits[] = {1, 2, 4, 8, 16, 16};
@@ -322,6 +343,7 @@ int main(void)
     is_int(read_text(text, &config, &err), 0, "a configuration %s", err.text);
     plans();
     holds();
+    moved();
     silence();
     bodies();
     configured();
