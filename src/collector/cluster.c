@@ -49,7 +49,7 @@ struct cluster {
     struct loop *loop;
     const struct collector_config *config;
     struct slurm *slurm;
-    struct loop_timer *timer;
+    struct loop_timer *timer, *later;
     struct node **node; /* sorted by name */
     size_t n_nodes;
     struct pair *pair;
@@ -94,39 +94,81 @@ static int work(struct loop *loop, void *user)
     return 0;
 }
 
-/* Why the node takes nothing from us, by the last answer; 0: it does. */
-static int refusal(const struct parcel *p, uw_error *err)
+/* How its chain ended, by its answers; why: in words, where it is not as it should be. */
+static struct node_end end_of(const struct parcel *p, const struct http_chain *chain,
+                              uw_error *why)
 {
+    struct node_end end = {.r = chain->r, .retry_s = chain->retry_s};
+
+    *why = end.r < 0 ? chain->why : (uw_error){""};
     for (size_t i = 0; i < p->asks.n; i++) {
         unsigned status = p->http[i].status;
-        if (status == 401 || status == 403)
-            return fail(err, -EACCES, "%s: HTTP %u: administrators alone may tell it",
-                        p->place, status);
-        if (status == 429 || status >= 500)
-            return fail(err, -EAGAIN, "%s: HTTP %u", p->place, status);
+        end.some |= status >= 200 && status < 300;
+        if (end.r == 0 && (status == 401 || status == 403))
+            end.r = fail(why, -EACCES, "%s: HTTP %u: administrators alone may tell it",
+                         p->place, status);
+        if (end.r == 0 && (status == 429 || status >= 500)) {
+            end.status = status;
+            (void)fail(why, -EAGAIN, "%s: HTTP %u", p->place, status);
+        }
     }
-    return 0;
+    return end;
 }
 
 static void take_answers(struct cluster *c, struct parcel *p, struct http_chain *chain)
 {
+    static const char *const states[] = {
+        [NODE_ANSWERS] = "answers", [NODE_BUSY] = "busy", [NODE_SILENT] = "silent"};
     const struct node_now now = now_of(c);
-    uw_error why = chain->why;
-    int r = chain->r;
+    uw_error why;
+    const struct node_end end = end_of(p, chain, &why);
 
     for (size_t i = 0; i < p->asks.n; i++)
         if (p->http[i].status)
             node_answered(p->node, &now, &p->asks.ask[i], p->http[i].status,
                           p->http[i].body);
-    if (r == 0)
-        r = refusal(p, &why);
-    if (node_over(p->node, &now, r))
-        log_event(r < 0 ? LOG_LEVEL_WARNING : LOG_LEVEL_NOTICE, LOG_EVENT_COLLECTOR_NODE,
-                  "name=%s state=%s reason=%s", p->node->name,
-                  r < 0 ? "silent" : "answers", log_quote(r < 0 ? why.text : "").text);
+    if (node_over(p->node, &now, &end)) {
+        bool good = p->node->state == NODE_ANSWERS;
+        log_event(good ? LOG_LEVEL_NOTICE : LOG_LEVEL_WARNING, LOG_EVENT_COLLECTOR_NODE,
+                  "name=%s state=%s reason=%s", p->node->name, states[p->node->state],
+                  log_quote(good ? "" : why.text).text);
+    }
 }
 
 static void send(struct lane *l);
+
+/* The first of the nodes that asked us to come later, where that is before the next
+ * round.
+ */
+static void wait_for_busy(struct cluster *c)
+{
+    const uint64_t now_ns = loop_now_ns(c->loop);
+    uint64_t first_ns = now_ns + c->config->every_ns;
+
+    for (size_t i = 0; i < c->n_nodes; i++) {
+        const struct node *node = c->node[i];
+        if (node->failures == 0 && node->again_ns > now_ns && node->again_ns < first_ns)
+            first_ns = node->again_ns;
+    }
+    if (first_ns < now_ns + c->config->every_ns)
+        loop_timer_set(c->later, first_ns, 0);
+}
+
+static void send_all(struct cluster *c)
+{
+    for (size_t i = 0; !c->looking && i < LANES; i++)
+        send(&c->lane[i]);
+    wait_for_busy(c);
+}
+
+static int on_later(struct loop_timer *timer, uint64_t now_ns, void *user)
+{
+    (void)timer;
+    (void)now_ns;
+
+    send_all(user);
+    return 0;
+}
 
 static int on_sent(struct loop *loop, void *user, int r)
 {
@@ -143,8 +185,8 @@ static int on_sent(struct loop *loop, void *user, int r)
     }
     free_parcels(l);
     /* Who has told its signals now is given their values. */
-    for (size_t i = 0; r == 0 && !c->looking && i < LANES; i++)
-        send(&c->lane[i]); /* both: a node that is back changes its lane */
+    if (r == 0)
+        send_all(c); /* both lanes: a node that is back changes its lane */
     return 0;
 }
 
@@ -188,7 +230,7 @@ static bool is_due(const struct lane *l, const struct node *node, uint64_t now_n
 {
     if (node->busy || (node->failures > 0) != l->sick)
         return false;
-    return !l->sick || node->again_ns <= now_ns;
+    return node->again_ns <= now_ns;
 }
 
 static int pack(struct lane *l)
@@ -383,8 +425,7 @@ static void on_seen(int r, const struct slurm_seen *seen, const uw_error *why, v
     c->now.queues = seen->queues;
     c->now.jobs = seen->jobs;
     put_jobs(c, seen);
-    for (size_t i = 0; i < LANES; i++)
-        send(&c->lane[i]);
+    send_all(c);
 }
 
 static int on_round(struct loop_timer *timer, uint64_t now_ns, void *user)
@@ -432,6 +473,8 @@ int cluster_new(struct loop *loop, const struct collector_config *config,
     for (size_t i = 0; r == 0 && i < LANES; i++)
         r = open_lane(c, &c->lane[i], token, err);
     if (r == 0)
+        r = loop_timer_new(loop, UINT64_MAX, 0, on_later, c, &c->later, err);
+    if (r == 0)
         r = loop_timer_new(loop, loop_now_ns(loop), config->every_ns, on_round, c,
                            &c->timer, err);
     if (r == 0)
@@ -444,6 +487,7 @@ void cluster_free(struct cluster *c)
     if (!c)
         return;
     loop_timer_free(c->timer);
+    loop_timer_free(c->later);
     slurm_free(c->slurm);
     c->looking = true; /* nothing more is sent */
     for (size_t i = 0; i < LANES; i++) {

@@ -245,10 +245,14 @@ static int plan(const struct node *node, const struct node_now *now,
         (void)snprintf(a->path, sizeof a->path, "/v1/signals");
         return 0;
     }
-    for (size_t i = 0; r == 0 && i < node->n_signals; i++)
-        r = plan_signal(node, i, now, ret);
-    for (size_t i = 0; r == 0 && i < node->n_jobs; i++)
-        r = plan_job(node, i, now, ret);
+    for (int refused = 0; refused < 2; refused++) {
+        for (size_t i = 0; r == 0 && i < node->n_signals; i++)
+            if (node->signal[i].refused == refused)
+                r = plan_signal(node, i, now, ret);
+        for (size_t i = 0; r == 0 && i < node->n_jobs; i++)
+            if (node->job[i].refused == refused)
+                r = plan_job(node, i, now, ret);
+    }
     return r;
 }
 
@@ -344,6 +348,12 @@ void node_answered(struct node *node, const struct node_now *now,
         ask->of == NODE_ASK_SIGNAL ? signal_of(node, ask->what, ask->word) : NULL;
     struct node_job *j = ask->of == NODE_ASK_JOB ? job_of(node, ask->id) : NULL;
 
+    if (s)
+        s->refused = status >= 500;
+    if (j)
+        j->refused = status >= 500;
+    if (status == 429 || status >= 500) /* it is due as before */
+        return;
     if (ask->of == NODE_ASK_NAMES) {
         on_names(node, now, done ? body : NULL);
     } else if (s) {
@@ -357,24 +367,61 @@ void node_answered(struct node *node, const struct node_now *now,
     }
 }
 
-bool node_over(struct node *node, const struct node_now *now, int r)
+/* Periods to wait after n times in a row. */
+static unsigned backoff(unsigned n)
 {
-    bool was = node->failures > 0;
     unsigned wait = 1;
 
-    node->busy = false;
-    if (r >= 0) {
-        node->failures = 0;
-        return was;
-    }
-    for (unsigned i = 0; i < node->failures && wait < BACKOFF_MAX; i++)
+    for (unsigned i = 1; i < n && wait < BACKOFF_MAX; i++)
         wait *= 2;
-    node->failures++;
-    node->again_ns = due(now, wait);
-    node->names_due_ns = 0; /* another daemon may answer next, which was told nothing */
+    return wait;
+}
+
+/* Everything is to be told anew. */
+static void forget(struct node *node)
+{
+    node->names_due_ns = 0;
     for (size_t i = 0; i < node->n_signals; i++)
         node->signal[i].due_ns = 0;
     for (size_t i = 0; i < node->n_jobs; i++)
         node->job[i].due_ns = 0;
-    return !was;
+}
+
+/* 429 after some requests is no trouble: the node says when the others may come. */
+static enum node_state refused(struct node *node, const struct node_now *now,
+                               const struct node_end *end)
+{
+    const uint64_t most_ns = now->config->every_ns * BACKOFF_MAX;
+    uint64_t wait_ns = end->retry_s * NS_PER_S;
+
+    node->failures = 0;
+    node->refusals = end->some ? 0 : node->refusals + 1;
+    node->again_ns = now->now_ns + now->config->every_ns * backoff(node->refusals);
+    if (wait_ns > most_ns)
+        wait_ns = most_ns;
+    if (wait_ns > 0 && (end->some || now->now_ns + wait_ns > node->again_ns))
+        node->again_ns = now->now_ns + wait_ns;
+    return end->some && end->status == 429 ? NODE_ANSWERS : NODE_BUSY;
+}
+
+bool node_over(struct node *node, const struct node_now *now, const struct node_end *end)
+{
+    enum node_state was = node->state;
+
+    node->busy = false;
+    if (end->r < 0) {
+        node->failures++;
+        node->refusals = 0;
+        node->again_ns = due(now, backoff(node->failures));
+        if (end->r != -ETIMEDOUT || !end->some)
+            forget(node);
+        node->state = NODE_SILENT;
+    } else if (end->status) {
+        node->state = refused(node, now, end);
+    } else {
+        node->failures = node->refusals = 0;
+        node->again_ns = 0;
+        node->state = NODE_ANSWERS;
+    }
+    return node->state != was;
 }

@@ -30,12 +30,14 @@ struct node_job {
     uint64_t id, hash;
     uint64_t due_ns; /* to be said again, if it is the same */
     size_t at;       /* in jobs, this round */
+    bool refused;    /* with 5xx: said after all others */
 };
 /* A signal that the daemon has. */
 struct node_signal_told {
     char word[FIGURES_WORD]; /* the partition's; "": of all */
     int what;                /* enum node_what */
     uint64_t value, due_ns;
+    bool refused; /* as above */
 };
 enum node_what { NODE_DEPTH, NODE_WAIT, NODE_GPUS, NODE_WHATS };
 
@@ -46,9 +48,11 @@ struct node {
     struct node_signal_told *signal;
     size_t n_signals, signals_cap;
     uint64_t names_due_ns; /* when to ask which signals it has; 0: now */
-    unsigned failures;     /* in a row */
-    uint64_t again_ns;     /* after failures: not before */
+    unsigned failures;     /* chains without an answer, in a row */
+    unsigned refusals;     /* chains that began with 429 or 5xx, in a row */
+    uint64_t again_ns;     /* after both: not before */
     bool busy;             /* a chain is under way */
+    enum node_state { NODE_ANSWERS, NODE_BUSY, NODE_SILENT } state;
 };
 void node_fini(struct node *node);
 
@@ -89,10 +93,18 @@ int node_plan(const struct node *node, const struct node_now *now, struct node_a
  */
 void node_answered(struct node *node, const struct node_now *now,
                    const struct node_ask *ask, unsigned status, const char *body);
-/* The chain is over: r < 0: nobody answered, or the node refuses us.  Returns whether
- * that is news.
+/* How a chain ended. */
+struct node_end {
+    int r;            /* < 0: nobody answered, or the node refuses us */
+    unsigned status;  /* 429, 5xx: of its last answer, which ended it; or 0 */
+    unsigned retry_s; /* Retry-After of that; 0: none */
+    bool some;        /* others of its requests were answered with 2xx */
+};
+/* What was answered with 2xx stays told after 429, 5xx and a time that was up.  Where
+ * nobody answers another daemon may be next, which was told nothing.  Returns whether
+ * node->state is another one now.
  */
-bool node_over(struct node *node, const struct node_now *now, int r);
+bool node_over(struct node *node, const struct node_now *now, const struct node_end *end);
 
 /* The body of PATCH /v1/jobs/slurm:ID; free() it.  NULL: out of memory. */
 char *node_job_body(const struct collector_config *config, const struct slurm_job *job,

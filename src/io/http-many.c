@@ -143,6 +143,17 @@ static bool is_final(unsigned status)
     return status == 401 || status == 403 || status == 429 || status >= 500;
 }
 
+/* In seconds, or a date; 0: none. */
+static unsigned retry_after(CURL *e)
+{
+    curl_off_t s = 0;
+
+    (void)curl_easy_getinfo(e, CURLINFO_RETRY_AFTER, &s);
+    if (s > HTTP_MANY_RETRY_S)
+        s = HTTP_MANY_RETRY_S;
+    return s > 0 ? (unsigned)s : 0;
+}
+
 /* The request is over: the next one of its chain, or its end. */
 static void advance(struct link *l, CURLcode code)
 {
@@ -154,6 +165,7 @@ static void advance(struct link *l, CURLcode code)
     c->r = httpc_easy_end(l->easy, &l->place, &l->body, code, &c->why);
     (void)curl_easy_getinfo(l->easy, CURLINFO_RESPONSE_CODE, &status);
     (void)curl_easy_getinfo(l->easy, CURLINFO_TOTAL_TIME, &took_s);
+    c->retry_s = retry_after(l->easy);
     (void)curl_multi_remove_handle(l->m->multi, l->easy);
     if (c->r < 0) {
         end(l);

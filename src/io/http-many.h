@@ -13,6 +13,8 @@
 
 struct http_many;
 
+enum { HTTP_MANY_RETRY_S = 3600 };
+
 struct http_many_opts {
     const char *agent;   /* who asks: User-Agent */
     const char *ca;      /* PEM file of the certificates' CA; NULL: the system's */
@@ -31,15 +33,16 @@ struct http_ask {
 };
 
 /* Requests to one server, in their order; after one that got no answer, and after a
- * status of 401, 403, 429 or 5xx, the others are left out.
+ * status of 401, 403, 429 or 5xx, the others are left out: their status stays 0.
  */
 struct http_chain {
     const char *socket; /* a unix socket's path; or NULL and … */
     const char *url;    /* … "https://node7:8443" */
     struct http_ask *ask;
-    size_t n;     /* 0: nothing is done, r stays */
-    int r;        /* out: 0, or as of httpc_call() */
-    uw_error why; /* out */
+    size_t n;         /* 0: nothing is done, r stays */
+    int r;            /* out: 0, or as of httpc_call() */
+    unsigned retry_s; /* out: Retry-After of the last answer, HTTP_MANY_RETRY_S at most */
+    uw_error why;     /* out */
 };
 
 /* -ENOMEM */

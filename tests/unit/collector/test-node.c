@@ -155,6 +155,68 @@ static void moved(void)
     node_fini(&node);
 }
 
+static bool over(struct node *node, int r, unsigned status, unsigned retry_s, bool some)
+{
+    const struct node_end end = {r, status, retry_s, some};
+
+    return node_over(node, &now, &end);
+}
+
+/* 429 and 5xx: what was taken stays told, the rest is told when the node wants it. */
+static void busy(void)
+{
+    const size_t both[] = {0, 1};
+    struct node node = {.name = "n1", .names_due_ns = UINT64_MAX};
+    struct node_asks asks = {.n = 0};
+
+    now.now_ns = 3000 * S;
+    (void)node_jobs(&node, &jobs, both, 2);
+    (void)node_plan(&node, &now, &asks);
+    node_answered(&node, &now, &asks.ask[0], 204, NULL);
+    node_answered(&node, &now, &asks.ask[1], 429, NULL);
+    ok(!over(&node, 0, 429, 2, true) && node.state == NODE_ANSWERS,
+       "429 after others is no news");
+    is_int(node.again_ns / S, 3002, "it is asked again after its Retry-After");
+    is_str(round_of(&node, 3002, 0, NULL), "PATCH /v1/jobs/slurm:8;",
+           "what it took is not told again");
+    node_answered(&node, &now, &asks.ask[1], 503, NULL);
+    ok(over(&node, 0, 503, 0, false) && node.state == NODE_BUSY, "503 at once is news");
+    is_int(node.again_ns / S, 3002 + 30, "without Retry-After: after a period");
+    ok(!over(&node, 0, 503, 0, false), "the next is none");
+    is_int(node.again_ns / S, 3002 + 60, "it waits two periods");
+    ok(!over(&node, 0, 503, 300, false), "nor is this");
+    is_int(node.again_ns / S, 3002 + 300, "its Retry-After is longer than its backoff");
+    (void)over(&node, 0, 503, 3600, false);
+    is_int(node.again_ns / S, 3002 + 480, "it is 16 periods at most");
+    is_str(round_of(&node, 3004, 0, NULL), "PATCH /v1/jobs/slurm:8;",
+           "what it took is still not told again");
+    ok(over(&node, -ETIMEDOUT, 0, 0, true) && node.state == NODE_SILENT, "a slow node");
+    is_str(round_of(&node, 3004, 0, NULL), "PATCH /v1/jobs/slurm:8;",
+           "keeps what it took, too");
+    ok(over(&node, 0, 0, 0, true) && node.again_ns == 0, "it takes all again");
+    node_asks_fini(&asks);
+    node_fini(&node);
+}
+
+/* A job that the daemon refuses with 500 keeps none behind it from being told. */
+static void last(void)
+{
+    const size_t both[] = {0, 1};
+    struct node node = {.name = "n1", .names_due_ns = UINT64_MAX};
+    struct node_asks asks = {.n = 0};
+
+    now.now_ns = 4000 * S;
+    (void)node_jobs(&node, &jobs, both, 2);
+    (void)node_plan(&node, &now, &asks);
+    node_answered(&node, &now, &asks.ask[0], 500, NULL);
+    is_str(round_of(&node, 4030, 0, NULL),
+           "PATCH /v1/jobs/slurm:8;PATCH /v1/jobs/slurm:7;", "it comes last");
+    node_answered(&node, &now, &asks.ask[0], 204, NULL);
+    is_str(round_of(&node, 4090, 0, NULL), JOBS, "until it is taken");
+    node_asks_fini(&asks);
+    node_fini(&node);
+}
+
 static void silence(void)
 {
     static const unsigned waits[] = {1, 2, 4, 8, 16, 16};
@@ -162,16 +224,16 @@ static void silence(void)
 
     now.now_ns = 1000 * S;
     for (size_t i = 0; i < sizeof waits / sizeof *waits; i++) {
-        bool news = node_over(&node, &now, -ECONNREFUSED);
+        bool news = over(&node, -ECONNREFUSED, 0, 0, true);
         ok(news == (i == 0), "failure %zu: %s", i + 1, news ? "told" : "not told again");
         is_int(node.again_ns / S, 1000 + 30 * waits[i] - 15, "… waits %u periods",
                waits[i]);
     }
-    ok(node_over(&node, &now, 0) && node.failures == 0, "it answers: told");
-    ok(!node_over(&node, &now, 0), "… once");
+    ok(over(&node, 0, 0, 0, true) && node.failures == 0, "it answers: told");
+    ok(!over(&node, 0, 0, 0, true), "… once");
     is_str(round_of(&node, 1001, 200, names), "GET /v1/signals;", "and begins anew");
     (void)round_of(&node, 1001, 204, NULL);
-    (void)node_over(&node, &now, -ETIMEDOUT);
+    (void)over(&node, -ETIMEDOUT, 0, 0, false);
     (void)round_of(&node, 1100, 200, names);
     is_str(round_of(&node, 1100, 204, NULL), SIGNALS,
            "another daemon may be there, which was told nothing");
@@ -344,6 +406,8 @@ int main(void)
     plans();
     holds();
     moved();
+    busy();
+    last();
     silence();
     bodies();
     configured();

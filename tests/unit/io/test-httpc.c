@@ -51,6 +51,9 @@ static void handler(struct http_exchange *x, void *user)
                    token ? strlen(token) : 4, NULL);
     } else if (strcmp(path, "/keep") == 0) {
         return;
+    } else if (strncmp(path, "/later-", 7) == 0) {
+        const struct http_field fields[] = {{"Retry-After", path + 7}, {NULL, NULL}};
+        http_fail_fields(x, 429, fields, "later");
     } else {
         http_fail(x, strcmp(path, "/busy") == 0 ? 409 : 404, "no such thing: %s", path);
     }
@@ -292,6 +295,15 @@ static void test_many(const struct rig *rig)
         free(ask[i][0].body);
         free(ask[i][2].body);
     }
+    ask[5][1].path = "/later-7";
+    ask[6][1].path = "/later-99999";
+    http_many_run(m, &chain[5], 2);
+    ok(chain[5].r == 0 && ask[5][0].status == 200 && ask[5][1].status == 429 &&
+           chain[5].retry_s == 7,
+       "429 ends a chain, with its Retry-After");
+    is_int(chain[6].retry_s, 3600, "an hour at most");
+    free(ask[5][0].body);
+    free(ask[6][0].body);
     http_many_cancel(m);
     chain[5].r = 0;
     http_many_run(m, &chain[5], 2);
