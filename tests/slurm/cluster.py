@@ -6,9 +6,11 @@ service manager and is stopped by its own pid.
     with cluster.Cluster(nodes=2, plugin="") as c:
         p = c.srun("--gpus=1", "--gpu-power-cap=200", "true")
 
-For a person, as root: tests/slurm/cluster.py [NODES] starts one and a shell in it.
+For a person, as root: tests/slurm/cluster.py [NODES] starts one and a shell in it.  Clients begin in a folder of the cluster: there
+jobs without --output write slurm-NUMBER.out.
 """
 import contextlib
+import errno
 import os
 import pathlib
 import pwd
@@ -86,15 +88,24 @@ def process(pid):
         return None
 
 
+def removed(group):
+    """A control group's folder; not while a process is there."""
+    try:
+        group.rmdir()
+    except OSError as e:
+        return e.errno == errno.ENOENT
+    return True
+
+
 class Cluster:
     """nodes: n1 … of `boards` simulated boards each.  plugin: arguments of spank_underwatt.so in plugstack.conf ("%n" in a path
-    is a node's name; the socket stands there already), None: no plugin.  conf, cgroup: more lines of slurm.conf, of
-    cgroup.conf.  gres: the text of gres.conf, with {dev} for the folder of the device files.  daemon: underwattd's
+    is a node's name; the socket stands there already), None: no plugin.  conf: more lines of slurm.conf.  cgroup: cgroup.conf;
+    such nodes have names of their own on this machine, as Slurm names its control groups after them.  gres: the text of gres.conf, with {dev} for the folder of the device files.  daemon: underwattd's
     configuration; None: no simulated nodes at all.  speed: of their clocks.  stepd: what
     a shell runs as slurmstepd, with {dir} for the cluster's folder.  preload: a library that slurmd begins with."""
 
     def __init__(self, nodes=2, boards=8, plugin=None, conf="", cgroup="", gres=None, daemon="", library=PLUGIN, speed=1, stepd=None, preload=""):
-        self.names = [f"n{i}" for i in range(1, nodes + 1)]
+        self.names = [f"p{os.getpid()}n{i}" if cgroup else f"n{i}" for i in range(1, nodes + 1)]
         self.boards = boards
         self.plugin, self.library = plugin, library
         self.conf, self.cgroup, self.gres = conf, cgroup, gres
@@ -110,8 +121,9 @@ class Cluster:
         self.stack.callback(self.stop)
         try:
             self.dir.chmod(0o755)
-            for name in ("etc", "run", "log", "state", "mysql", "mysql-tmp", "munge", "dev", "world", "plugins"):
+            for name in ("etc", "run", "log", "state", "mysql", "mysql-tmp", "munge", "dev", "world", "plugins", "work"):
                 (self.dir / name).mkdir()
+            (self.dir / "work").chmod(0o1777)    # where clients submit from, and jobs write
             self.ports = free_ports(3 + len(self.names))
             # A job of another cluster on this machine has another number: a daemon looks for "slurmstepd: [NUMBER.STEP]".
             self.first_job = self.ports * 1000
@@ -220,7 +232,7 @@ GresTypes=gpu
         become = ["--reuid", user, "--regid", user, "--clear-groups"] if user else []
         with open(self.path("log", name + ".out"), "ab") as log:
             child = subprocess.Popen(["setpriv", *become, "--pdeathsig", "KILL", "--", *command], stdin=subprocess.DEVNULL,
-                                     stdout=log, stderr=log, env=self.env(**env))
+                                     stdout=log, stderr=log, cwd=self.dir, env=self.env(**env))
         self.children[name] = child
         return child
 
@@ -228,15 +240,17 @@ GresTypes=gpu
         """A client of the cluster, to its end.  A user's does not inherit our groups."""
         become = ["setpriv", "--reuid", user, "--regid", str(pwd.getpwnam(user).pw_gid), "--clear-groups", "--"] if user else []
         kw.setdefault("stdin", subprocess.DEVNULL)
-        kw.setdefault("cwd", "/tmp")
-        return subprocess.run([*become, *map(str, command)], capture_output=True, text=True, timeout=timeout,
+        cwd = pathlib.Path(kw.pop("cwd", self.path("work")))
+        if not cwd.is_relative_to(self.dir):
+            raise ValueError(f"{cwd}: jobs write slurm-NUMBER.out there; it is outside of {self.dir}")
+        return subprocess.run([*become, *map(str, command)], capture_output=True, text=True, timeout=timeout, cwd=cwd,
                               env=self.env(**(env or {})), **kw)
 
     def popen(self, *command, user=USER, env=None, **kw):
         """A client in the background, killed with the cluster."""
         child = subprocess.Popen(["setpriv", "--reuid", user, "--regid", str(pwd.getpwnam(user).pw_gid), "--clear-groups", "--",
                                   *map(str, command)], stdin=subprocess.DEVNULL, stdout=subprocess.PIPE, stderr=subprocess.PIPE,
-                                 text=True, cwd="/tmp", env=self.env(**(env or {})), **kw)
+                                 text=True, cwd=self.path("work"), env=self.env(**(env or {})), **kw)
         self.stack.callback(self.end, child)
         return child
 
@@ -322,6 +336,18 @@ GresTypes=gpu
         for pid, began in self.stepds().items():
             if process(pid) == began:
                 os.kill(pid, 9)
+        if self.cgroup:
+            self.remove_groups()
+
+    def remove_groups(self):
+        """Slurm's control groups of these nodes, with what is left of jobs."""
+        for name in self.names:
+            for top in pathlib.Path("/sys/fs/cgroup").glob(f"*/slurm_{name}"):
+                for group in sorted((p for p in [top, *top.rglob("*")] if p.is_dir()), key=lambda p: -len(p.parts)):
+                    with contextlib.suppress(OSError, ValueError):
+                        for pid in (group / "cgroup.procs").read_text().split():
+                            os.kill(int(pid), 9)
+                    uwtest.wait_for(lambda g=group: removed(g), 5)
 
     def stepds(self, job=""):
         """slurmstepd of this cluster, or of one of its jobs: those whose environment names its slurm.conf."""
@@ -407,7 +433,7 @@ def shell(nodes):
         return 1
     with Cluster(nodes, plugin="" if PLUGIN.exists() else None) as c:
         print(f"SLURM_CONF={c.path('etc/slurm.conf')}; underwattd of n1: {c.socket('n1')}", flush=True)
-        return subprocess.run([os.environ.get("SHELL", "/bin/sh")], env=c.env(PATH=uwtest.programs_path() + ":" + SBIN), check=False).returncode
+        return subprocess.run([os.environ.get("SHELL", "/bin/sh")], cwd=c.path("work"), env=c.env(PATH=uwtest.programs_path() + ":" + SBIN), check=False).returncode
 
 
 if __name__ == "__main__":
