@@ -8,33 +8,74 @@
 
 #include "base/auto.h"
 #include "base/error.h"
+#include "base/units.h"
+#include "sim/devices.h"
 #include "sim/job.h"
 #include "sim/main.h"
 #include "sim/report.h"
 #include "sim/statedir.h"
 
-/* Options end with a NULL; --gpus is added from CUDA_VISIBLE_DEVICES if absent. */
-static int job_text(const struct sim_env *env, int argc, char **argv, char *ret,
-                    size_t size, uw_error *err)
+/* The world's numbers of boards that this process counts among those it may use; list
+ * NULL: all of these.
+ */
+static int world_numbers(const struct sim_page *page, uint64_t may, const char *list,
+                         char ret[JOB_TEXT_MAX], uw_error *err)
 {
-    const char *args[64];
+    unsigned n = sim_devices_count(page, may);
+    char copy[JOB_TEXT_MAX] = "", *rest = copy, *word = NULL;
+    int used = 0;
+
+    for (unsigned i = 0; i < n && !list; i++)
+        used +=
+            snprintf(copy + used, sizeof copy - (size_t)used, "%s%u", i ? "," : "", i);
+    if (list)
+        (void)snprintf(copy, sizeof copy, "%s", list);
+    used = 0;
+    while ((word = strsep(&rest, ","))) {
+        uint64_t i = 0;
+        int r = parse_u64(word, &i, err);
+        if (r < 0)
+            return r;
+        if (i >= n)
+            return fail(err, -1, "--gpus: this process may use %u boards, and %s is none",
+                        n, word);
+        used += snprintf(ret + used, JOB_TEXT_MAX - (size_t)used, "%s%u", used ? "," : "",
+                         sim_devices_at(page, may, (unsigned)i));
+    }
+    return 0;
+}
+
+/* --gpus is added from CUDA_VISIBLE_DEVICES if absent.  page: of a world of whose boards
+ * this process may use some, or NULL.
+ */
+static int job_text(const struct sim_env *env, const struct sim_page *page, int argc,
+                    char **argv, char *ret, size_t size, uw_error *err)
+{
+    const char *args[64], *gpus = NULL;
+    char numbers[JOB_TEXT_MAX];
+    struct sim_job job;
     size_t n = 0;
-    bool gpus = false;
 
     for (int i = 0; i < argc; i++) {
         if (n + 2 >= n_elements(args))
             return fail(err, -1, "more than %zu words", n);
-        gpus = gpus || strcmp(argv[i], "--gpus") == 0;
         args[n++] = argv[i];
     }
-    if (!gpus && env->visible && *env->visible &&
-        strspn(env->visible, "0123456789,") == strlen(env->visible)) {
-        args[n++] = "--gpus";
-        args[n++] = env->visible;
-    }
-    struct sim_job job;
     int r = sim_job_parse(args, n, &job, err);
-    return r ? r : sim_job_text(args, n, ret, size, err);
+    if (r < 0)
+        return r;
+    for (size_t i = 0; i + 1 < n; i += 2) /* each has a value */
+        gpus = strcmp(args[i], "--gpus") == 0 ? args[i + 1] : gpus;
+    if (!gpus && env->visible && *env->visible &&
+        strspn(env->visible, "0123456789,") == strlen(env->visible))
+        gpus = env->visible;
+    if (page)
+        r = world_numbers(page, sim_devices(page), gpus, numbers, err);
+    if (page || gpus) {
+        args[n++] = "--gpus"; /* the last one counts */
+        args[n++] = page ? numbers : gpus;
+    }
+    return r < 0 ? r : sim_job_text(args, n, ret, size, err);
 }
 
 static int follow(int fd, struct sim_reply *reply, struct report *report, uw_error *err)
@@ -54,17 +95,23 @@ static int follow(int fd, struct sim_reply *reply, struct report *report, uw_err
 int cmd_train(const struct sim_env *env, int argc, char **argv)
 {
     struct sim_request q = {.version = SIM_VERSION, .op = SIM_OP_JOB};
+    auto_(statedir_unmap) const struct sim_page *page = NULL;
     auto_(report_close) struct report *report = NULL;
     auto_(fd_close) int fd = -1;
     struct sim_reply reply = {0};
     uw_error err = {""};
 
-    if (job_text(env, argc, argv, q.text, sizeof q.text, &err))
+    if (job_text(env, NULL, argc, argv, q.text, sizeof q.text, &err))
+        return complain(EXIT_USAGE, "train: %s", err.text);
+    int r = statedir_map(env->state_dir, &page, &err);
+    if (!r && sim_devices(page) != UINT64_MAX &&
+        job_text(env, page, argc, argv, q.text, sizeof q.text, &err))
         return complain(EXIT_USAGE, "train: %s", err.text);
     if (env->progress && *env->progress &&
         report_open(env->progress, (uint64_t)getpid(), &report, &err))
         (void)complain(EXIT_OK, "train: no progress is reported: %s", err.text);
-    int r = statedir_request(env->state_dir, &q, &fd, &reply, &err);
+    if (!r)
+        r = statedir_request(env->state_dir, &q, &fd, &reply, &err);
     if (r)
         return complain(EXIT_FAIL, "train: %s", err.text);
     if (reply.result)

@@ -9,7 +9,7 @@
  * Files of a state directory: state (this page), socket (SOCK_SEQPACKET), lock (held
  * while the world lives), users (a lock for each board that a process has open),
  * lib/libnvidia-ml.so.1 (a copy: the library finds its world by the path of its own file)
- * and lib/libnvidia-ml.so, log.
+ * and lib/libnvidia-ml.so, log.  dev: another's folder of device files (devices.h).
  */
 #ifndef SIM_STATE_H
 #define SIM_STATE_H

@@ -22,6 +22,12 @@ def by_bus(bus):
     return r or lib.nvmlDeviceGetPowerUsage(dev, ctypes.byref(mw)), mw.value
 
 
+def index_of(uuid):
+    dev, i = ctypes.c_void_p(), u(0)
+    r = lib.nvmlDeviceGetHandleByUUID(uuid.encode(), ctypes.byref(dev))
+    return r or lib.nvmlDeviceGetIndex(dev, ctypes.byref(i)), i.value
+
+
 def get(name, i, kind=u):
     r, dev = handle(i)
     v = kind(0)
@@ -58,6 +64,8 @@ CALLS = {
     "power": lambda i: get("nvmlDeviceGetPowerUsage", i),
     "limit": lambda i: get("nvmlDeviceGetEnforcedPowerLimit", i),
     "energy": lambda i: get("nvmlDeviceGetTotalEnergyConsumption", i, ctypes.c_ulonglong),
+    "minor": lambda i: get("nvmlDeviceGetMinorNumber", i),
+    "index": index_of,
     "pids": pids,
     "set": set_limit,
     "lock": lambda i, a, b: (lib.nvmlDeviceSetGpuLockedClocks(handle(i)[1], u(int(a)), u(int(b))), 0),

@@ -147,6 +147,44 @@ def job(node, tmp):
     t.ok(p.returncode == 2 and "gpt9" in p.stderr, "no such workload: 2", p.stderr)
 
 
+def devices(node, tmp):
+    """Boards whose device files a process may not open are none to it."""
+    folder = tmp / "dev"
+    folder.mkdir()
+    for i in (1, 3):
+        (folder / f"nvidia{i}").touch()
+        (folder / f"nvidia{i}").chmod(0o666)
+    os.symlink(folder, os.path.join(node.state, "dev"))
+    uuids = [b["uuid"] for b in node.status()["boards"]]
+    got = numbers(node, "init", ";", "count", ";", "minor", 0, ";", "minor", 1, ";", "minor", 2)
+    t.equal(got[1:], [(0, 2), (0, 1), (0, 3), (2, 0)], "boards whose device files are there are counted from 0")
+    got = numbers(node, "init", ";", "index", uuids[3], ";", "index", uuids[0], ";", "set", 1, 210000)
+    t.equal([got[1], got[2][0], got[3][0]], [(0, 1), 6, 0], "others are not found by their UUIDs")
+    t.equal([b["limit_mw"] for b in node.status()["boards"]][2:], [300000, 210000], "a limit is set on the board that is meant")
+    numbers(node, "init", ";", "set", 1, 300000)
+    for gpus, visible, want in ((["--gpus", "1"], "0", [3]), ([], "1,0", [1, 3]), ([], "", [1, 3])):
+        p = node.train("--phases", "train", *gpus, env={"CUDA_VISIBLE_DEVICES": visible})
+        t.equal([i for i, b in enumerate(node.status()["boards"]) if b["pids"] == [p.pid]], want,
+                f"a job that says {gpus or visible or 'nothing'} has these boards")
+        p.kill()
+        t.ok(uwtest.wait_for(lambda: node.status()["jobs"] == 0), "it is gone")
+    p = node.run("underwatt-sim", "train", "--gpus", "2")
+    t.ok(p.returncode == 2 and "this process may use 2 boards, and 2 is none" in p.stderr, "no such board among them: 2", p.stderr)
+    for visible, want in (("1", "[3]"), ("", "[1, 3]"), ("2", "[4]")):
+        p = node.run("/usr/bin/python3", "-c", "from underwatt.testing._simload import visible_boards; print(visible_boards())",
+                     env={"PYTHONPATH": uwtest.TOP / "python", "CUDA_VISIBLE_DEVICES": visible})
+        t.equal(p.stdout.strip(), want, f"so has a program in Python that sees '{visible}'; 4 is none")
+    if os.getuid() == 0:
+        t.equal(numbers(node, "init", ";", "count", preexec_fn=lambda: (os.setgid(65534), os.setuid(65534)))[1], (0, 0),
+                "another user may not look into the folder: no board is his")
+        tmp.chmod(0o755)
+        (folder / "nvidia1").chmod(0o600)
+        t.equal(numbers(node, "init", ";", "count", preexec_fn=lambda: (os.setgid(65534), os.setuid(65534)))[1], (0, 1),
+                "another user may open one of them")
+    os.unlink(os.path.join(node.state, "dev"))
+    t.equal(numbers(node, "init", ";", "count")[1], (0, 4), "without the folder all are there")
+
+
 def faults(node):
     node.fault("1", "lost")
     got = numbers(node, "init", ";", "count", ";", "power", 1, ";", "power", 0)
@@ -319,6 +357,7 @@ def main():
             look(node)
             limits(node)
             job(node, tmp)
+            devices(node, tmp)
             faults(node)
             resets(node)
         if os.getuid() == 0:

@@ -16,6 +16,8 @@ from types import TracebackType
 _REQUEST = struct.Struct("=IIIIQQ512s")
 _REPLY = struct.Struct("=iIQQQQQQd200s")
 _PAGE = struct.Struct("=8sIIIIQQd")
+# Of the page: where board 0 begins, a board's size, the number of its device file.
+_BOARDS, _BOARD, _MINOR = 576, 1728, struct.Struct("=352xQ")
 _MAGIC = b"UWSIMST1"
 _VERSION = 1
 _DRIVE, _GRANT = 9, 10
@@ -79,10 +81,18 @@ def _state(given: str | os.PathLike[str] | None = None) -> str:
 
 
 def visible_boards(state: str | os.PathLike[str] | None = None) -> list[int]:
-    """Boards of the node that this process may use: those of CUDA_VISIBLE_DEVICES, else all."""
-    _, _, n_boards = _clock(_state(state))
+    """Boards of the node that this process may use: those of CUDA_VISIBLE_DEVICES, else all.
+
+    Boards whose device files, where the node has such (underwatt-sim(1)), it may not open are not counted.
+    """
+    path = _state(state)
+    _, _, n_boards = _clock(path)
+    may = _permitted(path, n_boards)
     words = os.environ.get("CUDA_VISIBLE_DEVICES", "").split(",")
-    return [int(w) for w in words] if all(w.isdigit() for w in words) else list(range(n_boards))
+    if not all(w.isdigit() for w in words):
+        return may
+    # n_boards is none, which the node will say.
+    return [may[int(w)] if int(w) < len(may) else n_boards for w in words]
 
 
 class SimLoad:
@@ -225,6 +235,18 @@ class SimLoad:
     def _hear(self, grant: Grant, *, wait: bool) -> None:
         while grant._result is None and self._receive(0 if wait else socket.MSG_DONTWAIT):
             pass
+
+
+def _permitted(path: str, n_boards: int) -> list[int]:
+    """As src/sim/devices.c has it."""
+    folder = os.path.join(path, "dev")
+    if not os.path.lexists(folder):
+        return list(range(n_boards))
+    with open(os.path.join(path, "state"), "rb") as page:
+        data = page.read()
+    minors = [_MINOR.unpack_from(data, _BOARDS + _BOARD * i)[0] for i in range(n_boards)]
+    paths = [os.path.join(folder, f"nvidia{minor}") for minor in minors]
+    return [i for i, file in enumerate(paths) if os.access(file, os.R_OK | os.W_OK, effective_ids=True)]
 
 
 def _clock(path: str) -> tuple[int, float, int]:

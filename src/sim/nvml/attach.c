@@ -13,6 +13,7 @@
 #include <time.h>
 #include <unistd.h>
 
+#include "sim/devices.h"
 #include "sim/nvml/users.h"
 
 struct nv_handle {
@@ -23,6 +24,7 @@ struct nv_handle {
 static struct nv_handle handles[SIM_BOARDS_MAX];
 static const struct sim_page *the_page; /* replaced when a new world is found */
 static unsigned n_init;
+static uint64_t may_use;
 
 enum { ANSWER_S = 10, HANG_POLL_MS = 2 };
 
@@ -165,10 +167,13 @@ int nv_init(bool attach)
         r = SIM_NO_DRIVER;
     if (r)
         return r;
+    if (__atomic_load_n(&n_init, __ATOMIC_ACQUIRE) == 0)
+        __atomic_store_n(&may_use, sim_devices(page), __ATOMIC_RELEASE);
     if (__atomic_add_fetch(&n_init, 1, __ATOMIC_ACQ_REL) == 1)
         users_begin(page);
-    if (attach)
-        users_attach_all(page);
+    for (unsigned i = 0; i < page->n_boards && attach; i++)
+        if (nv_may() >> i & 1)
+            users_attach(i);
     return SIM_OK;
 }
 
@@ -192,6 +197,11 @@ int nv_page(const struct sim_page **ret)
         return SIM_UNINITIALIZED;
     *ret = __atomic_load_n(&the_page, __ATOMIC_ACQUIRE);
     return SIM_OK;
+}
+
+uint64_t nv_may(void)
+{
+    return __atomic_load_n(&may_use, __ATOMIC_ACQUIRE);
 }
 
 nv_device nv_handle_of(unsigned i)
@@ -249,7 +259,7 @@ int nv_index(nv_device dev, unsigned *ret)
     if (!r)
         r = gone(page, b);
     if (!r)
-        *ret = (unsigned)(dev - handles);
+        *ret = sim_devices_place(nv_may(), (unsigned)(dev - handles));
     return r;
 }
 

@@ -31,6 +31,9 @@ int nv_shutdown(void);
 /* The page, after nvmlInit() only. */
 int nv_page(const struct sim_page **ret);
 
+/* The boards that this process may use, as they were at nvmlInit(): sim/devices.h. */
+uint64_t nv_may(void);
+
 /* The handle of board i; the page has checked i.  It takes calls once the board is
  * attached (users.h).
  */

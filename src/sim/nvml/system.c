@@ -3,6 +3,7 @@
 #include <stdio.h>
 #include <string.h>
 
+#include "sim/devices.h"
 #include "sim/nvml/attach.h"
 #include "sim/nvml/users.h"
 #include "underwatt/sim.h"
@@ -134,7 +135,7 @@ NVML_API int nvmlDeviceGetCount_v2(unsigned *ret)
         return SIM_INVALID;
     if (!nv_world_lives(page))
         return SIM_UNKNOWN;
-    *ret = page->n_boards;
+    *ret = sim_devices_count(page, nv_may());
     return SIM_OK;
 }
 
@@ -149,12 +150,13 @@ NVML_API int nvmlDeviceGetHandleByIndex_v2(unsigned index, nv_device *ret)
     int r = nv_page(&page);
     if (r)
         return r;
-    if (!ret || index >= page->n_boards)
+    unsigned board = sim_devices_at(page, nv_may(), index);
+    if (!ret || board >= page->n_boards)
         return SIM_INVALID;
-    users_attach(index);
-    r = nv_identity(nv_handle_of(index), &id);
+    users_attach(board);
+    r = nv_identity(nv_handle_of(board), &id);
     if (!r)
-        *ret = nv_handle_of(index);
+        *ret = nv_handle_of(board);
     return r;
 }
 
@@ -192,10 +194,12 @@ static int by_text(const char *text, size_t offset,
     if (!ret || !text)
         return SIM_INVALID;
     for (unsigned i = 0; i < page->n_boards; i++) {
+        if (!(nv_may() >> i & 1))
+            continue;
         if (searches)
             users_attach(i);
         if (same(text, (const char *)&page->board[i].identity + offset))
-            return nvmlDeviceGetHandleByIndex_v2(i, ret);
+            return nvmlDeviceGetHandleByIndex_v2(sim_devices_place(nv_may(), i), ret);
     }
     return SIM_NOT_FOUND;
 }

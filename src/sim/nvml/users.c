@@ -40,12 +40,6 @@ void users_attach(unsigned board)
     (void)__atomic_or_fetch(&users_mask, 1ull << board, __ATOMIC_ACQ_REL);
 }
 
-void users_attach_all(const struct sim_page *page)
-{
-    for (unsigned i = 0; i < page->n_boards; i++)
-        users_attach(i);
-}
-
 bool users_has(unsigned board)
 {
     return __atomic_load_n(&users_mask, __ATOMIC_ACQUIRE) >> board & 1;
