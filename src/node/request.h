@@ -6,7 +6,7 @@
 #include "core/optimum/goal.h"
 #include "jobs/job-records.h"
 #include "jobs/roster.h"
-#include "policy/signal.h"
+#include "signal/signal.h"
 
 /* The client on whose behalf a request is made. */
 struct node_who {

@@ -11,7 +11,7 @@
 #include "io/file.h"
 #include "policy/catalogue.h"
 #include "policy/file-inside.h"
-#include "policy/grid-zone.h"
+#include "signal/grid-zone.h"
 
 enum { NAME_MAX_BYTES = 48, VERSION = 1 };
 

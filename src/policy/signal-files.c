@@ -11,7 +11,7 @@
 
 #include "base/error.h"
 #include "base/units.h"
-#include "policy/signal-read.h"
+#include "signal/read.h"
 
 enum {
     LOOK_S = 5,     /* deadline of a look */
@@ -143,7 +143,13 @@ static int look(struct loop *loop, void *work)
     r = read_bytes(l, fd, &text, &len, &l->error);
     if (r < 0)
         return r;
-    return signal_read(&l->source, text, len, l->utc_ns / (int64_t)NS_PER_S, &l->reading,
+    struct signal_format format = {.name = path,
+                                   .type = l->source.decl.type,
+                                   .csv = l->source.csv,
+                                   .is_forecast = signal_is_forecast(l->source.decl.name),
+                                   .path = l->source.path,
+                                   .column = l->source.column};
+    return signal_read(&format, text, len, l->utc_ns / (int64_t)NS_PER_S, &l->reading,
                        &l->error);
 }
 

@@ -11,7 +11,7 @@
 #include "base/units.h"
 #include "base/utf8.h"
 
-enum { EVERY_S = 10, EVERY_MAX_S = 3600, PATH_KEYS = 16 };
+enum { EVERY_S = 10, EVERY_MAX_S = 3600 };
 
 void signal_sources_fini(struct signal_sources *s)
 {
@@ -20,19 +20,6 @@ void signal_sources_fini(struct signal_sources *s)
 }
 
 /* ---- one source ---- */
-
-/* Keys and numbers with single dots between them. */
-static bool is_path(const char *path)
-{
-    size_t keys = 1;
-
-    for (const char *p = path; *p; p++) {
-        if (*p == '.' && (p == path || p[1] == '.' || !p[1]))
-            return false;
-        keys += *p == '.';
-    }
-    return keys <= PATH_KEYS;
-}
 
 static int check_file(const struct signal_source *s, uw_error *err)
 {
@@ -54,7 +41,7 @@ static int check_file(const struct signal_source *s, uw_error *err)
     if (s->path[0] && s->column[0])
         return fail(err, -EINVAL, "%s: 'path' is for JSON, 'column' for CSV: not both",
                     name);
-    if (!is_path(s->path))
+    if (!signal_path_check(s->path))
         return fail(err, -EINVAL,
                     "%s: path: '%s' is none: keys and numbers of items with dots "
                     "between them, as in data.0.kw",

@@ -12,12 +12,12 @@
 
 #include "base/auto.h"
 #include "io/yaml.h"
-#include "policy/signal.h"
+#include "signal/read.h"
+#include "signal/signal.h"
 
 enum {
     SIGNAL_SOURCES_MAX = 200, /* with the well-known ones below SIGNALS_MAX */
     SIGNAL_FILE = 512,
-    SIGNAL_PATH = 128, /* of a value in JSON: at most 16 keys and numbers with dots */
     SIGNAL_COLUMN = 64,
 };
 

@@ -23,14 +23,13 @@
 #include "base/auto.h"
 #include "base/names.h"
 #include "core/policy/series.h"
-#include "policy/signal.h"
+#include "signal/signal.h"
 #include "underwatt/error.h"
 
 enum {
     SIGNALS_MAX = 256,
     SIGNAL_SOURCE = 200, /* "user anna", "file /srv/grid.csv" */
     SIGNAL_WHY = 200,
-    SIGNAL_POINTS = 8192, /* of a series; see signals_put_series() */
 };
 
 struct signals;

@@ -6,25 +6,24 @@
 
 #include "base/utf8.h"
 #include "fuzz.h"
-#include "policy/signal-read.h"
-#include "policy/signals.h"
+#include "signal/read.h"
 
 enum { NOW_S = 1764081000 }; /* 2025-11-25T14:30Z */
 
-static const struct signal_source sources[] = {
-    {.decl = {.name = "carbon"}, .file = "/f.json"},
-    {.decl = {.name = "rack.power"}, .file = "/f.json", .path = "data.0.kw"},
-    {.decl = {.name = "grid", .type = POLICY_TEXT}, .file = "/f.json", .path = "state"},
-    {.decl = {.name = "open", .type = POLICY_TRUTH}, .file = "/f.csv", .csv = true},
-    {.decl = {.name = "price"}, .file = "/f.csv", .csv = true},
-    {.decl = {.name = "price"}, .file = "/f.csv", .column = "DE", .csv = true},
-    {.decl = {.name = "price.forecast"}, .file = "/f.csv", .csv = true},
-    {.decl = {.name = "grid", .type = POLICY_TEXT}, .file = "/f.csv", .csv = true},
+static const struct signal_format sources[] = {
+    {.name = "/f.json", .path = "", .column = ""},
+    {.name = "/f.json", .path = "data.0.kw", .column = ""},
+    {.name = "/f.json", .type = POLICY_TEXT, .path = "state", .column = ""},
+    {.name = "/f.csv", .type = POLICY_TRUTH, .csv = true, .path = "", .column = ""},
+    {.name = "/f.csv", .csv = true, .path = "", .column = ""},
+    {.name = "/f.csv", .csv = true, .path = "", .column = "DE"},
+    {.name = "/f.csv", .csv = true, .is_forecast = true, .path = "", .column = ""},
+    {.name = "/f.csv", .type = POLICY_TEXT, .csv = true, .path = "", .column = ""},
 };
 
-static void check_value(const struct signal_source *s, const struct signal_value *v)
+static void check_value(const struct signal_format *s, const struct signal_value *v)
 {
-    must(v->type == s->decl.type);
+    must(v->type == s->type);
     must(v->type != POLICY_NUMBER || isfinite(v->number));
     must(v->type != POLICY_TEXT || (v->text[0] && utf8_is_plain(v->text)));
 }
@@ -48,7 +47,7 @@ int LLVMFuzzerTestOneInput(const uint8_t *data, size_t size)
 
     if (size < 1)
         return fuzz_say("skipped", "empty");
-    const struct signal_source *s =
+    const struct signal_format *s =
         &sources[data[0] % (sizeof sources / sizeof *sources)];
     if (signal_read(s, (const char *)data + 1, size - 1, NOW_S, &r, &err) < 0) {
         must(err.text[0] && !r.point);

@@ -1,4 +1,4 @@
-#include "policy/signal.h"
+#include "signal/signal.h"
 
 #include <ctype.h>
 #include <errno.h>

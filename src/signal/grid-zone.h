@@ -2,8 +2,8 @@
  * letters, then parts of it ("DE", "NO-NO1", "US-CAL-CISO", as Electricity Maps writes
  * them).  Which parts a country has is not known here.
  */
-#ifndef POLICY_GRID_ZONE_H
-#define POLICY_GRID_ZONE_H
+#ifndef SIGNAL_GRID_ZONE_H
+#define SIGNAL_GRID_ZONE_H
 
 #include "underwatt/error.h"
 

@@ -4,7 +4,7 @@
 
 #include "base/auto.h"
 #include "base/units.h"
-#include "policy/signal.h"
+#include "signal/signal.h"
 #include "tap.h"
 
 /* clang-format off */

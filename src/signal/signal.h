@@ -1,6 +1,6 @@
 /* A signal from outside: its declaration and its values.  Pure. */
-#ifndef POLICY_SIGNAL_H
-#define POLICY_SIGNAL_H
+#ifndef SIGNAL_SIGNAL_H
+#define SIGNAL_SIGNAL_H
 
 #include <stdbool.h>
 #include <stddef.h>
@@ -14,6 +14,8 @@ enum {
     SIGNAL_UNIT = 32,
     SIGNAL_TEXT = 64,
     SIGNAL_AGE_MAX_S = 14 * 86400, /* as the longest window of a condition */
+    SIGNAL_POINTS = 8192,          /* of a series */
+    SIGNAL_DAYS = 14,              /* … before and behind now; the rest is left out */
 };
 
 struct signal_value {

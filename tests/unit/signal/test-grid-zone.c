@@ -1,5 +1,5 @@
 /* Zones of the grid: their form, their countries, what was probably meant. */
-#include "policy/grid-zone.h"
+#include "signal/grid-zone.h"
 
 #include <errno.h>
 

@@ -1,4 +1,4 @@
-#include "policy/grid-zone.h"
+#include "signal/grid-zone.h"
 
 #include <ctype.h>
 #include <errno.h>

@@ -1,4 +1,4 @@
-#include "policy/signal-read.h"
+#include "signal/read.h"
 
 #include <ctype.h>
 #include <errno.h>
@@ -13,7 +13,6 @@
 #include "base/units.h"
 #include "base/utf8.h"
 #include "io/json.h"
-#include "policy/signals.h"
 
 #define SPAN_S (SIGNAL_DAYS * INT64_C(86400))
 
@@ -24,6 +23,18 @@ void signal_reading_fini(struct signal_reading *r)
 }
 
 /* ---- JSON ---- */
+
+bool signal_path_check(const char *path)
+{
+    size_t keys = 1;
+
+    for (const char *p = path; *p; p++) {
+        if (*p == '.' && (p == path || p[1] == '.' || !p[1]))
+            return false;
+        keys += *p == '.';
+    }
+    return keys <= SIGNAL_PATH_KEYS;
+}
 
 /* The value at the path; NULL: there is none. */
 static const struct json_value *walk(const struct json_value *v, const char *path)
@@ -60,26 +71,26 @@ static bool json_value(const struct json_value *v, enum policy_type type,
     return true;
 }
 
-static int read_json(const struct signal_source *s, const char *text, size_t len,
+static int read_json(const struct signal_format *f, const char *text, size_t len,
                      struct signal_reading *ret, uw_error *err)
 {
     auto_(json_free) struct json *doc = NULL;
-    const char *where = s->path[0] ? s->path : "the value";
+    const char *where = f->path[0] ? f->path : "the value";
     struct signal_value value;
     bool open = len > 0 && !strchr("}]\n", text[len - 1]);
-    int r = json_read_hidden(s->file, text, len, &doc, err);
+    int r = json_read_hidden(f->name, text, len, &doc, err);
 
     if (r < 0)
         return r;
     if (open)
         return fail(err, -EINVAL, "%s: its last line has no end: it may be torn",
-                    s->file);
-    const struct json_value *v = walk(json_root(doc), s->path);
+                    f->name);
+    const struct json_value *v = walk(json_root(doc), f->path);
     if (!v)
-        return fail(err, -ENODATA, "%s: there is no %s", s->file, where);
-    if (!json_value(v, s->decl.type, &value))
-        return fail(err, -EINVAL, "%s: %s is not %s", s->file, where,
-                    signal_type_name(s->decl.type));
+        return fail(err, -ENODATA, "%s: there is no %s", f->name, where);
+    if (!json_value(v, f->type, &value))
+        return fail(err, -EINVAL, "%s: %s is not %s", f->name, where,
+                    signal_type_name(f->type));
     *ret = (struct signal_reading){.value = value};
     return 0;
 }
@@ -93,7 +104,7 @@ struct field {
 };
 
 struct csv {
-    const struct signal_source *source;
+    const struct signal_format *format;
     const char *at, *end; /* the rest of the text */
     unsigned line;        /* of the last one, from 1 */
     int64_t utc_s;
@@ -182,13 +193,13 @@ static bool next_line(struct csv *c, struct field *ret)
 
 static int fail_line(const struct csv *c, const char *what)
 {
-    return fail(c->err, -EINVAL, "%s:%u: %s", c->source->file, c->line, what);
+    return fail(c->err, -EINVAL, "%s:%u: %s", c->format->name, c->line, what);
 }
 
 /* Which column has the values, by the line that names them. */
 static int find_column(struct csv *c, struct field line)
 {
-    const char *want = c->source->column;
+    const char *want = c->format->column;
     struct field f;
 
     if (!*want) {
@@ -201,14 +212,14 @@ static int find_column(struct csv *c, struct field line)
             return 0;
         }
     }
-    return fail(c->err, -EINVAL, "%s:%u: there is no column '%s'", c->source->file,
+    return fail(c->err, -EINVAL, "%s:%u: there is no column '%s'", c->format->name,
                 c->line, want);
 }
 
 /* *ret->number NaN: the field is empty. */
 static int csv_value(const struct csv *c, struct field f, struct signal_value *ret)
 {
-    enum policy_type type = c->source->decl.type;
+    enum policy_type type = c->format->type;
     char text[SIGNAL_TEXT];
 
     *ret = (struct signal_value){.type = type, .number = (double)NAN};
@@ -236,7 +247,7 @@ static int add_point(struct csv *c, int64_t at_s, double v)
         r->n = 0;
     int x = array_grow(&r->point, &c->cap, r->n, SIGNAL_POINTS);
     if (x < 0)
-        return fail(c->err, x, "%s: more than %d lines of %d days", c->source->file,
+        return fail(c->err, x, "%s: more than %d lines of %d days", c->format->name,
                     SIGNAL_POINTS, 2 * SIGNAL_DAYS);
     r->point[r->n++] = (struct policy_point){at_s, v};
     return 0;
@@ -257,7 +268,7 @@ static int take_line(struct csv *c, struct field line)
                                   : "it does not begin with a time as others do");
     if (!field_at(line, c->column, &f))
         return fail_line(c, "it has no such column");
-    if (timed && (c->column == 0 || c->source->decl.type != POLICY_NUMBER))
+    if (timed && (c->column == 0 || c->format->type != POLICY_NUMBER))
         return fail_line(c, "a series has a time and, in another column, a number");
     if (timed && c->rows > 1 && at_s <= c->last_s)
         return fail_line(c, "its time is not later than that of the line before");
@@ -272,12 +283,12 @@ static int take_line(struct csv *c, struct field line)
 /* What the lines have come to. */
 static int check_reading(const struct csv *c)
 {
-    const char *file = c->source->file;
+    const char *file = c->format->name;
     const struct signal_reading *r = &c->reading;
 
     if (c->rows == 0)
         return fail(c->err, -ENODATA, "%s: there is no line with a value", file);
-    if (!c->has_times && signal_is_forecast(c->source->decl.name))
+    if (!c->has_times && c->format->is_forecast)
         return fail(c->err, -EINVAL, "%s: lines of a forecast begin with a time", file);
     if (!c->has_times && r->value.type == POLICY_NUMBER && !isfinite(r->value.number))
         return fail(c->err, -ENODATA, "%s: the last line has no value", file);
@@ -299,7 +310,7 @@ static int read_lines(struct csv *c)
     c->column = 1;
     if (!field_time(first, &at_s))
         r = find_column(c, line);
-    else if (c->source->column[0])
+    else if (c->format->column[0])
         r = fail_line(c, "no line names the columns");
     else
         r = take_line(c, line);
@@ -308,17 +319,17 @@ static int read_lines(struct csv *c)
     return r == 0 ? check_reading(c) : r;
 }
 
-static int read_csv(const struct signal_source *s, const char *text, size_t len,
+static int read_csv(const struct signal_format *f, const char *text, size_t len,
                     int64_t utc_s, struct signal_reading *ret, uw_error *err)
 {
     static const char mark[] = "\xef\xbb\xbf";
     size_t skip = len >= 3 && memcmp(text, mark, 3) == 0 ? 3 : 0;
     struct csv c = {
-        .source = s, .at = text + skip, .end = text + len, .utc_s = utc_s, .err = err};
+        .format = f, .at = text + skip, .end = text + len, .utc_s = utc_s, .err = err};
 
     if (len > 0 && text[len - 1] != '\n')
         return fail(err, -EINVAL, "%s: its last line has no end: it may be torn",
-                    s->file);
+                    f->name);
     int r = read_lines(&c);
     if (r < 0) {
         signal_reading_fini(&c.reading);
@@ -329,9 +340,9 @@ static int read_csv(const struct signal_source *s, const char *text, size_t len,
     return 0;
 }
 
-int signal_read(const struct signal_source *source, const char *text, size_t len,
+int signal_read(const struct signal_format *format, const char *text, size_t len,
                 int64_t utc_s, struct signal_reading *ret, uw_error *err)
 {
-    return source->csv ? read_csv(source, text, len, utc_s, ret, err)
-                       : read_json(source, text, len, ret, err);
+    return format->csv ? read_csv(format, text, len, utc_s, ret, err)
+                       : read_json(format, text, len, ret, err);
 }
