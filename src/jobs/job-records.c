@@ -18,7 +18,7 @@ enum { KEEP_S = 60 };
 
 struct job_records {
     struct job_records_opts opts;
-    struct job_record *record[ROSTER_MAX];
+    struct job_record *record[ROSTER_MAX + JOB_LOST_MAX];
     size_t n;
 };
 
@@ -82,26 +82,52 @@ void job_records_drop(struct job_records *rs, uint64_t id)
         }
 }
 
-/* Drops the record of the job that ended first if the table is full. */
-static void make_room(struct job_records *rs)
-{
-    size_t oldest = SIZE_MAX;
+/* ---- jobs that have ended ---- */
 
-    if (rs->n < ROSTER_MAX)
-        return;
+static size_t n_lost(const struct job_records *rs)
+{
+    size_t n = 0;
+
     for (size_t i = 0; i < rs->n; i++)
-        if (rs->record[i]->ended_ns &&
-            (oldest == SIZE_MAX ||
-             rs->record[i]->ended_ns < rs->record[oldest]->ended_ns))
-            oldest = i;
-    if (oldest != SIZE_MAX)
-        drop(rs, oldest);
+        n += rs->record[i]->lost;
+    return n;
+}
+
+/* Of the lost jobs, or of the other ended ones, that which ended first; SIZE_MAX: none.
+ */
+static size_t oldest(const struct job_records *rs, bool is_lost)
+{
+    size_t ret = SIZE_MAX;
+
+    for (size_t i = 0; i < rs->n; i++) {
+        const struct job_record *rec = rs->record[i];
+        if (rec->ended_ns && rec->lost == is_lost &&
+            (ret == SIZE_MAX || rec->ended_ns < rs->record[ret]->ended_ns))
+            ret = i;
+    }
+    return ret;
+}
+
+void job_records_trim(struct job_records *rs)
+{
+    size_t at = n_lost(rs) > JOB_LOST_MAX ? oldest(rs, true) : SIZE_MAX;
+
+    if (at != SIZE_MAX)
+        drop(rs, at);
+}
+
+bool job_records_full(const struct job_records *rs)
+{
+    return rs->n - n_lost(rs) >= ROSTER_MAX;
 }
 
 struct job_record *job_records_add(struct job_records *rs, uint64_t id)
 {
-    make_room(rs);
-    if (rs->n == ROSTER_MAX)
+    size_t at = job_records_full(rs) ? oldest(rs, false) : SIZE_MAX;
+
+    if (at != SIZE_MAX)
+        drop(rs, at);
+    if (job_records_full(rs))
         return NULL;
     struct job_record *rec = calloc(1, sizeof *rec);
     if (!rec)
@@ -197,10 +223,17 @@ static void follow(struct job_records *rs, struct job_record *rec, uint64_t now_
         rs->opts.on_phase(rec->id, &rec->phase, rs->opts.user);
 }
 
+bool job_records_shows(const struct job_record *rec, uint64_t now_ns)
+{
+    uint64_t keep_ns = rec->lost ? LIFETIME_BACK_NS : KEEP_S * NS_PER_S;
+
+    return now_ns - rec->ended_ns <= keep_ns;
+}
+
 static bool is_past(const struct job_record *rec, uint64_t now_ns)
 {
-    return rec->lost ? !lifetime_may_come_back(rec->ended_ns, now_ns)
-                     : s_between(rec->ended_ns, now_ns) > KEEP_S;
+    return !job_records_shows(rec, now_ns) &&
+           !(rec->lost && lifetime_may_come_back(&rec->life, rec->ended_ns, now_ns));
 }
 
 void job_records_tick(struct job_records *rs, uint64_t now_ns)

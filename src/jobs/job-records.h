@@ -1,8 +1,8 @@
 /* The node's record of each job beside the roster's entry: what the user requested, and
  * the phase that the job's processes report or the telemetry of its boards shows.
  *
- * Owns: the records of running jobs, and of ended jobs for one minute (ten where a job
- * may come back).
+ * Owns: the records of running jobs, of ended jobs for one minute, and of JOB_LOST_MAX
+ * jobs that may come back for as long as they may (core/job/lifetime.h).
  * Touches: the roster (sets a job's phase), the samplers of the jobs' boards.
  * Thread: the loop's.  Explained in docs/jobs.md and docs/phases.md.
  */
@@ -21,7 +21,7 @@
 struct steps;
 struct job_records;
 
-enum { JOB_CLASS = 64, JOB_ASK = 120, JOB_REFUSED = 240 };
+enum { JOB_CLASS = 64, JOB_ASK = 120, JOB_REFUSED = 240, JOB_LOST_MAX = 64 };
 
 enum phase_by { PHASE_TELLERS(NAME_ENUM) };
 
@@ -103,11 +103,16 @@ struct job_record *job_records_at(const struct job_records *rs, size_t i);
 size_t job_records_count(const struct job_records *rs); /* rs NULL: 0 */
 /* NULL: ROSTER_MAX jobs run, or out of memory. */
 struct job_record *job_records_add(struct job_records *rs, uint64_t id);
+bool job_records_full(const struct job_records *rs); /* ROSTER_MAX jobs run */
 void job_records_drop(struct job_records *rs, uint64_t id);
 
 /* The job has ended; its record is kept for a minute. */
 void job_records_end(struct job_records *rs, struct job_record *rec,
                      const struct job_entry *job);
+/* One more job is lost: of more than JOB_LOST_MAX the one that ended first is dropped. */
+void job_records_trim(struct job_records *rs);
+/* Whether an ended job is still to be shown: for a minute, for ten if it is lost. */
+bool job_records_shows(const struct job_record *rec, uint64_t now_ns);
 /* It goes on after all. */
 void job_records_back(struct job_record *rec);
 /* Call each second: updates phases, drops expired records of ended jobs. */

@@ -553,6 +553,7 @@ void ledger_writer_job(struct ledger_writer *w, const struct job_entry *job,
         row.model_slowdown = search->report->model_slowdown;
     }
     if (rec) {
+        row.lost = rec->lost && job->ended_utc_ns;
         row.cls = rec->cls;
         row.command = rec->key;
         if (!rec->search && rec->cap.percent > 0)

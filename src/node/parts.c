@@ -583,7 +583,12 @@ static const struct steps *steps_of(uint64_t job, void *user)
 static void on_record_drop(uint64_t job, void *user)
 {
     struct node *node = user;
+    struct job_record *rec = job_records_find(node->records, job);
 
+    if (rec && rec->lost) {
+        rec->lost = false;
+        node_ledger_job(node, &rec->last);
+    }
     if (node->searches)
         searches_forget(node->searches, job);
     if (node->attribution)
@@ -831,6 +836,9 @@ void node_restate_jobs(struct node *node)
 {
     for (size_t i = 0; node->roster && i < roster_count(node->roster); i++)
         node_ledger_job(node, roster_at(node->roster, i));
+    for (size_t i = 0; i < job_records_count(node->records); i++)
+        if (job_records_at(node->records, i)->lost)
+            node_ledger_job(node, &job_records_at(node->records, i)->last);
 }
 
 void node_restate_claims(struct node *node)

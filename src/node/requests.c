@@ -249,9 +249,9 @@ static int begin_job(struct node *node, const struct node_who *who,
     struct job_record *rec = job_records_find(node->records, id);
     if (!rec) {
         (void)roster_end(node->roster, id, NULL);
-        return job_records_count(node->records) < ROSTER_MAX
-                   ? fail(err, -ENOMEM, "out of memory for a job")
-                   : fail(err, -E2BIG, "%d jobs exist already", ROSTER_MAX);
+        return job_records_full(node->records)
+                   ? fail(err, -E2BIG, "%d jobs exist already", ROSTER_MAX)
+                   : fail(err, -ENOMEM, "out of memory for a job");
     }
     rec->admin = firm; /* else others' processes on a board bar its caps */
     rec->search = ask->search;

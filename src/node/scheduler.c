@@ -438,6 +438,7 @@ static void lose(struct scheduler *s, const struct job_entry *job, struct job_re
                                  : "no slurmstepd came, and its time is over");
     rec->lost = true;
     (void)roster_end(s->o.roster, job->id, NULL);
+    job_records_trim(s->o.records);
 }
 
 static void look_at(struct scheduler *s, const struct job_entry *job,
@@ -465,6 +466,7 @@ static int take_back(struct scheduler *s, struct job_record *rec,
 {
     struct roster_register as = *reg;
     uint64_t id = rec->id, ended_ns = rec->ended_ns;
+    bool searched = rec->search, asked = rec->asked;
 
     as.id = id;
     as.began_utc_ns = rec->last.began_utc_ns;
@@ -474,6 +476,9 @@ static int take_back(struct scheduler *s, struct job_record *rec,
     int r = roster_begin(s->o.roster, &as, &id, err);
     if (r < 0) {
         rec->ended_ns = ended_ns;
+        rec->lost = true;
+        rec->search = searched;
+        rec->asked = asked;
         return r;
     }
     say(LOG_EVENT_JOB_BACK, roster_find(s->o.roster, id), "");
@@ -497,9 +502,12 @@ static void come_back(struct scheduler *s, struct job_record *rec,
     uw_error err = {""};
 
     if (take_back(s, rec, &reg, &err) < 0) {
-        say(LOG_EVENT_JOB_OVER, last, err.text);
+        if (strcmp(rec->refused, err.text) != 0) /* each look tries it */
+            say(LOG_EVENT_JOB_OVER, last, err.text);
+        (void)snprintf(rec->refused, sizeof rec->refused, "%s", err.text);
         return;
     }
+    rec->refused[0] = '\0';
     const struct job_entry *job = roster_find(s->o.roster, rec->id);
     rec->life =
         (struct lifetime){.began_ns = now_of(s), .limit_ns = limit_of(job), .had = true};
@@ -558,6 +566,13 @@ static int add_labels(struct roster_register *reg, const struct scheduler_ask *a
     return 0;
 }
 
+/* The end of a lost job has been told: it does not come back. */
+static void forget_lost(struct scheduler *s, struct job_record *rec)
+{
+    rec->lost = false;
+    s->o.changed(&rec->last, s->o.user);
+}
+
 /* The job of this name and user that runs; one of another user had an older number. */
 static uint64_t running(struct scheduler *s, const struct roster_register *reg)
 {
@@ -571,17 +586,23 @@ static uint64_t running(struct scheduler *s, const struct roster_register *reg)
     return id;
 }
 
-/* The one of this name and user that was taken to be over; NULL: none. */
-static struct job_record *lost(const struct scheduler *s,
-                               const struct roster_register *reg)
+/* The one of this name and user that was taken to be over; NULL: none.  One of another
+ * user had an older number.
+ */
+static struct job_record *lost(struct scheduler *s, const struct roster_register *reg)
 {
+    struct job_record *ret = NULL;
+
     for (size_t i = 0; i < job_records_count(s->o.records); i++) {
         struct job_record *rec = job_records_at(s->o.records, i);
-        if (rec->lost && rec->last.uid == reg->uid &&
-            strcmp(rec->last.name, reg->name) == 0)
-            return rec;
+        if (!rec->lost || strcmp(rec->last.name, reg->name) != 0)
+            continue;
+        if (rec->last.uid == reg->uid)
+            ret = rec;
+        else
+            forget_lost(s, rec);
     }
-    return NULL;
+    return ret;
 }
 
 /* 0, or 1: it was there. */
@@ -683,15 +704,30 @@ void scheduler_end(struct scheduler *s, const char *name)
     for (size_t i = 0; i < job_records_count(s->o.records); i++) {
         struct job_record *rec = job_records_at(s->o.records, i);
         if (rec->lost && strcmp(rec->last.name, name) == 0)
-            rec->lost = false; /* now its end has been told */
+            forget_lost(s, rec);
     }
 }
 
 /* ---- a job goes on, or its surroundings change ---- */
 
+/* The lost jobs of an earlier daemon. */
+static void open_lost(struct scheduler *s)
+{
+    for (size_t i = 0; i < job_records_count(s->o.records); i++) {
+        struct job_record *rec = job_records_at(s->o.records, i);
+        if (!rec->lost)
+            continue;
+        rec->life = (struct lifetime){.began_ns = rec->last.began_ns,
+                                      .limit_ns = limit_of(&rec->last),
+                                      .had = true};
+        look_within(s, LIFETIME_LOOK_NS);
+    }
+}
+
 void scheduler_open(struct scheduler *s)
 {
     s->open = true;
+    open_lost(s);
     for (size_t i = 0; i < roster_count(s->o.roster); i++) {
         const struct job_entry *job = roster_at(s->o.roster, i);
         struct job_record *rec = job_records_find(s->o.records, job->id);

@@ -128,6 +128,68 @@ static void read_earlier(const struct ledger_job *job, struct earlier *ret)
         ret->proc[reg->n_procs++] = (struct job_proc){reg->pid, reg->pid_start};
 }
 
+static void read_record(const struct take_over *t, const struct ledger_job *job,
+                        struct job_record *rec)
+{
+    bool registered = source_of(job->source) == JOB_REGISTERED;
+    struct ledger_booked booked = {0};
+
+    read_ask(job, rec);
+    if (rec->search && registered)
+        (void)snprintf(rec->ask, sizeof rec->ask, "goal %s", job->goal);
+    rec->admin = job->firm || registered;
+    if (ledger_is_readable(ledger_writer_ledger(t->writer)))
+        (void)ledger_job_energy(ledger_writer_ledger(t->writer), job->id, &booked, NULL);
+    rec->before_j = booked.energy_j;
+    rec->before_half_j = booked.half_j;
+    rec->before_s = booked.time_s;
+}
+
+static uint64_t ns_at(const struct take_over *t, int64_t utc_ns)
+{
+    uint64_t now_ns = loop_now_ns(t->loop);
+    int64_t ago_ns = loop_utc_ns(t->loop) - utc_ns;
+
+    return ago_ns < 0                  ? now_ns
+           : (uint64_t)ago_ns < now_ns ? now_ns - (uint64_t)ago_ns
+                                       : 1;
+}
+
+/* A job that was taken to be over may come back after a restart, too. */
+static void keep_lost(const struct take_over *t, const struct ledger_job *job)
+{
+    struct job_record *rec = job_records_add(t->records, job->id);
+    struct earlier e = {0};
+
+    if (!rec)
+        return;
+    read_record(t, job, rec);
+    read_earlier(job, &e);
+    struct job_entry *last = &rec->last;
+    *last = (struct job_entry){.id = job->id,
+                               .source = e.reg.source,
+                               .uid = job->uid,
+                               .boards = job->boards,
+                               .so_far = job->boards,
+                               .given = job->held,
+                               .firm = job->firm,
+                               .n_labels = e.reg.n_labels,
+                               .pid = job->pid,
+                               .pid_start = job->pid_start,
+                               .n_procs = e.reg.n_procs,
+                               .began_ns = ns_at(t, job->began_utc_ns),
+                               .ended_ns = ns_at(t, job->ended_utc_ns),
+                               .began_utc_ns = job->began_utc_ns,
+                               .ended_utc_ns = job->ended_utc_ns};
+    (void)snprintf(last->name, sizeof last->name, "%s", job->name);
+    (void)snprintf(last->user, sizeof last->user, "%s", job->user);
+    memcpy(last->label, e.label, sizeof last->label);
+    memcpy(last->proc, e.proc, sizeof last->proc);
+    rec->ended_ns = last->ended_ns;
+    rec->lost = true;
+    job_records_trim(t->records);
+}
+
 /* Takes over a job of this boot if the roster confirms it: by its process, by one of the
  * processes by which it was found, or, for a scheduler's job without one, at once.
  */
@@ -135,7 +197,6 @@ static int go_on(const struct take_over *t, const struct ledger_job *job,
                  const char *boot_id, uw_error *err)
 {
     struct earlier e = {0};
-    struct ledger_booked booked = {0};
     uint64_t id = job->id;
 
     if (strcmp(boot_id, ledger_writer_boot_id(t->writer)) != 0)
@@ -144,15 +205,7 @@ static int go_on(const struct take_over *t, const struct ledger_job *job,
     if (!rec)
         return fail(err, -ENOMEM, "out of memory");
     read_earlier(job, &e);
-    read_ask(job, rec);
-    if (rec->search && e.reg.source == JOB_REGISTERED)
-        (void)snprintf(rec->ask, sizeof rec->ask, "goal %s", job->goal);
-    rec->admin = job->firm || e.reg.source == JOB_REGISTERED;
-    if (ledger_is_readable(ledger_writer_ledger(t->writer)))
-        (void)ledger_job_energy(ledger_writer_ledger(t->writer), id, &booked, NULL);
-    rec->before_j = booked.energy_j;
-    rec->before_half_j = booked.half_j;
-    rec->before_s = booked.time_s;
+    read_record(t, job, rec);
     int r = roster_begin(t->roster, &e.reg, &id, err);
     if (r < 0)
         job_records_drop(t->records, job->id);
@@ -177,6 +230,10 @@ static int take_over_job(const struct ledger_job *job, const char *boot_id, void
     if (waits(t, job, boot_id) ||
         ledger_batch_has_job(ledger_writer_early(t->writer), job->id))
         return 0; /* the rows in memory are newer */
+    if (job->lost) {
+        keep_lost(t, job);
+        return 0;
+    }
     if (go_on(t, job, boot_id, &err) == 0) {
         log_event(LOG_LEVEL_NOTICE, LOG_EVENT_JOB_TAKEN_OVER, "job=%ju source=%s name=%s",
                   (uintmax_t)job->id, log_quote(job->source).text,
@@ -197,6 +254,8 @@ static void take_over_waiting(const struct ledger_job *job, void *user)
     struct ledger_job row = *job;
     uw_error err = {""};
 
+    if (row.lost)
+        keep_lost(t, &row);
     if (row.ended_utc_ns || roster_find(t->roster, row.id) ||
         go_on(t, &row, ledger_writer_boot_id(t->writer), &err) == 0)
         return;
@@ -276,6 +335,13 @@ static void lose_claim(const struct take_over *t, const struct ledger_claim *c,
     ledger_writer_event(t->writer, LEDGER_EVENT_CLAIM_LOST, c->board, c->uid, text);
 }
 
+static bool goes_on(const struct take_over *t, uint64_t job)
+{
+    const struct job_record *rec = job_records_find(t->records, job);
+
+    return rec && !rec->lost;
+}
+
 /* Why a claim cannot be taken over (*ret_how: the ledger's word); NULL: it can. */
 static const char *is_over(const struct take_over *t, const struct ledger_claim *c,
                            const char *boot_id, enum claim_end *ret_how)
@@ -284,7 +350,7 @@ static const char *is_over(const struct take_over *t, const struct ledger_claim 
     if (strcmp(boot_id, ledger_writer_boot_id(t->writer)) != 0)
         return "it was made before the machine's last boot";
     *ret_how = CLAIM_END_JOB;
-    if (c->job && !job_records_find(t->records, c->job))
+    if (c->job && !goes_on(t, c->job))
         return "its job ended while no daemon was there";
     return NULL;
 }
@@ -362,7 +428,7 @@ static void take_over_kept_claim(const struct take_over *t, size_t board,
     if (makes_again(claim.source) || is_there(t, board, claim.id) ||
         is_stated(t, board, claim.job, claim.source))
         return;
-    if (claim.job && !job_records_find(t->records, claim.job))
+    if (claim.job && !goes_on(t, claim.job))
         lose_claim(t, &lost, CLAIM_END_JOB, "its job ended while boards were away");
     else if (!watch_again(t, &claim))
         lose_claim(t, &lost, CLAIM_END_PROCESS,

@@ -315,7 +315,7 @@ static size_t look_at_jobs(struct viewer *v)
         look_at_job(v, roster_at(v->from.roster, i), &v->job[n++]);
     for (size_t i = 0; i < job_records_count(v->from.records) && n < VIEW_JOBS_MAX; i++) {
         const struct job_record *rec = job_records_at(v->from.records, i);
-        if (rec->ended_ns)
+        if (rec->ended_ns && job_records_shows(rec, loop_now_ns(v->loop)))
             look_at_job(v, &rec->last, &v->job[n++]);
     }
     return n;

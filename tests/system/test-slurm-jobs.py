@@ -328,6 +328,49 @@ def lifetimes(node, d, s):
     t.ok(status == 201 and got["id"] != first[5000], "a job of that number is another one then", got)
 
 
+def kept(d):
+    """The jobs that may come back, in the ledger."""
+    with contextlib.closing(sqlite3.connect(f"file:{d.ledger}?mode=ro", uri=True)) as db:
+        db.execute("PRAGMA busy_timeout = 5000")
+        return {int(name[6:]) for name, in db.execute("SELECT name FROM job WHERE lost")}
+
+
+def lost_jobs(node, d, s):
+    """A job that was taken to be over may come back until its end is told, after a kill -9 of the daemon, too."""
+    first = {job: s.put(job, [7], cap="300 W", time_limit="1 h", labels={"slurm.qos": "high"})[1]["id"] for job in (6000, 6001)}
+    first[6002] = s.put(6002, [2], cap="230 W")[1]["id"]
+    steps = [stepd(node, job) for job in first]
+    for job in first:
+        t.ok(noted(d, job), f"the slurmstepd of slurm:{job} was seen")
+    for step in steps:
+        ended(step)
+    for job in first:
+        over(s, d, job, "no slurmstepd and no process for 60 s")
+    t.ok(s.ask("DELETE", 6001)[0] == 204, "one's end is told")
+    got = uwtest.wait_until(lambda: kept(d), lambda k: {6000, 6002} <= k and 6001 not in k)
+    t.ok({6000, 6002} <= got and 6001 not in got, "the ledger has the others", got)
+    d.kill(actuator=False)
+    d.start()
+    t.ok(runs(s, 6000) is False, "shown as over, as before the restart")
+    _, made = d.ask("POST", "/v1/jobs", {"name": "other:1", "source": "registered", "uid": UID + 1, "gpus": [3]})
+    for job in first:
+        stepd(node, job)
+    t.ok(uwtest.wait_for(lambda: runs(s, 6002)), "a step shows up: the job goes on")
+    t.ok(s.ask("GET", 6002)[1]["id"] == first[6002] and [c["cap_mw"] for c in s.claims(job=first[6002])] == [230000],
+         "the same job, capped again", s.claims())
+    t.ok(uwtest.wait_for(lambda: "GPU 3 belongs to job" in d.log()) and not runs(s, 6000), "not while another has its board")
+    d.ask("DELETE", f"/v1/jobs/{made['id']}")
+    t.ok(uwtest.wait_for(lambda: runs(s, 6000)), "it does when the board is free again")
+    job = s.ask("GET", 6000)[1]
+    t.ok(job["id"] == first[6000] and job["asked"] == "cap 300 W" and job["time_limit_s"] == 3600 and job["uid"] == UID and
+         job["labels"]["slurm.qos"] == "high" and [c["cap_mw"] for c in s.claims(job=job["id"])] == [300000],
+         "with all that it had", job)
+    t.ok(runs(s, 6001) is not True, "a job whose end was told does not come back")
+    t.ok(uwtest.wait_until(lambda: kept(d), lambda k: not k & set(first)) & set(first) == set(), "those that run are not lost")
+    for job in first:
+        s.ask("DELETE", job)
+
+
 with uwtest.Node(machine=MACHINE) as node:
     d = node.daemon()
     s = Slurm(d)
@@ -348,4 +391,5 @@ with uwtest.Node(machine=MACHINE, speed=SPEED) as node:
     d = node.daemon(f"metrics: {{hpc_job_mapping_dir: {maps}}}\n")
     told(d, Slurm(d), maps)
     lifetimes(node, d, Slurm(d))
+    lost_jobs(node, d, Slurm(d))
 t.done()

@@ -2,6 +2,14 @@
 
 #include <string.h>
 
+static bool is_late(const struct lifetime *l, uint64_t now_ns)
+{
+    uint64_t age_ns = now_ns - l->began_ns;
+
+    return l->limit_ns && age_ns >= LIFETIME_ALONE_NS &&
+           age_ns - LIFETIME_ALONE_NS >= l->limit_ns;
+}
+
 enum lifetime_end lifetime_look(struct lifetime *l, enum lifetime_seen seen,
                                 uint64_t now_ns)
 {
@@ -17,15 +25,12 @@ enum lifetime_end lifetime_look(struct lifetime *l, enum lifetime_seen seen,
     if (l->had)
         return LIFETIME_IS_ALONE;
     /* Before its first step a job may wait as long as its time goes: salloc. */
-    return l->limit_ns && now_ns - l->began_ns >= LIFETIME_ALONE_NS &&
-                   now_ns - l->began_ns - LIFETIME_ALONE_NS >= l->limit_ns
-               ? LIFETIME_IS_LATE
-               : LIFETIME_GOES_ON;
+    return is_late(l, now_ns) ? LIFETIME_IS_LATE : LIFETIME_GOES_ON;
 }
 
-bool lifetime_may_come_back(uint64_t ended_ns, uint64_t now_ns)
+bool lifetime_may_come_back(const struct lifetime *l, uint64_t ended_ns, uint64_t now_ns)
 {
-    return now_ns - ended_ns <= LIFETIME_BACK_NS;
+    return now_ns - ended_ns <= LIFETIME_BACK_NS || !is_late(l, now_ns);
 }
 
 uint64_t lifetime_stepd(const char *cmdline, size_t n)

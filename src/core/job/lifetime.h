@@ -10,7 +10,8 @@
 
 #define LIFETIME_LOOK_NS (10 * UINT64_C(1000000000))  /* from one look to the next */
 #define LIFETIME_ALONE_NS (60 * UINT64_C(1000000000)) /* without step and process */
-#define LIFETIME_BACK_NS (600 * UINT64_C(1000000000)) /* in which it may come back */
+#define LIFETIME_BACK_NS \
+    (600 * UINT64_C(1000000000)) /* in which it may at least come back */
 
 struct lifetime {
     uint64_t began_ns; /* when it was registered last */
@@ -34,8 +35,10 @@ enum lifetime_end {
 
 enum lifetime_end lifetime_look(struct lifetime *l, enum lifetime_seen seen,
                                 uint64_t now_ns);
-/* Whether a job that ended so at ended_ns may go on. */
-bool lifetime_may_come_back(uint64_t ended_ns, uint64_t now_ns);
+/* Whether a job that ended so at ended_ns may go on: until its time is over, if it has a
+ * limit, and for LIFETIME_BACK_NS at least.
+ */
+bool lifetime_may_come_back(const struct lifetime *l, uint64_t ended_ns, uint64_t now_ns);
 
 /* The job whose slurmstepd has this command line, "slurmstepd: [42.batch]"; 0: none. */
 uint64_t lifetime_stepd(const char *cmdline, size_t n);

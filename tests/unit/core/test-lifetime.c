@@ -72,8 +72,14 @@ int main(void)
             end = lifetime_look(&l, cases[i].look[k].seen, cases[i].look[k].at_s * S);
         ok(end == cases[i].end && l.had == cases[i].had, "%s", cases[i].name);
     }
-    ok(lifetime_may_come_back(100 * S, 700 * S), "back after ten minutes");
-    ok(!lifetime_may_come_back(100 * S, 700 * S + 1), "not later");
+    const struct lifetime open = {.began_ns = 100 * S},
+                          day = {.began_ns = 100 * S, .limit_ns = 86400 * S},
+                          hour = {.began_ns = 100 * S, .limit_ns = 3600 * S};
+    ok(lifetime_may_come_back(&open, 200 * S, 9999999 * S), "back at any time");
+    ok(lifetime_may_come_back(&day, 200 * S, 86559 * S), "back before its limit");
+    ok(!lifetime_may_come_back(&day, 200 * S, 86560 * S), "not after it");
+    ok(lifetime_may_come_back(&hour, 4000 * S, 4600 * S), "back after ten minutes");
+    ok(!lifetime_may_come_back(&hour, 4000 * S, 4600 * S + 1), "not later");
     for (size_t i = 0; i < n_elements(titles); i++)
         is_int((long)lifetime_stepd(titles[i].cmdline, strlen(titles[i].cmdline)),
                (long)titles[i].job, "'%s'", titles[i].cmdline);

@@ -196,6 +196,11 @@ static void slow(double every_s)
     end();
 }
 
+static uint64_t now(void)
+{
+    return loop_now_ns(fake.loop);
+}
+
 /* For how long the record of a job is kept that has ended, or is taken to be over. */
 static void kept(void)
 {
@@ -210,7 +215,11 @@ static void kept(void)
     ok(job_records_find(w.records, JOB) == rec && rec->last.id == JOB, "a minute");
     rec->lost = true;
     fake_wait(540);
-    ok(job_records_find(w.records, JOB) == rec, "ten where it may come back");
+    ok(job_records_find(w.records, JOB) == rec && job_records_shows(rec, now()),
+       "ten minutes where it may come back");
+    fake_wait(86400);
+    ok(job_records_find(w.records, JOB) == rec && !job_records_shows(rec, now()),
+       "without a limit for any time, but not shown");
     job_records_back(rec);
     fake_wait(700);
     ok(job_records_find(w.records, JOB) == rec && !rec->ended_ns && !rec->lost,
@@ -221,8 +230,42 @@ static void kept(void)
     rec = job_records_add(w.records, JOB);
     job_records_end(w.records, rec, &last);
     rec->lost = true;
-    fake_wait(603);
-    ok(!job_records_find(w.records, JOB), "ten, and not longer");
+    rec->life = (struct lifetime){.began_ns = now(), .limit_ns = 3600 * NS_PER_S};
+    fake_wait(3655);
+    ok(job_records_find(w.records, JOB) == rec, "until its time is over");
+    fake_wait(8);
+    ok(!job_records_find(w.records, JOB), "and not longer");
+    end();
+}
+
+/* How many jobs are kept that may come back: they take no place of those that run. */
+static void many(void)
+{
+    size_t n = 0;
+
+    if (!begin()) {
+        end();
+        return;
+    }
+    const struct job_entry last = *roster_find(w.roster, JOB);
+    for (uint64_t id = 1000; id < 1000 + JOB_LOST_MAX + 2; id++) {
+        struct job_record *rec = job_records_add(w.records, id);
+        fake_wait(1);
+        job_records_end(w.records, rec, &last);
+        rec->lost = true;
+        job_records_trim(w.records);
+    }
+    ok(!job_records_find(w.records, 1001) && job_records_find(w.records, 1002),
+       "of more than %d those go that ended first", JOB_LOST_MAX);
+    for (uint64_t id = 2000; id < 2000 + ROSTER_MAX; id++)
+        n += job_records_add(w.records, id) != NULL;
+    is_int((long)n, ROSTER_MAX - 1, "as many others as without them");
+    ok(job_records_full(w.records), "not one more");
+    struct job_record *rec = job_records_find(w.records, 2000);
+    job_records_end(w.records, rec, &last);
+    ok(job_records_add(w.records, 3000) && !job_records_find(w.records, 2000) &&
+           job_records_find(w.records, 1002),
+       "an ended one makes room, no lost one does");
     end();
 }
 
@@ -230,6 +273,7 @@ int main(void)
 {
     fast();
     kept();
+    many();
     slow(0.85);
     slow(30);
     return done();
