@@ -191,7 +191,7 @@ struct ledger_job {
     bool firm;             /* an administrator began it */
     const char *goal;  /* "edp"; "slowdown:1.05 by default"; "cap 85%" of each board, "cap
                         * 85% balanced" where a preset named it; "hold cap 300 W" of a
-                        * scheduler's job; NULL or "": none of these */
+                        * scheduler's job (node/ledger-writer.h); NULL or "": none */
     const char *cls;   /* class of caps' settings; NULL or "": default */
     uint32_t named_mw; /* cap by name in watts; 0 */
     /* What the search found. */

@@ -508,12 +508,45 @@ void ledger_writer_total(struct ledger_writer *w, const struct attribution_total
         added(w, ledger_add_meter(b, &m));
 }
 
+/* What a scheduler's job asked for, behind its goal, where that does not say it. */
+static void put_hold(const struct job_entry *job, const struct job_record *rec,
+                     const char *form, char *goal, size_t size)
+{
+    size_t n = strlen(goal), skip = strlen(LEDGER_ASKED_GOAL);
+    bool same = strncmp(rec->ask, LEDGER_ASKED_GOAL, skip) == 0 &&
+                strcmp(rec->ask + skip, form) == 0;
+
+    if (rec->search && !same &&
+        strncmp(job->name, ROSTER_SLURM, strlen(ROSTER_SLURM)) == 0)
+        (void)snprintf(goal + n, size - n, " " LEDGER_HOLD_GOAL "%s",
+                       rec->ask[0] ? rec->ask : "-");
+    else if (!rec->search && rec->ask[0])
+        (void)snprintf(goal, size, "%s" LEDGER_HOLD_GOAL "%s",
+                       rec->off ? LEDGER_OFF_GOAL : "", rec->ask);
+}
+
+/* The goal column of a job (docs/ledger.md). */
+static void put_goal(const struct job_entry *job, const struct job_record *rec,
+                     char *goal, size_t size)
+{
+    char form[GOAL_TEXT_MAX] = "";
+
+    if (!rec->search && rec->cap.percent > 0)
+        (void)snprintf(goal, size, LEDGER_CAP_GOAL "%.12g%%%s%s", rec->cap.percent,
+                       rec->preset[0] ? " " : "", rec->preset);
+    if (rec->search)
+        (void)snprintf(goal, size, "%s%s", goal_text(&rec->goal, form),
+                       rec->by_default ? LEDGER_GOAL_DEFAULT : "");
+    if (job->source == JOB_REGISTERED)
+        put_hold(job, rec, form, goal, size);
+}
+
 void ledger_writer_job(struct ledger_writer *w, const struct job_entry *job,
                        const struct job_record *rec, const struct searches_view *search)
 {
     struct ledger_batch *b = rows(w);
     struct ledger_label label[LABELS_MAX];
-    char goal[GOAL_TEXT_MAX + POLICY_PRESET_NAME + JOB_ASK] = "", form[GOAL_TEXT_MAX],
+    char goal[GOAL_TEXT_MAX + POLICY_PRESET_NAME + JOB_ASK] = "",
                                                    processes[JOB_PROCS * JOB_PROC_TEXT];
 
     _Static_assert(sizeof processes <= LEDGER_PROCESSES, "none is cut");
@@ -556,14 +589,7 @@ void ledger_writer_job(struct ledger_writer *w, const struct job_entry *job,
         row.lost = rec->lost && job->ended_utc_ns;
         row.cls = rec->cls;
         row.command = rec->key;
-        if (!rec->search && rec->cap.percent > 0)
-            (void)snprintf(goal, sizeof goal, LEDGER_CAP_GOAL "%.12g%%%s%s",
-                           rec->cap.percent, rec->preset[0] ? " " : "", rec->preset);
-        if (!rec->search && rec->ask[0])
-            (void)snprintf(goal, sizeof goal, LEDGER_HOLD_GOAL "%s", rec->ask);
-        if (rec->search)
-            (void)snprintf(goal, sizeof goal, "%s%s", goal_text(&rec->goal, form),
-                           rec->by_default ? LEDGER_GOAL_DEFAULT : "");
+        put_goal(job, rec, goal, sizeof goal);
         row.goal = goal;
         row.named_mw = rec->search ? 0 : rec->cap.mw;
     }

@@ -25,10 +25,14 @@
 #define LEDGER_GOAL_DEFAULT " by default"
 /* Prefix of a job's goal column for a percentage asked for by name: "cap 85%". */
 #define LEDGER_CAP_GOAL "cap "
-/* Prefix of the goal column of a scheduler's job that has no search: what it asked for,
- * "hold cap 300 W", had or not; an older daemon leaves it alone.
+/* Prefix of what a scheduler's job asked for in its goal column, had or not: "hold cap
+ * 300 W", "off hold goal edp" where its user has ended the search.  A search has its goal
+ * before it where that is another one: "energy hold goal edp"; "energy hold -": nothing
+ * was asked for.  An older daemon leaves all these alone.
  */
 #define LEDGER_HOLD_GOAL "hold "
+#define LEDGER_OFF_GOAL "off "
+#define LEDGER_ASKED_GOAL "goal "
 /* Prefix of the kind of a claim on the clock, whose row has MHz in place of milliwatts
  * (docs/ledger.md): an older daemon refuses the value as out of range.
  */

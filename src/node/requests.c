@@ -441,6 +441,7 @@ static int set_goal(struct node *node, const struct node_who *who, uint64_t id,
                     "job %" PRIu64 " holds a cap by name: it cannot be searched", id);
     const struct job_record before = *rec;
     rec->search = goal != NULL;
+    rec->off = goal == NULL;
     rec->by_default = false;
     if (goal)
         rec->goal = *goal;

@@ -286,7 +286,8 @@ static int hold(struct scheduler *s, const struct job_entry *job,
     return state(s, job, rec, &wanted, err);
 }
 
-/* A goal that the job's user gave its search later stays until another one is asked for.
+/* A goal that the job's user gave its search later, or none, stays until another one is
+ * asked for.
  */
 static int search(struct scheduler *s, const struct job_entry *job,
                   struct job_record *rec, bool is_new, uw_error *err)
@@ -295,8 +296,9 @@ static int search(struct scheduler *s, const struct job_entry *job,
     bool was = rec->search;
     int r = 0;
 
-    if (was && !is_new)
+    if (!is_new && (was || rec->off))
         return 0;
+    rec->off = false;
     if (goal && !job->given)
         r = fail(err, -ENODEV, "goal: the job has no GPU");
     else if (goal && goal_parse(goal, &rec->goal, err) < 0)
@@ -511,7 +513,7 @@ static void come_back(struct scheduler *s, struct job_record *rec,
     const struct job_entry *job = roster_find(s->o.roster, rec->id);
     rec->life =
         (struct lifetime){.began_ns = now_of(s), .limit_ns = limit_of(job), .had = true};
-    apply(s, job, rec, true);
+    apply(s, job, rec, false);
     s->o.changed(job, s->o.user);
 }
 
@@ -737,8 +739,9 @@ void scheduler_open(struct scheduler *s)
                                       .limit_ns = limit_of(job),
                                       .had = job->n_procs > 0};
         look_within(s, LIFETIME_LOOK_NS);
+        rec->search &= rec->asked; /* it may not have begun */
+        apply(s, job, rec, false);
     }
-    scheduler_look(s);
 }
 
 void scheduler_look(struct scheduler *s)
@@ -746,7 +749,7 @@ void scheduler_look(struct scheduler *s)
     for (size_t i = 0; s->open && i < roster_count(s->o.roster); i++) {
         const struct job_entry *job = roster_at(s->o.roster, i);
         struct job_record *rec = job_records_find(s->o.records, job->id);
-        if (rec && scheduler_caps(rec) && !job->ended_ns)
+        if (rec && rec->ask[0] && !job->ended_ns)
             apply(s, job, rec, false);
     }
 }

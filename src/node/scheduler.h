@@ -62,8 +62,8 @@ void scheduler_open(struct scheduler *s);
 int scheduler_amend(struct scheduler *s, const char *name,
                     const struct scheduler_facts *facts, uw_error *err);
 
-/* Boards, or who shares them, may have changed: gives the jobs that ask for a cap what
- * they can have of it now.
+/* Boards, or who shares them, may have changed: gives the jobs what they can have now of
+ * what they ask for.
  */
 void scheduler_look(struct scheduler *s);
 /* Somebody has withdrawn the claim of this job: it is not made again. */

@@ -21,6 +21,11 @@ static const struct gpu_info *info_of(const struct take_over *t, size_t board)
 
 /* ---- jobs ---- */
 
+static enum job_source source_of(const char *name)
+{
+    return (enum job_source)names_number_or(NAMES_JOB_SOURCE, name, JOB_RUN);
+}
+
 /* "85%", or with the name of its preset: "85% balanced". */
 static void read_cap(const char *text, struct job_record *rec)
 {
@@ -50,19 +55,40 @@ static bool read_goal(const char *text, struct job_record *rec)
     return goal_parse(goal, &rec->goal, NULL) == 0;
 }
 
+/* What a scheduler was asked for, of "edp hold goal slowdown:1.05", "off hold goal edp"
+ * or "hold cap 300 W"; returns how much stands before that.  A cap by name has none.
+ */
+static size_t read_hold(const char *text, struct job_record *rec)
+{
+    bool by_name = strncmp(text, LEDGER_CAP_GOAL, strlen(LEDGER_CAP_GOAL)) == 0;
+    const char *hold = by_name ? NULL : strstr(text, LEDGER_HOLD_GOAL);
+
+    if (!hold)
+        return strlen(text);
+    const char *ask = hold + strlen(LEDGER_HOLD_GOAL);
+    (void)snprintf(rec->ask, sizeof rec->ask, "%s", strcmp(ask, "-") == 0 ? "" : ask);
+    rec->off = strncmp(text, LEDGER_OFF_GOAL, strlen(LEDGER_OFF_GOAL)) == 0;
+    return hold > text ? (size_t)(hold - text) - 1 : 0;
+}
+
 static void read_ask(const struct ledger_job *job, struct job_record *rec)
 {
+    const char *text = job->goal ? job->goal : "";
+    size_t n = read_hold(text, rec), cap = strlen(LEDGER_CAP_GOAL);
+    char goal[GOAL_TEXT_MAX + sizeof LEDGER_GOAL_DEFAULT];
+
     if (job->cls)
         (void)snprintf(rec->cls, sizeof rec->cls, "%s", job->cls);
     if (job->command)
         (void)snprintf(rec->key, sizeof rec->key, "%s", job->command);
-    rec->search = job->goal && job->goal[0] && read_goal(job->goal, rec);
+    (void)snprintf(goal, sizeof goal, "%.*s", (int)n, text);
+    rec->search = n < sizeof goal && read_goal(goal, rec);
     rec->cap.mw = rec->search ? 0 : job->named_mw;
-    if (job->goal && strncmp(job->goal, LEDGER_CAP_GOAL, strlen(LEDGER_CAP_GOAL)) == 0)
-        read_cap(job->goal + strlen(LEDGER_CAP_GOAL), rec);
-    if (job->goal && strncmp(job->goal, LEDGER_HOLD_GOAL, strlen(LEDGER_HOLD_GOAL)) == 0)
-        (void)snprintf(rec->ask, sizeof rec->ask, "%s",
-                       job->goal + strlen(LEDGER_HOLD_GOAL));
+    if (strncmp(text, LEDGER_CAP_GOAL, cap) == 0)
+        read_cap(text + cap, rec);
+    if (rec->search && !text[n] && source_of(job->source) == JOB_REGISTERED &&
+        strncmp(job->name, ROSTER_SLURM, strlen(ROSTER_SLURM)) == 0)
+        (void)snprintf(rec->ask, sizeof rec->ask, LEDGER_ASKED_GOAL "%s", goal);
     rec->asked = rec->search || rec->cap.mw || rec->cap.percent > 0;
 }
 
@@ -89,11 +115,6 @@ static void end_lost_job(const struct take_over *t, const struct ledger_job *job
 
     over.ended_utc_ns = loop_utc_ns(t->loop);
     (void)ledger_add_job(ledger_writer_early(t->writer), &over);
-}
-
-static enum job_source source_of(const char *name)
-{
-    return (enum job_source)names_number_or(NAMES_JOB_SOURCE, name, JOB_RUN);
 }
 
 /* A job of the ledger in the roster's form. */
@@ -135,8 +156,6 @@ static void read_record(const struct take_over *t, const struct ledger_job *job,
     struct ledger_booked booked = {0};
 
     read_ask(job, rec);
-    if (rec->search && registered)
-        (void)snprintf(rec->ask, sizeof rec->ask, "goal %s", job->goal);
     rec->admin = job->firm || registered;
     if (ledger_is_readable(ledger_writer_ledger(t->writer)))
         (void)ledger_job_energy(ledger_writer_ledger(t->writer), job->id, &booked, NULL);

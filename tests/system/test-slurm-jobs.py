@@ -241,6 +241,54 @@ def classes(node, d, s):
         s.ask("DELETE", job)
 
 
+def goals(node, d, s):
+    """The same request changes nothing about a search, before and after kill -9, and what was asked for is not forgotten."""
+    def is_as(asked, goal, name, refused=""):
+        job = uwtest.wait_until(lambda: s.ask("GET", 6000)[1], lambda j: (j["search"] or {}).get("goal") == goal)
+        t.ok(job["asked"] == asked and (job["search"] or {}).get("goal") == goal and refused in (job["refused"] or "") and
+             bool(refused) == bool(job["refused"]), name, job)
+        return job["id"]
+
+    def user_gives(goal):
+        status, got = d.ask("PUT", f"/v1/jobs/{s.ask('GET', 6000)[1]['id']}/goal", {"goal": goal})
+        t.ok(status == 204, f"its user gives it the goal {goal}", got)
+
+    def column():
+        with contextlib.closing(sqlite3.connect(f"file:{d.ledger}?mode=ro", uri=True)) as db:
+            db.execute("PRAGMA busy_timeout = 5000")
+            return db.execute("SELECT goal FROM job WHERE name = 'slurm:6000'").fetchone()
+
+    def stays(asked, goal, name, body, kept, refused=""):
+        for when in ("", ", after kill -9"):
+            if when:
+                t.equal(uwtest.wait_until(column, lambda got: got == (kept,)), (kept,), f"{name}: as the ledger has it")
+                d.kill(actuator=False)
+                d.start()
+                is_as(asked, goal, f"{name}{when}: it is so", refused)
+            t.ok(s.put(6000, [2], **body)[0] == 200, f"{name}{when}: the same request")
+            is_as(asked, goal, f"{name}{when}: changes nothing", refused)
+
+    body = {"goal": "slowdown:1.050"}
+    status, got = s.put(6000, [2], **body)
+    t.ok(status == 201 and got["refused"] is None, "a goal", got)
+    first = is_as("goal slowdown:1.050", "slowdown:1.05", "it is searched for")
+    stays("goal slowdown:1.050", "slowdown:1.05", "a goal", body, "slowdown:1.05 hold goal slowdown:1.050")
+    user_gives("energy")
+    stays("goal slowdown:1.050", "energy", "a goal of its user's", body, "energy hold goal slowdown:1.050")
+    user_gives(None)
+    stays("goal slowdown:1.050", None, "a search that its user has ended", body, "off hold goal slowdown:1.050")
+    s.put(6000, [2], goal="edp")
+    is_as("goal edp", "edp", "another goal counts")
+    stays("goal edp", "edp", "another goal", {"goal": "edp"}, "edp")
+    s.put(6000, [2], goal="speed")
+    stays("goal speed", None, "a goal that nobody knows", {"goal": "speed"}, "hold goal speed", refused="goal: ")
+    s.put(6000, [2])
+    user_gives("edp")
+    t.ok(first == is_as(None, "edp", "a search that its user alone asks for"), "all the same job")
+    stays(None, "edp", "a search that its user alone asks for", {}, "edp hold -")
+    s.ask("DELETE", 6000)
+
+
 SPEED = 20
 
 
@@ -380,6 +428,7 @@ with uwtest.Node(machine=MACHINE) as node:
     restarts(node, d, s)
     early_end(node, d, s)
     ends(node, d, s)
+    goals(node, d, s)
     slices(node, d, s)
     policy = pathlib.Path(node.tmp, "policy.yaml")
     policy.write_text(POLICY)
