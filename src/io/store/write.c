@@ -11,14 +11,15 @@ enum { ROUNDING_MS = 50 };
 /* What a search found; of a lost job whose end is told after a restart only the file
  * knows it.
  */
-#define FOUND(column)                                                              \
-    " " column " = ifnull(excluded." column ", iif(job.lost AND excluded.ended_ms" \
-    " IS NOT NULL, job." column ", NULL)),"
-#define ALL_FOUND                                                                    \
-    FOUND("cap_mw")                                                                  \
-    FOUND("steps") FOUND("saved") FOUND("saved_half") FOUND("slowdown")              \
-        FOUND("slowdown_half") FOUND("saved_j") FOUND("saved_half_j") FOUND("looks") \
-            FOUND("model_saved") FOUND("model_slowdown")
+/* clang-format off */
+#define FOUND(column) \
+    " " column " = ifnull(excluded." column ", iif(job.lost AND" \
+    " excluded.ended_ms IS NOT NULL, job." column ", NULL)),"
+#define ALL_FOUND \
+    FOUND("cap_mw") FOUND("steps") FOUND("saved") FOUND("saved_half") \
+    FOUND("slowdown") FOUND("slowdown_half") FOUND("saved_j") FOUND("saved_half_j") \
+    FOUND("looks") FOUND("model_saved") FOUND("model_slowdown")
+/* clang-format on */
 
 static const char *const sql_of[STMTS] = {
     [STMT_ENERGY] = "INSERT INTO energy(res, begin_ms, span_ms, boot, board, kind, job,"
