@@ -26,6 +26,7 @@ struct scheduler {
     struct loop_timer *timer;
     uint64_t look_ns; /* the next look; 0: none */
     bool open;        /* claims of an earlier daemon are there again */
+    uint64_t shared;  /* boards on which several jobs have had steps at once */
 };
 
 static const struct gpu_info *info_of(const struct scheduler *s, size_t board)
@@ -435,26 +436,76 @@ static void say(enum log_word event, const struct job_entry *job, const char *re
 static void lose(struct scheduler *s, const struct job_entry *job, struct job_record *rec,
                  enum lifetime_end end)
 {
-    say(LOG_EVENT_JOB_OVER, job,
-        end == LIFETIME_IS_ALONE ? "no slurmstepd and no process for 60 s"
-                                 : "no slurmstepd came, and its time is over");
+    static const char *const reasons[] = {
+        [LIFETIME_GOES_ON] = "",
+        [LIFETIME_IS_ALONE] = "no slurmstepd and no process for 60 s",
+        [LIFETIME_IS_LATE] = "no slurmstepd came, and its time is over",
+        [LIFETIME_IS_FOLLOWED] = "no slurmstepd came, and a later job has its GPU",
+        [LIFETIME_IS_UNSEEN] = "no slurmstepd came within a day",
+    };
+
+    say(LOG_EVENT_JOB_OVER, job, reasons[end]);
     rec->lost = true;
     (void)roster_end(s->o.roster, job->id, NULL);
     job_records_trim(s->o.records);
 }
 
-static void look_at(struct scheduler *s, const struct job_entry *job,
-                    struct job_record *rec, int r, const struct step_jobs *jobs)
+/* jobs: NULL: they could not be read. */
+static const struct step_job *step_of(const struct step_jobs *jobs,
+                                      const struct job_entry *job)
 {
-    const struct step_job *found = r < 0 ? NULL : step_jobs_find(jobs, number_of(job));
+    uint64_t number = jobs ? number_of(job) : 0;
+
+    return number ? step_jobs_find(jobs, number) : NULL;
+}
+
+/* Notes the boards that Slurm gives to several jobs at once: MPS, shards, slices. */
+static void note_shared(struct scheduler *s, const struct step_jobs *jobs)
+{
+    uint64_t had = 0;
+
+    for (size_t i = 0; i < roster_count(s->o.roster); i++) {
+        const struct job_entry *job = roster_at(s->o.roster, i);
+        if (job->ended_ns || !step_of(jobs, job))
+            continue;
+        s->shared |= had & job->given;
+        had |= job->given;
+    }
+    for (size_t i = 0; i < n_boards(s); i++)
+        if (info_of(s, i)->mig_enabled)
+            s->shared |= 1ull << i;
+}
+
+/* Whether Slurm has given a board of the job to one that was registered later. */
+static bool is_followed(const struct scheduler *s, const struct job_entry *job,
+                        const struct job_record *rec, const struct step_jobs *jobs)
+{
+    for (size_t i = 0; i < roster_count(s->o.roster); i++) {
+        const struct job_entry *other = roster_at(s->o.roster, i);
+        const struct job_record *its = job_records_find(s->o.records, other->id);
+        if (its && other->id != job->id && !other->ended_ns &&
+            its->life.began_ns > rec->life.began_ns &&
+            (other->given & job->given & ~s->shared) && step_of(jobs, other))
+            return true;
+    }
+    return false;
+}
+
+static void look_at(struct scheduler *s, const struct job_entry *job,
+                    struct job_record *rec, const struct step_jobs *jobs)
+{
+    const struct step_job *found = step_of(jobs, job);
     enum lifetime_seen seen = found || job->n_pids > 0 ? LIFETIME_SOMEBODY
-                              : r < 0                  ? LIFETIME_UNKNOWN
+                              : !jobs                  ? LIFETIME_UNKNOWN
                                                        : LIFETIME_NOBODY;
     bool noted = seen == LIFETIME_SOMEBODY;
 
     if (seen == LIFETIME_NOBODY && rec->confirmed_ns > now_of(s))
         seen = LIFETIME_UNKNOWN; /* its scheduler says that it runs */
-    enum lifetime_end end = lifetime_look(&rec->life, seen, now_of(s));
+    bool followed = !noted && is_followed(s, job, rec, jobs);
+    if (!(job->given & ~s->shared)) /* as is known by now */
+        rec->life.followed_ns = 0;
+    enum lifetime_end end = lifetime_look(&rec->life, seen, followed, now_of(s));
     if (end != LIFETIME_GOES_ON)
         lose(s, job, rec, end);
     else if (noted)
@@ -521,15 +572,16 @@ static void on_steps(int r, const struct step_jobs *jobs, void *user)
 {
     struct scheduler *s = user;
 
+    jobs = r < 0 ? NULL : jobs;
+    note_shared(s, jobs);
     for (size_t i = job_records_count(s->o.records); i-- > 0;) {
         struct job_record *rec = job_records_at(s->o.records, i);
         const struct job_entry *job =
             rec->ended_ns ? NULL : roster_find(s->o.roster, rec->id);
-        const struct step_job *found = r == 0 && rec->lost && !job
-                                           ? step_jobs_find(jobs, number_of(&rec->last))
-                                           : NULL;
+        const struct step_job *found =
+            rec->lost && !job ? step_of(jobs, &rec->last) : NULL;
         if (job && number_of(job))
-            look_at(s, job, rec, r, jobs);
+            look_at(s, job, rec, jobs);
         else if (found && found->n_procs > 0 &&
                  !roster_named(s->o.roster, rec->last.name))
             come_back(s, rec, found);

@@ -376,6 +376,29 @@ def lifetimes(node, d, s):
     t.ok(status == 201 and got["id"] != first[5000], "a job of that number is another one then", got)
 
 
+def followed(node, d, s):
+    """Nobody tells of an end, and no step was seen: a later job on the board ends it, where jobs do not share boards."""
+    for job, minors in ((5500, [2]), (5501, [3]), (5502, [7]), (5503, [0])):    # 7: slices
+        s.put(job, minors, cap="290 W")
+    first = s.ask("GET", 5500)[1]["id"]
+    for job, minors in ((5510, [2]), (5511, [3]), (5512, [3]), (5513, [7])):    # two at once on board 3
+        stepd(node, job)
+        s.put(job, minors)
+    s.put(5504, [2])    # the board of one that has a step
+    since = time.monotonic()
+    for job in (5510, 5511, 5512, 5513):
+        t.ok(noted(d, job), f"the slurmstepd of slurm:{job} was seen")
+    over(s, d, 5500, "no slurmstepd came, and a later job has its GPU")
+    t.ok(SPEED * (time.monotonic() - since) >= 55, "not before 60 s, less what the looks before may have seen")
+    t.ok(not s.claims(job=first), "its claim is withdrawn", s.claims())
+    got = {job: runs(s, job) for job in (5501, 5502, 5503, 5504, 5510, 5511, 5512, 5513)}
+    t.ok(all(got.values()), "not those whose boards are shared, free or an earlier job's", got)
+    stepd(node, 5500)
+    t.ok(uwtest.wait_for(lambda: runs(s, 5500)) and s.ask("GET", 5500)[1]["id"] == first, "its first step comes: it goes on")
+    for job in (5500, *got):
+        s.ask("DELETE", job)
+
+
 def kept(d):
     """The jobs that may come back, in the ledger."""
     with contextlib.closing(sqlite3.connect(f"file:{d.ledger}?mode=ro", uri=True)) as db:
@@ -441,4 +464,5 @@ with uwtest.Node(machine=MACHINE, speed=SPEED) as node:
     told(d, Slurm(d), maps)
     lifetimes(node, d, Slurm(d))
     lost_jobs(node, d, Slurm(d))
+    followed(node, d, Slurm(d))
 t.done()

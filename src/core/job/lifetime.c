@@ -10,22 +10,32 @@ static bool is_late(const struct lifetime *l, uint64_t now_ns)
            age_ns - LIFETIME_ALONE_NS >= l->limit_ns;
 }
 
+/* Before its first step a job may wait: salloc. */
+static enum lifetime_end before_the_first(const struct lifetime *l, uint64_t now_ns)
+{
+    if (is_late(l, now_ns))
+        return LIFETIME_IS_LATE;
+    if (l->followed_ns && now_ns - l->followed_ns >= LIFETIME_ALONE_NS)
+        return LIFETIME_IS_FOLLOWED;
+    return !l->limit_ns && now_ns - l->began_ns >= LIFETIME_UNSEEN_NS ? LIFETIME_IS_UNSEEN
+                                                                      : LIFETIME_GOES_ON;
+}
+
 enum lifetime_end lifetime_look(struct lifetime *l, enum lifetime_seen seen,
-                                uint64_t now_ns)
+                                bool followed, uint64_t now_ns)
 {
     if (seen != LIFETIME_NOBODY) {
         l->had |= seen == LIFETIME_SOMEBODY;
-        l->alone_ns = 0;
+        l->alone_ns = l->followed_ns = 0;
         return LIFETIME_GOES_ON;
     }
     if (!l->alone_ns)
         l->alone_ns = now_ns;
+    if (followed && !l->followed_ns)
+        l->followed_ns = now_ns;
     if (now_ns - l->alone_ns < LIFETIME_ALONE_NS)
         return LIFETIME_GOES_ON;
-    if (l->had)
-        return LIFETIME_IS_ALONE;
-    /* Before its first step a job may wait as long as its time goes: salloc. */
-    return is_late(l, now_ns) ? LIFETIME_IS_LATE : LIFETIME_GOES_ON;
+    return l->had ? LIFETIME_IS_ALONE : before_the_first(l, now_ns);
 }
 
 bool lifetime_may_come_back(const struct lifetime *l, uint64_t ended_ns, uint64_t now_ns)

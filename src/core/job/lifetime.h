@@ -10,14 +10,16 @@
 
 #define LIFETIME_LOOK_NS (10 * UINT64_C(1000000000))  /* from one look to the next */
 #define LIFETIME_ALONE_NS (60 * UINT64_C(1000000000)) /* without step and process */
+#define LIFETIME_UNSEEN_NS (24 * 3600 * UINT64_C(1000000000)) /* without any, ever */
 #define LIFETIME_BACK_NS \
     (600 * UINT64_C(1000000000)) /* in which it may at least come back */
 
 struct lifetime {
-    uint64_t began_ns; /* when it was registered last */
-    uint64_t limit_ns; /* of its time; 0: none */
-    bool had;          /* a step or a process of it was seen */
-    uint64_t alone_ns; /* since when none is; 0: one is there, or nobody has looked */
+    uint64_t began_ns;    /* when it was registered last */
+    uint64_t limit_ns;    /* of its time; 0: none */
+    bool had;             /* a step or a process of it was seen */
+    uint64_t alone_ns;    /* since when none is; 0: one is there, or nobody has looked */
+    uint64_t followed_ns; /* since when a later job has shown a step on its boards; 0 */
 };
 
 /* What a look has shown. */
@@ -30,11 +32,17 @@ enum lifetime_seen {
 enum lifetime_end {
     LIFETIME_GOES_ON,
     LIFETIME_IS_ALONE, /* its last step or process is gone for LIFETIME_ALONE_NS */
-    LIFETIME_IS_LATE,  /* it never had one, and its time is over for as long */
+    /* It never had one, and: */
+    LIFETIME_IS_LATE,     /* its time is over for as long */
+    LIFETIME_IS_FOLLOWED, /* its boards have been another's for as long */
+    LIFETIME_IS_UNSEEN,   /* it has no limit, and LIFETIME_UNSEEN_NS are over */
 };
 
+/* followed: a job that was registered later has a step, and a board of this one's that
+ * several jobs do not have at once.
+ */
 enum lifetime_end lifetime_look(struct lifetime *l, enum lifetime_seen seen,
-                                uint64_t now_ns);
+                                bool followed, uint64_t now_ns);
 /* Whether a job that ended so at ended_ns may go on: until its time is over, if it has a
  * limit, and for LIFETIME_BACK_NS at least.
  */

@@ -12,6 +12,7 @@
 struct look {
     uint64_t at_s;
     enum lifetime_seen seen;
+    bool followed;
 };
 
 static const struct {
@@ -22,20 +23,30 @@ static const struct {
     bool had;
 } cases[] = {
     /* clang-format off */
-    {"a step is there", 0, {{110, LIFETIME_SOMEBODY}, {9000, LIFETIME_SOMEBODY}}, LIFETIME_GOES_ON, true},
-    {"the last one is gone, not for long", 0, {{110, LIFETIME_SOMEBODY}, {120, LIFETIME_NOBODY}, {179, LIFETIME_NOBODY}}, LIFETIME_GOES_ON, true},
-    {"… for 60 s", 0, {{110, LIFETIME_SOMEBODY}, {120, LIFETIME_NOBODY}, {180, LIFETIME_NOBODY}}, LIFETIME_IS_ALONE, true},
-    {"long between two looks: nobody knows since when", 0, {{110, LIFETIME_SOMEBODY}, {9000, LIFETIME_NOBODY}}, LIFETIME_GOES_ON, true},
-    {"between two steps", 0, {{110, LIFETIME_SOMEBODY}, {120, LIFETIME_NOBODY}, {175, LIFETIME_SOMEBODY}, {185, LIFETIME_NOBODY}, {240, LIFETIME_NOBODY}}, LIFETIME_GOES_ON, true},
-    {"it cannot be seen", 0, {{110, LIFETIME_SOMEBODY}, {120, LIFETIME_NOBODY}, {180, LIFETIME_UNKNOWN}}, LIFETIME_GOES_ON, true},
-    {"… and is not over at once when it can be", 0, {{110, LIFETIME_SOMEBODY}, {120, LIFETIME_NOBODY}, {180, LIFETIME_UNKNOWN}, {190, LIFETIME_NOBODY}, {249, LIFETIME_NOBODY}}, LIFETIME_GOES_ON, true},
-    {"not seen is not had", 60, {{110, LIFETIME_UNKNOWN}, {120, LIFETIME_NOBODY}, {180, LIFETIME_NOBODY}}, LIFETIME_GOES_ON, false},
-    {"salloc without a step, no limit", 0, {{110, LIFETIME_NOBODY}, {999999, LIFETIME_NOBODY}}, LIFETIME_GOES_ON, false},
-    {"salloc without a step, before its limit", 3600, {{110, LIFETIME_NOBODY}, {3759, LIFETIME_NOBODY}}, LIFETIME_GOES_ON, false},
-    {"… after it", 3600, {{110, LIFETIME_NOBODY}, {3760, LIFETIME_NOBODY}}, LIFETIME_IS_LATE, false},
-    {"… its first step came late", 3600, {{110, LIFETIME_NOBODY}, {3000, LIFETIME_SOMEBODY}, {3700, LIFETIME_SOMEBODY}, {3710, LIFETIME_NOBODY}, {3760, LIFETIME_NOBODY}}, LIFETIME_GOES_ON, true},
-    {"steps may outlive the limit", 60, {{110, LIFETIME_SOMEBODY}, {9000, LIFETIME_SOMEBODY}}, LIFETIME_GOES_ON, true},
-    {"a limit of all time does not wrap", UINT64_MAX / S, {{110, LIFETIME_NOBODY}, {999999, LIFETIME_NOBODY}}, LIFETIME_GOES_ON, false},
+    {"a step is there", 0, {{110, LIFETIME_SOMEBODY, false}, {9000, LIFETIME_SOMEBODY, false}}, LIFETIME_GOES_ON, true},
+    {"the last one is gone, not for long", 0, {{110, LIFETIME_SOMEBODY, false}, {120, LIFETIME_NOBODY, false}, {179, LIFETIME_NOBODY, false}}, LIFETIME_GOES_ON, true},
+    {"… for 60 s", 0, {{110, LIFETIME_SOMEBODY, false}, {120, LIFETIME_NOBODY, false}, {180, LIFETIME_NOBODY, false}}, LIFETIME_IS_ALONE, true},
+    {"long between two looks: nobody knows since when", 0, {{110, LIFETIME_SOMEBODY, false}, {9000, LIFETIME_NOBODY, false}}, LIFETIME_GOES_ON, true},
+    {"between two steps", 0, {{110, LIFETIME_SOMEBODY, false}, {120, LIFETIME_NOBODY, false}, {175, LIFETIME_SOMEBODY, false}, {185, LIFETIME_NOBODY, false}, {240, LIFETIME_NOBODY, false}}, LIFETIME_GOES_ON, true},
+    {"it cannot be seen", 0, {{110, LIFETIME_SOMEBODY, false}, {120, LIFETIME_NOBODY, false}, {180, LIFETIME_UNKNOWN, false}}, LIFETIME_GOES_ON, true},
+    {"… and is not over at once when it can be", 0, {{110, LIFETIME_SOMEBODY, false}, {120, LIFETIME_NOBODY, false}, {180, LIFETIME_UNKNOWN, false}, {190, LIFETIME_NOBODY, false}, {249, LIFETIME_NOBODY, false}}, LIFETIME_GOES_ON, true},
+    {"not seen is not had", 60, {{110, LIFETIME_UNKNOWN, false}, {120, LIFETIME_NOBODY, false}, {180, LIFETIME_NOBODY, false}}, LIFETIME_GOES_ON, false},
+    {"salloc without a step, no limit, for a day", 0, {{110, LIFETIME_NOBODY, false}, {86499, LIFETIME_NOBODY, false}}, LIFETIME_GOES_ON, false},
+    {"… and longer", 0, {{110, LIFETIME_NOBODY, false}, {86500, LIFETIME_NOBODY, false}}, LIFETIME_IS_UNSEEN, false},
+    {"… its first step came in time", 0, {{110, LIFETIME_NOBODY, false}, {86300, LIFETIME_SOMEBODY, false}, {99999, LIFETIME_SOMEBODY, false}}, LIFETIME_GOES_ON, true},
+    {"… seen for the first time after it", 0, {{86550, LIFETIME_NOBODY, false}}, LIFETIME_GOES_ON, false},
+    {"with a limit, longer than a day", 99999, {{110, LIFETIME_NOBODY, false}, {99999, LIFETIME_NOBODY, false}}, LIFETIME_GOES_ON, false},
+    {"a later job has its board, not for long", 0, {{110, LIFETIME_NOBODY, false}, {300, LIFETIME_NOBODY, true}, {359, LIFETIME_NOBODY, true}}, LIFETIME_GOES_ON, false},
+    {"… for 60 s", 0, {{110, LIFETIME_NOBODY, false}, {300, LIFETIME_NOBODY, true}, {360, LIFETIME_NOBODY, true}}, LIFETIME_IS_FOLLOWED, false},
+    {"… which is over by then", 0, {{110, LIFETIME_NOBODY, false}, {300, LIFETIME_NOBODY, true}, {310, LIFETIME_NOBODY, false}, {360, LIFETIME_NOBODY, false}}, LIFETIME_IS_FOLLOWED, false},
+    {"… before its limit", 3600, {{110, LIFETIME_NOBODY, true}, {170, LIFETIME_NOBODY, true}}, LIFETIME_IS_FOLLOWED, false},
+    {"… and its scheduler says that it runs", 0, {{110, LIFETIME_NOBODY, true}, {160, LIFETIME_UNKNOWN, true}, {170, LIFETIME_NOBODY, true}, {229, LIFETIME_NOBODY, true}}, LIFETIME_GOES_ON, false},
+    {"… and it shows a step after all", 0, {{110, LIFETIME_NOBODY, true}, {160, LIFETIME_SOMEBODY, true}, {9000, LIFETIME_SOMEBODY, true}}, LIFETIME_GOES_ON, true},
+    {"salloc without a step, before its limit", 3600, {{110, LIFETIME_NOBODY, false}, {3759, LIFETIME_NOBODY, false}}, LIFETIME_GOES_ON, false},
+    {"… after it", 3600, {{110, LIFETIME_NOBODY, false}, {3760, LIFETIME_NOBODY, false}}, LIFETIME_IS_LATE, false},
+    {"… its first step came late", 3600, {{110, LIFETIME_NOBODY, false}, {3000, LIFETIME_SOMEBODY, false}, {3700, LIFETIME_SOMEBODY, false}, {3710, LIFETIME_NOBODY, false}, {3760, LIFETIME_NOBODY, false}}, LIFETIME_GOES_ON, true},
+    {"steps may outlive the limit", 60, {{110, LIFETIME_SOMEBODY, false}, {9000, LIFETIME_SOMEBODY, false}}, LIFETIME_GOES_ON, true},
+    {"a limit of all time does not wrap", UINT64_MAX / S, {{110, LIFETIME_NOBODY, false}, {999999, LIFETIME_NOBODY, false}}, LIFETIME_GOES_ON, false},
     /* clang-format on */
 };
 
@@ -69,7 +80,8 @@ int main(void)
         struct lifetime l = {.began_ns = 100 * S, .limit_ns = cases[i].limit_s * S};
         enum lifetime_end end = LIFETIME_GOES_ON;
         for (size_t k = 0; k < n_elements(cases[i].look) && cases[i].look[k].at_s; k++)
-            end = lifetime_look(&l, cases[i].look[k].seen, cases[i].look[k].at_s * S);
+            end = lifetime_look(&l, cases[i].look[k].seen, cases[i].look[k].followed,
+                                cases[i].look[k].at_s * S);
         ok(end == cases[i].end && l.had == cases[i].had, "%s", cases[i].name);
     }
     const struct lifetime open = {.began_ns = 100 * S},
