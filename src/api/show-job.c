@@ -155,6 +155,7 @@ static void asked(struct json_out *o, const struct view_job *j,
             (void)parse_duration(j->job->label[i].value, &limit_ns, NULL);
     json_out_text(o, "asked", mine ? j->ask : NULL);
     json_out_text(o, "refused", mine ? j->refused : NULL);
+    json_out_bool(o, "cap_held", j->cap_held);
     json_out_known_double(o, "time_limit_s", limit_ns > 0, s_of_ns(limit_ns));
 }
 

@@ -136,7 +136,7 @@ static void put_search(const struct json_value *job, FILE *to)
     uint64_t steps = take_u64(job, "steps");
     char text[500], slow[40] = "", done[40] = "", phase[100] = "";
 
-    if (!*state && *take_text(job, "asked") && !*take_text(job, "refused"))
+    if (!*state && take_bool(job, "cap_held"))
         state = "holds its cap";
     if (!*state)
         state = "measured only";

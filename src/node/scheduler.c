@@ -208,7 +208,50 @@ static void drop_claim(struct scheduler *s, uint64_t job)
         s->o.withdraw(id, CLAIM_END_WITHDRAWN, s->o.user);
 }
 
-/* One claim on all boards; that of before ends after the new one has begun. */
+/* Takes the claim off the boards that the job asks for no cap on any more; returns
+ * whether it is left on others.
+ */
+static bool keep_claim(struct scheduler *s, uint64_t id, const struct wanted *wanted)
+{
+    struct caps_view v;
+    bool left = false;
+
+    for (size_t i = 0; id && i < n_boards(s); i++) {
+        caps_look(s->o.caps, i, &v);
+        bool there = claims_find(v.claims, id);
+        if (there && !wanted->mw[i])
+            (void)caps_withdraw(s->o.caps, i, id, NULL);
+        left |= there && wanted->mw[i];
+    }
+    return left;
+}
+
+/* On all boards, or on none: a try that fails must move no cap. */
+static int make_claim(struct scheduler *s, struct claim *claim,
+                      const struct wanted *wanted, uw_error *err)
+{
+    struct caps_view v;
+    int r = 0;
+
+    for (size_t i = 0; i < n_boards(s); i++) {
+        caps_look(s->o.caps, i, &v);
+        if (wanted->mw[i] && !claims_has_room(v.claims, claim))
+            return fail(err, -E2BIG, "GPU %u has no place for another claim",
+                        info_of(s, i)->index);
+    }
+    for (size_t i = 0; i < n_boards(s) && r == 0; i++) {
+        claim->mw = wanted->mw[i];
+        if (claim->mw)
+            r = caps_claim(s->o.caps, i, claim, &claim->id, err);
+    }
+    if (r < 0 && claim->id)
+        s->o.withdraw(claim->id, CLAIM_END_REFUSED, s->o.user);
+    return r;
+}
+
+/* One claim on all boards; that of before ends after the new one has begun, and is kept
+ * where this may succeed later: each look tries again.
+ */
 static int state(struct scheduler *s, const struct job_entry *job,
                  const struct job_record *rec, const struct wanted *wanted, uw_error *err)
 {
@@ -219,22 +262,18 @@ static int state(struct scheduler *s, const struct job_entry *job,
                           .job = job->id,
                           .way = CLAIM_AT_ONCE};
     uint64_t before = 0;
-    int r = 0;
+    uw_error why = {""};
 
     if (is_stated(s, job->id, wanted, &before))
         return 0;
     (void)snprintf(claim.who, sizeof claim.who, "%.95s", job->name);
     (void)snprintf(claim.why, sizeof claim.why, "%.95s", rec->ask);
-    for (size_t i = 0; i < n_boards(s) && r == 0; i++) {
-        claim.mw = wanted->mw[i];
-        if (claim.mw)
-            r = caps_claim(s->o.caps, i, &claim, &claim.id, err);
-    }
-    if (r < 0 && claim.id)
-        s->o.withdraw(claim.id, CLAIM_END_REFUSED, s->o.user);
+    int r = make_claim(s, &claim, wanted, &why);
+    if ((r == -E2BIG || r == -EAGAIN) && keep_claim(s, before, wanted))
+        return fail(err, r, "cap: %s; the one of before is held on", why.text);
     if (before)
         s->o.withdraw(before, CLAIM_END_WITHDRAWN, s->o.user);
-    return r < 0 ? fail_in(err, r, "cap") : 0;
+    return r < 0 ? fail(err, r, "cap: %s", why.text) : 0;
 }
 
 /* ---- what a job asks for ---- */

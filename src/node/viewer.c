@@ -276,6 +276,18 @@ static void look_at_energy(const struct viewer *v, const struct job_record *rec,
     ret->half_j = (struct maybe){b || (rec && rec->before_j > 0), sqrt(half2)};
 }
 
+static bool has_claim(const struct viewer *v, uint64_t job)
+{
+    for (size_t i = 0; i < n_open(v); i++) {
+        const struct claims *claims = v->board[i].cap.claims;
+        for (size_t k = 0; claims && k < claims->n; k++)
+            if (claims->claim[k].job == job &&
+                claims->claim[k].source == CLAIM_OF_SCHEDULER)
+                return true;
+    }
+    return false;
+}
+
 static void look_at_job(struct viewer *v, const struct job_entry *job,
                         struct view_job *ret)
 {
@@ -289,6 +301,7 @@ static void look_at_job(struct viewer *v, const struct job_entry *job,
         ret->capped = &rec->capped;
         ret->ask = rec->ask[0] ? rec->ask : NULL;
         ret->refused = rec->refused[0] ? rec->refused : NULL;
+        ret->cap_held = has_claim(v, job->id);
     }
     phase_watch_look(v->from.phases, job->id, job->boards, &ret->phases);
     look_at_energy(v, rec, ret);

@@ -126,6 +126,9 @@ def refused(node, d, s):
              f"{more}: registered, and why not", f"{status} {got}")
         held = [(1, 250000)] if "class" in more else []
         t.ok([h for h in s.held() if h[0] == 1 and h[1] != 255000] == held, "not capped by it", s.held())
+    p = node.run("underwatt", "jobs")
+    own = p.stdout.partition("slurm:4712")[2]
+    t.ok("holds its cap" in own and "no class 'no-such'" in " ".join(own.split()), "`jobs`: a cap in force, no class", p.stdout)
     status, got = s.put(4712, [3], cap="999 W")
     p = node.run("underwatt", "jobs")
     t.ok("refused: cap: 999 W is above 300 W" in " ".join(p.stdout.split()), "`jobs` says it", p.stdout)
@@ -141,6 +144,42 @@ def refused(node, d, s):
     t.ok(s.ask("GET", 4714)[0] == 404, "it is not registered")
     for body in ({"uid": UID}, {"uid": UID, "gpu_minors": [3, 3]}, {"uid": UID, "gpu_minors": [3], "gpus": [0]}):
         t.ok(s.ask("PUT", 4714, body)[0] == 400, f"{body}: not of the form")
+
+
+def full(node, d, s):
+    """A board that takes no more claims: the cap of before is held on, on all boards, and another one is on none."""
+    def mine():
+        return [c for c in s.claims() if c["who"] in ("slurm:4719", "slurm:4720")]
+
+    def held():
+        return sorted((c["gpu"], c["cap_mw"]) for c in mine())
+
+    s.put(4719, [2, 3], cap="250 W")
+    others = []
+    while (got := d.ask("POST", "/v1/claims", {"gpu": 1, "cap": "290 W", "for": "1 h"}))[0] == 201:
+        others.append(got[1]["id"])
+    t.ok(others and "there are" in got[1]["error"], "GPU 1 is full", got)
+    first = [c["id"] for c in mine()]
+    status, got = s.put(4719, [2, 3], cap="220 W")
+    t.ok(status == 200 and got["refused"] == "cap: GPU 1 has no place for another claim; the one of before is held on",
+         "another cap is refused", got)
+    t.equal([c["id"] for c in mine()], first, "the claim of before is held")
+    job = s.ask("GET", 4719)[1]
+    p = node.run("underwatt", "jobs")
+    t.ok(job["asked"] == "cap 220 W" and job["cap_held"] and "holds its cap" in p.stdout and
+         "is held on" in " ".join(p.stdout.split()), "`jobs` and GET say so", f"{job} {p.stdout}")
+    _, got = s.put(4720, [0, 3], cap="240 W")
+    t.ok(got["refused"] == "cap: GPU 1 has no place for another claim" and not s.claims(job=got["id"]) and
+         not s.ask("GET", 4720)[1]["cap_held"], "a job that comes is capped on none of its boards", s.claims())
+    s.put(4719, [0, 3], cap="220 W")
+    t.equal(held(), [(1, 250000)], "a board that is the job's no more is let go")
+    for claim in others:
+        d.ask("DELETE", f"/v1/claims/{claim}")
+    want = [(1, 220000), (1, 240000), (2, 220000), (2, 240000)]
+    t.equal(uwtest.wait_until(held, lambda got: got == want), want, "once there is room they have what they ask for")
+    t.ok(all(s.ask("GET", j)[1]["refused"] is None for j in (4719, 4720)), "and nothing is refused")
+    for job in (4719, 4720):
+        s.ask("DELETE", job)
 
 
 def restarts(node, d, s):
@@ -277,6 +316,8 @@ def goals(node, d, s):
     stays("goal slowdown:1.050", "energy", "a goal of its user's", body, "energy hold goal slowdown:1.050")
     user_gives(None)
     stays("goal slowdown:1.050", None, "a search that its user has ended", body, "off hold goal slowdown:1.050")
+    p = node.run("underwatt", "jobs")
+    t.ok("measured only" in p.stdout and "asked: goal slowdown:1.050" in p.stdout, "`jobs` says so", p.stdout)
     s.put(6000, [2], goal="edp")
     is_as("goal edp", "edp", "another goal counts")
     stays("goal edp", "edp", "another goal", {"goal": "edp"}, "edp")
@@ -448,6 +489,7 @@ with uwtest.Node(machine=MACHINE) as node:
     registers(node, d, s)
     shown(node)
     refused(node, d, s)
+    full(node, d, s)
     restarts(node, d, s)
     early_end(node, d, s)
     ends(node, d, s)

@@ -38,8 +38,7 @@ static int check(const struct claim *claim, uw_error *err)
     return 0;
 }
 
-/* Whether there is a place for this claim, not counting the one that it replaces. */
-static bool has_room(const struct claims *c, const struct claim *claim)
+bool claims_has_room(const struct claims *c, const struct claim *claim)
 {
     size_t n = 0, mild = 0;
 
@@ -59,7 +58,7 @@ int claims_put(struct claims *c, const struct claim *claim, uw_error *err)
     if (r < 0)
         return r;
     size_t i = position(c, claim->id);
-    if (!has_room(c, claim) || i == CLAIMS_MAX)
+    if (!claims_has_room(c, claim) || i == CLAIMS_MAX)
         return fail(err, -E2BIG,
                     "there are %zu claims: at most %d, %d of them reserved for hard ones",
                     c->n, CLAIMS_MAX, CLAIMS_HARD);
