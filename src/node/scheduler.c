@@ -781,6 +781,7 @@ int scheduler_amend(struct scheduler *s, const char *name,
         r = roster_label(s->o.roster, id, reg.label, reg.n_labels, err);
     if (r < 0)
         return r;
+    rec->life.limit_ns = limit_of(roster_find(s->o.roster, id));
     if (facts->for_ns)
         rec->confirmed_ns = loop_now_ns(s->o.loop) + facts->for_ns;
     if (r == 0)

@@ -383,6 +383,10 @@ def lifetimes(node, d, s):
     first = {job: s.put(job, [0], cap="200 W")[1]["id"] for job in (5000, 5001, 5002)}
     s.put(5003, [2], cap="210 W", time_limit="30 s")
     s.put(5004, [3], cap="220 W")
+    s.put(5006, [7], time_limit="30 s")
+    s.put(5007, [7])
+    for job, limit in ((5006, "1 h"), (5007, "30 s")):
+        t.ok(s.ask("PATCH", job, {"time_limit": limit})[0] == 204, f"slurm:{job} has another limit: {limit}")
     steps = {job: stepd(node, job) for job in (5000, 5001)}
     if os.geteuid() == 0:
         s.put(5005, [3], cap="230 W", time_limit="30 s")
@@ -396,6 +400,9 @@ def lifetimes(node, d, s):
     t.ok(not s.claims(job=first[5000]) and s.claims(job=first[5001]), "its claim is withdrawn, no other", s.claims())
     t.ok(runs(s, 5001) and runs(s, 5004), "with a step, or before the first one, it goes on")
     over(s, d, 5003, "no slurmstepd came, and its time is over")
+    over(s, d, 5007, "no slurmstepd came, and its time is over")
+    t.ok(runs(s, 5006), "the limit that was told last counts")
+    s.ask("DELETE", 5006)
     if os.geteuid() == 0:
         over(s, d, 5005, "no slurmstepd came")
     steps[5000] = stepd(node, 5000)
