@@ -28,7 +28,7 @@ struct lane {
     struct cluster *c;
     struct loop_worker *worker;
     struct http_many *http;
-    bool sick, busy;
+    bool sick, busy, late;
     struct parcel *parcel;
     struct http_chain *chain;
     size_t n;
@@ -58,7 +58,7 @@ struct cluster {
     size_t job;                    /* … the job at hand */
     struct node_now now;           /* of the last look; jobs NULL: it failed */
     struct lane lane[LANES];
-    bool looking, fails, empty;
+    bool looking, fails, empty, left_out;
 };
 
 static struct node_now now_of(const struct cluster *c)
@@ -170,19 +170,41 @@ static int on_later(struct loop_timer *timer, uint64_t now_ns, void *user)
     return 0;
 }
 
+/* left: nodes of the lane whose turn has not come within a period. */
+static void say_late(struct lane *l, size_t left)
+{
+    uw_error why = {""};
+
+    if ((left > 0) == l->late)
+        return;
+    l->late = left > 0;
+    if (left > 0)
+        (void)fail(&why, -ETIME,
+                   "%zu of %zu nodes had no turn within %.6g s: they come first now",
+                   left, l->n, s_of_ns(l->c->config->every_ns));
+    log_event(left > 0 ? LOG_LEVEL_WARNING : LOG_LEVEL_NOTICE, LOG_EVENT_COLLECTOR_NODE,
+              "name=all state=%s reason=%s", left > 0 ? "late" : "answers",
+              log_quote(why.text).text);
+}
+
 static int on_sent(struct loop *loop, void *user, int r)
 {
     struct lane *l = user;
     struct cluster *c = l->c;
+    size_t left = 0;
     (void)loop;
 
     l->busy = false;
     for (size_t i = 0; i < l->n; i++) {
-        if (r < 0)
-            l->parcel[i].node->busy = false;
-        else
+        bool begun = r == 0 && l->chain[i].r != -ETIME;
+        left += !begun;
+        if (begun)
             take_answers(c, &l->parcel[i], &l->chain[i]);
+        else
+            l->parcel[i].node->busy = false;
     }
+    if (r == 0)
+        say_late(l, left);
     free_parcels(l);
     /* Who has told its signals now is given their values. */
     if (r == 0)
@@ -233,23 +255,39 @@ static bool is_due(const struct lane *l, const struct node *node, uint64_t now_n
     return node->again_ns <= now_ns;
 }
 
+/* Who has waited longest comes first: with more nodes than a period suffices for each has
+ * its turn.
+ */
+static int by_turn(const void *a, const void *b)
+{
+    const struct node *x = *(struct node *const *)a, *y = *(struct node *const *)b;
+
+    if (x->tried_ns != y->tried_ns)
+        return x->tried_ns < y->tried_ns ? -1 : 1;
+    return strcmp(x->name, y->name);
+}
+
 static int pack(struct lane *l)
 {
     struct cluster *c = l->c;
     const struct node_now now = now_of(c);
+    auto_(mem_free) struct node **due = calloc(c->n_nodes + 1, sizeof(struct node *));
+    size_t n = 0;
     int r = 0;
 
     l->parcel = calloc(c->n_nodes + 1, sizeof *l->parcel);
     l->chain = calloc(c->n_nodes + 1, sizeof *l->chain);
-    if (!l->parcel || !l->chain)
+    if (!due || !l->parcel || !l->chain)
         return -ENOMEM;
-    for (size_t i = 0; r == 0 && i < c->n_nodes; i++) {
+    for (size_t i = 0; i < c->n_nodes; i++)
+        if (is_due(l, c->node[i], now.now_ns))
+            due[n++] = c->node[i];
+    qsort(due, n, sizeof(struct node *), by_turn);
+    for (size_t i = 0; r == 0 && i < n; i++) {
         struct node_asks asks = {.n = 0};
-        if (!is_due(l, c->node[i], now.now_ns))
-            continue;
-        r = node_plan(c->node[i], &now, &asks);
+        r = node_plan(due[i], &now, &asks);
         if (r == 0 && asks.n > 0)
-            r = wrap(l, c->node[i], &asks);
+            r = wrap(l, due[i], &asks);
         node_asks_fini(&asks);
     }
     return r;
@@ -412,6 +450,24 @@ static void say_empty(struct cluster *c, bool empty)
                   .text);
 }
 
+static void say_left_out(struct cluster *c, size_t left_out)
+{
+    uw_error why = {""};
+
+    if ((left_out > 0) == c->left_out)
+        return;
+    c->left_out = left_out > 0;
+    (void)(left_out > 0 ? fail(&why, -ETIME,
+                               "jobs told nowhere: %zu, whose lists of nodes scontrol "
+                               "has not taken "
+                               "apart in time",
+                               left_out)
+                        : fail(&why, 0, "all lists of nodes are known"));
+    log_event(left_out > 0 ? LOG_LEVEL_WARNING : LOG_LEVEL_NOTICE,
+              LOG_EVENT_COLLECTOR_SLURM, "state=answers reason=%s",
+              log_quote(why.text).text);
+}
+
 static void on_seen(int r, const struct slurm_seen *seen, const uw_error *why, void *user)
 {
     struct cluster *c = user;
@@ -422,6 +478,7 @@ static void on_seen(int r, const struct slurm_seen *seen, const uw_error *why, v
     if (r < 0 || take_nodes(c, seen) < 0)
         return;
     say_empty(c, seen->n_nodes == 0);
+    say_left_out(c, seen->left_out);
     c->now.queues = seen->queues;
     c->now.jobs = seen->jobs;
     put_jobs(c, seen);
@@ -449,6 +506,7 @@ static int open_lane(struct cluster *c, struct lane *l, const char *token, uw_er
                                         .ca = c->config->ca,
                                         .token = token,
                                         .timeout_ns = NODE_SEND_S * NS_PER_S,
+                                        .begin_ns = c->config->every_ns,
                                         .at_once = AT_ONCE,
                                         .body_max = NODE_ANSWER};
     int r = http_many_new(&opts, &l->http, err);

@@ -45,10 +45,10 @@ static uint64_t due(const struct node_now *now, unsigned periods)
     return now->now_ns + now->config->every_ns * periods - now->config->every_ns / 2;
 }
 
-/* What is said is said again after AGAIN periods, a call and a sending at the latest. */
+/* What is said is said again after AGAIN periods, a look and a sending at the latest. */
 static uint64_t hold_ns(const struct node_now *now)
 {
-    return now->config->every_ns * HOLDS + (NODE_CALL_S + NODE_SEND_S) * NS_PER_S;
+    return now->config->every_ns * HOLDS + (NODE_LOOK_S + NODE_SEND_S) * NS_PER_S;
 }
 
 /* ---- jobs ---- */
@@ -409,6 +409,7 @@ bool node_over(struct node *node, const struct node_now *now, const struct node_
     enum node_state was = node->state;
 
     node->busy = false;
+    node->tried_ns = now->now_ns;
     if (end->r < 0) {
         node->failures++;
         node->refusals = 0;

@@ -21,7 +21,7 @@ enum {
     NODE_PATH = 128,
     NODE_BODY = 4096,
     NODE_ANSWER = 1 << 20,
-    NODE_CALL_S = 20, /* a call of Slurm's commands at most */
+    NODE_LOOK_S = 20, /* a look at Slurm, all its calls */
     NODE_SEND_S = 5,  /* all requests to one node in one round */
 };
 
@@ -51,6 +51,7 @@ struct node {
     unsigned failures;     /* chains without an answer, in a row */
     unsigned refusals;     /* chains that began with 429 or 5xx, in a row */
     uint64_t again_ns;     /* after both: not before */
+    uint64_t tried_ns;     /* the end of its last chain */
     bool busy;             /* a chain is under way */
     enum node_state { NODE_ANSWERS, NODE_BUSY, NODE_SILENT } state;
 };

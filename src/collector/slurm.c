@@ -15,7 +15,7 @@
 #include "collector/rights.h"
 
 /* Slurm's commands give up by themselves after 10 s or so. */
-#define CALL_NS (NODE_CALL_S * NS_PER_S)
+#define LOOK_NS (NODE_LOOK_S * NS_PER_S)
 enum {
     NODES_LOOKS = 20, /* looks after which nodes are asked for again */
     TEXT_LOOKS = 20,  /* … and JSON is tried again where text worked in its place */
@@ -41,7 +41,9 @@ struct slurm {
     bool by_text;                   /* this look */
     bool may_see;                   /* no PrivateData hides anything from us */
     uw_error json_why;
+    uint64_t end_ns;       /* of this look */
     size_t list_at, lists; /* of the jobs, for scontrol */
+    size_t left_out;       /* jobs whose lists are not known */
     const char *list;
     char nonce[JOBS_NONCE], format[FORMAT_MAX];
 };
@@ -53,7 +55,8 @@ static int ask_lists(struct slurm *s, uw_error *err);
 
 static void finish(struct slurm *s, int r, const uw_error *why)
 {
-    const struct slurm_seen seen = {&s->jobs, &s->queues, &s->hosts, s->node, s->n_nodes};
+    const struct slurm_seen seen = {&s->jobs, &s->queues, &s->hosts,
+                                    s->node,  s->n_nodes, s->left_out};
 
     s->busy = false;
     if (r == 0) {
@@ -71,14 +74,20 @@ static void finish(struct slurm *s, int r, const uw_error *why)
 static int call_with(struct slurm *s, const char *const *argv, const char *env,
                      size_t max, command_fn fn, uw_error *err)
 {
+    const uint64_t now_ns = loop_now_ns(s->loop);
+    const double left_s = now_ns < s->end_ns ? s_of_ns(s->end_ns - now_ns) : 0;
     const struct command_opts opts = {.argv = argv,
                                       .env = env,
-                                      .deadline_ns = CALL_NS,
+                                      .deadline_ns =
+                                          ns_of_s(left_s / loop_speed(s->loop)),
                                       .max = max,
                                       .fn = fn,
                                       .user = s};
 
     command_free(take(s->command));
+    if (left_s <= 0)
+        return fail(err, -ETIMEDOUT, "%s: left out, a look at Slurm ends after %d s",
+                    argv[0], NODE_LOOK_S);
     return command_new(s->loop, &opts, &s->command, err);
 }
 
@@ -247,6 +256,8 @@ static void on_jobs(int r, char *text, size_t len, const uw_error *why, void *us
             s->text_left = TEXT_LOOKS;
         r = took_jobs(s, &err);
     } else if (!is_text && s->config->source == SOURCE_AUTO && r != -ETIMEDOUT) {
+        if (r == -EFBIG) /* there may be no time for both, now and later */
+            s->text_left = TEXT_LOOKS;
         r = by_text(s, &err, &err);
     } else if (is_text && s->json_why.text[0]) {
         err = s->json_why;
@@ -290,27 +301,35 @@ static void on_list(int r, char *text, size_t len, const uw_error *why, void *us
     struct slurm *s = user;
     uw_error err = {""};
     (void)len;
-    (void)why; /* the jobs of this list are told nowhere this time */
+    (void)why;
 
     if (r == 0)
         (void)hosts_add(&s->hosts, s->list, text);
+    else
+        s->left_out++;
     free(text);
     r = ask_lists(s, &err);
     if (r < 0)
         finish(s, r, &err);
 }
 
-/* The next list that is not known; none: the look is over. */
+/* The next list that is not known; none: the look is over.  Jobs whose list is not known
+ * at its end are told nowhere this time.
+ */
 static int ask_lists(struct slurm *s, uw_error *err)
 {
     bool plain;
 
-    for (; s->list_at < s->new_jobs.n && s->lists < LISTS_MAX; s->list_at++) {
+    for (; s->list_at < s->new_jobs.n; s->list_at++) {
         const struct slurm_job *job = &s->new_jobs.job[s->list_at];
         if (job->stage != JOB_IS_RUNNING || job->nodes[0] == '-' ||
-            strlen(job->nodes) > HOSTS_TEXT / 16 ||
             hosts_find(&s->hosts, job->nodes, &plain))
             continue;
+        if (strlen(job->nodes) > HOSTS_TEXT / 16 || s->lists == LISTS_MAX ||
+            loop_now_ns(s->loop) >= s->end_ns) {
+            s->left_out++;
+            continue;
+        }
         const char *const argv[] = {"scontrol", "show", "hostnames", job->nodes, NULL};
         s->list = job->nodes;
         s->list_at++;
@@ -330,6 +349,8 @@ int slurm_look(struct slurm *s)
     if (s->busy)
         return -EBUSY;
     s->busy = true;
+    s->end_ns = loop_now_ns(s->loop) + LOOK_NS;
+    s->left_out = 0;
     s->json_why = (uw_error){""};
     s->by_text = s->config->source == SOURCE_TEXT;
     if (s->config->source == SOURCE_AUTO && s->text_left > 0) {

@@ -1,6 +1,7 @@
 /* One look at Slurm: whether it shows us all (scontrol), nodes and partitions by sinfo,
- * jobs by squeue, lists of nodes by scontrol, one call after the other.  The loop's
- * thread.
+ * jobs by squeue, lists of nodes by scontrol, one call after the other, all of them
+ * within NODE_LOOK_S.  Lists that are left then are left out; without the others the look
+ * fails. The loop's thread.
  */
 #ifndef COLLECTOR_SLURM_H
 #define COLLECTOR_SLURM_H
@@ -23,6 +24,7 @@ struct slurm_seen {
     const struct hosts *hosts;
     const char *const *node; /* names of nodes with GPUs, sorted */
     size_t n_nodes;
+    size_t left_out; /* jobs that run on nodes that are not known: see hosts_find() */
 };
 /* r: 0, or why nothing is known: *why.  seen is borrowed until the next
  * look begins; its jobs and queues until the next one that is complete.

@@ -8,6 +8,7 @@
 #include <stdlib.h>
 #include <string.h>
 #include <strings.h>
+#include <time.h>
 
 #include "base/error.h"
 #include "base/units.h"
@@ -17,7 +18,7 @@ struct http_many {
     CURLM *multi;
     struct curl_slist *headers;
     char *agent, *ca, *token;
-    uint64_t timeout_ns;
+    uint64_t timeout_ns, begin_ns;
     size_t at_once, body_max;
     atomic_bool cancelled;
 };
@@ -45,6 +46,7 @@ int http_many_new(const struct http_many_opts *opts, struct http_many **ret,
     }
     auto_(http_many_free) struct http_many *m = plain;
     m->timeout_ns = opts->timeout_ns;
+    m->begin_ns = opts->begin_ns;
     m->at_once = opts->at_once;
     m->body_max = opts->body_max;
     m->agent = strdup(opts->agent);
@@ -202,49 +204,81 @@ static void on_done(struct http_many *m)
     }
 }
 
+/* One call. */
+struct run {
+    struct link *link;
+    size_t n_links;
+    struct http_chain *chain;
+    size_t n, next;  /* the first that has not begun */
+    uint64_t end_ns; /* none begins later */
+};
+
+static uint64_t now_ns(void)
+{
+    struct timespec t;
+
+    (void)clock_gettime(CLOCK_MONOTONIC, &t);
+    return (uint64_t)t.tv_sec * NS_PER_S + (uint64_t)t.tv_nsec;
+}
+
+/* What has not begun. */
+static void leave_out(struct run *run, int r, const char *why)
+{
+    for (; run->next < run->n; run->next++) {
+        struct http_chain *c = &run->chain[run->next];
+        if (c->n > 0)
+            c->r = fail(&c->why, r, "%s", why);
+    }
+}
+
 /* Gives free links the next chains.  Returns how many are under way. */
-static size_t fill(struct link *link, size_t n_links, struct http_chain *chain, size_t n,
-                   size_t *next)
+static size_t fill(struct run *run)
 {
     size_t busy = 0;
 
-    for (size_t i = 0; i < n_links; i++) {
-        while (!link[i].chain && *next < n) {
-            struct http_chain *c = &chain[(*next)++];
+    if (run->next < run->n && now_ns() >= run->end_ns)
+        leave_out(run, -ETIME, "the others have taken all the time");
+    for (size_t i = 0; i < run->n_links; i++) {
+        while (!run->link[i].chain && run->next < run->n) {
+            struct http_chain *c = &run->chain[run->next++];
             if (c->n > 0 && !c->socket && strncasecmp(c->url, "https://", 8) != 0)
                 c->r = fail(&c->why, -EINVAL, "%s: only https:// is asked", c->url);
             else if (c->n > 0)
-                (void)start(&link[i], c);
+                (void)start(&run->link[i], c);
         }
-        busy += link[i].chain != NULL;
+        busy += run->link[i].chain != NULL;
     }
     return busy;
 }
 
 /* What is under way, and what has not begun. */
-static void give_up(struct link *link, size_t n_links, struct http_chain *chain, size_t n,
-                    size_t next, int r)
+static void give_up(struct run *run, int r)
 {
-    for (size_t i = 0; i < n_links; i++) {
-        if (!link[i].chain)
+    for (size_t i = 0; i < run->n_links; i++) {
+        struct link *l = &run->link[i];
+        if (!l->chain)
             continue;
-        link[i].chain->r = fail(&link[i].chain->why, r, "%s", strerror(-r));
-        (void)curl_multi_remove_handle(link[i].m->multi, link[i].easy);
-        end(&link[i]);
+        l->chain->r = fail(&l->chain->why, r, "%s", strerror(-r));
+        (void)curl_multi_remove_handle(l->m->multi, l->easy);
+        end(l);
     }
-    for (size_t i = next; i < n; i++)
-        chain[i].r = fail(&chain[i].why, r, "%s", strerror(-r));
+    leave_out(run, r, strerror(-r));
 }
 
 void http_many_run(struct http_many *m, struct http_chain *chain, size_t n)
 {
-    size_t n_links = n < m->at_once ? n : m->at_once, next = 0;
-    struct link *link = calloc(n_links + 1, sizeof *link);
-    int running, r = link ? 0 : -ENOMEM;
+    struct run run = {.chain = chain, .n = n, .n_links = n < m->at_once ? n : m->at_once};
+    int running, r = 0;
 
-    for (size_t i = 0; link && i < n_links; i++)
-        link[i].m = m;
-    while (r == 0 && fill(link, n_links, chain, n, &next) > 0) {
+    run.end_ns = m->begin_ns ? now_ns() + m->begin_ns : UINT64_MAX;
+    run.link = calloc(run.n_links + 1, sizeof *run.link);
+    if (!run.link) {
+        run.n_links = 0;
+        r = -ENOMEM;
+    }
+    for (size_t i = 0; i < run.n_links; i++)
+        run.link[i].m = m;
+    while (r == 0 && fill(&run) > 0) {
         if (atomic_load(&m->cancelled))
             r = -ECANCELED;
         else if (curl_multi_perform(m->multi, &running) != CURLM_OK)
@@ -256,6 +290,6 @@ void http_many_run(struct http_many *m, struct http_chain *chain, size_t n)
             r = -ENOMEM;
     }
     if (r < 0)
-        give_up(link, link ? n_links : 0, chain, n, next, r);
-    free(link);
+        give_up(&run, r);
+    free(run.link);
 }

@@ -20,6 +20,8 @@ struct http_many_opts {
     const char *ca;      /* PEM file of the certificates' CA; NULL: the system's */
     const char *token;   /* bearer token, over https alone; NULL: none */
     uint64_t timeout_ns; /* for each chain */
+    uint64_t begin_ns;   /* chains that have not begun so long after the call's begin are
+                            left out (-ETIME); 0: none */
     size_t at_once;      /* chains */
     size_t body_max;     /* of an answer */
 };
@@ -40,7 +42,7 @@ struct http_chain {
     const char *url;    /* … "https://node7:8443" */
     struct http_ask *ask;
     size_t n;         /* 0: nothing is done, r stays */
-    int r;            /* out: 0, or as of httpc_call() */
+    int r;            /* out: 0, or as of httpc_call(), or -ETIME */
     unsigned retry_s; /* out: Retry-After of the last answer, HTTP_MANY_RETRY_S at most */
     uw_error why;     /* out */
 };
@@ -50,7 +52,8 @@ int http_many_new(const struct http_many_opts *opts, struct http_many **ret,
                   uw_error *err);
 void http_many_free(struct http_many *m);
 DEFINE_AUTO(struct http_many *, http_many_free);
-/* Blocks until each chain is over: the first of them begin first.  A url that is not
+/* Blocks until each chain is over, begin_ns and timeout_ns at most where both are given:
+ * the first of them begin first.  A url that is not
  * https is -EINVAL.  From one thread at a time.
  */
 void http_many_run(struct http_many *m, struct http_chain *chain, size_t n);

@@ -6,7 +6,9 @@
 #include <stdlib.h>
 #include <string.h>
 #include <sys/prctl.h>
+#include <sys/socket.h>
 #include <sys/stat.h>
+#include <sys/un.h>
 #include <unistd.h>
 
 #include "base/units.h"
@@ -197,6 +199,37 @@ static void by_text(void)
     config.source = SOURCE_AUTO;
 }
 
+/* A look ends after 20 s, here of a loop that is eight times as fast: 2.5 s. */
+static void ends(void)
+{
+    struct loop *old_loop = loop;
+    struct slurm *old_slurm = slurm;
+    int asked_for = 0;
+
+    loop = NULL;
+    if (loop_new_real((struct loop_clock){0, 8}, &loop, NULL) < 0 ||
+        slurm_new(loop, &config, on_seen, NULL, &slurm, NULL) < 0)
+        return;
+    command("sinfo", "echo 'n1|main|gpu:2'");
+    command("scontrol",
+            "[ $2 = hostnames ] && exec /bin/sleep 60; echo 'PrivateData = none'");
+    command("squeue", JSON(JOB("7", "n1") ", " JOB("8", "n[1-2]") ", " JOB(
+                          "9", "n[1-3]") ", " JOB("10", "n[1-4]")));
+    (void)asked();
+    is_int(look(), 0, "a look whose lists of nodes hang: %s", got.why.text);
+    is_int(got.copy.left_out, 3, "says how many jobs it leaves out");
+    is_int(got.copy.jobs->n, 4, "and has them all in the queue");
+    for (const char *p = asked(); (p = strstr(p, "hostnames")); p++)
+        asked_for++;
+    is_int(asked_for, 1, "the first list has taken the time of the others");
+    command("squeue", "exec /bin/sleep 60");
+    is_int(look(), -ETIMEDOUT, "without squeue it fails: %s", got.why.text);
+    slurm_free(slurm);
+    loop_free(loop);
+    loop = old_loop;
+    slurm = old_slurm;
+}
+
 /* ---- rounds ---- */
 
 static const char *log_wanted;
@@ -277,6 +310,26 @@ static void long_socket(void)
        "a socket's path that is too long is said: %s", said);
 }
 
+/* 130 nodes whose daemons accept, and do not answer. */
+static void late(void)
+{
+    struct sockaddr_un at = {.sun_family = AF_UNIX};
+    const struct collector_config c = {.every_ns = NS_PER_S, .socket = at.sun_path};
+    int fd = socket(AF_UNIX, SOCK_STREAM | SOCK_CLOEXEC, 0);
+
+    (void)snprintf(at.sun_path, sizeof at.sun_path, "%s/silent", folder);
+    if (fd < 0 || bind(fd, (struct sockaddr *)&at, sizeof at) < 0 || listen(fd, 256) < 0)
+        return;
+    command("scontrol", "echo 'PrivateData = none'");
+    command("sinfo", "i=0; while [ $i -lt 130 ]; do echo \"n$i|main|gpu:2\"; i=$((i+1)); "
+                     "done");
+    command("squeue", JSON(""));
+    const char *said = rounds(&c, "state=late");
+    ok(strstr(said, "66 of 130 nodes had no turn within 1 s"),
+       "nodes whose turn does not come are counted: %.200s", said);
+    (void)close(fd);
+}
+
 int main(void)
 {
     const struct loop_clock real = {0, 1};
@@ -295,6 +348,8 @@ int main(void)
     by_text();
     no_gpus();
     long_socket();
+    ends();
+    late();
     slurm_free(slurm);
     loop_free(loop);
     (void)snprintf(clean, sizeof clean, "/bin/rm -r %s", folder);

@@ -360,6 +360,28 @@ static void test_many(const struct rig *rig)
     is_int(chain[5].r, -ECANCELED, "cancelled: %s", chain[5].why.text);
 }
 
+/* Two hang, and take the time of the third. */
+static void test_late(const struct rig *rig)
+{
+    const struct http_many_opts opts = {.agent = "test",
+                                        .timeout_ns = 500 * NS_PER_MS,
+                                        .begin_ns = 400 * NS_PER_MS,
+                                        .at_once = 2,
+                                        .body_max = 100000};
+    auto_(http_many_free) struct http_many *m = NULL;
+    struct http_ask ask[3];
+    struct http_chain chain[3];
+
+    is_int(http_many_new(&opts, &m, NULL), 0, "two at once");
+    for (size_t i = 0; i < 3; i++) {
+        ask[i] = (struct http_ask){.method = "GET", .path = "/keep"};
+        chain[i] = (struct http_chain){.socket = rig->path, .ask = &ask[i], .n = 1};
+    }
+    http_many_run(m, chain, 3);
+    ok(chain[0].r == -ETIMEDOUT && chain[1].r == -ETIMEDOUT, "two hang");
+    is_int(chain[2].r, -ETIME, "the third is left out: %s", chain[2].why.text);
+}
+
 static void *client_thread(void *user)
 {
     struct rig *rig = user;
@@ -373,6 +395,7 @@ static void *client_thread(void *user)
     test_tls(rig);
     test_hangs(rig);
     test_many(rig);
+    test_late(rig);
     (void)!write(rig->pipe[1], "x", 1);
     return NULL;
 }
