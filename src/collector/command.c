@@ -10,11 +10,31 @@
 #include <unistd.h>
 
 #include "base/array.h"
+#include "base/auto.h"
 #include "base/error.h"
 #include "base/units.h"
 #include "base/utf8.h"
 
 enum { SAID_MAX = 160, CHUNK = 65536 };
+
+/* What Slurm's commands get of our environment.  The rest filters what they print and
+ * chooses its form: SQUEUE_STATES, SQUEUE_FORMAT, SINFO_PARTITION, SLURM_CLUSTERS, …
+ */
+static const char *const kept[] = {"PATH",
+                                   "HOME",
+                                   "TZ",
+                                   "TMPDIR",
+                                   "LD_LIBRARY_PATH",
+                                   "SLURM_CONF",
+                                   "SLURM_CONF_SERVER",
+                                   "SLURM_JWT",
+                                   "SLURM_SACK_KEY",
+                                   "SLURM_SACK_JWKS",
+                                   "SLURM_SACK_SOCKET"};
+/* Times in seconds since 1970, lists of tasks as long as they are. */
+static const char *const set[] = {"SLURM_TIME_FORMAT=%s", "SLURM_BITSTR_LEN=0",
+                                  "LC_ALL=C.UTF-8"};
+enum { ENV = n_elements(kept) + n_elements(set) + 2 };
 
 struct command {
     struct loop *loop;
@@ -156,21 +176,39 @@ static int on_late(struct loop_timer *timer, uint64_t now_ns, void *user)
     return 0;
 }
 
+/* of->env comes last. */
+static void environment(const struct command_opts *of, const char *ret[static ENV])
+{
+    size_t n = 0;
+
+    for (size_t i = 0; i < n_elements(kept); i++)
+        for (char **e = environ; e && *e; e++)
+            if (strncmp(*e, kept[i], strlen(kept[i])) == 0 &&
+                (*e)[strlen(kept[i])] == '=') {
+                ret[n++] = *e;
+                break;
+            }
+    for (size_t i = 0; i < n_elements(set); i++)
+        ret[n++] = set[i];
+    ret[n++] = of->env;
+    ret[n] = NULL;
+}
+
 static int start(struct command *c, const struct command_opts *of, const int pipes[4],
                  uw_error *err)
 {
-    /* Times in seconds since 1970, lists of tasks as long as they are. */
-    const char *const env[] = {"SLURM_TIME_FORMAT=%s", "SLURM_BITSTR_LEN=0",
-                               "LC_ALL=C.UTF-8", of->env, NULL};
+    const char *env[ENV];
     int null = open("/dev/null", O_RDONLY | O_CLOEXEC);
     const struct loop_child_opts opts = {.argv = of->argv,
                                          .env = env,
+                                         .env_alone = true,
                                          .stdin_fd = null,
                                          .stdout_fd = pipes[1],
                                          .stderr_fd = pipes[3],
                                          .own_group = true};
     int r = null < 0 ? fail(err, -errno, "/dev/null: %s", strerror(errno)) : 0;
 
+    environment(of, env);
     if (r == 0)
         r = loop_child_new(c->loop, &opts, on_exit_, c, &c->child, err);
     close_fd(&null);

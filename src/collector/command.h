@@ -1,4 +1,7 @@
-/* A program that is run for its output, with an end and a bound. */
+/* A command of Slurm that is run for its output, with an end and a bound.  Its
+ * environment has what it needs of ours (PATH, SLURM_CONF), and no variable that chooses
+ * its output.
+ */
 #ifndef COLLECTOR_COMMAND_H
 #define COLLECTOR_COMMAND_H
 
@@ -20,7 +23,7 @@ typedef void (*command_fn)(int r, char *text, size_t len, const uw_error *why,
 
 struct command_opts {
     const char *const *argv; /* ends with NULL */
-    const char *env;         /* "NAME=value" beside our own; NULL: none */
+    const char *env;         /* "NAME=value"; NULL: none */
     uint64_t deadline_ns;    /* kernel time: then it and its children are killed */
     size_t max;              /* bytes that it may print */
     command_fn fn;

@@ -79,7 +79,6 @@ static int run(const char *path)
     if (r < 0)
         return complain(USAGE, err.text);
     (void)sigaction(SIGPIPE, &ignore, NULL);
-    (void)unsetenv("SQUEUE_FORMAT"); /* it wins over SQUEUE_FORMAT2 */
     r = loop_new_real(real, &loop, &err);
     if (r == 0)
         r = serve(loop, &config, token, &err);

@@ -102,6 +102,7 @@ typedef int (*loop_child_fn)(struct loop_child *child, int status, void *user);
 struct loop_child_opts {
     const char *const *argv; /* ends with NULL; argv[0] is looked up in PATH */
     const char *const *env;  /* "NAME=value" added to or replacing ours; or NULL */
+    bool env_alone;          /* … without ours; argv[0] is looked up in our PATH */
     const int *pass_fds;     /* descriptors beyond 0..2 to keep open, same numbers */
     size_t n_pass_fds;
     bool inherit; /* pass on descriptors of our caller: loop_child_keep_inherited() */

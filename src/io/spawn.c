@@ -41,14 +41,14 @@ static bool is_replaced(const char *entry, const char *const *ours)
     return false;
 }
 
-/* The environment of this process with opts->env in it: an array to free(), whose
- * strings are borrowed.  NULL out of memory.
+/* The environment of this process, unless alone, with opts->env in it: an array to
+ * free(), whose strings are borrowed.  NULL out of memory.
  */
-static char **merged_env(const char *const *ours)
+static char **merged_env(const char *const *ours, bool alone)
 {
     size_t n = 0, n_ours = 0, used = 0;
 
-    while (environ && environ[n])
+    while (!alone && environ && environ[n])
         n++;
     while (ours && ours[n_ours])
         n_ours++;
@@ -181,7 +181,7 @@ static pid_t fork_child(const struct loop_child_opts *opts, char **env, int repo
 int loop_child_spawn(const struct loop_child_opts *opts, pid_t *ret, uw_error *err)
 {
     const char *name = opts->argv[0];
-    auto_(mem_free) char **env = merged_env(opts->env);
+    auto_(mem_free) char **env = merged_env(opts->env, opts->env_alone);
     int report[2];
 
     if (!env)

@@ -74,6 +74,9 @@ int main(void)
     ends("echo out; echo more >&2", 60, 1000, 0, "out\n");
     is_int(got.len, 4, "all of it, without standard error");
     ends("echo $SLURM_TIME_FORMAT $SLURM_BITSTR_LEN", 60, 1000, 0, "%s 0");
+    (void)setenv("SQUEUE_STATES", "RUNNING", 1);
+    (void)setenv("SLURM_CONF", "/etc/here", 1);
+    ends("echo \"$SLURM_CONF,$SQUEUE_STATES,\"", 60, 1000, 0, "/etc/here,,");
     ends("head -c 100000 /dev/zero | tr '\\0' x", 60, 100000, 0, "xxxx");
     is_int(got.len, 100000, "as much as may be");
     ends("head -c 3000000 /dev/zero | tr '\\0' x", 60, 2 << 20, -EFBIG,
