@@ -61,24 +61,24 @@ static enum job_stage stage(const struct json_value *v)
     return has_state(v, "PENDING") ? JOB_IS_PENDING : JOB_IS_OTHER;
 }
 
-static uint64_t gpus(const struct json_value *v)
+static uint64_t gpus(const struct json_value *v, const char *types)
 {
     uint64_t n = 0, times = 1;
 
     if (jobs_tres_gpus(text(v, "tres_alloc_str"), &n) ||
         jobs_tres_gpus(text(v, "tres_req_str"), &n))
         return n;
-    n = jobs_gres_gpus(text(v, "tres_per_job"));
+    n = jobs_gres_gpus(text(v, "tres_per_job"), types);
     if (n)
         return n;
-    n = jobs_gres_gpus(text(v, "tres_per_node"));
+    n = jobs_gres_gpus(text(v, "tres_per_node"), types);
     if (n)
         return number(v, "node_count", &times) && times ? n * times : n;
-    n = jobs_gres_gpus(text(v, "tres_per_task"));
+    n = jobs_gres_gpus(text(v, "tres_per_task"), types);
     return number(v, "tasks", &times) && times ? n * times : n;
 }
 
-static void fill(const struct json_value *v, struct slurm_job *job)
+static void fill(const struct json_value *v, const char *types, struct slurm_job *job)
 {
     uint64_t minutes = 0;
 
@@ -101,7 +101,7 @@ static void fill(const struct json_value *v, struct slurm_job *job)
     job->has_eligible = json_get(v, "eligible_time") != NULL;
     if (number(v, "time_limit", &minutes) && minutes < UINT32_MAX)
         job->limit_s = (int64_t)minutes * 60;
-    job->gpus = gpus(v);
+    job->gpus = gpus(v, types);
 }
 
 /* What squeue says instead of jobs: it exits with 0 then. */
@@ -123,7 +123,8 @@ static void mend(char *text, size_t len)
         text[at++] = '?';
 }
 
-int jobs_read_json(char *text_, size_t len, struct jobs *ret, uw_error *err)
+int jobs_read_json(char *text_, size_t len, const char *types, struct jobs *ret,
+                   uw_error *err)
 {
     auto_(jobs_fini) struct jobs jobs = {.n = 0};
     uw_error why = {""};
@@ -148,7 +149,7 @@ int jobs_read_json(char *text_, size_t len, struct jobs *ret, uw_error *err)
             break;
         job->id = id;
         job->stage = stage(v);
-        fill(v, job);
+        fill(v, types, job);
     }
     if (r < 0)
         return r;

@@ -125,20 +125,21 @@ static enum job_stage stage(const char *state)
     return strcmp(state, "PENDING") == 0 ? JOB_IS_PENDING : JOB_IS_OTHER;
 }
 
-static uint64_t gpus(char *const field[FIELDS])
+static uint64_t gpus(char *const field[FIELDS], const char *types)
 {
     uint64_t n = 0, times = 1;
 
-    if (jobs_tres_gpus(field[TRES], &n) || (n = jobs_gres_gpus(field[PER_JOB])) > 0)
+    if (jobs_tres_gpus(field[TRES], &n) ||
+        (n = jobs_gres_gpus(field[PER_JOB], types)) > 0)
         return n;
-    n = jobs_gres_gpus(field[PER_NODE]);
+    n = jobs_gres_gpus(field[PER_NODE], types);
     times = number(field[n ? N_NODES : N_TASKS]);
     if (n == 0)
-        n = jobs_gres_gpus(field[PER_TASK]);
+        n = jobs_gres_gpus(field[PER_TASK], types);
     return times && times < 1000000 ? n * times : n;
 }
 
-static void fill(char *const field[FIELDS], struct slurm_job *job)
+static void fill(char *const field[FIELDS], const char *types, struct slurm_job *job)
 {
     uint64_t array_id = number(field[ARRAY_ID]);
 
@@ -160,24 +161,29 @@ static void fill(char *const field[FIELDS], struct slurm_job *job)
     job->eligible_s = seconds(field[ELIGIBLE]);
     job->has_eligible = true;
     job->limit_s = limit(field[LIMIT]);
-    job->gpus = gpus(field);
+    job->gpus = gpus(field, types);
 }
 
 /* ---- lines ---- */
 
+struct form {
+    char between[JOBS_NONCE + 1]; /* fields */
+    const char *types;
+};
+
 /* 1: a line of the form, 0: the rest of a name. */
-static int take_line(struct jobs *jobs, char *line, const char *between, uw_error *err)
+static int take_line(struct jobs *jobs, char *line, const struct form *of, uw_error *err)
 {
     char *field[FIELDS];
     struct slurm_job *job = NULL;
 
     for (int i = 0; i < NAME; i++) {
-        char *end = strstr(line, between);
+        char *end = strstr(line, of->between);
         if (!end)
             return 0;
         *end = '\0';
         field[i] = line;
-        line = end + strlen(between);
+        line = end + strlen(of->between);
     }
     field[NAME] = line;
     uint64_t id = number(field[ID]);
@@ -188,26 +194,27 @@ static int take_line(struct jobs *jobs, char *line, const char *between, uw_erro
         return r;
     job->id = id;
     job->stage = stage(field[STATE]);
-    fill(field, job);
+    fill(field, of->types, job);
     return 1;
 }
 
-int jobs_read_text(char *text, size_t len, const char *nonce, struct jobs *ret,
-                   uw_error *err)
+int jobs_read_text(char *text, size_t len, const char *nonce, const char *types,
+                   struct jobs *ret, uw_error *err)
 {
     auto_(jobs_fini) struct jobs jobs = {.text = text};
-    char between[JOBS_NONCE + 1], *next = text;
+    struct form form = {.types = types};
+    char *next = text;
     bool has_form = len == 0;
 
     if (memchr(text, '\0', len))
         return fail(err, -EPROTO, "squeue: its output has a NUL byte");
     if (len > 0 && text[len - 1] != '\n')
         return fail(err, -EPROTO, "squeue: its output is torn");
-    (void)snprintf(between, sizeof between, "|%s", nonce);
+    (void)snprintf(form.between, sizeof form.between, "|%s", nonce);
     for (char *line = text; *line; line = next) {
         next = strchr(line, '\n');
         *next++ = '\0';
-        int r = take_line(&jobs, line, between, err);
+        int r = take_line(&jobs, line, &form, err);
         if (r < 0)
             return r;
         has_form |= r > 0;

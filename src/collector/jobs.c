@@ -141,8 +141,16 @@ bool jobs_tres_gpus(const char *tres, uint64_t *ret)
     return has_all || has_typed;
 }
 
+static bool is_type(const char *types, const char *at, size_t len)
+{
+    for (const char *p = types; *p; p += strcspn(p, ","), p += *p == ',')
+        if (len > 0 && strcspn(p, ",") == len && memcmp(p, at, len) == 0)
+            return true;
+    return false;
+}
+
 /* Of one entry: "gpu", "gpu:2", "gpu:a100:2", with "gres:" or "gres/" in front. */
-static uint64_t gres_entry(const char *at, size_t len)
+static uint64_t gres_entry(const char *at, size_t len, const char *types)
 {
     uint64_t v = 1;
     size_t from = len > 5 && memcmp(at, "gres", 4) == 0 && strchr(":/", at[4]) ? 5 : 0;
@@ -156,17 +164,37 @@ static uint64_t gres_entry(const char *at, size_t len)
             continue;
         const char *number = at + i;
         bool counts = i < len && take_number(&number, GPUS_MAX, &v) && number == at + len;
-        return counts ? v : 1; /* "3g.20gb" is a type */
+        bool alone = i == 4 && at[3] == ':'; /* it may be a type, as "3g.20gb" is */
+        return counts && !(alone && is_type(types, at + i, len - i)) ? v : 1;
     }
     return 1;
 }
 
-uint64_t jobs_gres_gpus(const char *gres)
+void jobs_gres_types(const char *gres, char types[static JOBS_TYPES])
+{
+    size_t used = strlen(types);
+
+    for (const char *p = gres; *p; p += strcspn(p, ","), p += *p == ',') {
+        if (strncmp(p, "gpu:", 4) != 0)
+            continue;
+        const char *type = p + 4;
+        size_t len = strspn(type, "0123456789");
+        if (len == 0 || type[len] != ':' || is_type(types, type, len) ||
+            used + len + 2 > JOBS_TYPES)
+            continue;
+        memcpy(types + used, type, len);
+        used += len;
+        types[used++] = ',';
+        types[used] = '\0';
+    }
+}
+
+uint64_t jobs_gres_gpus(const char *gres, const char *types)
 {
     uint64_t sum = 0;
 
     for (const char *p = gres; *p && sum < GPUS_MAX; p += strcspn(p, ","), p += *p == ',')
-        sum += gres_entry(p, strcspn(p, ",("));
+        sum += gres_entry(p, strcspn(p, ",("), types);
     return sum > GPUS_MAX ? GPUS_MAX : sum;
 }
 

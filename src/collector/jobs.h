@@ -55,19 +55,24 @@ static inline void jobs_fini_p(struct jobs *jobs)
     jobs_fini(jobs);
 }
 
+/* types: the cluster's types of GPUs whose names are numbers, ",4090,": see
+ * jobs_gres_types().
+ */
+
 /* Output of `squeue --json`, of 20.11 to 25.x.  text has a NUL at len and is changed.
  * -EPROTO: no such output, or squeue tells an error in it (it exits with 0 then), -E2BIG,
  * -ENOMEM.
  */
-int jobs_read_json(char *text, size_t len, struct jobs *ret, uw_error *err);
+int jobs_read_json(char *text, size_t len, const char *types, struct jobs *ret,
+                   uw_error *err);
 
 /* Output of squeue with the format below, whose fields nonce parts.  Takes text (has a
  * NUL at len; free() it otherwise) in any case.  A line without these is the rest of a
  * name that has a line end: who does not know the nonce can make up no job.  -EPROTO
  * (also where no line is of the form), -E2BIG, -ENOMEM.
  */
-int jobs_read_text(char *text, size_t len, const char *nonce, struct jobs *ret,
-                   uw_error *err);
+int jobs_read_text(char *text, size_t len, const char *nonce, const char *types,
+                   struct jobs *ret, uw_error *err);
 /* The value of SQUEUE_FORMAT2: other users may read arguments. */
 int jobs_format(const char *nonce, char *ret, size_t size);
 
@@ -80,8 +85,15 @@ bool job_waits(const struct slurm_job *job, int64_t now_s);
 
 /* GPUs in "cpu=1,gres/gpu=8,gres/gpu:a100=8"; false: none is told. */
 bool jobs_tres_gpus(const char *tres, uint64_t *ret);
-/* GPUs in "gres:gpu:a100:2,gres/gpu:1", "gpu:2"; 0: none. */
-uint64_t jobs_gres_gpus(const char *gres);
+/* GPUs in "gres:gpu:a100:2,gres/gpu:1", "gpu:2"; 0: none.  "gpu:4090" is one GPU where
+ * that is a type, or else 4090.
+ */
+uint64_t jobs_gres_gpus(const char *gres, const char *types);
+/* Adds the types of a node's "gpu:4090:8(S:0-1),gpu:a100:1" that are numbers to types (""
+ * at first); what does not fit is left out.
+ */
+enum { JOBS_TYPES = 256 };
+void jobs_gres_types(const char *gres, char types[static JOBS_TYPES]);
 /* How many indices "2-4,7,9-15:2%1" has; 1 at least. */
 uint64_t jobs_task_count(const char *list);
 /* Room for one more, all of it 0 and "". */

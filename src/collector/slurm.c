@@ -45,7 +45,7 @@ struct slurm {
     size_t list_at, lists; /* of the jobs, for scontrol */
     size_t left_out;       /* jobs whose lists are not known */
     const char *list;
-    char nonce[JOBS_NONCE], format[FORMAT_MAX];
+    char nonce[JOBS_NONCE], format[FORMAT_MAX], types[JOBS_TYPES];
 };
 
 static int ask_jobs(struct slurm *s, uw_error *err);
@@ -133,6 +133,7 @@ static int take_nodes(struct slurm *s, char *text)
     free(s->sinfo);
     s->sinfo = text;
     s->n_nodes = s->n_partitions = 0;
+    s->types[0] = '\0';
     for (char *line = text, *next; r == 0 && *line; line = next) {
         next = line + strcspn(line, "\n");
         if (*next)
@@ -141,8 +142,9 @@ static int take_nodes(struct slurm *s, char *text)
         if (!partition || !(gres = strchr(partition + 1, '|')))
             continue;
         *partition++ = *gres++ = '\0';
+        jobs_gres_types(gres, s->types);
         r = keep(&s->partition, &s->n_partitions, &s->partitions_cap, partition);
-        if (r == 0 && jobs_gres_gpus(gres) > 0 && hosts_is_name(line, strlen(line)))
+        if (r == 0 && jobs_gres_gpus(gres, "") > 0 && hosts_is_name(line, strlen(line)))
             r = keep(&s->node, &s->n_nodes, &s->nodes_cap, line);
     }
     s->n_nodes = unique(s->node, s->n_nodes);
@@ -244,9 +246,9 @@ static void on_jobs(int r, char *text, size_t len, const uw_error *why, void *us
     if (r < 0)
         err = *why;
     else if (is_text)
-        r = jobs_read_text(text, len, s->nonce, &jobs, &err);
+        r = jobs_read_text(text, len, s->nonce, s->types, &jobs, &err);
     else
-        r = jobs_read_json(text, len, &jobs, &err);
+        r = jobs_read_json(text, len, s->types, &jobs, &err);
     if (!is_text)
         free(text);
     if (r == 0) {

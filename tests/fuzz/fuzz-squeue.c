@@ -38,8 +38,8 @@ int LLVMFuzzerTestOneInput(const uint8_t *data, size_t size)
     must(text);
     memcpy(text, data + 1, size - 1);
     text[size - 1] = '\0';
-    int r = data[0] == 'j' ? jobs_read_json(text, size - 1, &jobs, &err)
-                           : jobs_read_text(text, size - 1, NONCE, &jobs, &err);
+    int r = data[0] == 'j' ? jobs_read_json(text, size - 1, "4090,", &jobs, &err)
+                           : jobs_read_text(text, size - 1, NONCE, "4090,", &jobs, &err);
     if (data[0] == 'j')
         free(text);
     if (r < 0) {

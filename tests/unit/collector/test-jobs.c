@@ -33,8 +33,8 @@ static int read_file(const char *name, struct jobs *ret, uw_error *err)
     char *text = load(name, &len);
 
     if (strstr(name, ".txt"))
-        return jobs_read_text(text, len, NONCE, ret, err);
-    int r = jobs_read_json(text, len, ret, err);
+        return jobs_read_text(text, len, NONCE, "", ret, err);
+    int r = jobs_read_json(text, len, "", ret, err);
     free(text);
     return r;
 }
@@ -166,13 +166,14 @@ static void refused(void)
     is_str(err.text, "squeue: Failed while looking for jobs: Unspecified error", "… why");
     for (size_t i = 0; i < sizeof bad / sizeof *bad; i++) {
         char *text = strdup(bad[i].text);
-        int r = jobs_read_json(text, strlen(text), &jobs, &err);
+        int r = jobs_read_json(text, strlen(text), "", &jobs, &err);
         ok(r == -EPROTO && strstr(err.text, bad[i].says), "'%s': %s", bad[i].text,
            err.text);
         free(text);
     }
-    is_int(jobs_read_text(strdup("1" T), 10, NONCE, &jobs, &err), -EPROTO, "a torn line");
-    is_int(jobs_read_text(strdup("1 main train\n"), 13, NONCE, &jobs, &err), -EPROTO,
+    is_int(jobs_read_text(strdup("1" T), 10, NONCE, "", &jobs, &err), -EPROTO,
+           "a torn line");
+    is_int(jobs_read_text(strdup("1 main train\n"), 13, NONCE, "", &jobs, &err), -EPROTO,
            "fields of another kind: %s", err.text);
     is_int(jobs.n, 7, "nothing was changed");
 }
@@ -185,7 +186,7 @@ static void forged(void)
     struct jobs jobs = {.n = 0};
     uw_error err = {""};
 
-    is_int(jobs_read_text(strdup(text), sizeof text - 1, NONCE, &jobs, &err), 0,
+    is_int(jobs_read_text(strdup(text), sizeof text - 1, NONCE, "", &jobs, &err), 0,
            "lines within names: %s", err.text);
     ok(jobs.n == 2 && jobs.job[0].id == 1 && jobs.job[1].id == 4, "are no jobs");
     is_str(jobs.job[1].name, "a|b", "a name may have a bar");
@@ -221,6 +222,12 @@ static void parts(void)
                 {"gpu:a100:3(S:0-1),gres/gpu:h100:1", 4},
                 {"gres:gpu:a100", 1},
                 {"gpu:3g.20gb,gpu:4090:2", 3},
+                {"gres/gpu:4090", 1},
+                {"gres:gpu:4090,gres:gpu:2080:3", 4},
+                {"gres/gpu=4090", 4090},
+                {"gres/gpu:4090=2", 2},
+                {"gpu:409", 409},
+                {"gpu:4090:2080", 2080},
                 {"gres/gpu=2", 2},
                 {"gres:gpumem:80", 0},
                 {"gres:nic:2", 0},
@@ -244,9 +251,24 @@ static void parts(void)
                (tres[i].n < 0 || n == (uint64_t)tres[i].n),
            "TRES '%s': %d", tres[i].text, tres[i].n);
     for (size_t i = 0; i < sizeof gres / sizeof *gres; i++)
-        is_int(jobs_gres_gpus(gres[i].text), gres[i].n, "GRES '%s'", gres[i].text);
+        is_int(jobs_gres_gpus(gres[i].text, "4090,2080,"), gres[i].n, "GRES '%s'",
+               gres[i].text);
     for (size_t i = 0; i < sizeof lists / sizeof *lists; i++)
         is_int(jobs_task_count(lists[i].text), lists[i].n, "tasks '%s'", lists[i].text);
+}
+
+/* What sinfo prints of nodes. */
+static void types(void)
+{
+    char got[JOBS_TYPES] = "", long_[300];
+
+    jobs_gres_types("gpu:4090:8(S:0-1),gpu:a100:1,shard:4090:2", got);
+    jobs_gres_types("gpu:8", got);
+    jobs_gres_types("gpu:4090:4,gpu:2080:1,gpu:3g.20gb:2,gpu::1,(null)", got);
+    is_str(got, "4090,2080,", "types that are numbers, once each");
+    (void)snprintf(long_, sizeof long_, "gpu:%0250d:1,gpu:7:1", 1);
+    jobs_gres_types(long_, got);
+    is_str(got, "4090,2080,7,", "what does not fit is left out");
 }
 
 static void reasons(void)
@@ -304,8 +326,8 @@ static void many(void)
                                 "cpu=1,mem=1000M,node=1,billing=1,gres/gpu=1" T "N/A" T
                                 "N/A" T "N/A" T "1" T "1" T "train\n",
                                 i, i);
-    is_int(jobs_read_text(text, len, NONCE, &jobs, &err), 0, "%d jobs, %zu bytes (%s)", N,
-           len, err.text);
+    is_int(jobs_read_text(text, len, NONCE, "", &jobs, &err), 0,
+           "%d jobs, %zu bytes (%s)", N, len, err.text);
     queues_init(&q);
     queues_add(&q, &jobs, NOW_S);
     figures("many", &q, "long", N, N, 10);
@@ -320,7 +342,7 @@ static int try_text(void *user)
 
     if (!text)
         return -ENOMEM;
-    int r = jobs_read_text(text, len, NONCE, &jobs, NULL);
+    int r = jobs_read_text(text, len, NONCE, "", &jobs, NULL);
     if (r == 0)
         jobs_fini(&jobs);
     return r;
@@ -330,7 +352,7 @@ static int try_json(void *user)
 {
     struct jobs jobs = {.n = 0};
 
-    int r = jobs_read_json(user, strlen(user), &jobs, NULL);
+    int r = jobs_read_json(user, strlen(user), "", &jobs, NULL);
     if (r == 0)
         jobs_fini(&jobs);
     return r;
@@ -371,6 +393,7 @@ int main(int argc, char **argv)
     refused();
     forged();
     parts();
+    types();
     reasons();
     many();
     partitions();

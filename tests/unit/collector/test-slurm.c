@@ -105,6 +105,23 @@ static void looks(void)
        "hidden partitions are seen: %s", calls);
 }
 
+/* "gpu:4090" is one board where the nodes have such a type. */
+static void numbers(void)
+{
+    struct slurm *mine = slurm;
+
+    command("sinfo", "echo 'n1|main|gpu:4090:8(S:0-1)'");
+    command("squeue", JSON("{\"job_id\": 5, \"job_state\": \"PENDING\", \"partition\": "
+                           "\"main\", \"node_count\": 2, \"tres_per_node\": "
+                           "\"gres/gpu:4090\"}"));
+    is_int(slurm_new(loop, &config, on_seen, NULL, &slurm, NULL), 0, "another Slurm");
+    is_int(look(), 0, "with boards named by a number %s", got.why.text);
+    is_int(got.copy.queues->of[0].gpus, 2, "one of them on each of two nodes");
+    slurm_free(slurm);
+    slurm = mine;
+    command("sinfo", "echo 'n1|main|gpu:2'");
+}
+
 /* A look whose last call does not begin. */
 static void torn(void)
 {
@@ -342,6 +359,7 @@ int main(void)
         slurm_new(loop, &config, on_seen, NULL, &slurm, &err) < 0)
         return 1;
     looks();
+    numbers();
     torn();
     rights();
     hidden();
