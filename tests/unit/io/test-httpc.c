@@ -271,7 +271,8 @@ static bool is_body(struct http_ask *ask, const char *text)
  */
 static void test_hangs(const struct rig *rig)
 {
-    struct http_many_opts opts = {.timeout_ns = 300 * NS_PER_MS, .at_once = 1};
+    struct http_many_opts opts = {
+        .agent = "test", .timeout_ns = 300 * NS_PER_MS, .at_once = 1};
     struct http_ask ask[3] = {{.status = 0}};
     struct http_chain chain = {.n = 0};
 
@@ -364,8 +365,8 @@ static void test_many(const struct rig *rig)
 static void test_late(const struct rig *rig)
 {
     const struct http_many_opts opts = {.agent = "test",
-                                        .timeout_ns = 500 * NS_PER_MS,
-                                        .begin_ns = 400 * NS_PER_MS,
+                                        .timeout_ns = 1500 * NS_PER_MS,
+                                        .begin_ns = 1400 * NS_PER_MS,
                                         .at_once = 2,
                                         .body_max = 100000};
     auto_(http_many_free) struct http_many *m = NULL;
