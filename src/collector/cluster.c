@@ -105,8 +105,9 @@ static struct node_end end_of(const struct parcel *p, const struct http_chain *c
         unsigned status = p->http[i].status;
         end.some |= status >= 200 && status < 300;
         if (end.r == 0 && (status == 401 || status == 403))
-            end.r = fail(why, -EACCES, "%s: HTTP %u: administrators alone may tell it",
-                         p->place, status);
+            end.r = fail(why, -EACCES, "%s: HTTP %u: %s", p->place, status,
+                         status == 401 ? "our token is none of its tokens, or has expired"
+                                       : "administrators alone may tell it");
         if (end.r == 0 && (status == 429 || status >= 500)) {
             end.status = status;
             (void)fail(why, -EAGAIN, "%s: HTTP %u", p->place, status);

@@ -38,9 +38,10 @@ static bool set_where(CURL *e, const struct httpc_place *place)
  * thread, which frees all when the name server answers or libc gives up.  Without it
  * libcurl waits for that thread.
  */
-bool httpc_easy_set(CURL *e, const struct httpc_place *place)
+bool httpc_easy_set(CURL *e, struct httpc_place *place)
 {
-    return curl_easy_setopt(e, CURLOPT_NOSIGNAL, 1L) == CURLE_OK &&
+    return curl_easy_setopt(e, CURLOPT_ERRORBUFFER, place->why) == CURLE_OK &&
+           curl_easy_setopt(e, CURLOPT_NOSIGNAL, 1L) == CURLE_OK &&
            curl_easy_setopt(e, CURLOPT_QUICK_EXIT, 1L) == CURLE_OK &&
            curl_easy_setopt(e, CURLOPT_NOPROXY, "*") == CURLE_OK &&
            curl_easy_setopt(e, CURLOPT_PROTOCOLS_STR, place->socket ? "http" : "https") ==
@@ -54,12 +55,14 @@ bool httpc_easy_set(CURL *e, const struct httpc_place *place)
            set_where(e, place);
 }
 
-int httpc_easy_ask(CURL *e, const struct httpc_place *place, const char *method,
+int httpc_easy_ask(CURL *e, struct httpc_place *place, const char *method,
                    const char *path, const char *json, long timeout_ms)
 {
     const char *base = place->socket ? "http://localhost" : place->url;
     size_t n = strlen(base);
     auto_(mem_free) char *url = NULL;
+
+    place->why[0] = '\0';
 
     while (n > 0 && base[n - 1] == '/')
         n--;
@@ -146,6 +149,7 @@ int httpc_easy_end(CURL *e, const struct httpc_place *place,
     case CURLE_OUT_OF_MEMORY:
         return fail(err, -ENOMEM, "out of memory");
     default:
-        return fail(err, -EPROTO, "%s: %s", where, curl_easy_strerror(code));
+        return fail(err, -EPROTO, "%s: %s", where,
+                    place->why[0] ? place->why : curl_easy_strerror(code));
     }
 }

@@ -15,7 +15,9 @@ struct httpc_place {
     const char *socket, *url; /* one of them */
     const char *ca, *token;   /* NULL: none */
     const char *agent;
-    uint64_t timeout_ns; /* as errors tell it */
+    uint64_t timeout_ns;       /* as errors tell it */
+    char why[CURL_ERROR_SIZE]; /* libcurl's words on the last transfer: stays while the
+                                  handle does */
 };
 
 /* An answer's body: NUL-terminated once it has a byte. */
@@ -26,9 +28,9 @@ struct httpc_body {
 };
 
 /* Options of every request: no proxy, no signals, no redirects, one protocol. */
-bool httpc_easy_set(CURL *e, const struct httpc_place *place);
+bool httpc_easy_set(CURL *e, struct httpc_place *place);
 /* The next request; json: its body, or NULL.  -ENOMEM. */
-int httpc_easy_ask(CURL *e, const struct httpc_place *place, const char *method,
+int httpc_easy_ask(CURL *e, struct httpc_place *place, const char *method,
                    const char *path, const char *json, long timeout_ms);
 /* The body goes there. */
 bool httpc_easy_body(CURL *e, struct httpc_body *body);
