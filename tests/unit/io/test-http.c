@@ -464,7 +464,8 @@ static void slow_ones(struct rig *rig)
     (void)say(half, "GET /a HT", 9);
     (void)say(body, "POST /a HTTP/1.1\r\n" H "Content-Length: 9\r\n\r\nabc", 49);
     ok(strstr(text, "uid"), "one is served …");
-    while (n < LONG_MS / 100 && say(drip, n < 5 ? &"GET /"[n] : "a", 1)) { /* a byte each 100 ms */
+    while (n < LONG_MS / 100 &&
+           say(drip, n < 5 ? &"GET /"[n] : "a", 1)) { /* a byte each 100 ms */
         struct pollfd p = {.fd = drip, .events = POLLIN};
         (void)poll(&p, 1, 100);
         n++;

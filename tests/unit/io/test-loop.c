@@ -490,7 +490,8 @@ static void sped_up(void)
     (void)loop_new_real((struct loop_clock){t0, 10000}, &fast, NULL);
     uint64_t began = loop_now_ns(fast);
     int64_t utc = loop_utc_ns(fast);
-    ok(began >= t0 && loop_speed(fast) == 10000 && !loop_is_virtual(fast), "a fast clock");
+    ok(began >= t0 && loop_speed(fast) == 10000 && !loop_is_virtual(fast),
+       "a fast clock");
     (void)loop_timer_new(fast, t0 + MS(200000), 0, on_take_time, &fired, &timer, NULL);
     ok(loop_run(fast, NULL) == 0, "runs");
     uint64_t took = loop_now_ns(plain) - t0, ran = loop_now_ns(fast) - t0;
@@ -498,7 +499,8 @@ static void sped_up(void)
     ok(took >= MS(20) && took < MS(200000), "200 s at speed 10000 took %ju ns",
        (uintmax_t)took);
     ok(ran >= took * 9000, "the clock ran %ju ns", (uintmax_t)ran);
-    ok(loop_utc_ns(fast) - utc >= (int64_t)(MS(200000) - (began - t0)), "UTC runs as fast");
+    ok(loop_utc_ns(fast) - utc >= (int64_t)(MS(200000) - (began - t0)),
+       "UTC runs as fast");
 }
 
 /* Late by less than a tick of 10 ms in the middle of 20 wake-ups: the timers are
