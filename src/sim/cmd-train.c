@@ -51,7 +51,7 @@ static int world_numbers(const struct sim_page *page, uint64_t may, const char *
 static int job_text(const struct sim_env *env, const struct sim_page *page, int argc,
                     char **argv, char *ret, size_t size, uw_error *err)
 {
-    const char *args[64], *gpus = NULL;
+    const char *args[64] = {NULL}, *gpus = NULL;
     char numbers[JOB_TEXT_MAX];
     struct sim_job job;
     size_t n = 0;
