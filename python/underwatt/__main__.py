@@ -19,7 +19,7 @@ from typing import Any
 from ._errors import InvalidValue, UnderwattError
 from ._monitor import Monitor
 from ._node import Board, open_node
-from ._text import joules, seconds, table, watts
+from ._text import joules, plain, seconds, table, watts
 from ._version import __version__
 
 USAGE, FAILED, BEFORE = 2, 1, 125  # BEFORE: it failed before CMD began; as timeout(1) has it
@@ -27,6 +27,19 @@ USAGE, FAILED, BEFORE = 2, 1, 125  # BEFORE: it failed before CMD began; as time
 
 def _say(text: str) -> None:
     sys.stdout.write(text + "\n")
+
+
+def _strict(value: object) -> object:
+    """As JSON has it: it has no NaN and no Infinity."""
+    if isinstance(value, float):
+        return plain(value)
+    if isinstance(value, dict):
+        return {key: _strict(each) for key, each in value.items()}
+    return [_strict(each) for each in value] if isinstance(value, list) else value
+
+
+def _json(value: object, indent: int | None = None) -> str:
+    return json.dumps(_strict(value), indent=indent, allow_nan=False)
 
 
 def _complain(text: str) -> None:
@@ -60,7 +73,7 @@ def cmd_list(args: argparse.Namespace) -> int:
         found = [_about(board) for board in monitor.boards]
         source = monitor.source
     if args.json:
-        _say(json.dumps({"source": source, "gpus": found}, indent=2))
+        _say(_json({"source": source, "gpus": found}, indent=2))
         return 0
     rows = [["gpu", "name", "power", "limit", "from", "to", "uuid"]]
     for f in found:
@@ -168,7 +181,7 @@ def cmd_measure(args: argparse.Namespace) -> int:
             _complain(str(e))
             return status or FAILED
     if args.json:
-        sys.stderr.write(json.dumps(energy.as_dict()) + "\n")
+        sys.stderr.write(_json(energy.as_dict()) + "\n")
     else:
         sys.stderr.write(
             "\n".join([f"underwatt: {energy}", *(f"  {d}" for d in (*energy.gpus, *energy.processors))]) + "\n"
@@ -176,11 +189,16 @@ def cmd_measure(args: argparse.Namespace) -> int:
     return status
 
 
+_MOST = 1e18  # J or s: more than any log has
+
+
 def _number(text: str | None) -> float:
+    """NaN where the text is none."""
     try:
-        return float(text) if text else math.nan
+        number = float(text) if text else math.nan
     except ValueError:
         return math.nan
+    return number if abs(number) < _MOST else math.nan
 
 
 def cmd_report(args: argparse.Namespace) -> int:
@@ -198,7 +216,7 @@ def cmd_report(args: argparse.Namespace) -> int:
         named.setdefault(row["name"] or "", []).append(row)  # a line that is cut short has none
     sums = [_sum_of(name, found) for name, found in named.items()]
     if args.json:
-        _say(json.dumps({"windows": sums}, indent=2))
+        _say(_json({"windows": sums}, indent=2))
         return 0
     lines = [["window", "ranks", "times", "unknown", "time", "energy", "mean", "a window"]]
     for s in sums:

@@ -9,7 +9,7 @@ from dataclasses import dataclass
 from typing import Any
 
 from ._errors import InvalidValue
-from ._text import percent, rough, scaled, seconds, table
+from ._text import percent, plain, rough, scaled, seconds, table
 
 NAN = math.nan
 BAR = 32  # characters of the longest bar of a chart in text
@@ -255,7 +255,7 @@ class Comparison:
             "about": self.about,
             "simulated": self.simulated,
             "rounds": self.rounds,
-            "time_s": self.time_s,
+            "time_s": plain(self.time_s),
             "within": self.within,
             "reached": self.reached,
             "variants": [_row(o) for o in self.outcomes],
@@ -294,14 +294,10 @@ def _row(o: Outcome) -> dict[str, Any]:
         "throughput_change",
     ):
         figure = getattr(o, key) or Figure()
-        row[key], row[f"{key}_half"] = _plain(figure.value), _plain(figure.half)
-    row.update(gpu_j=_plain(o.gpu_j), cpu_j=_plain(o.cpu_j), dram_j=_plain(o.dram_j))
-    row.update(accuracy=o.accuracy, iterations=o.iterations, windows=o.windows)
+        row[key], row[f"{key}_half"] = plain(figure.value), plain(figure.half)
+    row.update(gpu_j=plain(o.gpu_j), cpu_j=plain(o.cpu_j), dram_j=plain(o.dram_j))
+    row.update(accuracy=plain(o.accuracy), iterations=o.iterations, windows=o.windows)
     return row
-
-
-def _plain(value: float) -> float | None:
-    return None if math.isnan(value) else value
 
 
 def check_number(name: str, value: object, least: float, most: float) -> float:

@@ -8,7 +8,7 @@ from dataclasses import asdict, dataclass, field
 from datetime import datetime
 from typing import Any
 
-from ._text import joules, seconds, watts
+from ._text import joules, plain, seconds, watts
 
 J_PER_KWH = 3.6e6
 NAN = math.nan
@@ -172,13 +172,13 @@ class Energy:
         return {
             "name": self.name,
             "began_utc": self.began.isoformat(),
-            "time_s": self.time_s,
+            "time_s": plain(self.time_s),
             "source": self.source,
             "simulated": self.simulated,
-            **{key: _plain(getattr(self, key)) for key in _SUMS},
+            **{key: plain(getattr(self, key)) for key in _SUMS},
             "method": self.method,
-            "gco2e": _plain(self.gco2e),
-            "cost": _plain(self.cost),
+            "gco2e": plain(self.gco2e),
+            "cost": plain(self.cost),
             "currency": self.price.currency if self.price else None,
             "gpus": [_device(g) for g in self.gpus],
             "processors": [_device(p) for p in self.processors],
@@ -189,7 +189,7 @@ class Energy:
         whole = self.as_dict()
         row = {key: value for key, value in whole.items() if key not in ("gpus", "processors")}
         for device in (*self.gpus, *self.processors):
-            row[f"{device.label}_j"] = _plain(device.energy_j)
+            row[f"{device.label}_j"] = plain(device.energy_j)
         return row
 
     def _repr_html_(self) -> str:
@@ -201,12 +201,12 @@ class Energy:
 _SUMS = ("total_j", "half_j", "gpu_j", "cpu_j", "dram_j", "power_w")
 
 
-def _plain(value: float | None) -> float | None:
-    return None if value is None or math.isnan(value) else value
-
-
 def _times(energy_j: float, per_kwh: float | None) -> float | None:
     return None if per_kwh is None or math.isnan(energy_j) else energy_j / J_PER_KWH * per_kwh
+
+
+def _sample(s: Sample) -> dict[str, Any]:
+    return {key: plain(value) for key, value in asdict(s).items()}
 
 
 def _device(d: Device) -> dict[str, Any]:
@@ -215,11 +215,11 @@ def _device(d: Device) -> dict[str, Any]:
         "kind": d.kind,
         "name": d.name,
         "id": d.id,
-        "energy_j": _plain(d.energy_j),
-        "half_j": _plain(d.half_j),
-        "power_w": _plain(d.power_w),
+        "energy_j": plain(d.energy_j),
+        "half_j": plain(d.half_j),
+        "power_w": plain(d.power_w),
         "method": d.method,
         "simulated": d.simulated,
         "why": d.why or None,
-        **({"samples": [asdict(s) for s in d.samples]} if d.samples else {}),
+        **({"samples": [_sample(s) for s in d.samples]} if d.samples else {}),
     }

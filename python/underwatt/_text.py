@@ -35,7 +35,14 @@ def watts(power_w: float) -> str:
     return "unknown" if math.isnan(power_w) else f"{_digits(power_w)} W"
 
 
+def plain(value: float | None) -> float | None:
+    """As JSON has it: None for what is unknown, or no finite number."""
+    return value if value is not None and math.isfinite(value) else None
+
+
 def seconds(time_s: float) -> str:
+    if math.isnan(time_s):
+        return "unknown"
     if time_s >= 600:
         minutes, rest = divmod(round(time_s), 60)
         hours, minutes = divmod(minutes, 60)

@@ -74,6 +74,10 @@ def picks(t, node):
              f"--gpus {text}: {p.stderr.strip()}", p.stdout)
 
 
+def no_json(word):
+    raise ValueError(f"{word} is not JSON")
+
+
 def early(t):
     """Signals that come while CMD is being started."""
     ended = [main_of._run(["sh", "-c", "kill -TERM $PPID; exec sleep 60"]) for _ in range(20)]
@@ -115,6 +119,18 @@ def reports(t, node, log):
     t.equal((load["ranks"], load["time_s"], load["total_j"]), (1, 5, 300), "windows one after another: their times add up")
     row = asked(node, "report", ranks).stdout.splitlines()[1]
     t.ok("17.00 s" in row and "510.0 W" in row, "the mean is the ranks' together", row)
+    odd = f"{log}.odd"
+    with open(odd, "w", encoding="utf-8") as f:
+        f.write("name,rank,time_s,total_j,half_j\n" "a,,,5,\n" "b,,x,7,inf\n" "c,,2,inf,1\n" "d,,1e308,1e308,1e308\n" "d,,1,1e308,1e308\n" "e,,1,8,nan\n")
+    p = asked(node, "report", "--json", odd)
+    try:
+        found = {w["name"]: (w["time_s"], w["total_j"], w["half_j"], w["unknown"]) for w in json.loads(p.stdout, parse_constant=no_json)["windows"]}
+    except ValueError as e:
+        found = f"{e}: {p.stdout}{p.stderr}"
+    t.equal(found, {"a": (None, 5, None, 0), "b": (None, 7, None, 0), "c": (0, 0, 0, 1), "d": (0, 0, 0, 2), "e": (1, 8, None, 0)},
+            "report --json: what is no finite number is null")
+    p = asked(node, "report", odd)
+    t.ok(p.returncode == 0 and "nan" not in p.stdout and "inf" not in p.stdout, "report: no NaN there", p.stdout + p.stderr)
     short, wide = f"{log}.short", f"{log}.wide"
     with open(log, encoding="utf-8") as f:
         head = f.readline()

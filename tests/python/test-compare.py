@@ -101,6 +101,7 @@ def figures(t):
     two = _comparison.outcome_of("b", same, same, None)
     t.near(two.energy_difference_j.half, 0.05 * math.sqrt(2), 1e-9, "of a difference: of both")
     t.ok(math.isnan(_comparison.outcome_of("a", same[:1], None, None).energy_j.half), "one round has no interval")
+    t.ok(json.dumps(_comparison._row(_comparison.outcome_of("a", same[:1], None, math.nan)), allow_nan=False), "a row is JSON, of an accuracy of NaN, too")
     timed = [Turn(100, 100.0, 2.0 + 0.01 * i) for i in range(4)]
     o = _comparison.outcome_of("b", timed, timed, None)
     t.ok(math.isnan(o.energy_j.value) and math.isnan(o.energy_change.value) and abs(o.throughput_change.value) < 1e-9, "no energy: time alone", o)

@@ -5,6 +5,7 @@ file, frameworks that are loaded; and the monitor that measures nothing.  Withou
 import asyncio
 import csv
 import datetime
+import json
 import math
 import os
 import sys
@@ -43,7 +44,7 @@ def texts(t):
     for got, want in ((_text.joules(1234.4, 5), "1,234 J ± 5 J"), (_text.joules(12344, 50), "12.34 kJ ± 0.05 kJ"),
                       (_text.joules(500, 112), "500.0 J ± 112 J"), (_text.joules(0.5), "0.500 J"), (_text.joules(2.5e8), "250.0 MJ"), (_text.joules(math.nan), "unknown"),
                       (_text.joules(0.0), "0 J"), (_text.watts(3.25), "3.250 W"), (_text.watts(math.nan), "unknown"),
-                      (_text.seconds(0.01), "0.010 s"), (_text.seconds(754), "12:34 min"), (_text.seconds(7384), "2:03:04 h")):
+                      (_text.seconds(0.01), "0.010 s"), (_text.seconds(math.nan), "unknown"), (_text.seconds(754), "12:34 min"), (_text.seconds(7384), "2:03:04 h")):
         t.equal(got, want, want)
     e = energy(price=Price(0.3, "EUR"), gco2e_kwh=400.0)
     t.equal(str(e), "epoch: 36.00 kJ ± 0.005 kJ in 10.00 s, 3,600 W, 2 GPUs (counter), 4 gCO2e, 0.003 EUR", "a measurement in a line")
@@ -67,6 +68,9 @@ def sums(t):
     d = energy().as_dict()
     t.equal((d["began_utc"], d["total_j"], [g["label"] for g in d["gpus"]], d["gpus"][0]["half_j"]),
             ("2026-11-26T08:30:00+00:00", 36000.0, ["gpu0", "gpu1"], 3.0), "a dictionary of plain values")
+    odd = Energy("epoch", BEGAN, math.nan, gpus=(gpu(0, math.inf, math.inf, samples=(Sample(1.0, math.nan, 1.0),)),)).as_dict()
+    t.ok(json.dumps(odd, allow_nan=False) and odd["time_s"] is odd["total_j"] is odd["gpus"][0]["half_j"] is odd["gpus"][0]["samples"][0]["power_w"] is None,
+         "what is no finite number is None: JSON has neither NaN nor Infinity", odd)
 
 
 def pages(t):
