@@ -110,9 +110,12 @@ static int on_late(struct loop_timer *timer, uint64_t now_ns, void *user)
     return 0;
 }
 
+static char folder[] = "/tmp/uw-fuzz-http-XXXXXX";
+
 static void remove_socket(void)
 {
     (void)unlink(address.sun_path);
+    (void)rmdir(folder);
 }
 
 static void start(void)
@@ -120,8 +123,9 @@ static void start(void)
     struct http_opts opts = {.handler = handler};
     uw_error err;
 
-    (void)snprintf(address.sun_path, sizeof address.sun_path, "/tmp/uw-fuzz-http-%d",
-                   getpid());
+    if (!mkdtemp(folder))
+        abort();
+    (void)snprintf(address.sun_path, sizeof address.sun_path, "%s/s", folder);
     struct http_unix at = {.path = address.sun_path, .mode = 0600, .id = 1};
     (void)atexit(remove_socket);
     if (loop_new_real((struct loop_clock){0, 1}, &loop, &err) < 0)

@@ -5,6 +5,7 @@ import pathlib
 import socket
 import subprocess
 import sys
+import tempfile
 
 import uwtest
 
@@ -19,12 +20,12 @@ def starts():
                 ("node:\n  interval: 5 s\n", 0, "OK"),
                 ("metrics:\n  hpc_job_mapping_dir: /nowhere\n", 2,
                  "c.yaml: metrics.hpc_job_mapping_dir: /nowhere: No such file"),
-                ("metrics:\n  hpc_job_mapping_dir: /tmp\n", 0, "OK"),
+                ("metrics:\n  hpc_job_mapping_dir: FOLDER\n", 0, "OK"),
                 ("node:\n  interval: 5\n", 2, "c.yaml:2: "),
                 ("node:\n  intervall: 5 s\n", 2,  # root may run it for somebody else: test-quotes.py
                  "c.yaml:2: column 3: unknown key '…'" if os.geteuid() == 0 else
                  "c.yaml:2: unknown key 'intervall'")):
-            file.write_text(text)
+            file.write_text(text.replace("FOLDER", node.tmp))
             p = node.run("underwattd", "--check", file)
             t.ok(p.returncode == code and words in p.stdout + p.stderr,
                  f"--check says {words!r} to {text!r}", p)
@@ -46,7 +47,7 @@ def starts():
         t.ok("event=config-refused" in d.log() and "underwattd.yaml:2:" in d.log(),
              "… refused with file and line", d.log())
         t.ok(d.child.poll() is None, "… and the daemon runs on", d.log())
-        t.ok(d.reload("node:\n  interval: 7 s\n  log: info\napi:\n  job_socket: /tmp/other.sock\n"),
+        t.ok(d.reload("node:\n  interval: 7 s\n  log: info\napi:\n  job_socket: " + node.tmp + "/other.sock\n"),
              "a good file is read", d.log())
         t.ok("key=node.log in_force=now" in d.log(), "… what is in force is told", d.log())
         t.ok("key=api.job_socket in_force=after-restart" in d.log(),
@@ -69,11 +70,11 @@ KEYS = """node/interval 7 s|node/hostname other|boards/only [0]|boards/library /
 sampling/rest 2 s|sampling/job 300 ms|sampling/search 150 ms|node/dry_run true
 caps/users/from 60 %|caps/users/to 90 %|caps/users/longest 2 h|caps/other_writers reassert|caps/reassert_after 20 s
 caps/yield_for 5 min|caps/clocks true|caps/always_hold true|caps/classes {a: {floor: 60 %}}|jobs/discover false|jobs/look 5 s
-search/found_jobs edp|policy/file /tmp/p.yaml|ledger/path /tmp/l.sqlite|ledger/keep/fine 3 d|ledger/keep/minute 20 d|ledger/keep/hour 500 d
-api/socket /tmp/u.sock|api/job_socket /tmp/j.sock|api/tcp/listen localhost:1|api/tcp/certificate /c|api/tcp/key /k
+search/found_jobs edp|policy/file FOLDER/p.yaml|ledger/path FOLDER/l.sqlite|ledger/keep/fine 3 d|ledger/keep/minute 20 d|ledger/keep/hour 500 d
+api/socket FOLDER/u.sock|api/job_socket FOLDER/j.sock|api/tcp/listen localhost:1|api/tcp/certificate /c|api/tcp/key /k
 api/tcp/tokens /t|api/limits/connections 100|api/limits/per_client 5|api/limits/requests 3
 api/limits/followers 1|api/limits/idle 1 s|metrics/per_job false|metrics/max_jobs 1|metrics/enabled false
-metrics/hpc_job_mapping_dir /tmp|zeusd/socket /tmp/z.sock|actuator/socket /tmp/a.sock|node/log debug
+metrics/hpc_job_mapping_dir FOLDER|zeusd/socket FOLDER/z.sock|actuator/socket FOLDER/a.sock|node/log debug
 node/admin_group nogroup"""
 PAGE = (uwtest.TOP / "docs/man/underwattd.yaml.5.scd").read_text()
 
@@ -174,13 +175,14 @@ if os.geteuid() == 0:
 def keys():
     with uwtest.Node(board="v100", count=2) as node:
         d = node.daemon("")
+        folder = tempfile.mkdtemp(prefix="keys-", dir=node.tmp)
         jobs = [node.train("--gpus", str(i), "--epochs", "1000", start_new_session=True) for i in range(2)]
         t.ok(uwtest.wait_for(lambda: len(d.ask("GET", "/v1/jobs")[1]["jobs"]) == 2, 20), "two jobs are found", d.log())
         for key, value in (k.split(" ", 1) for line in KEYS.split("\n") for k in line.split("|")):
             key = key.replace("/", ".")
             line = next(l for l in PAGE.split("\n") if l.startswith(f"*{key}*"))
             when = "after-restart" if line.endswith("restart)") else "now"
-            text = nested(key, value)
+            text = nested(key, value.replace("FOLDER", folder))
             if key == "api.tcp.listen":
                 text = "api: {tcp: {listen: 'localhost:1', certificate: /c, key: /k, tokens: /t}}\n"
             before = len(d.log())

@@ -38,7 +38,7 @@
 
 /* The journal's folder, a file in it, and one that is none of its business. */
 static char dir[] = "/tmp/test-sandbox-XXXXXX";
-static char path[sizeof dir + 8], secret[sizeof dir + 8];
+static char path[sizeof dir + 8], secret[sizeof dir + 8], made[sizeof dir + 8];
 static int file_fd, code_fd;
 static struct sockaddr_un listening = {.sun_family = AF_UNIX},
                           abstract = {.sun_family = AF_UNIX};
@@ -61,7 +61,7 @@ TRY(try_module, syscall(SYS_finit_module, -1L, "", 0L))
 TRY(try_keyctl, syscall(SYS_keyctl, 0L, 0L, 0L))
 TRY(try_chmod, fchmod(file_fd, 0777))
 TRY(try_chown, fchown(file_fd, 0, 0))
-TRY(try_link, symlinkat(path, AT_FDCWD, "/tmp/test-sandbox-link"))
+TRY(try_link, symlinkat(path, AT_FDCWD, made))
 TRY(try_memfd, syscall(SYS_memfd_create, "x", 0L))
 TRY(try_setuid, setuid(0))
 TRY(try_dumpable, prctl(PR_SET_DUMPABLE, 1))
@@ -470,6 +470,7 @@ static bool prepare(void)
         return false;
     (void)snprintf(path, sizeof path, "%s/entry", dir);
     (void)snprintf(secret, sizeof secret, "%s-other", dir);
+    (void)snprintf(made, sizeof made, "%s-link", dir);
     (void)snprintf(listening.sun_path, sizeof listening.sun_path, "%s/socket", dir);
     (void)snprintf(abstract.sun_path + 1, sizeof abstract.sun_path - 1, "%s", dir);
     file_fd = open(path, O_RDWR | O_CREAT | O_CLOEXEC, 0600);
