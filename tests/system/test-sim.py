@@ -348,6 +348,27 @@ def ends(tmp):
              p.stderr)
 
 
+KILLED = """import os, signal, sys
+sys.path.insert(0, sys.argv[1])
+import uwtest
+with uwtest.Node(count=1) as node:
+    d = node.daemon()
+    run = node.popen("sh", "-c", "sleep 1000 & sleep 1000")
+    uwtest.wait_for(lambda: uwtest.children_of(run.pid))
+    print(node.pid, d.pid, d.actuator.pid, run.pid, *uwtest.children_of(run.pid), node.tmp, node.runtime, flush=True)
+    os.kill(os.getpid(), signal.SIGKILL)
+"""
+
+
+def killed():
+    """A test that is killed leaves nothing."""
+    p = subprocess.run([sys.executable, "-c", KILLED, os.path.dirname(uwtest.__file__)], stdout=subprocess.PIPE, text=True, timeout=300, check=False)
+    *pids, tmp, runtime = p.stdout.split() or ["", ""]
+    t.ok(p.returncode == -9 and len(pids) >= 5, "a test is killed", p.stdout)
+    left = uwtest.wait_until(lambda: [q for q in pids if uwtest.alive(q)] + [f for f in (tmp, runtime) if os.path.exists(f)], lambda found: not found)
+    t.equal(left, [], "its node, daemon, actuator and programs end, and their folders go")
+
+
 def main():
     import tempfile
     with tempfile.TemporaryDirectory(prefix="uw-") as d:
@@ -369,6 +390,7 @@ def main():
             t.skip("rights of others", "only root can become somebody else")
         script()
         ends(tmp)
+    killed()
     t.done()
 
 
