@@ -123,9 +123,10 @@ def leave() -> None:
     """Gives the slot back; the next step looks for a page anew."""
     global _slot, _whole  # noqa: PLW0603
     _slot = _whole = None
-    if _page:
-        library().c.uw_progress_detach(_page)
-        _page.value = None
+    gone = ctypes.c_void_p(_page.value)
+    _page.value = None  # before it is freed: another thread and a signal's handler see no page
+    if gone:
+        library().c.uw_progress_detach(gone)
 
 
 def _attach() -> memoryview:

@@ -72,6 +72,28 @@ for name in ("lunch", "unknown"):
         print(e)
 """
 
+LEAVES = """
+import underwatt
+from underwatt import _progress
+underwatt.step()
+native = _progress.library()
+class Calls:
+    def __getattr__(self, name):
+        return getattr(native.c, name)
+    def uw_progress_detach(self, page):
+        print(bool(page), bool(_progress._page))
+        underwatt.phase("load")    # as another thread would, meanwhile
+        native.c.uw_progress_detach(page)
+class Library:
+    c, call = Calls(), native.call
+_progress.library = Library
+_progress.leave()
+_progress.library = lambda: native
+underwatt.step()
+_progress.leave()
+_progress.leave()
+"""
+
 LOOP = """
 import time, underwatt
 for i in range(100000):
@@ -143,6 +165,12 @@ def phases(t, folder):
             "no such phase, and none that is not known: " + p.stderr)
 
 
+def leaves(t, folder):
+    path = page(folder)
+    p = python(LEAVES, UNDERWATT_PROGRESS=str(path))
+    t.equal((p.returncode, p.stdout, slots(path)), (0, "True False\n", {}), f"a page that is left is forgotten before it is freed {p.stderr[-300:]}")
+
+
 def trouble(t, folder):
     p = python("import underwatt; underwatt.step(); underwatt.phase('load'); print(underwatt.steps())")
     t.equal((p.returncode, p.stdout, p.stderr), (0, "1\n", ""), "without a page: nothing, and no word")
@@ -183,6 +211,7 @@ def main():
         ranks(t, folder)
         starts(t, folder)
         phases(t, folder)
+        leaves(t, folder)
         trouble(t, folder)
         costs(t, folder)
         daemon(t, folder)
