@@ -11,7 +11,6 @@ import os
 import sys
 import threading
 import time
-import warnings
 import weakref
 from collections import deque
 from collections.abc import Callable, Iterable
@@ -20,6 +19,7 @@ from typing import Any, TypeVar, cast, overload
 
 from . import _native
 from ._errors import DaemonError, InvalidValue, NoData, NoDevice, TimeoutError, UnderwattError
+from ._frames import warn
 from ._log import Log
 from ._node import Board, Node, open_node
 from ._results import Energy, Price
@@ -264,7 +264,7 @@ class Monitor:
     def _warn(self, error: UnderwattError) -> None:
         if not self._warned:
             self._warned = True
-            warnings.warn(f"underwatt: windows are not measured: {error}", RuntimeWarning, stacklevel=5)
+            warn(f"windows are not measured: {error}")
 
     def _end(self, window: Window) -> None:
         if self._log is not None:

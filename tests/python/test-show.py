@@ -6,6 +6,7 @@ import asyncio
 import csv
 import datetime
 import json
+import linecache
 import math
 import os
 import sys
@@ -344,9 +345,48 @@ def hang(t):
     t.near(total["energy_total_j"], 590, 1e-6, "and the total has the hang, too")
 
 
+def blames(t):
+    """The warning that windows are not measured is about the user's line, however the window begins."""
+    def block(m):
+        with m.window("a"):  # here
+            pass
+
+    def explicit(m):
+        m.window("a").begin()  # here
+
+    def decorated(m):
+        @m.track
+        def call():
+            pass
+        call()  # here
+
+    def generator(m):
+        @m.track
+        def numbers():
+            yield 1
+        next(numbers())  # here
+
+    async def awaited(m):
+        @m.track
+        async def call():
+            pass
+        await call()  # here
+
+    for begins in (block, explicit, decorated, generator, lambda m: asyncio.run(awaited(m))):
+        m = underwatt.Monitor(null=True)
+        m._open_node = m._here = mock.Mock(side_effect=underwatt.NoData("a daemon that hangs"))
+        with warnings.catch_warnings(record=True) as found:
+            warnings.simplefilter("always")
+            begins(m)
+        t.equal([(w.category, str(w.message), "# here" in linecache.getline(w.filename, w.lineno)) for w in found],
+                [(RuntimeWarning, "underwatt: windows are not measured: a daemon that hangs", True)], f"{begins.__name__}: a warning of the user's line")
+        m.close()
+
+
 def main():
     t = uwtest.Tap()
     hang(t)
+    blames(t)
     texts(t)
     sums(t)
     pages(t)
