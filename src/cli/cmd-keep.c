@@ -165,6 +165,8 @@ static int hold_one(struct keep *k, size_t i, uint64_t until, uw_error *err)
     int r =
         own_hold_claim(k->own, i, "kept for a program, at the limit found", NULL, err);
 
+    if (r < 0)
+        return fail_in(err, r, "GPU %u", index_of(k, i));
     while (r >= 0 && !k->over && loop_now_ns(k->loop) < until) {
         r = own_hold_is(k->own, i, err);
         if (r == 1)
@@ -173,7 +175,7 @@ static int hold_one(struct keep *k, size_t i, uint64_t until, uw_error *err)
             own_node_wait(k->own, until);
     }
     if (r < 0)
-        return fail_in(err, r, "GPU %u", index_of(k, i));
+        return r;
     return k->over ? -EINTR : own_hold_late(k->own, i, err);
 }
 

@@ -13,6 +13,11 @@ static const char *uuid_of(const struct own_node *own, size_t i)
     return board_view(boards_at(own_node_boards(own), i))->info->uuid;
 }
 
+static unsigned index_of(const struct own_node *own, size_t i)
+{
+    return board_view(boards_at(own_node_boards(own), i))->info->index;
+}
+
 static struct json_out *claim_body(const char *uuid, uint32_t mw, const char *why)
 {
     struct json_out *o = json_out_new();
@@ -51,19 +56,19 @@ int own_hold_is(const struct own_node *own, size_t i, uw_error *err)
 
     caps_look(node_caps(own_node_node(own)), i, &cap);
     if (!cap.can_cap)
-        return fail(err, -ENOTSUP, "%s: the board cannot be capped", uuid_of(own, i));
+        return fail(err, -ENOTSUP, "GPU %u: %s: the board cannot be capped",
+                    index_of(own, i), uuid_of(own, i));
     if (cap.state == CAPS_HELD)
         return 1;
     if (cap.state == CAPS_FREE || cap.state == CAPS_HOLDING)
         return 0;
     int r = cap.taken_by ? -EBUSY : cap.state == CAPS_DENIED ? -EPERM : -EIO;
-    return fail(err, r, "%s",
+    return fail(err, r, "GPU %u: %s", index_of(own, i),
                 cap.text[0] ? cap.text : names_word(NAMES_CAP_STATE, cap.state));
 }
 
 int own_hold_late(const struct own_node *own, size_t i, uw_error *err)
 {
     return fail(err, -ETIMEDOUT, "GPU %u: the actuator does not answer within %d s",
-                board_view(boards_at(own_node_boards(own), i))->info->index,
-                OWN_HOLD_MS / 1000);
+                index_of(own, i), OWN_HOLD_MS / 1000);
 }

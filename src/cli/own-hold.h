@@ -12,7 +12,8 @@ enum { OWN_HOLD_MS = 15000 }; /* longest wait until boards are held */
 int own_hold_claim(struct own_node *own, size_t i, const char *why, uint64_t *ret_id,
                    uw_error *err);
 /* 1: board i is held; 0: not yet; < 0: it will not be (-ENOTSUP: it cannot be capped;
- * -EBUSY: another process of Underwatt has it; -EPERM; -EIO), and *err says why.
+ * -EBUSY: another process of Underwatt has it; -EPERM; -EIO), and *err names the board
+ * and says why.
  */
 int own_hold_is(const struct own_node *own, size_t i, uw_error *err);
 /* -ETIMEDOUT: board i was not held within OWN_HOLD_MS. */

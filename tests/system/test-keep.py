@@ -113,6 +113,12 @@ def unanswered(t):
             said = p.stderr.read()
             t.ok(p.wait(uwtest.PATIENCE) == code and f"{name}: GPU 1: the actuator does not answer within 15 s" in said,
                  f"{name}: no answer of the actuator", f"{p.returncode} {said}")
+        pathlib.Path(folder, "ends").touch()
+        for name, more, code in (("run", ("--local", "--cap", "200", "--gpus", "1", "--", "true"), 125), ("keep", ("--gpus", "1"), 1)):
+            p = node.popen(program, name, *more, stdin=subprocess.PIPE)
+            said = p.stderr.read()
+            t.ok(p.wait(uwtest.PATIENCE) == code and said.startswith(f"underwatt: {name}: GPU 1: the actuator ") and said.count("\n") == 1,
+                 f"{name}: the actuator ends: {said.strip()}", f"{p.returncode} {said}")
 
 
 def main():
