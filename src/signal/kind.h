@@ -1,0 +1,97 @@
+/* A kind of source, and what the files of the kinds share: URLs, times, answers in JSON.
+ * signal/source.h is for everybody else.
+ */
+#ifndef SIGNAL_KIND_H
+#define SIGNAL_KIND_H
+
+#include "io/json.h"
+#include "signal/source.h"
+
+/* An answer that is read: 200, or any status where the kind has `own_refusals`. */
+struct taking {
+    const struct source_config *c;
+    const struct source_answer *a;
+    unsigned step;
+    int64_t now_utc_s; /* by its clock or ours, whichever is ahead */
+    struct source_values *values;
+    unsigned gives[SOURCE_GIVES]; /* which signal each of the values is */
+    int64_t ahead_s;              /* a value of now is so far in the future; 0: none is */
+    uw_error *why;
+};
+
+struct asking {
+    const struct source_config *c;
+    const struct source_state *s;
+    const char *secret;
+    int64_t utc_s;
+    struct source_request *request;
+    size_t url_len; /* SOURCE_URL: the URL is too long */
+};
+
+struct source_kind {
+    const char *type;
+    const char *gives[SOURCE_GIVES + 1];
+    unsigned ahead;     /* bits of gives: values of the future are kept */
+    unsigned must, may; /* enum source_key */
+    enum source_way way;
+    unsigned steps;
+    bool own_refusals;
+    bool whole_url;  /* `url` is what is asked, not where the service is */
+    const char *url; /* of the service; NULL: `url` is given */
+    /* May be NULL.  Keys that must be there are. */
+    int (*check)(const struct source_config *c, const char *countries, uw_error *err);
+    /* Whether this step of a round asks for anything; NULL: it does. */
+    bool (*wants)(const struct source_config *c, unsigned step);
+    /* Puts the URL behind the service's, and headers.  NULL: nothing is asked. */
+    void (*ask)(struct asking *a);
+    /* A login, where the kind has one: the request, and the token from the answer: 0, or
+     * an outcome with its line in *why.
+     */
+    void (*ask_login)(struct asking *a);
+    int (*read_login)(const struct taking *t, struct source_state *s);
+    /* 0, or an outcome with its line in t->why, or -ENOMEM. */
+    int (*read)(struct taking *t);
+};
+
+extern const struct source_kind kind_electricitymaps;
+
+/* ---- requests ---- */
+
+void ask_put(struct asking *a, const char *text);
+/* With the bytes that a URL has no place for as %XX. */
+void ask_put_encoded(struct asking *a, const char *text);
+/* "?key=value", or "&key=value". */
+void ask_query(struct asking *a, const char *key, const char *value);
+/* "2026-11-26T18:00Z", "202611261800".  Returns ret. */
+enum { MINUTE_TEXT = 40 };
+const char *minute_iso(int64_t utc_s, char ret[MINUTE_TEXT]);
+const char *minute_plain(int64_t utc_s, char ret[MINUTE_TEXT]);
+/* value: behind what is before it ("Bearer "). */
+void ask_secret_header(struct asking *a, const char *name, const char *before,
+                       const char *value);
+
+/* ---- answers ---- */
+
+/* A header by its name, in whatever letters; NULL. */
+const char *answer_header(const struct source_answer *a, const char *name);
+/* "Thu, 26 Nov 2026 18:00:00 GMT"; false: it is none. */
+bool http_date(const char *text, int64_t *ret_utc_s);
+/* A text with a time of ISO 8601, UTC where it has no zone. */
+bool json_time(const struct json_value *v, int64_t *ret_utc_s);
+
+/* The body; 0, SOURCE_BAD or -ENOMEM. */
+int take_json(struct taking *t, struct json **ret);
+/* Whether the source is to give the i-th signal of its kind. */
+bool take_gives(const struct source_config *c, unsigned i);
+/* Begins the values of it; NULL: the source is not to give it. */
+struct source_series *take_series(struct taking *t, unsigned i, const char *unit,
+                                  int64_t issued_utc_s);
+/* One more, in any order; series NULL: nothing.  to: as from: until the age limit.  0,
+ * SOURCE_BAD, -ENOMEM.
+ */
+int take_point(struct taking *t, struct source_series *series,
+               const struct source_point *point);
+/* A number; null and a missing one are unknown (NaN).  false: something else. */
+bool take_number(const struct json_value *v, double *ret);
+
+#endif

@@ -1,0 +1,153 @@
+/* What a source is configured with. */
+#include <ctype.h>
+#include <errno.h>
+#include <stdio.h>
+#include <string.h>
+
+#include "base/error.h"
+#include "base/utf8.h"
+#include "signal/kind.h"
+
+static const char *const key_names[SOURCE_KEYS] = {
+    "api",  "zone",   "region", "postcode", "location", "url",       "file",
+    "path", "column", "unit",   "year",     "key_file", "login_file"};
+
+const char *source_key_name(size_t i)
+{
+    return i < SOURCE_KEYS ? key_names[i] : NULL;
+}
+
+static int check_keys(const struct source_config *c, uw_error *err)
+{
+    const struct source_kind *k = c->kind;
+
+    for (size_t i = 0; i < SOURCE_KEYS; i++) {
+        unsigned bit = 1u << i;
+        if ((c->given & bit) && !((k->must | k->may) & bit))
+            return fail(err, -EINVAL, "%s: '%s' is no key of type %s", c->name,
+                        key_names[i], k->type);
+        if ((k->must & bit) && !(c->given & bit))
+            return fail(err, -EINVAL, "%s: '%s' is missing: type %s needs it", c->name,
+                        key_names[i], k->type);
+    }
+    return 0;
+}
+
+/* ---- URLs ---- */
+
+/* Length of the host at text, its brackets included. */
+static size_t host_length(const char *text)
+{
+    size_t n = text[0] == '[' ? strcspn(text, "]") : strcspn(text, ":/?");
+
+    return text[0] == '[' && text[n] ? n + 1 : n;
+}
+
+static bool is_loopback(const char *host, size_t n)
+{
+    static const char *const own[] = {"localhost", "[::1]"};
+    bool digits = n > 4 && strspn(host, "0123456789.") >= n;
+
+    for (size_t i = 0; i < n_elements(own); i++)
+        if (strlen(own[i]) == n && strncmp(host, own[i], n) == 0)
+            return true;
+    return digits && strncmp(host, "127.", 4) == 0;
+}
+
+static bool is_url_text(const char *url)
+{
+    for (; *url; url++)
+        if (*url <= ' ' || *url > '~' || strchr("\"<>\\^`{|}#", *url))
+            return false;
+    return true;
+}
+
+static int check_url(const struct source_config *c, uw_error *err)
+{
+    const char *url = c->url, *host;
+    bool tls = strncmp(url, "https://", 8) == 0;
+
+    if (!(c->given & KEY_URL))
+        return 0;
+    if (!tls && strncmp(url, "http://", 7) != 0)
+        return fail(err, -EINVAL, "%s: url does not begin with https://", c->name);
+    host = url + (tls ? 8 : 7);
+    size_t n = host_length(host);
+    if (n == 0 || !is_url_text(url))
+        return fail(err, -EINVAL, "%s: url is none", c->name);
+    if (strchr(host, '@') && strchr(host, '@') < host + strcspn(host, "/?"))
+        return fail(err, -EINVAL, "%s: url must not hold a name or a password", c->name);
+    if (!tls && !c->insecure && !is_loopback(host, n))
+        return fail(err, -EINVAL,
+                    "%s: url: http://%.*s has no TLS: use https://, or say "
+                    "'insecure: true'",
+                    c->name, n > 60 ? 60 : (int)n, host);
+    return 0;
+}
+
+/* ---- the rest ---- */
+
+static int check_file(const struct source_config *c, uw_error *err)
+{
+    if ((c->given & KEY_FILE) && c->file[0] != '/')
+        return fail(err, -EINVAL, "%s: '%.80s' is not an absolute path", c->name,
+                    utf8_is_plain(c->file) ? c->file : "?");
+    if ((c->given & KEY_PATH) && !signal_path_check(c->path))
+        return fail(err, -EINVAL,
+                    "%s: path: '%.80s' is none: keys and numbers of items with dots "
+                    "between them, as in data.0.kw",
+                    c->name, utf8_is_plain(c->path) ? c->path : "?");
+    return 0;
+}
+
+/* `as` takes the place of one signal and its forecast. */
+static int check_signals(const struct source_config *c, uw_error *err)
+{
+    const struct source_kind *k = c->kind;
+    const char *base = NULL;
+
+    for (size_t i = 0; k->gives[i]; i++) {
+        size_t n = strlen(k->gives[i]);
+        if (!take_gives(c, (unsigned)i))
+            continue;
+        if (!c->as[0] && strcmp(k->gives[i], "value") == 0)
+            return fail(err, -EINVAL, "%s: 'as' is missing: the name of the signal",
+                        c->name);
+        if (signal_is_forecast(k->gives[i]))
+            n -= strlen(".forecast");
+        if (c->as[0] && base &&
+            (strncmp(base, k->gives[i], n) != 0 || (base[n] && base[n] != '.')))
+            return fail(err, -EINVAL, "%s: 'as' names one signal: it provides two",
+                        c->name);
+        base = k->gives[i];
+    }
+    if (c->as[0] && strlen(c->as) >= SIGNAL_NAME - sizeof ".forecast")
+        return fail(err, -EINVAL, "%s: as: longer than %zu bytes", c->name,
+                    SIGNAL_NAME - sizeof ".forecast" - 1);
+    if (c->as[0]) {
+        struct signal_decl d = {.type = POLICY_NUMBER, .age_ns = UINT64_C(60000000000)};
+        (void)snprintf(d.name, sizeof d.name, "%s", c->as);
+        return signal_declared(&d, "EUR", err);
+    }
+    return 0;
+}
+
+int source_check(struct source_config *c, const char *countries, uw_error *err)
+{
+    struct source_config own = *c;
+    int r = check_keys(c, err);
+
+    if (!own.provides)
+        own.provides = 1;
+    if (r == 0)
+        r = check_url(&own, err);
+    if (r == 0)
+        r = check_file(&own, err);
+    if (r == 0)
+        r = check_signals(&own, err);
+    if (r == 0 && own.kind->check)
+        r = own.kind->check(&own, countries, err);
+    if (r == 0)
+        *c = own;
+    return r;
+}
