@@ -2,7 +2,7 @@
  *
  * A zone that the service does not know falls back to the caller's address unless that is
  * forbidden, by a parameter that each version names in its own way; the zone of the
- * answer is compared as well.
+ * answer is compared as well.  A key of the sandbox gets values that are made up.
  */
 #include <errno.h>
 #include <string.h>
@@ -64,6 +64,21 @@ static int64_t length_s(const struct json_value *v)
     return text ? 0 : 3600;
 }
 
+static bool is_sandbox(const struct json_value *v)
+{
+    const char *method = json_as_text(json_get(v, "estimationMethod"));
+    const char *disclaimer = json_as_text(json_get(v, "_disclaimer"));
+
+    return (method && strcmp(method, "SANDBOX_MODE_DATA") == 0) ||
+           (disclaimer && strstr(disclaimer, "SANDBOX MODE"));
+}
+
+static int fail_sandbox(const struct taking *t)
+{
+    return fail(t->why, SOURCE_REFUSED,
+                "the key is of the sandbox: its values are made up");
+}
+
 static int take_one(struct taking *t, struct source_series *series,
                     const struct json_value *v, int64_t s)
 {
@@ -73,6 +88,8 @@ static int take_one(struct taking *t, struct source_series *series,
     if (zone && (!json_as_text(zone) || strcmp(json_as_text(zone), t->c->zone) != 0))
         return fail(t->why, SOURCE_BAD, "the answer is of another zone than %s",
                     t->c->zone);
+    if (is_sandbox(v))
+        return fail_sandbox(t);
     if (!json_time(json_get(v, "datetime"), &p.from_utc_s))
         return fail(t->why, SOURCE_BAD, "'datetime' of a value is no time");
     if (!take_number(json_get(v, "carbonIntensity"), &p.v))
@@ -101,6 +118,8 @@ static int read_answer(struct taking *t)
     if (!zone || !json_as_text(zone) || strcmp(json_as_text(zone), t->c->zone) != 0)
         return fail(t->why, SOURCE_BAD, "the answer is of another zone than %s",
                     t->c->zone);
+    if (is_sandbox(root))
+        return fail_sandbox(t);
     int64_t s = length_s(json_get(root, "temporalGranularity"));
     if (s == 0)
         return fail(t->why, SOURCE_BAD, "its 'temporalGranularity' is not known");

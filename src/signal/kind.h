@@ -48,12 +48,12 @@ struct source_kind {
      * an outcome with its line in *why.
      */
     void (*ask_login)(struct asking *a);
-    int (*read_login)(const struct taking *t, struct source_state *s);
+    int (*read_login)(struct taking *t, struct source_state *s);
     /* 0, or an outcome with its line in t->why, or -ENOMEM. */
     int (*read)(struct taking *t);
 };
 
-extern const struct source_kind kind_electricitymaps;
+extern const struct source_kind kind_electricitymaps, kind_uk, kind_watttime;
 
 /* ---- requests ---- */
 

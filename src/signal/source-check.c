@@ -100,6 +100,12 @@ static int check_file(const struct source_config *c, uw_error *err)
     return 0;
 }
 
+/* Length of a signal's name without ".forecast". */
+static size_t base_length(const char *name)
+{
+    return strlen(name) - (signal_is_forecast(name) ? strlen(".forecast") : 0);
+}
+
 /* `as` takes the place of one signal and its forecast. */
 static int check_signals(const struct source_config *c, uw_error *err)
 {
@@ -107,19 +113,18 @@ static int check_signals(const struct source_config *c, uw_error *err)
     const char *base = NULL;
 
     for (size_t i = 0; k->gives[i]; i++) {
-        size_t n = strlen(k->gives[i]);
+        const char *name = k->gives[i];
         if (!take_gives(c, (unsigned)i))
             continue;
-        if (!c->as[0] && strcmp(k->gives[i], "value") == 0)
+        if (!c->as[0] && strcmp(name, "value") == 0)
             return fail(err, -EINVAL, "%s: 'as' is missing: the name of the signal",
                         c->name);
-        if (signal_is_forecast(k->gives[i]))
-            n -= strlen(".forecast");
         if (c->as[0] && base &&
-            (strncmp(base, k->gives[i], n) != 0 || (base[n] && base[n] != '.')))
+            (base_length(base) != base_length(name) ||
+             strncmp(base, name, base_length(name)) != 0))
             return fail(err, -EINVAL, "%s: 'as' names one signal: it provides two",
                         c->name);
-        base = k->gives[i];
+        base = name;
     }
     if (c->as[0] && strlen(c->as) >= SIGNAL_NAME - sizeof ".forecast")
         return fail(err, -EINVAL, "%s: as: longer than %zu bytes", c->name,

@@ -16,7 +16,8 @@
 
 enum { WAIT_S = 60, AHEAD_S = 5, MESSAGE = 80 };
 
-static const struct source_kind *const kinds[] = {&kind_electricitymaps};
+static const struct source_kind *const kinds[] = {&kind_electricitymaps, &kind_uk,
+                                                  &kind_watttime};
 
 static const char *const outcomes[SOURCE_OUTCOMES] = {
     [SOURCE_VALUES] = "values",     [SOURCE_SAME] = "not modified",
@@ -117,8 +118,7 @@ static int ask_http(const struct source_config *c, const char *secret,
 
     ask_put(&a, c->url[0] ? c->url : c->kind->url);
     n = a.url_len;
-    if (!c->kind->whole_url && n > 0 && n < SOURCE_URL &&
-        ret->url[n - 1] == '/')
+    if (!c->kind->whole_url && n > 0 && n < SOURCE_URL && ret->url[n - 1] == '/')
         ret->url[--a.url_len] = '\0';
     if (login)
         c->kind->ask_login(&a);

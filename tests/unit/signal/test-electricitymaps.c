@@ -29,6 +29,12 @@ static const struct answer_case latest[] = {
      SOURCE_BAD, "its values lie in the future, by 1504 s"},
     {"a day without its time", "{\"zone\":\"DE\",\"carbonIntensity\":40,\"datetime\":\"2026-11-26\"}", SOURCE_BAD,
      "'datetime' of a value is no time"},
+    {"made up", "{\"zone\":\"DE\",\"carbonIntensity\":40,\"datetime\":\"2026-11-26T12:00:00.000Z\",\"isEstimated\":true,"
+     "\"estimationMethod\":\"SANDBOX_MODE_DATA\"}", SOURCE_REFUSED, "the key is of the sandbox"},
+    {"a history made up", "{\"zone\":\"DE\",\"history\":[{\"carbonIntensity\":40,\"datetime\":\"2026-11-26T12:00:00.000Z\","
+     "\"estimationMethod\":\"SANDBOX_MODE_DATA\"}]}", SOURCE_REFUSED, "its values are made up"},
+    {"made up, it says at its top", "{\"_disclaimer\":\"SANDBOX MODE: not real\",\"zone\":\"DE\",\"history\":[]}",
+     SOURCE_REFUSED, "its values are made up"},
     {"half an answer", "{\"zone\":\"DE\",\"carbonInten", SOURCE_BAD, "not JSON"},
     {"a page for people", "<html>", SOURCE_BAD, "not JSON"},
     {"nothing", "", SOURCE_BAD, "not JSON"},
