@@ -7,6 +7,8 @@
 #include "io/json.h"
 #include "signal/source.h"
 
+#define G_PER_LB 453.592 /* lb/MWh times this / 1000: g/kWh */
+
 /* An answer that is read: 200, or any status where the kind has `own_refusals`. */
 struct taking {
     const struct source_config *c;
@@ -53,7 +55,8 @@ struct source_kind {
     int (*read)(struct taking *t);
 };
 
-extern const struct source_kind kind_electricitymaps, kind_uk, kind_watttime;
+extern const struct source_kind kind_electricitymaps, kind_uk, kind_watttime, kind_csv,
+    kind_json, kind_static;
 
 /* ---- requests ---- */
 

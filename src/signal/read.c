@@ -77,7 +77,7 @@ static int read_json(const struct signal_format *f, const char *text, size_t len
     auto_(json_free) struct json *doc = NULL;
     const char *where = f->path[0] ? f->path : "the value";
     struct signal_value value;
-    bool open = len > 0 && !strchr("}]\n", text[len - 1]);
+    bool open = !f->whole && len > 0 && !strchr("}]\n", text[len - 1]);
     int r = json_read_hidden(f->name, text, len, &doc, err);
 
     if (r < 0)
@@ -88,6 +88,8 @@ static int read_json(const struct signal_format *f, const char *text, size_t len
     const struct json_value *v = walk(json_root(doc), f->path);
     if (!v)
         return fail(err, -ENODATA, "%s: there is no %s", f->name, where);
+    if (json_is_none(v))
+        return fail(err, -ENODATA, "%s: %s is null", f->name, where);
     if (!json_value(v, f->type, &value))
         return fail(err, -EINVAL, "%s: %s is not %s", f->name, where,
                     signal_type_name(f->type));

@@ -22,8 +22,9 @@ struct signal_format {
     const char *name; /* of errors: the file, or the source */
     enum policy_type type;
     bool csv, is_forecast; /* a forecast has times */
-    const char *path;      /* in JSON, shorter than SIGNAL_PATH; "": the whole */
-    const char *column;    /* of CSV, by its header; "": the one behind the time */
+    bool whole;         /* nothing is missing at the end: the last line may have none */
+    const char *path;   /* in JSON, shorter than SIGNAL_PATH; "": the whole */
+    const char *column; /* of CSV, by its header; "": the one behind the time */
 };
 /* Keys and numbers of items with single dots between them, SIGNAL_PATH_KEYS at most. */
 bool signal_path_check(const char *path);

@@ -16,8 +16,8 @@
 
 enum { WAIT_S = 60, AHEAD_S = 5, MESSAGE = 80 };
 
-static const struct source_kind *const kinds[] = {&kind_electricitymaps, &kind_uk,
-                                                  &kind_watttime};
+static const struct source_kind *const kinds[] = {
+    &kind_electricitymaps, &kind_watttime, &kind_uk, &kind_csv, &kind_json, &kind_static};
 
 static const char *const outcomes[SOURCE_OUTCOMES] = {
     [SOURCE_VALUES] = "values",     [SOURCE_SAME] = "not modified",

@@ -15,7 +15,6 @@
 enum { GIVES_MARGINAL, GIVES_MARGINAL_FORECAST, GIVES_AVERAGE };
 enum { STEP_MARGINAL, STEP_AVERAGE };
 enum { TOKEN_S = 29 * 60, PERIOD_S = 300, PERIOD_MAX_S = 3600 };
-#define G_PER_LB 453.592 /* lb/MWh times this / 1000: g/kWh */
 
 static int check(const struct source_config *c, const char *countries, uw_error *err)
 {

@@ -99,7 +99,8 @@ __attribute__((unused)) static enum source_outcome answer(struct play *p, unsign
                               .body = body,
                               .len = strlen(body),
                               .utc_s = p->utc_s,
-                              .modified_utc_s = p->utc_s - 60};
+                              .modified_utc_s =
+                                  p->request.way == SOURCE_FILE ? p->utc_s - 60 : 0};
     enum source_outcome outcome = SOURCE_OUTCOMES;
     uw_error why = {""};
 

@@ -1,0 +1,56 @@
+/* The yearly carbon intensity of a country, of the table in signal/factors.h: for places
+ * without anything better.  Each day has it anew, as an estimate.
+ */
+#include <errno.h>
+#include <string.h>
+
+#include "base/error.h"
+#include "signal/factors.h"
+#include "signal/grid-zone.h"
+#include "signal/kind.h"
+
+#define DAY_S INT64_C(86400)
+
+static int check(const struct source_config *c, const char *countries, uw_error *err)
+{
+    unsigned year = c->year, newest = 0;
+    double g = 0;
+    uw_error why = {""};
+
+    if (grid_zone_check(c->zone, countries, &why) < 0)
+        return fail(err, -EINVAL, "%s: zone: %s", c->name, why.text);
+    if (strchr(c->zone, '-'))
+        return fail(err, -EINVAL, "%s: zone: '%s' is a part of a country: give '%.2s'",
+                    c->name, c->zone, c->zone);
+    if (!factor_find(c->zone, &newest, &g))
+        return fail(err, -EINVAL, "%s: zone: the table of factors has no '%s'", c->name,
+                    c->zone);
+    if (!factor_find(c->zone, &year, &g))
+        return fail(err, -EINVAL,
+                    "%s: year: the table has none of %u for '%s', the newest is of %u",
+                    c->name, c->year, c->zone, newest);
+    return 0;
+}
+
+static int read_answer(struct taking *t)
+{
+    unsigned year = t->c->year;
+    struct source_point p = {.estimated = true};
+
+    if (!factor_find(t->c->zone, &year, &p.v))
+        return SOURCE_NO_DATA;
+    p.from_utc_s = t->a->utc_s - t->a->utc_s % DAY_S;
+    p.to_utc_s = p.from_utc_s + 2 * DAY_S;
+    return take_point(t, take_series(t, 0, "g/kWh", 0), &p);
+}
+
+const struct source_kind kind_static = {
+    .type = "static",
+    .gives = {"carbon"},
+    .must = KEY_ZONE,
+    .may = KEY_YEAR,
+    .way = SOURCE_TABLE,
+    .steps = 1,
+    .check = check,
+    .read = read_answer,
+};
