@@ -2,6 +2,7 @@
 
 #include <errno.h>
 #include <poll.h>
+#include <stdbool.h>
 #include <string.h>
 #include <sys/socket.h>
 #include <sys/un.h>
@@ -19,30 +20,29 @@ uint64_t client_now_ns(void)
     return (uint64_t)t.tv_sec * NS_PER_S + (uint64_t)t.tv_nsec;
 }
 
-/* Waits until the socket is ready: 0, -ETIMEDOUT at the deadline, -errno. */
+/* Waits until the socket is ready, and looks at least once, however late it is: 0,
+ * -ETIMEDOUT at the deadline, -errno.
+ */
 static int wait_ready(int fd, short events, uint64_t until_ns)
 {
     for (;;) {
-        uint64_t now = client_now_ns();
-        if (now >= until_ns)
-            return -ETIMEDOUT;
-        struct timespec left = {(time_t)((until_ns - now) / NS_PER_S),
-                                (long)((until_ns - now) % NS_PER_S)};
+        uint64_t now = client_now_ns(), left_ns = now < until_ns ? until_ns - now : 0;
+        struct timespec left = {(time_t)(left_ns / NS_PER_S), (long)(left_ns % NS_PER_S)};
         struct pollfd p = {.fd = fd, .events = events};
         int r = ppoll(&p, 1, &left, NULL);
         if (r > 0)
             return 0;
         if (r < 0 && errno != EINTR)
             return -errno;
+        if (r == 0 || left_ns == 0)
+            return -ETIMEDOUT;
     }
 }
 
 static int send_all(int fd, const char *bytes, size_t len, uint64_t until_ns)
 {
-    while (len > 0) {
-        int r = wait_ready(fd, POLLOUT, until_ns);
-        if (r < 0)
-            return r;
+    for (;;) {
+        bool late = client_now_ns() >= until_ns;
         ssize_t n = send(fd, bytes, len, MSG_NOSIGNAL);
         if (n < 0 && errno != EINTR && errno != EAGAIN)
             return -errno;
@@ -50,16 +50,22 @@ static int send_all(int fd, const char *bytes, size_t len, uint64_t until_ns)
             bytes += n;
             len -= (size_t)n;
         }
+        if (len == 0)
+            return 0;
+        int r = late ? -ETIMEDOUT : wait_ready(fd, POLLOUT, until_ns);
+        if (r < 0)
+            return r;
     }
-    return 0;
 }
 
 static int receive(int fd, uint64_t until_ns, char ret[MESSAGE_KEPT])
 {
     char dropped[1024];
     size_t kept = 0, total = 0;
+    bool late = false;
 
-    for (;;) {
+    while (!late) {
+        late = client_now_ns() >= until_ns;
         int r = wait_ready(fd, POLLIN, until_ns);
         if (r < 0)
             return r;
@@ -79,6 +85,7 @@ static int receive(int fd, uint64_t until_ns, char ret[MESSAGE_KEPT])
         if (!full && message_complete(ret, kept))
             return (int)kept;
     }
+    return -ETIMEDOUT;
 }
 
 int client_ask(const char *path, const char *request, size_t len, uint64_t until_ns,
@@ -98,5 +105,6 @@ int client_ask(const char *path, const char *request, size_t len, uint64_t until
     if (connect(fd, (const struct sockaddr *)&to, sizeof to) < 0)
         return -errno;
     int r = send_all(fd, request, len, until_ns);
-    return r < 0 ? r : receive(fd, until_ns, ret);
+    uint64_t least_ns = client_now_ns() + CLIENT_LEAST_NS;
+    return r < 0 ? r : receive(fd, until_ns > least_ns ? until_ns : least_ns, ret);
 }

@@ -19,6 +19,7 @@
 
 #include "base/auto.h"
 #include "open-files.h"
+#include "slurm/client.h"
 #include "slurm/context.h"
 #include "tap.h"
 
@@ -261,6 +262,35 @@ static void with_daemons(void)
     ok(strstr(host.line, "No such file or directory") != NULL, "… and says so");
 }
 
+/* A process that was kept from a CPU until the deadline. */
+static void late(void)
+{
+    static const char ask[] = "DELETE /v1/jobs/slurm:1 HTTP/1.1\r\n\r\n";
+    char path[100], answer[MESSAGE_KEPT];
+
+    (void)snprintf(path, sizeof path, "%s/node7/sock", place);
+    if (!start_server(path, ANSWERS, daemons[0].answer))
+        return;
+    int r = client_ask(path, ask, sizeof ask - 1, 1, answer);
+    ok(r > 0 || r == -ETIMEDOUT, "a late request may have an answer still: %d", r);
+    for (int t = 0; t < 600 && !*server.asked; t++)
+        pause_ms(100);
+    is_str(server.asked, ask, "a late request is sent");
+    stop_server();
+    for (size_t i = 0; i < n_elements(daemons); i++) {
+        if (*daemons[i].line == '\0' || daemons[i].manner == ANSWERS)
+            continue;
+        if (!start_server(path, daemons[i].manner, daemons[i].answer))
+            return;
+        double began = now_s();
+        r = client_ask(path, ask, sizeof ask - 1, 1, answer);
+        printf("# %s: %d in %.1f ms\n", daemons[i].name, r, (now_s() - began) * 1e3);
+        ok(r <= 0 && now_s() - began < 5, "%s: a late request ends", daemons[i].name);
+        stop_server();
+    }
+    (void)unlink(path);
+}
+
 /* What the daemon is asked. */
 static void requests(void)
 {
@@ -405,6 +435,7 @@ int main(void)
     submissions();
     host.context = S_CTX_JOB_SCRIPT;
     with_daemons();
+    late();
     requests();
     struct stat st;
     (void)snprintf(command, sizeof command, "%s/times", place);
