@@ -49,11 +49,18 @@ void submission_begin(spank_t sp, const struct arguments *args);
 /* A value of an option: 0, or -1 with a line for the user. */
 int submission_option(int which, const char *value, int remote);
 
+/* A moment, and what the thread has spent until then. */
+struct hook_time {
+    uint64_t at_ns;             /* CLOCK_MONOTONIC */
+    uint64_t cpu_ns, queued_ns; /* computing, waiting for a CPU */
+};
+
 /* A hook of slurmd, under way. */
 struct hook {
     const char *what; /* "prolog" */
     struct arguments args;
-    uint64_t began_ns, until_ns;
+    uint64_t until_ns;       /* from the entry on */
+    struct hook_time before; /* where times are asked for */
     uint32_t job;
     uid_t uid;
     const char *node, *gpus; /* of the environment; "": none */

@@ -5,6 +5,7 @@
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
+#include <time.h>
 #include <unistd.h>
 
 #include "base/auto.h"
@@ -33,11 +34,42 @@ const char *hook_option(spank_t sp, enum option which)
     return value;
 }
 
+/* How long this thread has waited for a CPU; 0 where the kernel does not tell. */
+static uint64_t queued_ns(void)
+{
+    char text[64] = "";
+    uint64_t ret = 0;
+
+    auto_(fd_close) int fd = open("/proc/thread-self/schedstat", O_RDONLY | O_CLOEXEC);
+    if (fd >= 0 && read(fd, text, sizeof text - 1) > 0)
+        (void)sscanf(text, "%*u %" SCNu64, &ret);
+    return ret;
+}
+
+/* The thread's clocks, once it did not wait for a CPU between one and the other. */
+static struct hook_time time_now(void)
+{
+    struct hook_time ret = {.queued_ns = queued_ns()};
+
+    for (int i = 0; i < 8; i++) {
+        struct timespec cpu = {0};
+        uint64_t queued = ret.queued_ns;
+        ret.at_ns = client_now_ns();
+        (void)clock_gettime(CLOCK_THREAD_CPUTIME_ID, &cpu);
+        ret.cpu_ns = (uint64_t)cpu.tv_sec * NS_PER_S + (uint64_t)cpu.tv_nsec;
+        ret.queued_ns = queued_ns();
+        if (ret.queued_ns == queued)
+            break;
+    }
+    return ret;
+}
+
 bool hook_begin(struct hook *h, const char *what, spank_t sp, int argc, char **argv)
 {
-    *h = (struct hook){.what = what, .began_ns = client_now_ns()};
-    h->until_ns = h->began_ns + ASK_NS;
+    *h = (struct hook){.what = what, .until_ns = client_now_ns() + ASK_NS};
     (void)context_arguments(argc, argv, &h->args, NULL); /* slurmd has said so */
+    if (h->args.times)
+        h->before = time_now();
     h->node = hook_env("SLURMD_NODENAME");
     h->gpus = hook_env("SLURM_JOB_GPUS");
     h->node = h->node ? h->node : "";
@@ -96,16 +128,21 @@ void hook_ask(const struct hook *h, const char *request, int len, const char *no
 
 void hook_end(const struct hook *h)
 {
-    char line[80];
+    char line[120];
 
     if (!h->args.times)
         return;
+    const struct hook_time now = time_now();
     auto_(fd_close) int fd =
         open(h->args.times,
              O_WRONLY | O_APPEND | O_CREAT | O_CLOEXEC | O_NOFOLLOW | O_NONBLOCK, 0600);
-    uint64_t us = (client_now_ns() - h->began_ns) / NS_PER_US;
-    int n = snprintf(line, sizeof line, "%s %" PRIu32 " %" PRIu64 " us\n", h->what,
-                     h->job, us);
+    uint64_t us = (now.at_ns - h->before.at_ns) / NS_PER_US;
+    uint64_t cpu_us = (now.cpu_ns - h->before.cpu_ns) / NS_PER_US;
+    uint64_t queued_us = (now.queued_ns - h->before.queued_ns) / NS_PER_US;
+    int n = snprintf(line, sizeof line,
+                     "%s %" PRIu32 " %" PRIu64 " us, %" PRIu64 " us computing, %" PRIu64
+                     " us waiting for a CPU\n",
+                     h->what, h->job, us, cpu_us, queued_us);
     if (fd >= 0 && write(fd, line, (size_t)n) < 0)
         return; /* a measurement less */
 }

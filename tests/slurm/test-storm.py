@@ -1,5 +1,6 @@
-"""2,000 one-second jobs of one GPU each: none is lost, no node is drained, no claim is left, ledger and sacct agree.  The times
-inside the hooks are printed, with the daemon, with it stopped and without a socket, and srun's with and without the plugin.
+"""2,000 one-second jobs of one GPU each: none is lost, no node is drained, no claim is left, ledger and sacct agree.  99 of 100
+hooks take at most 5 ms of their own with the daemon, 50 with it stopped, 1 without a socket; srun's times with and without the
+plugin are printed.  A hook's own time is without its waits for a CPU, which depend on what else the machine computes.
 
     UNDERWATT_STORM=200    so many jobs
 """
@@ -24,17 +25,35 @@ JOBS = int(os.environ.get("UNDERWATT_STORM", "2000"))
 CONF = "MaxArraySize=2001\nSchedulerParameters=batch_sched_delay=0,default_queue_depth=200,sched_interval=5,max_array_tasks=2000\n"
 
 
-def hooks(times, what):
-    """The microseconds in the hooks' file, told."""
+HOOK = re.compile(r"(\w+) \d+ (\d+) us, (\d+) us computing, (\d+) us waiting for a CPU")
+
+
+def told(name, ms):
+    """Prints them; returns the time that 99 of 100 keep to."""
+    ms = sorted(ms)
+    p99 = ms[(len(ms) * 99 + 99) // 100 - 1]
+    print(f"# {name}: p50 {statistics.median(ms):.2f}, p99 {p99:.2f}, max {ms[-1]:.2f} ms of {len(ms)}", flush=True)
+    return p99
+
+
+def hooks(times, what, limit_ms):
+    """How many prologs and epilogs the file tells of."""
     took = {}
     for line in times.read_text().splitlines():
-        words = line.split()
-        took.setdefault(words[0], []).append(int(words[2]) / 1000)
-    for hook, ms in sorted(took.items()):
-        ms.sort()
-        print(f"# {what}: {len(ms)} {hook}s, ms: p50 {ms[len(ms) // 2]:.2f}, p99 {ms[len(ms) * 99 // 100]:.2f}, max {ms[-1]:.2f}", flush=True)
+        hook, us, computing, waiting = HOOK.fullmatch(line).groups()
+        took.setdefault(hook, []).append([int(n) / 1000 for n in (us, computing, waiting)])
     times.unlink()
-    return took
+    for hook, rows in sorted(took.items()):
+        told(f"{what}: {hook}, all in all", [us for us, _, _ in rows])
+        told(f"{what}: {hook}, waiting for a CPU", [waiting for _, _, waiting in rows])
+        told(f"{what}: {hook}, computing", [computing for _, computing, _ in rows])
+        name = f"{what}: 99 of 100 {hook}s take at most {limit_ms} ms of their own"
+        own = told(f"{what}: {hook}, its own", [us - waiting for us, _, waiting in rows])
+        if os.path.exists("/proc/self/schedstat"):
+            t.ok(own <= limit_ms, name, sorted(rows)[-20:])
+        else:
+            t.skip(name, "this kernel does not tell how long a thread waits for a CPU")
+    return len(took.get("prolog", [])), len(took.get("epilog", []))
 
 
 def ended(c, jobs):
@@ -63,8 +82,7 @@ def storm(c, times):
     states = ended(c, jobs)
     t.equal((len(states), set(states.values())), (JOBS, {"COMPLETED"}), "every job has run, says sacct")
     t.equal(set(c.rested()), {"idle"}, "no node is drained")
-    took = hooks(times, "the daemon")
-    t.equal((len(took["prolog"]), len(took["epilog"])), (JOBS, JOBS), "each job had a prolog and an epilog")
+    t.equal(hooks(times, "the daemon", 5), (JOBS, JOBS), "each job had a prolog and an epilog")
     late = [line for name in c.names for line in c.log(name).splitlines() if "underwatt:" in line]
     print(f"# {len(late)} hooks had no answer: {late[:3]}", flush=True)
     rows = uwtest.wait_until(lambda: [ledger(c, name) for name in c.names], lambda seen: len(set().union(*seen)) >= JOBS - len(late))
@@ -84,12 +102,10 @@ def storm(c, times):
             t.equal(got, want, f"the limits of {name} are the original ones")
 
 
-def few(c, times, what, limit_ms):
-    job = c.sbatch("exit 0", "--gpus=1", "--gpu-power-cap=200", "--array=1-60")
+def few(c, times, what, limit_ms, n=100):
+    c.sbatch("exit 0", "--gpus=1", "--gpu-power-cap=200", f"--array=1-{n}")
     uwtest.wait_until(lambda: c.run("squeue", "-h").stdout, lambda text: not text.strip(), 300)
-    took = hooks(times, what)
-    every = took["prolog"] + took["epilog"]
-    t.ok(len(every) == 120 and statistics.median(every) <= limit_ms, f"{what}: the hooks' median is within {limit_ms} ms", (job, sorted(every)))
+    t.equal(hooks(times, what, limit_ms), (n, n), f"{what}: each job had a prolog and an epilog")
     t.equal(set(c.rested()), {"idle"}, f"{what}: no node is drained")
 
 
