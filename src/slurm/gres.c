@@ -148,6 +148,7 @@ struct reading {
     const char *node;
     gres_fn *fn;
     void *user;
+    bool own; /* lines that begin with NodeName are read, not the others */
     unsigned n;
     bool typed; /* a line of GPUs was read, and has this type */
     char type[64];
@@ -207,6 +208,7 @@ static bool files(struct reading *to, struct span list)
 
 /* The values of a line that say something about devices; len 0: it has none. */
 struct line {
+    struct span first; /* its first key */
     struct span node, name, file, many, detect, type;
 };
 
@@ -266,12 +268,16 @@ static int read_line(struct reading *to, struct span text, uw_error *err)
                 {"Type", &l.type}};
 
     while (next_pair(&text, &key, &value)) {
+        if (!l.first.len)
+            l.first = key;
         if (is_word(key, "Include"))
             return fail(err, -EINVAL, "Include is not followed");
         for (size_t i = 0; i < n_elements(keys); i++)
             if (is_word(key, keys[i].word))
                 *keys[i].to = value;
     }
+    if (is_word(l.first, "NodeName") != to->own)
+        return 0;
     if (l.node.len > 0 && !gres_names(l.node.at, l.node.len, to->node))
         return 0;
     if (l.detect.len > 0 && !is_word(l.detect, "off"))
@@ -283,9 +289,9 @@ static int read_line(struct reading *to, struct span text, uw_error *err)
         return fail(err, -EINVAL,
                     "GPUs of several types: Slurm does not count them in the "
                     "order of the lines");
-    if (l.many.len > 0)
+    if (l.many.len > 0 || (l.file.len > 0 && memmem(l.file.at, l.file.len, "-caps/", 6)))
         return fail(err, -EINVAL,
-                    "MultipleFiles: a cap is a whole board's, not a MIG "
+                    "MIG instances: a cap is a whole board's, not an "
                     "instance's");
     if (l.file.len == 0)
         return fail(err, -EINVAL, "GPUs without File");
@@ -295,10 +301,8 @@ static int read_line(struct reading *to, struct span text, uw_error *err)
     return 0;
 }
 
-int gres_read(const char *text, size_t len, const char *node, gres_fn *fn, void *user,
-              uw_error *err)
+static int read_lines(struct reading *to, const char *text, size_t len, uw_error *err)
 {
-    struct reading to = {.node = node, .fn = fn, .user = user};
     char line[GRES_LINE_MAX];
     size_t used = 0;
     unsigned no = 0;
@@ -325,10 +329,23 @@ int gres_read(const char *text, size_t len, const char *node, gres_fn *fn, void 
         at += n + 1;
         if (goes_on && at < len)
             continue;
-        int r = read_line(&to, (struct span){line, used}, err);
+        int r = read_line(to, (struct span){line, used}, err);
         if (r < 0)
             return fail_in(err, r, "line %u", no);
         used = 0;
     }
-    return (int)to.n;
+    return 0;
+}
+
+/* Slurm counts the devices of lines that begin with NodeName after all others. */
+int gres_read(const char *text, size_t len, const char *node, gres_fn *fn, void *user,
+              uw_error *err)
+{
+    struct reading to = {.node = node, .fn = fn, .user = user};
+    int r = read_lines(&to, text, len, err);
+
+    to.own = true;
+    if (r == 0)
+        r = read_lines(&to, text, len, err);
+    return r < 0 ? r : (int)to.n;
 }

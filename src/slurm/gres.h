@@ -1,5 +1,6 @@
 /* Which device files Slurm's GPU indices stand for: SLURM_JOB_GPUS counts the devices of
- * gres.conf in the order of its lines, whatever NVML's order is.  Pure: no file is read
+ * gres.conf in the order of its lines, those that begin with NodeName last, whatever
+ * NVML's order is.  Pure: no file is read
  * here.
  */
 #ifndef SLURM_GRES_H

@@ -1,6 +1,7 @@
 """A cap as an option of a job, on real nodes' daemons: in force on the job's boards and no others while it runs, and gone with it."""
 import os
 import pathlib
+import re
 import signal
 import subprocess
 import sys
@@ -12,9 +13,10 @@ import uwtest  # noqa: E402
 
 t = uwtest.Tap()
 cluster.required()
-# Slurm's index 0 is the device with minor number 4.
-GRES = ("NodeName=n1 Name=gpu File={dev}/nvidia[4-7]\nNodeName=n1 Name=gpu File={dev}/nvidia[0-3]\n"
-        "NodeName=n2 Name=gpu File={dev}/nvidia7,{dev}/nvidia[0-6]\n")
+# Slurm's index 0 is the device with minor number 4: a node's own lines come after the others.
+GRES = ("NodeName=n1 Name=gpu File={dev}/nvidia[5-7]\nNodeName=n1 Name=gpu File={dev}/nvidia[0-3]\nName=gpu File={dev}/nvidia4\n"
+        "NodeName=n2 Name=gpu File={dev}/nvidia7,{dev}/nvidia[0-3]\nNodeName=n2 Name=gpu File={dev}/nvidia[5-6]\n")
+ORDER = {"n1": [4, 5, 6, 7, 0, 1, 2, 3], "n2": [4, 7, 0, 1, 2, 3, 5, 6]}
 SLEEP = "exec sleep 600"
 ON_N1, ON_N2 = "--nodelist=n1", "--nodelist=n2"
 
@@ -35,6 +37,17 @@ def free(c, name, *nodes):
 def cancelled(c, *jobs):
     c.run("scancel", *jobs)
     c.ended(*jobs)
+
+
+def order(c):
+    """The devices as slurmd itself counts them."""
+    for name, want in ORDER.items():
+        said = c.run("slurmd", "-G", "-N", name).stderr
+        files = " ".join(re.findall(r"Gres Name=gpu .*?File=(\S+)", said))
+        got = []
+        for first, last, one in re.findall(r"(\d+)-(\d+)|(\d+)", re.sub(r"/[^,\s]*?nvidia", "", files)):
+            got += [int(one)] if one else range(int(first), int(last) + 1)
+        t.equal(got, want, f"slurmd's order on {name}")
 
 
 def plain(c):
@@ -65,7 +78,7 @@ def nodes(c):
     job = c.sbatch("srun sleep 600", "-N2", "--gpus-per-node=3", "--gpu-power-cap=180", "--ntasks-per-node=1")
     c.running(job)
     capped(c, "n1", {4: 180, 5: 180, 6: 180}, "a job on two nodes: the first")
-    capped(c, "n2", {7: 180, 0: 180, 1: 180}, "a job on two nodes: the second")
+    capped(c, "n2", {4: 180, 7: 180, 0: 180}, "a job on two nodes: the second")
     cancelled(c, job)
     free(c, "two nodes")
     job = c.sbatch(SLEEP, ON_N1, "--gpus=1", "--array=1-4", "--gpu-power-cap=150")
@@ -79,7 +92,7 @@ def het(c):
     """Components of a heterogeneous job are jobs of their own; the option holds for each."""
     p = c.popen("srun", "-Q", ON_N1, "--gpus=1", "--gpu-power-cap=200", "sleep", "600", ":", ON_N2, "--gpus=1", "sleep", "600")
     capped(c, "n1", {4: 200}, "a heterogeneous job: the first component's cap")
-    capped(c, "n2", {7: 200}, "… and the other's")
+    capped(c, "n2", {4: 200}, "… and the other's")
     seen = uwtest.wait_until(lambda: (len(c.jobs("n1")), len(c.jobs("n2"))), lambda n: n == (1, 1))
     t.equal(seen, (1, 1), "each component is a job of its node")
     c.run("scancel", "-u", cluster.USER)
@@ -176,7 +189,7 @@ def full_disk(c):
             pass
     job = c.sbatch(SLEEP, ON_N2, "--gpus=1", "--gpu-power-cap=200")
     t.ok(c.running(job), "with the disk full a job runs")
-    capped(c, "n2", {7: 200}, "… capped")
+    capped(c, "n2", {4: 200}, "… capped")
     t.ok(uwtest.wait_for(lambda: "event=ledger-failed" in d.log()), "the daemon has met the full disk", d.log())
     cancelled(c, job)
     free(c, "a full disk", "n2")
@@ -187,7 +200,7 @@ def full_disk(c):
 
 
 with cluster.Cluster(nodes=2, plugin="", gres=GRES) as c:
-    for part in (plain, nodes, het, comings, refused, daemons, full_disk):
+    for part in (order, plain, nodes, het, comings, refused, daemons, full_disk):
         uwtest.timed(part.__name__, part, c)
         t.equal(c.rested(), ["idle", "idle"], f"{part.__name__}: no node is drained")
     for name in c.names:

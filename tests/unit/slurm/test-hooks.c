@@ -363,7 +363,7 @@ static void write_gres(void)
     (void)snprintf(path, sizeof path, "%s/gres.conf", place);
     f = fopen(path, "we");
     if (f) {
-        (void)fprintf(f, "NodeName=node[1-9] Name=gpu File=%s\nName=gpu File=%s\n",
+        (void)fprintf(f, "Name=gpu File=%s\nNodeName=node[1-9] Name=gpu File=%s\n",
                       dev[0], dev[1]);
         (void)fclose(f);
     }
