@@ -207,8 +207,30 @@ static void no_device(unsigned index, const char *file, void *user)
     (void)user;
 }
 
-static void read_gres(const char *node, struct doctor_slurm *ret)
+/* Of several types the plugin knows the order from slurm.conf alone: it follows no
+ * Include.
+ */
+static int check_order(const struct doctor_slurm *s, const char *gres, size_t gres_len,
+                       const char *node, uw_error *err)
 {
+    auto_(mem_free) char *text = NULL;
+    struct gres_types types;
+    uw_error why = {""};
+    size_t len = 0;
+
+    if (gres_read(gres, gres_len, node, NULL, no_device, NULL, NULL) != -ENOTUNIQ)
+        return 0;
+    int r = file_read(s->conf, GRES_CONF_MAX, &text, &len, &why);
+    if (r >= 0)
+        r = gres_types(text, len, node, &types, &why);
+    return r < 0 ? fail(err, -ENOTUNIQ, "GPUs of several types, whose order is open: %s",
+                        why.text)
+                 : 0;
+}
+
+static void read_gres(const char *slurm_conf, const char *node, struct doctor_slurm *ret)
+{
+    struct gres_types all = {.n = 1, .type = {{.count = GRES_DEVICES_MAX}}};
     auto_(mem_free) char *text = NULL;
     size_t len = 0;
 
@@ -218,9 +240,17 @@ static void read_gres(const char *node, struct doctor_slurm *ret)
         ret->gres[0] = '\0';
         return;
     }
-    ret->gres_r = file_read(ret->gres, CONF_MAX, &text, &len, &ret->gres_error);
+    ret->types_r =
+        gres_types(slurm_conf, strlen(slurm_conf), node, &ret->types, &ret->types_error);
+    ret->gres_r = file_read(ret->gres, GRES_CONF_MAX, &text, &len, &ret->gres_error);
     if (ret->gres_r >= 0)
-        ret->gres_r = gres_read(text, len, node, no_device, NULL, &ret->gres_error);
+        ret->gres_r = gres_read(text, len, node, &all, no_device, NULL, &ret->gres_error);
+    ret->named = all.type[0].found;
+    if (ret->gres_r >= 0)
+        ret->gres_r = check_order(ret, text, len, node, &ret->gres_error);
+    if (ret->gres_r >= 0)
+        ret->gres_r = gres_read(text, len, node, ret->types_r == 0 ? &ret->types : NULL,
+                                no_device, NULL, &ret->gres_error);
 }
 
 void doctor_slurm_read(const char *conf, const char *node, struct doctor_slurm *ret)
@@ -253,7 +283,7 @@ void doctor_slurm_read(const char *conf, const char *node, struct doctor_slurm *
     ret->socket_there = !*ret->socket || access(ret->socket, F_OK) == 0;
     expand(pid, node, value, sizeof value);
     read_slurmd(value, ret);
-    read_gres(node, ret);
+    read_gres(text, node, ret);
 }
 
 /* ---- judging ---- */
@@ -269,18 +299,65 @@ static void judge_library(const struct doctor_slurm *s, struct findings *ret)
     finding_remedy(ret, "sudo apt install underwatt-slurm, on login nodes, too");
 }
 
+/* What to type where gres.conf does not say which GPU is which. */
+static const char *gres_remedy(int r)
+{
+    if (r == -ENOTSUP)
+        return "write the GPUs that sudo slurmd -G lists into gres.conf, in place of "
+               "AutoDetect, a line each: Name=gpu Type=a100 File=/dev/nvidia0; sudo "
+               "systemctl restart slurmd";
+    if (r == -ENOTUNIQ)
+        return "sudo slurmd -G 2>&1 | sed -n 's/.*\\(Name=gpu\\) .*\\(File=[^ "
+               "]*\\).*/\\1 "
+               "\\2/p' | sudo tee /etc/slurm/gpu-order, after each change of slurm.conf "
+               "or "
+               "gres.conf; and gres=/etc/slurm/gpu-order in plugstack.conf";
+    if (r == -ENODEV)
+        return "give jobs whole GPUs (a line each: Name=gpu File=/dev/nvidia0), or leave "
+               "it: jobs in MIG instances get no cap";
+    return "write a line a GPU there: Name=gpu File=/dev/nvidia0";
+}
+
+/* slurm.conf's GPUs of a type have no device file, or gres.conf's no place. */
+static void judge_counts(const struct doctor_slurm *s, struct findings *ret)
+{
+    size_t before = ret->n;
+
+    for (size_t i = 0; i < s->types.n; i++) {
+        const struct gres_type *t = &s->types.type[i];
+        if (t->found < t->count)
+            finding_add(ret, "slurm", FINDING_WARN,
+                        "Gres=gpu%s%s:%u of this node in %s: %s has device files for %u",
+                        *t->name ? ":" : "", t->name, t->count, s->conf, s->gres,
+                        t->found);
+    }
+    if (ret->n == before && s->named > (unsigned)s->gres_r)
+        finding_add(ret, "slurm", FINDING_WARN,
+                    "%s has %u GPUs of this node, Gres in %s has %d: jobs get no others",
+                    s->gres, s->named, s->conf, s->gres_r);
+    if (ret->n > before)
+        finding_remedy(ret,
+                       "make types and counts in both files agree (sudo slurmd -G lists "
+                       "what jobs get); sudo systemctl restart slurmctld slurmd");
+}
+
 static void judge_gres(const struct doctor_slurm *s, struct findings *ret)
 {
-    if (!s->slurmd || !*s->gres || s->gres_r > 0)
+    if (!s->slurmd || !*s->gres)
         return;
-    if (s->gres_r == 0)
-        finding_add(ret, "slurm", FINDING_NOTE, "%s has no GPU for this node", s->gres);
-    else {
+    if (s->gres_r < 0) {
         finding_add(ret, "slurm", FINDING_BAD,
                     "%s: %s: jobs are registered without their boards, and get no cap",
                     s->gres, s->gres_error.text);
-        finding_remedy(ret, "write a line a GPU there: Name=gpu File=/dev/nvidia0");
-    }
+        finding_remedy(ret, "%s", gres_remedy(s->gres_r));
+    } else if (s->named == 0)
+        finding_add(ret, "slurm", FINDING_NOTE, "%s has no GPU for this node", s->gres);
+    else if (s->types_r < 0)
+        finding_add(ret, "slurm", FINDING_NOTE,
+                    "%s: %s: its GPUs are not compared with %s", s->conf,
+                    s->types_error.text, s->gres);
+    else
+        judge_counts(s, ret);
 }
 
 void doctor_slurm_judge(const struct doctor_slurm *s, struct findings *ret)

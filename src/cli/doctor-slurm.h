@@ -7,6 +7,7 @@
 #include <stdbool.h>
 
 #include "cli/findings.h"
+#include "slurm/gres.h"
 #include "underwatt/error.h"
 
 enum { DOCTOR_SLURM_PATH = 512 };
@@ -27,6 +28,10 @@ struct doctor_slurm {
     char gres[DOCTOR_SLURM_PATH]; /* gres.conf; "": there is none */
     int gres_r;                   /* GPUs of this node, or -errno */
     uw_error gres_error;
+    int types_r; /* of slurm.conf's Gres, or -errno */
+    uw_error types_error;
+    struct gres_types types;
+    unsigned named; /* GPUs of this node in gres.conf, wanted by slurm.conf or not */
 };
 
 /* conf: of the environment, or NULL; node: this machine's name for Slurm. */

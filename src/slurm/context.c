@@ -9,8 +9,9 @@
 
 #include "base/auto.h"
 #include "base/error.h"
+#include "slurm/gres.h"
 
-enum { FILE_MAX = 65536 };
+enum { FILE_MAX = GRES_CONF_MAX };
 
 /* Slurm wants char *, and writes to none of them. */
 static char name_cap[] = "gpu-power-cap", name_goal[] = "gpu-power-goal",

@@ -151,7 +151,8 @@ struct reading {
     bool own; /* lines that begin with NodeName are read, not the others */
     unsigned n;
     bool typed; /* a line of GPUs was read, and has this type */
-    char type[64];
+    char type[GRES_TYPE_MAX];
+    struct gres_type *want; /* the only type that is looked for; NULL: any, but one */
 };
 
 /* Hands on each path of an expression whose beginning stands in path.  The brackets that
@@ -175,6 +176,10 @@ static bool spread(struct reading *to, char path[GRES_PATH_MAX], size_t used,
     if (!more) {
         if (to->n == GRES_DEVICES_MAX)
             return false;
+        if (to->want && to->want->found == to->want->count)
+            return true;
+        if (to->want)
+            to->want->found++;
         to->fn(to->n++, path, to->user);
         return true;
     }
@@ -243,20 +248,25 @@ static bool next_pair(struct span *s, struct span *ret_key, struct span *ret_val
     return ret_key->len > 0;
 }
 
-/* Slurm counts the types one after the other, in the order of slurm.conf's Gres. */
+/* Whether a line of this type is one of those that are looked for. */
 static bool same_type(struct reading *to, struct span type)
 {
     char name[sizeof to->type];
 
     (void)snprintf(name, sizeof name, "%.*s", (int)type.len, type.at ? type.at : "");
+    if (to->want)
+        return !to->want->name[0] || strcasecmp(to->want->name, name) == 0;
     if (to->typed)
         return strcmp(to->type, name) == 0;
     memcpy(to->type, name, sizeof name);
     return to->typed = true;
 }
 
-static int read_line(struct reading *to, struct span text, uw_error *err)
+typedef int line_fn(struct span text, void *user, uw_error *err);
+
+static int read_line(struct span text, void *user, uw_error *err)
 {
+    struct reading *to = user;
     struct line l = {0};
     struct span key, value;
     const struct {
@@ -281,27 +291,28 @@ static int read_line(struct reading *to, struct span text, uw_error *err)
     if (l.node.len > 0 && !gres_names(l.node.at, l.node.len, to->node))
         return 0;
     if (l.detect.len > 0 && !is_word(l.detect, "off"))
-        return fail(err, -EINVAL, "AutoDetect=%.*s leaves the order of the GPUs open",
+        return fail(err, -ENOTSUP, "AutoDetect=%.*s leaves the order of the GPUs open",
                     (int)l.detect.len, l.detect.at);
     if (!is_word(l.name, "gpu"))
         return 0;
     if (!same_type(to, l.type))
-        return fail(err, -EINVAL,
-                    "GPUs of several types: Slurm does not count them in the "
-                    "order of the lines");
+        return to->want ? 0
+                        : fail(err, -ENOTUNIQ,
+                               "GPUs of several types: Slurm does not count them in the "
+                               "order of the lines");
     if (l.many.len > 0 || (l.file.len > 0 && memmem(l.file.at, l.file.len, "-caps/", 6)))
-        return fail(err, -EINVAL,
+        return fail(err, -ENODEV,
                     "MIG instances: a cap is a whole board's, not an "
                     "instance's");
     if (l.file.len == 0)
-        return fail(err, -EINVAL, "GPUs without File");
+        return fail(err, -ENOTSUP, "GPUs without File");
     if (!files(to, l.file))
         return fail(err, -EINVAL, "File=%.*s is no list of device files",
                     (int)(l.file.len > 80 ? 80 : l.file.len), l.file.at);
     return 0;
 }
 
-static int read_lines(struct reading *to, const char *text, size_t len, uw_error *err)
+static int each_line(const char *text, size_t len, line_fn *fn, void *user, uw_error *err)
 {
     char line[GRES_LINE_MAX];
     size_t used = 0;
@@ -329,7 +340,7 @@ static int read_lines(struct reading *to, const char *text, size_t len, uw_error
         at += n + 1;
         if (goes_on && at < len)
             continue;
-        int r = read_line(to, (struct span){line, used}, err);
+        int r = fn((struct span){line, used}, user, err);
         if (r < 0)
             return fail_in(err, r, "line %u", no);
         used = 0;
@@ -338,14 +349,111 @@ static int read_lines(struct reading *to, const char *text, size_t len, uw_error
 }
 
 /* Slurm counts the devices of lines that begin with NodeName after all others. */
-int gres_read(const char *text, size_t len, const char *node, gres_fn *fn, void *user,
-              uw_error *err)
+static int read_twice(struct reading *to, const char *text, size_t len, uw_error *err)
+{
+    to->own = false;
+    int r = each_line(text, len, read_line, to, err);
+
+    to->own = true;
+    return r < 0 ? r : each_line(text, len, read_line, to, err);
+}
+
+int gres_read(const char *text, size_t len, const char *node, struct gres_types *types,
+              gres_fn *fn, void *user, uw_error *err)
 {
     struct reading to = {.node = node, .fn = fn, .user = user};
-    int r = read_lines(&to, text, len, err);
+    int r = types ? 0 : read_twice(&to, text, len, err);
 
-    to.own = true;
-    if (r == 0)
-        r = read_lines(&to, text, len, err);
+    for (size_t i = 0; types && i < types->n && r == 0; i++) {
+        to.want = &types->type[i];
+        to.want->found = 0;
+        r = read_twice(&to, text, len, err);
+    }
     return r < 0 ? r : (int)to.n;
+}
+
+/* ---- slurm.conf ---- */
+
+struct node_line {
+    const char *node;
+    char usual[GRES_LINE_MAX], own[GRES_LINE_MAX]; /* of NodeName=DEFAULT, of the node */
+    bool found;
+};
+
+static int node_line(struct span text, void *user, uw_error *err)
+{
+    struct node_line *to = user;
+    struct span key, value, gres = {NULL, 0};
+    bool usual;
+
+    if (!next_pair(&text, &key, &value))
+        return 0;
+    if (is_word(key, "Include"))
+        return fail(err, -EINVAL, "Include is not followed");
+    if (!is_word(key, "NodeName"))
+        return 0;
+    usual = is_word(value, "DEFAULT");
+    if (!usual && !gres_names(value.at, value.len, to->node))
+        return 0;
+    while (next_pair(&text, &key, &value))
+        if (is_word(key, "Gres"))
+            gres = value;
+    if (usual && gres.len > 0)
+        (void)snprintf(to->usual, sizeof to->usual, "%.*s", (int)gres.len, gres.at);
+    if (usual)
+        return 0;
+    to->found = true;
+    if (gres.len > 0)
+        (void)snprintf(to->own, sizeof to->own, "%.*s", (int)gres.len, gres.at);
+    else
+        memcpy(to->own, to->usual, sizeof to->own);
+    return 0;
+}
+
+/* A part of Gres: "gpu", "gpu:4", "gpu:a100:4(S:0-1)", "gpu:a100". */
+static int add_type(const char *part, struct gres_types *to, uw_error *err)
+{
+    char type[GRES_LINE_MAX];
+    unsigned count = 1;
+    size_t i = 0;
+    int n = 0;
+
+    if (strncmp(part, "gpu", 3) != 0 || (part[3] && part[3] != ':'))
+        return 0;
+    (void)snprintf(type, sizeof type, "%s", part[3] ? part + 4 : "");
+    type[strcspn(type, "(")] = '\0';
+    char *last = strrchr(type, ':'), *number = last ? last + 1 : type;
+    if (isdigit((unsigned char)*number)) {
+        if (sscanf(number, "%4u%n", &count, &n) != 1 || number[n])
+            return fail(err, -EINVAL, "Gres=%.60s has no count of GPUs", part);
+        *(last ? last : type) = '\0';
+    }
+    while (i < to->n && strcasecmp(to->type[i].name, type) != 0)
+        i++;
+    if (strchr(type, ':') || strlen(type) >= GRES_TYPE_MAX || i == GRES_TYPES_MAX ||
+        strcasecmp(type, "no_consume") == 0 ||
+        (i < to->n && strcmp(to->type[i].name, type) != 0) ||
+        (i > 0 && (!*type || !*to->type[0].name)))
+        return fail(err, -EINVAL, "Gres=%.60s is not understood", part);
+    to->n += i == to->n;
+    (void)snprintf(to->type[i].name, GRES_TYPE_MAX, "%s", type);
+    to->type[i].count += count;
+    return 0;
+}
+
+int gres_types(const char *text, size_t len, const char *node, struct gres_types *ret,
+               uw_error *err)
+{
+    struct node_line line = {.node = node};
+    struct gres_types types = {0};
+    int r = each_line(text, len, node_line, &line, err);
+
+    if (r == 0 && !line.found)
+        r = fail(err, -ENOENT, "no NodeName has %.60s", node);
+    char *rest = line.own, *part;
+    while (r == 0 && (part = strsep(&rest, ",")))
+        r = add_type(part, &types, err);
+    if (r == 0)
+        *ret = types;
+    return r;
 }

@@ -61,19 +61,35 @@ static void on_device(unsigned index, const char *file, void *user)
     s->job->minor[s->n_found++] = minor(st.st_rdev);
 }
 
-/* gres.conf: the plugin's argument, else beside slurm.conf. */
-static void gres_path(const struct hook *h, char *ret, size_t size)
+static const char *conf_path(void)
 {
     const char *conf = hook_env("SLURM_CONF");
 
-    if (!conf)
-        conf = "/etc/slurm/slurm.conf";
-    const char *slash = strrchr(conf, '/');
+    return conf ? conf : "/etc/slurm/slurm.conf";
+}
+
+/* gres.conf: the plugin's argument, else beside slurm.conf. */
+static void gres_path(const struct hook *h, char *ret, size_t size)
+{
+    const char *conf = conf_path(), *slash = strrchr(conf, '/');
+
     if (h->args.gres)
         (void)snprintf(ret, size, "%s", h->args.gres);
     else
         (void)snprintf(ret, size, "%.*sgres.conf", slash ? (int)(slash + 1 - conf) : 0,
                        conf);
+}
+
+/* GPUs of several types: their order stands in slurm.conf. */
+static int read_types(const struct hook *h, struct gres_types *ret, uw_error *err)
+{
+    auto_(mem_free) char *text = NULL;
+    int len = context_file(conf_path(), &text, err);
+
+    if (len < 0)
+        return len;
+    int r = gres_types(text, (size_t)len, h->node, ret, err);
+    return r < 0 ? fail_in(err, r, "%s", conf_path()) : 0;
 }
 
 /* The minor numbers of the job's device files.  Where one is not known none is sent: a
@@ -82,6 +98,7 @@ static void gres_path(const struct hook *h, char *ret, size_t size)
 static int find_minors(const struct hook *h, struct message_job *job, uw_error *err)
 {
     struct search s = {.job = job};
+    struct gres_types types;
     auto_(mem_free) char *text = NULL;
     char path[GRES_PATH_MAX];
 
@@ -92,7 +109,15 @@ static int find_minors(const struct hook *h, struct message_job *job, uw_error *
     int len = context_file(path, &text, err);
     if (len < 0)
         return len;
-    r = gres_read(text, (size_t)len, h->node, on_device, &s, err);
+    r = gres_read(text, (size_t)len, h->node, NULL, on_device, &s, err);
+    if (r == -ENOTUNIQ) {
+        s.n_found = 0;
+        *s.bad = '\0';
+        r = read_types(h, &types, err);
+        if (r < 0)
+            return r;
+        r = gres_read(text, (size_t)len, h->node, &types, on_device, &s, err);
+    }
     if (r >= 0 && *s.bad)
         r = fail(err, -ENODEV, "%s is no device", s.bad);
     if (r >= 0 && s.n_found < s.n_wanted)

@@ -22,9 +22,19 @@ static void on_device(unsigned index, const char *file, void *user)
 int LLVMFuzzerTestOneInput(const uint8_t *data, size_t size)
 {
     struct seen s = {0};
+    struct gres_types types;
     uw_error err;
+    int r;
 
-    int r = gres_read((const char *)data, size, "node07", on_device, &s, &err);
+    /* The same text as slurm.conf, too. */
+    if (gres_types((const char *)data, size, "node07", &types, NULL) == 0) {
+        must(types.n <= GRES_TYPES_MAX);
+        r = gres_read((const char *)data, size, "node07", &types, on_device, &s, NULL);
+        must(r < 0 || (unsigned)r == s.n);
+        s = (struct seen){0};
+    }
+
+    r = gres_read((const char *)data, size, "node07", NULL, on_device, &s, &err);
     if (r < 0)
         return fuzz_say("refused", "%s", err.text);
     must((unsigned)r == s.n);

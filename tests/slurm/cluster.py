@@ -100,16 +100,17 @@ def removed(group):
 class Cluster:
     """nodes: n1 … of `boards` simulated boards each.  plugin: arguments of spank_underwatt.so in plugstack.conf ("%n" in a path
     is a node's name; the socket stands there already), None: no plugin.  conf: more lines of slurm.conf.  cgroup: cgroup.conf;
-    such nodes have names of their own on this machine, as Slurm names its control groups after them.  gres: the text of gres.conf, with {dev} for the folder of the device files.  daemon: underwattd's
+    such nodes have names of their own on this machine, as Slurm names its control groups after them.  gres: the text of gres.conf, with {dev} for the folder of the device files.  counts: Gres of slurm.conf.  daemon: underwattd's
     configuration; None: no simulated nodes at all.  speed: of their clocks.  stepd: what
     a shell runs as slurmstepd, with {dir} for the cluster's folder.  preload: a library that slurmd begins with."""
 
-    def __init__(self, nodes=2, boards=8, plugin=None, conf="", cgroup="", gres=None, daemon="", library=PLUGIN, speed=1, stepd=None, preload=""):
+    def __init__(self, nodes=2, boards=8, plugin=None, conf="", cgroup="", gres=None, daemon="", library=PLUGIN, speed=1, stepd=None, preload="", counts=None):
         self.names = [f"p{os.getpid()}n{i}" if cgroup else f"n{i}" for i in range(1, nodes + 1)]
         self.boards = boards
         self.plugin, self.library = plugin, library
         self.conf, self.cgroup, self.gres = conf, cgroup, gres
         self.daemon_conf, self.speed, self.stepd, self.preload = daemon, speed, stepd, preload
+        self.counts = counts or f"gpu:{boards}"
         self.children = {}
         self.nodes, self.daemons = {}, {}
 
@@ -200,7 +201,7 @@ SlurmdParameters=config_overrides
 GresTypes=gpu
 {self.conf.format(plugins=self.path("plugins"), debian=DEBIAN_PLUGINS)}
 """ + "".join(f"NodeName={name} NodeHostname={host} NodeAddr=127.0.0.1 Port={self.ports + 2 + i} CPUs=16 RealMemory=1000 "
-              f"Gres=gpu:{self.boards} State=UNKNOWN\n" for i, name in enumerate(self.names))
+              f"Gres={self.counts} State=UNKNOWN\n" for i, name in enumerate(self.names))
             + f"PartitionName=main Nodes={','.join(self.names)} Default=YES MaxTime=60 State=UP\n")
         self.write_gres(self.gres or f"Name=gpu File={{dev}}/nvidia[0-{self.boards - 1}]\n")
         if self.cgroup:

@@ -39,9 +39,9 @@ def cancelled(c, *jobs):
     c.ended(*jobs)
 
 
-def order(c):
+def order(c, orders=ORDER):
     """The devices as slurmd itself counts them."""
-    for name, want in ORDER.items():
+    for name, want in orders.items():
         said = c.run("slurmd", "-G", "-N", name).stderr
         files = " ".join(re.findall(r"Gres Name=gpu .*?File=(\S+)", said))
         got = []
@@ -71,6 +71,22 @@ def plain(c):
     capped(c, "n1", {4: 200, 5: 200, 7: 210, 0: 210}, "one ends, the others' caps stay")
     cancelled(c, one, three)
     free(c, "plain jobs")
+
+
+def types(c):
+    """GPUs of two types, which gres.conf has in another order than slurm.conf: a job's boards are those of its type."""
+    order(c, {"n1": [2, 3, 0]})
+    job = c.sbatch(SLEEP, ON_N1, "--gpus=a:1", "--gpu-power-cap=200")
+    c.running(job)
+    capped(c, "n1", {0: 200}, "a board of the type that gres.conf has first")
+    other = c.sbatch(SLEEP, ON_N1, "--gpus=b:2", "--gpu-power-cap=180")
+    c.running(other)
+    capped(c, "n1", {0: 200, 2: 180, 3: 180}, "boards of the other type")
+    p = c.nodes["n1"].run("underwatt", "doctor", env={"SLURM_CONF": c.path("etc", "slurm.conf"), "SLURMD_NODENAME": "n1"})
+    said = " ".join(p.stdout.split())
+    t.ok("has 4 GPUs of this node, Gres in" in said and "has 3: jobs get no others" in said, "doctor compares the counts", p.stdout)
+    cancelled(c, job, other)
+    free(c, "types")
 
 
 def nodes(c):
@@ -205,4 +221,7 @@ with cluster.Cluster(nodes=2, plugin="", gres=GRES) as c:
         t.equal(c.rested(), ["idle", "idle"], f"{part.__name__}: no node is drained")
     for name in c.names:
         t.equal(c.daemons[name].ask("GET", "/v1/claims")[1]["claims"], [], f"no claim is left on {name}")
+with cluster.Cluster(nodes=1, boards=4, plugin="", counts="gpu:b:2,gpu:a:1",
+                     gres="Name=gpu Type=a File={dev}/nvidia[0-1]\nName=gpu Type=b File={dev}/nvidia[2-3]\n") as c:
+    uwtest.timed("types", types, c)
 t.done()

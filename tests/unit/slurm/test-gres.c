@@ -35,10 +35,10 @@ static const struct { const char *name, *text; int r; const char *seen; } cases[
     {"another node's detection", "NodeName=n2 AutoDetect=nvml\nName=gpu File=/dev/a", 1, "0=/dev/a "},
     {"a bare word", "Name=gpu File=/dev/a Flags", 1, "0=/dev/a "},
     {"one type", "Name=gpu Type=a File=/dev/a\nNodeName=n2 Name=gpu Type=b File=/dev/x\nName=gpu Type=a File=/dev/b", 2, "0=/dev/a 1=/dev/b "},
-    {"detection", "AutoDetect=nvml\n", -EINVAL, ""},
-    {"GPUs without a file", "Name=gpu Count=4", -EINVAL, ""},
-    {"MIG instances", "Name=gpu MultipleFiles=/dev/nvidia0,/dev/nvidia-caps/nvidia-cap3", -EINVAL, ""},
-    {"MIG instances as files", "Name=gpu File=/dev/nvidia-caps/nvidia-cap[3-4]", -EINVAL, ""},
+    {"detection", "AutoDetect=nvml\n", -ENOTSUP, ""},
+    {"GPUs without a file", "Name=gpu Count=4", -ENOTSUP, ""},
+    {"MIG instances", "Name=gpu MultipleFiles=/dev/nvidia0,/dev/nvidia-caps/nvidia-cap3", -ENODEV, ""},
+    {"MIG instances as files", "Name=gpu File=/dev/nvidia-caps/nvidia-cap[3-4]", -ENODEV, ""},
     {"another file", "Include /etc/slurm/gpus.conf", -EINVAL, ""},
     {"no path", "Name=gpu File=nvidia0", -EINVAL, ""},
     {"an empty path", "Name=gpu File=/dev/a,,/dev/b", -EINVAL, "0=/dev/a "},
@@ -48,6 +48,29 @@ static const struct { const char *name, *text; int r; const char *seen; } cases[
     {"no number", "Name=gpu File=/dev/a[x]", -EINVAL, ""},
     {"more than a node can have", "Name=gpu File=/dev/a[0-2000]", -EINVAL, ""},
     {"a long number", "Name=gpu File=/dev/a[0-99999999999]", -EINVAL, ""},
+};
+#define A01 "Name=gpu Type=a File=/dev/a[0-1]\n"
+#define B01 "Name=gpu Type=b File=/dev/b[0-1]\n"
+/* As `slurmd -G` of Slurm 22.05 lists them. */
+static const struct { const char *name, *conf, *text; int r; const char *seen; } typed[] = {
+    {"slurm.conf's order", "NodeName=n[1-2] CPUs=4 Gres=gpu:b:2,gpu:a:2 State=UNKNOWN\n", A01 B01, 4, "0=/dev/b0 1=/dev/b1 2=/dev/a0 3=/dev/a1 "},
+    {"fewer than files", "NodeName=n1 Gres=gpu:b:1,nic:2,gpu:a:2\n", A01 B01, 3, "0=/dev/b0 1=/dev/a0 2=/dev/a1 "},
+    {"more than files", "NodeName=n1 Gres=gpu:b:3,gpu:a:2\n", A01 B01, 4, "0=/dev/b0 1=/dev/b1 2=/dev/a0 3=/dev/a1 "},
+    {"a type that slurm.conf does not have", "NodeName=n1 Gres=gpu:b:2\n", A01 B01, 2, "0=/dev/b0 1=/dev/b1 "},
+    {"a type in parts", "NodeName=n1 Gres=gpu:a:1,gpu:b:2,gpu:a:1\n", A01 B01, 4, "0=/dev/a0 1=/dev/a1 2=/dev/b0 3=/dev/b1 "},
+    {"no type in slurm.conf", "NodeName=n1 Gres=gpu:3\n", B01 A01, 3, "0=/dev/b0 1=/dev/b1 2=/dev/a0 "},
+    {"the lines of a type in their order", "NodeName=n1 Gres=gpu:b:2,gpu:a:2\n", "NodeName=n1 Name=gpu Type=A File=/dev/a1\n" B01 "Name=gpu Type=a File=/dev/a0\n", 4, "0=/dev/b0 1=/dev/b1 2=/dev/a0 3=/dev/a1 "},
+    {"sockets, and no count", "nodename=n1 gres=\"gpu:b(S:0),gpu:a:2(S:0-1)\"\n", A01 B01, 3, "0=/dev/b0 1=/dev/a0 2=/dev/a1 "},
+    {"other nodes", "NodeName=n2 Gres=gpu:a:2\nNodeName=DEFAULT Gres=gpu:b:2\nNodeName=n1 \\\n CPUs=2 # Gres=gpu:a:1\n", A01 B01, 2, "0=/dev/b0 1=/dev/b1 "},
+    {"no GPU", "NodeName=n1 Gres=gpus:2,nic\n", A01 B01, 0, ""},
+    {"no such node", "NodeName=n2 Gres=gpu:a:2\n", A01, -ENOENT, ""},
+    {"another file", "include nodes.conf\n", A01, -EINVAL, ""},
+    {"with a type and without one", "NodeName=n1 Gres=gpu:2,gpu:a:2\n", A01, -EINVAL, ""},
+    {"two names", "NodeName=n1 Gres=gpu:a:b:2\n", A01, -EINVAL, ""},
+    {"names that differ in case", "NodeName=n1 Gres=gpu:a:1,gpu:A:1\n", A01, -EINVAL, ""},
+    {"a count of no form", "NodeName=n1 Gres=gpu:a:2k\n", A01, -EINVAL, ""},
+    {"nothing to share", "NodeName=n1 Gres=gpu:no_consume:2\n", A01, -EINVAL, ""},
+    {"detection", "NodeName=n1 Gres=gpu:a:2\n", "AutoDetect=nvml\n" A01, -ENOTSUP, ""},
 };
 static const struct { const char *expression, *name; bool has; } names[] = {
     {"n1", "n1", true}, {"n1", "n11", false}, {"n11", "n1", false}, {"a,n1", "n1", true},
@@ -60,6 +83,22 @@ static const struct { const char *expression, *name; bool has; } names[] = {
 };
 /* clang-format on */
 
+static void types(void)
+{
+    uw_error err;
+
+    for (size_t i = 0; i < n_elements(typed); i++) {
+        struct gres_types t;
+        seen[0] = err.text[0] = '\0';
+        int r = gres_types(typed[i].conf, strlen(typed[i].conf), "n1", &t, &err);
+        if (r == 0)
+            r = gres_read(typed[i].text, strlen(typed[i].text), "n1", &t, on_device, NULL,
+                          &err);
+        is_int(r, typed[i].r, "%s: returns %d", typed[i].name, typed[i].r);
+        is_str(seen, typed[i].seen, "which devices");
+    }
+}
+
 int main(void)
 {
     uw_error err;
@@ -67,8 +106,8 @@ int main(void)
 
     for (size_t i = 0; i < n_elements(cases); i++) {
         seen[0] = err.text[0] = '\0';
-        int r =
-            gres_read(cases[i].text, strlen(cases[i].text), "n1", on_device, NULL, &err);
+        int r = gres_read(cases[i].text, strlen(cases[i].text), "n1", NULL, on_device,
+                          NULL, &err);
         is_int(r, cases[i].r, "%s: returns %d", cases[i].name, cases[i].r);
         is_str(seen, cases[i].seen, "which devices");
         ok(r >= 0 || strncmp(err.text, "line 1: ", 8) == 0, "a fault names its line: %s",
@@ -81,15 +120,16 @@ int main(void)
            names[i].name);
     static const char two[] =
         "Name=gpu Type=a File=/dev/a\nName=gpu Type=b File=/dev/b\n";
-    is_int(gres_read(two, sizeof two - 1, "n1", on_device, NULL, &err), -EINVAL,
+    is_int(gres_read(two, sizeof two - 1, "n1", NULL, on_device, NULL, &err), -ENOTUNIQ,
            "two types");
     ok(strstr(err.text, "line 2: GPUs of several types") != NULL, "… are told: %s",
        err.text);
     memset(lines, ' ', sizeof lines);
-    is_int(gres_read(lines, GRES_LINE_MAX - 1, "n1", on_device, NULL, &err), 0,
+    is_int(gres_read(lines, GRES_LINE_MAX - 1, "n1", NULL, on_device, NULL, &err), 0,
            "blanks are no long line");
     lines[sizeof lines - 1] = 'x';
-    is_int(gres_read(lines, sizeof lines, "n1", on_device, NULL, &err), -EINVAL,
+    is_int(gres_read(lines, sizeof lines, "n1", NULL, on_device, NULL, &err), -EINVAL,
            "a line of more than %d bytes is refused", GRES_LINE_MAX);
+    types();
     return done();
 }
