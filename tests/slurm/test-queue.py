@@ -1,5 +1,6 @@
 """The collector of the queue on a real cluster: while nobody waits a rule caps the jobs, who waits brings the full power back,
 and Slurm's facts of a job are on its nodes.  The figures are printed."""
+import json
 import pathlib
 import signal
 import sys
@@ -39,6 +40,10 @@ kinds:
 """
 
 
+FILTERS = {"SQUEUE_STATES": "COMPLETED", "SQUEUE_PARTITION": "none", "SQUEUE_USERS": "root", "SQUEUE_FORMAT": "%i", "SQUEUE_ARRAY": "1",
+           "SINFO_PARTITION": "none", "SLURM_CLUSTERS": "none"}    # that Slurm's commands would take from the service
+
+
 class Collector:
     def __init__(self, c, folder, source="auto"):
         path = folder / "collector.yaml"
@@ -46,7 +51,7 @@ class Collector:
         path.chmod(0o644)
         program = uwtest.BUILD / "src" / "collector" / "underwatt-slurm-collector"
         self.c = c
-        self.child = c.spawn("collector", program, "--config", str(path), user=ADMIN)
+        self.child = c.spawn("collector", program, "--config", str(path), user=ADMIN, **FILTERS)
 
     def log(self):
         return pathlib.Path(self.c.path("log", "collector.out")).read_text(errors="replace")
@@ -134,21 +139,71 @@ def slurm_away(c, collector):
     become("it is back", lambda: queue(c.daemons["n1"], "depth"), [0], 60)
 
 
+def told(c, name):
+    """The running jobs of a node as `underwatt jobs --json` prints them, by Slurm's number."""
+    p = c.nodes[name].run("underwatt", "jobs", "--json", "-")
+    jobs = json.loads(p.stdout)["jobs"] if p.returncode == 0 else []
+    return {int(j["name"][6:]): j for j in jobs if j["running"] and (j["name"] or "").startswith("slurm:")}
+
+
+def identity(c, what, job, want):
+    """Its jobs have these facts, by the number of each."""
+    common = {"slurm.partition": "main", "slurm.account": "teamb", "slurm.qos": "high", "underwatt.kind": "training"}
+    keys = {*common, *want[0]}
+
+    def got():
+        jobs = [j for name in c.names for j in told(c, name).values()]
+        return sorted([{k: v for k, v in j["labels"].items() if k in keys} for j in jobs], key=str)
+
+    def seen():
+        for name in c.names:
+            for number, j in told(c, name).items():
+                same = c.daemons[name].ask("GET", f"/v1/jobs/slurm:{number}")[1]["labels"] == j["labels"]
+                yield number, j["time_limit_s"], j["labels"]["slurm.name"] == c.job(number)["JobName"], same
+
+    want = sorted([{**common, **facts} for facts in want], key=str)
+    become(f"{what}: each job's facts are in underwatt jobs --json", lambda: sorted(got(), key=str), want, 60)
+    jobs = sorted(seen())
+    t.equal([row[1:] for row in jobs], [(1800, True, True)] * 2, "with its time limit, and the same in /v1/jobs/slurm:NUMBER")
+    c.run("scancel", job)
+    become("they end", lambda: [told(c, name) for name in c.names], [{}, {}])
+    return [row[0] for row in jobs]
+
+
+def identities(c):
+    common = ["--gpus=1", "-A", "teamb", "-t", "30", "--qos=high"]
+    job = c.sbatch("sleep 600", "-J", "sweep", "--array=7,9", *common)
+    identity(c, "tasks of an array", job, [{"slurm.name": "sweep", "slurm.array_job": str(job), "slurm.array_task": str(i)} for i in (7, 9)])
+    job = c.sbatch("srun --het-group=0,1 sleep 600", "-J", "pair", *common, ":", *common)
+    numbers = identity(c, "components of a heterogeneous job", job,
+                       [{"slurm.name": "pair", "slurm.het_job": str(job), "slurm.het_component": str(i)} for i in (0, 1)])
+    t.equal(numbers, [job, job + 1], "each component by its own number")
+
+
 with tempfile.TemporaryDirectory(prefix="uw-queue-", dir="/tmp") as place:
     folder = pathlib.Path(place)
     folder.chmod(0o755)
     (folder / "policy.yaml").write_text(POLICY)
     daemon = f"node: {{admin_group: {ADMIN}}}\npolicy: {{file: {folder}/policy.yaml}}\n"
-    partitions = "PartitionName=gpu-long Nodes=n1 MaxTime=120 State=UP"
+    # Components of a heterogeneous job begin with the backfill alone, every 30 s unless told.
+    partitions = "PartitionName=gpu-long Nodes=n1 MaxTime=120 State=UP\nSchedulerParameters=bf_interval=2"
     with cluster.Cluster(nodes=2, boards=BOARDS, plugin="", daemon=daemon, conf=partitions) as c:
+        c.run("sacctmgr", "-i", "-Q", "add", "qos", "high")
+        c.run("sacctmgr", "-i", "-Q", "modify", "user", cluster.USER, "set", "qos+=high")
         collector = Collector(c, folder)
-        nobody_waits(c)
+        job = nobody_waits(c)
         somebody_waits(c)
         t.equal(collector.stop(), 0, "the collector ends")
         collector = Collector(c, folder, "text")
         somebody_waits(c)
         node_away(c, collector)
         slurm_away(c, collector)
+        c.run("scancel", "-u", cluster.USER)
+        t.equal(c.ended(job), ["CANCELLED"], "the boards are free")
+        identities(c)
+        t.equal(collector.stop(), 0, "the collector ends")
+        collector = Collector(c, folder)
+        identities(c)
         t.equal(collector.stop(), 0, "the collector ends")
         t.ok("Sanitizer" not in collector.log(), "and has complained of nothing")
 t.done()
