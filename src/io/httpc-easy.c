@@ -125,6 +125,17 @@ static int no_connection(CURL *e, const struct httpc_place *place, CURLcode code
                 number > 0 ? strerror((int)number) : curl_easy_strerror(code));
 }
 
+/* The time was up before an address of the server was known. */
+static bool is_nameless(CURL *e, const struct httpc_place *place)
+{
+    const char *address = NULL;
+    curl_off_t lookup_us = 0;
+
+    (void)curl_easy_getinfo(e, CURLINFO_PRIMARY_IP, &address);
+    (void)curl_easy_getinfo(e, CURLINFO_NAMELOOKUP_TIME_T, &lookup_us);
+    return place->url && lookup_us == 0 && !(address && address[0]);
+}
+
 int httpc_easy_end(CURL *e, const struct httpc_place *place,
                    const struct httpc_body *body, CURLcode code, uw_error *err)
 {
@@ -144,7 +155,8 @@ int httpc_easy_end(CURL *e, const struct httpc_place *place,
                    ? fail(err, body->r, "%s: %s", where, strerror(-body->r))
                    : fail(err, -EPROTO, "%s: %s", where, curl_easy_strerror(code));
     case CURLE_OPERATION_TIMEDOUT:
-        return fail(err, -ETIMEDOUT, "%s: no answer within %.3g s", where,
+        return fail(err, -ETIMEDOUT, "%s: no %s within %.3g s", where,
+                    is_nameless(e, place) ? "address of this name" : "answer",
                     s_of_ns(place->timeout_ns));
     case CURLE_OUT_OF_MEMORY:
         return fail(err, -ENOMEM, "out of memory");

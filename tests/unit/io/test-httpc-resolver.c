@@ -73,6 +73,8 @@ static void many(void)
     for (int i = 0; i < 4; i++)
         is_int(chain[i].r, i == 2 ? -ENOENT : -ETIMEDOUT, "server %d: %s", i,
                chain[i].why.text);
+    is_str(chain[0].why.text, "https://hangs.a: no address of this name within 0.3 s",
+           "it says that the name is at fault");
 }
 
 static void *cancel(void *user)

@@ -249,6 +249,11 @@ static void test_tls(const struct rig *rig)
     auto_(httpc_free) struct httpc *e = client(&opts);
     is_int(httpc_call(e, "GET", "/token", NULL, &reply, &err), -EPROTO,
            "not known to the system: %s", err.text);
+    opts = (struct httpc_opts){
+        .url = url, .ca = rig->cert, .token = "uwt_x", .timeout_ns = 1500 * NS_PER_MS};
+    auto_(httpc_free) struct httpc *g = client(&opts);
+    is_int(httpc_call(g, "GET", "/keep", NULL, &reply, &err), -ETIMEDOUT, "it hangs");
+    ok(strstr(err.text, "/: no answer within 1.5 s"), "and says so: %s", err.text);
     (void)snprintf(url, sizeof url, "https://127.0.0.1:1/");
     auto_(httpc_free) struct httpc *f = client(&opts);
     is_int(httpc_call(f, "GET", "/token", NULL, &reply, &err), -ECONNREFUSED, "%s",
