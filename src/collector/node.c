@@ -232,10 +232,24 @@ static int plan_job(const struct node *node, size_t i, const struct node_now *no
     return 0;
 }
 
+static int plan_those(const struct node *node, bool refused, const struct node_now *now,
+                      struct node_asks *ret)
+{
+    int r = 0;
+
+    for (size_t i = 0; r == 0 && i < node->n_signals; i++)
+        if ((node->signal[i].refusals > 0) == refused)
+            r = plan_signal(node, i, now, ret);
+    for (size_t i = 0; r == 0 && i < node->n_jobs; i++)
+        if ((node->job[i].refusals > 0) == refused)
+            r = plan_job(node, i, now, ret);
+    return r;
+}
+
 static int plan(const struct node *node, const struct node_now *now,
                 struct node_asks *ret)
 {
-    int r = 0;
+    int r;
 
     if (node->names_due_ns <= now->now_ns) {
         struct node_ask *a = add(ret, "GET");
@@ -245,15 +259,8 @@ static int plan(const struct node *node, const struct node_now *now,
         (void)snprintf(a->path, sizeof a->path, "/v1/signals");
         return 0;
     }
-    for (int refused = 0; refused < 2; refused++) {
-        for (size_t i = 0; r == 0 && i < node->n_signals; i++)
-            if (node->signal[i].refused == refused)
-                r = plan_signal(node, i, now, ret);
-        for (size_t i = 0; r == 0 && i < node->n_jobs; i++)
-            if (node->job[i].refused == refused)
-                r = plan_job(node, i, now, ret);
-    }
-    return r;
+    r = plan_those(node, false, now, ret);
+    return r < 0 ? r : plan_those(node, true, now, ret);
 }
 
 int node_plan(const struct node *node, const struct node_now *now, struct node_asks *ret)
@@ -340,33 +347,6 @@ static void on_names(struct node *node, const struct node_now *now, const char *
         node->names_due_ns = due(now, NAMES);
 }
 
-void node_answered(struct node *node, const struct node_now *now,
-                   const struct node_ask *ask, unsigned status, const char *body)
-{
-    bool done = status >= 200 && status < 300;
-    struct node_signal_told *s =
-        ask->of == NODE_ASK_SIGNAL ? signal_of(node, ask->what, ask->word) : NULL;
-    struct node_job *j = ask->of == NODE_ASK_JOB ? job_of(node, ask->id) : NULL;
-
-    if (s)
-        s->refused = status >= 500;
-    if (j)
-        j->refused = status >= 500;
-    if (status == 429 || status >= 500) /* it is due as before */
-        return;
-    if (ask->of == NODE_ASK_NAMES) {
-        on_names(node, now, done ? body : NULL);
-    } else if (s) {
-        s->value = ask->hash;
-        s->due_ns = due(now, done ? AGAIN : 1);
-        if (status == 400) /* the daemon has another policy now */
-            node->names_due_ns = 0;
-    } else if (j) {
-        j->hash = ask->hash;
-        j->due_ns = due(now, done ? AGAIN : 1); /* as before its prolog: next round */
-    }
-}
-
 /* Periods to wait after n times in a row. */
 static unsigned backoff(unsigned n)
 {
@@ -375,6 +355,32 @@ static unsigned backoff(unsigned n)
     for (unsigned i = 1; i < n && wait < BACKOFF_MAX; i++)
         wait *= 2;
     return wait;
+}
+
+void node_answered(struct node *node, const struct node_now *now,
+                   const struct node_ask *ask, unsigned status, const char *body)
+{
+    bool done = status >= 200 && status < 300;
+    struct node_signal_told *s =
+        ask->of == NODE_ASK_SIGNAL ? signal_of(node, ask->what, ask->word) : NULL;
+    struct node_job *j = ask->of == NODE_ASK_JOB ? job_of(node, ask->id) : NULL;
+
+    if (status == 429) /* it is due as before */
+        return;
+    if (ask->of == NODE_ASK_NAMES && status < 500) {
+        on_names(node, now, done ? body : NULL);
+    } else if (s) {
+        s->refusals = status >= 500 ? s->refusals + 1 : 0;
+        s->value = ask->hash;
+        s->due_ns = due(now, done ? AGAIN : backoff(s->refusals));
+        if (status == 400) /* the daemon has another policy now */
+            node->names_due_ns = 0;
+    } else if (j) {
+        j->refusals = status >= 500 ? j->refusals + 1 : 0;
+        j->hash = ask->hash;
+        /* as before its prolog: next round */
+        j->due_ns = due(now, done ? AGAIN : backoff(j->refusals));
+    }
 }
 
 /* Everything is to be told anew. */

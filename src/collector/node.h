@@ -28,16 +28,16 @@ enum {
 /* What one job's request said last. */
 struct node_job {
     uint64_t id, hash;
-    uint64_t due_ns; /* to be said again, if it is the same */
-    size_t at;       /* in jobs, this round */
-    bool refused;    /* with 5xx: said after all others */
+    uint64_t due_ns;   /* to be said again, if it is the same */
+    size_t at;         /* in jobs, this round */
+    unsigned refusals; /* with 5xx, in a row: said after all others, with a backoff */
 };
 /* A signal that the daemon has. */
 struct node_signal_told {
     char word[FIGURES_WORD]; /* the partition's; "": of all */
     int what;                /* enum node_what */
     uint64_t value, due_ns;
-    bool refused; /* as above */
+    unsigned refusals; /* as above */
 };
 enum node_what { NODE_DEPTH, NODE_WAIT, NODE_GPUS, NODE_WHATS };
 

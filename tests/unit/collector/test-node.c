@@ -188,10 +188,10 @@ static void busy(void)
     is_int(node.again_ns / S, 3002 + 300, "its Retry-After is longer than its backoff");
     (void)over(&node, 0, 503, 3600, false);
     is_int(node.again_ns / S, 3002 + 480, "it is 16 periods at most");
-    is_str(round_of(&node, 3004, 0, NULL), "PATCH /v1/jobs/slurm:8;",
+    is_str(round_of(&node, 3020, 0, NULL), "PATCH /v1/jobs/slurm:8;",
            "what it took is still not told again");
     ok(over(&node, -ETIMEDOUT, 0, 0, true) && node.state == NODE_SILENT, "a slow node");
-    is_str(round_of(&node, 3004, 0, NULL), "PATCH /v1/jobs/slurm:8;",
+    is_str(round_of(&node, 3020, 0, NULL), "PATCH /v1/jobs/slurm:8;",
            "keeps what it took, too");
     ok(over(&node, 0, 0, 0, true) && node.again_ns == 0, "it takes all again");
     node_asks_fini(&asks);
@@ -211,8 +211,13 @@ static void last(void)
     node_answered(&node, &now, &asks.ask[0], 500, NULL);
     is_str(round_of(&node, 4030, 0, NULL),
            "PATCH /v1/jobs/slurm:8;PATCH /v1/jobs/slurm:7;", "it comes last");
+    node_answered(&node, &now, &asks.ask[1], 204, NULL);
+    node_answered(&node, &now, &asks.ask[0], 500, NULL);
+    is_str(round_of(&node, 4060, 0, NULL), "", "and after two periods the next time");
+    is_str(round_of(&node, 4090, 0, NULL),
+           "PATCH /v1/jobs/slurm:8;PATCH /v1/jobs/slurm:7;", "the others as always");
     node_answered(&node, &now, &asks.ask[0], 204, NULL);
-    is_str(round_of(&node, 4090, 0, NULL), JOBS, "until it is taken");
+    is_str(round_of(&node, 4150, 0, NULL), JOBS, "until it is taken");
     node_asks_fini(&asks);
     node_fini(&node);
 }
