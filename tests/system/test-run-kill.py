@@ -84,21 +84,41 @@ class Run:
             uwtest.wait_for(lambda n=name: not alive(self.pids[n]), 6)
 
 
-# The steps of a run; each waits until it is there.
+# The steps of a run; each waits until it is there.  False: it was over before this process, which others may have kept
+# from running, looked.
 
 def measuring(run):
     """measuring at the original"""
-    uwtest.must(run.limit() == ORIGINAL, "the limit is", run.limit)
+    return run.limit() == ORIGINAL
 
 
 def walking(run):
     """walking down"""
-    assert uwtest.wait_for(lambda: run.cap < run.limit() < ORIGINAL, 40), run.limit()
+    uwtest.must(uwtest.wait_for(lambda: run.limit() < ORIGINAL), "the limit is", run.limit)
+    return run.cap < run.limit() < ORIGINAL
 
 
 def holding(run):
     """holding the cap"""
-    assert uwtest.wait_for(lambda: run.limit() == run.cap, 60, 0.1), run.limit()
+    uwtest.must(uwtest.wait_for(lambda: run.limit() == run.cap, 60, 0.1), "the limit is", run.limit)
+    return True
+
+
+TRIES = 10
+
+
+def begun(node, nvml, board, step, cap):
+    """A run that is at that step."""
+    for _ in range(TRIES):
+        run = Run(node, nvml, board, cap)
+        try:
+            if step(run):
+                return run
+        except BaseException:
+            run.close()
+            raise
+        run.close()
+    raise AssertionError(f"{TRIES} runs, and none was seen {step.__doc__}")
 
 
 def entry_of(node, run):
@@ -111,8 +131,7 @@ def case(node, nvml, boards, step, victim, signo, cap=CAP):
     board = boards.get()
     run = None
     try:
-        run = Run(node, nvml, board, cap)
-        step(run)
+        run = begun(node, nvml, board, step, cap)
         os.kill(run.pids[victim], signo)
         t0 = time.monotonic()
         # A job that is stopped may go on: its board stays held, at the original.
