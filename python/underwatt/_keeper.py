@@ -12,21 +12,24 @@ import contextlib
 import errno
 import fcntl
 import hashlib
+import http.client
 import json
 import os
 import select
 import shutil
+import socket
 import stat
 import subprocess
 import tempfile
 import threading
 import time
 from collections.abc import Iterator, Sequence
-from typing import IO
+from typing import IO, Any
 
 from ._errors import NotSupported, TimeoutError, UnderwattError, error_of
 
 START_S = 60.0  # until its boards are held: its actuator first restores what killed processes left
+ANSWER_S = 10.0  # until its node answers a question
 END_S = 10.0  # until the limits are back; a fraction of a second as a rule
 
 _lock = threading.RLock()
@@ -309,6 +312,19 @@ class _Process:
                 self._child.returncode = 0  # the others still need it
 
 
+class _Link(http.client.HTTPConnection):
+    """To a unix socket."""
+
+    def __init__(self, path: str) -> None:
+        super().__init__("localhost", timeout=ANSWER_S)
+        self._path = path
+
+    def connect(self) -> None:
+        self.sock = socket.socket(socket.AF_UNIX)
+        self.sock.settimeout(self.timeout)
+        self.sock.connect(self._path)
+
+
 class Keeper:
     """Boards that are held for this program; their limits are back once close() returns.
 
@@ -355,6 +371,20 @@ class Keeper:
         """False once it has ended: the limits are back, and nothing answers at its socket."""
         process = self._process
         return process is not None and self._pid == os.getpid() and process.alive
+
+    def cap(self, board: str) -> dict[str, Any]:
+        """What its node says of a board's cap: `state`, `text`, `taken_by`, as in GET /v1/gpus/UUID."""
+        link = _Link(self.socket)
+        try:
+            link.request("GET", f"/v1/gpus/{board}")
+            answer = link.getresponse()
+            told = json.loads(answer.read())
+        except (OSError, http.client.HTTPException, ValueError) as e:
+            raise UnderwattError(f"the keeper does not say who has {board}: {e}") from e
+        finally:
+            link.close()
+        found = told.get("cap") if isinstance(told, dict) else None
+        return found if isinstance(found, dict) else {}
 
     def close(self) -> None:
         """This process needs it no more; not in a forked child, whose parent has it."""

@@ -635,9 +635,15 @@ def shared(t, node):
     t.equal(b.stdout.readline(), "has a keeper\n", "another program has a keeper for board 0")
     told = set_by(c, 0)
     t.ok("refused" in told and "GPU 0" in told and "held by" in told, "a third one is refused board 0, with who has it", told)
+    began = time.monotonic()
+    told = set_by(a, 0)
+    t.ok(told.startswith(f"refused {node.board(0)['uuid']} is held by another Underwatt, process "),
+         f"so is the first one, whose keeper holds another board: {told}, after {time.monotonic() - began:.1f} s", a.poll())
     b.stdin.write("\n")
     b.stdin.flush()
     b.wait(60)
+    t.ok(limits_are(300000, 200000) and not uwtest.wait_for(lambda: node.board(0)["limit_mw"] != 300000, 3),
+         "what was refused does not come later", node.status()["boards"])
     t.equal(set_by(a, 0), "set", "the first one sets a limit of board 0, too, when the other has ended")
     t.ok(limits_are(200000, 200000), "and has both boards", node.status()["boards"])
     a.kill()

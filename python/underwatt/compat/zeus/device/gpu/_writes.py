@@ -31,6 +31,7 @@ STILL_S = 35.0  # of these while it does not move: a ramp stops for 30 s at its 
 RISE_S = 3.0  # the same on the way up, which has no ramp
 NEAR_MW = 500  # boards round
 LOOK_S = 0.05
+HELD_S = 15.0  # that a keeper's actuator has to answer in for a board
 BOARDS_S = 5.0  # that a job that was just begun has to get its boards in
 
 
@@ -58,6 +59,7 @@ class Claims:
         self._index = {board.id: board.index for board in node.boards()}
         self._found: dict[str, int] = {}
         self._claims: dict[str, c.c_uint64] = {}
+        self._held: set[str] = set()  # boards of which the keeper is known to have them
         self._jobs: dict[str, c.c_void_p] = {}
 
     def set(self, gpu: Board, power_limit_mw: int, block: bool) -> None:
@@ -71,6 +73,7 @@ class Claims:
                 self._claims.pop(board, None)  # as much as it may have without us
             else:
                 self._claims[board] = self._claim(board, power_limit_mw)
+                self._check(board)
             if before is not None:
                 self._node.call("uw_claim_withdraw", self._node._ctx, before)
         except PermissionError as e:
@@ -79,6 +82,30 @@ class Claims:
             raise ZeusGPUUnknownError(str(e)) from e
         if block:
             _wait(gpu, power_limit_mw, min(power_limit_mw, found))
+
+    def _check(self, board: str) -> None:
+        """A board that another command holds is an error at once, and not this keeper's once that command ends."""
+        until = time.monotonic() + HELD_S
+        while self._keeper is not None and board not in self._held and time.monotonic() < until:
+            cap = self._keeper.cap(board)
+            if cap.get("state") == "held":
+                self._held.add(board)
+            elif cap.get("state") != "holding":
+                if cap.get("taken_by") is None:  # free: the limit is no lower than what is set; others are tried again
+                    return
+                self._give_up(board)
+                raise UnderwattError(str(cap.get("text")), errno.EBUSY)
+            else:
+                time.sleep(LOOK_S)
+
+    def _give_up(self, board: str) -> None:
+        with contextlib.suppress(UnderwattError):
+            self._node.call("uw_claim_withdraw", self._node._ctx, self._claims.pop(board))
+        job = self._jobs.pop(board, None)
+        if job is not None:
+            with contextlib.suppress(UnderwattError):
+                self._node.call("uw_job_end", job)
+            self._node.lib.uw_job_free(job)
 
     def _claim(self, board: str, power_limit_mw: int) -> c.c_uint64:
         """Claims are for boards of one's own jobs: this process becomes one where it is none yet."""
