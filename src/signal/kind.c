@@ -179,3 +179,11 @@ bool take_number(const struct json_value *v, double *ret)
     *ret = (double)NAN;
     return !v || json_is_none(v) || json_as_double(v, ret);
 }
+
+bool secret_in(const char *text, const char *secret)
+{
+    const char *password = secret ? strchr(secret, ':') : NULL;
+
+    return (secret && secret[0] && strstr(text, secret)) ||
+           (password && password[1] && strstr(text, password + 1));
+}

@@ -13,6 +13,7 @@
 struct taking {
     const struct source_config *c;
     const struct source_answer *a;
+    const char *secret; /* NULL: none */
     unsigned step;
     int64_t now_utc_s; /* by its clock or ours, whichever is ahead */
     struct source_values *values;
@@ -56,7 +57,7 @@ struct source_kind {
 };
 
 extern const struct source_kind kind_electricitymaps, kind_uk, kind_watttime, kind_csv,
-    kind_json, kind_static;
+    kind_json, kind_static, kind_carbon_aware, kind_entsoe;
 
 /* ---- requests ---- */
 
@@ -94,6 +95,8 @@ struct source_series *take_series(struct taking *t, unsigned i, const char *unit
  */
 int take_point(struct taking *t, struct source_series *series,
                const struct source_point *point);
+/* Whether a text holds the secret, or the password of a login. */
+bool secret_in(const char *text, const char *secret);
 /* A number; null and a missing one are unknown (NaN).  false: something else. */
 bool take_number(const struct json_value *v, double *ret);
 

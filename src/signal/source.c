@@ -17,7 +17,8 @@
 enum { WAIT_S = 60, AHEAD_S = 5, MESSAGE = 80 };
 
 static const struct source_kind *const kinds[] = {
-    &kind_electricitymaps, &kind_watttime, &kind_uk, &kind_csv, &kind_json, &kind_static};
+    &kind_electricitymaps, &kind_watttime,     &kind_uk,    &kind_csv, &kind_json,
+    &kind_static,          &kind_carbon_aware, &kind_entsoe};
 
 static const char *const outcomes[SOURCE_OUTCOMES] = {
     [SOURCE_VALUES] = "values",     [SOURCE_SAME] = "not modified",
@@ -166,14 +167,6 @@ int source_next(const struct source_config *c, const char *secret, struct source
 
 /* ---- what a server says of a failure ---- */
 
-static bool has_secret(const char *text, const char *secret)
-{
-    const char *password = secret ? strchr(secret, ':') : NULL;
-
-    return (secret && secret[0] && strstr(text, secret)) ||
-           (password && password[1] && strstr(text, password + 1));
-}
-
 /* What the answer says in words, with ": " before it; "" where it says nothing that may
  * be shown.
  */
@@ -192,8 +185,8 @@ static void read_message(const struct source_answer *a, const char *secret,
     v = json_get(v, "message") ? v : json_root(doc);
     for (size_t i = 0; !text && i < n_elements(keys); i++)
         text = json_as_text(json_get(v, keys[i]));
-    if (!text || !text[0] || !utf8_is_plain(text) || has_secret(text, secret) ||
-        has_secret(text, s->token))
+    if (!text || !text[0] || !utf8_is_plain(text) || secret_in(text, secret) ||
+        secret_in(text, s->token))
         return;
     (void)snprintf(ret, MESSAGE + 3, ": %s", text);
     utf8_mend(ret);
@@ -233,7 +226,9 @@ static int take_refusal(const struct source_config *c, const char *secret,
         return fail(why, SOURCE_REFUSED, "%s: the %s is refused (status %u)%s", c->name,
                     login || (c->kind->must & KEY_LOGIN_FILE) ? "login" : "key",
                     a->status, says);
-    if (a->status == 429 || a->status >= 500) {
+    if (a->status == 204)
+        return fail(why, SOURCE_NO_DATA, "%s: no value is known", c->name);
+    if (a->status == 429 || (a->status >= 500 && a->status != 501)) {
         s->rest_utc_s = a->utc_s + wait_s(a);
         return fail(why, SOURCE_WAIT, "%s: %s (status %u), again in %d s", c->name,
                     a->status == 429 ? "too many requests" : "the service fails",
@@ -358,11 +353,12 @@ static void keep_tag(char to[SOURCE_TAG], const char *value)
         to[0] = '\0';
 }
 
-static int take_body(const struct source_config *c, struct source_state *s,
-                     const struct source_answer *a, struct source_values *ret,
-                     uw_error *why)
+static int take_body(const struct source_config *c, const char *secret,
+                     struct source_state *s, const struct source_answer *a,
+                     struct source_values *ret, uw_error *why)
 {
-    struct taking t = {.c = c, .a = a, .step = s->step, .values = ret, .why = why};
+    struct taking t = {
+        .c = c, .a = a, .secret = secret, .step = s->step, .values = ret, .why = why};
     int r = c->kind->way == SOURCE_HTTP ? take_clock(c, a, &t.now_utc_s, why) : 0;
 
     if (c->kind->way != SOURCE_HTTP)
@@ -404,7 +400,7 @@ int source_take(const struct source_config *c, const char *secret, struct source
     else if (c->kind->ask_login && !s->token[0])
         r = take_login(c, s, answer, &text);
     else
-        r = take_body(c, s, answer, &values, &text);
+        r = take_body(c, secret, s, answer, &values, &text);
     if (r < 0)
         return fail(why, r, "%s: out of memory", c->name);
     if (r == SOURCE_WAIT)

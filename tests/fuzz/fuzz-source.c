@@ -18,26 +18,24 @@ static const struct {
     const char *type;
     unsigned given, provides, step;
     bool no_token; /* the answer to a login */
-    const char *zone, *region, *unit, *as, *path, *file, *url;
+    const char *zone, *region, *unit, *as, *path, *file, *url, *location;
 } sources[] = {
-    {"electricitymaps", KEY_ZONE | KEY_KEY_FILE, 3, 0, false, "DE", "", "", "", "", "",
-     ""},
-    {"electricitymaps", KEY_ZONE | KEY_KEY_FILE, 3, 1, false, "DE", "", "", "", "", "",
-     ""},
-    {"watttime", KEY_REGION | KEY_LOGIN_FILE, 7, 0, true, "", "CAISO_NORTH", "", "", "",
-     "", ""},
-    {"watttime", KEY_REGION | KEY_LOGIN_FILE, 7, 0, false, "", "CAISO_NORTH", "", "", "",
-     "", ""},
-    {"watttime", KEY_REGION | KEY_LOGIN_FILE, 7, 1, false, "", "CAISO_NORTH", "", "", "",
-     "", ""},
-    {"uk", 0, 3, 0, false, "", "", "", "", "", "", ""},
-    {"uk", KEY_REGION, 3, 0, false, "", "13", "", "carbon.uk", "", "", ""},
-    {"csv", KEY_FILE | KEY_UNIT, 1, 0, false, "", "", "EUR/MWh", "price.retail", "",
-     "/t.csv", ""},
-    {"csv", KEY_FILE | KEY_UNIT, 1, 0, false, "", "", "lb/MWh", "carbon.forecast", "",
-     "/t.csv", ""},
-    {"json", KEY_URL | KEY_UNIT | KEY_PATH, 1, 0, false, "", "", "W", "rack.power",
-     "data.0.w", "", "https://a/"},
+    /* clang-format off */
+    {"electricitymaps", KEY_ZONE | KEY_KEY_FILE, 3, 0, false, "DE", "", "", "", "", "", "", ""},
+    {"electricitymaps", KEY_ZONE | KEY_KEY_FILE, 3, 1, false, "DE", "", "", "", "", "", "", ""},
+    {"watttime", KEY_REGION | KEY_LOGIN_FILE, 7, 0, true, "", "CAISO_NORTH", "", "", "", "", "", ""},
+    {"watttime", KEY_REGION | KEY_LOGIN_FILE, 7, 0, false, "", "CAISO_NORTH", "", "", "", "", "", ""},
+    {"watttime", KEY_REGION | KEY_LOGIN_FILE, 7, 1, false, "", "CAISO_NORTH", "", "", "", "", "", ""},
+    {"uk", 0, 3, 0, false, "", "", "", "", "", "", "", ""},
+    {"uk", KEY_REGION, 3, 0, false, "", "13", "", "carbon.uk", "", "", "", ""},
+    {"csv", KEY_FILE | KEY_UNIT, 1, 0, false, "", "", "EUR/MWh", "price.retail", "", "/t.csv", "", ""},
+    {"csv", KEY_FILE | KEY_UNIT, 1, 0, false, "", "", "lb/MWh", "carbon.forecast", "", "/t.csv", "", ""},
+    {"json", KEY_URL | KEY_UNIT | KEY_PATH, 1, 0, false, "", "", "W", "rack.power", "data.0.w", "", "https://a/", ""},
+    {"carbon-aware-sdk", KEY_URL | KEY_LOCATION, 3, 0, false, "", "", "", "", "", "", "https://a/", "eastus"},
+    {"carbon-aware-sdk", KEY_URL | KEY_LOCATION, 3, 1, false, "", "", "", "", "", "", "https://a/", "eastus"},
+    {"entsoe", KEY_ZONE | KEY_KEY_FILE, 3, 0, false, "10YFR-RTE------C", "", "", "", "", "", "", ""},
+    {"static", KEY_ZONE, 1, 0, false, "FR", "", "", "", "", "", "", ""},
+    /* clang-format on */
 };
 static const unsigned statuses[] = {200, 200, 400, 401, 403, 404, 429, 503, 304, 302};
 
@@ -73,6 +71,7 @@ static void configure(struct source_config *c, size_t i)
     (void)snprintf(c->path, sizeof c->path, "%s", sources[i].path);
     (void)snprintf(c->file, sizeof c->file, "%s", sources[i].file);
     (void)snprintf(c->url, sizeof c->url, "%s", sources[i].url);
+    (void)snprintf(c->location, sizeof c->location, "%s", sources[i].location);
     must(source_check(c, NULL, NULL) == 0);
 }
 
