@@ -1,20 +1,16 @@
 #include "collector/config.h"
 
 #include <errno.h>
-#include <fcntl.h>
 #include <stdio.h>
-#include <stdlib.h>
 #include <string.h>
-#include <sys/stat.h>
-#include <unistd.h>
 
 #include "base/error.h"
 #include "base/units.h"
 #include "core/policy/match.h"
-#include "io/file.h"
+#include "io/secret.h"
 #include "io/yaml.h"
 
-enum { TOKEN_MAX = 512, SOCKET_MAX = 107 };
+enum { SOCKET_MAX = 107 };
 
 enum { KIND_DEVELOPMENT, KIND_TRAINING, KIND_INFERENCE };
 static const struct yaml_word kind_words[] = {{"development", KIND_DEVELOPMENT},
@@ -203,38 +199,7 @@ int collector_place(const char *pattern, const char *node, char *ret, size_t siz
 
 /* ---- the token ---- */
 
-static int check_owner(const char *path, uw_error *err)
-{
-    struct stat st;
-
-    if (stat(path, &st) < 0)
-        return fail(err, -errno, "%s: %s", path, strerror(errno));
-    if (st.st_mode & 077 || (st.st_uid != geteuid() && st.st_uid != 0))
-        return fail(err, -EPERM,
-                    "%s: others may read the token: its owner must be this user or root, "
-                    "its mode 0600",
-                    path);
-    return 0;
-}
-
 int collector_token(const char *path, char **ret, uw_error *err)
 {
-    char *text = NULL;
-    int r = check_owner(path, err);
-
-    if (r == 0)
-        r = file_read_regular(path, TOKEN_MAX, 5000, &text, NULL, err);
-    if (r < 0 || !text)
-        return r;
-    text[strcspn(text, "\r\n")] = '\0';
-    for (const char *p = text; *p; p++)
-        if (*p <= ' ' || *p > '~')
-            r = -EINVAL;
-    if (r < 0 || !text[0]) {
-        explicit_bzero(text, strlen(text));
-        free(text);
-        return fail(err, -EINVAL, "%s: its first line is no token", path);
-    }
-    *ret = text;
-    return 0;
+    return secret_read(path, "token", false, ret, err);
 }
