@@ -37,6 +37,7 @@ struct source_kind {
     unsigned ahead;     /* bits of gives: values of the future are kept */
     unsigned must, may; /* enum source_key */
     enum source_way way;
+    unsigned least_s, usual_s; /* between rounds, of a file: 1 s and 10 s */
     unsigned steps;
     bool own_refusals;
     bool whole_url;  /* `url` is what is asked, not where the service is */

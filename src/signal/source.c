@@ -63,6 +63,13 @@ const char *source_kind_gives(const struct source_kind *kind, size_t i)
     return i < SOURCE_GIVES ? kind->gives[i] : NULL;
 }
 
+void source_kind_every(const struct source_config *c, unsigned *ret_least_s,
+                       unsigned *ret_usual_s)
+{
+    *ret_least_s = c->file[0] ? 1 : c->kind->least_s;
+    *ret_usual_s = c->file[0] ? 10 : c->kind->usual_s;
+}
+
 bool source_needs_secret(const struct source_config *c)
 {
     return (c->kind->must & (KEY_KEY_FILE | KEY_LOGIN_FILE)) != 0;

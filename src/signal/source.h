@@ -27,15 +27,15 @@ enum {
     SOURCE_URL = 1024, /* of a request; … */
     SOURCE_BASE = 512, /* … of a configuration, as files */
     SOURCE_WORD = 64,
-    SOURCE_SECRET = 512,
     SOURCE_TOKEN = 4096,
     SOURCE_TAG = 128, /* longer tags are not kept */
     SOURCE_GIVES = 3, /* signals of a source */
     SOURCE_STEPS = 2, /* requests of a round, a login apart */
     SOURCE_HEADERS = 4,
-    SOURCE_BODY_MAX = 4 << 20, /* of an answer, or of a file */
-    SOURCE_WAIT_MAX_S = 86400, /* the longest Retry-After that is obeyed */
-    SOURCE_SKEW_S = 300,       /* between its clock and ours, at most */
+    SOURCE_EVERY_MAX_S = 7 * 86400, /* between rounds */
+    SOURCE_BODY_MAX = 4 << 20,      /* of an answer, or of a file */
+    SOURCE_WAIT_MAX_S = 86400,      /* the longest Retry-After that is obeyed */
+    SOURCE_SKEW_S = 300,            /* between its clock and ours, at most */
 };
 
 /* ---- what is configured ---- */
@@ -88,6 +88,9 @@ const char *source_kind_type(const struct source_kind *kind);
  * the kind has no name of its own for it, `as` says it.
  */
 const char *source_kind_gives(const struct source_kind *kind, size_t i);
+/* Seconds between rounds: the least, and those where nothing is said. */
+void source_kind_every(const struct source_config *c, unsigned *ret_least_s,
+                       unsigned *ret_usual_s);
 /* Whether a request needs the content of key_file or login_file. */
 bool source_needs_secret(const struct source_config *c);
 
