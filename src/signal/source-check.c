@@ -40,7 +40,9 @@ static size_t host_length(const char *text)
 {
     size_t n = text[0] == '[' ? strcspn(text, "]") : strcspn(text, ":/?");
 
-    return text[0] == '[' && text[n] ? n + 1 : n;
+    if (text[0] != '[')
+        return n;
+    return text[n] ? n + 1 : 0;
 }
 
 static bool is_loopback(const char *host, size_t n)
@@ -52,6 +54,17 @@ static bool is_loopback(const char *host, size_t n)
         if (strlen(own[i]) == n && strncmp(host, own[i], n) == 0)
             return true;
     return digits && strncmp(host, "127.", 4) == 0;
+}
+
+/* What follows the host: nothing, a port, a path or a query. */
+static bool is_behind_host(const char *text)
+{
+    size_t digits = *text == ':' ? strspn(text + 1, "0123456789") : 0;
+
+    if (*text == ':' && (digits == 0 || digits > 5))
+        return false;
+    text += digits ? digits + 1 : 0;
+    return !*text || *text == '/' || *text == '?';
 }
 
 static bool is_url_text(const char *url)
@@ -73,10 +86,10 @@ static int check_url(const struct source_config *c, uw_error *err)
         return fail(err, -EINVAL, "%s: url does not begin with https://", c->name);
     host = url + (tls ? 8 : 7);
     size_t n = host_length(host);
-    if (n == 0 || !is_url_text(url))
-        return fail(err, -EINVAL, "%s: url is none", c->name);
     if (strchr(host, '@') && strchr(host, '@') < host + strcspn(host, "/?"))
         return fail(err, -EINVAL, "%s: url must not hold a name or a password", c->name);
+    if (n == 0 || !is_url_text(url) || !is_behind_host(host + n))
+        return fail(err, -EINVAL, "%s: url is none", c->name);
     if (!tls && !c->insecure && !is_loopback(host, n))
         return fail(err, -EINVAL,
                     "%s: url: http://%.*s has no TLS: use https://, or say "

@@ -224,24 +224,24 @@ static int take_refusal(const struct source_config *c, const char *secret,
 
     read_message(a, secret, s, says);
     if (a->status == 304)
-        return fail(why, SOURCE_SAME, "%s: not modified", c->name);
+        return fail(why, SOURCE_SAME, "not modified");
     if (a->status == 401 && c->kind->ask_login && !login && !s->logged_in) {
         s->token[0] = '\0';
-        return fail(why, SOURCE_LOGGED_IN, "%s: its token has expired", c->name);
+        return fail(why, SOURCE_LOGGED_IN, "its token has expired");
     }
     if (a->status == 401 || a->status == 403)
-        return fail(why, SOURCE_REFUSED, "%s: the %s is refused (status %u)%s", c->name,
+        return fail(why, SOURCE_REFUSED, "the %s is refused (status %u)%s",
                     login || (c->kind->must & KEY_LOGIN_FILE) ? "login" : "key",
                     a->status, says);
     if (a->status == 204)
-        return fail(why, SOURCE_NO_DATA, "%s: no value is known", c->name);
+        return fail(why, SOURCE_NO_DATA, "no value is known");
     if (a->status == 429 || (a->status >= 500 && a->status != 501)) {
         s->rest_utc_s = a->utc_s + wait_s(a);
-        return fail(why, SOURCE_WAIT, "%s: %s (status %u), again in %d s", c->name,
+        return fail(why, SOURCE_WAIT, "%s (status %u), again in %d s",
                     a->status == 429 ? "too many requests" : "the service fails",
                     a->status, (int)wait_s(a));
     }
-    return fail(why, SOURCE_BAD, "%s: status %u%s", c->name, a->status, says);
+    return fail(why, SOURCE_BAD, "status %u%s", a->status, says);
 }
 
 /* ---- values ---- */
@@ -330,8 +330,7 @@ static int finish(struct taking *t, struct source_state *s)
 /* Now by the source's clock or by ours, whichever is ahead.  SOURCE_BAD: they differ too
  * much for its times to be believed.
  */
-static int take_clock(const struct source_config *c, const struct source_answer *a,
-                      int64_t *ret_utc_s, uw_error *why)
+static int take_clock(const struct source_answer *a, int64_t *ret_utc_s, uw_error *why)
 {
     const char *date = answer_header(a, "Date"), *age = answer_header(a, "Age");
     uint64_t age_s = 0;
@@ -344,8 +343,7 @@ static int take_clock(const struct source_config *c, const struct source_answer 
     if (age && parse_u64(age, &age_s, NULL) == 0 && age_s < SOURCE_WAIT_MAX_S)
         at += (int64_t)age_s;
     if (at > a->utc_s + SOURCE_SKEW_S || at < a->utc_s - SOURCE_SKEW_S)
-        return fail(why, SOURCE_BAD,
-                    "%s: its clock and ours differ by %lld s: %d s at most", c->name,
+        return fail(why, SOURCE_BAD, "its clock and ours differ by %lld s: %d s at most",
                     (long long)(at - a->utc_s), SOURCE_SKEW_S);
     if (at > a->utc_s)
         *ret_utc_s = at;
@@ -366,7 +364,7 @@ static int take_body(const struct source_config *c, const char *secret,
 {
     struct taking t = {
         .c = c, .a = a, .secret = secret, .step = s->step, .values = ret, .why = why};
-    int r = c->kind->way == SOURCE_HTTP ? take_clock(c, a, &t.now_utc_s, why) : 0;
+    int r = c->kind->way == SOURCE_HTTP ? take_clock(a, &t.now_utc_s, why) : 0;
 
     if (c->kind->way != SOURCE_HTTP)
         t.now_utc_s = a->utc_s;
@@ -390,7 +388,7 @@ static int take_login(const struct source_config *c, struct source_state *s,
     if (r != 0)
         return r;
     s->logged_in = true;
-    return fail(why, SOURCE_LOGGED_IN, "%s: logged in", c->name);
+    return fail(why, SOURCE_LOGGED_IN, "logged in");
 }
 
 int source_take(const struct source_config *c, const char *secret, struct source_state *s,
@@ -414,13 +412,11 @@ int source_take(const struct source_config *c, const char *secret, struct source
         s->step = c->kind->steps;
     else if (r != SOURCE_LOGGED_IN)
         s->step++;
-    if (why)
-        *why = text;
     if (r == SOURCE_VALUES) {
         *ret = values;
         values.n = 0;
-    } else if (strncmp(text.text, c->name, strlen(c->name)) != 0) {
-        (void)fail_in(why, 0, "%s", c->name);
+    } else {
+        (void)fail(why, 0, "%s: %s", c->name, text.text);
     }
     *ret_outcome = (enum source_outcome)r;
     return 0;
