@@ -4,6 +4,7 @@
 #include <string.h>
 
 #include "base/error.h"
+#include "base/utf8.h"
 #include "io/yaml-inside.h"
 
 static const char GAP[] = "…";
@@ -75,6 +76,7 @@ int yaml_complain(const struct yaml_place *at, uw_error *err, int r, const char 
                     why.text);
     }
     (void)vsnprintf(why.text, sizeof why.text, format, args);
+    utf8_mend(why.text); /* a key of the file may hold anything */
     return fail(err, r, "%s:%u: %s", at->name, at->line, why.text);
 }
 

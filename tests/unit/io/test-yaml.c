@@ -146,6 +146,7 @@ static const struct { const char *text; int r; const char *says; } maps[] = {
     {"name: a\ncount: 4\ngain: 1.5\nshared: true\nlimit: 250 W\nlatency: 32 ms\ntype: a100\nfaults: [1]\n", 0, ""},
     {"name: a\ncuont: 4\n", -EINVAL, "m.yaml:2: unknown key 'cuont': did you mean 'count'?"},
     {"name: a\n\nsub:\n  b: 1\n", -EINVAL, "m.yaml:3: unknown key 'sub'"},
+    {"name: a\n\"s\\n\\e[31mb\": 1\n", -EINVAL, "m.yaml:2: unknown key 's??[31mb'"},
     {"count: 4\n", -EINVAL, "m.yaml:1: key 'name' is missing"},
     {"", -EINVAL, "m.yaml:1: key 'name' is missing"},
     {"- name\n", -EINVAL, "m.yaml:1: a map of keys is wanted here, not a list"},
