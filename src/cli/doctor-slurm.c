@@ -272,8 +272,9 @@ void doctor_slurm_read(const char *conf, const char *node, struct doctor_slurm *
     conf_value(text, "PlugStackConfig", ret->plugstack, sizeof ret->plugstack);
     conf_value(text, "PrologFlags", value, sizeof value);
     for (char *rest = value, *flag; (flag = strsep(&rest, ","));)
-        ret->prolog_contains |=
-            strcasecmp(flag, "Contain") == 0 || strcasecmp(flag, "X11") == 0;
+        ret->prolog_contains |= strcasecmp(flag, "Contain") == 0 ||
+                                strcasecmp(flag, "X11") == 0 ||
+                                strcasecmp(flag, "RunInJob") == 0;
     conf_value(text, "PluginDir", dir, sizeof dir);
     conf_value(text, "SlurmdPidFile", pid, sizeof pid);
     ret->conf_r = read_plugstack(ret->plugstack, node, true, ret);
@@ -398,9 +399,10 @@ void doctor_slurm_judge(const struct doctor_slurm *s, struct findings *ret)
                             "api.socket in underwattd.yaml(5)");
     }
     if (!s->prolog_contains) {
-        finding_add(ret, "slurm", FINDING_NOTE,
-                    "prologs run with a job's first step on a node: until then it has no "
-                    "cap there, and between steps the daemon sees nothing of it");
+        finding_add(
+            ret, "slurm", FINDING_NOTE,
+            "PrologFlags has no Contain: without Alloc prologs run with a job's "
+            "first step on a node, and between steps the daemon sees nothing of it");
         finding_remedy(ret, "PrologFlags=Contain in %s; sudo scontrol reconfigure",
                        s->conf);
     }

@@ -141,6 +141,12 @@ static const struct {
      "bad",
      "line 1: AutoDetect=nvml leaves the order of the GPUs open: jobs are registered "
      "without their boards, and get no cap -> write the GPUs that sudo slurmd -G lists"},
+    {"prologs in the job",
+     {"PrologFlags=Serial,runinjob\nNodeName=n1 Gres=gpu:8\n", "optional " PLUGIN, GPUS,
+      NULL, "", "", ""},
+     false,
+     "ok",
+     "has 8 GPUs"},
     {"another node's GPUs",
      {"PrologFlags=X11\n", "optional " PLUGIN, "NodeName=n2 " GPUS, NULL, "", "", ""},
      false,
