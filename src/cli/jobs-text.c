@@ -159,13 +159,18 @@ static void put_search(const struct json_value *job, FILE *to)
 static void put_asked(const struct json_value *job, FILE *to)
 {
     const char *asked = take_text(job, "asked"), *refused = take_text(job, "refused");
-    char text[500];
+    const char *nodes = take_text(json_get(job, "labels"), "slurm.nodes");
+    bool goal = *take_text(json_get(job, "search"), "goal") != '\0';
+    char text[500], parts[120] = "";
 
     if (!*asked && !*refused)
         return;
-    (void)snprintf(text, sizeof text, "%s%.120s%s%s%.240s", *asked ? "asked: " : "",
-                   asked, *asked && *refused ? "; " : "", *refused ? "refused: " : "",
-                   refused);
+    if (*nodes && goal)
+        (void)snprintf(parts, sizeof parts,
+                       "; each of its %.20s nodes searches for its own GPUs", nodes);
+    (void)snprintf(text, sizeof text, "%s%.120s%s%s%s%.240s", *asked ? "asked: " : "",
+                   asked, *asked ? parts : "", *asked && *refused ? "; " : "",
+                   *refused ? "refused: " : "", refused);
     (void)fprintf(to, "%*s", INDENT, "");
     text_wrap(to, INDENT, INDENT, text);
 }

@@ -159,6 +159,14 @@ static const struct wish *wish(spank_t sp, enum option which, struct wish *w,
     return w;
 }
 
+/* Of how many nodes the job is; NULL: of this one, or Slurm does not tell. */
+static const char *nodes(void)
+{
+    const char *n = hook_env("SLURM_JOB_NUM_NODES");
+
+    return n && strcmp(n, "1") != 0 ? n : NULL;
+}
+
 void prolog(spank_t sp, int argc, char **argv)
 {
     struct hook h;
@@ -173,7 +181,8 @@ void prolog(spank_t sp, int argc, char **argv)
         .uid = h.uid,
         .label = {{"slurm.partition", hook_env("SLURM_JOB_PARTITION")},
                   {"slurm.account", hook_env("SLURM_JOB_ACCOUNT")},
-                  {"slurm.qos", hook_env("SLURM_JOB_QOS")}},
+                  {"slurm.qos", hook_env("SLURM_JOB_QOS")},
+                  {"slurm.nodes", nodes()}},
         .limit_s = limit_s(),
     };
     const struct wish *a_cap = wish(sp, OPTION_CAP, &cap, note);

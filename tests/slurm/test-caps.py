@@ -95,6 +95,7 @@ def nodes(c):
     c.running(job)
     capped(c, "n1", {4: 180, 5: 180, 6: 180}, "a job on two nodes: the first")
     capped(c, "n2", {4: 180, 7: 180, 0: 180}, "a job on two nodes: the second")
+    t.equal([c.jobs(n)[job]["labels"].get("slurm.nodes") for n in ("n1", "n2")], ["2", "2"], "each daemon knows of how many nodes it is")
     cancelled(c, job)
     free(c, "two nodes")
     job = c.sbatch(SLEEP, ON_N1, "--gpus=1", "--array=1-4", "--gpu-power-cap=150")
