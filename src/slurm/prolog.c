@@ -19,7 +19,8 @@ struct search {
     bool wanted[GRES_DEVICES_MAX];
     size_t n_wanted, n_found;
     struct message_job *job;
-    char bad[GRES_PATH_MAX]; /* what is no device */
+    char bad[GRES_PATH_MAX]; /* what is no board's device ... */
+    const char *why;         /* ... and why */
 };
 
 /* "0,2,3" or "0-1,3": which indices of Slurm. */
@@ -54,7 +55,11 @@ static void on_device(unsigned index, const char *file, void *user)
 
     if (!s->wanted[index] || *s->bad)
         return;
-    if (stat(file, &st) < 0 || !S_ISCHR(st.st_mode)) {
+    if (strstr(file, "-caps/")) /* its minor number is another driver's */
+        s->why = "is a part of a GPU: a cap is a whole board's";
+    else if (stat(file, &st) < 0 || !S_ISCHR(st.st_mode))
+        s->why = "is no device";
+    if (s->why) {
         (void)snprintf(s->bad, sizeof s->bad, "%s", file);
         return;
     }
@@ -119,7 +124,7 @@ static int find_minors(const struct hook *h, struct message_job *job, uw_error *
         r = gres_read(text, (size_t)len, h->node, &types, on_device, &s, err);
     }
     if (r >= 0 && *s.bad)
-        r = fail(err, -ENODEV, "%s is no device", s.bad);
+        r = fail(err, -ENODEV, "%s %s", s.bad, s.why);
     if (r >= 0 && s.n_found < s.n_wanted)
         r = fail(err, -ENODEV, "it has %d GPUs for this node, SLURM_JOB_GPUS=%.60s", r,
                  h->gpus);

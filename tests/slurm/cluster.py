@@ -395,6 +395,23 @@ GresTypes=gpu
         p = self.run("sbatch", "--parsable", "-o", "/dev/null", *words, user=user, input=text, stdin=None, **kw)
         return p if p.returncode else int(p.stdout.split(";")[0])
 
+    def unheard(self, name, job):
+        """Lines of slurmd's log: the job's prologs to which the daemon gave no answer within 40 ms, as on a busy machine."""
+        return [line for line in self.log(name).splitlines() if f"underwatt: prolog of job {job}: " in line and "in time" in line]
+
+    def heard(self, name, script, *words, **kw):
+        """A job that runs, of which the node's daemon has heard in time: another one in its place if it has not."""
+        for _ in range(5):
+            job = self.sbatch(script, *words, **kw)
+            uwtest.must(uwtest.wait_for(lambda n=job: self.stepds(n) and all(uwtest.children_of(pid) for pid in self.stepds(n))), self.job(job))
+            late = self.unheard(name, job)
+            if not late:
+                break
+            print(f"# again: {late}", flush=True)
+            self.run("scancel", job)
+            self.ended(job)
+        return job
+
     def job(self, number):
         """scontrol's words about a job."""
         p = self.run("scontrol", "-o", "show", "job", number)
