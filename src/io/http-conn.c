@@ -10,12 +10,14 @@
 #include <sys/un.h>
 #include <unistd.h>
 
+#include "base/auto.h"
 #include "base/units.h"
 #include "io/http-inside.h"
 
 enum {
-    ACCEPT_AT_ONCE = 64, /* per call, so that other sources of the loop run */
-    RESERVED = 16,       /* of the connections, for root and ourselves */
+    ACCEPT_AT_ONCE = 64,   /* per call, so that other sources of the loop run */
+    RESERVED = 16,         /* of the connections, for root and ourselves */
+    EARLY_MAX = 16 * 1024, /* of a request whose peer has left; a longer one is dropped */
 };
 static const uint64_t SWEEP_NS = 500 * NS_PER_MS;
 static const uint64_t PAUSE_NS = 100 * NS_PER_MS;
@@ -199,6 +201,7 @@ static void take_in(struct http_listener *l, int fd, const union address *a,
     }
     conn->server = s;
     conn->fd = fd;
+    conn->far = -1;
     conn->peer = peer;
     conn->fresh = true;
     conn->since_ns = loop_now_ns(s->loop);
@@ -211,8 +214,12 @@ static void take_in(struct http_listener *l, int fd, const union address *a,
     engine_add(l->engine, conn, a, len);
 }
 
+/* One request after the other in the order of their connections, for a peer that has left
+ * is served later than one that waits: a job's end must not come before its begin.
+ */
 void conn_accept(struct http_listener *l)
 {
+    engine_run(l->engine);
     for (int i = 0; i < ACCEPT_AT_ONCE; i++) {
         union address a = {0};
         socklen_t len = sizeof a;
@@ -223,6 +230,7 @@ void conn_accept(struct http_listener *l)
             return;
         }
         take_in(l, fd, &a, len);
+        engine_run(l->engine);
     }
 }
 
@@ -247,6 +255,9 @@ void conn_free(struct http_conn *conn)
         conn->next->prev = conn->prev;
     s->stats.connections--;
     conn->engine->conns--;
+    if (conn->far >= 0)
+        (void)close(conn->far);
+    free(conn->early);
     free(conn);
 }
 
@@ -285,6 +296,112 @@ void conn_look(struct http_engine *e)
             conn_cut(c);
     }
 }
+
+/* ---- local peers that leave before their request is read ---- */
+
+/* As a scheduler's hook does that has no time: what it asked for is done all the same.
+ * libmicrohttpd reads such a request and drops it, since epoll tells that the peer has
+ * hung up.  So its bytes are kept while libmicrohttpd runs; if it has dropped them they
+ * come once more, out of a socket pair.
+ */
+
+/* Who only asks does so for the answer. */
+static bool only_asks(const char *bytes, size_t n)
+{
+    return (n >= 4 && memcmp(bytes, "GET ", 4) == 0) ||
+           (n >= 5 && memcmp(bytes, "HEAD ", 5) == 0);
+}
+
+static void keep(struct http_conn *conn)
+{
+    char bytes[EARLY_MAX];
+    ssize_t n = recv(conn->fd, bytes, sizeof bytes, MSG_PEEK | MSG_DONTWAIT);
+
+    if (n <= 0 || only_asks(bytes, (size_t)n))
+        return;
+    conn->early = malloc((size_t)n);
+    if (!conn->early)
+        return;
+    memcpy(conn->early, bytes, (size_t)n);
+    conn->early_len = (size_t)n;
+}
+
+void conn_keep_early(struct http_engine *e)
+{
+    for (struct http_conn *c = e->server->conns; c; c = c->next)
+        if (c->engine == e && c->mhd && c->phase == CONN_NEW && c->peer.local &&
+            !c->cut && !c->begun && !c->early && c->far < 0)
+            keep(c);
+}
+
+bool conn_comes_again(struct http_conn *conn)
+{
+    struct pollfd p = {.fd = conn->fd, .events = POLLIN};
+    struct http_conn **last = &conn->engine->gone;
+
+    if (!conn->early || conn->phase != CONN_NEW || conn->cut || poll(&p, 1, 0) != 1 ||
+        !(p.revents & POLLHUP))
+        return false;
+    conn->mhd = NULL;
+    while (*last)
+        last = &(*last)->next_gone;
+    *last = conn;
+    return true;
+}
+
+/* Puts one end of a socket pair in the peer's place, and its bytes into the other.
+ * false: nothing was done.
+ */
+static bool stand_in(struct http_conn *conn)
+{
+    int pair[2];
+
+    if (socketpair(AF_UNIX, SOCK_STREAM | SOCK_CLOEXEC | SOCK_NONBLOCK, 0, pair) < 0)
+        return false;
+    ssize_t n = send(pair[1], conn->early, conn->early_len, MSG_NOSIGNAL);
+    if (n != (ssize_t)conn->early_len || shutdown(pair[1], SHUT_WR) < 0) {
+        (void)close(pair[0]);
+        (void)close(pair[1]);
+        return false;
+    }
+    conn->fd = pair[0];
+    conn->far = pair[1]; /* open until the reply is written */
+    return true;
+}
+
+static void begin_again(struct http_engine *e, struct http_conn *conn)
+{
+    const struct sockaddr_un address = {.sun_family = AF_UNIX};
+
+    conn->next_gone = NULL;
+    bool stands_in = stand_in(conn);
+    free(take(conn->early)); /* not once more */
+    if (!stands_in) {
+        conn_free(conn);
+        return;
+    }
+    conn_phase(conn, CONN_NEW);
+    e->conns--; /* it is counted again */
+    engine_add(e, conn, &address, sizeof address);
+    e->resumed = true;
+}
+
+void conn_begin_again(struct http_engine *e)
+{
+    for (struct http_conn *c = e->server->conns; c; c = c->next) {
+        if (c->engine != e || !c->early || !c->mhd)
+            continue;
+        c->begun = true; /* read, in whole or in part */
+        free(take(c->early));
+    }
+    while (e->gone) {
+        struct http_conn *conn = e->gone;
+        e->gone = conn->next_gone;
+        begin_again(e, conn);
+    }
+}
+
+/* ---- time limits ---- */
 
 static bool peer_left(const struct http_conn *conn)
 {

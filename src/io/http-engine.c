@@ -343,7 +343,7 @@ static void on_connection(void *cls, struct MHD_Connection *mhd, void **context,
     }
     struct http_conn *conn = *context;
     *context = NULL;
-    if (conn)
+    if (conn && !conn_comes_again(conn))
         conn_free(conn);
 }
 
@@ -396,7 +396,7 @@ void engine_retire(struct http_engine *e)
 }
 
 /* MHD_get_timeout() does not tell of connections that a handler has resumed. */
-static void run(struct http_engine *e)
+void engine_run(struct http_engine *e)
 {
     MHD_UNSIGNED_LONG_LONG ms = 0;
     bool more = true;
@@ -404,7 +404,9 @@ static void run(struct http_engine *e)
     e->running = true;
     for (int turn = 0; more && turn < 4; turn++) {
         e->resumed = false;
+        conn_keep_early(e);
         (void)MHD_run(e->mhd);
+        conn_begin_again(e);
         more = e->resumed || (MHD_get_timeout(e->mhd, &ms) == MHD_YES && ms == 0);
     }
     e->running = false;
@@ -419,14 +421,14 @@ static void run(struct http_engine *e)
 static int on_ready(struct loop_fd *source, int fd, int events, void *user)
 {
     (void)source, (void)fd, (void)events;
-    run(user);
+    engine_run(user);
     return 0;
 }
 
 static int on_again(struct loop_timer *timer, uint64_t now_ns, void *user)
 {
     (void)timer, (void)now_ns;
-    run(user);
+    engine_run(user);
     return 0;
 }
 

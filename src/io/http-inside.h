@@ -40,6 +40,12 @@ struct http_conn {
     struct http_exchange *x;
     bool suspended, cut;
     bool fresh; /* in this phase not yet checked whether the peer has left */
+    /* Of http-conn.c, for local peers that leave before their request is read: */
+    bool begun;  /* bytes of its first request were read */
+    char *early; /* what is about to be read; NULL: nothing, or not kept */
+    size_t early_len;
+    int far; /* the other end of a socket pair instead of the peer; -1: none */
+    struct http_conn *next_gone;
 };
 
 /* One libmicrohttpd daemon: all plain connections, or those of one certificate. */
@@ -51,10 +57,11 @@ struct http_engine {
     struct loop_timer *again;
     struct http_conn *adding; /* the connection being added to libmicrohttpd */
     unsigned conns;
-    bool retired;     /* no new connections: freed with its last one */
-    char *cert, *key; /* PEM texts, kept while it runs; NULL: plain */
-    bool running;     /* inside MHD_run */
-    bool resumed;     /* a connection was, since MHD_run began */
+    bool retired;           /* no new connections: freed with its last one */
+    char *cert, *key;       /* PEM texts, kept while it runs; NULL: plain */
+    bool running;           /* inside MHD_run */
+    bool resumed;           /* a connection was, since MHD_run began */
+    struct http_conn *gone; /* dropped before their request was begun, the first first */
 };
 
 struct http_listener {
@@ -95,6 +102,8 @@ void engine_retire(struct http_engine *e); /* freed with its last connection */
 /* Takes over conn and its descriptor, also on failure. */
 void engine_add(struct http_engine *e, struct http_conn *conn, const void *address,
                 unsigned address_len);
+/* Runs it until nothing more can be done for now. */
+void engine_run(struct http_engine *e);
 /* Makes the engine run soon. */
 void engine_kick(struct http_engine *e);
 void engine_resume(struct http_conn *conn);
@@ -106,6 +115,12 @@ void conn_cut(struct http_conn *conn);
 /* Finds peers that had left before their last bytes were read. */
 void conn_look(struct http_engine *e);
 void conn_free(struct http_conn *conn);
+/* Before libmicrohttpd runs: keeps what it may drop. */
+void conn_keep_early(struct http_engine *e);
+/* libmicrohttpd closes the connection.  Whether its request is to be read once more. */
+bool conn_comes_again(struct http_conn *conn);
+/* After it has run: begins such requests anew. */
+void conn_begin_again(struct http_engine *e);
 void conn_refused(struct http_server *s, const struct http_peer *peer, const char *cause,
                   const char *detail);
 int conn_sweep(struct loop_timer *timer, uint64_t now_ns, void *user);

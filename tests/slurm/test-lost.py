@@ -41,6 +41,8 @@ with cluster.Cluster(nodes=1, plugin="", speed=10) as c:
     t.equal(c.ended(lives), ["CANCELLED"], "the other ends while the daemon is stopped")
     os.kill(d.pid, signal.SIGCONT)
     capped(c, {}, "the daemon ends it, too")
+    over = [line for line in d.log().splitlines() if "event=job-over" in line]
+    t.ok(len(over) == 1 and f"slurm:{killed}" in over[0], "as its epilog has said, though that had no time for an answer", over)
     left = uwtest.wait_until(lambda: c.jobs("n1"), lambda jobs: not jobs)
     t.equal((left, d.ask("GET", "/v1/claims")[1]["claims"]), ({}, []), "no job and no claim is left")
     c.ended(killed)

@@ -5,6 +5,8 @@ import contextlib
 import json
 import os
 import pathlib
+import signal
+import socket
 import sqlite3
 import subprocess
 import sys
@@ -218,6 +220,39 @@ def early_end(node, d, s):
     t.ok(uwtest.wait_for(tells, step=0.002) == 204, "the first answer to DELETE after a restart")
     t.ok(d.told("READY=1") and s.ask("GET", 4718)[1].get("running") is not True, "the job is over", s.ask("GET", 4718))
     t.ok(limits(node, 255000, 255000, 300000), "and its cap")
+
+
+def tells(d, method, job, body=None):
+    """A hook that has sent its request: its connection."""
+    text = json.dumps(body) if body else ""
+    hook = socket.socket(socket.AF_UNIX)
+    hook.connect(d.socket)
+    hook.sendall(f"{method} /v1/jobs/slurm:{job} HTTP/1.1\r\nHost: localhost\r\nContent-Type: application/json\r\n"
+                 f"Content-Length: {len(text)}\r\n\r\n{text}".encode())
+    return hook
+
+
+def impatient(node, d, s):
+    """The daemon stands still while hooks come and go: what they have told counts, in their order."""
+    one = {"uid": UID, "gpu_minors": [0], "cap": "225 W"}
+    s.put(4719, [0], cap="215 W")
+    t.ok(limits(node, 255000, 255000, 215000), "a cap")
+    os.kill(d.pid, signal.SIGSTOP)
+    try:
+        tells(d, "PUT", 4720, one).close()
+        tells(d, "DELETE", 4719).close()
+        tells(d, "PUT", 4721, one).close()
+        tells(d, "DELETE", 4721).close()
+        tells(d, "PUT", 4722, one).close()
+        waits = tells(d, "DELETE", 4722)
+    finally:
+        os.kill(d.pid, signal.SIGCONT)
+    with waits:
+        t.ok(waits.recv(100).startswith(b"HTTP/1.1 204"), "who waits is answered")
+    t.ok(limits(node, 255000, 255000, 225000), "a cap whose hook had left is in force, another is not any more")
+    got = [runs(s, job) for job in (4719, 4720, 4721, 4722)]
+    t.ok(got == [False, True, False, False], "no begin comes after its end", got)
+    s.ask("DELETE", 4720)
 
 
 def ends(node, d, s):
@@ -503,6 +538,7 @@ with uwtest.Node(machine=MACHINE) as node:
     full(node, d, s)
     restarts(node, d, s)
     early_end(node, d, s)
+    impatient(node, d, s)
     ends(node, d, s)
     goals(node, d, s)
     slices(node, d, s)

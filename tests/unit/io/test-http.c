@@ -14,6 +14,7 @@
 #include "base/auto.h"
 #include "base/units.h"
 #include "io/http.h"
+#include "open-files.h"
 #include "tap.h"
 
 enum { MS = 1000 * 1000, LONG_MS = 60000 };
@@ -28,7 +29,8 @@ struct rig {
     struct http_exchange *kept;
     struct http_stream *stream;
     struct loop_timer *timer;
-    atomic_int gone, closed, handled, bodies;
+    atomic_int gone, closed, handled, bodies, holds, go;
+    char order[256]; /* what was handled: method, path, length of the body */
     atomic_uint logged;
     char log[4096];
 };
@@ -101,8 +103,17 @@ static void handler(struct http_exchange *x, void *user)
     char text[256];
     size_t len;
 
+    (void)http_body(x, &len);
+    size_t n_order = strlen(rig->order);
+    (void)snprintf(rig->order + n_order, sizeof rig->order - n_order, "%s %s %zu, ",
+                   http_method_name(http_method(x)), path, len);
     rig->handled++;
-    if (strcmp(path, "/later") == 0 || strcmp(path, "/never") == 0) {
+    if (strcmp(path, "/hold") == 0) { /* the server is stopped */
+        rig->holds = 1;
+        while (!rig->go)
+            (void)poll(NULL, 0, 1);
+        http_reply(x, 200, "text/plain", "held", 4, NULL);
+    } else if (strcmp(path, "/later") == 0 || strcmp(path, "/never") == 0) {
         rig->kept = x;
         http_on_gone(x, on_gone, rig);
         if (path[1] == 'l')
@@ -116,7 +127,6 @@ static void handler(struct http_exchange *x, void *user)
     } else if (strcmp(path, "/deny") == 0) {
         http_fail(x, 403, "you may not");
     } else {
-        (void)http_body(x, &len);
         int n = snprintf(text, sizeof text, "%s %s %zu uid %u",
                          http_method_name(http_method(x)), path, len, http_peer(x)->uid);
         http_reply(x, 200, "text/plain", text, (size_t)n, FIELDS);
@@ -518,6 +528,81 @@ static void peer_goes(struct rig *rig)
     ok(await(rig, two_handled), "another"); /* the server is freed beside it */
 }
 
+static bool is_held(struct rig *rig)
+{
+    return rig->holds == 1;
+}
+
+static bool two_connected(struct rig *rig)
+{
+    return http_stats(rig->s).connections == 2;
+}
+
+static void leave(const struct rig *rig, const char *request)
+{
+    int fd = dial(rig);
+
+    (void)say(fd, request, strlen(request));
+    (void)close(fd);
+}
+
+#define HOLD "GET /hold HTTP/1.1\r\n" H "\r\n"
+#define PUT(path, length) \
+    "PUT " path " HTTP/1.1\r\n" H "Content-Length: " length "\r\n\r\n"
+
+/* The server reads nothing until its peers have sent their requests and left. */
+static void peers_leave_early(struct rig *rig)
+{
+    char text[512], *large = calloc(1, 20001);
+    size_t files = open_files();
+    int before = dial(rig);
+    int fd[3] = {dial(rig)};
+
+    ok(await(rig, two_connected), "a connection without a request");
+    (void)say(fd[0], HOLD, strlen(HOLD));
+    ok(await(rig, is_held), "the server is stopped");
+    (void)say(before, PUT("/0", "1") "a", strlen(PUT("/0", "1")) + 1);
+    (void)close(before);
+    leave(rig, PUT("/1", "3") "abc");
+    leave(rig, "DELETE /2 HTTP/1.1\r\n" H "\r\n");
+    fd[1] = dial(rig); /* waits for its reply */
+    (void)say(fd[1], PUT("/3", "2") "ab", strlen(PUT("/3", "2")) + 2);
+    fd[2] = dial(rig); /* in two pieces */
+    (void)say(fd[2], PUT("/4", "4"), strlen(PUT("/4", "4")));
+    (void)say(fd[2], "abcd", 4);
+    (void)close(fd[2]);
+    fd[2] = dial(rig); /* half closed */
+    (void)say(fd[2], PUT("/5", "1") "a", strlen(PUT("/5", "1")) + 1);
+    (void)shutdown(fd[2], SHUT_WR);
+    leave(rig, "GET /answer HTTP/1.1\r\n" H "\r\n");
+    leave(rig, PUT("/half", "9") "abc");
+    leave(rig, "DELETE /half HTTP/1.1\r\n");
+    if (large) {
+        (void)memset(large, 'x', 20000);
+        (void)memcpy(large, PUT("/large", "19000"), strlen(PUT("/large", "19000")));
+        leave(rig, large);
+    }
+    leave(rig, "DELETE /6 HTTP/1.1\r\n" H "\r\n");
+    leave(rig, "nonsense\r\n\r\n");
+    rig->go = 1;
+    ok(hear(fd[0], text, sizeof text, "held") > 0 && strstr(text, "200"), "it goes on");
+    ok(hear(fd[1], text, sizeof text, "uid") > 0 && strstr(text, "PUT /3 2"),
+       "who waits gets an answer");
+    ok(hear(fd[2], text, sizeof text, "uid") > 0 && strstr(text, "PUT /5 1"),
+       "so does who has sent all, and says so");
+    (void)close(ask(rig, "GET /last HTTP/1.1\r\n" H "\r\n", text, sizeof text, "uid"));
+    is_str(rig->order,
+           "GET /hold 0, PUT /0 1, PUT /1 3, DELETE /2 0, PUT /3 2, PUT /4 4, PUT /5 1, "
+           "DELETE /6 0, GET /last 0, ",
+           "what was asked in whole is done, in the order of the connections");
+    (void)close(fd[0]);
+    (void)close(fd[1]);
+    (void)close(fd[2]);
+    ok(await(rig, none_connected), "no connection is left");
+    is_int((long)open_files(), (long)files, "and no descriptor");
+    free(large);
+}
+
 /* ---- bounds ---- */
 
 static bool thirty_refused(struct rig *rig)
@@ -575,11 +660,6 @@ static void streams(struct rig *rig)
     (void)close(fd);
     ok(await(rig, none_streams) && rig->closed == 1, "its end is noticed");
     (void)close(second);
-}
-
-static bool two_connected(struct rig *rig)
-{
-    return http_stats(rig->s).connections == 2;
 }
 
 static bool one_connected(struct rig *rig)
@@ -777,6 +857,7 @@ int main(void)
     drive("large bodies", large_bodies, NULL);
     drive("slow", slow_ones, &quick);
     drive("gone", peer_goes, NULL);
+    drive("gone before", peers_leave_early, NULL);
     drive("crowd", crowd, &few);
     drive("streams", streams, &quick);
     drive("told by a request", told_by_a_request, NULL);
