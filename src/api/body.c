@@ -466,9 +466,9 @@ static int scheduler_wish(const struct json_value *v, char ret[JOB_ASK], uw_erro
 
 int body_scheduler(const struct json_value *v, struct body_scheduler *ret, uw_error *err)
 {
-    static const char *const keys[] = {"uid",    "gpu_minors", "labels",
-                                       "class",  "time_limit", "cap",
-                                       "preset", "goal",       NULL};
+    static const char *const keys[] = {"uid",          "gpu_minors", "labels", "class",
+                                       "time_limit",   "cap",        "preset", "goal",
+                                       "unknown_gpus", NULL};
     struct body_scheduler b = {.ask = {.n_minors = 0}};
     uint64_t uid = 0;
     int r = only(v, keys, err);
@@ -487,6 +487,11 @@ int body_scheduler(const struct json_value *v, struct body_scheduler *ret, uw_er
         r = duration(v, "time_limit", &b.ask.limit_ns, err);
     if (r == 0)
         r = scheduler_wish(v, b.wish, err);
+    if (r == 0)
+        r = text(v, "unknown_gpus", SCHEDULER_WHY, &b.ask.unknown, err);
+    if (r == 0 && b.ask.unknown && (b.ask.n_minors > 0 || b.wish[0]))
+        r = fail(err, -EINVAL,
+                 "'unknown_gpus' and a GPU, cap, preset or goal exclude each other");
     if (r < 0)
         return r;
     b.ask.reg.uid = (uid_t)uid;

@@ -42,15 +42,17 @@ struct node_signal {
 /* A job that a scheduler's prolog registers by its name; see node_scheduler_put(). */
 enum {
     SCHEDULER_MINORS = 64,
+    SCHEDULER_WHY = JOB_REFUSED - 8, /* bytes of why a job's boards are not known */
     SCHEDULER_WISH = JOB_ASK - 8, /* bytes of a cap, preset or goal, whatever it says */
 };
 struct scheduler_ask {
     struct roster_register reg;       /* name, uid and labels; its boards come from … */
     uint32_t minor[SCHEDULER_MINORS]; /* … the numbers of the boards' device files */
     size_t n_minors;
-    const char *ask;   /* "cap 300 W", "preset balanced", "goal edp"; "": nothing */
-    const char *cls;   /* class of caps' settings; NULL: none */
-    uint64_t limit_ns; /* of its time; 0: none */
+    const char *ask;     /* "cap 300 W", "preset balanced", "goal edp"; "": nothing */
+    const char *cls;     /* class of caps' settings; NULL: none */
+    const char *unknown; /* why its boards are not known; NULL: they are */
+    uint64_t limit_ns;   /* of its time; 0: none */
 };
 
 /* What a scheduler's collector knows of a running job that the prolog did not. */

@@ -724,6 +724,7 @@ int scheduler_put(struct scheduler *s, const struct scheduler_ask *ask, uint64_t
 {
     struct label label[LABELS_MAX];
     struct roster_register reg = ask->reg;
+    uw_error why = {""};
     int r = find_boards(s, ask, &reg.boards, err);
 
     if (r == 0)
@@ -743,7 +744,10 @@ int scheduler_put(struct scheduler *s, const struct scheduler_ask *ask, uint64_t
     look_within(s, NEW_LOOK_NS);
     (void)snprintf(rec->ask, sizeof rec->ask, "%s", ask->ask);
     (void)snprintf(rec->cls, sizeof rec->cls, "%s", ask->cls ? ask->cls : "");
-    apply(s, job, rec, is_new);
+    if (ask->unknown)
+        say_refused(s, job, rec, fail(&why, -ENODEV, "GPUs: %s", ask->unknown), &why);
+    else
+        apply(s, job, rec, is_new);
     s->o.changed(job, s->o.user);
     return was;
 }

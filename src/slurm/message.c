@@ -33,11 +33,13 @@ static void put(struct writer *w, const char *format, ...)
         w->used += (size_t)n;
 }
 
-/* A JSON string.  What the daemon would refuse, and what is too long, is mended first. */
-static void put_string(struct writer *w, const char *text)
+/* A JSON string.  What the daemon would refuse, and what is longer than most, is mended
+ * first.
+ */
+static void put_string(struct writer *w, const char *text, size_t most)
 {
-    char mended[MESSAGE_LABEL];
-    size_t n = strnlen(text, sizeof mended - 1);
+    char mended[sizeof(uw_error)];
+    size_t n = strnlen(text, most < sizeof mended ? most : sizeof mended - 1);
 
     while (n > 0 && text[n] && ((unsigned char)text[n] & 0xc0) == 0x80)
         n--; /* not within a character */
@@ -63,7 +65,7 @@ static void put_body(struct writer *w, const struct message_job *job)
         if (!l->key || !l->value || !*l->value)
             continue;
         put(w, "%s\"%s\":", comma, l->key);
-        put_string(w, l->value);
+        put_string(w, l->value, MESSAGE_LABEL - 1);
         comma = ",";
     }
     put(w, "}");
@@ -74,7 +76,11 @@ static void put_body(struct writer *w, const struct message_job *job)
         if (!wish)
             continue;
         put(w, ",\"%s\":", wish->key);
-        put_string(w, wish->text);
+        put_string(w, wish->text, MESSAGE_LABEL - 1);
+    }
+    if (job->unknown) {
+        put(w, ",\"unknown_gpus\":");
+        put_string(w, job->unknown, sizeof(uw_error) - 1);
     }
     put(w, "}");
 }

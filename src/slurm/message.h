@@ -35,6 +35,7 @@ struct message_job {
     uint64_t limit_s;       /* 0: unknown */
     const struct wish *ask; /* cap, preset or goal; NULL: none */
     const struct wish *cls; /* NULL: none */
+    const char *unknown;    /* why its GPUs are not known; NULL: they are */
 };
 
 /* Write the request that registers a job, or ends one.  Returns its length, -E2BIG. */

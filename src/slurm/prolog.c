@@ -197,6 +197,7 @@ void prolog(spank_t sp, int argc, char **argv)
     if (*h.gpus && find_minors(&h, &job, &err) < 0) {
         (void)snprintf(note, sizeof note, "%s", err.text);
         job.ask = NULL;
+        job.unknown = note;
     }
     hook_ask(&h, request, message_begin(&job, request), note);
     hook_end(&h);

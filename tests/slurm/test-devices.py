@@ -74,6 +74,8 @@ def parts(c):
         seen = uwtest.wait_until(lambda n=job: c.jobs(name).get(n), bool) or {}
         t.equal((seen.get("gpus"), c.limits(name)), ([], [300] * 8), f"{why}: it is registered without boards, and none is capped")
         t.ok(uwtest.wait_for(lambda at=before, text=why: text in c.log(name)[at:], 20), f"{why}: slurmd's log says why", c.log(name)[before:])
+        p = c.nodes[name].run("underwatt", "jobs")
+        t.ok(f"slurm:{job}" in p.stdout and "GPUs: " in p.stdout and why in p.stdout, f"{why}: … and underwatt jobs", p.stdout)
         c.run("scancel", job)
         t.equal((c.ended(job), c.rested()), (["CANCELLED"], ["idle"]), f"{why}: the node is not drained")
         free(c, why)

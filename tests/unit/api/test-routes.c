@@ -375,6 +375,10 @@ static void bodies_by_name(void)
     static const struct { const char *body, *says; } cases[] = {
         {"[]", "not a JSON object"},
         {"{\"gpu_minors\": []}", "'uid' is missing"},
+        {"{\"uid\": 1, \"gpu_minors\": [0], \"unknown_gpus\": \"x\"}",
+         "'unknown_gpus' and a GPU"},
+        {"{\"uid\": 1, \"gpu_minors\": [], \"cap\": \"9 W\", \"unknown_gpus\": \"x\"}",
+         "'unknown_gpus' and a GPU"},
         {"{\"uid\": -1, \"gpu_minors\": []}", "'uid'"},
         {"{\"uid\": 4294967295, \"gpu_minors\": []}", "'uid': 4294967295 is outside"},
         {"{\"uid\": 1000}", "'gpu_minors' must be a list"},
