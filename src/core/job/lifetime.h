@@ -8,9 +8,9 @@
 #include <stddef.h>
 #include <stdint.h>
 
-#define LIFETIME_LOOK_NS (10 * UINT64_C(1000000000))  /* from one look to the next */
-#define LIFETIME_ALONE_NS (60 * UINT64_C(1000000000)) /* without step and process */
-#define LIFETIME_UNSEEN_NS (24 * 3600 * UINT64_C(1000000000)) /* without any, ever */
+#define LIFETIME_LOOK_NS (10 * UINT64_C(1000000000))      /* from one look to the next */
+#define LIFETIME_ALONE_NS (60 * UINT64_C(1000000000))     /* without step and process */
+#define LIFETIME_UNSEEN_NS (86400 * UINT64_C(1000000000)) /* without any, ever */
 #define LIFETIME_BACK_NS \
     (600 * UINT64_C(1000000000)) /* in which it may at least come back */
 
