@@ -262,6 +262,12 @@ static bool same_type(struct reading *to, struct span type)
     return to->typed = true;
 }
 
+static bool is_instance(const struct line *l)
+{
+    return l->many.len > 0 ||
+           (l->file.len > 0 && memmem(l->file.at, l->file.len, "-caps/", 6));
+}
+
 typedef int line_fn(struct span text, void *user, uw_error *err);
 
 static int read_line(struct span text, void *user, uw_error *err)
@@ -300,7 +306,7 @@ static int read_line(struct span text, void *user, uw_error *err)
                         : fail(err, -ENOTUNIQ,
                                "GPUs of several types: Slurm does not count them in the "
                                "order of the lines");
-    if (l.many.len > 0 || (l.file.len > 0 && memmem(l.file.at, l.file.len, "-caps/", 6)))
+    if (is_instance(&l))
         return fail(err, -ENODEV,
                     "MIG instances: a cap is a whole board's, not an "
                     "instance's");
