@@ -123,9 +123,10 @@ bool job_records_full(const struct job_records *rs)
 
 struct job_record *job_records_add(struct job_records *rs, uint64_t id)
 {
-    size_t at = job_records_full(rs) ? oldest(rs, false) : SIZE_MAX;
+    size_t at;
 
-    if (at != SIZE_MAX)
+    /* Lost jobs whose end was told, or that came back, may be some more than one. */
+    while (job_records_full(rs) && (at = oldest(rs, false)) != SIZE_MAX)
         drop(rs, at);
     if (job_records_full(rs))
         return NULL;

@@ -473,15 +473,17 @@ static void begin_found(struct node *node, const struct job_entry *job,
                   "job=%" PRIu64 " reason=%s", job->id, log_quote(err.text).text);
 }
 
+/* rec NULL: there was no place for one. */
 static void end_job(struct node *node, const struct job_entry *job,
                     struct job_record *rec)
 {
     node->how = CLAIM_END_JOB;
     caps_withdraw_job(node->caps, job->id);
     node->how = CLAIM_END_WITHDRAWN;
-    job_records_end(node->records, rec, job);
+    if (rec)
+        job_records_end(node->records, rec, job);
     phase_watch_end(node->phases, job->id);
-    if (rec->asked || rec->ruled)
+    if (rec && (rec->asked || rec->ruled))
         save_state(node, job->id, NULL);
     log_event(LOG_LEVEL_INFO, LOG_EVENT_JOB_END, "job=%" PRIu64 " name=%s", job->id,
               log_quote(job->name).text);
@@ -504,7 +506,7 @@ static void on_job(enum roster_event event, const struct job_entry *job, void *u
     if (node->searches)
         (void)searches_on_job(node->searches, event, job);
     node_ledger_job(node, job);
-    if (event == ROSTER_END && rec)
+    if (event == ROSTER_END)
         end_job(node, job, rec);
     bool slices = false;
     for (size_t i = 0; i < node->n; i++)

@@ -269,11 +269,42 @@ static void many(void)
     end();
 }
 
+/* The end of lost jobs is told while the table is full: there are more of the others than
+ * have a place.
+ */
+static void overfull(void)
+{
+    enum { LOST = 3 };
+
+    if (!begin()) {
+        end();
+        return;
+    }
+    const struct job_entry last = *roster_find(w.roster, JOB);
+    for (uint64_t id = 1000; id < 1000 + LOST; id++) {
+        struct job_record *rec = job_records_add(w.records, id);
+        job_records_end(w.records, rec, &last);
+        rec->lost = true;
+    }
+    for (uint64_t id = 2000; id < 2000 + ROSTER_MAX - 1; id++) {
+        struct job_record *rec = job_records_add(w.records, id);
+        job_records_end(w.records, rec, &last);
+    }
+    for (uint64_t id = 1000; id < 1000 + LOST; id++)
+        job_records_find(w.records, id)->lost = false;
+    ok(job_records_add(w.records, 3000), "a job has a record where others have ended");
+    ok(job_records_add(w.records, 3001), "so has the next");
+    is_int((long)job_records_count(w.records), ROSTER_MAX, "no more records than places");
+    ok(job_records_find(w.records, JOB), "that of a running job is kept");
+    end();
+}
+
 int main(void)
 {
     fast();
     kept();
     many();
+    overfull();
     slow(0.85);
     slow(30);
     return done();
