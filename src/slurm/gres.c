@@ -268,9 +268,15 @@ static bool is_instance(const struct line *l)
            (l->file.len > 0 && memmem(l->file.at, l->file.len, "-caps/", 6));
 }
 
-typedef int line_fn(struct span text, void *user, uw_error *err);
+/* cut: the line is longer than the text. */
+typedef int line_fn(struct span text, bool cut, void *user, uw_error *err);
 
-static int read_line(struct span text, void *user, uw_error *err)
+static int too_long(uw_error *err)
+{
+    return fail(err, -EINVAL, "it has more than %d bytes", GRES_LINE_MAX);
+}
+
+static int read_line(struct span text, bool cut, void *user, uw_error *err)
 {
     struct reading *to = user;
     struct line l = {0};
@@ -283,6 +289,8 @@ static int read_line(struct span text, void *user, uw_error *err)
                 {"MultipleFiles", &l.many}, {"AutoDetect", &l.detect},
                 {"Type", &l.type}};
 
+    if (cut)
+        return too_long(err);
     while (next_pair(&text, &key, &value)) {
         if (!l.first.len)
             l.first = key;
@@ -323,6 +331,7 @@ static int each_line(const char *text, size_t len, line_fn *fn, void *user, uw_e
     char line[GRES_LINE_MAX];
     size_t used = 0;
     unsigned no = 0;
+    bool cut = false;
 
     for (size_t at = 0; at < len;) {
         const char *end = memchr(text + at, '\n', len - at);
@@ -338,18 +347,20 @@ static int each_line(const char *text, size_t len, line_fn *fn, void *user, uw_e
             goes_on = true;
             kept--;
         }
-        if (used + kept >= sizeof line)
-            return fail(err, -EINVAL, "line %u has more than %d bytes", no,
-                        GRES_LINE_MAX);
+        if (used + kept >= sizeof line) {
+            cut = true;
+            kept = sizeof line - 1 - used;
+        }
         memcpy(line + used, text + at, kept);
         used += kept;
         at += n + 1;
         if (goes_on && at < len)
             continue;
-        int r = fn((struct span){line, used}, user, err);
+        int r = fn((struct span){line, used}, cut, user, err);
         if (r < 0)
             return fail_in(err, r, "line %u", no);
         used = 0;
+        cut = false;
     }
     return 0;
 }
@@ -386,7 +397,7 @@ struct node_line {
     bool found;
 };
 
-static int node_line(struct span text, void *user, uw_error *err)
+static int node_line(struct span text, bool cut, void *user, uw_error *err)
 {
     struct node_line *to = user;
     struct span key, value, gres = {NULL, 0};
@@ -398,9 +409,13 @@ static int node_line(struct span text, void *user, uw_error *err)
         return fail(err, -EINVAL, "Include is not followed");
     if (!is_word(key, "NodeName"))
         return 0;
+    if (cut && text.len == 0) /* in the middle of the names */
+        return too_long(err);
     usual = is_word(value, "DEFAULT");
     if (!usual && !gres_names(value.at, value.len, to->node))
         return 0;
+    if (cut)
+        return too_long(err);
     while (next_pair(&text, &key, &value))
         if (is_word(key, "Gres"))
             gres = value;

@@ -83,6 +83,40 @@ static const struct { const char *expression, *name; bool has; } names[] = {
 };
 /* clang-format on */
 
+/* slurm.conf's lines longer than GRES_LINE_MAX: who they are of decides. */
+static void long_lines(void)
+{
+    static const struct {
+        const char *name, *begin;
+        int r;
+    } lines[] = {
+        {"a partition's", "PartitionName=main Nodes=", 0},
+        {"a partition's that goes on", "PartitionName=main \\\n Nodes=", 0},
+        {"another node's", "NodeName=n2 Gres=gpu:a:1 Features=", 0},
+        {"the node's", "NodeName=n1 Gres=gpu:a:1 Features=", -EINVAL},
+        {"all nodes'", "NodeName=DEFAULT Features=", -EINVAL},
+        {"nodes' whose names do not end", "NodeName=", -EINVAL},
+    };
+    static char text[2 * GRES_LINE_MAX];
+    uw_error err;
+
+    for (size_t i = 0; i < n_elements(lines); i++) {
+        struct gres_types t = {0};
+        memset(text, 'x', sizeof text);
+        memcpy(text, lines[i].begin, strlen(lines[i].begin));
+        (void)snprintf(text + GRES_LINE_MAX + 100, 100,
+                       "\nNodeName=n1 Gres=gpu:b:2,gpu:a:1\n");
+        err.text[0] = '\0';
+        is_int(gres_types(text, strlen(text), "n1", &t, &err), lines[i].r,
+               "a long line, %s", lines[i].name);
+        if (lines[i].r == 0)
+            is_int(t.n, 2, "… is skipped");
+        else
+            ok(strstr(err.text, "line 1: it has more than 4096 bytes") != NULL,
+               "… is refused: %s", err.text);
+    }
+}
+
 static void types(void)
 {
     uw_error err;
@@ -131,5 +165,6 @@ int main(void)
     is_int(gres_read(lines, sizeof lines, "n1", NULL, on_device, NULL, &err), -EINVAL,
            "a line of more than %d bytes is refused", GRES_LINE_MAX);
     types();
+    long_lines();
     return done();
 }
