@@ -1,0 +1,57 @@
+/* When a source is asked next: the rounds of one source in time.
+ *
+ * Owns: nothing.  Touches: nothing; time is an argument, and chance comes from a seed.
+ * Explained in docs/signals.md#rounds.
+ *
+ * A round begins `every_ns` after the end of the one before, later by up to a tenth
+ * (jitter: many nodes do not ask at once).  After a round that failed the next one begins
+ * after FETCH_AGAIN_S, doubled with each failure, or after every_ns where that is
+ * shorter; FETCH_AGAIN_MAX_S or every_ns, whichever is longer, is the bound.  A rest that
+ * the service asks for (Retry-After) is kept whatever else is due.
+ */
+#ifndef SIGNAL_FETCH_H
+#define SIGNAL_FETCH_H
+
+#include <stdbool.h>
+#include <stdint.h>
+
+#include "base/rng.h"
+#include "signal/source.h"
+#include "underwatt/error.h"
+
+enum {
+    FETCH_FIRST_S = 5,       /* the first round begins within, or within every / 10 */
+    FETCH_AGAIN_S = 60,      /* after the first failure … */
+    FETCH_AGAIN_MAX_S = 900, /* … and after many */
+    FETCH_REQUESTS = 2 * SOURCE_STEPS + 2, /* of a round, logins included */
+};
+
+struct fetch {
+    uint64_t every_ns;
+    struct rng rng;
+    unsigned failures; /* rounds in a row */
+    unsigned asked;    /* requests of the round under way */
+    uint64_t due_ns;   /* the next round, on the loop's clock */
+};
+
+/* ago_ns: since the end of a round of an earlier process; UINT64_MAX: there was none.
+ * rest_ns: nothing may be asked for so long.
+ */
+void fetch_begin(struct fetch *f, uint64_t every_ns, uint64_t seed, uint64_t now_ns,
+                 uint64_t ago_ns, uint64_t rest_ns);
+
+/* The next request of the round that is due: as source_next(), a login first where the
+ * source has one.  SOURCE_E_DONE, too, after FETCH_REQUESTS of them.
+ */
+int fetch_next(struct fetch *f, const struct source_config *c, const char *secret,
+               struct source_state *s, int64_t utc_s, struct source_request *ret,
+               uw_error *err);
+
+/* The round is over; good: nothing of it failed.  Sets due_ns. */
+void fetch_over(struct fetch *f, struct source_state *s, bool good, uint64_t rest_ns,
+                uint64_t now_ns);
+
+/* Whether an outcome is a failure of the round. */
+bool fetch_failed(enum source_outcome outcome);
+
+#endif
