@@ -11,7 +11,7 @@ import uwtest  # noqa: E402
 
 t = uwtest.Tap()
 cluster.required()
-# Slurm's indices count the lines: 0 is the device with minor number 4.
+# Slurm counts the lines, those of NodeName after the others: 0 is the device with minor number 4.
 GRES = "Name=gpu File={dev}/nvidia[4-5]\nNodeName=n[1-9] Name=gpu File={dev}/nvidia3,{dev}/nvidia[0-2]\nName=gpu File={dev}/nvidia[6-7]\n"
 LABELS = {"slurm.partition": "main", "slurm.account": "teama"}
 
@@ -58,7 +58,7 @@ def others(c, server):
             ("a class", ["--gpus=1", "--gpu-power-class=training"], {}, {"gpu_minors": [4], "class": "training"}),
             ("a goal goes before the environment's cap", ["--gpus=1", "--gpu-power-goal=edp"], {"SLURM_GPU_POWER_CAP": "200"},
              {"gpu_minors": [4], "goal": "edp"}),
-            ("no option", ["--gpus=8"], {}, {"gpu_minors": [4, 5, 3, 0, 1, 2, 6, 7]}),
+            ("no option", ["--gpus=8"], {}, {"gpu_minors": [4, 5, 6, 7, 3, 0, 1, 2]}),
             ("no GPU, a cap", ["--gpu-power-cap=200"], {}, {"gpu_minors": [], "cap": "200 W"})):
         p = c.srun(*words, "true", env=env)
         uwtest.wait_for(lambda: len(server.asked) >= 2, 20)
