@@ -61,8 +61,8 @@ def parts(c):
     for i in range(3, 11):
         os.mknod(dev / "nvidia-caps" / f"nvidia-cap{i}", 0o20444, os.makedev(511, i))
     several = "".join(f"Name=gpu MultipleFiles={{dev}}/nvidia{i},{{dev}}/nvidia-caps/nvidia-cap{i + 3},{{dev}}/nvidia-caps/nvidia-cap{i + 4}\n" for i in range(7))
-    for gres, plugin, why in ((several + "Name=gpu File={dev}/nvidia7\n", "", "MultipleFiles"),
-                              ("Name=gpu File={dev}/nvidia-caps/nvidia-cap[3-10]\n", "", "nvidia-cap3 is a part of a GPU"),
+    for gres, plugin, why in ((several + "Name=gpu File={dev}/nvidia7\n", "", "not an instance"),
+                              ("Name=gpu File={dev}/nvidia-caps/nvidia-cap[3-10]\n", "", "MIG instances"),
                               (GRES, f"gres={c.path('detected')}", "AutoDetect=nvml")):
         c.write_gres(gres)
         pathlib.Path(c.path("detected")).write_text("AutoDetect=nvml\n")
