@@ -8,6 +8,8 @@
  * of them shared by two jobs; each job begins with a search (40 caps, a ramp of 20
  * steps to each) and then holds its cap.  All but the last 20 days are booked in steps
  * of 300 s instead of 10 s: of them only rows by the hour are left, which are the same.
+ * Each row has emissions by the average and the marginal plant, and money; each sixth
+ * hour the average is estimated.
  */
 #include <math.h>
 #include <stdio.h>
@@ -159,6 +161,27 @@ static int turn(struct year *y, size_t at, int64_t i)
     return r < 0 ? r : put_search(y, at, i);
 }
 
+/* Intensities and prices that change by the hour. */
+static void put_charges(int64_t i, struct ledger_energy *e)
+{
+    static const struct ledger_factor carbon[] = {
+        {"carbon", "electricitymaps DE", "g/kWh", false},
+        {"carbon", "electricitymaps DE", "g/kWh", true}};
+    static const struct ledger_factor marginal = {"carbon.marginal", "watttime DE",
+                                                  "g/kWh", false},
+                                      price = {"price", "file /srv/market/day.csv",
+                                               "EUR/kWh", false};
+    int64_t hour = i * INTERVAL_S / 3600, uj = ledger_uj(e->energy_j);
+    double kwh = (double)uj / 3.6e12, swing = sin((double)hour * 0.26);
+
+    e->charge[LEDGER_CO2] = (struct ledger_amount){
+        &carbon[hour % 6 == 0], llround(kwh * 1e3 * (350 + 150 * swing)), uj};
+    e->charge[LEDGER_MARGINAL] =
+        (struct ledger_amount){&marginal, llround(kwh * 1e3 * (600 + 100 * swing)), uj};
+    e->charge[LEDGER_COST] =
+        (struct ledger_amount){&price, llround(kwh * 1e6 * (0.08 + 0.1 * swing)), uj};
+}
+
 /* step: intervals that this one stands for. */
 static int put_energy(struct year *y, size_t at, int64_t i, int64_t step)
 {
@@ -175,24 +198,24 @@ static int put_energy(struct year *y, size_t at, int64_t i, int64_t step)
     for (int k = 0; r >= 0 && k < 3; k++) {
         if (parts[k] <= 0)
             continue;
-        r = ledger_add_energy(
-            y->rows,
-            &(struct ledger_energy){
-                .begin_utc_ns = begin,
-                .end_utc_ns = end,
-                .board = at,
-                .kind = jobs[k]  ? LEDGER_JOB
-                        : k == 2 ? LEDGER_UNATTRIBUTED
-                                 : LEDGER_IDLE,
-                .job = jobs[k],
-                .phase = b->job && i % 50 == 0,
-                .cap_mw = !b->job  ? 400000
-                          : search ? 150000 + (uint32_t)((i - b->began) / 3) * 2000
-                                   : b->cap_mw,
-                .energy_j = parts[k],
-                .half_j = parts[k] * 0.01,
-                .method = LEDGER_COUNTED,
-                .simulated = true});
+        struct ledger_energy e = {
+            .begin_utc_ns = begin,
+            .end_utc_ns = end,
+            .board = at,
+            .kind = jobs[k]  ? LEDGER_JOB
+                    : k == 2 ? LEDGER_UNATTRIBUTED
+                             : LEDGER_IDLE,
+            .job = jobs[k],
+            .phase = b->job && i % 50 == 0,
+            .cap_mw = !b->job  ? 400000
+                      : search ? 150000 + (uint32_t)((i - b->began) / 3) * 2000
+                               : b->cap_mw,
+            .energy_j = parts[k],
+            .half_j = parts[k] * 0.01,
+            .method = LEDGER_COUNTED,
+            .simulated = true};
+        put_charges(i, &e);
+        r = ledger_add_energy(y->rows, &e);
     }
     if (r >= 0)
         r = ledger_add_meter(

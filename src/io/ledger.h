@@ -23,7 +23,7 @@
 struct ledger;
 
 enum {
-    LEDGER_VERSION = 8, /* of the schema that this program writes */
+    LEDGER_VERSION = 9, /* of the schema that this program writes */
     LEDGER_BOARDS = 64,
     LEDGER_DOMAINS = 16,
     LEDGER_PLACES = LEDGER_BOARDS + LEDGER_DOMAINS,
@@ -144,6 +144,22 @@ int ledger_domains(struct ledger *l, const struct ledger_domain *domain, size_t 
 enum ledger_kind { ENERGY_KINDS(NAME_ENUM) };
 enum ledger_method { ENERGY_METHODS(NAME_FLAG) };
 
+/* What a row's energy is charged with: emissions by the grid's average and by its
+ * marginal plant, and money.
+ */
+enum ledger_charge { LEDGER_CO2, LEDGER_MARGINAL, LEDGER_COST, LEDGER_CHARGES };
+
+/* Where a factor comes from; the file has each once. */
+struct ledger_factor {
+    const char *signal, *source, *unit; /* "carbon", "file /srv/grid.csv", "g/kWh" */
+    bool estimated;
+};
+struct ledger_amount {
+    const struct ledger_factor *factor; /* NULL: none was known */
+    int64_t amount;     /* mg of CO2 equivalent; millionths of the currency's unit */
+    int64_t covered_uj; /* energy that a factor was known for */
+};
+
 /* Energy of one board (or domain) in one interval, attributed to one job (or to none). */
 struct ledger_energy {
     int64_t begin_utc_ns, end_utc_ns;
@@ -155,6 +171,7 @@ struct ledger_energy {
     double energy_j, half_j; /* half_j: half of the 95 % interval */
     uint32_t method;         /* enum ledger_method, or-ed */
     bool simulated;
+    struct ledger_amount charge[LEDGER_CHARGES]; /* {0}: no factor was known */
 };
 
 /* The meter's totals of one board over the same interval: its energies must add up to
@@ -283,6 +300,8 @@ void ledger_batch_clear(struct ledger_batch *b);
  * or not finite, a job of id 0, …): nothing was added.
  */
 int ledger_add_energy(struct ledger_batch *b, const struct ledger_energy *row);
+/* An energy as a row has it, in whole microjoules. */
+int64_t ledger_uj(double j);
 int ledger_add_meter(struct ledger_batch *b, const struct ledger_meter *row);
 int ledger_add_job(struct ledger_batch *b, const struct ledger_job *row);
 int ledger_add_claim(struct ledger_batch *b, const struct ledger_claim *row);
@@ -290,9 +309,9 @@ int ledger_add_claim_end(struct ledger_batch *b, const struct ledger_claim_end *
 int ledger_add_cap(struct ledger_batch *b, const struct ledger_cap *row);
 int ledger_add_event(struct ledger_batch *b, const struct ledger_event *row);
 int ledger_add_search(struct ledger_batch *b, const struct ledger_search *row);
-/* Merges rows of equal hour, board, kind, job, phase and cap, so that a disk that is full
- * for a day costs no energy and little memory; of a job's rows the newest stays.  Returns
- * how many rows are left.
+/* Merges rows of equal hour, board, kind, job, phase, cap and factors, so that a disk
+ * that is full for a day costs no energy and little memory; of a job's rows the newest
+ * stays.  Returns how many rows are left.
  */
 size_t ledger_batch_squeeze(struct ledger_batch *b);
 /* Drops caps and events, the oldest first, until this many rows are left.  Returns how

@@ -22,11 +22,19 @@ static void row_fini(struct row *row)
         free(row->piece);
 }
 
+static void drop_factors(struct ledger_batch *b)
+{
+    for (size_t i = 0; i < b->n_factors; i++)
+        free(b->factor[i]);
+    b->n_factors = 0;
+}
+
 void ledger_batch_clear(struct ledger_batch *b)
 {
     for (size_t i = 0; i < b->n; i++)
         row_fini(&b->row[i]);
     b->n = 0;
+    drop_factors(b);
 }
 
 void ledger_batch_free(struct ledger_batch *b)
@@ -35,6 +43,7 @@ void ledger_batch_free(struct ledger_batch *b)
         return;
     ledger_batch_clear(b);
     free(b->row);
+    free(b->factor);
     free(b);
 }
 
@@ -62,9 +71,87 @@ static bool good_energy(double j)
     return isfinite(j) && j >= 0 && j < ENERGY_MAX_J;
 }
 
-static int64_t uj_of_j(double j)
+int64_t ledger_uj(double j)
 {
     return (int64_t)llround(j * 1e6);
+}
+
+/* ---- factors ---- */
+
+static bool same_factor(const struct ledger_factor *f, const struct ledger_factor *g)
+{
+    return f->estimated == g->estimated && strcmp(f->source, g->source) == 0 &&
+           strcmp(f->signal, g->signal) == 0 && strcmp(f->unit, g->unit) == 0;
+}
+
+static struct ledger_factor *find_factor(const struct ledger_batch *b,
+                                         const struct ledger_factor *f)
+{
+    for (size_t i = 0; i < b->n_factors; i++)
+        if (same_factor(b->factor[i], f))
+            return b->factor[i];
+    return NULL;
+}
+
+/* The struct, its texts behind it. */
+static struct ledger_factor *copy_factor(const struct ledger_factor *f)
+{
+    size_t signal = strlen(f->signal) + 1, source = strlen(f->source) + 1,
+           unit = strlen(f->unit) + 1;
+    struct ledger_factor *copy = malloc(sizeof *copy + signal + source + unit);
+
+    if (!copy)
+        return NULL;
+    char *at = (char *)(copy + 1);
+    copy->signal = memcpy(at, f->signal, signal);
+    copy->source = memcpy(at + signal, f->source, source);
+    copy->unit = memcpy(at + signal + source, f->unit, unit);
+    copy->estimated = f->estimated;
+    return copy;
+}
+
+/* The batch's copy of this factor. */
+static int take_factor(struct ledger_batch *b, const struct ledger_factor *f)
+{
+    if (find_factor(b, f))
+        return 0;
+    int r = array_grow(&b->factor, &b->factors_cap, b->n_factors, ROWS_MAX);
+    if (r < 0)
+        return r;
+    struct ledger_factor *copy = copy_factor(f);
+    if (!copy)
+        return -ENOMEM;
+    b->factor[b->n_factors++] = copy;
+    return 0;
+}
+
+static int take_charges(struct ledger_batch *b, struct ledger_amount *charge)
+{
+    int r = 0;
+
+    for (int i = 0; r >= 0 && i < LEDGER_CHARGES; i++)
+        if (charge[i].factor)
+            r = take_factor(b, charge[i].factor);
+    for (int i = 0; r >= 0 && i < LEDGER_CHARGES; i++)
+        if (charge[i].factor)
+            charge[i].factor = find_factor(b, charge[i].factor);
+    return r;
+}
+
+/* A charge is known for some of the energy, or not at all. */
+static bool good_charges(const struct ledger_energy *e)
+{
+    bool good = true;
+
+    for (int i = 0; good && i < LEDGER_CHARGES; i++) {
+        const struct ledger_amount *a = &e->charge[i];
+        if (a->factor &&
+            (!a->factor->signal[0] || !a->factor->source[0] || !a->factor->unit[0]))
+            return false;
+        good = a->factor ? a->covered_uj >= 0 && a->covered_uj <= ledger_uj(e->energy_j)
+                         : a->amount == 0 && a->covered_uj == 0;
+    }
+    return good;
 }
 
 int ledger_add_energy(struct ledger_batch *b, const struct ledger_energy *e)
@@ -75,23 +162,27 @@ int ledger_add_energy(struct ledger_batch *b, const struct ledger_energy *e)
     if (!good_time(e->begin_utc_ns) || !good_time(e->end_utc_ns) ||
         e->end_utc_ns < e->begin_utc_ns || !good_energy(e->energy_j) ||
         !good_energy(half_j) || e->board >= LEDGER_PLACES || e->kind < LEDGER_JOB ||
-        e->kind > LEDGER_UNATTRIBUTED || job != (e->job != 0) || e->job > INT64_MAX)
+        e->kind > LEDGER_UNATTRIBUTED || job != (e->job != 0) || e->job > INT64_MAX ||
+        !good_charges(e))
         return -EINVAL;
     int64_t begin_ms = ms_of_ns(e->begin_utc_ns);
-    return put(b, &(struct row){.type = ROW_ENERGY,
-                                .energy = {
-                                    .begin_ms = begin_ms,
-                                    .span_ms = ms_of_ns(e->end_utc_ns) - begin_ms,
-                                    .board = e->board,
-                                    .kind = (int)e->kind,
-                                    .job = e->job,
-                                    .phase = e->phase,
-                                    .cap_mw = e->cap_mw,
-                                    .method = e->method,
-                                    .simulated = e->simulated,
-                                    .energy_uj = uj_of_j(e->energy_j),
-                                    .half_uj = uj_of_j(half_j),
-                                }});
+    struct row row = {.type = ROW_ENERGY,
+                      .energy = {
+                          .begin_ms = begin_ms,
+                          .span_ms = ms_of_ns(e->end_utc_ns) - begin_ms,
+                          .board = e->board,
+                          .kind = (int)e->kind,
+                          .job = e->job,
+                          .phase = e->phase,
+                          .cap_mw = e->cap_mw,
+                          .method = e->method,
+                          .simulated = e->simulated,
+                          .energy_uj = ledger_uj(e->energy_j),
+                          .half_uj = ledger_uj(half_j),
+                      }};
+    memcpy(row.energy.charge, e->charge, sizeof row.energy.charge);
+    int r = take_charges(b, row.energy.charge);
+    return r < 0 ? r : put(b, &row);
 }
 
 int ledger_add_meter(struct ledger_batch *b, const struct ledger_meter *m)
@@ -101,13 +192,14 @@ int ledger_add_meter(struct ledger_batch *b, const struct ledger_meter *m)
         !good_energy(m->end_j) || m->end_j < m->begin_j || m->board >= LEDGER_PLACES)
         return -EINVAL;
     int64_t begin_ms = ms_of_ns(m->begin_utc_ns);
-    return put(b, &(struct row){.type = ROW_METER,
-                                .meter = {
-                                    .begin_ms = begin_ms,
-                                    .span_ms = ms_of_ns(m->end_utc_ns) - begin_ms,
-                                    .board = m->board,
-                                    .energy_uj = uj_of_j(m->end_j) - uj_of_j(m->begin_j),
-                                }});
+    return put(b,
+               &(struct row){.type = ROW_METER,
+                             .meter = {
+                                 .begin_ms = begin_ms,
+                                 .span_ms = ms_of_ns(m->end_utc_ns) - begin_ms,
+                                 .board = m->board,
+                                 .energy_uj = ledger_uj(m->end_j) - ledger_uj(m->begin_j),
+                             }});
 }
 
 /* ---- rows with texts: one piece of memory, the texts behind the struct ---- */
@@ -281,7 +373,7 @@ static int64_t hour_of(const struct row *row)
     return ms / MS_PER_HOUR;
 }
 
-enum { KEYS = 8 };
+enum { KEYS = 8 + LEDGER_CHARGES };
 
 /* Rows with equal keys may be merged. */
 static void key_of(const struct row *row, uint64_t ret[KEYS])
@@ -300,6 +392,8 @@ static void key_of(const struct row *row, uint64_t ret[KEYS])
     };
 
     memcpy(ret, key, sizeof key);
+    for (int i = 0; !meter && i < LEDGER_CHARGES; i++)
+        ret[KEYS - LEDGER_CHARGES + i] = (uintptr_t)e->charge[i].factor;
 }
 
 static int key_order(const struct row *a, const struct row *b)
@@ -348,6 +442,10 @@ static void merge(struct row *into, const struct row *from)
     into->energy.energy_uj += from->energy.energy_uj;
     into->energy.half_uj += from->energy.half_uj;
     into->energy.method |= from->energy.method;
+    for (int i = 0; i < LEDGER_CHARGES; i++) {
+        into->energy.charge[i].amount += from->energy.charge[i].amount;
+        into->energy.charge[i].covered_uj += from->energy.charge[i].covered_uj;
+    }
 }
 
 static bool is_job(const struct row *row)
@@ -518,11 +616,17 @@ int ledger_batch_join(struct ledger_batch *to, struct ledger_batch *from)
 
     int r = array_reserve(&rows, &to->cap, to->n + from->n, sizeof *to->row, ROWS_MAX);
     to->row = rows;
+    for (size_t i = 0; r >= 0 && i < from->n_factors; i++)
+        r = take_factor(to, from->factor[i]);
     if (r < 0)
         return r;
+    for (size_t i = 0; i < from->n; i++)
+        if (from->row[i].type == ROW_ENERGY)
+            (void)take_charges(to, from->row[i].energy.charge);
     if (from->n)
         memcpy(to->row + to->n, from->row, from->n * sizeof *from->row);
     to->n += from->n;
     from->n = 0;
+    drop_factors(from);
     return 0;
 }

@@ -18,6 +18,8 @@ enum ledger_stmt {
     STMT_BEGIN,
     STMT_COMMIT,
     STMT_ENERGY,
+    STMT_FACTOR_FIND,
+    STMT_FACTOR_NEW,
     STMT_METER,
     STMT_JOB,
     STMT_JOB_UNLABEL,
@@ -163,6 +165,7 @@ struct row_energy {
     uint32_t phase, cap_mw, method;
     bool simulated;
     int64_t energy_uj, half_uj;
+    struct ledger_amount charge[LEDGER_CHARGES];
 };
 struct row_meter {
     int64_t begin_ms, span_ms;
@@ -186,6 +189,8 @@ struct row {
 struct ledger_batch {
     struct row *row;
     size_t n, cap;
+    struct ledger_factor **factor; /* each once; rows point to them */
+    size_t n_factors, factors_cap;
 };
 
 /* Whether this is a board or a domain of this run. */

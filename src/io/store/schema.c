@@ -114,9 +114,22 @@ static const char version_7[] =
 static const char version_8[] =
     "ALTER TABLE job ADD COLUMN lost INTEGER NOT NULL DEFAULT 0;";
 
+/* Energy stood without emissions and money.  Rows from before have no factor: none of
+ * their energy is covered.
+ */
+#define CHARGE(amount, prefix)                                                        \
+    "ALTER TABLE energy ADD COLUMN " amount " INTEGER;"                               \
+    "ALTER TABLE energy ADD COLUMN " prefix "_covered_uj INTEGER NOT NULL DEFAULT 0;" \
+    "ALTER TABLE energy ADD COLUMN " prefix "_factor INTEGER REFERENCES factor;"
+static const char version_9[] =
+    "CREATE TABLE factor(id INTEGER PRIMARY KEY, signal TEXT NOT NULL,"
+    " source TEXT NOT NULL, unit TEXT NOT NULL, estimated INTEGER NOT NULL,"
+    " UNIQUE(signal, source, unit, estimated));" CHARGE("co2_mg", "co2")
+        CHARGE("marginal_mg", "marginal") CHARGE("cost", "cost");
+
 static const char *const steps[LEDGER_VERSION] = {version_1, version_2, version_3,
                                                   version_4, version_5, version_6,
-                                                  version_7, version_8};
+                                                  version_7, version_8, version_9};
 
 int schema_version(struct ledger *l, int *ret, uw_error *err)
 {

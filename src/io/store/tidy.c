@@ -11,17 +11,23 @@
 enum { FORGET_ROWS = 500, FORGET_JOBS = 100 }; /* in one step */
 #define MINUTES_MS(n) ((n)*INT64_C(60000))
 
-/* Up to the minute the cap is part of what makes a row; above it, its mean over time
- * (0: unknown in part).
+#define CHARGES                                                             \
+    "co2_mg, co2_covered_uj, co2_factor, marginal_mg, marginal_covered_uj," \
+    " marginal_factor, cost, cost_covered_uj, cost_factor"
+/* Rows of different factors stay apart.  Up to the minute the cap is part of what makes a
+ * row; above it, its mean over time (0: unknown in part).
  */
 #define ENERGY_UP(cap, group)                                                           \
     "INSERT INTO energy(res, begin_ms, span_ms, boot, board, kind, job, phase, cap_mw," \
-    " energy_uj, half_uj, method, simulated)"                                           \
+    " energy_uj, half_uj, method, simulated, " CHARGES ")"                              \
     " SELECT ?4, begin_ms / ?3 * ?3 AS at, sum(span_ms), boot, board, kind, job,"       \
     " phase, " cap ", sum(energy_uj), sum(half_uj),"                                    \
-    " max(method & 1) | max(method & 2) | max(method & 4), simulated FROM energy"       \
+    " max(method & 1) | max(method & 2) | max(method & 4), simulated, sum(co2_mg),"     \
+    " sum(co2_covered_uj), co2_factor, sum(marginal_mg), sum(marginal_covered_uj),"     \
+    " marginal_factor, sum(cost), sum(cost_covered_uj), cost_factor FROM energy"        \
     " WHERE res = ?5 AND begin_ms >= ?1 AND begin_ms < ?2"                              \
-    " GROUP BY at, boot, board, kind, job, phase, " group "simulated"
+    " GROUP BY at, boot, board, kind, job, phase, " group "simulated, co2_factor,"      \
+    " marginal_factor, cost_factor"
 #define MEAN_CAP                                              \
     "CASE WHEN count(cap_mw) = count(*) AND sum(span_ms) > 0" \
     " THEN (sum(cap_mw * span_ms) + sum(span_ms) / 2) / sum(span_ms) END"

@@ -23,8 +23,16 @@ enum { ROUNDING_MS = 50 };
 
 static const char *const sql_of[STMTS] = {
     [STMT_ENERGY] = "INSERT INTO energy(res, begin_ms, span_ms, boot, board, kind, job,"
-                    " phase, cap_mw, energy_uj, half_uj, method, simulated)"
-                    " VALUES(0, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?)",
+                    " phase, cap_mw, energy_uj, half_uj, method, simulated, co2_mg,"
+                    " co2_covered_uj, co2_factor, marginal_mg, marginal_covered_uj,"
+                    " marginal_factor, cost, cost_covered_uj, cost_factor)"
+                    " VALUES(0, ?1, ?2, ?3, ?4, ?5, ?6, ?7, ?8, ?9, ?10, ?11, ?12,"
+                    " iif(?15, ?13, NULL), ?14, ?15, iif(?18, ?16, NULL), ?17, ?18,"
+                    " iif(?21, ?19, NULL), ?20, ?21)",
+    [STMT_FACTOR_FIND] = "SELECT id FROM factor WHERE signal = ? AND source = ? AND"
+                         " unit = ? AND estimated = ?",
+    [STMT_FACTOR_NEW] = "INSERT INTO factor(signal, source, unit, estimated)"
+                        " VALUES(?, ?, ?, ?)",
     [STMT_METER] = "INSERT INTO meter(res, begin_ms, span_ms, boot, board, energy_uj)"
                    " VALUES(0, ?, ?, ?, ?, ?)",
     [STMT_JOB] =
@@ -123,17 +131,48 @@ static int board_id(struct writing *w, size_t board, int64_t *ret)
     return 0;
 }
 
+/* The file's id of a factor; 0: none. */
+static int factor_id(struct writing *w, const struct ledger_factor *f, int64_t *ret)
+{
+    sqlite3_stmt *find = NULL;
+
+    *ret = 0;
+    if (!f)
+        return 0;
+    int r = ready(w, STMT_FACTOR_FIND, &find);
+    if (r < 0)
+        return r;
+    db_bind(find, "ttti", f->signal, f->source, f->unit, (int64_t)f->estimated);
+    r = db_step(w->l, find, w->err);
+    if (r > 0)
+        *ret = sqlite3_column_int64(find, 0);
+    (void)sqlite3_reset(find);
+    if (r != 0)
+        return r < 0 ? r : 0;
+    r = DO(w, STMT_FACTOR_NEW, "ttti", f->signal, f->source, f->unit,
+           (int64_t)f->estimated);
+    *ret = sqlite3_last_insert_rowid(w->l->db);
+    return r;
+}
+
 static int put_energy(struct writing *w, const struct row_energy *e)
 {
-    int64_t board = 0;
+    const struct ledger_amount *c = e->charge;
+    int64_t board = 0, id[LEDGER_CHARGES];
 
     int r = board_id(w, e->board, &board);
+    for (int i = 0; r >= 0 && i < LEDGER_CHARGES; i++)
+        r = factor_id(w, c[i].factor, &id[i]);
     if (r < 0)
         return r;
     seen(w, e->begin_ms + e->span_ms);
-    return DO(w, STMT_ENERGY, "iiiiizzziiii", e->begin_ms, e->span_ms, w->l->boot, board,
-              (int64_t)e->kind, (int64_t)e->job, (int64_t)e->phase, (int64_t)e->cap_mw,
-              e->energy_uj, e->half_uj, (int64_t)e->method, (int64_t)e->simulated);
+    return DO(w, STMT_ENERGY, "iiiiizzziiiiiiziiziiz", e->begin_ms, e->span_ms,
+              w->l->boot, board, (int64_t)e->kind, (int64_t)e->job, (int64_t)e->phase,
+              (int64_t)e->cap_mw, e->energy_uj, e->half_uj, (int64_t)e->method,
+              (int64_t)e->simulated, c[LEDGER_CO2].amount, c[LEDGER_CO2].covered_uj,
+              id[LEDGER_CO2], c[LEDGER_MARGINAL].amount, c[LEDGER_MARGINAL].covered_uj,
+              id[LEDGER_MARGINAL], c[LEDGER_COST].amount, c[LEDGER_COST].covered_uj,
+              id[LEDGER_COST]);
 }
 
 static int put_meter(struct writing *w, const struct row_meter *m)

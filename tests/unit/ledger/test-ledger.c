@@ -707,7 +707,7 @@ static void test_versions(const char *data)
         int version;
     } dumps[] = {{"ledger-v1.sql", 1}, {"ledger-v2.sql", 2}, {"ledger-v3.sql", 3},
                  {"ledger-v4.sql", 4}, {"ledger-v5.sql", 5}, {"ledger-v6.sql", 6},
-                 {"ledger-v7.sql", 7}};
+                 {"ledger-v7.sql", 7}, {"ledger-v8.sql", 8}};
     struct ledger *l = NULL;
     uw_error err = {{0}};
 
@@ -746,6 +746,11 @@ static void test_versions(const char *data)
         ok(help_text_is(help_path("old.sqlite"), "SELECT source FROM claim WHERE id = 1",
                         "search"),
            "a search's claim is told by its source");
+        is_int(help_number(help_path("old.sqlite"),
+                           "SELECT count(*) FROM energy WHERE co2_mg NOT NULL OR"
+                           " marginal_mg NOT NULL OR cost NOT NULL OR co2_covered_uj +"
+                           " marginal_covered_uj + cost_covered_uj > 0"),
+               0, "no factor covers its energy");
         if (dumps[i].version >= 6)
             test_claims_forward(help_path("old.sqlite"));
         while (ledger_tidy(l, T0 + 40 * DAY, &err) == 1)
@@ -779,7 +784,7 @@ static void test_newer(void)
     is_int(help_open("n.sqlite", T0, &l, &err), -EPROTONOSUPPORT,
            "a newer one is refused");
     is_int(ledger_trouble(-EPROTONOSUPPORT), LEDGER_IS_NEWER, "… with its reason");
-    ok(strstr(err.text, "version 99") && strstr(err.text, "up to 8"), "%s", err.text);
+    ok(strstr(err.text, "version 99") && strstr(err.text, "up to 9"), "%s", err.text);
     is_int(count_aside("^n.sqlite.d"), 0, "and stays where it is");
 }
 
