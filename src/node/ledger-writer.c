@@ -13,6 +13,7 @@
 #include "base/names.h"
 #include "base/units.h"
 #include "io/file.h"
+#include "node/charges.h"
 #include "node/rule-rows.h"
 
 enum {
@@ -36,6 +37,7 @@ struct ledger_writer {
     char text[200];   /* why the ledger could not be used; "" it could */
     uint64_t lost;    /* rows that earlier queues lost */
     struct rule_rows *rule_rows;
+    struct charges *charges;
     struct ledger_batch *rest;      /* unwritten rows while boards are reopened */
     char rest_uuid[BOARDS_MAX][96]; /* the boards of these rows */
 };
@@ -43,13 +45,16 @@ struct ledger_writer {
 int ledger_writer_new(const struct ledger_writer_opts *opts, struct ledger_writer **ret)
 {
     auto_(rule_rows_free) struct rule_rows *rule_rows = NULL;
+    auto_(charges_free) struct charges *charges = NULL;
     int r = rule_rows_new(&rule_rows);
+    r = r < 0 ? r : charges_new(&charges);
     struct ledger_writer *w = r < 0 ? NULL : calloc(1, sizeof *w);
 
     if (!w)
         return -ENOMEM;
     w->opts = *opts;
     w->rule_rows = take(rule_rows);
+    w->charges = take(charges);
     *ret = w;
     return 0;
 }
@@ -444,6 +449,7 @@ void ledger_writer_free(struct ledger_writer *w)
     count_rules(w, true);
     close_all(w, true);
     rule_rows_free(w->rule_rows);
+    charges_free(w->charges);
     free(w);
 }
 
@@ -492,7 +498,13 @@ void ledger_writer_energy(struct ledger_writer *w, const struct attribution_row 
     e.method = row->method == METER_COUNTER ? LEDGER_COUNTED : LEDGER_SUMMED;
     if (row->lost || (row->why & (METER_WHY_GAP | METER_WHY_RESET)))
         e.method |= LEDGER_BRIDGED;
+    charges_put(w->charges, row, &e);
     added(w, ledger_add_energy(b, &e));
+}
+
+void ledger_writer_signal(struct ledger_writer *w, const struct signal_view *v)
+{
+    charges_signal(w->charges, loop_now_ns(w->opts.loop), v);
 }
 
 void ledger_writer_total(struct ledger_writer *w, const struct attribution_total *t)

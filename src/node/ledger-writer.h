@@ -19,6 +19,7 @@
 #include "jobs/job-records.h"
 #include "node/view.h"
 #include "policy/engine.h"
+#include "policy/signals.h"
 #include "tuner/searches.h"
 
 /* End of a job's goal column where nobody asked for it: "slowdown:1.05 by default". */
@@ -86,7 +87,10 @@ int64_t ledger_writer_ahead_ns(const struct ledger_writer *w);
 
 /* ---- rows ---- */
 
+/* The row's energy is charged with the factors that were known in its time. */
 void ledger_writer_energy(struct ledger_writer *w, const struct attribution_row *row);
+/* A signal as it is from now on; one that is no factor of energy counts for nothing. */
+void ledger_writer_signal(struct ledger_writer *w, const struct signal_view *v);
 void ledger_writer_total(struct ledger_writer *w, const struct attribution_total *total);
 /* rec may be NULL. */
 void ledger_writer_job(struct ledger_writer *w, const struct job_entry *job,

@@ -154,6 +154,8 @@ static int on_tick(struct loop_timer *timer, uint64_t now_ns, void *user)
             pace(node, i);
     }
     ledger_writer_tick(node->writer);
+    if (node->outside)
+        outside_tick(node->outside);
     node_caps_tick(node);
     released_boards_step(node->released);
     job_records_tick(node->records, now_ns);

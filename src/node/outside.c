@@ -82,11 +82,32 @@ static void on_event(enum signal_event event, size_t i, void *user)
         book(o, LEDGER_EVENT_SIGNAL_KNOWN, (uid_t)-1, &v, v.source);
 }
 
+/* ---- factors of energy ---- */
+
+static void tell_factor(struct outside *o, size_t i)
+{
+    struct signal_view v;
+
+    signals_look(o->signals, i, time_of(o), &v);
+    ledger_writer_signal(o->writer, &v);
+}
+
+void outside_tick(struct outside *o)
+{
+    static const char *const names[] = {"carbon", "carbon.marginal", "price"};
+
+    for (size_t i = 0; i < n_elements(names); i++) {
+        int at = signals_find(o->signals, names[i]);
+        if (at >= 0)
+            tell_factor(o, (size_t)at);
+    }
+}
+
 static void on_change(size_t i, void *user)
 {
     struct outside *o = user;
-    (void)i;
 
+    tell_factor(o, i);
     o->changed(o->user);
 }
 
@@ -169,6 +190,7 @@ void outside_use(struct outside *o, struct outside_plan *plan)
     signals_use(o->signals, take(plan->signals));
     signal_files_begin(o->files);
     outside_plan_free(plan);
+    outside_tick(o); /* prices may be in another currency */
     rearm(o);
 }
 

@@ -18,8 +18,9 @@
 
 struct outside;
 
-/* writer is borrowed and must outlive *ret.  changed(): the value of a signal may be
- * another one; called from inside the functions below too, which it must not call.
+/* writer is borrowed and must outlive *ret; it is told of each change of a factor
+ * (node/charges.h).  changed(): the value of a signal may be another one; called from
+ * inside the functions below too, which it must not call.
  */
 int outside_new(struct loop *loop, struct ledger_writer *writer,
                 void (*changed)(void *user), void *user, struct outside **ret,
@@ -37,6 +38,9 @@ void outside_plan_free(struct outside_plan *plan);
 DEFINE_AUTO(struct outside_plan *, outside_plan_free);
 /* Puts it in force and frees it; NULL: nothing.  Values of signals that stay are kept. */
 void outside_use(struct outside *o, struct outside_plan *plan);
+
+/* Once a second: another source may have given the same value. */
+void outside_tick(struct outside *o);
 
 /* The value of a read of this signal; leaves *ret where there is none of its name, type
  * and unit.

@@ -19,6 +19,7 @@ struct given {
     bool has;
     struct signal_value value;
     char source[SIGNAL_SOURCE];
+    bool estimated;
     int64_t utc_ns, until_utc_ns;
 };
 
@@ -57,7 +58,7 @@ struct signals {
 
 /* What is in force now. */
 struct now {
-    bool known, by_hand;
+    bool known, by_hand, estimated;
     const struct signal_value *value;
     const char *source;
     int64_t utc_ns, until_utc_ns;
@@ -255,6 +256,7 @@ static struct now now_of(const struct entry *e, struct signal_time t)
 {
     const struct given *g = &e->given;
     struct now now = {.source = g->source,
+                      .estimated = g->estimated,
                       .utc_ns = g->utc_ns,
                       .until_utc_ns = g->until_utc_ns,
                       .value = is_forecast(e) ? NULL : &g->value,
@@ -390,6 +392,7 @@ static void took(struct signals *s, size_t i, const struct signal_put *p)
     bool failed = e->why[0];
 
     (void)snprintf(e->given.source, sizeof e->given.source, "%s", p->source);
+    e->given.estimated = p->estimated;
     e->why[0] = '\0';
     if (failed)
         tell(s, SIGNAL_WORKS, i);
@@ -635,6 +638,7 @@ void signals_look(struct signals *s, size_t i, struct signal_time t,
                                 .value = now.known ? now.value : NULL,
                                 .known = now.known,
                                 .by_hand = now.by_hand,
+                                .estimated = now.estimated,
                                 .used = e->declared || e->had,
                                 .utc_ns = now.utc_ns,
                                 .points = e->rows ? e->n_rows : e->history.n,

@@ -93,6 +93,7 @@ struct signal_put {
     const char *unit, *source; /* copied */
     int64_t utc_ns;            /* the time of the value, or of the series */
     uint64_t age_ns;           /* 0: the signal's age limit */
+    bool estimated;            /* the source says that it estimates */
 };
 /* -EINVAL: another type or unit; -ERANGE: the value is no finite number, or its time lies
  * in the future.  Nothing changed.
@@ -138,7 +139,7 @@ struct signal_view {
     const struct signal_value
         *value; /* in the signal's unit; NULL: unknown, a forecast */
     bool known; /* of a forecast: some of it lies before us */
-    bool by_hand;
+    bool by_hand, estimated;
     bool used;       /* the site declares it, or it has had a value */
     double age_s;    /* of the value; 0 where there was none */
     int64_t utc_ns;  /* time of the value; 0: there was none */

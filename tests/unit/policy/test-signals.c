@@ -144,6 +144,25 @@ static void ages(void)
     is_near(value("price", 0), 0, 0, "and nothing changed");
 }
 
+static void estimates(void)
+{
+    struct signal_put p = {.unit = "g/kWh", .source = "grid", .estimated = true};
+    struct signal_view v;
+    uw_error err = {""};
+
+    begin();
+    p.utc_ns = at(0).utc_ns;
+    is_int(signals_put(s, find("carbon"), &p, number(400), at(0), NULL), 0, "estimated");
+    signals_look(s, find("carbon"), at(0), &v);
+    ok(v.known && v.estimated, "is shown so");
+    is_int(set("carbon", 300, "g/kWh", 60, 10, &err), 0, "set by hand");
+    signals_look(s, find("carbon"), at(10), &v);
+    ok(v.by_hand && !v.estimated, "is no estimate");
+    is_int(put("carbon", 390, "g/kWh", 100, 100), 0, "and a newer value");
+    signals_look(s, find("carbon"), at(100), &v);
+    ok(v.known && !v.estimated, "need not be one");
+}
+
 static void hands(void)
 {
     struct signal_view v;
@@ -338,6 +357,7 @@ static void declarations(void)
 int main(void)
 {
     ages();
+    estimates();
     hands();
     histories();
     folds_stay();
