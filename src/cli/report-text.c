@@ -22,7 +22,8 @@ static void put(FILE *to, const char *text, int width, bool right)
         (void)fprintf(to, "%s%*s", text, pad > 0 ? pad : 0, "");
 }
 
-static void put_rows(const struct json_value *report, FILE *to)
+/* charges: the table of emissions and money. */
+static void put_rows(const struct json_value *report, bool charges, FILE *to)
 {
     const struct json_value *rows = json_get(report, "rows");
     char text[REPORT_TEXT], fitted[REPORT_TEXT];
@@ -32,7 +33,7 @@ static void put_rows(const struct json_value *report, FILE *to)
         bool first = true;
         while ((c = report_column(report, c)) != NULL) {
             int width = abs(c->width);
-            if (width == 0)
+            if (width == 0 || (report_is_charge(c) != charges && c->kind != CELL_NAME))
                 continue;
             if (i == 0)
                 report_head(report, c, text);
@@ -47,6 +48,32 @@ static void put_rows(const struct json_value *report, FILE *to)
     }
 }
 
+/* "  emissions    123.4 g CO2e, of 87.5 % of the energy" */
+static void put_charge(const struct json_value *sums, const char *name, const char *key,
+                       const char *covered, const char *unit, FILE *to)
+{
+    double v = take_number(sums, key), part = take_number(sums, covered);
+
+    if (isnan(v))
+        return;
+    (void)fprintf(to, "  %-14s%12.*f %s", name, view_digits(fabs(v)), v, unit);
+    if (part < 1)
+        (void)fprintf(to, ", of %.1f %% of the energy", floor(1e3 * part) / 10);
+    (void)fputc('\n', to);
+}
+
+static void put_charges(const struct json_value *report, const struct json_value *sums,
+                        FILE *to)
+{
+    char currency[16];
+
+    view_label(take_text(report, "money_currency"), currency, sizeof currency);
+    put_charge(sums, "emissions", "co2_g", "co2_covered", "g CO2e", to);
+    put_charge(sums, "marginal", "marginal_g", "marginal_covered", "g CO2e", to);
+    put_charge(sums, "cost", "money", "money_covered", currency, to);
+}
+
+/* By the factors of --gco2e-kwh and --price-kwh. */
 static void put_costs(const struct json_value *report, FILE *to)
 {
     const struct json_value *t = json_get(report, "totals");
@@ -66,6 +93,7 @@ static void put_costs(const struct json_value *report, FILE *to)
 static void put_sums(const struct json_value *report, const struct json_value *sums,
                      FILE *to)
 {
+    bool boards = sums == json_get(report, "totals");
     double all = take_number(sums, "energy_j");
     struct report_unit unit = report_unit_of(all);
     char text[200];
@@ -78,7 +106,8 @@ static void put_sums(const struct json_value *report, const struct json_value *s
             (void)fprintf(to, "  %5.1f %%", 100 * j / all);
         (void)fputc('\n', to);
     }
-    if (report)
+    put_charges(report, sums, to);
+    if (boards)
         put_costs(report, to);
     report_sum(sums, text, sizeof text);
     (void)fprintf(to, "%s\n", text);
@@ -100,14 +129,20 @@ int report_text(const struct json_value *report, FILE *to, uw_error *err)
     if (n == 0)
         (void)fprintf(to, "No energy was recorded.\n");
     else
-        put_rows(report, to);
+        put_rows(report, false, to);
+    if (n > 0 && (report_has_charge(report, "co2_covered") ||
+                  report_has_charge(report, "marginal_covered") ||
+                  report_has_charge(report, "money_covered"))) {
+        (void)fputc('\n', to);
+        put_rows(report, true, to);
+    }
     if (n > SHOWN)
         (void)fprintf(to, "… and %zu more: --format csv has them\n", n - SHOWN);
     (void)fputc('\n', to);
     put_sums(report, json_get(report, "totals"), to);
     if (report_cpu(report)) {
         (void)fprintf(to, "\nProcessors and their memory, beside the GPUs:\n");
-        put_sums(NULL, report_cpu(report), to);
+        put_sums(report, report_cpu(report), to);
     }
     return ferror(to) ? fail(err, -EIO, "cannot write the report") : 0;
 }
@@ -161,6 +196,8 @@ static const char *keys_of(const char *by)
     return "";
 }
 
+#define CHARGES "co2_g,co2_covered,marginal_g,marginal_covered,money,money_covered"
+
 static void put_csv_row(const struct json_value *row, const char *keys, FILE *to)
 {
     char key[32];
@@ -183,13 +220,18 @@ int report_csv(const struct json_value *report, FILE *to, uw_error *err)
 {
     const struct json_value *rows = json_get(report, "rows");
     bool carbon = json_get(report, "gco2e_kwh"), price = json_get(report, "price_kwh");
-    char keys[300];
+    const char *currency = take_text(report, "money_currency");
+    char keys[400];
 
-    (void)snprintf(keys, sizeof keys, "%s%s%s", keys_of(take_text(report, "by")),
-                   carbon ? ",gco2e" : "", price ? ",cost" : "");
-    (void)fprintf(to, "%s,simulated\n", keys);
+    (void)snprintf(keys, sizeof keys, "%s%s%s," CHARGES "%s",
+                   keys_of(take_text(report, "by")), carbon ? ",gco2e" : "",
+                   price ? ",cost" : "",
+                   report_has_parts(report) ? "" : ",saved_co2_g,saved_co2_half_g");
+    (void)fprintf(to, "%s,money_currency,simulated\n", keys);
     for (size_t i = 0; i < json_count(rows); i++) {
         put_csv_row(json_at(rows, i), keys, to);
+        (void)fputc(',', to);
+        put_quoted(to, currency);
         (void)fprintf(to, ",%d\n", take_bool(report, "simulated"));
     }
     return ferror(to) ? fail(err, -EIO, "cannot write the CSV") : 0;

@@ -47,6 +47,13 @@ const struct json_value *report_cpu(const struct json_value *report)
     return take_number(cpu, "meter_j") > 0 ? cpu : NULL;
 }
 
+bool report_has_charge(const struct json_value *report, const char *covered)
+{
+    bool cpu = strcmp(take_text(report, "by"), "cpu") == 0;
+
+    return take_number(json_get(report, cpu ? "cpu" : "totals"), covered) > 0;
+}
+
 const char *report_by(const struct json_value *report)
 {
     const char *by = take_text(report, "by");
@@ -84,7 +91,7 @@ const struct report_line report_lines[REPORT_LINES] = {
     {"meter_j", "meters", false},
 };
 
-enum { PARTS = 1, JOBS = 2, GROUPS = 4 };
+enum { PARTS = 1, JOBS = 2, GROUPS = 4, ALL = PARTS | JOBS | GROUPS, CHARGES = 8 };
 
 static const struct report_column columns[] = {
     {NULL, "", CELL_NAME, -22, 0, 0, PARTS, NULL},
@@ -105,9 +112,23 @@ static const struct report_column columns[] = {
     {"saved, measured", "saved", CELL_SAVED, 15, 0, 0, JOBS, NULL},
     {"the model says", "model_saved", CELL_PERCENT, 0, 0, 0, JOBS, NULL},
     {"processors, %s", "cpu_j", CELL_ENERGY, 0, 0, 0, JOBS | GROUPS, "cpu"},
+    {"g CO2e", "co2_g", CELL_AMOUNT, 9, 0, 0, ALL | CHARGES, "co2_covered"},
+    {"covered", "co2_covered", CELL_COVERED, 7, 0, 0, ALL | CHARGES, "co2_covered"},
+    {"marg. g", "marginal_g", CELL_AMOUNT, 8, 0, 0, ALL | CHARGES, "marginal_covered"},
+    {"covered", "marginal_covered", CELL_COVERED, 7, 0, 0, ALL | CHARGES,
+     "marginal_covered"},
+    {"money", "money", CELL_AMOUNT, 8, 0, 0, ALL | CHARGES, "money_covered"},
+    {"covered", "money_covered", CELL_COVERED, 7, 0, 0, ALL | CHARGES, "money_covered"},
+    {"saved g", "saved_co2_g", CELL_AMOUNT, 7, 0, 0, JOBS | GROUPS | CHARGES,
+     "co2_covered"},
     {"g CO2e", "gco2e", CELL_NUMBER, 0, 1, 1, PARTS | JOBS | GROUPS, "gco2e_kwh"},
     {"", "cost", CELL_NUMBER, 0, 2, 1, PARTS | JOBS | GROUPS, "price_kwh"},
 };
+
+bool report_is_charge(const struct report_column *column)
+{
+    return column->rows & CHARGES;
+}
 
 const struct report_column *report_column(const struct json_value *report,
                                           const struct report_column *before)
@@ -120,8 +141,9 @@ const struct report_column *report_column(const struct json_value *report,
          i++) {
         const char *needs = columns[i].needs;
         bool there =
-            !needs || (strcmp(needs, "cpu") == 0 ? report_cpu(report) != NULL
-                                                 : json_get(report, needs) != NULL);
+            !needs || (strcmp(needs, "cpu") == 0       ? report_cpu(report) != NULL
+                       : report_is_charge(&columns[i]) ? report_has_charge(report, needs)
+                                                       : json_get(report, needs) != NULL);
         if (columns[i].rows & rows && there)
             return &columns[i];
     }
@@ -142,7 +164,10 @@ void report_head(const struct json_value *report, const struct report_column *co
                        column->head, report_unit(report).name);
     else
         (void)snprintf(ret, REPORT_TEXT, "%.60s",
-                       *column->head ? column->head : take_text(report, "currency"));
+                       !*column->head ? take_text(report, "currency")
+                       : strcmp(column->head, "money") == 0
+                           ? take_text(report, "money_currency")
+                           : column->head);
 }
 
 void report_cell(const struct json_value *report, const struct json_value *row,
@@ -160,6 +185,10 @@ void report_cell(const struct json_value *report, const struct json_value *row,
         (void)snprintf(ret, REPORT_TEXT, "-");
     else if (column->kind == CELL_ENERGY)
         (void)report_energy(v, report_unit(report), ret);
+    else if (column->kind == CELL_AMOUNT)
+        (void)snprintf(ret, REPORT_TEXT, "%.*f", view_digits(fabs(v)), v);
+    else if (column->kind == CELL_COVERED)
+        (void)snprintf(ret, REPORT_TEXT, "%.1f %%", floor(1e3 * v + 1e-9) / 10);
     else if (column->kind == CELL_PERCENT)
         (void)snprintf(ret, REPORT_TEXT, "%.1f %%", 100 * v);
     else

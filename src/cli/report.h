@@ -36,12 +36,15 @@ struct report_unit report_unit_of(double j);
 const struct json_value *report_cpu(const struct json_value *report);
 /* "12.34" in that unit; "-" where it is unknown. */
 const char *report_energy(double j, struct report_unit unit, char ret[REPORT_TEXT]);
+/* Whether some energy of the report has emissions or cost ("co2_covered" …) known. */
+bool report_has_charge(const struct json_value *report, const char *covered);
 /* "18.2 ± 1.2 %", "-" where it is unknown. */
 const char *report_saved(const struct json_value *row, char ret[REPORT_TEXT]);
 
 /* A column of the table of rows. */
 struct report_column {
-    const char *head; /* %s: the unit; "": the currency; NULL: what the rows are of */
+    const char
+        *head; /* %s: the unit; "", "money": the currency; NULL: what the rows are of */
     const char *key;
     enum {
         CELL_NAME,
@@ -49,7 +52,9 @@ struct report_column {
         CELL_NUMBER,
         CELL_ENERGY,
         CELL_SAVED,
-        CELL_PERCENT
+        CELL_PERCENT,
+        CELL_AMOUNT,  /* of emissions or money */
+        CELL_COVERED, /* per cent, rounded down */
     } kind;
     int width;  /* in text, to the left if negative; 0: pages only */
     int digits; /* of a number */
@@ -57,6 +62,8 @@ struct report_column {
     unsigned rows;     /* kinds of reports that have it */
     const char *needs; /* what the report must have for it; NULL: nothing */
 };
+/* Of emissions or money: in text, in a table of their own. */
+bool report_is_charge(const struct report_column *column);
 /* The column after `before`, the first one after NULL; NULL: no more. */
 const struct report_column *report_column(const struct json_value *report,
                                           const struct report_column *before);

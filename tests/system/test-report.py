@@ -27,6 +27,63 @@ def holds(energy, meter):
     return meter > 0 and abs(energy - meter) <= 0.001 * meter
 
 
+
+def charged(r, what, factor):
+    """Whether the report's amount is the covered energy times the factor a kWh, to 0.1 %."""
+    amount = {"co2": "co2_g", "marginal": "marginal_g", "money": "money"}[what]
+    want = r["energy_j"] * r[what + "_covered"] / 3.6e6 * factor
+    return r[amount] is not None and abs(r[amount] - want) <= 0.001 * abs(want) + 0.002
+
+
+def emissions():
+    """Unknown at first, then set by hand: grams and money of what is covered, and how much that is."""
+    with uwtest.Node(board="v100", count=2, speed=20) as node:
+        d = node.daemon("node:\n  interval: 5 s\n")
+        child = node.train("--workload", "resnet50", "--steps", "1000000", "--gpus", "0")
+        uwtest.wait_for(lambda: sums(d.ledger)[0] > 10e9 and report(node)[0]["rows"], 20)
+        r, p = report(node)
+        t.ok(r["totals"]["co2_g"] is None and r["totals"]["co2_covered"] == 0 and r["totals"]["money"] is None,
+             "no signal: no grams, not 0 g", p)
+        t.ok("CO2e" not in node.run("underwatt", "report").stdout, "and none in the text")
+        for name, value in (("carbon", "300 g/kWh"), ("carbon.marginal", "-20 g/kWh"), ("price", "0.25 EUR/kWh")):
+            p = node.run("underwatt", "signal", "set", name, value, "--for", "12 h")
+            t.equal(p.returncode, 0, f"{name} is set")
+        r = uwtest.wait_until(lambda: report(node)[0], lambda r: r["totals"]["co2_covered"] > 0.4, 30)
+        t.ok(0.4 < r["totals"]["co2_covered"] < 1, "some of the energy is covered", r["totals"])
+        for what, factor in (("co2", 300), ("marginal", -20), ("money", 0.25)):
+            t.ok(charged(r["totals"], what, factor) and r["rows"] and charged(r["rows"][0], what, factor),
+                 f"{what}: the covered energy times {factor}, to 0.1 %", (r["totals"], r["rows"]))
+        t.equal(r["money_currency"], "EUR", "in its currency")
+        with sqlite3.connect(f"file:{d.ledger}?mode=ro", uri=True) as db:
+            db.execute("PRAGMA busy_timeout = 5000")
+            mg, uj, n = db.execute("SELECT sum(co2_mg), sum(co2_covered_uj), count(DISTINCT board || '.' || kind ||"
+                                   " '.' || ifnull(job, 0)) FROM energy").fetchone()
+            sources = db.execute("SELECT signal, source, unit, estimated FROM factor ORDER BY signal").fetchall()
+        t.ok(n - 1 >= uj * 300e3 / 3.6e12 - mg >= 0, "whole milligrams, exact but for one a sum", (mg, uj, n))
+        t.ok([(s, u, e) for s, _, u, e in sources] ==
+             [("carbon", "g/kWh", 0), ("carbon.marginal", "g/kWh", 0), ("price", "EUR/kWh", 0)] and
+             all(source.startswith("set by user ") for _, source, _, _ in sources), "the ledger names the sources", sources)
+        for by in ("job", "user", "gpu", "day"):
+            out = node.run("underwatt", "report", "--by", by).stdout
+            r, p = report(node, "--by", by)
+            t.ok("g CO2e, of " in out and " % of the energy" in out and "marg. g" in out and
+                 max(map(len, out.splitlines())) <= 80, f"text by {by}: with coverage, in 80 columns", out)
+            t.ok(charged(r["rows"][0], "co2", 300), f"json by {by}", r["rows"])
+        p = node.run("underwatt", "report", "--format", "csv")
+        t.ok(",co2_g,co2_covered," in p.stdout.splitlines()[0] and ",EUR,1" in p.stdout.splitlines()[1], "csv", p)
+        p = node.run("underwatt", "report", "--format", "html")
+        t.ok("marg. g" in p.stdout, "html", p)
+        t.equal(node.run("underwatt", "signal", "unset", "carbon").returncode, 0, "carbon is unset")
+        r = uwtest.wait_until(lambda: report(node)[0], lambda r: r["totals"]["co2_covered"] <
+                              r["totals"]["money_covered"] - 0.05, 30)
+        t.ok(charged(r["totals"], "co2", 300) and r["totals"]["co2_covered"] < r["totals"]["money_covered"],
+             "unknown again: nothing is added", r["totals"])
+        child.kill()
+        t.equal(d.stop(), 0, "ends in order")
+
+
+emissions()
+
 with uwtest.Node(board="v100", count=2, speed=20) as node:
     d = node.daemon("node:\n  interval: 5 s\n")
     child = node.train("--workload", "resnet50", "--steps", "1000000", "--gpus", "0")

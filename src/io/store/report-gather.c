@@ -3,6 +3,7 @@
  * GROUP BY SQLite would sort hundreds of thousands of rows five times a report.
  */
 #include <errno.h>
+#include <stdio.h>
 #include <stdlib.h>
 #include <time.h>
 
@@ -16,6 +17,7 @@ struct part {
     int8_t kind; /* enum ledger_kind; 0: the meter */
     bool domain; /* not a board */
     int64_t board, job, uj, half_uj, span_ms;
+    struct report_charges charges;
 };
 
 struct parts {
@@ -101,6 +103,10 @@ static int add(struct parts *p, int64_t begin_ms, const struct part *row)
     q->uj += row->uj;
     q->half_uj += row->half_uj;
     q->span_ms += row->span_ms;
+    for (int i = 0; i < LEDGER_CHARGES; i++) {
+        q->charges.of[i].amount += row->charges.of[i].amount;
+        q->charges.of[i].uj += row->charges.of[i].uj;
+    }
     return 0;
 }
 
@@ -170,6 +176,7 @@ static int caps_begin(struct report *rep, uw_error *err)
 
 /* ---- the way through ---- */
 
+#define IS_PRICED "cost_factor IN (SELECT id FROM factor WHERE unit = :unit)"
 #define IS_DOMAIN "board IN (SELECT id FROM board WHERE kind > 1)"
 
 /* Whether a domain's row of that time may be shown. */
@@ -187,6 +194,32 @@ static bool is_told(const struct report *rep, int64_t begin_ms)
            begin_ms < to_ms - to_ms % period_ms;
 }
 
+/* Of several currencies the one that covers most energy. */
+static int find_price(struct report *rep, uw_error *err)
+{
+    auto_(db_finalize) sqlite3_stmt *stmt = NULL;
+    int64_t units = 0;
+
+    int r = db_number(rep->l,
+                      "SELECT count(DISTINCT unit) FROM factor WHERE signal ="
+                      " 'price'",
+                      0, &units, err);
+    if (r < 0 || units == 0)
+        return r;
+    r = report_prepare(rep,
+                       units == 1 ? "SELECT unit FROM factor WHERE signal = 'price'"
+                                  : "SELECT f.unit FROM energy e JOIN factor f ON f.id ="
+                                    " e.cost_factor WHERE " IN_SPAN
+                                    " GROUP BY f.unit ORDER BY sum(cost_covered_uj) DESC,"
+                                    " f.unit LIMIT 1",
+                       &stmt, err);
+    if (r >= 0)
+        r = db_step(rep->l, stmt, err);
+    if (r > 0)
+        (void)snprintf(rep->price_unit, sizeof rep->price_unit, "%s", db_text(stmt, 0));
+    return r;
+}
+
 static int read_energy(struct report *rep, struct parts *p, uw_error *err)
 {
     auto_(db_finalize) sqlite3_stmt *stmt = NULL;
@@ -194,7 +227,9 @@ static int read_energy(struct report *rep, struct parts *p, uw_error *err)
     int r = report_prepare(rep,
                            "SELECT begin_ms, span_ms, board, kind, job, energy_uj,"
                            " half_uj, method, simulated, cap_mw, " IS_DOMAIN
-                           " FROM energy WHERE " IN_SPAN,
+                           ", co2_mg, co2_covered_uj, marginal_mg, marginal_covered_uj,"
+                           " iif(" IS_PRICED ", cost, 0), iif(" IS_PRICED
+                           ", cost_covered_uj, 0) FROM energy WHERE " IN_SPAN,
                            &stmt, err);
     while (r >= 0 && (r = db_step(rep->l, stmt, err)) > 0) {
         int64_t begin_ms = sqlite3_column_int64(stmt, 0);
@@ -207,6 +242,7 @@ static int read_energy(struct report *rep, struct parts *p, uw_error *err)
             .half_uj = sqlite3_column_int64(stmt, 6),
             .domain = sqlite3_column_int(stmt, 10) != 0,
         };
+        report_charges(stmt, 11, &row.charges);
         if (row.domain && !is_told(rep, begin_ms))
             continue;
         unsigned *method = row.domain ? &rep->domain_method : &rep->method;
@@ -243,7 +279,9 @@ static int read_meter(struct report *rep, struct parts *p, uw_error *err)
 
 #define COLUMNS                                                                  \
     "(day INTEGER, board INTEGER, kind INTEGER, job INTEGER, energy_uj INTEGER," \
-    " half_uj INTEGER, span_ms INTEGER);"
+    " half_uj INTEGER, span_ms INTEGER, co2_mg INTEGER, co2_uj INTEGER,"         \
+    " marginal_mg INTEGER, marginal_uj INTEGER, cost INTEGER, cost_uj INTEGER);"
+#define VALUES " VALUES(?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?)"
 static int write_parts(struct report *rep, const struct parts *p, uw_error *err)
 {
     auto_(db_finalize) sqlite3_stmt *board = NULL, *domain = NULL;
@@ -254,18 +292,20 @@ static int write_parts(struct report *rep, const struct parts *p, uw_error *err)
                 "CREATE INDEX temp.domain_by_job ON domain_part(job)",
                 err);
     if (r >= 0)
-        r = db_prepare(rep->l, "INSERT INTO temp.part VALUES(?, ?, ?, ?, ?, ?, ?)",
-                       &board, err);
+        r = db_prepare(rep->l, "INSERT INTO temp.part" VALUES, &board, err);
     if (r >= 0)
-        r = db_prepare(rep->l, "INSERT INTO temp.domain_part VALUES(?, ?, ?, ?, ?, ?, ?)",
-                       &domain, err);
+        r = db_prepare(rep->l, "INSERT INTO temp.domain_part" VALUES, &domain, err);
     for (size_t i = 0; r >= 0 && i < p->size; i++) {
         const struct part *q = &p->part[i];
         if (!q->day)
             continue;
         sqlite3_stmt *stmt = q->domain ? domain : board;
-        db_bind(stmt, "iiiiiii", (int64_t)q->day, q->board, (int64_t)q->kind, q->job,
-                q->uj, q->half_uj, q->span_ms);
+        const struct report_charges *c = &q->charges;
+        db_bind(stmt, "iiiiiiiiiiiii", (int64_t)q->day, q->board, (int64_t)q->kind,
+                q->job, q->uj, q->half_uj, q->span_ms, c->of[LEDGER_CO2].amount,
+                c->of[LEDGER_CO2].uj, c->of[LEDGER_MARGINAL].amount,
+                c->of[LEDGER_MARGINAL].uj, c->of[LEDGER_COST].amount,
+                c->of[LEDGER_COST].uj);
         r = db_run(rep->l, stmt, err);
     }
     return r;
@@ -276,6 +316,8 @@ int report_gather(struct report *rep, uw_error *err)
     struct parts p = {.local = rep->q->local};
 
     int r = caps_begin(rep, err);
+    if (r >= 0)
+        r = find_price(rep, err);
     if (r >= 0)
         r = read_energy(rep, &p, err);
     if (r >= 0)

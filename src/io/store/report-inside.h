@@ -22,18 +22,30 @@ struct report_caps {
     struct report_cap *piece; /* REPORT_PIECES a board */
 };
 
+/* Sums of what energy is charged with, in order: amounts and how much they cover. */
+struct report_charges {
+    struct {
+        int64_t amount, uj;
+    } of[LEDGER_CHARGES];
+};
+#define REPORT_CHARGES                                                           \
+    " sum(co2_mg), sum(co2_uj), sum(marginal_mg), sum(marginal_uj), sum(cost), " \
+    "sum(cost_uj)"
+
 struct report {
     struct ledger *l;
     const struct ledger_query *q;
     struct json_out *o;
     unsigned method, domain_method;
     bool simulated;
+    char price_unit[16]; /* "EUR/kWh": costs in other currencies do not count */
     struct report_caps caps;
 };
 
 /* Reads the span's rows once: fills the methods, simulated, caps, and the temporary table
- * part(day, board, kind (0: the meter), job, energy_uj, half_uj, span_ms) of boards, and
- * domain_part, the same of RAPL domains: no query can add up both by mistake.
+ * part(day, board, kind (0: the meter), job, energy_uj, half_uj, span_ms, co2_mg, co2_uj,
+ * marginal_mg, marginal_uj, cost, cost_uj) of boards, price_unit, and domain_part, the
+ * same of RAPL domains: no query can add up both by mistake.
  */
 int report_gather(struct report *rep, uw_error *err);
 
@@ -44,6 +56,11 @@ int report_prepare(const struct report *rep, const char *sql, sqlite3_stmt **ret
 double report_j(sqlite3_stmt *stmt, int column);
 /* Writes an energy, and its emissions and cost where configured. */
 void report_put_energy(const struct report *rep, const char *key, double j);
+/* The columns of REPORT_CHARGES from `column` on. */
+void report_charges(sqlite3_stmt *stmt, int column, struct report_charges *ret);
+/* Emissions and money of so much energy; hidden: as if nothing were known. */
+void report_put_charges(const struct report *rep, const struct report_charges *c,
+                        int64_t energy_uj, bool hidden);
 /* Write a column as time, text or whole number; null for NULL. */
 void report_time(struct json_out *o, const char *key, sqlite3_stmt *stmt, int column);
 void report_put_text(struct json_out *o, const char *key, sqlite3_stmt *stmt, int column);

@@ -23,6 +23,31 @@ static void put_figures(const struct report *rep, sqlite3_stmt *stmt, int column
     json_out_double(rep->o, "mean_w", s > 0 ? j / s : (double)NAN);
 }
 
+/* The grams that were saved, of whole jobs: the saved energy at the mean intensity of the
+ * energy that is covered.
+ */
+static void put_saved_g(struct json_out *o, sqlite3_stmt *stmt, int column)
+{
+    json_out_double(o, "saved_co2_g", db_double(stmt, column));
+    json_out_double(o, "saved_co2_half_g", db_double(stmt, column + 1));
+}
+#define OF_J(mg, uj) "* " mg " * 1e3 / nullif(" uj ", 0)" /* grams */
+#define MEAN_G OF_J("co2_mg", "co2_uj")
+#define MEAN_HALF_G OF_J("abs(co2_mg)", "co2_uj")
+#define MEAN_JOB_G OF_J("sum(co2_mg)", "sum(co2_uj)")
+#define MEAN_JOB_HALF_G OF_J("abs(sum(co2_mg))", "sum(co2_uj)")
+
+/* Columns from `column` on: REPORT_CHARGES, then the saved grams. */
+static void put_charges(const struct report *rep, sqlite3_stmt *stmt, int column,
+                        int64_t energy_uj)
+{
+    struct report_charges c;
+
+    report_charges(stmt, column, &c);
+    report_put_charges(rep, &c, energy_uj, false);
+    put_saved_g(rep->o, stmt, column + 2 * LEDGER_CHARGES);
+}
+
 /* What was saved, of whole jobs: the energy, and half of its interval. */
 static void put_saved(struct json_out *o, sqlite3_stmt *stmt, int column)
 {
@@ -90,18 +115,23 @@ static int put_job(const struct report *rep, sqlite3_stmt *stmt, uw_error *err)
     report_put_int(o, "cap_mw", stmt, 17);
     report_put_cpu(rep, stmt, 18);
     put_model(o, stmt, 19);
+    put_charges(rep, stmt, 22, sqlite3_column_int64(stmt, 1));
     int r = put_job_boards(rep, job, err);
     return r < 0 ? r : put_labels(rep, job, err);
 }
 
 /* Saved energy of the jobs of a group: a job counts once however many rows it has. */
-#define PER_JOB                                                                     \
-    " FROM (SELECT e.job AS job, sum(energy_uj) AS uj, sum(half_uj) AS half,"       \
-    " sum(span_ms) AS span, " OF_DOMAINS " AS domains" OF_JOBS " GROUP BY e.job) g" \
+#define PER_JOB                                                                    \
+    " FROM (SELECT e.job AS job, sum(energy_uj) AS uj, sum(half_uj) AS half,"      \
+    " sum(span_ms) AS span, " OF_DOMAINS " AS domains, sum(co2_mg) AS co2_mg,"     \
+    " sum(co2_uj) AS co2_uj, sum(marginal_mg) AS marginal_mg, sum(marginal_uj) AS" \
+    " marginal_uj, sum(cost) AS cost, sum(cost_uj) AS cost_uj" OF_JOBS             \
+    " GROUP BY e.job) g"                                                           \
     " LEFT JOIN job j ON j.id = g.job"
-#define GROUPED                                                 \
-    " sum(uj), sum(half), sum(span), count(*), sum(j.saved_j)," \
-    " sum(j.saved_half_j), sum(domains)"
+#define GROUPED                                                                    \
+    " sum(uj), sum(half), sum(span), count(*), sum(j.saved_j),"                    \
+    " sum(j.saved_half_j), sum(domains)," REPORT_CHARGES ", sum(j.saved_j " MEAN_G \
+    "), sum(j.saved_half_j " MEAN_HALF_G ")"
 
 static void put_group(const struct report *rep, sqlite3_stmt *stmt, int column)
 {
@@ -109,6 +139,7 @@ static void put_group(const struct report *rep, sqlite3_stmt *stmt, int column)
     json_out_int(rep->o, "jobs", sqlite3_column_int64(stmt, column + 3));
     put_saved(rep->o, stmt, column + 4);
     report_put_cpu(rep, stmt, column + 6);
+    put_charges(rep, stmt, column + 7, sqlite3_column_int64(stmt, column));
 }
 
 static int put_user(const struct report *rep, sqlite3_stmt *stmt, uw_error *err)
@@ -154,7 +185,8 @@ int report_rows(const struct report *rep, uw_error *err)
             "SELECT e.job," FIGURES "j.name, j.user, j.uid, j.source, j.began_ms,"
             " j.ended_ms, j.saved_j, j.saved_half_j, j.saved, j.saved_half, j.slowdown,"
             " j.slowdown_half, j.goal, j.cap_mw, " OF_DOMAINS
-            ", j.looks, j.model_saved, j.model_slowdown" OF_JOBS
+            ", j.looks, j.model_saved, j.model_slowdown," REPORT_CHARGES
+            ", j.saved_j " MEAN_JOB_G ", j.saved_half_j " MEAN_JOB_HALF_G OF_JOBS
             " GROUP BY e.job ORDER BY 2 DESC, e.job LIMIT :rows",
             put_job, err);
     }

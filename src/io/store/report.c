@@ -77,6 +77,34 @@ void report_put_energy(const struct report *rep, const char *key, double j)
         json_out_double(rep->o, "cost", j / J_PER_KWH * rep->q->price_kwh);
 }
 
+void report_charges(sqlite3_stmt *stmt, int column, struct report_charges *ret)
+{
+    for (int i = 0; i < LEDGER_CHARGES; i++) {
+        ret->of[i].amount = sqlite3_column_int64(stmt, column + 2 * i);
+        ret->of[i].uj = sqlite3_column_int64(stmt, column + 2 * i + 1);
+    }
+}
+
+void report_put_charges(const struct report *rep, const struct report_charges *c,
+                        int64_t energy_uj, bool hidden)
+{
+    static const struct {
+        const char *amount, *covered;
+        double unit;
+    } keys[LEDGER_CHARGES] = {{"co2_g", "co2_covered", 1e-3},
+                              {"marginal_g", "marginal_covered", 1e-3},
+                              {"money", "money_covered", 1e-6}};
+
+    for (int i = 0; i < LEDGER_CHARGES; i++) {
+        bool known = c->of[i].uj > 0 && !hidden;
+        double amount = (double)c->of[i].amount * keys[i].unit;
+        double covered = (double)c->of[i].uj / (double)energy_uj;
+        json_out_double(rep->o, keys[i].amount, known ? amount : (double)NAN);
+        json_out_double(rep->o, keys[i].covered,
+                        energy_uj > 0 && !hidden ? covered : (double)NAN);
+    }
+}
+
 int report_prepare(const struct report *rep, const char *sql, sqlite3_stmt **ret,
                    uw_error *err)
 {
@@ -101,6 +129,8 @@ int report_prepare(const struct report *rep, const char *sql, sqlite3_stmt **ret
                                  value[i].v);
     (void)sqlite3_bind_text(stmt, sqlite3_bind_parameter_index(stmt, ":label"), q->label,
                             -1, SQLITE_STATIC);
+    (void)sqlite3_bind_text(stmt, sqlite3_bind_parameter_index(stmt, ":unit"),
+                            rep->price_unit, -1, SQLITE_STATIC);
     *ret = stmt;
     return 0;
 }
@@ -126,6 +156,7 @@ int report_list(const struct report *rep, const char *key, const char *sql,
 struct totals {
     int64_t uj[4]; /* by enum ledger_kind; 0: the meters */
     int64_t half_uj;
+    struct report_charges charges;
 };
 
 static int read_totals(const struct report *rep, const char *sql, struct totals *ret,
@@ -141,6 +172,12 @@ static int read_totals(const struct report *rep, const char *sql, struct totals 
             continue;
         t.uj[kind] = sqlite3_column_int64(stmt, 1);
         t.half_uj += sqlite3_column_int64(stmt, 2);
+        struct report_charges c;
+        report_charges(stmt, 3, &c);
+        for (int i = 0; i < LEDGER_CHARGES; i++) {
+            t.charges.of[i].amount += c.of[i].amount;
+            t.charges.of[i].uj += c.of[i].uj;
+        }
     }
     if (r >= 0)
         *ret = t;
@@ -159,6 +196,12 @@ static void put_method(struct json_out *o, unsigned method)
 static double total_j(const struct report *rep, bool domains, int64_t uj)
 {
     return domains ? report_domain_j(rep, uj) : (double)uj * 1e-6;
+}
+
+/* Finer figures would tell more of the energy than is told. */
+static bool is_coarse(const struct report *rep)
+{
+    return rep->q->domains.step_j > 0;
 }
 
 /* The three parts must add up to what the meters of boards, or of domains, measured. */
@@ -184,6 +227,7 @@ static void put_totals(const struct report *rep, bool domains, const struct tota
     else
         json_out_bool(o, "holds", fabs(fraction) <= SUM_TOLERANCE);
     put_method(o, domains ? rep->domain_method : rep->method);
+    report_put_charges(rep, &t->charges, sum, domains && is_coarse(rep));
     json_out_end(o);
 }
 
@@ -191,6 +235,7 @@ static void put_head(const struct report *rep)
 {
     const struct ledger_query *q = rep->q;
     struct json_out *o = rep->o;
+    char currency[sizeof rep->price_unit];
 
     json_out_bool(o, "simulated", rep->l->simulated || rep->simulated);
     json_out_text(o, "by", names_word(NAMES_REPORT_BY, q->by));
@@ -206,9 +251,22 @@ static void put_head(const struct report *rep)
         json_out_double(o, "price_kwh", q->price_kwh);
         json_out_text(o, "currency", q->currency);
     }
+    (void)snprintf(currency, sizeof currency, "%.*s", (int)strcspn(rep->price_unit, "/"),
+                   rep->price_unit);
+    json_out_text(o, "money_currency", currency[0] ? currency : NULL);
 }
 
 /* ---- boards, domains, days, caps: everybody's, for totals and pictures ---- */
+
+/* The last columns of PARTS: the sum, and what it is charged with. */
+static void put_part_charges(const struct report *rep, sqlite3_stmt *stmt, int column,
+                             bool hidden)
+{
+    struct report_charges c;
+
+    report_charges(stmt, column + 1, &c);
+    report_put_charges(rep, &c, sqlite3_column_int64(stmt, column), hidden);
+}
 
 static void put_parts(const struct report *rep, sqlite3_stmt *stmt, int column)
 {
@@ -221,12 +279,15 @@ static void put_parts(const struct report *rep, sqlite3_stmt *stmt, int column)
                       report_j(stmt, column) + report_j(stmt, column + 1) +
                           report_j(stmt, column + 2));
     json_out_double(o, "meter_j", report_j(stmt, column + 3));
+    put_part_charges(rep, stmt, column + 4, false);
 }
 
 #define PARTS                                                                      \
     " sum(CASE e.kind WHEN 1 THEN energy_uj END), sum(CASE e.kind WHEN 2 THEN"     \
     " energy_uj END), sum(CASE e.kind WHEN 3 THEN energy_uj END), sum(CASE e.kind" \
-    " WHEN 0 THEN energy_uj END)"
+    " WHEN 0 THEN energy_uj END), sum(CASE WHEN e.kind > 0 THEN energy_uj "        \
+    "END)," REPORT_CHARGES
+enum { PARTS_COLUMNS = 5 + 2 * LEDGER_CHARGES };
 static int put_board(const struct report *rep, sqlite3_stmt *stmt, uw_error *err)
 {
     (void)err;
@@ -265,6 +326,7 @@ static int put_domain(const struct report *rep, sqlite3_stmt *stmt, uw_error *er
     json_out_double(o, "unattributed_j", domain_j(rep, stmt, 4));
     report_put_energy(rep, "energy_j", domain_j(rep, stmt, 6));
     json_out_double(o, "meter_j", domain_j(rep, stmt, 5));
+    put_part_charges(rep, stmt, 6, is_coarse(rep));
     return 0;
 }
 
@@ -272,8 +334,7 @@ int report_domains(const struct report *rep, const char *key, uw_error *err)
 {
     return report_list(
         rep, key,
-        "SELECT b.name, b.kind," PARTS
-        ", sum(CASE WHEN e.kind > 0 THEN energy_uj END) FROM domain_part e"
+        "SELECT b.name, b.kind," PARTS " FROM domain_part e"
         " JOIN board b ON b.id = e.board GROUP BY e.board ORDER BY b.at, b.id",
         put_domain, err);
 }
@@ -283,7 +344,7 @@ static int put_day(const struct report *rep, sqlite3_stmt *stmt, uw_error *err)
     (void)err;
     json_out_text(rep->o, "day", db_text(stmt, 0));
     put_parts(rep, stmt, 1);
-    report_put_cpu(rep, stmt, 5);
+    report_put_cpu(rep, stmt, 1 + PARTS_COLUMNS);
     return 0;
 }
 
@@ -349,14 +410,15 @@ static int put_report(struct report *rep, uw_error *err)
 
     int r = report_gather(rep, err);
     if (r >= 0)
-        r = read_totals(
-            rep, "SELECT kind, sum(energy_uj), sum(half_uj) FROM part GROUP BY kind",
-            &boards, err);
+        r = read_totals(rep,
+                        "SELECT kind, sum(energy_uj), sum(half_uj)," REPORT_CHARGES
+                        " FROM part GROUP BY kind",
+                        &boards, err);
     if (r >= 0)
-        r = read_totals(
-            rep,
-            "SELECT kind, sum(energy_uj), sum(half_uj) FROM domain_part GROUP BY kind",
-            &domains, err);
+        r = read_totals(rep,
+                        "SELECT kind, sum(energy_uj), sum(half_uj)," REPORT_CHARGES
+                        " FROM domain_part GROUP BY kind",
+                        &domains, err);
     if (r < 0)
         return r;
     json_out_object(rep->o, NULL);

@@ -395,6 +395,9 @@ static void test_domains(struct ledger *l)
                0 &&
            fmod(number(json_at(json_get(g.root, "days"), 0), "cpu_j"), 1000) == 0,
        "everywhere");
+    ok(isnan(number(json_get(g.root, "cpu"), "co2_covered")) &&
+           isnan(number(json_at(json_get(g.root, "cpus"), 0), "co2_g")),
+       "emissions would tell more");
     is_near(number(g.totals, "energy_j"), 3000.0 * 2 * A_DAY, 1e-3, "boards exactly");
     json_free(g.doc);
 }
@@ -460,9 +463,81 @@ static void test_order(struct ledger *l)
     json_free(g.doc);
 }
 
+/* Jobs 1 (half of it at 200 g/kWh), 2 (never covered) and 3 (at -100 g/kWh), 1 kWh each;
+ * a little of job 3 is in another currency.
+ */
+static void fill_charges(struct ledger *l)
+{
+    static const struct ledger_factor carbon = {"carbon", "grid", "g/kWh", false},
+                                      euro = {"price", "market", "EUR/kWh", false},
+                                      dollar = {"price", "market", "USD/kWh", false};
+    auto_(ledger_batch_free) struct ledger_batch *b = ledger_batch_new();
+    const int64_t kwh = INT64_C(3600000000000);
+    struct ledger_energy e = {.begin_utc_ns = T0,
+                              .end_utc_ns = T0 + 10 * S,
+                              .kind = LEDGER_JOB,
+                              .energy_j = 3.6e6,
+                              .simulated = true};
+
+    for (uint64_t id = 1; id <= 3; id++) {
+        struct ledger_job job = help_job(id, 1000, "anna");
+        job.saved_j = 7.2e6;
+        job.saved_half_j = 3.6e5;
+        (void)ledger_add_job(b, &job);
+        e.job = id;
+        memset(e.charge, 0, sizeof e.charge);
+        if (id == 1)
+            e.charge[LEDGER_CO2] = (struct ledger_amount){&carbon, 100000, kwh / 2};
+        if (id == 1)
+            e.charge[LEDGER_COST] = (struct ledger_amount){&euro, 300000, kwh};
+        if (id == 3)
+            e.charge[LEDGER_CO2] = (struct ledger_amount){&carbon, -100000, kwh};
+        if (id == 3)
+            e.charge[LEDGER_COST] = (struct ledger_amount){&dollar, 70000, kwh / 4};
+        is_int(ledger_add_energy(b, &e), 0, "job %d", (int)id);
+    }
+    is_int(ledger_write(l, b, NULL), 0, "are written");
+}
+
+static void test_charges(struct ledger *l)
+{
+    struct got g;
+    struct ledger_query q = query("job", NULL, NULL);
+
+    fill_charges(l);
+    get(l, &q, &g);
+    is_near(number(g.totals, "co2_g"), 0, 1e-9, "100 g and -100 g");
+    is_near(number(g.totals, "co2_covered"), 0.5, 1e-9, "of half of the energy");
+    ok(isnan(number(g.totals, "marginal_g")) && number(g.totals, "marginal_covered") == 0,
+       "marginal ones are unknown, not 0");
+    is_near(number(g.totals, "money"), 0.3, 1e-9, "euros");
+    is_near(number(g.totals, "money_covered"), 1 / 3.0, 1e-9, "without the dollars");
+    is_str(text(g.root, "money_currency"), "EUR", "in the currency of most energy");
+    for (size_t i = 0; i < 3; i++) {
+        static const double want[] = {400, (double)NAN, -200}, half[] = {20, 0, 10};
+        const struct json_value *row = json_at(g.rows, i);
+        double saved = number(row, "saved_co2_g");
+        ok(isnan(want[i]) ? isnan(saved) && isnan(number(row, "co2_g"))
+                          : fabs(saved - want[i]) < 1e-9 &&
+                                fabs(number(row, "saved_co2_half_g") - half[i]) < 1e-9,
+           "job %zu saved %g g", i + 1, saved);
+    }
+    json_free(g.doc);
+    q = query("user", NULL, NULL);
+    get(l, &q, &g);
+    is_near(number(json_at(g.rows, 0), "saved_co2_g"), 200, 1e-9, "a user's jobs");
+    is_near(number(json_at(g.rows, 0), "co2_covered"), 0.5, 1e-9, "their coverage");
+    json_free(g.doc);
+    q = query("day", NULL, NULL);
+    get(l, &q, &g);
+    is_near(number(json_at(g.rows, 0), "money_covered"), 1 / 3.0, 1e-9, "a day");
+    json_free(g.doc);
+}
+
 int main(void)
 {
-    auto_(ledger_close) struct ledger *l = NULL, *m = NULL, *c = NULL, *o = NULL;
+    auto_(ledger_close) struct ledger *l = NULL, *m = NULL, *c = NULL, *o = NULL,
+                                      *e = NULL;
     uw_error err = {{0}};
 
     if (!help_begin())
@@ -488,6 +563,9 @@ int main(void)
     (void)help_open("o.sqlite", T0, &o, &err);
     (void)help_boards(o, 3);
     test_order(o);
+    (void)help_open("e.sqlite", T0, &e, &err);
+    (void)help_boards(e, 1);
+    test_charges(e);
     help_end();
     return done();
 }
