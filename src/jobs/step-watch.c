@@ -15,7 +15,7 @@
 #include "core/job/lifetime.h"
 #include "io/proc.h"
 
-enum { DEADLINE_S = 20, TITLE = 64 };
+enum { DEADLINE_S = 20, TITLE = 64, STAT = 1024 };
 
 const struct step_job *step_jobs_find(const struct step_jobs *jobs, uint64_t job)
 {
@@ -23,6 +23,14 @@ const struct step_job *step_jobs_find(const struct step_jobs *jobs, uint64_t job
         if (jobs->job[i].job == job)
             return &jobs->job[i];
     return NULL;
+}
+
+bool step_job_may_be_of(const struct step_job *job, uid_t uid)
+{
+    for (size_t i = 0; i < job->n_uids; i++)
+        if (job->uid[i] == uid)
+            return true;
+    return job->n_uids == 0 || job->n_uids == STEP_UIDS;
 }
 
 /* ---- reading ---- */
@@ -70,15 +78,57 @@ static int add_stepd(const char *root, pid_t pid, uid_t uid, uint64_t job,
     return 0;
 }
 
-static int add_cgroup(const char *text, size_t n, struct step_jobs *ret)
+/* Root's processes, as the one that waits in the step "extern", tell nothing. */
+static void add_uid(struct step_job *place, uid_t uid)
+{
+    if (uid == 0 || place->n_uids == STEP_UIDS ||
+        (place->n_uids > 0 && step_job_may_be_of(place, uid)))
+        return;
+    place->uid[place->n_uids++] = uid;
+}
+
+static int add_cgroup(const char *root, pid_t pid, const char *text, size_t n,
+                      struct step_jobs *ret)
 {
     struct cgroup_job group;
+    struct proc_facts f;
     uint64_t job = 0;
 
     cgroup_parse(text, n, &group);
     if (group.kind != CGROUP_SLURM || parse_u64(group.id, &job, NULL) < 0)
         return 0;
-    return place_of(ret, job) ? 0 : -E2BIG;
+    struct step_job *place = place_of(ret, job);
+    if (!place)
+        return -E2BIG;
+    if (group.has_uid)
+        add_uid(place, group.uid);
+    else if (proc_read(root, pid, &f) == 0)
+        add_uid(place, f.uid);
+    return 0;
+}
+
+static struct step_job *job_of_stepd(struct step_jobs *jobs, pid_t pid)
+{
+    for (size_t i = 0; i < jobs->n; i++)
+        for (size_t k = 0; k < jobs->job[i].n_procs; k++)
+            if (jobs->job[i].proc[k].pid == pid)
+                return &jobs->job[i];
+    return NULL;
+}
+
+/* What a slurmstepd has begun runs as the job's user. */
+static int add_child(const char *root, const char *name, struct step_jobs *ret)
+{
+    char stat[STAT];
+    struct proc_facts f;
+    int n = read_first(root, name, "stat", stat, sizeof stat);
+
+    if (n <= 0 || proc_parse_stat(stat, (size_t)n, &f) < 0)
+        return n < 0 ? n : 0;
+    struct step_job *place = job_of_stepd(ret, f.ppid);
+    if (place && proc_read(root, f.pid, &f) == 0)
+        add_uid(place, f.uid);
+    return 0;
 }
 
 static int look_at(const char *root, const char *name, uid_t uid, struct step_jobs *ret)
@@ -95,28 +145,49 @@ static int look_at(const char *root, const char *name, uid_t uid, struct step_jo
     n = read_first(root, name, "cgroup", group, sizeof group);
     if (n <= 0 || !memmem(group, (size_t)n, "slurm", 5))
         return n < 0 ? n : 0;
-    return add_cgroup(group, (size_t)n, ret);
+    return add_cgroup(root, (pid_t)pid, group, (size_t)n, ret);
+}
+
+/* children: of the slurmstepds that an earlier pass has found. */
+static int pass(const char *root, DIR *dir, uid_t uid, bool children,
+                struct step_jobs *ret)
+{
+    struct dirent *e;
+
+    for (errno = 0; (e = readdir(dir)); errno = 0) {
+        if (!isdigit((unsigned char)e->d_name[0]))
+            continue;
+        int r = children ? add_child(root, e->d_name, ret)
+                         : look_at(root, e->d_name, uid, ret);
+        if (r < 0 && r != -EACCES)
+            return r;
+    }
+    return errno ? -errno : 0;
+}
+
+static bool has_stepd(const struct step_jobs *jobs)
+{
+    for (size_t i = 0; i < jobs->n; i++)
+        if (jobs->job[i].n_procs > 0)
+            return true;
+    return false;
 }
 
 int step_jobs_read(const char *root, uid_t uid, struct step_jobs *ret)
 {
     auto_(dir_close) DIR *dir = opendir(root);
     struct proc_facts first;
-    struct dirent *e;
 
     ret->n = 0;
     if (!dir)
         return -errno;
     if (proc_read(root, 1, &first) < 0) /* hidepid */
         return -EACCES;
-    for (errno = 0; (e = readdir(dir)); errno = 0) {
-        if (!isdigit((unsigned char)e->d_name[0]))
-            continue;
-        int r = look_at(root, e->d_name, uid, ret);
-        if (r < 0 && r != -EACCES)
-            return r;
-    }
-    return errno ? -errno : 0;
+    int r = pass(root, dir, uid, false, ret);
+    if (r < 0 || !has_stepd(ret))
+        return r;
+    rewinddir(dir);
+    return pass(root, dir, uid, true, ret);
 }
 
 /* ---- the worker ---- */

@@ -12,12 +12,14 @@
 #include "jobs/roster.h"
 #include "underwatt/error.h"
 
-enum { STEP_JOBS_MAX = 1024, STEP_PROCS = 16 };
+enum { STEP_JOBS_MAX = 1024, STEP_PROCS = 16, STEP_UIDS = 4 };
 
 struct step_job {
     uint64_t job;                     /* Slurm's number */
     struct job_proc proc[STEP_PROCS]; /* its first slurmstepds */
     size_t n_procs;                   /* 0: only other processes */
+    uid_t uid[STEP_UIDS]; /* whose processes it has beside root's: the first ones */
+    size_t n_uids;        /* 0: its user is unknown */
 };
 struct step_jobs {
     struct step_job job[STEP_JOBS_MAX];
@@ -26,6 +28,8 @@ struct step_jobs {
 
 /* NULL: the job has none. */
 const struct step_job *step_jobs_find(const struct step_jobs *jobs, uint64_t job);
+/* Whether the job may be this user's: a process of his is there, or nobody's is. */
+bool step_job_may_be_of(const struct step_job *job, uid_t uid);
 /* Reads the folder root, "/proc".  uid: whose slurmstepds count beside root's.  -EACCES:
  * processes of others are hidden; -E2BIG: more than STEP_JOBS_MAX jobs; other errors of
  * the reads: *ret is not complete.

@@ -489,13 +489,16 @@ static void lose(struct scheduler *s, const struct job_entry *job, struct job_re
     job_records_trim(s->o.records);
 }
 
-/* jobs: NULL: they could not be read. */
+/* jobs: NULL: they could not be read.  Slurm's numbers may begin anew: a step of another
+ * user is another job's.
+ */
 static const struct step_job *step_of(const struct step_jobs *jobs,
                                       const struct job_entry *job)
 {
     uint64_t number = jobs ? number_of(job) : 0;
+    const struct step_job *found = number ? step_jobs_find(jobs, number) : NULL;
 
-    return number ? step_jobs_find(jobs, number) : NULL;
+    return found && step_job_may_be_of(found, job->uid) ? found : NULL;
 }
 
 /* Notes the boards that Slurm gives to several jobs at once: MPS, shards, slices. */

@@ -379,6 +379,19 @@ def stepd(node, job, **kw):
     return child
 
 
+def foreign(node, job):
+    """A slurmstepd of that number whose step is another user's."""
+    child = subprocess.Popen(["bash", "-c", f"""setpriv --reuid 65534 --clear-groups sh -c 'echo up; exec sleep 1000' &
+                              read go; exec -a 'slurmstepd: [{job}.0]' sleep 1000"""], stdin=subprocess.PIPE,
+                             stdout=subprocess.PIPE, text=True, start_new_session=True)
+    node.children.append(child)
+    child.stdout.readline()
+    child.stdin.write("go\n")
+    child.stdin.flush()
+    t.ok(uwtest.wait_for(lambda: "slurmstepd" in pathlib.Path(f"/proc/{child.pid}/cmdline").read_text()), "a step of another user's")
+    return child
+
+
 def ended(child):
     child.kill()
     child.wait()
@@ -511,12 +524,18 @@ def lost_jobs(node, d, s):
     d.start()
     t.ok(runs(s, 6000) is False, "shown as over, as before the restart")
     _, made = d.ask("POST", "/v1/jobs", {"name": "other:1", "source": "registered", "uid": UID + 1, "gpus": [3]})
-    for job in first:
+    other = foreign(node, 6002) if os.geteuid() == 0 else None
+    for job in (6000, 6001):
         stepd(node, job)
+    t.ok(uwtest.wait_for(lambda: "GPU 3 belongs to job" in d.log()) and not runs(s, 6000), "no job goes on while another has its board")
+    if other:
+        t.ok(not runs(s, 6002), "nor where the step of its number is another user's", s.ask("GET", 6002))
+        os.killpg(other.pid, signal.SIGKILL)
+        other.wait()
+    stepd(node, 6002)
     t.ok(uwtest.wait_for(lambda: runs(s, 6002)), "a step shows up: the job goes on")
     t.ok(s.ask("GET", 6002)[1]["id"] == first[6002] and [c["cap_mw"] for c in s.claims(job=first[6002])] == [230000],
          "the same job, capped again", s.claims())
-    t.ok(uwtest.wait_for(lambda: "GPU 3 belongs to job" in d.log()) and not runs(s, 6000), "not while another has its board")
     d.ask("DELETE", f"/v1/jobs/{made['id']}")
     t.ok(uwtest.wait_for(lambda: runs(s, 6000)), "it does when the board is free again")
     job = s.ask("GET", 6000)[1]

@@ -40,7 +40,10 @@ enum lifetime_end lifetime_look(struct lifetime *l, enum lifetime_seen seen,
 
 bool lifetime_may_come_back(const struct lifetime *l, uint64_t ended_ns, uint64_t now_ns)
 {
-    return now_ns - ended_ns <= LIFETIME_BACK_NS || !is_late(l, now_ns);
+    uint64_t ago_ns = now_ns - ended_ns;
+
+    return ago_ns <= LIFETIME_BACK_NS ||
+           (l->limit_ns ? !is_late(l, now_ns) : ago_ns <= LIFETIME_OPEN_NS);
 }
 
 uint64_t lifetime_stepd(const char *cmdline, size_t n)

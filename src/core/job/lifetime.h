@@ -12,7 +12,8 @@
 #define LIFETIME_ALONE_NS (60 * UINT64_C(1000000000))     /* without step and process */
 #define LIFETIME_UNSEEN_NS (86400 * UINT64_C(1000000000)) /* without any, ever */
 #define LIFETIME_BACK_NS \
-    (600 * UINT64_C(1000000000)) /* in which it may at least come back */
+    (600 * UINT64_C(1000000000))                  /* in which it may at least come back */
+#define LIFETIME_OPEN_NS (7 * LIFETIME_UNSEEN_NS) /* without a limit: at most */
 
 struct lifetime {
     uint64_t began_ns;    /* when it was registered last */
@@ -43,8 +44,8 @@ enum lifetime_end {
  */
 enum lifetime_end lifetime_look(struct lifetime *l, enum lifetime_seen seen,
                                 bool followed, uint64_t now_ns);
-/* Whether a job that ended so at ended_ns may go on: until its time is over, if it has a
- * limit, and for LIFETIME_BACK_NS at least.
+/* Whether a job that ended so at ended_ns may go on: until its time is over, or without a
+ * limit for LIFETIME_OPEN_NS, and for LIFETIME_BACK_NS at least.
  */
 bool lifetime_may_come_back(const struct lifetime *l, uint64_t ended_ns, uint64_t now_ns);
 

@@ -87,7 +87,8 @@ int main(void)
     const struct lifetime open = {.began_ns = 100 * S},
                           day = {.began_ns = 100 * S, .limit_ns = 86400 * S},
                           hour = {.began_ns = 100 * S, .limit_ns = 3600 * S};
-    ok(lifetime_may_come_back(&open, 200 * S, 9999999 * S), "back at any time");
+    ok(lifetime_may_come_back(&open, 200 * S, 605000 * S), "no limit: back for a week");
+    ok(!lifetime_may_come_back(&open, 200 * S, 605001 * S), "not for longer");
     ok(lifetime_may_come_back(&day, 200 * S, 86559 * S), "back before its limit");
     ok(!lifetime_may_come_back(&day, 200 * S, 86560 * S), "not after it");
     ok(lifetime_may_come_back(&hour, 4000 * S, 4600 * S), "back after ten minutes");

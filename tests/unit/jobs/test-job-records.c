@@ -219,7 +219,10 @@ static void kept(void)
        "ten minutes where it may come back");
     fake_wait(86400);
     ok(job_records_find(w.records, JOB) == rec && !job_records_shows(rec, now()),
-       "without a limit for any time, but not shown");
+       "without a limit for days, but not shown");
+    rec->ended_ns = now() - 7 * 86400 * NS_PER_S + 2 * NS_PER_S;
+    fake_wait(1);
+    ok(job_records_find(w.records, JOB) == rec, "a week");
     job_records_back(rec);
     fake_wait(700);
     ok(job_records_find(w.records, JOB) == rec && !rec->ended_ns && !rec->lost,

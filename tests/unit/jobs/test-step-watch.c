@@ -27,20 +27,26 @@ static void put(int pid, const char *name, const char *text, size_t n)
     }
 }
 
-static void process(int pid, unsigned uid, const char *cmdline, const char *cgroup)
+static void child(int pid, int ppid, unsigned uid, const char *cmdline,
+                  const char *cgroup)
 {
     char path[128], text[256];
 
     (void)snprintf(path, sizeof path, "%s/%d", root, pid);
     (void)mkdir(path, 0755);
     int n = snprintf(text, sizeof text,
-                     "%d (x) S 1 %d %d 0 0 0 1 2 3 4 5 6 7 8 20 0 1 0 %d 1 2\n", pid, pid,
-                     pid, 1000 + pid);
+                     "%d (x) S %d %d %d 0 0 0 1 2 3 4 5 6 7 8 20 0 1 0 %d 1 2\n", pid,
+                     ppid, pid, pid, 1000 + pid);
     put(pid, "stat", text, (size_t)n);
     n = snprintf(text, sizeof text, "Name:\tx\nUid:\t%u\t0\t0\t0\n", uid);
     put(pid, "status", text, (size_t)n);
     put(pid, "cmdline", cmdline, strlen(cmdline) + 1);
     put(pid, "cgroup", cgroup, strlen(cgroup));
+}
+
+static void process(int pid, unsigned uid, const char *cmdline, const char *cgroup)
+{
+    child(pid, 1, uid, cmdline, cgroup);
 }
 
 static void clear(int pid)
@@ -98,6 +104,40 @@ static void made_up(void)
     is_int(step_jobs_read("/nonexistent", OWN, &jobs), -ENOENT, "no folder");
 }
 
+static bool may_be(uint64_t job, uid_t uid)
+{
+    const struct step_job *j = step_jobs_find(&jobs, job);
+
+    return j && step_job_may_be_of(j, uid);
+}
+
+/* Whose a job is that has a step. */
+static void users(void)
+{
+    process(1, 0, "/sbin/init", "0::/init.scope\n");
+    child(30, 41, 1000, "python", NONE); /* before its parent, as where pids began anew */
+    process(41, 0, "slurmstepd: [42.0]", NONE);
+    child(42, 41, 0, "sleep", NONE);
+    process(43, 0, "slurmstepd: [43.extern]", NONE);
+    child(44, 43, 0, "sleep", NONE);
+    process(45, 0, "python", "4:memory:/slurm/uid_1001/job_44/step_0/task_0\n");
+    process(46, 1002, "python",
+            "0::/system.slice/slurmstepd.scope/job_45/step_0/user/task_0\n");
+    for (int i = 0; i < STEP_UIDS; i++) {
+        child(50 + 2 * i, 41, 1000, "python", NONE);
+        process(51 + 2 * i, 2000 + (unsigned)i, "python",
+                "0::/system.slice/slurmstepd.scope/job_46/step_0/user/task_0\n");
+    }
+    is_int(step_jobs_read(root, OWN, &jobs), 0, "steps of several users");
+    ok(may_be(42, 1000) && !may_be(42, 1001), "whose a slurmstepd's child is");
+    ok(may_be(43, 1000) && may_be(43, 1001), "root's alone: anybody's");
+    ok(may_be(44, 1001) && !may_be(44, 1000), "whom the control group names");
+    ok(may_be(45, 1002) && !may_be(45, 1000), "whose a process in the group is");
+    ok(may_be(46, 1000), "of too many to tell: anybody's");
+    for (int pid = 1; pid <= 60; pid++)
+        clear(pid);
+}
+
 static struct {
     unsigned calls;
     int r;
@@ -151,6 +191,7 @@ int main(void)
     if (!mkdtemp(root))
         return 1;
     made_up();
+    users();
     (void)rmdir(root);
     watched();
     return done();
