@@ -1,7 +1,7 @@
-"""2,000 one-second jobs of one GPU each: none is lost, no node is drained, no claim is left, ledger and sacct agree.  99 of 100
-hooks take at most 5 ms of their own with the daemon, 50 with it stopped, 1 without a socket; srun's times with the plugin,
-with one that does nothing and without any are printed.  A hook's own time is without its waits for a CPU, which depend on what
-else the machine computes.
+"""2,000 one-second jobs of one GPU each within 150 s: none is lost, no node is drained, no claim is left, ledger and sacct agree, and at
+most 1 of 100 hooks has no answer in time.  99 of 100 hooks take at most 5 ms of their own with the daemon, 50 with it stopped, 1
+without a socket; srun's times with the plugin, with one that does nothing and without any are printed.  A hook's own time is
+without its waits for a CPU, which depend on what else the machine computes.
 
     UNDERWATT_STORM=200    so many jobs
 """
@@ -23,6 +23,8 @@ import uwtest  # noqa: E402
 t = uwtest.Tap()
 cluster.required()
 JOBS = int(os.environ.get("UNDERWATT_STORM", "2000"))
+STORM_S = 150       # for the whole storm
+UNANSWERED = 0.01   # of the hooks, and of the jobs, may have no answer in time; of daemons without real-time priority: a quarter
 CONF = "MaxArraySize=2001\nSchedulerParameters=batch_sched_delay=0,default_queue_depth=200,sched_interval=5,max_array_tasks=2000\n"
 
 
@@ -81,8 +83,10 @@ def storm(c, times):
     jobs = [c.sbatch("exec sleep 1", "--gpus=1", "--gpu-power-cap=200", f"--array=1-{n}", user=user)
             for n, user in ((half, cluster.USER), (JOBS - half, cluster.OTHER))]
     over = uwtest.wait_until(lambda: c.run("squeue", "-h").stdout, lambda text: not text.strip(), 900)
-    print(f"# {JOBS} jobs of 1 s on {len(c.names) * c.boards} GPUs in {time.monotonic() - began:.0f} s", flush=True)
+    took = time.monotonic() - began
+    print(f"# {JOBS} jobs of 1 s on {len(c.names) * c.boards} GPUs in {took:.0f} s, load average {os.getloadavg()}", flush=True)
     t.equal(over, "", "the queue is empty")
+    t.ok(took <= STORM_S, f"the storm is over within {STORM_S} s", (took, os.getloadavg()))
     states = ended(c, jobs)
     t.equal((len(states), set(states.values())), (JOBS, {"COMPLETED"}), "every job has run, says sacct")
     t.equal(set(c.rested()), {"idle"}, "no node is drained")
@@ -90,11 +94,17 @@ def storm(c, times):
     t.equal(hooks(times, "the daemon", 5, None if real else "the daemons have no real-time priority"), (JOBS, JOBS),
             "each job had a prolog and an epilog")
     late = [line for name in c.names for line in c.log(name).splitlines() if "underwatt:" in line]
-    print(f"# {len(late)} hooks had no answer: {late[:3]}", flush=True)
+    print(f"# {len(late)} of {2 * JOBS} hooks had no answer: {late[:3]}", flush=True)
+    share = UNANSWERED if real else 0.25
+    if not real:
+        t.skip("hooks of a busy node", "the daemons have no real-time priority")
+    t.ok(len(late) <= 2 * JOBS * share, f"at most {share:.0%} of the hooks had no answer", late[:20])
     rows = uwtest.wait_until(lambda: [ledger(c, name) for name in c.names], lambda seen: len(set().union(*seen)) >= JOBS - len(late))
     booked = set().union(*rows)
     missing = {f"slurm:{n}" for n in states} - booked
     t.ok(booked <= {f"slurm:{n}" for n in states}, "the ledgers have no other jobs", booked)
+    print(f"# the ledgers have {JOBS - len(missing)} of {JOBS} jobs", flush=True)
+    t.ok(len(missing) <= JOBS * share, f"at least {1 - share:.0%} of the jobs are in the ledgers", missing)
     t.ok(len(missing) <= len(late), "the ledgers have each job whose prolog had an answer", (missing, late))
     # An epilog that had no answer in time may not have been heard: such a job ends later, by the daemon's own rule.
     unheard = {int(re.search(r"epilog of job (\d+)", line).group(1)) for line in late if "epilog of job" in line}
