@@ -2,6 +2,7 @@
 
 #include <ctype.h>
 #include <errno.h>
+#include <fcntl.h>
 #include <glob.h>
 #include <stdio.h>
 #include <stdlib.h>
@@ -196,6 +197,8 @@ static void read_slurmd(const char *pid_file, struct doctor_slurm *ret)
     struct stat pid, file;
 
     ret->slurmd = stat(pid_file, &pid) == 0;
+    if (ret->slurmd)
+        ret->slurmd_began = pid.st_mtim;
     ret->slurmd_older = ret->slurmd && stat(ret->plugstack, &file) == 0 &&
                         pid.st_mtim.tv_sec < file.st_mtim.tv_sec;
 }
@@ -228,13 +231,50 @@ static int check_order(const struct doctor_slurm *s, const char *gres, size_t gr
                  : 0;
 }
 
+static bool not_before(struct timespec a, struct timespec b)
+{
+    return a.tv_sec != b.tv_sec ? a.tv_sec > b.tv_sec : a.tv_nsec >= b.tv_nsec;
+}
+
+/* Whether the file changed after slurmd started, or its name came to mean this file. */
+static bool is_young(const struct doctor_slurm *s, const char *path)
+{
+    static const int how[] = {0, AT_SYMLINK_NOFOLLOW};
+
+    for (size_t i = 0; i < n_elements(how); i++) {
+        struct stat st;
+        if (s->slurmd && fstatat(AT_FDCWD, path, &st, how[i]) == 0 &&
+            (not_before(st.st_mtim, s->slurmd_began) ||
+             not_before(st.st_ctim, s->slurmd_began)))
+            return true;
+    }
+    return false;
+}
+
+/* As the plugin's prolog does it.  argument: gres= is another file than Slurm's. */
+static void read_ages(struct doctor_slurm *ret, bool argument, bool typed)
+{
+    char slurms[DOCTOR_SLURM_PATH];
+    const char *young = "";
+
+    beside(ret->conf, "gres.conf", slurms, sizeof slurms);
+    bool both = !argument || is_file(slurms);
+    typed |= argument && is_young(ret, ret->gres);
+    if (is_young(ret, both ? slurms : ret->gres))
+        young = both ? slurms : ret->gres;
+    else if (typed && is_young(ret, ret->conf))
+        young = ret->conf;
+    (void)snprintf(ret->unread, sizeof ret->unread, "%s", young);
+}
+
 static void read_gres(const char *slurm_conf, const char *node, struct doctor_slurm *ret)
 {
     struct gres_types all = {.n = 1, .type = {{.count = GRES_DEVICES_MAX}}};
     auto_(mem_free) char *text = NULL;
     size_t len = 0;
+    bool argument = *ret->gres;
 
-    if (!*ret->gres)
+    if (!argument)
         beside(ret->conf, "gres.conf", ret->gres, sizeof ret->gres);
     if (!is_file(ret->gres)) {
         ret->gres[0] = '\0';
@@ -246,6 +286,9 @@ static void read_gres(const char *slurm_conf, const char *node, struct doctor_sl
     if (ret->gres_r >= 0)
         ret->gres_r = gres_read(text, len, node, &all, no_device, NULL, &ret->gres_error);
     ret->named = all.type[0].found;
+    if (ret->gres_r >= 0)
+        read_ages(ret, argument,
+                  gres_read(text, len, node, NULL, no_device, NULL, NULL) == -ENOTUNIQ);
     if (ret->gres_r >= 0)
         ret->gres_r = check_order(ret, text, len, node, &ret->gres_error);
     if (ret->gres_r >= 0)
@@ -351,6 +394,12 @@ static void judge_gres(const struct doctor_slurm *s, struct findings *ret)
                     "%s: %s: jobs are registered without their boards, and get no cap",
                     s->gres, s->gres_error.text);
         finding_remedy(ret, "%s", gres_remedy(s->gres_r));
+    } else if (*s->unread) {
+        finding_add(ret, "slurm", FINDING_BAD,
+                    "%s was changed after slurmd started: jobs are registered without "
+                    "their boards, and get no cap",
+                    s->unread);
+        finding_remedy(ret, "sudo systemctl restart slurmd (jobs go on)");
     } else if (s->named == 0)
         finding_add(ret, "slurm", FINDING_NOTE, "%s has no GPU for this node", s->gres);
     else if (s->types_r < 0)

@@ -5,6 +5,7 @@
 #define CLI_DOCTOR_SLURM_H
 
 #include <stdbool.h>
+#include <time.h>
 
 #include "cli/findings.h"
 #include "slurm/gres.h"
@@ -28,7 +29,9 @@ struct doctor_slurm {
     char gres[DOCTOR_SLURM_PATH]; /* gres.conf; "": there is none */
     int gres_r;                   /* GPUs of this node, or -errno */
     uw_error gres_error;
-    int types_r; /* of slurm.conf's Gres, or -errno */
+    struct timespec slurmd_began;
+    char unread[DOCTOR_SLURM_PATH]; /* changed since: the plugin trusts it no more */
+    int types_r;                    /* of slurm.conf's Gres, or -errno */
     uw_error types_error;
     struct gres_types types;
     unsigned named; /* GPUs of this node in gres.conf, wanted by slurm.conf or not */

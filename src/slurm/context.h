@@ -1,9 +1,9 @@
 /* The SPANK plugin: options for srun, sbatch and salloc, and a thin client of underwattd
  * in slurmd's prolog and epilog (docs/slurm.md).  The room owns no state but what one
- * submission has been told; it may touch the daemon's socket, gres.conf and the table of
- * boards.  It runs inside srun, sbatch, salloc, slurmd and slurmstepd, on their thread:
- * nothing here may exit, abort, start a thread, change a signal, leave a descriptor open,
- * or fail a job.
+ * submission has been told; it may touch the daemon's socket, slurm.conf, gres.conf, the
+ * table of boards, and /proc for when slurmd started.  It runs inside srun, sbatch,
+ * salloc, slurmd and slurmstepd, on their thread: nothing here may exit, abort, start a
+ * thread, change a signal, leave a descriptor open, or fail a job.
  */
 #ifndef SLURM_CONTEXT_H
 #define SLURM_CONTEXT_H

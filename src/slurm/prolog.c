@@ -13,6 +13,7 @@
 #include "slurm/context.h"
 #include "slurm/gres.h"
 #include "slurm/message.h"
+#include "slurm/slurmd.h"
 
 /* The job's GPUs, while gres.conf is read. */
 struct search {
@@ -73,16 +74,30 @@ static const char *conf_path(void)
     return conf ? conf : "/etc/slurm/slurm.conf";
 }
 
-/* gres.conf: the plugin's argument, else beside slurm.conf. */
-static void gres_path(const struct hook *h, char *ret, size_t size)
+/* Slurm's gres.conf, beside slurm.conf. */
+static void gres_path(char ret[GRES_PATH_MAX])
 {
     const char *conf = conf_path(), *slash = strrchr(conf, '/');
 
-    if (h->args.gres)
-        (void)snprintf(ret, size, "%s", h->args.gres);
-    else
-        (void)snprintf(ret, size, "%.*sgres.conf", slash ? (int)(slash + 1 - conf) : 0,
-                       conf);
+    (void)snprintf(ret, GRES_PATH_MAX, "%.*sgres.conf",
+                   slash ? (int)(slash + 1 - conf) : 0, conf);
+}
+
+/* slurmd counts by the files as it has read them: one that changed since may have another
+ * order.  The file of the argument gres=, which a site writes after `slurmd -G`, may be
+ * younger than slurmd, unless slurm.conf is, too.
+ */
+static int check_age(const struct hook *h, bool typed, uw_error *err)
+{
+    char path[GRES_PATH_MAX];
+
+    gres_path(path);
+    int r = slurmd_has_read(path, err);
+    if (r == -ENOENT && h->args.gres)
+        r = slurmd_has_read(h->args.gres, err);
+    else if (r >= 0 && h->args.gres)
+        typed |= slurmd_has_read(h->args.gres, NULL) < 0;
+    return r < 0 || !typed ? r : slurmd_has_read(conf_path(), err);
 }
 
 /* GPUs of several types: their order stands in slurm.conf. */
@@ -110,12 +125,16 @@ static int find_minors(const struct hook *h, struct message_job *job, uw_error *
     int r = read_indices(h->gpus, &s, err);
     if (r < 0)
         return r;
-    gres_path(h, path, sizeof path);
+    if (h->args.gres)
+        (void)snprintf(path, sizeof path, "%s", h->args.gres);
+    else
+        gres_path(path);
     int len = context_file(path, &text, err);
     if (len < 0)
         return len;
     r = gres_read(text, (size_t)len, h->node, NULL, on_device, &s, err);
-    if (r == -ENOTUNIQ) {
+    bool typed = r == -ENOTUNIQ;
+    if (typed) {
         s.n_found = 0;
         *s.bad = '\0';
         r = read_types(h, &types, err);
@@ -130,6 +149,9 @@ static int find_minors(const struct hook *h, struct message_job *job, uw_error *
                  h->gpus);
     if (r < 0)
         return fail_in(err, r, "%s", path);
+    r = check_age(h, typed, err);
+    if (r < 0)
+        return r;
     job->n_minors = s.n_found;
     return 0;
 }

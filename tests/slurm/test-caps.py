@@ -82,11 +82,40 @@ def types(c):
     other = c.sbatch(SLEEP, ON_N1, "--gpus=b:2", "--gpu-power-cap=180")
     c.running(other)
     capped(c, "n1", {0: 200, 2: 180, 3: 180}, "boards of the other type")
-    p = c.nodes["n1"].run("underwatt", "doctor", env={"SLURM_CONF": c.path("etc", "slurm.conf"), "SLURMD_NODENAME": "n1"})
-    said = " ".join(p.stdout.split())
-    t.ok("has 4 GPUs of this node, Gres in" in said and "has 3: jobs get no others" in said, "doctor compares the counts", p.stdout)
+    said = doctor(c)
+    t.ok("has 4 GPUs of this node, Gres in" in said and "has 3: jobs get no others" in said, "doctor compares the counts", said)
     cancelled(c, job, other)
     free(c, "types")
+
+
+def doctor(c):
+    p = c.nodes["n1"].run("underwatt", "doctor", env={"SLURM_CONF": c.path("etc", "slurm.conf"), "SLURMD_NODENAME": "n1"})
+    return " ".join(p.stdout.split())
+
+
+def changed(c):
+    """gres.conf has another order while slurmd counts by the old one: no board is capped, least of all another one, until slurmd has read it."""
+    c.write_gres("Name=gpu Type=a File={dev}/nvidia[2-3]\nName=gpu Type=b File={dev}/nvidia[0-1]\n")
+    for what, command in (("gres.conf is changed", ["true"]), ("… and slurmd is told to read it", ["scontrol", "reconfigure"])):
+        c.run(*command)
+        job = c.heard("n1", SLEEP, "--gpus=a:1", "--gpu-power-cap=200")
+        t.ok(c.running(job), f"{what}: the job runs", c.job(job))
+        seen = uwtest.wait_until(lambda n=job: c.jobs("n1").get(n), bool) or {}
+        t.equal((seen.get("gpus"), c.limits("n1")), ([], [300] * 4), f"{what}: it is registered without boards, and none is capped")
+        p = c.nodes["n1"].run("underwatt", "jobs")
+        why = "gres.conf was changed after slurmd started"
+        t.ok(why in " ".join(p.stdout.split()), f"{what}: underwatt jobs says why", p.stdout)
+        said = doctor(c)
+        t.ok(f"{why}: jobs are registered without their boards" in said, f"{what}: … and doctor", said)
+        cancelled(c, job)
+        free(c, what)
+    c.restart_slurmd("n1")
+    order(c, {"n1": [0, 1, 2]})
+    job = c.sbatch(SLEEP, ON_N1, "--gpus=a:1", "--gpu-power-cap=200")
+    c.running(job)
+    capped(c, "n1", {2: 200}, "slurmd is restarted: the board that it gives the job")
+    cancelled(c, job)
+    free(c, "changed files")
 
 
 def nodes(c):
@@ -225,4 +254,5 @@ with cluster.Cluster(nodes=2, plugin="", gres=GRES) as c:
 with cluster.Cluster(nodes=1, boards=4, plugin="", counts="gpu:b:2,gpu:a:1",
                      gres="Name=gpu Type=a File={dev}/nvidia[0-1]\nName=gpu Type=b File={dev}/nvidia[2-3]\n") as c:
     uwtest.timed("types", types, c)
+    uwtest.timed("changed", changed, c)
 t.done()

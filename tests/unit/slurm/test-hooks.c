@@ -10,6 +10,7 @@
 #include <stdio.h>
 #include <stdlib.h>
 #include <sys/mman.h>
+#include <sys/prctl.h>
 #include <sys/socket.h>
 #include <sys/stat.h>
 #include <sys/un.h>
@@ -186,11 +187,39 @@ static void stop_server(void)
     (void)close(server.fd);
 }
 
+/* ---- slurmd ---- */
+
+/* Calls a function in a child of a process that began just now and has slurmd's name. */
+static int as_slurmd(int (*fn)(const void *), const void *arg)
+{
+    int status = -1;
+
+    pause_ms(100); /* files' times are no finer than a clock tick */
+    (void)fflush(stdout);
+    pid_t slurmd = fork();
+    if (slurmd == 0) {
+        (void)prctl(PR_SET_NAME, "slurmd");
+        pid_t child = fork();
+        if (child == 0) {
+            (void)prctl(PR_SET_NAME, "slurmstepd");
+            int r = fn(arg);
+            (void)fflush(stdout);
+            _exit(r);
+        }
+        if (child < 0 || waitpid(child, &status, 0) < 0)
+            _exit(1);
+        _exit(WIFEXITED(status) ? WEXITSTATUS(status) : 1);
+    }
+    if (slurmd < 0 || waitpid(slurmd, &status, 0) < 0)
+        return 1;
+    return WIFEXITED(status) ? WEXITSTATUS(status) : 1;
+}
+
 /* ---- the tests ---- */
 
 static char place[] = "/tmp/uw-hooks-XXXXXX";
 static char arg_socket[200], arg_gres[200], arg_times[200];
-static char *args[] = {arg_socket, arg_gres, arg_times};
+static char *args[] = {arg_socket, arg_times, arg_gres};
 enum { N_ARGS = 3 };
 
 static double now_s(void)
@@ -354,6 +383,79 @@ static void requests(void)
     stop_server();
 }
 
+/* Which files were changed after slurmd started. */
+/* clang-format off */
+static const struct age { const char *name, *text; bool argument; const char *young[2], *says; } ages[] = {
+    {"no file is young", "Name=gpu File=/dev/null\n", false, {0}, "[3]"},
+    {"gres.conf is young", "Name=gpu File=/dev/null\n", false, {"gres.conf"}, "/gres.conf was changed after slurmd started"},
+    {"slurm.conf is young, and not needed", "Name=gpu File=/dev/null\n", false, {"slurm.conf"}, "[3]"},
+    {"two types", "Name=gpu Type=a File=/dev/null\nName=gpu Type=b File=/dev/zero\n", false, {0}, "[5]"},
+    {"two types, slurm.conf is young", "Name=gpu Type=a File=/dev/null\nName=gpu Type=b File=/dev/zero\n", false, {"slurm.conf"},
+     "/slurm.conf was changed after slurmd started"},
+    {"the argument's file is young", "AutoDetect=nvml\n", true, {"order"}, "[5]"},
+    {"slurm.conf alone is", "AutoDetect=nvml\n", true, {"slurm.conf"}, "[5]"},
+    {"both are", "AutoDetect=nvml\n", true, {"order", "slurm.conf"}, "/slurm.conf was changed after slurmd started"},
+    {"gres.conf is, which is not the argument's", "AutoDetect=nvml\n", true, {"gres.conf"}, "/gres.conf was changed after slurmd started"},
+    {"no gres.conf but the argument's", NULL, true, {0}, "[5]"},
+    {"no gres.conf but the argument's young one", NULL, true, {"order"}, "/order was changed after slurmd started"},
+};
+/* clang-format on */
+
+static void write_file(const char *name, const char *text)
+{
+    char path[100];
+
+    (void)snprintf(path, sizeof path, "%s/%s", place, name);
+    (void)unlink(path);
+    FILE *f = text ? fopen(path, "we") : NULL;
+    if (f) {
+        (void)fputs(text, f);
+        (void)fclose(f);
+    }
+}
+
+static int aged(const void *arg)
+{
+    const struct age *a = arg;
+    char path[100];
+
+    for (size_t i = 0; i < n_elements(a->young) && a->young[i]; i++) {
+        (void)snprintf(path, sizeof path, "%s/%s", place, a->young[i]);
+        if (utimensat(AT_FDCWD, path, NULL, 0) < 0)
+            return 1;
+    }
+    (void)snprintf(arg_gres, sizeof arg_gres, "gres=%s/order", place);
+    return slurm_spank_job_prolog(NULL, a->argument ? N_ARGS : N_ARGS - 1, args);
+}
+
+static void files_ages(void)
+{
+    char path[100];
+
+    (void)snprintf(path, sizeof path, "%s/node7/sock", place);
+    (void)setenv("SLURM_JOB_GPUS", "0", 1);
+    host.option[OPTION_CAP] = "250";
+    write_file("slurm.conf", "NodeName=node7 Gres=gpu:b:1,gpu:a:1\n");
+    write_file("order", "Name=gpu File=/dev/zero\n");
+    for (size_t i = 0; i < n_elements(ages); i++) {
+        write_file("gres.conf", ages[i].text);
+        if (!start_server(path, ANSWERS, daemons[0].answer))
+            return;
+        is_int(as_slurmd(aged, &ages[i]), 0, "%s: the hook returns 0", ages[i].name);
+        for (int t = 0;
+             t < 600 && !strstr(server.asked, "}}") && !strstr(server.asked, "\"}"); t++)
+            pause_ms(100); /* a busy machine: read later */
+        bool boards = ages[i].says[0] == '[';
+        ok(strstr(server.asked, ages[i].says) &&
+               (boards || strstr(server.asked, "\"gpu_minors\":[],")) &&
+               boards == (strstr(server.asked, "\"cap\":") != NULL),
+           "%s: '%s' has %s", ages[i].name, server.asked, ages[i].says);
+        stop_server();
+    }
+    write_file("slurm.conf", NULL);
+    write_file("order", NULL);
+}
+
 static void write_gres(void)
 {
     char path[100], dev[2][100];
@@ -423,9 +525,33 @@ static void submissions(void)
        "… and says so: %s", host.line);
 }
 
-int main(void)
+static int with_slurmd(const void *none)
 {
     char command[200];
+    struct stat st;
+    (void)none;
+
+    submissions();
+    host.context = S_CTX_JOB_SCRIPT;
+    with_daemons();
+    late();
+    requests();
+    files_ages();
+    (void)snprintf(command, sizeof command, "%s/times", place);
+    ok(stat(command, &st) == 0 && st.st_size > 200, "the hooks' own times were written");
+    static const char *const made[] = {"times", "gres.conf",  "dev0",
+                                       "dev1",  "node7/sock", "node7"};
+    for (size_t i = 0; i < n_elements(made); i++) {
+        (void)snprintf(command, sizeof command, "%s/%s", place, made[i]);
+        (void)remove(command);
+    }
+    is_int(rmdir(place), 0, "no other file was written");
+    return done();
+}
+
+int main(void)
+{
+    char conf[100];
 
     server.asked =
         mmap(NULL, ASKED_MAX, PROT_READ | PROT_WRITE, MAP_SHARED | MAP_ANONYMOUS, -1, 0);
@@ -437,21 +563,8 @@ int main(void)
     (void)setenv("SLURMD_NODENAME", "node7", 1);
     (void)setenv("SLURM_JOB_GPUS", "0", 1);
     (void)setenv("SLURM_JOB_PARTITION", "gpu", 1);
+    (void)snprintf(conf, sizeof conf, "%s/slurm.conf", place);
+    (void)setenv("SLURM_CONF", conf, 1);
     write_gres();
-    submissions();
-    host.context = S_CTX_JOB_SCRIPT;
-    with_daemons();
-    late();
-    requests();
-    struct stat st;
-    (void)snprintf(command, sizeof command, "%s/times", place);
-    ok(stat(command, &st) == 0 && st.st_size > 200, "the hooks' own times were written");
-    static const char *const made[] = {"times", "gres.conf",  "dev0",
-                                       "dev1",  "node7/sock", "node7"};
-    for (size_t i = 0; i < n_elements(made); i++) {
-        (void)snprintf(command, sizeof command, "%s/%s", place, made[i]);
-        (void)remove(command);
-    }
-    is_int(rmdir(place), 0, "no other file was written");
-    return done();
+    return as_slurmd(with_slurmd, NULL);
 }
