@@ -18,6 +18,7 @@ struct http_many {
     CURLM *multi;
     struct curl_slist *headers;
     char *agent, *ca, *token;
+    const char *what;
     uint64_t timeout_ns, begin_ns;
     size_t at_once, body_max;
     atomic_bool cancelled;
@@ -31,7 +32,8 @@ struct link {
     size_t at; /* the request under way */
     struct httpc_place place;
     struct httpc_body body;
-    double spent_s; /* by earlier requests of the chain */
+    struct curl_slist *headers; /* of the request, where it has some */
+    double spent_s;             /* by earlier requests of the chain */
 };
 
 int http_many_new(const struct http_many_opts *opts, struct http_many **ret,
@@ -49,6 +51,7 @@ int http_many_new(const struct http_many_opts *opts, struct http_many **ret,
     m->begin_ns = opts->begin_ns;
     m->at_once = opts->at_once;
     m->body_max = opts->body_max;
+    m->what = opts->what;
     m->agent = strdup(opts->agent);
     m->ca = opts->ca ? strdup(opts->ca) : NULL;
     m->token = opts->token ? strdup(opts->token) : NULL;
@@ -97,11 +100,43 @@ static bool set_server(struct link *l)
                                     .ca = c->socket ? NULL : m->ca,
                                     .token = c->socket ? NULL : m->token,
                                     .agent = m->agent,
+                                    .what = m->what,
+                                    .plain = c->plain,
                                     .timeout_ns = m->timeout_ns};
     l->body.max = m->body_max;
     return httpc_easy_set(e, &l->place) && httpc_easy_body(e, &l->body) &&
-           curl_easy_setopt(e, CURLOPT_HTTPHEADER, m->headers) == CURLE_OK &&
            curl_easy_setopt(e, CURLOPT_PRIVATE, l) == CURLE_OK;
+}
+
+/* Wiped: some are secret. */
+static void free_headers(struct link *l)
+{
+    for (struct curl_slist *h = l->headers; h; h = h->next)
+        explicit_bzero(h->data, strlen(h->data));
+    curl_slist_free_all(l->headers);
+    l->headers = NULL;
+}
+
+/* Options of one request. */
+static bool set_request(struct link *l, const struct http_ask *ask)
+{
+    free_headers(l);
+    for (size_t i = 0; i < ask->n_headers; i++) {
+        char *line = NULL;
+        if (asprintf(&line, "%s: %s", ask->header[i].name, ask->header[i].value) < 0)
+            return false;
+        struct curl_slist *longer = curl_slist_append(l->headers, line);
+        explicit_bzero(line, strlen(line));
+        free(line);
+        if (!longer)
+            return false;
+        l->headers = longer;
+    }
+    return curl_easy_setopt(l->easy, CURLOPT_HTTPHEADER,
+                            l->headers ? l->headers : l->m->headers) == CURLE_OK &&
+           (!ask->basic ||
+            (curl_easy_setopt(l->easy, CURLOPT_HTTPAUTH, CURLAUTH_BASIC) == CURLE_OK &&
+             curl_easy_setopt(l->easy, CURLOPT_USERPWD, ask->basic) == CURLE_OK));
 }
 
 /* The request l->at, within what the chain has left of its time. */
@@ -114,7 +149,9 @@ static int begin(struct link *l)
     l->body.len = 0;
     if (l->body.bytes)
         l->body.bytes[0] = '\0';
-    int r = httpc_easy_ask(l->easy, &l->place, ask->method, ask->path, ask->json, ms);
+    int r = set_request(l, ask) ? 0 : -ENOMEM;
+    if (r == 0)
+        r = httpc_easy_ask(l->easy, &l->place, ask->method, ask->path, ask->json, ms);
     return r == 0 && curl_multi_add_handle(l->m->multi, l->easy) != CURLM_OK ? -ENOMEM
                                                                              : r;
 }
@@ -124,6 +161,7 @@ static int begin(struct link *l)
 static void end(struct link *l)
 {
     curl_easy_cleanup(l->easy);
+    free_headers(l);
     free(l->body.bytes);
     *l = (struct link){.m = l->m};
 }
@@ -156,6 +194,16 @@ static unsigned retry_after(CURL *e)
     return s > 0 ? (unsigned)s : 0;
 }
 
+/* A header that was not kept for lack of memory is none. */
+static void take_headers(CURL *e, struct http_ask *ask)
+{
+    for (size_t i = 0; i < ask->n_got; i++) {
+        struct curl_header *h = NULL;
+        if (curl_easy_header(e, ask->got[i].name, 0, CURLH_HEADER, -1, &h) == CURLHE_OK)
+            ask->got[i].value = strdup(h->value);
+    }
+}
+
 /* The request is over: the next one of its chain, or its end. */
 static void advance(struct link *l, CURLcode code)
 {
@@ -175,7 +223,9 @@ static void advance(struct link *l, CURLcode code)
     }
     l->spent_s += took_s;
     ask->status = status > 0 ? (unsigned)status : 0;
+    take_headers(l->easy, ask);
     if (ask->keep) {
+        ask->len = l->body.len;
         ask->body = take(l->body.bytes);
         l->body.cap = 0;
     }
@@ -241,7 +291,8 @@ static size_t fill(struct run *run)
     for (size_t i = 0; i < run->n_links; i++) {
         while (!run->link[i].chain && run->next < run->n) {
             struct http_chain *c = &run->chain[run->next++];
-            if (c->n > 0 && !c->socket && strncasecmp(c->url, "https://", 8) != 0)
+            if (c->n > 0 && !c->socket && !c->plain &&
+                strncasecmp(c->url, "https://", 8) != 0)
                 c->r = fail(&c->why, -EINVAL, "%s: only https:// is asked", c->url);
             else if (c->n > 0)
                 (void)start(&run->link[i], c);

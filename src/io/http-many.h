@@ -26,6 +26,7 @@ struct http_many_opts {
     const char *agent;   /* who asks: User-Agent */
     const char *ca;      /* PEM file of the certificates' CA; NULL: the system's */
     const char *token;   /* bearer token, over https alone; NULL: none */
+    const char *what;    /* what answers, in errors; NULL: "daemon" */
     uint64_t timeout_ns; /* for each chain */
     uint64_t begin_ns;   /* chains that have not begun so long after the call's begin are
                             left out (-ETIME); 0: none */
@@ -33,12 +34,25 @@ struct http_many_opts {
     size_t body_max;     /* of an answer */
 };
 
+struct http_sent {
+    const char *name, *value;
+};
+struct http_got {
+    const char *name;
+    char *value; /* out: NULL: the answer has none; free() it */
+};
 struct http_ask {
     const char *method, *path;
-    const char *json; /* body; NULL: none */
-    bool keep;        /* the answer's body */
-    unsigned status;  /* out: 0: not answered */
-    char *body;       /* out: with `keep`; free() it */
+    const char *json;  /* body; NULL: none */
+    const char *basic; /* "user:password"; NULL: none */
+    const struct http_sent *header;
+    size_t n_headers; /* 0: the type of `json` alone */
+    struct http_got *got;
+    size_t n_got;
+    bool keep;       /* the answer's body */
+    unsigned status; /* out: 0: not answered */
+    char *body;      /* out: with `keep`; free() it */
+    size_t len;      /* … */
 };
 
 /* Requests to one server, in their order; after one that got no answer, and after a
@@ -47,6 +61,7 @@ struct http_ask {
 struct http_chain {
     const char *socket; /* a unix socket's path; or NULL and … */
     const char *url;    /* … "https://node7:8443" */
+    bool plain;         /* http:// is asked, too */
     struct http_ask *ask;
     size_t n;         /* 0: nothing is done, r stays */
     int r;            /* out: 0, or as of httpc_call(), or -ETIME */
@@ -61,7 +76,7 @@ void http_many_free(struct http_many *m);
 DEFINE_AUTO(struct http_many *, http_many_free);
 /* Blocks until each chain is over, begin_ns and timeout_ns at most where both are given:
  * the first of them begin first.  A url that is not
- * https is -EINVAL.  From one thread at a time.
+ * https is -EINVAL, unless the chain is plain.  From one thread at a time.
  */
 void http_many_run(struct http_many *m, struct http_chain *chain, size_t n);
 /* From any thread: ends the running call and later ones at once (-ECANCELED). */

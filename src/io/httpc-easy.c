@@ -40,12 +40,15 @@ static bool set_where(CURL *e, const struct httpc_place *place)
  */
 bool httpc_easy_set(CURL *e, struct httpc_place *place)
 {
+    const char *protocols = place->socket  ? "http"
+                            : place->plain ? "http,https"
+                                           : "https";
+
     return curl_easy_setopt(e, CURLOPT_ERRORBUFFER, place->why) == CURLE_OK &&
            curl_easy_setopt(e, CURLOPT_NOSIGNAL, 1L) == CURLE_OK &&
            curl_easy_setopt(e, CURLOPT_QUICK_EXIT, 1L) == CURLE_OK &&
            curl_easy_setopt(e, CURLOPT_NOPROXY, "*") == CURLE_OK &&
-           curl_easy_setopt(e, CURLOPT_PROTOCOLS_STR, place->socket ? "http" : "https") ==
-               CURLE_OK &&
+           curl_easy_setopt(e, CURLOPT_PROTOCOLS_STR, protocols) == CURLE_OK &&
            curl_easy_setopt(e, CURLOPT_SSLVERSION, (long)CURL_SSLVERSION_TLSv1_2) ==
                CURLE_OK &&
            curl_easy_setopt(e, CURLOPT_OPENSOCKETFUNCTION, on_socket) == CURLE_OK &&
@@ -121,7 +124,8 @@ static int no_connection(CURL *e, const struct httpc_place *place, CURLcode code
     if (r == -EACCES)
         return fail(err, r, "%s: this user may not use the daemon's socket",
                     httpc_where(place));
-    return fail(err, r, "no daemon answers at %s: %s", httpc_where(place),
+    return fail(err, r, "no %s answers at %s: %s", place->what ? place->what : "daemon",
+                httpc_where(place),
                 number > 0 ? strerror((int)number) : curl_easy_strerror(code));
 }
 

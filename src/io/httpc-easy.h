@@ -15,6 +15,8 @@ struct httpc_place {
     const char *socket, *url; /* one of them */
     const char *ca, *token;   /* NULL: none */
     const char *agent;
+    const char *what;          /* what answers, in errors; NULL: "daemon" */
+    bool plain;                /* http:// is asked, too */
     uint64_t timeout_ns;       /* as errors tell it */
     char why[CURL_ERROR_SIZE]; /* libcurl's words on the last transfer: stays while the
                                   handle does */
