@@ -19,9 +19,10 @@ void log_event(enum log_level level, enum log_word event, const char *format, ..
         return;
 
     char line[1024];
-    enum names of = event >= LOG_EVENT_COLLECTOR_READY ? NAMES_COLLECTOR_EVENT
-                    : event >= LOG_EVENT_SIM_START     ? NAMES_SIM_EVENT
-                                                       : NAMES_LOG_EVENT;
+    enum names of = event >= LOG_EVENT_SIGNALS_READY     ? NAMES_SIGNALS_EVENT
+                    : event >= LOG_EVENT_COLLECTOR_READY ? NAMES_COLLECTOR_EVENT
+                    : event >= LOG_EVENT_SIM_START       ? NAMES_SIM_EVENT
+                                                         : NAMES_LOG_EVENT;
     int n =
         snprintf(line, sizeof line, "<%d>event=%s ", (int)level, names_word(of, event));
     if (n < 0 || (size_t)n >= sizeof line)

@@ -17,6 +17,7 @@ enum log_level {
 
 enum log_word {
     LOG_EVENTS(NAME_ENUM) SIM_LOG_EVENTS(NAME_ENUM) COLLECTOR_LOG_EVENTS(NAME_ENUM)
+        SIGNALS_LOG_EVENTS(NAME_ENUM)
 };
 
 /* format gives the key=value pairs.  Strings that a peer supplied go through

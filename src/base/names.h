@@ -390,6 +390,13 @@
     X(LOG_EVENT_COLLECTOR_SLURM, 202, "slurm", "Slurm answers, or does not any more") \
     X(LOG_EVENT_COLLECTOR_NODE,  203, "node",  "a node's daemon answers, or does not any more")
 
+#define SIGNALS_LOG_EVENTS(X) /* enum log_word: of the log of underwatt-signals */ \
+    X(LOG_EVENT_SIGNALS_READY,   300, "ready",   "sources are asked, and the socket is open") \
+    X(LOG_EVENT_SIGNALS_STOP,    301, "stop",    "a signal ends the process") \
+    X(LOG_EVENT_SIGNALS_SOURCE,  302, "source",  "a source answers, or does not any more") \
+    X(LOG_EVENT_SIGNALS_CACHE,   303, "cache",   "a cache is ignored, or cannot be written") \
+    X(LOG_EVENT_SIGNALS_REFUSED, 304, "refused", "a request was refused")
+
 #define LEDGER_EVENTS(X) /* enum ledger_word: `kind` of the ledger's events */ \
     X(LEDGER_EVENT_START,          0, "start",         "a run of the daemon") \
     X(LEDGER_EVENT_STOP,           1, "stop",          "the end of a run") \
@@ -458,6 +465,7 @@
     X(NAMES_LOG_EVENT,       "log.event",       LOG_EVENTS) \
     X(NAMES_SIM_EVENT,       "sim.event",       SIM_LOG_EVENTS) \
     X(NAMES_COLLECTOR_EVENT, "collector.event", COLLECTOR_LOG_EVENTS) \
+    X(NAMES_SIGNALS_EVENT,   "signals.event",   SIGNALS_LOG_EVENTS) \
     X(NAMES_LEDGER_EVENT,    "ledger.event",    LEDGER_EVENTS)
 
 /* clang-format on */

@@ -63,8 +63,3 @@ void fetch_over(struct fetch *f, struct source_state *s, bool good, uint64_t res
         wait_ns = rest_ns;
     f->due_ns = now_ns + wait_ns + jitter(f, wait_ns);
 }
-
-bool fetch_failed(enum source_outcome outcome)
-{
-    return outcome == SOURCE_REFUSED || outcome == SOURCE_WAIT || outcome == SOURCE_BAD;
-}

@@ -51,7 +51,4 @@ int fetch_next(struct fetch *f, const struct source_config *c, const char *secre
 void fetch_over(struct fetch *f, struct source_state *s, bool good, uint64_t rest_ns,
                 uint64_t now_ns);
 
-/* Whether an outcome is a failure of the round. */
-bool fetch_failed(enum source_outcome outcome);
-
 #endif

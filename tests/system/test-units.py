@@ -16,7 +16,7 @@ import uwtest
 # is locked down less.
 LOCKS = ("capset", "close_range", "prctl", "sched_setscheduler", "seccomp", "landlock_create_ruleset",
          "landlock_add_rule", "landlock_restrict_self")
-PROGRAMS = ("underwatt-actuator", "underwattd", "underwatt-slurm-collector")
+PROGRAMS = ("underwatt-actuator", "underwattd", "underwatt-signals", "underwatt-slurm-collector")
 MOST = 2.0  # systemd-analyze security: 0 is nothing, 10 is everything
 
 
@@ -88,7 +88,8 @@ def main():
     units = sorted(pathlib.Path(sys.argv[1]).glob("underwatt*.*"))
     units = [u for u in units if u.suffix in (".service", ".socket")]
     t.equal([u.name for u in units], ["underwatt-actuator.service", "underwatt-actuator.socket",
-                                      "underwatt-recover.service", "underwatt-slurm-collector.service", "underwattd.service"],
+                                      "underwatt-recover.service", "underwatt-signals.service", "underwatt-slurm-collector.service",
+                                      "underwattd.service"],
             "the units")
     for u in units:
         text = u.read_text()

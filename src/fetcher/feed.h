@@ -1,0 +1,27 @@
+/* The sources of signals.yaml: their rounds, what is held of each, and its cache on disk.
+ *
+ * Owns: a worker and connections for each source: one that hangs delays no other.
+ * Touches: the network, files of sources, keys, and the cache, in workers' threads.
+ * Thread: the loop's.  Explained in docs/signals.md#the-process.
+ */
+#ifndef FETCHER_FEED_H
+#define FETCHER_FEED_H
+
+#include "base/auto.h"
+#include "io/json.h"
+#include "io/loop.h"
+#include "signal/config.h"
+#include "underwatt/error.h"
+
+struct feed;
+
+/* config: borrowed.  Reads the caches, then asks each source when its time has come. */
+int feed_new(struct loop *loop, const struct signals_config *config, struct feed **ret,
+             uw_error *err);
+void feed_free(struct feed *f); /* what is under way is given up */
+DEFINE_AUTO(struct feed *, feed_free);
+
+/* All signals as GET /v1/signals has them; signal: this one alone, or NULL. */
+void feed_show(const struct feed *f, const char *signal, struct json_out *o);
+
+#endif

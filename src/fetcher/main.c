@@ -1,0 +1,212 @@
+/* underwatt-signals: asks services and files for signals from outside, and gives them to
+ * the node daemon.  See underwatt-signals(8).
+ */
+#include <errno.h>
+#include <signal.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+
+#include "base/auto.h"
+#include "base/error.h"
+#include "base/log.h"
+#include "base/units.h"
+#include "fetcher/feed.h"
+#include "fetcher/serve.h"
+#include "io/file.h"
+#include "io/secret.h"
+#include "io/zone.h"
+#include "signal/config.h"
+
+#define CONFIG_FILE UNDERWATT_ETC "/signals.yaml"
+
+enum { OK = 0, FAILED = 1, USAGE = 2 };
+enum { COUNTRIES_MAX = 1 << 20 };
+
+static const char help[] =
+    "usage: underwatt-signals [--check] [--config FILE]\n"
+    "\n"
+    "Asks services and files for signals from outside (carbon, prices, whatever a site\n"
+    "declares) and gives them to underwattd on a unix socket.\n"
+    "  --config FILE   read FILE instead of " CONFIG_FILE "\n"
+    "  --check         say what each source would do, ask nobody, and exit\n"
+    "  --version, --help\n";
+
+static int complain(int code, const char *text)
+{
+    (void)fprintf(stderr, "underwatt-signals: %s\n", text);
+    return code;
+}
+
+/* ---- the configuration ---- */
+
+/* Each key is there, and nobody else may read it. */
+static int check_secrets(const struct signals_config *c, uw_error *err)
+{
+    int r = 0;
+
+    for (size_t i = 0; r == 0 && i < c->n; i++) {
+        char *secret = NULL;
+        if (source_needs_secret(&c->source[i].c))
+            r = signals_config_secret(c, i, &secret, err);
+        secret_free(secret);
+    }
+    return r;
+}
+
+static int configure(const char *path, struct signals_config *ret, uw_error *err)
+{
+    auto_(mem_free) char *countries = NULL;
+
+    /* without it zones are judged by their form */
+    (void)file_read(ZONE_FOLDER "/iso3166.tab", COUNTRIES_MAX, &countries, NULL, NULL);
+    int r = signals_config_file(path, countries, ret, err);
+    if (r == -ENOENT)
+        return fail(err, r, "%s: there is no such file: no source is configured", path);
+    if (r < 0)
+        return r;
+    if (ret->listen)
+        return fail(err, -ENOTSUP,
+                    "%s: serve.tcp: this version serves a unix socket alone", path);
+    return check_secrets(ret, err);
+}
+
+/* ---- --check ---- */
+
+static void show_gives(const struct signals_source *s)
+{
+    const char *between = "";
+    char name[SIGNAL_NAME];
+
+    for (size_t i = 0; source_kind_gives(s->c.kind, i); i++)
+        if (s->c.provides >> i & 1) {
+            (void)printf("%s%s", between, source_signal(&s->c, i, name));
+            between = ", ";
+        }
+}
+
+/* Its first request; a login's answer decides on those behind it. */
+static void show_request(const struct signals_source *s, int64_t utc_s)
+{
+    static const char *const ways[] = {
+        [SOURCE_HTTP] = "GET", [SOURCE_FILE] = "reads", [SOURCE_TABLE] = "its own table"};
+    struct source_state *state = calloc(1, sizeof *state);
+    struct source_request *q = calloc(1, sizeof *q);
+    uw_error err = {""};
+
+    /* no secret: the request that is shown has none */
+    if (state && q &&
+        source_next(&s->c, source_needs_secret(&s->c) ? "-:-" : NULL, state, utc_s, q,
+                    &err) == 0)
+        (void)printf("%s%s%s%s", q->is_login ? "login, " : "", ways[q->way],
+                     q->url[0] ? " " : "", q->url);
+    else
+        (void)printf("%s", err.text);
+    free(state);
+    free(q);
+}
+
+static int check(const char *path)
+{
+    auto_(signals_config_fini) struct signals_config config = {.n = 0};
+    auto_(loop_free) struct loop *loop = NULL;
+    const struct loop_clock real = {0, 1};
+    uw_error err = {""};
+
+    if (configure(path, &config, &err) < 0)
+        return complain(USAGE, err.text);
+    if (loop_new_real(real, &loop, &err) < 0)
+        return complain(FAILED, err.text);
+    for (size_t i = 0; i < config.n; i++) {
+        const struct signals_source *s = &config.source[i];
+        (void)printf("%s: %s gives ", s->c.name, source_kind_type(s->c.kind));
+        show_gives(s);
+        (void)printf(", every %.6g s: ", s_of_ns(s->every_ns));
+        show_request(s, loop_utc_ns(loop) / (int64_t)NS_PER_S);
+        if (s->secret)
+            (void)printf(", key from %s", s->secret);
+        (void)printf("\n");
+    }
+    (void)printf("%s: OK\n", path);
+    return OK;
+}
+
+/* ---- the service ---- */
+
+static int on_end(struct loop_signal *source, int signo, void *user)
+{
+    (void)source;
+
+    log_event(LOG_LEVEL_NOTICE, LOG_EVENT_SIGNALS_STOP, "signal=%d", signo);
+    loop_stop(user, 0);
+    return 0;
+}
+
+static int serve(struct loop *loop, const struct signals_config *config, uw_error *err)
+{
+    static const int signals[] = {SIGTERM, SIGINT};
+    struct loop_signal *source[n_elements(signals)] = {NULL};
+    auto_(feed_free) struct feed *feed = NULL;
+    auto_(serve_free) struct serve *server = NULL;
+    int r = feed_new(loop, config, &feed, err);
+
+    if (r == 0)
+        r = serve_new(loop, feed, config->socket, &server, err);
+    for (size_t i = 0; r == 0 && i < n_elements(signals); i++)
+        r = loop_signal_new(loop, signals[i], on_end, loop, &source[i], err);
+    if (r == 0) {
+        log_event(LOG_LEVEL_NOTICE, LOG_EVENT_SIGNALS_READY,
+                  "version=%s sources=%zu socket=%s", UW_VERSION, config->n,
+                  log_quote(config->socket).text);
+        r = loop_run(loop, err);
+    }
+    for (size_t i = 0; i < n_elements(signals); i++)
+        loop_signal_free(source[i]);
+    return r;
+}
+
+static int run(const char *path)
+{
+    auto_(signals_config_fini) struct signals_config config = {.n = 0};
+    auto_(loop_free) struct loop *loop = NULL;
+    const struct loop_clock real = {0, 1};
+    const struct sigaction ignore = {.sa_handler = SIG_IGN};
+    uw_error err = {""};
+
+    if (configure(path, &config, &err) < 0)
+        return complain(USAGE, err.text);
+    (void)sigaction(SIGPIPE, &ignore, NULL);
+    int r = loop_new_real(real, &loop, &err);
+    if (r == 0)
+        r = serve(loop, &config, &err);
+    return r < 0 ? complain(FAILED, err.text) : OK;
+}
+
+int main(int argc, char **argv)
+{
+    const char *config = CONFIG_FILE;
+    bool checks = false;
+    uw_error err = {""};
+
+    for (int i = 1; i < argc; i++) {
+        if (strcmp(argv[i], "--help") == 0 || strcmp(argv[i], "-h") == 0) {
+            (void)fputs(help, stdout);
+            return OK;
+        }
+        if (strcmp(argv[i], "--version") == 0) {
+            (void)puts("underwatt-signals " UW_VERSION);
+            return OK;
+        }
+        if (strcmp(argv[i], "--check") == 0) {
+            checks = true;
+        } else if (strcmp(argv[i], "--config") != 0) {
+            (void)fail(&err, -EINVAL, "unknown option '%.80s': see --help", argv[i]);
+            return complain(USAGE, err.text);
+        } else if (++i == argc) {
+            return complain(USAGE, "--config needs a value");
+        } else {
+            config = argv[i];
+        }
+    }
+    return checks ? check(config) : run(config);
+}

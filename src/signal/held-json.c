@@ -1,0 +1,338 @@
+/* What is held, as JSON. */
+#include <errno.h>
+#include <inttypes.h>
+#include <math.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+#include <time.h>
+
+#include "base/array.h"
+#include "base/error.h"
+#include "base/utf8.h"
+#include "signal/held.h"
+#include "signal/kind.h"
+
+enum { UTC_TEXT = 40, OF_TEXT = 24, CACHE_VERSION = 1 };
+
+void held_fini(struct held *h)
+{
+    source_values_fini(&h->values);
+}
+
+void held_signal_fini(struct held_signal *s)
+{
+    free(s->point);
+    *s = (struct held_signal){.n = 0};
+}
+
+/* ---- writing ---- */
+
+static void put_utc(struct json_out *o, const char *key, int64_t utc_s)
+{
+    time_t t = (time_t)utc_s;
+    char text[UTC_TEXT];
+    struct tm tm;
+
+    if (utc_s != 0 && gmtime_r(&t, &tm) &&
+        strftime(text, sizeof text, "%Y-%m-%dT%H:%M:%SZ", &tm) > 0)
+        json_out_text(o, key, text);
+    else
+        json_out_null(o, key);
+}
+
+/* s: ends are those that count; NULL: as the source gave them. */
+static void put_series(struct json_out *o, const struct signals_source *s,
+                       const struct source_series *series)
+{
+    json_out_array(o, "series");
+    for (size_t i = 0; series && i < series->n; i++) {
+        const struct source_point *p = &series->point[i];
+        json_out_object(o, NULL);
+        put_utc(o, "begin_utc", p->from_utc_s);
+        put_utc(o, "end_utc", s ? held_end(s, series, p) : p->to_utc_s);
+        json_out_double(o, "value", p->v);
+        json_out_bool(o, "estimated", p->estimated);
+        json_out_end(o);
+    }
+    json_out_end(o);
+}
+
+static uint64_t mix(uint64_t h, const char *text)
+{
+    for (; *text; text++)
+        h = (h ^ (unsigned char)*text) * 0x100000001b3u;
+    return (h ^ 0xffu) * 0x100000001b3u;
+}
+
+/* What the values of a source depend on: values of another zone are none of this one. */
+static const char *of_config(const struct source_config *c, char ret[OF_TEXT])
+{
+    uint64_t h = mix(0xcbf29ce484222325u, source_kind_type(c->kind));
+    char numbers[80];
+
+    (void)snprintf(numbers, sizeof numbers, "%u %u %x", c->api, c->year, c->provides);
+    const char *const texts[] = {c->zone, c->region, c->postcode, c->location,
+                                 c->url,  c->file,   c->path,     c->column,
+                                 c->unit, c->as,     numbers};
+    for (size_t i = 0; i < n_elements(texts); i++)
+        h = mix(h, texts[i]);
+    (void)snprintf(ret, OF_TEXT, "%016" PRIx64, h);
+    return ret;
+}
+
+int held_write(const struct source_config *c, const struct held *h, char **ret,
+               uw_error *err)
+{
+    auto_(json_out_free) struct json_out *o = json_out_new();
+    char of[OF_TEXT];
+
+    json_out_object(o, NULL);
+    json_out_int(o, "cache", CACHE_VERSION);
+    json_out_text(o, "source", c->name);
+    json_out_text(o, "of", of_config(c, of));
+    put_utc(o, "asked_utc", h->asked_utc_s);
+    put_utc(o, "rest_utc", h->rest_utc_s);
+    put_utc(o, "known_utc", h->known_utc_s);
+    json_out_array(o, "signals");
+    for (size_t i = 0; i < h->values.n; i++) {
+        const struct source_series *s = &h->values.series[i];
+        json_out_object(o, NULL);
+        json_out_text(o, "name", s->signal);
+        json_out_text(o, "unit", s->unit);
+        put_utc(o, "issued_utc", s->issued_utc_s);
+        put_series(o, NULL, s);
+        json_out_end(o);
+    }
+    json_out_end(o);
+    json_out_end(o);
+    return json_out_string(o, ret, err);
+}
+
+void held_show(struct json_out *o, const struct signals_source *s, const char *signal,
+               const struct source_series *series, int64_t utc_s, const char *error)
+{
+    const struct source_point *now = held_now(s, series, utc_s);
+    bool ahead = signal_is_forecast(signal);
+
+    json_out_object(o, NULL);
+    json_out_text(o, "name", signal);
+    json_out_text(o, "unit", series ? series->unit : NULL);
+    json_out_text(o, "source", s->c.name);
+    json_out_text(o, "type", source_kind_type(s->c.kind));
+    json_out_text(o, "state", now ? "known" : "unknown");
+    json_out_known_double(o, "value", now && !ahead, now ? now->v : 0);
+    put_utc(o, "time_utc", now ? now->from_utc_s : 0);
+    put_utc(o, "end_utc", now ? held_end(s, series, now) : 0);
+    if (now)
+        json_out_bool(o, "estimated", now->estimated);
+    else
+        json_out_null(o, "estimated");
+    put_utc(o, "issued_utc", series ? series->issued_utc_s : 0);
+    json_out_text(o, "error", error[0] ? error : NULL);
+    put_series(o, s, series);
+    json_out_end(o);
+}
+
+/* ---- reading ---- */
+
+static bool is_word(const char *text, size_t size)
+{
+    return text && text[0] && strlen(text) < size && utf8_is_plain(text);
+}
+
+/* A time, or null: 0. */
+static bool read_utc(const struct json_value *v, const char *key, int64_t *ret)
+{
+    const struct json_value *at = json_get(v, key);
+
+    *ret = 0;
+    return json_is_none(at) || json_time(at, ret);
+}
+
+static int bad(uw_error *err, const char *name)
+{
+    return fail(err, -EINVAL, "%s: no values of signals, or damaged", name);
+}
+
+static int read_point(const char *name, const struct json_value *v,
+                      struct source_point *ret, uw_error *err)
+{
+    if (!json_time(json_get(v, "begin_utc"), &ret->from_utc_s) ||
+        !json_time(json_get(v, "end_utc"), &ret->to_utc_s) ||
+        ret->to_utc_s < ret->from_utc_s || !json_get(v, "value") ||
+        !take_number(json_get(v, "value"), &ret->v) ||
+        !json_as_bool(json_get(v, "estimated"), &ret->estimated))
+        return bad(err, name);
+    return 0;
+}
+
+static int read_series(const char *name, const struct json_value *v,
+                       struct source_series *ret, uw_error *err)
+{
+    const struct json_value *list = json_get(v, "series");
+    const char *signal = json_as_text(json_get(v, "name"));
+    const char *unit = json_as_text(json_get(v, "unit"));
+    size_t n = json_count(list);
+    struct source_series s = {.n = 0};
+
+    if (!is_word(signal, sizeof s.signal) || !unit || strlen(unit) >= sizeof s.unit ||
+        !json_is_list(list) || n > SIGNAL_POINTS ||
+        !read_utc(v, "issued_utc", &s.issued_utc_s))
+        return bad(err, name);
+    (void)snprintf(s.signal, sizeof s.signal, "%s", signal);
+    (void)snprintf(s.unit, sizeof s.unit, "%s", unit);
+    s.point = calloc(n + 1, sizeof *s.point);
+    if (!s.point)
+        return fail(err, -ENOMEM, "out of memory");
+    s.cap = n + 1;
+    for (int r = 0; s.n < n; s.n++) {
+        struct source_point *p = &s.point[s.n];
+        r = read_point(name, json_at(list, s.n), p, err);
+        if (r == 0 && s.n > 0 && p[-1].from_utc_s >= p->from_utc_s)
+            r = bad(err, name);
+        if (r < 0) {
+            free(s.point);
+            return r;
+        }
+    }
+    *ret = s;
+    return 0;
+}
+
+static bool gives(const struct source_config *c, const char *signal)
+{
+    char name[SIGNAL_NAME];
+
+    for (unsigned i = 0; source_kind_gives(c->kind, i); i++)
+        if (take_gives(c, i) && strcmp(source_signal(c, i, name), signal) == 0)
+            return true;
+    return false;
+}
+
+static int check_head(const struct source_config *c, const char *name,
+                      const struct json_value *root, uw_error *err)
+{
+    const char *source = json_as_text(json_get(root, "source"));
+    const char *of = json_as_text(json_get(root, "of"));
+    uint64_t version = 0;
+    char own[OF_TEXT];
+
+    if (!json_as_u64(json_get(root, "cache"), &version) || !source || !of)
+        return bad(err, name);
+    if (version != CACHE_VERSION)
+        return fail(err, -EINVAL, "%s: of another version of this program", name);
+    if (strcmp(source, c->name) != 0 || strcmp(of, of_config(c, own)) != 0)
+        return fail(err, -EINVAL,
+                    "%s: of another source, or of another configuration of %s", name,
+                    c->name);
+    return 0;
+}
+
+int held_read(const struct source_config *c, const char *name, const char *text,
+              size_t len, struct held *ret, uw_error *err)
+{
+    auto_(json_free) struct json *doc = NULL;
+    struct held h = {.asked_utc_s = 0};
+
+    if (json_read_hidden(name, text, len, &doc, NULL) < 0)
+        return bad(err, name);
+    const struct json_value *root = json_root(doc), *list = json_get(root, "signals");
+    int r = check_head(c, name, root, err);
+    if (r == 0 && (!json_is_list(list) || json_count(list) > SOURCE_GIVES ||
+                   !read_utc(root, "asked_utc", &h.asked_utc_s) ||
+                   !read_utc(root, "rest_utc", &h.rest_utc_s) ||
+                   !read_utc(root, "known_utc", &h.known_utc_s)))
+        r = bad(err, name);
+    for (size_t i = 0; r == 0 && i < json_count(list); i++) {
+        struct source_series *s = &h.values.series[h.values.n];
+        r = read_series(name, json_at(list, i), s, err);
+        h.values.n += r == 0;
+        if (r == 0 && !gives(c, s->signal))
+            r = bad(err, name);
+    }
+    if (r < 0) {
+        held_fini(&h);
+        return r;
+    }
+    *ret = h;
+    return 0;
+}
+
+/* ---- reading what is served ---- */
+
+static const struct json_value *find_signal(const struct json_value *root,
+                                            const char *signal)
+{
+    const struct json_value *list = json_get(root, "signals");
+
+    for (size_t i = 0; i < json_count(list); i++) {
+        const char *name = json_as_text(json_get(json_at(list, i), "name"));
+        if (name && strcmp(name, signal) == 0)
+            return json_at(list, i);
+    }
+    return NULL;
+}
+
+/* Points whose end is not the next one's begin are followed by one that is unknown. */
+static int take_points(const struct source_series *s, int64_t utc_s,
+                       struct held_signal *ret)
+{
+    size_t longest = 0;
+
+    ret->point = calloc(2 * s->n + 1, sizeof *ret->point);
+    if (!ret->point)
+        return -ENOMEM;
+    for (size_t i = 0; i < s->n; i++) {
+        const struct source_point *p = &s->point[i];
+        size_t s_long = (size_t)(p->to_utc_s - p->from_utc_s);
+        longest = s_long > longest ? s_long : longest;
+        ret->point[ret->n++] = (struct policy_point){p->from_utc_s, p->v};
+        if (!isnan(p->v) && p->from_utc_s <= utc_s)
+            ret->time_utc_s = p->from_utc_s;
+        if (i + 1 < s->n && s->point[i + 1].from_utc_s > p->to_utc_s)
+            ret->point[ret->n++] = (struct policy_point){p->to_utc_s, NAN};
+    }
+    ret->age_s = longest;
+    if (s->n > 0) {
+        const struct source_point *last = &s->point[s->n - 1];
+        if ((uint64_t)(last->to_utc_s - last->from_utc_s) < longest)
+            ret->point[ret->n++] = (struct policy_point){last->to_utc_s, NAN};
+    }
+    return 0;
+}
+
+int held_take(const char *name, const char *text, size_t len, const char *signal,
+              int64_t utc_s, struct held_signal *ret, uw_error *err)
+{
+    auto_(json_free) struct json *doc = NULL;
+    struct held_signal h = {.n = 0};
+    struct source_series s = {.n = 0};
+
+    if (json_read_hidden(name, text, len, &doc, NULL) < 0 ||
+        !json_is_list(json_get(json_root(doc), "signals")))
+        return bad(err, name);
+    const struct json_value *v = find_signal(json_root(doc), signal);
+    if (!v)
+        return fail(err, -ENOENT, "%s: no source there gives %s", name, signal);
+    const char *source = json_as_text(json_get(v, "source"));
+    const char *error = json_as_text(json_get(v, "error"));
+    if (!is_word(source, sizeof h.source))
+        return bad(err, name);
+    (void)snprintf(h.source, sizeof h.source, "%s", source);
+    if (error && utf8_is_plain(error))
+        (void)snprintf(h.error, sizeof h.error, "%s", error);
+    utf8_mend(h.error);
+    if (json_count(json_get(v, "series")) > 0) {
+        int r = read_series(name, v, &s, err);
+        if (r < 0)
+            return r;
+    }
+    (void)snprintf(h.unit, sizeof h.unit, "%s", s.unit);
+    int r = take_points(&s, utc_s, &h);
+    free(s.point);
+    if (r < 0)
+        return fail(err, r, "out of memory");
+    *ret = h;
+    return 0;
+}

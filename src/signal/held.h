@@ -1,0 +1,79 @@
+/* The values of a source over its rounds: what is held of each signal, what counts now,
+ * and both as JSON, for the cache and for who asks.
+ *
+ * Owns: nothing.  Touches: nothing; time is an argument.
+ * Explained in docs/signals.md#values-that-are-held.
+ */
+#ifndef SIGNAL_HELD_H
+#define SIGNAL_HELD_H
+
+#include "io/json.h"
+#include "signal/config.h"
+#include "signal/source.h"
+
+/* Adds the values of a round to what is held.  A forecast replaces the one before; of
+ * another series values before the first new one stay, up to SIGNAL_POINTS.  Moves from's
+ * points.  -ENOMEM: *held is unchanged.
+ */
+int held_add(struct source_values *held, struct source_values *from);
+/* NULL: none is held. */
+const struct source_series *held_find(const struct source_values *held,
+                                      const char *signal);
+
+/* When a point ends: at its own end, or after the age limit of its source or signal. */
+int64_t held_end(const struct signals_source *s, const struct source_series *series,
+                 const struct source_point *p);
+/* The point that counts now, or of a forecast the first one that has not ended; NULL: the
+ * signal is unknown.
+ */
+const struct source_point *held_now(const struct signals_source *s,
+                                    const struct source_series *series, int64_t utc_s);
+
+/* ---- the cache ---- */
+
+struct held {
+    struct source_values values;
+    int64_t asked_utc_s;             /* the end of the last round; 0: there was none */
+    int64_t rest_utc_s, known_utc_s; /* as of struct source_state */
+};
+void held_fini(struct held *h); /* also of {0} */
+
+/* The cache of a source as a text; free() it. */
+int held_write(const struct source_config *c, const struct held *h, char **ret,
+               uw_error *err);
+/* -EINVAL with one line: torn, of another source or of another configuration of it.
+ * *ret is unchanged then.
+ */
+int held_read(const struct source_config *c, const char *name, const char *text,
+              size_t len, struct held *ret, uw_error *err);
+
+/* ---- what is served ---- */
+
+/* One signal of a source as an object in o.  series: NULL: none is held; error: "": the
+ * source is well.
+ */
+void held_show(struct json_out *o, const struct signals_source *s, const char *signal,
+               const struct source_series *series, int64_t utc_s, const char *error);
+
+/* The other way round, for who asked: the signal of this name in an answer.  Points are
+ * ready for a store that lets each count until the next one: unknown (NaN) where none is
+ * known.
+ */
+struct held_signal {
+    char source[SOURCE_WORD], unit[SIGNAL_UNIT];
+    char error[200];    /* "": the source is well */
+    int64_t time_utc_s; /* of the last value that is no future; 0: there is none */
+    uint64_t age_s;     /* of the point that counts for the longest time */
+    struct policy_point *point;
+    size_t n;
+};
+void held_signal_fini(struct held_signal *s); /* also of {0} */
+static inline void held_signal_fini_p(struct held_signal *p)
+{
+    held_signal_fini(p);
+}
+/* -ENOENT: it has no such signal; -EINVAL: it is no answer; -ENOMEM. */
+int held_take(const char *name, const char *text, size_t len, const char *signal,
+              int64_t utc_s, struct held_signal *ret, uw_error *err);
+
+#endif

@@ -1,0 +1,129 @@
+"""Services of signals on loopback, as they answer and as they should not; and underwatt-signals that asks them."""
+import datetime
+import http.server
+import json
+import os
+import pathlib
+import signal
+import subprocess
+import threading
+import time
+
+import uwtest
+
+KEY = "EmKey-0123456789abcdef"
+
+
+def minute(at):
+    return datetime.datetime.fromtimestamp(at, datetime.timezone.utc).strftime("%Y-%m-%dT%H:%MZ")
+
+
+def half_hours(first, n=8, ahead=0):
+    """As the UK's API: half hours from `first` before now, those that are over with an actual value."""
+    now = time.time()
+    begin = int(now) // 1800 * 1800 - first * 1800 + ahead
+    return {"data": [{"from": minute(at), "to": minute(at + 1800),
+                      "intensity": {"forecast": 250, "actual": 263 if at + 1800 <= now else None, "index": "moderate"}}
+                     for at in range(begin, begin + n * 1800, 1800)]}
+
+
+def em_history(zone, value):
+    """As Electricity Maps: hours up to now."""
+    hour = int(time.time()) // 3600 * 3600
+    return {"zone": zone, "temporalGranularity": "hourly",
+            "history": [{"zone": zone, "carbonIntensity": value, "datetime": minute(at), "updatedAt": minute(hour), "isEstimated": False}
+                        for at in (hour - 3600, hour)]}
+
+
+class Service:
+    """answer(path, headers): (status, headers, bytes) or None, which cuts the connection in the middle of an answer."""
+
+    def __init__(self, answer):
+        service = self
+
+        class Handler(http.server.BaseHTTPRequestHandler):
+            protocol_version = "HTTP/1.1"
+
+            def do_GET(self):
+                with service.lock:
+                    service.seen.append((self.path, dict(self.headers)))
+                said = answer(self.path, self.headers)
+                status, fields, body = said or (200, {}, b'{"data":[{"from"')
+                self.send_response_only(status)
+                for name, value in ({"Date": self.date_time_string()} | fields).items():
+                    self.send_header(name, value)
+                self.send_header("Content-Length", str(len(body) + (0 if said else 100)))
+                self.end_headers()
+                self.wfile.write(body)
+                self.close_connection = not said
+
+            def log_message(self, *_):
+                pass
+
+        self.lock, self.seen = threading.Lock(), []
+        class Server(http.server.ThreadingHTTPServer):
+            def handle_error(self, *_):    # who asks may leave in the middle of an answer
+                pass
+
+        self.server = Server(("127.0.0.1", 0), Handler)
+        self.server.daemon_threads = True
+        self.url = f"http://127.0.0.1:{self.server.server_port}"
+        threading.Thread(target=self.server.serve_forever, daemon=True).start()
+
+    def asked(self, word):
+        with self.lock:
+            return [(path, headers) for path, headers in self.seen if word in path]
+
+    def stop(self):
+        self.server.shutdown()
+        self.server.server_close()
+
+
+class Signals:
+    """underwatt-signals with these lines of sources."""
+
+    def __init__(self, folder, sources, cache=True):
+        self.folder = pathlib.Path(folder)
+        self.socket = str(self.folder / "signals.sock")
+        self.config = self.folder / "signals.yaml"
+        self.place = self.folder / "signals.log"
+        (self.folder / "cache").mkdir(exist_ok=True)
+        self.config.write_text("signals: 1\n" f"serve: {{socket: {self.socket}}}\n" +
+                               (f"cache: {self.folder}/cache\n" if cache else "") + "sources:\n" + "".join(f"  - {s}\n" for s in sources))
+        self.child = None
+
+    def start(self):
+        with open(self.place, "ab") as log:
+            self.child = subprocess.Popen([uwtest.program("underwatt-signals"), "--config", self.config], stdin=subprocess.DEVNULL,
+                                          stdout=log, stderr=log)
+        uwtest.must(uwtest.wait_for(lambda: os.path.exists(self.socket) and "signals" in uwtest.ask_socket(self.socket, "/v1/signals")),
+                    self.log())
+        return self
+
+    def __enter__(self):
+        return self.start()
+
+    def __exit__(self, *exc):
+        if self.child.poll() is None:
+            self.child.kill()
+        self.child.wait()
+
+    def stop(self):
+        self.child.send_signal(signal.SIGTERM)
+        return self.child.wait(timeout=uwtest.PATIENCE)
+
+    def log(self):
+        return self.place.read_text(errors="replace")
+
+    def lines(self, *words):
+        return [line for line in self.log().splitlines() if all(w in line for w in words)]
+
+    def all(self):
+        return {s["name"]: s for s in uwtest.ask_socket(self.socket, "/v1/signals").get("signals", [])}
+
+    def becomes(self, name, holds):
+        return uwtest.wait_until(lambda: self.all().get(name, {}), lambda s: bool(s) and holds(s))
+
+
+def answer_of(body, **fields):
+    return 200, fields, json.dumps(body).encode()
