@@ -154,28 +154,61 @@ static void test_csv_formulas(void)
     }
 }
 
+#define CHARGES "co2_g,co2_covered,marginal_g,marginal_covered,money,money_covered"
+#define SAVED ",saved_co2_g,saved_co2_half_g"
+
+/* Emissions of 13 of 16 parts of the energy, money of all. */
+static const char charges[] =
+    "{\"by\":\"user\",\"money_currency\":\"EUR\",\"rows\":[{\"user\":\"anna\",\"energy_"
+    "j\":"
+    "3600000,\"co2_g\":12.5,\"co2_covered\":0.8125,\"marginal_g\":null,"
+    "\"marginal_covered\":0,\"money\":-0.25,\"money_covered\":1,\"saved_co2_g\":1.5,"
+    "\"saved_co2_half_g\":0.1}],\"gpus\":[],\"days\":[],\"caps\":[],\"totals\":{"
+    "\"energy_j\":3600000,\"meter_j\":3600000,\"difference\":0,\"holds\":true,"
+    "\"co2_g\":12.5,\"co2_covered\":0.99999,\"marginal_g\":null,"
+    "\"marginal_covered\":0,\"money\":-0.25,\"money_covered\":1}}";
+
+static void test_charges(void)
+{
+    auto_(mem_free) char *text = show(charges, report_text);
+    auto_(mem_free) char *html = show(charges, report_html);
+
+    has(text, "user                    g CO2e covered      EUR covered saved g\n"
+              "anna                     12.50  81.2 %   -0.250 100.0 %   1.500\n");
+    has(text, "  emissions            12.50 g CO2e, of 99.9 % of the energy\n");
+    has(text, "  cost                -0.250 EUR\n");
+    has_not(text, "marg");
+    has_not(text, "nan");
+    has(html, "81.2 %");
+}
+
 static void test_csv(void)
 {
+    auto_(mem_free) char *charged = show(charges, report_csv);
     auto_(mem_free) char *job = show(by_job, report_csv);
     auto_(mem_free) char *user = show(by_user, report_csv);
     auto_(mem_free) char *cpu = show(by_cpu, report_csv);
     auto_(mem_free) char *beside = show(cpu_by_user, report_csv);
 
-    has(cpu, "domain,kind,attributed_j,idle_j,unattributed_j,energy_j,meter_j,simulated\n"
-             "package-0,package,3600000,0,1800000,5400000,5400000,1\n");
-    has(beside, ",3600000,1\n");
+    has(cpu, "domain,kind,attributed_j,idle_j,unattributed_j,energy_j,meter_j," CHARGES
+             ",money_currency,simulated\n"
+             "package-0,package,3600000,0,1800000,5400000,5400000,,,,,,,,1\n");
+    has(beside, ",3600000,,,,,,,,,,1\n");
 
     has(job,
         "job,name,user,uid,source,began,ended,energy_j,half_j,gpu_s,mean_w,goal,cap_mw,"
         "saved_j,saved_half_j,saved,saved_half,slowdown,slowdown_half,cpu_j,looks,"
-        "model_saved,model_slowdown,simulated\n");
+        "model_saved,model_slowdown," CHARGES SAVED ",money_currency,simulated\n");
     has(job,
         "\n7,<script>alert(1)</script>,\"'=HYPERLINK(\"\"x\"\")\",1000,,,,9000000,90000,"
-        "36000,250,,,,,,,,,,,,,1\n");
-    has(job, ",0.18,0.012,1.04,0.01,,9,0.191,1.05,1\n"); /* both, measured first */
-    has(job, "8,\"a,b\nc\033[31m \"\"d\"\"\",anna,");    /* data as it is: quoted */
-    has(user, ",saved_half_j,cpu_j,gco2e,cost,simulated\n");
-    has(user, ",360,0.5,1\n");
+        "36000,250,,,,,,,,,,,,,,,,,,,,,,1\n");
+    has(job,
+        ",0.18,0.012,1.04,0.01,,9,0.191,1.05,,,,,,,,,,1\n"); /* both, measured first */
+    has(job, "8,\"a,b\nc\033[31m \"\"d\"\"\",anna,");        /* data as it is: quoted */
+    has(user,
+        ",saved_half_j,cpu_j,gco2e,cost," CHARGES SAVED ",money_currency,simulated\n");
+    has(user, ",360,0.5,,,,,,,,,,1\n");
+    has(charged, ",12.5,0.8125,,0,-0.25,1,1.5,0.1,EUR,0\n");
 }
 
 static void test_html(void)
@@ -253,6 +286,7 @@ int main(void)
 {
     test_text();
     test_csv();
+    test_charges();
     test_csv_formulas();
     test_html();
     test_no_report();
