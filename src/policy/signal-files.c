@@ -11,10 +11,13 @@
 
 #include "base/error.h"
 #include "base/units.h"
+#include "io/unix-get.h"
+#include "signal/held.h"
 #include "signal/read.h"
 
 enum {
     LOOK_S = 5,     /* deadline of a look */
+    ASK_S = 4,      /* … and before it of an answer */
     AGAIN_S = 3600, /* a series moves on with time, and UTC may be set */
     SETTLED_S = 1,  /* a file written less than this before a look may change unseen */
     SAME = 1,       /* the file is as it was */
@@ -38,10 +41,13 @@ struct look {
     bool busy;
     int64_t utc_ns; /* as the look began */
     struct mark mark;
-    bool has_mark;     /* of the file as it was read last … */
-    int64_t marked_ns; /* … then */
-    struct mark seen;  /* by this look */
+    bool has_mark;          /* of the file as it was read last … */
+    int64_t marked_ns;      /* … then */
+    struct mark seen;       /* by this look */
+    char tag[UNIX_GET_TAG]; /* of the socket's last answer, as the mark */
+    char seen_tag[UNIX_GET_TAG];
     struct signal_reading reading;
+    struct held_signal held; /* the socket's */
     uw_error error;
 };
 
@@ -120,6 +126,46 @@ static int read_bytes(const struct look *l, int fd, char **ret, size_t *ret_len,
     return 0;
 }
 
+static int take_answer(struct look *l, const struct unix_got *got)
+{
+    const char *socket = l->source.socket;
+
+    if (got->status == 304)
+        return SAME;
+    if (got->status != 200)
+        return fail(&l->error, -EPROTO, "%s: HTTP %u", socket, got->status);
+    int r = held_take(socket, got->body, got->len, l->source.decl.name,
+                      l->utc_ns / (int64_t)NS_PER_S, &l->held, &l->error);
+    if (r == 0 && !l->held.known && (l->held.error[0] || l->held.n == 0)) {
+        r = fail(&l->error, -ENODATA, "%s",
+                 l->held.error[0] ? l->held.error : "its source has no value yet");
+        held_signal_fini(&l->held);
+    }
+    return r;
+}
+
+/* Asks underwatt-signals.  As look(). */
+static int look_at_socket(struct loop *loop, struct look *l)
+{
+    char path[SIGNAL_NAME + 32];
+    bool may_be_same = l->has_mark && l->utc_ns >= l->marked_ns &&
+                       l->utc_ns - l->marked_ns < AGAIN_S * (int64_t)NS_PER_S;
+    const struct unix_get ask = {.socket = l->source.socket,
+                                 .path = path,
+                                 .tag = may_be_same ? l->tag : "",
+                                 .timeout_ns = ASK_S * NS_PER_S,
+                                 .max = SIGNAL_FILE_MAX};
+    struct unix_got got = {.status = 0};
+
+    (void)snprintf(path, sizeof path, "/v1/signals?name=%s", l->source.decl.name);
+    int r = unix_get(loop, &ask, &got, &l->error);
+    if (r == 0)
+        r = take_answer(l, &got);
+    memcpy(l->seen_tag, got.tag, sizeof l->seen_tag);
+    free(got.body);
+    return r;
+}
+
 /* 0, SAME, or -errno with l->error. */
 static int look(struct loop *loop, void *work)
 {
@@ -128,8 +174,9 @@ static int look(struct loop *loop, void *work)
     auto_(mem_free) char *text = NULL;
     struct stat st;
     size_t len = 0;
-    (void)loop;
 
+    if (l->source.socket[0])
+        return look_at_socket(loop, l);
     /* a pipe without a writer must not block here, and a terminal not become ours */
     auto_(fd_close) int fd = open(path, O_RDONLY | O_NONBLOCK | O_NOCTTY | O_CLOEXEC);
     if (fd < 0 || fstat(fd, &st) < 0)
@@ -160,10 +207,29 @@ static struct signal_time time_of(const struct loop *loop)
     return (struct signal_time){loop_now_ns(loop), loop_utc_ns(loop)};
 }
 
-/* Writes "file PATH". */
+/* Writes "file PATH", or "signals NAME" of the source that underwatt-signals names. */
 static void name_source(const struct look *l, char ret[SIGNAL_SOURCE])
 {
+    if (l->source.socket[0]) {
+        (void)snprintf(ret, SIGNAL_SOURCE, "signals %.100s",
+                       l->held.source[0] ? l->held.source : l->source.socket);
+        return;
+    }
     (void)snprintf(ret, SIGNAL_SOURCE, "file %.190s", l->source.file);
+}
+
+static int put_held(struct look *l)
+{
+    char source[SIGNAL_SOURCE];
+    const struct held_signal *h = &l->held;
+    const struct signal_put p = {.unit = h->unit,
+                                 .source = source,
+                                 .utc_ns = h->time_utc_s * (int64_t)NS_PER_S,
+                                 .age_ns = h->age_s * NS_PER_S};
+
+    name_source(l, source);
+    return signals_put_series(l->files->store, l->signal, &p, h->point, h->n,
+                              time_of(l->files->loop), &l->error);
 }
 
 static int put(struct look *l)
@@ -188,8 +254,9 @@ static void took(struct look *l, int r)
     bool told = r != SAME;
 
     if (r == 0) {
-        r = put(l);
+        r = l->source.socket[0] ? put_held(l) : put(l);
         l->mark = l->seen;
+        memcpy(l->tag, l->seen_tag, sizeof l->tag);
         l->has_mark = true;
         l->marked_ns = l->utc_ns;
     } else if (r < 0) {
@@ -197,6 +264,7 @@ static void took(struct look *l, int r)
     }
     signal_reading_fini(&l->reading);
     name_source(l, source);
+    held_signal_fini(&l->held);
     if (r < 0)
         signals_fail(l->files->store, l->signal, source, l->error.text);
     if (told && l->files->changed)
@@ -209,8 +277,11 @@ static void hangs(const struct look *l)
     char source[SIGNAL_SOURCE], why[SIGNAL_WHY];
 
     name_source(l, source);
-    (void)snprintf(why, sizeof why, "%.150s: the file system does not answer",
-                   l->source.file);
+    if (l->source.socket[0])
+        (void)snprintf(why, sizeof why, "%s: it does not answer", l->source.socket);
+    else
+        (void)snprintf(why, sizeof why, "%.150s: the file system does not answer",
+                       l->source.file);
     signals_fail(l->files->store, l->signal, source, why);
 }
 
@@ -218,6 +289,7 @@ static void look_free(struct look *l)
 {
     loop_worker_free(l->worker);
     signal_reading_fini(&l->reading);
+    held_signal_fini(&l->held);
     free(l);
 }
 
@@ -254,6 +326,7 @@ static void on_late(struct loop *loop, void *work, int r)
 
     l->busy = false;
     signal_reading_fini(&l->reading);
+    held_signal_fini(&l->held);
     if (!l->files)
         look_free(l);
 }
@@ -307,7 +380,7 @@ int signal_files_new(struct loop *loop, struct signals *store,
     f->changed = changed;
     f->user = user;
     for (size_t i = 0; i < sources->n && r == 0; i++)
-        if (sources->source[i].file[0])
+        if (sources->source[i].file[0] || sources->source[i].socket[0])
             r = look_new(f, &sources->source[i], err);
     if (r == 0)
         *ret = take(f);

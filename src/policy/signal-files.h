@@ -1,7 +1,9 @@
-/* Looks at the files of signals and puts what they hold into the store.
+/* Looks at the files of signals, or asks underwatt-signals, and puts what they hold into
+ * the store.
  *
- * Owns: a timer and a worker for each file.  Touches: the files, in workers' threads: a
- * file system that hangs delays nobody else.  Thread: the loop's.
+ * Owns: a timer and a worker for each signal that has a file or a socket.  Touches: the
+ * files and the socket, in workers' threads: one that hangs delays nobody else.  Thread:
+ * the loop's.
  * Explained in docs/policies.md#files.
  *
  * Read are regular files of root or of this process's user that nobody else may write; a

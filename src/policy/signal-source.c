@@ -21,10 +21,29 @@ void signal_sources_fini(struct signal_sources *s)
 
 /* ---- one source ---- */
 
+static int check_socket(const struct signal_source *s, uw_error *err)
+{
+    const char *name = s->decl.name;
+
+    if (s->file[0])
+        return fail(err, -EINVAL, "%s: give one of file and socket", name);
+    if (s->path[0] || s->column[0] || s->unit[0])
+        return fail(err, -EINVAL, "%s: path, column and unit do not belong to a socket",
+                    name);
+    if (s->decl.type != POLICY_NUMBER)
+        return fail(err, -EINVAL, "%s: a socket gives numbers alone", name);
+    if (s->socket[0] != '/' || !utf8_is_plain(s->socket))
+        return fail(err, -EINVAL, "%s: socket: '%.80s' is not an absolute path", name,
+                    utf8_is_plain(s->socket) ? s->socket : "?");
+    return 0;
+}
+
 static int check_file(const struct signal_source *s, uw_error *err)
 {
     const char *name = s->decl.name;
 
+    if (s->socket[0])
+        return check_socket(s, err);
     if (!s->file[0])
         return s->path[0] || s->column[0] || s->every_ns
                    ? fail(err, -EINVAL,
@@ -58,7 +77,7 @@ static bool ends_in_csv(const char *file)
 
 static int check_times(const struct signal_source *s, uw_error *err)
 {
-    if (!s->file[0])
+    if (!s->file[0] && !s->socket[0])
         return 0;
     if (s->every_ns < NS_PER_S || s->every_ns > EVERY_MAX_S * NS_PER_S)
         return fail(err, -ERANGE, "%s: every %g s is outside 1 s..1 h", s->decl.name,
@@ -82,7 +101,7 @@ int signal_source_check(struct signal_source *s, const char *currency, uw_error 
     if (r < 0)
         return r;
     own.csv = own.column[0] || (!own.path[0] && ends_in_csv(own.file));
-    if (own.file[0] && !own.every_ns)
+    if ((own.file[0] || own.socket[0]) && !own.every_ns)
         own.every_ns =
             own.decl.age_ns < EVERY_S * NS_PER_S ? own.decl.age_ns : EVERY_S * NS_PER_S;
     if (own.file[0] && !own.csv && signal_is_forecast(own.decl.name))
@@ -98,7 +117,7 @@ int signal_source_check(struct signal_source *s, const char *currency, uw_error 
 
 /* What the file says; NULL: left out. */
 struct words {
-    const char *name, *unit, *file, *path, *column;
+    const char *name, *unit, *file, *path, *column, *socket;
     uint64_t age_ns, every_ns;
     int type;
 };
@@ -127,6 +146,7 @@ static int read_source(const struct yaml_node *node, const char *currency,
         {"file", YAML_TYPE_TEXT, offsetof(struct words, file), false, 0, 0, NULL},
         {"path", YAML_TYPE_TEXT, offsetof(struct words, path), false, 0, 0, NULL},
         {"column", YAML_TYPE_TEXT, offsetof(struct words, column), false, 0, 0, NULL},
+        {"socket", YAML_TYPE_TEXT, offsetof(struct words, socket), false, 0, 0, NULL},
         {"every", YAML_TYPE_DURATION, offsetof(struct words, every_ns), false, 0, 0,
          NULL},
         {NULL, 0, 0, false, 0, 0, NULL}};
@@ -145,6 +165,8 @@ static int read_source(const struct yaml_node *node, const char *currency,
         r = copy(node, "path", w.path, s.path, sizeof s.path, err);
     if (r == 0)
         r = copy(node, "column", w.column, s.column, sizeof s.column, err);
+    if (r == 0)
+        r = copy(node, "socket", w.socket, s.socket, sizeof s.socket, err);
     if (r < 0)
         return r;
     s.decl.type = (enum policy_type)w.type;

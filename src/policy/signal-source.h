@@ -5,7 +5,8 @@
  *       - {name: price, unit: EUR/MWh, file: /srv/market/today.csv, column: DE}
  *       - {name: rack.power, unit: kW, age: 60 s}
  *
- * Without a file a signal has values from adapters and by hand alone.
+ * Without a file or a socket (of underwatt-signals) a signal has values from adapters and
+ * by hand alone.
  */
 #ifndef POLICY_SIGNAL_SOURCE_H
 #define POLICY_SIGNAL_SOURCE_H
@@ -19,6 +20,7 @@ enum {
     SIGNAL_SOURCES_MAX = 200, /* with the well-known ones below SIGNALS_MAX */
     SIGNAL_FILE = 512,
     SIGNAL_COLUMN = 64,
+    SIGNAL_SOCKET = 108,
 };
 
 struct signal_source {
@@ -27,8 +29,9 @@ struct signal_source {
     char file[SIGNAL_FILE];     /* "": none */
     char path[SIGNAL_PATH];     /* in JSON; "": the whole */
     char column[SIGNAL_COLUMN]; /* of CSV, by its header; "": the one behind the time */
+    char socket[SIGNAL_SOCKET]; /* of underwatt-signals; "": none */
     bool csv;
-    uint64_t every_ns; /* how often the file is looked at; 0: left out */
+    uint64_t every_ns; /* how often file or socket is looked at; 0: left out */
 };
 
 /* Completes and checks a source: decl by signal_declared(), csv (a column is given, or

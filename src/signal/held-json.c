@@ -1,4 +1,4 @@
-/* What is held, as JSON. */
+/* What is held, as JSON: the cache, and what is served. */
 #include <errno.h>
 #include <inttypes.h>
 #include <math.h>
@@ -10,6 +10,7 @@
 #include "base/array.h"
 #include "base/error.h"
 #include "base/utf8.h"
+#include "signal/held-read.h"
 #include "signal/held.h"
 #include "signal/kind.h"
 
@@ -18,12 +19,6 @@ enum { UTC_TEXT = 40, OF_TEXT = 24, CACHE_VERSION = 1 };
 void held_fini(struct held *h)
 {
     source_values_fini(&h->values);
-}
-
-void held_signal_fini(struct held_signal *s)
-{
-    free(s->point);
-    *s = (struct held_signal){.n = 0};
 }
 
 /* ---- writing ---- */
@@ -136,70 +131,6 @@ void held_show(struct json_out *o, const struct signals_source *s, const char *s
 
 /* ---- reading ---- */
 
-static bool is_word(const char *text, size_t size)
-{
-    return text && text[0] && strlen(text) < size && utf8_is_plain(text);
-}
-
-/* A time, or null: 0. */
-static bool read_utc(const struct json_value *v, const char *key, int64_t *ret)
-{
-    const struct json_value *at = json_get(v, key);
-
-    *ret = 0;
-    return json_is_none(at) || json_time(at, ret);
-}
-
-static int bad(uw_error *err, const char *name)
-{
-    return fail(err, -EINVAL, "%s: no values of signals, or damaged", name);
-}
-
-static int read_point(const char *name, const struct json_value *v,
-                      struct source_point *ret, uw_error *err)
-{
-    if (!json_time(json_get(v, "begin_utc"), &ret->from_utc_s) ||
-        !json_time(json_get(v, "end_utc"), &ret->to_utc_s) ||
-        ret->to_utc_s < ret->from_utc_s || !json_get(v, "value") ||
-        !take_number(json_get(v, "value"), &ret->v) ||
-        !json_as_bool(json_get(v, "estimated"), &ret->estimated))
-        return bad(err, name);
-    return 0;
-}
-
-static int read_series(const char *name, const struct json_value *v,
-                       struct source_series *ret, uw_error *err)
-{
-    const struct json_value *list = json_get(v, "series");
-    const char *signal = json_as_text(json_get(v, "name"));
-    const char *unit = json_as_text(json_get(v, "unit"));
-    size_t n = json_count(list);
-    struct source_series s = {.n = 0};
-
-    if (!is_word(signal, sizeof s.signal) || !unit || strlen(unit) >= sizeof s.unit ||
-        !json_is_list(list) || n > SIGNAL_POINTS ||
-        !read_utc(v, "issued_utc", &s.issued_utc_s))
-        return bad(err, name);
-    (void)snprintf(s.signal, sizeof s.signal, "%s", signal);
-    (void)snprintf(s.unit, sizeof s.unit, "%s", unit);
-    s.point = calloc(n + 1, sizeof *s.point);
-    if (!s.point)
-        return fail(err, -ENOMEM, "out of memory");
-    s.cap = n + 1;
-    for (int r = 0; s.n < n; s.n++) {
-        struct source_point *p = &s.point[s.n];
-        r = read_point(name, json_at(list, s.n), p, err);
-        if (r == 0 && s.n > 0 && p[-1].from_utc_s >= p->from_utc_s)
-            r = bad(err, name);
-        if (r < 0) {
-            free(s.point);
-            return r;
-        }
-    }
-    *ret = s;
-    return 0;
-}
-
 static bool gives(const struct source_config *c, const char *signal)
 {
     char name[SIGNAL_NAME];
@@ -219,7 +150,7 @@ static int check_head(const struct source_config *c, const char *name,
     char own[OF_TEXT];
 
     if (!json_as_u64(json_get(root, "cache"), &version) || !source || !of)
-        return bad(err, name);
+        return held_bad(err, name);
     if (version != CACHE_VERSION)
         return fail(err, -EINVAL, "%s: of another version of this program", name);
     if (strcmp(source, c->name) != 0 || strcmp(of, of_config(c, own)) != 0)
@@ -236,103 +167,25 @@ int held_read(const struct source_config *c, const char *name, const char *text,
     struct held h = {.asked_utc_s = 0};
 
     if (json_read_hidden(name, text, len, &doc, NULL) < 0)
-        return bad(err, name);
+        return held_bad(err, name);
     const struct json_value *root = json_root(doc), *list = json_get(root, "signals");
     int r = check_head(c, name, root, err);
     if (r == 0 && (!json_is_list(list) || json_count(list) > SOURCE_GIVES ||
-                   !read_utc(root, "asked_utc", &h.asked_utc_s) ||
-                   !read_utc(root, "rest_utc", &h.rest_utc_s) ||
-                   !read_utc(root, "known_utc", &h.known_utc_s)))
-        r = bad(err, name);
+                   !held_read_utc(root, "asked_utc", &h.asked_utc_s) ||
+                   !held_read_utc(root, "rest_utc", &h.rest_utc_s) ||
+                   !held_read_utc(root, "known_utc", &h.known_utc_s)))
+        r = held_bad(err, name);
     for (size_t i = 0; r == 0 && i < json_count(list); i++) {
         struct source_series *s = &h.values.series[h.values.n];
-        r = read_series(name, json_at(list, i), s, err);
+        r = held_read_series(name, json_at(list, i), s, err);
         h.values.n += r == 0;
         if (r == 0 && !gives(c, s->signal))
-            r = bad(err, name);
+            r = held_bad(err, name);
     }
     if (r < 0) {
         held_fini(&h);
         return r;
     }
-    *ret = h;
-    return 0;
-}
-
-/* ---- reading what is served ---- */
-
-static const struct json_value *find_signal(const struct json_value *root,
-                                            const char *signal)
-{
-    const struct json_value *list = json_get(root, "signals");
-
-    for (size_t i = 0; i < json_count(list); i++) {
-        const char *name = json_as_text(json_get(json_at(list, i), "name"));
-        if (name && strcmp(name, signal) == 0)
-            return json_at(list, i);
-    }
-    return NULL;
-}
-
-/* Points whose end is not the next one's begin are followed by one that is unknown. */
-static int take_points(const struct source_series *s, int64_t utc_s,
-                       struct held_signal *ret)
-{
-    size_t longest = 0;
-
-    ret->point = calloc(2 * s->n + 1, sizeof *ret->point);
-    if (!ret->point)
-        return -ENOMEM;
-    for (size_t i = 0; i < s->n; i++) {
-        const struct source_point *p = &s->point[i];
-        size_t s_long = (size_t)(p->to_utc_s - p->from_utc_s);
-        longest = s_long > longest ? s_long : longest;
-        ret->point[ret->n++] = (struct policy_point){p->from_utc_s, p->v};
-        if (!isnan(p->v) && p->from_utc_s <= utc_s)
-            ret->time_utc_s = p->from_utc_s;
-        if (i + 1 < s->n && s->point[i + 1].from_utc_s > p->to_utc_s)
-            ret->point[ret->n++] = (struct policy_point){p->to_utc_s, NAN};
-    }
-    ret->age_s = longest;
-    if (s->n > 0) {
-        const struct source_point *last = &s->point[s->n - 1];
-        if ((uint64_t)(last->to_utc_s - last->from_utc_s) < longest)
-            ret->point[ret->n++] = (struct policy_point){last->to_utc_s, NAN};
-    }
-    return 0;
-}
-
-int held_take(const char *name, const char *text, size_t len, const char *signal,
-              int64_t utc_s, struct held_signal *ret, uw_error *err)
-{
-    auto_(json_free) struct json *doc = NULL;
-    struct held_signal h = {.n = 0};
-    struct source_series s = {.n = 0};
-
-    if (json_read_hidden(name, text, len, &doc, NULL) < 0 ||
-        !json_is_list(json_get(json_root(doc), "signals")))
-        return bad(err, name);
-    const struct json_value *v = find_signal(json_root(doc), signal);
-    if (!v)
-        return fail(err, -ENOENT, "%s: no source there gives %s", name, signal);
-    const char *source = json_as_text(json_get(v, "source"));
-    const char *error = json_as_text(json_get(v, "error"));
-    if (!is_word(source, sizeof h.source))
-        return bad(err, name);
-    (void)snprintf(h.source, sizeof h.source, "%s", source);
-    if (error && utf8_is_plain(error))
-        (void)snprintf(h.error, sizeof h.error, "%s", error);
-    utf8_mend(h.error);
-    if (json_count(json_get(v, "series")) > 0) {
-        int r = read_series(name, v, &s, err);
-        if (r < 0)
-            return r;
-    }
-    (void)snprintf(h.unit, sizeof h.unit, "%s", s.unit);
-    int r = take_points(&s, utc_s, &h);
-    free(s.point);
-    if (r < 0)
-        return fail(err, r, "out of memory");
     *ret = h;
     return 0;
 }

@@ -61,6 +61,7 @@ void held_show(struct json_out *o, const struct signals_source *s, const char *s
  */
 struct held_signal {
     char source[SOURCE_WORD], unit[SIGNAL_UNIT];
+    bool known;         /* now, or of a forecast for a time to come */
     char error[200];    /* "": the source is well */
     int64_t time_utc_s; /* of the last value that is no future; 0: there is none */
     uint64_t age_s;     /* of the point that counts for the longest time */

@@ -1,0 +1,19 @@
+/* Reading what is held; signal/held.h is for everybody else. */
+#ifndef SIGNAL_HELD_READ_H
+#define SIGNAL_HELD_READ_H
+
+#include <stdbool.h>
+#include <stdint.h>
+
+#include "io/json.h"
+#include "signal/source.h"
+
+/* -EINVAL with its line. */
+int held_bad(uw_error *err, const char *name);
+/* The time of this key, or null: 0; false: it is none. */
+bool held_read_utc(const struct json_value *v, const char *key, int64_t *ret);
+/* A signal's values; free() ret->point. */
+int held_read_series(const char *name, const struct json_value *v,
+                     struct source_series *ret, uw_error *err);
+
+#endif

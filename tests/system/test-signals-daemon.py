@@ -1,0 +1,91 @@
+#!/usr/bin/python3
+"""underwattd reads underwatt-signals: carbon from a service on loopback in `underwatt signal list`, a socket that is not there yet, ends,
+and is back, answers that are none."""
+import json
+import os
+import pathlib
+import socketserver
+import tempfile
+import threading
+
+import signalstub
+import uwtest
+from signalstub import answer_of, half_hours
+
+t = uwtest.Tap()
+
+
+def signal(d, name):
+    return next(s for s in d.ask("GET", "/v1/signals")[1]["signals"] if s["name"] == name)
+
+
+def becomes(d, name, holds):
+    return uwtest.wait_until(lambda: signal(d, name), holds)
+
+
+def wrong(d, path):
+    """What listens there and is not underwatt-signals."""
+    class Handler(socketserver.StreamRequestHandler):
+        def handle(self):
+            self.rfile.readline()
+            self.wfile.write(said[0])
+
+    said = [b""]
+    with socketserver.ThreadingUnixStreamServer(str(path), Handler) as server:
+        threading.Thread(target=server.serve_forever, daemon=True).start()
+        for text, why in ((b"hello\r\n\r\n", "no answer of HTTP"), (b"HTTP/1.1 200 OK\r\nContent-Length: 10\r\n\r\n{", "half an answer"),
+                          (b"HTTP/1.1 500 No\r\n\r\n", "HTTP 500"), (b"HTTP/1.1 200 OK\r\n\r\n{\"signals\":[]}", "no source there gives price"),
+                          (b"HTTP/1.1 200 OK\r\n\r\n{\"signals\":[{\"name\":\"price\",\"source\":\"x\",\"unit\":\"EUR/kWh\",\"series\":[{}]}]}",
+                           "damaged")):
+            said[0] = text
+            s = becomes(d, "price", lambda s: why in s["why"])
+            t.ok(s["value"] is None and why in s["why"], f"{why}: unknown", s)
+        server.shutdown()
+    os.unlink(path)
+
+
+def main():
+    service = signalstub.Service(lambda path, headers: answer_of(half_hours(4)) if "/good/" in path else (500, {}, b""))
+    try:
+        with tempfile.TemporaryDirectory() as tmp, uwtest.Node(count=1) as node:
+            source = signalstub.Signals(tmp, [
+                f"{{name: gb, type: uk, url: {service.url}/good, provides: [carbon, carbon.forecast]}}",
+                f"{{name: down, type: uk, url: {service.url}/down, as: carbon.down}}"])
+            other = pathlib.Path(tmp, "other.sock")
+            policy = pathlib.Path(node.tmp) / "policy.yaml"
+            policy.write_text("policy: 1\nsignals:\n" + "".join(
+                f"  - {{name: {name}, socket: {path}, every: 1 s{more}}}\n" for name, path, more in (
+                    ("carbon", source.socket, ""), ("carbon.forecast", source.socket, ""),
+                    ("carbon.down", source.socket, ", age: 1 h"), ("price", other, ""))))
+            d = node.daemon(f"node: {{interval: 1 s}}\npolicy: {{file: {policy}}}\n")
+            s = becomes(d, "carbon", lambda s: "No such file" in s["why"])
+            t.ok(s["value"] is None and source.socket in s["why"], "no socket: unknown", s)
+            with source:
+                s = becomes(d, "carbon", lambda s: s["value"] == 250)
+                t.ok(s["value"] == 250 and s["source"] == "signals gb" and s["points"] >= 5 and not s["why"], "carbon, with its history", s)
+                t.ok(0 <= s["age_s"] <= 1800 + 60 and s["time_utc"][:16] in {p["begin_utc"][:16] for p in source.all()["carbon"]["series"]},
+                     "… and the time of the value", s)
+                ahead = becomes(d, "carbon.forecast", lambda s: s["known"])
+                t.ok(ahead["known"] and ahead["points"] in (3, 4), "its forecast", ahead)
+                p = node.run("underwatt", "signal", "list")
+                t.ok(p.returncode == 0 and any(line.split()[:3] == ["carbon", "250", "g/kWh"] and "signals gb" in line
+                                               for line in p.stdout.splitlines()), "underwatt signal list shows it", p.stdout + p.stderr)
+                down = becomes(d, "carbon.down", lambda s: "status 500" in s["why"])
+                t.ok(down["value"] is None and "the service fails (status 500)" in down["why"], "a source that fails says why", down)
+                source.stop()
+            s = becomes(d, "carbon", lambda s: s["why"])
+            t.ok(s["value"] == 250 and source.socket in s["why"], "without it the last value holds until its end", s)
+            lines = [line for line in d.log().splitlines() if "event=signal name=carbon " in line and "No such file" in line]
+            t.equal(len(lines), 2, "each time that it went is said once")
+            with source:
+                s = becomes(d, "carbon", lambda s: not s["why"])
+                t.ok(s["value"] == 250 and not s["why"], "it is back", s)
+            wrong(d, other)
+            t.ok(json.loads(node.run("underwatt", "signal", "list", "--json", "-").stdout), "the daemon is well")
+            d.stop()
+    finally:
+        service.stop()
+    t.done()
+
+
+main()
