@@ -41,8 +41,8 @@ static void signals(struct serve *s, struct http_exchange *x)
         feed_show(s->feed, http_query(x, "name"), o);
         r = json_out_string(o, &text, &err);
     }
-    if (r < 0) {
-        http_fail_r(x, r, &err);
+    if (r < 0 || !text) {
+        http_fail_r(x, r < 0 ? r : -ENOMEM, &err);
         return;
     }
     tag_of(text, tag);
