@@ -97,7 +97,7 @@ def storm(c, times):
     print(f"# {len(late)} of {2 * JOBS} hooks had no answer: {late[:3]}", flush=True)
     share = UNANSWERED if real else 0.25
     if not real:
-        t.skip("hooks of a busy node", "the daemons have no real-time priority")
+        print("# the daemons have no real-time priority: a quarter of the hooks may be without an answer", flush=True)
     t.ok(len(late) <= 2 * JOBS * share, f"at most {share:.0%} of the hooks had no answer", late[:20])
     rows = uwtest.wait_until(lambda: [ledger(c, name) for name in c.names], lambda seen: len(set().union(*seen)) >= JOBS - len(late))
     booked = set().union(*rows)
