@@ -46,6 +46,7 @@ struct cli_env {
     const char *cuda_injection; /* CUDA_INJECTION64_PATH */
     const char *runtime_dir;    /* XDG_RUNTIME_DIR */
     const char *socket;         /* UNDERWATT_SOCKET: the daemon's */
+    const char *sim_state;      /* UNDERWATT_SIM_STATE: of a simulated world */
     const char *slurm_conf;     /* SLURM_CONF */
     const char *slurm_node;     /* SLURMD_NODENAME */
     bool no_color;              /* NO_COLOR is set, to anything */

@@ -6,6 +6,7 @@
 #include "base/error.h"
 #include "cli/job-node.h"
 #include "cli/take.h"
+#include "gpu/device-files.h"
 #include "gpu/select.h"
 
 /* The daemon's boards as a list to select from. */
@@ -22,7 +23,11 @@ static size_t read_boards(const struct json *doc, struct gpu_info *info,
         take_copy(g, "uuid", b->uuid, sizeof b->uuid);
         take_copy(g, "name", b->name, sizeof b->name);
         take_copy(g, "pci_bus_id", b->pci_bus_id, sizeof b->pci_bus_id);
-        ret->simulated |= take_bool(g, "simulated");
+        b->simulated = take_bool(g, "simulated");
+        uint64_t minor = 0;
+        b->has_minor = json_as_u64(json_get(g, "minor"), &minor) && minor <= UINT32_MAX;
+        b->minor = (uint32_t)minor;
+        ret->simulated |= b->simulated;
         list[n++] = b;
     }
     return n;
@@ -44,8 +49,12 @@ int job_boards(const struct json *gpus, const struct job_run *j, struct job_boar
     int r = 0;
     if (j->gpus)
         r = select_list(j->gpus, list, n, &sel, err);
-    else if (visible->name)
+    if (!j->gpus && visible->name) {
+        /* Its indices count the boards of this process, not the daemon's. */
+        if (select_is_index(visible->list))
+            n = device_files_filter(list, n, j->env->sim_state);
         r = visible->job->select(visible->list, visible->order, list, n, &sel, &why);
+    }
     if (r < 0)
         return r;
     if (r == SELECT_UNSURE)

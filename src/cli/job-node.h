@@ -34,7 +34,8 @@ struct job_boards {
     char uuid[JOB_BOARDS_MAX][96];
     char note[200]; /* "": none */
 };
-/* Selects boards of the answer to GET /v1/gpus by --gpus, else CUDA_VISIBLE_DEVICES.
+/* Selects boards of the answer to GET /v1/gpus by --gpus, else CUDA_VISIBLE_DEVICES,
+ * whose indices count the boards that this process may use (gpu/device-files.h).
  * -EINVAL: the list is invalid.
  */
 int job_boards(const struct json *gpus, const struct job_run *j, struct job_boards *ret,

@@ -83,6 +83,7 @@ static void read_environment(struct cli_env *env)
     env->cuda_injection = getenv("CUDA_INJECTION64_PATH");
     env->runtime_dir = getenv("XDG_RUNTIME_DIR");
     env->socket = getenv("UNDERWATT_SOCKET");
+    env->sim_state = getenv("UNDERWATT_SIM_STATE");
     env->slurm_conf = getenv("SLURM_CONF");
     env->slurm_node = getenv("SLURMD_NODENAME");
     const char *no_color = getenv("NO_COLOR");

@@ -293,6 +293,13 @@ static enum kind kind_of(const char *entry)
     return strncmp(entry, "MIG-", 4) == 0 ? KIND_MIG : KIND_ORDINAL;
 }
 
+bool select_is_index(const char *visible)
+{
+    char entry[ENTRY_MAX];
+
+    return next_entry(&visible, entry) && kind_of(entry) == KIND_ORDINAL;
+}
+
 static long cuda_entry(const struct set *s, const size_t order[SELECT_MAX],
                        enum kind kind, const char *entry)
 {

@@ -31,6 +31,11 @@ int select_list(const char *list, const struct gpu_info *const *boards, size_t n
 /* Checks the form of one entry of such a list.  -EINVAL. */
 int select_check(const char *entry, uw_error *err);
 
+/* Whether the first entry of CUDA_VISIBLE_DEVICES is an index, which counts the boards
+ * that the process may use, and not the id of a board or of a slice.
+ */
+bool select_is_index(const char *visible);
+
 enum {
     /* The entries are indices in CUDA's default order (fastest first), but the boards
      * differ, so the selected boards are not known.  *ret assumes the order of the bus;

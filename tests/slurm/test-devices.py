@@ -53,6 +53,25 @@ def constrained(c):
     free(c, "constrained devices")
 
 
+def inside(c):
+    """`underwatt run` in a job counts the job's boards: its 0 and 1 are NVML's 6 and 7, and another job has 0 and 1."""
+    name, = c.names
+    first = c.heard(name, SLEEP, "--gpus=4")
+    said = pathlib.Path(c.path("work/inside"))
+    train = f"{SIM} train --phases train --epochs 1000"
+    job = c.heard(name, f"export UNDERWATT_SOCKET={c.socket(name)}\nexec {SIM} --state {c.nodes[name].state} exec -- {uwtest.program('underwatt')} run --name inside -- {train} > {said} 2>&1",
+                  "--gpus=2")
+
+    def boards():
+        rows = c.daemons[name].ask("GET", "/v1/jobs")[1].get("jobs", [])
+        return [sorted(j["gpus"]) for j in rows if j["running"] and j["name"] == "inside"]
+    got = uwtest.wait_until(boards, bool)
+    t.ok(got == [[6, 7]], "underwatt run in a job has the job's boards", (got, said.read_text() if said.exists() else ""))
+    t.equal(sorted(c.jobs(name)[first]["gpus"]), [0, 1, 2, 3], "and another job has the node's first")
+    c.run("scancel", first, job)
+    free(c, "underwatt run")
+
+
 def parts(c):
     """gres.conf with the device files of MIG instances, as its two forms have them."""
     name, = c.names
@@ -86,6 +105,7 @@ groups = DEVICES.exists()
 with cluster.Cluster(nodes=1, plugin="", gres=GRES, cgroup=CGROUP if groups else "") as c:
     if groups:
         uwtest.timed("constrained", constrained, c)
+        uwtest.timed("inside", inside, c)
     else:
         t.skip("ConstrainDevices", f"no {DEVICES.parent}: Slurm's control groups of version 2 need a service manager")
     uwtest.timed("parts", parts, c)
