@@ -96,6 +96,11 @@ UW_API uw_device *uw_device_at(uw_ctx *ctx, size_t i);
 UW_API const char *uw_device_id(const uw_device *dev); /* stable across reboots */
 UW_API const char *uw_device_name(const uw_device *dev);
 UW_API int uw_device_is_simulated(const uw_device *dev); /* 1 or 0 */
+/* 1: a board of the daemon whose device file this process may not open, as in a job of
+ * Slurm with ConstrainDevices: indices of CUDA_VISIBLE_DEVICES do not count it.  Asked
+ * when the context is opened; 0 in local mode, where the driver leaves such boards out.
+ */
+UW_API int uw_device_is_closed(const uw_device *dev);
 
 typedef struct uw_limits {
     uint32_t min_mw, max_mw, default_mw;

@@ -36,15 +36,17 @@ Call = TypeVar("Call", bound=Callable[..., Any])
 
 
 def visible(boards: tuple[Board, ...], text: str | None) -> tuple[Board, ...]:
-    """The boards that CUDA_VISIBLE_DEVICES leaves: numbers or UUIDs, up to the first that is none."""
+    """The boards that CUDA_VISIBLE_DEVICES leaves: numbers, of the boards that this process may use, or UUIDs, up to
+    the first that is none."""
     if text is None:
         return boards
     found: list[Board] = []
+    mine = [b for b in boards if not b._closed]
     for word in text.split(","):
         name = word.strip()
         of_name = [b for b in boards if b.id.startswith(name)] if name.startswith("GPU-") else []
-        if name.isdecimal() and int(name) < len(boards):
-            of_name = [boards[int(name)]]
+        if name.isdecimal() and int(name) < len(mine):
+            of_name = [mine[int(name)]]
         if len(of_name) != 1 or of_name[0] in found:
             break
         found.append(of_name[0])

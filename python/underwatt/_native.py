@@ -205,6 +205,7 @@ FUNCTIONS: dict[str, tuple[Any, list[Any]]] = {
     "uw_device_id": (c.c_char_p, [_PTR]),
     "uw_device_name": (c.c_char_p, [_PTR]),
     "uw_device_is_simulated": (c.c_int, [_PTR]),
+    "uw_device_is_closed": (c.c_int, [_PTR]),
     "uw_device_limits": (c.c_int, [_PTR, _out(Limits), _ERR]),
     "uw_device_power": (c.c_int, [_PTR, _out(c.c_double), _ERR]),
     "uw_window_begin": (c.c_int, [_PTR, _out(_PTR), _ERR]),

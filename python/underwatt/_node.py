@@ -41,6 +41,7 @@ class Board:
     name: str
     simulated: bool
     _node: Node = field(repr=False, compare=False)
+    _closed: bool = field(default=False, repr=False, compare=False)  # its device file, to this process
 
     def limits(self) -> Limits:
         limits = _native.Limits()
@@ -91,6 +92,7 @@ class Node:
                 lib.uw_device_name(device).decode(),
                 bool(lib.uw_device_is_simulated(device)),
                 self,
+                bool(lib.uw_device_is_closed(device)),
             )
             for i in range(lib.uw_device_count(self._ctx))
             for device in (self.device(i),)

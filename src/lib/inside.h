@@ -25,6 +25,7 @@ struct uw_device {
     size_t at;
     const char *id, *name;
     int simulated;
+    int closed; /* its device file, to this process */
 };
 
 /* The calls of one mode.  lib.c checks all arguments before a call; where `threads` is

@@ -132,6 +132,11 @@ int uw_device_is_simulated(const uw_device *dev)
     return dev && dev->simulated;
 }
 
+int uw_device_is_closed(const uw_device *dev)
+{
+    return dev && dev->closed;
+}
+
 int uw_device_limits(uw_device *dev, uw_limits *ret, uw_error *err)
 {
     if (!dev || !ret)

@@ -359,7 +359,7 @@ static int on_boards(struct boards *set, int r, const uw_error *err, void *user)
             l->board[i] = boards_at(set, i);
             const struct gpu_info *info = board_view(l->board[i])->info;
             l->device[i] =
-                (uw_device){&l->ctx, i, info->uuid, info->name, info->simulated};
+                (uw_device){&l->ctx, i, info->uuid, info->name, info->simulated, 0};
         }
         r = sampler_new(l->loop, l->board, l->ctx.n, &opts, &l->sampler, &text);
     }

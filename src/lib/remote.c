@@ -13,6 +13,7 @@
 #include "base/error.h"
 #include "base/units.h"
 #include "board/boards.h"
+#include "gpu/device-files.h"
 #include "lib/inside.h"
 
 enum { ANSWER_S = 10, FIRST_ANSWER_S = 3, WHY_MAX = 95 };
@@ -212,6 +213,24 @@ static const struct lib_mode remote_mode = {
     lib_remote_samples,
 };
 
+/* After the boards are read: those that this process may not use. */
+static void find_closed(struct remote *c, const struct json_value *gpus)
+{
+    const char *sim_state = secure_getenv("UNDERWATT_SIM_STATE");
+    enum device_file file[BOARDS_MAX] = {DEVICE_FILE_UNKNOWN};
+
+    for (size_t i = 0; i < c->ctx.n; i++) {
+        struct gpu_info board = {.simulated = c->device[i].simulated};
+        uint64_t minor = 0;
+        board.has_minor = json_as_u64(json_get(json_at(gpus, i), "minor"), &minor) &&
+                          minor <= UINT32_MAX;
+        board.minor = (uint32_t)minor;
+        file[i] = device_file_of(&board, sim_state);
+    }
+    for (size_t i = 0; i < c->ctx.n; i++)
+        c->device[i].closed = !device_file_allows(file, c->ctx.n, i);
+}
+
 static int read_boards(struct remote *c, const struct json_value *gpus, uw_error *err)
 {
     size_t n = json_count(gpus);
@@ -229,9 +248,10 @@ static int read_boards(struct remote *c, const struct json_value *gpus, uw_error
                         c->where.socket);
         (void)snprintf(c->id[i], LIB_TEXT, "%s", uuid);
         (void)snprintf(c->name[i], LIB_TEXT, "%s", name);
-        c->device[i] = (uw_device){&c->ctx, i, c->id[i], c->name[i], simulated};
+        c->device[i] = (uw_device){&c->ctx, i, c->id[i], c->name[i], simulated, 0};
         c->ctx.n = i + 1;
     }
+    find_closed(c, gpus);
     return 0;
 }
 

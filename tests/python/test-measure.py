@@ -280,6 +280,18 @@ def visible(t, node):
     t.ok("NoDevice" in p.stderr and "leaves none of 3 boards" in p.stderr, "CUDA_VISIBLE_DEVICES with none", p.stderr)
 
 
+def constrained(t, node):
+    """A program may open the device files of the daemon's boards 1 and 2."""
+    with tempfile.TemporaryDirectory(prefix="uw-") as folder:
+        os.mkdir(os.path.join(folder, "dev"))
+        for i in (1, 2):
+            with open(os.path.join(folder, "dev", f"nvidia{i}"), "w", encoding="ascii"):
+                pass
+        program = f"import os\nos.environ['UNDERWATT_SIM_STATE'] = {folder!r}\n{VISIBLE}"
+        for text, want in (("0,1", "[1, 2]\n"), ("1", "[2]\n")):
+            t.equal(pyuser.in_world(node, program, CUDA_VISIBLE_DEVICES=text).stdout, want, f"boards 1 and 2 are the job's: CUDA_VISIBLE_DEVICES={text}")
+
+
 def training(t, node):
     """What the callbacks of the frameworks count: no wait for an energy is in the next figure."""
     validated, stepped = json.loads(pyuser.in_world(node, TRAINING).stdout or "[0, 0]")
@@ -315,6 +327,7 @@ def main():
             training(t, node)
             d = node.daemon()
             uwtest.wait_for(lambda: (d.ask("GET", "/v1/gpus/0")[1].get("power_w") or 0) > 100)
+            constrained(t, node)
             measures(t, node, "daemon", 0)
             many(t, node)
             costs(t, node, "daemon")

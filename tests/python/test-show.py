@@ -95,6 +95,9 @@ def choices(t):
     for text, want in ((None, [0, 1, 2]), ("1,0", [1, 0]), ("2", [2]), ("", []), ("GPU-b3,0", [2, 0]), ("GPU-aa", []),
                        ("0,-1,1", [0]), ("0,9,1", [0]), ("1,1", [1]), (" 1 , 2", [1, 2])):
         t.equal([b.index for b in _monitor.visible(boards, text)], want, f"CUDA_VISIBLE_DEVICES={text!r}")
+    part = (underwatt.Board(0, "GPU-aa1", "V100", True, None, True), *boards[1:])
+    for text, want in (("0,1", [1, 2]), ("2", []), ("GPU-aa1", [0])):
+        t.equal([b.index for b in _monitor.visible(part, text)], want, f"another job has board 0: CUDA_VISIBLE_DEVICES={text}")
     t.equal([b.index for b in _monitor.chosen(boards, ["GPU-b3", 1])], [2, 1], "boards by UUID and number")
     t.equal([[b.index for b in _monitor.chosen(boards, one)] for one in ("GPU-b3", 1)], [[2], [1]], "one UUID or number alone")
     for wrong in (3, [3], ["GPU-c"], [], "all", "12"):

@@ -84,8 +84,8 @@ static void windows(void)
         "\"counter\", \"why\": \"\"}, {\"uuid\": \"C\"}]}";
     auto_(mem_free) uw_window *win = calloc(1, sizeof *win + 2 * sizeof *win->board);
 
-    device[0] = (uw_device){&two, 0, "A", "", 1};
-    device[1] = (uw_device){&two, 1, "B", "", 1};
+    device[0] = (uw_device){&two, 0, "A", "", 1, 0};
+    device[1] = (uw_device){&two, 1, "B", "", 1, 0};
     if (!win)
         return;
     win->ctx = &two;
