@@ -78,6 +78,14 @@ static uint64_t gpus(const struct json_value *v, const char *types)
     return number(v, "tasks", &times) && times ? n * times : n;
 }
 
+/* The description names the nodes of "ReqNodeNotAvail". */
+static const char *reason(const struct json_value *v)
+{
+    const char *why = text(v, "state_reason"), *more = text(v, "state_description");
+
+    return *why && strncmp(more, why, strlen(why)) == 0 ? more : why;
+}
+
 static void fill(const struct json_value *v, const char *types, struct slurm_job *job)
 {
     uint64_t minutes = 0;
@@ -86,7 +94,7 @@ static void fill(const struct json_value *v, const char *types, struct slurm_job
     job->user = text(v, "user_name");
     job->account = text(v, "account");
     job->qos = text(v, "qos");
-    job->reason = text(v, "state_reason");
+    job->reason = reason(v);
     job->partition = text(v, "partition");
     job->nodes = text(v, "nodes");
     (void)number(v, "array_job_id", &job->array_id);

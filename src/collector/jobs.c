@@ -64,7 +64,6 @@ static const char *const waits_for_nobody[] = {
     "QOSNotAllowed",
     "QOSTimeLimit",
     "QOSUsageThreshold",
-    "ReqNodeNotAvail",
     "Reservation",
     "ReservationDeleted",
 };
@@ -87,9 +86,29 @@ static bool is_for_nobody(const char *reason)
     return false;
 }
 
+#define NOT_AVAIL "ReqNodeNotAvail"
+
+const char *job_unavailable(const struct slurm_job *job)
+{
+    static const char before[] = "UnavailableNodes:";
+
+    if (strncmp(job->reason, NOT_AVAIL, sizeof NOT_AVAIL - 1) != 0)
+        return NULL;
+    const char *at = strstr(job->reason, before);
+    return at && at[sizeof before - 1] ? at + sizeof before - 1 : NULL;
+}
+
+/* Slurm says so of busy and planned nodes, too: those are worth waiting for. */
+static bool wants_absent_node(const struct slurm_job *job)
+{
+    return strncmp(job->reason, NOT_AVAIL, sizeof NOT_AVAIL - 1) == 0 &&
+           (job->node_away || strstr(job->reason, "maintenance"));
+}
+
 bool job_waits(const struct slurm_job *job, int64_t now_s)
 {
-    if (job->stage != JOB_IS_PENDING || is_for_nobody(job->reason))
+    if (job->stage != JOB_IS_PENDING || is_for_nobody(job->reason) ||
+        wants_absent_node(job))
         return false;
     return !job->has_eligible || (job->eligible_s > 0 && job->eligible_s <= now_s);
 }

@@ -41,6 +41,7 @@ struct slurm_job {
     enum job_stage stage;
     bool has_task;
     bool has_eligible; /* eligible_s was told */
+    bool node_away;    /* a node that it requires is down, drained or in maintenance */
 };
 
 struct jobs {
@@ -76,6 +77,10 @@ int jobs_read_text(char *text, size_t len, const char *nonce, const char *types,
 /* The value of SQUEUE_FORMAT2: other users may read arguments. */
 int jobs_format(const char *nonce, char *ret, size_t size);
 
+/* The list of nodes in "ReqNodeNotAvail, UnavailableNodes:n[1-2]"; NULL: the reason has
+ * none.
+ */
+const char *job_unavailable(const struct slurm_job *job);
 /* Whether the job waits for others to end: pending, eligible, and not for a reason for
  * which it would wait on an idle cluster, too.
  */

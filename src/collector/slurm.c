@@ -36,7 +36,8 @@ struct slurm {
     struct hosts hosts;
     char *sinfo; /* its last output: names point into it */
     const char **node, **partition;
-    size_t n_nodes, nodes_cap, n_partitions, partitions_cap;
+    const char **away; /* nodes on which no job can begin, sorted */
+    size_t n_nodes, nodes_cap, n_partitions, partitions_cap, n_away, away_cap;
     unsigned nodes_left, text_left; /* looks until … */
     bool by_text;                   /* this look */
     bool may_see;                   /* no PrivateData hides anything from us */
@@ -125,14 +126,25 @@ static size_t unique(const char **list, size_t n)
     return to;
 }
 
-/* Lines "n1|gpu|gpu:8"; the text is kept. */
+/* "down*": no job can begin there until somebody acts. */
+static bool is_away(const char *state)
+{
+    static const char *const states[] = {"down", "drain", "fail", "maint", "unknown"};
+
+    for (size_t i = 0; i < n_elements(states); i++)
+        if (strncmp(state, states[i], strlen(states[i])) == 0)
+            return true;
+    return false;
+}
+
+/* Lines "n1|gpu|gpu:8|mixed"; the text is kept. */
 static int take_nodes(struct slurm *s, char *text)
 {
     int r = 0;
 
     free(s->sinfo);
     s->sinfo = text;
-    s->n_nodes = s->n_partitions = 0;
+    s->n_nodes = s->n_partitions = s->n_away = 0;
     s->types[0] = '\0';
     for (char *line = text, *next; r == 0 && *line; line = next) {
         next = line + strcspn(line, "\n");
@@ -142,12 +154,18 @@ static int take_nodes(struct slurm *s, char *text)
         if (!partition || !(gres = strchr(partition + 1, '|')))
             continue;
         *partition++ = *gres++ = '\0';
+        char *state = strchr(gres, '|');
+        if (state)
+            *state++ = '\0';
         jobs_gres_types(gres, s->types);
         r = keep(&s->partition, &s->n_partitions, &s->partitions_cap, partition);
         if (r == 0 && jobs_gres_gpus(gres, "") > 0 && hosts_is_name(line, strlen(line)))
             r = keep(&s->node, &s->n_nodes, &s->nodes_cap, line);
+        if (r == 0 && state && is_away(state))
+            r = keep(&s->away, &s->n_away, &s->away_cap, line);
     }
     s->n_nodes = unique(s->node, s->n_nodes);
+    s->n_away = unique(s->away, s->n_away);
     s->n_partitions = unique(s->partition, s->n_partitions);
     return r;
 }
@@ -176,8 +194,8 @@ static void on_nodes(int r, char *text, size_t len, const uw_error *why, void *u
 
 static int ask_nodes(struct slurm *s, uw_error *err)
 {
-    static const char *const argv[] = {"sinfo",    "--all",    "--noheader", "--Node",
-                                       "--format", "%N|%R|%G", NULL};
+    static const char *const argv[] = {"sinfo",    "--all",       "--noheader", "--Node",
+                                       "--format", "%N|%R|%G|%T", NULL};
 
     if (s->nodes_left > 0) {
         s->nodes_left--;
@@ -228,10 +246,6 @@ static int by_text(struct slurm *s, const uw_error *json_why, uw_error *err)
 
 static int took_jobs(struct slurm *s, uw_error *err)
 {
-    queues_init(&s->new_queues);
-    for (size_t i = 0; i < s->n_partitions; i++)
-        (void)queues_partition(&s->new_queues, s->partition[i]);
-    queues_add(&s->new_queues, &s->new_jobs, loop_utc_ns(s->loop) / (int64_t)NS_PER_S);
     s->list_at = s->lists = 0;
     return ask_lists(s, err);
 }
@@ -298,6 +312,54 @@ static int ask_jobs(struct slurm *s, uw_error *err)
 
 /* ---- lists of nodes ---- */
 
+/* The list of a job that matters; NULL: none does. */
+static const char *list_of(const struct slurm_job *job)
+{
+    if (job->stage == JOB_IS_PENDING)
+        return job_unavailable(job);
+    return job->stage == JOB_IS_RUNNING && job->nodes[0] != '-' ? job->nodes : NULL;
+}
+
+struct search {
+    const struct slurm *slurm;
+    bool away; /* one of the nodes */
+};
+
+static void on_unavailable(const char *name, size_t len, void *user)
+{
+    struct search *search = user;
+    const struct slurm *s = search->slurm;
+    char word[64];
+
+    (void)snprintf(word, sizeof word, "%.*s", (int)len, name);
+    const char *key = word;
+    search->away |=
+        s->n_away > 0 && bsearch(&key, s->away, s->n_away, sizeof *s->away, compare);
+}
+
+/* A job whose node is down waits for nobody.  While there are such jobs the next look
+ * asks for the nodes' states again.
+ */
+static void count_queues(struct slurm *s)
+{
+    queues_init(&s->new_queues);
+    for (size_t i = 0; i < s->n_partitions; i++)
+        (void)queues_partition(&s->new_queues, s->partition[i]);
+    for (size_t i = 0; i < s->new_jobs.n; i++) {
+        struct slurm_job *job = &s->new_jobs.job[i];
+        struct search search = {.slurm = s};
+        bool plain = false;
+        if (job->stage != JOB_IS_PENDING || !job_unavailable(job))
+            continue;
+        const char *names = hosts_find(&s->hosts, job_unavailable(job), &plain);
+        if (names)
+            hosts_each(names, plain ? ',' : '\n', on_unavailable, &search);
+        job->node_away = search.away;
+        s->nodes_left = 0;
+    }
+    queues_add(&s->new_queues, &s->new_jobs, loop_utc_ns(s->loop) / (int64_t)NS_PER_S);
+}
+
 static void on_list(int r, char *text, size_t len, const uw_error *why, void *user)
 {
     struct slurm *s = user;
@@ -307,7 +369,7 @@ static void on_list(int r, char *text, size_t len, const uw_error *why, void *us
 
     if (r == 0)
         (void)hosts_add(&s->hosts, s->list, text);
-    else
+    else if (s->new_jobs.job[s->list_at - 1].stage == JOB_IS_RUNNING)
         s->left_out++;
     free(text);
     r = ask_lists(s, &err);
@@ -324,20 +386,21 @@ static int ask_lists(struct slurm *s, uw_error *err)
 
     for (; s->list_at < s->new_jobs.n; s->list_at++) {
         const struct slurm_job *job = &s->new_jobs.job[s->list_at];
-        if (job->stage != JOB_IS_RUNNING || job->nodes[0] == '-' ||
-            hosts_find(&s->hosts, job->nodes, &plain))
+        const char *list = list_of(job);
+        if (!list || hosts_find(&s->hosts, list, &plain))
             continue;
-        if (strlen(job->nodes) > HOSTS_TEXT / 16 || s->lists == LISTS_MAX ||
+        if (strlen(list) > HOSTS_TEXT / 16 || s->lists == LISTS_MAX ||
             loop_now_ns(s->loop) >= s->end_ns) {
-            s->left_out++;
+            s->left_out += job->stage == JOB_IS_RUNNING;
             continue;
         }
-        const char *const argv[] = {"scontrol", "show", "hostnames", job->nodes, NULL};
-        s->list = job->nodes;
+        const char *const argv[] = {"scontrol", "show", "hostnames", list, NULL};
+        s->list = list;
         s->list_at++;
         s->lists++;
         return call(s, argv, HOSTS_TEXT, on_list, err);
     }
+    count_queues(s);
     finish(s, 0, NULL);
     return 0;
 }
@@ -390,6 +453,7 @@ void slurm_free(struct slurm *s)
     hosts_fini(&s->hosts);
     free(s->sinfo);
     free(s->node);
+    free(s->away);
     free(s->partition);
     free(s);
 }

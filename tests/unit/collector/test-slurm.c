@@ -122,6 +122,41 @@ static void numbers(void)
     command("sinfo", "echo 'n1|main|gpu:2'");
 }
 
+#define WANTS(id, nodes)                                                         \
+    "{\"job_id\": " id ", \"job_state\": \"PENDING\", \"partition\": \"main\", " \
+    "\"state_reason\": \"ReqNodeNotAvail\", \"state_description\": "             \
+    "\"ReqNodeNotAvail, UnavailableNodes:" nodes "\"}"
+
+/* Slurm says ReqNodeNotAvail of a busy node, and of one that is down. */
+static void unavailable(void)
+{
+    struct slurm *mine = slurm;
+
+    command(
+        "scontrol",
+        "case $3 in 'n[2-3]') echo n2; echo n3;; *) echo 'PrivateData = none';; esac");
+    command("squeue", JSON(WANTS("5", "n1") ", " WANTS("6", "n[2-3]") ", " WANTS(
+                          "8", "n2,n1") ", " WANTS("9", "")));
+    is_int(slurm_new(loop, &config, on_seen, NULL, &slurm, NULL), 0, "another Slurm");
+    command("sinfo", "echo 'n1|main|gpu:2|mixed'; echo 'n2|main|gpu:2|idle'; "
+                     "echo 'n3|main|gpu:2|planned'");
+    is_int(look(), 0, "jobs that require nodes %s", got.why.text);
+    is_int(got.copy.queues->of[0].depth, 4, "wait for nodes that are busy");
+    command("sinfo", "echo 'n1|main|gpu:2|mixed'; echo 'n2|main|gpu:2|idle'; "
+                     "echo 'n3|main|(null)|down*'");
+    is_int(look(), 0, "a node goes down %s", got.why.text);
+    is_int(got.copy.queues->of[0].depth, 3, "nobody waits for a node that is down");
+    is_int(got.copy.left_out, 0, "no job that runs is left out");
+    command("sinfo", "echo 'n1|main|gpu:2|draining'; echo 'n2|main|gpu:2|drained'; "
+                     "echo 'n3|main|gpu:2|idle'");
+    is_int(look(), 0, "two are drained %s", got.why.text);
+    is_int(got.copy.queues->of[0].depth, 1, "one job names no node");
+    slurm_free(slurm);
+    slurm = mine;
+    command("sinfo", "echo 'n1|main|gpu:2'");
+    (void)asked();
+}
+
 /* A look whose last call does not begin. */
 static void torn(void)
 {
@@ -360,6 +395,7 @@ int main(void)
         return 1;
     looks();
     numbers();
+    unavailable();
     torn();
     rights();
     hidden();
