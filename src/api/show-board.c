@@ -202,6 +202,7 @@ static void jobs(struct json_out *o, const struct node_view *v,
         job_state(o, j);
         json_out_text(o, "status",
                       names_word_or_null(NAMES_SEARCH_STATUS, j->search.status));
+        json_out_bool(o, "cap_held", j->cap_held);
         json_out_end(o);
     }
     json_out_end(o);

@@ -82,10 +82,12 @@ static void print_jobs(const struct json_value *jobs)
         const struct json_value *j = json_at(jobs, i);
         const char *goal = take_text(j, "goal"), *state = take_text(j, "state");
         char who[80], text[400];
+        if (!*state)
+            state = take_bool(j, "cap_held") ? "holds its cap" : "measured only";
         take_owner(j, who, sizeof who);
         (void)snprintf(text, sizeof text, "%llu %s: %s%s%.250s",
                        (unsigned long long)take_u64(j, "id"), who, goal,
-                       *goal ? ": " : "", *state ? state : "measured only");
+                       *goal ? ": " : "", state);
         (void)fputs(i == 0 ? "  jobs       " : "             ", stdout);
         text_wrap(stdout, 13, 13, text);
     }

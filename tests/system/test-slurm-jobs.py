@@ -111,6 +111,7 @@ def shown(node):
     p = node.run("underwatt", "explain", "1")
     t.ok("slurm:4711" in p.stdout and "preset balanced" in p.stdout and "named" in p.stdout,
          "`explain`: the claim with the job's name", p.stdout)
+    t.ok("holds its cap" in p.stdout and "measured only" not in p.stdout, "… and that the job holds its cap", p.stdout)
 
 
 def refused(node, d, s):
