@@ -44,7 +44,7 @@ int wish_cap(const char *value, struct wish *ret, uw_error *err)
     if (cap.mw % MW_PER_W == 0)
         (void)snprintf(watts, sizeof watts, "%" PRIu32 " W", cap.mw / MW_PER_W);
     else
-        (void)snprintf(watts, sizeof watts, "%" PRIu32 " mW", cap.mw);
+        (void)snprintf(watts, sizeof watts, "%.9g W", w_of_mw(cap.mw));
     (void)keep("cap", watts, ret);
     ret->mw = cap.mw;
     return 0;

@@ -11,7 +11,7 @@
 /* clang-format off */
 static const struct { const char *value; int r; const char *key, *text; uint32_t mw; } caps[] = {
     {"250", 0, "cap", "250 W", 250000}, {"250W", 0, "cap", "250 W", 250000}, {"0.3 kW", 0, "cap", "300 W", 300000},
-    {"250.5", 0, "cap", "250500 mW", 250500}, {"85%", 0, "cap", "85%", 0}, {"85 %", 0, "cap", "85 %", 0}, {"balanced", 0, "preset", "balanced", 0},
+    {"250.5", 0, "cap", "250.5 W", 250500}, {"85%", 0, "cap", "85%", 0}, {"85 %", 0, "cap", "85 %", 0}, {"balanced", 0, "preset", "balanced", 0},
     {"aggressive", 0, "preset", "aggressive", 0}, {"minimal", 0, "preset", "minimal", 0},
     {"abc", -EINVAL, "kept", "", 7}, {"", -EINVAL, "kept", "", 7}, {"Balanced", -EINVAL, "kept", "", 7},
     {"0", -ERANGE, "kept", "", 7}, {"-5", -ERANGE, "kept", "", 7}, {"101%", -ERANGE, "kept", "", 7}, {LONG, -EINVAL, "kept", "", 7},
