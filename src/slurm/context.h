@@ -1,9 +1,9 @@
 /* The SPANK plugin: options for srun, sbatch and salloc, and a thin client of underwattd
  * in slurmd's prolog and epilog (docs/slurm.md).  The room owns no state but what one
  * submission has been told; it may touch the daemon's socket, slurm.conf, gres.conf, the
- * table of boards, and /proc for when slurmd started.  It runs inside srun, sbatch,
- * salloc, slurmd and slurmstepd, on their thread: nothing here may exit, abort, start a
- * thread, change a signal, leave a descriptor open, or fail a job.
+ * table of boards, and /proc for when slurmd started and how srun was called.  It runs
+ * inside srun, sbatch, salloc, slurmd and slurmstepd, on their thread: nothing here may
+ * exit, abort, start a thread, change a signal, leave a descriptor open, or fail a job.
  */
 #ifndef SLURM_CONTEXT_H
 #define SLURM_CONTEXT_H
@@ -43,9 +43,9 @@ extern struct spank_option context_option[OPTIONS];
 int context_wish(enum option which, const char *value, struct wish *ret, uw_error *err);
 
 /* srun, sbatch, salloc: registers the options with their check, and hands on
- * SLURM_GPU_POWER_CAP.
+ * SLURM_GPU_POWER_CAP.  wrong: what is wrong with the arguments, or NULL.
  */
-void submission_begin(spank_t sp, const struct arguments *args);
+void submission_begin(spank_t sp, const struct arguments *args, const uw_error *wrong);
 /* A value of an option: 0, or -1 with a line for the user. */
 int submission_option(int which, const char *value, int remote);
 

@@ -14,7 +14,7 @@ int slurm_spank_init(spank_t sp, int argc, char **argv)
     switch (spank_context()) {
     case S_CTX_LOCAL:
     case S_CTX_ALLOCATOR:
-        submission_begin(sp, &args);
+        submission_begin(sp, &args, r < 0 ? &err : NULL);
         break;
     case S_CTX_REMOTE: /* else the options would be unknown there */
         for (int i = 0; i < OPTIONS; i++)

@@ -1,5 +1,6 @@
 /* srun, sbatch and salloc: the options, checked before the job is submitted. */
 #include <stdlib.h>
+#include <string.h>
 
 #include "base/auto.h"
 #include "base/error.h"
@@ -19,12 +20,55 @@ static const char *table_path;
 static bool is_step;        /* of a job that runs: its options change nothing */
 static bool cap_is_default; /* of the environment alone: an option goes before it */
 static bool have[OPTIONS];
+static uw_error wrong_argument; /* of plugstack.conf; "": none */
 
-void submission_begin(spank_t sp, const struct arguments *args)
+#define DEFAULT_CAP "SLURM_GPU_POWER_CAP"
+
+static int check(const struct wish *w, uw_error *err);
+
+/* Whether this process was called with --gpu-power-goal or --gpu-power-cap. */
+static bool called_with_one(void)
 {
-    const char *cap = getenv("SLURM_GPU_POWER_CAP");
+    auto_(mem_free) char *text = NULL;
+    int len = context_file("/proc/self/cmdline", &text, NULL);
+
+    for (int at = 0; at < len;) {
+        size_t n = strnlen(text + at, (size_t)(len - at));
+        if ((n >= 13 && memcmp(text + at, "--gpu-power-g", 13) == 0) ||
+            (n >= 14 && memcmp(text + at, "--gpu-power-ca", 14) == 0))
+            return true;
+        at += (int)n + 1;
+    }
+    return false;
+}
+
+/* Whether SLURM_GPU_POWER_CAP is wrong and stands beside an option, so that it does not
+ * count.  Slurm shows us its value before the options.
+ */
+static bool is_idle_default(const char *cap)
+{
+    struct wish w;
+    uw_error err;
+
+    if (!called_with_one())
+        return false;
+    int r = context_wish(OPTION_CAP, cap, &w, &err);
+    if (r == 0)
+        r = check(&w, &err);
+    if (r == 0)
+        return false;
+    utf8_mend(err.text);
+    slurm_info("underwatt: " DEFAULT_CAP " does not count beside an option: %s",
+               err.text);
+    return true;
+}
+
+void submission_begin(spank_t sp, const struct arguments *args, const uw_error *wrong)
+{
+    const char *cap = getenv(DEFAULT_CAP);
 
     table_path = args->boards;
+    wrong_argument = wrong ? *wrong : (uw_error){""};
     is_step = spank_context() == S_CTX_LOCAL && getenv("SLURM_JOB_ID");
     for (int i = 0; i < OPTIONS; i++)
         (void)spank_option_register(sp, &context_option[i]);
@@ -33,7 +77,7 @@ void submission_begin(spank_t sp, const struct arguments *args)
         return;
     for (int i = 0; i < OPTIONS; i++)
         (void)unsetenv(of_environment[i]); /* of the job in which this one is submitted */
-    cap_is_default = cap && *cap;
+    cap_is_default = cap && *cap && !is_idle_default(cap);
     if (cap_is_default)
         (void)setenv(of_environment[OPTION_CAP], cap, 1);
 }
@@ -69,12 +113,17 @@ int submission_option(int which, const char *value, int remote)
 
     if (remote || is_step || which < 0 || which >= OPTIONS)
         return 0;
+    if (wrong_argument.text[0]) /* once, and only to users of an option */
+        slurm_info("underwatt: plugstack.conf: %s", wrong_argument.text);
+    wrong_argument.text[0] = '\0';
     int r = context_wish((enum option)which, value ? value : "", &w, &err);
     if (r == 0)
         r = check(&w, &err);
     if (r < 0) {
         utf8_mend(err.text);
-        slurm_error("underwatt: --%s: %s", context_option[which].name, err.text);
+        bool of_default = which == OPTION_CAP && cap_is_default && !have[OPTION_CAP];
+        slurm_error("underwatt: %s%s: %s", of_default ? "" : "--",
+                    of_default ? DEFAULT_CAP : context_option[which].name, err.text);
         return -1;
     }
     if (which == OPTION_CAP && have[OPTION_CAP])

@@ -58,6 +58,8 @@ def others(c, server):
             ("a class", ["--gpus=1", "--gpu-power-class=training"], {}, {"gpu_minors": [4], "class": "training"}),
             ("a goal goes before the environment's cap", ["--gpus=1", "--gpu-power-goal=edp"], {"SLURM_GPU_POWER_CAP": "200"},
              {"gpu_minors": [4], "goal": "edp"}),
+            ("a goal goes before a wrong one, too", ["--gpus=1", "--gpu-power-goal=edp"], {"SLURM_GPU_POWER_CAP": "junk"},
+             {"gpu_minors": [4], "goal": "edp"}),
             ("no option", ["--gpus=8"], {}, {"gpu_minors": [4, 5, 6, 7, 3, 0, 1, 2]}),
             ("no GPU, a cap", ["--gpu-power-cap=200"], {}, {"gpu_minors": [], "cap": "200 W"})):
         p = c.srun(*words, "true", env=env)
@@ -105,7 +107,7 @@ def refused(c, server):
             t.ok(p.returncode != 0 and lines and lines[0].startswith(f"{name}: error: underwatt: ") and why in lines[0],
                  f"{name} {' '.join(words)} is refused, first by a line of ours", f"{p.returncode} {p.stderr}")
     p = c.srun("--gpus=1", "true", env={"SLURM_GPU_POWER_CAP": "999"})
-    t.ok(p.returncode != 0 and "underwatt: --gpu-power-cap: 999 W is above 300 W" in p.stderr.splitlines()[0],
+    t.ok(p.returncode != 0 and "underwatt: SLURM_GPU_POWER_CAP: 999 W is above 300 W" in p.stderr.splitlines()[0],
          "the environment's cap is checked, too", p.stderr)
     p = c.sbatch("#!/bin/sh\n#SBATCH --gpu-power-cap=abc\n")
     t.ok(not isinstance(p, int) and "underwatt: --gpu-power-cap: 'abc'" in p.stderr.splitlines()[0], "so is a script's", p)

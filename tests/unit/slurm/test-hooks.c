@@ -477,6 +477,31 @@ static void write_gres(void)
     }
 }
 
+/* In a process that was called so: 1 where the variable is said not to count. */
+static int as_called(void)
+{
+    host.context = S_CTX_ALLOCATOR;
+    host.lines = 0;
+    (void)slurm_spank_init(NULL, 0, NULL);
+    bool handed = getenv("SLURM_SPANK__SLURM_SPANK_OPTION_underwatt_gpu_power_cap");
+    return !handed && host.lines == 1 &&
+           strstr(host.line, "underwatt: SLURM_GPU_POWER_CAP does not count") &&
+           strstr(host.line, "'junk' is none of");
+}
+
+static int called(const char *cap, const char *option)
+{
+    int status = 0;
+    pid_t pid = fork();
+
+    if (pid == 0) {
+        (void)setenv("SLURM_GPU_POWER_CAP", cap, 1);
+        (void)execl("/proc/self/exe", "srun", option, (char *)NULL);
+        _exit(9);
+    }
+    return waitpid(pid, &status, 0) == pid && WIFEXITED(status) ? WEXITSTATUS(status) : 9;
+}
+
 static void submissions(void)
 {
     static const struct {
@@ -485,13 +510,14 @@ static void submissions(void)
         int r;
         const char *line;
     } cases[] = {
-        {OPTION_CAP, "abc", -1, "underwatt: --gpu-power-cap: 'abc' is none of"},
-        {OPTION_CAP, NULL, -1, "underwatt: --gpu-power-cap: '' is none of"},
+        {OPTION_CAP, "abc", -1, "underwatt: SLURM_GPU_POWER_CAP: 'abc' is none of"},
         {OPTION_GOAL, "faster", -1,
          "underwatt: --gpu-power-goal: goal 'faster' is none of"},
         {OPTION_CLASS, "", -1, "underwatt: --gpu-power-class: class ''"},
         {OPTION_CLASS, "mine", 0, ""},
         {OPTION_CAP, "200", 0, ""}, /* the environment's … */
+        {OPTION_CAP, "abc", -1, "underwatt: --gpu-power-cap: 'abc' is none of"},
+        {OPTION_CAP, NULL, -1, "underwatt: --gpu-power-cap: '' is none of"},
         {OPTION_GOAL, "edp", 0, ""},
         {OPTION_CAP, "250", -1,
          "--gpu-power-cap or --gpu-power-goal, not both"}, /* … not */
@@ -523,6 +549,18 @@ static void submissions(void)
     is_int(slurm_spank_init(NULL, 1, odd_args), 0, "slurmd takes an odd argument");
     ok(host.lines == 1 && strstr(host.line, "'sokcet=/x' is none of"),
        "… and says so: %s", host.line);
+    host.context = S_CTX_ALLOCATOR;
+    host.lines = 0;
+    is_int(slurm_spank_init(NULL, 1, odd_args), 0, "so does salloc");
+    is_int(host.lines, 0, "… and says nothing to who uses no option");
+    for (int i = 0; i < 2; i++)
+        is_int(submission_option(OPTION_CLASS, "mine", 0), 0, "an option");
+    ok(host.lines == 1 && strstr(host.line, "plugstack.conf: 'sokcet=/x' is none of"),
+       "… brings one line: %s", host.line);
+    is_int(called("junk", "--gpu-power-goal=edp"), 1, "a wrong default beside a goal");
+    is_int(called("junk", "--gpu-power-cap"), 1, "… beside a cap");
+    is_int(called("junk", "--gpu-power-class=a"), 0, "… beside a class is refused");
+    is_int(called("200", "--gpu-power-goal=edp"), 0, "a right one is handed on");
 }
 
 static int with_slurmd(const void *none)
@@ -549,8 +587,11 @@ static int with_slurmd(const void *none)
     return done();
 }
 
-int main(void)
+int main(int argc, char **argv)
 {
+    (void)argv;
+    if (argc > 1)
+        return as_called();
     char conf[100];
 
     server.asked =
