@@ -15,6 +15,7 @@
 #include "base/error.h"
 #include "io/file.h"
 #include "slurm/gres.h"
+#include "slurm/wish.h"
 
 enum { CONF_MAX = 1 << 20 };
 #define PLUGIN "spank_underwatt.so"
@@ -151,10 +152,14 @@ static void read_plugin(const char *need, char *line, const char *node,
     ret->required = strcmp(need, "required") == 0;
     (void)snprintf(ret->plugin, sizeof ret->plugin, "%s", plugin);
     while ((word = next_word(&line))) {
-        if (strncmp(word, "socket=", 7) == 0)
+        if (strncmp(word, "socket=", 7) == 0 && word[7])
             expand(word + 7, node, ret->socket, sizeof ret->socket);
-        if (strncmp(word, "gres=", 5) == 0)
+        else if (strncmp(word, "gres=", 5) == 0 && word[5])
             (void)snprintf(ret->gres, sizeof ret->gres, "%s", word + 5);
+        else if (strncmp(word, "boards=", 7) == 0 && word[7])
+            (void)snprintf(ret->boards, sizeof ret->boards, "%s", word + 7);
+        else if (strncmp(word, "times=", 6) != 0 || !word[6])
+            (void)snprintf(ret->unknown, sizeof ret->unknown, "%s", word);
     }
 }
 
@@ -201,6 +206,23 @@ static void read_slurmd(const char *pid_file, struct doctor_slurm *ret)
         ret->slurmd_began = pid.st_mtim;
     ret->slurmd_older = ret->slurmd && stat(ret->plugstack, &file) == 0 &&
                         pid.st_mtim.tv_sec < file.st_mtim.tv_sec;
+}
+
+static void read_boards(struct doctor_slurm *ret)
+{
+    auto_(mem_free) struct table *table = calloc(1, sizeof *table);
+    auto_(mem_free) char *text = NULL;
+    size_t len = 0;
+
+    if (!table || !*ret->boards)
+        return;
+    ret->boards_r =
+        file_read(ret->boards, GRES_CONF_MAX, &text, &len, &ret->boards_error);
+    if (ret->boards_r < 0)
+        return;
+    ret->boards_r = table_read(text, len, table, &ret->boards_error);
+    if (ret->boards_r < 0)
+        (void)fail_in(&ret->boards_error, ret->boards_r, "%s", ret->boards);
 }
 
 static void no_device(unsigned index, const char *file, void *user)
@@ -327,6 +349,7 @@ void doctor_slurm_read(const char *conf, const char *node, struct doctor_slurm *
     ret->socket_there = !*ret->socket || access(ret->socket, F_OK) == 0;
     expand(pid, node, value, sizeof value);
     read_slurmd(value, ret);
+    read_boards(ret);
     read_gres(text, node, ret);
 }
 
@@ -341,6 +364,29 @@ static void judge_library(const struct doctor_slurm *s, struct findings *ret)
                 "scripts that have it are refused",
                 s->plugstack, s->plugin);
     finding_remedy(ret, "sudo apt install underwatt-slurm, on login nodes, too");
+}
+
+static void judge_arguments(const struct doctor_slurm *s, struct findings *ret)
+{
+    if (*s->unknown) {
+        finding_add(ret, "slurm", FINDING_WARN,
+                    "%s: the plugin has no argument '%s', and ignores it", s->plugstack,
+                    s->unknown);
+        finding_remedy(ret, "write socket=PATH, boards=FILE, gres=FILE or times=FILE in "
+                            "its place; sudo systemctl restart slurmd (jobs go on)");
+    }
+    if (s->boards_r >= 0)
+        return;
+    finding_add(ret, "slurm", FINDING_WARN,
+                "boards=: %s: caps and classes of jobs submitted here are not checked",
+                s->boards_error.text);
+    if (s->boards_r == -ENOENT)
+        finding_remedy(ret,
+                       "write a line a kind of board, with its lowest and highest limit "
+                       "(underwatt list): echo board v100 150 W 300 W | sudo tee -a %s",
+                       s->boards);
+    else
+        finding_remedy(ret, "lines are 'board v100 150 W 300 W' and 'class training'");
 }
 
 /* What to type where gres.conf does not say which GPU is which. */
@@ -447,6 +493,7 @@ void doctor_slurm_judge(const struct doctor_slurm *s, struct findings *ret)
         finding_remedy(ret, "sudo systemctl enable --now underwattd, or the path of "
                             "api.socket in underwattd.yaml(5)");
     }
+    judge_arguments(s, ret);
     if (!s->prolog_contains) {
         finding_add(
             ret, "slurm", FINDING_NOTE,

@@ -23,6 +23,10 @@ struct doctor_slurm {
     bool library;                   /* … and is a file */
     char socket[DOCTOR_SLURM_PATH]; /* its argument, with %n filled in; "": none */
     bool socket_there;
+    char unknown[DOCTOR_SLURM_PATH]; /* an argument that the plugin does not know; "" */
+    char boards[DOCTOR_SLURM_PATH];  /* its table of boards; "": none */
+    int boards_r;                    /* … or -errno: it cannot be read, has no form */
+    uw_error boards_error;
     bool slurmd;          /* it runs jobs on this machine */
     bool slurmd_older;    /* slurmd runs since before plugstack.conf was written */
     bool prolog_contains; /* PrologFlags has Contain, or what implies it */

@@ -18,6 +18,7 @@ static const char *const names[] = {"slurm.conf", "plugstack.conf",     "gres.co
 #define NODE(gres) "PrologFlags=Contain\nNodeName=n[1-2] Gres=" gres "\n"
 #define TWO "Name=gpu Type=a File=/dev/a\nName=gpu Type=b File=/dev/b\n"
 #define PLUGIN "spank_underwatt.so socket=@/%n.sock\n"
+#define TABLE "spank_underwatt.so times=/dev/null boards=@/more.conf\n"
 #define ORDER "spank_underwatt.so socket=@/%n.sock gres=@/more.conf\n"
 
 /* Text NULL: no such file; "@" is the folder. */
@@ -162,6 +163,34 @@ static const struct {
      NULL,
      "warn",
      "socket=@/n1.sock is not there"},
+    {"an argument that is misspelt",
+     {NODE("gpu:8"), "optional spank_underwatt.so borads=@/more.conf\n", GPUS, NULL, "",
+      "", ""},
+     NULL,
+     "warn",
+     "plugstack.conf: the plugin has no argument 'borads=@/more.conf', and ignores it -> "
+     "write socket=PATH, boards=FILE"},
+    {"an argument without a value",
+     {NODE("gpu:8"), "optional spank_underwatt.so boards=\n", GPUS, NULL, "", "", ""},
+     NULL,
+     "warn",
+     "no argument 'boards='"},
+    {"a table",
+     {NODE("gpu:8"), "optional " TABLE, GPUS, "board v100 150 W 300 W\n", "", "", ""},
+     NULL,
+     "ok",
+     "has 8 GPUs"},
+    {"no table",
+     {NODE("gpu:8"), "optional " TABLE, GPUS, NULL, "", "", ""},
+     NULL,
+     "warn",
+     "@/more.conf: No such file or directory: caps and classes of jobs submitted "
+     "here are not checked -> write a line a kind of board"},
+    {"a wrong table",
+     {NODE("gpu:8"), "optional " TABLE, GPUS, "board v100 300 W\n", "", "", ""},
+     NULL,
+     "warn",
+     "@/more.conf: line 1: a board has a name"},
     {"late prologs",
      {"PrologFlags=Alloc,Serial\nNodeName=n1 Gres=gpu:8\n", "optional " PLUGIN, GPUS,
       NULL, "", "", ""},
