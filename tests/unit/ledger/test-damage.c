@@ -12,7 +12,7 @@
 #include "io/ledger-report.h"
 #include "tap.h"
 
-enum { ROUNDS = 100, HITS = 6 };
+enum { ROUNDS = 100, HITS = 12 };
 
 static void make(const char *name)
 {
@@ -151,8 +151,8 @@ int main(int argc, char **argv)
         lost += access(help_path(name), F_OK) < 0;
     }
     ok(good + bad == ROUNDS, "%u reports, %u refused", good, bad);
-    ok(bad > 10 && good > 0, "damage of both kinds");
-    ok(aside > 10, "%u kept aside, %u used, %u refused", aside, opened, refused);
+    ok(bad > 0 && good > 0, "damage of both kinds");
+    ok(aside > 0, "%u kept aside, %u used, %u refused", aside, opened, refused);
     is_int(lost, 0, "a file is always there");
     test_found_later();
     help_end();
