@@ -34,24 +34,29 @@ static void trace_line(const struct roster *r, const struct proc_facts *f,
     }
 }
 
-/* start 0: unknown. */
-static bool stems_from(const struct line *line, pid_t pid, uint64_t start)
+enum { UNRELATED = ANCESTORS + 1 };
+
+/* How many generations up this process is; start 0: unknown. */
+static size_t distance(const struct line *line, pid_t pid, uint64_t start)
 {
     for (size_t i = 0; i < line->n; i++)
         if (line->proc[i].pid == pid)
-            return start == 0 || line->proc[i].start == start;
-    return false;
+            return start == 0 || line->proc[i].start == start ? i : UNRELATED;
+    return UNRELATED;
 }
 
-/* Whether it is one of the job's processes or descends from one. */
-static bool is_ours(const struct roster_job *job, const struct line *line)
+/* How far above the process the nearest of the job's processes is. */
+static size_t distance_to(const struct roster_job *job, const struct line *line)
 {
-    if (job->e.pid > 0 && stems_from(line, job->e.pid, job->e.pid_start))
-        return true;
-    for (size_t i = 0; i < job->e.n_procs; i++)
-        if (stems_from(line, job->e.proc[i].pid, job->e.proc[i].start))
-            return true;
-    return false;
+    size_t least = UNRELATED;
+
+    if (job->e.pid > 0)
+        least = distance(line, job->e.pid, job->e.pid_start);
+    for (size_t i = 0; i < job->e.n_procs; i++) {
+        size_t far = distance(line, job->e.proc[i].pid, job->e.proc[i].start);
+        least = far < least ? far : least;
+    }
+    return least;
 }
 
 static bool has_name(const struct roster_job *job, const struct cgroup_job *group)
@@ -63,15 +68,17 @@ static bool has_name(const struct roster_job *job, const struct cgroup_job *grou
 }
 
 /* The run or registered job of a process: by descent, by the scheduler's name of the
- * control group, or because the process's user has a job with this board.  Of several a
- * scheduler's newest: an older one's end may not have been told.
+ * control group, or because the process's user has a job with this board.  Of jobs within
+ * each other (`underwatt run` in a scheduler's job) the innermost; of several by their
+ * boards a scheduler's newest: an older one's end may not have been told.
  */
 static const struct roster_job *registered_job(const struct roster_board *s,
                                                const struct proc_facts *f,
                                                const struct cgroup_job *group)
 {
     const struct roster *r = s->roster;
-    const struct roster_job *best = NULL;
+    const struct roster_job *best = NULL, *nearest = NULL;
+    size_t least = UNRELATED;
     struct line line = {.n = 0};
 
     for (size_t i = 0; i < r->n; i++) {
@@ -80,14 +87,17 @@ static const struct roster_job *registered_job(const struct roster_board *s,
             continue;
         if (line.n == 0)
             trace_line(r, f, &line);
-        if (is_ours(job, &line))
-            return job;
-        if (job->e.source == JOB_REGISTERED && has_name(job, group))
-            return job;
+        size_t far = distance_to(job, &line);
+        if (far == UNRELATED && job->e.source == JOB_REGISTERED && has_name(job, group))
+            far = ANCESTORS;
+        if (far < least) {
+            least = far;
+            nearest = job;
+        }
         if (roster_board_given(s, job) && (!best || job->e.source == JOB_REGISTERED))
             best = job;
     }
-    return best;
+    return nearest ? nearest : best;
 }
 
 static struct job_key key_of(const struct proc_facts *f, const struct cgroup_job *group)

@@ -131,6 +131,40 @@ static void steps(void)
     fake_roster_end(r);
 }
 
+/* `underwatt run` in a job of Slurm's: what it starts is its own, not the outer job's. */
+static void within(void)
+{
+    struct roster *r = begin();
+    struct roster_register outer = of("slurm:1", ANNA, 1);
+    struct roster_register run = {.source = JOB_RUN,
+                                  .name = "train",
+                                  .uid = ANNA,
+                                  .boards = 1,
+                                  .pid = 100,
+                                  .pid_start = 1100};
+    const struct job_proc stepd = {90, 1090};
+    uint64_t one = 0, two = 0;
+    uw_error err = {""};
+
+    fake_process(90, 1, 0, STEPD);
+    fake_process(100, 90, ANNA, STEPD);
+    fake_process(101, 100, ANNA, STEPD);
+    fake_process(102, 90, ANNA, STEPD);
+    fake_on(0, 101, true);
+    fake_on(0, 102, true);
+    is_int(roster_begin(r, &outer, &one, &err), 0, "a job of Slurm's");
+    is_int(roster_begin(r, &run, &two, &err), 0, "run in it: %s", err.text);
+    roster_note(r, one, &stepd, 1);
+    fake_wait(7);
+    const struct job_entry *j = roster_find(r, two), *o = roster_find(r, one);
+    is_int((long)j->n_pids, 1, "what it started is its own");
+    is_int((long)o->n_pids, 1, "the rest is the outer job's");
+    is_int(roster_end(r, two, &err), 0, "its end");
+    fake_wait(7);
+    is_int((long)roster_find(r, one)->n_pids, 2, "all is the outer job's again");
+    fake_roster_end(r);
+}
+
 /* The end of a user's job was not told, and the next one has its board: a process of
  * which no more is known is the next one's.
  */
@@ -179,5 +213,6 @@ int main(void)
     renewed();
     shared();
     steps();
+    within();
     return done();
 }
