@@ -68,6 +68,12 @@ def inside(c):
     got = uwtest.wait_until(boards, bool)
     t.ok(got == [[6, 7]], "underwatt run in a job has the job's boards", (got, said.read_text() if said.exists() else ""))
     t.equal(sorted(c.jobs(name)[first]["gpus"]), [0, 1, 2, 3], "and another job has the node's first")
+
+    def processes():
+        rows = c.daemons[name].ask("GET", "/v1/jobs")[1].get("jobs", [])
+        return [j["processes"] for n in ("inside", f"slurm:{job}") for j in rows if j["running"] and j["name"] == n]
+    got = uwtest.wait_until(processes, lambda seen: seen == [2, 0])
+    t.equal(got, [2, 0], "what it has started is its own, not the outer job's")
     c.run("scancel", first, job)
     free(c, "underwatt run")
 
