@@ -181,7 +181,7 @@ def again(c, times, job):
             break
         print(f"# again: {c.job(job).get('Reason')}", flush=True)
     if seen[0]:
-        t.skip("requeued, it runs again", f"the machine is busy: {seen[0]}")
+        print(f"# again: a hook had no answer in time: {seen[0]}", flush=True)
         return runs
     if hooks(times, job).count("prolog") == before:
         print("# again: slurmd ran no prolog for it", flush=True)
