@@ -67,30 +67,15 @@ void collector_config_fini(struct collector_config *c)
 
 /* ---- the file ---- */
 
-static int check_path(const struct yaml_node *map, const char *key, const char *path,
-                      size_t max, uw_error *err)
-{
-    const struct yaml_node *at = yaml_get(map, key);
-
-    if (!path)
-        return 0;
-    if (path[0] != '/')
-        return yaml_fail(at, err, -EINVAL, "%s: '%.80s' is not an absolute path", key,
-                         path);
-    if (strlen(path) > max)
-        return yaml_fail(at, err, -EINVAL, "%s: a path has at most %zu bytes", key, max);
-    return 0;
-}
-
 static int check_nodes(const struct yaml_node *map, const struct collector_config *c,
                        uw_error *err)
 {
-    int r = check_path(map, "socket", c->socket, SOCKET_MAX, err);
+    int r = yaml_check_path(map, "socket", c->socket, SOCKET_MAX, err);
 
     if (r == 0)
-        r = check_path(map, "token", c->token, COLLECTOR_PATH - 1, err);
+        r = yaml_check_path(map, "token", c->token, COLLECTOR_PATH - 1, err);
     if (r == 0)
-        r = check_path(map, "ca", c->ca, COLLECTOR_PATH - 1, err);
+        r = yaml_check_path(map, "ca", c->ca, COLLECTOR_PATH - 1, err);
     if (r < 0)
         return r;
     if (!c->socket == !c->url)

@@ -1,4 +1,5 @@
 /* Errors of YAML files, with and without the file's own text. */
+#include <errno.h>
 #include <stdarg.h>
 #include <stdio.h>
 #include <string.h>
@@ -101,4 +102,19 @@ int yaml_fail_key(const struct yaml_node *map, size_t i, uw_error *err, int r,
     r = yaml_complain(&at, err, r, format, args);
     va_end(args);
     return r;
+}
+
+int yaml_check_path(const struct yaml_node *map, const char *key, const char *path,
+                    size_t max, uw_error *err)
+{
+    const struct yaml_node *at = yaml_get(map, key);
+
+    if (!path)
+        return 0;
+    if (path[0] != '/')
+        return yaml_fail(at, err, -EINVAL, "%s: '%.80s' is not an absolute path", key,
+                         path);
+    if (strlen(path) > max)
+        return yaml_fail(at, err, -EINVAL, "%s: a path has at most %zu bytes", key, max);
+    return 0;
 }

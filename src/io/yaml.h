@@ -68,6 +68,11 @@ int yaml_fail_key(const struct yaml_node *map, size_t i, uw_error *err, int r,
 
 /* 0, or -EINVAL with a text that names the kind of the node. */
 int yaml_want(const struct yaml_node *node, enum yaml_kind kind, uw_error *err);
+/* 0 where the path of this key of the map is left out (NULL), or absolute and of at most
+ * max bytes; else -EINVAL.
+ */
+int yaml_check_path(const struct yaml_node *map, const char *key, const char *path,
+                    size_t max, uw_error *err);
 /* Checks that each key of the map is one of keys (ends with NULL), else -EINVAL. */
 int yaml_check_keys(const struct yaml_node *map, const char *const *keys, uw_error *err);
 

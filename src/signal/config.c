@@ -22,21 +22,6 @@ void signals_config_fini(struct signals_config *c)
     *c = (struct signals_config){.n = 0};
 }
 
-static int check_path(const struct yaml_node *map, const char *key, const char *path,
-                      size_t max, uw_error *err)
-{
-    const struct yaml_node *at = yaml_get(map, key);
-
-    if (!path)
-        return 0;
-    if (path[0] != '/')
-        return yaml_fail(at, err, -EINVAL, "%s: '%.80s' is not an absolute path", key,
-                         path);
-    if (strlen(path) > max)
-        return yaml_fail(at, err, -EINVAL, "%s: a path has at most %zu bytes", key, max);
-    return 0;
-}
-
 /* ---- one source ---- */
 
 /* What the file says; NULL and 0: left out. */
@@ -212,9 +197,10 @@ static int read_source(const struct yaml_node *map, const char *countries,
     if (r == 0)
         r = take_provides(w.provides, &s.c, err);
     if (r == 0)
-        r = check_path(map, "key_file", w.key_file, SIGNALS_CONFIG_PATH - 1, err);
+        r = yaml_check_path(map, "key_file", w.key_file, SIGNALS_CONFIG_PATH - 1, err);
     if (r == 0)
-        r = check_path(map, "login_file", w.login_file, SIGNALS_CONFIG_PATH - 1, err);
+        r = yaml_check_path(map, "login_file", w.login_file, SIGNALS_CONFIG_PATH - 1,
+                            err);
     if (r < 0)
         return r;
     s.c.api = (unsigned)w.api;
@@ -325,11 +311,11 @@ static int read_tcp(const struct yaml_node *map, struct signals_config *c, uw_er
                          "listen: '%.60s' is no address and port, as in [::]:9446",
                          c->listen);
     if (r == 0)
-        r = check_path(map, "cert", c->cert, SIGNALS_CONFIG_PATH - 1, err);
+        r = yaml_check_path(map, "cert", c->cert, SIGNALS_CONFIG_PATH - 1, err);
     if (r == 0)
-        r = check_path(map, "key", c->key, SIGNALS_CONFIG_PATH - 1, err);
+        r = yaml_check_path(map, "key", c->key, SIGNALS_CONFIG_PATH - 1, err);
     if (r == 0)
-        r = check_path(map, "token", c->token, SIGNALS_CONFIG_PATH - 1, err);
+        r = yaml_check_path(map, "token", c->token, SIGNALS_CONFIG_PATH - 1, err);
     return r;
 }
 
@@ -349,7 +335,7 @@ static int read_serve(const struct yaml_node *map, struct signals_config *c,
     if (r == 0 && !w.socket && !w.tcp)
         return yaml_fail(map, err, -EINVAL, "serve: give socket, tcp or both");
     if (r == 0)
-        r = check_path(map, "socket", w.socket, SOCKET_MAX, err);
+        r = yaml_check_path(map, "socket", w.socket, SOCKET_MAX, err);
     if (r == 0 && w.tcp)
         r = read_tcp(w.tcp, c, err);
     c->socket = w.socket;
@@ -380,7 +366,7 @@ static int read_top(const struct yaml_node *root, const char *countries,
     if (r == 0)
         r = yaml_read_map(root, keys, &w, err);
     if (r == 0)
-        r = check_path(root, "cache", w.cache, SIGNALS_CONFIG_PATH - 1, err);
+        r = yaml_check_path(root, "cache", w.cache, SIGNALS_CONFIG_PATH - 1, err);
     c->cache = w.cache;
     if (r == 0)
         r = read_serve(w.serve, c, err);
