@@ -23,7 +23,7 @@
 struct ledger;
 
 enum {
-    LEDGER_VERSION = 9, /* of the schema that this program writes */
+    LEDGER_VERSION = 10, /* of the schema that this program writes */
     LEDGER_BOARDS = 64,
     LEDGER_DOMAINS = 16,
     LEDGER_PLACES = LEDGER_BOARDS + LEDGER_DOMAINS,
