@@ -143,6 +143,19 @@ static void whose(struct json_out *o, const struct job_entry *e,
     members(o, e, mine);
 }
 
+/* What holds a board of the job below the cap that its scheduler holds. */
+static void lower(struct json_out *o, const struct view_job *j)
+{
+    if (!j->lower_mw) {
+        json_out_null(o, "lower");
+        return;
+    }
+    json_out_object(o, "lower");
+    show_mw(o, "cap_mw", j->lower_mw);
+    json_out_text(o, "who", j->lower_who);
+    json_out_end(o);
+}
+
 /* What the job's scheduler was asked for; a part of names that its user chose. */
 static void asked(struct json_out *o, const struct view_job *j,
                   const struct node_who *who)
@@ -156,6 +169,7 @@ static void asked(struct json_out *o, const struct view_job *j,
     json_out_text(o, "asked", mine ? j->ask : NULL);
     json_out_text(o, "refused", mine ? j->refused : NULL);
     json_out_bool(o, "cap_held", j->cap_held);
+    lower(o, j);
     json_out_known_double(o, "time_limit_s", limit_ns > 0, s_of_ns(limit_ns));
 }
 

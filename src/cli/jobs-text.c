@@ -5,6 +5,7 @@
 #include <string.h>
 
 #include "base/names.h"
+#include "base/units.h"
 #include "cli/figures.h"
 #include "cli/take.h"
 #include "core/progress/phases.h"
@@ -161,15 +162,20 @@ static void put_asked(const struct json_value *job, FILE *to)
     const char *asked = take_text(job, "asked"), *refused = take_text(job, "refused");
     const char *nodes = take_text(json_get(job, "labels"), "slurm.nodes");
     bool goal = *take_text(json_get(job, "search"), "goal") != '\0';
-    char text[500], parts[120] = "";
+    const struct json_value *lower = json_get(job, "lower");
+    char text[600], parts[120] = "", low[120] = "";
 
     if (!*asked && !*refused)
         return;
+    double lower_mw = take_number(lower, "cap_mw");
+    if (lower_mw > 0)
+        (void)snprintf(low, sizeof low, "; %g W by %.95s", lower_mw / MW_PER_W,
+                       take_text(lower, "who"));
     if (*nodes && goal)
         (void)snprintf(parts, sizeof parts,
                        "; each of its %.20s nodes searches for its own GPUs", nodes);
-    (void)snprintf(text, sizeof text, "%s%.120s%s%s%s%.240s", *asked ? "asked: " : "",
-                   asked, *asked ? parts : "", *asked && *refused ? "; " : "",
+    (void)snprintf(text, sizeof text, "%s%.120s%s%s%s%s%.240s", *asked ? "asked: " : "",
+                   asked, low, *asked ? parts : "", *asked && *refused ? "; " : "",
                    *refused ? "refused: " : "", refused);
     (void)fprintf(to, "%*s", INDENT, "");
     text_wrap(to, INDENT, INDENT, text);

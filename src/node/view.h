@@ -43,7 +43,9 @@ struct view_job {
     struct view_phase phase;
     const struct job_capped *capped; /* NULL: nothing is known */
     const char *ask, *refused;       /* of a job_record; NULL: nothing */
-    bool cap_held;                   /* a claim of its scheduler is on its boards */
+    bool cap_held;                   /* a claim of its scheduler is on its boards, … */
+    uint32_t lower_mw;               /* … and another decides there: its cap; 0: none */
+    const char *lower_who;
     struct view_phases phases;
     bool settled;    /* the job has ended and all of its energy is booked */
     double energy_j; /* attributed to it so far */

@@ -276,16 +276,34 @@ static void look_at_energy(const struct viewer *v, const struct job_record *rec,
     ret->half_j = (struct maybe){b || (rec && rec->before_j > 0), sqrt(half2)};
 }
 
-static bool has_claim(const struct viewer *v, uint64_t job)
+/* The claim of the job's scheduler on a board; NULL: none. */
+static const struct claim *held_on(const struct claims *claims, uint64_t job)
+{
+    for (size_t k = 0; claims && k < claims->n; k++)
+        if (claims->claim[k].job == job && claims->claim[k].source == CLAIM_OF_SCHEDULER)
+            return &claims->claim[k];
+    return NULL;
+}
+
+/* The cap of a job's scheduler, and the lowest one of another claim's that goes before
+ * it.
+ */
+static void look_at_held(const struct viewer *v, struct view_job *ret)
 {
     for (size_t i = 0; i < n_open(v); i++) {
-        const struct claims *claims = v->board[i].cap.claims;
-        for (size_t k = 0; claims && k < claims->n; k++)
-            if (claims->claim[k].job == job &&
-                claims->claim[k].source == CLAIM_OF_SCHEDULER)
-                return true;
+        const struct caps_view *cap = &v->board[i].cap;
+        const struct claim *own = held_on(cap->claims, ret->job->id);
+        if (!own)
+            continue;
+        ret->cap_held = true;
+        const struct claim *c = claims_find(cap->claims, cap->verdict.claim);
+        uint32_t mw = cap->verdict.target_mw;
+        if (!c || c->job == own->job || mw >= own->mw ||
+            (ret->lower_mw && mw >= ret->lower_mw))
+            continue;
+        ret->lower_mw = mw;
+        ret->lower_who = c->who;
     }
-    return false;
 }
 
 static void look_at_job(struct viewer *v, const struct job_entry *job,
@@ -301,7 +319,7 @@ static void look_at_job(struct viewer *v, const struct job_entry *job,
         ret->capped = &rec->capped;
         ret->ask = rec->ask[0] ? rec->ask : NULL;
         ret->refused = rec->refused[0] ? rec->refused : NULL;
-        ret->cap_held = has_claim(v, job->id);
+        look_at_held(v, ret);
     }
     phase_watch_look(v->from.phases, job->id, job->boards, &ret->phases);
     look_at_energy(v, rec, ret);

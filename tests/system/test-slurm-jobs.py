@@ -185,6 +185,20 @@ def full(node, d, s):
         s.ask("DELETE", job)
 
 
+def lower(node, s):
+    """Two jobs on a board: the one whose cap does not count is told whose does."""
+    for job, cap in ((4721, "200 W"), (4722, "290 W")):
+        s.put(job, [3], cap=cap)
+    job = s.ask("GET", 4722)[1]
+    text = " ".join(node.run("underwatt", "jobs").stdout.split())
+    t.ok(job["cap_held"] and job["lower"] == {"cap_mw": 200000, "who": "slurm:4721"} and "asked: cap 290 W; 200 W by slurm:4721" in text,
+         "what holds a board lower is told", f"{job} {text}")
+    t.ok(s.ask("GET", 4721)[1]["lower"] is None, "the one that holds it has none")
+    s.ask("DELETE", 4721)
+    t.equal(s.ask("GET", 4722)[1]["lower"], {"cap_mw": 255000, "who": "slurm:4711"}, "when it has ended, the next one")
+    s.ask("DELETE", 4722)
+
+
 def restarts(node, d, s):
     """kill -9: the job, its claim and its time are there again."""
     s.put(4715, [7], cap="350 W", time_limit="1 h", labels={"slurm.account": "prod"})
@@ -556,6 +570,7 @@ with uwtest.Node(machine=MACHINE) as node:
     shown(node)
     refused(node, d, s)
     full(node, d, s)
+    lower(node, s)
     restarts(node, d, s)
     early_end(node, d, s)
     impatient(node, d, s)
