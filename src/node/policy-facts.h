@@ -13,6 +13,7 @@
 #define FACT_LABEL_DEADLINE "underwatt.deadline" /* seconds since 1970 */
 #define FACT_LABEL_LIMIT "underwatt.limit"       /* "4 h" from its begin on */
 #define FACT_LABEL_CLASS "underwatt.class"       /* that its user asked a scheduler for */
+#define FACT_LABEL_SHARED "underwatt.shared"     /* of a scheduler's job: "yes" */
 
 /* A built-in signal of the catalogue; board, job: where its scope has one.  The class is
  * not a fact of the view.

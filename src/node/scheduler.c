@@ -11,6 +11,7 @@
 #include "base/log.h"
 #include "base/names.h"
 #include "base/units.h"
+#include "core/job/shared.h"
 #include "jobs/step-watch.h"
 #include "node/policy-facts.h"
 
@@ -26,7 +27,7 @@ struct scheduler {
     struct loop_timer *timer;
     uint64_t look_ns; /* the next look; 0: none */
     bool open;        /* claims of an earlier daemon are there again */
-    uint64_t shared;  /* boards on which several jobs have had steps at once */
+    struct shared shared;
 };
 
 static const struct gpu_info *info_of(const struct scheduler *s, size_t board)
@@ -478,6 +479,8 @@ static void lose(struct scheduler *s, const struct job_entry *job, struct job_re
     static const char *const reasons[] = {
         [LIFETIME_GOES_ON] = "",
         [LIFETIME_IS_ALONE] = "no slurmstepd and no process for 60 s",
+        [LIFETIME_IS_REPLACED] =
+            "no slurmstepd and no process, and a later job has its GPU",
         [LIFETIME_IS_LATE] = "no slurmstepd came, and its time is over",
         [LIFETIME_IS_FOLLOWED] = "no slurmstepd came, and a later job has its GPU",
         [LIFETIME_IS_UNSEEN] = "no slurmstepd came within a day",
@@ -501,33 +504,61 @@ static const struct step_job *step_of(const struct step_jobs *jobs,
     return found && step_job_may_be_of(found, job->uid) ? found : NULL;
 }
 
-/* Notes the boards that Slurm gives to several jobs at once: MPS, shards, slices. */
+/* The boards that Slurm gives to several jobs at once: MPS, shards, slices. */
+static uint64_t shared_now(const struct scheduler *s)
+{
+    uint64_t ret = shared_boards(&s->shared, now_of(s));
+
+    for (size_t i = 0; i < n_boards(s); i++)
+        if (info_of(s, i)->mig_enabled)
+            ret |= 1ull << i;
+    return ret;
+}
+
+static bool is_labelled(const struct job_entry *job)
+{
+    for (size_t i = 0; i < job->n_labels; i++)
+        if (strcmp(job->label[i].key, FACT_LABEL_SHARED) == 0)
+            return true;
+    return false;
+}
+
+/* Notes the boards on which several jobs have steps.  Their jobs are labelled, so that a
+ * later daemon knows it, too.
+ */
 static void note_shared(struct scheduler *s, const struct step_jobs *jobs)
 {
+    static const struct label label = {FACT_LABEL_SHARED, "yes"};
     uint64_t had = 0;
 
     for (size_t i = 0; i < roster_count(s->o.roster); i++) {
         const struct job_entry *job = roster_at(s->o.roster, i);
         if (job->ended_ns || !step_of(jobs, job))
             continue;
-        s->shared |= had & job->given;
+        shared_seen(&s->shared, had & job->given, now_of(s));
         had |= job->given;
     }
-    for (size_t i = 0; i < n_boards(s); i++)
-        if (info_of(s, i)->mig_enabled)
-            s->shared |= 1ull << i;
+    uint64_t shared = shared_boards(&s->shared, now_of(s));
+    for (size_t i = 0; i < roster_count(s->o.roster); i++) {
+        const struct job_entry *job = roster_at(s->o.roster, i);
+        if (!job->ended_ns && (job->given & shared) && number_of(job) &&
+            !is_labelled(job)) /* one that has no place for it goes without */
+            (void)roster_label(s->o.roster, job->id, &label, 1, NULL);
+    }
 }
 
 /* Whether Slurm has given a board of the job to one that was registered later. */
 static bool is_followed(const struct scheduler *s, const struct job_entry *job,
                         const struct job_record *rec, const struct step_jobs *jobs)
 {
+    uint64_t alone = job->given & ~shared_now(s);
+
     for (size_t i = 0; i < roster_count(s->o.roster); i++) {
         const struct job_entry *other = roster_at(s->o.roster, i);
         const struct job_record *its = job_records_find(s->o.records, other->id);
         if (its && other->id != job->id && !other->ended_ns &&
-            its->life.began_ns > rec->life.began_ns &&
-            (other->given & job->given & ~s->shared) && step_of(jobs, other))
+            its->life.began_ns > rec->life.began_ns && (other->given & alone) &&
+            step_of(jobs, other))
             return true;
     }
     return false;
@@ -544,8 +575,9 @@ static void look_at(struct scheduler *s, const struct job_entry *job,
 
     if (seen == LIFETIME_NOBODY && rec->confirmed_ns > now_of(s))
         seen = LIFETIME_UNKNOWN; /* its scheduler says that it runs */
-    bool followed = !noted && is_followed(s, job, rec, jobs);
-    if (!(job->given & ~s->shared)) /* as is known by now */
+    bool known = !rec->life.had || roster_has_looked(s->o.roster);
+    bool followed = !noted && known && is_followed(s, job, rec, jobs);
+    if (!(job->given & ~shared_now(s))) /* as is known by now */
         rec->life.followed_ns = 0;
     enum lifetime_end end = lifetime_look(&rec->life, seen, followed, now_of(s));
     if (end != LIFETIME_GOES_ON)
@@ -811,6 +843,13 @@ void scheduler_end(struct scheduler *s, const char *name)
 
 /* ---- a job goes on, or its surroundings change ---- */
 
+/* What an earlier daemon has known of the job's boards. */
+static void open_shared(struct scheduler *s, const struct job_entry *job)
+{
+    if (is_labelled(job))
+        shared_seen(&s->shared, job->given, now_of(s));
+}
+
 /* The lost jobs of an earlier daemon. */
 static void open_lost(struct scheduler *s)
 {
@@ -821,6 +860,7 @@ static void open_lost(struct scheduler *s)
         rec->life = (struct lifetime){.began_ns = rec->last.began_ns,
                                       .limit_ns = limit_of(&rec->last),
                                       .had = true};
+        open_shared(s, &rec->last);
         look_within(s, LIFETIME_LOOK_NS);
     }
 }
@@ -837,6 +877,7 @@ void scheduler_open(struct scheduler *s)
         rec->life = (struct lifetime){.began_ns = job->began_ns,
                                       .limit_ns = limit_of(job),
                                       .had = job->n_procs > 0};
+        open_shared(s, job);
         look_within(s, LIFETIME_LOOK_NS);
         rec->search &= rec->asked; /* it may not have begun */
         apply(s, job, rec, false);

@@ -413,6 +413,13 @@ def ended(child):
     return time.monotonic()
 
 
+def column(query, d):
+    """Of the ledger."""
+    with contextlib.closing(sqlite3.connect(f"file:{d.ledger}?mode=ro", uri=True)) as db:
+        db.execute("PRAGMA busy_timeout = 5000")
+        return [row[0] for row in db.execute(query)]
+
+
 def noted(d, job):
     """Whether the ledger has a process of the job: a look has shown it."""
     def rows():
@@ -491,13 +498,31 @@ def lifetimes(node, d, s):
     t.ok(status == 201 and got["id"] != first[5000], "a job of that number is another one then", got)
 
 
+def again(node, d, s, steps):
+    """What is known of shared boards outlives a restart: 5501 has had no step, and 5512 has one on its board alone now."""
+    t.ok(all(uwtest.wait_for(lambda n=job: (s.ask("GET", n)[1]["labels"] or {}).get("underwatt.shared") == "yes") for job in (5501, 5511, 5512)),
+         "jobs on a shared board are labelled", s.ask("GET", 5501))
+    t.ok(all("underwatt.shared" not in s.ask("GET", job)[1]["labels"] for job in (5504, 5510)), "those on board 2 are not")
+    t.ok(uwtest.wait_for(lambda: "slurm:5501" in column("SELECT name FROM job JOIN job_label l ON l.job = job.id WHERE l.key = 'underwatt.shared'", d)), "booked")
+    d.kill(actuator=False)
+    ended(steps[5511])
+    d.start()
+    s.ask("DELETE", 5510)
+    ended(steps[5510])
+    s.put(5514, [2])
+    stepd(node, 5514)
+    over(s, d, 5504, "no slurmstepd came, and a later job has its GPU")
+    t.ok(runs(s, 5501), "not the one on a shared board, after a restart")
+
+
 def followed(node, d, s):
     """Nobody tells of an end, and no step was seen: a later job on the board ends it, where jobs do not share boards."""
     for job, minors in ((5500, [2]), (5501, [3]), (5502, [7]), (5503, [0])):    # 7: slices
         s.put(job, minors, cap="290 W")
     first = s.ask("GET", 5500)[1]["id"]
+    steps = {}
     for job, minors in ((5510, [2]), (5511, [3]), (5512, [3]), (5513, [7])):    # two at once on board 3
-        stepd(node, job)
+        steps[job] = stepd(node, job)
         s.put(job, minors)
     s.put(5504, [2])    # the board of one that has a step
     since = time.monotonic()
@@ -506,11 +531,29 @@ def followed(node, d, s):
     over(s, d, 5500, "no slurmstepd came, and a later job has its GPU")
     t.ok(SPEED * (time.monotonic() - since) >= 55, "not before 60 s, less what the looks before may have seen")
     t.ok(not s.claims(job=first), "its claim is withdrawn", s.claims())
-    got = {job: runs(s, job) for job in (5501, 5502, 5503, 5504, 5510, 5511, 5512, 5513)}
+    got = {job: runs(s, job) for job in (5501, 5502, 5503, 5504, 5510, 5511, 5512, 5513)}    # 5503: nobody's step is on its board
     t.ok(all(got.values()), "not those whose boards are shared, free or an earlier job's", got)
+    again(node, d, s, steps)
     stepd(node, 5500)
     t.ok(uwtest.wait_for(lambda: runs(s, 5500)) and s.ask("GET", 5500)[1]["id"] == first, "its first step comes: it goes on")
-    for job in (5500, *got):
+    for job in (5500, 5514, *got):
+        s.ask("DELETE", job)
+
+
+def replaced(node, d, s):
+    """A job that had a step has ended unheard: the next one on its board ends it."""
+    first = s.put(5520, [2], cap="200 W")[1]["id"]
+    step = stepd(node, 5520)
+    t.ok(noted(d, 5520), "the slurmstepd of slurm:5520 was seen")
+    d.kill(actuator=False)
+    ended(step)
+    d.start()
+    s.put(5521, [2], cap="290 W")
+    t.ok("asked: cap 290 W; 200 W by slurm:5520" in " ".join(node.run("underwatt", "jobs").stdout.split()), "until then `jobs` says what holds its board lower")
+    stepd(node, 5521)
+    over(s, d, 5520, "no slurmstepd and no process, and a later job has its GPU")
+    t.ok(not s.claims(job=first) and limits(node, 290000), "its cap is gone", s.claims())
+    for job in (5520, 5521):
         s.ask("DELETE", job)
 
 
@@ -577,6 +620,7 @@ with uwtest.Node(machine=MACHINE) as node:
     ends(node, d, s)
     goals(node, d, s)
     slices(node, d, s)
+    replaced(node, d, s)
     policy = pathlib.Path(node.tmp, "policy.yaml")
     policy.write_text(POLICY)
     t.ok(d.reload(f"policy: {{file: {policy}}}\n") and "policy-refused" not in d.log(), "a policy", d.log()[-500:])

@@ -33,6 +33,8 @@ enum lifetime_end lifetime_look(struct lifetime *l, enum lifetime_seen seen,
         l->alone_ns = now_ns;
     if (followed && !l->followed_ns)
         l->followed_ns = now_ns;
+    if (l->had && followed)
+        return LIFETIME_IS_REPLACED;
     if (now_ns - l->alone_ns < LIFETIME_ALONE_NS)
         return LIFETIME_GOES_ON;
     return l->had ? LIFETIME_IS_ALONE : before_the_first(l, now_ns);

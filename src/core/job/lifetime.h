@@ -32,7 +32,8 @@ enum lifetime_seen {
 
 enum lifetime_end {
     LIFETIME_GOES_ON,
-    LIFETIME_IS_ALONE, /* its last step or process is gone for LIFETIME_ALONE_NS */
+    LIFETIME_IS_ALONE, /* its last step or process is gone for LIFETIME_ALONE_NS, … */
+    LIFETIME_IS_REPLACED, /* … or gone, and its boards are another's */
     /* It never had one, and: */
     LIFETIME_IS_LATE,     /* its time is over for as long */
     LIFETIME_IS_FOLLOWED, /* its boards have been another's for as long */

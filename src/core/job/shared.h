@@ -1,0 +1,23 @@
+/* Which boards a scheduler gives to several jobs at once (MPS, shards), by what looks
+ * have shown.  Pure: time is an argument.  Explained in docs/jobs.md.
+ */
+#ifndef CORE_JOB_SHARED_H
+#define CORE_JOB_SHARED_H
+
+#include <stdint.h>
+
+#define SHARED_NS (86400 * UINT64_C(1000000000)) /* so long a look counts */
+
+enum { SHARED_BOARDS = 64 };
+
+struct shared {
+    uint64_t seen_ns[SHARED_BOARDS]; /* two jobs had steps on it then; 0: never */
+};
+
+/* Two jobs have had steps on these boards at now_ns: one look that is wrong, after a job
+ * that hangs, is forgotten after SHARED_NS.
+ */
+void shared_seen(struct shared *s, uint64_t boards, uint64_t now_ns);
+uint64_t shared_boards(const struct shared *s, uint64_t now_ns);
+
+#endif
