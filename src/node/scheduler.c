@@ -11,34 +11,14 @@
 #include "base/log.h"
 #include "base/names.h"
 #include "base/units.h"
-#include "core/job/shared.h"
-#include "jobs/step-watch.h"
 #include "node/policy-facts.h"
+#include "node/scheduler-inside.h"
 
 /* A job that was registered a moment ago is looked at more often: a short one that is not
  * seen while it runs would count as one that has not begun.
  */
 #define NEW_LOOK_NS (2 * NS_PER_S)
 #define NEW_NS (30 * NS_PER_S)
-
-struct scheduler {
-    struct scheduler_opts o;
-    struct step_watch *steps; /* NULL: there is no /proc to look at */
-    struct loop_timer *timer;
-    uint64_t look_ns; /* the next look; 0: none */
-    bool open;        /* claims of an earlier daemon are there again */
-    struct shared shared;
-};
-
-static const struct gpu_info *info_of(const struct scheduler *s, size_t board)
-{
-    return board_view(boards_at(s->o.boards, board))->info;
-}
-
-static size_t n_boards(const struct scheduler *s)
-{
-    return boards_count(s->o.boards);
-}
 
 /* ---- boards by the numbers of their device files ---- */
 
@@ -47,8 +27,8 @@ static int find_minor(const struct scheduler *s, uint32_t minor, size_t *ret,
 {
     const struct gpu_info *mute = NULL;
 
-    for (size_t i = 0; i < n_boards(s); i++) {
-        const struct gpu_info *info = info_of(s, i);
+    for (size_t i = 0; i < scheduler_boards(s); i++) {
+        const struct gpu_info *info = scheduler_board(s, i);
         if (info->has_minor && info->minor == minor) {
             *ret = i;
             return 0;
@@ -63,7 +43,7 @@ static int find_minor(const struct scheduler *s, uint32_t minor, size_t *ret,
                     minor, mute->index, mute->uuid);
     return fail(err, -ENOTSUP,
                 "'gpu_minors': none of the %zu GPUs of this node has device file %u",
-                n_boards(s), minor);
+                scheduler_boards(s), minor);
 }
 
 static int find_boards(const struct scheduler *s, const struct scheduler_ask *ask,
@@ -83,249 +63,7 @@ static int find_boards(const struct scheduler *s, const struct scheduler_ask *as
     return r;
 }
 
-/* ---- the cap ---- */
-
-/* What the job's claim is on each board; 0: none there. */
-struct wanted {
-    uint32_t mw[BOARDS_MAX];
-};
-
-/* The limits that a claim of the job's owner may ask for. */
-static void range_of(const struct scheduler *s, const struct job_entry *job, size_t board,
-                     uint32_t *ret_from, uint32_t *ret_to)
-{
-    const struct board_view *b = board_view(boards_at(s->o.boards, board));
-    struct caps_view v;
-
-    *ret_from = b->limits.min_mw;
-    *ret_to = b->limits.max_mw;
-    if (job->uid != 0)
-        node_config_range(s->o.config, &b->limits, ret_from, ret_to);
-    caps_look(s->o.caps, board, &v);
-    if (v.range.min_mw > *ret_from)
-        *ret_from = v.range.min_mw;
-    if (v.range.max_mw && v.range.max_mw < *ret_to)
-        *ret_to = v.range.max_mw;
-}
-
-/* A board's power is not known by slices, so that a cap would be on the other job, too.
- */
-static int check_slices(const struct scheduler *s, const struct job_entry *job,
-                        size_t board, uw_error *err)
-{
-    const struct gpu_info *info = info_of(s, board);
-
-    for (size_t i = 0; info->mig_enabled && i < roster_count(s->o.roster); i++) {
-        const struct job_entry *other = roster_at(s->o.roster, i);
-        if (other->id != job->id && !other->ended_ns && (other->boards >> board & 1))
-            return fail(err, -EBUSY,
-                        "cap: GPU %u is in MIG mode and job %" PRIu64
-                        " has a part of it, too: a cap is on the whole board",
-                        info->index, other->id);
-    }
-    return 0;
-}
-
-/* A percentage is of each board's default limit.  1: the board's lowest limit is above
- * it, and taken in its place.
- */
-static int want_on(const struct scheduler *s, const struct job_entry *job,
-                   const struct cap_arg *cap, size_t board, uint32_t *ret, uw_error *err)
-{
-    const struct board_view *b = board_view(boards_at(s->o.boards, board));
-    uint32_t from = 0, to = 0, mw = cap->mw;
-    unsigned gpu = b->info->index;
-
-    if (!b->has_limits)
-        return fail(err, -ENOTSUP, "cap: GPU %u cannot be capped", gpu);
-    range_of(s, job, board, &from, &to);
-    if (cap->percent > 0)
-        mw = mw_of_w(w_of_mw(b->limits.default_mw) * cap->percent / 100);
-    *ret = mw < from ? from : mw;
-    if (mw > to)
-        return fail(err, -ERANGE, "cap: %g W is above %g W, the highest limit of GPU %u",
-                    w_of_mw(mw), w_of_mw(to), gpu);
-    int r = check_slices(s, job, board, err);
-    if (mw >= from || r < 0)
-        return r;
-    (void)fail(err, 0, "cap: %g W is below %g W, the lowest limit of GPU %u", w_of_mw(mw),
-               w_of_mw(from), gpu);
-    return cap->percent > 0 ? 1 : -ERANGE;
-}
-
-static int want(const struct scheduler *s, const struct job_entry *job,
-                const struct cap_arg *cap, struct wanted *ret, uw_error *err)
-{
-    int r = job->given ? 0 : fail(err, -ENODEV, "cap: the job has no GPU");
-    bool all_low = true;
-
-    *ret = (struct wanted){{0}};
-    for (size_t i = 0; i < n_boards(s) && r >= 0; i++) {
-        if (!(job->given >> i & 1))
-            continue;
-        r = want_on(s, job, cap, i, &ret->mw[i], err);
-        all_low &= r == 1;
-    }
-    if (r >= 0 && all_low)
-        return -ERANGE;
-    return r < 0 ? r : 0;
-}
-
-/* The job's claim on a board; NULL: none. */
-static const struct claim *claim_on(const struct scheduler *s, uint64_t job, size_t board,
-                                    struct caps_view *v)
-{
-    caps_look(s->o.caps, board, v);
-    for (size_t i = 0; i < v->claims->n; i++) {
-        const struct claim *c = &v->claims->claim[i];
-        if (c->source == CLAIM_OF_SCHEDULER && c->job == job)
-            return c;
-    }
-    return NULL;
-}
-
-/* *ret_id: the job's claim; 0: none. */
-static bool is_stated(const struct scheduler *s, uint64_t job,
-                      const struct wanted *wanted, uint64_t *ret_id)
-{
-    struct caps_view v;
-    bool same = true;
-
-    *ret_id = 0;
-    for (size_t i = 0; i < n_boards(s); i++) {
-        const struct claim *c = claim_on(s, job, i, &v);
-        same &= (c ? c->mw : 0) == wanted->mw[i];
-        *ret_id = c ? c->id : *ret_id;
-    }
-    return same;
-}
-
-static void drop_claim(struct scheduler *s, uint64_t job)
-{
-    const struct wanted none = {{0}};
-    uint64_t id = 0;
-
-    if (!is_stated(s, job, &none, &id))
-        s->o.withdraw(id, CLAIM_END_WITHDRAWN, s->o.user);
-}
-
-/* Takes the claim off the boards that the job asks for no cap on any more; returns
- * whether it is left on others.
- */
-static bool keep_claim(struct scheduler *s, uint64_t id, const struct wanted *wanted)
-{
-    struct caps_view v;
-    bool left = false;
-
-    for (size_t i = 0; id && i < n_boards(s); i++) {
-        caps_look(s->o.caps, i, &v);
-        bool there = claims_find(v.claims, id);
-        if (there && !wanted->mw[i])
-            (void)caps_withdraw(s->o.caps, i, id, NULL);
-        left |= there && wanted->mw[i];
-    }
-    return left;
-}
-
-/* On all boards, or on none: a try that fails must move no cap. */
-static int make_claim(struct scheduler *s, struct claim *claim,
-                      const struct wanted *wanted, uw_error *err)
-{
-    struct caps_view v;
-    int r = 0;
-
-    for (size_t i = 0; i < n_boards(s); i++) {
-        caps_look(s->o.caps, i, &v);
-        if (wanted->mw[i] && !claims_has_room(v.claims, claim))
-            return fail(err, -E2BIG, "GPU %u has no place for another claim",
-                        info_of(s, i)->index);
-    }
-    for (size_t i = 0; i < n_boards(s) && r == 0; i++) {
-        claim->mw = wanted->mw[i];
-        if (claim->mw)
-            r = caps_claim(s->o.caps, i, claim, &claim->id, err);
-    }
-    if (r < 0 && claim->id)
-        s->o.withdraw(claim->id, CLAIM_END_REFUSED, s->o.user);
-    return r;
-}
-
-/* One claim on all boards; that of before ends after the new one has begun, and is kept
- * where this may succeed later: each look tries again.
- */
-static int state(struct scheduler *s, const struct job_entry *job,
-                 const struct job_record *rec, const struct wanted *wanted, uw_error *err)
-{
-    struct claim claim = {.kind = CLAIM_NAMED,
-                          .source = CLAIM_OF_SCHEDULER,
-                          .until_ns = CLAIM_FOREVER,
-                          .uid = job->uid,
-                          .job = job->id,
-                          .way = CLAIM_AT_ONCE};
-    uint64_t before = 0;
-    uw_error why = {""};
-
-    if (is_stated(s, job->id, wanted, &before))
-        return 0;
-    (void)snprintf(claim.who, sizeof claim.who, "%.95s", job->name);
-    (void)snprintf(claim.why, sizeof claim.why, "%.95s", rec->ask);
-    int r = make_claim(s, &claim, wanted, &why);
-    if ((r == -E2BIG || r == -EAGAIN) && keep_claim(s, before, wanted))
-        return fail(err, r, "cap: %s; the one of before is held on", why.text);
-    if (before)
-        s->o.withdraw(before, CLAIM_END_WITHDRAWN, s->o.user);
-    return r < 0 ? fail(err, r, "cap: %s", why.text) : 0;
-}
-
 /* ---- what a job asks for ---- */
-
-static const char *after(const char *ask, const char *word)
-{
-    size_t n = strlen(word);
-
-    return strncmp(ask, word, n) == 0 && ask[n] == ' ' ? ask + n + 1 : NULL;
-}
-
-static int read_cap(const struct scheduler *s, const char *ask, struct cap_arg *ret,
-                    uw_error *err)
-{
-    const char *preset = after(ask, "preset"), *cap = after(ask, "cap");
-    int r;
-
-    if (preset)
-        return s->o.preset(preset, ret, s->o.user, err);
-    if (strchr(cap, '%'))
-        r = parse_cap(cap, ret, err);
-    else
-        r = parse_power(cap, &ret->mw, err);
-    if (r == 0 && ret->mw == 0 && ret->percent <= 0)
-        r = fail(err, -ERANGE, "%s is not a cap above 0", cap);
-    return r < 0 ? fail_in(err, r, "cap") : 0;
-}
-
-bool scheduler_caps(const struct job_record *rec)
-{
-    return after(rec->ask, "cap") || after(rec->ask, "preset");
-}
-
-/* The claim of a board that does not answer for the moment is kept; is_new: the job has
- * not asked for this before.
- */
-static int hold(struct scheduler *s, const struct job_entry *job,
-                const struct job_record *rec, bool is_new, uw_error *err)
-{
-    struct cap_arg cap = {0};
-    struct wanted wanted = {{0}};
-    int r = read_cap(s, rec->ask, &cap, err);
-
-    if (r == 0)
-        r = want(s, job, &cap, &wanted, err);
-    if (r < 0 && (is_new || r != -ENOTSUP))
-        drop_claim(s, job->id);
-    if (r < 0)
-        return r;
-    return state(s, job, rec, &wanted, err);
-}
 
 /* A goal that the job's user gave its search later, or none, stays until another one is
  * asked for.
@@ -333,7 +71,7 @@ static int hold(struct scheduler *s, const struct job_entry *job,
 static int search(struct scheduler *s, const struct job_entry *job,
                   struct job_record *rec, bool is_new, uw_error *err)
 {
-    const char *goal = after(rec->ask, "goal");
+    const char *goal = scheduler_after(rec->ask, "goal");
     bool was = rec->search;
     int r = 0;
 
@@ -379,9 +117,9 @@ static void apply(struct scheduler *s, const struct job_entry *job,
 
     if (scheduler_caps(rec)) {
         (void)search(s, job, rec, is_new, &why);
-        r = hold(s, job, rec, is_new, &why);
+        r = scheduler_hold(s, job, rec, is_new, &why);
     } else {
-        drop_claim(s, job->id);
+        scheduler_hold_none(s, job->id);
         r = search(s, job, rec, is_new, &why);
     }
     if (r == 0 && rec->cls[0] && !node_config_class(s->o.config, rec->cls) &&
@@ -509,8 +247,8 @@ static uint64_t shared_now(const struct scheduler *s)
 {
     uint64_t ret = shared_boards(&s->shared, now_of(s));
 
-    for (size_t i = 0; i < n_boards(s); i++)
-        if (info_of(s, i)->mig_enabled)
+    for (size_t i = 0; i < scheduler_boards(s); i++)
+        if (scheduler_board(s, i)->mig_enabled)
             ret |= 1ull << i;
     return ret;
 }
