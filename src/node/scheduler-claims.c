@@ -152,12 +152,10 @@ static bool keep_claim(struct scheduler *s, uint64_t id, const struct wanted *wa
     return left;
 }
 
-/* On all boards, or on none: a try that fails must move no cap. */
-static int make_claim(struct scheduler *s, struct claim *claim,
+static int check_room(const struct scheduler *s, const struct claim *claim,
                       const struct wanted *wanted, uw_error *err)
 {
     struct caps_view v;
-    int r = 0;
 
     for (size_t i = 0; i < scheduler_boards(s); i++) {
         caps_look(s->o.caps, i, &v);
@@ -165,6 +163,15 @@ static int make_claim(struct scheduler *s, struct claim *claim,
             return fail(err, -E2BIG, "GPU %u has no place for another claim",
                         scheduler_board(s, i)->index);
     }
+    return 0;
+}
+
+/* On all boards, or on none: a try that fails must move no cap. */
+static int make_claim(struct scheduler *s, struct claim *claim,
+                      const struct wanted *wanted, uw_error *err)
+{
+    int r = check_room(s, claim, wanted, err);
+
     for (size_t i = 0; i < scheduler_boards(s) && r == 0; i++) {
         claim->mw = wanted->mw[i];
         if (claim->mw)
@@ -175,8 +182,53 @@ static int make_claim(struct scheduler *s, struct claim *claim,
     return r;
 }
 
-/* One claim on all boards; that of before ends after the new one has begun, and is kept
- * where this may succeed later: each look tries again.
+/* What the job's claim was on the first n boards: it is so again. */
+static void put_back(struct scheduler *s, const struct claim *was,
+                     const struct wanted *there, size_t n)
+{
+    for (size_t i = 0; i < n; i++) {
+        struct claim claim = *was;
+        claim.mw = there->mw[i];
+        if (claim.mw)
+            (void)caps_claim(s->o.caps, i, &claim, NULL, NULL);
+        else
+            (void)caps_withdraw(s->o.caps, i, claim.id, NULL);
+    }
+}
+
+/* Puts the job's claim in the place of the one of before, which is its only one: boards
+ * that take no more claims take this.  As make_claim().
+ */
+static int replace_claim(struct scheduler *s, uint64_t before, struct claim *claim,
+                         const struct wanted *wanted)
+{
+    struct wanted there = {{0}};
+    struct claim was = {0};
+    struct caps_view v;
+
+    for (size_t i = 0; i < scheduler_boards(s); i++) {
+        const struct claim *c = claim_on(s, claim->job, i, &v);
+        if (c && c->id != before)
+            return -E2BIG;
+        if (c) {
+            was = *c;
+            there.mw[i] = c->mw;
+        }
+    }
+    claim->id = before;
+    int r = check_room(s, claim, wanted, NULL);
+    for (size_t i = 0; i < scheduler_boards(s) && r == 0; i++) {
+        claim->mw = wanted->mw[i];
+        if (claim->mw)
+            r = caps_claim(s->o.caps, i, claim, NULL, NULL);
+        if (r < 0)
+            put_back(s, &was, &there, i);
+    }
+    return r;
+}
+
+/* One claim on all boards; that of before ends after the new one has begun, or gives its
+ * place to it, and is kept where this may succeed later: each look tries again.
  */
 static int state(struct scheduler *s, const struct job_entry *job,
                  const struct job_record *rec, const struct wanted *wanted, uw_error *err)
@@ -195,6 +247,10 @@ static int state(struct scheduler *s, const struct job_entry *job,
     (void)snprintf(claim.who, sizeof claim.who, "%.95s", job->name);
     (void)snprintf(claim.why, sizeof claim.why, "%.95s", rec->ask);
     int r = make_claim(s, &claim, wanted, &why);
+    if (r == -E2BIG && before && replace_claim(s, before, &claim, wanted) == 0) {
+        (void)keep_claim(s, before, wanted);
+        return 0;
+    }
     if ((r == -E2BIG || r == -EAGAIN) && keep_claim(s, before, wanted))
         return fail(err, r, "cap: %s; the one of before is held on", why.text);
     if (before)

@@ -150,7 +150,8 @@ def refused(node, d, s):
 
 
 def full(node, d, s):
-    """A board that takes no more claims: the cap of before is held on, on all boards, and another one is on none."""
+    """A board that takes no more claims: a job's new cap has the place of its old one; where it had none the cap of before is held on, on all
+    boards, and another one is on none."""
     def mine():
         return [c for c in s.claims() if c["who"] in ("slurm:4719", "slurm:4720")]
 
@@ -158,30 +159,35 @@ def full(node, d, s):
         return sorted((c["gpu"], c["cap_mw"]) for c in mine())
 
     s.put(4719, [2, 3], cap="250 W")
+    s.put(4723, [2], cap="250 W")
     others = []
     while (got := d.ask("POST", "/v1/claims", {"gpu": 1, "cap": "290 W", "for": "1 h"}))[0] == 201:
         others.append(got[1]["id"])
     t.ok(others and "there are" in got[1]["error"], "GPU 1 is full", got)
     first = [c["id"] for c in mine()]
     status, got = s.put(4719, [2, 3], cap="220 W")
+    t.ok(status == 200 and got["refused"] is None and held() == [(0, 220000), (1, 220000)] and [c["id"] for c in mine()] == first,
+         "another cap has the place of its own one", f"{got} {mine()}")
+    t.ok(limits(node, 220000, 220000), "and is in force", [node.board(i)["limit_mw"] for i in range(2)])
+    status, got = s.put(4723, [2, 3], cap="230 W")
     t.ok(status == 200 and got["refused"] == "cap: GPU 1 has no place for another claim; the one of before is held on",
-         "another cap is refused", got)
-    t.equal([c["id"] for c in mine()], first, "the claim of before is held")
-    job = s.ask("GET", 4719)[1]
+         "a cap on a board on which it has none is refused", got)
+    t.equal([(c["gpu"], c["cap_mw"]) for c in s.claims(job=got["id"])], [(0, 250000)], "the claim of before is held")
+    job = s.ask("GET", 4723)[1]
     p = node.run("underwatt", "jobs")
-    t.ok(job["asked"] == "cap 220 W" and job["cap_held"] and "holds its cap" in p.stdout and
+    t.ok(job["asked"] == "cap 230 W" and job["cap_held"] and "holds its cap" in p.stdout and
          "is held on" in " ".join(p.stdout.split()), "`jobs` and GET say so", f"{job} {p.stdout}")
     _, got = s.put(4720, [0, 3], cap="240 W")
     t.ok(got["refused"] == "cap: GPU 1 has no place for another claim" and not s.claims(job=got["id"]) and
          not s.ask("GET", 4720)[1]["cap_held"], "a job that comes is capped on none of its boards", s.claims())
-    s.put(4719, [0, 3], cap="220 W")
-    t.equal(held(), [(1, 250000)], "a board that is the job's no more is let go")
+    s.put(4719, [0, 3], cap="210 W")
+    t.equal(held(), [(1, 210000), (2, 210000)], "a board that is the job's no more is let go, another one is had")
     for claim in others:
         d.ask("DELETE", f"/v1/claims/{claim}")
-    want = [(1, 220000), (1, 240000), (2, 220000), (2, 240000)]
+    want = [(1, 210000), (1, 240000), (2, 210000), (2, 240000)]
     t.equal(uwtest.wait_until(held, lambda got: got == want), want, "once there is room they have what they ask for")
-    t.ok(all(s.ask("GET", j)[1]["refused"] is None for j in (4719, 4720)), "and nothing is refused")
-    for job in (4719, 4720):
+    t.ok(all(s.ask("GET", j)[1]["refused"] is None for j in (4719, 4720, 4723)), "and nothing is refused")
+    for job in (4719, 4720, 4723):
         s.ask("DELETE", job)
 
 
