@@ -20,6 +20,34 @@ static void resume(struct http_exchange *x)
         x->calls->resume(x);
 }
 
+/* ---- texts that replies share ---- */
+
+struct http_text {
+    size_t refs, len;
+    char bytes[];
+};
+
+struct http_text *http_text_new(const char *text, size_t len)
+{
+    struct http_text *t = malloc(sizeof *t + len + 1);
+
+    if (!t)
+        return NULL;
+    t->refs = 1;
+    t->len = len;
+    memcpy(t->bytes, text, len);
+    t->bytes[len] = '\0';
+    return t;
+}
+
+void http_text_unref(struct http_text *text)
+{
+    if (text && --text->refs == 0)
+        free(text);
+}
+
+/* ---- life ---- */
+
 static void reply_fini(struct http_reply *r)
 {
     for (size_t i = 0; i < r->n_fields; i++) {
@@ -28,7 +56,9 @@ static void reply_fini(struct http_reply *r)
     }
     free(r->field);
     free(r->type);
-    free(r->body);
+    if (!r->shared)
+        free(r->body);
+    http_text_unref(r->shared);
     *r = (struct http_reply){0};
 }
 
@@ -185,21 +215,58 @@ static int fill(struct http_reply *r, const char *type, const void *body, size_t
     return copy_fields(r, headers);
 }
 
-void http_reply(struct http_exchange *x, unsigned status, const char *type,
-                const void *body, size_t len, const struct http_field *headers)
+static int fill_shared(struct http_reply *r, const char *type, struct http_text *text,
+                       const struct http_field *headers)
+{
+    r->type = strdup(type);
+    if (!r->type)
+        return -ENOMEM;
+    text->refs++;
+    r->shared = text;
+    r->body = text->bytes;
+    r->len = text->len;
+    return copy_fields(r, headers);
+}
+
+/* false: there is a reply already.  *ret_kept: for finish(). */
+static bool begin(struct http_exchange *x, unsigned status, bool *ret_kept)
 {
     if (x->state != X_CALLED && x->state != X_KEPT && x->state != X_READING)
-        return;
-    bool kept = x->state == X_KEPT;
+        return false;
+    *ret_kept = x->state == X_KEPT;
     x->state = X_ANSWERED;
     x->gone = NULL;
     x->reply.status = status;
-    if (fill(&x->reply, type, len > 0 ? body : "", len, headers) < 0) {
+    return true;
+}
+
+/* r < 0: there was no memory for it. */
+static void finish(struct http_exchange *x, int r, bool kept)
+{
+    if (r < 0) {
         reply_fini(&x->reply);
         x->reply.status = 503;
     }
     if (kept)
         resume(x);
+}
+
+void http_reply(struct http_exchange *x, unsigned status, const char *type,
+                const void *body, size_t len, const struct http_field *headers)
+{
+    bool kept = false;
+
+    if (begin(x, status, &kept))
+        finish(x, fill(&x->reply, type, len > 0 ? body : "", len, headers), kept);
+}
+
+void http_reply_text(struct http_exchange *x, unsigned status, const char *type,
+                     struct http_text *text, const struct http_field *headers)
+{
+    bool kept = false;
+
+    if (begin(x, status, &kept))
+        finish(x, fill_shared(&x->reply, type, text, headers), kept);
 }
 
 void http_reply_json(struct http_exchange *x, struct json_out *o)

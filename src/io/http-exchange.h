@@ -26,6 +26,7 @@ struct http_reply {
     char *type; /* NULL: no body */
     char *body;
     size_t len;
+    struct http_text *shared; /* body lies in it; NULL: body is the reply's own */
     struct http_field *field; /* copies */
     size_t n_fields;
     bool close; /* close the connection */

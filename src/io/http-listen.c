@@ -374,6 +374,16 @@ int http_listen_tls(struct http_server *s, const char *address,
     return with_tls(&l, tls, err);
 }
 
+int http_check_tls(struct http_server *s, const struct http_tls *tls, uw_error *err)
+{
+    struct http_engine *engine = NULL;
+    int r = tls_engine(s, tls->cert, tls->key, &engine, err);
+
+    if (r == 0)
+        engine_retire(engine);
+    return r;
+}
+
 uint16_t http_port(const struct http_server *s, unsigned id)
 {
     for (const struct http_listener *l = s->listeners; l; l = l->next)

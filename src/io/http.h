@@ -129,6 +129,8 @@ struct http_tls {
 /* "HOST:PORT": "127.0.0.1:8443", "[::1]:0" (any free port: see http_port()). */
 int http_listen_tls(struct http_server *s, const char *address,
                     const struct http_tls *tls, unsigned id, uw_error *err);
+/* Whether the files hold a certificate and its key, as http_listen_tls() would say. */
+int http_check_tls(struct http_server *s, const struct http_tls *tls, uw_error *err);
 /* The TCP port of a listener; 0: none. */
 uint16_t http_port(const struct http_server *s, unsigned id);
 /* Reads certificate and key from their files again; http_use_tls() uses them for new
@@ -176,6 +178,13 @@ struct http_field {
  */
 void http_reply(struct http_exchange *x, unsigned status, const char *type,
                 const void *body, size_t len, const struct http_field *headers);
+/* The same with a body that many replies share.  The caller's reference stays its own. */
+struct http_text;
+struct http_text *http_text_new(const char *text, size_t len); /* NULL: no memory */
+void http_text_unref(struct http_text *text); /* the last reference frees it */
+DEFINE_AUTO(struct http_text *, http_text_unref);
+void http_reply_text(struct http_exchange *x, unsigned status, const char *type,
+                     struct http_text *text, const struct http_field *headers);
 /* 200, application/json; frees o.  500 where o recorded a failure. */
 void http_reply_json(struct http_exchange *x, struct json_out *o);
 void http_reply_json_as(struct http_exchange *x, unsigned status, struct json_out *o);
