@@ -7,41 +7,18 @@ import pathlib
 import shutil
 import socket
 import ssl
-import subprocess
 import tempfile
 import threading
 import warnings
 
+import authority
 import slurmstub
 import uwtest
+from authority import Authority
 
 t = uwtest.Tap()
 warnings.simplefilter("ignore", DeprecationWarning)    # of old versions of TLS
 GOOD, OTHER_CA, EXPIRED, OTHER_HOST, NO_TOKEN, READ_TOKEN, OLD_TLS = (f"127.0.0.{i}" for i in range(1, 8))
-
-
-def openssl(*args):
-    p = subprocess.run(["openssl", *map(str, args)], capture_output=True, text=True, stdin=subprocess.DEVNULL)
-    if p.returncode:
-        raise RuntimeError(p.stderr)
-
-
-class Authority:
-    def __init__(self, folder, name):
-        self.folder = folder
-        self.pem, self.key = folder / f"{name}.pem", folder / f"{name}.key"
-        openssl("req", "-x509", "-newkey", "ec", "-pkeyopt", "ec_paramgen_curve:P-256", "-nodes", "-days", "2", "-subj", f"/CN={name}",
-                "-keyout", self.key, "-out", self.pem)
-
-    def certificate(self, node, host=None, days=2):
-        """Of node, for `host`."""
-        key, ask, pem, names = (self.folder / f"{node}.{end}" for end in ("key", "csr", "pem", "names"))
-        names.write_text(f"subjectAltName=IP:{host or node}\n")
-        openssl("req", "-newkey", "ec", "-pkeyopt", "ec_paramgen_curve:P-256", "-nodes", "-subj", "/CN=node", "-keyout", key, "-out", ask)
-        openssl("x509", "-req", "-in", ask, "-CA", self.pem, "-CAkey", self.key, "-CAcreateserial", "-days", days, "-extfile", names,
-                "-out", pem)
-        key.chmod(0o600)
-        return pem, key
 
 
 def free_port(hosts):
@@ -154,8 +131,7 @@ def tokens_files(slurm, config, secret):
         t.ok(says in c.log() and len(c.log().splitlines()) == 1, "with one line", c.log())
 
 
-if not shutil.which("openssl"):
-    uwtest.skip_all("no openssl to make certificates with")
+authority.needs_openssl()
 with tempfile.TemporaryDirectory(prefix="uw-") as folder, contextlib.ExitStack() as stack:
     place = pathlib.Path(folder)
     port = free_port([GOOD, OTHER_CA, EXPIRED, OTHER_HOST, NO_TOKEN, READ_TOKEN, OLD_TLS])
