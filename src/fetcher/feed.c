@@ -9,16 +9,9 @@
 #include "base/error.h"
 #include "base/log.h"
 #include "base/units.h"
+#include "fetcher/cache.h"
 #include "fetcher/round.h"
-#include "io/file.h"
 #include "signal/held.h"
-
-enum {
-    CACHE_MAX = 8 << 20,
-    CACHE_MS = 5000,
-    CACHE_EVERY_S = 60, /* between two writes of one source's cache, at least */
-    PATH_SIZE = SIGNALS_CONFIG_PATH + SOURCE_WORD + 8,
-};
 
 /* A source. */
 struct lane {
@@ -31,11 +24,7 @@ struct lane {
     struct held held;
     enum round_end said; /* ROUND_ENDS: nothing yet */
     char error[sizeof(uw_error)];
-    bool is_cached; /* it has a file of the cache */
-    uint64_t saved_ns;
-    bool saving, save_fails;
-    char *text; /* of the cache, while `saving` */
-    uw_error save_why;
+    struct cache_file cache;
 };
 
 struct feed {
@@ -43,6 +32,7 @@ struct feed {
     const struct signals_config *config;
     struct lane *lane;
     size_t n;
+    uint64_t rounds;
     bool ends;
 };
 
@@ -53,84 +43,33 @@ static int64_t utc_s(const struct feed *f)
 
 /* ---- the cache ---- */
 
-static void cache_path(const struct lane *l, char ret[PATH_SIZE])
-{
-    (void)snprintf(ret, PATH_SIZE, "%s/%s.json", l->f->config->cache, l->source->c.name);
-}
-
-static void say_cache(const struct lane *l, const char *state, const char *why)
-{
-    log_event(LOG_LEVEL_WARNING, LOG_EVENT_SIGNALS_CACHE, "name=%s state=%s reason=%s",
-              l->source->c.name, state, log_quote(why).text);
-}
-
 static void read_cache(struct lane *l)
 {
     auto_(mem_free) char *text = NULL;
-    char path[PATH_SIZE];
     uw_error why = {""};
     size_t len = 0;
 
-    if (!l->is_cached)
-        return;
-    cache_path(l, path);
-    int r = file_read_regular(path, CACHE_MAX, CACHE_MS, &text, &len, &why);
+    int r = cache_file_read(&l->cache, &text, &len, &why);
     if (r == 0)
-        r = held_read(&l->source->c, path, text, len, &l->held, &why);
+        r = held_read(&l->source->c, l->cache.path, text, len, &l->held, &why);
     if (r < 0 && r != -ENOENT)
-        say_cache(l, "ignored", why.text);
-}
-
-static int save(struct loop *loop, void *work)
-{
-    struct lane *l = work;
-    char path[PATH_SIZE];
-    (void)loop;
-
-    cache_path(l, path);
-    return file_write(path, l->text, strlen(l->text), 0600, &l->save_why);
-}
-
-static int on_saved(struct loop *loop, void *work, int r)
-{
-    struct lane *l = work;
-    (void)loop;
-
-    l->saving = r == -ETIMEDOUT; /* the thread has its text yet */
-    if (l->saving)
-        return 0;
-    free(take(l->text));
-    if (r < 0 && !l->save_fails && !l->f->ends)
-        say_cache(l, "not-written", l->save_why.text);
-    l->save_fails = r < 0;
-    return 0;
+        cache_file_say(&l->cache, "ignored", why.text);
 }
 
 static void write_cache(struct lane *l)
 {
-    const struct loop_work work = {.fn = save, .done = on_saved, .work = l};
     uint64_t now_ns = loop_now_ns(l->f->loop);
+    char *text = NULL;
 
-    if (!l->is_cached || l->saving ||
-        (l->saved_ns && now_ns - l->saved_ns < CACHE_EVERY_S * NS_PER_S))
-        return;
-    l->save_why = (uw_error){""};
-    if (held_write(&l->source->c, &l->held, &l->text, &l->save_why) < 0)
-        return;
-    l->saving = loop_worker_submit(l->worker, &work) == 0;
-    l->saved_ns = now_ns;
-    if (!l->saving)
-        free(take(l->text));
+    if (cache_file_due(&l->cache, now_ns) &&
+        held_write(&l->source->c, &l->held, &text, NULL) == 0)
+        cache_file_write(&l->cache, text, now_ns);
 }
 
 /* ---- rounds ---- */
 
 static void say(struct lane *l)
 {
-    static const char *const states[ROUND_ENDS] = {
-        [ROUND_ANSWERS] = "answers", [ROUND_EMPTY] = "no-data",
-        [ROUND_REFUSED] = "refused", [ROUND_WAIT] = "wait",
-        [ROUND_BAD] = "bad",         [ROUND_SILENT] = "silent"};
     const struct round *w = &l->round;
 
     (void)snprintf(l->error, sizeof l->error, "%s",
@@ -140,7 +79,7 @@ static void say(struct lane *l)
     l->said = w->end;
     log_event(w->end == ROUND_ANSWERS ? LOG_LEVEL_NOTICE : LOG_LEVEL_WARNING,
               LOG_EVENT_SIGNALS_SOURCE, "name=%s state=%s reason=%s", l->source->c.name,
-              states[w->end], log_quote(l->error).text);
+              round_end_name(w->end), log_quote(l->error).text);
 }
 
 static int on_round(struct loop *loop, void *work, int r)
@@ -165,6 +104,7 @@ static int on_round(struct loop *loop, void *work, int r)
     l->held.asked_utc_s = now_s;
     l->held.rest_utc_s = w->state.rest_utc_s;
     l->held.known_utc_s = w->state.known_utc_s;
+    l->f->rounds++;
     say(l);
     if (got || rest_s > 0)
         write_cache(l);
@@ -199,39 +139,39 @@ void feed_show(const struct feed *f, const char *signal, struct json_out *o)
 {
     char name[SIGNAL_NAME];
 
-    json_out_object(o, NULL);
-    json_out_array(o, "signals");
     for (size_t i = 0; i < f->n; i++) {
         const struct lane *l = &f->lane[i];
+        const struct held_origin from = held_origin(l->source);
         for (size_t k = 0; source_kind_gives(l->source->c.kind, k); k++) {
             if (!(l->source->c.provides >> k & 1))
                 continue;
             (void)source_signal(&l->source->c, k, name);
             if (!signal || strcmp(signal, name) == 0)
-                held_show(o, l->source, name, held_find(&l->held.values, name), utc_s(f),
+                held_show(o, &from, name, held_find(&l->held.values, name), utc_s(f),
                           l->error);
         }
     }
-    json_out_end(o);
-    json_out_end(o);
+}
+
+uint64_t feed_rounds(const struct feed *f)
+{
+    return f->rounds;
 }
 
 /* ---- life ---- */
-
-/* Since an earlier process asked; a clock that was set back since then says nothing. */
-static uint64_t ago_ns(const struct lane *l, int64_t now_s)
-{
-    int64_t asked_s = l->held.asked_utc_s;
-
-    return asked_s == 0 || asked_s > now_s ? UINT64_MAX
-                                           : (uint64_t)(now_s - asked_s) * NS_PER_S;
-}
 
 static uint64_t rest_ns(const struct lane *l, int64_t now_s)
 {
     int64_t rest_s = l->held.rest_utc_s - now_s;
 
     return rest_s > 0 && rest_s <= SOURCE_WAIT_MAX_S ? (uint64_t)rest_s * NS_PER_S : 0;
+}
+
+/* Files are read anew at once, and so is the table. */
+static bool is_cached(const struct lane *l)
+{
+    return !l->source->c.file[0] &&
+           strcmp(source_kind_type(l->source->c.kind), "static") != 0;
 }
 
 static int open_lane(struct feed *f, struct lane *l, size_t i, uw_error *err)
@@ -247,11 +187,13 @@ static int open_lane(struct feed *f, struct lane *l, size_t i, uw_error *err)
     l->f = f;
     l->source = &f->config->source[i];
     l->said = ROUND_ENDS;
-    /* files are read anew at once, and so is the table */
-    l->is_cached = f->config->cache && !l->source->c.file[0] &&
-                   strcmp(source_kind_type(l->source->c.kind), "static") != 0;
     l->round.config = f->config;
     l->round.at = i;
+    int r = loop_worker_new(f->loop, l->source->c.name, &l->worker, err);
+    if (r < 0)
+        return r;
+    cache_file_init(&l->cache, is_cached(l) ? f->config->cache : NULL, l->source->c.name,
+                    l->worker);
     read_cache(l);
     l->round.state.known_utc_s = l->held.known_utc_s;
     l->round.state.rest_utc_s = rest_ns(l, now_s) ? l->held.rest_utc_s : 0;
@@ -261,10 +203,8 @@ static int open_lane(struct feed *f, struct lane *l, size_t i, uw_error *err)
     if (getrandom(&seed, sizeof seed, 0) != sizeof seed)
         return fail(err, -errno, "no random numbers: %s", strerror(errno));
     fetch_begin(&l->round.fetch, l->source->every_ns, seed, loop_now_ns(f->loop),
-                ago_ns(l, now_s), rest_ns(l, now_s));
-    int r = http_many_new(&opts, &l->round.http, err);
-    if (r == 0)
-        r = loop_worker_new(f->loop, l->source->c.name, &l->worker, err);
+                fetch_ago_ns(l->held.asked_utc_s, now_s), rest_ns(l, now_s));
+    r = http_many_new(&opts, &l->round.http, err);
     if (r == 0)
         r = loop_timer_new(f->loop, l->round.fetch.due_ns, 0, on_timer, l, &l->timer,
                            err);
@@ -300,10 +240,11 @@ void feed_free(struct feed *f)
     for (size_t i = 0; i < f->n; i++) {
         struct lane *l = &f->lane[i];
         loop_timer_free(l->timer);
+        l->cache.ends = true;
         if (l->round.http)
             http_many_cancel(l->round.http);
         loop_worker_free(l->worker);
-        if (l->busy || l->saving) { /* its thread hangs, and has all of it */
+        if (l->busy || l->cache.saving) { /* its thread hangs, and has all of it */
             hangs = true;
             continue;
         }

@@ -21,7 +21,9 @@ int feed_new(struct loop *loop, const struct signals_config *config, struct feed
 void feed_free(struct feed *f); /* what is under way is given up */
 DEFINE_AUTO(struct feed *, feed_free);
 
-/* All signals as GET /v1/signals has them; signal: this one alone, or NULL. */
+/* Rounds that are over: changes with what is shown. */
+uint64_t feed_rounds(const struct feed *f);
+/* The signals as objects in o; signal: this one alone, or NULL. */
 void feed_show(const struct feed *f, const char *signal, struct json_out *o);
 
 #endif

@@ -6,6 +6,7 @@
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
+#include <unistd.h>
 
 #include "base/auto.h"
 #include "base/error.h"
@@ -27,7 +28,9 @@ static const char help[] =
     "usage: underwatt-signals [--check] [--config FILE]\n"
     "\n"
     "Asks services and files for signals from outside (carbon, prices, whatever a site\n"
-    "declares) and gives them to underwattd on a unix socket.\n"
+    "declares), or another instance that has asked them, and gives them to underwattd on "
+    "a\n"
+    "unix socket, to other instances over TLS.\n"
     "  --config FILE   read FILE instead of " CONFIG_FILE "\n"
     "  --check         say what each source would do, ask nobody, and exit\n"
     "  --version, --help\n";
@@ -54,7 +57,22 @@ static int check_secrets(const struct signals_config *c, uw_error *err)
     return r;
 }
 
-static int configure(const char *path, struct signals_config *ret, uw_error *err)
+static int check_follow(const struct signals_config *c, uw_error *err)
+{
+    char *token = NULL;
+
+    if (!c->follow.url)
+        return 0;
+    int r = secret_read(c->follow.token, "token", false, &token, err);
+    secret_free(token);
+    if (r == 0 && c->follow.ca && access(c->follow.ca, R_OK) < 0)
+        r = fail(err, -errno, "%s: %s", c->follow.ca, strerror(errno));
+    return r < 0 ? fail_in(err, r, "%s: follow", c->name) : 0;
+}
+
+/* ret_token: of serve.tcp; secret_free() it. */
+static int configure(struct loop *loop, const char *path, struct signals_config *ret,
+                     char **ret_token, uw_error *err)
 {
     auto_(mem_free) char *countries = NULL;
 
@@ -63,12 +81,11 @@ static int configure(const char *path, struct signals_config *ret, uw_error *err
     int r = signals_config_file(path, countries, ret, err);
     if (r == -ENOENT)
         return fail(err, r, "%s: there is no such file: no source is configured", path);
-    if (r < 0)
-        return r;
-    if (ret->listen)
-        return fail(err, -ENOTSUP,
-                    "%s: serve.tcp: this version serves a unix socket alone", path);
-    return check_secrets(ret, err);
+    if (r == 0)
+        r = check_secrets(ret, err);
+    if (r == 0)
+        r = check_follow(ret, err);
+    return r < 0 ? r : serve_check(loop, ret, ret_token, err);
 }
 
 /* ---- --check ---- */
@@ -106,17 +123,29 @@ static void show_request(const struct signals_source *s, int64_t utc_s)
     free(q);
 }
 
+static void show_follow(const struct signals_follow *f)
+{
+    if (f->url)
+        (void)printf(SIGNALS_FOLLOW
+                     ": what %s gives, every %.6g s: GET %s/v1/signals, token from %s\n",
+                     f->url, s_of_ns(f->every_ns), f->url, f->token);
+}
+
 static int check(const char *path)
 {
     auto_(signals_config_fini) struct signals_config config = {.n = 0};
     auto_(loop_free) struct loop *loop = NULL;
     const struct loop_clock real = {0, 1};
+    char *token = NULL;
     uw_error err = {""};
 
-    if (configure(path, &config, &err) < 0)
-        return complain(USAGE, err.text);
     if (loop_new_real(real, &loop, &err) < 0)
         return complain(FAILED, err.text);
+    int r = configure(loop, path, &config, &token, &err);
+    secret_free(token);
+    if (r < 0)
+        return complain(USAGE, err.text);
+    show_follow(&config.follow);
     for (size_t i = 0; i < config.n; i++) {
         const struct signals_source *s = &config.source[i];
         (void)printf("%s: %s gives ", s->c.name, source_kind_type(s->c.kind));
@@ -142,22 +171,34 @@ static int on_end(struct loop_signal *source, int signo, void *user)
     return 0;
 }
 
-static int serve(struct loop *loop, const struct signals_config *config, uw_error *err)
+static void say_ready(const struct signals_config *c, const struct serve *server)
+{
+    log_event(LOG_LEVEL_NOTICE, LOG_EVENT_SIGNALS_READY,
+              "version=%s sources=%zu follow=%s socket=%s tcp=%s port=%u", UW_VERSION,
+              c->n, log_quote(c->follow.url ? c->follow.url : "").text,
+              log_quote(c->socket ? c->socket : "").text,
+              log_quote(c->listen ? c->listen : "").text, serve_port(server));
+}
+
+static int serve(struct loop *loop, const struct signals_config *config,
+                 const char *token, uw_error *err)
 {
     static const int signals[] = {SIGTERM, SIGINT};
     struct loop_signal *source[n_elements(signals)] = {NULL};
     auto_(feed_free) struct feed *feed = NULL;
+    auto_(follow_free) struct follow *follow = NULL;
     auto_(serve_free) struct serve *server = NULL;
-    int r = feed_new(loop, config, &feed, err);
+    int r = config->n > 0 ? feed_new(loop, config, &feed, err) : 0;
 
+    if (r == 0 && config->follow.url)
+        r = follow_new(loop, config, &follow, err);
+    const struct serve_opts opts = {config, token, feed, follow};
     if (r == 0)
-        r = serve_new(loop, feed, config->socket, &server, err);
+        r = serve_new(loop, &opts, &server, err);
     for (size_t i = 0; r == 0 && i < n_elements(signals); i++)
         r = loop_signal_new(loop, signals[i], on_end, loop, &source[i], err);
     if (r == 0) {
-        log_event(LOG_LEVEL_NOTICE, LOG_EVENT_SIGNALS_READY,
-                  "version=%s sources=%zu socket=%s", UW_VERSION, config->n,
-                  log_quote(config->socket).text);
+        say_ready(config, server);
         r = loop_run(loop, err);
     }
     for (size_t i = 0; i < n_elements(signals); i++)
@@ -171,14 +212,18 @@ static int run(const char *path)
     auto_(loop_free) struct loop *loop = NULL;
     const struct loop_clock real = {0, 1};
     const struct sigaction ignore = {.sa_handler = SIG_IGN};
+    char *token = NULL;
     uw_error err = {""};
 
-    if (configure(path, &config, &err) < 0)
-        return complain(USAGE, err.text);
     (void)sigaction(SIGPIPE, &ignore, NULL);
     int r = loop_new_real(real, &loop, &err);
-    if (r == 0)
-        r = serve(loop, &config, &err);
+    if (r < 0)
+        return complain(FAILED, err.text);
+    r = configure(loop, path, &config, &token, &err);
+    if (r < 0)
+        return complain(USAGE, err.text);
+    r = serve(loop, &config, token, &err);
+    secret_free(token);
     return r < 0 ? complain(FAILED, err.text) : OK;
 }
 

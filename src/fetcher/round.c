@@ -13,6 +13,16 @@
 #include "io/secret.h"
 #include "signal/held.h"
 
+const char *round_end_name(enum round_end end)
+{
+    static const char *const names[ROUND_ENDS] = {
+        [ROUND_ANSWERS] = "answers", [ROUND_EMPTY] = "no-data",
+        [ROUND_REFUSED] = "refused", [ROUND_WAIT] = "wait",
+        [ROUND_BAD] = "bad",         [ROUND_SILENT] = "silent"};
+
+    return names[end];
+}
+
 /* What the sources read of an answer's headers. */
 static const char *const wanted[] = {"Age", "Date", "ETag", "Last-Modified",
                                      "Retry-After"};

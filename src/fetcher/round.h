@@ -25,6 +25,9 @@ enum round_end {
     ROUND_ENDS,
 };
 
+/* "answers", "no-data", … */
+const char *round_end_name(enum round_end end);
+
 struct round {
     const struct signals_config *config;
     size_t at; /* which source */

@@ -5,17 +5,37 @@
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
+#include <strings.h>
+#include <sys/resource.h>
 
 #include "base/error.h"
 #include "base/log.h"
+#include "base/units.h"
 #include "io/http.h"
+#include "io/secret.h"
 
-enum { TAG = 24 };
+enum { TAG = 24, LISTENER_UNIX = 1, LISTENER_TCP };
+enum { FILES = SERVE_CONNECTIONS + 512 }; /* descriptors: connections and our own */
+
+/* An answer that many get: made anew where a round has ended, and each second, as values
+ * begin and end with time.
+ */
+struct answer {
+    struct http_text *text; /* NULL: none yet */
+    char tag[TAG];
+    int64_t utc_s;
+    uint64_t rounds;
+};
 
 struct serve {
-    const struct feed *feed;
-    struct http_server *http;
+    struct loop *loop;
+    struct serve_opts opts;
+    char *token;
+    struct http_server *local, *remote; /* NULL: not served */
+    struct answer whole;
 };
+
+/* ---- answers ---- */
 
 /* The text says all, so its hash (FNV-1a) is its version. */
 static void tag_of(const char *text, char ret[TAG])
@@ -27,39 +47,117 @@ static void tag_of(const char *text, char ret[TAG])
     (void)snprintf(ret, TAG, "\"%016" PRIx64 "\"", h);
 }
 
+/* signal: this one alone, or NULL. */
+static int make(const struct serve *s, const char *signal, struct answer *ret,
+                uw_error *err)
+{
+    auto_(json_out_free) struct json_out *o = json_out_new();
+    const struct follow *follow = s->opts.follow;
+    auto_(mem_free) char *text = NULL;
+
+    json_out_object(o, NULL);
+    json_out_array(o, "signals");
+    if (s->opts.feed)
+        feed_show(s->opts.feed, signal, o);
+    if (follow)
+        follow_show(follow, signal, o);
+    json_out_end(o);
+    json_out_text(o, "error",
+                  follow && follow_error(follow)[0] ? follow_error(follow) : NULL);
+    json_out_end(o);
+    int r = json_out_string(o, &text, err);
+    if (r < 0)
+        return r;
+    ret->text = http_text_new(text, strlen(text));
+    if (!ret->text)
+        return fail(err, -ENOMEM, "out of memory");
+    tag_of(text, ret->tag);
+    return 0;
+}
+
+static uint64_t rounds(const struct serve *s)
+{
+    return (s->opts.feed ? feed_rounds(s->opts.feed) : 0) +
+           (s->opts.follow ? follow_rounds(s->opts.follow) : 0);
+}
+
+/* All signals: a herd of nodes gets the same text. */
+static int whole(struct serve *s, uw_error *err)
+{
+    struct answer new = {.utc_s = loop_utc_ns(s->loop) / (int64_t)NS_PER_S,
+                         .rounds = rounds(s)};
+
+    if (s->whole.text && s->whole.utc_s == new.utc_s && s->whole.rounds == new.rounds)
+        return 0;
+    int r = make(s, NULL, &new, err);
+    if (r < 0)
+        return r;
+    http_text_unref(s->whole.text);
+    s->whole = new;
+    return 0;
+}
+
+static void reply(struct http_exchange *x, const struct answer *a)
+{
+    const struct http_field fields[] = {
+        {"ETag", a->tag}, {"Cache-Control", "no-cache"}, {NULL, NULL}};
+    const char *has = http_header(x, "If-None-Match");
+
+    if (has && strcmp(has, a->tag) == 0)
+        http_reply(x, 304, NULL, NULL, 0, fields);
+    else
+        http_reply_text(x, 200, "application/json", a->text, fields);
+}
+
 static void signals(struct serve *s, struct http_exchange *x)
 {
     static const char *const keys[] = {"name", NULL};
-    auto_(json_out_free) struct json_out *o = NULL;
-    auto_(mem_free) char *text = NULL;
+    const char *name = http_query(x, "name");
+    struct answer one = {.text = NULL};
     uw_error err = {""};
-    char tag[TAG];
 
     int r = http_query_only(x, keys, &err);
-    if (r == 0) {
-        o = json_out_new();
-        feed_show(s->feed, http_query(x, "name"), o);
-        r = json_out_string(o, &text, &err);
-    }
-    if (r < 0 || !text) {
-        http_fail_r(x, r < 0 ? r : -ENOMEM, &err);
-        return;
-    }
-    tag_of(text, tag);
-    const struct http_field fields[] = {
-        {"ETag", tag}, {"Cache-Control", "no-cache"}, {NULL, NULL}};
-    const char *has = http_header(x, "If-None-Match");
-    if (has && strcmp(has, tag) == 0)
-        http_reply(x, 304, NULL, NULL, 0, fields);
+    if (r == 0)
+        r = name ? make(s, name, &one, &err) : whole(s, &err);
+    if (r < 0)
+        http_fail_r(x, r, &err);
     else
-        http_reply(x, 200, "application/json", text, strlen(text), fields);
+        reply(x, name ? &one : &s->whole);
+    http_text_unref(one.text);
+}
+
+/* ---- who asks ---- */
+
+/* Takes as long whatever the texts are; their lengths may show. */
+static bool is_same(const char *given, const char *own)
+{
+    size_t n = strlen(given);
+    unsigned differs = n != strlen(own);
+
+    for (size_t i = 0; own[i]; i++)
+        differs |= (unsigned char)own[i] ^ (unsigned char)given[n ? i % n : 0];
+    return differs == 0;
+}
+
+static bool may_read(const struct serve *s, const struct http_exchange *x)
+{
+    static const char bearer[] = "Bearer ";
+    const char *given = http_header(x, "Authorization");
+
+    return http_peer(x)->local ||
+           (given && strncasecmp(given, bearer, sizeof bearer - 1) == 0 &&
+            is_same(given + sizeof bearer - 1, s->token));
 }
 
 static void on_request(struct http_exchange *x, void *user)
 {
+    static const struct http_field challenge[] = {{"WWW-Authenticate", "Bearer"},
+                                                  {NULL, NULL}};
     struct serve *s = user;
 
-    if (strcmp(http_path(x), "/v1/signals") != 0)
+    if (!may_read(s, x))
+        http_fail_fields(x, 401, challenge, "this needs the site's token");
+    else if (strcmp(http_path(x), "/v1/signals") != 0)
         http_fail(x, 404, "there is no such path: GET /v1/signals");
     else if (http_method(x) != HTTP_GET)
         http_fail(x, 405, "/v1/signals is read alone: GET");
@@ -73,20 +171,102 @@ static void on_refused(const char *line, void *user)
     log_event(LOG_LEVEL_WARNING, LOG_EVENT_SIGNALS_REFUSED, "%s", line);
 }
 
-int serve_new(struct loop *loop, const struct feed *feed, const char *socket,
-              struct serve **ret, uw_error *err)
+/* ---- the configuration ---- */
+
+static int read_token(const char *path, char **ret, uw_error *err)
+{
+    char *token = NULL;
+    int r = secret_read(path, "token", false, &token, err);
+
+    if (r == 0 && strlen(token) < SERVE_TOKEN_MIN)
+        r = fail(err, -EINVAL, "%s: the token has %zu characters: %d at least", path,
+                 strlen(token), SERVE_TOKEN_MIN);
+    if (r == 0)
+        *ret = take(token);
+    secret_free(token);
+    return r;
+}
+
+int serve_check(struct loop *loop, const struct signals_config *config, char **ret_token,
+                uw_error *err)
+{
+    auto_(http_server_free) struct http_server *s = NULL;
+    const struct http_opts opts = {.loop = loop};
+    const struct http_tls tls = {config->cert, config->key};
+
+    if (!config->listen)
+        return 0;
+    int r = http_server_new(&opts, &s, err);
+    if (r == 0)
+        r = http_check_tls(s, &tls, err);
+    if (r == 0)
+        r = read_token(config->token, ret_token, err);
+    return r < 0 ? fail_in(err, r, "%s: serve.tcp", config->name) : 0;
+}
+
+/* ---- life ---- */
+
+static int open_local(struct serve *s, uw_error *err)
+{
+    const struct http_opts opts = {
+        .loop = s->loop, .handler = on_request, .log = on_refused, .user = s};
+    const struct http_unix at = {
+        .path = s->opts.config->socket, .mode = 0666, .id = LISTENER_UNIX};
+    int r = http_server_new(&opts, &s->local, err);
+
+    return r < 0 ? r : http_listen_unix(s->local, &at, err);
+}
+
+/* More descriptors than the usual 1,024, where they are allowed. */
+static void raise_files(void)
+{
+    struct rlimit files;
+
+    if (getrlimit(RLIMIT_NOFILE, &files) < 0 || files.rlim_cur >= FILES)
+        return;
+    files.rlim_cur = files.rlim_max < FILES ? files.rlim_max : FILES;
+    (void)setrlimit(RLIMIT_NOFILE, &files);
+}
+
+/* A request has no body.  Its time is long: a thousand handshakes at once take theirs. */
+static int open_remote(struct serve *s, uw_error *err)
+{
+    const struct signals_config *c = s->opts.config;
+    const struct http_opts opts = {.loop = s->loop,
+                                   .handler = on_request,
+                                   .log = on_refused,
+                                   .user = s,
+                                   .limits = {.connections = SERVE_CONNECTIONS,
+                                              .body_bytes = 1,
+                                              .request_ns = SERVE_REQUEST_S * NS_PER_S}};
+    const struct http_tls tls = {c->cert, c->key};
+    int r = http_server_new(&opts, &s->remote, err);
+
+    if (r < 0)
+        return r;
+    raise_files();
+    r = http_listen_tls(s->remote, c->listen, &tls, LISTENER_TCP, err);
+    return r < 0 ? fail_in(err, r, "serve.tcp") : 0;
+}
+
+int serve_new(struct loop *loop, const struct serve_opts *opts, struct serve **ret,
+              uw_error *err)
 {
     auto_(serve_free) struct serve *s = calloc(1, sizeof *s);
-    const struct http_opts opts = {
-        .loop = loop, .handler = on_request, .log = on_refused, .user = s};
-    const struct http_unix at = {.path = socket, .mode = 0666, .id = 1};
+    int r = 0;
 
     if (!s)
         return fail(err, -ENOMEM, "out of memory");
-    s->feed = feed;
-    int r = http_server_new(&opts, &s->http, err);
-    if (r == 0)
-        r = http_listen_unix(s->http, &at, err);
+    s->loop = loop;
+    s->opts = *opts;
+    s->token = opts->token ? strdup(opts->token) : NULL;
+    s->opts.token = NULL;
+    if (opts->token && !s->token)
+        return fail(err, -ENOMEM, "out of memory");
+    if (opts->config->socket)
+        r = open_local(s, err);
+    if (r == 0 && opts->config->listen)
+        r = open_remote(s, err);
     if (r == 0)
         *ret = take(s);
     return r;
@@ -96,6 +276,14 @@ void serve_free(struct serve *s)
 {
     if (!s)
         return;
-    http_server_free(s->http);
+    http_server_free(s->local);
+    http_server_free(s->remote);
+    http_text_unref(s->whole.text);
+    secret_free(s->token);
     free(s);
+}
+
+uint16_t serve_port(const struct serve *s)
+{
+    return s->remote ? http_port(s->remote, LISTENER_TCP) : 0;
 }

@@ -13,7 +13,7 @@
 #include "io/yaml.h"
 #include "signal/kind.h"
 
-enum { SOCKET_MAX = 107, PORT_MAX = 65535 };
+enum { SOCKET_MAX = 107, PORT_MAX = 65535, FOLLOW_S = 60 };
 
 void signals_config_fini(struct signals_config *c)
 {
@@ -180,6 +180,16 @@ static int take_every(const struct yaml_node *map, const struct words *w,
     return 0;
 }
 
+/* It is a file's name, too. */
+static int check_name(const struct yaml_node *map, const char *name, uw_error *err)
+{
+    if (!name[0] || name[0] == '.' || strchr(name, '/'))
+        return yaml_fail(yaml_get(map, "name"), err, -EINVAL,
+                         "name: '%s' is none: it begins with no dot, and has no slash",
+                         name);
+    return 0;
+}
+
 static int read_source(const struct yaml_node *map, const char *countries,
                        struct signals_source *ret, uw_error *err)
 {
@@ -201,6 +211,8 @@ static int read_source(const struct yaml_node *map, const char *countries,
     if (r == 0)
         r = yaml_check_path(map, "login_file", w.login_file, SIGNALS_CONFIG_PATH - 1,
                             err);
+    if (r == 0)
+        r = check_name(map, s.c.name, err);
     if (r < 0)
         return r;
     s.c.api = (unsigned)w.api;
@@ -239,6 +251,8 @@ static int check_twice(const struct yaml_node *node, const struct signals_config
     const struct source_config *c = &all->source[i].c;
     char name[SIGNAL_NAME];
 
+    if (all->follow.url && strcmp(c->name, SIGNALS_FOLLOW) == 0)
+        return yaml_fail(node, err, -EINVAL, "name: '%s' is the site's", c->name);
     for (size_t k = 0; k < i; k++) {
         const struct source_config *other = &all->source[k].c;
         if (strcmp(other->name, c->name) == 0)
@@ -288,8 +302,8 @@ static bool is_address(const char *text)
     const char *port = strrchr(text, ':');
     uint64_t n = 0;
 
-    return port && port != text && parse_u64(port + 1, &n, NULL) == 0 && n > 0 &&
-           n <= PORT_MAX && (text[0] == '[') == (port[-1] == ']');
+    return port && port != text && parse_u64(port + 1, &n, NULL) == 0 && n <= PORT_MAX &&
+           (text[0] == '[') == (port[-1] == ']');
 }
 
 static int read_tcp(const struct yaml_node *map, struct signals_config *c, uw_error *err)
@@ -342,13 +356,75 @@ static int read_serve(const struct yaml_node *map, struct signals_config *c,
     return r;
 }
 
+/* ---- whom it follows ---- */
+
+static bool is_host_alone(const char *text)
+{
+    const char *rest = text + strcspn(text, "/?");
+
+    return !*rest || strcmp(rest, "/") == 0;
+}
+
+/* The path is the program's. */
+static int check_site(const struct yaml_node *map, const char *url, uw_error *err)
+{
+    const struct yaml_node *at = yaml_get(map, "url");
+    uw_error why = {""};
+    int r = url_check("follow", url, false, &why);
+
+    if (r == 0 && strncmp(url, "https://", 8) != 0)
+        r = fail(&why, -EINVAL, "follow: url does not begin with https://");
+    if (r == 0 && (strlen(url) >= SOURCE_BASE || !is_host_alone(url + 8)))
+        r = fail(&why, -EINVAL,
+                 "follow: url: a host and a port, as in https://site:9446");
+    return r < 0 ? yaml_fail(at, err, r, "%s", why.text) : 0;
+}
+
+static int read_follow(const struct yaml_node *map, struct signals_config *c,
+                       uw_error *err)
+{
+    static const struct yaml_key keys[] = {
+        {"url", YAML_TYPE_TEXT, offsetof(struct signals_follow, url), true, 0, 0, NULL},
+        {"token", YAML_TYPE_TEXT, offsetof(struct signals_follow, token), true, 0, 0,
+         NULL},
+        {"ca", YAML_TYPE_TEXT, offsetof(struct signals_follow, ca), false, 0, 0, NULL},
+        {"every", YAML_TYPE_DURATION, offsetof(struct signals_follow, every_ns), false, 1,
+         3600, NULL},
+        {NULL, 0, 0, false, 0, 0, NULL}};
+    struct signals_follow *f = &c->follow;
+    int r = yaml_want(map, YAML_MAP, err);
+
+    f->every_ns = FOLLOW_S * NS_PER_S;
+    if (r == 0)
+        r = yaml_read_map(map, keys, f, err);
+    if (r == 0)
+        r = check_site(map, f->url, err);
+    if (r == 0)
+        r = yaml_check_path(map, "token", f->token, SIGNALS_CONFIG_PATH - 1, err);
+    if (r == 0)
+        r = yaml_check_path(map, "ca", f->ca, SIGNALS_CONFIG_PATH - 1, err);
+    return r;
+}
+
 /* ---- the file ---- */
 
 struct top_words {
     uint64_t version;
     const char *cache;
-    const struct yaml_node *serve, *sources;
+    const struct yaml_node *serve, *follow, *sources;
 };
+
+static int read_whence(const struct yaml_node *root, const struct top_words *w,
+                       const char *countries, struct signals_config *c, uw_error *err)
+{
+    int r = 0;
+
+    if (!w->sources && !w->follow)
+        return yaml_fail(root, err, -EINVAL, "no source: give sources, follow or both");
+    if (w->follow)
+        r = read_follow(w->follow, c, err);
+    return r == 0 && w->sources ? read_sources(w->sources, countries, c, err) : r;
+}
 
 static int read_top(const struct yaml_node *root, const char *countries,
                     struct signals_config *c, uw_error *err)
@@ -357,7 +433,8 @@ static int read_top(const struct yaml_node *root, const char *countries,
         {"signals", YAML_TYPE_U64, offsetof(struct top_words, version), true, 1, 1, NULL},
         {"serve", YAML_TYPE_NODE, offsetof(struct top_words, serve), true, 0, 0, NULL},
         {"cache", YAML_TYPE_TEXT, offsetof(struct top_words, cache), false, 0, 0, NULL},
-        {"sources", YAML_TYPE_NODE, offsetof(struct top_words, sources), true, 0, 0,
+        {"follow", YAML_TYPE_NODE, offsetof(struct top_words, follow), false, 0, 0, NULL},
+        {"sources", YAML_TYPE_NODE, offsetof(struct top_words, sources), false, 0, 0,
          NULL},
         {NULL, 0, 0, false, 0, 0, NULL}};
     struct top_words w = {.cache = NULL};
@@ -370,7 +447,7 @@ static int read_top(const struct yaml_node *root, const char *countries,
     c->cache = w.cache;
     if (r == 0)
         r = read_serve(w.serve, c, err);
-    return r == 0 ? read_sources(w.sources, countries, c, err) : r;
+    return r == 0 ? read_whence(root, &w, countries, c, err) : r;
 }
 
 /* doc: freed. */
@@ -404,6 +481,18 @@ int signals_config_file(const char *path, const char *countries,
     int r = yaml_read_file(path, &doc, err);
 
     return r < 0 ? r : take_doc(path, doc, countries, ret, err);
+}
+
+bool signals_config_gives(const struct signals_config *c, const char *signal)
+{
+    char name[SIGNAL_NAME];
+
+    for (size_t i = 0; i < c->n; i++)
+        for (unsigned k = 0; source_kind_gives(c->source[i].c.kind, k); k++)
+            if (take_gives(&c->source[i].c, k) &&
+                strcmp(source_signal(&c->source[i].c, k, name), signal) == 0)
+                return true;
+    return false;
 }
 
 int signals_config_secret(const struct signals_config *c, size_t i, char **ret,

@@ -1,4 +1,6 @@
-/* /etc/underwatt/signals.yaml: sources of signals, and who may read what they give. */
+/* /etc/underwatt/signals.yaml: sources of signals, or another instance that has asked
+ * them, and who may read what they give.
+ */
 #ifndef SIGNAL_CONFIG_H
 #define SIGNAL_CONFIG_H
 
@@ -21,12 +23,23 @@ struct signals_source {
     unsigned line;
 };
 
+/* What the log and the cache call it: no source has this name then. */
+#define SIGNALS_FOLLOW "follow"
+/* The site's instance. */
+struct signals_follow {
+    const char *url;   /* "https://site:9446"; NULL: none is followed */
+    const char *token; /* a file */
+    const char *ca;    /* a file; NULL: the system's */
+    uint64_t every_ns;
+};
+
 struct signals_config {
     const char *socket;             /* a unix socket's path; NULL: none */
     const char *listen;             /* "[::]:9446", with … */
     const char *cert, *key, *token; /* … these; NULL: none */
     const char *cache;              /* a folder; NULL: none */
-    struct signals_source *source;
+    struct signals_follow follow;
+    struct signals_source *source; /* one at least, or `follow` */
     size_t n;
     char name[SIGNALS_CONFIG_PATH]; /* the file, for errors */
     struct yaml *doc;               /* what the texts are borrowed from */
@@ -44,6 +57,9 @@ static inline void signals_config_fini_p(struct signals_config *p)
 {
     signals_config_fini(p);
 }
+
+/* Whether a source gives the signal of this name. */
+bool signals_config_gives(const struct signals_config *c, const char *signal);
 
 /* The key or login of the i-th source, which has one; secret_free() it.  As
  * secret_read(), with FILE:LINE; -EINVAL: a login without a name or a password.

@@ -5,6 +5,9 @@
 #include <stdbool.h>
 #include <stddef.h>
 
+/* Whose figures they are: Our World in Data. */
+#define FACTORS_LICENCE "CC BY 4.0"
+
 /* Grams of CO2 equivalent a kWh.  *year 0: the newest one, which is written to it.
  * false: the table has no such figure, nothing changed.
  */

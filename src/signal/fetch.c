@@ -15,6 +15,13 @@ static uint64_t jitter(struct fetch *f, uint64_t ns)
     return rng_below(&f->rng, ns / JITTER + 1);
 }
 
+uint64_t fetch_ago_ns(int64_t asked_utc_s, int64_t utc_s)
+{
+    return asked_utc_s == 0 || asked_utc_s > utc_s
+               ? UINT64_MAX
+               : (uint64_t)(utc_s - asked_utc_s) * NS_PER_S;
+}
+
 void fetch_begin(struct fetch *f, uint64_t every_ns, uint64_t seed, uint64_t now_ns,
                  uint64_t ago_ns, uint64_t rest_ns)
 {

@@ -34,6 +34,11 @@ struct fetch {
     uint64_t due_ns;   /* the next round, on the loop's clock */
 };
 
+/* Since a round that an earlier process ended then (0: none did), for fetch_begin(); a
+ * clock that was set back since then says nothing.
+ */
+uint64_t fetch_ago_ns(int64_t asked_utc_s, int64_t utc_s);
+
 /* ago_ns: since the end of a round of an earlier process; UINT64_MAX: there was none.
  * rest_ns: nothing may be asked for so long.
  */

@@ -23,7 +23,7 @@ void held_fini(struct held *h)
 
 /* ---- writing ---- */
 
-static void put_utc(struct json_out *o, const char *key, int64_t utc_s)
+void held_put_utc(struct json_out *o, const char *key, int64_t utc_s)
 {
     time_t t = (time_t)utc_s;
     char text[UTC_TEXT];
@@ -44,8 +44,8 @@ static void put_series(struct json_out *o, const struct signals_source *s,
     for (size_t i = 0; series && i < series->n; i++) {
         const struct source_point *p = &series->point[i];
         json_out_object(o, NULL);
-        put_utc(o, "begin_utc", p->from_utc_s);
-        put_utc(o, "end_utc", s ? held_end(s, series, p) : p->to_utc_s);
+        held_put_utc(o, "begin_utc", p->from_utc_s);
+        held_put_utc(o, "end_utc", s ? held_end(s, series, p) : p->to_utc_s);
         json_out_double(o, "value", p->v);
         json_out_bool(o, "estimated", p->estimated);
         json_out_end(o);
@@ -86,16 +86,16 @@ int held_write(const struct source_config *c, const struct held *h, char **ret,
     json_out_int(o, "cache", CACHE_VERSION);
     json_out_text(o, "source", c->name);
     json_out_text(o, "of", of_config(c, of));
-    put_utc(o, "asked_utc", h->asked_utc_s);
-    put_utc(o, "rest_utc", h->rest_utc_s);
-    put_utc(o, "known_utc", h->known_utc_s);
+    held_put_utc(o, "asked_utc", h->asked_utc_s);
+    held_put_utc(o, "rest_utc", h->rest_utc_s);
+    held_put_utc(o, "known_utc", h->known_utc_s);
     json_out_array(o, "signals");
     for (size_t i = 0; i < h->values.n; i++) {
         const struct source_series *s = &h->values.series[i];
         json_out_object(o, NULL);
         json_out_text(o, "name", s->signal);
         json_out_text(o, "unit", s->unit);
-        put_utc(o, "issued_utc", s->issued_utc_s);
+        held_put_utc(o, "issued_utc", s->issued_utc_s);
         put_series(o, NULL, s);
         json_out_end(o);
     }
@@ -104,26 +104,37 @@ int held_write(const struct source_config *c, const struct held *h, char **ret,
     return json_out_string(o, ret, err);
 }
 
-void held_show(struct json_out *o, const struct signals_source *s, const char *signal,
+struct held_origin held_origin(const struct signals_source *s)
+{
+    return (struct held_origin){.source = s->c.name,
+                                .type = source_kind_type(s->c.kind),
+                                .licence = source_kind_licence(s->c.kind),
+                                .limits = s};
+}
+
+void held_show(struct json_out *o, const struct held_origin *from, const char *signal,
                const struct source_series *series, int64_t utc_s, const char *error)
 {
+    const struct signals_source *s = from->limits;
     const struct source_point *now = held_now(s, series, utc_s);
     bool ahead = signal_is_forecast(signal);
 
     json_out_object(o, NULL);
     json_out_text(o, "name", signal);
     json_out_text(o, "unit", series ? series->unit : NULL);
-    json_out_text(o, "source", s->c.name);
-    json_out_text(o, "type", source_kind_type(s->c.kind));
+    json_out_text(o, "source", from->source);
+    json_out_text(o, "type", from->type);
+    json_out_text(o, "licence", from->licence);
+    json_out_text(o, "site", from->site);
     json_out_text(o, "state", now ? "known" : "unknown");
     json_out_known_double(o, "value", now && !ahead, now ? now->v : 0);
-    put_utc(o, "time_utc", now ? now->from_utc_s : 0);
-    put_utc(o, "end_utc", now ? held_end(s, series, now) : 0);
+    held_put_utc(o, "time_utc", now ? now->from_utc_s : 0);
+    held_put_utc(o, "end_utc", now ? held_end(s, series, now) : 0);
     if (now)
         json_out_bool(o, "estimated", now->estimated);
     else
         json_out_null(o, "estimated");
-    put_utc(o, "issued_utc", series ? series->issued_utc_s : 0);
+    held_put_utc(o, "issued_utc", series ? series->issued_utc_s : 0);
     json_out_text(o, "error", error[0] ? error : NULL);
     put_series(o, s, series);
     json_out_end(o);

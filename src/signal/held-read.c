@@ -146,6 +146,15 @@ static int take_points(const struct source_series *s, int64_t utc_s,
     return 0;
 }
 
+bool held_read_error(const struct json_value *v, char ret[HELD_ERROR])
+{
+    const char *text = json_as_text(json_get(v, "error"));
+
+    (void)snprintf(ret, HELD_ERROR, "%s", text && utf8_is_plain(text) ? text : "");
+    utf8_mend(ret);
+    return ret[0];
+}
+
 int held_take(const char *name, const char *text, size_t len, const char *signal,
               int64_t utc_s, struct held_signal *ret, uw_error *err)
 {
@@ -157,18 +166,18 @@ int held_take(const char *name, const char *text, size_t len, const char *signal
         !json_is_list(json_get(json_root(doc), "signals")))
         return held_bad(err, name);
     const struct json_value *v = find_signal(json_root(doc), signal);
+    /* an instance that follows another one knows the signals of its last answer alone */
+    if (!v && held_read_error(json_root(doc), h.error))
+        return fail(err, -ENOENT, "%s: %s", name, h.error);
     if (!v)
         return fail(err, -ENOENT, "%s: no source there gives %s", name, signal);
     const char *source = json_as_text(json_get(v, "source"));
-    const char *error = json_as_text(json_get(v, "error"));
     const char *state = json_as_text(json_get(v, "state"));
     h.known = state && strcmp(state, "known") == 0;
     if (!is_word(source, sizeof h.source))
         return held_bad(err, name);
     (void)snprintf(h.source, sizeof h.source, "%s", source);
-    if (error && utf8_is_plain(error))
-        (void)snprintf(h.error, sizeof h.error, "%s", error);
-    utf8_mend(h.error);
+    (void)held_read_error(v, h.error);
     if (json_count(json_get(v, "series")) > 0) {
         int r = held_read_series(name, v, &s, err);
         if (r < 0)

@@ -49,22 +49,34 @@ int held_read(const struct source_config *c, const char *name, const char *text,
 
 /* ---- what is served ---- */
 
-/* One signal of a source as an object in o.  series: NULL: none is held; error: "": the
- * source is well.
+/* Where a signal comes from. */
+struct held_origin {
+    const char *source, *type;
+    const char *licence; /* of its values; NULL: not known */
+    const char *site;    /* URL of the instance that has asked; NULL: this one */
+    const struct signals_source *limits; /* as held_end() */
+};
+struct held_origin held_origin(const struct signals_source *s);
+
+/* One signal as an object in o.  series: NULL: none is held; error: "": the source is
+ * well.
  */
-void held_show(struct json_out *o, const struct signals_source *s, const char *signal,
+void held_show(struct json_out *o, const struct held_origin *from, const char *signal,
                const struct source_series *series, int64_t utc_s, const char *error);
+/* A time under this key, null for 0. */
+void held_put_utc(struct json_out *o, const char *key, int64_t utc_s);
 
 /* The other way round, for who asked: the signal of this name in an answer.  Points are
  * ready for a store that lets each count until the next one: unknown (NaN) where none is
  * known.
  */
+enum { HELD_ERROR = 200 };
 struct held_signal {
     char source[SOURCE_WORD], unit[SIGNAL_UNIT];
-    bool known;         /* now, or of a forecast for a time to come */
-    char error[200];    /* "": the source is well */
-    int64_t time_utc_s; /* of the last value that is no future; 0: there is none */
-    uint64_t age_s;     /* of the point that counts for the longest time */
+    bool known;             /* now, or of a forecast for a time to come */
+    char error[HELD_ERROR]; /* "": the source is well */
+    int64_t time_utc_s;     /* of the last value that is no future; 0: there is none */
+    uint64_t age_s;         /* of the point that counts for the longest time */
     struct policy_point *point;
     size_t n;
 };

@@ -40,8 +40,9 @@ struct source_kind {
     unsigned least_s, usual_s; /* between rounds, of a file: 1 s and 10 s */
     unsigned steps;
     bool own_refusals;
-    bool whole_url;  /* `url` is what is asked, not where the service is */
-    const char *url; /* of the service; NULL: `url` is given */
+    bool whole_url;      /* `url` is what is asked, not where the service is */
+    const char *url;     /* of the service; NULL: `url` is given */
+    const char *licence; /* NULL: none that is known */
     /* May be NULL.  Keys that must be there are. */
     int (*check)(const struct source_config *c, const char *countries, uw_error *err);
     /* Whether this step of a round asks for anything; NULL: it does. */
@@ -60,6 +61,11 @@ struct source_kind {
 extern const struct source_kind kind_electricitymaps, kind_uk, kind_watttime, kind_csv,
     kind_json, kind_static, kind_carbon_aware, kind_entsoe;
 
+/* A URL of a configuration, of what `name` says: https, or http where that is this
+ * machine, or meant.  -EINVAL
+ */
+int url_check(const char *name, const char *url, bool insecure, uw_error *err);
+
 /* ---- requests ---- */
 
 void ask_put(struct asking *a, const char *text);
@@ -77,6 +83,10 @@ void ask_secret_header(struct asking *a, const char *name, const char *before,
 
 /* ---- answers ---- */
 
+/* Now by the source's clock or by ours, whichever is ahead.  SOURCE_BAD: they differ too
+ * much for its times to be believed.
+ */
+int answer_clock(const struct source_answer *a, int64_t *ret_utc_s, uw_error *why);
 /* A header by its name, in whatever letters; NULL. */
 const char *answer_header(const struct source_answer *a, const char *name);
 /* "Thu, 26 Nov 2026 18:00:00 GMT"; false: it is none. */

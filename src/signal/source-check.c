@@ -75,26 +75,24 @@ static bool is_url_text(const char *url)
     return true;
 }
 
-static int check_url(const struct source_config *c, uw_error *err)
+int url_check(const char *name, const char *url, bool insecure, uw_error *err)
 {
-    const char *url = c->url, *host;
     bool tls = strncmp(url, "https://", 8) == 0;
+    const char *host;
 
-    if (!(c->given & KEY_URL))
-        return 0;
     if (!tls && strncmp(url, "http://", 7) != 0)
-        return fail(err, -EINVAL, "%s: url does not begin with https://", c->name);
+        return fail(err, -EINVAL, "%s: url does not begin with https://", name);
     host = url + (tls ? 8 : 7);
     size_t n = host_length(host);
     if (strchr(host, '@') && strchr(host, '@') < host + strcspn(host, "/?"))
-        return fail(err, -EINVAL, "%s: url must not hold a name or a password", c->name);
+        return fail(err, -EINVAL, "%s: url must not hold a name or a password", name);
     if (n == 0 || !is_url_text(url) || !is_behind_host(host + n))
-        return fail(err, -EINVAL, "%s: url is none", c->name);
-    if (!tls && !c->insecure && !is_loopback(host, n))
+        return fail(err, -EINVAL, "%s: url is none", name);
+    if (!tls && !insecure && !is_loopback(host, n))
         return fail(err, -EINVAL,
                     "%s: url: http://%.*s has no TLS: use https://, or say "
                     "'insecure: true'",
-                    c->name, n > 60 ? 60 : (int)n, host);
+                    name, n > 60 ? 60 : (int)n, host);
     return 0;
 }
 
@@ -157,8 +155,8 @@ int source_check(struct source_config *c, const char *countries, uw_error *err)
 
     if (!own.provides)
         own.provides = 1;
-    if (r == 0)
-        r = check_url(&own, err);
+    if (r == 0 && (own.given & KEY_URL))
+        r = url_check(own.name, own.url, own.insecure, err);
     if (r == 0)
         r = check_file(&own, err);
     if (r == 0)

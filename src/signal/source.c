@@ -58,6 +58,11 @@ const char *source_kind_type(const struct source_kind *kind)
     return kind->type;
 }
 
+const char *source_kind_licence(const struct source_kind *kind)
+{
+    return kind->licence;
+}
+
 const char *source_kind_gives(const struct source_kind *kind, size_t i)
 {
     return i < SOURCE_GIVES ? kind->gives[i] : NULL;
@@ -327,10 +332,7 @@ static int finish(struct taking *t, struct source_state *s)
 
 /* ---- what is answered ---- */
 
-/* Now by the source's clock or by ours, whichever is ahead.  SOURCE_BAD: they differ too
- * much for its times to be believed.
- */
-static int take_clock(const struct source_answer *a, int64_t *ret_utc_s, uw_error *why)
+int answer_clock(const struct source_answer *a, int64_t *ret_utc_s, uw_error *why)
 {
     const char *date = answer_header(a, "Date"), *age = answer_header(a, "Age");
     uint64_t age_s = 0;
@@ -364,7 +366,7 @@ static int take_body(const struct source_config *c, const char *secret,
 {
     struct taking t = {
         .c = c, .a = a, .secret = secret, .step = s->step, .values = ret, .why = why};
-    int r = c->kind->way == SOURCE_HTTP ? take_clock(a, &t.now_utc_s, why) : 0;
+    int r = c->kind->way == SOURCE_HTTP ? answer_clock(a, &t.now_utc_s, why) : 0;
 
     if (c->kind->way != SOURCE_HTTP)
         t.now_utc_s = a->utc_s;

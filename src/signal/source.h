@@ -84,6 +84,10 @@ const struct source_kind *source_kind_at(size_t i);
 /* NULL: there is none. */
 const struct source_kind *source_kind_find(const char *type);
 const char *source_kind_type(const struct source_kind *kind);
+/* Under which the service gives its values; NULL: it is a matter of the site's contract
+ * or of its own files.
+ */
+const char *source_kind_licence(const struct source_kind *kind);
 /* The i-th signal that it can give ("carbon.forecast"), NULL behind the last.  "value":
  * the kind has no name of its own for it, `as` says it.
  */

@@ -46,6 +46,7 @@ static int read_answer(struct taking *t)
 
 const struct source_kind kind_static = {
     .type = "static",
+    .licence = FACTORS_LICENCE,
     .gives = {"carbon"},
     .must = KEY_ZONE,
     .may = KEY_YEAR,

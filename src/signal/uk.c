@@ -126,6 +126,7 @@ static int read_answer(struct taking *t)
 
 const struct source_kind kind_uk = {
     .type = "uk",
+    .licence = "CC BY 4.0",
     .gives = {"carbon", "carbon.forecast"},
     .ahead = 1 << GIVES_FORECAST,
     .may = KEY_REGION | KEY_POSTCODE | KEY_URL,

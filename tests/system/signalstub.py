@@ -80,17 +80,23 @@ class Service:
 
 
 class Signals:
-    """underwatt-signals with these lines of sources."""
+    """underwatt-signals with these lines of sources; more: further lines of its file, tcp: of `serve`."""
 
-    def __init__(self, folder, sources, cache=True):
+    def __init__(self, folder, sources, cache=True, more="", tcp=""):
         self.folder = pathlib.Path(folder)
+        self.folder.mkdir(exist_ok=True)
         self.socket = str(self.folder / "signals.sock")
         self.config = self.folder / "signals.yaml"
         self.place = self.folder / "signals.log"
         (self.folder / "cache").mkdir(exist_ok=True)
-        self.config.write_text("signals: 1\n" f"serve: {{socket: {self.socket}}}\n" +
-                               (f"cache: {self.folder}/cache\n" if cache else "") + "sources:\n" + "".join(f"  - {s}\n" for s in sources))
+        self.cache, self.more = cache, more
+        self.configure(sources, tcp)
         self.child = None
+
+    def configure(self, sources, tcp=""):
+        self.config.write_text(f"signals: 1\nserve: {{socket: {self.socket}{', ' if tcp else ''}{tcp}}}\n" +
+                               (f"cache: {self.folder}/cache\n" if self.cache else "") + self.more +
+                               ("sources:\n" + "".join(f"  - {s}\n" for s in sources) if sources else ""))
 
     def start(self):
         with open(self.place, "ab") as log:

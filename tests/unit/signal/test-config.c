@@ -48,6 +48,16 @@ static const struct { const char *name, *text, *says; } wrong[] = {
     {"no source", TOP, "sources"},
     {"an empty list", TOP "sources: []\n", "s.yaml:3: sources: 0 are outside 1..64"},
     {"no list", TOP "sources: {a: b}\n", "s.yaml:3: a list"},
+    {"neither sources nor a site", TOP "cache: /c\n", "s.yaml:1: no source: give sources, follow or both"},
+    {"a site without a token", TOP "follow: {url: \"https://s:1\"}\n", "token"},
+    {"a site without TLS", TOP "follow: {url: \"http://127.0.0.1:1\", token: /t}\n", "s.yaml:3: follow: url does not begin with https://"},
+    {"a site with a path", TOP "follow: {url: \"https://s:1/v1\", token: /t}\n", "follow: url: a host and a port, as in https://site:9446"},
+    {"a site with a password", TOP "follow: {url: \"https://a:b@s:1\", token: /t}\n", "follow: url must not hold a name or a password"},
+    {"a site that is asked too seldom", TOP "follow: {url: \"https://s:1\", token: /t, every: 2 h}\n", "every"},
+    {"a relative CA", TOP "follow: {url: \"https://s:1\", token: /t, ca: c}\n", "ca: 'c' is not an absolute path"},
+    {"the site's name", TOP "follow: {url: \"https://s:1\", token: /t}\nsources:\n  - {name: follow, type: uk}\n", "s.yaml:5: name: 'follow' is the site's"},
+    {"a name that is a path", ONE("name: a/b, type: uk"), "s.yaml:4: name: 'a/b' is none"},
+    {"a name that is hidden", ONE("name: .a, type: uk"), "name: '.a' is none"},
     {"an unknown key", TOP "sauces: []\n", "unknown key 'sauces'"},
     {"a relative cache", TOP "cache: x\nsources: []\n", "cache: 'x' is not an absolute path"},
     {"a relative socket", "signals: 1\nserve: {socket: s}\nsources: []\n", "socket: 's' is not an absolute path"},
@@ -125,6 +135,27 @@ static void check_example(void)
     ok(c.source[7].age_ns == 60 * NS_PER_S, "… with an age limit");
 }
 
+static void check_follow(void)
+{
+    static const char text[] = TOP "follow: {url: \"https://site:9446/\", token: /t, ca: "
+                                   "/c, every: 5 min}\n";
+    auto_(signals_config_fini) struct signals_config c = {.n = 0}, both = {.n = 0};
+    uw_error err = {""};
+
+    ok(read_text(text, &c, &err) == 0 && c.n == 0, "a site and no source: %s", err.text);
+    is_str(c.follow.url, "https://site:9446/", "its URL");
+    ok(strcmp(c.follow.token, "/t") == 0 && strcmp(c.follow.ca, "/c") == 0 &&
+           c.follow.every_ns == 300 * NS_PER_S,
+       "its files, how often");
+    ok(read_text(
+           ONE("name: a, type: uk, as: c") "follow: {url: \"https://s\", token: /t}\n",
+           &both, &err) == 0 &&
+           both.n == 1 && both.follow.every_ns == 60 * NS_PER_S && !both.follow.ca,
+       "a source beside it");
+    ok(signals_config_gives(&both, "c") && !signals_config_gives(&both, "carbon"),
+       "what the source gives");
+}
+
 static void secret(const char *type, const char *with, mode_t mode, int want,
                    const char *says)
 {
@@ -181,6 +212,7 @@ int main(void)
 {
     check_wrong();
     check_example();
+    check_follow();
     secrets();
     oom_each("signals_config_read", read_example, NULL);
     return done();

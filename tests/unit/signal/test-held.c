@@ -101,6 +101,7 @@ static void served(void)
     auto_(json_out_free) struct json_out *o = json_out_new();
     auto_(held_signal_fini) struct held_signal got = {.n = 0};
     auto_(mem_free) char *text = NULL;
+    const struct held_origin from = held_origin(&own);
     const int64_t t = utc_of("2026-11-26T12:00:00Z");
     uw_error err = {""};
 
@@ -109,8 +110,8 @@ static void served(void)
     v.series[0].point[2].to_utc_s = t + 4500;
     json_out_object(o, NULL);
     json_out_array(o, "signals");
-    held_show(o, &own, "carbon", &v.series[0], t + 2000, "");
-    held_show(o, &own, "carbon.forecast", NULL, t + 2000, "grid: no data");
+    held_show(o, &from, "carbon", &v.series[0], t + 2000, "");
+    held_show(o, &from, "carbon.forecast", NULL, t + 2000, "grid: no data");
     json_out_end(o);
     json_out_end(o);
     ok(json_out_string(o, &text, &err) == 0 && strstr(text, "\"state\"") &&

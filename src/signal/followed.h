@@ -1,0 +1,60 @@
+/* What another underwatt-signals, the site's, has answered: signals of many sources, each
+ * with its own source, times and error.
+ *
+ * Owns: nothing.  Touches: nothing; time is an argument.
+ * Explained in docs/signals.md#one-fetch-for-a-site.
+ */
+#ifndef SIGNAL_FOLLOWED_H
+#define SIGNAL_FOLLOWED_H
+
+#include "io/json.h"
+#include "signal/config.h"
+#include "signal/held.h"
+#include "signal/source.h"
+
+enum {
+    FOLLOWED_MAX = SIGNALS_CONFIG_SOURCES * SOURCE_GIVES,
+    FOLLOWED_BODY_MAX = 16 << 20, /* bytes of an answer */
+};
+
+struct followed_signal {
+    char source[SOURCE_WORD], type[SOURCE_WORD];
+    char licence[SOURCE_WORD];   /* "": not known */
+    char error[HELD_ERROR];      /* of the source, as the site tells it; "": it is well */
+    struct source_series series; /* unit "", n 0: it has no value yet */
+};
+struct followed {
+    struct followed_signal *signal; /* names are unique */
+    size_t n;
+    int64_t asked_utc_s; /* the end of the last round; 0: there was none */
+};
+void followed_fini(struct followed *f); /* also of {0} */
+static inline void followed_fini_p(struct followed *p)
+{
+    followed_fini(p);
+}
+
+/* The signals of an answer of GET /v1/signals.  -EINVAL with one line: it is none;
+ * -ENOMEM.  *ret is unchanged then.
+ */
+int followed_read(const char *name, const char *text, size_t len, struct followed *ret,
+                  uw_error *err);
+/* Puts `from` in the place of what is held, and frees that.  A signal that has no value
+ * in `from` keeps those that are held of the same source and unit: they count until their
+ * ends.
+ */
+void followed_take(struct followed *held, struct followed *from);
+
+/* One signal as an object in o, as held_show().  error: why the site cannot be asked; "":
+ * it answers.
+ */
+void followed_show(struct json_out *o, const char *site, const struct followed_signal *s,
+                   int64_t utc_s, const char *error);
+
+/* The cache: what is held of the site at this URL, as a text; free() it. */
+int followed_write(const char *site, const struct followed *f, char **ret, uw_error *err);
+/* -EINVAL with one line: torn, or of another site.  *ret is unchanged then. */
+int followed_load(const char *site, const char *name, const char *text, size_t len,
+                  struct followed *ret, uw_error *err);
+
+#endif

@@ -1,0 +1,330 @@
+#!/usr/bin/python3
+"""underwatt-signals of a site and of its nodes: one fetch for all of them over TLS with a token, values with the times, sources and estimates
+that the site has, who is let in and who is not, a site that goes away and comes back, and 1,000 nodes that ask at once."""
+import asyncio
+import json
+import os
+import pathlib
+import re
+import socket
+import ssl
+import subprocess
+import tempfile
+import time
+import warnings
+
+import authority
+import signalstub
+import uwtest
+from signalstub import answer_of, half_hours
+
+t = uwtest.Tap()
+warnings.simplefilter("ignore", DeprecationWarning)    # of old versions of TLS
+SITE = "127.0.0.1"
+TOKEN = "0123456789abcdef" * 3
+NODES = 1000
+BOUND = 2000    # connections of nodes
+CUT = ("nothing", "ConnectionResetError", "BrokenPipeError", "SSLError", "SSLEOFError", "SSLZeroReturnError")
+
+
+class Site:
+    """A site's instance, its authority and its token."""
+
+    def __init__(self, folder, service):
+        self.folder = pathlib.Path(folder)
+        self.ca, self.other = authority.Authority(self.folder, "ca"), authority.Authority(self.folder, "other")
+        self.pem, self.key = self.ca.certificate(SITE)
+        self.token = self.secret("site.token", TOKEN)
+        self.sources = [f"{{name: gb, type: uk, url: {service.url}/gb, provides: [carbon, carbon.forecast]}}",
+                        "{name: country, type: static, zone: DE, year: 2024, as: carbon.static}",
+                        f"{{name: down, type: uk, url: {service.url}/down, as: carbon.down}}"]
+        self.signals = signalstub.Signals(self.folder / "site", self.sources, tcp=self.tcp(0))
+
+    def secret(self, name, text, mode=0o600):
+        path = self.folder / name
+        path.write_text(text + "\n")
+        path.chmod(mode)
+        return path
+
+    def tcp(self, port, pem=None, key=None):
+        return f"tcp: {{listen: '{SITE}:{port}', cert: {pem or self.pem}, key: {key or self.key}, token: {self.token}}}"
+
+    def start(self):
+        self.signals.start()
+        self.port = int(re.search(r"event=ready .*port=(\d+)", self.signals.log())[1])
+        self.url = f"https://{SITE}:{self.port}"
+        self.signals.configure(self.sources, self.tcp(self.port))    # the same one at the next start
+
+    def again(self, pem=None, key=None):
+        self.signals.configure(self.sources, self.tcp(self.port, pem, key))
+        self.signals.start()
+
+    def node(self, name, sources=(), token=None, ca=None, url=None):
+        more = f"follow: {{url: {url or self.url}, token: {token or self.token}, ca: {ca or self.ca.pem}, every: 1 s}}\n"
+        return signalstub.Signals(self.folder / name, sources, more=more)
+
+    def context(self, version=None):
+        c = ssl.create_default_context(cafile=self.ca.pem)
+        if version:
+            c.set_ciphers("ALL:@SECLEVEL=0")
+            c.minimum_version = c.maximum_version = version
+        return c
+
+
+# ---- what nodes get ----
+
+def without(v, *keys):
+    return {k: w for k, w in v.items() if k not in keys}
+
+
+def values(site, service):
+    site.signals.becomes("carbon", lambda v: v["state"] == "known")
+    n = site.node("node", ["{name: own, type: static, zone: FR, year: 2024, as: carbon.static}"])
+    with n:
+        gb = n.becomes("carbon", lambda v: v["state"] == "known")
+        ours = uwtest.wait_until(site.signals.all, lambda v: v["carbon"]["state"] == "known" and v["carbon.down"]["error"])
+        t.equal(without(gb, "site"), without(ours["carbon"], "site"), "the node has the site's value, its time, source and licence")
+        t.ok(gb["site"] == site.url and gb["source"] == "gb" and gb["type"] == "uk" and gb["licence"] == "CC BY 4.0", "… and says whose it is",
+             gb)
+        t.ok(gb["estimated"] is True and [p["estimated"] for p in gb["series"]][:4] == [False] * 4, "estimates are told apart", gb)
+        t.equal(n.all()["carbon.forecast"]["series"], ours["carbon.forecast"]["series"], "the forecast")
+        down = n.becomes("carbon.down", lambda v: v["error"])
+        t.ok(down["state"] == "unknown" and "the service fails" in down["error"], "a source that fails at the site says why", down)
+        own = n.all()["carbon.static"]
+        t.ok(own["source"] == "own" and own["site"] is None and [s["name"] for s in uwtest.ask_socket(
+            n.socket, "/v1/signals")["signals"]].count("carbon.static") == 1, "a source of the node's own wins", own)
+        n.stop()
+        t.ok(len(n.lines("event=source name=follow state=answers")) == 1, "said once", n.log())
+    t.equal(len(service.asked("/gb")), 1, "the service was asked once, by the site")
+    t.ok(TOKEN not in n.log() + site.signals.log() + (n.folder / "cache/follow.json").read_text(), "the token is in no log or cache")
+    return n
+
+
+def refused(site):
+    """Nodes that the site, or that do not take the site."""
+    wrong = site.secret("wrong.token", "f" * 48)
+    for name, kw, state, why in (("token", {"token": wrong}, "refused", "the token is refused (status 401)"),
+                                 ("ca", {"ca": site.other.pem}, "silent", "certificate"),
+                                 ("host", {"url": f"https://localhost:{site.port}"}, "silent", "certificate")):
+        n = site.node(f"node-{name}", **kw)
+        with n:
+            said = uwtest.wait_until(lambda: uwtest.ask_socket(n.socket, "/v1/signals"), lambda v: v.get("error"))
+            line = n.lines("event=source name=follow ")
+            t.ok(said["signals"] == [] and why in said["error"] and f"state={state}" in line[0] and TOKEN not in n.log() and "ffff" not in n.log(),
+                 f"another {name}: nothing is known, and why", (said, line))
+    pem, key = site.ca.certificate("expired", SITE, days=-1)
+    site.signals.stop()
+    site.again(pem, key)
+    n = site.node("node-expired")
+    with n:
+        said = uwtest.wait_until(lambda: uwtest.ask_socket(n.socket, "/v1/signals"), lambda v: v.get("error"))
+        t.ok("certificate" in said["error"], "an expired certificate", said)
+    site.signals.stop()
+    site.again()
+
+
+def away(site, n):
+    """Values count on until their end; the site is back."""
+    site.signals.stop()
+    with n:
+        gb = n.all()["carbon"]
+        t.ok(gb["value"] == 250 and gb["source"] == "gb", "a node that restarts has the values of before", gb)
+        gb = n.becomes("carbon", lambda v: v["error"])
+        t.ok(gb["state"] == "known" and gb["value"] == 250 and f"no site answers at {site.url}" in gb["error"], "… while the site is away", gb)
+        site.again()
+        gb = n.becomes("carbon", lambda v: not v["error"])
+        t.ok(gb["value"] == 250 and not gb["error"], "the site is back", gb)
+        n.stop()
+    (n.folder / "cache/follow.json").write_text((n.folder / "cache/follow.json").read_text()[:-60])
+    with n:
+        t.ok(len(n.lines("event=cache name=follow state=ignored", "damaged")) == 1, "a torn cache is said once", n.log())
+        t.ok(n.becomes("carbon", lambda v: v["state"] == "known"), "… and the site asked", n.log())
+
+
+# ---- who asks ----
+
+def ask(site, head, context=None, address=SITE):
+    """The status of an answer, or why there is none."""
+    try:
+        with socket.create_connection((SITE, site.port), 60, (address, 0)) as link, (
+                context or site.context()).wrap_socket(link, server_hostname=SITE) as s:
+            s.sendall(head)
+            said = b""
+            while b"\r\n" not in said:
+                part = s.recv(65536)
+                if not part:
+                    break
+                said += part
+            return int(said.split()[1]) if said else "nothing"
+    except (OSError, ssl.SSLError) as e:
+        return type(e).__name__
+
+
+def head(token=TOKEN, path="/v1/signals", method="GET", more=""):
+    return (f"{method} {path} HTTP/1.1\r\nHost: {SITE}\r\n" + (f"Authorization: {token if ' ' in token else 'Bearer ' + token}\r\n" if token else "") +
+            more + "\r\n").encode()
+
+
+def knocks(site):
+    t.equal(ask(site, head()), 200, "the token opens")
+    t.equal([ask(site, head(token)) for token in ("", TOKEN[:-1], TOKEN + "0", "x", "Basic " + TOKEN, TOKEN.upper())], [401] * 6,
+            "no other one does, nor none")
+    t.equal(ask(site, head("", "/etc/passwd")), 401, "… before anything is looked at")
+    t.equal([ask(site, head(path="/v1/other")), ask(site, head(method="PUT", more="Content-Length: 0\r\n")),
+             ask(site, head(method="POST", more="Content-Length: 4000000000\r\n"))], [404, 405, 413], "nothing else is there, no body is read")
+    old = ask(site, head(), site.context(ssl.TLSVersion.TLSv1_1))
+    t.ok(old in CUT, "TLS 1.1 is refused", old)
+    t.equal([ask(site, head(), site.context(v)) for v in (ssl.TLSVersion.TLSv1_2, ssl.TLSVersion.TLSv1_3)], [200, 200], "1.2 and 1.3 are not")
+    with socket.create_connection((SITE, site.port), 60) as s:
+        s.sendall(head())
+        said = b""
+        try:
+            for part in iter(lambda: s.recv(65536), b""):
+                said += part
+        except OSError:
+            pass
+        t.ok(b"HTTP/" not in said and b"signals" not in said, "plain HTTP gets nothing", said)
+    lines = site.signals.lines("event=refused", "401")
+    t.ok(1 <= len(lines) < 6 and TOKEN[:-1] not in site.signals.log(), "refusals are said, not each one, and without what was sent", lines)
+
+
+def slow(site):
+    """Who says nothing, or half of it, takes no place from others."""
+    links = [socket.create_connection((SITE, site.port), 60, ("127.0.1.1", 0)) for _ in range(8)]
+    for i in range(8):
+        link = socket.create_connection((SITE, site.port), 60, ("127.0.1.1", 0))
+        link = site.context().wrap_socket(link, server_hostname=SITE)
+        link.sendall(head()[:20 + i])
+        links.append(link)
+    t.equal(ask(site, head()), 200, "16 slow clients: another one is served")
+    t.ok(ask(site, head(), address="127.0.1.1") in CUT, "… and the 17th connection of their address is closed")
+    t.ok("signals" in uwtest.ask_socket(site.signals.socket, "/v1/signals"), "… as is who asks at the socket")
+    for link in links:
+        link.close()
+    t.ok(uwtest.wait_for(lambda: ask(site, head(), address="127.0.1.1") == 200), "once they have gone their address is served")
+
+
+def descriptors(pid):
+    return len(os.listdir(f"/proc/{pid}/fd"))
+
+
+def address_of(i):
+    return f"127.1.{i // 200}.{i % 200 + 1}"
+
+
+def full(site):
+    """More connections than the bound, each from an address of its own."""
+    links, closed = [], 0
+    for i in range(BOUND + 40):
+        links.append(socket.create_connection((SITE, site.port), 60, (address_of(i), 0)))
+    for link in links[BOUND:]:
+        try:
+            closed += link.recv(1) == b""
+        except ConnectionResetError:
+            closed += 1
+    t.equal(closed, 40, f"{BOUND} connections are held, 40 more are closed")
+    t.ok("signals" in uwtest.ask_socket(site.signals.socket, "/v1/signals"), "the socket is served yet")
+    print(f"# {BOUND} connections: {descriptors(site.signals.child.pid)} descriptors, {peak_kib(site.signals.child.pid)} KiB at most")
+    for link in links:
+        link.close()
+    t.ok(uwtest.wait_for(lambda: ask(site, head()) == 200), "once they have gone a node is served")
+
+
+# ---- a herd ----
+
+def peak_kib(pid):
+    return int(re.search(r"VmHWM:\s*(\d+)", pathlib.Path(f"/proc/{pid}/status").read_text())[1])
+
+
+async def one(site, context, link, at):
+    """A node: asks, and asks again where it is cut off.  The values' text, and how often it asked."""
+    for times in range(1, 6):
+        try:
+            reader, writer = await asyncio.open_connection(sock=link, ssl=context, server_hostname=SITE, ssl_handshake_timeout=300)
+            writer.write(head(more="Connection: close\r\n"))
+            said = await reader.read()
+            writer.close()
+            if said.startswith(b"HTTP/1.1 200"):
+                return said.partition(b"\r\n\r\n")[2], times
+        except (OSError, ssl.SSLError, asyncio.IncompleteReadError):
+            pass
+        link = socket.create_connection((SITE, site.port), 60, (at, 0))
+    return b"", times
+
+
+async def all_at_once(site, links):
+    context = site.context()
+    return await asyncio.gather(*(one(site, context, link, at) for link, at in links))
+
+
+def herd(site, service):
+    """As many nodes as that restart together."""
+    pid = site.signals.child.pid
+    before = len(service.seen)
+    own = descriptors(pid)
+    links = [(socket.create_connection((SITE, site.port), 60, (address_of(i), 0)), address_of(i)) for i in range(NODES)]
+    t.ok(uwtest.wait_for(lambda: descriptors(pid) >= own + NODES), f"{NODES} connections are open at once", (own, descriptors(pid)))
+    began, ticks = time.monotonic(), os.times()
+    got = asyncio.run(all_at_once(site, links))
+    took = time.monotonic() - began
+    names = {frozenset((s["name"], s["value"]) for s in json.loads(text)["signals"]) for text, _ in got if text}
+    t.equal(len([1 for text, _ in got if text]), NODES, f"{NODES} nodes have an answer")
+    t.ok(len(names) == 1 and ("carbon", 250) in next(iter(names)), "with the same values", names)
+    t.equal(len([p for p, _ in service.seen[before:] if "/gb" in p]), 0, "and the service was asked by none of them")
+    print(f"# {NODES} TLS connections at once: {took:.1f} s with {os.times().user - ticks.user:.1f} s of the clients' processor, "
+          f"{max(n for _, n in got)} connections of a node at most, {peak_kib(pid)} KiB of the site's instance, "
+          f"{len(got[0][0])} bytes an answer")
+
+
+# ---- what is refused at the start ----
+
+def program(config, *args):
+    p = subprocess.run([uwtest.program("underwatt-signals"), *args, "--config", config], capture_output=True, text=True, timeout=60,
+                       stdin=subprocess.DEVNULL)
+    return p.returncode, p.stdout, p.stderr
+
+
+def starts(site):
+    n = site.node("checked")
+    code, said, _ = program(n.config, "--check")
+    t.ok(code == 0 and f"follow: what {site.url} gives, every 1 s: GET {site.url}/v1/signals, token from {site.token}" in said and TOKEN not in said,
+         "--check says who is followed", said)
+    good = n.config.read_text()
+    serve = site.signals.config.read_text()
+    short, open_ = site.secret("short.token", "f" * 31), site.secret("open.token", TOKEN, 0o644)
+    for text, says in ((good.replace(str(site.token), str(open_)), "others may read the token"),
+                       (good.replace(str(site.token), "/none"), "No such file"),
+                       (good.replace(str(site.ca.pem), "/none"), "No such file"),
+                       (serve.replace(str(site.token), str(short)), "31 characters: 32 at least"),
+                       (serve.replace(str(site.token), str(open_)), "others may read the token"),
+                       (serve.replace(f"cert: {site.pem}", f"cert: {site.other.pem}"), "do not fit"),
+                       (serve.replace(f"key: {site.key}", "key: /none"), "No such file")):
+        n.config.write_text(text)
+        for option in ((), ("--check",)):
+            code, _, why = program(n.config, *option)
+            t.ok(code == 2 and says in why and why.count("\n") == 1 and TOKEN not in why, f"refused: {says}", (code, why))
+
+
+def main():
+    authority.needs_openssl()
+    service = signalstub.Service(lambda path, headers: answer_of(half_hours(4)) if "/gb" in path else (500, {}, b""))
+    with tempfile.TemporaryDirectory() as tmp:
+        site = Site(tmp, service)
+        try:
+            site.start()
+            n = values(site, service)
+            uwtest.timed("knocks", knocks, site)
+            uwtest.timed("slow clients", slow, site)
+            uwtest.timed("refused", refused, site)
+            uwtest.timed("away", away, site, n)
+            uwtest.timed("herd", herd, site, service)
+            uwtest.timed("full", full, site)
+            starts(site)
+            t.equal(site.signals.stop(), 0, "SIGTERM ends it")
+        finally:
+            site.signals.__exit__()
+            service.stop()
+    t.done()
+
+
+main()
