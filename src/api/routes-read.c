@@ -278,11 +278,13 @@ void route_signals(struct ask *a)
         http_fail_r(a->x, r, &err);
         return;
     }
+    const char *name = http_query(a->x, "name");
     struct json_out *o = json_out_new();
     json_out_object(o, NULL);
     json_out_array(o, "signals");
     for (size_t i = 0; i < n; i++)
-        show_signal(o, &signal[i]);
+        if (!name || strcmp(name, signal[i].decl->name) == 0)
+            show_signal(o, &signal[i], name != NULL);
     json_out_end(o);
     json_out_end(o);
     http_reply_json(a->x, o);

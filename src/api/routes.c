@@ -52,7 +52,7 @@ static const struct route table[] = {
     {HTTP_POST, "/v1/windows/{id}/end", route_window_end, BODY_MAY, {NULL}},
     {HTTP_GET, "/v1/windows/{id}/samples", route_window_samples, BODY_NONE, {"gpu", "most", NULL}},
     {HTTP_DELETE, "/v1/windows/{id}", route_window_drop, BODY_NONE, {NULL}},
-    {HTTP_GET, "/v1/signals", route_signals, BODY_NONE, {NULL}},
+    {HTTP_GET, "/v1/signals", route_signals, BODY_NONE, {"name", NULL}},
     {HTTP_PUT, "/v1/signals/{name}", route_signal_set, BODY_MUST, {NULL}},
     {HTTP_DELETE, "/v1/signals/{name}", route_signal_unset, BODY_NONE, {NULL}},
     {HTTP_GET, "/v1/report", route_report, BODY_NONE,

@@ -627,6 +627,13 @@ static const char *why_of(const struct entry *e, const struct now *now)
                                      : "the last value is older than its age limit";
 }
 
+/* The last value of a history lasts until now at least: it may last for years. */
+static int64_t points_end_s(const struct now *now, struct signal_time t)
+{
+    return floor_s(now->known && now->until_utc_ns != NEVER_UTC ? now->until_utc_ns
+                                                                : t.utc_ns);
+}
+
 void signals_look(struct signals *s, size_t i, struct signal_time t,
                   struct signal_view *ret)
 {
@@ -641,10 +648,14 @@ void signals_look(struct signals *s, size_t i, struct signal_time t,
                                 .estimated = now.estimated,
                                 .used = e->declared || e->had,
                                 .utc_ns = now.utc_ns,
+                                .point = e->rows ? e->rows : e->history.point,
                                 .points = e->rows ? e->n_rows : e->history.n,
                                 .why = why_of(e, &now)};
+    ret->point_end_utc_s = e->rows ? e->rows_end_s : points_end_s(&now, t);
     if (now.utc_ns)
         ret->age_s = (double)(t.utc_ns - now.utc_ns) * 1e-9;
-    if (now.known)
+    if (now.known) {
         ret->ends_s = (double)(now.until_utc_ns - t.utc_ns) * 1e-9;
+        ret->end_utc_ns = now.until_utc_ns;
+    }
 }

@@ -140,12 +140,18 @@ struct signal_view {
         *value; /* in the signal's unit; NULL: unknown, a forecast */
     bool known; /* of a forecast: some of it lies before us */
     bool by_hand, estimated;
-    bool used;       /* the site declares it, or it has had a value */
-    double age_s;    /* of the value; 0 where there was none */
-    int64_t utc_ns;  /* time of the value; 0: there was none */
-    double ends_s;   /* known for so long yet; of a forecast: to its end */
-    size_t points;   /* of history or forecast */
-    const char *why; /* the source fails, or why it is unknown; "": all is well */
+    bool used;          /* the site declares it, or it has had a value */
+    double age_s;       /* of the value; 0 where there was none */
+    int64_t utc_ns;     /* time of the value; 0: there was none */
+    double ends_s;      /* known for so long yet; of a forecast: to its end */
+    int64_t end_utc_ns; /* then; 0: it is not known */
+    /* History or forecast, in the order of time, each until the next one; NaN: unknown.
+     * Borrowed until the signal changes.
+     */
+    const struct policy_point *point;
+    size_t points;
+    int64_t point_end_utc_s; /* of the last one */
+    const char *why;         /* the source fails, or why it is unknown; "": all is well */
 };
 void signals_look(struct signals *s, size_t i, struct signal_time t,
                   struct signal_view *ret);

@@ -1,5 +1,6 @@
 #include "made.h"
 
+#include <math.h>
 #include <stdio.h>
 #include <string.h>
 
@@ -151,20 +152,26 @@ static void make_signals(struct made *m)
     static const char *const names[] = {"price", "grid.open", "carbon.forecast",
                                         "carbon"};
     static const char *const units[] = {"EUR/kWh", "", "g/kWh", "g/kWh"};
+    static const struct policy_point ahead[] = {
+        {1760000040, 250.5}, {1760001840, (double)NAN}, {1760003640, 240}};
 
     for (size_t i = 0; i < 4; i++) {
         (void)snprintf(m->decl[i].name, sizeof m->decl[i].name, "%s", names[i]);
         (void)snprintf(m->decl[i].unit, sizeof m->decl[i].unit, "%s", units[i]);
         m->decl[i].age_ns = 7200 * S;
-        m->signal[i] = (struct signal_view){.decl = &m->decl[i],
-                                            .source = "file /srv/grid.csv",
-                                            .known = i < 3,
-                                            .used = true,
-                                            .age_s = 60,
-                                            .utc_ns = 1760000040LL * (int64_t)S,
-                                            .ends_s = i < 3 ? 7140 : 0,
-                                            .points = i == 2 ? 24 : 0,
-                                            .why = i < 3 ? "" : "/srv/grid.csv: torn"};
+        m->signal[i] =
+            (struct signal_view){.decl = &m->decl[i],
+                                 .source = "file /srv/grid.csv",
+                                 .known = i < 3,
+                                 .used = true,
+                                 .age_s = 60,
+                                 .utc_ns = 1760000040LL * (int64_t)S,
+                                 .ends_s = i < 3 ? 7140 : 0,
+                                 .end_utc_ns = i < 3 ? 1760007240LL * (int64_t)S : 0,
+                                 .point = i == 2 ? ahead : NULL,
+                                 .points = i == 2 ? 3 : 0,
+                                 .point_end_utc_s = 1760007240,
+                                 .why = i < 3 ? "" : "/srv/grid.csv: torn"};
     }
     m->value[0].number = -0.02;
     m->decl[1].type = m->value[1].type = POLICY_TRUTH;
