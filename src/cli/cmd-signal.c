@@ -1,5 +1,4 @@
 /* `underwatt signal`: the daemon's signals from outside. */
-#include <math.h>
 #include <stdio.h>
 #include <string.h>
 
@@ -7,7 +6,7 @@
 #include "base/units.h"
 #include "cli/daemon.h"
 #include "cli/options.h"
-#include "cli/take.h"
+#include "cli/sight-show.h"
 #include "policy/signals.h"
 
 struct signal_opts {
@@ -15,13 +14,9 @@ struct signal_opts {
     uint64_t for_ns;
 };
 
-/* ---- list ---- */
-
 static const char *time_text(double s, char ret[24])
 {
-    if (isnan(s))
-        (void)snprintf(ret, 24, "-");
-    else if (s >= 36000)
+    if (s >= 36000)
         (void)snprintf(ret, 24, "%.1f h", s / 3600);
     else if (s >= 600)
         (void)snprintf(ret, 24, "%.0f min", s / 60);
@@ -30,62 +25,29 @@ static const char *time_text(double s, char ret[24])
     return ret;
 }
 
-static const char *value_text(const struct json_value *s, char ret[SIGNAL_SHOWN])
+/* ---- list ---- */
+
+/* As `underwatt signals`; its JSON is the daemon's own. */
+static int list(const struct cli_env *env, const struct signal_opts *o)
 {
-    const struct json_value *value = json_get(s, "value");
-    const char *text = json_as_text(value);
-    struct signal_value v = {.type = POLICY_TRUTH};
-
-    if (json_as_double(value, &v.number))
-        v.type = POLICY_NUMBER;
-    else if (!text && !json_as_bool(value, &v.truth))
-        text = take_bool(s, "known") ? "(series)" : "unknown";
-    if (!text)
-        return signal_value_show(&v, take_text(s, "unit"), ret);
-    (void)snprintf(ret, SIGNAL_SHOWN, "%s", text);
-    return ret;
-}
-
-static void list_row(const struct json_value *s)
-{
-    const char *source = take_text(s, "source"), *why = take_text(s, "why");
-    char value[SIGNAL_SHOWN], age[24], ends[24];
-
-    printf("%-22s %-18s %8s %8s  %s\n", take_text(s, "name"), value_text(s, value),
-           time_text(take_number(s, "age_s"), age),
-           time_text(take_number(s, "ends_s"), ends), *source ? source : "-");
-    if (*why)
-        printf("%-22s %s\n", "", why);
-}
-
-static int list(struct httpc *daemon, const struct signal_opts *o)
-{
+    auto_(httpc_free) struct httpc *daemon = NULL;
     auto_(json_free) struct json *doc = NULL;
     uw_error err = {""};
-    int r = daemon_get(daemon, "/v1/signals", o->json, &doc, &err);
+    int code = daemon_need_within(&cmd_signal, env, o->boards, 0, &daemon);
 
-    if (r < 0)
-        return cli_fail(cli_exit_of(r), "signal: %s", err.text);
-    if (o->json && strcmp(o->json, "-") == 0)
-        return EXIT_OK;
-    const struct json_value *all = json_get(json_root(doc), "signals");
-    printf("%-22s %-18s %8s %8s  %s\n", "SIGNAL", "VALUE", "AGE", "ENDS IN", "SOURCE");
-    for (size_t i = 0; i < json_count(all); i++)
-        list_row(json_at(all, i));
-    return EXIT_OK;
+    if (code != EXIT_OK)
+        return code;
+    if (o->json) {
+        int r = daemon_get(daemon, "/v1/signals", o->json, &doc, &err);
+        if (r < 0)
+            return cli_fail(cli_exit_of(r), "signal: %s", err.text);
+        if (strcmp(o->json, "-") == 0)
+            return EXIT_OK;
+    }
+    return sight_all(&cmd_signal, env, &(struct sight_opts){.boards = o->boards});
 }
 
 /* ---- set, unset ---- */
-
-/* Names go into the path of a request. */
-static bool is_name(const char *name)
-{
-    size_t n = strspn(name, "abcdefghijklmnopqrstuvwxyzABCDEFGHIJKLMNOPQRSTUVWXYZ"
-                            "0123456789_.-");
-
-    return n > 0 && n < SIGNAL_NAME && !name[n] && strcmp(name, ".") != 0 &&
-           strcmp(name, "..") != 0;
-}
 
 static int ask(struct httpc *daemon, const char *method, const char *name,
                struct json_out *body)
@@ -153,8 +115,6 @@ static int unset(struct httpc *daemon, const char *name)
 /* The words are one of check_words()' forms, told apart by their number. */
 static int act(struct httpc *daemon, const struct signal_opts *o, int argc, char **argv)
 {
-    if (argc == 1)
-        return list(daemon, o);
     return argc == 3 ? set(daemon, o, argv[1], argv[2]) : unset(daemon, argv[1]);
 }
 
@@ -183,7 +143,7 @@ static int check_words(const struct signal_opts *o, int argc, char **argv)
         return cli_fail(EXIT_USAGE, "signal: --json belongs to list");
     if (o->for_ns && argc != 3)
         return cli_fail(EXIT_USAGE, "signal: --for belongs to set");
-    if (argc > 1 && !is_name(argv[1]))
+    if (argc > 1 && !sight_is_name(argv[1]))
         return cli_fail(EXIT_USAGE, "signal: '%s' is no name of a signal", argv[1]);
     return EXIT_OK;
 }
@@ -238,6 +198,8 @@ static int run(const struct cli_env *env, int argc, char **argv)
     if (code != OPTS_GO)
         return code;
     code = check_words(&o, n, words);
+    if (code == EXIT_OK && n == 1)
+        return list(env, &o);
     if (code == EXIT_OK)
         code = daemon_need_within(&cmd_signal, env, o.boards, 0, &daemon);
     return code == EXIT_OK ? act(daemon, &o, n, words) : code;

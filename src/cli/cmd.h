@@ -20,6 +20,9 @@
     X(release)          \
     X(report)           \
     X(signal)           \
+    X(signals)          \
+    X(carbon)           \
+    X(price)            \
     X(top)              \
     X(policy)
 

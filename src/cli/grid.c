@@ -147,6 +147,21 @@ void grid_bar(struct grid *g, unsigned row, unsigned col, unsigned width, double
     }
 }
 
+void grid_column(struct grid *g, unsigned row, unsigned col, unsigned height,
+                 double value, enum grid_look look)
+{
+    static const char ascii[] = " .:-=+*##";
+    /* Eighths of a row: U+2581 is one, U+2588 eight. */
+    unsigned full = (unsigned)lround(within(value, 0, 1) * height * 8);
+
+    full = full ? full : 1;
+    for (unsigned i = 0; i < height && i <= row && full > 8 * i; i++) {
+        unsigned eighths = full - 8 * i < 8 ? full - 8 * i : 8;
+        put(g, row - i, col, g->ascii ? (uint32_t)ascii[eighths] : 0x2580 + eighths,
+            look);
+    }
+}
+
 void grid_spark(struct grid *g, unsigned row, unsigned col, const double *value, size_t n,
                 double highest, enum grid_look look)
 {

@@ -58,6 +58,11 @@ void grid_look_at(struct grid *g, unsigned row, unsigned col, unsigned width,
 /* Draws a bar of `width` columns; value and mark are fractions of it; mark < 0: none. */
 void grid_bar(struct grid *g, unsigned row, unsigned col, unsigned width, double value,
               double mark, enum grid_look look);
+/* Draws a bar upwards from row, of at most `height` rows: value is a fraction of it, of
+ * which at least an eighth of a row is shown.
+ */
+void grid_column(struct grid *g, unsigned row, unsigned col, unsigned height,
+                 double value, enum grid_look look);
 /* Draws n values in n columns, scaled from 0 to highest; NaN leaves a gap. */
 void grid_spark(struct grid *g, unsigned row, unsigned col, const double *value, size_t n,
                 double highest, enum grid_look look);

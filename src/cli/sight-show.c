@@ -1,0 +1,468 @@
+#include "cli/sight-show.h"
+
+#include <errno.h>
+#include <math.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+#include <time.h>
+#include <unistd.h>
+
+#include "base/error.h"
+#include "base/units.h"
+#include "cli/options.h"
+#include "cli/sight-chart.h"
+#include "io/file.h"
+#include "io/json.h"
+
+enum {
+    DAY_S = 86400,
+    CHART_MAX_S = 3 * DAY_S, /* of a forecast; of what was, a day */
+    SPARK = 16,              /* columns of a forecast in the table */
+};
+
+/* When a job of `length` begins best. */
+struct start {
+    bool asked, found, now_known;
+    int64_t length_s, begin_utc_s;
+    double mean, now_mean;
+};
+
+static struct start start_of(const struct sight *s, uint64_t for_ns, int64_t now_s)
+{
+    struct start w = {.asked = for_ns > 0, .length_s = (int64_t)(for_ns / NS_PER_S)};
+
+    if (!w.asked || !s->known)
+        return w;
+    w.found = stretch_lowest(s->point, s->n, now_s, w.length_s, &w.begin_utc_s, &w.mean);
+    w.now_known = stretch_mean(s->point, s->n, now_s, now_s + w.length_s, &w.now_mean);
+    return w;
+}
+
+/* ---- text ---- */
+
+static void print_unknown(const struct sight *s)
+{
+    cli_say("%s: unknown: %s%s%s", s->name, s->why, s->source[0] ? "; source " : "",
+            s->source);
+}
+
+static void print_source(const struct sight *s, int64_t now_s)
+{
+    char from[SIGHT_TIME], to[SIGHT_TIME], age[24];
+
+    printf("  source %s%s\n  ", s->source[0] ? s->source : "-",
+           s->estimated && !s->ahead ? ", which estimates it" : "");
+    if (s->ahead && s->issued_utc_s)
+        printf("made %s (%s ago), ", sight_time(s->issued_utc_s, now_s, from),
+               sight_lasts(now_s - s->issued_utc_s, age));
+    else if (!s->ahead && s->time_utc_s)
+        printf("value of %s (%s ago), ", sight_time(s->time_utc_s, now_s, from),
+               sight_lasts(now_s - s->time_utc_s, age));
+    printf("until %s\n", s->end_utc_s ? sight_time(s->end_utc_s, now_s, to) : "-");
+    if (s->known && s->why[0])
+        printf("  its source fails: %s\n", s->why);
+}
+
+static void print_value(const struct sight *s, int64_t now_s)
+{
+    printf("%s: %s%s\n", s->name, s->value[0] ? s->value : "forecast, in ",
+           s->value[0] ? "" : s->unit);
+    print_source(s, now_s);
+}
+
+static void print_extremes(const struct sight *s, int64_t now_s)
+{
+    const struct stretch_point *lo = NULL, *hi = NULL;
+    char at_lo[SIGHT_TIME], at_hi[SIGHT_TIME];
+
+    for (size_t i = 0; i < s->n; i++) {
+        const struct stretch_point *p = &s->point[i];
+        if (p->to_utc_s <= now_s)
+            continue;
+        lo = !lo || p->v < lo->v ? p : lo;
+        hi = !hi || p->v > hi->v ? p : hi;
+    }
+    if (lo)
+        printf("lowest %.6g %s at %s, highest %.6g %s at %s\n", lo->v, s->unit,
+               sight_time(lo->from_utc_s, now_s, at_lo), hi->v, s->unit,
+               sight_time(hi->from_utc_s, now_s, at_hi));
+}
+
+static void print_start(const struct sight *s, const struct start *w, int64_t now_s)
+{
+    char begin[SIGHT_TIME], length[24];
+
+    if (!w->asked)
+        return;
+    (void)sight_lasts(w->length_s, length);
+    if (!w->found) {
+        printf("the forecast has no %s without a gap before its end\n", length);
+        return;
+    }
+    printf("best %s: from %s, %.6g %s on average", length,
+           sight_time(w->begin_utc_s, now_s, begin), w->mean, s->unit);
+    if (w->now_known)
+        printf("; from now %.6g", w->now_mean);
+    if (w->now_known && w->now_mean > 0)
+        printf(" (%+.1f %%)", 100 * (w->mean / w->now_mean - 1));
+    printf("\n");
+}
+
+/* A forecast from now on, else the last day. */
+static bool chart_of(const struct sight *s, const struct start *w, int64_t now_s,
+                     struct sight_chart *ret)
+{
+    int64_t end = s->n ? s->point[s->n - 1].to_utc_s : 0;
+
+    if (s->n == 0 || (s->n < 2 && !s->ahead))
+        return false;
+    *ret = (struct sight_chart){.point = s->point, .n = s->n};
+    if (s->ahead) {
+        ret->from_utc_s = now_s;
+        ret->to_utc_s = end < now_s + CHART_MAX_S ? end : now_s + CHART_MAX_S;
+        ret->mark_utc_s = w->begin_utc_s;
+        ret->mark_s = w->found ? w->length_s : 0;
+    } else {
+        int64_t begin = s->point[0].from_utc_s;
+        ret->from_utc_s = begin > now_s - DAY_S ? begin : now_s - DAY_S;
+        ret->to_utc_s = now_s;
+    }
+    return ret->to_utc_s > ret->from_utc_s;
+}
+
+static int print_chart(const struct sight *s, const struct start *w, int64_t now_s,
+                       bool colour)
+{
+    struct sight_chart c;
+
+    if (!chart_of(s, w, now_s, &c))
+        return 0;
+    auto_(grid_free) struct grid *g = grid_new(SIGHT_ROWS, SIGHT_COLS, sight_ascii());
+    if (!g)
+        return -ENOMEM;
+    sight_chart_draw(&c, g);
+    printf("\n");
+    sight_print(g, colour);
+    printf("\n");
+    return 0;
+}
+
+/* ---- JSON and CSV ---- */
+
+static void put_utc(struct json_out *o, const char *key, int64_t utc_s)
+{
+    time_t t = (time_t)utc_s;
+    char text[SIGHT_TIME];
+    struct tm tm;
+
+    if (utc_s && gmtime_r(&t, &tm) &&
+        strftime(text, sizeof text, "%Y-%m-%dT%H:%M:%SZ", &tm) > 0)
+        json_out_text(o, key, text);
+    else
+        json_out_null(o, key);
+}
+
+static void put_sight(struct json_out *o, const struct sight *s, int64_t now_s)
+{
+    json_out_object(o, NULL);
+    json_out_text(o, "name", s->name);
+    json_out_text(o, "unit", s->unit);
+    json_out_bool(o, "known", s->known);
+    if (isnan(s->number) && s->value[0])
+        json_out_text(o, "value", s->value);
+    else
+        json_out_double(o, "value", s->number);
+    if (s->known)
+        json_out_bool(o, "estimated", s->estimated);
+    else
+        json_out_null(o, "estimated");
+    json_out_text(o, "source", s->source);
+    put_utc(o, "time_utc", s->time_utc_s);
+    put_utc(o, "end_utc", s->end_utc_s);
+    put_utc(o, "issued_utc", s->issued_utc_s);
+    json_out_known_int(o, "age_s", s->time_utc_s != 0, now_s - s->time_utc_s);
+    json_out_text(o, "why", s->why);
+    json_out_array(o, "series");
+    for (size_t i = 0; i < s->n; i++) {
+        json_out_object(o, NULL);
+        put_utc(o, "begin_utc", s->point[i].from_utc_s);
+        put_utc(o, "end_utc", s->point[i].to_utc_s);
+        json_out_double(o, "value", s->point[i].v);
+        json_out_end(o);
+    }
+    json_out_end(o);
+    json_out_end(o);
+}
+
+static void put_start(struct json_out *o, const struct start *w)
+{
+    json_out_object(o, "best");
+    json_out_int(o, "length_s", w->length_s);
+    put_utc(o, "begin_utc", w->found ? w->begin_utc_s : 0);
+    put_utc(o, "end_utc", w->found ? w->begin_utc_s + w->length_s : 0);
+    json_out_known_double(o, "mean", w->found, w->mean);
+    json_out_known_double(o, "mean_from_now", w->now_known, w->now_mean);
+    json_out_end(o);
+}
+
+static int write_json(const char *path, const struct sights *all, const struct start *w,
+                      int64_t now_s, uw_error *err)
+{
+    auto_(json_out_free) struct json_out *o = json_out_new();
+
+    json_out_object(o, NULL);
+    put_utc(o, "now_utc", now_s);
+    json_out_array(o, "signals");
+    for (size_t i = 0; i < all->n; i++)
+        put_sight(o, &all->sight[i], now_s);
+    json_out_end(o);
+    if (w && w->asked)
+        put_start(o, w);
+    json_out_end(o);
+    return json_out_write(o, path, err);
+}
+
+static const char *csv_utc(int64_t utc_s, char ret[SIGHT_TIME])
+{
+    time_t t = (time_t)utc_s;
+    struct tm tm;
+
+    if (!gmtime_r(&t, &tm) || strftime(ret, SIGHT_TIME, "%Y-%m-%dT%H:%M:%SZ", &tm) == 0)
+        ret[0] = '\0';
+    return ret;
+}
+
+static void put_csv(const struct sights *all, FILE *to)
+{
+    char begin[SIGHT_TIME], end[SIGHT_TIME];
+
+    (void)fprintf(to, "begin_utc,end_utc,signal,value,unit\n");
+    for (size_t i = 0; i < all->n; i++)
+        for (size_t k = 0; k < all->sight[i].n; k++) {
+            const struct sight *s = &all->sight[i];
+            (void)fprintf(
+                to, "%s,%s,%s,%.9g,%s\n", csv_utc(s->point[k].from_utc_s, begin),
+                csv_utc(s->point[k].to_utc_s, end), s->name, s->point[k].v, s->unit);
+        }
+}
+
+static int write_csv(const char *path, const struct sights *all, uw_error *err)
+{
+    auto_(mem_free) char *text = NULL;
+    size_t len = 0;
+    FILE *mem = open_memstream(&text, &len);
+
+    if (!mem)
+        return fail(err, -ENOMEM, "out of memory");
+    put_csv(all, mem);
+    if (fclose(mem) != 0)
+        return fail(err, -ENOMEM, "out of memory");
+    if (strcmp(path, "-") != 0)
+        return file_write(path, text, len, FILE_MODE_UMASK, err);
+    if (fwrite(text, 1, len, stdout) != len)
+        return fail(err, -EIO, "cannot write to stdout");
+    return 0;
+}
+
+static bool is_stdout(const char *path)
+{
+    return path && strcmp(path, "-") == 0;
+}
+
+/* ---- one signal ---- */
+
+static int print_one(const struct sights *all, const struct start *w, int64_t now_s,
+                     bool colour)
+{
+    const struct sight *s = &all->sight[0];
+
+    if (s->known) {
+        print_value(s, now_s);
+        if (print_chart(s, w, now_s, colour) < 0)
+            return cli_fail(EXIT_FAIL, "out of memory");
+        if (s->ahead)
+            print_extremes(s, now_s);
+        print_start(s, w, now_s);
+    } else {
+        print_unknown(s);
+    }
+    for (size_t i = 1; i < all->n; i++)
+        print_value(&all->sight[i], now_s);
+    return EXIT_OK;
+}
+
+/* The signal and, behind it, those of the others that are known.  After a failure the
+ * caller frees *ret, too.
+ */
+static int get_one(const struct sight_link *l, const char *name,
+                   const char *const *others, struct sights *ret, uw_error *err)
+{
+    auto_(sights_free) struct sights all = {.n = 0};
+    int r = sight_get(l, name, ret, err);
+
+    if (r != 0)
+        return r;
+    if (ret->n != 1)
+        return fail(err, -EINVAL,
+                    "no source gives %s: `underwatt signals` lists what is there", name);
+    for (size_t i = 0; others && others[i]; i++) {
+        r = sight_get(l, others[i], &all, err);
+        if (r != 0)
+            return r;
+        struct sight *list = realloc(ret->sight, (ret->n + 1) * sizeof *list);
+        if (!list)
+            return fail(err, -ENOMEM, "out of memory");
+        ret->sight = list;
+        if (all.n == 1 && all.sight[0].known) {
+            list[ret->n++] = all.sight[0];
+            all.sight[0].point = NULL;
+        }
+        sights_free(&all);
+    }
+    return 0;
+}
+
+int sight_one(const struct cmd *cmd, const struct cli_env *env,
+              const struct sight_opts *o, const char *name, const char *const *others)
+{
+    auto_(sight_link_close) struct sight_link l = {.client = NULL};
+    auto_(sights_free) struct sights all = {.n = 0};
+    uw_error err = {""};
+    int code = sight_link_open(cmd, env, o->boards, o->socket, &l);
+
+    if (code != EXIT_OK)
+        return code;
+    int r = get_one(&l, name, others, &all, &err);
+    if (r != 0 || !all.sight)
+        return cli_fail(cli_exit_of(r), "%s: %s", cmd->name, err.text);
+    const struct sight *s = &all.sight[0];
+    const struct start w = start_of(s, o->for_ns, l.utc_s);
+    bool colour = isatty(STDOUT_FILENO) == 1 && !env->no_color;
+    if (o->json)
+        r = write_json(o->json, &all, &w, l.utc_s, &err);
+    if (r == 0 && o->csv)
+        r = write_csv(o->csv, &all, &err);
+    if (r < 0)
+        return cli_fail(EXIT_FAIL, "%s: %s", cmd->name, err.text);
+    if (is_stdout(o->json) || is_stdout(o->csv)) {
+        if (!s->known)
+            print_unknown(s);
+    } else {
+        code = print_one(&all, &w, l.utc_s, colour);
+    }
+    return code == EXIT_OK && !s->known ? EXIT_FAIL : code;
+}
+
+/* ---- all of them ---- */
+
+static const char *spark_text(const struct sight *s, int64_t now_s,
+                              char ret[SIGNAL_SHOWN])
+{
+    auto_(grid_free) struct grid *g = grid_new(1, SPARK, sight_ascii());
+    const struct sight_chart c = {
+        .point = s->point,
+        .n = s->n,
+        .from_utc_s = now_s,
+        .to_utc_s = s->end_utc_s < now_s + DAY_S ? s->end_utc_s : now_s + DAY_S};
+    if (g)
+        sight_chart_spark(&c, g, 0, 0, SPARK);
+    auto_(mem_free) char *row = g ? grid_row(g, 0) : NULL;
+    (void)snprintf(ret, SIGNAL_SHOWN, "%s", row ? row : "(series)");
+    return ret;
+}
+
+/* Pads by characters: blocks have three bytes each. */
+static void print_padded(const char *text, unsigned width)
+{
+    unsigned n = 0;
+
+    for (const char *p = text; *p; p++)
+        n += ((unsigned char)*p & 0xc0) != 0x80;
+    printf("%s%*s ", text, n < width ? (int)(width - n) : 0, "");
+}
+
+static void print_row(const struct sight *s, int64_t now_s)
+{
+    char value[SIGNAL_SHOWN + 8], shown[SIGNAL_SHOWN], age[24] = "-", ends[24] = "-";
+
+    if (!s->known)
+        (void)snprintf(value, sizeof value, "unknown");
+    else if (s->ahead)
+        (void)snprintf(value, sizeof value, "%s", spark_text(s, now_s, shown));
+    else
+        (void)snprintf(value, sizeof value, "%s%s", s->value,
+                       s->estimated ? " (est.)" : "");
+    if (s->time_utc_s)
+        (void)sight_lasts(now_s > s->time_utc_s ? now_s - s->time_utc_s : 0, age);
+    if (s->known && s->end_utc_s)
+        (void)sight_lasts(s->end_utc_s > now_s ? s->end_utc_s - now_s : 0, ends);
+    printf("%-22s ", s->name);
+    print_padded(value, 18);
+    printf("%8s %8s  %s\n", age, ends, s->source[0] ? s->source : "-");
+    if (s->ahead && s->known) {
+        printf("%-22s ", "");
+        print_extremes(s, now_s);
+    }
+    if (s->why[0])
+        printf("%-22s %s\n", "", s->why);
+}
+
+int sight_all(const struct cmd *cmd, const struct cli_env *env,
+              const struct sight_opts *o)
+{
+    auto_(sight_link_close) struct sight_link l = {.client = NULL};
+    auto_(sights_free) struct sights all = {.n = 0};
+    uw_error err = {""};
+    int code = sight_link_open(cmd, env, o->boards, o->socket, &l);
+
+    if (code != EXIT_OK)
+        return code;
+    int r = sight_get(&l, NULL, &all, &err);
+    if (r == 0 && o->json)
+        r = write_json(o->json, &all, NULL, l.utc_s, &err);
+    if (r == 0 && o->csv)
+        r = write_csv(o->csv, &all, &err);
+    if (r < 0)
+        return cli_fail(cli_exit_of(r), "%s: %s", cmd->name, err.text);
+    if (is_stdout(o->json) || is_stdout(o->csv))
+        return EXIT_OK;
+    printf("%-22s %-18s %8s %8s  %s\n", "SIGNAL", "VALUE", "AGE", "ENDS IN", "SOURCE");
+    for (size_t i = 0; i < all.n; i++)
+        print_row(&all.sight[i], l.utc_s);
+    return EXIT_OK;
+}
+
+/* ---- commands ---- */
+
+int sight_command(const struct cmd *cmd, const struct cli_env *env, int argc, char **argv,
+                  const char *const *others)
+{
+    struct sight_opts o = {.boards = env->boards};
+    const struct opt opts[] = {
+        {"for", 0, "TIME", "forecast: when a job of this length begins best",
+         opt_duration, &o.for_ns},
+        {"signals", 0, "SOCKET", "ask underwatt-signals there, not the daemon", opt_text,
+         &o.socket},
+        {"csv", 0, "FILE|-", "write the series as CSV", opt_text, &o.csv},
+        OPT_JSON(&o.json),
+        OPT_BOARDS(&o.boards),
+    };
+    bool has_word = argc > 1 && argv[1][0] != '-'; /* options follow the word */
+    struct opts_rest rest;
+    char name[SIGNAL_NAME];
+    int code =
+        opts_parse(cmd, opts, n_elements(opts), argc - has_word, argv + has_word, &rest);
+
+    if (code != OPTS_GO)
+        return code;
+    bool ahead = has_word && strcmp(argv[1], "forecast") == 0;
+    if (rest.argc > 0 || !has_word || (!ahead && strcmp(argv[1], "now") != 0))
+        return cli_fail(EXIT_USAGE,
+                        "%s: write underwatt %s now, or underwatt %s forecast", cmd->name,
+                        cmd->name, cmd->name);
+    if (o.for_ns && !ahead)
+        return cli_fail(EXIT_USAGE, "%s: --for belongs to forecast", cmd->name);
+    (void)snprintf(name, sizeof name, "%s%s", cmd->name, ahead ? ".forecast" : "");
+    return sight_one(cmd, env, &o, name, ahead ? NULL : others);
+}

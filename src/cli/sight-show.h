@@ -1,0 +1,26 @@
+/* What `underwatt carbon`, `price` and `signals` show of signals. */
+#ifndef CLI_SIGHT_SHOW_H
+#define CLI_SIGHT_SHOW_H
+
+#include "cli/cmd.h"
+#include "cli/sight.h"
+
+struct sight_opts {
+    const char *boards, *socket, *json, *csv; /* NULL: not given */
+    uint64_t for_ns;                          /* 0: not given */
+};
+
+/* One signal: its value or its forecast, with a chart; others (a list that ends with
+ * NULL) beside it where they are known.  Exit code: EXIT_FAIL where it is unknown.
+ */
+int sight_one(const struct cmd *cmd, const struct cli_env *env,
+              const struct sight_opts *o, const char *name, const char *const *others);
+/* All signals, one row each. */
+int sight_all(const struct cmd *cmd, const struct cli_env *env,
+              const struct sight_opts *o);
+
+/* `underwatt NAME now|forecast`: of the signal that is named as the command. */
+int sight_command(const struct cmd *cmd, const struct cli_env *env, int argc, char **argv,
+                  const char *const *others);
+
+#endif

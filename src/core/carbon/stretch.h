@@ -1,0 +1,28 @@
+/* When a job of a given length begins best: the stretch of a forecast with the lowest
+ * mean.  Pure.
+ */
+#ifndef CORE_CARBON_STRETCH_H
+#define CORE_CARBON_STRETCH_H
+
+#include <stdbool.h>
+#include <stddef.h>
+#include <stdint.h>
+
+/* A value from this time to that one. */
+struct stretch_point {
+    int64_t from_utc_s, to_utc_s;
+    double v; /* finite */
+};
+
+/* The mean of the points from here to there, by time.  point: in the order of time,
+ * without overlap.  false: some of it has no value, or it has no length.
+ */
+bool stretch_mean(const struct stretch_point *point, size_t n, int64_t from_utc_s,
+                  int64_t to_utc_s, double *ret);
+/* The stretch of this length that begins at from_utc_s or later and has the lowest mean,
+ * of several the first one.  false: the points cover none.
+ */
+bool stretch_lowest(const struct stretch_point *point, size_t n, int64_t from_utc_s,
+                    int64_t length_s, int64_t *ret_begin_utc_s, double *ret_mean);
+
+#endif
