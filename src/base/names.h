@@ -214,6 +214,13 @@
     X(METER_WHY_IRREGULAR, 7, "irregular", "the sensor samples part of the time, and the load has no period") \
     X(METER_WHY_COARSE,    8, "coarse",    "an end is so long ago that few readings are kept")
 
+#define WASTE_CLASSES(X) /* enum waste_class: what a board does, docs/waste.md */ \
+    X(WASTE_WORKING,   0, "working",    "it works for a job, or nobody can say that it does not") \
+    X(WASTE_ALLOCATED, 1, "allocated",  "a job has it and no process of it is there; nothing runs") \
+    X(WASTE_HELD,      2, "held",       "a job's processes hold its memory, and nothing runs") \
+    X(WASTE_UNDER,     3, "underused",  "little of it is used") \
+    X(WASTE_NOBODY,    4, "nobody",     "idle, and no job has it")
+
 #define ENERGY_KINDS(X) /* enum ledger_kind */ \
     X(LEDGER_JOB,          1, "attributed",   "a job's") \
     X(LEDGER_IDLE,         2, "idle",         "no job used the board") \
@@ -450,6 +457,7 @@
     X(NAMES_CLOCK_REASON,    "clock.reason",    CLOCK_REASONS) \
     X(NAMES_METER_METHOD,    "meter.method",    METER_METHODS) \
     X(NAMES_METER_WHY,       "meter.why",       METER_DOUBTS) \
+    X(NAMES_USE,             "gpu.use",         WASTE_CLASSES) \
     X(NAMES_ENERGY_KIND,     "energy.kind",     ENERGY_KINDS) \
     X(NAMES_ENERGY_METHOD,   "energy.method",   ENERGY_METHODS) \
     X(NAMES_REPORT_BY,       "report.by",       REPORT_KEYS) \
@@ -475,6 +483,8 @@ enum caps_state { CAP_STATES(NAME_ENUM) };
 enum caps_cause { CAP_CAUSES(NAME_ENUM) CAPS_CAUSES };
 enum caps_met { CLAIM_STATUSES(NAME_ENUM) };
 enum ledger_word { LEDGER_EVENTS(NAME_ENUM) };
+enum waste_class { WASTE_CLASSES(NAME_ENUM) };
+enum { WASTE_N = WASTE_NOBODY + 1 };
 
 #define NAMES_ID(id, of, list) id,
 enum names { NAMES(NAMES_ID) NAMES_N };
