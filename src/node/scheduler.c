@@ -65,6 +65,17 @@ static int find_boards(const struct scheduler *s, const struct scheduler_ask *as
 
 /* ---- what a job asks for ---- */
 
+/* A search that had its goal before a restart of the daemon. */
+static int search_again(struct scheduler *s, const struct job_entry *job,
+                        struct job_record *rec, uw_error *err)
+{
+    uw_error why = {""};
+    int r = s->o.search(job, rec, s->o.user, &why);
+
+    rec->again = r < 0;
+    return r < 0 ? fail(err, r, "goal: %s", why.text) : 0;
+}
+
 /* A goal that the job's user gave its search later, or none, stays until another one is
  * asked for.
  */
@@ -75,9 +86,11 @@ static int search(struct scheduler *s, const struct job_entry *job,
     bool was = rec->search;
     int r = 0;
 
+    if (!is_new && was && rec->again)
+        return search_again(s, job, rec, err);
     if (!is_new && (was || rec->off))
         return 0;
-    rec->off = false;
+    rec->off = rec->again = false;
     if (goal && !job->given)
         r = fail(err, -ENODEV, "goal: the job has no GPU");
     else if (goal && goal_parse(goal, &rec->goal, err) < 0)
@@ -617,7 +630,7 @@ void scheduler_open(struct scheduler *s)
                                       .had = job->n_procs > 0};
         open_shared(s, job);
         look_within(s, LIFETIME_LOOK_NS);
-        rec->search &= rec->asked; /* it may not have begun */
+        rec->again = rec->search && !rec->asked;
         apply(s, job, rec, false);
     }
 }
