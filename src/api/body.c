@@ -503,10 +503,15 @@ int body_scheduler(const struct json_value *v, struct body_scheduler *ret, uw_er
 
 int body_facts(const struct json_value *v, struct body_facts *ret, uw_error *err)
 {
-    static const char *const keys[] = {"labels", "time_limit", "for", NULL};
+    static const char *const keys[] = {"uid", "labels", "time_limit", "for", NULL};
     struct body_facts b = {.facts = {.n_labels = 0}};
+    uint64_t uid = 0;
     int r = only(v, keys, err);
 
+    b.facts.has_uid = given(v, "uid");
+    if (r == 0)
+        r = number(v, "uid", 0, UINT32_MAX - 1, &uid, err);
+    b.facts.uid = (uid_t)uid;
     if (r == 0)
         r = labels(v, b.label, &b.facts.n_labels, err);
     if (r == 0)

@@ -88,8 +88,10 @@ static const char *reason(const struct json_value *v)
 
 static void fill(const struct json_value *v, const char *types, struct slurm_job *job)
 {
-    uint64_t minutes = 0;
+    uint64_t minutes = 0, uid = 0;
 
+    job->has_uid = number(v, "user_id", &uid) && uid < UINT32_MAX;
+    job->uid = job->has_uid ? (uint32_t)uid : 0;
     job->name = text(v, "name");
     job->user = text(v, "user_name");
     job->account = text(v, "account");

@@ -24,6 +24,7 @@ enum field {
     ACCOUNT,
     QOS,
     USER,
+    UID,
     SUBMIT,
     ELIGIBLE,
     LIMIT,
@@ -49,6 +50,7 @@ static const char *const words[FIELDS] = {
     [ACCOUNT] = "Account",
     [QOS] = "QOS",
     [USER] = "UserName",
+    [UID] = "UserID",
     [SUBMIT] = "SubmitTime",
     [ELIGIBLE] = "EligibleTime",
     [LIMIT] = "TimeLimit",
@@ -141,8 +143,10 @@ static uint64_t gpus(char *const field[FIELDS], const char *types)
 
 static void fill(char *const field[FIELDS], const char *types, struct slurm_job *job)
 {
-    uint64_t array_id = number(field[ARRAY_ID]);
+    uint64_t array_id = number(field[ARRAY_ID]), uid = 0;
 
+    job->has_uid = parse_u64(field[UID], &uid, NULL) == 0 && uid < UINT32_MAX;
+    job->uid = job->has_uid ? (uint32_t)uid : 0;
     job->name = field[NAME];
     job->user = field[USER];
     job->account = is_told(field[ACCOUNT]) ? field[ACCOUNT] : "";

@@ -39,6 +39,8 @@ struct slurm_job {
     int64_t submit_s, eligible_s; /* UTC; 0: not told, not eligible */
     int64_t limit_s;              /* 0: unlimited, not told */
     enum job_stage stage;
+    uint32_t uid; /* of user; where has_uid */
+    bool has_uid;
     bool has_task;
     bool has_eligible; /* eligible_s was told */
     bool node_away;    /* a node that it requires is down, drained or in maintenance */

@@ -120,6 +120,8 @@ char *node_job_body(const struct collector_config *config, const struct slurm_jo
     char *text = NULL;
 
     json_out_object(o, NULL);
+    if (job->has_uid)
+        json_out_int(o, "uid", job->uid);
     json_out_object(o, "labels");
     label(o, "slurm.name", job->name);
     label(o, "slurm.partition", job->partition);

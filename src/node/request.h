@@ -60,6 +60,8 @@ enum { FACTS_FOR_MAX_S = 3600 };
 struct scheduler_facts {
     const struct label *label; /* set beside those that are there */
     size_t n_labels;
+    bool has_uid; /* whose job it is; another user's is another job */
+    uid_t uid;
     uint64_t limit_ns; /* of its time; 0: as it is */
     uint64_t for_ns;   /* so long it runs by the scheduler's word; 0: no word */
 };

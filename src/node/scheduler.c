@@ -538,21 +538,28 @@ int scheduler_put(struct scheduler *s, const struct scheduler_ask *ask, uint64_t
     return was;
 }
 
-/* The running job of this name.  One that was taken to be over comes back where its
- * scheduler says that it runs.
+static bool is_of(const struct scheduler_facts *facts, const struct job_entry *job)
+{
+    return !facts->has_uid || facts->uid == job->uid;
+}
+
+/* The running job of this name; 0: none, or of another user.  One that was taken to be
+ * over comes back where its scheduler says that it runs.
  */
-static uint64_t confirmed(struct scheduler *s, const char *name, bool runs)
+static uint64_t confirmed(struct scheduler *s, const char *name,
+                          const struct scheduler_facts *facts)
 {
     uint64_t id = roster_named(s->o.roster, name);
 
-    for (size_t i = 0; runs && !id && i < job_records_count(s->o.records); i++) {
+    for (size_t i = 0; facts->for_ns > 0 && !id && i < job_records_count(s->o.records);
+         i++) {
         struct job_record *rec = job_records_at(s->o.records, i);
-        if (!rec->lost || strcmp(rec->last.name, name) != 0)
+        if (!rec->lost || strcmp(rec->last.name, name) != 0 || !is_of(facts, &rec->last))
             continue;
         come_back(s, rec, NULL);
         id = roster_named(s->o.roster, name);
     }
-    return id;
+    return id && is_of(facts, roster_find(s->o.roster, id)) ? id : 0;
 }
 
 int scheduler_amend(struct scheduler *s, const char *name,
@@ -560,7 +567,7 @@ int scheduler_amend(struct scheduler *s, const char *name,
 {
     struct label label[LABELS_MAX];
     struct roster_register reg = {.label = facts->label, .n_labels = facts->n_labels};
-    uint64_t id = confirmed(s, name, facts->for_ns > 0);
+    uint64_t id = confirmed(s, name, facts);
     struct job_record *rec = id ? job_records_find(s->o.records, id) : NULL;
 
     if (!rec)

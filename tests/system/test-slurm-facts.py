@@ -80,9 +80,13 @@ def confirmed(node, d):
     t.ok(uwtest.wait_for(lambda: not d.ask("GET", path)[1]["running"]), "the word is over: so is the job")
     limit(node, 300, "and its cap")
     t.equal(d.ask("PATCH", path, {"labels": {"a": "b"}})[0], 404, "labels alone bring nothing back")
-    t.equal(d.ask("PATCH", path, {"for": "10 min"})[0], 204, "Slurm says that it runs all the same")
+    t.equal(d.ask("PATCH", path, {"for": "10 min", "uid": 1001})[0], 404, "another user's job of that number is another one")
+    t.ok(not d.ask("GET", path)[1]["running"], "… and does not bring it back")
+    t.equal(d.ask("PATCH", path, {"for": "10 min", "uid": 1000})[0], 204, "Slurm says that it runs all the same")
     job = d.ask("GET", path)[1]
     t.ok(job["running"] and job["id"] == made["id"], "it goes on, with its id", job)
+    t.equal(d.ask("PATCH", path, {"uid": 1001, "labels": {"slurm.name": "theirs"}})[0], 404, "a job that runs is not another user's, either")
+    t.ok("slurm.name" not in d.ask("GET", path)[1]["labels"], "… and has none of its facts")
     limit(node, 200, "and with its cap")
 
 

@@ -89,6 +89,7 @@ static void recorded(const char *name)
     is_str(j->qos, "high", "… its QoS");
     is_str(j->account, "teama", "… its account");
     is_str(j->user, "games", "… its user");
+    ok(j->has_uid && j->uid == 5, "… and that one's number");
     j = find(&jobs, 17);
     ok(j->array_id == 3 && j->has_task && j->task == 1 && j->stage == JOB_IS_RUNNING,
        "%s: job 17 is task 1 of array 3", name);
@@ -143,7 +144,7 @@ static void newer(void)
 #define T "|" NONCE
 #define ROW(id, between, state, name)                                                  \
     id between "1" T "N/A" T "N/A" T "N/A" T state T "None" T "main" T "a|b|c" T "q" T \
-               "u" T "1" T "1" T "UNLIMITED" T T T T T T "1" T "1" T name "\n"
+               "u" T "5" T "1" T "1" T "UNLIMITED" T T T T T T "1" T "1" T name "\n"
 
 static void refused(void)
 {
@@ -324,7 +325,7 @@ static void many(void)
         len += (size_t)snprintf(text + len, ROOM,
                                 "%d" T "%d" T "N/A" T "N/A" T "N/A" T "PENDING" T
                                 "Priority" T "main,long" T "teama" T "normal" T "games" T
-                                "1795705519" T "1795705519" T "1:00:00" T T
+                                "5" T "1795705519" T "1795705519" T "1:00:00" T T
                                 "cpu=1,mem=1000M,node=1,billing=1,gres/gpu=1" T "N/A" T
                                 "N/A" T "N/A" T "1" T "1" T "train\n",
                                 i, i);

@@ -250,6 +250,8 @@ static void bodies(void)
     struct slurm_job job = {.id = 9,
                             .name = "bad\xff\x01 caf\xc3\xa9",
                             .user = "anna",
+                            .uid = 1004,
+                            .has_uid = true,
                             .account = "",
                             .qos = "high",
                             .reason = "",
@@ -268,7 +270,7 @@ static void bodies(void)
            strstr(body, "\"slurm.array_task\": \"0\"") &&
            strstr(body, "\"slurm.het_component\": \"0\"") &&
            strstr(body, "\"underwatt.kind\": \"inference\"") &&
-           strstr(body, "\"time_limit\": \"600 s\"") &&
+           strstr(body, "\"time_limit\": \"600 s\"") && strstr(body, "\"uid\": 1004") &&
            strstr(body, "\"for\": \"90 s\"") && !strstr(body, "slurm.account"),
        "a job's facts: %s", body);
     free(body);
@@ -292,6 +294,7 @@ static void bodies(void)
     body = node_job_body(&config, &job, 90 * S);
     const char *at = strstr(body, "\"slurm.name\": \"");
     is_int(at ? strcspn(at + 15, "\"") : 0, 62, "a long name is cut between characters");
+    ok(!strstr(body, "\"uid\""), "a user whose number is not told");
     free(body);
 }
 

@@ -232,7 +232,7 @@ static void by_text(void)
     (void)snprintf(script, sizeof script,
                    "n=${SQUEUE_FORMAT2#JobID:}; n=${n%%%%,*}; echo \"$n\" > %s/between\n"
                    "echo \"7${n}7${n}N/A${n}N/A${n}N/A${n}RUNNING${n}None${n}main$n$n$n"
-                   "${n}1${n}1${n}1:00${n}n1$n$n$n$n${n}1${n}1${n}a|b\"",
+                   "${n}5${n}1${n}1${n}1:00${n}n1$n$n$n$n${n}1${n}1${n}a|b\"",
                    folder);
     command("squeue", script);
     for (int i = 0; i < 2; i++) {
