@@ -225,6 +225,7 @@ static int put_held(struct look *l)
     const struct signal_put p = {.unit = h->unit,
                                  .source = source,
                                  .utc_ns = h->time_utc_s * (int64_t)NS_PER_S,
+                                 .estimates = h->estimated,
                                  .age_ns = h->age_s * NS_PER_S};
 
     name_source(l, source);

@@ -38,6 +38,7 @@ struct entry {
     struct given given;
     struct hand hand;
     struct policy_point *rows; /* a series: replaces history and forecast */
+    bool *row_estimates;       /* of each row; NULL: as given.estimated */
     size_t n_rows;
     int64_t rows_end_s;
     int64_t next_utc_ns; /* the next point of the series */
@@ -47,6 +48,7 @@ struct entry {
     bool declared, had;
     bool known; /* as told last, and … */
     struct signal_value told;
+    bool told_estimated;
     int64_t told_until_utc_ns;
 };
 
@@ -94,6 +96,7 @@ static void entry_free(struct entry *e)
     if (!e)
         return;
     free(e->rows);
+    free(e->row_estimates);
     signal_history_fini(&e->history);
     signal_folds_fini(&e->folds);
     free(e);
@@ -296,8 +299,10 @@ static void settle(struct signals *s, size_t i, bool series, struct signal_time 
     struct entry *e = s->entry[i];
     struct now now = now_of(e, t);
     bool flips = now.known != e->known;
-    bool differs = flips || series ||
-                   (now.known && now.value && !signal_value_same(now.value, &e->told));
+    bool differs =
+        flips || series ||
+        (now.known && now.value &&
+         (!signal_value_same(now.value, &e->told) || now.estimated != e->told_estimated));
 
     remember(e, &now, t);
     if (differs)
@@ -305,8 +310,10 @@ static void settle(struct signals *s, size_t i, bool series, struct signal_time 
     e->known = now.known;
     e->had |= now.known;
     e->told_until_utc_ns = now.until_utc_ns;
-    if (now.known && now.value)
+    if (now.known && now.value) {
         e->told = *now.value;
+        e->told_estimated = now.estimated;
+    }
     if (flips)
         tell(s, now.known ? SIGNAL_KNOWN : SIGNAL_UNKNOWN, i);
     if (differs && s->opts.on_change)
@@ -341,6 +348,8 @@ static void follow_rows(struct entry *e, struct signal_time t)
     if (is_forecast(e) || !p || !isfinite(p->v))
         return;
     e->given.has = true;
+    if (e->row_estimates)
+        e->given.estimated = e->row_estimates[k - 1];
     e->given.value = (struct signal_value){.type = POLICY_NUMBER, .number = p->v};
     e->given.utc_ns = p->utc_s * (int64_t)NS_PER_S;
     e->given.until_utc_ns = next_s * (int64_t)NS_PER_S;
@@ -351,6 +360,7 @@ static void drop_rows(struct entry *e)
     if (e->rows)
         signal_folds_forget(&e->folds);
     free(take(e->rows));
+    free(take(e->row_estimates));
     e->n_rows = 0;
     e->next_utc_ns = NEVER_UTC;
 }
@@ -422,19 +432,35 @@ int signals_put(struct signals *s, size_t i, const struct signal_put *p,
     return 0;
 }
 
-/* Copies the points, with NaN where one is older than its age. */
-static size_t copy_rows(const struct policy_point *point, size_t n, double factor,
-                        int64_t age_s, struct policy_point *ret)
-{
-    size_t to = 0;
+/* Points of a series as rows. */
+struct rows {
+    struct policy_point *row;
+    bool *estimates; /* NULL: the source says it of none alone */
+    size_t n;
+};
 
-    for (size_t k = 0; k < n; k++) {
-        ret[to++] = (struct policy_point){point[k].utc_s, point[k].v * factor};
-        int64_t end_s = point[k].utc_s + age_s;
-        if (k + 1 < n && point[k + 1].utc_s > end_s)
-            ret[to++] = (struct policy_point){end_s, (double)NAN};
+/* Copies the points, with NaN where one is older than its age.  -ENOMEM */
+static int copy_rows(const struct policy_point *point, const bool *estimates, size_t n,
+                     double factor, int64_t age_s, struct rows *ret)
+{
+    struct rows to = {.n = 0};
+
+    to.row = malloc((2 * n + 1) * sizeof *to.row);
+    to.estimates = estimates ? calloc(2 * n + 1, sizeof *to.estimates) : NULL;
+    if (!to.row || (estimates && !to.estimates)) {
+        free(to.row);
+        return -ENOMEM;
     }
-    return to;
+    for (size_t k = 0; k < n; k++) {
+        int64_t end_s = point[k].utc_s + age_s;
+        if (estimates)
+            to.estimates[to.n] = estimates[k];
+        to.row[to.n++] = (struct policy_point){point[k].utc_s, point[k].v * factor};
+        if (k + 1 < n && point[k + 1].utc_s > end_s)
+            to.row[to.n++] = (struct policy_point){end_s, (double)NAN};
+    }
+    *ret = to;
+    return 0;
 }
 
 int signals_put_series(struct signals *s, size_t i, const struct signal_put *p,
@@ -454,18 +480,19 @@ int signals_put_series(struct signals *s, size_t i, const struct signal_put *p,
         r = fail(err, -E2BIG, "%s: more than %d values", e->decl.name, SIGNAL_POINTS);
     if (r < 0)
         return r;
-    struct policy_point *rows = n ? malloc(2 * n * sizeof *rows) : NULL;
-    if (n && !rows)
+    struct rows rows = {.n = 0};
+    if (n > 0 && copy_rows(point, p->estimates, n, factor, age_s, &rows) < 0)
         return fail(err, -ENOMEM, "out of memory");
     drop_rows(e);
-    e->rows = rows;
-    e->n_rows = copy_rows(point, n, factor, age_s, rows);
+    e->rows = rows.row;
+    e->row_estimates = rows.estimates;
+    e->n_rows = rows.n;
     e->rows_end_s = n ? point[n - 1].utc_s + age_s : floor_s(t.utc_ns);
     e->given.has = is_forecast(e) && n > 0;
     e->given.utc_ns = p->utc_ns;
     e->given.until_utc_ns = e->rows_end_s * (int64_t)NS_PER_S;
-    follow_rows(e, t);
     took(s, i, p);
+    follow_rows(e, t);
     settle(s, i, true, t);
     return 0;
 }

@@ -93,7 +93,8 @@ struct signal_put {
     const char *unit, *source; /* copied */
     int64_t utc_ns;            /* the time of the value, or of the series */
     uint64_t age_ns;           /* 0: the signal's age limit */
-    bool estimated;            /* the source says that it estimates */
+    bool estimated;            /* the source says that it estimates … */
+    const bool *estimates;     /* … of each point of a series; NULL: as `estimated` */
 };
 /* -EINVAL: another type or unit; -ERANGE: the value is no finite number, or its time lies
  * in the future.  Nothing changed.

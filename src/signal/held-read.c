@@ -16,6 +16,7 @@
 void held_signal_fini(struct held_signal *s)
 {
     free(s->point);
+    free(s->estimated);
     *s = (struct held_signal){.n = 0};
 }
 
@@ -118,6 +119,22 @@ static const struct json_value *find_signal(const struct json_value *root,
     return NULL;
 }
 
+static void put_point(struct held_signal *h, int64_t utc_s, double v, bool estimated)
+{
+    h->point[h->n] = (struct policy_point){utc_s, v};
+    h->estimated[h->n++] = estimated;
+}
+
+/* A store takes no more than SIGNAL_POINTS, gaps included. */
+static void drop_oldest(struct held_signal *h)
+{
+    size_t left = h->n > SIGNAL_POINTS ? h->n - SIGNAL_POINTS : 0;
+
+    h->n -= left;
+    memmove(h->point, h->point + left, h->n * sizeof *h->point);
+    memmove(h->estimated, h->estimated + left, h->n * sizeof *h->estimated);
+}
+
 /* Points whose end is not the next one's begin are followed by one that is unknown. */
 static int take_points(const struct source_series *s, int64_t utc_s,
                        struct held_signal *ret)
@@ -125,24 +142,26 @@ static int take_points(const struct source_series *s, int64_t utc_s,
     size_t longest = 0;
 
     ret->point = calloc(2 * s->n + 1, sizeof *ret->point);
-    if (!ret->point)
+    ret->estimated = calloc(2 * s->n + 1, sizeof *ret->estimated);
+    if (!ret->point || !ret->estimated)
         return -ENOMEM;
     for (size_t i = 0; i < s->n; i++) {
         const struct source_point *p = &s->point[i];
         size_t s_long = (size_t)(p->to_utc_s - p->from_utc_s);
         longest = s_long > longest ? s_long : longest;
-        ret->point[ret->n++] = (struct policy_point){p->from_utc_s, p->v};
+        put_point(ret, p->from_utc_s, p->v, p->estimated);
         if (!isnan(p->v) && p->from_utc_s <= utc_s)
             ret->time_utc_s = p->from_utc_s;
         if (i + 1 < s->n && s->point[i + 1].from_utc_s > p->to_utc_s)
-            ret->point[ret->n++] = (struct policy_point){p->to_utc_s, NAN};
+            put_point(ret, p->to_utc_s, (double)NAN, false);
     }
     ret->age_s = longest;
     if (s->n > 0) {
         const struct source_point *last = &s->point[s->n - 1];
         if ((uint64_t)(last->to_utc_s - last->from_utc_s) < longest)
-            ret->point[ret->n++] = (struct policy_point){last->to_utc_s, NAN};
+            put_point(ret, last->to_utc_s, (double)NAN, false);
     }
+    drop_oldest(ret);
     return 0;
 }
 
@@ -186,8 +205,10 @@ int held_take(const char *name, const char *text, size_t len, const char *signal
     (void)snprintf(h.unit, sizeof h.unit, "%s", s.unit);
     int r = take_points(&s, utc_s, &h);
     free(s.point);
-    if (r < 0)
+    if (r < 0) {
+        held_signal_fini(&h);
         return fail(err, r, "out of memory");
+    }
     *ret = h;
     return 0;
 }

@@ -78,6 +78,7 @@ struct held_signal {
     int64_t time_utc_s;     /* of the last value that is no future; 0: there is none */
     uint64_t age_s;         /* of the point that counts for the longest time */
     struct policy_point *point;
+    bool *estimated; /* of each point */
     size_t n;
 };
 void held_signal_fini(struct held_signal *s); /* also of {0} */

@@ -1,10 +1,12 @@
 #!/usr/bin/python3
 """underwattd reads underwatt-signals: carbon from a service on loopback in `underwatt signal list`, a socket that is not there yet, ends,
 and is back, answers that are none."""
+import contextlib
 import json
 import os
 import pathlib
 import socketserver
+import sqlite3
 import tempfile
 import threading
 
@@ -44,19 +46,32 @@ def wrong(d, path):
     os.unlink(path)
 
 
+def factors(d):
+    """What energy was charged with: signal, source, unit, whether it is estimated."""
+    try:
+        with contextlib.closing(sqlite3.connect(f"file:{d.ledger}?mode=ro", uri=True)) as db:
+            return set(db.execute("SELECT signal, source, unit, estimated FROM factor WHERE id IN "
+                                  "(SELECT co2_factor FROM energy UNION SELECT marginal_factor FROM energy)"))
+    except sqlite3.OperationalError:
+        return set()
+
+
 def main():
     service = signalstub.Service(lambda path, headers: answer_of(half_hours(4)) if "/good/" in path else (500, {}, b""))
     try:
         with tempfile.TemporaryDirectory() as tmp, uwtest.Node(count=1) as node:
             source = signalstub.Signals(tmp, [
                 f"{{name: gb, type: uk, url: {service.url}/good, provides: [carbon, carbon.forecast]}}",
-                f"{{name: down, type: uk, url: {service.url}/down, as: carbon.down}}"])
+                f"{{name: down, type: uk, url: {service.url}/down, as: carbon.down}}",
+                f"{{name: meter, type: json, file: {tmp}/marginal.json, unit: kg/MWh, every: 1 s, age: 1 h, as: carbon.marginal}}"])
+            pathlib.Path(tmp, "marginal.json").write_text("512\n")
             other = pathlib.Path(tmp, "other.sock")
             policy = pathlib.Path(node.tmp) / "policy.yaml"
             policy.write_text("policy: 1\nsignals:\n" + "".join(
                 f"  - {{name: {name}, socket: {path}, every: 1 s{more}}}\n" for name, path, more in (
                     ("carbon", source.socket, ""), ("carbon.forecast", source.socket, ""),
-                    ("carbon.down", source.socket, ", age: 1 h"), ("price", other, ""))))
+                    ("carbon.down", source.socket, ", age: 1 h"),
+                    ("carbon.marginal", source.socket, ""), ("price", other, ""))))
             d = node.daemon(f"node: {{interval: 1 s}}\npolicy: {{file: {policy}}}\n")
             s = becomes(d, "carbon", lambda s: "No such file" in s["why"])
             t.ok(s["value"] is None and source.socket in s["why"], "no socket: unknown", s)
@@ -65,6 +80,11 @@ def main():
                 t.ok(s["value"] == 250 and s["source"] == "signals gb" and s["points"] >= 5 and not s["why"], "carbon, with its history", s)
                 t.ok(0 <= s["age_s"] <= 1800 + 60 and s["time_utc"][:16] in {p["begin_utc"][:16] for p in source.all()["carbon"]["series"]},
                      "… and the time of the value", s)
+                t.equal(s["estimated"], True, "… and that it is an estimate")
+                meter = becomes(d, "carbon.marginal", lambda s: s["value"] == 512)
+                t.ok(meter["value"] == 512 and meter["estimated"] is False, "another one is none", meter)
+                want = {("carbon", "signals gb", "g/kWh", 1), ("carbon.marginal", "signals meter", "g/kWh", 0)}
+                t.equal(uwtest.wait_until(lambda: factors(d), lambda f: f >= want) & want, want, "energy is booked with both, as they are")
                 ahead = becomes(d, "carbon.forecast", lambda s: s["known"])
                 t.ok(ahead["known"] and ahead["points"] in (3, 4), "its forecast", ahead)
                 p = node.run("underwatt", "signal", "list")

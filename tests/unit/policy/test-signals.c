@@ -296,6 +296,37 @@ static void rows(void)
     ok(isnan(value("price", 43200)), "is unknown");
 }
 
+/* Points of a series are estimated one by one. */
+static void estimated_rows(void)
+{
+    static const struct policy_point p[] = {{UTC_S, 300},
+                                            {UTC_S + 1800, 300},
+                                            {UTC_S + 3600, (double)NAN},
+                                            {UTC_S + 5400, 310}};
+    static const bool estimates[] = {false, true, true, false};
+    struct signal_put put = {
+        .source = "signals gb", .utc_ns = at(0).utc_ns, .estimates = estimates};
+    struct signal_view v;
+
+    begin();
+    is_int(signals_put_series(s, find("carbon"), &put, p, 4, at(0), NULL), 0, "a series");
+    signals_look(s, find("carbon"), at(0), &v);
+    ok(v.known && !v.estimated, "a measured value");
+    size_t before = changes;
+    signals_step(s, at(1800));
+    signals_look(s, find("carbon"), at(1800), &v);
+    ok(v.known && v.estimated && v.value && v.value->number > 299,
+       "the same as an estimate");
+    is_int(changes, before + 1, "is a change");
+    signals_step(s, at(3600));
+    signals_step(s, at(5400));
+    signals_look(s, find("carbon"), at(5400), &v);
+    ok(v.known && !v.estimated, "and back, over a gap");
+    is_int(series("carbon", p, 4, 1800), 0, "a series that says nothing of it");
+    signals_look(s, find("carbon"), at(1800), &v);
+    ok(v.known && !v.estimated, "is none");
+}
+
 static void failures(void)
 {
     struct signal_view v;
@@ -358,6 +389,7 @@ int main(void)
 {
     ages();
     estimates();
+    estimated_rows();
     hands();
     histories();
     folds_stay();

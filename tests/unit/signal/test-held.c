@@ -106,6 +106,7 @@ static void served(void)
     uw_error err = {""};
 
     put(&v, "carbon", t, 3, 100);
+    v.series[0].point[1].estimated = true;
     v.series[0].point[2].from_utc_s += 600;
     v.series[0].point[2].to_utc_s = t + 4500;
     json_out_object(o, NULL);
@@ -125,6 +126,8 @@ static void served(void)
     ok(got.n == 5 && isnan(got.point[2].v) && got.point[2].utc_s == t + 3600 &&
            isnan(got.point[4].v) && got.point[4].utc_s == t + 4500,
        "a gap and an early end are unknown");
+    ok(!got.estimated[0] && got.estimated[1] && !got.estimated[2] && !got.estimated[3],
+       "what is estimated");
     held_signal_fini(&got);
     ok(held_take("sock", text, strlen(text), "carbon.forecast", t, &got, &err) == 0 &&
            got.n == 0 && strcmp(got.error, "grid: no data") == 0,
@@ -136,11 +139,41 @@ static void served(void)
        "another server's answer");
 }
 
+/* A full series with gaps has more points than a store takes. */
+static void gaps(void)
+{
+    auto_(source_values_fini) struct source_values v = {.n = 0};
+    auto_(json_out_free) struct json_out *o = json_out_new();
+    auto_(held_signal_fini) struct held_signal got = {.n = 0};
+    auto_(mem_free) char *text = NULL;
+    const struct held_origin from = held_origin(&own);
+    const int64_t t = utc_of("2026-11-26T12:00:00Z");
+    uw_error err = {""};
+
+    put(&v, "carbon", t, SIGNAL_POINTS, 0);
+    for (size_t i = 0; i < SIGNAL_POINTS; i += 2)
+        v.series[0].point[i].to_utc_s -= 60;
+    json_out_object(o, NULL);
+    json_out_array(o, "signals");
+    held_show(o, &from, "carbon", &v.series[0], t, "");
+    json_out_end(o);
+    json_out_end(o);
+    ok(json_out_string(o, &text, &err) == 0 &&
+           held_take("sock", text, strlen(text), "carbon", t, &got, &err) == 0 &&
+           got.n == SIGNAL_POINTS,
+       "a full series with gaps is taken: %s", err.text);
+    const struct source_point *last = &v.series[0].point[SIGNAL_POINTS - 1];
+    ok(got.n > 0 && got.point[got.n - 1].utc_s == last->from_utc_s &&
+           got.point[got.n - 1].v >= last->v,
+       "the oldest go");
+}
+
 int main(void)
 {
     own.c.kind = source_kind_find("uk");
     rounds();
     caches();
     served();
+    gaps();
     return done();
 }
