@@ -51,7 +51,7 @@ _underwatt() {
     --preset)
         COMPREPLY=($(compgen -W "$(_underwatt_presets "$program")" -- "$cur")); return ;;
     --by)
-        COMPREPLY=($(compgen -W "job user gpu cpu day label:" -- "$cur")); return ;;
+        COMPREPLY=($(compgen -W "job user group project class partition account qos array gpu cpu day label:" -- "$cur")); return ;;
     --format)
         COMPREPLY=($(compgen -W "text csv json html" -- "$cur")); return ;;
     --gpus)

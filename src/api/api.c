@@ -45,6 +45,9 @@ static int read_query(const struct routes_report *ask, int64_t now_ns,
         const char *key, *value;
     } words[] = {{"zone", ask->zone}, /* first: the others are read in it */
                  {"by", ask->by},
+                 {"user", ask->user},
+                 {"job", ask->job},
+                 {"label", ask->label},
                  {"from", ask->from},
                  {"to", ask->to},
                  {"gco2e_kwh", ask->gco2e_kwh},

@@ -373,6 +373,9 @@ static void on_report(int r, const struct json_out *report, const char *text, vo
 void route_report(struct ask *a)
 {
     struct routes_report ask = {.by = http_query(a->x, "by"),
+                                .user = http_query(a->x, "user"),
+                                .job = http_query(a->x, "job"),
+                                .label = http_query(a->x, "label"),
                                 .zone = http_query(a->x, "zone"),
                                 .from = http_query(a->x, "from"),
                                 .to = http_query(a->x, "to"),

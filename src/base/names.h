@@ -232,12 +232,19 @@
     X(LEDGER_BRIDGED, 2, "bridged gaps",   "part of it was not measured and is estimated")
 
 #define REPORT_KEYS(X) /* enum ledger_by: `by` of a report */ \
-    X(LEDGER_BY_JOB,    0, "job",   "jobs") \
-    X(LEDGER_BY_USER,   1, "user",  "users") \
-    X(LEDGER_BY_BOARD,  2, "gpu",   "boards") \
-    X(LEDGER_BY_DAY,    3, "day",   "days") \
-    X(LEDGER_BY_LABEL,  4, "label", "values of one label") \
-    X(LEDGER_BY_DOMAIN, 5, "cpu",   "processors and their memory")
+    X(LEDGER_BY_JOB,       0,  "job",       "jobs") \
+    X(LEDGER_BY_USER,      1,  "user",      "users") \
+    X(LEDGER_BY_BOARD,     2,  "gpu",       "boards") \
+    X(LEDGER_BY_DAY,       3,  "day",       "days") \
+    X(LEDGER_BY_LABEL,     4,  "label",     "values of one label") \
+    X(LEDGER_BY_DOMAIN,    5,  "cpu",       "processors and their memory") \
+    X(LEDGER_BY_GROUP,     6,  "group",     "primary groups of the users") \
+    X(LEDGER_BY_PROJECT,   7,  "project",   "values of the label project, else the scheduler's accounts") \
+    X(LEDGER_BY_CLASS,     8,  "class",     "classes of jobs") \
+    X(LEDGER_BY_PARTITION, 9,  "partition", "the scheduler's partitions") \
+    X(LEDGER_BY_ACCOUNT,   10, "account",   "the scheduler's accounts") \
+    X(LEDGER_BY_QOS,       11, "qos",       "the scheduler's qualities of service") \
+    X(LEDGER_BY_ARRAY,     12, "array",     "the scheduler's arrays of jobs")
 
 #define LEDGER_TROUBLES(X) /* enum ledger_trouble: why it is not written */ \
     X(LEDGER_WELL,          0, "",          "it is written") \

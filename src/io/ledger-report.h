@@ -19,14 +19,27 @@ struct ledger_coarse {
     int64_t until_utc_ns;
 };
 
-struct ledger_query {
+/* What rows are of. */
+struct ledger_key {
     enum ledger_by by;
     char label[64]; /* LEDGER_BY_LABEL's key */
-    bool local;     /* days and dates in this machine's time zone, not UTC */
+};
+enum { LEDGER_KEYS = 2 };
+
+struct ledger_query {
+    struct ledger_key key[LEDGER_KEYS];
+    size_t n_keys;
+    bool local; /* days and dates in this machine's time zone, not UTC */
     int64_t from_utc_ns, to_utc_ns; /* to: not included */
     /* Show only uid's jobs.  Boards' totals include all users. */
     bool one_user;
     uid_t uid;
+    /* Filters: show only jobs of this user (a name or a uid), this job, jobs with this
+     * value of a label.  Boards' totals include all jobs.
+     */
+    char of_user[64];
+    uint64_t of_job;
+    char of_label[64], of_value[LEDGER_TEXT];
     struct ledger_coarse domains; /* resolution of RAPL domains */
     /* If configured: grams of CO2 equivalent and money a kWh. */
     bool has_carbon, has_price;
@@ -36,8 +49,9 @@ struct ledger_query {
 
 /* The default query: by job, everything up to now. */
 void ledger_query_init(struct ledger_query *q, int64_t now_utc_ns);
-/* Sets one parameter from a URL or a command line: "by" (job, user, gpu, cpu, day,
- * label:KEY), "zone" (utc, local), "from", "to".  Times: 2026-11-21, 2026-11-21T14:30,
+/* Sets one parameter from a URL or a command line: "by" (a word of REPORT_KEYS,
+ * label:KEY, or two of them with a comma between them), "user", "job", "label"
+ * (KEY=VALUE), "zone" (utc, local), "from", "to".  Times: 2026-11-21, 2026-11-21T14:30,
  * 2026-11-21T14:30:00Z or with +01:00, "today", "yesterday", "7d" (days ago).  A date, or
  * a time without a zone, is in the query's zone: set "zone" first.  A date as "to"
  * includes that day.  -EINVAL, -ERANGE (text names key and value), -ENOENT (no such key):

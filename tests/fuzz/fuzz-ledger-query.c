@@ -8,16 +8,29 @@
 
 #define NOW INT64_C(1795275010000000000)
 
-static void check(const struct ledger_query *q)
+static void check_key(const struct ledger_key *k)
 {
-    if (q->by > LEDGER_BY_DOMAIN || q->from_utc_ns < 0 || q->to_utc_ns < 0 ||
-        strnlen(q->label, sizeof q->label) == sizeof q->label ||
-        (q->by == LEDGER_BY_LABEL) != (q->label[0] != '\0') ||
-        strnlen(q->currency, sizeof q->currency) == sizeof q->currency)
+    if (k->by > LEDGER_BY_ARRAY ||
+        strnlen(k->label, sizeof k->label) == sizeof k->label ||
+        (k->by == LEDGER_BY_LABEL) != (k->label[0] != '\0'))
         __builtin_trap();
-    for (const char *c = q->label; *c; c++)
+    for (const char *c = k->label; *c; c++)
         if (*c == '\'' || *c == '"' || *c == '<' || (unsigned char)*c < ' ')
             __builtin_trap();
+}
+
+static void check(const struct ledger_query *q)
+{
+    if (q->n_keys < 1 || q->n_keys > LEDGER_KEYS || q->from_utc_ns < 0 ||
+        q->to_utc_ns < 0 ||
+        strnlen(q->currency, sizeof q->currency) == sizeof q->currency)
+        __builtin_trap();
+    for (size_t i = 0; i < q->n_keys; i++)
+        check_key(&q->key[i]);
+    if (strnlen(q->of_user, sizeof q->of_user) == sizeof q->of_user ||
+        strnlen(q->of_value, sizeof q->of_value) == sizeof q->of_value ||
+        (q->of_label[0] != '\0') != (q->of_value[0] != '\0'))
+        __builtin_trap();
     if (q->has_carbon && !(q->gco2e_kwh >= 0 && q->gco2e_kwh <= 10000))
         __builtin_trap();
 }
@@ -57,7 +70,8 @@ int LLVMFuzzerTestOneInput(const uint8_t *data, size_t size)
         fuzz_add("%s", err.text);
     if (r < 0 || refused)
         return 0;
-    return fuzz_say("accepted", "by %d '%s' %s from %lld to %lld", (int)q.by, q.label,
-                    q.local ? "local" : "utc", (long long)(q.from_utc_ns / 1000000000),
+    return fuzz_say("accepted", "by %d '%s' %s from %lld to %lld", (int)q.key[0].by,
+                    q.key[0].label, q.local ? "local" : "utc",
+                    (long long)(q.from_utc_ns / 1000000000),
                     (long long)(q.to_utc_ns / 1000000000));
 }

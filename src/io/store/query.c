@@ -17,7 +17,7 @@
 
 void ledger_query_init(struct ledger_query *q, int64_t now_utc_ns)
 {
-    *q = (struct ledger_query){.by = LEDGER_BY_JOB, .to_utc_ns = now_utc_ns};
+    *q = (struct ledger_query){.n_keys = 1, .to_utc_ns = now_utc_ns};
 }
 
 /* ---- times ---- */
@@ -111,7 +111,7 @@ static bool good_label(const char *key)
 {
     size_t n = strlen(key);
 
-    if (n == 0 || n >= sizeof((struct ledger_query *)0)->label)
+    if (n == 0 || n >= sizeof((struct ledger_key *)0)->label)
         return false;
     for (; *key; key++)
         if (!isalnum((unsigned char)*key) && !strchr("_-./", *key))
@@ -119,24 +119,102 @@ static bool good_label(const char *key)
     return true;
 }
 
-static int set_by(struct ledger_query *q, const char *value, uw_error *err)
+static int read_key(const char *value, struct ledger_key *ret, uw_error *err)
 {
     int by = names_number(NAMES_REPORT_BY, value);
 
     if (by >= 0 && by != LEDGER_BY_LABEL) {
-        q->by = (enum ledger_by)by;
-        q->label[0] = '\0';
+        *ret = (struct ledger_key){.by = (enum ledger_by)by};
         return 0;
     }
     if (strncmp(value, "label:", 6) == 0 && good_label(value + 6)) {
-        q->by = LEDGER_BY_LABEL;
-        (void)snprintf(q->label, sizeof q->label, "%.63s", value + 6);
+        *ret = (struct ledger_key){.by = LEDGER_BY_LABEL};
+        (void)snprintf(ret->label, sizeof ret->label, "%.63s", value + 6);
         return 0;
     }
     return fail(err, -EINVAL,
-                "by: '%.40s' is none of job, user, gpu, cpu, day, label:KEY (letters, "
-                "digits, _-./, 63 at most)",
+                "by: '%.40s' is none of job, user, group, project, class, partition, "
+                "account, qos, array, gpu, cpu, day, label:KEY (letters, digits, _-./, "
+                "63 at most)",
                 value);
+}
+
+static bool stands_alone(const struct ledger_key *k)
+{
+    return k->by == LEDGER_BY_BOARD || k->by == LEDGER_BY_DOMAIN;
+}
+
+/* "user", "label:team", "user,day" */
+static int set_by(struct ledger_query *q, const char *value, uw_error *err)
+{
+    struct ledger_key key[LEDGER_KEYS] = {{.label = ""}};
+    char words[160];
+    const char *comma = strchr(value, ',');
+    size_t n = comma ? 2 : 1;
+
+    (void)snprintf(words, sizeof words, "%.*s", comma ? (int)(comma - value) : 159,
+                   value);
+    int r = read_key(words, &key[0], err);
+    if (r == 0 && comma)
+        r = read_key(comma + 1, &key[1], err);
+    if (r < 0)
+        return r;
+    if (comma && (stands_alone(&key[0]) || stands_alone(&key[1])))
+        return fail(err, -EINVAL, "by: '%.40s': gpu and cpu are not combined", value);
+    if (comma && key[0].by == key[1].by)
+        return fail(err, -EINVAL, "by: '%.40s' has two keys of one kind", value);
+    memcpy(q->key, key, sizeof q->key);
+    q->n_keys = n;
+    return 0;
+}
+
+/* ---- filters ---- */
+
+static int set_user(struct ledger_query *q, const char *value, uw_error *err)
+{
+    size_t n = strlen(value);
+
+    if (n == 0 || n >= sizeof q->of_user)
+        return fail(err, -EINVAL, "user: '%.40s' has %zu bytes, 1 to %zu are allowed",
+                    value, n, sizeof q->of_user - 1);
+    memcpy(q->of_user, value, n + 1);
+    return 0;
+}
+
+static int set_job(struct ledger_query *q, const char *value, uw_error *err)
+{
+    uint64_t v = 0;
+
+    int r = parse_u64(value, &v, err);
+    if (r < 0)
+        return fail_in(err, r, "job");
+    if (v == 0 || v > INT64_MAX)
+        return fail(err, -ERANGE, "job: '%.40s' is outside 1..2^63-1", value);
+    q->of_job = v;
+    return 0;
+}
+
+/* "team=vision" */
+static int set_label(struct ledger_query *q, const char *value, uw_error *err)
+{
+    char key[sizeof q->of_label] = "";
+    const char *is = strchr(value, '=');
+    size_t n = is ? (size_t)(is - value) : 0, left = is ? strlen(is + 1) : 0;
+
+    if (n < sizeof key)
+        memcpy(key, value, n);
+    if (!good_label(key))
+        return fail(err, -EINVAL,
+                    "label: '%.40s' is not KEY=VALUE (KEY: letters, digits, _-./, 63 at "
+                    "most)",
+                    value);
+    if (left == 0 || left >= sizeof q->of_value)
+        return fail(err, -EINVAL,
+                    "label: the value of '%.40s' has %zu bytes, 1 to %zu are allowed",
+                    key, left, sizeof q->of_value - 1);
+    memcpy(q->of_label, key, sizeof key);
+    memcpy(q->of_value, is + 1, left + 1);
+    return 0;
 }
 
 static int set_zone(struct ledger_query *q, const char *value, uw_error *err)
@@ -192,20 +270,24 @@ static int set_price(struct ledger_query *q, const char *value, uw_error *err)
 int ledger_query_set(struct ledger_query *q, const char *key, const char *value,
                      int64_t now_utc_ns, uw_error *err)
 {
-    if (strcmp(key, "by") == 0)
-        return set_by(q, value, err);
-    if (strcmp(key, "zone") == 0)
-        return set_zone(q, value, err);
+    static const struct {
+        const char *key;
+        int (*set)(struct ledger_query *q, const char *value, uw_error *err);
+    } keys[] = {{"by", set_by},          {"user", set_user}, {"job", set_job},
+                {"label", set_label},    {"zone", set_zone}, {"gco2e_kwh", set_carbon},
+                {"price_kwh", set_price}};
+
     if (strcmp(key, "from") == 0)
         return read_time(q, key, value, now_utc_ns, &q->from_utc_ns, err);
     if (strcmp(key, "to") == 0)
         return read_time(q, key, value, now_utc_ns, &q->to_utc_ns, err);
-    if (strcmp(key, "gco2e_kwh") == 0)
-        return set_carbon(q, value, err);
-    if (strcmp(key, "price_kwh") == 0)
-        return set_price(q, value, err);
+    for (size_t i = 0; i < n_elements(keys); i++)
+        if (strcmp(key, keys[i].key) == 0)
+            return keys[i].set(q, value, err);
     return fail(err, -ENOENT,
-                "'%.40s' is none of by, from, to, zone, gco2e_kwh, price_kwh", key);
+                "'%.40s' is none of by, user, job, label, from, to, zone, gco2e_kwh, "
+                "price_kwh",
+                key);
 }
 
 struct utc {
@@ -228,5 +310,9 @@ int ledger_query_check(const struct ledger_query *q, uw_error *err)
     if (q->from_utc_ns >= q->to_utc_ns)
         return fail(err, -EINVAL, "from (%s) is not before to (%s)",
                     utc_text(q->from_utc_ns).t, utc_text(q->to_utc_ns).t);
+    if (stands_alone(&q->key[0]) && (q->of_user[0] || q->of_job || q->of_label[0]))
+        return fail(err, -EINVAL,
+                    "by %s has no jobs: it goes with none of user, job and label",
+                    names_word(NAMES_REPORT_BY, q->key[0].by));
     return 0;
 }

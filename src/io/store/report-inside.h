@@ -5,7 +5,10 @@
 #include "io/ledger-report.h"
 #include "io/store/inside.h"
 
-enum { REPORT_ROWS = 5000 }; /* rows by energy, the rest is summed in one row */
+enum {
+    REPORT_ROWS = 5000,
+    REPORT_STACK = 6
+}; /* rows of most energy, "rest": the others */
 
 /* Selects the rows of the span in energy and meter, by index. */
 #define IN_SPAN "res IN (0, 60, 3600, 86400) AND begin_ms >= :from AND begin_ms < :to"
@@ -28,6 +31,10 @@ struct report_charges {
         int64_t amount, uj;
     } of[LEDGER_CHARGES];
 };
+#define REPORT_CHARGE_SUMS(e)                                             \
+    "sum(" e "co2_mg) AS co2_mg, sum(" e "co2_uj) AS co2_uj, sum(" e      \
+    "marginal_mg) AS marginal_mg, sum(" e "marginal_uj) AS marginal_uj, " \
+    "sum(" e "cost) AS cost, sum(" e "cost_uj) AS cost_uj"
 #define REPORT_CHARGES                                                           \
     " sum(co2_mg), sum(co2_uj), sum(marginal_mg), sum(marginal_uj), sum(cost), " \
     "sum(cost_uj)"
@@ -49,7 +56,8 @@ struct report {
  */
 int report_gather(struct report *rep, uw_error *err);
 
-/* Prepares with :from, :to, :uid (-1: all), :local, :label, :rows bound. */
+/* Prepares with :from, :to, :uid (-1: all), :local, :label, :rows and the filters bound.
+ */
 int report_prepare(const struct report *rep, const char *sql, sqlite3_stmt **ret,
                    uw_error *err);
 /* Microjoules of a column as J; 0 for NULL. */
@@ -78,7 +86,4 @@ double report_domain_j(const struct report *rep, int64_t uj);
 int report_boards(const struct report *rep, const char *key, uw_error *err);
 int report_domains(const struct report *rep, const char *key, uw_error *err);
 int report_days(const struct report *rep, const char *key, uw_error *err);
-/* "rows": the rows by the query's `by`. */
-int report_rows(const struct report *rep, uw_error *err);
-
 #endif

@@ -1,59 +1,102 @@
 #include <math.h>
 
-#include "io/store/report-inside.h"
+#include "io/store/report-keys.h"
 
-/* Of attributed energy: who, how much, how long. */
-#define OF_JOBS                                                   \
-    " FROM part e LEFT JOIN job j ON j.id = e.job WHERE kind = 1" \
-    " AND (:uid < 0 OR j.uid = :uid)"
-#define FIGURES " sum(energy_uj), sum(half_uj), sum(span_ms), "
-/* What a job that had the node alone used beside its boards. */
-#define OF_DOMAINS                                                 \
-    "(SELECT sum(d.energy_uj) FROM domain_part d WHERE d.kind = 1" \
-    " AND d.job = e.job)"
+/* Columns of grouped, in the order in which put_group() reads them. */
+#define FIGURES " uj, half, span, jobs, domains,"
+#define CHARGED " co2_mg, co2_uj, marginal_mg, marginal_uj, cost, cost_uj,"
+#define ROW FIGURES CHARGED REPORT_SAVED
+/* The same of all of grouped; an unknown figure of some rows is in no sum. */
+#define SUMS                                                                    \
+    " sum(uj), sum(half), sum(span), sum(jobs), sum(domains)," REPORT_CHARGES   \
+    ", sum(spared_j), sum(spared_half_j), sum(saved_co2), sum(saved_co2_half)," \
+    " sum(saved_marginal), sum(saved_marginal_half), sum(saved_money),"         \
+    " sum(saved_money_half)"
+enum {
+    FIGURES_COLUMNS = 5,
+    ROW_COLUMNS = FIGURES_COLUMNS + 2 * LEDGER_CHARGES + REPORT_SAVED_COLUMNS
+};
 
-static void put_figures(const struct report *rep, sqlite3_stmt *stmt, int column)
+bool report_is_whole(const struct ledger_query *q)
 {
+    bool filters = q->of_user[0] || q->of_job || q->of_label[0];
+    enum ledger_by by = q->key[0].by;
+
+    return q->n_keys == 1 && (by == LEDGER_BY_BOARD || by == LEDGER_BY_DOMAIN ||
+                              (by == LEDGER_BY_DAY && !filters));
+}
+
+/* What was saved: energy, grams and money, each with half of its interval.  The errors of
+ * several jobs are added as if all had one sign.
+ */
+void report_put_saved(const struct report *rep, sqlite3_stmt *stmt, int column)
+{
+    static const char *const keys[REPORT_SAVED_COLUMNS] = {
+        "saved_j",          "saved_half_j",          "saved_co2_g", "saved_co2_half_g",
+        "saved_marginal_g", "saved_marginal_half_g", "saved_money", "saved_money_half"};
+
+    for (int i = 0; i < REPORT_SAVED_COLUMNS; i++)
+        json_out_double(rep->o, keys[i], db_double(stmt, column + i));
+}
+
+/* Columns from `column` on: ROW or SUMS. */
+static void put_group(const struct report *rep, sqlite3_stmt *stmt, int column)
+{
+    struct json_out *o = rep->o;
+    struct report_charges c;
     double j = report_j(stmt, column);
     double s = (double)sqlite3_column_int64(stmt, column + 2) * 1e-3;
 
     report_put_energy(rep, "energy_j", j);
-    json_out_double(rep->o, "half_j", report_j(stmt, column + 1));
-    json_out_double(rep->o, "gpu_s", s);
-    json_out_double(rep->o, "mean_w", s > 0 ? j / s : (double)NAN);
+    json_out_double(o, "half_j", report_j(stmt, column + 1));
+    json_out_double(o, "gpu_s", s);
+    json_out_double(o, "mean_w", s > 0 ? j / s : (double)NAN);
+    json_out_int(o, "jobs", sqlite3_column_int64(stmt, column + 3));
+    report_put_cpu(rep, stmt, column + 4);
+    report_charges(stmt, column + FIGURES_COLUMNS, &c);
+    report_put_charges(rep, &c, sqlite3_column_int64(stmt, column), false);
+    report_put_saved(rep, stmt, column + FIGURES_COLUMNS + 2 * LEDGER_CHARGES);
 }
 
-/* The grams that were saved, of whole jobs: the saved energy at the mean intensity of the
- * energy that is covered.
- */
-static void put_saved_g(struct json_out *o, sqlite3_stmt *stmt, int column)
+/* ---- names of rows ---- */
+
+/* "2026-11-21" of 20261121 */
+static void put_date(struct json_out *o, int64_t day)
 {
-    json_out_double(o, "saved_co2_g", db_double(stmt, column));
-    json_out_double(o, "saved_co2_half_g", db_double(stmt, column + 1));
-}
-#define OF_J(mg, uj) "* " mg " * 1e3 / nullif(" uj ", 0)" /* grams */
-#define MEAN_G OF_J("co2_mg", "co2_uj")
-#define MEAN_HALF_G OF_J("abs(co2_mg)", "co2_uj")
-#define MEAN_JOB_G OF_J("sum(co2_mg)", "sum(co2_uj)")
-#define MEAN_JOB_HALF_G OF_J("abs(sum(co2_mg))", "sum(co2_uj)")
+    char text[32];
 
-/* Columns from `column` on: REPORT_CHARGES, then the saved grams. */
-static void put_charges(const struct report *rep, sqlite3_stmt *stmt, int column,
-                        int64_t energy_uj)
+    (void)snprintf(text, sizeof text, "%04d-%02d-%02d", (int)(day / 10000),
+                   (int)(day / 100 % 100), (int)(day % 100));
+    json_out_text(o, "day", text);
+}
+
+/* user, name: columns with the user's and the job's name. */
+static void put_key(const struct report *rep, const struct ledger_key *k,
+                    sqlite3_stmt *stmt, int column, int user)
 {
-    struct report_charges c;
+    struct json_out *o = rep->o;
 
-    report_charges(stmt, column, &c);
-    report_put_charges(rep, &c, energy_uj, false);
-    put_saved_g(rep->o, stmt, column + 2 * LEDGER_CHARGES);
+    switch (k->by) {
+    case LEDGER_BY_JOB:
+        json_out_int(o, "job", sqlite3_column_int64(stmt, column));
+        json_out_text(o, "name", db_text(stmt, user + 1));
+        break;
+    case LEDGER_BY_USER:
+        report_put_int(o, "uid", stmt, column);
+        json_out_text(o, "user", db_text(stmt, user));
+        break;
+    case LEDGER_BY_DAY:
+        put_date(o, sqlite3_column_int64(stmt, column));
+        break;
+    case LEDGER_BY_LABEL:
+        report_put_text(o, "value", stmt, column);
+        break;
+    default:
+        report_put_text(o, names_word(NAMES_REPORT_BY, k->by), stmt, column);
+    }
 }
 
-/* What was saved, of whole jobs: the energy, and half of its interval. */
-static void put_saved(struct json_out *o, sqlite3_stmt *stmt, int column)
-{
-    json_out_double(o, "saved_j", db_double(stmt, column));
-    json_out_double(o, "saved_half_j", db_double(stmt, column + 1));
-}
+/* ---- jobs ---- */
 
 static int put_labels(const struct report *rep, int64_t job, uw_error *err)
 {
@@ -93,101 +136,100 @@ static void put_model(struct json_out *o, sqlite3_stmt *stmt, int column)
     json_out_double(o, "model_slowdown", db_double(stmt, column + 2));
 }
 
+#define JOBS                                                                         \
+    "SELECT g.k1, j.name, j.user, j.uid, j.source, j.began_ms, j.ended_ms, j.saved," \
+    " j.saved_half, j.slowdown, j.slowdown_half, j.goal, j.cap_mw, j.looks,"         \
+    " j.model_saved, j.model_slowdown," ROW " FROM (SELECT at, k1," ROW " FROM"      \
+    " temp.grouped WHERE at <= :rows) g LEFT JOIN job j ON j.id = g.k1 ORDER BY g.at"
 static int put_job(const struct report *rep, sqlite3_stmt *stmt, uw_error *err)
 {
     struct json_out *o = rep->o;
     int64_t job = sqlite3_column_int64(stmt, 0);
 
     json_out_int(o, "job", job);
-    json_out_text(o, "name", db_text(stmt, 4));
-    json_out_text(o, "user", db_text(stmt, 5));
-    json_out_int(o, "uid", sqlite3_column_int64(stmt, 6));
-    json_out_text(o, "source", db_text(stmt, 7));
-    report_time(o, "began", stmt, 8);
-    report_time(o, "ended", stmt, 9);
-    put_figures(rep, stmt, 1);
-    put_saved(o, stmt, 10);
-    json_out_double(o, "saved", db_double(stmt, 12));
-    json_out_double(o, "saved_half", db_double(stmt, 13));
-    json_out_double(o, "slowdown", db_double(stmt, 14));
-    json_out_double(o, "slowdown_half", db_double(stmt, 15));
-    report_put_text(o, "goal", stmt, 16);
-    report_put_int(o, "cap_mw", stmt, 17);
-    report_put_cpu(rep, stmt, 18);
-    put_model(o, stmt, 19);
-    put_charges(rep, stmt, 22, sqlite3_column_int64(stmt, 1));
+    json_out_text(o, "name", db_text(stmt, 1));
+    json_out_text(o, "user", db_text(stmt, 2));
+    json_out_int(o, "uid", sqlite3_column_int64(stmt, 3));
+    json_out_text(o, "source", db_text(stmt, 4));
+    report_time(o, "began", stmt, 5);
+    report_time(o, "ended", stmt, 6);
+    json_out_double(o, "saved", db_double(stmt, 7));
+    json_out_double(o, "saved_half", db_double(stmt, 8));
+    json_out_double(o, "slowdown", db_double(stmt, 9));
+    json_out_double(o, "slowdown_half", db_double(stmt, 10));
+    report_put_text(o, "goal", stmt, 11);
+    report_put_int(o, "cap_mw", stmt, 12);
+    put_model(o, stmt, 13);
+    put_group(rep, stmt, 16);
     int r = put_job_boards(rep, job, err);
     return r < 0 ? r : put_labels(rep, job, err);
 }
 
-/* Saved energy of the jobs of a group: a job counts once however many rows it has. */
-#define PER_JOB                                                                    \
-    " FROM (SELECT e.job AS job, sum(energy_uj) AS uj, sum(half_uj) AS half,"      \
-    " sum(span_ms) AS span, " OF_DOMAINS " AS domains, sum(co2_mg) AS co2_mg,"     \
-    " sum(co2_uj) AS co2_uj, sum(marginal_mg) AS marginal_mg, sum(marginal_uj) AS" \
-    " marginal_uj, sum(cost) AS cost, sum(cost_uj) AS cost_uj" OF_JOBS             \
-    " GROUP BY e.job) g"                                                           \
-    " LEFT JOIN job j ON j.id = g.job"
-#define GROUPED                                                                    \
-    " sum(uj), sum(half), sum(span), count(*), sum(j.saved_j),"                    \
-    " sum(j.saved_half_j), sum(domains)," REPORT_CHARGES ", sum(j.saved_j " MEAN_G \
-    "), sum(j.saved_half_j " MEAN_HALF_G ")"
+/* ---- groups ---- */
 
-static void put_group(const struct report *rep, sqlite3_stmt *stmt, int column)
+static int put_row(const struct report *rep, sqlite3_stmt *stmt, uw_error *err)
 {
-    put_figures(rep, stmt, column);
-    json_out_int(rep->o, "jobs", sqlite3_column_int64(stmt, column + 3));
-    put_saved(rep->o, stmt, column + 4);
-    report_put_cpu(rep, stmt, column + 6);
-    put_charges(rep, stmt, column + 7, sqlite3_column_int64(stmt, column));
-}
+    const struct ledger_query *q = rep->q;
 
-static int put_user(const struct report *rep, sqlite3_stmt *stmt, uw_error *err)
-{
     (void)err;
-    json_out_int(rep->o, "uid", sqlite3_column_int64(stmt, 0));
-    json_out_text(rep->o, "user", db_text(stmt, 1));
-    put_group(rep, stmt, 2);
+    put_key(rep, &q->key[0], stmt, 0, 2);
+    if (q->n_keys > 1)
+        put_key(rep, &q->key[1], stmt, 1, 2);
+    put_group(rep, stmt, 4);
     return 0;
 }
 
-static int put_value(const struct report *rep, sqlite3_stmt *stmt, uw_error *err)
+static int put_stack(const struct report *rep, sqlite3_stmt *stmt, uw_error *err)
 {
+    const struct ledger_key *k = rep->q->key;
+
     (void)err;
-    report_put_text(rep->o, "value", stmt, 0);
-    put_group(rep, stmt, 1);
+    put_key(rep, k->by == LEDGER_BY_DAY ? &k[1] : &k[0], stmt, 0, 1);
     return 0;
+}
+
+/* An object of sums. */
+static int put_sums(const struct report *rep, const char *key, const char *sql,
+                    uw_error *err)
+{
+    auto_(db_finalize) sqlite3_stmt *stmt = NULL;
+
+    int r = report_prepare(rep, sql, &stmt, err);
+    if (r >= 0)
+        r = db_step(rep->l, stmt, err);
+    if (r < 0)
+        return r;
+    json_out_object(rep->o, key);
+    put_group(rep, stmt, 0);
+    json_out_end(rep->o);
+    return 0;
+}
+
+static int put_rows(const struct report *rep, uw_error *err)
+{
+    const struct ledger_query *q = rep->q;
+
+    if (report_is_whole(q))
+        return q->key[0].by == LEDGER_BY_BOARD    ? report_boards(rep, "rows", err)
+               : q->key[0].by == LEDGER_BY_DOMAIN ? report_domains(rep, "rows", err)
+                                                  : report_days(rep, "rows", err);
+    if (q->n_keys == 1 && q->key[0].by == LEDGER_BY_JOB)
+        return report_list(rep, "rows", JOBS, put_job, err);
+    return report_list(rep, "rows",
+                       "SELECT k1, k2, user, name," ROW
+                       " FROM temp.grouped WHERE at <= :rows ORDER BY at",
+                       put_row, err);
 }
 
 int report_rows(const struct report *rep, uw_error *err)
 {
-    switch (rep->q->by) {
-    case LEDGER_BY_BOARD:
-        return report_boards(rep, "rows", err);
-    case LEDGER_BY_DOMAIN:
-        return report_domains(rep, "rows", err);
-    case LEDGER_BY_DAY:
-        return report_days(rep, "rows", err);
-    case LEDGER_BY_USER:
-        return report_list(rep, "rows",
-                           "SELECT j.uid, max(j.user)," GROUPED PER_JOB
-                           " GROUP BY j.uid ORDER BY 3 DESC LIMIT :rows",
-                           put_user, err);
-    case LEDGER_BY_LABEL:
-        return report_list(rep, "rows",
-                           "SELECT lb.value," GROUPED PER_JOB
-                           " LEFT JOIN job_label lb ON lb.job = g.job AND lb.key = :label"
-                           " GROUP BY lb.value ORDER BY 2 DESC LIMIT :rows",
-                           put_value, err);
-    default:
-        return report_list(
-            rep, "rows",
-            "SELECT e.job," FIGURES "j.name, j.user, j.uid, j.source, j.began_ms,"
-            " j.ended_ms, j.saved_j, j.saved_half_j, j.saved, j.saved_half, j.slowdown,"
-            " j.slowdown_half, j.goal, j.cap_mw, " OF_DOMAINS
-            ", j.looks, j.model_saved, j.model_slowdown," REPORT_CHARGES
-            ", j.saved_j " MEAN_JOB_G ", j.saved_half_j " MEAN_JOB_HALF_G OF_JOBS
-            " GROUP BY e.job ORDER BY 2 DESC, e.job LIMIT :rows",
-            put_job, err);
-    }
+    int r = put_sums(rep, "jobs", "SELECT" SUMS " FROM temp.grouped", err);
+
+    if (r >= 0 && !report_is_whole(rep->q))
+        r = put_sums(rep, "rest", "SELECT" SUMS " FROM temp.grouped WHERE at > :rows",
+                     err);
+    if (r >= 0)
+        r = report_list(rep, "stack", "SELECT k1, user, name FROM temp.stack ORDER BY at",
+                        put_stack, err);
+    return r < 0 ? r : put_rows(rep, err);
 }

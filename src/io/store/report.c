@@ -10,7 +10,7 @@
 
 #include "base/error.h"
 #include "base/names.h"
-#include "io/store/report-inside.h"
+#include "io/store/report-keys.h"
 
 #define J_PER_KWH 3.6e6
 #define SUM_TOLERANCE 0.001
@@ -123,14 +123,22 @@ int report_prepare(const struct report *rep, const char *sql, sqlite3_stmt **ret
         {":uid", q->one_user ? (int64_t)q->uid : -1},
         {":local", q->local},
         {":rows", REPORT_ROWS},
+        {":stack", REPORT_STACK},
+        {":of_job", (int64_t)q->of_job},
+        {":by_day", q->key[0].by == LEDGER_BY_DAY && q->n_keys == 1},
     };
+    const struct {
+        const char *name, *v;
+    } text[] = {{":label", q->key[0].label}, {":label2", q->key[1].label},
+                {":unit", rep->price_unit},  {":of_user", q->of_user},
+                {":of_label", q->of_label},  {":of_value", q->of_value}};
+
     for (size_t i = 0; i < n_elements(value); i++) /* SQLite refuses index 0 */
         (void)sqlite3_bind_int64(stmt, sqlite3_bind_parameter_index(stmt, value[i].name),
                                  value[i].v);
-    (void)sqlite3_bind_text(stmt, sqlite3_bind_parameter_index(stmt, ":label"), q->label,
-                            -1, SQLITE_STATIC);
-    (void)sqlite3_bind_text(stmt, sqlite3_bind_parameter_index(stmt, ":unit"),
-                            rep->price_unit, -1, SQLITE_STATIC);
+    for (size_t i = 0; i < n_elements(text); i++)
+        (void)sqlite3_bind_text(stmt, sqlite3_bind_parameter_index(stmt, text[i].name),
+                                text[i].v, -1, SQLITE_STATIC);
     *ret = stmt;
     return 0;
 }
@@ -231,6 +239,37 @@ static void put_totals(const struct report *rep, bool domains, const struct tota
     json_out_end(o);
 }
 
+/* "by": "user", "user,day"; "label": of the key that is one. */
+static void put_keys(const struct report *rep)
+{
+    const struct ledger_key *k = rep->q->key;
+    const char *label = k[0].label[0] ? k[0].label : k[1].label;
+    char by[64];
+
+    (void)snprintf(by, sizeof by, "%.30s%s%.30s", names_word(NAMES_REPORT_BY, k[0].by),
+                   rep->q->n_keys > 1 ? "," : "",
+                   rep->q->n_keys > 1 ? names_word(NAMES_REPORT_BY, k[1].by) : "");
+    json_out_text(rep->o, "by", by);
+    json_out_text(rep->o, "label", label[0] ? label : NULL);
+}
+
+/* Only those that were asked for. */
+static void put_filters(const struct report *rep)
+{
+    const struct ledger_query *q = rep->q;
+
+    json_out_object(rep->o, "only");
+    if (q->of_user[0])
+        json_out_text(rep->o, "user", q->of_user);
+    if (q->of_job)
+        json_out_int(rep->o, "job", (int64_t)q->of_job);
+    if (q->of_label[0]) {
+        json_out_text(rep->o, "label", q->of_label);
+        json_out_text(rep->o, "value", q->of_value);
+    }
+    json_out_end(rep->o);
+}
+
 static void put_head(const struct report *rep)
 {
     const struct ledger_query *q = rep->q;
@@ -238,13 +277,13 @@ static void put_head(const struct report *rep)
     char currency[sizeof rep->price_unit];
 
     json_out_bool(o, "simulated", rep->l->simulated || rep->simulated);
-    json_out_text(o, "by", names_word(NAMES_REPORT_BY, q->by));
+    put_keys(rep);
     json_out_int(o, "rows_max", REPORT_ROWS);
-    json_out_text(o, "label", q->by == LEDGER_BY_LABEL ? q->label : NULL);
     json_out_text(o, "zone", q->local ? "local" : "utc");
     put_time(o, "from", ms_of_ns(q->from_utc_ns));
     put_time(o, "to", ms_of_ns(q->to_utc_ns));
     json_out_known_int(o, "only_uid", q->one_user, q->uid);
+    put_filters(rep);
     if (q->has_carbon)
         json_out_double(o, "gco2e_kwh", q->gco2e_kwh);
     if (q->has_price) {
@@ -339,23 +378,43 @@ int report_domains(const struct report *rep, const char *key, uw_error *err)
         put_domain, err);
 }
 
+/* "stack_j": a day's energy of each of "stack". */
+static int put_stack(const struct report *rep, int64_t day, uw_error *err)
+{
+    auto_(db_finalize) sqlite3_stmt *stmt = NULL;
+
+    int r = db_ask(rep->l,
+                   "SELECT ifnull(d.uj, 0) FROM temp.stack s LEFT JOIN temp.day_stack d"
+                   " ON d.at = s.at AND d.day = ? ORDER BY s.at",
+                   &stmt, err, "i", day);
+    json_out_array(rep->o, "stack_j");
+    while (r >= 0 && (r = db_step(rep->l, stmt, err)) > 0)
+        json_out_double(rep->o, NULL, report_j(stmt, 0));
+    json_out_end(rep->o);
+    return r;
+}
+
 static int put_day(const struct report *rep, sqlite3_stmt *stmt, uw_error *err)
 {
-    (void)err;
     json_out_text(rep->o, "day", db_text(stmt, 0));
     put_parts(rep, stmt, 1);
     report_put_cpu(rep, stmt, 1 + PARTS_COLUMNS);
-    return 0;
+    if (report_is_whole(rep->q) && rep->q->key[0].by == LEDGER_BY_DAY)
+        report_put_saved(rep, stmt, 3 + PARTS_COLUMNS);
+    return put_stack(rep, sqlite3_column_int64(stmt, 2 + PARTS_COLUMNS), err);
 }
 
 int report_days(const struct report *rep, const char *key, uw_error *err)
 {
-    return report_list(rep, key,
-                       "SELECT printf('%04d-%02d-%02d', day / 10000, day / 100 % 100,"
-                       " day % 100)," PARTS ", (SELECT sum(d.energy_uj) FROM"
-                       " domain_part d WHERE d.day = e.day AND d.kind > 0)"
-                       " FROM part e GROUP BY day ORDER BY day LIMIT 4000",
-                       put_day, err);
+    return report_list(
+        rep, key,
+        "SELECT printf('%04d-%02d-%02d', day / 10000, day / 100 % 100,"
+        " day % 100)," PARTS ", (SELECT sum(d.energy_uj) FROM"
+        " domain_part d WHERE d.day = e.day AND d.kind > 0), e.day," REPORT_SAVED
+        " FROM part e LEFT JOIN (SELECT k1 AS of_day," REPORT_SAVED " FROM"
+        " temp.grouped WHERE :by_day) g ON g.of_day = e.day"
+        " GROUP BY day ORDER BY day LIMIT 4000",
+        put_day, err);
 }
 
 /* Seconds since 1970; mean, least and most of the cap in mW. */
@@ -409,6 +468,8 @@ static int put_report(struct report *rep, uw_error *err)
     struct totals boards, domains;
 
     int r = report_gather(rep, err);
+    if (r >= 0)
+        r = report_keys(rep, err);
     if (r >= 0)
         r = read_totals(rep,
                         "SELECT kind, sum(energy_uj), sum(half_uj)," REPORT_CHARGES

@@ -84,6 +84,23 @@ static void test_refused(void)
         {"by", "gpus", -EINVAL},
         {"by", "label:", -EINVAL},
         {"by", "label:a'b", -EINVAL},
+        {"by", "user,", -EINVAL},
+        {"by", ",user", -EINVAL},
+        {"by", "user,day,job", -EINVAL},
+        {"by", "user,user", -EINVAL},
+        {"by", "label:a,label:b", -EINVAL},
+        {"by", "user,gpu", -EINVAL},
+        {"by", "cpu,day", -EINVAL},
+        {"user", "", -EINVAL},
+        {"user", "0123456789012345678901234567890123456789012345678901234567890123",
+         -EINVAL},
+        {"job", "0", -ERANGE},
+        {"job", "9223372036854775808", -ERANGE},
+        {"job", "slurm:1", -EINVAL},
+        {"label", "team", -EINVAL},
+        {"label", "team=", -EINVAL},
+        {"label", "=vision", -EINVAL},
+        {"label", "a'b=c", -EINVAL},
         {"by",
          "label:0123456789012345678901234567890123456789012345678901234567890123456789",
          -EINVAL},
@@ -119,9 +136,19 @@ static void test_good(void)
     ledger_query_init(&q, NOW);
     ok(ledger_query_check(&q, &err) == 0, "everything up to now is a report");
     is_int(ledger_query_set(&q, "by", "label:k8s.io/name", NOW, &err), 0, "a label");
-    is_str(q.label, "k8s.io/name", "its key");
+    is_str(q.key[0].label, "k8s.io/name", "its key");
     is_int(ledger_query_set(&q, "by", "gpu", NOW, &err), 0, "by GPU");
-    ok(q.by == LEDGER_BY_BOARD && !q.label[0], "forgets the label");
+    ok(q.key[0].by == LEDGER_BY_BOARD && !q.key[0].label[0], "forgets the label");
+    is_int(ledger_query_set(&q, "by", "user,label:team", NOW, &err), 0, "two keys");
+    ok(q.n_keys == 2 && q.key[0].by == LEDGER_BY_USER && q.key[1].by == LEDGER_BY_LABEL,
+       "in their order");
+    is_str(q.key[1].label, "team", "with its label");
+    is_int(ledger_query_set(&q, "label", "team=a=b", NOW, &err), 0, "a filter");
+    ok(strcmp(q.of_label, "team") == 0 && strcmp(q.of_value, "a=b") == 0,
+       "up to the first =");
+    ok(ledger_query_check(&q, &err) == 0, "goes with it");
+    is_int(ledger_query_set(&q, "by", "gpu", NOW, &err), 0, "by GPU");
+    is_int(ledger_query_check(&q, &err), -EINVAL, "does not: %s", err.text);
     is_int(ledger_query_set(&q, "price_kwh", "0.30 EUR", NOW, &err), 0, "a price");
     ok(q.has_price && q.price_kwh == 0.30 && strcmp(q.currency, "EUR") == 0, "is kept");
     is_int(ledger_query_set(&q, "gco2e_kwh", "380", NOW, &err), 0, "an intensity");
