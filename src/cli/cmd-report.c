@@ -16,6 +16,7 @@ enum { PATH_BYTES = 1024, ANSWER_S = 60, REPORT_BYTES = 64 << 20 };
 
 struct args {
     const char *by, *from, *to, *zone, *gco2e, *price; /* NULL: not given */
+    const char *user, *job, *label;                    /* filters */
     const char *format, *output, *ledger, *boards;
 };
 
@@ -31,7 +32,7 @@ static const struct format {
 struct param {
     const char *key, *value;
 };
-enum { PARAMS = 6 };
+enum { PARAMS = 9 };
 
 /* "zone" first: it applies to the times. */
 static void params_of(const struct args *a, struct param ret[PARAMS])
@@ -42,6 +43,9 @@ static void params_of(const struct args *a, struct param ret[PARAMS])
     ret[3] = (struct param){"to", a->to};
     ret[4] = (struct param){"gco2e_kwh", a->gco2e};
     ret[5] = (struct param){"price_kwh", a->price};
+    ret[6] = (struct param){"user", a->user};
+    ret[7] = (struct param){"job", a->job};
+    ret[8] = (struct param){"label", a->label};
 }
 
 static int query_of(const struct args *a, int64_t now_ns, struct ledger_query *ret,
@@ -242,8 +246,11 @@ static int run(const struct cli_env *env, int argc, char **argv)
 {
     struct args a = {.format = "text", .boards = env->boards};
     const struct opt opts[] = {
-        {"by", 'b', "WHAT", "job (the default), user, gpu, cpu, day or label:KEY",
+        {"by", 'b', "WHAT", "job (the default), user, label:KEY … or two: user,day",
          opt_text, &a.by},
+        {"user", 0, "USER", "only jobs of this user", opt_text, &a.user},
+        {"job", 0, "ID", "only this job", opt_text, &a.job},
+        {"label", 0, "KEY=VALUE", "only jobs with this label", opt_text, &a.label},
         {"from", 0, "TIME", "start: 2026-11-21, 2026-11-21T14:30, today, 7d", opt_text,
          &a.from},
         {"to", 0, "TIME", "end; a date without a time includes its day", opt_text, &a.to},

@@ -37,6 +37,8 @@ static void put_row(const struct json_value *report, const struct json_value *ro
 
     (void)fputs("<tr>", to);
     while ((c = report_column(report, c)) != NULL) {
+        if (c->text)
+            continue;
         if (row)
             report_cell(report, row, c, text);
         else
@@ -116,16 +118,15 @@ static void put_method(const struct json_value *report, FILE *to)
 
 static int put_body(const struct json_value *report, FILE *to, uw_error *err)
 {
-    char title[200];
+    char title[200], only[REPORT_ONLY];
 
     report_title(report, title, sizeof title);
     html_put(to, "h1", "%s", title);
     (void)fputs("<p class=\"muted\">", to);
     if (take_bool(report, "simulated"))
         html_stamp(to);
-    if (!isnan(take_number(report, "only_uid")))
-        (void)fprintf(to, "Jobs of uid %llu alone; sums are of the whole node.",
-                      (unsigned long long)take_u64(report, "only_uid"));
+    if (report_only(report, only))
+        canvas_escape(to, only);
     (void)fputs("</p>\n", to);
     for (size_t i = 0; i < REPORT_PICTURES; i++) {
         int r = put_picture(&report_pictures[i], report, WIDE, to, err);

@@ -133,14 +133,13 @@ static void bars_draw(struct canvas *c, const void *user)
     struct axis x = {.at_lo = width < NARROW ? 150 : 230,
                      .at_hi = width - (width < NARROW ? 90 : 220)};
     size_t n = bars_of(report);
-    char title[200], note[80] = "";
+    char title[200], by[REPORT_TEXT], note[80] = "";
 
     for (size_t i = 0; i < n; i++)
         most = fmax(most, take_number(json_at(rows, i), "energy_j"));
     x.hi = most > 0 ? most : 1;
-    view_label(take_text(report, "label"), note, sizeof note);
-    (void)snprintf(title, sizeof title, "Energy by %s %s", report_by(report), note);
-    note[0] = '\0';
+    report_by(report, by);
+    (void)snprintf(title, sizeof title, "Energy by %s", by);
     if (json_count(rows) > n)
         (void)snprintf(note, sizeof note, "the %zu that used most, of %zu", n,
                        json_count(rows));

@@ -33,7 +33,8 @@ static void put_rows(const struct json_value *report, bool charges, FILE *to)
         bool first = true;
         while ((c = report_column(report, c)) != NULL) {
             int width = abs(c->width);
-            if (width == 0 || (report_is_charge(c) != charges && c->kind != CELL_NAME))
+            if (width == 0 || (report_is_charge(c) != charges && c->kind != CELL_NAME &&
+                               c->kind != CELL_SECOND))
                 continue;
             if (i == 0)
                 report_head(report, c, text);
@@ -116,15 +117,14 @@ static void put_sums(const struct json_value *report, const struct json_value *s
 int report_text(const struct json_value *report, FILE *to, uw_error *err)
 {
     size_t n = json_count(json_get(report, "rows"));
-    char title[200];
+    char title[200], only[REPORT_ONLY];
 
     report_title(report, title, sizeof title);
     (void)fprintf(to, "%s\n", title);
     if (take_bool(report, "simulated"))
         (void)fprintf(to, "SIMULATED boards: all figures are simulated.\n");
-    if (json_get(report, "only_uid") && !isnan(take_number(report, "only_uid")))
-        (void)fprintf(to, "Jobs of uid %llu alone; sums are of the whole node.\n",
-                      (unsigned long long)take_u64(report, "only_uid"));
+    if (report_only(report, only))
+        text_wrap(to, 0, 0, only);
     (void)fputc('\n', to);
     if (n == 0)
         (void)fprintf(to, "No energy was recorded.\n");
@@ -145,94 +145,4 @@ int report_text(const struct json_value *report, FILE *to, uw_error *err)
         put_sums(report, report_cpu(report), to);
     }
     return ferror(to) ? fail(err, -EIO, "cannot write the report") : 0;
-}
-
-/* ---- CSV ---- */
-
-/* RFC 4180.  Spreadsheets read a field that begins with one of FORMULA as a formula, and
- * may use another separator.
- */
-#define FORMULA "=+-@\t\r\n"
-#define APART ",;\t\"\r\n"
-
-static void put_quoted(FILE *to, const char *text)
-{
-    bool formula = text[0] && strchr(FORMULA, text[0]);
-    bool plain = strcspn(text, APART) == strlen(text) && !formula;
-
-    if (plain) {
-        (void)fputs(text, to);
-        return;
-    }
-    (void)fputc('"', to);
-    if (formula)
-        (void)fputc('\'', to);
-    for (; *text; text++) {
-        if (*text == '"')
-            (void)fputc('"', to);
-        (void)fputc(*text, to);
-    }
-    (void)fputc('"', to);
-}
-
-/* The keys of a row. */
-static const char *keys_of(const char *by)
-{
-    static const struct {
-        const char *by, *keys;
-    } all[] = {
-        {"job", "job,name,user,uid,source,began,ended,energy_j,half_j,gpu_s,mean_w,goal,"
-                "cap_mw,saved_j,saved_half_j,saved,saved_half,slowdown,slowdown_half,"
-                "cpu_j,looks,model_saved,model_slowdown"},
-        {"user", "user,uid,jobs,energy_j,half_j,gpu_s,mean_w,saved_j,saved_half_j,cpu_j"},
-        {"label", "value,jobs,energy_j,half_j,gpu_s,mean_w,saved_j,saved_half_j,cpu_j"},
-        {"gpu", "gpu,uuid,name,attributed_j,idle_j,unattributed_j,energy_j,meter_j"},
-        {"cpu", "domain,kind,attributed_j,idle_j,unattributed_j,energy_j,meter_j"},
-        {"day", "day,attributed_j,idle_j,unattributed_j,energy_j,meter_j,cpu_j"}};
-
-    for (size_t i = 0; i < n_elements(all); i++)
-        if (strcmp(by, all[i].by) == 0)
-            return all[i].keys;
-    return "";
-}
-
-#define CHARGES "co2_g,co2_covered,marginal_g,marginal_covered,money,money_covered"
-
-static void put_csv_row(const struct json_value *row, const char *keys, FILE *to)
-{
-    char key[32];
-
-    for (const char *at = keys; *at;) {
-        size_t len = strcspn(at, ",");
-        (void)snprintf(key, sizeof key, "%.*s", (int)len, at);
-        double v = take_number(row, key);
-        if (!isnan(v))
-            (void)fprintf(to, "%.12g", v);
-        else
-            put_quoted(to, take_text(row, key));
-        at += len;
-        if (*at)
-            (void)fputc(*at++, to);
-    }
-}
-
-int report_csv(const struct json_value *report, FILE *to, uw_error *err)
-{
-    const struct json_value *rows = json_get(report, "rows");
-    bool carbon = json_get(report, "gco2e_kwh"), price = json_get(report, "price_kwh");
-    const char *currency = take_text(report, "money_currency");
-    char keys[400];
-
-    (void)snprintf(keys, sizeof keys, "%s%s%s," CHARGES "%s",
-                   keys_of(take_text(report, "by")), carbon ? ",gco2e" : "",
-                   price ? ",cost" : "",
-                   report_has_parts(report) ? "" : ",saved_co2_g,saved_co2_half_g");
-    (void)fprintf(to, "%s,money_currency,simulated\n", keys);
-    for (size_t i = 0; i < json_count(rows); i++) {
-        put_csv_row(json_at(rows, i), keys, to);
-        (void)fputc(',', to);
-        put_quoted(to, currency);
-        (void)fprintf(to, ",%d\n", take_bool(report, "simulated"));
-    }
-    return ferror(to) ? fail(err, -EIO, "cannot write the CSV") : 0;
 }

@@ -54,13 +54,6 @@ bool report_has_charge(const struct json_value *report, const char *covered)
     return take_number(json_get(report, cpu ? "cpu" : "totals"), covered) > 0;
 }
 
-const char *report_by(const struct json_value *report)
-{
-    const char *by = take_text(report, "by");
-
-    return strcmp(by, "gpu") == 0 ? "GPU" : strcmp(by, "cpu") == 0 ? "processor" : by;
-}
-
 const char *report_energy(double j, struct report_unit unit, char ret[REPORT_TEXT])
 {
     double v = j * unit.scale;
@@ -91,39 +84,110 @@ const struct report_line report_lines[REPORT_LINES] = {
     {"meter_j", "meters", false},
 };
 
-enum { PARTS = 1, JOBS = 2, GROUPS = 4, ALL = PARTS | JOBS | GROUPS, CHARGES = 8 };
+bool report_has_parts(const struct json_value *report)
+{
+    const char *by = take_text(report, "by");
 
-static const struct report_column columns[] = {
-    {NULL, "", CELL_NAME, -22, 0, 0, PARTS, NULL},
-    {"to jobs", "attributed_j", CELL_ENERGY, 10, 0, 0, PARTS, NULL},
-    {"idle", "idle_j", CELL_ENERGY, 10, 0, 0, PARTS, NULL},
-    {"unattributed", "unattributed_j", CELL_ENERGY, 12, 0, 0, PARTS, NULL},
-    {"sum", "energy_j", CELL_ENERGY, 10, 0, 0, PARTS, NULL},
-    {"meter", "meter_j", CELL_ENERGY, 10, 0, 0, PARTS, NULL},
-    {NULL, "", CELL_NAME, -20, 0, 0, JOBS | GROUPS, NULL},
-    {"user", "user", CELL_TEXT, -12, 0, 0, JOBS, NULL},
-    {"jobs", "jobs", CELL_NUMBER, -12, 0, 1, GROUPS, NULL},
-    {"GPU hours", "gpu_s", CELL_NUMBER, 9, 2, 1 / 3600.0, JOBS | GROUPS, NULL},
-    {"mean W", "mean_w", CELL_NUMBER, 8, 1, 1, JOBS | GROUPS, NULL},
-    {"%s", "energy_j", CELL_ENERGY, 11, 0, 0, JOBS | GROUPS, NULL},
-    {"\u00b1 %s", "half_j", CELL_ENERGY, 0, 0, 0, JOBS | GROUPS, NULL},
-    {"saved, %s", "saved_j", CELL_ENERGY, 0, 0, 0, JOBS, NULL},
-    {"saved, %s", "saved_j", CELL_ENERGY, 15, 0, 0, GROUPS, NULL},
-    {"saved, measured", "saved", CELL_SAVED, 15, 0, 0, JOBS, NULL},
-    {"the model says", "model_saved", CELL_PERCENT, 0, 0, 0, JOBS, NULL},
-    {"processors, %s", "cpu_j", CELL_ENERGY, 0, 0, 0, JOBS | GROUPS, "cpu"},
-    {"g CO2e", "co2_g", CELL_AMOUNT, 9, 0, 0, ALL | CHARGES, "co2_covered"},
-    {"covered", "co2_covered", CELL_COVERED, 7, 0, 0, ALL | CHARGES, "co2_covered"},
-    {"marg. g", "marginal_g", CELL_AMOUNT, 8, 0, 0, ALL | CHARGES, "marginal_covered"},
-    {"covered", "marginal_covered", CELL_COVERED, 7, 0, 0, ALL | CHARGES,
-     "marginal_covered"},
-    {"money", "money", CELL_AMOUNT, 8, 0, 0, ALL | CHARGES, "money_covered"},
-    {"covered", "money_covered", CELL_COVERED, 7, 0, 0, ALL | CHARGES, "money_covered"},
-    {"saved g", "saved_co2_g", CELL_AMOUNT, 7, 0, 0, JOBS | GROUPS | CHARGES,
-     "co2_covered"},
-    {"g CO2e", "gco2e", CELL_NUMBER, 0, 1, 1, PARTS | JOBS | GROUPS, "gco2e_kwh"},
-    {"", "cost", CELL_NUMBER, 0, 2, 1, PARTS | JOBS | GROUPS, "price_kwh"},
+    return strcmp(by, "gpu") == 0 || strcmp(by, "cpu") == 0 ||
+           (strcmp(by, "day") == 0 && !json_get(report, "rest"));
+}
+
+bool report_is_pair(const struct json_value *report)
+{
+    return strchr(take_text(report, "by"), ',') != NULL;
+}
+
+/* The first or second key: "user" of "user,day". */
+static const char *key_of(const struct json_value *report, bool second, char ret[32])
+{
+    const char *by = take_text(report, "by"), *comma = strchr(by, ',');
+
+    if (second && comma)
+        (void)snprintf(ret, 32, "%.31s", comma + 1);
+    else
+        (void)snprintf(ret, 32, "%.*s", comma ? (int)(comma - by) % 32 : 31, by);
+    return ret;
+}
+
+/* A job without the fact that rows are by has "-". */
+static void name_of(const struct json_value *row, const char *by, char *ret, size_t size)
+{
+    const char *word = take_text(row, strcmp(by, "label") == 0 ? "value"
+                                      : strcmp(by, "gpu") == 0 ? "uuid"
+                                      : strcmp(by, "cpu") == 0 ? "domain"
+                                      : strcmp(by, "job") == 0 ? "name"
+                                                               : by);
+    char raw[300];
+
+    if (strcmp(by, "job") == 0 || strcmp(by, "gpu") == 0)
+        (void)snprintf(raw, sizeof raw, "%llu %.200s",
+                       (unsigned long long)take_u64(row, by), word);
+    else if (*word)
+        (void)snprintf(raw, sizeof raw, "%.200s", word);
+    else if (strcmp(by, "user") == 0 && json_get(row, "uid"))
+        (void)snprintf(raw, sizeof raw, "uid %llu",
+                       (unsigned long long)take_u64(row, "uid"));
+    else
+        (void)snprintf(raw, sizeof raw, "-");
+    view_label(raw, ret, size);
+}
+
+void report_name(const struct json_value *report, const struct json_value *row, char *ret,
+                 size_t size)
+{
+    char by[32];
+
+    name_of(row, key_of(report, false, by), ret, size);
+}
+
+enum {
+    PARTS = 1,
+    JOBS = 2,
+    GROUPS = 4,
+    PAIRS = 8,
+    WHO = JOBS | GROUPS | PAIRS,
+    ALL = PARTS | WHO,
+    CHARGES = 16
 };
+
+/* clang-format off */
+static const struct report_column columns[] = {
+    {.key = "", .kind = CELL_NAME, .width = -22, .rows = PARTS},
+    {"to jobs", "attributed_j", CELL_ENERGY, .width = 10, .rows = PARTS},
+    {"idle", "idle_j", CELL_ENERGY, .width = 10, .rows = PARTS},
+    {"unattributed", "unattributed_j", CELL_ENERGY, .width = 12, .rows = PARTS},
+    {"sum", "energy_j", CELL_ENERGY, .width = 10, .rows = PARTS},
+    {"meter", "meter_j", CELL_ENERGY, .width = 10, .rows = PARTS},
+    {.key = "", .kind = CELL_NAME, .width = -20, .rows = WHO},
+    {.key = "", .kind = CELL_SECOND, .width = -12, .rows = PAIRS},
+    {"user", "user", CELL_TEXT, .width = -12, .rows = JOBS},
+    {"jobs", "jobs", CELL_NUMBER, .width = 12, .scale = 1, .rows = GROUPS},
+    {"jobs", "jobs", CELL_NUMBER, .scale = 1, .rows = PAIRS},
+    {"GPU hours", "gpu_s", CELL_NUMBER, .width = 9, .digits = 2, .scale = 1 / 3600.0, .rows = WHO},
+    {"mean W", "mean_w", CELL_NUMBER, .width = 8, .digits = 1, .scale = 1, .rows = WHO},
+    {"%s", "energy_j", CELL_ENERGY, .width = 11, .rows = WHO},
+    {"\u00b1 %s", "half_j", CELL_ENERGY, .rows = WHO},
+    {"saved, %s", "saved_j", CELL_WITHIN, .half = "saved_half_j", .rows = JOBS},
+    {"saved, %s", "saved_j", CELL_WITHIN, .half = "saved_half_j", .width = 15, .rows = GROUPS | PAIRS},
+    {"saved, measured", "saved", CELL_SAVED, .width = 15, .rows = JOBS},
+    {"the model says", "model_saved", CELL_PERCENT, .rows = JOBS},
+    {"processors, %s", "cpu_j", CELL_ENERGY, .rows = WHO, .needs = "cpu"},
+    {"g CO2e", "co2_g", CELL_AMOUNT, .width = 9, .rows = ALL | CHARGES, .needs = "co2_covered"},
+    {"covered", "co2_covered", CELL_COVERED, .width = 7, .rows = ALL | CHARGES, .needs = "co2_covered"},
+    {"marg. g", "marginal_g", CELL_AMOUNT, .width = 8, .rows = (ALL & ~PAIRS) | CHARGES, .needs = "marginal_covered"},
+    {"covered", "marginal_covered", CELL_COVERED, .width = 7, .rows = (ALL & ~PAIRS) | CHARGES, .needs = "marginal_covered"},
+    {"marg. g", "marginal_g", CELL_AMOUNT, .rows = PAIRS | CHARGES, .needs = "marginal_covered"},
+    {"covered", "marginal_covered", CELL_COVERED, .rows = PAIRS | CHARGES, .needs = "marginal_covered"},
+    {"money", "money", CELL_AMOUNT, .width = 8, .rows = ALL | CHARGES, .needs = "money_covered"},
+    {"covered", "money_covered", CELL_COVERED, .width = 7, .rows = ALL | CHARGES, .needs = "money_covered"},
+    {"saved g", "saved_co2_g", CELL_AMOUNT, .width = 7, .text = true, .rows = WHO | CHARGES, .needs = "co2_covered"},
+    {"saved g CO2e", "saved_co2_g", CELL_WITHIN, .half = "saved_co2_half_g", .scale = 1, .rows = WHO | CHARGES, .needs = "co2_covered"},
+    {"saved marg. g", "saved_marginal_g", CELL_WITHIN, .half = "saved_marginal_half_g", .scale = 1, .rows = WHO | CHARGES, .needs = "marginal_covered"},
+    {"saved %m", "saved_money", CELL_WITHIN, .half = "saved_money_half", .scale = 1, .rows = WHO | CHARGES, .needs = "money_covered"},
+    {"g CO2e", "gco2e", CELL_NUMBER, .digits = 1, .scale = 1, .rows = ALL, .needs = "gco2e_kwh"},
+    {"", "cost", CELL_NUMBER, .digits = 2, .scale = 1, .rows = ALL, .needs = "price_kwh"},
+};
+/* clang-format on */
 
 bool report_is_charge(const struct report_column *column)
 {
@@ -134,6 +198,7 @@ const struct report_column *report_column(const struct json_value *report,
                                           const struct report_column *before)
 {
     unsigned rows = report_has_parts(report)                      ? PARTS
+                    : report_is_pair(report)                      ? PAIRS
                     : strcmp(take_text(report, "by"), "job") == 0 ? JOBS
                                                                   : GROUPS;
 
@@ -150,33 +215,65 @@ const struct report_column *report_column(const struct json_value *report,
     return NULL;
 }
 
+/* Names a key: "GPU"; a label by its own key. */
+static void head_of(const struct json_value *report, const char *by, char *ret,
+                    size_t size)
+{
+    view_label(strcmp(by, "label") == 0 ? take_text(report, "label")
+               : strcmp(by, "gpu") == 0 ? "GPU"
+               : strcmp(by, "cpu") == 0 ? "processor"
+               : strcmp(by, "qos") == 0 ? "QoS"
+                                        : by,
+               ret, size);
+}
+
 void report_head(const struct json_value *report, const struct report_column *column,
                  char ret[REPORT_TEXT])
 {
-    bool label = strcmp(take_text(report, "by"), "label") == 0;
-    const char *unit = column->head ? strstr(column->head, "%s") : NULL;
+    const char *head = column->head, *unit = head ? strchr(head, '%') : NULL;
+    char by[32];
 
-    if (!column->head)
-        view_label(label ? take_text(report, "label") : report_by(report), ret,
-                   REPORT_TEXT);
+    if (!head)
+        head_of(report, key_of(report, column->kind == CELL_SECOND, by), ret,
+                REPORT_TEXT);
     else if (unit)
-        (void)snprintf(ret, REPORT_TEXT, "%.*s%s", (int)(unit - column->head),
-                       column->head, report_unit(report).name);
+        (void)snprintf(ret, REPORT_TEXT, "%.*s%.20s", (int)(unit - head), head,
+                       unit[1] == 's' ? report_unit(report).name
+                                      : take_text(report, "money_currency"));
     else
         (void)snprintf(ret, REPORT_TEXT, "%.60s",
-                       !*column->head ? take_text(report, "currency")
-                       : strcmp(column->head, "money") == 0
-                           ? take_text(report, "money_currency")
-                           : column->head);
+                       !*head                       ? take_text(report, "currency")
+                       : strcmp(head, "money") == 0 ? take_text(report, "money_currency")
+                                                    : head);
+}
+
+/* "1.234 ± 0.056": what was saved, with half of its interval. */
+static void put_within(const struct json_value *report, const struct json_value *row,
+                       const struct report_column *column, char ret[REPORT_TEXT])
+{
+    double scale = column->scale > 0 ? column->scale : report_unit(report).scale;
+    double v = take_number(row, column->key) * scale;
+    double half = take_number(row, column->half) * scale;
+
+    if (isnan(v) || isnan(half))
+        (void)snprintf(ret, REPORT_TEXT, "-");
+    else
+        (void)snprintf(ret, REPORT_TEXT, "%.*f \u00b1 %.*f", view_digits(fabs(v)), v,
+                       view_digits(fabs(v)), half);
 }
 
 void report_cell(const struct json_value *report, const struct json_value *row,
                  const struct report_column *column, char ret[REPORT_TEXT])
 {
     double v = take_number(row, column->key);
+    char by[32];
 
     if (column->kind == CELL_NAME)
         report_name(report, row, ret, REPORT_TEXT);
+    else if (column->kind == CELL_SECOND)
+        name_of(row, key_of(report, true, by), ret, REPORT_TEXT);
+    else if (column->kind == CELL_WITHIN)
+        put_within(report, row, column, ret);
     else if (column->kind == CELL_TEXT)
         view_label(take_text(row, column->key), ret, REPORT_TEXT);
     else if (column->kind == CELL_SAVED)
@@ -195,41 +292,6 @@ void report_cell(const struct json_value *report, const struct json_value *row,
         (void)snprintf(ret, REPORT_TEXT, "%.*f", column->digits, v * column->scale);
 }
 
-bool report_has_parts(const struct json_value *report)
-{
-    const char *by = take_text(report, "by");
-
-    return strcmp(by, "gpu") == 0 || strcmp(by, "cpu") == 0 || strcmp(by, "day") == 0;
-}
-
-void report_name(const struct json_value *report, const struct json_value *row, char *ret,
-                 size_t size)
-{
-    const char *by = take_text(report, "by");
-    char raw[300];
-
-    if (strcmp(by, "job") == 0)
-        (void)snprintf(raw, sizeof raw, "%llu %.200s",
-                       (unsigned long long)take_u64(row, "job"), take_text(row, "name"));
-    else if (strcmp(by, "gpu") == 0)
-        (void)snprintf(raw, sizeof raw, "%llu %.200s",
-                       (unsigned long long)take_u64(row, "gpu"), take_text(row, "uuid"));
-    else if (strcmp(by, "cpu") == 0)
-        (void)snprintf(raw, sizeof raw, "%.200s", take_text(row, "domain"));
-    else if (strcmp(by, "day") == 0)
-        (void)snprintf(raw, sizeof raw, "%.20s", take_text(row, "day"));
-    else if (strcmp(by, "label") == 0)
-        (void)snprintf(raw, sizeof raw, "%.200s",
-                       *take_text(row, "value") ? take_text(row, "value")
-                                                : "(without it)");
-    else if (*take_text(row, "user"))
-        (void)snprintf(raw, sizeof raw, "%.200s", take_text(row, "user"));
-    else
-        (void)snprintf(raw, sizeof raw, "uid %llu",
-                       (unsigned long long)take_u64(row, "uid"));
-    view_label(raw, ret, size);
-}
-
 /* "2026-11-21T14:30:00Z" as "2026-11-21 14:30" */
 static void put_moment(const char *iso, char ret[24])
 {
@@ -239,15 +301,50 @@ static void put_moment(const char *iso, char ret[24])
         (void)snprintf(ret, 24, "%.10s %.5s", iso, strlen(iso) > 11 ? iso + 11 : "");
 }
 
+void report_by(const struct json_value *report, char ret[REPORT_TEXT])
+{
+    char key[32], first[40], second[40];
+    bool label = strcmp(key_of(report, false, key), "label") == 0,
+         pair = report_is_pair(report);
+
+    head_of(report, key, first, sizeof first);
+    head_of(report, key_of(report, true, key), second, sizeof second);
+    (void)snprintf(ret, REPORT_TEXT, "%s%s%s%s", label ? "label " : "", first,
+                   pair ? " and " : "", pair ? second : "");
+}
+
 void report_title(const struct json_value *report, char *ret, size_t size)
 {
-    char from[24], to[24], label[100];
+    char from[24], to[24], by[REPORT_TEXT];
 
     put_moment(take_text(report, "from"), from);
     put_moment(take_text(report, "to"), to);
-    view_label(take_text(report, "label"), label, sizeof label);
-    (void)snprintf(ret, size, "Energy by %s%s%s, %s to %s UTC", report_by(report),
-                   label[0] ? " " : "", label, from, to);
+    report_by(report, by);
+    (void)snprintf(ret, size, "Energy by %s, %s to %s UTC", by, from, to);
+}
+
+bool report_only(const struct json_value *report, char ret[REPORT_ONLY])
+{
+    const struct json_value *only = json_get(report, "only");
+    char user[REPORT_TEXT], label[REPORT_TEXT], value[REPORT_TEXT], job[32] = "";
+    bool own = json_get(report, "only_uid") && !isnan(take_number(report, "only_uid"));
+
+    view_label(take_text(only, "user"), user, sizeof user);
+    view_label(take_text(only, "label"), label, sizeof label);
+    view_label(take_text(only, "value"), value, sizeof value);
+    if (!isnan(take_number(only, "job")))
+        (void)snprintf(job, sizeof job, "job %llu",
+                       (unsigned long long)take_u64(only, "job"));
+    if (!own && !user[0] && !label[0] && !job[0])
+        return false;
+    if (own && !user[0])
+        (void)snprintf(user, sizeof user, "uid %llu",
+                       (unsigned long long)take_u64(report, "only_uid"));
+    (void)snprintf(ret, REPORT_ONLY,
+                   "%s%s%s%s%s%s%s%s alone; sums are of the whole node.",
+                   job[0] ? "Only " : "Jobs", job, user[0] ? " of " : "", user,
+                   label[0] ? " with " : "", label, label[0] ? "=" : "", value);
+    return true;
 }
 
 void report_sum(const struct json_value *totals, char *ret, size_t size)

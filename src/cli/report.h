@@ -22,7 +22,7 @@ int report_html(const struct json_value *report, FILE *to, uw_error *err);
 
 /* ---- what the views share ---- */
 
-enum { REPORT_TEXT = 96 };
+enum { REPORT_TEXT = 96, REPORT_ONLY = 400 };
 
 /* One unit for a whole table: kWh, Wh or J. */
 struct report_unit {
@@ -43,11 +43,12 @@ const char *report_saved(const struct json_value *row, char ret[REPORT_TEXT]);
 
 /* A column of the table of rows. */
 struct report_column {
-    const char
-        *head; /* %s: the unit; "", "money": the currency; NULL: what the rows are of */
+    const char *head; /* %s: the unit; "", "money", %m: the currency; NULL: what the rows
+                         are of */
     const char *key;
     enum {
         CELL_NAME,
+        CELL_SECOND, /* the name's second key */
         CELL_TEXT,
         CELL_NUMBER,
         CELL_ENERGY,
@@ -55,7 +56,10 @@ struct report_column {
         CELL_PERCENT,
         CELL_AMOUNT,  /* of emissions or money */
         CELL_COVERED, /* per cent, rounded down */
+        CELL_WITHIN,  /* a value and half of its interval; scale 0: energy */
     } kind;
+    const char *half;
+    bool text;  /* in text alone */
     int width;  /* in text, to the left if negative; 0: pages only */
     int digits; /* of a number */
     double scale;
@@ -80,7 +84,9 @@ struct report_line {
 enum { REPORT_LINES = 5 };
 extern const struct report_line report_lines[REPORT_LINES];
 
-/* The name of a row: its job, user, board, domain, day or value of a label. */
+/* The name of a row by the first key: its job, user, board, domain, day, value of a label
+ * …; "-": it has none.
+ */
 void report_name(const struct json_value *report, const struct json_value *row, char *ret,
                  size_t size);
 /* "Energy by job, 2026-11-01 00:00 to 2026-11-21 14:30 UTC" */
@@ -89,10 +95,13 @@ void report_title(const struct json_value *report, char *ret, size_t size);
  * processors.
  */
 void report_sum(const struct json_value *totals, char *ret, size_t size);
-/* The kind of the rows: "GPU", "processor", "job" … */
-const char *report_by(const struct json_value *report);
+/* The kind of the rows: "GPU", "processor", "job", "label team", "user and day" … */
+void report_by(const struct json_value *report, char ret[REPORT_TEXT]);
 /* Whether rows have three parts (by gpu, cpu, day) instead of one energy and savings. */
 bool report_has_parts(const struct json_value *report);
+bool report_is_pair(const struct json_value *report); /* by two keys */
+/* A sentence: whose jobs are shown; false: all. */
+bool report_only(const struct json_value *report, char ret[REPORT_ONLY]);
 
 /* ---- pictures: drawn at a width in CSS pixels ---- */
 

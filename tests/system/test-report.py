@@ -63,12 +63,26 @@ def emissions():
         t.ok([(s, u, e) for s, _, u, e in sources] ==
              [("carbon", "g/kWh", 0), ("carbon.marginal", "g/kWh", 0), ("price", "EUR/kWh", 0)] and
              all(source.startswith("set by user ") for _, source, _, _ in sources), "the ledger names the sources", sources)
-        for by in ("job", "user", "gpu", "day"):
+        for by in ("job", "user", "gpu", "day", "group", "project", "class", "partition", "account", "qos", "array",
+                   "label:team", "user,day", "project,user"):
             out = node.run("underwatt", "report", "--by", by).stdout
             r, p = report(node, "--by", by)
-            t.ok("g CO2e, of " in out and " % of the energy" in out and "marg. g" in out and
+            t.ok("g CO2e, of " in out and " % of the energy" in out and ("marg. g" in out or "," in by) and
                  max(map(len, out.splitlines())) <= 80, f"text by {by}: with coverage, in 80 columns", out)
             t.ok(charged(r["rows"][0], "co2", 300), f"json by {by}", r["rows"])
+            if "rest" in r:
+                t.ok(abs(sum(x["energy_j"] for x in r["rows"]) - r["totals"]["attributed_j"]) < 1e-6 and
+                     r["rest"]["jobs"] == 0, f"json by {by}: the rows are the jobs' energy", r)
+        me = str(os.geteuid())
+        r, p = report(node, "--by", "user,day", "--user", me)
+        t.ok(r and [x["uid"] for x in r["rows"]] == [os.geteuid()] and r["only"] == {"user": me}, "of one user", p)
+        for args, word in ((("--user", "nobody-here"), "of nobody-here"), (("--job", "4711"), "job 4711"),
+                           (("--label", "team=x"), "team=x")):
+            p = node.run("underwatt", "report", *args)
+            t.ok("No energy was recorded." in p.stdout and word + " alone" in " ".join(p.stdout.split()),
+                 f"of {word}: nothing", p)
+        p = node.run("underwatt", "report", "--by", "gpu", "--job", "1")
+        t.ok(p.returncode == 2 and "by gpu has no jobs" in p.stderr, "boards have no user", p)
         p = node.run("underwatt", "report", "--format", "csv")
         t.ok(",co2_g,co2_covered," in p.stdout.splitlines()[0] and ",EUR,1" in p.stdout.splitlines()[1], "csv", p)
         p = node.run("underwatt", "report", "--format", "html")

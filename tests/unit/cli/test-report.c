@@ -155,7 +155,9 @@ static void test_csv_formulas(void)
 }
 
 #define CHARGES "co2_g,co2_covered,marginal_g,marginal_covered,money,money_covered"
-#define SAVED ",saved_co2_g,saved_co2_half_g"
+#define SAVED                                                               \
+    ",saved_co2_g,saved_co2_half_g,saved_marginal_g,saved_marginal_half_g," \
+    "saved_money,saved_money_half"
 
 /* Emissions of 13 of 16 parts of the energy, money of all. */
 static const char charges[] =
@@ -193,7 +195,7 @@ static void test_csv(void)
     has(cpu, "domain,kind,attributed_j,idle_j,unattributed_j,energy_j,meter_j," CHARGES
              ",money_currency,simulated\n"
              "package-0,package,3600000,0,1800000,5400000,5400000,,,,,,,,1\n");
-    has(beside, ",3600000,,,,,,,,,,1\n");
+    has(beside, ",3600000,,,,,,,,,,,,,,1\n");
 
     has(job,
         "job,name,user,uid,source,began,ended,energy_j,half_j,gpu_s,mean_w,goal,cap_mw,"
@@ -201,14 +203,14 @@ static void test_csv(void)
         "model_saved,model_slowdown," CHARGES SAVED ",money_currency,simulated\n");
     has(job,
         "\n7,<script>alert(1)</script>,\"'=HYPERLINK(\"\"x\"\")\",1000,,,,9000000,90000,"
-        "36000,250,,,,,,,,,,,,,,,,,,,,,,1\n");
-    has(job,
-        ",0.18,0.012,1.04,0.01,,9,0.191,1.05,,,,,,,,,,1\n"); /* both, measured first */
-    has(job, "8,\"a,b\nc\033[31m \"\"d\"\"\",anna,");        /* data as it is: quoted */
+        "36000,250,,,,,,,,,,,,,,,,,,,,,,,,,,1\n");
+    has(job, ",0.18,0.012,1.04,0.01,,9,0.191,1.05,,,,,,,,,,,,,,1\n"); /* both, measured
+                                                                         first */
+    has(job, "8,\"a,b\nc\033[31m \"\"d\"\"\",anna,"); /* data as it is: quoted */
     has(user,
         ",saved_half_j,cpu_j,gco2e,cost," CHARGES SAVED ",money_currency,simulated\n");
-    has(user, ",360,0.5,,,,,,,,,,1\n");
-    has(charged, ",12.5,0.8125,,0,-0.25,1,1.5,0.1,EUR,0\n");
+    has(user, ",360,0.5,,,,,,,,,,,,,,1\n");
+    has(charged, ",12.5,0.8125,,0,-0.25,1,1.5,0.1,,,,,EUR,0\n");
 }
 
 static void test_html(void)
