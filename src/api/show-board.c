@@ -82,6 +82,10 @@ static void readings(struct json_out *o, const struct view_board *b)
     json_out_known_double(o, "utilization", has & GPU_HAS_UTIL, b->last.util_gpu / 100.0);
     json_out_known_double(o, "memory_utilization", has & GPU_HAS_UTIL,
                           b->last.util_mem / 100.0);
+    json_out_known_int(o, "memory_used_bytes", b->memory_bytes > 0,
+                       (int64_t)b->memory_bytes);
+    json_out_text(o, "use", names_word(NAMES_USE, b->use));
+    json_out_known_double(o, "use_for_s", b->use != WASTE_WORKING, b->use_for_s);
     show_mw(o, "sm_mhz", has & GPU_HAS_CLOCKS ? b->last.sm_mhz : 0);
     show_mw(o, "memory_mhz", has & GPU_HAS_CLOCKS ? b->last.mem_mhz : 0);
     reasons(o, b);

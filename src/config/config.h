@@ -16,6 +16,7 @@
 #include "base/units.h"
 #include "caps/caps.h"
 #include "core/cap/arbiter.h"
+#include "core/job/waste.h"
 #include "core/optimum/goal.h"
 #include "underwatt/error.h"
 
@@ -124,6 +125,7 @@ struct node_config {
     uint64_t history_ns;    /* how long results of searches are kept; 0: not at all */
     uint64_t gap_checks;    /* probes of gaps in the curve during a hold; 0: none */
     double reference_share; /* fraction of a job's time to measure the saving; 0: none */
+    struct waste_limits waste; /* after_ns 0: nothing is judged */
     struct config_ledger ledger;
     struct config_api api;
     struct config_metrics metrics;

@@ -7,6 +7,12 @@
 struct part { /* one user's part of a stretch */
     struct split_user user;
     uint32_t phase;
+    bool has_process; /* on the board, or that is not known */
+};
+
+struct readings { /* of the board's utilisation, 0 to 1 */
+    unsigned n;
+    double sum, top;
 };
 
 struct stretch {
@@ -14,6 +20,7 @@ struct stretch {
     uint64_t begin_ns, end_ns;
     uint32_t cap_mw;
     bool unsure; /* the users are not known: unattributed */
+    struct readings util;
     unsigned tries;
     size_t n;
     struct part part[];
@@ -31,9 +38,16 @@ struct account { /* one board */
     uint32_t cap_mw;
     struct stretch *first; /* ended stretches that wait for their energy, oldest first */
     size_t n_waiting;
-    bool asking;     /* the sampler has been asked for the first one */
-    uint64_t ask_ns; /* not asked before this time */
-    int64_t day;     /* of today_j, days since 1970 UTC */
+    bool asking;            /* the sampler has been asked for the first one */
+    uint64_t ask_ns;        /* not asked before this time */
+    struct sampler_ear ear; /* for util, of the stretch under way */
+    struct readings util;
+    struct waste_track track;
+    uint64_t job[ROSTER_USERS]; /* users of the last booked stretch */
+    size_t n_jobs;
+    uint64_t judged_ns; /* begin of the stretch that `waste` is of */
+    struct attribution_waste waste;
+    int64_t day; /* of today_j, days since 1970 UTC */
     struct attribution_board sum;
 };
 
@@ -54,6 +68,15 @@ struct attribution {
 
 /* A job's sum, created if missing; NULL: no memory. */
 struct attribution_job *attribution_job_at(struct attribution *b, uint64_t job);
+
+/* attribution-waste.c: judges a stretch before it is booked; m NULL: as below. */
+enum waste_state attribution_judge(struct account *a, const struct stretch *s,
+                                   const struct meter_result *m);
+/* The class of a row of that stretch has come out. */
+void attribution_judged(struct account *a, const struct stretch *s,
+                        enum waste_class class);
+void attribution_on_sample(size_t board, const struct gpu_sample *s, void *user);
+void attribution_add_readings(struct readings *to, const struct readings *r);
 
 /* attribution-rows.c: books a stretch; m NULL: the energy is lost. */
 void attribution_rows(struct account *a, const struct stretch *s,

@@ -11,6 +11,7 @@ struct entry { /* a stretch that is being booked */
     const struct stretch *s;
     struct attribution_row row; /* template of all its rows */
     double energy_j, half_j;
+    enum waste_state waste;
 };
 
 static void add(struct attribution_job *job, const struct attribution_row *row)
@@ -23,6 +24,15 @@ static void add(struct attribution_job *job, const struct attribution_row *row)
         return;
     job->time_s += s_between(from_ns, row->end_ns);
     job->until_ns = row->end_ns;
+}
+
+static enum waste_class waste_of(const struct entry *e, enum attribution_kind kind,
+                                 const struct part *part)
+{
+    if (kind == ATTRIBUTION_IDLE)
+        return WASTE_NOBODY;
+    return kind == ATTRIBUTION_JOB ? waste_of_job(e->waste, part->has_process)
+                                   : WASTE_WORKING;
 }
 
 static void put(struct entry *e, enum attribution_kind kind, const struct part *part,
@@ -38,6 +48,12 @@ static void put(struct entry *e, enum attribution_kind kind, const struct part *
     row.phase = part ? part->phase : 0;
     row.energy_j = energy_j;
     row.half_j = e->half_j * share;
+    row.waste = waste_of(e, kind, part);
+    attribution_judged(e->a, e->s, row.waste);
+    if (!row.lost) {
+        sum->use_j[row.waste] += energy_j;
+        sum->use_s[row.waste] += s_between(row.begin_ns, row.end_ns);
+    }
     if (kind == ATTRIBUTION_JOB) {
         struct attribution_job *job = attribution_job_at(b, row.job);
         if (job)
@@ -146,6 +162,7 @@ void attribution_rows(struct account *a, const struct stretch *s,
         e.energy_j = m->energy_j > 0 ? m->energy_j : 0;
         e.half_j = m->half_j;
     }
+    e.waste = attribution_judge(a, s, m);
     a->sum.energy_j += e.energy_j;
     put_today(a, e.row.begin_utc_ns, e.energy_j);
     if (!m) {

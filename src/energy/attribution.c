@@ -63,6 +63,7 @@ static void lengthen(struct account *a, const struct stretch *s)
     while (last->next)
         last = last->next;
     last->end_ns = s->end_ns;
+    attribution_add_readings(&last->util, &s->util);
     if (!same_parts(last, s)) {
         last->unsure = true;
         return;
@@ -104,11 +105,15 @@ static struct stretch *gather(struct account *a, uint64_t now)
     *s = (struct stretch){
         .begin_ns = a->begin_ns, .end_ns = now, .cap_mw = a->cap_mw, .n = n};
     s->unsure = a->unsure;
+    s->util = a->util;
     for (size_t i = 0; i < n; i++) {
         const struct job_entry *job = user[i].job && b->opts.roster
                                           ? roster_find(b->opts.roster, user[i].job)
                                           : NULL;
-        s->part[i] = (struct part){user[i], job ? job->phase : 0};
+        s->part[i] = (struct part){
+            .user = user[i],
+            .phase = job ? job->phase : 0,
+            .has_process = job && roster_has_process(b->opts.roster, a->at, job->id)};
     }
     return s;
 }
@@ -129,6 +134,7 @@ static void turn(struct account *a)
         return;
     }
     a->unsure = false;
+    a->util = (struct readings){0};
     a->begin_ns = now;
     if (a->n_waiting < WAITING_MAX) {
         push(a, s);
@@ -329,6 +335,11 @@ void attribution_detach(struct attribution *b, size_t board, bool away)
     (void)attribution_schedule(b);
 }
 
+struct attribution_waste attribution_waste(const struct attribution *b, size_t board)
+{
+    return board < b->n ? b->account[board].waste : (struct attribution_waste){0};
+}
+
 bool attribution_board_settled(const struct attribution *b, size_t board)
 {
     return board >= b->n || !b->account[board].first;
@@ -420,6 +431,12 @@ int attribution_new(const struct attribution_opts *opts, struct attribution **re
         b->account[i] = (struct account){.book = b, .at = i, .sampler = opts->sampler[i]};
         if (opts->before)
             b->account[i].sum = opts->before[i];
+        if (!opts->roster || !opts->waste)
+            continue;
+        struct account *a = &b->account[i];
+        a->ear = (struct sampler_ear){
+            .fn = attribution_on_sample, .user = a, .board = i, .overhears = true};
+        sampler_hear(a->sampler, 0, &a->ear);
     }
     b->n = opts->n;
     b->turn_ns = loop_now_ns(opts->loop) + NS_PER_S; /* samples exist by then */
@@ -436,9 +453,12 @@ void attribution_free(struct attribution *b)
     if (!b)
         return;
     loop_timer_free(b->timer);
-    for (size_t i = 0; i < b->n; i++)
+    for (size_t i = 0; i < b->n; i++) {
+        if (b->account[i].ear.fn)
+            sampler_deaf(b->account[i].sampler, 0, &b->account[i].ear);
         while (b->account[i].first)
             pop(&b->account[i]);
+    }
     free(b->account);
     free(b->job);
     free(b);

@@ -19,6 +19,7 @@
 #include "base/auto.h"
 #include "board/sampler.h"
 #include "core/job/split.h"
+#include "core/job/waste.h"
 #include "jobs/roster.h"
 #include "underwatt/error.h"
 
@@ -40,6 +41,7 @@ struct attribution_row {
     enum meter_method method; /* METER_NONE: not measured; energy_j is 0 */
     uint32_t why;             /* enum meter_why */
     bool lost;                /* the meter did not know the energy in time */
+    enum waste_class waste;
 };
 /* Called at least 2.5 s after the end of the row's stretch, except at the end. */
 typedef void (*attribution_row_fn)(const struct attribution_row *row, void *user);
@@ -61,7 +63,16 @@ struct attribution_board {
     double energy_j, attributed_j, idle_j, unattributed_j;
     double today_j; /* since midnight UTC of the last row */
     double lost_s;  /* total length of lost stretches */
+    /* By enum waste_class, energy_j in parts; what is unattributed counts as working. The
+     * time of a board that several jobs share counts for each.
+     */
+    double use_j[WASTE_N], use_s[WASTE_N];
     uint64_t rows;
+};
+/* What the last stretch of a board came to. */
+struct attribution_waste {
+    enum waste_class class; /* of several jobs': the one that counts for most */
+    uint64_t since_ns;      /* when that began; 0: working */
 };
 struct attribution_job {
     uint64_t job;
@@ -85,6 +96,11 @@ struct attribution_opts {
      * differing results is unattributed.
      */
     uint64_t (*who)(void *user);
+    /* With a roster: thresholds of waste, read at each use (borrowed; NULL: nothing is
+     * judged), and the boards of the samplers, for their limits.
+     */
+    const struct waste_limits *waste;
+    struct boards *boards;
     attribution_row_fn on_row;
     attribution_total_fn on_total; /* or NULL */
     void *user;
@@ -115,6 +131,7 @@ int attribution_end(struct attribution *b, int (*fn)(struct attribution *b, void
 
 const struct attribution_board *attribution_board(const struct attribution *b,
                                                   size_t board);
+struct attribution_waste attribution_waste(const struct attribution *b, size_t board);
 /* NULL: nothing was booked to the job yet. */
 const struct attribution_job *attribution_job(const struct attribution *b, uint64_t job);
 /* Whether no ended stretch with this job waits for its energy; true after the job's end:

@@ -171,6 +171,7 @@ struct ledger_energy {
     double energy_j, half_j; /* half_j: half of the 95 % interval */
     uint32_t method;         /* enum ledger_method, or-ed */
     bool simulated;
+    enum waste_class waste;                      /* LEDGER_JOB only; else WASTE_WORKING */
     struct ledger_amount charge[LEDGER_CHARGES]; /* {0}: no factor was known */
 };
 
@@ -309,9 +310,9 @@ int ledger_add_claim_end(struct ledger_batch *b, const struct ledger_claim_end *
 int ledger_add_cap(struct ledger_batch *b, const struct ledger_cap *row);
 int ledger_add_event(struct ledger_batch *b, const struct ledger_event *row);
 int ledger_add_search(struct ledger_batch *b, const struct ledger_search *row);
-/* Merges rows of equal hour, board, kind, job, phase, cap and factors, so that a disk
- * that is full for a day costs no energy and little memory; of a job's rows the newest
- * stays.  Returns how many rows are left.
+/* Merges rows of equal hour, board, kind, job, phase, cap, waste and factors, so that a
+ * disk that is full for a day costs no energy and little memory; of a job's rows the
+ * newest stays.  Returns how many rows are left.
  */
 size_t ledger_batch_squeeze(struct ledger_batch *b);
 /* Drops caps and events, the oldest first, until this many rows are left.  Returns how
@@ -372,6 +373,7 @@ int ledger_searches(struct ledger *l, ledger_search_fn fn, void *user, uw_error 
 /* Energy booked so far, to continue counters after a restart. */
 struct ledger_sums {
     double job_j, idle_j, unattributed_j, meter_j;
+    double use_j[WASTE_N], use_s[WASTE_N]; /* by enum waste_class */
 };
 /* Of one board: in all (from_utc_ns 0: the whole file is read, once for all boards), or
  * from from_utc_ns on.

@@ -33,7 +33,8 @@ struct seen { /* a process on a board */
     bool known; /* start, uid and job are */
     uid_t uid;
     bool compute;
-    uint64_t job; /* 0: none */
+    uint64_t used_bytes; /* 0: unknown */
+    uint64_t job;        /* 0: none */
 };
 
 struct roster_board {

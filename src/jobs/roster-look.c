@@ -303,13 +303,36 @@ size_t roster_users(struct roster *r, size_t board,
     return board_users_take(&r->board[board]->users, ret);
 }
 
+bool roster_has_process(const struct roster *r, size_t board, uint64_t job)
+{
+    const struct roster_board *s = board < r->n_boards ? r->board[board] : NULL;
+
+    if (!s || !s->known)
+        return true;
+    for (size_t i = 0; i < s->n; i++)
+        if (s->proc[i].job == job)
+            return true;
+    return false;
+}
+
+uint64_t roster_memory(const struct roster *r, size_t board)
+{
+    const struct roster_board *s = board < r->n_boards ? r->board[board] : NULL;
+    uint64_t bytes = 0;
+
+    for (size_t i = 0; s && i < s->n; i++)
+        bytes += s->proc[i].used_bytes;
+    return bytes;
+}
+
 /* ---- the list ---- */
 
 static void judge(struct roster_board *s, const struct gpu_proc *p, struct seen *ret)
 {
     struct proc_facts f;
 
-    *ret = (struct seen){.pid = p->pid, .compute = p->compute};
+    *ret =
+        (struct seen){.pid = p->pid, .compute = p->compute, .used_bytes = p->used_bytes};
     if (roster_read(s->roster, p->pid, &f) == 0) {
         ret->known = true;
         ret->uid = f.uid;

@@ -228,6 +228,13 @@ bool roster_has_looked(const struct roster *r);
 /* Whether a process is on the board or a job has it. */
 bool roster_in_use(const struct roster *r, size_t board);
 
+/* Whether a process of the job is on the board, or the list of its processes is not
+ * known.
+ */
+bool roster_has_process(const struct roster *r, size_t board, uint64_t job);
+/* Memory that processes have on the board; 0: unknown, or none is there. */
+uint64_t roster_memory(const struct roster *r, size_t board);
+
 /* The board's users since the last call, for core/job/split.h: its jobs, and one entry of
  * job 0 for all processes of no job.  Returns their number.
  */

@@ -196,14 +196,17 @@ static int read_sums(struct ledger_writer *w, size_t i, struct attribution_board
 
     if (r == 0)
         r = ledger_board_sums(w->ledger, i, midnight(utc), &today, err);
-    if (r == 0)
-        *ret = (struct attribution_board){
-            .energy_j = all.job_j + all.idle_j + all.unattributed_j,
-            .attributed_j = all.job_j,
-            .idle_j = all.idle_j,
-            .unattributed_j = all.unattributed_j,
-            .today_j = today.job_j + today.idle_j + today.unattributed_j};
-    return r;
+    if (r < 0)
+        return r;
+    *ret = (struct attribution_board){
+        .energy_j = all.job_j + all.idle_j + all.unattributed_j,
+        .attributed_j = all.job_j,
+        .idle_j = all.idle_j,
+        .unattributed_j = all.unattributed_j,
+        .today_j = today.job_j + today.idle_j + today.unattributed_j};
+    memcpy(ret->use_j, all.use_j, sizeof ret->use_j);
+    memcpy(ret->use_s, all.use_s, sizeof ret->use_s);
+    return 0;
 }
 
 /* The present position of a board of the kept rows. */
@@ -491,7 +494,9 @@ void ledger_writer_energy(struct ledger_writer *w, const struct attribution_row 
                               .cap_mw = row->cap_mw,
                               .energy_j = row->energy_j,
                               .half_j = row->half_j,
-                              .simulated = w->opts.simulated};
+                              .simulated = w->opts.simulated,
+                              .waste = row->kind == ATTRIBUTION_JOB ? row->waste
+                                                                    : WASTE_WORKING};
 
     if (!b)
         return;

@@ -54,6 +54,8 @@ static int start_attribution(struct node *node, uw_error *err)
                                     .roster = node->roster,
                                     .interval_ns = node->config.node.interval_ns,
                                     .before = node->before,
+                                    .waste = &node->config.waste,
+                                    .boards = node->boards,
                                     .on_row = on_row,
                                     .on_total = on_total,
                                     .user = node};

@@ -30,9 +30,13 @@ struct view_board {
     double energy_j;        /* since the ledger began, from the meter: a counter */
     double idle_j, unattributed_j, attributed_j; /* parts of it: their sum is energy_j */
     double today_j;                              /* since midnight UTC */
-    double throttle_s[VIEW_REASONS]; /* seconds under each bit of enum gpu_reason */
-    uint64_t calls, failures;        /* driver calls of the sampler; those that failed */
-    uint64_t job[8];                 /* jobs on it */
+    double throttle_s[VIEW_REASONS];       /* seconds under each bit of enum gpu_reason */
+    double use_j[WASTE_N], use_s[WASTE_N]; /* by enum waste_class; energy_j in parts */
+    enum waste_class use;                  /* what the last booked stretch came to */
+    double use_for_s;                      /* for how long; 0: WASTE_WORKING */
+    uint64_t memory_bytes;                 /* of processes on it; 0: unknown, or none */
+    uint64_t calls, failures; /* driver calls of the sampler; those that failed */
+    uint64_t job[8];          /* jobs on it */
     size_t n_jobs;
     uint64_t lost_ns;      /* last loss of a claim's right; 0: none within an hour */
     const char *lost_text; /* the claim, its owner and the reason */

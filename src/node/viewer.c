@@ -151,6 +151,16 @@ void viewer_lost(struct viewer *v, size_t i, const char *text)
 
 /* ---- boards ---- */
 
+static void look_at_use(const struct viewer *v, size_t i, struct view_board *b)
+{
+    struct attribution_waste w = attribution_waste(v->from.attribution, i);
+
+    b->use = w.class;
+    if (w.since_ns)
+        b->use_for_s = s_between(w.since_ns, loop_now_ns(v->loop));
+    b->memory_bytes = roster_memory(v->from.roster, i);
+}
+
 static void look_at_board(struct viewer *v, size_t i, uint64_t now_ns, uint64_t fresh_ns)
 {
     const struct counted *c = &v->counted[i];
@@ -167,6 +177,10 @@ static void look_at_board(struct viewer *v, size_t i, uint64_t now_ns, uint64_t 
                              .unattributed_j = energy->unattributed_j,
                              .attributed_j = energy->attributed_j,
                              .today_j = energy->today_j};
+    memcpy(b->use_j, energy->use_j, sizeof b->use_j);
+    memcpy(b->use_s, energy->use_s, sizeof b->use_s);
+    if (!blind)
+        look_at_use(v, i, b);
     if (!blind) { /* the last sample is stale */
         b->last = now->last;
         b->failures = now->failures;
@@ -203,6 +217,9 @@ static void await_board(struct viewer *v, size_t i)
     (void)snprintf(b->cap.text, sizeof b->cap.text, "waiting for the boards");
     b->last = (struct gpu_sample){0};
     b->power_w.known = false;
+    b->use = WASTE_WORKING;
+    b->use_for_s = 0;
+    b->memory_bytes = 0;
     b->n_jobs = 0;
 }
 

@@ -48,6 +48,27 @@ static void gpu_split(struct metrics_render *r, const struct view_board *b,
         metrics_series(r, l, "kind", names_word(NAMES_ENERGY_KIND, i), parts_j[i]);
 }
 
+static void put_use(struct metrics_render *r, struct metrics_slice l,
+                    const double v[WASTE_N])
+{
+    for (unsigned i = 0; i < WASTE_N; i++)
+        metrics_series(r, l, "use", names_word(NAMES_USE, i), v[i]);
+}
+
+static void gpu_use_energy(struct metrics_render *r, const struct view_board *b,
+                           struct metrics_slice l)
+{
+    if (metered(b))
+        put_use(r, l, b->use_j);
+}
+
+static void gpu_use_time(struct metrics_render *r, const struct view_board *b,
+                         struct metrics_slice l)
+{
+    if (metered(b))
+        put_use(r, l, b->use_s);
+}
+
 static void gpu_limit(struct metrics_render *r, const struct view_board *b,
                       struct metrics_slice l)
 {
@@ -218,6 +239,8 @@ void metrics_put_boards(struct metrics_render *r)
         {METRICS_GPU_POWER, gpu_power},
         {METRICS_GPU_ENERGY, gpu_energy},
         {METRICS_GPU_SPLIT, gpu_split},
+        {METRICS_GPU_USE_ENERGY, gpu_use_energy},
+        {METRICS_GPU_USE_TIME, gpu_use_time},
         {METRICS_GPU_LIMIT, gpu_limit},
         {METRICS_GPU_CLAIMS, gpu_claims},
         {METRICS_GPU_UNMET, gpu_unmet},

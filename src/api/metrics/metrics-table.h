@@ -37,6 +37,8 @@
     X(GPU_POWER, "underwatt_gpu_power_watts", "gauge", "Mean power of the board over the last second or two.") \
     X(GPU_ENERGY, "underwatt_gpu_energy_joules_total", "counter", "Energy of the board since the ledger began.") \
     X(GPU_SPLIT, "underwatt_gpu_energy_split_joules_total", "counter", "The same energy by kind; the kinds add up to the whole.") \
+    X(GPU_USE_ENERGY, "underwatt_gpu_use_joules_total", "counter", "The same energy by what the board did; these parts add up to the whole.") \
+    X(GPU_USE_TIME, "underwatt_gpu_use_seconds_total", "counter", "Time by what the board did; that of a board which jobs share counts for each.") \
     X(GPU_LIMIT, "underwatt_gpu_power_limit_watts", "gauge", "Power limits of the board: requested, enforced, target, ramp and bounds.") \
     X(GPU_CLAIMS, "underwatt_gpu_claims", "gauge", "Claims on the board's cap, by kind.") \
     X(GPU_UNMET, "underwatt_gpu_claims_unmet", "gauge", "Claims that are not in force and not on the way, by kind.") \

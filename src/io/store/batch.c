@@ -162,8 +162,8 @@ int ledger_add_energy(struct ledger_batch *b, const struct ledger_energy *e)
     if (!good_time(e->begin_utc_ns) || !good_time(e->end_utc_ns) ||
         e->end_utc_ns < e->begin_utc_ns || !good_energy(e->energy_j) ||
         !good_energy(half_j) || e->board >= LEDGER_PLACES || e->kind < LEDGER_JOB ||
-        e->kind > LEDGER_UNATTRIBUTED || job != (e->job != 0) || e->job > INT64_MAX ||
-        !good_charges(e))
+        e->kind > LEDGER_UNATTRIBUTED || (e->waste != WASTE_WORKING && !job) ||
+        job != (e->job != 0) || e->job > INT64_MAX || !good_charges(e))
         return -EINVAL;
     int64_t begin_ms = ms_of_ns(e->begin_utc_ns);
     struct row row = {.type = ROW_ENERGY,
@@ -177,6 +177,7 @@ int ledger_add_energy(struct ledger_batch *b, const struct ledger_energy *e)
                           .cap_mw = e->cap_mw,
                           .method = e->method,
                           .simulated = e->simulated,
+                          .waste = e->waste,
                           .energy_uj = ledger_uj(e->energy_j),
                           .half_uj = ledger_uj(half_j),
                       }};
@@ -373,7 +374,7 @@ static int64_t hour_of(const struct row *row)
     return ms / MS_PER_HOUR;
 }
 
-enum { KEYS = 8 + LEDGER_CHARGES };
+enum { KEYS = 9 + LEDGER_CHARGES };
 
 /* Rows with equal keys may be merged. */
 static void key_of(const struct row *row, uint64_t ret[KEYS])
@@ -389,6 +390,7 @@ static void key_of(const struct row *row, uint64_t ret[KEYS])
         meter ? 0 : e->phase,
         meter ? 0 : e->cap_mw,
         meter ? 0 : e->simulated,
+        meter ? 0 : (uint64_t)e->waste,
     };
 
     memcpy(ret, key, sizeof key);

@@ -45,10 +45,15 @@ enum ledger_stmt {
 /* The kind of a row of the table of boards. */
 enum place_kind { PLACE_GPU = 1, PLACE_PACKAGE, PLACE_MEMORY };
 
-/* Sums of all boards and domains, by enum ledger_kind; 0: the meter. */
+/* Sums of all boards and domains, by enum ledger_kind; 0: the meter.  waste: by enum
+ * waste_class.
+ */
 struct sums_read {
     bool known;
     int64_t from_ms, uj[LEDGER_PLACES][LEDGER_UNATTRIBUTED + 1];
+    struct {
+        int64_t uj, ms;
+    } waste[LEDGER_PLACES][WASTE_N];
 };
 
 struct ledger {
@@ -164,6 +169,7 @@ struct row_energy {
     uint64_t job;
     uint32_t phase, cap_mw, method;
     bool simulated;
+    enum waste_class waste;
     int64_t energy_uj, half_uj;
     struct ledger_amount charge[LEDGER_CHARGES];
 };

@@ -255,11 +255,18 @@ static int add_sums(struct ledger *l, const char *sql, struct sums_read *sums,
 
     int r = db_ask(l, sql, &stmt, err, "i", sums->from_ms);
     while (r >= 0 && (r = db_step(l, stmt, err)) > 0) {
-        int64_t kind = sqlite3_column_int64(stmt, 1);
+        int64_t kind = sqlite3_column_int64(stmt, 1), uj = sqlite3_column_int64(stmt, 2);
+        int64_t waste =
+            kind == LEDGER_IDLE ? WASTE_NOBODY : sqlite3_column_int64(stmt, 3);
         size_t at = 0;
-        if (kind >= 0 && kind <= LEDGER_UNATTRIBUTED &&
-            board_at(l, sqlite3_column_int64(stmt, 0), &at))
-            sums->uj[at][kind] += sqlite3_column_int64(stmt, 2);
+        if (kind < 0 || kind > LEDGER_UNATTRIBUTED ||
+            !board_at(l, sqlite3_column_int64(stmt, 0), &at))
+            continue;
+        sums->uj[at][kind] += uj;
+        if (kind != 0 && waste >= 0 && waste < WASTE_N) {
+            sums->waste[at][waste].uj += uj;
+            sums->waste[at][waste].ms += sqlite3_column_int64(stmt, 4);
+        }
     }
     return r;
 }
@@ -268,12 +275,14 @@ static int read_sums(struct ledger *l, struct sums_read *sums, int64_t from_ms,
                      uw_error *err)
 {
     static const char *const all[] = {
-        "SELECT board, kind, energy_uj FROM energy NOT INDEXED WHERE begin_ms >= ?",
-        "SELECT board, 0, energy_uj FROM meter NOT INDEXED WHERE begin_ms >= ?"};
+        "SELECT board, kind, energy_uj, waste, span_ms FROM energy NOT INDEXED WHERE"
+        " begin_ms >= ?",
+        "SELECT board, 0, energy_uj, 0, 0 FROM meter NOT INDEXED WHERE begin_ms >= ?"};
     static const char *const some[] = {
-        "SELECT board, kind, energy_uj FROM energy WHERE res IN (0, 60, 3600, 86400)"
+        "SELECT board, kind, energy_uj, waste, span_ms FROM energy WHERE res IN (0, 60, "
+        "3600, 86400)"
         " AND begin_ms >= ?",
-        "SELECT board, 0, energy_uj FROM meter WHERE res IN (0, 60, 3600, 86400)"
+        "SELECT board, 0, energy_uj, 0, 0 FROM meter WHERE res IN (0, 60, 3600, 86400)"
         " AND begin_ms >= ?"};
     const char *const *sql = from_ms > 0 ? some : all;
 
@@ -305,6 +314,10 @@ int ledger_board_sums(struct ledger *l, size_t board, int64_t from_utc_ns,
         .unattributed_j = (double)uj[LEDGER_UNATTRIBUTED] * 1e-6,
         .meter_j = (double)uj[0] * 1e-6,
     };
+    for (int i = 0; i < WASTE_N; i++) {
+        ret->use_j[i] = (double)sums->waste[board][i].uj * 1e-6;
+        ret->use_s[i] = (double)sums->waste[board][i].ms * 1e-3;
+    }
     return 0;
 }
 

@@ -129,14 +129,16 @@ static const char version_9[] =
 
 /* What is booked stays as it is: a value of a factor that came later had no place.  A row
  * is the difference that it makes to a quarter of an hour (res: 900), and then to an hour
- * or a day, of a board and a job.
+ * or a day, of a board and a job.  Nor did a row say whether the board worked for its
+ * job.
  */
 static const char version_10[] =
     "CREATE TABLE revision(res INTEGER NOT NULL, begin_ms INTEGER NOT NULL,"
     " board INTEGER NOT NULL, kind INTEGER NOT NULL, job INTEGER,"
     " factor INTEGER NOT NULL REFERENCES factor, amount INTEGER NOT NULL,"
     " covered_uj INTEGER NOT NULL, made_ms INTEGER NOT NULL);"
-    "CREATE INDEX revision_by_age ON revision(res, begin_ms);";
+    "CREATE INDEX revision_by_age ON revision(res, begin_ms);"
+    "ALTER TABLE energy ADD COLUMN waste INTEGER;";
 
 static const char *const steps[LEDGER_VERSION] = {
     version_1, version_2, version_3, version_4, version_5,

@@ -19,14 +19,16 @@ enum { FORGET_ROWS = 500, FORGET_JOBS = 100 }; /* in one step */
  */
 #define ENERGY_UP(cap, group)                                                           \
     "INSERT INTO energy(res, begin_ms, span_ms, boot, board, kind, job, phase, cap_mw," \
-    " energy_uj, half_uj, method, simulated, " CHARGES ")"                              \
+    " energy_uj, half_uj, method, simulated, waste, " CHARGES ")"                       \
     " SELECT ?4, begin_ms / ?3 * ?3 AS at, sum(span_ms), boot, board, kind, job,"       \
     " phase, " cap ", sum(energy_uj), sum(half_uj),"                                    \
-    " max(method & 1) | max(method & 2) | max(method & 4), simulated, sum(co2_mg),"     \
+    " max(method & 1) | max(method & 2) | max(method & 4), simulated, waste, "          \
+    "sum(co2_mg),"                                                                      \
     " sum(co2_covered_uj), co2_factor, sum(marginal_mg), sum(marginal_covered_uj),"     \
     " marginal_factor, sum(cost), sum(cost_covered_uj), cost_factor FROM energy"        \
     " WHERE res = ?5 AND begin_ms >= ?1 AND begin_ms < ?2"                              \
-    " GROUP BY at, boot, board, kind, job, phase, " group "simulated, co2_factor,"      \
+    " GROUP BY at, boot, board, kind, job, phase, " group                               \
+    "simulated, waste, co2_factor,"                                                     \
     " marginal_factor, cost_factor"
 #define MEAN_CAP                                              \
     "CASE WHEN count(cap_mw) = count(*) AND sum(span_ms) > 0" \

@@ -25,10 +25,10 @@ static const char *const sql_of[STMTS] = {
     [STMT_ENERGY] = "INSERT INTO energy(res, begin_ms, span_ms, boot, board, kind, job,"
                     " phase, cap_mw, energy_uj, half_uj, method, simulated, co2_mg,"
                     " co2_covered_uj, co2_factor, marginal_mg, marginal_covered_uj,"
-                    " marginal_factor, cost, cost_covered_uj, cost_factor)"
+                    " marginal_factor, cost, cost_covered_uj, cost_factor, waste)"
                     " VALUES(0, ?1, ?2, ?3, ?4, ?5, ?6, ?7, ?8, ?9, ?10, ?11, ?12,"
                     " iif(?15, ?13, NULL), ?14, ?15, iif(?18, ?16, NULL), ?17, ?18,"
-                    " iif(?21, ?19, NULL), ?20, ?21)",
+                    " iif(?21, ?19, NULL), ?20, ?21, ?22)",
     [STMT_FACTOR_FIND] = "SELECT id FROM factor WHERE signal = ? AND source = ? AND"
                          " unit = ? AND estimated = ?",
     [STMT_FACTOR_NEW] = "INSERT INTO factor(signal, source, unit, estimated)"
@@ -166,13 +166,13 @@ static int put_energy(struct writing *w, const struct row_energy *e)
     if (r < 0)
         return r;
     seen(w, e->begin_ms + e->span_ms);
-    return DO(w, STMT_ENERGY, "iiiiizzziiiiiiziiziiz", e->begin_ms, e->span_ms,
+    return DO(w, STMT_ENERGY, "iiiiizzziiiiiiziiziizz", e->begin_ms, e->span_ms,
               w->l->boot, board, (int64_t)e->kind, (int64_t)e->job, (int64_t)e->phase,
               (int64_t)e->cap_mw, e->energy_uj, e->half_uj, (int64_t)e->method,
               (int64_t)e->simulated, c[LEDGER_CO2].amount, c[LEDGER_CO2].covered_uj,
               id[LEDGER_CO2], c[LEDGER_MARGINAL].amount, c[LEDGER_MARGINAL].covered_uj,
               id[LEDGER_MARGINAL], c[LEDGER_COST].amount, c[LEDGER_COST].covered_uj,
-              id[LEDGER_COST]);
+              id[LEDGER_COST], (int64_t)e->waste);
 }
 
 static int put_meter(struct writing *w, const struct row_meter *m)

@@ -56,6 +56,9 @@ static const struct {
     {"search.looks", "search: {looks: 2}", true},
     {"search.reference_share", "search: {reference_share: 1 %}", true},
     {"policy.file", "policy: {file: /srv/policy.yaml}", false},
+    {"waste.idle_after", "waste: {idle_after: 10 min}", false},
+    {"waste.under", "waste: {under: 5 %}", false},
+    {"waste.under_for", "waste: {under_for: 1 h}", false},
     {"ledger.path", "ledger: {path: /srv/l.sqlite}", true},
     {"ledger.keep.fine", "ledger: {keep: {fine: 3 d}}", false},
     {"ledger.keep.minute", "ledger: {keep: {minute: 30 d}}", false},
@@ -142,6 +145,8 @@ static const struct { const char *name, *text; int r; const char *words; } bad[]
     {"TCP without tokens", "api: {tcp: {listen: 'a:1', certificate: /c, key: /k}}", -EINVAL, "needs api.tcp.tokens"},
     {"TCP without a port", "api: {tcp: {listen: localhost}}", -EINVAL, "is not of the form HOST:PORT"},
     {"sampling the wrong way round", "sampling:\n  job: 5 s", -ERANGE, "search <= job <= rest"},
+    {"a bare number of minutes", "waste: {idle_after: 5}", -EINVAL, "has no unit"},
+    {"underused in seconds", "waste: {under_for: 5 s}", -ERANGE, "waste.under_for: 5 s is outside 60..86400 s"},
     {"keeping the wrong way round", "ledger: {keep: {fine: 100 d}}", -ERANGE, "fine <= minute <= hour"},
 };
 /* clang-format on */

@@ -238,6 +238,54 @@ static bool keep_minute(void)
     return good && was && old_rows(60, 4 * 3600) == 0;
 }
 
+/* A job that has board 3, and no process. */
+static bool idle_after(void)
+{
+    struct node_job ask = {
+        .reg = {.source = JOB_REGISTERED, .name = "i", .uid = ANNA, .boards = 8},
+        .page_fd = -1};
+    uint64_t id = 0;
+
+    if (node_job_begin(w.node, &root, &ask, &id, NULL) < 0)
+        return false;
+    run_s(80);
+    bool was = board(3)->use == WASTE_WORKING;
+    bool good = load("waste: {idle_after: 30 s}");
+    run_s(80);
+    return good && was && board(3)->use == WASTE_ALLOCATED;
+}
+
+/* Anna's job uses some 70 % of what board 1 could draw. */
+static bool under(void)
+{
+    struct loop_child *job = train("1", ANNA);
+
+    bool good = load("waste: {under_for: 1 min}");
+    run_s(100);
+    bool was = board(1)->use == WASTE_WORKING;
+    good = good && load("waste: {under_for: 1 min, under: 100 %}");
+    run_s(30);
+    bool is = board(1)->use == WASTE_UNDER;
+    (void)loop_child_kill(job, 9);
+    loop_child_free(job);
+    return good && was && is;
+}
+
+static bool under_for(void)
+{
+    struct loop_child *job = train("1", ANNA);
+
+    bool good = load("waste: {under: 100 %}");
+    run_s(100);
+    bool was = board(1)->use == WASTE_WORKING;
+    good = good && load("waste: {under_for: 1 min, under: 100 %}");
+    run_s(30);
+    bool is = board(1)->use == WASTE_UNDER;
+    (void)loop_child_kill(job, 9);
+    loop_child_free(job);
+    return good && was && is;
+}
+
 static const struct signal_view *signal_of(const char *name)
 {
     const struct node_view *v = node_look(w.node);
@@ -293,6 +341,9 @@ static const struct { const char *key; bool (*works)(void); } live[] = {
     {"caps.always_hold", always_hold},
     {"caps.classes", classes},
     {"search.found_jobs", found_jobs},
+    {"waste.idle_after", idle_after},
+    {"waste.under", under},
+    {"waste.under_for", under_for},
     {"ledger.keep.fine", keep_fine},
     {"ledger.keep.minute", keep_minute},
     {"policy.file", policy_file},
