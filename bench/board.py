@@ -14,11 +14,9 @@ actuator, so no limit can be set.
 """
 import argparse
 import contextlib
-import ctypes
 import json
 import os
 import pathlib
-import random
 import statistics
 import subprocess
 import sys
@@ -26,9 +24,11 @@ import tempfile
 import time
 
 HERE = pathlib.Path(__file__).resolve()
+sys.path.insert(0, str(HERE.parent / "real"))
+
+from nvml import AVERAGE, ENERGY, INSTANT, TICK, NoBoard, Nvml, gaps, response, timed  # noqa: E402
+
 BUILD = pathlib.Path(os.environ.get("UNDERWATT_BUILD", HERE.parents[1] / "build"))
-TICK = os.sysconf("SC_CLK_TCK")
-INSTANT, AVERAGE, ENERGY = 186, 185, 83  # NVML_FI_DEV_POWER_INSTANT, _AVERAGE, NVML_FI_DEV_TOTAL_ENERGY_CONSUMPTION
 POLL_S = 0.001
 SETTLE_S = 20.0  # until underwattd has proved the counter and looks for a period
 CONFIG = "search: {found_jobs: %s}\napi: {socket: %s/d.sock, job_socket: %s/job.sock}\n"
@@ -63,80 +63,7 @@ def say(text):
     print(text, file=sys.stderr, flush=True)
 
 
-class Field(ctypes.Structure):
-    _fields_ = [("id", ctypes.c_uint), ("scope", ctypes.c_uint), ("at", ctypes.c_longlong), ("took", ctypes.c_longlong),
-                ("type", ctypes.c_uint), ("result", ctypes.c_uint), ("value", ctypes.c_ulonglong)]
-
-
-class Nvml:
-    """One board, read only."""
-
-    def __init__(self, gpu):
-        self.lib = ctypes.CDLL(os.environ.get("UNDERWATT_NVML", "libnvidia-ml.so.1"))
-        self.board = ctypes.c_void_p()
-        if self.lib.nvmlInit_v2() or self.lib.nvmlDeviceGetHandleByIndex_v2(gpu, ctypes.byref(self.board)):
-            raise SystemExit("board: no NVIDIA board answers here")
-        self.w, self.j = ctypes.c_uint(), ctypes.c_ulonglong()
-        self.pair, self.n, self.list = (ctypes.c_uint * 2)(), ctypes.c_uint(), (ctypes.c_byte * 4096)()
-
-    def text(self, function, *args):
-        buffer = ctypes.create_string_buffer(96)
-        getattr(self.lib, function)(*args, buffer, 96)
-        return buffer.value.decode()
-
-    def about(self):
-        return {"board": self.text("nvmlDeviceGetName", self.board), "driver": self.text("nvmlSystemGetDriverVersion")}
-
-    def fields(self, *ids):
-        f = (Field * len(ids))()
-        for one, number in zip(f, ids):
-            one.id = number
-        return f
-
-    def read(self, f):
-        return self.lib.nvmlDeviceGetFieldValues(self.board, len(f), f)
-
-    def processes(self):
-        self.n.value = 64
-        return self.lib.nvmlDeviceGetComputeRunningProcesses_v3(self.board, ctypes.byref(self.n), self.list)
-
-    def calls(self):
-        lib, board, w, j = self.lib, self.board, ctypes.byref(self.w), ctypes.byref(self.j)
-        powers, energy = self.fields(INSTANT, AVERAGE), self.fields(ENERGY)
-        return {
-            "power fields": lambda: self.read(powers),
-            "energy field": lambda: self.read(energy),
-            "nvmlDeviceGetPowerUsage": lambda: lib.nvmlDeviceGetPowerUsage(board, w),
-            "nvmlDeviceGetTotalEnergyConsumption": lambda: lib.nvmlDeviceGetTotalEnergyConsumption(board, j),
-            "nvmlDeviceGetEnforcedPowerLimit": lambda: lib.nvmlDeviceGetEnforcedPowerLimit(board, w),
-            "nvmlDeviceGetPowerManagementLimit": lambda: lib.nvmlDeviceGetPowerManagementLimit(board, w),
-            "nvmlDeviceGetClockInfo": lambda: lib.nvmlDeviceGetClockInfo(board, 1, w),
-            "nvmlDeviceGetCurrentClocksEventReasons": lambda: lib.nvmlDeviceGetCurrentClocksEventReasons(board, j),
-            "nvmlDeviceGetTemperature": lambda: lib.nvmlDeviceGetTemperature(board, 0, w),
-            "nvmlDeviceGetUtilizationRates": lambda: lib.nvmlDeviceGetUtilizationRates(board, self.pair),
-            "nvmlDeviceGetComputeRunningProcesses": self.processes,
-        }
-
-
 # ---- calls ----
-
-def timed(call, n):
-    """Wall time of single calls a few milliseconds apart, and processor time of many."""
-    spans = []
-    result = call()
-    for _ in range(n):
-        time.sleep(random.uniform(0.001, 0.006))
-        t = time.perf_counter_ns()
-        result = call()
-        spans.append((time.perf_counter_ns() - t) / 1e3)
-    cpu, t = time.process_time_ns(), time.perf_counter_ns()
-    for _ in range(n):
-        call()
-    cpu, t = (time.process_time_ns() - cpu) / n / 1e3, (time.perf_counter_ns() - t) / n / 1e3
-    spans.sort()
-    return {"result": result, "p50_us": round(spans[n // 2], 1), "p99_us": round(spans[n * 99 // 100], 1),
-            "cpu_us": round(cpu, 1), "back_to_back_us": round(t, 1)}
-
 
 def calls(a):
     nvml = Nvml(a.gpu)
@@ -170,27 +97,6 @@ def steps_of(p, first):
 
 
 # ---- sensors ----
-
-def gaps(times, values):
-    """Between the moments at which polls found another value, ms."""
-    changed = [t for t, old, new in zip(times[1:], values, values[1:]) if old != new]
-    spans = sorted(b - a for a, b in zip(changed, changed[1:]))
-    if not spans:
-        return None
-    return {"changes": len(changed), **{f"p{k}_ms": round(spans[len(spans) * k // 100] * 1e3, 1) for k in (5, 50, 95)}}
-
-
-def response(times, values, edges, high):
-    """Where a reading crosses the middle after an edge of the load, ms: the median and all."""
-    low, top = min(values), statistics.quantiles(values, n=10)[-1]
-    crossed = []
-    for edge in edges:
-        after = [(t, v) for t, v in zip(times, values) if edge <= t < edge + 1.5]
-        hit = next((t - edge for t, v in after if (v > (low + top) / 2) == high), None)
-        if hit is not None:
-            crossed.append(round(hit * 1e3))
-    return {"p50_ms": statistics.median(crossed), "all_ms": crossed} if crossed else None
-
 
 def sensors(a):
     nvml = Nvml(a.gpu)
@@ -301,7 +207,10 @@ def main():
     p.add_argument("--n", type=int, default=100, help="calls of each kind (default 100)")
     p.add_argument("--seconds", type=float, default=20)
     a = p.parse_args()
-    print(json.dumps({"calls": calls, "sensors": sensors, "step": step, "launches": launches}[a.part](a), indent=1))
+    try:
+        print(json.dumps({"calls": calls, "sensors": sensors, "step": step, "launches": launches}[a.part](a), indent=1))
+    except NoBoard as e:
+        sys.exit(f"board: {e}")
 
 
 if __name__ == "__main__":
