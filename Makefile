@@ -25,6 +25,7 @@ help:
 	@echo "make build     build into $(BUILD)/"
 	@echo "make coverage  lines of base, core and plant that unit tests run, at least 90 %"
 	@echo "make bench     the benchmarks, as JSON in $(BUILD)/bench-results/"
+	@echo "make real      read a real NVIDIA board for four minutes (nothing is set), into $(BUILD)/real-results/"
 	@echo "make fuzz      fuzz each parser for FUZZ_SECONDS (default 60) seconds, caps and claims at random"
 	@echo "make soak      before a release, hours: every search, 100,000 random schedules, the analyzer"
 	@echo "make mutants   put 22 past defects back, one at a time: the tests must find each"
@@ -82,6 +83,9 @@ coverage:
 bench: build
 	@tools/bench $(BUILD)
 
+real: build
+	@UNDERWATT_BUILD=$(abspath $(BUILD)) bench/real/session.py $(BUILD)/real-results || [ $$? -eq 77 ]
+
 fuzz:
 	@$(SETUP) build check
 	@tools/fuzz
@@ -108,4 +112,4 @@ install: build
 clean:
 	rm -rf build build-check build-asan build-tsan build-fuzz build-random build-coverage build-mutants
 
-.PHONY: all help build demo check check-clients check-python check-frameworks check-zeus check-slurm quick coverage bench fuzz soak mutants format install clean
+.PHONY: all help build demo check check-clients check-python check-frameworks check-zeus check-slurm quick coverage bench real fuzz soak mutants format install clean
