@@ -45,6 +45,9 @@ struct job_capped {
     struct job_capped_by by[JOB_CAPPED_MAX];
 };
 
+/* Begins the refused of a job whose boards its scheduler does not know. */
+#define JOB_UNKNOWN_GPUS "GPUs: "
+
 struct job_record {
     uint64_t id;
     bool admin; /* begun by an administrator: its caps need no further permission */

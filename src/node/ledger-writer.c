@@ -540,6 +540,9 @@ static void put_hold(const struct job_entry *job, const struct job_record *rec,
     else if (!rec->search && rec->ask[0])
         (void)snprintf(goal, size, "%s" LEDGER_HOLD_GOAL "%s",
                        rec->off ? LEDGER_OFF_GOAL : "", rec->ask);
+    else if (!rec->search &&
+             strncmp(rec->refused, JOB_UNKNOWN_GPUS, strlen(JOB_UNKNOWN_GPUS)) == 0)
+        (void)snprintf(goal, size, LEDGER_HOLD_GOAL "%s", rec->refused);
 }
 
 /* The goal column of a job (docs/ledger.md). */
@@ -563,7 +566,7 @@ void ledger_writer_job(struct ledger_writer *w, const struct job_entry *job,
 {
     struct ledger_batch *b = rows(w);
     struct ledger_label label[LABELS_MAX];
-    char goal[GOAL_TEXT_MAX + POLICY_PRESET_NAME + JOB_ASK] = "",
+    char goal[GOAL_TEXT_MAX + POLICY_PRESET_NAME + JOB_REFUSED] = "",
                                                    processes[JOB_PROCS * JOB_PROC_TEXT];
 
     _Static_assert(sizeof processes <= LEDGER_PROCESSES, "none is cut");

@@ -29,7 +29,8 @@
 /* Prefix of what a scheduler's job asked for in its goal column, had or not: "hold cap
  * 300 W", "off hold goal edp" where its user has ended the search.  A search has its goal
  * before it where that is another one: "energy hold goal edp"; "energy hold -": nothing
- * was asked for.  An older daemon leaves all these alone.
+ * was asked for.  "hold GPUs: …": why the job's boards are not known.  An older
+ * daemon leaves all these alone.
  */
 #define LEDGER_HOLD_GOAL "hold "
 #define LEDGER_OFF_GOAL "off "

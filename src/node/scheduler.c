@@ -121,6 +121,11 @@ static void say_refused(struct scheduler *s, const struct job_entry *job,
         s->o.refused(job, r, why, s->o.user);
 }
 
+static bool is_unknown(const struct job_record *rec)
+{
+    return strncmp(rec->refused, JOB_UNKNOWN_GPUS, strlen(JOB_UNKNOWN_GPUS)) == 0;
+}
+
 /* Has the job what it asks for, or says why it has not. */
 static void apply(struct scheduler *s, const struct job_entry *job,
                   struct job_record *rec, bool is_new)
@@ -128,6 +133,8 @@ static void apply(struct scheduler *s, const struct job_entry *job,
     uw_error why = {""};
     int r;
 
+    if (is_unknown(rec) && !job->given && !rec->ask[0])
+        return;
     if (scheduler_caps(rec)) {
         (void)search(s, job, rec, is_new, &why);
         r = scheduler_hold(s, job, rec, is_new, &why);
@@ -530,10 +537,15 @@ int scheduler_put(struct scheduler *s, const struct scheduler_ask *ask, uint64_t
     look_within(s, NEW_LOOK_NS);
     (void)snprintf(rec->ask, sizeof rec->ask, "%s", ask->ask);
     (void)snprintf(rec->cls, sizeof rec->cls, "%s", ask->cls ? ask->cls : "");
-    if (ask->unknown)
-        say_refused(s, job, rec, fail(&why, -ENODEV, "GPUs: %s", ask->unknown), &why);
-    else
+    if (ask->unknown) {
+        scheduler_hold_none(s, job->id);
+        (void)fail(&why, -ENODEV, JOB_UNKNOWN_GPUS "%s", ask->unknown);
+        say_refused(s, job, rec, -ENODEV, &why);
+    } else {
+        if (is_unknown(rec)) /* they are known now */
+            rec->refused[0] = '\0';
         apply(s, job, rec, is_new);
+    }
     s->o.changed(job, s->o.user);
     return was;
 }

@@ -66,7 +66,10 @@ static size_t read_hold(const char *text, struct job_record *rec)
     if (!hold)
         return strlen(text);
     const char *ask = hold + strlen(LEDGER_HOLD_GOAL);
-    (void)snprintf(rec->ask, sizeof rec->ask, "%s", strcmp(ask, "-") == 0 ? "" : ask);
+    if (strncmp(ask, JOB_UNKNOWN_GPUS, strlen(JOB_UNKNOWN_GPUS)) == 0)
+        (void)snprintf(rec->refused, sizeof rec->refused, "%s", ask);
+    else if (strcmp(ask, "-") != 0)
+        (void)snprintf(rec->ask, sizeof rec->ask, "%s", ask);
     rec->off = strncmp(text, LEDGER_OFF_GOAL, strlen(LEDGER_OFF_GOAL)) == 0;
     return hold > text ? (size_t)(hold - text) - 1 : 0;
 }

@@ -121,6 +121,8 @@ void hook_ask(const struct hook *h, const char *request, int len, const char *no
         slurm_error("underwatt: %s of job %" PRIu32 ": %s%s%s", h->what, h->job, said,
                     between, note);
     } else if (message_word(answer, (size_t)r, "refused", said, sizeof said) || *note) {
+        if (*note && strncmp(said, "GPUs: ", 6) == 0) /* it says the note */
+            *said = '\0';
         slurm_info("underwatt: %s of job %" PRIu32 ": %s%s%s", h->what, h->job, said,
                    *said ? between : "", note);
     }

@@ -210,12 +210,19 @@ def restarts(node, d, s):
     s.put(4715, [7], cap="350 W", time_limit="1 h", labels={"slurm.account": "prod"})
     t.ok(limits(node, 255000, 255000, 300000, 350000), "both jobs' caps", node.board(3)["limit_mw"])
     before, claims = s.ask("GET", 4715)[1], s.claims()
+    why = "/etc/slurm/gres.conf: line 1: " + 150 * "x"
+    s.put(4724, [], unknown_gpus=why)
+    t.ok(uwtest.wait_for(lambda: f"hold GPUs: {why}" in column("SELECT goal FROM job WHERE name = 'slurm:4724'", d)), "why a job's GPUs are not known is booked")
     d.booked(*(c["id"] for c in claims))
     d.kill(actuator=False)
     d.start()
     after = s.ask("GET", 4715)[1]
     t.ok(all(after[k] == before[k] for k in ("id", "began_utc", "gpus", "labels", "asked", "time_limit_s", "uid")),
          "the same job", f"{before}\n{after}")
+    t.equal(s.ask("GET", 4724)[1]["refused"], f"GPUs: {why}", "why a job's GPUs are not known is known still")
+    _, got = s.put(4724, [0])
+    t.ok(got["refused"] is None and got["gpus"] == [2], "until they are", got)
+    s.ask("DELETE", 4724)
     key = [(c["id"], c["gpu"], c["cap_mw"], c["made_utc"][:19]) for c in claims]
     now = [(c["id"], c["gpu"], c["cap_mw"], c["made_utc"][:19]) for c in s.claims()]
     t.ok(sorted(k[:3] for k in key) == sorted(k[:3] for k in now), "the same claims", f"{key}\n{now}")

@@ -291,6 +291,26 @@ static void with_daemons(void)
     ok(strstr(host.line, "No such file or directory") != NULL, "… and says so");
 }
 
+/* The daemon repeats why the job's GPUs are not known: that is one reason. */
+static void says_it_once(void)
+{
+    static const char why[] = "is no list of indices";
+    char path[100];
+
+    (void)snprintf(path, sizeof path, "%s/node7/sock", place);
+    if (!start_server(path, ANSWERS,
+                      "HTTP/1.1 201 Created\r\nContent-Length: 62\r\n\r\n"
+                      "{\"refused\":\"GPUs: SLURM_JOB_GPUS=0;1 is no list of "
+                      "indices\"} "))
+        return;
+    (void)setenv("SLURM_JOB_GPUS", "0;1", 1);
+    hook("GPUs that are not known", slurm_spank_job_prolog);
+    const char *first = strstr(host.line, why);
+    ok(strstr(host.line, "in time") || (first && !strstr(first + 1, why)),
+       "… and says it once");
+    stop_server();
+}
+
 /* A process that was kept from a CPU until the deadline. */
 static void late(void)
 {
@@ -572,6 +592,7 @@ static int with_slurmd(const void *none)
     submissions();
     host.context = S_CTX_JOB_SCRIPT;
     with_daemons();
+    says_it_once();
     late();
     requests();
     files_ages();
