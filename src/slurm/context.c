@@ -20,7 +20,7 @@ static char arg_cap[] = "CAP", arg_goal[] = "GOAL", arg_class[] = "NAME";
 static char help_cap[] = "power cap of each of the job's GPUs: watts, a percentage, "
                          "aggressive, balanced, minimal";
 static char help_goal[] = "search the power cap that serves a goal best: energy, edp, "
-                          "eds:K, cost:ETA, slowdown:F";
+                          "eds:K, cost:ETA, slowdown:F, time";
 static char help_class[] = "class of the site's power policy";
 
 struct spank_option context_option[OPTIONS] = {

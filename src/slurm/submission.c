@@ -26,16 +26,20 @@ static uw_error wrong_argument; /* of plugstack.conf; "": none */
 
 static int check(const struct wish *w, uw_error *err);
 
-/* Whether this process was called with --gpu-power-goal or --gpu-power-cap. */
-static bool called_with_one(void)
+/* Options may be shortened to these. */
+static const char *const shortest[OPTIONS] = {"--gpu-power-ca", "--gpu-power-g",
+                                              "--gpu-power-cl"};
+
+/* Whether this process was called with an argument that begins so. */
+static bool called_with(const char *start)
 {
     auto_(mem_free) char *text = NULL;
     int len = context_file("/proc/self/cmdline", &text, NULL);
+    size_t n_start = strlen(start);
 
     for (int at = 0; at < len;) {
         size_t n = strnlen(text + at, (size_t)(len - at));
-        if ((n >= 13 && memcmp(text + at, "--gpu-power-g", 13) == 0) ||
-            (n >= 14 && memcmp(text + at, "--gpu-power-ca", 14) == 0))
+        if (n >= n_start && memcmp(text + at, start, n_start) == 0)
             return true;
         at += (int)n + 1;
     }
@@ -50,7 +54,7 @@ static bool is_idle_default(const char *cap)
     struct wish w;
     uw_error err;
 
-    if (!called_with_one())
+    if (!called_with(shortest[OPTION_CAP]) && !called_with(shortest[OPTION_GOAL]))
         return false;
     int r = context_wish(OPTION_CAP, cap, &w, &err);
     if (r == 0)
@@ -106,12 +110,49 @@ static int check(const struct wish *w, uw_error *err)
     return table_check(t, w, err);
 }
 
+/* A cap and a goal: the command line goes before the script, whose option Slurm keeps.
+ * The prolog takes the goal of both.
+ */
+static int both(void)
+{
+    bool cap = called_with(shortest[OPTION_CAP]),
+         goal = called_with(shortest[OPTION_GOAL]);
+
+    if (cap == goal) {
+        slurm_error("underwatt: --gpu-power-cap or --gpu-power-goal, not both");
+        return -1;
+    }
+    if (cap) {
+        slurm_error("underwatt: --gpu-power-cap: the script's #SBATCH lines have "
+                    "--gpu-power-goal, and Slurm takes no option back: remove it there");
+        return -1;
+    }
+    slurm_info("underwatt: --gpu-power-goal goes before the script's --gpu-power-cap");
+    return 0;
+}
+
+/* Whether the option is one of a step in a job that runs; who wrote it is told. */
+static bool is_steps(enum option which)
+{
+    static bool told;
+    bool written = !told && called_with(shortest[which]);
+
+    if (!is_step && !(spank_context() == S_CTX_LOCAL && called_with("--jobid")))
+        return false;
+    if (written)
+        slurm_info("underwatt: --%s of a step does not count: a cap, goal and class are "
+                   "the job's",
+                   context_option[which].name);
+    told |= written;
+    return true;
+}
+
 int submission_option(int which, const char *value, int remote)
 {
     struct wish w;
     uw_error err;
 
-    if (remote || is_step || which < 0 || which >= OPTIONS)
+    if (remote || which < 0 || which >= OPTIONS || is_steps((enum option)which))
         return 0;
     if (wrong_argument.text[0]) /* once, and only to users of an option */
         slurm_info("underwatt: plugstack.conf: %s", wrong_argument.text);
@@ -129,9 +170,5 @@ int submission_option(int which, const char *value, int remote)
     if (which == OPTION_CAP && have[OPTION_CAP])
         cap_is_default = false; /* the environment's comes first */
     have[which] = true;
-    if (have[OPTION_CAP] && have[OPTION_GOAL] && !cap_is_default) {
-        slurm_error("underwatt: --gpu-power-cap or --gpu-power-goal, not both");
-        return -1;
-    }
-    return 0;
+    return have[OPTION_CAP] && have[OPTION_GOAL] && !cap_is_default ? both() : 0;
 }

@@ -88,7 +88,46 @@ def others(c, server):
     uwtest.wait_for(lambda: len(server.asked) >= 6, 20)
     t.equal(sorted(str([body.get("cap"), body.get("goal")]) for body in begun(server.taken())),
             ["['150 W', None]", "['200 W', None]", "[None, 'edp']"], f"a job that is submitted by a job has its own cap or goal ({outer})")
-    t.ok("--gpu-power-cap=CAP" in c.run("srun", "--help").stdout, "srun --help has the option")
+    said = " ".join(c.run("srun", "--help").stdout.split())
+    t.ok("--gpu-power-cap=CAP" in said and "slowdown:F, time" in said, "srun --help has the option, and all goals", said[-1500:])
+
+
+def scripts(c, server):
+    """The command line goes before the script, where Slurm lets it."""
+    cap = "#!/bin/sh\n#SBATCH --gpus=1 --gpu-power-cap=200\n"
+    path = pathlib.Path(c.path("work/capped.sh"))
+    path.write_text(cap)
+    for name, words, want in (("another cap", ["--gpu-power-cap=150"], {"gpu_minors": [4], "cap": "150 W"}),
+                              ("a goal", ["--gpu-power-goal=edp"], {"gpu_minors": [4], "goal": "edp"})):
+        p = c.run("sbatch", "-o", "/dev/null", *words, path, user=cluster.USER)
+        uwtest.wait_for(lambda: len(server.asked) >= 2, 20)
+        t.equal((p.returncode, begun(server.taken())), (0, [want]), f"a script with a cap, {name} on the command line")
+    t.ok("underwatt: --gpu-power-goal goes before the script's --gpu-power-cap" in p.stderr, "… which a line says", p.stderr)
+    path.write_text(cap.replace("cap=200", "goal=edp"))
+    p = c.run("sbatch", "-o", "/dev/null", "--gpu-power-cap=150", path, user=cluster.USER)
+    t.ok(p.returncode != 0 and "underwatt: --gpu-power-cap: the script's #SBATCH lines have --gpu-power-goal" in p.stderr.splitlines()[0],
+         "a script with a goal, a cap on the command line: refused, and why", p.stderr)
+    path.write_text(cap.replace("cap=200", "cap=200 --gpu-power-goal=edp"))
+    p = c.run("sbatch", "-o", "/dev/null", path, user=cluster.USER)
+    t.ok(p.returncode != 0 and "--gpu-power-cap or --gpu-power-goal, not both" in p.stderr, "both in the script", p.stderr)
+    t.equal(server.taken(), [], "no job came of these")
+
+
+def steps(c, server):
+    """A step's options do not count, from outside of its job, too, and its user is told."""
+    says = "underwatt: --gpu-power-cap of a step does not count"
+    job = c.sbatch("srun --gpu-power-cap=150 true 2> inside; srun true 2> quiet; exec sleep 600", "--gpus=1", "--gpu-power-cap=200",
+                   "-n2", cwd=c.path("work"))
+    c.running(job)
+    for cap in ("junk", "290"):
+        p = c.run("srun", f"--jobid={job}", "--overlap", "-n1", f"--gpu-power-cap={cap}", "true", user=cluster.USER)
+        t.ok(p.returncode == 0 and p.stderr.count(says) == 1, f"srun --jobid with --gpu-power-cap={cap}: it runs, and a line says what counts", p.stderr)
+    inside, quiet = (pathlib.Path(c.path("work", name)) for name in ("inside", "quiet"))
+    t.ok(uwtest.wait_for(quiet.exists) and says in inside.read_text(), "within the job, too", inside.read_text())
+    c.run("scancel", job)
+    c.ended(job)
+    t.ok(says not in quiet.read_text(), "not to who has written none", quiet.read_text())
+    t.equal(begun(server.taken()), [{"gpu_minors": [4], "cap": "200 W"}], "the job has its own cap")
 
 
 def refused(c, server):
@@ -139,6 +178,8 @@ with cluster.Cluster(nodes=1, plugin="", gres=GRES, daemon=None) as c:
     with pretender.Pretender(c.socket("n1")) as server:
         jobs(c, server)
         others(c, server)
+        scripts(c, server)
+        steps(c, server)
         refused(c, server)
         tables(c, server)
     t.equal(c.rested(), ["idle"], "the node is not drained")
