@@ -178,7 +178,7 @@ def removed(node):
     status, claim = d.ask("POST", "/v1/claims", {"gpu": 1, "cap": "150 W", "kind": "hard", "why": "test"})
     t.ok(status in (200, 201), "a claim is made", claim)
     t.ok(uwtest.wait_for(lambda: (sums(file)[0] or 0) > 0, 20), "energy is booked")
-    job = ask(file, "SELECT max(id) FROM job")[0]
+    job = uwtest.wait_for(lambda: ask(file, "SELECT max(id) FROM job")[0], 20)  # None: the file could not be read just then
     os.unlink(file)
     t.ok(uwtest.wait_for(lambda: d.log().count("event=ledger-anew") == 1, 20), "a removed file is told",
          d.log())
