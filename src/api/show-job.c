@@ -204,6 +204,8 @@ static void put_job(struct json_out *o, const struct node_view *v,
     json_out_int(o, "processes", e->n_pids);
     json_out_bool(o, "foreign", e->foreign);
     json_out_text(o, "held", e->held[0] ? e->held : NULL);
+    json_out_known_int(o, "within", e->within, (int64_t)e->within);
+    json_out_known_int(o, "goal_of", j->goal_of, (int64_t)j->goal_of);
     show_utc(o, "began_utc", e->began_utc_ns);
     if (e->ended_ns)
         show_utc(o, "ended_utc", e->ended_utc_ns);

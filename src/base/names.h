@@ -169,7 +169,8 @@
     X(SEARCH_IS_REFUSED,        13, "refused",        "not capped, the text says why") \
     X(SEARCH_HAS_LEFT,          14, "left",           "not capped any more, measured only") \
     X(SEARCH_IS_OVER,           15, "over",           "the job has ended") \
-    X(SEARCH_IS_RULED,          16, "ruled",          "rests: a rule or limit of the policy is below its cap")
+    X(SEARCH_IS_RULED,          16, "ruled",          "rests: a rule or limit of the policy is below its cap") \
+    X(SEARCH_IS_PASSED,         17, "passed",         "jobs that run in it are searched in its place")
 
 #define PROGRESS_UNITS(X) /* enum tuner_by: measure of a job's progress */ \
     X(TUNER_BY_STEPS,    0, "steps",    "steps that the job reports") \

@@ -426,13 +426,16 @@ static void look_at_preset(struct remote *r, struct job_result *ret)
     ret->preset = r->preset;
 }
 
-/* The goal that the search had: a policy may have given it another one. */
+/* The goal that the search had: a policy may have given it another one, or the job in
+ * which it ran.
+ */
 static void take_goal(const struct remote *r)
 {
     const struct json_value *search =
         r->doc ? json_get(json_root(r->doc), "search") : NULL;
 
     (void)goal_parse(take_text(search, "goal"), &r->j->goal, NULL);
+    r->j->goal_of = r->doc ? take_u64(json_root(r->doc), "goal_of") : 0;
 }
 
 static void write_reports(struct remote *r)

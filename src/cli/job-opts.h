@@ -20,6 +20,8 @@ struct job_run {
     enum job_caps caps;
     struct goal goal;
     bool goal_by_default; /* nobody asked for it */
+    uint64_t
+        goal_of; /* at the end: the job in which it ran, whose goal it had; 0: none */
     struct cap_arg cap;
     const char *preset; /* the cap is this preset's share; NULL: none */
     double window_s;

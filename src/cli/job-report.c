@@ -173,10 +173,13 @@ static void print_tuner(const struct job_run *j, const struct job_result *r, FIL
 {
     const struct tuner_report *t = r->tuner;
     const struct savings_saved *s = &t->saved;
-    char goal[GOAL_TEXT_MAX];
+    char goal[GOAL_TEXT_MAX], of[48] = "";
 
+    if (j->goal_of)
+        (void)snprintf(of, sizeof of, ", of job %" PRIu64 ", in which it ran",
+                       j->goal_of);
     if (j->caps == JOB_CAPS_SEARCH)
-        (void)fprintf(to, "  goal   %s\n", goal_text(&j->goal, goal));
+        (void)fprintf(to, "  goal   %s%s\n", goal_text(&j->goal, goal), of);
     print_preset(j, r, to);
     print_progress(j, r, to);
     if (r->launches[0])
@@ -351,6 +354,7 @@ static void json_tuner(struct json_out *o, const struct job_run *j,
 
     if (j->caps == JOB_CAPS_SEARCH)
         json_out_text(o, "goal", goal_text(&j->goal, goal));
+    json_out_known_int(o, "goal_of", j->goal_of, (int64_t)j->goal_of);
     json_out_int(o, "original_mw", t->original_mw);
     json_out_known_int(o, "reference_mw", t->reference_mw, t->reference_mw);
     json_out_known_int(o, "held_mw", t->holding, t->held_mw);

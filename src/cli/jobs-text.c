@@ -156,6 +156,20 @@ static void put_search(const struct json_value *job, FILE *to)
     text_wrap(to, INDENT, INDENT, text);
 }
 
+/* That the job runs in a scheduler's. */
+static void put_within(const struct json_value *job, FILE *to)
+{
+    uint64_t within = take_u64(job, "within");
+    char text[100];
+
+    if (!within)
+        return;
+    (void)snprintf(text, sizeof text, "runs in job %" PRIu64 "%s", within,
+                   take_u64(job, "goal_of") ? ", and has its goal" : "");
+    (void)fprintf(to, "%*s", INDENT, "");
+    text_wrap(to, INDENT, INDENT, text);
+}
+
 /* What the job's scheduler was asked for, and why the job does not have it. */
 static void put_asked(const struct json_value *job, FILE *to)
 {
@@ -196,6 +210,7 @@ static void put_job(const struct json_value *job, const struct json_value *gpus,
     (void)fprintf(to, "%5" PRIu64 " ", take_u64(job, "id"));
     row(to, name, (const char *const[6]){boards, time.t, energy.t, cap.t, saved.t, NULL});
     put_search(job, to);
+    put_within(job, to);
     put_asked(job, to);
 }
 

@@ -270,6 +270,15 @@ void job_records_back(struct job_record *rec)
     rec->booked_ns = 0;
 }
 
+const struct goal *job_record_goal(const struct job_record *rec)
+{
+    return rec->ruled                        ? &rec->rule_goal
+           : rec->search && !rec->by_default ? &rec->goal
+           : rec->lent                       ? &rec->lent_goal
+           : rec->search                     ? &rec->goal
+                                             : NULL;
+}
+
 void job_records_end(struct job_records *rs, struct job_record *rec,
                      const struct job_entry *job)
 {

@@ -59,6 +59,9 @@ struct job_record {
     char preset[POLICY_PRESET_NAME]; /* whose name the cap has; "": none */
     bool ruled;                      /* a policy gives its search a goal for now: … */
     struct goal rule_goal;
+    bool lent; /* the job in which it runs has a goal, which is searched as this job's: …
+                */
+    struct goal lent_goal;
     char cls[JOB_CLASS];    /* "": default */
     char key[JOB_KEY_TEXT]; /* see job-key.h; "": none */
     /* Of a scheduler's job (node/scheduler.h): what it asked for, "cap 300 W", "preset
@@ -110,6 +113,12 @@ size_t job_records_count(const struct job_records *rs); /* rs NULL: 0 */
 struct job_record *job_records_add(struct job_records *rs, uint64_t id);
 bool job_records_full(const struct job_records *rs); /* ROSTER_MAX jobs run */
 void job_records_drop(struct job_records *rs, uint64_t id);
+
+/* What its search is for: the goal that a policy gives goes before the one that was asked
+ * for, which goes before that of the job in which it runs, which goes before a default
+ * that nobody asked for.  NULL: nothing.
+ */
+const struct goal *job_record_goal(const struct job_record *rec);
 
 /* The job has ended; its record is kept for a minute. */
 void job_records_end(struct job_records *rs, struct job_record *rec,

@@ -562,6 +562,7 @@ void roster_note(struct roster *r, uint64_t id, const struct job_proc *proc, siz
     memcpy(s->e.proc, proc, n * sizeof *proc);
     s->e.n_procs = n;
     s->changed = true;
+    roster_nest(r);
     roster_tell(r);
 }
 

@@ -22,6 +22,8 @@ struct roster_job {
     struct job_entry e;
     struct job_key key;         /* of a found job */
     uint64_t kept;              /* of a restored found job: boards not read since */
+    unsigned outer_edition;     /* of the job in which it runs, whose labels it has; 0: */
+    unsigned outer_labels;      /* none.  Mask of those in e.label that are that job's */
     int pidfd;                  /* -1: none */
     struct loop_fd *source;     /* of pidfd; NULL: roster_alive() is polled */
     bool is_new, changed, over; /* pending events */
@@ -121,6 +123,8 @@ void roster_prune(struct roster_job *s);
 
 /* ---- roster-look.c ---- */
 
+/* Finds out in which registered job each run job runs, where that is not known yet. */
+void roster_nest(struct roster *r);
 /* The identity of a found job with this process. */
 struct job_key roster_key(const struct proc_facts *f);
 struct roster_job *roster_found(const struct roster *r, const struct job_key *key);

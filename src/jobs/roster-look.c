@@ -67,6 +67,27 @@ static bool has_name(const struct roster_job *job, const struct cgroup_job *grou
            strcmp(cgroup_name(group, name, sizeof name), job->e.name) == 0;
 }
 
+/* How far above the process the job is: by descent, or by the scheduler's name of the
+ * control group.
+ */
+static size_t distance_of(const struct roster_job *job, const struct line *line,
+                          const struct cgroup_job *group)
+{
+    size_t far = distance_to(job, line);
+
+    return far == UNRELATED && job->e.source == JOB_REGISTERED && has_name(job, group)
+               ? ANCESTORS
+               : far;
+}
+
+/* Of two jobs with the same process the one that the process began itself. */
+static bool is_nearer(const struct roster_job *job, size_t far,
+                      const struct roster_job *than, size_t its)
+{
+    return far < its || (far == its && than && than->e.source == JOB_REGISTERED &&
+                         job->e.source == JOB_RUN);
+}
+
 /* The run or registered job of a process: by descent, by the scheduler's name of the
  * control group, or because the process's user has a job with this board.  Of jobs within
  * each other (`underwatt run` in a scheduler's job) the innermost; of several by their
@@ -87,10 +108,8 @@ static const struct roster_job *registered_job(const struct roster_board *s,
             continue;
         if (line.n == 0)
             trace_line(r, f, &line);
-        size_t far = distance_to(job, &line);
-        if (far == UNRELATED && job->e.source == JOB_REGISTERED && has_name(job, group))
-            far = ANCESTORS;
-        if (far < least) {
+        size_t far = distance_of(job, &line, group);
+        if (is_nearer(job, far, nearest, least)) {
             least = far;
             nearest = job;
         }
@@ -98,6 +117,88 @@ static const struct roster_job *registered_job(const struct roster_board *s,
             best = job;
     }
     return nearest ? nearest : best;
+}
+
+/* The registered job of the same user in which a run job runs; 0: none is known. */
+static uint64_t outer_of(const struct roster *r, const struct roster_job *inner)
+{
+    size_t least = UNRELATED;
+    struct line line = {.n = 0};
+    struct cgroup_job group;
+    struct proc_facts f;
+    uint64_t outer = 0;
+
+    for (size_t i = 0; i < r->n; i++) {
+        const struct roster_job *job = r->job[i];
+        if (job->e.source != JOB_REGISTERED || job->over || job->e.uid != inner->e.uid)
+            continue;
+        if (line.n == 0) {
+            if (roster_read(r, inner->e.pid, &f) < 0 || f.start != inner->e.pid_start)
+                return 0;
+            cgroup_parse(f.cgroup, f.n_cgroup, &group);
+            trace_line(r, &f, &line);
+        }
+        size_t far = distance_of(job, &line, &group);
+        if (far < least) {
+            least = far;
+            outer = job->e.id;
+        }
+    }
+    return outer;
+}
+
+/* Gives the job the labels of the one in which it runs, beside its own: accounts and
+ * classes are the same for both.
+ */
+static void take_labels(struct roster_job *s, const struct job_entry *outer)
+{
+    struct job_entry *e = &s->e;
+
+    if (s->outer_edition == outer->edition)
+        return;
+    s->outer_edition = outer->edition;
+    for (size_t i = 0; i < outer->n_labels; i++) {
+        size_t k = 0;
+        while (k < e->n_labels && strcmp(e->label[k].key, outer->label[i].key) != 0)
+            k++;
+        bool own = k < e->n_labels && !(s->outer_labels >> k & 1);
+        if (k == LABELS_MAX || own)
+            continue;
+        e->label[k] = outer->label[i];
+        e->n_labels = k < e->n_labels ? e->n_labels : k + 1;
+        s->outer_labels |= 1u << k;
+    }
+    e->edition++;
+    s->changed = true;
+}
+
+static void set_within(struct roster_job *s, uint64_t outer)
+{
+    struct roster *r = s->roster;
+
+    for (size_t k = 0; k < r->n_boards; k++)
+        if (s->e.given >> k & 1)
+            roster_board_turn(r->board[k]);
+    s->e.within = outer;
+    s->changed = true;
+    for (size_t k = 0; k < r->n_boards; k++)
+        if (s->e.given >> k & 1)
+            roster_board_users(r->board[k]);
+}
+
+void roster_nest(struct roster *r)
+{
+    for (size_t i = 0; i < r->n; i++) {
+        struct roster_job *s = r->job[i];
+        if (s->e.source != JOB_RUN || s->over || !s->e.pid)
+            continue;
+        uint64_t outer = s->e.within ? s->e.within : outer_of(r, s);
+        if (outer && !s->e.within)
+            set_within(s, outer);
+        const struct roster_job *of = outer ? roster_job(r, outer) : NULL;
+        if (of && !of->over)
+            take_labels(s, &of->e);
+    }
 }
 
 static struct job_key key_of(const struct proc_facts *f, const struct cgroup_job *group)
@@ -212,6 +313,21 @@ bool roster_board_given(const struct roster_board *s, const struct roster_job *j
     return !job->over && ((job->e.given | job->kept) >> s->at & 1) != 0;
 }
 
+/* Whether a job that runs in this one has the board in its place. */
+static bool has_passed(const struct roster_board *s, const struct roster_job *job,
+                       const struct seen *procs, size_t n)
+{
+    const struct roster *r = s->roster;
+
+    for (size_t i = 0; i < r->n && job->e.source == JOB_REGISTERED; i++) {
+        const struct roster_job *inner = r->job[i];
+        if (inner->e.within == job->e.id && !inner->over &&
+            (roster_board_given(s, inner) || computes_for(procs, n, inner->e.id)))
+            return true;
+    }
+    return false;
+}
+
 /* Fills roster.there with the jobs that have the board or one of these processes, and 0
  * if a process computes for no job; returns their number.
  */
@@ -223,7 +339,7 @@ static size_t who_is_there(const struct roster_board *s, const struct seen *proc
 
     for (size_t i = 0; i < r->n; i++) {
         const struct roster_job *job = r->job[i];
-        if (roster_board_given(s, job) ||
+        if ((roster_board_given(s, job) && !has_passed(s, job, procs, n)) ||
             (!job->over && computes_for(procs, n, job->e.id)))
             r->there[n_there++] = job->e.id;
     }

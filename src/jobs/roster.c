@@ -340,6 +340,7 @@ static void refresh(struct roster *r, struct roster_job *s)
 
 void roster_refresh(struct roster *r)
 {
+    roster_nest(r);
     for (size_t i = 0; i < r->n; i++) {
         struct roster_job *s = r->job[i];
         if (s->over)

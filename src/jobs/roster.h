@@ -75,8 +75,10 @@ struct job_entry {
     bool firm; /* begun by an administrator: run jobs of others do not get its boards */
     struct label label[LABELS_MAX];
     size_t n_labels;
-    unsigned edition;   /* of user and labels: counts their changes */
-    pid_t pid;          /* the first process; 0: unknown */
+    unsigned edition; /* of user and labels: counts their changes */
+    uint64_t within;  /* of a run job: the registered job of its user in which it runs, by
+                       * its processes; 0: none is known */
+    pid_t pid;        /* the first process; 0: unknown */
     uint64_t pid_start; /* as in job_proc; 0: unknown */
     unsigned n_pids;    /* the job's processes on boards */
     /* Of a found job: its first processes.  Of a run job with a group: those that began

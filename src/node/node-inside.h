@@ -150,6 +150,10 @@ int node_search_begin(struct node *node, const struct job_entry *job,
 /* Gives the job's search the goal of its record, a policy's before the job's own. */
 int node_give_goal(struct node *node, const struct job_entry *job, struct job_record *rec,
                    uw_error *err);
+/* Of a job that begins, or its search: see nested.h. */
+void node_nested_begin(struct node *node, const struct job_entry *job,
+                       struct job_record *rec);
+void node_nested_tick(struct node *node);
 void node_ledger_job(struct node *node, const struct job_entry *job);
 /* Write rows of all jobs, of all claims. */
 void node_restate_jobs(struct node *node);

@@ -159,6 +159,7 @@ static int on_tick(struct loop_timer *timer, uint64_t now_ns, void *user)
     node_caps_tick(node);
     released_boards_step(node->released);
     job_records_tick(node->records, now_ns);
+    node_nested_tick(node);
     if (node->policy) {
         note_policy(node, dt);
         node_policy_changed(node->policy);

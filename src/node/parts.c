@@ -423,16 +423,20 @@ static void on_learnt(uint64_t job, uint64_t boards, const struct tuner_report *
 int node_search_begin(struct node *node, const struct job_entry *job,
                       struct job_record *rec, const char *state, uw_error *err)
 {
+    const struct goal *goal;
+
+    node_nested_begin(node, job, rec);
+    goal = job_record_goal(rec);
     struct searches_ask ask = {
-        .search = rec->search || rec->ruled,
-        .goal = rec->ruled ? rec->rule_goal : rec->goal,
+        .search = goal != NULL,
+        .goal = goal ? *goal : rec->goal,
         .cap = rec->cap,
         .preset = rec->preset,
         .cls = node_config_class(&node->config, rec->cls[0] ? rec->cls : "default"),
         .state = state};
     int r = searches_begin(node->searches, job, &ask, err);
 
-    rec->asked = r == 0 && !rec->ruled;
+    rec->asked = r == 0 && !rec->ruled && (!rec->lent || rec->search);
     return r;
 }
 
@@ -440,7 +444,7 @@ bool node_is_searched(const struct node *node, size_t board)
 {
     for (size_t i = 0; i < job_records_count(node->records); i++) {
         const struct job_record *rec = job_records_at(node->records, i);
-        bool searched = rec->ruled || (rec->asked && rec->search);
+        bool searched = rec->ruled || rec->lent || (rec->asked && rec->search);
         const struct job_entry *job =
             searched && !rec->ended_ns ? roster_find(node->roster, rec->id) : NULL;
         if (job && job->boards & (1ull << board))
@@ -485,7 +489,7 @@ static void end_job(struct node *node, const struct job_entry *job,
     if (rec)
         job_records_end(node->records, rec, job);
     phase_watch_end(node->phases, job->id);
-    if (rec && (rec->asked || rec->ruled))
+    if (rec && (rec->asked || rec->ruled || rec->lent))
         save_state(node, job->id, NULL);
     log_event(LOG_LEVEL_INFO, LOG_EVENT_JOB_END, "job=%" PRIu64 " name=%s", job->id,
               log_quote(job->name).text);
@@ -518,6 +522,8 @@ static void on_job(enum roster_event event, const struct job_entry *job, void *u
         }
     if (slices)
         scheduler_look(node->scheduler);
+    if (event == ROSTER_BEGIN && job->source == JOB_RUN && node->scheduler)
+        scheduler_hurry(node->scheduler, job);
     if (node->policy)
         node_policy_changed(node->policy);
     node_tell(node, NODE_EVENT_JOB, job);
@@ -688,9 +694,12 @@ static void policy_asked(uint64_t job, bool *ret_goal, bool *ret_cap, void *user
     struct node *node = user;
     const struct job_record *rec = job_records_find(node->records, job);
     const struct job_entry *entry = roster_find(node->roster, job);
+    const struct job_record *outer =
+        rec && rec->lent && entry ? job_records_find(node->records, entry->within) : NULL;
 
     *ret_goal =
-        rec && rec->search && !rec->by_default && entry && entry->source != JOB_FOUND;
+        (rec && rec->search && !rec->by_default && entry && entry->source != JOB_FOUND) ||
+        (outer && outer->search);
     *ret_cap = rec && ((rec->asked && !rec->search) || scheduler_caps(rec));
 }
 
@@ -876,7 +885,8 @@ static int on_search(const struct ledger_search *s, void *user)
 static int begin_taken_over(const struct job_entry *job, struct job_record *rec,
                             const char *state, void *user, uw_error *err)
 {
-    return node_search_begin(user, job, rec, state, err);
+    node_nested_begin(user, job, rec);
+    return rec->asked || rec->lent ? node_search_begin(user, job, rec, state, err) : 0;
 }
 
 int node_take_over(struct node *node, uw_error *err)

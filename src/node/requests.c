@@ -11,6 +11,7 @@
 #include "base/units.h"
 #include "base/utf8.h"
 #include "io/progress.h"
+#include "node/nested.h"
 #include "node/node-inside.h"
 
 enum { FRESH_S = 5 };
@@ -185,9 +186,10 @@ static void bar_searches(struct node *node, size_t board)
 {
     for (size_t i = 0; i < job_records_count(node->records) && node->searches; i++) {
         const struct job_record *rec = job_records_at(node->records, i);
-        const struct job_entry *job = (rec->asked || rec->ruled) && !rec->ended_ns
-                                          ? roster_find(node->roster, rec->id)
-                                          : NULL;
+        const struct job_entry *job =
+            (rec->asked || rec->ruled || rec->lent) && !rec->ended_ns
+                ? roster_find(node->roster, rec->id)
+                : NULL;
         if (job)
             searches_bar(node->searches, rec->id, board,
                          (job->waits >> board & 1) ||
@@ -411,9 +413,7 @@ int node_job_page_of(struct node *node, uid_t uid, uint64_t id, uw_error *err)
 int node_give_goal(struct node *node, const struct job_entry *job, struct job_record *rec,
                    uw_error *err)
 {
-    const struct goal *goal = rec->ruled    ? &rec->rule_goal
-                              : rec->search ? &rec->goal
-                                            : NULL;
+    const struct goal *goal = job_record_goal(rec);
     int r = searches_goal(node->searches, job->id, goal, err);
 
     if (r != -ENOENT || !goal)
@@ -424,6 +424,36 @@ int node_give_goal(struct node *node, const struct job_entry *job, struct job_re
         rec->page_fd = -1;
     return r;
 }
+
+/* ---- jobs in a scheduler's job ---- */
+
+static int give_goal(const struct job_entry *job, struct job_record *rec, void *user,
+                     uw_error *err)
+{
+    return node_give_goal(user, job, rec, err);
+}
+
+static struct nested nested_of(struct node *node)
+{
+    return (struct nested){node->roster, node->records, node->searches, give_goal, node};
+}
+
+void node_nested_begin(struct node *node, const struct job_entry *job,
+                       struct job_record *rec)
+{
+    const struct nested nested = nested_of(node);
+
+    nested_begin(&nested, job, rec);
+}
+
+void node_nested_tick(struct node *node)
+{
+    const struct nested nested = nested_of(node);
+
+    nested_tick(&nested);
+}
+
+/* ---- goals ---- */
 
 static int set_goal(struct node *node, const struct node_who *who, uint64_t id,
                     const struct goal *goal, uw_error *err)
@@ -495,12 +525,6 @@ static bool has_class(const char *name, void *user)
     return node_policy_has_class(node->policy, name);
 }
 
-static int search_for(const struct job_entry *job, struct job_record *rec, void *user,
-                      uw_error *err)
-{
-    return node_give_goal(user, job, rec, err);
-}
-
 static void forget(uint64_t job, void *user)
 {
     struct node *node = user;
@@ -537,7 +561,7 @@ int node_scheduler_start(struct node *node, uw_error *err)
                                         .records = node->records,
                                         .preset = preset_of,
                                         .has_class = has_class,
-                                        .search = search_for,
+                                        .search = give_goal,
                                         .forget = forget,
                                         .withdraw = withdraw,
                                         .refused = on_refused,

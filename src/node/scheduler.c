@@ -19,6 +19,7 @@
  */
 #define NEW_LOOK_NS (2 * NS_PER_S)
 #define NEW_NS (30 * NS_PER_S)
+#define HURRY_NS (200 * NS_PER_MS)
 
 /* ---- boards by the numbers of their device files ---- */
 
@@ -651,6 +652,17 @@ void scheduler_open(struct scheduler *s)
         look_within(s, LIFETIME_LOOK_NS);
         rec->again = rec->search && !rec->asked;
         apply(s, job, rec, false);
+    }
+}
+
+void scheduler_hurry(struct scheduler *s, const struct job_entry *job)
+{
+    for (size_t i = 0; i < roster_count(s->o.roster) && !job->within; i++) {
+        const struct job_entry *other = roster_at(s->o.roster, i);
+        if (number_of(other) && other->uid == job->uid && !other->ended_ns) {
+            look_within(s, HURRY_NS);
+            return;
+        }
     }
 }
 

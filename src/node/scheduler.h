@@ -62,6 +62,9 @@ void scheduler_open(struct scheduler *s);
 int scheduler_amend(struct scheduler *s, const char *name,
                     const struct scheduler_facts *facts, uw_error *err);
 
+/* A user's job has begun: looks at once whether it runs in one of the scheduler's. */
+void scheduler_hurry(struct scheduler *s, const struct job_entry *job);
+
 /* Boards, or who shares them, may have changed: gives the jobs what they can have now of
  * what they ask for.
  */

@@ -103,7 +103,7 @@ static void take_over_search(const struct take_over *t, const struct job_entry *
     char path[CONFIG_PATH + 40];
     uw_error err = {""};
 
-    if (!rec->asked)
+    if (!rec->asked && entry->source != JOB_RUN) /* it may have another job's goal */
         return;
     ledger_writer_state_path(t->writer, entry->id, path, sizeof path);
     (void)file_read(path, STATE_MAX, &state, NULL, NULL);

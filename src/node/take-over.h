@@ -30,7 +30,9 @@ struct take_over {
     const struct kept_board *kept; /* their claims replace the ledger's */
     size_t n_kept;
     bool silent; /* a board has not answered: its jobs and claims stay in the ledger */
-    /* Continues a job's search or cap by name from this state ("" unknown). */
+    /* Continues a job's search or cap by name, if it has one, from this state ("":
+     * unknown).
+     */
     int (*begin_search)(const struct job_entry *job, struct job_record *rec,
                         const char *state, void *user, uw_error *err);
     void *user;

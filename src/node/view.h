@@ -50,6 +50,7 @@ struct view_job {
     bool cap_held;                   /* a claim of its scheduler is on its boards, … */
     uint32_t lower_mw;               /* … and another decides there: its cap; 0: none */
     const char *lower_who;
+    uint64_t goal_of; /* the job in which it runs, whose goal its search has; 0: none */
     struct view_phases phases;
     bool settled;    /* the job has ended and all of its energy is booked */
     double energy_j; /* attributed to it so far */

@@ -10,6 +10,7 @@
 #include "base/error.h"
 #include "base/units.h"
 #include "core/meter/mean.h"
+#include "node/nested.h"
 #include "node/phase-watch.h"
 #include "node/rights.h"
 
@@ -337,6 +338,7 @@ static void look_at_job(struct viewer *v, const struct job_entry *job,
         ret->ask = rec->ask[0] ? rec->ask : NULL;
         ret->refused = rec->refused[0] ? rec->refused : NULL;
         look_at_held(v, ret);
+        ret->goal_of = nested_goal_of(job, rec);
     }
     phase_watch_look(v->from.phases, job->id, job->boards, &ret->phases);
     look_at_energy(v, rec, ret);

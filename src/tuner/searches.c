@@ -25,65 +25,7 @@ enum {
     STEPS_ON = 3,       /* steps under a lower cap until the job counts as progressing */
 };
 
-struct job_search {
-    struct job_search *next; /* in order of begin */
-    struct searches *all;
-    uint64_t job;
-    uid_t uid;
-    pid_t pid;
-    struct searches_ask ask;
-    struct cap_class cls;
-    struct job_progress *page;
-    uint32_t phase;                  /* that the page told last, enum uw_phase */
-    struct launches_budget launches; /* for all of its pages */
-    uint64_t began_ns;
-    uint64_t seen_ns; /* when steps were last seen */
-
-    uint64_t wanted;    /* mask of the job's boards in the roster */
-    uint64_t wanted_ns; /* last change of wanted or barred */
-    uint64_t boards;    /* mask of the boards of the tuner or claims; 0: none */
-    uint64_t barred;    /* mask of boards on which another user computes */
-    struct board *board[BOARDS_MAX];
-    uint32_t original_mw[BOARDS_MAX];
-    struct actuator_range range[BOARDS_MAX];
-    size_t n;
-    struct tuner *tuner;
-    struct tuner_claims *claims;
-    uint64_t asked_ns; /* since when ask_originals() is under way; 0: it is not */
-    struct energy_sum *meters;
-    struct progress_period *period;
-    char preset[POLICY_PRESET_NAME]; /* of a cap by name; "": none */
-    bool off;                        /* no goal is given for now: no tuner */
-    bool other_goal;                 /* the tuner under way has another goal */
-    bool closing, closed;            /* tuner_finish() was called; has called back */
-    bool refused;    /* no tuner could be made for these boards, see why */
-    uint64_t behind; /* job whose search must end first (noted); 0: none */
-    bool silent;     /* it was noted that the job reports no steps */
-    bool back;       /* its boards were lost or controlled by others */
-    bool ended;      /* the job is over */
-    bool final;      /* the job and its tuner are over */
-    char why[200];
-
-    struct searches_memory memory;
-    struct tuner_report report; /* of the last tuner, which was freed */
-    unsigned saved_windows;
-    double saved_s; /* training time booked at the last save */
-    uint32_t saved_held_mw;
-    uint64_t saved_ns;
-    uint64_t down_steps; /* steps done when a cap or a lock last went down */
-    uint32_t in_force_mw[BOARDS_MAX], in_force_mhz[BOARDS_MAX]; /* 0: no lock */
-};
-
-struct searches {
-    struct searches_opts o;
-    struct job_search *first;
-    struct loop_timer *timer;
-    struct loop_worker *worker;      /* for all progress periods */
-    struct launches_budget launches; /* for all jobs */
-    struct touches *touches;         /* of their pages; NULL: not heard */
-};
-
-static struct job_search *find(const struct searches *ts, uint64_t job)
+struct job_search *searches_find(const struct searches *ts, uint64_t job)
 {
     for (struct job_search *t = ts->first; t; t = t->next)
         if (t->job == job)
@@ -521,6 +463,10 @@ static bool is_its_turn(struct job_search *t)
     const struct job_search *o = other_search(t);
     char text[120];
 
+    if (o && !(o->boards & t->wanted & ~o->passed)) { /* it is leaving them */
+        t->behind = 0;
+        return false;
+    }
     if (o && t->behind != o->job) {
         (void)snprintf(text, sizeof text,
                        "job %" PRIu64 " has a search on a board of this job: this "
@@ -677,7 +623,7 @@ static int on_steps(const struct steps *steps, uint64_t now_ns, void *user)
 
 void searches_hurry(struct searches *ts, uint64_t job, bool on)
 {
-    struct job_search *t = find(ts, job);
+    struct job_search *t = searches_find(ts, job);
 
     if (t && !t->ended && t->page)
         job_progress_hurry(t->page, on);
@@ -703,7 +649,7 @@ static int begin_at_once(struct job_search *t, bool taken_over, uw_error *err)
 int searches_begin(struct searches *ts, const struct job_entry *job,
                    const struct searches_ask *ask, uw_error *err)
 {
-    if (find(ts, job->id))
+    if (searches_find(ts, job->id))
         return fail(err, -EEXIST, "job %" PRIu64 " has a search or cap already", job->id);
     struct job_search *t = calloc(1, sizeof *t), **p;
     if (!t)
@@ -715,7 +661,7 @@ int searches_begin(struct searches *ts, const struct job_entry *job,
     t->pid = job->pid;
     t->began_ns = loop_now_ns(ts->o.loop);
     launches_budget_job(&t->launches, &ts->launches);
-    t->wanted = job->boards;
+    t->had = t->wanted = job->boards;
     t->wanted_ns = t->began_ns;
     t->ask = *ask;
     (void)snprintf(t->preset, sizeof t->preset, "%s", ask->preset ? ask->preset : "");
@@ -752,7 +698,7 @@ int searches_begin(struct searches *ts, const struct job_entry *job,
 int searches_goal(struct searches *ts, uint64_t job, const struct goal *goal,
                   uw_error *err)
 {
-    struct job_search *t = find(ts, job);
+    struct job_search *t = searches_find(ts, job);
 
     if (!t || t->ended || !t->ask.search)
         return fail(err, -ENOENT, "job %" PRIu64 " has no search", job);
@@ -767,7 +713,7 @@ int searches_goal(struct searches *ts, uint64_t job, const struct goal *goal,
 
 int searches_page(struct searches *ts, uint64_t job, int fd, uw_error *err)
 {
-    struct job_search *t = find(ts, job);
+    struct job_search *t = searches_find(ts, job);
     struct progress_page *file;
     struct job_progress *page;
 
@@ -792,15 +738,27 @@ int searches_page(struct searches *ts, uint64_t job, int fd, uw_error *err)
 
 int searches_page_fd(const struct searches *ts, uint64_t job)
 {
-    const struct job_search *t = ts ? find(ts, job) : NULL;
+    const struct job_search *t = ts ? searches_find(ts, job) : NULL;
 
     return t && t->page ? job_progress_fd(t->page) : -1;
+}
+
+/* The boards that the search may have, since then. */
+static void want(struct job_search *t, uint64_t since_ns)
+{
+    uint64_t wanted = t->had & ~t->passed;
+
+    if (wanted == t->wanted)
+        return;
+    t->wanted = wanted;
+    t->wanted_ns = since_ns;
+    t->refused = false;
 }
 
 int searches_on_job(struct searches *ts, enum roster_event event,
                     const struct job_entry *job)
 {
-    struct job_search *t = find(ts, job->id);
+    struct job_search *t = searches_find(ts, job->id);
 
     if (!t || t->ended)
         return 0;
@@ -811,17 +769,31 @@ int searches_on_job(struct searches *ts, enum roster_event event,
         return r;
     }
     t->pid = job->pid;
-    if (job->boards != t->wanted && job->boards) {
-        t->wanted = job->boards;
-        t->wanted_ns = loop_now_ns(ts->o.loop);
-        t->refused = false;
+    if (job->boards != t->had && job->boards) {
+        t->had = job->boards;
+        want(t, loop_now_ns(ts->o.loop));
     }
     return 0;
 }
 
+void searches_pass(struct searches *ts, uint64_t job, uint64_t boards, const char *to)
+{
+    struct job_search *t = searches_find(ts, job);
+    bool more = t && (boards & ~t->passed);
+
+    if (!t || t->ended)
+        return;
+    (void)snprintf(t->to, sizeof t->to, "%s", to);
+    if (boards == t->passed)
+        return;
+    t->passed = boards;
+    want(t, more ? 0 : loop_now_ns(ts->o.loop)); /* others wait for them */
+    soon(ts);
+}
+
 void searches_bar(struct searches *ts, uint64_t job, size_t board, bool barred)
 {
-    struct job_search *t = find(ts, job);
+    struct job_search *t = searches_find(ts, job);
     uint64_t bit = 1ull << board;
 
     if (!t || t->ended || ((t->barred & bit) != 0) == barred)
@@ -876,78 +848,7 @@ void searches_on_caps(struct searches *ts, const struct caps_what *what)
     }
 }
 
-/* ---- views ---- */
-
-static void show_report(const struct tuner_report *r, struct searches_view *ret)
-{
-    ret->report = r;
-    ret->cap_mw = r->holding ? r->held_mw : r->best_mw;
-    ret->caps = (unsigned)r->n_caps;
-    ret->windows = r->windows;
-    ret->saved = r->saved;
-}
-
-static unsigned first_barred(const struct job_search *t)
-{
-    size_t at = (size_t)__builtin_ctzll(t->wanted & t->barred);
-
-    return board_view(boards_at(t->all->o.boards, at))->info->index;
-}
-
-/* Writes a status as text. */
-#define SAY(status, ...) ((void)snprintf(ret, size, __VA_ARGS__), (status))
-
-static enum search_status status_of(const struct job_search *t,
-                                    const struct tuner_report *report, char *ret,
-                                    size_t size)
-{
-    if (t->final)
-        return SAY(SEARCH_IS_OVER, "over");
-    if (t->off)
-        return SAY(SEARCH_IS_OFF, "has no goal now");
-    if (t->refused)
-        return SAY(SEARCH_IS_REFUSED, "not capped: %.80s", t->why);
-    if (t->wanted & t->barred)
-        return SAY(SEARCH_IS_BARRED, "not capped: another user computes on GPU %u",
-                   first_barred(t));
-    if (!t->tuner && t->behind)
-        return SAY(SEARCH_IS_BEHIND,
-                   "not searched: job %" PRIu64 " has a search on a board of this job",
-                   t->behind);
-    if (!t->tuner)
-        return SAY(SEARCH_WAITS_FOR_BOARDS, "%s",
-                   t->asked_ns ? "asks for its boards' original limits"
-                   : t->wanted ? "waits for its boards"
-                               : "has used no GPU yet");
-    if (report->board_lost)
-        return SAY(SEARCH_LOST_BOARDS,
-                   "not capped: one of its boards is lost or controlled by others");
-    return tuner_status(t->tuner, ret, size);
-}
-
-bool searches_look(struct searches *ts, uint64_t job, struct searches_view *ret)
-{
-    struct job_search *t = find(ts, job);
-
-    *ret = (struct searches_view){0};
-    if (!t)
-        return false;
-    ret->on = true;
-    ret->page = t->page != NULL;
-    if (t->page)
-        job_progress_launches(t->page, ret->launches);
-    if (!t->off)
-        searches_ask_text(&t->ask, ret->goal, sizeof ret->goal);
-    show_report(t->tuner ? tuner_report(t->tuner) : &t->report, ret);
-    ret->status = status_of(t, ret->report, ret->state, sizeof ret->state);
-    return true;
-}
-
-const struct steps *searches_steps(const struct searches *ts, uint64_t job)
-{
-    const struct job_search *t = find(ts, job);
-    return t && t->page ? job_progress_steps(t->page) : NULL;
-}
+/* ---- end of a job ---- */
 
 void searches_forget(struct searches *ts, uint64_t job)
 {

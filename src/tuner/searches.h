@@ -85,6 +85,11 @@ int searches_on_job(struct searches *ts, enum roster_event event,
  * has no caps while it is barred on one of its boards; its measurements are kept.
  */
 void searches_bar(struct searches *ts, uint64_t job, size_t board, bool barred);
+/* Jobs that run in this one have these of its boards, and are searched there in its
+ * place.  to: "job 33, which runs in it", for people; boards 0: there are none.
+ */
+enum { SEARCHES_TO = 80 };
+void searches_pass(struct searches *ts, uint64_t job, uint64_t boards, const char *to);
 /* The actuator has ended and will not come back: no more caps. */
 void searches_no_actuator(struct searches *ts, const char *text);
 /* Call for each event of caps. */

@@ -134,12 +134,15 @@ static void steps(void)
 /* `underwatt run` in a job of Slurm's: what it starts is its own, not the outer job's. */
 static void within(void)
 {
+    static const struct label own[] = {{"slurm.qos", "mine"}};
     struct roster *r = begin();
     struct roster_register outer = of("slurm:1", ANNA, 1);
     struct roster_register run = {.source = JOB_RUN,
                                   .name = "train",
                                   .uid = ANNA,
                                   .boards = 1,
+                                  .label = own,
+                                  .n_labels = 1,
                                   .pid = 100,
                                   .pid_start = 1100};
     const struct job_proc stepd = {90, 1090};
@@ -154,7 +157,19 @@ static void within(void)
     fake_on(0, 102, true);
     is_int(roster_begin(r, &outer, &one, &err), 0, "a job of Slurm's");
     is_int(roster_begin(r, &run, &two, &err), 0, "run in it: %s", err.text);
+    is_int((long)roster_find(r, two)->within, 0, "no step of the outer one is known");
     roster_note(r, one, &stepd, 1);
+    is_int((long)roster_find(r, two)->within, (long)one, "by its slurmstepd: in it");
+    const struct job_entry *in = roster_find(r, two);
+    ok(in->n_labels == 2 && strcmp(in->label[1].value, "gpu") == 0 &&
+           strcmp(in->label[0].value, "mine") == 0,
+       "with its labels, and its own");
+    const struct label more[] = {{"slurm.qos", "high"}, {"slurm.partition", "cpu"}};
+    is_int(roster_label(r, one, more, 2, &err), 0, "others");
+    fake_wait(7);
+    ok(in->n_labels == 2 && strcmp(in->label[1].value, "cpu") == 0 &&
+           strcmp(in->label[0].value, "mine") == 0,
+       "as they become known");
     fake_wait(7);
     const struct job_entry *j = roster_find(r, two), *o = roster_find(r, one);
     is_int((long)j->n_pids, 1, "what it started is its own");
@@ -162,6 +177,44 @@ static void within(void)
     is_int(roster_end(r, two, &err), 0, "its end");
     fake_wait(7);
     is_int((long)roster_find(r, one)->n_pids, 2, "all is the outer job's again");
+    fake_roster_end(r);
+}
+
+/* Whose energy is on a board that an inner job has: never the outer one's, unless that
+ * computes there, too.  What began the inner job may have been the outer one's process.
+ */
+static void users(void)
+{
+    struct roster *r = begin();
+    struct roster_register outer = of("slurm:1", ANNA, 3), eves = of("slurm:2", EVE, 4);
+    struct roster_register run = {
+        .source = JOB_RUN, .name = "train", .uid = ANNA, .boards = 1, .pid = 100};
+    struct split_user user[ROSTER_USERS];
+    uint64_t one = 0, two = 0, eve = 0;
+    uw_error err = {""};
+
+    fake_process(100, 1, ANNA, STEPD);
+    fake_on(0, 100, true);
+    is_int(roster_begin(r, &outer, &one, &err), 0, "a job of Slurm's");
+    is_int(roster_begin(r, &eves, &eve, &err), 0, "another user's");
+    fake_wait(7);
+    roster_note(r, one, NULL, 0); /* its process on the board */
+    run.pid_start = 0;
+    is_int(roster_begin(r, &run, &two, &err), 0, "which begins one: %s", err.text);
+    is_int((long)roster_find(r, two)->within, (long)one, "in that one");
+    fake_wait(7);
+    (void)roster_users(r, 0, user);
+    fake_wait(7);
+    size_t n = roster_users(r, 0, user);
+    ok(n == 1 && user[0].job == two, "its board's energy is its alone (%zu)", n);
+    n = roster_users(r, 1, user);
+    ok(n == 1 && user[0].job == one, "another board is the outer one's (%zu)", n);
+    fake_process(101, 1, ANNA, STEPD);
+    fake_on(0, 101, true);
+    fake_wait(7);
+    (void)roster_users(r, 0, user);
+    fake_wait(7);
+    is_int((long)roster_users(r, 0, user), 2, "both, where both compute");
     fake_roster_end(r);
 }
 
@@ -214,5 +267,6 @@ int main(void)
     shared();
     steps();
     within();
+    users();
     return done();
 }

@@ -1,0 +1,124 @@
+#include "node/nested.h"
+
+#include <inttypes.h>
+#include <stdio.h>
+#include <string.h>
+
+#include "base/error.h"
+#include "base/log.h"
+
+enum { NAMED_MAX = 3 }; /* of the jobs in one that are named */
+
+static const struct job_entry *outer_of(const struct nested *n,
+                                        const struct job_entry *job)
+{
+    const struct job_entry *outer =
+        job->within ? roster_find(n->roster, job->within) : NULL;
+
+    return outer && !outer->ended_ns ? outer : NULL;
+}
+
+/* A goal is lent for boards of the outer job alone, and to a job of which nobody said
+ * that it has another goal, a cap, or none.  A job that uses no board for the moment
+ * keeps it.
+ */
+static const struct goal *lent_to(const struct nested *n, const struct job_entry *job,
+                                  const struct job_record *rec)
+{
+    const struct job_entry *outer = outer_of(n, job);
+    const struct job_record *its = outer ? job_records_find(n->records, outer->id) : NULL;
+
+    if (!its || (!job->boards && !rec->lent) || (job->boards & ~outer->boards) ||
+        rec->off || rec->cap.mw || rec->cap.percent > 0)
+        return NULL;
+    return job_record_goal(its);
+}
+
+/* Whether the goal of the job's search is another one now. */
+static bool lend(const struct nested *n, const struct job_entry *job,
+                 struct job_record *rec)
+{
+    char was[GOAL_TEXT_MAX] = "", is[GOAL_TEXT_MAX] = "";
+    const struct goal *before = job_record_goal(rec), *lent = lent_to(n, job, rec);
+
+    if (before)
+        (void)goal_text(before, was);
+    rec->lent = lent != NULL;
+    if (lent)
+        rec->lent_goal = *lent;
+    const struct goal *after = job_record_goal(rec);
+    if (after)
+        (void)goal_text(after, is);
+    return !before != !after || strcmp(was, is) != 0;
+}
+
+uint64_t nested_goal_of(const struct job_entry *job, const struct job_record *rec)
+{
+    return rec->lent && job_record_goal(rec) == &rec->lent_goal ? job->within : 0;
+}
+
+/* Boards that jobs in this one have, and which jobs these are. */
+static void pass(const struct nested *n, const struct job_entry *outer)
+{
+    char list[48] = "", more[32] = "", to[SEARCHES_TO];
+    uint64_t boards = 0;
+    size_t jobs = 0, len = 0;
+
+    for (size_t i = 0; i < roster_count(n->roster); i++) {
+        const struct job_entry *job = roster_at(n->roster, i);
+        uint64_t common = job->boards & outer->boards;
+        if (job->ended_ns || job->within != outer->id || !common)
+            continue;
+        boards |= common;
+        if (jobs++ < NAMED_MAX && len < sizeof list)
+            len += (size_t)snprintf(list + len, sizeof list - len, "%s%" PRIu64,
+                                    jobs > 1 ? ", " : "", job->id);
+    }
+    if (jobs > NAMED_MAX)
+        (void)snprintf(more, sizeof more, " and %zu more", jobs - NAMED_MAX);
+    (void)snprintf(to, sizeof to, "job%s %s%s, which run%s in it", jobs == 1 ? "" : "s",
+                   list, more, jobs == 1 ? "s" : "");
+    searches_pass(n->searches, outer->id, boards, to);
+}
+
+void nested_begin(const struct nested *n, const struct job_entry *job,
+                  struct job_record *rec)
+{
+    const struct job_entry *outer = outer_of(n, job);
+
+    (void)lend(n, job, rec);
+    if (outer)
+        pass(n, outer);
+}
+
+/* A search that cannot begin says so itself from then on: it is not tried each second. */
+static void give(const struct nested *n, const struct job_entry *job,
+                 struct job_record *rec)
+{
+    uw_error err = {""};
+    char goal[GOAL_TEXT_MAX];
+
+    int r = n->give(job, rec, n->user, &err);
+    if (r < 0 && job_record_goal(rec))
+        log_event(LOG_LEVEL_WARNING, LOG_EVENT_SEARCH_REFUSED,
+                  "job=%" PRIu64 " reason=%s", job->id, log_quote(err.text).text);
+    else if (nested_goal_of(job, rec))
+        log_event(LOG_LEVEL_NOTICE, LOG_EVENT_SEARCH,
+                  "job=%" PRIu64 " text=\"the goal is %s, of job %" PRIu64
+                  ", in which it runs\"",
+                  job->id, goal_text(&rec->lent_goal, goal), job->within);
+}
+
+void nested_tick(const struct nested *n)
+{
+    for (size_t i = 0; i < roster_count(n->roster); i++) {
+        const struct job_entry *job = roster_at(n->roster, i);
+        struct job_record *rec = job_records_find(n->records, job->id);
+        if (!rec || job->ended_ns)
+            continue;
+        if (job->source == JOB_REGISTERED)
+            pass(n, job);
+        else if (job->within && lend(n, job, rec))
+            give(n, job, rec);
+    }
+}

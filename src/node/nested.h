@@ -1,0 +1,34 @@
+/* Jobs that run in a scheduler's job of the same user: `underwatt run` or the Python
+ * package in a job of Slurm's.  Their processes are known, and their steps: the goal of
+ * the outer job is searched as theirs, on their boards.
+ *
+ * Owns: nothing; writes `lent` of the records.  Touches the searches.  Thread: the
+ * loop's.  Explained in docs/jobs.md.
+ */
+#ifndef NODE_NESTED_H
+#define NODE_NESTED_H
+
+#include "jobs/job-records.h"
+#include "tuner/searches.h"
+
+struct nested {
+    const struct roster *roster;
+    const struct job_records *records;
+    struct searches *searches;
+    /* Gives the job's search the goal of its record, or begins one. */
+    int (*give)(const struct job_entry *job, struct job_record *rec, void *user,
+                uw_error *err);
+    void *user;
+};
+
+/* The job begins, or its search: notes whether the job in which it runs has a goal for
+ * it, and lets that one's search leave its boards.
+ */
+void nested_begin(const struct nested *n, const struct job_entry *job,
+                  struct job_record *rec);
+/* Call each second: goals of outer jobs come and go, and so do jobs in them. */
+void nested_tick(const struct nested *n);
+/* The job whose goal this one's search has; 0: it is its own, or a policy's. */
+uint64_t nested_goal_of(const struct job_entry *job, const struct job_record *rec);
+
+#endif

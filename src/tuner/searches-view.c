@@ -1,0 +1,79 @@
+/* What the searches show of a job. */
+#include <inttypes.h>
+#include <stdio.h>
+
+#include "jobs/job-progress.h"
+#include "tuner/searches-inside.h"
+
+static void show_report(const struct tuner_report *r, struct searches_view *ret)
+{
+    ret->report = r;
+    ret->cap_mw = r->holding ? r->held_mw : r->best_mw;
+    ret->caps = (unsigned)r->n_caps;
+    ret->windows = r->windows;
+    ret->saved = r->saved;
+}
+
+static unsigned first_barred(const struct job_search *t)
+{
+    size_t at = (size_t)__builtin_ctzll(t->wanted & t->barred);
+
+    return board_view(boards_at(t->all->o.boards, at))->info->index;
+}
+
+/* Writes a status as text. */
+#define SAY(status, ...) ((void)snprintf(ret, size, __VA_ARGS__), (status))
+
+static enum search_status status_of(const struct job_search *t,
+                                    const struct tuner_report *report, char *ret,
+                                    size_t size)
+{
+    if (t->final)
+        return SAY(SEARCH_IS_OVER, "over");
+    if (t->off)
+        return SAY(SEARCH_IS_OFF, "has no goal now");
+    if (t->refused)
+        return SAY(SEARCH_IS_REFUSED, "not capped: %.80s", t->why);
+    if (t->passed && !t->wanted)
+        return SAY(SEARCH_IS_PASSED, "searched as %s", t->to);
+    if (t->wanted & t->barred)
+        return SAY(SEARCH_IS_BARRED, "not capped: another user computes on GPU %u",
+                   first_barred(t));
+    if (!t->tuner && t->behind)
+        return SAY(SEARCH_IS_BEHIND,
+                   "not searched: job %" PRIu64 " has a search on a board of this job",
+                   t->behind);
+    if (!t->tuner)
+        return SAY(SEARCH_WAITS_FOR_BOARDS, "%s",
+                   t->asked_ns ? "asks for its boards' original limits"
+                   : t->wanted ? "waits for its boards"
+                               : "has used no GPU yet");
+    if (report->board_lost)
+        return SAY(SEARCH_LOST_BOARDS,
+                   "not capped: one of its boards is lost or controlled by others");
+    return tuner_status(t->tuner, ret, size);
+}
+
+bool searches_look(struct searches *ts, uint64_t job, struct searches_view *ret)
+{
+    struct job_search *t = searches_find(ts, job);
+
+    *ret = (struct searches_view){0};
+    if (!t)
+        return false;
+    ret->on = true;
+    ret->page = t->page != NULL;
+    if (t->page)
+        job_progress_launches(t->page, ret->launches);
+    if (!t->off)
+        searches_ask_text(&t->ask, ret->goal, sizeof ret->goal);
+    show_report(t->tuner ? tuner_report(t->tuner) : &t->report, ret);
+    ret->status = status_of(t, ret->report, ret->state, sizeof ret->state);
+    return true;
+}
+
+const struct steps *searches_steps(const struct searches *ts, uint64_t job)
+{
+    const struct job_search *t = searches_find(ts, job);
+    return t && t->page ? job_progress_steps(t->page) : NULL;
+}
