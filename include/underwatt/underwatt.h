@@ -12,7 +12,8 @@
  * daemon's client goes on in the child; a local context does not (-ECHILD), and the
  * child need not free it.  Nothing here aborts, exits, prints, raises SIGPIPE or leaves a
  * descriptor open over exec; of the environment UNDERWATT_SOCKET is read, when a context
- * is opened, and UNDERWATT_PROGRESS and LOCAL_RANK by uw_progress_attach().  Units: in
+ * is opened, and UNDERWATT_PROGRESS, LOCAL_RANK, MASTER_PORT and SLURM_* by
+ * uw_progress_attach().  Units: in
  * the names (mW, W, J, s).  C99 and C++.
  *
  * With the daemon each function that asks it may fail with -ECONNREFUSED (it does not
@@ -185,7 +186,7 @@ UW_API int uw_window_processor(const uw_window *win, size_t i, uw_energy *ret,
                                uw_error *err);
 UW_API void uw_window_free(uw_window *win); /* NULL is fine */
 
-/* ---- progress: needs neither a context nor the daemon ---- */
+/* ---- progress: needs no context, and no daemon where UNDERWATT_PROGRESS is set ---- */
 
 typedef struct uw_job uw_job;
 typedef struct uw_progress uw_progress;
@@ -194,7 +195,10 @@ typedef struct uw_progress uw_progress;
  * whose path is in UNDERWATT_PROGRESS: LOCAL_RANK's where that is set and nobody alive
  * has it, else the first that is free, else that of a dead process.  The page of a job
  * that was found is asked of the daemon.  A process has one slot in a page: a second call
- * gives the same.  -ENOENT: UNDERWATT_PROGRESS is not set; -EINVAL: what it names is no
+ * gives the same.  Where UNDERWATT_PROGRESS is not set and this process runs in a job of
+ * Slurm's with a goal (--gpu-power-goal), it begins a job whose search has that goal, one
+ * for all processes of a step, which ends with them (docs/slurm.md).  -ENOENT:
+ * UNDERWATT_PROGRESS is not set, and there is no such job; -EINVAL: what it names is no
  * page; -ENOSPC: no slot is free; -ENODATA: the daemon has no page of the job (yet). Free
  * it with uw_progress_detach().
  */
@@ -210,6 +214,10 @@ UW_API void uw_progress_step(uw_progress *progress);
 UW_API int uw_progress_phase(uw_progress *progress, enum uw_phase phase, uw_error *err);
 /* Of the page, to touch (futimens(2)) after a store of another phase; borrowed. */
 UW_API int uw_progress_fd(const uw_progress *progress);
+/* Where it began a job in one of Slurm's: as uw_job_renew(), to be called now and then;
+ * else nothing.
+ */
+UW_API int uw_progress_renew(uw_progress *progress, uw_error *err);
 /* Gives the slot of the calling process back.  NULL is fine. */
 UW_API void uw_progress_detach(uw_progress *progress);
 

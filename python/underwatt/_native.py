@@ -224,6 +224,7 @@ FUNCTIONS: dict[str, tuple[Any, list[Any]]] = {
     "uw_progress_step": (None, [_PTR]),
     "uw_progress_phase": (c.c_int, [_PTR, c.c_int, _ERR]),
     "uw_progress_fd": (c.c_int, [_PTR]),
+    "uw_progress_renew": (c.c_int, [_PTR, _ERR]),
     "uw_progress_detach": (None, [_PTR]),
     "uw_device_claim": (c.c_int, [_PTR, c.c_uint32, c.c_double, c.c_char_p, _out(c.c_uint64), _ERR]),
     "uw_claim_withdraw": (c.c_int, [_PTR, c.c_uint64, _ERR]),

@@ -1,8 +1,8 @@
 """Steps and phases: stores into this process' slot of the progress page (docs/progress.md).
 
 The library finds the page and claims the slot; a step is then two stores through a memoryview and a
-look at the clock.  Without a page (UNDERWATT_PROGRESS is not set, and no job was begun here) the stores go to memory
-that nobody reads.
+look at the clock.  Without a page (UNDERWATT_PROGRESS is not set, no job was begun here, and no job of Slurm's
+has a goal) the stores go to memory that nobody reads.
 """
 
 from __future__ import annotations
@@ -11,9 +11,11 @@ import ctypes
 import errno
 import mmap
 import os
+import threading
 import time
 import warnings
 from collections.abc import Callable
+from contextlib import suppress
 from types import TracebackType
 
 from ._errors import InvalidValue, UnderwattError
@@ -33,6 +35,8 @@ _BEFORE = slice(2, 8)  # words of the page's head: the goal before the first Opt
 
 _slot: memoryview | None = None  # None: this process has none yet
 _whole: memoryview | None = None  # the page that it is in, as words
+_RENEW_S = 5.0
+_renewing = threading.Lock()  # held while the page is renewed or given back
 _page = ctypes.c_void_p()  # the library's uw_progress, of this process and those that it was forked from
 
 
@@ -126,7 +130,19 @@ def leave() -> None:
     gone = ctypes.c_void_p(_page.value)
     _page.value = None  # before it is freed: another thread and a signal's handler see no page
     if gone:
-        library().c.uw_progress_detach(gone)
+        with _renewing:
+            library().c.uw_progress_detach(gone)
+
+
+def _renew() -> None:
+    """Tells a daemon that was restarted of the page, as long as this one is the process'."""
+    while True:
+        time.sleep(_RENEW_S)
+        with _renewing:
+            if not _page:
+                return
+            with suppress(UnderwattError):  # tried again
+                library().call("uw_progress_renew", _page)
 
 
 def _attach() -> memoryview:
@@ -138,6 +154,8 @@ def _attach() -> memoryview:
         native = library()
         if not _page:
             native.call("uw_progress_attach", None, ctypes.byref(_page))
+            if not os.environ.get("UNDERWATT_PROGRESS"):  # of a job that was begun in one of Slurm's
+                threading.Thread(target=_renew, name="underwatt-renew", daemon=True).start()
         address = native.c.uw_progress_slot_of(_page)
         if address:
             view = _mapped(native.c.uw_progress_fd(_page), address % mmap.PAGESIZE)
@@ -214,8 +232,9 @@ def _set(number: int) -> None:
 
 
 def _after_fork() -> None:
-    global _slot  # noqa: PLW0603
+    global _slot, _renewing  # noqa: PLW0603
     _slot = None
+    _renewing = threading.Lock()  # its thread stayed behind
 
 
 os.register_at_fork(after_in_child=_after_fork)

@@ -123,6 +123,11 @@ struct lib_claim {
 int lib_claim(const uw_ctx *ctx, const struct lib_claim *claim, uint64_t *ret_id,
               uw_error *err);
 
+/* slurm.c: begins a job in that of Slurm's that this process runs in.  LIB_ABSENT: it
+ * runs in none, or in one that has no goal, or no daemon answers.
+ */
+int lib_slurm_begin(uw_ctx **ret_ctx, uw_job **ret_job, uw_error *err);
+
 /* local.c */
 int lib_local_open(const uw_options *opts, uw_ctx **ret, uw_error *err);
 

@@ -273,9 +273,9 @@ static int note_read(uw_job *job, int how, uw_error *err)
     return r;
 }
 
-/* Gives the daemon the page, unless it has one whose processes live.  A group's job
- * without a goal has one, too: it may be given a goal later, and all report their steps
- * there; that this fails is no failure.
+/* Gives the daemon the page, unless it has one whose processes live.  A job without a
+ * goal has one, too: it may be given a goal later, or have that of the job in which it
+ * runs; that this fails is no failure.
  */
 static int give_page(const uw_job *job, uw_error *err)
 {
@@ -283,10 +283,8 @@ static int give_page(const uw_job *job, uw_error *err)
     const struct door *door = NULL;
     char path[64];
 
-    bool shares = job->read || job->group[0];
-    int r = shares && job->page
-                ? page_socket_send(lib_job_socket(job->ctx), job->id, job->fd, err)
-                : 0;
+    int r =
+        job->page ? page_socket_send(lib_job_socket(job->ctx), job->id, job->fd, err) : 0;
     if (r < 0 && !job->read)
         return 0;
     if (r != -EPERM)

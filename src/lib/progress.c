@@ -28,6 +28,9 @@ struct uw_progress {
     int rank; /* LOCAL_RANK, or NO_RANK */
     struct uw_progress_slot *slot;
     pid_t pid; /* whose slot it is */
+    /* Of a program in a job of Slurm's: the job that it has begun for its steps. */
+    uw_ctx *ctx;
+    uw_job *job;
 };
 
 /* ---- slots ---- */
@@ -146,20 +149,6 @@ static int map_page(struct uw_progress *p, const char *name, uw_error *err)
     return check_page(p->page, name, err);
 }
 
-static int open_page(struct uw_progress *p, uw_error *err)
-{
-    const char *path = secure_getenv("UNDERWATT_PROGRESS");
-
-    if (!path || !*path)
-        return fail(err, -ENOENT,
-                    "UNDERWATT_PROGRESS is not set: start the program with underwatt "
-                    "run, or begin a job");
-    p->fd = open(path, O_RDWR | O_CLOEXEC | O_NONBLOCK);
-    if (p->fd < 0)
-        return fail(err, -errno, "UNDERWATT_PROGRESS: %s: %s", path, strerror(errno));
-    return map_page(p, path, err);
-}
-
 static int open_job(struct uw_progress *p, uw_job *job, uw_error *err)
 {
     int fd = lib_job_page(job, err);
@@ -172,6 +161,24 @@ static int open_job(struct uw_progress *p, uw_job *job, uw_error *err)
     return map_page(p, "progress page", err);
 }
 
+static int open_page(struct uw_progress *p, uw_error *err)
+{
+    const char *path = secure_getenv("UNDERWATT_PROGRESS");
+
+    if (!path || !*path) {
+        int r = lib_slurm_begin(&p->ctx, &p->job, err);
+        if (r == LIB_ABSENT)
+            return fail(err, -ENOENT,
+                        "UNDERWATT_PROGRESS is not set: start the program with underwatt "
+                        "run, or begin a job");
+        return r < 0 ? r : open_job(p, p->job, err);
+    }
+    p->fd = open(path, O_RDWR | O_CLOEXEC | O_NONBLOCK);
+    if (p->fd < 0)
+        return fail(err, -errno, "UNDERWATT_PROGRESS: %s: %s", path, strerror(errno));
+    return map_page(p, path, err);
+}
+
 static void progress_free(struct uw_progress *p)
 {
     if (!p)
@@ -180,6 +187,8 @@ static void progress_free(struct uw_progress *p)
         (void)munmap(p->page, UW_PROGRESS_BYTES);
     if (p->fd >= 0)
         (void)close(p->fd);
+    uw_job_free(p->job);
+    uw_ctx_free(p->ctx);
     free(p);
 }
 DEFINE_AUTO(struct uw_progress *, progress_free);
@@ -215,6 +224,13 @@ struct uw_progress_slot *uw_progress_slot_of(uw_progress *p)
         p->pid = pid;
     }
     return p->slot;
+}
+
+int uw_progress_renew(uw_progress *p, uw_error *err)
+{
+    return !p                                  ? fail(err, -EINVAL, "progress is NULL")
+           : p->job && p->ctx->pid == getpid() ? uw_job_renew(p->job, err)
+                                               : 0;
 }
 
 int uw_progress_fd(const uw_progress *p)

@@ -15,10 +15,10 @@ import uwtest  # noqa: E402
 t = uwtest.Tap()
 cluster.required()
 PAGE = (uwtest.TOP / "docs" / "slurm.md").read_text(encoding="utf-8")
-BLOCKS = re.findall(r"(?:^([^\n]*)\n\n)?```(sh)?\n(.*?)```", PAGE, re.M | re.S)
-FILES = {re.search(r"`(/etc/slurm/[a-z.-]+)`", before).group(1): text for before, sh, text in BLOCKS
-         if not sh and re.search(r"`/etc/slurm/[a-z.-]+`", before)}
-COMMANDS = [line for _, sh, text in BLOCKS if sh for line in text.splitlines()]
+BLOCKS = re.findall(r"(?:^([^\n]*)\n\n)?```(\w*)\n(.*?)```", PAGE, re.M | re.S)
+FILES = {re.search(r"`(/etc/slurm/[a-z.-]+)`", before).group(1): text for before, kind, text in BLOCKS
+         if not kind and re.search(r"`/etc/slurm/[a-z.-]+`", before)}
+COMMANDS = [line for _, kind, text in BLOCKS if kind == "sh" for line in text.splitlines()]
 
 
 def stand_ins(c):
