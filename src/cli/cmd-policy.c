@@ -4,10 +4,10 @@
 #include <string.h>
 
 #include "base/auto.h"
-#include "cli/drop.h"
 #include "cli/options.h"
 #include "cli/policy-limits.h"
 #include "cli/policy-show.h"
+#include "io/file.h"
 #include "policy/file.h"
 
 struct findings {
@@ -85,7 +85,7 @@ static int check(const struct cli_env *env, const char *path)
     size_t len = 0;
     uw_error err = {{0}};
 
-    int r = drop_file_read(path, POLICY_FILE_MAX, &text, &len, &hidden, &err);
+    int r = file_read_shown(path, POLICY_FILE_MAX, &text, &len, &hidden, &err);
     if (r >= 0)
         r = policy_file_read(path, text, len, hidden, &f, &err);
     if (r < 0)

@@ -21,11 +21,4 @@ enum {
  */
 int drop_sudo(const char *sudo_uid, const char *sudo_gid, uid_t *ret_uid, uw_error *err);
 
-/* file_read() for a command whose errors quote the file.  Root reads with the rights of
- * nobody, and with its own where nobody may not read the file: *ret_hidden is true then,
- * and errors must not show the text, as wherever else file_hides() says so.
- */
-int drop_file_read(const char *path, size_t max, char **ret_text, size_t *ret_len,
-                   bool *ret_hidden, uw_error *err);
-
 #endif

@@ -52,11 +52,9 @@ static int64_t utc_s(const struct loop *loop)
 static int read_file(const char *path, struct carried *ret, uw_error *err)
 {
     struct stat st;
+    int r = file_read_owned(path, SOURCE_BODY_MAX, ROUND_FILE_MS, &ret->body,
+                            &ret->answer.len, &st, err);
 
-    if (stat(path, &st) < 0)
-        return fail(err, -errno, "%s: %s", path, strerror(errno));
-    int r = file_read_regular(path, SOURCE_BODY_MAX, ROUND_FILE_MS, &ret->body,
-                              &ret->answer.len, err);
     if (r < 0)
         return r;
     ret->answer.status = 200;

@@ -82,8 +82,10 @@ struct apart {
     atomic_bool done; /* the members from r on are final */
     char *path;
     size_t max;
+    bool owned; /* file_check_owned() */
     int end_fd; /* the thread's: closed when it is done */
     int r;
+    struct stat st;
     char *text;
     size_t len;
     uw_error error;
@@ -101,18 +103,31 @@ static void apart_unref(struct apart *a)
 }
 DEFINE_AUTO(struct apart *, apart_unref);
 
-static int read_regular(const char *path, size_t max, char **ret_text, size_t *ret_len,
-                        uw_error *err)
+int file_check_owned(const char *path, const struct stat *st, uw_error *err)
 {
-    struct stat st;
+    if (!S_ISREG(st->st_mode))
+        return fail(err, -EINVAL, "%s: not a regular file", path);
+    if (st->st_uid != 0 && st->st_uid != geteuid())
+        return fail(err, -EPERM,
+                    "%s: belongs to user %u: it must be root's or this program's", path,
+                    (unsigned)st->st_uid);
+    if (st->st_mode & (S_IWGRP | S_IWOTH))
+        return fail(err, -EPERM, "%s: group or others may write it", path);
+    return 0;
+}
+
+static int read_regular(struct apart *a, uw_error *err)
+{
+    const char *path = a->path;
     /* a pipe without a writer must not block here, and a terminal not become ours */
     auto_(fd_close) int fd = open(path, O_RDONLY | O_NONBLOCK | O_NOCTTY | O_CLOEXEC);
 
-    if (fd < 0 || fstat(fd, &st) < 0)
+    if (fd < 0 || fstat(fd, &a->st) < 0)
         return fail(err, -errno, "%s: %s", path, strerror(errno));
-    if (!S_ISREG(st.st_mode))
+    if (!S_ISREG(a->st.st_mode))
         return fail(err, -EINVAL, "%s: not a regular file", path);
-    return read_opened(fd, path, max, ret_text, ret_len, err);
+    int r = a->owned ? file_check_owned(path, &a->st, err) : 0;
+    return r < 0 ? r : read_opened(fd, path, a->max, &a->text, &a->len, err);
 }
 
 static void *apart_main(void *user)
@@ -120,7 +135,7 @@ static void *apart_main(void *user)
     struct apart *a = user;
     int fd = a->end_fd;
 
-    a->r = read_regular(a->path, a->max, &a->text, &a->len, &a->error);
+    a->r = read_regular(a, &a->error);
     atomic_fetch_sub(&n_apart, 1);
     atomic_store(&a->done, true);
     apart_unref(a);
@@ -149,7 +164,7 @@ static int apart_start(struct apart *a)
     return -r;
 }
 
-static struct apart *apart_new(const char *path, size_t max)
+static struct apart *apart_new(const char *path, size_t max, bool owned)
 {
     auto_(apart_unref) struct apart *a = calloc(1, sizeof *a);
 
@@ -157,14 +172,16 @@ static struct apart *apart_new(const char *path, size_t max)
         return NULL;
     atomic_init(&a->refs, 1);
     a->max = max;
+    a->owned = owned;
     a->path = strdup(path);
     return a->path ? take(a) : NULL;
 }
 
-int file_read_regular(const char *path, size_t max, int ms, char **ret_text,
-                      size_t *ret_len, uw_error *err)
+/* Waits for the thread; *ret: its result, apart_unref() it. */
+static int read_apart(const char *path, size_t max, bool owned, int ms,
+                      struct apart **ret, uw_error *err)
 {
-    auto_(apart_unref) struct apart *a = apart_new(path, max);
+    auto_(apart_unref) struct apart *a = apart_new(path, max, owned);
     int ends[2];
 
     if (!a)
@@ -187,9 +204,35 @@ int file_read_regular(const char *path, size_t max, int ms, char **ret_text,
         return fail(err, -ETIMEDOUT, "%s: the file system does not answer", path);
     if (a->r < 0)
         return fail(err, a->r, "%s", a->error.text);
+    *ret = take(a);
+    return 0;
+}
+
+int file_read_regular(const char *path, size_t max, int ms, char **ret_text,
+                      size_t *ret_len, uw_error *err)
+{
+    auto_(apart_unref) struct apart *a = NULL;
+    int r = read_apart(path, max, false, ms, &a, err);
+
+    if (r < 0)
+        return r;
     *ret_text = take(a->text);
     if (ret_len)
         *ret_len = a->len;
+    return 0;
+}
+
+int file_read_owned(const char *path, size_t max, int ms, char **ret_text,
+                    size_t *ret_len, struct stat *ret_st, uw_error *err)
+{
+    auto_(apart_unref) struct apart *a = NULL;
+    int r = read_apart(path, max, true, ms, &a, err);
+
+    if (r < 0)
+        return r;
+    *ret_text = take(a->text);
+    *ret_len = a->len;
+    *ret_st = a->st;
     return 0;
 }
 

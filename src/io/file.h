@@ -5,6 +5,7 @@
 #include <stdbool.h>
 #include <stddef.h>
 #include <stdint.h>
+#include <sys/stat.h>
 #include <sys/types.h>
 
 #include "underwatt/error.h"
@@ -33,6 +34,22 @@ int file_read_regular(const char *path, size_t max, int ms, char **ret_text,
  * example through sudo; an error could then show that user a file they may not read.
  */
 bool file_hides(void);
+
+/* file_read() for a program whose errors quote the file; before it has threads.  Root
+ * reads with the rights of nobody, and with its own where nobody may not read the file:
+ * *ret_hidden is true then, and errors must not show the text, as wherever else
+ * file_hides() says so.
+ */
+int file_read_shown(const char *path, size_t max, char **ret_text, size_t *ret_len,
+                    bool *ret_hidden, uw_error *err);
+
+/* Whether an opened file may be believed: a regular one of root or of this process's
+ * user, which nobody else may write.  -EINVAL, -EPERM with one line.
+ */
+int file_check_owned(const char *path, const struct stat *st, uw_error *err);
+/* file_read_regular() of such a file; *ret_st: as it was before. */
+int file_read_owned(const char *path, size_t max, int ms, char **ret_text,
+                    size_t *ret_len, struct stat *ret_st, uw_error *err);
 
 /* Replaces (or makes) path with these bytes: written to a temporary file beside it,
  * synced, renamed, the folder synced.  On failure path is unchanged and the temporary

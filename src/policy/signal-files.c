@@ -11,6 +11,7 @@
 
 #include "base/error.h"
 #include "base/units.h"
+#include "io/file.h"
 #include "io/unix-get.h"
 #include "signal/held.h"
 #include "signal/read.h"
@@ -81,14 +82,10 @@ static bool is_same_mark(const struct mark *a, const struct mark *b)
 
 static int check_file(const char *path, const struct stat *st, uw_error *err)
 {
-    if (!S_ISREG(st->st_mode))
-        return fail(err, -EINVAL, "%s: not a regular file", path);
-    if (st->st_uid != 0 && st->st_uid != geteuid())
-        return fail(err, -EPERM,
-                    "%s: belongs to user %u: it must be root's or this daemon's", path,
-                    (unsigned)st->st_uid);
-    if (st->st_mode & (S_IWGRP | S_IWOTH))
-        return fail(err, -EPERM, "%s: group or others may write it", path);
+    int r = file_check_owned(path, st, err);
+
+    if (r < 0)
+        return r;
     if (st->st_size > SIGNAL_FILE_MAX)
         return fail(err, -EFBIG, "%s: larger than %d MiB", path, SIGNAL_FILE_MAX >> 20);
     return 0;

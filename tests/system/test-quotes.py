@@ -40,7 +40,7 @@ FILES = {
 }
 COMMANDS = (("underwatt-actuator", "--recover", "--config"), ("underwatt-actuator", "--serve", "--config"),
             ("underwattd", "--check"), ("underwattd", "--token-list", "--config"),
-            ("underwatt-sim", "start", "--machine"), ("underwatt", "policy", "check"))
+            ("underwatt-sim", "start", "--machine"), ("underwatt", "policy", "check"), ("underwatt-signals", "--check", "--config"))
 
 
 def run(command, path, **how):

@@ -57,6 +57,7 @@ def factors(d):
 
 
 def main():
+    os.umask(0o022)
     service = signalstub.Service(lambda path, headers: answer_of(half_hours(4)) if "/good/" in path else (500, {}, b""))
     try:
         with tempfile.TemporaryDirectory() as tmp, uwtest.Node(count=1) as node:

@@ -5,6 +5,7 @@ import http.client
 import json
 import os
 import pathlib
+import re
 import socket
 import subprocess
 import tempfile
@@ -151,29 +152,60 @@ def checks(service, folder, key):
     code, said, why = program("--check", "--config", str(s.config))
     t.ok(code == 2 and str(key) in why and why.count("\n") == 1 and KEY not in why, "a key that others may read", (code, why))
     key.chmod(0o600)
-    for text, word in (("signals: 1\nserve: {socket: /tmp/x.sock}\nsources: []\n", "sources"),
-                       ("signals: 1\nserve: {socket: /tmp/x.sock}\n", "sources"),
-                       ("signals: 1\nserve: {socket: /tmp/x.sock}\nsources: [{name: a, type: uk, url: \"http://grid.example\"}]\n", "http"),
-                       ("signals: 1\nserve: {socket: /tmp/x.sock}\nsources: [{name: a, type: static, zone: XX}]\n", "XX")):
-        s.config.write_text(text)
+    top = "signals: 1\nserve: {socket: /tmp/x.sock}\n"
+    for text, words in (("sources: []\n", ("sources: 0 are outside 1..64",)),
+                        ("cache: /tmp\n", ("no source: give sources, follow or both",)),
+                        ("sources: [{name: a, type: uk, url: \"http://grid.example\"}]\n", ("url: http://grid.example has no TLS",)),
+                        ("sources: [{name: a, type: static, zone: UK}]\n", ("zone: 'UK' is no zone of the grid", "did you mean 'GB'?")),
+                        ("sources: [{name: a, type: json, file: /x, unit: km, as: x}]\n", ("unit: 'km' is none of energy, power, price or carbon",))):
+        s.config.write_text(top + text)
         for option in ((), ("--check",)):
             code, said, why = program(*option, "--config", str(s.config))
-            # who runs the tests as root may read more than who started them: errors then leave values out
-            t.ok(code == 2 and why.count("\n") == 1 and (word in why or "this value is refused" in why) and "signals.yaml:" in why,
-                 f"refused: {word}", (code, said, why))
+            t.ok(code == 2 and why.count("\n") == 1 and all(w in why for w in words) and re.match(r"underwatt-signals: \S+signals.yaml:[13]: ", why),
+                 f"refused, by root, too: {words[0]}", (code, said, why))
+    s.config.chmod(0o600)
+    code, said, why = program("--check", "--config", str(s.config))
+    shown = "'km'" in why and "not shown" not in why
+    t.ok(code == 2 and why.count("\n") == 1 and shown == (os.geteuid() != 0) and (shown or "not every user may read it" in why),
+         "a file that not everybody may read: root's errors are without its text, and say so", why)
     code, _, why = program("--config", f"{folder}/none.yaml")
     t.ok(code == 2 and "no source is configured" in why and why.count("\n") == 1, "nothing starts without a source", (code, why))
 
 
+def owned(folder):
+    """A file that others may write is no source."""
+    good, open_, strange = (pathlib.Path(folder, f"{name}.json") for name in ("good", "open", "strange"))
+    for path in (good, open_, strange):
+        path.write_text("5\n")
+    open_.chmod(0o664)
+    if os.geteuid() == 0:
+        os.chown(strange, 65534, 65534)
+    s = signalstub.Signals(pathlib.Path(folder, "owned"), [
+        f"{{name: {path.stem}, type: json, file: {path}, unit: kW, as: rack.{path.stem}, every: 1 s, age: 1 h}}" for path in (good, open_, strange)])
+    with s:
+        t.ok(s.becomes("rack.good", lambda v: v["value"] == 5), "a file of this user or root", s.log())
+        v = s.becomes("rack.open", lambda v: v["error"])
+        t.ok(v.get("value") is None and f"{open_}: group or others may write it" in v["error"], "one that others may write is none", v)
+        if os.geteuid() == 0:
+            v = s.becomes("rack.strange", lambda v: v["error"])
+            t.ok(v.get("value") is None and "belongs to user 65534" in v["error"], "nor is another user's", v)
+        open_.chmod(0o644)
+        t.ok(s.becomes("rack.open", lambda v: v["value"] == 5), "until it is mended", s.log())
+        s.stop()
+
+
 def main():
+    os.umask(0o022)
     service = signalstub.Service(answer)
     try:
         with tempfile.TemporaryDirectory() as tmp:
+            os.chmod(tmp, 0o755)
             key = pathlib.Path(tmp, "em.key")
             key.write_text(KEY + "\n")
             key.chmod(0o600)
             checks(service, tmp, key)
             (pathlib.Path(tmp) / "future.json").write_text("5\n")
+            owned(tmp)
             s = values(service, tmp, key)
             restarted(s, service)
     finally:
