@@ -177,6 +177,7 @@ static bool is_cached(const struct lane *l)
 static int open_lane(struct feed *f, struct lane *l, size_t i, uw_error *err)
 {
     const struct http_many_opts opts = {.agent = "underwatt-signals",
+                                        .ca = f->config->source[i].ca,
                                         .what = "server",
                                         .timeout_ns = ROUND_REQUEST_S * NS_PER_S,
                                         .at_once = 1,

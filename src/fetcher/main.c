@@ -43,7 +43,15 @@ static int complain(int code, const char *text)
 
 /* ---- the configuration ---- */
 
-/* Each key is there, and nobody else may read it. */
+/* path NULL: the system's. */
+static int check_ca(const char *path, uw_error *err)
+{
+    return path && access(path, R_OK) < 0
+               ? fail(err, -errno, "%s: %s", path, strerror(errno))
+               : 0;
+}
+
+/* Each key is there, and nobody else may read it; certificates of authorities, too. */
 static int check_secrets(const struct signals_config *c, uw_error *err)
 {
     int r = 0;
@@ -53,6 +61,9 @@ static int check_secrets(const struct signals_config *c, uw_error *err)
         if (source_needs_secret(&c->source[i].c))
             r = signals_config_secret(c, i, &secret, err);
         secret_free(secret);
+        if (r == 0 && check_ca(c->source[i].ca, err) < 0)
+            r = fail_in(err, -EINVAL, "%s:%u: %s", c->name, c->source[i].line,
+                        c->source[i].c.name);
     }
     return r;
 }
@@ -65,8 +76,8 @@ static int check_follow(const struct signals_config *c, uw_error *err)
         return 0;
     int r = secret_read(c->follow.token, "token", false, &token, err);
     secret_free(token);
-    if (r == 0 && c->follow.ca && access(c->follow.ca, R_OK) < 0)
-        r = fail(err, -errno, "%s: %s", c->follow.ca, strerror(errno));
+    if (r == 0)
+        r = check_ca(c->follow.ca, err);
     return r < 0 ? fail_in(err, r, "%s: follow", c->name) : 0;
 }
 

@@ -28,7 +28,7 @@ void signals_config_fini(struct signals_config *c)
 /* What the file says; NULL and 0: left out. */
 struct words {
     const char *name, *type, *zone, *region, *postcode, *location, *url, *file, *path,
-        *column, *unit, *as, *key_file, *login_file;
+        *column, *unit, *as, *key_file, *login_file, *ca;
     uint64_t api, year, every_ns, age_ns;
     bool insecure;
     const struct yaml_node *provides;
@@ -45,6 +45,7 @@ static const struct yaml_key source_keys[] = {
     WORD("path", YAML_TYPE_TEXT, path), WORD("column", YAML_TYPE_TEXT, column),
     WORD("unit", YAML_TYPE_TEXT, unit), WORD("as", YAML_TYPE_TEXT, as),
     WORD("key_file", YAML_TYPE_TEXT, key_file), WORD("login_file", YAML_TYPE_TEXT, login_file),
+    WORD("ca", YAML_TYPE_TEXT, ca),
     {"api", YAML_TYPE_U64, offsetof(struct words, api), false, 1, 99, NULL},
     {"year", YAML_TYPE_U64, offsetof(struct words, year), false, 1990, 2200, NULL},
     WORD("every", YAML_TYPE_DURATION, every_ns),
@@ -213,15 +214,20 @@ static int read_source(const struct yaml_node *map, const char *countries,
         r = yaml_check_path(map, "login_file", w.login_file, SIGNALS_CONFIG_PATH - 1,
                             err);
     if (r == 0)
+        r = yaml_check_path(map, "ca", w.ca, SIGNALS_CONFIG_PATH - 1, err);
+    if (r == 0)
         r = check_name(map, s.c.name, err);
     if (r < 0)
         return r;
     s.c.api = (unsigned)w.api;
     s.c.year = (unsigned)w.year;
     s.c.insecure = w.insecure;
+    s.ca = w.ca;
     s.secret = w.key_file ? w.key_file : w.login_file;
     find_given(map, &s.c);
     r = source_check(&s.c, countries, &why);
+    if (r == 0 && s.ca && (s.c.kind->way != SOURCE_HTTP || s.c.file[0]))
+        r = fail(&why, -EINVAL, "%s: 'ca' is for sources that ask a server", s.c.name);
     if (r < 0)
         return yaml_fail(map, err, r, "%s", why.text);
     r = take_every(map, &w, &s, err);

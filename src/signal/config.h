@@ -20,6 +20,7 @@ struct signals_source {
     uint64_t every_ns;  /* between rounds */
     uint64_t age_ns;    /* for how long a value holds, at most; 0: the signal's own */
     const char *secret; /* path of key_file or login_file; NULL: none */
+    const char *ca;     /* path of the certificates' authority; NULL: the system's */
     unsigned line;
 };
 

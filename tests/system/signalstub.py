@@ -36,9 +36,9 @@ def em_history(zone, value):
 
 
 class Service:
-    """answer(path, headers): (status, headers, bytes) or None, which cuts the connection in the middle of an answer."""
+    """answer(path, headers): (status, headers, bytes) or None, which cuts the connection in the middle of an answer.  context: of TLS."""
 
-    def __init__(self, answer):
+    def __init__(self, answer, context=None):
         service = self
 
         class Handler(http.server.BaseHTTPRequestHandler):
@@ -67,7 +67,9 @@ class Service:
 
         self.server = Server(("127.0.0.1", 0), Handler)
         self.server.daemon_threads = True
-        self.url = f"http://127.0.0.1:{self.server.server_port}"
+        if context:
+            self.server.socket = context.wrap_socket(self.server.socket, server_side=True)
+        self.url = f"{'https' if context else 'http'}://127.0.0.1:{self.server.server_port}"
         threading.Thread(target=self.server.serve_forever, daemon=True).start()
 
     def asked(self, word):

@@ -73,6 +73,8 @@ static const struct { const char *name, *text, *says; } wrong[] = {
     {"a key of another", ONE("name: a, type: uk, zone: GB"), "s.yaml:4: a: 'zone' is no key of type uk"},
     {"no TLS", ONE("name: a, type: json, url: \"http://dcim.example/x\", unit: kW, as: rack.power"), "s.yaml:4: a: url: http://dcim.example has no TLS"},
     {"a wrong unit", ONE("name: a, type: json, file: /x, unit: km, as: x"), "s.yaml:4: a: unit: 'km' is none of energy, power, price or carbon"},
+    {"a relative CA of a source", ONE("name: a, type: uk, ca: x"), "ca: 'x' is not an absolute path"},
+    {"a CA of a file", ONE("name: a, type: csv, path: /x, unit: kW, as: x, ca: /c"), "s.yaml:4: a: 'ca' is for sources that ask a server"},
     {"a relative key", ONE("name: a, type: electricitymaps, zone: DE, key_file: k"), "key_file: 'k' is not an absolute path"},
     {"what it does not give", ONE("name: a, type: uk, provides: [price]"), "s.yaml:4: provides: 'price' is none of: carbon, carbon.forecast"},
     {"provides a map", ONE("name: a, type: uk, provides: {a: b}"), "s.yaml:4: a list"},
