@@ -77,6 +77,7 @@ static void keys_of(const struct json_value *report, char *ret, size_t size)
 }
 
 #define CHARGES "co2_g,co2_covered,marginal_g,marginal_covered,money,money_covered"
+#define REVISED ",co2_revised_g,marginal_revised_g,money_revised"
 
 static void put_csv_row(const struct json_value *row, const char *keys, FILE *to)
 {
@@ -117,11 +118,11 @@ int report_csv(const struct json_value *report, FILE *to, uw_error *err)
     const struct json_value *rows = json_get(report, "rows");
     bool carbon = json_get(report, "gco2e_kwh"), price = json_get(report, "price_kwh");
     bool rest = take_number(json_get(report, "rest"), "jobs") > 0;
-    char names[300], keys[600];
+    char names[300], keys[700];
     size_t n = json_count(rows);
 
     keys_of(report, names, sizeof names);
-    (void)snprintf(keys, sizeof keys, "%s%s%s," CHARGES "%s", names,
+    (void)snprintf(keys, sizeof keys, "%s%s%s," CHARGES "%s" REVISED, names,
                    carbon ? ",gco2e" : "", price ? ",cost" : "",
                    report_has_parts(report) ? "" : SAVED);
     (void)fprintf(to, "%s,money_currency,simulated\n", keys);

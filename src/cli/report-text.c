@@ -49,18 +49,27 @@ static void put_rows(const struct json_value *report, bool charges, FILE *to)
     }
 }
 
-/* "  emissions    123.4 g CO2e, of 87.5 % of the energy" */
-static void put_charge(const struct json_value *sums, const char *name, const char *key,
-                       const char *covered, const char *unit, FILE *to)
+struct charge {
+    const char *name, *key, *booked, *revised, *covered, *unit;
+};
+
+/* "  emissions    123.4 g CO2e, of 87.5 % of the energy", and where later values changed
+ * it, "  booked 120.1, revised by +3.3".
+ */
+static void put_charge(const struct json_value *sums, const struct charge *c, FILE *to)
 {
-    double v = take_number(sums, key), part = take_number(sums, covered);
+    double v = take_number(sums, c->key), part = take_number(sums, c->covered);
+    double booked = take_number(sums, c->booked), by = take_number(sums, c->revised);
 
     if (isnan(v))
         return;
-    (void)fprintf(to, "  %-14s%12.*f %s", name, view_digits(fabs(v)), v, unit);
+    (void)fprintf(to, "  %-14s%12.*f %s", c->name, view_digits(fabs(v)), v, c->unit);
     if (part < 1)
         (void)fprintf(to, ", of %.1f %% of the energy", floor(1e3 * part) / 10);
     (void)fputc('\n', to);
+    if (!isnan(by) && by != 0)
+        (void)fprintf(to, "  %14s%12.*f booked, revised by %+.*f\n", "",
+                      view_digits(fabs(v)), booked, view_digits(fabs(v)), by);
 }
 
 static void put_charges(const struct json_value *report, const struct json_value *sums,
@@ -69,9 +78,14 @@ static void put_charges(const struct json_value *report, const struct json_value
     char currency[16];
 
     view_label(take_text(report, "money_currency"), currency, sizeof currency);
-    put_charge(sums, "emissions", "co2_g", "co2_covered", "g CO2e", to);
-    put_charge(sums, "marginal", "marginal_g", "marginal_covered", "g CO2e", to);
-    put_charge(sums, "cost", "money", "money_covered", currency, to);
+    const struct charge charges[] = {
+        {"emissions", "co2_g", "co2_booked_g", "co2_revised_g", "co2_covered", "g CO2e"},
+        {"marginal", "marginal_g", "marginal_booked_g", "marginal_revised_g",
+         "marginal_covered", "g CO2e"},
+        {"cost", "money", "money_booked", "money_revised", "money_covered", currency},
+    };
+    for (size_t i = 0; i < n_elements(charges); i++)
+        put_charge(sums, &charges[i], to);
 }
 
 /* By the factors of --gco2e-kwh and --price-kwh. */

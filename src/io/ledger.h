@@ -35,6 +35,8 @@ enum {
     LEDGER_SEARCH_CAPS = 10,
     LEDGER_SEARCHES = 512,     /* newest searches kept */
     LEDGER_USER_SEARCHES = 64, /* of one user */
+    LEDGER_VALUES = 256,       /* of a revision */
+    LEDGER_QUARTER_S = 900,    /* what a revision is of */
 };
 #define LEDGER_FOREVER INT64_MAX
 #define LEDGER_DOMAIN(i) ((size_t)LEDGER_BOARDS + (i))
@@ -175,6 +177,28 @@ struct ledger_energy {
     struct ledger_amount charge[LEDGER_CHARGES]; /* {0}: no factor was known */
 };
 
+/* What a source says now of a factor in a time that is booked.  factor: millionths of a
+ * gram, or of a millionth of the currency's unit, a kWh.
+ */
+struct ledger_value {
+    int64_t from_utc_ns, to_utc_ns;
+    int64_t factor;
+    bool estimated;
+};
+/* The booked rows that begin in one quarter of an hour, and that this source's factor or
+ * none covers, are looked at when this is written: where the source's values now cover at
+ * least as much energy and come to another amount, the difference to what is booked and
+ * revised so far is a row of its own.  So a second time changes nothing.
+ */
+struct ledger_revision {
+    enum ledger_charge charge;
+    const char *signal, *source, *unit; /* as of ledger_factor */
+    int64_t begin_utc_ns;               /* a whole quarter of an hour of UTC */
+    int64_t utc_ns;                     /* now */
+    const struct ledger_value *value;   /* in the order of time, without overlap */
+    size_t n;
+};
+
 /* The meter's totals of one board over the same interval: its energies must add up to
  * end_j - begin_j.
  */
@@ -310,13 +334,14 @@ int ledger_add_claim_end(struct ledger_batch *b, const struct ledger_claim_end *
 int ledger_add_cap(struct ledger_batch *b, const struct ledger_cap *row);
 int ledger_add_event(struct ledger_batch *b, const struct ledger_event *row);
 int ledger_add_search(struct ledger_batch *b, const struct ledger_search *row);
+int ledger_add_revision(struct ledger_batch *b, const struct ledger_revision *row);
 /* Merges rows of equal hour, board, kind, job, phase, cap, waste and factors, so that a
  * disk that is full for a day costs no energy and little memory; of a job's rows the
  * newest stays.  Returns how many rows are left.
  */
 size_t ledger_batch_squeeze(struct ledger_batch *b);
-/* Drops caps and events, the oldest first, until this many rows are left.  Returns how
- * many were dropped.
+/* Drops caps, events and revisions, the oldest first, until this many rows are left.
+ * Returns how many were dropped.
  */
 size_t ledger_batch_shed(struct ledger_batch *b, size_t rows);
 /* The boards have changed: position i becomes map[i]; SIZE_MAX: its rows are dropped.

@@ -14,11 +14,13 @@
 #include "base/units.h"
 #include "io/file.h"
 #include "node/charges.h"
+#include "node/revisions.h"
 #include "node/rule-rows.h"
 
 enum {
     FLUSH_MS = 20,
     CLOCK_SET_S = 60, /* least change of UTC that counts as setting it */
+    QUARTERS = 4,     /* looked at in a tick, to revise them */
 };
 
 struct ledger_writer {
@@ -38,6 +40,7 @@ struct ledger_writer {
     uint64_t lost;    /* rows that earlier queues lost */
     struct rule_rows *rule_rows;
     struct charges *charges;
+    struct revisions *revisions;
     struct ledger_batch *rest;      /* unwritten rows while boards are reopened */
     char rest_uuid[BOARDS_MAX][96]; /* the boards of these rows */
 };
@@ -46,8 +49,10 @@ int ledger_writer_new(const struct ledger_writer_opts *opts, struct ledger_write
 {
     auto_(rule_rows_free) struct rule_rows *rule_rows = NULL;
     auto_(charges_free) struct charges *charges = NULL;
+    auto_(revisions_free) struct revisions *revisions = NULL;
     int r = rule_rows_new(&rule_rows);
     r = r < 0 ? r : charges_new(&charges);
+    r = r < 0 ? r : revisions_new(&revisions);
     struct ledger_writer *w = r < 0 ? NULL : calloc(1, sizeof *w);
 
     if (!w)
@@ -55,6 +60,7 @@ int ledger_writer_new(const struct ledger_writer_opts *opts, struct ledger_write
     w->opts = *opts;
     w->rule_rows = take(rule_rows);
     w->charges = take(charges);
+    w->revisions = take(revisions);
     *ret = w;
     return 0;
 }
@@ -453,6 +459,7 @@ void ledger_writer_free(struct ledger_writer *w)
     close_all(w, true);
     rule_rows_free(w->rule_rows);
     charges_free(w->charges);
+    revisions_free(w->revisions);
     free(w);
 }
 
@@ -510,6 +517,24 @@ void ledger_writer_energy(struct ledger_writer *w, const struct attribution_row 
 void ledger_writer_signal(struct ledger_writer *w, const struct signal_view *v)
 {
     charges_signal(w->charges, loop_now_ns(w->opts.loop), v);
+}
+
+void ledger_writer_values(struct ledger_writer *w, const struct signal_values *v)
+{
+    revisions_values(w->revisions, v);
+}
+
+/* While the file cannot be written rows that are to be revised are not in it. */
+static void revise(struct ledger_writer *w)
+{
+    struct ledger_batch *b = rows(w);
+    struct ledger_revision rev;
+
+    for (int i = 0; w->queue && i < QUARTERS && !ledger_writer_is_failing(w); i++) {
+        if (!revisions_next(w->revisions, loop_utc_ns(w->opts.loop), &rev))
+            return;
+        added(w, ledger_add_revision(b, &rev));
+    }
 }
 
 void ledger_writer_total(struct ledger_writer *w, const struct attribution_total *t)
@@ -761,6 +786,7 @@ void ledger_writer_rule(struct ledger_writer *w, const struct engine_event *even
 void ledger_writer_tick(struct ledger_writer *w)
 {
     count_rules(w, false);
+    revise(w);
     int64_t ahead_ns = ledger_writer_ahead_ns(w);
     double by_s = (double)(ahead_ns - w->ahead_ns) * 1e-9;
     bool first = w->ahead_ns == 0;

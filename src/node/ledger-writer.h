@@ -19,6 +19,7 @@
 #include "jobs/job-records.h"
 #include "node/view.h"
 #include "policy/engine.h"
+#include "policy/signal-files.h"
 #include "policy/signals.h"
 #include "tuner/searches.h"
 
@@ -92,6 +93,10 @@ int64_t ledger_writer_ahead_ns(const struct ledger_writer *w);
 void ledger_writer_energy(struct ledger_writer *w, const struct attribution_row *row);
 /* A signal as it is from now on; one that is no factor of energy counts for nothing. */
 void ledger_writer_signal(struct ledger_writer *w, const struct signal_view *v);
+/* What a source says of a factor by now, past times too: what is booked is revised by it
+ * (node/revisions.h).
+ */
+void ledger_writer_values(struct ledger_writer *w, const struct signal_values *v);
 void ledger_writer_total(struct ledger_writer *w, const struct attribution_total *total);
 /* rec may be NULL. */
 void ledger_writer_job(struct ledger_writer *w, const struct job_entry *job,
@@ -110,7 +115,9 @@ void ledger_writer_event(struct ledger_writer *w, enum ledger_word kind, size_t 
 void ledger_writer_rule(struct ledger_writer *w, const struct engine_event *event,
                         size_t board, const char *text);
 
-/* Each tick: reports when UTC was set, and what rules did without rows. */
+/* Each tick: reports when UTC was set, and what rules did without rows; revises what is
+ * booked.
+ */
 void ledger_writer_tick(struct ledger_writer *w);
 /* Applies the retention of a new configuration. */
 void ledger_writer_configure(struct ledger_writer *w);

@@ -154,6 +154,13 @@ void outside_plan_free(struct outside_plan *plan)
     free(plan);
 }
 
+static void on_values(const struct signal_values *v, void *user)
+{
+    const struct outside *o = user;
+
+    ledger_writer_values(o->writer, v);
+}
+
 static int declare(const struct signal_sources *sources, struct signals_plan **ret,
                    uw_error *err)
 {
@@ -176,8 +183,10 @@ int outside_plan_new(struct outside *o, const struct signal_sources *sources,
 
     if (r == 0)
         r = signal_files_new(o->loop, o->signals, sources, on_files, o, &p->files, err);
-    if (r == 0)
+    if (r == 0) {
+        signal_files_hear(p->files, on_values);
         *ret = take(p);
+    }
     return r;
 }
 

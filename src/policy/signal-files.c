@@ -56,6 +56,7 @@ struct signal_files {
     struct loop *loop;
     struct signals *store;
     void (*changed)(void *user);
+    void (*values)(const struct signal_values *v, void *user);
     void *user;
     size_t n;
     struct look *look[SIGNAL_SOURCES_MAX];
@@ -245,6 +246,53 @@ static int put(struct look *l)
     return signals_put(s, l->signal, &p, &l->reading.value, t, &l->error);
 }
 
+/* The series that was read, each point with the time at which it ends. */
+static size_t series_of(const struct look *l, double factor, struct source_point *ret)
+{
+    const struct held_signal *h = &l->held;
+    bool asked = l->source.socket[0];
+    const struct policy_point *p = asked ? h->point : l->reading.point;
+    uint64_t age_s = asked ? h->age_s : l->source.decl.age_ns / NS_PER_S;
+    size_t n = asked ? h->n : l->reading.n;
+
+    for (size_t i = 0; i < n; i++) {
+        ret[i] = (struct source_point){p[i].utc_s, p[i].utc_s + (int64_t)age_s,
+                                       p[i].v * factor, asked && h->estimated[i]};
+        if (i + 1 < n && p[i + 1].utc_s < ret[i].to_utc_s)
+            ret[i].to_utc_s = p[i + 1].utc_s;
+    }
+    return n;
+}
+
+static void tell_values(const struct look *l)
+{
+    const struct signal_decl *d = &l->source.decl;
+    const char *unit = l->source.socket[0] ? l->held.unit : l->source.unit;
+    size_t n = l->source.socket[0] ? l->held.n : l->reading.n;
+    char source[SIGNAL_SOURCE];
+    double factor = 1;
+
+    if (!l->files->values || d->type != POLICY_NUMBER || signal_is_forecast(d->name) ||
+        n == 0 || signal_factor(d, unit, &factor, NULL) < 0)
+        return;
+    auto_(mem_free) struct source_point *point = calloc(n, sizeof *point);
+    if (!point)
+        return;
+    name_source(l, source);
+    l->files->values(&(struct signal_values){.name = d->name,
+                                             .source = source,
+                                             .unit = d->unit,
+                                             .point = point,
+                                             .n = series_of(l, factor, point)},
+                     l->files->user);
+}
+
+void signal_files_hear(struct signal_files *f,
+                       void (*values)(const struct signal_values *v, void *user))
+{
+    f->values = values;
+}
+
 /* A look has ended; r: as look(), or the worker's. */
 static void took(struct look *l, int r)
 {
@@ -253,6 +301,8 @@ static void took(struct look *l, int r)
 
     if (r == 0) {
         r = l->source.socket[0] ? put_held(l) : put(l);
+        if (r == 0)
+            tell_values(l);
         l->mark = l->seen;
         memcpy(l->tag, l->seen_tag, sizeof l->tag);
         l->has_mark = true;

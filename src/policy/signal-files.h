@@ -17,6 +17,7 @@
 #include "io/loop.h"
 #include "policy/signal-source.h"
 #include "policy/signals.h"
+#include "signal/source.h"
 
 enum { SIGNAL_FILE_MAX = 4 << 20 }; /* bytes */
 
@@ -28,6 +29,15 @@ struct signal_files;
 int signal_files_new(struct loop *loop, struct signals *store,
                      const struct signal_sources *sources, void (*changed)(void *user),
                      void *user, struct signal_files **ret, uw_error *err);
+/* A series as its source has it now, in the signal's unit: of what is over, too. */
+struct signal_values {
+    const char *name, *source, *unit; /* as of the store's view */
+    const struct source_point *point;
+    size_t n;
+};
+/* Called with each one that the store was told, with the user of signal_files_new(). */
+void signal_files_hear(struct signal_files *f,
+                       void (*values)(const struct signal_values *v, void *user));
 /* Each source is declared in the store, whose indices must stay from now on.  The first
  * look is at once.
  */

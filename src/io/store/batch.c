@@ -365,6 +365,45 @@ int ledger_add_search(struct ledger_batch *b, const struct ledger_search *s)
     return put_piece(b, ROW_SEARCH, mine);
 }
 
+/* ---- revisions ---- */
+
+static bool good_values(const struct ledger_revision *rev)
+{
+    bool good = rev->n > 0 && rev->n <= LEDGER_VALUES;
+
+    for (size_t i = 0; good && i < rev->n; i++) {
+        const struct ledger_value *v = &rev->value[i];
+        good = good_time(v->from_utc_ns) && good_time(v->to_utc_ns) &&
+               v->from_utc_ns < v->to_utc_ns &&
+               (i == 0 || v[-1].to_utc_ns <= v->from_utc_ns);
+    }
+    return good;
+}
+
+int ledger_add_revision(struct ledger_batch *b, const struct ledger_revision *rev)
+{
+    struct {
+        struct ledger_revision rev;
+        struct ledger_value value[LEDGER_VALUES];
+    } row = {.rev = *rev};
+
+    if (!rev->signal || !rev->signal[0] || !rev->source || !rev->source[0] ||
+        !rev->unit || !rev->unit[0] || !good_time(rev->utc_ns) ||
+        !good_time(rev->begin_utc_ns) ||
+        rev->begin_utc_ns % (LEDGER_QUARTER_S * (1000 * NS_PER_MS_I)) != 0 ||
+        !good_values(rev))
+        return -EINVAL;
+    memcpy(row.value, rev->value, rev->n * sizeof *rev->value);
+    int r =
+        put_copy(b, ROW_REVISION, &row, sizeof row,
+                 (const char **[]){&row.rev.signal, &row.rev.source, &row.rev.unit}, 3);
+    if (r < 0)
+        return r;
+    struct ledger_revision *mine = b->row[b->n - 1].revision;
+    mine->value = (const struct ledger_value *)(const void *)(mine + 1);
+    return 0;
+}
+
 /* ---- many to fewer ---- */
 
 #define MS_PER_HOUR INT64_C(3600000)
@@ -524,6 +563,7 @@ static bool move_row(struct row *row, const size_t map[LEDGER_PLACES])
         row->job->held = moved_bits(row->job->held, map);
         break;
     case ROW_SEARCH:
+    case ROW_REVISION:
     default:
         break;
     }
@@ -574,7 +614,8 @@ size_t ledger_batch_shed(struct ledger_batch *b, size_t rows)
 
     for (size_t i = 0; i < n; i++) {
         struct row *row = &b->row[i];
-        bool goes = row->type == ROW_CAP || row->type == ROW_EVENT;
+        bool goes =
+            row->type == ROW_CAP || row->type == ROW_EVENT || row->type == ROW_REVISION;
         if (goes && n - i + left > rows)
             row_fini(row);
         else

@@ -9,7 +9,13 @@
 #include "io/store/guard.h"
 
 /* Resolution of a row: seconds of its bucket; 0: as booked. */
-enum ledger_res { RES_BOOKED = 0, RES_MINUTE = 60, RES_HOUR = 3600, RES_DAY = 86400 };
+enum ledger_res {
+    RES_BOOKED = 0,
+    RES_MINUTE = 60,
+    RES_QUARTER = LEDGER_QUARTER_S, /* of revisions alone */
+    RES_HOUR = 3600,
+    RES_DAY = 86400
+};
 enum { LEDGER_RESERVE = 1000 }; /* ids reserved ahead of the written ones */
 #define MS_PER_DAY INT64_C(86400000)
 #define NS_PER_MS_I INT64_C(1000000)
@@ -160,6 +166,7 @@ enum row_type {
     ROW_CAP,
     ROW_EVENT,
     ROW_SEARCH,
+    ROW_REVISION,
 };
 /* Energy and meter as they are stored. */
 struct row_energy {
@@ -189,6 +196,7 @@ struct row {
         struct ledger_cap *cap;
         struct ledger_event *event;
         struct ledger_search *search;
+        struct ledger_revision *revision;
         void *piece; /* any of these */
     };
 };
@@ -198,6 +206,14 @@ struct ledger_batch {
     struct ledger_factor **factor; /* each once; rows point to them */
     size_t n_factors, factors_cap;
 };
+
+/* ---- charge.c ---- */
+
+/* The file's id of a factor, which is added where it is new; 0: NULL. */
+int charge_factor(struct ledger *l, const struct ledger_factor *f, int64_t *ret,
+                  uw_error *err);
+/* Within a transaction. */
+int charge_revise(struct ledger *l, const struct ledger_revision *rev, uw_error *err);
 
 /* Whether this is a board or a domain of this run. */
 static inline bool place_is_known(const struct ledger *l, size_t at)

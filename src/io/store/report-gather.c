@@ -103,10 +103,7 @@ static int add(struct parts *p, int64_t begin_ms, const struct part *row)
     q->uj += row->uj;
     q->half_uj += row->half_uj;
     q->span_ms += row->span_ms;
-    for (int i = 0; i < LEDGER_CHARGES; i++) {
-        q->charges.of[i].amount += row->charges.of[i].amount;
-        q->charges.of[i].uj += row->charges.of[i].uj;
-    }
+    report_add_charges(&q->charges, &row->charges);
     return 0;
 }
 
@@ -227,9 +224,10 @@ static int read_energy(struct report *rep, struct parts *p, uw_error *err)
     int r = report_prepare(rep,
                            "SELECT begin_ms, span_ms, board, kind, job, energy_uj,"
                            " half_uj, method, simulated, cap_mw, " IS_DOMAIN
-                           ", co2_mg, co2_covered_uj, marginal_mg, marginal_covered_uj,"
-                           " iif(" IS_PRICED ", cost, 0), iif(" IS_PRICED
-                           ", cost_covered_uj, 0) FROM energy WHERE " IN_SPAN,
+                           ", co2_mg, co2_covered_uj, 0, marginal_mg,"
+                           " marginal_covered_uj, 0, iif(" IS_PRICED
+                           ", cost, 0), iif(" IS_PRICED
+                           ", cost_covered_uj, 0), 0 FROM energy WHERE " IN_SPAN,
                            &stmt, err);
     while (r >= 0 && (r = db_step(rep->l, stmt, err)) > 0) {
         int64_t begin_ms = sqlite3_column_int64(stmt, 0);
@@ -250,6 +248,38 @@ static int read_energy(struct report *rep, struct parts *p, uw_error *err)
         rep->simulated |= sqlite3_column_int(stmt, 8) != 0;
         caps_add(&rep->caps, row.board, begin_ms, row.span_ms,
                  sqlite3_column_int64(stmt, 9));
+        r = add(p, begin_ms, &row);
+        if (r < 0)
+            return fail(err, r, "out of memory for the report");
+    }
+    return r;
+}
+
+/* What later values of factors changed: an amount, and no energy. */
+static int read_revisions(struct report *rep, struct parts *p, uw_error *err)
+{
+    auto_(db_finalize) sqlite3_stmt *stmt = NULL;
+
+    int r = report_prepare(rep,
+                           "SELECT begin_ms, board, kind, job, amount, covered_uj,"
+                           " CASE f.signal WHEN 'carbon' THEN 0 WHEN 'carbon.marginal'"
+                           " THEN 1 ELSE 2 END, " IS_DOMAIN " FROM revision r JOIN"
+                           " factor f ON f.id = r.factor WHERE res IN (900, 3600, 86400)"
+                           " AND begin_ms >= :from AND begin_ms < :to AND (f.signal <>"
+                           " 'price' OR f.unit = :unit)",
+                           &stmt, err);
+    while (r >= 0 && (r = db_step(rep->l, stmt, err)) > 0) {
+        int64_t begin_ms = sqlite3_column_int64(stmt, 0);
+        int64_t amount = sqlite3_column_int64(stmt, 4);
+        int charge = sqlite3_column_int(stmt, 6);
+        struct part row = {.board = sqlite3_column_int64(stmt, 1),
+                           .kind = (int8_t)sqlite3_column_int(stmt, 2),
+                           .job = sqlite3_column_int64(stmt, 3),
+                           .domain = sqlite3_column_int(stmt, 7) != 0};
+        row.charges.of[charge].amount = row.charges.of[charge].revised = amount;
+        row.charges.of[charge].uj = sqlite3_column_int64(stmt, 5);
+        if (row.domain && !is_told(rep, begin_ms))
+            continue;
         r = add(p, begin_ms, &row);
         if (r < 0)
             return fail(err, r, "out of memory for the report");
@@ -279,9 +309,10 @@ static int read_meter(struct report *rep, struct parts *p, uw_error *err)
 
 #define COLUMNS                                                                  \
     "(day INTEGER, board INTEGER, kind INTEGER, job INTEGER, energy_uj INTEGER," \
-    " half_uj INTEGER, span_ms INTEGER, co2_mg INTEGER, co2_uj INTEGER,"         \
-    " marginal_mg INTEGER, marginal_uj INTEGER, cost INTEGER, cost_uj INTEGER);"
-#define VALUES " VALUES(?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?)"
+    " half_uj INTEGER, span_ms INTEGER, co2_mg INTEGER, co2_uj INTEGER, co2_by"  \
+    " INTEGER, marginal_mg INTEGER, marginal_uj INTEGER, marginal_by INTEGER,"   \
+    " cost INTEGER, cost_uj INTEGER, cost_by INTEGER);"
+#define VALUES " VALUES(?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?)"
 static int write_parts(struct report *rep, const struct parts *p, uw_error *err)
 {
     auto_(db_finalize) sqlite3_stmt *board = NULL, *domain = NULL;
@@ -301,11 +332,12 @@ static int write_parts(struct report *rep, const struct parts *p, uw_error *err)
             continue;
         sqlite3_stmt *stmt = q->domain ? domain : board;
         const struct report_charges *c = &q->charges;
-        db_bind(stmt, "iiiiiiiiiiiii", (int64_t)q->day, q->board, (int64_t)q->kind,
+        db_bind(stmt, "iiiiiiiiiiiiiiii", (int64_t)q->day, q->board, (int64_t)q->kind,
                 q->job, q->uj, q->half_uj, q->span_ms, c->of[LEDGER_CO2].amount,
-                c->of[LEDGER_CO2].uj, c->of[LEDGER_MARGINAL].amount,
-                c->of[LEDGER_MARGINAL].uj, c->of[LEDGER_COST].amount,
-                c->of[LEDGER_COST].uj);
+                c->of[LEDGER_CO2].uj, c->of[LEDGER_CO2].revised,
+                c->of[LEDGER_MARGINAL].amount, c->of[LEDGER_MARGINAL].uj,
+                c->of[LEDGER_MARGINAL].revised, c->of[LEDGER_COST].amount,
+                c->of[LEDGER_COST].uj, c->of[LEDGER_COST].revised);
         r = db_run(rep->l, stmt, err);
     }
     return r;
@@ -320,6 +352,8 @@ int report_gather(struct report *rep, uw_error *err)
         r = find_price(rep, err);
     if (r >= 0)
         r = read_energy(rep, &p, err);
+    if (r >= 0)
+        r = read_revisions(rep, &p, err);
     if (r >= 0)
         r = read_meter(rep, &p, err);
     if (r >= 0)

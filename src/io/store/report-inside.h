@@ -25,19 +25,23 @@ struct report_caps {
     struct report_cap *piece; /* REPORT_PIECES a board */
 };
 
-/* Sums of what energy is charged with, in order: amounts and how much they cover. */
+/* Sums of what energy is charged with, in order: amounts, how much they cover, and what
+ * of the amounts are revisions of what was booked.
+ */
 struct report_charges {
     struct {
-        int64_t amount, uj;
+        int64_t amount, uj, revised;
     } of[LEDGER_CHARGES];
 };
 #define REPORT_CHARGE_SUMS(e)                                             \
     "sum(" e "co2_mg) AS co2_mg, sum(" e "co2_uj) AS co2_uj, sum(" e      \
-    "marginal_mg) AS marginal_mg, sum(" e "marginal_uj) AS marginal_uj, " \
-    "sum(" e "cost) AS cost, sum(" e "cost_uj) AS cost_uj"
-#define REPORT_CHARGES                                                           \
-    " sum(co2_mg), sum(co2_uj), sum(marginal_mg), sum(marginal_uj), sum(cost), " \
-    "sum(cost_uj)"
+    "co2_by) AS co2_by, sum(" e "marginal_mg) AS marginal_mg, sum(" e     \
+    "marginal_uj) AS marginal_uj, sum(" e "marginal_by) AS marginal_by, " \
+    "sum(" e "cost) AS cost, sum(" e "cost_uj) AS cost_uj, sum(" e "cost_by) AS cost_by"
+#define REPORT_CHARGES                                                            \
+    " sum(co2_mg), sum(co2_uj), sum(co2_by), sum(marginal_mg), sum(marginal_uj)," \
+    " sum(marginal_by), sum(cost), sum(cost_uj), sum(cost_by)"
+enum { REPORT_CHARGE_COLUMNS = 3 * LEDGER_CHARGES };
 
 struct report {
     struct ledger *l;
@@ -51,8 +55,9 @@ struct report {
 
 /* Reads the span's rows once: fills the methods, simulated, caps, and the temporary table
  * part(day, board, kind (0: the meter), job, energy_uj, half_uj, span_ms, co2_mg, co2_uj,
- * marginal_mg, marginal_uj, cost, cost_uj) of boards, price_unit, and domain_part, the
- * same of RAPL domains: no query can add up both by mistake.
+ * co2_by, marginal_mg, marginal_uj, marginal_by, cost, cost_uj, cost_by) of boards,
+ * price_unit, and domain_part, the same of RAPL domains: no query can add up both by
+ * mistake.
  */
 int report_gather(struct report *rep, uw_error *err);
 
@@ -66,6 +71,7 @@ double report_j(sqlite3_stmt *stmt, int column);
 void report_put_energy(const struct report *rep, const char *key, double j);
 /* The columns of REPORT_CHARGES from `column` on. */
 void report_charges(sqlite3_stmt *stmt, int column, struct report_charges *ret);
+void report_add_charges(struct report_charges *to, const struct report_charges *c);
 /* Emissions and money of so much energy; hidden: as if nothing were known. */
 void report_put_charges(const struct report *rep, const struct report_charges *c,
                         int64_t energy_uj, bool hidden);

@@ -221,7 +221,8 @@ static int read_grouped(const struct report *rep, uw_error *err)
         db_exec(rep->l,
                 "CREATE TEMP TABLE grouped(at INTEGER PRIMARY KEY, k1, k2, user,"
                 " name, uj, half, span, jobs, spared_j, spared_half_j, domains, co2_mg,"
-                " co2_uj, marginal_mg, marginal_uj, cost, cost_uj, saved_co2,"
+                " co2_uj, co2_by, marginal_mg, marginal_uj, marginal_by, cost, cost_uj,"
+                " cost_by, saved_co2,"
                 " saved_co2_half, saved_marginal, saved_marginal_half, saved_money,"
                 " saved_money_half)",
                 err);
@@ -233,24 +234,32 @@ static int read_grouped(const struct report *rep, uw_error *err)
         "max(j.name),"
         " sum(g.uj), sum(g.half), sum(g.span), count(*), sum(j.saved_j" SHARE
         "), sum(j.saved_half_j" SHARE "), sum(g.domains), sum(g.co2_mg), sum(g.co2_uj),"
-        " sum(g.marginal_mg), sum(g.marginal_uj), sum(g.cost), "
-        "sum(g.cost_uj)," SAVED("k.co2_mg", "k.co2_uj", "1e3") "," SAVED(
-            "k.marginal_mg", "k.marginal_uj",
-            "1e3") "," SAVED("k.cost", "k.cost_uj",
-                             "1.0") " FROM (SELECT %s AS k1, %s AS k2, e.job "
-                                    "AS job, sum(energy_uj) AS uj,"
-                                    " sum(half_uj) AS half, sum(span_ms) AS "
-                                    "span, (SELECT sum(d.energy_uj) FROM"
-                                    " domain_part d WHERE d.kind = 1 AND "
-                                    "d.job = e.job%s) AS domains,"
-                                    " " REPORT_CHARGE_SUMS(
-                                        "e.") " FROM part e JOIN temp.job_key "
-                                              "k ON k.job = e.job WHERE"
-                                              " e.kind = 1 GROUP BY e.job%s) "
-                                              "g JOIN temp.job_key k ON k.job "
-                                              "= g.job LEFT JOIN"
-                                              " job j ON j.id = g.job GROUP "
-                                              "BY g.k1, g.k2%s",
+        " sum(g.co2_by), sum(g.marginal_mg), sum(g.marginal_uj), sum(g.marginal_by),"
+        " sum(g.cost), sum(g.cost_uj), sum(g.cost_by)," SAVED(
+            "k.co2_mg", "k.co2_uj",
+            "1e3") "," SAVED("k.marginal_mg", "k.marginal_uj",
+                             "1e3") "," SAVED("k.cost", "k.cost_uj",
+                                              "1.0") " FROM (SELECT %s AS k1, %s AS k2, "
+                                                     "e.job "
+                                                     "AS job, sum(energy_uj) AS uj,"
+                                                     " sum(half_uj) AS half, "
+                                                     "sum(span_ms) AS "
+                                                     "span, (SELECT sum(d.energy_uj) FROM"
+                                                     " domain_part d WHERE d.kind = 1 "
+                                                     "AND "
+                                                     "d.job = e.job%s) AS domains,"
+                                                     " " REPORT_CHARGE_SUMS(
+                                                         "e.") " FROM part e JOIN "
+                                                               "temp.job_key "
+                                                               "k ON k.job = e.job WHERE"
+                                                               " e.kind = 1 GROUP BY "
+                                                               "e.job%s) "
+                                                               "g JOIN temp.job_key k ON "
+                                                               "k.job "
+                                                               "= g.job LEFT JOIN"
+                                                               " job j ON j.id = g.job "
+                                                               "GROUP "
+                                                               "BY g.k1, g.k2%s",
         q->key[0].by == LEDGER_BY_DAY ? "e.day" : "k.k1",
         q->n_keys > 1 && q->key[1].by == LEDGER_BY_DAY ? "e.day" : "k.k2",
         has_day(q) ? " AND d.day = e.day" : "", has_day(q) ? ", e.day" : "", order_of(q));

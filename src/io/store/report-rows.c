@@ -4,7 +4,9 @@
 
 /* Columns of grouped, in the order in which put_group() reads them. */
 #define FIGURES " uj, half, span, jobs, domains,"
-#define CHARGED " co2_mg, co2_uj, marginal_mg, marginal_uj, cost, cost_uj,"
+#define CHARGED                                                                      \
+    " co2_mg, co2_uj, co2_by, marginal_mg, marginal_uj, marginal_by, cost, cost_uj," \
+    " cost_by,"
 #define ROW FIGURES CHARGED REPORT_SAVED
 /* The same of all of grouped; an unknown figure of some rows is in no sum. */
 #define SUMS                                                                    \
@@ -14,7 +16,7 @@
     " sum(saved_money_half)"
 enum {
     FIGURES_COLUMNS = 5,
-    ROW_COLUMNS = FIGURES_COLUMNS + 2 * LEDGER_CHARGES + REPORT_SAVED_COLUMNS
+    ROW_COLUMNS = FIGURES_COLUMNS + REPORT_CHARGE_COLUMNS + REPORT_SAVED_COLUMNS
 };
 
 bool report_is_whole(const struct ledger_query *q)
@@ -55,7 +57,7 @@ static void put_group(const struct report *rep, sqlite3_stmt *stmt, int column)
     report_put_cpu(rep, stmt, column + 4);
     report_charges(stmt, column + FIGURES_COLUMNS, &c);
     report_put_charges(rep, &c, sqlite3_column_int64(stmt, column), false);
-    report_put_saved(rep, stmt, column + FIGURES_COLUMNS + 2 * LEDGER_CHARGES);
+    report_put_saved(rep, stmt, column + FIGURES_COLUMNS + REPORT_CHARGE_COLUMNS);
 }
 
 /* ---- names of rows ---- */

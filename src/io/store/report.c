@@ -80,8 +80,18 @@ void report_put_energy(const struct report *rep, const char *key, double j)
 void report_charges(sqlite3_stmt *stmt, int column, struct report_charges *ret)
 {
     for (int i = 0; i < LEDGER_CHARGES; i++) {
-        ret->of[i].amount = sqlite3_column_int64(stmt, column + 2 * i);
-        ret->of[i].uj = sqlite3_column_int64(stmt, column + 2 * i + 1);
+        ret->of[i].amount = sqlite3_column_int64(stmt, column + 3 * i);
+        ret->of[i].uj = sqlite3_column_int64(stmt, column + 3 * i + 1);
+        ret->of[i].revised = sqlite3_column_int64(stmt, column + 3 * i + 2);
+    }
+}
+
+void report_add_charges(struct report_charges *to, const struct report_charges *c)
+{
+    for (int i = 0; i < LEDGER_CHARGES; i++) {
+        to->of[i].amount += c->of[i].amount;
+        to->of[i].uj += c->of[i].uj;
+        to->of[i].revised += c->of[i].revised;
     }
 }
 
@@ -89,17 +99,23 @@ void report_put_charges(const struct report *rep, const struct report_charges *c
                         int64_t energy_uj, bool hidden)
 {
     static const struct {
-        const char *amount, *covered;
+        const char *amount, *booked, *revised, *covered;
         double unit;
-    } keys[LEDGER_CHARGES] = {{"co2_g", "co2_covered", 1e-3},
-                              {"marginal_g", "marginal_covered", 1e-3},
-                              {"money", "money_covered", 1e-6}};
+    } keys[LEDGER_CHARGES] = {
+        {"co2_g", "co2_booked_g", "co2_revised_g", "co2_covered", 1e-3},
+        {"marginal_g", "marginal_booked_g", "marginal_revised_g", "marginal_covered",
+         1e-3},
+        {"money", "money_booked", "money_revised", "money_covered", 1e-6}};
 
     for (int i = 0; i < LEDGER_CHARGES; i++) {
         bool known = c->of[i].uj > 0 && !hidden;
-        double amount = (double)c->of[i].amount * keys[i].unit;
+        int64_t by = c->of[i].revised, amount = c->of[i].amount;
         double covered = (double)c->of[i].uj / (double)energy_uj;
-        json_out_double(rep->o, keys[i].amount, known ? amount : (double)NAN);
+        json_out_known_double(rep->o, keys[i].amount, known,
+                              (double)amount * keys[i].unit);
+        json_out_known_double(rep->o, keys[i].booked, known,
+                              (double)(amount - by) * keys[i].unit);
+        json_out_known_double(rep->o, keys[i].revised, known, (double)by * keys[i].unit);
         json_out_double(rep->o, keys[i].covered,
                         energy_uj > 0 && !hidden ? covered : (double)NAN);
     }
@@ -182,10 +198,7 @@ static int read_totals(const struct report *rep, const char *sql, struct totals 
         t.half_uj += sqlite3_column_int64(stmt, 2);
         struct report_charges c;
         report_charges(stmt, 3, &c);
-        for (int i = 0; i < LEDGER_CHARGES; i++) {
-            t.charges.of[i].amount += c.of[i].amount;
-            t.charges.of[i].uj += c.of[i].uj;
-        }
+        report_add_charges(&t.charges, &c);
     }
     if (r >= 0)
         *ret = t;
@@ -326,7 +339,7 @@ static void put_parts(const struct report *rep, sqlite3_stmt *stmt, int column)
     " energy_uj END), sum(CASE e.kind WHEN 3 THEN energy_uj END), sum(CASE e.kind" \
     " WHEN 0 THEN energy_uj END), sum(CASE WHEN e.kind > 0 THEN energy_uj "        \
     "END)," REPORT_CHARGES
-enum { PARTS_COLUMNS = 5 + 2 * LEDGER_CHARGES };
+enum { PARTS_COLUMNS = 5 + REPORT_CHARGE_COLUMNS };
 static int put_board(const struct report *rep, sqlite3_stmt *stmt, uw_error *err)
 {
     (void)err;

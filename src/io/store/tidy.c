@@ -40,6 +40,11 @@ static const char meter_up[] =
     " SELECT ?4, begin_ms / ?3 * ?3 AS at, sum(span_ms), boot, board, sum(energy_uj)"
     " FROM meter WHERE res = ?5 AND begin_ms >= ?1 AND begin_ms < ?2"
     " GROUP BY at, boot, board";
+static const char revision_up[] =
+    "INSERT INTO revision(res, begin_ms, board, kind, job, factor, amount, covered_uj,"
+    " made_ms) SELECT ?4, begin_ms / ?3 * ?3 AS at, board, kind, job, factor,"
+    " sum(amount), sum(covered_uj), max(made_ms) FROM revision WHERE res = ?5 AND"
+    " begin_ms >= ?1 AND begin_ms < ?2 GROUP BY at, board, kind, job, factor";
 
 /* window_ms: as much as one step takes: some hundred rows of eight boards. */
 static const struct level {
@@ -53,6 +58,8 @@ static const struct level {
     {RES_BOOKED, RES_MINUTE, MINUTES_MS(30), "meter", meter_up},
     {RES_MINUTE, RES_HOUR, MINUTES_MS(60), "meter", meter_up},
     {RES_HOUR, RES_DAY, MS_PER_DAY, "meter", meter_up},
+    {RES_QUARTER, RES_HOUR, MINUTES_MS(60), "revision", revision_up},
+    {RES_HOUR, RES_DAY, MS_PER_DAY, "revision", revision_up},
 };
 
 static int run_window(struct ledger *l, const char *sql, const struct level *level,
@@ -220,6 +227,21 @@ int64_t ledger_clock(struct ledger *l, uint64_t now_ns, int64_t utc_ns)
     return l->clock.at_ms * NS_PER_MS_I;
 }
 
+/* How long rows of this fineness are kept.  Revisions are as long as what they revise. */
+static uint64_t kept_ns(const struct ledger_keep *k, enum ledger_res res)
+{
+    switch (res) {
+    case RES_BOOKED:
+        return k->booked_ns;
+    case RES_MINUTE:
+        return k->minute_ns;
+    case RES_QUARTER:
+        return k->minute_ns > k->booked_ns ? k->minute_ns : k->booked_ns;
+    default:
+        return k->hour_ns;
+    }
+}
+
 int ledger_tidy(struct ledger *l, int64_t utc_ns, uw_error *err)
 {
     int64_t now_ms = ms_of_ns(utc_ns);
@@ -228,10 +250,8 @@ int ledger_tidy(struct ledger *l, int64_t utc_ns, uw_error *err)
     if (!ledger_is_open(l))
         return 0;
     for (size_t i = 0; i < n_elements(levels); i++) {
-        uint64_t keep_ns = levels[i].from == RES_BOOKED   ? k->booked_ns
-                           : levels[i].from == RES_MINUTE ? k->minute_ns
-                                                          : k->hour_ns;
-        int r = roll_up(l, &levels[i], (int64_t)(keep_ns / NS_PER_MS), now_ms, err);
+        int64_t keep_ms = (int64_t)(kept_ns(k, levels[i].from) / NS_PER_MS);
+        int r = roll_up(l, &levels[i], keep_ms, now_ms, err);
         if (r != 0)
             return r;
     }

@@ -29,10 +29,6 @@ static const char *const sql_of[STMTS] = {
                     " VALUES(0, ?1, ?2, ?3, ?4, ?5, ?6, ?7, ?8, ?9, ?10, ?11, ?12,"
                     " iif(?15, ?13, NULL), ?14, ?15, iif(?18, ?16, NULL), ?17, ?18,"
                     " iif(?21, ?19, NULL), ?20, ?21, ?22)",
-    [STMT_FACTOR_FIND] = "SELECT id FROM factor WHERE signal = ? AND source = ? AND"
-                         " unit = ? AND estimated = ?",
-    [STMT_FACTOR_NEW] = "INSERT INTO factor(signal, source, unit, estimated)"
-                        " VALUES(?, ?, ?, ?)",
     [STMT_METER] = "INSERT INTO meter(res, begin_ms, span_ms, boot, board, energy_uj)"
                    " VALUES(0, ?, ?, ?, ?, ?)",
     [STMT_JOB] =
@@ -131,30 +127,6 @@ static int board_id(struct writing *w, size_t board, int64_t *ret)
     return 0;
 }
 
-/* The file's id of a factor; 0: none. */
-static int factor_id(struct writing *w, const struct ledger_factor *f, int64_t *ret)
-{
-    sqlite3_stmt *find = NULL;
-
-    *ret = 0;
-    if (!f)
-        return 0;
-    int r = ready(w, STMT_FACTOR_FIND, &find);
-    if (r < 0)
-        return r;
-    db_bind(find, "ttti", f->signal, f->source, f->unit, (int64_t)f->estimated);
-    r = db_step(w->l, find, w->err);
-    if (r > 0)
-        *ret = sqlite3_column_int64(find, 0);
-    (void)sqlite3_reset(find);
-    if (r != 0)
-        return r < 0 ? r : 0;
-    r = DO(w, STMT_FACTOR_NEW, "ttti", f->signal, f->source, f->unit,
-           (int64_t)f->estimated);
-    *ret = sqlite3_last_insert_rowid(w->l->db);
-    return r;
-}
-
 static int put_energy(struct writing *w, const struct row_energy *e)
 {
     const struct ledger_amount *c = e->charge;
@@ -162,7 +134,7 @@ static int put_energy(struct writing *w, const struct row_energy *e)
 
     int r = board_id(w, e->board, &board);
     for (int i = 0; r >= 0 && i < LEDGER_CHARGES; i++)
-        r = factor_id(w, c[i].factor, &id[i]);
+        r = charge_factor(w->l, c[i].factor, &id[i], w->err);
     if (r < 0)
         return r;
     seen(w, e->begin_ms + e->span_ms);
@@ -411,6 +383,8 @@ static int put_row(struct writing *w, const struct row *row)
         return put_cap(w, row->cap);
     case ROW_SEARCH:
         return put_search(w, row->search);
+    case ROW_REVISION:
+        return charge_revise(w->l, row->revision, w->err);
     case ROW_EVENT:
     default:
         return put_event(w, row->event);

@@ -154,6 +154,7 @@ static void test_csv_formulas(void)
     }
 }
 
+#define REVISED ",co2_revised_g,marginal_revised_g,money_revised"
 #define CHARGES "co2_g,co2_covered,marginal_g,marginal_covered,money,money_covered"
 #define SAVED                                                               \
     ",saved_co2_g,saved_co2_half_g,saved_marginal_g,saved_marginal_half_g," \
@@ -167,7 +168,8 @@ static const char charges[] =
     "\"marginal_covered\":0,\"money\":-0.25,\"money_covered\":1,\"saved_co2_g\":1.5,"
     "\"saved_co2_half_g\":0.1}],\"gpus\":[],\"days\":[],\"caps\":[],\"totals\":{"
     "\"energy_j\":3600000,\"meter_j\":3600000,\"difference\":0,\"holds\":true,"
-    "\"co2_g\":12.5,\"co2_covered\":0.99999,\"marginal_g\":null,"
+    "\"co2_g\":12.5,\"co2_booked_g\":13.25,\"co2_revised_g\":-0.75,"
+    "\"co2_covered\":0.99999,\"marginal_g\":null,"
     "\"marginal_covered\":0,\"money\":-0.25,\"money_covered\":1}}";
 
 static void test_charges(void)
@@ -178,6 +180,7 @@ static void test_charges(void)
     has(text, "user                    g CO2e covered      EUR covered saved g\n"
               "anna                     12.50  81.2 %   -0.250 100.0 %   1.500\n");
     has(text, "  emissions            12.50 g CO2e, of 99.9 % of the energy\n");
+    has(text, "                      13.25 booked, revised by -0.75\n");
     has(text, "  cost                -0.250 EUR\n");
     has_not(text, "marg");
     has_not(text, "nan");
@@ -192,25 +195,27 @@ static void test_csv(void)
     auto_(mem_free) char *cpu = show(by_cpu, report_csv);
     auto_(mem_free) char *beside = show(cpu_by_user, report_csv);
 
-    has(cpu, "domain,kind,attributed_j,idle_j,unattributed_j,energy_j,meter_j," CHARGES
-             ",money_currency,simulated\n"
-             "package-0,package,3600000,0,1800000,5400000,5400000,,,,,,,,1\n");
-    has(beside, ",3600000,,,,,,,,,,,,,,1\n");
+    has(cpu,
+        "domain,kind,attributed_j,idle_j,unattributed_j,energy_j,meter_j," CHARGES REVISED
+        ",money_currency,simulated\n"
+        "package-0,package,3600000,0,1800000,5400000,5400000,,,,,,,,,,,1\n");
+    has(beside, ",3600000,,,,,,,,,,,,,,,,,1\n");
 
     has(job,
         "job,name,user,uid,source,began,ended,energy_j,half_j,gpu_s,mean_w,goal,cap_mw,"
         "saved_j,saved_half_j,saved,saved_half,slowdown,slowdown_half,cpu_j,looks,"
-        "model_saved,model_slowdown," CHARGES SAVED ",money_currency,simulated\n");
+        "model_saved,model_slowdown," CHARGES SAVED REVISED
+        ",money_currency,simulated\n");
     has(job,
         "\n7,<script>alert(1)</script>,\"'=HYPERLINK(\"\"x\"\")\",1000,,,,9000000,90000,"
-        "36000,250,,,,,,,,,,,,,,,,,,,,,,,,,,1\n");
-    has(job, ",0.18,0.012,1.04,0.01,,9,0.191,1.05,,,,,,,,,,,,,,1\n"); /* both, measured
-                                                                         first */
+        "36000,250,,,,,,,,,,,,,,,,,,,,,,,,,,,,,1\n");
+    has(job, ",0.18,0.012,1.04,0.01,,9,0.191,1.05,,,,,,,,,,,,,,,,,1\n"); /* both,
+                                                                         measured first */
     has(job, "8,\"a,b\nc\033[31m \"\"d\"\"\",anna,"); /* data as it is: quoted */
-    has(user,
-        ",saved_half_j,cpu_j,gco2e,cost," CHARGES SAVED ",money_currency,simulated\n");
-    has(user, ",360,0.5,,,,,,,,,,,,,,1\n");
-    has(charged, ",12.5,0.8125,,0,-0.25,1,1.5,0.1,,,,,EUR,0\n");
+    has(user, ",saved_half_j,cpu_j,gco2e,cost," CHARGES SAVED REVISED
+              ",money_currency,simulated\n");
+    has(user, ",360,0.5,,,,,,,,,,,,,,,,,1\n");
+    has(charged, ",12.5,0.8125,,0,-0.25,1,1.5,0.1,,,,,,,,EUR,0\n");
 }
 
 static void test_html(void)

@@ -141,7 +141,7 @@ static void test_full(void)
     struct ledger_queue_stats stats;
     int64_t most = 0;
 
-    begin(&w, "f.sqlite", 200 << 10);
+    begin(&w, "f.sqlite", 220 << 10);
     for (int i = 0; i < 2000; i++) {
         put(&w, 10);
         pass(&w, 10);

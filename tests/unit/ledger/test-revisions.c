@@ -1,0 +1,264 @@
+/* Later values of a factor: what they change of booked rows is a row of its own, once. */
+#include <errno.h>
+#include <math.h>
+
+#include "help.h"
+#include "io/json.h"
+#include "io/ledger-report.h"
+#include "tap.h"
+
+#define QUARTER (900 * S)
+#define G INT64_C(1000000) /* of g/kWh, in a factor */
+
+static const struct ledger_factor grid = {"carbon", "signals grid", "g/kWh", true},
+                                  hand = {"carbon", "set by user anna", "g/kWh", false},
+                                  market = {"price", "signals market", "EUR/kWh", false};
+
+/* 36 kJ in a row of 10 s: 1 g/kWh is 10 mg. */
+static void put_row(struct ledger_batch *b, int64_t begin, uint64_t job,
+                    const struct ledger_factor *factor, int64_t g)
+{
+    struct ledger_energy e = {.begin_utc_ns = begin,
+                              .end_utc_ns = begin + 10 * S,
+                              .kind = job ? LEDGER_JOB : LEDGER_IDLE,
+                              .job = job,
+                              .board = job ? 0 : 1,
+                              .energy_j = 36000,
+                              .simulated = true};
+
+    if (factor)
+        e.charge[LEDGER_CO2] = (struct ledger_amount){factor, 10 * g, 36000000000};
+    is_int(ledger_add_energy(b, &e), 0, "a row");
+}
+
+/* Three quarters of a job on board 0 and of idle board 1: 300 g/kWh, as estimated; then
+ * nothing known; then 500 by hand.
+ */
+static void fill(struct ledger *l)
+{
+    auto_(ledger_batch_free) struct ledger_batch *b = ledger_batch_new();
+    struct ledger_job job = {.id = 1,
+                             .source = "run",
+                             .name = "train",
+                             .user = "anna",
+                             .uid = 1000,
+                             .began_utc_ns = T0,
+                             .boards = 1,
+                             .held = 1};
+    uw_error err = {""};
+
+    is_int(ledger_add_job(b, &job), 0, "a job");
+    for (int64_t i = 0; i < 270; i++)
+        for (uint64_t id = 0; id < 2; id++)
+            put_row(b, T0 + i * 10 * S, id,
+                    i < 90    ? &grid
+                    : i < 180 ? NULL
+                              : &hand,
+                    i < 90 ? 300 : 500);
+    is_int(ledger_write(l, b, &err), 0, "are booked %s", err.text);
+}
+
+/* Values of source for the first hour: g in the first quarter, then `more`. */
+static int revise_by(struct ledger *l, const char *source, int64_t g, int64_t more,
+                     int64_t now)
+{
+    auto_(ledger_batch_free) struct ledger_batch *b = ledger_batch_new();
+    const struct ledger_value value[] = {
+        {T0, T0 + QUARTER, g * G, false},
+        {T0 + QUARTER, T0 + 4 * QUARTER, more * G, false}};
+    uw_error err = {""};
+
+    for (int64_t i = 0; i < 4; i++)
+        (void)ledger_add_revision(
+            b, &(struct ledger_revision){.charge = LEDGER_CO2,
+                                         .signal = "carbon",
+                                         .source = source,
+                                         .unit = "g/kWh",
+                                         .begin_utc_ns = T0 + i * QUARTER,
+                                         .utc_ns = now,
+                                         .value = value,
+                                         .n = 2});
+    is_int((long long)ledger_batch_rows(b), 4, "four quarters are looked at");
+    return ledger_write(l, b, &err);
+}
+
+static int64_t count(const char *path)
+{
+    return help_number(path, "SELECT count(*) FROM revision");
+}
+
+static int64_t revised(const char *path)
+{
+    return help_number(path, "SELECT ifnull(sum(amount), 0) FROM revision");
+}
+
+static int64_t booked(const char *path)
+{
+    return help_number(path, "SELECT sum(co2_mg) FROM energy");
+}
+
+static double number(const struct json_value *row, const char *key)
+{
+    double v = (double)NAN;
+
+    return json_as_double(json_get(row, key), &v) ? v : (double)NAN;
+}
+
+/* Grams, those booked, and how much is covered, of the sum and of the job. */
+static void report_is(struct ledger *l, double g, double by, double covered)
+{
+    auto_(json_out_free) struct json_out *o = json_out_new();
+    auto_(json_free) struct json *doc = NULL;
+    auto_(mem_free) char *text = NULL;
+    struct ledger_query q;
+    uw_error err = {""};
+
+    ledger_query_init(&q, T0 + DAY);
+    is_int(ledger_report(l, &q, o, &err), 0, "a report %s", err.text);
+    (void)json_out_string(o, &text, &err);
+    is_int(json_read("report", text, strlen(text), &doc, &err), 0, "%s", err.text);
+    const struct json_value *totals = json_get(json_root(doc), "totals");
+    const struct json_value *job = json_at(json_get(json_root(doc), "rows"), 0);
+    ok(fabs(number(totals, "co2_g") - g) < 1e-6 &&
+           fabs(number(totals, "co2_revised_g") - by) < 1e-6 &&
+           fabs(number(totals, "co2_booked_g") - (g - by)) < 1e-6 &&
+           fabs(number(totals, "co2_covered") - covered) < 1e-9,
+       "%g g, %g of them revised, of %g", number(totals, "co2_g"),
+       number(totals, "co2_revised_g"), number(totals, "co2_covered"));
+    ok(fabs(number(job, "co2_g") - g / 2) < 1e-6 &&
+           fabs(number(job, "co2_revised_g") - by / 2) < 1e-6,
+       "half of it the job's: %g", number(job, "co2_g"));
+}
+
+static void test_once(void)
+{
+    const char *path = help_path("r.sqlite");
+    const int64_t now = T0 + 4 * QUARTER;
+    struct ledger *l = NULL;
+    uw_error err = {""};
+
+    (void)help_open("r.sqlite", T0, &l, &err);
+    (void)help_boards(l, 2);
+    fill(l);
+    int64_t before = booked(path); /* per quarter and board 90 rows: 300 g/kWh: 270 g */
+    is_int(before, 2 * (270000 + 450000), "what was booked");
+    report_is(l, 1440, 0, 2 / 3.0);
+    is_int(revise_by(l, "signals grid", 300, 300, now), 0, "the same value as booked");
+    is_int(count(path), 2, "covers what nothing covered, and changes no more");
+    report_is(l, 1980, 540, 1);
+    is_int(revise_by(l, "signals grid", 360, 300, now), 0, "another value than booked");
+    is_int(count(path), 4, "a row a board of the first quarter");
+    is_int(revised(path), 2 * (270000 + 54000), "by 60 g/kWh");
+    is_int(help_number(path, "SELECT count(*) FROM revision r JOIN factor f ON f.id ="
+                             " r.factor WHERE r.res = 900 AND f.source = 'signals grid'"
+                             " AND NOT f.estimated AND ifnull(r.job, 0) = (r.kind = 1)"),
+           4, "which say of whom, and by which factor");
+    report_is(l, 2088, 648, 1);
+    is_int(revise_by(l, "signals grid", 360, 300, now), 0, "the same again");
+    ledger_close(take(l));
+    (void)help_open("r.sqlite", now, &l, &err);
+    (void)help_boards(l, 2);
+    is_int(revise_by(l, "signals grid", 360, 300, now), 0, "and after a restart");
+    is_int(count(path), 4, "change nothing");
+    is_int(revise_by(l, "signals grid", -20, 300, now), 0, "a value below 0");
+    is_int(revised(path), 2 * (270000 - 288000), "is revised to");
+    is_int(revise_by(l, "signals grid", 360, 300, now), 0, "and back");
+    is_int(revise_by(l, "signals other", 1, 1, now), 0, "another source");
+    is_int(count(path), 8, "revises nothing of this one, nor what this one covers");
+    is_int(revise_by(l, "set by user anna", 1, 500, now), 0, "a source of its own");
+    is_int(count(path), 8, "has nothing to revise");
+    is_int(booked(path), before, "what was booked stays as it is");
+    report_is(l, 2088, 648, 1);
+    for (size_t i = 0; i < 3; i++) {
+        while (ledger_tidy(l, T0 + (int64_t[]){3, 20, 500}[i] * DAY, &err) == 1)
+            ;
+        report_is(l, 2088, 648, 1);
+        int64_t rows = count(path);
+        is_int(revise_by(l, "signals grid", 1, 1, now), 0, "rolled up");
+        is_int(count(path), rows, "nothing is revised any more");
+    }
+    is_int(help_number(path, "SELECT count(*) FROM revision WHERE res = 86400"), 2,
+           "a row a board is left");
+    ledger_close(l);
+}
+
+/* Values that change within a row, do not reach all of it, or come when booked rows are
+ * old.
+ */
+static void test_edges(void)
+{
+    const char *path = help_path("e.sqlite");
+    struct ledger *l = NULL;
+    auto_(ledger_batch_free) struct ledger_batch *b = ledger_batch_new();
+    const struct ledger_value split[] = {{T0, T0 + 4 * S, 400 * G, true},
+                                         {T0 + 4 * S, T0 + QUARTER, 300 * G, false}};
+    struct ledger_revision rev = {.charge = LEDGER_CO2,
+                                  .signal = "carbon",
+                                  .source = "signals grid",
+                                  .unit = "g/kWh",
+                                  .begin_utc_ns = T0,
+                                  .utc_ns = T0 + QUARTER,
+                                  .value = split,
+                                  .n = 1};
+    uw_error err = {""};
+
+    (void)help_open("e.sqlite", T0, &l, &err);
+    (void)help_boards(l, 2);
+    put_row(b, T0, 0, &grid, 300);
+    is_int(ledger_write(l, b, &err), 0, "one row %s", err.text);
+    ledger_batch_clear(b);
+    is_int(ledger_add_revision(b, &rev), 0, "values of 4 s of 10");
+    is_int(ledger_write(l, b, &err), 0, "%s", err.text);
+    is_int(count(path), 0, "cover less than before: nothing");
+    ledger_batch_clear(b);
+    rev.n = 2;
+    rev.unit = "lb/MWh";
+    (void)ledger_add_revision(b, &rev);
+    rev.unit = "g/kWh";
+    rev.utc_ns = T0 + 3 * DAY;
+    (void)ledger_add_revision(b, &rev);
+    is_int(ledger_write(l, b, &err), 0, "another unit; after three days %s", err.text);
+    is_int(count(path), 0, "nothing");
+    ledger_batch_clear(b);
+    rev.utc_ns = T0 + QUARTER;
+    (void)ledger_add_revision(b, &rev);
+    is_int((long long)ledger_batch_squeeze(b), 1, "squeezed, it stays");
+    is_int(ledger_write(l, b, &err), 0, "two values within the row %s", err.text);
+    is_int(revised(path), 400, "split by time: 40 g/kWh more");
+    is_int(help_number(path, "SELECT f.estimated FROM revision r JOIN factor f ON f.id ="
+                             " r.factor"),
+           1, "one of them estimated");
+    ledger_batch_clear(b);
+    rev.charge = LEDGER_COST;
+    rev.signal = market.signal;
+    rev.source = market.source;
+    rev.unit = market.unit;
+    (void)ledger_add_revision(b, &rev);
+    is_int(ledger_write(l, b, &err), 0, "a price that came late %s", err.text);
+    is_int(help_number(path, "SELECT amount FROM revision r JOIN factor f ON f.id ="
+                             " r.factor WHERE f.signal = 'price'"),
+           3400, "covers the row");
+    rev.begin_utc_ns = T0 + S;
+    is_int(ledger_add_revision(b, &rev), -EINVAL, "no quarter of an hour");
+    rev.begin_utc_ns = T0;
+    rev.n = 0;
+    is_int(ledger_add_revision(b, &rev), -EINVAL, "no values");
+    rev.n = 2;
+    rev.value = (const struct ledger_value[]){split[1], split[0]};
+    is_int(ledger_add_revision(b, &rev), -EINVAL, "in no order");
+    rev.value = split;
+    rev.source = "";
+    is_int(ledger_add_revision(b, &rev), -EINVAL, "of nobody");
+    is_int((long long)ledger_batch_shed(b, 0), 1, "revisions go where rows are too many");
+    ledger_close(l);
+}
+
+int main(void)
+{
+    if (!help_begin())
+        return skip_all("no folder in /tmp");
+    test_once();
+    test_edges();
+    help_end();
+    return done();
+}
