@@ -494,6 +494,16 @@ bool roster_has_looked(const struct roster *r)
     return true;
 }
 
+uint64_t roster_other(const struct roster *r, uint64_t id, size_t board)
+{
+    for (size_t i = 0; i < r->n; i++) {
+        const struct job_entry *other = &r->job[i]->e;
+        if (other->id != id && !other->ended_ns && (other->boards >> board & 1))
+            return other->id;
+    }
+    return 0;
+}
+
 bool roster_in_use(const struct roster *r, size_t board)
 {
     if (board >= r->n_boards)

@@ -181,6 +181,15 @@ static void say_lost(struct node *node, size_t board, const struct claim *c, siz
     refusals_say(node->refusals, REFUSAL_RIGHT, 0, board, c->uid, c->who, &why);
 }
 
+/* Whether a search would cap another job's part of a board in MIG mode. */
+static bool shares_slices(const struct node *node, const struct job_record *rec,
+                          const struct job_entry *job, size_t board)
+{
+    return (rec->search || rec->ruled) && (job->boards >> board & 1) &&
+           node_info(node, board)->mig_enabled &&
+           roster_other(node->roster, job->id, board);
+}
+
 /* Bars or unbars the searches of jobs by their user's right to this board. */
 static void bar_searches(struct node *node, size_t board)
 {
@@ -193,6 +202,7 @@ static void bar_searches(struct node *node, size_t board)
         if (job)
             searches_bar(node->searches, rec->id, board,
                          (job->waits >> board & 1) ||
+                             shares_slices(node, rec, job, board) ||
                              ((job->boards >> board & 1) && !rec->admin &&
                               !roster_keeps_claim(node->roster, job->uid, board)));
     }

@@ -39,16 +39,13 @@ static int check_slices(const struct scheduler *s, const struct job_entry *job,
                         size_t board, uw_error *err)
 {
     const struct gpu_info *info = scheduler_board(s, board);
+    uint64_t other = info->mig_enabled ? roster_other(s->o.roster, job->id, board) : 0;
 
-    for (size_t i = 0; info->mig_enabled && i < roster_count(s->o.roster); i++) {
-        const struct job_entry *other = roster_at(s->o.roster, i);
-        if (other->id != job->id && !other->ended_ns && (other->boards >> board & 1))
-            return fail(err, -EBUSY,
+    return other ? fail(err, -EBUSY,
                         "cap: GPU %u is in MIG mode and job %" PRIu64
                         " has a part of it, too: a cap is on the whole board",
-                        info->index, other->id);
-    }
-    return 0;
+                        info->index, other)
+                 : 0;
 }
 
 /* A percentage is of each board's default limit.  1: the board's lowest limit is above

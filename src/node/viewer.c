@@ -291,7 +291,8 @@ static void look_at_energy(const struct viewer *v, const struct job_record *rec,
         ret->booked_s += rec->before_s;
         half2 += rec->before_half_j * rec->before_half_j;
     }
-    ret->half_j = (struct maybe){b || (rec && rec->before_j > 0), sqrt(half2)};
+    /* Of a job that an earlier daemon has begun nothing may be booked yet. */
+    ret->half_j = (struct maybe){ret->booked_s > 0, sqrt(half2)};
 }
 
 /* The claim of the job's scheduler on a board; NULL: none. */

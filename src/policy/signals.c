@@ -518,8 +518,8 @@ static int check_hand(const struct entry *e, const struct signal_put *p,
         return fail(err, -EINVAL, "%s is a forecast: it comes from a file or a source",
                     e->decl.name);
     if (for_ns > SIGNAL_FOR_MAX_S * NS_PER_S)
-        return fail(err, -ERANGE, "%g s is longer than a value may be set by hand: 24 h",
-                    s_of_ns(for_ns));
+        return fail(err, -ERANGE, "%g h is longer than a value may be set by hand: 24 h",
+                    s_of_ns(for_ns) / 3600);
     if (v->type == POLICY_NUMBER && e->decl.type == POLICY_NUMBER && e->decl.unit[0] &&
         !(p->unit && p->unit[0]))
         return fail(err, -EINVAL, "%s needs its unit: '%g %s'", e->decl.name, v->number,

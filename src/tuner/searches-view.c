@@ -14,11 +14,11 @@ static void show_report(const struct tuner_report *r, struct searches_view *ret)
     ret->saved = r->saved;
 }
 
-static unsigned first_barred(const struct job_search *t)
+static const struct gpu_info *first_barred(const struct job_search *t)
 {
     size_t at = (size_t)__builtin_ctzll(t->wanted & t->barred);
 
-    return board_view(boards_at(t->all->o.boards, at))->info->index;
+    return board_view(boards_at(t->all->o.boards, at))->info;
 }
 
 /* Writes a status as text. */
@@ -37,8 +37,11 @@ static enum search_status status_of(const struct job_search *t,
     if (t->passed && !t->wanted)
         return SAY(SEARCH_IS_PASSED, "searched as %s", t->to);
     if (t->wanted & t->barred)
-        return SAY(SEARCH_IS_BARRED, "not capped: another user computes on GPU %u",
-                   first_barred(t));
+        return SAY(SEARCH_IS_BARRED,
+                   first_barred(t)->mig_enabled
+                       ? "not capped: GPU %u is in MIG mode, another job has a part of it"
+                       : "not capped: another user computes on GPU %u",
+                   first_barred(t)->index);
     if (!t->tuner && t->behind)
         return SAY(SEARCH_IS_BEHIND,
                    "not searched: job %" PRIu64 " has a search on a board of this job",

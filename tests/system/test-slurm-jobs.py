@@ -325,6 +325,21 @@ def slices(node, d, s):
     t.ok(s.ask("GET", 201)[1]["refused"] is None and s.held() == [(3, 320000)], "alone again: capped", s.held())
     s.ask("DELETE", 201)
 
+    def status(job, barred):
+        return uwtest.wait_until(lambda: s.ask("GET", job)[1]["search"], lambda got: got and (got["status"] == "barred") == barred)
+
+    for job in (202, 203):
+        s.put(job, [7], goal="edp")
+        got = status(job, job == 203)
+        t.ok((got["status"] == "barred") == (job == 203), f"slurm:{job}, a goal: {got['state']}", got)
+    got = status(202, True)
+    t.ok(got["status"] == "barred" and got["state"] == "not capped: GPU 3 is in MIG mode, another job has a part of it",
+         "a goal caps no other job's part, either", got)
+    s.ask("DELETE", 202)
+    got = status(203, False)
+    t.ok(got["status"] != "barred", "alone again: it is searched for", got)
+    s.ask("DELETE", 203)
+
 
 def classes(node, d, s):
     """Partition, account and QoS of a job choose its class; a cap that it asked for goes before."""
