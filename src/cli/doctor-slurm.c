@@ -18,7 +18,13 @@
 #include "slurm/wish.h"
 
 enum { CONF_MAX = 1 << 20 };
+/* Without files of its own slurmd may write them so long after its pid, as the plugin has
+ * it (slurm/slurmd.c).
+ */
+enum { OWN_COPY_S = 120 };
 #define PLUGIN "spank_underwatt.so"
+#define SLURM_CONF "/etc/slurm/slurm.conf"
+#define CONFIGLESS_CONF "/run/slurm/conf/slurm.conf" /* slurmd's link to its spool */
 
 /* ---- reading ---- */
 
@@ -204,8 +210,9 @@ static void read_slurmd(const char *pid_file, struct doctor_slurm *ret)
     ret->slurmd = stat(pid_file, &pid) == 0;
     if (ret->slurmd)
         ret->slurmd_began = pid.st_mtim;
+    ret->slurmd_began.tv_sec += ret->configless ? OWN_COPY_S : 0;
     ret->slurmd_older = ret->slurmd && stat(ret->plugstack, &file) == 0 &&
-                        pid.st_mtim.tv_sec < file.st_mtim.tv_sec;
+                        ret->slurmd_began.tv_sec < file.st_mtim.tv_sec;
 }
 
 static void read_boards(struct doctor_slurm *ret)
@@ -325,8 +332,12 @@ void doctor_slurm_read(const char *conf, const char *node, struct doctor_slurm *
          pid[DOCTOR_SLURM_PATH] = "/var/run/slurmd.pid";
 
     *ret = (struct doctor_slurm){0};
-    (void)snprintf(ret->conf, sizeof ret->conf, "%s",
-                   conf && *conf ? conf : "/etc/slurm/slurm.conf");
+    if (!conf || !*conf)
+        conf = !is_file(SLURM_CONF) && is_file(CONFIGLESS_CONF) ? CONFIGLESS_CONF
+                                                                : SLURM_CONF;
+    (void)snprintf(ret->conf, sizeof ret->conf, "%s", conf);
+    auto_(mem_free) char *real = realpath(conf, NULL);
+    ret->configless = real && strstr(real, "/conf-cache/");
     ret->conf_r = read_conf(ret->conf, &text, &ret->conf_error);
     if (ret->conf_r == -ENOENT)
         return;
@@ -456,6 +467,29 @@ static void judge_gres(const struct doctor_slurm *s, struct findings *ret)
         judge_counts(s, ret);
 }
 
+static void judge_listed(const struct doctor_slurm *s, struct findings *ret)
+{
+    finding_add(ret, "slurm", FINDING_NOTE,
+                "%s does not name " PLUGIN ": jobs have no --gpu-power-cap",
+                s->plugstack);
+    finding_remedy(ret,
+                   "echo optional " PLUGIN " | sudo tee -a %s%s; sudo systemctl "
+                   "restart slurmd",
+                   s->configless ? "/etc/slurm/plugstack.conf" : s->plugstack,
+                   s->configless ? ", where slurmctld runs; here" : "");
+}
+
+/* What is wrong in a file that slurmd has from slurmctld is mended there. */
+static void judge_copies(const struct doctor_slurm *s, struct findings *ret)
+{
+    finding_add(ret, "slurm", FINDING_NOTE,
+                "%s and the files beside it are copies, which slurmd gets from slurmctld "
+                "when it starts",
+                s->conf);
+    finding_remedy(ret, "change them where slurmctld runs; sudo scontrol reconfigure "
+                        "there; sudo systemctl restart slurmd here (jobs go on)");
+}
+
 void doctor_slurm_judge(const struct doctor_slurm *s, struct findings *ret)
 {
     size_t before = ret->n;
@@ -467,13 +501,7 @@ void doctor_slurm_judge(const struct doctor_slurm *s, struct findings *ret)
         return;
     }
     if (!s->listed) {
-        finding_add(ret, "slurm", FINDING_NOTE,
-                    "%s does not name " PLUGIN ": jobs have no --gpu-power-cap",
-                    s->plugstack);
-        finding_remedy(ret,
-                       "echo optional " PLUGIN " | sudo tee -a %s; sudo systemctl "
-                       "restart slurmd",
-                       s->plugstack);
+        judge_listed(s, ret);
         return;
     }
     judge_library(s, ret);
@@ -503,6 +531,8 @@ void doctor_slurm_judge(const struct doctor_slurm *s, struct findings *ret)
                        s->conf);
     }
     judge_gres(s, ret);
+    if (ret->n > before && s->configless)
+        judge_copies(s, ret);
     if (ret->n == before && s->slurmd && *s->gres)
         finding_add(ret, "slurm", FINDING_OK,
                     "%s names " PLUGIN "; %s has %d GPU%s of this node", s->plugstack,

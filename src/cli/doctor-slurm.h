@@ -14,7 +14,8 @@
 enum { DOCTOR_SLURM_PATH = 512 };
 
 struct doctor_slurm {
-    bool found; /* there is a slurm.conf; without one nothing is judged */
+    bool found;      /* there is a slurm.conf; without one nothing is judged */
+    bool configless; /* slurmd has it from slurmctld, and writes it when it starts */
     char conf[DOCTOR_SLURM_PATH], plugstack[DOCTOR_SLURM_PATH];
     int conf_r; /* -errno: slurm.conf or plugstack.conf cannot be read */
     uw_error conf_error;

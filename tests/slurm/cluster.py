@@ -102,15 +102,17 @@ class Cluster:
     is a node's name; the socket stands there already), None: no plugin.  conf: more lines of slurm.conf.  cgroup: cgroup.conf;
     such nodes have names of their own on this machine, as Slurm names its control groups after them.  gres: the text of gres.conf, with {dev} for the folder of the device files.  counts: Gres of slurm.conf.  daemon: underwattd's
     configuration; None: no simulated nodes at all.  speed: of their clocks.  stepd: what
-    a shell runs as slurmstepd, with {dir} for the cluster's folder.  preload: a library that slurmd begins with."""
+    a shell runs as slurmstepd, with {dir} for the cluster's folder.  preload: a library that slurmd begins with.  configless: slurmd has
+    its files from slurmctld, and keeps them in its spool folder."""
 
-    def __init__(self, nodes=2, boards=8, plugin=None, conf="", cgroup="", gres=None, daemon="", library=PLUGIN, speed=1, stepd=None, preload="", counts=None):
+    def __init__(self, nodes=2, boards=8, plugin=None, conf="", cgroup="", gres=None, daemon="", library=PLUGIN, speed=1, stepd=None, preload="", counts=None, configless=False):
         self.names = [f"p{os.getpid()}n{i}" if cgroup else f"n{i}" for i in range(1, nodes + 1)]
         self.boards = boards
         self.plugin, self.library = plugin, library
         self.conf, self.cgroup, self.gres = conf, cgroup, gres
         self.daemon_conf, self.speed, self.stepd, self.preload = daemon, speed, stepd, preload
         self.counts = counts or f"gpu:{boards}"
+        self.configless = configless
         self.children = {}
         self.nodes, self.daemons = {}, {}
 
@@ -179,7 +181,7 @@ SlurmctldPidFile={self.path('run/slurmctld.pid')}
 SlurmdPidFile={self.path('run/slurmd-%n.pid')}
 SlurmctldLogFile={self.path('log/slurmctld.log')}
 SlurmdLogFile={self.path('log/slurmd-%n.log')}
-PlugStackConfig={self.path('etc/plugstack.conf')}
+{'SlurmctldParameters=enable_configless' if self.configless else f"PlugStackConfig={self.path('etc/plugstack.conf')}"}
 ProctrackType=proctrack/{'cgroup' if self.cgroup else 'linuxproc'}
 TaskPlugin=task/{'cgroup' if self.cgroup else 'none'}
 ReturnToService=2
@@ -215,6 +217,10 @@ GresTypes=gpu
         line = "" if plugin is None else f"optional {self.library} socket={self.socket('%n')} {plugin}\n"
         (self.dir / "etc" / "plugstack.conf").write_text(line)
 
+    def cached(self, name):
+        """slurm.conf of a node without files of its own."""
+        return self.path(f"spool-{name}", "conf-cache", "slurm.conf")
+
     def socket(self, name):
         """underwattd's socket on a node; "%n" for the plugin."""
         return self.path("world", name, "underwattd", "underwattd.sock")
@@ -226,7 +232,7 @@ GresTypes=gpu
         env["PATH"] += ":" + SBIN
         env["SLURM_CONF"] = self.path("etc/slurm.conf")
         env.update(more)
-        return env
+        return {k: v for k, v in env.items() if v is not None}
 
     def spawn(self, name, *command, user=None, **env):
         """A service in the background; it is killed where the test's process ends without stopping it."""
@@ -308,7 +314,12 @@ GresTypes=gpu
             pathlib.Path(other[1]).write_text("#!/bin/sh\n" + self.stepd.format(dir=self.dir) + "\n")
             pathlib.Path(other[1]).chmod(0o755)
         first = {"LD_PRELOAD": self.preload, "ASAN_OPTIONS": f"detect_leaks=0:log_path={self.dir}/sanitizer-slurmd"} if self.preload else {}
-        return self.spawn(name, "slurmd", "-D", "-N", name, *other, **first)
+        slurmd = ["slurmd", "-D", "-N", name, *other]
+        if not self.configless:
+            return self.spawn(name, *slurmd, **first)
+        # A /run of its own: munge is at its usual place there, and slurmd leaves a link to its files.
+        place = f"mount -t tmpfs none /run && mkdir /run/munge && ln -s {self.dir}/munge/sock /run/munge/munge.socket.2 && exec \"$@\""
+        return self.spawn(name, "unshare", "-m", "sh", "-c", place, "sh", *slurmd, "--conf-server", f"127.0.0.1:{self.ports}", SLURM_CONF=None, **first)
 
     def restart_slurmd(self, name):
         """As an upgrade does it: running jobs stay."""
@@ -353,12 +364,12 @@ GresTypes=gpu
     def stepds(self, job=""):
         """slurmstepd of this cluster, or of one of its jobs: those whose environment names its slurm.conf."""
         found = {}
-        mine = f"SLURM_CONF={self.path('etc/slurm.conf')}".encode()
+        mine = {f"SLURM_CONF={conf}".encode() for conf in (self.path("etc/slurm.conf"), *map(self.cached, self.names))}
         for proc in pathlib.Path("/proc").glob("[0-9]*"):
             with contextlib.suppress(OSError):
                 if proc.joinpath("comm").read_text().strip() == "slurmstepd" and \
                         (not job or proc.joinpath("cmdline").read_text().startswith(f"slurmstepd: [{job}.")) and \
-                        mine in proc.joinpath("environ").read_bytes().split(b"\0"):
+                        mine & set(proc.joinpath("environ").read_bytes().split(b"\0")):
                     found[int(proc.name)] = process(proc.name)
         return found
 
