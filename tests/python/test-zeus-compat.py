@@ -5,6 +5,7 @@ import json
 import os
 import pathlib
 import re
+import shutil
 import signal
 import subprocess
 import sys
@@ -45,6 +46,14 @@ gpus = zeus.device.get_gpus(ensure_homogeneous=True)
 print(json.dumps([nvidia.pynvml.__name__, [g.gpu_index for g in gpus.gpus], gpus.get_name(0), gpus.get_instant_power_usage(0),
     gpus.get_total_energy_consumption(0), gpus.supports_get_total_energy_consumption(0), gpus.get_gpu_temperature(0),
     max(gpus.get_supported_graphics_clocks(0)), zeus.device.get_gpus() is gpus]))
+"""
+
+CONSTRAINED = """
+import underwatt.compat.zeus as zeus
+monitor = zeus.monitor.ZeusMonitor()
+monitor.begin_window("all", sync_execution=False)
+measured = monitor.end_window("all", sync_execution=False)
+print([g.underwatt_gpu for g in zeus.device.get_gpus().gpus], list(measured.gpu_energy))
 """
 
 # A program of board 1 without a daemon: it sets the boards that the lines name.
@@ -589,6 +598,19 @@ def devices(t, node):
         t.ok("ZeusGPUInitError: CUDA_VISIBLE_DEVICES=" in p.stderr, f"CUDA_VISIBLE_DEVICES='{text}': refused", p.stderr)
 
 
+def constrained(t, node):
+    """A program that may open the device file of board 1 alone, as under Slurm's ConstrainDevices, counts it 0, and measures that board."""
+    uuid = node.board(1)["uuid"]
+    dev = os.path.join(node.state, "dev")
+    os.mkdir(dev)
+    with open(os.path.join(dev, "nvidia1"), "w", encoding="ascii"):
+        pass
+    for text in ("0", "0,1"):
+        p = pyuser.in_world(node, CONSTRAINED, CUDA_VISIBLE_DEVICES=text)
+        t.equal(p.stdout, f"{[uuid]} [0]\n", f"board 1 is the job's: CUDA_VISIBLE_DEVICES={text} {p.stderr}")
+    shutil.rmtree(dev)
+
+
 def limits(t, node):
     """Limits are claims with the daemon: those of a killed program end."""
     node.fault("0", "limit", "250W")  # not the board's highest
@@ -689,6 +711,7 @@ def sets(t):
         no_driver(t, folder)
     with uwtest.Node(board="v100", count=2, speed=20) as node:
         devices(t, node)
+        constrained(t, node)
         shared(t, node)
         shows(t, node)
         away(t, node, limits(t, node))

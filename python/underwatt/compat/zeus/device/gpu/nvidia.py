@@ -258,7 +258,9 @@ class NVIDIAGPU(common.GPU):
 
 
 def _visible(text: str) -> list[int]:
-    """Of CUDA_VISIBLE_DEVICES, as CUDA has it: numbers or (beginnings of) UUIDs, up to the first that is none."""
+    """Of CUDA_VISIBLE_DEVICES, as CUDA has it: numbers or (beginnings of) UUIDs, up to the first that is none.
+
+    Both count the boards whose device files this process may open: NVML shows it no others."""
     count = pynvml.nvmlDeviceGetCount()
     found: list[int] = []
     for word in text.split(","):
