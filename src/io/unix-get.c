@@ -121,27 +121,26 @@ static void header(const char *head, const char *end, const char *name, char *re
     }
 }
 
-static int parse(struct getting *g, struct unix_got *ret, uw_error *err)
+int unix_got_read(const char *name, char *text, size_t text_len, struct unix_got *ret,
+                  uw_error *err)
 {
-    const char *end = strstr(g->text, "\r\n\r\n");
+    const char *end = strstr(text, "\r\n\r\n");
     char length[24];
     uint64_t len = 0;
 
-    ret->status = 0;
-    if (!end || strncmp(g->text, "HTTP/1.", 7) != 0 ||
-        strspn(g->text + 9, "0123456789") != 3)
-        return fail(err, -EPROTO, "%s: no answer of HTTP", g->ask->socket);
-    size_t left = g->len - (size_t)(end + 4 - g->text);
-    header(g->text, end, "Content-Length", length, sizeof length);
+    if (!end || strncmp(text, "HTTP/1.", 7) != 0 || strspn(text + 9, "0123456789") != 3)
+        return fail(err, -EPROTO, "%s: no answer of HTTP", name);
+    size_t left = text_len - (size_t)(end + 4 - text);
+    header(text, end, "Content-Length", length, sizeof length);
     if (length[0] && (parse_u64(length, &len, NULL) < 0 || len > left))
-        return fail(err, -EPROTO, "%s: half an answer", g->ask->socket);
+        return fail(err, -EPROTO, "%s: half an answer", name);
+    *ret = (struct unix_got){.len = length[0] ? (size_t)len : left};
     for (int i = 9; i < 12; i++)
-        ret->status = ret->status * 10 + (unsigned)(g->text[i] - '0');
-    header(g->text, end, "ETag", ret->tag, sizeof ret->tag);
-    ret->len = length[0] ? (size_t)len : left;
-    memmove(g->text, end + 4, ret->len);
-    g->text[ret->len] = '\0';
-    ret->body = take(g->text);
+        ret->status = ret->status * 10 + (unsigned)(text[i] - '0');
+    header(text, end, "ETag", ret->tag, sizeof ret->tag);
+    memmove(text, end + 4, ret->len);
+    text[ret->len] = '\0';
+    ret->body = text;
     return 0;
 }
 
@@ -166,7 +165,9 @@ int unix_get(const struct loop *loop, const struct unix_get *ask, struct unix_go
     if (r == 0)
         r = receive_all(&g, err);
     if (r == 0)
-        r = parse(&g, ret, err);
+        r = unix_got_read(ask->socket, g.text, g.len, ret, err);
+    if (r == 0)
+        g.text = NULL;
     if (g.fd >= 0)
         (void)close(g.fd);
     free(g.text);

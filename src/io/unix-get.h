@@ -24,6 +24,11 @@ struct unix_got {
     size_t len;
     char tag[UNIX_GET_TAG]; /* ETag; "": none */
 };
+/* An answer of HTTP/1.x: text has a NUL behind its len bytes and becomes ret->body, as it
+ * is freed.  -EPROTO: it is none, or cut short; nothing changed.
+ */
+int unix_got_read(const char *name, char *text, size_t len, struct unix_got *ret,
+                  uw_error *err);
 /* loop: its clock.  0 whatever the status; -errno of the socket, -ETIMEDOUT, -EFBIG,
  * -EPROTO (no answer of HTTP/1.x, or cut short), -ENOMEM.
  */

@@ -22,7 +22,10 @@ void held_signal_fini(struct held_signal *s)
 
 /* ---- values ---- */
 
-/* A text with a time of ISO 8601. */
+/* 2200: in ns it fits an int64_t. */
+#define LATEST_UTC_S INT64_C(7258118400)
+
+/* A text with a time of ISO 8601, from 1970 on. */
 static bool read_time(const struct json_value *v, int64_t *ret_utc_s)
 {
     const char *text = json_as_text(v);
@@ -31,7 +34,7 @@ static bool read_time(const struct json_value *v, int64_t *ret_utc_s)
     if (!text || !moment_read(text, &m) || m.date_only)
         return false;
     *ret_utc_s = moment_utc_s(&m);
-    return true;
+    return *ret_utc_s >= 0 && *ret_utc_s <= LATEST_UTC_S;
 }
 
 /* A number, or null: unknown. */
@@ -155,7 +158,7 @@ static int take_points(const struct source_series *s, int64_t utc_s,
         if (i + 1 < s->n && s->point[i + 1].from_utc_s > p->to_utc_s)
             put_point(ret, p->to_utc_s, (double)NAN, false);
     }
-    ret->age_s = longest;
+    ret->age_s = longest < SIGNAL_AGE_MAX_S ? longest : SIGNAL_AGE_MAX_S;
     if (s->n > 0) {
         const struct source_point *last = &s->point[s->n - 1];
         if ((uint64_t)(last->to_utc_s - last->from_utc_s) < longest)
