@@ -128,6 +128,22 @@ static void put_sums(const struct json_value *report, const struct json_value *s
     (void)fprintf(to, "%s\n", text);
 }
 
+/* "carbon by signals grid, estimated" */
+static void put_factors(const struct json_value *report, FILE *to)
+{
+    const struct json_value *list = json_get(report, "factors");
+    char source[256], text[320];
+
+    for (size_t i = 0; i < json_count(list); i++) {
+        const struct json_value *f = json_at(list, i);
+        view_label(take_text(f, "source"), source, sizeof source);
+        (void)snprintf(text, sizeof text, "%.32s by %s%s", take_text(f, "signal"), source,
+                       take_bool(f, "estimated") ? ", estimated" : "");
+        (void)fputs("  ", to);
+        text_wrap(to, 2, 4, text);
+    }
+}
+
 int report_text(const struct json_value *report, FILE *to, uw_error *err)
 {
     size_t n = json_count(json_get(report, "rows"));
@@ -158,5 +174,6 @@ int report_text(const struct json_value *report, FILE *to, uw_error *err)
         (void)fprintf(to, "\nProcessors and their memory, beside the GPUs:\n");
         put_sums(report, report_cpu(report), to);
     }
+    put_factors(report, to);
     return ferror(to) ? fail(err, -EIO, "cannot write the report") : 0;
 }

@@ -147,7 +147,7 @@ static int check(const char *path)
     auto_(signals_config_fini) struct signals_config config = {.n = 0};
     auto_(loop_free) struct loop *loop = NULL;
     const struct loop_clock real = {0, 1};
-    char *token = NULL;
+    char *token = NULL, origin[SOURCE_ORIGIN];
     uw_error err = {""};
 
     if (loop_new_real(real, &loop, &err) < 0)
@@ -165,7 +165,8 @@ static int check(const char *path)
         show_request(s, loop_utc_ns(loop) / (int64_t)NS_PER_S);
         if (s->secret)
             (void)printf(", key from %s", s->secret);
-        (void)printf("\n");
+        source_origin(&s->c, origin);
+        (void)printf("%s%s\n", origin[0] ? ", " : "", origin);
     }
     (void)printf("%s: OK\n", path);
     return OK;

@@ -209,8 +209,10 @@ static struct signal_time time_of(const struct loop *loop)
 static void name_source(const struct look *l, char ret[SIGNAL_SOURCE])
 {
     if (l->source.socket[0]) {
-        (void)snprintf(ret, SIGNAL_SOURCE, "signals %.100s",
-                       l->held.source[0] ? l->held.source : l->source.socket);
+        const char *origin = l->held.origin;
+        (void)snprintf(ret, SIGNAL_SOURCE, "signals %.80s%s%s%s",
+                       l->held.source[0] ? l->held.source : l->source.socket,
+                       origin[0] ? " (" : "", origin, origin[0] ? ")" : "");
         return;
     }
     (void)snprintf(ret, SIGNAL_SOURCE, "file %.190s", l->source.file);

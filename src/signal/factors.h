@@ -6,7 +6,10 @@
 #include <stddef.h>
 
 /* Whose figures they are: Our World in Data. */
+#define FACTORS_ORIGIN "Our World in Data"
 #define FACTORS_LICENCE "CC BY 4.0"
+/* What the figures include. */
+#define FACTORS_BOUND "generation, life cycle"
 
 /* Grams of CO2 equivalent a kWh.  *year 0: the newest one, which is written to it.
  * false: the table has no such figure, nothing changed.

@@ -57,6 +57,7 @@ static int read_signal(const char *name, const struct json_value *v,
         !read_word(v, "source", s.source, sizeof s.source) || !s.source[0] ||
         !read_word(v, "type", s.type, sizeof s.type) ||
         !read_word(v, "licence", s.licence, sizeof s.licence) ||
+        !read_word(v, "origin", s.origin, sizeof s.origin) ||
         signal_declared(&d, "EUR", NULL) < 0)
         return held_bad(err, name);
     (void)held_read_error(v, s.error);
@@ -132,12 +133,13 @@ void followed_show(struct json_out *o, const char *site, const struct followed_s
 {
     /* the ends that the site gives are those that count */
     static const struct signals_source no_limits;
-    const struct held_origin origin = {.source = s->source,
-                                       .type = s->type,
-                                       .licence = s->licence[0] ? s->licence : NULL,
-                                       .site = site,
-                                       .limits = &no_limits};
+    struct held_origin origin = {.source = s->source,
+                                 .type = s->type,
+                                 .licence = s->licence[0] ? s->licence : NULL,
+                                 .site = site,
+                                 .limits = &no_limits};
 
+    memcpy(origin.origin, s->origin, sizeof origin.origin);
     held_show(o, &origin, s->series.signal, s->series.n > 0 ? &s->series : NULL, utc_s,
               error[0] ? error : s->error);
 }

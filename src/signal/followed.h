@@ -20,6 +20,7 @@ enum {
 struct followed_signal {
     char source[SOURCE_WORD], type[SOURCE_WORD];
     char licence[SOURCE_WORD];   /* "": not known */
+    char origin[SOURCE_ORIGIN];  /* as source_origin() */
     char error[HELD_ERROR];      /* of the source, as the site tells it; "": it is well */
     struct source_series series; /* unit "", n 0: it has no value yet */
 };

@@ -106,10 +106,13 @@ int held_write(const struct source_config *c, const struct held *h, char **ret,
 
 struct held_origin held_origin(const struct signals_source *s)
 {
-    return (struct held_origin){.source = s->c.name,
-                                .type = source_kind_type(s->c.kind),
-                                .licence = source_kind_licence(s->c.kind),
-                                .limits = s};
+    struct held_origin from = {.source = s->c.name,
+                               .type = source_kind_type(s->c.kind),
+                               .licence = source_kind_licence(s->c.kind),
+                               .limits = s};
+
+    source_origin(&s->c, from.origin);
+    return from;
 }
 
 void held_show(struct json_out *o, const struct held_origin *from, const char *signal,
@@ -125,6 +128,7 @@ void held_show(struct json_out *o, const struct held_origin *from, const char *s
     json_out_text(o, "source", from->source);
     json_out_text(o, "type", from->type);
     json_out_text(o, "licence", from->licence);
+    json_out_text(o, "origin", from->origin[0] ? from->origin : NULL);
     json_out_text(o, "site", from->site);
     json_out_text(o, "state", now ? "known" : "unknown");
     json_out_known_double(o, "value", now && !ahead, now ? now->v : 0);

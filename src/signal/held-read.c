@@ -199,6 +199,9 @@ int held_take(const char *name, const char *text, size_t len, const char *signal
     if (!is_word(source, sizeof h.source))
         return held_bad(err, name);
     (void)snprintf(h.source, sizeof h.source, "%s", source);
+    const char *origin = json_as_text(json_get(v, "origin"));
+    if (is_word(origin, sizeof h.origin))
+        (void)snprintf(h.origin, sizeof h.origin, "%s", origin);
     (void)held_read_error(v, h.error);
     if (json_count(json_get(v, "series")) > 0) {
         int r = held_read_series(name, v, &s, err);

@@ -52,8 +52,9 @@ int held_read(const struct source_config *c, const char *name, const char *text,
 /* Where a signal comes from. */
 struct held_origin {
     const char *source, *type;
-    const char *licence; /* of its values; NULL: not known */
-    const char *site;    /* URL of the instance that has asked; NULL: this one */
+    const char *licence;        /* of its values; NULL: not known */
+    char origin[SOURCE_ORIGIN]; /* as source_origin() */
+    const char *site;           /* URL of the instance that has asked; NULL: this one */
     const struct signals_source *limits; /* as held_end() */
 };
 struct held_origin held_origin(const struct signals_source *s);
@@ -73,10 +74,11 @@ void held_put_utc(struct json_out *o, const char *key, int64_t utc_s);
 enum { HELD_ERROR = 200 };
 struct held_signal {
     char source[SOURCE_WORD], unit[SIGNAL_UNIT];
-    bool known;             /* now, or of a forecast for a time to come */
-    char error[HELD_ERROR]; /* "": the source is well */
-    int64_t time_utc_s;     /* of the last value that is no future; 0: there is none */
-    uint64_t age_s;         /* of the point that counts for the longest time */
+    char origin[SOURCE_ORIGIN]; /* as source_origin() */
+    bool known;                 /* now, or of a forecast for a time to come */
+    char error[HELD_ERROR];     /* "": the source is well */
+    int64_t time_utc_s; /* of the last value that is no future; 0: there is none */
+    uint64_t age_s;     /* of the point that counts for the longest time */
     struct policy_point *point;
     bool *estimated; /* of each point */
     size_t n;

@@ -56,6 +56,8 @@ struct source_kind {
     int (*read_login)(struct taking *t, struct source_state *s);
     /* 0, or an outcome with its line in t->why, or -ENOMEM. */
     int (*read)(struct taking *t);
+    /* As source_origin(); NULL: no table. */
+    void (*origin)(const struct source_config *c, char ret[SOURCE_ORIGIN]);
 };
 
 extern const struct source_kind kind_electricitymaps, kind_uk, kind_watttime, kind_csv,

@@ -63,6 +63,13 @@ const char *source_kind_licence(const struct source_kind *kind)
     return kind->licence;
 }
 
+void source_origin(const struct source_config *c, char ret[SOURCE_ORIGIN])
+{
+    ret[0] = '\0';
+    if (c->kind->origin)
+        c->kind->origin(c, ret);
+}
+
 const char *source_kind_gives(const struct source_kind *kind, size_t i)
 {
     return i < SOURCE_GIVES ? kind->gives[i] : NULL;

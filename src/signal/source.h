@@ -27,6 +27,7 @@ enum {
     SOURCE_URL = 1024, /* of a request; … */
     SOURCE_BASE = 512, /* … of a configuration, as files */
     SOURCE_WORD = 64,
+    SOURCE_ORIGIN = 96,
     SOURCE_TOKEN = 4096,
     SOURCE_TAG = 128, /* longer tags are not kept */
     SOURCE_GIVES = 3, /* signals of a source */
@@ -88,6 +89,8 @@ const char *source_kind_type(const struct source_kind *kind);
  * or of its own files.
  */
 const char *source_kind_licence(const struct source_kind *kind);
+/* Whose figures a table has, of which year, and what they include; "": no table. */
+void source_origin(const struct source_config *c, char ret[SOURCE_ORIGIN]);
 /* The i-th signal that it can give ("carbon.forecast"), NULL behind the last.  "value":
  * the kind has no name of its own for it, `as` says it.
  */

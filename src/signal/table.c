@@ -2,6 +2,7 @@
  * without anything better.  Each day has it anew, as an estimate.
  */
 #include <errno.h>
+#include <stdio.h>
 #include <string.h>
 
 #include "base/error.h"
@@ -44,6 +45,16 @@ static int read_answer(struct taking *t)
     return take_point(t, take_series(t, 0, "g/kWh", 0), &p);
 }
 
+static void origin(const struct source_config *c, char ret[SOURCE_ORIGIN])
+{
+    unsigned year = c->year;
+    double g = 0;
+
+    if (factor_find(c->zone, &year, &g))
+        (void)snprintf(ret, SOURCE_ORIGIN, "%s: %.2s %u, %s", FACTORS_ORIGIN, c->zone,
+                       year, FACTORS_BOUND);
+}
+
 const struct source_kind kind_static = {
     .type = "static",
     .licence = FACTORS_LICENCE,
@@ -56,4 +67,5 @@ const struct source_kind kind_static = {
     .steps = 1,
     .check = check,
     .read = read_answer,
+    .origin = origin,
 };

@@ -63,6 +63,9 @@ def emissions():
         t.ok([(s, u, e) for s, _, u, e in sources] ==
              [("carbon", "g/kWh", 0), ("carbon.marginal", "g/kWh", 0), ("price", "EUR/kWh", 0)] and
              all(source.startswith("set by user ") for _, source, _, _ in sources), "the ledger names the sources", sources)
+        factors = report(node)[0]["factors"]
+        t.equal([(f["signal"], f["source"], f["unit"], int(f["estimated"])) for f in factors], sources, "and so does the report")
+        t.ok("  carbon by set by user " in node.run("underwatt", "report").stdout, "as text, too")
         for by in ("job", "user", "gpu", "day", "group", "project", "class", "partition", "account", "qos", "array",
                    "label:team", "user,day", "project,user"):
             out = node.run("underwatt", "report", "--by", by).stdout

@@ -217,6 +217,12 @@ static int find_price(struct report *rep, uw_error *err)
     return r;
 }
 
+static void use_factor(struct report *rep, int64_t id)
+{
+    if (id > 0 && id < REPORT_FACTORS)
+        rep->used[id] = 1;
+}
+
 static int read_energy(struct report *rep, struct parts *p, uw_error *err)
 {
     auto_(db_finalize) sqlite3_stmt *stmt = NULL;
@@ -227,7 +233,8 @@ static int read_energy(struct report *rep, struct parts *p, uw_error *err)
                            ", co2_mg, co2_covered_uj, 0, marginal_mg,"
                            " marginal_covered_uj, 0, iif(" IS_PRICED
                            ", cost, 0), iif(" IS_PRICED
-                           ", cost_covered_uj, 0), 0 FROM energy WHERE " IN_SPAN,
+                           ", cost_covered_uj, 0), 0, co2_factor, marginal_factor,"
+                           " cost_factor FROM energy WHERE " IN_SPAN,
                            &stmt, err);
     while (r >= 0 && (r = db_step(rep->l, stmt, err)) > 0) {
         int64_t begin_ms = sqlite3_column_int64(stmt, 0);
@@ -246,6 +253,8 @@ static int read_energy(struct report *rep, struct parts *p, uw_error *err)
         unsigned *method = row.domain ? &rep->domain_method : &rep->method;
         *method |= (unsigned)sqlite3_column_int(stmt, 7);
         rep->simulated |= sqlite3_column_int(stmt, 8) != 0;
+        for (int i = 0; i < LEDGER_CHARGES; i++)
+            use_factor(rep, sqlite3_column_int64(stmt, 11 + REPORT_CHARGE_COLUMNS + i));
         caps_add(&rep->caps, row.board, begin_ms, row.span_ms,
                  sqlite3_column_int64(stmt, 9));
         r = add(p, begin_ms, &row);
@@ -263,7 +272,7 @@ static int read_revisions(struct report *rep, struct parts *p, uw_error *err)
     int r = report_prepare(rep,
                            "SELECT begin_ms, board, kind, job, amount, covered_uj,"
                            " CASE f.signal WHEN 'carbon' THEN 0 WHEN 'carbon.marginal'"
-                           " THEN 1 ELSE 2 END, " IS_DOMAIN " FROM revision r JOIN"
+                           " THEN 1 ELSE 2 END, " IS_DOMAIN ", f.id FROM revision r JOIN"
                            " factor f ON f.id = r.factor WHERE res IN (900, 3600, 86400)"
                            " AND begin_ms >= :from AND begin_ms < :to AND (f.signal <>"
                            " 'price' OR f.unit = :unit)",
@@ -280,6 +289,7 @@ static int read_revisions(struct report *rep, struct parts *p, uw_error *err)
         row.charges.of[charge].uj = sqlite3_column_int64(stmt, 5);
         if (row.domain && !is_told(rep, begin_ms))
             continue;
+        use_factor(rep, sqlite3_column_int64(stmt, 8));
         r = add(p, begin_ms, &row);
         if (r < 0)
             return fail(err, r, "out of memory for the report");

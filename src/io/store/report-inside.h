@@ -13,6 +13,7 @@ enum {
 /* Selects the rows of the span in energy and meter, by index. */
 #define IN_SPAN "res IN (0, 60, 3600, 86400) AND begin_ms >= :from AND begin_ms < :to"
 
+enum { REPORT_FACTORS = 1024 }; /* with a higher id they are not told */
 enum { REPORT_PIECES = 200 };
 struct report_cap {
     int64_t least_mw, most_mw, span_ms; /* span 0: this piece is unknown */
@@ -49,7 +50,8 @@ struct report {
     struct json_out *o;
     unsigned method, domain_method;
     bool simulated;
-    char price_unit[16]; /* "EUR/kWh": costs in other currencies do not count */
+    uint8_t used[REPORT_FACTORS]; /* by id of a factor: some energy is charged with it */
+    char price_unit[16];          /* "EUR/kWh": costs in other currencies do not count */
     struct report_caps caps;
 };
 

@@ -308,6 +308,31 @@ static void put_head(const struct report *rep)
     json_out_text(o, "money_currency", currency[0] ? currency : NULL);
 }
 
+/* What the energy is charged with. */
+static int put_factors(const struct report *rep, uw_error *err)
+{
+    auto_(db_finalize) sqlite3_stmt *stmt = NULL;
+
+    int r = db_prepare(rep->l,
+                       "SELECT id, signal, source, unit, estimated FROM factor ORDER BY"
+                       " signal, source, unit, estimated",
+                       &stmt, err);
+    json_out_array(rep->o, "factors");
+    while (r >= 0 && (r = db_step(rep->l, stmt, err)) > 0) {
+        int64_t id = sqlite3_column_int64(stmt, 0);
+        if (id <= 0 || id >= REPORT_FACTORS || !rep->used[id])
+            continue;
+        json_out_object(rep->o, NULL);
+        report_put_text(rep->o, "signal", stmt, 1);
+        report_put_text(rep->o, "source", stmt, 2);
+        report_put_text(rep->o, "unit", stmt, 3);
+        json_out_bool(rep->o, "estimated", sqlite3_column_int(stmt, 4) != 0);
+        json_out_end(rep->o);
+    }
+    json_out_end(rep->o);
+    return r;
+}
+
 /* ---- boards, domains, days, caps: everybody's, for totals and pictures ---- */
 
 /* The last columns of PARTS: the sum, and what it is charged with. */
@@ -508,6 +533,8 @@ static int put_report(struct report *rep, uw_error *err)
         r = report_days(rep, "days", err);
     if (r >= 0)
         r = put_caps(rep, err);
+    if (r >= 0)
+        r = put_factors(rep, err);
     if (r >= 0)
         json_out_end(rep->o);
     return r;

@@ -129,6 +129,7 @@ static void table(void)
     uw_error err = {""};
     unsigned year = 0;
     double g = 0;
+    char origin[SOURCE_ORIGIN];
 
     (void)snprintf(p.c.zone, sizeof p.c.zone, "DE");
     p.c.given = KEY_ZONE | KEY_YEAR;
@@ -138,6 +139,9 @@ static void table(void)
     ok(ask_next(&p) && p.request.way == SOURCE_TABLE, "a table is asked nothing");
     ok(answer(&p, 200, NULL, "") == SOURCE_VALUES, "… and answers");
     is_str(p.shown, "carbon.static g/kWh: 00:00+2880 ~336.38", "… with a year's mean");
+    source_origin(&p.c, origin);
+    is_str(origin, "Our World in Data: DE 2024, generation, life cycle",
+           "… of whom, of when, and what it includes");
     p.c.year = 1999;
     ok(source_check(&p.c, NULL, &err) == -EINVAL, "no figure of 1999");
     is_str(err.text,
