@@ -11,6 +11,7 @@
 #include "core/progress/phases.h"
 
 enum { NAME = 22, INDENT = 6 };
+#define BOOKED_S 15 /* energy is booked every 10 s, 2.5 s later */
 
 static struct figure time_of(double s)
 {
@@ -136,6 +137,7 @@ static void put_search(const struct json_value *job, FILE *to)
     double slowdown = take_number(json_get(search, "saved"), "slowdown");
     uint64_t steps = take_u64(job, "steps");
     char text[500], slow[40] = "", done[40] = "", phase[100] = "";
+    const char *energy = "";
 
     if (!*state && take_bool(job, "cap_held"))
         state = "holds its cap";
@@ -150,8 +152,11 @@ static void put_search(const struct json_value *job, FILE *to)
         (void)snprintf(slow, sizeof slow, ", time x %.3f", slowdown);
     if (take_bool(job, "running"))
         phase_of(job, phase, sizeof phase);
-    (void)snprintf(text, sizeof text, "%s%s%.250s%s%s%s", goal, *goal ? ": " : "", state,
-                   done, slow, phase);
+    if (take_bool(job, "running") && isnan(take_energy(job)) &&
+        json_count(json_get(job, "gpus")) > 0 && take_number(job, "time_s") > BOOKED_S)
+        energy = ", its energy is not booked yet";
+    (void)snprintf(text, sizeof text, "%s%s%.250s%s%s%s%s", goal, *goal ? ": " : "",
+                   state, done, slow, phase, energy);
     (void)fprintf(to, "%*s", INDENT, "");
     text_wrap(to, INDENT, INDENT, text);
 }

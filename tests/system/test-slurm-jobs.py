@@ -219,6 +219,7 @@ def restarts(node, d, s):
     after = s.ask("GET", 4715)[1]
     t.ok(all(after[k] == before[k] for k in ("id", "began_utc", "gpus", "labels", "asked", "time_limit_s", "uid")),
          "the same job", f"{before}\n{after}")
+    t.ok(all((j["half_j"] is None) == (j["booked_s"] == 0) for j in d.ask("GET", "/v1/jobs")[1]["jobs"]), "no energy is 0.000 J where none is booked")
     t.equal(s.ask("GET", 4724)[1]["refused"], f"GPUs: {why}", "why a job's GPUs are not known is known still")
     _, got = s.put(4724, [0])
     t.ok(got["refused"] is None and got["gpus"] == [2], "until they are", got)
