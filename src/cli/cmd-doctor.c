@@ -75,7 +75,8 @@ static int report(const struct findings *found, const struct doctor_facts *f,
     return EXIT_FAIL;
 }
 
-static void examine_slurm(const struct cli_env *env, struct findings *found)
+static void examine_slurm(const struct cli_env *env, const struct survey *s,
+                          struct findings *found)
 {
     auto_(mem_free) struct doctor_slurm *slurm = calloc(1, sizeof *slurm);
     char host[65] = "";
@@ -86,6 +87,10 @@ static void examine_slurm(const struct cli_env *env, struct findings *found)
     host[strcspn(host, ".")] = '\0';
     doctor_slurm_read(env->slurm_conf, env->slurm_node ? env->slurm_node : host, slurm);
     doctor_slurm_judge(slurm, found);
+    for (size_t i = 0, before = found->n; i < s->n && found->n == before; i++)
+        if (s->board[i].has_limits) /* one of a kind is enough */
+            doctor_slurm_judge_board(slurm, &s->board[i].info, &s->board[i].limits,
+                                     found);
 }
 
 static int examine(const struct cli_env *env, const char *boards, const char *json)
@@ -117,7 +122,7 @@ static int examine(const struct cli_env *env, const char *boards, const char *js
     doctor_judge(&f, found);
     doctor_daemon_ask(env, boards, &daemon);
     doctor_daemon_judge(&daemon, UW_VERSION, found);
-    examine_slurm(env, found);
+    examine_slurm(env, s, found);
     return report(found, &f, json);
 }
 

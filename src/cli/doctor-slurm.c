@@ -13,9 +13,8 @@
 
 #include "base/auto.h"
 #include "base/error.h"
+#include "base/units.h"
 #include "io/file.h"
-#include "slurm/gres.h"
-#include "slurm/wish.h"
 
 enum { CONF_MAX = 1 << 20 };
 /* Without files of its own slurmd may write them so long after its pid, as the plugin has
@@ -217,17 +216,16 @@ static void read_slurmd(const char *pid_file, struct doctor_slurm *ret)
 
 static void read_boards(struct doctor_slurm *ret)
 {
-    auto_(mem_free) struct table *table = calloc(1, sizeof *table);
     auto_(mem_free) char *text = NULL;
     size_t len = 0;
 
-    if (!table || !*ret->boards)
+    if (!*ret->boards)
         return;
     ret->boards_r =
         file_read(ret->boards, GRES_CONF_MAX, &text, &len, &ret->boards_error);
     if (ret->boards_r < 0)
         return;
-    ret->boards_r = table_read(text, len, table, &ret->boards_error);
+    ret->boards_r = table_read(text, len, &ret->table, &ret->boards_error);
     if (ret->boards_r < 0)
         (void)fail_in(&ret->boards_error, ret->boards_r, "%s", ret->boards);
 }
@@ -332,6 +330,7 @@ void doctor_slurm_read(const char *conf, const char *node, struct doctor_slurm *
          pid[DOCTOR_SLURM_PATH] = "/var/run/slurmd.pid";
 
     *ret = (struct doctor_slurm){0};
+    (void)snprintf(ret->node, sizeof ret->node, "%s", node);
     if (!conf || !*conf)
         conf = !is_file(SLURM_CONF) && is_file(CONFIGLESS_CONF) ? CONFIGLESS_CONF
                                                                 : SLURM_CONF;
@@ -537,6 +536,29 @@ void doctor_slurm_judge(const struct doctor_slurm *s, struct findings *ret)
         finding_add(ret, "slurm", FINDING_OK,
                     "%s names " PLUGIN "; %s has %d GPU%s of this node", s->plugstack,
                     s->gres, s->gres_r, s->gres_r == 1 ? "" : "s");
-    else if (ret->n == before)
+    else if (ret->n == before && s->slurmd)
         finding_add(ret, "slurm", FINDING_OK, "%s names " PLUGIN, s->plugstack);
+    else if (ret->n == before)
+        finding_add(ret, "slurm", FINDING_OK,
+                    "%s names " PLUGIN "; no slurmd of node %s runs here: gres.conf is "
+                    "not looked at",
+                    s->plugstack, s->node);
+}
+
+void doctor_slurm_judge_board(const struct doctor_slurm *s, const struct gpu_info *info,
+                              const struct gpu_limits *limits, struct findings *ret)
+{
+    const struct table *t = &s->table;
+
+    if (!s->listed || s->boards_r < 0 || t->n_boards == 0)
+        return;
+    for (size_t i = 0; i < t->n_boards; i++)
+        if (t->board[i].min_mw >= limits->min_mw && t->board[i].max_mw <= limits->max_mw)
+            return;
+    finding_add(ret, "slurm", FINDING_WARN,
+                "%s has no board within %g W to %g W, the limits of GPU %u: caps are "
+                "accepted that it does not take",
+                s->boards, w_of_mw(limits->min_mw), w_of_mw(limits->max_mw), info->index);
+    finding_remedy(ret, "write there: board NAME %g W %g W", w_of_mw(limits->min_mw),
+                   w_of_mw(limits->max_mw));
 }

@@ -8,7 +8,9 @@
 #include <time.h>
 
 #include "cli/findings.h"
+#include "gpu/gpu.h"
 #include "slurm/gres.h"
+#include "slurm/wish.h"
 #include "underwatt/error.h"
 
 enum { DOCTOR_SLURM_PATH = 512 };
@@ -28,6 +30,8 @@ struct doctor_slurm {
     char boards[DOCTOR_SLURM_PATH];  /* its table of boards; "": none */
     int boards_r;                    /* … or -errno: it cannot be read, has no form */
     uw_error boards_error;
+    struct table table;   /* what stands there */
+    char node[128];       /* this machine's name for Slurm */
     bool slurmd;          /* it runs jobs on this machine */
     bool slurmd_older;    /* slurmd runs since before plugstack.conf was written */
     bool prolog_contains; /* PrologFlags has Contain, or what implies it */
@@ -45,5 +49,8 @@ struct doctor_slurm {
 /* conf: of the environment, or NULL; node: this machine's name for Slurm. */
 void doctor_slurm_read(const char *conf, const char *node, struct doctor_slurm *ret);
 void doctor_slurm_judge(const struct doctor_slurm *s, struct findings *ret);
+/* Whether the table has boards whose every cap this board of the node takes. */
+void doctor_slurm_judge_board(const struct doctor_slurm *s, const struct gpu_info *info,
+                              const struct gpu_limits *limits, struct findings *ret);
 
 #endif

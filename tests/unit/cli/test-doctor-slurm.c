@@ -100,7 +100,7 @@ static const struct {
      {"PrologFlags=X11\n", "optional " PLUGIN, NULL, NULL, "", NULL, NULL},
      NULL,
      "ok",
-     "names spank_underwatt.so"},
+     "names spank_underwatt.so; no slurmd of node n1 runs here"},
     {"no plugstack.conf", {"", NULL}, NULL, "note", "does not name spank_underwatt.so"},
     {"another plugin",
      {"", "optional other.so\n#optional " PLUGIN},
@@ -255,6 +255,34 @@ static void write_files(size_t i)
     }
 }
 
+/* The table's boards beside one of the node. */
+static void boards(struct findings *found)
+{
+    static struct doctor_slurm s = {
+        .listed = true, .boards = "/gpu-boards", .table = {.n_boards = 2}};
+    const struct gpu_info info = {.index = 3};
+    const struct gpu_limits v100 = {.min_mw = 150000, .max_mw = 300000};
+
+    s.table.board[0].min_mw = 200000;
+    s.table.board[0].max_mw = 700000;
+    s.table.board[1].min_mw = 100000;
+    s.table.board[1].max_mw = 300000;
+    *found = (struct findings){0};
+    doctor_slurm_judge_board(&s, &info, &v100, found);
+    is_int(found->n, 1, "a table without the node's board");
+    ok(strstr(found->f[0].text, "/gpu-boards has no board within 150 W to 300 W, the "
+                                "limits of GPU 3"),
+       "… %s", found->f[0].text);
+    is_str(found->f[0].remedy, "write there: board NAME 150 W 300 W", "… what to write");
+    *found = (struct findings){0};
+    s.table.board[1].min_mw = 160000;
+    doctor_slurm_judge_board(&s, &info, &v100, found);
+    is_int(found->n, 0, "one that lets less through than the board");
+    s.table.n_boards = 0;
+    doctor_slurm_judge_board(&s, &info, &v100, found);
+    is_int(found->n, 0, "no boards at all");
+}
+
 int main(void)
 {
     static struct findings found;
@@ -278,6 +306,7 @@ int main(void)
                cases[i].name);
         ok(strstr(text, want) != NULL, "%s: '%s' has '%s'", cases[i].name, text, want);
     }
+    boards(&found);
     for (size_t k = 0; k < n_elements(names); k++) {
         char path[200];
         (void)snprintf(path, sizeof path, "%s/%s", place, names[k]);
