@@ -51,7 +51,8 @@ static int read_query(const struct routes_report *ask, int64_t now_ns,
                  {"from", ask->from},
                  {"to", ask->to},
                  {"gco2e_kwh", ask->gco2e_kwh},
-                 {"price_kwh", ask->price_kwh}};
+                 {"price_kwh", ask->price_kwh},
+                 {"waste", ask->waste}};
     int r = 0;
 
     ledger_query_init(q, now_ns);

@@ -381,6 +381,7 @@ void route_report(struct ask *a)
                                 .to = http_query(a->x, "to"),
                                 .gco2e_kwh = http_query(a->x, "gco2e_kwh"),
                                 .price_kwh = http_query(a->x, "price_kwh"),
+                                .waste = http_query(a->x, "waste"),
                                 .one_user = !show_all(a->who),
                                 .exact = a->who->admin,
                                 .uid = a->who->uid};

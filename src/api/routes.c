@@ -24,7 +24,7 @@ struct route {
     const char *path;
     route_fn fn;
     enum body body;
-    const char *query[10];
+    const char *query[12];
 };
 
 /* clang-format off */
@@ -56,7 +56,8 @@ static const struct route table[] = {
     {HTTP_PUT, "/v1/signals/{name}", route_signal_set, BODY_MUST, {NULL}},
     {HTTP_DELETE, "/v1/signals/{name}", route_signal_unset, BODY_NONE, {NULL}},
     {HTTP_GET, "/v1/report", route_report, BODY_NONE,
-     {"by", "user", "job", "label", "zone", "from", "to", "gco2e_kwh", "price_kwh", NULL}},
+     {"by", "user", "job", "label", "zone", "from", "to", "gco2e_kwh", "price_kwh",
+      "waste", NULL}},
     {HTTP_GET, "/v1/events", route_events, BODY_NONE, {"what", NULL}},
     {HTTP_GET, "/v1/policy", route_policy, BODY_NONE, {"from", NULL}},
     {HTTP_POST, "/v1/policy/check", route_policy_try, BODY_LARGE, {"from", NULL}},

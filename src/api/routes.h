@@ -16,7 +16,8 @@ struct routes;
 
 /* Query parameters of GET /v1/report; NULL where left out. */
 struct routes_report {
-    const char *by, *user, *job, *label, *zone, *from, *to, *gco2e_kwh, *price_kwh;
+    const char *by, *user, *job, *label, *zone, *from, *to, *gco2e_kwh, *price_kwh,
+        *waste;
     bool one_user; /* only jobs of uid */
     uid_t uid;
     bool exact; /* processors' energy at full resolution, for administrators */

@@ -18,21 +18,23 @@ struct args {
     const char *by, *from, *to, *zone, *gco2e, *price; /* NULL: not given */
     const char *user, *job, *label;                    /* filters */
     const char *format, *output, *ledger, *boards;
+    bool waste;
 };
 
 static const struct format {
     const char *name;
     int (*write)(const struct json_value *report, FILE *to, uw_error *err);
+    int (*waste)(const struct json_value *report, FILE *to, uw_error *err);
     bool exact; /* keep control characters in texts */
-} formats[] = {{"text", report_text, false},
-               {"csv", report_csv, true},
-               {"html", report_html, false},
-               {"json", NULL, true}};
+} formats[] = {{"text", report_text, waste_text, false},
+               {"csv", report_csv, waste_csv, true},
+               {"html", report_html, waste_html, false},
+               {"json", NULL, NULL, true}};
 
 struct param {
     const char *key, *value;
 };
-enum { PARAMS = 9 };
+enum { PARAMS = 10 };
 
 /* "zone" first: it applies to the times. */
 static void params_of(const struct args *a, struct param ret[PARAMS])
@@ -46,6 +48,7 @@ static void params_of(const struct args *a, struct param ret[PARAMS])
     ret[6] = (struct param){"user", a->user};
     ret[7] = (struct param){"job", a->job};
     ret[8] = (struct param){"label", a->label};
+    ret[9] = (struct param){"waste", a->waste ? "true" : NULL};
 }
 
 static int query_of(const struct args *a, int64_t now_ns, struct ledger_query *ret,
@@ -193,7 +196,8 @@ static int show(const struct args *a, const struct format *format, const char *j
 
     int r = json_read("the report", json, strlen(json), &doc, err);
     if (r == 0)
-        r = report_check(json_root(doc), err);
+        r = a->waste ? waste_check(json_root(doc), err)
+                     : report_check(json_root(doc), err);
     if (r == 0 && !format->exact && json_make_plain(doc) < 0)
         r = fail(err, -ENOMEM, "out of memory");
     if (r < 0)
@@ -203,7 +207,7 @@ static int show(const struct args *a, const struct format *format, const char *j
     FILE *mem = open_memstream(&text, &len);
     if (!mem)
         return fail(err, -ENOMEM, "out of memory");
-    r = format->write(json_root(doc), mem, err);
+    r = (a->waste ? format->waste : format->write)(json_root(doc), mem, err);
     if (fclose(mem) != 0 && r >= 0)
         r = fail(err, -ENOMEM, "out of memory");
     return r < 0 ? r : put_out(a, text, len, err);
@@ -229,6 +233,12 @@ static int report(const struct cli_env *env, const struct args *a)
         return cli_fail(EXIT_USAGE,
                         "report: --format: '%s' is none of text, csv, json, html",
                         a->format);
+    if (a->waste && a->by)
+        return cli_fail(EXIT_USAGE, "report: --by: --waste tells of users, projects and "
+                                    "jobs at once");
+    if (a->waste && (a->gco2e || a->price))
+        return cli_fail(EXIT_USAGE, "report: --waste: grams and money are as booked; "
+                                    "--gco2e-kwh and --price-kwh do not apply");
     int r = now_of(env, &now_ns, &err);
     if (r == 0)
         r = query_of(a, now_ns, &q, &err);
@@ -248,6 +258,8 @@ static int run(const struct cli_env *env, int argc, char **argv)
     const struct opt opts[] = {
         {"by", 'b', "WHAT", "job (the default), user, label:KEY … or two: user,day",
          opt_text, &a.by},
+        {"waste", 0, NULL, "boards idle or underused, and who had them", opt_flag,
+         &a.waste},
         {"user", 0, "USER", "only jobs of this user", opt_text, &a.user},
         {"job", 0, "ID", "only this job", opt_text, &a.job},
         {"label", 0, "KEY=VALUE", "only jobs with this label", opt_text, &a.label},

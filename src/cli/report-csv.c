@@ -79,7 +79,7 @@ static void keys_of(const struct json_value *report, char *ret, size_t size)
 #define CHARGES "co2_g,co2_covered,marginal_g,marginal_covered,money,money_covered"
 #define REVISED ",co2_revised_g,marginal_revised_g,money_revised"
 
-static void put_csv_row(const struct json_value *row, const char *keys, FILE *to)
+void report_csv_row(const struct json_value *row, const char *keys, FILE *to)
 {
     char key[32];
 
@@ -110,7 +110,7 @@ static void put_rest(const struct json_value *report, const char *keys, FILE *to
     if (!(take_number(rest, "jobs") > 0))
         return;
     (void)fputs("(others)", to);
-    put_csv_row(rest, keys + first, to);
+    report_csv_row(rest, keys + first, to);
 }
 
 int report_csv(const struct json_value *report, FILE *to, uw_error *err)
@@ -128,7 +128,7 @@ int report_csv(const struct json_value *report, FILE *to, uw_error *err)
     (void)fprintf(to, "%s,money_currency,simulated\n", keys);
     for (size_t i = 0; i < n + rest; i++) {
         if (i < n)
-            put_csv_row(json_at(rows, i), keys, to);
+            report_csv_row(json_at(rows, i), keys, to);
         else
             put_rest(report, keys, to);
         (void)fputc(',', to);

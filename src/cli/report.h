@@ -17,6 +17,13 @@ int report_check(const struct json_value *report, uw_error *err);
 int report_text(const struct json_value *report, FILE *to, uw_error *err);
 /* One row per item, header first; joules, watts, seconds. */
 int report_csv(const struct json_value *report, FILE *to, uw_error *err);
+/* The fields of a row by its keys, "job,name", with commas between them. */
+void report_csv_row(const struct json_value *row, const char *keys, FILE *to);
+/* The same of the report of waste (docs/waste.md). */
+int waste_check(const struct json_value *report, uw_error *err);
+int waste_text(const struct json_value *report, FILE *to, uw_error *err);
+int waste_csv(const struct json_value *report, FILE *to, uw_error *err);
+int waste_html(const struct json_value *report, FILE *to, uw_error *err);
 /* A self-contained page. */
 int report_html(const struct json_value *report, FILE *to, uw_error *err);
 

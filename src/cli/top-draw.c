@@ -5,6 +5,7 @@
 #include <stdlib.h>
 #include <string.h>
 
+#include "base/names.h"
 #include "cli/figures.h"
 
 enum {
@@ -200,6 +201,60 @@ static void draw_claims(const struct top *t, struct grid *g, unsigned row, unsig
     }
 }
 
+/* Who has the board: "12 anna train.py", "12 and 1 more". */
+static void who_has(const struct top *t, const struct top_board *b,
+                    char ret[TOP_TEXT * 2])
+{
+    const struct top_job *job = NULL;
+
+    for (size_t i = 0; i < t->n_jobs; i++)
+        job = t->job[i].id == b->job ? &t->job[i] : job;
+    if (b->n_jobs == 0)
+        (void)snprintf(ret, TOP_TEXT * 2, "-");
+    else if (b->n_jobs > 1)
+        (void)snprintf(ret, TOP_TEXT * 2, "%llu and %zu more", (unsigned long long)b->job,
+                       b->n_jobs - 1);
+    else
+        (void)snprintf(ret, TOP_TEXT * 2, "%llu %s %s", (unsigned long long)b->job,
+                       job ? job->user : "", job ? job->name : "");
+}
+
+static void draw_waste_row(const struct top *t, const struct top_board *b, struct grid *g,
+                           unsigned row)
+{
+    char who[TOP_TEXT * 2];
+    bool nobody = strcmp(b->use, names_word(NAMES_USE, WASTE_NOBODY)) == 0;
+    enum grid_look look = nobody ? GRID_PLAIN : GRID_WARN;
+
+    right(g, row, 3, GRID_PLAIN, number(b->index, "").t);
+    grid_field(g, row, 4, 10, look, b->use);
+    right(g, row, 24, look, span(b->use_s).t);
+    right(g, row, 31, GRID_BOLD, number(b->power_w, "").t);
+    right(g, row, 42, GRID_PLAIN, number(b->memory_bytes / (1 << 20), " MiB").t);
+    who_has(t, b, who);
+    grid_field(g, row, 44, g->cols > 44 ? g->cols - 44 : 0, GRID_PLAIN, who);
+}
+
+/* Boards idle or underused. */
+static void draw_waste(const struct top *t, struct grid *g, unsigned row, unsigned end)
+{
+    unsigned at = row;
+
+    grid_fill(g, row, 0, g->cols, GRID_HEAD);
+    (void)grid_text(g, row, 0, GRID_HEAD, "GPU WASTE");
+    right(g, row, 24, GRID_HEAD, "FOR");
+    right(g, row, 31, GRID_HEAD, "W");
+    right(g, row, 42, GRID_HEAD, "MEMORY");
+    (void)grid_text(g, row, 44, GRID_HEAD, "WHO HAS IT");
+    for (size_t i = 0; i < t->n_boards && at + 1 < end; i++) {
+        const struct top_board *b = &t->board[i];
+        if (b->use[0] && strcmp(b->use, names_word(NAMES_USE, WASTE_WORKING)) != 0)
+            draw_waste_row(t, b, g, ++at);
+    }
+    if (at == row && row + 1 < end)
+        (void)grid_text(g, row + 1, 2, GRID_DIM, "none: no board is known to be idle");
+}
+
 static int compare(const struct top *t, const struct top_job *a, const struct top_job *b)
 {
     double x = 0, y = 0;
@@ -310,11 +365,8 @@ static void draw_keys(const struct top *t, struct grid *g)
 {
     static const struct {
         const char *key, *does;
-    } keys[] = {{"F1", "Help  "},
-                {"F2", "Claims"},
-                {"F6", "Sort  "},
-                {"F9", "Freeze"},
-                {"F10", "Quit  "}};
+    } keys[] = {{"F1", "Help  "}, {"F2", "Claims"}, {"F3", "Waste "},
+                {"F6", "Sort  "}, {"F9", "Freeze"}, {"F10", "Quit  "}};
     unsigned row = g->rows - 1, col = 0;
 
     if (t->trouble[0]) {
@@ -338,9 +390,9 @@ static void draw_help(struct grid *g)
         "",
         "  up, down, k, j    pick a board          F1  h  ?  this help",
         "  PgUp, PgDn        scroll the jobs       F2  c     claims on the board",
-        "  Home, End         first, last board     F6  s     sort jobs by id, energy,",
-        "  F9  space         freeze                          saved, time",
-        "  F10 q ^C          leave",
+        "  Home, End         first, last board     F3  w     boards idle or underused",
+        "  F9  space         freeze                F6  s     sort jobs by id, energy,",
+        "  F10 q ^C          leave                           saved, time",
     };
 
     (void)grid_text(g, 0, 0, GRID_BOLD, "underwatt top: live view of this node's boards");
@@ -380,6 +432,8 @@ void top_draw(const struct top *t, struct grid *g)
         draw_history(t, g, 2 + rows);
         if (t->claims)
             draw_claims(t, g, 3 + rows, g->rows - 1);
+        else if (t->waste)
+            draw_waste(t, g, 3 + rows, g->rows - 1);
         else
             draw_jobs(t, g, 3 + rows, g->rows - 1);
     }

@@ -59,6 +59,11 @@ bool top_key(struct top *t, enum top_key key)
         break;
     case TOP_KEY_CLAIMS:
         t->claims = !t->claims;
+        t->waste = false;
+        break;
+    case TOP_KEY_WASTE:
+        t->waste = !t->waste;
+        t->claims = false;
         break;
     case TOP_KEY_SORT:
         t->sort = (enum top_sort)((t->sort + 1) % TOP_SORTS);

@@ -68,6 +68,13 @@ static void take_board(struct top_board *b, const struct json_value *v)
     b->util = take_number(v, "utilization");
     b->clock_mhz = take_number(v, "sm_mhz");
     b->today_j = take_number(v, "today_j");
+    take_copy(v, "use", b->use, sizeof b->use);
+    b->use_s = take_number(v, "use_for_s");
+    b->memory_bytes = take_number(v, "memory_used_bytes");
+    const struct json_value *jobs = json_get(v, "jobs");
+    b->n_jobs = json_count(jobs);
+    b->job = 0;
+    (void)json_as_u64(json_at(jobs, 0), &b->job);
 }
 
 /* Returns the board with this UUID and its history; NULL: new. */

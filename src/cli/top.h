@@ -33,6 +33,10 @@ struct top_board {
     char state[16], by[TOP_TEXT], text[TOP_TEXT];
     double power_w, cap_w, target_w, original_w, max_w;
     double temp_c, util, clock_mhz, today_j;
+    char use[16];               /* "working", or a class of waste (docs/waste.md) */
+    double use_s, memory_bytes; /* for how long; of processes on it */
+    uint64_t job;               /* the first one on it; 0: none */
+    size_t n_jobs;
     double history_w[TOP_HISTORY]; /* a ring buffer, see top.looks */
     struct top_claim claim[TOP_CLAIMS];
     size_t n_claims;
@@ -60,7 +64,7 @@ struct top {
     size_t picked; /* board */
     size_t first_job;
     enum top_sort sort;
-    bool frozen, help, claims;
+    bool frozen, help, claims, waste; /* not claims and waste at once */
 };
 
 /* Take answers of GET /v1/node, /v1/gpus and /v1/jobs.  -EINVAL: of another form;
@@ -79,6 +83,7 @@ enum top_key {
     TOP_KEY_QUIT,
     TOP_KEY_HELP,
     TOP_KEY_CLAIMS,
+    TOP_KEY_WASTE,
     TOP_KEY_SORT,
     TOP_KEY_FREEZE,
     TOP_KEY_UP,

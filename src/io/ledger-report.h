@@ -31,6 +31,7 @@ struct ledger_query {
     size_t n_keys;
     bool local; /* days and dates in this machine's time zone, not UTC */
     int64_t from_utc_ns, to_utc_ns; /* to: not included */
+    bool waste; /* what boards did for their jobs, in place of the usual report */
     /* Show only uid's jobs.  Boards' totals include all users. */
     bool one_user;
     uid_t uid;

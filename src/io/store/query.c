@@ -225,6 +225,14 @@ static int set_zone(struct ledger_query *q, const char *value, uw_error *err)
     return 0;
 }
 
+static int set_waste(struct ledger_query *q, const char *value, uw_error *err)
+{
+    if (strcmp(value, "true") != 0 && strcmp(value, "false") != 0)
+        return fail(err, -EINVAL, "waste: '%.40s' is neither true nor false", value);
+    q->waste = value[0] == 't';
+    return 0;
+}
+
 static int set_carbon(struct ledger_query *q, const char *value, uw_error *err)
 {
     double v = 0;
@@ -273,9 +281,9 @@ int ledger_query_set(struct ledger_query *q, const char *key, const char *value,
     static const struct {
         const char *key;
         int (*set)(struct ledger_query *q, const char *value, uw_error *err);
-    } keys[] = {{"by", set_by},          {"user", set_user}, {"job", set_job},
-                {"label", set_label},    {"zone", set_zone}, {"gco2e_kwh", set_carbon},
-                {"price_kwh", set_price}};
+    } keys[] = {{"by", set_by},           {"user", set_user},  {"job", set_job},
+                {"label", set_label},     {"zone", set_zone},  {"gco2e_kwh", set_carbon},
+                {"price_kwh", set_price}, {"waste", set_waste}};
 
     if (strcmp(key, "from") == 0)
         return read_time(q, key, value, now_utc_ns, &q->from_utc_ns, err);
@@ -286,7 +294,7 @@ int ledger_query_set(struct ledger_query *q, const char *key, const char *value,
             return keys[i].set(q, value, err);
     return fail(err, -ENOENT,
                 "'%.40s' is none of by, user, job, label, from, to, zone, gco2e_kwh, "
-                "price_kwh",
+                "price_kwh, waste",
                 key);
 }
 

@@ -191,8 +191,7 @@ static bool is_told(const struct report *rep, int64_t begin_ms)
            begin_ms < to_ms - to_ms % period_ms;
 }
 
-/* Of several currencies the one that covers most energy. */
-static int find_price(struct report *rep, uw_error *err)
+int report_price(struct report *rep, uw_error *err)
 {
     auto_(db_finalize) sqlite3_stmt *stmt = NULL;
     int64_t units = 0;
@@ -359,7 +358,7 @@ int report_gather(struct report *rep, uw_error *err)
 
     int r = caps_begin(rep, err);
     if (r >= 0)
-        r = find_price(rep, err);
+        r = report_price(rep, err);
     if (r >= 0)
         r = read_energy(rep, &p, err);
     if (r >= 0)

@@ -14,6 +14,13 @@ enum {
 #define IN_SPAN "res IN (0, 60, 3600, 86400) AND begin_ms >= :from AND begin_ms < :to"
 
 enum { REPORT_FACTORS = 1024 }; /* with a higher id they are not told */
+/* Whether the job of e.job, its row j, is one that was asked for. */
+#define REPORT_IS_SHOWN                                                              \
+    " (:uid < 0 OR j.uid = :uid) AND (:of_job = 0 OR e.job = :of_job)"               \
+    " AND (:of_user = '' OR j.user = :of_user OR CAST(j.uid AS TEXT) = :of_user)"    \
+    " AND (:of_label = '' OR EXISTS(SELECT 1 FROM job_label lb WHERE lb.job = e.job" \
+    " AND lb.key = :of_label AND lb.value = :of_value))"
+
 enum { REPORT_PIECES = 200 };
 struct report_cap {
     int64_t least_mw, most_mw, span_ms; /* span 0: this piece is unknown */
@@ -63,6 +70,9 @@ struct report {
  */
 int report_gather(struct report *rep, uw_error *err);
 
+/* Fills price_unit: of several currencies the one that covers most energy. */
+int report_price(struct report *rep, uw_error *err);
+
 /* Prepares with :from, :to, :uid (-1: all), :local, :label, :rows and the filters bound.
  */
 int report_prepare(const struct report *rep, const char *sql, sqlite3_stmt **ret,
@@ -94,4 +104,6 @@ double report_domain_j(const struct report *rep, int64_t uj);
 int report_boards(const struct report *rep, const char *key, uw_error *err);
 int report_domains(const struct report *rep, const char *key, uw_error *err);
 int report_days(const struct report *rep, const char *key, uw_error *err);
+/* Writes the keys that every report has, of what was asked. */
+void report_put_head(const struct report *rep);
 #endif

@@ -104,12 +104,6 @@ static const char *expression_of(const struct ledger_key *k, bool first)
     }
 }
 
-#define IS_SHOWN                                                                     \
-    " (:uid < 0 OR j.uid = :uid) AND (:of_job = 0 OR e.job = :of_job)"               \
-    " AND (:of_user = '' OR j.user = :of_user OR CAST(j.uid AS TEXT) = :of_user)"    \
-    " AND (:of_label = '' OR EXISTS(SELECT 1 FROM job_label lb WHERE lb.job = e.job" \
-    " AND lb.key = :of_label AND lb.value = :of_value))"
-
 static int run(const struct report *rep, const char *sql, uw_error *err)
 {
     auto_(db_finalize) sqlite3_stmt *stmt = NULL;
@@ -176,7 +170,7 @@ static int read_jobs(const struct report *rep, uw_error *err)
                    " e.co2_uj, e.marginal_mg, e.marginal_uj, e.cost, e.cost_uj FROM"
                    " (SELECT job, sum(energy_uj) AS uj, " REPORT_CHARGE_SUMS(
                        "") " FROM part WHERE kind = 1 GROUP BY job) e LEFT JOIN job j ON"
-                           " j.id = e.job WHERE" IS_SHOWN,
+                           " j.id = e.job WHERE" REPORT_IS_SHOWN,
                    expression_of(&q->key[0], true),
                    second ? expression_of(second, false) : "NULL");
     r = run(rep, sql, err);

@@ -11,6 +11,7 @@
 #include "base/error.h"
 #include "base/names.h"
 #include "io/store/report-keys.h"
+#include "io/store/report-waste.h"
 
 #define J_PER_KWH 3.6e6
 #define SUM_TOLERANCE 0.001
@@ -283,7 +284,7 @@ static void put_filters(const struct report *rep)
     json_out_end(rep->o);
 }
 
-static void put_head(const struct report *rep)
+void report_put_head(const struct report *rep)
 {
     const struct ledger_query *q = rep->q;
     struct json_out *o = rep->o;
@@ -521,7 +522,7 @@ static int put_report(struct report *rep, uw_error *err)
     if (r < 0)
         return r;
     json_out_object(rep->o, NULL);
-    put_head(rep);
+    report_put_head(rep);
     put_totals(rep, false, &boards);
     put_totals(rep, true, &domains);
     r = report_rows(rep, err);
@@ -551,7 +552,7 @@ int ledger_report(struct ledger *l, const struct ledger_query *q, struct json_ou
     r = db_exec(l, "BEGIN", err);
     if (r < 0)
         return r;
-    r = put_report(&rep, err);
+    r = q->waste ? report_waste(&rep, err) : put_report(&rep, err);
     db_rollback(l); /* the temporary tables go with it */
     free(rep.caps.piece);
     return r < 0 ? r : 0;

@@ -116,7 +116,7 @@ static void test_standard(void)
            "   12 anna     train-0.py   1-2     holding          215     10.0 % 10.80 MJ",
            "a job");
     ok(row_has(g, 10, "         - 3.600 MJ"), "unknown savings are '-'");
-    ok(row_has(g, 23, "F1Help  F2ClaimsF6Sort  F9FreezeF10Quit"), "keys");
+    ok(row_has(g, 23, "F1Help  F2ClaimsF3Waste F6Sort  F9FreezeF10Quit"), "keys");
     grid_free(g);
 }
 
@@ -185,6 +185,46 @@ static void test_claims(void)
     (void)top_key(&t, TOP_KEY_HOME);
     g = drawn(24, 80, false);
     ok(row_has(g, 8, "none: the original limit of 300 W holds"), "no claims");
+    grid_free(g);
+}
+
+static void test_waste(void)
+{
+    set_up();
+    for (size_t i = 0; i < 4; i++) {
+        (void)snprintf(t.board[i].use, sizeof t.board[i].use, "working");
+        t.board[i].use_s = t.board[i].memory_bytes = NAN;
+    }
+    (void)top_key(&t, TOP_KEY_CLAIMS);
+    (void)top_key(&t, TOP_KEY_WASTE);
+    struct grid *g = drawn(24, 80, false);
+    ok(row_has(g, 8, "none: no board is known to be idle"), "nothing is idle");
+    grid_free(g);
+    (void)snprintf(t.board[1].use, sizeof t.board[1].use, "held");
+    t.board[1].use_s = 11411;
+    t.board[1].memory_bytes = 3.0 * (1 << 30);
+    t.board[1].job = 12;
+    t.board[1].n_jobs = 1;
+    (void)snprintf(t.board[3].use, sizeof t.board[3].use, "nobody");
+    t.board[3].use_s = 59;
+    g = drawn(24, 80, false);
+    is_row(g, 7, "GPU WASTE            FOR      W     MEMORY  WHO HAS IT", "the heads");
+    is_row(g, 8, "  1 held         3:10:11    210   3072 MiB  12 anna train-0.py",
+           "a board that is held");
+    is_row(g, 9, "  3 nobody          0:59      -          -  -", "nobody's");
+    grid_free(g);
+    t.board[1].n_jobs = 3;
+    g = drawn(24, 60, true);
+    ok(row_has(g, 8, "12 and 2 more"), "of several jobs");
+    grid_free(g);
+    (void)top_key(&t, TOP_KEY_CLAIMS);
+    g = drawn(24, 80, false);
+    ok(row_has(g, 7, "CLAIMS ON GPU 0"), "the claims instead");
+    grid_free(g);
+    (void)top_key(&t, TOP_KEY_WASTE);
+    (void)top_key(&t, TOP_KEY_WASTE);
+    g = drawn(24, 80, false);
+    ok(row_has(g, 7, "JOB USER"), "the jobs again");
     grid_free(g);
 }
 
@@ -273,7 +313,9 @@ static void test_answers(void)
     static const char gpus[] =
         "{\"simulated\": true, \"gpus\": [{\"gpu\": 3, \"uuid\": "
         "\"GPU-a\", \"name\": \"V\", "
-        "\"power_w\": 99.5, \"temperature_c\": null, \"limits\": "
+        "\"power_w\": 99.5, \"temperature_c\": null, \"use\": \"held\", \"use_for_s\": "
+        "7, "
+        "\"memory_used_bytes\": null, \"jobs\": [4], \"limits\": "
         "{\"enforced_mw\": 150000, "
         "\"max_mw\": 300000, \"original_mw\": 300000}, \"cap\": "
         "{\"state\": \"held\", \"by\": "
@@ -305,6 +347,9 @@ static void test_answers(void)
     ok(t.picked == 0, "what was picked is there still, or the last one is");
     is_str(t.board[0].by, "search of job 4: edp", "who decides");
     is_near(t.board[0].cap_w, 150, 1e-9, "milliwatts become watts");
+    is_str(t.board[0].use, "held", "what it does");
+    ok(t.board[0].use_s == 7 && t.board[0].job == 4 && isnan(t.board[0].memory_bytes),
+       "for how long, whose, with memory that is not known");
     ok(isnan(t.board[0].temp_c) && isnan(t.board[0].util), "null and absent are unknown");
     ok(isnan(t.board[0].history_w[0]), "no history yet");
     top_tick(&t);
@@ -332,6 +377,7 @@ int main(void)
     test_looks();
     test_ascii();
     test_claims();
+    test_waste();
     test_keys();
     test_sizes();
     return done();

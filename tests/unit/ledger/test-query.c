@@ -112,6 +112,7 @@ static void test_refused(void)
         {"price_kwh", "0.30 <b>", -EINVAL},
         {"price_kwh", "-1 EUR", -ERANGE},
         {"price_kwh", "0.30 TOOLONGX", -EINVAL},
+        {"waste", "yes", -EINVAL},
         {"By", "job", -ENOENT},
         {"", "", -ENOENT},
     };
