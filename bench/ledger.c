@@ -213,6 +213,7 @@ static int put_energy(struct year *y, size_t at, int64_t i, int64_t step)
             .energy_j = parts[k],
             .half_j = parts[k] * 0.01,
             .method = LEDGER_COUNTED,
+            .waste = jobs[k] && i / 180 % 5 == 0 ? WASTE_HELD : WASTE_WORKING,
             .simulated = true};
         put_charges(i, &e);
         r = ledger_add_energy(y->rows, &e);

@@ -11,11 +11,13 @@
 #include "cli/report.h"
 #include "cli/take.h"
 #include "cli/view.h"
+#include "io/ledger-report.h"
 
 enum { SHOWN = 1000, HINT = 240 };
 
 static const char *const lists[] = {"users", "projects", "jobs"};
-static const char *const titles[] = {"user", "project", "job"};
+static const enum ledger_by list_of[] = {LEDGER_BY_USER, LEDGER_BY_PROJECT,
+                                         LEDGER_BY_JOB};
 
 int waste_check(const struct json_value *report, uw_error *err)
 {
@@ -29,6 +31,11 @@ int waste_check(const struct json_value *report, uw_error *err)
 }
 
 /* ---- what the views share ---- */
+
+static const char *title_of(size_t list)
+{
+    return names_word(NAMES_REPORT_BY, list_of[list]);
+}
 
 /* "2026-11-21T14:30:00Z" as "2026-11-21 14:30" */
 static void put_moment(const char *iso, char ret[24])
@@ -296,7 +303,7 @@ static void put_list(const struct json_value *report, size_t list, FILE *to)
         return;
     put_cells(report, NULL, 0, &c);
     (void)fputc('\n', to);
-    put_line(to, titles[list], &c);
+    put_line(to, title_of((size_t)list), &c);
     for (size_t i = 0; i < json_count(rows) && i < SHOWN; i++) {
         const struct json_value *row = json_at(rows, i);
         put_name(row, list, name);
@@ -350,7 +357,7 @@ int waste_csv(const struct json_value *report, FILE *to, uw_error *err)
     for (size_t i = 0; i <= n_elements(lists); i++) {
         const struct json_value *rows = json_get(report, i ? lists[i - 1] : "uses");
         for (size_t k = 0; k < json_count(rows); k++) {
-            (void)fprintf(to, "%s,", i ? titles[i - 1] : "use");
+            (void)fprintf(to, "%s,", i ? title_of(i - 1) : "use");
             report_csv_row(json_at(rows, k), keys, to);
             (void)fprintf(to, ",%.15s,%d\n", currency, take_bool(report, "simulated"));
         }
@@ -379,7 +386,7 @@ static void put_page_list(const struct json_value *report, const struct json_val
 
     html_table(to, "");
     put_cells(report, NULL, 0, &c);
-    put_tds(to, "th", list < 0 ? "boards" : titles[list], &c);
+    put_tds(to, "th", list < 0 ? "boards" : title_of((size_t)list), &c);
     for (size_t i = 0; i < json_count(rows) && i < SHOWN; i++) {
         const struct json_value *row = json_at(rows, i);
         if (list >= 0)
@@ -427,7 +434,7 @@ int waste_html(const struct json_value *report, FILE *to, uw_error *err)
     for (size_t i = 0; i < n_elements(lists); i++) {
         if (json_count(json_get(report, lists[i])) == 0)
             continue;
-        html_put(to, "h2", "By %s", titles[i]);
+        html_put(to, "h2", "By %s", title_of(i));
         put_page_list(report, json_get(report, lists[i]), (int)i, to);
     }
     put_page_hints(json_get(report, "jobs"), to);

@@ -16,6 +16,7 @@ enum {
     JOBS_LEAST = 4,
     TIME = 10,
     PHASE = 12,
+    WHO = 200, /* bytes of who has a board */
 };
 
 struct text {
@@ -202,27 +203,26 @@ static void draw_claims(const struct top *t, struct grid *g, unsigned row, unsig
 }
 
 /* Who has the board: "12 anna train.py", "12 and 1 more". */
-static void who_has(const struct top *t, const struct top_board *b,
-                    char ret[TOP_TEXT * 2])
+static void who_has(const struct top *t, const struct top_board *b, char ret[WHO])
 {
     const struct top_job *job = NULL;
 
     for (size_t i = 0; i < t->n_jobs; i++)
         job = t->job[i].id == b->job ? &t->job[i] : job;
     if (b->n_jobs == 0)
-        (void)snprintf(ret, TOP_TEXT * 2, "-");
+        (void)snprintf(ret, WHO, "-");
     else if (b->n_jobs > 1)
-        (void)snprintf(ret, TOP_TEXT * 2, "%llu and %zu more", (unsigned long long)b->job,
+        (void)snprintf(ret, WHO, "%llu and %zu more", (unsigned long long)b->job,
                        b->n_jobs - 1);
     else
-        (void)snprintf(ret, TOP_TEXT * 2, "%llu %s %s", (unsigned long long)b->job,
+        (void)snprintf(ret, WHO, "%llu %s %s", (unsigned long long)b->job,
                        job ? job->user : "", job ? job->name : "");
 }
 
 static void draw_waste_row(const struct top *t, const struct top_board *b, struct grid *g,
                            unsigned row)
 {
-    char who[TOP_TEXT * 2];
+    char who[WHO];
     bool nobody = strcmp(b->use, names_word(NAMES_USE, WASTE_NOBODY)) == 0;
     enum grid_look look = nobody ? GRID_PLAIN : GRID_WARN;
 
