@@ -17,7 +17,7 @@ enum { PATH_BYTES = 1024, ANSWER_S = 60, REPORT_BYTES = 64 << 20 };
 struct args {
     const char *by, *from, *to, *zone, *gco2e, *price; /* NULL: not given */
     const char *user, *job, *label;                    /* filters */
-    const char *format, *output, *ledger, *boards;
+    const char *format, *output, *ledger, *boards, *columns;
     bool waste;
 };
 
@@ -207,7 +207,9 @@ static int show(const struct args *a, const struct format *format, const char *j
     FILE *mem = open_memstream(&text, &len);
     if (!mem)
         return fail(err, -ENOMEM, "out of memory");
-    r = (a->waste ? format->waste : format->write)(json_root(doc), mem, err);
+    r = a->waste     ? format->waste(json_root(doc), mem, err)
+        : a->columns ? report_text_of(json_root(doc), a->columns, mem, err)
+                     : format->write(json_root(doc), mem, err);
     if (fclose(mem) != 0 && r >= 0)
         r = fail(err, -ENOMEM, "out of memory");
     return r < 0 ? r : put_out(a, text, len, err);
@@ -239,6 +241,11 @@ static int report(const struct cli_env *env, const struct args *a)
     if (a->waste && (a->gco2e || a->price))
         return cli_fail(EXIT_USAGE, "report: --waste: grams and money are as booked; "
                                     "--gco2e-kwh and --price-kwh do not apply");
+    if (a->waste && a->columns)
+        return cli_fail(EXIT_USAGE, "report: --columns: --waste has columns of its own");
+    if (a->columns && format->write != report_text)
+        return cli_fail(EXIT_USAGE, "report: --columns: the format %s has all of them",
+                        format->name);
     int r = now_of(env, &now_ns, &err);
     if (r == 0)
         r = query_of(a, now_ns, &q, &err);
@@ -271,6 +278,8 @@ static int run(const struct cli_env *env, int argc, char **argv)
          &a.format},
         {"output", 'o', "FILE|-", "write to this file instead of standard output",
          opt_text, &a.output},
+        {"columns", 0, "KEY,KEY|all", "of text: one table of these columns", opt_text,
+         &a.columns},
         {"ledger", 0, "FILE", "read this ledger file instead of asking the daemon",
          opt_text, &a.ledger},
         {"gco2e-kwh", 0, "G", "grams of CO2 equivalent a kWh, for emissions", opt_text,

@@ -43,7 +43,8 @@ static const struct {
             "cpu_j,looks,model_saved,model_slowdown"},
     {"gpu", "gpu,uuid,name,attributed_j,idle_j,unattributed_j,energy_j,meter_j"},
     {"cpu", "domain,kind,attributed_j,idle_j,unattributed_j,energy_j,meter_j"},
-    {"day", "day,attributed_j,idle_j,unattributed_j,energy_j,meter_j,cpu_j"}};
+    {"day", "day,attributed_j,idle_j,unattributed_j,energy_j,meter_j,cpu_j,"
+            "saved_j,saved_half_j"}};
 
 /* The columns that name a row. */
 static const struct {
@@ -119,12 +120,12 @@ int report_csv(const struct json_value *report, FILE *to, uw_error *err)
     bool carbon = json_get(report, "gco2e_kwh"), price = json_get(report, "price_kwh");
     bool rest = take_number(json_get(report, "rest"), "jobs") > 0;
     char names[300], keys[700];
+    bool saved = !report_has_parts(report) || strcmp(take_text(report, "by"), "day") == 0;
     size_t n = json_count(rows);
 
     keys_of(report, names, sizeof names);
     (void)snprintf(keys, sizeof keys, "%s%s%s," CHARGES "%s" REVISED, names,
-                   carbon ? ",gco2e" : "", price ? ",cost" : "",
-                   report_has_parts(report) ? "" : SAVED);
+                   carbon ? ",gco2e" : "", price ? ",cost" : "", saved ? SAVED : "");
     (void)fprintf(to, "%s,money_currency,simulated\n", keys);
     for (size_t i = 0; i < n + rest; i++) {
         if (i < n)

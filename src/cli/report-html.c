@@ -5,6 +5,7 @@
 #include "cli/html.h"
 #include "cli/report.h"
 #include "cli/take.h"
+#include "cli/view.h"
 
 /* Two widths of each picture: the wide one is unreadable on a phone. */
 enum { WIDE = 1000, SMALL = 420, ROWS = 1000 };
@@ -80,7 +81,7 @@ static void put_sums(const char *title, const struct json_value *t, FILE *to)
         (void)fputs("<tr>", to);
         html_put(to, "td", "%s", report_lines[i].name);
         html_put(to, "td", "%s", report_energy(j, unit, text));
-        if (report_lines[i].share && all > 0)
+        if (report_lines[i].share && all > 0 && !isnan(j))
             html_put(to, "td", "%.1f %%", 100 * j / all);
         else
             (void)fputs("<td></td>", to);
@@ -89,6 +90,35 @@ static void put_sums(const char *title, const struct json_value *t, FILE *to)
     html_table_end(to);
     report_sum(t, text, sizeof text);
     html_put(to, "p", "%s", text);
+}
+
+/* Emissions and money of all boards, and how much of the energy they are of. */
+static void put_charges(const struct json_value *report, FILE *to)
+{
+    static const struct {
+        const char *name, *key, *covered;
+    } rows[] = {{"emissions, g CO2e", "co2_g", "co2_covered"},
+                {"marginal emissions, g CO2e", "marginal_g", "marginal_covered"},
+                {"cost, ", "money", "money_covered"}};
+    const struct json_value *t = json_get(report, "totals");
+
+    if (!report_has_charge(report, "co2_covered") &&
+        !report_has_charge(report, "marginal_covered") &&
+        !report_has_charge(report, "money_covered"))
+        return;
+    html_table(to, "||of the energy");
+    for (size_t i = 0; i < n_elements(rows); i++) {
+        double v = take_number(t, rows[i].key), part = take_number(t, rows[i].covered);
+        if (isnan(v))
+            continue;
+        (void)fputs("<tr>", to);
+        html_put(to, "td", "%s%s", rows[i].name,
+                 i == 2 ? take_text(report, "money_currency") : "");
+        html_put(to, "td", "%.*f", view_digits(fabs(v)), v);
+        html_put(to, "td", "%.1f %%", floor(1e3 * part + 1e-9) / 10);
+        (void)fputs("</tr>\n", to);
+    }
+    html_table_end(to);
 }
 
 static void put_method(const struct json_value *report, FILE *to)
@@ -104,7 +134,8 @@ static void put_method(const struct json_value *report, FILE *to)
     }
     (void)fputs(
         ". Half widths are of 95 % intervals, added as if all errors had the same "
-        "sign. Savings are of whole jobs, against the original cap of the board: "
+        "sign. Savings are of the part of a job that is shown, against the original cap "
+        "of the board: "
         "measured, and beside it as the model of the search predicts. "
         "Unattributed energy cannot be charged to one job on a shared board.",
         to);
@@ -118,7 +149,8 @@ static void put_method(const struct json_value *report, FILE *to)
 
 static int put_body(const struct json_value *report, FILE *to, uw_error *err)
 {
-    char title[200], only[REPORT_ONLY];
+    const struct report_picture *picture = NULL;
+    char title[200], only[REPORT_ONLY], saved[REPORT_ONLY];
 
     report_title(report, title, sizeof title);
     html_put(to, "h1", "%s", title);
@@ -128,10 +160,10 @@ static int put_body(const struct json_value *report, FILE *to, uw_error *err)
     if (report_only(report, only))
         canvas_escape(to, only);
     (void)fputs("</p>\n", to);
-    for (size_t i = 0; i < REPORT_PICTURES; i++) {
-        int r = put_picture(&report_pictures[i], report, WIDE, to, err);
+    for (size_t i = 0; (picture = report_picture(i)) != NULL; i++) {
+        int r = put_picture(picture, report, WIDE, to, err);
         if (r >= 0)
-            r = put_picture(&report_pictures[i], report, SMALL, to, err);
+            r = put_picture(picture, report, SMALL, to, err);
         if (r < 0)
             return r;
     }
@@ -139,6 +171,9 @@ static int put_body(const struct json_value *report, FILE *to, uw_error *err)
              report_has_parts(report) ? report_unit(report).name : "");
     put_table(report, to);
     put_sums("Sums", json_get(report, "totals"), to);
+    put_charges(report, to);
+    if (report_saved_sum(report, saved))
+        html_put(to, "p", "Saved by these jobs: %s.", saved);
     if (report_cpu(report))
         put_sums("Processors and their memory, beside the GPUs", report_cpu(report), to);
     put_method(report, to);

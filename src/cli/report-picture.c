@@ -1,4 +1,4 @@
-/* The pictures of a report: energy by day, energy by row, caps over time. */
+/* The pictures of a report: energy by row, caps over time; the list of all. */
 #include <math.h>
 #include <string.h>
 #include <time.h>
@@ -9,7 +9,7 @@
 #include "cli/take.h"
 #include "cli/view.h"
 
-enum { LEFT = 64, RIGHT = 16, TOP = 64, NARROW = 600, BARS = 12, BAR = 26 };
+enum { LEFT = 72, RIGHT = 16, TOP = 64, NARROW = 600, BARS = 12, BAR = 26 };
 enum { PARTS = 3 };
 
 static const char *const part_keys[PARTS] = {"attributed_j", "unattributed_j", "idle_j"};
@@ -45,48 +45,6 @@ static double parts_of(const struct json_value *row, double ret[PARTS])
     return sum;
 }
 
-/* ---- energy by day ---- */
-
-static double days_height(const struct json_value *report, double width)
-{
-    if (json_count(json_get(report, "days")) == 0)
-        return 0;
-    return width < NARROW ? 300 : 340;
-}
-
-static void days_draw(struct canvas *c, const void *user)
-{
-    const struct json_value *report = user, *days = json_get(report, "days");
-    struct report_unit unit = report_unit(report);
-    size_t n = json_count(days);
-    double most = 0, j[PARTS], width = canvas_width(c);
-
-    for (size_t i = 0; i < n; i++)
-        most = fmax(most, parts_of(json_at(days, i), j));
-    struct frame f = {
-        .box = {LEFT, TOP, width - LEFT - RIGHT, days_height(report, width) - TOP - 36},
-        .x = {.lo = 0, .hi = (double)n},
-        .y = axis_over(0, most * unit.scale, 5, false),
-        .y_name = unit.name,
-    };
-    frame_draw(c, &f);
-    draw_title(c, "Energy by day", "", true);
-    double step = f.box.w / (double)n, air = step > 6 ? step * 0.14 : 0;
-    size_t every = (size_t)ceil(52 / step);
-    for (size_t i = 0; i < n; i++) {
-        double x = f.box.x + step * (double)i;
-        const char *day = take_text(json_at(days, i), "day");
-        (void)parts_of(json_at(days, i), j);
-        for (size_t k = 0; k < PARTS; k++)
-            j[k] *= unit.scale;
-        (void)chart_stack(c, &f.y, (struct box){x + air, 0, step - 2 * air, 0}, true, j,
-                          part_inks, PARTS);
-        if (i % every == 0)
-            canvas_text(c, x + step / 2, f.box.y + f.box.h + 20, ALIGN_MIDDLE, &small,
-                        strlen(day) == 10 ? day + 5 : day);
-    }
-}
-
 /* ---- energy by row ---- */
 
 static size_t bars_of(const struct json_value *report)
@@ -99,7 +57,7 @@ static size_t bars_of(const struct json_value *report)
 static double bars_height(const struct json_value *report, double width)
 {
     (void)width;
-    if (bars_of(report) == 0 || strcmp(take_text(report, "by"), "day") == 0)
+    if (bars_of(report) == 0 || strstr(take_text(report, "by"), "day"))
         return 0;
     return TOP + (double)bars_of(report) * BAR + 12;
 }
@@ -115,7 +73,7 @@ static void draw_bar(struct canvas *c, const struct json_value *report,
 
     if (whole)
         (void)parts_of(row, j);
-    report_name(report, row, name, wide ? 32 : 22);
+    report_row_name(report, row, name, wide ? 32 : 22);
     canvas_text(c, x->at_lo - 8, y + 17, ALIGN_RIGHT, &name_type, name);
     double end = chart_stack(c, x, (struct box){0, y + 4, 0, BAR - 8}, false, j,
                              part_inks, whole ? PARTS : 1);
@@ -280,8 +238,15 @@ static void caps_draw(struct canvas *c, const void *user)
     draw_times(c, &s, f.box);
 }
 
-const struct report_picture report_pictures[REPORT_PICTURES] = {
-    {"Energy by day", days_height, days_draw},
-    {"Who used it", bars_height, bars_draw},
-    {"Caps over time", caps_height, caps_draw},
-};
+static const struct report_picture bars = {"Who used it", bars_height, bars_draw},
+                                   strips = {"Caps over time", caps_height, caps_draw};
+
+const struct report_picture *report_picture(size_t i)
+{
+    const struct report_picture *const all[] = {
+        &report_days_pictures[0], &bars,
+        &report_days_pictures[1], &report_days_pictures[2],
+        &report_saved_picture,    &strips};
+
+    return i < n_elements(all) ? all[i] : NULL;
+}

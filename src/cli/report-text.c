@@ -111,7 +111,7 @@ static void put_sums(const struct json_value *report, const struct json_value *s
     bool boards = sums == json_get(report, "totals");
     double all = take_number(sums, "energy_j");
     struct report_unit unit = report_unit_of(all);
-    char text[200];
+    char text[200], saved[REPORT_ONLY];
 
     for (size_t i = 0; i < REPORT_LINES; i++) {
         double j = take_number(sums, report_lines[i].key);
@@ -122,6 +122,10 @@ static void put_sums(const struct json_value *report, const struct json_value *s
         (void)fputc('\n', to);
     }
     put_charges(report, sums, to);
+    if (boards && report_saved_sum(report, saved)) {
+        (void)fprintf(to, "  %-14s ", "saved");
+        text_wrap(to, 17, 17, saved);
+    }
     if (boards)
         put_costs(report, to);
     report_sum(sums, text, sizeof text);
@@ -144,7 +148,100 @@ static void put_factors(const struct json_value *report, FILE *to)
     }
 }
 
-int report_text(const struct json_value *report, FILE *to, uw_error *err)
+/* ---- columns that were asked for ---- */
+
+enum { COLUMNS = 40 };
+struct table {
+    const struct report_column *column[COLUMNS];
+    int width[COLUMNS];
+    size_t n;
+};
+
+static int add_column(const struct json_value *report, const struct report_column *c,
+                      struct table *t)
+{
+    const struct json_value *rows = json_get(report, "rows");
+    char text[REPORT_TEXT];
+
+    if (t->n == COLUMNS)
+        return -E2BIG;
+    report_head(report, c, text);
+    int width = (int)text_columns(text);
+    for (size_t i = 0; i < json_count(rows) && i < SHOWN; i++) {
+        report_cell(report, json_at(rows, i), c, text);
+        int is = (int)text_columns(text);
+        width = is > width ? is : width;
+    }
+    t->width[t->n] = width;
+    t->column[t->n++] = c;
+    return 0;
+}
+
+/* The names, then the columns of "energy_j,co2_g" in that order. */
+static int read_columns(const struct json_value *report, const char *columns,
+                        struct table *t, uw_error *err)
+{
+    const struct report_column *c = NULL;
+    bool all = strcmp(columns, "all") == 0;
+    int r = 0;
+
+    while (r >= 0 && (c = report_column(report, c)) != NULL)
+        if (c->kind == CELL_NAME || c->kind == CELL_SECOND || (all && !c->text))
+            r = add_column(report, c, t);
+    for (const char *at = all ? "" : columns; r >= 0 && *at;) {
+        size_t len = strcspn(at, ",");
+        if (!report_named(report, at, len, &c))
+            return fail(err, -EINVAL,
+                        "--columns: this report has no '%.*s': all, or keys of its "
+                        "JSON as energy_j, co2_g, saved_money",
+                        (int)len, at);
+        r = add_column(report, c, t);
+        at += len + (at[len] == ',');
+    }
+    return r < 0 ? fail(err, r, "--columns: more than %d", COLUMNS) : 0;
+}
+
+static void put_wide(const struct json_value *report, const struct table *t, FILE *to)
+{
+    const struct json_value *rows = json_get(report, "rows");
+    char text[REPORT_TEXT];
+
+    for (size_t i = 0; i <= json_count(rows) && i <= SHOWN; i++) {
+        for (size_t k = 0; k < t->n; k++) {
+            const struct report_column *c = t->column[k];
+            if (i == 0)
+                report_head(report, c, text);
+            else
+                report_cell(report, json_at(rows, i - 1), c, text);
+            (void)fputs(k ? "  " : "", to);
+            put(to, text, t->width[k], c->width >= 0);
+        }
+        (void)fputc('\n', to);
+    }
+}
+
+/* ---- ---- */
+
+static void put_tables(const struct json_value *report, const struct table *t, FILE *to)
+{
+    bool charges = report_has_charge(report, "co2_covered") ||
+                   report_has_charge(report, "marginal_covered") ||
+                   report_has_charge(report, "money_covered");
+
+    if (t) {
+        put_wide(report, t, to);
+        return;
+    }
+    put_rows(report, false, to);
+    if (charges) {
+        (void)fputc('\n', to);
+        put_rows(report, true, to);
+    }
+}
+
+/* t: columns that were asked for; NULL: those of 80 columns. */
+static int put_report(const struct json_value *report, const struct table *t, FILE *to,
+                      uw_error *err)
 {
     size_t n = json_count(json_get(report, "rows"));
     char title[200], only[REPORT_ONLY];
@@ -159,13 +256,7 @@ int report_text(const struct json_value *report, FILE *to, uw_error *err)
     if (n == 0)
         (void)fprintf(to, "No energy was recorded.\n");
     else
-        put_rows(report, false, to);
-    if (n > 0 && (report_has_charge(report, "co2_covered") ||
-                  report_has_charge(report, "marginal_covered") ||
-                  report_has_charge(report, "money_covered"))) {
-        (void)fputc('\n', to);
-        put_rows(report, true, to);
-    }
+        put_tables(report, t, to);
     if (n > SHOWN)
         (void)fprintf(to, "… and %zu more: --format csv has them\n", n - SHOWN);
     (void)fputc('\n', to);
@@ -176,4 +267,18 @@ int report_text(const struct json_value *report, FILE *to, uw_error *err)
     }
     put_factors(report, to);
     return ferror(to) ? fail(err, -EIO, "cannot write the report") : 0;
+}
+
+int report_text(const struct json_value *report, FILE *to, uw_error *err)
+{
+    return put_report(report, NULL, to, err);
+}
+
+int report_text_of(const struct json_value *report, const char *columns, FILE *to,
+                   uw_error *err)
+{
+    struct table t = {.n = 0};
+
+    int r = read_columns(report, columns, &t, err);
+    return r < 0 ? r : put_report(report, &t, to, err);
 }

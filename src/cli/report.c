@@ -140,6 +140,43 @@ void report_name(const struct json_value *report, const struct json_value *row, 
     name_of(row, key_of(report, false, by), ret, size);
 }
 
+void report_row_name(const struct json_value *report, const struct json_value *row,
+                     char *ret, size_t size)
+{
+    char by[32], first[100], second[100], both[210];
+
+    name_of(row, key_of(report, false, by), first, sizeof first);
+    name_of(row, key_of(report, true, by), second, sizeof second);
+    bool pair = report_is_pair(report);
+    bool date = strcmp(by, "day") == 0 && strlen(second) == 10;
+    (void)snprintf(both, sizeof both, "%s%s%s", first, pair ? ", " : "",
+                   !pair  ? ""
+                   : date ? second + 5
+                          : second); /* without the year */
+    view_label(both, ret, size);
+}
+
+void report_stack_name(const struct json_value *report, const struct json_value *of,
+                       char *ret, size_t size)
+{
+    char by[32];
+    bool day = strcmp(key_of(report, false, by), "day") == 0;
+
+    name_of(of, key_of(report, day, by), ret, size);
+}
+
+struct report_unit report_saved_unit(const struct json_value *report)
+{
+    const struct json_value *rows = json_get(report, "rows");
+    double most = 0;
+
+    for (size_t i = 0; i < json_count(rows); i++) {
+        double j = fabs(take_number(json_at(rows, i), "saved_j"));
+        most = isnan(j) ? most : fmax(most, j);
+    }
+    return report_unit_of(most);
+}
+
 enum {
     PARTS = 1,
     JOBS = 2,
@@ -147,7 +184,8 @@ enum {
     PAIRS = 8,
     WHO = JOBS | GROUPS | PAIRS,
     ALL = PARTS | WHO,
-    CHARGES = 16
+    CHARGES = 16,
+    DAYS = 32
 };
 
 /* clang-format off */
@@ -158,6 +196,7 @@ static const struct report_column columns[] = {
     {"unattributed", "unattributed_j", CELL_ENERGY, .width = 12, .rows = PARTS},
     {"sum", "energy_j", CELL_ENERGY, .width = 10, .rows = PARTS},
     {"meter", "meter_j", CELL_ENERGY, .width = 10, .rows = PARTS},
+    {"saved, %s", "saved_j", CELL_WITHIN, .half = "saved_half_j", .rows = DAYS},
     {.key = "", .kind = CELL_NAME, .width = -20, .rows = WHO},
     {.key = "", .kind = CELL_SECOND, .width = -12, .rows = PAIRS},
     {"user", "user", CELL_TEXT, .width = -12, .rows = JOBS},
@@ -181,9 +220,9 @@ static const struct report_column columns[] = {
     {"money", "money", CELL_AMOUNT, .width = 8, .rows = ALL | CHARGES, .needs = "money_covered"},
     {"covered", "money_covered", CELL_COVERED, .width = 7, .rows = ALL | CHARGES, .needs = "money_covered"},
     {"saved g", "saved_co2_g", CELL_AMOUNT, .width = 7, .text = true, .rows = WHO | CHARGES, .needs = "co2_covered"},
-    {"saved g CO2e", "saved_co2_g", CELL_WITHIN, .half = "saved_co2_half_g", .scale = 1, .rows = WHO | CHARGES, .needs = "co2_covered"},
-    {"saved marg. g", "saved_marginal_g", CELL_WITHIN, .half = "saved_marginal_half_g", .scale = 1, .rows = WHO | CHARGES, .needs = "marginal_covered"},
-    {"saved %m", "saved_money", CELL_WITHIN, .half = "saved_money_half", .scale = 1, .rows = WHO | CHARGES, .needs = "money_covered"},
+    {"saved g CO2e", "saved_co2_g", CELL_WITHIN, .half = "saved_co2_half_g", .scale = 1, .rows = WHO | DAYS | CHARGES, .needs = "co2_covered"},
+    {"saved marg. g", "saved_marginal_g", CELL_WITHIN, .half = "saved_marginal_half_g", .scale = 1, .rows = WHO | DAYS | CHARGES, .needs = "marginal_covered"},
+    {"saved %m", "saved_money", CELL_WITHIN, .half = "saved_money_half", .scale = 1, .rows = WHO | DAYS | CHARGES, .needs = "money_covered"},
     {"g CO2e", "gco2e", CELL_NUMBER, .digits = 1, .scale = 1, .rows = ALL, .needs = "gco2e_kwh"},
     {"", "cost", CELL_NUMBER, .digits = 2, .scale = 1, .rows = ALL, .needs = "price_kwh"},
 };
@@ -197,10 +236,12 @@ bool report_is_charge(const struct report_column *column)
 const struct report_column *report_column(const struct json_value *report,
                                           const struct report_column *before)
 {
-    unsigned rows = report_has_parts(report)                      ? PARTS
-                    : report_is_pair(report)                      ? PAIRS
-                    : strcmp(take_text(report, "by"), "job") == 0 ? JOBS
-                                                                  : GROUPS;
+    const char *by = take_text(report, "by");
+    unsigned rows = report_has_parts(report)
+                        ? strcmp(by, "day") == 0 ? PARTS | DAYS : PARTS
+                    : report_is_pair(report) ? PAIRS
+                    : strcmp(by, "job") == 0 ? JOBS
+                                             : GROUPS;
 
     for (size_t i = before ? (size_t)(before - columns) + 1 : 0; i < n_elements(columns);
          i++) {
@@ -225,6 +266,20 @@ static void head_of(const struct json_value *report, const char *by, char *ret,
                : strcmp(by, "qos") == 0 ? "QoS"
                                         : by,
                ret, size);
+}
+
+bool report_named(const struct json_value *report, const char *key, size_t len,
+                  const struct report_column **ret)
+{
+    const struct report_column *c = NULL;
+
+    while ((c = report_column(report, c)) != NULL)
+        if (!c->text && c->key[0] && strlen(c->key) == len &&
+            strncmp(c->key, key, len) == 0) {
+            *ret = c;
+            return true;
+        }
+    return false;
 }
 
 void report_head(const struct json_value *report, const struct report_column *column,
@@ -321,6 +376,34 @@ void report_title(const struct json_value *report, char *ret, size_t size)
     put_moment(take_text(report, "to"), to);
     report_by(report, by);
     (void)snprintf(ret, size, "Energy by %s, %s to %s UTC", by, from, to);
+}
+
+bool report_saved_sum(const struct json_value *report, char ret[REPORT_ONLY])
+{
+    const struct json_value *jobs = json_get(report, "jobs");
+    double j = take_number(jobs, "saved_j"), half = take_number(jobs, "saved_half_j");
+    struct report_unit unit = report_unit_of(fabs(j));
+    const struct {
+        double v, half;
+        const char *unit;
+    } also[] = {{take_number(jobs, "saved_co2_g"), take_number(jobs, "saved_co2_half_g"),
+                 "g CO2e"},
+                {take_number(jobs, "saved_money"), take_number(jobs, "saved_money_half"),
+                 take_text(report, "money_currency")}};
+    size_t n = 0;
+
+    if (isnan(j) || isnan(half))
+        return false;
+    j *= unit.scale;
+    n += (size_t)snprintf(ret, REPORT_ONLY, "%.*f \u00b1 %.*f %s", view_digits(fabs(j)),
+                          j, view_digits(fabs(j)), half * unit.scale, unit.name);
+    for (size_t i = 0; i < n_elements(also) && n < REPORT_ONLY; i++) {
+        int digits = view_digits(fabs(also[i].v));
+        if (!isnan(also[i].v) && !isnan(also[i].half))
+            n += (size_t)snprintf(ret + n, REPORT_ONLY - n, ", %.*f \u00b1 %.*f %.20s",
+                                  digits, also[i].v, digits, also[i].half, also[i].unit);
+    }
+    return true;
 }
 
 bool report_only(const struct json_value *report, char ret[REPORT_ONLY])

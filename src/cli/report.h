@@ -15,6 +15,11 @@ int report_check(const struct json_value *report, uw_error *err);
 
 /* Text in 80 columns. */
 int report_text(const struct json_value *report, FILE *to, uw_error *err);
+/* Text with one table of these columns, "energy_j,co2_g" or "all", as wide as it takes.
+ * -EINVAL: the report has no such column.
+ */
+int report_text_of(const struct json_value *report, const char *columns, FILE *to,
+                   uw_error *err);
 /* One row per item, header first; joules, watts, seconds. */
 int report_csv(const struct json_value *report, FILE *to, uw_error *err);
 /* The fields of a row by its keys, "job,name", with commas between them. */
@@ -78,6 +83,9 @@ bool report_is_charge(const struct report_column *column);
 /* The column after `before`, the first one after NULL; NULL: no more. */
 const struct report_column *report_column(const struct json_value *report,
                                           const struct report_column *before);
+/* The column of that key; false: this report has none. */
+bool report_named(const struct json_value *report, const char *key, size_t len,
+                  const struct report_column **ret);
 void report_head(const struct json_value *report, const struct report_column *column,
                  char ret[REPORT_TEXT]);
 void report_cell(const struct json_value *report, const struct json_value *row,
@@ -96,6 +104,14 @@ extern const struct report_line report_lines[REPORT_LINES];
  */
 void report_name(const struct json_value *report, const struct json_value *row, char *ret,
                  size_t size);
+/* By both keys: "anna, 11-21". */
+void report_row_name(const struct json_value *report, const struct json_value *row,
+                     char *ret, size_t size);
+/* The name of an object of "stack": by the first key that is no day. */
+void report_stack_name(const struct json_value *report, const struct json_value *of,
+                       char *ret, size_t size);
+/* The unit for what the rows have saved. */
+struct report_unit report_saved_unit(const struct json_value *report);
 /* "Energy by job, 2026-11-01 00:00 to 2026-11-21 14:30 UTC" */
 void report_title(const struct json_value *report, char *ret, size_t size);
 /* A sentence: whether the parts add up to the meters.  totals: of boards or of
@@ -104,6 +120,10 @@ void report_title(const struct json_value *report, char *ret, size_t size);
 void report_sum(const struct json_value *totals, char *ret, size_t size);
 /* The kind of the rows: "GPU", "processor", "job", "label team", "user and day" … */
 void report_by(const struct json_value *report, char ret[REPORT_TEXT]);
+/* "12.3 ± 0.4 kWh, 4.56 ± 0.15 g CO2e": what the jobs that are shown saved; false: it is
+ * not known.
+ */
+bool report_saved_sum(const struct json_value *report, char ret[REPORT_ONLY]);
 /* Whether rows have three parts (by gpu, cpu, day) instead of one energy and savings. */
 bool report_has_parts(const struct json_value *report);
 bool report_is_pair(const struct json_value *report); /* by two keys */
@@ -118,7 +138,10 @@ struct report_picture {
     double (*height)(const struct json_value *report, double width);
     draw_fn draw; /* user: the report */
 };
-enum { REPORT_PICTURES = 3 };
-extern const struct report_picture report_pictures[REPORT_PICTURES];
+/* In the order of a page; NULL: no more. */
+const struct report_picture *report_picture(size_t i);
+enum { REPORT_DAYS = 3 };
+extern const struct report_picture report_days_pictures[REPORT_DAYS];
+extern const struct report_picture report_saved_picture;
 
 #endif

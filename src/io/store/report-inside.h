@@ -7,7 +7,7 @@
 
 enum {
     REPORT_ROWS = 5000,
-    REPORT_STACK = 6
+    REPORT_STACK = 5
 }; /* rows of most energy, "rest": the others */
 
 /* Selects the rows of the span in energy and meter, by index. */

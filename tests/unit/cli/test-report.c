@@ -274,6 +274,99 @@ static void test_html(void)
     is_int(svgs, 6, "three pictures in two widths");
 }
 
+/* Two keys; three days, the second without a factor for half of it, the third without
+ * one; a negative price; more jobs than rows.
+ */
+static const char pairs[] =
+    "{\"by\":\"label,day\",\"label\":\"team\",\"money_currency\":\"EUR\",\"only\":{"
+    "\"user\":"
+    "\"anna\",\"job\":7,\"label\":\"<b>\",\"value\":\"x\"},\"stack\":[{\"value\":\"<"
+    "vision>\"},"
+    "{\"value\":null}],\"rows\":[{\"value\":\"<vision>\",\"day\":\"2026-01-01\",\"jobs\":"
+    "2,"
+    "\"energy_j\":3.6e6,\"gpu_s\":3600,\"mean_w\":1000,\"saved_j\":-36e3,\"saved_half_"
+    "j\":72e3,"
+    "\"co2_g\":300,\"co2_covered\":1,\"saved_co2_g\":-3,\"saved_co2_half_g\":6},"
+    "{\"value\":null,\"day\":\"2026-01-02\",\"jobs\":1,\"energy_j\":1.8e6,\"saved_j\":"
+    "null}],"
+    "\"jobs\":{\"saved_j\":-36e3,\"saved_half_j\":72e3,\"saved_co2_g\":-3,\"saved_co2_"
+    "half_g\":"
+    "6},\"rest\":{\"jobs\":3,\"energy_j\":36},\"gpus\":[],\"caps\":[],\"days\":["
+    "{\"day\":\"2026-01-01\",\"attributed_j\":3.6e6,\"idle_j\":1,\"energy_j\":3600001,"
+    "\"stack_j\":[3.6e6,0],\"co2_g\":300,\"co2_covered\":1,\"money\":-0.1,\"money_"
+    "covered\":1},"
+    "{\"day\":\"2026-01-02\",\"attributed_j\":3.6e6,\"energy_j\":3.6e6,\"stack_j\":[0,1."
+    "8e6],"
+    "\"co2_g\":150,\"co2_covered\":0.5,\"money\":0.2,\"money_covered\":1},"
+    "{\"day\":\"2026-01-03\",\"attributed_j\":3.6e6,\"energy_j\":3.6e6,\"stack_j\":null,"
+    "\"co2_g\":null,\"co2_covered\":0}],\"totals\":{\"energy_j\":10.8e6,\"co2_g\":450,"
+    "\"co2_covered\":0.5,\"money\":0.1,\"money_covered\":0.6666,\"holds\":true,"
+    "\"difference\":0},"
+    "\"from\":\"x\",\"to\":\"\"}";
+
+static void test_pairs(void)
+{
+    auto_(mem_free) char *text = show(pairs, report_text);
+    auto_(mem_free) char *csv = show(pairs, report_csv);
+    auto_(mem_free) char *html = show(pairs, report_html);
+
+    has(text, "Energy by label team and day, ");
+    has(text, "Only job 7 of anna with <b>=x alone; sums are of the whole node.");
+    has(text,
+        "team                 day          GPU hours   mean W         kWh      saved, "
+        "kWh\n<vision>             2026-01-01        1.00   1000.0       1.000  -0.010 ± "
+        "0.020\n-                    2026-01-02 ");
+    has(text, "  saved          -10.00 ± 20.00 Wh, -3.000 ± 6.000 g CO2e\n");
+    has(text, "of 50.0 % of the energy");
+    has(csv, "value,day,jobs,energy_j,");
+    has(csv, "\n(others),,3,36,");
+    has_not(text, "nan");
+    has_not(html, "nan");
+    has_not(html, "inf");
+    has_not(html, "<vision>");
+    has(html, "&lt;vision&gt;, 01-01");
+    has(html, "<title>Emissions by day, their intensity, and how much of the energy is "
+              "covered</title>");
+    has(html, "50.0 % of the energy covered; hatched");
+    has(html, "Cost by day");
+    has(html, "other jobs");
+    has(html, "Saved by label team and day");
+    has(html, "Saved by these jobs: -10.00");
+    has(html, "<td>emissions, g CO2e</td><td>450.0</td><td>50.0 %</td>");
+    size_t lines = 0;
+    for (const char *at = html; (at = strstr(at, "s4\"")) != NULL; at++)
+        lines++;
+    ok(lines > 200, "days without a factor are hatched: %zu lines", lines);
+}
+
+static void test_columns(void)
+{
+    static const struct {
+        const char *columns;
+        int r;
+        const char *head;
+    } cases[] = {
+        {"co2_g,energy_j", 0, "team      day         g CO2e    kWh\n"},
+        {"all", 0, "saved g CO2e"},
+        {"energy_j,nix", -EINVAL, "'nix'"},
+        {"energy", -EINVAL, "'energy'"},
+        {",", -EINVAL, "''"},
+    };
+
+    for (size_t i = 0; i < n_elements(cases); i++) {
+        auto_(json_free) struct json *doc = NULL;
+        auto_(mem_free) char *text = NULL;
+        uw_error err = {{0}};
+        size_t len = 0;
+        (void)json_read("x", pairs, strlen(pairs), &doc, &err);
+        FILE *mem = open_memstream(&text, &len);
+        is_int(report_text_of(json_root(doc), cases[i].columns, mem, &err), cases[i].r,
+               "columns %s: %s", cases[i].columns, err.text);
+        (void)fclose(mem);
+        has(cases[i].r ? err.text : text, cases[i].head);
+    }
+}
+
 static void test_no_report(void)
 {
     static const char *const cases[] = {
@@ -296,6 +389,8 @@ int main(void)
     test_charges();
     test_csv_formulas();
     test_html();
+    test_pairs();
+    test_columns();
     test_no_report();
     canvas_forget_fonts();
     return done();
