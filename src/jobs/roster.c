@@ -494,11 +494,19 @@ bool roster_has_looked(const struct roster *r)
     return true;
 }
 
+static uint64_t outermost(const struct job_entry *job)
+{
+    return job->within ? job->within : job->id;
+}
+
 uint64_t roster_other(const struct roster *r, uint64_t id, size_t board)
 {
+    const struct roster_job *job = roster_job(r, id);
+    uint64_t whole = job ? outermost(&job->e) : id;
+
     for (size_t i = 0; i < r->n; i++) {
         const struct job_entry *other = &r->job[i]->e;
-        if (other->id != id && !other->ended_ns && (other->boards >> board & 1))
+        if (outermost(other) != whole && !other->ended_ns && (other->boards >> board & 1))
             return other->id;
     }
     return 0;

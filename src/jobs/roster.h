@@ -227,7 +227,9 @@ bool roster_keeps_claim(const struct roster *r, uid_t uid, size_t board);
 void roster_look(struct roster *r, size_t board);
 /* Whether the process list of each board was read, or could not be. */
 bool roster_has_looked(const struct roster *r);
-/* Another running job that has the board; 0: none. */
+/* Another running job that has the board; 0: none.  One that runs in this one, or in the
+ * same, is none.
+ */
 uint64_t roster_other(const struct roster *r, uint64_t id, size_t board);
 /* Whether a process is on the board or a job has it. */
 bool roster_in_use(const struct roster *r, size_t board);

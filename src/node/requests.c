@@ -185,7 +185,7 @@ static void say_lost(struct node *node, size_t board, const struct claim *c, siz
 static bool shares_slices(const struct node *node, const struct job_record *rec,
                           const struct job_entry *job, size_t board)
 {
-    return (rec->search || rec->ruled) && (job->boards >> board & 1) &&
+    return (rec->search || rec->ruled || rec->lent) && (job->boards >> board & 1) &&
            node_info(node, board)->mig_enabled &&
            roster_other(node->roster, job->id, board);
 }

@@ -174,6 +174,7 @@ static void within(void)
     const struct job_entry *j = roster_find(r, two), *o = roster_find(r, one);
     is_int((long)j->n_pids, 1, "what it started is its own");
     is_int((long)o->n_pids, 1, "the rest is the outer job's");
+    ok(!roster_other(r, one, 0) && !roster_other(r, two, 0), "neither is another job");
     is_int(roster_end(r, two, &err), 0, "its end");
     fake_wait(7);
     is_int((long)roster_find(r, one)->n_pids, 2, "all is the outer job's again");
@@ -215,6 +216,9 @@ static void users(void)
     (void)roster_users(r, 0, user);
     fake_wait(7);
     is_int((long)roster_users(r, 0, user), 2, "both, where both compute");
+    ok(roster_other(r, eve, 0) && !roster_other(r, eve, 2) &&
+           roster_other(r, two, 2) == eve,
+       "jobs of others are others");
     fake_roster_end(r);
 }
 
