@@ -7,7 +7,7 @@
 
 #include "core/carbon/account.h"
 
-enum { ACCOUNTS = 512 };
+enum { ACCOUNTS = 512, CHARGES_JOBS = 512 };
 _Static_assert((int)ACCOUNT_CO2 == (int)LEDGER_CO2 &&
                    (int)ACCOUNT_MARGINAL == (int)LEDGER_MARGINAL &&
                    (int)ACCOUNT_COST == (int)LEDGER_COST,
@@ -36,8 +36,16 @@ struct account_rests {
     int64_t rest[LEDGER_CHARGES];
 };
 
+struct job_sum {
+    uint64_t job, used; /* job 0: free */
+    struct charges_sum sum;
+};
+
 struct charges {
     struct course course[LEDGER_CHARGES];
+    struct charges_sum board[LEDGER_PLACES];
+    struct job_sum job[CHARGES_JOBS];
+    char currency[CHARGES_CURRENCY]; /* of the sums */
     struct account_rests account[ACCOUNTS];
     uint64_t uses;
 };
@@ -136,6 +144,85 @@ static struct account_rests *account_of(struct charges *c, const struct ledger_e
     return a;
 }
 
+/* ---- sums ---- */
+
+/* Sums of money in another currency begin anew. */
+static void take_currency(struct charges *c, const char *unit)
+{
+    size_t len = strcspn(unit, "/");
+
+    if (strncmp(c->currency, unit, len) == 0 && c->currency[len] == '\0')
+        return;
+    (void)snprintf(c->currency, sizeof c->currency, "%.*s", (int)len, unit);
+    for (size_t i = 0; i < LEDGER_PLACES; i++)
+        c->board[i].amount[LEDGER_COST] = c->board[i].covered_uj[LEDGER_COST] = 0;
+    for (size_t i = 0; i < CHARGES_JOBS; i++)
+        c->job[i].sum.amount[LEDGER_COST] = c->job[i].sum.covered_uj[LEDGER_COST] = 0;
+}
+
+static void add_to(struct charges_sum *sum, const struct ledger_energy *e)
+{
+    for (size_t i = 0; i < LEDGER_CHARGES; i++) {
+        sum->amount[i] += e->charge[i].amount;
+        sum->covered_uj[i] += e->charge[i].covered_uj;
+    }
+}
+
+/* Of too many jobs the one begins anew to which no row has come for longest. */
+static struct job_sum *job_of(struct charges *c, uint64_t job)
+{
+    struct job_sum *oldest = c->job;
+
+    for (struct job_sum *j = c->job; j < c->job + CHARGES_JOBS; j++) {
+        if (j->job == job)
+            return j;
+        if (j->used < oldest->used)
+            oldest = j;
+    }
+    *oldest = (struct job_sum){.job = job};
+    return oldest;
+}
+
+static void sum_up(struct charges *c, const struct ledger_energy *e)
+{
+    if (e->charge[LEDGER_COST].factor)
+        take_currency(c, e->charge[LEDGER_COST].factor->unit);
+    if (e->board < LEDGER_PLACES)
+        add_to(&c->board[e->board], e);
+    if (e->kind != LEDGER_JOB || e->board >= LEDGER_BOARDS)
+        return;
+    struct job_sum *j = job_of(c, e->job);
+    j->used = c->uses;
+    add_to(&j->sum, e);
+}
+
+static void tell_sum(const struct charges *c, const struct charges_sum *sum,
+                     struct charges_sum *ret)
+{
+    *ret = *sum;
+    memcpy(ret->currency, c->currency, sizeof ret->currency);
+}
+
+void charges_board(const struct charges *c, size_t board, struct charges_sum *ret)
+{
+    *ret = (struct charges_sum){0};
+    if (board < LEDGER_PLACES)
+        tell_sum(c, &c->board[board], ret);
+}
+
+void charges_job(const struct charges *c, uint64_t job, struct charges_sum *ret)
+{
+    *ret = (struct charges_sum){0};
+    for (size_t i = 0; i < CHARGES_JOBS; i++)
+        if (job && c->job[i].job == job)
+            tell_sum(c, &c->job[i].sum, ret);
+}
+
+void charges_drop_boards(struct charges *c)
+{
+    memset(c->board, 0, sizeof c->board);
+}
+
 void charges_put(struct charges *c, const struct attribution_row *row,
                  struct ledger_energy *e)
 {
@@ -149,4 +236,5 @@ void charges_put(struct charges *c, const struct attribution_row *row,
         e->charge[i] = (struct ledger_amount){
             a.known ? &course->origin[a.source].factor : NULL, a.amount, a.covered_uj};
     }
+    sum_up(c, e);
 }

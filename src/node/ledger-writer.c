@@ -257,6 +257,7 @@ int ledger_writer_boards(struct ledger_writer *w, struct boards *boards,
     int r = 0;
 
     memset(before, 0, BOARDS_MAX * sizeof *before);
+    charges_drop_boards(w->charges);
     w->boards = boards;
     w->n_domains = n_domains;
     if (n_domains)
@@ -517,6 +518,11 @@ void ledger_writer_energy(struct ledger_writer *w, const struct attribution_row 
 void ledger_writer_signal(struct ledger_writer *w, const struct signal_view *v)
 {
     charges_signal(w->charges, loop_now_ns(w->opts.loop), v);
+}
+
+const struct charges *ledger_writer_charges(const struct ledger_writer *w)
+{
+    return w->charges;
 }
 
 void ledger_writer_values(struct ledger_writer *w, const struct signal_values *v)

@@ -17,6 +17,7 @@
 #include "energy/attribution.h"
 #include "io/ledger-queue.h"
 #include "jobs/job-records.h"
+#include "node/charges.h"
 #include "node/view.h"
 #include "policy/engine.h"
 #include "policy/signal-files.h"
@@ -93,6 +94,8 @@ int64_t ledger_writer_ahead_ns(const struct ledger_writer *w);
 void ledger_writer_energy(struct ledger_writer *w, const struct attribution_row *row);
 /* A signal as it is from now on; one that is no factor of energy counts for nothing. */
 void ledger_writer_signal(struct ledger_writer *w, const struct signal_view *v);
+/* For what is shown; borrowed. */
+const struct charges *ledger_writer_charges(const struct ledger_writer *w);
 /* What a source says of a factor by now, past times too: what is booked is revised by it
  * (node/revisions.h).
  */

@@ -298,15 +298,17 @@ static int use_boards(struct node *node, uw_error *err)
         return r;
     node->ticked_ns = now;
     node->open = true;
-    viewer_open(node->viewer, &(struct viewer_sources){.boards = node->boards,
-                                                       .sampler = node->sampler,
-                                                       .caps = node->caps,
-                                                       .released = node->released,
-                                                       .roster = node->roster,
-                                                       .records = node->records,
-                                                       .searches = node->searches,
-                                                       .attribution = node->attribution,
-                                                       .phases = node->phases});
+    viewer_open(node->viewer,
+                &(struct viewer_sources){.boards = node->boards,
+                                         .sampler = node->sampler,
+                                         .caps = node->caps,
+                                         .released = node->released,
+                                         .roster = node->roster,
+                                         .records = node->records,
+                                         .searches = node->searches,
+                                         .attribution = node->attribution,
+                                         .phases = node->phases,
+                                         .charges = ledger_writer_charges(node->writer)});
     viewer_drop(node->viewer);
     processors_start(node->processors, node->roster, node->n,
                      node->config.node.interval_ns);

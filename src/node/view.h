@@ -16,6 +16,7 @@
 #include "io/ledger.h"
 #include "jobs/job-records.h"
 #include "jobs/roster.h"
+#include "node/charges.h"
 #include "node/view-phases.h"
 #include "policy/signals.h"
 #include "tuner/searches.h"
@@ -35,6 +36,7 @@ struct view_board {
     enum waste_class use;                  /* what the last booked stretch came to */
     double use_for_s;                      /* for how long; 0: WASTE_WORKING */
     uint64_t memory_bytes;                 /* of processes on it; 0: unknown, or none */
+    struct charges_sum charged;            /* emissions and money */
     uint64_t calls, failures; /* driver calls of the sampler; those that failed */
     uint64_t job[8];          /* jobs on it */
     size_t n_jobs;
@@ -58,6 +60,7 @@ struct view_job {
     double booked_s; /* for which that energy is: without the time before its boards were
                       * known, and the newest seconds */
     double time_s;
+    struct charges_sum charged; /* emissions and money, since the daemon began */
     uint64_t steps;
     double step_s; /* 0 unknown */
     struct searches_view search;

@@ -180,6 +180,7 @@ static void look_at_board(struct viewer *v, size_t i, uint64_t now_ns, uint64_t 
                              .today_j = energy->today_j};
     memcpy(b->use_j, energy->use_j, sizeof b->use_j);
     memcpy(b->use_s, energy->use_s, sizeof b->use_s);
+    charges_board(v->from.charges, i, &b->charged);
     if (!blind)
         look_at_use(v, i, b);
     if (!blind) { /* the last sample is stale */
@@ -279,6 +280,7 @@ static void look_at_energy(const struct viewer *v, const struct job_record *rec,
     const struct attribution_job *b = attribution_job(v->from.attribution, ret->job->id);
     double half2 = 0;
 
+    charges_job(v->from.charges, ret->job->id, &ret->charged);
     ret->settled =
         ret->job->ended_ns && attribution_settled(v->from.attribution, ret->job->id);
     if (b) {

@@ -27,6 +27,7 @@ struct viewer_sources {
     struct searches *searches;
     struct attribution *attribution;
     struct phase_watch *phases;
+    const struct charges *charges;
 };
 
 /* -ENOMEM */

@@ -183,7 +183,21 @@ def events(d):
          "samples, the claim made and expired, and the cap came, as the file has them", seen)
 
 
+def charged(d):
+    """Emissions and money, which a signal makes known."""
+    for name, v, unit in (("carbon", 300, "g/kWh"), ("carbon.marginal", -20, "g/kWh"), ("price", 0.25, "EUR/kWh")):
+        status, _ = ask(d, "PUT", f"/v1/signals/{name}", {"value": v, "unit": unit})
+        t.equal(status, 204, f"{name} is set")
+    text = uwtest.wait_until(lambda: ask(d, "GET", "/metrics")[1], lambda m: (value(m, 'underwatt_gpu_co2e_grams_total{gpu="0"') or 0) > 0.01, 30)
+    board = lambda name: float(re.search(f'^underwatt_gpu_{name}{{gpu="0",.*}} (.*)$', text, re.M)[1])
+    g, j, cost = board("co2e_grams_total"), board('charged_joules_total(?=.*signal="carbon")'), board('cost(?=.*currency="EUR")')
+    t.ok(abs(g - j * 300 / 3.6e6) <= 0.002 and abs(cost - j * 0.25 / 3.6e6) <= 0.001 * cost + 2e-6, "grams and money of the energy that is covered",
+         (g, j, cost))
+    t.ok(board("co2e_marginal_grams") < 0 < board("energy_joules_total") - j + 1e-3, "marginal ones may fall, and not all is covered", text)
+
+
 def metrics(d):
+    charged(d)
     _, text = ask(d, "GET", "/metrics")
     tool = shutil.which("promtool")
     if tool:

@@ -69,6 +69,12 @@ static void gpu_use_time(struct metrics_render *r, const struct view_board *b,
         put_use(r, l, b->use_s);
 }
 
+static void gpu_charge(struct metrics_render *r, const struct view_board *b,
+                       struct metrics_slice l)
+{
+    metrics_put_charge(r, METRICS_GPU_CO2E, l, &b->charged);
+}
+
 static void gpu_limit(struct metrics_render *r, const struct view_board *b,
                       struct metrics_slice l)
 {
@@ -241,6 +247,10 @@ void metrics_put_boards(struct metrics_render *r)
         {METRICS_GPU_SPLIT, gpu_split},
         {METRICS_GPU_USE_ENERGY, gpu_use_energy},
         {METRICS_GPU_USE_TIME, gpu_use_time},
+        {METRICS_GPU_CO2E, gpu_charge},
+        {METRICS_GPU_MARGINAL, gpu_charge},
+        {METRICS_GPU_COST, gpu_charge},
+        {METRICS_GPU_CHARGED, gpu_charge},
         {METRICS_GPU_LIMIT, gpu_limit},
         {METRICS_GPU_CLAIMS, gpu_claims},
         {METRICS_GPU_UNMET, gpu_unmet},

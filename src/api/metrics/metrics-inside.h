@@ -56,6 +56,10 @@ void metrics_label_u64(struct text *t, const char *key, uint64_t value);
 struct metrics_slice metrics_board(const struct metrics_render *r, size_t i);
 struct metrics_slice metrics_job(const struct metrics_render *r, size_t i);
 
+/* What energy is charged with: families id (emissions), and the three behind it. */
+void metrics_put_charge(struct metrics_render *r, enum metrics_id first,
+                        struct metrics_slice l, const struct charges_sum *sum);
+
 void metrics_put_boards(struct metrics_render *r);
 void metrics_put_jobs(struct metrics_render *r);
 

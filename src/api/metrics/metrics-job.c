@@ -64,6 +64,35 @@ static double job_value(const struct view_job *j, enum metrics_id id)
     }
 }
 
+void metrics_put_charge(struct metrics_render *r, enum metrics_id first,
+                        struct metrics_slice l, const struct charges_sum *sum)
+{
+    static const char *const signals[LEDGER_CHARGES] = {"carbon", "carbon.marginal",
+                                                        "price"};
+    enum ledger_charge which = (enum ledger_charge)(r->id - first);
+
+    if (which == LEDGER_CHARGES) {
+        for (int i = 0; i < LEDGER_CHARGES; i++)
+            if (sum->covered_uj[i] > 0)
+                metrics_series(r, l, "signal", signals[i],
+                               (double)sum->covered_uj[i] * 1e-6);
+    } else if (sum->covered_uj[which] > 0) {
+        bool cost = which == LEDGER_COST;
+        metrics_series(r, l, cost ? "currency" : NULL, cost ? sum->currency : NULL,
+                       (double)sum->amount[which] * (cost ? 1e-6 : 1e-3));
+    }
+}
+
+static void put_job_charges(struct metrics_render *r)
+{
+    for (int id = METRICS_JOB_CO2E; id <= METRICS_JOB_CHARGED; id++) {
+        metrics_begin(r, (enum metrics_id)id);
+        for (size_t i = 0; i < r->jobs; i++)
+            metrics_put_charge(r, METRICS_JOB_CO2E, metrics_job(r, i),
+                               &r->v->job[i].charged);
+    }
+}
+
 static void put_job_boards(struct metrics_render *r)
 {
     char id[24];
@@ -88,5 +117,6 @@ void metrics_put_jobs(struct metrics_render *r)
         if (id == METRICS_JOB_ENERGY)
             put_other(r);
     }
+    put_job_charges(r);
     put_job_boards(r);
 }

@@ -39,6 +39,10 @@
     X(GPU_SPLIT, "underwatt_gpu_energy_split_joules_total", "counter", "The same energy by kind; the kinds add up to the whole.") \
     X(GPU_USE_ENERGY, "underwatt_gpu_use_joules_total", "counter", "The same energy by what the board did; these parts add up to the whole.") \
     X(GPU_USE_TIME, "underwatt_gpu_use_seconds_total", "counter", "Time by what the board did; that of a board which jobs share counts for each.") \
+    X(GPU_CO2E, "underwatt_gpu_co2e_grams_total", "counter", "Emissions of the board's energy by the grid's average intensity, since the daemon began.") \
+    X(GPU_MARGINAL, "underwatt_gpu_co2e_marginal_grams", "gauge", "The same by the marginal intensity; it may fall.") \
+    X(GPU_COST, "underwatt_gpu_cost", "gauge", "Cost of the board's energy since the daemon began, in the currency; it may fall.") \
+    X(GPU_CHARGED, "underwatt_gpu_charged_joules_total", "counter", "Energy of these emissions and cost: that for which the signal was known.") \
     X(GPU_LIMIT, "underwatt_gpu_power_limit_watts", "gauge", "Power limits of the board: requested, enforced, target, ramp and bounds.") \
     X(GPU_CLAIMS, "underwatt_gpu_claims", "gauge", "Claims on the board's cap, by kind.") \
     X(GPU_UNMET, "underwatt_gpu_claims_unmet", "gauge", "Claims that are not in force and not on the way, by kind.") \
@@ -65,6 +69,10 @@
     X(JOB_SAVED_LOWER, "underwatt_job_saved_lower_ratio", "gauge", "Lower end of its 95 % interval.") \
     X(JOB_SAVED_UPPER, "underwatt_job_saved_upper_ratio", "gauge", "Upper end of its 95 % interval.") \
     X(JOB_SLOWDOWN, "underwatt_job_slowdown_ratio", "gauge", "Time a step over the time at the original cap.") \
+    X(JOB_CO2E, "underwatt_job_co2e_grams_total", "counter", "Emissions of the job's energy by the grid's average intensity, since the daemon began.") \
+    X(JOB_MARGINAL, "underwatt_job_co2e_marginal_grams", "gauge", "The same by the marginal intensity; it may fall.") \
+    X(JOB_COST, "underwatt_job_cost", "gauge", "Cost of the job's energy since the daemon began, in the currency; it may fall.") \
+    X(JOB_CHARGED, "underwatt_job_charged_joules_total", "counter", "Energy of these emissions and cost: that for which the signal was known.") \
     X(JOB_GPU, "underwatt_job_gpu_info", "gauge", "Always 1; which boards a job is on, to join on UUID.") \
     X(CPU_POWER, "underwatt_cpu_power_watts", "gauge", "Mean power of a RAPL domain over a second or more.") \
     X(CPU_ENERGY, "underwatt_cpu_energy_joules_total", "counter", "Energy of a RAPL domain, renewed once a second at most.") \

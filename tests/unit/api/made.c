@@ -60,6 +60,9 @@ static void make_board(struct made *m, size_t i)
         .unattributed_j = (double)i,
         .attributed_j = 100000,
         .today_j = 3600,
+        .charged = {.amount = {4500, -250, -1500000},
+                    .covered_uj = {54000000000, 18000000000, 36000000000},
+                    .currency = "EUR"},
         .throttle_s = {10, 0, 12.5, 0, 0, 0.25, 0, 0},
         .calls = 1000 + i,
         .failures = i,
@@ -84,17 +87,21 @@ static void make_job(struct made *m, size_t i, size_t n_boards)
     (void)snprintf(e->user, sizeof e->user, "user%zu", i);
     (void)snprintf(e->label[0].key, sizeof e->label[0].key, "project");
     (void)snprintf(e->label[0].value, sizeof e->label[0].value, "hidden-%zu", i);
-    m->job[i] = (struct view_job){.job = e,
-                                  .energy_j = 1000.5 + (double)i,
-                                  .half_j = {true, 10},
-                                  .booked_s = 80,
-                                  .time_s = 90,
-                                  .steps = 450,
-                                  .phase = {.phase = UW_PHASE_VALIDATE,
-                                            .by = PHASE_BY_TELEMETRY,
-                                            .since_ns = 50 * S,
-                                            .confidence = {true, 0.66}},
-                                  .step_s = 0.2};
+    m->job[i] = (struct view_job){
+        .job = e,
+        .energy_j = 1000.5 + (double)i,
+        .half_j = {true, 10},
+        .booked_s = 80,
+        .time_s = 90,
+        .charged = {.amount = {4500, -250, -1500000},
+                    .covered_uj = {54000000000, 18000000000, 36000000000},
+                    .currency = "EUR"},
+        .steps = 450,
+        .phase = {.phase = UW_PHASE_VALIDATE,
+                  .by = PHASE_BY_TELEMETRY,
+                  .since_ns = 50 * S,
+                  .confidence = {true, 0.66}},
+        .step_s = 0.2};
     if (i % 2)
         m->job[i].search = (struct searches_view){.on = true,
                                                   .goal = "edp",

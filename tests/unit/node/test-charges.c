@@ -117,8 +117,44 @@ static void shared(void)
         is_near((double)mg[k], j[k] / 3.6e6 * 320e3, 1, "the sum of job %d", k + 1);
 }
 
+/* Sums of boards and jobs; money begins anew in another currency. */
+static void sums(void)
+{
+    auto_(charges_free) struct charges *c = NULL;
+    struct charges_sum sum;
+
+    is_int(charges_new(&c), 0, "made");
+    charges_board(c, 0, &sum);
+    ok(sum.covered_uj[LEDGER_CO2] == 0 && !sum.currency[0], "nothing yet");
+    tell(c, 0, "carbon", 360, "file a");
+    tell(c, 10, "price", 0.36, "file p");
+    (void)row(c, 0, 10, 7, 10000);
+    (void)row(c, 10, 20, 7, 10000);
+    (void)row(c, 10, 20, 0, 5000);
+    charges_board(c, 0, &sum);
+    ok(sum.amount[LEDGER_CO2] == 2500 && sum.covered_uj[LEDGER_CO2] == 25000000000 &&
+           sum.amount[LEDGER_COST] == 1500 && sum.covered_uj[LEDGER_MARGINAL] == 0,
+       "a board: 25 kJ at 360 g/kWh, and 15 kJ at 0.36 EUR");
+    is_str(sum.currency, "EUR", "in euros");
+    charges_job(c, 7, &sum);
+    ok(sum.amount[LEDGER_CO2] == 2000 && sum.amount[LEDGER_COST] == 1000, "its job");
+    charges_job(c, 8, &sum);
+    ok(sum.covered_uj[LEDGER_CO2] == 0, "another job");
+    for (uint64_t job = 100; job < 100 + 511; job++)
+        (void)row(c, 20, 30, job, 10000);
+    charges_job(c, 7, &sum);
+    is_int(sum.amount[LEDGER_CO2], 2000, "is among the last 512");
+    (void)row(c, 20, 30, 1000, 10000);
+    charges_job(c, 7, &sum);
+    is_int(sum.amount[LEDGER_CO2], 0, "and not any more");
+    charges_drop_boards(c);
+    charges_board(c, 0, &sum);
+    is_int(sum.covered_uj[LEDGER_CO2], 0, "other boards begin anew");
+}
+
 int main(void)
 {
+    sums();
     signals();
     many();
     shared();
