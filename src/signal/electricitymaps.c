@@ -12,7 +12,10 @@
 #include "signal/kind.h"
 
 enum { GIVES_NOW, GIVES_FORECAST };
-enum { GAP_S = 2 * 3600 }; /* without a value for longer: the last day is asked for */
+enum {
+    GAP_S = 2 * 3600, /* without a value for longer: the last day is asked for */
+    PAST_S = 3600,    /* and so often in any case: it replaces its estimates */
+};
 
 static int check(const struct source_config *c, const char *countries, uw_error *err)
 {
@@ -33,7 +36,8 @@ static bool wants(const struct source_config *c, unsigned step)
 static void ask(struct asking *a)
 {
     unsigned api = a->c->api ? a->c->api : 4;
-    bool gap = a->utc_s - a->s->known_utc_s > GAP_S;
+    bool gap =
+        a->utc_s - a->s->known_utc_s > GAP_S || a->utc_s - a->s->past_utc_s >= PAST_S;
 
     ask_put(a, api == 3 ? "/v3" : "/v4");
     ask_put(a, "/carbon-intensity/");

@@ -14,7 +14,12 @@
 #include "base/utf8.h"
 #include "signal/kind.h"
 
-enum { WAIT_S = 60, AHEAD_S = 5, MESSAGE = 80 };
+enum {
+    WAIT_S = 60,
+    AHEAD_S = 5,
+    MESSAGE = 80,
+    PAST_S = 12 * 3600, /* so old are values that replace earlier ones */
+};
 
 static const struct source_kind *const kinds[] = {
     &kind_electricitymaps, &kind_watttime,     &kind_uk,    &kind_csv, &kind_json,
@@ -315,6 +320,8 @@ static int finish(struct taking *t, struct source_state *s)
         if (!(t->c->kind->ahead >> t->gives[i] & 1))
             drop_future(t, &own);
         bool known = false;
+        if (own.n > 0 && own.point[0].from_utc_s <= t->now_utc_s - PAST_S)
+            s->past_utc_s = t->now_utc_s;
         for (size_t k = 0; k < own.n; k++) {
             known |= !isnan(own.point[k].v);
             if (!isnan(own.point[k].v) && own.point[k].to_utc_s > s->known_utc_s &&

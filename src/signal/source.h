@@ -119,6 +119,7 @@ struct source_state {
     int64_t token_ends_utc_s;
     int64_t rest_utc_s;  /* no request before, for a rate limit */
     int64_t known_utc_s; /* the end of the last value that came */
+    int64_t past_utc_s;  /* when values of half a day ago, or older, came last */
     struct source_seen { /* by step, for conditional requests */
         uint64_t url_hash;
         char etag[SOURCE_TAG], modified[SOURCE_TAG];

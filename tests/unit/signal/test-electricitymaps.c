@@ -76,6 +76,11 @@ static void requests(void)
         "\"forecast\":[{\"carbonIntensity\":326,\"datetime\":\"2026-11-26T12:00:00."
         "000Z\"},"
         "{\"carbonIntensity\":297,\"datetime\":\"2026-11-26T13:00:00.000Z\"}]}";
+    static const char day[] =
+        "{\"zone\":\"DE\",\"temporalGranularity\":\"hourly\",\"history\":["
+        "{\"carbonIntensity\":300,\"datetime\":\"2026-11-25T13:00:00.000Z\","
+        "\"isEstimated\":true},"
+        "{\"carbonIntensity\":322,\"datetime\":\"2026-11-26T12:00:00.000Z\"}]}";
     struct play p = begin(4, 3);
 
     ok(ask_next(&p), "the first request");
@@ -84,7 +89,7 @@ static void requests(void)
            "disableCallerLookup=true auth-token: " KEY,
            "… is for the last day, and not for the caller's place");
     ok(p.request.header[0].is_secret, "… with the key as a secret");
-    ok(answer(&p, 200, NULL, LATEST("322", "false")) == SOURCE_VALUES, "a value");
+    ok(answer(&p, 200, NULL, day) == SOURCE_VALUES, "its values");
     ok(ask_next(&p), "the second request");
     is_str(p.asked,
            "https://api.electricitymaps.com/v4/carbon-intensity/forecast?zone=DE&"
@@ -96,6 +101,10 @@ static void requests(void)
     ok(!ask_next(&p) && strcmp(p.asked, "done") == 0, "the round is over");
     ok(ask_next(&p) && strstr(p.asked, "/latest?"),
        "the next one asks for the last value");
+    p.s.past_utc_s -= 3600;
+    p.s.step = 0;
+    ok(ask_next(&p) && strstr(p.asked, "/history?"),
+       "after an hour the day is asked for again: estimates are replaced");
 
     p = begin(3, 1);
     ok(ask_next(&p), "version 3");

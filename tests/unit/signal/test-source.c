@@ -98,6 +98,7 @@ static void tags(void)
     struct play p = begin();
     char tag[300], header[320];
 
+    p.s.past_utc_s = p.utc_s;
     (void)answer(&p, 200, NULL, BODY);
     (void)ask_next(&p);
     (void)ask_next(&p);
