@@ -3,6 +3,7 @@
 
 #include "api/show.h"
 #include "base/units.h"
+#include "signal/facts.h"
 
 static void show_held(struct json_out *o, const struct signal_view *s)
 {
@@ -48,6 +49,7 @@ void show_signal(struct json_out *o, const struct signal_view *s, bool series)
 {
     static const char *const types[] = {
         [POLICY_NUMBER] = "number", [POLICY_TEXT] = "text", [POLICY_TRUTH] = "truth"};
+    static const struct signal_facts none;
 
     json_out_object(o, NULL);
     json_out_text(o, "name", s->decl->name);
@@ -68,6 +70,9 @@ void show_signal(struct json_out *o, const struct signal_view *s, bool series)
         json_out_null(o, "estimated");
     json_out_int(o, "points", (int64_t)s->points);
     json_out_text(o, "why", s->why);
+    show_known_utc(o, "issued_utc",
+                   s->facts ? s->facts->issued_utc_s * (int64_t)NS_PER_S : 0);
+    facts_show(o, s->facts ? s->facts : &none);
     if (series)
         show_points(o, s);
     json_out_end(o);

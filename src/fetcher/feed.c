@@ -24,6 +24,7 @@ struct lane {
     struct held held;
     enum round_end said; /* ROUND_ENDS: nothing yet */
     char error[sizeof(uw_error)];
+    struct signal_asked asked;
     struct cache_file cache;
 };
 
@@ -82,6 +83,25 @@ static void say(struct lane *l)
               round_end_name(w->end), log_quote(l->error).text);
 }
 
+static int64_t next_utc_s(const struct lane *l)
+{
+    uint64_t now_ns = loop_now_ns(l->f->loop), due_ns = l->round.fetch.due_ns;
+
+    return utc_s(l->f) + (int64_t)((due_ns > now_ns ? due_ns - now_ns : 0) / NS_PER_S);
+}
+
+/* The round is over, and the next one has its time. */
+static void count(struct lane *l, unsigned requests, int64_t now_s)
+{
+    const struct round *w = &l->round;
+
+    l->asked.requests += requests;
+    l->asked.failures += w->end > ROUND_EMPTY;
+    if (w->end <= ROUND_EMPTY)
+        l->asked.success_utc_s = now_s;
+    l->asked.next_utc_s = next_utc_s(l);
+}
+
 static int on_round(struct loop *loop, void *work, int r)
 {
     struct lane *l = work;
@@ -108,8 +128,10 @@ static int on_round(struct loop *loop, void *work, int r)
     say(l);
     if (got || rest_s > 0)
         write_cache(l);
+    unsigned requests = w->fetch.asked;
     fetch_over(&w->fetch, &w->state, w->end <= ROUND_EMPTY,
                rest_s > 0 ? (uint64_t)rest_s * NS_PER_S : 0, loop_now_ns(l->f->loop));
+    count(l, requests, now_s);
     loop_timer_set(l->timer, w->fetch.due_ns, 0);
     return 0;
 }
@@ -135,17 +157,30 @@ static int on_timer(struct loop_timer *timer, uint64_t now_ns, void *user)
 
 /* ---- what is shown ---- */
 
-void feed_show(const struct feed *f, const char *signal, struct json_out *o)
+void feed_each(const struct feed *f, judges_series_fn fn, void *arg)
+{
+    for (size_t i = 0; i < f->n; i++)
+        for (size_t k = 0; k < f->lane[i].held.values.n; k++)
+            fn(f->lane[i].source->c.name, f->lane[i].source,
+               &f->lane[i].held.values.series[k], arg);
+}
+
+void feed_show(const struct feed *f, const struct judges *judges, const char *signal,
+               struct json_out *o)
 {
     char name[SIGNAL_NAME];
 
     for (size_t i = 0; i < f->n; i++) {
         const struct lane *l = &f->lane[i];
-        const struct held_origin from = held_origin(l->source);
+        struct signal_facts facts = {.asked = l->asked};
+        struct held_origin from = held_origin(l->source);
+        from.facts = &facts;
         for (size_t k = 0; source_kind_gives(l->source->c.kind, k); k++) {
             if (!(l->source->c.provides >> k & 1))
                 continue;
             (void)source_signal(&l->source->c, k, name);
+            facts.n_judged = 0;
+            judges_facts(judges, name, utc_s(f), &facts);
             if (!signal || strcmp(signal, name) == 0)
                 held_show(o, &from, name, held_find(&l->held.values, name), utc_s(f),
                           l->error);
@@ -205,6 +240,8 @@ static int open_lane(struct feed *f, struct lane *l, size_t i, uw_error *err)
         return fail(err, -errno, "no random numbers: %s", strerror(errno));
     fetch_begin(&l->round.fetch, l->source->every_ns, seed, loop_now_ns(f->loop),
                 fetch_ago_ns(l->held.asked_utc_s, now_s), rest_ns(l, now_s));
+    (void)snprintf(l->asked.by, sizeof l->asked.by, "%s", l->source->c.name);
+    l->asked.next_utc_s = next_utc_s(l);
     r = http_many_new(&opts, &l->round.http, err);
     if (r == 0)
         r = loop_timer_new(f->loop, l->round.fetch.due_ns, 0, on_timer, l, &l->timer,

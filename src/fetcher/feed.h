@@ -8,6 +8,7 @@
 #define FETCHER_FEED_H
 
 #include "base/auto.h"
+#include "fetcher/judges.h"
 #include "io/json.h"
 #include "io/loop.h"
 #include "signal/config.h"
@@ -23,7 +24,10 @@ DEFINE_AUTO(struct feed *, feed_free);
 
 /* Rounds that are over: changes with what is shown. */
 uint64_t feed_rounds(const struct feed *f);
-/* The signals as objects in o; signal: this one alone, or NULL. */
-void feed_show(const struct feed *f, const char *signal, struct json_out *o);
+/* Calls fn with each series that is held. */
+void feed_each(const struct feed *f, judges_series_fn fn, void *arg);
+/* The signals as objects in o; signal: this one alone, or NULL.  judges: NULL: none. */
+void feed_show(const struct feed *f, const struct judges *judges, const char *signal,
+               struct json_out *o);
 
 #endif

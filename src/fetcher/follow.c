@@ -49,6 +49,7 @@ struct follow {
     enum round_end said; /* ROUND_ENDS: nothing yet */
     char error[sizeof(uw_error)];
     uint64_t rounds;
+    struct signal_asked counts;
     struct cache_file cache;
 };
 
@@ -211,6 +212,23 @@ static void say(struct follow *f)
               round_end_name(a->end), log_quote(f->error).text);
 }
 
+static int64_t next_utc_s(const struct follow *f)
+{
+    uint64_t now_ns = loop_now_ns(f->loop), due_ns = f->fetch.due_ns;
+
+    return utc_s(f) + (int64_t)((due_ns > now_ns ? due_ns - now_ns : 0) / NS_PER_S);
+}
+
+/* The round is over, and the next one has its time. */
+static void count(struct follow *f)
+{
+    f->counts.requests++;
+    f->counts.failures += f->asked.end != ROUND_ANSWERS;
+    if (f->asked.end == ROUND_ANSWERS)
+        f->counts.success_utc_s = utc_s(f);
+    f->counts.next_utc_s = next_utc_s(f);
+}
+
 static int on_round(struct loop *loop, void *work, int r)
 {
     struct asked *a = work;
@@ -233,6 +251,7 @@ static int on_round(struct loop *loop, void *work, int r)
         write_cache(f);
     fetch_over(&f->fetch, &f->state, a->end == ROUND_ANSWERS,
                (uint64_t)a->rest_s * NS_PER_S, loop_now_ns(f->loop));
+    count(f);
     loop_timer_set(f->timer, f->fetch.due_ns, 0);
     return 0;
 }
@@ -261,14 +280,29 @@ uint64_t follow_rounds(const struct follow *f)
     return f->rounds;
 }
 
-void follow_show(const struct follow *f, const char *signal, struct json_out *o)
+void follow_each(const struct follow *f, judges_series_fn fn, void *arg)
 {
     for (size_t i = 0; i < f->held.n; i++) {
         const struct followed_signal *s = &f->held.signal[i];
+        if (!signals_config_gives(f->config, s->series.signal))
+            fn(s->source, followed_limits(), &s->series, arg);
+    }
+}
+
+void follow_show(const struct follow *f, const struct judges *judges, const char *signal,
+                 struct json_out *o)
+{
+    struct signal_facts facts = {.asked = f->counts};
+
+    for (size_t i = 0; i < f->held.n; i++) {
+        const struct followed_signal *s = &f->held.signal[i];
         const char *name = s->series.signal;
-        if ((!signal || strcmp(signal, name) == 0) &&
-            !signals_config_gives(f->config, name))
-            followed_show(o, f->config->follow.url, s, utc_s(f), f->error);
+        if ((signal && strcmp(signal, name) != 0) ||
+            signals_config_gives(f->config, name))
+            continue;
+        facts.n_judged = 0;
+        judges_facts(judges, name, utc_s(f), &facts);
+        followed_show(o, f->config->follow.url, s, utc_s(f), f->error, &facts);
     }
 }
 
@@ -294,6 +328,8 @@ static int open_follow(struct follow *f, uw_error *err)
     read_cache(f);
     fetch_begin(&f->fetch, site->every_ns, seed, loop_now_ns(f->loop),
                 fetch_ago_ns(f->held.asked_utc_s, utc_s(f)), 0);
+    (void)snprintf(f->counts.by, sizeof f->counts.by, SIGNALS_FOLLOW);
+    f->counts.next_utc_s = next_utc_s(f);
     r = http_many_new(&opts, &f->asked.http, err);
     return r < 0
                ? r

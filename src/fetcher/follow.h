@@ -9,6 +9,7 @@
 #define FETCHER_FOLLOW_H
 
 #include "base/auto.h"
+#include "fetcher/judges.h"
 #include "io/json.h"
 #include "io/loop.h"
 #include "signal/config.h"
@@ -32,9 +33,12 @@ DEFINE_AUTO(struct follow *, follow_free);
 const char *follow_error(const struct follow *f);
 /* Changes with what is shown. */
 uint64_t follow_rounds(const struct follow *f);
+/* Calls fn with each series that follow_show() would show. */
+void follow_each(const struct follow *f, judges_series_fn fn, void *arg);
 /* The signals as objects in o, but for those that a source of this instance gives;
- * signal: this one alone, or NULL.
+ * signal: this one alone, or NULL.  judges: NULL: none.
  */
-void follow_show(const struct follow *f, const char *signal, struct json_out *o);
+void follow_show(const struct follow *f, const struct judges *judges, const char *signal,
+                 struct json_out *o);
 
 #endif

@@ -13,6 +13,7 @@
 #include "base/log.h"
 #include "base/units.h"
 #include "fetcher/feed.h"
+#include "fetcher/judges.h"
 #include "fetcher/serve.h"
 #include "io/file.h"
 #include "io/secret.h"
@@ -192,6 +193,22 @@ static void say_ready(const struct signals_config *c, const struct serve *server
               log_quote(c->listen ? c->listen : "").text, serve_port(server));
 }
 
+/* What both hold. */
+struct parts {
+    struct feed *feed;
+    struct follow *follow;
+};
+
+static void each(judges_series_fn fn, void *arg, void *user)
+{
+    const struct parts *p = user;
+
+    if (p->feed)
+        feed_each(p->feed, fn, arg);
+    if (p->follow)
+        follow_each(p->follow, fn, arg);
+}
+
 static int serve(struct loop *loop, const struct signals_config *config,
                  const char *token, uw_error *err)
 {
@@ -199,12 +216,16 @@ static int serve(struct loop *loop, const struct signals_config *config,
     struct loop_signal *source[n_elements(signals)] = {NULL};
     auto_(feed_free) struct feed *feed = NULL;
     auto_(follow_free) struct follow *follow = NULL;
+    auto_(judges_free) struct judges *judges = NULL;
     auto_(serve_free) struct serve *server = NULL;
     int r = config->n > 0 ? feed_new(loop, config, &feed, err) : 0;
 
     if (r == 0 && config->follow.url)
         r = follow_new(loop, config, &follow, err);
-    const struct serve_opts opts = {config, token, feed, follow};
+    struct parts parts = {feed, follow};
+    if (r == 0)
+        r = judges_new(loop, config->cache, each, &parts, &judges, err);
+    const struct serve_opts opts = {config, token, feed, follow, judges};
     if (r == 0)
         r = serve_new(loop, &opts, &server, err);
     for (size_t i = 0; r == 0 && i < n_elements(signals); i++)

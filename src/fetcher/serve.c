@@ -58,9 +58,9 @@ static int make(const struct serve *s, const char *signal, struct answer *ret,
     json_out_object(o, NULL);
     json_out_array(o, "signals");
     if (s->opts.feed)
-        feed_show(s->opts.feed, signal, o);
+        feed_show(s->opts.feed, s->opts.judges, signal, o);
     if (follow)
-        follow_show(follow, signal, o);
+        follow_show(follow, s->opts.judges, signal, o);
     json_out_end(o);
     json_out_text(o, "error",
                   follow && follow_error(follow)[0] ? follow_error(follow) : NULL);

@@ -26,6 +26,7 @@ struct serve_opts {
     /* NULL: none */
     const struct feed *feed;
     const struct follow *follow;
+    const struct judges *judges;
 };
 /* Whether serve.tcp can be served: its certificate and key, and its token, which is read:
  * secret_free() it.  -errno with one line; without serve.tcp nothing is done.

@@ -48,7 +48,9 @@ struct look {
     char tag[UNIX_GET_TAG]; /* of the socket's last answer, as the mark */
     char seen_tag[UNIX_GET_TAG];
     struct signal_reading reading;
-    struct held_signal held; /* the socket's */
+    struct held_signal held;   /* the socket's */
+    struct signal_facts facts; /* … those of its last answer */
+    bool facts_read;           /* by this look */
     uw_error error;
 };
 
@@ -134,6 +136,9 @@ static int take_answer(struct look *l, const struct unix_got *got)
         return fail(&l->error, -EPROTO, "%s: HTTP %u", socket, got->status);
     int r = held_take(socket, got->body, got->len, l->source.decl.name,
                       l->utc_ns / (int64_t)NS_PER_S, &l->held, &l->error);
+    l->facts_read = r == 0;
+    if (r == 0)
+        l->facts = l->held.facts;
     if (r == 0 && !l->held.known && (l->held.error[0] || l->held.n == 0)) {
         r = fail(&l->error, -ENODATA, "%s",
                  l->held.error[0] ? l->held.error : "its source has no value yet");
@@ -317,6 +322,8 @@ static void took(struct look *l, int r)
     held_signal_fini(&l->held);
     if (r < 0)
         signals_fail(l->files->store, l->signal, source, l->error.text);
+    if (told && l->facts_read)
+        signals_tell(l->files->store, l->signal, &l->facts);
     if (told && l->files->changed)
         l->files->changed(l->files->user);
 }
@@ -395,6 +402,7 @@ static int on_timer(struct loop_timer *timer, uint64_t now_ns, void *user)
     if (l->busy)
         return 0;
     l->error = (uw_error){""};
+    l->facts_read = false;
     l->utc_ns = loop_utc_ns(l->files->loop);
     l->busy = loop_worker_submit(l->worker, &work) == 0;
     return 0;

@@ -43,8 +43,9 @@ struct entry {
     int64_t rows_end_s;
     int64_t next_utc_ns; /* the next point of the series */
     struct signal_history history;
-    struct signal_folds folds; /* of rows, else of history */
-    char why[SIGNAL_WHY];      /* the source has failed */
+    struct signal_folds folds;  /* of rows, else of history */
+    char why[SIGNAL_WHY];       /* the source has failed */
+    struct signal_facts *facts; /* NULL: none */
     bool declared, had;
     bool known; /* as told last, and … */
     struct signal_value told;
@@ -97,6 +98,7 @@ static void entry_free(struct entry *e)
         return;
     free(e->rows);
     free(e->row_estimates);
+    free(e->facts);
     signal_history_fini(&e->history);
     signal_folds_fini(&e->folds);
     free(e);
@@ -497,6 +499,16 @@ int signals_put_series(struct signals *s, size_t i, const struct signal_put *p,
     return 0;
 }
 
+void signals_tell(struct signals *s, size_t i, const struct signal_facts *facts)
+{
+    struct entry *e = s->entry[i];
+
+    /* without memory they are not shown */
+    if (!e->facts && !(e->facts = malloc(sizeof *e->facts)))
+        return;
+    *e->facts = *facts;
+}
+
 void signals_fail(struct signals *s, size_t i, const char *source, const char *why)
 {
     struct entry *e = s->entry[i];
@@ -677,7 +689,8 @@ void signals_look(struct signals *s, size_t i, struct signal_time t,
                                 .utc_ns = now.utc_ns,
                                 .point = e->rows ? e->rows : e->history.point,
                                 .points = e->rows ? e->n_rows : e->history.n,
-                                .why = why_of(e, &now)};
+                                .why = why_of(e, &now),
+                                .facts = e->facts};
     ret->point_end_utc_s = e->rows ? e->rows_end_s : points_end_s(&now, t);
     if (now.utc_ns)
         ret->age_s = (double)(t.utc_ns - now.utc_ns) * 1e-9;

@@ -23,6 +23,7 @@
 #include "base/auto.h"
 #include "base/names.h"
 #include "core/policy/series.h"
+#include "signal/facts.h"
 #include "signal/signal.h"
 #include "underwatt/error.h"
 
@@ -109,6 +110,8 @@ int signals_put(struct signals *s, size_t i, const struct signal_put *p,
 int signals_put_series(struct signals *s, size_t i, const struct signal_put *p,
                        const struct policy_point *point, size_t n, struct signal_time t,
                        uw_error *err);
+/* What is known of it beside its values: kept until the next ones come. */
+void signals_tell(struct signals *s, size_t i, const struct signal_facts *facts);
 /* The source has no value, and why; what it gave before stays until its age limit. */
 void signals_fail(struct signals *s, size_t i, const char *source, const char *why);
 
@@ -153,6 +156,7 @@ struct signal_view {
     size_t points;
     int64_t point_end_utc_s; /* of the last one */
     const char *why;         /* the source fails, or why it is unknown; "": all is well */
+    const struct signal_facts *facts; /* NULL: none are known.  Borrowed, as the points */
 };
 void signals_look(struct signals *s, size_t i, struct signal_time t,
                   struct signal_view *ret);

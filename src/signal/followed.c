@@ -128,16 +128,22 @@ void followed_take(struct followed *held, struct followed *from)
 
 /* ---- writing ---- */
 
-void followed_show(struct json_out *o, const char *site, const struct followed_signal *s,
-                   int64_t utc_s, const char *error)
+const struct signals_source *followed_limits(void)
 {
-    /* the ends that the site gives are those that count */
-    static const struct signals_source no_limits;
+    static const struct signals_source none;
+
+    return &none;
+}
+
+void followed_show(struct json_out *o, const char *site, const struct followed_signal *s,
+                   int64_t utc_s, const char *error, const struct signal_facts *facts)
+{
     struct held_origin origin = {.source = s->source,
                                  .type = s->type,
                                  .licence = s->licence[0] ? s->licence : NULL,
                                  .site = site,
-                                 .limits = &no_limits};
+                                 .limits = followed_limits(),
+                                 .facts = facts};
 
     memcpy(origin.origin, s->origin, sizeof origin.origin);
     held_show(o, &origin, s->series.signal, s->series.n > 0 ? &s->series : NULL, utc_s,
@@ -156,7 +162,7 @@ int followed_write(const char *site, const struct followed *f, char **ret, uw_er
     held_put_utc(o, "asked_utc", f->asked_utc_s);
     json_out_array(o, "signals");
     for (size_t i = 0; i < f->n; i++)
-        followed_show(o, site, &f->signal[i], f->asked_utc_s, "");
+        followed_show(o, site, &f->signal[i], f->asked_utc_s, "", NULL);
     json_out_end(o);
     json_out_end(o);
     return json_out_string(o, ret, err);

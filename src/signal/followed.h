@@ -46,11 +46,13 @@ int followed_read(const char *name, const char *text, size_t len, struct followe
  */
 void followed_take(struct followed *held, struct followed *from);
 
+/* Ends of points are those that the site gives: what held_end() takes. */
+const struct signals_source *followed_limits(void);
 /* One signal as an object in o, as held_show().  error: why the site cannot be asked; "":
- * it answers.
+ * it answers.  facts: of this instance.
  */
 void followed_show(struct json_out *o, const char *site, const struct followed_signal *s,
-                   int64_t utc_s, const char *error);
+                   int64_t utc_s, const char *error, const struct signal_facts *facts);
 
 /* The cache: what is held of the site at this URL, as a text; free() it. */
 int followed_write(const char *site, const struct followed *f, char **ret, uw_error *err);

@@ -5,7 +5,6 @@
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
-#include <time.h>
 
 #include "base/array.h"
 #include "base/error.h"
@@ -14,7 +13,7 @@
 #include "signal/held.h"
 #include "signal/kind.h"
 
-enum { UTC_TEXT = 40, OF_TEXT = 24, CACHE_VERSION = 1 };
+enum { OF_TEXT = 24, CACHE_VERSION = 1 };
 
 void held_fini(struct held *h)
 {
@@ -22,19 +21,6 @@ void held_fini(struct held *h)
 }
 
 /* ---- writing ---- */
-
-void held_put_utc(struct json_out *o, const char *key, int64_t utc_s)
-{
-    time_t t = (time_t)utc_s;
-    char text[UTC_TEXT];
-    struct tm tm;
-
-    if (utc_s != 0 && gmtime_r(&t, &tm) &&
-        strftime(text, sizeof text, "%Y-%m-%dT%H:%M:%SZ", &tm) > 0)
-        json_out_text(o, key, text);
-    else
-        json_out_null(o, key);
-}
 
 /* s: ends are those that count; NULL: as the source gave them. */
 static void put_series(struct json_out *o, const struct signals_source *s,
@@ -118,6 +104,7 @@ struct held_origin held_origin(const struct signals_source *s)
 void held_show(struct json_out *o, const struct held_origin *from, const char *signal,
                const struct source_series *series, int64_t utc_s, const char *error)
 {
+    static const struct signal_facts none;
     const struct signals_source *s = from->limits;
     const struct source_point *now = held_now(s, series, utc_s);
     bool ahead = signal_is_forecast(signal);
@@ -140,6 +127,7 @@ void held_show(struct json_out *o, const struct held_origin *from, const char *s
         json_out_null(o, "estimated");
     held_put_utc(o, "issued_utc", series ? series->issued_utc_s : 0);
     json_out_text(o, "error", error[0] ? error : NULL);
+    facts_show(o, from->facts ? from->facts : &none);
     put_series(o, s, series);
     json_out_end(o);
 }

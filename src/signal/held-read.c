@@ -8,7 +8,6 @@
 #include <string.h>
 
 #include "base/error.h"
-#include "base/moment.h"
 #include "base/utf8.h"
 #include "signal/held-read.h"
 #include "signal/held.h"
@@ -22,21 +21,6 @@ void held_signal_fini(struct held_signal *s)
 
 /* ---- values ---- */
 
-/* 2200: in ns it fits an int64_t. */
-#define LATEST_UTC_S INT64_C(7258118400)
-
-/* A text with a time of ISO 8601, from 1970 on. */
-static bool read_time(const struct json_value *v, int64_t *ret_utc_s)
-{
-    const char *text = json_as_text(v);
-    struct moment m;
-
-    if (!text || !moment_read(text, &m) || m.date_only)
-        return false;
-    *ret_utc_s = moment_utc_s(&m);
-    return *ret_utc_s >= 0 && *ret_utc_s <= LATEST_UTC_S;
-}
-
 /* A number, or null: unknown. */
 static bool read_number(const struct json_value *v, double *ret)
 {
@@ -49,14 +33,6 @@ static bool is_word(const char *text, size_t size)
     return text && text[0] && strlen(text) < size && utf8_is_plain(text);
 }
 
-bool held_read_utc(const struct json_value *v, const char *key, int64_t *ret)
-{
-    const struct json_value *at = json_get(v, key);
-
-    *ret = 0;
-    return json_is_none(at) || read_time(at, ret);
-}
-
 int held_bad(uw_error *err, const char *name)
 {
     return fail(err, -EINVAL, "%s: no values of signals, or damaged", name);
@@ -65,8 +41,8 @@ int held_bad(uw_error *err, const char *name)
 static int read_point(const char *name, const struct json_value *v,
                       struct source_point *ret, uw_error *err)
 {
-    if (!read_time(json_get(v, "begin_utc"), &ret->from_utc_s) ||
-        !read_time(json_get(v, "end_utc"), &ret->to_utc_s) ||
+    if (!held_read_time(json_get(v, "begin_utc"), &ret->from_utc_s) ||
+        !held_read_time(json_get(v, "end_utc"), &ret->to_utc_s) ||
         ret->to_utc_s < ret->from_utc_s || !json_get(v, "value") ||
         !read_number(json_get(v, "value"), &ret->v) ||
         !json_as_bool(json_get(v, "estimated"), &ret->estimated))
@@ -203,6 +179,7 @@ int held_take(const char *name, const char *text, size_t len, const char *signal
     if (is_word(origin, sizeof h.origin))
         (void)snprintf(h.origin, sizeof h.origin, "%s", origin);
     (void)held_read_error(v, h.error);
+    facts_read(v, &h.facts);
     if (json_count(json_get(v, "series")) > 0) {
         int r = held_read_series(name, v, &s, err);
         if (r < 0)

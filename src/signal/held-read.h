@@ -11,8 +11,6 @@
 
 /* -EINVAL with its line. */
 int held_bad(uw_error *err, const char *name);
-/* The time of this key, or null: 0; false: it is none. */
-bool held_read_utc(const struct json_value *v, const char *key, int64_t *ret);
 /* The text of "error", cut to fit; false: there is none that can be shown, *ret "". */
 bool held_read_error(const struct json_value *v, char ret[HELD_ERROR]);
 /* A signal's values; free() ret->point. */

@@ -9,6 +9,8 @@
 
 #include "io/json.h"
 #include "signal/config.h"
+#include "signal/facts.h"
+#include "signal/held-utc.h"
 #include "signal/source.h"
 
 /* Adds the values of a round to what is held.  A forecast replaces the one before; of
@@ -56,6 +58,7 @@ struct held_origin {
     char origin[SOURCE_ORIGIN]; /* as source_origin() */
     const char *site;           /* URL of the instance that has asked; NULL: this one */
     const struct signals_source *limits; /* as held_end() */
+    const struct signal_facts *facts;    /* NULL: none */
 };
 struct held_origin held_origin(const struct signals_source *s);
 
@@ -64,8 +67,6 @@ struct held_origin held_origin(const struct signals_source *s);
  */
 void held_show(struct json_out *o, const struct held_origin *from, const char *signal,
                const struct source_series *series, int64_t utc_s, const char *error);
-/* A time under this key, null for 0. */
-void held_put_utc(struct json_out *o, const char *key, int64_t utc_s);
 
 /* The other way round, for who asked: the signal of this name in an answer.  Points are
  * ready for a store that lets each count until the next one: unknown (NaN) where none is
@@ -82,6 +83,7 @@ struct held_signal {
     struct policy_point *point;
     bool *estimated; /* of each point */
     size_t n;
+    struct signal_facts facts;
 };
 void held_signal_fini(struct held_signal *s); /* also of {0} */
 static inline void held_signal_fini_p(struct held_signal *p)

@@ -185,6 +185,13 @@ static void make_signals(struct made *m)
                                  .point_end_utc_s = 1760007240,
                                  .why = i < 3 ? "" : "/srv/grid.csv: torn"};
     }
+    static const struct signal_facts facts = {
+        .asked = {"grid", 7, 1, 1760000000, 1760000900},
+        .issued_utc_s = 1760000000,
+        .judged = {{3600, true, {60, 60, 0, 3, 20.5, 15, 30}},
+                   {10800, false, {59, 0, 1, 3, 10, 15, (double)NAN}}},
+        .n_judged = 2};
+    m->signal[2].facts = &facts;
     m->value[0].number = -0.02;
     m->decl[1].type = m->value[1].type = POLICY_TRUTH;
     m->value[1].truth = true;

@@ -161,6 +161,7 @@ static const struct { const char *method, *target, *body; unsigned status; const
     {"GET", "/v1/signals", NULL, 200, "\"value\": -0.02"},
     {"GET", "/v1/signals", NULL, 200, "\"why\": \"/srv/grid.csv: torn\""},
     {"GET", "/v1/signals?name=carbon.forecast", NULL, 200, "\"value\": 240"},
+    {"GET", "/v1/signals?name=carbon.forecast", NULL, 200, "\"persistence_mae\": 15"},
     {"GET", "/v1/signals?name=price", NULL, 200, "\"series\": []"},
     {"GET", "/v1/signals?name=other", NULL, 200, "\"signals\": []"},
     {"GET", "/v1/signals?nam=price", NULL, 400, "nam"},

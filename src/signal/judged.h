@@ -1,0 +1,30 @@
+/* The judges of forecasts as JSON, for the cache: what waits and the errors of the last
+ * days, over restarts.
+ *
+ * Owns: nothing.  Touches: nothing.  Explained in docs/signals.md#forecasts-judged.
+ */
+#ifndef SIGNAL_JUDGED_H
+#define SIGNAL_JUDGED_H
+
+#include "core/carbon/judge.h"
+#include "signal/signal.h"
+#include "signal/source.h"
+#include "underwatt/error.h"
+
+enum { JUDGED_MAX = 32 }; /* forecasts of one process */
+
+/* A forecast and its judge. */
+struct judged {
+    char signal[SIGNAL_NAME], source[SOURCE_WORD], unit[SIGNAL_UNIT];
+    struct judge judge;
+};
+
+/* free() *ret. */
+int judged_write(const struct judged *const *list, size_t n, char **ret, uw_error *err);
+/* free() each, up to JUDGED_MAX.  -EINVAL with one line: torn or damaged; -ENOMEM.
+ * Nothing is in the list then.
+ */
+int judged_read(const char *name, const char *text, size_t len,
+                struct judged *list[JUDGED_MAX], size_t *ret_n, uw_error *err);
+
+#endif
