@@ -41,10 +41,15 @@ static struct start start_of(const struct sight *s, uint64_t for_ns, int64_t now
 
 /* ---- text ---- */
 
-static void print_unknown(const struct sight *s)
+/* One line: why, whose value it is, when it is asked again. */
+static void say_unknown(const struct sight *s, int64_t now_s)
 {
-    cli_say("%s: unknown: %s%s%s", s->name, s->why, s->source[0] ? "; source " : "",
-            s->source);
+    int64_t next_s = s->facts.asked.next_utc_s;
+    char next[SIGHT_TIME];
+
+    cli_say("%s: unknown: %s%s%s%s%s", s->name, s->why, s->source[0] ? "; source " : "",
+            s->source, next_s ? ", which is asked again at " : "",
+            next_s ? sight_time(next_s, now_s, next) : "");
 }
 
 static void print_source(const struct sight *s, int64_t now_s)
@@ -53,15 +58,18 @@ static void print_source(const struct sight *s, int64_t now_s)
 
     printf("  source %s%s\n  ", s->source[0] ? s->source : "-",
            s->estimated && !s->ahead ? ", which estimates it" : "");
-    if (s->ahead && s->issued_utc_s)
-        printf("made %s (%s ago), ", sight_time(s->issued_utc_s, now_s, from),
-               sight_lasts(now_s - s->issued_utc_s, age));
+    if (s->ahead && s->facts.issued_utc_s)
+        printf("made %s (%s ago), ", sight_time(s->facts.issued_utc_s, now_s, from),
+               sight_lasts(now_s - s->facts.issued_utc_s, age));
     else if (!s->ahead && s->time_utc_s)
         printf("value of %s (%s ago), ", sight_time(s->time_utc_s, now_s, from),
                sight_lasts(now_s - s->time_utc_s, age));
     printf("until %s\n", s->end_utc_s ? sight_time(s->end_utc_s, now_s, to) : "-");
     if (s->known && s->why[0])
         printf("  its source fails: %s\n", s->why);
+    if (s->why[0] && s->facts.asked.next_utc_s)
+        printf("  it is asked again at %s\n",
+               sight_time(s->facts.asked.next_utc_s, now_s, to));
 }
 
 static void print_value(const struct sight *s, int64_t now_s)
@@ -107,6 +115,55 @@ static void print_start(const struct sight *s, const struct start *w, int64_t no
     if (w->now_known && w->now_mean > 0)
         printf(" (%+.1f %%)", 100 * (w->mean / w->now_mean - 1));
     printf("\n");
+}
+
+static void print_error(double v)
+{
+    if (isnan(v))
+        printf(" %12s", "-");
+    else
+        printf(" %12.4g", v);
+}
+
+static void print_errors(const struct sight *s)
+{
+    const struct signal_facts *f = &s->facts;
+
+    printf("\nmean absolute error of its forecasts of the last %d days, %s:\n",
+           JUDGE_DAYS, s->unit);
+    printf("%8s %8s %12s %12s %12s\n", "AHEAD", "VALUES", "FORECAST", "PERSISTENCE",
+           "YESTERDAY");
+    for (size_t i = 0; i < f->n_judged; i++) {
+        const struct signal_judged *j = &f->judged[i];
+        if (j->score.n == 0)
+            continue;
+        printf("%6.6g h %8ju", (double)j->horizon_s / 3600, (uintmax_t)j->score.n);
+        print_error(j->score.forecast);
+        print_error(j->score.last);
+        print_error(j->score.yesterday);
+        printf("%s\n", j->worse ? "  worse" : "");
+    }
+}
+
+/* What became of earlier forecasts. */
+static void print_judged(const struct sight *s)
+{
+    const struct signal_facts *f = &s->facts;
+    char worse[FACTS_WORSE];
+    uint64_t missed = 0, n = 0;
+
+    for (size_t i = 0; i < f->n_judged; i++) {
+        missed += f->judged[i].score.missed;
+        n += f->judged[i].score.n;
+    }
+    if (n > 0)
+        print_errors(s);
+    if (missed)
+        printf(
+            "%ju values of it were not judged: none came in time that is no estimate\n",
+            (uintmax_t)missed);
+    if (facts_worse(f, worse)[0])
+        printf("the forecast is worse than persistence %s ahead\n", worse);
 }
 
 /* A forecast from now on, else the last day. */
@@ -180,9 +237,10 @@ static void put_sight(struct json_out *o, const struct sight *s, int64_t now_s)
     json_out_text(o, "source", s->source);
     put_utc(o, "time_utc", s->time_utc_s);
     put_utc(o, "end_utc", s->end_utc_s);
-    put_utc(o, "issued_utc", s->issued_utc_s);
+    put_utc(o, "issued_utc", s->facts.issued_utc_s);
     json_out_known_int(o, "age_s", s->time_utc_s != 0, now_s - s->time_utc_s);
     json_out_text(o, "why", s->why);
+    facts_show(o, &s->facts);
     json_out_array(o, "series");
     for (size_t i = 0; i < s->n; i++) {
         json_out_object(o, NULL);
@@ -284,8 +342,9 @@ static int print_one(const struct sights *all, const struct start *w, int64_t no
         if (s->ahead)
             print_extremes(s, now_s);
         print_start(s, w, now_s);
+        print_judged(s);
     } else {
-        print_unknown(s);
+        say_unknown(s, now_s);
     }
     for (size_t i = 1; i < all->n; i++)
         print_value(&all->sight[i], now_s);
@@ -347,7 +406,7 @@ int sight_one(const struct cmd *cmd, const struct cli_env *env,
         return cli_fail(EXIT_FAIL, "%s: %s", cmd->name, err.text);
     if (is_stdout(o->json) || is_stdout(o->csv)) {
         if (!s->known)
-            print_unknown(s);
+            say_unknown(s, l.utc_s);
     } else {
         code = print_one(&all, &w, l.utc_s, colour);
     }

@@ -171,7 +171,7 @@ static int take_sight(const struct sight_link *l, const struct json_value *v,
         l->daemon ? take_bool(v, "known") : strcmp(take_text(v, "state"), "known") == 0;
     s->estimated = take_bool(v, "estimated");
     s->time_utc_s = take_utc(v, "time_utc");
-    s->issued_utc_s = take_utc(v, "issued_utc");
+    facts_read(v, &s->facts);
     s->end_utc_s = take_utc(v, "end_utc");
     take_value(v, s);
     if (!s->known && !s->why[0])

@@ -13,6 +13,7 @@
 #include "core/carbon/stretch.h"
 #include "io/httpc.h"
 #include "policy/signals.h"
+#include "signal/facts.h"
 #include "underwatt/error.h"
 
 struct sight {
@@ -23,8 +24,8 @@ struct sight {
     bool ahead;                    /* a forecast */
     bool estimated;                /* the source says so */
     int64_t time_utc_s, end_utc_s; /* from when and until when it counts; 0: unknown */
-    int64_t issued_utc_s;          /* when the source made it; 0: it does not say */
-    struct stretch_point *point;   /* its history or forecast */
+    struct signal_facts facts;
+    struct stretch_point *point; /* its history or forecast */
     size_t n;
 };
 struct sights {

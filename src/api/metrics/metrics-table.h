@@ -78,7 +78,17 @@
     X(CPU_ENERGY, "underwatt_cpu_energy_joules_total", "counter", "Energy of a RAPL domain, renewed once a second at most.") \
     X(SIGNAL_VALUE, "underwatt_signal_value", "gauge", "Value of a signal from outside in its unit; 1 true, 0 false.") \
     X(SIGNAL_AGE, "underwatt_signal_age_seconds", "gauge", "Age of the last value of a signal from outside, known or not.") \
-    X(SIGNAL_KNOWN, "underwatt_signal_known", "gauge", "1 when a signal from outside is known.")
+    X(SIGNAL_KNOWN, "underwatt_signal_known", "gauge", "1 when a signal from outside is known.") \
+    X(SIGNAL_ESTIMATED, "underwatt_signal_estimated", "gauge", "1 when the source of a signal from outside estimates its value.") \
+    X(SIGNAL_INFO, "underwatt_signal_info", "gauge", "Always 1; which source a signal from outside has.") \
+    X(SOURCE_REQUESTS, "underwatt_signal_source_requests_total", "counter", "Requests of underwatt-signals to a source.") \
+    X(SOURCE_FAILURES, "underwatt_signal_source_failures_total", "counter", "Rounds of requests to a source that failed.") \
+    X(SOURCE_SUCCESS, "underwatt_signal_source_success_timestamp_seconds", "gauge", "When a source answered last, seconds since 1970.") \
+    X(FORECAST_ERROR, "underwatt_signal_forecast_error", "gauge", "Mean absolute error of a forecast at a horizon, in the unit of the signal.") \
+    X(FORECAST_PERSISTENCE, "underwatt_signal_forecast_persistence_error", "gauge", "The same of the value that was known when the forecast was made.") \
+    X(FORECAST_YESTERDAY, "underwatt_signal_forecast_yesterday_error", "gauge", "The same of the value 24 h before.") \
+    X(FORECAST_JUDGED, "underwatt_signal_forecast_judged", "gauge", "Values of a forecast that these errors are means of.") \
+    X(FORECAST_WORSE, "underwatt_signal_forecast_worse", "gauge", "1 when a forecast is worse than persistence at a horizon.")
 /* clang-format on */
 
 enum metrics_id {

@@ -3,7 +3,9 @@
 
 #include <errno.h>
 #include <math.h>
+#include <stdio.h>
 #include <stdlib.h>
+#include <string.h>
 
 #include "api/metrics/metrics-inside.h"
 #include "base/error.h"
@@ -11,6 +13,7 @@
 #include "base/units.h"
 #include "policy/engine.h"
 #include "policy/limits.h"
+#include "signal/facts.h"
 
 static const struct {
     const char *name, *type, *help;
@@ -368,39 +371,147 @@ static void put_cpu(struct metrics_render *r)
 
 /* ---- signals from outside ---- */
 
-static void signal_series(struct metrics_render *r, const struct signal_view *s, double v)
+/* The labels `signal`, one more where key is given, and `hostname`. */
+static struct metrics_slice signal_labels(struct metrics_render *r,
+                                          const struct signal_view *s, const char *key,
+                                          const char *value)
 {
     struct text *t = &r->m->label;
 
     text_clear(t);
     metrics_label(t, "signal", s->decl->name);
-    if (r->id == METRICS_SIGNAL_VALUE)
-        metrics_label(t, ",unit", s->decl->unit);
+    if (key)
+        metrics_label(t, key, value);
     metrics_label(t, ",hostname", r->v->hostname);
-    if (!t->failed)
-        metrics_series(r, (struct metrics_slice){t->at, t->len}, NULL, NULL, v);
+    return t->failed ? (struct metrics_slice){"", 0}
+                     : (struct metrics_slice){t->at, t->len};
+}
+
+static void signal_series(struct metrics_render *r, const struct signal_view *s,
+                          const char *key, const char *value, double v)
+{
+    struct metrics_slice l = signal_labels(r, s, key, value);
+
+    if (l.len > 0)
+        metrics_series(r, l, NULL, NULL, v);
 }
 
 /* Those that the site has: declared, or with a value once. */
-static void put_signals(struct metrics_render *r)
+static void put_values(struct metrics_render *r)
 {
     const struct node_view *v = r->v;
 
     metrics_begin(r, METRICS_SIGNAL_VALUE);
     for (size_t i = 0; i < v->n_signals; i++)
         if (v->signal[i].value && v->signal[i].value->type != POLICY_TEXT)
-            signal_series(r, &v->signal[i],
+            signal_series(r, &v->signal[i], ",unit", v->signal[i].decl->unit,
                           v->signal[i].value->type == POLICY_NUMBER
                               ? v->signal[i].value->number
                               : v->signal[i].value->truth);
     metrics_begin(r, METRICS_SIGNAL_AGE);
     for (size_t i = 0; i < v->n_signals; i++)
         if (v->signal[i].used && v->signal[i].utc_ns)
-            signal_series(r, &v->signal[i], v->signal[i].age_s);
+            signal_series(r, &v->signal[i], NULL, NULL, v->signal[i].age_s);
     metrics_begin(r, METRICS_SIGNAL_KNOWN);
     for (size_t i = 0; i < v->n_signals; i++)
         if (v->signal[i].used)
-            signal_series(r, &v->signal[i], v->signal[i].known);
+            signal_series(r, &v->signal[i], NULL, NULL, v->signal[i].known);
+    metrics_begin(r, METRICS_SIGNAL_ESTIMATED);
+    for (size_t i = 0; i < v->n_signals; i++)
+        if (v->signal[i].value)
+            signal_series(r, &v->signal[i], NULL, NULL, v->signal[i].estimated);
+    metrics_begin(r, METRICS_SIGNAL_INFO);
+    for (size_t i = 0; i < v->n_signals; i++)
+        if (v->signal[i].used && v->signal[i].source[0])
+            signal_series(r, &v->signal[i], ",source", v->signal[i].source, 1);
+}
+
+/* ---- sources of underwatt-signals ---- */
+
+/* A source may give several signals: the first one tells of it. */
+static bool is_first(const struct node_view *v, size_t i)
+{
+    const struct signal_facts *f = v->signal[i].facts;
+
+    if (!f || !f->asked.by[0])
+        return false;
+    for (size_t k = 0; k < i; k++)
+        if (v->signal[k].facts && strcmp(v->signal[k].facts->asked.by, f->asked.by) == 0)
+            return false;
+    return true;
+}
+
+static double of_source(const struct signal_asked *a, enum metrics_id id)
+{
+    return id == METRICS_SOURCE_REQUESTS   ? (double)a->requests
+           : id == METRICS_SOURCE_FAILURES ? (double)a->failures
+                                           : (double)a->success_utc_s;
+}
+
+static void put_sources(struct metrics_render *r, enum metrics_id id)
+{
+    struct text *t = &r->m->label;
+
+    metrics_begin(r, id);
+    for (size_t i = 0; i < r->v->n_signals; i++) {
+        const struct signal_facts *f = r->v->signal[i].facts;
+        if (!is_first(r->v, i) ||
+            (id == METRICS_SOURCE_SUCCESS && f->asked.success_utc_s == 0))
+            continue;
+        text_clear(t);
+        metrics_label(t, "source", f->asked.by);
+        metrics_label(t, ",hostname", r->v->hostname);
+        if (!t->failed)
+            metrics_series(r, (struct metrics_slice){t->at, t->len}, NULL, NULL,
+                           of_source(&f->asked, id));
+    }
+}
+
+/* ---- forecasts ---- */
+
+static double of_forecast(const struct signal_judged *j, enum metrics_id id)
+{
+    switch (id) {
+    case METRICS_FORECAST_ERROR:
+        return j->score.forecast;
+    case METRICS_FORECAST_PERSISTENCE:
+        return j->score.last;
+    case METRICS_FORECAST_YESTERDAY:
+        return j->score.yesterday; /* NaN, unknown: no line */
+    case METRICS_FORECAST_WORSE:
+        return j->worse;
+    default:
+        return (double)j->score.n;
+    }
+}
+
+static void put_forecasts(struct metrics_render *r, enum metrics_id id)
+{
+    metrics_begin(r, id);
+    for (size_t i = 0; i < r->v->n_signals; i++) {
+        const struct signal_facts *f = r->v->signal[i].facts;
+        for (size_t h = 0; f && h < f->n_judged; h++) {
+            const struct signal_judged *j = &f->judged[h];
+            char horizon[24];
+            (void)snprintf(horizon, sizeof horizon, "%.6gh", (double)j->horizon_s / 3600);
+            if (j->score.n > 0)
+                signal_series(r, &r->v->signal[i], ",horizon", horizon,
+                              of_forecast(j, id));
+        }
+    }
+}
+
+static void put_signals(struct metrics_render *r)
+{
+    put_values(r);
+    put_sources(r, METRICS_SOURCE_REQUESTS);
+    put_sources(r, METRICS_SOURCE_FAILURES);
+    put_sources(r, METRICS_SOURCE_SUCCESS);
+    put_forecasts(r, METRICS_FORECAST_ERROR);
+    put_forecasts(r, METRICS_FORECAST_PERSISTENCE);
+    put_forecasts(r, METRICS_FORECAST_YESTERDAY);
+    put_forecasts(r, METRICS_FORECAST_JUDGED);
+    put_forecasts(r, METRICS_FORECAST_WORSE);
 }
 
 int metrics_render(struct metrics *m, const struct node_view *view,
