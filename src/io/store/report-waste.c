@@ -40,20 +40,41 @@ static int read_used(struct report *rep, uw_error *err)
 
 /* ---- sums ---- */
 
-/* Columns from `column` on: time, energy, REPORT_CHARGES. */
+/* Emissions and money as booked: revisions are of all that a job did in some time. */
+static void put_amounts(const struct report *rep, sqlite3_stmt *stmt, int column,
+                        int64_t energy_uj)
+{
+    static const struct {
+        const char *amount, *covered;
+        double unit;
+    } keys[LEDGER_CHARGES] = {{"co2_g", "co2_covered", 1e-3},
+                              {"marginal_g", "marginal_covered", 1e-3},
+                              {"money", "money_covered", 1e-6}};
+
+    for (int i = 0; i < LEDGER_CHARGES; i++) {
+        double amount = (double)sqlite3_column_int64(stmt, column + 2 * i);
+        double covered_uj = (double)sqlite3_column_int64(stmt, column + 2 * i + 1);
+        json_out_known_double(rep->o, keys[i].amount, covered_uj > 0,
+                              amount * keys[i].unit);
+        json_out_known_double(rep->o, keys[i].covered, energy_uj > 0,
+                              covered_uj / (double)energy_uj);
+    }
+}
+
+/* Columns of SUMS from `column` on. */
 static void put_sums(const struct report *rep, sqlite3_stmt *stmt, int column)
 {
+    int64_t uj = sqlite3_column_int64(stmt, column + 1);
     double s = (double)sqlite3_column_int64(stmt, column) * 1e-3;
-    struct report_charges c;
 
     json_out_double(rep->o, "time_s", s);
-    json_out_double(rep->o, "energy_j", report_j(stmt, column + 1));
-    json_out_double(rep->o, "mean_w",
-                    s > 0 ? report_j(stmt, column + 1) / s : (double)NAN);
-    report_charges(stmt, column + 2, &c);
-    report_put_charges(rep, &c, sqlite3_column_int64(stmt, column + 1), false);
+    json_out_double(rep->o, "energy_j", (double)uj * 1e-6);
+    json_out_known_double(rep->o, "mean_w", s > 0, (double)uj * 1e-6 / s);
+    put_amounts(rep, stmt, column + 2, uj);
 }
-#define SUMS " sum(span_ms), sum(energy_uj)," REPORT_CHARGES
+#define SUMS                                                                     \
+    " sum(span_ms), sum(energy_uj), sum(co2_mg), sum(co2_uj), sum(marginal_mg)," \
+    " sum(marginal_uj), sum(cost), sum(cost_uj)"
 
 static int put_class(const struct report *rep, sqlite3_stmt *stmt, uw_error *err)
 {
@@ -165,14 +186,14 @@ static int hint_models(const struct report *rep, int64_t job, uw_error *err)
     " sum(all_ms), sum(iif(use = 1, span_ms, 0)), sum(iif(use = 1, energy_uj, 0)),"  \
     " sum(iif(use = 2, span_ms, 0)), sum(iif(use = 2, energy_uj, 0)), sum(iif(use =" \
     " 3, span_ms, 0)), sum(iif(use = 3, energy_uj, 0))," SUMS
+/* clang-format off */
 #define OF(column) " iif(use > 0, " column ", 0) AS " column
-#define WASTED                                                                                                                        \
-    " FROM (SELECT job, use, span_ms AS all_ms," OF("span_ms") "," OF("energy_uj") "," OF("co2_mg") "," OF(                           \
-        "co2_uj") "," OF("marginal_mg") "," OF("marginal_uj") "," OF("cost") "," OF("co"                                              \
-                                                                                    "st"                                              \
-                                                                                    "_u"                                              \
-                                                                                    "j") " FROM temp.used WHERE job NOT NULL) g LEFT" \
-                                                                                         " JOIN job j ON j.id = g.job"
+#define WASTED                                                               \
+    " FROM (SELECT job, use, span_ms AS all_ms," OF("span_ms") ","           \
+    OF("energy_uj") "," OF("co2_mg") "," OF("co2_uj") "," OF("marginal_mg")  \
+    "," OF("marginal_uj") "," OF("cost") "," OF("cost_uj")                   \
+    " FROM temp.used WHERE job NOT NULL) g LEFT JOIN job j ON j.id = g.job"
+/* clang-format on */
 #define N_JOBS " count(DISTINCT iif(span_ms > 0, g.job, NULL)),"
 #define WORST " HAVING sum(span_ms) > 0 ORDER BY sum(energy_uj) DESC, 1 LIMIT :rows"
 
