@@ -80,7 +80,7 @@ static void saved_draw(struct canvas *c, const void *user)
         least = fmin(least, v - half);
         most = fmax(most, v + half);
     }
-    double left = wide ? 230 : 140, right = wide ? 230 : 96;
+    double left = wide ? 230 : 140, right = wide ? 230 : 106;
     struct frame f = {.box = {left, TOP, width - left - right, ROW * (double)n},
                       .x = axis_over(least, most, wide ? 5 : 3, false),
                       .y = {.lo = 0, .hi = 1},

@@ -104,7 +104,7 @@ struct got {
     const struct json_value *root, *rows, *jobs;
 };
 
-/* args: "by=user", "from=…" …, NULL at the end. */
+/* args: "by=user", "from=…", "own=UID" …, NULL at the end. */
 static int get(struct ledger *l, const char *const *args, struct got *ret)
 {
     auto_(json_out_free) struct json_out *o = json_out_new();
@@ -119,6 +119,11 @@ static int get(struct ledger *l, const char *const *args, struct got *ret)
     for (; r == 0 && *args; args++) {
         size_t n = strcspn(*args, "=");
         (void)snprintf(key, sizeof key, "%.*s", (int)n, *args);
+        if (strcmp(key, "own") == 0) { /* whom the daemon shows his own jobs alone */
+            q.one_user = true;
+            q.uid = (uid_t)atoi(*args + n + 1);
+            continue;
+        }
         r = ledger_query_set(&q, key, *args + n + 1, T0, &err);
     }
     if (r >= 0)
@@ -355,6 +360,37 @@ static void test_filters(struct ledger *l)
     is_int(GET(l, &g, "by=cpu", "job=1"), -EINVAL, "processors have no job");
 }
 
+/* A user without rights sees nothing of other users' jobs, whatever is asked for. */
+static void test_own(struct ledger *l)
+{
+    struct got g;
+
+    for (size_t i = 0; i < n_elements(keys); i++) {
+        if (!ok(GET(l, &g, keys[i].by, "own=61001") == 0, "%s", keys[i].by))
+            continue;
+        bool day = strcmp(keys[i].by, "by=day") == 0;
+        double j = number(g.jobs, "energy_j");
+        is_near(j, 1000.000001 * 26 * DAYS + 4 * 0.999999, 1e-3, "his jobs' energy");
+        for (size_t k = 0; !day && k < json_count(g.rows); k++) {
+            double uid = number(json_at(g.rows, k), "uid");
+            ok(isnan(uid) || uid == 61001, "no other user's row");
+        }
+        double stack = 0, v = 0;
+        for (size_t d = 0; d < DAYS; d++) {
+            const struct json_value *of =
+                json_get(json_at(json_get(g.root, "days"), d), "stack_j");
+            for (size_t k = 0; k < json_count(of); k++)
+                stack += json_as_double(json_at(of, k), &v) ? v : 0;
+        }
+        ok(day ? stack == 0 : fabs(stack - j) < 1e-3, "the stack is of his jobs");
+        json_free(g.doc);
+    }
+    (void)GET(l, &g, "by=user", "own=61001", "user=ben");
+    is_int(json_count(g.rows), 0, "a filter shows no other user");
+    ok(isnan(number(g.jobs, "saved_j")), "nor what he saved");
+    json_free(g.doc);
+}
+
 /* More jobs than there are rows: the rest is one row. */
 static void test_rest(struct ledger *l, const char *path)
 {
@@ -398,6 +434,7 @@ int main(void)
     test_names(l);
     test_span(l);
     test_filters(l);
+    test_own(l);
     while (ledger_tidy(l, T0 + 500 * DAY, &err) == 1)
         ;
     for (size_t i = 0; i < n_elements(keys); i++)
