@@ -77,8 +77,8 @@ static int64_t bytes_of(const char *path)
 static int put_job(struct year *y, size_t at, uint64_t id, int64_t i, bool ends)
 {
     struct ledger_label labels[] = {{"project", id % 3 ? "language" : "vision"},
-                                    {"partition", "a100"},
-                                    {"account", "group-17"}};
+                                    {"slurm.partition", "a100"},
+                                    {"slurm.account", "group-17"}};
     char name[64];
 
     (void)snprintf(name, sizeof name, "slurm:%llu", (unsigned long long)(4000000 + id));
@@ -327,7 +327,9 @@ static int report(struct year *y, const char *by, int64_t days, double *ret_s,
 
 static int finish(struct year *y, int64_t days, double wall_s)
 {
-    static const char *const by[] = {"job", "user", "gpu", "day", "label:project"};
+    static const char *const by[] = {"job",     "user",      "gpu",      "day",
+                                     "group",   "project",   "class",    "label:project",
+                                     "account", "partition", "user,day", "job,day"};
     auto_(json_out_free) struct json_out *o = json_out_new();
     struct rusage usage;
     double off = 1;

@@ -17,7 +17,7 @@ int report_keys(const struct report *rep, uw_error *err);
  * rows by the query's keys; "stack": the names of each day's "stack_j".
  */
 int report_rows(const struct report *rep, uw_error *err);
-/* "saved_j" … of such a row; columns from `column` on as in report_saved. */
+/* "saved_j" … of such a row: the columns REPORT_SAVED from `column` on; NULL: null. */
 void report_put_saved(const struct report *rep, sqlite3_stmt *stmt, int column);
 #define REPORT_SAVED                                                       \
     " spared_j, spared_half_j, saved_co2, saved_co2_half, saved_marginal," \

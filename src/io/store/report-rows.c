@@ -38,7 +38,8 @@ void report_put_saved(const struct report *rep, sqlite3_stmt *stmt, int column)
         "saved_marginal_g", "saved_marginal_half_g", "saved_money", "saved_money_half"};
 
     for (int i = 0; i < REPORT_SAVED_COLUMNS; i++)
-        json_out_double(rep->o, keys[i], db_double(stmt, column + i));
+        json_out_double(rep->o, keys[i],
+                        stmt ? db_double(stmt, column + i) : (double)NAN);
 }
 
 /* Columns from `column` on: ROW or SUMS. */

@@ -142,7 +142,6 @@ int report_prepare(const struct report *rep, const char *sql, sqlite3_stmt **ret
         {":rows", REPORT_ROWS},
         {":stack", REPORT_STACK},
         {":of_job", (int64_t)q->of_job},
-        {":by_day", q->key[0].by == LEDGER_BY_DAY && q->n_keys == 1},
     };
     const struct {
         const char *name, *v;
@@ -433,27 +432,40 @@ static int put_stack(const struct report *rep, int64_t day, uw_error *err)
     return r;
 }
 
+/* Where rows are of days: what was saved on one of them. */
+static int put_day_saved(const struct report *rep, int64_t day, uw_error *err)
+{
+    auto_(db_finalize) sqlite3_stmt *stmt = NULL;
+
+    if (!report_is_whole(rep->q) || rep->q->key[0].by != LEDGER_BY_DAY)
+        return 0;
+    int r = db_ask(rep->l, "SELECT" REPORT_SAVED " FROM temp.grouped WHERE k1 = ?", &stmt,
+                   err, "i", day);
+    if (r >= 0)
+        r = db_step(rep->l, stmt, err);
+    if (r >= 0)
+        report_put_saved(rep, r > 0 ? stmt : NULL, 0);
+    return r;
+}
+
 static int put_day(const struct report *rep, sqlite3_stmt *stmt, uw_error *err)
 {
     json_out_text(rep->o, "day", db_text(stmt, 0));
     put_parts(rep, stmt, 1);
     report_put_cpu(rep, stmt, 1 + PARTS_COLUMNS);
-    if (report_is_whole(rep->q) && rep->q->key[0].by == LEDGER_BY_DAY)
-        report_put_saved(rep, stmt, 3 + PARTS_COLUMNS);
-    return put_stack(rep, sqlite3_column_int64(stmt, 2 + PARTS_COLUMNS), err);
+    int64_t day = sqlite3_column_int64(stmt, 2 + PARTS_COLUMNS);
+    int r = put_day_saved(rep, day, err);
+    return r < 0 ? r : put_stack(rep, day, err);
 }
 
 int report_days(const struct report *rep, const char *key, uw_error *err)
 {
-    return report_list(
-        rep, key,
-        "SELECT printf('%04d-%02d-%02d', day / 10000, day / 100 % 100,"
-        " day % 100)," PARTS ", (SELECT sum(d.energy_uj) FROM"
-        " domain_part d WHERE d.day = e.day AND d.kind > 0), e.day," REPORT_SAVED
-        " FROM part e LEFT JOIN (SELECT k1 AS of_day," REPORT_SAVED " FROM"
-        " temp.grouped WHERE :by_day) g ON g.of_day = e.day"
-        " GROUP BY day ORDER BY day LIMIT 4000",
-        put_day, err);
+    return report_list(rep, key,
+                       "SELECT printf('%04d-%02d-%02d', day / 10000, day / 100 % 100,"
+                       " day % 100)," PARTS ", (SELECT sum(d.energy_uj) FROM"
+                       " domain_part d WHERE d.day = e.day AND d.kind > 0), e.day"
+                       " FROM part e GROUP BY day ORDER BY day LIMIT 4000",
+                       put_day, err);
 }
 
 /* Seconds since 1970; mean, least and most of the cap in mW. */
