@@ -141,7 +141,7 @@ static void jobs(void)
         "      edp: holds 270 W, 612 steps, time x 1.041\n"
         "12345 uid 1002               2         11.1 h         -   236.9 W             "
         "-\n"
-        "      measured only\n"
+        "      measured only, its energy is not booked yet\n"
         "(simulated boards)\n",
         "the caps are those in force, in 80 columns");
     a.all = true;
