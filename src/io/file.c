@@ -214,7 +214,7 @@ int file_read_regular(const char *path, size_t max, int ms, char **ret_text,
     auto_(apart_unref) struct apart *a = NULL;
     int r = read_apart(path, max, false, ms, &a, err);
 
-    if (r < 0)
+    if (r < 0 || !a)
         return r;
     *ret_text = take(a->text);
     if (ret_len)
@@ -228,7 +228,7 @@ int file_read_owned(const char *path, size_t max, int ms, char **ret_text,
     auto_(apart_unref) struct apart *a = NULL;
     int r = read_apart(path, max, true, ms, &a, err);
 
-    if (r < 0)
+    if (r < 0 || !a)
         return r;
     *ret_text = take(a->text);
     *ret_len = a->len;
