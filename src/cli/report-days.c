@@ -142,8 +142,8 @@ static double keys_height(const struct json_value *report, double width)
     struct pieces p;
 
     pieces_of(report, &p);
-    size_t per = keys_in_line(width);
-    return KEY_LINE_H * (double)((p.n + per - 1) / per);
+    size_t per = keys_in_line(width), lines = (p.n + per - 1) / per;
+    return KEY_LINE_H * (double)lines;
 }
 
 static double energy_height(const struct json_value *report, double width)
@@ -160,8 +160,9 @@ static void draw_keys(struct canvas *c, const struct pieces *p)
 
     for (size_t i = 0; i < p->n; i++) {
         const struct key key = {p->name[i], KEY_SQUARE, {INK_NONE, p->ink[i], 0, 0, 0}};
+        size_t line = i / per;
         (void)chart_key(c, LEFT + 15 + cell * (double)(i % per),
-                        44 + KEY_LINE_H * (double)(i / per), &key);
+                        44 + KEY_LINE_H * (double)line, &key);
     }
 }
 
@@ -224,7 +225,8 @@ static void draw_hatch(struct canvas *c, struct box b)
     static const double GAP = 5;
 
     canvas_box(c, b, 0, pen_fill(INK_PANEL));
-    for (double x = b.x - b.h; x < b.x + b.w; x += GAP) {
+    for (unsigned i = 0; GAP * i < b.w + b.h; i++) {
+        double x = b.x - b.h + GAP * i;
         double from = fmax(x, b.x), to = fmin(x + b.h, b.x + b.w);
         canvas_line(c, (struct spot){from, b.y + b.h - (from - x)},
                     (struct spot){to, b.y + b.h - (to - x)}, pen_line(INK_MUTED, 1));
@@ -372,8 +374,9 @@ static void draw_intensities(struct canvas *c, const struct json_value *report,
     if (!intensity_axis(p, &y))
         return;
     int digits = (int)fmax(0, ceil(-log10(y.step) - 1e-9));
-    for (double v = y.lo; v <= y.hi + y.step / 2; v += y.step) {
-        (void)snprintf(text, sizeof text, "%.*f", digits, v + 0.0);
+    for (unsigned i = 0; y.lo + y.step * i <= y.hi + y.step / 2; i++) {
+        double v = y.lo + y.step * i;
+        (void)snprintf(text, sizeof text, "%.*f", digits, v);
         canvas_text(c, right, axis_at(&y, v) + 4, ALIGN_LEFT, &small, text);
     }
     draw_intensity(c, p, &y, false);

@@ -54,10 +54,10 @@ static int read_groups(const struct report *rep, uw_error *err)
     auto_(db_finalize) sqlite3_stmt *uids = NULL;
     char *room = malloc(NSS_BYTES);
 
-    int r =
-        room ? db_exec(rep->l,
-                       "CREATE TEMP TABLE user_group(uid INTEGER PRIMARY KEY, name)", err)
-             : fail(err, -ENOMEM, "out of memory for the report");
+    if (!room)
+        return fail(err, -ENOMEM, "out of memory for the report");
+    int r = db_exec(rep->l, "CREATE TEMP TABLE user_group(uid INTEGER PRIMARY KEY, name)",
+                    err);
     if (r >= 0)
         r = report_prepare(
             rep, "SELECT DISTINCT uid FROM job WHERE :uid < 0 OR uid = :uid", &uids, err);
