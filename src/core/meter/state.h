@@ -78,6 +78,12 @@ struct chunk {
 
 enum counter_class { CLASS_UNKNOWN, CLASS_TRUE, CLASS_FED };
 
+/* The fits of the last fold: of readings over `span`, up to time `to`, in [lo, hi]. */
+struct fitted {
+    struct fold_set set;
+    double to, span, lo, hi;
+};
+
 struct meter {
     struct meter_opts opts;
     struct sensor sensor; /* the reading that is used */
@@ -121,6 +127,7 @@ struct meter {
     double chunk_s;
     double next_at; /* s; planned time of the next sample */
     double period_s;
+    struct fitted fitted;
     uint64_t resets, wraps, refused, gaps;
 };
 

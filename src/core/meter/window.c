@@ -8,6 +8,8 @@
 
 #define BEYOND_S 2.0   /* a window may extend this far beyond the samples */
 #define LEAVING_S 15.0 /* samples this close to leaving the ring are settled */
+#define REFIT_S 0.3    /* of readings for which fits are kept */
+#define SETTLED_S 10.0 /* readings of less are fitted anew with each new one */
 #define DIRECT_S 20.0  /* windows up to this long are folded as a whole */
 
 /* Energy, the standard deviation of its error, and the reasons for a larger one. */
@@ -251,6 +253,38 @@ static void aliases(const struct meter *m, const struct fold_obs *obs, size_t n,
     p->sd = hypot(p->sd, 0.3 * (hi - lo) * hidden / p->period_s * length);
 }
 
+/* Whether the fits found for the last window hold for these readings: finding them anew
+ * takes some ten milliseconds, and a program may ask for twenty windows a second.
+ */
+static bool fits_hold(const struct meter *m, const struct fold_obs *obs, size_t n)
+{
+    const struct fitted *f = &m->fitted;
+    double span = obs[n - 1].t1 - obs[0].t0;
+
+    if (f->set.n == 0 || span < SETTLED_S || fabs(obs[n - 1].t1 - f->to) > REFIT_S ||
+        fabs(span - f->span) > 0.1 * f->span)
+        return false;
+    for (size_t i = 0; i < n; i++)
+        if (obs[i].mean_w < f->lo || obs[i].mean_w > f->hi)
+            return false;
+    return true;
+}
+
+static void keep_fits(struct meter *m, const struct fold_obs *obs, size_t n,
+                      const struct fold_set *set)
+{
+    struct fitted *f = &m->fitted;
+
+    *f = (struct fitted){.set = *set,
+                         .to = obs[n - 1].t1,
+                         .span = obs[n - 1].t1 - obs[0].t0,
+                         .lo = HUGE_VAL};
+    for (size_t i = 0; i < n; i++) {
+        f->lo = fmin(f->lo, obs[i].mean_w);
+        f->hi = fmax(f->hi, obs[i].mean_w);
+    }
+}
+
 static int fold_piece(struct meter *m, double a, double b, struct piece *ret)
 {
     struct fold_obs obs[FOLD_MAX];
@@ -262,8 +296,13 @@ static int fold_piece(struct meter *m, double a, double b, struct piece *ret)
     if (n < 2)
         return -ENODATA;
     int r = fold_new(obs, n, &f);
-    if (r == 0)
+    if (r == 0 && fits_hold(m, obs, n)) {
+        set = m->fitted.set;
+    } else if (r == 0) {
         r = fold_find(f, m->period_s, m->r_edges.locked ? m->r_edges.period_s : 0, &set);
+        if (r == 0)
+            keep_fits(m, obs, n, &set);
+    }
     if (r == 0)
         r = fold_mixed(f, &set, a, b, &p.e, &p.sd);
     if (r < 0)
