@@ -125,7 +125,7 @@ def job(node, tmp):
     os.kill(p.pid, signal.SIGCONT)
     t.ok(uwtest.wait_for(lambda: slot()[1] >= stood + 2), "continued, it goes on")
     other = node.train("--workload", "none", "--gpus", "1")
-    t.equal(node.board(1)["pids"], sorted([p.pid, other.pid]), "another process on its board")
+    t.equal(sorted(node.board(1)["pids"]), sorted([p.pid, other.pid]), "another process on its board")
     other.kill()
     t.ok(uwtest.wait_for(lambda: node.board(1)["pids"] == [p.pid]), "comes and goes")
     os.kill(p.pid, signal.SIGKILL)
