@@ -19,6 +19,7 @@ static curl_socket_t on_socket(void *user, curlsocktype purpose, struct curl_soc
     return socket(at->family, at->socktype | SOCK_CLOEXEC, at->protocol);
 }
 
+/* A place's own authority replaces those of the system: both the file and the folder. */
 static bool set_where(CURL *e, const struct httpc_place *place)
 {
     bool good = true;
@@ -26,7 +27,8 @@ static bool set_where(CURL *e, const struct httpc_place *place)
     if (place->socket)
         good = curl_easy_setopt(e, CURLOPT_UNIX_SOCKET_PATH, place->socket) == CURLE_OK;
     if (place->ca)
-        good = good && curl_easy_setopt(e, CURLOPT_CAINFO, place->ca) == CURLE_OK;
+        good = good && curl_easy_setopt(e, CURLOPT_CAINFO, place->ca) == CURLE_OK &&
+               curl_easy_setopt(e, CURLOPT_CAPATH, NULL) == CURLE_OK;
     if (place->token)
         good = good &&
                curl_easy_setopt(e, CURLOPT_HTTPAUTH, CURLAUTH_BEARER) == CURLE_OK &&

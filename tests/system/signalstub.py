@@ -82,16 +82,16 @@ class Service:
 
 
 class Signals:
-    """underwatt-signals with these lines of sources; more: further lines of its file, tcp: of `serve`."""
+    """underwatt-signals with these lines of sources; more: further lines of its file, tcp: of `serve`, inside: a command that runs it."""
 
-    def __init__(self, folder, sources, cache=True, more="", tcp=""):
+    def __init__(self, folder, sources, cache=True, more="", tcp="", inside=()):
         self.folder = pathlib.Path(folder)
         self.folder.mkdir(exist_ok=True)
         self.socket = str(self.folder / "signals.sock")
         self.config = self.folder / "signals.yaml"
         self.place = self.folder / "signals.log"
         (self.folder / "cache").mkdir(exist_ok=True)
-        self.cache, self.more = cache, more
+        self.cache, self.more, self.inside = cache, more, inside
         self.configure(sources, tcp)
         self.child = None
 
@@ -102,8 +102,8 @@ class Signals:
 
     def start(self):
         with open(self.place, "ab") as log:
-            self.child = subprocess.Popen([uwtest.program("underwatt-signals"), "--config", self.config], stdin=subprocess.DEVNULL,
-                                          stdout=log, stderr=log)
+            self.child = subprocess.Popen([*self.inside, uwtest.program("underwatt-signals"), "--config", self.config],
+                                          stdin=subprocess.DEVNULL, stdout=log, stderr=log)
         uwtest.must(uwtest.wait_for(lambda: os.path.exists(self.socket) and "signals" in uwtest.ask_socket(self.socket, "/v1/signals")),
                     self.log())
         return self

@@ -6,6 +6,7 @@ import os
 import pathlib
 import socket
 import ssl
+import subprocess
 import tempfile
 import warnings
 
@@ -17,6 +18,7 @@ from signalstub import KEY, answer_of, em_history
 t = uwtest.Tap()
 warnings.simplefilter("ignore", DeprecationWarning)    # of old versions of TLS
 HOST = "127.0.0.1"
+SYSTEM = "/etc/ssl/certs"    # of the system's authorities
 
 
 def context(pem, key, newest=ssl.TLSVersion.TLSv1_3):
@@ -40,6 +42,30 @@ def spoken(service):
 
 def answer(path, headers):
     return answer_of(em_history("DE", 381)) if headers.get("auth-token") == KEY else (401, {}, b"{}")
+
+
+def system(place, others, url, ours, key):
+    """An authority of the system's is believed without `ca`, and not with one."""
+    folder = place / "certs"
+    folder.mkdir()
+    for name in ("others.pem", "ca-certificates.crt"):
+        (folder / name).write_bytes(others.pem.read_bytes())
+    inside = ["unshare", "-rm", "sh", "-c", f'mount --bind "$0" {SYSTEM} && exec "$@"', folder]
+    try:
+        able = subprocess.run([*inside, "true"], capture_output=True, timeout=60, check=False).returncode == 0
+    except FileNotFoundError:
+        able = False
+    if not able:
+        t.skip("an authority of the system's", f"takes a mount namespace (unshare -rm) and {SYSTEM}")
+        return
+    source = f"type: electricitymaps, zone: DE, key_file: {key}, url: {url}/system"
+    with signalstub.Signals(place / "system", [f"{{name: without, {source}, as: c.without}}", f"{{name: with, {source}, as: c.with, ca: {ours.pem}}}"],
+                            inside=inside) as s:
+        v = s.becomes("c.without", lambda v: v["state"] == "known")
+        t.equal((v.get("value"), v["error"]), (381, None), "without ca: the system's authorities are believed")
+        v = s.becomes("c.with", lambda v: v["error"] or v["state"] == "known")
+        t.ok(v.get("value") is None and "certificate" in (v["error"] or ""), "with ca: that authority alone", v)
+        s.stop()
 
 
 def main():
@@ -90,6 +116,7 @@ def main():
             t.equal(services[name].seen, [], f"{name}: has seen no request, and no key")
         t.equal((stolen.seen, services["good"].asked("stolen"), len(services["moved"].seen)), ([], [], 2), "nobody else has seen the key")
         t.equal([p for p, _ in services["good"].seen if "unknown" in p], [], "nor who is signed by nobody that is known")
+        system(place, others, services["other"].url, ours, key)
         t.ok(KEY not in s.log() + json.dumps(s.all()), "the key is in no log")
     t.done()
 
