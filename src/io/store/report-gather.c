@@ -11,6 +11,7 @@
 #include "io/store/report-inside.h"
 
 enum { PARTS_MAX = 1 << 20, HOUR_MS = 3600000 };
+__extension__ typedef __int128 wide;
 
 struct part {
     int32_t day; /* 20261121; 0: this place is free */
@@ -176,19 +177,32 @@ static int caps_begin(struct report *rep, uw_error *err)
 #define IS_PRICED "cost_factor IN (SELECT id FROM factor WHERE unit = :unit)"
 #define IS_DOMAIN "board IN (SELECT id FROM board WHERE kind > 1)"
 
-/* Whether a domain's row of that time may be shown. */
-static bool is_told(const struct report *rep, int64_t begin_ms)
+/* From when to when rows are shown: of domains whole periods. */
+static void told_span(const struct report *rep, bool domain, int64_t *ret_from_ms,
+                      int64_t *ret_to_ms)
 {
     const struct ledger_query *q = rep->q;
     int64_t period_ms = (int64_t)(q->domains.period_ns / (uint64_t)NS_PER_MS_I);
+    int64_t from_ms = ms_of_ns(q->from_utc_ns), to_ms = ms_of_ns(q->to_utc_ns);
 
-    if (period_ms == 0)
-        return true;
-    int64_t from_ms = ms_of_ns(q->from_utc_ns) + period_ms - 1;
-    int64_t to_ms = ms_of_ns(q->to_utc_ns), until_ms = ms_of_ns(q->domains.until_utc_ns);
-    to_ms = until_ms < to_ms ? until_ms : to_ms;
-    return begin_ms >= from_ms - from_ms % period_ms &&
-           begin_ms < to_ms - to_ms % period_ms;
+    if (domain && period_ms > 0) {
+        int64_t until_ms = ms_of_ns(q->domains.until_utc_ns);
+        from_ms += period_ms - 1;
+        to_ms = until_ms < to_ms ? until_ms : to_ms;
+        from_ms -= from_ms % period_ms;
+        to_ms -= to_ms % period_ms;
+    }
+    *ret_from_ms = from_ms;
+    *ret_to_ms = to_ms;
+}
+
+/* Whether a domain's row of that time may be shown. */
+static bool is_told(const struct report *rep, int64_t begin_ms)
+{
+    int64_t from_ms, to_ms;
+
+    told_span(rep, true, &from_ms, &to_ms);
+    return begin_ms >= from_ms && begin_ms < to_ms;
 }
 
 int report_price(struct report *rep, uw_error *err)
@@ -263,6 +277,85 @@ static int read_energy(struct report *rep, struct parts *p, uw_error *err)
     return r;
 }
 
+/* ---- revisions ---- */
+
+struct revised {
+    int64_t begin_ms, end_ms; /* of its bucket */
+    int64_t board, kind, job, amount, uj;
+    int charge;
+    bool domain;
+};
+
+/* What of v falls before so much of all energy. */
+static int64_t share(int64_t v, int64_t before_uj, int64_t all_uj)
+{
+    return (int64_t)((wide)v * before_uj / all_uj);
+}
+
+/* Takes the share of a bucket that the span cuts by its energy there; where energy became
+ * covered, by what no factor had covered.  0: it is not in the span.
+ */
+static int cut(const struct report *rep, struct revised *v, uw_error *err)
+{
+    static const char *const covered[] = {"co2", "marginal", "cost"};
+    auto_(db_finalize) sqlite3_stmt *stmt = NULL;
+    int64_t from_ms, to_ms, uj[6];
+    char sql[480];
+
+    told_span(rep, v->domain, &from_ms, &to_ms);
+    if (v->end_ms <= from_ms || v->begin_ms >= to_ms)
+        return 0;
+    if (v->begin_ms >= from_ms && v->end_ms <= to_ms)
+        return 1;
+    (void)snprintf(sql, sizeof sql,
+                   "SELECT sum(iif(t < ?6, e, 0)), sum(iif(t < ?7, e, 0)), sum(e),"
+                   " sum(iif(t < ?6, u, 0)), sum(iif(t < ?7, u, 0)), sum(u) FROM (SELECT"
+                   " begin_ms AS t, energy_uj AS e, energy_uj - ifnull(%s_covered_uj, 0)"
+                   " AS u FROM energy WHERE res IN (0, 60, 3600, 86400) AND begin_ms >="
+                   " ?1 AND begin_ms < ?2 AND board = ?3 AND kind = ?4 AND ifnull(job, 0)"
+                   " = ?5)",
+                   covered[v->charge]);
+    int r = db_ask(rep->l, sql, &stmt, err, "iiiiiii", v->begin_ms, v->end_ms, v->board,
+                   v->kind, v->job, from_ms, to_ms);
+    if (r >= 0)
+        r = db_step(rep->l, stmt, err);
+    if (r < 0)
+        return r;
+    for (int i = 0; i < 6; i++)
+        uj[i] = sqlite3_column_int64(stmt, i);
+    if (uj[2] <= 0) /* no energy is left there */
+        return v->begin_ms >= from_ms;
+    const int64_t *by = v->uj > 0 && uj[5] > 0 ? &uj[3] : uj;
+    v->amount = share(v->amount, by[1], by[2]) - share(v->amount, by[0], by[2]);
+    v->uj = share(v->uj, by[1], by[2]) - share(v->uj, by[0], by[2]);
+    v->begin_ms = v->begin_ms < from_ms ? from_ms : v->begin_ms;
+    return uj[1] > uj[0];
+}
+
+static int add_revised(struct report *rep, struct parts *p, sqlite3_stmt *stmt,
+                       uw_error *err)
+{
+    struct revised v = {.begin_ms = sqlite3_column_int64(stmt, 0),
+                        .end_ms = sqlite3_column_int64(stmt, 9),
+                        .board = sqlite3_column_int64(stmt, 1),
+                        .kind = sqlite3_column_int64(stmt, 2),
+                        .job = sqlite3_column_int64(stmt, 3),
+                        .amount = sqlite3_column_int64(stmt, 4),
+                        .uj = sqlite3_column_int64(stmt, 5),
+                        .charge = sqlite3_column_int(stmt, 6),
+                        .domain = sqlite3_column_int(stmt, 7) != 0};
+    int r = cut(rep, &v, err);
+    if (r <= 0)
+        return r;
+    struct part row = {
+        .board = v.board, .kind = (int8_t)v.kind, .job = v.job, .domain = v.domain};
+    row.charges.of[v.charge].amount = row.charges.of[v.charge].revised = v.amount;
+    row.charges.of[v.charge].uj = v.uj;
+    use_factor(rep, sqlite3_column_int64(stmt, 8));
+    r = add(p, v.begin_ms, &row);
+    return r < 0 ? fail(err, r, "out of memory for the report") : 0;
+}
+
 /* What later values of factors changed: an amount, and no energy. */
 static int read_revisions(struct report *rep, struct parts *p, uw_error *err)
 {
@@ -271,28 +364,14 @@ static int read_revisions(struct report *rep, struct parts *p, uw_error *err)
     int r = report_prepare(rep,
                            "SELECT begin_ms, board, kind, job, amount, covered_uj,"
                            " CASE f.signal WHEN 'carbon' THEN 0 WHEN 'carbon.marginal'"
-                           " THEN 1 ELSE 2 END, " IS_DOMAIN ", f.id FROM revision r JOIN"
-                           " factor f ON f.id = r.factor WHERE res IN (900, 3600, 86400)"
-                           " AND begin_ms >= :from AND begin_ms < :to AND (f.signal <>"
-                           " 'price' OR f.unit = :unit)",
+                           " THEN 1 ELSE 2 END, " IS_DOMAIN ", f.id, begin_ms + res *"
+                           " 1000 FROM revision r JOIN factor f ON f.id = r.factor WHERE"
+                           " res IN (900, 3600, 86400) AND begin_ms > :from - 86400000"
+                           " AND begin_ms < :to AND (f.signal <> 'price' OR f.unit ="
+                           " :unit)",
                            &stmt, err);
-    while (r >= 0 && (r = db_step(rep->l, stmt, err)) > 0) {
-        int64_t begin_ms = sqlite3_column_int64(stmt, 0);
-        int64_t amount = sqlite3_column_int64(stmt, 4);
-        int charge = sqlite3_column_int(stmt, 6);
-        struct part row = {.board = sqlite3_column_int64(stmt, 1),
-                           .kind = (int8_t)sqlite3_column_int(stmt, 2),
-                           .job = sqlite3_column_int64(stmt, 3),
-                           .domain = sqlite3_column_int(stmt, 7) != 0};
-        row.charges.of[charge].amount = row.charges.of[charge].revised = amount;
-        row.charges.of[charge].uj = sqlite3_column_int64(stmt, 5);
-        if (row.domain && !is_told(rep, begin_ms))
-            continue;
-        use_factor(rep, sqlite3_column_int64(stmt, 8));
-        r = add(p, begin_ms, &row);
-        if (r < 0)
-            return fail(err, r, "out of memory for the report");
-    }
+    while (r >= 0 && (r = db_step(rep->l, stmt, err)) > 0)
+        r = add_revised(rep, p, stmt, err);
     return r;
 }
 

@@ -111,7 +111,8 @@ void report_put_charges(const struct report *rep, const struct report_charges *c
     for (int i = 0; i < LEDGER_CHARGES; i++) {
         bool known = c->of[i].uj > 0 && !hidden;
         int64_t by = c->of[i].revised, amount = c->of[i].amount;
-        double covered = (double)c->of[i].uj / (double)energy_uj;
+        int64_t uj = c->of[i].uj < energy_uj ? c->of[i].uj : energy_uj;
+        double covered = (double)uj / (double)energy_uj;
         json_out_known_double(rep->o, keys[i].amount, known,
                               (double)amount * keys[i].unit);
         json_out_known_double(rep->o, keys[i].booked, known,

@@ -253,12 +253,95 @@ static void test_edges(void)
     ledger_close(l);
 }
 
+/* Figures of a report from `from` to `to` with its totals, or its first row. */
+struct part {
+    double g, by, covered;
+};
+
+static struct part part_of(struct ledger *l, int64_t from, int64_t to, bool totals,
+                           int64_t *ret_jobs)
+{
+    auto_(json_out_free) struct json_out *o = json_out_new();
+    auto_(json_free) struct json *doc = NULL;
+    auto_(mem_free) char *text = NULL;
+    struct ledger_query q;
+    uw_error err = {""};
+
+    ledger_query_init(&q, T0 + DAY);
+    q.from_utc_ns = from;
+    q.to_utc_ns = to;
+    is_int(ledger_report(l, &q, o, &err), 0, "a report %s", err.text);
+    (void)json_out_string(o, &text, &err);
+    is_int(json_read("report", text, strlen(text), &doc, &err), 0, "%s", err.text);
+    const struct json_value *rows = json_get(json_root(doc), "rows");
+    const struct json_value *v =
+        totals ? json_get(json_root(doc), "totals") : json_at(rows, 0);
+    *ret_jobs = (int64_t)json_count(rows);
+    return (struct part){number(v, "co2_g"), number(v, "co2_revised_g"),
+                         number(v, "co2_covered")};
+}
+
+/* Cut at a moment, both sides are covered, and make up the whole. */
+static void halves(struct ledger *l, int64_t at, double g, double by)
+{
+    int64_t jobs = 0;
+
+    for (int totals = 0; totals < 2; totals++) {
+        struct part a = part_of(l, T0, at, totals, &jobs);
+        struct part b = part_of(l, at, T0 + DAY, totals, &jobs);
+        struct part c = part_of(l, T0, T0 + DAY, totals, &jobs);
+        double n = totals ? 2 : 1;
+        ok(fabs(a.g - n * g) < 2e-3 && fabs(a.by - n * by) < 2e-3, "%g g, %g revised",
+           a.g, a.by);
+        ok(fabs(a.covered - 1) < 1e-9 && fabs(b.covered - 1) < 1e-9,
+           "covered: %g before, %g after", a.covered, b.covered);
+        ok(fabs(a.g + b.g - c.g) < 1e-6 && fabs(a.by + b.by - c.by) < 1e-6,
+           "and %g g after make up %g g", b.g, c.g);
+    }
+}
+
+static void test_cut(void)
+{
+    const int64_t now = T0 + 4 * QUARTER;
+    auto_(ledger_batch_free) struct ledger_batch *b = ledger_batch_new();
+    struct ledger *l = NULL;
+    int64_t jobs = 0;
+    uw_error err = {""};
+
+    (void)help_open("c.sqlite", T0, &l, &err);
+    (void)help_boards(l, 2);
+    fill(l);
+    is_int(revise_by(l, "signals grid", 360, 300, now), 0, "revised");
+    halves(l, T0 + 420 * S, 42 * 3.6, 42 * 0.6); /* booked with 300 g/kWh, now 360 */
+    halves(l, T0 + QUARTER + 10 * S, 90 * 3.6 + 3, 90 * 0.6 + 3);
+    struct part p = part_of(l, T0 + QUARTER + 10 * S, T0 + QUARTER + 20 * S, true, &jobs);
+    ok(fabs(p.g - 6) < 2e-3 && fabs(p.covered - 1) < 1e-9, "within: %g g of %g", p.g,
+       p.covered);
+    for (int64_t i = 0; i < 90; i++) /* the fourth: nothing known from its middle on */
+        put_row(b, T0 + 3 * QUARTER + i * 10 * S, 1, i < 45 ? &grid : NULL, 300);
+    is_int(ledger_write(l, b, &err), 0, "the fourth %s", err.text);
+    is_int(revise_by(l, "signals grid", 360, 300, now), 0, "revised");
+    p = part_of(l, T0 + 3 * QUARTER, T0 + 3 * QUARTER + 450 * S, true, &jobs);
+    ok(fabs(p.g - 135) < 2e-3 && fabs(p.by) < 2e-3 && fabs(p.covered - 1) < 1e-9,
+       "what was covered has nothing of what was not: %g of %g g", p.by, p.g);
+    p = part_of(l, T0 + 3 * QUARTER + 450 * S, now, true, &jobs);
+    ok(fabs(p.g - 135) < 2e-3 && fabs(p.by - 135) < 2e-3 && fabs(p.covered - 1) < 1e-9,
+       "which has all: %g of %g g", p.by, p.g);
+    (void)part_of(l, T0 + 3 * QUARTER + 895 * S, now, true, &jobs);
+    is_int(jobs, 0, "no row of a job without energy there");
+    while (ledger_tidy(l, T0 + 3 * DAY, &err) == 1)
+        ;
+    halves(l, T0 + 420 * S, 42 * 3.6, 42 * 0.6);
+    ledger_close(l);
+}
+
 int main(void)
 {
     if (!help_begin())
         return skip_all("no folder in /tmp");
     test_once();
     test_edges();
+    test_cut();
     help_end();
     return done();
 }
