@@ -198,13 +198,12 @@ bool judge_verdict(struct judge *j, int64_t utc_s)
     unsigned was = j->worse;
     struct judge_score s;
 
-    j->worse = 0;
     for (unsigned h = 0; h < JUDGE_HORIZONS; h++) {
         if (!judge_score(j, h, utc_s, &s) || s.n < JUDGE_ENOUGH ||
             s.days < JUDGE_ENOUGH_DAYS)
-            continue;
+            continue; /* nothing new is known: the verdict stays */
         bool worse = s.forecast > s.last * (was >> h & 1 ? BETTER : 1);
-        j->worse |= (unsigned)worse << h;
+        j->worse = (j->worse & ~(1u << h)) | (unsigned)worse << h;
     }
     return j->worse != was;
 }

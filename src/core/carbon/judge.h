@@ -80,7 +80,7 @@ bool judge_score(const struct judge *j, size_t horizon, int64_t utc_s,
                  struct judge_score *ret);
 
 /* Renews j->worse: horizons at which the forecast is worse than persistence, until it is
- * better by a twentieth.  Returns whether that has changed.
+ * better by a twentieth; with too few values it stays.  Returns whether that has changed.
  */
 bool judge_verdict(struct judge *j, int64_t utc_s);
 

@@ -116,6 +116,8 @@ static void known(void)
     ok(judge_verdict(&r.j, BEGIN + 240 * H) && r.j.worse == 31,
        "a bad one is worse at each horizon: told once");
     ok(!judge_verdict(&r.j, BEGIN + 241 * H) && r.j.worse == 31, "… and stays so");
+    ok(!judge_verdict(&r.j, BEGIN + 1100 * H) && r.j.worse == 31,
+       "… as well where all values are too old");
     r.guess = perfect;
     play(&r, 240, 700);
     ok(judge_verdict(&r.j, BEGIN + 940 * H) && r.j.worse == 0,
