@@ -10,6 +10,7 @@
 #define UJ_PER_KWH INT64_C(3600000000000)
 #define FRACTIONS 1000 /* of a milligram or millionth a kWh, in a factor */
 #define QUARTER_MS (LEDGER_QUARTER_S * INT64_C(1000))
+#define ROW_MS INT64_C(660000) /* a row as booked: 10 min at most, and a bit late */
 __extension__ typedef __int128 wide;
 
 static int kept(struct ledger *l, enum ledger_stmt which, const char *sql, uw_error *err)
@@ -191,7 +192,9 @@ static int add_row(struct revising *v, sqlite3_stmt *stmt)
     return 0;
 }
 
-/* Rows that were rolled up do not say any more when in their time the energy was used. */
+/* Rows that were rolled up, or squeezed while the file could not be written, do not say
+ * any more when in their time the energy was used.
+ */
 static int is_whole(const struct revising *v)
 {
     int64_t keep_ms = (int64_t)(v->l->keep.booked_ns / (uint64_t)NS_PER_MS_I);
@@ -200,9 +203,9 @@ static int is_whole(const struct revising *v)
     if (v->begin_ms + QUARTER_MS <= ms_of_ns(v->rev->utc_ns) - keep_ms)
         return 0;
     int r = db_ask(v->l,
-                   "SELECT 1 FROM energy WHERE res = 60 AND begin_ms >= ?1 AND begin_ms <"
-                   " ?2 LIMIT 1",
-                   &stmt, v->err, "ii", v->begin_ms, v->begin_ms + QUARTER_MS);
+                   "SELECT 1 FROM energy WHERE res IN (0, 60) AND begin_ms >= ?1 AND"
+                   " begin_ms < ?2 AND (res = 60 OR span_ms > ?3) LIMIT 1",
+                   &stmt, v->err, "iii", v->begin_ms, v->begin_ms + QUARTER_MS, ROW_MS);
     if (r >= 0)
         r = db_step(v->l, stmt, v->err);
     return r < 0 ? r : r == 0;

@@ -253,6 +253,33 @@ static void test_edges(void)
     ledger_close(l);
 }
 
+/* Rows that waited for the file and were merged do not say when in their time the energy
+ * was used.
+ */
+static void test_squeezed(void)
+{
+    const char *path = help_path("s.sqlite");
+    const int64_t now = T0 + 4 * QUARTER;
+    auto_(ledger_batch_free) struct ledger_batch *b = ledger_batch_new();
+    struct ledger *l = NULL;
+    uw_error err = {""};
+
+    (void)help_open("s.sqlite", T0, &l, &err);
+    (void)help_boards(l, 2);
+    for (int64_t i = 0; i < 120; i++)
+        put_row(b, T0 + i * 10 * S, 0, &grid, 300);
+    is_int((long long)ledger_batch_squeeze(b), 1, "rows of 20 minutes become one");
+    for (int64_t i = 180; i < 190; i++)
+        put_row(b, T0 + i * 10 * S, 0, &grid, 300);
+    is_int(ledger_write(l, b, &err), 0, "are booked %s", err.text);
+    is_int(revise_by(l, "signals grid", 400, 360, now), 0, "other values");
+    is_int(
+        help_number(path, "SELECT count(*) FROM revision WHERE begin_ms = 1767225600000"),
+        0, "do not revise it by those of its begin");
+    is_int(revised(path), 10 * 600, "and revise what is booked as it was used");
+    ledger_close(l);
+}
+
 /* Figures of a report from `from` to `to` with its totals, or its first row. */
 struct part {
     double g, by, covered;
@@ -341,6 +368,7 @@ int main(void)
         return skip_all("no folder in /tmp");
     test_once();
     test_edges();
+    test_squeezed();
     test_cut();
     help_end();
     return done();
