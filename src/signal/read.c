@@ -6,6 +6,7 @@
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
+#include <strings.h>
 
 #include "base/array.h"
 #include "base/error.h"
@@ -14,6 +15,7 @@
 #include "base/utf8.h"
 #include "io/json.h"
 
+#define DIGITS "0123456789"
 #define SPAN_S (SIGNAL_DAYS * INT64_C(86400))
 
 void signal_reading_fini(struct signal_reading *r)
@@ -176,6 +178,34 @@ static bool field_time(struct field f, int64_t *ret)
     return true;
 }
 
+/* "Nov"; behind a day "November", too: no "market 1". */
+static bool is_month(const char *text, bool behind_day)
+{
+    static const char *const months[] = {"jan", "feb", "mar", "apr", "may", "jun",
+                                         "jul", "aug", "sep", "oct", "nov", "dec"};
+
+    if (strlen(text) < 4 || (isalpha((unsigned char)text[3]) && !behind_day))
+        return false;
+    for (size_t i = 0; i < n_elements(months); i++)
+        if (strncasecmp(text, months[i], 3) == 0)
+            return strpbrk(text, DIGITS);
+    return false;
+}
+
+/* A date or a time in some form: "26.11.2026 23:00", "23:00", "20261126T2300Z",
+ * "26 Nov 2026", "Nov 26 2026".
+ */
+static bool looks_like_time(const char *text)
+{
+    size_t numbers = 0;
+    const char *p = text;
+
+    for (size_t n = 0; (n = strspn(p, DIGITS)) > 0; numbers++)
+        for (p += n; *p && strchr("./-: T", *p);)
+            p++;
+    return numbers >= 2 || is_month(p, numbers > 0);
+}
+
 /* The next line that says something; false: there is none. */
 static bool next_line(struct csv *c, struct field *ret)
 {
@@ -196,6 +226,26 @@ static bool next_line(struct csv *c, struct field *ret)
 static int fail_line(const struct csv *c, const char *what)
 {
     return fail(c->err, -EINVAL, "%s:%u: %s", c->format->name, c->line, what);
+}
+
+/* Refuses a line that begins with a time of another form, or, where a number cannot be
+ * the key of one line, with a number: most likely a time, too.
+ */
+static int check_first(const struct csv *c, struct field line, bool may_be_number)
+{
+    struct field f;
+    char text[40];
+    double number = 0;
+
+    if (!field_at(line, 1, &f) || !field_at(line, 0, &f) ||
+        !field_text(f, text, sizeof text) || !utf8_is_plain(text))
+        return 0;
+    bool is_number = parse_double(text, &number, NULL) == 0;
+    if (is_number ? may_be_number : !looks_like_time(text))
+        return 0;
+    return fail(c->err, -EINVAL,
+                "%s:%u: '%s' is not a time as 2026-11-25T14:00Z or 2026-11-25 14:00",
+                c->format->name, c->line, text);
 }
 
 /* Which column has the values, by the line that names them. */
@@ -265,6 +315,9 @@ static int take_line(struct csv *c, struct field line)
     bool timed = field_time(f, &at_s);
     if (c->rows++ == 0)
         c->has_times = timed;
+    int r = timed || c->column == 0 ? 0 : check_first(c, line, c->rows < 2);
+    if (r < 0)
+        return r;
     if (timed != c->has_times)
         return fail_line(c, timed ? "it begins with a time, others do not"
                                   : "it does not begin with a time as others do");
@@ -274,7 +327,7 @@ static int take_line(struct csv *c, struct field line)
         return fail_line(c, "a series has a time and, in another column, a number");
     if (timed && c->rows > 1 && at_s <= c->last_s)
         return fail_line(c, "its time is not later than that of the line before");
-    int r = csv_value(c, f, &value);
+    r = csv_value(c, f, &value);
     if (r < 0)
         return r;
     c->last_s = at_s;
@@ -310,12 +363,15 @@ static int read_lines(struct csv *c)
         return check_reading(c);
     (void)field_at(line, 0, &first);
     c->column = 1;
-    if (!field_time(first, &at_s))
-        r = find_column(c, line);
-    else if (c->format->column[0])
+    if (!field_time(first, &at_s)) {
+        r = check_first(c, line, c->format->column[0]);
+        if (r == 0)
+            r = find_column(c, line);
+    } else if (c->format->column[0]) {
         r = fail_line(c, "no line names the columns");
-    else
+    } else {
         r = take_line(c, line);
+    }
     while (r == 0 && next_line(c, &line))
         r = take_line(c, line);
     return r == 0 ? check_reading(c) : r;

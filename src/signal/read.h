@@ -1,13 +1,15 @@
 /* The bytes of a file, or of a server's answer, as a value or a series.  Pure: the time
- * is an argument. Errors name lines, columns and keys, never what the file holds: whoever
- * reads them need not be allowed to read the file.
+ * is an argument. Errors name lines, columns and keys, never what the file holds, except
+ * a time in a wrong form: whoever reads them need not be allowed to read the file.
  *
  * JSON: one value, at the format's path.
  * CSV, with commas, values in double quotes or without, and a newline behind each line (a
  * last line without one is torn): where lines begin with a time ("2026-11-25T14:00Z",
  * "2026-11-25 14:00", UTC where no zone is given) a series in the order of time, and an
  * empty field is unknown; else one value, of the last line.  A first line that does not
- * begin with a time names the columns.  Lines that begin with # are passed over.
+ * begin with a time names the columns.  Lines that begin with # are passed over.  Where
+ * the values are in another column, a date or time of another form is refused, and so is
+ * a plain number, of several lines.
  */
 #ifndef SIGNAL_READ_H
 #define SIGNAL_READ_H
