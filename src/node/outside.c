@@ -200,7 +200,7 @@ void outside_use(struct outside *o, struct outside_plan *plan)
     signal_files_begin(o->files);
     outside_plan_free(plan);
     outside_tick(o); /* prices may be in another currency */
-    rearm(o);
+    loop_timer_set(o->timer, loop_now_ns(o->loop), 0); /* sources may have gone */
 }
 
 /* Whether values of one can be read as those of the other. */

@@ -230,6 +230,7 @@ static int put_held(struct look *l)
     const struct signal_put p = {.unit = h->unit,
                                  .source = source,
                                  .utc_ns = h->time_utc_s * (int64_t)NS_PER_S,
+                                 .listed = true,
                                  .estimates = h->estimated,
                                  .age_ns = h->age_s * NS_PER_S};
 
@@ -243,8 +244,10 @@ static int put(struct look *l)
     char source[SIGNAL_SOURCE];
     struct signals *s = l->files->store;
     struct signal_time t = time_of(l->files->loop);
-    struct signal_put p = {
-        .unit = l->source.unit, .source = source, .utc_ns = ns_of(&l->seen.modified)};
+    struct signal_put p = {.unit = l->source.unit,
+                           .source = source,
+                           .utc_ns = ns_of(&l->seen.modified),
+                           .listed = true};
 
     name_source(l, source);
     if (l->reading.is_series)
@@ -445,6 +448,18 @@ int signal_files_new(struct loop *loop, struct signals *store,
     return r;
 }
 
+/* What the sources of before gave is not to count on. */
+static void unlist_others(const struct signal_files *f)
+{
+    for (size_t i = 0; i < signals_count(f->store); i++) {
+        size_t k = 0;
+        while (k < f->n && f->look[k]->signal != i)
+            k++;
+        if (k == f->n)
+            signals_unlist(f->store, i);
+    }
+}
+
 void signal_files_begin(struct signal_files *f)
 {
     for (size_t i = 0; i < f->n; i++) {
@@ -454,6 +469,7 @@ void signal_files_begin(struct signal_files *f)
         l->signal = (size_t)at;
         loop_timer_set(l->timer, loop_now_ns(f->loop), l->source.every_ns);
     }
+    unlist_others(f);
 }
 
 void signal_files_free(struct signal_files *f)

@@ -39,7 +39,7 @@ struct signal_values {
 void signal_files_hear(struct signal_files *f,
                        void (*values)(const struct signal_values *v, void *user));
 /* Each source is declared in the store, whose indices must stay from now on.  The first
- * look is at once.
+ * look is at once.  What sources of before gave for other signals is forgotten.
  */
 void signal_files_begin(struct signal_files *f);
 /* Waits for nothing: a look that hangs ends with its call, or with the loop. */

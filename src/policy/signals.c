@@ -19,7 +19,7 @@ struct given {
     bool has;
     struct signal_value value;
     char source[SIGNAL_SOURCE];
-    bool estimated;
+    bool estimated, listed;
     int64_t utc_ns, until_utc_ns;
 };
 
@@ -46,7 +46,7 @@ struct entry {
     struct signal_folds folds;  /* of rows, else of history */
     char why[SIGNAL_WHY];       /* the source has failed */
     struct signal_facts *facts; /* NULL: none */
-    bool declared, had;
+    bool declared, had, unlisted;
     bool known; /* as told last, and … */
     struct signal_value told;
     bool told_estimated;
@@ -405,6 +405,8 @@ static void took(struct signals *s, size_t i, const struct signal_put *p)
 
     (void)snprintf(e->given.source, sizeof e->given.source, "%s", p->source);
     e->given.estimated = p->estimated;
+    e->given.listed = p->listed;
+    e->unlisted = false;
     e->why[0] = '\0';
     if (failed)
         tell(s, SIGNAL_WORKS, i);
@@ -519,6 +521,22 @@ void signals_fail(struct signals *s, size_t i, const char *source, const char *w
         return;
     (void)snprintf(e->why, sizeof e->why, "%s", why);
     tell(s, SIGNAL_FAILS, i);
+}
+
+void signals_unlist(struct signals *s, size_t i)
+{
+    struct entry *e = s->entry[i];
+
+    e->why[0] = '\0';
+    if (!e->given.listed) {
+        if (!e->given.has)
+            e->given.source[0] = '\0';
+        return;
+    }
+    drop_rows(e);
+    free(take(e->facts));
+    e->given = (struct given){.has = false};
+    e->unlisted = true;
 }
 
 /* ---- by hand ---- */
@@ -660,6 +678,8 @@ static const char *why_of(const struct entry *e, const struct now *now)
 {
     if (e->why[0] || now->known)
         return e->why;
+    if (e->unlisted)
+        return "its source is no longer in policy.yaml";
     return !e->given.has && !e->rows ? "no source has given a value yet"
            : is_forecast(e)          ? "the forecast has ended"
            : e->rows                 ? "the series has no value now"

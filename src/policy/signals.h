@@ -94,6 +94,7 @@ struct signal_put {
     const char *unit, *source; /* copied */
     int64_t utc_ns;            /* the time of the value, or of the series */
     uint64_t age_ns;           /* 0: the signal's age limit */
+    bool listed;               /* the source is one of policy.yaml */
     bool estimated;            /* the source says that it estimates … */
     const bool *estimates;     /* … of each point of a series; NULL: as `estimated` */
 };
@@ -114,6 +115,10 @@ int signals_put_series(struct signals *s, size_t i, const struct signal_put *p,
 void signals_tell(struct signals *s, size_t i, const struct signal_facts *facts);
 /* The source has no value, and why; what it gave before stays until its age limit. */
 void signals_fail(struct signals *s, size_t i, const char *source, const char *why);
+/* The signal has no source in policy.yaml any more: what one gave, and why one failed, is
+ * forgotten; told by the next signals_step().  Other values stay.
+ */
+void signals_unlist(struct signals *s, size_t i);
 
 /* ---- by hand ---- */
 

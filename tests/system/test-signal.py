@@ -189,6 +189,23 @@ def reload(node, d, folder, policy, config):
     t.ok(s["unit"] == "W" and s["value"] == 7, "and in force", s)
 
 
+def removed(node, d, folder, policy):
+    """A source that is taken out of policy.yaml counts no longer, whatever the age limit."""
+    wrong_one = "policy: 1\nfacility: {currency: EUR}\n"
+    replace(folder, "c.json", "329.65\n")
+    policy.write_text(wrong_one + f"signals:\n  - {{name: carbon, age: 14 d, file: {folder}/c.json}}\n")
+    t.ok(d.reload() and becomes(d, "carbon", 329.65)["value"] == 329.65, "a source for two weeks", d.log())
+    t.equal(command(node, "set", "carbon.marginal", "300 g/kWh", "--for", "1 h").returncode, 0, "another one by hand")
+    d.ask("PUT", "/v1/signals/queue.gpus", {"value": 24, "for": "1 h", "source": "slurm"})
+    policy.write_text(wrong_one)
+    t.ok(d.reload(), "removed")
+    s = becomes(d, "carbon", None)
+    t.ok(not s["known"] and "no longer in policy.yaml" in s["why"], "it is unknown, and why", s)
+    t.ok(uwtest.wait_for(lambda: any("carbon: unknown" in e and "no longer" in e for e in booked(d, "signal-unknown"))), "in the ledger",
+         booked(d, "signal-unknown"))
+    t.ok(signal(d, "carbon.marginal")["value"] == 300 and signal(d, "queue.gpus")["value"] == 24, "values by hand and of programs stay")
+
+
 def restart(node, d):
     t.equal(command(node, "set", "carbon", "300 g/kWh", "--for", "1 h").returncode, 0, "set for an hour")
     d.child.kill()
@@ -217,6 +234,7 @@ def main():
         else:
             t.skip("rights of others", "only root can become somebody else")
         reload(node, d, folder, policy, config)
+        removed(node, d, folder, policy)
         restart(node, d)
     t.done()
 

@@ -327,6 +327,44 @@ static void estimated_rows(void)
     ok(v.known && !v.estimated, "is none");
 }
 
+static void unlisted(void)
+{
+    static const struct policy_point p[] = {{UTC_S, 0.2}, {UTC_S + 600, 0.3}};
+    struct signal_put put_p = {.source = "file /x", .listed = true};
+    struct signal_view v;
+
+    begin();
+    put_p.utc_ns = at(0).utc_ns;
+    is_int(signals_put(s, find("carbon"), &put_p, number(300), at(0), NULL), 0,
+           "of a file");
+    is_int(signals_put_series(s, find("price.forecast"), &put_p, p, 2, at(0), NULL), 0,
+           "a forecast");
+    is_int(signals_put_series(s, find("price"), &put_p, p, 2, at(0), NULL), 0,
+           "a series");
+    is_int(put("queue.depth", 5, "", 0, 0), 0, "of a program");
+    is_int(set("price", 0.5, "EUR/kWh", 0, 0, NULL), 0, "by hand");
+    signals_fail(s, find("queue.gpus"), "file /x", "/x: no such file");
+    told[0] = '\0';
+    for (size_t i = 0; i < signals_count(s); i++)
+        signals_unlist(s, i);
+    signals_look(s, find("carbon"), at(1), &v);
+    ok(!v.known && !v.value, "a file's value is unknown at once");
+    is_str(v.why, "its source is no longer in policy.yaml", "and why");
+    signals_step(s, at(1));
+    tells("carbon unknown;price.forecast unknown;", "told with the next step");
+    ok(isnan(value("carbon", 2)) && isnan(value("price.forecast", 2)), "rules, too");
+    is_near(value("queue.depth", 2), 5, 1e-9, "a program's value stays");
+    signals_look(s, find("price"), at(2), &v);
+    ok(v.known && v.by_hand && v.value->number == 0.5, "one by hand, too");
+    signals_look(s, find("price"), at(900), &v);
+    ok(!v.known, "and has no series behind it");
+    signals_look(s, find("queue.gpus"), at(2), &v);
+    is_str(v.why, "no source has given a value yet", "a failure is forgotten");
+    is_int(put("carbon", 200, "", 3, 3), 0, "another source");
+    signals_look(s, find("carbon"), at(3), &v);
+    ok(v.known && !v.why[0], "counts");
+}
+
 static void failures(void)
 {
     struct signal_view v;
@@ -394,6 +432,7 @@ int main(void)
     histories();
     folds_stay();
     rows();
+    unlisted();
     failures();
     declarations();
     signals_free(s);
