@@ -169,6 +169,21 @@ static void print_preset(const struct job_run *j, const struct job_result *r, FI
     (void)fputs("\n", to);
 }
 
+static void print_end(const struct job_result *r, FILE *to)
+{
+    const struct tuner_report *t = r->tuner;
+
+    if (t->ended[0] && !t->ended_ns) /* the daemon does not report the time */
+        (void)fprintf(to, "  caps ended before the job: %s\n", t->ended);
+    else if (t->ended[0])
+        (void)fprintf(to, "  caps ended after %.0f s: %s\n",
+                      s_between(r->begin_ns, t->ended_ns), t->ended);
+    if (t->restored && t->after[0])
+        (void)fprintf(to, "  read   at the end: %s\n", t->after);
+    if (!t->restored)
+        (void)fprintf(to, "  NOT RESTORED: %s\n", t->restore);
+}
+
 static void print_tuner(const struct job_run *j, const struct job_result *r, FILE *to)
 {
     const struct tuner_report *t = r->tuner;
@@ -212,15 +227,7 @@ static void print_tuner(const struct job_run *j, const struct job_result *r, FIL
     if (t->changes || t->stalls)
         (void)fprintf(to, "  looked again %u time%s; %u stall%s\n", t->changes,
                       t->changes == 1 ? "" : "s", t->stalls, t->stalls == 1 ? "" : "s");
-    if (t->ended[0] && !t->ended_ns) /* the daemon does not report the time */
-        (void)fprintf(to, "  caps ended before the job: %s\n", t->ended);
-    else if (t->ended[0])
-        (void)fprintf(to, "  caps ended after %.0f s: %s\n",
-                      s_between(r->begin_ns, t->ended_ns), t->ended);
-    if (t->restored && t->after[0])
-        (void)fprintf(to, "  read   at the end: %s\n", t->after);
-    if (!t->restored)
-        (void)fprintf(to, "  NOT RESTORED: %s\n", t->restore);
+    print_end(r, to);
 }
 
 static void print_cpu(const struct job_result *r, FILE *to)
