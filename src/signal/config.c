@@ -377,10 +377,10 @@ static int check_site(const struct yaml_node *map, const char *url, uw_error *er
 {
     const struct yaml_node *at = yaml_get(map, "url");
     uw_error why = {""};
-    int r = url_check("follow", url, false, &why);
+    int r = strncmp(url, "https://", 8) == 0
+                ? url_check("follow", url, false, &why)
+                : fail(&why, -EINVAL, "follow: url does not begin with https://");
 
-    if (r == 0 && strncmp(url, "https://", 8) != 0)
-        r = fail(&why, -EINVAL, "follow: url does not begin with https://");
     if (r == 0 && (strlen(url) >= SOURCE_BASE || !is_host_alone(url + 8)))
         r = fail(&why, -EINVAL,
                  "follow: url: a host and a port, as in https://site:9446");

@@ -51,6 +51,7 @@ static const struct { const char *name, *text, *says; } wrong[] = {
     {"neither sources nor a site", TOP "cache: /c\n", "s.yaml:1: no source: give sources, follow or both"},
     {"a site without a token", TOP "follow: {url: \"https://s:1\"}\n", "token"},
     {"a site without TLS", TOP "follow: {url: \"http://127.0.0.1:1\", token: /t}\n", "s.yaml:3: follow: url does not begin with https://"},
+    {"... of another host", TOP "follow: {url: \"http://site:9446\", token: /t}\n", "s.yaml:3: follow: url does not begin with https://"},
     {"a site with a path", TOP "follow: {url: \"https://s:1/v1\", token: /t}\n", "follow: url: a host and a port, as in https://site:9446"},
     {"a site with a password", TOP "follow: {url: \"https://a:b@s:1\", token: /t}\n", "follow: url must not hold a name or a password"},
     {"a site that is asked too seldom", TOP "follow: {url: \"https://s:1\", token: /t, every: 2 h}\n", "every"},
