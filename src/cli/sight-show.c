@@ -494,13 +494,28 @@ int sight_all(const struct cmd *cmd, const struct cli_env *env,
 
 /* ---- commands ---- */
 
+int opt_job_time(const char *text, void *ret, uw_error *err)
+{
+    uint64_t ns = 0;
+    int r = parse_duration(text, &ns, err);
+
+    if (r == 0 && (ns < NS_PER_S || ns > SIGNAL_DAYS * DAY_S * NS_PER_S))
+        r = fail(err, -ERANGE,
+                 "'%s' is not between 1 s and %d d, as far as a forecast "
+                 "reaches",
+                 text, SIGNAL_DAYS);
+    if (r == 0)
+        *(uint64_t *)ret = ns;
+    return r;
+}
+
 int sight_command(const struct cmd *cmd, const struct cli_env *env, int argc, char **argv,
                   const char *const *others)
 {
     struct sight_opts o = {.boards = env->boards};
     const struct opt opts[] = {
         {"for", 0, "TIME", "forecast: when a job of this length begins best",
-         opt_duration, &o.for_ns},
+         opt_job_time, &o.for_ns},
         {"signals", 0, "SOCKET", "ask underwatt-signals there, not the daemon", opt_text,
          &o.socket},
         {"csv", 0, "FILE|-", "write the series as CSV", opt_text, &o.csv},
@@ -516,7 +531,9 @@ int sight_command(const struct cmd *cmd, const struct cli_env *env, int argc, ch
     if (code != OPTS_GO)
         return code;
     bool ahead = has_word && strcmp(argv[1], "forecast") == 0;
-    if (rest.argc > 0 || !has_word || (!ahead && strcmp(argv[1], "now") != 0))
+    if (rest.argc > 0)
+        return cli_fail(EXIT_USAGE, "%s: '%s': too many words", cmd->name, rest.argv[0]);
+    if (!has_word || (!ahead && strcmp(argv[1], "now") != 0))
         return cli_fail(EXIT_USAGE,
                         "%s: write underwatt %s now, or underwatt %s forecast", cmd->name,
                         cmd->name, cmd->name);

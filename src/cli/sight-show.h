@@ -10,6 +10,8 @@ struct sight_opts {
     uint64_t for_ns;                          /* 0: not given */
 };
 
+int opt_job_time(const char *text, void *ret, uw_error *err); /* of --for: for_ns */
+
 /* One signal: its value or its forecast, with a chart; others (a list that ends with
  * NULL) beside it where they are known.  Exit code: EXIT_FAIL where it is unknown.
  */

@@ -50,8 +50,10 @@ static int open_socket(const char *socket, struct httpc **ret, uw_error *err)
 {
     auto_(httpc_free) struct httpc *c = NULL;
     auto_(httpc_reply_fini) struct httpc_reply reply = {.body = NULL};
-    const struct httpc_opts opts = {
-        .socket = socket, .timeout_ns = ANSWER_S * NS_PER_S, .body_max = BODY_MAX};
+    const struct httpc_opts opts = {.socket = socket,
+                                    .what = "underwatt-signals",
+                                    .timeout_ns = ANSWER_S * NS_PER_S,
+                                    .body_max = BODY_MAX};
     int r = httpc_new(&opts, &c, err);
 
     if (r == 0)
@@ -93,7 +95,7 @@ int sight_link_open(const struct cmd *cmd, const struct cli_env *env, const char
         r = open_socket(SIGNALS_SOCKET, &l.client, &why);
         if (r < 0)
             return cli_fail(EXIT_FAIL,
-                            "%s: %s, nor underwatt-signals: %s; this command needs one "
+                            "%s: %s; %s; this command needs one "
                             "of them (see underwatt-signals(8))",
                             cmd->name, err.text, why.text);
     }

@@ -56,7 +56,8 @@ int httpc_new(const struct httpc_opts *opts, struct httpc **ret, uw_error *err)
     if (copy(&c->socket, opts->socket) < 0 || copy(&c->url, opts->url) < 0 ||
         copy(&c->ca, opts->ca) < 0 || copy(&c->token, opts->token) < 0)
         return fail(err, -ENOMEM, "out of memory");
-    c->place = (struct httpc_place){.socket = c->socket,
+    c->place = (struct httpc_place){.what = opts->what,
+                                    .socket = c->socket,
                                     .url = c->url,
                                     .ca = c->ca,
                                     .token = c->token,

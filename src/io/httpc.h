@@ -20,6 +20,7 @@ struct httpc_opts {
     const char *url;     /* … "https://node7:8443" */
     const char *ca;      /* PEM file of the certificate's CA; NULL: the system's */
     const char *token;   /* bearer token; NULL: none */
+    const char *what;    /* what answers, in errors: a literal; NULL: "daemon" */
     uint64_t timeout_ns; /* for a whole call; 0: 10 s */
     size_t body_max;     /* 0: 4 MiB */
 };

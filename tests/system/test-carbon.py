@@ -102,7 +102,11 @@ def wrong(node):
                        (("carbon", "now", "--for", "4h"), "--for belongs to forecast"), (("carbon", "forecast", "--for", "4x"), "4x"),
                        (("signals", "a/b"), "no name of a signal"), (("signals", "carbon", "--for", "1h"), "carbon is no forecast"),
                        (("signals", "--for", "1h"), "needs the NAME"), (("signals", "carbn"), "no source gives carbn"),
-                       (("carbon", "now", "x"), "write underwatt carbon")):
+                       (("carbon", "now", "x"), "carbon: 'x': too many words"),
+                       (("price", "forecast", "--for", "4h", "extra"), "price: 'extra': too many words"),
+                       (("carbon", "forecast", "--for", "0h"), "--for: '0h' is not between 1 s and 14 d"),
+                       (("price", "forecast", "--for", "90d"), "--for: '90d' is not between 1 s and 14 d"),
+                       (("signals", "carbon.forecast", "--for", "0h"), "--for: '0h' is not between 1 s and 14 d")):
         code, said, why = command(node, *args)
         t.ok(code == 2 and says in why and why.count("\n") == 1, f"{' '.join(args)}: exit 2, one line", (code, said, why))
 
@@ -139,9 +143,9 @@ def sockets(node, folder, begin):
         code, said, why = command(node, "signals", "--signals", s.socket)
         t.ok(code == 0 and "carbon.forecast" in said and "No such file" in said, "... and the table", said + why)
     code, said, why = command(node, "carbon", "now", "--signals", s.socket)
-    t.ok(code == 1 and s.socket in why and why.count("\n") == 1, "nobody answers: exit 1, one line", (code, said, why))
+    t.ok(code == 1 and f"no underwatt-signals answers at {s.socket}" in why and why.count("\n") == 1, "nobody answers: exit 1, one line", (code, said, why))
     code, said, why = command(node, "carbon", "now")
-    t.ok(code == 1 and "nor underwatt-signals" in why and why.count("\n") == 1, "neither daemon nor underwatt-signals", (code, said, why))
+    t.ok(code == 1 and "; no underwatt-signals answers at /" in why and why.count("\n") == 1, "neither daemon nor underwatt-signals", (code, said, why))
 
 
 def main():
