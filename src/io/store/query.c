@@ -154,6 +154,8 @@ static int set_by(struct ledger_query *q, const char *value, uw_error *err)
 
     (void)snprintf(words, sizeof words, "%.*s", comma ? (int)(comma - value) : 159,
                    value);
+    if (comma && strchr(comma + 1, ','))
+        return fail(err, -EINVAL, "by: '%.40s' has more than two keys", value);
     int r = read_key(words, &key[0], err);
     if (r == 0 && comma)
         r = read_key(comma + 1, &key[1], err);

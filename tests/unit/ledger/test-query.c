@@ -129,6 +129,16 @@ static void test_refused(void)
     }
 }
 
+static void test_three_keys(void)
+{
+    struct ledger_query q;
+    uw_error err = {{0}};
+
+    ledger_query_init(&q, NOW);
+    is_int(ledger_query_set(&q, "by", "user,day,job", NOW, &err), -EINVAL, "three keys");
+    is_str(err.text, "by: 'user,day,job' has more than two keys", "and all are named");
+}
+
 static void test_good(void)
 {
     struct ledger_query q;
@@ -167,6 +177,7 @@ int main(void)
     tzset();
     test_times();
     test_refused();
+    test_three_keys();
     test_good();
     return done();
 }
