@@ -192,8 +192,9 @@ static int read_columns(const struct json_value *report, const char *columns,
         size_t len = strcspn(at, ",");
         if (!report_named(report, at, len, &c))
             return fail(err, -EINVAL,
-                        "--columns: this report has no '%.*s': all, or keys of its "
-                        "JSON as energy_j, co2_g, saved_money",
+                        "--columns: no column '%.*s' to choose (names are always "
+                        "shown): all, or keys of its JSON as energy_j, co2_g, "
+                        "saved_money",
                         (int)len, at);
         r = add_column(report, c, t);
         at += len + (at[len] == ',');

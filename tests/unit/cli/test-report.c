@@ -351,6 +351,7 @@ static void test_columns(void)
         {"energy_j,nix", -EINVAL, "'nix'"},
         {"energy", -EINVAL, "'energy'"},
         {",", -EINVAL, "''"},
+        {"day", -EINVAL, "no column 'day' to choose (names are always shown)"},
     };
 
     for (size_t i = 0; i < n_elements(cases); i++) {
