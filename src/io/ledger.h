@@ -23,7 +23,7 @@
 struct ledger;
 
 enum {
-    LEDGER_VERSION = 10, /* of the schema that this program writes */
+    LEDGER_VERSION = 11, /* of the schema that this program writes */
     LEDGER_BOARDS = 64,
     LEDGER_DOMAINS = 16,
     LEDGER_PLACES = LEDGER_BOARDS + LEDGER_DOMAINS,
@@ -231,6 +231,7 @@ struct ledger_job {
     uint64_t pid_start;    /* its start time, /proc/PID/stat's ticks */
     const char *processes; /* "PID.START …" of a found job or a group; NULL, "": none */
     bool firm;             /* an administrator began it */
+    uint64_t within;       /* the registered job in which it runs; 0: not known (now) */
     const char *goal;  /* "edp"; "slowdown:1.05 by default"; "cap 85%" of each board, "cap
                         * 85% balanced" where a preset named it; "hold cap 300 W" of a
                         * scheduler's job (node/ledger-writer.h); NULL or "": none */

@@ -103,6 +103,9 @@ def lent(node, d, step, outer):
     text = f"searched as jobs {inner['id']}, {own['id']}, which run in it"
     t.ok(got == "passed" and text in said(node) and text in said(node, "explain", 1), "no board is left to the outer job", said(node))
     t.ok(uwtest.wait_for(lambda: job(d, own["id"])["search"]["windows"] > 0), "the other one is measured, too", job(d, own["id"]))
+    d.booked()
+    got = [d.ask("GET", f"/v1/report?by=account&job={n}")[1]["rows"] for n in (inner["id"], own["id"])]
+    t.ok([[r["account"] for r in rows] for rows in got] == [["phys"], ["phys"]], "their energy is the outer job's account's", got)
     return first, out, inner["id"], second, own["id"]
 
 
@@ -184,7 +187,7 @@ def without(node, d):
 
 with uwtest.Node(machine=MACHINE, speed=SPEED) as node:
     d = node.daemon()
-    outer = put(d, 7001, [0, 1], goal="edp")
+    outer = put(d, 7001, [0, 1], goal="edp", labels={"slurm.account": "phys"})
     step = Step(node, d, 7001)
     exe = libuser.build(t, node.tmp, "lib-steps")
     uwtest.timed("outside", outside, d, node, outer)

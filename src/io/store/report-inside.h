@@ -106,4 +106,12 @@ int report_domains(const struct report *rep, const char *key, uw_error *err);
 int report_days(const struct report *rep, const char *key, uw_error *err);
 /* Writes the keys that every report has, of what was asked. */
 void report_put_head(const struct report *rep);
+/* What a scheduler says of job j, or of the job in which j runs.  Of other jobs such a
+ * label is their users' own word.
+ */
+#define REPORT_FACT(key)                                                           \
+    "(SELECT nullif(lf.value, '') FROM job f JOIN job_label lf ON lf.job = f.id"   \
+    " AND lf.key = '" key "' WHERE f.id = coalesce(j.within, j.id) AND (f.firm OR" \
+    " f.source = 'registered'))"
+
 #endif

@@ -72,8 +72,6 @@ static int read_groups(const struct report *rep, uw_error *err)
 #define LABEL(key)                                                     \
     "(SELECT nullif(value, '') FROM job_label lb WHERE lb.job = e.job" \
     " AND lb.key = " key ")"
-/* What a scheduler says; of other jobs such a label is their users' own word. */
-#define FACT(key) "iif(j.firm OR j.source = 'registered', " LABEL(key) ", NULL)"
 
 /* A key of rows as SQL: j is the job, e.job its id.  Days are no key of jobs. */
 static const char *expression_of(const struct ledger_key *k, bool first)
@@ -86,17 +84,17 @@ static const char *expression_of(const struct ledger_key *k, bool first)
     case LEDGER_BY_GROUP:
         return "(SELECT name FROM temp.user_group ug WHERE ug.uid = j.uid)";
     case LEDGER_BY_PROJECT:
-        return "coalesce(" LABEL("'project'") ", " FACT("'slurm.account'") ")";
+        return "coalesce(" LABEL("'project'") ", " REPORT_FACT("slurm.account") ")";
     case LEDGER_BY_CLASS:
         return "nullif(j.class, '')";
     case LEDGER_BY_PARTITION:
-        return FACT("'slurm.partition'");
+        return REPORT_FACT("slurm.partition");
     case LEDGER_BY_ACCOUNT:
-        return FACT("'slurm.account'");
+        return REPORT_FACT("slurm.account");
     case LEDGER_BY_QOS:
-        return FACT("'slurm.qos'");
+        return REPORT_FACT("slurm.qos");
     case LEDGER_BY_ARRAY:
-        return FACT("'slurm.array_job'");
+        return REPORT_FACT("slurm.array_job");
     case LEDGER_BY_LABEL:
         return first ? LABEL(":label") : LABEL(":label2");
     default:

@@ -260,10 +260,7 @@ static int put_job(const struct report *rep, sqlite3_stmt *stmt, uw_error *err)
 #define LABEL_OF(key)                                                            \
     "(SELECT nullif(value, '') FROM job_label lb WHERE lb.job = j.id AND lb.key" \
     " = '" key "')"
-#define PROJECT                                                   \
-    "coalesce(" LABEL_OF("project") ", iif(j.firm OR j.source = " \
-                                    "'registered', " LABEL_OF(    \
-                                        "slurm.account") ", NULL))"
+#define PROJECT "coalesce(" LABEL_OF("project") ", " REPORT_FACT("slurm.account") ")"
 
 int report_waste(struct report *rep, uw_error *err)
 {

@@ -140,9 +140,14 @@ static const char version_10[] =
     "CREATE INDEX revision_by_age ON revision(res, begin_ms);"
     "ALTER TABLE energy ADD COLUMN waste INTEGER;";
 
+/* What a job spends that runs in a scheduler's job was in no sum of the scheduler's
+ * facts: these are the outer job's, and the inner one's labels are no proof of them.
+ */
+static const char version_11[] = "ALTER TABLE job ADD COLUMN within INTEGER;";
+
 static const char *const steps[LEDGER_VERSION] = {
-    version_1, version_2, version_3, version_4, version_5,
-    version_6, version_7, version_8, version_9, version_10};
+    version_1, version_2, version_3, version_4,  version_5, version_6,
+    version_7, version_8, version_9, version_10, version_11};
 
 int schema_version(struct ledger *l, int *ret, uw_error *err)
 {

@@ -152,11 +152,14 @@ static int jobs_to(struct ledger *l, int64_t before_ms, int64_t *ret, uw_error *
     return 0;
 }
 
-/* A job's rows of energy begin between its begin, less a bucket, and its end. */
+/* A job's rows of energy begin between its begin, less a bucket, and its end.  Jobs
+ * that ran in it have their facts of it.
+ */
 #define NO_ENERGY                                                           \
     "(SELECT id FROM job j WHERE id > ?1 AND id <= ?2 AND NOT EXISTS"       \
     " (SELECT 1 FROM energy WHERE res IN (0, 60, 3600, 86400) AND begin_ms" \
-    " BETWEEN j.began_ms - 86400000 AND j.ended_ms AND job = j.id))"
+    " BETWEEN j.began_ms - 86400000 AND j.ended_ms AND job = j.id)"         \
+    " AND id NOT IN (SELECT within FROM job WHERE within NOT NULL))"
 
 static int drop_jobs(struct ledger *l, int64_t to, uw_error *err)
 {

@@ -35,13 +35,14 @@ static const char *const sql_of[STMTS] = {
         "INSERT INTO job(id, source, name, uid, user, began_ms, ended_ms, boot, pid,"
         " pid_start, goal, class, named_mw, cap_mw, steps, saved, saved_half, slowdown,"
         " slowdown_half, saved_j, saved_half_j, looks, model_saved, model_slowdown,"
-        " command, processes, firm, lost) VALUES(?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?,"
-        " ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?)"
+        " command, processes, firm, lost, within) VALUES(?, ?, ?, ?, ?, ?, ?, ?, ?,"
+        " ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?)"
         " ON CONFLICT(id) DO UPDATE SET name = excluded.name, user = excluded.user,"
         " ended_ms = excluded.ended_ms, boot = excluded.boot, pid = excluded.pid,"
         " pid_start = excluded.pid_start, goal = excluded.goal, class = excluded.class,"
         " named_mw = excluded.named_mw, " ALL_FOUND " command = excluded.command,"
-        " processes = excluded.processes, lost = excluded.lost",
+        " processes = excluded.processes, lost = excluded.lost,"
+        " within = ifnull(excluded.within, job.within)",
     [STMT_JOB_UNLABEL] = "DELETE FROM job_label WHERE job = ?",
     [STMT_JOB_LABEL] = "INSERT OR REPLACE INTO job_label VALUES(?, ?, ?)",
     [STMT_JOB_LEAVE] = "UPDATE job_board SET held = 0 WHERE job = ? AND board = ?"
@@ -179,14 +180,14 @@ static int put_job_row(struct writing *w, const struct ledger_job *j, int64_t en
 
     for (size_t i = 0; i < n_elements(found); i++)
         v[i] = j->saved_known ? found[i] : none;
-    return DO(w, STMT_JOB, "ittitizizzttzzzoooooozoottii", (int64_t)j->id, j->source,
+    return DO(w, STMT_JOB, "ittitizizzttzzzoooooozoottiiz", (int64_t)j->id, j->source,
               j->name, (int64_t)j->uid, j->user, ms_of_ns(j->began_utc_ns), ended_ms,
               w->l->boot, (int64_t)j->pid, (int64_t)j->pid_start, j->goal, j->cls,
               (int64_t)j->named_mw, (int64_t)j->cap_mw, (int64_t)j->steps, v[0], v[1],
               v[2], v[3], v[4], v[5], (int64_t)j->looks,
               j->model_known ? j->model_saved : none,
               j->model_known ? j->model_slowdown : none, j->command, j->processes,
-              (int64_t)j->firm, (int64_t)j->lost);
+              (int64_t)j->firm, (int64_t)j->lost, (int64_t)j->within);
 }
 
 static int put_job_boards(struct writing *w, const struct ledger_job *j)

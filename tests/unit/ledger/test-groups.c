@@ -415,18 +415,99 @@ static void test_rest(struct ledger *l, const char *path)
     json_free(g.doc);
 }
 
+/* ---- jobs within a scheduler's ---- */
+
+static void put_run(struct ledger_batch *b, uint64_t id, uint64_t within)
+{
+    static const struct ledger_label own[] = {{"slurm.account", "bio"},
+                                              {"slurm.partition", "free"}};
+    struct ledger_job job = help_job(id, 61001, "anna");
+    struct ledger_energy e = {.begin_utc_ns = T0 + (int64_t)id * 600 * S,
+                              .end_utc_ns = T0 + (int64_t)id * 600 * S + 10 * S,
+                              .kind = LEDGER_JOB,
+                              .job = id,
+                              .energy_j = 1000,
+                              .method = LEDGER_COUNTED,
+                              .simulated = true,
+                              .waste = WASTE_HELD};
+
+    job.label = own;
+    job.n_labels = n_elements(own);
+    job.within = within;
+    job.ended_utc_ns = T0 + DAY;
+    (void)ledger_add_job(b, &job);
+    job.within = 0; /* a restart does not know it at once */
+    (void)ledger_add_job(b, &job);
+    (void)ledger_add_energy(b, &e);
+}
+
+/* Job 1 is a scheduler's and has no energy: job 2 ran in it.  Job 3 ran in none. */
+static void fill_within(struct ledger *l)
+{
+    static const struct ledger_label labels[] = {{"slurm.account", "phys"},
+                                                 {"slurm.array_job", "7"},
+                                                 {"slurm.partition", "prod"},
+                                                 {"slurm.qos", "high"}};
+    auto_(ledger_batch_free) struct ledger_batch *b = ledger_batch_new();
+    struct ledger_job outer = help_job(1, 61001, "anna");
+    uw_error err = {{0}};
+
+    outer.source = "registered";
+    outer.label = labels;
+    outer.n_labels = n_elements(labels);
+    outer.ended_utc_ns = T0 + DAY;
+    (void)ledger_add_job(b, &outer);
+    put_run(b, 2, 1);
+    put_run(b, 3, 0);
+    is_int(ledger_write(l, b, &err), 0, "a job in a scheduler's %s", err.text);
+}
+
+/* The value's row has job 2 alone; the other row, without one, job 3. */
+static void has_inner(struct ledger *l, const char *by, const char *key, const char *want)
+{
+    struct got g;
+
+    (void)get(l, (const char *const[]){by, NULL}, &g);
+    const struct json_value *rows = g.rows ? g.rows : json_get(g.root, "projects");
+    is_int(json_count(rows), 2, "%s: two rows", by);
+    for (size_t i = 0; i < json_count(rows); i++) {
+        const char *value = text(json_at(rows, i), key);
+        ok(strcmp(value, want) == 0 || strcmp(value, "(none)") == 0,
+           "%s: the outer job's %s, or none: %s", by, want, value);
+        is_int(number(json_at(rows, i), "jobs"), 1, "of one job");
+    }
+    json_free(g.doc);
+}
+
+static void test_within(struct ledger *l)
+{
+    fill_within(l);
+    for (int i = 0; i < 2; i++) {
+        has_inner(l, "by=account", "account", "phys");
+        has_inner(l, "by=partition", "partition", "prod");
+        has_inner(l, "by=qos", "qos", "high");
+        has_inner(l, "by=array", "array", "7");
+        has_inner(l, "by=project", "project", "phys");
+        has_inner(l, "waste=true", "project", "phys");
+        while (ledger_tidy(l, T0 + 500 * DAY, NULL) == 1)
+            ;
+    }
+}
+
 int main(void)
 {
-    auto_(ledger_close) struct ledger *l = NULL, *many = NULL;
+    auto_(ledger_close) struct ledger *l = NULL, *many = NULL, *in = NULL;
     uw_error err = {{0}};
 
     if (!help_begin())
         return skip_all("no folder in /tmp");
     if (help_open("g.sqlite", T0, &l, &err) < 0 ||
-        help_open("many.sqlite", T0, &many, &err) < 0)
+        help_open("many.sqlite", T0, &many, &err) < 0 ||
+        help_open("in.sqlite", T0, &in, &err) < 0)
         return skip_all(err.text);
     (void)help_boards(l, 2);
     (void)help_boards(many, 2);
+    (void)help_boards(in, 2);
     fill(l);
     for (size_t i = 0; i < n_elements(keys); i++)
         sums_are(l, help_path("g.sqlite"), keys[i].by, keys[i].rows);
@@ -440,6 +521,8 @@ int main(void)
     for (size_t i = 0; i < n_elements(keys); i++)
         sums_are(l, help_path("g.sqlite"), keys[i].by, keys[i].rows);
     test_rest(many, help_path("many.sqlite"));
+    test_within(in);
+    ledger_close(take(in));
     ledger_close(take(l));
     ledger_close(take(many));
     help_end();
