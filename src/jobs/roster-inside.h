@@ -20,12 +20,11 @@ struct job_key {
 struct roster_job {
     struct roster *roster;
     struct job_entry e;
-    struct job_key key;         /* of a found job */
-    uint64_t kept;              /* of a restored found job: boards not read since */
-    unsigned outer_edition;     /* of the job in which it runs, whose labels it has; 0: */
-    unsigned outer_labels;      /* none.  Mask of those in e.label that are that job's */
-    int pidfd;                  /* -1: none */
-    struct loop_fd *source;     /* of pidfd; NULL: roster_alive() is polled */
+    struct job_key key;     /* of a found job */
+    uint64_t kept;          /* of a restored found job: boards not read since */
+    unsigned outer_edition; /* of the job whose labels it has (outer_labels); 0: none */
+    int pidfd;              /* -1: none */
+    struct loop_fd *source; /* of pidfd; NULL: roster_alive() is polled */
     bool is_new, changed, over; /* pending events */
 };
 

@@ -147,6 +147,12 @@ static uint64_t outer_of(const struct roster *r, const struct roster_job *inner)
     return outer;
 }
 
+bool roster_scheduler_key(const char *key)
+{
+    return strncmp(key, "slurm.", 6) == 0 || strncmp(key, "kubernetes.", 11) == 0 ||
+           strcmp(key, "group") == 0;
+}
+
 /* Gives the job the labels of the one in which it runs, beside its own: accounts and
  * classes are the same for both.
  */
@@ -161,12 +167,13 @@ static void take_labels(struct roster_job *s, const struct job_entry *outer)
         size_t k = 0;
         while (k < e->n_labels && strcmp(e->label[k].key, outer->label[i].key) != 0)
             k++;
-        bool own = k < e->n_labels && !(s->outer_labels >> k & 1);
+        bool own = k < e->n_labels && !(e->outer_labels >> k & 1) &&
+                   !roster_scheduler_key(outer->label[i].key);
         if (k == LABELS_MAX || own)
             continue;
         e->label[k] = outer->label[i];
         e->n_labels = k < e->n_labels ? e->n_labels : k + 1;
-        s->outer_labels |= 1u << k;
+        e->outer_labels |= 1u << k;
     }
     e->edition++;
     s->changed = true;

@@ -78,9 +78,10 @@ struct job_entry {
     unsigned edition; /* of user and labels: counts their changes */
     uint64_t within;  /* of a run job: the registered job of its user in which it runs, by
                        * its processes; 0: none is known */
-    pid_t pid;        /* the first process; 0: unknown */
-    uint64_t pid_start; /* as in job_proc; 0: unknown */
-    unsigned n_pids;    /* the job's processes on boards */
+    unsigned outer_labels; /* mask of those in label that are that job's */
+    pid_t pid;             /* the first process; 0: unknown */
+    uint64_t pid_start;    /* as in job_proc; 0: unknown */
+    unsigned n_pids;       /* the job's processes on boards */
     /* Of a found job: its first processes.  Of a run job with a group: those that began
      * it and joined, pid the first of them.  Of a registered one: see roster_note().
      */
@@ -92,6 +93,11 @@ struct job_entry {
     int64_t began_utc_ns, ended_utc_ns;
     uint32_t phase; /* enum phase_kind */
 };
+
+/* Whether labels of this key are a scheduler's word: a job has those of the job in which
+ * it runs in place of its own.
+ */
+bool roster_scheduler_key(const char *key);
 
 /* Convert proc[] to the ledger's text, "PID.START PID.START ...", and back; parsing skips
  * invalid words and returns the number of processes.

@@ -57,6 +57,17 @@ uint64_t nested_goal_of(const struct job_entry *job, const struct job_record *re
     return rec->lent && job_record_goal(rec) == &rec->lent_goal ? job->within : 0;
 }
 
+const char *nested_class(const struct job_records *records, const struct job_entry *job,
+                         const struct job_record *rec)
+{
+    const struct job_record *outer =
+        job->within ? job_records_find(records, job->within) : NULL;
+
+    if (!rec->cls[0] && outer && outer->cls[0])
+        return outer->cls;
+    return rec->cls[0] ? rec->cls : "default";
+}
+
 /* Boards that jobs in this one have, and which jobs these are. */
 static void pass(const struct nested *n, const struct job_entry *outer)
 {

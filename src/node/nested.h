@@ -28,6 +28,9 @@ void nested_begin(const struct nested *n, const struct job_entry *job,
                   struct job_record *rec);
 /* Call each second: goals of outer jobs come and go, and so do jobs in them. */
 void nested_tick(const struct nested *n);
+/* The class of the job's caps: its own, else that of the job in which it runs. */
+const char *nested_class(const struct job_records *records, const struct job_entry *job,
+                         const struct job_record *rec);
 /* The job whose goal this one's search has; 0: it is its own, or a policy's. */
 uint64_t nested_goal_of(const struct job_entry *job, const struct job_record *rec);
 

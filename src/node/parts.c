@@ -11,6 +11,7 @@
 #include "base/units.h"
 #include "gpu/counters.h"
 #include "io/file-save.h"
+#include "node/nested.h"
 #include "node/node-inside.h"
 #include "node/take-over.h"
 #include "policy/file.h"
@@ -423,16 +424,14 @@ static void on_learnt(uint64_t job, uint64_t boards, const struct tuner_report *
 int node_search_begin(struct node *node, const struct job_entry *job,
                       struct job_record *rec, const char *state, uw_error *err)
 {
-    const struct goal *goal;
-
     node_nested_begin(node, job, rec);
-    goal = job_record_goal(rec);
+    const struct goal *goal = job_record_goal(rec);
     struct searches_ask ask = {
         .search = goal != NULL,
         .goal = goal ? *goal : rec->goal,
         .cap = rec->cap,
         .preset = rec->preset,
-        .cls = node_config_class(&node->config, rec->cls[0] ? rec->cls : "default"),
+        .cls = node_config_class(&node->config, nested_class(node->records, job, rec)),
         .state = state};
     int r = searches_begin(node->searches, job, &ask, err);
 
@@ -885,6 +884,7 @@ static int on_search(const struct ledger_search *s, void *user)
 static int begin_taken_over(const struct job_entry *job, struct job_record *rec,
                             const char *state, void *user, uw_error *err)
 {
+    rec->lent |= !rec->asked && state && *state; /* searched for the outer job */
     node_nested_begin(user, job, rec);
     return rec->asked || rec->lent ? node_search_begin(user, job, rec, state, err) : 0;
 }

@@ -232,12 +232,6 @@ static void put(struct job_facts *ret, const char *key, const char *value)
         ret->fact[ret->all.n++] = (struct policy_fact){key, value};
 }
 
-static bool is_scheduler_key(const char *key)
-{
-    return strncmp(key, "slurm.", 6) == 0 || strncmp(key, "kubernetes.", 11) == 0 ||
-           strcmp(key, "group") == 0;
-}
-
 void policy_job_facts(const struct view_job *job, struct job_facts *ret)
 {
     ret->all = (struct policy_facts){ret->fact, 0};
@@ -251,7 +245,8 @@ void policy_job_facts(const struct view_job *job, struct job_facts *ret)
     for (size_t i = 0; i < e->n_labels; i++) {
         (void)snprintf(ret->key[i], sizeof ret->key[i], "label.%s", e->label[i].key);
         put(ret, ret->key[i], e->label[i].value);
-        if (trusted && is_scheduler_key(e->label[i].key))
+        if ((trusted || (e->outer_labels >> i & 1)) &&
+            roster_scheduler_key(e->label[i].key))
             put(ret, e->label[i].key, e->label[i].value);
     }
 }

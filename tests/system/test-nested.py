@@ -5,6 +5,7 @@ import os
 import pathlib
 import subprocess
 import sys
+import tempfile
 
 import libuser
 import uwtest
@@ -22,6 +23,13 @@ subprocess.Popen({LOAD})
 while True:
     time.sleep(0.02)
     underwatt.step()
+"""
+POLICY = """policy: 1
+defaults: {for: 0 s, release: 0 s}
+classes:
+- {name: production, match: {slurm: {partition: prod}}, critical: true}
+rules:
+- {name: the-rest, when: not job.critical, cap: 60 %, ramp: at once}
 """
 PYTHON = {"PYTHONPATH": uwtest.TOP / "python", "UNDERWATT_LIBRARY": libuser.LIBRARY, "PYTHONDONTWRITEBYTECODE": 1}
 
@@ -185,6 +193,28 @@ def without(node, d):
     step.stop(pid)
 
 
+def classed(node, d):
+    """The outer job's labels choose the inner one's class, whatever its user says of them."""
+    put(d, 7003, [0], labels={"slurm.partition": "prod"})
+    step = Step(node, d, 7003)
+    step.run(0, "--goal", "time", "--label", "slurm.partition=dev")
+    inner = began(d, *jobs(d), holds=lambda j: j["within"] and j["labels"].get("slurm.partition") == "prod")
+    who = {"user": UID, "group": UID, "extra_groups": []} if ROOT else {}
+    node.popen("underwatt", "run", "--gpus", 1, "--goal", "time", "--label", "slurm.partition=prod", "--", "sleep", "1000",
+               env={"UNDERWATT_SOCKET": d.socket}, **who)
+    t.ok(uwtest.wait_for(lambda: node.board(1)["limit_mw"] == 180000), "a rule caps a job that is not critical, whatever it calls itself", node.board(1))
+    t.ok(uwtest.wait_for(lambda: node.board(0)["limit_mw"] == 300000), "one in a critical job is critical, too", f"{node.board(0)} {inner}")
+    d.kill(actuator=False)
+    d.start()
+    t.ok(uwtest.wait_for(lambda: node.board(1)["limit_mw"] == 180000 and node.board(0)["limit_mw"] == 300000), "after a restart, too",
+         [node.board(i)["limit_mw"] for i in (0, 1)])
+
+
+with tempfile.TemporaryDirectory(prefix="uw-") as place:
+    rules = pathlib.Path(place, "policy.yaml")
+    rules.write_text(POLICY)
+    with uwtest.Node(machine=MACHINE, speed=SPEED) as node:
+        uwtest.timed("classed", classed, node, node.daemon(f"policy: {{file: {rules}}}\n"))
 with uwtest.Node(machine=MACHINE, speed=SPEED) as node:
     d = node.daemon()
     outer = put(d, 7001, [0, 1], goal="edp", labels={"slurm.account": "phys"})

@@ -134,7 +134,7 @@ static void steps(void)
 /* `underwatt run` in a job of Slurm's: what it starts is its own, not the outer job's. */
 static void within(void)
 {
-    static const struct label own[] = {{"slurm.qos", "mine"}};
+    static const struct label own[] = {{"slurm.qos", "mine"}, {"tier", "mine"}};
     struct roster *r = begin();
     struct roster_register outer = of("slurm:1", ANNA, 1);
     struct roster_register run = {.source = JOB_RUN,
@@ -142,7 +142,7 @@ static void within(void)
                                   .uid = ANNA,
                                   .boards = 1,
                                   .label = own,
-                                  .n_labels = 1,
+                                  .n_labels = 2,
                                   .pid = 100,
                                   .pid_start = 1100};
     const struct job_proc stepd = {90, 1090};
@@ -161,15 +161,19 @@ static void within(void)
     roster_note(r, one, &stepd, 1);
     is_int((long)roster_find(r, two)->within, (long)one, "by its slurmstepd: in it");
     const struct job_entry *in = roster_find(r, two);
-    ok(in->n_labels == 2 && strcmp(in->label[1].value, "gpu") == 0 &&
+    ok(in->n_labels == 3 && strcmp(in->label[2].value, "gpu") == 0 &&
            strcmp(in->label[0].value, "mine") == 0,
        "with its labels, and its own");
-    const struct label more[] = {{"slurm.qos", "high"}, {"slurm.partition", "cpu"}};
-    is_int(roster_label(r, one, more, 2, &err), 0, "others");
+    is_int((long)in->outer_labels, 4, "which of them are the outer job's");
+    const struct label more[] = {
+        {"slurm.qos", "high"}, {"slurm.partition", "cpu"}, {"tier", "low"}};
+    is_int(roster_label(r, one, more, 3, &err), 0, "others");
     fake_wait(7);
-    ok(in->n_labels == 2 && strcmp(in->label[1].value, "cpu") == 0 &&
-           strcmp(in->label[0].value, "mine") == 0,
+    ok(in->n_labels == 3 && strcmp(in->label[2].value, "cpu") == 0 &&
+           strcmp(in->label[1].value, "mine") == 0,
        "as they become known");
+    ok(strcmp(in->label[0].value, "high") == 0 && in->outer_labels == 5,
+       "a scheduler's word in place of the user's");
     fake_wait(7);
     const struct job_entry *j = roster_find(r, two), *o = roster_find(r, one);
     is_int((long)j->n_pids, 1, "what it started is its own");
