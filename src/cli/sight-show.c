@@ -499,7 +499,7 @@ int opt_job_time(const char *text, void *ret, uw_error *err)
     uint64_t ns = 0;
     int r = parse_duration(text, &ns, err);
 
-    if (r == 0 && (ns < NS_PER_S || ns > SIGNAL_DAYS * DAY_S * NS_PER_S))
+    if (r == 0 && (ns < NS_PER_S || ns > (uint64_t)SIGNAL_DAYS * DAY_S * NS_PER_S))
         r = fail(err, -ERANGE,
                  "'%s' is not between 1 s and %d d, as far as a forecast "
                  "reaches",

@@ -179,8 +179,10 @@ int outside_plan_new(struct outside *o, const struct signal_sources *sources,
                      struct outside_plan **ret, uw_error *err)
 {
     auto_(outside_plan_free) struct outside_plan *p = calloc(1, sizeof *p);
-    int r = p ? declare(sources, &p->signals, err) : fail(err, -ENOMEM, "out of memory");
 
+    if (!p)
+        return fail(err, -ENOMEM, "out of memory");
+    int r = declare(sources, &p->signals, err);
     if (r == 0)
         r = signal_files_new(o->loop, o->signals, sources, on_files, o, &p->files, err);
     if (r == 0) {

@@ -2,7 +2,9 @@
 """A node's budget with the real daemon: shares, what is shown of them, reloads, kill -9 and a
 start over what was left, a board that refuses, a range in root's actuator.yaml that is
 narrower than the boards', and budgets that are too low."""
+import contextlib
 import json
+import sqlite3
 
 import uwtest
 
@@ -108,7 +110,8 @@ def ranges(node):
     status, answer = d.ask("POST", "/v1/claims", {"gpu": 0, "kind": "named", "cap": "160 W", "for": "60 s"})
     t.ok(status in (400, 422) and "160 W is outside 180..210 W, the range of the actuator's configuration" in
          json.dumps(answer), "a claim outside is refused with both", f"{status} {answer}")
-    d.actuator.terminate()
+    t.equal([x["failures"] for x in explained(d)], [0] * 4, "nothing that root refuses was ever asked for")
+    d.actuator.terminate()    # what is asked of it at that moment fails, too
     d.actuator.wait(timeout=10)
     d.rules = "range: {from: 170 W}\n"
     d.start_actuator()
@@ -116,7 +119,9 @@ def ranges(node):
     e = uwtest.wait_until(lambda: explained(d), lambda e: all(x["bounds"]["lowest_mw"] == 170000 for x in e))
     t.equal([x["bounds"]["lowest_mw"] for x in e], [170000] * 4, "… and is shown")
     t.ok(d.reload(config(690)) and reach(node, 172, 172, 172, 172), "lower than before", limits(node))
-    t.equal([x["failures"] for x in explained(d)], [0] * 4, "nothing that root refuses was ever asked for")
+    with contextlib.closing(sqlite3.connect(f"file:{d.ledger}?mode=ro", uri=True)) as db:
+        failed = db.execute("SELECT text FROM event WHERE kind = 'cap-failed'").fetchall()
+    t.equal(failed, [], "… of neither actuator")
     d.kill()
 
 
