@@ -7,13 +7,7 @@ static int run(const struct cli_env *env, int argc, char **argv)
 {
     struct sight_opts o = {.boards = env->boards};
     const struct opt opts[] = {
-        {"for", 0, "TIME", "of a forecast: when a job of this length begins best",
-         opt_job_time, &o.for_ns},
-        {"signals", 0, "SOCKET", "ask underwatt-signals there, not the daemon", opt_text,
-         &o.socket},
-        {"csv", 0, "FILE|-", "write the series as CSV", opt_text, &o.csv},
-        OPT_JSON(&o.json),
-        OPT_BOARDS(&o.boards),
+        SIGHT_OPTIONS(o),
     };
     bool has_name = argc > 1 && argv[1][0] != '-'; /* options follow the name */
     struct opts_rest rest;

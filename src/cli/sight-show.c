@@ -514,13 +514,7 @@ int sight_command(const struct cmd *cmd, const struct cli_env *env, int argc, ch
 {
     struct sight_opts o = {.boards = env->boards};
     const struct opt opts[] = {
-        {"for", 0, "TIME", "forecast: when a job of this length begins best",
-         opt_job_time, &o.for_ns},
-        {"signals", 0, "SOCKET", "ask underwatt-signals there, not the daemon", opt_text,
-         &o.socket},
-        {"csv", 0, "FILE|-", "write the series as CSV", opt_text, &o.csv},
-        OPT_JSON(&o.json),
-        OPT_BOARDS(&o.boards),
+        SIGHT_OPTIONS(o),
     };
     bool has_word = argc > 1 && argv[1][0] != '-'; /* options follow the word */
     struct opts_rest rest;

@@ -3,6 +3,7 @@
 #define CLI_SIGHT_SHOW_H
 
 #include "cli/cmd.h"
+#include "cli/options.h"
 #include "cli/sight.h"
 
 struct sight_opts {
@@ -11,6 +12,16 @@ struct sight_opts {
 };
 
 int opt_job_time(const char *text, void *ret, uw_error *err); /* of --for: for_ns */
+
+/* The options of these commands; o: a struct sight_opts. */
+#define SIGHT_OPTIONS(o)                                                                 \
+    {"for",        0,                                                                    \
+     "TIME",       "of a forecast: when a job of this length begins best",               \
+     opt_job_time, &(o).for_ns},                                                         \
+        {"signals", 0,          "SOCKET", "ask underwatt-signals there, not the daemon", \
+         opt_text,  &(o).socket},                                                        \
+        {"csv", 0, "FILE|-", "write the series as CSV", opt_text, &(o).csv},             \
+        OPT_JSON(&(o).json), OPT_BOARDS(&(o).boards)
 
 /* One signal: its value or its forecast, with a chart; others (a list that ends with
  * NULL) beside it where they are known.  Exit code: EXIT_FAIL where it is unknown.

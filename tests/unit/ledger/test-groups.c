@@ -6,6 +6,7 @@
 #include <math.h>
 #include <pwd.h>
 
+#include "help-json.h"
 #include "help.h"
 #include "io/json.h"
 #include "io/ledger-report.h"
@@ -142,14 +143,6 @@ static int get(struct ledger *l, const char *const *args, struct got *ret)
     return 0;
 }
 #define GET(l, ret, ...) get(l, (const char *const[]){__VA_ARGS__, NULL}, ret)
-
-static double number(const struct json_value *v, const char *key)
-{
-    double d = (double)NAN;
-
-    (void)json_get_double(v, key, &d, NULL);
-    return d;
-}
 
 static const char *text(const struct json_value *v, const char *key)
 {

@@ -3,6 +3,7 @@
  */
 #include <errno.h>
 
+#include "help-json.h"
 #include "help.h"
 #include "io/ledger-report.h"
 #include "tap.h"
@@ -71,14 +72,6 @@ static void get(struct ledger *l, const struct ledger_query *q, struct got *ret)
     ret->root = json_root(ret->doc);
     ret->rows = json_get(ret->root, "rows");
     ret->totals = json_get(ret->root, "totals");
-}
-
-static double number(const struct json_value *v, const char *key)
-{
-    double d = (double)NAN;
-
-    (void)json_get_double(v, key, &d, NULL);
-    return d;
 }
 
 static const char *text(const struct json_value *v, const char *key)

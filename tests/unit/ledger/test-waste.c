@@ -3,6 +3,7 @@
  */
 #include <math.h>
 
+#include "help-json.h"
 #include "help.h"
 #include "io/ledger-report.h"
 #include "tap.h"
@@ -108,14 +109,6 @@ static struct json *get(struct ledger *l, uid_t uid)
         r = json_read("report", text, strlen(text), &doc, &err);
     ok(r >= 0, "a report: %s", err.text);
     return doc;
-}
-
-static double number(const struct json_value *v, const char *key)
-{
-    double d = (double)NAN;
-
-    (void)json_get_double(v, key, &d, NULL);
-    return d;
 }
 
 static const char *text_of(const struct json_value *v, const char *key)
