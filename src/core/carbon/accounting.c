@@ -1,0 +1,106 @@
+#include "core/carbon/accounting.h"
+
+#include <errno.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+
+#include "base/error.h"
+#include "base/units.h"
+#include "base/utf8.h"
+
+#define PUE_MAX 10
+#define G_HOUR_MAX 10000
+
+void accounting_fini(struct accounting *a)
+{
+    free(a->contract);
+    *a = (struct accounting){.pue = 0};
+}
+
+int accounting_pue(struct accounting *a, const char *text, uw_error *err)
+{
+    double v = 0;
+
+    int r = parse_double(text, &v, err);
+    if (r < 0)
+        return fail_in(err, r, "pue");
+    if (!(v >= 1 && v <= PUE_MAX))
+        return fail(err, -ERANGE, "pue: '%.40s' is outside 1..%d", text, PUE_MAX);
+    a->pue = v;
+    return 0;
+}
+
+static bool is_text(const char *text, size_t size)
+{
+    return *text && strlen(text) < size && utf8_is_plain(text);
+}
+
+int accounting_embodied(struct accounting *a, const char *model, double g_hour,
+                        const char *origin, uw_error *err)
+{
+    struct embodied *e = &a->embodied[a->n_embodied];
+
+    if (!is_text(model, sizeof e->model))
+        return fail(err, -EINVAL,
+                    "embodied: the board '%.60s' is no plain text of 1 to %zu bytes",
+                    model, sizeof e->model - 1);
+    if (!(g_hour >= 0 && g_hour <= G_HOUR_MAX))
+        return fail(err, -ERANGE, "embodied: %.60s: %g g an hour is outside 0..%d", model,
+                    g_hour, G_HOUR_MAX);
+    if (!is_text(origin, sizeof e->origin))
+        return fail(err, -EINVAL,
+                    "embodied: %.60s: the origin '%.60s' is no plain text of 1 to %zu "
+                    "bytes",
+                    model, origin, sizeof e->origin - 1);
+    if (accounting_board(a, model))
+        return fail(err, -EEXIST, "embodied: %.60s is there twice", model);
+    if (a->n_embodied == EMBODIED_MODELS)
+        return fail(err, -E2BIG, "embodied: more than %d boards", EMBODIED_MODELS);
+    (void)snprintf(e->model, sizeof e->model, "%s", model);
+    (void)snprintf(e->origin, sizeof e->origin, "%s", origin);
+    e->g_hour = g_hour;
+    a->n_embodied++;
+    return 0;
+}
+
+int accounting_embodied_text(struct accounting *a, const char *text, uw_error *err)
+{
+    char model[EMBODIED_MODEL], number[32];
+    const char *is = strchr(text, '=');
+    size_t n = is ? (size_t)(is - text) : 0, len = is ? strcspn(is + 1, " ") : 0;
+    double v = 0;
+
+    if (n == 0 || n >= sizeof model || len == 0 || len >= sizeof number || !is[1 + len])
+        return fail(err, -EINVAL,
+                    "embodied: '%.80s' is not of the form 'BOARD=12.3 ORIGIN'", text);
+    (void)snprintf(model, sizeof model, "%.*s", (int)n, text);
+    (void)snprintf(number, sizeof number, "%.*s", (int)len, is + 1);
+    int r = parse_double(number, &v, err);
+    if (r < 0)
+        return fail_in(err, r, "embodied: %.60s", model);
+    return accounting_embodied(a, model, v, is + 1 + len + 1, err);
+}
+
+const struct embodied *accounting_board(const struct accounting *a, const char *model)
+{
+    for (size_t i = 0; i < a->n_embodied; i++)
+        if (strcmp(a->embodied[i].model, model) == 0)
+            return &a->embodied[i];
+    return NULL;
+}
+
+double embodied_ms(const struct embodied_hour *h, bool other, int64_t ms)
+{
+    double board = (double)h->board_ms, held = (double)h->held_ms;
+
+    if (h->board_ms <= 0)
+        return (double)ms;
+    if (!other && (h->other_ms > 0 && held < board))
+        return (double)ms;
+    if (!other)
+        return held > 0 ? (double)ms * board / held : 0;
+    return held < board && h->other_ms > 0
+               ? (double)ms * (board - held) / (double)h->other_ms
+               : 0;
+}
