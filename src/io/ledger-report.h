@@ -19,6 +19,8 @@ struct ledger_coarse {
     int64_t until_utc_ns;
 };
 
+struct accounting; /* core/carbon/accounting.h */
+
 /* What rows are of. */
 struct ledger_key {
     enum ledger_by by;
@@ -46,6 +48,8 @@ struct ledger_query {
     bool has_carbon, has_price;
     double gco2e_kwh, price_kwh;
     char currency[8];
+    /* Figures beside what is booked; NULL: none.  Borrowed, for the report's time. */
+    const struct accounting *accounting;
 };
 
 /* The default query: by job, everything up to now. */

@@ -8,7 +8,7 @@
 #include <time.h>
 
 #include "base/error.h"
-#include "io/store/report-inside.h"
+#include "io/store/report-beside.h"
 
 enum { PARTS_MAX = 1 << 20, HOUR_MS = 3600000 };
 __extension__ typedef __int128 wide;
@@ -236,19 +236,32 @@ static void use_factor(struct report *rep, int64_t id)
         rep->used[id] = 1;
 }
 
+static void add_beside(const struct report *rep, sqlite3_stmt *stmt, struct part *row)
+{
+    const struct report_beside_row of = {
+        .board = row->board,
+        .kind = row->kind,
+        .res = sqlite3_column_int64(stmt, 11 + REPORT_CHARGE_COLUMNS + LEDGER_CHARGES),
+        .begin_ms = sqlite3_column_int64(stmt, 0),
+        .span_ms = row->span_ms,
+        .energy_uj = row->uj};
+
+    report_beside_row(rep->beside, &of, row->charges.beside);
+}
+
 static int read_energy(struct report *rep, struct parts *p, uw_error *err)
 {
     auto_(db_finalize) sqlite3_stmt *stmt = NULL;
 
-    int r = report_prepare(rep,
-                           "SELECT begin_ms, span_ms, board, kind, job, energy_uj,"
-                           " half_uj, method, simulated, cap_mw, " IS_DOMAIN
-                           ", co2_mg, co2_covered_uj, 0, marginal_mg,"
-                           " marginal_covered_uj, 0, iif(" IS_PRICED
-                           ", cost, 0), iif(" IS_PRICED
-                           ", cost_covered_uj, 0), 0, co2_factor, marginal_factor,"
-                           " cost_factor FROM energy WHERE " IN_SPAN,
-                           &stmt, err);
+    int r = report_prepare(
+        rep,
+        "SELECT begin_ms, span_ms, board, kind, job, energy_uj,"
+        " half_uj, method, simulated, cap_mw, " IS_DOMAIN
+        ", co2_mg, co2_covered_uj, 0, marginal_mg,"
+        " marginal_covered_uj, 0, iif(" IS_PRICED ", cost, 0), iif(" IS_PRICED
+        ", cost_covered_uj, 0), 0, 0, 0, 0, 0, 0, co2_factor, marginal_factor,"
+        " cost_factor, res FROM energy WHERE " IN_SPAN,
+        &stmt, err);
     while (r >= 0 && (r = db_step(rep->l, stmt, err)) > 0) {
         int64_t begin_ms = sqlite3_column_int64(stmt, 0);
         struct part row = {
@@ -268,6 +281,8 @@ static int read_energy(struct report *rep, struct parts *p, uw_error *err)
         rep->simulated |= sqlite3_column_int(stmt, 8) != 0;
         for (int i = 0; i < LEDGER_CHARGES; i++)
             use_factor(rep, sqlite3_column_int64(stmt, 11 + REPORT_CHARGE_COLUMNS + i));
+        if (!row.domain)
+            add_beside(rep, stmt, &row);
         caps_add(&rep->caps, row.board, begin_ms, row.span_ms,
                  sqlite3_column_int64(stmt, 9));
         r = add(p, begin_ms, &row);
@@ -399,8 +414,9 @@ static int read_meter(struct report *rep, struct parts *p, uw_error *err)
     "(day INTEGER, board INTEGER, kind INTEGER, job INTEGER, energy_uj INTEGER," \
     " half_uj INTEGER, span_ms INTEGER, co2_mg INTEGER, co2_uj INTEGER, co2_by"  \
     " INTEGER, marginal_mg INTEGER, marginal_uj INTEGER, marginal_by INTEGER,"   \
-    " cost INTEGER, cost_uj INTEGER, cost_by INTEGER);"
-#define VALUES " VALUES(?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?)"
+    " cost INTEGER, cost_uj INTEGER, cost_by INTEGER, market_mg REAL, market_uj" \
+    " REAL, embodied_mg REAL, embodied_ms REAL, board_ms REAL);"
+#define VALUES " VALUES(?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?)"
 static int write_parts(struct report *rep, const struct parts *p, uw_error *err)
 {
     auto_(db_finalize) sqlite3_stmt *board = NULL, *domain = NULL;
@@ -420,12 +436,15 @@ static int write_parts(struct report *rep, const struct parts *p, uw_error *err)
             continue;
         sqlite3_stmt *stmt = q->domain ? domain : board;
         const struct report_charges *c = &q->charges;
-        db_bind(stmt, "iiiiiiiiiiiiiiii", (int64_t)q->day, q->board, (int64_t)q->kind,
-                q->job, q->uj, q->half_uj, q->span_ms, c->of[LEDGER_CO2].amount,
-                c->of[LEDGER_CO2].uj, c->of[LEDGER_CO2].revised,
+        db_bind(stmt, "iiiiiiiiiiiiiiiiddddd", (int64_t)q->day, q->board,
+                (int64_t)q->kind, q->job, q->uj, q->half_uj, q->span_ms,
+                c->of[LEDGER_CO2].amount, c->of[LEDGER_CO2].uj, c->of[LEDGER_CO2].revised,
                 c->of[LEDGER_MARGINAL].amount, c->of[LEDGER_MARGINAL].uj,
                 c->of[LEDGER_MARGINAL].revised, c->of[LEDGER_COST].amount,
-                c->of[LEDGER_COST].uj, c->of[LEDGER_COST].revised);
+                c->of[LEDGER_COST].uj, c->of[LEDGER_COST].revised,
+                c->beside[BESIDE_MARKET_MG], c->beside[BESIDE_MARKET_UJ],
+                c->beside[BESIDE_EMBODIED_MG], c->beside[BESIDE_EMBODIED_MS],
+                c->beside[BESIDE_BOARD_MS]);
         r = db_run(rep->l, stmt, err);
     }
     return r;
@@ -438,6 +457,8 @@ int report_gather(struct report *rep, uw_error *err)
     int r = caps_begin(rep, err);
     if (r >= 0)
         r = report_price(rep, err);
+    if (r >= 0)
+        r = report_beside_new(rep, &rep->beside, err);
     if (r >= 0)
         r = read_energy(rep, &p, err);
     if (r >= 0)

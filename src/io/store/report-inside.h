@@ -33,6 +33,19 @@ struct report_caps {
     struct report_cap *piece; /* REPORT_PIECES a board */
 };
 
+/* Sums beside what is booked (report-beside.h).  Board time: of jobs that share a board,
+ * each one's part.
+ */
+enum {
+    BESIDE_MARKET_MG,
+    BESIDE_MARKET_UJ, /* energy that it covers */
+    BESIDE_EMBODIED_MG,
+    BESIDE_EMBODIED_MS, /* board time that it covers */
+    BESIDE_BOARD_MS,
+    REPORT_BESIDE
+};
+struct report_beside;
+
 /* Sums of what energy is charged with, in order: amounts, how much they cover, and what
  * of the amounts are revisions of what was booked.
  */
@@ -40,16 +53,23 @@ struct report_charges {
     struct {
         int64_t amount, uj, revised;
     } of[LEDGER_CHARGES];
+    double beside[REPORT_BESIDE];
 };
-#define REPORT_CHARGE_SUMS(e)                                             \
-    "sum(" e "co2_mg) AS co2_mg, sum(" e "co2_uj) AS co2_uj, sum(" e      \
-    "co2_by) AS co2_by, sum(" e "marginal_mg) AS marginal_mg, sum(" e     \
-    "marginal_uj) AS marginal_uj, sum(" e "marginal_by) AS marginal_by, " \
-    "sum(" e "cost) AS cost, sum(" e "cost_uj) AS cost_uj, sum(" e "cost_by) AS cost_by"
+#define REPORT_CHARGE_SUMS(e)                                                    \
+    "sum(" e "co2_mg) AS co2_mg, sum(" e "co2_uj) AS co2_uj, sum(" e             \
+    "co2_by) AS co2_by, sum(" e "marginal_mg) AS marginal_mg, sum(" e            \
+    "marginal_uj) AS marginal_uj, sum(" e "marginal_by) AS marginal_by, "        \
+    "sum(" e "cost) AS cost, sum(" e "cost_uj) AS cost_uj, sum(" e               \
+    "cost_by) AS cost_by, "                                                      \
+    "sum(" e "market_mg) AS market_mg, sum(" e "market_uj) AS market_uj, sum(" e \
+    "embodied_mg) AS embodied_mg, sum(" e "embodied_ms) AS embodied_ms, sum(" e  \
+    "board_ms) AS board_ms"
 #define REPORT_CHARGES                                                            \
     " sum(co2_mg), sum(co2_uj), sum(co2_by), sum(marginal_mg), sum(marginal_uj)," \
-    " sum(marginal_by), sum(cost), sum(cost_uj), sum(cost_by)"
-enum { REPORT_CHARGE_COLUMNS = 3 * LEDGER_CHARGES };
+    " sum(marginal_by), sum(cost), sum(cost_uj), sum(cost_by),"                   \
+    " sum(market_mg), sum(market_uj), sum(embodied_mg), sum(embodied_ms),"        \
+    " sum(board_ms)"
+enum { REPORT_CHARGE_COLUMNS = 3 * LEDGER_CHARGES + REPORT_BESIDE };
 
 struct report {
     struct ledger *l;
@@ -60,13 +80,14 @@ struct report {
     uint8_t used[REPORT_FACTORS]; /* by id of a factor: some energy is charged with it */
     char price_unit[16];          /* "EUR/kWh": costs in other currencies do not count */
     struct report_caps caps;
+    struct report_beside *beside; /* NULL: nothing is asked for */
 };
 
 /* Reads the span's rows once: fills the methods, simulated, caps, and the temporary table
  * part(day, board, kind (0: the meter), job, energy_uj, half_uj, span_ms, co2_mg, co2_uj,
- * co2_by, marginal_mg, marginal_uj, marginal_by, cost, cost_uj, cost_by) of boards,
- * price_unit, and domain_part, the same of RAPL domains: no query can add up both by
- * mistake.
+ * co2_by, marginal_mg, marginal_uj, marginal_by, cost, cost_uj, cost_by, market_mg,
+ * market_uj, embodied_mg, embodied_ms, board_ms) of boards, price_unit, and domain_part,
+ * the same of RAPL domains: no query can add up both by mistake.
  */
 int report_gather(struct report *rep, uw_error *err);
 

@@ -214,7 +214,8 @@ static int read_grouped(const struct report *rep, uw_error *err)
                 "CREATE TEMP TABLE grouped(at INTEGER PRIMARY KEY, k1, k2, user,"
                 " name, uj, half, span, jobs, spared_j, spared_half_j, domains, co2_mg,"
                 " co2_uj, co2_by, marginal_mg, marginal_uj, marginal_by, cost, cost_uj,"
-                " cost_by, saved_co2,"
+                " cost_by, market_mg, market_uj, embodied_mg, embodied_ms, board_ms,"
+                " saved_co2,"
                 " saved_co2_half, saved_marginal, saved_marginal_half, saved_money,"
                 " saved_money_half)",
                 err);
@@ -227,7 +228,9 @@ static int read_grouped(const struct report *rep, uw_error *err)
         " sum(g.uj), sum(g.half), sum(g.span), count(*), sum(j.saved_j" SHARE
         "), sum(j.saved_half_j" SHARE "), sum(g.domains), sum(g.co2_mg), sum(g.co2_uj),"
         " sum(g.co2_by), sum(g.marginal_mg), sum(g.marginal_uj), sum(g.marginal_by),"
-        " sum(g.cost), sum(g.cost_uj), sum(g.cost_by)," SAVED(
+        " sum(g.cost), sum(g.cost_uj), sum(g.cost_by), sum(g.market_mg), "
+        "sum(g.market_uj),"
+        " sum(g.embodied_mg), sum(g.embodied_ms), sum(g.board_ms)," SAVED(
             "k.co2_mg", "k.co2_uj",
             "1e3") "," SAVED("k.marginal_mg", "k.marginal_uj",
                              "1e3") "," SAVED("k.cost", "k.cost_uj",

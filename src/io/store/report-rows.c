@@ -1,12 +1,13 @@
 #include <math.h>
 
+#include "io/store/report-beside.h"
 #include "io/store/report-keys.h"
 
 /* Columns of grouped, in the order in which put_group() reads them. */
 #define FIGURES " uj, half, span, jobs, domains,"
 #define CHARGED                                                                      \
     " co2_mg, co2_uj, co2_by, marginal_mg, marginal_uj, marginal_by, cost, cost_uj," \
-    " cost_by,"
+    " cost_by, market_mg, market_uj, embodied_mg, embodied_ms, board_ms,"
 #define ROW FIGURES CHARGED REPORT_SAVED
 /* The same of all of grouped; an unknown figure of some rows is in no sum. */
 #define SUMS                                                                    \
@@ -58,6 +59,7 @@ static void put_group(const struct report *rep, sqlite3_stmt *stmt, int column)
     report_put_cpu(rep, stmt, column + 4);
     report_charges(stmt, column + FIGURES_COLUMNS, &c);
     report_put_charges(rep, &c, sqlite3_column_int64(stmt, column), false);
+    report_put_beside(rep, &c, sqlite3_column_int64(stmt, column));
     report_put_saved(rep, stmt, column + FIGURES_COLUMNS + REPORT_CHARGE_COLUMNS);
 }
 

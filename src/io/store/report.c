@@ -10,6 +10,8 @@
 
 #include "base/error.h"
 #include "base/names.h"
+#include "core/carbon/accounting.h"
+#include "io/store/report-beside.h"
 #include "io/store/report-keys.h"
 #include "io/store/report-waste.h"
 
@@ -76,6 +78,8 @@ void report_put_energy(const struct report *rep, const char *key, double j)
         json_out_double(rep->o, "gco2e", j / J_PER_KWH * rep->q->gco2e_kwh);
     if (rep->q->has_price)
         json_out_double(rep->o, "cost", j / J_PER_KWH * rep->q->price_kwh);
+    if (rep->q->accounting && rep->q->accounting->pue > 0)
+        json_out_double(rep->o, "facility_j", j * rep->q->accounting->pue);
 }
 
 void report_charges(sqlite3_stmt *stmt, int column, struct report_charges *ret)
@@ -85,6 +89,8 @@ void report_charges(sqlite3_stmt *stmt, int column, struct report_charges *ret)
         ret->of[i].uj = sqlite3_column_int64(stmt, column + 3 * i + 1);
         ret->of[i].revised = sqlite3_column_int64(stmt, column + 3 * i + 2);
     }
+    for (int i = 0; i < REPORT_BESIDE; i++)
+        ret->beside[i] = sqlite3_column_double(stmt, column + 3 * LEDGER_CHARGES + i);
 }
 
 void report_add_charges(struct report_charges *to, const struct report_charges *c)
@@ -94,6 +100,8 @@ void report_add_charges(struct report_charges *to, const struct report_charges *
         to->of[i].uj += c->of[i].uj;
         to->of[i].revised += c->of[i].revised;
     }
+    for (int i = 0; i < REPORT_BESIDE; i++)
+        to->beside[i] += c->beside[i];
 }
 
 void report_put_charges(const struct report *rep, const struct report_charges *c,
@@ -182,6 +190,7 @@ struct totals {
     int64_t uj[4]; /* by enum ledger_kind; 0: the meters */
     int64_t half_uj;
     struct report_charges charges;
+    double embodied_mg[4];
 };
 
 static int read_totals(const struct report *rep, const char *sql, struct totals *ret,
@@ -200,6 +209,7 @@ static int read_totals(const struct report *rep, const char *sql, struct totals 
         struct report_charges c;
         report_charges(stmt, 3, &c);
         report_add_charges(&t.charges, &c);
+        t.embodied_mg[kind] = c.beside[BESIDE_EMBODIED_MG];
     }
     if (r >= 0)
         *ret = t;
@@ -226,6 +236,22 @@ static bool is_coarse(const struct report *rep)
     return rep->q->domains.step_j > 0;
 }
 
+/* With whose time of boards it was. */
+static void put_beside(const struct report *rep, const struct totals *t,
+                       int64_t energy_uj)
+{
+    const struct accounting *a = rep->q->accounting;
+    struct json_out *o = rep->o;
+
+    report_put_beside(rep, &t->charges, energy_uj);
+    if (!a || a->n_embodied == 0)
+        return;
+    json_out_double(o, "embodied_attributed_g", t->embodied_mg[LEDGER_JOB] * 1e-3);
+    json_out_double(o, "embodied_idle_g", t->embodied_mg[LEDGER_IDLE] * 1e-3);
+    json_out_double(o, "embodied_unattributed_g",
+                    t->embodied_mg[LEDGER_UNATTRIBUTED] * 1e-3);
+}
+
 /* The three parts must add up to what the meters of boards, or of domains, measured. */
 static void put_totals(const struct report *rep, bool domains, const struct totals *t)
 {
@@ -250,6 +276,8 @@ static void put_totals(const struct report *rep, bool domains, const struct tota
         json_out_bool(o, "holds", fabs(fraction) <= SUM_TOLERANCE);
     put_method(o, domains ? rep->domain_method : rep->method);
     report_put_charges(rep, &t->charges, sum, domains && is_coarse(rep));
+    if (!domains)
+        put_beside(rep, t, sum);
     json_out_end(o);
 }
 
@@ -304,6 +332,8 @@ void report_put_head(const struct report *rep)
         json_out_double(o, "price_kwh", q->price_kwh);
         json_out_text(o, "currency", q->currency);
     }
+    if (q->accounting && q->accounting->pue > 0)
+        json_out_double(o, "pue", q->accounting->pue);
     (void)snprintf(currency, sizeof currency, "%.*s", (int)strcspn(rep->price_unit, "/"),
                    rep->price_unit);
     json_out_text(o, "money_currency", currency[0] ? currency : NULL);
@@ -330,6 +360,7 @@ static int put_factors(const struct report *rep, uw_error *err)
         json_out_bool(rep->o, "estimated", sqlite3_column_int(stmt, 4) != 0);
         json_out_end(rep->o);
     }
+    report_put_origins(rep);
     json_out_end(rep->o);
     return r;
 }
@@ -349,6 +380,7 @@ static void put_part_charges(const struct report *rep, sqlite3_stmt *stmt, int c
 static void put_parts(const struct report *rep, sqlite3_stmt *stmt, int column)
 {
     struct json_out *o = rep->o;
+    struct report_charges c;
 
     json_out_double(o, "attributed_j", report_j(stmt, column));
     json_out_double(o, "idle_j", report_j(stmt, column + 1));
@@ -358,6 +390,8 @@ static void put_parts(const struct report *rep, sqlite3_stmt *stmt, int column)
                           report_j(stmt, column + 2));
     json_out_double(o, "meter_j", report_j(stmt, column + 3));
     put_part_charges(rep, stmt, column + 4, false);
+    report_charges(stmt, column + 5, &c);
+    report_put_beside(rep, &c, sqlite3_column_int64(stmt, column + 4));
 }
 
 #define PARTS                                                                      \
@@ -567,6 +601,7 @@ int ledger_report(struct ledger *l, const struct ledger_query *q, struct json_ou
         return r;
     r = q->waste ? report_waste(&rep, err) : put_report(&rep, err);
     db_rollback(l); /* the temporary tables go with it */
+    report_beside_free(rep.beside);
     free(rep.caps.piece);
     return r < 0 ? r : 0;
 }
