@@ -9,15 +9,24 @@
 #include "cli/daemon.h"
 #include "cli/options.h"
 #include "cli/report.h"
+#include "core/carbon/accounting.h"
+#include "core/carbon/market-read.h"
 #include "io/file.h"
 #include "io/ledger-report.h"
 
-enum { PATH_BYTES = 1024, ANSWER_S = 60, REPORT_BYTES = 64 << 20 };
+enum {
+    PATH_BYTES = 1024,
+    ANSWER_S = 60,
+    REPORT_BYTES = 64 << 20,
+    MARKET_BYTES = 8 << 20
+};
 
 struct args {
     const char *by, *from, *to, *zone, *gco2e, *price; /* NULL: not given */
     const char *user, *job, *label;                    /* filters */
     const char *format, *output, *ledger, *boards, *columns;
+    const char *market; /* a file */
+    struct accounting accounting;
     bool waste;
 };
 
@@ -78,6 +87,34 @@ static int now_of(const struct cli_env *env, int64_t *ret, uw_error *err)
 }
 
 /* ---- from the file ---- */
+
+static int opt_pue(const char *text, void *ret, uw_error *err)
+{
+    return accounting_pue(ret, text, err);
+}
+
+static int opt_embodied(const char *text, void *ret, uw_error *err)
+{
+    return accounting_embodied_text(ret, text, err);
+}
+
+static int read_market(struct args *a, uw_error *err)
+{
+    auto_(mem_free) char *text = NULL;
+    struct accounting *to = &a->accounting;
+    bool hidden = false;
+
+    int r = file_read_shown(a->market, MARKET_BYTES, &text, NULL, &hidden, err);
+    if (r < 0)
+        return r;
+    r = market_read(a->market, text, &to->contract, &to->n_contracts, err);
+    if (r < 0 && hidden)
+        return fail(err, r,
+                    "%s is no file of market-based figures (its text is not "
+                    "shown: not every user may read it)",
+                    a->market);
+    return r;
+}
 
 static int from_file(const struct args *a, const struct ledger_query *q, char **ret,
                      uw_error *err)
@@ -223,14 +260,14 @@ static const struct format *format_of(const char *name)
     return NULL;
 }
 
-static int report(const struct cli_env *env, const struct args *a)
+static bool has_beside(const struct args *a)
 {
-    auto_(mem_free) char *json = NULL;
-    const struct format *format = format_of(a->format);
-    struct ledger_query q;
-    int64_t now_ns = 0;
-    uw_error err = {""};
+    return a->market || a->accounting.pue > 0 || a->accounting.n_embodied > 0;
+}
 
+/* EXIT_OK, or what is wrong about the options together. */
+static int check(const struct args *a, const struct format *format)
+{
     if (!format)
         return cli_fail(EXIT_USAGE,
                         "report: --format: '%s' is none of text, csv, json, html",
@@ -241,14 +278,37 @@ static int report(const struct cli_env *env, const struct args *a)
     if (a->waste && (a->gco2e || a->price))
         return cli_fail(EXIT_USAGE, "report: --waste: grams and money are as booked; "
                                     "--gco2e-kwh and --price-kwh do not apply");
+    if (has_beside(a) && !a->ledger)
+        return cli_fail(EXIT_USAGE, "report: --pue, --market and --embodied go with "
+                                    "--ledger");
+    if (a->waste && has_beside(a))
+        return cli_fail(EXIT_USAGE, "report: --waste has no figures of --pue, --market "
+                                    "and --embodied");
     if (a->waste && a->columns)
         return cli_fail(EXIT_USAGE, "report: --columns: --waste has columns of its own");
     if (a->columns && format->write != report_text)
         return cli_fail(EXIT_USAGE, "report: --columns: the format %s has all of them",
                         format->name);
+    return EXIT_OK;
+}
+
+static int report(const struct cli_env *env, struct args *a)
+{
+    auto_(mem_free) char *json = NULL;
+    const struct format *format = format_of(a->format);
+    struct ledger_query q;
+    int64_t now_ns = 0;
+    uw_error err = {""};
+
+    int code = check(a, format);
+    if (code != EXIT_OK)
+        return code;
     int r = now_of(env, &now_ns, &err);
     if (r == 0)
         r = query_of(a, now_ns, &q, &err);
+    if (r == 0 && a->market)
+        r = read_market(a, &err);
+    q.accounting = &a->accounting;
     if (r == 0)
         r = a->ledger ? from_file(a, &q, &json, &err) : from_daemon(env, a, &json, &err);
     if (r == DAEMON_ABSENT)
@@ -284,13 +344,22 @@ static int run(const struct cli_env *env, int argc, char **argv)
          opt_text, &a.ledger},
         {"gco2e-kwh", 0, "G", "grams of CO2 equivalent a kWh, for emissions", opt_text,
          &a.gco2e},
+        {"pue", 0, "N", "with --ledger: the facility's energy, of this PUE", opt_pue,
+         &a.accounting},
+        {"market", 0, "FILE", "with --ledger: emissions by these contracts", opt_text,
+         &a.market},
+        {"embodied", 0, "\"BOARD=G ORIGIN\"",
+         "with --ledger: grams an hour of a board (repeatable)", opt_embodied,
+         &a.accounting},
         {"price-kwh", 0, "\"P CUR\"", "price of a kWh, for costs: \"0.30 EUR\"", opt_text,
          &a.price},
         OPT_BOARDS(&a.boards),
     };
 
     int r = opts_parse(&cmd_report, opts, n_elements(opts), argc, argv, NULL);
-    return r != OPTS_GO ? r : report(env, &a);
+    r = r != OPTS_GO ? r : report(env, &a);
+    accounting_fini(&a.accounting);
+    return r;
 }
 
 const struct cmd cmd_report = {

@@ -114,18 +114,35 @@ static void put_rest(const struct json_value *report, const char *keys, FILE *to
     report_csv_row(rest, keys + first, to);
 }
 
+/* What stands beside, where the report has it. */
+static void add_beside(const struct json_value *report, char *keys, size_t size)
+{
+    static const struct {
+        const char *has, *keys;
+    } beside[] = {{"facility_j", ",facility_j,facility_co2_g"},
+                  {"market_covered", ",market_g,market_covered"},
+                  {"embodied_covered", ",embodied_g,embodied_covered"}};
+
+    for (size_t i = 0; i < n_elements(beside); i++) {
+        size_t n = strlen(keys);
+        if (report_has_beside(report, beside[i].has))
+            (void)snprintf(keys + n, size - n, "%s", beside[i].keys);
+    }
+}
+
 int report_csv(const struct json_value *report, FILE *to, uw_error *err)
 {
     const struct json_value *rows = json_get(report, "rows");
     bool carbon = json_get(report, "gco2e_kwh"), price = json_get(report, "price_kwh");
     bool rest = take_number(json_get(report, "rest"), "jobs") > 0;
-    char names[300], keys[700];
+    char names[300], keys[900];
     bool saved = !report_has_parts(report) || strcmp(take_text(report, "by"), "day") == 0;
     size_t n = json_count(rows);
 
     keys_of(report, names, sizeof names);
     (void)snprintf(keys, sizeof keys, "%s%s%s," CHARGES "%s" REVISED, names,
                    carbon ? ",gco2e" : "", price ? ",cost" : "", saved ? SAVED : "");
+    add_beside(report, keys, sizeof keys);
     (void)fprintf(to, "%s,money_currency,simulated\n", keys);
     for (size_t i = 0; i < n + rest; i++) {
         if (i < n)

@@ -121,6 +121,16 @@ static void put_charges(const struct json_value *report, FILE *to)
     html_table_end(to);
 }
 
+static void put_beside(const struct json_value *report, FILE *to)
+{
+    const char *name = NULL;
+    char text[REPORT_ONLY];
+
+    for (size_t i = 0; report_beside(report, i, &name, text); i++)
+        if (name)
+            html_put(to, "p", "Beside these, %s: %s.", name, text);
+}
+
 static void put_method(const struct json_value *report, FILE *to)
 {
     const struct json_value *method = json_get(json_get(report, "totals"), "method");
@@ -172,6 +182,7 @@ static int put_body(const struct json_value *report, FILE *to, uw_error *err)
     put_table(report, to);
     put_sums("Sums", json_get(report, "totals"), to);
     put_charges(report, to);
+    put_beside(report, to);
     if (report_saved_sum(report, saved))
         html_put(to, "p", "Saved by these jobs: %s.", saved);
     if (report_cpu(report))

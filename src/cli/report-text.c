@@ -22,8 +22,7 @@ static void put(FILE *to, const char *text, int width, bool right)
         (void)fprintf(to, "%s%*s", text, pad > 0 ? pad : 0, "");
 }
 
-/* charges: the table of emissions and money. */
-static void put_rows(const struct json_value *report, bool charges, FILE *to)
+static void put_rows(const struct json_value *report, enum report_table table, FILE *to)
 {
     const struct json_value *rows = json_get(report, "rows");
     char text[REPORT_TEXT], fitted[REPORT_TEXT];
@@ -33,7 +32,7 @@ static void put_rows(const struct json_value *report, bool charges, FILE *to)
         bool first = true;
         while ((c = report_column(report, c)) != NULL) {
             int width = abs(c->width);
-            if (width == 0 || (report_is_charge(c) != charges && c->kind != CELL_NAME &&
+            if (width == 0 || (report_table(c) != table && c->kind != CELL_NAME &&
                                c->kind != CELL_SECOND))
                 continue;
             if (i == 0)
@@ -104,6 +103,19 @@ static void put_costs(const struct json_value *report, FILE *to)
                       currency);
 }
 
+static void put_beside(const struct json_value *report, FILE *to)
+{
+    const char *name = NULL;
+    char text[REPORT_ONLY];
+
+    for (size_t i = 0; report_beside(report, i, &name, text); i++) {
+        if (!name)
+            continue;
+        (void)fprintf(to, "  %-14s ", name);
+        text_wrap(to, 17, 17, text);
+    }
+}
+
 /* Sums of boards, or of processors. */
 static void put_sums(const struct json_value *report, const struct json_value *sums,
                      FILE *to)
@@ -128,6 +140,8 @@ static void put_sums(const struct json_value *report, const struct json_value *s
     }
     if (boards)
         put_costs(report, to);
+    if (boards)
+        put_beside(report, to);
     report_sum(sums, text, sizeof text);
     (void)fprintf(to, "%s\n", text);
 }
@@ -150,7 +164,7 @@ static void put_factors(const struct json_value *report, FILE *to)
 
 /* ---- columns that were asked for ---- */
 
-enum { COLUMNS = 40 };
+enum { COLUMNS = 60 };
 struct table {
     const struct report_column *column[COLUMNS];
     int width[COLUMNS];
@@ -233,10 +247,16 @@ static void put_tables(const struct json_value *report, const struct table *t, F
         put_wide(report, t, to);
         return;
     }
-    put_rows(report, false, to);
+    put_rows(report, TABLE_ENERGY, to);
     if (charges) {
         (void)fputc('\n', to);
-        put_rows(report, true, to);
+        put_rows(report, TABLE_CHARGES, to);
+    }
+    if (report_has_beside(report, "facility_j") ||
+        report_has_beside(report, "market_covered") ||
+        report_has_beside(report, "embodied_covered")) {
+        (void)fputc('\n', to);
+        put_rows(report, TABLE_BESIDE, to);
     }
 }
 

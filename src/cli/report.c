@@ -54,6 +54,13 @@ bool report_has_charge(const struct json_value *report, const char *covered)
     return take_number(json_get(report, cpu ? "cpu" : "totals"), covered) > 0;
 }
 
+bool report_has_beside(const struct json_value *report, const char *key)
+{
+    bool cpu = strcmp(take_text(report, "by"), "cpu") == 0;
+
+    return json_get(json_get(report, cpu ? "cpu" : "totals"), key) != NULL;
+}
+
 const char *report_energy(double j, struct report_unit unit, char ret[REPORT_TEXT])
 {
     double v = j * unit.scale;
@@ -185,7 +192,8 @@ enum {
     WHO = JOBS | GROUPS | PAIRS,
     ALL = PARTS | WHO,
     CHARGES = 16,
-    DAYS = 32
+    DAYS = 32,
+    BESIDE = 64
 };
 
 /* clang-format off */
@@ -225,12 +233,34 @@ static const struct report_column columns[] = {
     {"saved %m", "saved_money", CELL_WITHIN, .half = "saved_money_half", .scale = 1, .rows = WHO | DAYS | CHARGES, .needs = "money_covered"},
     {"g CO2e", "gco2e", CELL_NUMBER, .digits = 1, .scale = 1, .rows = ALL, .needs = "gco2e_kwh"},
     {"", "cost", CELL_NUMBER, .digits = 2, .scale = 1, .rows = ALL, .needs = "price_kwh"},
+    {"facility", "facility_j", CELL_ENERGY, .width = 9, .rows = (ALL & ~PAIRS) | BESIDE, .needs = "facility_j"},
+    {"fac. g", "facility_co2_g", CELL_AMOUNT, .width = 8, .rows = (ALL & ~PAIRS) | BESIDE, .needs = "facility_co2_g"},
+    {"facility", "facility_j", CELL_ENERGY, .rows = PAIRS | BESIDE, .needs = "facility_j"},
+    {"fac. g", "facility_co2_g", CELL_AMOUNT, .rows = PAIRS | BESIDE, .needs = "facility_co2_g"},
+    {"market g", "market_g", CELL_AMOUNT, .width = 8, .rows = ALL | BESIDE, .needs = "market_covered"},
+    {"covered", "market_covered", CELL_COVERED, .width = 7, .rows = ALL | BESIDE, .needs = "market_covered"},
+    {"embodied g", "embodied_g", CELL_AMOUNT, .width = 10, .rows = ALL | BESIDE, .needs = "embodied_covered"},
+    {"covered", "embodied_covered", CELL_COVERED, .width = 7, .rows = ALL | BESIDE, .needs = "embodied_covered"},
 };
 /* clang-format on */
 
-bool report_is_charge(const struct report_column *column)
+enum report_table report_table(const struct report_column *column)
 {
-    return column->rows & CHARGES;
+    return column->rows & CHARGES  ? TABLE_CHARGES
+           : column->rows & BESIDE ? TABLE_BESIDE
+                                   : TABLE_ENERGY;
+}
+
+static bool is_there(const struct json_value *report, const struct report_column *c)
+{
+    if (!c->needs)
+        return true;
+    if (strcmp(c->needs, "cpu") == 0)
+        return report_cpu(report) != NULL;
+    if (c->rows & BESIDE)
+        return report_has_beside(report, c->needs);
+    return c->rows & CHARGES ? report_has_charge(report, c->needs)
+                             : json_get(report, c->needs) != NULL;
 }
 
 const struct report_column *report_column(const struct json_value *report,
@@ -244,15 +274,9 @@ const struct report_column *report_column(const struct json_value *report,
                                              : GROUPS;
 
     for (size_t i = before ? (size_t)(before - columns) + 1 : 0; i < n_elements(columns);
-         i++) {
-        const char *needs = columns[i].needs;
-        bool there =
-            !needs || (strcmp(needs, "cpu") == 0       ? report_cpu(report) != NULL
-                       : report_is_charge(&columns[i]) ? report_has_charge(report, needs)
-                                                       : json_get(report, needs) != NULL);
-        if (columns[i].rows & rows && there)
+         i++)
+        if (columns[i].rows & rows && is_there(report, &columns[i]))
             return &columns[i];
-    }
     return NULL;
 }
 

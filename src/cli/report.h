@@ -50,6 +50,13 @@ const struct json_value *report_cpu(const struct json_value *report);
 const char *report_energy(double j, struct report_unit unit, char ret[REPORT_TEXT]);
 /* Whether some energy of the report has emissions or cost ("co2_covered" …) known. */
 bool report_has_charge(const struct json_value *report, const char *covered);
+/* A line of sums beside what is booked: "market-based", "385 g CO2e, of 62.5 % of the
+ * energy"; *ret_name NULL: the report does not have it.  false: no more lines.
+ */
+bool report_beside(const struct json_value *report, size_t i, const char **ret_name,
+                   char ret[REPORT_ONLY]);
+/* Whether the report has such a figure: "embodied_covered" … */
+bool report_has_beside(const struct json_value *report, const char *key);
 /* "18.2 ± 1.2 %", "-" where it is unknown. */
 const char *report_saved(const struct json_value *row, char ret[REPORT_TEXT]);
 
@@ -78,8 +85,11 @@ struct report_column {
     unsigned rows;     /* kinds of reports that have it */
     const char *needs; /* what the report must have for it; NULL: nothing */
 };
-/* Of emissions or money: in text, in a table of their own. */
-bool report_is_charge(const struct report_column *column);
+/* In text, columns of emissions and money, and of what stands beside what is booked, have
+ * tables of their own.
+ */
+enum report_table { TABLE_ENERGY, TABLE_CHARGES, TABLE_BESIDE };
+enum report_table report_table(const struct report_column *column);
 /* The column after `before`, the first one after NULL; NULL: no more. */
 const struct report_column *report_column(const struct json_value *report,
                                           const struct report_column *before);

@@ -24,9 +24,9 @@ int accounting_pue(struct accounting *a, const char *text, uw_error *err)
 
     int r = parse_double(text, &v, err);
     if (r < 0)
-        return fail_in(err, r, "pue");
+        return r;
     if (!(v >= 1 && v <= PUE_MAX))
-        return fail(err, -ERANGE, "pue: '%.40s' is outside 1..%d", text, PUE_MAX);
+        return fail(err, -ERANGE, "'%.40s' is outside 1..%d", text, PUE_MAX);
     a->pue = v;
     return 0;
 }
@@ -42,21 +42,20 @@ int accounting_embodied(struct accounting *a, const char *model, double g_hour,
     struct embodied *e = &a->embodied[a->n_embodied];
 
     if (!is_text(model, sizeof e->model))
-        return fail(err, -EINVAL,
-                    "embodied: the board '%.60s' is no plain text of 1 to %zu bytes",
+        return fail(err, -EINVAL, "the board '%.60s' is no plain text of 1 to %zu bytes",
                     model, sizeof e->model - 1);
     if (!(g_hour >= 0 && g_hour <= G_HOUR_MAX))
-        return fail(err, -ERANGE, "embodied: %.60s: %g g an hour is outside 0..%d", model,
-                    g_hour, G_HOUR_MAX);
+        return fail(err, -ERANGE, "%.60s: %g g an hour is outside 0..%d", model, g_hour,
+                    G_HOUR_MAX);
     if (!is_text(origin, sizeof e->origin))
         return fail(err, -EINVAL,
-                    "embodied: %.60s: the origin '%.60s' is no plain text of 1 to %zu "
+                    "%.60s: the origin '%.60s' is no plain text of 1 to %zu "
                     "bytes",
                     model, origin, sizeof e->origin - 1);
     if (accounting_board(a, model))
-        return fail(err, -EEXIST, "embodied: %.60s is there twice", model);
+        return fail(err, -EEXIST, "%.60s is there twice", model);
     if (a->n_embodied == EMBODIED_MODELS)
-        return fail(err, -E2BIG, "embodied: more than %d boards", EMBODIED_MODELS);
+        return fail(err, -E2BIG, "more than %d boards", EMBODIED_MODELS);
     (void)snprintf(e->model, sizeof e->model, "%s", model);
     (void)snprintf(e->origin, sizeof e->origin, "%s", origin);
     e->g_hour = g_hour;
@@ -72,13 +71,12 @@ int accounting_embodied_text(struct accounting *a, const char *text, uw_error *e
     double v = 0;
 
     if (n == 0 || n >= sizeof model || len == 0 || len >= sizeof number || !is[1 + len])
-        return fail(err, -EINVAL,
-                    "embodied: '%.80s' is not of the form 'BOARD=12.3 ORIGIN'", text);
+        return fail(err, -EINVAL, "'%.80s' is not of the form 'BOARD=12.3 ORIGIN'", text);
     (void)snprintf(model, sizeof model, "%.*s", (int)n, text);
     (void)snprintf(number, sizeof number, "%.*s", (int)len, is + 1);
     int r = parse_double(number, &v, err);
     if (r < 0)
-        return fail_in(err, r, "embodied: %.60s", model);
+        return fail_in(err, r, "%.60s", model);
     return accounting_embodied(a, model, v, is + 1 + len + 1, err);
 }
 

@@ -218,6 +218,40 @@ static void test_csv(void)
     has(charged, ",12.5,0.8125,,0,-0.25,1,1.5,0.1,,,,,,,,EUR,0\n");
 }
 
+/* Columns of their own, and sums with what they cover. */
+static void test_beside(void)
+{
+    static const char json[] =
+        "{\"by\":\"user\",\"pue\":1.5,\"rows\":[{\"user\":\"anna\",\"jobs\":1,"
+        "\"energy_j\":9e6,\"facility_j\":13.5e6,\"facility_co2_g\":null,\"market_g\":"
+        "385,\"market_covered\":0.625,\"embodied_g\":72,\"embodied_covered\":1}],"
+        "\"factors\":[{\"signal\":\"market\",\"source\":\"GO 17\",\"unit\":\"g/kWh\","
+        "\"estimated\":false}],\"totals\":{\"energy_j\":1e7,\"facility_j\":15e6,"
+        "\"facility_co2_g\":900,\"co2_covered\":0.9,\"market_g\":385,"
+        "\"market_covered\":0.6255,\"embodied_g\":576,\"embodied_covered\":0.5,"
+        "\"embodied_attributed_g\":432,\"embodied_idle_g\":144,"
+        "\"embodied_unattributed_g\":0,\"difference\":0,\"holds\":true},\"gpus\":[],"
+        "\"days\":[],\"caps\":[],\"from\":\"x\",\"to\":\"\"}";
+    auto_(mem_free) char *text = show(json, report_text);
+    auto_(mem_free) char *csv = show(json, report_csv);
+    auto_(mem_free) char *page = show(json, report_html);
+    auto_(mem_free) char *plain = show(by_user, report_text);
+
+    has(text, "facility   fac. g market g covered embodied g covered\n");
+    has(text, "3.750        -    385.0  62.5 %      72.00 100.0 %\n");
+    has(text, "facility       4.167 kWh at a PUE of 1.5, 900.0 g CO2e, of 90.0 % of");
+    has(text, "market-based   385.0 g CO2e, of 62.5 % of the energy\n");
+    has(text, "embodied       576.0 g CO2e, of 50.0 % of the boards' time; to jobs");
+    has(text, "market by GO 17\n");
+    has(csv, ",facility_j,facility_co2_g,market_g,market_covered,embodied_g,"
+             "embodied_covered,money_currency,simulated\n");
+    has(csv, ",13500000,,385,0.625,72,1,,0\n");
+    has(page, "<th>market g</th><th>covered</th><th>embodied g</th>");
+    has(page, "market-based: 385.0 g CO2e, of 62.5 % of the energy.");
+    has_not(plain, "market");
+    has_not(plain, "embodied");
+}
+
 static void test_html(void)
 {
     auto_(mem_free) char *job = show(by_job, report_html);
@@ -389,6 +423,7 @@ int main(void)
     test_csv();
     test_charges();
     test_csv_formulas();
+    test_beside();
     test_html();
     test_pairs();
     test_columns();

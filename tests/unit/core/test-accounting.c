@@ -17,10 +17,10 @@ static void pue(void)
     } cases[] = {
         {"1.25", 0, ""},
         {"1", 0, ""},
-        {"0.9", -ERANGE, "pue: '0.9' is outside 1..10"},
-        {"11", -ERANGE, "pue: '11' is outside 1..10"},
-        {"nan", -EINVAL, "pue: 'nan' is not a number"},
-        {"", -EINVAL, "pue: '' is not a number"},
+        {"0.9", -ERANGE, "'0.9' is outside 1..10"},
+        {"11", -ERANGE, "'11' is outside 1..10"},
+        {"nan", -EINVAL, "'nan' is not a number"},
+        {"", -EINVAL, "'' is not a number"},
     };
 
     for (size_t i = 0; i < n_elements(cases); i++) {
@@ -40,16 +40,14 @@ static void boards(void)
         const char *say;
     } cases[] = {
         {"NVIDIA H100=12.3 vendor, 2024", 0, ""},
-        {"NVIDIA H100=1 again", -EEXIST, "embodied: NVIDIA H100 is there twice"},
+        {"NVIDIA H100=1 again", -EEXIST, "NVIDIA H100 is there twice"},
         {"V100=0 x=y", 0, ""},
-        {"A100=12.3", -EINVAL,
-         "embodied: 'A100=12.3' is not of the form 'BOARD=12.3 ORIGIN'"},
-        {"A100", -EINVAL, "embodied: 'A100' is not of the form 'BOARD=12.3 ORIGIN'"},
-        {"=1 a", -EINVAL, "embodied: '=1 a' is not of the form 'BOARD=12.3 ORIGIN'"},
-        {"A100=-1 a", -ERANGE, "embodied: A100: -1 g an hour is outside 0..10000"},
-        {"A100=x a", -EINVAL, "embodied: A100: 'x' is not a number"},
-        {"A100=1 ", -EINVAL,
-         "embodied: A100: the origin '' is no plain text of 1 to 63 bytes"},
+        {"A100=12.3", -EINVAL, "'A100=12.3' is not of the form 'BOARD=12.3 ORIGIN'"},
+        {"A100", -EINVAL, "'A100' is not of the form 'BOARD=12.3 ORIGIN'"},
+        {"=1 a", -EINVAL, "'=1 a' is not of the form 'BOARD=12.3 ORIGIN'"},
+        {"A100=-1 a", -ERANGE, "A100: -1 g an hour is outside 0..10000"},
+        {"A100=x a", -EINVAL, "A100: 'x' is not a number"},
+        {"A100=1 ", -EINVAL, "A100: the origin '' is no plain text of 1 to 63 bytes"},
     };
 
     for (size_t i = 0; i < n_elements(cases); i++) {
