@@ -103,10 +103,14 @@ static int read_market(struct args *a, uw_error *err)
     auto_(mem_free) char *text = NULL;
     struct accounting *to = &a->accounting;
     bool hidden = false;
+    size_t len = 0;
 
-    int r = file_read_shown(a->market, MARKET_BYTES, &text, NULL, &hidden, err);
+    int r = file_read_shown(a->market, MARKET_BYTES, &text, &len, &hidden, err);
     if (r < 0)
         return r;
+    if (strlen(text) != len)
+        return fail(err, -EINVAL, "%s: byte %zu is NUL: it is no text", a->market,
+                    strlen(text) + 1);
     r = market_read(a->market, text, &to->contract, &to->n_contracts, err);
     if (r < 0 && hidden)
         return fail(err, r,

@@ -63,6 +63,7 @@ def formats(report):
 
 def wrong(ledger, folder):
     (folder / "bad.csv").write_text(HEADER + "2026-01-01,2026-01-01,-1,,20,x\n")
+    (folder / "nul.csv").write_text(MARKET + "\0" + MARKET)
     of = ("--ledger", str(ledger))
     for args, code, say in (
             (("--pue", "1.2"), 2, "--pue, --market and --embodied go with --ledger"),
@@ -70,7 +71,8 @@ def wrong(ledger, folder):
             ((*of, "--embodied", "A100"), 2, "--embodied: 'A100' is not of the form 'BOARD=12.3 ORIGIN'"),
             ((*of, "--waste", "--pue", "1.2"), 2, "--waste has no figures of --pue, --market and --embodied"),
             ((*of, "--market", str(folder / "none.csv")), 1, "none.csv: No such file or directory"),
-            ((*of, "--market", str(folder / "bad.csv")), 2, "bad.csv:2: kwh: '-1' is outside 0..1e+09")):
+            ((*of, "--market", str(folder / "bad.csv")), 2, "bad.csv:2: kwh: '-1' is outside 0..1e+09"),
+            ((*of, "--market", str(folder / "nul.csv")), 2, f"nul.csv: byte {len(MARKET) + 1} is NUL: it is no text")):
         p = run(*args)
         t.ok(p.returncode == code and say in p.stderr and p.stderr.count("\n") == 1 and not p.stdout, say, p)
 

@@ -112,7 +112,7 @@ static int read_amount(const struct fields *f, struct market_contract *c, uw_err
 static int read_contract(const char *line, struct market_contract *ret, uw_error *err)
 {
     struct market_contract c = {.amount = 0};
-    struct fields f;
+    struct fields f = {{""}};
 
     int r = split(line, &f, err);
     if (r == 0)
@@ -157,7 +157,7 @@ int market_read(const char *name, const char *text, struct market_contract **ret
                 size_t *ret_n, uw_error *err)
 {
     auto_(mem_free) struct market_contract *list = NULL;
-    char line[LINE_BYTES];
+    char line[LINE_BYTES] = "";
     size_t n = 0, cap = 0;
     bool header = false;
     unsigned no = 0; /* of the line */
