@@ -37,7 +37,8 @@ struct row {
     struct savings_job job;
 };
 
-#define METER 0.001 /* of 10 s: what a counter's ends leave open (docs/metering.md) */
+#define METER \
+    0.001 /* of 10 s: what a counter's ends leave open (docs/design/metering.md) */
 
 static const struct row rows[] = {
     {"steady", {.noise = 0}},

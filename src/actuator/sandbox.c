@@ -201,7 +201,8 @@ static const char *const plain[] = {
     /* clients, at sockets that are there */
     "accept4",
     "accept",
-    "sendmsg", /* whom to cannot be looked into: docs/actuator.md, "What stays open" */
+    "sendmsg", /* whom to cannot be looked into: docs/design/actuator.md, "What stays
+                  open" */
     "recvfrom",
     "recvmsg",
     "shutdown",

@@ -1,7 +1,7 @@
 /* What the service gives up once everything is open and before the first client: all
  * capabilities but the one that setting limits takes, all files but those of the boards
  * and the journal, and all system calls but those that boards, journal and clients need.
- * See docs/actuator.md.
+ * See docs/design/actuator.md.
  */
 #ifndef ACTUATOR_SANDBOX_H
 #define ACTUATOR_SANDBOX_H

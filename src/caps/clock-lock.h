@@ -3,7 +3,7 @@
  * make the requests and report the events.
  *
  * Only the actuator writes a lock.  It journals the lock before the write and resets it
- * at the end of the hold, whatever ends it (docs/actuator.md).
+ * at the end of the hold, whatever ends it (docs/design/actuator.md).
  */
 #ifndef CAPS_CLOCK_LOCK_H
 #define CAPS_CLOCK_LOCK_H

@@ -192,7 +192,7 @@ static void judge_answers(const struct survey *s, struct findings *ret)
 }
 
 /* Proposes a sudoers line that lets a group set limits without a password: it allows one
- * program by its path with fixed arguments (docs/actuator.md).
+ * program by its path with fixed arguments (docs/design/actuator.md).
  */
 static void propose_sudoers(const struct doctor_facts *f, struct findings *ret)
 {

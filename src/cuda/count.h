@@ -4,7 +4,7 @@
  * May touch: that page alone.  The library runs in processes of other programs: it prints
  * nothing, keeps no descriptor, starts no thread, and fails silently.
  * Thread: any thread of the process that launches kernels; no lock.
- * Explained in: docs/launches.md.
+ * Explained in: docs/design/launches.md.
  */
 #ifndef CUDA_COUNT_H
 #define CUDA_COUNT_H

@@ -1,6 +1,6 @@
 /* libunderwatt-cuda.so: the CUDA driver loads it into a process that has its path in
  * CUDA_INJECTION64_PATH, and calls InitializeInjection() from its first cuInit().  See
- * docs/launches.md; docs/decisions/0006 explains why counting is opt-in.
+ * docs/design/launches.md; docs/decisions/0006 explains why counting is opt-in.
  */
 #include <dlfcn.h>
 #include <errno.h>

@@ -4,7 +4,7 @@
  *
  * The direct child is the actuator's keeper (underwatt-actuator --keeper).  If one of
  * starter, keeper and actuator is killed or stopped, the others handle it; see the table
- * in docs/actuator.md.
+ * in docs/design/actuator.md.
  */
 #include "daemon/start.h"
 

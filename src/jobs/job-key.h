@@ -1,5 +1,6 @@
 /* Key that identifies repeated runs of one job, so that a run can start from the search
- * result of an earlier one (docs/same-job.md).  The key is a truncated SHA-256 hash.
+ * result of an earlier one (docs/design/same-job.md).  The key is a truncated SHA-256
+ * hash.
  */
 #ifndef JOBS_JOB_KEY_H
 #define JOBS_JOB_KEY_H

@@ -4,7 +4,7 @@
  * Owns: the records of running jobs, of ended jobs for one minute, and of JOB_LOST_MAX
  * jobs that may come back for as long as they may (core/job/lifetime.h).
  * Touches: the roster (sets a job's phase), the samplers of the jobs' boards.
- * Thread: the loop's.  Explained in docs/jobs.md and docs/phases.md.
+ * Thread: the loop's.  Explained in docs/jobs.md and docs/design/phases.md.
  */
 #ifndef JOBS_JOB_RECORDS_H
 #define JOBS_JOB_RECORDS_H

@@ -5,7 +5,7 @@
  * May touch: boards (their processes), /proc, control groups and pidfds.  Sets no cap and
  * reads no energy.
  * Thread: the loop's; the boards' workers read the driver's process lists.
- * Explained in: docs/jobs.md, docs/same-job.md.
+ * Explained in: docs/jobs.md, docs/design/same-job.md.
  */
 #ifndef JOBS_ROSTER_H
 #define JOBS_ROSTER_H

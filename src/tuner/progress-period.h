@@ -19,7 +19,7 @@
 struct progress_period;
 
 /* Least confidence of a known period; of such periods, 1 to 2 in 100 are wrong
- * (docs/period.md).
+ * (docs/design/period.md).
  */
 #define PROGRESS_PERIOD_SURE 0.7
 

@@ -1,5 +1,5 @@
 /* Converts the measurements of a search to and from the ledger, for the next run of the
- * same job (docs/same-job.md).
+ * same job (docs/design/same-job.md).
  */
 #ifndef TUNER_SEARCH_HISTORY_H
 #define TUNER_SEARCH_HISTORY_H

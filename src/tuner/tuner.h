@@ -8,7 +8,7 @@
  * May touch: caps through the table in tuner-caps.h, meters of energy-sum.h and the
  * period of power.  Opens no board, writes no cap and reads no progress page.
  * Thread: the loop's; progress-period.h computes in a worker, on copies.
- * Explained in: docs/architecture.md, docs/search-quality.md, docs/progress.md.
+ * Explained in: docs/architecture.md, docs/design/search-quality.md, docs/progress.md.
  *
  *     tuner_new() → tuner_on_steps() after each read of the job's page →
  *     tuner_finish() when the job has ended: boards released, done called.

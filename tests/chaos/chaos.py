@@ -1,4 +1,4 @@
-"""Random schedules of kills, stops, faults and other writers: see --help, docs/reliability.md."""
+"""Random schedules of kills, stops, faults and other writers: see --help, docs/design/reliability.md."""
 import argparse
 import concurrent.futures
 import os

@@ -1,7 +1,7 @@
 /* `underwatt run` of jobs that tell of no steps, in virtual time: what the period of
  * their boards' power leads to, against the oracle that knows their training loop.  One
  * run in twenty may lose its period, take a multiple for it, or end in a window whose
- * period is off by more than 2 % (docs/period.md).
+ * period is off by more than 2 % (docs/design/period.md).
  *
  * Usage: test-unseen [BOARD [WORKLOAD [GOAL]]]: those of run-scene.h without; test-unseen
  * change.

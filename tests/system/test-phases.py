@@ -8,7 +8,7 @@ import uwtest
 
 t = uwtest.Tap()
 LONG = 240  # the machine may be busy
-# What a pause is taken for is a guess (docs/phases.md says how good): here, that it is told.
+# What a pause is taken for is a guess (docs/design/phases.md says how good): here, that it is told.
 CODES = {"train": 1, "validate": 2, "load": 3, "checkpoint": 4, "startup": 5, "idle": 6}
 
 

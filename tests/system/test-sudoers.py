@@ -47,7 +47,7 @@ def started(t):
 def main():
     t = uwtest.Tap()
     root = pathlib.Path(sys.argv[1])
-    for name in ("docs/actuator.md", "docs/man/underwatt-actuator.8.scd"):
+    for name in ("docs/design/actuator.md", "docs/man/underwatt-actuator.8.scd"):
         lines = [line.strip() for line in (root / name).read_text().splitlines() if "NOPASSWD" in line]
         t.equal(lines, [LINE], f"{name} has the line, and no other")
     made = re.search(r'#define DOCTOR_SUDOERS "(.*)"', (root / "src/cli/doctor.h").read_text()).group(1)

@@ -1,7 +1,7 @@
 /* The search for a job's best cap: a pure state machine.  Its input is the boards'
  * range and each finished window; its output is the next cap to measure or the cap
  * to hold, and the reason.  It reads no clock and sets nothing.  Explained in
- * docs/search-quality.md.
+ * docs/design/search-quality.md.
  *
  *     search_new(&setup, &s, &err);
  *     loop:

@@ -67,7 +67,8 @@ uint64_t phases_since(const struct phases *p);
  */
 void phases_rescale(struct phases *p, double most_w);
 
-/* Share of correct guesses of this kind, on simulated jobs (docs/phases.md); 0 unknown.
+/* Share of correct guesses of this kind, on simulated jobs (docs/design/phases.md); 0
+ * unknown.
  */
 double phase_confidence(enum phase_kind kind);
 

@@ -79,7 +79,7 @@ double rate_apart(const struct rate_found *a, const struct rate_found *b);
 
 /* After a cap has changed, the queue between program and boards fills or drains before
  * launches follow the boards' pace again: this long at most.  CUDA holds some 1,024
- * launches a stream; see docs/launches.md.
+ * launches a stream; see docs/design/launches.md.
  */
 enum { RATE_QUEUE = 1024 };
 #define RATE_QUEUE_MOST_S 30.0

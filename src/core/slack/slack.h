@@ -1,7 +1,7 @@
 /* Slack inside a synchronous job, whose boards all wait for the slowest.  A pure state
  * machine that lowers the caps of boards that wait in small steps and keeps each step
  * only if the job's measured time allows it; under a budget it gives the watts to boards
- * that do not wait.  Explained in docs/slack.md.
+ * that do not wait.  Explained in docs/design/slack.md.
  *
  *     slack_new(&setup, &s, &err);
  *     loop:
