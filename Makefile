@@ -32,6 +32,7 @@ help:
 	@echo "make format    let clang-format write the C files"
 	@echo "make deb       Debian packages, in build-deb/"
 	@echo "make install   install (DESTDIR, PREFIX and SYSCONFDIR are honoured)"
+	@echo "make uninstall remove what make install has written; settings stay"
 	@echo "make clean     remove the build directories"
 
 $(BUILD)/build.ninja:
@@ -109,7 +110,12 @@ install: build
 	@if [ -n "$(PREFIX)$(SYSCONFDIR)" ]; then meson configure $(BUILD) $(DIRS) && ninja -C $(BUILD) --quiet; fi
 	@meson install -C $(BUILD) --no-rebuild
 
+# Settings stay: they are not in Meson's list of installed files.
+uninstall:
+	@[ -f $(BUILD)/meson-logs/install-log.txt ] || { echo "make uninstall: nothing was installed from $(BUILD)" >&2; exit 1; }
+	@ninja -C $(BUILD) --quiet uninstall
+
 clean:
 	rm -rf build build-check build-asan build-tsan build-fuzz build-random build-coverage build-mutants
 
-.PHONY: all help build demo check check-clients check-python check-frameworks check-zeus check-slurm quick coverage bench real fuzz soak mutants format install clean
+.PHONY: all help build demo check check-clients check-python check-frameworks check-zeus check-slurm quick coverage bench real fuzz soak mutants format deb install uninstall clean

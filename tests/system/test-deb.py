@@ -17,7 +17,7 @@ t = uwtest.Tap()
 
 if os.geteuid() != 0:
     uwtest.skip_all("root is needed to install packages in a mount namespace")
-for tool in ("dpkg-buildpackage", "dh"):
+for tool in ("dpkg-buildpackage", "dh", "lintian"):
     if not shutil.which(tool):
         uwtest.skip_all(f"{tool}: not installed (tools/setup deb)")
 
@@ -61,6 +61,13 @@ with tempfile.TemporaryDirectory(prefix="uw-build-") as tmp:
     names = sorted(f.name.split("_")[0] for f in debs.glob("*.deb"))
     t.equal([n for n in names if not n.endswith("-dbgsym")],
             ["libunderwatt-dev", "libunderwatt0", "underwatt", "underwatt-sim", "underwatt-slurm"], "five packages")
+
+    p = subprocess.run([*LOW, "lintian", "--fail-on", "error,warning", "--tag-display-limit", "0", *debs.glob("*.changes")],
+                       capture_output=True, text=True, timeout=600)
+    t.ok(p.returncode == 0, "lintian has nothing to say", p.stdout[-3000:] + p.stderr[-1000:])
+    p = subprocess.run(["dpkg-deb", "--contents", *debs.glob("underwatt_*.deb")], capture_output=True, text=True)
+    t.ok(all(f"./usr/share/doc/underwatt/{name}\n" in p.stdout for name in ("signals.md", "design/launches.md", "openapi.yaml")),
+         "the pages that man pages cite are in the package", p.stdout[-3000:] + p.stderr)
 
     p = inside(debs, r"""
         export DEBIAN_FRONTEND=noninteractive
