@@ -10,7 +10,7 @@
 #include "base/error.h"
 #include "base/units.h"
 
-enum { WAITING_MAX = 64, LOOK_MS = 500, FEED_MS = 250 };
+enum { WAITING_MAX = 64, LOOK_MS = 500, FEED_US = 500, FEED_MAX_MS = 250 };
 
 struct own_node {
     struct loop *loop;
@@ -26,6 +26,7 @@ struct own_node {
     void (*note)(uint64_t job, const char *text, bool important, void *user);
     void *note_user;
     struct loop_timer *feeding; /* of own_node_feed() */
+    uint64_t feed_ns;           /* until it looks again */
     bool waiting_for_caps;      /* in own_node_wait() */
     bool over;                  /* what a function of own-node.h waits for has come: */
     int r;
@@ -266,11 +267,13 @@ void own_node_hold(struct own_node *own, bool hold)
 static int on_feeding(struct loop_timer *timer, uint64_t now_ns, void *user)
 {
     struct own_node *own = user;
-    (void)timer;
-    (void)now_ns;
 
-    if (!node_is_fed(own->node))
+    if (!node_is_fed(own->node)) {
+        if (own->feed_ns < FEED_MAX_MS * NS_PER_MS)
+            own->feed_ns *= 2;
+        loop_timer_set(timer, now_ns + own->feed_ns, 0);
         return 0;
+    }
     own->over = true;
     own->r = 0;
     loop_stop(own->loop, 0);
@@ -279,11 +282,10 @@ static int on_feeding(struct loop_timer *timer, uint64_t now_ns, void *user)
 
 int own_node_feed(struct own_node *own, uw_error *err)
 {
-    uint64_t period = FEED_MS * NS_PER_MS;
-
     own->over = false;
-    int r = loop_timer_new(own->loop, loop_now_ns(own->loop) + period, period, on_feeding,
-                           own, &own->feeding, err);
+    own->feed_ns = FEED_US * NS_PER_US;
+    int r = loop_timer_new(own->loop, loop_now_ns(own->loop) + own->feed_ns, 0,
+                           on_feeding, own, &own->feeding, err);
     if (r == 0)
         r = await(own, err);
     loop_timer_free(own->feeding);
