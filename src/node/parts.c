@@ -353,9 +353,10 @@ static void on_save(uint64_t job, const char *state, void *user)
     struct node *node = user;
     const struct job_entry *entry = roster_find(node->roster, job);
 
+    if (!entry || entry->ended_ns) /* its state was removed */
+        return;
     save_state(node, job, state);
-    if (entry)
-        node_ledger_job(node, entry);
+    node_ledger_job(node, entry);
 }
 
 static void on_note(uint64_t job, const char *text, bool important, void *user)
@@ -488,8 +489,7 @@ static void end_job(struct node *node, const struct job_entry *job,
     if (rec)
         job_records_end(node->records, rec, job);
     phase_watch_end(node->phases, job->id);
-    if (rec && (rec->asked || rec->ruled || rec->lent))
-        save_state(node, job->id, NULL);
+    save_state(node, job->id, NULL);
     log_event(LOG_LEVEL_INFO, LOG_EVENT_JOB_END, "job=%" PRIu64 " name=%s", job->id,
               log_quote(job->name).text);
 }

@@ -1,8 +1,10 @@
 #include "node/take-over.h"
 
+#include <dirent.h>
 #include <errno.h>
 #include <stdio.h>
 #include <string.h>
+#include <unistd.h>
 
 #include "base/auto.h"
 #include "base/error.h"
@@ -12,7 +14,10 @@
 #include "caps/claim-sources.h"
 #include "io/file.h"
 
-enum { STATE_MAX = 256 * 1024 }; /* bytes of a search's state */
+enum {
+    STATE_MAX = 256 * 1024, /* bytes of a search's state */
+    STATE_PATH = CONFIG_PATH + 40,
+};
 
 static const struct gpu_info *info_of(const struct take_over *t, size_t board)
 {
@@ -100,7 +105,7 @@ static void take_over_search(const struct take_over *t, const struct job_entry *
                              struct job_record *rec)
 {
     auto_(mem_free) char *state = NULL;
-    char path[CONFIG_PATH + 40];
+    char path[STATE_PATH];
     uw_error err = {""};
 
     if (!rec->asked && entry->source != JOB_RUN) /* it may have another job's goal */
@@ -471,6 +476,32 @@ void take_over_kept(const struct take_over *t)
         }
 }
 
+/* Removes the states of searches whose jobs are over: no daemon has seen their end. */
+static void drop_states(const struct take_over *t)
+{
+    char path[STATE_PATH], folder[STATE_PATH];
+    const struct dirent *e;
+
+    ledger_writer_state_path(t->writer, 0, path, sizeof path);
+    const char *name = strrchr(path, '/');
+    if (!name)
+        return;
+    (void)snprintf(folder, sizeof folder, "%.*s/", (int)(name - path), path);
+    auto_(dir_close) DIR *dir = opendir(folder);
+    while (dir && (e = readdir(dir))) {
+        const char *id = e->d_name + strcspn(e->d_name, "0123456789");
+        char digits[24];
+        uint64_t job = 0;
+        (void)snprintf(digits, sizeof digits, "%.*s", (int)strspn(id, "0123456789"), id);
+        if (parse_u64(digits, &job, NULL) < 0)
+            continue;
+        ledger_writer_state_path(t->writer, job, path, sizeof path);
+        if (strcmp(strrchr(path, '/') + 1, e->d_name) == 0 &&
+            !roster_find(t->roster, job))
+            (void)unlink(path);
+    }
+}
+
 int take_over_all(const struct take_over *t, uw_error *err)
 {
     bool reads = ledger_is_readable(ledger_writer_ledger(t->writer));
@@ -494,8 +525,10 @@ int take_over_all(const struct take_over *t, uw_error *err)
     if (r < 0)
         return r;
     ledger_batch_clear(ledger_writer_early(t->writer));
-    /* Claims on a silent board stay open in the ledger. */
-    return !t->silent ? ledger_claims_settle(ledger_writer_ledger(t->writer),
-                                             loop_utc_ns(t->loop), err)
-                      : 0;
+    if (t->silent) /* its jobs and claims stay open in the ledger */
+        return 0;
+    if (reads)
+        drop_states(t);
+    return ledger_claims_settle(ledger_writer_ledger(t->writer), loop_utc_ns(t->loop),
+                                err);
 }

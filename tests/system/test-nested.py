@@ -84,6 +84,11 @@ def status(d, number):
     return (job(d, number)["search"] or {}).get("status")
 
 
+def states(d):
+    """The files of searches."""
+    return sorted(pathlib.Path(d.ledger).parent.glob("job-*.json"))
+
+
 def put(d, number, minors, **more):
     code, got = d.ask("PUT", f"/v1/jobs/slurm:{number}", {"uid": UID, "gpu_minors": minors, **more})
     t.ok(code == 201, f"slurm:{number} is registered", got)
@@ -123,7 +128,10 @@ def restarted(d, inner, own, outer):
     t.ok(uwtest.wait_for(lambda: job(d, inner)["search"]["windows"] >= before + 2 and job(d, inner)["search"]["cap_mw"]), "more is measured", job(d, inner))
     d.booked()
     d.kill(actuator=False)
+    stray = pathlib.Path(states(d)[0]).with_name("job-9999.json")
+    stray.write_text("{}")
     d.start()
+    t.ok(uwtest.wait_for(lambda: not stray.exists()), "the state of a search whose job is over is removed", states(d))
     got = uwtest.wait_until(lambda: job(d, inner), lambda j: j.get("goal_of") and j["search"]["page"])
     t.equal((got["within"], got["goal_of"], got["search"]["goal"]), (outer, outer, "edp"), "after a restart it has that goal")
     t.equal((job(d, own)["within"], job(d, own)["search"]["goal"]), (outer, "energy"), "and the other its own")
@@ -227,6 +235,9 @@ with uwtest.Node(machine=MACHINE, speed=SPEED) as node:
     uwtest.timed("capped", capped, node, d, step, outer, inner)
     uwtest.timed("ends", ends, node, d, step, outer, first, out, inner)
     uwtest.timed("programs", programs, node, d, step, outer, exe)
+    d.ask("PUT", f"/v1/jobs/{outer}/goal", {"goal": None})
     d.ask("DELETE", "/v1/jobs/slurm:7001")
+    left = uwtest.wait_until(lambda: states(d), lambda files: not files)
+    t.equal(left, [], "no job that has ended leaves its search's state")
     uwtest.timed("without", without, node, d)
 t.done()
