@@ -265,10 +265,13 @@ typedef struct uw_job_options {
     const char *command;   /* up to 127 bytes that are the same for runs of the same job:
                             * what its search measures is told to the next one; NULL: it
                             * is not, unless a label "same" says so */
-    const char *group; /* up to 63 bytes: processes of this user on this node that name
-                        * the same group are one job, as the ranks of a distributed
-                        * training.  The first begins it, the others join with their
-                        * devices, and it ends with the last of them */
+    const char *group;   /* up to 63 bytes: processes of this user on this node that name
+                          * the same group are one job, as the ranks of a distributed
+                          * training.  The first begins it, the others join with their
+                          * devices, and it ends with the last of them */
+    int default_devices; /* not 0: nobody named the devices, they are what
+                          * CUDA_VISIBLE_DEVICES leaves.  In a job of Slurm's that has not
+                          * all of them the boards are those of that job */
 } uw_job_options;
 
 /* This process, with those that it starts, is a job from now on: its energy is booked

@@ -43,6 +43,8 @@ class Ask:
     labels: Mapping[str, str]
     boards: Iterable[Board]
     group: str | None = None
+    default_boards: bool = False
+    """Nobody named them: they are what CUDA_VISIBLE_DEVICES leaves."""
 
 
 def _encoded(text: str | None) -> bytes | None:
@@ -132,6 +134,7 @@ def begin(node: Node, ask: Ask) -> Job:
         goal=_encoded(ask.goal),
         command=_encoded(ask.command),
         group=_encoded(ask.group),
+        default_devices=ask.default_boards,
     )
     node.call("uw_job_begin", node.ctx, c.byref(options), c.byref(handle))
     return Job(node, handle, found=False)

@@ -91,6 +91,7 @@ class JobOptions(c.Structure):
         ("job_class", c.c_char_p),
         ("command", c.c_char_p),
         ("group", c.c_char_p),
+        ("default_devices", c.c_int),
     )
 
 

@@ -268,7 +268,8 @@ class Optimizer:
 
     def _begin(self, node: Node, gpus: Iterable[int | str] | None, name: str | None, labels: Mapping[str, str]) -> Job:
         boards = _boards(node, gpus, self._ranks)
-        self._ask_for = Ask(name or _name(), self._goal, _command(), labels, boards, self._ranks.group or None)
+        group = self._ranks.group or None
+        self._ask_for = Ask(name or _name(), self._goal, _command(), labels, boards, group, default_boards=gpus is None)
         job = self._find(node) or _job.begin(node, self._ask_for)
         try:
             if job.found and os.environ.get("UNDERWATT_PROGRESS"):

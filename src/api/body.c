@@ -285,8 +285,8 @@ static int labels(const struct json_value *v, struct label ret[static LABELS_MAX
     return r < 0 ? -EINVAL : 0;
 }
 
-static int one_board(const struct json_value *v, struct node *node, uint64_t *ret,
-                     uw_error *err)
+static int one_board(const struct json_value *v, const char *key, struct node *node,
+                     uint64_t *ret, uw_error *err)
 {
     const char *name = json_as_text(v);
     uint64_t index = 0;
@@ -298,33 +298,37 @@ static int one_board(const struct json_value *v, struct node *node, uint64_t *re
         name = number;
     }
     if (!name || !*name || strlen(name) >= BODY_BOARD)
-        return fail(err, -EINVAL, "'gpus' must list boards by index or UUID: [0, 1]");
+        return fail(err, -EINVAL, "'%s' must list boards by index or UUID: [0, 1]", key);
     int r = node_board(node, name, &at, err);
     if (r < 0)
-        return fail_in(err, r, "'gpus'");
+        return fail_in(err, r, "'%s'", key);
     if (at >= BODY_BOARDS_MAX)
-        return fail(err, -ERANGE, "'gpus': board %zu is beyond the first %d", at,
+        return fail(err, -ERANGE, "'%s': board %zu is beyond the first %d", key, at,
                     BODY_BOARDS_MAX);
     if (*ret >> at & 1)
-        return fail(err, -EINVAL, "'gpus' names '%s' twice", name);
+        return fail(err, -EINVAL, "'%s' names '%s' twice", key, name);
     *ret |= 1ull << at;
     return 0;
 }
 
-static int boards(const struct json_value *v, struct node *node, uint64_t *ret,
-                  uw_error *err)
+static int boards(const struct json_value *v, struct node *node,
+                  struct roster_register *ret, uw_error *err)
 {
-    const struct json_value *list = json_get(v, "gpus");
+    const char *key = given(v, "gpus") ? "gpus" : "default_gpus";
+    const struct json_value *list = json_get(v, key);
     size_t n = json_count(list);
     int r = 0;
 
+    if (given(v, "gpus") && given(v, "default_gpus"))
+        return fail(err, -EINVAL, "'gpus' and 'default_gpus' exclude each other");
     if (!list)
         return 0;
     if (n == 0 || n > BODY_BOARDS_MAX)
-        return fail(err, -EINVAL, "'gpus' must be a list of 1 to %d boards",
+        return fail(err, -EINVAL, "'%s' must be a list of 1 to %d boards", key,
                     BODY_BOARDS_MAX);
     for (size_t i = 0; i < n && r == 0; i++)
-        r = one_board(json_at(list, i), node, ret, err);
+        r = one_board(json_at(list, i), key, node, &ret->boards, err);
+    ret->by_default = given(v, "default_gpus");
     return r;
 }
 
@@ -388,8 +392,9 @@ int body_job(const struct json_value *v, uid_t uid, struct node *node,
              struct body_job *ret, uw_error *err)
 {
     static const char *const keys[] = {
-        "name",   "source", "gpus",  "pid",     "uid",          "labels", "goal", "cap",
-        "preset", "class",  "group", "command", "default_goal", "job",    NULL};
+        "name", "source", "gpus",   "default_gpus", "pid",   "uid",     "labels",
+        "goal", "cap",    "preset", "class",        "group", "command", "default_goal",
+        "job",  NULL};
     struct body_job j = {.ask = {.reg = {.name = ""}, .page_fd = -1}};
     uint64_t other = uid;
     int r = only(v, keys, err);
@@ -413,7 +418,7 @@ int body_job(const struct json_value *v, uid_t uid, struct node *node,
     if (r == 0)
         r = group(v, &j.ask, err);
     if (r == 0)
-        r = boards(v, node, &j.ask.reg.boards, err);
+        r = boards(v, node, &j.ask.reg, err);
     if (r < 0)
         return r;
     j.ask.reg.uid = (uid_t)other;

@@ -66,7 +66,7 @@ struct json_out *job_describe(const struct remote *r, pid_t pid, bool capped)
     json_out_text(o, "source", "run");
     json_out_int(o, "pid", pid);
     if (r->boards.n > 0) {
-        json_out_array(o, "gpus");
+        json_out_array(o, j->gpus ? "gpus" : "default_gpus");
         for (size_t i = 0; i < r->boards.n; i++)
             json_out_text(o, NULL, r->boards.uuid[i]);
         json_out_end(o);

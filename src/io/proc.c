@@ -150,6 +150,8 @@ static int read_all(int dir, pid_t pid, struct proc_facts *ret)
     if (f.n_cgroup == sizeof f.cgroup) /* cut: up to the last whole line */
         while (f.n_cgroup > 0 && f.cgroup[f.n_cgroup - 1] != '\n')
             f.n_cgroup--;
+    if (strcmp(f.comm, "slurmstepd") == 0)
+        (void)read_some(dir, "cmdline", f.title, sizeof f.title - 1, &n);
     r = read_some(dir, "stat", text, sizeof text, &n);
     if (r == 0)
         r = proc_parse_stat(text, n, &again);

@@ -6,13 +6,14 @@
 #include <stdint.h>
 #include <sys/types.h>
 
-enum { PROC_CGROUP = 2048, PROC_COMM = 32 };
+enum { PROC_CGROUP = 2048, PROC_COMM = 32, PROC_TITLE = 48 };
 
 struct proc_facts {
     pid_t pid, ppid, session;
     uint64_t start; /* ticks after boot; with pid, unique within a boot */
     uid_t uid;      /* the real one */
     char comm[PROC_COMM];
+    char title[PROC_TITLE];   /* of a slurmstepd: how its command line begins; else "" */
     char cgroup[PROC_CGROUP]; /* the file's text, cut at the end of a line */
     size_t n_cgroup;
 };

@@ -1,12 +1,15 @@
 /* Reads a board's process list: the owner and job of each process, the board's users. */
 #include <errno.h>
+#include <inttypes.h>
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
+#include <unistd.h>
 
 #include "base/array.h"
 #include "base/names.h"
 #include "base/units.h"
+#include "core/job/lifetime.h"
 #include "jobs/roster-inside.h"
 
 _Static_assert((int)ROSTER_USERS == (int)BOARD_USERS, "roster_users() passes ret on");
@@ -19,7 +22,16 @@ enum { ANCESTORS = 64 };
 struct line {
     struct job_proc proc[ANCESTORS];
     size_t n;
+    uint64_t step; /* Slurm's job, by the nearest slurmstepd among them; 0: none */
 };
+
+/* Anybody may call a program slurmstepd. */
+static uint64_t step_of(const struct proc_facts *f)
+{
+    return f->title[0] && (f->uid == 0 || f->uid == geteuid())
+               ? lifetime_stepd(f->title, strlen(f->title))
+               : 0;
+}
 
 static void trace_line(const struct roster *r, const struct proc_facts *f,
                        struct line *ret)
@@ -27,8 +39,11 @@ static void trace_line(const struct roster *r, const struct proc_facts *f,
     struct proc_facts up = *f;
 
     ret->n = 0;
+    ret->step = 0;
     while (ret->n < ANCESTORS && up.pid > 1) {
         ret->proc[ret->n++] = (struct job_proc){up.pid, up.start};
+        if (!ret->step)
+            ret->step = step_of(&up);
         if (up.ppid <= 1 || roster_read(r, up.ppid, &up) < 0)
             return;
     }
@@ -67,15 +82,24 @@ static bool has_name(const struct roster_job *job, const struct cgroup_job *grou
            strcmp(cgroup_name(group, name, sizeof name), job->e.name) == 0;
 }
 
+static bool has_step(const struct roster_job *job, const struct line *line)
+{
+    char name[JOB_NAME];
+
+    (void)snprintf(name, sizeof name, ROSTER_SLURM "%" PRIu64, line->step);
+    return line->step && strcmp(name, job->e.name) == 0;
+}
+
 /* How far above the process the job is: by descent, or by the scheduler's name of the
- * control group.
+ * control group or of its slurmstepd.
  */
 static size_t distance_of(const struct roster_job *job, const struct line *line,
                           const struct cgroup_job *group)
 {
     size_t far = distance_to(job, line);
 
-    return far == UNRELATED && job->e.source == JOB_REGISTERED && has_name(job, group)
+    return far == UNRELATED && job->e.source == JOB_REGISTERED &&
+                   (has_name(job, group) || has_step(job, line))
                ? ANCESTORS
                : far;
 }
@@ -119,8 +143,10 @@ static const struct roster_job *registered_job(const struct roster_board *s,
     return nearest ? nearest : best;
 }
 
-/* The registered job of the same user in which a run job runs; 0: none is known. */
-static uint64_t outer_of(const struct roster *r, const struct roster_job *inner)
+/* The registered job of the same user in which a process runs; 0: none is known.  start
+ * 0: as it is.
+ */
+static uint64_t outer_of(const struct roster *r, uid_t uid, pid_t pid, uint64_t start)
 {
     size_t least = UNRELATED;
     struct line line = {.n = 0};
@@ -130,10 +156,10 @@ static uint64_t outer_of(const struct roster *r, const struct roster_job *inner)
 
     for (size_t i = 0; i < r->n; i++) {
         const struct roster_job *job = r->job[i];
-        if (job->e.source != JOB_REGISTERED || job->over || job->e.uid != inner->e.uid)
+        if (job->e.source != JOB_REGISTERED || job->over || job->e.uid != uid)
             continue;
         if (line.n == 0) {
-            if (roster_read(r, inner->e.pid, &f) < 0 || f.start != inner->e.pid_start)
+            if (roster_read(r, pid, &f) < 0 || (start && f.start != start))
                 return 0;
             cgroup_parse(f.cgroup, f.n_cgroup, &group);
             trace_line(r, &f, &line);
@@ -145,6 +171,16 @@ static uint64_t outer_of(const struct roster *r, const struct roster_job *inner)
         }
     }
     return outer;
+}
+
+uint64_t roster_default_boards(const struct roster *r, const struct roster_register *reg)
+{
+    bool looks = reg->by_default && reg->source == JOB_RUN && reg->pid > 0;
+    const struct roster_job *outer =
+        looks ? roster_job(r, outer_of(r, reg->uid, reg->pid, 0)) : NULL;
+
+    return outer && outer->e.given && (reg->boards & ~outer->e.given) ? outer->e.given
+                                                                      : reg->boards;
 }
 
 bool roster_scheduler_key(const char *key)
@@ -199,7 +235,8 @@ void roster_nest(struct roster *r)
         struct roster_job *s = r->job[i];
         if (s->e.source != JOB_RUN || s->over || !s->e.pid)
             continue;
-        uint64_t outer = s->e.within ? s->e.within : outer_of(r, s);
+        uint64_t outer =
+            s->e.within ? s->e.within : outer_of(r, s->e.uid, s->e.pid, s->e.pid_start);
         if (outer && !s->e.within)
             set_within(s, outer);
         const struct roster_job *of = outer ? roster_job(r, outer) : NULL;

@@ -148,6 +148,7 @@ struct roster_register {
      * a found job: its boards before the restart, kept until their processes are read.
      */
     uint64_t boards;
+    bool by_default; /* nobody named boards: see roster_default_boards() */
     /* Of a found job: one of them must still exist.  Of a restored run job: the job goes
      * on with one of them where pid has ended.
      */
@@ -173,6 +174,11 @@ struct roster_register {
 int roster_begin(struct roster *r, const struct roster_register *reg, uint64_t *ret_id,
                  uw_error *err);
 int roster_end(struct roster *r, uint64_t id, uw_error *err); /* -ENOENT */
+/* The boards of a run job that begins: where its environment, and no user, has named them
+ * (by_default), and it runs in a registered job that has not all of them, those of that
+ * one.
+ */
+uint64_t roster_default_boards(const struct roster *r, const struct roster_register *reg);
 
 /* The running registered job of that name; 0: none. */
 uint64_t roster_named(const struct roster *r, const char *name);

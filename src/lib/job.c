@@ -35,6 +35,7 @@ struct uw_job {
     size_t n_labels;
     uw_device **device;
     size_t n_devices;
+    bool default_devices;
 
     int fd; /* of the page, for a daemon that was restarted */
     struct uw_progress_page *page;
@@ -146,6 +147,7 @@ static int keep_devices(uw_job *job, const uw_job_options *o, uw_error *err)
         job->device[i] = o->devices[i];
     }
     job->n_devices = o->n_devices;
+    job->default_devices = o->default_devices != 0;
     return 0;
 }
 
@@ -195,7 +197,7 @@ static struct json_out *describe(const uw_job *job)
     json_out_text(o, "source", "run");
     json_out_int(o, "pid", job->owner);
     if (job->n_devices > 0) {
-        json_out_array(o, "gpus");
+        json_out_array(o, job->default_devices ? "default_gpus" : "gpus");
         for (size_t i = 0; i < job->n_devices; i++)
             json_out_text(o, NULL, job->device[i]->id);
         json_out_end(o);

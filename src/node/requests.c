@@ -294,6 +294,8 @@ int node_job_begin(struct node *node, const struct node_who *who,
     uint64_t id = 0;
     int r = ask.preset ? node_policy_preset(node->policy, ask.preset, &ask.cap, &why) : 0;
 
+    if (node->roster)
+        ask.reg.boards = roster_default_boards(node->roster, &ask.reg);
     if (r == 0)
         r = begin_job(node, who, &ask, &id, &why);
 
@@ -315,20 +317,22 @@ int node_job_begin(struct node *node, const struct node_who *who,
 }
 
 int node_job_join(struct node *node, const struct node_who *who,
-                  const struct node_job *ask, uint64_t *ret_id, uw_error *err)
+                  const struct node_job *asked, uint64_t *ret_id, uw_error *err)
 {
-    const struct roster_register *reg = &ask->reg;
+    struct node_job ask = *asked;
+    struct roster_register *reg = &ask.reg;
     const struct rights rights = rights_of(node);
     uw_error why = {""};
 
     if (!node->roster || !reg->group || !reg->group[0])
         return 0;
     uint64_t id = roster_group(node->roster, reg->uid, reg->group);
-    if (!id && roster_has_part(node->roster, ask->before, reg->uid, reg->pid))
-        id = ask->before;
+    if (!id && roster_has_part(node->roster, ask.before, reg->uid, reg->pid))
+        id = ask.before;
     if (!id)
         return 0;
-    int r = rights_join_job(&rights, who, id, ask, &why);
+    reg->boards = roster_default_boards(node->roster, reg);
+    int r = rights_join_job(&rights, who, id, &ask, &why);
     if (r == 0)
         r = roster_join(node->roster, id, reg, &why);
     if (r < 0) {

@@ -326,6 +326,7 @@ GresTypes=gpu
         child = self.children.pop(name)
         child.terminate()
         child.wait(timeout=30)
+        time.sleep(0.05)    # its start is known in ticks of 10 ms: a file written just before would count as younger
         self.start_slurmd(name)
         self.wait(f"{name} answers", lambda: name in self.run("timeout", "5", "sinfo", "-h", "-r", "-N", "-o", "%N").stdout.split())
 

@@ -32,6 +32,15 @@ def train(batch):
     time.sleep(0.02)
 {LINES}"""
 
+# An Optimizer names the boards of CUDA_VISIBLE_DEVICES.
+OPTIMIZER = f"""import itertools, subprocess, time, underwatt
+subprocess.Popen("env -u UNDERWATT_PROGRESS setpriv --pdeathsig KILL -- {TRAIN} --gpus 0,1", shell=True)
+with underwatt.Optimizer("energy") as optimizer:
+    for step in itertools.count():
+        time.sleep(0.02)
+        optimizer.step()
+"""
+
 
 def place(c):
     """What a site's module would set, and underwatt in the node's world."""
@@ -41,6 +50,7 @@ def place(c):
     (tools / "underwatt").write_text(f'#!/bin/sh\nexec {world} {RUN} "$@"\n')
     (tools / "underwatt").chmod(0o755)
     pathlib.Path(c.path("work/train.py")).write_text(PROGRAM)
+    pathlib.Path(c.path("work/optimizer.py")).write_text(OPTIMIZER)
     return f"export UNDERWATT_SOCKET={c.socket('n1')} UNDERWATT_LIBRARY={libuser.LIBRARY} PYTHONPATH={uwtest.TOP / 'python'} " \
            f"PYTHONDONTWRITEBYTECODE=1 PATH={tools}:$PATH:{uwtest.programs_path()} world='{world}'"
 
@@ -140,6 +150,28 @@ def programs(c, exe):
     over(c, job)
 
 
+def order(c):
+    """Where Slurm counts the boards the other way round than NVML the indices of CUDA_VISIBLE_DEVICES are another job's boards."""
+    c.write_gres("Name=gpu File={dev}/nvidia[0-3]\n")
+    c.restart_slurmd("n1")
+    other = c.heard("n1", "exec sleep 600", "--gpus=2")
+    lines = [step("-n1", f"underwatt run --name seen -- {TRAIN} --gpus 0,1"), step("-n1", "underwatt run --gpus 0 -- sleep 600"),
+             step("-n1", "$world python3 optimizer.py")]
+    job, outer = begin(c, script(c, "export world; echo $CUDA_VISIBLE_DEVICES > indices", *lines), "--gpus=2")
+    t.equal((pathlib.Path(c.path("work/indices")).read_text(), outer["gpus"], c.jobs("n1")[other]["gpus"]), ("2,3\n", [0, 1], [2, 3]),
+            "the indices are the other job's boards, as NVML counts")
+    got = inner(c, outer["id"], 1, measured)
+    t.equal([(j["gpus"], *facts(j)) for j in got], [([0, 1], outer["id"], "edp", True)], "srun underwatt run: has the job's boards and goal")
+    c.run("scancel", f"{job}.0")
+    got = inner(c, outer["id"], 1, lambda j: j["name"] == "sleep")
+    t.equal([j["gpus"] for j in got], [[0]], "with --gpus: the board that it names")
+    c.run("scancel", f"{job}.1")
+    got = inner(c, outer["id"], 1, lambda j: j["name"] == "optimizer.py" and j["search"] and j["search"]["windows"] > 0)
+    t.equal([(j["gpus"], j["search"]["goal"]) for j in got], [([0, 1], "energy")], "an Optimizer, too, with its own goal")
+    c.run("scancel", other)
+    over(c, job)
+
+
 with cluster.Cluster(nodes=1, boards=BOARDS, plugin="", conf="PrologFlags=Contain\n", gres=GRES, speed=20) as c:
     c.module = place(c)
     pathlib.Path(c.path("programs")).mkdir()
@@ -149,6 +181,7 @@ with cluster.Cluster(nodes=1, boards=BOARDS, plugin="", conf="PrologFlags=Contai
     uwtest.timed("page", page, c)
     uwtest.timed("several", several, c)
     uwtest.timed("programs", programs, c, exe)
+    uwtest.timed("order", order, c)
     t.equal(c.rested(), ["idle"], "the node is not drained")
     t.equal(c.limits("n1"), [300] * BOARDS, "no cap is left")
 t.done()

@@ -472,6 +472,8 @@ static void bodies(void)
         {"/v1/jobs", "{\"gpus\": 0}", "list of 1 to 64"},
         {"/v1/jobs", "{\"gpus\": []}", "list of 1 to 64"},
         {"/v1/jobs", "{\"gpus\": [0, 0]}", "twice"},
+        {"/v1/jobs", "{\"default_gpus\": [0, 0]}", "'default_gpus' names '0' twice"},
+        {"/v1/jobs", "{\"gpus\": [0], \"default_gpus\": [0]}", "'gpus' and 'default_gpus' exclude each other"},
         {"/v1/jobs", "{\"gpus\": [{}]}", "'gpus' must list"},
         {"/v1/jobs", "{\"labels\": []}", "'labels' is not an object"},
         {"/v1/jobs", "{\"labels\": {\"a\": 1}}", "'a' is not a string"},

@@ -111,6 +111,15 @@ static void tree(void)
     put(dir, "cgroup", big, sizeof big);
     is_int(proc_read(root, 42, &f), 0, "tree: a cgroup too long");
     is_int((long)f.n_cgroup, 6, "  is cut at a line's end");
+    static const char
+        title[] = "slurmstepd: [7.0]",
+        stepd[] = "42 (slurmstepd) S 7 42 40 0 0 0 1 2 3 4 5 6 7 8 20 0 1 0 99 0\n";
+    put(dir, "cmdline", title, sizeof title);
+    is_int(proc_read(root, 42, &f), 0, "tree: it has a command line");
+    is_str(f.title, "", "  which is none's but slurmstepd's");
+    put(dir, "stat", stepd, sizeof stepd - 1);
+    is_int(proc_read(root, 42, &f), 0, "tree: slurmstepd");
+    is_str(f.title, title, "  with its title");
     (void)rename(dir, root); /* not empty: fails, and is fine */
     char other[64];
     (void)snprintf(other, sizeof other, "%s/43", root);
@@ -124,7 +133,7 @@ static void tree(void)
     (void)unlink(link);
     is_int(symlink("/etc/passwd", link), 0, "tree: a link");
     is_int(proc_read(root, 43, &f), -ELOOP, "tree: a link is not followed");
-    static const char *const names[] = {"stat", "status", "cgroup"};
+    static const char *const names[] = {"stat", "status", "cgroup", "cmdline"};
     for (size_t i = 0; i < 3; i++) {
         (void)snprintf(link, sizeof link, "%s/%s", other, names[i]);
         (void)unlink(link);

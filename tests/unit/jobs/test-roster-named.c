@@ -185,6 +185,63 @@ static void within(void)
     fake_roster_end(r);
 }
 
+/* Boards that nobody named, of a process in a job of Slurm's: that job's. */
+static void defaults(void)
+{
+    static const struct {
+        uint64_t asked, want;
+        pid_t pid;
+        bool by_default;
+        const char *what;
+    } cases[] = {{1, 6, 101, true, "another job's board"},
+                 {3, 6, 101, true, "one of them"},
+                 {6, 6, 101, true, "all of the job's"},
+                 {4, 4, 101, true, "a part of the job's, as of a step"},
+                 {1, 1, 101, false, "a user has named it"},
+                 {1, 1, 103, true, "by a user's own slurmstepd"},
+                 {1, 1, 105, true, "in no job"},
+                 {1, 1, 107, true, "in a job whose boards are not known"},
+                 {1, 1, 99, true, "no such process"}};
+    struct roster *r = begin();
+    struct roster_register two = of("slurm:1", ANNA, 6), one = of("slurm:2", ANNA, 1),
+                           none = of("slurm:3", ANNA, 0);
+    uint64_t id = 0, first = 0;
+    uw_error err = {""};
+
+    is_int(roster_begin(r, &two, &first, &err), 0, "two boards");
+    is_int(roster_begin(r, &one, &id, &err), 0, "the next one");
+    is_int(roster_begin(r, &none, &id, &err), 0, "and one whose GPUs are not known");
+    const struct {
+        const char *title;
+        pid_t pid;
+        uid_t uid;
+    } stepd[] = {{"slurmstepd: [1.batch]", 90, 0},
+                 {"slurmstepd: [1.0]", 92, EVE},
+                 {"slurmd", 94, 0},
+                 {"slurmstepd: [3.4294967291]", 96, 0}};
+    for (size_t i = 0; i < n_elements(stepd); i++) {
+        struct proc_facts *f = fake_process(stepd[i].pid, 1, stepd[i].uid, STEPD);
+        (void)snprintf(f->title, sizeof f->title, "%s", stepd[i].title);
+        fake_process(stepd[i].pid + 10, stepd[i].pid, ANNA, STEPD);
+        fake_process(stepd[i].pid + 11, stepd[i].pid + 10, ANNA, STEPD);
+    }
+    for (size_t i = 0; i < n_elements(cases); i++) {
+        struct roster_register run = {.source = JOB_RUN,
+                                      .name = "train",
+                                      .uid = ANNA,
+                                      .boards = cases[i].asked,
+                                      .by_default = cases[i].by_default,
+                                      .pid = cases[i].pid};
+        is_int((long)roster_default_boards(r, &run), (long)cases[i].want, "%s",
+               cases[i].what);
+    }
+    struct roster_register run = {
+        .source = JOB_RUN, .name = "train", .uid = ANNA, .boards = 2, .pid = 101};
+    is_int(roster_begin(r, &run, &id, &err), 0, "it begins: %s", err.text);
+    is_int((long)roster_find(r, id)->within, (long)first, "and is in that job at once");
+    fake_roster_end(r);
+}
+
 /* Whose energy is on a board that an inner job has: never the outer one's, unless that
  * computes there, too.  What began the inner job may have been the outer one's process.
  */
@@ -275,6 +332,7 @@ int main(void)
     shared();
     steps();
     within();
+    defaults();
     users();
     return done();
 }

@@ -512,12 +512,16 @@ static void jobs(void)
     daemon_says(says);
     o = (uw_job_options){
         .size = sizeof o, .cap = "balanced", .job_class = "night", .command = "c"};
+    o.devices = dev;
+    o.n_devices = 1;
+    o.default_devices = 1;
     r = uw_job_begin(ctx, &o, &job, &err);
     daemon_done();
     ok(r < 0 && strstr(d.asked[0], "\"preset\": \"balanced\"") &&
            strstr(d.asked[0], "\"class\": \"night\"") &&
-           strstr(d.asked[0], "\"command\": \"c\"") && !strstr(d.asked[0], "goal"),
-       "a cap, a class and a command %s", err.text);
+           strstr(d.asked[0], "\"command\": \"c\"") && !strstr(d.asked[0], "goal") &&
+           strstr(d.asked[0], "\"default_gpus\"") && strstr(d.asked[0], "\"GPU-a\""),
+       "a cap, a class, a command and boards that nobody named %s", err.text);
     static const char *const joins[] = {
         "HTTP/1.1 201 Created\r\n\r\n{\"id\": 9, \"joined\": true}",
         OK("{\"id\": 9, \"search\": {\"page\": true}}"),
