@@ -165,23 +165,26 @@ void feed_each(const struct feed *f, judges_series_fn fn, void *arg)
                &f->lane[i].held.values.series[k], arg);
 }
 
-void feed_show(const struct feed *f, const struct judges *judges, const char *signal,
-               struct json_out *o)
+void feed_show(const struct feed *f, const struct judges *judges,
+               const struct held_shown *shown, struct json_out *o)
 {
     char name[SIGNAL_NAME];
 
     for (size_t i = 0; i < f->n; i++) {
         const struct lane *l = &f->lane[i];
-        struct signal_facts facts = {.asked = l->asked};
+        struct signal_facts facts = {.n_judged = 0};
         struct held_origin from = held_origin(l->source);
+        if (shown->asked)
+            facts.asked = l->asked;
         from.facts = &facts;
+        from.since_utc_s = shown->since_utc_s;
         for (size_t k = 0; source_kind_gives(l->source->c.kind, k); k++) {
             if (!(l->source->c.provides >> k & 1))
                 continue;
             (void)source_signal(&l->source->c, k, name);
             facts.n_judged = 0;
             judges_facts(judges, name, utc_s(f), &facts);
-            if (!signal || strcmp(signal, name) == 0)
+            if (!shown->signal || strcmp(shown->signal, name) == 0)
                 held_show(o, &from, name, held_find(&l->held.values, name), utc_s(f),
                           l->error);
         }

@@ -12,6 +12,7 @@
 #include "io/json.h"
 #include "io/loop.h"
 #include "signal/config.h"
+#include "signal/held.h"
 #include "underwatt/error.h"
 
 struct feed;
@@ -26,8 +27,8 @@ DEFINE_AUTO(struct feed *, feed_free);
 uint64_t feed_rounds(const struct feed *f);
 /* Calls fn with each series that is held. */
 void feed_each(const struct feed *f, judges_series_fn fn, void *arg);
-/* The signals as objects in o; signal: this one alone, or NULL.  judges: NULL: none. */
-void feed_show(const struct feed *f, const struct judges *judges, const char *signal,
-               struct json_out *o);
+/* The signals as objects in o.  judges: NULL: none. */
+void feed_show(const struct feed *f, const struct judges *judges,
+               const struct held_shown *shown, struct json_out *o);
 
 #endif

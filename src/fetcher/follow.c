@@ -289,20 +289,23 @@ void follow_each(const struct follow *f, judges_series_fn fn, void *arg)
     }
 }
 
-void follow_show(const struct follow *f, const struct judges *judges, const char *signal,
-                 struct json_out *o)
+void follow_show(const struct follow *f, const struct judges *judges,
+                 const struct held_shown *shown, struct json_out *o)
 {
-    struct signal_facts facts = {.asked = f->counts};
+    struct signal_facts facts = {.n_judged = 0};
 
+    if (shown->asked)
+        facts.asked = f->counts;
     for (size_t i = 0; i < f->held.n; i++) {
         const struct followed_signal *s = &f->held.signal[i];
         const char *name = s->series.signal;
-        if ((signal && strcmp(signal, name) != 0) ||
+        if ((shown->signal && strcmp(shown->signal, name) != 0) ||
             signals_config_gives(f->config, name))
             continue;
         facts.n_judged = 0;
         judges_facts(judges, name, utc_s(f), &facts);
-        followed_show(o, f->config->follow.url, s, utc_s(f), f->error, &facts);
+        followed_show(o, f->config->follow.url, s, shown->since_utc_s, utc_s(f), f->error,
+                      &facts);
     }
 }
 

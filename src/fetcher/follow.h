@@ -13,6 +13,7 @@
 #include "io/json.h"
 #include "io/loop.h"
 #include "signal/config.h"
+#include "signal/held.h"
 #include "underwatt/error.h"
 
 enum { FOLLOW_REQUEST_S = 30 };
@@ -35,10 +36,10 @@ const char *follow_error(const struct follow *f);
 uint64_t follow_rounds(const struct follow *f);
 /* Calls fn with each series that follow_show() would show. */
 void follow_each(const struct follow *f, judges_series_fn fn, void *arg);
-/* The signals as objects in o, but for those that a source of this instance gives;
- * signal: this one alone, or NULL.  judges: NULL: none.
+/* The signals as objects in o, but for those that a source of this instance gives.
+ * judges: NULL: none.
  */
-void follow_show(const struct follow *f, const struct judges *judges, const char *signal,
-                 struct json_out *o);
+void follow_show(const struct follow *f, const struct judges *judges,
+                 const struct held_shown *shown, struct json_out *o);
 
 #endif

@@ -13,8 +13,10 @@
 #include "base/units.h"
 #include "io/http.h"
 #include "io/secret.h"
+#include "signal/followed.h"
 
 enum { TAG = 24, LISTENER_UNIX = 1, LISTENER_TCP };
+enum { NODE_PAST_S = 48 * 3600, LARGE = FOLLOWED_BODY_MAX / 2 };
 enum { FILES = SERVE_CONNECTIONS + 512 }; /* descriptors: connections and our own */
 
 /* An answer that many get: made anew where a round has ended, and each second, as values
@@ -22,6 +24,7 @@ enum { FILES = SERVE_CONNECTIONS + 512 }; /* descriptors: connections and our ow
  */
 struct answer {
     struct http_text *text; /* NULL: none yet */
+    size_t len;
     char tag[TAG];
     int64_t utc_s;
     uint64_t rounds;
@@ -32,7 +35,8 @@ struct serve {
     struct serve_opts opts;
     char *token;
     struct http_server *local, *remote; /* NULL: not served */
-    struct answer whole;
+    struct answer whole, of_nodes;      /* all signals: for the socket, and over TCP */
+    bool is_large;
 };
 
 /* ---- answers ---- */
@@ -47,10 +51,16 @@ static void tag_of(const char *text, char ret[TAG])
     (void)snprintf(ret, TAG, "\"%016" PRIx64 "\"", h);
 }
 
-/* signal: this one alone, or NULL. */
-static int make(const struct serve *s, const char *signal, struct answer *ret,
+/* signal: this one alone, or NULL.  A node gets what it needs: no long past, from a whole
+ * hour so that the text does not change for that, and not how often services were asked.
+ */
+static int make(const struct serve *s, const char *signal, bool local, struct answer *ret,
                 uw_error *err)
 {
+    int64_t since_s = loop_utc_ns(s->loop) / (int64_t)NS_PER_S - NODE_PAST_S;
+    const struct held_shown shown = {.signal = signal,
+                                     .since_utc_s = local ? 0 : since_s - since_s % 3600,
+                                     .asked = local};
     auto_(json_out_free) struct json_out *o = json_out_new();
     const struct follow *follow = s->opts.follow;
     auto_(mem_free) char *text = NULL;
@@ -58,17 +68,18 @@ static int make(const struct serve *s, const char *signal, struct answer *ret,
     json_out_object(o, NULL);
     json_out_array(o, "signals");
     if (s->opts.feed)
-        feed_show(s->opts.feed, s->opts.judges, signal, o);
+        feed_show(s->opts.feed, s->opts.judges, &shown, o);
     if (follow)
-        follow_show(follow, s->opts.judges, signal, o);
+        follow_show(follow, s->opts.judges, &shown, o);
     json_out_end(o);
     json_out_text(o, "error",
                   follow && follow_error(follow)[0] ? follow_error(follow) : NULL);
     json_out_end(o);
-    int r = json_out_string(o, &text, err);
+    int r = local ? json_out_string(o, &text, err) : json_out_joined(o, &text, err);
     if (r < 0)
         return r;
-    ret->text = http_text_new(text, strlen(text));
+    ret->len = strlen(text);
+    ret->text = http_text_new(text, ret->len);
     if (!ret->text)
         return fail(err, -ENOMEM, "out of memory");
     tag_of(text, ret->tag);
@@ -81,19 +92,33 @@ static uint64_t rounds(const struct serve *s)
            (s->opts.follow ? follow_rounds(s->opts.follow) : 0);
 }
 
-/* All signals: a herd of nodes gets the same text. */
-static int whole(struct serve *s, uw_error *err)
+/* Says once that nodes will soon not take the text. */
+static void look_at_size(struct serve *s, size_t len)
 {
+    if (len > LARGE && !s->is_large)
+        log_event(LOG_LEVEL_WARNING, LOG_EVENT_SIGNALS_LARGE,
+                  "bytes=%zu limit=%d: nodes do not take more than the limit", len,
+                  FOLLOWED_BODY_MAX);
+    s->is_large = len > LARGE;
+}
+
+/* All signals: a herd of nodes gets the same text. */
+static int whole(struct serve *s, bool local, struct answer **ret, uw_error *err)
+{
+    struct answer *a = local ? &s->whole : &s->of_nodes;
     struct answer new = {.utc_s = loop_utc_ns(s->loop) / (int64_t)NS_PER_S,
                          .rounds = rounds(s)};
 
-    if (s->whole.text && s->whole.utc_s == new.utc_s && s->whole.rounds == new.rounds)
+    *ret = a;
+    if (a->text && a->utc_s == new.utc_s && a->rounds == new.rounds)
         return 0;
-    int r = make(s, NULL, &new, err);
+    int r = make(s, NULL, local, &new, err);
     if (r < 0)
         return r;
-    http_text_unref(s->whole.text);
-    s->whole = new;
+    if (!local)
+        look_at_size(s, new.len);
+    http_text_unref(a->text);
+    *a = new;
     return 0;
 }
 
@@ -113,16 +138,17 @@ static void signals(struct serve *s, struct http_exchange *x)
 {
     static const char *const keys[] = {"name", NULL};
     const char *name = http_query(x, "name");
-    struct answer one = {.text = NULL};
+    struct answer one = {.text = NULL}, *all = &one;
+    bool local = http_peer(x)->local;
     uw_error err = {""};
 
     int r = http_query_only(x, keys, &err);
     if (r == 0)
-        r = name ? make(s, name, &one, &err) : whole(s, &err);
+        r = name ? make(s, name, local, &one, &err) : whole(s, local, &all, &err);
     if (r < 0)
         http_fail_r(x, r, &err);
     else
-        reply(x, name ? &one : &s->whole);
+        reply(x, all);
     http_text_unref(one.text);
 }
 
@@ -279,6 +305,7 @@ void serve_free(struct serve *s)
     http_server_free(s->local);
     http_server_free(s->remote);
     http_text_unref(s->whole.text);
+    http_text_unref(s->of_nodes.text);
     secret_free(s->token);
     free(s);
 }

@@ -322,6 +322,11 @@ int json_out_line(const struct json_out *o, FILE *file, uw_error *err)
     return r < 0 ? r : write_stream(line, strlen(line), file, err);
 }
 
+int json_out_joined(const struct json_out *o, char **ret, uw_error *err)
+{
+    return join(o, ONE_LINE, ret, err);
+}
+
 int json_out_rows(const struct json_out *o, char **ret, uw_error *err)
 {
     return join(o, ROWS, ret, err);

@@ -53,6 +53,8 @@ int json_out_write(const struct json_out *o, const char *path, uw_error *err);
 int json_out_line(const struct json_out *o, FILE *file, uw_error *err);
 /* The text; free() it. */
 int json_out_string(const struct json_out *o, char **ret, uw_error *err);
+/* The same on one line. */
+int json_out_joined(const struct json_out *o, char **ret, uw_error *err);
 /* The same for tables: one line for each key of the root or, where its value is an array,
  * for each item.
  */

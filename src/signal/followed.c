@@ -116,8 +116,12 @@ void followed_take(struct followed *held, struct followed *from)
     for (size_t i = 0; i < from->n; i++) {
         struct followed_signal *s = &from->signal[i];
         struct followed_signal *old = find(held, s->series.signal);
-        if (!old || s->series.n > 0 || strcmp(old->source, s->source) != 0)
+        if (!old || strcmp(old->source, s->source) != 0)
             continue;
+        if (s->series.n > 0) {
+            (void)held_join(&old->series, &s->series); /* without memory the new alone */
+            continue;
+        }
         s->series = old->series;
         old->series = (struct source_series){.n = 0};
     }
@@ -136,14 +140,16 @@ const struct signals_source *followed_limits(void)
 }
 
 void followed_show(struct json_out *o, const char *site, const struct followed_signal *s,
-                   int64_t utc_s, const char *error, const struct signal_facts *facts)
+                   int64_t since_utc_s, int64_t utc_s, const char *error,
+                   const struct signal_facts *facts)
 {
     struct held_origin origin = {.source = s->source,
                                  .type = s->type,
                                  .licence = s->licence[0] ? s->licence : NULL,
                                  .site = site,
                                  .limits = followed_limits(),
-                                 .facts = facts};
+                                 .facts = facts,
+                                 .since_utc_s = since_utc_s};
 
     memcpy(origin.origin, s->origin, sizeof origin.origin);
     held_show(o, &origin, s->series.signal, s->series.n > 0 ? &s->series : NULL, utc_s,
@@ -162,10 +168,10 @@ int followed_write(const char *site, const struct followed *f, char **ret, uw_er
     held_put_utc(o, "asked_utc", f->asked_utc_s);
     json_out_array(o, "signals");
     for (size_t i = 0; i < f->n; i++)
-        followed_show(o, site, &f->signal[i], f->asked_utc_s, "", NULL);
+        followed_show(o, site, &f->signal[i], 0, f->asked_utc_s, "", NULL);
     json_out_end(o);
     json_out_end(o);
-    return json_out_string(o, ret, err);
+    return json_out_joined(o, ret, err);
 }
 
 static int check_head(const char *site, const char *name, const struct json_value *root,

@@ -40,19 +40,21 @@ static inline void followed_fini_p(struct followed *p)
  */
 int followed_read(const char *name, const char *text, size_t len, struct followed *ret,
                   uw_error *err);
-/* Puts `from` in the place of what is held, and frees that.  A signal that has no value
- * in `from` keeps those that are held of the same source and unit: they count until their
- * ends.
+/* Puts `from` in the place of what is held, and frees that.  A signal keeps the values
+ * that are held of the same source before the first one in `from`, as held_add(): an
+ * answer has the last days alone.  One that has no value in `from` keeps all: they count
+ * until their ends.
  */
 void followed_take(struct followed *held, struct followed *from);
 
 /* Ends of points are those that the site gives: what held_end() takes. */
 const struct signals_source *followed_limits(void);
-/* One signal as an object in o, as held_show().  error: why the site cannot be asked; "":
- * it answers.  facts: of this instance.
+/* One signal as an object in o, as held_show().  since_utc_s: as of struct held_origin.
+ * error: why the site cannot be asked; "": it answers.  facts: of this instance.
  */
 void followed_show(struct json_out *o, const char *site, const struct followed_signal *s,
-                   int64_t utc_s, const char *error, const struct signal_facts *facts);
+                   int64_t since_utc_s, int64_t utc_s, const char *error,
+                   const struct signal_facts *facts);
 
 /* The cache: what is held of the site at this URL, as a text; free() it. */
 int followed_write(const char *site, const struct followed *f, char **ret, uw_error *err);

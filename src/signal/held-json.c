@@ -22,16 +22,21 @@ void held_fini(struct held *h)
 
 /* ---- writing ---- */
 
-/* s: ends are those that count; NULL: as the source gave them. */
+/* s: ends are those that count; NULL: as the source gave them.  Points that ended before
+ * since_utc_s are left out.
+ */
 static void put_series(struct json_out *o, const struct signals_source *s,
-                       const struct source_series *series)
+                       const struct source_series *series, int64_t since_utc_s)
 {
     json_out_array(o, "series");
     for (size_t i = 0; series && i < series->n; i++) {
         const struct source_point *p = &series->point[i];
+        int64_t end_utc_s = s ? held_end(s, series, p) : p->to_utc_s;
+        if (end_utc_s < since_utc_s)
+            continue;
         json_out_object(o, NULL);
         held_put_utc(o, "begin_utc", p->from_utc_s);
-        held_put_utc(o, "end_utc", s ? held_end(s, series, p) : p->to_utc_s);
+        held_put_utc(o, "end_utc", end_utc_s);
         json_out_double(o, "value", p->v);
         json_out_bool(o, "estimated", p->estimated);
         json_out_end(o);
@@ -82,7 +87,7 @@ int held_write(const struct source_config *c, const struct held *h, char **ret,
         json_out_text(o, "name", s->signal);
         json_out_text(o, "unit", s->unit);
         held_put_utc(o, "issued_utc", s->issued_utc_s);
-        put_series(o, NULL, s);
+        put_series(o, NULL, s, 0);
         json_out_end(o);
     }
     json_out_end(o);
@@ -128,7 +133,7 @@ void held_show(struct json_out *o, const struct held_origin *from, const char *s
     held_put_utc(o, "issued_utc", series ? series->issued_utc_s : 0);
     json_out_text(o, "error", error[0] ? error : NULL);
     facts_show(o, from->facts ? from->facts : &none);
-    put_series(o, s, series);
+    put_series(o, s, series, from->since_utc_s);
     json_out_end(o);
 }
 

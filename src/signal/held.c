@@ -40,8 +40,7 @@ static size_t before(const struct source_series *old, const struct source_series
     return n;
 }
 
-/* The new series with what stays of the old one before it. */
-static int join(const struct source_series *old, struct source_series *new)
+int held_join(const struct source_series *old, struct source_series *new)
 {
     size_t n = before(old, new), left = 0;
 
@@ -68,7 +67,7 @@ int held_add(struct source_values *held, struct source_values *from)
 {
     for (size_t i = 0; i < from->n; i++) {
         struct source_series *old = find(held, from->series[i].signal);
-        if (old && join(old, &from->series[i]) < 0)
+        if (old && held_join(old, &from->series[i]) < 0)
             return -ENOMEM;
     }
     for (size_t i = 0; i < from->n; i++) {

@@ -18,6 +18,8 @@
  * points.  -ENOMEM: *held is unchanged.
  */
 int held_add(struct source_values *held, struct source_values *from);
+/* Of one series: new, and before it what stays of old.  -ENOMEM: *new is unchanged. */
+int held_join(const struct source_series *old, struct source_series *new);
 /* NULL: none is held. */
 const struct source_series *held_find(const struct source_values *held,
                                       const char *signal);
@@ -51,6 +53,12 @@ int held_read(const struct source_config *c, const char *name, const char *text,
 
 /* ---- what is served ---- */
 
+/* What of the signals. */
+struct held_shown {
+    const char *signal;  /* this one alone; NULL: all */
+    int64_t since_utc_s; /* as of struct held_origin */
+    bool asked;          /* also how their sources fare: changes with each request */
+};
 /* Where a signal comes from. */
 struct held_origin {
     const char *source, *type;
@@ -59,6 +67,7 @@ struct held_origin {
     const char *site;           /* URL of the instance that has asked; NULL: this one */
     const struct signals_source *limits; /* as held_end() */
     const struct signal_facts *facts;    /* NULL: none */
+    int64_t since_utc_s; /* points that ended before are left out; 0: none are */
 };
 struct held_origin held_origin(const struct signals_source *s);
 

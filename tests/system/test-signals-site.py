@@ -145,6 +145,29 @@ def away(site, n):
         t.ok(n.becomes("carbon", lambda v: v["state"] == "known"), "… and the site asked", n.log())
 
 
+def long_series(site):
+    """20 full series: a node gets of each what it needs."""
+    lines, now = 8000, int(time.time()) // 60 * 60
+    sources = []
+    for i in range(20):
+        step = 10 if i < 10 else 60
+        path = site.folder / f"long-{i}.csv"
+        path.write_text("time,kW\n" + "".join(f"{time.strftime('%Y-%m-%dT%H:%M:%SZ', time.gmtime(now + (k - lines + 100) * step))},{k}\n"
+                                              for k in range(lines)))
+        sources.append(f"{{name: s{i}, type: csv, path: {path}, unit: kW, as: long.s{i}, every: 10 min}}")
+    with signalstub.Signals(site.folder / "long", sources, tcp=site.tcp(0)) as s:
+        port = int(re.search(r"event=ready .*port=(\d+)", s.log())[1])
+        whole = uwtest.wait_until(s.all, lambda v: len(v) == 20 and all(x["state"] == "known" for x in v.values()))
+        with site.node("long-node", url=f"https://{SITE}:{port}") as n:
+            n.becomes("long.s19", lambda v: v["state"] == "known")
+            got = n.all()
+            t.equal({k: (v["state"], v["error"]) for k, v in got.items()}, dict.fromkeys(whole, ("known", None)), "20 full series: the node has all of them")
+            ours, its = whole["long.s19"]["series"], got["long.s19"]["series"]
+            t.ok(len(ours) == lines and 2880 < len(its) < 3100 and its == ours[-len(its):], "… the last 48 h and what is to come",
+                 (len(ours), len(its)))
+            t.equal(len(s.lines("event=large bytes=")), 1, "a site whose answer is large says so once")
+
+
 # ---- who asks ----
 
 def ask(site, head, context=None, address=SITE):
@@ -341,6 +364,7 @@ def main():
         try:
             site.start()
             n = values(site, service)
+            uwtest.timed("long series", long_series, site)
             uwtest.timed("knocks", knocks, site)
             uwtest.timed("slow clients", slow, site)
             uwtest.timed("refused", refused, site)

@@ -94,6 +94,17 @@ static void check_take(void)
     static const char other[] =
         "{\"signals\":[{\"name\":\"carbon\",\"source\":\"de\",\"series\":[]}]}";
 
+    static const char later[] =
+        "{\"signals\":[" SIGNAL("carbon", "\"issued_utc\":null,\"series\":[" POINT(
+                                              "13", "7") "," POINT("14", "8") "]") "]}";
+
+    ok(read_text(good, &held, NULL) == 0 && read_text(later, &next, NULL) == 0, "read");
+    followed_take(&held, &next);
+    const struct source_series *s = &held.signal[0].series;
+    ok(held.n == 1 && s->n == 3 && s->point[0].v > 250 && s->point[1].v > 6 &&
+           s->point[1].v < 8 && s->point[2].v > 7,
+       "values from before the answer's first one stay");
+    followed_fini(&held);
     ok(read_text(good, &held, NULL) == 0 && read_text(none, &next, NULL) == 0, "read");
     followed_take(&held, &next);
     ok(held.n == 1 && next.n == 0 && held.signal[0].series.n == 2 &&
