@@ -224,6 +224,8 @@ int serve_check(struct loop *loop, const struct signals_config *config, char **r
         return 0;
     int r = http_server_new(&opts, &s, err);
     if (r == 0)
+        r = secret_check(config->key, "key", err);
+    if (r == 0)
         r = http_check_tls(s, &tls, err);
     if (r == 0)
         r = read_token(config->token, ret_token, err);

@@ -18,7 +18,7 @@ void secret_free(char *secret)
     free(secret);
 }
 
-static int check_owner(const char *path, const char *what, uw_error *err)
+int secret_check(const char *path, const char *what, uw_error *err)
 {
     struct stat st;
 
@@ -36,7 +36,7 @@ int secret_read(const char *path, const char *what, bool blanks, char **ret,
                 uw_error *err)
 {
     char *text = NULL;
-    int r = check_owner(path, what, err);
+    int r = secret_check(path, what, err);
 
     if (r == 0)
         r = file_read_regular(path, FILE_MAX, READ_MS, &text, NULL, err);

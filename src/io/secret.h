@@ -14,6 +14,8 @@ enum { SECRET_MAX = 511 };
  */
 int secret_read(const char *path, const char *what, bool blanks, char **ret,
                 uw_error *err);
+/* Whether nobody but this user or root may read the file: -EPERM, or -errno of stat(). */
+int secret_check(const char *path, const char *what, uw_error *err);
 void secret_free(char *secret); /* wipes it first */
 
 #endif

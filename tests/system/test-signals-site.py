@@ -341,6 +341,9 @@ def starts(site):
          "--check says who is followed", said)
     good = n.config.read_text()
     serve = site.signals.config.read_text()
+    shared = site.folder / "shared.key"
+    shared.write_bytes(pathlib.Path(site.key).read_bytes())
+    shared.chmod(0o640)
     short, open_ = site.secret("short.token", "f" * 31), site.secret("open.token", TOKEN, 0o644)
     for text, says in ((good.replace(str(site.token), str(open_)), "others may read the token"),
                        (good.replace(str(site.token), "/none"), "No such file"),
@@ -348,7 +351,8 @@ def starts(site):
                        (serve.replace(str(site.token), str(short)), "31 characters: 32 at least"),
                        (serve.replace(str(site.token), str(open_)), "others may read the token"),
                        (serve.replace(f"cert: {site.pem}", f"cert: {site.other.pem}"), "do not fit"),
-                       (serve.replace(f"key: {site.key}", "key: /none"), "No such file")):
+                       (serve.replace(f"key: {site.key}", "key: /none"), "No such file"),
+                       (serve.replace(f"key: {site.key}", f"key: {shared}"), "others may read the key")):
         n.config.write_text(text)
         for option in ((), ("--check",)):
             code, _, why = program(n.config, *option)
