@@ -412,7 +412,8 @@
     X(LOG_EVENT_SIGNALS_CACHE,   303, "cache",   "a cache is ignored, or cannot be written") \
     X(LOG_EVENT_SIGNALS_REFUSED, 304, "refused", "a request was refused") \
     X(LOG_EVENT_SIGNALS_FORECAST, 305, "forecast", "a forecast is worse than persistence, or is not any more") \
-    X(LOG_EVENT_SIGNALS_LARGE,   306, "large",   "the answer for nodes is near the size that they take")
+    X(LOG_EVENT_SIGNALS_LARGE,   306, "large",   "the answer for nodes is near the size that they take") \
+    X(LOG_EVENT_SIGNALS_FILES,   307, "files",   "few descriptors: fewer nodes are served at once")
 
 #define LEDGER_EVENTS(X) /* enum ledger_word: `kind` of the ledger's events */ \
     X(LEDGER_EVENT_START,          0, "start",         "a run of the daemon") \

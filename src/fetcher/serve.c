@@ -17,7 +17,7 @@
 
 enum { TAG = 24, LISTENER_UNIX = 1, LISTENER_TCP };
 enum { NODE_PAST_S = 48 * 3600, LARGE = FOLLOWED_BODY_MAX / 2 };
-enum { FILES = SERVE_CONNECTIONS + 512 }; /* descriptors: connections and our own */
+enum { FILES_OWN = 512, FILES_LEAST = 600 }; /* descriptors, of which nodes have none */
 
 /* An answer that many get: made anew where a round has ended, and each second, as values
  * begin and end with time.
@@ -245,34 +245,56 @@ static int open_local(struct serve *s, uw_error *err)
     return r < 0 ? r : http_listen_unix(s->local, &at, err);
 }
 
-/* More descriptors than the usual 1,024, where they are allowed. */
-static void raise_files(void)
+/* More descriptors than the usual 1,024, where they are allowed; how many connections
+ * they are enough for, beside what the socket and the sources need.
+ */
+static int count_connections(unsigned *ret, uw_error *err)
 {
+    const rlim_t all = SERVE_CONNECTIONS + FILES_OWN;
     struct rlimit files;
 
-    if (getrlimit(RLIMIT_NOFILE, &files) < 0 || files.rlim_cur >= FILES)
-        return;
-    files.rlim_cur = files.rlim_max < FILES ? files.rlim_max : FILES;
-    (void)setrlimit(RLIMIT_NOFILE, &files);
+    *ret = SERVE_CONNECTIONS;
+    if (getrlimit(RLIMIT_NOFILE, &files) < 0)
+        return fail(err, -errno, "getrlimit: %s", strerror(errno));
+    if (files.rlim_cur < all) {
+        struct rlimit more = files;
+        more.rlim_cur = files.rlim_max < all ? files.rlim_max : all;
+        if (setrlimit(RLIMIT_NOFILE, &more) == 0)
+            files = more;
+    }
+    if (files.rlim_cur >= all)
+        return 0;
+    if (files.rlim_cur < FILES_LEAST)
+        return fail(err, -EMFILE,
+                    "serve.tcp: this process may have %" PRIu64
+                    " files open: %d at least (LimitNOFILE, ulimit -n)",
+                    (uint64_t)files.rlim_cur, FILES_LEAST);
+    *ret = (unsigned)(files.rlim_cur - FILES_OWN);
+    log_event(LOG_LEVEL_WARNING, LOG_EVENT_SIGNALS_FILES,
+              "limit=%" PRIu64 " connections=%u: %" PRIu64 " files are enough for all",
+              (uint64_t)files.rlim_cur, *ret, (uint64_t)all);
+    return 0;
 }
 
 /* A request has no body.  Its time is long: a thousand handshakes at once take theirs. */
 static int open_remote(struct serve *s, uw_error *err)
 {
     const struct signals_config *c = s->opts.config;
+    unsigned connections = 0;
+    int r = count_connections(&connections, err);
     const struct http_opts opts = {.loop = s->loop,
                                    .handler = on_request,
                                    .log = on_refused,
                                    .user = s,
-                                   .limits = {.connections = SERVE_CONNECTIONS,
+                                   .limits = {.connections = connections,
                                               .body_bytes = 1,
                                               .request_ns = SERVE_REQUEST_S * NS_PER_S}};
     const struct http_tls tls = {c->cert, c->key};
-    int r = http_server_new(&opts, &s->remote, err);
 
+    if (r == 0)
+        r = http_server_new(&opts, &s->remote, err);
     if (r < 0)
         return r;
-    raise_files();
     r = http_listen_tls(s->remote, c->listen, &tls, LISTENER_TCP, err);
     return r < 0 ? fail_in(err, r, "serve.tcp") : 0;
 }

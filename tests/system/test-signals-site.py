@@ -269,6 +269,22 @@ def full(site):
     t.ok(uwtest.wait_for(lambda: ask(site, head()) == 200), "once they have gone a node is served")
 
 
+def few_files(site):
+    """A low hard limit: nodes have what the socket and the sources leave."""
+    with signalstub.Signals(site.folder / "few", ["{name: s, type: static, zone: FR}"], tcp=site.tcp(0), inside=("prlimit", "--nofile=600:600")) as s:
+        port = int(re.search(r"event=ready .*port=(\d+)", s.log())[1])
+        t.equal(len(s.lines("event=files limit=600 connections=88")), 1, "600 descriptors: 88 connections, said once")
+        links = [socket.create_connection((SITE, port), 60, (address_of(i), 0)) for i in range(120)]
+        t.ok(uwtest.wait_for(lambda: len(accepted(port)) >= 72), "they are taken", len(accepted(port)))
+        t.ok("signals" in uwtest.ask_socket(s.socket, "/v1/signals") and descriptors(s.child.pid) < 200, "… and the socket is served", s.log())
+        for link in links:
+            link.close()
+    p = subprocess.run(["prlimit", "--nofile=599:599", uwtest.program("underwatt-signals"), "--config", s.config], capture_output=True, text=True,
+                       timeout=60, stdin=subprocess.DEVNULL)
+    t.ok(p.returncode == 1 and "serve.tcp: this process may have 599 files open: 600 at least (LimitNOFILE, ulimit -n)" in p.stderr,
+         "599 are too few", (p.returncode, p.stderr))
+
+
 # ---- a herd ----
 
 def enough_files():
@@ -371,6 +387,7 @@ def main():
             uwtest.timed("long series", long_series, site)
             uwtest.timed("knocks", knocks, site)
             uwtest.timed("slow clients", slow, site)
+            uwtest.timed("few files", few_files, site)
             uwtest.timed("refused", refused, site)
             uwtest.timed("away", away, site, n)
             if enough_files():
