@@ -1,40 +1,34 @@
 #include "jobs/job-key.h"
 
-#include <gnutls/crypto.h>
-#include <gnutls/gnutls.h>
+#include <nettle/sha2.h>
 #include <stdio.h>
 #include <string.h>
 
-enum { DIGEST = 32 };
-
 /* Includes the terminating NUL, so that {"ab", "c"} and {"a", "bc"} differ. */
-static int add(gnutls_hash_hd_t hash, const char *text)
+static void add(struct sha256_ctx *hash, const char *text)
 {
-    return gnutls_hash(hash, text, strlen(text) + 1);
+    sha256_update(hash, strlen(text) + 1, (const uint8_t *)text);
 }
 
-static void finish(gnutls_hash_hd_t hash, int r, char *ret)
+static void finish(struct sha256_ctx *hash, char *ret)
 {
-    unsigned char digest[DIGEST];
+    uint8_t digest[SHA256_DIGEST_SIZE];
 
-    gnutls_hash_deinit(hash, digest);
-    ret[0] = '\0';
-    for (size_t i = 0; i < (JOB_KEY_TEXT - 1) / 2 && r >= 0; i++)
+    sha256_digest(hash, sizeof digest, digest);
+    for (size_t i = 0; i < (JOB_KEY_TEXT - 1) / 2; i++)
         (void)snprintf(ret + 2 * i, 3, "%02x", digest[i]);
 }
 
 void job_key_command(const char *const *argv, const char *dir,
                      char ret[static JOB_KEY_TEXT])
 {
-    gnutls_hash_hd_t hash;
+    struct sha256_ctx hash;
 
-    ret[0] = '\0';
-    if (gnutls_hash_init(&hash, GNUTLS_DIG_SHA256) < 0)
-        return;
-    int r = add(hash, dir);
-    for (; *argv && r >= 0; argv++)
-        r = add(hash, *argv);
-    finish(hash, r, ret);
+    sha256_init(&hash);
+    add(&hash, dir);
+    for (; *argv; argv++)
+        add(&hash, *argv);
+    finish(&hash, ret);
 }
 
 /* The label with the smallest key greater than `after`; NULL: none. */
@@ -58,30 +52,29 @@ static const struct label *said_same(const struct label *label, size_t n)
     return NULL;
 }
 
-static int add_label(gnutls_hash_hd_t hash, const struct label *l)
+static void add_label(struct sha256_ctx *hash, const struct label *l)
 {
-    int r = add(hash, l->key);
-    return r < 0 ? r : add(hash, l->value);
+    add(hash, l->key);
+    add(hash, l->value);
 }
 
 void job_key(const char *command, const struct label *label, size_t n,
              char ret[static JOB_KEY_TEXT])
 {
     const struct label *said = said_same(label, n);
-    gnutls_hash_hd_t hash;
-    int r = 0;
+    struct sha256_ctx hash;
 
     ret[0] = '\0';
-    if ((!said && (!command || !command[0])) ||
-        gnutls_hash_init(&hash, GNUTLS_DIG_SHA256) < 0)
+    if (!said && (!command || !command[0]))
         return;
+    sha256_init(&hash);
     if (said) {
-        r = add_label(hash, said);
+        add_label(&hash, said);
     } else {
-        r = add(hash, command);
-        for (const struct label *l = next_label(label, n, ""); l && r >= 0;
+        add(&hash, command);
+        for (const struct label *l = next_label(label, n, ""); l;
              l = next_label(label, n, l->key))
-            r = add_label(hash, l);
+            add_label(&hash, l);
     }
-    finish(hash, r, ret);
+    finish(&hash, ret);
 }

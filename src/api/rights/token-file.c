@@ -1,8 +1,6 @@
 /* `underwattd --token-new`, `--token-list`, `--token-revoke`: changes to the file. */
 #include <errno.h>
 #include <fcntl.h>
-#include <gnutls/crypto.h>
-#include <gnutls/gnutls.h>
 #include <inttypes.h>
 #include <libgen.h>
 #include <stdlib.h>
@@ -129,7 +127,7 @@ static int fresh_id(const struct tokens *t, uint32_t *ret)
     char name[12];
 
     for (int i = 0; i < 100; i++) {
-        if (gnutls_rnd(GNUTLS_RND_NONCE, ret, sizeof *ret) != 0)
+        if (getentropy(ret, sizeof *ret) < 0)
             return -EIO;
         (void)snprintf(name, sizeof name, "%08" PRIx32, *ret);
         if (!by_name(t, name))
