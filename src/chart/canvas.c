@@ -1,14 +1,13 @@
 #include "chart/canvas.h"
 
-#include <cairo.h>
 #include <errno.h>
-#include <fontconfig/fontconfig.h>
 #include <math.h>
 #include <stdlib.h>
 #include <string.h>
 
 #include "base/auto.h"
 #include "base/error.h"
+#include "chart/late-cairo.h"
 
 #define FONTS                                                           \
     "system-ui,-apple-system,'Segoe UI',Roboto,'Helvetica Neue',Arial," \
@@ -59,6 +58,11 @@ static bool is_png(const struct canvas *c)
     return c->sheet.kind == CANVAS_PNG;
 }
 
+int canvas_load(uw_error *err)
+{
+    return cairo_load(err);
+}
+
 double canvas_width(const struct canvas *c)
 {
     return c->sheet.w;
@@ -71,8 +75,10 @@ struct labels *canvas_labels(struct canvas *c)
 
 void canvas_forget_fonts(void)
 {
-    cairo_debug_reset_static_data();
-    FcFini();
+    if (!cairo)
+        return;
+    cairo->debug_reset_static_data();
+    cairo->fonts_fini();
 }
 
 void canvas_escape(FILE *to, const char *text)
@@ -118,7 +124,7 @@ static void put_pen(FILE *to, struct pen pen)
 /* The current path as an SVG element. */
 static void put_path(struct canvas *c, struct pen pen)
 {
-    cairo_path_t *path = cairo_copy_path(c->cr);
+    cairo_path_t *path = cairo->copy_path(c->cr);
     bool closed = false;
 
     c->out_of_memory |= path->status != CAIRO_STATUS_SUCCESS;
@@ -134,7 +140,7 @@ static void put_path(struct canvas *c, struct pen pen)
                           d[k].point.y);
     }
     (void)fputs("\"/>\n", c->to);
-    cairo_path_destroy(path);
+    cairo->path_destroy(path);
 }
 
 static double channel(const char *hex)
@@ -150,8 +156,8 @@ static void use_ink(cairo_t *cr, enum ink ink, double alpha)
 {
     const char *hex = ink_colour(ink, false);
 
-    cairo_set_source_rgba(cr, channel(hex + 1), channel(hex + 3), channel(hex + 5),
-                          alpha > 0 ? alpha : 1);
+    cairo->set_source_rgba(cr, channel(hex + 1), channel(hex + 3), channel(hex + 5),
+                           alpha > 0 ? alpha : 1);
 }
 
 static void paint(struct canvas *c, struct pen pen)
@@ -162,26 +168,26 @@ static void paint(struct canvas *c, struct pen pen)
         put_path(c, pen);
     if (is_png(c) && pen.fill != INK_NONE) {
         use_ink(c->cr, pen.fill, pen.alpha);
-        cairo_fill_preserve(c->cr);
+        cairo->fill_preserve(c->cr);
     }
     if (is_png(c) && pen.stroke != INK_NONE) {
         use_ink(c->cr, pen.stroke, pen.alpha);
-        cairo_set_line_width(c->cr, pen.width);
-        cairo_set_dash(c->cr, dashes, pen.dash > 0 ? 2 : 0, 0);
-        cairo_stroke_preserve(c->cr);
+        cairo->set_line_width(c->cr, pen.width);
+        cairo->set_dash(c->cr, dashes, pen.dash > 0 ? 2 : 0, 0);
+        cairo->stroke_preserve(c->cr);
     }
-    cairo_new_path(c->cr);
+    cairo->new_path(c->cr);
 }
 
 void canvas_to(struct canvas *c, struct spot at)
 {
-    cairo_line_to(c->cr, at.x, at.y);
+    cairo->line_to(c->cr, at.x, at.y);
 }
 
 void canvas_stroke(struct canvas *c, bool closed, struct pen pen)
 {
     if (closed)
-        cairo_close_path(c->cr);
+        cairo->close_path(c->cr);
     paint(c, pen);
 }
 
@@ -195,13 +201,13 @@ void canvas_line(struct canvas *c, struct spot a, struct spot b, struct pen pen)
 void canvas_box(struct canvas *c, struct box b, double r, struct pen pen)
 {
     if (r > 0) {
-        cairo_arc(c->cr, b.x + b.w - r, b.y + r, r, -M_PI / 2, 0);
-        cairo_arc(c->cr, b.x + b.w - r, b.y + b.h - r, r, 0, M_PI / 2);
-        cairo_arc(c->cr, b.x + r, b.y + b.h - r, r, M_PI / 2, M_PI);
-        cairo_arc(c->cr, b.x + r, b.y + r, r, M_PI, 3 * M_PI / 2);
-        cairo_close_path(c->cr);
+        cairo->arc(c->cr, b.x + b.w - r, b.y + r, r, -M_PI / 2, 0);
+        cairo->arc(c->cr, b.x + b.w - r, b.y + b.h - r, r, 0, M_PI / 2);
+        cairo->arc(c->cr, b.x + r, b.y + b.h - r, r, M_PI / 2, M_PI);
+        cairo->arc(c->cr, b.x + r, b.y + r, r, M_PI, 3 * M_PI / 2);
+        cairo->close_path(c->cr);
     } else {
-        cairo_rectangle(c->cr, b.x, b.y, b.w, b.h);
+        cairo->rectangle(c->cr, b.x, b.y, b.w, b.h);
     }
     paint(c, pen);
 }
@@ -209,7 +215,7 @@ void canvas_box(struct canvas *c, struct box b, double r, struct pen pen)
 void canvas_circle(struct canvas *c, struct spot at, double radius, struct pen pen)
 {
     if (is_png(c)) {
-        cairo_arc(c->cr, at.x, at.y, radius, 0, 2 * M_PI);
+        cairo->arc(c->cr, at.x, at.y, radius, 0, 2 * M_PI);
         paint(c, pen);
         return;
     }
@@ -223,11 +229,11 @@ double canvas_text_width(struct canvas *c, const struct type *type, const char *
 {
     cairo_text_extents_t e;
 
-    cairo_select_font_face(c->cr, "sans-serif", CAIRO_FONT_SLANT_NORMAL,
-                           type->bold ? CAIRO_FONT_WEIGHT_BOLD
-                                      : CAIRO_FONT_WEIGHT_NORMAL);
-    cairo_set_font_size(c->cr, type->size);
-    cairo_text_extents(c->cr, text, &e);
+    cairo->select_font_face(c->cr, "sans-serif", CAIRO_FONT_SLANT_NORMAL,
+                            type->bold ? CAIRO_FONT_WEIGHT_BOLD
+                                       : CAIRO_FONT_WEIGHT_NORMAL);
+    cairo->set_font_size(c->cr, type->size);
+    cairo->text_extents(c->cr, text, &e);
     return e.x_advance;
 }
 
@@ -260,22 +266,22 @@ void canvas_text(struct canvas *c, double x, double y, enum align align,
         return;
     }
     double w = canvas_text_width(c, type, text);
-    cairo_save(c->cr);
-    cairo_translate(c->cr, x, y);
+    cairo->save(c->cr);
+    cairo->translate(c->cr, x, y);
     if (align == ALIGN_UPWARD)
-        cairo_rotate(c->cr, -M_PI / 2);
-    cairo_move_to(c->cr, shifts[align] * w, 0);
+        cairo->rotate(c->cr, -M_PI / 2);
+    cairo->move_to(c->cr, shifts[align] * w, 0);
     use_ink(c->cr, type->ink, 1);
-    cairo_show_text(c->cr, text);
-    cairo_restore(c->cr);
-    cairo_new_path(c->cr);
+    cairo->show_text(c->cr, text);
+    cairo->restore(c->cr);
+    cairo->new_path(c->cr);
 }
 
 void canvas_clip(struct canvas *c, struct box b)
 {
     if (is_png(c)) {
-        cairo_rectangle(c->cr, b.x, b.y, b.w, b.h);
-        cairo_clip(c->cr);
+        cairo->rectangle(c->cr, b.x, b.y, b.w, b.h);
+        cairo->clip(c->cr);
         return;
     }
     (void)fprintf(c->to,
@@ -288,7 +294,7 @@ void canvas_clip(struct canvas *c, struct box b)
 void canvas_unclip(struct canvas *c)
 {
     if (is_png(c))
-        cairo_reset_clip(c->cr);
+        cairo->reset_clip(c->cr);
     else
         (void)fputs("</g>\n", c->to);
 }
@@ -329,16 +335,16 @@ static void begin(struct canvas *c)
     double scale = is_png(c) ? 2 : 1;
     int w = is_png(c) ? (int)ceil(c->sheet.w * scale) : 1;
     int h = is_png(c) ? (int)ceil(c->sheet.h * scale) : 1;
-    cairo_font_options_t *options = cairo_font_options_create();
+    cairo_font_options_t *options = cairo->font_options_create();
 
-    c->surface = cairo_image_surface_create(CAIRO_FORMAT_RGB24, w, h);
-    c->cr = cairo_create(c->surface);
-    cairo_scale(c->cr, scale, scale);
-    cairo_set_line_join(c->cr, CAIRO_LINE_JOIN_ROUND);
+    c->surface = cairo->image_surface_create(CAIRO_FORMAT_RGB24, w, h);
+    c->cr = cairo->create(c->surface);
+    cairo->scale(c->cr, scale, scale);
+    cairo->set_line_join(c->cr, CAIRO_LINE_JOIN_ROUND);
     /* Text is as wide in a PNG as in an SVG: both have one layout. */
-    cairo_font_options_set_hint_metrics(options, CAIRO_HINT_METRICS_OFF);
-    cairo_set_font_options(c->cr, options);
-    cairo_font_options_destroy(options);
+    cairo->font_options_set_hint_metrics(options, CAIRO_HINT_METRICS_OFF);
+    cairo->set_font_options(c->cr, options);
+    cairo->font_options_destroy(options);
     if (!is_png(c))
         put_head(c);
 }
@@ -351,10 +357,10 @@ static cairo_status_t write_bytes(void *to, const unsigned char *data, unsigned 
 
 static int finish(struct canvas *c)
 {
-    cairo_status_t s = c->out_of_memory ? CAIRO_STATUS_NO_MEMORY : cairo_status(c->cr);
+    cairo_status_t s = c->out_of_memory ? CAIRO_STATUS_NO_MEMORY : cairo->status(c->cr);
 
     if (s == CAIRO_STATUS_SUCCESS && is_png(c))
-        s = cairo_surface_write_to_png_stream(c->surface, write_bytes, c->to);
+        s = cairo->surface_write_to_png_stream(c->surface, write_bytes, c->to);
     else if (s == CAIRO_STATUS_SUCCESS)
         (void)fputs("</svg>\n", c->to);
     if (s != CAIRO_STATUS_SUCCESS && s != CAIRO_STATUS_WRITE_ERROR)
@@ -369,12 +375,15 @@ int canvas_write(FILE *to, const struct sheet *sheet, draw_fn draw, const void *
 
     if (!c)
         return fail(err, -ENOMEM, "out of memory");
+    int r = cairo_load(err);
+    if (r < 0)
+        return r;
     c->to = to;
     c->sheet = *sheet;
     begin(c);
     draw(c, user);
-    int r = finish(c);
-    cairo_destroy(c->cr);
-    cairo_surface_destroy(c->surface);
+    r = finish(c);
+    cairo->destroy(c->cr);
+    cairo->surface_destroy(c->surface);
     return r < 0 ? fail(err, r, "cannot write the picture: %s", strerror(-r)) : 0;
 }

@@ -74,7 +74,13 @@ struct sheet {
 };
 typedef void (*draw_fn)(struct canvas *c, const void *user);
 
-/* Write to `to` what `draw` draws.  Returns 0, -ENOMEM or -EIO. */
+/* Before a command whose picture comes last: whether pictures can be written.  -ENOENT:
+ * the library is missing.
+ */
+int canvas_load(uw_error *err);
+/* Write to `to` what `draw` draws.  Returns 0, -ENOENT
+ * (canvas_load()), -ENOMEM or -EIO.
+ */
 int canvas_write(FILE *to, const struct sheet *sheet, draw_fn draw, const void *user,
                  uw_error *err);
 double canvas_width(const struct canvas *c);

@@ -14,16 +14,17 @@ enum { OUTPUTS = 6 };
 struct output {
     const char *option, *path;
     int (*write)(const struct view *v, FILE *to, uw_error *err);
+    bool draws;
 };
 
 static void outputs_of(const struct sweep_args *a, struct output ret[OUTPUTS])
 {
-    ret[0] = (struct output){"--csv", a->csv, view_csv};
-    ret[1] = (struct output){"--json", a->json, view_json};
-    ret[2] = (struct output){"--svg", a->svg, view_svg};
-    ret[3] = (struct output){"--png", a->png, view_png};
-    ret[4] = (struct output){"--html", a->html, view_html};
-    ret[5] = (struct output){"--report", a->report, view_table};
+    ret[0] = (struct output){"--csv", a->csv, view_csv, false};
+    ret[1] = (struct output){"--json", a->json, view_json, false};
+    ret[2] = (struct output){"--svg", a->svg, view_svg, true};
+    ret[3] = (struct output){"--png", a->png, view_png, true};
+    ret[4] = (struct output){"--html", a->html, view_html, true};
+    ret[5] = (struct output){"--report", a->report, view_table, false};
 }
 
 static bool is_stdout(const char *path)
@@ -56,8 +57,11 @@ int sweep_outputs_check(const struct sweep_args *args)
 
     outputs_of(args, all);
     for (size_t i = 0; i < OUTPUTS; i++) {
+        uw_error err = {""};
         if (!all[i].path)
             continue;
+        if (all[i].draws && canvas_load(&err) < 0)
+            return cli_fail(EXIT_FAIL, "sweep: %s: %s", all[i].option, err.text);
         if (is_stdout(all[i].path)) {
             if (first)
                 return cli_fail(EXIT_USAGE,
