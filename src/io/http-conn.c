@@ -187,10 +187,13 @@ static void take_in(struct http_listener *l, int fd, const union address *a,
     struct http_server *s = l->server;
     struct http_peer peer = {.listener = l->id};
     const char *many = NULL;
+    uw_error err = {""};
 
     int r = a->sa.sa_family == AF_UNIX ? local_peer(fd, &peer) : remote_peer(a, &peer);
     if (r == 0)
         many = one_too_many(s, &peer);
+    if (r == 0 && !many && (r = listener_engine(l, &err)) < 0)
+        conn_refused(s, &peer, "no server", err.text);
     struct http_conn *conn = r == 0 && !many ? calloc(1, sizeof *conn) : NULL;
     if (!conn) {
         s->stats.refused_connections++;
@@ -219,7 +222,8 @@ static void take_in(struct http_listener *l, int fd, const union address *a,
  */
 void conn_accept(struct http_listener *l)
 {
-    engine_run(l->engine);
+    if (l->engine)
+        engine_run(l->engine);
     for (int i = 0; i < ACCEPT_AT_ONCE; i++) {
         union address a = {0};
         socklen_t len = sizeof a;
@@ -230,7 +234,8 @@ void conn_accept(struct http_listener *l)
             return;
         }
         take_in(l, fd, &a, len);
-        engine_run(l->engine);
+        if (l->engine)
+            engine_run(l->engine);
     }
 }
 

@@ -12,6 +12,7 @@
 #include "base/error.h"
 #include "base/units.h"
 #include "io/http-inside.h"
+#include "io/mhd.h"
 
 enum {
     POOL_BYTES = 16 * 1024, /* a connection's memory in libmicrohttpd: header, reply */
@@ -25,7 +26,7 @@ enum {
 static struct http_conn *conn_of(struct MHD_Connection *mhd)
 {
     const union MHD_ConnectionInfo *info =
-        MHD_get_connection_info(mhd, MHD_CONNECTION_INFO_SOCKET_CONTEXT);
+        microhttpd->get_connection_info(mhd, MHD_CONNECTION_INFO_SOCKET_CONTEXT);
 
     return info ? info->socket_context : NULL;
 }
@@ -37,7 +38,7 @@ const char *http_header(const struct http_exchange *x, const char *name)
             return f->value;
     if (!x->conn || !x->conn->mhd || x->conn->x != x)
         return NULL;
-    return MHD_lookup_connection_value(x->conn->mhd, MHD_HEADER_KIND, name);
+    return microhttpd->lookup_connection_value(x->conn->mhd, MHD_HEADER_KIND, name);
 }
 
 static void resume(struct http_exchange *x)
@@ -130,11 +131,11 @@ static void judge_head(struct http_exchange *x, struct MHD_Connection *mhd,
 {
     const struct http_limits *limits = &x->conn->server->limits;
     const union MHD_ConnectionInfo *size =
-        MHD_get_connection_info(mhd, MHD_CONNECTION_INFO_REQUEST_HEADER_SIZE);
+        microhttpd->get_connection_info(mhd, MHD_CONNECTION_INFO_REQUEST_HEADER_SIZE);
     struct head h = {0};
     uint64_t length = 0;
 
-    (void)MHD_get_connection_values(mhd, MHD_HEADER_KIND, on_field, &h);
+    (void)microhttpd->get_connection_values(mhd, MHD_HEADER_KIND, on_field, &h);
     if (strcmp(version, "HTTP/1.1") != 0 && strcmp(version, "HTTP/1.0") != 0) {
         x->refused = 505;
         x->why = "HTTP 1.0 and 1.1 are served";
@@ -173,7 +174,7 @@ static ssize_t on_pull(void *cls, uint64_t at, char *buf, size_t max)
     }
     if (stream->ended)
         return MHD_CONTENT_READER_END_OF_STREAM;
-    MHD_suspend_connection(x->conn->mhd);
+    microhttpd->suspend_connection(x->conn->mhd);
     x->conn->suspended = true;
     return 0;
 }
@@ -184,17 +185,18 @@ static struct MHD_Response *make_response(struct http_exchange *x)
     struct http_reply *r = &x->reply;
 
     if (x->state == X_STREAM)
-        return MHD_create_response_from_callback(MHD_SIZE_UNKNOWN, STREAM_BLOCK, on_pull,
-                                                 x, NULL);
+        return microhttpd->create_response_from_callback(MHD_SIZE_UNKNOWN, STREAM_BLOCK,
+                                                         on_pull, x, NULL);
     if (r->len == 0)
-        return MHD_create_response_from_buffer(0, EMPTY, MHD_RESPMEM_PERSISTENT);
+        return microhttpd->create_response_from_buffer(0, EMPTY, MHD_RESPMEM_PERSISTENT);
     /* The text belongs to x, which outlives the response. */
-    return MHD_create_response_from_buffer(r->len, r->body, MHD_RESPMEM_PERSISTENT);
+    return microhttpd->create_response_from_buffer(r->len, r->body,
+                                                   MHD_RESPMEM_PERSISTENT);
 }
 
 static bool add(struct MHD_Response *response, const char *name, const char *value)
 {
-    return MHD_add_response_header(response, name, value) == MHD_YES;
+    return microhttpd->add_response_header(response, name, value) == MHD_YES;
 }
 
 static enum MHD_Result queue(struct http_exchange *x, struct MHD_Connection *mhd)
@@ -214,10 +216,10 @@ static enum MHD_Result queue(struct http_exchange *x, struct MHD_Connection *mhd
     enum MHD_Result result = MHD_NO;
     if (good) {
         conn_phase(x->conn, x->state == X_STREAM ? CONN_STREAM : CONN_WRITING);
-        result = MHD_queue_response(mhd, r->status, response);
+        result = microhttpd->queue_response(mhd, r->status, response);
     }
     if (response)
-        MHD_destroy_response(response);
+        microhttpd->destroy_response(response);
     return result;
 }
 
@@ -304,7 +306,7 @@ static enum MHD_Result on_request(void *cls, struct MHD_Connection *mhd, const c
         x->state = X_KEPT;
         x->stats->kept++;
         x->conn->suspended = true;
-        MHD_suspend_connection(mhd);
+        microhttpd->suspend_connection(mhd);
         return MHD_YES;
     }
     if (x->state == X_STREAM)
@@ -405,9 +407,9 @@ void engine_run(struct http_engine *e)
     for (int turn = 0; more && turn < 4; turn++) {
         e->resumed = false;
         conn_keep_early(e);
-        (void)MHD_run(e->mhd);
+        (void)microhttpd->run(e->mhd);
         conn_begin_again(e);
-        more = e->resumed || (MHD_get_timeout(e->mhd, &ms) == MHD_YES && ms == 0);
+        more = e->resumed || (microhttpd->get_timeout(e->mhd, &ms) == MHD_YES && ms == 0);
     }
     e->running = false;
     if (!more)
@@ -444,7 +446,7 @@ void engine_resume(struct http_conn *conn)
     conn->suspended = false;
     if (conn->phase == CONN_KEPT && conn->server->stats.kept > 0)
         conn->server->stats.kept--;
-    MHD_resume_connection(conn->mhd);
+    microhttpd->resume_connection(conn->mhd);
     conn->engine->resumed = true;
     if (!conn->engine->running)
         engine_kick(conn->engine);
@@ -457,7 +459,7 @@ void engine_free(struct http_engine *e)
     loop_fd_free(e->ready);
     loop_timer_free(e->again);
     if (e->mhd)
-        MHD_stop_daemon(e->mhd);
+        microhttpd->stop_daemon(e->mhd);
     free(e->cert);
     if (e->key)
         explicit_bzero(e->key, strlen(e->key));
@@ -486,7 +488,7 @@ static struct MHD_Daemon *start(struct http_engine *e)
         {MHD_OPTION_END, 0, NULL},
     };
 
-    return MHD_start_daemon(
+    return microhttpd->start_daemon(
         flags, 0, NULL, NULL, on_request, e, MHD_OPTION_EXTERNAL_LOGGER, on_words, e,
         MHD_OPTION_URI_LOG_CALLBACK, on_uri, e, MHD_OPTION_UNESCAPE_CALLBACK, on_unescape,
         e, MHD_OPTION_NOTIFY_COMPLETED, on_completed, e, MHD_OPTION_NOTIFY_CONNECTION,
@@ -508,15 +510,18 @@ int engine_new(struct http_server *s, const char *cert, const char *key,
     e->key = key ? strdup(key) : NULL;
     if ((cert && !e->cert) || (key && !e->key))
         return fail(err, -ENOMEM, "out of memory");
+    int r = mhd_load(err);
+    if (r < 0)
+        return r;
     e->mhd = start(e);
     if (!e->mhd)
         return fail(err, -EINVAL, "libmicrohttpd does not start%s",
                     cert ? ": certificate and key do not fit" : "");
     const union MHD_DaemonInfo *info =
-        MHD_get_daemon_info(e->mhd, MHD_DAEMON_INFO_EPOLL_FD);
+        microhttpd->get_daemon_info(e->mhd, MHD_DAEMON_INFO_EPOLL_FD);
     if (!info)
         return fail(err, -ENOTSUP, "libmicrohttpd has no epoll here");
-    int r = loop_fd_new(s->loop, info->epoll_fd, LOOP_READ, on_ready, e, &e->ready, err);
+    r = loop_fd_new(s->loop, info->epoll_fd, LOOP_READ, on_ready, e, &e->ready, err);
     if (r == 0)
         r = loop_timer_new(s->loop, UINT64_MAX, 0, on_again, e, &e->again, err);
     if (r < 0)
@@ -535,7 +540,7 @@ void engine_add(struct http_engine *e, struct http_conn *conn, const void *addre
     conn->engine = e;
     e->conns++;
     e->adding = conn;
-    (void)MHD_add_connection(e->mhd, fd, address, address_len);
+    (void)microhttpd->add_connection(e->mhd, fd, address, address_len);
     if (e->adding) { /* no connection was made; libmicrohttpd closed fd */
         e->adding = NULL;
         conn_free(conn);

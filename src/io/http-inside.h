@@ -108,6 +108,9 @@ void engine_run(struct http_engine *e);
 void engine_kick(struct http_engine *e);
 void engine_resume(struct http_conn *conn);
 
+/* Before l->engine is used: a plain listener gets its engine with its first connection.
+ */
+int listener_engine(struct http_listener *l, uw_error *err);
 int conn_listen(struct http_listener *l, uw_error *err); /* l->fd is listening */
 void conn_accept(struct http_listener *l);
 void conn_phase(struct http_conn *conn, enum conn_phase phase);

@@ -141,7 +141,7 @@ static int listener_new(struct http_server *s, int fd, unsigned id,
     return 0;
 }
 
-/* From here on the server owns the listener. */
+/* From here on the server owns the listener.  engine: NULL, the plain one. */
 static int start(struct http_listener **l, struct http_engine *engine, uw_error *err)
 {
     struct http_server *s = (*l)->server;
@@ -156,13 +156,16 @@ static int start(struct http_listener **l, struct http_engine *engine, uw_error 
     return 0;
 }
 
-static int plain_engine(struct http_server *s, struct http_engine **ret, uw_error *err)
+int listener_engine(struct http_listener *l, uw_error *err)
 {
+    struct http_server *s = l->server;
     int r = 0;
 
+    if (l->engine)
+        return 0;
     if (!s->plain)
         r = engine_new(s, NULL, NULL, &s->plain, err);
-    *ret = s->plain;
+    l->engine = s->plain;
     return r;
 }
 
@@ -222,7 +225,6 @@ int http_listen_unix(struct http_server *s, const struct http_unix *at, uw_error
 {
     struct sockaddr_un a = {.sun_family = AF_UNIX};
     auto_(listener_free) struct http_listener *l = NULL;
-    struct http_engine *engine = NULL;
     struct stat st = {0};
 
     if (at->path[0] != '/' || strlen(at->path) >= sizeof a.sun_path)
@@ -230,8 +232,6 @@ int http_listen_unix(struct http_server *s, const struct http_unix *at, uw_error
                     at->path, sizeof a.sun_path - 1);
     (void)snprintf(a.sun_path, sizeof a.sun_path, "%s", at->path);
     int r = look_at_path(at->path, &a, err);
-    if (r == 0)
-        r = plain_engine(s, &engine, err);
     if (r < 0)
         return r;
     int fd = socket(AF_UNIX, SOCK_STREAM | SOCK_CLOEXEC | SOCK_NONBLOCK, 0);
@@ -249,7 +249,7 @@ int http_listen_unix(struct http_server *s, const struct http_unix *at, uw_error
         (void)unlink(at->path);
         return fail(err, -ENOMEM, "out of memory");
     }
-    return start(&l, engine, err);
+    return start(&l, NULL, err);
 }
 
 /* ---- TCP with TLS ---- */
