@@ -5,6 +5,7 @@
 #include <pwd.h>
 #include <stdio.h>
 #include <stdlib.h>
+#include <string.h>
 #include <unistd.h>
 
 #include "api/mapping.h"
@@ -17,7 +18,7 @@
 #include "io/http.h"
 #include "io/ledger-report.h"
 
-enum { LISTENER_UNIX = 1, LISTENER_TCP, LISTENER_ZEUSD };
+enum { LISTENER_UNIX = 1, LISTENER_TCP, LISTENER_ZEUSD, LISTENER_METRICS };
 enum { RAPL_LATE_S = 15 }; /* a processor's row reaches the ledger within this time */
 
 struct api {
@@ -114,7 +115,9 @@ static void ask_who(void *user, struct http_exchange *x, auth_fn fn, void *fn_us
 {
     const struct api *api = user;
 
-    if (api->auth)
+    if (http_peer(x)->listener == LISTENER_METRICS)
+        auth_anybody(api->auth, x, fn, fn_user);
+    else if (api->auth)
         auth_ask(api->auth, x, fn, fn_user);
     else
         own_who(api, x, fn, fn_user);
@@ -190,14 +193,28 @@ static void on_zeusd(struct http_exchange *x, const struct auth_who *who, void *
     zeusd_handle(api->zeusd, x, &who->node);
 }
 
+static void handle_scrape(struct http_exchange *x, const struct api *api)
+{
+    if (strcmp(http_path(x), "/metrics") != 0)
+        http_fail(x, 404, "only /metrics is here: the rest is at the daemon's socket");
+    else
+        routes_handle(x, api->routes);
+}
+
 void api_handle(struct http_exchange *x, void *user)
 {
     struct api *api = user;
 
-    if (http_peer(x)->listener == LISTENER_ZEUSD)
+    switch (http_peer(x)->listener) {
+    case LISTENER_ZEUSD:
         auth_ask(api->auth, x, on_zeusd, api);
-    else
+        break;
+    case LISTENER_METRICS:
+        handle_scrape(x, api);
+        break;
+    default:
         routes_handle(x, api->routes);
+    }
 }
 
 static size_t on_body(const struct http_exchange *x, void *user)
@@ -266,6 +283,13 @@ static int open_listener(struct api *api, const struct config_api *c, uw_error *
     return r;
 }
 
+static int open_metrics(struct api *api, const char *address, uw_error *err)
+{
+    int r = http_listen_loopback(api->server, address, LISTENER_METRICS, err);
+
+    return r < 0 ? fail_in(err, r, "metrics.listen") : 0;
+}
+
 int api_new(struct loop *loop, struct node *node, const struct node_config *config,
             struct api **ret, uw_error *err)
 {
@@ -285,6 +309,8 @@ int api_new(struct loop *loop, struct node *node, const struct node_config *conf
         r = open_mapping(api, config->metrics.hpc_dir, err);
     if (r == 0)
         r = open_listener(api, &config->api, err);
+    if (r == 0 && config->metrics.listen[0])
+        r = open_metrics(api, config->metrics.listen, err);
     if (r == 0 && config->zeusd_socket[0])
         r = open_zeusd(api, node, config->zeusd_socket, err);
     if (r < 0)

@@ -12,6 +12,7 @@
 #include "base/utf8.h"
 #include "core/optimum/gap-probe.h"
 #include "gpu/select.h"
+#include "io/address.h"
 #include "io/yaml.h"
 
 /* ---- the keys ---- */
@@ -112,6 +113,7 @@ static const struct key keys[] = {
     {"metrics.enabled", BOOL, AT(metrics.on), 0, 0, LIVE, NULL},
     {"metrics.per_job", BOOL, AT(metrics.per_job), 0, 0, LIVE, NULL},
     {"metrics.max_jobs", COUNT, AT(metrics.max_jobs), 1, 256, LIVE, NULL},
+    {"metrics.listen", TEXT, AT(metrics.listen), 0, 0, RESTART, NULL},
     {"metrics.hpc_job_mapping_dir", PATH, AT(metrics.hpc_dir), 0, 0, RESTART, NULL},
     {"zeusd.socket", SOCKET, AT(zeusd_socket), 0, 0, RESTART, NULL},
     {"actuator.socket", SOCKET, AT(actuator_socket), 0, 0, RESTART, NULL},
@@ -517,6 +519,17 @@ static int check_api(const struct yaml_node *root, const struct config_api *api,
     return 0;
 }
 
+static int check_metrics(const struct yaml_node *root, const char *listen, uw_error *err)
+{
+    uw_error why = {""};
+    int r = listen[0] ? address_is_loopback(listen, &why) : 0;
+
+    return r < 0 ? yaml_fail(node_of(root, "metrics.listen"), err, r,
+                             "metrics.listen: %s: without TLS nobody else is served",
+                             why.text)
+                 : 0;
+}
+
 static int check_times(const struct yaml_node *root, const struct node_config *c,
                        uw_error *err)
 {
@@ -545,6 +558,8 @@ static int check_whole(const struct yaml_node *root, const struct node_config *c
 
     if (r == 0)
         r = check_api(root, &c->api, err);
+    if (r == 0)
+        r = check_metrics(root, c->metrics.listen, err);
     if (r == 0)
         r = check_times(root, c, err);
     if (r == 0 && !c->ledger.path[0])

@@ -109,6 +109,7 @@ struct config_api {
 struct config_metrics {
     bool on, per_job;
     uint64_t max_jobs;         /* jobs with series of their own; the rest is summed */
+    char listen[CONFIG_WORD];  /* "127.0.0.1:PORT", "[::1]:PORT"; "" off */
     char hpc_dir[CONFIG_PATH]; /* dcgm-exporter's --hpc-job-mapping-dir; "" none */
 };
 

@@ -14,6 +14,7 @@
 #include "base/auto.h"
 #include "base/error.h"
 #include "base/units.h"
+#include "io/address.h"
 #include "io/file.h"
 #include "io/http-inside.h"
 
@@ -252,7 +253,7 @@ int http_listen_unix(struct http_server *s, const struct http_unix *at, uw_error
     return start(&l, NULL, err);
 }
 
-/* ---- TCP with TLS ---- */
+/* ---- TCP ---- */
 
 static int read_key(const char *path, char **ret, uw_error *err)
 {
@@ -298,39 +299,14 @@ static int with_tls(struct http_listener **l, const struct http_tls *tls, uw_err
     return r;
 }
 
-/* "HOST:PORT" or "[HOST]:PORT" into its parts. */
-static int split_address(const char *address, char host[64], char port[8], uw_error *err)
-{
-    const char *colon = strrchr(address, ':');
-    uint64_t number;
-
-    if (!colon || parse_u64(colon + 1, &number, NULL) < 0 || number > 65535)
-        return fail(err, -EINVAL, "'%s' is not of the form HOST:PORT", address);
-    size_t n = (size_t)(colon - address);
-    if (n >= 2 && address[0] == '[' && address[n - 1] == ']') {
-        address++;
-        n -= 2;
-    }
-    if (n == 0 || n >= 64)
-        return fail(err, -EINVAL, "'%s' names no address to listen on", address);
-    (void)snprintf(host, 64, "%.*s", (int)n, address);
-    (void)snprintf(port, 8, "%u", (unsigned)number);
-    return 0;
-}
-
 static int bind_tcp(const char *address, int *ret, uw_error *err)
 {
-    char host[64], port[8];
-    struct addrinfo hints = {.ai_socktype = SOCK_STREAM,
-                             .ai_flags = AI_NUMERICHOST | AI_NUMERICSERV | AI_PASSIVE};
     struct addrinfo *found = NULL;
     int one = 1;
 
-    int r = split_address(address, host, port, err);
+    int r = address_find(address, &found, err);
     if (r < 0)
         return r;
-    if (getaddrinfo(host, port, &hints, &found) != 0)
-        return fail(err, -EINVAL, "'%s' is not a numeric address", address);
     auto_(fd_close) int fd =
         socket(found->ai_family, SOCK_STREAM | SOCK_CLOEXEC | SOCK_NONBLOCK, 0);
     if (fd < 0 || setsockopt(fd, SOL_SOCKET, SO_REUSEADDR, &one, sizeof one) < 0 ||
@@ -372,6 +348,25 @@ int http_listen_tls(struct http_server *s, const char *address,
         return r;
     l->port = port_of(fd);
     return with_tls(&l, tls, err);
+}
+
+int http_listen_loopback(struct http_server *s, const char *address, unsigned id,
+                         uw_error *err)
+{
+    auto_(listener_free) struct http_listener *l = NULL;
+    struct http_engine *engine = NULL;
+    int fd = -1;
+
+    int r = address_is_loopback(address, err);
+    if (r == 0)
+        r = bind_tcp(address, &fd, err);
+    if (r == 0)
+        r = listener_new(s, fd, id, &l, err);
+    if (r < 0 || !l)
+        return r;
+    l->port = port_of(fd);
+    r = plain_engine(s, &engine, err);
+    return r < 0 ? r : start(&l, engine, err);
 }
 
 int http_check_tls(struct http_server *s, const struct http_tls *tls, uw_error *err)

@@ -17,7 +17,7 @@ MUTANTS = [  # file, what stands there, what is put there, what the breach names
     ("docs/openapi.yaml", "holds, compares, safe,", "holds, safe,", "compares"),
     ("docs/openapi.yaml", "enum: [utc, local], default: utc, x-names: none", "enum: [utc, local], default: utc", "x-names"),
     ("docs/openapi.yaml", "gpu|cpu|day|label:.+)(", "gpu|cpu|week|label:.+)(", "week"),
-    ("docs/caps.md", "| yielded | another's", "| gave-up | another's", "gave-up"),
+    ("docs/caps.md", "| yielded | the limit", "| gave-up | the limit", "gave-up"),
     ("docs/man/underwatt-doctor.1.scd", "*warn* (works", "*poor* (works", "poor"),
     ("docs/man/underwatt-measure.1.scd", "*coarse*", "*rough*", "rough"),
     ("docs/man/underwattd-api.5.scd", "*dry-run*, ", "", "dry-run"),

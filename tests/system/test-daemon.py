@@ -73,7 +73,7 @@ caps/yield_for 5 min|caps/clocks true|caps/always_hold true|caps/classes {a: {fl
 search/found_jobs edp|policy/file FOLDER/p.yaml|ledger/path FOLDER/l.sqlite|ledger/keep/fine 3 d|ledger/keep/minute 20 d|ledger/keep/hour 500 d
 api/socket FOLDER/u.sock|api/job_socket FOLDER/j.sock|api/tcp/listen localhost:1|api/tcp/certificate /c|api/tcp/key /k
 api/tcp/tokens /t|api/limits/connections 100|api/limits/per_client 5|api/limits/requests 3
-api/limits/followers 1|api/limits/idle 1 s|metrics/per_job false|metrics/max_jobs 1|metrics/enabled false
+api/limits/followers 1|api/limits/idle 1 s|metrics/per_job false|metrics/max_jobs 1|metrics/listen 127.0.0.1:1|metrics/enabled false
 metrics/hpc_job_mapping_dir FOLDER|zeusd/socket FOLDER/z.sock|actuator/socket FOLDER/a.sock|node/log debug
 node/admin_group nogroup"""
 PAGE = (uwtest.TOP / "docs/man/underwattd.yaml.5.scd").read_text()

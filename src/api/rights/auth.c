@@ -434,3 +434,16 @@ void auth_ask(struct auth *a, struct http_exchange *x, auth_fn fn, void *user)
     else
         ask_remote(a, x, fn, user);
 }
+
+void auth_anybody(struct auth *a, struct http_exchange *x, auth_fn fn, void *user)
+{
+    const struct http_peer *peer = http_peer(x);
+    struct auth_who who = {.local = false};
+
+    if (!may_go_on(a, x, &a->token_rates, key_of(peer->network)))
+        return;
+    (void)snprintf(who.name, sizeof who.name, "%s", peer->name);
+    who.node = (struct node_who){
+        .uid = (uid_t)-1, .name = who.name, .only_job = UINT64_MAX}; /* no job's number */
+    fn(x, &who, user);
+}

@@ -59,4 +59,9 @@ struct auth_who {
 typedef void (*auth_fn)(struct http_exchange *x, const struct auth_who *who, void *user);
 void auth_ask(struct auth *a, struct http_exchange *x, auth_fn fn, void *user);
 
+/* Of a listener that asks nobody who they are: a reader to whom no job is known as its
+ * own.  Too many requests of one network are answered as above.
+ */
+void auth_anybody(struct auth *a, struct http_exchange *x, auth_fn fn, void *user);
+
 #endif
