@@ -354,7 +354,6 @@ int http_listen_loopback(struct http_server *s, const char *address, unsigned id
                          uw_error *err)
 {
     auto_(listener_free) struct http_listener *l = NULL;
-    struct http_engine *engine = NULL;
     int fd = -1;
 
     int r = address_is_loopback(address, err);
@@ -365,8 +364,7 @@ int http_listen_loopback(struct http_server *s, const char *address, unsigned id
     if (r < 0 || !l)
         return r;
     l->port = port_of(fd);
-    r = plain_engine(s, &engine, err);
-    return r < 0 ? r : start(&l, engine, err);
+    return start(&l, NULL, err);
 }
 
 int http_check_tls(struct http_server *s, const struct http_tls *tls, uw_error *err)
