@@ -144,7 +144,7 @@ struct job_record *job_records_add(struct job_records *rs, uint64_t id)
 /* ---- phases ---- */
 
 /* The job's boards, or none if another job or process shares one: the power of a shared
- * board cannot be assigned.
+ * board cannot be assigned.  A job in which this one runs shares what it has not passed.
  */
 static uint64_t own_boards(const struct job_records *rs, const struct job_entry *job)
 {
@@ -152,7 +152,7 @@ static uint64_t own_boards(const struct job_records *rs, const struct job_entry 
 
     for (size_t i = 0; i < roster_count(rs->opts.roster); i++) {
         const struct job_entry *other = roster_at(rs->opts.roster, i);
-        if (other->id != job->id && other->boards & job->boards)
+        if (other->id != job->id && other->boards & ~other->passed & job->boards)
             boards = 0;
     }
     for (size_t i = 0; i < boards_count(rs->opts.boards); i++)

@@ -379,12 +379,16 @@ static size_t who_is_there(const struct roster_board *s, const struct seen *proc
                            size_t n)
 {
     struct roster *r = s->roster;
+    uint64_t bit = 1ull << s->at;
     size_t n_there = 0;
 
     for (size_t i = 0; i < r->n; i++) {
-        const struct roster_job *job = r->job[i];
-        if ((roster_board_given(s, job) && !has_passed(s, job, procs, n)) ||
-            (!job->over && computes_for(procs, n, job->e.id)))
+        struct roster_job *job = r->job[i];
+        bool computes = !job->over && computes_for(procs, n, job->e.id);
+        bool given = roster_board_given(s, job);
+        bool passed = given && !computes && has_passed(s, job, procs, n);
+        job->e.passed = passed ? job->e.passed | bit : job->e.passed & ~bit;
+        if (computes || (given && !passed))
             r->there[n_there++] = job->e.id;
     }
     if (computes_for(procs, n, 0))

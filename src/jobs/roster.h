@@ -68,6 +68,7 @@ struct job_entry {
     uid_t uid;
     char user[32];   /* "": unknown */
     uint64_t boards; /* bit i: board i of the set */
+    uint64_t passed; /* of boards: where only jobs that run in it are, in its place */
     uint64_t so_far; /* every board that the job has had */
     uint64_t given;  /* boards that the registration named and the job got */
     uint64_t waits;  /* boards that it named, but that another user has now */

@@ -160,7 +160,22 @@ static void job_deadline(const struct asked *a, struct policy_value *ret)
         number(ret, (double)utc_s - (double)a->v->utc_ns * 1e-9);
 }
 
-/* Of its boards where no other job is. */
+/* Whether the job has the board, and none that runs in it is there in its place. */
+static bool is_on(const struct view_job *job, size_t board)
+{
+    return !job->job->ended_ns && (job->job->boards & ~job->job->passed) >> board & 1;
+}
+
+static bool is_alone(const struct asked *a, size_t board)
+{
+    size_t n = 0;
+
+    for (size_t i = 0; i < a->v->n_jobs; i++)
+        n += is_on(&a->v->job[i], board);
+    return n == 1 && is_on(a->job, board);
+}
+
+/* Where no other job is on its boards. */
 static void job_power(const struct asked *a, struct policy_value *ret)
 {
     double sum = 0;
@@ -171,7 +186,7 @@ static void job_power(const struct asked *a, struct policy_value *ret)
         const struct view_board *b = &a->v->board[i];
         if (!(a->job->job->boards >> i & 1))
             continue;
-        if (!b->power_w.known || b->n_jobs != 1)
+        if (!b->power_w.known || !is_alone(a, i))
             return;
         sum += b->power_w.v;
     }
@@ -304,7 +319,7 @@ static uint32_t ran_under(const struct node_view *v, size_t board)
 
     for (size_t i = 0; i < v->n_jobs; i++) {
         const struct view_job *job = &v->job[i];
-        if (!(job->job->boards >> board & 1) || job->job->ended_ns)
+        if (!is_on(job, board))
             continue;
         uint32_t ran_mw = job->phases.book ? phase_book_ran(job->phases.book, board) : 0;
         if (!ran_mw)

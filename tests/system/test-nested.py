@@ -201,6 +201,19 @@ def without(node, d):
     step.stop(pid)
 
 
+def phased(node, d):
+    """A job that tells no phase, within one: its boards' telemetry is its alone."""
+    put(d, 7004, [1])
+    step = Step(node, d, 7004)
+    pid, _ = step.start("underwatt", "run", "--gpus", 0, "--goal", "time", "--", "underwatt-sim", "train", "--workload", "resnet50", "--gpus", 0,
+                        "--epochs", 100, "--tells", "steps", "--steps", 150)
+    inner = began(d, *jobs(d), holds=lambda j: j["within"])
+    got = uwtest.wait_until(lambda: job(d, inner["id"]), lambda j: j.get("phase_by"))
+    t.equal(got.get("phase_by"), "telemetry", "its phase is seen where it tells none")
+    step.stop(pid)
+    d.ask("DELETE", "/v1/jobs/slurm:7004")
+
+
 def classed(node, d):
     """The outer job's labels choose the inner one's class, whatever its user says of them."""
     put(d, 7003, [0], labels={"slurm.partition": "prod"})
@@ -239,5 +252,6 @@ with uwtest.Node(machine=MACHINE, speed=SPEED) as node:
     d.ask("DELETE", "/v1/jobs/slurm:7001")
     left = uwtest.wait_until(lambda: states(d), lambda files: not files)
     t.equal(left, [], "no job that has ended leaves its search's state")
+    uwtest.timed("phased", phased, node, d)
     uwtest.timed("without", without, node, d)
 t.done()

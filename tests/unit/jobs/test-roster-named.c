@@ -269,6 +269,7 @@ static void users(void)
     fake_wait(7);
     size_t n = roster_users(r, 0, user);
     ok(n == 1 && user[0].job == two, "its board's energy is its alone (%zu)", n);
+    is_int((long)roster_find(r, one)->passed, 1, "the outer one has passed it on");
     n = roster_users(r, 1, user);
     ok(n == 1 && user[0].job == one, "another board is the outer one's (%zu)", n);
     fake_process(101, 1, ANNA, STEPD);
@@ -277,6 +278,7 @@ static void users(void)
     (void)roster_users(r, 0, user);
     fake_wait(7);
     is_int((long)roster_users(r, 0, user), 2, "both, where both compute");
+    is_int((long)roster_find(r, one)->passed, 0, "then it has not");
     ok(roster_other(r, eve, 0) && !roster_other(r, eve, 2) &&
            roster_other(r, two, 2) == eve,
        "jobs of others are others");
