@@ -46,6 +46,13 @@ int context_wish(enum option which, const char *value, struct wish *ret, uw_erro
  * SLURM_GPU_POWER_CAP.  wrong: what is wrong with the arguments, or NULL.
  */
 void submission_begin(spank_t sp, const struct arguments *args, const uw_error *wrong);
+/* All options have been read. */
+void submission_end(spank_t sp);
+/* Tells the prolog that the job's cap goes before its goal: what Slurm is given, and the
+ * prolog's variable; a job's commands have it with SLURM_ before it.
+ */
+#define CAP_FIRST_SET "UNDERWATT_CAP_FIRST"
+#define CAP_FIRST "SPANK_" CAP_FIRST_SET
 /* A value of an option: 0, or -1 with a line for the user. */
 int submission_option(int which, const char *value, int remote);
 

@@ -30,6 +30,15 @@ int slurm_spank_init(spank_t sp, int argc, char **argv)
     return ESPANK_SUCCESS;
 }
 
+int slurm_spank_init_post_opt(spank_t sp, int argc, char **argv)
+{
+    (void)argc;
+    (void)argv;
+    if (spank_context() == S_CTX_LOCAL || spank_context() == S_CTX_ALLOCATOR)
+        submission_end(sp);
+    return ESPANK_SUCCESS;
+}
+
 int slurm_spank_job_prolog(spank_t sp, int argc, char **argv)
 {
     prolog(sp, argc, argv);

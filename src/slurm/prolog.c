@@ -214,7 +214,8 @@ void prolog(spank_t sp, int argc, char **argv)
     };
     const struct wish *a_cap = wish(sp, OPTION_CAP, &cap, note);
     const struct wish *a_goal = wish(sp, OPTION_GOAL, &goal, note);
-    job.ask = a_goal ? a_goal : a_cap; /* a cap beside a goal is the environment's */
+    /* A cap beside a goal is the environment's, or the script's. */
+    job.ask = a_goal && !(a_cap && hook_env(CAP_FIRST)) ? a_goal : a_cap;
     job.cls = wish(sp, OPTION_CLASS, &cls, note);
     if (*h.gpus && find_minors(&h, &job, &err) < 0) {
         (void)snprintf(note, sizeof note, "%s", err.text);

@@ -20,6 +20,7 @@ static const char *table_path;
 static bool is_step;        /* of a job that runs: its options change nothing */
 static bool cap_is_default; /* of the environment alone: an option goes before it */
 static bool have[OPTIONS];
+static bool cap_first;          /* before the script's goal, which Slurm keeps */
 static uw_error wrong_argument; /* of plugstack.conf; "": none */
 
 #define DEFAULT_CAP "SLURM_GPU_POWER_CAP"
@@ -81,6 +82,7 @@ void submission_begin(spank_t sp, const struct arguments *args, const uw_error *
         return;
     for (int i = 0; i < OPTIONS; i++)
         (void)unsetenv(of_environment[i]); /* of the job in which this one is submitted */
+    (void)unsetenv("SLURM_" CAP_FIRST);
     cap_is_default = cap && *cap && !is_idle_default(cap);
     if (cap_is_default)
         (void)setenv(of_environment[OPTION_CAP], cap, 1);
@@ -111,10 +113,11 @@ static int check(const struct wish *w, uw_error *err)
 }
 
 /* A cap and a goal: the command line goes before the script, whose option Slurm keeps.
- * The prolog takes the goal of both.
+ * The prolog takes the goal of both, unless it hears that the cap is first.
  */
 static int both(void)
 {
+    static bool told;
     bool cap = called_with(shortest[OPTION_CAP]),
          goal = called_with(shortest[OPTION_GOAL]);
 
@@ -122,13 +125,22 @@ static int both(void)
         slurm_error("underwatt: --gpu-power-cap or --gpu-power-goal, not both");
         return -1;
     }
-    if (cap) {
-        slurm_error("underwatt: --gpu-power-cap: the script's #SBATCH lines have "
-                    "--gpu-power-goal, and Slurm takes no option back: remove it there");
-        return -1;
-    }
-    slurm_info("underwatt: --gpu-power-goal goes before the script's --gpu-power-cap");
+    cap_first = cap;
+    if (!told)
+        slurm_info("underwatt: --%s goes before the script's --%s",
+                   context_option[cap ? OPTION_CAP : OPTION_GOAL].name,
+                   context_option[cap ? OPTION_GOAL : OPTION_CAP].name);
+    told = true;
     return 0;
+}
+
+void submission_end(spank_t sp)
+{
+    /* The first step on a node brings the prolog what its job was submitted with. */
+    if (is_step ? getenv("SLURM_" CAP_FIRST) != NULL : cap_first)
+        (void)spank_job_control_setenv(sp, CAP_FIRST_SET, "yes", 1);
+    else
+        (void)spank_job_control_unsetenv(sp, CAP_FIRST_SET);
 }
 
 /* Whether the option is one of a step in a job that runs; who wrote it is told. */

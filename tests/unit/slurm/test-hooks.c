@@ -31,6 +31,7 @@ static struct {
     int lines, registered;
     enum spank_context context;
     const char *option[OPTIONS];
+    bool control;
 } host;
 
 static void said(const char *format, va_list args)
@@ -79,6 +80,22 @@ spank_err_t spank_option_getopt(spank_t sp, struct spank_option *opt, char **ret
     (void)snprintf(value[opt->val], sizeof value[0], "%s", host.option[opt->val]);
     *ret = value[opt->val];
     return ESPANK_SUCCESS;
+}
+
+spank_err_t spank_job_control_setenv(spank_t sp, const char *name, const char *value,
+                                     int overwrite)
+{
+    (void)sp;
+    host.control = strcmp(name, "UNDERWATT_CAP_FIRST") == 0 && *value && overwrite;
+    return ESPANK_SUCCESS;
+}
+
+spank_err_t spank_job_control_unsetenv(spank_t sp, const char *name)
+{
+    (void)sp;
+    (void)name;
+    host.control = false;
+    return ESPANK_ENV_NOEXIST;
 }
 
 spank_err_t spank_get_item(spank_t sp, spank_item_t item, ...)
@@ -577,6 +594,17 @@ static void submissions(void)
         is_int(submission_option(OPTION_CLASS, "mine", 0), 0, "an option");
     ok(host.lines == 1 && strstr(host.line, "plugstack.conf: 'sokcet=/x' is none of"),
        "… brings one line: %s", host.line);
+    is_int(slurm_spank_init_post_opt(NULL, N_ARGS, args), 0, "all options are read");
+    ok(!host.control, "… no cap goes before a goal");
+    (void)setenv("SLURM_JOB_ID", "4711", 1);
+    (void)setenv("SLURM_SPANK_UNDERWATT_CAP_FIRST", "yes", 1);
+    host.context = S_CTX_LOCAL;
+    is_int(slurm_spank_init(NULL, N_ARGS, args), 0, "a step of a job whose cap does");
+    is_int(slurm_spank_init_post_opt(NULL, N_ARGS, args), 0, "… has read all");
+    ok(host.control, "… and tells the prologs of its nodes");
+    (void)unsetenv("SLURM_JOB_ID");
+    (void)unsetenv("SLURM_SPANK_UNDERWATT_CAP_FIRST");
+    host.context = S_CTX_ALLOCATOR;
     is_int(called("junk", "--gpu-power-goal=edp"), 1, "a wrong default beside a goal");
     is_int(called("junk", "--gpu-power-cap"), 1, "… beside a cap");
     is_int(called("junk", "--gpu-power-class=a"), 0, "… beside a class is refused");
