@@ -482,7 +482,7 @@ static void merge(struct row *into, const struct row *from)
     into->energy.span_ms += from->energy.span_ms;
     into->energy.energy_uj += from->energy.energy_uj;
     into->energy.half_uj += from->energy.half_uj;
-    into->energy.method |= from->energy.method;
+    into->energy.method |= from->energy.method | METHOD_MERGED;
     for (int i = 0; i < LEDGER_CHARGES; i++) {
         into->energy.charge[i].amount += from->energy.charge[i].amount;
         into->energy.charge[i].covered_uj += from->energy.charge[i].covered_uj;

@@ -204,8 +204,9 @@ static int is_whole(const struct revising *v)
         return 0;
     int r = db_ask(v->l,
                    "SELECT 1 FROM energy WHERE res IN (0, 60) AND begin_ms >= ?1 AND"
-                   " begin_ms < ?2 AND (res = 60 OR span_ms > ?3) LIMIT 1",
-                   &stmt, v->err, "iii", v->begin_ms, v->begin_ms + QUARTER_MS, ROW_MS);
+                   " begin_ms < ?2 AND (res = 60 OR method & ?3 OR span_ms > ?4) LIMIT 1",
+                   &stmt, v->err, "iiii", v->begin_ms, v->begin_ms + QUARTER_MS,
+                   (int64_t)METHOD_MERGED, ROW_MS);
     if (r >= 0)
         r = db_step(v->l, stmt, v->err);
     return r < 0 ? r : r == 0;

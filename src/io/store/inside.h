@@ -16,6 +16,8 @@ enum ledger_res {
     RES_HOUR = 3600,
     RES_DAY = 86400
 };
+/* Of an energy's `method`, beside enum ledger_method: rows that waited and became one. */
+enum { METHOD_MERGED = 8 };
 enum { LEDGER_RESERVE = 1000 }; /* ids reserved ahead of the written ones */
 #define MS_PER_DAY INT64_C(86400000)
 #define NS_PER_MS_I INT64_C(1000000)

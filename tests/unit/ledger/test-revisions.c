@@ -272,10 +272,18 @@ static void test_squeezed(void)
     for (int64_t i = 180; i < 190; i++)
         put_row(b, T0 + i * 10 * S, 0, &grid, 300);
     is_int(ledger_write(l, b, &err), 0, "are booked %s", err.text);
+    ledger_batch_clear(b);
+    for (int64_t i = 0; i < 2; i++)
+        put_row(b, T0 + (270 + 60 * i) * 10 * S, 0, &grid, 300);
+    is_int((long long)ledger_batch_squeeze(b), 1, "two rows of one hour become one");
+    is_int(ledger_write(l, b, &err), 0, "which is booked %s", err.text);
     is_int(revise_by(l, "signals grid", 400, 360, now), 0, "other values");
     is_int(
         help_number(path, "SELECT count(*) FROM revision WHERE begin_ms = 1767225600000"),
         0, "do not revise it by those of its begin");
+    is_int(
+        help_number(path, "SELECT count(*) FROM revision WHERE begin_ms = 1767228300000"),
+        0, "nor two of 10 s that were ten minutes apart");
     is_int(revised(path), 10 * 600, "and revise what is booked as it was used");
     ledger_close(l);
 }
