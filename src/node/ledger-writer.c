@@ -535,8 +535,12 @@ static void revise(struct ledger_writer *w)
 {
     struct ledger_batch *b = rows(w);
     struct ledger_revision rev;
+    struct ledger_queue_stats stats = {0};
 
-    for (int i = 0; w->queue && i < QUARTERS && !ledger_writer_is_failing(w); i++) {
+    if (w->queue)
+        ledger_queue_look(w->queue, &stats);
+    revisions_lost(w->revisions, w->lost + stats.lost);
+    for (int i = 0; w->queue && i < QUARTERS && !stats.failing; i++) {
         if (!revisions_next(w->revisions, loop_utc_ns(w->opts.loop), &rev))
             return;
         added(w, ledger_add_revision(b, &rev));

@@ -31,6 +31,7 @@ struct course {
 struct revisions {
     struct course course[LEDGER_CHARGES];
     struct ledger_value value[LEDGER_VALUES]; /* of what revisions_next() returned */
+    uint64_t lost;
 };
 
 int revisions_new(struct revisions **ret)
@@ -110,6 +111,17 @@ static size_t values_of(const struct course *c, int64_t quarter,
     }
     *ret_hash = h;
     return n;
+}
+
+void revisions_lost(struct revisions *r, uint64_t rows)
+{
+    if (rows <= r->lost)
+        return;
+    r->lost = rows;
+    for (size_t i = 0; i < LEDGER_CHARGES; i++) {
+        r->course[i].at = 0;
+        memset(r->course[i].done, 0, sizeof r->course[i].done);
+    }
 }
 
 static bool next_of(struct revisions *r, struct course *c, int64_t utc_ns,

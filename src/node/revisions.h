@@ -25,6 +25,10 @@ DEFINE_AUTO(struct revisions *, revisions_free);
 
 /* Replaces what a source said of its signal; other signals count for nothing. */
 void revisions_values(struct revisions *r, const struct signal_values *v);
+/* The ledger has lost so many rows since the start: once more of them, each quarter is
+ * looked at again, as its revision may be one.  What is written already is not again.
+ */
+void revisions_lost(struct revisions *r, uint64_t rows);
 /* The next quarter to be written; false: none.  Borrowed until the next call of either.
  */
 bool revisions_next(struct revisions *r, int64_t utc_ns, struct ledger_revision *ret);

@@ -53,6 +53,12 @@ int main(void)
            rev.value[0].factor == 300 * INT64_C(1000000),
        "the last one is over since a quarter");
     is_int(count(r, T0, &rev), 0, "once");
+    revisions_lost(r, 0);
+    is_int(count(r, T0, &rev), 0, "no row is lost: nothing");
+    revisions_lost(r, 3);
+    is_int(count(r, T0, &rev), 24 * 4 - 1, "rows are lost: each quarter again");
+    revisions_lost(r, 3);
+    is_int(count(r, T0, &rev), 0, "once");
     is_int(count(r, T0 + 899, &rev), 0, "nor a moment before the next is");
     is_int(count(r, T0 + 900, &rev), 1, "then that");
     tell(r, "carbon", "grid", 300, 300);
