@@ -24,6 +24,7 @@ struct judges {
     struct loop_worker *worker;
     struct cache_file cache;
     bool changed; /* since the file was written */
+    bool is_full; /* as was said */
     struct judged *list[JUDGED_MAX];
     size_t n;
     struct judge_point ahead[SIGNAL_POINTS], came[SIGNAL_POINTS];
@@ -68,6 +69,37 @@ static void look_for(const char *source, const struct signals_source *limits,
         w->found = points_of(limits, series, w->judges->came);
 }
 
+/* Forecasts that exist no more take no place for ever. */
+static void drop_over(struct judges *j)
+{
+    size_t left = 0;
+
+    for (size_t i = 0; i < j->n; i++)
+        if (judge_is_over(&j->list[i]->judge, utc_s(j)))
+            free(j->list[i]);
+        else
+            j->list[left++] = j->list[i];
+    j->n = left;
+}
+
+static struct judged *judged_new(struct judges *j, const char *source, const char *signal)
+{
+    struct judged *d = NULL;
+
+    if (j->n == JUDGED_MAX)
+        drop_over(j);
+    if (j->n < JUDGED_MAX)
+        d = calloc(1, sizeof *d);
+    if (d)
+        j->list[j->n++] = d;
+    else if (!j->is_full)
+        log_event(LOG_LEVEL_WARNING, LOG_EVENT_SIGNALS_FORECAST,
+                  "name=%s source=%s state=not-judged limit=%d: others have the places",
+                  signal, source, JUDGED_MAX);
+    j->is_full |= !d;
+    return d;
+}
+
 /* The forecast's judge; of another source or unit than before it begins anew.  NULL:
  * there are too many.
  */
@@ -79,8 +111,8 @@ static struct judged *judged_of(struct judges *j, const char *source,
     for (size_t i = 0; i < j->n && !d; i++)
         if (strcmp(j->list[i]->signal, s->signal) == 0)
             d = j->list[i];
-    if (!d && j->n < JUDGED_MAX && (d = calloc(1, sizeof *d)))
-        j->list[j->n++] = d;
+    if (!d)
+        d = judged_new(j, source, s->signal);
     if (!d ||
         (d->signal[0] && strcmp(d->source, source) == 0 && strcmp(d->unit, s->unit) == 0))
         return d;
@@ -144,6 +176,7 @@ static void read_cache(struct judges *j)
         r = judged_read(j->cache.path, text, len, j->list, &j->n, &why);
     if (r < 0 && r != -ENOENT)
         cache_file_say(&j->cache, "ignored", why.text);
+    drop_over(j);
 }
 
 static void write_cache(struct judges *j)

@@ -21,9 +21,27 @@ def seed(place, now):
     def sums(day):
         return {"day": day, "sums": [[20, 20, 0, 400, 300, 500], [20, 0, 1, 200, 300, 0]] + [[0, 0, 0, 0, 0, 0]] * 3}
     today = now // DAY
-    place.write_text(json.dumps({"judged": 1, "forecasts": [{
+    place.write_text(json.dumps({"judged": 1, "forecasts": others(31, today - 40) + [{
         "signal": "carbon.forecast", "source": "gb", "unit": "g/kWh", "seen": "1", "issued": now - 2 * HOUR, "worse": 0,
         "open": [[now - 2 * HOUR, 0, 250, 240, None]], "days": [sums(today - d) for d in (1, 2, 3)]}]}))
+
+
+def others(n, day):
+    """Forecasts of other names with a value of that day."""
+    return [{"signal": f"x{i}.forecast", "source": "x", "unit": "kW", "seen": "1", "issued": 1, "worse": 0, "open": [[1, 0, 1, 1, None]],
+             "days": [{"day": day, "sums": [[1, 0, 0, 1, 1, 0]] * 5}]} for i in range(n)]
+
+
+def names(place):
+    return [f["signal"] for f in json.loads(place.read_text())["forecasts"]]
+
+
+def crowd(s, place, now):
+    """More forecasts than there are places."""
+    place.write_text(json.dumps({"judged": 1, "forecasts": others(32, now // DAY - 1)}))
+    with s:
+        t.ok(uwtest.wait_for(lambda: s.lines("event=forecast name=carbon.forecast source=gb state=not-judged limit=32")), "one too many is said", s.log())
+        s.stop()
 
 
 def judged(signals):
@@ -115,7 +133,9 @@ def main():
             seed(place, int(time.time()))
             first(s, place)
             kept = place.read_bytes()
+            t.equal(names(place), ["carbon.forecast"], "forecasts that exist no more are forgotten after their 28 days")
             again(s, place)
+            crowd(s, place, int(time.time()))
             place.write_bytes(kept)
             for name in ("gb", "down"):    # both are asked again
                 pathlib.Path(tmp, "cache", f"{name}.json").unlink(missing_ok=True)

@@ -163,6 +163,17 @@ void judge_step(struct judge *j, int64_t issued_utc_s, int64_t utc_s,
         keep(j, made, utc_s, forecast, actual);
 }
 
+bool judge_is_over(const struct judge *j, int64_t utc_s)
+{
+    for (size_t i = 0; i < j->n; i++)
+        if (utc_s - target_of(&j->open[i]) < JUDGE_WAIT_S)
+            return false;
+    for (size_t i = 0; i < JUDGE_DAYS; i++)
+        if (j->day[i].day > utc_s / DAY_S - JUDGE_DAYS)
+            return false;
+    return true;
+}
+
 /* ---- scores ---- */
 
 bool judge_score(const struct judge *j, size_t horizon, int64_t utc_s,

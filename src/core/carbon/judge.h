@@ -69,6 +69,9 @@ struct judge {
 void judge_step(struct judge *j, int64_t issued_utc_s, int64_t utc_s,
                 const struct judge_series *forecast, const struct judge_series *actual);
 
+/* Nothing is kept any more: no value waits, and errors are older than JUDGE_DAYS. */
+bool judge_is_over(const struct judge *j, int64_t utc_s);
+
 /* Mean absolute errors at a horizon over the last JUDGE_DAYS days.  false: none. */
 struct judge_score {
     uint64_t n, n_yesterday, missed;
