@@ -14,12 +14,7 @@
 #include "io/file.h"
 #include "io/ledger-report.h"
 
-enum {
-    PATH_BYTES = 1024,
-    ANSWER_S = 60,
-    REPORT_BYTES = 64 << 20,
-    MARKET_BYTES = 8 << 20
-};
+enum { PATH_BYTES = 1024, ANSWER_S = 60, REPORT_BYTES = 64 << 20 };
 
 struct args {
     const char *by, *from, *to, *zone, *gco2e, *price; /* NULL: not given */
@@ -108,16 +103,8 @@ static int read_market(struct args *a, uw_error *err)
     int r = file_read_shown(a->market, MARKET_BYTES, &text, &len, &hidden, err);
     if (r < 0)
         return r;
-    if (strlen(text) != len)
-        return fail(err, -EINVAL, "%s: byte %zu is NUL: it is no text", a->market,
-                    strlen(text) + 1);
-    r = market_read(a->market, text, &to->contract, &to->n_contracts, err);
-    if (r < 0 && hidden)
-        return fail(err, r,
-                    "%s is no file of market-based figures (its text is not "
-                    "shown: not every user may read it)",
-                    a->market);
-    return r;
+    return market_read(a->market, text, len, hidden, &to->contract, &to->n_contracts,
+                       err);
 }
 
 static int from_file(const struct args *a, const struct ledger_query *q, char **ret,

@@ -26,7 +26,7 @@ int LLVMFuzzerTestOneInput(const uint8_t *data, size_t size)
     if (!text)
         return 0;
     memcpy(text, data, size);
-    if (market_read("fuzz", text, &c, &n, &err) < 0)
+    if (market_read("fuzz", text, size, false, &c, &n, &err) < 0)
         return fuzz_say("refused", "%s", err.text);
     must(n <= MARKET_CONTRACTS);
     for (size_t i = 0; i < n; i++) {

@@ -153,34 +153,54 @@ static int next_line(const char **at, char ret[LINE_BYTES], uw_error *err)
     return 0;
 }
 
-int market_read(const char *name, const char *text, struct market_contract **ret,
-                size_t *ret_n, uw_error *err)
+/* All lines; *ret_no: the last one that was read, 0: none is wrong by itself. */
+static int read_lines(const char *text, struct market_contract **list, size_t *ret_n,
+                      unsigned *ret_no, uw_error *err)
 {
-    auto_(mem_free) struct market_contract *list = NULL;
     char line[LINE_BYTES] = "";
     size_t n = 0, cap = 0;
     bool header = false;
-    unsigned no = 0; /* of the line */
     int r = 0;
 
-    while (no++, (r = next_line(&text, line, err)) == 0) {
+    for (*ret_no = 1; (r = next_line(&text, line, err)) == 0; ++*ret_no) {
         if (!line[0] || line[0] == '#')
             continue;
         if (!header && strcmp(line, HEADER) != 0)
-            r = fail(err, -EINVAL, "'%.60s' is not the header " HEADER, line);
-        else if (header && array_grow(&list, &cap, n, MARKET_CONTRACTS) < 0)
-            r = fail(err, -E2BIG, "more than %d contracts", MARKET_CONTRACTS);
-        else if (header)
-            r = read_contract(line, &list[n], err);
-        if (r < 0)
-            break;
+            return fail(err, -EINVAL, "'%.60s' is not the header " HEADER, line);
+        if (header && array_grow(list, &cap, n, MARKET_CONTRACTS) < 0)
+            return fail(err, -E2BIG, "more than %d contracts", MARKET_CONTRACTS);
+        if (header && (r = read_contract(line, &(*list)[n], err)) < 0)
+            return r;
         n += header;
         header = true;
     }
     if (r < 0)
+        return r;
+    *ret_no = 0;
+    *ret_n = n;
+    return header ? 0 : fail(err, -EINVAL, "no header " HEADER);
+}
+
+int market_read(const char *name, const char *text, size_t len, bool hidden,
+                struct market_contract **ret, size_t *ret_n, uw_error *err)
+{
+    auto_(mem_free) struct market_contract *list = NULL;
+    size_t n = 0;
+    unsigned no = 0;
+
+    if (strlen(text) != len)
+        return fail(err, -EINVAL, "%.200s: byte %zu is NUL: it is no text", name,
+                    strlen(text) + 1);
+    int r = read_lines(text, &list, &n, &no, err);
+    if (r < 0 && no == 0)
+        return fail_in(err, r, "%.200s", name);
+    if (r < 0 && hidden)
+        return fail(err, r,
+                    "%.100s:%u is wrong (its text is not shown: not every user may read "
+                    "it)",
+                    name, no);
+    if (r < 0)
         return fail_in(err, r, "%.200s:%u", name, no);
-    if (!header)
-        return fail(err, -EINVAL, "%.200s: no header " HEADER, name);
     *ret = take(list);
     *ret_n = n;
     return 0;

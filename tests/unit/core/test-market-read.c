@@ -3,6 +3,7 @@
 
 #include <errno.h>
 #include <stdlib.h>
+#include <string.h>
 
 #include "base/array.h"
 #include "base/auto.h"
@@ -10,6 +11,12 @@
 
 #define HEADER "from,to,kwh,share,g_per_kwh,origin\n"
 #define DAY_MS INT64_C(86400000)
+
+static int get(const char *text, struct market_contract **ret, size_t *ret_n,
+               uw_error *err)
+{
+    return market_read("m.csv", text, strlen(text), false, ret, ret_n, err);
+}
 
 static void good(void)
 {
@@ -22,7 +29,7 @@ static void good(void)
     size_t n = 0;
     uw_error err = {""};
 
-    is_int(market_read("m.csv", text, &c, &n, &err), 0, "a file: %s", err.text);
+    is_int(get(text, &c, &n, &err), 0, "a file: %s", err.text);
     is_int(n, 3, "has three contracts");
     ok(c[0].kind == MARKET_ENERGY && c[0].amount == 1200.5 && c[0].g_kwh == 0, "energy");
     ok(c[0].from_ms == DAY_MS && c[0].to_ms == 3 * DAY_MS, "a date as end has its day");
@@ -32,7 +39,7 @@ static void good(void)
     is_str(c[1].origin, "solar, \"roof\"", "a quoted text");
     ok(c[2].kind == MARKET_RESIDUAL && c[2].g_kwh == 521, "a residual factor");
     free(take(c));
-    is_int(market_read("m.csv", HEADER, &c, &n, &err), 0, "a header alone");
+    is_int(get(HEADER, &c, &n, &err), 0, "a header alone");
     is_int(n, 0, "is no contract");
 }
 
@@ -76,11 +83,37 @@ static void bad(void)
         struct market_contract *c = NULL;
         size_t n = 7;
         uw_error err = {""};
-        int r = market_read("m.csv", cases[i].text, &c, &n, &err);
+        int r = get(cases[i].text, &c, &n, &err);
         is_int(r, cases[i].r, "%zu is refused: %s", i, err.text);
         ok(!c && n == 7, "and nothing is given");
         if (cases[i].say)
             is_str(err.text, cases[i].say, "with one line");
+    }
+}
+
+/* Of a file that not every user may read: what it is, and where it is wrong. */
+static void hidden(void)
+{
+    static const struct {
+        const char *text;
+        size_t len;
+        const char *say;
+    } cases[] = {
+        {"secret\n", 7,
+         "m.csv:1 is wrong (its text is not shown: not every user may read it)"},
+        {HEADER "#\n2026-01-01,2026-01-02,secret,,0,a\n", 71,
+         "m.csv:3 is wrong (its text is not shown: not every user may read it)"},
+        {"", 0, "m.csv: no header from,to,kwh,share,g_per_kwh,origin"},
+        {"a\0b", 3, "m.csv: byte 2 is NUL: it is no text"},
+    };
+
+    for (size_t i = 0; i < n_elements(cases); i++) {
+        struct market_contract *c = NULL;
+        size_t n = 7;
+        uw_error err = {""};
+        is_int(market_read("m.csv", cases[i].text, cases[i].len, true, &c, &n, &err),
+               -EINVAL, "hidden %zu is refused", i);
+        is_str(err.text, cases[i].say, "without its text");
     }
 }
 
@@ -97,13 +130,14 @@ static void many(void)
     memcpy(text, HEADER, len);
     for (size_t i = 0; i <= MARKET_CONTRACTS; i++)
         memcpy(text + len + i * (sizeof line - 1), line, sizeof line);
-    is_int(market_read("m.csv", text, &c, &n, &err), -E2BIG, "%s", err.text);
+    is_int(get(text, &c, &n, &err), -E2BIG, "%s", err.text);
 }
 
 int main(void)
 {
     good();
     bad();
+    hidden();
     many();
     return done();
 }
