@@ -271,7 +271,9 @@ static int check(const struct args *a, const struct format *format)
                                     "--gco2e-kwh and --price-kwh do not apply");
     if (has_beside(a) && !a->ledger)
         return cli_fail(EXIT_USAGE, "report: --pue, --market and --embodied go with "
-                                    "--ledger");
+                                    "--ledger; the daemon has its own "
+                                    "(underwattd.yaml, accounting; policy.yaml, "
+                                    "facility)");
     if (a->waste && has_beside(a))
         return cli_fail(EXIT_USAGE, "report: --waste has no figures of --pue, --market "
                                     "and --embodied");

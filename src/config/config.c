@@ -26,11 +26,12 @@ enum type {
     DURATION,
     BOOL,
     WORD,
-    POWER,   /* watts; "none" is 0 */
-    LIMIT,   /* watts or percent */
-    GOAL,    /* "none" or a goal */
-    PERCENT, /* a double, 1 % is 0.01 */
-    CLASSES, /* maps by name */
+    POWER,    /* watts; "none" is 0 */
+    LIMIT,    /* watts or percent */
+    GOAL,     /* "none" or a goal */
+    PERCENT,  /* a double, 1 % is 0.01 */
+    CLASSES,  /* maps by name */
+    EMBODIED, /* a list of maps */
 };
 
 struct key {
@@ -95,6 +96,8 @@ static const struct key keys[] = {
     {"waste.idle_after", DURATION, AT(waste.after_ns), 0, DAY_S, LIVE, NULL},
     {"waste.under", PERCENT, AT(waste.under), 0, 100, LIVE, NULL},
     {"waste.under_for", DURATION, AT(waste.under_ns), 60, DAY_S, LIVE, NULL},
+    {"accounting.market", PATH, AT(accounting.market), 0, 0, LIVE, NULL},
+    {"accounting.embodied", EMBODIED, AT(accounting.embodied), 0, 0, LIVE, NULL},
     {"ledger.path", PATH, AT(ledger.path), 0, 0, RESTART, NULL},
     {"ledger.keep.fine", DURATION, AT(ledger.keep_fine_ns), 3600, 100 * YEAR_S, LIVE, NULL},
     {"ledger.keep.minute", DURATION, AT(ledger.keep_minute_ns), 3600, 100 * YEAR_S, LIVE, NULL},
@@ -371,6 +374,41 @@ static int read_classes(const struct place *p, struct config_caps *caps)
     return r;
 }
 
+struct embodied_keys {
+    const char *board, *origin;
+    double g_hour;
+};
+static const struct yaml_key embodied_keys[] = {
+    {"board", YAML_TYPE_TEXT, offsetof(struct embodied_keys, board), true, 0, 0, NULL},
+    {"g_per_hour", YAML_TYPE_DOUBLE, offsetof(struct embodied_keys, g_hour), true, 0, 0,
+     NULL},
+    {"origin", YAML_TYPE_TEXT, offsetof(struct embodied_keys, origin), true, 0, 0, NULL},
+    {NULL, 0, 0, false, 0, 0, NULL},
+};
+
+static int read_embodied(const struct place *p, struct config_embodied *ret)
+{
+    struct accounting list = {.pue = 0};
+    int r = yaml_want(p->node, YAML_SEQ, p->err);
+
+    for (size_t i = 0; r == 0 && i < yaml_count(p->node); i++) {
+        const struct yaml_node *item = yaml_at(p->node, i);
+        struct embodied_keys k = {.board = ""};
+        uw_error why = {""};
+        r = yaml_read_map(item, embodied_keys, &k, p->err);
+        if (r < 0)
+            return r;
+        r = accounting_embodied(&list, k.board, k.g_hour, k.origin, &why);
+        if (r < 0)
+            return yaml_fail(item, p->err, r, "%s: %s", p->key, why.text);
+    }
+    if (r == 0) {
+        memcpy(ret->of, list.embodied, sizeof ret->of);
+        ret->n = list.n_embodied;
+    }
+    return r;
+}
+
 static int read_value(const struct place *p, const struct key *k, struct node_config *c)
 {
     char *field = (char *)c + k->at;
@@ -399,6 +437,8 @@ static int read_value(const struct place *p, const struct key *k, struct node_co
         return read_percent(p, "", k, (double *)(void *)field);
     case CLASSES:
         return read_classes(p, &c->caps);
+    case EMBODIED:
+        return read_embodied(p, &c->accounting.embodied);
     }
     return -EINVAL;
 }

@@ -16,6 +16,7 @@
 #include "base/units.h"
 #include "caps/caps.h"
 #include "core/cap/arbiter.h"
+#include "core/carbon/accounting.h"
 #include "core/job/waste.h"
 #include "core/optimum/goal.h"
 #include "underwatt/error.h"
@@ -83,6 +84,17 @@ struct config_search {
     struct goal goal; /* goal of these searches */
 };
 
+/* Figures of the site's beside what is booked, for reports. */
+struct config_embodied {
+    struct embodied of[EMBODIED_MODELS];
+    size_t n;
+};
+
+struct config_accounting {
+    char market[CONFIG_PATH]; /* file of contracts; "" none */
+    struct config_embodied embodied;
+};
+
 struct config_ledger {
     char path[CONFIG_PATH];
     uint64_t keep_fine_ns, keep_minute_ns, keep_hour_ns;
@@ -127,6 +139,7 @@ struct node_config {
     uint64_t gap_checks;    /* probes of gaps in the curve during a hold; 0: none */
     double reference_share; /* fraction of a job's time to measure the saving; 0: none */
     struct waste_limits waste; /* after_ns 0: nothing is judged */
+    struct config_accounting accounting;
     struct config_ledger ledger;
     struct config_api api;
     struct config_metrics metrics;

@@ -48,7 +48,9 @@ struct ledger_query {
     bool has_carbon, has_price;
     double gco2e_kwh, price_kwh;
     char currency[8];
-    /* Figures beside what is booked; NULL: none.  Borrowed, for the report's time. */
+    /* Figures beside what is booked; NULL: none.  Borrowed, for the time
+     * of ledger_report() or ledger_queue_report().
+     */
     const struct accounting *accounting;
 };
 

@@ -52,7 +52,8 @@ struct node {
     struct refusals *refusals;
     struct outside *outside; /* NULL: no policy yet, no signal was set or asked for */
     struct viewer *viewer;
-    struct node_policy *policy; /* NULL: a private node */
+    struct node_policy *policy;    /* NULL: a private node */
+    struct accounting *accounting; /* pue: of the last report */
 
     /* Parts that depend on the boards: opened and closed together. */
     struct boards *boards;

@@ -6,10 +6,10 @@
 #include <stdlib.h>
 #include <string.h>
 
-#include "actuator/result.h"
 #include "base/error.h"
 #include "base/log.h"
 #include "base/names.h"
+#include "core/carbon/accounting.h"
 #include "io/file.h"
 #include "node/ledger-writer.h"
 #include "node/policy-facts.h"
@@ -17,10 +17,6 @@
 #include "policy/catalogue.h"
 #include "policy/file.h"
 #include "policy/rule-claims.h"
-
-enum { READ_MS = 1000 }; /* the loop waits for the file, and renews no lease meanwhile */
-_Static_assert((int)READ_MS + 2 * (int)ACTUATOR_RENEW_MS <= (int)ACTUATOR_LEASE_MS,
-               "caps stay while a file system hangs");
 
 /* The node as the engine sees it. */
 struct seen {
@@ -256,7 +252,8 @@ int node_policy_read(struct node_policy *p, const char *path, struct policy_file
     *ret = NULL;
     if (!path[0])
         return 0;
-    int r = file_read_regular(path, POLICY_FILE_MAX, READ_MS, &text, &len, err);
+    int r =
+        file_read_regular(path, POLICY_FILE_MAX, NODE_POLICY_READ_MS, &text, &len, err);
     if (r == -ENOENT && !p->file)
         return 0;
     if (r == -ENOENT)
@@ -414,6 +411,19 @@ int node_policy_preset(const struct node_policy *p, const char *name, struct cap
         return fail_in(err, r, "'preset'");
     *ret = (struct cap_arg){.percent = found.share * 100};
     return 0;
+}
+
+double node_policy_pue(const struct node_policy *p)
+{
+    static const struct policy_read now = {.fold = POLICY_NOW};
+    const struct policy_facility *f = p && p->file ? &p->file->facility : NULL;
+    struct policy_value v = {.known = false};
+
+    if (!f || !f->pue_signal)
+        return f ? f->pue : 0;
+    if (p->o.outside)
+        p->o.outside(f->pue_signal, &now, &v, p->o.user);
+    return v.known && accounting_is_pue(v.number) ? v.number : 0;
 }
 
 /* ---- life ---- */

@@ -8,6 +8,7 @@
 #ifndef NODE_NODE_POLICY_H
 #define NODE_NODE_POLICY_H
 
+#include "actuator/result.h"
 #include "core/optimum/goal.h"
 #include "node/view.h"
 #include "policy/engine.h"
@@ -24,6 +25,15 @@ struct node_rule_event {
     const struct engine_event *rule;
     bool dry_run;
 };
+
+/* For a reload the loop waits for these files, one after the other, and renews no lease
+ * meanwhile.
+ */
+enum { NODE_POLICY_READ_MS = 1000, NODE_ACCOUNTING_READ_MS = 500 };
+_Static_assert(NODE_POLICY_READ_MS + NODE_ACCOUNTING_READ_MS +
+                       2 * (int)ACTUATOR_RENEW_MS <=
+                   (int)ACTUATOR_LEASE_MS,
+               "caps stay while a file system hangs");
 
 enum { NODE_RULE_TEXT = 200 };
 /* "rule night begins to act for job 3". */
@@ -86,6 +96,9 @@ int node_policy_preset(const struct node_policy *p, const char *name, struct cap
 
 /* Whether the policy in force has a class of this name; p NULL: none. */
 bool node_policy_has_class(const struct node_policy *p, const char *name);
+
+/* The facility's PUE now; 0: unknown, or p NULL. */
+double node_policy_pue(const struct node_policy *p);
 
 /* The boards are open: evaluates at once, before the actuator is there. */
 int node_policy_open(struct node_policy *p, struct caps *caps, size_t n_boards,

@@ -11,6 +11,7 @@
 #include "base/units.h"
 #include "base/utf8.h"
 #include "board/selection.h"
+#include "node/accounting.h"
 #include "node/capped-by.h"
 #include "node/node-inside.h"
 
@@ -465,6 +466,8 @@ int node_new(const struct node_opts *opts, struct node **ret, uw_error *err)
     int r =
         loop_timer_new(node->loop, UINT64_MAX, 0, on_reopen, node, &node->reopen, err);
     if (r == 0)
+        r = node_accounting_start(&node->config.accounting, &node->accounting, err);
+    if (r == 0)
         r = node_parts_new(node, err);
     if (r < 0)
         return r;
@@ -560,6 +563,7 @@ void node_free(struct node *node)
         released_boards_end(node->released);
     close_boards(node);
     node_parts_free(node);
+    accounting_free(node->accounting);
     loop_timer_free(node->reopen);
     loop_timer_free(node->end_timer);
     free(node);
@@ -584,15 +588,20 @@ void node_measure(struct node *node, uint64_t boards)
 
 int node_configure(struct node *node, const struct node_config *config, uw_error *err)
 {
+    auto_(accounting_free) struct accounting *accounting = NULL;
     struct policy_file *policy = NULL;
     int r = node->open ? budget_check(node->caps, node->n, config->budget_mw, err) : 0;
 
+    if (r == 0)
+        r = node_accounting_read(&config->accounting, &accounting, err);
     if (r == 0)
         r = node_policy_file(node, config->policy_file, &policy, err);
     if (r == 0)
         r = node_policy_take(node, policy, config->policy_file, err);
     if (r < 0)
         return r;
+    accounting_free(node->accounting);
+    node->accounting = take(accounting);
     node_config_take_live(&node->config, config);
     config = &node->config;
     node->config_loads++;

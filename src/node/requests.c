@@ -906,5 +906,9 @@ int node_board(struct node *node, const char *name, size_t *ret, uw_error *err)
 int node_report(struct node *node, const struct ledger_query *query, ledger_report_fn fn,
                 void *user, uw_error *err)
 {
-    return ledger_writer_report(node->writer, query, fn, user, err);
+    struct ledger_query q = *query;
+
+    node->accounting->pue = node_policy_pue(node->policy);
+    q.accounting = q.waste ? NULL : node->accounting;
+    return ledger_writer_report(node->writer, &q, fn, user, err);
 }

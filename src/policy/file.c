@@ -226,7 +226,7 @@ static bool is_currency(const char *text)
            unit.power[POLICY_MONEY] == 1;
 }
 
-/* A number, or the name of a signal without a unit. */
+/* A number, or the name of a signal from outside without a unit. */
 static int read_pue(struct policy_inside *f, const struct yaml_node *node, uw_error *err)
 {
     struct policy_facility *to = &f->file.facility;
@@ -242,11 +242,13 @@ static int read_pue(struct policy_inside *f, const struct yaml_node *node, uw_er
         return r;
     }
     int at = policy_signal_find(&f->catalogue, text, strlen(text));
-    if (at < 0 || f->signal[at].type != POLICY_NUMBER || f->signal[at].unit)
+    bool fact = at >= CATALOGUE_FACTS && at < CATALOGUE_BUILT_IN;
+    if (at < 0 || fact || f->signal[at].type != POLICY_NUMBER || f->signal[at].unit)
         return yaml_fail(node, err, -EINVAL,
-                         "pue: '%.40s' is neither a number nor a signal without a unit",
+                         "pue: '%.40s' is neither a number nor a signal from outside "
+                         "without a unit",
                          text);
-    to->pue_signal = text;
+    to->pue_signal = &f->signal[at];
     return 0;
 }
 

@@ -26,7 +26,7 @@ enum { POLICY_FILE_MAX = 1 << 20, POLICY_LIMITS_MAX = 2, POLICY_SIGNALS_MAX = 12
 struct policy_facility {
     const char *zone; /* of the grid (signal/grid-zone.h); NULL: none */
     double pue;       /* 0: none, or pue_signal */
-    const char *pue_signal;
+    const struct policy_signal *pue_signal;
     const char *currency;
 };
 

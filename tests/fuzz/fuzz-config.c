@@ -27,8 +27,11 @@ int LLVMFuzzerTestOneInput(const uint8_t *data, size_t size)
     }
     if (c.caps.n_classes == 0 || c.caps.n_classes > CONFIG_CLASSES_MAX ||
         c.sampling.search_ns > c.sampling.job_ns || c.node.interval_ns == 0 ||
-        c.ledger.path[0] != '/' || (c.api.tcp.listen[0] && !c.api.tcp.tokens[0]))
+        c.ledger.path[0] != '/' || c.accounting.embodied.n > EMBODIED_MODELS ||
+        (c.api.tcp.listen[0] && !c.api.tcp.tokens[0]))
         abort();
-    return fuzz_say("accepted", "%zu classes, others %d, tcp '%s', ledger %s",
-                    c.caps.n_classes, c.caps.others, c.api.tcp.listen, c.ledger.path);
+    return fuzz_say("accepted",
+                    "%zu classes, others %d, tcp '%s', ledger %s, grams of %zu",
+                    c.caps.n_classes, c.caps.others, c.api.tcp.listen, c.ledger.path,
+                    c.accounting.embodied.n);
 }

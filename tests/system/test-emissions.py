@@ -66,7 +66,7 @@ def wrong(ledger, folder):
     (folder / "nul.csv").write_text(MARKET + "\0" + MARKET)
     of = ("--ledger", str(ledger))
     for args, code, say in (
-            (("--pue", "1.2"), 2, "--pue, --market and --embodied go with --ledger"),
+            (("--pue", "1.2"), 2, "--pue, --market and --embodied go with --ledger; the daemon has its own"),
             ((*of, "--pue", "0.9"), 2, "--pue: '0.9' is outside 1..10"),
             ((*of, "--embodied", "A100"), 2, "--embodied: 'A100' is not of the form 'BOARD=12.3 ORIGIN'"),
             ((*of, "--waste", "--pue", "1.2"), 2, "--waste has no figures of --pue, --market and --embodied"),

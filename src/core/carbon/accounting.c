@@ -18,6 +18,37 @@ void accounting_fini(struct accounting *a)
     *a = (struct accounting){.pue = 0};
 }
 
+struct accounting *accounting_copy(const struct accounting *a)
+{
+    auto_(accounting_free) struct accounting *copy = malloc(sizeof *copy);
+    size_t size = a->n_contracts * sizeof *a->contract;
+
+    if (!copy)
+        return NULL;
+    *copy = *a;
+    copy->contract = NULL;
+    if (size == 0)
+        return take(copy);
+    copy->contract = malloc(size);
+    if (!copy->contract)
+        return NULL;
+    memcpy(copy->contract, a->contract, size);
+    return take(copy);
+}
+
+void accounting_free(struct accounting *a)
+{
+    if (!a)
+        return;
+    accounting_fini(a);
+    free(a);
+}
+
+bool accounting_is_pue(double v)
+{
+    return v >= 1 && v <= PUE_MAX;
+}
+
 int accounting_pue(struct accounting *a, const char *text, uw_error *err)
 {
     double v = 0;
@@ -25,7 +56,7 @@ int accounting_pue(struct accounting *a, const char *text, uw_error *err)
     int r = parse_double(text, &v, err);
     if (r < 0)
         return r;
-    if (!(v >= 1 && v <= PUE_MAX))
+    if (!accounting_is_pue(v))
         return fail(err, -ERANGE, "'%.40s' is outside 1..%d", text, PUE_MAX);
     a->pue = v;
     return 0;

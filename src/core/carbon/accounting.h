@@ -7,6 +7,7 @@
 
 #include <stdbool.h>
 
+#include "base/auto.h"
 #include "core/carbon/market.h"
 #include "underwatt/error.h"
 
@@ -28,6 +29,12 @@ struct accounting {
 };
 void accounting_fini(struct accounting *a);
 
+/* A copy to free with accounting_free(); NULL: no memory is left. */
+struct accounting *accounting_copy(const struct accounting *a);
+void accounting_free(struct accounting *a); /* NULL is fine */
+DEFINE_AUTO(struct accounting *, accounting_free);
+
+bool accounting_is_pue(double v); /* 1 to 10 */
 /* "1.25": 1 to 10.  -EINVAL, -ERANGE. */
 int accounting_pue(struct accounting *a, const char *text, uw_error *err);
 /* Adds a model.  -EINVAL, -ERANGE (0 to 10000 g an hour), -EEXIST, -E2BIG. */

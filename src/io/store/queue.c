@@ -7,6 +7,7 @@
 
 #include "base/error.h"
 #include "base/units.h"
+#include "core/carbon/accounting.h"
 
 enum {
     SQUEEZE_FROM = 4096, /* rows that wait because writing fails */
@@ -377,6 +378,7 @@ struct report_work {
     struct ledger_queue *q;
     char *path;
     struct ledger_query query;
+    struct accounting *accounting; /* the query's; or NULL */
     struct json_out *out;
     ledger_report_fn fn;
     void *user;
@@ -388,6 +390,7 @@ static void report_work_free(struct report_work *w)
     if (!w)
         return;
     json_out_free(w->out);
+    accounting_free(w->accounting);
     free(w->path);
     free(w);
 }
@@ -443,7 +446,10 @@ int ledger_queue_report(struct ledger_queue *q, const struct ledger_query *query
     w->user = user;
     w->path = strdup(q->path);
     w->out = json_out_new();
-    if (!w->path || !w->out)
+    if (query->accounting)
+        w->accounting = accounting_copy(query->accounting);
+    w->query.accounting = w->accounting;
+    if (!w->path || !w->out || (query->accounting && !w->accounting))
         return fail(err, -ENOMEM, "out of memory");
     r = loop_worker_submit(
         q->reader,

@@ -2,6 +2,7 @@
  * manual page knows each key.
  */
 #include <errno.h>
+#include <math.h>
 #include <stdlib.h>
 
 #include "base/auto.h"
@@ -59,6 +60,8 @@ static const struct {
     {"waste.idle_after", "waste: {idle_after: 10 min}", false},
     {"waste.under", "waste: {under: 5 %}", false},
     {"waste.under_for", "waste: {under_for: 1 h}", false},
+    {"accounting.market", "accounting: {market: /srv/m.csv}", false},
+    {"accounting.embodied", "accounting: {embodied: [{board: NVIDIA H100 80GB HBM3, g_per_hour: 3.4, origin: its maker}]}", false},
     {"ledger.path", "ledger: {path: /srv/l.sqlite}", true},
     {"ledger.keep.fine", "ledger: {keep: {fine: 3 d}}", false},
     {"ledger.keep.minute", "ledger: {keep: {minute: 30 d}}", false},
@@ -150,6 +153,14 @@ static const struct { const char *name, *text; int r; const char *words; } bad[]
     {"sampling the wrong way round", "sampling:\n  job: 5 s", -ERANGE, "search <= job <= rest"},
     {"a bare number of minutes", "waste: {idle_after: 5}", -EINVAL, "has no unit"},
     {"underused in seconds", "waste: {under_for: 5 s}", -ERANGE, "waste.under_for: 5 s is outside 60..86400 s"},
+    {"contracts at a relative path", "accounting: {market: m.csv}", -EINVAL, "accounting.market: 'm.csv' is not an absolute path"},
+    {"grams as a map", "accounting: {embodied: {A: 3.4}}", -EINVAL, "c.yaml:1: a list"},
+    {"grams without an origin", "accounting:\n  embodied:\n  - {board: A, g_per_hour: 3.4}", -EINVAL, "c.yaml:3:"},
+    {"an unknown key of grams", "accounting: {embodied: [{board: A, g_per_hour: 3.4, origin: x, kg: 1}]}", -EINVAL, "unknown key 'kg'"},
+    {"grams under 0", "accounting:\n  embodied:\n  - {board: A, g_per_hour: -1, origin: x}", -ERANGE, "c.yaml:3: accounting.embodied: A: -1 g an hour is outside 0..10000"},
+    {"a board twice", "accounting:\n  embodied:\n  - {board: A, g_per_hour: 1, origin: x}\n  - {board: A, g_per_hour: 1, origin: x}", -EEXIST, "c.yaml:4: accounting.embodied: A is there twice"},
+    {"an empty origin", "accounting: {embodied: [{board: A, g_per_hour: 1, origin: ''}]}", -EINVAL, "the origin '' is no plain text"},
+    {"a PUE", "accounting: {pue: 1.2}", -EINVAL, "c.yaml:1: unknown key 'pue' in accounting"},
     {"keeping the wrong way round", "ledger: {keep: {fine: 100 d}}", -ERANGE, "fine <= minute <= hour"},
 };
 /* clang-format on */
@@ -245,6 +256,21 @@ static void values(void)
        "a class: what it names not is the default's");
     ok(def && def->floor > 0.599 && def->floor < 0.601, "the default class can be set");
     ok(!node_config_class(&c, "dead"), "no such class");
+    r = read_text(&c,
+                  "accounting:\n  embodied:\n  - {board: B1, g_per_hour: 0, origin: a, "
+                  "b}\n",
+                  &err);
+    ok(r == -EINVAL, "a comma in an origin wants quotes: %s", err.text);
+    r = read_text(
+        &c,
+        "accounting:\n  embodied:\n  - {board: B1, g_per_hour: 0, origin: 'a, b'}"
+        "\n  - board: B2\n    g_per_hour: 2.5\n    origin: its maker\n",
+        &err);
+    ok(r == 0 && c.accounting.embodied.n == 2 &&
+           strcmp(c.accounting.embodied.of[0].origin, "a, b") == 0 &&
+           strcmp(c.accounting.embodied.of[1].model, "B2") == 0 &&
+           fabs(c.accounting.embodied.of[1].g_hour - 2.5) < 1e-9,
+       "grams of two boards %s", err.text);
 
     static const struct gpu_limits v100 = {100000, 300000, 250000},
                                    small = {100000, 200000, 200000};

@@ -63,6 +63,24 @@ static void boards(void)
     ok(!accounting_board(&a, "NVIDIA"), "a part of a name is none");
 }
 
+static void copies(void)
+{
+    struct market_contract c = {.from_ms = 1, .to_ms = 2, .amount = 3, .origin = "GO"};
+    struct accounting from = a;
+
+    auto_(accounting_free) struct accounting *without = accounting_copy(&from);
+    from.contract = &c;
+    from.n_contracts = 1;
+    auto_(accounting_free) struct accounting *with = accounting_copy(&from);
+    if (!ok(without && with, "two copies"))
+        return;
+    c.amount = 4;
+    ok(without->n_embodied == a.n_embodied && !without->contract, "without contracts");
+    ok(with->n_contracts == 1 && with->contract->amount == 3 &&
+           strcmp(with->contract->origin, "GO") == 0,
+       "with contracts of its own");
+}
+
 static void many(void)
 {
     char model[32];
@@ -110,6 +128,7 @@ int main(void)
 {
     pue();
     boards();
+    copies();
     many();
     shares();
     return done();

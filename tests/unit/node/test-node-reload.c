@@ -347,12 +347,12 @@ static const struct { const char *key; bool (*works)(void); } live[] = {
 };
 /* The doors': test-daemon.py; the processors': test-node-rapl.c; the hours of a year: one struct
  * with the other two; what searches leave: simulation/test-history.c; the policy's file:
- * simulation/test-policy.c.
+ * simulation/test-policy.c; figures of reports: test-accounting.py.
  */
 static const char *const elsewhere[] = {
     "node.admin_group", "node.log", "boards.rapl_period", "ledger.keep.hour", "search.history", "api.tcp.tokens",
     "api.limits.per_client", "api.limits.requests", "api.limits.followers", "api.limits.idle",
-    "metrics.enabled", "metrics.per_job", "metrics.max_jobs",
+    "metrics.enabled", "metrics.per_job", "metrics.max_jobs", "accounting.market", "accounting.embodied",
 };
 /* clang-format on */
 
