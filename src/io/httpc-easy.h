@@ -1,6 +1,4 @@
-/* What both clients of the library httpc set on an easy handle of libcurl, and how they
- * tell its end.
- */
+/* What http-many.c sets on an easy handle of libcurl, and how it tells its end. */
 #ifndef IO_HTTPC_EASY_H
 #define IO_HTTPC_EASY_H
 

@@ -1,6 +1,5 @@
-/* HTTP client of the commands (libcurl).  A call blocks: a command with a loop makes it
- * in a loop_worker.  A library of its own (httpc), so that the daemon does not link
- * libcurl.
+/* HTTP client of the commands, for unix sockets.  A call blocks: a command with a loop
+ * makes it in a loop_worker.
  */
 #ifndef IO_HTTPC_H
 #define IO_HTTPC_H
@@ -16,15 +15,12 @@
 struct httpc;
 
 struct httpc_opts {
-    const char *socket;  /* a unix socket's path; or NULL and … */
-    const char *url;     /* … "https://node7:8443" */
-    const char *ca;      /* PEM file of the certificate's CA; NULL: the system's */
-    const char *token;   /* bearer token; NULL: none */
+    const char *socket;  /* its path */
     const char *what;    /* what answers, in errors: a literal; NULL: "daemon" */
     uint64_t timeout_ns; /* for a whole call; 0: 10 s */
     size_t body_max;     /* 0: 4 MiB */
 };
-/* -EINVAL (not exactly one of socket and url, a URL that is not https), -ENOMEM. */
+/* -ENOMEM, -EMFILE. */
 int httpc_new(const struct httpc_opts *opts, struct httpc **ret, uw_error *err);
 void httpc_free(struct httpc *c);
 DEFINE_AUTO(struct httpc *, httpc_free);
@@ -43,8 +39,7 @@ static inline void httpc_reply_fini_p(struct httpc_reply *p)
 
 /* Makes one request; json: its body, or NULL.  0 whatever the status.  -ENOENT,
  * -ECONNREFUSED (no daemon answers at PATH), -EACCES (no right to use the socket),
- * -ETIMEDOUT, -EFBIG (more than body_max), -EPROTO (certificate, not HTTP), -ECANCELED,
- * -ENOMEM.
+ * -ETIMEDOUT, -EFBIG (more than body_max), -EPROTO (not HTTP), -ECANCELED, -ENOMEM.
  */
 int httpc_call(struct httpc *c, const char *method, const char *path, const char *json,
                struct httpc_reply *ret, uw_error *err);

@@ -12,7 +12,7 @@
 #include "base/error.h"
 #include "base/units.h"
 #include "io/file.h"
-#include "io/unix-get.h"
+#include "io/unix-ask.h"
 #include "signal/held.h"
 #include "signal/read.h"
 
@@ -45,8 +45,8 @@ struct look {
     bool has_mark;          /* of the file as it was read last … */
     int64_t marked_ns;      /* … then */
     struct mark seen;       /* by this look */
-    char tag[UNIX_GET_TAG]; /* of the socket's last answer, as the mark */
-    char seen_tag[UNIX_GET_TAG];
+    char tag[UNIX_ASK_TAG]; /* of the socket's last answer, as the mark */
+    char seen_tag[UNIX_ASK_TAG];
     struct signal_reading reading;
     struct held_signal held;   /* the socket's */
     struct signal_facts facts; /* … those of its last answer */
@@ -126,7 +126,7 @@ static int read_bytes(const struct look *l, int fd, char **ret, size_t *ret_len,
     return 0;
 }
 
-static int take_answer(struct look *l, const struct unix_got *got)
+static int take_answer(struct look *l, const struct unix_reply *got)
 {
     const char *socket = l->source.socket;
 
@@ -153,15 +153,16 @@ static int look_at_socket(struct loop *loop, struct look *l)
     char path[SIGNAL_NAME + 32];
     bool may_be_same = l->has_mark && l->utc_ns >= l->marked_ns &&
                        l->utc_ns - l->marked_ns < AGAIN_S * (int64_t)NS_PER_S;
-    const struct unix_get ask = {.socket = l->source.socket,
+    const struct unix_ask ask = {.socket = l->source.socket,
                                  .path = path,
                                  .tag = may_be_same ? l->tag : "",
                                  .timeout_ns = ASK_S * NS_PER_S,
-                                 .max = SIGNAL_FILE_MAX};
-    struct unix_got got = {.status = 0};
+                                 .max = SIGNAL_FILE_MAX,
+                                 .loop = loop};
+    struct unix_reply got = {.status = 0};
 
     (void)snprintf(path, sizeof path, "/v1/signals?name=%s", l->source.decl.name);
-    int r = unix_get(loop, &ask, &got, &l->error);
+    int r = unix_ask(&ask, &got, &l->error);
     if (r == 0)
         r = take_answer(l, &got);
     memcpy(l->seen_tag, got.tag, sizeof l->seen_tag);

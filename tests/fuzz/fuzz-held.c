@@ -8,7 +8,7 @@
 
 #include "base/utf8.h"
 #include "fuzz.h"
-#include "io/unix-get.h"
+#include "io/unix-ask.h"
 #include "signal/followed.h"
 #include "signal/held.h"
 
@@ -61,7 +61,7 @@ static int read_cache(const char *text, size_t len)
 static int read_answer(const char *text, size_t len)
 {
     auto_(held_signal_fini) struct held_signal h = {.n = 0};
-    struct unix_got got = {.status = 0};
+    struct unix_reply got = {.status = 0};
     uw_error err = {""};
     char *copy = malloc(len + 1);
 
@@ -69,7 +69,7 @@ static int read_answer(const char *text, size_t len)
         return fuzz_say("memory", "none");
     memcpy(copy, text, len);
     copy[len] = '\0';
-    int r = unix_got_read("sock", copy, len, &got, &err);
+    int r = unix_reply_read("sock", copy, len, &got, &err);
     if (r < 0) {
         free(copy);
         return refused(r, err.text);

@@ -1,5 +1,5 @@
-/* Both HTTP clients where a name server never answers: this program's getaddrinfo()
- * stands before libc's.
+/* The HTTP client of many servers where a name server never answers: this program's
+ * getaddrinfo() stands before libc's.
  */
 #include <dlfcn.h>
 #include <errno.h>
@@ -11,7 +11,6 @@
 
 #include "base/units.h"
 #include "io/http-many.h"
-#include "io/httpc.h"
 #include "tap.h"
 
 typedef int (*getaddrinfo_fn)(const char *, const char *, const struct addrinfo *,
@@ -105,26 +104,10 @@ static void cancelled(void)
        "cancelled and freed while its name has no answer: %s", chain.why.text);
 }
 
-static void one(void)
-{
-    const struct httpc_opts opts = {.url = "https://hangs.e",
-                                    .timeout_ns = 300 * NS_PER_MS};
-    struct httpc_reply reply = {0};
-    struct httpc *c = NULL;
-    uw_error err = {""};
-    unsigned before = atomic_load(&inside);
-
-    is_int(httpc_new(&opts, &c, &err), 0, "the commands' client %s", err.text);
-    is_int(httpc_call(c, "GET", "/", NULL, &reply, &err), -ETIMEDOUT, "%s", err.text);
-    httpc_free(c);
-    is_int(within(before + 1), before + 1, "and is freed while its name has no answer");
-}
-
 int main(void)
 {
     many();
     cancelled();
-    one();
     atomic_store(&released, true);
     is_int(within(0), 0, "the resolver's threads end with their answers");
     return done();

@@ -193,11 +193,6 @@ static void test_limits(const struct rig *rig)
     ok(httpc_call(d, "GET", "/large", NULL, &reply, &err) == 0 && reply.len == 200000,
        "as large as it may be");
     httpc_reply_fini(&reply);
-    struct httpc *e = NULL;
-    opts.url = "https://x";
-    is_int(httpc_new(&opts, &e, &err), -EINVAL, "%s", err.text);
-    opts = (struct httpc_opts){.url = "http://x"};
-    is_int(httpc_new(&opts, &e, &err), -EINVAL, "%s", err.text);
     opts = (struct httpc_opts){.socket = "/nowhere/s"};
     auto_(httpc_free) struct httpc *f = client(&opts);
     is_int(httpc_call(f, "GET", "/", NULL, &reply, &err), -ENOENT, "refused");
@@ -227,37 +222,42 @@ static void test_cancel(const struct rig *rig)
            "and for good");
 }
 
+/* An authority that is not the server's, and an answer that does not come. */
 static void test_tls(const struct rig *rig)
 {
+    const struct {
+        const char *ca, *path;
+        uint64_t timeout_ns;
+        int r;
+        const char *says;
+    } cases[] = {
+        {rig->cert, "/token", LONG_NS, 0, ""},
+        {rig->other, "/token", LONG_NS, -EPROTO, "certificate"},
+        {NULL, "/token", LONG_NS, -EPROTO, "certificate"},
+        {rig->cert, "/keep", 1500 * NS_PER_MS, -ETIMEDOUT, "/: no answer within 1.5 s"},
+    };
     char url[64];
-    struct httpc_reply reply = {0};
-    uw_error err = {""};
 
     (void)snprintf(url, sizeof url, "https://127.0.0.1:%u/", rig->port);
-    struct httpc_opts opts = {
-        .url = url, .ca = rig->cert, .token = "uwt_x", .timeout_ns = LONG_NS};
-    auto_(httpc_free) struct httpc *c = client(&opts);
-    ok(httpc_call(c, "GET", "/token", NULL, &reply, &err) == 0 && reply.status == 200,
-       "TLS %s", err.text);
-    is_str(reply.body ? reply.body : "", "Bearer uwt_x", "with a token");
-    httpc_reply_fini(&reply);
-    opts.ca = rig->other;
-    auto_(httpc_free) struct httpc *d = client(&opts);
-    is_int(httpc_call(d, "GET", "/token", NULL, &reply, &err), -EPROTO,
-           "signed by somebody else: %s", err.text);
-    opts.ca = NULL;
-    auto_(httpc_free) struct httpc *e = client(&opts);
-    is_int(httpc_call(e, "GET", "/token", NULL, &reply, &err), -EPROTO,
-           "not known to the system: %s", err.text);
-    opts = (struct httpc_opts){
-        .url = url, .ca = rig->cert, .token = "uwt_x", .timeout_ns = 1500 * NS_PER_MS};
-    auto_(httpc_free) struct httpc *g = client(&opts);
-    is_int(httpc_call(g, "GET", "/keep", NULL, &reply, &err), -ETIMEDOUT, "it hangs");
-    ok(strstr(err.text, "/: no answer within 1.5 s"), "and says so: %s", err.text);
-    (void)snprintf(url, sizeof url, "https://127.0.0.1:1/");
-    auto_(httpc_free) struct httpc *f = client(&opts);
-    is_int(httpc_call(f, "GET", "/token", NULL, &reply, &err), -ECONNREFUSED, "%s",
-           err.text);
+    for (size_t i = 0; i < n_elements(cases); i++) {
+        const struct http_many_opts opts = {.agent = "test",
+                                            .ca = cases[i].ca,
+                                            .token = "uwt_x",
+                                            .timeout_ns = cases[i].timeout_ns,
+                                            .at_once = 1,
+                                            .body_max = 1000};
+        auto_(http_many_free) struct http_many *m = NULL;
+        struct http_ask ask = {.method = "GET", .path = cases[i].path, .keep = true};
+        struct http_chain chain = {.url = url, .ask = &ask, .n = 1};
+        uw_error err = {""};
+        is_int(http_many_new(&opts, &m, &err), 0, "TLS, case %zu %s", i, err.text);
+        http_many_run(m, &chain, 1);
+        is_int(chain.r, cases[i].r, "ends as it should: %s", chain.why.text);
+        ok(strstr(chain.why.text, cases[i].says) != NULL, "and says so");
+        if (cases[i].r == 0)
+            is_str(ask.body ? ask.body : "", "Bearer uwt_x", "with a token");
+        free(ask.body);
+    }
 }
 
 /* ---- many at once ---- */
