@@ -8,8 +8,25 @@
 #include "sim/main.h"
 #include "sim/statedir.h"
 
+/* nvidia-smi lies beside the library that underwatt-sim was installed with: its folder
+ * comes first on the program path, once.
+ */
+static int set_path(const struct sim_env *env)
+{
+    char text[8192];
+    const char *slash = strrchr(env->library, '/');
+    size_t dir = slash ? (size_t)(slash - env->library) : 0;
+    const char *old = env->path && *env->path ? env->path : "/usr/bin:/bin";
+
+    if (dir == 0 || (strncmp(old, env->library, dir) == 0 && old[dir] == ':'))
+        return 0;
+    int n = snprintf(text, sizeof text, "%.*s:%s", (int)dir, env->library, old);
+    return n < 0 || (size_t)n >= sizeof text ? -1 : setenv("PATH", text, 1);
+}
+
 /* The environment of a process in the world: the simulated library first on the library
- * path, the library's path for Underwatt's programs, the clock, and the state directory.
+ * path, nvidia-smi on the program path, the library's path for Underwatt's programs, the
+ * clock, and the state directory.
  */
 static int set_world(const struct sim_env *env, const struct sim_page *page)
 {
@@ -19,7 +36,8 @@ static int set_world(const struct sim_env *env, const struct sim_page *page)
 
     int n = snprintf(text, sizeof text, "%s/lib%s%s", env->state_dir, has_old ? ":" : "",
                      has_old ? old : "");
-    if (n < 0 || (size_t)n >= sizeof text || setenv("LD_LIBRARY_PATH", text, 1))
+    if (n < 0 || (size_t)n >= sizeof text || setenv("LD_LIBRARY_PATH", text, 1) ||
+        set_path(env))
         return -1;
     (void)snprintf(text, sizeof text, "%s/lib/libnvidia-ml.so.1", env->state_dir);
     if (setenv("UNDERWATT_NVML", text, 1) || unsetenv("UNDERWATT_BOARDS"))

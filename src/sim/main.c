@@ -105,7 +105,8 @@ int main(int argc, char **argv)
 {
     struct sim_env env = {.progress = getenv("UNDERWATT_PROGRESS"),
                           .visible = getenv("CUDA_VISIBLE_DEVICES"),
-                          .library_path = getenv("LD_LIBRARY_PATH")};
+                          .library_path = getenv("LD_LIBRARY_PATH"),
+                          .path = getenv("PATH")};
     const char *state = NULL;
     uw_error err = {""};
     int i = 1;

@@ -24,6 +24,7 @@ struct sim_env {
     const char *progress;               /* UNDERWATT_PROGRESS; NULL: not set */
     const char *visible;                /* CUDA_VISIBLE_DEVICES */
     const char *library_path;           /* LD_LIBRARY_PATH */
+    const char *path;                   /* PATH */
 };
 
 struct sim_command {
