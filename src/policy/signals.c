@@ -397,8 +397,10 @@ static int check_value(const struct entry *e, const struct signal_put *p,
     return 0;
 }
 
-/* From now on the source works. */
-static void took(struct signals *s, size_t i, const struct signal_put *p)
+/* From now on the source works.  Returns whether it did not: told once the value is
+ * there.
+ */
+static bool took(struct signals *s, size_t i, const struct signal_put *p)
 {
     struct entry *e = s->entry[i];
     bool failed = e->why[0];
@@ -408,8 +410,7 @@ static void took(struct signals *s, size_t i, const struct signal_put *p)
     e->given.listed = p->listed;
     e->unlisted = false;
     e->why[0] = '\0';
-    if (failed)
-        tell(s, SIGNAL_WORKS, i);
+    return failed;
 }
 
 int signals_put(struct signals *s, size_t i, const struct signal_put *p,
@@ -431,8 +432,10 @@ int signals_put(struct signals *s, size_t i, const struct signal_put *p,
     e->given.value = v;
     e->given.utc_ns = p->utc_ns;
     e->given.until_utc_ns = later(p->utc_ns, p->age_ns ? p->age_ns : e->decl.age_ns);
-    took(s, i, p);
+    bool failed = took(s, i, p);
     settle(s, i, false, t);
+    if (failed)
+        tell(s, SIGNAL_WORKS, i);
     return 0;
 }
 
@@ -495,9 +498,11 @@ int signals_put_series(struct signals *s, size_t i, const struct signal_put *p,
     e->given.has = is_forecast(e) && n > 0;
     e->given.utc_ns = p->utc_ns;
     e->given.until_utc_ns = e->rows_end_s * (int64_t)NS_PER_S;
-    took(s, i, p);
+    bool failed = took(s, i, p);
     follow_rows(e, t);
     settle(s, i, true, t);
+    if (failed)
+        tell(s, SIGNAL_WORKS, i);
     return 0;
 }
 

@@ -376,7 +376,7 @@ static void failures(void)
     signals_look(s, find("carbon"), at(0), &v);
     is_str(v.why, "/x: no such file", "and shown");
     is_int(put("carbon", 1, "g/kWh", 0, 0), 0, "it works");
-    tells("carbon works;carbon known;", "is told");
+    tells("carbon known;carbon works;", "is told");
     signals_fail(s, find("carbon"), "file /x", "/x: torn");
     tells("carbon fails;", "and fails");
     is_near(value("carbon", 100) * 3.6e6, 1, 1e-9, "the value stays until its age limit");
