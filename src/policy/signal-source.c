@@ -27,9 +27,8 @@ static int check_socket(const struct signal_source *s, uw_error *err)
 
     if (s->file[0])
         return fail(err, -EINVAL, "%s: give one of file and socket", name);
-    if (s->path[0] || s->column[0] || s->unit[0])
-        return fail(err, -EINVAL, "%s: path, column and unit do not belong to a socket",
-                    name);
+    if (s->path[0] || s->column[0])
+        return fail(err, -EINVAL, "%s: path and column do not belong to a socket", name);
     if (s->decl.type != POLICY_NUMBER)
         return fail(err, -EINVAL, "%s: a socket gives numbers alone", name);
     if (s->socket[0] != '/' || !utf8_is_plain(s->socket))

@@ -64,15 +64,17 @@ def main():
             source = signalstub.Signals(tmp, [
                 f"{{name: gb, type: uk, url: {service.url}/good, provides: [carbon, carbon.forecast]}}",
                 f"{{name: down, type: uk, url: {service.url}/down, as: carbon.down}}",
-                f"{{name: meter, type: json, file: {tmp}/marginal.json, unit: kg/MWh, every: 1 s, age: 1 h, as: carbon.marginal}}"])
+                f"{{name: meter, type: json, file: {tmp}/marginal.json, unit: kg/MWh, every: 1 s, age: 1 h, as: carbon.marginal}}",
+                f"{{name: tariff, type: json, file: {tmp}/tariff.json, unit: EUR/MWh, age: 1 h, as: price.retail}}"])
             pathlib.Path(tmp, "marginal.json").write_text("512\n")
+            pathlib.Path(tmp, "tariff.json").write_text("250\n")
             other = pathlib.Path(tmp, "other.sock")
             policy = pathlib.Path(node.tmp) / "policy.yaml"
             policy.write_text("policy: 1\nsignals:\n" + "".join(
                 f"  - {{name: {name}, socket: {path}, every: 1 s{more}}}\n" for name, path, more in (
                     ("carbon", source.socket, ""), ("carbon.forecast", source.socket, ""),
                     ("carbon.down", source.socket, ", age: 1 h"),
-                    ("carbon.marginal", source.socket, ""), ("price", other, ""))))
+                    ("carbon.marginal", source.socket, ""), ("price.retail", source.socket, ", unit: EUR/MWh, age: 1 h"), ("price", other, ""))))
             d = node.daemon(f"node: {{interval: 1 s}}\npolicy: {{file: {policy}}}\n")
             s = becomes(d, "carbon", lambda s: "No such file" in s["why"])
             t.ok(s["value"] is None and source.socket in s["why"], "no socket: unknown", s)
@@ -84,6 +86,8 @@ def main():
                 t.equal(s["estimated"], True, "… and that it is an estimate")
                 meter = becomes(d, "carbon.marginal", lambda s: s["value"] == 512)
                 t.ok(meter["value"] == 512 and meter["estimated"] is False, "another one is none", meter)
+                tariff = becomes(d, "price.retail", lambda s: s["value"] == 250)
+                t.ok(tariff["value"] == 250 and tariff["unit"] == "EUR/MWh", "a signal of the site's own has the unit of policy.yaml", tariff)
                 want = {("carbon", "signals gb", "g/kWh", 1), ("carbon.marginal", "signals meter", "g/kWh", 0)}
                 t.equal(uwtest.wait_until(lambda: factors(d), lambda f: f >= want) & want, want, "energy is booked with both, as they are")
                 ahead = becomes(d, "carbon.forecast", lambda s: s["known"])
@@ -101,6 +105,8 @@ def main():
             with source:
                 s = becomes(d, "carbon", lambda s: not s["why"])
                 t.ok(s["value"] == 250 and not s["why"], "it is back", s)
+            lines = [line for line in d.log().splitlines() if "event=signal name=carbon state=works" in line]
+            t.ok(len(lines) == 2 and all('value="250 g/kWh"' in line for line in lines), "… which the log says with the value", lines)
             wrong(d, other)
             t.ok(json.loads(node.run("underwatt", "signal", "list", "--json", "-").stdout), "the daemon is well")
             d.stop()
