@@ -12,6 +12,7 @@
 static struct {
     bool full; /* SQLITE_FULL, else SQLITE_IOERR_… */
     bool once;
+    bool reads; /* count, and fail, too */
     bool made;  /* files that are there can be opened, and read */
     long at, n; /* fails from operation `at` on, 0: never; so many were made */
 } fault;
@@ -44,6 +45,8 @@ static int fault_close(sqlite3_file *f)
 }
 static int fault_read(sqlite3_file *f, void *to, int n, sqlite3_int64 at)
 {
+    if (fault.reads && fault_now())
+        return SQLITE_IOERR_READ;
     return REAL(f)->xRead(fault_real(f), to, n, at);
 }
 static int fault_write(sqlite3_file *f, const void *from, int n, sqlite3_int64 at)

@@ -6,6 +6,7 @@
 #include <stdlib.h>
 
 #include "base/units.h"
+#include "core/carbon/accounting.h"
 #include "fault.h"
 #include "help.h"
 #include "io/file.h"
@@ -282,6 +283,89 @@ static void test_schema(const char *dir, int version, bool full)
        full ? "a full disk" : "a disk that fails", k - 1 - stride);
 }
 
+/* ---- reports ---- */
+
+static const struct market_contract contract = {.from_ms = T0 / 1000000,
+                                                .to_ms = (T0 + DAY) / 1000000,
+                                                .kind = MARKET_SHARE,
+                                                .amount = 0.5,
+                                                .g_kwh = 20,
+                                                .origin = "GO"};
+
+/* The report's text, to free(); NULL: it failed with an error.  All with a PUE, a
+ * contract and grams of the boards.
+ */
+static char *read_report(const char *name, uw_error *err)
+{
+    auto_(accounting_free) struct accounting *figures =
+        accounting_copy(&(struct accounting){
+            .pue = 1.2,
+            .embodied = {{.model = "Board A", .g_hour = 3.4, .origin = "x"}},
+            .n_embodied = 1,
+            .contract = (struct market_contract *)(uintptr_t)&contract,
+            .n_contracts = 1});
+    auto_(ledger_close) struct ledger *l = NULL;
+    auto_(json_out_free) struct json_out *o = json_out_new();
+    struct ledger_query q;
+    char *text = NULL;
+
+    ledger_query_init(&q, T0 + DAY);
+    q.accounting = figures;
+    int r = ledger_open(&(struct ledger_opts){.path = help_path(name), .read_only = true},
+                        &l, err);
+    if (r >= 0)
+        r = ledger_report(l, &q, o, err);
+    if (r >= 0)
+        r = json_out_string(o, &text, err);
+    return text;
+}
+
+static bool write_rows(const char *name)
+{
+    auto_(ledger_batch_free) struct ledger_batch *b = ledger_batch_new();
+    auto_(ledger_close) struct ledger *l = NULL;
+    int r = help_open(name, T0, &l, NULL);
+
+    if (r >= 0)
+        r = help_boards(l, 1);
+    for (int64_t i = 0; r >= 0 && i < 1000; i++)
+        r = help_interval(b, i, 0, 0, 200000, PART_J, 1);
+    return r >= 0 && ledger_write(l, b, NULL) >= 0;
+}
+
+/* Each read of a report with figures fails once: it fails with an error, or is whole. */
+static void test_report(void)
+{
+    static const char name[] = "r.sqlite";
+    uw_error err = {""};
+    int bad = 0, failed = 0;
+    long k = 1;
+    bool reached = true;
+
+    fault.at = 0;
+    fault.once = true;
+    fault.full = false;
+    if (!ok(write_rows(name), "rows"))
+        return;
+    fault.reads = true;
+    auto_(mem_free) char *whole = read_report(name, &err);
+    ok(whole && strstr(whole, "market_g") && strstr(whole, "embodied_g"),
+       "a report with figures %s", err.text);
+    for (; whole && reached && bad == 0; k += stride) {
+        fault.n = 0;
+        fault.at = k;
+        err.text[0] = '\0';
+        auto_(mem_free) char *text = read_report(name, &err);
+        reached = fault.n >= k;
+        failed += !text;
+        if (text ? strcmp(text, whole) != 0 : !err.text[0])
+            printf("# fault at %ld: %s\n", k, ++bad && text ? text : "no error");
+    }
+    ok(bad == 0 && failed > 10, "%d reports failed at %ld reads, the others are whole",
+       failed, k - stride);
+    fault.reads = false;
+}
+
 int main(int argc, char **argv)
 {
     if (!help_begin())
@@ -293,6 +377,7 @@ int main(int argc, char **argv)
     test_work("a disk that fails", false, false);
     test_work("one write on a full disk", true, true);
     test_work("one fault of the disk", false, true);
+    test_report();
     for (int v = 1; argc > 1 && v < LEDGER_VERSION; v++) {
         test_schema(argv[1], v, true);
         test_schema(argv[1], v, false);

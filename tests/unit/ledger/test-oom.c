@@ -1,6 +1,7 @@
 /* Each allocation of ours fails once (SQLite's own are inside its library). */
 #include <errno.h>
 
+#include "core/carbon/accounting.h"
 #include "help.h"
 #include "io/ledger-queue.h"
 #include "oom.h"
@@ -86,7 +87,27 @@ static int op_squeeze(void *user)
     return r;
 }
 
-static int op_report(void *user)
+/* A file with rows of a job and of idle time, for reports. */
+static bool lay_out(const char *name)
+{
+    auto_(ledger_batch_free) struct ledger_batch *b = ledger_batch_new();
+    auto_(ledger_close) struct ledger *l = NULL;
+    struct ledger_job job = help_job(1, 1000, "anna");
+    uw_error err = {{0}};
+
+    int r = b ? help_open(name, T0, &l, &err) : -ENOMEM;
+    if (r >= 0)
+        r = help_boards(l, 2);
+    if (r >= 0)
+        r = ledger_add_job(b, &job);
+    for (int64_t i = 0; r >= 0 && i < 1000; i++)
+        r = help_interval(b, i, 0, i % 2 ? 1 : 0, 1000, 10, 0.5);
+    if (r >= 0)
+        r = ledger_write(l, b, &err);
+    return ok(r >= 0, "rows %s", err.text);
+}
+
+static int read_report(const char *name, const struct accounting *figures)
 {
     auto_(ledger_close) struct ledger *l = NULL;
     auto_(json_out_free) struct json_out *o = json_out_new();
@@ -95,7 +116,8 @@ static int op_report(void *user)
     char *text = NULL;
 
     ledger_query_init(&q, T0 + DAY);
-    int r = ledger_open(&(struct ledger_opts){.path = help_path(user), .read_only = true},
+    q.accounting = figures;
+    int r = ledger_open(&(struct ledger_opts){.path = help_path(name), .read_only = true},
                         &l, &err);
     if (r >= 0)
         r = ledger_report(l, &q, o, &err);
@@ -103,6 +125,32 @@ static int op_report(void *user)
         r = json_out_string(o, &text, &err);
     free(text);
     return r;
+}
+
+static int op_report(void *user)
+{
+    return read_report(user, NULL);
+}
+
+/* With a PUE, a contract of half the energy and grams of the boards. */
+static int op_beside(void *user)
+{
+    auto_(accounting_free) struct accounting *a = NULL;
+    struct market_contract contract = {.from_ms = T0 / 1000000,
+                                       .to_ms = (T0 + DAY) / 1000000,
+                                       .kind = MARKET_SHARE,
+                                       .amount = 0.5,
+                                       .g_kwh = 20,
+                                       .origin = "GO"};
+    struct accounting figures = {
+        .pue = 1.2,
+        .embodied = {{.model = "Board A", .g_hour = 3.4, .origin = "x"}},
+        .n_embodied = 1,
+        .contract = &contract,
+        .n_contracts = 1};
+
+    a = accounting_copy(&figures);
+    return a ? read_report(user, a) : -ENOMEM;
 }
 
 static int op_queue(void *user)
@@ -131,7 +179,11 @@ int main(void)
     oom_each_tolerant("squeeze and join", op_squeeze, NULL);
     oom_each("open", op_open, (void *)(uintptr_t) "o.sqlite");
     oom_each_tolerant("without a file", op_later, (void *)(uintptr_t) "o.sqlite");
-    oom_each_tolerant("report", op_report, (void *)(uintptr_t) "o.sqlite");
+    if (lay_out("r.sqlite")) {
+        oom_each_tolerant("report", op_report, (void *)(uintptr_t) "r.sqlite");
+        oom_each_tolerant("report with figures", op_beside,
+                          (void *)(uintptr_t) "r.sqlite");
+    }
     oom_each_tolerant("queue", op_queue, (void *)(uintptr_t) "q.sqlite");
     help_end();
     return done();
