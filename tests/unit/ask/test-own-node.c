@@ -260,7 +260,10 @@ static void job(void)
     ok(open_for("2", NULL, true, &own, &err) == 0, "a node for a job: %s", err.text);
     if (!own)
         return;
+    uint64_t began = loop_now_ns(w.loop);
     ok(own_node_feed(own, &err) == 0 && !actuator_is_up(own), "it reads: %s", err.text);
+    ok(s_between(began, loop_now_ns(w.loop)) < 0.01, "CMD may start %g s later",
+       s_between(began, loop_now_ns(w.loop)));
     ok(own_node_actuator(own, &err) == 0, "an actuator: %s", err.text);
     own_node_hold(own, true);
     run_s(0.5);

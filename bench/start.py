@@ -1,0 +1,92 @@
+#!/usr/bin/python3
+"""What the command adds to what it runs: its own start, the time until CMD starts, the time after
+CMD's end, and the processor's share while CMD runs.
+
+    bench/start.py [--base UNDERWATT] [--runs N]        the build's underwatt, in turn with another build's
+
+Simulated boards (v100), no daemon.  Medians; JSON on stdout, with the load average.
+"""
+import argparse
+import json
+import os
+import pathlib
+import resource
+import statistics
+import subprocess
+import sys
+import time
+
+TOP = pathlib.Path(__file__).resolve().parents[1]
+sys.path.insert(0, str(TOP / "tests/system"))
+import uwtest  # noqa: E402
+
+CLOCK = ["/usr/bin/python3", "-S", "-E", "-c", "import time; print(time.clock_gettime(time.CLOCK_MONOTONIC))"]
+MODES = {"measure": ["measure", "-q", "--gpus", "0", "--"], "run": ["run", "-q", "--gpus", "0", "--"]}
+
+
+def now():
+    return time.clock_gettime(time.CLOCK_MONOTONIC)
+
+
+def ms(seconds):
+    return round(1e3 * statistics.median(seconds), 1)
+
+
+def version(program):
+    begin = now()
+    subprocess.run([program, "--version"], stdout=subprocess.DEVNULL, check=True)
+    return now() - begin
+
+
+def once(node, program, words):
+    """Seconds before CMD runs and after it; of them what CMD itself takes to start is in the first."""
+    begin = now()
+    p = subprocess.run(node.command([*([program] if program else []), *words, *CLOCK]), env=node.env(),
+                       stdout=subprocess.PIPE, text=True, check=True)
+    return float(p.stdout) - begin, now() - float(p.stdout)
+
+
+def cpu(node, program, words, seconds):
+    def used():
+        r = resource.getrusage(resource.RUSAGE_CHILDREN)
+        return r.ru_utime + r.ru_stime
+    before = used()
+    subprocess.run(node.command([program, *words, "sleep", str(seconds)]), env=node.env(), check=True)
+    return used() - before
+
+
+def main():
+    parser = argparse.ArgumentParser()
+    parser.add_argument("--base")
+    parser.add_argument("--runs", type=int, default=15)
+    args = parser.parse_args()
+    programs = {"here": uwtest.program("underwatt")} | ({"base": args.base} if args.base else {})
+    out = {"load": os.getloadavg(), "runs": args.runs}
+    with uwtest.Node(board="v100", count=4) as node:
+        bare = [once(node, None, [])[0] for _ in range(args.runs)]
+        out["CMD alone, ms"] = ms(bare)
+        for program in programs.values():
+            version(program)
+        times = {name: [] for name in programs}
+        for _ in range(args.runs):
+            for name, program in programs.items():
+                times[name].append(version(program))
+        out["--version, ms"] = {name: ms(t) for name, t in times.items()}
+        for mode, words in MODES.items():
+            pairs = {name: [] for name in programs}
+            for _ in range(args.runs):
+                for name, program in programs.items():
+                    pairs[name].append(once(node, program, words))
+            out[mode] = {name: {"before CMD, ms": round(ms(p[0] for p in pair) - ms(bare), 1),
+                                "after CMD, ms": ms(p[1] for p in pair)} for name, pair in pairs.items()}
+        short, long = 5, 25
+        share = {}
+        for name, program in programs.items():
+            a, b = (cpu(node, program, MODES["run"], s) for s in (short, long))
+            share[name] = {"% of a core": round(100 * (b - a) / (long - short), 2), "s until then": round(a, 3)}
+        out["run, processor"] = share
+    print(json.dumps(out, indent=1))
+
+
+if __name__ == "__main__":
+    main()
