@@ -35,7 +35,8 @@ static const struct {
     [INK_POINT] = {"#4a5361", "#b9c2cf"},  [INK_FRONT] = {"#b9c3d3", "#485468"},
     [INK_ENERGY] = {"#0072b2", "#56b4e9"}, [INK_EDP] = {"#d55e00", "#ff8a3d"},
     [INK_EDS2] = {"#00805c", "#2fc79a"},   [INK_EDS15] = {"#b0528a", "#e59ac6"},
-    [INK_REF] = {"#1b1f26", "#eceff4"},    [INK_STAMP] = {"#9a6700", "#f0b429"},
+    [INK_CHOSEN] = {"#7a6a00", "#e6d35c"}, [INK_REF] = {"#1b1f26", "#eceff4"},
+    [INK_STAMP] = {"#9a6700", "#f0b429"},
 };
 
 const char *ink_colour(enum ink ink, bool dark)

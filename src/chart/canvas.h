@@ -31,6 +31,7 @@ enum ink {
     INK_EDP,
     INK_EDS2,
     INK_EDS15,
+    INK_CHOSEN, /* … and a fifth one */
     INK_REF,
     INK_STAMP,
     INKS,

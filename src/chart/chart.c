@@ -111,6 +111,8 @@ void mark_draw(struct canvas *c, enum mark mark, struct spot at, double size,
 {
     static const struct spot triangle[] = {{0, -1.235}, {1.3, 0.8}, {-1.3, 0.8}};
     static const struct spot diamond[] = {{0, -1.3}, {1.3, 0}, {0, 1.3}, {-1.3, 0}};
+    static const struct spot pentagon[] = {
+        {0, -1.2}, {1.14, -0.37}, {0.71, 0.97}, {-0.71, 0.97}, {-1.14, -0.37}};
     struct pen pen = {INK_PAPER, ink, 1.5, 0, 0}; /* the rim sets the mark off */
     double s = size;
 
@@ -123,8 +125,10 @@ void mark_draw(struct canvas *c, enum mark mark, struct spot at, double size,
                    pen);
     else if (mark == MARK_TRIANGLE)
         draw_shape(c, at, s, triangle, n_elements(triangle), pen);
-    else
+    else if (mark == MARK_DIAMOND)
         draw_shape(c, at, s, diamond, n_elements(diamond), pen);
+    else
+        draw_shape(c, at, s, pentagon, n_elements(pentagon), pen);
 }
 
 /* A line of +-half pixels with a stroke across each end. */

@@ -26,7 +26,14 @@ struct frame {
 void frame_draw(struct canvas *c, struct frame *f);
 struct spot frame_spot(const struct frame *f, double x, double y);
 
-enum mark { MARK_CIRCLE, MARK_SQUARE, MARK_TRIANGLE, MARK_DIAMOND, MARK_RING };
+enum mark {
+    MARK_CIRCLE,
+    MARK_SQUARE,
+    MARK_TRIANGLE,
+    MARK_DIAMOND,
+    MARK_PENTAGON,
+    MARK_RING
+};
 /* size: half its width. */
 void mark_draw(struct canvas *c, enum mark mark, struct spot at, double size,
                enum ink ink);

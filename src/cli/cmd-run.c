@@ -12,11 +12,6 @@
  */
 #define RUN_GOAL "slowdown:1.05"
 
-static int opt_goal(const char *text, void *ret, uw_error *err)
-{
-    return goal_parse(text, ret, err);
-}
-
 static int opt_label(const char *text, void *ret, uw_error *err)
 {
     struct job_labels *l = ret;

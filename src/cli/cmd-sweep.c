@@ -39,9 +39,13 @@ static int run(const struct cli_env *env, int argc, char **argv)
         .runs = UINT64_MAX,
         .seed = 1,
         .settle_ns = NS_PER_S,
+        .goal = {.param = -1},
         .boards = env->boards,
     };
     const struct opt opts[] = {
+        {"goal", 0, "GOAL",
+         "mark the best cap for it, too: " GOAL_FORMS " (slowdown:1.05)", opt_goal,
+         &a.goal},
         {"from", 0, "W", "lowest cap (the board's least)", opt_watts, &a.from_mw},
         {"to", 0, "W", "highest cap (the board's most)", opt_watts, &a.to_mw},
         {"step", 0, "W", "step between caps (5 W)", opt_watts, &a.step_mw},

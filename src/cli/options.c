@@ -9,6 +9,7 @@
 #include "base/units.h"
 #include "base/utf8.h"
 #include "cli/figures.h"
+#include "core/optimum/goal.h"
 #include "gpu/backends.h"
 
 int opt_flag(const char *text, void *ret, uw_error *err)
@@ -42,6 +43,11 @@ int opt_u64(const char *text, void *ret, uw_error *err)
 int opt_double(const char *text, void *ret, uw_error *err)
 {
     return parse_double(text, ret, err);
+}
+
+int opt_goal(const char *text, void *ret, uw_error *err)
+{
+    return goal_parse(text, ret, err);
 }
 
 int opt_watts(const char *text, void *ret, uw_error *err)

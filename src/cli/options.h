@@ -45,6 +45,7 @@ int opt_double(const char *text, void *ret, uw_error *err); /* double */
 int opt_watts(const char *text, void *ret, uw_error *err);
 int opt_cap(const char *text, void *ret, uw_error *err);      /* struct cap_arg */
 int opt_duration(const char *text, void *ret, uw_error *err); /* uint64_t, ns */
+int opt_goal(const char *text, void *ret, uw_error *err);     /* struct goal */
 
 /* const char *: a boards text whose sources this process may open (gpu_boards_check);
  * lives as long as the process.

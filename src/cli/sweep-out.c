@@ -5,6 +5,7 @@
 
 #include "base/auto.h"
 #include "base/error.h"
+#include "base/units.h"
 #include "chart/canvas.h"
 #include "cli/sweep.h"
 #include "io/file.h"
@@ -126,6 +127,7 @@ int sweep_show(const struct sweep_args *args, uint32_t default_mw, struct sweep_
 {
     auto_(sweep_free) struct sweep *sweep = NULL;
     struct view all = *v;
+    struct sweep_choice choice = {args->goal, w_of_mw(v->most_mw) * (double)v->boards};
     struct sweep_drift drift;
     char method[800];
     uw_error err;
@@ -133,7 +135,8 @@ int sweep_show(const struct sweep_args *args, uint32_t default_mw, struct sweep_
     sweep_drift(runs, n, default_mw, &drift);
     if (args->correct)
         sweep_correct(runs, n, default_mw, &drift);
-    int r = sweep_fold(runs, n, default_mw, &sweep, &err);
+    int r = sweep_fold(runs, n, default_mw, args->goal.param < 0 ? NULL : &choice, &sweep,
+                       &err);
     if (r < 0)
         return cli_fail(EXIT_FAIL, "sweep: %s", err.text);
     all.sweep = sweep;

@@ -142,7 +142,7 @@ static void draw_dots(struct canvas *c, const struct frame *f, const struct view
 static void draw_marks(struct canvas *c, const struct frame *f, const struct view *v,
                        unsigned x, unsigned y)
 {
-    static const double nested[SWEEP_OPTIMA] = {12.5, 9, 6, 3.5};
+    static const double nested[SWEEP_OPTIMA] = {14, 11, 8, 5.5, 3.2};
     const struct sweep *s = v->sweep;
     struct spot ref = spot_of(f, v, x, y, s->ref);
 
@@ -189,30 +189,33 @@ static void draw_front(struct canvas *c, const struct frame *f, const struct vie
 
 enum { LINE_SPOTS = 121 };
 
-/* Point i of the line on which the goal equals its optimum. */
-static struct spot line_spot(const struct frame *f, const struct sweep_optimum *best,
+/* Point i of the line on which goal g is as good as at its optimum, or of its bound. */
+static struct spot line_spot(const struct frame *f, const struct view *v, size_t g,
                              size_t i)
 {
-    double t = f->x.lo + (f->x.hi - f->x.lo) * (double)i / (LINE_SPOTS - 1);
-    double e = best->value, k = best->goal.param;
+    const struct sweep_optimum *best = &v->sweep->optimum[g];
+    struct goal_shape shape = sweep_shape(v->sweep, &best->goal);
+    double part = (double)i / (LINE_SPOTS - 1);
+    double t = f->x.lo + (f->x.hi - f->x.lo) * part;
+    double e0 = 1 + best->energy_change, t0 = 1 + best->time_change;
 
-    if (best->goal.kind == GOAL_EDP)
-        e = best->value / t;
-    else if (best->goal.kind == GOAL_EDS)
-        e = (k * best->value - t) / (k - 1);
-    return frame_spot(f, t, e);
+    if (shape.product)
+        return frame_spot(f, t, e0 * t0 / t);
+    if (isfinite(shape.bound) || shape.we <= 0)
+        return frame_spot(f, isfinite(shape.bound) ? shape.bound : t0,
+                          f->y.lo + (f->y.hi - f->y.lo) * part);
+    return frame_spot(f, t, e0 + shape.wt / shape.we * (t0 - t));
 }
 
 static void draw_goal_lines(struct canvas *c, const struct frame *f, const struct view *v)
 {
     for (size_t g = 0; g < SWEEP_OPTIMA; g++) {
-        const struct sweep_optimum *best = &v->sweep->optimum[g];
         canvas_clip(c, f->box);
         for (size_t i = 0; i < LINE_SPOTS; i++) {
-            struct spot at = line_spot(f, best, i);
+            struct spot at = line_spot(f, v, g, i);
             canvas_to(c, at);
             if (i > 0 && in_frame(f, at))
-                labels_take_line(c, line_spot(f, best, i - 1), at, 3);
+                labels_take_line(c, line_spot(f, v, g, i - 1), at, 3);
         }
         canvas_stroke(c, false, (struct pen){picture_looks[g].ink, INK_NONE, 1.5, 7, 0});
         canvas_unclip(c);
@@ -222,14 +225,18 @@ static void draw_goal_lines(struct canvas *c, const struct frame *f, const struc
 /* Names each line, as in "EDP = 0.856", far from the curve. */
 static void name_goal_lines(struct canvas *c, const struct frame *f, const struct view *v)
 {
-    char text[VIEW_TEXT];
+    char text[2 * VIEW_TEXT], name[VIEW_TEXT];
 
     for (size_t g = 0; g < SWEEP_OPTIMA; g++) {
         const struct sweep_optimum *best = &v->sweep->optimum[g];
         struct type type = {12, picture_looks[g].ink, false};
-        (void)snprintf(text, sizeof text, "%s = %.3f", view_goal_name(g), best->value);
+        if (best->goal.kind == GOAL_SLOWDOWN)
+            (void)snprintf(text, sizeof text, "T = %.4g", best->goal.param);
+        else
+            (void)snprintf(text, sizeof text, "%s = %.3f", view_goal_name(v, g, name),
+                           best->value);
         for (size_t i = LINE_SPOTS; i-- > 0;) {
-            struct spot at = line_spot(f, best, i);
+            struct spot at = line_spot(f, v, g, i);
             if (in_frame(f, at) && labels_put(c, at, 5, &type, false, text))
                 break;
         }
@@ -240,16 +247,17 @@ static void name_goal_lines(struct canvas *c, const struct frame *f, const struc
 static void mark_text(const struct view *v, size_t point, char *ret, size_t size)
 {
     bool is_ref = point == v->sweep->ref, first = true;
-    char watts[VIEW_TEXT];
+    char watts[VIEW_TEXT], name[VIEW_TEXT];
 
     (void)snprintf(ret, size, "%s", is_ref ? "default" : "");
     for (size_t g = 0; g < SWEEP_OPTIMA; g++) {
         size_t at = strlen(ret);
         if (v->sweep->optimum[g].point != point)
             continue;
-        (void)snprintf(ret + at, size - at, "%s%s%s", at ? ", " : "", first ? "min " : "",
-                       view_goal_name(g));
-        first = false;
+        bool bound = v->sweep->optimum[g].goal.kind == GOAL_SLOWDOWN;
+        (void)snprintf(ret + at, size - at, "%s%s%s", at ? ", " : "",
+                       first && !bound ? "min " : "", view_goal_name(v, g, name));
+        first = first && bound;
     }
     size_t at = strlen(ret);
     (void)snprintf(ret + at, size - at, ": %s",
@@ -412,13 +420,13 @@ void picture_metrics(struct canvas *c, const struct view *v, struct box box)
         .y_name = "metric / at the default limit",
         .x_ticks = true,
     };
-    char text[2 * VIEW_TEXT], watts[VIEW_TEXT];
+    char text[2 * VIEW_TEXT], name[VIEW_TEXT], watts[VIEW_TEXT];
 
-    for (unsigned g = 1; g < SWEEP_OPTIMA; g++)
+    for (unsigned g = 1; g < SWEEP_METRICS; g++)
         r = range_of(v, Q_GOAL + g, r);
     f.y = padded(r, 0.01, 0.1, 6);
     frame_draw(c, &f);
-    for (unsigned g = 1; g < SWEEP_OPTIMA; g++) {
+    for (unsigned g = 1; g < SWEEP_METRICS; g++) {
         draw_curve(c, &f, v, Q_GOAL + g, pen_line(picture_looks[g].ink, 2));
         draw_dots(c, &f, v, Q_CAP, Q_GOAL + g, picture_looks[g].ink, false);
         labels_take_spot(c, spot_of(&f, v, Q_CAP, Q_GOAL + g, s->optimum[g].point), 9);
@@ -426,14 +434,14 @@ void picture_metrics(struct canvas *c, const struct view *v, struct box box)
     struct spot ref = spot_of(&f, v, Q_CAP, Q_GOAL, s->ref);
     mark_draw(c, MARK_RING, ref, is_optimum(s, s->ref) ? 13 : 7, INK_REF);
     labels_take_spot(c, ref, 9);
-    for (unsigned g = 1; g < SWEEP_OPTIMA; g++) {
+    for (unsigned g = 1; g < SWEEP_METRICS; g++) {
         const struct goal_look look = picture_looks[g];
         size_t point = s->optimum[g].point;
         struct spot at = spot_of(&f, v, Q_CAP, Q_GOAL + g, point);
         canvas_mark(c, point);
         mark_draw(c, look.mark, at, 8, look.ink);
         canvas_unmark(c);
-        (void)snprintf(text, sizeof text, "%s: %s", view_goal_name(g),
+        (void)snprintf(text, sizeof text, "%s: %s", view_goal_name(v, g, name),
                        view_watts(s->point[point].cap_mw, watts));
         (void)labels_put(c, at, 10, &(struct type){12, look.ink, true}, true, text);
     }

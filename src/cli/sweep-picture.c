@@ -4,13 +4,11 @@
 
 #include "base/auto.h"
 
-enum { WIDTH = 1280, HEIGHT = 1250, EDGE = 48 };
+enum { WIDTH = 1280, HEIGHT = 1276, EDGE = 48 };
 
 const struct goal_look picture_looks[SWEEP_OPTIMA] = {
-    {INK_ENERGY, MARK_CIRCLE},
-    {INK_EDP, MARK_SQUARE},
-    {INK_EDS2, MARK_TRIANGLE},
-    {INK_EDS15, MARK_DIAMOND},
+    {INK_ENERGY, MARK_CIRCLE}, {INK_EDP, MARK_SQUARE},      {INK_EDS2, MARK_TRIANGLE},
+    {INK_EDS15, MARK_DIAMOND}, {INK_CHOSEN, MARK_PENTAGON},
 };
 
 /* Cuts text to the width, with an ellipsis. */
@@ -77,7 +75,7 @@ static void draw_card(struct canvas *c, const struct view *v, size_t i, struct b
         (void)snprintf(text, sizeof text, "%#.4g %s in %#.4g %s", p->energy_j * e.scale,
                        e.name, p->time_s * t.scale, t.name);
     } else {
-        (void)snprintf(title, sizeof title, "min %s", view_goal_name(i - 1));
+        (void)view_goal_title(v, i - 1, title);
         (void)snprintf(text, sizeof text, "E %s\u2003T %s",
                        view_change(p->energy_j / ref->energy_j - 1, true, part[0]),
                        view_change(p->time_s / ref->time_s - 1, true, part[1]));
@@ -89,9 +87,8 @@ static void draw_card(struct canvas *c, const struct view *v, size_t i, struct b
     else
         mark_draw(c, picture_looks[i - 1].mark, mark, 8, picture_looks[i - 1].ink);
     canvas_text(c, b.x + 40, b.y + 29, ALIGN_LEFT, &name, title);
-    canvas_text(c, b.x + b.w - 14, b.y + 30, ALIGN_RIGHT, &cap,
-                view_watts(p->cap_mw, part[0]));
-    canvas_text(c, b.x + 14, b.y + 56, ALIGN_LEFT, &change, text);
+    canvas_text(c, b.x + 14, b.y + 58, ALIGN_LEFT, &cap, view_watts(p->cap_mw, part[0]));
+    canvas_text(c, b.x + 14, b.y + 82, ALIGN_LEFT, &change, text);
     canvas_unmark(c);
 }
 
@@ -123,18 +120,18 @@ static double draw_lines(struct canvas *c, const char *text, double y)
 static void draw(struct canvas *c, const void *user)
 {
     const struct view *v = user;
-    double gap = 14, width = (WIDTH - 2 * EDGE - 4 * gap) / 5;
+    double gap = 14, width = (WIDTH - 2 * EDGE - SWEEP_OPTIMA * gap) / (SWEEP_OPTIMA + 1);
     char drift[300];
 
     canvas_box(c, (struct box){0, 0, WIDTH, HEIGHT}, 0, pen_fill(INK_PAPER));
     draw_head(c, v);
     for (size_t i = 0; i <= SWEEP_OPTIMA; i++)
         draw_card(c, v, i,
-                  (struct box){EDGE + (double)i * (width + gap), 108, width, 72});
-    picture_trade(c, v, (struct box){EDGE + 62, 232, 590, 490});
-    picture_metrics(c, v, (struct box){EDGE + 62, 828, 590, 290});
-    picture_over_cap(c, v, (struct box){806, 232, WIDTH - EDGE - 806, 886});
-    double y = draw_lines(c, v->method, 1192);
+                  (struct box){EDGE + (double)i * (width + gap), 108, width, 98});
+    picture_trade(c, v, (struct box){EDGE + 62, 258, 590, 490});
+    picture_metrics(c, v, (struct box){EDGE + 62, 854, 590, 290});
+    picture_over_cap(c, v, (struct box){806, 258, WIDTH - EDGE - 806, 886});
+    double y = draw_lines(c, v->method, 1218);
     view_drift(v, true, drift, sizeof drift);
     (void)draw_lines(c, drift, y);
 }

@@ -161,6 +161,7 @@ static int show(const struct running *r)
         .label = label,
         .work_unit = "one run of the command",
         .least_mw = res->range.min_mw,
+        .most_mw = res->range.max_mw,
         .boards = res->n_boards,
         .method = method,
     };

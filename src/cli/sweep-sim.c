@@ -120,6 +120,7 @@ static int show(const struct simulated *sim, struct sweep_run *runs, size_t n)
         .label = sim->work->name,
         .work_unit = "one epoch",
         .least_mw = board->min_mw,
+        .most_mw = board->max_mw,
         .boards = 1,
         .method = method,
     };

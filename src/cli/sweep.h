@@ -14,8 +14,9 @@ struct sweep_args {
     uint32_t from_mw, to_mw, step_mw;
     uint64_t runs, seed;
     const char *csv, *json, *svg, *png, *html; /* "-": standard output */
-    bool correct;                              /* correct a drift */
-    const char *report;                        /* write the table there */
+    struct goal goal;   /* marked beside the others; param < 0: slowdown:1.05 */
+    bool correct;       /* correct a drift */
+    const char *report; /* write the table there */
     bool quiet;
     /* for a sweep of a command */
     const char *gpus, *boards, *state;

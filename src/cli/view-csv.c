@@ -17,7 +17,7 @@ int view_csv(const struct view *v, FILE *to, uw_error *err)
                       p->runs, p->time_s, p->time_sd_s, p->energy_j, p->energy_sd_j,
                       p->power_w, p->power_sd_w, p->time_s / ref->time_s,
                       p->energy_j / ref->energy_j);
-        for (size_t g = 1; g < SWEEP_OPTIMA; g++)
+        for (size_t g = 1; g < SWEEP_METRICS; g++)
             (void)fprintf(to, ",%.9g", sweep_value(s, &s->optimum[g].goal, i));
         (void)fprintf(to, ",%d,%d,%d\n", p->pareto, i == s->ref, v->simulated);
     }

@@ -88,11 +88,19 @@ static void put_optima(const struct view *v, FILE *to)
     html_table(to, COLUMNS);
     put_cells(v, v->sweep->ref, "default limit", to);
     for (size_t g = 0; g < SWEEP_OPTIMA; g++) {
-        (void)snprintf(name, sizeof name, "min %s", view_goal_name(g));
         (void)fputs("</tr>\n", to);
-        put_cells(v, v->sweep->optimum[g].point, name, to);
+        put_cells(v, v->sweep->optimum[g].point, view_goal_title(v, g, name), to);
     }
     (void)fputs("</tr>\n", to);
+    html_table_end(to);
+    html_put(to, "h2", "What more time buys");
+    html_table(to, COLUMNS);
+    for (size_t i = 0; i < SWEEP_BUYS; i++) {
+        (void)snprintf(name, sizeof name, "at most %.0f %% more time",
+                       100 * v->sweep->buy[i].time);
+        put_cells(v, v->sweep->buy[i].point, name, to);
+        (void)fputs("</tr>\n", to);
+    }
     html_table_end(to);
 }
 
@@ -105,7 +113,7 @@ static void put_all(const struct view *v, FILE *to)
     html_table(to, "Pareto front" COLUMNS "|EDP|EDS(2)|EDS(1.5)|runs");
     for (size_t i = 0; i < s->n; i++) {
         put_cells(v, i, s->point[i].pareto ? "yes" : "no", to);
-        for (size_t g = 1; g < SWEEP_OPTIMA; g++)
+        for (size_t g = 1; g < SWEEP_METRICS; g++)
             html_put(to, "td", "%.4f", sweep_value(s, &s->optimum[g].goal, i));
         html_put(to, "td", "%u", s->point[i].runs);
         (void)fputs("</tr>\n", to);

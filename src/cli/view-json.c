@@ -27,6 +27,16 @@ static void put_point(const struct sweep *s, size_t i, struct json_out *o)
     json_out_double(o, "power_w", p->power_w);
 }
 
+/* Whether the chosen goal is one of the others, whose key it would have. */
+static bool is_again(const struct sweep *s, size_t g)
+{
+    for (size_t k = 0; k < g; k++)
+        if (s->optimum[k].goal.kind == s->optimum[g].goal.kind &&
+            s->optimum[k].goal.param == s->optimum[g].goal.param)
+            return true;
+    return false;
+}
+
 static void put_optima(const struct sweep *s, struct json_out *o)
 {
     char name[GOAL_TEXT_MAX];
@@ -34,12 +44,31 @@ static void put_optima(const struct sweep *s, struct json_out *o)
     json_out_object(o, "optima");
     for (size_t g = 0; g < SWEEP_OPTIMA; g++) {
         const struct sweep_optimum *best = &s->optimum[g];
+        if (is_again(s, g))
+            continue;
         json_out_object(o, goal_text(&best->goal, name));
         put_point(s, best->point, o);
         json_out_double(o, "value", best->value);
         json_out_double(o, "value_se", sweep_value_se(s, &best->goal, best->point));
         json_out_double(o, "energy_change", best->energy_change);
         json_out_double(o, "time_change", best->time_change);
+        json_out_end(o);
+    }
+    json_out_end(o);
+}
+
+static void put_buys(const struct sweep *s, struct json_out *o)
+{
+    const struct sweep_point *ref = &s->point[s->ref];
+
+    json_out_array(o, "time_buys");
+    for (size_t i = 0; i < SWEEP_BUYS; i++) {
+        const struct sweep_point *p = &s->point[s->buy[i].point];
+        json_out_object(o, NULL);
+        json_out_double(o, "at_most", s->buy[i].time);
+        json_out_int(o, "cap_mw", p->cap_mw);
+        json_out_double(o, "energy_change", p->energy_j / ref->energy_j - 1);
+        json_out_double(o, "time_change", p->time_s / ref->time_s - 1);
         json_out_end(o);
     }
     json_out_end(o);
@@ -115,6 +144,7 @@ int view_json(const struct view *v, FILE *to, uw_error *err)
     json_out_end(o);
     put_points(v->sweep, o);
     put_optima(v->sweep, o);
+    put_buys(v->sweep, o);
     put_spread(v->sweep, o);
     put_drift(v, o);
     put_runs(v, o);

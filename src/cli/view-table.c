@@ -67,12 +67,31 @@ static void put_title(const struct view *v, FILE *to)
     (void)fprintf(to, ", %s\n%s\n\n", v->work_unit, extent);
 }
 
+/* "1 % more time   295 W   -3.2 % energy   +0.9 % time" */
+static void put_buys(const struct view *v, FILE *to)
+{
+    const struct sweep *s = v->sweep;
+    const struct sweep_point *ref = &s->point[s->ref];
+    char watts[VIEW_TEXT], energy[VIEW_TEXT], time[VIEW_TEXT];
+
+    (void)fputs("\nWhat more time buys:\n", to);
+    for (size_t i = 0; i < SWEEP_BUYS; i++) {
+        const struct sweep_point *p = &s->point[s->buy[i].point];
+        (void)fprintf(to, "  at most %2.0f %%   %7s   energy %8s   time %8s\n",
+                      100 * s->buy[i].time, view_watts(p->cap_mw, watts),
+                      view_change(p->energy_j / ref->energy_j - 1, false, energy),
+                      view_change(p->time_s / ref->time_s - 1, false, time));
+    }
+}
+
 static void put_ends(const struct view *v, FILE *to)
 {
     const struct sweep *s = v->sweep;
     char drift[300];
+    char name[VIEW_TEXT];
     size_t front = 0;
 
+    put_buys(v, to);
     for (size_t i = 0; i < s->n; i++)
         front += s->point[i].pareto;
     (void)fprintf(to, "\nPareto front: %zu of %zu caps.", front, s->n);
@@ -84,9 +103,9 @@ static void put_ends(const struct view *v, FILE *to)
         size_t at = s->optimum[g].point;
         if (at == 0 && at != s->ref && s->point[0].cap_mw > v->least_mw)
             (void)fprintf(to,
-                          "min %s lies at the lowest cap of the range: lower ones may be "
+                          "%s lies at the lowest cap of the range: lower ones may be "
                           "better.\n",
-                          view_goal_name(g));
+                          view_goal_title(v, g, name));
     }
 }
 
@@ -100,11 +119,10 @@ int view_table(const struct view *v, FILE *to, uw_error *err)
         row.scatter |= s->point[i].runs > 1 && s->point[i].time_sd_s > 0;
     put_title(v, to);
     put_header(&row, to);
-    (void)fprintf(to, "%-12s", "default");
+    (void)fprintf(to, "%-13s", "default");
     put_figures(&row, &s->point[s->ref], to);
     for (size_t g = 0; g < SWEEP_OPTIMA; g++) {
-        (void)snprintf(name, sizeof name, "min %s", view_goal_name(g));
-        (void)fprintf(to, "%-12s", name);
+        (void)fprintf(to, "%-13s", view_goal_title(v, g, name));
         put_figures(&row, &s->point[s->optimum[g].point], to);
     }
     put_ends(v, to);

@@ -3,11 +3,25 @@
 #include <math.h>
 #include <string.h>
 
-static const char *const names[SWEEP_OPTIMA] = {"E", "EDP", "EDS(2)", "EDS(1.5)"};
+static const char *const names[SWEEP_METRICS] = {"E", "EDP", "EDS(2)", "EDS(1.5)"};
 
-const char *view_goal_name(size_t optimum)
+const char *view_goal_name(const struct view *v, size_t optimum, char buf[VIEW_TEXT])
 {
-    return names[optimum];
+    if (optimum < SWEEP_METRICS)
+        (void)snprintf(buf, VIEW_TEXT, "%s", names[optimum]);
+    else
+        (void)goal_text(&v->sweep->optimum[optimum].goal, buf);
+    return buf;
+}
+
+const char *view_goal_title(const struct view *v, size_t optimum, char buf[VIEW_TEXT])
+{
+    char name[VIEW_TEXT];
+    bool bound = v->sweep->optimum[optimum].goal.kind == GOAL_SLOWDOWN;
+
+    (void)snprintf(buf, VIEW_TEXT, "%s%.50s", bound ? "" : "min ",
+                   view_goal_name(v, optimum, name));
+    return buf;
 }
 
 const char *view_change(double fraction, bool typeset, char buf[VIEW_TEXT])

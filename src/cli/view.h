@@ -25,6 +25,7 @@ struct view {
     const char *label;      /* a short, clean form: see view_label() */
     const char *work_unit;  /* "one epoch", "one run of the command" */
     uint32_t least_mw;      /* the lowest cap of the boards */
+    uint32_t most_mw;       /* the highest */
     size_t boards;          /* number of boards in the sums */
     const char *method;     /* how the figures were obtained, a sentence or two */
 };
@@ -43,8 +44,10 @@ int view_html(const struct view *v, FILE *to, uw_error *err);
 
 enum { VIEW_TEXT = 64 };
 
-/* "EDS(1.5)", "E", "EDP". */
-const char *view_goal_name(size_t optimum);
+/* "EDS(1.5)", "E", "EDP", "slowdown:1.05". */
+const char *view_goal_name(const struct view *v, size_t optimum, char buf[VIEW_TEXT]);
+/* The same with "min " where the goal is not one of a bound. */
+const char *view_goal_title(const struct view *v, size_t optimum, char buf[VIEW_TEXT]);
 /* "-31.5 %", with a true minus sign where `typeset`. */
 const char *view_change(double fraction, bool typeset, char buf[VIEW_TEXT]);
 /* "250 W", "252.5 W". */

@@ -108,7 +108,10 @@ def test_json():
     t.ok(all(set(p) == {"cap_mw", "time_s", "energy_j", "power_w", "runs"} and
              isinstance(p["cap_mw"], int) and p["runs"] == 1 for p in d["points"]),
          "JSON: a point's keys")
-    t.equal(sorted(d["optima"]), ["edp", "eds:1.5", "eds:2", "energy"], "JSON: the optima")
+    t.equal(sorted(d["optima"]), ["edp", "eds:1.5", "eds:2", "energy", "slowdown:1.05"], "JSON: the optima")
+    t.equal([b["at_most"] for b in d["time_buys"]], [0.01, 0.02, 0.05, 0.1], "JSON: what more time buys")
+    t.equal(d["time_buys"][2]["cap_mw"], d["optima"]["slowdown:1.05"]["cap_mw"], "JSON: 5 % of it is slowdown:1.05")
+    t.ok(all(0 <= b["time_change"] <= b["at_most"] for b in d["time_buys"]), "JSON: … and no more than that", d["time_buys"])
     for goal, best in d["optima"].items():
         least = min(metric(goal, p, d["reference"]) for p in d["points"])
         t.near(best["value"], least, 1e-12, f"JSON: {goal} is the least of all points")
@@ -166,12 +169,12 @@ def test_pictures(folder):
         data = subprocess.run(["rsvg-convert", names["svg"]], capture_output=True,
                               check=True).stdout
         w, h, shades = png_shades(data)
-        t.ok((w, h) == (1280, 1250) and shades > 50,
+        t.ok((w, h) == (1280, 1276) and shades > 50,
              f"SVG renders: {w} x {h}, {shades} different pieces")
     else:
         t.skip("SVG renders", "no rsvg-convert (librsvg2-bin)")
     w, h, shades = png_shades(pathlib.Path(names["png"]).read_bytes())
-    t.ok((w, h) == (2560, 2500) and shades > 50,
+    t.ok((w, h) == (2560, 2552) and shades > 50,
          f"PNG: {w} x {h}, {shades} different pieces")
 
     page = pathlib.Path(names["html"]).read_text()

@@ -7,11 +7,10 @@
 #include "core/sweep/sweep.h"
 
 static const struct goal goals[SWEEP_OPTIMA] = {
-    {GOAL_ENERGY, 0},
-    {GOAL_EDP, 0},
-    {GOAL_EDS, 2},
-    {GOAL_EDS, 1.5},
+    {GOAL_ENERGY, 0}, {GOAL_EDP, 0},         {GOAL_EDS, 2},
+    {GOAL_EDS, 1.5},  {GOAL_SLOWDOWN, 1.05}, /* unless another one is chosen */
 };
+static const double buys[SWEEP_BUYS] = {0.01, 0.02, 0.05, 0.10};
 
 struct moments {
     double sum, sum2; /* of differences from the first value: exact if all are equal */
@@ -90,13 +89,20 @@ static bool on_front(const struct sweep *s, size_t i)
 static struct goal_ref reference_of(const struct sweep *s)
 {
     const struct sweep_point *ref = &s->point[s->ref];
-    return (struct goal_ref){.energy_j = ref->energy_j, .time_s = ref->time_s};
+    return (struct goal_ref){
+        .energy_j = ref->energy_j, .time_s = ref->time_s, .pmax_w = s->pmax_w};
 }
 
 double sweep_value(const struct sweep *s, const struct goal *goal, size_t point)
 {
     struct goal_ref ref = reference_of(s);
     return goal_relative(goal, s->point[point].energy_j, s->point[point].time_s, &ref);
+}
+
+struct goal_shape sweep_shape(const struct sweep *s, const struct goal *goal)
+{
+    struct goal_ref ref = reference_of(s);
+    return goal_shape_of(goal, &ref);
 }
 
 size_t sweep_best(const struct sweep *s, const struct goal *goal)
@@ -117,8 +123,7 @@ size_t sweep_best(const struct sweep *s, const struct goal *goal)
 double sweep_value_se(const struct sweep *s, const struct goal *goal, size_t point)
 {
     const struct sweep_point *p = &s->point[point], *ref = &s->point[s->ref];
-    struct goal_ref r = reference_of(s);
-    struct goal_shape shape = goal_shape_of(goal, &r);
+    struct goal_shape shape = sweep_shape(s, goal);
     double e = p->energy_j / ref->energy_j, t = p->time_s / ref->time_s;
 
     if (point == s->ref)
@@ -130,21 +135,27 @@ double sweep_value_se(const struct sweep *s, const struct goal *goal, size_t poi
                          : hypot(shape.we * se_e, shape.wt * se_t);
 }
 
-static void find_optima(struct sweep *s)
+static void find_optima(struct sweep *s, const struct sweep_choice *choice)
 {
     const struct sweep_point *ref = &s->point[s->ref];
 
     for (size_t i = 0; i < s->n; i++)
         s->point[i].pareto = on_front(s, i);
     for (size_t g = 0; g < SWEEP_OPTIMA; g++) {
-        size_t best = sweep_best(s, &goals[g]);
+        const struct goal *goal =
+            g == SWEEP_METRICS && choice ? &choice->goal : &goals[g];
+        size_t best = sweep_best(s, goal);
         s->optimum[g] = (struct sweep_optimum){
-            .goal = goals[g],
+            .goal = *goal,
             .point = best,
-            .value = sweep_value(s, &goals[g], best),
+            .value = sweep_value(s, goal, best),
             .energy_change = s->point[best].energy_j / ref->energy_j - 1,
             .time_change = s->point[best].time_s / ref->time_s - 1,
         };
+    }
+    for (size_t i = 0; i < SWEEP_BUYS; i++) {
+        struct goal within = {GOAL_SLOWDOWN, 1 + buys[i]};
+        s->buy[i] = (struct sweep_buy){buys[i], sweep_best(s, &within)};
     }
 }
 
@@ -173,7 +184,7 @@ static int check_runs(const struct sweep_run *runs, size_t n, uint32_t reference
 }
 
 int sweep_fold(const struct sweep_run *runs, size_t n, uint32_t reference_mw,
-               struct sweep **ret, uw_error *err)
+               const struct sweep_choice *choice, struct sweep **ret, uw_error *err)
 {
     int r = check_runs(runs, n, reference_mw, err);
     if (r < 0)
@@ -197,7 +208,8 @@ int sweep_fold(const struct sweep_run *runs, size_t n, uint32_t reference_mw,
         s->point[s->n++] = point_of(&sorted[i], same);
         i += same;
     }
-    find_optima(s);
+    s->pmax_w = choice ? choice->pmax_w : 0;
+    find_optima(s, choice);
     *ret = take(s);
     return 0;
 }

@@ -2,7 +2,7 @@
  * time: points, optima, Pareto front, drift.  Pure: no clock, file or environment.
  *
  *     sweep_grid(), sweep_plan()   the caps and their order
- *     sweep_fold()                 points from runs, with the optima of four goals
+ *     sweep_fold()                 points from runs, with the optima of five goals
  *     sweep_drift()                drift, from the repeated reference runs
  *
  * Energy is the sum over all boards of the job; the cap applies to each board.
@@ -21,7 +21,9 @@
 enum {
     SWEEP_CAPS_MAX = 2000,
     SWEEP_RUNS_MAX = 1000, /* per cap */
-    SWEEP_OPTIMA = 4,      /* energy, edp, eds:2, eds:1.5 */
+    SWEEP_METRICS = 4,     /* energy, edp, eds:2, eds:1.5 */
+    SWEEP_OPTIMA,          /* these, and the chosen goal */
+    SWEEP_BUYS = 4,        /* 1, 2, 5 and 10 % of time */
 };
 
 /* ---- caps and their order ---- */
@@ -81,23 +83,39 @@ struct sweep_optimum {
     double time_change;
 };
 
+/* The least energy for at most so much more time. */
+struct sweep_buy {
+    double time; /* a fraction: 0.01 */
+    size_t point;
+};
+
 struct sweep {
     size_t n;
     struct sweep_point *point; /* ascending caps */
     size_t ref;                /* index of the reference in point */
     struct sweep_optimum optimum[SWEEP_OPTIMA];
+    struct sweep_buy buy[SWEEP_BUYS];
+    double pmax_w; /* of the choice */
 };
 
-/* Runs in any order.  -EINVAL: no run at the reference, or a time or energy that is not
- * finite and positive.  -E2BIG: too many runs.  -ENOMEM.
+/* What is marked beside the four metrics. */
+struct sweep_choice {
+    struct goal goal;
+    double pmax_w; /* highest caps of all boards together, for the goal cost */
+};
+
+/* Runs in any order; choice: NULL is slowdown:1.05.  -EINVAL: no run at the reference, or
+ * a time or energy that is not finite and positive.  -E2BIG: too many runs.  -ENOMEM.
  */
 int sweep_fold(const struct sweep_run *runs, size_t n, uint32_t reference_mw,
-               struct sweep **ret, uw_error *err);
+               const struct sweep_choice *choice, struct sweep **ret, uw_error *err);
 void sweep_free(struct sweep *sweep);
 DEFINE_AUTO(struct sweep *, sweep_free);
 
 /* The goal's value at a point, relative to the reference. */
 double sweep_value(const struct sweep *sweep, const struct goal *goal, size_t point);
+/* The goal over energy and time relative to the reference. */
+struct goal_shape sweep_shape(const struct sweep *sweep, const struct goal *goal);
 /* The point with the least value; of equal ones that with the highest cap. */
 size_t sweep_best(const struct sweep *sweep, const struct goal *goal);
 /* The standard error of sweep_value() from the scatter of the runs, including those of

@@ -33,7 +33,7 @@ static int fold(void *user)
 {
     auto_(sweep_free) struct sweep *sweep = NULL;
     (void)user;
-    return sweep_fold(runs, n_elements(runs), W(300), &sweep, NULL);
+    return sweep_fold(runs, n_elements(runs), W(300), NULL, &sweep, NULL);
 }
 
 struct show {
@@ -77,7 +77,7 @@ int main(void)
     auto_(sweep_free) struct sweep *sweep = NULL;
     FILE *null = fopen("/dev/null", "we");
 
-    if (!null || sweep_fold(runs, n_elements(runs), W(300), &sweep, NULL) < 0)
+    if (!null || sweep_fold(runs, n_elements(runs), W(300), NULL, &sweep, NULL) < 0)
         return 1;
     struct show svg = {view_svg, sweep, null}, html = {view_html, sweep, null},
                 png = {view_png, sweep, null}, json = {view_json, sweep, null};

@@ -53,18 +53,26 @@ static const char table[] =
     "SIMULATED: ./train on Test board (uncalibrated), sum of 2 boards, one run\n"
     "5 caps from 100 to 300 W, 1 to 2 runs each, the default limit 3 times\n"
     "\n"
-    "                    cap  mean power        energy     +-se    change         time "
+    "                     cap  mean power        energy     +-se    change         time "
     "    +-se    change\n"
-    "default           300 W     300.0 W      30.30 kJ   0.57 %                101.0 s "
+    "default            300 W     300.0 W      30.30 kJ   0.57 %                101.0 s "
     "  0.57 %\n"
-    "min E             150 W     150.0 W      21.00 kJ            -30.7 %      140.0 s "
+    "min E              150 W     150.0 W      21.00 kJ            -30.7 %      140.0 s "
     "           +38.6 %\n"
-    "min EDP           200 W     200.0 W      22.20 kJ   0.90 %   -26.7 %      111.0 s "
+    "min EDP            200 W     200.0 W      22.20 kJ   0.90 %   -26.7 %      111.0 s "
     "  0.90 %    +9.9 %\n"
-    "min EDS(2)        200 W     200.0 W      22.20 kJ   0.90 %   -26.7 %      111.0 s "
+    "min EDS(2)         200 W     200.0 W      22.20 kJ   0.90 %   -26.7 %      111.0 s "
     "  0.90 %    +9.9 %\n"
-    "min EDS(1.5)      200 W     200.0 W      22.20 kJ   0.90 %   -26.7 %      111.0 s "
+    "min EDS(1.5)       200 W     200.0 W      22.20 kJ   0.90 %   -26.7 %      111.0 s "
     "  0.90 %    +9.9 %\n"
+    "slowdown:1.05      300 W     300.0 W      30.30 kJ   0.57 %                101.0 s "
+    "  0.57 %\n"
+    "\n"
+    "What more time buys:\n"
+    "  at most  1 %     300 W   energy    0.0 %   time    0.0 %\n"
+    "  at most  2 %     300 W   energy    0.0 %   time    0.0 %\n"
+    "  at most  5 %     300 W   energy    0.0 %   time    0.0 %\n"
+    "  at most 10 %     200 W   energy  -26.7 %   time   +9.9 %\n"
     "\n"
     "Pareto front: 3 of 5 caps.\n"
     "Over the sweep the 3 runs at the default limit changed by +1.3 % in time and +1.3 % "
@@ -153,7 +161,7 @@ static void test_odd_sweeps(void)
     for (size_t i = 0; i < n_elements(cases); i++) {
         size_t len;
         sweep = NULL;
-        (void)sweep_fold(flat, cases[i].n, cases[i].ref, &sweep, NULL);
+        (void)sweep_fold(flat, cases[i].n, cases[i].ref, NULL, &sweep, NULL);
         struct view v = view_of("x", "x");
         auto_(mem_free) char *svg = written(view_svg, &v, &len);
         ok(!strstr(svg, "nan") && !strstr(svg, "inf"), "%s: no coordinate is amiss",
@@ -189,7 +197,7 @@ int main(void)
     uw_error err;
 
     sweep_drift(runs, n_elements(runs), W(300), &drift);
-    if (sweep_fold(runs, n_elements(runs), W(300), &sweep, &err) < 0)
+    if (sweep_fold(runs, n_elements(runs), W(300), NULL, &sweep, &err) < 0)
         return 1;
     test_golden();
     test_hostile();

@@ -118,12 +118,34 @@ static const struct sweep_run some[] = {
     {W(250), 112, 26000, 60}, /* worse than 200 W in both */
 };
 
+/* The goal that is asked for is marked in the place of slowdown:1.05. */
+static void test_choice(void)
+{
+    static const struct {
+        struct sweep_choice choice;
+        uint32_t best;
+    } cases[] = {
+        {{{GOAL_SLOWDOWN, 1.1}, 0}, W(200)}, {{{GOAL_SLOWDOWN, 1.39}, 0}, W(150)},
+        {{{GOAL_TIME, 0}, 0}, W(300)},       {{{GOAL_COST, 0.5}, 300}, W(200)},
+        {{{GOAL_COST, 0.5}, 0}, W(150)}, /* time costs nothing */
+    };
+
+    for (size_t i = 0; i < n_elements(cases); i++) {
+        auto_(sweep_free) struct sweep *s = NULL;
+        char text[GOAL_TEXT_MAX];
+        (void)sweep_fold(some, n_elements(some), W(300), &cases[i].choice, &s, NULL);
+        if (s)
+            is_int(s->point[s->optimum[SWEEP_METRICS].point].cap_mw, cases[i].best,
+                   "choice: %s", goal_text(&cases[i].choice.goal, text));
+    }
+}
+
 static void test_fold(void)
 {
     auto_(sweep_free) struct sweep *s = NULL;
     uw_error err;
 
-    is_int(sweep_fold(some, n_elements(some), W(300), &s, &err), 0, "fold: made");
+    is_int(sweep_fold(some, n_elements(some), W(300), NULL, &s, &err), 0, "fold: made");
     is_int(s->n, 5, "fold: a point a cap");
     ok(s->point[0].cap_mw == W(100) && s->point[4].cap_mw == W(300), "fold: ascending");
     is_int(s->ref, 4, "fold: the reference");
@@ -139,9 +161,15 @@ static void test_fold(void)
     for (size_t i = 0; i < s->n; i++)
         ok(s->point[i].pareto == front[i], "fold: %u mW is %son the front",
            s->point[i].cap_mw, front[i] ? "" : "not ");
-    static const uint32_t best[] = {W(150), W(200), W(200), W(200)};
+    static const uint32_t best[] = {W(150), W(200), W(200), W(200), W(300)};
     for (size_t g = 0; g < SWEEP_OPTIMA; g++)
         is_int(s->point[s->optimum[g].point].cap_mw, best[g], "fold: optimum %zu", g);
+    ok(s->optimum[SWEEP_METRICS].goal.kind == GOAL_SLOWDOWN,
+       "fold: slowdown:1.05 beside");
+    static const uint32_t buys[] = {W(300), W(300), W(300), W(200)};
+    for (size_t i = 0; i < SWEEP_BUYS; i++)
+        is_int(s->point[s->buy[i].point].cap_mw, buys[i], "fold: what %g %% of time buys",
+               100 * s->buy[i].time);
     is_near(s->optimum[0].energy_change, 21000 / 30300.0 - 1, 1e-9,
             "fold: energy change");
     is_near(s->optimum[0].time_change, 140 / 101.0 - 1, 1e-9, "fold: time change");
@@ -175,7 +203,7 @@ static void test_fold_bad(void)
     for (size_t i = 0; i < n_elements(bad); i++) {
         struct sweep *s = NULL;
         uw_error err;
-        is_int(sweep_fold(bad[i].run, bad[i].n, W(300), &s, &err), -EINVAL,
+        is_int(sweep_fold(bad[i].run, bad[i].n, W(300), NULL, &s, &err), -EINVAL,
                "bad runs, %s: refused", bad[i].name);
         ok(s == NULL && strstr(err.text, bad[i].text), "bad runs, %s: '%s'", bad[i].name,
            err.text);
@@ -188,7 +216,7 @@ static void test_ties(void)
         {W(100), 10, 500, 0}, {W(200), 10, 500, 1}, {W(300), 10, 500, 2}};
     auto_(sweep_free) struct sweep *s = NULL;
 
-    (void)sweep_fold(flat, 3, W(300), &s, NULL);
+    (void)sweep_fold(flat, 3, W(300), NULL, &s, NULL);
     for (size_t g = 0; g < SWEEP_OPTIMA; g++)
         is_int(s->optimum[g].point, 2, "ties: the highest of equal caps, goal %zu", g);
     ok(s->point[0].pareto && s->point[2].pareto,
@@ -252,6 +280,7 @@ int main(void)
     test_grid();
     test_plan();
     test_fold();
+    test_choice();
     test_fold_bad();
     test_ties();
     test_drift();
