@@ -45,7 +45,7 @@ static void put_header(const struct row *row, FILE *to)
 {
     int wide = 12 + (row->energy.name[1] ? 0 : -1), wide_t = row->time.name[1] ? 12 : 11;
 
-    (void)fprintf(to, "%-12s  %9s  %10s  %*s", "", "cap", "mean power", wide, "energy");
+    (void)fprintf(to, "%-13s  %9s  %10s  %*s", "", "cap", "mean power", wide, "energy");
     if (row->scatter)
         (void)fprintf(to, "  %7s", "+-se");
     (void)fprintf(to, "  %8s  %*s", "change", wide_t, "time");
