@@ -6,7 +6,7 @@
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
-#include <unistd.h>
+#include <sys/stat.h>
 
 #include "base/auto.h"
 #include "base/error.h"
@@ -14,6 +14,7 @@
 #include "base/units.h"
 #include "fetcher/feed.h"
 #include "fetcher/judges.h"
+#include "fetcher/round.h"
 #include "fetcher/serve.h"
 #include "io/file.h"
 #include "io/secret.h"
@@ -23,7 +24,7 @@
 #define CONFIG_FILE UNDERWATT_ETC "/signals.yaml"
 
 enum { OK = 0, FAILED = 1, USAGE = 2 };
-enum { COUNTRIES_MAX = 1 << 20 };
+enum { COUNTRIES_MAX = 1 << 20, CA_MAX = 4 << 20 };
 
 static const char help[] =
     "usage: underwatt-signals [--check] [--config FILE]\n"
@@ -47,9 +48,15 @@ static int complain(int code, const char *text)
 /* path NULL: the system's. */
 static int check_ca(const char *path, uw_error *err)
 {
-    return path && access(path, R_OK) < 0
-               ? fail(err, -errno, "%s: %s", path, strerror(errno))
-               : 0;
+    auto_(mem_free) char *text = NULL;
+    int r = path ? file_read(path, CA_MAX, &text, NULL, err) : 0;
+
+    if (r == 0 && text && !strstr(text, "-----BEGIN CERTIFICATE-----") &&
+        !strstr(text, "-----BEGIN TRUSTED CERTIFICATE-----"))
+        r = fail(err, -EINVAL, "%s: it has no certificate (PEM)", path);
+    if (text)
+        explicit_bzero(text, strlen(text)); /* it may be a key */
+    return r;
 }
 
 /* Each key is there, and nobody else may read it; certificates of authorities, too. */
@@ -75,7 +82,7 @@ static int check_follow(const struct signals_config *c, uw_error *err)
 
     if (!c->follow.url)
         return 0;
-    int r = secret_read(c->follow.token, "token", false, &token, err);
+    int r = serve_token(c->follow.token, &token, err);
     secret_free(token);
     if (r == 0)
         r = check_ca(c->follow.ca, err);
@@ -143,32 +150,68 @@ static void show_follow(const struct signals_follow *f)
                      f->url, s_of_ns(f->every_ns), f->url, f->token);
 }
 
+static void show_serve(const struct signals_config *c)
+{
+    if (c->socket)
+        (void)printf("serve: socket %s\n", c->socket);
+    if (c->listen)
+        (void)printf("serve: %s, TLS with %s and %s, token from %s\n", c->listen, c->cert,
+                     c->key, c->token);
+}
+
+/* Files may come later: what is missing now is no matter of the start. */
+static int check_files(const struct signals_config *c, uw_error *err)
+{
+    int r = 0;
+
+    for (size_t i = 0; r == 0 && i < c->n; i++) {
+        auto_(mem_free) char *text = NULL;
+        const struct signals_source *s = &c->source[i];
+        struct stat st;
+        size_t len = 0;
+        if (s->c.file[0])
+            r = file_read_owned(s->c.file, SOURCE_BODY_MAX, ROUND_FILE_MS, &text, &len,
+                                &st, err);
+        if (r < 0)
+            r = fail_in(err, r, "%s:%u: %s", c->name, s->line, s->c.name);
+    }
+    return r;
+}
+
+static void show_source(const struct signals_source *s, int64_t utc_s)
+{
+    char origin[SOURCE_ORIGIN];
+
+    (void)printf("%s: %s gives ", s->c.name, source_kind_type(s->c.kind));
+    show_gives(s);
+    (void)printf(", every %.6g s: ", s_of_ns(s->every_ns));
+    show_request(s, utc_s);
+    if (s->secret)
+        (void)printf(", key from %s", s->secret);
+    source_origin(&s->c, origin);
+    (void)printf("%s%s\n", origin[0] ? ", " : "", origin);
+}
+
 static int check(const char *path)
 {
     auto_(signals_config_fini) struct signals_config config = {.n = 0};
     auto_(loop_free) struct loop *loop = NULL;
     const struct loop_clock real = {0, 1};
-    char *token = NULL, origin[SOURCE_ORIGIN];
+    char *token = NULL;
     uw_error err = {""};
 
     if (loop_new_real(real, &loop, &err) < 0)
         return complain(FAILED, err.text);
     int r = configure(loop, path, &config, &token, &err);
     secret_free(token);
+    if (r == 0)
+        r = check_files(&config, &err);
     if (r < 0)
         return complain(USAGE, err.text);
+    show_serve(&config);
     show_follow(&config.follow);
-    for (size_t i = 0; i < config.n; i++) {
-        const struct signals_source *s = &config.source[i];
-        (void)printf("%s: %s gives ", s->c.name, source_kind_type(s->c.kind));
-        show_gives(s);
-        (void)printf(", every %.6g s: ", s_of_ns(s->every_ns));
-        show_request(s, loop_utc_ns(loop) / (int64_t)NS_PER_S);
-        if (s->secret)
-            (void)printf(", key from %s", s->secret);
-        source_origin(&s->c, origin);
-        (void)printf("%s%s\n", origin[0] ? ", " : "", origin);
-    }
+    for (size_t i = 0; i < config.n; i++)
+        show_source(&config.source[i], loop_utc_ns(loop) / (int64_t)NS_PER_S);
     (void)printf("%s: OK\n", path);
     return OK;
 }

@@ -199,7 +199,7 @@ static void on_refused(const char *line, void *user)
 
 /* ---- the configuration ---- */
 
-static int read_token(const char *path, char **ret, uw_error *err)
+int serve_token(const char *path, char **ret, uw_error *err)
 {
     char *token = NULL;
     int r = secret_read(path, "token", false, &token, err);
@@ -228,7 +228,7 @@ int serve_check(struct loop *loop, const struct signals_config *config, char **r
     if (r == 0)
         r = http_check_tls(s, &tls, err);
     if (r == 0)
-        r = read_token(config->token, ret_token, err);
+        r = serve_token(config->token, ret_token, err);
     return r < 0 ? fail_in(err, r, "%s: serve.tcp", config->name) : 0;
 }
 

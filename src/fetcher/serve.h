@@ -28,6 +28,8 @@ struct serve_opts {
     const struct follow *follow;
     const struct judges *judges;
 };
+/* The site's token, of nodes, too: as secret_read(); -EINVAL: it is short. */
+int serve_token(const char *path, char **ret, uw_error *err);
 /* Whether serve.tcp can be served: its certificate and key, and its token, which is read:
  * secret_free() it.  -errno with one line; without serve.tcp nothing is done.
  */

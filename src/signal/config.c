@@ -1,5 +1,6 @@
 #include "signal/config.h"
 
+#include <arpa/inet.h>
 #include <errno.h>
 #include <stddef.h>
 #include <stdio.h>
@@ -303,14 +304,25 @@ struct serve_words {
     const struct yaml_node *tcp;
 };
 
-/* "[::]:9446", "127.0.0.1:9446" */
+/* "[::]:9446", "127.0.0.1:9446"; no name of a host */
 static bool is_address(const char *text)
 {
     const char *port = strrchr(text, ':');
+    bool v6 = text[0] == '[';
+    char host[INET6_ADDRSTRLEN];
+    unsigned char address[sizeof(struct in6_addr)];
     uint64_t n = 0;
 
-    return port && port != text && parse_u64(port + 1, &n, NULL) == 0 && n <= PORT_MAX &&
-           (text[0] == '[') == (port[-1] == ']');
+    if (!port || parse_u64(port + 1, &n, NULL) < 0 || n > PORT_MAX ||
+        (v6 && (port == text || port[-1] != ']')))
+        return false;
+    size_t len = (size_t)(port - text) - (v6 ? 2 : 0);
+    if (len >= sizeof host)
+        return false;
+    memcpy(host, text + v6, len);
+    host[len] = '\0';
+    host[strcspn(host, "%")] = '\0'; /* the link of a local address */
+    return inet_pton(v6 ? AF_INET6 : AF_INET, host, address) == 1;
 }
 
 static int read_tcp(const struct yaml_node *map, struct signals_config *c, uw_error *err)
@@ -328,9 +340,9 @@ static int read_tcp(const struct yaml_node *map, struct signals_config *c, uw_er
     if (r == 0)
         r = yaml_read_map(map, keys, c, err);
     if (r == 0 && !is_address(c->listen))
-        return yaml_fail(yaml_get(map, "listen"), err, -EINVAL,
-                         "listen: '%.60s' is no address and port, as in [::]:9446",
-                         c->listen);
+        return yaml_fail(
+            yaml_get(map, "listen"), err, -EINVAL,
+            "listen: '%.60s' is no numeric address and port, as in [::]:9446", c->listen);
     if (r == 0)
         r = yaml_check_path(map, "cert", c->cert, SIGNALS_CONFIG_PATH - 1, err);
     if (r == 0)

@@ -361,7 +361,17 @@ def starts(site):
     shared.write_bytes(pathlib.Path(site.key).read_bytes())
     shared.chmod(0o640)
     short, open_ = site.secret("short.token", "f" * 31), site.secret("open.token", TOKEN, 0o644)
+    own = good + "sources: [{name: t, type: csv, path: %s, unit: kW, as: rack.power}]\n" % (site.folder / "none.csv")
+    n.config.write_text(own)
+    code, _, why = program(n.config, "--check")
+    t.ok(code == 2 and f"{n.config}:" in why and "t: " in why and "none.csv" in why and "No such file" in why and why.count("\n") == 1,
+         "--check: a file of a source that is missing", (code, why))
+    code, said, _ = program(site.signals.config, "--check")
+    t.ok(code == 0 and f"serve: {SITE}:" in said and f"TLS with {site.pem} and {site.key}, token from {site.token}" in said and
+         f"serve: socket {site.signals.socket}" in said and TOKEN not in said, "--check says who is served", said)
     for text, says in ((good.replace(str(site.token), str(open_)), "others may read the token"),
+                       (good.replace(str(site.token), str(short)), "31 characters: 32 at least"),
+                       (good.replace(str(site.ca.pem), str(site.key)), "it has no certificate (PEM)"),
                        (good.replace(str(site.token), "/none"), "No such file"),
                        (good.replace(str(site.ca.pem), "/none"), "No such file"),
                        (serve.replace(str(site.token), str(short)), "31 characters: 32 at least"),
