@@ -56,17 +56,12 @@ c.stop()
 gpu = parser.parse_all_logs(sys.argv[1])[0]["components"]["gpu"]
 print(json.dumps({"watts": gpu["avg_power_usages (W)"].tolist(), "joules": gpu["avg_energy_usages (J)"].tolist(), "devices": gpu["devices"]}))
 """
-# A run's file is a log of LevelDB's form: blocks of 32 KiB, records of a checksum, a length and a kind.
+# A run's file is a log of LevelDB's form: blocks of 32 KiB, records of a checksum, a length and a kind.  The first metrics
+# may take a while on a busy machine.
 WANDB = """
 import glob, json, struct, sys, time
 import wandb
 from wandb.proto import wandb_internal_pb2 as pb
-
-run = wandb.init(project="p", mode="offline", dir=sys.argv[1], settings=wandb.Settings(x_stats_sampling_interval=1, silent=True))
-for step in range(16):
-    run.log({"step": step})
-    time.sleep(0.5)
-run.finish()
 
 
 def records(data):
@@ -76,6 +71,8 @@ def records(data):
             at += 32768 - at % 32768
             continue
         size, kind = struct.unpack_from("<HB", data, at + 4)
+        if kind == 0 or at + 7 + size > len(data):
+            return  # not written yet
         parts.append(data[at + 7:at + 7 + size])
         at += 7 + size
         if kind in (1, 4):
@@ -83,13 +80,25 @@ def records(data):
             parts = []
 
 
-rows, boards = [], []
-for r in records(open(glob.glob(sys.argv[1] + "/wandb/offline-*/*.wandb")[0], "rb").read()):
-    if r.WhichOneof("record_type") == "stats":
-        rows.append({i.key: json.loads(i.value_json) for i in r.stats.item if i.key.startswith("gpu.")})
-    elif r.WhichOneof("record_type") == "environment":
-        boards = [g.uuid for g in r.environment.gpu_nvidia] or boards
-print(json.dumps({"rows": rows, "boards": boards}))
+def look():
+    rows, boards = [], []
+    for r in records(open(glob.glob(sys.argv[1] + "/wandb/offline-*/*.wandb")[0], "rb").read()):
+        if r.WhichOneof("record_type") == "stats":
+            items = {i.key: json.loads(i.value_json) for i in r.stats.item if i.key.startswith("gpu.")}
+            rows += [items] if "gpu.1.powerWatts" in items else []
+        elif r.WhichOneof("record_type") == "environment":
+            boards = [g.uuid for g in r.environment.gpu_nvidia] or boards
+    return {"rows": rows, "boards": boards}
+
+
+run = wandb.init(project="p", mode="offline", dir=sys.argv[1], settings=wandb.Settings(x_stats_sampling_interval=1, silent=True))
+for step in range(240):
+    run.log({"step": step})
+    time.sleep(0.5)
+    if len(look()["rows"]) >= 4:
+        break
+run.finish()
+print(json.dumps(look()))
 """
 
 
