@@ -20,11 +20,10 @@ struct job_key {
 struct roster_job {
     struct roster *roster;
     struct job_entry e;
-    struct job_key key;     /* of a found job */
-    uint64_t kept;          /* of a restored found job: boards not read since */
-    unsigned outer_edition; /* of the job whose labels it has (outer_labels); 0: none */
-    int pidfd;              /* -1: none */
-    struct loop_fd *source; /* of pidfd; NULL: roster_alive() is polled */
+    struct job_key key;         /* of a found job */
+    uint64_t kept;              /* of a restored found job: boards not read since */
+    int pidfd;                  /* -1: none */
+    struct loop_fd *source;     /* of pidfd; NULL: roster_alive() is polled */
     bool is_new, changed, over; /* pending events */
 };
 

@@ -189,32 +189,6 @@ bool roster_scheduler_key(const char *key)
            strcmp(key, "group") == 0;
 }
 
-/* Gives the job the labels of the one in which it runs, beside its own: accounts and
- * classes are the same for both.
- */
-static void take_labels(struct roster_job *s, const struct job_entry *outer)
-{
-    struct job_entry *e = &s->e;
-
-    if (s->outer_edition == outer->edition)
-        return;
-    s->outer_edition = outer->edition;
-    for (size_t i = 0; i < outer->n_labels; i++) {
-        size_t k = 0;
-        while (k < e->n_labels && strcmp(e->label[k].key, outer->label[i].key) != 0)
-            k++;
-        bool own = k < e->n_labels && !(e->outer_labels >> k & 1) &&
-                   !roster_scheduler_key(outer->label[i].key);
-        if (k == LABELS_MAX || own)
-            continue;
-        e->label[k] = outer->label[i];
-        e->n_labels = k < e->n_labels ? e->n_labels : k + 1;
-        e->outer_labels |= 1u << k;
-    }
-    e->edition++;
-    s->changed = true;
-}
-
 static void set_within(struct roster_job *s, uint64_t outer)
 {
     struct roster *r = s->roster;
@@ -223,6 +197,7 @@ static void set_within(struct roster_job *s, uint64_t outer)
         if (s->e.given >> k & 1)
             roster_board_turn(r->board[k]);
     s->e.within = outer;
+    s->e.edition++;
     s->changed = true;
     for (size_t k = 0; k < r->n_boards; k++)
         if (s->e.given >> k & 1)
@@ -233,15 +208,10 @@ void roster_nest(struct roster *r)
 {
     for (size_t i = 0; i < r->n; i++) {
         struct roster_job *s = r->job[i];
-        if (s->e.source != JOB_RUN || s->over || !s->e.pid)
-            continue;
-        uint64_t outer =
-            s->e.within ? s->e.within : outer_of(r, s->e.uid, s->e.pid, s->e.pid_start);
-        if (outer && !s->e.within)
+        bool asks = s->e.source == JOB_RUN && !s->over && s->e.pid && !s->e.within;
+        uint64_t outer = asks ? outer_of(r, s->e.uid, s->e.pid, s->e.pid_start) : 0;
+        if (outer)
             set_within(s, outer);
-        const struct roster_job *of = outer ? roster_job(r, outer) : NULL;
-        if (of && !of->over)
-            take_labels(s, &of->e);
     }
 }
 

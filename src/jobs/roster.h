@@ -76,13 +76,12 @@ struct job_entry {
     bool firm; /* begun by an administrator: run jobs of others do not get its boards */
     struct label label[LABELS_MAX];
     size_t n_labels;
-    unsigned edition; /* of user and labels: counts their changes */
+    unsigned edition; /* of user, labels and within: counts their changes */
     uint64_t within;  /* of a run job: the registered job of its user in which it runs, by
                        * its processes; 0: none is known */
-    unsigned outer_labels; /* mask of those in label that are that job's */
-    pid_t pid;             /* the first process; 0: unknown */
-    uint64_t pid_start;    /* as in job_proc; 0: unknown */
-    unsigned n_pids;       /* the job's processes on boards */
+    pid_t pid;        /* the first process; 0: unknown */
+    uint64_t pid_start; /* as in job_proc; 0: unknown */
+    unsigned n_pids;    /* the job's processes on boards */
     /* Of a found job: its first processes.  Of a run job with a group: those that began
      * it and joined, pid the first of them.  Of a registered one: see roster_note().
      */
@@ -95,8 +94,8 @@ struct job_entry {
     uint32_t phase; /* enum phase_kind */
 };
 
-/* Whether labels of this key are a scheduler's word: a job has those of the job in which
- * it runs in place of its own.
+/* Whether labels of this key are a scheduler's word: those of the job in which a job runs
+ * go before its own.
  */
 bool roster_scheduler_key(const char *key);
 

@@ -71,13 +71,14 @@ static void look_at_board(struct seen *seen, size_t i)
 static void look_at_job(const struct node_policy *p, size_t i, const struct view_job *job)
 {
     struct engine_job *j = &p->seen->job[i];
+    const struct view_job *outer = policy_outer(p->seen->view, job);
 
-    policy_job_facts(job, &p->seen->facts[i]);
+    policy_job_facts(p->seen->view, job, &p->seen->facts[i]);
     *j = (struct engine_job){
         .id = job->job->id,
         .boards = job->job->boards,
         .facts = p->seen->facts[i].all,
-        .edition = job->job->edition,
+        .edition = job->job->edition + (outer ? outer->job->edition + 1 : 0),
         .phase = {.told = job->phase.by == PHASE_BY_JOB,
                   .confidence = job->phase.confidence.v,
                   .break_even_s = job->phases.break_even_s,

@@ -95,12 +95,41 @@ static void board_hot(const struct asked *a, struct policy_value *ret)
 
 /* ---- jobs ---- */
 
-static const char *label_of(const struct job_entry *job, const char *key)
+const struct view_job *policy_outer(const struct node_view *v, const struct view_job *job)
 {
-    for (size_t i = 0; i < job->n_labels; i++)
-        if (strcmp(job->label[i].key, key) == 0)
-            return job->label[i].value;
-    return "";
+    for (size_t i = 0; job->job->within && i < v->n_jobs; i++)
+        if (v->job[i].job->id == job->job->within)
+            return &v->job[i];
+    return NULL;
+}
+
+/* NULL: it has none of this key. */
+static const char *label_of(const struct view_job *job, const char *key)
+{
+    for (size_t i = 0; job && i < job->job->n_labels; i++)
+        if (strcmp(job->job->label[i].key, key) == 0)
+            return job->job->label[i].value;
+    return NULL;
+}
+
+/* The job whose label of this key counts for the job: its own one's, or that of the job
+ * in which it runs.
+ */
+static const struct view_job *labelled(const struct node_view *v,
+                                       const struct view_job *job, const char *key)
+{
+    const struct view_job *outer = policy_outer(v, job);
+
+    return !label_of(outer, key) || (label_of(job, key) && !roster_scheduler_key(key))
+               ? job
+               : outer;
+}
+
+static const char *label(const struct asked *a, const char *key)
+{
+    const char *value = label_of(labelled(a->v, a->job, key), key);
+
+    return value ? value : "";
 }
 
 static void job_phase(const struct asked *a, struct policy_value *ret)
@@ -119,7 +148,7 @@ static void job_confidence(const struct asked *a, struct policy_value *ret)
 
 static void job_kind(const struct asked *a, struct policy_value *ret)
 {
-    const char *kind = label_of(a->job->job, FACT_LABEL_KIND);
+    const char *kind = label(a, FACT_LABEL_KIND);
 
     text(ret, kind[0] ? kind : "unknown");
 }
@@ -148,15 +177,15 @@ static void job_left(const struct asked *a, struct policy_value *ret)
 {
     uint64_t limit_ns = 0;
 
-    if (parse_duration(label_of(a->job->job, FACT_LABEL_LIMIT), &limit_ns, NULL) == 0)
-        number(ret, s_of_ns(limit_ns) - a->job->time_s);
+    if (parse_duration(label(a, FACT_LABEL_LIMIT), &limit_ns, NULL) == 0)
+        number(ret, s_of_ns(limit_ns) - labelled(a->v, a->job, FACT_LABEL_LIMIT)->time_s);
 }
 
 static void job_deadline(const struct asked *a, struct policy_value *ret)
 {
     uint64_t utc_s = 0;
 
-    if (parse_u64(label_of(a->job->job, FACT_LABEL_DEADLINE), &utc_s, NULL) == 0)
+    if (parse_u64(label(a, FACT_LABEL_DEADLINE), &utc_s, NULL) == 0)
         number(ret, (double)utc_s - (double)a->v->utc_ns * 1e-9);
 }
 
@@ -247,23 +276,41 @@ static void put(struct job_facts *ret, const char *key, const char *value)
         ret->fact[ret->all.n++] = (struct policy_fact){key, value};
 }
 
-void policy_job_facts(const struct view_job *job, struct job_facts *ret)
+/* The labels of this job that count for `a`. */
+static void put_labels(const struct asked *a, const struct view_job *of,
+                       struct job_facts *ret)
 {
+    const struct job_entry *e = of->job;
+    bool trusted = e->firm || e->source == JOB_REGISTERED;
+
+    for (size_t i = 0; i < e->n_labels; i++) {
+        const struct label *l = &e->label[i];
+        if (labelled(a->v, a->job, l->key) != of)
+            continue;
+        char *key = ret->key[ret->n_keys++];
+        (void)snprintf(key, sizeof ret->key[0], "label.%s", l->key);
+        put(ret, key, l->value);
+        if (trusted && roster_scheduler_key(l->key))
+            put(ret, l->key, l->value);
+    }
+}
+
+void policy_job_facts(const struct node_view *v, const struct view_job *job,
+                      struct job_facts *ret)
+{
+    const struct asked a = {.v = v, .job = job};
+
     ret->all = (struct policy_facts){ret->fact, 0};
+    ret->n_keys = 0;
     if (!job)
         return;
-    const struct job_entry *e = job->job;
-    bool trusted = e->firm || e->source == JOB_REGISTERED;
-    put(ret, "user", e->user);
-    put(ret, "name", e->name);
-    put(ret, "kind", label_of(e, FACT_LABEL_KIND));
-    for (size_t i = 0; i < e->n_labels; i++) {
-        (void)snprintf(ret->key[i], sizeof ret->key[i], "label.%s", e->label[i].key);
-        put(ret, ret->key[i], e->label[i].value);
-        if ((trusted || (e->outer_labels >> i & 1)) &&
-            roster_scheduler_key(e->label[i].key))
-            put(ret, e->label[i].key, e->label[i].value);
-    }
+    const struct view_job *outer = policy_outer(v, job);
+    put(ret, "user", job->job->user);
+    put(ret, "name", job->job->name);
+    put(ret, "kind", label(&a, FACT_LABEL_KIND));
+    put_labels(&a, job, ret);
+    if (outer)
+        put_labels(&a, outer, ret);
 }
 
 /* ---- boards ---- */

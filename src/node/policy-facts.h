@@ -21,14 +21,22 @@
 void policy_fact(size_t signal, const struct node_view *v, const struct view_board *board,
                  const struct view_job *job, struct policy_value *ret);
 
-/* What is known of a job for matches: NULL job: nothing.  Texts are borrowed from it. */
-enum { FACTS_MAX = LABELS_MAX * 2 + 4 };
+/* The job in which it runs; NULL: none is known. */
+const struct view_job *policy_outer(const struct node_view *v,
+                                    const struct view_job *job);
+
+/* What is known of a job for matches: NULL job: nothing.  Texts are borrowed from it and
+ * from the job in which it runs, whose labels it has beside its own.
+ */
+enum { FACTS_MAX = LABELS_MAX * 4 + 4 };
 struct job_facts {
     struct policy_fact fact[FACTS_MAX];
-    char key[LABELS_MAX][LABEL_KEY + 8];
+    char key[LABELS_MAX * 2][LABEL_KEY + 8];
+    size_t n_keys;
     struct policy_facts all;
 };
-void policy_job_facts(const struct view_job *job, struct job_facts *ret);
+void policy_job_facts(const struct node_view *v, const struct view_job *job,
+                      struct job_facts *ret);
 
 /* Limits, claims of others and, of the searches of its jobs, demand and peak.  hold_mw is
  * where the search of one of its jobs has settled; *ret_measures: it measures again.

@@ -218,8 +218,9 @@ def classed(node, d):
     """The outer job's labels choose the inner one's class, whatever its user says of them."""
     put(d, 7003, [0], labels={"slurm.partition": "prod"})
     step = Step(node, d, 7003)
-    step.run(0, "--goal", "time", "--label", "slurm.partition=dev")
-    inner = began(d, *jobs(d), holds=lambda j: j["within"] and j["labels"].get("slurm.partition") == "prod")
+    own = [word for i in range(15) for word in ("--label", f"own.{i}=x")]  # with the next one as many as a job may have
+    step.run(0, "--goal", "time", "--label", "slurm.partition=dev", *own)
+    inner = began(d, *jobs(d), holds=lambda j: j["within"])
     who = {"user": UID, "group": UID, "extra_groups": []} if ROOT else {}
     node.popen("underwatt", "run", "--gpus", 1, "--goal", "time", "--label", "slurm.partition=prod", "--", "sleep", "1000",
                env={"UNDERWATT_SOCKET": d.socket}, **who)
@@ -229,6 +230,8 @@ def classed(node, d):
     d.start()
     t.ok(uwtest.wait_for(lambda: node.board(1)["limit_mw"] == 180000 and node.board(0)["limit_mw"] == 300000), "after a restart, too",
          [node.board(i)["limit_mw"] for i in (0, 1)])
+    code, got = d.ask("PATCH", "/v1/jobs/slurm:7003", {"labels": {"slurm.partition": "dev"}})
+    t.ok(uwtest.wait_for(lambda: node.board(0)["limit_mw"] == 180000), "as long as the outer job's partition says so", (code, got, node.board(0)))
 
 
 with tempfile.TemporaryDirectory(prefix="uw-") as place:

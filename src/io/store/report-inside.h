@@ -14,12 +14,19 @@ enum {
 #define IN_SPAN "res IN (0, 60, 3600, 86400) AND begin_ms >= :from AND begin_ms < :to"
 
 enum { REPORT_FACTORS = 1024 }; /* with a higher id they are not told */
+#define REPORT_LABEL_AT(job, name) \
+    "(SELECT lb.value FROM job_label lb WHERE lb.job = " job " AND lb.key = " name ")"
+/* A label of job j, or of the job in which j runs: its own one's, but for a scheduler's.
+ */
+#define REPORT_LABEL(name)                                                          \
+    "coalesce(iif(" name " GLOB 'slurm.*' OR " name " GLOB 'kubernetes.*' OR " name \
+    " = 'group', " REPORT_LABEL_AT("j.within", name) ", NULL), " REPORT_LABEL_AT(   \
+        "j.id", name) ", " REPORT_LABEL_AT("j.within", name) ")"
 /* Whether the job of e.job, its row j, is one that was asked for. */
-#define REPORT_IS_SHOWN                                                              \
-    " (:uid < 0 OR j.uid = :uid) AND (:of_job = 0 OR e.job = :of_job)"               \
-    " AND (:of_user = '' OR j.user = :of_user OR CAST(j.uid AS TEXT) = :of_user)"    \
-    " AND (:of_label = '' OR EXISTS(SELECT 1 FROM job_label lb WHERE lb.job = e.job" \
-    " AND lb.key = :of_label AND lb.value = :of_value))"
+#define REPORT_IS_SHOWN                                                           \
+    " (:uid < 0 OR j.uid = :uid) AND (:of_job = 0 OR e.job = :of_job)"            \
+    " AND (:of_user = '' OR j.user = :of_user OR CAST(j.uid AS TEXT) = :of_user)" \
+    " AND (:of_label = '' OR " REPORT_LABEL(":of_label") " = :of_value)"
 
 enum { REPORT_PIECES = 200 };
 struct report_cap {

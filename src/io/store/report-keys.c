@@ -69,9 +69,7 @@ static int read_groups(const struct report *rep, uw_error *err)
 
 /* ---- jobs ---- */
 
-#define LABEL(key)                                                     \
-    "(SELECT nullif(value, '') FROM job_label lb WHERE lb.job = e.job" \
-    " AND lb.key = " key ")"
+#define LABEL(key) "nullif(" REPORT_LABEL(key) ", '')"
 
 /* A key of rows as SQL: j is the job, e.job its id.  Days are no key of jobs. */
 static const char *expression_of(const struct ledger_key *k, bool first)
@@ -86,7 +84,8 @@ static const char *expression_of(const struct ledger_key *k, bool first)
     case LEDGER_BY_PROJECT:
         return "coalesce(" LABEL("'project'") ", " REPORT_FACT("slurm.account") ")";
     case LEDGER_BY_CLASS:
-        return "nullif(j.class, '')";
+        return "coalesce(nullif(j.class, ''), (SELECT nullif(f.class, '') FROM job f"
+               " WHERE f.id = j.within))";
     case LEDGER_BY_PARTITION:
         return REPORT_FACT("slurm.partition");
     case LEDGER_BY_ACCOUNT:
@@ -154,7 +153,7 @@ static int read_jobs(const struct report *rep, uw_error *err)
 {
     const struct ledger_query *q = rep->q;
     const struct ledger_key *second = q->n_keys > 1 ? &q->key[1] : NULL;
-    char sql[2000];
+    char sql[3600];
 
     int r = db_exec(rep->l,
                     "CREATE TEMP TABLE job_key(job INTEGER PRIMARY KEY, k1, k2, whole_uj"

@@ -257,10 +257,9 @@ static int put_job(const struct report *rep, sqlite3_stmt *stmt, uw_error *err)
 }
 
 /* The label that a user gives, else what the scheduler says. */
-#define LABEL_OF(key)                                                            \
-    "(SELECT nullif(value, '') FROM job_label lb WHERE lb.job = j.id AND lb.key" \
-    " = '" key "')"
-#define PROJECT "coalesce(" LABEL_OF("project") ", " REPORT_FACT("slurm.account") ")"
+#define PROJECT                                                         \
+    "coalesce(nullif(" REPORT_LABEL("'project'") ", ''), " REPORT_FACT( \
+        "slurm.account") ")"
 
 int report_waste(struct report *rep, uw_error *err)
 {

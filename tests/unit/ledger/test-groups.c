@@ -425,6 +425,7 @@ static void put_run(struct ledger_batch *b, uint64_t id, uint64_t within)
                               .waste = WASTE_HELD};
 
     job.label = own;
+    job.cls = NULL;
     job.n_labels = n_elements(own);
     job.within = within;
     job.ended_utc_ns = T0 + DAY;
@@ -440,12 +441,14 @@ static void fill_within(struct ledger *l)
     static const struct ledger_label labels[] = {{"slurm.account", "phys"},
                                                  {"slurm.array_job", "7"},
                                                  {"slurm.partition", "prod"},
-                                                 {"slurm.qos", "high"}};
+                                                 {"slurm.qos", "high"},
+                                                 {"tier", "silver"}};
     auto_(ledger_batch_free) struct ledger_batch *b = ledger_batch_new();
     struct ledger_job outer = help_job(1, 61001, "anna");
     uw_error err = {{0}};
 
     outer.source = "registered";
+    outer.cls = "careful";
     outer.label = labels;
     outer.n_labels = n_elements(labels);
     outer.ended_utc_ns = T0 + DAY;
@@ -472,6 +475,17 @@ static void has_inner(struct ledger *l, const char *by, const char *key, const c
     json_free(g.doc);
 }
 
+/* Job 2 has the outer job's partition, job 3 its user's word. */
+static void is_partition(struct ledger *l, const char *by)
+{
+    struct got g;
+
+    (void)get(l, (const char *const[]){by, "label=slurm.partition=prod", NULL}, &g);
+    is_int(json_count(g.rows), 1, "%s: of the outer job's", by);
+    ok(strcmp(text(json_at(g.rows, 0), "value"), "prod") == 0, "a scheduler's word");
+    json_free(g.doc);
+}
+
 static void test_within(struct ledger *l)
 {
     fill_within(l);
@@ -482,6 +496,9 @@ static void test_within(struct ledger *l)
         has_inner(l, "by=array", "array", "7");
         has_inner(l, "by=project", "project", "phys");
         has_inner(l, "waste=true", "project", "phys");
+        has_inner(l, "by=class", "class", "careful");
+        has_inner(l, "by=label:tier", "value", "silver");
+        is_partition(l, "by=label:slurm.partition");
         while (ledger_tidy(l, T0 + 500 * DAY, NULL) == 1)
             ;
     }
