@@ -69,7 +69,8 @@ struct job_record {
      */
     char ask[JOB_ASK], refused[JOB_REFUSED];
     bool off;   /* its user has ended the search that it asked for */
-    bool again; /* its search has not begun after a restart: each look tries it */
+    bool again; /* its search could not begin, after a restart or with a lent goal: each
+                 * look tries it */
     struct lifetime life;
     bool lost; /* it was taken to be over, and may come back: the record is kept */
     double before_j, before_half_j; /* attributed by earlier runs of the daemon, … */

@@ -102,7 +102,7 @@ void nested_begin(const struct nested *n, const struct job_entry *job,
         pass(n, outer);
 }
 
-/* A search that cannot begin says so itself from then on: it is not tried each second. */
+/* One that cannot begin is logged once, and tried again by the next tick. */
 static void give(const struct nested *n, const struct job_entry *job,
                  struct job_record *rec)
 {
@@ -110,14 +110,24 @@ static void give(const struct nested *n, const struct job_entry *job,
     char goal[GOAL_TEXT_MAX];
 
     int r = n->give(job, rec, n->user, &err);
-    if (r < 0 && job_record_goal(rec))
+    bool was = rec->again;
+    rec->again = r < 0 && job_record_goal(rec);
+    if (rec->again && !was)
         log_event(LOG_LEVEL_WARNING, LOG_EVENT_SEARCH_REFUSED,
                   "job=%" PRIu64 " reason=%s", job->id, log_quote(err.text).text);
-    else if (nested_goal_of(job, rec))
+    else if (r == 0 && nested_goal_of(job, rec))
         log_event(LOG_LEVEL_NOTICE, LOG_EVENT_SEARCH,
                   "job=%" PRIu64 " text=\"the goal is %s, of job %" PRIu64
                   ", in which it runs\"",
                   job->id, goal_text(&rec->lent_goal, goal), job->within);
+}
+
+/* Its search did not begin, or was lost with another daemon. */
+static bool lacks_search(const struct nested *n, const struct job_record *rec)
+{
+    struct searches_view v;
+
+    return rec->lent && !searches_look(n->searches, rec->id, &v);
 }
 
 void nested_tick(const struct nested *n)
@@ -129,7 +139,7 @@ void nested_tick(const struct nested *n)
             continue;
         if (job->source == JOB_REGISTERED)
             pass(n, job);
-        else if (job->within && lend(n, job, rec))
+        else if (job->within && (lend(n, job, rec) || lacks_search(n, rec)))
             give(n, job, rec);
     }
 }
