@@ -157,7 +157,9 @@ def order(c):
     lines = [step("-n1", f"underwatt run --name seen -- {TRAIN} --gpus 0,1"), step("-n1", "underwatt run --gpus 0 -- sleep 600"),
              step("-n1", "$world python3 optimizer.py")]
     job, outer = begin(c, script(c, "export world; echo $CUDA_VISIBLE_DEVICES > indices", *lines), "--gpus=2")
-    t.equal((pathlib.Path(c.path("work/indices")).read_text(), outer["gpus"], c.jobs("n1")[other]["gpus"]), ("2,3\n", [0, 1], [2, 3]),
+    indices = pathlib.Path(c.path("work/indices"))
+    uwtest.wait_for(lambda: indices.exists() and indices.read_text())
+    t.equal((indices.read_text(), outer["gpus"], c.jobs("n1")[other]["gpus"]), ("2,3\n", [0, 1], [2, 3]),
             "the indices are the other job's boards, as NVML counts")
     got = inner(c, outer["id"], 1, measured)
     t.equal([(j["gpus"], *facts(j)) for j in got], [([0, 1], outer["id"], "edp", True)], "srun underwatt run: has the job's boards and goal")
