@@ -10,30 +10,46 @@
 #include "base/utf8.h"
 #include "io/json.h"
 
-enum { VERSION = 1, CASE_FIELDS = 5, SUM_FIELDS = 6 };
+enum { VERSION = 1, CASE_FIELDS = 5, SUM_FIELDS = 6, VALUES_MAX = 1 << 20 };
+#define LATEST_UTC_S INT64_C(7258118400) /* 2200 */
+#define NUMBER_MAX 1e15                  /* sums of such ones are finite */
 
 /* ---- writing: rows without names, as there are many ---- */
+
+/* What is written is within what is read. */
+static void put_number(struct json_out *o, double v)
+{
+    json_out_double(o, NULL,
+                    v > NUMBER_MAX    ? NUMBER_MAX
+                    : v < -NUMBER_MAX ? -NUMBER_MAX
+                                      : v);
+}
+
+static void put_count(struct json_out *o, uint64_t n)
+{
+    json_out_int(o, NULL, (int64_t)(n < VALUES_MAX ? n : VALUES_MAX));
+}
 
 static void put_case(struct json_out *o, const struct judge_case *c)
 {
     json_out_array(o, NULL);
     json_out_int(o, NULL, c->issued_utc_s);
     json_out_int(o, NULL, c->horizon);
-    json_out_double(o, NULL, c->forecast);
-    json_out_double(o, NULL, c->last);
-    json_out_double(o, NULL, c->yesterday);
+    put_number(o, c->forecast);
+    put_number(o, c->last);
+    put_number(o, c->yesterday);
     json_out_end(o);
 }
 
 static void put_sum(struct json_out *o, const struct judge_sum *s)
 {
     json_out_array(o, NULL);
-    json_out_int(o, NULL, (int64_t)s->n);
-    json_out_int(o, NULL, (int64_t)s->n_yesterday);
-    json_out_int(o, NULL, (int64_t)s->missed);
-    json_out_double(o, NULL, s->forecast);
-    json_out_double(o, NULL, s->last);
-    json_out_double(o, NULL, s->yesterday);
+    put_count(o, s->n);
+    put_count(o, s->n_yesterday);
+    put_count(o, s->missed);
+    put_number(o, s->forecast);
+    put_number(o, s->last);
+    put_number(o, s->yesterday);
     json_out_end(o);
 }
 
@@ -100,7 +116,7 @@ static bool read_utc(const struct json_value *v, int64_t *ret)
 {
     uint64_t u = 0;
 
-    if (!json_as_u64(v, &u) || u > INT64_MAX / 4)
+    if (!json_as_u64(v, &u) || u > LATEST_UTC_S)
         return false;
     *ret = (int64_t)u;
     return true;
@@ -108,7 +124,7 @@ static bool read_utc(const struct json_value *v, int64_t *ret)
 
 static bool read_number(const struct json_value *v, double *ret)
 {
-    return json_as_double(v, ret) && isfinite(*ret);
+    return json_as_double(v, ret) && fabs(*ret) <= NUMBER_MAX;
 }
 
 static bool read_case(const struct json_value *v, struct judge_case *ret)
@@ -130,10 +146,13 @@ static bool read_sum(const struct json_value *v, struct judge_sum *ret)
 {
     double *const errors[] = {&ret->forecast, &ret->last, &ret->yesterday};
 
-    if (json_count(v) != SUM_FIELDS || !json_as_u64(json_at(v, 0), &ret->n) ||
-        !json_as_u64(json_at(v, 1), &ret->n_yesterday) ||
-        !json_as_u64(json_at(v, 2), &ret->missed))
+    uint64_t *const counts[] = {&ret->n, &ret->n_yesterday, &ret->missed};
+
+    if (json_count(v) != SUM_FIELDS)
         return false;
+    for (size_t i = 0; i < 3; i++)
+        if (!json_as_u64(json_at(v, i), counts[i]) || *counts[i] > VALUES_MAX)
+            return false;
     for (size_t i = 0; i < 3; i++)
         if (!read_number(json_at(v, 3 + i), errors[i]) || *errors[i] < 0)
             return false;
