@@ -41,6 +41,12 @@ static struct start start_of(const struct sight *s, uint64_t for_ns, int64_t now
 
 /* ---- text ---- */
 
+/* From when its age counts: a forecast's from its making, where its source says that. */
+static int64_t age_from(const struct sight *s)
+{
+    return s->ahead && s->facts.issued_utc_s ? s->facts.issued_utc_s : s->time_utc_s;
+}
+
 /* One line: why, whose value it is, when it is asked again. */
 static void say_unknown(const struct sight *s, int64_t now_s)
 {
@@ -238,7 +244,7 @@ static void put_sight(struct json_out *o, const struct sight *s, int64_t now_s)
     put_utc(o, "time_utc", s->time_utc_s);
     put_utc(o, "end_utc", s->end_utc_s);
     put_utc(o, "issued_utc", s->facts.issued_utc_s);
-    json_out_known_int(o, "age_s", s->time_utc_s != 0, now_s - s->time_utc_s);
+    json_out_known_int(o, "age_s", age_from(s) != 0, now_s - age_from(s));
     json_out_text(o, "why", s->why);
     facts_show(o, &s->facts);
     json_out_array(o, "series");
@@ -452,8 +458,8 @@ static void print_row(const struct sight *s, int64_t now_s)
     else
         (void)snprintf(value, sizeof value, "%s%s", s->value,
                        s->estimated ? " (est.)" : "");
-    if (s->time_utc_s)
-        (void)sight_lasts(now_s > s->time_utc_s ? now_s - s->time_utc_s : 0, age);
+    if (age_from(s))
+        (void)sight_lasts(now_s > age_from(s) ? now_s - age_from(s) : 0, age);
     if (s->known && s->end_utc_s)
         (void)sight_lasts(s->end_utc_s > now_s ? s->end_utc_s - now_s : 0, ends);
     printf("%-22s ", s->name);

@@ -5,10 +5,12 @@ import contextlib
 import json
 import os
 import pathlib
+import re
 import socketserver
 import sqlite3
 import tempfile
 import threading
+import time
 
 import signalstub
 import uwtest
@@ -46,6 +48,29 @@ def wrong(d, path):
     os.unlink(path)
 
 
+def made(d, node, path):
+    """A forecast is as old as its source says: in the list as in the forecast itself."""
+    class Handler(socketserver.StreamRequestHandler):
+        def handle(self):
+            self.rfile.readline()
+            self.wfile.write(b"HTTP/1.1 200 OK\r\n\r\n" + json.dumps({"signals": [{
+                "name": "price.forecast", "source": "x", "unit": "EUR/kWh", "issued_utc": at(-6 * 3600),
+                "series": [{"begin_utc": at(h * 3600), "end_utc": at((h + 1) * 3600), "value": 0.25, "estimated": False} for h in range(5)]}]}).encode())
+
+    def at(s):
+        return time.strftime("%Y-%m-%dT%H:%M:%SZ", time.gmtime(now + s))
+
+    now = int(time.time()) // 3600 * 3600
+    with socketserver.ThreadingUnixStreamServer(str(path), Handler) as server:
+        threading.Thread(target=server.serve_forever, daemon=True).start()
+        becomes(d, "price.forecast", lambda s: s["known"])
+        said = [node.run("underwatt", *args, "--json", "-").stdout for args in (("signals", "price.forecast"), ("price", "forecast"))]
+        ages = [int(age) for text in said for age in re.findall(r'"age_s": *(\d+)', text)]
+        t.ok(len(ages) >= 2 and all(6 * 3600 <= age < 8 * 3600 for age in ages), "a forecast's age is that since its making", said)
+        server.shutdown()
+    os.unlink(path)
+
+
 def factors(d):
     """What energy was charged with: signal, source, unit, whether it is estimated."""
     try:
@@ -74,7 +99,7 @@ def main():
                 f"  - {{name: {name}, socket: {path}, every: 1 s{more}}}\n" for name, path, more in (
                     ("carbon", source.socket, ""), ("carbon.forecast", source.socket, ""),
                     ("carbon.down", source.socket, ", age: 1 h"),
-                    ("carbon.marginal", source.socket, ""), ("price.retail", source.socket, ", unit: EUR/MWh, age: 1 h"), ("price", other, ""))))
+                    ("carbon.marginal", source.socket, ""), ("price.retail", source.socket, ", unit: EUR/MWh, age: 1 h"), ("price", other, ""), ("price.forecast", other, ""))))
             d = node.daemon(f"node: {{interval: 1 s}}\npolicy: {{file: {policy}}}\n")
             s = becomes(d, "carbon", lambda s: "No such file" in s["why"])
             t.ok(s["value"] is None and source.socket in s["why"], "no socket: unknown", s)
@@ -108,6 +133,7 @@ def main():
             lines = [line for line in d.log().splitlines() if "event=signal name=carbon state=works" in line]
             t.ok(len(lines) == 2 and all('value="250 g/kWh"' in line for line in lines), "… which the log says with the value", lines)
             wrong(d, other)
+            made(d, node, other)
             t.ok(json.loads(node.run("underwatt", "signal", "list", "--json", "-").stdout), "the daemon is well")
             d.stop()
     finally:
