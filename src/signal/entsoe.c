@@ -241,6 +241,11 @@ static int take_field(struct prices *d, const char *name, const char *text)
     else if (strcmp(name, "classificationSequence_AttributeInstanceComponent.position") ==
              0)
         d->other |= strcmp(text, "1") != 0;
+    else if ((strcmp(name, "in_Domain.mRID") == 0 ||
+              strcmp(name, "out_Domain.mRID") == 0) &&
+             strcmp(text, d->t->c->zone) != 0)
+        return fail(d->t->why, SOURCE_BAD, "the answer is of another zone than %s",
+                    d->t->c->zone);
     else if (strcmp(name, "resolution") == 0)
         d->step_s = step_of(text);
     else if (strcmp(name, "start") == 0 && !time_of(text, &d->start_utc_s))

@@ -374,6 +374,15 @@ static void keep_tag(char to[SOURCE_TAG], const char *value)
         to[0] = '\0';
 }
 
+/* gzip, or zip, in which ENTSO-E packs many documents. */
+static int check_plain(const struct source_answer *a, uw_error *why)
+{
+    if (a->body && a->len >= 4 &&
+        (memcmp(a->body, "\x1f\x8b", 2) == 0 || memcmp(a->body, "PK\x03\x04", 4) == 0))
+        return fail(why, SOURCE_BAD, "the answer is compressed, which was not asked for");
+    return 0;
+}
+
 static int take_body(const struct source_config *c, const char *secret,
                      struct source_state *s, const struct source_answer *a,
                      struct source_values *ret, uw_error *why)
@@ -384,6 +393,8 @@ static int take_body(const struct source_config *c, const char *secret,
 
     if (c->kind->way != SOURCE_HTTP)
         t.now_utc_s = a->utc_s;
+    if (r == 0)
+        r = check_plain(a, why);
     if (r == 0)
         r = c->kind->read(&t);
     if (r == 0)
@@ -399,8 +410,10 @@ static int take_login(const struct source_config *c, struct source_state *s,
                       const struct source_answer *a, uw_error *why)
 {
     struct taking t = {.c = c, .a = a, .why = why};
-    int r = c->kind->read_login(&t, s);
+    int r = check_plain(a, why);
 
+    if (r == 0)
+        r = c->kind->read_login(&t, s);
     if (r != 0)
         return r;
     s->logged_in = true;

@@ -101,6 +101,11 @@ static int find_list(struct taking *t, const struct json_value *root,
         (!json_as_u64(json_get(v, "regionid"), &region) || region != asked))
         return fail(t->why, SOURCE_BAD, "the answer is of another region than %s",
                     t->c->region);
+    const struct json_value *code = json_get(v, "postcode");
+    if (t->c->postcode[0] && code &&
+        (!json_as_text(code) || strcmp(json_as_text(code), t->c->postcode) != 0))
+        return fail(t->why, SOURCE_BAD, "the answer is of another postcode than %s",
+                    t->c->postcode);
     *ret = json_is_list(v) ? v : json_get(v, "data");
     if (!json_is_list(*ret))
         return fail(t->why, SOURCE_BAD, "'data' is no list of half hours");

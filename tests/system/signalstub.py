@@ -12,6 +12,10 @@ import time
 import uwtest
 
 KEY = "EmKey-0123456789abcdef"
+LOGIN = "wt-user:wt-Password-0123456789"
+TOKEN = "5cd1c4f6-2172-entsoe-token"    # of ENTSO-E
+JWT = "eyJhbGciOiJ-token-of-watttime-"    # and a number
+ZONE = "10Y1001A1001A82H"
 
 
 def minute(at):
@@ -33,6 +37,58 @@ def em_history(zone, value):
     return {"zone": zone, "temporalGranularity": "hourly",
             "history": [{"zone": zone, "carbonIntensity": value, "datetime": minute(at), "updatedAt": minute(hour), "isEstimated": False}
                         for at in (hour - 3600, hour)]}
+
+
+def seconds(at):
+    return minute(at)[:-1] + ":00.000Z"
+
+
+# What each service says, of points (begin, length, value): as docs/signals.md's sources answer.
+
+def said_em(points, api, zone="DE"):
+    of = {"zone": zone, "updatedAt": seconds(time.time() - 60), "createdAt": seconds(time.time() - 3600), "emissionFactorType": "lifecycle",
+          "isEstimated": False, "estimationMethod": None} | ({"flowTraced": True} if api == 4 else {})
+    return json.dumps({"zone": zone} | ({"temporalGranularity": "hourly"} if api == 4 else {}) |
+                      {"history": [of | {"carbonIntensity": v, "datetime": seconds(at)} for at, _, v in points]})
+
+
+def said_uk(points, **region):
+    now = time.time()
+    half = [{"from": minute(at), "to": minute(at + n), "intensity": {"forecast": v, "index": "moderate"} | (
+        {} if region else {"actual": v if at + n <= now else None})} for at, n, v in points]
+    return json.dumps({"data": region | {"dnoregion": "UKPN London", "shortname": "London", "data": half} if region else half})
+
+
+def said_watttime(points, units="lbs_co2_per_mwh", region="CAISO_NORTH"):
+    return json.dumps({"data": [{"point_time": seconds(at)[:-5] + "+00:00", "value": v} for at, _, v in points],
+                       "meta": {"data_point_period_seconds": 300, "region": region, "signal_type": "co2_moer", "units": units, "warnings": [],
+                                "model": {"date": "2023-03-01"}, "generated_at": seconds(time.time() // 300 * 300)[:-5] + "+00:00"}})
+
+
+def said_sdk(points):
+    return json.dumps([{"location": "westeurope", "time": seconds(at)[:-5] + "+00:00", "rating": v, "duration": f"{n // 3600:02}:{n // 60 % 60:02}:00"}
+                       for at, n, v in points])
+
+
+def said_entsoe(points, curve="A01", measure="MWH", zone=ZONE, missing=()):
+    begin, step = points[0][:2]
+    end = begin + step * len(points)
+    of = "".join(f"<Point><position>{i}</position>" + ("" if v is None else f"<price.amount>{v}</price.amount>") + "</Point>"
+                 for i, (_, _, v) in enumerate(points, 1) if i not in missing)
+    time_of = f"<timeInterval><start>{minute(begin)}</start><end>{minute(end)}</end></timeInterval>"
+    return ('<?xml version="1.0" encoding="utf-8"?><Publication_MarketDocument xmlns="urn:iec62325.351:tc57wg16:451-3:publicationdocument:7:3">'
+            f"<mRID>1</mRID><type>A44</type><createdDateTime>{minute(time.time())[:-1]}:00Z</createdDateTime>"
+            f"<period.{time_of[1:].replace('</time', '</period.time')}<TimeSeries><mRID>1</mRID><auction.type>A01</auction.type>"
+            "<businessType>A62</businessType>"
+            f'<in_Domain.mRID codingScheme="A01">{zone}</in_Domain.mRID><out_Domain.mRID codingScheme="A01">{zone}</out_Domain.mRID>'
+            "<contract_MarketAgreement.type>A01</contract_MarketAgreement.type><currency_Unit.name>EUR</currency_Unit.name>"
+            f"<price_Measure_Unit.name>{measure}</price_Measure_Unit.name><curveType>{curve}</curveType><Period>{time_of}"
+            f"<resolution>PT{step // 60}M</resolution>{of}</Period></TimeSeries></Publication_MarketDocument>")
+
+
+def acknowledged(text):
+    return ('<?xml version="1.0" encoding="utf-8"?><Acknowledgement_MarketDocument xmlns="urn:iec62325.351:tc57wg16:451-1:acknowledgementdocument:7:0">'
+            f"<mRID>1</mRID><Reason><code>999</code><text>{text}</text></Reason></Acknowledgement_MarketDocument>")
 
 
 class Service:

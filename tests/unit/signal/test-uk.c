@@ -92,6 +92,11 @@ int main(void)
     p = begin("13", "", "carbon.uk");
     for (size_t i = 0; i < n_elements(regional); i++)
         play_case(&p, &regional[i]);
+    p = begin("", "RG10", "carbon.uk");
+    play_case(&p, &(struct answer_case){
+                      "another postcode",
+                      "{\"data\":{\"postcode\":\"SW1A\",\"data\":[" THREE "]}}",
+                      SOURCE_BAD, "of another postcode than RG10"});
     for (size_t i = 0; i < n_elements(wrong); i++) {
         struct source_config c = {.name = "grid", .kind = source_kind_find("uk")};
         uw_error err = {""};
