@@ -298,6 +298,41 @@ def rights(node):
     t.ok(p.returncode == 1 and node.status()["pid"] == node.pid, "nor stop the world", p.stderr)
 
 
+EVENTS = """import ctypes, sys
+lib = ctypes.CDLL("libnvidia-ml.so.1")
+class Event(ctypes.Structure):
+    _fields_ = [("device", ctypes.c_void_p), ("type", ctypes.c_ulonglong), ("data", ctypes.c_ulonglong),
+                ("gpu", ctypes.c_uint), ("compute", ctypes.c_uint)]
+dev, events, event, types = ctypes.c_void_p(), ctypes.c_void_p(), Event(), ctypes.c_ulonglong()
+lib.nvmlInit_v2()
+lib.nvmlDeviceGetHandleByIndex_v2(ctypes.c_uint(1), ctypes.byref(dev))
+r = [lib.nvmlDeviceGetSupportedEventTypes(dev, ctypes.byref(types)), lib.nvmlEventSetCreate(ctypes.byref(events))]
+r.append(lib.nvmlDeviceRegisterEvents(dev, ctypes.c_ulonglong(1), events))
+r.append(lib.nvmlDeviceRegisterEvents(dev, ctypes.c_ulonglong(0x18), events))
+r.append(lib.nvmlEventSetWait_v2(events, ctypes.byref(event), ctypes.c_uint(20)))
+print(types.value, *r, flush=True)
+while True:
+    r = lib.nvmlEventSetWait_v2(events, ctypes.byref(event), ctypes.c_uint(60000))
+    print(r, event.type, event.data, int(event.device == dev.value), flush=True)
+    if r or event.type == 8:
+        break
+print(lib.nvmlEventSetFree(events), flush=True)
+"""
+
+
+def events():
+    """nvmlEventSet: what a client registers for it hears, and nothing else."""
+    with uwtest.Node(count=2) as node:
+        child = node.popen("/usr/bin/python3", "-c", EVENTS)
+        t.equal(child.stdout.readline().split(), ["156", "0", "0", "3", "0", "10"],
+                "types, a set, one type that no board has: 3, two that it has, nothing happens: 10")
+        node.train("--gpus", "0,1", "--phases", "train")
+        t.equal(child.stdout.readline().split(), ["0", "16", "0", "1"], "a job begins: the SM clock changes, on the registered board")
+        node.sim("fault", "1", "lost")
+        lines = child.stdout.read().splitlines()
+        t.equal(lines[-2:], ["0 8 79 1", "0"], "a lost board: XID 79")
+
+
 def script():
     machine = ("name: scripted\nseed: 5\nset_limits: anyone\nset_latency: 5 ms\nboards:\n"
                "  - {model: a100, uuid: GPU-of-mine, limit: 300 W}\n  - {model: h100}\n"
@@ -388,6 +423,7 @@ def main():
             os.umask(mask)
         else:
             t.skip("rights of others", "only root can become somebody else")
+        events()
         script()
         ends(tmp)
     killed()

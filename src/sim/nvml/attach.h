@@ -47,6 +47,8 @@ int nv_index(nv_device dev, unsigned *ret);
 
 /* The readings of a board; blocks while the board hangs. */
 int nv_readings(nv_device dev, struct sim_readings *ret);
+/* The readings of a board even while it hangs. */
+int nv_peek(nv_device dev, struct sim_readings *ret);
 /* Readings and constant properties; blocks likewise. */
 int nv_readings_of(nv_device dev, struct sim_readings *ret,
                    const struct sim_identity **ret_id);
