@@ -10,8 +10,9 @@ rest and under a search; claim to actuator over N claims; an over-budget claim t
 written limits with 32 ms a driver call; /metrics with 8 jobs; the load without following
 what the jobs do (phases).  Beside it, where they can
 be had: Zeus' PowerMonitor and a poller in nvidia-smi's manner over the same boards at the
-same rate (zeus, polling), and zeusd with the same request.  Everything is measured from
-outside the programs; the boards are simulated.
+same rate (zeus, polling), and zeusd with the same request; /metrics with 64 boards (metrics).
+Everything is measured from outside the programs; the boards are simulated.  --json FILE has
+each part as soon as it ends; a part that fails leaves the reason there, and the exit status is 1.
 """
 import argparse
 import contextlib
@@ -21,10 +22,12 @@ import os
 import pathlib
 import platform
 import re
+import signal
 import socket
 import subprocess
 import sys
 import time
+import traceback
 
 HERE = pathlib.Path(__file__).resolve()
 BUILD = HERE.parents[1] if (HERE.parents[1] / "build.ninja").exists() else HERE.parents[1] / "build"
@@ -117,9 +120,21 @@ def tree(pid):
     found, new = [], [pid]
     while new:
         found += new
-        new = [int(k) for p in new for t in pathlib.Path(f"/proc/{p}/task").iterdir()
-               for k in (t / "children").read_text().split()]
+        below = []
+        for p in new:
+            with contextlib.suppress(OSError):  # it has ended meanwhile
+                below += [int(k) for t in pathlib.Path(f"/proc/{p}/task").iterdir()
+                          for k in (t / "children").read_text().split()]
+        new = below
     return found
+
+
+def end(child):
+    """The program and all that stems from it."""
+    for pid in tree(child.pid):
+        with contextlib.suppress(OSError):
+            os.kill(pid, signal.SIGKILL)
+    child.wait()
 
 
 def pss_kib(pid):
@@ -198,7 +213,7 @@ def watched(node, seconds, *argv, children=False, ready=None):
             pass  # one of them ended meanwhile
     took = time.monotonic() - began
     used = cpu_s(pids[:1] if children else pids, children) - before
-    child.kill()
+    end(child)
     return {"core_percent": round(100 * used / took, 3), "processes": len(pids),
             "pss_mib": round(sorted(pss)[len(pss) // 2] / 1024, 2) if pss else None,
             "load_average": round(os.getloadavg()[0], 2)}
@@ -275,7 +290,7 @@ def latency(claims, scrapes, realtime=True):
             stolen, began = steal_s(), time.monotonic()
             out, _ = t.communicate("go\n", timeout=60 + claims * 0.05 + scrapes * 0.05)
         finally:
-            for s in sleepers:
+            for s in [*sleepers, t]:
                 s.kill()
                 s.wait()
         took = time.monotonic() - began
@@ -361,7 +376,9 @@ def zeusd(n):
         ours = os.path.join(node.tmp, "zeus.sock")
         theirs = os.path.join(node.tmp, "zeusd.sock")
         d = node.daemon(QUICK + f"zeusd:\n  socket: {ours}\n")
-        child = node.popen(program, "serve", "--mode", "uds", "--socket-path", theirs, "--enable", "gpu-read")
+        # It logs each request: a pipe that nobody reads would stop it.
+        child = node.popen(program, "serve", "--mode", "uds", "--socket-path", theirs, "--enable", "gpu-read",
+                           stdout=subprocess.DEVNULL, stderr=subprocess.DEVNULL)
         uwtest.wait_for(lambda: os.path.exists(theirs) and os.path.exists(ours), 20)
         request = "/gpu/get_power"
         out = {}
@@ -370,7 +387,26 @@ def zeusd(n):
             out[name] = timed(path, request, n)
             out[name]["cpu_ms_per_request"] = round(1000 * (cpu_s(pids) - before) / n, 4)
             out[name]["pss_mib"] = round(sum(pss_kib(p) for p in pids) / 1024, 2)
-        return {"request": f"GET {request}", **out}
+        return {"request": f"GET {request}", **out, "load_average": round(os.getloadavg()[0], 2)}
+
+
+def metrics(n):
+    """/metrics with 64 boards: how long, how much."""
+    with uwtest.Node(board="v100", count=64) as node:
+        d = node.daemon(QUICK)
+        text = ask(Local(d.socket), "GET", "/metrics")
+        before = cpu_s([d.pid])
+        out = timed(d.socket, "/metrics", n)
+        boards = len(re.findall(r"^underwatt_gpu_info\{", text, re.M))
+        return {**out, "boards": boards, "bytes": len(text.encode()), "bytes_per_board": round(len(text.encode()) / max(boards, 1)),
+                "cpu_ms_per_request": round(1000 * (cpu_s([d.pid]) - before) / n, 4), "load_average": round(os.getloadavg()[0], 2)}
+
+
+def keep(path, result):
+    """Whole at any time: what came so far."""
+    new = pathlib.Path(path + ".new")
+    new.write_text(json.dumps(result, indent=2) + "\n")
+    new.replace(path)
 
 
 def main():
@@ -381,27 +417,33 @@ def main():
     p.add_argument("--scrapes", type=int, default=1000)
     p.add_argument("--no-realtime", action="store_true", help="latency, over_budget: ours in the normal class")
     p.add_argument("--busy", type=int, default=0, help="over_budget: so many programs compute meanwhile")
-    p.add_argument("--only", default="", help="one of load, zeus, polling, need, latency, over_budget, zeusd")
+    p.add_argument("--only", default="", help="one of load, phases, zeus, polling, need, latency, over_budget, zeusd, metrics")
     a = p.parse_args()
     parts = {"load": lambda: load(a.seconds), "phases": lambda: phases(a.seconds / 2), "zeus": lambda: zeus(a.seconds / 2),
              "polling": lambda: polling(a.seconds / 2), "need": lambda: need(a.seconds / 2),
              "latency": lambda: latency(a.claims, a.scrapes, not a.no_realtime),
              "over_budget": lambda: over_budget(50, not a.no_realtime, a.busy),
-             "zeusd": lambda: zeusd(a.scrapes)}
+             "zeusd": lambda: zeusd(a.scrapes), "metrics": lambda: metrics(a.scrapes)}
     if a.only and a.only not in parts:
         p.error(f"--only {a.only}: one of {', '.join(parts)} is wanted")
     result = {"machine": machine(), "simulated": True, "command": " ".join(sys.argv)}
+    failed = False
     for name, part in parts.items():
         if a.only and name != a.only:
             continue
         say(f"{name} …")
-        result[name] = part()
+        try:
+            result[name] = part()
+        except Exception as e:  # the other parts are kept, and go on
+            traceback.print_exc()
+            result[name] = {"failed": f"{type(e).__name__}: {e}"}
+            failed = True
         say(json.dumps(result[name]))
-    text = json.dumps(result, indent=2) + "\n"
+        if a.json != "-":
+            keep(a.json, result)
     if a.json == "-":
-        sys.stdout.write(text)
-    else:
-        pathlib.Path(a.json).write_text(text)
+        sys.stdout.write(json.dumps(result, indent=2) + "\n")
+    sys.exit(1 if failed else 0)
 
 
 main()
