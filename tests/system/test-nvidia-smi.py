@@ -10,6 +10,12 @@ import uwtest
 
 t = uwtest.Tap()
 W = r"\d+\.\d\d"
+# An ideal sensor, and an epoch that does not end: the power is steady, however late somebody looks.
+MACHINE = """boards:
+  - {model: v100, count: 3, ideal: true}
+workloads:
+  - {name: steady, like: resnet50, steps: 1000000, clock_time: 50000 s, memory_time: 50000 s}
+"""
 
 
 def smi(node, *args, **kw):
@@ -21,19 +27,16 @@ def rows(text):
 
 
 def truth(node):
-    """The values, read as often as it takes to have the node's status unchanged around them."""
     fields = "index,uuid,name,power.draw,power.limit,clocks.sm,temperature.gpu,memory.total"
-    for _ in range(50):
-        before = node.status()["boards"]
-        p = smi(node, "--query-gpu=" + fields, "--format=csv,noheader,nounits")
-        if [b["power_mw"] for b in before] == [b["power_mw"] for b in node.status()["boards"]]:
-            break
+    uwtest.wait_for(lambda: node.board(0)["power_mw"] > 275000)
+    before = node.status()["boards"]
+    p = smi(node, "--query-gpu=" + fields, "--format=csv,noheader,nounits")
     got = rows(p.stdout)
     if not t.ok(p.returncode == 0 and len(got) == 3, "three boards, a row each", p.stdout + p.stderr):
         return
     for b, row in zip(before, got):
         t.equal(row[:3], [str(b["index"]), b["uuid"], b["name"]], f"board {b['index']}: index, UUID, name")
-        t.ok(abs(float(row[3]) - b["power_mw"] / 1000) < 0.006 and float(row[4]) == b["limit_mw"] / 1000,
+        t.ok(abs(float(row[3]) - b["power_mw"] / 1000) < 0.05 * b["power_mw"] / 1000 and float(row[4]) == b["limit_mw"] / 1000,
              f"board {b['index']}: {row[3]} W of {row[4]} W, as the node says", (row, b))
         t.ok(int(row[5]) > 0 and 15 < int(row[6]) < 100 and row[7] == str(16 << 10), "clock, temperature, memory", row)
 
@@ -138,8 +141,8 @@ def elsewhere(node):
 
 
 def main():
-    with uwtest.Node(board="v100", count=3) as node:
-        job = node.train("--gpus", "0", "--epochs", "1000", "--phases", "train")
+    with uwtest.Node(machine=MACHINE) as node:
+        job = node.train("--gpus", "0", "--workload", "steady", "--phases", "train")
         truth(node)
         queries(node, job.pid)
         document(node, job.pid)
