@@ -183,9 +183,15 @@ def programs(node, d, step, outer, exe):
         got = uwtest.wait_until(lambda n=inner["id"]: job(d, n), lambda j: j["search"] and j["search"]["page"] and j["steps"] > 0 or not j.get("id"))
         t.ok(got["search"] and got["gpus"] == [1] and got["goal_of"] == outer and got["search"]["goal"] == "edp" and got["steps"] > 0,
              f"{what}: its steps are told, under the job's goal", f"{got} {out.read_text()}")
+        known = None
+        if what == "Python":  # its state is written when a cap is held
+            known = uwtest.wait_until(lambda n=inner["id"]: job(d, n), lambda j: j["search"]["status"] == "holds")["search"]
+            file = pathlib.Path(d.ledger).with_name(f"job-{inner['id']}.json")
+            uwtest.wait_for(lambda f=file, k=known: f.exists() and str(k["cap_mw"]) in f.read_text())
         d.kill(actuator=False)
         d.start()
         back = uwtest.wait_until(lambda n=inner["id"]: job(d, n), lambda j: j["search"] and j["search"]["page"] and j["steps"] > 0)
+        t.ok(not known or back["search"]["windows"] >= known["windows"] > 0, f"{what}: its search goes on from what it has measured", f"{known} {back}")
         t.ok(back["search"] and back["search"]["page"] and back["steps"] > got["steps"], f"{what}: to the next daemon, too", back)
         step.stop(pid)
         uwtest.wait_for(lambda: len(jobs(d)) == 1)
