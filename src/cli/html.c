@@ -15,11 +15,14 @@ static const char common[] =
     "h2{font-size:18px;margin:32px 0 8px}\n"
     ".scroll{overflow-x:auto}\n"
     "table{border-collapse:collapse;font-variant-numeric:tabular-nums;width:100%}\n"
-    "th,td{padding:6px 12px;text-align:right;border-bottom:1px solid var(--i2);"
+    "th,td{padding:6px 9px;text-align:right;border-bottom:1px solid var(--i2);"
     "white-space:nowrap}\n"
+    "th{white-space:normal;vertical-align:bottom}\n"
     "th:first-child,td:first-child{text-align:left}\n"
+    "td:first-child{white-space:normal;overflow-wrap:anywhere;min-width:8em}\n"
     "th{color:var(--i4);font-weight:600}\n"
-    "p{max-width:75ch}\n"
+    "p,li{max-width:75ch;overflow-wrap:anywhere}ul{padding-left:20px}\n"
+    ".muted{color:var(--i4)}a{color:inherit}\n"
     ".stamp{color:var(--i13);font-weight:700;letter-spacing:.04em}\n";
 
 static void put_theme(bool dark, FILE *to)

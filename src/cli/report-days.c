@@ -297,14 +297,19 @@ static void draw_note(struct canvas *c, const struct json_value *report,
                       const struct amounts *a)
 {
     double covered = take_number(json_get(report, "totals"), a->covered);
+    double also = take_number(json_get(report, "totals"), "marginal_covered");
     bool all = covered >= 1, wide = canvas_width(c) >= NARROW;
-    char text[120];
+    char text[160], marginal[40] = "";
 
-    (void)snprintf(text, sizeof text, "%s%.1f %% of the energy covered%s",
-                   all && wide ? "" : "", floor(1e3 * covered + 1e-9) / 10,
-                   all    ? ""
-                   : wide ? "; hatched below: energy without a known factor"
-                          : "; hatched: no factor");
+    if (strcmp(a->key, "co2_g") == 0 && also > 0)
+        (void)snprintf(marginal, sizeof marginal, ", marginal %.1f %%",
+                       floor(1e3 * also + 1e-9) / 10);
+    (void)snprintf(text, sizeof text, "%.1f %% of the energy covered%s%s",
+                   floor(1e3 * covered + 1e-9) / 10, marginal,
+                   all         ? ""
+                   : wide      ? "; hatched below: energy without a known factor"
+                   : *marginal ? ""
+                               : "; hatched: no factor");
     canvas_text(c, LEFT, 22, ALIGN_LEFT, &head, a->title);
     canvas_text(c, LEFT, 44, ALIGN_LEFT, &small, text);
 }

@@ -14,7 +14,7 @@ static const char style[] =
     "body{max-width:1040px}svg{margin:20px 0}\n"
     ".small{display:none}\n"
     "@media(max-width:640px){.wide{display:none}.small{display:block}}\n"
-    "h1{font-size:22px;margin:24px 0 4px}.muted{color:var(--i4)}\n";
+    "h1{font-size:22px;margin:24px 0 4px}\n";
 
 static int put_picture(const struct report_picture *p, const struct json_value *report,
                        double width, FILE *to, uw_error *err)
@@ -31,14 +31,15 @@ static int put_picture(const struct report_picture *p, const struct json_value *
 
 /* row: NULL for the head. */
 static void put_row(const struct json_value *report, const struct json_value *row,
-                    FILE *to)
+                    enum report_table table, FILE *to)
 {
     const struct report_column *c = NULL;
     char text[REPORT_TEXT];
 
     (void)fputs("<tr>", to);
     while ((c = report_column(report, c)) != NULL) {
-        if (c->text)
+        bool name = c->kind == CELL_NAME || c->kind == CELL_SECOND;
+        if (c->text || (report_table(c) != table && !name))
             continue;
         if (row)
             report_cell(report, row, c, text);
@@ -49,21 +50,49 @@ static void put_row(const struct json_value *report, const struct json_value *ro
     (void)fputs("</tr>\n", to);
 }
 
-static void put_table(const struct json_value *report, FILE *to)
+static bool has_table(const struct json_value *report, enum report_table table)
+{
+    const struct report_column *c = NULL;
+
+    while ((c = report_column(report, c)) != NULL)
+        if (!c->text && report_table(c) == table)
+            return true;
+    return false;
+}
+
+static void put_table(const struct json_value *report, enum report_table table, FILE *to)
 {
     const struct json_value *rows = json_get(report, "rows");
 
-    if (json_count(rows) == 0) {
-        html_put(to, "p", "No energy was recorded.");
-        return;
-    }
     html_table(to, "");
-    put_row(report, NULL, to);
+    put_row(report, NULL, table, to);
     for (size_t i = 0; i < json_count(rows) && i < ROWS; i++)
-        put_row(report, json_at(rows, i), to);
+        put_row(report, json_at(rows, i), table, to);
     html_table_end(to);
     if (json_count(rows) > ROWS)
         html_put(to, "p", "and %zu more: the CSV has them.", json_count(rows) - ROWS);
+}
+
+/* Side by side the columns do not fit on a page: each kind has its table. */
+static void put_tables(const struct json_value *report, FILE *to)
+{
+    static const char *const titles[] = {[TABLE_ENERGY] = "Figures",
+                                         [TABLE_CHARGES] = "Emissions and cost",
+                                         [TABLE_BESIDE] = "Beside what is booked"};
+    bool parts = report_has_parts(report),
+         none = json_count(json_get(report, "rows")) == 0;
+
+    for (unsigned i = 0; i < n_elements(titles); i++) {
+        if (i > 0 && (none || !has_table(report, i)))
+            continue;
+        bool unit = i == TABLE_ENERGY && parts;
+        html_put(to, "h2", "%s%s%s", titles[i], unit ? ", " : "",
+                 unit ? report_unit(report).name : "");
+        if (none)
+            html_put(to, "p", "No energy was recorded.");
+        else
+            put_table(report, i, to);
+    }
 }
 
 /* Sums of boards, or of processors. */
@@ -92,33 +121,91 @@ static void put_sums(const char *title, const struct json_value *t, FILE *to)
     html_put(to, "p", "%s", text);
 }
 
+struct charge {
+    const char *name, *key, *covered, *booked, *revised;
+};
+static const struct charge charges[] = {
+    {"emissions, g CO2e", "co2_g", "co2_covered", "co2_booked_g", "co2_revised_g"},
+    {"marginal emissions, g CO2e", "marginal_g", "marginal_covered", "marginal_booked_g",
+     "marginal_revised_g"},
+    {"cost, ", "money", "money_covered", "money_booked", "money_revised"},
+};
+
+static bool is_revised(const struct json_value *totals)
+{
+    for (size_t i = 0; i < n_elements(charges); i++) {
+        double by = take_number(totals, charges[i].revised);
+        if (!isnan(by) && by != 0)
+            return true;
+    }
+    return false;
+}
+
+/* revised: with what was booked, and by how much later values changed it. */
+static void put_charge(const struct json_value *t, const struct charge *c,
+                       const char *currency, bool revised, FILE *to)
+{
+    double v = take_number(t, c->key), part = take_number(t, c->covered);
+    double booked = take_number(t, c->booked), by = take_number(t, c->revised);
+    int digits = view_digits(fabs(v));
+
+    if (isnan(v))
+        return;
+    (void)fputs("<tr>", to);
+    html_put(to, "td", "%s%s", c->name, currency);
+    html_put(to, "td", "%.*f", digits, v);
+    html_put(to, "td", "%.1f %%", floor(1e3 * part + 1e-9) / 10);
+    if (revised && !isnan(booked) && !isnan(by)) {
+        html_put(to, "td", "%.*f", digits, booked);
+        html_put(to, "td", "%+.*f", digits, by);
+    } else if (revised)
+        (void)fputs("<td></td><td></td>", to);
+    (void)fputs("</tr>\n", to);
+}
+
 /* Emissions and money of all boards, and how much of the energy they are of. */
 static void put_charges(const struct json_value *report, FILE *to)
 {
-    static const struct {
-        const char *name, *key, *covered;
-    } rows[] = {{"emissions, g CO2e", "co2_g", "co2_covered"},
-                {"marginal emissions, g CO2e", "marginal_g", "marginal_covered"},
-                {"cost, ", "money", "money_covered"}};
     const struct json_value *t = json_get(report, "totals");
+    bool revised = is_revised(t);
 
     if (!report_has_charge(report, "co2_covered") &&
         !report_has_charge(report, "marginal_covered") &&
         !report_has_charge(report, "money_covered"))
         return;
-    html_table(to, "||of the energy");
-    for (size_t i = 0; i < n_elements(rows); i++) {
-        double v = take_number(t, rows[i].key), part = take_number(t, rows[i].covered);
-        if (isnan(v))
-            continue;
-        (void)fputs("<tr>", to);
-        html_put(to, "td", "%s%s", rows[i].name,
-                 i == 2 ? take_text(report, "money_currency") : "");
-        html_put(to, "td", "%.*f", view_digits(fabs(v)), v);
-        html_put(to, "td", "%.1f %%", floor(1e3 * part + 1e-9) / 10);
-        (void)fputs("</tr>\n", to);
-    }
+    html_table(to, revised ? "||of the energy|booked|revised by" : "||of the energy");
+    for (size_t i = 0; i < n_elements(charges); i++)
+        put_charge(t, &charges[i], i == 2 ? take_text(report, "money_currency") : "",
+                   revised, to);
     html_table_end(to);
+    if (revised)
+        html_put(to, "p",
+                 "What was booked with the energy stays; where the source had "
+                 "another value of that time later, the difference is its own "
+                 "figure. The first column has both.");
+}
+
+/* Figures under CC BY may be shown with their author's name and the licence. */
+void report_html_factors(const struct json_value *report, FILE *to)
+{
+    static const char by[] = "CC BY 4.0";
+    char text[REPORT_ONLY];
+    bool cc = false;
+
+    if (!report_factor(report, 0, text))
+        return;
+    html_put(to, "h2", "Factors of emissions and cost");
+    (void)fputs("<ul>\n", to);
+    for (size_t i = 0; report_factor(report, i, text); i++) {
+        html_put(to, "li", "%s", text);
+        cc = cc || strstr(text, by);
+    }
+    (void)fputs("</ul>\n", to);
+    if (cc)
+        (void)fprintf(to,
+                      "<p class=\"muted\">%s: <a href=\"https://creativecommons.org/"
+                      "licenses/by/4.0/\">creativecommons.org/licenses/by/4.0</a></p>\n",
+                      by);
 }
 
 static void put_beside(const struct json_value *report, FILE *to)
@@ -177,9 +264,7 @@ static int put_body(const struct json_value *report, FILE *to, uw_error *err)
         if (r < 0)
             return r;
     }
-    html_put(to, "h2", "Figures%s%s", report_has_parts(report) ? ", " : "",
-             report_has_parts(report) ? report_unit(report).name : "");
-    put_table(report, to);
+    put_tables(report, to);
     put_sums("Sums", json_get(report, "totals"), to);
     put_charges(report, to);
     put_beside(report, to);
@@ -187,6 +272,7 @@ static int put_body(const struct json_value *report, FILE *to, uw_error *err)
         html_put(to, "p", "Saved by these jobs: %s.", saved);
     if (report_cpu(report))
         put_sums("Processors and their memory, beside the GPUs", report_cpu(report), to);
+    report_html_factors(report, to);
     put_method(report, to);
     return 0;
 }

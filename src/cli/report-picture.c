@@ -192,18 +192,26 @@ static void draw_strip(struct canvas *c, const struct json_value *board,
     }
 }
 
+/* As fine as n labels of so many seconds need to differ. */
+static size_t put_time(char *ret, size_t size, double span_s, unsigned n,
+                       const struct tm *tm)
+{
+    if (span_s < 60.0 * n)
+        return strftime(ret, size, "%H:%M:%S", tm);
+    if (span_s < 3 * 86400.0)
+        return strftime(ret, size, "%m-%d %H:%M", tm);
+    return strftime(ret, size, "%m-%d", tm);
+}
+
 static void draw_times(struct canvas *c, const struct span *s, struct box box)
 {
     unsigned n = box.w < NARROW ? 3 : 6;
-    bool hours = s->to - s->from < 3 * 86400;
-
     for (unsigned i = 0; i <= n; i++) {
         time_t t = (time_t)(s->from + (s->to - s->from) * i / n);
         enum align align = i == 0 ? ALIGN_LEFT : i == n ? ALIGN_RIGHT : ALIGN_MIDDLE;
         struct tm tm;
         char text[32];
-        if (gmtime_r(&t, &tm) &&
-            strftime(text, sizeof text, hours ? "%m-%d %H:%M" : "%m-%d", &tm))
+        if (gmtime_r(&t, &tm) && put_time(text, sizeof text, s->to - s->from, n, &tm))
             canvas_text(c, box.x + box.w * i / n, box.y + box.h + 18, align, &small,
                         text);
     }

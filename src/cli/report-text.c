@@ -146,18 +146,12 @@ static void put_sums(const struct json_value *report, const struct json_value *s
     (void)fprintf(to, "%s\n", text);
 }
 
-/* "carbon by signals grid, estimated" */
-static void put_factors(const struct json_value *report, FILE *to)
+void report_text_factors(const struct json_value *report, FILE *to)
 {
-    const struct json_value *list = json_get(report, "factors");
-    char source[256], text[320];
+    char text[REPORT_ONLY];
 
-    for (size_t i = 0; i < json_count(list); i++) {
-        const struct json_value *f = json_at(list, i);
-        view_label(take_text(f, "source"), source, sizeof source);
-        (void)snprintf(text, sizeof text, "%.32s by %s%s", take_text(f, "signal"), source,
-                       take_bool(f, "estimated") ? ", estimated" : "");
-        (void)fputs("  ", to);
+    for (size_t i = 0; report_factor(report, i, text); i++) {
+        (void)fputs(i == 0 ? "\nFactors:\n  " : "  ", to);
         text_wrap(to, 2, 4, text);
     }
 }
@@ -286,7 +280,7 @@ static int put_report(const struct json_value *report, const struct table *t, FI
         (void)fprintf(to, "\nProcessors and their memory, beside the GPUs:\n");
         put_sums(report, report_cpu(report), to);
     }
-    put_factors(report, to);
+    report_text_factors(report, to);
     return ferror(to) ? fail(err, -EIO, "cannot write the report") : 0;
 }
 

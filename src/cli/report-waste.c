@@ -251,7 +251,7 @@ static void put_coverage(const struct json_value *report, char *ret, size_t size
 static void put_line(FILE *to, const char *name, const struct cells *c)
 {
     static const int width[COLUMNS] = {8, 8, 8, 9, 9, 9};
-    char label[27];
+    char label[23];
 
     view_label(name, label, sizeof label);
     (void)fprintf(to, "%s%*s", label, 22 - (int)text_columns(label), "");
@@ -337,6 +337,7 @@ int waste_text(const struct json_value *report, FILE *to, uw_error *err)
     put_coverage(report, text, sizeof text);
     if (text[0])
         (void)fprintf(to, "\n%s\n", text);
+    report_text_factors(report, to);
     return ferror(to) ? fail(err, -EIO, "cannot write the report") : 0;
 }
 
@@ -428,8 +429,11 @@ int waste_html(const struct json_value *report, FILE *to, uw_error *err)
     html_begin(to, simulated, text, "body{max-width:1040px}h1{font-size:22px}\n");
     (void)fputs("<main>\n", to);
     html_put(to, "h1", "%s", text);
-    if (simulated)
+    if (simulated) {
+        (void)fputs("<p>", to);
         html_stamp(to);
+        (void)fputs("</p>\n", to);
+    }
     put_page_list(report, json_get(report, "uses"), -1, to);
     for (size_t i = 0; i < n_elements(lists); i++) {
         if (json_count(json_get(report, lists[i])) == 0)
@@ -441,6 +445,7 @@ int waste_html(const struct json_value *report, FILE *to, uw_error *err)
     put_coverage(report, text, sizeof text);
     if (text[0])
         html_put(to, "p", "%s", text);
+    report_html_factors(report, to);
     (void)fputs("</main>\n", to);
     return html_end(to, err);
 }

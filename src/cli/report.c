@@ -465,3 +465,16 @@ void report_sum(const struct json_value *totals, char *ret, size_t size)
             ret, size, "The parts differ from the meters by %.4f %%: %s 0.1 %%.",
             100 * fabs(off), take_bool(totals, "holds") ? "within" : "MORE THAN");
 }
+
+bool report_factor(const struct json_value *report, size_t i, char ret[REPORT_ONLY])
+{
+    const struct json_value *f = json_at(json_get(report, "factors"), i);
+    char source[256];
+
+    if (!f)
+        return false;
+    view_label(take_text(f, "source"), source, sizeof source);
+    (void)snprintf(ret, REPORT_ONLY, "%.32s: %s%s", take_text(f, "signal"), source,
+                   take_bool(f, "estimated") ? ", estimated" : "");
+    return true;
+}

@@ -101,6 +101,12 @@ void report_head(const struct json_value *report, const struct report_column *co
 void report_cell(const struct json_value *report, const struct json_value *row,
                  const struct report_column *column, char ret[REPORT_TEXT]);
 
+/* "carbon: signals grid, estimated": the i-th source of factors; false: no more. */
+bool report_factor(const struct json_value *report, size_t i, char ret[REPORT_ONLY]);
+/* Their list, in text and on a page; nothing where there is none. */
+void report_text_factors(const struct json_value *report, FILE *to);
+void report_html_factors(const struct json_value *report, FILE *to);
+
 /* The lines of a sum: of boards or of processors. */
 struct report_line {
     const char *key, *name;

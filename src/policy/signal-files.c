@@ -211,14 +211,18 @@ static struct signal_time time_of(const struct loop *loop)
     return (struct signal_time){loop_now_ns(loop), loop_utc_ns(loop)};
 }
 
-/* Writes "file PATH", or "signals NAME" of the source that underwatt-signals names. */
+/* Writes "file PATH", or of the source that underwatt-signals names "signals NAME
+ * (ORIGIN; LICENCE)".
+ */
 static void name_source(const struct look *l, char ret[SIGNAL_SOURCE])
 {
     if (l->source.socket[0]) {
-        const char *origin = l->held.origin;
-        (void)snprintf(ret, SIGNAL_SOURCE, "signals %.80s%s%s%s",
+        const char *origin = l->held.origin, *licence = l->held.licence;
+        (void)snprintf(ret, SIGNAL_SOURCE, "signals %.63s%s%s%s%.24s%s",
                        l->held.source[0] ? l->held.source : l->source.socket,
-                       origin[0] ? " (" : "", origin, origin[0] ? ")" : "");
+                       origin[0] || licence[0] ? " (" : "", origin,
+                       origin[0] && licence[0] ? "; " : "", licence,
+                       origin[0] || licence[0] ? ")" : "");
         return;
     }
     (void)snprintf(ret, SIGNAL_SOURCE, "file %.190s", l->source.file);

@@ -178,6 +178,9 @@ int held_take(const char *name, const char *text, size_t len, const char *signal
     const char *origin = json_as_text(json_get(v, "origin"));
     if (is_word(origin, sizeof h.origin))
         (void)snprintf(h.origin, sizeof h.origin, "%s", origin);
+    const char *licence = json_as_text(json_get(v, "licence"));
+    if (is_word(licence, sizeof h.licence))
+        (void)snprintf(h.licence, sizeof h.licence, "%s", licence);
     (void)held_read_error(v, h.error);
     facts_read(v, &h.facts);
     if (json_count(json_get(v, "series")) > 0) {

@@ -85,6 +85,7 @@ enum { HELD_ERROR = 200 };
 struct held_signal {
     char source[SOURCE_WORD], unit[SIGNAL_UNIT];
     char origin[SOURCE_ORIGIN]; /* as source_origin() */
+    char licence[SOURCE_WORD];  /* "": not known */
     bool known;                 /* now, or of a forecast for a time to come */
     char error[HELD_ERROR];     /* "": the source is well */
     int64_t time_utc_s; /* of the last value that is no future; 0: there is none */

@@ -56,7 +56,7 @@ struct source_kind {
     int (*read_login)(struct taking *t, struct source_state *s);
     /* 0, or an outcome with its line in t->why, or -ENOMEM. */
     int (*read)(struct taking *t);
-    /* As source_origin(); NULL: no table. */
+    /* As source_origin(); NULL: nothing to say. */
     void (*origin)(const struct source_config *c, char ret[SOURCE_ORIGIN]);
 };
 

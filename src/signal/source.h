@@ -89,7 +89,9 @@ const char *source_kind_type(const struct source_kind *kind);
  * or of its own files.
  */
 const char *source_kind_licence(const struct source_kind *kind);
-/* Whose figures a table has, of which year, and what they include; "": no table. */
+/* Whose figures they are as a licence has it said: of a table also of which year, and
+ * what they include; "": nothing to say beyond the name of the source.
+ */
 void source_origin(const struct source_config *c, char ret[SOURCE_ORIGIN]);
 /* The i-th signal that it can give ("carbon.forecast"), NULL behind the last.  "value":
  * the kind has no name of its own for it, `as` says it.

@@ -129,6 +129,14 @@ static int read_answer(struct taking *t)
     return r;
 }
 
+static void origin(const struct source_config *c, char ret[SOURCE_ORIGIN])
+{
+    (void)c;
+    (void)snprintf(ret, SOURCE_ORIGIN,
+                   "Carbon Intensity API, National Energy System "
+                   "Operator");
+}
+
 const struct source_kind kind_uk = {
     .type = "uk",
     .licence = "CC BY 4.0",
@@ -142,4 +150,5 @@ const struct source_kind kind_uk = {
     .check = check,
     .ask = ask,
     .read = read_answer,
+    .origin = origin,
 };

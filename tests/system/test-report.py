@@ -65,7 +65,7 @@ def emissions():
              all(source.startswith("set by user ") for _, source, _, _ in sources), "the ledger names the sources", sources)
         factors = report(node)[0]["factors"]
         t.equal([(f["signal"], f["source"], f["unit"], int(f["estimated"])) for f in factors], sources, "and so does the report")
-        t.ok("  carbon by set by user " in node.run("underwatt", "report").stdout, "as text, too")
+        t.ok("  carbon: set by user " in node.run("underwatt", "report").stdout, "as text, too")
         for by in ("job", "user", "gpu", "day", "group", "project", "class", "partition", "account", "qos", "array",
                    "label:team", "user,day", "project,user"):
             out = node.run("underwatt", "report", "--by", by).stdout

@@ -96,7 +96,8 @@ def values(site, service):
         own = n.all()["carbon.static"]
         t.ok(own["source"] == "own" and own["site"] is None and [s["name"] for s in uwtest.ask_socket(
             n.socket, "/v1/signals")["signals"]].count("carbon.static") == 1, "a source of the node's own wins", own)
-        t.ok(own["origin"] == "Our World in Data: FR 2024, generation, life cycle" and gb["origin"] is None, "with the origin of its table", own)
+        t.ok(own["origin"] == "Our World in Data: FR 2024, generation, life cycle" and
+             gb["origin"] == "Carbon Intensity API, National Energy System Operator", "with the origin of its table", own)
         n.stop()
         t.ok(len(n.lines("event=source name=follow state=answers")) == 1, "said once", n.log())
     t.equal(len(service.asked("/gb")), 1, "the service was asked once, by the site")

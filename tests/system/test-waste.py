@@ -1,5 +1,6 @@
 """Boards idle or underused, as their readers see them: one that works is never among them, one that a process
 holds, one that a job has without a process; report, top, API, metrics, a user's own view, and a restart."""
+import getpass
 import json
 import os
 import sqlite3
@@ -45,6 +46,8 @@ def readers(node, d):
     t.ok(head[0] == "of" and all(len(x.split(",")) == len(head) for x in p.stdout.splitlines()), "csv", p.stdout)
     p = node.run("underwatt", "report", "--waste", "--format", "html")
     t.ok("<h2>By project</h2>" in p.stdout and p.stdout.rstrip().endswith("</html>"), "html", p.stdout[-300:])
+    t.ok([f["source"] for f in r["factors"]] == [f"set by user {getpass.getuser()}"] and "<li>carbon: set by user" in p.stdout and
+         "\n  carbon: set by user" in out, "the sources of the factors, in each format", (r["factors"], out))
     p = node.run("underwatt", "report", "--waste", "--by", "user")
     t.ok(p.returncode == 2 and "--by: --waste tells of" in p.stderr, "--by beside it is refused", p)
     t.equal(d.ask("GET", "/v1/report?waste=maybe")[0], 400, "waste=maybe is refused")
@@ -61,6 +64,7 @@ with uwtest.Node(board="v100", count=4, speed=20) as node:
     d = node.daemon(CONFIG)
     uwtest.wait_for(lambda: set(uses(d).values()) == {"nobody"}, 30)
     t.equal(set(uses(d).values()), {"nobody"}, "at first all boards are nobody's")
+    t.equal(node.run("underwatt", "signal", "set", "carbon", "300 g/kWh", "--for", "12 h").returncode, 0, "carbon is set")
     node.train("--workload", "resnet50", "--steps", "1000000", "--gpus", "0")
     held = node.train("--workload", "none", "--gpus", "1")
     code, body = d.ask("POST", "/v1/jobs", {"source": "registered", "name": "slurm:7", "uid": os.geteuid(), "gpus": ["2"],

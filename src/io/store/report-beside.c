@@ -250,6 +250,8 @@ void report_put_origins(const struct report *rep)
     char source[EMBODIED_MODEL + MARKET_ORIGIN + 4];
     size_t n = 0;
 
+    if (rep->q->waste) /* it has no such figures */
+        return;
     for (size_t i = 0; a && i < a->n_contracts && n < ORIGINS; i++) {
         const struct market_contract *c = &a->contract[i];
         if (c->to_ms <= ms_of_ns(rep->q->from_utc_ns) ||

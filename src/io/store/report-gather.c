@@ -230,7 +230,7 @@ int report_price(struct report *rep, uw_error *err)
     return r;
 }
 
-static void use_factor(struct report *rep, int64_t id)
+void report_use_factor(struct report *rep, int64_t id)
 {
     if (id > 0 && id < REPORT_FACTORS)
         rep->used[id] = 1;
@@ -280,7 +280,8 @@ static int read_energy(struct report *rep, struct parts *p, uw_error *err)
         *method |= (unsigned)sqlite3_column_int(stmt, 7);
         rep->simulated |= sqlite3_column_int(stmt, 8) != 0;
         for (int i = 0; i < LEDGER_CHARGES; i++)
-            use_factor(rep, sqlite3_column_int64(stmt, 11 + REPORT_CHARGE_COLUMNS + i));
+            report_use_factor(rep,
+                              sqlite3_column_int64(stmt, 11 + REPORT_CHARGE_COLUMNS + i));
         if (!row.domain)
             add_beside(rep, stmt, &row);
         caps_add(&rep->caps, row.board, begin_ms, row.span_ms,
@@ -366,7 +367,7 @@ static int add_revised(struct report *rep, struct parts *p, sqlite3_stmt *stmt,
         .board = v.board, .kind = (int8_t)v.kind, .job = v.job, .domain = v.domain};
     row.charges.of[v.charge].amount = row.charges.of[v.charge].revised = v.amount;
     row.charges.of[v.charge].uj = v.uj;
-    use_factor(rep, sqlite3_column_int64(stmt, 8));
+    report_use_factor(rep, sqlite3_column_int64(stmt, 8));
     r = add(p, v.begin_ms, &row);
     return r < 0 ? fail(err, r, "out of memory for the report") : 0;
 }

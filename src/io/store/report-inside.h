@@ -134,6 +134,10 @@ int report_domains(const struct report *rep, const char *key, uw_error *err);
 int report_days(const struct report *rep, const char *key, uw_error *err);
 /* Writes the keys that every report has, of what was asked. */
 void report_put_head(const struct report *rep);
+/* Writes "factors": those that are marked as used. */
+int report_put_factors(const struct report *rep, uw_error *err);
+/* Marks a factor as used; 0: none. */
+void report_use_factor(struct report *rep, int64_t id);
 /* What a scheduler says of job j, or of the job in which j runs.  Of other jobs such a
  * label is their users' own word.
  */

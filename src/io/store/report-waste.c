@@ -38,6 +38,23 @@ static int read_used(struct report *rep, uw_error *err)
     return r < 0 ? r : db_exec(rep->l, "CREATE INDEX temp.used_by_job ON used(job)", err);
 }
 
+/* Marks what the energy in the span was charged with. */
+static int read_factors(struct report *rep, uw_error *err)
+{
+    auto_(db_finalize) sqlite3_stmt *stmt = NULL;
+
+    int r = report_prepare(
+        rep,
+        "SELECT f.id FROM (SELECT co2_factor AS id FROM energy WHERE " IN_SPAN
+        " UNION SELECT marginal_factor FROM energy WHERE " IN_SPAN
+        " UNION SELECT cost_factor FROM energy WHERE " IN_SPAN
+        ") JOIN factor f USING(id) WHERE f.signal <> 'price' OR f.unit = :unit",
+        &stmt, err);
+    while (r >= 0 && (r = db_step(rep->l, stmt, err)) > 0)
+        report_use_factor(rep, sqlite3_column_int64(stmt, 0));
+    return r;
+}
+
 /* ---- sums ---- */
 
 /* Emissions and money as booked: revisions are of all that a job did in some time. */
@@ -265,6 +282,8 @@ int report_waste(struct report *rep, uw_error *err)
 {
     int r = read_used(rep, err);
 
+    if (r >= 0)
+        r = read_factors(rep, err);
     if (r < 0)
         return r;
     json_out_object(rep->o, NULL);
@@ -288,6 +307,8 @@ int report_waste(struct report *rep, uw_error *err)
                         "SELECT g.job, j.name, j.user, j.uid, " PROJECT "," PARTS WASTED
                         " GROUP BY g.job" WORST,
                         put_job, err);
+    if (r >= 0)
+        r = report_put_factors(rep, err);
     if (r >= 0)
         json_out_end(rep->o);
     return r;

@@ -339,8 +339,7 @@ void report_put_head(const struct report *rep)
     json_out_text(o, "money_currency", currency[0] ? currency : NULL);
 }
 
-/* What the energy is charged with. */
-static int put_factors(const struct report *rep, uw_error *err)
+int report_put_factors(const struct report *rep, uw_error *err)
 {
     auto_(db_finalize) sqlite3_stmt *stmt = NULL;
 
@@ -582,7 +581,7 @@ static int put_report(struct report *rep, uw_error *err)
     if (r >= 0)
         r = put_caps(rep, err);
     if (r >= 0)
-        r = put_factors(rep, err);
+        r = report_put_factors(rep, err);
     if (r >= 0)
         json_out_end(rep->o);
     return r;

@@ -162,7 +162,10 @@ static void test_csv_formulas(void)
 
 /* Emissions of 13 of 16 parts of the energy, money of all. */
 static const char charges[] =
-    "{\"by\":\"user\",\"money_currency\":\"EUR\",\"rows\":[{\"user\":\"anna\",\"energy_"
+    "{\"factors\":[{\"signal\":\"carbon\",\"source\":\"signals home (Our World in Data: "
+    "DE 2024; CC BY "
+    "4.0)\",\"estimated\":true}],\"by\":\"user\",\"money_currency\":\"EUR\",\"rows\":[{"
+    "\"user\":\"anna\",\"energy_"
     "j\":"
     "3600000,\"co2_g\":12.5,\"co2_covered\":0.8125,\"marginal_g\":null,"
     "\"marginal_covered\":0,\"money\":-0.25,\"money_covered\":1,\"saved_co2_g\":1.5,"
@@ -185,6 +188,15 @@ static void test_charges(void)
     has_not(text, "marg");
     has_not(text, "nan");
     has(html, "81.2 %");
+    has(html, "<th>booked</th><th>revised by</th>");
+    has(html, "<td>12.50</td><td>99.9 %</td><td>13.25</td><td>-0.75</td>");
+    has(html,
+        "<li>carbon: signals home (Our World in Data: DE 2024; CC BY 4.0), estimated");
+    has(html, "<a href=\"https://creativecommons.org/licenses/by/4.0/\">");
+    has(html, "<h2>Emissions and cost</h2>");
+    has(text,
+        "\nFactors:\n  carbon: signals home (Our World in Data: DE 2024; CC BY 4.0), "
+        "estimated\n");
 }
 
 static void test_csv(void)
@@ -242,7 +254,7 @@ static void test_beside(void)
     has(text, "facility       4.167 kWh at a PUE of 1.5, 900.0 g CO2e, of 90.0 % of");
     has(text, "market-based   385.0 g CO2e, of 62.5 % of the energy\n");
     has(text, "embodied       576.0 g CO2e, of 50.0 % of the boards' time; to jobs");
-    has(text, "market by GO 17\n");
+    has(text, "market: GO 17\n");
     has(csv, ",facility_j,facility_co2_g,market_g,market_covered,embodied_g,"
              "embodied_covered,money_currency,simulated\n");
     has(csv, ",13500000,,385,0.625,72,1,,0\n");
