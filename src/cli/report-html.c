@@ -147,13 +147,14 @@ static void put_charge(const struct json_value *t, const struct charge *c,
 {
     double v = take_number(t, c->key), part = take_number(t, c->covered);
     double booked = take_number(t, c->booked), by = take_number(t, c->revised);
-    int digits = view_digits(fabs(v));
+    int digits = report_digits(v);
+    char text[REPORT_TEXT];
 
     if (isnan(v))
         return;
     (void)fputs("<tr>", to);
     html_put(to, "td", "%s%s", c->name, currency);
-    html_put(to, "td", "%.*f", digits, v);
+    html_put(to, "td", "%s", report_amount(v, digits, text));
     html_put(to, "td", "%.1f %%", floor(1e3 * part + 1e-9) / 10);
     if (revised && !isnan(booked) && !isnan(by)) {
         html_put(to, "td", "%.*f", digits, booked);

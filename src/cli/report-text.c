@@ -59,16 +59,18 @@ static void put_charge(const struct json_value *sums, const struct charge *c, FI
 {
     double v = take_number(sums, c->key), part = take_number(sums, c->covered);
     double booked = take_number(sums, c->booked), by = take_number(sums, c->revised);
+    char text[REPORT_TEXT];
 
     if (isnan(v))
         return;
-    (void)fprintf(to, "  %-14s%12.*f %s", c->name, view_digits(fabs(v)), v, c->unit);
+    int digits = report_digits(v);
+    (void)fprintf(to, "  %-14s%12s %s", c->name, report_amount(v, digits, text), c->unit);
     if (part < 1)
         (void)fprintf(to, ", of %.1f %% of the energy", floor(1e3 * part) / 10);
     (void)fputc('\n', to);
     if (!isnan(by) && by != 0)
-        (void)fprintf(to, "  %14s%12.*f booked, revised by %+.*f\n", "",
-                      view_digits(fabs(v)), booked, view_digits(fabs(v)), by);
+        (void)fprintf(to, "  %14s%12.*f booked, revised by %+.*f\n", "", digits, booked,
+                      digits, by);
 }
 
 static void put_charges(const struct json_value *report, const struct json_value *sums,
@@ -91,16 +93,17 @@ static void put_charges(const struct json_value *report, const struct json_value
 static void put_costs(const struct json_value *report, FILE *to)
 {
     const struct json_value *t = json_get(report, "totals");
-    char currency[16];
+    double cost = take_number(t, "cost");
+    char currency[16], text[REPORT_TEXT];
 
     if (json_get(report, "gco2e_kwh"))
         (void)fprintf(to, "  %-14s%12.1f g CO2e at %g g/kWh\n", "emissions",
                       take_number(t, "gco2e"), take_number(report, "gco2e_kwh"));
     view_label(take_text(report, "currency"), currency, sizeof currency);
     if (json_get(report, "price_kwh"))
-        (void)fprintf(to, "  %-14s%12.2f %s at %g %s/kWh\n", "cost",
-                      take_number(t, "cost"), currency, take_number(report, "price_kwh"),
-                      currency);
+        (void)fprintf(to, "  %-14s%12s %s at %g %s/kWh\n", "cost",
+                      report_amount(cost, report_digits(cost), text), currency,
+                      take_number(report, "price_kwh"), currency);
 }
 
 static void put_beside(const struct json_value *report, FILE *to)
@@ -269,7 +272,9 @@ static int put_report(const struct json_value *report, const struct table *t, FI
         text_wrap(to, 0, 0, only);
     (void)fputc('\n', to);
     if (n == 0)
-        (void)fprintf(to, "No energy was recorded.\n");
+        (void)fprintf(to, "No energy%s was recorded.\n",
+                      strcmp(take_text(report, "by"), "cpu") == 0 ? " of processors"
+                                                                  : "");
     else
         put_tables(report, t, to);
     if (n > SHOWN)

@@ -130,9 +130,9 @@ static void put_cells(const struct json_value *report, const struct json_value *
     put_number(ret->t[2], take_number(row, "mean_w"), 1, "");
     (void)report_energy(take_number(row, "energy_j"), unit, ret->t[3]);
     if (carbon)
-        put_number(ret->t[4], g, view_digits(fabs(g)), "");
+        put_number(ret->t[4], g, report_digits(g), "");
     if (price)
-        put_number(ret->t[5], money, view_digits(fabs(money)), "");
+        put_number(ret->t[5], money, report_digits(money), "");
 }
 
 static void put_name(const struct json_value *row, size_t list, char ret[REPORT_TEXT])

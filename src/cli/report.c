@@ -61,6 +61,23 @@ bool report_has_beside(const struct json_value *report, const char *key)
     return json_get(json_get(report, cpu ? "cpu" : "totals"), key) != NULL;
 }
 
+int report_digits(double v)
+{
+    double a = fabs(v);
+
+    if (!(a > 0) || a >= 1)
+        return view_digits(a);
+    return (int)fmin(6, fmax(3, ceil(-log10(a)) + 1));
+}
+
+const char *report_amount(double v, int digits, char ret[REPORT_TEXT])
+{
+    if (fabs(v) * pow(10, digits) < 0.5)
+        v = 0;
+    (void)snprintf(ret, REPORT_TEXT, "%.*f", digits, v);
+    return ret;
+}
+
 const char *report_energy(double j, struct report_unit unit, char ret[REPORT_TEXT])
 {
     double v = j * unit.scale;
@@ -68,7 +85,7 @@ const char *report_energy(double j, struct report_unit unit, char ret[REPORT_TEX
     if (isnan(j))
         (void)snprintf(ret, REPORT_TEXT, "-");
     else
-        (void)snprintf(ret, REPORT_TEXT, "%.*f", view_digits(fabs(v)), v);
+        (void)report_amount(v, view_digits(fabs(v)), ret);
     return ret;
 }
 
@@ -232,7 +249,7 @@ static const struct report_column columns[] = {
     {"saved marg. g", "saved_marginal_g", CELL_WITHIN, .half = "saved_marginal_half_g", .scale = 1, .rows = WHO | DAYS | CHARGES, .needs = "marginal_covered"},
     {"saved %m", "saved_money", CELL_WITHIN, .half = "saved_money_half", .scale = 1, .rows = WHO | DAYS | CHARGES, .needs = "money_covered"},
     {"g CO2e", "gco2e", CELL_NUMBER, .digits = 1, .scale = 1, .rows = ALL, .needs = "gco2e_kwh"},
-    {"", "cost", CELL_NUMBER, .digits = 2, .scale = 1, .rows = ALL, .needs = "price_kwh"},
+    {"", "cost", CELL_AMOUNT, .rows = ALL, .needs = "price_kwh"},
     {"facility", "facility_j", CELL_ENERGY, .width = 9, .rows = (ALL & ~PAIRS) | BESIDE, .needs = "facility_j"},
     {"fac. g", "facility_co2_g", CELL_AMOUNT, .width = 8, .rows = (ALL & ~PAIRS) | BESIDE, .needs = "facility_co2_g"},
     {"facility", "facility_j", CELL_ENERGY, .rows = PAIRS | BESIDE, .needs = "facility_j"},
@@ -333,12 +350,14 @@ static void put_within(const struct json_value *report, const struct json_value 
     double scale = column->scale > 0 ? column->scale : report_unit(report).scale;
     double v = take_number(row, column->key) * scale;
     double half = take_number(row, column->half) * scale;
+    int digits = column->scale > 0 ? report_digits(v) : view_digits(fabs(v));
+    char text[REPORT_TEXT];
 
     if (isnan(v) || isnan(half))
         (void)snprintf(ret, REPORT_TEXT, "-");
     else
-        (void)snprintf(ret, REPORT_TEXT, "%.*f \u00b1 %.*f", view_digits(fabs(v)), v,
-                       view_digits(fabs(v)), half);
+        (void)snprintf(ret, REPORT_TEXT, "%s \u00b1 %.*f", report_amount(v, digits, text),
+                       digits, half);
 }
 
 void report_cell(const struct json_value *report, const struct json_value *row,
@@ -362,7 +381,7 @@ void report_cell(const struct json_value *report, const struct json_value *row,
     else if (column->kind == CELL_ENERGY)
         (void)report_energy(v, report_unit(report), ret);
     else if (column->kind == CELL_AMOUNT)
-        (void)snprintf(ret, REPORT_TEXT, "%.*f", view_digits(fabs(v)), v);
+        (void)report_amount(v, report_digits(v), ret);
     else if (column->kind == CELL_COVERED)
         (void)snprintf(ret, REPORT_TEXT, "%.1f %%", floor(1e3 * v + 1e-9) / 10);
     else if (column->kind == CELL_PERCENT)

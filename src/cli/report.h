@@ -48,6 +48,12 @@ struct report_unit report_unit_of(double j);
 const struct json_value *report_cpu(const struct json_value *report);
 /* "12.34" in that unit; "-" where it is unknown. */
 const char *report_energy(double j, struct report_unit unit, char ret[REPORT_TEXT]);
+/* Decimals of an amount of grams or money: two digits of a small one, six decimals at
+ * most.
+ */
+int report_digits(double v);
+/* "0.0060" with these decimals; never "-0.000". */
+const char *report_amount(double v, int digits, char ret[REPORT_TEXT]);
 /* Whether some energy of the report has emissions or cost ("co2_covered" …) known. */
 bool report_has_charge(const struct json_value *report, const char *covered);
 /* A line of sums beside what is booked: "market-based", "385 g CO2e, of 62.5 % of the

@@ -199,6 +199,23 @@ static void test_charges(void)
         "estimated\n");
 }
 
+static void test_digits(void)
+{
+    static const struct {
+        double v;
+        const char *text;
+    } cases[] = {{0, "0.000"},        {0.00603, "0.0060"}, {-0.25, "-0.250"},
+                 {1e-6, "0.000001"},  {-1e-7, "0.000000"}, {12.345, "12.35"},
+                 {0.012345, "0.012"}, {-1234.5, "-1234"},  {0.00012, "0.00012"}};
+    char text[REPORT_TEXT];
+
+    for (size_t i = 0; i < n_elements(cases); i++)
+        ok(strcmp(report_amount(cases[i].v, report_digits(cases[i].v), text),
+                  cases[i].text) == 0,
+           "%g as %s, is %s", cases[i].v, cases[i].text, text);
+    ok(strcmp(report_amount(-0.0004, 3, text), "0.000") == 0, "no negative zero");
+}
+
 static void test_csv(void)
 {
     auto_(mem_free) char *charged = show(charges, report_csv);
@@ -434,6 +451,7 @@ int main(void)
     test_text();
     test_csv();
     test_charges();
+    test_digits();
     test_csv_formulas();
     test_beside();
     test_html();
