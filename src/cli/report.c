@@ -391,12 +391,13 @@ void report_cell(const struct json_value *report, const struct json_value *row,
 }
 
 /* "2026-11-21T14:30:00Z" as "2026-11-21 14:30" */
-static void put_moment(const char *iso, char ret[24])
+static void put_moment(const char *iso, bool seconds, char ret[24])
 {
     if (strncmp(iso, "1970-01-01T00:00", 16) == 0)
         (void)snprintf(ret, 24, "the beginning");
     else
-        (void)snprintf(ret, 24, "%.10s %.5s", iso, strlen(iso) > 11 ? iso + 11 : "");
+        (void)snprintf(ret, 24, "%.10s %.*s", iso, seconds ? 8 : 5,
+                       strlen(iso) > 11 ? iso + 11 : "");
 }
 
 void report_by(const struct json_value *report, char ret[REPORT_TEXT])
@@ -415,8 +416,10 @@ void report_title(const struct json_value *report, char *ret, size_t size)
 {
     char from[24], to[24], by[REPORT_TEXT];
 
-    put_moment(take_text(report, "from"), from);
-    put_moment(take_text(report, "to"), to);
+    const char *begin = take_text(report, "from"), *end = take_text(report, "to");
+    bool seconds = strlen(begin) >= 19 && strncmp(begin, end, 16) == 0;
+    put_moment(begin, seconds, from);
+    put_moment(end, seconds, to);
     report_by(report, by);
     (void)snprintf(ret, size, "Energy by %s, %s to %s UTC", by, from, to);
 }
