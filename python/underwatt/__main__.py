@@ -251,7 +251,7 @@ def main(arguments: Sequence[str] | None = None) -> int:
     parser = argparse.ArgumentParser(
         prog="python -m underwatt", description="Energy of this node's boards, over libunderwatt alone"
     )
-    parser.add_argument("--version", action="version", version=__version__)
+    parser.add_argument("-V", "--version", action="version", version=f"underwatt {__version__}")
     commands = parser.add_subparsers(dest="which", required=True, metavar="list|measure|report")
     common = argparse.ArgumentParser(add_help=False)
     common.add_argument("--json", action="store_true", help="for programs")
@@ -269,7 +269,10 @@ def main(arguments: Sequence[str] | None = None) -> int:
     one = commands.add_parser("report", parents=[common], help="sums of a log of windows, by name")
     one.add_argument("file", metavar="LOG")
     one.set_defaults(call=cmd_report)
-    args = parser.parse_args(arguments)
+    words = list(sys.argv[1:] if arguments is None else arguments)
+    if words[:1] in (["version"], ["help"]):
+        words[0] = "--" + words[0]
+    args = parser.parse_args(words)
     if getattr(args, "command", None) and args.command[0] == "--":
         del args.command[0]
     try:

@@ -19,6 +19,7 @@
 #include "actuator/sandbox.h"
 #include "actuator/server.h"
 #include "actuator/trust.h"
+#include "base/asked.h"
 #include "base/auto.h"
 #include "base/error.h"
 #include "base/units.h"
@@ -507,11 +508,17 @@ static int actuate(struct program *p)
 
 static int parse(struct program *p, int argc, char **argv)
 {
+    switch (asked_for(argc > 1 ? argv[1] : NULL)) {
+    case ASKED_HELP:
+        (void)fputs(help, stdout);
+        return -1;
+    case ASKED_VERSION:
+        (void)puts("underwatt-actuator " UW_VERSION);
+        return -1;
+    default:
+        break;
+    }
     for (int i = 1; i < argc; i++) {
-        if (strcmp(argv[i], "--help") == 0) {
-            (void)fputs(help, stdout);
-            return -1;
-        }
         if (strcmp(argv[i], "--local") == 0) {
             p->mode = MODE_LOCAL;
         } else if (strcmp(argv[i], "--recover") == 0) {

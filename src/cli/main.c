@@ -7,7 +7,9 @@
 #include <string.h>
 #include <unistd.h>
 
+#include "base/asked.h"
 #include "base/auto.h"
+#include "base/nearest.h"
 #include "cli/cmd.h"
 #include "cli/drop.h"
 #include "cli/figures.h"
@@ -26,7 +28,7 @@ static void print_usage(FILE *to)
         text_wrap(to, (unsigned)fprintf(to, "  %-8s  ", commands[i]->name), 12,
                   commands[i]->help);
     (void)fprintf(to, "\nunderwatt COMMAND --help shows a command's options, "
-                      "underwatt --version\nthe version.\n");
+                      "underwatt --version\n(-V, version) the version.\n");
 }
 
 static const struct cmd *find(const char *name)
@@ -40,18 +42,21 @@ static const struct cmd *find(const char *name)
 
 static int unknown(const char *name)
 {
-    char known[400] = "";
+    char known[400] = "", near[NEAREST_TEXT];
+    struct nearest nearest = {0};
     size_t at = 0;
 
     for (size_t i = 0; i < n_elements(commands); i++) {
+        nearest_try(&nearest, name, strlen(name), commands[i]->name);
         int n = snprintf(known + at, sizeof known - at, "%s%s", i ? ", " : "",
                          commands[i]->name);
         if (n < 0 || (size_t)n >= sizeof known - at)
             break;
         at += (size_t)n;
     }
-    return cli_fail(EXIT_USAGE, "unknown %s '%s': one of %s",
-                    name[0] == '-' ? "option" : "command", name, known);
+    return cli_fail(EXIT_USAGE, "unknown %s '%s'%s: one of %s",
+                    name[0] == '-' ? "option" : "command", name,
+                    nearest_text(&nearest, near), known);
 }
 
 /* Under sudo, switch to the calling user before anything is opened. */
@@ -147,12 +152,11 @@ int main(int argc, char **argv)
         print_usage(stderr);
         return EXIT_USAGE;
     }
-    if (strcmp(argv[1], "--version") == 0) {
+    if (asked_for(argv[1]) == ASKED_VERSION) {
         printf("underwatt %s\n", UW_VERSION);
         return EXIT_OK;
     }
-    if (strcmp(argv[1], "--help") == 0 || strcmp(argv[1], "-h") == 0 ||
-        (strcmp(argv[1], "help") == 0 && argc == 2)) {
+    if (asked_for(argv[1]) == ASKED_HELP && (argc == 2 || strcmp(argv[1], "help") != 0)) {
         print_usage(stdout);
         return EXIT_OK;
     }

@@ -1,11 +1,13 @@
 #include "cli/options.h"
 
+#include <ctype.h>
 #include <errno.h>
 #include <stdio.h>
 #include <string.h>
 #include <unistd.h>
 
 #include "base/error.h"
+#include "base/nearest.h"
 #include "base/units.h"
 #include "base/utf8.h"
 #include "cli/figures.h"
@@ -70,6 +72,17 @@ int opt_cap(const char *text, void *ret, uw_error *err)
 
 int opt_duration(const char *text, void *ret, uw_error *err)
 {
+    return parse_duration(text, ret, err);
+}
+
+int opt_seconds(const char *text, void *ret, uw_error *err)
+{
+    double s = 0;
+
+    if (parse_double(text, &s, NULL) == 0 && s >= 0 && s < 1e9) {
+        *(uint64_t *)ret = ns_of_s(s);
+        return 0;
+    }
     return parse_duration(text, ret, err);
 }
 
@@ -153,10 +166,34 @@ static bool is_help(const struct word *w)
            (!w->letter && w->len == 4 && memcmp(w->name, "help", 4) == 0);
 }
 
-static int unknown(const struct cmd *cmd, const char *text)
+static int unknown(const struct cmd *cmd, const struct opt *opts, size_t n,
+                   const struct word *w, const char *text)
 {
-    return cli_fail(EXIT_USAGE, "%s: unknown option '%s': see underwatt %s --help",
-                    cmd->name, text, cmd->name);
+    char known[1200] = "", near[NEAREST_TEXT];
+    struct nearest nearest = {0};
+    size_t at = 0;
+
+    for (size_t i = 0; i < n && at < sizeof known; i++) {
+        if (!w->letter)
+            nearest_try(&nearest, w->name, w->len, opts[i].name);
+        int len = snprintf(known + at, sizeof known - at, "--%s, ", opts[i].name);
+        at += len > 0 ? (size_t)len : 0;
+    }
+    return cli_fail(EXIT_USAGE, "%s: unknown option '%s'%s: one of %s--help", cmd->name,
+                    text, nearest_text(&nearest, near), known);
+}
+
+/* Whether options may follow operands: not where these are a command of their own. */
+static bool goes_on(const struct cmd *cmd)
+{
+    return strstr(cmd->args, "CMD") == NULL;
+}
+
+static bool is_operand(const char *word, bool after)
+{
+    bool negative = after && (isdigit((unsigned char)word[1]) || word[1] == '.');
+
+    return word[0] != '-' || !word[1] || negative;
 }
 
 /* Handles argv[*i]; advances *i over a value in a word of its own. */
@@ -186,7 +223,7 @@ int opts_parse(const struct cmd *cmd, const struct opt *opts, size_t n, int argc
                char **argv, struct opts_rest *ret)
 {
     struct opts_rest rest = {0};
-    int i = 1;
+    int i = 1, kept = 1; /* operands before `kept` precede options */
 
     for (; i < argc; i++) {
         if (strcmp(argv[i], "--") == 0) {
@@ -194,8 +231,12 @@ int opts_parse(const struct cmd *cmd, const struct opt *opts, size_t n, int argc
             i++;
             break;
         }
-        if (argv[i][0] != '-' || !argv[i][1])
-            break;
+        if (is_operand(argv[i], kept > 1)) {
+            if (!goes_on(cmd))
+                break;
+            argv[kept++] = argv[i];
+            continue;
+        }
         struct word w = word_of(argv[i]);
         const struct opt *o = find(opts, n, &w);
         if (!o && is_help(&w)) {
@@ -203,13 +244,17 @@ int opts_parse(const struct cmd *cmd, const struct opt *opts, size_t n, int argc
             return EXIT_OK;
         }
         if (!o)
-            return unknown(cmd, argv[i]);
+            return unknown(cmd, opts, n, &w, argv[i]);
         int r = take_option(cmd, o, &w, argv, &i);
         if (r != OPTS_GO)
             return r;
     }
-    rest.argc = argc - i;
-    rest.argv = argv + i;
+    for (; kept > 1 && i < argc; i++)
+        argv[kept++] = argv[i];
+    if (kept > 1)
+        argv[kept] = NULL;
+    rest.argv = kept > 1 ? argv + 1 : argv + i;
+    rest.argc = kept > 1 ? kept - 1 : argc - i;
     if (ret)
         *ret = rest;
     else if (rest.argc > 0)

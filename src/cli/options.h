@@ -10,8 +10,9 @@
  *     if (r != OPTS_GO)
  *         return r;
  *
- * Written as --name VALUE, --name=VALUE, -n VALUE; `--` or the first word that is not an
- * option ends the options.  Every command has --help.
+ * Written as --name VALUE, --name=VALUE, -n VALUE; `--` ends the options.  So does the
+ * first word that is not an option where the command's arguments are a CMD; elsewhere
+ * options may follow operands.  Every command has --help.
  */
 #ifndef CLI_OPTIONS_H
 #define CLI_OPTIONS_H
@@ -46,6 +47,7 @@ int opt_watts(const char *text, void *ret, uw_error *err);
 int opt_cap(const char *text, void *ret, uw_error *err);      /* struct cap_arg */
 int opt_duration(const char *text, void *ret, uw_error *err); /* uint64_t, ns */
 int opt_goal(const char *text, void *ret, uw_error *err);     /* struct goal */
+int opt_seconds(const char *text, void *ret, uw_error *err);  /* the same; 2: 2 s */
 
 /* const char *: a boards text whose sources this process may open (gpu_boards_check);
  * lives as long as the process.

@@ -8,6 +8,7 @@
 #include <string.h>
 #include <unistd.h>
 
+#include "base/asked.h"
 #include "base/auto.h"
 #include "base/error.h"
 #include "base/log.h"
@@ -114,16 +115,18 @@ int main(int argc, char **argv)
     bool checks = false;
     uw_error err = {""};
 
+    switch (asked_for(argc > 1 ? argv[1] : NULL)) {
+    case ASKED_HELP:
+        (void)fputs(help, stdout);
+        return OK;
+    case ASKED_VERSION:
+        (void)puts("underwatt-slurm-collector " UW_VERSION);
+        return OK;
+    default:
+        break;
+    }
     for (int i = 1; i < argc; i++) {
         bool is_check = strcmp(argv[i], "--check") == 0;
-        if (strcmp(argv[i], "--help") == 0 || strcmp(argv[i], "-h") == 0) {
-            (void)fputs(help, stdout);
-            return OK;
-        }
-        if (strcmp(argv[i], "--version") == 0) {
-            (void)puts("underwatt-slurm-collector " UW_VERSION);
-            return OK;
-        }
         if (!is_check && strcmp(argv[i], "--config") != 0) {
             (void)fail(&err, -EINVAL, "unknown option '%.80s': see --help", argv[i]);
             return complain(USAGE, err.text);

@@ -12,6 +12,7 @@
 #include <sys/stat.h>
 #include <unistd.h>
 
+#include "base/asked.h"
 #include "base/auto.h"
 #include "base/error.h"
 #include "base/log.h"
@@ -118,11 +119,13 @@ static int parse_args(int argc, char **argv, struct args *ret, uw_error *err)
         {"--token-for", &ret->token.ttl, NULL},
         {"--token-list", NULL, &ret->token.list},
         {"--dry-run", NULL, &ret->dry_run},
-        {"--version", NULL, &ret->version},
-        {"--help", NULL, &ret->help},
-        {"-h", NULL, &ret->help},
     };
 
+    enum asked asked = asked_for(argc > 1 ? argv[1] : NULL);
+    ret->help = asked == ASKED_HELP;
+    ret->version = asked == ASKED_VERSION;
+    if (asked != ASKED_NOTHING)
+        return 0;
     for (int i = 1; i < argc; i++) {
         size_t k = 0;
         while (k < n_elements(options) && strcmp(options[k].name, argv[i]) != 0)

@@ -22,6 +22,7 @@
 #include <sys/un.h>
 #include <unistd.h>
 
+#include "base/asked.h"
 #include "base/auto.h"
 #include "base/error.h"
 #include "base/units.h"
@@ -104,12 +105,18 @@ static int parse(struct program *p, int argc, char **argv)
     };
     int i = 1;
 
+    switch (asked_for(argc > 1 ? argv[1] : NULL)) {
+    case ASKED_HELP:
+        (void)fputs(help, stdout);
+        return -1;
+    case ASKED_VERSION:
+        (void)puts("underwatt-start " UW_VERSION);
+        return -1;
+    default:
+        break;
+    }
     for (; i < argc && strcmp(argv[i], "--") != 0; i++) {
         size_t k = 0;
-        if (strcmp(argv[i], "--help") == 0) {
-            (void)fputs(help, stdout);
-            return -1;
-        }
         while (k < n_elements(options) && strcmp(options[k].name, argv[i]) != 0)
             k++;
         if (k == n_elements(options) || i + 1 == argc) {

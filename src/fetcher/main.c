@@ -8,6 +8,7 @@
 #include <string.h>
 #include <sys/stat.h>
 
+#include "base/asked.h"
 #include "base/auto.h"
 #include "base/error.h"
 #include "base/log.h"
@@ -309,15 +310,17 @@ int main(int argc, char **argv)
     bool checks = false;
     uw_error err = {""};
 
+    switch (asked_for(argc > 1 ? argv[1] : NULL)) {
+    case ASKED_HELP:
+        (void)fputs(help, stdout);
+        return OK;
+    case ASKED_VERSION:
+        (void)puts("underwatt-signals " UW_VERSION);
+        return OK;
+    default:
+        break;
+    }
     for (int i = 1; i < argc; i++) {
-        if (strcmp(argv[i], "--help") == 0 || strcmp(argv[i], "-h") == 0) {
-            (void)fputs(help, stdout);
-            return OK;
-        }
-        if (strcmp(argv[i], "--version") == 0) {
-            (void)puts("underwatt-signals " UW_VERSION);
-            return OK;
-        }
         if (strcmp(argv[i], "--check") == 0) {
             checks = true;
         } else if (strcmp(argv[i], "--config") != 0) {

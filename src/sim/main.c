@@ -8,6 +8,7 @@
 #include <string.h>
 #include <unistd.h>
 
+#include "base/asked.h"
 #include "base/auto.h"
 #include "base/error.h"
 #include "io/file.h"
@@ -117,8 +118,12 @@ int main(int argc, char **argv)
     }
     if (i >= argc)
         return usage(stderr, EXIT_USAGE);
-    if (strcmp(argv[i], "--help") == 0 || strcmp(argv[i], "help") == 0)
+    if (asked_for(argv[i]) == ASKED_HELP)
         return usage(stdout, EXIT_OK);
+    if (asked_for(argv[i]) == ASKED_VERSION) {
+        (void)puts("underwatt-sim " UW_VERSION);
+        return EXIT_OK;
+    }
     const struct sim_command *c = sim_commands;
     while (c->name && strcmp(c->name, argv[i]) != 0)
         c++;
@@ -127,7 +132,7 @@ int main(int argc, char **argv)
                         "'%s' is none of: start, status, exec, train, fault, "
                         "reset, stop",
                         argv[i]);
-    if (i + 1 < argc && strcmp(argv[i + 1], "--help") == 0)
+    if (i + 1 < argc && asked_for(argv[i + 1]) == ASKED_HELP)
         return usage_of(c);
     /* --state is also accepted among the command's options, but not after "--". */
     int kept = i + 1;

@@ -1,5 +1,6 @@
 #include "core/optimum/goal.h"
 
+#include <ctype.h>
 #include <errno.h>
 #include <math.h>
 #include <stdio.h>
@@ -8,7 +9,10 @@
 #include "base/auto.h"
 #include "base/error.h"
 #include "base/names.h"
+#include "base/nearest.h"
 #include "base/units.h"
+
+enum { NAME_MAX_LEN = 16 };
 
 /* The parameter of each kind; name NULL: none. */
 static const struct param {
@@ -21,24 +25,59 @@ static const struct param {
     [GOAL_TIME] = {NULL, 0, 0},
 };
 
+static int no_goal(const char *text, const char *name, uw_error *err)
+{
+    struct nearest nearest = {0};
+    char near[NEAREST_TEXT];
+
+    for (unsigned i = 0; i < n_elements(params); i++)
+        nearest_try(&nearest, name, strlen(name), names_word(NAMES_GOAL, i));
+    return fail(err, -EINVAL, "goal '%s' is none of %s%s", text, GOAL_FORMS,
+                nearest_text(&nearest, near));
+}
+
+/* The name before the colon, in lower case, and its kind; < 0: none. */
+static int kind_of(const char *text, const char *colon, char name[NAME_MAX_LEN])
+{
+    int n = snprintf(name, NAME_MAX_LEN, "%.*s",
+                     colon ? (int)(colon - text) : NAME_MAX_LEN, text);
+
+    for (char *p = name; *p; p++)
+        *p = (char)tolower((unsigned char)*p);
+    return n < NAME_MAX_LEN ? names_number(NAMES_GOAL, name) : -1;
+}
+
+/* "slowdown:5%" is "slowdown:1.05". */
+static int parse_param(enum goal_kind kind, const char *text, double *ret)
+{
+    char number[32];
+    size_t len = strlen(text);
+
+    if (kind != GOAL_SLOWDOWN || len == 0 || text[len - 1] != '%' || len > sizeof number)
+        return parse_double(text, ret, NULL);
+    (void)snprintf(number, sizeof number, "%.*s", (int)len - 1, text);
+    int r = parse_double(number, ret, NULL);
+    if (r == 0)
+        *ret = 1 + *ret / 100;
+    return r;
+}
+
 int goal_parse(const char *text, struct goal *ret, uw_error *err)
 {
     const char *colon = strchr(text, ':');
-    char name[16];
+    char name[NAME_MAX_LEN];
     double v = 0;
 
-    int n = snprintf(name, sizeof name, "%.*s",
-                     colon ? (int)(colon - text) : (int)sizeof name, text);
-    int kind = n < (int)sizeof name ? names_number(NAMES_GOAL, name) : -1;
+    int kind = kind_of(text, colon, name);
     if (kind < 0)
-        return fail(err, -EINVAL, "goal '%s' is none of %s", text, GOAL_FORMS);
+        return no_goal(text, name, err);
     const struct param *p = &params[kind];
     if (!p->name && colon)
         return fail(err, -EINVAL, "goal '%s': %s takes no parameter", text, name);
     if (p->name && !colon)
         return fail(err, -EINVAL, "goal '%s': %s needs %s in %g..%g, as in %s:%s", text,
                     name, p->name, p->least, p->most, name, p->name);
-    if (colon && parse_double(colon + 1, &v, NULL) < 0)
+    if (colon && parse_param((enum goal_kind)kind, colon + 1, &v) < 0)
         return fail(err, -EINVAL, "goal '%s': '%s' is not a number in %g..%g", text,
                     colon + 1, p->least, p->most);
     if (colon && !(v >= p->least && v <= p->most))

@@ -9,7 +9,7 @@
 #include "base/units.h"
 #include "tap.h"
 
-static const struct cmd cmd_test = {"test", "[OPTIONS]", "Test", NULL};
+static const struct cmd cmd_test = {"test", "[OPTIONS] CMD [ARG…]", "Test", NULL};
 
 struct values {
     bool quiet;
