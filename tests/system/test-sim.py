@@ -333,6 +333,43 @@ def events():
         t.equal(lines[-2:], ["0 8 79 1", "0"], "a lost board: XID 79")
 
 
+GPM = """import ctypes
+lib = ctypes.CDLL("libnvidia-ml.so.1")
+class Metric(ctypes.Structure):
+    _fields_ = [("id", ctypes.c_uint), ("result", ctypes.c_int), ("value", ctypes.c_double), ("short", ctypes.c_char_p),
+                ("long", ctypes.c_char_p), ("unit", ctypes.c_char_p)]
+class Get(ctypes.Structure):
+    _fields_ = [("version", ctypes.c_uint), ("n", ctypes.c_uint), ("a", ctypes.c_void_p), ("b", ctypes.c_void_p), ("m", Metric * 3)]
+class Support(ctypes.Structure):
+    _fields_ = [("version", ctypes.c_uint), ("yes", ctypes.c_uint)]
+dev, get, support = ctypes.c_void_p(), Get(version=1, n=3), Support(1)
+a, b = ctypes.c_void_p(), ctypes.c_void_p()
+lib.nvmlInit_v2()
+lib.nvmlDeviceGetHandleByIndex_v2(0, ctypes.byref(dev))
+r = [lib.nvmlGpmQueryDeviceSupport(dev, ctypes.byref(support)), support.yes]
+for s in (a, b):
+    r += [lib.nvmlGpmSampleAlloc(ctypes.byref(s)), lib.nvmlGpmSampleGet(dev, s)]
+get.a, get.b = a.value, b.value
+for m, i in zip(get.m, (2, 10, 60)):
+    m.id = i
+r.append(lib.nvmlGpmMetricsGet(ctypes.byref(get)))
+print(*r, *(f"{m.result}:{m.value:.1f}" for m in get.m), lib.nvmlGpmSampleFree(a), lib.nvmlGpmSampleFree(b))
+"""
+
+
+def gpm():
+    """nvmlGpm*: on Hopper and newer."""
+    with uwtest.Node(board="h100", count=1) as node:
+        t.equal(node.run("/usr/bin/python3", "-c", GPM).stdout.split(),
+                ["0", "1", "0", "0", "0", "0", "0", "0:0.0", "0:0.0", "3:0.0", "0", "0"], "an idle H100 has metrics, all 0, and no NVLink")
+        node.train("--phases", "train")
+        got = uwtest.wait_until(lambda: node.run("/usr/bin/python3", "-c", GPM).stdout.split(),
+                                lambda r: len(r) == 12 and 50 < float(r[7][2:]) <= 100 and 1 < float(r[8][2:]) <= 100)
+        t.ok(50 < float(got[7][2:]) <= 100 and 1 < float(got[8][2:]) <= 100, "at work its SMs and its memory are busy", got)
+    with uwtest.Node(board="v100", count=1) as node:
+        t.equal(node.run("/usr/bin/python3", "-c", GPM).stdout.split()[:4], ["0", "0", "0", "3"], "a V100 has none")
+
+
 def script():
     machine = ("name: scripted\nseed: 5\nset_limits: anyone\nset_latency: 5 ms\nboards:\n"
                "  - {model: a100, uuid: GPU-of-mine, limit: 300 W}\n  - {model: h100}\n"
@@ -424,6 +461,7 @@ def main():
         else:
             t.skip("rights of others", "only root can become somebody else")
         events()
+        gpm()
         script()
         ends(tmp)
     killed()

@@ -27,6 +27,7 @@ enum nv_clock {
 
 enum nv_field {
     NV_FIELD_TOTAL_ENERGY = 83,
+    NV_FIELD_NVLINK_COUNT = 91,
     NV_FIELD_POWER_AVERAGE = 185,
     NV_FIELD_POWER_INSTANT = 186,
     NV_FIELD_POWER_MIN_LIMIT = 187,

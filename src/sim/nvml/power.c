@@ -79,6 +79,9 @@ static void field(struct nv_field_value *v, const struct sim_identity *id,
         give(v, gpu && (id->abilities & SIM_HAS_ENERGY), now->energy_mj,
              NV_VALUE_ULONGLONG);
         break;
+    case NV_FIELD_NVLINK_COUNT: /* monitors then ask for no counter of a link */
+        give(v, true, 0, NV_VALUE_UINT);
+        break;
     case NV_FIELD_POWER_AVERAGE:
         give(v, gpu && (id->abilities & SIM_HAS_AVERAGE), now->average_mw, NV_VALUE_UINT);
         break;
