@@ -95,7 +95,7 @@ def daemon(s, node):
                           and v["carbon"]["asked"]["success_utc"])
         text = d.ask("GET", "/metrics")[1]
         for line in ('underwatt_signal_source_requests_total{source="gb"', 'underwatt_signal_source_failures_total{source="down"',
-                     'underwatt_signal_source_success_timestamp_seconds{source="gb"', 'underwatt_signal_info{signal="carbon",source="signals gb"',
+                     'underwatt_signal_source_success_timestamp_seconds{source="gb"', 'underwatt_signal_info{signal="carbon",source="signals gb (Carbon Intensity API, National Energy System Operator; CC BY 4.0)"',
                      'underwatt_signal_estimated{signal="carbon"', 'underwatt_signal_forecast_error{signal="carbon.forecast",horizon="1h"',
                      'underwatt_signal_forecast_persistence_error{signal="carbon.forecast",horizon="3h"',
                      'underwatt_signal_forecast_yesterday_error{signal="carbon.forecast",horizon="1h"',

@@ -105,7 +105,7 @@ def main():
             t.ok(s["value"] is None and source.socket in s["why"], "no socket: unknown", s)
             with source:
                 s = becomes(d, "carbon", lambda s: s["value"] == 250)
-                t.ok(s["value"] == 250 and s["source"] == "signals gb" and s["points"] >= 5 and not s["why"], "carbon, with its history", s)
+                t.ok(s["value"] == 250 and s["source"] == "signals gb (Carbon Intensity API, National Energy System Operator; CC BY 4.0)" and s["points"] >= 5 and not s["why"], "carbon, with its history", s)
                 t.ok(0 <= s["age_s"] <= 1800 + 60 and s["time_utc"][:16] in {p["begin_utc"][:16] for p in source.all()["carbon"]["series"]},
                      "… and the time of the value", s)
                 t.equal(s["estimated"], True, "… and that it is an estimate")
@@ -113,7 +113,7 @@ def main():
                 t.ok(meter["value"] == 512 and meter["estimated"] is False, "another one is none", meter)
                 tariff = becomes(d, "price.retail", lambda s: s["value"] == 250)
                 t.ok(tariff["value"] == 250 and tariff["unit"] == "EUR/MWh", "a signal of the site's own has the unit of policy.yaml", tariff)
-                want = {("carbon", "signals gb", "g/kWh", 1), ("carbon.marginal", "signals meter", "g/kWh", 0)}
+                want = {("carbon", "signals gb (Carbon Intensity API, National Energy System Operator; CC BY 4.0)", "g/kWh", 1), ("carbon.marginal", "signals meter", "g/kWh", 0)}
                 t.equal(uwtest.wait_until(lambda: factors(d), lambda f: f >= want) & want, want, "energy is booked with both, as they are")
                 ahead = becomes(d, "carbon.forecast", lambda s: s["known"])
                 t.ok(ahead["known"] and ahead["points"] in (3, 4), "its forecast", ahead)
