@@ -1,9 +1,12 @@
 /* The policy as JSON. */
 #include <math.h>
 #include <stdio.h>
+#include <string.h>
 
 #include "api/show.h"
 #include "base/names.h"
+#include "config/config.h"
+#include "core/policy/policy.h"
 #include "node/policy-trial.h"
 #include "policy/engine.h"
 #include "policy/limits.h"
@@ -236,6 +239,26 @@ static void put_limits(struct json_out *o, const struct node_view *v, bool first
     json_out_end(o);
 }
 
+static bool is_of_caps(const struct view_policy *p, const char *name)
+{
+    for (size_t i = 0; i < p->n_caps_classes; i++)
+        if (strcmp(p->caps_cls[i].name, name) == 0)
+            return true;
+    return false;
+}
+
+/* Those of caps.classes, then the policy's; in the first of several answers alone. */
+static void put_classes(struct json_out *o, const struct view_policy *p, bool first)
+{
+    json_out_array(o, "classes");
+    for (size_t i = 0; i < p->n_caps_classes && first; i++)
+        json_out_text(o, NULL, p->caps_cls[i].name);
+    for (size_t i = 0; i < p->n_classes && first; i++)
+        if (!is_of_caps(p, p->cls[i].name))
+            json_out_text(o, NULL, p->cls[i].name);
+    json_out_end(o);
+}
+
 void show_policy(struct json_out *o, const struct node_view *v,
                  const struct node_who *who, uint64_t from)
 {
@@ -257,6 +280,7 @@ void show_policy(struct json_out *o, const struct node_view *v,
         json_out_end(o);
     }
     json_out_end(o);
+    put_classes(o, p, from == 0);
     put_rules(o, &(struct shown){v, who, p}, from);
     put_limits(o, v, from == 0);
     json_out_end(o);

@@ -503,6 +503,8 @@ void node_policy_look(const struct node_policy *p, struct view_policy *ret)
         .rule = p->file ? p->file->policy.rule : NULL,
         .preset = ret->preset,
         .n_presets = ret->n_presets,
+        .cls = p->file ? p->file->policy.cls : NULL,
+        .n_classes = p->file ? p->file->policy.n_classes : 0,
         .error = p->error,
         .loads = p->loads,
         .failures = p->failures,

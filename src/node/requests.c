@@ -895,6 +895,8 @@ const struct node_view *node_look(struct node *node)
     ledger_writer_look(node->writer, v);
     node_policy_look(node->policy, &v->policy);
     v->policy.file = node->config.policy_file;
+    v->policy.caps_cls = node->config.caps.cls;
+    v->policy.n_caps_classes = node->config.caps.n_classes;
     return v;
 }
 

@@ -66,7 +66,9 @@ struct view_job {
     struct searches_view search;
 };
 
+struct config_class;
 struct limits;
+struct policy_class;
 struct policy_engine;
 struct policy_rule;
 
@@ -77,6 +79,10 @@ struct view_policy {
     size_t n_rules;
     const struct policy_preset *preset; /* built-in ones without a policy */
     size_t n_presets;
+    const struct policy_class *cls; /* of the policy in force */
+    size_t n_classes;
+    const struct config_class *caps_cls; /* of caps.classes; [0] is "default" */
+    size_t n_caps_classes;
     const struct limits *limits; /* policy/limits.h; NULL: none */
     const char *file;            /* where it is read from */
     const char *error;           /* why the file was refused last; "" */

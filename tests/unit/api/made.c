@@ -4,6 +4,9 @@
 #include <stdio.h>
 #include <string.h>
 
+#include "config/config.h"
+#include "core/policy/policy.h"
+
 #define S 1000000000ull
 
 static void make_board(struct made *m, size_t i)
@@ -202,6 +205,9 @@ static void make_signals(struct made *m)
 
 void made_init(struct made *m, size_t n_boards, size_t n_jobs)
 {
+    static const struct config_class of_caps[] = {{.name = "default"}, {.name = "slow"}};
+    static const struct policy_class of_policy[] = {{.name = "slow"}, {.name = "night"}};
+
     memset(m, 0, sizeof *m);
     for (size_t i = 0; i < n_boards; i++)
         make_board(m, i);
@@ -229,6 +235,10 @@ void made_init(struct made *m, size_t n_boards, size_t n_jobs)
         .signal = m->signal,
         .n_signals = 4,
         .budget = {.budget_mw = 2400000, .counted_mw = 2400000, .least_mw = 1200000},
+        .policy = {.caps_cls = of_caps,
+                   .n_caps_classes = 2,
+                   .cls = of_policy,
+                   .n_classes = 2},
         .config_loads = 1,
         .ledger_rows = 40};
 }

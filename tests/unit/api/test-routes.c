@@ -180,6 +180,8 @@ static const struct { const char *method, *target, *body; unsigned status; const
     {"PUT", "/v1/signals/carbon", "{\"value\": 1, \"until\": 1}", 400, "'until'"},
     {"DELETE", "/v1/signals/carbon", NULL, 204, NULL},
     {"GET", "/v1/policy", NULL, 200, "\"in_force\": false"},
+    {"GET", "/v1/policy", NULL, 200, "[\n    \"default\",\n    \"slow\",\n    \"night\"\n  ],"},
+    {"GET", "/v1/policy?from=3", NULL, 200, "\"classes\": []"},
     {"GET", "/v1/policy?from=3", NULL, 200, "\"rules_total\": 0"},
     {"GET", "/v1/policy?from=-1", NULL, 400, "from: '-1'"},
     {"POST", "/v1/policy/check", "{\"policy\": \"policy: 1\\n\"}", 200, "\"cap_mw\": 225000"},
