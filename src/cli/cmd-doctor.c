@@ -5,6 +5,7 @@
 #include <unistd.h>
 
 #include "actuator/client.h"
+#include "cli/doctor-classes.h"
 #include "cli/doctor-daemon.h"
 #include "cli/doctor-slurm.h"
 #include "cli/doctor.h"
@@ -75,8 +76,20 @@ static int report(const struct findings *found, const struct doctor_facts *f,
     return EXIT_FAIL;
 }
 
-static void examine_slurm(const struct cli_env *env, const struct survey *s,
-                          struct findings *found)
+static void examine_classes(const struct cli_env *env, const char *boards,
+                            const struct doctor_slurm *slurm, struct findings *found)
+{
+    auto_(mem_free) struct doctor_classes *classes = calloc(1, sizeof *classes);
+
+    if (!classes || slurm->table.n_classes == 0)
+        return;
+    doctor_classes_ask(env, boards, classes);
+    doctor_classes_judge(slurm, classes, found);
+}
+
+/* answers: the daemon does. */
+static void examine_slurm(const struct cli_env *env, const char *boards,
+                          const struct survey *s, bool answers, struct findings *found)
 {
     auto_(mem_free) struct doctor_slurm *slurm = calloc(1, sizeof *slurm);
     char host[65] = "";
@@ -91,6 +104,8 @@ static void examine_slurm(const struct cli_env *env, const struct survey *s,
         if (s->board[i].has_limits) /* one of a kind is enough */
             doctor_slurm_judge_board(slurm, &s->board[i].info, &s->board[i].limits,
                                      found);
+    if (answers)
+        examine_classes(env, boards, slurm, found);
 }
 
 static int examine(const struct cli_env *env, const char *boards, const char *json)
@@ -122,7 +137,7 @@ static int examine(const struct cli_env *env, const char *boards, const char *js
     doctor_judge(&f, found);
     doctor_daemon_ask(env, boards, &daemon);
     doctor_daemon_judge(&daemon, UW_VERSION, found);
-    examine_slurm(env, s, found);
+    examine_slurm(env, boards, s, daemon.r == 0, found);
     return report(found, &f, json);
 }
 

@@ -7,6 +7,7 @@
 #include <unistd.h>
 
 #include "base/auto.h"
+#include "cli/doctor-classes.h"
 #include "tap.h"
 
 static char place[] = "/tmp/uw-doctor-XXXXXX";
@@ -283,6 +284,44 @@ static void boards(struct findings *found)
     is_int(found->n, 0, "no boards at all");
 }
 
+/* The table's classes beside the daemon's. */
+static void classes(struct findings *found)
+{
+    static struct doctor_slurm s = {
+        .listed = true,
+        .boards = "/gpu-boards",
+        .table = {.n_classes = 3, .cls = {"default", "training", "old"}}};
+    static struct doctor_classes c = {
+        .told = true, .n = 2, .name = {"default", "training"}, .file = "/p.yaml"};
+
+    *found = (struct findings){0};
+    doctor_classes_judge(&s, &c, found);
+    is_int(found->n, 1, "a class that nobody knows");
+    is_int(found->f[0].state, FINDING_WARN, "… is a warning");
+    ok(strstr(found->f[0].text, "class 'old' of /gpu-boards is in neither"), "… %s",
+       found->f[0].text);
+    ok(strstr(found->f[0].remedy, "add '\"old\": {}' to caps.classes"),
+       "… without a policy: %s", found->f[0].remedy);
+    c.in_force = true;
+    *found = (struct findings){0};
+    doctor_classes_judge(&s, &c, found);
+    ok(strstr(found->f[0].remedy, "underwatt.class: \"old\"}}}' to classes in /p.yaml;"),
+       "… with one: %s", found->f[0].remedy);
+    c.refused = true;
+    *found = (struct findings){0};
+    doctor_classes_judge(&s, &c, found);
+    ok(strstr(found->f[0].remedy, "underwatt policy check /p.yaml;"), "… refused: %s",
+       found->f[0].remedy);
+    c.told = false;
+    *found = (struct findings){0};
+    doctor_classes_judge(&s, &c, found);
+    is_int(found->n, 0, "nobody told");
+    c.told = true;
+    s.table.n_classes = 0;
+    doctor_classes_judge(&s, &c, found);
+    is_int(found->n, 0, "a table without classes");
+}
+
 int main(void)
 {
     static struct findings found;
@@ -307,6 +346,7 @@ int main(void)
         ok(strstr(text, want) != NULL, "%s: '%s' has '%s'", cases[i].name, text, want);
     }
     boards(&found);
+    classes(&found);
     for (size_t k = 0; k < n_elements(names); k++) {
         char path[200];
         (void)snprintf(path, sizeof path, "%s/%s", place, names[k]);
