@@ -283,11 +283,16 @@ static int open_listener(struct api *api, const struct config_api *c, uw_error *
     return r;
 }
 
-static int open_metrics(struct api *api, const char *address, uw_error *err)
+/* Any user may have taken the port: a page of figures is no reason not to start. */
+static void open_metrics(struct api *api, const char *address)
 {
-    int r = http_listen_loopback(api->server, address, LISTENER_METRICS, err);
+    uw_error err = {""};
+    int r = http_listen_loopback(api->server, address, LISTENER_METRICS, &err);
 
-    return r < 0 ? fail_in(err, r, "metrics.listen") : 0;
+    if (r < 0)
+        (void)fail_in(&err, r, "metrics.listen is not served");
+    if (r < 0)
+        log_event(LOG_LEVEL_ERROR, LOG_EVENT_HTTP, "text=%s", log_quote(err.text).text);
 }
 
 int api_new(struct loop *loop, struct node *node, const struct node_config *config,
@@ -310,7 +315,7 @@ int api_new(struct loop *loop, struct node *node, const struct node_config *conf
     if (r == 0)
         r = open_listener(api, &config->api, err);
     if (r == 0 && config->metrics.listen[0])
-        r = open_metrics(api, config->metrics.listen, err);
+        open_metrics(api, config->metrics.listen);
     if (r == 0 && config->zeusd_socket[0])
         r = open_zeusd(api, node, config->zeusd_socket, err);
     if (r < 0)

@@ -16,7 +16,7 @@
 #include "signal/followed.h"
 
 enum { TAG = 24, LISTENER_UNIX = 1, LISTENER_TCP };
-enum { NODE_PAST_S = 48 * 3600, LARGE = FOLLOWED_BODY_MAX / 2 };
+enum { LARGE = FOLLOWED_BODY_MAX / 2 };
 enum { FILES_OWN = 512, FILES_LEAST = 600 }; /* descriptors, of which nodes have none */
 
 /* An answer that many get: made anew where a round has ended, and each second, as values

@@ -50,7 +50,7 @@ struct http_peer {
     char name[HTTP_PEER_MAX]; /* for people: "uid 1000 pid 4711", "192.0.2.7" */
 };
 
-/* The unit of bounds, rates and the log: an IPv4 address (also if mapped into IPv6), or
+/* The unit of bounds, rates and the log: an IPv4 address (also if mapped into IPv6; all of 127.0.0.0/8 is one), or
  * the /64 of an IPv6 address, as one host can have every address of its /64.  Other texts
  * are copied.
  */

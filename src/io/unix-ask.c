@@ -119,10 +119,10 @@ static int receive_all(struct asking *a, uw_error *err)
         if (r < 0)
             return r;
         ssize_t n = recv(a->fd, a->text + a->len, STEP, 0);
+        if (n == 0 || (n < 0 && errno == ECONNRESET && a->len > 0))
+            break; /* a server that refuses need not read all of the request */
         if (n < 0 && errno != EINTR && errno != EAGAIN)
             return say(a, -errno, err);
-        if (n == 0)
-            break;
         a->len += n > 0 ? (size_t)n : 0;
     }
     a->text[a->len] = '\0';

@@ -168,7 +168,8 @@ int followed_write(const char *site, const struct followed *f, char **ret, uw_er
     held_put_utc(o, "asked_utc", f->asked_utc_s);
     json_out_array(o, "signals");
     for (size_t i = 0; i < f->n; i++)
-        followed_show(o, site, &f->signal[i], 0, f->asked_utc_s, "", NULL);
+        followed_show(o, site, &f->signal[i], f->asked_utc_s - NODE_PAST_S,
+                      f->asked_utc_s, "", NULL);
     json_out_end(o);
     json_out_end(o);
     return json_out_joined(o, ret, err);

@@ -15,6 +15,7 @@
 enum {
     FOLLOWED_MAX = SIGNALS_CONFIG_SOURCES * SOURCE_GIVES,
     FOLLOWED_BODY_MAX = 16 << 20, /* bytes of an answer */
+    NODE_PAST_S = 48 * 3600,      /* of each series that a node gets, and keeps on disk */
 };
 
 struct followed_signal {

@@ -37,7 +37,7 @@ def figures(node, d):
     for key in ("market_g", "embodied_g", "facility_j"):
         t.near(sum(row[key] for row in r["rows"]), totals[key], 1e-3 * totals[key], f"rows make up {key}, to 0.1 %")
     p = node.run("underwatt", "report")
-    t.ok("market by GO hidden, wind\n" in p.stdout and f"embodied by {BOARD}: its maker\n" in p.stdout, "origins", p)
+    t.ok("market: GO hidden, wind\n" in p.stdout and f"embodied: {BOARD}: its maker\n" in p.stdout, "origins", p)
     r = d.ask("GET", "/v1/report?waste=true")
     t.ok(r[0] == 200 and "pue" not in r[1] and "market_" not in json.dumps(r[1]), "waste has none of them", r)
 

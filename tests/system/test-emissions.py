@@ -57,7 +57,7 @@ def formats(report):
          "csv", p)
     p = report("--format", "html")
     t.ok("<th>embodied g</th>" in p.stdout and "Beside these, market-based" in p.stdout, "html", p)
-    t.ok("market by GO 17, wind\n" in report().stdout and "embodied by Board A: its maker\n" in report().stdout,
+    t.ok("market: GO 17, wind\n" in report().stdout and "embodied: Board A: its maker\n" in report().stdout,
          "origins are shown")
 
 

@@ -163,12 +163,11 @@ def elsewhere(tmp, source):
 
 
 def readme():
-    """What the README tells to type names what is there."""
-    text = (uwtest.TOP / "README.md").read_text()
-    part = text.split("## On a node that several people share", 1)[1].split("\n## ", 1)[0]
+    """What docs/install.md tells to type names what is there."""
+    part = (uwtest.TOP / "docs/install.md").read_text()
     for word in ("make install", "ldconfig", "systemd-sysusers", "systemd-tmpfiles --create", "daemon-reload",
                  "useradd --system", "underwattd --check /etc/underwatt/underwattd.yaml", "systemctl enable --now"):
-        t.ok(word in part, f"the README says {word}")
+        t.ok(word in part, f"docs/install.md says {word}")
     units = set(re.findall(r"systemctl (?:enable --now|status|restart) ([a-z -]+?)(?:  |$)", part, re.M))
     for unit in {u for line in units for u in line.split()}:
         t.ok(any((uwtest.TOP / "deploy/systemd").glob(f"{unit}.*")), f"there is a unit {unit}")
