@@ -63,6 +63,7 @@ struct job_record {
                 */
     struct goal lent_goal;
     char cls[JOB_CLASS];    /* "": default */
+    uint64_t cls_of;        /* job whose class its search has; 0: its own, or default */
     char key[JOB_KEY_TEXT]; /* see job-key.h; "": none */
     /* Of a scheduler's job (node/scheduler.h): what it asked for, "cap 300 W", "preset
      * balanced", "goal edp", "": nothing; why it, or a part of it, is not had, "": it is.

@@ -57,15 +57,39 @@ uint64_t nested_goal_of(const struct job_entry *job, const struct job_record *re
     return rec->lent && job_record_goal(rec) == &rec->lent_goal ? job->within : 0;
 }
 
+/* The outer job if its class is this one's; NULL: it is not. */
+static const struct job_record *class_from(const struct job_records *records,
+                                           const struct job_entry *job,
+                                           const struct job_record *rec)
+{
+    const struct job_record *outer =
+        job->within && !rec->cls[0] ? job_records_find(records, job->within) : NULL;
+
+    return outer && outer->cls[0] ? outer : NULL;
+}
+
 const char *nested_class(const struct job_records *records, const struct job_entry *job,
                          const struct job_record *rec)
 {
-    const struct job_record *outer =
-        job->within ? job_records_find(records, job->within) : NULL;
+    const struct job_record *outer = class_from(records, job, rec);
 
-    if (!rec->cls[0] && outer && outer->cls[0])
+    if (outer)
         return outer->cls;
     return rec->cls[0] ? rec->cls : "default";
+}
+
+/* Whether the outer job's class is not the one with which the search began. */
+static bool take_class(const struct nested *n, const struct job_entry *job,
+                       struct job_record *rec)
+{
+    const struct job_record *outer = class_from(n->records, job, rec);
+    bool other = outer && rec->cls_of != outer->id;
+    struct searches_view v;
+
+    if (other)
+        rec->cls_of = outer->id;
+    return other && job_record_goal(rec) && !rec->cap.mw && rec->cap.percent <= 0 &&
+           searches_look(n->searches, rec->id, &v);
 }
 
 /* Boards that jobs in this one have, and which jobs these are. */
@@ -98,6 +122,7 @@ void nested_begin(const struct nested *n, const struct job_entry *job,
     const struct job_entry *outer = outer_of(n, job);
 
     (void)lend(n, job, rec);
+    (void)take_class(n, job, rec);
     if (outer)
         pass(n, outer);
 }
@@ -137,9 +162,13 @@ void nested_tick(const struct nested *n)
         struct job_record *rec = job_records_find(n->records, job->id);
         if (!rec || job->ended_ns)
             continue;
-        if (job->source == JOB_REGISTERED)
+        if (job->source == JOB_REGISTERED) {
             pass(n, job);
-        else if (job->within && (lend(n, job, rec) || lacks_search(n, rec)))
+            continue;
+        }
+        bool other = job->within && lend(n, job, rec);
+        other |= take_class(n, job, rec);
+        if (other || (job->within && lacks_search(n, rec)))
             give(n, job, rec);
     }
 }

@@ -2,8 +2,8 @@
  * package in a job of Slurm's.  Their processes are known, and their steps: the goal of
  * the outer job is searched as theirs, on their boards.
  *
- * Owns: nothing; writes `lent` of the records.  Touches the searches.  Thread: the
- * loop's.  Explained in docs/jobs.md.
+ * Owns: nothing; writes `lent`, `cls_of` of the records.  Touches the searches.  Thread:
+ * the loop's.  Explained in docs/jobs.md.
  */
 #ifndef NODE_NESTED_H
 #define NODE_NESTED_H
@@ -15,7 +15,7 @@ struct nested {
     const struct roster *roster;
     const struct job_records *records;
     struct searches *searches;
-    /* Gives the job's search the goal of its record, or begins one. */
+    /* Gives the job's search the goal of its record and its class, or begins one. */
     int (*give)(const struct job_entry *job, struct job_record *rec, void *user,
                 uw_error *err);
     void *user;
@@ -26,7 +26,9 @@ struct nested {
  */
 void nested_begin(const struct nested *n, const struct job_entry *job,
                   struct job_record *rec);
-/* Call each second: goals of outer jobs come and go, and so do jobs in them. */
+/* Call each second: goals of outer jobs come and go, and so do jobs in them.  A search
+ * that began before its outer job was known gets that one's class.
+ */
 void nested_tick(const struct nested *n);
 /* The class of the job's caps: its own, else that of the job in which it runs. */
 const char *nested_class(const struct job_records *records, const struct job_entry *job,

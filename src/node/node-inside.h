@@ -148,7 +148,9 @@ bool node_is_searched(const struct node *node, size_t board);
 /* Begins a job's search or cap by name.  state: saved by an earlier run, or NULL. */
 int node_search_begin(struct node *node, const struct job_entry *job,
                       struct job_record *rec, const char *state, uw_error *err);
-/* Gives the job's search the goal of its record, a policy's before the job's own. */
+/* Gives the job's search the goal of its record, a policy's before the job's own, and its
+ * class.
+ */
 int node_give_goal(struct node *node, const struct job_entry *job, struct job_record *rec,
                    uw_error *err);
 /* Of a job that begins, or its search: see nested.h. */

@@ -428,7 +428,9 @@ int node_give_goal(struct node *node, const struct job_entry *job, struct job_re
                    uw_error *err)
 {
     const struct goal *goal = job_record_goal(rec);
-    int r = searches_goal(node->searches, job->id, goal, err);
+    const struct cap_class *cls =
+        node_config_class(&node->config, nested_class(node->records, job, rec));
+    int r = searches_goal(node->searches, job->id, goal, cls, err);
 
     if (r != -ENOENT || !goal)
         return r;

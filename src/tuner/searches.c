@@ -646,6 +646,13 @@ static int begin_at_once(struct job_search *t, bool taken_over, uw_error *err)
     return r < 0 ? r : ask_originals(t, err);
 }
 
+static void set_class(struct job_search *t, const struct cap_class *cls)
+{
+    if (cls)
+        t->cls = *cls;
+    t->ask.cls = cls ? &t->cls : NULL;
+}
+
 int searches_begin(struct searches *ts, const struct job_entry *job,
                    const struct searches_ask *ask, uw_error *err)
 {
@@ -666,10 +673,7 @@ int searches_begin(struct searches *ts, const struct job_entry *job,
     t->ask = *ask;
     (void)snprintf(t->preset, sizeof t->preset, "%s", ask->preset ? ask->preset : "");
     t->ask.preset = t->preset;
-    if (ask->cls) {
-        t->cls = *ask->cls;
-        t->ask.cls = &t->cls;
-    }
+    set_class(t, ask->cls);
     if (ask->state && ask->state[0]) {
         struct searches_ask old;
         struct cap_class cls;
@@ -696,7 +700,7 @@ int searches_begin(struct searches *ts, const struct job_entry *job,
 }
 
 int searches_goal(struct searches *ts, uint64_t job, const struct goal *goal,
-                  uw_error *err)
+                  const struct cap_class *cls, uw_error *err)
 {
     struct job_search *t = searches_find(ts, job);
 
@@ -705,6 +709,7 @@ int searches_goal(struct searches *ts, uint64_t job, const struct goal *goal,
     t->off = goal == NULL;
     if (goal)
         t->ask.goal = *goal;
+    set_class(t, cls);
     t->other_goal = t->tuner != NULL;
     t->refused = false;
     soon(ts);

@@ -62,11 +62,12 @@ struct searches_ask {
  */
 int searches_begin(struct searches *ts, const struct job_entry *job,
                    const struct searches_ask *ask, uw_error *err);
-/* Another goal for a search, which goes on from what it has measured; NULL: none for now,
- * the boards are released.  -ENOENT: the job has no search.
+/* Another goal or class for a search, which goes on from what it has measured; goal NULL:
+ * none for now, the boards are released; cls as in searches_ask.  -ENOENT: the job has no
+ * search.
  */
 int searches_goal(struct searches *ts, uint64_t job, const struct goal *goal,
-                  uw_error *err);
+                  const struct cap_class *cls, uw_error *err);
 /* Adopts the job's progress page; takes ownership of fd on success only.  -ENOENT, -EBUSY
  * (the job has a page with live processes), -EINVAL (not a valid page in memory).
  */

@@ -1,5 +1,10 @@
-/* A job within a scheduler's whose search for that one's goal cannot begin at first. */
+/* A job within a scheduler's: its search for that one's goal cannot begin at first, then
+ * it has one of its own, and the outer job's class.
+ */
+#include <string.h>
+
 #include "node/nested.h"
+#include "tuner/searches-inside.h"
 
 #include "procs.h"
 
@@ -58,6 +63,56 @@ static void ticks(const struct nested *n)
     is_int(gives, 4, "then there is none to begin");
 }
 
+static const struct cap_class batch = {.floor = 0.7};
+
+static int give_class(const struct job_entry *job, struct job_record *rec, void *user,
+                      uw_error *err)
+{
+    const struct nested *n = user;
+    bool is_batch = strcmp(nested_class(n->records, job, rec), "batch") == 0;
+
+    gives++;
+    return searches_goal(n->searches, job->id, job_record_goal(rec),
+                         is_batch ? &batch : NULL, err);
+}
+
+/* The search of job 2 begins before it is known that the job runs in job 1. */
+static void classes(struct nested *n)
+{
+    struct job_record *rec = job_records_find(n->records, 2);
+    struct job_record *outer = job_records_find(n->records, 1);
+    struct job_entry early = *roster_find(n->roster, 2);
+    const struct searches_ask ask = {.search = true, .goal = {.kind = GOAL_EDP}};
+    uw_error err = {""};
+
+    early.within = early.boards = 0;
+    rec->search = true;
+    rec->goal = ask.goal;
+    n->give = give_class;
+    n->user = n;
+    gives = 0;
+    if (!ok(searches_begin(n->searches, &early, &ask, &err) == 0, "begins: %s", err.text))
+        return;
+    const struct searches_ask *is = &searches_find(n->searches, 2)->ask;
+    nested_tick(n);
+    ok(gives == 0 && !is->cls, "neither job has a class: the search keeps the default");
+    (void)snprintf(rec->cls, sizeof rec->cls, "own");
+    (void)snprintf(outer->cls, sizeof outer->cls, "batch");
+    nested_tick(n);
+    ok(gives == 0 && !is->cls, "a class of its own counts before the outer job's");
+    rec->cls[0] = '\0';
+    nested_tick(n);
+    ok(gives == 1 && is->cls && is->cls->floor == batch.floor &&
+           is->goal.kind == GOAL_EDP,
+       "without one, a search with a goal of its own gets the outer job's class");
+    nested_tick(n);
+    is_int(gives, 1, "once");
+    rec->cls_of = 0;
+    nested_begin(n, roster_find(n->roster, 2), rec);
+    nested_tick(n);
+    is_int(gives, 1, "a search that begins with the class is not given it again");
+}
+
 static int begin(struct roster *r, struct job_records *records, uw_error *err)
 {
     const struct job_proc stepd = {STEPD, 1090};
@@ -114,7 +169,9 @@ int main(void)
     if (ok(got == 0 && roster_find(r, 2)->within == 1, "a job in one: %s", err.text)) {
         job_records_find(records, 1)->search = true;
         job_records_find(records, 1)->goal = (struct goal){.kind = GOAL_EDP};
-        ticks(&(struct nested){r, records, searches, give, NULL});
+        struct nested n = {r, records, searches, give, NULL};
+        ticks(&n);
+        classes(&n);
     }
     searches_free(searches);
     job_records_free(records);

@@ -6,6 +6,8 @@
 #include <sys/stat.h>
 
 #include "node-scene.h"
+#include "node/node-inside.h"
+#include "tuner/searches-inside.h"
 
 enum { ANNA = 1000, EVE = 1001 };
 
@@ -538,6 +540,38 @@ static void early_end(void)
     is_int(in_force(0), ORIGINAL_MW, "and the original limit is back");
 }
 
+/* It becomes known that a job that is searched runs in a scheduler's of another class. */
+static void outer_class(void)
+{
+    const struct scheduler_ask outer = {.reg = {.name = "slurm:44", .uid = ANNA},
+                                        .n_minors = 1,
+                                        .ask = "",
+                                        .cls = "batch"};
+    const struct node_job inner = {
+        .reg = {.source = JOB_REGISTERED, .name = "train", .uid = ANNA, .boards = 1},
+        .search = true,
+        .goal = {.kind = GOAL_EDP},
+        .page_fd = -1};
+    uint64_t id = 0, outer_id = 0;
+    uw_error err = {""};
+
+    w.config.caps.cls[w.config.caps.n_classes++] =
+        (struct config_class){"batch", {.floor = 0.7}};
+    ok(start_node(), "classes: a node");
+    ok(node_job_begin(w.node, &root, &inner, &id, &err) == 0, "a job %s", err.text);
+    ok(node_scheduler_put(w.node, &root, &outer, &outer_id, &err) >= 0, "another %s",
+       err.text);
+    const struct job_search *s = searches_find(w.node->searches, id);
+    ok(s && s->ask.cls && s->ask.cls->floor != 0.7, "its search has the default class");
+    if (!s || !s->ask.cls)
+        return;
+    struct job_entry entry = *roster_find(w.node->roster, id);
+    entry.within = outer_id;
+    ok(node_give_goal(w.node, &entry, job_records_find(w.node->records, id), &err) == 0,
+       "within the other one it is given its goal %s", err.text);
+    ok(s->ask.cls->floor == 0.7 && s->ask.goal.kind == GOAL_EDP, "and that one's class");
+}
+
 static void mixed(void)
 {
     ok(start_node(), "boards that differ: a node");
@@ -565,9 +599,9 @@ static void mixed(void)
 
 int main(void)
 {
-    static void (*const parts[])(void) = {rights, books_and_restart, damaged,  trouble,
-                                          calls,  settings,          followed, early_end,
-                                          mixed};
+    static void (*const parts[])(void) = {
+        rights,   books_and_restart, damaged,   trouble,     calls,
+        settings, followed,          early_end, outer_class, mixed};
 
     log_set_level((enum log_level)0);
     for (size_t i = 0; i < n_elements(parts); i++) {
