@@ -9,10 +9,11 @@
 #include "cli/figures.h"
 
 enum {
-    NAME = 13,  /* columns of the name of a board */
-    RIGHT = 49, /* columns right of its bar */
+    LEFT = 4,  /* columns of the number of a board */
+    NAME = 13, /* columns of its name */
     BAR_LEAST = 10,
-    FEW_ROWS = 8, /* with fewer rows, only boards are shown */
+    BY_LEAST = 16, /* columns of who caps it: "search of job 12" */
+    FEW_ROWS = 8,  /* with fewer rows, only boards are shown */
     JOBS_LEAST = 4,
     TIME = 10,
     PHASE = 12,
@@ -108,46 +109,120 @@ static void draw_title(const struct top *t, struct grid *g)
         right(g, 0, g->cols, t->trouble[0] ? GRID_WARN : GRID_PLAIN, t->clock);
 }
 
-static void draw_boards_head(struct grid *g, unsigned row, unsigned bar)
+/* The columns of the boards' table right of their names; each has a blank before it. */
+enum column { COL_POWER, COL_CAP, COL_TEMP, COL_UTIL, COL_TODAY, COL_BY, N_COLS };
+
+static const struct {
+    const char *head;
+    unsigned width;
+} columns[N_COLS] = {{"W", 5},    {"CAP", 5},   {"°C", 3},
+                     {"UTIL", 4}, {"TODAY", 9}, {"CAPPED BY", BY_LEAST}};
+
+/* Where a column ends: of COL_BY, where it begins; 0: it is left out. */
+struct boards_table {
+    unsigned bar; /* columns of the bar; 0: left out */
+    unsigned at[N_COLS];
+};
+
+/* Columns are shown whole or not at all; the least important go first. */
+static struct boards_table boards_table(unsigned cols)
 {
+    static const enum column least_first[] = {COL_TODAY, COL_TEMP, COL_UTIL, N_COLS,
+                                              COL_BY,    COL_CAP,  COL_POWER};
+    struct boards_table t = {.bar = 0};
+    bool shown[N_COLS + 1]; /* the last one is the bar */
+    unsigned need = LEFT + NAME + BAR_LEAST, at = LEFT + NAME;
+
+    for (size_t i = 0; i <= N_COLS; i++)
+        shown[i] = true;
+    for (size_t i = 0; i < N_COLS; i++)
+        need += 1 + columns[i].width;
+    for (size_t i = 0; i < n_elements(least_first) && need > cols; i++) {
+        enum column c = least_first[i];
+        shown[c] = false;
+        need -= c == N_COLS ? BAR_LEAST : 1 + columns[c].width;
+    }
+    if (shown[N_COLS])
+        t.bar = BAR_LEAST + cols - need;
+    /* At 80 columns all are there: COL_BY has one column more than it needs. */
+    if (shown[N_COLS] && cols > need)
+        t.bar--;
+    at += t.bar;
+    for (size_t i = 0; i < N_COLS; i++) {
+        if (!shown[i])
+            continue;
+        t.at[i] = at + 1 + (i == COL_BY ? 0 : columns[i].width);
+        at += 1 + columns[i].width;
+    }
+    return t;
+}
+
+static void draw_boards_head(const struct boards_table *t, struct grid *g, unsigned row)
+{
+    static const char bar[] = "POWER AGAINST CAP";
+
     grid_fill(g, row, 0, g->cols, GRID_HEAD);
     (void)grid_text(g, row, 0, GRID_HEAD, "GPU NAME");
-    (void)grid_text(g, row, 4 + NAME, GRID_HEAD, "POWER AGAINST CAP");
-    unsigned at = 4 + NAME + bar;
-    right(g, row, at + 6, GRID_HEAD, "W");
-    right(g, row, at + 12, GRID_HEAD, "CAP");
-    right(g, row, at + 16, GRID_HEAD, g->ascii ? "C" : "°C");
-    right(g, row, at + 21, GRID_HEAD, "UTIL");
-    right(g, row, at + 31, GRID_HEAD, "TODAY");
-    (void)grid_text(g, row, at + 32, GRID_HEAD, "CAPPED BY");
+    if (t->bar) /* its head may reach up to that of the power, "W" */
+        (void)grid_text(g, row, LEFT + NAME, GRID_HEAD, "%s",
+                        t->bar + columns[COL_POWER].width >= sizeof bar ? bar : "POWER");
+    for (size_t i = 0; i < COL_BY; i++)
+        if (t->at[i])
+            right(g, row, t->at[i], GRID_HEAD,
+                  i == COL_TEMP && g->ascii ? "C" : columns[i].head);
+    if (t->at[COL_BY])
+        (void)grid_text(g, row, t->at[COL_BY], GRID_HEAD, "%s", columns[COL_BY].head);
+}
+
+static void cell(struct grid *g, unsigned row, unsigned end, enum grid_look look,
+                 struct text text)
+{
+    if (end)
+        right(g, row, end, look, text.t);
+}
+
+static struct text energy(double j)
+{
+    struct text s;
+
+    (void)snprintf(s.t, sizeof s.t, "%s", figure_joules(j).t);
+    return s;
+}
+
+/* The bar, and who caps the board; why there is no power to draw. */
+static void draw_board_words(const struct boards_table *at, const struct top_board *b,
+                             struct grid *g, unsigned row)
+{
+    const char *why = b->text[0] ? b->text : isnan(b->power_w) ? "no answer" : "";
+    const char *by = !at->bar && !b->by[0] ? why : b->by;
+
+    if (at->bar && !isnan(b->power_w) && b->max_w > 0)
+        grid_bar(g, row, LEFT + NAME, at->bar, b->power_w / b->max_w,
+                 isnan(b->cap_w) ? -1 : b->cap_w / b->max_w, pressure(b));
+    else if (at->bar)
+        grid_field(g, row, LEFT + NAME, at->bar, GRID_WARN, why);
+    if (at->at[COL_BY])
+        grid_field(g, row, at->at[COL_BY], g->cols - at->at[COL_BY],
+                   by == why ? GRID_WARN : GRID_PLAIN, by);
 }
 
 static void draw_board(const struct top *t, const struct top_board *b, struct grid *g,
-                       unsigned row, unsigned bar)
+                       unsigned row)
 {
-    unsigned at = 4 + NAME + bar;
+    const struct boards_table at = boards_table(g->cols);
     bool walking = !isnan(b->target_w) && !isnan(b->cap_w) && b->target_w < b->cap_w - 1;
 
     right(g, row, 3, GRID_PLAIN, number(b->index, "").t);
-    grid_field(g, row, 4, NAME - 1, GRID_PLAIN, b->name);
-    if (!isnan(b->power_w) && b->max_w > 0)
-        grid_bar(g, row, 4 + NAME, bar, b->power_w / b->max_w,
-                 isnan(b->cap_w) ? -1 : b->cap_w / b->max_w, pressure(b));
-    else
-        grid_field(g, row, 4 + NAME, bar, GRID_WARN,
-                   b->text[0]          ? b->text
-                   : isnan(b->power_w) ? "no answer"
-                                       : "");
-    right(g, row, at + 6, GRID_BOLD, number(b->power_w, "").t);
-    right(g, row, at + 12, walking ? GRID_NEAR : GRID_PLAIN, number(b->cap_w, "").t);
-    right(g, row, at + 16, b->temp_c >= 85 ? GRID_FULL : GRID_PLAIN,
-          number(b->temp_c, "").t);
-    right(g, row, at + 21, GRID_PLAIN, number(b->util * 100, "%").t);
-    right(g, row, at + 31, GRID_PLAIN, figure_joules(b->today_j).t);
-    if (at + 32 < g->cols)
-        grid_field(g, row, at + 32, g->cols - at - 32, GRID_PLAIN, b->by);
+    grid_field(g, row, LEFT, NAME - 1, GRID_PLAIN, b->name);
+    cell(g, row, at.at[COL_POWER], GRID_BOLD, number(b->power_w, ""));
+    cell(g, row, at.at[COL_CAP], walking ? GRID_NEAR : GRID_PLAIN, number(b->cap_w, ""));
+    cell(g, row, at.at[COL_TEMP], b->temp_c >= 85 ? GRID_FULL : GRID_PLAIN,
+         number(b->temp_c, ""));
+    cell(g, row, at.at[COL_UTIL], GRID_PLAIN, number(b->util * 100, "%"));
+    cell(g, row, at.at[COL_TODAY], GRID_PLAIN, energy(b->today_j));
+    draw_board_words(&at, b, g, row);
     if (b == &t->board[t->picked])
-        grid_look_at(g, row, 0, 4 + NAME - 1, GRID_PICKED);
+        grid_look_at(g, row, 0, LEFT + NAME - 1, GRID_PICKED);
 }
 
 /* Draws the recent power of the picked board. */
@@ -421,13 +496,12 @@ void top_draw(const struct top *t, struct grid *g)
         draw_help(g);
         return;
     }
-    unsigned bar =
-        g->cols > 4 + NAME + RIGHT + BAR_LEAST ? g->cols - 4 - NAME - RIGHT : BAR_LEAST;
+    const struct boards_table table = boards_table(g->cols);
     unsigned rows = board_rows(t, g, &first);
     draw_title(t, g);
-    draw_boards_head(g, 1, bar);
+    draw_boards_head(&table, g, 1);
     for (unsigned i = 0; i < rows; i++)
-        draw_board(t, &t->board[first + i], g, 2 + i, bar);
+        draw_board(t, &t->board[first + i], g, 2 + i);
     if (g->rows >= FEW_ROWS) {
         draw_history(t, g, 2 + rows);
         if (t->claims)

@@ -127,6 +127,10 @@ static void test_narrow_and_trouble(void)
     struct grid *g = drawn(24, 60, true);
     is_row(g, 0, "node1  4 GPUs  555 W of 730 W  today 21.60 MJ  simulated",
            "the clock gives way");
+    is_row(g, 1, "GPU NAME         POWER AGAINST CAP W   CAP CAPPED BY",
+           "no temperature, no use, no energy of today");
+    is_row(g, 3, "  1 Tesla V100-~ #########|...   210   215 search of job 12",
+           "who caps a board is whole");
     is_row(g, 7, "  JOB USER     NAME         GPUS    STATE            CAP",
            "a head without what does not fit");
     is_row(g, 8, "   12 anna     train-0.py   1-2     holding          215", "a job");
@@ -143,6 +147,38 @@ static void test_narrow_and_trouble(void)
     is_int(g->cell[(size_t)3 * 80 + 60].look, GRID_DIM, "and stand back");
     grid_free(g);
     t.trouble[0] = '\0';
+}
+
+/* Columns of boards are whole or not there; the least important ones go first. */
+static void test_columns(void)
+{
+    static const struct {
+        unsigned least, most; /* columns of the terminal */
+        const char *head;     /* without the bar's */
+    } rows[] = {
+        {23, 28, "W"},
+        {29, 45, "W CAP"},
+        {46, 60, "W CAP CAPPED BY"},
+        {61, 64, "W CAP UTIL CAPPED BY"},
+        {65, 74, "W CAP C UTIL CAPPED BY"},
+        {75, 120, "W CAP C UTIL TODAY CAPPED BY"},
+    };
+
+    set_up();
+    for (size_t i = 0; i < n_elements(rows); i++)
+        for (unsigned cols = rows[i].least; cols <= rows[i].most; cols++) {
+            struct grid *g = drawn(24, cols, true);
+            char *head = grid_row(g, 1), got[80] = "";
+            char *rest = strstr(head, "POWER AGAINST CAP ") ? head + 35
+                         : strstr(head, "POWER ")           ? head + 23
+                                                            : head + 9;
+            for (char *word = strtok(rest, " "); word; word = strtok(NULL, " "))
+                (void)snprintf(got + strlen(got), sizeof got - strlen(got), "%s%s",
+                               *got ? " " : "", word);
+            ok(strcmp(got, rows[i].head) == 0, "%u columns: %s", cols, got);
+            free(head);
+            grid_free(g);
+        }
 }
 
 static void test_looks(void)
@@ -374,6 +410,7 @@ int main(void)
     test_answers();
     test_standard();
     test_narrow_and_trouble();
+    test_columns();
     test_looks();
     test_ascii();
     test_claims();
