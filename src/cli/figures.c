@@ -3,6 +3,8 @@
 #include <math.h>
 #include <stdbool.h>
 #include <string.h>
+#include <sys/ioctl.h>
+#include <unistd.h>
 
 #include "cli/view.h"
 
@@ -73,14 +75,29 @@ static unsigned columns_of(const char *text, size_t len)
     return n;
 }
 
+unsigned text_width(void)
+{
+    struct winsize size = {.ws_col = 0};
+
+    if (ioctl(STDOUT_FILENO, TIOCGWINSZ, &size) != 0 || size.ws_col == 0)
+        return TEXT_COLUMNS;
+    return size.ws_col;
+}
+
 void text_wrap(FILE *to, unsigned at, unsigned indent, const char *text)
+{
+    text_wrap_in(to, TEXT_COLUMNS, at, indent, text);
+}
+
+void text_wrap_in(FILE *to, unsigned width, unsigned at, unsigned indent,
+                  const char *text)
 {
     bool first = true; /* first word of the line */
 
     while (*text) {
         size_t len = strcspn(text, " ");
         unsigned n = columns_of(text, len);
-        if (!first && at + 1 + n > TEXT_COLUMNS) {
+        if (!first && at + 1 + n > width) {
             (void)fprintf(to, "\n%*s", (int)indent, "");
             at = indent;
             first = true;

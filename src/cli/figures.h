@@ -23,5 +23,12 @@ unsigned text_columns(const char *text);
  * `indent`.  Breaks at blanks only: a long word may exceed the line.  Ends the line.
  */
 void text_wrap(FILE *to, unsigned at, unsigned indent, const char *text);
+/* The same in lines of `width` columns. */
+void text_wrap_in(FILE *to, unsigned width, unsigned at, unsigned indent,
+                  const char *text);
+/* Columns of the terminal at standard output; TEXT_COLUMNS where that is no terminal or
+ * has no size.
+ */
+unsigned text_width(void);
 
 #endif

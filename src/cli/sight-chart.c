@@ -9,7 +9,6 @@
 
 enum {
     LEFT = 9, /* numbers of the axis, and a blank */
-    WIDTH = SIGHT_COLS - LEFT,
     BARS = SIGHT_ROWS - 3,
     LABEL = 6, /* columns of a time, with a blank */
     HOUR_S = 3600,
@@ -93,9 +92,9 @@ static void range_of(const double *v, size_t n, double *ret_lo, double *ret_hi)
     *ret_hi = hi > lo ? hi : lo + 1;
 }
 
-static bool is_marked(const struct sight_chart *c, unsigned col)
+static bool is_marked(const struct sight_chart *c, unsigned width, unsigned col)
 {
-    int64_t from = time_at(c, col, WIDTH), to = time_at(c, col + 1, WIDTH);
+    int64_t from = time_at(c, col, width), to = time_at(c, col + 1, width);
 
     return c->mark_s > 0 && to > c->mark_utc_s && from < c->mark_utc_s + c->mark_s;
 }
@@ -121,11 +120,12 @@ static int64_t step_of(int64_t span_s)
 static void draw_times(const struct sight_chart *c, struct grid *g)
 {
     int64_t span = c->to_utc_s - c->from_utc_s, step = step_of(span);
-    unsigned free_from = 0;
+    unsigned width = g->cols - LEFT, free_from = 0;
     struct tm tm;
 
-    for (unsigned col = 0; col < WIDTH; col++)
-        grid_text(g, BARS, LEFT + col, GRID_DIM, "%s", is_marked(c, col) ? "=" : "-");
+    for (unsigned col = 0; col < width; col++)
+        grid_text(g, BARS, LEFT + col, GRID_DIM, "%s",
+                  is_marked(c, width, col) ? "=" : "-");
     for (int64_t t = c->from_utc_s; t < c->to_utc_s; t++) {
         if (!local(t, &tm))
             return;
@@ -135,11 +135,11 @@ static void draw_times(const struct sight_chart *c, struct grid *g)
             t += hour - 1;
             continue;
         }
-        unsigned col = LEFT + (unsigned)((t - c->from_utc_s) * WIDTH / span);
+        unsigned col = LEFT + (unsigned)((t - c->from_utc_s) * width / span);
         char text[16];
         (void)strftime(text, sizeof text, of_day ? "%H:%M" : "%a", &tm);
         grid_text(g, BARS, col, GRID_DIM, "+");
-        if (col >= free_from && col + LABEL <= SIGHT_COLS + 1) {
+        if (col >= free_from && col + LABEL <= g->cols + 1) {
             grid_text(g, BARS + 1, col, GRID_DIM, "%s", text);
             free_from = col + LABEL;
         }
@@ -148,16 +148,17 @@ static void draw_times(const struct sight_chart *c, struct grid *g)
 
 void sight_chart_draw(const struct sight_chart *c, struct grid *g)
 {
-    double v[WIDTH], lo, hi;
+    double v[SIGHT_COLS], lo, hi;
 
-    if (c->to_utc_s <= c->from_utc_s)
+    if (c->to_utc_s <= c->from_utc_s || g->cols <= LEFT || g->cols > SIGHT_COLS)
         return;
-    columns_of(c, WIDTH, v);
-    range_of(v, WIDTH, &lo, &hi);
-    for (unsigned i = 0; i < WIDTH; i++)
+    unsigned width = g->cols - LEFT;
+    columns_of(c, width, v);
+    range_of(v, width, &lo, &hi);
+    for (unsigned i = 0; i < width; i++)
         if (isfinite(v[i]))
             grid_column(g, BARS - 1, LEFT + i, BARS, (v[i] - lo) / (hi - lo),
-                        is_marked(c, i) ? GRID_GOOD : GRID_PLAIN);
+                        is_marked(c, width, i) ? GRID_GOOD : GRID_PLAIN);
     draw_scale(g, lo, hi);
     draw_times(c, g);
 }

@@ -21,7 +21,9 @@ struct sight_chart {
     int64_t from_utc_s, to_utc_s;
     int64_t mark_utc_s, mark_s; /* a stretch below the axis; mark_s 0: none */
 };
-/* Values as bars over time, on SIGHT_ROWS rows of g: axis and times are the last ones. */
+/* Values as bars over time, on SIGHT_ROWS rows of g, which has up to SIGHT_COLS columns:
+ * axis and times are the last ones.
+ */
 void sight_chart_draw(const struct sight_chart *c, struct grid *g);
 /* One row of n cells: the course of the values. */
 void sight_chart_spark(const struct sight_chart *c, struct grid *g, unsigned row,

@@ -2,6 +2,7 @@
 
 #include <errno.h>
 #include <math.h>
+#include <stdarg.h>
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
@@ -10,6 +11,7 @@
 
 #include "base/error.h"
 #include "base/units.h"
+#include "cli/figures.h"
 #include "cli/options.h"
 #include "cli/sight-chart.h"
 #include "io/file.h"
@@ -19,6 +21,9 @@ enum {
     DAY_S = 86400,
     CHART_MAX_S = 3 * DAY_S, /* of a forecast; of what was, a day */
     SPARK = 16,              /* columns of a forecast in the table */
+    UNDER = 2,               /* lines below a row or a value are indented */
+    CHART_LEAST = 40,        /* columns of a chart */
+    LINE = 512,              /* bytes of a line before it is wrapped */
 };
 
 /* When a job of `length` begins best. */
@@ -41,6 +46,20 @@ static struct start start_of(const struct sight *s, uint64_t for_ns, int64_t now
 
 /* ---- text ---- */
 
+/* A line at this indent, wrapped at the terminal's width. */
+static void __attribute__((format(printf, 2, 3)))
+print_line(unsigned indent, const char *format, ...)
+{
+    char text[LINE];
+    va_list args;
+
+    va_start(args, format);
+    (void)vsnprintf(text, sizeof text, format, args);
+    va_end(args);
+    printf("%*s", (int)indent, "");
+    text_wrap_in(stdout, text_width(), indent, indent + UNDER, text);
+}
+
 /* From when its age counts: a forecast's from its making, where its source says that. */
 static int64_t age_from(const struct sight *s)
 {
@@ -60,22 +79,25 @@ static void say_unknown(const struct sight *s, int64_t now_s)
 
 static void print_source(const struct sight *s, int64_t now_s)
 {
-    char from[SIGHT_TIME], to[SIGHT_TIME], age[24];
+    char from[SIGHT_TIME], to[SIGHT_TIME], age[24], since[LINE] = "";
 
-    printf("  source %s%s\n  ", s->source[0] ? s->source : "-",
-           s->estimated && !s->ahead ? ", which estimates it" : "");
+    print_line(UNDER, "source %s%s", s->source[0] ? s->source : "-",
+               s->estimated && !s->ahead ? ", which estimates it" : "");
     if (s->ahead && s->facts.issued_utc_s)
-        printf("made %s (%s ago), ", sight_time(s->facts.issued_utc_s, now_s, from),
-               sight_lasts(now_s - s->facts.issued_utc_s, age));
+        (void)snprintf(since, sizeof since, "made %s (%s ago), ",
+                       sight_time(s->facts.issued_utc_s, now_s, from),
+                       sight_lasts(now_s - s->facts.issued_utc_s, age));
     else if (!s->ahead && s->time_utc_s)
-        printf("value of %s (%s ago), ", sight_time(s->time_utc_s, now_s, from),
-               sight_lasts(now_s - s->time_utc_s, age));
-    printf("until %s\n", s->end_utc_s ? sight_time(s->end_utc_s, now_s, to) : "-");
+        (void)snprintf(since, sizeof since, "value of %s (%s ago), ",
+                       sight_time(s->time_utc_s, now_s, from),
+                       sight_lasts(now_s - s->time_utc_s, age));
+    print_line(UNDER, "%suntil %s", since,
+               s->end_utc_s ? sight_time(s->end_utc_s, now_s, to) : "-");
     if (s->known && s->why[0])
-        printf("  its source fails: %s\n", s->why);
+        print_line(UNDER, "its source fails: %s", s->why);
     if (s->why[0] && s->facts.asked.next_utc_s)
-        printf("  it is asked again at %s\n",
-               sight_time(s->facts.asked.next_utc_s, now_s, to));
+        print_line(UNDER, "it is asked again at %s",
+                   sight_time(s->facts.asked.next_utc_s, now_s, to));
 }
 
 static void print_value(const struct sight *s, int64_t now_s)
@@ -85,7 +107,7 @@ static void print_value(const struct sight *s, int64_t now_s)
     print_source(s, now_s);
 }
 
-static void print_extremes(const struct sight *s, int64_t now_s)
+static void print_extremes(const struct sight *s, unsigned indent, int64_t now_s)
 {
     const struct stretch_point *lo = NULL, *hi = NULL;
     char at_lo[SIGHT_TIME], at_hi[SIGHT_TIME];
@@ -98,46 +120,47 @@ static void print_extremes(const struct sight *s, int64_t now_s)
         hi = !hi || p->v > hi->v ? p : hi;
     }
     if (lo)
-        printf("lowest %.6g %s at %s, highest %.6g %s at %s\n", lo->v, s->unit,
-               sight_time(lo->from_utc_s, now_s, at_lo), hi->v, s->unit,
-               sight_time(hi->from_utc_s, now_s, at_hi));
+        print_line(indent, "lowest %.6g %s at %s, highest %.6g %s at %s", lo->v, s->unit,
+                   sight_time(lo->from_utc_s, now_s, at_lo), hi->v, s->unit,
+                   sight_time(hi->from_utc_s, now_s, at_hi));
 }
 
 static void print_start(const struct sight *s, const struct start *w, int64_t now_s)
 {
-    char begin[SIGHT_TIME], length[24];
+    char begin[SIGHT_TIME], length[24], now[64] = "", change[32] = "";
 
     if (!w->asked)
         return;
     (void)sight_lasts(w->length_s, length);
     if (!w->found) {
-        printf("the forecast has no %s without a gap before its end\n", length);
+        print_line(0, "the forecast has no %s without a gap before its end", length);
         return;
     }
-    printf("best %s: from %s, %.6g %s on average", length,
-           sight_time(w->begin_utc_s, now_s, begin), w->mean, s->unit);
     if (w->now_known)
-        printf("; from now %.6g", w->now_mean);
+        (void)snprintf(now, sizeof now, "; from now %.6g", w->now_mean);
     if (w->now_known && w->now_mean > 0)
-        printf(" (%+.1f %%)", 100 * (w->mean / w->now_mean - 1));
-    printf("\n");
+        (void)snprintf(change, sizeof change, " (%+.1f %%)",
+                       100 * (w->mean / w->now_mean - 1));
+    print_line(0, "best %s: from %s, %.6g %s on average%s%s", length,
+               sight_time(w->begin_utc_s, now_s, begin), w->mean, s->unit, now, change);
 }
 
 static void print_error(double v)
 {
     if (isnan(v))
-        printf(" %12s", "-");
+        printf(" %11s", "-");
     else
-        printf(" %12.4g", v);
+        printf(" %11.4g", v);
 }
 
 static void print_errors(const struct sight *s)
 {
     const struct signal_facts *f = &s->facts;
 
-    printf("\nmean absolute error of its forecasts of the last %d days, %s:\n",
-           JUDGE_DAYS, s->unit);
-    printf("%8s %8s %12s %12s %12s\n", "AHEAD", "VALUES", "FORECAST", "PERSISTENCE",
+    printf("\n");
+    print_line(0, "mean absolute error of its forecasts of the last %d days, %s:",
+               JUDGE_DAYS, s->unit);
+    printf("%8s %8s %11s %11s %11s\n", "AHEAD", "VALUES", "FORECAST", "PERSISTENCE",
            "YESTERDAY");
     for (size_t i = 0; i < f->n_judged; i++) {
         const struct signal_judged *j = &f->judged[i];
@@ -165,11 +188,11 @@ static void print_judged(const struct sight *s)
     if (n > 0)
         print_errors(s);
     if (missed)
-        printf(
-            "%ju values of it were not judged: none came in time that is no estimate\n",
+        print_line(
+            0, "%ju values of it were not judged: none came in time that is no estimate",
             (uintmax_t)missed);
     if (facts_worse(f, worse)[0])
-        printf("the forecast is worse than persistence %s ahead\n", worse);
+        print_line(0, "the forecast is worse than persistence %s ahead", worse);
 }
 
 /* A forecast from now on, else the last day. */
@@ -201,7 +224,9 @@ static int print_chart(const struct sight *s, const struct start *w, int64_t now
 
     if (!chart_of(s, w, now_s, &c))
         return 0;
-    auto_(grid_free) struct grid *g = grid_new(SIGHT_ROWS, SIGHT_COLS, sight_ascii());
+    unsigned cols = text_width();
+    cols = cols > SIGHT_COLS ? SIGHT_COLS : cols < CHART_LEAST ? CHART_LEAST : cols;
+    auto_(grid_free) struct grid *g = grid_new(SIGHT_ROWS, cols, sight_ascii());
     if (!g)
         return -ENOMEM;
     sight_chart_draw(&c, g);
@@ -346,7 +371,7 @@ static int print_one(const struct sights *all, const struct start *w, int64_t no
         if (print_chart(s, w, now_s, colour) < 0)
             return cli_fail(EXIT_FAIL, "out of memory");
         if (s->ahead)
-            print_extremes(s, now_s);
+            print_extremes(s, 0, now_s);
         print_start(s, w, now_s);
         print_judged(s);
     } else {
@@ -440,37 +465,93 @@ static const char *spark_text(const struct sight *s, int64_t now_s,
 /* Pads by characters: blocks have three bytes each. */
 static void print_padded(const char *text, unsigned width)
 {
-    unsigned n = 0;
+    unsigned n = text_columns(text);
 
-    for (const char *p = text; *p; p++)
-        n += ((unsigned char)*p & 0xc0) != 0x80;
     printf("%s%*s ", text, n < width ? (int)(width - n) : 0, "");
 }
 
-static void print_row(const struct sight *s, int64_t now_s)
+/* A row's value: a number or a word, of a forecast its course. */
+static void value_text(const struct sight *s, int64_t now_s, char ret[SIGNAL_SHOWN + 8])
 {
-    char value[SIGNAL_SHOWN + 8], shown[SIGNAL_SHOWN], age[24] = "-", ends[24] = "-";
+    char shown[SIGNAL_SHOWN];
 
     if (!s->known)
-        (void)snprintf(value, sizeof value, "unknown");
+        (void)snprintf(ret, SIGNAL_SHOWN + 8, "unknown");
     else if (s->ahead)
-        (void)snprintf(value, sizeof value, "%s", spark_text(s, now_s, shown));
+        (void)snprintf(ret, SIGNAL_SHOWN + 8, "%s", spark_text(s, now_s, shown));
     else
-        (void)snprintf(value, sizeof value, "%s%s", s->value,
+        (void)snprintf(ret, SIGNAL_SHOWN + 8, "%s%s", s->value,
                        s->estimated ? " (est.)" : "");
+}
+
+/* Columns of the names and of the values: of the longest ones, where they fit. */
+struct all_table {
+    unsigned name, value, source; /* where the source begins */
+    unsigned width;
+};
+
+enum { AGE_ENDS = 8 + 1 + 8, NAME_MOST = 26 };
+
+static struct all_table table_of(const struct sights *all, int64_t now_s)
+{
+    struct all_table t = {.name = 15, .value = 16, .width = text_width()};
+    char value[SIGNAL_SHOWN + 8];
+
+    for (size_t i = 0; i < all->n; i++) {
+        unsigned name = text_columns(all->sight[i].name);
+        value_text(&all->sight[i], now_s, value);
+        unsigned n = text_columns(value);
+        t.name = name > t.name ? name : t.name;
+        t.value = n > t.value ? n : t.value;
+    }
+    unsigned rest = t.width > AGE_ENDS + 2 ? t.width - AGE_ENDS - 2 : 0;
+    t.name = t.name > NAME_MOST ? NAME_MOST : t.name;
+    if (t.name + t.value > rest)
+        t.value = rest > t.name + 16 ? rest - t.name : 16;
+    t.source = t.name + 1 + t.value + 1 + AGE_ENDS + 2;
+    return t;
+}
+
+static void print_row(const struct all_table *t, const struct sight *s, int64_t now_s)
+{
+    char value[SIGNAL_SHOWN + 8], age[24] = "-", ends[24] = "-";
+    const char *source = s->source[0] ? s->source : "-";
+
+    value_text(s, now_s, value);
     if (age_from(s))
         (void)sight_lasts(now_s > age_from(s) ? now_s - age_from(s) : 0, age);
     if (s->known && s->end_utc_s)
         (void)sight_lasts(s->end_utc_s > now_s ? s->end_utc_s - now_s : 0, ends);
-    printf("%-22s ", s->name);
-    print_padded(value, 18);
-    printf("%8s %8s  %s\n", age, ends, s->source[0] ? s->source : "-");
-    if (s->ahead && s->known) {
-        printf("%-22s ", "");
-        print_extremes(s, now_s);
-    }
+    bool name_fits = text_columns(s->name) <= t->name;
+    bool value_fits = text_columns(value) <= t->value;
+    bool source_fits = t->source + text_columns(source) <= t->width;
+    if (!name_fits)
+        printf("%s\n", s->name);
+    print_padded(name_fits ? s->name : "", t->name);
+    print_padded(value_fits ? value : "", t->value);
+    printf("%8s %8s%s%s\n", age, ends, source_fits ? "  " : "",
+           source_fits ? source : "");
+    if (!value_fits)
+        print_line(UNDER, "value %s", value);
+    if (!source_fits)
+        print_line(UNDER, "source %s", source);
+    if (s->ahead && s->known)
+        print_extremes(s, UNDER, now_s);
     if (s->why[0])
-        printf("%-22s %s\n", "", s->why);
+        print_line(UNDER, "%s", s->why);
+}
+
+/* A row each, with what does not fit on lines below it. */
+static void print_all(const struct sights *all, int64_t now_s)
+{
+    const struct all_table t = table_of(all, now_s);
+
+    print_padded("SIGNAL", t.name);
+    print_padded("VALUE", t.value);
+    printf("%8s %8s%s\n", "AGE", "ENDS IN",
+           t.source + strlen("SOURCE") <= t.width ? "  SOURCE" : "");
+    for (size_t i = 0; i < all->n; i++)
+        print_row(&t, &all->sight[i], now_s);
 }
 
 int sight_all(const struct cmd *cmd, const struct cli_env *env,
@@ -492,9 +573,7 @@ int sight_all(const struct cmd *cmd, const struct cli_env *env,
         return cli_fail(cli_exit_of(r), "%s: %s", cmd->name, err.text);
     if (is_stdout(o->json) || is_stdout(o->csv))
         return EXIT_OK;
-    printf("%-22s %-18s %8s %8s  %s\n", "SIGNAL", "VALUE", "AGE", "ENDS IN", "SOURCE");
-    for (size_t i = 0; i < all.n; i++)
-        print_row(&all.sight[i], l.utc_s);
+    print_all(&all, l.utc_s);
     return EXIT_OK;
 }
 

@@ -2,12 +2,15 @@
 """underwatt carbon, price and signals: values, charts, the best start, what is unknown; of the daemon and of underwatt-signals alone; without a
 terminal, without UTF-8, with colours on a terminal alone."""
 import datetime
+import fcntl
 import json
 import os
 import pathlib
 import pty
+import struct
 import subprocess
 import tempfile
+import termios
 import time
 
 import signalstub
@@ -90,7 +93,7 @@ def overview(node):
     rows = {line.split()[0]: line for line in said.splitlines() if line and not line.startswith(" ")}
     t.ok(code == 0 and rows["carbon"].split()[1:3] == ["395", "g/kWh"] and "unknown" in rows["price"] and "█" in rows["carbon.forecast"],
          "signals: one row each", said + why)
-    t.ok("90 g/kWh at " in said and is_narrow("\n".join(line for line in said.splitlines() if "file" not in line and "lowest" not in line)),
+    t.ok("90 g/kWh at " in said and is_narrow("\n".join(line for line in said.splitlines() if "/" not in line or "lowest" in line)),
          "a forecast has a line of its extremes", said)
     t.equal(command(node, "signal", "list")[1].split("\n")[0], said.split("\n")[0], "signal list shows the same table")
     code, one, why = command(node, "signals", "carbon.forecast", "--for", "4h")
@@ -111,9 +114,10 @@ def wrong(node):
         t.ok(code == 2 and says in why and why.count("\n") == 1, f"{' '.join(args)}: exit 2, one line", (code, said, why))
 
 
-def on_terminal(node, *args, **env):
-    """Its output on a pseudo-terminal."""
+def on_terminal(node, *args, columns=0, **env):
+    """Its output on a pseudo-terminal; columns 0: of unknown size."""
     master, slave = pty.openpty()
+    fcntl.ioctl(slave, termios.TIOCSWINSZ, struct.pack("HHHH", 24, columns, 0, 0))
     p = node.popen("underwatt", *args, stdout=slave, env={"LC_ALL": "C.UTF-8"} | env)
     os.close(slave)
     said = b""
@@ -171,6 +175,9 @@ def main():
         said = on_terminal(node, "carbon", "forecast", "--for", "4h")
         t.ok("\033[32m" in said, "colours on a terminal", said)
         t.ok("\033" not in on_terminal(node, "carbon", "forecast", "--for", "4h", NO_COLOR="1"), "... not with NO_COLOR")
+        said = on_terminal(node, "carbon", "forecast", "--for", "4h", columns=60, NO_COLOR="1").splitlines()
+        t.ok("best 4.0 h" in " ".join(said) and max(map(len, (line for line in said if "/" not in line or "lowest" in line))) <= 60,
+             "60 columns: chart and lines fit", said)
         d.stop()
     t.done()
 

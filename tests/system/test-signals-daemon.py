@@ -118,8 +118,8 @@ def main():
                 ahead = becomes(d, "carbon.forecast", lambda s: s["known"])
                 t.ok(ahead["known"] and ahead["points"] in (3, 4), "its forecast", ahead)
                 p = node.run("underwatt", "signal", "list")
-                t.ok(p.returncode == 0 and any(line.split()[:3] == ["carbon", "250", "g/kWh"] and "signals gb" in line
-                                               for line in p.stdout.splitlines()), "underwatt signal list shows it", p.stdout + p.stderr)
+                t.ok(p.returncode == 0 and any(line.split()[:3] == ["carbon", "250", "g/kWh"] for line in p.stdout.splitlines()) and
+                     "source signals gb (" in p.stdout and max(map(len, p.stdout.splitlines())) <= 80, "underwatt signal list shows it", p.stdout + p.stderr)
                 down = becomes(d, "carbon.down", lambda s: "status 500" in s["why"])
                 t.ok(down["value"] is None and "the service fails (status 500)" in down["why"], "a source that fails says why", down)
                 source.stop()
