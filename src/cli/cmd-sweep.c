@@ -90,9 +90,7 @@ static int run(const struct cli_env *env, int argc, char **argv)
     if (a.sim)
         return sweep_simulated(&a);
     code = sweep_check_daemon(&a);
-    if (code != EXIT_OK)
-        return code;
-    return sweep_command(&a, (const char *const *)rest.argv);
+    return code == EXIT_OK ? sweep_command(&a, (const char *const *)rest.argv) : code;
 }
 
 const struct cmd cmd_sweep = {

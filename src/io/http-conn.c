@@ -190,6 +190,8 @@ static void take_in(struct http_listener *l, int fd, const union address *a,
     uw_error err = {""};
 
     int r = a->sa.sa_family == AF_UNIX ? local_peer(fd, &peer) : remote_peer(a, &peer);
+    if (!peer.local && !l->cert_path) /* each address of 127.0.0.0/8 is any user's */
+        (void)snprintf(peer.network, sizeof peer.network, "loopback");
     if (r == 0)
         many = one_too_many(s, &peer);
     if (r == 0 && !many && (r = listener_engine(l, &err)) < 0)

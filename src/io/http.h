@@ -50,7 +50,7 @@ struct http_peer {
     char name[HTTP_PEER_MAX]; /* for people: "uid 1000 pid 4711", "192.0.2.7" */
 };
 
-/* The unit of bounds, rates and the log: an IPv4 address (also if mapped into IPv6; all of 127.0.0.0/8 is one), or
+/* The unit of bounds, rates and the log: an IPv4 address (also if mapped into IPv6), or
  * the /64 of an IPv6 address, as one host can have every address of its /64.  Other texts
  * are copied.
  */
@@ -129,7 +129,7 @@ struct http_tls {
 /* "HOST:PORT": "127.0.0.1:8443", "[::1]:0" (any free port: see http_port()). */
 int http_listen_tls(struct http_server *s, const char *address,
                     const struct http_tls *tls, unsigned id, uw_error *err);
-/* The same without TLS, on a loopback address alone. */
+/* The same without TLS, on a loopback address alone; its peers are one network. */
 int http_listen_loopback(struct http_server *s, const char *address, unsigned id,
                          uw_error *err);
 /* Whether the files hold a certificate and its key, as http_listen_tls() would say. */

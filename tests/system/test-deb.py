@@ -97,7 +97,7 @@ with tempfile.TemporaryDirectory(prefix="uw-build-") as tmp:
     t.ok(p.returncode == 0 and out.rstrip().endswith("done"), "they install, work and can be removed",
          out[-3000:] + p.stderr[-2000:])
     t.ok("version: underwatt 0.1.0" in out, "underwatt runs", out)
-    t.ok("plugin: plugin_name plugin_type plugin_version slurm_spank_init slurm_spank_job_epilog slurm_spank_job_prolog spank_plugin_version" in out,
+    t.ok("plugin: plugin_name plugin_type plugin_version slurm_spank_init slurm_spank_init_post_opt slurm_spank_job_epilog slurm_spank_job_prolog spank_plugin_version" in out,
          "Slurm's plugin shows what Slurm looks up, and no more", out)
     t.ok("boards: 2" in out, "the packaged simulator shows boards to the packaged command", out)
     t.ok("injects: yes" in out, "the packaged command finds the packaged injection library", out + p.stderr)

@@ -80,6 +80,37 @@ def get(port, path, method="GET"):
     return r.status, body
 
 
+def get_or_none(port):
+    try:
+        return get(port, "/metrics")[0]
+    except OSError:
+        return None
+
+
+def closed(sockets):
+    """How many the other end has closed."""
+    n = 0
+    for s in sockets:
+        s.setblocking(False)
+        try:
+            n += s.recv(1) == b""
+        except BlockingIOError:
+            pass
+        except OSError:
+            n += 1
+    return n
+
+
+def taken(node):
+    """A port that another program has is no reason not to start."""
+    with socket.socket() as s:
+        s.bind(("127.0.0.1", 0))
+        s.listen()
+        d = node.daemon(f"metrics: {{listen: '127.0.0.1:{s.getsockname()[1]}'}}\n")
+        t.ok("metrics.listen is not served" in d.log() and d.ask("GET", "/v1/node")[0] == 200, "a taken port is said, and the daemon serves", d.log())
+        d.stop()
+
+
 def listens(d, port):
     uwtest.wait_for(lambda: "underwatt_gpu_power_watts{" in get(port, "/metrics")[1])
     status, text = get(port, "/metrics")
@@ -88,6 +119,17 @@ def listens(d, port):
     for path in ("/v1/node", "/v1/jobs", "/healthz", "/"):
         t.equal(get(port, path)[0], 404, f"{path} is not there")
     t.equal([get(port, "/metrics", m)[0] for m in ("POST", "DELETE", "PUT")], [405] * 3, "and it only reads")
+    many = []
+    for i in range(100):  # one user may have as many addresses
+        s = socket.socket()
+        s.bind((f"127.0.{1 + i // 50}.{1 + i % 50}", 0))
+        s.connect(("127.0.0.1", port))
+        many.append(s)
+    t.ok(uwtest.wait_for(lambda: closed(many) >= 100 - 64), "connections of one user's many addresses count together", closed(many))
+    t.equal(d.ask("GET", "/v1/node")[0], 200, "… and the socket is served")
+    for s in many:
+        s.close()
+    uwtest.wait_for(lambda: get_or_none(port) == 200)
     codes = [get(port, "/metrics")[0] for _ in range(12)]
     t.equal(codes, [200] * 12, "again and again")
 
@@ -166,6 +208,8 @@ def main():
             prometheus.stop()
 
 
+with uwtest.Node(board="v100", count=1) as other:
+    taken(other)
 with tempfile.TemporaryDirectory(prefix="uw-schema-") as tmp:
     schema(pathlib.Path(tmp))
 main()
