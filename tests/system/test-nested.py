@@ -190,7 +190,8 @@ def programs(node, d, step, outer, exe):
             uwtest.wait_for(lambda f=file, k=known: f.exists() and str(k["cap_mw"]) in f.read_text())
         d.kill(actuator=False)
         d.start()
-        back = uwtest.wait_until(lambda n=inner["id"]: job(d, n), lambda j: j["search"] and j["search"]["page"] and j["steps"] > 0)
+        back = uwtest.wait_until(lambda n=inner["id"]: job(d, n), lambda j: j["search"] and j["search"]["page"] and j["steps"] > 0
+                                 and j["search"]["status"] != "waits-boards")  # its windows are shown from then on
         t.ok(not known or back["search"]["windows"] >= known["windows"] > 0, f"{what}: its search goes on from what it has measured", f"{known} {back}")
         t.ok(back["search"] and back["search"]["page"] and back["steps"] > got["steps"], f"{what}: to the next daemon, too", back)
         step.stop(pid)
