@@ -18,14 +18,8 @@ import urllib.request
 
 import uwtest
 
-sys.path.insert(0, str(uwtest.TOP / "tests"))
-try:
-    from openapi import Spec
-except ImportError as e:
-    uwtest.skip_all(f"{e} (Debian: python3-jsonschema, python3-yaml)")
-
 t = uwtest.Tap()
-spec = Spec(uwtest.TOP / "docs" / "openapi.yaml")
+spec = uwtest.spec()
 
 
 class Unix(http.client.HTTPConnection):

@@ -4,19 +4,12 @@ import json
 import os
 import pathlib
 import re
-import sys
 import tempfile
 
 import uwtest
 
-sys.path.insert(0, str(uwtest.TOP / "tests"))
-try:
-    from openapi import Spec
-except ImportError as e:
-    uwtest.skip_all(f"{e} (Debian: python3-jsonschema, python3-yaml)")
-
 t = uwtest.Tap()
-spec = Spec(uwtest.TOP / "docs" / "openapi.yaml")
+spec = uwtest.spec()
 CAPS = "caps: {classes: {slow: {floor: 60 %}, both: {floor: 70 %}}}\n"
 CLASSES = """policy: 1
 classes:

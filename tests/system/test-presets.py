@@ -5,16 +5,9 @@ import json
 import pathlib
 import re
 import sqlite3
-import sys
 import tempfile
 
 import uwtest
-
-sys.path.insert(0, str(uwtest.TOP / "tests"))
-try:
-    from openapi import Spec
-except ImportError as e:
-    uwtest.skip_all(f"{e} (Debian: python3-jsonschema, python3-yaml)")
 
 t = uwtest.Tap()
 POLICY = """policy: 1
@@ -90,7 +83,7 @@ def alone(node):
 
 def daemons(node, d):
     refusals(node, False)
-    spec = Spec(uwtest.TOP / "docs" / "openapi.yaml")
+    spec = uwtest.spec()
     status, policy = d.ask("GET", "/v1/policy")
     t.ok(not spec.judge("GET", "/v1/policy", status, "application/json", json.dumps(policy)) and
          [(p["name"], round(p["share"], 9)) for p in policy["presets"]] ==

@@ -9,19 +9,12 @@ import signal
 import socket
 import sqlite3
 import subprocess
-import sys
 import time
 
 import uwtest
 
-sys.path.insert(0, str(uwtest.TOP / "tests"))
-try:
-    from openapi import Spec
-except ImportError as e:
-    uwtest.skip_all(f"{e} (Debian: python3-jsonschema, python3-yaml)")
-
 t = uwtest.Tap()
-spec = Spec(uwtest.TOP / "docs" / "openapi.yaml")
+spec = uwtest.spec()
 UID = 1000
 # The order of the device files is another one than that of the boards.
 MACHINE = """
