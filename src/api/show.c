@@ -161,12 +161,26 @@ struct maybe show_power(const struct node_view *v)
 
 /* ---- the node ---- */
 
-static void counts(struct json_out *o, const char *key, const char *good, uint64_t n_good,
-                   uint64_t n_bad)
+/* error: of the last one that was refused; "": a later one is in force. */
+static void put_loads(struct json_out *o, uint64_t loads, uint64_t failures,
+                      const char *error)
 {
-    json_out_object(o, key);
-    json_out_int(o, good, (int64_t)n_good);
-    json_out_int(o, "failures", (int64_t)n_bad);
+    json_out_int(o, "loads", (int64_t)loads);
+    json_out_int(o, "failures", (int64_t)failures);
+    json_out_text(o, "error", error && error[0] ? error : NULL);
+}
+
+static void show_config(struct json_out *o, const struct node_view *v)
+{
+    const struct view_policy *p = &v->policy;
+
+    json_out_object(o, "config");
+    put_loads(o, v->config_loads, v->config_failures, v->config_error);
+    json_out_end(o);
+    json_out_object(o, "policy");
+    json_out_text(o, "file", p->file ? p->file : "");
+    json_out_bool(o, "in_force", p->engine != NULL);
+    put_loads(o, p->loads, p->failures, p->error);
     json_out_end(o);
 }
 
@@ -248,7 +262,7 @@ void show_node(struct json_out *o, const struct node_view *v, const struct node_
     show_utc(o, "began_utc", v->utc_ns - (int64_t)(v->now_ns - v->began_ns));
     show_sums(o, v);
     show_rapl(o, v, who->admin);
-    counts(o, "config", "loads", v->config_loads, v->config_failures);
+    show_config(o, v);
     show_ledger(o, v);
     json_out_object(o, "you");
     json_out_text(o, "name", who->name);

@@ -51,6 +51,18 @@ static void read_ledger(const struct json_value *v, struct doctor_daemon *ret)
     take_copy(v, "why", ret->ledger_why, sizeof ret->ledger_why);
 }
 
+static void read_config(const struct json_value *v, struct doctor_daemon *ret)
+{
+    const struct json_value *config = json_get(v, "config"), *p = json_get(v, "policy");
+
+    ret->config_failures = take_u64(config, "failures");
+    ret->tells_config = json_get(config, "error") != NULL;
+    take_copy(config, "error", ret->config_error, sizeof ret->config_error);
+    take_copy(p, "file", ret->policy_file, sizeof ret->policy_file);
+    take_copy(p, "error", ret->policy_error, sizeof ret->policy_error);
+    ret->has_policy = take_bool(p, "in_force");
+}
+
 void doctor_daemon_ask(const struct cli_env *env, const char *boards,
                        struct doctor_daemon *ret)
 {
@@ -76,7 +88,7 @@ void doctor_daemon_ask(const struct cli_env *env, const char *boards,
     ret->admin = take_bool(you, "admin");
     ret->boards = take_u64(v, "gpus");
     ret->jobs = take_u64(v, "jobs");
-    ret->config_failures = take_u64(json_get(v, "config"), "failures");
+    read_config(v, ret);
     read_ledger(json_get(v, "ledger"), ret);
     ret->r = read_boards(c, ret);
 }
@@ -207,6 +219,40 @@ static void judge_ledger(const struct doctor_daemon *d, struct findings *ret)
     }
 }
 
+static void judge_config(const struct doctor_daemon *d, struct findings *ret)
+{
+    if (d->tells_config && d->config_error[0] &&
+        strcmp(d->config_error, d->policy_error) != 0)
+        finding_add(ret, "config", FINDING_WARN,
+                    "the last reload was refused, the old configuration is in force: %s",
+                    d->config_error);
+    else if (!d->tells_config && d->config_failures > 0)
+        finding_add(
+            ret, "config", FINDING_WARN,
+            "%llu configuration%s refused since it started; the old one is in force",
+            (unsigned long long)d->config_failures,
+            d->config_failures == 1 ? " was" : "s were");
+    else
+        return;
+    finding_remedy(ret, "underwattd --check " UNDERWATT_ETC
+                        "/underwattd.yaml; sudo systemctl reload underwattd");
+}
+
+static void judge_policy(const struct doctor_daemon *d, struct findings *ret)
+{
+    if (!d->policy_error[0])
+        return;
+    finding_add(ret, "policy", d->has_policy ? FINDING_WARN : FINDING_BAD,
+                "the file was refused, %s: %s",
+                d->has_policy ? "the policy of before is in force"
+                              : "no policy is in force",
+                d->policy_error);
+    finding_remedy(ret,
+                   "correct that line; sudo underwatt policy check %s; sudo systemctl "
+                   "reload underwattd",
+                   d->policy_file);
+}
+
 void doctor_daemon_judge(const struct doctor_daemon *d, const char *version,
                          struct findings *ret)
 {
@@ -231,13 +277,7 @@ void doctor_daemon_judge(const struct doctor_daemon *d, const char *version,
     }
     judge_rights(d, ret);
     judge_writers(d, ret);
-    if (d->config_failures > 0) {
-        finding_add(
-            ret, "config", FINDING_WARN,
-            "%llu configuration%s refused since it started; the old one is in force",
-            (unsigned long long)d->config_failures,
-            d->config_failures == 1 ? " was" : "s were");
-        finding_remedy(ret, "underwattd --check " UNDERWATT_ETC "/underwattd.yaml");
-    }
+    judge_config(d, ret);
+    judge_policy(d, ret);
     judge_ledger(d, ret);
 }

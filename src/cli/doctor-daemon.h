@@ -19,6 +19,10 @@ struct doctor_daemon {
     bool simulated, dry_run, actuator_up, may_claim, admin;
     char version[32], why[200], you[96]; /* why: the reason that no cap can be set */
     uint64_t config_failures, ledger_failures, boards, jobs;
+    bool tells_config;      /* older daemons do not: */
+    char config_error[200]; /* of the last reload; "": it was not refused */
+    char policy_file[200], policy_error[200]; /* "": the file was not refused */
+    bool has_policy;
     bool ledger_down;
     enum ledger_trouble ledger_trouble; /* while it is down */
     char ledger_why[200];

@@ -102,6 +102,7 @@ struct node {
     unsigned end_waits;
     struct loop_timer *end_timer;
     uint64_t config_loads, config_failures;
+    char config_error[200]; /* why the last reload was refused; "" */
     struct node_view view;
 };
 

@@ -605,6 +605,7 @@ int node_configure(struct node *node, const struct node_config *config, uw_error
     node_config_take_live(&node->config, config);
     config = &node->config;
     node->config_loads++;
+    node->config_error[0] = '\0';
     node_caps_configure(node);
     ledger_writer_configure(node->writer);
     processors_period(node->processors, config->boards.rapl_ns);
@@ -620,5 +621,6 @@ int node_configure(struct node *node, const struct node_config *config, uw_error
 void node_config_failed(struct node *node, const char *text)
 {
     node->config_failures++;
+    (void)snprintf(node->config_error, sizeof node->config_error, "%s", text);
     ledger_writer_event(node->writer, LEDGER_EVENT_CONFIG, SIZE_MAX, (uid_t)-1, text);
 }

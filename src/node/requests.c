@@ -878,7 +878,8 @@ const struct node_view *node_look(struct node *node)
                             .utc_ns = loop_utc_ns(node->loop),
                             .rapl_ns = node->config.boards.rapl_ns,
                             .config_loads = node->config_loads,
-                            .config_failures = node->config_failures};
+                            .config_failures = node->config_failures,
+                            .config_error = node->config_error};
     if (fresh_ns < FRESH_S * NS_PER_S)
         fresh_ns = FRESH_S * NS_PER_S;
     v->fresh_ns = fresh_ns;

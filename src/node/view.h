@@ -111,6 +111,7 @@ struct node_view {
     size_t n_signals;
     struct view_policy policy;
     uint64_t config_loads, config_failures;
+    const char *config_error; /* why the last reload was refused; "": it was not */
     uint64_t ledger_rows, ledger_failures;
     uint64_t ledger_waiting, ledger_lost; /* rows in memory; rows lost */
     bool ledger_up;

@@ -32,6 +32,13 @@ rules:
 """
 
 
+def finding(node, what):
+    """What doctor says of this, once; None: nothing."""
+    found = [f for f in json.loads(node.run("underwatt", "doctor", "--json", "-").stdout)["findings"] if f["what"] == what]
+    assert len(found) < 2, found
+    return found[0] if found else None
+
+
 def queue(t, node, d, path):
     """Nobody waits: save.  The queue's depth comes from a file, the grid's carbon by hand."""
     waiting = path.with_name("queue.json")
@@ -129,6 +136,10 @@ def main():
         t.equal(d.ask("POST", "/v1/reload")[0], 400, "a wrong policy refuses the reload")
         status, policy = d.ask("GET", "/v1/policy")
         t.ok(policy["in_force"] and f"{path}:4: " in policy["error"], "the old one stays", policy["error"])
+        t.equal((refused := finding(node, "policy")) and (refused["state"], f"{path}:4: " in refused["text"], str(path) in refused["remedy"]),
+                ("warn", True, True), "doctor has the file, the line and what to do")
+        t.equal(finding(node, "config"), None, "… once")
+        t.equal(d.ask("GET", "/v1/node")[1]["policy"]["error"], policy["error"], "and so has /v1/node")
         before = node.board(0)["limit_mw"]
         path.unlink()
         status, answer = d.ask("POST", "/v1/reload")
@@ -140,6 +151,8 @@ def main():
         node.run("underwatt", "signal", "set", "price", "0.2 EUR/kWh")
         path.write_text("policy: 1\n")
         t.equal(d.ask("POST", "/v1/reload")[0], 200, "a policy without rules")
+        t.equal((finding(node, "policy"), finding(node, "config"), d.ask("GET", "/v1/node")[1]["config"]["error"]), (None, None, None),
+                "clears what doctor said")
         p = node.run("underwatt", "signal", "list")
         t.ok(re.search(r"^price +0\.2 EUR/kWh", p.stdout, re.M), "a price set by hand outlives it", p)
         t.ok(uwtest.wait_for(lambda: node.board(0)["limit_mw"] == 300000), "the original is back", node.board(0))

@@ -466,6 +466,9 @@ static void settings(void)
     node_config_failed(w.node, "c.yaml:3: wrong");
     v = node_look(w.node);
     ok(v->config_loads == 2 && v->config_failures == 1, "loads and failures are counted");
+    is_str(v->config_error, "c.yaml:3: wrong", "… with the reason");
+    ok(node_configure(w.node, &c, &err) == 0 && !node_look(w.node)->config_error[0],
+       "… until the next one is in force");
 }
 
 /* ---- percent of boards that differ ---- */
