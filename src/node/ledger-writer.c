@@ -16,6 +16,7 @@
 #include "node/charges.h"
 #include "node/revisions.h"
 #include "node/rule-rows.h"
+#include "node/wasters.h"
 
 enum {
     FLUSH_MS = 20,
@@ -41,6 +42,7 @@ struct ledger_writer {
     struct rule_rows *rule_rows;
     struct charges *charges;
     struct revisions *revisions;
+    struct wasters *wasters;
     struct ledger_batch *rest;      /* unwritten rows while boards are reopened */
     char rest_uuid[BOARDS_MAX][96]; /* the boards of these rows */
 };
@@ -50,9 +52,11 @@ int ledger_writer_new(const struct ledger_writer_opts *opts, struct ledger_write
     auto_(rule_rows_free) struct rule_rows *rule_rows = NULL;
     auto_(charges_free) struct charges *charges = NULL;
     auto_(revisions_free) struct revisions *revisions = NULL;
+    auto_(wasters_free) struct wasters *wasters = NULL;
     int r = rule_rows_new(&rule_rows);
     r = r < 0 ? r : charges_new(&charges);
     r = r < 0 ? r : revisions_new(&revisions);
+    r = r < 0 ? r : wasters_new(&wasters);
     struct ledger_writer *w = r < 0 ? NULL : calloc(1, sizeof *w);
 
     if (!w)
@@ -61,6 +65,7 @@ int ledger_writer_new(const struct ledger_writer_opts *opts, struct ledger_write
     w->rule_rows = take(rule_rows);
     w->charges = take(charges);
     w->revisions = take(revisions);
+    w->wasters = take(wasters);
     *ret = w;
     return 0;
 }
@@ -461,6 +466,7 @@ void ledger_writer_free(struct ledger_writer *w)
     rule_rows_free(w->rule_rows);
     charges_free(w->charges);
     revisions_free(w->revisions);
+    wasters_free(w->wasters);
     free(w);
 }
 
@@ -486,7 +492,18 @@ static void flush_soon(struct ledger_writer *w)
     loop_timer_set(w->flush, loop_now_ns(w->opts.loop) + FLUSH_MS * NS_PER_MS, 0);
 }
 
-void ledger_writer_energy(struct ledger_writer *w, const struct attribution_row *row)
+/* What jobs waste, by user and project. */
+static void count_waste(struct ledger_writer *w, const struct roster *roster,
+                        const struct ledger_energy *e)
+{
+    const struct job_entry *job = roster && e->job ? roster_find(roster, e->job) : NULL;
+
+    wasters_add(w->wasters, e, job,
+                job && job->within ? roster_find(roster, job->within) : NULL);
+}
+
+void ledger_writer_energy(struct ledger_writer *w, const struct roster *roster,
+                          const struct attribution_row *row)
 {
     static const enum ledger_kind kinds[] = {[ATTRIBUTION_JOB] = LEDGER_JOB,
                                              [ATTRIBUTION_IDLE] = LEDGER_IDLE,
@@ -512,6 +529,7 @@ void ledger_writer_energy(struct ledger_writer *w, const struct attribution_row 
     if (row->lost || (row->why & (METER_WHY_GAP | METER_WHY_RESET)))
         e.method |= LEDGER_BRIDGED;
     charges_put(w->charges, row, &e);
+    count_waste(w, roster, &e);
     added(w, ledger_add_energy(b, &e));
 }
 
@@ -818,6 +836,7 @@ void ledger_writer_look(const struct ledger_writer *w, struct node_view *ret)
 {
     struct ledger_queue_stats stats;
 
+    ret->wasters = w->wasters;
     ret->ledger_lost = w->lost;
     if (!w->queue) { /* before the start, or while boards are reopened */
         ret->ledger_up = !w->text[0];

@@ -90,8 +90,11 @@ int64_t ledger_writer_ahead_ns(const struct ledger_writer *w);
 
 /* ---- rows ---- */
 
-/* The row's energy is charged with the factors that were known in its time. */
-void ledger_writer_energy(struct ledger_writer *w, const struct attribution_row *row);
+/* The row's energy is charged with the factors that were known in its time.  roster: has
+ * its job, and may be NULL.
+ */
+void ledger_writer_energy(struct ledger_writer *w, const struct roster *roster,
+                          const struct attribution_row *row);
 /* A signal as it is from now on; one that is no factor of energy counts for nothing. */
 void ledger_writer_signal(struct ledger_writer *w, const struct signal_view *v);
 /* For what is shown; borrowed. */

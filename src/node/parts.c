@@ -33,7 +33,7 @@ static void on_row(const struct attribution_row *row, void *user)
 {
     struct node *node = user;
 
-    ledger_writer_energy(node->writer, row);
+    ledger_writer_energy(node->writer, node->roster, row);
 }
 
 static void on_total(const struct attribution_total *total, void *user)

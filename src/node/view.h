@@ -67,6 +67,7 @@ struct view_job {
 };
 
 struct config_class;
+struct wasters;
 struct limits;
 struct policy_class;
 struct policy_engine;
@@ -114,6 +115,7 @@ struct node_view {
     const char *config_error; /* why the last reload was refused; "": it was not */
     uint64_t ledger_rows, ledger_failures;
     uint64_t ledger_waiting, ledger_lost; /* rows in memory; rows lost */
+    const struct wasters *wasters;        /* waste by user and project; NULL: none */
     bool ledger_up;
     enum ledger_trouble ledger_trouble;
     char ledger[200]; /* "" working, else the reason */

@@ -3,6 +3,7 @@ holds, one that a job has without a process; report, top, API, metrics, a user's
 import getpass
 import json
 import os
+import re
 import sqlite3
 
 import uwtest
@@ -81,6 +82,14 @@ with uwtest.Node(board="v100", count=4, speed=20) as node:
     text = d.ask("GET", "/metrics")[1]
     t.ok(any('use="held"' in x and not x.endswith(" 0") for x in text.splitlines() if x.startswith("underwatt_gpu_use_seconds_total")),
          "metrics have it", [x for x in text.splitlines() if "gpu_use" in x])
+    wasted = {tuple(re.findall(r'(?:user|project|use)="([^"]*)"', x)): float(x.split()[-1]) for x in text.splitlines()
+              if re.match("underwatt_(user|project)_waste_seconds_total", x)}
+    t.ok(wasted.get((getpass.getuser(), "held"), 0) > 60 and wasted.get((getpass.getuser(), "allocated"), 0) > 60 and
+         wasted.get(("other", "held")) == 0, "by user", wasted)
+    if os.geteuid() == 0:
+        t.ok(wasted.get(("llm", "allocated"), 0) > 60 and wasted.get(("", "held"), 0) > 60, "by project", wasted)
+    else:
+        t.skip("by project", "needs root")
     with sqlite3.connect(f"file:{d.ledger}?mode=ro", uri=True) as db:
         db.execute("PRAGMA busy_timeout = 5000")
         boards = db.execute("SELECT DISTINCT b.at FROM energy e JOIN board b ON b.id = e.board WHERE waste NOT NULL ORDER BY 1")

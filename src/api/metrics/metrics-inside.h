@@ -62,5 +62,7 @@ void metrics_put_charge(struct metrics_render *r, enum metrics_id first,
 
 void metrics_put_boards(struct metrics_render *r);
 void metrics_put_jobs(struct metrics_render *r);
+/* Overwrites the label sets. */
+void metrics_put_waste(struct metrics_render *r);
 
 #endif

@@ -1,11 +1,15 @@
-/* The series of jobs: max_jobs of their own, the rest in one sum. */
+/* The series of jobs: max_jobs of their own, the rest in one sum; and of what they waste,
+ * by user and project.
+ */
 #include <inttypes.h>
 #include <math.h>
 #include <stdio.h>
 #include <string.h>
 
 #include "api/metrics/metrics-inside.h"
+#include "base/names.h"
 #include "base/units.h"
+#include "node/wasters.h"
 
 /* Adds the new energy of the jobs beyond max_jobs: their sum is a counter, so the energy
  * of an ended job must stay in it.
@@ -119,4 +123,61 @@ void metrics_put_jobs(struct metrics_render *r)
     }
     put_job_charges(r);
     put_job_boards(r);
+}
+
+/* ---- waste by user and by project ---- */
+
+static struct metrics_slice waste_labels(struct metrics_render *r, const char *key,
+                                         const char *name)
+{
+    struct text *t = &r->m->label;
+
+    text_clear(t);
+    metrics_label(t, key, name);
+    metrics_label(t, ",hostname", r->v->hostname);
+    if (r->v->simulated)
+        text_put(t, ",simulated=\"1\"");
+    return t->failed ? (struct metrics_slice){"", 0}
+                     : (struct metrics_slice){t->at, t->len};
+}
+
+static void put_one(struct metrics_render *r, struct metrics_slice l,
+                    const struct waster *w, int which)
+{
+    const double *v = which == 0 ? w->j : w->s;
+
+    if (which < 2) {
+        for (unsigned use = WASTE_ALLOCATED; use < WASTE_NOBODY; use++)
+            metrics_series(r, l, "use", names_word(NAMES_USE, use), v[use]);
+    } else if (w->cost_uj > 0 && which == 2) {
+        metrics_series(r, l, "currency", wasters_currency(r->v->wasters),
+                       (double)w->cost * 1e-6);
+    } else if (w->cost_uj > 0) {
+        metrics_series(r, l, NULL, NULL, (double)w->cost_uj * 1e-6);
+    }
+}
+
+/* Four families from `first` on: energy, time, cost, and the energy of that. */
+static void put_of(struct metrics_render *r, enum wasters_of of, enum metrics_id first,
+                   const char *key)
+{
+    const struct waster *w = NULL;
+
+    for (int which = 0; which < 4; which++) {
+        metrics_begin(r, (enum metrics_id)((int)first + which));
+        for (size_t i = 0; (w = wasters_at(r->v->wasters, of, i)); i++) {
+            struct metrics_slice l = waste_labels(r, key, w->name);
+            if (l.len > 0)
+                put_one(r, l, w, which);
+        }
+    }
+}
+
+void metrics_put_waste(struct metrics_render *r)
+{
+    if (!r->v->wasters)
+        return;
+    put_of(r, WASTERS_USER, METRICS_USER_WASTE_ENERGY, "user");
+    if (r->opts->all) /* as names of jobs */
+        put_of(r, WASTERS_PROJECT, METRICS_PROJECT_WASTE_ENERGY, "project");
 }

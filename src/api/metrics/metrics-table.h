@@ -76,6 +76,14 @@
     X(JOB_GPU, "underwatt_job_gpu_info", "gauge", "Always 1; which boards a job is on, to join on UUID.") \
     X(CPU_POWER, "underwatt_cpu_power_watts", "gauge", "Mean power of a RAPL domain over a second or more.") \
     X(CPU_ENERGY, "underwatt_cpu_energy_joules_total", "counter", "Energy of a RAPL domain, renewed once a second at most.") \
+    X(USER_WASTE_ENERGY, "underwatt_user_waste_joules_total", "counter", "Energy of boards that the user's jobs had and did not use, since the daemon began; user=\"other\" is the sum of the rest.") \
+    X(USER_WASTE_TIME, "underwatt_user_waste_seconds_total", "counter", "Time of these boards.") \
+    X(USER_WASTE_COST, "underwatt_user_waste_cost", "gauge", "Cost of that energy, in the currency; it may fall.") \
+    X(USER_WASTE_PRICED, "underwatt_user_waste_priced_joules_total", "counter", "Energy of this cost: that for which the price was known.") \
+    X(PROJECT_WASTE_ENERGY, "underwatt_project_waste_joules_total", "counter", "Energy of boards that the project's jobs had and did not use, since the daemon began; project=\"other\" is the sum of the rest.") \
+    X(PROJECT_WASTE_TIME, "underwatt_project_waste_seconds_total", "counter", "Time of these boards.") \
+    X(PROJECT_WASTE_COST, "underwatt_project_waste_cost", "gauge", "Cost of that energy, in the currency; it may fall.") \
+    X(PROJECT_WASTE_PRICED, "underwatt_project_waste_priced_joules_total", "counter", "Energy of this cost: that for which the price was known.") \
     X(SIGNAL_VALUE, "underwatt_signal_value", "gauge", "Value of a signal from outside in its unit; 1 true, 0 false.") \
     X(SIGNAL_AGE, "underwatt_signal_age_seconds", "gauge", "Age of the last value of a signal from outside, known or not.") \
     X(SIGNAL_KNOWN, "underwatt_signal_known", "gauge", "1 when a signal from outside is known.") \

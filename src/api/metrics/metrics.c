@@ -534,7 +534,9 @@ int metrics_render(struct metrics *m, const struct node_view *view,
         metrics_put_boards(&r);
         if (opts->per_job)
             metrics_put_jobs(&r);
-        put_cpu(&r); /* last, with the signals: they overwrite the label buffer */
+        put_cpu(&r); /* last, with what follows: they overwrite the label buffer */
+        if (opts->per_job)
+            metrics_put_waste(&r);
         put_signals(&r);
         x = m->out.failed ? m->out.failed : m->label.failed;
     }

@@ -3,7 +3,9 @@
 #include <stdlib.h>
 
 #include "api/metrics/metrics.h"
+#include "base/units.h"
 #include "made.h"
+#include "node/wasters.h"
 #include "oom.h"
 
 static struct made made;
@@ -138,6 +140,48 @@ static void values(void)
     ok(!strstr(text, "{job_id=\"other\""), "no sum where nothing is beyond the bound");
 }
 
+/* A user's job that holds a board for ten seconds. */
+static struct wasters *waste(void)
+{
+    static const struct ledger_factor price = {"price", "market", "EUR/kWh", false};
+    const struct ledger_energy e = {.kind = LEDGER_JOB,
+                                    .end_utc_ns = 10 * (int64_t)NS_PER_S,
+                                    .waste = WASTE_HELD,
+                                    .energy_j = 600,
+                                    .charge[LEDGER_COST] = {&price, 50, 600000000}};
+    const struct job_entry job = {
+        .user = "anna", .n_labels = 1, .label = {{"project", "llm"}}};
+    struct wasters *w = NULL;
+
+    if (wasters_new(&w) == 0)
+        wasters_add(w, &e, &job, NULL);
+    return w;
+}
+
+static void waste_is_told(void)
+{
+    auto_(metrics_free) struct metrics *m = NULL;
+    auto_(wasters_free) struct wasters *w = waste();
+    struct metrics_opts opts = METRICS_DEFAULT;
+
+    made_init(&made, 1, 0);
+    made.view.wasters = w;
+    (void)metrics_new(&m, NULL);
+    const char *text = render(m, &opts);
+    ok(strstr(text, "underwatt_user_waste_joules_total{user=\"anna\",hostname=") &&
+           strstr(text, "use=\"held\"} 600\n") &&
+           strstr(text, "underwatt_user_waste_seconds_total{user=\"other\",hostname="),
+       "a user's waste, and the rest's");
+    ok(!strstr(text, "project=\"llm\""), "projects are not for everybody");
+    opts.all = true;
+    text = render(m, &opts);
+    ok(strstr(text, "underwatt_project_waste_cost{project=\"llm\",hostname=") &&
+           strstr(text, "currency=\"EUR\"} 0.00005\n"),
+       "a project's cost");
+    opts.per_job = false;
+    ok(!strstr(render(m, &opts), "_waste_"), "none where metrics leave jobs out");
+}
+
 /* Each family once, HELP before TYPE before its series, all of them of the table. */
 static void shape(void)
 {
@@ -146,8 +190,11 @@ static void shape(void)
     const char *type, *help, *name;
     char head[512];
 
+    auto_(wasters_free) struct wasters *w = waste();
     made_init(&made, 8, 8);
+    made.view.wasters = w;
     opts.http = &http;
+    opts.all = true;
     (void)metrics_new(&m, NULL);
     const char *text = render(m, &opts);
     bool once = true, last = text[strlen(text) - 1] == '\n';
@@ -349,6 +396,7 @@ int main(int argc, char **argv)
         return print();
     values();
     shape();
+    waste_is_told();
     unknown();
     escapes();
     who_sees();
