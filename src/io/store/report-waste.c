@@ -38,6 +38,40 @@ static int read_used(struct report *rep, uw_error *err)
     return r < 0 ? r : db_exec(rep->l, "CREATE INDEX temp.used_by_job ON used(job)", err);
 }
 
+/* Adds what later values of factors changed, an amount and no energy, to the classes of
+ * the rows that it is of: by their energy in the bucket or, where energy became covered,
+ * by what no factor had covered, as the usual report cuts a bucket.
+ */
+static int read_revised(struct report *rep, uw_error *err)
+{
+    auto_(db_finalize) sqlite3_stmt *stmt = NULL;
+
+    int r = report_prepare(
+        rep,
+        "WITH x AS (SELECT r.rowid AS id, f.signal AS of, r.amount AS by, r.covered_uj AS"
+        " cover, e.job AS job, e.board AS board, e.kind AS kind, e.waste AS waste,"
+        " e.energy_uj AS a, e.energy_uj - ifnull(CASE f.signal WHEN 'carbon' THEN"
+        " e.co2_covered_uj WHEN 'price' THEN e.cost_covered_uj ELSE"
+        " e.marginal_covered_uj END, 0) AS u, e.begin_ms >= :from AND e.begin_ms < :to"
+        " AS told FROM revision r JOIN factor f ON f.id = r.factor JOIN energy e ON"
+        " e.res IN (0, 60, 3600, 86400) AND e.begin_ms >= r.begin_ms AND e.begin_ms <"
+        " r.begin_ms + r.res * 1000 AND e.board = r.board AND e.kind = r.kind AND"
+        " ifnull(e.job, 0) = ifnull(r.job, 0) WHERE r.res IN (900, 3600, 86400) AND"
+        " r.begin_ms > :from - 86400000 AND r.begin_ms < :to AND (f.signal <> 'price' OR"
+        " f.unit = :unit)), y AS (SELECT *, sum(a) OVER bucket AS all_a, sum(u) OVER"
+        " bucket AS all_u FROM x WINDOW bucket AS (PARTITION BY id)), z AS (SELECT *,"
+        " iif(cover > 0 AND all_u > 0, 1.0 * u / all_u, 1.0 * a / nullif(all_a, 0)) AS"
+        " part FROM y WHERE told) INSERT INTO temp.used SELECT e.job, board, iif(e.kind ="
+        " 2, 4, ifnull(waste, 0)) AS use, 0, 0, sum(iif(of = 'carbon', by * part, 0)),"
+        " sum(iif(of = 'carbon', cover * part, 0)), sum(iif(of = 'carbon.marginal', by *"
+        " part, 0)), sum(iif(of = 'carbon.marginal', cover * part, 0)), sum(iif(of ="
+        " 'price', by * part, 0)), sum(iif(of = 'price', cover * part, 0)) FROM z e LEFT"
+        " JOIN job j ON j.id = e.job WHERE board IN (SELECT id FROM board WHERE kind = 1)"
+        " AND (e.kind = 2 OR (" REPORT_IS_SHOWN ")) GROUP BY e.job, board, use",
+        &stmt, err);
+    return r < 0 ? r : db_run(rep->l, stmt, err);
+}
+
 /* Marks what the energy in the span was charged with. */
 static int read_factors(struct report *rep, uw_error *err)
 {
@@ -48,7 +82,10 @@ static int read_factors(struct report *rep, uw_error *err)
         "SELECT f.id FROM (SELECT co2_factor AS id FROM energy WHERE " IN_SPAN
         " UNION SELECT marginal_factor FROM energy WHERE " IN_SPAN
         " UNION SELECT cost_factor FROM energy WHERE " IN_SPAN
-        ") JOIN factor f USING(id) WHERE f.signal <> 'price' OR f.unit = :unit",
+        " UNION SELECT factor FROM revision WHERE res IN (900, 3600, 86400) AND begin_ms "
+        ">"
+        " :from - res * 1000 AND begin_ms < :to) JOIN factor f USING(id) WHERE f.signal "
+        "<> 'price' OR f.unit = :unit",
         &stmt, err);
     while (r >= 0 && (r = db_step(rep->l, stmt, err)) > 0)
         report_use_factor(rep, sqlite3_column_int64(stmt, 0));
@@ -57,7 +94,6 @@ static int read_factors(struct report *rep, uw_error *err)
 
 /* ---- sums ---- */
 
-/* Emissions and money as booked: revisions are of all that a job did in some time. */
 static void put_amounts(const struct report *rep, sqlite3_stmt *stmt, int column,
                         int64_t energy_uj)
 {
@@ -69,8 +105,8 @@ static void put_amounts(const struct report *rep, sqlite3_stmt *stmt, int column
                               {"money", "money_covered", 1e-6}};
 
     for (int i = 0; i < LEDGER_CHARGES; i++) {
-        double amount = (double)sqlite3_column_int64(stmt, column + 2 * i);
-        double covered_uj = (double)sqlite3_column_int64(stmt, column + 2 * i + 1);
+        double amount = sqlite3_column_double(stmt, column + 2 * i);
+        double covered_uj = sqlite3_column_double(stmt, column + 2 * i + 1);
         json_out_known_double(rep->o, keys[i].amount, covered_uj > 0,
                               amount * keys[i].unit);
         json_out_known_double(rep->o, keys[i].covered, energy_uj > 0,
@@ -282,6 +318,8 @@ int report_waste(struct report *rep, uw_error *err)
 {
     int r = read_used(rep, err);
 
+    if (r >= 0)
+        r = read_revised(rep, err);
     if (r >= 0)
         r = read_factors(rep, err);
     if (r < 0)

@@ -105,6 +105,34 @@ static double number(const struct json_value *row, const char *key)
 }
 
 /* Grams, those booked, and how much is covered, of the sum and of the job. */
+/* The sum over all classes of the report of waste; *ret_covered: of its energy. */
+static double waste_g(struct ledger *l, int64_t from, int64_t to, double *ret_covered)
+{
+    auto_(json_out_free) struct json_out *o = json_out_new();
+    auto_(json_free) struct json *doc = NULL;
+    auto_(mem_free) char *text = NULL;
+    struct ledger_query q;
+    double g = 0, j = 0, covered_j = 0;
+    uw_error err = {""};
+
+    ledger_query_init(&q, T0 + DAY);
+    q.from_utc_ns = from;
+    q.to_utc_ns = to;
+    q.waste = true;
+    is_int(ledger_report(l, &q, o, &err), 0, "a report of waste %s", err.text);
+    (void)json_out_string(o, &text, &err);
+    is_int(json_read("report", text, strlen(text), &doc, &err), 0, "%s", err.text);
+    const struct json_value *uses = json_get(json_root(doc), "uses");
+    for (size_t i = 0; i < json_count(uses); i++) {
+        const struct json_value *use = json_at(uses, i);
+        g += number(use, "co2_g");
+        j += number(use, "energy_j");
+        covered_j += number(use, "energy_j") * number(use, "co2_covered");
+    }
+    *ret_covered = covered_j / j;
+    return g;
+}
+
 static void report_is(struct ledger *l, double g, double by, double covered)
 {
     auto_(json_out_free) struct json_out *o = json_out_new();
@@ -125,6 +153,10 @@ static void report_is(struct ledger *l, double g, double by, double covered)
            fabs(number(totals, "co2_covered") - covered) < 1e-9,
        "%g g, %g of them revised, of %g", number(totals, "co2_g"),
        number(totals, "co2_revised_g"), number(totals, "co2_covered"));
+    double waste_covered = 0,
+           in_waste = waste_g(l, q.from_utc_ns, q.to_utc_ns, &waste_covered);
+    ok(fabs(in_waste - g) < 1e-6 && fabs(waste_covered - covered) < 1e-9,
+       "the report of waste has the same: %g g of %g", in_waste, waste_covered);
     ok(fabs(number(job, "co2_g") - g / 2) < 1e-6 &&
            fabs(number(job, "co2_revised_g") - by / 2) < 1e-6,
        "half of it the job's: %g", number(job, "co2_g"));
@@ -309,8 +341,14 @@ static struct part part_of(struct ledger *l, int64_t from, int64_t to, bool tota
     (void)json_out_string(o, &text, &err);
     is_int(json_read("report", text, strlen(text), &doc, &err), 0, "%s", err.text);
     const struct json_value *rows = json_get(json_root(doc), "rows");
-    const struct json_value *v =
-        totals ? json_get(json_root(doc), "totals") : json_at(rows, 0);
+    const struct json_value *v = json_get(json_root(doc), "totals");
+    double covered = 0, in_waste = waste_g(l, from, to, &covered);
+    ok(isnan(number(v, "co2_covered"))
+           ? isnan(covered)
+           : fabs(in_waste - number(v, "co2_g")) < 2e-3 &&
+                 fabs(covered - number(v, "co2_covered")) < 1e-9,
+       "the report of waste has the same: %g g of %g", in_waste, covered);
+    v = totals ? v : json_at(rows, 0);
     *ret_jobs = (int64_t)json_count(rows);
     return (struct part){number(v, "co2_g"), number(v, "co2_revised_g"),
                          number(v, "co2_covered")};
