@@ -151,7 +151,9 @@ enum ledger_method { ENERGY_METHODS(NAME_FLAG) };
  */
 enum ledger_charge { LEDGER_CO2, LEDGER_MARGINAL, LEDGER_COST, LEDGER_CHARGES };
 
-/* Where a factor comes from; the file has each once. */
+/* Where a factor comes from; the file has each once.  Of a source "signals NAME (TEXT)"
+ * TEXT is what is said of it: with another one it is still the same source.
+ */
 struct ledger_factor {
     const char *signal, *source, *unit; /* "carbon", "file /srv/grid.csv", "g/kWh" */
     bool estimated;

@@ -13,6 +13,11 @@
 #define ROW_MS INT64_C(660000) /* a row as booked: 10 min at most, and a bit late */
 __extension__ typedef __int128 wide;
 
+/* A source without what is said of it: see ledger_factor. */
+#define NAME_OF(source)                                                             \
+    "iif(" source " GLOB 'signals * (*', substr(" source ", 1, instr(" source       \
+    ", ' (') - 1), " source ")"
+
 static int kept(struct ledger *l, enum ledger_stmt which, const char *sql, uw_error *err)
 {
     return l->stmt[which] ? 0 : db_prepare(l, sql, &l->stmt[which], err);
@@ -110,8 +115,8 @@ static int read_revised(const struct revising *v, int64_t *ret_amount, int64_t *
 
     int r = db_ask(v->l,
                    "SELECT sum(iif(own, amount, 0)), sum(iif(own, covered_uj, 0)),"
-                   " sum(NOT own) FROM (SELECT amount, covered_uj, f.source = ?6 AND"
-                   " f.unit = ?7 AS own FROM revision r JOIN factor f ON f.id = r.factor"
+                   " sum(NOT own) FROM (SELECT amount, covered_uj, "
+                   NAME_OF("f.source") " = " NAME_OF("?6") " AND f.unit = ?7 AS own FROM revision r JOIN factor f ON f.id = r.factor"
                    " WHERE res = 900 AND begin_ms = ?1 AND board = ?2 AND kind = ?3 AND"
                    " ifnull(job, 0) = ?4 AND f.signal = ?5)",
                    &stmt, v->err, "iiiittt", v->begin_ms, a->board, a->kind, a->job,
@@ -219,7 +224,7 @@ int charge_revise(struct ledger *l, const struct ledger_revision *rev, uw_error 
     auto_(db_finalize) sqlite3_stmt *stmt = NULL;
     const char *amount = columns[rev->charge].amount,
                *prefix = columns[rev->charge].prefix;
-    char sql[480];
+    char sql[800];
 
     int r = is_whole(&v);
     if (r <= 0)
@@ -229,8 +234,8 @@ int charge_revise(struct ledger *l, const struct ledger_revision *rev, uw_error 
         "SELECT board, kind, ifnull(job, 0) AS j, begin_ms, span_ms, energy_uj,"
         " %s, %s_covered_uj, %s_factor IS NULL FROM energy WHERE res = 0 AND"
         " begin_ms >= ?1 AND begin_ms < ?2 AND (%s_factor IS NULL OR %s_factor"
-        " IN (SELECT id FROM factor WHERE signal = ?3 AND source = ?4 AND"
-        " unit = ?5)) ORDER BY board, kind, j",
+        " IN (SELECT id FROM factor WHERE signal = ?3 AND "
+        NAME_OF("source") " = " NAME_OF("?4") " AND unit = ?5)) ORDER BY board, kind, j",
         amount, prefix, prefix, prefix, prefix);
     r = db_ask(l, sql, &stmt, err, "iittt", v.begin_ms, v.begin_ms + QUARTER_MS,
                rev->signal, rev->source, rev->unit);

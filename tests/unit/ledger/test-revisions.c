@@ -214,6 +214,37 @@ static void test_once(void)
     ledger_close(l);
 }
 
+/* What is said of a source is no part of its name; a file's path is all of it. */
+static void test_named(void)
+{
+    static const struct ledger_factor file = {"carbon", "file /srv/signals (a", "g/kWh",
+                                              false};
+    static const char *const other[] = {"signals grid2 (X; CC BY 4.0)", "signals gri",
+                                        "file /srv/signals (b", "file /srv/signals"};
+    const char *path = help_path("n.sqlite");
+    const int64_t now = T0 + 4 * QUARTER;
+    auto_(ledger_batch_free) struct ledger_batch *b = ledger_batch_new();
+    struct ledger *l = NULL;
+    uw_error err = {""};
+
+    (void)help_open("n.sqlite", T0, &l, &err);
+    (void)help_boards(l, 2);
+    put_row(b, T0, 0, &grid, 300);
+    put_row(b, T0 + QUARTER, 0, &file, 300);
+    is_int(ledger_write(l, b, &err), 0, "rows of two sources %s", err.text);
+    for (size_t i = 0; i < n_elements(other); i++)
+        is_int(revise_by(l, other[i], 1, 1, now), 0, "%s", other[i]);
+    is_int(count(path), 0, "others revise nothing");
+    is_int(revise_by(l, "signals grid (X: DE 2024; CC BY 4.0)", 360, 360, now), 0,
+           "the source, by its licence and table, too");
+    is_int(revised(path), 600, "revises what it charged before it named them");
+    is_int(revise_by(l, "signals grid (CC BY-SA 4.0)", 360, 360, now), 0, "by others");
+    is_int(count(path), 1, "the same values change nothing");
+    is_int(revise_by(l, "signals grid", 350, 360, now), 0, "and by none");
+    is_int(revised(path), 500, "other values do");
+    ledger_close(l);
+}
+
 /* Values that change within a row, do not reach all of it, or come when booked rows are
  * old.
  */
@@ -413,6 +444,7 @@ int main(void)
     if (!help_begin())
         return skip_all("no folder in /tmp");
     test_once();
+    test_named();
     test_edges();
     test_squeezed();
     test_cut();
