@@ -22,6 +22,7 @@ struct course {
     struct ledger_value *value;
     size_t n;
     int64_t at; /* the quarter that is looked at next, in quarters since 1970 */
+    bool again; /* rows were lost: all quarters, once the last one has been looked at */
     struct {
         int64_t quarter;
         uint64_t hash;
@@ -119,9 +120,22 @@ void revisions_lost(struct revisions *r, uint64_t rows)
         return;
     r->lost = rows;
     for (size_t i = 0; i < LEDGER_CHARGES; i++) {
-        r->course[i].at = 0;
-        memset(r->course[i].done, 0, sizeof r->course[i].done);
+        struct course *c = &r->course[i];
+        c->again = c->n > 0;
+        if (!c->again)
+            memset(c->done, 0, sizeof c->done);
     }
+}
+
+/* Returns whether there is a quarter before last to look at. */
+static bool has_quarter(struct course *c, int64_t first, int64_t last)
+{
+    if (c->at >= last && c->again) {
+        c->again = false;
+        c->at = first;
+        memset(c->done, 0, sizeof c->done);
+    }
+    return c->at < last;
 }
 
 static bool next_of(struct revisions *r, struct course *c, int64_t utc_ns,
@@ -133,7 +147,7 @@ static bool next_of(struct revisions *r, struct course *c, int64_t utc_ns,
 
     if (c->at < first)
         c->at = first;
-    while (c->n > 0 && c->at < last) {
+    while (c->n > 0 && has_quarter(c, first, last)) {
         int64_t quarter = c->at++;
         size_t slot = (size_t)(quarter % QUARTERS);
         uint64_t hash = 0;

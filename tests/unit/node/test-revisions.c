@@ -35,6 +35,34 @@ static int count(struct revisions *r, int64_t utc_s, struct ledger_revision *las
     return n;
 }
 
+/* Four a tick, as the writer asks, while rows are lost before each tick. */
+static void test_losing(void)
+{
+    enum { QUARTERS = 24 * 4 - 1, TICKS = QUARTERS / 4 + 1 };
+    auto_(revisions_free) struct revisions *r = NULL;
+    struct ledger_revision rev;
+    bool seen[QUARTERS] = {false};
+    int quarters = 0, again = 0;
+
+    is_int(revisions_new(&r), 0, "made");
+    tell(r, "carbon", "grid", 300, 300);
+    for (uint64_t tick = 0; tick < 2 * TICKS; tick++) {
+        revisions_lost(r, tick + 1);
+        for (int i = 0; i < 4 && revisions_next(r, T0 * (int64_t)NS_PER_S, &rev); i++) {
+            int64_t q = (rev.begin_utc_ns / (int64_t)NS_PER_S - (T0 - DAY)) / 900;
+            again += seen[q];
+            quarters += !seen[q];
+            seen[q] = true;
+        }
+        if (tick == TICKS - 1)
+            is_int(quarters, QUARTERS, "each quarter in %d ticks", TICKS);
+    }
+    is_int(again, 2 * TICKS * 4 - QUARTERS, "then all over again");
+    revisions_lost(r, 2 * TICKS);
+    (void)count(r, T0, &rev);
+    is_int(count(r, T0, &rev), 0, "until no more rows are lost");
+}
+
 int main(void)
 {
     auto_(revisions_free) struct revisions *r = NULL;
@@ -82,5 +110,6 @@ int main(void)
     tell(r, "carbon", "grid", 500, 500);
     is_int(count(r, T0 + DAY + HOUR, &rev), 26 * 4 - 5,
            "of the last two days alone, after the clock was set back");
+    test_losing();
     return done();
 }
