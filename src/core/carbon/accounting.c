@@ -121,15 +121,22 @@ const struct embodied *accounting_board(const struct accounting *a, const char *
 
 double embodied_ms(const struct embodied_hour *h, bool other, int64_t ms)
 {
-    double board = (double)h->board_ms, held = (double)h->held_ms;
+    int64_t used_ms = h->used_ms < h->board_ms ? h->used_ms : h->board_ms;
+    int64_t rows_ms = other ? h->other_ms : h->held_ms;
 
     if (h->board_ms <= 0)
         return (double)ms;
-    if (!other && (h->other_ms > 0 && held < board))
-        return (double)ms;
-    if (!other)
-        return held > 0 ? (double)ms * board / held : 0;
-    return held < board && h->other_ms > 0
-               ? (double)ms * (board - held) / (double)h->other_ms
-               : 0;
+    if (h->other_ms == 0) /* nobody has the rest */
+        used_ms = h->board_ms;
+    int64_t of_ms = other ? h->board_ms - used_ms : used_ms;
+    return rows_ms > 0 ? (double)ms * (double)of_ms / (double)rows_ms : 0;
+}
+
+int64_t embodied_used_ms(const struct embodied_hour *h, int64_t longest_ms)
+{
+    int64_t rest_ms = h->board_ms - h->other_ms;
+
+    if (h->held_ms < rest_ms)
+        rest_ms = h->held_ms;
+    return rest_ms > longest_ms ? rest_ms : longest_ms;
 }

@@ -50,13 +50,19 @@ const struct embodied *accounting_board(const struct accounting *a, const char *
  */
 struct embodied_hour {
     int64_t held_ms;  /* rows of jobs and of idle time */
+    int64_t used_ms;  /* in which the board has such a row: at most held_ms */
     int64_t other_ms; /* rows of energy that is nobody's, beside these or alone */
     int64_t board_ms;
 };
-/* What a row of ms is of the board's time, in ms: rows of jobs and idle time have it in
- * proportion, the others (`other`) what these leave.  The parts of an hour make up
- * board_ms; where that is 0 a row has its own time.
+/* What of a row of ms is of the board's time, in ms: rows of jobs and idle time share
+ * used_ms in proportion, the others (`other`) what that leaves.  The parts of an hour make
+ * up board_ms; where that is 0 a row has its own time.
  */
 double embodied_ms(const struct embodied_hour *h, bool other, int64_t ms);
+/* used_ms of rows of which only the bucket is known: h's other columns are of the bucket,
+ * longest_ms is the longest time of one job, or idle, in it.  The least that fits them:
+ * nobody's energy counts as not beside a job where it need not have been.
+ */
+int64_t embodied_used_ms(const struct embodied_hour *h, int64_t longest_ms);
 
 #endif

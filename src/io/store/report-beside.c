@@ -110,28 +110,109 @@ static int read_boards(const struct report *rep, struct report_beside *b, uw_err
     return r;
 }
 
+/* Rows of one board in one hour, in the order of their begin. */
+struct reading {
+    int64_t hour, board, begin_ms, res, job;
+    struct embodied_hour of;     /* the hour so far */
+    struct embodied_hour bucket; /* of rows that are rolled up */
+    int64_t job_ms, longest_ms;  /* in the bucket: the job's; of the longest before it */
+    int64_t until_ms;            /* to which rows as booked reach */
+};
+
+static void end_job(struct reading *r)
+{
+    r->longest_ms = r->job_ms > r->longest_ms ? r->job_ms : r->longest_ms;
+    r->job_ms = 0;
+}
+
+static void end_bucket(struct reading *r)
+{
+    end_job(r);
+    if (r->res > 0)
+        r->of.used_ms += embodied_used_ms(&r->bucket, r->longest_ms);
+    r->bucket = (struct embodied_hour){0};
+    r->longest_ms = 0;
+}
+
+static int end_hour(struct reading *r, struct report_beside *b, uw_error *err)
+{
+    end_bucket(r);
+    if (r->board == 0)
+        return 0;
+    if (array_grow(&b->hour, &b->hours_cap, b->n_hours, HOURS_MAX) < 0)
+        return fail(err, -ENOMEM, "out of memory for the report");
+    b->hour[b->n_hours++] = (struct hour){r->hour, r->board, r->of};
+    return 0;
+}
+
+/* Jobs that share a board have rows of the same time. */
+static void add_held(struct reading *r, int64_t ms)
+{
+    int64_t from_ms = r->begin_ms > r->until_ms ? r->begin_ms : r->until_ms;
+    int64_t end_ms = r->begin_ms + ms;
+
+    r->of.held_ms += ms;
+    r->bucket.held_ms += ms;
+    r->job_ms += ms;
+    if (r->res > 0 || end_ms <= from_ms)
+        return;
+    r->of.used_ms += end_ms - from_ms;
+    r->until_ms = end_ms;
+}
+
+/* Columns: hour, board, begin_ms, res, kind (0: the meter), job, span_ms. */
+static int read_hour_row(struct reading *r, sqlite3_stmt *stmt, struct report_beside *b,
+                         uw_error *err)
+{
+    const struct reading at = {
+        .hour = sqlite3_column_int64(stmt, 0),
+        .board = sqlite3_column_int64(stmt, 1),
+        .begin_ms = sqlite3_column_int64(stmt, 2),
+        .res = sqlite3_column_int64(stmt, 3),
+        .job = sqlite3_column_int64(stmt, 5),
+    };
+    int64_t kind = sqlite3_column_int64(stmt, 4), ms = sqlite3_column_int64(stmt, 6);
+
+    if (at.hour != r->hour || at.board != r->board) {
+        int e = end_hour(r, b, err);
+        if (e < 0)
+            return e;
+        *r = at;
+    }
+    if (at.begin_ms != r->begin_ms || at.res != r->res)
+        end_bucket(r);
+    else if (at.job != r->job)
+        end_job(r);
+    r->begin_ms = at.begin_ms;
+    r->res = at.res;
+    r->job = at.job;
+    if (kind == 0) {
+        r->of.board_ms += ms;
+        r->bucket.board_ms += ms;
+    } else if (kind == LEDGER_UNATTRIBUTED) {
+        r->of.other_ms += ms;
+        r->bucket.other_ms += ms;
+    } else
+        add_held(r, ms);
+    return 0;
+}
+
 static int read_hours(const struct report *rep, struct report_beside *b, uw_error *err)
 {
     auto_(db_finalize) sqlite3_stmt *stmt = NULL;
+    struct reading reading = {.board = 0};
 
     int r = report_prepare(
         rep,
-        "SELECT h, board, sum(iif(kind IN (1, 2), ms, 0)), sum(iif(kind = 3, ms, 0)),"
-        " sum(iif(kind = 0, ms, 0)) FROM (SELECT begin_ms / 3600000 AS h, board, kind,"
-        " span_ms AS ms FROM energy WHERE " IN_SPAN " UNION ALL SELECT begin_ms /"
-        " 3600000, board, 0, span_ms FROM meter WHERE " IN_SPAN ") WHERE board IN (SELECT"
-        " id FROM board WHERE kind = 1) GROUP BY h, board ORDER BY h, board",
+        "SELECT begin_ms / 3600000 AS h, board, begin_ms, res, kind, ifnull(job, 0) AS j,"
+        " span_ms FROM (SELECT begin_ms, board, res, kind, job, span_ms FROM energy"
+        " WHERE " IN_SPAN " UNION ALL SELECT begin_ms, board, res, 0, 0, span_ms FROM"
+        " meter WHERE " IN_SPAN ") WHERE board IN (SELECT id FROM board WHERE kind = 1)"
+        " ORDER BY h, board, begin_ms, res, j",
         &stmt, err);
-    while (r >= 0 && (r = db_step(rep->l, stmt, err)) > 0) {
-        if (array_grow(&b->hour, &b->hours_cap, b->n_hours, HOURS_MAX) < 0)
-            return fail(err, -ENOMEM, "out of memory for the report");
-        b->hour[b->n_hours++] =
-            (struct hour){sqlite3_column_int64(stmt, 0),
-                          sqlite3_column_int64(stmt, 1),
-                          {sqlite3_column_int64(stmt, 2), sqlite3_column_int64(stmt, 3),
-                           sqlite3_column_int64(stmt, 4)}};
-    }
-    return r;
+    while (r >= 0 && (r = db_step(rep->l, stmt, err)) > 0)
+        r = read_hour_row(&reading, stmt, b, err);
+    return r < 0 ? r : end_hour(&reading, b, err);
 }
 
 int report_beside_new(const struct report *rep, struct report_beside **ret, uw_error *err)

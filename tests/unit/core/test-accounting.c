@@ -106,22 +106,48 @@ static void shares(void)
         int64_t ms;
         double want;
     } cases[] = {
-        {"one job", {3600, 0, 3600}, false, 3600, 3600},
-        {"a job and idle time", {3600, 0, 3600}, false, 900, 900},
-        {"two jobs that share it", {7200, 0, 3600}, false, 3600, 1800},
-        {"nobody's energy beside a job", {3600, 3600, 3600}, true, 3600, 0},
-        {"the job beside it", {3600, 3600, 3600}, false, 3600, 3600},
-        {"nobody's energy before a job", {1200, 2400, 3600}, true, 2400, 2400},
-        {"the job after it", {1200, 2400, 3600}, false, 1200, 1200},
-        {"nobody's energy alone", {0, 3600, 3600}, true, 3600, 3600},
-        {"rows of less time than the board's", {1800, 0, 3600}, false, 1800, 3600},
-        {"no meter", {3600, 0, 0}, false, 3600, 3600},
-        {"no rows", {0, 0, 3600}, false, 0, 0},
+        {"one job", {3600, 3600, 0, 3600}, false, 3600, 3600},
+        {"a job and idle time", {3600, 3600, 0, 3600}, false, 900, 900},
+        {"two jobs that share it", {7200, 3600, 0, 3600}, false, 3600, 1800},
+        {"two that share half of it", {3600, 1800, 1800, 3600}, false, 1800, 900},
+        {"nobody's other half", {3600, 1800, 1800, 3600}, true, 1800, 1800},
+        {"two that have a half each", {3600, 3600, 1800, 3600}, false, 1800, 1800},
+        {"nobody's energy beside one of them", {3600, 3600, 1800, 3600}, true, 1800, 0},
+        {"nobody's energy beside a job", {3600, 3600, 3600, 3600}, true, 3600, 0},
+        {"the job beside it", {3600, 3600, 3600, 3600}, false, 3600, 3600},
+        {"nobody's energy before a job", {1200, 1200, 2400, 3600}, true, 2400, 2400},
+        {"the job after it", {1200, 1200, 2400, 3600}, false, 1200, 1200},
+        {"nobody's energy alone", {0, 0, 3600, 3600}, true, 3600, 3600},
+        {"rows of less time than the board's", {1800, 1800, 0, 3600}, false, 1800, 3600},
+        {"more time in use than the board's", {3600, 3600, 60, 1800}, false, 3600, 1800},
+        {"no meter", {3600, 3600, 0, 0}, false, 3600, 3600},
+        {"no rows", {0, 0, 0, 3600}, false, 0, 0},
     };
 
     for (size_t i = 0; i < n_elements(cases); i++)
         is_near(embodied_ms(&cases[i].h, cases[i].other, cases[i].ms), cases[i].want,
                 1e-9, "%s: %g ms", cases[i].name, cases[i].want);
+}
+
+static void used(void)
+{
+    static const struct {
+        const char *name;
+        struct embodied_hour h;
+        int64_t longest, want;
+    } cases[] = {
+        {"one job", {.held_ms = 3600, .board_ms = 3600}, 3600, 3600},
+        {"two that share it", {.held_ms = 7200, .board_ms = 3600}, 3600, 3600},
+        {"two that share half of it", {3600, 0, 1800, 3600}, 1800, 1800},
+        {"two one after the other, then nobody", {2400, 0, 1200, 3600}, 1200, 2400},
+        {"nobody's energy beside a job", {3600, 0, 3600, 3600}, 3600, 3600},
+        {"nobody's energy alone", {0, 0, 3600, 3600}, 0, 0},
+        {"no meter", {3600, 0, 0, 0}, 3600, 3600},
+    };
+
+    for (size_t i = 0; i < n_elements(cases); i++)
+        is_int(embodied_used_ms(&cases[i].h, cases[i].longest), cases[i].want, "%s",
+               cases[i].name);
 }
 
 int main(void)
@@ -131,5 +157,6 @@ int main(void)
     copies();
     many();
     shares();
+    used();
     return done();
 }

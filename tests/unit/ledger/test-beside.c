@@ -12,7 +12,7 @@
 enum { A_DAY = 1440, MINUTE = 6, TWO = 2 };
 #define KWH_J 3.6e6
 
-static void put_shared(struct ledger_batch *b, int64_t i)
+static void put_on_1(struct ledger_batch *b, int64_t i, uint64_t first, uint64_t last)
 {
     int64_t begin = T0 + i * 10 * S;
     struct ledger_energy e = {.begin_utc_ns = begin,
@@ -25,8 +25,10 @@ static void put_shared(struct ledger_batch *b, int64_t i)
                               .simulated = true};
     struct ledger_meter m = {begin, begin + 10 * S, 1, 5000, 5500};
 
-    for (e.job = 2; e.job <= 3; e.job++)
+    for (e.job = first; e.job <= last; e.job++) {
+        e.kind = e.job > 0 ? LEDGER_JOB : LEDGER_UNATTRIBUTED;
         (void)ledger_add_energy(b, &e);
+    }
     (void)ledger_add_meter(b, &m);
 }
 
@@ -42,7 +44,7 @@ static void fill(struct ledger *l)
     for (int64_t i = 0; i < TWO * A_DAY; i++) {
         (void)help_interval(b, i * MINUTE, 0, 1, 200000, 2000, 0.95);
         if (i < A_DAY)
-            put_shared(b, i * MINUTE);
+            put_on_1(b, i * MINUTE, 2, 3);
         else
             (void)help_interval(b, i * MINUTE, 1, 0, 300000, 500, 1);
     }
@@ -159,6 +161,37 @@ static void none(struct ledger *l)
        "a board without a figure is not covered");
 }
 
+/* Of an hour jobs 2 and 3 share the first half, and nobody has the second: rows of 10 s,
+ * of minutes, of the hour.
+ */
+static void half_shared(const struct accounting *a)
+{
+    auto_(ledger_batch_free) struct ledger_batch *b = ledger_batch_new();
+    auto_(ledger_close) struct ledger *l = NULL;
+    uw_error err = {""};
+
+    is_int(help_open("h.sqlite", T0, &l, &err), 0, "a ledger %s", err.text);
+    (void)help_boards(l, 2);
+    for (uint64_t id = 2; id <= 3; id++) {
+        struct ledger_job j = help_job(id, 1000, "anna");
+        (void)ledger_add_job(b, &j);
+    }
+    for (int64_t i = 0; i < 360; i++)
+        put_on_1(b, i, i < 180 ? 2 : 0, i < 180 ? 3 : 0);
+    is_int(ledger_write(l, b, &err), 0, "an hour %s", err.text);
+    for (int64_t days = 1; days < 40; days += 13) {
+        while (ledger_tidy(l, T0 + days * DAY, &err) == 1)
+            ;
+        auto_(json_free) struct json *doc = get(l, a, "job", NULL);
+        const struct json_value *root = json_root(doc), *rows = json_get(root, "rows");
+        for (size_t i = 0; i < 2; i++)
+            is_near(number(json_at(rows, i), "embodied_g"), 9, 1e-9,
+                    "day %lld: a job has half of the half hour", (long long)days);
+        is_near(number(json_get(root, "totals"), "embodied_unattributed_g"), 18, 1e-9,
+                "nobody the other half");
+    }
+}
+
 int main(void)
 {
     auto_(ledger_close) struct ledger *l = NULL;
@@ -184,6 +217,7 @@ int main(void)
         known(l, &a);
     }
     ledger_close(take(l));
+    half_shared(&a);
     help_end();
     return done();
 }
