@@ -25,6 +25,7 @@ struct judges {
     struct cache_file cache;
     bool changed; /* since the file was written */
     bool is_full; /* as was said */
+    bool lacks;   /* a forecast found no place in this round */
     struct judged *list[JUDGED_MAX];
     size_t n;
     struct judge_point ahead[SIGNAL_POINTS], came[SIGNAL_POINTS];
@@ -96,7 +97,8 @@ static struct judged *judged_new(struct judges *j, const char *source, const cha
         log_event(LOG_LEVEL_WARNING, LOG_EVENT_SIGNALS_FORECAST,
                   "name=%s source=%s state=not-judged limit=%d: others have the places",
                   signal, source, JUDGED_MAX);
-    j->is_full |= !d;
+    j->lacks |= !d;
+    j->is_full = !d;
     return d;
 }
 
@@ -199,7 +201,9 @@ static int on_timer(struct loop_timer *timer, uint64_t now_ns, void *user)
     (void)timer;
     (void)now_ns;
 
+    j->lacks = false;
     j->each(judge, j, j->user);
+    j->is_full &= j->lacks;
     write_cache(j);
     return 0;
 }
