@@ -508,7 +508,7 @@ static int actuate(struct program *p)
 
 static int parse(struct program *p, int argc, char **argv)
 {
-    switch (asked_for(argc > 1 ? argv[1] : NULL)) {
+    switch (asked_by(argc, argv)) {
     case ASKED_HELP:
         (void)fputs(help, stdout);
         return -1;

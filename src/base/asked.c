@@ -19,3 +19,14 @@ enum asked asked_for(const char *word)
             return words[i].asked;
     return ASKED_NOTHING;
 }
+
+enum asked asked_by(int argc, char **argv)
+{
+    enum asked asked = asked_for(argc > 1 ? argv[1] : NULL);
+
+    for (int i = 2; asked == ASKED_NOTHING && i < argc && strcmp(argv[i - 1], "--") != 0;
+         i++)
+        if (argv[i][0] == '-')
+            asked = asked_for(argv[i]);
+    return asked;
+}

@@ -9,5 +9,9 @@ enum asked {
 };
 /* Of the first argument: word NULL counts as none. */
 enum asked asked_for(const char *word);
+/* Of all arguments of a program that has options alone, up to "--"; the words without a
+ * dash count as the first argument only.
+ */
+enum asked asked_by(int argc, char **argv);
 
 #endif

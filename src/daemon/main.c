@@ -121,7 +121,7 @@ static int parse_args(int argc, char **argv, struct args *ret, uw_error *err)
         {"--dry-run", NULL, &ret->dry_run},
     };
 
-    enum asked asked = asked_for(argc > 1 ? argv[1] : NULL);
+    enum asked asked = asked_by(argc, argv);
     ret->help = asked == ASKED_HELP;
     ret->version = asked == ASKED_VERSION;
     if (asked != ASKED_NOTHING)

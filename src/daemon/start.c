@@ -105,7 +105,7 @@ static int parse(struct program *p, int argc, char **argv)
     };
     int i = 1;
 
-    switch (asked_for(argc > 1 ? argv[1] : NULL)) {
+    switch (asked_by(argc, argv)) {
     case ASKED_HELP:
         (void)fputs(help, stdout);
         return -1;

@@ -310,7 +310,7 @@ int main(int argc, char **argv)
     bool checks = false;
     uw_error err = {""};
 
-    switch (asked_for(argc > 1 ? argv[1] : NULL)) {
+    switch (asked_by(argc, argv)) {
     case ASKED_HELP:
         (void)fputs(help, stdout);
         return OK;

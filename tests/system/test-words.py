@@ -26,6 +26,13 @@ for name in PROGRAMS:
         p = ask(path, word)
         t.ok(p.returncode == 0 and p.stdout.startswith(f"usage: {name}") and not p.stderr, f"{name} {word}",
              f"{p.returncode} {p.stdout} {p.stderr}")
+    if name not in ("underwatt", "underwatt-sim"):  # whose first word is a command
+        option = "--socket" if name == "underwatt-start" else "--config"
+        for word, says in (("--help", f"usage: {name}"), ("-h", f"usage: {name}"), ("--version", f"{name} "), ("-V", f"{name} ")):
+            for words in ([word, option, "/nonexistent"], [option, "/nonexistent", word]):
+                p = ask(path, *words)
+                t.ok(p.returncode == 0 and p.stdout.startswith(says) and not p.stderr, f"{name} {' '.join(words)}",
+                     f"{p.returncode} {p.stdout} {p.stderr}")
     p = ask(path, "--frobnicate")
     t.ok(p.returncode == 2 and len(p.stderr.splitlines()) == 1 and "'--frobnicate'" in p.stderr and not p.stdout,
          f"{name} --frobnicate: one line, 2", f"{p.returncode} {p.stdout} {p.stderr}")
