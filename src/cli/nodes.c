@@ -35,12 +35,15 @@ static void on_node(const char *path, int pid, void *user)
     const struct httpc_opts opts = {.socket = path, .timeout_ns = ANSWER_MS * NS_PER_MS};
     auto_(httpc_free) struct httpc *c = NULL;
     auto_(json_free) struct json *doc = NULL;
+    uw_error err = {""};
 
     if (n->n == OWN_MAX || httpc_new(&opts, &c, NULL) < 0)
         return;
-    int r = httpc_ask(c, "GET", "/v1/claims", NULL, &doc, NULL);
+    int r = httpc_ask(c, "GET", "/v1/claims", NULL, &doc, &err);
     if (r == -ETIMEDOUT && !n->silent)
         cli_say("%s: process %d does not answer", n->cmd->name, pid);
+    else if (r < 0 && r != -ECONNREFUSED && r != -ENOENT && !n->silent)
+        cli_say("%s: process %d: %s", n->cmd->name, pid, err.text);
     if (r < 0)
         return;
     bool claims = json_count(json_get(json_root(doc), "claims")) > 0;

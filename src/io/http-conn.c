@@ -13,6 +13,7 @@
 #include "base/auto.h"
 #include "base/units.h"
 #include "io/http-inside.h"
+#include "io/json.h"
 
 enum {
     ACCEPT_AT_ONCE = 64,   /* per call, so that other sources of the loop run */
@@ -181,6 +182,29 @@ static void pause_listening(struct http_listener *l, int why)
     loop_timer_set(l->pause, loop_now_ns(loop) + PAUSE_NS, 0);
 }
 
+/* Nobody reads the request: the library that would is missing.  Who asks need not guess.
+ */
+static void say_why(int fd, const char *why)
+{
+    struct json_out *o = json_out_new();
+    auto_(mem_free) char *body = NULL;
+
+    json_out_object(o, NULL);
+    json_out_text(o, "error", why);
+    json_out_end(o);
+    if (json_out_string(o, &body, NULL) == 0) {
+        char text[512];
+        int n = snprintf(text, sizeof text,
+                         "HTTP/1.0 503 Service Unavailable\r\n"
+                         "Content-Type: application/json\r\n"
+                         "Content-Length: %zu\r\n\r\n%s",
+                         strlen(body), body);
+        if (n > 0 && (size_t)n < sizeof text)
+            (void)send(fd, text, (size_t)n, MSG_NOSIGNAL | MSG_DONTWAIT);
+    }
+    json_out_free(o);
+}
+
 static void take_in(struct http_listener *l, int fd, const union address *a,
                     socklen_t len)
 {
@@ -194,8 +218,11 @@ static void take_in(struct http_listener *l, int fd, const union address *a,
         (void)snprintf(peer.network, sizeof peer.network, "loopback");
     if (r == 0)
         many = one_too_many(s, &peer);
-    if (r == 0 && !many && (r = listener_engine(l, &err)) < 0)
+    if (r == 0 && !many && (r = listener_engine(l, &err)) < 0) {
         conn_refused(s, &peer, "no server", err.text);
+        if (peer.local)
+            say_why(fd, err.text);
+    }
     struct http_conn *conn = r == 0 && !many ? calloc(1, sizeof *conn) : NULL;
     if (!conn) {
         s->stats.refused_connections++;

@@ -59,4 +59,29 @@ with tempfile.TemporaryDirectory(prefix="uw-") as tmp:
          "a picture without Cairo: one line that names it", f"{p.returncode} {p.stderr}")
     p = plain(*SIM, "--csv", "-", LD_LIBRARY_PATH=tmp)
     t.ok(p.returncode == 0 and p.stdout, "the rest works without it", p.stderr)
+
+
+def without_server(name, path, says):
+    """A command with a node of its own goes on; who asks it reads why it cannot answer."""
+    with uwtest.Node(board="v100", count=1) as node:
+        runtime = pathlib.Path(node.env()["XDG_RUNTIME_DIR"])
+        runtime.mkdir(mode=0o700, parents=True, exist_ok=True)
+        run = node.popen("underwatt", "run", "-q", "--gpus", "0", "--", "sleep", "60", env={"LD_LIBRARY_PATH": path})
+        t.ok(uwtest.wait_for(lambda: list(runtime.glob("underwatt/node-*.sock"))), f"run, {name}: listens", run.poll())
+        for args in (["explain", "0"], ["jobs"]):
+            p = node.run("underwatt", *args)
+            lines = p.stderr.splitlines()
+            t.ok(p.returncode == 1 and "connections need libmicrohttpd" in lines[0] and says in lines[0] and not p.stdout,
+                 f"{args[0]}, {name}: says what is wrong", f"{p.returncode} {p.stdout} {p.stderr}")
+        run.terminate()
+        run.communicate(timeout=60)
+
+
+with tempfile.TemporaryDirectory(prefix="uw-") as tmp:
+    server = pathlib.Path(tmp) / "libmicrohttpd.so.12"
+    server.write_text("no library")
+    without_server("a damaged libmicrohttpd", tmp, "libmicrohttpd.so.12")
+    server.unlink()
+    server.symlink_to(next(pathlib.Path("/usr/lib").glob("*/libm.so.6")))
+    without_server("another library in its place", tmp, "MHD_")
 t.done()

@@ -14,8 +14,8 @@
 __extension__ typedef __int128 wide;
 
 /* A source without what is said of it: see ledger_factor. */
-#define NAME_OF(source)                                                             \
-    "iif(" source " GLOB 'signals * (*', substr(" source ", 1, instr(" source       \
+#define NAME_OF(source)                                                       \
+    "iif(" source " GLOB 'signals * (*', substr(" source ", 1, instr(" source \
     ", ' (') - 1), " source ")"
 
 static int kept(struct ledger *l, enum ledger_stmt which, const char *sql, uw_error *err)
@@ -113,14 +113,17 @@ static int read_revised(const struct revising *v, int64_t *ret_amount, int64_t *
     const struct ledger_revision *rev = v->rev;
     const struct account *a = &v->account;
 
-    int r = db_ask(v->l,
-                   "SELECT sum(iif(own, amount, 0)), sum(iif(own, covered_uj, 0)),"
-                   " sum(NOT own) FROM (SELECT amount, covered_uj, "
-                   NAME_OF("f.source") " = " NAME_OF("?6") " AND f.unit = ?7 AS own FROM revision r JOIN factor f ON f.id = r.factor"
-                   " WHERE res = 900 AND begin_ms = ?1 AND board = ?2 AND kind = ?3 AND"
-                   " ifnull(job, 0) = ?4 AND f.signal = ?5)",
-                   &stmt, v->err, "iiiittt", v->begin_ms, a->board, a->kind, a->job,
-                   rev->signal, rev->source, rev->unit);
+    int r = db_ask(
+        v->l,
+        "SELECT sum(iif(own, amount, 0)), sum(iif(own, covered_uj, 0)),"
+        " sum(NOT own) FROM (SELECT amount, covered_uj, " NAME_OF(
+            "f.source") " = " NAME_OF("?6") " AND f.unit = ?7 AS own FROM revision r "
+                                            "JOIN factor f ON f.id = r.factor"
+                                            " WHERE res = 900 AND begin_ms = ?1 AND "
+                                            "board = ?2 AND kind = ?3 AND"
+                                            " ifnull(job, 0) = ?4 AND f.signal = ?5)",
+        &stmt, v->err, "iiiittt", v->begin_ms, a->board, a->kind, a->job, rev->signal,
+        rev->source, rev->unit);
     if (r >= 0)
         r = db_step(v->l, stmt, v->err);
     if (r < 0)
@@ -234,8 +237,8 @@ int charge_revise(struct ledger *l, const struct ledger_revision *rev, uw_error 
         "SELECT board, kind, ifnull(job, 0) AS j, begin_ms, span_ms, energy_uj,"
         " %s, %s_covered_uj, %s_factor IS NULL FROM energy WHERE res = 0 AND"
         " begin_ms >= ?1 AND begin_ms < ?2 AND (%s_factor IS NULL OR %s_factor"
-        " IN (SELECT id FROM factor WHERE signal = ?3 AND "
-        NAME_OF("source") " = " NAME_OF("?4") " AND unit = ?5)) ORDER BY board, kind, j",
+        " IN (SELECT id FROM factor WHERE signal = ?3 AND " NAME_OF(
+            "source") " = " NAME_OF("?4") " AND unit = ?5)) ORDER BY board, kind, j",
         amount, prefix, prefix, prefix, prefix);
     r = db_ask(l, sql, &stmt, err, "iittt", v.begin_ms, v.begin_ms + QUARTER_MS,
                rev->signal, rev->source, rev->unit);
