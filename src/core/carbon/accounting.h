@@ -55,8 +55,8 @@ struct embodied_hour {
     int64_t board_ms;
 };
 /* What of a row of ms is of the board's time, in ms: rows of jobs and idle time share
- * used_ms in proportion, the others (`other`) what that leaves.  The parts of an hour make
- * up board_ms; where that is 0 a row has its own time.
+ * used_ms in proportion, the others (`other`) what that leaves.  The parts of an hour
+ * make up board_ms; where that is 0 a row has its own time.
  */
 double embodied_ms(const struct embodied_hour *h, bool other, int64_t ms);
 /* used_ms of rows of which only the bucket is known: h's other columns are of the bucket,
