@@ -8,6 +8,7 @@
  * Usage: test-node-soak [DAYS [SEED]]
  */
 #include <malloc.h>
+#include <time.h>
 
 #pragma GCC diagnostic ignored "-Wunused-function" /* it leaves out what kills */
 #include "open-files.h"
@@ -120,8 +121,16 @@ static void at_midnight(struct round *r, unsigned day)
         bad(r, "day %u: rows were not written", day);
 }
 
+static void say_speed(unsigned days, clock_t began)
+{
+    double s = (double)(clock() - began) / CLOCKS_PER_SEC;
+
+    printf("# %.4f board-years a second of processor\n", SOAK_BOARDS * days / 365.0 / s);
+}
+
 static void live(struct round *r, unsigned days)
 {
+    clock_t began = clock();
     struct levels first = {0}, settled = {0}, most = {0}, now = {0};
 
     for (unsigned day = 1; day <= days && !r->bad[0]; day++) {
@@ -145,6 +154,7 @@ static void live(struct round *r, unsigned days)
                 "# day %u: heap %zu KiB, resident %.0f KiB, %zu files, ledger %.0f KiB\n",
                 day, now.heap, now.rss_kib, now.files, now.ledger_kib);
     }
+    say_speed(days, began);
     ok(!r->bad[0], "%u days: each midnight nothing is left of the day %s", days, r->bad);
     ok(!MEASURED ||
            (most.heap <= first.heap + SQLITE_KIB && now.rss_kib <= first.rss_kib + 1024),

@@ -46,20 +46,6 @@ bool series_init(struct series *s, double keep_s)
     return s->p;
 }
 
-void series_add(struct series *s, struct point p)
-{
-    if (s->at.n && p.t <= s->last.t) { /* replace it */
-        s->at.head = (s->at.head ? s->at.head : s->at.room) - 1;
-        s->at.n--;
-        p.t = s->last.t;
-    }
-    double old = s->at.n ? p.t - series_at(s, 0)->t : 0;
-    void *items = s->p;
-    size_t at = ring_next(&s->at, &items, sizeof p, old);
-    s->p = items;
-    s->p[at] = s->last = p;
-}
-
 /* Number of points at or before t. */
 static size_t before(const struct series *s, double t)
 {
@@ -73,6 +59,73 @@ static size_t before(const struct series *s, double t)
             hi = mid;
     }
     return lo;
+}
+
+/* Mean power between points i - 1 and i. */
+static double mean_w(const struct series *s, size_t i)
+{
+    const struct point *a = series_at(s, i - 1), *b = series_at(s, i);
+    double len = b->t - a->t;
+    return (b->e - a->e) / (len > 1e-9 ? len : 1e-9);
+}
+
+/* What points from first to last - 1 are the end of; blocks as far as they are complete.
+ */
+static struct extremes extremes(const struct series *s, size_t first, size_t last,
+                                bool blocks)
+{
+    struct extremes all = {.lo = HUGE_VAL, .hi = 0};
+
+    for (size_t i = first < 1 ? 1 : first; i < last;) {
+        size_t at = ring_at(&s->at, i);
+        struct extremes e;
+        if (blocks && at % BLOCK == 0 && i + BLOCK <= last) {
+            e = s->block[at / BLOCK];
+            i += BLOCK;
+        } else {
+            e.lo = e.hi = mean_w(s, i++);
+        }
+        all.lo = e.lo < all.lo ? e.lo : all.lo;
+        all.hi = e.hi > all.hi ? e.hi : all.hi;
+    }
+    return all;
+}
+
+/* Sums up the blocks that end by the newest n points. */
+static void sum_up(struct series *s, size_t n)
+{
+    for (size_t i = s->at.n - n; i < s->at.n; i++) {
+        size_t at = ring_at(&s->at, i);
+        if (at % BLOCK == BLOCK - 1 && i + 1 >= BLOCK)
+            s->block[at / BLOCK] = extremes(s, i + 1 - BLOCK, i + 1, false);
+    }
+}
+
+void series_add(struct series *s, struct point p)
+{
+    if (s->at.n && p.t <= s->last.t) { /* replace it */
+        s->at.head = (s->at.head ? s->at.head : s->at.room) - 1;
+        s->at.n--;
+        p.t = s->last.t;
+    }
+    double old = s->at.n ? p.t - series_at(s, 0)->t : 0;
+    size_t room = s->at.room;
+    void *items = s->p;
+    size_t at = ring_next(&s->at, &items, sizeof p, old);
+    s->p = items;
+    s->p[at] = s->last = p;
+    sum_up(s, s->at.room == room ? 1 : s->at.n);
+}
+
+void series_range(const struct series *s, double a, double b, double *ret_lo,
+                  double *ret_hi)
+{
+    size_t end = before(s, b);
+    struct extremes e =
+        extremes(s, before(s, a), end < s->at.n ? end + 1 : s->at.n, true);
+
+    *ret_lo = e.hi > 0 ? e.lo : 0;
+    *ret_hi = e.hi;
 }
 
 double series_var(const struct series *s, double t)
@@ -97,27 +150,6 @@ void series_doubt(struct series *s, double from, double var)
         p->var += var * (p->t - from) / len;
         s->last.var = fmax(s->last.var, p->var);
     }
-}
-
-/* Mean power between points i - 1 and i. */
-static double mean_w(const struct series *s, size_t i)
-{
-    const struct point *a = series_at(s, i - 1), *b = series_at(s, i);
-    return (b->e - a->e) / fmax(b->t - a->t, 1e-9);
-}
-
-void series_range(const struct series *s, double a, double b, double *ret_lo,
-                  double *ret_hi)
-{
-    size_t i = before(s, a), end = before(s, b);
-    double lo = HUGE_VAL, hi = 0;
-
-    for (i = i < 1 ? 1 : i; i < s->at.n && i <= end; i++) {
-        lo = fmin(lo, mean_w(s, i));
-        hi = fmax(hi, mean_w(s, i));
-    }
-    *ret_lo = hi > 0 ? lo : 0;
-    *ret_hi = hi;
 }
 
 void series_levels(const struct series *s, double p, double *ret_lo, double *ret_hi)

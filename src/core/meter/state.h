@@ -10,6 +10,7 @@
 enum {
     POINTS = 4096, /* most entries of a series or of the readings */
     FEW = 128,     /* entries allocated at first */
+    BLOCK = 64,    /* of a series; divides FEW */
     MARKS = 64,
     EVENTS = 64,
     COARSE = 8192, /* most chunks */
@@ -34,10 +35,16 @@ struct ring {
     bool full; /* the next entry replaces the oldest, or one has */
 };
 
+/* Lowest and highest mean power between points. */
+struct extremes {
+    double lo, hi;
+};
+
 /* The newest points of a series, in a ring. */
 struct series {
     struct point *p;
     struct ring at;
+    struct extremes block[POINTS / BLOCK]; /* of BLOCK entries, from when all are there */
     struct point last;
     double top; /* W that the board does not exceed, as far as is known; 0: nothing is */
 };

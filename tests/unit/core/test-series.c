@@ -1,6 +1,7 @@
 /* Energy at any time of a series, against the exact integral of boards that switch
  * between two powers at random: at its ends, at its points, within a tick and within a
- * gap.
+ * gap.  Its lowest and highest power, against a look at each point, in rings that grow,
+ * wrap and have their newest point replaced.
  *
  * Usage: test-series [SEED [BOARDS]]
  */
@@ -128,6 +129,65 @@ static void test_few(void)
     free(s.p);
 }
 
+/* The lowest and the highest power between points within [a, b], point by point. */
+static void range(const struct series *s, double a, double b, double *ret_lo,
+                  double *ret_hi)
+{
+    double lo = HUGE_VAL, hi = 0;
+
+    for (size_t i = 1; i < s->at.n; i++) {
+        const struct point *p = series_at(s, i - 1), *q = series_at(s, i);
+        bool within = q->t > a && p->t <= b;
+        double w = (q->e - p->e) / fmax(q->t - p->t, 1e-9);
+        lo = within ? fmin(lo, w) : lo;
+        hi = within ? fmax(hi, w) : hi;
+    }
+    *ret_lo = hi > 0 ? lo : 0;
+    *ret_hi = hi;
+}
+
+/* Of a ring that keeps keep_s of points every 0.1 s: looks whose answer is wrong. */
+static unsigned long ranges_wrong(struct rng *g, double keep_s, size_t points,
+                                  size_t *ret_room)
+{
+    unsigned long n = 0;
+    struct series s = {0};
+    struct point p = {.t = 3};
+
+    if (!series_init(&s, keep_s))
+        return 1;
+    for (size_t i = 0; i < points; i++) {
+        double from = rng_uniform(g) < 0.2 ? -HUGE_VAL : p.t - keep_s * rng_uniform(g);
+        double to = rng_uniform(g) < 0.2 ? HUGE_VAL : from + keep_s * rng_uniform(g);
+        double lo, hi, want_lo, want_hi;
+        p.t += rng_below(g, 20) ? 0.1 : 0; /* else it replaces the newest */
+        p.e += rng_below(g, 300) ? 10 + rng_uniform(g) : 40 * rng_uniform(g);
+        series_add(&s, p);
+        series_range(&s, from, to, &lo, &hi);
+        range(&s, from, to, &want_lo, &want_hi);
+        n += lo != want_lo || hi != want_hi;
+    }
+    *ret_room = s.at.room;
+    free(s.p);
+    return n;
+}
+
+static void test_ranges(struct rng *g)
+{
+    static const struct {
+        double keep_s;
+        size_t points, room;
+    } rings[] = {{5, 1000, 128}, {30, 3000, 512}, {KEEP_S, 6000, POINTS}};
+    size_t room = 0;
+
+    for (size_t i = 0; i < n_elements(rings); i++) {
+        is_int((long)ranges_wrong(g, rings[i].keep_s, rings[i].points, &room), 0,
+               "%zu points, a ring of %zu: the lowest and the highest power",
+               rings[i].points, rings[i].room);
+        is_int((long)room, (long)rings[i].room, "the ring's size");
+    }
+}
+
 int main(int argc, char **argv)
 {
     uint64_t seed = 1, boards = 300; /* the same in every run; others by hand */
@@ -157,5 +217,6 @@ int main(int argc, char **argv)
     is_int((long)wrong, 0, "at each point, the first and the last, the energy is exact");
     is_int((long)all.outside, 0, "all between them is known");
     ok(all.sure > all.looks - all.looks / 100, "and as sure as it says");
+    test_ranges(&g);
     return done();
 }
