@@ -103,26 +103,37 @@ static double waiting_w(const struct plant_gpu *gpu, double leak_w)
     return gpu->trait.spin > 0 ? fmin(spins, gpu->active_w) : w->gap_w + leak_w;
 }
 
+/* The step at the pace of the job, of a board that is settled with this leakage. */
+static void shape_wave(const struct plant_gpu *gpu, double leak_w, struct wave *ret)
+{
+    const struct plant_load *l = &gpu->load;
+
+    ret->n = 0;
+    if (l->activity != PLANT_RUN) {
+        add_piece(ret, 1, gpu->active_w);
+        wave_finish(ret);
+        return;
+    }
+    add_piece(ret, l->gap_s, l->work->gap_w + leak_w);
+    add_compute(gpu, ret, gpu->own_step_s - l->gap_s, leak_w);
+    if (l->pace_s > gpu->own_step_s)
+        add_piece(ret, l->pace_s - gpu->own_step_s, waiting_w(gpu, leak_w));
+    wave_finish(ret);
+}
+
 static void make_wave(struct plant_gpu *gpu, double leak_w, struct wave *ret)
 {
     const struct plant_load *l = &gpu->load;
 
-    *ret = (struct wave){0};
     if (l->activity != PLANT_RUN) {
         double w = l->activity == PLANT_IDLE ? gpu->board.idle_w : l->hold_w;
         gpu->bound = false;
         gpu->x = gpu->own_step_s = 0;
         gpu->active_w = w + leak_w;
-        add_piece(ret, 1, gpu->active_w);
-        wave_finish(ret);
-        return;
+    } else {
+        settle(gpu, gpu->limit_w, leak_w);
     }
-    settle(gpu, gpu->limit_w, leak_w);
-    double gap_w = l->work->gap_w + leak_w;
-    add_piece(ret, l->gap_s, gap_w);
-    add_compute(gpu, ret, gpu->own_step_s - l->gap_s, leak_w);
-    add_piece(ret, l->pace_s - gpu->own_step_s, waiting_w(gpu, leak_w));
-    wave_finish(ret);
+    shape_wave(gpu, leak_w, ret);
 }
 
 /* ---- segments ---- */
@@ -161,46 +172,59 @@ static double leak(struct plant_gpu *gpu, double temp_c, uint64_t *ret_end_ns)
     return static_w(gpu) * b->leak_per_k * (felt - (b->ambient_c + rise));
 }
 
-/* Appends to the history; a segment of zero length is replaced. */
-static void push(struct plant_gpu *gpu, const struct segment *next)
+/* Place for one more segment of the history. */
+static struct segment *push(struct plant_gpu *gpu)
 {
-    if (gpu->n == 0 || gpu_last(gpu)->start_ns != gpu->now_ns)
-        gpu->n++;
-    if (gpu->n > SEGMENTS) {
+    if (++gpu->n > SEGMENTS) {
         gpu->n--;
         gpu_see_until(gpu, gpu->ring[(gpu->first + 1) % SEGMENTS].start_ns);
         gpu->first = (gpu->first + 1) % SEGMENTS;
     }
-    *gpu_last(gpu) = *next;
+    return gpu_last(gpu);
 }
 
-/* Begins a segment at now_ns with this leakage. */
-static void begin(struct plant_gpu *gpu, double leak_w, bool was_bound)
+/* The segment that begins at now_ns, where the last one ends, of which nothing but its
+ * wave is missing.  A segment of zero length is used again.
+ */
+static struct segment *next_segment(struct plant_gpu *gpu, double temp_c, bool was_bound)
 {
-    struct segment next = {.start_ns = gpu->now_ns, .start_c = plant_gpu_temp_c(gpu)};
+    double start_j = 0;
 
     if (gpu->n > 0) {
-        const struct segment *last = gpu_last(gpu);
-        next.start_j = segment_energy_j(last, gpu->now_ns);
+        struct segment *last = gpu_last(gpu);
+        if (last->start_ns == gpu->now_ns)
+            return last;
+        start_j = segment_energy_j(last, gpu->now_ns);
         gpu->steps += last->rate * s_between(last->start_ns, gpu->now_ns);
         gpu->capped_ns += was_bound ? gpu->now_ns - last->start_ns : 0;
     }
-    next.start_pos = gpu->steps - floor(gpu->steps);
-    gpu->leak_w = leak_w;
-    make_wave(gpu, leak_w, &next.wave);
-    next.rate = gpu->load.activity == PLANT_RUN ? 1 / next.wave.step_s : 0;
-    next.target_c =
-        gpu->ambient_c + gpu->board.resistance_kpw * next.wave.step_j / next.wave.step_s;
-    push(gpu, &next);
+    struct segment *next = push(gpu);
+    next->start_ns = gpu->now_ns;
+    next->start_j = start_j;
+    next->start_c = temp_c;
+    return next;
 }
 
-/* The same, with new leakage and end. */
+/* The segment's wave is there: what follows from it. */
+static void follow_wave(struct plant_gpu *gpu, struct segment *s)
+{
+    s->start_pos = gpu->steps - floor(gpu->steps);
+    s->step_to_j = wave_energy_j(&s->wave, s->start_pos);
+    s->rate = gpu->load.activity == PLANT_RUN ? 1 / s->wave.step_s : 0;
+    s->target_c =
+        gpu->ambient_c + gpu->board.resistance_kpw * s->wave.step_j / s->wave.step_s;
+}
+
+/* Begins a segment at now_ns, with new leakage and end. */
 static void renew(struct plant_gpu *gpu)
 {
     bool was_bound = gpu->bound;
-    double leak_w = leak(gpu, plant_gpu_temp_c(gpu), &gpu->end_ns);
+    double temp_c = plant_gpu_temp_c(gpu);
 
-    begin(gpu, leak_w, was_bound);
+    gpu->leak_w = leak(gpu, temp_c, &gpu->end_ns);
+    struct segment *next = next_segment(gpu, temp_c, was_bound);
+    make_wave(gpu, gpu->leak_w, &next->wave);
+    follow_wave(gpu, next);
     if (gpu->n_stages > 0 && gpu->stage[0].at_ns < gpu->end_ns)
         gpu->end_ns = gpu->stage[0].at_ns;
     if (gpu->wander_ns < gpu->end_ns)
@@ -438,7 +462,9 @@ void plant_gpu_change_load(struct plant_gpu *gpu, const struct plant_load *load)
 void gpu_set_pace(struct plant_gpu *gpu, double pace_s)
 {
     gpu->load.pace_s = pace_s;
-    begin(gpu, gpu->leak_w, gpu->bound);
+    struct segment *next = next_segment(gpu, plant_gpu_temp_c(gpu), gpu->bound);
+    shape_wave(gpu, gpu->leak_w, &next->wave);
+    follow_wave(gpu, next);
 }
 
 const struct plant_load *plant_gpu_load(const struct plant_gpu *gpu)

@@ -105,7 +105,7 @@ static void job_pace(struct plant_job *job)
     for (size_t i = 0; i < job->n; i++)
         slowest = fmax(slowest, plant_gpu_own_step_s(job->gpu[i]));
     for (size_t i = 0; i < job->n; i++)
-        if (fabs(1 / plant_gpu_rate(job->gpu[i]) - slowest) > 1e-12 * slowest)
+        if (fabs(gpu_last(job->gpu[i])->wave.step_s - slowest) > 1e-12 * slowest)
             gpu_set_pace(job->gpu[i], slowest);
 }
 
@@ -229,15 +229,18 @@ static uint64_t phase_end(const struct plant_job *job)
     return has_steps(&job->now) ? when(job, (double)job->target) : job->phase_end_ns;
 }
 
+/* When a board's pace next changes, or `end` if that is earlier. */
+static uint64_t before_end(const struct plant_job *job, uint64_t end)
+{
+    for (size_t i = 0; i < job->n; i++)
+        if (job->gpu[i]->end_ns < end)
+            end = job->gpu[i]->end_ns;
+    return end;
+}
+
 uint64_t plant_job_next_ns(const struct plant_job *job)
 {
-    if (job->done)
-        return UINT64_MAX;
-    uint64_t next = phase_end(job);
-    for (size_t i = 0; i < job->n; i++)
-        if (plant_gpu_next_ns(job->gpu[i]) < next)
-            next = plant_gpu_next_ns(job->gpu[i]);
-    return next;
+    return job->done ? UINT64_MAX : before_end(job, phase_end(job));
 }
 
 /* ---- counting ---- */
@@ -272,10 +275,10 @@ static void note(struct plant_job *job)
 void plant_job_advance(struct plant_job *job, uint64_t to_ns)
 {
     while (!job->done) {
-        uint64_t next = plant_job_next_ns(job);
+        uint64_t end_ns = phase_end(job), next = before_end(job, end_ns);
         if (next > to_ns)
             break;
-        bool ends = phase_end(job) <= next;
+        bool ends = end_ns <= next;
         for (size_t i = 0; i < job->n; i++) {
             /* stop at the event: the count needs the old rate */
             job->gpu[i]->now_ns = next;

@@ -29,6 +29,7 @@ struct segment {
     uint64_t start_ns;
     double start_j;   /* true energy since the board's start */
     double start_pos; /* position in a step, [0, 1) */
+    double step_to_j; /* energy of a step up to start_pos */
     double rate;      /* steps a second; 0 not running */
     struct wave wave;
     double start_c, target_c; /* temperature, and its steady value */

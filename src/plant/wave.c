@@ -8,7 +8,7 @@ double wave_energy_j(const struct wave *wave, double pos)
     double sum = 0, from = 0;
 
     for (unsigned i = 0; i < wave->n && from < pos; i++) {
-        double to = fmin(wave->until[i], pos);
+        double to = wave->until[i] < pos ? wave->until[i] : pos;
         sum += wave->w[i] * (to - from);
         from = to;
     }
@@ -22,12 +22,14 @@ void wave_finish(struct wave *wave)
     for (unsigned i = 0; i < wave->n; i++)
         sum += wave->until[i];
     wave->step_s = sum;
-    double end = 0;
+    double end = 0, mean_w = 0, from = 0;
     for (unsigned i = 0; i < wave->n; i++) {
         end += wave->until[i] / sum;
         wave->until[i] = i + 1 == wave->n ? 1 : end;
+        mean_w += wave->w[i] * (wave->until[i] - from);
+        from = wave->until[i];
     }
-    wave->step_j = wave_energy_j(wave, 1);
+    wave->step_j = mean_w * sum;
 }
 
 double segment_energy_j(const struct segment *s, uint64_t at_ns)
@@ -39,7 +41,7 @@ double segment_energy_j(const struct segment *s, uint64_t at_ns)
     double pos = s->start_pos + s->rate * dt;
     double whole = floor(pos);
     return s->start_j + s->wave.step_j * whole + wave_energy_j(&s->wave, pos - whole) -
-           wave_energy_j(&s->wave, s->start_pos);
+           s->step_to_j;
 }
 
 double segment_power_w(const struct segment *s, uint64_t at_ns)
