@@ -13,6 +13,7 @@
 #include "base/auto.h"
 #include "base/units.h"
 #include "io/http-inside.h"
+#include "io/http-owner.h"
 #include "io/json.h"
 
 enum {
@@ -205,6 +206,19 @@ static void say_why(int fd, const char *why)
     json_out_free(o);
 }
 
+/* Each address of 127.0.0.0/8 is any user's: bounds and rates are a user's here, as on a
+ * unix socket, so that nobody takes those of a scraper.
+ */
+static void loopback_network(int fd, struct http_peer *peer)
+{
+    uid_t uid;
+
+    if (http_owner(fd, &uid) == 0)
+        (void)snprintf(peer->network, sizeof peer->network, "loopback uid %u", uid);
+    else
+        (void)snprintf(peer->network, sizeof peer->network, "loopback");
+}
+
 static void take_in(struct http_listener *l, int fd, const union address *a,
                     socklen_t len)
 {
@@ -214,8 +228,8 @@ static void take_in(struct http_listener *l, int fd, const union address *a,
     uw_error err = {""};
 
     int r = a->sa.sa_family == AF_UNIX ? local_peer(fd, &peer) : remote_peer(a, &peer);
-    if (!peer.local && !l->cert_path) /* each address of 127.0.0.0/8 is any user's */
-        (void)snprintf(peer.network, sizeof peer.network, "loopback");
+    if (!peer.local && !l->cert_path)
+        loopback_network(fd, &peer);
     if (r == 0)
         many = one_too_many(s, &peer);
     if (r == 0 && !many && (r = listener_engine(l, &err)) < 0) {

@@ -129,7 +129,9 @@ struct http_tls {
 /* "HOST:PORT": "127.0.0.1:8443", "[::1]:0" (any free port: see http_port()). */
 int http_listen_tls(struct http_server *s, const char *address,
                     const struct http_tls *tls, unsigned id, uw_error *err);
-/* The same without TLS, on a loopback address alone; its peers are one network. */
+/* The same without TLS, on a loopback address alone; each user's peers are one network,
+ * and those whose user the kernel does not tell are one.
+ */
 int http_listen_loopback(struct http_server *s, const char *address, unsigned id,
                          uw_error *err);
 /* Whether the files hold a certificate and its key, as http_listen_tls() would say. */
