@@ -394,7 +394,9 @@ def metrics(n):
     """/metrics with 64 boards: how long, how much."""
     with uwtest.Node(board="v100", count=64) as node:
         d = node.daemon(QUICK)
-        text = ask(Local(d.socket), "GET", "/metrics")
+        # what is not known yet has no series
+        text = uwtest.wait_until(lambda: ask(Local(d.socket), "GET", "/metrics"),
+                                 lambda m: len(re.findall(r"^underwatt_gpu_power_watts\{", m, re.M)) == 64)
         before = cpu_s([d.pid])
         out = timed(d.socket, "/metrics", n)
         boards = len(re.findall(r"^underwatt_gpu_info\{", text, re.M))

@@ -291,11 +291,11 @@ def scraped(d, folder, target):
             return
         power = uwtest.wait_for(lambda: p.query("underwatt_gpu_power_watts"), 10, 0.2)
         t.ok(len(power) == 2 and all(v > 20 and m["simulated"] == "1" for m, v in power), "series of both boards arrive", power)
-        join = p.query('underwatt_gpu_power_watts / on (UUID, hostname) group_left '
+        join = p.query('underwatt_gpu_power_watts / on (board, hostname) group_left '
                        'underwatt_gpu_power_limit_watts{kind="enforced"}')
-        t.ok(len(join) == 2 and all(0 < v < 1.2 for _, v in join), "power over limit, joined on UUID", join)
+        t.ok(len(join) == 2 and all(0 < v < 1.2 for _, v in join), "power over limit, joined on the board", join)
         by_user = uwtest.wait_for(lambda: p.query(
-            'sum by (user) (underwatt_job_gpu_info * on (UUID, hostname) group_left underwatt_gpu_power_watts '
+            'sum by (user) (underwatt_job_gpu_info * on (board, hostname) group_left underwatt_gpu_power_watts '
             '* on (job_id, hostname) group_left (user) (underwatt_job_energy_joules_total * 0 + 1))'), 15, 0.3)
         t.ok(by_user and by_user[0][1] > 20, "W by user, as docs/metrics.md has it", by_user)
         groups = (p.api("rules") or {}).get("groups", [])

@@ -8,14 +8,6 @@
 typedef void (*board_fn)(struct metrics_render *r, const struct view_board *b,
                          struct metrics_slice l);
 
-static void gpu_info(struct metrics_render *r, const struct view_board *b,
-                     struct metrics_slice l)
-{
-    metrics_put(r, l, NULL, NULL);
-    (void)b;
-    text_put(&r->m->out, "1\n");
-}
-
 static void gpu_power(struct metrics_render *r, const struct view_board *b,
                       struct metrics_slice l)
 {
@@ -241,7 +233,7 @@ void metrics_put_boards(struct metrics_render *r)
         enum metrics_id id;
         board_fn fn;
     } rows[] = {
-        {METRICS_GPU_INFO, gpu_info},
+        {METRICS_GPU_INFO, metrics_info},
         {METRICS_GPU_POWER, gpu_power},
         {METRICS_GPU_ENERGY, gpu_energy},
         {METRICS_GPU_SPLIT, gpu_split},

@@ -50,6 +50,12 @@ void metrics_series(struct metrics_render *r, struct metrics_slice labels,
 void metrics_series_u64(struct metrics_render *r, struct metrics_slice labels,
                         const char *key, const char *value, uint64_t v);
 
+/* Writes the whole line of a board's info: its labels, and those that only the info has,
+ * spelled as in dcgm-exporter.
+ */
+void metrics_info(struct metrics_render *r, const struct view_board *b,
+                  struct metrics_slice l);
+
 /* Writes key="value"; key may begin with a comma. */
 void metrics_label(struct text *t, const char *key, const char *value);
 void metrics_label_u64(struct text *t, const char *key, uint64_t value);

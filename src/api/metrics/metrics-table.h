@@ -33,7 +33,7 @@
     X(HTTP_CONNECTIONS, "underwatt_http_connections", "gauge", "Connections that are open.") \
     X(HTTP_FOLLOWERS, "underwatt_http_followers", "gauge", "Streams of live events that are open.") \
     X(JOBS, "underwatt_jobs", "gauge", "Running jobs, by source.") \
-    X(GPU_INFO, "underwatt_gpu_info", "gauge", "Always 1; properties of the board.") \
+    X(GPU_INFO, "underwatt_gpu_info", "gauge", "Always 1; the UUID, bus id and model of the board, to join on board and hostname.") \
     X(GPU_POWER, "underwatt_gpu_power_watts", "gauge", "Mean power of the board over the last second or two.") \
     X(GPU_ENERGY, "underwatt_gpu_energy_joules_total", "counter", "Energy of the board since the ledger began.") \
     X(GPU_SPLIT, "underwatt_gpu_energy_split_joules_total", "counter", "The same energy by kind; the kinds add up to the whole.") \
@@ -73,7 +73,7 @@
     X(JOB_MARGINAL, "underwatt_job_co2e_marginal_grams", "gauge", "The same by the marginal intensity; it may fall.") \
     X(JOB_COST, "underwatt_job_cost", "gauge", "Cost of the job's energy since the daemon began, in the currency; it may fall.") \
     X(JOB_CHARGED, "underwatt_job_charged_joules_total", "counter", "Energy of these emissions and cost: that for which the signal was known.") \
-    X(JOB_GPU, "underwatt_job_gpu_info", "gauge", "Always 1; which boards a job is on, to join on UUID.") \
+    X(JOB_GPU, "underwatt_job_gpu_info", "gauge", "Always 1; which boards a job is on, to join on board and hostname.") \
     X(CPU_POWER, "underwatt_cpu_power_watts", "gauge", "Mean power of a RAPL domain over a second or more.") \
     X(CPU_ENERGY, "underwatt_cpu_energy_joules_total", "counter", "Energy of a RAPL domain, renewed once a second at most.") \
     X(USER_WASTE_ENERGY, "underwatt_user_waste_joules_total", "counter", "Energy of boards that the user's jobs had and did not use, since the daemon began; user=\"other\" is the sum of the rest.") \

@@ -71,8 +71,7 @@ void metrics_begin(struct metrics_render *r, enum metrics_id id)
     r->headed = false;
 }
 
-void metrics_put(struct metrics_render *r, struct metrics_slice labels, const char *key,
-                 const char *value)
+static void put_name(struct metrics_render *r, struct metrics_slice labels)
 {
     struct text *t = &r->m->out;
 
@@ -81,6 +80,14 @@ void metrics_put(struct metrics_render *r, struct metrics_slice labels, const ch
     text_put(t, family[r->id].name);
     text_add(t, "{", 1);
     text_add(t, labels.at, labels.len);
+}
+
+void metrics_put(struct metrics_render *r, struct metrics_slice labels, const char *key,
+                 const char *value)
+{
+    struct text *t = &r->m->out;
+
+    put_name(r, labels);
     if (key) {
         if (labels.len > 0)
             text_add(t, ",", 1);
@@ -133,17 +140,59 @@ void metrics_label_u64(struct text *t, const char *key, uint64_t value)
     text_add(t, "\"", 1);
 }
 
-/* The board's labels, spelled as in dcgm-exporter. */
-static void board_labels(struct text *t, const struct view_board *b, const char *hostname)
+/* The UUID without the letters of a prefix ("…-422ea740-…"). */
+static const char *bare_uuid(const struct view_board *b)
 {
+    const char *uuid = b->info->uuid;
+    size_t letters = strspn(uuid, "ABCDEFGHIJKLMNOPQRSTUVWXYZ");
+
+    return letters > 0 && uuid[letters] == '-' ? uuid + letters + 1 : uuid;
+}
+
+/* How many characters of their UUIDs tell these boards apart: 8, more where two begin
+ * with the same 8.
+ */
+static size_t short_length(const struct view_board *b, size_t n)
+{
+    size_t len = 8;
+
+    for (size_t i = 0; i < n; i++)
+        for (size_t k = 0; k < i; k++) {
+            const char *x = bare_uuid(&b[i]), *y = bare_uuid(&b[k]);
+            while (strncmp(x, y, len) == 0 && strcmp(x, y) != 0)
+                len++;
+        }
+    return len;
+}
+
+/* What every series of a board has. `gpu`, its index, may be another board's after a
+ * restart; `board` is a part of the UUID, so that a counter never goes on as another
+ * board's.
+ */
+static void board_labels(struct text *t, const struct view_board *b, size_t len,
+                         const char *hostname)
+{
+    char part[sizeof b->info->uuid];
+
+    (void)snprintf(part, sizeof part, "%.*s", (int)len, bare_uuid(b));
     metrics_label_u64(t, "gpu", b->info->index);
+    metrics_label(t, ",board", part);
+    metrics_label(t, ",hostname", hostname);
+    if (b->info->simulated)
+        text_put(t, ",simulated=\"1\"");
+}
+
+void metrics_info(struct metrics_render *r, const struct view_board *b,
+                  struct metrics_slice l)
+{
+    struct text *t = &r->m->out;
+
+    put_name(r, l);
     metrics_label(t, ",UUID", b->info->uuid);
     if (b->info->pci_bus_id[0])
         metrics_label(t, ",pci_bus_id", b->info->pci_bus_id);
     metrics_label(t, ",modelName", b->info->name);
-    metrics_label(t, ",hostname", hostname);
-    if (b->info->simulated)
-        text_put(t, ",simulated=\"1\"");
+    text_put(t, "} 1\n");
 }
 
 static bool sees(const struct metrics_opts *opts, const struct job_entry *job)
@@ -174,10 +223,12 @@ static int put_labels(struct metrics_render *r)
     struct metrics *m = r->m;
     struct text *t = &m->label;
 
+    size_t len = short_length(r->v->board, r->v->n_boards);
+
     text_clear(t);
     for (size_t i = 0; i < r->v->n_boards; i++) {
         m->board_at[i] = t->len;
-        board_labels(t, &r->v->board[i], r->v->hostname);
+        board_labels(t, &r->v->board[i], len, r->v->hostname);
     }
     m->board_at[r->v->n_boards] = t->len;
     for (size_t i = 0; i < r->jobs; i++) {

@@ -51,10 +51,13 @@ static const char *render(struct metrics *m, const struct metrics_opts *opts)
     return text;
 }
 
-#define BOARD0                                                                \
-    "gpu=\"0\",UUID=\"GPU-00000000-0000-0000-0000-000000000000\",pci_bus_id=" \
-    "\"00000000:10:00.0\",modelName=\"Made V100\",hostname=\"made-host\","    \
+/* made boards' UUIDs differ in their last character alone */
+#define BOARD0                                                                         \
+    "gpu=\"0\",board=\"00000000-0000-0000-0000-000000000000\",hostname=\"made-host\"," \
     "simulated=\"1\""
+#define INFO0                                                        \
+    ",UUID=\"GPU-00000000-0000-0000-0000-000000000000\",pci_bus_id=" \
+    "\"00000000:10:00.0\",modelName=\"Made V100\""
 #define JOB1                                                                          \
     "job_id=\"101\",user=\"user1\",source=\"run\",name=\"secret-1\",hostname=\"made-" \
     "host\",simulated=\"1\""
@@ -72,7 +75,7 @@ static void values(void)
         {"underwatt_http_followers{hostname=\"made-host\"}", "7"},
         {"underwatt_jobs{source=\"run\",hostname=\"made-host\"}", "4"},
         {"underwatt_jobs{source=\"registered\",hostname=\"made-host\"}", "0"},
-        {"underwatt_gpu_info{" BOARD0 "}", "1"},
+        {"underwatt_gpu_info{" BOARD0 INFO0 "}", "1"},
         {"underwatt_gpu_power_watts{" BOARD0 "}", "210.25"},
         {"underwatt_gpu_energy_joules_total{" BOARD0 "}", "123456.789"},
         {"underwatt_gpu_energy_split_joules_total{" BOARD0 ",kind=\"attributed\"}", "100000"},
@@ -260,6 +263,39 @@ static void unknown(void)
     ok(!strstr(text, "underwatt_gpu_"), "a node without boards has no series of any");
 }
 
+static void set_uuid(size_t i, const char *uuid)
+{
+    (void)snprintf(made.info[i].uuid, sizeof made.info[i].uuid, "%s", uuid);
+}
+
+/* Every series of a board has a part of its UUID that is no other's; the whole UUID, bus
+ * id and model stand in its info alone.
+ */
+static void labels(void)
+{
+    auto_(metrics_free) struct metrics *m = NULL;
+    struct metrics_opts opts = METRICS_DEFAULT;
+
+    made_init(&made, 3, 2);
+    set_uuid(0, "GPU-422ea740-d097-4210-8e06-b061b42e2928");
+    set_uuid(1, "GPU-0b7f1c55-d097-4210-8e06-b061b42e2928");
+    set_uuid(2, "odd");
+    (void)metrics_new(&m, NULL);
+    const char *text = render(m, &opts);
+    ok(strstr(text, "underwatt_gpu_power_watts{gpu=\"0\",board=\"422ea740\",hostname=") &&
+           strstr(text, "{gpu=\"1\",board=\"0b7f1c55\",") &&
+           strstr(text, "{gpu=\"2\",board=\"odd\","),
+       "eight characters, a short UUID as it is");
+    is_int(count(text, "UUID="), 3, "a UUID once a board");
+    is_int(count(text, "modelName="), 3, "… as its model");
+    is_int(count(text, "pci_bus_id="), 3, "… and its bus id");
+    set_uuid(1, "GPU-422ea740-d197-4210-8e06-b061b42e2928");
+    text = render(m, &opts);
+    ok(strstr(text, "{gpu=\"0\",board=\"422ea740-d0\",") &&
+           strstr(text, "{gpu=\"1\",board=\"422ea740-d1\","),
+       "more where two boards begin alike");
+}
+
 static void escapes(void)
 {
     auto_(metrics_free) struct metrics *m = NULL;
@@ -398,6 +434,7 @@ int main(int argc, char **argv)
     shape();
     waste_is_told();
     unknown();
+    labels();
     escapes();
     who_sees();
     bound();
