@@ -204,6 +204,22 @@ def daemon(t, folder):
         job.wait(60)
 
 
+def written(t, folder):
+    """The lines of docs/progress.md, as they stand there: alone, and under `underwatt run`."""
+    text = pathlib.Path(__file__).resolve().parents[2].joinpath("docs/progress.md").read_text(encoding="utf-8")
+    lines = text.split("```python\n")[1].split("```")[0]
+    script = pathlib.Path(folder, "written.py")
+    script.write_text(lines + "for _ in range(3):\n    step()\nprint(page[slot + 1], page[slot] == os.getpid())\n")
+    env = {k: v for k, v in os.environ.items() if k not in ("UNDERWATT_PROGRESS", "LOCAL_RANK")}
+    p = subprocess.run([sys.executable, script], env=env, capture_output=True, text=True, timeout=60)
+    t.equal((p.returncode, p.stdout), (0, "3 True\n"), f"the documented lines without `underwatt run` {p.stderr}")
+    path = page(folder, "written")
+    p = subprocess.run([sys.executable, script], env={**env, "UNDERWATT_PROGRESS": str(path)}, capture_output=True, text=True, timeout=60)
+    with open(path, "rb") as f:
+        steps = struct.unpack_from("<Q", f.read(), 64 + 8)[0]
+    t.equal((p.returncode, p.stdout, steps), (0, "3 True\n", 3), f"... and with a page {p.stderr}")
+
+
 def main():
     t = uwtest.Tap()
     with tempfile.TemporaryDirectory(prefix="uw-") as folder:
@@ -214,6 +230,7 @@ def main():
         leaves(t, folder)
         trouble(t, folder)
         costs(t, folder)
+        written(t, folder)
         daemon(t, folder)
     t.done()
 
