@@ -624,6 +624,7 @@ static int hold(struct remote_hold *g)
     if (code == EXIT_OK)
         code = claim_all(g);
     bool begun = code == EXIT_OK && g->h->n > 0;
+    g->h->begun = begun;
     if (r == 0 && begun)
         r = start(g, &err);
     if (r == 0 && begun)
@@ -655,6 +656,7 @@ static int leave(struct remote_hold *g)
     struct cap_hold *h = g->h;
 
     int code = claim_all(g);
+    h->begun = code == EXIT_OK;
     for (size_t i = 0; i < h->n && code == EXIT_OK; i++)
         cli_say("cap: GPU %u: claim %" PRIu64 ", at most %s%s, left to the daemon; "
                 "`underwatt cap clear --gpus %u` withdraws it",

@@ -33,7 +33,8 @@ struct cap_hold {
     const char *preset; /* whose share of the default limit is held; NULL: none */
     double percent;     /* of the preset */
     struct cap_target target[BOARDS_MAX];
-    size_t n; /* 0: start the actuator only, which restores limits left by others */
+    size_t n;   /* 0: start the actuator only, which restores limits left by others */
+    bool begun; /* claims were made: the targets have the result */
 };
 
 /* The exit code for these results: EXIT_OK: each board reached its cap and kept it;

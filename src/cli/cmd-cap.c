@@ -134,7 +134,7 @@ static int set(const struct cap *c, const struct cap_arg *value)
     }
     int code = cap_own_hold(&h);
     cap_left(&h);
-    if (code != EXIT_FAIL && c->json) {
+    if (h.begun && c->json) {
         int r = set_json(c, &h);
         code = r == EXIT_OK ? code : r;
     }
@@ -176,7 +176,7 @@ static int with_daemon(const struct cap *c, const char *what, struct cap_arg *va
     h.percent = value->percent;
     if (code == EXIT_OK)
         code = cap_daemon_set(&o, value, &h);
-    if (code != EXIT_FAIL && code != EXIT_USAGE && c->json) {
+    if (h.begun && c->json) {
         int r = set_json(c, &h);
         code = r == EXIT_OK ? code : r;
     }

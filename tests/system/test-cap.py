@@ -184,6 +184,9 @@ def main():
         said = p.communicate(timeout=10)[1]
         t.ok(p.returncode == 1 and limit(node, 0) == 300000, "and up at once")
         t.ok("GPU 0: ended before it reached 200 W" in said, "and says that it was not there yet", said)
+        p = node.run("underwatt", "cap", "set", "200", "--gpus", "0,1", "--for", "1 s", "--local", "--json", "-")
+        got = json.loads(p.stdout or '{"boards": [{}]}')["boards"][0]
+        t.ok(not got.get("reached", True) and got.get("restored"), "--for ends before the cap is in force: the result says so", p)
         job.kill()
     t.done()
 
