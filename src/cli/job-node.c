@@ -16,6 +16,7 @@
 #include "base/names.h"
 #include "base/units.h"
 #include "base/utf8.h"
+#include "cli/figures.h"
 #include "cli/job-inside.h"
 #include "cli/job-report.h"
 #include "cli/take.h"
@@ -176,13 +177,13 @@ static void live_text(const struct remote *r, char *ret, size_t size)
     const struct steps *own = r->steps ? job_progress_steps(r->steps) : NULL;
     uint64_t n = own ? own->mark.steps : take_u64(job, "steps");
     double step_s = own ? own->step_s : take_number(job, "step_s");
-    char steps[64] = "", power[32] = "";
+    char steps[64] = "", power[48] = "";
 
     if (n > 0)
         (void)snprintf(steps, sizeof steps, "%" PRIu64 " steps  %.3g s/step  ", n,
                        step_s);
-    if (isfinite(r->power_w))
-        (void)snprintf(power, sizeof power, "%.0f W  ", r->power_w);
+    if (r->own)
+        (void)snprintf(power, sizeof power, "%s  ", figure_watts(r->power_w).t);
     (void)snprintf(ret, size, "%.0f s  %s%s%s",
                    s_between(r->begin_ns, loop_now_ns(r->loop)), steps, power,
                    state_text(r, job));

@@ -337,7 +337,8 @@ static void see_boards(struct remote *r)
     r->power_w = 0;
     for (size_t i = 0; i < n_boards(r); i++) {
         const struct maybe *power = &v->board[i].power_w;
-        r->power_w += is_used(r, i) && power->known ? power->v : 0;
+        if (is_used(r, i)) /* NaN: the power of a board is unknown */
+            r->power_w += power->known ? power->v : (double)NAN;
     }
 }
 

@@ -12,6 +12,7 @@
 #include "base/error.h"
 #include "base/units.h"
 #include "cli/cli-loop.h"
+#include "cli/figures.h"
 #include "cli/own-place.h"
 #include "cli/sweep.h"
 #include "gpu/backends.h"
@@ -92,9 +93,9 @@ static int on_live(struct loop_timer *timer, uint64_t now_ns, void *user)
         (void)fprintf(stderr, "\r\033[Kfirst run, to see which boards CMD uses: %.0f s",
                       now.time_s);
     else
-        (void)fprintf(stderr, "\r\033[Krun %zu of %zu: %s, %.0f s, %.0f W%s", now.run,
-                      now.n_plan, view_watts(now.cap_mw, watts), now.time_s, now.power_w,
-                      left);
+        (void)fprintf(stderr, "\r\033[Krun %zu of %zu: %s, %.0f s, %s%s", now.run,
+                      now.n_plan, view_watts(now.cap_mw, watts), now.time_s,
+                      figure_watts(now.power_w).t, left);
     (void)fflush(stderr);
     r->line_there = true;
     return 0;

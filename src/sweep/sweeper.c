@@ -1,6 +1,7 @@
 #include "sweep/sweeper.h"
 
 #include <errno.h>
+#include <math.h>
 #include <signal.h>
 #include <stdio.h>
 #include <stdlib.h>
@@ -635,10 +636,9 @@ void sweeper_now(struct sweeper *s, struct sweeper_now *ret)
     if (ret->running)
         ret->time_s = s_between(s->begin_ns, loop_now_ns(s->loop));
     for (size_t i = 0; i < s->n; i++) {
-        const struct gpu_sample *last =
-            &sampler_board(node_sampler(own_node_node(s->own), i), 0)->last;
+        const struct maybe *power = &node_look(own_node_node(s->own))->board[i].power_w;
         if (s->use[i])
-            ret->power_w += last->has & GPU_HAS_INSTANT ? last->instant_w : last->power_w;
+            ret->power_w += power->known ? power->v : (double)NAN;
     }
     ret->left_known = s->plan && at > 0;
     for (size_t i = at; ret->left_known && i < s->n_plan; i++)

@@ -98,7 +98,8 @@ struct sweeper_now {
     size_t run, n_plan; /* the run under way, from 1; 0: none yet */
     uint32_t cap_mw;    /* 0: none set */
     bool running;       /* CMD runs */
-    double time_s, power_w;
+    double time_s;
+    double power_w; /* mean of the last second or two; NaN: unknown */
     bool left_known;
     double left_s; /* estimated time to the end of the sweep */
 };
