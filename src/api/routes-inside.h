@@ -56,6 +56,7 @@ void route_jobs(struct ask *a);
 void route_job(struct ask *a);
 void route_signals(struct ask *a);
 void route_window_samples(struct ask *a);
+void route_history(struct ask *a);
 void route_events(struct ask *a);
 void route_policy(struct ask *a);
 /* routes-write.c */

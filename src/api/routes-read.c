@@ -225,7 +225,7 @@ void route_job(struct ask *a)
 
 /* ---- a board's power over a window ---- */
 
-enum { SAMPLES = 1024, SAMPLES_MAX = 2048 };
+enum { SAMPLES = 1024, SAMPLES_MAX = 2048, HISTORY = 360 };
 
 static int samples_of(struct ask *a, size_t *ret_board, size_t *ret_most, uw_error *err)
 {
@@ -264,6 +264,25 @@ void route_window_samples(struct ask *a)
     }
     struct json_out *o = json_out_new();
     show_samples(o, node_look(ask_node(a)), id, powers.board, power, powers.n, err.text);
+    http_reply_json(a->x, o);
+}
+
+void route_history(struct ask *a)
+{
+    struct meter_power power[HISTORY];
+    struct node_history h = {.buf = power, .room = HISTORY};
+    uw_error err = {""};
+    size_t i = 0;
+
+    if (!ask_board(a, &i))
+        return;
+    int r = node_history(ask_node(a), i, &h, &err);
+    if (r < 0) {
+        http_fail_r(a->x, r, &err);
+        return;
+    }
+    struct json_out *o = json_out_new();
+    show_history(o, node_look(ask_node(a)), i, &h);
     http_reply_json(a->x, o);
 }
 

@@ -35,6 +35,7 @@ static const struct route table[] = {
     {HTTP_GET, "/v1/gpus", route_gpus, BODY_NONE, {NULL}},
     {HTTP_GET, "/v1/gpus/{gpu}", route_gpu, BODY_NONE, {NULL}},
     {HTTP_GET, "/v1/gpus/{gpu}/explain", route_explain, BODY_NONE, {NULL}},
+    {HTTP_GET, "/v1/gpus/{gpu}/history", route_history, BODY_NONE, {NULL}},
     {HTTP_POST, "/v1/gpus/{gpu}/release", route_release, BODY_MAY, {NULL}},
     {HTTP_POST, "/v1/gpus/{gpu}/take-back", route_take_back, BODY_NONE, {NULL}},
     {HTTP_GET, "/v1/claims", route_claims, BODY_NONE, {"gpu", "job", NULL}},

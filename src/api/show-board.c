@@ -345,15 +345,8 @@ static double rounded(double v)
     return round(v * 1e6) / 1e6;
 }
 
-void show_samples(struct json_out *o, const struct node_view *v, uint64_t window,
-                  size_t board, const struct meter_power *p, size_t n, const char *why)
+static void powers(struct json_out *o, const struct meter_power *p, size_t n)
 {
-    const struct gpu_info *info = v->board[board].info;
-
-    json_out_object(o, NULL);
-    json_out_int(o, "id", (int64_t)window);
-    json_out_int(o, "gpu", info->index);
-    json_out_text(o, "uuid", info->uuid);
     json_out_array(o, "samples");
     for (size_t i = 0; i < n; i++) {
         json_out_object(o, NULL);
@@ -363,6 +356,31 @@ void show_samples(struct json_out *o, const struct node_view *v, uint64_t window
         json_out_end(o);
     }
     json_out_end(o);
+}
+
+void show_samples(struct json_out *o, const struct node_view *v, uint64_t window,
+                  size_t board, const struct meter_power *p, size_t n, const char *why)
+{
+    const struct gpu_info *info = v->board[board].info;
+
+    json_out_object(o, NULL);
+    json_out_int(o, "id", (int64_t)window);
+    json_out_int(o, "gpu", info->index);
+    json_out_text(o, "uuid", info->uuid);
+    powers(o, p, n);
     json_out_text(o, "why", why);
+    json_out_end(o);
+}
+
+void show_history(struct json_out *o, const struct node_view *v, size_t board,
+                  const struct node_history *h)
+{
+    const struct gpu_info *info = v->board[board].info;
+
+    json_out_object(o, NULL);
+    json_out_int(o, "gpu", info->index);
+    json_out_text(o, "uuid", info->uuid);
+    json_out_double(o, "length_s", rounded(h->length_s));
+    powers(o, h->buf, h->n);
     json_out_end(o);
 }

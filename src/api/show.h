@@ -55,6 +55,8 @@ void show_window(struct json_out *o, const struct node_view *v,
 /* The power of a board over a window; why: why there is none. */
 void show_samples(struct json_out *o, const struct node_view *v, uint64_t window,
                   size_t board, const struct meter_power *p, size_t n, const char *why);
+void show_history(struct json_out *o, const struct node_view *v, size_t board,
+                  const struct node_history *h);
 /* An item of an array; series: with its history or forecast. */
 void show_signal(struct json_out *o, const struct signal_view *s, bool series);
 void show_claim(struct json_out *o, const struct node_view *v, size_t i,

@@ -36,6 +36,24 @@ static int take_one(struct view *v, const char *path, take_fn fn, uw_error *err)
     return r < 0 ? r : fn(v->top, json_root(doc), err);
 }
 
+/* Queries what the daemon knows of the past of boards that are new to the view.  A graph
+ * without a past is no trouble.
+ */
+static void look_back(struct view *v)
+{
+    struct top *t = v->top;
+    char path[160];
+
+    for (size_t i = 0; i < t->n_boards; i++) {
+        struct top_board *b = &t->board[i];
+        if (b->past_asked)
+            continue;
+        (void)snprintf(path, sizeof path, "/v1/gpus/%s/history", b->uuid);
+        (void)take_one(v, path, top_take_history, NULL);
+        b->past_asked = true;
+    }
+}
+
 /* Queries everything that the view shows; errors go into the view. */
 static int look(struct view *v, uw_error *err)
 {
@@ -45,6 +63,8 @@ static int look(struct view *v, uw_error *err)
     int r = take_one(v, "/v1/node", top_take_node, err);
     if (r == 0)
         r = take_one(v, "/v1/gpus", top_take_gpus, err);
+    if (r == 0)
+        look_back(v);
     if (r == 0)
         r = take_one(v, "/v1/jobs", top_take_jobs, err);
     if (r == 0 && t->claims && t->n_boards > 0) {
@@ -156,6 +176,7 @@ static int run(const struct cli_env *env, int argc, char **argv)
         return code;
     if (!top || loop_new_real((struct loop_clock){.speed = 1}, &loop, &err) < 0)
         return cli_fail(EXIT_FAIL, "top: out of memory");
+    top->look_s = s_of_ns(v.delay_ns);
     v.nodes = nodes;
     v.loop = loop;
     return just_once ? once(&v) : watch(&v, env, mono);

@@ -10,14 +10,19 @@
 
 enum {
     LEFT = 4,  /* columns of the number of a board */
-    NAME = 13, /* columns of its name */
+    NAME = 13, /* columns of its name, at least */
     BAR_LEAST = 10,
     BY_LEAST = 16, /* columns of who caps it: "search of job 12" */
     FEW_ROWS = 8,  /* with fewer rows, only boards are shown */
     JOBS_LEAST = 4,
+    STATE = 15,
     TIME = 10,
     PHASE = 12,
-    WHO = 200, /* bytes of who has a board */
+    WHO = 200,        /* bytes of who has a board */
+    GRAPH_LEAST = 60, /* columns of a board's graph where there are several */
+    GRAPH_LABEL = 6,  /* of them left of the graph */
+    GRAPH_MOST = 12,  /* rows */
+    STANDARD_ROWS = 24,
 };
 
 struct text {
@@ -120,18 +125,49 @@ static const struct {
 
 /* Where a column ends: of COL_BY, where it begins; 0: it is left out. */
 struct boards_table {
-    unsigned bar; /* columns of the bar; 0: left out */
+    unsigned name; /* columns of the names */
+    unsigned bar;  /* columns of the bar; 0: left out */
     unsigned at[N_COLS];
 };
 
+/* Columns that a text needs beyond the `has` that its field has, at most `room`. */
+static unsigned more(const char *text, unsigned has, unsigned room)
+{
+    unsigned len = text_columns(text);
+
+    return len <= has ? 0 : len - has < room ? len - has : room;
+}
+
+/* Distributes `extra` columns: those beyond TEXT_COLUMNS first to the names, then to who
+ * caps the boards, as far as these texts need them, the others to the bar.
+ */
+static void boards_table_widen(struct boards_table *at, const struct top *t,
+                               unsigned cols, unsigned extra)
+{
+    unsigned name = 0, by = 0;
+    unsigned wide = cols > TEXT_COLUMNS ? cols - TEXT_COLUMNS : 0;
+
+    wide = wide < extra ? wide : extra;
+    for (size_t i = 0; i < t->n_boards; i++) {
+        unsigned needs = more(t->board[i].name, NAME - 1, wide);
+        name = needs > name ? needs : name;
+    }
+    for (size_t i = 0; i < t->n_boards; i++) {
+        unsigned needs = more(t->board[i].by, BY_LEAST, wide - name);
+        by = needs > by ? needs : by;
+    }
+    at->name += name;
+    at->bar += extra - name - by;
+}
+
 /* Columns are shown whole or not at all; the least important go first. */
-static struct boards_table boards_table(unsigned cols)
+static struct boards_table boards_table(const struct top *top, unsigned cols)
 {
     static const enum column least_first[] = {COL_TODAY, COL_TEMP, COL_UTIL, N_COLS,
                                               COL_BY,    COL_CAP,  COL_POWER};
-    struct boards_table t = {.bar = 0};
+    struct boards_table t = {.name = NAME};
     bool shown[N_COLS + 1]; /* the last one is the bar */
-    unsigned need = LEFT + NAME + BAR_LEAST, at = LEFT + NAME;
+    unsigned need = LEFT + NAME + BAR_LEAST;
 
     for (size_t i = 0; i <= N_COLS; i++)
         shown[i] = true;
@@ -143,11 +179,11 @@ static struct boards_table boards_table(unsigned cols)
         need -= c == N_COLS ? BAR_LEAST : 1 + columns[c].width;
     }
     if (shown[N_COLS])
-        t.bar = BAR_LEAST + cols - need;
+        t.bar = BAR_LEAST;
     /* At 80 columns all are there: COL_BY has one column more than it needs. */
     if (shown[N_COLS] && cols > need)
-        t.bar--;
-    at += t.bar;
+        boards_table_widen(&t, top, cols, cols - need - 1);
+    unsigned at = LEFT + t.name + t.bar;
     for (size_t i = 0; i < N_COLS; i++) {
         if (!shown[i])
             continue;
@@ -164,7 +200,7 @@ static void draw_boards_head(const struct boards_table *t, struct grid *g, unsig
     grid_fill(g, row, 0, g->cols, GRID_HEAD);
     (void)grid_text(g, row, 0, GRID_HEAD, "GPU NAME");
     if (t->bar) /* its head may reach up to that of the power, "W" */
-        (void)grid_text(g, row, LEFT + NAME, GRID_HEAD, "%s",
+        (void)grid_text(g, row, LEFT + t->name, GRID_HEAD, "%s",
                         t->bar + columns[COL_POWER].width >= sizeof bar ? bar : "POWER");
     for (size_t i = 0; i < COL_BY; i++)
         if (t->at[i])
@@ -197,10 +233,10 @@ static void draw_board_words(const struct boards_table *at, const struct top_boa
     const char *by = !at->bar && !b->by[0] ? why : b->by;
 
     if (at->bar && !isnan(b->power_w) && b->max_w > 0)
-        grid_bar(g, row, LEFT + NAME, at->bar, b->power_w / b->max_w,
+        grid_bar(g, row, LEFT + at->name, at->bar, b->power_w / b->max_w,
                  isnan(b->cap_w) ? -1 : b->cap_w / b->max_w, pressure(b));
     else if (at->bar)
-        grid_field(g, row, LEFT + NAME, at->bar, GRID_WARN, why);
+        grid_field(g, row, LEFT + at->name, at->bar, GRID_WARN, why);
     if (at->at[COL_BY])
         grid_field(g, row, at->at[COL_BY], g->cols - at->at[COL_BY],
                    by == why ? GRID_WARN : GRID_PLAIN, by);
@@ -209,11 +245,11 @@ static void draw_board_words(const struct boards_table *at, const struct top_boa
 static void draw_board(const struct top *t, const struct top_board *b, struct grid *g,
                        unsigned row)
 {
-    const struct boards_table at = boards_table(g->cols);
+    const struct boards_table at = boards_table(t, g->cols);
     bool walking = !isnan(b->target_w) && !isnan(b->cap_w) && b->target_w < b->cap_w - 1;
 
     right(g, row, 3, GRID_PLAIN, number(b->index, "").t);
-    grid_field(g, row, LEFT, NAME - 1, GRID_PLAIN, b->name);
+    grid_field(g, row, LEFT, at.name - 1, GRID_PLAIN, b->name);
     cell(g, row, at.at[COL_POWER], GRID_BOLD, number(b->power_w, ""));
     cell(g, row, at.at[COL_CAP], walking ? GRID_NEAR : GRID_PLAIN, number(b->cap_w, ""));
     cell(g, row, at.at[COL_TEMP], b->temp_c >= 85 ? GRID_FULL : GRID_PLAIN,
@@ -222,33 +258,93 @@ static void draw_board(const struct top *t, const struct top_board *b, struct gr
     cell(g, row, at.at[COL_TODAY], GRID_PLAIN, energy(b->today_j));
     draw_board_words(&at, b, g, row);
     if (b == &t->board[t->picked])
-        grid_look_at(g, row, 0, LEFT + NAME - 1, GRID_PICKED);
+        grid_look_at(g, row, 0, LEFT + at.name - 1, GRID_PICKED);
 }
 
-/* Draws the recent power of the picked board. */
-static void draw_history(const struct top *t, struct grid *g, unsigned row)
+/* The newest n powers of a board, the newest last, and their range; *ret_least >
+ * *ret_most: none is known.
+ */
+static void newest(const struct top *t, const struct top_board *b, double *v, unsigned n,
+                   double *ret_least, double *ret_most)
 {
-    double v[TOP_HISTORY], least = INFINITY, most = 0;
-    const struct top_board *b = &t->board[t->picked];
-
-    if (t->picked >= t->n_boards || g->cols < 30)
-        return;
-    unsigned left = grid_text(g, row, 0, GRID_PLAIN, "GPU %u ", b->index);
-    unsigned n = g->cols - left - 18;
-    if (n > TOP_HISTORY)
-        n = TOP_HISTORY;
+    *ret_least = INFINITY;
+    *ret_most = 0;
     for (unsigned i = 0; i < n; i++) {
-        uint64_t age = n - 1 - i;
-        v[i] = age < t->looks ? b->history_w[(t->looks - 1 - age) % TOP_HISTORY]
-                              : (double)NAN;
+        unsigned age = n - 1 - i;
+        v[i] = b->history_w[(t->looks + TOP_HISTORY - 1 - age) % TOP_HISTORY];
         if (!isnan(v[i])) {
-            least = fmin(least, v[i]);
-            most = fmax(most, v[i]);
+            *ret_least = fmin(*ret_least, v[i]);
+            *ret_most = fmax(*ret_most, v[i]);
         }
     }
+}
+
+/* Draws the recent power of the picked board in one row. */
+static void draw_history_row(const struct top *t, struct grid *g, unsigned row)
+{
+    double v[TOP_HISTORY], least, most;
+    const struct top_board *b = &t->board[t->picked];
+    unsigned left = grid_text(g, row, 0, GRID_PLAIN, "GPU %u ", b->index);
+    unsigned n = g->cols - left - 18;
+
+    if (n > TOP_HISTORY)
+        n = TOP_HISTORY;
+    newest(t, b, v, n, &least, &most);
     grid_spark(g, row, left, v, n, b->max_w > 0 ? b->max_w : most, GRID_GOOD);
     if (least <= most)
         (void)grid_text(g, row, left + n + 1, GRID_DIM, "%.0f..%.0f W", least, most);
+}
+
+/* Draws one board's recent power in `rows` rows and `cols` columns: a line of text, then
+ * a graph from 0 to the highest limit with a line at the cap in force.
+ */
+static void draw_graph(const struct top *t, const struct top_board *b, struct grid *g,
+                       unsigned row, unsigned rows, unsigned col, unsigned cols)
+{
+    double v[TOP_HISTORY], least, most;
+    unsigned n = cols - GRAPH_LABEL < TOP_HISTORY ? cols - GRAPH_LABEL : TOP_HISTORY;
+    unsigned left = col + GRAPH_LABEL, height = rows - 1, base = row + height;
+    char range[40] = "", text[120];
+
+    newest(t, b, v, n, &least, &most);
+    double top = b->max_w > 0 ? b->max_w : most;
+    if (least <= most)
+        (void)snprintf(range, sizeof range, ", %.0f..%.0f W", least, most);
+    (void)snprintf(text, sizeof text, "GPU %u power, %.0f s%s", b->index, n * t->look_s,
+                   range);
+    grid_field(g, row, col, cols, b == &t->board[t->picked] ? GRID_BOLD : GRID_PLAIN,
+               text);
+    right(g, row + 1, left - 1, GRID_DIM, number(top, "").t);
+    right(g, base, left - 1, GRID_DIM, "0");
+    if (b->cap_w > 0 && top > 0) {
+        unsigned at = (unsigned)fmin(b->cap_w / top * height, height - 1);
+        for (unsigned i = 0; i < n; i++)
+            (void)grid_text(g, base - at, left + i, GRID_DIM, g->ascii ? "-" : "┈");
+    }
+    for (unsigned i = 0; i < n && top > 0; i++)
+        if (!isnan(v[i]))
+            grid_column(g, base, left + i, height, v[i] / top, GRID_GOOD);
+}
+
+/* Draws the recent power in `rows` rows: of the picked board and, where the terminal is
+ * wide, of those after it.
+ */
+static void draw_history(const struct top *t, struct grid *g, unsigned row, unsigned rows)
+{
+    size_t n = g->cols / GRAPH_LEAST, first = t->picked;
+
+    if (t->picked >= t->n_boards || g->cols < 30)
+        return;
+    if (rows == 1) {
+        draw_history_row(t, g, row);
+        return;
+    }
+    n = n < 1 ? 1 : n > t->n_boards ? t->n_boards : n;
+    if (first + n > t->n_boards)
+        first = t->n_boards - n;
+    unsigned cols = g->cols / (unsigned)n;
+    for (size_t i = 0; i < n; i++)
+        draw_graph(t, &t->board[first + i], g, row, rows, (unsigned)i * cols, cols - 1);
 }
 
 static void draw_claims(const struct top *t, struct grid *g, unsigned row, unsigned end)
@@ -380,32 +476,46 @@ static bool job_has_phase(const struct grid *g)
     return g->cols >= 80 + TIME + PHASE;
 }
 
-static unsigned job_name_more(const struct grid *g)
+/* Columns of a job's name and of its state beyond those that they have at 80 columns. */
+struct job_widths {
+    unsigned name, state;
+};
+
+static struct job_widths job_widths(const struct top *t, const struct grid *g)
 {
-    return job_has_phase(g)  ? g->cols - 80 - TIME - PHASE
-           : job_has_time(g) ? g->cols - 80 - TIME
-                             : 0;
+    unsigned rest = job_has_phase(g)  ? g->cols - 80 - TIME - PHASE
+                    : job_has_time(g) ? g->cols - 80 - TIME
+                                      : 0;
+    struct job_widths w = {0};
+
+    for (size_t i = 0; i < t->n_jobs; i++) {
+        unsigned needs = more(t->job[i].state, STATE, rest);
+        w.state = needs > w.state ? needs : w.state;
+    }
+    w.name = rest - w.state;
+    return w;
 }
 
-static void draw_job(const struct top_job *j, struct grid *g, unsigned row)
+static void draw_job(const struct top_job *j, struct job_widths wide, struct grid *g,
+                     unsigned row)
 {
     char text[32];
-    unsigned wide = job_name_more(g);
-    unsigned at = 15 + 13 + wide;
+    unsigned at = 15 + 13 + wide.name, end = at + wide.state;
 
     (void)snprintf(text, sizeof text, "%llu", (unsigned long long)j->id);
     right(g, row, 5, GRID_PLAIN, text);
     grid_field(g, row, 6, 8, GRID_PLAIN, j->user);
-    grid_field(g, row, 15, 12 + wide, GRID_PLAIN, j->name);
+    grid_field(g, row, 15, 12 + wide.name, GRID_PLAIN, j->name);
     grid_field(g, row, at, 7, GRID_PLAIN, j->gpus);
-    grid_field(g, row, at + 8, 15, j->goal[0] ? GRID_GOOD : GRID_DIM, j->state);
-    right(g, row, at + 28, GRID_PLAIN, number(j->cap_w, "").t);
+    grid_field(g, row, at + 8, STATE + wide.state, j->goal[0] ? GRID_GOOD : GRID_DIM,
+               j->state);
+    right(g, row, end + 28, GRID_PLAIN, number(j->cap_w, "").t);
     if (job_has_energy(g)) {
-        right(g, row, at + 39, GRID_PLAIN, percent(j->saved, NAN).t);
-        right(g, row, at + 48, GRID_PLAIN, figure_joules(j->energy_j).t);
+        right(g, row, end + 39, GRID_PLAIN, percent(j->saved, NAN).t);
+        right(g, row, end + 48, GRID_PLAIN, figure_joules(j->energy_j).t);
     }
     if (job_has_phase(g))
-        grid_field(g, row, at + 50, 10, GRID_PLAIN, j->phase);
+        grid_field(g, row, end + 50, 10, GRID_PLAIN, j->phase);
     if (job_has_time(g))
         right(g, row, g->cols, GRID_PLAIN, span(j->time_s).t);
 }
@@ -413,27 +523,28 @@ static void draw_job(const struct top_job *j, struct grid *g, unsigned row)
 static void draw_jobs(const struct top *t, struct grid *g, unsigned row, unsigned end)
 {
     size_t at[TOP_JOBS] = {0};
-    unsigned mid = 15 + 13 + job_name_more(g);
+    const struct job_widths wide = job_widths(t, g);
+    unsigned mid = 15 + 13 + wide.name, state = wide.state;
 
     grid_fill(g, row, 0, g->cols, GRID_HEAD);
     (void)grid_text(g, row, 2, GRID_HEAD, "JOB USER     NAME");
     (void)grid_text(g, row, mid, GRID_HEAD, "GPUS    STATE");
-    right(g, row, mid + 28, GRID_HEAD, "CAP");
+    right(g, row, mid + state + 28, GRID_HEAD, "CAP");
     if (job_has_energy(g)) {
-        right(g, row, mid + 39, GRID_HEAD,
+        right(g, row, mid + state + 39, GRID_HEAD,
               t->sort == TOP_SORT_SAVED ? "*SAVED" : "SAVED");
-        right(g, row, mid + 48, GRID_HEAD,
+        right(g, row, mid + state + 48, GRID_HEAD,
               t->sort == TOP_SORT_ENERGY ? "*ENERGY" : "ENERGY");
     }
     if (job_has_phase(g))
-        (void)grid_text(g, row, mid + 50, GRID_HEAD, "PHASE");
+        (void)grid_text(g, row, mid + state + 50, GRID_HEAD, "PHASE");
     if (job_has_time(g))
         right(g, row, g->cols, GRID_HEAD, t->sort == TOP_SORT_TIME ? "*TIME" : "TIME");
     if (t->n_jobs == 0 && row + 1 < end)
         (void)grid_text(g, row + 1, 2, GRID_DIM, "no job on this node");
     order(t, at);
     for (size_t i = t->first_job; i < t->n_jobs && ++row < end; i++)
-        draw_job(&t->job[at[i]], g, row);
+        draw_job(&t->job[at[i]], wide, g, row);
 }
 
 static void draw_keys(const struct top *t, struct grid *g)
@@ -476,6 +587,18 @@ static void draw_help(struct grid *g)
     (void)grid_text(g, 3 + (unsigned)n_elements(lines), 0, GRID_DIM, "any key goes back");
 }
 
+/* Rows of the graphs: those that the terminal has beyond 24, as far as `spare` rows are
+ * free.
+ */
+static unsigned history_rows(const struct grid *g, unsigned spare)
+{
+    unsigned rows = g->rows > STANDARD_ROWS ? 1 + g->rows - STANDARD_ROWS : 1;
+
+    rows = rows > GRAPH_MOST ? GRAPH_MOST : rows;
+    rows = rows > spare + 1 ? spare + 1 : rows;
+    return rows < 3 ? 1 : rows; /* a line of text and a graph of two rows at least */
+}
+
 /* Returns the number of board rows that fit, and the first board. */
 static unsigned board_rows(const struct top *t, const struct grid *g, size_t *ret_first)
 {
@@ -496,20 +619,24 @@ void top_draw(const struct top *t, struct grid *g)
         draw_help(g);
         return;
     }
-    const struct boards_table table = boards_table(g->cols);
+    const struct boards_table table = boards_table(t, g->cols);
     unsigned rows = board_rows(t, g, &first);
     draw_title(t, g);
     draw_boards_head(&table, g, 1);
     for (unsigned i = 0; i < rows; i++)
         draw_board(t, &t->board[first + i], g, 2 + i);
     if (g->rows >= FEW_ROWS) {
-        draw_history(t, g, 2 + rows);
+        unsigned jobs = 1 + (unsigned)t->n_jobs;
+        unsigned used = 2 + rows + 1 + (jobs > JOBS_LEAST ? jobs : JOBS_LEAST) + 1;
+        unsigned high = history_rows(g, g->rows > used ? g->rows - used : 0);
+        unsigned row = 2 + rows + high;
+        draw_history(t, g, 2 + rows, high);
         if (t->claims)
-            draw_claims(t, g, 3 + rows, g->rows - 1);
+            draw_claims(t, g, row, g->rows - 1);
         else if (t->waste)
-            draw_waste(t, g, 3 + rows, g->rows - 1);
+            draw_waste(t, g, row, g->rows - 1);
         else
-            draw_jobs(t, g, 3 + rows, g->rows - 1);
+            draw_jobs(t, g, row, g->rows - 1);
     }
     for (unsigned row = 1; t->trouble[0] && row < g->rows; row++)
         grid_look_at(g, row, 0, g->cols, GRID_DIM);

@@ -44,7 +44,7 @@ static void take_by(struct top_board *b, const struct json_value *cap)
     }
     (void)snprintf(b->by, sizeof b->by, "%.*s", (int)sizeof b->by - 1, by);
     if (b->state[0] && state != CAPS_HELD && state != CAPS_FREE)
-        (void)snprintf(b->by, sizeof b->by, "%.15s: %.70s", b->state, by);
+        (void)snprintf(b->by, sizeof b->by, "%.15s: %.200s", b->state, by);
 }
 
 static void take_board(struct top_board *b, const struct json_value *v)
@@ -124,6 +124,30 @@ int top_take_gpus(struct top *t, const struct json_value *gpus, uw_error *err)
     t->n_boards = n;
     if (t->picked >= n)
         t->picked = n ? n - 1 : 0;
+    return 0;
+}
+
+int top_take_history(struct top *t, const struct json_value *history, uw_error *err)
+{
+    const struct json_value *list = json_get(history, "samples");
+    const struct top_board *of = known(t, history);
+    double length_s = take_number(history, "length_s"), begin_s = 0;
+
+    if (!list || isnan(length_s))
+        return fail(err, -EINVAL, "the daemon's answer has no history");
+    if (!of || !(t->look_s > 0))
+        return 0;
+    struct top_board *b = &t->board[of - t->board];
+    for (size_t i = 0; i < json_count(list); i++) {
+        const struct json_value *v = json_at(list, i);
+        double end_s = take_number(v, "time_s"), w = take_number(v, "power_w");
+        /* Sample k, counted back from the next one, is of the time k looks ago. */
+        double from = (length_s - end_s) / t->look_s;
+        double to = (length_s - begin_s) / t->look_s;
+        for (double k = fmax(ceil(from), 1); k < to && k < TOP_HISTORY; k++)
+            b->history_w[(t->looks + TOP_HISTORY - (size_t)k) % TOP_HISTORY] = w;
+        begin_s = end_s;
+    }
     return 0;
 }
 

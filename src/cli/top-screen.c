@@ -32,8 +32,9 @@ static void set_looks(bool colour)
     set_look(GRID_PLAIN, A_NORMAL, -1, -1);
     set_look(GRID_DIM, A_DIM, -1, -1);
     set_look(GRID_BOLD, A_BOLD, -1, -1);
-    set_look(GRID_HEAD, coloured ? A_NORMAL : A_REVERSE, COLOR_BLACK, COLOR_GREEN);
-    set_look(GRID_PICKED, coloured ? A_NORMAL : A_REVERSE, COLOR_BLACK, COLOR_CYAN);
+    /* Not black on a colour: many palettes show black as a dark grey. */
+    set_look(GRID_HEAD, coloured ? A_BOLD : A_REVERSE, COLOR_WHITE, COLOR_BLUE);
+    set_look(GRID_PICKED, coloured ? A_BOLD : A_REVERSE, COLOR_WHITE, COLOR_MAGENTA);
     set_look(GRID_GOOD, A_NORMAL, COLOR_GREEN, -1);
     set_look(GRID_NEAR, coloured ? A_NORMAL : A_BOLD, COLOR_YELLOW, -1);
     set_look(GRID_FULL, A_BOLD, COLOR_RED, -1);

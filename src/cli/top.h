@@ -16,8 +16,9 @@ enum {
     TOP_BOARDS = 64,
     TOP_JOBS = 256,
     TOP_CLAIMS = 32,
-    TOP_HISTORY = 240, /* samples kept for the sparklines */
+    TOP_HISTORY = 240, /* samples kept for the graphs */
     TOP_TEXT = 96,
+    TOP_WHY = 240,
 };
 
 /* NaN: unknown, in all of these. */
@@ -30,14 +31,15 @@ struct top_claim {
 struct top_board {
     unsigned index;
     char uuid[TOP_TEXT], name[TOP_TEXT];
-    char state[16], by[TOP_TEXT], text[TOP_TEXT];
+    char state[16], by[TOP_WHY], text[TOP_TEXT];
     double power_w, cap_w, target_w, original_w, max_w;
     double temp_c, util, clock_mhz, today_j;
     char use[16];               /* "working", or a class of waste (docs/waste.md) */
     double use_s, memory_bytes; /* for how long; of processes on it */
     uint64_t job;               /* the first one on it; 0: none */
     size_t n_jobs;
-    double history_w[TOP_HISTORY]; /* a ring buffer, see top.looks */
+    double history_w[TOP_HISTORY]; /* a ring buffer, see top.looks; NaN: unknown */
+    bool past_asked;               /* its history was asked of the daemon */
     struct top_claim claim[TOP_CLAIMS];
     size_t n_claims;
 };
@@ -58,6 +60,7 @@ struct top {
     struct top_job job[TOP_JOBS];
     size_t n_jobs;
     uint64_t looks;    /* samples taken so far */
+    double look_s;     /* time between two */
     char trouble[200]; /* why the figures are old; or "" */
 
     /* State of the viewer. */
@@ -75,7 +78,11 @@ int top_take_gpus(struct top *t, const struct json_value *gpus, uw_error *err);
 int top_take_jobs(struct top *t, const struct json_value *jobs, uw_error *err);
 /* Takes the answer of GET /v1/gpus/N/explain for the picked board. */
 int top_take_claims(struct top *t, const struct json_value *explain, uw_error *err);
-/* Adds a sample of the current powers to the sparklines. */
+/* Takes the answer of GET /v1/gpus/N/history: fills the samples before the next one.
+ * -EINVAL: of another form; nothing has changed.
+ */
+int top_take_history(struct top *t, const struct json_value *history, uw_error *err);
+/* Adds a sample of the current powers to the graphs. */
 void top_tick(struct top *t);
 
 enum top_key {

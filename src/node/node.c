@@ -579,6 +579,27 @@ struct sampler *node_sampler(const struct node *node, size_t board)
     return board < node->n ? node->sampler[board] : NULL;
 }
 
+int node_history(struct node *node, size_t board, struct node_history *h, uw_error *err)
+{
+    uint64_t now = loop_now_ns(node->loop), from = now - ns_of_s(HISTORY_S);
+    struct meter *m = sampler_meter(node->sampler[board], 0);
+    uint64_t since = meter_since(m);
+    struct meter_state state;
+
+    h->n = 0;
+    h->length_s = 0;
+    if (since == UINT64_MAX)
+        return 0;
+    meter_state(m, &state);
+    from = now < ns_of_s(HISTORY_S) || from < since ? since : from;
+    int r = state.last_ns > from
+                ? meter_powers(m, from, state.last_ns, h->buf, h->room, &h->n, err)
+                : -ENODATA;
+    if (r == 0)
+        h->length_s = s_between(from, now);
+    return r == -ENODATA ? 0 : r;
+}
+
 void node_measure(struct node *node, uint64_t boards)
 {
     node->measured = boards;

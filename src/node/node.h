@@ -182,6 +182,14 @@ int node_window_look(struct node *node, const struct node_who *who, uint64_t id,
 /* See client_windows_powers(). */
 int node_window_powers(struct node *node, const struct node_who *who, uint64_t id,
                        struct client_window_powers *powers, uw_error *err);
+/* A board's power up to now, as of meter_powers(); at most 180 s are looked back to. */
+struct node_history {
+    struct meter_power *buf; /* the caller's */
+    size_t room, n;
+    double length_s; /* from the first one's beginning to now; 0: n is 0 */
+};
+/* 0 with n == 0: nothing is known yet; -ENOMEM. */
+int node_history(struct node *node, size_t board, struct node_history *h, uw_error *err);
 int node_window_drop(struct node *node, const struct node_who *who, uint64_t id,
                      uw_error *err);
 

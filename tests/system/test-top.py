@@ -93,6 +93,8 @@ def screen(t, node):
     top = Top(node)
     t.ok(top.shows("GPU", "Tesla V100", "CAP", "simulated"), "80x24: boards and caps", top.text()[-400:])
     t.ok(COLOUR.search(top.out), "in colour")
+    top.size(50, 200)
+    t.ok(top.shows("GPU 0 power, ", "GPU 1 power, "), "50x200: a graph of each board", top.text()[-400:])
     for lines, columns in ((5, 20), (1, 1), (60, 200), (24, 80)):
         top.size(lines, columns)
         t.ok(top.until(lambda: len(top.out) > 0), f"drawn anew at {columns}x{lines}")
@@ -107,6 +109,15 @@ def screen(t, node):
     top.press(b"q")
     t.equal(top.end(), 0, "q ends it")
     t.ok(LEAVES in top.out, "and leaves the terminal as it was", top.out[-100:])
+
+
+def past(t, daemon):
+    """What the daemon knows of the seconds before `top` starts."""
+    look = lambda: daemon.ask("GET", "/v1/gpus/0/history")[1]
+    got = uwtest.wait_until(look, lambda got: len(got["samples"]) > 1)
+    samples = got["samples"]
+    t.ok(len(samples) > 1 and 0 < samples[-1]["time_s"] <= got["length_s"] <= 180 and
+         all(s["power_w"] > 0 for s in samples), "its history", got)
 
 
 def plain(t, node):
@@ -151,6 +162,7 @@ def main():
     with uwtest.Node(board="v100", count=2) as node:
         policy = pathlib.Path(node.tmp, "policy.yaml")
         daemon = node.daemon(f"policy: {{file: {policy}}}\n")
+        past(t, daemon)
         screen(t, node)
         plain(t, node)
         ruled(t, node, daemon, policy)

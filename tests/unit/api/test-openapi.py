@@ -73,7 +73,7 @@ PLAIN = ["POST /v1/gpus/0/take-back", "POST /v1/gpus/0/release", "POST /v1/reloa
          'PUT /v1/jobs/slurm:1 {"uid": 1000, "gpu_minors": [0], "cap": "250 W", "time_limit": "1 h"}', 'PUT /v1/jobs/slurm:1 {"uid": 1000}',
          'PATCH /v1/jobs/slurm:1 {"labels": {"slurm.qos": "high"}, "time_limit": "1 h", "for": "90 s"}', "PATCH /v1/jobs/slurm:1 {}",
          "DELETE /v1/jobs/slurm:1", "GET /v1/jobs/slurm:1", "POST /v1/windows", "POST /v1/windows/99/end",
-         "POST /v1/windows/x/end", "GET /v1/windows/99/samples?gpu=0&most=2", "GET /v1/windows/99/samples?gpu=1", "DELETE /v1/windows/99", 'PUT /v1/signals/carbon {"value": -3.5, "unit": "g/kWh", "for": "10 min"}',
+         "GET /v1/gpus/0/history", "GET /v1/gpus/1/history", "POST /v1/windows/x/end", "GET /v1/windows/99/samples?gpu=0&most=2", "GET /v1/windows/99/samples?gpu=1", "DELETE /v1/windows/99", 'PUT /v1/signals/carbon {"value": -3.5, "unit": "g/kWh", "for": "10 min"}',
          'PUT /v1/signals/grid.open {"value": true}', 'PUT /v1/signals/queue.gpus {"value": 8, "for": "90 s", "source": "slurm"}', "DELETE /v1/signals/carbon", "POST /v1/gpus/99/release", "POST /v1/gpus/99/take-back"]
 reads = [f"GET {g}" for g in GETS]
 writes = [f"POST {p} {b}" for p, b in POSTS] + PLAIN

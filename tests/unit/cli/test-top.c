@@ -24,12 +24,15 @@ static struct top_board board(unsigned index, double power, double cap, const ch
                           .today_j = 7.2e6};
 
     (void)snprintf(b.by, sizeof b.by, "%s", by);
+    for (size_t i = 0; i < TOP_HISTORY; i++)
+        b.history_w[i] = NAN;
     return b;
 }
 
 static void set_up(void)
 {
-    t = (struct top){.host = "node1", .clock = "14:03:22", .simulated = true};
+    t = (struct top){
+        .host = "node1", .clock = "14:03:22", .simulated = true, .look_s = 1};
     t.n_boards = 4;
     t.board[0] = board(0, 150, 300, "original");
     t.board[1] = board(1, 210, 215, "search of job 12");
@@ -169,9 +172,9 @@ static void test_columns(void)
         for (unsigned cols = rows[i].least; cols <= rows[i].most; cols++) {
             struct grid *g = drawn(24, cols, true);
             char *head = grid_row(g, 1), got[80] = "";
-            char *rest = strstr(head, "POWER AGAINST CAP ") ? head + 35
-                         : strstr(head, "POWER ")           ? head + 23
-                                                            : head + 9;
+            char *bar = strstr(head, "POWER AGAINST CAP "),
+                 *power = strstr(head, "POWER ");
+            char *rest = bar ? bar + 18 : power ? power + 6 : head + 9;
             for (char *word = strtok(rest, " "); word; word = strtok(NULL, " "))
                 (void)snprintf(got + strlen(got), sizeof got - strlen(got), "%s%s",
                                *got ? " " : "", word);
@@ -179,6 +182,39 @@ static void test_columns(void)
             free(head);
             grid_free(g);
         }
+}
+
+/* 200 x 50: names, reasons and states are whole, and boards have graphs of several rows
+ * side by side.
+ */
+static void test_wide(void)
+{
+    static const char name[] = "NVIDIA H100 80GB HBM3",
+                      by[] = "rule night-tariff: price 0.41 EUR/kWh > 0.30 EUR/kWh";
+    static const char state[] = "trying 153 W (model expects 5.6 % lower EDP)";
+
+    set_up();
+    (void)snprintf(t.board[0].name, sizeof t.board[0].name, "%s", name);
+    (void)snprintf(t.board[0].by, sizeof t.board[0].by, "%s", by);
+    (void)snprintf(t.job[1].state, sizeof t.job[1].state, "%s", state);
+    struct grid *g = drawn(50, 200, false);
+    ok(row_has(g, 2, name) && row_has(g, 2, by), "name and reason are whole");
+    ok(row_has(g, 6, "GPU 0 power, 59 s, 150..150 W") && row_has(g, 6, "GPU 1 power") &&
+           row_has(g, 6, "GPU 2 power"),
+       "three graphs beside each other");
+    ok(row_has(g, 7, "300") && row_has(g, 17, "   0 "),
+       "on a scale up to the highest limit");
+    is_int(g->cell[(size_t)13 * 200 + 64].code, 0x2588,
+           "half of the limit: half the height");
+    is_int(g->cell[(size_t)11 * 200 + 64].code, ' ', "and no more");
+    ok(row_has(g, 18, "JOB USER") && row_has(g, 20, state), "a state is whole");
+    grid_free(g);
+    t.n_boards = 40;
+    for (size_t i = 4; i < 40; i++)
+        t.board[i] = board((unsigned)i, 200, 210, "search of job 12");
+    g = drawn(50, 200, false);
+    ok(row_has(g, 42, "GPU 0 "), "many boards leave one row to the history");
+    grid_free(g);
 }
 
 static void test_looks(void)
@@ -405,12 +441,39 @@ static void test_answers(void)
        "and nothing has changed");
 }
 
+/* The daemon's history fills the samples before the first one. */
+static void test_history(void)
+{
+    static const char text[] =
+        "{\"gpu\": 0, \"uuid\": \"GPU-a\", \"length_s\": 10, \"samples\": "
+        "[{\"time_s\": 4, \"over_s\": 4, \"power_w\": 100}, "
+        "{\"time_s\": 8.5, \"over_s\": 4.5, \"power_w\": 200}]}";
+    auto_(json_free) struct json *doc = parsed(text);
+    uw_error err = {""};
+
+    set_up();
+    t.looks = 0;
+    t.board[0] = board(0, 300, 300, "");
+    (void)snprintf(t.board[0].uuid, sizeof t.board[0].uuid, "GPU-a");
+    ok(top_take_history(&t, json_root(doc), &err) == 0, "a history");
+    top_tick(&t);
+    const double *h = t.board[0].history_w;
+    ok(h[0] == 300 && isnan(h[TOP_HISTORY - 1]) && h[TOP_HISTORY - 2] == 200 &&
+           h[TOP_HISTORY - 5] == 200 && h[TOP_HISTORY - 6] == 100 &&
+           h[TOP_HISTORY - 9] == 100 && isnan(h[TOP_HISTORY - 11]),
+       "each sample stands where its time was, the newest 1.5 s are unknown");
+    ok(top_take_history(&t, json_get(json_root(doc), "samples"), &err) == -EINVAL,
+       "another answer is refused");
+}
+
 int main(void)
 {
     test_answers();
+    test_history();
     test_standard();
     test_narrow_and_trouble();
     test_columns();
+    test_wide();
     test_looks();
     test_ascii();
     test_claims();
