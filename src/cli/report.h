@@ -1,5 +1,5 @@
 /* Formats a report of the ledger as text, CSV or an HTML page, from the JSON of
- * ledger_report() (docs/ledger.md).
+ * ledger_report() (underwatt-report(1), JSON).
  */
 #ifndef CLI_REPORT_H
 #define CLI_REPORT_H

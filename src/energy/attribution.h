@@ -3,7 +3,7 @@
  * meter's total.
  *
  * Owns: the open stretches, and sums by board and job.  Touches: the samplers' meters,
- * the roster.  Thread: the loop's.  Explained in docs/ledger.md.
+ * the roster.  Thread: the loop's.  Explained in docs/design/ledger.md.
  *
  * A stretch ends at every interval, and when the jobs on the board, a job's phase or the
  * cap in force change.  Stretches of a board follow each other without a gap; a stretch

@@ -3,7 +3,7 @@
  *
  * Owns: the counters (board/domains.h), and one attribution for each of them.  Touches:
  * the roster, to see which job has the node.
- * Thread: the loop's.  Explained in docs/metrics.md and docs/ledger.md.
+ * Thread: the loop's.  Explained in docs/metrics.md and docs/design/ledger.md.
  *
  * All functions accept processors NULL, as if there were no counters.
  */

@@ -69,7 +69,7 @@ int ledger_query_set(struct ledger_query *q, const char *key, const char *value,
 /* Checks a query before its use: from < to, and so on. */
 int ledger_query_check(const struct ledger_query *q, uw_error *err);
 
-/* Writes the report as JSON (docs/ledger.md names the keys), the root object of
+/* Writes the report as JSON (underwatt-report(1) names the keys), the root object of
  * `o`.  The ledger may be read_only.  On -errno `o` is incomplete.
  */
 int ledger_report(struct ledger *l, const struct ledger_query *q, struct json_out *o,

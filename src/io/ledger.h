@@ -6,7 +6,7 @@
  * Times are UTC in ns; energy is kept in whole microjoules, so that sums are exact
  * whatever is rolled up.  A board is named by its index in what ledger_boards() was
  * given, a processor or its memory by LEDGER_DOMAIN(its index in ledger_domains()).
- * docs/ledger.md has the schema.
+ * docs/design/ledger.md has the schema.
  */
 #ifndef IO_LEDGER_H
 #define IO_LEDGER_H
@@ -366,7 +366,7 @@ int ledger_write(struct ledger *l, const struct ledger_batch *b, uw_error *err);
 /* Sets how long rows are kept; 0: the defaults. */
 void ledger_keep(struct ledger *l, const struct ledger_keep *keep);
 /* The time by which rows are old, from the loop's time and UTC: not affected when UTC is
- * set (docs/ledger.md).
+ * set (docs/design/ledger.md).
  */
 int64_t ledger_clock(struct ledger *l, uint64_t now_ns, int64_t utc_ns);
 /* One small step of rolling up or deleting old rows, in a transaction of some hundred

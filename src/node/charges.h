@@ -3,7 +3,7 @@
  *
  * Owns: how these signals changed in the last CHARGES_STEPS steps, what rows left below a
  * whole milligram or millionth, and sums.  Pure: time is an argument.
- * Explained in docs/ledger.md.
+ * Explained in docs/design/ledger.md.
  */
 #ifndef NODE_CHARGES_H
 #define NODE_CHARGES_H

@@ -598,7 +598,7 @@ static void put_hold(const struct job_entry *job, const struct job_record *rec,
         (void)snprintf(goal, size, LEDGER_HOLD_GOAL "%s", rec->refused);
 }
 
-/* The goal column of a job (docs/ledger.md). */
+/* The goal column of a job (docs/design/ledger.md). */
 static void put_goal(const struct job_entry *job, const struct job_record *rec,
                      char *goal, size_t size)
 {

@@ -3,7 +3,7 @@
  * Owns: the ledger until the queue takes it, then the queue; rows kept in memory while
  * there is no queue or the ledger cannot be written.
  * Touches: the ledger's file.  Thread: the loop's; the file is written in a worker's.
- * Explained in docs/ledger.md.
+ * Explained in docs/design/ledger.md.
  *
  * Order of calls: open, boards, (take over the rows of earlier runs), start, rows, close;
  * all again whenever boards are reopened.  Rows are accepted at any time, and dropped
@@ -38,7 +38,7 @@
 #define LEDGER_OFF_GOAL "off "
 #define LEDGER_ASKED_GOAL "goal "
 /* Prefix of the kind of a claim on the clock, whose row has MHz in place of milliwatts
- * (docs/ledger.md): an older daemon refuses the value as out of range.
+ * (docs/design/ledger.md): an older daemon refuses the value as out of range.
  */
 #define LEDGER_CLOCK_KIND "clock "
 

@@ -2,7 +2,7 @@
  * neither log nor ledger.
  *
  * Owns: when each cause was last recorded.  Touches: the log, the ledger's rows.
- * Thread: the loop's.  Explained in docs/ledger.md.
+ * Thread: the loop's.  Explained in docs/design/ledger.md.
  */
 #ifndef NODE_REFUSALS_H
 #define NODE_REFUSALS_H

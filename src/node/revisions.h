@@ -3,7 +3,7 @@
  *
  * Owns: the values of each one's source, and which of them each quarter was revised by.
  * After a restart each quarter is looked at once.  Pure: time is an argument.
- * Explained in docs/ledger.md#revisions.
+ * Explained in docs/design/ledger.md#revisions.
  */
 #ifndef NODE_REVISIONS_H
 #define NODE_REVISIONS_H

@@ -4,7 +4,7 @@
  * the first RULE_ROWS_AT_ONCE occurrences have their rows, and one more each
  * RULE_ROWS_EACH; the others are counted, and the count is a row a minute.  Claims of
  * rules and the caps that follow are rows or not by the same measure.  Pure: time is an
- * argument. Explained in docs/ledger.md.
+ * argument. Explained in docs/design/ledger.md.
  */
 #ifndef NODE_RULE_ROWS_H
 #define NODE_RULE_ROWS_H

@@ -3,7 +3,7 @@
  *
  * Owns: nothing.  Touches: the parts named below.  Thread: the loop's, which waits for
  * the ledger: called only while the node opens its boards.
- * Explained in docs/ledger.md and docs/design/reliability.md.
+ * Explained in docs/design/ledger.md and docs/design/reliability.md.
  */
 #ifndef NODE_TAKE_OVER_H
 #define NODE_TAKE_OVER_H
