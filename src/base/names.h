@@ -163,14 +163,14 @@
     X(SEARCH_IS_SAFE,           7,  "safe",           "no reliable progress: the safe cap, or none") \
     X(SEARCH_RESTS,             8,  "rests",          "cannot be measured: not capped for now") \
     X(SEARCH_IS_PAUSED,         9,  "paused",         "the job reports no step: not capped until it does") \
-    X(SEARCH_IS_BARRED,         10, "barred",         "another user computes on a board of it") \
-    X(SEARCH_IS_BEHIND,         11, "behind",         "another job's search has a board of it") \
-    X(SEARCH_LOST_BOARDS,       12, "boards-lost",    "a board of it is lost or controlled by others") \
-    X(SEARCH_IS_REFUSED,        13, "refused",        "not capped, the text says why") \
+    X(SEARCH_IS_BARRED,         10, "barred",         "another user computes on a board of the job") \
+    X(SEARCH_IS_BEHIND,         11, "behind",         "the search of another job has a board of the job") \
+    X(SEARCH_LOST_BOARDS,       12, "boards-lost",    "a board of the job is lost, released or limited by another program") \
+    X(SEARCH_IS_REFUSED,        13, "refused",        "not capped: the text says why") \
     X(SEARCH_HAS_LEFT,          14, "left",           "not capped any more, measured only") \
     X(SEARCH_IS_OVER,           15, "over",           "the job has ended") \
     X(SEARCH_IS_RULED,          16, "ruled",          "rests: a rule or limit of the policy is below its cap") \
-    X(SEARCH_IS_PASSED,         17, "passed",         "jobs that run in it are searched in its place")
+    X(SEARCH_IS_PASSED,         17, "passed",         "jobs that run inside the job are searched instead")
 
 #define PROGRESS_UNITS(X) /* enum tuner_by: measure of a job's progress */ \
     X(TUNER_BY_STEPS,    0, "steps",    "steps that the job reports") \
@@ -216,11 +216,11 @@
     X(METER_WHY_COARSE,    8, "coarse",    "an end is so long ago that few readings are kept")
 
 #define WASTE_CLASSES(X) /* enum waste_class: what a board does, docs/waste.md */ \
-    X(WASTE_WORKING,   0, "working",    "it works for a job, or nobody can say that it does not") \
-    X(WASTE_ALLOCATED, 1, "allocated",  "a job has it and no process of it is there; nothing runs") \
-    X(WASTE_HELD,      2, "held",       "a job's processes hold its memory, and nothing runs") \
-    X(WASTE_UNDER,     3, "underused",  "little of it is used") \
-    X(WASTE_NOBODY,    4, "nobody",     "idle, and no job has it")
+    X(WASTE_WORKING,   0, "working",    "the board works for a job, or what it does is unknown") \
+    X(WASTE_ALLOCATED, 1, "allocated",  "a job has the board and no process on it") \
+    X(WASTE_HELD,      2, "held",       "processes of a job hold memory of the board and compute nothing") \
+    X(WASTE_UNDER,     3, "underused",  "a job uses little of the board") \
+    X(WASTE_NOBODY,    4, "nobody",     "the board is idle, and no job has it")
 
 #define ENERGY_KINDS(X) /* enum ledger_kind */ \
     X(LEDGER_JOB,          1, "attributed",   "a job's") \
@@ -258,10 +258,10 @@
 
 #define SIGNAL_EVENTS(X) /* enum signal_event: `state` of the log's event signal */ \
     X(SIGNAL_SET,     0, "set",     "a value was set by hand") \
-    X(SIGNAL_UNSET,   1, "unset",   "it was taken back") \
+    X(SIGNAL_UNSET,   1, "unset",   "a value set by hand was withdrawn") \
     X(SIGNAL_OVER,    2, "over",    "the time of a value set by hand is over") \
-    X(SIGNAL_KNOWN,   3, "known",   "it is known, after it was not") \
-    X(SIGNAL_UNKNOWN, 4, "unknown", "it is not known any more") \
+    X(SIGNAL_KNOWN,   3, "known",   "the signal is known again") \
+    X(SIGNAL_UNKNOWN, 4, "unknown", "the signal is not known any more") \
     X(SIGNAL_FAILS,   5, "fails",   "its source gives no value, for a new reason") \
     X(SIGNAL_WORKS,   6, "works",   "its source gives values again")
 

@@ -143,11 +143,12 @@ static void why_of(const struct budget *b, const struct grant_board *in,
                    const struct grant *g, char ret[CLAIM_TEXT])
 {
     const char *how = b->view.is_short && g->limit_mw <= in->min_mw
-                          ? "too little: its minimum"
-                      : g->limit_mw < g->plan_mw  ? "more when others have come down"
-                      : g->plan_mw != g->share_mw ? "watts moved inside its job"
-                      : b->view.late              ? "less, as others do not come down"
-                                                  : "an equal share";
+                          ? "the budget is too small: its minimum"
+                      : g->limit_mw < g->plan_mw ? "rises when other boards are lower"
+                      : g->plan_mw != g->share_mw
+                          ? "watts were moved between the boards of its job"
+                      : b->view.late ? "lower, because other boards are not lower yet"
+                                     : "an equal share";
 
     (void)snprintf(ret, CLAIM_TEXT, "%g W for %zu boards: %s", w_of_mw(b->mw), b->n, how);
 }

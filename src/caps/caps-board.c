@@ -281,7 +281,7 @@ static void step_none(struct caps_board *b, uint64_t now)
     bool waits = b->state == CAPS_YIELDED && now < b->retry_ns && !b->released;
 
     if (b->released) {
-        caps_set_state(b, CAPS_RELEASED, "let go on request");
+        caps_set_state(b, CAPS_RELEASED, "released by an administrator");
     } else if (!is_wanted(b)) {
         if (!waits || !b->claims.n)
             caps_set_state(b, CAPS_FREE, b->caps->conf.dry_run ? "dry run" : "");

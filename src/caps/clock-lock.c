@@ -292,7 +292,7 @@ bool clock_lock_sample(struct clock_lock *k, const char *uuid,
     k->disobeyed++;
     (void)snprintf(k->text, sizeof k->text,
                    "%s: locked to at most %" PRIu32 " MHz, but runs at %" PRIu32
-                   " MHz under load: the lock is given back",
+                   " MHz under load: the lock is reset",
                    uuid, k->locked_mhz, sample->sm_mhz);
     return true;
 }

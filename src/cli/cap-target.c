@@ -7,12 +7,13 @@
 
 void cap_hold_tell(const struct cap_hold *h, size_t n)
 {
-    const char *what = n > 1 ? "them" : "it";
+    const char *what = n > 1 ? "limits" : "limit";
 
     if (h->for_ns > 0)
-        cli_say("cap: held for %g s; ^C gives %s back sooner", s_of_ns(h->for_ns), what);
+        cli_say("cap: held for %g s; ^C restores the original %s sooner",
+                s_of_ns(h->for_ns), what);
     else
-        cli_say("cap: held for as long as this runs; ^C gives %s back", what);
+        cli_say("cap: held until this command ends; ^C restores the original %s", what);
 }
 
 const char *cap_target_text(const struct cap_target *t)

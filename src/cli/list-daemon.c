@@ -33,7 +33,7 @@ void list_daemon_ask(const struct cli_env *env, const char *boards,
     if (r == 0)
         r = httpc_ask(daemon, "GET", "/v1/jobs", NULL, &jobs, &err);
     if (r < 0) {
-        cli_say("list: %s; the boards as they are without the daemon", err.text);
+        cli_say("list: %s; boards are read without the daemon", err.text);
         return;
     }
     ret->gpus = take(gpus);

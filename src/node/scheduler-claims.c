@@ -249,7 +249,7 @@ static int state(struct scheduler *s, const struct job_entry *job,
         return 0;
     }
     if ((r == -E2BIG || r == -EAGAIN) && keep_claim(s, before, wanted))
-        return fail(err, r, "cap: %s; the one of before is held on", why.text);
+        return fail(err, r, "cap: %s; the earlier cap stays in force", why.text);
     if (before)
         s->o.withdraw(before, CLAIM_END_WITHDRAWN, s->o.user);
     return r < 0 ? fail(err, r, "cap: %s", why.text) : 0;

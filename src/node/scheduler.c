@@ -240,9 +240,9 @@ static void lose(struct scheduler *s, const struct job_entry *job, struct job_re
         [LIFETIME_IS_ALONE] = "no slurmstepd and no process for 60 s",
         [LIFETIME_IS_REPLACED] =
             "no slurmstepd and no process, and a later job has its GPU",
-        [LIFETIME_IS_LATE] = "no slurmstepd came, and its time is over",
-        [LIFETIME_IS_FOLLOWED] = "no slurmstepd came, and a later job has its GPU",
-        [LIFETIME_IS_UNSEEN] = "no slurmstepd came within a day",
+        [LIFETIME_IS_LATE] = "no slurmstepd started, and the time limit is over",
+        [LIFETIME_IS_FOLLOWED] = "no slurmstepd started, and a later job has its GPU",
+        [LIFETIME_IS_UNSEEN] = "no slurmstepd started within a day",
     };
 
     say(LOG_EVENT_JOB_OVER, job, reasons[end]);

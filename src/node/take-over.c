@@ -378,7 +378,7 @@ static const char *is_over(const struct take_over *t, const struct ledger_claim 
         return "it was made before the machine's last boot";
     *ret_how = CLAIM_END_JOB;
     if (c->job && !goes_on(t, c->job))
-        return "its job ended while no daemon was there";
+        return "its job ended while no daemon ran";
     return NULL;
 }
 
@@ -426,8 +426,7 @@ static int take_over_claim(const struct ledger_claim *c, const char *boot_id, vo
     (void)snprintf(claim.why, sizeof claim.why, "%s", c->why);
     claim.way.own = source == CLAIM_OF_SCHEDULER; /* at once, as it was made */
     if (!watch_again(t, &claim))
-        lose_claim(t, c, CLAIM_END_PROCESS,
-                   "its process ended while no daemon was there");
+        lose_claim(t, c, CLAIM_END_PROCESS, "its process ended while no daemon ran");
     else if (caps_claim(t->caps, c->board, &claim, NULL, &err) < 0)
         lose_claim(t, c, CLAIM_END_REFUSED, err.text);
     return 0;

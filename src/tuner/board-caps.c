@@ -196,11 +196,11 @@ void board_caps_text(const struct board_caps *b, size_t i, char *ret, size_t siz
 {
     static const char *const unmet[] = {
         [UNMET_NONE] = "another limit is in force",
-        [UNMET_YIELDED] = "another's limit is respected",
-        [UNMET_RELEASED] = "the board was released on request",
+        [UNMET_YIELDED] = "the limit of another program stays in force",
+        [UNMET_RELEASED] = "released by an administrator",
         [UNMET_DENIED] = "the right to set limits is missing",
-        [UNMET_LOST] = "it does not answer",
-        [UNMET_DRY_RUN] = "dry run: caps are decided and told, not written",
+        [UNMET_LOST] = "the board or the actuator does not answer",
+        [UNMET_DRY_RUN] = "dry run: caps are decided and not written",
         [UNMET_LATE] = "the cap has not come into force",
     };
     enum claim_unmet why = b->told[i].why;

@@ -48,12 +48,11 @@ static enum search_status status_of(const struct job_search *t,
                    t->behind);
     if (!t->tuner)
         return SAY(SEARCH_WAITS_FOR_BOARDS, "%s",
-                   t->asked_ns ? "asks for its boards' original limits"
+                   t->asked_ns ? "reads the original limits of the job's boards"
                    : t->wanted ? "waits for its boards"
                                : "has used no GPU yet");
     if (report->board_lost)
-        return SAY(SEARCH_LOST_BOARDS,
-                   "not capped: one of its boards is lost or controlled by others");
+        return SAY(SEARCH_LOST_BOARDS, "not capped: %.80s", report->ended);
     return tuner_status(t->tuner, ret, size);
 }
 

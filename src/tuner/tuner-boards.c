@@ -55,8 +55,9 @@ static int lose(struct tuner *t, size_t board, uint64_t now)
     t->lost = true;
     t->lost_ns = now;
     board_caps_text(&t->caps, board, text, sizeof text);
-    tuner_note(&t->notes, true, "%s: the caps were lost: %s from the original cap again",
-               text, t->search ? "the search goes down" : "the boards go down");
+    tuner_note(&t->notes, true,
+               "%s: the caps were lost: %s from the original limit again", text,
+               t->search ? "the search goes down" : "the boards go down");
     return tuner_event(t, ON_BOARDS_LOST, NULL);
 }
 
@@ -141,7 +142,7 @@ static int rest(struct tuner *t)
     struct tuner_moved same = {.was_mw = t->enforced_mw, .enforced_mw = t->enforced_mw};
 
     tuner_note(&t->notes, true,
-               "the policy is below the cap: measures nothing until it ends");
+               "a rule or limit of the policy is below the cap: the search pauses");
     if (tuner_end_visit(t))
         return tuner_event(t, ON_MOVED, &same);
     progress_forget(&t->progress);
@@ -169,7 +170,8 @@ static int hear_rules(struct tuner *t)
         return rest(t);
     if (is_back(t))
         return 0;
-    tuner_note(&t->notes, true, "the policy is not below the cap any more: goes on");
+    tuner_note(&t->notes, true,
+               "no rule or limit of the policy is below the cap: the search goes on");
     return tuner_event(t, ON_MOVED, &same);
 }
 

@@ -177,13 +177,14 @@ int do_go(struct tuner *t, const void *what)
         begin_hold(t);
     } else if (t->at == ACTIVITY_CHECK) {
         regimes_turn(&t->regimes, STRETCH_REFERENCE_CHECK);
-        tuner_note(&t->notes, false, "goes to %.0f W: %s", w_of_mw(t->step.cap_mw),
+        tuner_note(&t->notes, false, "measuring %.0f W (%s)", w_of_mw(t->step.cap_mw),
                    t->step.why);
     } else {
         t->holding = t->at == ACTIVITY_GAP; /* a gap check returns to a hold */
         regimes_turn(&t->regimes, reference ? STRETCH_REFERENCE : STRETCH_SEARCH);
-        tuner_note(&t->notes, t->search != NULL, "goes to %.0f W: %s",
-                   w_of_mw(t->step.cap_mw), t->step.why);
+        tuner_note(&t->notes, t->search != NULL, "%s %.0f W (%s)",
+                   reference ? "measuring" : "trying", w_of_mw(t->step.cap_mw),
+                   t->step.why);
     }
     progress_period_rest(t->o.period);
     return go_to(t, target(t));
@@ -246,7 +247,7 @@ static void release_all(struct tuner *t)
 int do_leave(struct tuner *t, const void *what)
 {
     (void)what;
-    tuner_note(&t->notes, true, "no more caps: %s", t->report.ended);
+    tuner_note(&t->notes, true, "the job is not capped any more: %s", t->report.ended);
     (void)activities_on_news(t->activity, ACTIVITY_END);
     t->report.ended_ns = loop_now_ns(t->o.loop);
     window_cancel(&t->progress.window);

@@ -163,13 +163,13 @@ def full(node, d, s):
          "another cap has the place of its own one", f"{got} {mine()}")
     t.ok(limits(node, 220000, 220000), "and is in force", [node.board(i)["limit_mw"] for i in range(2)])
     status, got = s.put(4723, [2, 3], cap="230 W")
-    t.ok(status == 200 and got["refused"] == "cap: GPU 1 has no place for another claim; the one of before is held on",
+    t.ok(status == 200 and got["refused"] == "cap: GPU 1 has no place for another claim; the earlier cap stays in force",
          "a cap on a board on which it has none is refused", got)
     t.equal([(c["gpu"], c["cap_mw"]) for c in s.claims(job=got["id"])], [(0, 250000)], "the claim of before is held")
     job = s.ask("GET", 4723)[1]
     p = node.run("underwatt", "jobs")
     t.ok(job["asked"] == "cap 230 W" and job["cap_held"] and "holds its cap" in p.stdout and
-         "is held on" in " ".join(p.stdout.split()), "`jobs` and GET say so", f"{job} {p.stdout}")
+         "stays in force" in " ".join(p.stdout.split()), "`jobs` and GET say so", f"{job} {p.stdout}")
     _, got = s.put(4720, [0, 3], cap="240 W")
     t.ok(got["refused"] == "cap: GPU 1 has no place for another claim" and not s.claims(job=got["id"]) and
          not s.ask("GET", 4720)[1]["cap_held"], "a job that comes is capped on none of its boards", s.claims())
@@ -495,12 +495,12 @@ def lifetimes(node, d, s):
     over(s, d, 5000, "no slurmstepd and no process for 60 s", since)
     t.ok(not s.claims(job=first[5000]) and s.claims(job=first[5001]), "its claim is withdrawn, no other", s.claims())
     t.ok(runs(s, 5001) and runs(s, 5004), "with a step, or before the first one, it goes on")
-    over(s, d, 5003, "no slurmstepd came, and its time is over")
-    over(s, d, 5007, "no slurmstepd came, and its time is over")
+    over(s, d, 5003, "no slurmstepd started, and the time limit is over")
+    over(s, d, 5007, "no slurmstepd started, and the time limit is over")
     t.ok(runs(s, 5006), "the limit that was told last counts")
     s.ask("DELETE", 5006)
     if os.geteuid() == 0:
-        over(s, d, 5005, "no slurmstepd came")
+        over(s, d, 5005, "no slurmstepd started")
     steps[5000] = stepd(node, 5000)
     t.ok(uwtest.wait_for(lambda: runs(s, 5000)), "a step shows up again: the job goes on")
     t.ok(s.ask("GET", 5000)[1]["id"] == first[5000] and [c["cap_mw"] for c in s.claims(job=first[5000])] == [200000],
@@ -533,7 +533,7 @@ def again(node, d, s, steps):
     ended(steps[5510])
     s.put(5514, [2])
     stepd(node, 5514)
-    over(s, d, 5504, "no slurmstepd came, and a later job has its GPU")
+    over(s, d, 5504, "no slurmstepd started, and a later job has its GPU")
     t.ok(runs(s, 5501), "not the one on a shared board, after a restart")
 
 
@@ -550,7 +550,7 @@ def followed(node, d, s):
     since = time.monotonic()
     for job in (5510, 5511, 5512, 5513):
         t.ok(noted(d, job), f"the slurmstepd of slurm:{job} was seen")
-    over(s, d, 5500, "no slurmstepd came, and a later job has its GPU")
+    over(s, d, 5500, "no slurmstepd started, and a later job has its GPU")
     t.ok(SPEED * (time.monotonic() - since) >= 55, "not before 60 s, less what the looks before may have seen")
     t.ok(not s.claims(job=first), "its claim is withdrawn", s.claims())
     got = {job: runs(s, job) for job in (5501, 5502, 5503, 5504, 5510, 5511, 5512, 5513)}    # 5503: nobody's step is on its board

@@ -536,7 +536,7 @@ static void begin(struct lock *l)
     l->held_var = o->held_time_rse * o->held_time_rse;
     go_cap(l);
     if (o->goal.kind == GOAL_TIME)
-        lock_end(l, "a lock makes no job faster");
+        lock_end(l, "a clock lock cannot shorten a job");
     else if (o->min_mhz == 0 || !(o->seen_mhz > 0))
         lock_end(l, "the board's clocks are unknown");
     else if (lowest_mhz(l) >= o->max_mhz)

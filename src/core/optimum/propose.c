@@ -290,7 +290,7 @@ static double climb(const struct outlook *o, size_t best, double best_w,
     double below = missing_side(o, best, -1), above = missing_side(o, best, 1);
 
     if (!exact_bound(o) && !near_measured(o, best_w)) {
-        *ret_why = "the expected best, to be verified";
+        *ret_why = "model expects the best cap here, to be verified";
         return best_w;
     }
     if (below > 0) {
@@ -373,12 +373,31 @@ static bool again_at_once(const struct outlook *o, const struct scene *s,
     return true;
 }
 
+/* What the value of a goal is called. */
+static const char *valued(enum goal_kind kind)
+{
+    switch (kind) {
+    case GOAL_ENERGY:
+    case GOAL_SLOWDOWN:
+        return "energy";
+    case GOAL_EDP:
+        return "EDP";
+    case GOAL_EDS:
+        return "EDS";
+    case GOAL_COST:
+        return "cost";
+    case GOAL_TIME:
+        return "time";
+    }
+    return "goal";
+}
+
 void propose(const struct scene *s, struct outlook *o, struct proposal *ret)
 {
     outlook_make(o, s);
     size_t best = o->best, expected = outlook_expected(o);
     struct pick p = worth_measuring(o, s->windows_left);
-    const char *why = "no other cap promises a gain";
+    const char *why = "model expects no better cap";
 
     *ret = (struct proposal){.hold = true, .length = 1};
     if (s->windows_left == 0 && !o->measured[best])
@@ -389,7 +408,7 @@ void propose(const struct scene *s, struct outlook *o, struct proposal *ret)
     } else if (expected_next(o, expected, &p)) {
         ret->hold = false;
         ret->cap_w = o->cap_w[expected];
-        why = "the cap expected to reach the bound";
+        why = "model expects the time bound here";
     } else if (p.net > 0) {
         ret->hold = false;
         ret->cap_w = o->cap_w[p.at];
@@ -397,9 +416,9 @@ void propose(const struct scene *s, struct outlook *o, struct proposal *ret)
             ret->length = p.windows;
         if (again_at_once(o, s, ret))
             return;
-        (void)snprintf(ret->why, sizeof ret->why, "%s: %.2f %% to gain",
-                       o->measured[p.at] ? "a measured cap again" : "a new cap",
-                       100 * p.gain / o->value[best]);
+        (void)snprintf(ret->why, sizeof ret->why, "%smodel expects %.2g %% lower %s",
+                       o->measured[p.at] ? "measured before, " : "",
+                       100 * p.gain / o->value[best], valued(s->goal.kind));
         return;
     } else {
         double to = climb(o, best, ret->best_w, &why);

@@ -281,7 +281,7 @@ static void keep_or_verify(const struct search *s, const struct scene *scene,
     if (allowed_near(s, held_w) &&
         value_near(s, held_w) <= value_near(s, p->cap_w) * (1 + LOOK_GAIN)) {
         keep(p, held_w, s->held_log_t, s->held_log_e);
-        (void)snprintf(p->why, sizeof p->why, "the look found no better cap");
+        (void)snprintf(p->why, sizeof p->why, "no better cap was found");
         return;
     }
     for (size_t i = 0; i < s->n_levels; i++)
@@ -290,7 +290,7 @@ static void keep_or_verify(const struct search *s, const struct scene *scene,
             return;
     p->hold = false;
     (void)snprintf(p->why, sizeof p->why,
-                   "a better cap expected after a look, to be verified");
+                   "model expects a better cap here, to be verified");
 }
 
 static void go_next(struct search *s)
@@ -622,7 +622,7 @@ static bool come_back(struct search *s, const struct level *now)
     s->spent = s->windows_max;
     uint32_t hi = highest(s);
     go(s, SEARCH_HOLD, was.best_mw < hi ? was.best_mw : hi, "%s",
-       "an earlier regime of the job is back: its best cap");
+       "the job is back in an earlier regime: the best cap of that regime");
     return true;
 }
 

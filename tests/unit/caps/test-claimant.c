@@ -202,7 +202,7 @@ static void tells_who_takes_it_away(void)
     pass(s, 3);
     ok(h.last[0].progress == CLAIM_UNMET && h.last[0].why == UNMET_YIELDED &&
            h.text[0][0],
-       "another's limit is respected: %s", h.text[0]);
+       "the limit of another program stays: %s", h.text[0]);
     is_told(&h, 1, CLAIM_MET, 250, "the other board goes on");
     scene_no_actuator(s);
     pass(s, 1);
