@@ -168,7 +168,8 @@ void json_out_end(struct json_out *o)
     put(o, o->open[o->depth].is_object ? "}" : "]", 1);
 }
 
-void json_out_double(struct json_out *o, const char *key, double v)
+static void put_double(struct json_out *o, const char *key, double v, int digits,
+                       int digits_max)
 {
     char text[40];
 
@@ -176,7 +177,7 @@ void json_out_double(struct json_out *o, const char *key, double v)
         json_out_null(o, key);
         return;
     }
-    for (int digits = 15; digits <= 17; digits++) {
+    for (; digits <= digits_max; digits++) {
         double back = 0;
         (void)snprintf(text, sizeof text, "%.*g", digits, v);
         for (char *p = text; *p; p++)
@@ -187,6 +188,16 @@ void json_out_double(struct json_out *o, const char *key, double v)
     }
     if (begin(o, key))
         put_text(o, text);
+}
+
+void json_out_double(struct json_out *o, const char *key, double v)
+{
+    put_double(o, key, v, JSON_OUT_DIGITS, JSON_OUT_DIGITS);
+}
+
+void json_out_exact_double(struct json_out *o, const char *key, double v)
+{
+    put_double(o, key, v, 15, 17);
 }
 
 void json_out_int(struct json_out *o, const char *key, int64_t v)

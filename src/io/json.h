@@ -33,8 +33,13 @@ DEFINE_AUTO(struct json_out *, json_out_free);
 void json_out_object(struct json_out *o, const char *key);
 void json_out_array(struct json_out *o, const char *key);
 void json_out_end(struct json_out *o); /* ends the innermost object or array */
-/* The shortest decimal that reads back as v; NaN and infinity become null. */
+/* For people and programs: JSON_OUT_DIGITS significant digits, more than any meter has
+ * and fewer than sums of doubles get wrong.  NaN and infinity become null.
+ */
+enum { JSON_OUT_DIGITS = 12 };
 void json_out_double(struct json_out *o, const char *key, double v);
+/* For state, and sums of whole units: the shortest decimal that reads back as v. */
+void json_out_exact_double(struct json_out *o, const char *key, double v);
 void json_out_int(struct json_out *o, const char *key, int64_t v);
 void json_out_bool(struct json_out *o, const char *key, bool v);
 /* NULL becomes null; invalid UTF-8 becomes U+FFFD. */

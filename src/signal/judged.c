@@ -19,10 +19,10 @@ enum { VERSION = 1, CASE_FIELDS = 5, SUM_FIELDS = 6, VALUES_MAX = 1 << 20 };
 /* What is written is within what is read. */
 static void put_number(struct json_out *o, double v)
 {
-    json_out_double(o, NULL,
-                    v > NUMBER_MAX    ? NUMBER_MAX
-                    : v < -NUMBER_MAX ? -NUMBER_MAX
-                                      : v);
+    json_out_exact_double(o, NULL,
+                          v > NUMBER_MAX    ? NUMBER_MAX
+                          : v < -NUMBER_MAX ? -NUMBER_MAX
+                                            : v);
 }
 
 static void put_count(struct json_out *o, uint64_t n)

@@ -43,9 +43,9 @@ static void put_runs(struct json_out *o, const struct sweep_state *s)
     for (size_t i = 0; i < s->n_done; i++) {
         json_out_object(o, NULL);
         json_out_int(o, "cap_mw", s->done[i].cap_mw);
-        json_out_double(o, "at_s", s->done[i].at_s);
-        json_out_double(o, "time_s", s->done[i].time_s);
-        json_out_double(o, "energy_j", s->done[i].energy_j);
+        json_out_exact_double(o, "at_s", s->done[i].at_s);
+        json_out_exact_double(o, "time_s", s->done[i].time_s);
+        json_out_exact_double(o, "energy_j", s->done[i].energy_j);
         json_out_end(o);
     }
     json_out_end(o);

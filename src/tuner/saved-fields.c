@@ -19,7 +19,7 @@ static void put_one(struct json_out *o, const struct saved_field *f, const void 
     if (f->type == COUNT)
         json_out_int(o, f->key, *(const uint32_t *)at);
     else if (f->type == NUMBER)
-        json_out_double(o, f->key, *(const double *)at);
+        json_out_exact_double(o, f->key, *(const double *)at);
     else if (f->type == FLAG)
         json_out_bool(o, f->key, *(const bool *)at);
     if (f->type < SUMS)
@@ -29,7 +29,8 @@ static void put_one(struct json_out *o, const struct saved_field *f, const void 
         saved_fields_put(o, f->fields, f->n, at);
     for (size_t i = 0; f->type != OBJECT && i < f->n; i++) {
         const void *sum = (const char *)at + f->sums[i];
-        json_out_double(o, (const char[]){(char)('0' + i), '\0'}, *(const double *)sum);
+        json_out_exact_double(o, (const char[]){(char)('0' + i), '\0'},
+                              *(const double *)sum);
     }
     json_out_end(o);
 }

@@ -159,7 +159,7 @@ static void put_ask(struct json_out *o, const struct searches_ask *ask)
     if (ask->search)
         json_out_text(o, "goal", goal_text(&ask->goal, goal));
     json_out_int(o, "cap_mw", ask->cap.mw);
-    json_out_double(o, "cap_percent", ask->cap.percent);
+    json_out_exact_double(o, "cap_percent", ask->cap.percent);
     if (ask->cls)
         saved_fields_put(o, &class_field, 1, ask->cls);
 }

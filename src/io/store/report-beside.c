@@ -291,16 +291,16 @@ void report_put_beside(const struct report *rep, const struct report_charges *c,
 
     if (a && a->pue > 0)
         json_out_known_double(o, "facility_co2_g", c->of[LEDGER_CO2].uj > 0,
-                              (double)c->of[LEDGER_CO2].amount * 1e-3 * a->pue);
+                              (double)c->of[LEDGER_CO2].amount / 1e3 * a->pue);
     if (a && a->n_contracts > 0) {
         json_out_known_double(o, "market_g", v[BESIDE_MARKET_UJ] > 0,
-                              v[BESIDE_MARKET_MG] * 1e-3);
+                              v[BESIDE_MARKET_MG] / 1e3);
         json_out_known_double(o, "market_covered", energy_uj > 0,
                               v[BESIDE_MARKET_UJ] / (double)energy_uj);
     }
     if (a && a->n_embodied > 0) {
         json_out_known_double(o, "embodied_g", v[BESIDE_EMBODIED_MS] > 0,
-                              v[BESIDE_EMBODIED_MG] * 1e-3);
+                              v[BESIDE_EMBODIED_MG] / 1e3);
         json_out_known_double(o, "embodied_covered", v[BESIDE_BOARD_MS] > 0,
                               v[BESIDE_EMBODIED_MS] / v[BESIDE_BOARD_MS]);
     }

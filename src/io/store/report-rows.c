@@ -49,7 +49,7 @@ static void put_group(const struct report *rep, sqlite3_stmt *stmt, int column)
     struct json_out *o = rep->o;
     struct report_charges c;
     double j = report_j(stmt, column);
-    double s = (double)sqlite3_column_int64(stmt, column + 2) * 1e-3;
+    double s = (double)sqlite3_column_int64(stmt, column + 2) / 1e3;
 
     report_put_energy(rep, "energy_j", j);
     json_out_double(o, "half_j", report_j(stmt, column + 1));

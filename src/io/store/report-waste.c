@@ -100,15 +100,15 @@ static void put_amounts(const struct report *rep, sqlite3_stmt *stmt, int column
     static const struct {
         const char *amount, *covered;
         double unit;
-    } keys[LEDGER_CHARGES] = {{"co2_g", "co2_covered", 1e-3},
-                              {"marginal_g", "marginal_covered", 1e-3},
-                              {"money", "money_covered", 1e-6}};
+    } keys[LEDGER_CHARGES] = {{"co2_g", "co2_covered", 1e3},
+                              {"marginal_g", "marginal_covered", 1e3},
+                              {"money", "money_covered", 1e6}};
 
     for (int i = 0; i < LEDGER_CHARGES; i++) {
         double amount = sqlite3_column_double(stmt, column + 2 * i);
         double covered_uj = sqlite3_column_double(stmt, column + 2 * i + 1);
         json_out_known_double(rep->o, keys[i].amount, covered_uj > 0,
-                              amount * keys[i].unit);
+                              amount / keys[i].unit);
         json_out_known_double(rep->o, keys[i].covered, energy_uj > 0,
                               covered_uj / (double)energy_uj);
     }
@@ -118,11 +118,11 @@ static void put_amounts(const struct report *rep, sqlite3_stmt *stmt, int column
 static void put_sums(const struct report *rep, sqlite3_stmt *stmt, int column)
 {
     int64_t uj = sqlite3_column_int64(stmt, column + 1);
-    double s = (double)sqlite3_column_int64(stmt, column) * 1e-3;
+    double s = (double)sqlite3_column_int64(stmt, column) / 1e3;
 
     json_out_double(rep->o, "time_s", s);
-    json_out_double(rep->o, "energy_j", (double)uj * 1e-6);
-    json_out_known_double(rep->o, "mean_w", s > 0, (double)uj * 1e-6 / s);
+    json_out_exact_double(rep->o, "energy_j", (double)uj / 1e6);
+    json_out_known_double(rep->o, "mean_w", s > 0, (double)uj / 1e6 / s);
     put_amounts(rep, stmt, column + 2, uj);
 }
 #define SUMS                                                                     \
@@ -262,7 +262,7 @@ static void put_wasted(const struct report *rep, sqlite3_stmt *stmt, int column)
 
     for (int i = 0; i < 3; i++) {
         json_out_double(rep->o, keys[i].time,
-                        (double)sqlite3_column_int64(stmt, column + 1 + 2 * i) * 1e-3);
+                        (double)sqlite3_column_int64(stmt, column + 1 + 2 * i) / 1e3);
         json_out_double(rep->o, keys[i].energy, report_j(stmt, column + 2 + 2 * i));
     }
     json_out_double(rep->o, "of_time",

@@ -52,7 +52,7 @@ void report_put_int(struct json_out *o, const char *key, sqlite3_stmt *stmt, int
 
 double report_domain_j(const struct report *rep, int64_t uj)
 {
-    double j = (double)uj * 1e-6, step_j = rep->q->domains.step_j;
+    double j = (double)uj / 1e6, step_j = rep->q->domains.step_j;
 
     return step_j > 0 ? floor(j / step_j) * step_j : j;
 }
@@ -68,12 +68,12 @@ void report_put_cpu(const struct report *rep, sqlite3_stmt *stmt, int column)
 
 double report_j(sqlite3_stmt *stmt, int column)
 {
-    return (double)sqlite3_column_int64(stmt, column) * 1e-6;
+    return (double)sqlite3_column_int64(stmt, column) / 1e6;
 }
 
 void report_put_energy(const struct report *rep, const char *key, double j)
 {
-    json_out_double(rep->o, key, j);
+    json_out_exact_double(rep->o, key, j); /* whole microjoules */
     if (rep->q->has_carbon)
         json_out_double(rep->o, "gco2e", j / J_PER_KWH * rep->q->gco2e_kwh);
     if (rep->q->has_price)
@@ -111,21 +111,20 @@ void report_put_charges(const struct report *rep, const struct report_charges *c
         const char *amount, *booked, *revised, *covered;
         double unit;
     } keys[LEDGER_CHARGES] = {
-        {"co2_g", "co2_booked_g", "co2_revised_g", "co2_covered", 1e-3},
+        {"co2_g", "co2_booked_g", "co2_revised_g", "co2_covered", 1e3},
         {"marginal_g", "marginal_booked_g", "marginal_revised_g", "marginal_covered",
-         1e-3},
-        {"money", "money_booked", "money_revised", "money_covered", 1e-6}};
+         1e3},
+        {"money", "money_booked", "money_revised", "money_covered", 1e6}};
 
     for (int i = 0; i < LEDGER_CHARGES; i++) {
         bool known = c->of[i].uj > 0 && !hidden;
         int64_t by = c->of[i].revised, amount = c->of[i].amount;
         int64_t uj = c->of[i].uj < energy_uj ? c->of[i].uj : energy_uj;
         double covered = (double)uj / (double)energy_uj;
-        json_out_known_double(rep->o, keys[i].amount, known,
-                              (double)amount * keys[i].unit);
-        json_out_known_double(rep->o, keys[i].booked, known,
-                              (double)(amount - by) * keys[i].unit);
-        json_out_known_double(rep->o, keys[i].revised, known, (double)by * keys[i].unit);
+        const double unit = known ? keys[i].unit : (double)NAN;
+        json_out_exact_double(rep->o, keys[i].amount, (double)amount / unit);
+        json_out_exact_double(rep->o, keys[i].booked, (double)(amount - by) / unit);
+        json_out_exact_double(rep->o, keys[i].revised, (double)by / unit);
         json_out_double(rep->o, keys[i].covered,
                         energy_uj > 0 && !hidden ? covered : (double)NAN);
     }
@@ -227,7 +226,7 @@ static void put_method(struct json_out *o, unsigned method)
 
 static double total_j(const struct report *rep, bool domains, int64_t uj)
 {
-    return domains ? report_domain_j(rep, uj) : (double)uj * 1e-6;
+    return domains ? report_domain_j(rep, uj) : (double)uj / 1e6;
 }
 
 /* Finer figures would tell more of the energy than is told. */
@@ -246,10 +245,10 @@ static void put_beside(const struct report *rep, const struct totals *t,
     report_put_beside(rep, &t->charges, energy_uj);
     if (!a || a->n_embodied == 0)
         return;
-    json_out_double(o, "embodied_attributed_g", t->embodied_mg[LEDGER_JOB] * 1e-3);
-    json_out_double(o, "embodied_idle_g", t->embodied_mg[LEDGER_IDLE] * 1e-3);
+    json_out_double(o, "embodied_attributed_g", t->embodied_mg[LEDGER_JOB] / 1e3);
+    json_out_double(o, "embodied_idle_g", t->embodied_mg[LEDGER_IDLE] / 1e3);
     json_out_double(o, "embodied_unattributed_g",
-                    t->embodied_mg[LEDGER_UNATTRIBUTED] * 1e-3);
+                    t->embodied_mg[LEDGER_UNATTRIBUTED] / 1e3);
 }
 
 /* The three parts must add up to what the meters of boards, or of domains, measured. */

@@ -130,6 +130,25 @@ static void writes(void)
         (void)fclose(full);
 }
 
+static void digits(void)
+{
+    static const struct {
+        double v;
+        const char *want;
+    } table[] = {
+        {1.0 / 3, "0.333333333333"},    {0.1 + 0.2, "0.3"}, {1.2000000000000002, "1.2"},
+        {123456789012, "123456789012"}, {INFINITY, "null"}, {-0.5, "-0.5"},
+    };
+
+    for (size_t i = 0; i < n_elements(table); i++) {
+        auto_(json_out_free) struct json_out *o = json_out_new();
+        auto_(mem_free) char *text = NULL;
+        json_out_double(o, NULL, table[i].v);
+        if (ok(json_out_string(o, &text, NULL) == 0, "a number"))
+            is_str(text, table[i].want, "of twelve digits");
+    }
+}
+
 static void numbers(void)
 {
     /* clang-format off */
@@ -142,7 +161,7 @@ static void numbers(void)
     for (size_t i = 0; i < n_elements(table); i++) {
         auto_(json_out_free) struct json_out *o = json_out_new();
         auto_(mem_free) char *text = NULL;
-        json_out_double(o, NULL, table[i].v);
+        json_out_exact_double(o, NULL, table[i].v);
         if (ok(json_out_string(o, &text, NULL) == 0, "a number"))
             is_str(text, table[i].want, "in the shortest form");
     }
@@ -403,6 +422,7 @@ int main(void)
     writes();
     rows();
     numbers();
+    digits();
     misuses();
     reads();
     utf8();
