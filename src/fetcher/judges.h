@@ -3,7 +3,7 @@
  *
  * Owns: the judges, a worker that writes the file.  Touches: the cache, in the worker's
  * thread; the log.  Thread: the loop's.
- * Explained in docs/signals.md#forecasts-judged.
+ * Explained in docs/design/signals.md#forecasts-judged.
  */
 #ifndef FETCHER_JUDGES_H
 #define FETCHER_JUDGES_H

@@ -236,6 +236,24 @@ static void test_best(void)
     is_int(search_step(s)->first_mw, 261000, "first cap 0.87 x 300 W");
 }
 
+/* A cap is tried for a gain that the reason names, in the words of the goal. */
+static void test_reason(void)
+{
+    struct job j = plain;
+    struct search_setup u = v100;
+    u.goal = (struct goal){GOAL_EDP, 0};
+    auto_(search_free) struct search *s = search_of(&u);
+    unsigned told = 0;
+
+    for (unsigned n = 0; search_step(s)->kind == SEARCH_MEASURE && n < 100; n++) {
+        const char *why = search_step(s)->why;
+        told += strstr(why, "model expects ") && strstr(why, " % lower EDP");
+        struct search_window w = window_at(&j, search_step(s)->cap_mw);
+        (void)search_on_window(s, &w, NULL);
+    }
+    ok(told > 0, "%u steps say what the model expects of the EDP", told);
+}
+
 static void test_repeats(void)
 {
     struct job a = plain, b = plain;
@@ -878,6 +896,7 @@ int main(void)
     test_finds();
     test_result();
     test_best();
+    test_reason();
     test_repeats();
     test_stall();
     test_stall_in_hold();
