@@ -1,7 +1,8 @@
 /* The judges of forecasts as JSON, for the cache: what waits and the errors of the last
  * days, over restarts.
  *
- * Owns: nothing.  Touches: nothing.  Explained in docs/design/signals.md#forecasts-judged.
+ * Owns: nothing.  Touches: nothing.  Explained in
+ * docs/design/signals.md#forecasts-judged.
  */
 #ifndef SIGNAL_JUDGED_H
 #define SIGNAL_JUDGED_H
