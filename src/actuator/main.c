@@ -22,6 +22,7 @@
 #include "base/asked.h"
 #include "base/auto.h"
 #include "base/error.h"
+#include "base/nearest.h"
 #include "base/units.h"
 #include "gpu/backends.h"
 #include "gpu/counters.h"
@@ -518,6 +519,10 @@ static int parse(struct program *p, int argc, char **argv)
     default:
         break;
     }
+    static const char *const options[] = {"--local",  "--recover", "--serve",
+                                          "--keeper", "--library", "--config",
+                                          "--client", NULL};
+    char hint[NEAREST_TEXT];
     for (int i = 1; i < argc; i++) {
         if (strcmp(argv[i], "--local") == 0) {
             p->mode = MODE_LOCAL;
@@ -534,8 +539,9 @@ static int parse(struct program *p, int argc, char **argv)
         } else if (strcmp(argv[i], "--client") == 0 && argv[i + 1]) {
             p->client = argv[++i];
         } else {
-            (void)fprintf(stderr, "underwatt-actuator: '%s' is no option: see --help\n",
-                          argv[i]);
+            (void)fprintf(stderr,
+                          "underwatt-actuator: unknown option '%s'%s; see --help\n",
+                          argv[i], nearest_of(argv[i], options, hint));
             return USAGE;
         }
     }

@@ -1,8 +1,11 @@
 #include "base/log.h"
 
 #include <stdarg.h>
+#include <stdint.h>
 #include <stdio.h>
 #include <string.h>
+#include <sys/stat.h>
+#include <unistd.h>
 
 #include "base/utf8.h"
 
@@ -11,6 +14,26 @@ static enum log_level log_level_max = LOG_LEVEL_INFO;
 void log_set_level(enum log_level level)
 {
     log_level_max = level;
+}
+
+static bool in_journal;
+
+void log_set_journal(const char *stream)
+{
+    char ours[64];
+    struct stat st;
+
+    in_journal = false;
+    if (!stream || fstat(STDERR_FILENO, &st) < 0)
+        return;
+    (void)snprintf(ours, sizeof ours, "%ju:%ju", (uintmax_t)st.st_dev,
+                   (uintmax_t)st.st_ino);
+    in_journal = strcmp(stream, ours) == 0;
+}
+
+bool log_has_journal(void)
+{
+    return in_journal;
 }
 
 void log_event(enum log_level level, enum log_word event, const char *format, ...)
@@ -31,7 +54,8 @@ void log_event(enum log_level level, enum log_word event, const char *format, ..
     va_start(args, format);
     (void)vsnprintf(line + n, sizeof line - (size_t)n, format, args);
     va_end(args);
-    (void)fprintf(stderr, "%s\n", line);
+    const char *words = strchr(line, '>') + 1;
+    (void)fprintf(stderr, "%s\n", in_journal ? line : words);
 }
 
 struct log_text log_quote(const char *value)

@@ -1,8 +1,11 @@
 /* The daemons' log: one logfmt line per event on stderr, with journald's <N> priority in
- * front.  Libraries do not use it; a command with a node of its own turns it off.
+ * front where stderr is journald's.  Libraries do not use it; a command with a node of
+ * its own turns it off.
  */
 #ifndef BASE_LOG_H
 #define BASE_LOG_H
+
+#include <stdbool.h>
 
 #include "base/names.h"
 
@@ -25,6 +28,12 @@ enum log_word {
  */
 void log_event(enum log_level level, enum log_word event, const char *format, ...)
     __attribute__((format(printf, 3, 4)));
+
+/* stream is $JOURNAL_STREAM, "DEVICE:INODE" or NULL: whether journald reads stderr, as
+ * systemd.exec(5) has it.  Initially it does not.
+ */
+void log_set_journal(const char *stream);
+bool log_has_journal(void);
 
 /* Lines above this level are dropped; initially LOG_LEVEL_INFO. */
 void log_set_level(enum log_level level);

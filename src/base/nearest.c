@@ -58,3 +58,12 @@ const char *nearest_text(const struct nearest *n, char ret[NEAREST_TEXT])
         (void)snprintf(ret, NEAREST_TEXT, ": did you mean '%.*s'?", WORD_MAX, n->word);
     return ret;
 }
+
+const char *nearest_of(const char *text, const char *const *known, char ret[NEAREST_TEXT])
+{
+    struct nearest near = {0};
+
+    for (; *known; known++)
+        nearest_try(&near, text, strlen(text), *known);
+    return nearest_text(&near, ret);
+}

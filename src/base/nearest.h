@@ -18,5 +18,8 @@ void nearest_try(struct nearest *n, const char *text, size_t len, const char *kn
 /* ": did you mean 'WORD'?", or "" where none is near.  Returns ret. */
 enum { NEAREST_TEXT = 64 };
 const char *nearest_text(const struct nearest *n, char ret[NEAREST_TEXT]);
+/* The same of a list that ends with NULL. */
+const char *nearest_of(const char *text, const char *const *known,
+                       char ret[NEAREST_TEXT]);
 
 #endif

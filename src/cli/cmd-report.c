@@ -19,7 +19,7 @@ enum { PATH_BYTES = 1024, ANSWER_S = 60, REPORT_BYTES = 64 << 20 };
 struct args {
     const char *by, *from, *to, *zone, *gco2e, *price; /* NULL: not given */
     const char *user, *job, *label;                    /* filters */
-    const char *format, *output, *ledger, *boards, *columns;
+    const char *format, *output, *json, *ledger, *boards, *columns;
     const char *market; /* a file */
     struct accounting accounting;
     bool waste;
@@ -312,9 +312,24 @@ static int report(const struct cli_env *env, struct args *a)
     return r < 0 ? cli_fail(cli_exit_of(r), "report: %s", err.text) : EXIT_OK;
 }
 
+/* --json FILE is --format json --output FILE. */
+static int one_output(struct args *a)
+{
+    if (a->json && (a->format || a->output))
+        return cli_fail(EXIT_USAGE,
+                        "report: --json: it is the format and the file; %s "
+                        "does not go with it",
+                        a->format ? "--format" : "--output");
+    if (a->json)
+        a->output = a->json;
+    if (!a->format)
+        a->format = a->json ? "json" : "text";
+    return OPTS_GO;
+}
+
 static int run(const struct cli_env *env, int argc, char **argv)
 {
-    struct args a = {.format = "text", .boards = env->boards};
+    struct args a = {.boards = env->boards};
     const struct opt opts[] = {
         {"by", 'b', "WHAT", "job (the default), user, label:KEY … or two: user,day",
          opt_text, &a.by},
@@ -331,6 +346,7 @@ static int run(const struct cli_env *env, int argc, char **argv)
          &a.format},
         {"output", 'o', "FILE|-", "write to this file instead of standard output",
          opt_text, &a.output},
+        OPT_JSON(&a.json),
         {"columns", 0, "KEY,KEY|all", "of text: one table of these columns", opt_text,
          &a.columns},
         {"ledger", 0, "FILE", "read this ledger file instead of asking the daemon",
@@ -350,6 +366,7 @@ static int run(const struct cli_env *env, int argc, char **argv)
     };
 
     int r = opts_parse(&cmd_report, opts, n_elements(opts), argc, argv, NULL);
+    r = r != OPTS_GO ? r : one_output(&a);
     r = r != OPTS_GO ? r : report(env, &a);
     accounting_fini(&a.accounting);
     return r;

@@ -159,7 +159,7 @@ static int run(const struct cli_env *env, int argc, char **argv)
     struct view v = {.delay_ns = NS_PER_S, .top = top};
     uw_error err = {""};
     const struct opt opts[] = {
-        {"delay", 'd', "TIME", "time between updates (1 s)", opt_seconds, &v.delay_ns},
+        {"delay", 'd', "TIME", "time between updates (1 s)", opt_duration, &v.delay_ns},
         {"once", 0, NULL, "print once as plain text", opt_flag, &just_once},
         {"mono", 0, NULL, "no colours (NO_COLOR does the same)", opt_flag, &mono},
         OPT_BOARDS(&boards),

@@ -72,11 +72,6 @@ int opt_cap(const char *text, void *ret, uw_error *err)
 
 int opt_duration(const char *text, void *ret, uw_error *err)
 {
-    return parse_duration(text, ret, err);
-}
-
-int opt_seconds(const char *text, void *ret, uw_error *err)
-{
     double s = 0;
 
     if (parse_double(text, &s, NULL) == 0 && s >= 0 && s < 1e9) {

@@ -44,10 +44,13 @@ int opt_u64(const char *text, void *ret, uw_error *err);    /* uint64_t */
 int opt_double(const char *text, void *ret, uw_error *err); /* double */
 /* uint32_t, mW: "250" and "250 W" are watts, "0.3 kW", "250000 mW"; no percent. */
 int opt_watts(const char *text, void *ret, uw_error *err);
-int opt_cap(const char *text, void *ret, uw_error *err);      /* struct cap_arg */
-int opt_duration(const char *text, void *ret, uw_error *err); /* uint64_t, ns */
-int opt_goal(const char *text, void *ret, uw_error *err);     /* struct goal */
-int opt_seconds(const char *text, void *ret, uw_error *err);  /* the same; 2: 2 s */
+int opt_cap(const char *text, void *ret, uw_error *err); /* struct cap_arg */
+/* uint64_t, ns.  A number without a unit is seconds, as timeout(1) and watch(1) take it:
+ * every option of the commands whose usual values are seconds or minutes.  opt_job_time()
+ * (hours) and underwattd's --token-for (days) want a unit, as files and the API do.
+ */
+int opt_duration(const char *text, void *ret, uw_error *err);
+int opt_goal(const char *text, void *ret, uw_error *err); /* struct goal */
 
 /* const char *: a boards text whose sources this process may open (gpu_boards_check);
  * lives as long as the process.

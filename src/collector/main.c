@@ -12,6 +12,7 @@
 #include "base/auto.h"
 #include "base/error.h"
 #include "base/log.h"
+#include "base/nearest.h"
 #include "base/units.h"
 #include "collector/cluster.h"
 
@@ -112,9 +113,12 @@ static int check(const char *path)
 int main(int argc, char **argv)
 {
     const char *config = COLLECTOR_CONFIG_FILE;
+    static const char *const options[] = {"--config", "--check", NULL};
     bool checks = false;
+    char hint[NEAREST_TEXT];
     uw_error err = {""};
 
+    log_set_journal(getenv("JOURNAL_STREAM"));
     switch (asked_by(argc, argv)) {
     case ASKED_HELP:
         (void)fputs(help, stdout);
@@ -128,7 +132,8 @@ int main(int argc, char **argv)
     for (int i = 1; i < argc; i++) {
         bool is_check = strcmp(argv[i], "--check") == 0;
         if (!is_check && strcmp(argv[i], "--config") != 0) {
-            (void)fail(&err, -EINVAL, "unknown option '%.80s': see --help", argv[i]);
+            (void)fail(&err, -EINVAL, "unknown option '%.80s'%s; see --help", argv[i],
+                       nearest_of(argv[i], options, hint));
             return complain(USAGE, err.text);
         }
         if (i + 1 == argc) {

@@ -713,6 +713,16 @@ const struct cap_class *node_config_class(const struct node_config *config,
     return NULL;
 }
 
+const char *node_config_class_hint(const struct node_config *config, const char *name,
+                                   char ret[NEAREST_TEXT])
+{
+    struct nearest near = {0};
+
+    for (size_t i = 0; i < config->caps.n_classes; i++)
+        nearest_try(&near, name, strlen(name), config->caps.cls[i].name);
+    return nearest_text(&near, ret);
+}
+
 static uint32_t bound(const struct cap_arg *arg, const struct gpu_limits *limits,
                       uint32_t otherwise)
 {

@@ -13,6 +13,7 @@
 #include <stddef.h>
 #include <stdint.h>
 
+#include "base/nearest.h"
 #include "base/units.h"
 #include "caps/caps.h"
 #include "core/cap/arbiter.h"
@@ -181,6 +182,9 @@ void node_config_take_live(struct node_config *config, const struct node_config 
 /* The settings of a class of jobs; NULL: unknown class. */
 const struct cap_class *node_config_class(const struct node_config *config,
                                           const char *name);
+/* ": did you mean 'NAME'?" of the classes, or "". */
+const char *node_config_class_hint(const struct node_config *config, const char *name,
+                                   char ret[NEAREST_TEXT]);
 
 /* The range that users may claim on a board with these limits. */
 void node_config_range(const struct node_config *config, const struct gpu_limits *limits,

@@ -16,6 +16,7 @@
 #include "base/auto.h"
 #include "base/error.h"
 #include "base/log.h"
+#include "base/nearest.h"
 #include "config/config.h"
 #include "daemon/listeners.h"
 #include "daemon/lockfile.h"
@@ -68,6 +69,8 @@ struct program {
     bool wrong; /* the configuration is wrong: a restart cannot help */
 };
 
+/* Its priority, "<4>", is for journald. */
+enum { PRIORITY = 3 };
 static const char realtime_lost[] =
     "<4>event=realtime-lost reason=\"the loop did not wait for "
     "events for too long\" in_force=normal\n";
@@ -130,8 +133,14 @@ static int parse_args(int argc, char **argv, struct args *ret, uw_error *err)
         size_t k = 0;
         while (k < n_elements(options) && strcmp(options[k].name, argv[i]) != 0)
             k++;
-        if (k == n_elements(options))
-            return fail(err, -EINVAL, "unknown option '%.80s': see --help", argv[i]);
+        if (k == n_elements(options)) {
+            struct nearest near = {0};
+            char hint[NEAREST_TEXT];
+            for (k = 0; k < n_elements(options); k++)
+                nearest_try(&near, argv[i], strlen(argv[i]), options[k].name);
+            return fail(err, -EINVAL, "unknown option '%.80s'%s; see --help", argv[i],
+                        nearest_text(&near, hint));
+        }
         if (options[k].flag) {
             *options[k].flag = true;
             continue;
@@ -362,8 +371,10 @@ static int on_ready(struct node *node, int r, const uw_error *err, void *user)
         log_event(LOG_LEVEL_WARNING, LOG_EVENT_NOTIFY_FAILED, "reason=%s",
                   log_quote(told.text).text);
     /* With a fast simulated clock, real-time priority would starve jobs and simulator. */
-    bool realtime = p->config.node.realtime && !(loop_speed(p->loop) > 1) &&
-                    realtime_begin(REALTIME_FIRST, realtime_lost) == 0;
+    bool realtime =
+        p->config.node.realtime && !(loop_speed(p->loop) > 1) &&
+        realtime_begin(REALTIME_FIRST,
+                       realtime_lost + (log_has_journal() ? 0 : PRIORITY)) == 0;
     log_event(LOG_LEVEL_NOTICE, LOG_EVENT_READY, "version=%s pid=%d class=%s socket=%s",
               UW_VERSION, (int)getpid(), realtime ? "realtime" : "normal",
               log_quote(p->config.api.socket).text);
@@ -551,6 +562,7 @@ int main(int argc, char **argv)
     static struct program p = {.lock_fd = -1, .socket_lock_fd = -1};
     uw_error err = {""};
 
+    log_set_journal(getenv("JOURNAL_STREAM"));
     if (parse_args(argc, argv, &p.args, &err) < 0)
         return complain(USAGE, err.text);
     if (p.args.help || p.args.version) {

@@ -25,6 +25,7 @@
 #include "base/asked.h"
 #include "base/auto.h"
 #include "base/error.h"
+#include "base/nearest.h"
 #include "base/units.h"
 #include "daemon/lockfile.h"
 #include "daemon/privileges.h"
@@ -119,10 +120,17 @@ static int parse(struct program *p, int argc, char **argv)
         size_t k = 0;
         while (k < n_elements(options) && strcmp(options[k].name, argv[i]) != 0)
             k++;
-        if (k == n_elements(options) || i + 1 == argc) {
-            start_say(k < n_elements(options) ? "%s needs a value"
-                                              : "unknown option '%s': see --help",
-                      argv[i]);
+        if (k == n_elements(options)) {
+            struct nearest near = {0};
+            char hint[NEAREST_TEXT];
+            for (k = 0; k < n_elements(options); k++)
+                nearest_try(&near, argv[i], strlen(argv[i]), options[k].name);
+            start_say("unknown option '%s'%s; see --help", argv[i],
+                      nearest_text(&near, hint));
+            return START_USAGE;
+        }
+        if (i + 1 == argc) {
+            start_say("%s needs a value", argv[i]);
             return START_USAGE;
         }
         *options[k].value = argv[++i];

@@ -12,6 +12,7 @@
 #include "base/auto.h"
 #include "base/error.h"
 #include "base/log.h"
+#include "base/nearest.h"
 #include "base/units.h"
 #include "fetcher/feed.h"
 #include "fetcher/judges.h"
@@ -307,9 +308,12 @@ static int run(const char *path)
 int main(int argc, char **argv)
 {
     const char *config = CONFIG_FILE;
+    static const char *const options[] = {"--config", "--check", NULL};
     bool checks = false;
+    char hint[NEAREST_TEXT];
     uw_error err = {""};
 
+    log_set_journal(getenv("JOURNAL_STREAM"));
     switch (asked_by(argc, argv)) {
     case ASKED_HELP:
         (void)fputs(help, stdout);
@@ -324,7 +328,8 @@ int main(int argc, char **argv)
         if (strcmp(argv[i], "--check") == 0) {
             checks = true;
         } else if (strcmp(argv[i], "--config") != 0) {
-            (void)fail(&err, -EINVAL, "unknown option '%.80s': see --help", argv[i]);
+            (void)fail(&err, -EINVAL, "unknown option '%.80s'%s; see --help", argv[i],
+                       nearest_of(argv[i], options, hint));
             return complain(USAGE, err.text);
         } else if (++i == argc) {
             return complain(USAGE, "--config needs a value");

@@ -132,6 +132,7 @@ static void apply(struct scheduler *s, const struct job_entry *job,
                   struct job_record *rec, bool is_new)
 {
     uw_error why = {""};
+    char hint[NEAREST_TEXT];
     int r;
 
     if (is_unknown(rec) && !job->given && !rec->ask[0])
@@ -145,7 +146,8 @@ static void apply(struct scheduler *s, const struct job_entry *job,
     }
     if (r == 0 && rec->cls[0] && !node_config_class(s->o.config, rec->cls) &&
         !s->o.has_class(rec->cls, s->o.user))
-        r = fail(&why, -EINVAL, "class: there is no class '%s' of jobs", rec->cls);
+        r = fail(&why, -EINVAL, "class: there is no class '%s' of jobs%s", rec->cls,
+                 node_config_class_hint(s->o.config, rec->cls, hint));
     say_refused(s, job, rec, r, &why);
 }
 

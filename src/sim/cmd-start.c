@@ -7,6 +7,7 @@
 
 #include "base/auto.h"
 #include "base/error.h"
+#include "base/nearest.h"
 #include "base/units.h"
 #include "sim/main.h"
 #include "sim/server.h"
@@ -43,6 +44,20 @@ static int parse_number(const char *name, const char *value, struct start_args *
     return 0;
 }
 
+static int unknown_option(const char *name, uw_error *err)
+{
+    static const char *const known[] = {"--board", "--count",   "--machine",
+                                        "--speed", "--may-set", "--foreground",
+                                        "--state", NULL};
+    char hint[NEAREST_TEXT];
+
+    return fail(
+        err, -EINVAL,
+        "start: unknown option '%s'%s: one of --board, --count, --machine, --speed, "
+        "--may-set, --foreground, --state",
+        name, nearest_of(name, known, hint));
+}
+
 static int parse(int argc, char **argv, struct start_args *a, uw_error *err)
 {
     for (int i = 0; i < argc; i++) {
@@ -54,10 +69,7 @@ static int parse(int argc, char **argv, struct start_args *a, uw_error *err)
         bool text = strcmp(name, "--board") == 0 || strcmp(name, "--machine") == 0 ||
                     strcmp(name, "--may-set") == 0;
         if (!text && strcmp(name, "--count") != 0 && strcmp(name, "--speed") != 0)
-            return fail(err, -EINVAL,
-                        "start: '%s' is none of: --board, --count, --machine, --speed, "
-                        "--may-set, --foreground, --state",
-                        name);
+            return unknown_option(name, err);
         if (i + 1 >= argc)
             return fail(err, -EINVAL, "%s: a value is missing", name);
         const char *value = argv[++i];

@@ -6,6 +6,7 @@
 
 #include "base/auto.h"
 #include "base/error.h"
+#include "base/nearest.h"
 #include "base/units.h"
 #include "sim/machine.h"
 
@@ -205,9 +206,14 @@ static int parse_option(const char *name, const char *value, struct sim_job *job
         return parse_change(value, job, err);
     if (strcmp(name, "--tells") == 0)
         return parse_tells(value, job, err);
-    return fail(err, -EINVAL,
-                "not one of: --workload, --gpus, --epochs, --steps, --phases, "
-                "--change, --tells");
+    static const char *const names[] = {"--workload", "--gpus",   "--epochs", "--steps",
+                                        "--phases",   "--change", "--tells",  NULL};
+    char hint[NEAREST_TEXT];
+    return fail(
+        err, -EINVAL,
+        "unknown option%s: one of --workload, --gpus, --epochs, --steps, --phases, "
+        "--change, --tells",
+        nearest_of(name, names, hint));
 }
 
 int sim_job_parse(const char *const *args, size_t n, struct sim_job *ret, uw_error *err)

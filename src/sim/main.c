@@ -11,6 +11,8 @@
 #include "base/asked.h"
 #include "base/auto.h"
 #include "base/error.h"
+#include "base/log.h"
+#include "base/nearest.h"
 #include "io/file.h"
 
 const struct sim_command sim_commands[] = {
@@ -112,6 +114,7 @@ int main(int argc, char **argv)
     uw_error err = {""};
     int i = 1;
 
+    log_set_journal(getenv("JOURNAL_STREAM"));
     if (i + 1 < argc && strcmp(argv[i], "--state") == 0) {
         state = argv[i + 1];
         i += 2;
@@ -124,14 +127,16 @@ int main(int argc, char **argv)
         (void)puts("underwatt-sim " UW_VERSION);
         return EXIT_OK;
     }
+    static const char *const names[] = {"start", "status", "exec", "train",
+                                        "fault", "reset",  "stop", NULL};
+    char hint[NEAREST_TEXT];
     const struct sim_command *c = sim_commands;
     while (c->name && strcmp(c->name, argv[i]) != 0)
         c++;
     if (!c->name)
         return complain(EXIT_USAGE,
-                        "'%s' is none of: start, status, exec, train, fault, "
-                        "reset, stop",
-                        argv[i]);
+                        "'%s'%s: one of start, status, exec, train, fault, reset, stop",
+                        argv[i], nearest_of(argv[i], names, hint));
     if (i + 1 < argc && asked_for(argv[i + 1]) == ASKED_HELP)
         return usage_of(c);
     /* --state is also accepted among the command's options, but not after "--". */

@@ -1,5 +1,6 @@
 #!/usr/bin/python3
 """The words that all programs understand, and what they say to those that they do not."""
+import json
 import os
 import subprocess
 
@@ -36,6 +37,13 @@ for name in PROGRAMS:
     p = ask(path, "--frobnicate")
     t.ok(p.returncode == 2 and len(p.stderr.splitlines()) == 1 and "'--frobnicate'" in p.stderr and not p.stdout,
          f"{name} --frobnicate: one line, 2", f"{p.returncode} {p.stdout} {p.stderr}")
+for words, near in ((["underwattd", "--cnofig", "F"], "--config"), (["underwattd", "--token-lst"], "--token-list"),
+                    (["underwatt-signals", "--chekc"], "--check"), (["underwatt-slurm-collector", "--cnofig", "F"], "--config"),
+                    (["underwatt-start", "--usr", "x"], "--user"), (["underwatt-actuator", "--recovr"], "--recover"),
+                    (["underwatt-sim", "strat"], "start"), (["underwatt-sim", "start", "--conut", "2"], "--count")):
+    p = ask(uwtest.program(words[0]), *words[1:])
+    t.ok(p.returncode == 2 and len(p.stderr.splitlines()) == 1 and f"did you mean '{near}'?" in p.stderr and not p.stdout,
+         " ".join(words), f"{p.returncode} {p.stderr}")
 
 PYTHON = str(uwtest.TOP / "python")
 for word in ("-V", "--version", "version", "-h", "--help", "help"):
@@ -71,4 +79,25 @@ with uwtest.Node(board="v100", count=2) as node:
     t.ok(p.returncode == 2 and "did you mean 'json'?" in p.stderr, "explain 0 --jsn -: an option, too", p.stderr)
     p = node.run("underwatt", "top", "--once", "-d", "2")
     t.ok(p.returncode == 0, "top -d 2", p.stderr)
+    p = node.run("underwatt", "release", "1", "--for", "30")
+    t.ok(p.returncode == 0, "release 1 --for 30: seconds", p.stderr)
+    p = node.run("underwatt", "release", "1", "--take-back")
+    p = node.run("underwatt", "run", "-q", "--gpus", "0", "--window", "5", "--", "true")
+    t.ok(p.returncode == 0, "run --window 5: seconds", p.stderr)
+    p = node.run("underwatt", "carbon", "now", "--for", "4")
+    t.ok(p.returncode == 2 and len(p.stderr.splitlines()) == 1, "carbon --for 4: hours are usual, a unit is needed", p.stderr)
+    p = node.run("underwatt", "report", "--json", "-")
+    t.ok(p.returncode == 0 and isinstance(json.loads(p.stdout), dict), "report --json -", p.stderr + p.stdout[:200])
+    q = node.run("underwatt", "report", "--format", "json")
+    t.equal(sorted(json.loads(q.stdout)), sorted(json.loads(p.stdout)), "… is --format json")
+    p = node.run("underwatt", "report", "--json", "-", "--format", "csv")
+    t.ok(p.returncode == 2 and "--format" in p.stderr, "report --json - --format csv", p.stderr)
+with uwtest.Node(board="v100", count=1) as node:
+    d = node.daemon("caps: {classes: {prod: {floor: 60 %}}}\n")
+    t.ok("<6>event=boards" in d.log(), "under journald each line has its priority", d.log())
+    p = node.run("underwatt", "run", "-q", "--gpus", "0", "--class", "prdo", "--", "true")
+    t.ok(p.returncode == 2 and "did you mean 'prod'?" in p.stderr, "run --class prdo", p.stderr)
+    d.stop()
+    d = node.daemon(env={"JOURNAL_STREAM": "1:2"})
+    t.ok("event=boards" in d.log() and "<" not in d.log(), "where stderr is another file no line has one", d.log())
 t.done()

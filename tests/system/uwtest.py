@@ -420,7 +420,8 @@ class Daemon:
 
     def _spawn(self, name, *args, env=None):
         with open(os.path.join(self.dir, name + ".log"), "ab") as log:
-            return self.node.popen(name, *args, stdout=log, stderr=log, env=env)
+            st = os.fstat(log.fileno())  # as under journald: each line has its priority
+            return self.node.popen(name, *args, stdout=log, stderr=log, env={"JOURNAL_STREAM": f"{st.st_dev}:{st.st_ino}", **(env or {})})
 
     def start_actuator(self):
         rules = []

@@ -1,6 +1,10 @@
 #include "base/log.h"
 
+#include <stdint.h>
+#include <stdio.h>
 #include <string.h>
+#include <sys/stat.h>
+#include <unistd.h>
 
 #include "tap.h"
 
@@ -22,5 +26,21 @@ int main(void)
     memset(longest, '\n', sizeof longest - 1);
     longest[sizeof longest - 1] = '\0';
     ok(strlen(log_quote(longest).text) < sizeof(struct log_text), "a long value is cut");
+    ok(!log_has_journal(), "no journal at first");
+    struct stat st;
+    char stream[64], other[64];
+    (void)fstat(STDERR_FILENO, &st);
+    (void)snprintf(stream, sizeof stream, "%ju:%ju", (uintmax_t)st.st_dev,
+                   (uintmax_t)st.st_ino);
+    (void)snprintf(other, sizeof other, "%ju:%ju", (uintmax_t)st.st_dev,
+                   (uintmax_t)st.st_ino + 1);
+    log_set_journal(stream);
+    ok(log_has_journal(), "stderr is journald's");
+    log_set_journal(other);
+    ok(!log_has_journal(), "of another file: not");
+    log_set_journal("");
+    ok(!log_has_journal(), "nothing in it: not");
+    log_set_journal(NULL);
+    ok(!log_has_journal(), "unset: not");
     return done();
 }

@@ -57,7 +57,8 @@ static const struct {
     {"empty value", {"test", "--name="}, EXIT_USAGE, {.runs = 5}, 0, false},
     {"not a number", {"test", "--runs", "x"}, EXIT_USAGE, {.runs = 5}, 0, false},
     {"percent where watts belong", {"test", "--watts", "85%"}, EXIT_USAGE, {.runs = 5}, 0, false},
-    {"bare duration", {"test", "--for", "5"}, EXIT_USAGE, {.runs = 5}, 0, false},
+    {"duration without a unit: seconds", {"test", "--for", "5"}, OPTS_GO, {.runs = 5, .ns = 5000000000}, 0, false},
+    {"duration of another unit", {"test", "--for", "5 V"}, EXIT_USAGE, {.runs = 5}, 0, false},
 };
 /* clang-format on */
 

@@ -11,7 +11,7 @@ static const struct {
     const char *says; /* a part of the error */
 } bad[] = {
     {"--workload", -EINVAL, "--workload: a value is missing"},
-    {"--colour red", -EINVAL, "not one of"},
+    {"--colour red", -EINVAL, "unknown option: one of"},
     {"--gpus 0,0", -EINVAL, "twice"},
     {"--gpus 64", -ERANGE, "outside 0..63"},
     {"--gpus ,", -EINVAL, "not a whole number"},
