@@ -1,6 +1,7 @@
 #include "curves.h"
 
 #include <errno.h>
+#include <math.h>
 #include <stdbool.h>
 #include <stdio.h>
 #include <stdlib.h>
@@ -15,6 +16,7 @@ enum { CURVES_MAX = 10000, COLUMNS = 4 };
 /* Whole watts are chosen from; the search counts in milliwatts of 32 bits. */
 #define LEAST_CAP_W 1.0
 #define MOST_CAP_W 100000.0
+#define REPEATS 0.005 /* a recorded time or power, measured twice */
 
 struct draft { /* a curve while it is read */
     char *name;
@@ -189,4 +191,15 @@ int records_read(const char *path, struct records *ret, uw_error *err)
         return fail(err, -errno, "%s: %s", path, strerror(errno));
     int r = read_rows(f, path, &d, err);
     return r < 0 ? r : finish(&d, path, ret, err);
+}
+
+bool record_binds(const struct record *rec, double cap_w)
+{
+    for (double c = curve_max_w(rec->curve); c >= cap_w; c--) {
+        struct curve_value v = curve_at(rec->curve, c);
+        if (fabs(v.time_s / rec->reference.time_s - 1) > REPEATS ||
+            fabs(v.power_w / rec->reference.power_w - 1) > REPEATS)
+            return true;
+    }
+    return false;
 }

@@ -4,6 +4,8 @@
 #ifndef BENCH_CURVES_H
 #define BENCH_CURVES_H
 
+#include <stdbool.h>
+
 #include "pchip.h"
 
 struct record {
@@ -25,6 +27,10 @@ struct records {
  * positive, fewer than 3 rows of a curve.  -errno; on failure nothing is kept.
  */
 int records_read(const char *path, struct records *ret, uw_error *err);
+/* Whether the cap has an effect: there or at a higher cap the curve's time or power is
+ * off the reference's by more than what such recordings repeat to.
+ */
+bool record_binds(const struct record *rec, double cap_w);
 void records_fini(struct records *r);
 static inline void records_fini_p(struct records *r)
 {

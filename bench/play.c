@@ -130,6 +130,13 @@ static struct search_setup setup_of(const struct record *rec, const struct play 
     };
 }
 
+static enum binding told(const struct world *w, uint32_t cap_mw)
+{
+    if (!w->p->binding)
+        return BINDING_UNKNOWN;
+    return record_binds(w->rec, w_of_mw(cap_mw)) ? BINDING_SEEN : BINDING_NONE;
+}
+
 static struct search_window window_of(const struct world *w, double peak_w,
                                       uint32_t cap_mw, unsigned length,
                                       const struct curve_value *v)
@@ -144,6 +151,7 @@ static struct search_window window_of(const struct world *w, double peak_w,
         .energy_rse = rse,
         .peak_w = peak_w,
         .length = length,
+        .binding = told(w, cap_mw),
     };
 }
 
@@ -193,7 +201,9 @@ static int until_held(struct world *w, struct game *g, double *ret_s, uw_error *
         if (t->cap_mw == g->setup.max_mw) {
             g->pow_sum += v.power_w;
             g->demand_w = g->pow_sum / ++g->refs;
-            g->peak_w = fmin(PEAK * w->rec->reference.power_w, w->rec->max_w);
+            g->peak_w = w->p->headroom > 0
+                            ? 0 /* unknown: recordings have mean powers only */
+                            : fmin(PEAK * w->rec->reference.power_w, w->rec->max_w);
         }
         struct search_window win = window_of(w, g->peak_w, t->cap_mw, t->length, &v);
         uint32_t was_mw = t->cap_mw;
@@ -356,9 +366,14 @@ static uint64_t seed_of(const char *name, uint64_t seed)
     return h + seed * 0x9e3779b97f4a7c15ull;
 }
 
-int play(const struct record *rec, const struct play *p, struct score *ret, uw_error *err)
+int play(const struct record *recorded, const struct play *p, struct score *ret,
+         uw_error *err)
 {
+    struct record wide = *recorded;
+    const struct record *rec = &wide;
     struct world w = {.rec = rec, .p = p};
+
+    wide.max_w = fmax(wide.max_w, ceil(p->headroom * wide.reference.power_w));
     double cap_w = rec->max_w;
     int r = 0;
 

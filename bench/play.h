@@ -20,7 +20,10 @@ struct play {
     enum method method;
     double share; /* METHOD_STATIC */
     struct goal goal;
-    double noise; /* of each window's time and energy, independently */
+    double noise;    /* of each window's time and energy, independently */
+    double headroom; /* the highest cap is at least so many times the power at the
+                        reference; 0: the highest one recorded */
+    bool binding;    /* the search is told whether a cap has an effect (record_binds()) */
     uint64_t seed;
     unsigned
         looks; /* out of the hold in the first hour, at most (core/optimum/gap-probe.h) */

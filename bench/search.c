@@ -37,14 +37,15 @@
 
 enum { SEEDS_MAX = 1000000, EXIT_USAGE = 2 };
 #define NOISE_MAX 0.3
+#define HEADROOM_MAX 10.0
 
 struct opts {
     const char *curves, *goal, *json, *prior_file;
     const struct prior *prior; /* read from prior_file; NULL: the built-in one */
-    double noise;
+    double noise, headroom;
     uint64_t seeds, looks;
     uint64_t earlier; /* 0: none, n: the search remembers the curve n - 1 further on */
-    bool table, trace;
+    bool table, trace, binding;
 };
 
 static int usage(void)
@@ -85,6 +86,14 @@ static int parse_option(int c, const char *arg, struct opts *o, uw_error *err)
         if (r == 0 && !(o->noise >= 0 && o->noise <= NOISE_MAX))
             r = fail(err, -ERANGE, "%s is outside 0..%g", arg, NOISE_MAX);
         return r < 0 ? fail_in(err, r, "--noise") : 0;
+    case 'h':
+        r = parse_double(arg, &o->headroom, err);
+        if (r == 0 && !(o->headroom >= 1 && o->headroom <= HEADROOM_MAX))
+            r = fail(err, -ERANGE, "%s is outside 1..%g", arg, HEADROOM_MAX);
+        return r < 0 ? fail_in(err, r, "--headroom") : 0;
+    case 'b':
+        o->binding = true;
+        break;
     case 'e':
         o->earlier = 1 + (uint64_t)(strcmp(arg, "other") == 0);
         if (o->earlier == 1 && strcmp(arg, "same") != 0)
@@ -113,6 +122,8 @@ static int parse_opts(int argc, char **argv, struct opts *ret, uw_error *err)
         {"curves", required_argument, NULL, 'c'},
         {"goal", required_argument, NULL, 'g'},
         {"noise", required_argument, NULL, 'n'},
+        {"headroom", required_argument, NULL, 'h'},
+        {"binding", no_argument, NULL, 'b'},
         {"seeds", required_argument, NULL, 's'},
         {"looks", required_argument, NULL, 'l'},
         {"history", required_argument, NULL, 'e'},
@@ -183,6 +194,8 @@ static int print_goal(const struct records *recs, const struct opts *o,
     struct play base = {.method = METHOD_SEARCH,
                         .goal = *goal,
                         .noise = o->noise,
+                        .headroom = o->headroom,
+                        .binding = o->binding,
                         .looks = (unsigned)o->looks,
                         .prior = o->prior,
                         .trace = o->trace ? stderr : NULL};

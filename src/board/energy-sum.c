@@ -49,6 +49,7 @@ static int on_window(struct sampler *s, const struct sampler_window *w, void *us
     a->out.energy_j += w->energy_j;
     a->half2 += w->half_j * w->half_j;
     a->out.why |= w->why;
+    a->out.binding = binding_both(a->out.binding, w->binding);
     if (w->peak_w > a->out.peak_w)
         a->out.peak_w = w->peak_w;
     if (--a->pending > 0)
@@ -69,11 +70,12 @@ int energy_sum_window(struct energy_sum *m, uint64_t begin_ns, uint64_t end_ns,
 
     if (!a)
         return -ENOMEM;
-    *a = (struct ask){.next = m->asks,
-                      .meters = m,
-                      .out = {.begin_ns = begin_ns, .end_ns = end_ns},
-                      .fn = fn,
-                      .user = user};
+    *a = (struct ask){
+        .next = m->asks,
+        .meters = m,
+        .out = {.begin_ns = begin_ns, .end_ns = end_ns, .binding = BINDING_NONE},
+        .fn = fn,
+        .user = user};
     m->asks = a;
     for (size_t i = 0; i < m->n; i++) {
         int r = sampler_window(m->sampler[i], begin_ns, end_ns, on_window, a);

@@ -18,6 +18,7 @@ struct energy_sum_window {
     double energy_j, half_j;    /* sums; half_j: 95 %, errors of boards independent */
     double board_j[BOARDS_MAX]; /* of each board, in the order of the samplers' boards */
     double peak_w;              /* highest observed peak of one board; 0: unknown */
+    enum binding binding;       /* of the limit, on all boards */
     uint32_t why;               /* enum meter_why of all boards */
 };
 typedef int (*energy_sum_fn)(const struct energy_sum_window *w, void *user);

@@ -59,6 +59,7 @@ struct probe {               /* one board */
     uint64_t dense_ns;       /* until when sampler_dense() asks for; 0: it does not */
     uint64_t cost_ns[COSTS]; /* of the last calls that read the counter */
     unsigned n_costs;
+    struct binding_log binding;
     struct sampler_ear *ears;
     struct sampler_now now;
 };
@@ -317,6 +318,8 @@ static int probe_on_sample(struct board *b, int r, const struct gpu_sample *g,
         p->now.failures = 0;
         merge(&p->now, g, p->asked);
         note_cost(p, g);
+        if (g->has & GPU_HAS_LIMITED)
+            binding_add(&p->binding, g->at_ns, g->limited_ns);
         feed(p, g);
         for (struct sampler_ear *e = p->ears; e; e = e->next)
             e->fn(e->board, g, e->user);
@@ -386,6 +389,7 @@ static uint32_t wanted(struct probe *p, uint64_t now_ns)
     }
     if (due(p, GROUP_LIMITS, now_ns))
         want |= GPU_HAS_ENFORCED | GPU_HAS_REQUESTED | GPU_HAS_REASONS |
+                (p->rate == SAMPLER_SEARCH ? GPU_HAS_LIMITED : 0) |
                 (p->clock ? GPU_HAS_CLOCKS | GPU_HAS_UTIL : 0);
     if (due(p, GROUP_STATE, now_ns))
         want |= GPU_HAS_UTIL | GPU_HAS_TEMP;
@@ -440,6 +444,7 @@ static int window_answer(struct sampler *s, const struct wait *w)
         .end_ns = w->end_ns,
         .n = s->n,
         .board = w->results,
+        .binding = BINDING_NONE,
     };
     double half2 = 0;
 
@@ -452,6 +457,10 @@ static int window_answer(struct sampler *s, const struct wait *w)
         out.energy_j += w->results[i].energy_j;
         half2 += w->results[i].half_j * w->results[i].half_j;
         out.why |= w->results[i].why;
+        if (!s->probe[i]->out)
+            out.binding =
+                binding_both(out.binding, binding_within(&s->probe[i]->binding,
+                                                         w->begin_ns, w->end_ns));
     }
     out.peak_w = w->peak_w;
     out.half_j = sqrt(half2);

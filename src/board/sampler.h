@@ -11,6 +11,7 @@
 #include "board/boards.h"
 #include "board/window-worker.h"
 #include "core/meter/meter.h"
+#include "core/optimum/binding.h"
 
 struct sampler;
 
@@ -51,6 +52,7 @@ struct sampler_window {
     double energy_j, half_j; /* sums; half_j: 95 %, errors of boards independent */
     double power_w;          /* mean of all boards together */
     double peak_w;           /* highest observed peak of one board; 0: unknown */
+    enum binding binding;    /* of the limit, on all boards; at SAMPLER_SEARCH only */
     uint32_t why;            /* enum meter_why of all boards */
 };
 typedef int (*sampler_window_fn)(struct sampler *s, const struct sampler_window *w,

@@ -68,6 +68,7 @@ enum gpu_ability {
     GPU_CAN_TEMP = 1u << 8,
     GPU_CAN_CLOCKS = 1u << 9,
     GPU_CAN_PROCS = 1u << 10,
+    GPU_CAN_LIMITED = 1u << 11, /* the time for which the power limit was reached */
 };
 
 /* A slice of a board in MIG mode. */
@@ -136,6 +137,7 @@ enum gpu_sample_has {
     GPU_HAS_TEMP = 1u << 7,
     GPU_HAS_CLOCKS = 1u << 8,
     GPU_HAS_REASONS = 1u << 9,
+    GPU_HAS_LIMITED = 1u << 10,
 };
 
 /* Clock event reasons; NVML's bits. */
@@ -156,7 +158,8 @@ struct gpu_sample {
     uint32_t util_gpu, util_mem; /* percent */
     int32_t temp_c;
     uint32_t sm_mhz, mem_mhz;
-    uint64_t reasons; /* enum gpu_reason */
+    uint64_t reasons;    /* enum gpu_reason */
+    uint64_t limited_ns; /* counter: the power limit held the clock down */
 };
 
 struct gpu_proc {

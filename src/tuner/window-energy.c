@@ -18,6 +18,7 @@ static int on_energy(const struct energy_sum_window *w, void *user)
     for (size_t i = 0; i < e->n_boards; i++)
         e->board_j[i] += w->board_j[i];
     e->half2_j2 += w->half_j * w->half_j;
+    e->binding = binding_both(e->binding, w->binding);
     if (w->peak_w > e->peak_w)
         e->peak_w = w->peak_w;
     return e->on_piece(NULL, e->user);
@@ -27,6 +28,7 @@ void window_energy_ask(struct window_energy *e, const struct window *w)
 {
     e->window = *w;
     e->joules = e->half2_j2 = e->peak_w = 0;
+    e->binding = BINDING_NONE;
     memset(e->board_j, 0, sizeof e->board_j);
     e->lost = 0;
     for (size_t i = 0; i < w->n_pieces; i++) {
@@ -49,5 +51,6 @@ bool window_energy_step(const struct window_energy *e, struct search_window *ret
     if (ret->energy_rse < ret->time_rse)
         ret->energy_rse = ret->time_rse;
     ret->peak_w = e->peak_w;
+    ret->binding = e->binding;
     return true;
 }

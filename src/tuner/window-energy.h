@@ -21,6 +21,7 @@ struct window_energy {
     struct window window; /* the last window queried */
     size_t pending;       /* pieces without a result yet */
     double joules, half2_j2, peak_w, board_j[BOARDS_MAX];
+    enum binding binding;
     size_t lost; /* pieces whose energy is unknown */
 };
 

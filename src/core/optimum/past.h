@@ -16,6 +16,7 @@ struct past_regime {
     struct level levels[LEVELS_MAX]; /* none stale */
     size_t n, reference;
     double peak_w;
+    uint32_t reference_mw, unbound_mw;
     uint32_t best_mw;
     double best_log_t, best_log_e, best_var;
 };

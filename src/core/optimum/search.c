@@ -26,8 +26,16 @@ enum {
 };
 #define STALL_STEP 0.05    /* of the demand: least distance above a cap that stalled */
 #define BOUND_EVIDENCE 6.0 /* log evidence an earlier run needs to support a bound */
-#define LOOK_GAIN 0.001    /* of the goal's value: least gain to leave the held cap */
-#define EXACT_VAR 1e-8     /* variance of a window without errors */
+/* Caps without effect: least ratio of the cap and the mean power where the driver says
+ * so, and where it does not say; and how far time and energy
+ * may be off the reference's.
+ */
+#define UNBOUND_TOLD 1.05
+#define UNBOUND_UNTOLD 1.5
+#define EQUAL 0.005
+#define EQUAL_SURE 2.33
+#define LOOK_GAIN 0.001 /* of the goal's value: least gain to leave the held cap */
+#define EXACT_VAR 1e-8  /* variance of a window without errors */
 /* A hold is steady if the log time of its last windows differs from the one measured
  * before the hold by at most STEADY plus STEADY_SURE standard errors.
  */
@@ -49,7 +57,9 @@ struct search {
     struct level levels[LEVELS_MAX];
     size_t n_levels;
     bool has_reference;
-    size_t reference;
+    size_t reference;      /* its level is at unbound_mw, where that is known */
+    uint32_t reference_mw; /* the cap that the reference was measured at */
+    uint32_t unbound_mw;   /* the lowest cap known to have no effect; 0: none */
     double peak_w;
     unsigned windows, misses;
     unsigned spent;       /* windows, each counted by its length */
@@ -81,6 +91,12 @@ static uint32_t up_to_grain(const struct search *s, double mw)
     return (uint32_t)(ceil(mw / s->setup.grain_mw - 1e-9)) * s->setup.grain_mw;
 }
 
+/* Caps without effect stand for the lowest of them. */
+static uint32_t effective(const struct search *s, uint32_t mw)
+{
+    return s->unbound_mw && mw > s->unbound_mw ? s->unbound_mw : mw;
+}
+
 /* The highest cap allowed: the original unless a hard limit lies below. */
 static uint32_t highest(const struct search *s)
 {
@@ -106,7 +122,7 @@ static uint32_t lowest(const struct search *s)
         double d = s->has_reference ? STALL_STEP * demand_mw(s) : 0;
         lo = fmax(lo, s->stall_mw + fmax(d, s->setup.grain_mw));
     }
-    uint32_t lo_mw = up_to_grain(s, lo), hi_mw = highest(s);
+    uint32_t lo_mw = up_to_grain(s, lo), hi_mw = effective(s, highest(s));
     return lo_mw < hi_mw ? lo_mw : hi_mw;
 }
 
@@ -119,6 +135,7 @@ static void drift_begin(struct search *s, uint32_t cap_mw)
     d->n = 0;
     d->from_t = INFINITY; /* unless cap_mw was measured */
     d->from_var = 0;
+    cap_mw = effective(s, cap_mw);
     for (size_t i = 0; i < s->n_levels; i++)
         if (!s->levels[i].stale && mw_of_w(s->levels[i].cap_w) == cap_mw) {
             d->from_t = s->levels[i].log_t;
@@ -218,7 +235,7 @@ static struct scene scene_now(const struct search *s)
         .pmax_w = w_of_mw(s->setup.max_mw),
         .peak_w = s->peak_w,
         .lo_w = w_of_mw(lowest(s)),
-        .hi_w = w_of_mw(highest(s)),
+        .hi_w = w_of_mw(effective(s, highest(s))),
         .grain_w = w_of_mw(s->setup.grain_mw),
         .levels = s->levels,
         .n = s->n_levels,
@@ -271,7 +288,7 @@ static void keep(struct proposal *p, double cap_w, double log_t, double log_e)
 static void keep_or_verify(const struct search *s, const struct scene *scene,
                            struct proposal *p)
 {
-    double held_w = w_of_mw(s->held_mw);
+    double held_w = w_of_mw(effective(s, s->held_mw));
     const struct level *best = best_level(s, scene);
 
     if (!s->held_mw || !p->hold || !best || held_w < scene->lo_w || held_w > scene->hi_w)
@@ -305,11 +322,14 @@ static void go_next(struct search *s)
     propose_doubting(s, &scene, &p);
     keep_or_verify(s, &scene, &p);
     s->best_mw = mw_of_w(p.best_w);
+    uint32_t cap_mw = mw_of_w(p.cap_w);
+    if (p.hold && cap_mw == s->unbound_mw) /* without effect: the original is as good */
+        cap_mw = s->best_mw = highest(s);
     s->best_log_t = p.log_t;
     s->best_log_e = p.log_e;
     s->best_var = s->outlook.var[outlook_nearest(&s->outlook, p.best_w)];
     assert(p.cap_w >= scene.lo_w - 1e-6 && p.cap_w <= scene.hi_w + 1e-6);
-    go(s, p.hold ? SEARCH_HOLD : SEARCH_MEASURE, mw_of_w(p.cap_w), "%s", p.why);
+    go(s, p.hold ? SEARCH_HOLD : SEARCH_MEASURE, cap_mw, "%s", p.why);
     if (!p.hold)
         s->step.length = p.length;
 }
@@ -392,6 +412,7 @@ static void blend(double *mean, double *var, double mean2, double var2)
 /* The level of this cap, created if missing; NULL: LEVELS_MAX levels of this run. */
 static struct level *level_at(struct search *s, uint32_t cap_mw)
 {
+    cap_mw = effective(s, cap_mw);
     for (size_t i = 0; i < s->n_levels; i++)
         if (!s->levels[i].stale &&
             fabs(s->levels[i].cap_w * MW_PER_W - cap_mw) < 0.5 * s->setup.grain_mw)
@@ -444,6 +465,53 @@ static int check_window(const struct search_window *w, uw_error *err)
     return 0;
 }
 
+/* Whether the cap of a window below the reference had no effect, see search.h. */
+static bool without_effect(const struct search *s, const struct search_window *w)
+{
+    const struct level *r = &s->levels[s->reference];
+    double room = w->binding == BINDING_NONE ? UNBOUND_TOLD : UNBOUND_UNTOLD;
+    double mean_mw = w->energy_j / w->time_s / s->setup.gpus * MW_PER_W;
+
+    if (!s->has_reference || s->holding || w->cap_mw >= effective(s, s->reference_mw) ||
+        w->binding == BINDING_SEEN || w->cap_mw < room * mean_mw)
+        return false;
+    double off_t = log(w->time_s) - s->drift.offset_t - r->log_t;
+    double off_e = log(w->energy_j / s->setup.gpus) - s->drift.offset_e - r->log_e;
+    double se_t = sqrt(w->time_rse * w->time_rse + r->var_t);
+    double se_e = sqrt(w->energy_rse * w->energy_rse + r->var_e);
+    return fabs(off_t) <= EQUAL + EQUAL_SURE * se_t &&
+           fabs(off_e) <= EQUAL + EQUAL_SURE * se_e;
+}
+
+/* Moves the reference to a lower cap that has no effect either, and its level takes in
+ * those between the two.
+ */
+static void move_reference(struct search *s, uint32_t cap_mw)
+{
+    struct level r = s->levels[s->reference];
+    size_t n = 0, at = 0;
+
+    for (size_t i = 0; i < s->n_levels; i++) {
+        struct level l = s->levels[i];
+        if (i == s->reference) {
+            at = n++;
+            continue;
+        }
+        if (l.stale || mw_of_w(l.cap_w) < cap_mw) {
+            s->levels[n++] = l;
+            continue;
+        }
+        blend(&r.log_t, &r.var_t, l.log_t, l.var_t);
+        blend(&r.log_e, &r.var_e, l.log_e, l.var_e);
+        r.windows += l.windows;
+    }
+    s->n_levels = n;
+    s->reference = at;
+    r.cap_w = w_of_mw(cap_mw);
+    s->levels[at] = r;
+    s->unbound_mw = cap_mw;
+}
+
 /* Adds a window of the hold to the moving averages. */
 static void drift_on_hold(struct drift *d, const struct search_window *w, unsigned gpus)
 {
@@ -462,6 +530,8 @@ int search_on_window(struct search *s, const struct search_window *w, uw_error *
     if (r < 0)
         return r;
 
+    if (without_effect(s, w))
+        move_reference(s, w->cap_mw);
     struct level *l = level_at(s, w->cap_mw);
     uint32_t asked = s->step.cap_mw;
     uint32_t off = w->cap_mw > asked ? w->cap_mw - asked : asked - w->cap_mw;
@@ -480,6 +550,7 @@ int search_on_window(struct search *s, const struct search_window *w, uw_error *
     if (l && !s->has_reference && (hit || s->misses >= MISSES_MAX)) {
         s->has_reference = true;
         s->reference = (size_t)(l - s->levels);
+        s->reference_mw = w->cap_mw;
         s->misses = 0;
     }
     if (s->has_reference && l == &s->levels[s->reference] && good(w->peak_w))
@@ -557,6 +628,7 @@ void search_on_hard_limit(struct search *s, uint32_t mw)
 static void regime_anew(struct search *s)
 {
     s->has_reference = s->earlier = false;
+    s->unbound_mw = 0;
     s->peak_w = 0;
     s->windows = s->spent = s->misses = 0;
     s->windows_max = s->setup.max_windows;
@@ -585,6 +657,8 @@ static void keep_past(struct search *s)
 {
     struct past_regime r = {
         .peak_w = s->peak_w,
+        .reference_mw = s->reference_mw,
+        .unbound_mw = s->unbound_mw,
         .best_mw = s->best_mw,
         .best_log_t = s->best_log_t,
         .best_log_e = s->best_log_e,
@@ -613,6 +687,8 @@ static bool come_back(struct search *s, const struct level *now)
     memcpy(s->levels, was.levels, was.n * sizeof *was.levels);
     s->n_levels = was.n;
     s->reference = was.reference;
+    s->reference_mw = was.reference_mw;
+    s->unbound_mw = was.unbound_mw;
     s->has_reference = true;
     s->peak_w = was.peak_w;
     s->best_mw = was.best_mw;
@@ -661,7 +737,7 @@ size_t search_known(const struct search *s, struct search_window *ret, size_t mo
             if (l->stale || (i == s->reference) != (pass == 0) || n == most)
                 continue;
             ret[n++] = (struct search_window){
-                .cap_mw = mw_of_w(l->cap_w),
+                .cap_mw = i == s->reference ? s->reference_mw : mw_of_w(l->cap_w),
                 .time_s = exp(l->log_t),
                 .energy_j = exp(l->log_e) * s->setup.gpus,
                 .time_rse = sqrt(l->var_t),
@@ -680,7 +756,7 @@ static void hold(struct search *s, uint32_t cap_mw, const char *why)
     s->spent = s->windows_max;
     s->best_mw = cap_mw;
     for (size_t i = 0; i < s->n_levels; i++)
-        if (!s->levels[i].stale && mw_of_w(s->levels[i].cap_w) == cap_mw) {
+        if (!s->levels[i].stale && mw_of_w(s->levels[i].cap_w) == effective(s, cap_mw)) {
             s->best_log_t = s->levels[i].log_t;
             s->best_log_e = s->levels[i].log_e;
         }
@@ -728,8 +804,10 @@ static double look_at_w(struct search *s, double most)
 /* Corrects further windows for the drift of the hold: its last windows against all. */
 static void take_drift_out(struct search *s)
 {
+    uint32_t held_mw = effective(s, s->step.cap_mw);
+
     for (size_t i = 0; i < s->n_levels && s->drift.n >= NOW_LEAST; i++)
-        if (!s->levels[i].stale && mw_of_w(s->levels[i].cap_w) == s->step.cap_mw) {
+        if (!s->levels[i].stale && mw_of_w(s->levels[i].cap_w) == held_mw) {
             s->drift.offset_t = s->drift.log_t - s->levels[i].log_t;
             s->drift.offset_e = s->drift.log_e - s->levels[i].log_e;
         }
@@ -816,7 +894,7 @@ void search_result(const struct search *s, struct search_result *ret)
     if (!s->has_reference)
         return;
     const struct level *r = &s->levels[s->reference];
-    ret->reference_mw = mw_of_w(r->cap_w);
+    ret->reference_mw = s->reference_mw;
     ret->demand_w = demand_mw(s) / MW_PER_W;
     ret->floor_mw = lowest(s);
     ret->ref_time_s = exp(r->log_t);
@@ -828,5 +906,5 @@ void search_result(const struct search *s, struct search_result *ret)
         ret->best_time_rse = sqrt(s->best_var);
     for (size_t i = 0; i < s->n_levels; i++)
         ret->measured |= !s->levels[i].stale && s->levels[i].windows > 0 &&
-                         mw_of_w(s->levels[i].cap_w) == s->best_mw;
+                         mw_of_w(s->levels[i].cap_w) == effective(s, s->best_mw);
 }

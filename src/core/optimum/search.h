@@ -11,6 +11,11 @@
  *         SEARCH_HOLD:    change the cap and keep it; search_on_window() and
  *                         search_probe_gap() are optional
  *
+ * A window below the reference whose cap had no effect is one more window of the
+ * reference, and no cap between the two is measured any more.  A cap had no effect if the
+ * driver says so and the mean power is not near the cap, or if the driver does not say
+ * and the cap is 1.5 times the mean power or higher; and if time and energy agree.
+ *
  * All GPUs of a job get the same cap.  Time and energy are per unit of work; energy
  * is the sum over the job's GPUs, whose number is `gpus`.
  *
@@ -33,6 +38,7 @@
 #include <stdint.h>
 
 #include "base/auto.h"
+#include "core/optimum/binding.h"
 #include "core/optimum/goal.h"
 #include "underwatt/error.h"
 
@@ -66,8 +72,9 @@ struct search_window {
     double energy_j; /* per unit of work, all GPUs of the job */
     double time_rse; /* relative standard error; 0: exact */
     double energy_rse;
-    double peak_w;   /* 99th percentile of 100 ms power, highest GPU; 0: unknown */
-    unsigned length; /* as in struct search_step; 0: 1 */
+    double peak_w;        /* 99th percentile of 100 ms power, highest GPU; 0: unknown */
+    unsigned length;      /* as in struct search_step; 0: 1 */
+    enum binding binding; /* of the cap, on all GPUs */
 };
 
 enum search_kind {

@@ -53,6 +53,7 @@ static const struct symbol symbols[] = {
     {AT(sm_clocks), {"nvmlDeviceGetSupportedGraphicsClocks"}, false},
     {AT(event_reasons), {"nvmlDeviceGetCurrentClocksEventReasons"}, false},
     {AT(throttle_reasons), {"nvmlDeviceGetCurrentClocksThrottleReasons"}, false},
+    {AT(violation), {"nvmlDeviceGetViolationStatus"}, false},
     {AT(utilization), {"nvmlDeviceGetUtilizationRates"}, false},
     {AT(temperature_v), {"nvmlDeviceGetTemperatureV"}, false},
     {AT(temperature), {"nvmlDeviceGetTemperature"}, false},

@@ -71,6 +71,12 @@ struct nvml_pci { /* of _v3; in _v2, reserved words take the place of bus_id */
 };
 _Static_assert(sizeof(struct nvml_pci) == 68, "nvmlPciInfo_t");
 
+/* Of nvmlDeviceGetViolationStatus. */
+enum { NVML_PERF_POLICY_POWER = 0 };
+struct nvml_violation {
+    uint64_t reference_us, violation_ns;
+};
+
 struct nvml_utilization {
     uint32_t gpu, memory;
 };
@@ -156,6 +162,7 @@ struct nvml_abi {
     nvml_result (*max_clock)(nvml_device, unsigned, unsigned *);
     nvml_result (*event_reasons)(nvml_device, unsigned long long *);
     nvml_result (*throttle_reasons)(nvml_device, unsigned long long *);
+    nvml_result (*violation)(nvml_device, unsigned, struct nvml_violation *);
     nvml_result (*utilization)(nvml_device, struct nvml_utilization *);
     nvml_result (*temperature_v)(nvml_device, struct nvml_temperature *);
     nvml_result (*temperature)(nvml_device, unsigned, unsigned *);

@@ -171,6 +171,7 @@ static void probe_rest(struct gpu_dev *dev)
     const struct nvml_abi *abi = &dev->lib->abi;
     unsigned value = 0;
     unsigned long long reasons = 0;
+    struct nvml_violation limited;
     struct nvml_utilization util;
     struct nvml_temperature temp = {.version = NVML_TEMPERATURE_V1,
                                     .sensor = NVML_TEMPERATURE_GPU};
@@ -183,6 +184,9 @@ static void probe_rest(struct gpu_dev *dev)
         dev->reasons_old = true;
         probe(dev, GPU_CAN_REASONS, abi->throttle_reasons(dev->handle, &reasons));
     }
+    if (abi->violation)
+        probe(dev, GPU_CAN_LIMITED,
+              abi->violation(dev->handle, NVML_PERF_POLICY_POWER, &limited));
     if (abi->utilization)
         probe(dev, GPU_CAN_UTIL, abi->utilization(dev->handle, &util));
     if (abi->temperature_v)

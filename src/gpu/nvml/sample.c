@@ -254,6 +254,18 @@ static void take_reasons(struct job *j, uint32_t want)
     j->s.has |= GPU_HAS_REASONS;
 }
 
+static void take_limited(struct job *j, uint32_t want)
+{
+    struct nvml_violation v = {0};
+
+    if (!(want & GPU_HAS_LIMITED) || !(j->dev->info.abilities & GPU_CAN_LIMITED) ||
+        !good(j, CALL(j->dev, violation, NVML_PERF_POLICY_POWER, &v),
+              "nvmlDeviceGetViolationStatus"))
+        return;
+    j->s.limited_ns = v.violation_ns;
+    j->s.has |= GPU_HAS_LIMITED;
+}
+
 /* Reads the energy counter first, as its time stamps matter most. */
 int dev_sample(struct gpu_dev *dev, uint32_t want, struct gpu_sample *ret, uw_error *err)
 {
@@ -274,6 +286,7 @@ int dev_sample(struct gpu_dev *dev, uint32_t want, struct gpu_sample *ret, uw_er
     }
     take_state(&j, want);
     take_reasons(&j, want);
+    take_limited(&j, want);
     j.s.at_ns = now(&j);
     if (nvml_is_fatal(j.bad) || (j.bad != NVML_OK && j.s.has == 0))
         r = nvml_fail(j.abi, j.bad, j.call, err);

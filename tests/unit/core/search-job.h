@@ -89,7 +89,7 @@ static const struct search_setup v100 = {
 };
 static const struct job plain = {.power_w = 310, .clocked = 0.35, .gpus = 1, .change = 1};
 
-static struct search *search_of(const struct search_setup *setup)
+static inline struct search *search_of(const struct search_setup *setup)
 {
     struct search *s = NULL;
     uw_error err = {""};
@@ -99,7 +99,7 @@ static struct search *search_of(const struct search_setup *setup)
 }
 
 /* Until it holds; the windows it took. */
-static unsigned run(struct search *s, struct job *j)
+static inline unsigned run(struct search *s, struct job *j)
 {
     unsigned n = 0;
     while (search_step(s)->kind == SEARCH_MEASURE && n < 200) {
