@@ -92,7 +92,8 @@ def acknowledged(text):
 
 
 class Service:
-    """answer(path, headers): (status, headers, bytes) or None, which cuts the connection in the middle of an answer.  context: of TLS."""
+    """answer(path, headers): (status, headers, bytes); None, which cuts the connection in the middle of an answer; or a function that writes the
+    answer, or never ends, until writing to who asked fails.  context: of TLS."""
 
     def __init__(self, answer, context=None):
         service = self
@@ -104,6 +105,10 @@ class Service:
                 with service.lock:
                     service.seen.append((self.path, dict(self.headers)))
                 said = answer(self.path, self.headers)
+                if callable(said):
+                    self.close_connection = True
+                    said(self.wfile.write)
+                    return
                 status, fields, body = said or (200, {}, b'{"data":[{"from"')
                 self.send_response_only(status)
                 for name, value in ({"Date": self.date_time_string()} | fields).items():

@@ -74,6 +74,10 @@ TRAPS = {
     "missing": (("answers", None), {}, ENTSOE_ALONE),    # else it is unknown
     "no_data_400": (("no-data", "no prices are published"), {}, ENTSOE_ALONE),
     "says_key": (("bad", "it answers: nothing"), {}, ENTSOE_ALONE),
+    "endless": (("silent", "larger than 4194304 bytes"), {}, {}),
+    "headers": (("silent", "Too large response headers"), {}, {}),    # libcurl's bound, in its words
+    "trickle": (("silent", "no answer within 30 s"), {}, {}),
+    "trickled_headers": (("silent", "no answer within 30 s"), {}, {}),
 }
 
 
@@ -139,11 +143,36 @@ def date(ahead):
     return time.strftime("%a, %d %b %Y %H:%M:%S GMT", time.gmtime(time.time() + ahead))
 
 
+HEAD = b"HTTP/1.1 200 OK\r\n"
+ENDLESS = {    # how it begins, what follows without end, the pause between
+    "endless": (HEAD + b"\r\n", b" " * 65536, 0), "headers": (HEAD, b"X-More: " + b"x" * 8000 + b"\r\n", 0),
+    "trickle": (HEAD + b"\r\n", b" ", 0.1), "trickled_headers": (HEAD, b"X-More: x\r\n", 0.1),
+}
+lasted = {}    # source/trap: (s, bytes) until who asked left, the first time
+
+
+def never_ends(path, begin, part, pause):
+    """What writes the part again and again."""
+    def write_all(write):
+        n, began = 0, time.monotonic()
+        try:
+            write(begin)
+            while True:
+                write(part)
+                n += len(part)
+                time.sleep(pause)
+        except OSError:
+            lasted.setdefault(path, (time.monotonic() - began, n))
+    return write_all
+
+
 def trapped(source, trap):
-    """The answer: (status, headers, bytes), None: cut."""
+    """The answer: (status, headers, bytes), None: cut, or a function that writes it."""
     secret = {"em3": KEY, "em4": KEY, "entsoe": TOKEN, "watttime": JWT + "1", "login": LOGIN.split(":")[1]}.get(source, "")
     said = body(source, trap).encode()
     failed = json.dumps({"error": {"code": "x", "message": f"bad {secret}"}} if secret else {"message": "bad"}).encode()
+    if trap in ENDLESS:
+        return never_ends(f"{source}/{trap}", *ENDLESS[trap])
     return {
         "refused": (401, {}, failed), "forbidden": (403, {}, failed),
         "limited": (429, {"Retry-After": "7200"}, failed), "limited_date": (429, {"Retry-After": date(5000)}, failed),
@@ -208,11 +237,28 @@ def later(s, answers):
     t.ok(v["value"] is not None and not v["error"] and answers.logins["watttime", "expired"] == 2, "a token that expires between two rounds", v)
 
 
-def instance(place, traps, service, keys):
+def goes_on(cells, s, beside):
+    """While answers trickle a source beside them is asked on."""
+    beside.write_text("8\n")
+    v = uwtest.wait_until(s.all, lambda a: a["beside"]["value"] == 8)
+    t.ok(v["beside"]["value"] == 8 and not lasted.get("uk/trickle"), "a source beside those that never end is asked meanwhile", (v["beside"], lasted))
+    t.ok(all(v[f"c.{source}.{trap}"]["value"] is None for source, trap in cells if trap in ENDLESS), "... whose signals are unknown", v)
+
+
+def ends():
+    """Answers that never end are left within their bounds."""
+    for trap in ENDLESS:
+        left = uwtest.wait_until(lambda: {source: lasted.get(f"{source}/{trap}") for source in SOURCES}, lambda left: all(left.values()))
+        slow = ENDLESS[trap][2] > 0
+        good = all(left.values()) and all(20 < took < 60 if slow else size < 32 << 20 for took, size in left.values())
+        t.ok(good, f"{trap}: each is left " + ("after 30 s" if slow else "before 32 MiB"), left)
+
+
+def instance(place, traps, service, keys, beside):
     cells = [(source, trap) for source in SOURCES for trap in traps if isinstance(expected(source, trap), tuple)]
     return cells, signalstub.Signals(place, [
         f'{{name: {source}-{trap}, {SOURCES[source][0].format(keys=keys)}, url: "{service.url}/{source}/{trap}", as: c.{source}.{trap}}}'
-        for source, trap in cells])
+        for source, trap in cells] + [f"{{name: beside, type: json, file: {beside}, unit: kW, every: 1 s, age: 1 h, as: beside}}"])
 
 
 def main():
@@ -228,12 +274,14 @@ def main():
                 (keys / name).write_text(text + "\n")
                 (keys / name).chmod(0o600)
             os.chmod(tmp, 0o755)
+            (keys / "beside.json").write_text("7\n")
             traps = list(TRAPS)
             told = ""
             with contextlib.ExitStack() as stack:
-                parts = [instance(keys / f"signals{i}", traps[i:i + 6], service, keys) for i in range(0, len(traps), 6)]
+                parts = [instance(keys / f"signals{i}", traps[i:i + 6], service, keys, keys / "beside.json") for i in range(0, len(traps), 6)]
                 for _, s in parts:
                     stack.enter_context(s)
+                goes_on(*next(p for p in parts if ("uk", "trickle") in p[0]), keys / "beside.json")
                 for cells, s in parts:
                     done = uwtest.wait_until(s.all, lambda a: all(v["error"] or v["series"] for v in a.values()))
                     for source, trap in cells:
@@ -243,6 +291,7 @@ def main():
                     told += pathlib.Path(f"/proc/{s.child.pid}/cmdline").read_text() + json.dumps(s.all())
                     t.equal(s.stop(), 0, "SIGTERM ends it")
                     told += s.log() + "".join(p.read_text() for p in (s.folder / "cache").iterdir())
+            ends()
             for secret in (KEY, TOKEN, JWT, *LOGIN.split(":"), base64.b64encode(LOGIN.encode()).decode()):
                 t.ok(secret not in told, f"{secret[:5]}… is in no log, answer, cache or argument")
             t.equal(service.asked("stolen"), [], "no redirect is followed")
