@@ -4,10 +4,12 @@
 #include <string.h>
 
 #include "base/auto.h"
+#include "base/error.h"
 #include "base/units.h"
 #include "cli/figures.h"
 #include "cli/nodes.h"
 #include "cli/options.h"
+#include "cli/top-ask.h"
 #include "cli/top-screen.h"
 #include "cli/top.h"
 #include "io/loop.h"
@@ -16,13 +18,15 @@ enum {
     ONCE_COLS = TEXT_COLUMNS,
     DELAY_LEAST_MS = 200,
     DELAY_MOST_MS = 60000,
-    CALL_MS = 1500
+    CALL_MS = 1500,
+    ANSWER_MS = 100, /* between looks for an answer */
 };
 
 struct view {
     struct nodes *nodes;
     struct loop *loop; /* provides the clock */
     struct top *top;
+    struct top_ask *ask; /* NULL: no daemon keeps a ledger */
     uint64_t delay_ns, next_ns;
 };
 
@@ -94,6 +98,16 @@ static int draw(struct view *v)
     return 0;
 }
 
+/* Milliseconds to wait for a key. */
+static int wait_ms(const struct view *v, uint64_t now_ns)
+{
+    const struct top *t = v->top;
+    int ms = (int)((v->next_ns - now_ns) / NS_PER_MS) + 1;
+    bool waits = v->ask && t->waste && !t->frozen && top_ask_turn(v->ask);
+
+    return waits && ms > ANSWER_MS ? ANSWER_MS : ms;
+}
+
 static int watch(struct view *v, const struct cli_env *env, bool mono)
 {
     uw_error err = {""};
@@ -115,7 +129,7 @@ static int watch(struct view *v, const struct cli_env *env, bool mono)
         r = draw(v);
         if (r < 0)
             break;
-        if (!screen_key((int)((v->next_ns - now) / NS_PER_MS) + 1, &key))
+        if (!screen_key(wait_ms(v, now), &key))
             continue;
         if (top_key(v->top, key))
             break;
@@ -156,6 +170,7 @@ static int run(const struct cli_env *env, int argc, char **argv)
     auto_(nodes_free) struct nodes *nodes = NULL;
     auto_(loop_free) struct loop *loop = NULL;
     auto_(mem_free) struct top *top = calloc(1, sizeof *top);
+    auto_(top_ask_free) struct top_ask *ask = NULL;
     struct view v = {.delay_ns = NS_PER_S, .top = top};
     uw_error err = {""};
     const struct opt opts[] = {
@@ -179,6 +194,11 @@ static int run(const struct cli_env *env, int argc, char **argv)
     top->look_s = s_of_ns(v.delay_ns);
     v.nodes = nodes;
     v.loop = loop;
+    if (nodes_are_own(nodes))
+        (void)fail(&err, -ENOENT, "only the daemon books waste, and no daemon answers");
+    else if (!just_once && top_ask_new(env, boards, loop, top, &ask, &err) == 0)
+        v.ask = ask;
+    (void)snprintf(top->wasted_trouble, sizeof top->wasted_trouble, "%.199s", err.text);
     return just_once ? once(&v) : watch(&v, env, mono);
 }
 

@@ -406,10 +406,25 @@ static void draw_waste_row(const struct top *t, const struct top_board *b, struc
     grid_field(g, row, 44, g->cols > 44 ? g->cols - 44 : 0, GRID_PLAIN, who);
 }
 
-/* Boards idle or underused. */
-static void draw_waste(const struct top *t, struct grid *g, unsigned row, unsigned end)
+static bool is_idle(const struct top_board *b)
 {
-    unsigned at = row;
+    return b->use[0] && strcmp(b->use, names_word(NAMES_USE, WASTE_WORKING)) != 0;
+}
+
+static unsigned idle_boards(const struct top *t)
+{
+    unsigned n = 0;
+
+    for (size_t i = 0; i < t->n_boards; i++)
+        n += is_idle(&t->board[i]);
+    return n;
+}
+
+/* Boards idle or underused, in 2 rows or more. */
+static void draw_idle(const struct top *t, struct grid *g, unsigned row, unsigned rows)
+{
+    unsigned n = idle_boards(t), shown = n < rows ? n : rows - 2, at = 0;
+    double rest_w = 0;
 
     grid_fill(g, row, 0, g->cols, GRID_HEAD);
     (void)grid_text(g, row, 0, GRID_HEAD, "GPU WASTE");
@@ -417,13 +432,48 @@ static void draw_waste(const struct top *t, struct grid *g, unsigned row, unsign
     right(g, row, 31, GRID_HEAD, "W");
     right(g, row, 42, GRID_HEAD, "MEMORY");
     (void)grid_text(g, row, 44, GRID_HEAD, "WHO HAS IT");
-    for (size_t i = 0; i < t->n_boards && at + 1 < end; i++) {
+    for (size_t i = 0; i < t->n_boards; i++) {
         const struct top_board *b = &t->board[i];
-        if (b->use[0] && strcmp(b->use, names_word(NAMES_USE, WASTE_WORKING)) != 0)
-            draw_waste_row(t, b, g, ++at);
+        if (is_idle(b) && at++ < shown)
+            draw_waste_row(t, b, g, row + at);
+        else if (is_idle(b) && !isnan(b->power_w))
+            rest_w += b->power_w;
     }
-    if (at == row && row + 1 < end)
+    if (n == 0)
         (void)grid_text(g, row + 1, 2, GRID_DIM, "none: no board is known to be idle");
+    if (shown == n)
+        return;
+    (void)grid_text(g, row + 1 + shown, 4, GRID_PLAIN, shown ? "%u more" : "all %u",
+                    n - shown);
+    right(g, row + 1 + shown, 31, GRID_BOLD, number(rest_w, "").t);
+}
+
+/* Rows that each list of the view of waste would take. */
+static unsigned waste_rows(const struct top *t, unsigned need[TOP_LISTS])
+{
+    unsigned n = idle_boards(t);
+
+    need[0] = 1 + (n ? n : 1);
+    need[1] = top_wasted_rows(t, &t->users);
+    need[2] = top_wasted_rows(t, &t->projects);
+    return need[0] + need[1] + need[2];
+}
+
+/* Boards idle or underused, and whose jobs wasted what today. */
+static void draw_waste(const struct top *t, struct grid *g, unsigned row, unsigned end)
+{
+    unsigned need[TOP_LISTS], got[TOP_LISTS];
+
+    (void)waste_rows(t, need);
+    top_share_rows(need, end > row ? end - row : 0, got);
+    if (got[0])
+        draw_idle(t, g, row, got[0]);
+    row += got[0];
+    if (got[1])
+        top_draw_wasted(t, &t->users, "WASTED TODAY BY USER", g, row, got[1]);
+    row += got[1];
+    if (got[2])
+        top_draw_wasted(t, &t->projects, "WASTED TODAY BY PROJECT", g, row, got[2]);
 }
 
 static int compare(const struct top *t, const struct top_job *a, const struct top_job *b)
@@ -576,9 +626,11 @@ static void draw_help(struct grid *g)
         "",
         "  up, down, k, j    pick a board          F1  h  ?  this help",
         "  PgUp, PgDn        scroll the jobs       F2  c     claims on the board",
-        "  Home, End         first, last board     F3  w     boards idle or underused",
-        "  F9  space         freeze                F6  s     sort jobs by id, energy,",
-        "  F10 q ^C          leave                           saved, time",
+        "  Home, End         first, last board     F3  w     waste: of boards now, by "
+        "user",
+        "  F9  space         freeze                          and project today",
+        "  F10 q ^C          leave                 F6  s     sort jobs by id, energy,",
+        "                                                    saved, time",
     };
 
     (void)grid_text(g, 0, 0, GRID_BOLD, "underwatt top: live view of this node's boards");
@@ -626,8 +678,9 @@ void top_draw(const struct top *t, struct grid *g)
     for (unsigned i = 0; i < rows; i++)
         draw_board(t, &t->board[first + i], g, 2 + i);
     if (g->rows >= FEW_ROWS) {
-        unsigned jobs = 1 + (unsigned)t->n_jobs;
-        unsigned used = 2 + rows + 1 + (jobs > JOBS_LEAST ? jobs : JOBS_LEAST) + 1;
+        unsigned need[TOP_LISTS];
+        unsigned below = t->waste ? waste_rows(t, need) : 1 + (unsigned)t->n_jobs;
+        unsigned used = 2 + rows + 1 + (below > JOBS_LEAST ? below : JOBS_LEAST) + 1;
         unsigned high = history_rows(g, g->rows > used ? g->rows - used : 0);
         unsigned row = 2 + rows + high;
         draw_history(t, g, 2 + rows, high);

@@ -19,6 +19,7 @@ enum {
     TOP_HISTORY = 240, /* samples kept for the graphs */
     TOP_TEXT = 96,
     TOP_WHY = 240,
+    TOP_WASTERS = 64,
 };
 
 /* NaN: unknown, in all of these. */
@@ -50,6 +51,20 @@ struct top_job {
     double cap_w, saved, saved_half, energy_j, time_s;
 };
 
+/* A user or a project, of the jobs that wasted some today. */
+struct top_waster {
+    char name[TOP_TEXT];
+    double energy_j, time_s, money;
+    double priced_j; /* of the energy: what the money is of */
+};
+
+struct top_wasted {
+    struct top_waster of[TOP_WASTERS]; /* the most energy first */
+    size_t n;
+    struct top_waster rest; /* the sum of those beyond */
+    size_t n_rest;
+};
+
 enum top_sort { TOP_SORT_ID, TOP_SORT_ENERGY, TOP_SORT_SAVED, TOP_SORT_TIME, TOP_SORTS };
 
 struct top {
@@ -62,6 +77,10 @@ struct top {
     uint64_t looks;    /* samples taken so far */
     double look_s;     /* time between two */
     char trouble[200]; /* why the figures are old; or "" */
+    struct top_wasted users, projects;
+    char currency[16];
+    char wasted_to[8];        /* UTC, "14:03": the end of these; "": no answer yet */
+    char wasted_trouble[200]; /* why they are unknown; or "" */
 
     /* State of the viewer. */
     size_t picked; /* board */
@@ -82,6 +101,8 @@ int top_take_claims(struct top *t, const struct json_value *explain, uw_error *e
  * -EINVAL: of another form; nothing has changed.
  */
 int top_take_history(struct top *t, const struct json_value *history, uw_error *err);
+/* Takes the answer of GET /v1/report?waste=true. */
+int top_take_waste(struct top *t, const struct json_value *report, uw_error *err);
 /* Adds a sample of the current powers to the graphs. */
 void top_tick(struct top *t);
 
@@ -104,5 +125,17 @@ enum top_key {
 bool top_key(struct top *t, enum top_key key);
 
 void top_draw(const struct top *t, struct grid *g);
+
+/* Rows that a list of the view of waste would take, its head among them; 0: left out. */
+unsigned top_wasted_rows(const struct top *t, const struct top_wasted *w);
+/* Distributes `room` rows: two to each list that needs any, in order, then one after the
+ * other to those that need more.
+ */
+enum { TOP_LISTS = 3 };
+void top_share_rows(const unsigned need[TOP_LISTS], unsigned room,
+                    unsigned got[TOP_LISTS]);
+/* Draws a list in 2 rows or more: those that do not fit are summed in the last one. */
+void top_draw_wasted(const struct top *t, const struct top_wasted *w, const char *head,
+                     struct grid *g, unsigned row, unsigned rows);
 
 #endif

@@ -271,6 +271,8 @@ static void test_waste(void)
     (void)top_key(&t, TOP_KEY_WASTE);
     struct grid *g = drawn(24, 80, false);
     ok(row_has(g, 8, "none: no board is known to be idle"), "nothing is idle");
+    is_row(g, 9, "WASTED TODAY BY USER", "what was wasted today");
+    is_row(g, 10, "  no answer yet", "is not known yet");
     grid_free(g);
     (void)snprintf(t.board[1].use, sizeof t.board[1].use, "held");
     t.board[1].use_s = 11411;
@@ -298,6 +300,140 @@ static void test_waste(void)
     g = drawn(24, 80, false);
     ok(row_has(g, 7, "JOB USER"), "the jobs again");
     grid_free(g);
+}
+
+/* ---- what was wasted today ---- */
+
+static int take_waste(const char *text)
+{
+    struct json *doc = NULL;
+    uw_error err = {""};
+
+    is_int(json_read("answer", text, strlen(text), &doc, NULL), 0, "an answer");
+    int r = top_take_waste(&t, json_root(doc), &err);
+    ok(r == 0 || err.text[0], "with a reason if it is refused: %s", err.text);
+    json_free(doc);
+    return r;
+}
+
+static const char some_waste[] =
+    "{\"to\": \"2026-11-27T14:03:22Z\", \"money_currency\": \"EUR\", \"uses\": [], "
+    "\"jobs\": [], \"users\": ["
+    "{\"user\": null, \"uid\": 1007, \"energy_j\": 360000, \"time_s\": 5400,"
+    " \"money\": null, \"money_covered\": 0},"
+    "{\"user\": \"anna\", \"uid\": 1001, \"energy_j\": 7200000, \"time_s\": 90000,"
+    " \"money\": 0.6, \"money_covered\": 1},"
+    "{\"user\": \"bert\", \"uid\": 1002, \"energy_j\": 3600000, \"time_s\": 36000,"
+    " \"money\": 0.15, \"money_covered\": 0.5}],"
+    "\"projects\": ["
+    "{\"project\": null, \"energy_j\": 3960000, \"time_s\": null, \"money\": 0.15,"
+    " \"money_covered\": 0.4545454545},"
+    "{\"project\": \"llm\", \"energy_j\": 7200000, \"time_s\": 90000, \"money\": 0.6,"
+    " \"money_covered\": 1}]}";
+
+static void test_wasted(void)
+{
+    set_up();
+    t.waste = true;
+    is_int(take_waste(some_waste), 0, "a report is taken");
+    struct grid *g = drawn(24, 80, true);
+    is_row(g, 9,
+           "WASTED TODAY BY USER               kWh     HOURS        EUR (80 %)  TO 14:03 "
+           "UTC",
+           "the heads, and of how much energy the price is known");
+    is_row(g, 10, " anna                            2.000     25.00             0.600",
+           "the most energy first");
+    is_row(g, 11, " bert                            1.000     10.00             0.150",
+           "the next");
+    is_row(g, 12, " uid 1007                        0.100      1.50                 -",
+           "no name, no price");
+    ok(row_has(g, 13, "WASTED TODAY BY PROJECT            kWh"), "by project");
+    ok(row_has(g, 14, " llm                             2.000     25.00"), "one");
+    ok(row_has(g, 15, " (none)                          1.100         -"),
+       "none, and hours that are not known");
+    grid_free(g);
+    g = drawn(16, 50, true); /* 8 rows: 2 for boards, 3 for users, 3 for projects */
+    is_row(g, 9, "WASTED TODAY BY USER               kWh     HOURS", "no room for money");
+    is_row(g, 10, " anna                            2.000     25.00", "the worst");
+    is_row(g, 11, " 2 more                          1.100     11.50", "the rest summed");
+    ok(row_has(g, 12, "BY PROJECT") && row_has(g, 14, " (none) "), "all projects");
+    grid_free(g);
+    g = drawn(14, 80, true); /* 6 rows */
+    is_row(g, 10, " all 3                           3.100     36.50             0.750",
+           "all in one row");
+    grid_free(g);
+}
+
+static void test_wasted_trouble(void)
+{
+    set_up();
+    t.waste = true;
+    is_int(take_waste("{\"to\": \"2026-11-27T14:03:22Z\", \"users\": []}"), -EINVAL,
+           "no report of waste");
+    is_int(take_waste("{\"uses\": [], \"users\": [], \"projects\": [], \"jobs\": []}"),
+           -EINVAL, "without its end");
+    is_str(t.wasted_to, "", "nothing has changed");
+    is_int(take_waste("{\"to\": \"2026-11-27T14:03:22Z\", \"uses\": [], \"users\": [],"
+                      "\"projects\": [], \"jobs\": []}"),
+           0, "nothing was wasted");
+    struct grid *g = drawn(24, 80, true);
+    is_row(g, 10, "  none: no job is known to waste any", "is said");
+    grid_free(g);
+    (void)snprintf(t.wasted_trouble, sizeof t.wasted_trouble, "no answer in 60 s");
+    g = drawn(24, 80, true);
+    is_row(g, 10, "  no answer in 60 s", "why it is unknown");
+    is_row(g, 11, "", "and no list by project");
+    grid_free(g);
+}
+
+/* More than the model keeps: the sums stay. */
+static void test_many_wasted(void)
+{
+    enum { MANY = 100 };
+    static char text[200 * MANY + 200];
+    size_t n = 0;
+
+    n += (size_t)snprintf(text, sizeof text,
+                          "{\"to\": \"2026-11-27T14:03:22Z\", \"uses\": [], \"jobs\": "
+                          "[], \"projects\": [], \"users\": [");
+    for (int i = 0; i < MANY; i++) /* 1..100 kJ, in no order */
+        n += (size_t)snprintf(text + n, sizeof text - n,
+                              "%s{\"user\": \"u%d\", \"energy_j\": %d000, "
+                              "\"time_s\": 36}",
+                              i ? "," : "", i * 37 % MANY + 1, i * 37 % MANY + 1);
+    (void)snprintf(text + n, sizeof text - n, "]}");
+    set_up();
+    t.waste = true;
+    is_int(take_waste(text), 0, "many users");
+    ok(t.users.n == TOP_WASTERS && t.users.n_rest == MANY - TOP_WASTERS,
+       "the others are summed");
+    for (size_t i = 0; i < t.users.n; i++)
+        if (t.users.of[i].energy_j != 1e3 * (double)(MANY - i))
+            ok(false, "user %zu has %g J", i, t.users.of[i].energy_j);
+    struct grid *g = drawn(24, 80, true);
+    is_row(g, 10, " u100                            0.028      0.01", "the worst");
+    ok(row_has(g, 20, " 90 more                         1.137      0.90"), "the rest");
+    grid_free(g);
+}
+
+/* No list has a head without a row, and all rows are used that are needed. */
+static void test_share_rows(void)
+{
+    static const struct {
+        unsigned need[TOP_LISTS], room, got[TOP_LISTS];
+    } rows[] = {
+        {{2, 4, 3}, 20, {2, 4, 3}}, {{9, 9, 9}, 16, {6, 5, 5}},
+        {{9, 2, 0}, 16, {9, 2, 0}}, {{9, 9, 9}, 5, {3, 2, 0}},
+        {{9, 9, 9}, 2, {2, 0, 0}},  {{9, 9, 9}, 1, {0, 0, 0}},
+        {{2, 3, 3}, 3, {2, 0, 0}},
+    };
+
+    for (size_t i = 0; i < n_elements(rows); i++) {
+        unsigned got[TOP_LISTS];
+        top_share_rows(rows[i].need, rows[i].room, got);
+        ok(memcmp(got, rows[i].got, sizeof got) == 0, "%u rows: %u, %u, %u", rows[i].room,
+           got[0], got[1], got[2]);
+    }
 }
 
 static void test_keys(void)
@@ -478,6 +614,10 @@ int main(void)
     test_ascii();
     test_claims();
     test_waste();
+    test_wasted();
+    test_wasted_trouble();
+    test_many_wasted();
+    test_share_rows();
     test_keys();
     test_sizes();
     return done();
