@@ -7,9 +7,11 @@ import pty
 import re
 import select
 import signal
+import socket
 import struct
 import sys
 import termios
+import threading
 import time
 
 import uwtest
@@ -116,6 +118,66 @@ def screen(t, node):
     t.ok(LEAVES in top.out, "and leaves the terminal as it was", top.out[-100:])
 
 
+class SlowReport:
+    """A way to the daemon on which reports wait until `go` is set."""
+    def __init__(self, path, to):
+        self.to, self.go, self.asked = to, threading.Event(), []
+        self.listens = socket.socket(socket.AF_UNIX)
+        self.listens.bind(str(path))
+        self.listens.listen()
+        threading.Thread(target=self.accept, daemon=True).start()
+
+    def accept(self):
+        while True:
+            threading.Thread(target=self.relay, args=(self.listens.accept()[0],), daemon=True).start()
+
+    def relay(self, client):
+        with client, socket.socket(socket.AF_UNIX) as daemon:
+            daemon.connect(self.to)
+            while True:
+                for one in select.select([client, daemon], [], [])[0]:
+                    data = one.recv(65536)
+                    if not data:
+                        return
+                    if one is client and b"/v1/report" in data:
+                        self.asked.append(data.split(b"\r\n")[0])
+                        self.go.wait()
+                    (daemon if one is client else client).sendall(data)
+
+
+def slow(t, node, daemon):
+    """A report that takes its time does not hold up the view."""
+    way = SlowReport(pathlib.Path(node.tmp, "slow.sock"), daemon.socket)
+    top = Top(node, UNDERWATT_SOCKET=pathlib.Path(node.tmp, "slow.sock"))
+    t.ok(top.shows("Tesla V100") and not way.asked, "the view of waste is closed: no report is asked for", way.asked)
+    top.press(b"w")
+    t.ok(top.shows("no answer yet") and top.until(lambda: way.asked), "it is open: one is asked for", top.text()[-800:])
+    for i in range(2):
+        top.press(b"h")
+        t.ok(top.shows("any key goes back"), "keys do their work meanwhile", top.text()[-800:])
+        top.press(b"h")
+        top.fresh()
+    clock = lambda: set(re.findall(rb"\d\d:\d\d:\d\d", top.text()))
+    top.size(30, 100)
+    t.ok(top.until(lambda: len(top.out) > 1000 and clock()), "and figures come", top.text()[-800:])
+    way.go.set()
+    t.ok(top.until(lambda: re.search(rb"TO +\d\d:\d\d +UTC", top.text())), "then the report", top.text()[-800:])
+    top.press(b"ww")
+    end = time.monotonic() + 1.5
+    top.until(lambda: time.monotonic() > end)
+    t.equal([x.split()[1] for x in way.asked], [b"/v1/report?waste=true&from=today"], "once a minute")
+    top.press(b"q")
+    t.equal(top.end(), 0, "q ends it")
+    way.go.clear()
+    top = Top(node, UNDERWATT_SOCKET=pathlib.Path(node.tmp, "slow.sock"))
+    t.ok(top.shows("Tesla V100"), "another one")
+    top.press(b"w")
+    t.ok(top.until(lambda: len(way.asked) == 2), "asks as well", way.asked)
+    top.press(b"q")
+    t.equal(top.end(), 0, "and ends while the report is awaited")
+    way.go.set()
+
+
 def past(t, daemon):
     """What the daemon knows of the seconds before `top` starts."""
     look = lambda: daemon.ask("GET", "/v1/gpus/0/history")[1]
@@ -170,6 +232,7 @@ def main():
         past(t, daemon)
         screen(t, node)
         plain(t, node)
+        slow(t, node, daemon)
         ruled(t, node, daemon, policy)
         p = node.run("underwatt", "top", "--once")
         t.ok(p.returncode == 0 and "Tesla V100" in p.stdout and "\x1b" not in p.stdout, "--once: plain text", p.stderr)
