@@ -126,6 +126,8 @@ static int take_top(int (*from)(struct top *, const struct json_value *, uw_erro
     top_tick(&top);
     draw(false, false);
     draw(true, true);
+    top.waste = true;
+    draw(true, false);
     return 0;
 }
 
@@ -177,6 +179,22 @@ static int read_jobs(const struct json_value *root)
     show_jobs(root, NULL);
     show_jobs(root, root); /* which may hold "gpus" as well */
     return r;
+}
+
+static int read_waste(const struct json_value *root)
+{
+    int r = take_top(top_take_waste, root);
+
+    if (r < 0)
+        return r;
+    for (const struct top_wasted *w = &top.users; w;
+         w = w == &top.users ? &top.projects : NULL) {
+        must(w->n <= TOP_WASTERS);
+        for (size_t i = 0; i < w->n; i++)
+            must(ends(w->of[i].name, sizeof w->of[i].name));
+        fuzz_add("%zu and %zu, %.60s; ", w->n, w->n_rest, w->n ? w->of[0].name : "-");
+    }
+    return 0;
 }
 
 static int read_explain(const struct json_value *root)
@@ -260,11 +278,9 @@ static int read_kind(const char *kind, struct json *doc)
     static const struct {
         const char *kind;
         int (*read)(const struct json_value *root);
-    } kinds[] = {{"node", read_node},
-                 {"gpus", read_gpus},
-                 {"jobs", read_jobs},
-                 {"explain", read_explain},
-                 {"window", read_window}};
+    } kinds[] = {{"node", read_node},   {"gpus", read_gpus},
+                 {"jobs", read_jobs},   {"explain", read_explain},
+                 {"waste", read_waste}, {"window", read_window}};
 
     if (strcmp(kind, "job") == 0)
         return read_job(doc);
