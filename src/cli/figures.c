@@ -5,6 +5,7 @@
 #include <string.h>
 #include <sys/ioctl.h>
 #include <unistd.h>
+#include <wchar.h>
 
 #include "cli/view.h"
 
@@ -57,22 +58,36 @@ struct figure figure_watts(double w)
     return f;
 }
 
-unsigned text_columns(const char *text)
+unsigned text_next(const char **text)
 {
-    unsigned n = 0;
+    mbstate_t state = {0};
+    wchar_t c = L'\0';
+    size_t n = mbrtowc(&c, *text, strlen(*text), &state);
 
-    for (; *text; text++)
-        n += ((unsigned char)*text & 0xc0) != 0x80;
-    return n;
+    if (n > 0 && n != (size_t)-1 && n != (size_t)-2) {
+        int width = wcwidth(c);
+        *text += n;
+        return width < 0 ? 1 : (unsigned)width;
+    }
+    do
+        ++*text;
+    while (((unsigned char)**text & 0xc0) == 0x80);
+    return 1;
 }
 
 static unsigned columns_of(const char *text, size_t len)
 {
+    const char *end = text + len;
     unsigned n = 0;
 
-    for (size_t i = 0; i < len; i++)
-        n += ((unsigned char)text[i] & 0xc0) != 0x80;
+    while (text < end)
+        n += text_next(&text);
     return n;
+}
+
+unsigned text_columns(const char *text)
+{
+    return columns_of(text, strlen(text));
 }
 
 unsigned text_width(void)

@@ -17,7 +17,12 @@ struct figure figure_joules_within(double j, double half_j);
 /* "41.2 W", "236.9 W", "300 W", "1033 W"; "-" where it is unknown (NaN). */
 struct figure figure_watts(double w);
 
-/* Columns that UTF-8 text takes, one per character. */
+/* Advances *text, which is not at its end, by a character; returns the columns that it
+ * takes on a terminal: one, of wide ones two, of combining ones none; one where the
+ * locale's encoding, set with setlocale(), does not know it.
+ */
+unsigned text_next(const char **text);
+/* Columns that text takes. */
 unsigned text_columns(const char *text);
 /* Writes the text from column `at` on, in lines of TEXT_COLUMNS that continue at column
  * `indent`.  Breaks at blanks only: a long word may exceed the line.  Ends the line.

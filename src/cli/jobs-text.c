@@ -75,15 +75,15 @@ static void field(FILE *to, const char *text, unsigned width, bool right)
 
     if (right)
         (void)fprintf(to, "%*s", (int)pad, "");
-    for (unsigned col = 0; *text; col++) {
-        bool cut = n > width && col == width - 1;
-        if (cut) {
+    for (unsigned col = 0; *text;) {
+        const char *next = text;
+        col += text_next(&next);
+        if (n > width && col >= width) {
             (void)fputc('~', to);
             break;
         }
-        do
-            (void)fputc(*text++, to);
-        while (((unsigned char)*text & 0xc0) == 0x80);
+        (void)fprintf(to, "%.*s", (int)(next - text), text);
+        text = next;
     }
     if (!right)
         (void)fprintf(to, "%*s", (int)pad, "");

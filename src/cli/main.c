@@ -2,6 +2,7 @@
  * environment.
  */
 #include <fcntl.h>
+#include <locale.h>
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
@@ -144,6 +145,7 @@ int main(int argc, char **argv)
     int code = give_up_root(&env);
     if (code != EXIT_OK)
         return code;
+    (void)setlocale(LC_CTYPE, ""); /* how wide characters are */
     read_environment(&env);
     code = check_boards(&env);
     if (code != EXIT_OK)

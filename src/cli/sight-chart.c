@@ -1,7 +1,6 @@
 #include "cli/sight-chart.h"
 
 #include <langinfo.h>
-#include <locale.h>
 #include <math.h>
 #include <stdio.h>
 #include <string.h>
@@ -181,7 +180,6 @@ void sight_chart_spark(const struct sight_chart *c, struct grid *g, unsigned row
 
 bool sight_ascii(void)
 {
-    (void)setlocale(LC_CTYPE, "");
     return strcmp(nl_langinfo(CODESET), "UTF-8") != 0;
 }
 

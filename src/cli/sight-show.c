@@ -24,6 +24,7 @@ enum {
     UNDER = 2,               /* lines below a row or a value are indented */
     CHART_LEAST = 40,        /* columns of a chart */
     LINE = 512,              /* bytes of a line before it is wrapped */
+    ERRORS_ALL = 60,         /* columns of the errors' table; less: without yesterday's */
 };
 
 /* When a job of `length` begins best. */
@@ -102,8 +103,8 @@ static void print_source(const struct sight *s, int64_t now_s)
 
 static void print_value(const struct sight *s, int64_t now_s)
 {
-    printf("%s: %s%s\n", s->name, s->value[0] ? s->value : "forecast, in ",
-           s->value[0] ? "" : s->unit);
+    print_line(0, "%s: %s%s", s->name, s->value[0] ? s->value : "forecast, in ",
+               s->value[0] ? "" : s->unit);
     print_source(s, now_s);
 }
 
@@ -145,32 +146,36 @@ static void print_start(const struct sight *s, const struct start *w, int64_t no
                sight_time(w->begin_utc_s, now_s, begin), w->mean, s->unit, now, change);
 }
 
-static void print_error(double v)
+static void print_error(double v, int width)
 {
     if (isnan(v))
-        printf(" %11s", "-");
+        printf(" %*s", width, "-");
     else
-        printf(" %11.4g", v);
+        printf(" %*.4g", width, v);
 }
 
 static void print_errors(const struct sight *s)
 {
     const struct signal_facts *f = &s->facts;
+    bool all = text_width() >= ERRORS_ALL;
+    int ahead = all ? 8 : 6, forecast = all ? 11 : 8;
 
     printf("\n");
     print_line(0, "mean absolute error of its forecasts of the last %d days, %s:",
                JUDGE_DAYS, s->unit);
-    printf("%8s %8s %11s %11s %11s\n", "AHEAD", "VALUES", "FORECAST", "PERSISTENCE",
-           "YESTERDAY");
+    printf("%*s %*s %*s %11s%s\n", ahead, "AHEAD", ahead, "VALUES", forecast, "FORECAST",
+           "PERSISTENCE", all ? "   YESTERDAY" : "");
     for (size_t i = 0; i < f->n_judged; i++) {
         const struct signal_judged *j = &f->judged[i];
         if (j->score.n == 0)
             continue;
-        printf("%6.6g h %8ju", (double)j->horizon_s / 3600, (uintmax_t)j->score.n);
-        print_error(j->score.forecast);
-        print_error(j->score.last);
-        print_error(j->score.yesterday);
-        printf("%s\n", j->worse ? "  worse" : "");
+        printf("%*.6g h %*ju", ahead - 2, (double)j->horizon_s / 3600, ahead,
+               (uintmax_t)j->score.n);
+        print_error(j->score.forecast, forecast);
+        print_error(j->score.last, 11);
+        if (all)
+            print_error(j->score.yesterday, 11);
+        printf("%s\n", !j->worse ? "" : all ? "  worse" : " worse");
     }
 }
 
@@ -490,7 +495,7 @@ struct all_table {
     unsigned width;
 };
 
-enum { AGE_ENDS = 8 + 1 + 8, NAME_MOST = 26 };
+enum { AGE_ENDS = 8 + 1 + 8, NAME_MOST = 26, NAME_LEAST = 6, VALUE_LEAST = 7 };
 
 static struct all_table table_of(const struct sights *all, int64_t now_s)
 {
@@ -506,8 +511,11 @@ static struct all_table table_of(const struct sights *all, int64_t now_s)
     }
     unsigned rest = t.width > AGE_ENDS + 2 ? t.width - AGE_ENDS - 2 : 0;
     t.name = t.name > NAME_MOST ? NAME_MOST : t.name;
-    if (t.name + t.value > rest)
-        t.value = rest > t.name + 16 ? rest - t.name : 16;
+    rest = rest > NAME_LEAST + VALUE_LEAST ? rest : NAME_LEAST + VALUE_LEAST;
+    if (t.name + t.value > rest) {
+        t.name = t.name > rest - VALUE_LEAST ? rest - VALUE_LEAST : t.name;
+        t.value = rest - t.name;
+    }
     t.source = t.name + 1 + t.value + 1 + AGE_ENDS + 2;
     return t;
 }

@@ -3,7 +3,6 @@
 #include <curses.h>
 #include <errno.h>
 #include <langinfo.h>
-#include <locale.h>
 #include <string.h>
 #include <unistd.h>
 
@@ -47,7 +46,6 @@ int screen_open(bool colour, uw_error *err)
     if (!isatty(STDOUT_FILENO) || !isatty(STDIN_FILENO))
         return fail(err, -ENOTTY,
                     "standard input and output are not a terminal: use --once");
-    (void)setlocale(LC_CTYPE, "");
     screen = newterm(NULL, stdout, stdin);
     if (!screen)
         return fail(err, -EINVAL, "TERM names no usable terminal: use --once");

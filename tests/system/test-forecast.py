@@ -117,6 +117,11 @@ def daemon(s, node):
              "mean absolute error of its forecasts of the last 28 days, g/kWh:" in p.stdout and
              any(line.split() == ["1", "h", "61", "19.89", "15.13", "25", "worse"] for line in p.stdout.splitlines()) and
              any(line.split() == ["3", "h", "60", "10", "15", "-"] for line in p.stdout.splitlines()), "underwatt carbon forecast says it", p.stdout)
+        for columns, row in ((40, ["1", "h", "61", "19.89", "15.13", "worse"]), (60, ["1", "h", "61", "19.89", "15.13", "25", "worse"]),
+                             (200, ["1", "h", "61", "19.89", "15.13", "25", "worse"])):
+            said = uwtest.on_terminal(node, "carbon", "forecast", columns=columns, NO_COLOR="1")
+            t.ok(not uwtest.too_wide(said, columns) and row in [line.split() for line in said.splitlines()],
+                 f"... on a terminal of {columns} columns", said)
         p = node.run("underwatt", "signals", "carbon.down")
         t.ok(p.returncode == 1 and "carbon.down: unknown: " in p.stderr and "status 500" in p.stderr and "which is asked again at " in p.stderr,
              "an unknown signal: its source's error, and when it is asked again", p.stderr)

@@ -17,15 +17,19 @@ import http.client
 import json
 import os
 import pathlib
+import pty
 import shutil
 import signal
 import socket
 import sqlite3
+import struct
 import subprocess
 import sys
 import tempfile
+import termios
 import threading
 import time
+import unicodedata
 
 TOP = pathlib.Path(__file__).resolve().parents[2]
 BUILD = pathlib.Path(os.environ.get("UNDERWATT_BUILD", TOP / "build")).resolve()
@@ -392,6 +396,33 @@ class Node:
         p = self.sim("stop")
         if p.returncode and alive(self.pid):
             os.kill(self.pid, signal.SIGKILL)
+
+
+def on_terminal(node, *args, columns=0, **env):
+    """Its output on a pseudo-terminal; columns 0: of unknown size."""
+    master, slave = pty.openpty()
+    fcntl.ioctl(slave, termios.TIOCSWINSZ, struct.pack("HHHH", 24, columns, 0, 0))
+    p = node.popen("underwatt", *args, stdout=slave, env={"LC_ALL": "C.UTF-8"} | env)
+    os.close(slave)
+    said = b""
+    try:
+        while part := os.read(master, 4096):
+            said += part
+    except OSError:
+        pass
+    os.close(master)
+    p.wait(timeout=PATIENCE)
+    return said.decode()
+
+
+def columns_of(line):
+    """Columns that it takes on a terminal."""
+    return sum(0 if unicodedata.combining(c) else 2 if unicodedata.east_asian_width(c) in "WF" else 1 for c in line)
+
+
+def too_wide(said, columns):
+    """Lines that exceed the terminal; a single word may, such as a path."""
+    return [line for line in said.splitlines() if columns_of(line) > columns and len(line.split()) > 1]
 
 
 class Daemon:

@@ -1,6 +1,10 @@
-/* Figures as people read them, lines of 80 columns, and the table of jobs. */
+/* Figures as people read them, lines as wide as the terminal, and the table of jobs. */
+#include <fcntl.h>
+#include <locale.h>
 #include <math.h>
 #include <stdlib.h>
+#include <sys/ioctl.h>
+#include <unistd.h>
 
 #include "cli/figures.h"
 #include "cli/jobs-text.h"
@@ -83,6 +87,93 @@ static void wrapped(void)
     }
 }
 
+static void wide(void)
+{
+    static const struct {
+        const char *text;
+        unsigned utf8, c;
+    } cases[] = {
+        {"", 0, 0},        {"abc", 3, 3},      {"67.51 ± 4.58 kJ", 15, 15},
+        {"▁█…°", 4, 4},    {"電力価格", 8, 4}, {"e\xcc\x81", 1, 2},
+        {"a\xff b", 4, 4}, {"\xe9\x9b", 1, 1}, {"🔋 1", 4, 3},
+    };
+
+    for (size_t i = 0; i < n_elements(cases); i++) {
+        (void)setlocale(LC_CTYPE, "C.UTF-8");
+        is_int(text_columns(cases[i].text), cases[i].utf8, "columns of '%s'",
+               cases[i].text);
+        (void)setlocale(LC_CTYPE, "C");
+        is_int(text_columns(cases[i].text), cases[i].c, "… in the locale C");
+    }
+    (void)setlocale(LC_CTYPE, "C.UTF-8");
+}
+
+static const unsigned widths[] = {40, 60, 80, 200};
+
+/* text_width() while standard output is a terminal of so many columns; TAP goes on. */
+static unsigned width_on_terminal(int terminal, unsigned columns)
+{
+    struct winsize size = {.ws_row = 24, .ws_col = (unsigned short)columns};
+
+    (void)fflush(stdout);
+    int before = dup(STDOUT_FILENO);
+    (void)ioctl(terminal, TIOCSWINSZ, &size);
+    (void)dup2(terminal, STDOUT_FILENO);
+    unsigned width = text_width();
+    (void)dup2(before, STDOUT_FILENO);
+    (void)close(before);
+    return width;
+}
+
+static void terminals(void)
+{
+    int master = posix_openpt(O_RDWR | O_NOCTTY);
+
+    if (master < 0 || grantpt(master) != 0 || unlockpt(master) != 0) {
+        skip_one("text_width", "no pseudo-terminals here");
+        return;
+    }
+    int terminal = open(ptsname(master), O_RDWR | O_NOCTTY);
+    for (size_t i = 0; i < n_elements(widths); i++)
+        is_int(width_on_terminal(terminal, widths[i]), widths[i],
+               "a terminal of %u columns", widths[i]);
+    is_int(width_on_terminal(terminal, 0), TEXT_COLUMNS, "a terminal without a size");
+    int file = open("/dev/null", O_WRONLY);
+    is_int(width_on_terminal(file, 40), TEXT_COLUMNS, "no terminal");
+    (void)close(file);
+    (void)close(terminal);
+    (void)close(master);
+}
+
+static void wrap_words(FILE *to, const void *what)
+{
+    static const char words[] = "電力価 電力価 電力価 電力価 電力価 電力価 電力価 電力価 "
+                                "電力価 電力価 電力価 電力価 電力価 電力価 電力価 電力価 "
+                                "電力価 電力価 電力価 電力価 電力価 電力価 電力価 電力価 "
+                                "電力価 電力価 電力価 電力価 電力価 電力価 電力価 電力価";
+
+    text_wrap_in(to, *(const unsigned *)what, 0, 0, words);
+}
+
+/* Words of six columns each, and a blank: so many of them in the lines of each width. */
+static void wide_lines(void)
+{
+    static const unsigned first[] = {5, 8, 11, 28}; /* 41, 62, 83 and 202 do not fit */
+
+    for (size_t i = 0; i < n_elements(widths); i++) {
+        char *got = written(wrap_words, &widths[i]), *rest = NULL;
+        unsigned most = 0;
+        for (char *line = strtok_r(got, "\n", &rest); line;
+             line = strtok_r(NULL, "\n", &rest)) {
+            unsigned n = text_columns(line);
+            most = n > most ? n : most;
+        }
+        is_int(most, 7 * first[i] - 1, "%u columns: %u wide words fill the longest line",
+               widths[i], first[i]);
+        free(got);
+    }
+}
+
 static const char jobs_answer[] =
     "{\"simulated\": true, \"jobs\": ["
     "{\"id\": 1, \"user\": \"anna\", \"uid\": 7, \"name\": "
@@ -161,7 +252,11 @@ static void jobs(void)
 int main(void)
 {
     figures();
+    (void)setlocale(LC_CTYPE, "C.UTF-8");
     wrapped();
+    wide();
+    terminals();
+    wide_lines();
     jobs();
     return done();
 }
