@@ -450,7 +450,7 @@ def bad_input(node):
             (["--cap", "0", *touch], ["0"]),
             (["--goal", "edp", "--cap", "200", *touch], ["--goal", "--cap"]),
             (["--goal", "edp", "--window", "0.1s", *touch], ["--window", "1 s..600 s"]),
-            (["--goal", "edp", "--window", "10", *touch], ["--window", "'10'"]),
+            (["--goal", "edp", "--window", "10x", *touch], ["--window", "'10x'"]),
             (["--goal", "edp", "--gpus", "99", "--", "touch", mark], ["'99'"]),
             (["--goal", "edp"], ["no command"])]:
         p = node.run("underwatt", "run", *args)

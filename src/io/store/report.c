@@ -73,7 +73,7 @@ double report_j(sqlite3_stmt *stmt, int column)
 
 void report_put_energy(const struct report *rep, const char *key, double j)
 {
-    json_out_exact_double(rep->o, key, j); /* whole microjoules */
+    json_out_exact_double(rep->o, key, rint(j * 1e6) / 1e6); /* sums have noise */
     if (rep->q->has_carbon)
         json_out_double(rep->o, "gco2e", j / J_PER_KWH * rep->q->gco2e_kwh);
     if (rep->q->has_price)
