@@ -195,8 +195,10 @@ int records_read(const char *path, struct records *ret, uw_error *err)
 
 bool record_binds(const struct record *rec, double cap_w)
 {
-    for (double c = curve_max_w(rec->curve); c >= cap_w; c--) {
-        struct curve_value v = curve_at(rec->curve, c);
+    double top_w = curve_max_w(rec->curve);
+
+    for (unsigned i = 0; top_w - i >= cap_w; i++) {
+        struct curve_value v = curve_at(rec->curve, top_w - i);
         if (fabs(v.time_s / rec->reference.time_s - 1) > REPEATS ||
             fabs(v.power_w / rec->reference.power_w - 1) > REPEATS)
             return true;

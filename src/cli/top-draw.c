@@ -626,8 +626,7 @@ static void draw_help(struct grid *g)
         "",
         "  up, down, k, j    pick a board          F1  h  ?  this help",
         "  PgUp, PgDn        scroll the jobs       F2  c     claims on the board",
-        "  Home, End         first, last board     F3  w     waste: of boards now, by "
-        "user",
+        "  Home, End         first, last board     F3  w     waste now, by user",
         "  F9  space         freeze                          and project today",
         "  F10 q ^C          leave                 F6  s     sort jobs by id, energy,",
         "                                                    saved, time",

@@ -144,8 +144,9 @@ int top_take_history(struct top *t, const struct json_value *history, uw_error *
         /* Sample k, counted back from the next one, is of the time k looks ago. */
         double from = (length_s - end_s) / t->look_s;
         double to = (length_s - begin_s) / t->look_s;
-        for (double k = fmax(ceil(from), 1); k < to && k < TOP_HISTORY; k++)
-            b->history_w[(t->looks + TOP_HISTORY - (size_t)k) % TOP_HISTORY] = w;
+        for (size_t k = (size_t)fmin(fmax(ceil(from), 1), TOP_HISTORY);
+             (double)k < to && k < TOP_HISTORY; k++)
+            b->history_w[(t->looks + TOP_HISTORY - k) % TOP_HISTORY] = w;
         begin_s = end_s;
     }
     return 0;
