@@ -3,6 +3,7 @@
 their steps.  Slurm's prolog and slurmstepd are stood in for; a real cluster is in tests/slurm/test-nested.py."""
 import os
 import pathlib
+import re
 import subprocess
 import sys
 import tempfile
@@ -187,7 +188,8 @@ def programs(node, d, step, outer, exe):
         if what == "Python":  # its state is written when a cap is held
             known = uwtest.wait_until(lambda n=inner["id"]: job(d, n), lambda j: j["search"]["status"] == "holds")["search"]
             file = pathlib.Path(d.ledger).with_name(f"job-{inner['id']}.json")
-            uwtest.wait_for(lambda f=file, k=known: f.exists() and str(k["cap_mw"]) in f.read_text())
+            written = uwtest.wait_for(lambda f=file, k=known: f.exists() and re.search(rf'"held_mw": ?{k["cap_mw"]}\b', f.read_text()))
+            t.ok(written, f"{what}: the cap that it holds is written", file)
         d.kill(actuator=False)
         d.start()
         back = uwtest.wait_until(lambda n=inner["id"]: job(d, n), lambda j: j["search"] and j["search"]["page"] and j["steps"] > 0
