@@ -74,7 +74,7 @@ int opt_duration(const char *text, void *ret, uw_error *err)
 {
     double s = 0;
 
-    if (parse_double(text, &s, NULL) == 0 && s >= 0 && s < 1e9) {
+    if (parse_double(text, &s, NULL) == 0 && s > 0 && s < 1e9) {
         *(uint64_t *)ret = ns_of_s(s);
         return 0;
     }

@@ -28,6 +28,8 @@ static int on_answer(struct ask_answer *answer, void *user)
 
     a->waits = false;
     t->wasted_trouble[0] = '\0';
+    if (r >= 0 && !answer->doc)
+        r = fail(&answer->error, -EINVAL, "the answer is empty");
     if (r >= 0)
         r = top_take_waste(t, json_root(answer->doc), &answer->error);
     if (r < 0)

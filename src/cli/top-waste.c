@@ -103,7 +103,7 @@ unsigned top_wasted_rows(const struct top *t, const struct top_wasted *w)
 {
     if (!t->wasted_to[0] || t->wasted_trouble[0])
         return w == &t->users ? 2 : 0;
-    return 1 + (w->n ? (unsigned)(w->n + w->n_rest) : 1);
+    return 1 + (w->n ? (unsigned)w->n + (w->n_rest > 0) : 1);
 }
 
 void top_share_rows(const unsigned need[TOP_LISTS], unsigned room,
@@ -194,7 +194,7 @@ void top_draw_wasted(const struct top *t, const struct top_wasted *w, const char
     const struct top_waster all = sum_from(w, 0);
     struct report_unit unit = report_unit_of(all.energy_j);
     char currency[40], until[16];
-    size_t lines = rows - 1, shown = w->n + w->n_rest > lines ? lines - 1 : w->n;
+    size_t lines = rows - 1, shown = w->n + (w->n_rest > 0) > lines ? lines - 1 : w->n;
 
     grid_fill(g, row, 0, g->cols, GRID_HEAD);
     (void)grid_text(g, row, 0, GRID_HEAD, "%s", head);
@@ -214,6 +214,6 @@ void top_draw_wasted(const struct top *t, const struct top_wasted *w, const char
     for (size_t i = 0; i < shown; i++)
         draw_waster(&w->of[i], w->of[i].name, unit, currency[0], g,
                     row + 1 + (unsigned)i);
-    if (shown < w->n)
+    if (shown < w->n || w->n_rest > 0)
         draw_rest(w, shown, unit, currency[0], g, row + 1 + (unsigned)shown);
 }

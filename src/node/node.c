@@ -582,12 +582,15 @@ struct sampler *node_sampler(const struct node *node, size_t board)
 int node_history(struct node *node, size_t board, struct node_history *h, uw_error *err)
 {
     uint64_t now = loop_now_ns(node->loop), from = now - ns_of_s(HISTORY_S);
-    struct meter *m = sampler_meter(node->sampler[board], 0);
-    uint64_t since = meter_since(m);
+    struct sampler *s = node_sampler(node, board); /* NULL while boards are closed */
     struct meter_state state;
 
     h->n = 0;
     h->length_s = 0;
+    if (!s)
+        return 0;
+    struct meter *m = sampler_meter(s, 0);
+    uint64_t since = meter_since(m);
     if (since == UINT64_MAX)
         return 0;
     meter_state(m, &state);

@@ -323,7 +323,9 @@ static void go_next(struct search *s)
     keep_or_verify(s, &scene, &p);
     s->best_mw = mw_of_w(p.best_w);
     uint32_t cap_mw = mw_of_w(p.cap_w);
-    if (p.hold && cap_mw == s->unbound_mw) /* without effect: the original is as good */
+    if (p.hold && s->unbound_mw &&
+        cap_mw + s->setup.grain_mw / 2 >=
+            s->unbound_mw) /* without effect: the original is as good */
         cap_mw = s->best_mw = highest(s);
     s->best_log_t = p.log_t;
     s->best_log_e = p.log_e;
@@ -479,6 +481,9 @@ static bool without_effect(const struct search *s, const struct search_window *w
     double off_e = log(w->energy_j / s->setup.gpus) - s->drift.offset_e - r->log_e;
     double se_t = sqrt(w->time_rse * w->time_rse + r->var_t);
     double se_e = sqrt(w->energy_rse * w->energy_rse + r->var_e);
+    bool untold = w->binding == BINDING_UNKNOWN;
+    if (untold && s->setup.goal.kind == GOAL_SLOWDOWN && EQUAL_SURE * se_t > EQUAL)
+        return false; /* the bound is relative to the reference */
     return fabs(off_t) <= EQUAL + EQUAL_SURE * se_t &&
            fabs(off_e) <= EQUAL + EQUAL_SURE * se_e;
 }
@@ -589,10 +594,19 @@ int search_on_earlier(struct search *s, const struct search_window *w, double de
 
 /* ---- stalls, limits, changes ---- */
 
+/* The job stalls at caps that seemed to have no effect: none is known to have none. */
+static void reference_back(struct search *s)
+{
+    s->levels[s->reference].cap_w = w_of_mw(s->reference_mw);
+    s->unbound_mw = 0;
+}
+
 void search_on_stall(struct search *s, uint32_t cap_mw)
 {
     if (cap_mw > s->stall_mw)
         s->stall_mw = cap_mw;
+    if (s->unbound_mw && s->stall_mw >= s->unbound_mw)
+        reference_back(s);
     /* The lowest measured cap that is still allowed: the job runs there. */
     uint32_t hi = highest(s), up = hi;
     for (size_t i = 0; i < s->n_levels; i++) {
@@ -689,6 +703,8 @@ static bool come_back(struct search *s, const struct level *now)
     s->reference = was.reference;
     s->reference_mw = was.reference_mw;
     s->unbound_mw = was.unbound_mw;
+    if (s->unbound_mw && s->stall_mw >= s->unbound_mw)
+        reference_back(s);
     s->has_reference = true;
     s->peak_w = was.peak_w;
     s->best_mw = was.best_mw;

@@ -164,6 +164,28 @@ static void test_doubt(void)
     }
 }
 
+/* A stall at a cap that seemed to have no effect raises it. */
+static void test_stall(void)
+{
+    struct search_setup u = {.goal = {.kind = GOAL_ENERGY},
+                             .min_mw = 50 * MW_PER_W,
+                             .max_mw = 300 * MW_PER_W,
+                             .default_mw = 300 * MW_PER_W,
+                             .original_mw = 300 * MW_PER_W};
+    auto_(search_free) struct search *s = NULL;
+    struct search_window w = {
+        .cap_mw = 300 * MW_PER_W, .time_s = 1, .energy_j = 100, .binding = BINDING_NONE};
+
+    if (!ok(search_new(&u, &s, NULL) == 0 && search_on_window(s, &w, NULL) == 0,
+            "a reference"))
+        return;
+    w.cap_mw = 200 * MW_PER_W;
+    ok(search_on_window(s, &w, NULL) == 0, "200 W has no effect");
+    search_on_stall(s, 200 * MW_PER_W);
+    ok(search_step(s)->cap_mw == 300 * MW_PER_W, "a stall there: %u mW",
+       search_step(s)->cap_mw);
+}
+
 int main(void)
 {
     test_log();
@@ -171,5 +193,6 @@ int main(void)
     test_limit_far_above(0, 63);
     test_limit_far_above(2, 80);
     test_doubt();
+    test_stall();
     return done();
 }
