@@ -18,7 +18,6 @@ enum {
     ONCE_COLS = TEXT_COLUMNS,
     DELAY_LEAST_MS = 200,
     DELAY_MOST_MS = 60000,
-    CALL_MS = 1500,
     ANSWER_MS = 100, /* between looks for an answer */
 };
 

@@ -1,5 +1,5 @@
 /* Waste of jobs by user and by project since the daemon began, from the rows that the
- * ledger gets (docs/waste.md): for metrics, whose labels are bounded.
+ * ledger is given (docs/waste.md): for metrics, whose labels are bounded.
  *
  * Those with the most energy have sums of their own, the rest share one.  A sum never
  * falls: a name that comes among the first counts from there on, and what it wasted

@@ -33,7 +33,6 @@ enum {
 #define UNBOUND_TOLD 1.05
 #define UNBOUND_UNTOLD 1.5
 #define EQUAL 0.005
-#define EQUAL_SURE 2.33
 #define LOOK_GAIN 0.001 /* of the goal's value: least gain to leave the held cap */
 #define EXACT_VAR 1e-8  /* variance of a window without errors */
 /* A hold is steady if the log time of its last windows differs from the one measured
@@ -482,10 +481,10 @@ static bool without_effect(const struct search *s, const struct search_window *w
     double se_t = sqrt(w->time_rse * w->time_rse + r->var_t);
     double se_e = sqrt(w->energy_rse * w->energy_rse + r->var_e);
     bool untold = w->binding == BINDING_UNKNOWN;
-    if (untold && s->setup.goal.kind == GOAL_SLOWDOWN && EQUAL_SURE * se_t > EQUAL)
+    if (untold && s->setup.goal.kind == GOAL_SLOWDOWN && STEADY_SURE * se_t > EQUAL)
         return false; /* the bound is relative to the reference */
-    return fabs(off_t) <= EQUAL + EQUAL_SURE * se_t &&
-           fabs(off_e) <= EQUAL + EQUAL_SURE * se_e;
+    return fabs(off_t) <= EQUAL + STEADY_SURE * se_t &&
+           fabs(off_e) <= EQUAL + STEADY_SURE * se_e;
 }
 
 /* Moves the reference to a lower cap that has no effect either, and its level takes in
