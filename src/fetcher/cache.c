@@ -1,81 +1,20 @@
 #include "fetcher/cache.h"
 
-#include <errno.h>
-#include <stdio.h>
-#include <stdlib.h>
-#include <string.h>
-
-#include "base/auto.h"
-#include "base/error.h"
 #include "base/log.h"
-#include "base/units.h"
-#include "io/file.h"
+#include "signal/config.h"
 
-enum {
-    CACHE_MAX = 32 << 20,
-    CACHE_MS = 5000,
-    CACHE_EVERY_S = 60, /* between two writes of one file, at least */
-};
+_Static_assert(SIGNALS_CONFIG_PATH + SOURCE_WORD + 8 <= KEPT_FILE_PATH, "paths fit");
 
-void cache_file_init(struct cache_file *f, const char *folder, const char *name,
+static void say(const char *state, const char *why, void *user)
+{
+    const char *name = user;
+
+    log_event(LOG_LEVEL_WARNING, LOG_EVENT_SIGNALS_CACHE, "name=%s state=%s reason=%s",
+              name, state, log_quote(why).text);
+}
+
+void cache_file_init(struct kept_file *f, const char *folder, const char *name,
                      struct loop_worker *worker)
 {
-    *f = (struct cache_file){.name = name, .worker = worker};
-    if (folder)
-        (void)snprintf(f->path, sizeof f->path, "%s/%s.json", folder, name);
-}
-
-int cache_file_read(const struct cache_file *f, char **ret_text, size_t *ret_len,
-                    uw_error *why)
-{
-    if (!f->path[0])
-        return -ENOENT;
-    return file_read_regular(f->path, CACHE_MAX, CACHE_MS, ret_text, ret_len, why);
-}
-
-void cache_file_say(const struct cache_file *f, const char *state, const char *why)
-{
-    log_event(LOG_LEVEL_WARNING, LOG_EVENT_SIGNALS_CACHE, "name=%s state=%s reason=%s",
-              f->name, state, log_quote(why).text);
-}
-
-bool cache_file_due(const struct cache_file *f, uint64_t now_ns)
-{
-    return f->path[0] && !f->saving &&
-           (!f->saved_ns || now_ns - f->saved_ns >= CACHE_EVERY_S * NS_PER_S);
-}
-
-static int save(struct loop *loop, void *work)
-{
-    struct cache_file *f = work;
-    (void)loop;
-
-    return file_write(f->path, f->text, strlen(f->text), 0600, &f->why);
-}
-
-static int on_saved(struct loop *loop, void *work, int r)
-{
-    struct cache_file *f = work;
-    (void)loop;
-
-    f->saving = r == -ETIMEDOUT; /* the thread has its text yet */
-    if (f->saving)
-        return 0;
-    free(take(f->text));
-    if (r < 0 && !f->fails && !f->ends)
-        cache_file_say(f, "not-written", f->why.text);
-    f->fails = r < 0;
-    return 0;
-}
-
-void cache_file_write(struct cache_file *f, char *text, uint64_t now_ns)
-{
-    const struct loop_work work = {.fn = save, .done = on_saved, .work = f};
-
-    f->why = (uw_error){""};
-    f->text = text;
-    f->saving = loop_worker_submit(f->worker, &work) == 0;
-    f->saved_ns = now_ns;
-    if (!f->saving)
-        free(take(f->text));
+    kept_file_init(f, folder, name, worker, say, (void *)name);
 }

@@ -25,7 +25,7 @@ struct lane {
     enum round_end said; /* ROUND_ENDS: nothing yet */
     char error[sizeof(uw_error)];
     struct signal_asked asked;
-    struct cache_file cache;
+    struct kept_file cache;
 };
 
 struct feed {
@@ -50,11 +50,11 @@ static void read_cache(struct lane *l)
     uw_error why = {""};
     size_t len = 0;
 
-    int r = cache_file_read(&l->cache, &text, &len, &why);
+    int r = kept_file_read(&l->cache, &text, &len, &why);
     if (r == 0)
         r = held_read(&l->source->c, l->cache.path, text, len, &l->held, &why);
     if (r < 0 && r != -ENOENT)
-        cache_file_say(&l->cache, "ignored", why.text);
+        kept_file_say(&l->cache, "ignored", why.text);
 }
 
 static void write_cache(struct lane *l)
@@ -62,9 +62,9 @@ static void write_cache(struct lane *l)
     uint64_t now_ns = loop_now_ns(l->f->loop);
     char *text = NULL;
 
-    if (cache_file_due(&l->cache, now_ns) &&
+    if (kept_file_due(&l->cache, now_ns) &&
         held_write(&l->source->c, &l->held, &text, NULL) == 0)
-        cache_file_write(&l->cache, text, now_ns);
+        kept_file_write(&l->cache, text, now_ns);
 }
 
 /* ---- rounds ---- */

@@ -50,7 +50,7 @@ struct follow {
     char error[sizeof(uw_error)];
     uint64_t rounds;
     struct signal_asked counts;
-    struct cache_file cache;
+    struct kept_file cache;
 };
 
 /* ---- in the worker's thread ---- */
@@ -173,12 +173,12 @@ static void read_cache(struct follow *f)
     uw_error why = {""};
     size_t len = 0;
 
-    int r = cache_file_read(&f->cache, &text, &len, &why);
+    int r = kept_file_read(&f->cache, &text, &len, &why);
     if (r == 0)
         r = followed_load(f->config->follow.url, f->cache.path, text, len, &f->held,
                           &why);
     if (r < 0 && r != -ENOENT)
-        cache_file_say(&f->cache, "ignored", why.text);
+        kept_file_say(&f->cache, "ignored", why.text);
 }
 
 static void write_cache(struct follow *f)
@@ -186,9 +186,9 @@ static void write_cache(struct follow *f)
     uint64_t now_ns = loop_now_ns(f->loop);
     char *text = NULL;
 
-    if (cache_file_due(&f->cache, now_ns) &&
+    if (kept_file_due(&f->cache, now_ns) &&
         followed_write(f->config->follow.url, &f->held, &text, NULL) == 0)
-        cache_file_write(&f->cache, text, now_ns);
+        kept_file_write(&f->cache, text, now_ns);
 }
 
 /* ---- rounds ---- */

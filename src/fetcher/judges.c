@@ -1,7 +1,6 @@
 #include "fetcher/judges.h"
 
 #include <errno.h>
-#include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
 
@@ -10,7 +9,7 @@
 #include "base/units.h"
 #include "fetcher/cache.h"
 #include "signal/held.h"
-#include "signal/judged.h"
+#include "signal/judge-list.h"
 
 enum { LOOK_S = 10 };
 /* No source has a name that begins with a dot. */
@@ -22,12 +21,8 @@ struct judges {
     void *user;
     struct loop_timer *timer;
     struct loop_worker *worker;
-    struct cache_file cache;
-    bool changed; /* since the file was written */
-    bool is_full; /* as was said */
-    bool lacks;   /* a forecast found no place in this round */
-    struct judged *list[JUDGED_MAX];
-    size_t n;
+    struct kept_file cache;
+    struct judge_list list;
     struct judge_point ahead[SIGNAL_POINTS], came[SIGNAL_POINTS];
 };
 
@@ -70,98 +65,52 @@ static void look_for(const char *source, const struct signals_source *limits,
         w->found = points_of(limits, series, w->judges->came);
 }
 
-/* Forecasts that exist no more take no place for ever. */
-static void drop_over(struct judges *j)
-{
-    size_t left = 0;
-
-    for (size_t i = 0; i < j->n; i++)
-        if (judge_is_over(&j->list[i]->judge, utc_s(j)))
-            free(j->list[i]);
-        else
-            j->list[left++] = j->list[i];
-    j->n = left;
-}
-
-static struct judged *judged_new(struct judges *j, const char *source, const char *signal)
-{
-    struct judged *d = NULL;
-
-    if (j->n == JUDGED_MAX)
-        drop_over(j);
-    if (j->n < JUDGED_MAX)
-        d = calloc(1, sizeof *d);
-    if (d)
-        j->list[j->n++] = d;
-    else if (!j->is_full)
-        log_event(LOG_LEVEL_WARNING, LOG_EVENT_SIGNALS_FORECAST,
-                  "name=%s source=%s state=not-judged limit=%d: others have the places",
-                  signal, source, JUDGED_MAX);
-    j->lacks |= !d;
-    j->is_full = !d;
-    return d;
-}
-
-/* The forecast's judge; of another source or unit than before it begins anew.  NULL:
- * there are too many.
- */
-static struct judged *judged_of(struct judges *j, const char *source,
-                                const struct source_series *s)
-{
-    struct judged *d = NULL;
-
-    for (size_t i = 0; i < j->n && !d; i++)
-        if (strcmp(j->list[i]->signal, s->signal) == 0)
-            d = j->list[i];
-    if (!d)
-        d = judged_new(j, source, s->signal);
-    if (!d ||
-        (d->signal[0] && strcmp(d->source, source) == 0 && strcmp(d->unit, s->unit) == 0))
-        return d;
-    *d = (struct judged){.signal = ""};
-    (void)snprintf(d->signal, sizeof d->signal, "%s", s->signal);
-    (void)snprintf(d->source, sizeof d->source, "%s", source);
-    (void)snprintf(d->unit, sizeof d->unit, "%s", s->unit);
-    return d;
-}
-
 /* ---- the verdict ---- */
 
-static void say(const struct judged *d, int64_t now_s)
+static void say_full(const struct judge_forecast *forecast)
+{
+    log_event(LOG_LEVEL_WARNING, LOG_EVENT_SIGNALS_FORECAST,
+              "name=%s source=%s state=not-judged limit=%d: others have the places",
+              forecast->signal, forecast->source, JUDGED_MAX);
+}
+
+static void say_verdict(const struct judges *j, const struct judge_forecast *forecast)
 {
     struct signal_facts f = {.n_judged = 0};
     char worse[FACTS_WORSE];
 
-    facts_judge(&f, &d->judge, now_s);
+    judge_list_facts(&j->list, forecast->signal, utc_s(j), &f);
     (void)facts_worse(&f, worse);
     log_event(worse[0] ? LOG_LEVEL_WARNING : LOG_LEVEL_NOTICE, LOG_EVENT_SIGNALS_FORECAST,
-              "name=%s source=%s state=%s horizons=%s", d->signal, d->source,
-              worse[0] ? "worse" : "better", log_quote(worse).text);
+              "name=%s source=%s state=%s horizons=%s", forecast->signal,
+              forecast->source, worse[0] ? "worse" : "better", log_quote(worse).text);
 }
 
 static void judge(const char *source, const struct signals_source *limits,
                   const struct source_series *series, void *arg)
 {
     struct judges *j = arg;
-    int64_t now_s = utc_s(j);
 
     if (!signal_is_forecast(series->signal))
         return;
     struct wanted w = {.judges = j, .unit = series->unit};
-    struct judged *d = judged_of(j, source, series);
-    if (!d)
-        return;
-    (void)snprintf(w.signal, sizeof w.signal, "%.*s",
-                   (int)(strrchr(series->signal, '.') - series->signal), series->signal);
+    judge_list_foretold(series->signal, w.signal);
     j->each(look_for, &w, j->user);
-    const struct judge_series ahead = points_of(limits, series, j->ahead);
-    size_t waits = d->judge.n;
-    uint64_t seen = d->judge.seen;
-    judge_step(&d->judge, series->issued_utc_s, now_s, &ahead, &w.found);
-    j->changed |= d->judge.n != waits || d->judge.seen != seen;
-    if (judge_verdict(&d->judge, now_s)) {
-        j->changed = true;
-        say(d, now_s);
+    const struct judge_forecast forecast = {.signal = series->signal,
+                                            .source = source,
+                                            .unit = series->unit,
+                                            .issued_utc_s = series->issued_utc_s,
+                                            .ahead = points_of(limits, series, j->ahead),
+                                            .came = w.found};
+    switch (judge_list_step(&j->list, &forecast, utc_s(j))) {
+    case JUDGE_LIST_VERDICT:
+        say_verdict(j, &forecast);
+        break;
+    case JUDGE_LIST_FULL:
+        say_full(&forecast);
+        break;
+    default:
+        break;
     }
 }
 
@@ -172,13 +121,12 @@ static void read_cache(struct judges *j)
     auto_(mem_free) char *text = NULL;
     uw_error why = {""};
     size_t len = 0;
-    int r = cache_file_read(&j->cache, &text, &len, &why);
+    int r = kept_file_read(&j->cache, &text, &len, &why);
 
     if (r == 0)
-        r = judged_read(j->cache.path, text, len, j->list, &j->n, &why);
+        r = judge_list_read(&j->list, j->cache.path, text, len, utc_s(j), &why);
     if (r < 0 && r != -ENOENT)
-        cache_file_say(&j->cache, "ignored", why.text);
-    drop_over(j);
+        kept_file_say(&j->cache, "ignored", why.text);
 }
 
 static void write_cache(struct judges *j)
@@ -186,11 +134,11 @@ static void write_cache(struct judges *j)
     uint64_t now_ns = loop_now_ns(j->loop);
     char *text = NULL;
 
-    if (!j->changed || !cache_file_due(&j->cache, now_ns) ||
-        judged_write((const struct judged *const *)j->list, j->n, &text, NULL) < 0)
+    if (!j->list.changed || !kept_file_due(&j->cache, now_ns) ||
+        judge_list_write(&j->list, &text, NULL) < 0)
         return;
-    j->changed = false;
-    cache_file_write(&j->cache, text, now_ns);
+    j->list.changed = false;
+    kept_file_write(&j->cache, text, now_ns);
 }
 
 /* ---- life ---- */
@@ -201,9 +149,8 @@ static int on_timer(struct loop_timer *timer, uint64_t now_ns, void *user)
     (void)timer;
     (void)now_ns;
 
-    j->lacks = false;
+    judge_list_begin(&j->list);
     j->each(judge, j, j->user);
-    j->is_full &= j->lacks;
     write_cache(j);
     return 0;
 }
@@ -211,9 +158,8 @@ static int on_timer(struct loop_timer *timer, uint64_t now_ns, void *user)
 void judges_facts(const struct judges *j, const char *signal, int64_t now_s,
                   struct signal_facts *f)
 {
-    for (size_t i = 0; j && i < j->n; i++)
-        if (strcmp(j->list[i]->signal, signal) == 0)
-            facts_judge(f, &j->list[i]->judge, now_s);
+    if (j)
+        judge_list_facts(&j->list, signal, now_s, f);
 }
 
 int judges_new(struct loop *loop, const char *folder, judges_each_fn each, void *user,
@@ -247,7 +193,6 @@ void judges_free(struct judges *j)
     loop_worker_free(j->worker);
     if (j->cache.saving) /* its thread hangs, and has all of it */
         return;
-    for (size_t i = 0; i < j->n; i++)
-        free(j->list[i]);
+    judge_list_fini(&j->list);
     free(j);
 }

@@ -1,4 +1,4 @@
-/* The judges of forecasts as JSON, for the cache: what waits and the errors of the last
+/* The judges of forecasts as JSON, for a file: what waits and the errors of the last
  * days, over restarts.
  *
  * Owns: nothing.  Touches: nothing.  Explained in
@@ -9,14 +9,16 @@
 
 #include "core/carbon/judge.h"
 #include "signal/signal.h"
-#include "signal/source.h"
 #include "underwatt/error.h"
 
-enum { JUDGED_MAX = 32 }; /* forecasts of one process */
+enum {
+    JUDGED_MAX = 32,     /* forecasts of one process */
+    JUDGED_SOURCE = 200, /* "gb", "file /srv/grid.csv" */
+};
 
 /* A forecast and its judge. */
 struct judged {
-    char signal[SIGNAL_NAME], source[SOURCE_WORD], unit[SIGNAL_UNIT];
+    char signal[SIGNAL_NAME], source[JUDGED_SOURCE], unit[SIGNAL_UNIT];
     struct judge judge;
 };
 
