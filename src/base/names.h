@@ -388,7 +388,9 @@
     X(LOG_EVENT_RULE,                50, "rule",               "a rule of the policy begins or ends to act on a board") \
     X(LOG_EVENT_LIMIT,               51, "limit",              "a limit of the policy begins or ends to act on a board, or cannot") \
     X(LOG_EVENT_JOB_BACK,            52, "job-back",           "a job goes on that was taken to be over") \
-    X(LOG_EVENT_ACCOUNTING_REFUSED,  53, "accounting-refused", "the file of contracts is wrong: reports have none")
+    X(LOG_EVENT_ACCOUNTING_REFUSED,  53, "accounting-refused", "the file of contracts is wrong: reports have none") \
+    X(LOG_EVENT_FORECAST,            54, "forecast",           "a file's forecast is worse than persistence, is not any more, or is not judged") \
+    X(LOG_EVENT_FORECASTS_FILE,      55, "forecasts-file",     "errors of forecasts could not be read or written")
 
 #define SIM_LOG_EVENTS(X) /* enum log_word: of the log of a simulated world */ \
     X(LOG_EVENT_SIM_START,  100, "start",  "the world is up") \

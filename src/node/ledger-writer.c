@@ -310,6 +310,13 @@ bool ledger_writer_is_failing(const struct ledger_writer *w)
     return stats.failing;
 }
 
+void ledger_writer_folder(const struct ledger_writer *w, char *ret, size_t size)
+{
+    const char *path = w->opts.config->ledger.path, *slash = strrchr(path, '/');
+
+    (void)snprintf(ret, size, "%.*s", slash ? (int)(slash - path) : 0, path);
+}
+
 void ledger_writer_state_path(const struct ledger_writer *w, uint64_t job, char *ret,
                               size_t size)
 {

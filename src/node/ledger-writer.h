@@ -82,6 +82,8 @@ int ledger_writer_leave(struct ledger_writer *w, int r, const uw_error *why,
 const char *ledger_writer_boot_id(const struct ledger_writer *w); /* "" unknown */
 bool ledger_writer_is_on(const struct ledger_writer *w);          /* the queue runs */
 bool ledger_writer_is_failing(const struct ledger_writer *w);
+/* The folder of the ledger; "" without one. */
+void ledger_writer_folder(const struct ledger_writer *w, char *ret, size_t size);
 /* The path of a search's saved state, beside the ledger; "" without a ledger. */
 void ledger_writer_state_path(const struct ledger_writer *w, uint64_t job, char *ret,
                               size_t size);

@@ -11,6 +11,7 @@
 #include "base/nearest.h"
 #include "base/units.h"
 #include "base/utf8.h"
+#include "node/forecasts.h"
 #include "node/rights.h"
 #include "policy/signal-files.h"
 
@@ -20,7 +21,8 @@ struct outside {
     struct loop *loop;
     struct ledger_writer *writer;
     struct signals *signals;
-    struct signal_files *files; /* NULL: none */
+    struct signal_files *files;  /* NULL: none */
+    struct forecasts *forecasts; /* NULL: no file has had one yet */
     struct loop_timer *timer;
     void (*changed)(void *user);
     void *user;
@@ -143,6 +145,7 @@ static void on_files(void *user)
 struct outside_plan {
     struct signals_plan *signals;
     struct signal_files *files;
+    struct forecasts *forecasts; /* NULL: none, or there is one already */
 };
 
 void outside_plan_free(struct outside_plan *plan)
@@ -151,6 +154,7 @@ void outside_plan_free(struct outside_plan *plan)
         return;
     signals_plan_free(plan->signals);
     signal_files_free(plan->files);
+    forecasts_free(plan->forecasts);
     free(plan);
 }
 
@@ -175,6 +179,26 @@ static int declare(const struct signal_sources *sources, struct signals_plan **r
     return r;
 }
 
+static bool has_file_forecast(const struct signal_sources *sources)
+{
+    for (size_t i = 0; i < sources->n; i++)
+        if (sources->source[i].file[0] &&
+            signal_is_forecast(sources->source[i].decl.name))
+            return true;
+    return false;
+}
+
+static int plan_forecasts(struct outside *o, const struct signal_sources *sources,
+                          struct outside_plan *p, uw_error *err)
+{
+    char folder[CONFIG_PATH];
+
+    if (o->forecasts || !has_file_forecast(sources))
+        return 0;
+    ledger_writer_folder(o->writer, folder, sizeof folder);
+    return forecasts_new(o->loop, o->signals, folder, &p->forecasts, err);
+}
+
 int outside_plan_new(struct outside *o, const struct signal_sources *sources,
                      struct outside_plan **ret, uw_error *err)
 {
@@ -185,6 +209,8 @@ int outside_plan_new(struct outside *o, const struct signal_sources *sources,
     int r = declare(sources, &p->signals, err);
     if (r == 0)
         r = signal_files_new(o->loop, o->signals, sources, on_files, o, &p->files, err);
+    if (r == 0)
+        r = plan_forecasts(o, sources, p, err);
     if (r == 0) {
         signal_files_hear(p->files, on_values);
         *ret = take(p);
@@ -200,6 +226,10 @@ void outside_use(struct outside *o, struct outside_plan *plan)
     o->files = take(plan->files);
     signals_use(o->signals, take(plan->signals));
     signal_files_begin(o->files);
+    if (plan->forecasts)
+        o->forecasts = take(plan->forecasts);
+    if (o->forecasts)
+        forecasts_use(o->forecasts, o->files);
     outside_plan_free(plan);
     outside_tick(o); /* prices may be in another currency */
     loop_timer_set(o->timer, loop_now_ns(o->loop), 0); /* sources may have gone */
@@ -347,6 +377,7 @@ void outside_free(struct outside *o)
 {
     if (!o)
         return;
+    forecasts_free(o->forecasts);
     signal_files_free(o->files);
     loop_timer_free(o->timer);
     signals_free(o->signals);

@@ -477,6 +477,18 @@ void signal_files_begin(struct signal_files *f)
     unlist_others(f);
 }
 
+bool signal_files_forecast(const struct signal_files *f, size_t k, size_t *ret_signal)
+{
+    for (size_t i = 0; i < f->n; i++) {
+        const struct look *l = f->look[i];
+        if (!l->source.file[0] || !signal_is_forecast(l->source.decl.name) || k-- > 0)
+            continue;
+        *ret_signal = l->signal;
+        return true;
+    }
+    return false;
+}
+
 void signal_files_free(struct signal_files *f)
 {
     for (size_t i = 0; f && i < f->n; i++) {

@@ -42,6 +42,10 @@ void signal_files_hear(struct signal_files *f,
  * look is at once.  What sources of before gave for other signals is forgotten.
  */
 void signal_files_begin(struct signal_files *f);
+/* The k-th forecast that has a file, as an index of the store; false: there is none. Once
+ * signal_files_begin() was called.
+ */
+bool signal_files_forecast(const struct signal_files *f, size_t k, size_t *ret_signal);
 /* Waits for nothing: a look that hangs ends with its call, or with the loop. */
 void signal_files_free(struct signal_files *f);
 DEFINE_AUTO(struct signal_files *, signal_files_free);

@@ -714,6 +714,8 @@ void signals_look(struct signals *s, size_t i, struct signal_time t,
                                 .utc_ns = now.utc_ns,
                                 .point = e->rows ? e->rows : e->history.point,
                                 .points = e->rows ? e->n_rows : e->history.n,
+                                .is_series = e->rows,
+                                .estimates = e->row_estimates,
                                 .why = why_of(e, &now),
                                 .facts = e->facts};
     ret->point_end_utc_s = e->rows ? e->rows_end_s : points_end_s(&now, t);

@@ -160,6 +160,8 @@ struct signal_view {
     const struct policy_point *point;
     size_t points;
     int64_t point_end_utc_s; /* of the last one */
+    bool is_series;          /* they are what a source gave, not what was in force here */
+    const bool *estimates;   /* of each point of a series; NULL: as `estimated` */
     const char *why;         /* the source fails, or why it is unknown; "": all is well */
     const struct signal_facts *facts; /* NULL: none are known.  Borrowed, as the points */
 };
