@@ -33,6 +33,7 @@ static int64_t utc_s(const struct judges *j)
 
 /* ---- what is held ---- */
 
+/* A last value without an end counts until a next one comes: it judges nothing before. */
 static struct judge_series points_of(const struct signals_source *limits,
                                      const struct source_series *s,
                                      struct judge_point to[SIGNAL_POINTS])
@@ -41,8 +42,9 @@ static struct judge_series points_of(const struct signals_source *limits,
 
     for (size_t i = 0; i < n; i++) {
         const struct source_point *p = &s->point[i];
+        bool ends = i + 1 < n || p->to_utc_s > p->from_utc_s;
         to[i] = (struct judge_point){p->from_utc_s, held_end(limits, s, p), p->v,
-                                     p->estimated};
+                                     p->estimated || !ends};
     }
     return (struct judge_series){to, n};
 }

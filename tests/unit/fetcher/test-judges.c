@@ -1,4 +1,6 @@
-/* More forecasts than there are places for: said once, and again after there was room. */
+/* More forecasts than there are places for: said once, and again after there was room.
+ * A series that is published late is not compared with itself.
+ */
 #include "fetcher/judges.h"
 
 #include <stdio.h>
@@ -76,6 +78,57 @@ static int lines(int first, int n, FILE *log)
     return found;
 }
 
+/* As of a file: an hour's value is published when ten minutes of it have passed, each one
+ * 10 above the one before, and counts until the next one.  The forecast is right.
+ */
+static void each_late(judges_series_fn fn, void *arg, void *user)
+{
+    enum { PAST = 30, AHEAD = 30, LATE_S = 600, RISE = 10 };
+    static const struct signals_source limits;
+    struct source_point point[PAST], ahead[AHEAD];
+    int64_t now_s = loop_utc_ns(held.loop) / (int64_t)NS_PER_S;
+    int64_t hour = now_s / HOUR, known = (now_s - LATE_S) / HOUR;
+    struct source_series s = {.unit = "g/kWh", .signal = "carbon", .n = PAST};
+    (void)user;
+
+    for (int i = 0; i < PAST; i++) {
+        int64_t h = known - PAST + 1 + i;
+        int64_t end = i + 1 < PAST ? h + 1 : h; /* as held: the last one has none */
+        point[i] = (struct source_point){h * HOUR, end * HOUR,
+                                         (double)(h - T0 / HOUR) * RISE, false};
+    }
+    for (int i = 0; i < AHEAD; i++)
+        ahead[i] = (struct source_point){(hour + i) * HOUR, (hour + i + 1) * HOUR,
+                                         (double)(hour + i - T0 / HOUR) * RISE, false};
+    s.point = point;
+    fn("file", &limits, &s, arg);
+    (void)snprintf(s.signal, sizeof s.signal, "carbon.forecast");
+    s.point = ahead;
+    s.n = AHEAD;
+    fn("file", &limits, &s, arg);
+}
+
+static void late(void)
+{
+    auto_(judges_free) struct judges *j = NULL;
+    struct signal_facts f = {.n_judged = 0};
+    struct loop_timer *timer = NULL;
+    uw_error err = {""};
+
+    is_int(judges_new(held.loop, NULL, each_late, NULL, &j, &err), 0, "judges %s",
+           err.text);
+    (void)loop_timer_new(held.loop, loop_now_ns(held.loop) + 10 * HOUR * NS_PER_S, 0,
+                         on_end, held.loop, &timer, NULL);
+    is_int(loop_run(held.loop, NULL), 0, "ten hours");
+    loop_timer_free(timer);
+    judges_facts(j, "carbon.forecast", loop_utc_ns(held.loop) / (int64_t)NS_PER_S, &f);
+    ok(f.n_judged > 0 && f.judged[0].score.n >= 7, "%d values",
+       f.n_judged ? (int)f.judged[0].score.n : 0);
+    is_near(f.judged[0].score.forecast, 0, 1e-9, "a forecast that is right has no error");
+    is_near(f.judged[0].score.last, 20, 1e-9,
+            "persistence, of the hour before, is wrong by two hours' rise");
+}
+
 int main(void)
 {
     auto_(loop_free) struct loop *loop = NULL;
@@ -96,5 +149,6 @@ int main(void)
     is_int(lines(100, MANY - 2, log), 0, "others have places that became free");
     is_int(lines(100, MANY, log), 1, "and two more have none: a line again");
     (void)fclose(log);
+    late();
     return done();
 }
