@@ -28,10 +28,13 @@ struct ledger_queue_opts {
 };
 int ledger_queue_new(const struct ledger_queue_opts *opts, struct ledger_queue **ret,
                      uw_error *err);
+struct ledger_queue_stats;
 /* Writes the waiting rows (2 s at most), then closes the ledger.  Returns the rows that
- * could not be written, which the caller then owns; NULL: none.
+ * could not be written, which the caller then owns; NULL: none.  *ret: how it ended, not
+ * touched where q is NULL; may be NULL.
  */
-struct ledger_batch *ledger_queue_end(struct ledger_queue *q);
+struct ledger_batch *ledger_queue_end(struct ledger_queue *q,
+                                      struct ledger_queue_stats *ret);
 /* The same; such rows are lost. */
 void ledger_queue_free(struct ledger_queue *q);
 DEFINE_AUTO(struct ledger_queue *, ledger_queue_free);
@@ -53,6 +56,7 @@ struct ledger_queue_stats {
     uint64_t lost;     /* rows that were dropped */
     size_t waiting;    /* rows not written yet */
     size_t kept;       /* rows that waited when writing last worked again */
+    struct ledger_revised revised;
     bool failing;
     enum ledger_trouble trouble;
     char text[200]; /* why; "" */

@@ -37,6 +37,7 @@ enum {
     LEDGER_USER_SEARCHES = 64, /* of one user */
     LEDGER_VALUES = 256,       /* of a revision */
     LEDGER_QUARTER_S = 900,    /* what a revision is of */
+    LEDGER_CURRENCY = 16,
 };
 #define LEDGER_FOREVER INT64_MAX
 #define LEDGER_DOMAIN(i) ((size_t)LEDGER_BOARDS + (i))
@@ -362,6 +363,19 @@ int ledger_batch_join(struct ledger_batch *to, struct ledger_batch *from);
  * -EBUSY, -EIO …: the ledger is unchanged and usable, the batch keeps its rows.
  */
 int ledger_write(struct ledger *l, const struct ledger_batch *b, uw_error *err);
+
+/* What revisions changed, by enum ledger_charge: rows that came into the file, and the
+ * sum of their amounts.
+ */
+struct ledger_revised {
+    uint64_t rows[LEDGER_CHARGES];
+    int64_t amount[LEDGER_CHARGES];
+    char currency[LEDGER_CURRENCY]; /* of LEDGER_COST: "EUR"; "": none was revised */
+};
+/* Money in another currency begins anew. */
+void ledger_revised_add(struct ledger_revised *to, const struct ledger_revised *from);
+/* By the last ledger_write(): nothing where it failed.  Borrowed until the next one. */
+const struct ledger_revised *ledger_revised(const struct ledger *l);
 
 /* Sets how long rows are kept; 0: the defaults. */
 void ledger_keep(struct ledger *l, const struct ledger_keep *keep);

@@ -35,10 +35,11 @@ struct ledger_writer {
     struct ledger_batch *early; /* rows until the queue runs */
     struct ledger_queue *queue;
     struct loop_timer *flush;
-    bool flushing;    /* a flush is due */
-    int64_t ahead_ns; /* UTC offset at the last tick; 0: none yet */
-    char text[200];   /* why the ledger could not be used; "" it could */
-    uint64_t lost;    /* rows that earlier queues lost */
+    bool flushing;                 /* a flush is due */
+    int64_t ahead_ns;              /* UTC offset at the last tick; 0: none yet */
+    char text[200];                /* why the ledger could not be used; "" it could */
+    uint64_t lost;                 /* rows that earlier queues lost */
+    struct ledger_revised revised; /* by earlier queues */
     struct rule_rows *rule_rows;
     struct charges *charges;
     struct revisions *revisions;
@@ -418,11 +419,11 @@ static void close_all(struct ledger_writer *w, bool last)
     struct ledger_queue_stats stats = {0};
 
     loop_timer_free(take(w->flush));
-    if (w->queue)
-        ledger_queue_look(w->queue, &stats);
-    w->lost += stats.lost;
-    struct ledger_batch *rest = ledger_queue_end(w->queue); /* may call on_state() */
+    struct ledger_batch *rest =
+        ledger_queue_end(w->queue, &stats); /* may call on_state() */
     w->queue = NULL;
+    w->lost += stats.lost;
+    ledger_revised_add(&w->revised, &stats.revised);
     if (!rest && w->early && ledger_batch_rows(w->early) > 0)
         rest = take(w->early);
     keep_rest(w, rest, last);
@@ -845,6 +846,7 @@ void ledger_writer_look(const struct ledger_writer *w, struct node_view *ret)
 
     ret->wasters = w->wasters;
     ret->ledger_lost = w->lost;
+    ret->ledger_revised = w->revised;
     if (!w->queue) { /* before the start, or while boards are reopened */
         ret->ledger_up = !w->text[0];
         ret->ledger_trouble = ret->ledger_up ? LEDGER_WELL : w->trouble;
@@ -856,6 +858,7 @@ void ledger_writer_look(const struct ledger_writer *w, struct node_view *ret)
     ret->ledger_failures = stats.failures;
     ret->ledger_waiting = stats.waiting;
     ret->ledger_lost += stats.lost;
+    ledger_revised_add(&ret->ledger_revised, &stats.revised);
     ret->ledger_up = !stats.failing;
     ret->ledger_trouble = stats.trouble;
     (void)snprintf(ret->ledger, sizeof ret->ledger, "%s", stats.text);

@@ -115,7 +115,8 @@ struct node_view {
     const char *config_error; /* why the last reload was refused; "": it was not */
     uint64_t ledger_rows, ledger_failures;
     uint64_t ledger_waiting, ledger_lost; /* rows in memory; rows lost */
-    const struct wasters *wasters;        /* waste by user and project; NULL: none */
+    struct ledger_revised ledger_revised;
+    const struct wasters *wasters; /* waste by user and project; NULL: none */
     bool ledger_up;
     enum ledger_trouble ledger_trouble;
     char ledger[200]; /* "" working, else the reason */

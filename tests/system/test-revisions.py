@@ -23,6 +23,13 @@ def series(path, v):
     os.rename(path + ".new", path)
 
 
+def metrics(d):
+    """Rows of revisions of carbon, and their grams (None: none is told)."""
+    v = {line.split("{")[0]: float(line.split()[-1]) for line in d.ask("GET", "/metrics")[1].splitlines()
+         if line.startswith("underwatt_ledger_revis") and ("{" in line) and "price" not in line and "marginal" not in line}
+    return v["underwatt_ledger_revisions_total"], v.get("underwatt_ledger_revised_co2e_grams")
+
+
 def totals(node, *args):
     return json.loads(node.run("underwatt", "report", "--format", "json", *args).stdout)["totals"]
 
@@ -48,12 +55,15 @@ with uwtest.Node(board="v100", count=2, speed=20) as node:
     d.start()
     t.ok(uwtest.wait_for(lambda: ask(d.ledger, "SELECT count(*) FROM revision"), 20) and
          uwtest.wait_for(lambda: ask(d.ledger, "SELECT sum(covered_uj) FROM revision")[0][0], 20), "its later values come", d.log())
+    t.ok(uwtest.wait_for(lambda: metrics(d)[0], 20), "metrics tell of them")
+    told = metrics(d)
     d.kill(actuator=False)
     once = ask(d.ledger, "SELECT res, begin_ms, board, kind, job, amount, covered_uj FROM revision ORDER BY 3, 4, 5")
     old = f"FROM energy WHERE begin_ms = {at}"
     t.equal(ask(d.ledger, f"SELECT sum(co2_mg), sum(co2_covered_uj), sum(energy_uj) {old}")[0], booked, "what was booked stays")
     groups = ask(d.ledger, f"SELECT count(DISTINCT board || '.' || kind || '.' || ifnull(job, 0)) {old}")[0][0]
     t.ok(len(once) == groups and {(r[0], r[1]) for r in once} == {(900, at)}, "a row a board and job", (once, groups))
+    t.ok(told[0] == len(once) and abs(told[1] - sum(r[5] for r in once) / 1e3) < 1e-6, "metrics count and sum them", (told, once))
     total = booked[0] + sum(r[5] for r in once)
     t.ok(abs(total - booked[2] * 360 / 3.6e9) <= groups, "booked and revised are 360 g/kWh of all of it", (total, booked, once))
     t.equal(booked[1] + sum(r[6] for r in once), booked[2], "which is covered now")
@@ -64,6 +74,7 @@ with uwtest.Node(board="v100", count=2, speed=20) as node:
     time.sleep(3)  # the quarters of two days are looked at, 4 a second, the oldest first: these are the last of 5 h
     t.equal(ask(d.ledger, "SELECT res, begin_ms, board, kind, job, amount, covered_uj FROM revision ORDER BY 3, 4, 5"), once,
             "nothing is revised twice")
+    t.equal(metrics(d), (0, None), "nor told of twice")
     series(grid, 300)
     t.ok(uwtest.wait_for(lambda: ask(d.ledger, "SELECT count(*) FROM revision")[0][0] == 2 * len(once), 20), "another value: rows of its own")
     total = booked[0] + ask(d.ledger, "SELECT sum(amount) FROM revision")[0][0]

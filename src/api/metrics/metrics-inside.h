@@ -59,6 +59,11 @@ void metrics_info(struct metrics_render *r, const struct view_board *b,
 /* Writes key="value"; key may begin with a comma. */
 void metrics_label(struct text *t, const char *key, const char *value);
 void metrics_label_u64(struct text *t, const char *key, uint64_t value);
+/* The labels key, hostname and, in a simulated world, simulated, in place of the label
+ * sets of boards and jobs.  Empty: no memory.
+ */
+struct metrics_slice metrics_labels(struct metrics_render *r, const char *key,
+                                    const char *value);
 struct metrics_slice metrics_board(const struct metrics_render *r, size_t i);
 struct metrics_slice metrics_job(const struct metrics_render *r, size_t i);
 

@@ -127,20 +127,6 @@ void metrics_put_jobs(struct metrics_render *r)
 
 /* ---- waste by user and by project ---- */
 
-static struct metrics_slice waste_labels(struct metrics_render *r, const char *key,
-                                         const char *name)
-{
-    struct text *t = &r->m->label;
-
-    text_clear(t);
-    metrics_label(t, key, name);
-    metrics_label(t, ",hostname", r->v->hostname);
-    if (r->v->simulated)
-        text_put(t, ",simulated=\"1\"");
-    return t->failed ? (struct metrics_slice){"", 0}
-                     : (struct metrics_slice){t->at, t->len};
-}
-
 static void put_one(struct metrics_render *r, struct metrics_slice l,
                     const struct waster *w, int which)
 {
@@ -166,7 +152,7 @@ static void put_of(struct metrics_render *r, enum wasters_of of, enum metrics_id
     for (int which = 0; which < 4; which++) {
         metrics_begin(r, (enum metrics_id)((int)first + which));
         for (size_t i = 0; (w = wasters_at(r->v->wasters, of, i)); i++) {
-            struct metrics_slice l = waste_labels(r, key, w->name);
+            struct metrics_slice l = metrics_labels(r, key, w->name);
             if (l.len > 0)
                 put_one(r, l, w, which);
         }

@@ -84,6 +84,10 @@
     X(PROJECT_WASTE_TIME, "underwatt_project_waste_seconds_total", "counter", "Time of these boards.") \
     X(PROJECT_WASTE_COST, "underwatt_project_waste_cost", "gauge", "Cost of that energy, in the currency; it may fall.") \
     X(PROJECT_WASTE_PRICED, "underwatt_project_waste_priced_joules_total", "counter", "Energy of this cost: that for which the price was known.") \
+    X(REVISIONS, "underwatt_ledger_revisions_total", "counter", "Rows with what later values of a signal changed of booked figures.") \
+    X(REVISED_CO2E, "underwatt_ledger_revised_co2e_grams", "gauge", "Sum of these rows of the signal carbon, since the daemon began; it may fall.") \
+    X(REVISED_MARGINAL, "underwatt_ledger_revised_co2e_marginal_grams", "gauge", "The same of the signal carbon.marginal.") \
+    X(REVISED_COST, "underwatt_ledger_revised_cost", "gauge", "The same of the signal price, in the currency.") \
     X(SIGNAL_VALUE, "underwatt_signal_value", "gauge", "Value of a signal from outside in its unit; 1 true, 0 false.") \
     X(SIGNAL_AGE, "underwatt_signal_age_seconds", "gauge", "Age of the last value of a signal from outside, known or not.") \
     X(SIGNAL_KNOWN, "underwatt_signal_known", "gauge", "1 when a signal from outside is known.") \

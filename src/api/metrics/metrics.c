@@ -140,6 +140,20 @@ void metrics_label_u64(struct text *t, const char *key, uint64_t value)
     text_add(t, "\"", 1);
 }
 
+struct metrics_slice metrics_labels(struct metrics_render *r, const char *key,
+                                    const char *value)
+{
+    struct text *t = &r->m->label;
+
+    text_clear(t);
+    metrics_label(t, key, value);
+    metrics_label(t, ",hostname", r->v->hostname);
+    if (r->v->simulated)
+        text_put(t, ",simulated=\"1\"");
+    return t->failed ? (struct metrics_slice){"", 0}
+                     : (struct metrics_slice){t->at, t->len};
+}
+
 /* The UUID without the letters of a prefix ("…-422ea740-…"). */
 static const char *bare_uuid(const struct view_board *b)
 {
@@ -420,6 +434,28 @@ static void put_cpu(struct metrics_render *r)
         cpu_series(r, i, v->rapl[i].energy_j);
 }
 
+/* ---- what later values changed of booked figures ---- */
+
+static void put_revised(struct metrics_render *r)
+{
+    static const char *const signal[LEDGER_CHARGES] = {"carbon", "carbon.marginal",
+                                                       "price"};
+    const struct ledger_revised *v = &r->v->ledger_revised;
+
+    metrics_begin(r, METRICS_REVISIONS);
+    for (int i = 0; i < LEDGER_CHARGES; i++)
+        metrics_series_u64(r, metrics_labels(r, "signal", signal[i]), NULL, NULL,
+                           v->rows[i]);
+    if (v->rows[LEDGER_CO2])
+        put_plain(r, METRICS_REVISED_CO2E, (double)v->amount[LEDGER_CO2] * 1e-3);
+    if (v->rows[LEDGER_MARGINAL])
+        put_plain(r, METRICS_REVISED_MARGINAL, (double)v->amount[LEDGER_MARGINAL] * 1e-3);
+    metrics_begin(r, METRICS_REVISED_COST);
+    if (v->rows[LEDGER_COST])
+        metrics_series(r, metrics_labels(r, "currency", v->currency), NULL, NULL,
+                       (double)v->amount[LEDGER_COST] * 1e-6);
+}
+
 /* ---- signals from outside ---- */
 
 /* The labels `signal`, one more where key is given, and `hostname`. */
@@ -588,6 +624,7 @@ int metrics_render(struct metrics *m, const struct node_view *view,
         put_cpu(&r); /* last, with what follows: they overwrite the label buffer */
         if (opts->per_job)
             metrics_put_waste(&r);
+        put_revised(&r);
         put_signals(&r);
         x = m->out.failed ? m->out.failed : m->label.failed;
     }

@@ -3,6 +3,7 @@
  */
 #include <errno.h>
 #include <stdio.h>
+#include <string.h>
 
 #include "base/error.h"
 #include "io/store/inside.h"
@@ -134,6 +135,35 @@ static int read_revised(const struct revising *v, int64_t *ret_amount, int64_t *
     return 0;
 }
 
+void ledger_revised_add(struct ledger_revised *to, const struct ledger_revised *from)
+{
+    if (from->currency[0] && strcmp(from->currency, to->currency) != 0) {
+        memcpy(to->currency, from->currency, sizeof to->currency);
+        to->amount[LEDGER_COST] = 0;
+    }
+    for (size_t i = 0; i < LEDGER_CHARGES; i++) {
+        to->rows[i] += from->rows[i];
+        to->amount[i] += from->amount[i];
+    }
+}
+
+const struct ledger_revised *ledger_revised(const struct ledger *l)
+{
+    return &l->revised;
+}
+
+static void count(struct ledger *l, const struct ledger_revision *rev, int64_t amount)
+{
+    struct ledger_revised one = {.rows = {0}};
+
+    one.rows[rev->charge] = 1;
+    one.amount[rev->charge] = amount;
+    if (rev->charge == LEDGER_COST)
+        (void)snprintf(one.currency, sizeof one.currency, "%.*s",
+                       (int)strcspn(rev->unit, "/"), rev->unit);
+    ledger_revised_add(&l->revised, &one);
+}
+
 static int put_difference(const struct revising *v, int64_t amount, int64_t uj)
 {
     const struct ledger_revision *rev = v->rev;
@@ -144,11 +174,14 @@ static int put_difference(const struct revising *v, int64_t amount, int64_t uj)
     int r = charge_factor(v->l, &f, &factor, v->err);
     if (r < 0)
         return r;
-    return db_do(v->l,
-                 "INSERT INTO revision(res, begin_ms, board, kind, job, factor, amount,"
-                 " covered_uj, made_ms) VALUES(900, ?, ?, ?, ?, ?, ?, ?, ?)",
-                 v->err, "iiiziiii", v->begin_ms, a->board, a->kind, a->job, factor,
-                 amount, uj, ms_of_ns(rev->utc_ns));
+    r = db_do(v->l,
+              "INSERT INTO revision(res, begin_ms, board, kind, job, factor, amount,"
+              " covered_uj, made_ms) VALUES(900, ?, ?, ?, ?, ?, ?, ?, ?)",
+              v->err, "iiiziiii", v->begin_ms, a->board, a->kind, a->job, factor, amount,
+              uj, ms_of_ns(rev->utc_ns));
+    if (r >= 0)
+        count(v->l, rev, amount);
+    return r;
 }
 
 /* The amount is rounded to the nearest whole one.  What is booked carries what is below

@@ -91,6 +91,7 @@ struct ledger {
     uint64_t disk_max;
     sqlite3_stmt *stmt[STMTS];
     struct sums_read sums[2]; /* cached by ledger_board_sums(): in all, since a time */
+    struct ledger_revised revised; /* by the last write */
 };
 
 /* ---- open.c ---- */

@@ -29,6 +29,7 @@ struct write_work {
     int renewed;   /* LEDGER_ASIDE, LEDGER_ANEW: the file is another than before; 0 */
     uint64_t now_ns;
     int64_t utc_ns;
+    struct ledger_revised revised; /* by these rows, once they are written */
     uw_error err, renewed_err;
 };
 
@@ -77,6 +78,14 @@ static int tidy_step(struct write_work *w)
     return ledger_tidy(w->l, ledger_clock(w->l, w->now_ns, w->utc_ns), &w->err);
 }
 
+static int add_rows(struct write_work *w)
+{
+    int r = ledger_write(w->l, w->rows, &w->err);
+
+    w->revised = *ledger_revised(w->l);
+    return r;
+}
+
 static int write_rows(struct loop *loop, void *user)
 {
     struct write_work *w = user;
@@ -90,7 +99,7 @@ static int write_rows(struct loop *loop, void *user)
     w->has_keep = false;
     if (w->settle && !w->renewed)
         ledger_settle(w->l, w->utc_ns);
-    r = w->tidy ? tidy_step(w) : ledger_write(w->l, w->rows, &w->err);
+    r = w->tidy ? tidy_step(w) : add_rows(w);
     if (r != -EBADMSG)
         return r;
     r = ledger_renew(&w->l, w->utc_ns, &w->err);
@@ -98,7 +107,7 @@ static int write_rows(struct loop *loop, void *user)
         return r;
     w->renewed = r;
     w->renewed_err = w->err;
-    return w->tidy ? 0 : ledger_write(w->l, w->rows, &w->err);
+    return w->tidy ? 0 : add_rows(w);
 }
 
 /* ---- the loop's thread ---- */
@@ -144,6 +153,7 @@ static void wrote(struct ledger_queue *q, int r)
     if (r >= 0) {
         q->stats.kept = q->stats.failing ? ledger_batch_rows(rows) : 0;
         q->stats.rows += ledger_batch_rows(rows);
+        ledger_revised_add(&q->stats.revised, &q->work->revised);
         ledger_batch_clear(rows);
         note_state(q, 0, "");
         return;
@@ -305,8 +315,11 @@ static bool write_last(struct ledger_queue *q)
 
     if (r > 0 || (r == 0 && (w->settle || q->settle)))
         ledger_settle(w->l, utc_ns);
-    if (r >= 0 && ledger_write(w->l, q->open, NULL) >= 0)
+    if (r >= 0 && ledger_write(w->l, q->open, NULL) >= 0) {
+        q->stats.rows += ledger_batch_rows(q->open);
+        ledger_revised_add(&q->stats.revised, ledger_revised(w->l));
         return true;
+    }
     if (ledger_batch_rows(q->open) == 0)
         return true;
     if (w && w->l)
@@ -314,7 +327,8 @@ static bool write_last(struct ledger_queue *q)
     return false;
 }
 
-struct ledger_batch *ledger_queue_end(struct ledger_queue *q)
+struct ledger_batch *ledger_queue_end(struct ledger_queue *q,
+                                      struct ledger_queue_stats *ret)
 {
     struct ledger_batch *rest = NULL;
 
@@ -327,6 +341,8 @@ struct ledger_batch *ledger_queue_end(struct ledger_queue *q)
     loop_worker_free(q->writer);
     if (q->open && !write_last(q))
         rest = take(q->open);
+    if (ret)
+        *ret = q->stats;
     work_free(q->work);
     ledger_batch_free(q->open);
     free(q->path);
@@ -336,7 +352,7 @@ struct ledger_batch *ledger_queue_end(struct ledger_queue *q)
 
 void ledger_queue_free(struct ledger_queue *q)
 {
-    ledger_batch_free(ledger_queue_end(q));
+    ledger_batch_free(ledger_queue_end(q, NULL));
 }
 
 struct ledger_batch *ledger_queue_rows(struct ledger_queue *q)

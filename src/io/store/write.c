@@ -435,6 +435,7 @@ int ledger_write(struct ledger *l, const struct ledger_batch *b, uw_error *err)
     struct writing w = {l, l->next_job, l->next_claim, l->last_ms, err};
     uint64_t job = l->reserved_job, claim = l->reserved_claim;
 
+    l->revised = (struct ledger_revised){0};
     if (b->n == 0 && !l->settle_ms)
         return 0;
     if (!ledger_is_open(l))
@@ -448,8 +449,10 @@ int ledger_write(struct ledger *l, const struct ledger_batch *b, uw_error *err)
     if (r >= 0)
         r = put_reserve(&w, "next_claim", w.next_claim, &claim);
     r = db_end(l, r, err);
-    if (r < 0)
+    if (r < 0) {
+        l->revised = (struct ledger_revised){0};
         return r;
+    }
     l->next_job = w.next_job;
     l->next_claim = w.next_claim;
     l->reserved_job = job;

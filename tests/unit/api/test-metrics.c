@@ -185,6 +185,32 @@ static void waste_is_told(void)
     ok(!strstr(render(m, &opts), "_waste_"), "none where metrics leave jobs out");
 }
 
+static const struct ledger_revised by_later = {
+    .rows = {3, 1, 2}, .amount = {-1500, 2000, 1250000}, .currency = "EUR"};
+
+static void revisions_are_told(void)
+{
+    auto_(metrics_free) struct metrics *m = NULL;
+    struct metrics_opts opts = METRICS_DEFAULT;
+
+    made_init(&made, 1, 0);
+    (void)metrics_new(&m, NULL);
+    const char *text = render(m, &opts);
+    ok(strstr(text, "underwatt_ledger_revisions_total{signal=\"price\",hostname=\"made-"
+                    "host\",simulated=\"1\"} 0\n") &&
+           !strstr(text, "_revised_"),
+       "no revision: counts of 0, no sums");
+    made.view.ledger_revised = by_later;
+    text = render(m, &opts);
+    ok(strstr(text, "underwatt_ledger_revisions_total{signal=\"carbon\",hostname=\"made-"
+                    "host\",simulated=\"1\"} 3\n") &&
+           strstr(text, "_revised_co2e_grams{hostname=\"made-host\"} -1.5\n") &&
+           strstr(text, "_revised_co2e_marginal_grams{hostname=\"made-host\"} 2\n") &&
+           strstr(text, "_revised_cost{currency=\"EUR\",hostname=\"made-host\",simulated="
+                        "\"1\"} 1.25\n"),
+       "counts, grams and money");
+}
+
 /* Each family once, HELP before TYPE before its series, all of them of the table. */
 static void shape(void)
 {
@@ -196,6 +222,7 @@ static void shape(void)
     auto_(wasters_free) struct wasters *w = waste();
     made_init(&made, 8, 8);
     made.view.wasters = w;
+    made.view.ledger_revised = by_later;
     opts.http = &http;
     opts.all = true;
     (void)metrics_new(&m, NULL);
@@ -433,6 +460,7 @@ int main(int argc, char **argv)
     values();
     shape();
     waste_is_told();
+    revisions_are_told();
     unknown();
     labels();
     escapes();

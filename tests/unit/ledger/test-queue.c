@@ -178,6 +178,68 @@ static void test_full(void)
     end(&w);
 }
 
+static void add_revision(struct world *w, const char *unit, int64_t factor)
+{
+    const struct ledger_value value = {T0, T0 + 1800 * S, factor, false};
+
+    is_int(ledger_add_revision(ledger_queue_rows(w->q),
+                               &(struct ledger_revision){.charge = LEDGER_COST,
+                                                         .signal = "price",
+                                                         .source = unit,
+                                                         .unit = unit,
+                                                         .begin_utc_ns = T0,
+                                                         .utc_ns = T0 + 1800 * S,
+                                                         .value = &value,
+                                                         .n = 1}),
+           0, "a price in %s comes late", unit);
+}
+
+static void revised_is(const struct world *w, uint64_t rows, int64_t amount,
+                       const char *currency, const char *what)
+{
+    struct ledger_queue_stats stats;
+
+    ledger_queue_look(w->q, &stats);
+    ok(stats.revised.rows[LEDGER_COST] == rows &&
+           stats.revised.amount[LEDGER_COST] == amount &&
+           strcmp(stats.revised.currency, currency) == 0,
+       "%s: %d rows, %d %s", what, (int)stats.revised.rows[LEDGER_COST],
+       (int)stats.revised.amount[LEDGER_COST], stats.revised.currency);
+}
+
+static void test_revised(void)
+{
+    struct world w;
+    struct ledger_queue_stats stats;
+
+    begin(&w, "v.sqlite", 0);
+    put(&w, 36); /* 3,600 J: 1 EUR/kWh is 1,000 millionths */
+    pass(&w, 20);
+    add_revision(&w, "EUR/kWh", 2000000000);
+    (void)help_interval(ledger_queue_rows(w.q), 0, 5, 0, 0, 100, 1); /* no such board */
+    pass(&w, 20);
+    revised_is(&w, 0, 0, "", "taken back with the rest of its transaction");
+    add_revision(&w, "EUR/kWh", 2000000000);
+    revised_is(&w, 0, 0, "", "waits");
+    pass(&w, 20);
+    revised_is(&w, 1, 2000, "EUR", "written");
+    add_revision(&w, "EUR/kWh", 1500000000);
+    pass(&w, 20);
+    revised_is(&w, 2, 1500, "EUR", "and once more, by less than 0");
+    add_revision(&w, "EUR/kWh", 3000000000);
+    ledger_batch_free(ledger_queue_end(take(w.q), &stats));
+    ok(stats.revised.rows[LEDGER_COST] == 3 && stats.revised.amount[LEDGER_COST] == 3000,
+       "and with the last rows: %d", (int)stats.revised.amount[LEDGER_COST]);
+    end(&w);
+    struct ledger_revised sum = stats.revised;
+    ledger_revised_add(&sum, &(struct ledger_revised){.rows = {1, 0, 1},
+                                                      .amount = {5, 0, 7},
+                                                      .currency = "CHF"});
+    ok(sum.rows[LEDGER_COST] == 4 && sum.amount[LEDGER_COST] == 7 &&
+           strcmp(sum.currency, "CHF") == 0 && sum.amount[LEDGER_CO2] == 5,
+       "money in another currency begins anew");
+}
+
 static void test_never_taken(void)
 {
     struct world w;
@@ -363,6 +425,7 @@ int main(void)
     test_intervals();
     test_tidies();
     test_full();
+    test_revised();
     test_never_taken();
     test_reports();
     test_damaged();

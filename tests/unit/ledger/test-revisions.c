@@ -92,6 +92,17 @@ static int64_t revised(const char *path)
     return help_number(path, "SELECT ifnull(sum(amount), 0) FROM revision");
 }
 
+/* What the last write says of itself. */
+static void told_is(const struct ledger *l, uint64_t rows, int64_t mg, const char *when)
+{
+    const struct ledger_revised *v = ledger_revised(l);
+
+    ok(v->rows[LEDGER_CO2] == rows && v->amount[LEDGER_CO2] == mg &&
+           v->rows[LEDGER_MARGINAL] + v->rows[LEDGER_COST] == 0,
+       "%s: %d rows, %d mg are told", when, (int)v->rows[LEDGER_CO2],
+       (int)v->amount[LEDGER_CO2]);
+}
+
 static int64_t booked(const char *path)
 {
     return help_number(path, "SELECT sum(co2_mg) FROM energy");
@@ -180,6 +191,7 @@ static void test_once(void)
     report_is(l, 1980, 540, 1);
     is_int(revise_by(l, "signals grid", 360, 300, now), 0, "another value than booked");
     is_int(count(path), 4, "a row a board of the first quarter");
+    told_is(l, 2, 2 * 54000, "by 60 g/kWh of 900 Wh");
     is_int(revised(path), 2 * (270000 + 54000), "by 60 g/kWh");
     is_int(help_number(path, "SELECT count(*) FROM revision r JOIN factor f ON f.id ="
                              " r.factor WHERE r.res = 900 AND f.source = 'signals grid'"
@@ -187,6 +199,7 @@ static void test_once(void)
            4, "which say of whom, and by which factor");
     report_is(l, 2088, 648, 1);
     is_int(revise_by(l, "signals grid", 360, 300, now), 0, "the same again");
+    told_is(l, 0, 0, "the same again");
     ledger_close(take(l));
     (void)help_open("r.sqlite", now, &l, &err);
     (void)help_boards(l, 2);
@@ -301,6 +314,11 @@ static void test_edges(void)
     is_int(help_number(path, "SELECT amount FROM revision r JOIN factor f ON f.id ="
                              " r.factor WHERE f.signal = 'price'"),
            3400, "covers the row");
+    ok(ledger_revised(l)->rows[LEDGER_COST] == 1 &&
+           ledger_revised(l)->amount[LEDGER_COST] == 3400 &&
+           strcmp(ledger_revised(l)->currency, "EUR") == 0 &&
+           ledger_revised(l)->rows[LEDGER_CO2] == 0,
+       "and is told in the currency");
     rev.begin_utc_ns = T0 + S;
     is_int(ledger_add_revision(b, &rev), -EINVAL, "no quarter of an hour");
     rev.begin_utc_ns = T0;
