@@ -1,6 +1,7 @@
 #include <errno.h>
 #include <stdlib.h>
 #include <string.h>
+#include <unistd.h>
 
 #include "base/auto.h"
 #include "base/error.h"
@@ -13,6 +14,7 @@
 #include "core/carbon/market-read.h"
 #include "io/file.h"
 #include "io/ledger-report.h"
+#include "io/zone.h"
 
 enum { PATH_BYTES = 1024, ANSWER_S = 60, REPORT_BYTES = 64 << 20 };
 
@@ -285,8 +287,29 @@ static int check(const struct args *a, const struct format *format)
     return EXIT_OK;
 }
 
+/* The daemon's zone may be another: what it gets is the name. */
+static int name_zone(const struct cli_env *env, struct args *a,
+                     char name[ZONE_NAME_MAX + 1], uw_error *err)
+{
+    auto_(zone_free) struct zone *zone = NULL;
+    char link[256] = "";
+
+    if (a->ledger || !a->zone || strcmp(a->zone, "local") != 0)
+        return 0;
+    ssize_t n = readlink("/etc/localtime", link, sizeof link - 1);
+    bool none = n < 0 && errno == ENOENT;
+    int r = zone_own_name(env->zone, none ? NULL : link, name, err);
+    if (r == 0)
+        r = zone_read(name, &zone, err);
+    if (r < 0)
+        return fail_in(err, r == -ENOENT ? -EINVAL : r, "--zone local");
+    a->zone = name;
+    return 0;
+}
+
 static int report(const struct cli_env *env, struct args *a)
 {
+    char zone[ZONE_NAME_MAX + 1];
     auto_(mem_free) char *json = NULL;
     const struct format *format = format_of(a->format);
     struct ledger_query q;
@@ -297,6 +320,8 @@ static int report(const struct cli_env *env, struct args *a)
     if (code != EXIT_OK)
         return code;
     int r = now_of(env, &now_ns, &err);
+    if (r == 0)
+        r = name_zone(env, a, zone, &err);
     if (r == 0)
         r = query_of(a, now_ns, &q, &err);
     if (r == 0 && a->market)
@@ -341,7 +366,8 @@ static int run(const struct cli_env *env, int argc, char **argv)
         {"from", 0, "TIME", "start: 2026-11-21, 2026-11-21T14:30, today, 7d", opt_text,
          &a.from},
         {"to", 0, "TIME", "end; a date without a time includes its day", opt_text, &a.to},
-        {"zone", 0, "utc|local", "time zone of dates and days (utc)", opt_text, &a.zone},
+        {"zone", 0, "utc|local|NAME", "time zone of dates and days (utc)", opt_text,
+         &a.zone},
         {"format", 'f', "FORMAT", "text (the default), csv, json or html", opt_text,
          &a.format},
         {"output", 'o', "FILE|-", "write to this file instead of standard output",

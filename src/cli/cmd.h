@@ -52,6 +52,7 @@ struct cli_env {
     const char *sim_state;      /* UNDERWATT_SIM_STATE: of a simulated world */
     const char *slurm_conf;     /* SLURM_CONF */
     const char *slurm_node;     /* SLURMD_NODENAME */
+    const char *zone;           /* TZ */
     bool no_color;              /* NO_COLOR is set, to anything */
     bool root;                  /* runs as root (never through sudo) */
     bool dropped; /* was started through sudo and switched to the calling user */

@@ -92,6 +92,7 @@ static void read_environment(struct cli_env *env)
     env->sim_state = getenv("UNDERWATT_SIM_STATE");
     env->slurm_conf = getenv("SLURM_CONF");
     env->slurm_node = getenv("SLURMD_NODENAME");
+    env->zone = getenv("TZ");
     const char *no_color = getenv("NO_COLOR");
     env->no_color = no_color && *no_color;
 }

@@ -6,6 +6,7 @@
 #include "base/names.h"
 #include "io/json.h"
 #include "io/ledger.h"
+#include "io/zone.h"
 
 enum ledger_by { REPORT_KEYS(NAME_ENUM) };
 
@@ -31,7 +32,9 @@ enum { LEDGER_KEYS = 2 };
 struct ledger_query {
     struct ledger_key key[LEDGER_KEYS];
     size_t n_keys;
-    bool local; /* days and dates in this machine's time zone, not UTC */
+    /* Of days and dates.  local: this process's zone; else a zone's name; "": UTC. */
+    bool local;
+    char zone[ZONE_NAME_MAX + 1];
     int64_t from_utc_ns, to_utc_ns; /* to: not included */
     bool waste; /* what boards did for their jobs, in place of the usual report */
     /* Show only uid's jobs.  Boards' totals include all users. */
@@ -58,14 +61,19 @@ struct ledger_query {
 void ledger_query_init(struct ledger_query *q, int64_t now_utc_ns);
 /* Sets one parameter from a URL or a command line: "by" (a word of REPORT_KEYS,
  * label:KEY, or two of them with a comma between them), "user", "job", "label"
- * (KEY=VALUE), "zone" (utc, local), "from", "to".  Times: 2026-11-21, 2026-11-21T14:30,
- * 2026-11-21T14:30:00Z or with +01:00, "today", "yesterday", "7d" (days ago).  A date, or
- * a time without a zone, is in the query's zone: set "zone" first.  A date as "to"
- * includes that day.  -EINVAL, -ERANGE (text names key and value), -ENOENT (no such key):
- * nothing changes.
+ * (KEY=VALUE), "zone" (utc, local, or the name of a zone that this machine has), "from",
+ * "to".  Times: 2026-11-21, 2026-11-21T14:30, 2026-11-21T14:30:00Z or with +01:00,
+ * "today", "yesterday", "7d" (days ago).  A date, or a time without a zone, is in the
+ * query's zone: set "zone" first.  A date as "to" includes that day.  -EINVAL, -ERANGE
+ * (text names key and value), -ENOENT (no such key): nothing changes.
  */
 int ledger_query_set(struct ledger_query *q, const char *key, const char *value,
                      int64_t now_utc_ns, uw_error *err);
+/* Seconds of the query's wall clock, as if it were UTC, at utc_s.  zone: of q->zone, NULL
+ * where that is "".
+ */
+int64_t ledger_query_wall_s(const struct ledger_query *q, const struct zone *zone,
+                            int64_t utc_s);
 /* Checks a query before its use: from < to, and so on. */
 int ledger_query_check(const struct ledger_query *q, uw_error *err);
 

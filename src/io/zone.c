@@ -294,6 +294,33 @@ static bool is_name(const char *name)
            strspn(name, good) == strlen(name);
 }
 
+/* What follows "zoneinfo/" in a path; NULL: it is elsewhere. */
+static const char *in_folder(const char *path)
+{
+    const char *at = strstr(path, "/zoneinfo/");
+
+    return at ? at + strlen("/zoneinfo/") : NULL;
+}
+
+int zone_own_name(const char *tz, const char *local_time, char ret[ZONE_NAME_MAX + 1],
+                  uw_error *err)
+{
+    const char *name = !tz          ? (local_time ? in_folder(local_time) : "UTC")
+                       : *tz == ':' ? tz + 1
+                                    : tz;
+
+    if (tz && *name == '/')
+        name = in_folder(name);
+    else if (tz && !*name)
+        name = "UTC"; /* as the C library does */
+    if (!name || !is_name(name))
+        return tz ? fail(err, -EINVAL,
+                         "TZ=%.40s is not the name of a time zone (Europe/Berlin)", tz)
+                  : fail(err, -EINVAL, "/etc/localtime is no link to a time zone's file");
+    (void)snprintf(ret, ZONE_NAME_MAX + 1, "%s", name);
+    return 0;
+}
+
 int zone_read(const char *name, struct zone **ret, uw_error *err)
 {
     char path[sizeof ZONE_FOLDER + ZONE_NAME_MAX + 1];
@@ -370,4 +397,19 @@ void zone_at(const struct zone *z, int64_t utc_s, struct zone_now *ret)
     else if (z->has_rule && z->n)
         by_rule(z, z->change[z->n - 1].utc_s,
                 ret); /* whose offset is the last change's */
+}
+
+int64_t zone_utc_s(const struct zone *z, int64_t wall_s)
+{
+    struct zone_now before, now;
+
+    zone_at(z, wall_s - DAY_S, &before);
+    zone_at(z, wall_s + DAY_S, &now);
+    const int32_t offset_s[] = {before.offset_s, now.offset_s};
+    for (size_t i = 0; i < n_elements(offset_s); i++) {
+        zone_at(z, wall_s - offset_s[i], &now);
+        if (now.offset_s == offset_s[i])
+            return wall_s - offset_s[i];
+    }
+    return wall_s - before.offset_s;
 }

@@ -31,5 +31,15 @@ struct zone_now {
     int64_t change_utc_s; /* INT64_MAX: none is known */
 };
 void zone_at(const struct zone *z, int64_t utc_s, struct zone_now *ret);
+/* The first instant at which the wall clock, in seconds as if it were UTC, shows wall_s;
+ * of a time that a change leaves out, as if the clock had not been changed.
+ */
+int64_t zone_utc_s(const struct zone *z, int64_t wall_s);
+
+/* The name of a process's zone: of its variable TZ or, without one (NULL), of what
+ * /etc/localtime links to (NULL: there is none, which is UTC).  -EINVAL: it has no name.
+ */
+int zone_own_name(const char *tz, const char *local_time, char ret[ZONE_NAME_MAX + 1],
+                  uw_error *err);
 
 #endif

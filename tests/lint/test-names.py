@@ -15,7 +15,7 @@ MUTANTS = [  # file, what stands there, what is put there, what the breach names
     ("src/base/names.h", "CAPS_RELEASED, 4,", "CAPS_RELEASED, 5,", "number '5'"),
     ("docs/openapi.yaml", "denied], x-names: cap.state", "denied, broken], x-names: cap.state", "broken"),
     ("docs/openapi.yaml", "holds, compares, safe,", "holds, safe,", "compares"),
-    ("docs/openapi.yaml", "enum: [utc, local], default: utc, x-names: none", "enum: [utc, local], default: utc", "x-names"),
+    ("docs/openapi.yaml", "enum: [temperature, rise], x-names: none", "enum: [temperature, rise]", "x-names"),
     ("docs/openapi.yaml", "gpu|cpu|day|label:.+)(", "gpu|cpu|week|label:.+)(", "week"),
     ("docs/caps.md", "| yielded | the limit", "| gave-up | the limit", "gave-up"),
     ("docs/man/underwatt-doctor.1.scd", "*warn* (works", "*poor* (works", "poor"),

@@ -1,8 +1,10 @@
 """The ledger as its readers see it: `underwatt report` through the daemon and from the
 file, sums against the meters, whose jobs are shown, what a killed daemon leaves."""
+import datetime
 import json
 import os
 import sqlite3
+import zoneinfo
 
 import uwtest
 
@@ -33,6 +35,30 @@ def charged(r, what, factor):
     amount = {"co2": "co2_g", "marginal": "marginal_g", "money": "money"}[what]
     want = r["energy_j"] * r[what + "_covered"] / 3.6e6 * factor
     return r[amount] is not None and abs(r[amount] - want) <= 0.001 * abs(want) + 0.002
+
+
+EAST, WEST = "Pacific/Kiritimati", "Pacific/Honolulu"  # 24 h apart: never the same date
+
+
+def days_are_the_callers(node, d, daemons):
+    """`--zone local`, and a name, through a daemon whose TZ is `daemons`."""
+    for zone in (EAST, WEST):
+        for args, env in ((("--zone", "local"), {"TZ": zone}), (("--zone", zone), {})):
+            with sqlite3.connect(f"file:{d.ledger}?mode=ro", uri=True) as db:
+                first = db.execute("SELECT min(begin_ms) FROM energy").fetchone()[0]
+            r, p = report(node, "--by", "day", *args, env=env)
+            date = datetime.datetime.fromtimestamp(first / 1e3, zoneinfo.ZoneInfo(zone)).strftime("%Y-%m-%d")
+            t.ok(r and r["zone"] == zone and r["rows"][0]["day"] == date,
+                 f"the daemon in {daemons}: days of {' '.join(args)} {env or ''} are {zone}'s", (date, p))
+    for args, env, word in ((("local",), {"TZ": "CET-1CEST"}, "--zone local: 'CET-1CEST' is no time zone known here"),
+                            (("local",), {"TZ": "CET-1CEST,M3.5.0,M10.5.0"}, "--zone local: TZ=CET-1CEST,M3.5.0,M10.5.0 is not the name"),
+                            (("Europe/Berln",), {}, "zone: 'Europe/Berln' is none of")):
+        p = node.run("underwatt", "report", "--zone", *args, env=env)
+        t.ok(p.returncode == 2 and not p.stdout and word in p.stderr and p.stderr.count("\n") == 1, f"no name: {word}", p)
+    r, p = report(node, "--ledger", d.ledger, "--by", "day", "--zone", "local", env={"TZ": "XXX+11"})
+    t.ok(r and r["zone"] == "local" and r["rows"], "the file can be read in a zone without a name", p)
+    status, text = d.ask("GET", "/v1/report?zone=Europe/Berln")
+    t.ok(status == 400 and "Europe/Berln" in text["error"], "the daemon refuses it, too", (status, text))
 
 
 def emissions():
@@ -102,7 +128,7 @@ def emissions():
 emissions()
 
 with uwtest.Node(board="v100", count=2, speed=20) as node:
-    d = node.daemon("node:\n  interval: 5 s\n")
+    d = node.daemon("node:\n  interval: 5 s\n", env={"TZ": EAST})
     child = node.train("--workload", "resnet50", "--steps", "1000000", "--gpus", "0")
     booked = uwtest.wait_for(
         lambda: (report(node)[0] or {"rows": []})["rows"] and sums(d.ledger)[0] > 20e9, 20)
@@ -118,6 +144,7 @@ with uwtest.Node(board="v100", count=2, speed=20) as node:
     t.ok(r and r["rows"] and r["currency"] == "EUR" and
          abs(r["rows"][0]["gco2e"] - r["rows"][0]["energy_j"] / 1e4) < 1e-6 * r["rows"][0]["gco2e"],
          "by day, with emissions and costs", p)
+    days_are_the_callers(node, d, EAST)
     p = node.run("underwatt", "report", "--from", "soon")
     t.ok(p.returncode == 2 and "'soon' is not a time" in p.stderr, "a time that is none", p)
     p = node.run("underwatt", "report", "--format", "pdf")
@@ -147,8 +174,10 @@ with uwtest.Node(board="v100", count=2, speed=20) as node:
         p = node.run("underwatt", "report", "--by", "user", "--ledger", d.ledger, "--format", form,
                      "--output", out)
         t.ok(p.returncode == 0 and word in open(out).read(), f"as {form}", p)
+    d.extra_env["TZ"] = WEST
     d.start()
     more = uwtest.wait_for(lambda: sums(d.ledger)[0] > after[0] + 5e9, 20)
+    days_are_the_callers(node, d, WEST)
     last = sums(d.ledger)
     t.ok(more and holds(last[0], last[1]), "the next run goes on, and the sums hold", last)
     r, p = report(node)

@@ -22,35 +22,42 @@ void ledger_query_init(struct ledger_query *q, int64_t now_utc_ns)
 
 /* ---- times ---- */
 
-/* Seconds since 1970 of a moment, in its own zone or in the query's. */
-static int64_t moment_s(const struct moment *m, bool local)
+int64_t ledger_query_wall_s(const struct ledger_query *q, const struct zone *zone,
+                            int64_t utc_s)
 {
-    struct tm tm = {.tm_year = m->year - 1900,
-                    .tm_mon = m->month - 1,
-                    .tm_mday = m->day,
-                    .tm_hour = m->hour,
-                    .tm_min = m->minute,
-                    .tm_sec = m->second,
-                    .tm_isdst = -1};
+    time_t at = (time_t)utc_s;
+    struct zone_now now;
+    struct tm tm;
 
-    if (m->has_zone || !local)
-        return moment_utc_s(m);
+    if (zone) {
+        zone_at(zone, utc_s, &now);
+        return utc_s + now.offset_s;
+    }
+    return q->local && localtime_r(&at, &tm) ? utc_s + tm.tm_gmtoff : utc_s;
+}
+
+/* When the query's wall clock shows wall_s. */
+static int64_t utc_of(const struct ledger_query *q, const struct zone *zone,
+                      int64_t wall_s)
+{
+    time_t at = (time_t)wall_s;
+    struct tm tm;
+
+    if (zone)
+        return zone_utc_s(zone, wall_s);
+    if (!q->local || !gmtime_r(&at, &tm))
+        return wall_s;
+    tm.tm_isdst = -1;
     return (int64_t)mktime(&tm);
 }
 
-/* The day of now_s in the query's zone, `back` days before it. */
-static int64_t day_s(int64_t now_s, int64_t back, bool local)
+/* The beginning of the day of now_s, or of one `days` behind it. */
+static int64_t day_s(const struct ledger_query *q, const struct zone *zone, int64_t now_s,
+                     int64_t days)
 {
-    struct tm tm;
-    time_t at = (time_t)(now_s - back * DAY_S);
+    int64_t wall_s = ledger_query_wall_s(q, zone, now_s);
 
-    if (!local)
-        return now_s / DAY_S * DAY_S - back * DAY_S;
-    if (!localtime_r(&at, &tm))
-        return now_s;
-    tm.tm_hour = tm.tm_min = tm.tm_sec = 0;
-    tm.tm_isdst = -1;
-    return (int64_t)mktime(&tm);
+    return utc_of(q, zone, (wall_s / DAY_S + days) * DAY_S);
 }
 
 /* "7d": so many days back. */
@@ -74,14 +81,18 @@ static bool read_back(const char *text, int64_t *ret)
 static int read_time(const struct ledger_query *q, const char *key, const char *text,
                      int64_t now_ns, int64_t *ret_ns, uw_error *err)
 {
+    auto_(zone_free) struct zone *zone = NULL;
     struct moment m = {0};
     int64_t s = 0, back = 0, now_s = now_ns / NS_S;
     bool to = strcmp(key, "to") == 0, day = true;
 
+    int r = q->zone[0] ? zone_read(q->zone, &zone, err) : 0;
+    if (r < 0)
+        return fail_in(err, r, "zone");
     if (strcmp(text, "today") == 0) {
-        s = day_s(now_s, 0, q->local);
+        s = day_s(q, zone, now_s, 0);
     } else if (strcmp(text, "yesterday") == 0) {
-        s = day_s(now_s, 1, q->local);
+        s = day_s(q, zone, now_s, -1);
     } else if (strcmp(text, "now") == 0) {
         s = now_s;
         day = false;
@@ -89,7 +100,7 @@ static int read_time(const struct ledger_query *q, const char *key, const char *
         s = now_s - back * DAY_S;
         day = false;
     } else if (moment_read(text, &m)) {
-        s = moment_s(&m, q->local);
+        s = m.has_zone ? moment_utc_s(&m) : utc_of(q, zone, moment_utc_s(&m));
         day = m.date_only;
     } else {
         return fail(err, -EINVAL,
@@ -98,7 +109,7 @@ static int read_time(const struct ledger_query *q, const char *key, const char *
                     key, text);
     }
     if (to && day) /* the day is included: up to the beginning of the next */
-        s = q->local ? day_s(s + DAY_S + DAY_S / 2, 0, true) : s + DAY_S;
+        s = day_s(q, zone, s, 1);
     if (s < 0 || s > INT64_MAX / NS_S - 2 * DAY_S)
         return fail(err, -ERANGE, "%s: '%.40s' is outside 1970 to 2200", key, text);
     *ret_ns = s * NS_S;
@@ -221,9 +232,19 @@ static int set_label(struct ledger_query *q, const char *value, uw_error *err)
 
 static int set_zone(struct ledger_query *q, const char *value, uw_error *err)
 {
-    if (strcmp(value, "utc") != 0 && strcmp(value, "local") != 0)
-        return fail(err, -EINVAL, "zone: '%.40s' is neither utc nor local", value);
-    q->local = value[0] == 'l';
+    bool local = strcmp(value, "local") == 0;
+    bool named = !local && strcmp(value, "utc") != 0;
+    auto_(zone_free) struct zone *zone = NULL;
+
+    int r = named ? zone_read(value, &zone, err) : 0;
+    if (r == -ENOENT || r == -EINVAL)
+        return fail(err, -EINVAL,
+                    "zone: '%.40s' is none of utc, local and the zones of " ZONE_FOLDER,
+                    value);
+    if (r < 0)
+        return fail_in(err, r, "zone");
+    q->local = local;
+    (void)snprintf(q->zone, sizeof q->zone, "%s", named ? value : "");
     return 0;
 }
 

@@ -10,7 +10,7 @@
 #include "base/error.h"
 #include "io/store/report-beside.h"
 
-enum { PARTS_MAX = 1 << 20, HOUR_MS = 3600000 };
+enum { PARTS_MAX = 1 << 20 };
 __extension__ typedef __int128 wide;
 
 struct part {
@@ -24,14 +24,16 @@ struct part {
 struct parts {
     struct part *part; /* a hash table */
     size_t size, n;    /* size: a power of two */
-    bool local;
-    int64_t hour; /* of the last day asked for */
+    const struct ledger_query *q;
+    struct zone *zone; /* of q->zone; or NULL */
+    int64_t quarter;   /* of the last day asked for: no zone's clock differs in less */
     int32_t day;
 };
 
 static void parts_fini(struct parts *p)
 {
     free(p->part);
+    zone_free(p->zone);
 }
 
 static size_t slot_of(const struct parts *p, const struct part *key)
@@ -72,15 +74,15 @@ static int grow(struct parts *p)
 /* The date of a moment, in the report's zone. */
 static int32_t day_of(struct parts *p, int64_t ms)
 {
-    int64_t hour = ms / HOUR_MS;
-    time_t at = (time_t)(ms / 1000);
+    int64_t quarter = ms / (LEDGER_QUARTER_S * INT64_C(1000));
     struct tm tm;
 
-    if (p->day && hour == p->hour)
+    if (p->day && quarter == p->quarter)
         return p->day;
-    if (!(p->local ? localtime_r(&at, &tm) : gmtime_r(&at, &tm)))
+    time_t at = (time_t)ledger_query_wall_s(p->q, p->zone, quarter * LEDGER_QUARTER_S);
+    if (!gmtime_r(&at, &tm))
         return 19700101;
-    p->hour = hour;
+    p->quarter = quarter;
     p->day = (tm.tm_year + 1900) * 10000 + (tm.tm_mon + 1) * 100 + tm.tm_mday;
     return p->day;
 }
@@ -453,9 +455,11 @@ static int write_parts(struct report *rep, const struct parts *p, uw_error *err)
 
 int report_gather(struct report *rep, uw_error *err)
 {
-    struct parts p = {.local = rep->q->local};
+    struct parts p = {.q = rep->q};
 
     int r = caps_begin(rep, err);
+    if (r >= 0 && rep->q->zone[0])
+        r = zone_read(rep->q->zone, &p.zone, err);
     if (r >= 0)
         r = report_price(rep, err);
     if (r >= 0)

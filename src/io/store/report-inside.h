@@ -101,7 +101,7 @@ int report_gather(struct report *rep, uw_error *err);
 /* Fills price_unit: of several currencies the one that covers most energy. */
 int report_price(struct report *rep, uw_error *err);
 
-/* Prepares with :from, :to, :uid (-1: all), :local, :label, :rows and the filters bound.
+/* Prepares with :from, :to, :uid (-1: all), :label, :rows and the filters bound.
  */
 int report_prepare(const struct report *rep, const char *sql, sqlite3_stmt **ret,
                    uw_error *err);

@@ -146,7 +146,6 @@ int report_prepare(const struct report *rep, const char *sql, sqlite3_stmt **ret
         {":from", ms_of_ns(q->from_utc_ns)},
         {":to", ms_of_ns(q->to_utc_ns)},
         {":uid", q->one_user ? (int64_t)q->uid : -1},
-        {":local", q->local},
         {":rows", REPORT_ROWS},
         {":stack", REPORT_STACK},
         {":of_job", (int64_t)q->of_job},
@@ -320,7 +319,7 @@ void report_put_head(const struct report *rep)
     json_out_bool(o, "simulated", rep->l->simulated || rep->simulated);
     put_keys(rep);
     json_out_int(o, "rows_max", REPORT_ROWS);
-    json_out_text(o, "zone", q->local ? "local" : "utc");
+    json_out_text(o, "zone", q->local ? "local" : q->zone[0] ? q->zone : "utc");
     put_time(o, "from", ms_of_ns(q->from_utc_ns));
     put_time(o, "to", ms_of_ns(q->to_utc_ns));
     json_out_known_int(o, "only_uid", q->one_user, q->uid);

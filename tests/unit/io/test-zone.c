@@ -107,10 +107,78 @@ static void test_damaged(void)
        answered);
 }
 
+/* Every half hour of two years as the wall clock shows it: mktime() of the C library, but
+ * where it has a choice.
+ */
+static void test_back(const char *name)
+{
+    auto_(zone_free) struct zone *z = NULL;
+    unsigned wrong = 0, late = 0, skipped = 0;
+    struct zone_now now;
+    uw_error err;
+
+    if (zone_read(name, &z, &err) < 0 || !z) {
+        skip_one(name, err.text);
+        return;
+    }
+    (void)setenv("TZ", name, 1);
+    tzset();
+    for (int64_t wall_s = 1767225600; wall_s < 1830297600; wall_s += 1800) {
+        int64_t utc_s = zone_utc_s(z, wall_s);
+        zone_at(z, utc_s, &now);
+        if (utc_s + now.offset_s != wall_s) {
+            skipped++; /* no clock shows it: up to a day on, it must be a change */
+            zone_at(z, utc_s - 86400, &now);
+            wrong += now.change_utc_s > utc_s || utc_s + now.offset_s != wall_s;
+            continue;
+        }
+        wrong += utc_s + offset_of(utc_s) != wall_s;
+        for (int64_t s = utc_s - 7200; s < utc_s; s += 1800)
+            late += s + offset_of(s) == wall_s;
+    }
+    ok(wrong == 0 && late == 0,
+       "%s: and back, %u times that no clock shows; %u, %u wrong", name, skipped, wrong,
+       late);
+}
+
+/* Of TZ, and of the link. */
+static void test_own_name(void)
+{
+    static const struct {
+        const char *tz, *link, *want; /* NULL: none */
+    } cases[] = {
+        {"Europe/Berlin", "/usr/share/zoneinfo/Asia/Tokyo", "Europe/Berlin"},
+        {":Europe/Berlin", NULL, "Europe/Berlin"},
+        {"/usr/share/zoneinfo/Europe/Berlin", NULL, "Europe/Berlin"},
+        {"", "/usr/share/zoneinfo/Asia/Tokyo", "UTC"},
+        {"CET-1CEST,M3.5.0,M10.5.0/3", "/usr/share/zoneinfo/Asia/Tokyo", NULL},
+        {"/home/anna/zone", NULL, NULL},
+        {NULL, "/usr/share/zoneinfo/Asia/Tokyo", "Asia/Tokyo"},
+        {NULL, "../usr/share/zoneinfo/America/Argentina/Salta",
+         "America/Argentina/Salta"},
+        {NULL, "/etc/zone", NULL},
+        {NULL, "", NULL},
+        {NULL, NULL, "UTC"},
+    };
+
+    for (size_t i = 0; i < n_elements(cases); i++) {
+        char name[ZONE_NAME_MAX + 1] = "";
+        uw_error err = {""};
+        int r = zone_own_name(cases[i].tz, cases[i].link, name, &err);
+        if (cases[i].want)
+            is_str(name, cases[i].want, cases[i].want);
+        else
+            ok(r == -EINVAL && !name[0] && err.text[0], "none: %s", err.text);
+    }
+}
+
 int main(void)
 {
     for (size_t i = 0; i < n_elements(names); i++)
         test_zone(names[i]);
+    for (size_t i = 0; i < n_elements(names); i++)
+        test_back(names[i]);
+    test_own_name();
     test_wrong();
     test_damaged();
     return done();

@@ -504,6 +504,36 @@ static void test_within(struct ledger *l)
     }
 }
 
+/* A zone whose day begins within an hour of UTC; the process's zone is another. */
+static void test_zone(void)
+{
+    static const struct {
+        const char *zone, *day[2]; /* of 18:20 and 18:40 UTC */
+    } cases[] = {{"zone=utc", {"2026-01-01", NULL}},
+                 {"zone=Europe/Berlin", {"2026-01-01", NULL}},
+                 {"zone=Asia/Kolkata", {"2026-01-01", "2026-01-02"}},
+                 {"zone=Pacific/Kiritimati", {"2026-01-02", NULL}}};
+    auto_(ledger_batch_free) struct ledger_batch *b = ledger_batch_new();
+    auto_(ledger_close) struct ledger *l = NULL;
+    uw_error err = {""};
+    struct got g;
+
+    (void)help_open("z.sqlite", T0, &l, &err);
+    (void)help_boards(l, 1);
+    for (int64_t i = 18 * 360 + 120; i <= 18 * 360 + 240; i += 120)
+        (void)help_interval(b, i, 0, 0, 0, 100, 1);
+    is_int(ledger_write(l, b, &err), 0, "two rows %s", err.text);
+    for (size_t i = 0; i < n_elements(cases); i++) {
+        is_int(GET(l, &g, cases[i].zone, "by=day"), 0, "%s", cases[i].zone);
+        is_str(text(g.root, "zone"), cases[i].zone + strlen("zone="), "says so");
+        is_int((long long)json_count(g.rows), cases[i].day[1] ? 2 : 1, "its days");
+        is_str(text(json_at(g.rows, 0), "day"), cases[i].day[0], "the first");
+        if (cases[i].day[1])
+            is_str(text(json_at(g.rows, 1), "day"), cases[i].day[1], "the second");
+        json_free(g.doc);
+    }
+}
+
 int main(void)
 {
     auto_(ledger_close) struct ledger *l = NULL, *many = NULL, *in = NULL;
@@ -532,6 +562,7 @@ int main(void)
         sums_are(l, help_path("g.sqlite"), keys[i].by, keys[i].rows);
     test_rest(many, help_path("many.sqlite"));
     test_within(in);
+    test_zone();
     ledger_close(take(in));
     ledger_close(take(l));
     ledger_close(take(many));

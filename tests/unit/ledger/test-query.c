@@ -40,6 +40,15 @@ static void test_times(void)
         {"from", "2026-10-25", "local", 1792879200},
         {"to", "2026-10-25", "local", 1792879200 + 25 * 3600},
         {"from", "today", "local", 1795219200 - 3600},
+        {"to", "yesterday", "local", 1795219200 - 3600},
+        /* the process's zone is another: it is 05:30 of the next day in Auckland */
+        {"from", "today", "Pacific/Auckland", 1795219200 + 11 * 3600},
+        {"from", "yesterday", "Pacific/Auckland", 1795219200 - 13 * 3600},
+        {"to", "2026-11-21", "Pacific/Auckland", 1795219200 + 11 * 3600},
+        {"from", "2026-11-21T14:30", "Asia/Kolkata", 1795219200 + 52200 - 19800},
+        {"from", "2026-11-21T14:30Z", "Asia/Kolkata", 1795219200 + 52200},
+        {"to", "2026-10-25", "Europe/Berlin", 1792879200 + 25 * 3600},
+        {"from", "2026-11-21", "UTC", 1795219200},
     };
 
     for (size_t i = 0; i < n_elements(cases); i++) {
@@ -104,7 +113,9 @@ static void test_refused(void)
         {"by",
          "label:0123456789012345678901234567890123456789012345678901234567890123456789",
          -EINVAL},
-        {"zone", "Europe/Berlin", -EINVAL},
+        {"zone", "Europe/Berln", -EINVAL},
+        {"zone", "CET-1CEST,M3.5.0", -EINVAL},
+        {"zone", "../UTC", -EINVAL},
         {"gco2e_kwh", "much", -EINVAL},
         {"gco2e_kwh", "-1", -ERANGE},
         {"gco2e_kwh", "nan", -EINVAL},
