@@ -13,7 +13,8 @@ int html_end(FILE *to, uw_error *err);
 /* Writes <tag>text</tag> with the text escaped. */
 void html_put(FILE *to, const char *tag, const char *format, ...)
     __attribute__((format(printf, 3, 4)));
-/* Opens a table that can scroll sideways: "a|b" makes two columns, "" no head. */
+enum { HTML_COLUMNS = 20, HTML_HEADS = 1000 };
+/* Opens a table: "a|b" makes two columns, of HTML_COLUMNS at most; rows follow. */
 void html_table(FILE *to, const char *columns);
 void html_table_end(FILE *to);
 /* Writes the heading, the stamp if simulated, and an open <p>. */

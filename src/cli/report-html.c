@@ -29,7 +29,19 @@ static int put_picture(const struct report_picture *p, const struct json_value *
     return r;
 }
 
-/* row: NULL for the head. */
+/* The column of a table behind c, NULL: the first one; NULL: no more. */
+static const struct report_column *next_of(const struct json_value *report,
+                                           enum report_table table,
+                                           const struct report_column *c)
+{
+    while ((c = report_column(report, c)) != NULL) {
+        bool name = c->kind == CELL_NAME || c->kind == CELL_SECOND;
+        if (!c->text && (report_table(c) == table || name))
+            return c;
+    }
+    return NULL;
+}
+
 static void put_row(const struct json_value *report, const struct json_value *row,
                     enum report_table table, FILE *to)
 {
@@ -37,17 +49,26 @@ static void put_row(const struct json_value *report, const struct json_value *ro
     char text[REPORT_TEXT];
 
     (void)fputs("<tr>", to);
-    while ((c = report_column(report, c)) != NULL) {
-        bool name = c->kind == CELL_NAME || c->kind == CELL_SECOND;
-        if (c->text || (report_table(c) != table && !name))
-            continue;
-        if (row)
-            report_cell(report, row, c, text);
-        else
-            report_head(report, c, text);
-        html_put(to, row ? "td" : "th", "%s", text);
+    while ((c = next_of(report, table, c)) != NULL) {
+        report_cell(report, row, c, text);
+        html_put(to, "td", "%s", text);
     }
     (void)fputs("</tr>\n", to);
+}
+
+static void put_heads(const struct json_value *report, enum report_table table, FILE *to)
+{
+    const struct report_column *c = NULL;
+    char heads[HTML_HEADS] = "", text[REPORT_TEXT];
+    size_t n = 0;
+
+    while ((c = next_of(report, table, c)) != NULL) {
+        report_head(report, c, text);
+        if (n + strlen(text) + 2 > sizeof heads)
+            break;
+        n += (size_t)snprintf(heads + n, sizeof heads - n, "%s%s", n ? "|" : "", text);
+    }
+    html_table(to, heads);
 }
 
 static bool has_table(const struct json_value *report, enum report_table table)
@@ -64,8 +85,7 @@ static void put_table(const struct json_value *report, enum report_table table, 
 {
     const struct json_value *rows = json_get(report, "rows");
 
-    html_table(to, "");
-    put_row(report, NULL, table, to);
+    put_heads(report, table, to);
     for (size_t i = 0; i < json_count(rows) && i < ROWS; i++)
         put_row(report, json_at(rows, i), table, to);
     html_table_end(to);

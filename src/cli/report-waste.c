@@ -368,14 +368,27 @@ int waste_csv(const struct json_value *report, FILE *to, uw_error *err)
 
 /* ---- HTML ---- */
 
-static void put_tds(FILE *to, const char *tag, const char *name, const struct cells *c)
+static void put_tds(FILE *to, const char *name, const struct cells *c)
 {
     (void)fputs("<tr>", to);
-    html_put(to, tag, "%s", name);
+    html_put(to, "td", "%s", name);
     for (int i = 0; i < COLUMNS; i++)
         if (c->t[i][0])
-            html_put(to, tag, "%s", c->t[i]);
+            html_put(to, "td", "%s", c->t[i]);
     (void)fputs("</tr>\n", to);
+}
+
+static void put_heads(const struct json_value *report, const char *first, FILE *to)
+{
+    char heads[HTML_HEADS];
+    struct cells c;
+
+    put_cells(report, NULL, 0, &c);
+    size_t n = (size_t)snprintf(heads, sizeof heads, "%s", first);
+    for (int i = 0; i < COLUMNS && n + REPORT_TEXT + 1 < sizeof heads; i++)
+        if (c.t[i][0])
+            n += (size_t)snprintf(heads + n, sizeof heads - n, "|%s", c.t[i]);
+    html_table(to, heads);
 }
 
 static void put_page_list(const struct json_value *report, const struct json_value *rows,
@@ -385,9 +398,7 @@ static void put_page_list(const struct json_value *report, const struct json_val
     double all_s = time_of(report);
     struct cells c;
 
-    html_table(to, "");
-    put_cells(report, NULL, 0, &c);
-    put_tds(to, "th", list < 0 ? "boards" : title_of((size_t)list), &c);
+    put_heads(report, list < 0 ? "boards" : title_of((size_t)list), to);
     for (size_t i = 0; i < json_count(rows) && i < SHOWN; i++) {
         const struct json_value *row = json_at(rows, i);
         if (list >= 0)
@@ -398,7 +409,7 @@ static void put_page_list(const struct json_value *report, const struct json_val
                   list < 0 ? take_number(row, "time_s") / all_s
                            : take_number(row, "of_time"),
                   &c);
-        put_tds(to, "td", name, &c);
+        put_tds(to, name, &c);
     }
     html_table_end(to);
 }

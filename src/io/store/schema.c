@@ -1,5 +1,5 @@
 /* The schema and its history.  A step is never changed once it was released: the next
- * change is the next step, and tests/data/ gains a dump of the version before.
+ * change is the next step, and tests/data/ gains a dump of it.
  */
 #include <errno.h>
 #include <stdio.h>
