@@ -5,6 +5,8 @@
 #include "base/auto.h"
 
 enum { TICKS_MAX = 1000 };
+/* Ends that differ by less, relatively, are one value and what sums leave behind. */
+static const double SAME = 1e-9;
 
 static const struct type small = {12, INK_MUTED, false};
 
@@ -14,7 +16,7 @@ struct axis axis_over(double lo, double hi, unsigned ticks, bool exact)
 {
     struct axis a = {.lo = lo, .hi = hi};
 
-    if (!(hi > lo)) {
+    if (!(hi - lo > SAME * fmax(fabs(lo), fabs(hi)))) {
         double pad = lo != 0 ? fabs(lo) * 0.05 : 1; /* NOLINT */
         a.lo = lo - pad;
         a.hi = lo + pad;
@@ -33,6 +35,26 @@ double axis_at(const struct axis *a, double value)
     return a->at_lo + (value - a->lo) / (a->hi - a->lo) * (a->at_hi - a->at_lo);
 }
 
+/* The decimal exponent of v > 0. */
+static int exponent_of(double v)
+{
+    return (int)floor(log10(v) + 1e-9);
+}
+
+const char *axis_text(const struct axis *a, double value, char ret[AXIS_TEXT])
+{
+    static const double least = 1e-6, most = 1e7; /* that are written out */
+    double v = fabs(value) < a->step / 2 ? 0 : value;
+    int last = exponent_of(a->step);
+
+    if (a->step >= least && fmax(fabs(a->lo), fabs(a->hi)) < most)
+        (void)snprintf(ret, AXIS_TEXT, "%.*f", last < 0 ? -last : 0, v);
+    else
+        (void)snprintf(ret, AXIS_TEXT, "%.*g",
+                       v != 0 ? exponent_of(fabs(v)) - last + 1 : 1, v);
+    return ret;
+}
+
 struct spot frame_spot(const struct frame *f, double x, double y)
 {
     return (struct spot){axis_at(&f->x, x), axis_at(&f->y, y)};
@@ -47,21 +69,20 @@ static void draw_ticks(struct canvas *c, const struct frame *f, bool is_x)
     const struct box b = f->box;
     double first = ceil(a->lo / a->step - 1e-6);
     double n = floor((a->hi - first * a->step) / a->step + 1e-6) + 1;
-    char text[32];
+    char text[AXIS_TEXT];
 
     if (!(a->step > 0 && n > 0 && n <= TICKS_MAX))
         return;
-    int digits = (int)fmax(0, ceil(-log10(a->step) - 1e-9));
     for (int i = 0; i < (int)n; i++) {
         double v = (first + i) * a->step, at = axis_at(a, v);
         struct spot from = {is_x ? at : b.x, is_x ? b.y : at};
         struct spot to = {is_x ? at : b.x + b.w, is_x ? b.y + b.h : at};
         canvas_line(c, from, to, pen_line(INK_GRID, 1));
-        (void)snprintf(text, sizeof text, "%.*f", digits, v);
         if (!is_x)
-            canvas_text(c, b.x - 8, at + 4, ALIGN_RIGHT, &small, text);
+            canvas_text(c, b.x - 8, at + 4, ALIGN_RIGHT, &small, axis_text(a, v, text));
         else if (f->x_ticks)
-            canvas_text(c, at, b.y + b.h + 18, ALIGN_MIDDLE, &small, text);
+            canvas_text(c, at, b.y + b.h + 18, ALIGN_MIDDLE, &small,
+                        axis_text(a, v, text));
     }
 }
 

@@ -15,6 +15,9 @@ struct axis {
  */
 struct axis axis_over(double lo, double hi, unsigned ticks, bool exact);
 double axis_at(const struct axis *axis, double value);
+enum { AXIS_TEXT = 32 };
+/* A tick's value, with the digits that its step needs. */
+const char *axis_text(const struct axis *axis, double value, char ret[AXIS_TEXT]);
 
 struct frame {
     struct box box;

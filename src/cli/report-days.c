@@ -374,15 +374,14 @@ static void draw_intensities(struct canvas *c, const struct json_value *report,
     bool marginal = report_has_charge(report, "marginal_covered");
     double x = LEFT + 15, right = p->f.box.x + p->f.box.w + 8;
     struct axis y;
-    char text[32];
+    char text[AXIS_TEXT];
 
     if (!intensity_axis(p, &y))
         return;
-    int digits = (int)fmax(0, ceil(-log10(y.step) - 1e-9));
     for (unsigned i = 0; y.lo + y.step * i <= y.hi + y.step / 2; i++) {
         double v = y.lo + y.step * i;
-        (void)snprintf(text, sizeof text, "%.*f", digits, v);
-        canvas_text(c, right, axis_at(&y, v) + 4, ALIGN_LEFT, &small, text);
+        canvas_text(c, right, axis_at(&y, v) + 4, ALIGN_LEFT, &small,
+                    axis_text(&y, v, text));
     }
     draw_intensity(c, p, &y, false);
     if (marginal)

@@ -45,7 +45,7 @@ static void draw_row(struct canvas *c, const struct json_value *report,
     double half = take_number(row, "saved_half_j") * unit.scale;
     double g = take_number(row, "saved_co2_g");
     bool wide = canvas_width(c) >= NARROW;
-    char name[64], text[120], grams[40] = "";
+    char name[64], text[REPORT_TEXT + 80], grams[REPORT_TEXT] = "", figure[REPORT_TEXT];
 
     report_row_name(report, row, name, wide ? 34 : 20);
     canvas_text(c, f->box.x - 8, y + 4, ALIGN_RIGHT, &name_type, name);
@@ -58,9 +58,11 @@ static void draw_row(struct canvas *c, const struct json_value *report,
     }
     canvas_circle(c, (struct spot){axis_at(&f->x, v), y}, 4, pen_fill(INK_ENERGY));
     if (wide && !isnan(g))
-        (void)snprintf(grams, sizeof grams, ", %.*f g CO2e", view_digits(fabs(g)), g);
-    (void)snprintf(text, sizeof text, "%.*f \u00b1 %.*f %s%s", view_digits(fabs(v)), v,
-                   view_digits(fabs(v)), half, wide ? unit.name : "", grams);
+        (void)snprintf(grams, sizeof grams, ", %s g CO2e",
+                       report_amount(g, view_digits(fabs(g)), figure));
+    (void)snprintf(text, sizeof text, "%s \u00b1 %.*f %s%s",
+                   report_amount(v, view_digits(fabs(v)), figure), view_digits(fabs(v)),
+                   half, wide ? unit.name : "", grams);
     canvas_text(c, f->box.x + f->box.w + 10, y + 4, ALIGN_LEFT, &small, text);
 }
 

@@ -92,11 +92,13 @@ const char *report_energy(double j, struct report_unit unit, char ret[REPORT_TEX
 const char *report_saved(const struct json_value *row, char ret[REPORT_TEXT])
 {
     double saved = take_number(row, "saved"), half = take_number(row, "saved_half");
+    char text[REPORT_TEXT];
 
     if (isnan(saved) || isnan(half))
         (void)snprintf(ret, REPORT_TEXT, "-");
     else
-        (void)snprintf(ret, REPORT_TEXT, "%.1f \u00b1 %.1f %%", saved * 100, half * 100);
+        (void)snprintf(ret, REPORT_TEXT, "%s \u00b1 %.1f %%",
+                       report_amount(saved * 100, 1, text), half * 100);
     return ret;
 }
 

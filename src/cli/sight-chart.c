@@ -98,11 +98,34 @@ static bool is_marked(const struct sight_chart *c, unsigned width, unsigned col)
     return c->mark_s > 0 && to > c->mark_utc_s && from < c->mark_utc_s + c->mark_s;
 }
 
+/* The fewest digits behind the point with which v is what it is with `most` of them. */
+static int digits_of(double v, int most)
+{
+    for (int i = 0; i < most; i++) {
+        double at = v * pow(10, i);
+        if (fabs(at - nearbyint(at)) * pow(10, most - i) < 0.5)
+            return i;
+    }
+    return most;
+}
+
+/* Four digits of the largest end, less where all of them are zeros. */
 static void draw_scale(struct grid *g, double lo, double hi)
 {
-    grid_text(g, 0, 0, GRID_DIM, "%8.4g", hi);
-    grid_text(g, BARS / 2, 0, GRID_DIM, "%8.4g", hi - (hi - lo) / 2);
-    grid_text(g, BARS - 1, 0, GRID_DIM, "%8.4g", lo);
+    const double v[] = {hi, hi - (hi - lo) / 2, lo}, far = fmax(fabs(lo), fabs(hi));
+    const unsigned row[] = {0, BARS / 2, BARS - 1};
+    bool plain = far >= 1e-4 && far < 1e7;
+    int most = plain ? (int)fmax(0, 3 - floor(log10(far))) : 0, digits = 0;
+
+    for (int i = 0; i < 3; i++)
+        digits = (int)fmax(digits, digits_of(v[i], most));
+    for (int i = 0; i < 3; i++) {
+        bool zero = fabs(v[i]) < far * 5e-5;
+        if (plain)
+            grid_text(g, row[i], 0, GRID_DIM, "%8.*f", digits, zero ? 0 : v[i]);
+        else
+            grid_text(g, row[i], 0, GRID_DIM, "%8.2g", zero ? 0 : v[i]);
+    }
 }
 
 /* Whole hours of the local day between two times of the axis. */
