@@ -8,6 +8,10 @@
 
 #include "base/names.h"
 
+/* Revisions of buckets that the span cuts, or has. */
+#define REVISED \
+    "res IN (900, 3600, 86400) AND begin_ms > :from - 86400000 AND begin_ms < :to"
+
 /* A job's rows by their class; idle ones are nobody's, what is unattributed works. */
 static int read_used(struct report *rep, uw_error *err)
 {
@@ -38,37 +42,72 @@ static int read_used(struct report *rep, uw_error *err)
     return r < 0 ? r : db_exec(rep->l, "CREATE INDEX temp.used_by_job ON used(job)", err);
 }
 
+/* The energy of each bucket that has a revision, by what the revision names and by class:
+ * one search a bucket, as a search a revision takes time as the square of the boards.
+ */
+static int read_buckets(struct report *rep, uw_error *err)
+{
+    auto_(db_finalize) sqlite3_stmt *stmt = NULL;
+
+    int r = db_exec(rep->l,
+                    "CREATE TEMP TABLE bucket(res INTEGER, begin_ms INTEGER, board"
+                    " INTEGER, kind INTEGER, job INTEGER, waste INTEGER, told INTEGER,"
+                    " energy_uj INTEGER, co2_uj INTEGER, marginal_uj INTEGER, cost_uj"
+                    " INTEGER)",
+                    err);
+    if (r >= 0)
+        r = report_prepare(
+            rep,
+            "INSERT INTO temp.bucket SELECT b.res, b.begin_ms, board, kind, ifnull(job,"
+            " 0) AS j, waste, e.begin_ms >= :from AND e.begin_ms < :to AS told,"
+            " sum(energy_uj), sum(co2_covered_uj), sum(marginal_covered_uj),"
+            " sum(cost_covered_uj) FROM (SELECT DISTINCT res, begin_ms FROM revision"
+            " WHERE " REVISED ") b CROSS JOIN energy e ON e.res IN (0, 60, 3600, 86400)"
+            " AND e.begin_ms >= b.begin_ms AND e.begin_ms < b.begin_ms + b.res * 1000"
+            " WHERE board IN (SELECT id FROM board WHERE kind = 1) GROUP BY b.res,"
+            " b.begin_ms, board, kind, j, waste, told",
+            &stmt, err);
+    if (r >= 0)
+        r = db_run(rep->l, stmt, err);
+    return r < 0 ? r
+                 : db_exec(rep->l,
+                           "CREATE INDEX temp.bucket_of ON bucket(res, begin_ms, board,"
+                           " kind, job)",
+                           err);
+}
+
 /* Adds what later values of factors changed, an amount and no energy, to the classes of
  * the rows that it is of: by their energy in the bucket or, where energy became covered,
- * by what no factor had covered, as the usual report cuts a bucket.
+ * by what no factor had covered, as the usual report cuts a bucket.  `+`: SQLite would
+ * search the table of buckets by the span, which is known of the revisions.
  */
 static int read_revised(struct report *rep, uw_error *err)
 {
     auto_(db_finalize) sqlite3_stmt *stmt = NULL;
 
-    int r = report_prepare(
-        rep,
-        "WITH x AS (SELECT r.rowid AS id, f.signal AS of, r.amount AS by, r.covered_uj AS"
-        " cover, e.job AS job, e.board AS board, e.kind AS kind, e.waste AS waste,"
-        " e.energy_uj AS a, e.energy_uj - ifnull(CASE f.signal WHEN 'carbon' THEN"
-        " e.co2_covered_uj WHEN 'price' THEN e.cost_covered_uj ELSE"
-        " e.marginal_covered_uj END, 0) AS u, e.begin_ms >= :from AND e.begin_ms < :to"
-        " AS told FROM revision r JOIN factor f ON f.id = r.factor JOIN energy e ON"
-        " e.res IN (0, 60, 3600, 86400) AND e.begin_ms >= r.begin_ms AND e.begin_ms <"
-        " r.begin_ms + r.res * 1000 AND e.board = r.board AND e.kind = r.kind AND"
-        " ifnull(e.job, 0) = ifnull(r.job, 0) WHERE r.res IN (900, 3600, 86400) AND"
-        " r.begin_ms > :from - 86400000 AND r.begin_ms < :to AND (f.signal <> 'price' OR"
-        " f.unit = :unit)), y AS (SELECT *, sum(a) OVER bucket AS all_a, sum(u) OVER"
-        " bucket AS all_u FROM x WINDOW bucket AS (PARTITION BY id)), z AS (SELECT *,"
-        " iif(cover > 0 AND all_u > 0, 1.0 * u / all_u, 1.0 * a / nullif(all_a, 0)) AS"
-        " part FROM y WHERE told) INSERT INTO temp.used SELECT e.job, board, iif(e.kind ="
-        " 2, 4, ifnull(waste, 0)) AS use, 0, 0, sum(iif(of = 'carbon', by * part, 0)),"
-        " sum(iif(of = 'carbon', cover * part, 0)), sum(iif(of = 'carbon.marginal', by *"
-        " part, 0)), sum(iif(of = 'carbon.marginal', cover * part, 0)), sum(iif(of ="
-        " 'price', by * part, 0)), sum(iif(of = 'price', cover * part, 0)) FROM z e LEFT"
-        " JOIN job j ON j.id = e.job WHERE board IN (SELECT id FROM board WHERE kind = 1)"
-        " AND (e.kind = 2 OR (" REPORT_IS_SHOWN ")) GROUP BY e.job, board, use",
-        &stmt, err);
+    int r = read_buckets(rep, err);
+    if (r >= 0)
+        r = report_prepare(
+            rep,
+            "WITH x AS (SELECT r.rowid AS id, f.signal AS of, r.amount AS by,"
+            " r.covered_uj AS cover, r.job AS job, b.board AS board, b.kind AS kind,"
+            " waste, told, energy_uj AS a, energy_uj - CASE f.signal WHEN 'carbon' THEN"
+            " co2_uj WHEN 'price' THEN cost_uj ELSE marginal_uj END AS u FROM (SELECT"
+            " rowid, * FROM revision WHERE " REVISED ") r JOIN factor f ON f.id ="
+            " r.factor CROSS JOIN temp.bucket b ON b.res = +r.res AND b.begin_ms ="
+            " +r.begin_ms AND b.board = r.board AND b.kind = r.kind AND b.job ="
+            " ifnull(r.job, 0) WHERE f.signal <> 'price' OR f.unit = :unit), y AS"
+            " (SELECT *, sum(a) OVER bucket AS all_a, sum(u) OVER bucket AS all_u FROM x"
+            " WINDOW bucket AS (PARTITION BY id)), z AS (SELECT *, iif(cover > 0 AND"
+            " all_u > 0, 1.0 * u / all_u, 1.0 * a / nullif(all_a, 0)) AS part FROM y"
+            " WHERE told) INSERT INTO temp.used SELECT e.job, board, iif(e.kind = 2, 4,"
+            " ifnull(waste, 0)) AS use, 0, 0, sum(iif(of = 'carbon', by * part, 0)),"
+            " sum(iif(of = 'carbon', cover * part, 0)), sum(iif(of = 'carbon.marginal',"
+            " by * part, 0)), sum(iif(of = 'carbon.marginal', cover * part, 0)),"
+            " sum(iif(of = 'price', by * part, 0)), sum(iif(of = 'price', cover * part,"
+            " 0)) FROM z e LEFT JOIN job j ON j.id = e.job WHERE e.kind = 2 OR"
+            " (" REPORT_IS_SHOWN ") GROUP BY e.job, board, use",
+            &stmt, err);
     return r < 0 ? r : db_run(rep->l, stmt, err);
 }
 
