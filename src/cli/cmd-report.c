@@ -20,6 +20,7 @@ enum { PATH_BYTES = 1024, ANSWER_S = 60, REPORT_BYTES = 64 << 20 };
 
 struct args {
     const char *by, *from, *to, *zone, *gco2e, *price; /* NULL: not given */
+    char own_zone[ZONE_NAME_MAX + 1];                  /* of the caller: zone local */
     const char *user, *job, *label;                    /* filters */
     const char *format, *output, *json, *ledger, *boards, *columns;
     const char *market; /* a file */
@@ -309,7 +310,6 @@ static int name_zone(const struct cli_env *env, struct args *a,
 
 static int report(const struct cli_env *env, struct args *a)
 {
-    char zone[ZONE_NAME_MAX + 1];
     auto_(mem_free) char *json = NULL;
     const struct format *format = format_of(a->format);
     struct ledger_query q;
@@ -321,7 +321,7 @@ static int report(const struct cli_env *env, struct args *a)
         return code;
     int r = now_of(env, &now_ns, &err);
     if (r == 0)
-        r = name_zone(env, a, zone, &err);
+        r = name_zone(env, a, a->own_zone, &err);
     if (r == 0)
         r = query_of(a, now_ns, &q, &err);
     if (r == 0 && a->market)
