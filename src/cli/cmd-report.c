@@ -289,8 +289,7 @@ static int check(const struct args *a, const struct format *format)
 }
 
 /* The daemon's zone may be another: what it gets is the name. */
-static int name_zone(const struct cli_env *env, struct args *a,
-                     char name[ZONE_NAME_MAX + 1], uw_error *err)
+static int name_zone(const struct cli_env *env, struct args *a, uw_error *err)
 {
     auto_(zone_free) struct zone *zone = NULL;
     char link[256] = "";
@@ -299,12 +298,12 @@ static int name_zone(const struct cli_env *env, struct args *a,
         return 0;
     ssize_t n = readlink("/etc/localtime", link, sizeof link - 1);
     bool none = n < 0 && errno == ENOENT;
-    int r = zone_own_name(env->zone, none ? NULL : link, name, err);
+    int r = zone_own_name(env->zone, none ? NULL : link, a->own_zone, err);
     if (r == 0)
-        r = zone_read(name, &zone, err);
+        r = zone_read(a->own_zone, &zone, err);
     if (r < 0)
         return fail_in(err, r == -ENOENT ? -EINVAL : r, "--zone local");
-    a->zone = name;
+    a->zone = a->own_zone;
     return 0;
 }
 
@@ -321,7 +320,7 @@ static int report(const struct cli_env *env, struct args *a)
         return code;
     int r = now_of(env, &now_ns, &err);
     if (r == 0)
-        r = name_zone(env, a, a->own_zone, &err);
+        r = name_zone(env, a, &err);
     if (r == 0)
         r = query_of(a, now_ns, &q, &err);
     if (r == 0 && a->market)

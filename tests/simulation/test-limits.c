@@ -201,16 +201,18 @@ static double over_any(const double *mean, unsigned n, double first_w)
     return over;
 }
 
-static void pauses(void)
+static void pauses(const char *seconds)
 {
     static double mean[TRACE_S];
     double least_w = 1e9, most_w = 0, was_j;
+    char phases[64];
 
-    if (!begin_scene("pauses of a minute", EIGHT_H100, RISE))
+    (void)snprintf(phases, sizeof phases, "load=%ss,train", seconds);
+    if (!begin_scene("pauses", EIGHT_H100, RISE))
         return;
     run_s(30);
     double first_w = limits()->first_w;
-    struct loop_child *child = run_job("0,1,2,3,4,5,6,7", "load=60s,train");
+    struct loop_child *child = run_job("0,1,2,3,4,5,6,7", phases);
     run_s(10);
     was_j = joules();
     for (unsigned t = 0; t < TRACE_S; t++) {
@@ -686,9 +688,14 @@ static void searches(void)
     end_scene();
 }
 
-int main(void)
+/* argv[1]: only pauses of so many seconds. */
+int main(int argc, char **argv)
 {
     log_set_level(LOG_LEVEL_ERROR);
+    if (argc > 1) {
+        pauses(argv[1]);
+        return done();
+    }
     heats();
     lowest();
     not_held();
@@ -696,7 +703,7 @@ int main(void)
     unknown_and_reloads();
     searches();
     rises();
-    pauses();
+    pauses("60");
     one_after_the_other();
     follows();
     without();

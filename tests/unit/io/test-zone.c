@@ -26,23 +26,33 @@ static int32_t offset_of(int64_t utc_s)
     return (int32_t)tm.tm_gmtoff;
 }
 
+/* The zone, which is the C library's from now on; NULL: this machine does not have it. */
+static struct zone *both(const char *name)
+{
+    struct zone *z = NULL;
+    uw_error err = {""};
+
+    if (zone_read(name, &z, &err) < 0) {
+        skip_one(name, err.text);
+        return NULL;
+    }
+    (void)setenv("TZ", name, 1);
+    tzset();
+    return z;
+}
+
 /* At random instants of 1950 to 2090: the offset; and that the next change is where the C
  * library's offset changes next.
  */
 static void test_zone(const char *name)
 {
-    auto_(zone_free) struct zone *z = NULL;
+    auto_(zone_free) struct zone *z = both(name);
     unsigned offsets = 0, changes = 0, early = 0;
     struct zone_now now;
     struct rng g;
-    uw_error err;
 
-    if (zone_read(name, &z, &err) < 0 || !z) {
-        skip_one(name, err.text);
+    if (!z)
         return;
-    }
-    (void)setenv("TZ", name, 1);
-    tzset();
     rng_init(&g, 1);
     for (int i = 0; i < 20000; i++) {
         int64_t t = -631152000 + (int64_t)rng_below(&g, UINT64_C(4418064000));
@@ -112,17 +122,12 @@ static void test_damaged(void)
  */
 static void test_back(const char *name)
 {
-    auto_(zone_free) struct zone *z = NULL;
+    auto_(zone_free) struct zone *z = both(name);
     unsigned wrong = 0, late = 0, skipped = 0;
     struct zone_now now;
-    uw_error err;
 
-    if (zone_read(name, &z, &err) < 0 || !z) {
-        skip_one(name, err.text);
+    if (!z)
         return;
-    }
-    (void)setenv("TZ", name, 1);
-    tzset();
     for (int64_t wall_s = 1767225600; wall_s < 1830297600; wall_s += 1800) {
         int64_t utc_s = zone_utc_s(z, wall_s);
         zone_at(z, utc_s, &now);
