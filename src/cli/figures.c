@@ -47,6 +47,26 @@ struct figure figure_joules_within(double j, double half_j)
     return f;
 }
 
+bool figure_told(double v, double half)
+{
+    return fabs(v) > half;
+}
+
+struct figure figure_saved(double v, double half, int digits, const char *unit)
+{
+    struct figure f = {"-"};
+    const char *blank = *unit ? " " : "";
+
+    if (isnan(v) || isnan(half))
+        return f;
+    if (figure_told(v, half))
+        (void)snprintf(f.t, sizeof f.t, "%.*f ± %.*f%s%s", digits, v, digits, half, blank,
+                       unit);
+    else
+        (void)snprintf(f.t, sizeof f.t, "~0 ± %.*f%s%s", digits, half, blank, unit);
+    return f;
+}
+
 struct figure figure_watts(double w)
 {
     struct figure f = {"-"};

@@ -61,11 +61,13 @@ static void print_saved(const struct tuner_report *t, FILE *to)
                       compared ? "window of a cap that was held" : "reference window");
         return;
     }
-    (void)fprintf(to,
-                  "  saved  %s (%.1f ± %.1f %%) in %.0f training steps, time x "
-                  "%.3f ± %.3f\n",
-                  figure_joules_within(s->energy_j, s->half_j).t, 100 * s->fraction,
-                  100 * s->half, s->steps, s->slowdown, s->slowdown_half);
+    (void)fprintf(
+        to,
+        "  saved  %s%s (%.1f ± %.1f %%) in %.0f training steps, time x "
+        "%.3f ± %.3f\n",
+        figure_told(s->energy_j, s->half_j) ? "" : "nothing that can be told from zero: ",
+        figure_joules_within(s->energy_j, s->half_j).t, 100 * s->fraction, 100 * s->half,
+        s->steps, s->slowdown, s->slowdown_half);
     if (s->pairs > 0)
         (void)fprintf(
             to,

@@ -29,13 +29,8 @@ static struct figure time_of(double s)
 /* The fraction saved of the energy at the original cap. */
 static struct figure saved_of(const struct json_value *saved)
 {
-    double fraction = take_number(saved, "fraction");
-    struct figure f = {"-"};
-
-    if (!isnan(fraction))
-        (void)snprintf(f.t, sizeof f.t, "%.1f ± %.1f %%", 100 * fraction,
-                       100 * take_number(saved, "fraction_half"));
-    return f;
+    return figure_saved(100 * take_number(saved, "fraction"),
+                        100 * take_number(saved, "fraction_half"), 1, "%");
 }
 
 static double cap_of_board(const struct json_value *gpus, uint64_t index)

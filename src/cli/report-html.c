@@ -291,6 +291,8 @@ static int put_body(const struct json_value *report, FILE *to, uw_error *err)
     put_beside(report, to);
     if (report_saved_sum(report, saved))
         html_put(to, "p", "Saved by these jobs: %s.", saved);
+    if (report_untold(report))
+        html_put(to, "p", "%s.", REPORT_UNTOLD);
     if (report_cpu(report))
         put_sums("Processors and their memory, beside the GPUs", report_cpu(report), to);
     report_html_factors(report, to);

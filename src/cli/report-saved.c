@@ -3,6 +3,7 @@
 
 #include "base/auto.h"
 #include "chart/chart.h"
+#include "cli/figures.h"
 #include "cli/report.h"
 #include "cli/take.h"
 #include "cli/view.h"
@@ -57,12 +58,12 @@ static void draw_row(struct canvas *c, const struct json_value *report,
                     pen_line(INK_ENERGY, 1.5));
     }
     canvas_circle(c, (struct spot){axis_at(&f->x, v), y}, 4, pen_fill(INK_ENERGY));
-    if (wide && !isnan(g))
+    if (wide && !isnan(g) && figure_told(v, half))
         (void)snprintf(grams, sizeof grams, ", %s g CO2e",
                        report_amount(g, view_digits(fabs(g)), figure));
-    (void)snprintf(text, sizeof text, "%s \u00b1 %.*f %s%s",
-                   report_amount(v, view_digits(fabs(v)), figure), view_digits(fabs(v)),
-                   half, wide ? unit.name : "", grams);
+    (void)snprintf(text, sizeof text, "%s%s",
+                   figure_saved(v, half, view_digits(fabs(v)), wide ? unit.name : "").t,
+                   grams);
     canvas_text(c, f->box.x + f->box.w + 10, y + 4, ALIGN_LEFT, &small, text);
 }
 

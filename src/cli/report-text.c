@@ -141,6 +141,8 @@ static void put_sums(const struct json_value *report, const struct json_value *s
         (void)fprintf(to, "  %-14s ", "saved");
         text_wrap(to, 17, 17, saved);
     }
+    if (boards && report_untold(report))
+        (void)fputs("  " REPORT_UNTOLD "\n", to);
     if (boards)
         put_costs(report, to);
     if (boards)

@@ -5,6 +5,7 @@
 #include <string.h>
 
 #include "base/error.h"
+#include "cli/figures.h"
 #include "cli/take.h"
 #include "cli/view.h"
 
@@ -92,13 +93,9 @@ const char *report_energy(double j, struct report_unit unit, char ret[REPORT_TEX
 const char *report_saved(const struct json_value *row, char ret[REPORT_TEXT])
 {
     double saved = take_number(row, "saved"), half = take_number(row, "saved_half");
-    char text[REPORT_TEXT];
 
-    if (isnan(saved) || isnan(half))
-        (void)snprintf(ret, REPORT_TEXT, "-");
-    else
-        (void)snprintf(ret, REPORT_TEXT, "%s \u00b1 %.1f %%",
-                       report_amount(saved * 100, 1, text), half * 100);
+    (void)snprintf(ret, REPORT_TEXT, "%s",
+                   figure_saved(saved * 100, half * 100, 1, "%").t);
     return ret;
 }
 
@@ -246,7 +243,7 @@ static const struct report_column columns[] = {
     {"covered", "marginal_covered", CELL_COVERED, .rows = PAIRS | CHARGES, .needs = "marginal_covered"},
     {"money", "money", CELL_AMOUNT, .width = 8, .rows = ALL | CHARGES, .needs = "money_covered"},
     {"covered", "money_covered", CELL_COVERED, .width = 7, .rows = ALL | CHARGES, .needs = "money_covered"},
-    {"saved g", "saved_co2_g", CELL_AMOUNT, .width = 7, .text = true, .rows = WHO | CHARGES, .needs = "co2_covered"},
+    {"saved g", "saved_co2_g", CELL_AMOUNT, .half = "saved_co2_half_g", .width = 7, .text = true, .rows = WHO | CHARGES, .needs = "co2_covered"},
     {"saved g CO2e", "saved_co2_g", CELL_WITHIN, .half = "saved_co2_half_g", .scale = 1, .rows = WHO | DAYS | CHARGES, .needs = "co2_covered"},
     {"saved marg. g", "saved_marginal_g", CELL_WITHIN, .half = "saved_marginal_half_g", .scale = 1, .rows = WHO | DAYS | CHARGES, .needs = "marginal_covered"},
     {"saved %m", "saved_money", CELL_WITHIN, .half = "saved_money_half", .scale = 1, .rows = WHO | DAYS | CHARGES, .needs = "money_covered"},
@@ -353,13 +350,26 @@ static void put_within(const struct json_value *report, const struct json_value 
     double v = take_number(row, column->key) * scale;
     double half = take_number(row, column->half) * scale;
     int digits = column->scale > 0 ? report_digits(v) : view_digits(fabs(v));
-    char text[REPORT_TEXT];
 
-    if (isnan(v) || isnan(half))
-        (void)snprintf(ret, REPORT_TEXT, "-");
-    else
-        (void)snprintf(ret, REPORT_TEXT, "%s \u00b1 %.*f", report_amount(v, digits, text),
-                       digits, half);
+    (void)snprintf(ret, REPORT_TEXT, "%s", figure_saved(v, half, digits, "").t);
+}
+
+bool report_untold(const struct json_value *report)
+{
+    static const char *const of[][2] = {{"saved", "saved_half"},
+                                        {"saved_j", "saved_half_j"}};
+    const struct json_value *rows = json_get(report, "rows"),
+                            *jobs = json_get(report, "jobs");
+
+    for (size_t i = 0; i <= json_count(rows); i++) {
+        const struct json_value *row = i < json_count(rows) ? json_at(rows, i) : jobs;
+        for (size_t k = 0; k < n_elements(of); k++) {
+            double v = take_number(row, of[k][0]), half = take_number(row, of[k][1]);
+            if (!isnan(v) && !isnan(half) && !figure_told(v, half))
+                return true;
+        }
+    }
+    return false;
 }
 
 void report_cell(const struct json_value *report, const struct json_value *row,
@@ -382,6 +392,9 @@ void report_cell(const struct json_value *report, const struct json_value *row,
         (void)snprintf(ret, REPORT_TEXT, "-");
     else if (column->kind == CELL_ENERGY)
         (void)report_energy(v, report_unit(report), ret);
+    else if (column->kind == CELL_AMOUNT && column->half &&
+             !figure_told(v, take_number(row, column->half)))
+        (void)snprintf(ret, REPORT_TEXT, "~0");
     else if (column->kind == CELL_AMOUNT)
         (void)report_amount(v, report_digits(v), ret);
     else if (column->kind == CELL_COVERED)
@@ -443,13 +456,15 @@ bool report_saved_sum(const struct json_value *report, char ret[REPORT_ONLY])
     if (isnan(j) || isnan(half))
         return false;
     j *= unit.scale;
-    n += (size_t)snprintf(ret, REPORT_ONLY, "%.*f \u00b1 %.*f %s", view_digits(fabs(j)),
-                          j, view_digits(fabs(j)), half * unit.scale, unit.name);
+    n += (size_t)snprintf(
+        ret, REPORT_ONLY, "%s",
+        figure_saved(j, half * unit.scale, view_digits(fabs(j)), unit.name).t);
     for (size_t i = 0; i < n_elements(also) && n < REPORT_ONLY; i++) {
         int digits = view_digits(fabs(also[i].v));
         if (!isnan(also[i].v) && !isnan(also[i].half))
-            n += (size_t)snprintf(ret + n, REPORT_ONLY - n, ", %.*f \u00b1 %.*f %.20s",
-                                  digits, also[i].v, digits, also[i].half, also[i].unit);
+            n += (size_t)snprintf(ret + n, REPORT_ONLY - n, ", %s %.20s",
+                                  figure_saved(also[i].v, also[i].half, digits, "").t,
+                                  also[i].unit);
     }
     return true;
 }

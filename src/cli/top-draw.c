@@ -55,17 +55,6 @@ static struct text span(double seconds)
     return s;
 }
 
-static struct text percent(double v, double half)
-{
-    struct text s = {"-"};
-
-    if (!isnan(v) && !isnan(half))
-        (void)snprintf(s.t, sizeof s.t, "%.1f±%.1f %%", 100 * v, 100 * half);
-    else if (!isnan(v))
-        (void)snprintf(s.t, sizeof s.t, "%.1f %%", 100 * v);
-    return s;
-}
-
 /* How close the power is to the cap. */
 static enum grid_look pressure(const struct top_board *b)
 {
@@ -546,6 +535,18 @@ static struct job_widths job_widths(const struct top *t, const struct grid *g)
     return w;
 }
 
+/* The part of its energy that a job saved; "~0" if it cannot be told from zero. */
+static struct text saved(const struct top_job *j)
+{
+    struct text s = {"-"};
+
+    if (isfinite(j->saved) && !figure_told(j->saved, j->saved_half))
+        (void)snprintf(s.t, sizeof s.t, "~0");
+    else if (!isnan(j->saved))
+        (void)snprintf(s.t, sizeof s.t, "%.1f %%", 100 * j->saved);
+    return s;
+}
+
 static void draw_job(const struct top_job *j, struct job_widths wide, struct grid *g,
                      unsigned row)
 {
@@ -561,7 +562,7 @@ static void draw_job(const struct top_job *j, struct job_widths wide, struct gri
                j->state);
     right(g, row, end + 28, GRID_PLAIN, number(j->cap_w, "").t);
     if (job_has_energy(g)) {
-        right(g, row, end + 39, GRID_PLAIN, percent(j->saved, NAN).t);
+        right(g, row, end + 39, GRID_PLAIN, saved(j).t);
         right(g, row, end + 48, GRID_PLAIN, figure_joules(j->energy_j).t);
     }
     if (job_has_phase(g))
@@ -622,7 +623,8 @@ static void draw_help(struct grid *g)
         "it is the cap in force.  Green: the cap leaves room.  Yellow: close to it.",
         "Red: held by it.  CAP in yellow: on its way down to a lower one.",
         "CAPPED BY is the claim that decides: see F2, or underwatt explain GPU.",
-        "SAVED is measured against reference windows at the original cap.",
+        "SAVED is measured against reference windows at the original cap.  ~0: it cannot",
+        "be told from zero.",
         "",
         "  up, down, k, j    pick a board          F1  h  ?  this help",
         "  PgUp, PgDn        scroll the jobs       F2  c     claims on the board",

@@ -377,9 +377,11 @@ static void test_pairs(void)
     has(text, "Only job 7 of anna with <b>=x alone; sums are of the whole node.");
     has(text,
         "team                 day          GPU hours   mean W         kWh      saved, "
-        "kWh\n<vision>             2026-01-01        1.00   1000.0       1.000  -0.010 ± "
+        "kWh\n<vision>             2026-01-01        1.00   1000.0       1.000      ~0 ± "
         "0.020\n-                    2026-01-02 ");
-    has(text, "  saved          -10.00 ± 20.00 Wh, -3.000 ± 6.000 g CO2e\n");
+    has(text, "  saved          ~0 ± 20.00 Wh, ~0 ± 6.000 g CO2e\n"
+              "  ~0: the saving cannot be told from zero (95 % interval)\n");
+    has(html, "cannot be told from zero");
     has(text, "of 50.0 % of the energy");
     has(csv, "value,day,jobs,energy_j,");
     has(csv, "\n(others),,3,36,");
@@ -394,7 +396,7 @@ static void test_pairs(void)
     has(html, "Cost by day");
     has(html, "other jobs");
     has(html, "Saved by label team and day");
-    has(html, "Saved by these jobs: -10.00");
+    has(html, "Saved by these jobs: ~0 ± 20.00 Wh");
     has(html, "<td>emissions, g CO2e</td><td>450.0</td><td>50.0 %</td>");
     size_t lines = 0;
     for (const char *at = html; (at = strstr(at, "s4\"")) != NULL; at++)
