@@ -49,13 +49,14 @@ static void show_winner(struct json_out *o, const struct claims *claims, uint64_
     json_out_text(o, "claim_why", c ? c->why : NULL);
 }
 
-static void cap(struct json_out *o, const struct caps_view *c)
+static void cap(struct json_out *o, const struct node_view *v, const struct caps_view *c)
 {
     char why[320];
 
     json_out_object(o, "cap");
     json_out_text(o, "state", names_word(NAMES_CAP_STATE, c->state));
     json_out_text(o, "text", c->text);
+    show_since_boot(o, "released_utc", v, c->released_ns);
     json_out_known_int(o, "taken_by", c->taken_by > 0, c->taken_by);
     json_out_text(o, "by", names_word(NAMES_CAP_BY, c->verdict.by));
     json_out_known_int(o, "claim", c->verdict.claim, (int64_t)c->verdict.claim);
@@ -116,7 +117,7 @@ void show_gpu(struct json_out *o, const struct node_view *v, size_t i)
             b->last.has & GPU_HAS_REQUESTED ? b->last.requested_mw : 0);
     show_mw(o, "enforced_mw", b->last.has & GPU_HAS_ENFORCED ? b->last.enforced_mw : 0);
     json_out_end(o);
-    cap(o, &b->cap);
+    cap(o, v, &b->cap);
     json_out_int(o, "claims", b->cap.claims ? (int64_t)b->cap.claims->n : 0);
     json_out_array(o, "jobs");
     for (size_t k = 0; k < b->n_jobs; k++)
@@ -206,6 +207,7 @@ static void jobs(struct json_out *o, const struct node_view *v,
         job_state(o, j);
         json_out_text(o, "status",
                       names_word_or_null(NAMES_SEARCH_STATUS, j->search.status));
+        show_released(o, v, &j->search);
         json_out_bool(o, "cap_held", j->cap_held);
         json_out_end(o);
     }
@@ -223,7 +225,7 @@ void show_explain(struct json_out *o, const struct node_view *v, size_t i)
     json_out_bool(o, "dry_run", c->dry_run);
     json_out_bool(o, "unrestored", c->unrestored);
     show_mw(o, "enforced_mw", c->enforced_mw);
-    cap(o, c);
+    cap(o, v, c);
     show_mw(o, "most_mw", c->verdict.most_mw);
     json_out_bool(o, "at_once", c->verdict.at_once);
     show_mw(o, "floor_mw", c->bounds.floor_mw);

@@ -83,6 +83,7 @@ static void search(struct json_out *o, const struct node_view *v,
     json_out_text(o, "goal", s->goal[0] ? s->goal : NULL);
     json_out_text(o, "state", s->state);
     json_out_text(o, "status", names_word_or_null(NAMES_SEARCH_STATUS, s->status));
+    show_released(o, v, s);
     show_mw(o, "cap_mw", s->cap_mw);
     lock(o, s->report);
     json_out_int(o, "caps", s->caps);

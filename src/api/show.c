@@ -138,6 +138,23 @@ void show_utc(struct json_out *o, const char *key, int64_t utc_ns)
     json_out_text(o, key, show_time(utc_ns, buf));
 }
 
+void show_since_boot(struct json_out *o, const char *key, const struct node_view *v,
+                     uint64_t at_ns)
+{
+    if (at_ns)
+        show_utc(o, key, v->utc_ns - (int64_t)(v->now_ns - at_ns));
+    else
+        json_out_null(o, key);
+}
+
+void show_released(struct json_out *o, const struct node_view *v,
+                   const struct searches_view *s)
+{
+    bool released = s->status == SEARCH_LOST_BOARDS && s->report;
+
+    show_since_boot(o, "released_utc", v, released ? s->report->released_ns : 0);
+}
+
 void show_boards(struct json_out *o, const char *key, const struct node_view *v,
                  uint64_t boards)
 {

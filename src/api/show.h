@@ -30,6 +30,12 @@ void show_value(struct json_out *o, const char *key, const struct maybe *v);
 /* mw 0 is written as null (unknown). */
 void show_mw(struct json_out *o, const char *key, uint32_t mw);
 void show_utc(struct json_out *o, const char *key, int64_t utc_ns);
+/* UTC of a time since boot; null where it is 0. */
+void show_since_boot(struct json_out *o, const char *key, const struct node_view *v,
+                     uint64_t at_ns);
+/* released_utc of a search: when the board was released for which it ended; else null. */
+void show_released(struct json_out *o, const struct node_view *v,
+                   const struct searches_view *s);
 /* The driver's indices of a set of boards, as an array. */
 void show_boards(struct json_out *o, const char *key, const struct node_view *v,
                  uint64_t boards);

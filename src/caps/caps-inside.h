@@ -79,8 +79,9 @@ struct caps_board {
 
     /* Released on request. */
     bool released;
-    bool keeps;       /* stays held for now, as a listener wants */
-    uint64_t back_ns; /* CLAIM_FOREVER: until asked */
+    bool keeps;           /* stays held for now, as a listener wants */
+    uint64_t released_ns; /* when */
+    uint64_t back_ns;     /* CLAIM_FOREVER: until asked */
     caps_done_fn release_fn;
     void *release_user;
 

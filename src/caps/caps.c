@@ -477,12 +477,19 @@ int caps_release(struct caps *c, size_t board, uint64_t hold_off_ns, caps_done_f
     if (b->released)
         return fail(err, -EBUSY, "%s is released already", b->info->uuid);
     b->released = true;
+    b->released_ns = now;
     b->back_ns = back_at(now, hold_off_ns);
     b->release_fn = fn;
     b->release_user = user;
     b->retry_ns = 0;
     caps_step(b);
     return 0;
+}
+
+void caps_released_since(struct caps *c, size_t board, uint64_t since_ns)
+{
+    if (board < c->n && c->board[board].released)
+        c->board[board].released_ns = since_ns;
 }
 
 int caps_take_back(struct caps *c, size_t board, uw_error *err)
@@ -576,6 +583,7 @@ void caps_look(const struct caps *c, size_t board, struct caps_view *ret)
     ret->can_cap = b->can_cap;
     ret->let_go = b->released && b->link == LINK_NONE && !b->unrestored && !b->release_fn;
     ret->unrestored = b->unrestored && b->link == LINK_NONE;
+    ret->released_ns = b->released ? b->released_ns : 0;
     ret->back_ns = b->back_ns;
     ret->retry_ns = b->retry_ns;
     ret->limits = b->limits;

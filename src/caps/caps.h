@@ -142,6 +142,8 @@ int caps_release(struct caps *c, size_t board, uint64_t hold_off_ns, caps_done_f
                  void *user, uw_error *err);
 /* Takes a released board back after hold_off_ns; 0: on request only. */
 void caps_back_after(struct caps *c, size_t board, uint64_t hold_off_ns);
+/* The release began at since_ns, under an earlier daemon of this boot. */
+void caps_released_since(struct caps *c, size_t board, uint64_t since_ns);
 /* -ENODEV, -ENOENT: not released. */
 int caps_take_back(struct caps *c, size_t board, uw_error *err);
 
@@ -190,11 +192,12 @@ void caps_budget_want(struct caps *c, const size_t *board, const uint32_t *mw, s
 struct caps_view {
     enum caps_state state;
     bool can_cap, dry_run;
-    bool let_go;       /* released, and no limit or lock of ours is in force */
-    bool unrestored;   /* not held any more, but the restored limit and clock are not
-                        * confirmed */
-    uint64_t back_ns;  /* end of the release; CLAIM_FOREVER: on request */
-    uint64_t retry_ns; /* not held: next request not before then */
+    bool let_go;          /* released, and no limit or lock of ours is in force */
+    bool unrestored;      /* not held any more, but the restored limit and clock are not
+                           * confirmed */
+    uint64_t released_ns; /* begin of the release; 0: not released */
+    uint64_t back_ns;     /* end of the release; CLAIM_FOREVER: on request */
+    uint64_t retry_ns;    /* not held: next request not before then */
     struct gpu_limits limits;    /* the board's own */
     struct actuator_range range; /* the part that root's configuration permits, as the
                                   * actuator reports it; else limits */

@@ -205,6 +205,7 @@ static void look(struct claimant *c, size_t board, uint64_t now,
     *ret = (struct claim_told){
         .progress = progress,
         .why = progress == CLAIM_UNMET ? why : UNMET_NONE,
+        .released_ns = v->released_ns,
         .claimed = b->id != 0,
         .walking = v->ramping,
         .stops = v->waiting,

@@ -66,6 +66,7 @@ struct claim_clock {
 struct claim_told {
     enum claim_progress progress;
     enum claim_unmet why; /* UNMET alone */
+    uint64_t released_ns; /* when the board was released; 0: it is not */
     bool claimed;         /* there is a claim on watts */
     bool walking;         /* on the ramp to the target of all claims … */
     bool stops;     /* … and at its first cap; claimant_progressed() ends that if this

@@ -50,7 +50,9 @@ struct released_boards {
     uint64_t devices;       /* boards without an open driver */
     struct gpu_info *known; /* all boards */
     size_t n_known;
-    int64_t until_ns[BOARDS_MAX]; /* of the file; -1: on request */
+    /* Of the file: */
+    int64_t until_ns[BOARDS_MAX]; /* -1: on request */
+    int64_t since_ns[BOARDS_MAX]; /* 0: unknown */
 
     /* Of one opening; bits and positions are in the set's order. */
     struct boards *boards; /* NULL: closed */
@@ -110,10 +112,10 @@ bool released_boards_is_blind(const struct released_boards *rb, size_t i)
 
 /* ---- the file ---- */
 
-/* When a board returns by itself, in CLOCK_BOOTTIME (the file is valid in this boot
- * only); -1: on request.
+/* When a board was released and when it returns by itself, in CLOCK_BOOTTIME (the file is
+ * valid in this boot only).
  */
-static int64_t until_ns(struct released_boards *rb, size_t device)
+static void note_times(struct released_boards *rb, size_t device)
 {
     struct caps_view v;
 
@@ -121,9 +123,9 @@ static int64_t until_ns(struct released_boards *rb, size_t device)
         if (info_of(rb, i)->index != device)
             continue;
         caps_look(rb->caps, i, &v);
-        return v.back_ns == CLAIM_FOREVER ? -1 : (int64_t)v.back_ns;
+        rb->until_ns[device] = v.back_ns == CLAIM_FOREVER ? -1 : (int64_t)v.back_ns;
+        rb->since_ns[device] = (int64_t)v.released_ns;
     }
-    return -1;
 }
 
 static void put_board(struct released_boards *rb, struct json_out *o, size_t i)
@@ -141,8 +143,11 @@ static void put_board(struct released_boards *rb, struct json_out *o, size_t i)
         json_out_int(o, "minor", info->minor);
     json_out_bool(o, "simulated", info->simulated);
     json_out_bool(o, "released", rb->devices >> i & 1);
-    if (rb->devices >> i & 1)
-        json_out_int(o, "until_ns", until_ns(rb, i));
+    if (rb->devices >> i & 1) {
+        note_times(rb, i);
+        json_out_int(o, "until_ns", rb->until_ns[i]);
+        json_out_int(o, "since_ns", rb->since_ns[i]);
+    }
     json_out_end(o);
 }
 
@@ -201,6 +206,7 @@ static int read_known(struct released_boards *rb, uw_error *err)
     rb->n_known = kept.n;
     rb->devices = kept.away;
     memcpy(rb->until_ns, kept.until_ns, sizeof kept.until_ns);
+    memcpy(rb->since_ns, kept.since_ns, sizeof kept.since_ns);
     return 0;
 }
 
@@ -470,18 +476,21 @@ static int on_timer(struct loop_timer *timer, uint64_t now_ns, void *user)
 static int resume(struct released_boards *rb, size_t i, uw_error *err)
 {
     struct leaving *b = &rb->board[i];
-    int64_t until = rb->until_ns[info_of(rb, i)->index];
+    size_t device = info_of(rb, i)->index;
+    int64_t until = rb->until_ns[device];
     int64_t left = until < 0 ? 0 : until - (int64_t)loop_now_ns(rb->opts.loop);
 
     b->phase = DETACH_GONE;
     b->unseen = true;
     sampler_detach(rb->sampler[i], 0, true);
     rb->opts.on_detach(i, true, rb->opts.user);
-    return caps_release(rb->caps, i,
-                        until < 0  ? 0
-                        : left > 0 ? (uint64_t)left
-                                   : 1,
-                        NULL, NULL, err);
+    int r = caps_release(rb->caps, i,
+                         until < 0  ? 0
+                         : left > 0 ? (uint64_t)left
+                                    : 1,
+                         NULL, NULL, err);
+    caps_released_since(rb->caps, i, (uint64_t)rb->since_ns[device]);
+    return r;
 }
 
 int released_boards_new(const struct released_boards_opts *opts,
@@ -539,7 +548,7 @@ void released_boards_close(struct released_boards *rb)
         struct leaving *b = &rb->board[i];
         stop_hearing(rb, i);
         if (b->phase == DETACH_GONE) /* kept for resume() */
-            rb->until_ns[info_of(rb, i)->index] = until_ns(rb, info_of(rb, i)->index);
+            note_times(rb, info_of(rb, i)->index);
         if (!rb->ending)
             answer(b, -EAGAIN, "the boards were reopened: release the board again");
     }

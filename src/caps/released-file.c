@@ -72,7 +72,7 @@ static int read_board(const struct json_value *v, size_t i, struct released *ret
 {
     struct gpu_info *info = &ret->board[i];
     bool away = false;
-    double until = -1;
+    double until = -1, since = 0;
     int r = read_info(v, info, err);
 
     if (r == 0)
@@ -83,10 +83,15 @@ static int read_board(const struct json_value *v, size_t i, struct released *ret
         r = json_get_double(v, "until_ns", &until, err);
     if (r == 0 && (until < -1 || until > UNTIL_MAX))
         r = fail(err, -ERANGE, "until_ns: %g is outside -1..%g", until, UNTIL_MAX);
+    if (r == 0 && away && json_get(v, "since_ns"))
+        r = json_get_double(v, "since_ns", &since, err);
+    if (r == 0 && (since < 0 || since > UNTIL_MAX))
+        r = fail(err, -ERANGE, "since_ns: %g is outside 0..%g", since, UNTIL_MAX);
     if (r < 0)
         return fail_in(err, r, "board %zu", i);
     info->index = (unsigned)i;
     ret->until_ns[i] = (int64_t)until;
+    ret->since_ns[i] = (int64_t)since;
     ret->away |= away ? 1ull << i : 0;
     return 0;
 }

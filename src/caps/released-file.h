@@ -17,6 +17,7 @@ struct released {
     uint64_t away;          /* bits of the released boards */
     int64_t
         until_ns[BOARDS_MAX]; /* end of the release (CLOCK_BOOTTIME); -1: on request */
+    int64_t since_ns[BOARDS_MAX]; /* its begin; 0: unknown, in older files */
 };
 void released_fini(struct released *r);
 static inline void released_fini_p(struct released *p)

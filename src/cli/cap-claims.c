@@ -147,16 +147,18 @@ static void print_claim(const struct json_value *c)
 static void print_board(const struct cap_shown *b, const struct json_value *claims)
 {
     const struct json_value *cap = json_get(b->gpu, "cap");
-    const char *state = take_text(cap, "state"), *text = take_text(cap, "text");
-    char limit[24] = "unknown";
+    const char *state = take_text(cap, "state");
+    char limit[24] = "unknown", text[240];
 
     if (b->enforced_mw)
         (void)snprintf(limit, sizeof limit, "%g W", w_of_mw(b->enforced_mw));
     printf("GPU %u  %-9s %s", b->index, limit, b->why);
     if (take_bool(cap, "ramping"))
         printf("; on the way down");
-    else if (*state && strcmp(state, "free") != 0 && strcmp(state, "held") != 0)
-        printf("; %s%s%s", state, *text ? ": " : "", text);
+    else if (*state && strcmp(state, "free") != 0 && strcmp(state, "held") != 0) {
+        take_cap_state(cap, text, sizeof text);
+        printf("; %s", text);
+    }
     printf("\n");
     for (size_t i = 0; i < json_count(claims); i++)
         if (take_u64(json_at(claims, i), "gpu") == b->index)

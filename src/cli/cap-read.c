@@ -53,7 +53,7 @@ bool cap_read_board(const struct json_value *gpu, struct cap_target *t, char *li
     bool there = t->enforced_mw > 0 && t->enforced_mw <= t->cap_mw &&
                  take_u64(cap, "ramp_mw") <= t->cap_mw;
     if (!held && strcmp(state, "holding") != 0)
-        (void)snprintf(line, size, "%s%s%.180s", state, *text ? ": " : "", text);
+        take_cap_state(cap, line, size);
     else if (!there && take_bool(cap, "ramping"))
         (void)snprintf(line, size, "on the way down to %g W", w_of_mw(t->cap_mw));
     else if (!there && *text)
@@ -84,6 +84,8 @@ enum cap_read cap_read_own(const struct json_value *gpu, const struct json_value
     if (strcmp(state, "holding") == 0 || strcmp(state, "free") == 0)
         return CAP_READ_GOES_ON;
     (void)snprintf(line, size, "%s", *text ? text : state);
+    if (*text)
+        take_released(cap, "text", line, size);
     if (strcmp(state, "held") != 0)
         return CAP_READ_LOST;
     t->enforced_mw = (uint32_t)take_u64(limits, "enforced_mw");

@@ -80,10 +80,12 @@ static void print_jobs(const struct json_value *jobs)
 {
     for (size_t i = 0; i < json_count(jobs); i++) {
         const struct json_value *j = json_at(jobs, i);
-        const char *goal = take_text(j, "goal"), *state = take_text(j, "state");
-        char who[80], text[400];
+        const char *goal = take_text(j, "goal");
+        char who[80], text[400], state[250];
+        take_released(j, "state", state, sizeof state);
         if (!*state)
-            state = take_bool(j, "cap_held") ? "holds its cap" : "measured only";
+            (void)snprintf(state, sizeof state, "%s",
+                           take_bool(j, "cap_held") ? "holds its cap" : "measured only");
         take_owner(j, who, sizeof who);
         (void)snprintf(text, sizeof text, "%llu %s: %s%s%.250s",
                        (unsigned long long)take_u64(j, "id"), who, goal,
@@ -165,7 +167,7 @@ static void print_board(const struct json_value *v)
 {
     const struct json_value *cap = json_get(v, "cap"), *bounds = json_get(v, "bounds");
     const struct json_value *cls = json_get(v, "class");
-    const char *text = take_text(cap, "text");
+    char state[240];
 
     printf("GPU %llu  %s%s\n", (unsigned long long)take_u64(v, "gpu"),
            take_text(v, "uuid"),
@@ -192,7 +194,8 @@ static void print_board(const struct json_value *v)
                watts(take_mw(bounds, "highest_mw")).t);
     if (json_get(v, "clock"))
         print_clock(json_get(v, "clock"), take_bool(v, "unrestored"));
-    printf("  state      %s%s%s\n", take_text(cap, "state"), *text ? ": " : "", text);
+    take_cap_state(cap, state, sizeof state);
+    printf("  state      %s\n", state);
     print_others(v);
 }
 

@@ -124,7 +124,7 @@ static void say_state(struct remote *r, const struct json_value *search)
     const struct json_value *details = json_get(search, "details");
     const char *why = take_text(details, "why");
     enum search_status status = take_status(search);
-    char text[400];
+    char text[400], state[200];
 
     if (status == SEARCH_IS_OFF && take_u64(details, "held_mw") > 0)
         status = SEARCH_HOLDS; /* from an older daemon, without a status */
@@ -136,8 +136,8 @@ static void say_state(struct remote *r, const struct json_value *search)
         status != SEARCH_IS_BARRED && status != SEARCH_LOST_BOARDS &&
         status != SEARCH_IS_SAFE)
         return;
-    (void)snprintf(text, sizeof text, "%s%s%.200s", take_text(search, "state"),
-                   *why ? ": " : "", why);
+    take_released(search, "state", state, sizeof state);
+    (void)snprintf(text, sizeof text, "%s%s%.190s", state, *why ? ": " : "", why);
     if (strcmp(text, r->said) == 0)
         return;
     memcpy(r->said, text, sizeof r->said);

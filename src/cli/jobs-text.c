@@ -128,18 +128,18 @@ static void phase_of(const struct json_value *job, char *ret, size_t size)
 static void put_search(const struct json_value *job, FILE *to)
 {
     const struct json_value *search = json_get(job, "search");
-    const char *state = take_text(search, "state"), *goal = take_text(search, "goal");
+    const char *goal = take_text(search, "goal");
     double slowdown = take_number(json_get(search, "saved"), "slowdown");
     uint64_t steps = take_u64(job, "steps");
-    char text[500], slow[40] = "", done[40] = "", phase[100] = "";
+    char state[250], text[500], slow[40] = "", done[40] = "", phase[100] = "";
     const char *energy = "";
 
-    if (!*state && take_bool(job, "cap_held"))
-        state = "holds its cap";
+    take_released(search, "state", state, sizeof state);
     if (!*state)
-        state = "measured only";
+        (void)snprintf(state, sizeof state, "%s",
+                       take_bool(job, "cap_held") ? "holds its cap" : "measured only");
     if (!take_bool(job, "running"))
-        state = "over";
+        (void)snprintf(state, sizeof state, "over");
     if (steps > 0)
         (void)snprintf(done, sizeof done, ", %" PRIu64 " step%s", steps,
                        steps == 1 ? "" : "s");

@@ -53,15 +53,16 @@ const struct json_value *list_daemon_board(const struct list_daemon *d, const ch
 bool list_daemon_cap(const struct json_value *board, char *ret, size_t size)
 {
     const struct json_value *cap = json_get(board, "cap");
-    const char *state = take_text(cap, "state"), *text = take_text(cap, "text");
+    const char *state = take_text(cap, "state");
+    char text[240];
 
     if (!*state || strcmp(state, "free") == 0)
         return false;
     int n = snprintf(ret, size, "%s", take_text(cap, "why"));
     if (n < 0 || (size_t)n >= size || strcmp(state, "held") == 0)
         return true;
-    (void)snprintf(ret + n, size - (size_t)n, " (%s%s%s)", state, *text ? ": " : "",
-                   text);
+    take_cap_state(cap, text, sizeof text);
+    (void)snprintf(ret + n, size - (size_t)n, " (%s)", text);
     return true;
 }
 

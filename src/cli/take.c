@@ -4,7 +4,9 @@
 #include <math.h>
 #include <stdio.h>
 #include <string.h>
+#include <time.h>
 
+#include "base/moment.h"
 #include "base/names.h"
 
 double take_number(const struct json_value *v, const char *key)
@@ -53,6 +55,43 @@ const char *take_text(const struct json_value *v, const char *key)
 void take_copy(const struct json_value *v, const char *key, char *ret, size_t size)
 {
     (void)snprintf(ret, size, "%s", take_text(v, key));
+}
+
+/* " at 14:02"; "": unknown. */
+static void at_local(const char *utc, char ret[32])
+{
+    char seconds[] = "2026-11-21T14:03:22"; /* without the fraction and the zone */
+    struct moment m;
+    struct tm then, now;
+
+    ret[0] = '\0';
+    (void)snprintf(seconds, sizeof seconds, "%s", utc);
+    if (!moment_read(seconds, &m))
+        return;
+    time_t then_s = (time_t)moment_utc_s(&m), now_s = time(NULL);
+    if (!localtime_r(&then_s, &then) || !localtime_r(&now_s, &now))
+        return;
+    bool today = then.tm_year == now.tm_year && then.tm_yday == now.tm_yday;
+    if (strftime(ret, 32, today ? " at %H:%M" : " at %Y-%m-%d %H:%M", &then) == 0)
+        ret[0] = '\0';
+}
+
+void take_released(const struct json_value *v, const char *key, char *ret, size_t size)
+{
+    char at[32];
+
+    at_local(take_text(v, "released_utc"), at);
+    (void)snprintf(ret, size, "%s%s", take_text(v, key), at);
+}
+
+void take_cap_state(const struct json_value *cap, char *ret, size_t size)
+{
+    const char *state = take_text(cap, "state"), *text = take_text(cap, "text");
+
+    if (*take_text(cap, "released_utc"))
+        take_released(cap, "text", ret, size);
+    else
+        (void)snprintf(ret, size, "%s%s%s", state, *text ? ": " : "", text);
 }
 
 const struct json_value *take_entry(const struct json_value *array, const char *key,

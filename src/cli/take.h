@@ -20,6 +20,13 @@ bool take_bool(const struct json_value *v, const char *key);    /* false unknown
 const char *take_text(const struct json_value *v, const char *key);
 /* Copied, cut to fit; "" unknown. */
 void take_copy(const struct json_value *v, const char *key, char *ret, size_t size);
+/* Of a board's cap or a job's search: the text of `key`, and where a board was released
+ * " at 14:02", in local time, with the date where it was another day.
+ */
+void take_released(const struct json_value *v, const char *key, char *ret, size_t size);
+/* "released by an administrator at 14:02", or "yielded: TEXT": the state of a board's
+ * cap, and why. */
+void take_cap_state(const struct json_value *cap, char *ret, size_t size);
 /* The first value of the array whose key has this number; NULL: none. */
 const struct json_value *take_entry(const struct json_value *array, const char *key,
                                     uint64_t number);

@@ -56,7 +56,7 @@ static void take_board(struct top_board *b, const struct json_value *v)
     take_copy(v, "name", b->name, sizeof b->name);
     take_copy(cap, "state", b->state, sizeof b->state);
     take_by(b, cap);
-    take_copy(cap, "text", b->text, sizeof b->text);
+    take_released(cap, "text", b->text, sizeof b->text);
     b->power_w = take_number(v, "power_w");
     b->cap_w = take_mw(limits, "enforced_mw");
     b->target_w = take_mw(cap, "target_mw");
@@ -164,7 +164,7 @@ static void take_job(struct top_job *j, const struct json_value *v)
         (void)snprintf(j->user, sizeof j->user, "%.0f", take_number(v, "uid"));
     (void)snprintf(j->name, sizeof j->name, "%s", *name ? name : "(another's)");
     take_boards(json_get(v, "gpus"), j->gpus, sizeof j->gpus);
-    take_copy(search, "state", j->state, sizeof j->state);
+    take_released(search, "state", j->state, sizeof j->state);
     if (!j->state[0])
         (void)snprintf(j->state, sizeof j->state, "%s", take_text(v, "source"));
     take_copy(search, "goal", j->goal, sizeof j->goal);

@@ -40,8 +40,11 @@ static int leave_for(struct tuner *t, size_t board, bool boards)
 {
     char text[TUNER_TEXT];
 
+    const struct claim_told *told = &t->caps.told[board];
+
     if (boards)
         t->left_for = TUNER_LEFT_FOR_BOARDS;
+    t->report.released_ns = told->why == UNMET_RELEASED ? told->released_ns : 0;
     board_caps_text(&t->caps, board, text, sizeof text);
     return tuner_unmet(t, text);
 }

@@ -195,6 +195,7 @@ struct tuner_report {
     char why[TUNER_TEXT];     /* why this cap */
     uint64_t ended_ns;        /* when caps ended early; 0: they did not */
     char ended[TUNER_TEXT];   /* why caps ended early; "" */
+    uint64_t released_ns;     /* when the board was released for which caps ended; 0 */
     bool board_lost;          /* ended because a board is lost or others control it; may
                                * come back */
     bool restored;            /* every board is back at its original */

@@ -12,15 +12,18 @@ static void check(const struct released *r)
     for (size_t i = 0; i < r->n; i++) {
         const struct gpu_info *info = &r->board[i];
         bool away = r->away >> i & 1;
-        must(info->index == i && r->until_ns[i] >= -1);
+        must(info->index == i && r->until_ns[i] >= -1 && r->since_ns[i] >= 0);
         must(memchr(info->uuid, '\0', sizeof info->uuid) != NULL);
         must(memchr(info->name, '\0', sizeof info->name) != NULL);
         must(memchr(info->pci_bus_id, '\0', sizeof info->pci_bus_id) != NULL);
         must(!away || info->uuid[0]);
         must(away || r->until_ns[i] == -1);
+        must(away || r->since_ns[i] == 0);
         fuzz_add(" %s", info->uuid);
         if (away)
             fuzz_add(" away until %lld", (long long)r->until_ns[i]);
+        if (r->since_ns[i])
+            fuzz_add(" since %lld", (long long)r->since_ns[i]);
     }
 }
 

@@ -1,17 +1,33 @@
 #!/usr/bin/python3
 """A board is released so that it can be reset, and taken back: who has it open when, and
 what the other boards notice of it (nothing)."""
+import datetime
 import json
 import os
 import pathlib
 import sqlite3
 import sys
+import time
 
 import uwtest
 
 t = uwtest.Tap()
 ORIGINAL = 300000
 CONFIG = "node: {interval: 1 s}\ncaps:\n  classes:\n    default: {ramp: at once}\n"
+
+
+ZONE = {"TZ": "IST-5:30"}
+
+
+def seconds(utc):
+    return datetime.datetime.fromisoformat(utc).timestamp()
+
+
+def local(utc):
+    """As a client in ZONE says it: released a moment ago, so on the same day unless that has just begun."""
+    there = datetime.timezone(datetime.timedelta(hours=5, minutes=30))
+    then, now = (datetime.datetime.fromtimestamp(s, there) for s in (seconds(utc), time.time()))
+    return then.strftime("%H:%M" if then.date() == now.date() else "%Y-%m-%d %H:%M")
 
 
 def gpu(d, i):
@@ -103,10 +119,17 @@ def job_goes_on(node, d):
     def shown():
         return next((j for j in d.ask("GET", "/v1/jobs")[1]["jobs"] if j["running"] and j["gpus"] == [1, 2]), {})
     t.ok(becomes(node, 1, 210000, 60) and becomes(node, 2, 210000), "a job's cap on boards 1 and 2", (shown(), d.log()))
+    before = time.time() - 0.01
     t.equal(release(node, 1).returncode, 0, "board 1 is released")
     t.ok(becomes(node, 2, ORIGINAL), "the job lets go of the other")
     t.ok(uwtest.wait_for(lambda: (shown().get("search") or {}).get("status") == "boards-lost"), "it says that", shown())
-    t.equal((shown().get("search") or {}).get("state"), "not capped: GPU 1: released by an administrator", "and why")
+    search = shown().get("search") or {}
+    t.equal(search.get("state"), "not capped: GPU 1: released by an administrator", "and why")
+    at = d.ask("GET", "/v1/gpus/1")[1]["cap"]["released_utc"]
+    t.ok(at and search.get("released_utc")[:19] == at[:19] and before <= seconds(at) <= time.time(), "and since when", (at, search))
+    said = f"released by an administrator at {local(at)}"
+    for command in (["jobs"], ["explain", "1"], ["list"], ["cap", "show"]):
+        t.ok(said in " ".join(node.run("underwatt", *command, env=ZONE).stdout.split()), f"{command[0]} says when, in local time", said)
     t.equal(release(node, "--take-back", 1).returncode, 0, "taken back")
     t.ok(becomes(node, 1, 210000, 60) and becomes(node, 2, 210000), "the job's cap is in force again", (shown(), d.log()))
     job.terminate()
@@ -133,6 +156,7 @@ def killed(node):
     t.equal(claim(d, 3, 180), 201, "and one on board 3")
     t.ok(becomes(node, 0, 200000) and becomes(node, 3, 180000), "in force")
     t.equal(release(node, 3).returncode, 0, "board 3 is released")
+    at = seconds(gpu(d, 3)["cap"]["released_utc"])
     writes = node.board(0)["limit_writes"]
     d.child.kill()
     d.child.wait()
@@ -140,6 +164,7 @@ def killed(node):
     t.ok(uwtest.wait_for(lambda: gpu(d, 0)["cap"]["state"] == "held"), "killed and begun again, it takes board 0 over")
     g = gpu(d, 3)
     t.ok(g["cap"]["state"] == "released" and g["uuid"] == node.board(3)["uuid"], "board 3 is still released", g)
+    t.ok(abs(seconds(g["cap"]["released_utc"]) - at) < 0.5, "since the same time", (g["cap"], at))
     p = node.sim("reset", "3")
     t.equal(p.returncode, 0, f"and nobody has it open {p.stderr}")
     t.equal(node.board(0)["limit_writes"], writes, "board 0's cap was not written again")
@@ -150,6 +175,7 @@ def killed(node):
     t.ok(uwtest.wait_for(lambda: node.sim("reset", "3").returncode == 0, 20), "it lets go of board 3 again",
          d.actuator_log())
     t.equal(release(node, "--take-back", 3).returncode, 0, "taken back")
+    t.equal(gpu(d, 3)["cap"]["released_utc"], None, "no longer released")
     t.ok(becomes(node, 3, 180000, 20), "its claim of before comes into force", d.log())
     t.ok(becomes(node, 0, 200000), "board 0's stays")
     t.equal(node.sim("reset", "3").returncode, 1, "and it cannot be reset any more")

@@ -176,12 +176,15 @@ static void test_release(void)
     is_done(s, 0, "done");
     is_limit(s, 0, 300, "the original first");
     is_state(s, 0, CAPS_RELEASED, "let go");
+    uint64_t at_ns = look(s, 0).released_ns;
     claim(s, 0, CLAIM_HARD, 180);
     pass(s, 3600);
+    ok(at_ns > 0 && look(s, 0).released_ns == at_ns, "since then");
     is_limit(s, 0, 300, "no claim brings it back");
     fault(s, "0 limit 290W");
     pass(s, 1);
     take_back(s, 0, 0, "taken back");
+    ok(look(s, 0).released_ns == 0, "not released any more");
     pass(s, 0.3);
     is_limit(s, 0, 180, "its claims are in force");
     ok(look(s, 0).bounds.original_mw == W(290), "the original is what was found");
