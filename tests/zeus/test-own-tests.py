@@ -2,7 +2,7 @@
 """Tests of Zeus itself, unmodified, on underwatt.compat.zeus: NVML is the mock that they bring.
 
 The power-limit tests want Zeus' own scan (UNDERWATT_ZEUS_SEARCH=exhaustive) and replay its recorded profiles (UNDERWATT_DATA, else
-../shared/data).  docs/zeus.md has the table of what passes and why the rest does not.
+../shared/data).  docs/design/zeus.md has the table of what passes and why the rest does not.
 """
 import os
 import pathlib
@@ -66,7 +66,7 @@ def main():
             continue
         found, text = outcomes(python, source, file, every)
         passed = found.count("")
-        t.ok((passed, len(found)) == (passes, of), f"{file}: {passes} of {of} pass, as docs/zeus.md has it", f"{passed} of {len(found)}\n{text}")
+        t.ok((passed, len(found)) == (passes, of), f"{file}: {passes} of {of} pass, as docs/design/zeus.md has it", f"{passed} of {len(found)}\n{text}")
         t.equal([w for w in found if w and reason not in w], [], f"{file}: no other reason to fail than the one that is known")
     for file, (of, reason) in NOT_IMPORTED.items():
         tests = (source / "tests" / file).read_text(encoding="utf-8").count("\ndef test_")

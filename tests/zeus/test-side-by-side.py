@@ -4,7 +4,7 @@
 One script with a selector for the least energy x time runs with either on a simulated board from its first step on.  What its
 whole run, the search included, cost in energy x time over holding the best cap from the start is compared.
 
-    test-side-by-side.py                              TAP: what docs/zeus.md says
+    test-side-by-side.py                              TAP: what docs/design/zeus.md says
     test-side-by-side.py --table [--boards LIST] [--step-s LIST] [--length N] [--ramp RATE] [--speed F]
 """
 import argparse
