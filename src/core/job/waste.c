@@ -7,7 +7,7 @@
 #include "base/units.h"
 
 /* A board with processes but without kernels keeps its clocks up: it draws 16 to 28 % of
- * the range above idle at most (docs/waste.md).
+ * the range above idle at most (docs/design/waste.md).
  */
 #define QUIET_SHARE (1.0 / 3)
 #define AT_CAP 0.9 /* of the cap in force: the cap holds the power down, not the job */

@@ -19,7 +19,7 @@ struct waste_limits {
     double under;      /* utilisation, or share of the power, that is too little */
     uint64_t under_ns; /* on average over this time */
 };
-/* The defaults; why these, says docs/waste.md. */
+/* The defaults; docs/design/waste.md says why these. */
 enum { WASTE_AFTER_S = 300, WASTE_UNDER_S = 900 };
 #define WASTE_UNDER_SHARE 0.1
 
