@@ -357,8 +357,8 @@ static int on_renew_due(struct loop_timer *timer, uint64_t now, void *user)
     enter(act);
     if (service_gone(act))
         return leave(act, act->state == STATE_STARTING
-                              ? fail_start(act, -ECONNREFUSED, "the actuator has gone")
-                              : end_session(act, "the actuator has gone"));
+                              ? fail_start(act, -ECONNREFUSED, "the actuator has ended")
+                              : end_session(act, "the actuator has ended"));
     if (act->state != STATE_READY)
         return leave(act, 0);
     if (act->n_answers)
@@ -425,8 +425,8 @@ static int on_readable(struct loop_fd *source, int fd, int events, void *user)
             r = on_answer(act, &answer);
         } else if (act->state == STATE_STARTING && !act->child) {
             r = fail_start(act, -ECONNRESET,
-                           "the actuator's service has hung up: does it know this user "
-                           "(see its log, and client in actuator.yaml)?");
+                           "the actuator's service has closed the connection: may this "
+                           "user connect (see its log, and clients in actuator.yaml)?");
         } else if (act->state == STATE_STARTING) {
             loop_fd_free(take(
                 act->source)); /* its exit status gives the reason: see on_exit_of() */

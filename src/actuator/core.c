@@ -229,15 +229,15 @@ const char *core_recovery_text(enum recovery_why why)
 {
     switch (why) {
     case RECOVERY_RESTORE:
-        return "the limit in force is ours";
+        return "Underwatt's limit is in force";
     case RECOVERY_AT_ORIGINAL:
         return "the original limit is in force";
     case RECOVERY_OTHER_BOOT:
-        return "entry dropped: the machine was started anew since";
+        return "entry dropped: the machine was rebooted since";
     case RECOVERY_OTHER_DRIVER:
-        return "entry dropped: the driver was loaded anew since";
+        return "entry dropped: the driver was reloaded since";
     case RECOVERY_FOREIGN:
-        return "entry dropped: the limit in force is not one that we set";
+        return "entry dropped: Underwatt did not set the limit in force";
     case RECOVERY_UNREADABLE:
         return "the board does not answer, the entry stays";
     }
@@ -265,7 +265,7 @@ const char *core_hold_refusal(enum core_hold what, enum actuator_result *ret)
         return NULL;
     case CORE_HOLD_YIELDED:
         *ret = ACTUATOR_YIELDED;
-        return "somebody else has set its limit, this session leaves it alone";
+        return "another program has set its limit, this session leaves it alone";
     case CORE_HOLD_TAKEN:
         *ret = ACTUATOR_TAKEN;
         return "held already";

@@ -45,11 +45,10 @@ static void say_damaged(struct charge *c, const struct actuator_reply *reply)
 
     if (reply->enforced_mw)
         (void)snprintf(in_force, sizeof in_force, "%g W", w_of_mw(reply->enforced_mw));
-    (void)snprintf(
-        text, sizeof text,
-        "%s: not restored: %s is in force, the original is not known: root sets "
-        "the limit that is right and removes the damaged entry",
-        reply->uuid, in_force);
+    (void)snprintf(text, sizeof text,
+                   "%s: not restored: %s is in force, the original is not known: root "
+                   "has to set the right limit and remove the damaged entry",
+                   reply->uuid, in_force);
     guard_say(c->guard, text);
 }
 
@@ -65,8 +64,7 @@ void guard_say_refused(struct charge *c, const struct actuator_reply *reply)
         say_damaged(c, reply);
     } else if (reply->result == ACTUATOR_TAKEN) {
         (void)snprintf(text, sizeof text,
-                       "%s: not restored: that process has to be continued or killed",
-                       reply->uuid);
+                       "%s: not restored: continue or kill that process", reply->uuid);
         guard_say(c->guard, text);
     }
 }

@@ -609,7 +609,7 @@ static void leave_board(struct charge *c)
     } else if (core_leave(grace_ns, ending) == CORE_LEFT_KEEP) {
         c->left = true;
         c->grace_ns = now_ns(c) + grace_ns;
-        say_left(c, "its client has gone, the cap stays for the grace period");
+        say_left(c, "its client has ended, the cap stays for the grace period");
         guard_step(c);
     } else if (c->state == STATE_HELD) {
         guard_want_restore(c);
@@ -705,10 +705,10 @@ static void ask_board(struct guard_session *s, struct charge *c,
         guard_ask_detach(s, c, request);
     } else if (c->session != s) {
         bool yielded = s->yielded[c - s->guard->charge];
-        guard_refuse(s, request, yielded ? ACTUATOR_YIELDED : ACTUATOR_GONE,
-                     yielded
-                         ? "somebody else has set its limit, this session leaves it alone"
-                         : "not held");
+        guard_refuse(
+            s, request, yielded ? ACTUATOR_YIELDED : ACTUATOR_GONE,
+            yielded ? "another program has set its limit, this session leaves it alone"
+                    : "not held");
     } else if (request->type == PROTO_RELEASE) {
         ask_release(c, request);
     } else if (c->state != STATE_HELD) {

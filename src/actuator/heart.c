@@ -51,7 +51,7 @@ int heart_new(const char *socket_name, struct loop *loop, struct heart **ret,
     size_t len = strlen(socket_name);
     if ((socket_name[0] != '/' && socket_name[0] != '@') ||
         len >= sizeof address.sun_path)
-        return fail(err, -EINVAL, "NOTIFY_SOCKET: '%.80s' is no socket's name",
+        return fail(err, -EINVAL, "NOTIFY_SOCKET: '%.80s' is not the name of a socket",
                     socket_name);
     memcpy(address.sun_path, socket_name, len);
     if (address.sun_path[0] == '@') /* the abstract name space */

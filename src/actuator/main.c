@@ -80,8 +80,9 @@ static const char help[] =
     "                          [--library PATH] [--keeper]\n"
     "       underwatt-actuator --local [--library PATH]\n"
     "\n"
-    "Write power caps for underwatt, one lease at a time, and put originals back.\n"
-    "  --recover        put back what a killed actuator left, and end\n"
+    "Write power caps for underwatt, one lease at a time, and restore the original "
+    "limits.\n"
+    "  --recover        restore limits that a killed actuator left, and exit\n"
     "  --serve          listen on descriptor 3 (socket activation), else on\n"
     "                   actuator.sock in the state directory\n"
     "  --local          for underwatt's own use: serve the socket at standard input\n"
@@ -136,7 +137,7 @@ static int on_beat_back(struct loop_fd *source, int fd, int events, void *user)
         return 0;
     }
     loop_fd_free(take(p->beat_source));
-    say("the keeper has gone: restoring", NULL);
+    say("the keeper has ended: restoring", NULL);
     end(p);
     return 0;
 }
@@ -406,9 +407,8 @@ static int give_up(struct program *p, uw_error *err)
         return r;
     if (files == SANDBOX_E_NO_LANDLOCK)
         (void)snprintf(text, sizeof text,
-                       "locked down but for files: this kernel has no "
-                       "Landlock, so paths are the unit's and the "
-                       "uid's to refuse");
+                       "locked down except for files: this kernel has no Landlock, only "
+                       "the unit and the uid restrict paths");
     else
         (void)snprintf(text, sizeof text,
                        "locked down: system calls, and files by "
@@ -548,7 +548,7 @@ static int parse(struct program *p, int argc, char **argv)
     if (p->mode == MODE_NONE || (p->kept && p->mode != MODE_SERVE)) {
         (void)fprintf(stderr, "underwatt-actuator: %s\n",
                       p->kept ? "--keeper is for --serve"
-                              : "say --recover, --serve or --local");
+                              : "give --recover, --serve or --local");
         return USAGE;
     }
     return 0;

@@ -41,7 +41,7 @@ int proto_parse_request(const void *data, size_t size, struct proto_request *ret
     struct proto_request m;
 
     if (size != sizeof m)
-        return fail(err, -EPROTO, "%zu bytes are no request", size);
+        return fail(err, -EPROTO, "%zu bytes are not a request", size);
     memcpy(&m, data, sizeof m);
     int r = check_head(m.magic, m.version, err);
     if (r < 0)
@@ -61,7 +61,7 @@ int proto_parse_answer(const void *data, size_t size, struct proto_answer *ret,
     struct proto_answer m = {0};
 
     if (size != proto_answer_size(0) && size != sizeof m)
-        return fail(err, -EPROTO, "%zu bytes are no answer", size);
+        return fail(err, -EPROTO, "%zu bytes are not an answer", size);
     memcpy(&m, data, size);
     int r = check_head(m.magic, m.version, err);
     if (r < 0)

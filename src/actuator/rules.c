@@ -121,7 +121,8 @@ static int read_board(const struct yaml_node *node, struct core_rules *rules,
     if (r < 0)
         return r;
     if (!core_is_uuid(text) || strspn(text, "0123456789") == strlen(text))
-        return yaml_fail(node, err, -EINVAL, "boards: '%.40s' is no board's UUID", text);
+        return yaml_fail(node, err, -EINVAL, "boards: '%.40s' is not the UUID of a board",
+                         text);
     if (rules->n_boards == CORE_RULES_BOARDS_MAX)
         return yaml_fail(node, err, -E2BIG, "boards: more than %d",
                          CORE_RULES_BOARDS_MAX);
@@ -240,7 +241,7 @@ static int read_path(const struct yaml_node *root, const char *key, const char *
     const struct yaml_node *node = yaml_get(root, key);
 
     if (path[0] != '/')
-        return yaml_fail(node, err, -EINVAL, "%s: '%.80s' is no absolute path", key,
+        return yaml_fail(node, err, -EINVAL, "%s: '%.80s' is not an absolute path", key,
                          path);
     int n = snprintf(ret, size, "%s", path);
     if (n < 0 || (size_t)n >= size)

@@ -122,10 +122,11 @@ static void yield_to(struct held *h, const struct cap_seen *seen,
 
     driver_mark(h, mark, sizeof mark);
     bool reloaded = mark[0] && h->entry.driver[0] && strcmp(mark, h->entry.driver) != 0;
-    (void)fail(&err, 0, "%s: %s: it is %" PRIu32 " mW, ours was %" PRIu32 "; left alone",
+    (void)fail(&err, 0,
+               "%s: %s: it is %" PRIu32 " mW, Underwatt had set %" PRIu32 "; left alone",
                h->info->uuid,
-               reloaded ? "the driver was loaded anew and has another limit"
-                        : "somebody else has set the limit",
+               reloaded ? "the driver was reloaded and has another limit"
+                        : "another program has set the limit",
                seen->set_mw, h->entry.readback_mw);
     int r = 0;
     if (h->entry.clocks && !reloaded && h->backend->reset_clocks)
@@ -204,7 +205,7 @@ void work_restore(struct held *h, struct actuator_reply *reply)
     }
     h->locked_mhz = 0;
     (void)fail(&err, 0, "%s: %s%s", h->info->uuid, core_recovery_text(todo.why),
-               todo.reset_clocks ? "; our clock lock is reset" : "");
+               todo.reset_clocks ? "; the clock lock is reset" : "");
     answer(h, reply,
            todo.why == RECOVERY_RESTORE || todo.why == RECOVERY_AT_ORIGINAL
                ? ACTUATOR_DONE

@@ -675,7 +675,7 @@ static void say_ability(const struct cap_remote *o)
     if (take_bool(node, "dry_run"))
         cli_say("cap: dry run: the daemon records claims and sets no limits");
     else if (!take_bool(act, "up"))
-        cli_say("cap: the daemon can set no limit now: %s", take_text(act, "why"));
+        cli_say("cap: the daemon cannot set limits now: %s", take_text(act, "why"));
 }
 
 int cap_daemon_set(struct cap_remote *o, const struct cap_arg *cap, struct cap_hold *h)

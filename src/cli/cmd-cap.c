@@ -272,7 +272,8 @@ static int check_words(const struct cap *c, const char *what, const char *value)
         return cli_fail(EXIT_USAGE, "cap set: '%s' and --preset exclude each other",
                         value);
     if (!known || (!value && !c->clock && !c->preset) == wants_value)
-        return cli_fail(EXIT_USAGE, "cap: say 'set W' (or 'set N%%'), 'clear' or 'show'");
+        return cli_fail(EXIT_USAGE,
+                        "cap: give 'set W' (or 'set N%%'), 'clear' or 'show'");
     return EXIT_OK;
 }
 
@@ -321,6 +322,6 @@ const struct cmd cmd_cap = {
     "cap",
     "set W|N%|--preset NAME|--clock MHZ --gpus LIST [--for TIME] [--detach] | clear | "
     "show",
-    "Hold boards at a cap by hand, put back what was left, show what is in force",
+    "Hold boards at a cap by hand, restore limits that were left, show caps in force",
     run,
 };

@@ -132,7 +132,7 @@ static void print_clock(const struct json_value *clock, bool unrestored)
                     (unsigned long long)locked,
                     take_bool(clock, "ramping") ? ", on the way down" : "");
     else
-        at = printf("  clock      not locked by us%s; ",
+        at = printf("  clock      not locked by Underwatt%s; ",
                     unrestored ? " (not confirmed)" : "");
     text_wrap(stdout, (unsigned)at, 13, take_text(clock, "why"));
     if (*text)

@@ -97,8 +97,7 @@ static int refuse_daemon(const struct keep *k, uw_error *err)
         return 0;
     r = daemon_address(k->env->socket, k->boards, &at, err);
     return r < 0 ? r
-                 : fail(err, -EEXIST,
-                        "a daemon runs (%s): it keeps the limits itself, ask it",
+                 : fail(err, -EEXIST, "a daemon runs (%s) and sets the limits: ask it",
                         at.socket);
 }
 
@@ -296,6 +295,6 @@ static int run(const struct cli_env *env, int argc, char **argv)
 const struct cmd cmd_keep = {
     "keep",
     "[--gpus LIST] [OPTIONS]",
-    "Hold boards for a program that searches for itself, until standard input closes",
+    "Hold boards for a program that searches by itself, until standard input closes",
     run,
 };

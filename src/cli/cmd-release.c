@@ -39,10 +39,9 @@ static int one(struct httpc *daemon, const struct release *o, const char *board)
         return cli_fail(r == -ENOENT ? EXIT_USAGE : cli_exit_of(r), "release: GPU %s: %s",
                         board, err.text);
     printf("GPU %s: %s\n", board,
-           o->take_back
-               ? "taken back"
-               : "released: original limit back, the driver let go of; it can be "
-                 "reset (underwatt-release(1))");
+           o->take_back ? "taken back"
+                        : "released: original limit restored, driver closed; the board "
+                          "can be reset (underwatt-release(1))");
     return EXIT_OK;
 }
 
@@ -82,6 +81,6 @@ static int run(const struct cli_env *env, int argc, char **argv)
 const struct cmd cmd_release = {
     "release",
     "[OPTIONS] GPU…",
-    "Let go of boards: originals back, left alone; or take them back",
+    "Release boards with their original limits, or take them back",
     run,
 };

@@ -267,8 +267,8 @@ static int check(const struct args *a, const struct format *format)
                         "report: --format: '%s' is none of text, csv, json, html",
                         a->format);
     if (a->waste && a->by)
-        return cli_fail(EXIT_USAGE, "report: --by: --waste tells of users, projects and "
-                                    "jobs at once");
+        return cli_fail(EXIT_USAGE,
+                        "report: --by: --waste shows users, projects and jobs at once");
     if (a->waste && (a->gco2e || a->price))
         return cli_fail(EXIT_USAGE, "report: --waste: grams and money are as booked; "
                                     "--gco2e-kwh and --price-kwh do not apply");
@@ -400,6 +400,6 @@ static int run(const struct cli_env *env, int argc, char **argv)
 const struct cmd cmd_report = {
     "report",
     "[--by WHAT] [--from TIME] [--to TIME] [OPTIONS]",
-    "Tell who used how much energy, out of the ledger",
+    "Show energy by job, user and other keys, from the ledger",
     run,
 };

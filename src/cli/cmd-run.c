@@ -87,6 +87,6 @@ static int run(const struct cli_env *env, int argc, char **argv)
 const struct cmd cmd_run = {
     "run",
     "[--goal GOAL | --cap W|N% | --preset NAME] [OPTIONS] -- CMD [ARG…]",
-    "Run CMD with its best power cap found and held, or with a given one",
+    "Run CMD, and find and hold its best power cap, or hold a given one",
     run,
 };

@@ -106,7 +106,7 @@ static int unset(struct httpc *daemon, const char *name)
     int code = ask(daemon, "DELETE", name, NULL);
 
     if (code == EXIT_OK)
-        printf("%s: not set by hand any more\n", name);
+        printf("%s: no longer set by hand\n", name);
     return code;
 }
 
@@ -135,7 +135,7 @@ static int check_words(const struct signal_opts *o, int argc, char **argv)
     while (i < n_elements(forms) && (argc < 1 || strcmp(forms[i].word, argv[0]) != 0))
         i++;
     if (i == n_elements(forms))
-        return cli_fail(EXIT_USAGE, "signal: say list, set or unset (see --help)");
+        return cli_fail(EXIT_USAGE, "signal: give list, set or unset (see --help)");
     if (argc != forms[i].argc)
         return cli_fail(EXIT_USAGE, "signal: the form is underwatt signal %s",
                         forms[i].usage);
@@ -144,7 +144,7 @@ static int check_words(const struct signal_opts *o, int argc, char **argv)
     if (o->for_ns && argc != 3)
         return cli_fail(EXIT_USAGE, "signal: --for belongs to set");
     if (argc > 1 && !sight_is_name(argv[1]))
-        return cli_fail(EXIT_USAGE, "signal: '%s' is no name of a signal", argv[1]);
+        return cli_fail(EXIT_USAGE, "signal: '%s' is not the name of a signal", argv[1]);
     return EXIT_OK;
 }
 

@@ -23,7 +23,7 @@ static int run(const struct cli_env *env, int argc, char **argv)
     if (!has_name)
         return sight_all(&cmd_signals, env, &o);
     if (!sight_is_name(argv[1]))
-        return cli_fail(EXIT_USAGE, "signals: '%s' is no name of a signal", argv[1]);
+        return cli_fail(EXIT_USAGE, "signals: '%s' is not the name of a signal", argv[1]);
     if (o.for_ns && !signal_is_forecast(argv[1]))
         return cli_fail(EXIT_USAGE, "signals: --for: %s is no forecast", argv[1]);
     return sight_one(&cmd_signals, env, &o, argv[1], NULL);

@@ -115,7 +115,7 @@ static void judge_absent(const struct doctor_daemon *d, struct findings *ret)
 static void judge_rights(const struct doctor_daemon *d, struct findings *ret)
 {
     if (!d->actuator_up) {
-        finding_add(ret, "actuator", FINDING_BAD, "the daemon can set no caps: %s",
+        finding_add(ret, "actuator", FINDING_BAD, "the daemon cannot set caps: %s",
                     d->why[0] ? d->why : "no actuator");
         finding_remedy(ret, "sudo systemctl enable --now underwatt-actuator.socket; "
                             "journalctl -u underwatt-actuator");
@@ -152,7 +152,7 @@ static void judge_writers(const struct doctor_daemon *d, struct findings *ret)
         [CAPS_CAUSE_PERSISTENCE] = {FINDING_WARN, "because persistence mode is off",
                                     "sudo nvidia-smi -pm 1, or run "
                                     "nvidia-persistenced"},
-        [CAPS_CAUSE_THERMAL] = {FINDING_WARN, "by heat", "look after the cooling"},
+        [CAPS_CAUSE_THERMAL] = {FINDING_WARN, "by heat", "check the cooling"},
         [CAPS_CAUSE_BOARD] = {FINDING_WARN, "by the board's management",
                               "a management controller or a power brake limits the "
                               "board: ask who runs it"},
@@ -176,19 +176,16 @@ static const char *ledger_remedy(enum ledger_trouble trouble)
 {
     static const char *const by[] = {
         [LEDGER_IS_FULL] =
-            "make room: df -h /var/lib/underwatt; it is tried again by itself",
-        [LEDGER_IS_NEWER] =
-            "install that underwattd again, or move the file away: a new one "
-            "is begun",
+            "free disk space: df -h /var/lib/underwatt; the daemon tries again",
+        [LEDGER_IS_NEWER] = "install that underwattd again, or move the file away: the "
+                            "daemon begins a new one",
         [LEDGER_NEEDS_RESTART] = "sudo systemctl restart underwattd",
         [LEDGER_IS_READ_ONLY] =
-            "mount -o remount,rw its file system; it is tried again by "
-            "itself",
+            "mount -o remount,rw its file system; the daemon tries again",
         [LEDGER_IS_TAKEN] =
             "sudo fuser -v /var/lib/underwatt/ledger.sqlite; end that process",
         [LEDGER_HAS_FAILED] =
-            "ls -ld /var/lib/underwatt; ls -l /var/lib/underwatt; it is "
-            "tried again by itself",
+            "ls -ld /var/lib/underwatt; ls -l /var/lib/underwatt; the daemon tries again",
     };
 
     return by[trouble];
@@ -244,7 +241,7 @@ static void judge_policy(const struct doctor_daemon *d, struct findings *ret)
         return;
     finding_add(ret, "policy", d->has_policy ? FINDING_WARN : FINDING_BAD,
                 "the file was refused, %s: %s",
-                d->has_policy ? "the policy of before is in force"
+                d->has_policy ? "the earlier policy is in force"
                               : "no policy is in force",
                 d->policy_error);
     finding_remedy(ret,

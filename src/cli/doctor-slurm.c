@@ -253,8 +253,8 @@ static int check_order(const struct doctor_slurm *s, const char *gres, size_t gr
     int r = file_read(s->conf, GRES_CONF_MAX, &text, &len, &why);
     if (r >= 0)
         r = gres_types(text, len, node, &types, &why);
-    return r < 0 ? fail(err, -ENOTUNIQ, "GPUs of several types, whose order is open: %s",
-                        why.text)
+    return r < 0 ? fail(err, -ENOTUNIQ,
+                        "GPUs of several types, whose order is not known: %s", why.text)
                  : 0;
 }
 
@@ -370,7 +370,7 @@ static void judge_library(const struct doctor_slurm *s, struct findings *ret)
     if (s->library)
         return;
     finding_add(ret, "slurm", FINDING_BAD,
-                "%s names %s, which is not there: --gpu-power-cap is unknown here, and "
+                "%s names %s, which does not exist: --gpu-power-cap is unknown here, and "
                 "scripts that have it are refused",
                 s->plugstack, s->plugin);
     finding_remedy(ret, "sudo apt install underwatt-slurm, on login nodes, too");
@@ -391,10 +391,11 @@ static void judge_arguments(const struct doctor_slurm *s, struct findings *ret)
                 "boards=: %s: caps and classes of jobs submitted here are not checked",
                 s->boards_error.text);
     if (s->boards_r == -ENOENT)
-        finding_remedy(ret,
-                       "write a line a kind of board, with its lowest and highest limit "
-                       "(underwatt list): echo board v100 150 W 300 W | sudo tee -a %s",
-                       s->boards);
+        finding_remedy(
+            ret,
+            "write a line for each kind of board, with its lowest and highest limit "
+            "(underwatt list): echo board v100 150 W 300 W | sudo tee -a %s",
+            s->boards);
     else
         finding_remedy(ret, "lines are 'board v100 150 W 300 W' and 'class training'");
 }
@@ -415,7 +416,7 @@ static const char *gres_remedy(int r)
     if (r == -ENODEV)
         return "give jobs whole GPUs (a line each: Name=gpu File=/dev/nvidia0), or leave "
                "it: jobs in MIG instances get no cap";
-    return "write a line a GPU there: Name=gpu File=/dev/nvidia0";
+    return "write a line for each GPU there: Name=gpu File=/dev/nvidia0";
 }
 
 /* slurm.conf's GPUs of a type have no device file, or gres.conf's no place. */
@@ -511,12 +512,12 @@ void doctor_slurm_judge(const struct doctor_slurm *s, struct findings *ret)
         finding_remedy(ret, "write optional in place of required");
     }
     if (s->slurmd_older) {
-        finding_add(ret, "slurm", FINDING_WARN, "slurmd runs since before %s was changed",
+        finding_add(ret, "slurm", FINDING_WARN, "%s was changed after slurmd started",
                     s->plugstack);
         finding_remedy(ret, "sudo systemctl restart slurmd (jobs go on)");
     }
     if (s->slurmd && !s->socket_there) {
-        finding_add(ret, "slurm", FINDING_WARN, "socket=%s is not there", s->socket);
+        finding_add(ret, "slurm", FINDING_WARN, "socket=%s does not exist", s->socket);
         finding_remedy(ret, "sudo systemctl enable --now underwattd, or the path of "
                             "api.socket in underwattd.yaml(5)");
     }
@@ -525,7 +526,7 @@ void doctor_slurm_judge(const struct doctor_slurm *s, struct findings *ret)
         finding_add(
             ret, "slurm", FINDING_NOTE,
             "PrologFlags has no Contain: without Alloc prologs run with a job's "
-            "first step on a node, and between steps the daemon sees nothing of it");
+            "first step on a node, and between steps the daemon does not see the job");
         finding_remedy(ret, "PrologFlags=Contain in %s; sudo scontrol reconfigure",
                        s->conf);
     }
@@ -540,8 +541,8 @@ void doctor_slurm_judge(const struct doctor_slurm *s, struct findings *ret)
         finding_add(ret, "slurm", FINDING_OK, "%s names " PLUGIN, s->plugstack);
     else if (ret->n == before)
         finding_add(ret, "slurm", FINDING_OK,
-                    "%s names " PLUGIN "; no slurmd of node %s runs here: gres.conf is "
-                    "not looked at",
+                    "%s names " PLUGIN
+                    "; no slurmd of node %s runs here: gres.conf is not checked",
                     s->plugstack, s->node);
 }
 
@@ -556,8 +557,8 @@ void doctor_slurm_judge_board(const struct doctor_slurm *s, const struct gpu_inf
         if (t->board[i].min_mw >= limits->min_mw && t->board[i].max_mw <= limits->max_mw)
             return;
     finding_add(ret, "slurm", FINDING_WARN,
-                "%s has no board within %g W to %g W, the limits of GPU %u: caps are "
-                "accepted that it does not take",
+                "%s has no board within %g W to %g W, the limits of GPU %u: caps outside "
+                "these limits are accepted",
                 s->boards, w_of_mw(limits->min_mw), w_of_mw(limits->max_mw), info->index);
     finding_remedy(ret, "write there: board NAME %g W %g W", w_of_mw(limits->min_mw),
                    w_of_mw(limits->max_mw));

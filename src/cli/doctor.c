@@ -112,7 +112,7 @@ static void judge_driver(const struct doctor_facts *f, struct findings *ret)
         finding_add(ret, "driver", FINDING_BAD, "%s", s->error.text);
         finding_remedy(ret, "%s",
                        f->machine.container
-                           ? "this container was given none: docker run --gpus all"
+                           ? "this container has no boards: docker run --gpus all"
                            : "find the reason: sudo dmesg | grep -iE "
                              "'nvidia|NVRM|xid'");
     } else if (s->r == -EPERM) {
@@ -137,7 +137,7 @@ static void judge_doors(const struct doctor_facts *f, struct findings *ret)
         finding_add(ret, "devices", FINDING_OK, "/dev/nvidiactl is open to this user");
     } else if (m->nvidiactl == MACHINE_NODE_ABSENT) {
         finding_add(ret, "devices", FINDING_BAD,
-                    "/dev/nvidiactl is not there though the driver is loaded");
+                    "/dev/nvidiactl does not exist although the driver is loaded");
         finding_remedy(ret, "%s",
                        m->container ? "docker run --gpus all …"
                                     : "sudo nvidia-modprobe -c 0 -u");
@@ -372,22 +372,20 @@ static void judge_limits(const struct survey *s, struct findings *ret)
                     "board %u has %g W (%s)", b->info.index,
                     w_of_mw(b->sample.enforced_mw), cap);
         if (b->held.gone)
-            finding_remedy(ret, "underwatt cap clear --gpus %u brings the original back",
+            finding_remedy(ret, "underwatt cap clear --gpus %u restores the original",
                            b->info.index);
         else if (stuck)
-            finding_remedy(ret,
-                           "process %d (%s) is stopped: kill -CONT %d, and it brings "
-                           "the original back",
-                           (int)b->held.holder.pid, b->held.holder.name,
-                           (int)b->held.holder.pid);
+            finding_remedy(
+                ret,
+                "process %d (%s) is stopped: kill -CONT %d lets it restore the original",
+                (int)b->held.holder.pid, b->held.holder.name, (int)b->held.holder.pid);
         else if (b->held.known)
             continue; /* its holder restores it */
         else if (!s->about.simulated)
-            finding_remedy(
-                ret,
-                "Underwatt takes it as the original and brings it back; for the "
-                "default: sudo nvidia-smi -i %u -pl %g",
-                b->info.index, w_of_mw(b->limits.default_mw));
+            finding_remedy(ret,
+                           "Underwatt uses it as the original and restores it; for the "
+                           "default: sudo nvidia-smi -i %u -pl %g",
+                           b->info.index, w_of_mw(b->limits.default_mw));
     }
 }
 
@@ -405,7 +403,7 @@ static void judge_damaged(const struct survey *s, struct findings *ret)
                     ": the original limit is unknown, and no process holds the board",
                     info->index, dir, info->uuid);
         finding_remedy(ret,
-                       "set the limit that is right (nvidia-smi -i %u -pl …), then "
+                       "set the right limit (nvidia-smi -i %u -pl …), then "
                        "remove that file",
                        info->index);
     }

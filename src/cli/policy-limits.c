@@ -75,5 +75,5 @@ void policy_limits_print(const struct cli_env *env, const struct policy_limits *
             print_rise(gpus);
     }
     if (!known)
-        printf("  no daemon answers: what the limits would hold now is not known\n");
+        printf("  no daemon answers: what the limits would hold now is unknown\n");
 }

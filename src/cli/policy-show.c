@@ -226,7 +226,7 @@ static int try_all(struct httpc *daemon, const char *text, struct json **ret,
             break;
         r = try_from(daemon, text, n, &more, err);
         if (r == 0 && json_count(json_get(json_root(more), "rules")) == 0)
-            r = fail(err, -EPROTO, "the daemon told no rule from number %" PRIu64 " on",
+            r = fail(err, -EPROTO, "the daemon sent no rule from number %" PRIu64 " on",
                      n);
         if (r == 0)
             r = json_extend(all, more);
@@ -250,5 +250,5 @@ void policy_would(const struct cli_env *env, const char *text)
     if (r == 0)
         print_trial(json_root(doc));
     else
-        cli_say("policy: what would hold now is not known: %s", err.text);
+        cli_say("policy: what would hold now is unknown: %s", err.text);
 }

@@ -22,11 +22,12 @@ static const enum ledger_by list_of[] = {LEDGER_BY_USER, LEDGER_BY_PROJECT,
 int waste_check(const struct json_value *report, uw_error *err)
 {
     if (!json_get(report, "uses"))
-        return fail(err, -EINVAL, "the answer is no report of waste: it has no 'uses'");
+        return fail(err, -EINVAL,
+                    "the answer is not a report of waste: it has no 'uses'");
     for (size_t i = 0; i < n_elements(lists); i++)
         if (!json_get(report, lists[i]))
-            return fail(err, -EINVAL, "the answer is no report of waste: it has no '%s'",
-                        lists[i]);
+            return fail(err, -EINVAL,
+                        "the answer is not a report of waste: it has no '%s'", lists[i]);
     return 0;
 }
 
@@ -323,7 +324,7 @@ int waste_text(const struct json_value *report, FILE *to, uw_error *err)
     if (take_bool(report, "simulated"))
         (void)fprintf(to, "SIMULATED boards: all figures are simulated.\n");
     if (!isnan(take_number(report, "only_uid")))
-        (void)fprintf(to, "Jobs of uid %llu alone, and nobody's time.\n",
+        (void)fprintf(to, "Jobs of uid %llu alone, and time of nobody.\n",
                       (unsigned long long)take_u64(report, "only_uid"));
     (void)fputc('\n', to);
     if (json_count(json_get(report, "uses")) == 0)
@@ -331,7 +332,7 @@ int waste_text(const struct json_value *report, FILE *to, uw_error *err)
     else
         put_uses(report, to);
     if (json_count(json_get(report, "jobs")) == 0)
-        (void)fprintf(to, "\nNo job is known to have had a board that it did not use.\n");
+        (void)fprintf(to, "\nNo job had a board that it did not use, as far as known.\n");
     for (size_t i = 0; i < n_elements(lists); i++)
         put_list(report, i, to);
     put_coverage(report, text, sizeof text);

@@ -193,9 +193,10 @@ static void print_judged(const struct sight *s)
     if (n > 0)
         print_errors(s);
     if (missed)
-        print_line(
-            0, "%ju values of it were not judged: none came in time that is no estimate",
-            (uintmax_t)missed);
+        print_line(0,
+                   "%ju values of it were not judged: the actual value, or one that is "
+                   "no estimate, did not come in time",
+                   (uintmax_t)missed);
     if (facts_worse(f, worse)[0])
         print_line(0, "the forecast is worse than persistence %s ahead", worse);
 }

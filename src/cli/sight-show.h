@@ -16,7 +16,7 @@ int opt_job_time(const char *text, void *ret, uw_error *err); /* of --for: for_n
 /* The options of these commands; o: a struct sight_opts. */
 #define SIGHT_OPTIONS(o)                                                                 \
     {"for",        0,                                                                    \
-     "TIME",       "of a forecast: when a job of this length begins best",               \
+     "TIME",       "with a forecast: the best time to begin a job of this length",       \
      opt_job_time, &(o).for_ns},                                                         \
         {"signals", 0,          "SOCKET", "ask underwatt-signals there, not the daemon", \
          opt_text,  &(o).socket},                                                        \

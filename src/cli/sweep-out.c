@@ -146,7 +146,7 @@ int sweep_show(const struct sweep_args *args, uint32_t default_mw, struct sweep_
     all.n_runs = n;
     (void)snprintf(method, sizeof method, "%s%s", v->method,
                    noisy && args->correct && drift.known
-                       ? " A drift of the reference was taken out of all figures."
+                       ? " A drift of the reference was removed from all figures."
                        : "");
     all.method = method;
     return write_outputs(args, &all);

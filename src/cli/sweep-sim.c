@@ -106,12 +106,12 @@ static int show(const struct simulated *sim, struct sweep_run *runs, size_t n)
         "by a model of a GPU under a power cap (clock, voltage, memory-bound time), in "
         "steady state, without measuring error%s. %s",
         sim->work->steps, sim->work->batch,
-        sim->args->noise > 0 ? " but with the chance error asked for by --noise" : "",
+        sim->args->noise > 0 ? " except for the random error of --noise" : "",
         board->calibrated
             ? "Its parameters are fitted to the sweeps published by Krzywaniak, Czarnul "
               "and Proficz (ICCS 2022, Tables 2 and 3)."
-            : "No measurements of this board stand behind it: its range is the maker's, "
-              "its curves are typical ones.");
+            : "It was not measured: its range is the maker's, its curves are typical "
+              "ones.");
     const struct view v = {
         .simulated = true,
         .board = board->key,

@@ -86,7 +86,7 @@ int top_take_waste(struct top *t, const struct json_value *report, uw_error *err
     const char *to = take_text(report, "to");
 
     if (strlen(to) < 16)
-        return fail(err, -EINVAL, "the answer is no report of waste: it has no 'to'");
+        return fail(err, -EINVAL, "the answer is not a report of waste: it has no 'to'");
     int r = waste_check(report, err);
     if (r < 0)
         return r;

@@ -85,8 +85,8 @@ void view_drift(const struct view *v, bool typeset, char *ret, size_t size)
         v->drift->refs, view_change(v->drift->time_change, typeset, t),
         view_change(v->drift->energy_change, typeset, e), known,
         !v->drift->drifts ? "no drift to speak of."
-        : v->corrected    ? "this drift was taken out of all figures."
-                          : "the machine drifted; --correct-drift takes it out.");
+        : v->corrected    ? "this drift was removed from all figures."
+                          : "the machine drifted; --correct-drift removes it.");
 }
 
 /* Length of the UTF-8 character at p; 0: invalid. */

@@ -106,8 +106,8 @@ static struct node_end end_of(const struct parcel *p, const struct http_chain *c
         end.some |= status >= 200 && status < 300;
         if (end.r == 0 && (status == 401 || status == 403))
             end.r = fail(why, -EACCES, "%s: HTTP %u: %s", p->place, status,
-                         status == 401 ? "our token is none of its tokens, or has expired"
-                                       : "administrators alone may tell it");
+                         status == 401 ? "the token is unknown there, or has expired"
+                                       : "only administrators may send this");
         if (end.r == 0 && (status == 429 || status >= 500)) {
             end.status = status;
             (void)fail(why, -EAGAIN, "%s: HTTP %u", p->place, status);
@@ -181,7 +181,8 @@ static void say_late(struct lane *l, size_t left)
     l->late = left > 0;
     if (left > 0)
         (void)fail(&why, -ETIME,
-                   "%zu of %zu nodes had no turn within %.6g s: they come first now",
+                   "%zu of %zu nodes were not reached within %.6g s: they are first in "
+                   "the next period",
                    left, l->n, s_of_ns(l->c->config->every_ns));
     log_event(left > 0 ? LOG_LEVEL_WARNING : LOG_LEVEL_NOTICE, LOG_EVENT_COLLECTOR_NODE,
               "name=all state=%s reason=%s", left > 0 ? "late" : "answers",
@@ -446,7 +447,7 @@ static void say_empty(struct cluster *c, bool empty)
     c->empty = empty;
     log_event(empty ? LOG_LEVEL_WARNING : LOG_LEVEL_NOTICE, LOG_EVENT_COLLECTOR_SLURM,
               "state=answers reason=%s",
-              log_quote(empty ? "sinfo shows no node with GPUs: nobody is told anything"
+              log_quote(empty ? "sinfo shows no node with GPUs: nothing is sent"
                               : "sinfo shows nodes with GPUs")
                   .text);
 }
@@ -459,9 +460,8 @@ static void say_left_out(struct cluster *c, size_t left_out)
         return;
     c->left_out = left_out > 0;
     (void)(left_out > 0 ? fail(&why, -ETIME,
-                               "jobs told nowhere: %zu, whose lists of nodes scontrol "
-                               "has not taken "
-                               "apart in time",
+                               "%zu jobs are not sent: scontrol has not expanded their "
+                               "lists of nodes in time",
                                left_out)
                         : fail(&why, 0, "all lists of nodes are known"));
     log_event(left_out > 0 ? LOG_LEVEL_WARNING : LOG_LEVEL_NOTICE,

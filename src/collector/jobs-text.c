@@ -224,7 +224,8 @@ int jobs_read_text(char *text, size_t len, const char *nonce, const char *types,
         has_form |= r > 0;
     }
     if (!has_form)
-        return fail(err, -EPROTO, "squeue: its output has not the fields asked for");
+        return fail(err, -EPROTO,
+                    "squeue: its output does not have the requested fields");
     *ret = jobs;
     jobs = (struct jobs){.n = 0};
     return 0;

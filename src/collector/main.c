@@ -22,7 +22,7 @@ static const char help[] =
     "usage: underwatt-slurm-collector [--config FILE]\n"
     "       underwatt-slurm-collector --check FILE\n"
     "\n"
-    "Tells the nodes of a Slurm cluster how long its queue is, and what Slurm knows of\n"
+    "Sends the nodes of a Slurm cluster the length of its queue, and facts of their\n"
     "their jobs.\n"
     "  --config FILE   read FILE instead of " COLLECTOR_CONFIG_FILE "\n"
     "  --check FILE    check FILE as a configuration and exit\n"

@@ -47,8 +47,8 @@ int rights_check(const char *text, uid_t uid, uw_error *err)
         for (size_t i = 0; i < sizeof words / sizeof *words; i++)
             if (strlen(words[i]) == len && memcmp(words[i], p, len) == 0)
                 return fail(err, -EACCES,
-                            "PrivateData=%s hides what others have from uid %u: make it "
-                            "an operator of Slurm and set 'sees_all: true'",
+                            "PrivateData=%s hides other users' jobs from uid %u: make "
+                            "this user an operator of Slurm and set 'sees_all: true'",
                             words[i], (unsigned)uid);
         p += len;
         if (*p == ' ')

@@ -87,8 +87,9 @@ static int call_with(struct slurm *s, const char *const *argv, const char *env,
 
     command_free(take(s->command));
     if (left_s <= 0)
-        return fail(err, -ETIMEDOUT, "%s: left out, a look at Slurm ends after %d s",
-                    argv[0], NODE_LOOK_S);
+        return fail(err, -ETIMEDOUT,
+                    "%s: left out, because requests to Slurm end after %d s", argv[0],
+                    NODE_LOOK_S);
     return command_new(s->loop, &opts, &s->command, err);
 }
 

@@ -36,7 +36,7 @@ static const char help[] =
     "a\n"
     "unix socket, to other instances over TLS.\n"
     "  --config FILE   read FILE instead of " CONFIG_FILE "\n"
-    "  --check         say what each source would do, ask nobody, and exit\n"
+    "  --check         print what each source would do, ask none, and exit\n"
     "  --version, --help\n";
 
 static int complain(int code, const char *text)

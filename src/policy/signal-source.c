@@ -61,7 +61,7 @@ static int check_file(const struct signal_source *s, uw_error *err)
                     name);
     if (!signal_path_check(s->path))
         return fail(err, -EINVAL,
-                    "%s: path: '%s' is none: keys and numbers of items with dots "
+                    "%s: path: '%s' is not a path: keys and numbers of items with dots "
                     "between them, as in data.0.kw",
                     name, s->path);
     return 0;

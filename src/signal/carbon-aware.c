@@ -77,13 +77,13 @@ static int take_one(struct taking *t, struct source_series *series,
     int64_t s = length_s(json_get(v, "duration"));
 
     if (!json_time(json_get(v, ahead ? "timestamp" : "time"), &p.from_utc_s))
-        return fail(t->why, SOURCE_BAD, "'%s' of a value is no time",
+        return fail(t->why, SOURCE_BAD, "'%s' of a value is not a time",
                     ahead ? "timestamp" : "time");
     if (!take_number(json_get(v, ahead ? "value" : "rating"), &p.v))
         return fail(t->why, SOURCE_BAD, "'%s' is not a number",
                     ahead ? "value" : "rating");
     if (s <= 0)
-        return fail(t->why, SOURCE_BAD, "'duration' of a value is none");
+        return fail(t->why, SOURCE_BAD, "'duration' of a value is not valid");
     p.to_utc_s = p.from_utc_s + s;
     return take_point(t, series, &p);
 }
@@ -98,13 +98,13 @@ static int read_answer(struct taking *t)
         return r;
     const struct json_value *list = json_root(doc);
     if (!json_is_list(list))
-        return fail(t->why, SOURCE_BAD, "the answer is no list");
+        return fail(t->why, SOURCE_BAD, "the answer is not a list");
     if (t->step == GIVES_FORECAST) {
         const struct json_value *forecast = json_at(list, 0);
         (void)json_time(json_get(forecast, "generatedAt"), &issued);
         list = json_get(forecast, "forecastData");
         if (forecast && !json_is_list(list))
-            return fail(t->why, SOURCE_BAD, "'forecastData' is no list");
+            return fail(t->why, SOURCE_BAD, "'forecastData' is not a list");
     }
     struct source_series *series = take_series(t, t->step, "g/kWh", issued);
     for (size_t i = 0; r == 0 && i < json_count(list); i++)

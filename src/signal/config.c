@@ -187,9 +187,10 @@ static int take_every(const struct yaml_node *map, const struct words *w,
 static int check_name(const struct yaml_node *map, const char *name, uw_error *err)
 {
     if (!name[0] || name[0] == '.' || strchr(name, '/'))
-        return yaml_fail(yaml_get(map, "name"), err, -EINVAL,
-                         "name: '%s' is none: it begins with no dot, and has no slash",
-                         name);
+        return yaml_fail(
+            yaml_get(map, "name"), err, -EINVAL,
+            "name: '%s' is not a name: a name has no dot at its begin and no slash",
+            name);
     return 0;
 }
 
@@ -342,7 +343,8 @@ static int read_tcp(const struct yaml_node *map, struct signals_config *c, uw_er
     if (r == 0 && !is_address(c->listen))
         return yaml_fail(
             yaml_get(map, "listen"), err, -EINVAL,
-            "listen: '%.60s' is no numeric address and port, as in [::]:9446", c->listen);
+            "listen: '%.60s' is not a numeric address and port, as in [::]:9446",
+            c->listen);
     if (r == 0)
         r = yaml_check_path(map, "cert", c->cert, SIGNALS_CONFIG_PATH - 1, err);
     if (r == 0)
@@ -542,7 +544,7 @@ int signals_config_secret(const struct signals_config *c, size_t i, char **ret,
 
     if (r == 0 && login &&
         (text[0] == ':' || !strchr(text, ':') || !strchr(text, ':')[1]))
-        r = fail(err, -EINVAL, "%s: its first line is no login: NAME:PASSWORD",
+        r = fail(err, -EINVAL, "%s: its first line is not a login: NAME:PASSWORD",
                  s->secret);
     if (r < 0) {
         secret_free(text);

@@ -95,7 +95,7 @@ static int take_one(struct taking *t, struct source_series *series,
     if (is_sandbox(v))
         return fail_sandbox(t);
     if (!json_time(json_get(v, "datetime"), &p.from_utc_s))
-        return fail(t->why, SOURCE_BAD, "'datetime' of a value is no time");
+        return fail(t->why, SOURCE_BAD, "'datetime' of a value is not a time");
     if (!take_number(json_get(v, "carbonIntensity"), &p.v))
         return fail(t->why, SOURCE_BAD, "'carbonIntensity' is not a number");
     p.to_utc_s = p.from_utc_s + s;
@@ -137,7 +137,7 @@ static int read_answer(struct taking *t)
     if (!list)
         return take_one(t, series, root, s);
     if (!json_is_list(list))
-        return fail(t->why, SOURCE_BAD, "its values are no list");
+        return fail(t->why, SOURCE_BAD, "its values are not a list");
     for (size_t i = 0; r == 0 && i < json_count(list); i++)
         r = take_one(t, series, json_at(list, i), s);
     return r;

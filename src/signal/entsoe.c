@@ -79,7 +79,7 @@ static int check(const struct source_config *c, const char *countries, uw_error 
     (void)countries;
     if (!is_eic(c->zone))
         return fail(err, -EINVAL,
-                    "%s: zone: '%.40s' is no code of a bidding zone (EIC), as in "
+                    "%s: zone: '%.40s' is not the code of a bidding zone (EIC), as in "
                     "10Y1001A1001A82H",
                     c->name, utf8_is_plain(c->zone) ? c->zone : "?");
     return 0;
@@ -199,7 +199,7 @@ static int on_begin(const char *name, unsigned depth, void *user)
     if (depth == 1) {
         d->acknowledged = strcmp(name, "Acknowledgement_MarketDocument") == 0;
         if (!d->acknowledged && strcmp(name, "Publication_MarketDocument") != 0)
-            return fail(d->t->why, SOURCE_BAD, "the answer is no document of prices");
+            return fail(d->t->why, SOURCE_BAD, "the answer is not a document of prices");
     } else if (strcmp(name, "TimeSeries") == 0) {
         d->currency[0] = d->measure[0] = '\0';
         d->repeats = d->other = false;
@@ -249,13 +249,13 @@ static int take_field(struct prices *d, const char *name, const char *text)
     else if (strcmp(name, "resolution") == 0)
         d->step_s = step_of(text);
     else if (strcmp(name, "start") == 0 && !time_of(text, &d->start_utc_s))
-        return fail(d->t->why, SOURCE_BAD, "'start' is no time");
+        return fail(d->t->why, SOURCE_BAD, "'start' is not a time");
     else if (strcmp(name, "end") == 0 && !time_of(text, &d->end_utc_s))
-        return fail(d->t->why, SOURCE_BAD, "'end' is no time");
+        return fail(d->t->why, SOURCE_BAD, "'end' is not a time");
     else if (strcmp(name, "createdDateTime") == 0)
         (void)time_of(text, &d->issued_utc_s);
     else if (strcmp(name, "position") == 0 && parse_u64(text, &d->position, NULL) < 0)
-        return fail(d->t->why, SOURCE_BAD, "'position' is no number");
+        return fail(d->t->why, SOURCE_BAD, "'position' is not a number");
     else if (strcmp(name, "price.amount") == 0)
         d->has_v = parse_double(text, &d->v, NULL) == 0;
     return 0;

@@ -131,7 +131,7 @@ int grid_zone_check(const char *zone, const char *countries, uw_error *err)
     if (formed && (!countries || is_country(countries, zone, 2)))
         return 0;
     guess(zone, countries, near);
-    return fail(err, -EINVAL, "'%.40s' is no zone of the grid: %s%s%s%s", shown,
+    return fail(err, -EINVAL, "'%.40s' is not a zone of the grid: %s%s%s%s", shown,
                 !formed ? "a country in two capital letters and parts of it "
                           "(DE, US-CAL-CISO)"
                         : "no country has this code",

@@ -112,10 +112,11 @@ static int check_name(const char *name, uw_error *err)
     size_t first = strcspn(name, ".");
 
     if (!utf8_is_plain(name) || !is_dotted(name))
-        return fail(err, -EINVAL,
-                    "'%.63s' is no name of a signal: letters, digits and _, with dots "
-                    "between words, as in rack.power",
-                    utf8_is_plain(name) ? name : "?");
+        return fail(
+            err, -EINVAL,
+            "'%.63s' is not the name of a signal: letters, digits and _, with dots "
+            "between words, as in rack.power",
+            utf8_is_plain(name) ? name : "?");
     if (is_one_of(reserved, n_elements(reserved), name, first))
         return fail(err, -EINVAL,
                     "'%.63s': names that begin with '%.*s' are the node's own", name,

@@ -24,7 +24,7 @@ static int check_keys(const struct source_config *c, uw_error *err)
     for (size_t i = 0; i < SOURCE_KEYS; i++) {
         unsigned bit = 1u << i;
         if ((c->given & bit) && !((k->must | k->may) & bit))
-            return fail(err, -EINVAL, "%s: '%s' is no key of type %s", c->name,
+            return fail(err, -EINVAL, "%s: '%s' is not a key of type %s", c->name,
                         key_names[i], k->type);
         if ((k->must & bit) && !(c->given & bit))
             return fail(err, -EINVAL, "%s: '%s' is missing: type %s needs it", c->name,
@@ -105,8 +105,8 @@ static int check_file(const struct source_config *c, uw_error *err)
                     utf8_is_plain(c->file) ? c->file : "?");
     if ((c->given & KEY_PATH) && !signal_path_check(c->path))
         return fail(err, -EINVAL,
-                    "%s: path: '%.80s' is none: keys and numbers of items with dots "
-                    "between them, as in data.0.kw",
+                    "%s: path: '%.80s' is not a path: keys and numbers of items with "
+                    "dots between them, as in data.0.kw",
                     c->name, utf8_is_plain(c->path) ? c->path : "?");
     return 0;
 }

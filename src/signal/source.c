@@ -359,7 +359,8 @@ int answer_clock(const struct source_answer *a, int64_t *ret_utc_s, uw_error *wh
     if (age && parse_u64(age, &age_s, NULL) == 0 && age_s < SOURCE_WAIT_MAX_S)
         at += (int64_t)age_s;
     if (at > a->utc_s + SOURCE_SKEW_S || at < a->utc_s - SOURCE_SKEW_S)
-        return fail(why, SOURCE_BAD, "its clock and ours differ by %lld s: %d s at most",
+        return fail(why, SOURCE_BAD,
+                    "its clock and the local one differ by %lld s: %d s at most",
                     (long long)(at - a->utc_s), SOURCE_SKEW_S);
     if (at > a->utc_s)
         *ret_utc_s = at;

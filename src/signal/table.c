@@ -27,9 +27,10 @@ static int check(const struct source_config *c, const char *countries, uw_error 
         return fail(err, -EINVAL, "%s: zone: the table of factors has no '%s'", c->name,
                     c->zone);
     if (!factor_find(c->zone, &year, &g))
-        return fail(err, -EINVAL,
-                    "%s: year: the table has none of %u for '%s', the newest is of %u",
-                    c->name, c->year, c->zone, newest);
+        return fail(
+            err, -EINVAL,
+            "%s: year: the table has no factor of %u for '%s', the newest is of %u",
+            c->name, c->year, c->zone, newest);
     return 0;
 }
 

@@ -43,7 +43,7 @@ static int check(const struct source_config *c, const char *countries, uw_error 
                     c->region, REGIONS);
     if (c->postcode[0] && !is_outward(c->postcode))
         return fail(err, -EINVAL,
-                    "%s: postcode: '%.40s' is none: its first part, as in RG10", c->name,
+                    "%s: postcode: '%.40s' is not its first part, as in RG10", c->name,
                     c->postcode);
     return 0;
 }
@@ -75,7 +75,7 @@ static int take_one(struct taking *t, struct source_series *now,
 
     if (!json_time(json_get(v, "from"), &p.from_utc_s) ||
         !json_time(json_get(v, "to"), &p.to_utc_s))
-        return fail(t->why, SOURCE_BAD, "'from' or 'to' of a value is no time");
+        return fail(t->why, SOURCE_BAD, "'from' or 'to' of a value is not a time");
     actual = p;
     if (!intensity || !take_number(json_get(intensity, "forecast"), &p.v) ||
         !take_number(json_get(intensity, "actual"), &actual.v))
@@ -108,7 +108,7 @@ static int find_list(struct taking *t, const struct json_value *root,
                     t->c->postcode);
     *ret = json_is_list(v) ? v : json_get(v, "data");
     if (!json_is_list(*ret))
-        return fail(t->why, SOURCE_BAD, "'data' is no list of half hours");
+        return fail(t->why, SOURCE_BAD, "'data' is not a list of half hours");
     return 0;
 }
 

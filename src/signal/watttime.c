@@ -91,8 +91,7 @@ static int check_meta(struct taking *t, const struct json_value *meta,
     uint64_t period_s = PERIOD_S;
 
     if (units && strcmp(units, "percentile") == 0)
-        return fail(t->why, SOURCE_BAD,
-                    "its values are percentiles, which are no intensity");
+        return fail(t->why, SOURCE_BAD, "its values are percentiles, not intensities");
     if (!units || strcmp(units, "lbs_co2_per_mwh") != 0)
         return fail(t->why, SOURCE_BAD, "its values are not in lbs_co2_per_mwh");
     if (!region || strcmp(region, t->c->region) != 0)
@@ -122,7 +121,7 @@ static int read_answer(struct taking *t)
     const struct json_value *list = json_get(json_root(doc), "data");
     r = check_meta(t, meta, &like);
     if (r == 0 && !json_is_list(list))
-        r = fail(t->why, SOURCE_BAD, "'data' is no list");
+        r = fail(t->why, SOURCE_BAD, "'data' is not a list");
     if (r != 0)
         return r;
     (void)json_time(json_get(meta, "generated_at"), &issued);
@@ -134,7 +133,7 @@ static int read_answer(struct taking *t)
     for (size_t i = 0; r == 0 && i < json_count(list); i++) {
         struct source_point p = {0};
         if (!json_time(json_get(json_at(list, i), "point_time"), &p.from_utc_s))
-            return fail(t->why, SOURCE_BAD, "'point_time' of a value is no time");
+            return fail(t->why, SOURCE_BAD, "'point_time' of a value is not a time");
         if (!take_number(json_get(json_at(list, i), "value"), &p.v))
             return fail(t->why, SOURCE_BAD, "'value' is not a number");
         p.v *= G_PER_LB / 1000;

@@ -37,8 +37,10 @@ static int world_numbers(const struct sim_page *page, uint64_t may, const char *
         if (r < 0)
             return r;
         if (i >= n)
-            return fail(err, -1, "--gpus: this process may use %u boards, and %s is none",
-                        n, word);
+            return fail(
+                err, -1,
+                "--gpus: this process may use %u boards, and %s is not one of them", n,
+                word);
         used += snprintf(ret + used, JOB_TEXT_MAX - (size_t)used, "%s%u", used ? "," : "",
                          sim_devices_at(page, may, (unsigned)i));
     }

@@ -6,7 +6,7 @@ import signal
 import uwtest
 
 ORIGINAL, CAP = 250000, 200000
-# Holds its boards and sets the cap, connects again when the actuator has gone; says what it
+# Holds its boards and sets the cap, connects again when the actuator has ended; says what it
 # hears in a log of its own.
 DAEMON = r"""#!/usr/bin/python3
 import os, signal, socket, struct, sys, time

@@ -376,7 +376,7 @@ def others_limits(t, w):
     c.kill_all()
     w.nvml.set(0, 180000)
     p = w.recover()
-    t.ok(w.nvml.limit(0) == 180000 and not w.entry(0) and "not one that we set" in p.stderr,
+    t.ok(w.nvml.limit(0) == 180000 and not w.entry(0) and "Underwatt did not set the limit" in p.stderr,
          "nor by a recovery, which says so", p.stderr)
     c.close()
     w.nvml.set(0, ORIGINAL)

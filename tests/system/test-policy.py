@@ -79,7 +79,7 @@ def main():
         t.ok("rule nobody-waits: goal edp, priority 10" in lines and lines[-1] == "7 rules, 3 classes, 2 limits",
              "its goals and sums", p)
         t.ok("limit temperature: 83 °C" in lines and "limit rise: 83.3 W/s" in lines and "  no daemon answers: "
-             "what the limits would hold now is not known" in lines, "its limits", p)
+             "what the limits would hold now is unknown" in lines, "its limits", p)
         t.ok(any(x.startswith("signals read: carbon, price, ") for x in lines), "the signals that it reads", p)
         for text, code, words in (
                 ("policy: 1\n", 0, "0 rules"),

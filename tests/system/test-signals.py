@@ -156,7 +156,7 @@ def checks(service, folder, key):
     for text, words in (("sources: []\n", ("sources: 0 are outside 1..64",)),
                         ("cache: /tmp\n", ("no source: give sources, follow or both",)),
                         ("sources: [{name: a, type: uk, url: \"http://grid.example\"}]\n", ("url: http://grid.example has no TLS",)),
-                        ("sources: [{name: a, type: static, zone: UK}]\n", ("zone: 'UK' is no zone of the grid", "did you mean 'GB'?")),
+                        ("sources: [{name: a, type: static, zone: UK}]\n", ("zone: 'UK' is not a zone of the grid", "did you mean 'GB'?")),
                         ("sources: [{name: a, type: json, file: /x, unit: km, as: x}]\n", ("unit: 'km' is none of energy, power, price or carbon",))):
         s.config.write_text(top + text)
         for option in ((), ("--check",)):

@@ -198,7 +198,7 @@ static void test_yield(void)
     fake_dev[3].set_mw = 250000;
     fake_mark = "load-2";
     a = expect(w, PROTO_LIMIT, "GPU-3", 190000, ACTUATOR_YIELDED);
-    ok(strstr(a->reply.text, "driver was loaded anew") != NULL, "a reload is named: %s",
+    ok(strstr(a->reply.text, "driver was reloaded") != NULL, "a reload is named: %s",
        a->reply.text);
     finish(w);
 }

@@ -55,7 +55,7 @@ static void test_bad(void)
         {"client: watt\n", -EINVAL, "actuator.yaml:1: unknown key 'client'"},
         {"grace: 1 s\nboards: some\n", -EINVAL, "actuator.yaml:2: boards: 'all', or"},
         {"boards: [../x]\n", -EINVAL, "actuator.yaml:1: boards: '../x' is no"},
-        {"boards: [0]\n", -EINVAL, "boards: '0' is no board's UUID"},
+        {"boards: [0]\n", -EINVAL, "boards: '0' is not the UUID of a board"},
         {"boards: [[GPU-1]]\n", -EINVAL, "actuator.yaml:1: "},
         {"clients: [nobody-here]\n", -EINVAL, "there is no user 'nobody-here'"},
         {"clients: [4294967295]\n", -ERANGE, "4294967295 is no uid"},
@@ -78,8 +78,8 @@ static void test_bad(void)
         {"grace: 10\n", -EINVAL, "actuator.yaml:1: "},
         {"grace: 61 s\n", -ERANGE, "actuator.yaml:1: "},
         {"grace: -1 s\n", -ERANGE, "actuator.yaml:1: "},
-        {"library: nvml.so\n", -EINVAL, "no absolute path"},
-        {"powercap: cap\n", -EINVAL, "powercap: 'cap' is no absolute path"},
+        {"library: nvml.so\n", -EINVAL, "is not an absolute path"},
+        {"powercap: cap\n", -EINVAL, "powercap: 'cap' is not an absolute path"},
         {"[", -EINVAL, "actuator.yaml:"},
     };
     /* clang-format on */

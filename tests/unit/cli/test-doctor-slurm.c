@@ -56,7 +56,8 @@ static const struct {
       "NodeName=n1 Gres=gpu:b:1,gpu:a:1\n", "", "", ""},
      NULL,
      "bad",
-     "GPUs of several types, whose order is open: line 2: Include is not followed: jobs "
+     "GPUs of several types, whose order is not known: line 2: Include is not followed: "
+     "jobs "
      "are registered without their boards, and get no cap -> sudo slurmd -G"},
     {"fewer files than GPUs of a type",
      {NODE("gpu:b:2,gpu:a:1"), "optional " PLUGIN, TWO, NULL, "", "", ""},
@@ -163,7 +164,7 @@ static const struct {
       NULL},
      NULL,
      "warn",
-     "socket=@/n1.sock is not there"},
+     "socket=@/n1.sock does not exist"},
     {"an argument that is misspelt",
      {NODE("gpu:8"), "optional spank_underwatt.so borads=@/more.conf\n", GPUS, NULL, "",
       "", ""},
@@ -186,7 +187,7 @@ static const struct {
      NULL,
      "warn",
      "@/more.conf: No such file or directory: caps and classes of jobs submitted "
-     "here are not checked -> write a line a kind of board"},
+     "here are not checked -> write a line for each kind of board"},
     {"a wrong table",
      {NODE("gpu:8"), "optional " TABLE, GPUS, "board v100 300 W\n", "", "", ""},
      NULL,

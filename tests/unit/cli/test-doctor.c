@@ -73,7 +73,7 @@ static const struct {
      "devices", FINDING_BAD, "closed", "NVreg_DeviceFileMode"},
     {"door closed, for a group", {.machine = {.module = true, .nvidiactl = MACHINE_NODE_CLOSED, .node_group = "video"}},
      "devices", FINDING_BAD, "closed", "usermod -aG video"},
-    {"no door", {.machine = {.module = true}}, "devices", FINDING_BAD, "not there", "nvidia-modprobe"},
+    {"no door", {.machine = {.module = true}}, "devices", FINDING_BAD, "does not exist", "nvidia-modprobe"},
     {"door open", {.machine = {.module = true, .nvidiactl = MACHINE_NODE_OPEN}}, "devices", FINDING_OK, "open", ""},
     {"all answer", {.n = 2, .board = {GOOD, GOOD}}, "boards", FINDING_OK, "all 2", ""},
     {"one is silent", {.n = 2, .board = {GOOD, {.info = {.index = 1}, .error = {"no answer"}}}},

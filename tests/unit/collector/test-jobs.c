@@ -156,7 +156,7 @@ static void refused(void)
         {"{}", "there is no list of jobs"},
         {"{\"jobs\": {}}", "there is no list of jobs"},
         {"{\"jobs\": null}", "there is no list of jobs"},
-        {"{\"jobs\": [], \"errors\": [{}]}", "tells an error"},
+        {"{\"jobs\": [], \"errors\": [{}]}", "reports an error"},
         {"{\"jobs\": [{\"job_id\": 1}", "squeue --json"},
     };
     struct jobs jobs = {.n = 7};

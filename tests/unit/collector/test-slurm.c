@@ -377,7 +377,7 @@ static void late(void)
                      "done");
     command("squeue", JSON(""));
     const char *said = rounds(&c, "state=late");
-    ok(strstr(said, "66 of 130 nodes had no turn within 1 s"),
+    ok(strstr(said, "66 of 130 nodes were not reached within 1 s"),
        "nodes whose turn does not come are counted: %.200s", said);
     (void)close(fd);
 }

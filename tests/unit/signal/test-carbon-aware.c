@@ -9,14 +9,14 @@ static const struct answer_case now[] = {
     {"under the name of its source", "[{\"location\":\"DE\",\"time\":\"2026-11-26T12:00:00Z\",\"rating\":70,\"duration\":\"00:05:00\"}]",
      SOURCE_VALUES, "carbon.sdk g/kWh: 12:00+5 70"},
     {"without a duration", "[{\"time\":\"2026-11-26T12:00:00Z\",\"rating\":70}]", SOURCE_VALUES, "carbon.sdk g/kWh: 12:00+60 70"},
-    {"a duration of no time", "[{\"time\":\"2026-11-26T12:00:00Z\",\"rating\":70,\"duration\":\"00:00:00\"}]", SOURCE_BAD, "'duration' of a value is none"},
+    {"a duration of no time", "[{\"time\":\"2026-11-26T12:00:00Z\",\"rating\":70,\"duration\":\"00:00:00\"}]", SOURCE_BAD, "'duration' of a value is not valid"},
     {"a duration of no form", "[{\"time\":\"2026-11-26T12:00:00Z\",\"rating\":70,\"duration\":\"1 hour\"}]", SOURCE_BAD, "'duration'"},
     {"a duration of years", "[{\"time\":\"2026-11-26T12:00:00Z\",\"rating\":70,\"duration\":99999999}]", SOURCE_BAD, "'duration'"},
     {"null", "[{\"time\":\"2026-11-26T12:00:00Z\",\"rating\":null}]", SOURCE_NO_DATA, "no value is known"},
     {"a text", "[{\"time\":\"2026-11-26T12:00:00Z\",\"rating\":\"x\"}]", SOURCE_BAD, "'rating' is not a number"},
-    {"no time", "[{\"rating\":70}]", SOURCE_BAD, "'time' of a value is no time"},
+    {"no time", "[{\"rating\":70}]", SOURCE_BAD, "'time' of a value is not a time"},
     {"nothing", "[]", SOURCE_NO_DATA, "no value is known"},
-    {"no list", "{}", SOURCE_BAD, "the answer is no list"},
+    {"no list", "{}", SOURCE_BAD, "the answer is not a list"},
     {"half", "[{\"ti", SOURCE_BAD, "not JSON"},
 };
 static const struct answer_case ahead[] = {
@@ -26,8 +26,8 @@ static const struct answer_case ahead[] = {
      SOURCE_VALUES, "carbon.sdk.forecast g/kWh: 12:30+5 ~380.99, 12:35+5 ~359.23"},
     {"all filtered out", "[{\"generatedAt\":\"2026-11-26T12:30:00+00:00\",\"forecastData\":[]}]", SOURCE_NO_DATA, "no value is known"},
     {"nothing", "[]", SOURCE_NO_DATA, "no value is known"},
-    {"no points", "[{\"generatedAt\":\"2026-11-26T12:30:00+00:00\"}]", SOURCE_BAD, "'forecastData' is no list"},
-    {"no time", "[{\"forecastData\":[{\"value\":1}]}]", SOURCE_BAD, "'timestamp' of a value is no time"},
+    {"no points", "[{\"generatedAt\":\"2026-11-26T12:30:00+00:00\"}]", SOURCE_BAD, "'forecastData' is not a list"},
+    {"no time", "[{\"forecastData\":[{\"value\":1}]}]", SOURCE_BAD, "'timestamp' of a value is not a time"},
 };
 /* clang-format on */
 

@@ -57,23 +57,23 @@ static const struct { const char *name, *text, *says; } wrong[] = {
     {"a site that is asked too seldom", TOP "follow: {url: \"https://s:1\", token: /t, every: 2 h}\n", "every"},
     {"a relative CA", TOP "follow: {url: \"https://s:1\", token: /t, ca: c}\n", "ca: 'c' is not an absolute path"},
     {"the site's name", TOP "follow: {url: \"https://s:1\", token: /t}\nsources:\n  - {name: follow, type: uk}\n", "s.yaml:5: name: 'follow' is the site's"},
-    {"a name that is a path", ONE("name: a/b, type: uk"), "s.yaml:4: name: 'a/b' is none"},
-    {"a name that is hidden", ONE("name: .a, type: uk"), "name: '.a' is none"},
+    {"a name that is a path", ONE("name: a/b, type: uk"), "s.yaml:4: name: 'a/b' is not a name"},
+    {"a name that is hidden", ONE("name: .a, type: uk"), "name: '.a' is not a name"},
     {"an unknown key", TOP "sauces: []\n", "unknown key 'sauces'"},
     {"a relative cache", TOP "cache: x\nsources: []\n", "cache: 'x' is not an absolute path"},
     {"a relative socket", "signals: 1\nserve: {socket: s}\nsources: []\n", "socket: 's' is not an absolute path"},
     {"TCP without a token", "signals: 1\nserve: {tcp: {listen: \"[::]:1\", cert: /c, key: /k}}\nsources: []\n", "token"},
-    {"no port", "signals: 1\nserve: {tcp: {listen: \"[::]\", cert: /c, key: /k, token: /t}}\nsources: []\n", "listen: '[::]' is no numeric address and port"},
-    {"a host's name", "signals: 1\nserve: {tcp: {listen: \"localhost:0\", cert: /c, key: /k, token: /t}}\nsources: []\n", "listen: 'localhost:0' is no numeric address and port"},
-    {"an address without brackets", "signals: 1\nserve: {tcp: {listen: \"::1:9446\", cert: /c, key: /k, token: /t}}\nsources: []\n", "is no numeric address and port"},
-    {"a large port", "signals: 1\nserve: {tcp: {listen: \"0.0.0.0:65536\", cert: /c, key: /k, token: /t}}\nsources: []\n", "is no numeric address and port"},
+    {"no port", "signals: 1\nserve: {tcp: {listen: \"[::]\", cert: /c, key: /k, token: /t}}\nsources: []\n", "listen: '[::]' is not a numeric address and port"},
+    {"a host's name", "signals: 1\nserve: {tcp: {listen: \"localhost:0\", cert: /c, key: /k, token: /t}}\nsources: []\n", "listen: 'localhost:0' is not a numeric address and port"},
+    {"an address without brackets", "signals: 1\nserve: {tcp: {listen: \"::1:9446\", cert: /c, key: /k, token: /t}}\nsources: []\n", "is not a numeric address and port"},
+    {"a large port", "signals: 1\nserve: {tcp: {listen: \"0.0.0.0:65536\", cert: /c, key: /k, token: /t}}\nsources: []\n", "is not a numeric address and port"},
     {"no name", ONE("type: uk"), "s.yaml:4: "},
     {"no type", ONE("name: a"), "s.yaml:4: "},
     {"an unknown type", ONE("name: a, type: gridstatus"), "s.yaml:4: type: 'gridstatus' is none of: electricitymaps, watttime, uk, csv, json, static, carbon-aware-sdk, entsoe"},
-    {"an unknown zone", ONE("name: a, type: electricitymaps, zone: UK, key_file: /k"), "s.yaml:4: a: zone: 'UK' is no zone of the grid: no country has this code; did you mean 'GB'?"},
-    {"a zone of no market", ONE("name: a, type: entsoe, zone: 10Y1001A1001A82G, key_file: /k"), "s.yaml:4: a: zone: '10Y1001A1001A82G' is no code of a bidding zone"},
+    {"an unknown zone", ONE("name: a, type: electricitymaps, zone: UK, key_file: /k"), "s.yaml:4: a: zone: 'UK' is not a zone of the grid: no country has this code; did you mean 'GB'?"},
+    {"a zone of no market", ONE("name: a, type: entsoe, zone: 10Y1001A1001A82G, key_file: /k"), "s.yaml:4: a: zone: '10Y1001A1001A82G' is not the code of a bidding zone"},
     {"no key", ONE("name: a, type: electricitymaps, zone: DE"), "s.yaml:4: a: 'key_file' is missing: type electricitymaps needs it"},
-    {"a key of another", ONE("name: a, type: uk, zone: GB"), "s.yaml:4: a: 'zone' is no key of type uk"},
+    {"a key of another", ONE("name: a, type: uk, zone: GB"), "s.yaml:4: a: 'zone' is not a key of type uk"},
     {"no TLS", ONE("name: a, type: json, url: \"http://dcim.example/x\", unit: kW, as: rack.power"), "s.yaml:4: a: url: http://dcim.example has no TLS"},
     {"a wrong unit", ONE("name: a, type: json, file: /x, unit: km, as: x"), "s.yaml:4: a: unit: 'km' is none of energy, power, price or carbon"},
     {"a relative CA of a source", ONE("name: a, type: uk, ca: x"), "ca: 'x' is not an absolute path"},
@@ -88,7 +88,7 @@ static const struct { const char *name, *text, *says; } wrong[] = {
     {"an invisible character", ONE("name: \"a\\u200bb\", type: uk"), "name has a control or invisible character"},
     {"one name twice", TOP "sources:\n  - {name: a, type: uk}\n  - {name: a, type: uk, as: b}\n", "s.yaml:5: two sources have the name 'a'"},
     {"one signal twice", TOP "sources:\n  - {name: a, type: uk}\n  - {name: b, type: static, zone: DE}\n", "s.yaml:5: a and b both give carbon: name one of them with 'as'"},
-    {"CSV with two files", ONE("name: a, type: csv, path: /x, file: /y, unit: kW, as: x"), "a: 'path' is no key of type csv"},
+    {"CSV with two files", ONE("name: a, type: csv, path: /x, file: /y, unit: kW, as: x"), "a: 'path' is not a key of type csv"},
 };
 /* clang-format on */
 
@@ -200,9 +200,10 @@ static void secrets(void)
     secret(em, "\nword-1\n", 0600, -EINVAL, "its first line is no key");
     secret(em, "word 1\n", 0600, -EINVAL, "its first line is no key");
     secret(wt, "anna:pass word\n", 0600, 0, "anna:pass word");
-    secret(wt, "annaword\n", 0600, -EINVAL, "its first line is no login: NAME:PASSWORD");
-    secret(wt, ":word\n", 0600, -EINVAL, "is no login");
-    secret(wt, "word:\n", 0600, -EINVAL, "is no login");
+    secret(wt, "annaword\n", 0600, -EINVAL,
+           "its first line is not a login: NAME:PASSWORD");
+    secret(wt, ":word\n", 0600, -EINVAL, "is not a login");
+    secret(wt, "word:\n", 0600, -EINVAL, "is not a login");
 }
 
 static int read_example(void *user)

@@ -28,7 +28,7 @@ static const struct answer_case latest[] = {
     {"a value of the future", "{\"zone\":\"DE\",\"carbonIntensity\":40,\"datetime\":\"2026-11-26T13:00:00.000Z\"}",
      SOURCE_BAD, "its values lie in the future, by 1504 s"},
     {"a day without its time", "{\"zone\":\"DE\",\"carbonIntensity\":40,\"datetime\":\"2026-11-26\"}", SOURCE_BAD,
-     "'datetime' of a value is no time"},
+     "'datetime' of a value is not a time"},
     {"made up", "{\"zone\":\"DE\",\"carbonIntensity\":40,\"datetime\":\"2026-11-26T12:00:00.000Z\",\"isEstimated\":true,"
      "\"estimationMethod\":\"SANDBOX_MODE_DATA\"}", SOURCE_REFUSED, "the key is of the sandbox"},
     {"a history made up", "{\"zone\":\"DE\",\"history\":[{\"carbonIntensity\":40,\"datetime\":\"2026-11-26T12:00:00.000Z\","
@@ -52,7 +52,7 @@ static const struct answer_case latest[] = {
      "{\"carbonIntensity\":330,\"datetime\":\"2026-11-26T12:00:00.000Z\"},"
      "{\"carbonIntensity\":331,\"datetime\":\"2026-11-26T12:00:00.000Z\"}]}", SOURCE_BAD, "two values for one time"},
     {"an empty history", "{\"zone\":\"DE\",\"history\":[]}", SOURCE_NO_DATA, "no value is known"},
-    {"a history that is none", "{\"zone\":\"DE\",\"history\":{}}", SOURCE_BAD, "no list"},
+    {"a history that is none", "{\"zone\":\"DE\",\"history\":{}}", SOURCE_BAD, "its values are not a list"},
 };
 /* clang-format on */
 
@@ -155,10 +155,11 @@ static void wrong(void)
     p.c.api = 4;
     (void)snprintf(p.c.zone, sizeof p.c.zone, "UK");
     ok(source_check(&p.c, "DE\tGermany\nGB\tBritain\n", &err) == -EINVAL, "no zone UK");
-    is_str(err.text,
-           "grid: zone: 'UK' is no zone of the grid: no country has this code; did you "
-           "mean 'GB'?",
-           "… in one line");
+    is_str(
+        err.text,
+        "grid: zone: 'UK' is not a zone of the grid: no country has this code; did you "
+        "mean 'GB'?",
+        "… in one line");
 }
 
 int main(void)

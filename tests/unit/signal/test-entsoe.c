@@ -62,12 +62,12 @@ static const struct answer_case cases[] = {
     {"position 0", DOC(SERIES("", "A01", PERIOD("PT60M", P("0", "1")))), SOURCE_BAD, "outside 1..4"},
     {"positions back", DOC(SERIES("", "A01", PERIOD("PT60M", P("2", "1") P("1", "1")))), SOURCE_BAD, "not in order"},
     {"a huge position", DOC(SERIES("", "A01", PERIOD("PT60M", P("18446744073709551615", "1")))), SOURCE_BAD, "not in order"},
-    {"a position of no number", DOC(SERIES("", "A01", PERIOD("PT60M", P("x", "1")))), SOURCE_BAD, "'position' is no number"},
+    {"a position of no number", DOC(SERIES("", "A01", PERIOD("PT60M", P("x", "1")))), SOURCE_BAD, "'position' is not a number"},
     {"an unknown resolution", DOC(SERIES("", "A01", PERIOD("P1Y", FOUR))), SOURCE_BAD, "no time or no resolution"},
-    {"a time of none", DOC(SERIES("", "A01", "<Period><timeInterval><start>now</start></timeInterval></Period>")), SOURCE_BAD, "'start' is no time"},
+    {"a time of none", DOC(SERIES("", "A01", "<Period><timeInterval><start>now</start></timeInterval></Period>")), SOURCE_BAD, "'start' is not a time"},
     {"no currency", DOC("<TimeSeries><price_Measure_Unit.name>MWH</price_Measure_Unit.name>" PERIOD("PT60M", FOUR) "</TimeSeries>"), SOURCE_BAD, "a series has no currency"},
     {"another measure", DOC("<TimeSeries><currency_Unit.name>EUR</currency_Unit.name><price_Measure_Unit.name>MAW</price_Measure_Unit.name>" PERIOD("PT60M", FOUR) "</TimeSeries>"), SOURCE_BAD, "not of a MWH"},
-    {"another document", "<GL_MarketDocument/>", SOURCE_BAD, "no document of prices"},
+    {"another document", "<GL_MarketDocument/>", SOURCE_BAD, "is not a document of prices"},
     {"a document type", "<!DOCTYPE a [<!ENTITY e \"x\">]><Publication_MarketDocument>&e;</Publication_MarketDocument>", SOURCE_BAD, "document type"},
     {"half", "<Publication_MarketDocument><TimeS", SOURCE_BAD, "not XML"},
     {"a page", "{\"error\":\"x\"}", SOURCE_BAD, "not XML"},
@@ -109,7 +109,7 @@ int main(void)
         uw_error err = {""};
         (void)snprintf(p.c.zone, sizeof p.c.zone, "%s", wrong[i]);
         ok(source_check(&p.c, NULL, &err) == -EINVAL &&
-               strstr(err.text, "no code of a bidding zone"),
+               strstr(err.text, "is not the code of a bidding zone"),
            "%s is no zone", wrong[i]);
     }
     (void)snprintf(p.c.zone, sizeof p.c.zone, "10YFR-RTE------C");

@@ -63,7 +63,7 @@ static void test_cases(void)
         uw_error err = {{0}};
         int r = grid_zone_check(cases[i].zone, countries, &err);
         if (cases[i].error)
-            (void)snprintf(want, sizeof want, "'%s' is no zone of the grid: %s",
+            (void)snprintf(want, sizeof want, "'%s' is not a zone of the grid: %s",
                            cases[i].zone, cases[i].error);
         is_int(r, cases[i].error ? -EINVAL : 0, "'%s'", cases[i].zone);
         is_str(err.text, want, cases[i].zone);

@@ -37,13 +37,13 @@ static const struct {
     {"board.power", "W", POLICY_NUMBER, 60, -EINVAL, "'board'"},
     {"rack.mean", "kW", POLICY_NUMBER, 60, -EINVAL, "'mean' is a function of a series"},
     {"not", "", POLICY_NUMBER, 60, -EINVAL, "the node's own"},
-    {"rack-power", "kW", POLICY_NUMBER, 60, -EINVAL, "'rack-power' is no name of a signal"},
-    {"rack..power", "kW", POLICY_NUMBER, 60, -EINVAL, "is no name"},
-    {"rack.", "kW", POLICY_NUMBER, 60, -EINVAL, "is no name"},
-    {".rack", "kW", POLICY_NUMBER, 60, -EINVAL, "is no name"},
-    {"3rack", "kW", POLICY_NUMBER, 60, -EINVAL, "is no name"},
-    {"", "kW", POLICY_NUMBER, 60, -EINVAL, "is no name"},
-    {"räck", "kW", POLICY_NUMBER, 60, -EINVAL, "is no name"},
+    {"rack-power", "kW", POLICY_NUMBER, 60, -EINVAL, "'rack-power' is not the name of a signal"},
+    {"rack..power", "kW", POLICY_NUMBER, 60, -EINVAL, "is not the name"},
+    {"rack.", "kW", POLICY_NUMBER, 60, -EINVAL, "is not the name"},
+    {".rack", "kW", POLICY_NUMBER, 60, -EINVAL, "is not the name"},
+    {"3rack", "kW", POLICY_NUMBER, 60, -EINVAL, "is not the name"},
+    {"", "kW", POLICY_NUMBER, 60, -EINVAL, "is not the name"},
+    {"räck", "kW", POLICY_NUMBER, 60, -EINVAL, "is not the name"},
 };
 static const struct {
     const char *text;

@@ -37,7 +37,7 @@ static const struct { const char *name; unsigned status; const char *header, *bo
     {"too many, in no words", 429, "Retry-After: soon", "", SOURCE_WAIT, "again in 60 s", 60},
     {"down", 503, NULL, "", SOURCE_WAIT, "the service fails (status 503), again in 60 s", 60},
     {"a clock near ours", 200, "date: Thu, 26 Nov 2026 12:38:00 GMT", BODY, SOURCE_VALUES, "", 0},
-    {"a clock far behind", 200, "Date: Thu, 26 Nov 2026 12:24:56 GMT", BODY, SOURCE_BAD, "grid: its clock and ours differ by -600 s: 300 s at most", 0},
+    {"a clock far behind", 200, "Date: Thu, 26 Nov 2026 12:24:56 GMT", BODY, SOURCE_BAD, "grid: its clock and the local one differ by -600 s: 300 s at most", 0},
     {"a clock far ahead", 200, "Date: Thu, 26 Nov 2026 13:34:56 GMT", BODY, SOURCE_BAD, "differ by 3600 s", 0},
     {"a date that is none", 200, "Date: today", BODY, SOURCE_VALUES, "", 0},
 };
@@ -132,7 +132,7 @@ static const struct {
     {"no key", KEY_ZONE, "", false,
      "grid: 'key_file' is missing: type electricitymaps needs it"},
     {"a key of another", KEY_ZONE | KEY_KEY_FILE | KEY_POSTCODE, "", false,
-     "grid: 'postcode' is no key of type electricitymaps"},
+     "grid: 'postcode' is not a key of type electricitymaps"},
     {"TLS", KEY_ZONE | KEY_KEY_FILE | KEY_URL, "https://proxy.example:8443/em", false,
      NULL},
     {"no TLS", KEY_ZONE | KEY_KEY_FILE | KEY_URL, "http://proxy.example/", false,

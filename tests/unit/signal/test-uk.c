@@ -19,10 +19,10 @@ static const struct answer_case national[] = {
      "carbon g/kWh: 12:00+30 263, 12:30+30 ~250; carbon.forecast g/kWh: 12:30+30 ~250, 13:00+30 ~240"},
     {"nothing known", "{\"data\":[" HALF("12:30", "13:00", "null", ACTUAL("null")) "]}", SOURCE_NO_DATA, "no value is known"},
     {"no data", "{\"data\":[]}", SOURCE_NO_DATA, "no value is known"},
-    {"an error with status 200", "{\"error\":{\"code\":\"500\",\"message\":\"x\"}}", SOURCE_BAD, "'data' is no list"},
+    {"an error with status 200", "{\"error\":{\"code\":\"500\",\"message\":\"x\"}}", SOURCE_BAD, "'data' is not a list"},
     {"a text for a value", "{\"data\":[" HALF("12:30", "13:00", "\"low\"", ACTUAL("null")) "]}", SOURCE_BAD, "not a number"},
     {"no intensity", "{\"data\":[{\"from\":\"2026-11-26T12:30Z\",\"to\":\"2026-11-26T13:00Z\"}]}", SOURCE_BAD, "not a number"},
-    {"no end", "{\"data\":[{\"from\":\"2026-11-26T12:30Z\",\"intensity\":{\"forecast\":1}}]}", SOURCE_BAD, "is no time"},
+    {"no end", "{\"data\":[{\"from\":\"2026-11-26T12:30Z\",\"intensity\":{\"forecast\":1}}]}", SOURCE_BAD, "is not a time"},
     {"an end before the begin", "{\"data\":[" HALF("12:30", "12:00", "250", ACTUAL("260")) "]}", SOURCE_BAD, "ends before it begins"},
     {"half an answer", "{\"data\":[{\"from\":\"2026-", SOURCE_BAD, "not JSON"},
 };
@@ -34,7 +34,7 @@ static const struct answer_case regional[] = {
     {"another region", "{\"data\":{\"regionid\":12,\"data\":[" HALF("12:30", "13:00", "250", "") "]}}", SOURCE_BAD,
      "of another region than 13"},
     {"no region", "{\"data\":[" THREE "]}", SOURCE_BAD, "of another region than 13"},
-    {"a region without half hours", "{\"data\":{\"regionid\":13}}", SOURCE_BAD, "no list of half hours"},
+    {"a region without half hours", "{\"data\":{\"regionid\":13}}", SOURCE_BAD, "is not a list of half hours"},
 };
 static const struct { const char *region, *postcode, *says; } wrong[] = {
     {"13", "RG10", "grid: give one of region and postcode"},
@@ -42,10 +42,10 @@ static const struct { const char *region, *postcode, *says; } wrong[] = {
     {"18", "", "region: '18' is outside 1..17"},
     {"1a", "", "'1a' is outside"},
     {"-1", "", "'-1' is outside"},
-    {"", "RG10 9NY", "postcode: 'RG10 9NY' is none: its first part, as in RG10"},
-    {"", "rg10", "is none"},
-    {"", "RG", "is none"},
-    {"", "10RG", "is none"},
+    {"", "RG10 9NY", "postcode: 'RG10 9NY' is not its first part, as in RG10"},
+    {"", "rg10", "is not its first part"},
+    {"", "RG", "is not its first part"},
+    {"", "10RG", "is not its first part"},
 };
 /* clang-format on */
 

@@ -61,12 +61,12 @@ static const struct { const char *type, *as, *unit, *file, *url, *path, *says; }
     {"json", "rack.power", "\xc2\xb0""C", "/a", "", "", "is none of energy"},
     {"json", "rack.power", "g/kWh", "/a", "", "", "unit: rack.power is in kW, g/kWh is not"},
     {"json", "carbon", "EUR/kWh", "/a", "", "", "unit: carbon is in g/kWh, EUR/kWh is not"},
-    {"json", "rack.power", "kW", "/a", "", "a..b", "path: 'a..b' is none"},
+    {"json", "rack.power", "kW", "/a", "", "a..b", "path: 'a..b' is not a path"},
     {"json", "", "kW", "/a", "", "", "'as' is missing: the name of the signal"},
-    {"json", "a-b", "kW", "/a", "", "", "is no name of a signal"},
+    {"json", "a-b", "kW", "/a", "", "", "is not the name of a signal"},
     {"json", "rack.power", "kW", "a.json", "", "", "'a.json' is not an absolute path"},
     {"csv", "rack.power", "kW", "", "", "", "'file' is missing"},
-    {"csv", "rack.power", "kW", "/a", "", "b", "'path' is no key of type csv"},
+    {"csv", "rack.power", "kW", "/a", "", "b", "'path' is not a key of type csv"},
 };
 static const struct { const char *unit, *shows; } units[] = {
     {"kW", "x kW: 12:33+0 2"}, {"W", "x kW: 12:33+0 0.002"}, {"MW", "x kW: 12:33+0 2000"},
@@ -160,7 +160,7 @@ static void table(void)
     p.c.year = 1999;
     ok(source_check(&p.c, NULL, &err) == -EINVAL, "no figure of 1999");
     is_str(err.text,
-           "grid: year: the table has none of 1999 for 'DE', the newest is of 2025",
+           "grid: year: the table has no factor of 1999 for 'DE', the newest is of 2025",
            "… in one line");
     p.c.year = 0;
     (void)snprintf(p.c.zone, sizeof p.c.zone, "US-CAL-CISO");

@@ -17,7 +17,7 @@ static const struct answer_case cases[] = {
      "carbon.marginal g/kWh: 12:30+5 453.592, 12:35+5 ~408.233; "
      "carbon.marginal.forecast g/kWh: 12:30+5 453.592, 12:35+5 ~408.233, 12:40+5 ?"},
     {"a percentile", "{\"data\":[" POINT("12:30", "96.0") "]," META("percentile") "}", SOURCE_BAD,
-     "its values are percentiles, which are no intensity"},
+     "its values are percentiles, not intensities"},
     {"dollars", "{\"data\":[" POINT("12:30", "96.0") "]," META("dollars_per_mwh") "}", SOURCE_BAD, "not in lbs_co2_per_mwh"},
     {"no meta", "{\"data\":[" POINT("12:30", "96.0") "]}", SOURCE_BAD, "not in lbs_co2_per_mwh"},
     {"another region", "{\"data\":[],\"meta\":{\"region\":\"PJM\",\"units\":\"lbs_co2_per_mwh\"}}", SOURCE_BAD,
@@ -28,7 +28,7 @@ static const struct answer_case cases[] = {
      SOURCE_BAD, "outside 1..3600"},
     {"no points", ANSWER(""), SOURCE_NO_DATA, "no value is known"},
     {"a text for a value", ANSWER(POINT("12:30", "\"x\"")), SOURCE_BAD, "'value' is not a number"},
-    {"no list", "{\"data\":{}," META("lbs_co2_per_mwh") "}", SOURCE_BAD, "'data' is no list"},
+    {"no list", "{\"data\":{}," META("lbs_co2_per_mwh") "}", SOURCE_BAD, "'data' is not a list"},
     {"half an answer", "{\"data\":[{\"point", SOURCE_BAD, "not JSON"},
 };
 /* clang-format on */
