@@ -178,7 +178,7 @@ def troubles(t, w):
     resets = w.resets(0)
     w.node.fault("all", "reload")
     p = w.recover()
-    t.ok(not w.entry(0) and w.resets(0) == resets and "driver was loaded anew" in p.stderr,
+    t.ok(not w.entry(0) and w.resets(0) == resets and "driver was reloaded" in p.stderr,
          "a driver that was loaded anew has forgotten the lock: nothing to reset", p.stderr)
     c.close()
     for i in range(kill.BOARDS):

@@ -100,7 +100,7 @@ def overview(node):
 def wrong(node):
     for args, says in ((("carbon",), "write underwatt carbon now, or"), (("price", "later"), "write underwatt price now"),
                        (("carbon", "now", "--for", "4h"), "--for belongs to forecast"), (("carbon", "forecast", "--for", "4x"), "4x"),
-                       (("signals", "a/b"), "no name of a signal"), (("signals", "carbon", "--for", "1h"), "carbon is no forecast"),
+                       (("signals", "a/b"), "is not the name of a signal"), (("signals", "carbon", "--for", "1h"), "carbon is no forecast"),
                        (("signals", "--for", "1h"), "needs the NAME"), (("signals", "carbn"), "no source gives carbn"),
                        (("carbon", "now", "x"), "carbon: 'x': too many words"),
                        (("price", "forecast", "--for", "4h", "extra"), "price: 'extra': too many words"),

@@ -323,7 +323,7 @@ def hang_end(node, i):
 
 def reload_driver():
     with uwtest.Node(count=2, speed=SPEED) as node:
-        yield from fault(node, [0, 1], "reload", None, ["loaded anew"])
+        yield from fault(node, [0, 1], "reload", None, ["reloaded"])
         node.fault("all", "limit", "280W")
 
 

@@ -103,7 +103,7 @@ def wrong(node, d):
                        (("set", "carbon", "1 g/kWh", "--for", "25 h"), "24 h"),
                        (("set", "carbon", "420", "g/kWh"), "too many words"),
                        (("set", "carbon"), "set NAME VALUE"), (("unset",), "unset NAME"), ((), "list, set or unset"),
-                       (("set", "a/b", "1"), "no name of a signal"), (("list", "--for", "1 s"), "--for belongs to set")):
+                       (("set", "a/b", "1"), "is not the name of a signal"), (("list", "--for", "1 s"), "--for belongs to set")):
         p = command(node, *args)
         t.ok(p.returncode == 2 and says in p.stderr, f"signal {' '.join(args)}: 2, {says}", p.stdout + p.stderr)
     t.equal(signal(d, "carbon")["value"], 500, "nothing was changed")

@@ -45,7 +45,7 @@ BAD = {  # what is said of them
     "down": ("wait", "the service fails (status 500), again in 60 s"),
     "torn": ("bad", "not JSON"),
     "cut": ("silent", "transfer closed"),
-    "skewed": ("bad", "its clock and ours differ"),
+    "skewed": ("bad", "its clock and the local one differ"),
     "elsewhere": ("bad", "status 302"),
     "large": ("silent", "larger than 4194304 bytes"),
 }
@@ -129,7 +129,7 @@ def restarted(s, service):
         t.ok(s.becomes("carbon.de", lambda v: v["state"] == "known"), "… and its source asked", s.log())
         limited = len(service.asked("/limited"))
         t.equal((len(service.asked("/good")), limited), (n, 1), "no source is asked before its time, nor in its rest")
-        t.ok("rests" in s.all()["c.limited"]["error"], "who is not asked yet is said", s.all()["c.limited"])
+        t.ok("waits" in s.all()["c.limited"]["error"], "who is not asked yet is said", s.all()["c.limited"])
         s.stop()
     (kept / "gb.json").write_text(json.dumps(json.loads((kept / "gb.json").read_text()) | {"source": "fr"}))
     with s:

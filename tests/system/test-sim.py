@@ -169,7 +169,7 @@ def devices(node, tmp):
         p.kill()
         t.ok(uwtest.wait_for(lambda: node.status()["jobs"] == 0), "it is gone")
     p = node.run("underwatt-sim", "train", "--gpus", "2")
-    t.ok(p.returncode == 2 and "this process may use 2 boards, and 2 is none" in p.stderr, "no such board among them: 2", p.stderr)
+    t.ok(p.returncode == 2 and "this process may use 2 boards, and 2 is not one of them" in p.stderr, "no such board among them: 2", p.stderr)
     for visible, want in (("1", "[3]"), ("", "[1, 3]"), ("2", "[4]")):
         p = node.run("/usr/bin/python3", "-c", "from underwatt.testing._simload import visible_boards; print(visible_boards())",
                      env={"PYTHONPATH": uwtest.TOP / "python", "CUDA_VISIBLE_DEVICES": visible})
