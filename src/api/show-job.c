@@ -1,4 +1,5 @@
 /* Jobs as JSON; names, labels and processes only for clients with the right to them. */
+#include <math.h>
 #include <string.h>
 
 #include "api/show.h"
@@ -190,6 +191,30 @@ static void phase(struct json_out *o, const struct node_view *v,
     show_value(o, "phase_confidence", &p->confidence);
 }
 
+static void by_gpu(struct json_out *o, const struct node_view *v,
+                   const struct view_job *j)
+{
+    char why[128];
+
+    json_out_array(o, "energy_by_gpu");
+    for (size_t i = 0; i < j->n_parts; i++) {
+        const struct attribution_part *p = &j->part[i];
+        const struct gpu_info *info =
+            p->board < v->n_boards ? v->board[p->board].info : NULL;
+        json_out_object(o, NULL);
+        json_out_known_int(o, "gpu", info, info ? info->index : 0);
+        json_out_text(o, "uuid", info ? info->uuid : NULL);
+        json_out_text(o, "name", info ? info->name : NULL);
+        json_out_double(o, "energy_j", p->energy_j);
+        json_out_double(o, "half_j", sqrt(p->half2_j2));
+        json_out_known_double(o, "power_w", p->time_s > 0, p->energy_j / p->time_s);
+        json_out_text(o, "method", names_word(NAMES_METER_METHOD, p->method));
+        json_out_text(o, "why", meter_why_text(p->why, why, sizeof why));
+        json_out_end(o);
+    }
+    json_out_end(o);
+}
+
 static void put_job(struct json_out *o, const struct node_view *v,
                     const struct view_job *j, const struct node_who *who, bool whole)
 {
@@ -216,6 +241,8 @@ static void put_job(struct json_out *o, const struct node_view *v,
     json_out_double(o, "energy_j", j->energy_j);
     show_value(o, "half_j", &j->half_j);
     json_out_double(o, "booked_s", j->booked_s);
+    if (whole)
+        by_gpu(o, v, j);
     json_out_bool(o, "settled", j->settled);
     json_out_int(o, "steps", (int64_t)j->steps);
     json_out_known_double(o, "step_s", j->step_s > 0, j->step_s);

@@ -129,6 +129,46 @@ static void take_capped(const struct json_value *job, struct job_capped *ret)
     }
 }
 
+void job_answer_energy(const struct json_value *v, struct meter_result *ret)
+{
+    char why[160], *rest = why;
+    int method = names_number(NAMES_METER_METHOD, take_text(v, "method"));
+
+    *ret = (struct meter_result){.energy_j = take_number(v, "energy_j"),
+                                 .half_j = take_number(v, "half_j"),
+                                 .power_w = take_number(v, "power_w"),
+                                 .method =
+                                     method < 0 ? METER_NONE : (enum meter_method)method};
+    take_copy(v, "why", why, sizeof why);
+    for (char *word; (word = strsep(&rest, ", "));) {
+        int n = names_number(NAMES_METER_WHY, word);
+        if (n >= 0)
+            ret->why |= 1u << n;
+    }
+}
+
+static void take_energy_by_gpu(const struct json_value *job, struct job_answer *a)
+{
+    const struct json_value *list = json_get(job, "energy_by_gpu");
+    struct job_result *r = &a->result;
+
+    r->board = a->board;
+    for (size_t i = 0; i < json_count(list) && r->n < n_elements(a->board); i++) {
+        const struct json_value *v = json_at(list, i);
+        struct gpu_info *info = &a->info[r->n];
+        uint64_t index = 0;
+        bool there = json_as_u64(json_get(v, "gpu"), &index);
+        info->index = (unsigned)index;
+        take_copy(v, "uuid", info->uuid, sizeof info->uuid);
+        take_copy(v, "name", info->name, sizeof info->name);
+        struct job_board *b = &a->board[r->n++];
+        *b = (struct job_board){.info = info, .used = true, .away = !there};
+        job_answer_energy(v, &b->energy);
+        r->why |= b->energy.why;
+    }
+    r->n_used = r->n;
+}
+
 void job_answer(const struct json *doc, struct job_answer *ret)
 {
     const struct json_value *job = doc ? json_root(doc) : NULL;
@@ -154,6 +194,7 @@ void job_answer(const struct json *doc, struct job_answer *ret)
         (void)fail(&r->error, 0, "no energy was attributed to the job");
     r->steps = take_u64(job, "steps");
     take_capped(job, &r->capped);
+    take_energy_by_gpu(job, ret);
     if (json_get(search, "details")) {
         take_report(search, ret);
         r->tuner = &ret->report;

@@ -69,8 +69,8 @@ static int on_energy(struct sampler *sampler, const struct sampler_window *w, vo
     (void)sampler;
 
     for (size_t i = 0; w->r == 0 && i < c->n; i++)
-        c->out[c->n_out++] =
-            (struct job_board){board_view(c->domain[i])->info, true, w->board[i]};
+        c->out[c->n_out++] = (struct job_board){
+            .info = board_view(c->domain[i])->info, .used = true, .energy = w->board[i]};
     c->over = true;
     loop_stop(c->loop, 0);
     return 0;

@@ -14,6 +14,8 @@
  */
 int job_node_run(struct job_run *j, const struct opts_rest *rest, struct httpc *daemon);
 
+enum { JOB_BOARDS_MAX = 64 };
+
 /* ---- job-answer.c: the daemon's words as a session's result ---- */
 
 struct job_answer {
@@ -21,13 +23,18 @@ struct job_answer {
     struct tuner_report report;
     struct tuner_cap cap[TUNER_CAPS_MAX];
     struct savings account; /* of the last regime: the reference alone */
+    struct gpu_info info[JOB_BOARDS_MAX + 1];
+    struct job_board board[JOB_BOARDS_MAX + 1];
 };
-/* doc: the answer to GET /v1/jobs/ID; NULL: nothing is known.  Writes all of *ret. */
+/* doc: the answer to GET /v1/jobs/ID; NULL: nothing is known.  Writes all of *ret, whose
+ * parts point to each other.
+ */
 void job_answer(const struct json *doc, struct job_answer *ret);
+/* Energy, power and what is known of their making, as a node says it of a board. */
+void job_answer_energy(const struct json_value *v, struct meter_result *ret);
 
 /* ---- job-boards.c: which boards are meant ---- */
 
-enum { JOB_BOARDS_MAX = 64 };
 struct job_boards {
     bool simulated;
     size_t n; /* 0: the daemon finds them by CMD's processes */

@@ -471,24 +471,6 @@ static const struct json_value *energy_of(const struct remote *r, size_t i)
     return take_entry(gpus, "gpu", info_of(r, i)->index);
 }
 
-static void take_board(const struct json_value *v, struct meter_result *ret)
-{
-    char why[160], *rest = why;
-    int method = names_number(NAMES_METER_METHOD, take_text(v, "method"));
-
-    *ret = (struct meter_result){.energy_j = take_number(v, "energy_j"),
-                                 .half_j = take_number(v, "half_j"),
-                                 .power_w = take_number(v, "power_w"),
-                                 .method =
-                                     method < 0 ? METER_NONE : (enum meter_method)method};
-    take_copy(v, "why", why, sizeof why);
-    for (char *word; (word = strsep(&rest, ", "));) {
-        int n = names_number(NAMES_METER_WHY, word);
-        if (n >= 0)
-            ret->why |= 1u << n;
-    }
-}
-
 /* The energy of the boards that CMD used. */
 static void take_energy_of(struct remote *r, struct job_result *ret)
 {
@@ -508,7 +490,7 @@ static void take_energy_of(struct remote *r, struct job_result *ret)
         *out = (struct job_board){.info = info_of(r, i), .used = is_used(r, i)};
         if (!out->used)
             continue;
-        take_board(v, &out->energy);
+        job_answer_energy(v, &out->energy);
         ret->n_used++;
         if (ret->measured && !isfinite(out->energy.energy_j)) {
             ret->measured = false;

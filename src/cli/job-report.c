@@ -39,9 +39,16 @@ static void print_boards(const struct job_result *r, FILE *to)
         const struct job_board *b = &r->board[i];
         if (!b->used || !r->measured)
             continue;
-        (void)fprintf(to, "  GPU %-2u %-33.33s %10s ± %4.1f %%  %7.1f W  (%s%s%s)\n",
-                      b->info->index, b->info->name, figure_joules(b->energy.energy_j).t,
-                      percent_of(b->energy.half_j, b->energy.energy_j), b->energy.power_w,
+        char index[16] = "-";
+        if (!b->away)
+            (void)snprintf(index, sizeof index, "%u", b->info->index);
+        char power[16] = "-"; /* nothing of it was measured */
+        if (isfinite(b->energy.power_w))
+            (void)snprintf(power, sizeof power, "%.1f", b->energy.power_w);
+        (void)fprintf(to, "  GPU %-2s %-33.33s %10s ± %4.1f %%  %7s W  (%s%s%s)\n", index,
+                      b->away ? "that the daemon has no more" : b->info->name,
+                      figure_joules(b->energy.energy_j).t,
+                      percent_of(b->energy.half_j, b->energy.energy_j), power,
                       names_word(NAMES_METER_METHOD, b->energy.method),
                       b->energy.why ? "; " : "",
                       meter_why_text(b->energy.why, why, sizeof why));
@@ -282,9 +289,9 @@ static void json_boards(struct json_out *o, const struct job_result *r)
         if (!b->used)
             continue;
         json_out_object(o, NULL);
-        json_out_int(o, "index", b->info->index);
-        json_out_text(o, "uuid", b->info->uuid);
-        json_out_text(o, "name", b->info->name);
+        json_out_known_int(o, "index", !b->away, b->info->index);
+        json_out_text(o, "uuid", b->away ? NULL : b->info->uuid);
+        json_out_text(o, "name", b->away ? NULL : b->info->name);
         if (r->measured) {
             json_out_double(o, "energy_j", b->energy.energy_j);
             json_out_double(o, "half_j", b->energy.half_j);

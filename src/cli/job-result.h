@@ -22,6 +22,7 @@ enum job_caps {
 struct job_board {
     const struct gpu_info *info;
     bool used; /* counts in the result */
+    bool away; /* boards that an earlier run of the daemon had, together: without info */
     struct meter_result energy;
 };
 

@@ -66,8 +66,9 @@ struct attribution {
     void *on_end_user;
 };
 
-/* A job's sum, created if missing; NULL: no memory. */
+/* A job's sums, on that board; created if missing; NULL: no memory. */
 struct attribution_job *attribution_job_at(struct attribution *b, uint64_t job);
+struct attribution_part *attribution_part_at(struct attribution_job *job, size_t board);
 
 /* attribution-waste.c: judges a stretch before it is booked; m NULL: as below. */
 enum waste_state attribution_judge(struct account *a, const struct stretch *s,

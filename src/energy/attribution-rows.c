@@ -14,13 +14,31 @@ struct entry { /* a stretch that is being booked */
     enum waste_state waste;
 };
 
+/* A sum is of a short time only if each of its rows is. */
+static uint32_t why_of_sum(const struct attribution_part *part, uint32_t why)
+{
+    uint32_t all = part->time_s > 0 ? part->why & why : why;
+
+    return ((part->why | why) & ~(uint32_t)METER_WHY_SHORT) | (all & METER_WHY_SHORT);
+}
+
 static void add(struct attribution_job *job, const struct attribution_row *row)
 {
     uint64_t from_ns = row->begin_ns > job->until_ns ? row->begin_ns : job->until_ns;
+    struct attribution_part *part = attribution_part_at(job, row->board);
 
-    job->energy_j += row->energy_j;
-    job->half2_j2 += row->half_j * row->half_j;
-    if (row->lost || row->end_ns <= from_ns)
+    if (!part)
+        return;
+    if (row->lost) {
+        part->why |= METER_WHY_GAP;
+        return;
+    }
+    part->energy_j += row->energy_j;
+    part->half2_j2 += row->half_j * row->half_j;
+    part->method = row->method > part->method ? row->method : part->method;
+    part->why = why_of_sum(part, row->why);
+    part->time_s += s_between(row->begin_ns, row->end_ns);
+    if (row->end_ns <= from_ns)
         return;
     job->time_s += s_between(from_ns, row->end_ns);
     job->until_ns = row->end_ns;

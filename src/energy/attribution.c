@@ -392,6 +392,39 @@ struct attribution_job *attribution_job_at(struct attribution *b, uint64_t job)
     return &b->job[b->n_jobs++];
 }
 
+struct attribution_part *attribution_part_at(struct attribution_job *job, size_t board)
+{
+    size_t at = 0;
+
+    while (at < job->n_parts && job->part[at].board < board)
+        at++;
+    if (at < job->n_parts && job->part[at].board == board)
+        return &job->part[at];
+    if (array_grow(&job->part, &job->parts_room, job->n_parts, BOARDS_MAX + 1) < 0)
+        return NULL;
+    struct attribution_part *part = &job->part[at];
+    memmove(part + 1, part, (job->n_parts++ - at) * sizeof *part);
+    *part = (struct attribution_part){.board = board};
+    return part;
+}
+
+int attribution_resume(struct attribution *b, uint64_t job, double time_s,
+                       const struct attribution_part *part, size_t n)
+{
+    struct attribution_job *j = n ? attribution_job_at(b, job) : NULL;
+
+    if (!j)
+        return n ? -ENOMEM : 0;
+    j->time_s = time_s;
+    for (size_t i = 0; i < n; i++) {
+        struct attribution_part *p = attribution_part_at(j, part[i].board);
+        if (!p)
+            return -ENOMEM;
+        *p = part[i];
+    }
+    return 0;
+}
+
 bool attribution_settled(const struct attribution *b, uint64_t job)
 {
     for (size_t i = 0; i < b->n; i++)
@@ -406,6 +439,7 @@ void attribution_forget(struct attribution *b, uint64_t job)
 {
     for (size_t i = 0; i < b->n_jobs; i++)
         if (b->job[i].job == job) {
+            free(b->job[i].part);
             b->job[i] = b->job[--b->n_jobs];
             return;
         }
@@ -460,6 +494,8 @@ void attribution_free(struct attribution *b)
             pop(&b->account[i]);
     }
     free(b->account);
+    for (size_t i = 0; i < b->n_jobs; i++)
+        free(b->job[i].part);
     free(b->job);
     free(b);
 }

@@ -74,11 +74,22 @@ struct attribution_waste {
     enum waste_class class; /* of several jobs': the one that counts for most */
     uint64_t since_ns;      /* when that began; 0: working */
 };
+/* A job's energy on one board. */
+struct attribution_part {
+    size_t
+        board; /* SIZE_MAX: boards that only earlier runs of the daemon had, together */
+    double energy_j, half2_j2; /* half2_j2: sum of squared half widths */
+    double time_s;             /* for which that energy is */
+    enum meter_method method;  /* of several, the one furthest from a counter */
+    uint32_t why;              /* enum meter_why */
+};
 struct attribution_job {
     uint64_t job;
-    double energy_j, half2_j2; /* half2_j2: sum of squared half widths */
-    double time_s;             /* for which energy is booked, on one board or more */
-    uint64_t until_ns;         /* to which time */
+    double time_s;     /* for which energy is booked, on one board or more */
+    uint64_t until_ns; /* to which time */
+    /* Its energy: the sum over the boards that it has had, in their order. */
+    struct attribution_part *part;
+    size_t n_parts, parts_room;
 };
 
 #define ATTRIBUTION_NOBODY 0
@@ -132,13 +143,20 @@ int attribution_end(struct attribution *b, int (*fn)(struct attribution *b, void
 const struct attribution_board *attribution_board(const struct attribution *b,
                                                   size_t board);
 struct attribution_waste attribution_waste(const struct attribution *b, size_t board);
-/* NULL: nothing was booked to the job yet. */
+/* NULL: nothing was booked to the job yet.  Its parts are valid until the next turn of
+ * the loop.
+ */
 const struct attribution_job *attribution_job(const struct attribution *b, uint64_t job);
 /* Whether no ended stretch with this job waits for its energy; true after the job's end:
  * all of its energy is booked.
  */
 bool attribution_settled(const struct attribution *b, uint64_t job);
-/* Drops the sum of an ended and settled job. */
+/* What earlier runs of the daemon have booked to the job, in time_s: before its first row
+ * of this one.  -ENOMEM.
+ */
+int attribution_resume(struct attribution *b, uint64_t job, double time_s,
+                       const struct attribution_part *part, size_t n);
+/* Drops the sums of an ended and settled job. */
 void attribution_forget(struct attribution *b, uint64_t job);
 
 #endif

@@ -422,12 +422,14 @@ struct ledger_sums {
  */
 int ledger_board_sums(struct ledger *l, size_t board, int64_t from_utc_ns,
                       struct ledger_sums *ret, uw_error *err);
-/* Energy of one job on boards, and the time for which it is: of the board that has most.
- */
+/* Energy of one job on one board, and the time for which it is. */
 struct ledger_booked {
+    size_t board; /* SIZE_MAX: boards that this run does not have, together */
     double energy_j, half_j, time_s;
+    uint32_t method; /* enum ledger_method, or-ed */
 };
-int ledger_job_energy(struct ledger *l, uint64_t job, struct ledger_booked *ret,
+int ledger_job_energy(struct ledger *l, uint64_t job,
+                      struct ledger_booked buf[LEDGER_BOARDS + 1], size_t *ret_n,
                       uw_error *err);
 
 #endif

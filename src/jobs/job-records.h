@@ -74,10 +74,8 @@ struct job_record {
                  * look tries it */
     struct lifetime life;
     bool lost; /* it was taken to be over, and may come back: the record is kept */
-    double before_j, before_half_j; /* attributed by earlier runs of the daemon, … */
-    double before_s;                /* … for so long */
-    struct job_entry last;          /* copy of the entry at the job's end */
-    uint64_t ended_ns;              /* 0: running */
+    struct job_entry last; /* copy of the entry at the job's end */
+    uint64_t ended_ns;     /* 0: running */
     struct view_phase phase;
     struct job_capped capped;
     int page_fd; /* of a run job without a search: its page, for one that begins; -1 */

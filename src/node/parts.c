@@ -897,6 +897,7 @@ int node_take_over(struct node *node, uw_error *err)
                           .caps = node->caps,
                           .roster = node->roster,
                           .records = node->records,
+                          .attribution = node->attribution,
                           .watches = node->watches,
                           .writer = node->writer,
                           .silent = node->silent > 0,
@@ -906,13 +907,9 @@ int node_take_over(struct node *node, uw_error *err)
     int r = 0;
 
     t.kept = viewer_kept(node->viewer, &t.n_kept);
-    if (!ledger) {
-        scheduler_open(node->scheduler);
-        return 0;
-    }
-    if (ledger_is_readable(ledger))
+    if (ledger && ledger_is_readable(ledger))
         r = ledger_searches(ledger, on_search, node->history, &why);
-    if (r >= 0)
+    if (ledger && r >= 0)
         r = take_over_all(&t, &why);
     if (r < 0) {
         take_over_kept(&t);

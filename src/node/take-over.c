@@ -2,6 +2,7 @@
 
 #include <dirent.h>
 #include <errno.h>
+#include <math.h>
 #include <stdio.h>
 #include <string.h>
 #include <unistd.h>
@@ -157,19 +158,38 @@ static void read_earlier(const struct ledger_job *job, struct earlier *ret)
         ret->proc[reg->n_procs++] = (struct job_proc){reg->pid, reg->pid_start};
 }
 
+/* What is booked to a job goes on; where it cannot be read, it begins with 0. */
+static void read_energy(const struct take_over *t, uint64_t job)
+{
+    struct ledger_booked booked[LEDGER_BOARDS + 1];
+    struct attribution_part part[LEDGER_BOARDS + 1];
+    double time_s = 0;
+    size_t n = 0;
+
+    if (ledger_is_readable(ledger_writer_ledger(t->writer)))
+        (void)ledger_job_energy(ledger_writer_ledger(t->writer), job, booked, &n, NULL);
+    for (size_t i = 0; i < n; i++) {
+        const struct ledger_booked *b = &booked[i];
+        part[i] = (struct attribution_part){
+            .board = b->board,
+            .energy_j = b->energy_j,
+            .half2_j2 = b->half_j * b->half_j,
+            .time_s = b->time_s,
+            .method = b->method & LEDGER_SUMMED ? METER_INTEGRATED : METER_COUNTER,
+            .why = b->method & LEDGER_BRIDGED ? METER_WHY_GAP : 0};
+        time_s = fmax(time_s, b->time_s);
+    }
+    (void)attribution_resume(t->attribution, job, time_s, part, n);
+}
+
 static void read_record(const struct take_over *t, const struct ledger_job *job,
                         struct job_record *rec)
 {
     bool registered = source_of(job->source) == JOB_REGISTERED;
-    struct ledger_booked booked = {0};
 
     read_ask(job, rec);
     rec->admin = job->firm || registered;
-    if (ledger_is_readable(ledger_writer_ledger(t->writer)))
-        (void)ledger_job_energy(ledger_writer_ledger(t->writer), job->id, &booked, NULL);
-    rec->before_j = booked.energy_j;
-    rec->before_half_j = booked.half_j;
-    rec->before_s = booked.time_s;
+    read_energy(t, job->id);
 }
 
 static uint64_t ns_at(const struct take_over *t, int64_t utc_ns)

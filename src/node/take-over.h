@@ -25,6 +25,7 @@ struct take_over {
     struct caps *caps;
     struct roster *roster;
     struct job_records *records;
+    struct attribution *attribution;
     struct claim_watches *watches;
     struct ledger_writer *writer;
     const struct kept_board *kept; /* their claims replace the ledger's */

@@ -11,6 +11,7 @@
 
 #include "base/names.h"
 #include "caps/caps.h"
+#include "energy/attribution.h"
 #include "energy/processors.h"
 #include "gpu/gpu.h"
 #include "io/ledger.h"
@@ -55,8 +56,10 @@ struct view_job {
     uint64_t goal_of; /* the job in which it runs, whose goal its search has; 0: none */
     struct view_phases phases;
     bool settled;    /* the job has ended and all of its energy is booked */
-    double energy_j; /* attributed to it so far */
+    double energy_j; /* attributed to it so far: the sum of its parts, by board */
     struct maybe half_j;
+    const struct attribution_part *part;
+    size_t n_parts;
     double booked_s; /* for which that energy is: without the time before its boards were
                       * known, and the newest seconds */
     double time_s;

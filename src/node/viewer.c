@@ -274,8 +274,7 @@ int viewer_board(const struct viewer *v, const char *name, size_t *ret, uw_error
 
 /* ---- jobs ---- */
 
-static void look_at_energy(const struct viewer *v, const struct job_record *rec,
-                           struct view_job *ret)
+static void look_at_energy(const struct viewer *v, struct view_job *ret)
 {
     const struct attribution_job *b = attribution_job(v->from.attribution, ret->job->id);
     double half2 = 0;
@@ -284,14 +283,13 @@ static void look_at_energy(const struct viewer *v, const struct job_record *rec,
     ret->settled =
         ret->job->ended_ns && attribution_settled(v->from.attribution, ret->job->id);
     if (b) {
-        ret->energy_j += b->energy_j;
-        ret->booked_s += b->time_s;
-        half2 += b->half2_j2;
+        ret->booked_s = b->time_s;
+        ret->part = b->part;
+        ret->n_parts = b->n_parts;
     }
-    if (rec) {
-        ret->energy_j += rec->before_j;
-        ret->booked_s += rec->before_s;
-        half2 += rec->before_half_j * rec->before_half_j;
+    for (size_t i = 0; i < ret->n_parts; i++) {
+        ret->energy_j += ret->part[i].energy_j;
+        half2 += ret->part[i].half2_j2;
     }
     /* Of a job that an earlier daemon has begun nothing may be booked yet. */
     ret->half_j = (struct maybe){ret->booked_s > 0, sqrt(half2)};
@@ -344,7 +342,7 @@ static void look_at_job(struct viewer *v, const struct job_entry *job,
         ret->goal_of = nested_goal_of(job, rec);
     }
     phase_watch_look(v->from.phases, job->id, job->boards, &ret->phases);
-    look_at_energy(v, rec, ret);
+    look_at_energy(v, ret);
     if (steps) {
         ret->steps = steps->has_mark ? steps->mark.steps : 0;
         ret->step_s = steps->step_s;

@@ -27,6 +27,7 @@ static struct {
     bool ready, ended, quiet;
     unsigned begun, jobs_ended;
     double row_j[BOARDS], kind_j[BOARDS][3]; /* as the rows say */
+    double job_j[64][BOARDS];                /* … of jobs by number */
     double lost_s, shared_j;
     uint64_t at_ns[BOARDS], first_ns[BOARDS];
     double first_true_j[BOARDS], last_true_j[BOARDS]; /* < 0: not yet */
@@ -41,6 +42,8 @@ static void on_row(const struct attribution_row *row, void *user)
     w.rows++;
     w.row_j[row->board] += row->energy_j;
     w.kind_j[row->board][row->kind] += row->energy_j;
+    if (row->job < n_elements(w.job_j))
+        w.job_j[row->job][row->board] += row->energy_j;
     w.negative += row->energy_j < 0 || row->half_j < 0;
     w.backwards += row->end_ns <= row->begin_ns || row->end_utc_ns <= row->begin_utc_ns;
     w.orphans += (row->kind == ATTRIBUTION_JOB) != (row->job != 0);
@@ -398,6 +401,97 @@ static void trouble(void)
     close_world();
 }
 
+/* ---- a job's boards ---- */
+
+static void begin(size_t at, const char *gpus, const char *workload, unsigned job)
+{
+    char cgroup[96];
+    uw_error err = {{0}};
+
+    (void)snprintf(cgroup, sizeof cgroup, VIRTUAL_CGROUP "=/slurm/uid_1000/job_%u/step_0",
+                   job);
+    const char *argv[] = {"underwatt-sim", "train",  "--workload",
+                          workload,        "--gpus", gpus,
+                          "--epochs",      "100",    NULL};
+    const char *env[] = {VIRTUAL_UID "=1000", cgroup, NULL};
+    struct loop_child_opts opts = {
+        .argv = argv, .env = env, .stdin_fd = -1, .stdout_fd = -1, .stderr_fd = -1};
+
+    if (loop_child_new(w.world.loop, &opts, on_program, &w.program[at], &w.program[at],
+                       &err) < 0)
+        ok(false, "a program: %s", err.text);
+}
+
+/* Each job's sums by board are those of its rows, and a board's jobs have what it gave
+ * to jobs; the boards of job i are told by mask[i].
+ */
+static void check_parts(const char *when, const unsigned *mask, size_t n)
+{
+    double jobs_j[BOARDS] = {0};
+
+    for (uint64_t id = 1; id <= n; id++) {
+        const struct attribution_job *j = attribution_job(w.book, id);
+        unsigned has = 0;
+        for (size_t i = 0; j && i < j->n_parts; i++) {
+            const struct attribution_part *p = &j->part[i];
+            has |= 1u << p->board;
+            jobs_j[p->board] += p->energy_j;
+            is_near(p->energy_j, w.job_j[id][p->board], 1e-6, "%s: job %u on board %zu",
+                    when, (unsigned)id, p->board);
+            ok(p->why == 0, "%s: nothing makes that less sure (%x)", when, p->why);
+            ok(p->energy_j > 0 && p->half2_j2 >= 0 && p->method == METER_COUNTER,
+               "  measured: %.0f J", p->energy_j);
+            ok(p->time_s > 0 && p->time_s <= j->time_s + 1e-6,
+               "  in %.1f s of the job's %.1f s", p->time_s, j->time_s);
+        }
+        is_int(has, mask[id - 1], "%s: the boards that job %u had", when, (unsigned)id);
+    }
+    for (size_t i = 0; i < BOARDS; i++)
+        is_near(jobs_j[i], attribution_board(w.book, i)->attributed_j, 1e-6,
+                "%s: the jobs of board %zu", when, i);
+}
+
+/* A job gets a second board, loses its first one and shares the other. */
+static void boards_of_jobs(void)
+{
+    static const unsigned one[] = {1}, two[] = {3}, shared[] = {3, 6};
+    uw_error err = {{0}};
+
+    int r = open_world("v100", 7, &err);
+    if (r == 0)
+        r = start_node(NULL, 1, &err);
+    if (!ok(r == 0, "jobs' boards: a node %s", err.text)) {
+        close_world();
+        return;
+    }
+    wait_s(5);
+    begin(0, "0", "resnet50", 7);
+    wait_s(60);
+    check_parts("one board", one, 1);
+    begin(1, "1", "none", 7);
+    wait_s(60);
+    check_parts("a board joins", two, 1);
+    double left_j = 0;
+    if (w.program[0])
+        (void)loop_child_kill(w.program[0], 15);
+    wait_s(30);
+    left_j = attribution_job(w.book, 1)->part[0].energy_j;
+    begin(2, "1,2", "none", 8);
+    wait_s(120);
+    check_parts("a board leaves, another is shared", shared, 2);
+    is_near(attribution_job(w.book, 1)->part[0].energy_j, left_j, 1e-9,
+            "what it had on the board that it left stays");
+    stop_node();
+    check_parts("at the end", shared, 2);
+
+    struct attribution_part before = {.board = 1, .energy_j = 500, .time_s = 10};
+    is_int(attribution_resume(w.book, 9, 10, &before, 1), 0, "a job of before");
+    is_near(attribution_job(w.book, 9)->part[0].energy_j, 500, 0, "has what it had");
+    attribution_forget(w.book, 9);
+    ok(!attribution_job(w.book, 9), "… until it is forgotten");
+    close_world();
+}
+
 int main(int argc, char **argv)
 {
     uint64_t seed = 1;
@@ -410,5 +504,6 @@ int main(int argc, char **argv)
     printf("# seed %llu\n", (unsigned long long)seed);
     life("v100", seed, hours, 2e-3);
     trouble();
+    boards_of_jobs();
     return done();
 }

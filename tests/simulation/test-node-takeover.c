@@ -154,6 +154,19 @@ static uint64_t begin_search(void)
     return r.run[0].job;
 }
 
+/* By board it is the whole of what is shown; the board that it has. */
+static void parts_are_whole(const char *when, const struct view_job *j)
+{
+    double sum = 0;
+
+    for (size_t i = 0; i < j->n_parts; i++)
+        sum += j->part[i].energy_j;
+    is_near(sum, j->energy_j, 1e-6, "%s: its boards have all of it", when);
+    ok(j->n_parts == 1 && j->job->so_far == 1ull << j->part[0].board,
+       "%s: it has one board", when);
+    is_near(j->part[0].time_s, j->booked_s, 1e-2, "%s: for the same time", when);
+}
+
 /* What the ledger has of a job is shown by the next daemon's first look. */
 static void energy(void)
 {
@@ -167,6 +180,7 @@ static void energy(void)
     double power_w = before_j / booked_s;
     ok(j->job->id == job && before_j > 5000 && j->half_j.known, "%.0f J in %.0f s",
        before_j, time_s);
+    parts_are_whole("before", j);
     kill_node(&r);
     begin_life(&r);
     j = node_look(r.node)->job;
@@ -177,12 +191,14 @@ static void energy(void)
     ok(j->half_j.known && j->half_j.v > 0, "… and its interval: ± %.0f J", j->half_j.v);
     is_near(j->energy_j / j->booked_s, power_w, 0.1 * power_w,
             "… and the time for which it is");
+    parts_are_whole("another daemon", j);
     before_j = j->energy_j;
     pass(&r, 30);
     j = node_look(r.node)->job;
     ok(j->energy_j > before_j + 2000, "… and goes on from there: %.0f J", j->energy_j);
     ok(j->booked_s > booked_s + 10 && j->booked_s < j->time_s, "… in %.1f s",
        j->booked_s);
+    parts_are_whole("later", j);
     close_scene();
 }
 

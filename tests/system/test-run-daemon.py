@@ -10,6 +10,7 @@ import contextlib
 import json
 import os
 import pathlib
+import re
 import signal
 import sqlite3
 import sys
@@ -310,6 +311,61 @@ def whole_energy(t, node, _):
     t.ok(wait(booked, 20), "… and so has the ledger")
 
 
+BOARD = re.compile(r"^  GPU (\d+)  (\S.*?) +([0-9.]+) (k?J) ± +[0-9.]+ %  +([0-9.]+) W  \(counter.*\)$", re.M)
+
+
+def joules(number, unit):
+    return float(number) * (1000 if unit == "kJ" else 1)
+
+
+def adds_up(t, run, boards, what):
+    """The boards of a report have all of its energy, to the last digit, as JSON and as text."""
+    report, said = run.report(), run.said()
+    t.equal([b["index"] for b in report["boards"]], boards, f"{what}: the boards")
+    parts = sum(b["energy_j"] for b in report["boards"] if b["energy_j"])
+    t.ok(report["energy_j"] and abs(parts - report["energy_j"]) <= 1e-9 * report["energy_j"],
+         f"{what}: {parts} J by board are {report['energy_j']} J", report)
+    total = re.search(r"^  energy ([0-9.]+) ± [0-9.]+ (k?J)", said, re.M)
+    lines = BOARD.findall(said)
+    digit = joules(re.sub(r"\d(?!.*\d)", "1", re.sub(r"\d(?=.*\d)", "0", total[1])), total[2]) if total else 0
+    t.ok(total and len(lines) == len(boards)
+         and abs(sum(joules(b[2], b[3]) for b in lines) - joules(*total.groups())) <= digit,
+         f"{what}: so say the lines", said)
+    return report, lines
+
+
+def by_board(t, node, d):
+    """Energy by board, with the daemon, with one that is killed meanwhile, and without."""
+    runs = {}
+    for what, opts in (("daemon", []), ("local", ["--local"])):
+        run = Run(node, "--cap", "100%", "--gpus", "0,1", *opts, "--", *train("0,1", 60))
+        t.equal(run.p.wait(90), 0, f"{what}: a job of two boards ends")
+        runs[what] = adds_up(t, run, [0, 1], what)
+    a, b = (runs[what][1] for what in ("daemon", "local"))
+    t.equal([line[:2] for line in a], [line[:2] for line in b], "both print the same boards")
+    for one, other in zip(runs["daemon"][0]["boards"], runs["local"][0]["boards"]):
+        half = (one["half_j"] or 0) + (other["half_j"] or 0)
+        t.ok(one["energy_j"] and other["energy_j"]
+             and abs(one["energy_j"] - other["energy_j"]) <= max(0.05 * other["energy_j"], half),
+             f"… with the same energy: {one['energy_j']} J and {other['energy_j']} J", [a, b])
+    run = Run(node, "--cap", "100%", "--gpus", "2,1", "--name", "twice", "--", *train("2,1", 200))
+
+    def booked():
+        job = job_of(node, "twice")
+        parts = job and d.ask("GET", f"/v1/jobs/{job['id']}")[1]["energy_by_gpu"]
+        return parts if parts and len(parts) == 2 and all(p["energy_j"] > 1000 for p in parts) else None
+    before = wait(booked)
+    t.ok(before, "energy is booked by board while a job runs", [jobs(node), run.said()])
+    d.kill(actuator=False)
+    d.start()
+    t.equal(run.p.wait(120), 0, "the daemon is killed and started again; the job ends")
+    report, _ = adds_up(t, run, [1, 2], "restart")
+    for part in before or []:
+        now = next((p["energy_j"] for p in report["boards"] if p["index"] == part["gpu"]), 0)
+        t.ok(now > part["energy_j"] + 1000,
+             f"… GPU {part['gpu']} has what was booked before and more: {part['energy_j']} J, {now} J")
+
+
 def found(t, node, _):
     """A job whose boards are found."""
     run = Run(node, "--cap", "250 W", "--name", "found", "--", *train("5", 9000))
@@ -370,10 +426,10 @@ def play(t, name, board_count, cases):
 
 def main():
     t = uwtest.Tap()
-    smoke = {refused, same, killed_clients_page, found, other_writer, no_gpu, daemon_dies, whole_energy}
+    smoke = {refused, same, killed_clients_page, found, other_writer, no_gpu, daemon_dies, whole_energy, by_board}
     nodes = {"jobs": (6, [refused, same, killed_clients_page, found, other_writer, no_gpu, several]), "restart": (5, [daemon_dies, quick_restarts]),
              "both": (3, [both_die]),
-             "slow": (3, [whole_energy]), "quiet": (2, [unseen])}
+             "slow": (3, [whole_energy, by_board]), "quiet": (2, [unseen])}
     if not uwtest.SOAK:
         nodes = {n: (count, [c for c in cases if c in smoke]) for n, (count, cases) in nodes.items()}
     wanted = [n for n in nodes if len(sys.argv) < 2 or n in sys.argv[1:]]

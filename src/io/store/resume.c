@@ -321,26 +321,39 @@ int ledger_board_sums(struct ledger *l, size_t board, int64_t from_utc_ns,
     return 0;
 }
 
-int ledger_job_energy(struct ledger *l, uint64_t job, struct ledger_booked *ret,
+int ledger_job_energy(struct ledger *l, uint64_t job,
+                      struct ledger_booked buf[LEDGER_BOARDS + 1], size_t *ret_n,
                       uw_error *err)
 {
     auto_(db_finalize) sqlite3_stmt *stmt = NULL;
+    struct ledger_booked away = {.board = SIZE_MAX};
+    size_t n = 0;
 
     int r = db_ask(l,
-                   "SELECT sum(uj), sum(half), max(ms) FROM (SELECT sum(energy_uj) AS uj,"
-                   " sum(half_uj) AS half, sum(span_ms) AS ms FROM energy"
+                   "SELECT board, sum(energy_uj), sum(half_uj), sum(span_ms),"
+                   " max(method & 1) | max(method & 2) | max(method & 4) FROM energy"
                    " WHERE res IN (0, 60, 3600, 86400) AND begin_ms >="
                    " (SELECT began_ms - 86400000 FROM job WHERE id = ?1)"
                    " AND job = ?1"
                    " AND board IN (SELECT id FROM board WHERE kind = 1)"
-                   " GROUP BY board)",
+                   " GROUP BY board",
                    &stmt, err, "i", (int64_t)job);
-    if (r >= 0)
-        r = db_step(l, stmt, err);
+    while (r >= 0 && (r = db_step(l, stmt, err)) > 0) {
+        struct ledger_booked *b = &away;
+        size_t at = 0;
+        if (board_at(l, sqlite3_column_int64(stmt, 0), &at)) {
+            b = &buf[n++];
+            *b = (struct ledger_booked){.board = at};
+        }
+        b->energy_j += or_zero(stmt, 1) * 1e-6;
+        b->half_j += or_zero(stmt, 2) * 1e-6;
+        b->time_s = fmax(b->time_s, or_zero(stmt, 3) * 1e-3);
+        b->method |= (uint32_t)sqlite3_column_int64(stmt, 4);
+    }
     if (r < 0)
         return r;
-    *ret = (struct ledger_booked){.energy_j = or_zero(stmt, 0) * 1e-6,
-                                  .half_j = or_zero(stmt, 1) * 1e-6,
-                                  .time_s = or_zero(stmt, 2) * 1e-3};
+    if (away.time_s > 0)
+        buf[n++] = away;
+    *ret_n = n;
     return 0;
 }

@@ -18,7 +18,8 @@ static char *report_of(uint32_t first, uint32_t second)
     const struct job_run run = {.cmd = &cmd};
     struct meter_result figure = {
         .energy_j = 1000, .power_w = 100, .half_j = 20, .method = METER_COUNTER};
-    struct job_board board[] = {{&info[0], true, figure}, {&info[1], true, figure}};
+    struct job_board board[] = {{.info = &info[0], .used = true, .energy = figure},
+                                {.info = &info[1], .used = true, .energy = figure}};
     struct job_result result = {.measured = true,
                                 .time_s = 10,
                                 .energy_j = 2000,
@@ -66,6 +67,47 @@ static void reasons(void)
        "each of them in plain words, once");
 }
 
+/* What the daemon says of a job's boards is printed as what a window says of them. */
+static void by_gpu(void)
+{
+    static const char text[] =
+        "{\"time_s\": 20, \"energy_j\": 6000, \"half_j\": 60, \"booked_s\": 20,"
+        " \"settled\": true, \"energy_by_gpu\": ["
+        "{\"gpu\": 3, \"uuid\": \"GPU-3\", \"name\": \"three\", \"energy_j\": 4000,"
+        " \"half_j\": 40, \"power_w\": 200, \"method\": \"counter\", \"why\": \"\"},"
+        "{\"gpu\": 1, \"uuid\": \"GPU-1\", \"name\": \"one\", \"energy_j\": 1500,"
+        " \"half_j\": 30, \"power_w\": 150, \"method\": \"integrated\","
+        " \"why\": \"gap\"},"
+        "{\"gpu\": null, \"uuid\": null, \"name\": null, \"energy_j\": 500,"
+        " \"half_j\": 10, \"power_w\": null, \"method\": \"counter\", \"why\": \"\"}]}";
+    const struct cmd cmd = {.name = "run"};
+    const struct job_run run = {.cmd = &cmd};
+    auto_(json_free) struct json *doc = NULL;
+    auto_(mem_free) char *said = NULL;
+    struct job_answer a;
+    size_t size = 0;
+
+    if (!ok(json_read("answer", text, sizeof text - 1, &doc, NULL) == 0, "an answer"))
+        return;
+    job_answer(doc, &a);
+    FILE *to = open_memstream(&said, &size);
+    if (!to)
+        return;
+    job_report_text(&run, &a.result, to);
+    (void)fclose(to);
+    ok(strstr(said, "  GPU 3  three                               4.000 kJ ±  1.0 %"
+                    "    200.0 W  (counter)\n"),
+       "a board: %s", said);
+    ok(strstr(said, "  GPU 1  one                                 1.500 kJ ±  2.0 %"
+                    "    150.0 W  (integrated; gap)\n"),
+       "another one, with what is less sure");
+    ok(times(said, "         gap: ") == 1, "… in words");
+    ok(strstr(said, "  GPU -  that the daemon has no more          500.0 J ±  2.0 %"
+                    "        - W  (counter)\n"),
+       "boards that are away");
+    is_int((long long)a.result.n_used, 3, "all count");
+}
+
 /* A job whose boards were found late: its energy is of less than its time. */
 static void found_late(void)
 {
@@ -84,6 +126,7 @@ static void found_late(void)
 int main(void)
 {
     reasons();
+    by_gpu();
     found_late();
     return done();
 }

@@ -75,7 +75,8 @@ static int use(const char *name, bool *ret_closed)
     struct ledger *l = NULL;
     auto_(ledger_batch_free) struct ledger_batch *b = ledger_batch_new();
     struct ledger_sums sums;
-    struct ledger_booked had;
+    struct ledger_booked had[LEDGER_BOARDS + 1];
+    size_t n = 0;
     uw_error err = {{0}};
 
     int r = help_open(name, T0 + DAY, &l, &err);
@@ -84,7 +85,7 @@ static int use(const char *name, bool *ret_closed)
     (void)help_boards(l, 2);
     (void)ledger_open_jobs(l, on_job, NULL, &err);
     (void)ledger_board_sums(l, 0, 0, &sums, &err);
-    (void)ledger_job_energy(l, 1, &had, &err);
+    (void)ledger_job_energy(l, 1, had, &n, &err);
     (void)help_interval(b, 9000, 0, 0, 0, 100, 1);
     (void)ledger_write(l, b, &err);
     for (int i = 0; i < 50 && ledger_tidy(l, T0 + 30 * DAY, &err) == 1; i++)

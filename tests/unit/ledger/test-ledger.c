@@ -58,11 +58,13 @@ static void test_rows(void)
     is_near(sums.meter_j, 12003, 1e-9, "by the meter");
     is_int(ledger_board_sums(l, 0, T0 + 20 * S, &sums, &err), 0, "of the last 40 s");
     is_near(sums.meter_j, 8002, 1e-9, "are two thirds");
-    struct ledger_booked had = {0};
-    is_int(ledger_job_energy(l, 7, &had, &err), 0, "energy of a job");
-    is_near(had.energy_j, 9002.25, 1e-9, "is what it got");
-    is_near(had.half_j, 90.0225, 1e-9, "and half of its interval");
-    is_near(had.time_s, 60, 1e-9, "in the time of its rows");
+    struct ledger_booked had[LEDGER_BOARDS + 1] = {{0}};
+    size_t n = 0;
+    is_int(ledger_job_energy(l, 7, had, &n, &err), 0, "energy of a job");
+    is_int((long long)n, 1, "on one board");
+    is_near(had[0].energy_j, 9002.25, 1e-9, "is what it got");
+    is_near(had[0].half_j, 90.0225, 1e-9, "and half of its interval");
+    is_near(had[0].time_s, 60, 1e-9, "in the time of its rows");
     is_int(ledger_board_sums(l, 2, 0, &sums, &err), -ENODEV, "no third board");
 }
 

@@ -330,7 +330,8 @@ static void test_domains(struct ledger *l)
     struct got g;
     struct ledger_query q = query("job", NULL, NULL);
     bool holds = false;
-    struct ledger_booked had = {0};
+    struct ledger_booked had[LEDGER_BOARDS + 1] = {{0}};
+    size_t n = 0;
     const double package = 801.23456 * A_DAY, memory = 65.0 * A_DAY;
 
     get(l, &q, &g);
@@ -353,9 +354,10 @@ static void test_domains(struct ledger *l)
     is_near(number(json_at(days, 1), "energy_j"), 3000.0 * A_DAY, 1e-3, "… the boards");
     is_int(json_count(json_get(g.root, "gpus")), 1, "no processor is called a GPU");
     json_free(g.doc);
-    is_int(ledger_job_energy(l, 1, &had, NULL), 0, "what a restart takes over");
-    is_near(had.energy_j, 3000.0 * 2 * A_DAY, 1e-3, "is of boards, too");
-    is_near(had.time_s, 10.0 * 2 * A_DAY, 1e-6, "… and its time");
+    is_int(ledger_job_energy(l, 1, had, &n, NULL), 0, "what a restart takes over");
+    is_int((long long)n, 1, "is of boards, too");
+    is_near(had[0].energy_j, 3000.0 * 2 * A_DAY, 1e-3, "… all of it");
+    is_near(had[0].time_s, 10.0 * 2 * A_DAY, 1e-6, "… and its time");
     struct ledger_sums sums_of = {0};
     is_int(ledger_board_sums(l, LEDGER_DOMAIN(1), 0, &sums_of, NULL), 0, "of a domain");
     is_near(sums_of.meter_j, 2 * memory, 0.01, "its own sum");
@@ -527,6 +529,43 @@ static void test_charges(struct ledger *l)
     json_free(g.doc);
 }
 
+/* A job's energy stays by board in the next run, whose boards are others. */
+static void test_boards_of_job(void)
+{
+    auto_(ledger_close) struct ledger *l = NULL;
+    auto_(ledger_batch_free) struct ledger_batch *b = ledger_batch_new();
+    struct ledger_booked had[LEDGER_BOARDS + 1] = {{0}};
+    struct ledger_job job = help_job(7, 1000, "anna");
+    size_t n = 0;
+    uw_error err = {{0}};
+
+    is_int(help_open("boards.sqlite", T0, &l, &err), 0, "a ledger of four boards");
+    (void)help_boards(l, 4);
+    (void)ledger_add_job(b, &job);
+    for (size_t board = 0; board < 4; board++) /* the last is another job's */
+        for (int64_t i = 0; i <= (int64_t)board; i++)
+            (void)help_interval(b, i, board, board < 3 ? 7 : 8, 200000, 1000, 1);
+    is_int(ledger_write(l, b, &err), 0, "is written %s", err.text);
+    is_int(ledger_job_energy(l, 7, had, &n, &err), 0, "a job of three of them");
+    is_int((long long)n, 3, "has a sum each");
+    for (size_t i = 0; i < n && i < 3; i++) {
+        is_int((long long)had[i].board, (long long)i, "of board %zu", i);
+        is_near(had[i].energy_j, 1000.0 * (double)(i + 1), 1e-9, "its energy");
+        is_near(had[i].time_s, 10.0 * (double)(i + 1), 1e-9, "in its time");
+        is_int(had[i].method, LEDGER_COUNTED, "by its counter");
+    }
+    ledger_close(take(l));
+    is_int(help_open("boards.sqlite", T0 + DAY, &l, &err), 0, "opened with one board");
+    (void)help_boards(l, 1);
+    is_int(ledger_job_energy(l, 7, had, &n, &err), 0, "the same job");
+    is_int((long long)n, 2, "has two sums");
+    is_int((long long)had[0].board, 0, "of the board that is there");
+    is_near(had[0].energy_j, 1000, 1e-9, "its energy");
+    ok(had[1].board == SIZE_MAX, "and of the others together");
+    is_near(had[1].energy_j, 5000, 1e-9, "theirs");
+    is_near(had[1].time_s, 30, 1e-9, "in the time of the longest");
+}
+
 int main(void)
 {
     auto_(ledger_close) struct ledger *l = NULL, *m = NULL, *c = NULL, *o = NULL,
@@ -559,6 +598,7 @@ int main(void)
     (void)help_open("e.sqlite", T0, &e, &err);
     (void)help_boards(e, 1);
     test_charges(e);
+    test_boards_of_job();
     help_end();
     return done();
 }
