@@ -117,6 +117,7 @@ static int watch(struct view *v, const struct cli_env *env, bool mono)
     for (;;) {
         uint64_t now = loop_now_ns(v->loop);
         enum top_key key = TOP_KEY_OTHER;
+        char text[SCREEN_TEXT] = "";
         if (now >= v->next_ns) {
             if (!v->top->frozen) {
                 nodes_look(v->nodes);
@@ -128,9 +129,9 @@ static int watch(struct view *v, const struct cli_env *env, bool mono)
         r = draw(v);
         if (r < 0)
             break;
-        if (!screen_key(wait_ms(v, now), &key))
+        if (!screen_key(wait_ms(v, now), &key, text))
             continue;
-        if (top_key(v->top, key))
+        if (top_key(v->top, key, text))
             break;
         if (v->top->claims)
             v->next_ns = now; /* query the claims of the newly picked board */

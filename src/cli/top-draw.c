@@ -22,6 +22,7 @@ enum {
     GRAPH_LEAST = 60, /* columns of a board's graph where there are several */
     GRAPH_LABEL = 6,  /* of them left of the graph */
     GRAPH_MOST = 12,  /* rows */
+    BAND_LEAST = 6,   /* rows of graphs, where there are several bands of them */
     STANDARD_ROWS = 24,
 };
 
@@ -94,6 +95,8 @@ static void draw_title(const struct top *t, struct grid *g)
         col = grid_text(g, 0, col + 2, GRID_WARN, "dry run");
     if (t->read_only)
         col = grid_text(g, 0, col + 2, GRID_WARN, "read only");
+    if (t->filter[0])
+        col = grid_text(g, 0, col + 2, GRID_WARN, "filtered");
     if (t->frozen)
         col = grid_text(g, 0, col + 2, GRID_WARN, "frozen");
     if (t->trouble[0])
@@ -315,32 +318,48 @@ static void draw_graph(const struct top *t, const struct top_board *b, struct gr
             grid_column(g, base, left + i, height, v[i] / top, GRID_GOOD);
 }
 
-/* Draws the recent power in `rows` rows: of the picked board and, where the terminal is
- * wide, of those after it.
- */
-static void draw_history(const struct top *t, struct grid *g, unsigned row, unsigned rows)
+/* Graphs beside each other, and the bands of them that all boards take. */
+static unsigned graphs_in_band(const struct grid *g)
 {
-    size_t n = g->cols / GRAPH_LEAST, first = t->picked;
+    return g->cols < GRAPH_LEAST ? 1 : g->cols / GRAPH_LEAST;
+}
 
-    if (t->picked >= t->n_boards || g->cols < 30)
+static unsigned graph_bands(const struct top_shown *s, const struct grid *g)
+{
+    unsigned n = graphs_in_band(g);
+
+    return s->n ? ((unsigned)s->n + n - 1) / n : 1;
+}
+
+/* Draws the recent power in `rows` rows: of the picked board and, where the terminal is
+ * wide or high, of those after it.
+ */
+static void draw_history(const struct top *t, const struct top_shown *s, struct grid *g,
+                         unsigned row, unsigned rows)
+{
+    unsigned beside = graphs_in_band(g), bands = rows / BAND_LEAST;
+
+    if (s->n == 0 || g->cols < 30)
         return;
     if (rows == 1) {
         draw_history_row(t, g, row);
         return;
     }
-    n = n < 1 ? 1 : n > t->n_boards ? t->n_boards : n;
-    if (first + n > t->n_boards)
-        first = t->n_boards - n;
-    unsigned cols = g->cols / (unsigned)n;
-    for (size_t i = 0; i < n; i++)
-        draw_graph(t, &t->board[first + i], g, row, rows, (unsigned)i * cols, cols - 1);
+    bands = bands < 1 ? 1 : bands > graph_bands(s, g) ? graph_bands(s, g) : bands;
+    beside = beside > s->n ? (unsigned)s->n : beside;
+    size_t n = (size_t)bands * beside < s->n ? (size_t)bands * beside : s->n;
+    size_t first = s->picked + n > s->n ? s->n - n : s->picked;
+    unsigned cols = g->cols / beside, high = rows / bands;
+    for (unsigned i = 0; i < n; i++)
+        draw_graph(t, &t->board[s->at[first + i]], g, row + i / beside * high, high,
+                   i % beside * cols, cols - 1);
 }
 
 static void draw_claims(const struct top *t, struct grid *g, unsigned row, unsigned end)
 {
     const struct top_board *b = &t->board[t->picked];
 
-    if (t->picked >= t->n_boards)
+    if (t->picked >= t->n_boards || !top_shows_board(t, b))
         return;
     grid_fill(g, row, 0, g->cols, GRID_HEAD);
     (void)grid_text(g, row, 0, GRID_HEAD, "CLAIMS ON GPU %u", b->index);
@@ -395,9 +414,10 @@ static void draw_waste_row(const struct top *t, const struct top_board *b, struc
     grid_field(g, row, 44, g->cols > 44 ? g->cols - 44 : 0, GRID_PLAIN, who);
 }
 
-static bool is_idle(const struct top_board *b)
+static bool is_idle(const struct top *t, const struct top_board *b)
 {
-    return b->use[0] && strcmp(b->use, names_word(NAMES_USE, WASTE_WORKING)) != 0;
+    return top_shows_board(t, b) && b->use[0] &&
+           strcmp(b->use, names_word(NAMES_USE, WASTE_WORKING)) != 0;
 }
 
 static unsigned idle_boards(const struct top *t)
@@ -405,7 +425,7 @@ static unsigned idle_boards(const struct top *t)
     unsigned n = 0;
 
     for (size_t i = 0; i < t->n_boards; i++)
-        n += is_idle(&t->board[i]);
+        n += is_idle(t, &t->board[i]);
     return n;
 }
 
@@ -423,13 +443,14 @@ static void draw_idle(const struct top *t, struct grid *g, unsigned row, unsigne
     (void)grid_text(g, row, 44, GRID_HEAD, "WHO HAS IT");
     for (size_t i = 0; i < t->n_boards; i++) {
         const struct top_board *b = &t->board[i];
-        if (is_idle(b) && at++ < shown)
+        if (is_idle(t, b) && at++ < shown)
             draw_waste_row(t, b, g, row + at);
-        else if (is_idle(b) && !isnan(b->power_w))
+        else if (is_idle(t, b) && !isnan(b->power_w))
             rest_w += b->power_w;
     }
     if (n == 0)
-        (void)grid_text(g, row + 1, 2, GRID_DIM, "none: no board is known to be idle");
+        (void)grid_text(g, row + 1, 2, GRID_DIM, "none: no board%s is known to be idle",
+                        t->filter[0] ? " that the filter leaves" : "");
     if (shown == n)
         return;
     (void)grid_text(g, row + 1 + shown, 4, GRID_PLAIN, shown ? "%u more" : "all %u",
@@ -488,14 +509,20 @@ static int compare(const struct top *t, const struct top_job *a, const struct to
     return a->id < b->id ? -1 : a->id > b->id;
 }
 
-static void order(const struct top *t, size_t *at)
+/* The jobs that are shown, in their order; returns their number. */
+static size_t order(const struct top *t, size_t at[TOP_JOBS])
 {
+    size_t n = 0;
+
     for (size_t i = 0; i < t->n_jobs; i++) {
-        size_t k = i;
+        if (!top_shows_job(t, &t->job[i]))
+            continue;
+        size_t k = n++;
         for (; k > 0 && compare(t, &t->job[i], &t->job[at[k - 1]]) < 0; k--)
             at[k] = at[k - 1];
         at[k] = i;
     }
+    return n;
 }
 
 /* Columns are shown whole or not at all. */
@@ -591,24 +618,48 @@ static void draw_jobs(const struct top *t, struct grid *g, unsigned row, unsigne
         (void)grid_text(g, row, mid + state + 50, GRID_HEAD, "PHASE");
     if (job_has_time(g))
         right(g, row, g->cols, GRID_HEAD, t->sort == TOP_SORT_TIME ? "*TIME" : "TIME");
-    if (t->n_jobs == 0 && row + 1 < end)
-        (void)grid_text(g, row + 1, 2, GRID_DIM, "no job on this node");
-    order(t, at);
-    for (size_t i = t->first_job; i < t->n_jobs && ++row < end; i++)
+    size_t n = order(t, at);
+    if (n == 0 && row + 1 < end)
+        (void)grid_text(g, row + 1, 2, GRID_DIM,
+                        t->n_jobs ? "no job that the filter leaves"
+                                  : "no job on this node");
+    for (size_t i = t->first_job; i < n && ++row < end; i++)
         draw_job(&t->job[at[i]], wide, g, row);
+}
+
+/* The line in which the filter is typed. */
+static void draw_typing(const struct top *t, struct grid *g, unsigned row)
+{
+    unsigned col = grid_text(g, row, 0, GRID_BOLD, "Enter");
+
+    col = grid_text(g, row, col, GRID_HEAD, "Keep  ");
+    col = grid_text(g, row, col, GRID_BOLD, "Esc");
+    col = grid_text(g, row, col, GRID_HEAD, "Clear ");
+    col = grid_text(g, row, col, GRID_PLAIN, " Filter: ");
+    col = grid_text(g, row, col, GRID_BOLD, "%s", t->filter);
+    grid_fill(g, row, col, 1, GRID_HEAD);
 }
 
 static void draw_keys(const struct top *t, struct grid *g)
 {
     static const struct {
         const char *key, *does;
-    } keys[] = {{"F1", "Help  "}, {"F2", "Claims"}, {"F3", "Waste "},
+    } keys[] = {{"F1", "Help  "}, {"F2", "Claims"}, {"F3", "Waste "}, {"F4", "Filter"},
                 {"F6", "Sort  "}, {"F9", "Freeze"}, {"F10", "Quit  "}};
     unsigned row = g->rows - 1, col = 0;
 
+    if (t->typing) {
+        draw_typing(t, g, row);
+        return;
+    }
     if (t->trouble[0]) {
         (void)grid_text(g, row, 0, GRID_WARN, "%s", t->trouble);
         return;
+    }
+    if (t->filter[0]) {
+        col = grid_text(g, row, col, GRID_WARN, "Filter: %s", t->filter);
+        col = grid_text(g, row, col + 1, GRID_BOLD, "Esc");
+        col = grid_text(g, row, col, GRID_HEAD, "Clear ");
     }
     for (size_t i = 0; i < n_elements(keys); i++) {
         col = grid_text(g, row, col, GRID_BOLD, "%s", keys[i].key);
@@ -630,7 +681,8 @@ static void draw_help(struct grid *g)
         "  PgUp, PgDn        scroll the jobs       F2  c     claims on the board",
         "  Home, End         first, last board     F3  w     waste now, by user",
         "  F9  space         freeze                          and project today",
-        "  F10 q ^C          leave                 F6  s     sort jobs by id, energy,",
+        "  F10 q ^C          leave                 F4  /  \\  filter boards and jobs",
+        "  Esc               clear the filter      F6  s     sort jobs by id, energy,",
         "                                                    saved, time",
     };
 
@@ -640,27 +692,28 @@ static void draw_help(struct grid *g)
     (void)grid_text(g, 3 + (unsigned)n_elements(lines), 0, GRID_DIM, "any key goes back");
 }
 
-/* Rows of the graphs: those that the terminal has beyond 24, as far as `spare` rows are
- * free.
+/* Rows of the graphs, in as many bands as the boards take: those that the terminal has
+ * beyond 24, as far as `spare` rows are free.
  */
-static unsigned history_rows(const struct grid *g, unsigned spare)
+static unsigned history_rows(const struct grid *g, unsigned bands, unsigned spare)
 {
     unsigned rows = g->rows > STANDARD_ROWS ? 1 + g->rows - STANDARD_ROWS : 1;
 
-    rows = rows > GRAPH_MOST ? GRAPH_MOST : rows;
+    rows = rows > GRAPH_MOST * bands ? GRAPH_MOST * bands : rows;
     rows = rows > spare + 1 ? spare + 1 : rows;
     return rows < 3 ? 1 : rows; /* a line of text and a graph of two rows at least */
 }
 
 /* Returns the number of board rows that fit, and the first board. */
-static unsigned board_rows(const struct top *t, const struct grid *g, size_t *ret_first)
+static unsigned board_rows(const struct top_shown *s, const struct grid *g,
+                           size_t *ret_first)
 {
     unsigned least = g->rows < FEW_ROWS ? 3 : 3 + JOBS_LEAST + 1;
     unsigned rows = g->rows > least ? g->rows - least : 1;
 
-    if (rows > t->n_boards)
-        rows = (unsigned)t->n_boards;
-    *ret_first = t->picked >= rows ? t->picked - rows + 1 : 0;
+    if (rows > s->n)
+        rows = (unsigned)s->n;
+    *ret_first = s->picked >= rows ? s->picked - rows + 1 : 0;
     return rows;
 }
 
@@ -673,18 +726,22 @@ void top_draw(const struct top *t, struct grid *g)
         return;
     }
     const struct boards_table table = boards_table(t, g->cols);
-    unsigned rows = board_rows(t, g, &first);
+    const struct top_shown shown = top_boards_shown(t);
+    unsigned rows = board_rows(&shown, g, &first);
     draw_title(t, g);
     draw_boards_head(&table, g, 1);
     for (unsigned i = 0; i < rows; i++)
-        draw_board(t, &t->board[first + i], g, 2 + i);
+        draw_board(t, &t->board[shown.at[first + i]], g, 2 + i);
+    if (rows == 0 && t->n_boards > 0 && g->rows > 3)
+        (void)grid_text(g, 1 + ++rows, 2, GRID_DIM, "no board that the filter leaves");
     if (g->rows >= FEW_ROWS) {
         unsigned need[TOP_LISTS];
         unsigned below = t->waste ? waste_rows(t, need) : 1 + (unsigned)t->n_jobs;
         unsigned used = 2 + rows + 1 + (below > JOBS_LEAST ? below : JOBS_LEAST) + 1;
-        unsigned high = history_rows(g, g->rows > used ? g->rows - used : 0);
+        unsigned high =
+            history_rows(g, graph_bands(&shown, g), g->rows > used ? g->rows - used : 0);
         unsigned row = 2 + rows + high;
-        draw_history(t, g, 2 + rows, high);
+        draw_history(t, &shown, g, 2 + rows, high);
         if (t->claims)
             draw_claims(t, g, row, g->rows - 1);
         else if (t->waste)

@@ -7,6 +7,9 @@
 #include <unistd.h>
 
 #include "base/error.h"
+#include "base/utf8.h"
+
+enum { ESCAPE_MS = 50 }; /* after it Esc is a key, not the begin of another one */
 
 static SCREEN *screen;
 static bool coloured;
@@ -54,6 +57,7 @@ int screen_open(bool colour, uw_error *err)
     (void)noecho();
     (void)curs_set(0);
     (void)keypad(stdscr, true);
+    (void)set_escdelay(ESCAPE_MS);
     set_looks(colour);
     return 0;
 }
@@ -91,24 +95,67 @@ void screen_show(const struct grid *g)
     (void)refresh();
 }
 
-bool screen_key(int wait_ms, enum top_key *ret)
+/* The character that begins with this byte: those after it are there at once. */
+static void take_text(int first, char ret[SCREEN_TEXT])
+{
+    size_t need = first >= 0xf0 ? 4 : first >= 0xe0 ? 3 : first >= 0xc0 ? 2 : 1, n = 0;
+
+    ret[n++] = (char)first;
+    timeout(ESCAPE_MS);
+    while (n < need) {
+        int key = getch();
+        if (key == ERR)
+            break;
+        if (key < 0x80 || key >= 0xc0) { /* another key */
+            (void)ungetch(key);
+            break;
+        }
+        ret[n++] = (char)key;
+    }
+    if (utf8_plain_char(ret, n) != n)
+        n = 0;
+    ret[n] = '\0';
+}
+
+bool screen_key(int wait_ms, enum top_key *ret, char ret_text[SCREEN_TEXT])
 {
     static const struct {
         int key;
         enum top_key is;
     } keys[] = {
-        {'q', TOP_KEY_QUIT},        {'Q', TOP_KEY_QUIT},
-        {KEY_F(10), TOP_KEY_QUIT},  {3, TOP_KEY_QUIT},
-        {'h', TOP_KEY_HELP},        {'?', TOP_KEY_HELP},
-        {KEY_F(1), TOP_KEY_HELP},   {'c', TOP_KEY_CLAIMS},
-        {KEY_F(2), TOP_KEY_CLAIMS}, {'w', TOP_KEY_WASTE},
-        {KEY_F(3), TOP_KEY_WASTE},  {'s', TOP_KEY_SORT},
-        {KEY_F(6), TOP_KEY_SORT},   {' ', TOP_KEY_FREEZE},
-        {KEY_F(9), TOP_KEY_FREEZE}, {'k', TOP_KEY_UP},
-        {KEY_UP, TOP_KEY_UP},       {'j', TOP_KEY_DOWN},
-        {KEY_DOWN, TOP_KEY_DOWN},   {KEY_PPAGE, TOP_KEY_PAGE_UP},
-        {KEY_HOME, TOP_KEY_HOME},   {KEY_NPAGE, TOP_KEY_PAGE_DOWN},
+        {'q', TOP_KEY_QUIT},
+        {'Q', TOP_KEY_QUIT},
+        {KEY_F(10), TOP_KEY_QUIT},
+        {3, TOP_KEY_QUIT},
+        {'h', TOP_KEY_HELP},
+        {'?', TOP_KEY_HELP},
+        {KEY_F(1), TOP_KEY_HELP},
+        {'c', TOP_KEY_CLAIMS},
+        {KEY_F(2), TOP_KEY_CLAIMS},
+        {'w', TOP_KEY_WASTE},
+        {KEY_F(3), TOP_KEY_WASTE},
+        {'s', TOP_KEY_SORT},
+        {KEY_F(6), TOP_KEY_SORT},
+        {' ', TOP_KEY_FREEZE},
+        {KEY_F(9), TOP_KEY_FREEZE},
+        {'k', TOP_KEY_UP},
+        {KEY_UP, TOP_KEY_UP},
+        {'j', TOP_KEY_DOWN},
+        {KEY_DOWN, TOP_KEY_DOWN},
+        {KEY_PPAGE, TOP_KEY_PAGE_UP},
+        {KEY_HOME, TOP_KEY_HOME},
+        {KEY_NPAGE, TOP_KEY_PAGE_DOWN},
         {KEY_END, TOP_KEY_END},
+        {'/', TOP_KEY_FILTER},
+        {'\\', TOP_KEY_FILTER},
+        {KEY_F(4), TOP_KEY_FILTER},
+        {'\n', TOP_KEY_ENTER},
+        {'\r', TOP_KEY_ENTER},
+        {KEY_ENTER, TOP_KEY_ENTER},
+        {27, TOP_KEY_ESCAPE},
+        {127, TOP_KEY_BACKSPACE},
+        {'\b', TOP_KEY_BACKSPACE},
+        {KEY_BACKSPACE, TOP_KEY_BACKSPACE},
     };
 
     timeout(wait_ms);
@@ -116,9 +163,12 @@ bool screen_key(int wait_ms, enum top_key *ret)
     if (key == ERR)
         return false;
     *ret = TOP_KEY_OTHER;
+    ret_text[0] = '\0';
     for (size_t i = 0; i < n_elements(keys); i++) {
         if (keys[i].key == key)
             *ret = keys[i].is;
     }
+    if (key < KEY_MIN)
+        take_text(key, ret_text);
     return true;
 }

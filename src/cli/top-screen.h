@@ -16,8 +16,9 @@ void screen_close(void); /* restores the terminal; no effect if it was not taken
 void screen_size(unsigned *ret_rows, unsigned *ret_cols, bool *ret_ascii);
 void screen_show(const struct grid *g);
 /* Waits at most wait_ms for a key; false: none.  A change of size counts as
- * TOP_KEY_OTHER.
+ * TOP_KEY_OTHER.  ret_text: its character in UTF-8; "": none.
  */
-bool screen_key(int wait_ms, enum top_key *ret);
+enum { SCREEN_TEXT = 5 };
+bool screen_key(int wait_ms, enum top_key *ret, char ret_text[SCREEN_TEXT]);
 
 #endif

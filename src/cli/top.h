@@ -20,6 +20,7 @@ enum {
     TOP_TEXT = 96,
     TOP_WHY = 240,
     TOP_WASTERS = 64,
+    TOP_FILTER = 64,
 };
 
 /* NaN: unknown, in all of these. */
@@ -87,6 +88,8 @@ struct top {
     size_t first_job;
     enum top_sort sort;
     bool frozen, help, claims, waste; /* not claims and waste at once */
+    char filter[TOP_FILTER];          /* "": everything is shown */
+    bool typing;                      /* keys go into the filter */
 };
 
 /* Take answers of GET /v1/node, /v1/gpus and /v1/jobs.  -EINVAL: of another form;
@@ -120,9 +123,32 @@ enum top_key {
     TOP_KEY_PAGE_DOWN,
     TOP_KEY_HOME,
     TOP_KEY_END,
+    TOP_KEY_FILTER,
+    TOP_KEY_ENTER,
+    TOP_KEY_ESCAPE,
+    TOP_KEY_BACKSPACE,
 };
-/* True: leave the view. */
-bool top_key(struct top *t, enum top_key key);
+/* text: the character of the key, for the filter; "": it has none.  True: leave the view.
+ */
+bool top_key(struct top *t, enum top_key key, const char *text);
+
+/* Whether the filter leaves it: its text is in one of those shown of it, in upper or
+ * lower case; of a board also where its UUID begins so, or where the first job on it is
+ * left.
+ */
+bool top_shows_board(const struct top *t, const struct top_board *b);
+bool top_shows_job(const struct top *t, const struct top_job *j);
+/* The boards that the filter leaves, as indices of top.board. */
+struct top_shown {
+    size_t at[TOP_BOARDS];
+    size_t n;
+    size_t picked; /* index of `at`: the picked board, else one near it */
+};
+struct top_shown top_boards_shown(const struct top *t);
+/* Picks another board where the picked one is not shown any more. */
+void top_repick(struct top *t);
+/* Keys that concern the filter; false: it is none of them. */
+bool top_filter_key(struct top *t, enum top_key key, const char *text);
 
 void top_draw(const struct top *t, struct grid *g);
 

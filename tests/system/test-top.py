@@ -65,6 +65,15 @@ class Top:
         self.fresh()
         fcntl.ioctl(self.fd, termios.TIOCSWINSZ, struct.pack("HHHH", lines, columns, 0, 0))
 
+    def drawn(self, *words, without=None):
+        """Whether a whole screen shows that, soon."""
+        for n in range(20):
+            self.size(25 - n % 2, 80)
+            if self.until(lambda: all(w.encode() in self.text() for w in words), 1) and not (
+                    without and without.encode() in self.text()):
+                return True
+        return False
+
     def press(self, keys):
         os.write(self.fd, keys)
 
@@ -108,6 +117,17 @@ def screen(t, node):
     time.sleep(0.2)
     top.fresh()
     t.ok(top.until(lambda: len(top.out) > 0), "keys of any kind: it goes on")
+    top.fresh()
+    top.press(b"/\xc3\xa9\xff\x7fgpu 1q")    # one character of two bytes goes again; a byte that is none is none
+    t.ok(top.shows("Enter", "Keep", "Clear", "Filter"), "a filter is typed", top.text()[-400:])
+    t.ok(top.drawn("gpu 1q", "Keep", "no board that the filter leaves"), "keys are its text", top.text()[-800:])
+    top.press(b"\x7f\r")
+    t.ok(top.drawn("filtered", "Filter: gpu 1 ", "Clear", "  1 Tesla V100", without="  0 Tesla V100"), "and kept",
+         top.text()[-800:])
+    top.press(b"\x1b")
+    t.ok(top.drawn("  0 Tesla V100", "  1 Tesla V100", without="filtered"), "Esc shows the other boards again",
+         top.text()[-800:])
+    top.size(24, 80)
     top.fresh()
     top.press(b"w")
     t.ok(top.shows("GPU WASTE", "WASTED TODAY BY USER"), "a key opens the view of waste", top.text()[-800:])

@@ -119,7 +119,7 @@ static void test_standard(void)
            "   12 anna     train-0.py   1-2     holding          215     10.0 % 10.80 MJ",
            "a job");
     ok(row_has(g, 10, "         - 3.600 MJ"), "unknown savings are '-'");
-    ok(row_has(g, 23, "F1Help  F2ClaimsF3Waste F6Sort  F9FreezeF10Quit"), "keys");
+    ok(row_has(g, 23, "F1Help  F2ClaimsF3Waste F4FilterF6Sort  F9FreezeF10Quit"), "keys");
     grid_free(g);
 }
 
@@ -207,7 +207,8 @@ static void test_wide(void)
     is_int(g->cell[(size_t)13 * 200 + 64].code, 0x2588,
            "half of the limit: half the height");
     is_int(g->cell[(size_t)11 * 200 + 64].code, ' ', "and no more");
-    ok(row_has(g, 18, "JOB USER") && row_has(g, 20, state), "a state is whole");
+    ok(row_has(g, 18, "GPU 3 power"), "the fourth below");
+    ok(row_has(g, 30, "JOB USER") && row_has(g, 32, state), "a state is whole");
     grid_free(g);
     t.n_boards = 40;
     for (size_t i = 4; i < 40; i++)
@@ -215,6 +216,82 @@ static void test_wide(void)
     g = drawn(50, 200, false);
     ok(row_has(g, 42, "GPU 0 "), "many boards leave one row to the history");
     grid_free(g);
+}
+
+/* Keys as a person types them. */
+static void type(const char *text)
+{
+    for (; *text; text++)
+        (void)top_key(&t,
+                      *text == 'q'   ? TOP_KEY_QUIT
+                      : *text == 'c' ? TOP_KEY_CLAIMS
+                                     : TOP_KEY_OTHER,
+                      (const char[]){*text, '\0'});
+}
+
+static void test_filter(void)
+{
+    set_up();
+    (void)snprintf(t.board[2].uuid, sizeof t.board[2].uuid, "GPU-5ab07c");
+    (void)snprintf(t.job[1].user, sizeof t.job[1].user, "bert");
+    t.board[0].n_jobs = 1;
+    t.board[0].job = 13; /* bert's */
+    ok(!top_key(&t, TOP_KEY_FILTER, "/"), "a key begins the filter");
+    struct grid *g = drawn(24, 80, true);
+    is_row(g, 23, "EnterKeep  EscClear  Filter:", "the line in which it is typed");
+    grid_free(g);
+    type("SEARCH of job 12/q");
+    is_str(t.filter, "SEARCH of job 12/q", "keys are characters now");
+    (void)top_key(&t, TOP_KEY_BACKSPACE, "");
+    (void)top_key(&t, TOP_KEY_BACKSPACE, "");
+    (void)top_key(&t, TOP_KEY_ENTER, "");
+    g = drawn(24, 80, true);
+    ok(row_has(g, 0, "4 GPUs  555 W of 730 W  today 21.60 MJ  simulated  filtered"),
+       "the title still sums up the node");
+    ok(row_has(g, 2, "  1 Tesla") && row_has(g, 3, "  2 Tesla"), "two boards are left");
+    ok(row_has(g, 4, "GPU 1 "), "one of which is picked");
+    ok(row_has(g, 6, "no job that the filter leaves"), "no job has that");
+    is_row(g, 23,
+           "Filter: SEARCH of job 12 EscClear F1Help  F2ClaimsF3Waste F4FilterF6Sort  "
+           "F9Free",
+           "the filter stands in the last line");
+    grid_free(g);
+    (void)top_key(&t, TOP_KEY_DOWN, "j");
+    is_int((long long)t.picked, 2, "down goes to the next that is left");
+    (void)top_key(&t, TOP_KEY_DOWN, "j");
+    is_int((long long)t.picked, 2, "and no further");
+    (void)top_key(&t, TOP_KEY_HOME, "");
+    is_int((long long)t.picked, 1, "home is the first that is left");
+    ok(!top_key(&t, TOP_KEY_ESCAPE, "") && !t.filter[0], "Esc clears it");
+    g = drawn(24, 80, true);
+    ok(row_has(g, 2, "  0 Tesla") && row_has(g, 8, "   12 anna"), "all is back");
+    grid_free(g);
+
+    (void)top_key(&t, TOP_KEY_FILTER, "");
+    type("bert");
+    g = drawn(24, 80, true);
+    ok(row_has(g, 2, "  0 Tesla") && row_has(g, 3, "GPU 0 "),
+       "while it is typed: the board of the job that is left");
+    ok(row_has(g, 5, "   13 bert") && !row_has(g, 6, "anna"), "and that job");
+    grid_free(g);
+    (void)top_key(&t, TOP_KEY_ESCAPE, "");
+    ok(!t.typing && !t.filter[0], "Esc ends the typing, too");
+    (void)top_key(&t, TOP_KEY_FILTER, "");
+    type("gpu-5AB");
+    is_int((long long)top_boards_shown(&t).n, 1, "the begin of a UUID");
+    (void)top_key(&t, TOP_KEY_BACKSPACE, "");
+    type("x");
+    g = drawn(24, 80, true);
+    is_row(g, 2, "  no board that the filter leaves", "no board");
+    grid_free(g);
+    (void)top_key(&t, TOP_KEY_ESCAPE, "");
+    (void)top_key(&t, TOP_KEY_FILTER, "");
+    for (int i = 0; i < 3 * TOP_FILTER; i++)
+        (void)top_key(&t, TOP_KEY_OTHER, "é"); /* two bytes */
+    is_int((long long)strlen(t.filter), TOP_FILTER - 2, "a long text ends at whole ones");
+    (void)top_key(&t, TOP_KEY_BACKSPACE, "");
+    is_int((long long)strlen(t.filter), TOP_FILTER - 4, "which go as a whole");
+    ok(top_key(&t, TOP_KEY_QUIT, ""), "^C leaves all the same");
 }
 
 static void test_looks(void)
@@ -246,15 +323,15 @@ static void test_ascii(void)
 static void test_claims(void)
 {
     set_up();
-    (void)top_key(&t, TOP_KEY_DOWN);
-    (void)top_key(&t, TOP_KEY_CLAIMS);
+    (void)top_key(&t, TOP_KEY_DOWN, "");
+    (void)top_key(&t, TOP_KEY_CLAIMS, "");
     struct grid *g = drawn(24, 80, false);
     ok(row_has(g, 7, "CLAIMS ON GPU 1"), "claims of the picked board");
     is_row(g, 8, "> soft              215 W with job  search of job 12: edp",
            "the winner");
     is_row(g, 9, "  named             250 W    59:59  user anna", "the other");
     grid_free(g);
-    (void)top_key(&t, TOP_KEY_HOME);
+    (void)top_key(&t, TOP_KEY_HOME, "");
     g = drawn(24, 80, false);
     ok(row_has(g, 8, "none: the original limit of 300 W holds"), "no claims");
     grid_free(g);
@@ -267,8 +344,8 @@ static void test_waste(void)
         (void)snprintf(t.board[i].use, sizeof t.board[i].use, "working");
         t.board[i].use_s = t.board[i].memory_bytes = NAN;
     }
-    (void)top_key(&t, TOP_KEY_CLAIMS);
-    (void)top_key(&t, TOP_KEY_WASTE);
+    (void)top_key(&t, TOP_KEY_CLAIMS, "");
+    (void)top_key(&t, TOP_KEY_WASTE, "");
     struct grid *g = drawn(24, 80, false);
     ok(row_has(g, 8, "none: no board is known to be idle"), "nothing is idle");
     is_row(g, 9, "WASTED TODAY BY USER", "what was wasted today");
@@ -291,12 +368,12 @@ static void test_waste(void)
     g = drawn(24, 60, true);
     ok(row_has(g, 8, "12 and 2 more"), "of several jobs");
     grid_free(g);
-    (void)top_key(&t, TOP_KEY_CLAIMS);
+    (void)top_key(&t, TOP_KEY_CLAIMS, "");
     g = drawn(24, 80, false);
     ok(row_has(g, 7, "CLAIMS ON GPU 0"), "the claims instead");
     grid_free(g);
-    (void)top_key(&t, TOP_KEY_WASTE);
-    (void)top_key(&t, TOP_KEY_WASTE);
+    (void)top_key(&t, TOP_KEY_WASTE, "");
+    (void)top_key(&t, TOP_KEY_WASTE, "");
     g = drawn(24, 80, false);
     ok(row_has(g, 7, "JOB USER"), "the jobs again");
     grid_free(g);
@@ -439,24 +516,25 @@ static void test_share_rows(void)
 static void test_keys(void)
 {
     set_up();
-    ok(!top_key(&t, TOP_KEY_UP) && t.picked == 0, "up stops at the first board");
-    (void)top_key(&t, TOP_KEY_END);
-    ok(!top_key(&t, TOP_KEY_DOWN) && t.picked == 3, "down at the last");
-    (void)top_key(&t, TOP_KEY_SORT);
+    ok(!top_key(&t, TOP_KEY_UP, "") && t.picked == 0, "up stops at the first board");
+    (void)top_key(&t, TOP_KEY_END, "");
+    ok(!top_key(&t, TOP_KEY_DOWN, "") && t.picked == 3, "down at the last");
+    (void)top_key(&t, TOP_KEY_SORT, "");
     struct grid *g = drawn(24, 80, false);
     ok(row_has(g, 7, "*ENERGY") && row_has(g, 8, "train-0"), "most energy first");
     grid_free(g);
-    (void)top_key(&t, TOP_KEY_SORT);
+    (void)top_key(&t, TOP_KEY_SORT, "");
     g = drawn(24, 80, false);
     ok(row_has(g, 8, "train-1") && row_has(g, 10, "train-2"),
        "most saved first, unknown last");
     grid_free(g);
-    (void)top_key(&t, TOP_KEY_HELP);
+    (void)top_key(&t, TOP_KEY_HELP, "");
     g = drawn(24, 80, false);
     ok(row_has(g, 0, "live view"), "help");
     grid_free(g);
-    ok(!top_key(&t, TOP_KEY_FREEZE) && !t.help && !t.frozen, "any key leaves the help");
-    ok(top_key(&t, TOP_KEY_QUIT), "q leaves");
+    ok(!top_key(&t, TOP_KEY_FREEZE, "") && !t.help && !t.frozen,
+       "any key leaves the help");
+    ok(top_key(&t, TOP_KEY_QUIT, ""), "q leaves");
 }
 
 /* No size and no content may write outside (ASan tells) or lose the title. */
@@ -470,7 +548,7 @@ static void test_sizes(void)
     for (size_t i = 0; i < TOP_BOARDS; i++)
         t.board[i] =
             board((unsigned)i, 200, 210, "a name that is longer than any column");
-    (void)top_key(&t, TOP_KEY_END);
+    (void)top_key(&t, TOP_KEY_END, "");
     for (size_t i = 0; i < n_elements(sizes); i++) {
         struct grid *g = drawn(sizes[i][0], sizes[i][1], i & 1);
         ok(g->cell[0].code == 'n', "%u x %u", sizes[i][0], sizes[i][1]);
@@ -610,6 +688,7 @@ int main(void)
     test_narrow_and_trouble();
     test_columns();
     test_wide();
+    test_filter();
     test_looks();
     test_ascii();
     test_claims();
