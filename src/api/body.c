@@ -122,6 +122,7 @@ int body_cap(const char *key, const char *got, struct cap_arg *ret, uw_error *er
         return fail_in(err, r, "'%s'", key);
     if (cap.mw == 0 && cap.percent <= 0)
         return fail(err, -ERANGE, "'%s': %.40s is not a cap above 0", key, got);
+    cap_typed(&cap, got);
     *ret = cap;
     return 0;
 }

@@ -291,6 +291,7 @@ int parse_cap(const char *text, struct cap_arg *ret, uw_error *err)
         if (!(v > 0 && v <= 100))
             return fail(err, -ERANGE, "'%s' is not above 0 %% and at most 100 %%", text);
         *ret = (struct cap_arg){.percent = v};
+        cap_typed(ret, text);
         return 0;
     }
     uint32_t mw = 0;
@@ -306,5 +307,37 @@ int parse_cap(const char *text, struct cap_arg *ret, uw_error *err)
     if (mw == 0)
         return fail(err, -ERANGE, "'%s': a cap is more than 0 W", text);
     *ret = (struct cap_arg){.mw = mw};
+    cap_typed(ret, text);
     return 0;
+}
+
+void cap_typed(struct cap_arg *cap, const char *text)
+{
+    if (strlen(text) < sizeof cap->typed)
+        (void)snprintf(cap->typed, sizeof cap->typed, "%s", text);
+}
+
+/* Whether it is these watts as a message has them, with a unit or without one. */
+static bool says_watts(const char *typed, const char *watts)
+{
+    size_t n = strlen(watts);
+
+    if (strncmp(typed, watts, n) != 0)
+        return false;
+    typed = skip_blank(typed + n);
+    return at_end(typed + (*typed == 'W'));
+}
+
+const char *watts_typed(const char *typed, uint32_t mw, char ret[WATTS_TEXT])
+{
+    char watts[24];
+
+    (void)snprintf(watts, sizeof watts, "%g", w_of_mw(mw));
+    if (!typed || !*typed)
+        (void)snprintf(ret, WATTS_TEXT, "%s W", watts);
+    else if (says_watts(typed, watts))
+        (void)snprintf(ret, WATTS_TEXT, "'%.32s'", typed);
+    else
+        (void)snprintf(ret, WATTS_TEXT, "'%.24s' (%s W)", typed, watts);
+    return ret;
 }

@@ -62,10 +62,19 @@ struct maybe {
 /* A cap on a command line: "250" or "250 W" (watts), or "85%" of a limit that the caller
  * knows.  One of the two is set, the other is 0.
  */
+enum { CAP_TYPED = 24 };
 struct cap_arg {
     uint32_t mw;
     double percent;
+    char typed[CAP_TYPED]; /* as it was typed, for messages; "": unknown, or longer */
 };
 int parse_cap(const char *text, struct cap_arg *ret, uw_error *err);
+void cap_typed(struct cap_arg *cap, const char *text);
+
+/* Watts for a message: as they were typed and, where that says it otherwise, as they were
+ * understood: "'300W'", "'0.3kW' (300 W)", "'85%' (255 W)"; typed NULL or "": "300 W".
+ */
+enum { WATTS_TEXT = 64 };
+const char *watts_typed(const char *typed, uint32_t mw, char ret[WATTS_TEXT]);
 
 #endif

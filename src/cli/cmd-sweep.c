@@ -35,7 +35,7 @@ static int run(const struct cli_env *env, int argc, char **argv)
 {
     struct sweep_args a = {
         .env = env,
-        .step_mw = 5000,
+        .step = {.mw = 5000},
         .runs = UINT64_MAX,
         .seed = 1,
         .settle_ns = NS_PER_S,
@@ -46,9 +46,9 @@ static int run(const struct cli_env *env, int argc, char **argv)
         {"goal", 0, "GOAL",
          "mark the best cap for it, too: " GOAL_FORMS " (slowdown:1.05)", opt_goal,
          &a.goal},
-        {"from", 0, "W", "lowest cap (the board's least)", opt_watts, &a.from_mw},
-        {"to", 0, "W", "highest cap (the board's most)", opt_watts, &a.to_mw},
-        {"step", 0, "W", "step between caps (5 W)", opt_watts, &a.step_mw},
+        {"from", 0, "W", "lowest cap (the board's least)", opt_watts, &a.from},
+        {"to", 0, "W", "highest cap (the board's most)", opt_watts, &a.to},
+        {"step", 0, "W", "step between caps (5 W)", opt_watts, &a.step},
         {"runs", 'n', "N", "runs at each cap (5; 1 with --sim and no noise)", opt_u64,
          &a.runs},
         {"seed", 0, "N", "seed of the order of the runs (1)", opt_u64, &a.seed},

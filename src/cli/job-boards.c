@@ -47,8 +47,8 @@ int job_boards(const struct json *gpus, const struct job_run *j, struct job_boar
         return fail(err, -ENOMEM, "out of memory");
     size_t n = read_boards(gpus, info, list, ret);
     int r = 0;
-    if (j->gpus)
-        r = select_list(j->gpus, list, n, &sel, err);
+    if (j->gpus && (r = select_list(j->gpus, list, n, &sel, err)) < 0)
+        return fail_in(err, r, "--gpus");
     if (!j->gpus && visible->name) {
         /* Its indices count the boards of this process, not the daemon's. */
         if (select_is_index(visible->list))

@@ -87,8 +87,11 @@ struct json_out *job_describe(const struct remote *r, pid_t pid, bool capped)
     } else if (capped && j->preset) {
         json_out_text(o, "preset", j->preset);
     } else if (capped) {
+        bool has_unit = strpbrk(j->cap.typed, "W%") != NULL; /* the node wants one */
         (void)snprintf(cap, sizeof cap, j->cap.mw ? "%.10g W" : "%.10g%%",
                        j->cap.mw ? w_of_mw(j->cap.mw) : j->cap.percent);
+        if (has_unit)
+            (void)snprintf(cap, sizeof cap, "%s", j->cap.typed);
         json_out_text(o, "cap", cap);
     }
     json_out_end(o);

@@ -183,6 +183,7 @@ static int check_cap(const struct remote *r, uw_error *err)
     uint32_t mw = r->j->caps == JOB_CAPS_NAMED ? r->j->cap.mw : 0;
     const struct gpu_limits *one = NULL;
     unsigned index = 0;
+    char typed[WATTS_TEXT];
 
     for (size_t i = 0; mw && i < n_boards(r); i++) {
         const struct board_view *v = board_view(boards_at(own_node_boards(r->own), i));
@@ -194,9 +195,9 @@ static int check_cap(const struct remote *r, uw_error *err)
     if (!one)
         return 0;
     return fail(err, -ERANGE,
-                "a cap of %g W is outside the range of every board; GPU %u takes "
-                "%g..%g W",
-                w_of_mw(mw), index, w_of_mw(one->min_mw), w_of_mw(one->max_mw));
+                "%s is outside the range of every board; GPU %u takes %g..%g W",
+                watts_typed(r->j->cap.typed, mw, typed), index, w_of_mw(one->min_mw),
+                w_of_mw(one->max_mw));
 }
 
 static int need_caps(struct remote *r, uw_error *err)

@@ -61,7 +61,7 @@ int opt_watts(const char *text, void *ret, uw_error *err)
         return r;
     if (cap.mw == 0)
         return fail(err, -EINVAL, "'%s' is not a power in watts", text);
-    *(uint32_t *)ret = cap.mw;
+    *(struct opt_watts *)ret = (struct opt_watts){cap.mw, text};
     return 0;
 }
 

@@ -43,8 +43,12 @@ int opt_name(const char *text, void *ret, uw_error *err);
 int opt_u64(const char *text, void *ret, uw_error *err);    /* uint64_t */
 int opt_double(const char *text, void *ret, uw_error *err); /* double */
 /* uint32_t, mW: "250" and "250 W" are watts, "0.3 kW", "250000 mW"; no percent. */
-int opt_watts(const char *text, void *ret, uw_error *err);
-int opt_cap(const char *text, void *ret, uw_error *err); /* struct cap_arg */
+struct opt_watts {
+    uint32_t mw;
+    const char *text; /* as it was typed */
+};
+int opt_watts(const char *text, void *ret, uw_error *err); /* struct opt_watts */
+int opt_cap(const char *text, void *ret, uw_error *err);   /* struct cap_arg */
 /* uint64_t, ns.  A number without a unit is seconds, as timeout(1) and watch(1) take it:
  * every option of the commands whose usual values are seconds or minutes.  opt_job_time()
  * (hours) and underwattd's --token-for (days) want a unit, as files and the API do.

@@ -143,9 +143,12 @@ int sweep_simulated(const struct sweep_args *args)
         .min_mw = sim.board->min_mw,
         .max_mw = sim.board->max_mw,
         .default_mw = sim.board->default_mw,
-        .from_mw = args->from_mw,
-        .to_mw = args->to_mw,
-        .step_mw = args->step_mw,
+        .from_mw = args->from.mw,
+        .to_mw = args->to.mw,
+        .step_mw = args->step.mw,
+        .from_typed = args->from.text,
+        .to_typed = args->to.text,
+        .step_typed = args->step.text,
     };
     int r = plan_runs(&sim, &range, &plan, &n, &err);
     if (r < 0)

@@ -11,7 +11,7 @@
 
 struct sweep_args {
     const struct cli_env *env;
-    uint32_t from_mw, to_mw, step_mw;
+    struct opt_watts from, to, step;
     uint64_t runs, seed;
     const char *csv, *json, *svg, *png, *html; /* "-": standard output */
     struct goal goal;   /* marked beside the others; param < 0: slowdown:1.05 */

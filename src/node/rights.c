@@ -150,22 +150,23 @@ static int check_rights(const struct rights *rs, struct claim_check *a, size_t b
 }
 
 /* Refuses what the actuator's known range excludes; a hard claim is raised instead. */
-static int check_settable(const struct rights *rs, enum claim_kind kind, size_t board,
-                          uint32_t mw, uw_error *err)
+static int check_settable(const struct rights *rs, const struct node_claim *ask,
+                          size_t board, uint32_t mw, uw_error *err)
 {
     const struct board_view *b = board_view(boards_at(rs->boards, board));
+    char typed[WATTS_TEXT];
     struct caps_view v;
 
     caps_look(rs->caps, board, &v);
     bool low = mw < v.range.min_mw && mw >= b->limits.min_mw;
     bool between = cap_settable(&v.bounds, mw, false) != mw && mw <= b->limits.max_mw;
-    if (kind == CLAIM_HARD || (!low && !between))
+    if (ask->kind == CLAIM_HARD || (!low && !between))
         return 0;
     return fail(err, -ERANGE,
-                "GPU %u (%s): %g W is outside %g..%g W, the range of the actuator's "
+                "GPU %u (%s): %s is outside %g..%g W, the range of the actuator's "
                 "configuration",
-                b->info->index, b->info->uuid, w_of_mw(mw), w_of_mw(v.range.min_mw),
-                w_of_mw(v.range.max_mw));
+                b->info->index, b->info->uuid, watts_typed(ask->cap.typed, mw, typed),
+                w_of_mw(v.range.min_mw), w_of_mw(v.range.max_mw));
 }
 
 /* Watts on this board, within the range of the client. */
@@ -175,6 +176,7 @@ int rights_limit(const struct rights *rs, const struct node_who *who,
 {
     const struct board_view *b = board_view(boards_at(rs->boards, board));
     uint32_t from = 0, to = 0, mw = ask->cap.mw;
+    char typed[WATTS_TEXT];
 
     *ret_mw = 0;
     if (ask->clock_mhz) /* caps.c checks the board's range */
@@ -190,10 +192,11 @@ int rights_limit(const struct rights *rs, const struct node_who *who,
         return fail(err, -EINVAL, "a claim needs a limit above 0 W");
     node_config_range(rs->config, &b->limits, &from, &to);
     if (!who->admin && (mw < from || mw > to))
-        return fail(
-            err, -ERANGE, "GPU %u (%s): %g W is outside %g..%g W, which users may claim",
-            b->info->index, b->info->uuid, w_of_mw(mw), w_of_mw(from), w_of_mw(to));
-    int r = check_settable(rs, ask->kind, board, mw, err);
+        return fail(err, -ERANGE,
+                    "GPU %u (%s): %s is outside %g..%g W, which users may claim",
+                    b->info->index, b->info->uuid, watts_typed(ask->cap.typed, mw, typed),
+                    w_of_mw(from), w_of_mw(to));
+    int r = check_settable(rs, ask, board, mw, err);
     if (r == 0)
         *ret_mw = mw;
     return r;

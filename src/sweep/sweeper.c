@@ -67,6 +67,9 @@ static int common_range(const struct sweeper *s, struct sweep_range *ret, uw_err
     g.from_mw = s->o.from_mw ? s->o.from_mw : g.min_mw;
     g.to_mw = s->o.to_mw ? s->o.to_mw : g.max_mw;
     g.step_mw = s->o.step_mw;
+    g.from_typed = s->o.from_typed;
+    g.to_typed = s->o.to_typed;
+    g.step_typed = s->o.step_typed;
     *ret = g;
     return 0;
 }

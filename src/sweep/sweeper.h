@@ -39,6 +39,7 @@ struct sweeper_opts {
     uid_t uid; /* owner of the job */
 
     uint32_t from_mw, to_mw, step_mw; /* 0, 0: the whole range of the boards */
+    const char *from_typed, *to_typed, *step_typed; /* of sweep_range; borrowed */
     unsigned runs;
     uint64_t seed;
     double settle_s;        /* between a new cap and the start of CMD */

@@ -79,6 +79,7 @@ int board_caps_take_named(struct board_caps *b, uint32_t original_mw, uw_error *
     size_t outside = 0;
     bool lowers = false;
     uint32_t named_mw = 0;
+    char typed[WATTS_TEXT];
 
     for (size_t i = 0; i < b->n; i++) {
         const struct gpu_limits lim = board_caps_limits(b, i);
@@ -89,8 +90,9 @@ int board_caps_take_named(struct board_caps *b, uint32_t original_mw, uw_error *
             top = board_caps_top_mw(b, i);
         outside += mw < lim.min_mw || mw > top;
         if (outside == (b->cap.mw ? 1 : b->n))
-            return fail(err, -ERANGE, "%s: a cap of %.0f W is outside %.0f..%.0f W",
-                        board_caps_uuid(b, i), w_of_mw(mw), w_of_mw(lim.min_mw),
+            return fail(err, -ERANGE, "GPU %u (%s): %s is outside %g..%g W",
+                        board_view(b->boards[i])->info->index, board_caps_uuid(b, i),
+                        watts_typed(b->cap.typed, mw, typed), w_of_mw(lim.min_mw),
                         w_of_mw(top));
         if (own > named_mw)
             named_mw = own;

@@ -108,7 +108,7 @@ def ranges(node):
     b = uwtest.wait_until(lambda: budget(d), lambda b: b["counted_w"] == 840 and not b["late"])
     t.equal((b["counted_w"], b["short"], b["late"]), (840, False, False), "and nobody is above the budget")
     status, answer = d.ask("POST", "/v1/claims", {"gpu": 0, "kind": "named", "cap": "160 W", "for": "60 s"})
-    t.ok(status in (400, 422) and "160 W is outside 180..210 W, the range of the actuator's configuration" in
+    t.ok(status in (400, 422) and "'160 W' is outside 180..210 W, the range of the actuator's configuration" in
          json.dumps(answer), "a claim outside is refused with both", f"{status} {answer}")
     t.equal([x["failures"] for x in explained(d)], [0] * 4, "nothing that root refuses was ever asked for")
     d.actuator.terminate()    # what is asked of it at that moment fails, too

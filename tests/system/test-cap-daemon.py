@@ -51,8 +51,8 @@ class Held:
 
 
 def refusals(node, d):
-    for args, code, word in ((("set", "999", "--gpus", "0"), 2, "999 W is outside 150..300 W"),
-                             (("set", "30%", "--gpus", "0"), 2, "90 W is outside 150..300 W"),
+    for args, code, word in ((("set", "999", "--gpus", "0"), 2, "'999' is outside 150..300 W"),
+                             (("set", "30%", "--gpus", "0"), 2, "'30%' (90 W) is outside 150..300 W"),
                              (("set", "200", "--gpus", "9"), 2, "'9'"),
                              (("set", "200"), 2, "--gpus"),
                              (("frob",), 2, "'frob' is none of"), (("show", "200"), 2, "'200': show takes no value"),

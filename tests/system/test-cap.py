@@ -15,8 +15,8 @@ def limit(node, i):
 
 def refusals(t, node):
     for args, text in ((("set", "200"), "--gpus"),
-                       (("set", "999", "--gpus", "0"), "999 W is outside 150..300 W"),
-                       (("set", "30%", "--gpus", "0"), "90 W is outside 150..300 W"),
+                       (("set", "999", "--gpus", "0"), "'999' is outside 150..300 W"),
+                       (("set", "30%", "--gpus", "0"), "'30%' (90 W) is outside 150..300 W"),
                        (("set", "many", "--gpus", "0"), "many"),
                        (("set", "200", "--gpus", "9"), "'9'"),
                        (("set", "--gpus", "0"), "set W"),

@@ -155,8 +155,8 @@ def test_command(node, tmp):
              f"{cmd[-1]}: {code}, {p.returncode}", p.stderr)
     t.ok(limits(node) == [300000] * 4, "all limits are as found")
     for args, text in ((["--gpus", "9"], "no board '9'"),
-                       (["--gpus", "1", "--from", "100"], "--from: 100 W is outside 150 W..300 W"),
-                       (["--gpus", "1", "--to", "310"], "--to: 310 W is outside 150 W..300 W")):
+                       (["--gpus", "1", "--from", "100"], "--from: '100' is outside 150 W..300 W"),
+                       (["--gpus", "1", "--to", "310"], "--to: '310' is outside 150 W..300 W")):
         p = node.run("underwatt", "sweep", *args, "--", "touch", tmp / "touched")
         t.ok(p.returncode == 2 and text in p.stderr and not (tmp / "touched").exists(),
              f"sweep {' '.join(args)}: '{text}', CMD not started", p.stderr)

@@ -69,7 +69,35 @@ with uwtest.Node(board="v100", count=2) as node:
     for goal in ("EDP", "Energy", "slowdown:5%", "SLOWDOWN:1.05"):
         p = node.run("underwatt", "run", "-q", "--local", "--gpus", "0", "--goal", goal, "--", "true")
         t.ok(p.returncode == 0, f"run --goal {goal}", p.stderr)
+    # Watts and boards as they were typed and, where that says it otherwise, as they were understood.
+    def as_typed(cases, where):
+        for words, says in cases:
+            p = node.run("underwatt", *words.split())
+            t.ok(p.returncode == 2 and len(p.stderr.splitlines()) == 1 and says in p.stderr and not p.stdout,
+                 f"{words}: {where}", f"{p.returncode} {p.stderr}")
+    anywhere = [
+        ("cap set 999W --gpus 0", "GPU 0: '999W' is outside 150..300 W"),
+        ("cap set 0.01kW --gpus 0", "GPU 0: '0.01kW' (10 W) is outside 150..300 W"),
+        ("cap set 20% --gpus all", "GPU 0: '20%' (60 W) is outside 150..300 W"),
+        ("cap set 200W --gpus 0-9", "--gpus: no board '0-9': they are 0..1"),
+        ("cap set 200W --gpus GPU-abc", "--gpus: no board 'GPU-abc': they are 0..1"),
+        ("cap clear --gpus 0,7", "--gpus: no board '7'"),
+        ("run --cap 999W --gpus 0 -- true", "'999W' is outside 150..300 W"),
+        ("run --cap 0.999kW --gpus 0 -- true", "'0.999kW' (999 W) is outside 150..300 W"),
+        ("run --cap 20 --gpus 0 -- true", "is outside 150..300 W"),
+        ("run --cap 200W --gpus 0-7 -- true", "--gpus: no board '0-7'"),
+        ("run --goal edp --gpus GPU-abc -- true", "--gpus: no board 'GPU-abc'"),
+        ("measure --gpus 0-9 -- true", "--gpus: no board '0-9'"),
+        ("sweep --gpus 0,GPU-a -- true", "--gpus: no board 'GPU-a'"),
+        ("sweep --from 20W --gpus 0 -- true", "--from: '20W' is outside 150 W..300 W"),
+        ("sweep --to 0.02kW --gpus 0 -- true", "--to: '0.02kW' (20 W) is outside 150 W..300 W"),
+        ("sweep --step 1mW --gpus 0 -- true", "--step: '1mW' (0.001 W) makes more"),
+        ("list --gpus 7", "--gpus: no board '7'"),
+    ]
+    as_typed(anywhere, "without the daemon")
     node.daemon()
+    as_typed([*anywhere, ("explain 9", "explain: no board '9'"), ("explain 0-1", "'0-1' does not name a single board"),
+              ("release 9", "release: no board '9'"), ("release GPU-abc", "release: no board 'GPU-abc'")], "with the daemon")
     p = node.run("underwatt", "explain", "0", "--json", "-")
     t.ok(p.returncode == 0 and p.stdout.startswith("{"), "explain 0 --json -", p.stderr + p.stdout)
     p = node.run("underwatt", "release", "0")

@@ -6,27 +6,32 @@
 #include "base/units.h"
 #include "core/sweep/sweep.h"
 
-static int outside(const char *what, uint32_t mw, uint32_t low_mw, uint32_t high_mw,
-                   uw_error *err)
+static int outside(const char *what, const char *typed, uint32_t mw, uint32_t low_mw,
+                   uint32_t high_mw, uw_error *err)
 {
-    return fail(err, -ERANGE, "%s: %g W is outside %g W..%g W", what, w_of_mw(mw),
-                w_of_mw(low_mw), w_of_mw(high_mw));
+    char watts[WATTS_TEXT];
+
+    return fail(err, -ERANGE, "%s: %s is outside %g W..%g W", what,
+                watts_typed(typed, mw, watts), w_of_mw(low_mw), w_of_mw(high_mw));
 }
 
 static int check_range(const struct sweep_range *g, uint32_t from, uint32_t to,
                        uw_error *err)
 {
+    char watts[WATTS_TEXT];
+
     if (g->step_mw == 0)
         return fail(err, -ERANGE, "--step: 0 W is outside 0.001 W..%g W",
                     w_of_mw(g->max_mw - g->min_mw));
     if (from < g->min_mw || from > g->max_mw)
-        return outside("--from", from, g->min_mw, g->max_mw, err);
+        return outside("--from", g->from_typed, from, g->min_mw, g->max_mw, err);
     if (to < from || to > g->max_mw)
-        return outside("--to", to, from, g->max_mw, err);
+        return outside("--to", g->to_typed, to, from, g->max_mw, err);
     if ((to - from) / g->step_mw >= SWEEP_CAPS_MAX - 1)
         return fail(err, -ERANGE,
-                    "--step: %g W makes more than %d caps between %g W and %g W",
-                    w_of_mw(g->step_mw), SWEEP_CAPS_MAX - 1, w_of_mw(from), w_of_mw(to));
+                    "--step: %s makes more than %d caps between %g W and %g W",
+                    watts_typed(g->step_typed, g->step_mw, watts), SWEEP_CAPS_MAX - 1,
+                    w_of_mw(from), w_of_mw(to));
     return 0;
 }
 

@@ -32,6 +32,8 @@ struct sweep_range {
     uint32_t min_mw, max_mw, default_mw; /* the boards' common limits */
     uint32_t from_mw, to_mw;             /* 0: min_mw, max_mw */
     uint32_t step_mw;
+    const char *from_typed, *to_typed,
+        *step_typed; /* for messages; NULL: they were not */
 };
 
 /* The caps from, from + step, … up to `to`, and the default limit, ascending, without

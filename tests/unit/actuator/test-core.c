@@ -147,17 +147,17 @@ static void test_range(void)
         struct cap_arg from, to;
         uint32_t original, min, max;
     } cases[] = {
-        {"nothing configured", {0, 0}, {0, 0}, 250*W, 100*W, 300*W},
-        {"watts", {150*W, 0}, {200*W, 0}, 250*W, 150*W, 200*W},
-        {"percent of the default", {0, 60}, {0, 80}, 250*W, 150*W, 200*W},
-        {"from alone", {150*W, 0}, {0, 0}, 250*W, 150*W, 300*W},
-        {"wider than the board", {50*W, 0}, {400*W, 0}, 250*W, 100*W, 300*W},
-        {"the original under it is the lowest", {200*W, 0}, {0, 0}, 150*W, 150*W, 300*W},
-        {"… unknown", {200*W, 0}, {0, 0}, 0, 200*W, 300*W},
-        {"all above the board: the original alone", {350*W, 0}, {400*W, 0}, 250*W, 250*W, 250*W},
-        {"all under it", {0, 10}, {0, 20}, 250*W, 250*W, 250*W},
-        {"from above to, in other units", {0, 90}, {200*W, 0}, 250*W, 250*W, 250*W},
-        {"… and the original unknown", {0, 90}, {200*W, 0}, 0, 0, 0},
+        {"nothing configured", {0, 0, ""}, {0, 0, ""}, 250*W, 100*W, 300*W},
+        {"watts", {150*W, 0, ""}, {200*W, 0, ""}, 250*W, 150*W, 200*W},
+        {"percent of the default", {0, 60, ""}, {0, 80, ""}, 250*W, 150*W, 200*W},
+        {"from alone", {150*W, 0, ""}, {0, 0, ""}, 250*W, 150*W, 300*W},
+        {"wider than the board", {50*W, 0, ""}, {400*W, 0, ""}, 250*W, 100*W, 300*W},
+        {"the original under it is the lowest", {200*W, 0, ""}, {0, 0, ""}, 150*W, 150*W, 300*W},
+        {"… unknown", {200*W, 0, ""}, {0, 0, ""}, 0, 200*W, 300*W},
+        {"all above the board: the original alone", {350*W, 0, ""}, {400*W, 0, ""}, 250*W, 250*W, 250*W},
+        {"all under it", {0, 10, ""}, {0, 20, ""}, 250*W, 250*W, 250*W},
+        {"from above to, in other units", {0, 90, ""}, {200*W, 0, ""}, 250*W, 250*W, 250*W},
+        {"… and the original unknown", {0, 90, ""}, {200*W, 0, ""}, 0, 0, 0},
     };
     /* clang-format on */
     const struct gpu_limits limits = {100 * W, 300 * W, 250 * W}, none = {0};

@@ -56,8 +56,37 @@ static const struct { const char *text; int r; double v; } doubles[] = {
 };
 /* clang-format on */
 
+static void test_watts_typed(void)
+{
+    static const struct {
+        const char *typed;
+        uint32_t mw;
+        const char *want;
+    } cases[] = {
+        {NULL, 300000, "300 W"},
+        {"", 300500, "300.5 W"},
+        {"300", 300000, "'300'"},
+        {"300W", 300000, "'300W'"},
+        {"300 W ", 300000, "'300 W '"},
+        {"300.5", 300500, "'300.5'"},
+        {"0.3kW", 300000, "'0.3kW' (300 W)"},
+        {"300000 mW", 300000, "'300000 mW' (300 W)"},
+        {"300.0W", 300000, "'300.0W' (300 W)"},
+        {"30", 300000, "'30' (300 W)"},
+        {"3000", 300000, "'3000' (300 W)"},
+        {"85%", 255000, "'85%' (255 W)"},
+    };
+
+    for (size_t i = 0; i < n_elements(cases); i++) {
+        char text[WATTS_TEXT];
+        is_str(watts_typed(cases[i].typed, cases[i].mw, text), cases[i].want,
+               "watts in a message");
+    }
+}
+
 int main(void)
 {
+    test_watts_typed();
     uw_error err;
 
     for (size_t i = 0; i < n_elements(powers); i++) {
@@ -77,10 +106,15 @@ int main(void)
         ok(r == clocks[i].r && mhz == clocks[i].mhz, "clock '%s': %d", clocks[i].text, r);
     }
     for (size_t i = 0; i < n_elements(caps); i++) {
-        struct cap_arg c = {KEPT, KEPT};
+        struct cap_arg c = {KEPT, KEPT, "kept"};
         int r = parse_cap(caps[i].text, &c, &err);
         ok(r == caps[i].r && c.mw == caps[i].mw && c.percent == caps[i].percent,
            "cap '%s': %d", caps[i].text, r);
+        is_str(c.typed,
+               r < 0                              ? "kept"
+               : strlen(caps[i].text) < CAP_TYPED ? caps[i].text
+                                                  : "",
+               "… as it was typed");
     }
     for (size_t i = 0; i < n_elements(numbers); i++) {
         uint64_t v = KEPT;

@@ -35,6 +35,7 @@ static void targets(void)
         {"the lowest", BOARD, {.mw = 100000}, 0, 100000, NULL},
         {"the highest", BOARD, {.mw = 350000}, 0, 350000, NULL},
         {"under the lowest", BOARD, {.mw = 99999}, -ERANGE, 0, "GPU 3: 99.999 W is outside 100..350 W"},
+        {"as it was typed", BOARD, {.mw = 99000, .typed = "0.099kW"}, -ERANGE, 0, "GPU 3: '0.099kW' (99 W) is outside 100..350 W"},
         {"above the highest", BOARD, {.mw = 350001}, -ERANGE, 0, "GPU 3: 350.001 W is outside 100..350 W"},
         {"percent beyond the range", BOARD, {.percent = 20}, -ERANGE, 0, "GPU 3: 60 W is outside 100..350 W"},
         {"cannot be capped", "{\"gpu\": 3, \"can_cap\": false, " LIMITS "}", {.mw = 210000}, -ENOTSUP, 0, "GPU 3 takes no power limit"},

@@ -16,7 +16,7 @@ struct values {
     const char *name;
     uint64_t runs;
     double factor;
-    uint32_t mw;
+    struct opt_watts watts;
     struct cap_arg cap;
     uint64_t ns;
 };
@@ -38,8 +38,8 @@ static const struct {
     {"short, joined", {"test", "-n7"}, OPTS_GO, {.runs = 7}, 0, false},
     {"repeated", {"test", "-n7", "-n8"}, OPTS_GO, {.runs = 8}, 0, false},
     {"number", {"test", "--factor", "1.5"}, OPTS_GO, {.runs = 5, .factor = 1.5}, 0, false},
-    {"watts, bare", {"test", "--watts", "250"}, OPTS_GO, {.runs = 5, .mw = 250000}, 0, false},
-    {"watts, unit", {"test", "--watts=0.3 kW"}, OPTS_GO, {.runs = 5, .mw = 300000}, 0, false},
+    {"watts, bare", {"test", "--watts", "250"}, OPTS_GO, {.runs = 5, .watts = {250000, "250"}}, 0, false},
+    {"watts, unit", {"test", "--watts=0.3 kW"}, OPTS_GO, {.runs = 5, .watts = {300000, "0.3 kW"}}, 0, false},
     {"cap", {"test", "--cap", "85%"}, OPTS_GO, {.runs = 5, .cap = {0, 85}}, 0, false},
     {"duration", {"test", "--for", "5 s"}, OPTS_GO, {.runs = 5, .ns = 5000000000}, 0, false},
     {"CMD after --", {"test", "-q", "--", "-n", "x"}, OPTS_GO, {.runs = 5, .quiet = true}, 2, true},
@@ -67,7 +67,9 @@ static bool same(const struct values *a, const struct values *b)
     bool names =
         a->name == b->name || (a->name && b->name && strcmp(a->name, b->name) == 0);
     return a->quiet == b->quiet && names && a->runs == b->runs &&
-           fabs(a->factor - b->factor) < 1e-12 && a->mw == b->mw &&
+           fabs(a->factor - b->factor) < 1e-12 && a->watts.mw == b->watts.mw &&
+           strcmp(a->watts.text ? a->watts.text : "",
+                  b->watts.text ? b->watts.text : "") == 0 &&
            a->cap.mw == b->cap.mw && fabs(a->cap.percent - b->cap.percent) < 1e-12 &&
            a->ns == b->ns;
 }
@@ -96,7 +98,7 @@ static void run_case(size_t i)
         {"name", 0, "NAME", "a name", opt_text, &v.name},
         {"runs", 'n', "N", "runs", opt_u64, &v.runs},
         {"factor", 0, "F", "a factor", opt_double, &v.factor},
-        {"watts", 0, "W", "a power", opt_watts, &v.mw},
+        {"watts", 0, "W", "a power", opt_watts, &v.watts},
         {"cap", 0, "W|N%", "a cap", opt_cap, &v.cap},
         {"for", 0, "TIME", "a time", opt_duration, &v.ns},
     };

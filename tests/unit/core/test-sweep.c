@@ -17,25 +17,27 @@ static const struct {
     size_t n;
     uint32_t cap[8];
 } grids[] = {
-    {"whole range", {W(150), W(300), W(300), 0, 0, W(50)}, 0, NULL,
+    {"whole range", {W(150), W(300), W(300), 0, 0, W(50), NULL, NULL, NULL}, 0, NULL,
      4, {W(150), W(200), W(250), W(300)}},
-    {"default off the grid", {W(100), W(300), W(275), 0, 0, W(100)}, 0, NULL,
+    {"default off the grid", {W(100), W(300), W(275), 0, 0, W(100), NULL, NULL, NULL}, 0, NULL,
      4, {W(100), W(200), W(275), W(300)}},
-    {"default above the range asked for", {W(100), W(300), W(300), W(120), W(140), W(10)}, 0, NULL,
+    {"default above the range asked for", {W(100), W(300), W(300), W(120), W(140), W(10), NULL, NULL, NULL}, 0, NULL,
      4, {W(120), W(130), W(140), W(300)}},
-    {"default below it", {W(100), W(300), W(110), W(120), W(140), W(10)}, 0, NULL,
+    {"default below it", {W(100), W(300), W(110), W(120), W(140), W(10), NULL, NULL, NULL}, 0, NULL,
      4, {W(110), W(120), W(130), W(140)}},
-    {"the end lies off the grid", {W(100), W(300), W(100), W(100), W(119), W(10)}, 0, NULL,
+    {"the end lies off the grid", {W(100), W(300), W(100), W(100), W(119), W(10), NULL, NULL, NULL}, 0, NULL,
      2, {W(100), W(110)}},
-    {"one cap", {W(100), W(300), W(200), W(200), W(200), W(10)}, 0, NULL, 1, {W(200)}},
-    {"no step", {W(100), W(300), W(300), 0, 0, 0}, -ERANGE, "--step: 0 W is outside", 0, {0}},
-    {"from too low", {W(100), W(300), W(300), W(90), 0, W(5)}, -ERANGE,
+    {"one cap", {W(100), W(300), W(200), W(200), W(200), W(10), NULL, NULL, NULL}, 0, NULL, 1, {W(200)}},
+    {"as it was typed", {W(100), W(300), W(300), W(90), 0, W(50), "0.09kW", NULL, "50W"}, -ERANGE,
+     "--from: '0.09kW' (90 W) is outside 100 W..300 W", 0, {0}},
+    {"no step", {W(100), W(300), W(300), 0, 0, 0, NULL, NULL, NULL}, -ERANGE, "--step: 0 W is outside", 0, {0}},
+    {"from too low", {W(100), W(300), W(300), W(90), 0, W(5), NULL, NULL, NULL}, -ERANGE,
      "--from: 90 W is outside 100 W..300 W", 0, {0}},
-    {"to too high", {W(100), W(300), W(300), 0, W(301), W(5)}, -ERANGE,
+    {"to too high", {W(100), W(300), W(300), 0, W(301), W(5), NULL, NULL, NULL}, -ERANGE,
      "--to: 301 W is outside 100 W..300 W", 0, {0}},
-    {"to under from", {W(100), W(300), W(300), W(200), W(150), W(5)}, -ERANGE,
+    {"to under from", {W(100), W(300), W(300), W(200), W(150), W(5), NULL, NULL, NULL}, -ERANGE,
      "--to: 150 W is outside 200 W..300 W", 0, {0}},
-    {"too many", {W(100), W(300), W(300), 0, 0, 50}, -ERANGE, "--step: 0.05 W makes more", 0, {0}},
+    {"too many", {W(100), W(300), W(300), 0, 0, 50, NULL, NULL, NULL}, -ERANGE, "--step: 0.05 W makes more", 0, {0}},
 };
 /* clang-format on */
 
