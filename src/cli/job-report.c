@@ -76,17 +76,17 @@ static void print_saved(const struct tuner_report *t, FILE *to)
         figure_joules_within(s->energy_j, s->half_j).t, 100 * s->fraction, 100 * s->half,
         s->steps, s->slowdown, s->slowdown_half);
     if (s->pairs > 0)
-        (void)fprintf(
-            to,
-            "         against %u look%s at the original cap out of the hold, %.0f s, "
-            "which cost %s\n",
-            s->pairs, s->pairs == 1 ? "" : "s", s->visits_s,
-            figure_joules(s->visits_cost_j).t);
+        (void)fprintf(to,
+                      "         against %u measurement%s of the original cap during the "
+                      "hold, %.0f s, "
+                      "which cost %s\n",
+                      s->pairs, s->pairs == 1 ? "" : "s", s->visits_s,
+                      figure_joules(s->visits_cost_j).t);
     else
         (void)fprintf(to, "         against windows at the start alone\n");
     if (t->modelled)
         (void)fprintf(
-            to, "  model  says %.1f %% of the energy for time x %.3f at the cap held\n",
+            to, "  model  expects %.1f %% less energy and time x %.3f at the cap held\n",
             100 * t->model_saving, t->model_slowdown);
 }
 
@@ -114,9 +114,8 @@ static void print_progress(const struct job_run *j, const struct job_result *r, 
             "underwatt-run(1)), and no period of its power\n         was sure%s%s\n",
             t->unknown[0] ? ": " : "", t->unknown);
     else
-        (void)fprintf(to,
-                      "  steps  CMD reported none (UNDERWATT_PROGRESS, see "
-                      "underwatt-run(1)): what the cap\n         saves cannot be told\n");
+        (void)fprintf(to, "  steps  CMD reported none (UNDERWATT_PROGRESS, see "
+                          "underwatt-run(1)): what the cap\n         saves is unknown\n");
     if (!known && isfinite(t->busy))
         (void)fprintf(
             to,
@@ -128,10 +127,11 @@ static void print_progress(const struct job_run *j, const struct job_result *r, 
 static void print_memory(const struct tuner_report *t, FILE *to)
 {
     if (t->earlier_job && t->memory == SEARCH_MEMORY_DENIED)
-        (void)fprintf(to, "  memory job %" PRIu64 "'s caps did not fit: forgotten\n",
+        (void)fprintf(to,
+                      "  memory measurements of job %" PRIu64 " did not fit: dropped\n",
                       t->earlier_job);
     else if (t->earlier_job)
-        (void)fprintf(to, "  memory went by job %" PRIu64 ", the last run of this one\n",
+        (void)fprintf(to, "  memory used job %" PRIu64 ", the last run of this one\n",
                       t->earlier_job);
 }
 
@@ -141,7 +141,7 @@ static void print_held(const struct tuner_report *t, FILE *to)
         (void)fprintf(to, "  cap    %.0f W of %.0f W: %s\n", w_of_mw(t->held_mw),
                       w_of_mw(t->original_mw), t->why);
     else
-        (void)fprintf(to, "  cap    none was settled on before the job ended\n");
+        (void)fprintf(to, "  cap    none was found before the job ended\n");
     if (t->holding && t->lock_mhz)
         (void)fprintf(to, "  clock  locked to %" PRIu32 " MHz at last, %s\n", t->lock_mhz,
                       t->lock_mw > t->held_mw ? "in the cap's place" : "beside the cap");

@@ -24,7 +24,7 @@ static const struct cmd *const commands[] = {CLI_COMMANDS(CLI_ENTRY)};
 static void print_usage(FILE *to)
 {
     (void)fprintf(to, "usage: underwatt COMMAND [OPTIONS] [-- CMD [ARG…]]\n\n"
-                      "Spends fewer watts on AI training.\n\nCommands:\n");
+                      "Measures and lowers the energy of AI training.\n\nCommands:\n");
     for (size_t i = 0; i < n_elements(commands); i++)
         text_wrap(to, (unsigned)fprintf(to, "  %-8s  ", commands[i]->name), 12,
                   commands[i]->help);
