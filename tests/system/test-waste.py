@@ -50,7 +50,7 @@ def readers(node, d):
     t.ok([f["source"] for f in r["factors"]] == [f"set by user {getpass.getuser()}"] and "<li>carbon: set by user" in p.stdout and
          "\n  carbon: set by user" in out, "the sources of the factors, in each format", (r["factors"], out))
     p = node.run("underwatt", "report", "--waste", "--by", "user")
-    t.ok(p.returncode == 2 and "--by: --waste tells of" in p.stderr, "--by beside it is refused", p)
+    t.ok(p.returncode == 2 and "--by: --waste shows" in p.stderr, "--by beside it is refused", p)
     t.equal(d.ask("GET", "/v1/report?waste=maybe")[0], 400, "waste=maybe is refused")
     if os.geteuid() == 0:
         p = node.run("underwatt", "report", "--waste", "--format", "json", user=65534, group=65534, extra_groups=[])
