@@ -61,6 +61,14 @@ _underwatt() {
     case $prev in
     --json|--report|--output|--boards|--ledger|--config)
         COMPREPLY=($(compgen -f -- "$cur")); return ;;
+    esac
+    case $cmd:$prev in
+    report:-b)
+        COMPREPLY=($(compgen -W "job user group project class partition account qos array gpu cpu day label:" -- "$cur")); return ;;
+    report:-f)
+        COMPREPLY=($(compgen -W "text csv json html" -- "$cur")); return ;;
+    esac
+    case $prev in
     -?*)
         _underwatt_takes "$program" "$cmd" "$prev" && return ;;
     esac
@@ -69,6 +77,12 @@ _underwatt() {
         COMPREPLY=($(compgen -W "$(_underwatt_options "$program" "$cmd") --" -- "$cur")) ;;
     cap:*)
         COMPREPLY=($(compgen -W "set clear show" -- "$cur")) ;;
+    policy:*)
+        COMPREPLY=($(compgen -W "check show" -- "$cur") $(compgen -f -- "$cur")) ;;
+    signal:*)
+        COMPREPLY=($(compgen -W "list set unset" -- "$cur")) ;;
+    carbon:*|price:*)
+        COMPREPLY=($(compgen -W "now forecast" -- "$cur")) ;;
     help:*)
         COMPREPLY=($(compgen -W "$(_underwatt_commands "$program")" -- "$cur")) ;;
     esac

@@ -26,3 +26,6 @@ complete -c underwatt -n '__underwatt_before --preset' -a '(__underwatt_presets)
 complete -c underwatt -n '__underwatt_before --by' -a 'job user group project class partition account qos array gpu cpu day label:'
 complete -c underwatt -n '__underwatt_before --format' -a 'text csv json html'
 complete -c underwatt -n '__fish_seen_subcommand_from cap' -a 'set clear show'
+complete -c underwatt -n '__fish_seen_subcommand_from policy' -F -a 'check show'
+complete -c underwatt -n '__fish_seen_subcommand_from signal' -a 'list set unset'
+complete -c underwatt -n '__fish_seen_subcommand_from carbon price' -a 'now forecast'

@@ -230,9 +230,9 @@ static int check_range(const struct caps_board *b, const struct claim *claim,
     bool low = claim->mw < b->limits.min_mw && claim->kind != CLAIM_HARD;
 
     if (claim->mw && !b->silent && (low || claim->mw > b->limits.max_mw))
-        return fail(err, -ERANGE,
-                    "%s: %" PRIu32 " mW is outside %" PRIu32 "..%" PRIu32 " mW",
-                    b->info->uuid, claim->mw, b->limits.min_mw, b->limits.max_mw);
+        return fail(err, -ERANGE, "%s: %g W is outside %g..%g W", b->info->uuid,
+                    w_of_mw(claim->mw), w_of_mw(b->limits.min_mw),
+                    w_of_mw(b->limits.max_mw));
     if (claim->until_ns <= now)
         return fail(err, -EINVAL, "%s: the claim has expired already", b->info->uuid);
     return 0;

@@ -210,8 +210,8 @@ static int read_limits(const struct yaml_node *node, const struct board_file *f,
                          p->min_mw, p->default_mw, p->max_mw);
     b->limit_mw = f->limit_mw;
     if (f->limit_mw && (f->limit_mw < p->min_mw || f->limit_mw > p->max_mw))
-        return yaml_fail(node, err, -ERANGE, "limit: %u mW is outside %u..%u mW",
-                         f->limit_mw, p->min_mw, p->max_mw);
+        return yaml_fail(node, err, -ERANGE, "limit: %g W is outside %g..%g W",
+                         w_of_mw(f->limit_mw), w_of_mw(p->min_mw), w_of_mw(p->max_mw));
     return 0;
 }
 
@@ -345,8 +345,8 @@ static int check_fault(const struct yaml_node *node, const struct sim_machine *m
         if ((f->board == SIM_ALL_BOARDS || f->board == i) &&
             (f->mw < p->min_mw || f->mw > p->max_mw))
             return yaml_fail(node, err, -ERANGE,
-                             "to: %u mW is outside board %zu's %u..%u mW", f->mw, i,
-                             p->min_mw, p->max_mw);
+                             "to: %g W is outside board %zu's %g..%g W", w_of_mw(f->mw),
+                             i, w_of_mw(p->min_mw), w_of_mw(p->max_mw));
     }
     return 0;
 }

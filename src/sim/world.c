@@ -216,8 +216,8 @@ static int check_fault(const struct sim_world *w, const struct sim_fault *f,
         const struct sim_identity *id = &w->board[i].id;
         if ((f->board == SIM_ALL_BOARDS || f->board == i) &&
             (f->mw < id->min_mw || f->mw > id->max_mw))
-            return fail(err, -EINVAL, "board %zu: %u mW is outside %u..%u", i, f->mw,
-                        id->min_mw, id->max_mw);
+            return fail(err, -EINVAL, "board %zu: %g W is outside %g..%g W", i,
+                        w_of_mw(f->mw), w_of_mw(id->min_mw), w_of_mw(id->max_mw));
     }
     if (f->for_ns && w->n_pending == PENDING_MAX)
         return fail(err, -EINVAL, "more than %d faults are pending", PENDING_MAX);

@@ -33,6 +33,32 @@ for c in commands:
 t.equal(offered("run", "--goal", "e"), ["energy", "edp", "eds:"], "goals")
 t.equal(offered("run", "--preset", ""), ["aggressive", "balanced", "minimal"], "presets, where no daemon answers")
 t.ok("set" in offered("cap", "s"), "what cap does")
+
+
+def said(*words):
+    p = subprocess.run([uwtest.program("underwatt"), *words], capture_output=True, text=True)
+    return " ".join((p.stdout + p.stderr).split())
+
+
+# Values that the shells' files name are those that the program's own help and messages name, in each of the files.
+VALUES = {
+    "goals": (["run", "--goal"], [w.split(":")[0] + (":" if ":" in w else "") for w in re.search(
+        r"best cap: (energy.*? time) ", said("run", "--help"))[1].split(", ")]),
+    "formats": (["report", "--format"], re.findall(r"\w+", re.search(
+        r"--format FORMAT (.*?) -o,", said("report", "--help"))[1].replace("(the default)", "").replace(" or ", " "))),
+    "keys of reports": (["report", "--by"], re.search(
+        r"none of (.*?)KEY ", said("report", "--by", "none", "--ledger", "/nonexistent"))[1].split(", ")),
+}
+for c, what in (("cap", r" (\w+) (?:W|TIME)|\| (\w+)"), ("signal", r"(?:signal|\|) (\w+)"), ("carbon", r"(?:carbon|\|) (\w+)"),
+                ("price", r"(?:price|\|) (\w+)"), ("policy", r"(?:policy|\|) (\w+)")):
+    usage = re.search(r"usage: (underwatt .*?)(?:\[OPTIONS\]|Hold)", said(c, "--help"))[1]
+    VALUES[f"words of {c}"] = ([c], ["set", *re.findall(r"\| (\w+)", usage)] if c == "cap" else re.findall(what, usage))
+for name, (words, want) in VALUES.items():
+    got = [w for w in offered(*words, "") if not os.path.exists(w)]    # policy takes a file, too
+    t.ok(want and got == want, f"{name} are those that the program names", (want, got))
+    for file in ("_underwatt", "underwatt.fish"):
+        t.ok(" ".join(want) in (DIR / file).read_text(), f"… and in {file}", want)
+t.equal(offered("report", "-b", "us"), ["user"], "a letter is an option, too")
 t.equal(offered("run", "--window", ""), [], "nothing is offered for a free value")
 t.ok("bash" in offered("run", "--goal", "edp", "--", "bas"), "behind -- programs are offered")
 with uwtest.Node(board="v100", count=3) as node:

@@ -57,10 +57,10 @@ static void test_refused(void)
         const char *text;
     } cases[] = {
         {"no such board", 2, {.kind = CLAIM_HARD, .mw = W(200), .until_ns = CLAIM_FOREVER}, -ENODEV, "no board 2: this node has 2"},
-        {"under the minimum", 0, {.kind = CLAIM_NAMED, .mw = W(149), .until_ns = CLAIM_FOREVER}, -ERANGE, "149000 mW is outside 150000..300000 mW"},
-        {"soft under the minimum", 0, {.kind = CLAIM_SOFT, .mw = W(10), .until_ns = CLAIM_FOREVER}, -ERANGE, "10000 mW"},
-        {"above the maximum", 0, {.kind = CLAIM_NAMED, .mw = W(301), .until_ns = CLAIM_FOREVER}, -ERANGE, "301000 mW"},
-        {"hard above the maximum", 0, {.kind = CLAIM_HARD, .mw = W(301), .until_ns = CLAIM_FOREVER}, -ERANGE, "301000 mW"},
+        {"under the minimum", 0, {.kind = CLAIM_NAMED, .mw = W(149), .until_ns = CLAIM_FOREVER}, -ERANGE, "149 W is outside 150..300 W"},
+        {"soft under the minimum", 0, {.kind = CLAIM_SOFT, .mw = W(10), .until_ns = CLAIM_FOREVER}, -ERANGE, "10 W is outside"},
+        {"above the maximum", 0, {.kind = CLAIM_NAMED, .mw = W(301), .until_ns = CLAIM_FOREVER}, -ERANGE, "301 W is outside"},
+        {"hard above the maximum", 0, {.kind = CLAIM_HARD, .mw = W(301), .until_ns = CLAIM_FOREVER}, -ERANGE, "301 W is outside"},
         {"over already", 0, {.kind = CLAIM_NAMED, .mw = W(200), .until_ns = 5}, -EINVAL, "has expired already"},
         {"no kind", 0, {.mw = W(200), .until_ns = CLAIM_FOREVER}, -EINVAL, "claim of kind 0"},
         {"no watts", 0, {.kind = CLAIM_HARD, .until_ns = CLAIM_FOREVER}, -EINVAL, "0 mW"},

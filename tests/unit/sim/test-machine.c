@@ -40,7 +40,7 @@ static const struct {
     {"boards:\n  - {model: v100, count: 40}\n  - {model: a100, count: 40}\n", 3, "64 boards"},
     {"boards:\n  - {model: v100, colour: red}\n", 2, "colour"},
     {"boards:\n  - model: v100\n    limit: 250\n", 3, "250"},
-    {"boards:\n  - {model: v100, limit: 2500 W}\n", 2, "2500000 mW is outside"},
+    {"boards:\n  - {model: v100, limit: 2500 W}\n", 2, "2500 W is outside"},
     {"boards:\n  - {model: v100, min_limit: 290 W, default_limit: 200 W}\n", 2, "does not hold"},
     {"boards:\n  - {model: v100, gain: 3}\n", 2, "gain"},
     {"boards:\n  - {model: v100, power_factor: 3}\n", 2, "power_factor"},
