@@ -10,6 +10,7 @@
 struct routes {
     struct routes_opts opts;
     struct metrics *metrics;
+    struct http_text *scrape; /* the last text of /metrics, whose memory serves again */
     struct events *events;
     const struct http_server *server; /* or NULL */
 };

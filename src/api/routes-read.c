@@ -42,10 +42,12 @@ void route_metrics(struct ask *a)
         return;
     }
     int r = metrics_render(a->r->metrics, node_look(ask_node(a)), &m, &text, &len, &err);
+    if (r == 0 && http_text_again(&a->r->scrape, text, len) < 0)
+        r = fail(&err, -ENOMEM, "out of memory");
     if (r < 0)
         http_fail_r(a->x, r, &err);
     else
-        http_reply(a->x, 200, METRICS_TYPE, text, len, NULL);
+        http_reply_text(a->x, 200, METRICS_TYPE, a->r->scrape, NULL);
 }
 
 void route_openapi(struct ask *a)

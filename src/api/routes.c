@@ -299,6 +299,7 @@ void routes_free(struct routes *r)
         return;
     events_free(r->events);
     metrics_free(r->metrics);
+    http_text_unref(r->scrape);
     free(r);
 }
 

@@ -2,6 +2,7 @@
 
 #include <errno.h>
 #include <math.h>
+#include <stdbool.h>
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
@@ -23,18 +24,21 @@ void text_clear(struct text *t)
         t->at[0] = '\0';
 }
 
-void text_add(struct text *t, const char *bytes, size_t len)
+/* Room for len more bytes and the NUL; false: t->failed. */
+static bool grow(struct text *t, size_t len)
 {
     void *items = t->at;
-
-    if (t->failed)
-        return;
     int r = array_reserve(&items, &t->cap, t->len + len + 1, 1, TEXT_MAX);
+
     t->at = items;
-    if (r < 0) {
-        t->failed = r;
+    t->failed = r < 0 ? r : 0;
+    return r >= 0;
+}
+
+void text_add(struct text *t, const char *bytes, size_t len)
+{
+    if (t->failed || (len >= t->cap - t->len && !grow(t, len)))
         return;
-    }
     memcpy(t->at + t->len, bytes, len);
     t->len += len;
     t->at[t->len] = '\0';
@@ -51,6 +55,10 @@ static size_t plain(const char *p, size_t len)
     size_t n = 0;
 
     while (n < len) {
+        if (p[n] >= ' ' && p[n] <= '~' && p[n] != '\\' && p[n] != '"') {
+            n++;
+            continue;
+        }
         size_t wide = utf8_plain_char(p + n, len - n);
         if (wide == 0 || p[n] == '\\' || p[n] == '"')
             break;

@@ -23,21 +23,48 @@ static void resume(struct http_exchange *x)
 /* ---- texts that replies share ---- */
 
 struct http_text {
-    size_t refs, len;
+    size_t refs, len, room;
     char bytes[];
 };
 
-struct http_text *http_text_new(const char *text, size_t len)
+static void write_text(struct http_text *t, const char *text, size_t len)
 {
-    struct http_text *t = malloc(sizeof *t + len + 1);
+    t->len = len;
+    memcpy(t->bytes, text, len);
+    t->bytes[len] = '\0';
+}
+
+static struct http_text *text_of_room(const char *text, size_t len, size_t room)
+{
+    struct http_text *t = malloc(sizeof *t + room + 1);
 
     if (!t)
         return NULL;
     t->refs = 1;
-    t->len = len;
-    memcpy(t->bytes, text, len);
-    t->bytes[len] = '\0';
+    t->room = room;
+    write_text(t, text, len);
     return t;
+}
+
+struct http_text *http_text_new(const char *text, size_t len)
+{
+    return text_of_room(text, len, len);
+}
+
+int http_text_again(struct http_text **text, const char *bytes, size_t len)
+{
+    struct http_text *t = *text;
+
+    if (t && t->refs == 1 && t->room >= len) {
+        write_text(t, bytes, len);
+        return 0;
+    }
+    t = text_of_room(bytes, len, len + len / 8);
+    if (!t)
+        return -ENOMEM;
+    http_text_unref(*text);
+    *text = t;
+    return 0;
 }
 
 void http_text_unref(struct http_text *text)

@@ -186,6 +186,10 @@ void http_reply(struct http_exchange *x, unsigned status, const char *type,
 /* The same with a body that many replies share.  The caller's reference stays its own. */
 struct http_text;
 struct http_text *http_text_new(const char *text, size_t len); /* NULL: no memory */
+/* Another text in *text (NULL: none yet), in the same memory where no reply has it any
+ * more and it has the room.  -ENOMEM: *text is as it was.
+ */
+int http_text_again(struct http_text **text, const char *bytes, size_t len);
 void http_text_unref(struct http_text *text); /* the last reference frees it */
 DEFINE_AUTO(struct http_text *, http_text_unref);
 void http_reply_text(struct http_exchange *x, unsigned status, const char *type,
