@@ -183,6 +183,7 @@ static int on_event(struct actuator *act, unsigned type,
 {
     enum actuator_event event = type == PROTO_YIELDED      ? ACTUATOR_EVENT_YIELDED
                                 : type == PROTO_LEASE_OVER ? ACTUATOR_EVENT_LEASE
+                                : type == PROTO_WRITING    ? ACTUATOR_EVENT_WRITING
                                                            : ACTUATOR_EVENT_LOST;
     return act->opts.on_event(act, event, reply, act->opts.user);
 }

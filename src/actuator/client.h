@@ -43,6 +43,8 @@ enum actuator_event {
                                unit or starter) restores; no further request can be
                                made: free it, from in here if need be, and connect
                                again after a while */
+    ACTUATOR_EVENT_WRITING, /* a board: a hold's write is with the driver, which has not
+                               refused it at once; the hold's answer follows */
 };
 typedef int (*actuator_event_fn)(struct actuator *act, enum actuator_event event,
                                  const struct actuator_reply *what, void *user);

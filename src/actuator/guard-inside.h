@@ -45,12 +45,13 @@ struct charge { /* one board */
     struct guard *guard;
     struct loop_worker *worker;
     struct loop_timer *timer;
-    struct held held; /* the worker's while a job is there */
-    struct job job;   /* likewise */
-    bool busy;        /* a job is in the worker … */
-    bool hangs;       /* … past its deadline */
-    bool given_up;    /* not restored after many attempts */
-    bool unrestored;  /* recovery can do nothing: damaged, or its holder is stopped */
+    struct held held;    /* the worker's while a job is there */
+    struct job job;      /* likewise */
+    bool busy;           /* a job is in the worker … */
+    bool hangs;          /* … past its deadline */
+    bool given_up;       /* not restored after many attempts */
+    bool unrestored;     /* recovery can do nothing: damaged, or its holder is stopped */
+    uint64_t writing_ns; /* since when a hold's write is known to be with the driver */
     uint64_t submitted_ns; /* the job that is in the worker … */
     uint32_t seen_mw;      /* … the limit that the ones before have read last … */
     char why[200];         /* … and why the last restore has failed */

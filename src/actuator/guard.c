@@ -19,6 +19,7 @@ enum {
     TELL_AFTER = 3, /* failed attempts to restore before the client is told */
     TOLD_MAX = 2 * GUARD_BOARDS_MAX, /* lines a minute */
     LAPSES_MAX = 20,
+    LOOK_US = 1000, /* whether a hold's write has begun */
 };
 
 static uint64_t now_ns(const struct charge *c)
@@ -436,10 +437,14 @@ void guard_submit(struct charge *c, struct job job)
     c->job = job;
     c->busy = true;
     c->submitted_ns = now_ns(c);
+    c->writing_ns = 0;
+    atomic_store(&c->held.writing, false);
     int r =
         c->worker ? 0 : loop_worker_new(c->guard->opts.loop, "board", &c->worker, NULL);
     if (r == 0)
         r = loop_worker_submit(c->worker, &work);
+    if (r == 0 && job.kind == JOB_HOLD && c->guard->opts.privileged)
+        loop_timer_set(c->timer, now_ns(c) + LOOK_US * NS_PER_US, 0);
     if (r < 0) { /* no thread could be started */
         c->job.reply.result = ACTUATOR_UNKNOWN;
         (void)snprintf(c->job.reply.uuid, sizeof c->job.reply.uuid, "%s",
@@ -520,15 +525,36 @@ void guard_step(struct charge *c)
     }
 }
 
+/* A hold is in the worker: tells its client once the driver takes its time to write, as a
+ * refusal comes at once.
+ */
+static void watch_hold(struct charge *c, uint64_t now)
+{
+    struct actuator_reply reply = {.result = ACTUATOR_DONE};
+
+    if (!c->writing_ns && atomic_load(&c->held.writing))
+        c->writing_ns = now;
+    if (!c->writing_ns) {
+        loop_timer_set(c->timer, now + LOOK_US * NS_PER_US, 0);
+    } else if (now < c->writing_ns + GUARD_WRITING_MS * NS_PER_MS) {
+        loop_timer_set(c->timer, c->writing_ns + GUARD_WRITING_MS * NS_PER_MS, 0);
+    } else if (atomic_load(&c->held.writing)) {
+        memcpy(reply.uuid, c->held.info->uuid, sizeof reply.uuid);
+        guard_send(c->session, PROTO_WRITING, 0, &reply);
+    }
+}
+
 static int on_timer(struct loop_timer *timer, uint64_t now, void *user)
 {
     struct charge *c = user;
 
     (void)timer;
-    (void)now;
     if (c->no_thread) {
         c->no_thread = false;
         fold(c);
+    } else if (c->busy && c->job.kind == JOB_HOLD && !c->hangs &&
+               c->guard->opts.privileged) {
+        watch_hold(c, now);
     } else {
         guard_step(c);
     }

@@ -20,7 +20,10 @@
 struct guard;
 struct guard_session;
 
-enum { GUARD_BOARDS_MAX = 64 };
+enum {
+    GUARD_BOARDS_MAX = 64,
+    GUARD_WRITING_MS = 5, /* a driver that refuses a write does so sooner */
+};
 
 struct guard_opts {
     struct loop *loop; /* its time must be kernel time, or virtual */
@@ -36,6 +39,10 @@ struct guard_opts {
      * tried for as long as it runs; else 20 times (76 s).
      */
     bool keep_trying;
+    /* The process has the right that drivers ask for: whoever holds a board is told when
+     * the driver has its write (PROTO_WRITING).
+     */
+    bool privileged;
     /* One line for a human; or NULL. */
     void (*say)(const char *text, void *user);
     /* A job of some board has ended: ask below; or NULL. */

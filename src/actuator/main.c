@@ -308,6 +308,7 @@ static int open_boards(struct program *p, uw_error *err)
                                .lib = p->lib,
                                .grace_ns = p->mode == MODE_SERVE ? p->rules.grace_ns : 0,
                                .keep_trying = p->mode == MODE_SERVE,
+                               .privileged = geteuid() == 0,
                                .journal = &p->journal,
                                .rules = &p->rules.boards,
                                .say = say,

@@ -16,7 +16,7 @@ enum {
     /* What an answer holds beyond the version's first form, at its end.  A client says in
      * its hello how much of that it knows (a), and gets no more.
      */
-    PROTO_REVISION = 1, /* 1: what is set, and the range in force */
+    PROTO_REVISION = 2, /* 1: what is set, and the range in force; 2: PROTO_WRITING */
 };
 
 enum proto_type {
@@ -35,6 +35,7 @@ enum proto_type {
     PROTO_YIELDED = 100,
     PROTO_LEASE_OVER,
     PROTO_LOST,
+    PROTO_WRITING, /* uuid: the driver has had a hold's write for GUARD_WRITING_MS */
     PROTO_N_EVENTS,
 };
 

@@ -297,7 +297,10 @@ static int begin(struct held *h, uw_error *err)
     if (r < 0)
         return r;
     h->has_entry = true;
-    return of_board(h, h->backend->set_limit(h->dev, seen.set_mw, err), err);
+    atomic_store(&h->writing, true);
+    r = of_board(h, h->backend->set_limit(h->dev, seen.set_mw, err), err);
+    atomic_store(&h->writing, r == 0);
+    return r;
 }
 
 void work_hold(struct held *h, pid_t client, struct actuator_reply *reply)

@@ -5,6 +5,7 @@
 #ifndef ACTUATOR_WORK_H
 #define ACTUATOR_WORK_H
 
+#include <stdatomic.h>
 #include <stdbool.h>
 #include <stdint.h>
 #include <sys/types.h>
@@ -31,7 +32,9 @@ struct held {
     uint32_t locked_mhz; /* the upper end of our lock; 0: none, or an earlier holder's */
     struct gpu_limits limits;
     bool yielded; /* a call has found another's limit: set by it, cleared by its reader */
-    bool keep_original; /* hold: entry's is still the original, if the driver is, too */
+    atomic_bool writing; /* hold: the driver writes the original, or has written it: set
+                          * by the call, cleared by its reader */
+    bool keep_original;  /* hold: entry's is still the original, if the driver is, too */
 };
 
 /* Lock, undo what an earlier holder left, note the original, prove the right to

@@ -208,6 +208,7 @@ static void ask_hold(struct caps_board *b)
     bool keep = b->caps->conf.others == CAPS_REASSERT;
 
     b->link = LINK_HOLDING;
+    b->writing = false;
     int r = b->others.again
                 ? actuator_hold_again(act, b->info->uuid, keep, caps_on_hold, b)
                 : actuator_hold(act, b->info->uuid, caps_on_hold, b);

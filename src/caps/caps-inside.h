@@ -66,6 +66,7 @@ struct caps_board {
     uint32_t dry_mw;      /* the last target reported in a dry run */
     double call_s;        /* duration of the last call that set a limit; 0: unknown */
     uint64_t settled_ns;  /* time of the last answer: older samples are ignored */
+    bool writing;         /* LINK_HOLDING: the driver has not refused its write at once */
     bool unrestored;      /* our limit or lock may still be in force */
     bool sure;            /* bounds.original_mw is from the actuator, or seen free */
 

@@ -176,6 +176,10 @@ void caps_on_actuator(struct caps *c, enum actuator_event event,
     struct caps_board *b = find_board(c, what->uuid);
     if (!b)
         return;
+    if (event == ACTUATOR_EVENT_WRITING) {
+        b->writing = b->link == LINK_HOLDING;
+        return;
+    }
     if (event == ACTUATOR_EVENT_YIELDED)
         caps_on_yield(b, what);
     else
@@ -582,6 +586,7 @@ void caps_look(const struct caps *c, size_t board, struct caps_view *ret)
     ret->state = b->state;
     ret->can_cap = b->can_cap;
     ret->let_go = b->released && b->link == LINK_NONE && !b->unrestored && !b->release_fn;
+    ret->writing = b->writing && b->link == LINK_HOLDING;
     ret->unrestored = b->unrestored && b->link == LINK_NONE;
     ret->released_ns = b->released ? b->released_ns : 0;
     ret->back_ns = b->back_ns;

@@ -193,6 +193,8 @@ struct caps_view {
     enum caps_state state;
     bool can_cap, dry_run;
     bool let_go;          /* released, and no limit or lock of ours is in force */
+    bool writing;         /* CAPS_HOLDING: the driver has taken the write that proves the
+                           * right to set limits, and has not refused it so far */
     bool unrestored;      /* not held any more, but the restored limit and clock are not
                            * confirmed */
     uint64_t released_ns; /* begin of the release; 0: not released */

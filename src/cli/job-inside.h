@@ -75,6 +75,8 @@ struct remote {
 /* ---- job-node.c ---- */
 
 void job_say(struct remote *r, const char *text);
+/* CMD has ended: what the report waits for may be known now. */
+void job_look_now(struct remote *r);
 /* The body of POST /v1/jobs.  capped: with the goal or the cap. */
 struct json_out *job_describe(const struct remote *r, pid_t pid, bool capped);
 

@@ -23,8 +23,8 @@
 #include "jobs/job-key.h"
 #include "jobs/page-socket.h"
 
-enum { LOOK_MS = 1000, LAST_LOOK_MS = 200, LAST_S = 8, LOST_S = 2, LINE_S = 15 };
-enum { OWN_LOOK_MS = 250, OWN_LAST_LOOK_MS = 20, OWN_LAST_S = 30 };
+enum { LOOK_MS = 1000, LAST_LOOK_MS = 10, LAST_S = 8, LOST_S = 2, LINE_S = 15 };
+enum { OWN_LOOK_MS = 250, OWN_LAST_LOOK_MS = 5, OWN_LAST_S = 30 };
 
 void job_say(struct remote *r, const char *text)
 {
@@ -352,15 +352,25 @@ static int on_timer(struct loop_timer *timer, uint64_t now_ns, void *user)
     return r->looking ? 0 : query(r);
 }
 
+static uint64_t last_period(const struct remote *r)
+{
+    return cli_wall_ns(r->loop, r->own ? OWN_LAST_LOOK_MS : LAST_LOOK_MS);
+}
+
+void job_look_now(struct remote *r)
+{
+    if (!r->reporting)
+        loop_timer_set(r->timer, loop_now_ns(r->loop), last_period(r));
+}
+
 /* CMD has ended, and whether it was executed is known: query for the last time. */
 int job_at_end(struct remote *r)
 {
-    uint64_t period = cli_wall_ns(r->loop, r->own ? OWN_LAST_LOOK_MS : LAST_LOOK_MS);
-
     if (r->exec_errno)
         loop_stop(r->loop, 0);
     else
-        loop_timer_set(r->timer, loop_now_ns(r->loop) + period / 4, period);
+        loop_timer_set(r->timer, loop_now_ns(r->loop) + last_period(r) / 4,
+                       last_period(r));
     return r->own && !r->exec_errno ? job_own_end(r) : 0;
 }
 
@@ -371,7 +381,7 @@ static int on_signal(struct loop_signal *source, int signo, void *user)
     bool ends = signo == SIGINT || signo == SIGTERM;
     (void)source;
 
-    if (r->child && !r->ended) {
+    if (r->begin_ns && !r->ended) {
         /* in the foreground of a terminal CMD has received the signal of a key too */
         if (!keys || tcgetpgrp(STDIN_FILENO) != getpgrp())
             (void)loop_child_kill(r->child, signo);
@@ -482,7 +492,7 @@ static int start(struct remote *r, uw_error *err)
 
     int got =
         loop_timer_new(r->loop, now + period / 4, period, on_timer, r, &r->timer, err);
-    if (got >= 0)
+    if (got >= 0 && !r->own)
         got = job_child_start(r, err);
     if (got >= 0)
         got = r->own ? job_own_begin(r, err) : begin(r, err);
@@ -496,7 +506,8 @@ static int run(struct remote *r)
 {
     uw_error err = {""};
 
-    job_page_make(r);
+    if (!r->own)
+        job_page_make(r);
     int got = start(r, &err);
     if (got < 0)
         return before(r, got, &err);

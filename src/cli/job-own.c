@@ -83,7 +83,9 @@ static void note_originals(struct remote *r)
 
 /* ---- the right to cap ---- */
 
-/* Waits until the boards from first to end - 1 are held. */
+/* Waits until the boards from first to end - 1 are held, or the driver writes there: CMD
+ * starts meanwhile.
+ */
 static int await_held(struct remote *r, size_t first, size_t end, uw_error *err)
 {
     uint64_t until = loop_now_ns(r->loop) + cli_wall_ns(r->loop, OWN_HOLD_MS);
@@ -93,6 +95,8 @@ static int await_held(struct remote *r, size_t first, size_t end, uw_error *err)
         int got = 1;
         for (size_t i = first; i < end && got == 1; i++) {
             got = own_hold_is(r->own, i, err);
+            if (got == 0 && own_hold_writes(r->own, i))
+                got = 1;
             at = i;
         }
         note_originals(r);
@@ -124,7 +128,7 @@ static int probe(struct remote *r, size_t i, uw_error *err)
     got = await_held(r, i, i + 1, err);
     (void)snprintf(path, sizeof path, "/v1/claims/%" PRIu64, id);
     (void)ask_wait(r->daemon, "DELETE", path, NULL, NULL, NULL);
-    if (got < 0)
+    if (got < 0 || own_hold_writes(r->own, i)) /* it ends beside CMD */
         return got;
     let_go(r);
     if (r->sure) /* the board is anybody's again: its limit may change */
@@ -273,7 +277,10 @@ int job_own_open(struct remote *r)
     name_boards(r);
     if (!r->boards.simulated)
         (void)job_cpu_new(r->loop, j->boards, cli_loop_clock(r->loop), &r->cpu);
-    got = prepare(r, &err);
+    job_page_make(r);
+    got = job_child_start(r, &err); /* it waits at the gate */
+    if (got >= 0)
+        got = prepare(r, &err);
     if (got < 0)
         return cli_fail(got == -ERANGE ? EXIT_USAGE : EXIT_BEFORE, "%s: %s", name,
                         err.text);
@@ -424,6 +431,7 @@ static int on_energy(struct ask_answer *answer, void *user)
     r->energy = take(answer->doc);
     if (answer->r < 0)
         r->energy_error = answer->error;
+    job_look_now(r);
     return 0;
 }
 

@@ -67,6 +67,14 @@ int own_hold_is(const struct own_node *own, size_t i, uw_error *err)
                 cap.text[0] ? cap.text : names_word(NAMES_CAP_STATE, cap.state));
 }
 
+bool own_hold_writes(const struct own_node *own, size_t i)
+{
+    struct caps_view cap;
+
+    caps_look(node_caps(own_node_node(own)), i, &cap);
+    return cap.state == CAPS_HOLDING && cap.writing;
+}
+
 int own_hold_late(const struct own_node *own, size_t i, uw_error *err)
 {
     return fail(err, -ETIMEDOUT, "GPU %u: the actuator does not answer within %d s",

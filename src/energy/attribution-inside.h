@@ -40,6 +40,7 @@ struct account { /* one board */
     size_t n_waiting;
     bool asking;            /* the sampler has been asked for the first one */
     uint64_t ask_ns;        /* not asked before this time */
+    uint64_t hurry_ns;      /* of attribution_hurry(): up to there nothing settles */
     struct sampler_ear ear; /* for util, of the stretch under way */
     struct readings util;
     struct waste_track track;

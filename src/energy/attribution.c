@@ -210,7 +210,8 @@ static uint64_t due(const struct account *a)
 
     if (!a->first || a->asking)
         return UINT64_MAX;
-    at = a->first->end_ns + (a->book->ending ? 0 : ns_of_s(SETTLE_S));
+    bool at_once = a->book->ending || a->first->end_ns <= a->hurry_ns;
+    at = a->first->end_ns + (at_once ? 0 : ns_of_s(SETTLE_S));
     return at > a->ask_ns ? at : a->ask_ns;
 }
 
@@ -297,10 +298,30 @@ static int attribution_on_timer(struct loop_timer *timer, uint64_t now_ns, void 
 
 void attribution_turn(struct attribution *b, size_t board)
 {
-    if (board >= b->n || b->ending)
+    if (!b || board >= b->n || b->ending)
         return;
     open_account(&b->account[board]);
     turn(&b->account[board]);
+    (void)attribution_schedule(b);
+}
+
+static void hurry(struct account *a)
+{
+    if (!a->open || !a->first)
+        return;
+    a->hurry_ns = a->begin_ns;
+    sampler_mark(a->sampler, a->begin_ns);
+    sampler_around(a->sampler, a->begin_ns,
+                   meter_ready(sampler_meter(a->sampler, 0), a->begin_ns));
+}
+
+void attribution_hurry(struct attribution *b, uint64_t boards)
+{
+    if (!b || b->ending)
+        return;
+    for (size_t i = 0; i < b->n; i++)
+        if (boards >> i & 1)
+            hurry(&b->account[i]);
     (void)attribution_schedule(b);
 }
 
@@ -321,7 +342,7 @@ void attribution_cap(struct attribution *b, size_t board, uint32_t cap_mw)
 
 void attribution_detach(struct attribution *b, size_t board, bool away)
 {
-    struct account *a = board < b->n ? &b->account[board] : NULL;
+    struct account *a = b && board < b->n ? &b->account[board] : NULL;
 
     if (!a || a->away == away)
         return;

@@ -43,7 +43,9 @@ struct attribution_row {
     bool lost;                /* the meter did not know the energy in time */
     enum waste_class waste;
 };
-/* Called at least 2.5 s after the end of the row's stretch, except at the end. */
+/* Called at least 2.5 s after the end of the row's stretch, except at the end and after
+ * attribution_hurry().
+ */
 typedef void (*attribution_row_fn)(const struct attribution_row *row, void *user);
 /* The board's total energy at both ends of a stretch; follows the stretch's rows. */
 struct attribution_total {
@@ -122,14 +124,20 @@ int attribution_new(const struct attribution_opts *opts, struct attribution **re
 void attribution_free(struct attribution *b);
 DEFINE_AUTO(struct attribution *, attribution_free);
 
+/* A job has ended on these boards, and somebody may wait for its energy: reads each board
+ * at the end of its last stretch and when the meter is ready, which is when that stretch
+ * is booked.  b may be NULL.
+ */
+void attribution_hurry(struct attribution *b, uint64_t boards);
 /* Sets the cap in force on a board from now on. */
 void attribution_cap(struct attribution *b, size_t board, uint32_t cap_mw);
-/* Ends the board's stretch before its jobs change: the roster's on_turn. */
+/* Ends the board's stretch before its jobs change: the roster's on_turn.  b may be NULL.
+ */
 void attribution_turn(struct attribution *b, size_t board);
 /* Without a roster: calls `who` for the open stretches.  Call about once a second. */
 void attribution_see(struct attribution *b);
 /* The board is detached (away) or attached again.  Its energy while detached is not
- * attributed.
+ * attributed.  b may be NULL.
  */
 void attribution_detach(struct attribution *b, size_t board, bool away);
 /* Whether no ended stretch of this board waits for its energy. */

@@ -30,6 +30,7 @@ struct piece {
     size_t board;
     uint64_t begin_ns, end_ns;
     bool asked;
+    bool read;  /* a reading has been asked for when the meter was ready */
     bool minus; /* was booked to the window, but is after its end */
 };
 
@@ -58,6 +59,7 @@ struct client_windows {
     struct loop *loop;
     struct loop_timer *timer; /* queries pieces, answers windows */
     struct sampler *sampler[BOARDS_MAX];
+    struct sampler_ear ear[BOARDS_MAX];
     unsigned asking[BOARDS_MAX];
     size_t n, count;
     bool whole, sparse;               /* see client_windows_opts */
@@ -154,10 +156,22 @@ static int windows_on_piece(struct sampler *s, const struct sampler_window *answ
     return 0;
 }
 
+static void windows_on_sample(size_t board, const struct gpu_sample *s, void *user)
+{
+    struct client_windows *w = user;
+    (void)s;
+
+    for (const struct piece *p = w->piece; p; p = p->next)
+        if (!p->asked && p->board == board) {
+            soon(w);
+            return;
+        }
+}
+
 /* Whether the meter has all samples for the piece, or the wait for them is over.  Else
- * requests a sample, as an idle board is sampled rarely.
+ * requests a sample, as an idle board is sampled rarely, and no board just then.
  */
-static bool is_fed(struct client_windows *w, const struct piece *p)
+static bool is_fed(struct client_windows *w, struct piece *p)
 {
     struct meter *m = sampler_meter(w->sampler[p->board], 0);
     uint64_t now = loop_now_ns(w->loop), ready = meter_ready(m, p->end_ns);
@@ -168,13 +182,45 @@ static bool is_fed(struct client_windows *w, const struct piece *p)
         s_between(p->end_ns, now) > FED_MAX_S * fmax(1, loop_speed(w->loop)))
         return true;
     sampler_soon(w->sampler[p->board], ready > now ? ready : now);
+    if (!w->sparse && now >= ready && !p->read) {
+        p->read = true;
+        sampler_refresh(w->sampler[p->board], 0);
+    }
     return false;
 }
 
-/* False: not yet, try again later. */
+/* A whole window whose last moments do not count: with a reading from its end nobody
+ * waits for the counter.
+ */
+static bool is_known_early(struct client_windows *w, struct piece *p)
+{
+    struct part *part = &p->win->part[p->board];
+    struct meter *m = sampler_meter(w->sampler[p->board], 0);
+    struct meter_state state;
+    struct meter_result got;
+
+    if (!w->whole || p->minus || p->begin_ns != p->win->begin_ns)
+        return false;
+    meter_state(m, &state);
+    if (state.last_ns < p->end_ns)
+        sampler_refresh(w->sampler[p->board], 0);
+    if (state.last_ns < p->end_ns ||
+        meter_window_early(m, p->begin_ns, p->end_ns, &got) != 0)
+        return false;
+    add(part, fmax(got.energy_j, 0), got.half_j, got.method, got.why);
+    part->pieces--;
+    unlink_piece(w, p);
+    return true;
+}
+
+/* False: not yet, try again later.  The piece may be gone. */
 static bool ask_piece(struct client_windows *w, struct piece *p)
 {
-    if (w->asking[p->board] >= ASKING_MAX || !is_fed(w, p))
+    if (w->asking[p->board] >= ASKING_MAX)
+        return false;
+    if (is_known_early(w, p))
+        return true;
+    if (!is_fed(w, p))
         return false;
     int r =
         sampler_window(w->sampler[p->board], p->begin_ns, p->end_ns, windows_on_piece, p);
@@ -283,14 +329,28 @@ static void answer(struct client_windows *w, struct window *win)
     fn(0, &result, NULL, user);
 }
 
+/* When to look at a piece again, unless a sample comes before. */
+static uint64_t next_look(const struct client_windows *w, const struct piece *p,
+                          uint64_t now_ns)
+{
+    uint64_t ready = meter_ready(sampler_meter(w->sampler[p->board], 0), p->end_ns);
+    uint64_t retry = now_ns + RETRY_MS * NS_PER_MS;
+
+    return ready > now_ns && ready < retry ? ready : retry;
+}
+
 static int windows_on_timer(struct loop_timer *timer, uint64_t now_ns, void *user)
 {
     struct client_windows *w = user;
     uint64_t next = UINT64_MAX;
 
-    for (struct piece *p = w->piece; p; p = p->next)
-        if (!p->asked && !ask_piece(w, p))
-            next = now_ns + RETRY_MS * NS_PER_MS;
+    for (struct piece *p = w->piece, *after; p; p = after) {
+        after = p->next;
+        if (p->asked || ask_piece(w, p))
+            continue;
+        uint64_t at = next_look(w, p, now_ns);
+        next = at < next ? at : next;
+    }
     for (struct window *win = w->first; win; win = win->next) {
         if (!win->fn)
             continue;
@@ -637,11 +697,15 @@ int client_windows_new(const struct client_windows_opts *opts,
     w->sparse = opts->sparse;
     w->last = &w->first;
     w->last_piece = &w->piece;
-    for (size_t i = 0; i < opts->n && i < BOARDS_MAX; i++)
-        w->sampler[w->n++] = opts->sampler[i];
     int r = loop_timer_new(w->loop, UINT64_MAX, 0, windows_on_timer, w, &w->timer, err);
     if (r < 0)
         return r;
+    for (size_t i = 0; i < opts->n && i < BOARDS_MAX; i++) {
+        w->sampler[w->n++] = opts->sampler[i];
+        w->ear[i] = (struct sampler_ear){
+            .fn = windows_on_sample, .user = w, .board = i, .overhears = true};
+        sampler_hear(w->sampler[i], 0, &w->ear[i]);
+    }
     *ret = take(w);
     return 0;
 }
@@ -665,7 +729,9 @@ void client_windows_free(struct client_windows *w)
         unlink_piece(w, p);
     }
     loop_timer_free(w->timer);
-    for (size_t i = 0; i < w->n; i++)
+    for (size_t i = 0; i < w->n; i++) {
+        sampler_deaf(w->sampler[i], 0, &w->ear[i]);
         power_log_fini(&w->log[i]);
+    }
     free(w);
 }

@@ -256,6 +256,8 @@ static int on_actuator_event(struct actuator *act, enum actuator_event event,
 
     if (node->caps)
         caps_on_actuator(node->caps, event, what);
+    if (event == ACTUATOR_EVENT_WRITING && node->opts.on_caps)
+        node->opts.on_caps(node->opts.user);
     return 0;
 }
 
@@ -287,8 +289,7 @@ static void on_detach(size_t board, bool away, void *user)
 {
     struct node *node = user;
 
-    if (node->attribution)
-        attribution_detach(node->attribution, board, away);
+    attribution_detach(node->attribution, board, away);
 }
 
 static bool is_settled(size_t board, void *user)
@@ -490,6 +491,7 @@ static void end_job(struct node *node, const struct job_entry *job,
         job_records_end(node->records, rec, job);
     phase_watch_end(node->phases, job->id);
     save_state(node, job->id, NULL);
+    attribution_hurry(node->attribution, job->boards);
     log_event(LOG_LEVEL_INFO, LOG_EVENT_JOB_END, "job=%" PRIu64 " name=%s", job->id,
               log_quote(job->name).text);
 }
@@ -532,8 +534,7 @@ static void on_turn(size_t board, void *user)
 {
     struct node *node = user;
 
-    if (node->attribution)
-        attribution_turn(node->attribution, board);
+    attribution_turn(node->attribution, board);
     processors_turn(node->processors);
 }
 
@@ -567,7 +568,6 @@ static void on_look(size_t board, void *user)
 static void on_phase(uint64_t job, const struct view_phase *phase, void *user)
 {
     struct node *node = user;
-
     const struct job_entry *entry = roster_find(node->roster, job);
 
     if (entry && phase_watch_phase(node->phases, job, entry->boards, phase->phase) &&

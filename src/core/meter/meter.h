@@ -135,6 +135,15 @@ struct meter_result {
 int meter_window(struct meter *m, uint64_t begin_ns, uint64_t end_ns,
                  struct meter_result *ret, uw_error *err);
 
+/* As meter_window() before meter_ready(end_ns): where what the board may use between the
+ * last value of its counter and end_ns is little beside the interval's half width, which
+ * then covers it.  METER_E_EARLY: it is not little, or the counter is not what the energy
+ * is taken from; nothing is written.  Else as meter_window().
+ */
+enum { METER_E_EARLY = 1 };
+int meter_window_early(struct meter *m, uint64_t begin_ns, uint64_t end_ns,
+                       struct meter_result *ret);
+
 /* The `quantile` (0.99: observed peak) of the board's power over pieces of 100 ms that
  * lie wholly within the window, or over the readings where those are longer.  Only the
  * last 120 s of the window are used. 0, -EINVAL or -ENODATA.

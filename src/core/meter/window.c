@@ -6,11 +6,13 @@
 #include "base/error.h"
 #include "core/meter/state.h"
 
-#define BEYOND_S 2.0   /* a window may extend this far beyond the samples */
-#define LEAVING_S 15.0 /* samples this close to leaving the ring are settled */
-#define REFIT_S 0.3    /* of readings for which fits are kept */
-#define SETTLED_S 10.0 /* readings of less are fitted anew with each new one */
-#define DIRECT_S 20.0  /* windows up to this long are folded as a whole */
+#define BEYOND_S 2.0    /* a window may extend this far beyond the samples */
+#define LEAVING_S 15.0  /* samples this close to leaving the ring are settled */
+#define REFIT_S 0.3     /* of readings for which fits are kept */
+#define SETTLED_S 10.0  /* readings of less are fitted anew with each new one */
+#define DIRECT_S 20.0   /* windows up to this long are folded as a whole */
+#define FLOOR 0.004     /* of the energy: no interval is narrower */
+#define EARLY_WIDER 1.1 /* how much an interval may grow so that nobody waits */
 
 /* Energy, the standard deviation of its error, and the reasons for a larger one. */
 struct piece {
@@ -594,7 +596,7 @@ bool meter_knows(const struct meter *m, bool counter, double a, double b)
 static double half_of(const struct meter *m, bool counter, const struct piece *p,
                       double length)
 {
-    double lo, hi, floor_j = 0.004 * p->e;
+    double lo, hi, floor_j = FLOOR * p->e;
 
     if (!counter && sensor_part_time(m)) {
         series_range(&m->r, m->r.last.t - 20, m->r.last.t, &lo, &hi);
@@ -660,5 +662,28 @@ int meter_window(struct meter *m, uint64_t begin_ns, uint64_t end_ns,
                              : METER_INTEGRATED,
         .why = p.why,
     };
+    return 0;
+}
+
+int meter_window_early(struct meter *m, uint64_t begin_ns, uint64_t end_ns,
+                       struct meter_result *ret)
+{
+    struct meter_result w;
+    double lo, hi, end = meter_s(m, end_ns);
+
+    if (!counter_usable(m) || m->c_stuck)
+        return METER_E_EARLY;
+    int r = meter_window(m, begin_ns, end_ns, &w, NULL);
+    if (r < 0)
+        return r;
+    series_range(&m->c, m->c.last.t - 2, m->c.last.t, &lo, &hi);
+    double unseen = fmax(hi, w.power_w) * fmax(end - m->c.last.t, 0);
+    double half = hypot(w.half_j, unseen);
+    if (w.method != METER_COUNTER || half > EARLY_WIDER * w.half_j ||
+        half > EARLY_WIDER * FLOOR * w.energy_j)
+        return METER_E_EARLY;
+    w.half_j = half;
+    w.why &= ~(uint32_t)METER_WHY_EARLY;
+    *ret = w;
     return 0;
 }

@@ -359,6 +359,8 @@ int nv_request(nv_device dev, enum sim_op op, uint64_t a, uint64_t b)
     int r = board_of(dev, &page, &board);
     if (!r)
         r = usable(page, board);
+    if (!r && (faults_of(board) & SIM_FAULT_REFUSE)) /* before it asks the board */
+        r = SIM_NO_PERMISSION;
     if (r)
         return r;
     q.board = (uint32_t)(dev - handles);

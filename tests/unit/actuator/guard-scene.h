@@ -86,6 +86,7 @@ static void guard_up(struct world *w)
     struct guard_opts opts = {.loop = w->loop,
                               .grace_ns = w->grace_ns,
                               .keep_trying = w->keep_trying,
+                              .privileged = true,
                               .backend = &fake_backend,
                               .journal = &w->journal,
                               .rules = w->rules,

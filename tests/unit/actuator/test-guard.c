@@ -155,6 +155,31 @@ static void test_slow_hold(void)
     finish(w);
 }
 
+/* A client may go on while the driver writes, and not before a refusal has had time. */
+static void test_writing(void)
+{
+    struct world *w = begin("a hold's write");
+
+    fake_dev[0].set_takes_ns = 3 * NS_PER_MS;
+    expect(w, PROTO_HOLD, "GPU-0", 0, ACTUATOR_DONE);
+    is_int(events(w, PROTO_WRITING), 0, "3 ms: nothing is told before the answer");
+    fake_dev[1].set_takes_ns = 40 * NS_PER_MS;
+    uint32_t hold = ask(w, PROTO_HOLD, "GPU-1", 0);
+    pass(w, 4);
+    is_int(events(w, PROTO_WRITING), 0, "40 ms: nothing is told after 4 ms");
+    pass(w, 20);
+    ok(events(w, PROTO_WRITING) == 1 &&
+           answer_to(w, hold)->reply.result == ACTUATOR_N_RESULTS,
+       "it is told before the answer, once");
+    pass(w, 30);
+    is_int(answer_to(w, hold)->reply.result, ACTUATOR_DONE, "then the answer comes");
+    fake_dev[2].set_takes_ns = 40 * NS_PER_MS;
+    fake_dev[2].set_fails = -EPERM;
+    expect(w, PROTO_HOLD, "GPU-2", 0, ACTUATOR_DENIED);
+    is_int(events(w, PROTO_WRITING), 1, "refused: nothing is told");
+    finish(w);
+}
+
 static void test_yield(void)
 {
     struct world *w = begin("another writer");
@@ -934,6 +959,7 @@ int main(void)
     test_range();
     test_lease();
     test_slow_hold();
+    test_writing();
     test_yield();
     test_again();
     test_unseen_reload();

@@ -99,6 +99,10 @@ static void test_bad_answers(void)
            "an answer to nothing");
     bad.type = PROTO_LOST;
     is_int(proto_parse_answer(&bad, sizeof bad, &got, NULL), 0, "an event");
+    bad.type = PROTO_WRITING;
+    is_int(proto_parse_answer(&bad, sizeof bad, &got, NULL), 0, "the newest one");
+    bad.type = PROTO_N_EVENTS;
+    is_int(proto_parse_answer(&bad, sizeof bad, &got, NULL), -EPROTO, "none of ours");
     bad.seq = 3;
     is_int(proto_parse_answer(&bad, sizeof bad, &got, NULL), -EPROTO,
            "an event with a seq");

@@ -686,6 +686,22 @@ static void test_yield_unsaid(void)
     scene_free(s);
 }
 
+static void test_writing(void)
+{
+    struct scene *s = begin("a hold's write is with the driver", 0, &conf);
+
+    scene_actuator(s);
+    claim(s, 0, CLAIM_HARD, 200);
+    ok(look(s, 0).state == CAPS_HOLDING && !look(s, 0).writing, "nothing is told yet");
+    event(s, ACTUATOR_EVENT_WRITING, 0, ACTUATOR_DONE, 0);
+    ok(look(s, 0).state == CAPS_HOLDING && look(s, 0).writing, "told: it writes");
+    answer(s, 0, ACTUATOR_DENIED, 0, "no");
+    ok(look(s, 0).state == CAPS_DENIED && !look(s, 0).writing, "refused after all");
+    event(s, ACTUATOR_EVENT_WRITING, 0, ACTUATOR_DONE, 0);
+    ok(!look(s, 0).writing, "told late: of no hold");
+    scene_free(s);
+}
+
 static void test_events(void)
 {
     struct scene *s = begin_held("what the actuator tells");
@@ -837,6 +853,7 @@ int main(void)
     test_steps_refused();
     test_hold();
     test_yield_unsaid();
+    test_writing();
     test_events();
     test_release_gone();
     test_late();

@@ -4,6 +4,7 @@
 #include "energy/client-windows.h"
 
 #include <errno.h>
+#include <math.h>
 #include <signal.h>
 #include <stdlib.h>
 
@@ -78,7 +79,7 @@ static int on_exit_of(struct loop_child *child, int status, void *user)
     return 0;
 }
 
-static bool begin(const char *model)
+static bool begin_as(const char *model, bool whole)
 {
     uw_error err = {{0}};
 
@@ -97,11 +98,19 @@ static bool begin(const char *model)
                                     .on_total = on_total};
     if (r == 0)
         r = attribution_new(&book, &w.book, &err);
-    struct client_windows_opts windows = {
-        .loop = w.world.loop, .sampler = &w.sampler, .n = 1, .sparse = true};
+    struct client_windows_opts windows = {.loop = w.world.loop,
+                                          .sampler = &w.sampler,
+                                          .n = 1,
+                                          .whole = whole,
+                                          .sparse = !whole};
     if (r == 0)
         r = client_windows_new(&windows, &w.windows, &err);
     return ok(r == 0, "%s: a board %s", model, err.text);
+}
+
+static bool begin(const char *model)
+{
+    return begin_as(model, false);
 }
 
 static void end(void)
@@ -686,8 +695,50 @@ static void lost(void)
     end();
 }
 
+/* What comes after CMD's end is waited for where it narrows the interval: of a window of
+ * seconds, and not of one of minutes, whose interval covers a load that ended just
+ * before.
+ */
+static void at_the_end(double s, bool waits)
+{
+    unsigned held = 0, soon = 0, n = 8;
+    double half = 0;
+
+    if (!begin_as("v100", true)) {
+        end();
+        return;
+    }
+    wait_s(20);
+    for (unsigned i = 0; i < n; i++) {
+        train();
+        wait_s(0.5 + 0.013 * i);
+        double from = virtual_world_true_j(w.world.sim, 0);
+        uint64_t id = open_one(ANNA);
+        wait_s(s - 0.03);
+        (void)loop_child_kill(w.child, SIGTERM);
+        wait_s(0.03);
+        double true_j = virtual_world_true_j(w.world.sim, 0) - from;
+        unsigned before = w.answers;
+        (void)close_one(ANNA, id);
+        wait_s(0.02);
+        soon += w.answers > before;
+        wait_s(0.2);
+        half = w.got.half_j;
+        held += w.answers == before + 1 && w.r == 0 && w.got.r == 0 &&
+                fabs(w.got.energy_j - true_j) <= half;
+        loop_child_free(take(w.child));
+    }
+    ok(soon == (waits ? 0 : n), "%.0f s: known within 20 ms %u times of %u", s, soon, n);
+    ok(held == n, "%.0f s: known within 0.22 s and within its interval %u times of %u", s,
+       held, n);
+    ok(!waits || half < 20, "%.0f s: its interval is %.1f J", s, half);
+    end();
+}
+
 int main(void)
 {
+    at_the_end(2, true);
+    at_the_end(150, false);
     lengths("v100");
     lengths("h100");
     rest("v100");
