@@ -21,6 +21,8 @@ static void saved(struct json_out *o, const struct searches_view *s)
     json_out_double(o, "energy_half_j", s->saved.half_j);
     json_out_double(o, "slowdown", s->saved.slowdown);
     json_out_double(o, "slowdown_half", s->saved.slowdown_half);
+    json_out_known_double(o, "held_slowdown", s->saved.held_slowdown > 0,
+                          s->saved.held_slowdown);
     json_out_end(o);
 }
 

@@ -52,6 +52,7 @@ static void take_saved(const struct json_value *search, const struct json_value 
         .half = or_0(take_number(s, "fraction_half")),
         .slowdown = or_0(take_number(s, "slowdown")),
         .slowdown_half = or_0(take_number(s, "slowdown_half")),
+        .held_slowdown = or_0(take_number(s, "held_slowdown")),
         .cost_known = isfinite(cost_j),
         .search_s = or_0(take_number(details, "search_s")),
         .search_steps = or_0(take_number(details, "search_steps")),

@@ -75,6 +75,9 @@ static void print_saved(const struct tuner_report *t, FILE *to)
         figure_told(s->energy_j, s->half_j) ? "" : "nothing that can be told from zero: ",
         figure_joules_within(s->energy_j, s->half_j).t, 100 * s->fraction, 100 * s->half,
         s->steps, s->slowdown, s->slowdown_half);
+    if (s->held_slowdown > 0)
+        (void)fprintf(to, "  time   whole job x %.3f, cap held x %.3f\n", s->slowdown,
+                      s->held_slowdown);
     if (s->pairs > 0)
         (void)fprintf(to,
                       "         against %u measurement%s of the original cap during the "
@@ -334,6 +337,7 @@ static void json_saved(struct json_out *o, const struct savings_saved *s)
     json_out_double(o, "half", s->half);
     json_out_double(o, "slowdown", s->slowdown);
     json_out_double(o, "slowdown_half", s->slowdown_half);
+    json_out_known_double(o, "held_slowdown", s->held_slowdown > 0, s->held_slowdown);
     json_out_int(o, "pairs", s->pairs);
     json_out_double(o, "visits_s", s->visits_s);
     json_out_double(o, "visits_cost_j", s->visits_cost_j);

@@ -158,3 +158,29 @@ void regimes_close(struct regimes *r)
     if (r->stretch.open)
         turn(r, r->stretch.kind == STRETCH_HOLD ? STRETCH_SEARCH : STRETCH_HOLD);
 }
+
+static void more_add(struct whole_job_more *m, const struct stretch_done *d)
+{
+    double s = s_between(d->begin_ns, d->end_ns);
+
+    if (d->kind == STRETCH_REFERENCE || d->kind == STRETCH_REFERENCE_CHECK) {
+        m->own_s += s;
+    } else if (d->kind != STRETCH_RULED) {
+        m->time_s += s;
+        m->steps += d->steps;
+    }
+}
+
+struct whole_job_more regimes_more(const struct regimes *r)
+{
+    struct whole_job_more more = {0};
+    struct stretch open = r->stretch;
+    struct stretch_done d;
+
+    for (const struct stretch_ask *ask = r->asks; ask; ask = ask->next)
+        if (ask->regime == r->merged + r->n - 1)
+            more_add(&more, &ask->d);
+    if (open.open && stretch_turn(&open, STRETCH_KINDS, &d))
+        more_add(&more, &d);
+    return more;
+}

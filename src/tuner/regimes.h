@@ -12,6 +12,7 @@
 #include "board/energy-sum.h"
 #include "core/optimum/search.h"
 #include "tuner/savings.h"
+#include "tuner/whole-job.h"
 
 enum { TUNER_CAPS_MAX = 64, TUNER_REGIMES_MAX = 16 };
 
@@ -58,6 +59,8 @@ void regimes_on_steps(struct regimes *r, const struct steps *steps);
 void regimes_turn(struct regimes *r, enum stretch_kind kind);
 /* While it rests the following steps are of STRETCH_RULED. */
 void regimes_rest(struct regimes *r, bool rests);
+/* The steps of the regime under way whose energy is not known yet. */
+struct whole_job_more regimes_more(const struct regimes *r);
 /* Ends and books the stretch under way. */
 void regimes_close(struct regimes *r);
 /* Queries the energy of a finished stretch and books it, unless its mean power is outside

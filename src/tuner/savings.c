@@ -289,6 +289,17 @@ void savings_merge(struct savings *a, size_t n)
     memmove(a, a + 1, (n - 1) * sizeof *a);
 }
 
+/* Of the hold under way. */
+static double held_slowdown(const struct savings *a)
+{
+    struct counterfactual_said said = counterfactual_said(&a->pairs);
+
+    if (a->hold.windows == 0 || a->reference.windows == 0)
+        return 0;
+    return said.known ? 1 / said.time
+                      : savings_mean_time(&a->hold) / savings_mean_time(&a->reference);
+}
+
 void savings_saved(const struct savings *a, size_t n, struct savings_saved *ret)
 {
     struct savings_totals t = {0};
@@ -306,6 +317,7 @@ void savings_saved(const struct savings *a, size_t n, struct savings_saved *ret)
         .pairs = t.pairs,
         .visits_s = t.visits_s,
         .visits_cost_j = t.visits_cost_j,
+        .held_slowdown = n > 0 ? held_slowdown(&a[n - 1]) : 0,
     };
     if (!ret->known)
         return;
@@ -316,4 +328,37 @@ void savings_saved(const struct savings *a, size_t n, struct savings_saved *ret)
     ret->half = ret->half_j / all->would_j;
     ret->slowdown = all->sum.time_s / all->would_s;
     ret->slowdown_half = sqrt(all->would_half2_s2) / all->would_s * ret->slowdown;
+}
+
+/* Adds what of regime a can be compared. */
+static void add_whole(const struct savings *a, struct savings_past *to)
+{
+    const struct savings_sum *search = &a->sum[STRETCH_SEARCH];
+    struct savings_sum own =
+        add(&a->sum[STRETCH_REFERENCE], &a->sum[STRETCH_REFERENCE_CHECK]);
+    struct savings_past first = {.sum = *search, .mean_steps = search->steps};
+    struct savings_past at_own = {.sum = own, .would_s = own.time_s};
+
+    if (a->reference.windows == 0) {
+        past_add(to, &at_own);
+        return;
+    }
+    struct savings_past regime = hold_of(a);
+    past_add_own(&regime, &a->past);
+    compare_with_holds(&a->sum[STRETCH_SEARCH_AGAIN], &regime);
+    past_add_own(&regime, &first);
+    past_add_own(&regime, &at_own);
+    compare_with_mean(a, &regime);
+    past_add(to, &regime);
+}
+
+struct savings_whole savings_whole(const struct savings *a, size_t n)
+{
+    struct savings_past all = {.would_s = 0};
+
+    for (size_t i = 0; i < n; i++) {
+        past_add(&all, &a[i].older.past);
+        add_whole(&a[i], &all);
+    }
+    return (struct savings_whole){all.sum.time_s, all.would_s, sqrt(all.would_half2_s2)};
 }

@@ -108,8 +108,10 @@ struct savings_saved {
     double fraction, half; /* of the energy at the original cap */
     double slowdown;       /* ratio of the time to that at the original cap */
     double slowdown_half;
-    bool cost_known; /* a cap was held */
-    double search_s; /* time spent searching, including the reference */
+    double
+        held_slowdown; /* the same of the cap held last, once it is in force; 0: none */
+    bool cost_known;   /* a cap was held */
+    double search_s;   /* time spent searching, including the reference */
     double search_steps;
     double cost_j, cost_s; /* against holding the final cap from the first step */
     unsigned pairs;        /* reference windows that holds were compared with */
@@ -123,5 +125,13 @@ struct savings_saved {
  * hold, as the variation of its cost is unknown.
  */
 void savings_saved(const struct savings *a, size_t n, struct savings_saved *ret);
+
+/* Time of the steps of regimes with a reference, and what they would have taken at the
+ * original cap; steps that were made there are compared with themselves.
+ */
+struct savings_whole {
+    double time_s, would_s, half_s; /* half_s: half width of would_s, 95 % */
+};
+struct savings_whole savings_whole(const struct savings *a, size_t n);
 
 #endif

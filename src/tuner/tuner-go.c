@@ -81,6 +81,58 @@ void tuner_look(struct tuner *t, struct activity_now *ret)
     };
 }
 
+/* How long the step takes from now on: half of the way down, as the first half is within
+ * the bound, the settling and the window.
+ */
+static double takes_s(struct tuner *t, const struct search_step *step)
+{
+    uint32_t at = board_caps_at_mw(&t->caps);
+    uint32_t from = at < step->first_mw ? at : step->first_mw;
+    double way_s = step->ramp_mw_s > 0 && from > step->cap_mw
+                       ? (from - step->cap_mw) / step->ramp_mw_s
+                       : 0;
+    double step_s = savings_mean_time(&regimes_savings(&t->regimes)->reference);
+
+    return way_s / 2 + step->settle_s + step->settle_steps * step_s +
+           step->length * fmax(t->progress.window_s, LEAST_STEPS * step_s);
+}
+
+/* slowdown:F: what is left of the bound of the whole job; INFINITY: no such goal. */
+double tuner_left_s(const struct tuner *t)
+{
+    struct whole_job_more more = regimes_more(&t->regimes);
+
+    return t->o.goal.kind == GOAL_SLOWDOWN
+               ? whole_job_left_s(t->regimes.savings, t->regimes.n, &more,
+                                  t->o.goal.param)
+               : INFINITY;
+}
+
+/* Replaces a step that costs more than may be spent of what the bound leaves. */
+static void keep_within(struct tuner *t, struct search_step *step)
+{
+    t->instead = t->priced = false;
+    if (!t->search || t->o.goal.kind != GOAL_SLOWDOWN || t->at == ACTIVITY_CHECK ||
+        step->kind != SEARCH_MEASURE || step->cap_mw >= tuner_reference_mw(t))
+        return;
+    double takes = takes_s(t, step), bound = t->o.goal.param;
+    double most = whole_job_most(bound, tuner_left_s(t), takes);
+    uint32_t least = step->cap_mw > t->least_mw ? step->cap_mw : t->least_mw;
+    uint32_t mw = search_affordable(t->search, least, most);
+    t->priced = search_affordable(t->search, mw, bound) != mw;
+    if (mw == step->cap_mw)
+        return;
+    t->instead = true;
+    if (mw >= tuner_reference_mw(t))
+        (void)snprintf(step->why, sizeof step->why,
+                       "until the bound leaves time to try %.0f W",
+                       w_of_mw(step->cap_mw));
+    step->cap_mw = mw;
+    if (step->first_mw < mw)
+        step->first_mw = mw;
+    step->length = 1;
+}
+
 /* The step of the activity at work, or of the search. */
 static struct search_step next_step(struct tuner *t)
 {
@@ -95,6 +147,7 @@ static struct search_step next_step(struct tuner *t)
     tuner_look(t, &now);
     const struct tuner_activity *a = activities[t->at];
     (a->want ? a : &activity_search)->want(t->activity[t->at], &now, &step);
+    keep_within(t, &step);
     return step;
 }
 
@@ -227,6 +280,19 @@ int do_named(struct tuner *t, const void *what)
     t->void_windows = 0;
     window_cancel(&t->progress.window);
     return tuner_hold_unseen(t, &step, "asked for");
+}
+
+/* The model took the cap for cheaper than it is: caps up to a quarter of the way to the
+ * reference are left out from now on.
+ */
+int do_spent(struct tuner *t, const void *what)
+{
+    uint32_t cap_mw = t->step.cap_mw, up_mw = tuner_reference_mw(t) - cap_mw;
+
+    tuner_note(&t->notes, true, "%.0f W takes longer than the bound leaves: goes up",
+               w_of_mw(cap_mw));
+    t->least_mw = cap_mw + up_mw / 4 / MW_PER_W * MW_PER_W;
+    return do_give_up(t, what);
 }
 
 int do_give_up(struct tuner *t, const void *what)

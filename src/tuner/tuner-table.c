@@ -17,6 +17,7 @@ IF(unbegun,  t->search && !t->started)
 IF(named,    !t->search)
 IF(safe,     t->at == ACTIVITY_SAFE)
 IF(checks,   t->at == ACTIVITY_CHECK)
+IF(priced,   t->priced) /* the step may cost time that slowdown:F has to leave */
 IF(listens,  t->progress.by == TUNER_BY_NOTHING)
 IF(inferred, progress_is_inferred(&t->progress))
 /* The effect of a resumed cap on the job's progress is not known. */
@@ -98,6 +99,7 @@ static const struct tuner_row rows[] = {
     ROW(S(LATE),              MOVED,        if_compares,        do_force,        LATE),
     ROW(S(WALK),              MET,          ALWAYS,             do_measure,      MEASURE),
     ROW(RUNS,                 DUE,          if_checks,          do_give_up,      WALK),
+    ROW(RUNS,                 SPENT,        if_priced,          do_spent,        WALK),
     ROW(S(WALK) | S(ENERGY),  GO,           ALWAYS,             do_go,           WALK),
     ROW(S(ENERGY),            STAY,         ALWAYS,             do_measure,      MEASURE),
 

@@ -56,6 +56,7 @@ enum tuner_state { TUNER_STATES(TUNER_STATE_ENUM) TUNER_STATES_N };
     X(GOES_ON, "a step after one that was late")                                \
     X(LOST, "progress cannot be followed any more")                             \
     X(DEAF, "no period or rate in a window")                                    \
+    X(SPENT, "the time that slowdown:F leaves is spent")                        \
     X(WINDOW, "a window is over")                                               \
     /* of the boards and their caps: */                                         \
     X(MET, "the cap, and the lock with it, is in force")                        \
@@ -123,6 +124,10 @@ struct tuner {
     struct progress progress; /* what counts as a step, and the window under way */
     struct pause pause;
 
+    bool instead; /* slowdown:F leaves no time yet for the cap that the search wants */
+    bool priced;  /* the step under way may cost time that the bound has to leave */
+    uint32_t least_mw; /* no cap of the search below it is tried; 0: any */
+
     /* Windows and accounts: */
     struct window_energy energy; /* of the last closed window */
     unsigned void_windows;       /* successive windows without a result */
@@ -177,6 +182,8 @@ tuner_do do_late, do_pause, do_forget_pause, do_halt;
  * too long, or has no period.
  */
 tuner_do do_stall, do_stuck, do_give_up;
+/* The cap costs more time than the goal's bound leaves: a higher one. */
+tuner_do do_spent;
 tuner_do do_rehold, do_leave, do_end, do_end_left;
 
 int tuner_maybe_done(struct tuner *t);
@@ -197,6 +204,9 @@ int tuner_arrive(struct tuner *t);
 /* Claims the original cap. */
 int tuner_to_original(struct tuner *t);
 double tuner_ramp_rate(const struct tuner *t);
+/* slowdown:F: the seconds that the bound of the whole job leaves; INFINITY: another goal.
+ */
+double tuner_left_s(const struct tuner *t);
 /* Ends a reference check, if one is under way. */
 void tuner_end_check(struct tuner *t);
 /* Ends a reference or a gap check: the hold is the next step.  False: none is under way.

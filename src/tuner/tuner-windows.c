@@ -61,6 +61,7 @@ void tuner_new_regime(struct tuner *t, const struct search_window *now)
     regimes_add(&t->regimes);
     regimes_turn(&t->regimes, STRETCH_SEARCH);
     t->report.reference_mw = 0;
+    t->least_mw = 0;
     (void)activities_on_news(t->activity, ACTIVITY_REGIME);
     if (t->at == ACTIVITY_GAP)
         t->at = ACTIVITY_SEARCH;
@@ -245,6 +246,7 @@ static int window_told(struct tuner *t)
     struct search_window out = {
         .cap_mw = t->aside_mw ? t->aside_mw : board_caps_in_force_mw(&t->caps),
         .length = step_length(t),
+        .instead = t->instead,
     };
     bool ruled = t->report.ruled && !t->aside_mw;
 

@@ -56,6 +56,12 @@ struct outcome {
     const struct tuner_report *tuner; /* NULL: no caps were wanted */
 };
 
+/* When the steps of a job at the original cap were seen. */
+struct twin {
+    size_t n;
+    double at_s[1 << 18];
+};
+
 struct world {
     struct loop *loop;
     struct virtual_world *sim;
@@ -82,7 +88,14 @@ struct world {
     double
         blur_s; /* its sensor shows means of so long, one after the other; 0: its own */
     const char *const *more; /* further arguments of the job, up to NULL, 8 at most */
-    char noted[4096];        /* all notes of the search, as far as they fit */
+    double noise_sd;         /* of its boards' speed, each second */
+    struct twin *twin;       /* NULL: none */
+    double bound;            /* 1: this is the twin */
+    double over_s;           /* longest time over bound x that of the twin, so far */
+    double over_at_s;
+    unsigned over_n;
+    uint64_t first_ns, first_steps;
+    char noted[4096]; /* all notes of the search, as far as they fit */
 };
 
 static struct world *noting; /* the world whose node logs */
@@ -265,6 +278,33 @@ static void take_result(struct world *w, const struct view_job *j)
     loop_stop(w->loop, 0);
 }
 
+/* Notes the job's steps, or compares them with those of its twin. */
+static void compare(struct world *w, const struct step_mark *m)
+{
+    struct twin *t = w->twin;
+
+    if (m->steps == 0)
+        return;
+    if (!w->first_ns) {
+        w->first_ns = m->at_ns;
+        w->first_steps = m->steps;
+    }
+    double s = s_between(w->first_ns, m->at_ns);
+    size_t step = (size_t)(m->steps - w->first_steps);
+    if (w->bound <= 1) {
+        for (; t->n <= step && t->n < n_elements(t->at_s); t->n++)
+            t->at_s[t->n] = s;
+        return;
+    }
+    double over = s - w->bound * t->at_s[step];
+    if (step < t->n && over > fmax(1, 1e-3 * t->at_s[step]) && !w->over_n++ && verbose)
+        printf("# %8.1f s  over by %.2f s\n", s, over);
+    if (step < t->n && over > w->over_s) {
+        w->over_s = over;
+        w->over_at_s = s;
+    }
+}
+
 /* Ends the play when the job's energy is booked and its boards are released. */
 static int on_timer(struct loop_timer *timer, uint64_t now, void *user)
 {
@@ -272,6 +312,8 @@ static int on_timer(struct loop_timer *timer, uint64_t now, void *user)
     const struct view_job *j = w->running ? view_of(w) : NULL;
     (void)timer;
 
+    if (w->running && !w->ended_ns && w->twin && j)
+        compare(w, &job_steps(w->job)->mark);
     if (!w->running) { /* start_node() waits */
         loop_stop(w->loop, 0);
     } else if (!w->ended_ns && !j) {
@@ -409,7 +451,8 @@ static int start_job(struct world *w, uw_error *err)
         .argv = w->play->argv,
         .runtime_dir = w->mute ? NULL : w->dir,
         .inject = w->inject,
-        .poll_ns = w->capped ? 24 * 3600 * NS_PER_S : 0, /* else the node reads it */
+        .poll_ns =
+            w->capped && !w->twin ? 24 * 3600 * NS_PER_S : 0, /* else the node reads it */
         .on_uncounted = on_uncounted,
         .on_exit = on_exit_of_job,
         .user = w,
@@ -465,6 +508,8 @@ static inline bool run_for(struct world *w, const char *board, const char *workl
     if (r >= 0 && w->blur_s > 0)
         machine.board[0].plant.sensor.period_ns =
             machine.board[0].plant.sensor.window_ns = ns_of_s(w->blur_s);
+    if (r >= 0)
+        machine.board[0].speed_noise = w->noise_sd;
     if (r >= 0)
         r = open_world(w, &machine, &err);
     if (r >= 0)

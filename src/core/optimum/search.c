@@ -78,6 +78,8 @@ struct search {
     struct level scratch[LEVELS_MAX]; /* no content between calls */
 };
 
+#define UPPER 1.96 /* standard errors up to the 97.5 % limit */
+
 /* ---- caps ---- */
 
 static uint32_t down_to_grain(const struct search *s, double mw)
@@ -542,14 +544,14 @@ int search_on_window(struct search *s, const struct search_window *w, uw_error *
     bool hit = off <= s->setup.grain_mw;
 
     s->windows++;
-    s->spent += length_of(w);
+    s->spent += w->instead && w->cap_mw >= s->reference_mw ? 0 : length_of(w);
     if (l)
         level_add(l, w, s->setup.gpus, &s->drift);
     else
         s->spent = s->windows_max; /* no level is free: end the search */
     if (s->holding && hit)
         drift_on_hold(&s->drift, w, s->setup.gpus);
-    if (!s->holding)
+    if (!s->holding && !w->instead)
         s->misses = hit ? 0 : s->misses + 1;
     if (l && !s->has_reference && (hit || s->misses >= MISSES_MAX)) {
         s->has_reference = true;
@@ -562,6 +564,37 @@ int search_on_window(struct search *s, const struct search_window *w, uw_error *
     if (!s->holding)
         go_next(s);
     return 0;
+}
+
+/* Whether a step at cap i of the grid takes at most `most` x the reference's time. */
+static bool takes_at_most(const struct outlook *o, size_t i, double most)
+{
+    return o->excess[i] + UPPER * sqrt(o->var[i]) <= log(most);
+}
+
+uint32_t search_affordable(const struct search *s, uint32_t cap_mw, double most)
+{
+    const struct outlook *o = &s->outlook;
+    uint32_t grain = s->setup.grain_mw;
+
+    if (!s->has_reference || o->n == 0)
+        return highest(s);
+    size_t at = outlook_nearest(o, w_of_mw(cap_mw));
+    if (takes_at_most(o, at, most))
+        return cap_mw;
+    while (++at < o->n) {
+        uint32_t mw = up_to_grain(s, o->cap_w[at] * MW_PER_W);
+        if (mw + grain >= highest(s))
+            break;
+        if (takes_at_most(o, at, most) && !o->measured[at])
+            return mw;
+        if (takes_at_most(o, at, most))
+            break;
+    }
+    size_t best = outlook_best_measured(o);
+    uint32_t mw = mw_of_w(o->cap_w[best]);
+    return mw < s->reference_mw && takes_at_most(o, best, exp(o->log_bound)) ? mw
+                                                                             : highest(s);
 }
 
 int search_on_earlier(struct search *s, const struct search_window *w, double demand_w,

@@ -75,6 +75,8 @@ struct search_window {
     double peak_w;        /* 99th percentile of 100 ms power, highest GPU; 0: unknown */
     unsigned length;      /* as in struct search_step; 0: 1 */
     enum binding binding; /* of the cap, on all GPUs */
+    bool instead; /* at the cap that search_affordable() has named: at the reference it is
+                     none of max_windows */
 };
 
 enum search_kind {
@@ -162,6 +164,14 @@ void search_on_found(struct search *s, uint32_t cap_mw);
 bool search_probe_gap(struct search *s, double most);
 /* Ends a look before its time: holds again what was held, for the reason of then. */
 void search_end_look(struct search *s);
+
+/* slowdown:F, before a measurement at a cap that may be outside the bound: the cap to
+ * measure at in its place where a step may take at most `most` x the reference's time
+ * (upper limit, 97.5 %).  That is the cap itself, or the lowest above it that was not
+ * measured; else the cap to wait at: the best measured cap within the bound, or the
+ * reference.
+ */
+uint32_t search_affordable(const struct search *s, uint32_t cap_mw, double most);
 
 /* ---- results ---- */
 

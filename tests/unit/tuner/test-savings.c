@@ -1,4 +1,5 @@
 #include "tuner/savings.h"
+#include "tuner/whole-job.h"
 
 #include "base/units.h"
 #include "tap.h"
@@ -86,6 +87,7 @@ static void saved(void)
     is_near(s.energy_j, 100 * 101 - 8310, 1e-9, "saved against the same steps");
     is_near(s.fraction, 1790 / 10100.0, 1e-12, "as a fraction");
     is_near(s.slowdown, 1.09, 1e-12, "slowdown");
+    is_near(s.held_slowdown, 1.1, 1e-12, "of the cap held alone");
     ok(s.half_j > 190 && s.half_j < 210, "the interval holds the reference's error: %.1f",
        s.half_j);
     ok(s.cost_known, "the search's own cost");
@@ -266,8 +268,42 @@ static void merged(void)
     is_near(is.energy_j, want.energy_j - 100, 1e-6, "the last one goes on");
 }
 
+static void whole_job(void)
+{
+    struct savings a = {0};
+    struct whole_job_more more = {0};
+
+    is_near(whole_job_left_s(&a, 1, &more, 1.05), 0, 1e-12, "nothing has run");
+    more.own_s = 20;
+    is_near(whole_job_left_s(&a, 1, &more, 1.05), 1, 1e-12,
+            "20 s at the original cap earn 1 s");
+    a.sum[STRETCH_REFERENCE] = (struct savings_sum){20, 20, 2000, 0};
+    more = (struct whole_job_more){.time_s = 12, .steps = 10};
+    is_near(whole_job_left_s(&a, 1, &more, 1.05), 1, 1e-12,
+            "steps elsewhere do not count before a reference");
+    savings_mean_add(&a.reference, 1.0, 100, 0, 0);
+    is_near(whole_job_left_s(&a, 1, &more, 1.05), 1 + 1.05 * 10 - 12, 0.025,
+            "10 steps that took 12 s cost 1.5 s");
+    a.sum[STRETCH_SEARCH] = (struct savings_sum){10, 12, 900, 0};
+    more = (struct whole_job_more){0};
+    is_near(whole_job_left_s(&a, 1, &more, 1.05), 1 + 1.05 * 10 - 12, 0.025,
+            "the same once their energy is known");
+    struct savings noisy = a;
+    noisy.reference = (struct savings_mean){0};
+    savings_mean_add(&noisy.reference, 1.0, 100, 0.01, 0.01);
+    is_near(whole_job_left_s(&a, 1, &more, 1.05) -
+                whole_job_left_s(&noisy, 1, &more, 1.05),
+            1.05 * 10 * 1.96 * 0.009, 1e-6,
+            "by the lower limit of what is known of the reference; its own steps are "
+            "exact");
+    is_near(whole_job_most(1.05, 1, 10), 1.05 * 1.07, 1e-12,
+            "10 s may cost 0.7 of what is left");
+    is_near(whole_job_most(1.05, -3, 10), 1.05, 1e-12, "nothing is left: the bound");
+}
+
 int main(void)
 {
+    whole_job();
     stretches();
     saved();
     measured_again();

@@ -36,17 +36,18 @@ static void pairs(void)
 {
     /* Boards Wait waLk Measure Energy lAte Paused leFt Over */
     static const char *const want[TUNER_EVENTS_N] = {
-        [ON_TOLD] = ".xxxx....",      [ON_SURE] = ".x.?.....",
-        [ON_SILENT] = ".x.......",    [ON_LATE] = "..xx.....",
-        [ON_GOES_ON] = "x....xx..",   [ON_LOST] = "..xx.xx..",
-        [ON_DEAF] = "...x.....",      [ON_WINDOW] = "...x.....",
-        [ON_MET] = "..x......",       [ON_MOVED] = "..????...",
-        [ON_UNMET] = "xxxxxxx..",     [ON_BOARDS_LOST] = "?x?????..",
-        [ON_BOARDS] = "x........",    [ON_JOULES] = "....x....",
-        [ON_VOID] = "...xx....",      [ON_PEAK] = ".?.......",
-        [ON_GO] = "..x.x....",        [ON_STAY] = "....x....",
-        [ON_DUE] = ".x??.x...",       [ON_STOPPED] = ".?xxxxx..",
-        [ON_CONTINUED] = "x.....x..", [ON_END] = "xxxxxxxx.",
+        [ON_TOLD] = ".xxxx....",        [ON_SURE] = ".x.?.....",
+        [ON_SILENT] = ".x.......",      [ON_LATE] = "..xx.....",
+        [ON_GOES_ON] = "x....xx..",     [ON_LOST] = "..xx.xx..",
+        [ON_DEAF] = "...x.....",        [ON_WINDOW] = "...x.....",
+        [ON_SPENT] = "..??.....",       [ON_MET] = "..x......",
+        [ON_MOVED] = "..????...",       [ON_UNMET] = "xxxxxxx..",
+        [ON_BOARDS_LOST] = "?x?????..", [ON_BOARDS] = "x........",
+        [ON_JOULES] = "....x....",      [ON_VOID] = "...xx....",
+        [ON_PEAK] = ".?.......",        [ON_GO] = "..x.x....",
+        [ON_STAY] = "....x....",        [ON_DUE] = ".x??.x...",
+        [ON_STOPPED] = ".?xxxxx..",     [ON_CONTINUED] = "x.....x..",
+        [ON_END] = "xxxxxxxx.",
     };
     char got[TUNER_STATES_N + 1] = "";
 
