@@ -1,12 +1,15 @@
 /* The meter against the true energy of simulated boards, for every generation of
  * sensors: error, what its 95 % interval holds, and how wide that is.
  *
- *     build/bench/meter [--seeds N] [--only ROW] [--jitter SHARE] [--json FILE|-]
+ *     build/bench/meter [--seeds N] [--only ROW] [--jitter SHARE] [--json FILE|-] [-v]
  *
- * Loads are square waves with periods of 0.15 to 5 s, evenly in their logarithm.
- * "in band": the period is within 2 % of a multiple of the sensor's, where a sensor
- * that looks part of the time may miss the same part for ever.  Gain and offset of
- * the board's sensor, which nobody can see from within, are taken out.
+ * Loads are square waves, N in each band of periods, evenly in the period's logarithm.
+ * A sensor that looks part of the time and whose counter is no better has a band more:
+ * periods within 2 % of a multiple of the sensor's, of which it may miss the same part
+ * for ever.  Each load is measured over windows of four lengths, at random times ("any")
+ * and of whole steps of the load ("steps").  "plain" is the difference of the counter
+ * itself, on a straight line between its true updates.  Gain and offset of the board's
+ * sensor, which nobody can see from within, are taken out.
  */
 #include <errno.h>
 #include <math.h>
@@ -21,7 +24,15 @@
 #include "gpu/nvml/nvml.h"
 #include "plant/plant.h"
 
-enum { SEEDS_MAX = 4000 };
+enum { SEEDS_MAX = 4000, LENGTHS = 4, KINDS = 2, BANDS = 5, IN = BANDS, IN_MOST = 25 };
+
+#define MOST_W 330 /* 1.1 times the limit of the simulated board */
+
+static const double lengths_s[LENGTHS] = {0.3, 1, 2, 10};
+static const char *const kinds[KINDS] = {"any", "steps"};
+static const double band_s[BANDS + 1] = {0.02, 0.05, 0.1, 0.115, 0.15, 5};
+static const char *const bands[BANDS + 1] = {"0.02-0.05",  "0.05-0.1", "0.1-0.115",
+                                             "0.115-0.15", "0.15-5",   "multiple"};
 
 static FILE *table; /* stdout, or stderr where that carries the JSON */
 
@@ -56,8 +67,21 @@ struct options {
 
 struct load {
     double period_s, duty, low_w, high_w, jitter;
+    double from_s;  /* the first rise */
     double until_s; /* of the level now on */
     bool high;
+};
+
+/* Energy at one end of a window, and what a straight line through the counter says. */
+struct end {
+    double at_s, true_j, plain_j;
+    bool passed, known;
+};
+
+struct window {
+    unsigned length, kind;
+    struct end begin, end;
+    bool told;
 };
 
 struct world {
@@ -67,19 +91,15 @@ struct world {
     struct load load;
     struct rng rng;
     uint64_t now_ns;
+    struct window window[LENGTHS * KINDS];
 };
 
 /* Errors and half widths of the windows of one kind, as shares of the truth. */
 struct tally {
-    double error[SEEDS_MAX], half[SEEDS_MAX];
-    unsigned n, held, alias;
+    double error[SEEDS_MAX], plain[SEEDS_MAX], half[SEEDS_MAX];
+    unsigned n, held, alias, open; /* open: neither held nor said to be an alias */
 };
-
-struct window {
-    double begin_s, length_s;
-    double from_j, true_j;
-    bool begun, ended, told;
-};
+typedef struct tally tallies[LENGTHS][KINDS][BANDS + 1];
 
 static void hold(struct world *w, double watts)
 {
@@ -125,11 +145,49 @@ static int sample(struct world *w)
     return meter_feed(w->meter, &s, NULL);
 }
 
-static int world_init(struct world *w, const struct row *row, uint64_t seed,
-                      const struct options *o)
+static bool part_time(const struct world *w)
 {
-    struct meter_opts opts = {.seed = seed};
+    const struct plant_sensor_spec *s = &w->board.sensor;
+    return s->counter != PLANT_COUNTER_TRUE && s->log_tau_s <= 0 &&
+           s->window_ns < s->period_ns;
+}
+
+static unsigned band_of(const struct world *w, unsigned drawn)
+{
+    double t = s_of_ns(w->board.sensor.period_ns), k = round(w->load.period_s / t);
+    bool in = k >= 1 && k < IN_MOST && fabs(w->load.period_s - k * t) <= 0.02 * k * t;
+
+    return part_time(w) && in ? IN : drawn;
+}
+
+/* So that windows of any kind begin after 14 to 20 s: a load has to be seen to be known.
+ */
+static void plan(struct world *w)
+{
+    const struct load *l = &w->load;
+
+    for (unsigned i = 0; i < LENGTHS * KINDS; i++) {
+        struct window *v = &w->window[i];
+        double begin = 14 + 6 * rng_uniform(&w->rng), length = lengths_s[i / KINDS];
+
+        *v = (struct window){.length = i / KINDS, .kind = i % KINDS};
+        if (v->kind == 1) { /* from a rise to a rise */
+            double steps = fmax(round(length / l->period_s), 1);
+            begin = l->from_s + ceil((begin - l->from_s) / l->period_s) * l->period_s;
+            v->told = steps * l->period_s > 2 * length;
+            length = steps * l->period_s;
+        }
+        v->begin.at_s = begin;
+        v->end.at_s = begin + length;
+    }
+}
+
+static int world_init(struct world *w, const struct row *row, unsigned band,
+                      uint64_t seed, const struct options *o)
+{
+    struct meter_opts opts = {.seed = seed, .most_w = MOST_W};
     struct plant_gpu_opts plant = {.board = &w->board, .seed = seed};
+    double from = band_s[band], to = band_s[band + 1];
     uw_error err;
 
     *w = (struct world){.board = *plant_board_find("v100")};
@@ -139,14 +197,17 @@ static int world_init(struct world *w, const struct row *row, uint64_t seed,
     if (row->counter != PLANT_COUNTER_NONE && !w->board.sensor.counter_period_ns)
         w->board.sensor.counter_period_ns = 100 * NS_PER_MS;
     nvml_sensors(row->arch, row->board_name, &opts.model);
+    double rise = 1 + rng_uniform(&w->rng);
     w->load = (struct load){
-        .period_s = 0.15 * pow(5 / 0.15, rng_uniform(&w->rng)),
+        .period_s = from * pow(to / from, rng_uniform(&w->rng)),
         .duty = 0.25 + 0.5 * rng_uniform(&w->rng),
         .low_w = 60 + 60 * rng_uniform(&w->rng),
-        .high_w = 200 + 150 * rng_uniform(&w->rng),
-        .until_s = 1 + rng_uniform(&w->rng),
+        .high_w = 200 + (MOST_W - 200) * rng_uniform(&w->rng),
+        .from_s = rise,
+        .until_s = rise,
         .jitter = o->jitter,
     };
+    plan(w);
     int r = plant_gpu_new(&plant, &w->gpu, &err);
     if (r == 0)
         r = meter_new(&opts, &w->meter, &err);
@@ -159,12 +220,6 @@ static void world_fini(struct world *w)
     meter_free(w->meter);
 }
 
-static bool in_band(const struct world *w)
-{
-    double t = s_of_ns(w->board.sensor.period_ns), k = round(w->load.period_s / t);
-    return fabs(w->load.period_s - k * t) <= 0.02 * k * t;
-}
-
 /* What the board's sensor would show of e joules in so many seconds. */
 static double apparent(const struct world *w, double e, double seconds,
                        enum meter_method method)
@@ -173,15 +228,18 @@ static double apparent(const struct world *w, double e, double seconds,
     return e * s->gain + (method == METER_COUNTER ? 0 : s->offset_w * seconds);
 }
 
-static void count(struct tally *t, double error, double half, uint32_t why)
+static void count(struct tally *t, double error, double plain, double half, uint32_t why)
 {
+    bool held = fabs(error) <= half, alias = why & METER_WHY_ALIAS;
+
     if (t->n == SEEDS_MAX)
         return;
     t->error[t->n] = fabs(error);
-    t->half[t->n] = half;
-    t->n++;
-    t->held += fabs(error) <= half;
-    t->alias += (why & METER_WHY_ALIAS) != 0;
+    t->plain[t->n] = fabs(plain);
+    t->half[t->n++] = half;
+    t->held += held;
+    t->alias += alias;
+    t->open += !held && !alias;
 }
 
 static int ask(struct world *w, struct window *v, struct tally *t,
@@ -189,63 +247,72 @@ static int ask(struct world *w, struct window *v, struct tally *t,
 {
     struct meter_result r;
     char text[128];
-    uint64_t a = ns_of_s(v->begin_s), b = ns_of_s(v->begin_s + v->length_s);
+    double length = v->end.at_s - v->begin.at_s, true_j = v->end.true_j - v->begin.true_j;
+    int rc =
+        meter_window(w->meter, ns_of_s(v->begin.at_s), ns_of_s(v->end.at_s), &r, NULL);
 
-    if (w->now_ns < meter_ready(w->meter, b))
-        return 0;
     v->told = true;
-    int rc = meter_window(w->meter, a, b, &r, NULL);
     if (rc < 0)
         return rc;
-    double want = apparent(w, v->true_j, v->length_s, r.method);
+    double want = apparent(w, true_j, length, r.method);
     double error = r.energy_j / want - 1, half = r.half_j / want;
-    count(&t[in_band(w)], error, half, r.why);
+    count(t, error, (v->end.plain_j - v->begin.plain_j) / true_j - 1, half, r.why);
     if (o->verbose)
-        (void)fprintf(
-            table, "%4u %4.0f s L=%.4f found %.4f %s error %+.2f%% half %.2f%% %s%s%s\n",
-            seed, v->length_s, w->load.period_s, r.period_s,
-            names_word(NAMES_METER_METHOD, r.method), 100 * error, 100 * half,
-            meter_why_text(r.why, text, sizeof text), in_band(w) ? " (in band)" : "",
-            fabs(error) > half ? " MISSED" : "");
+        (void)fprintf(table,
+                      "%4u %4.1f s %-5s L=%.4f found %.4f %s error %+.2f%% half %.2f%% "
+                      "%s%s\n",
+                      seed, length, kinds[v->kind], w->load.period_s, r.period_s,
+                      names_word(NAMES_METER_METHOD, r.method), 100 * error, 100 * half,
+                      meter_why_text(r.why, text, sizeof text),
+                      fabs(error) > half ? " MISSED" : "");
     return 0;
 }
 
-/* The truth at the window's ends as they go by. */
-static void follow(struct world *w, struct window *v)
+/* The truth at an end as it goes by, and once the counter has gone on the line. */
+static void follow(struct world *w, struct end *e)
 {
-    uint64_t a = ns_of_s(v->begin_s), b = ns_of_s(v->begin_s + v->length_s);
+    uint64_t at = ns_of_s(e->at_s), tick = w->board.sensor.counter_period_ns;
+    uint64_t phase = plant_gpu_sensor_error(w->gpu)->counter_phase_ns;
 
-    if (!v->begun && w->now_ns >= a) {
-        v->begun = true;
-        v->from_j = plant_gpu_energy_at_j(w->gpu, a);
-        meter_mark(w->meter, a);
+    if (!e->passed && w->now_ns >= at) {
+        e->passed = true;
+        e->true_j = e->plain_j = plant_gpu_energy_at_j(w->gpu, at);
+        meter_mark(w->meter, at);
     }
-    if (!v->ended && w->now_ns >= b) {
-        v->ended = true;
-        v->true_j = plant_gpu_energy_at_j(w->gpu, b) - v->from_j;
-        meter_mark(w->meter, b);
-    }
+    tick = tick ? tick : 1;
+    uint64_t from = phase + (at - phase) / tick * tick;
+    if (e->known || w->now_ns < from + tick)
+        return;
+    e->known = true;
+    if (tick == 1)
+        return;
+    double a = plant_gpu_energy_at_j(w->gpu, from);
+    double b = plant_gpu_energy_at_j(w->gpu, from + tick);
+    e->plain_j = a + (b - a) * (double)(at - from) / (double)tick;
 }
 
-/* tallies: [2 s, 10 s] x [out of band, in band] */
-static int run(const struct row *row, unsigned seed, const struct options *o,
-               struct tally tallies[2][2])
+static int run(const struct row *row, unsigned band, unsigned seed,
+               const struct options *o, tallies t)
 {
     struct world w;
-    int r = world_init(&w, row, 7919 * (uint64_t)seed + 1, o);
-    struct window v[2] = {{.length_s = 2}, {.length_s = 10}};
+    unsigned left = 1;
+    int r = world_init(&w, row, band, 7919 * (uint64_t)(seed * BANDS + band) + 1, o);
 
-    v[0].begin_s = 16 + 10 * rng_uniform(&w.rng);
-    v[1].begin_s = 14 + 4 * rng_uniform(&w.rng);
-    while (r == 0 && !(v[0].told && v[1].told)) {
+    while (r == 0 && left > 0) {
         uint64_t next = meter_next(w.meter, w.now_ns);
         if (next > w.now_ns)
             advance(&w, next);
         r = sample(&w);
-        for (int i = 0; i < 2 && r == 0; i++) {
-            follow(&w, &v[i]);
-            if (v[i].ended && !v[i].told)
-                r = ask(&w, &v[i], tallies[i], o, seed);
+        left = 0;
+        for (unsigned i = 0; i < LENGTHS * KINDS && r == 0; i++) {
+            struct window *v = &w.window[i];
+            if (v->told)
+                continue;
+            left++;
+            follow(&w, &v->begin);
+            follow(&w, &v->end);
+            if (v->end.known && w.now_ns >= meter_ready(w.meter, ns_of_s(v->end.at_s)))
+                r = ask(&w, v, &t[v->length][v->kind][band_of(&w, band)], o, seed);
         }
     }
     world_fini(&w);
@@ -259,7 +326,7 @@ static int ascending(const void *a, const void *b)
 }
 
 struct stats {
-    double mean, p95, max;
+    double mean, rms, p95, max;
 };
 
 static struct stats stats_of(double *v, unsigned n)
@@ -267,8 +334,11 @@ static struct stats stats_of(double *v, unsigned n)
     struct stats s = {0};
 
     qsort(v, n, sizeof *v, ascending);
-    for (unsigned i = 0; i < n; i++)
+    for (unsigned i = 0; i < n; i++) {
         s.mean += v[i] / n;
+        s.rms += v[i] * v[i] / n;
+    }
+    s.rms = sqrt(s.rms);
     if (n) {
         s.p95 = v[(n - 1) * 95 / 100];
         s.max = v[n - 1];
@@ -276,48 +346,54 @@ static struct stats stats_of(double *v, unsigned n)
     return s;
 }
 
-static void print_tally(FILE *json, const char *row, double length_s, bool band,
-                        struct tally *t, bool first)
+static void print_tally(FILE *json, const char *row, unsigned length, unsigned kind,
+                        unsigned band, struct tally *t, bool *p_first)
 {
     struct stats e = stats_of(t->error, t->n), h = stats_of(t->half, t->n);
-    double held = t->n ? (double)t->held / t->n : 0;
+    struct stats p = stats_of(t->plain, t->n);
 
     if (t->n == 0)
         return;
-    (void)fprintf(
-        table, "%-14s %3.0f s %-4s %5u %7.2f %6.2f %6.2f %9.1f %7.2f %6.2f %6.2f %7.0f\n",
-        row, length_s, band ? "in" : "out", t->n, 100 * e.mean, 100 * e.p95, 100 * e.max,
-        100 * held, 100 * h.mean, 100 * h.p95, 100 * h.max, 100.0 * t->alias / t->n);
+    double held = (double)t->held / t->n, open = (double)t->open / t->n;
+    (void)fprintf(table,
+                  "%-13s %4g s %-5s %-10s %4u %6.1f %5.1f %6.2f %5.2f %6.2f %5.2f %5.2f "
+                  "%6.2f %5.2f %4.0f\n",
+                  row, lengths_s[length], kinds[kind], bands[band], t->n, 100 * held,
+                  100 * open, 100 * h.mean, 100 * h.p95, 100 * e.rms, 100 * e.p95,
+                  100 * e.max, 100 * p.rms, 100 * p.p95, 100.0 * t->alias / t->n);
     if (json)
         (void)fprintf(
             json,
-            "%s\n{\"sensor\":\"%s\",\"window_s\":%g,\"in_band\":%s,\"n\":%u,"
-            "\"error\":{\"mean\":%.6f,\"p95\":%.6f,\"max\":%.6f},"
-            "\"coverage\":%.4f,\"half\":{\"mean\":%.6f,\"p95\":%.6f,\"max\":%.6f},"
-            "\"alias\":%.4f}",
-            first ? "" : ",", row, length_s, band ? "true" : "false", t->n, e.mean, e.p95,
-            e.max, held, h.mean, h.p95, h.max, (double)t->alias / t->n);
+            "%s\n{\"sensor\":\"%s\",\"window_s\":%g,\"kind\":\"%s\",\"band\":\"%s\","
+            "\"n\":%u,\"coverage\":%.4f,\"open\":%.4f,"
+            "\"half\":{\"mean\":%.6f,\"p95\":%.6f,\"max\":%.6f},"
+            "\"error\":{\"rms\":%.6f,\"p95\":%.6f,\"max\":%.6f},"
+            "\"plain\":{\"rms\":%.6f,\"p95\":%.6f},\"alias\":%.4f}",
+            *p_first ? "" : ",", row, lengths_s[length], kinds[kind], bands[band], t->n,
+            held, open, h.mean, h.p95, h.max, e.rms, e.p95, e.max, p.rms, p.p95,
+            (double)t->alias / t->n);
+    *p_first = false;
 }
 
 static int run_row(const struct row *row, const struct options *o, FILE *json,
                    bool *p_first)
 {
-    static struct tally tallies[2][2];
+    static tallies t;
 
-    memset(tallies, 0, sizeof tallies);
-    for (unsigned seed = 0; seed < o->seeds; seed++) {
-        int r = run(row, seed, o, tallies);
-        if (r != 0) {
-            (void)fprintf(stderr, "meter: %s, seed %u: %s\n", row->name, seed,
-                          strerror(-r));
-            return 1;
+    memset(t, 0, sizeof t);
+    for (unsigned band = 0; band < BANDS; band++)
+        for (unsigned seed = 0; seed < o->seeds; seed++) {
+            int r = run(row, band, seed, o, t);
+            if (r != 0) {
+                (void)fprintf(stderr, "meter: %s, seed %u: %s\n", row->name, seed,
+                              strerror(-r));
+                return 1;
+            }
         }
-    }
-    for (int i = 0; i < 2; i++)
-        for (int band = 0; band < 2; band++) {
-            print_tally(json, row->name, i ? 10 : 2, band, &tallies[i][band], *p_first);
-            *p_first = *p_first && tallies[i][band].n == 0;
-        }
+    for (unsigned i = 0; i < LENGTHS * KINDS; i++)
+        for (unsigned band = 0; band <= BANDS; band++)
+            print_tally(json, row->name, i / KINDS, i % KINDS, band,
+                        &t[i / KINDS][i % KINDS][band], p_first);
     (void)fflush(table);
     return 0;
 }
@@ -373,8 +449,8 @@ int main(int argc, char **argv)
         table = stderr;
     (void)fprintf(
         table,
-        "sensor         window band     n   error %%: mean, p95, max  held %%  half "
-        "%%: mean, p95, max alias %%\n");
+        "sensor        window       period s      n held %% open %%  half %%: mean, p95  "
+        "error %%: rms, p95, max  plain %%: rms, p95  alias %%\n");
     for (size_t i = 0; i < n_elements(rows) && r == 0; i++) {
         if (o.only && strcmp(o.only, rows[i].name) != 0)
             continue;

@@ -8,6 +8,8 @@
 #include "base/error.h"
 #include "base/units.h"
 
+#define BEYOND_LIMIT 1.1 /* times its highest limit a board may draw for a moment */
+
 enum {
     WAITS_MAX = 16,
     FED_MAX_S = 4, /* see sampler_fed(); a board may never answer */
@@ -664,7 +666,8 @@ void sampler_around(struct sampler *s, uint64_t at_ns, uint64_t then_ns)
 static int probe_new(struct sampler *s, struct board *board,
                      const struct sampler_opts *opts, uw_error *err)
 {
-    const struct gpu_info *info = board_view(board)->info;
+    const struct board_view *view = board_view(board);
+    const struct gpu_info *info = view->info;
     struct probe *p = calloc(1, sizeof *p);
     if (!p)
         return fail(err, -ENOMEM, "out of memory");
@@ -672,6 +675,8 @@ static int probe_new(struct sampler *s, struct board *board,
     struct meter_opts m = {.period_ns = opts->period_ns,
                            .seed = opts->seed ^ info->index,
                            .history_s = opts->history_s};
+    if (view->has_limits) /* 0 where there are none, as of a processor */
+        m.most_w = BEYOND_LIMIT * w_of_mw(view->limits.max_mw);
 
     p->sampler = s;
     p->board = board;

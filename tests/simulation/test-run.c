@@ -49,7 +49,9 @@ static void one(struct world *w, const char *board, const char *workload,
     close_world(w);
 }
 
-/* A step that costs differently for good from the middle of the job on. */
+/* A step that costs differently for good from the middle of the job on, minutes after a
+ * cap was held anew: windows from before the change are what it is told from.
+ */
 static void changes(struct world *w, const char *change, unsigned at_least,
                     unsigned at_most)
 {
@@ -199,10 +201,10 @@ int main(int argc, char **argv)
         return skip_all("no folder in memory");
     one_by_one(&w, argc, argv, one);
     if (argc == 1 || strcmp(argv[1], "change") == 0) {
-        changes(&w, "2000:1.08:1", 1, 1);
-        changes(&w, "2000:1:1.12", 1, 1);
-        changes(&w, "2000:0.9:1", 1, 1);
-        changes(&w, "2000:1.015:1", 0, 0);
+        changes(&w, "2600:1.08:1", 1, 1);
+        changes(&w, "2600:1:1.12", 1, 1);
+        changes(&w, "2600:0.9:1", 1, 1);
+        changes(&w, "2600:1.015:1", 0, 0);
         long_job(&w);
     }
     if (argc == 1 || strcmp(argv[1], "looks") == 0)

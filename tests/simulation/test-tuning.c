@@ -8,6 +8,7 @@
 
 #include "tuner/searches-inside.h"
 #include "tuning-scene.h"
+#include "verdict.h"
 
 static size_t claims_on(const struct scene *s, size_t board)
 {
@@ -49,6 +50,22 @@ static uint32_t alone(const struct play *p, double *ret_saved)
     }
     scene_close(&s);
     return held;
+}
+
+/* Whether a cap is within 1 % of the true optimum, and within the bound if there is one.
+ * The curve is so flat there that caps some percent apart are equally good.
+ */
+static bool within_goal(const struct play *p, uint32_t mw)
+{
+    struct goal goal;
+
+    if (mw == 0 || goal_parse(p->goal, &goal, NULL) < 0)
+        return false;
+    struct verdict v = judge("v100", p->workload, &goal, mw);
+    printf("# %s: %.0f W, optimum %.0f W, regret %.2f %%, time x %.4f\n", p->goal,
+           w_of_mw(mw), w_of_mw(v.oracle_mw), 100 * v.regret, v.slowdown);
+    return v.regret <= 0.01 &&
+           (goal.kind != GOAL_SLOWDOWN || v.slowdown <= goal.param * 1.002);
 }
 
 static void several(void)
@@ -95,9 +112,9 @@ static void several(void)
     scene_close(&s);
     for (size_t i = 0; i < JOBS && !sanitized(); i++) {
         own = alone(&three[i], &saved_alone);
-        ok(own > 0 && fabs((double)held[i] / own - 1) <= 0.01,
-           "job %zu finds the cap that it finds alone: %.0f W, %.0f W (saved %.1f, "
-           "%.1f %%)",
+        ok(within_goal(&three[i], held[i]) && within_goal(&three[i], own),
+           "job %zu holds what its goal asks for, beside others and alone: %.0f W, %.0f "
+           "W (saved %.1f, %.1f %%)",
            i + 1, w_of_mw(held[i]), w_of_mw(own), 100 * saved[i], 100 * saved_alone);
     }
 }

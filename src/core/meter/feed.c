@@ -92,6 +92,13 @@ void meter_event(struct meter *m, struct event e)
     m->events[m->n_events++] = e;
 }
 
+struct levels meter_may(const struct meter *m)
+{
+    double most = m->opts.most_w > 0 ? m->opts.most_w : 1.5 * m->r_top;
+
+    return (struct levels){0, fmax(most, m->r_top)};
+}
+
 double meter_swing(const struct meter *m)
 {
     double lo, hi;
@@ -150,7 +157,6 @@ static void add_reading(struct meter *m, double end, double w)
     keep_reading(m, (struct reading){.end = end, .w = w, .published = m->r_changed});
     m->w = w;
     m->r_top = fmax(m->r_top, w);
-    m->c.top = m->r.top = 1.5 * m->r_top;
     if (m->r.at.n == 0) {
         series_add(&m->r, (struct point){.t = end, .dt = 0.2 * s->update_s});
         return;
@@ -240,12 +246,13 @@ static void take_reading(struct meter *m, double began, double at, double w)
 double meter_read_energy(const struct meter *m, double a, double b, double *ret_sd)
 {
     double ea, eb, sa, sb, lo, hi, last = m->r.last.t;
+    struct levels may = meter_may(m);
 
     *ret_sd = 0.5 * m->w * (b - a);
     if (!m->r_any || b <= a)
         return 0;
-    if (!series_energy(&m->r, fmin(a, last), &ea, &sa) ||
-        !series_energy(&m->r, fmin(b, last), &eb, &sb))
+    if (!series_energy(&m->r, fmin(a, last), &may, &ea, &sa) ||
+        !series_energy(&m->r, fmin(b, last), &may, &eb, &sb))
         return m->w * (b - a);
     series_range(&m->r, a - 2, b, &lo, &hi);
     double beyond = fmax(b - fmax(a, last), 0);

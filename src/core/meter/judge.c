@@ -65,22 +65,35 @@ static bool tick_power(const struct meter *m, size_t i, double *ret_w)
     return fabs(b->t - a->t - T) <= 0.5 * T;
 }
 
-/* Does a tick differ from the previous one?  Level: of both and the reading. */
-static bool differs(double c, double last, double level)
+/* Does a tick or a reading differ from the previous one?  Level: of both. */
+static bool differs(double w, double last, double level)
 {
-    return last >= 0 && fabs(c - last) > 0.08 * level;
+    return last >= 0 && fabs(w - last) > 0.08 * level;
 }
 
-/* No reading makes a tick differ: the level is lowest with a reading of 0 W. */
+/* No shift of the readings makes a tick or a reading differ: the level is lowest where
+ * the other one is 0 W.
+ */
 static bool steady(const struct meter *m)
 {
+    size_t first = first_tick(m);
     double c, last = -1;
 
-    for (size_t i = first_tick(m); i < m->c.at.n; i++) {
+    if (first >= m->c.at.n)
+        return true;
+    for (size_t i = first; i < m->c.at.n; i++) {
         bool whole = tick_power(m, i, &c);
         if (whole && differs(c, last, 0.5 * c + 1))
             return false;
         last = whole ? c : -1;
+    }
+    last = -1;
+    for (size_t i = meter_readings_before(m, series_at(&m->c, first)->t); i < m->at.n;
+         i++) {
+        double r = reading_at(m, i)->w;
+        if (differs(r, last, 0.5 * r + 1))
+            return false;
+        last = r;
     }
     return true;
 }
@@ -89,13 +102,14 @@ struct match {
     double changes, misses;
 };
 
-/* Counts ticks of the counter that differ from the previous one, and ticks that the
- * shifted readings do not match, up to the `most` of these that are of interest.
+/* Counts ticks where the counter or the shifted readings differ from the previous tick,
+ * and ticks that the readings do not match, up to the `most` of these that are of
+ * interest.
  */
 static struct match matching(const struct meter *m, double shift, double most)
 {
     struct match k = {0};
-    double c, r, last = -1;
+    double c, r, last = -1, last_r = -1;
     size_t first = first_tick(m);
     size_t near = first < m->c.at.n
                       ? meter_readings_before(m, series_at(&m->c, first)->t + shift)
@@ -104,13 +118,14 @@ static struct match matching(const struct meter *m, double shift, double most)
     for (size_t i = first; i < m->c.at.n && k.misses < most; i++) {
         if (!tick_power(m, i, &c) ||
             !reading_near(m, series_at(&m->c, i)->t + shift, &near, &r)) {
-            last = -1;
+            last = last_r = -1;
             continue;
         }
         double level = 0.5 * (c + r) + 1;
-        k.changes += differs(c, last, level);
+        k.changes += differs(c, last, level) || differs(r, last_r, level);
         k.misses += fabs(c - r) > 0.04 * level;
         last = c;
+        last_r = r;
     }
     return k;
 }
@@ -147,16 +162,17 @@ static void classify(struct meter *m)
             best = k;
     }
     m->varies = best.changes > 0;
-    if (best.changes < ENOUGH || sparse(m, m->r.last.t - 5))
+    if (sparse(m, m->r.last.t - 5))
         return;
-    if (best.misses <= 0.12 * best.changes)
+    if (best.changes >= ENOUGH && best.misses <= 0.12 * best.changes)
         m->class = CLASS_FED;
-    else if (best.misses >= 0.3 * best.changes)
+    else if (best.misses >= fmax(0.3 * best.changes, ENOUGH))
         m->class = CLASS_TRUE;
 }
 
 static void prove(struct meter *m)
 {
+    struct levels may = meter_may(m);
     double ca, cb, ra, rb, sd, to = fmin(m->c.last.t, m->r.last.t), from = to - 5;
 
     if (m->c.at.n < 3 || m->c_stuck)
@@ -167,9 +183,10 @@ static void prove(struct meter *m)
     }
     if (from < series_at(&m->c, 0)->t || from < series_at(&m->r, 0)->t)
         from = fmax(series_at(&m->c, 0)->t, series_at(&m->r, 0)->t);
-    if (to - from < 0.8 || !series_energy(&m->c, from, &ca, &sd) ||
-        !series_energy(&m->c, to, &cb, &sd) || !series_energy(&m->r, from, &ra, &sd) ||
-        !series_energy(&m->r, to, &rb, &sd) || rb - ra < 1e-3)
+    if (to - from < 0.8 || !series_energy(&m->c, from, &may, &ca, &sd) ||
+        !series_energy(&m->c, to, &may, &cb, &sd) ||
+        !series_energy(&m->r, from, &may, &ra, &sd) ||
+        !series_energy(&m->r, to, &may, &rb, &sd) || rb - ra < 1e-3)
         return;
     if (m->proved && sparse(m, from))
         return;

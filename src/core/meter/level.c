@@ -45,11 +45,13 @@ static size_t pieces(const struct meter *m, double a, double b, double *ret)
         }
         return n;
     }
+    struct levels may = meter_may(m);
     size_t most = (size_t)((b - a) / PIECE_S + 1e-6);
     for (size_t i = 0; i < most && n < PIECES; i++) {
         double t = a + (double)i * PIECE_S;
         double e0, e1, sd;
-        if (series_energy(s, t, &e0, &sd) && series_energy(s, t + PIECE_S, &e1, &sd))
+        if (series_energy(s, t, &may, &e0, &sd) &&
+            series_energy(s, t + PIECE_S, &may, &e1, &sd))
             ret[n++] = (e1 - e0) / PIECE_S;
     }
     return n;

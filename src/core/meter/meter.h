@@ -59,6 +59,7 @@ struct meter_opts {
      * no bound, older samples are thinned out
      */
     double history_s;
+    double most_w; /* the most that the board may draw at any moment; 0: not known */
 };
 
 struct meter;

@@ -152,37 +152,8 @@ void series_doubt(struct series *s, double from, double var)
     }
 }
 
-void series_levels(const struct series *s, double p, double *ret_lo, double *ret_hi)
-{
-    double lo, hi;
-
-    series_range(s, -HUGE_VAL, HUGE_VAL, &lo, &hi);
-    if (s->top > 0) /* edges too near to each other make any power */
-        hi = fmax(fmin(hi, s->top), p);
-    double more = 0.5 * (hi - lo), edge = 0.1 * (hi - lo);
-    *ret_lo = p - lo < edge ? fmax(lo - more, 0) : lo;
-    *ret_hi = hi - p < edge ? hi + more : hi;
-}
-
-/* Within a stretch that is too long for one change of power: anything between the levels
- * whose sum is right.
- */
-static void energy_in_gap(const struct series *s, size_t i, double x, double *ret_j,
-                          double *ret_sd)
-{
-    const struct point *a = series_at(s, i - 1), *b = series_at(s, i);
-    double len = b->t - a->t, e = b->e - a->e, lo, hi;
-
-    series_levels(s, e / len, &lo, &hi);
-    double least = fmax(lo * x * len, e - hi * (1 - x) * len);
-    double most = fmin(hi * x * len, e - lo * (1 - x) * len);
-    double place = fmax(a->dt, b->dt) * (0.3 * e / len + 0.5 * (hi - lo));
-    *ret_j = a->e + (least + most) / 2;
-    /* a job that begins or ends here is at one end of it; levels are means of ticks */
-    *ret_sd = hypot(fmax(most - least, 0) / 3.2, place);
-}
-
-bool series_energy(const struct series *s, double t, double *ret_j, double *ret_sd)
+bool series_energy(const struct series *s, double t, const struct levels *may,
+                   double *ret_j, double *ret_sd)
 {
     size_t i = before(s, t);
 
@@ -191,26 +162,18 @@ bool series_energy(const struct series *s, double t, double *ret_j, double *ret_
     if (i == s->at.n)
         i--;
 
-    /* Model within a tick: power switches once between the lowest and the highest level
-     * nearby; the neighbouring ticks tell in which order.
+    /* Of the tick's energy the part up to t is what may be drawn up to t, and leaves what
+     * may be drawn from then on; a straight line is nearest to it on average.
      */
     const struct point *a = series_at(s, i - 1), *b = series_at(s, i);
-    double len = b->t - a->t, x = (t - a->t) / len, p = mean_w(s, i), lo, hi;
-    if (len >= LONG_S || fmax(a->dt, b->dt) > LONG_S / 10) {
-        energy_in_gap(s, i, x, ret_j, ret_sd);
-        return true;
-    }
-    double previous = i > 1 ? mean_w(s, i - 1) : p;
-    double following = i + 1 < s->at.n ? mean_w(s, i + 1) : p;
+    double len = b->t - a->t, x = t - a->t, e = b->e - a->e, p = mean_w(s, i);
+    double lo = fmin(may->lo, p), hi = fmax(may->hi, p), line = p * x;
+    double least = fmax(lo * x, e - hi * (len - x));
+    double most = fmax(fmin(hi * x, e - lo * (len - x)), least);
+    double off = line - (least + most) / 2;
+    double place = fmax(a->dt, b->dt) * (0.3 * p + 0.5 * (hi - lo));
 
-    series_range(s, t - 2, t + 2, &lo, &hi);
-    double swing = fmax(hi - lo, 1e-6), f = (p - lo) / swing;
-    double most = swing * len * fmax(fmin(x * (1 - f), f * (1 - x)), 0);
-    double order = fmin(fmax((previous - following) / swing, -1), 1);
-    double shape =
-        hypot(most * sqrt(1 - order * order), 0.22 * swing * len * sqrt(x * (1 - x)));
-    double place = b->dt * (0.3 * p + 0.5 * swing);
-    *ret_j = a->e + x * (b->e - a->e) + order * most;
-    *ret_sd = sqrt(shape * shape + place * place);
+    *ret_j = a->e + line;
+    *ret_sd = hypot(hypot((most - least) / sqrt(12), off), place);
     return true;
 }

@@ -19,7 +19,6 @@ enum {
 #define COARSE_S 10.0 /* length of a chunk; doubled when COARSE are full */
 #define FOLD_AROUND_S 10.0
 #define HISTORY_LEAST_S 60.0
-#define LONG_S 1.0 /* a stretch in which more than one change may happen */
 
 /* Energy at time t since the series began. */
 struct point {
@@ -46,7 +45,11 @@ struct series {
     struct ring at;
     struct extremes block[POINTS / BLOCK]; /* of BLOCK entries, from when all are there */
     struct point last;
-    double top; /* W that the board does not exceed, as far as is known; 0: nothing is */
+};
+
+/* Between which powers, in W, a board may be at any moment. */
+struct levels {
+    double lo, hi;
 };
 
 struct reading {
@@ -163,17 +166,15 @@ static inline const struct point *series_at(const struct series *s, size_t i)
 {
     return &s->p[ring_at(&s->at, i)];
 }
-/* Energy at t, and the standard deviation of its error; false: t lies outside the ring.
+/* Energy at t, and the standard deviation of its error, where the board draws no less
+ * than may->lo and no more than may->hi; false: t lies outside the ring.
  */
-bool series_energy(const struct series *s, double t, double *ret_j, double *ret_sd);
+bool series_energy(const struct series *s, double t, const struct levels *may,
+                   double *ret_j, double *ret_sd);
 /* Variance of what nobody saw up to t; that of the nearer end outside of the ring. */
 double series_var(const struct series *s, double t);
 /* What lies behind `from` is less sure than it seemed. */
 void series_doubt(struct series *s, double from, double var);
-/* Between which powers the board may have been in a stretch of p W: all that is kept of
- * it, and more where this stretch is the lowest or the highest of them.
- */
-void series_levels(const struct series *s, double p, double *ret_lo, double *ret_hi);
 /* Lowest and highest mean power between points within [a, b]. */
 void series_range(const struct series *s, double a, double b, double *ret_lo,
                   double *ret_hi);
@@ -187,6 +188,8 @@ static inline const struct reading *reading_at(const struct meter *m, size_t i)
 void meter_event(struct meter *m, struct event e);
 /* What the readings say for [a, b]; the last one holds on. */
 double meter_read_energy(const struct meter *m, double a, double b, double *ret_sd);
+/* What the board may draw. */
+struct levels meter_may(const struct meter *m);
 /* Between what powers the board has moved for a minute. */
 double meter_swing(const struct meter *m);
 /* For how long the board has told nothing new at all though it was asked, neither counter

@@ -13,6 +13,9 @@
 #define DIRECT_S 20.0   /* windows up to this long are folded as a whole */
 #define FLOOR 0.004     /* of the energy: no interval is narrower */
 #define EARLY_WIDER 1.1 /* how much an interval may grow so that nobody waits */
+#define LONG_S 1.0      /* a stretch in which more than one change may happen */
+#define LEVELS_S 10.0   /* before and after an end of a window its power is looked at */
+#define UNSURE 0.02     /* of a power: readings and counter agree */
 
 /* Energy, the standard deviation of its error, and the reasons for a larger one. */
 struct piece {
@@ -24,7 +27,8 @@ struct piece {
 
 /* ---- differences of a series ---- */
 
-static void extrapolate(const struct series *s, double t, struct piece *ret)
+static void extrapolate(const struct series *s, double t, const struct levels *may,
+                        struct piece *ret)
 {
     const struct point *first = series_at(s, 0), *edge = &s->last;
     double lo, hi, p;
@@ -35,11 +39,13 @@ static void extrapolate(const struct series *s, double t, struct piece *ret)
     series_range(s, edge->t - 2, edge->t + 2, &lo, &hi);
     double ea = 0, eb = 0, sd, from = fmax(edge->t - 0.3, first->t);
     double to = fmin(from + 0.3, s->last.t);
-    (void)series_energy(s, from, &ea, &sd);
-    (void)series_energy(s, to, &eb, &sd);
+    (void)series_energy(s, from, may, &ea, &sd);
+    (void)series_energy(s, to, may, &eb, &sd);
     p = to > from ? (eb - ea) / (to - from) : 0;
-    if (far)
-        series_levels(s, p, &lo, &hi);
+    if (far) {
+        lo = may->lo;
+        hi = may->hi;
+    }
     double beyond = (0.4 * (hi - lo) + 0.02 * p) * fabs(t - edge->t);
     *ret = (struct piece){.e = edge->e + p * (t - edge->t),
                           .sd = hypot(beyond, edge->dt * (0.3 * p + 0.5 * (hi - lo))),
@@ -119,6 +125,27 @@ static void place_stuck(const struct meter *m, double t, struct piece *ret)
         .e = m->c.last.e + e, .sd = hypot(sd, any), .why = METER_WHY_STUCK};
 }
 
+/* Between which powers the board is near t: as readings show it that are finer than the
+ * counter's ticks, unless a tick tells that they do not show all; else all that it may
+ * draw.
+ */
+static struct levels levels_near(const struct meter *m, bool counter, double t)
+{
+    double T = m->c_edges.period_s, lo = HUGE_VAL, hi = 0, least, most;
+    size_t i = meter_readings_before(m, t - LEVELS_S);
+
+    if (!counter || m->sensor.response_s > 0 || m->sensor.window_s > T / 2)
+        return meter_may(m);
+    for (; i < m->at.n && reading_at(m, i)->end < t + LEVELS_S; i++) {
+        lo = fmin(lo, reading_at(m, i)->w);
+        hi = fmax(hi, reading_at(m, i)->w);
+    }
+    series_range(&m->c, t - LEVELS_S, t + LEVELS_S, &least, &most);
+    if (least < lo - UNSURE * lo || most > hi + UNSURE * hi)
+        return meter_may(m);
+    return (struct levels){lo, hi};
+}
+
 static bool place(const struct meter *m, bool counter, double t, struct piece *ret)
 {
     const struct series *s = counter ? &m->c : &m->r;
@@ -126,14 +153,15 @@ static bool place(const struct meter *m, bool counter, double t, struct piece *r
     if (s->at.n < 2)
         return false;
     *ret = (struct piece){.var = counter ? 0 : series_var(s, t)};
-    if (series_energy(s, t, &ret->e, &ret->sd))
+    struct levels may = levels_near(m, counter, t);
+    if (series_energy(s, t, &may, &ret->e, &ret->sd))
         return true;
     if (counter && m->c_stuck && t > s->last.t) {
         place_stuck(m, t, ret);
         return true;
     }
     if (t > s->last.t || (!s->at.full && t < series_at(s, 0)->t)) {
-        extrapolate(s, t, ret);
+        extrapolate(s, t, &may, ret);
         return true;
     }
     return place_old(m, counter, t, ret);
@@ -163,6 +191,7 @@ static double blur(const struct meter *m, double t)
 static bool difference(const struct meter *m, bool counter, double a, double b,
                        struct piece *ret)
 {
+    struct levels may = meter_may(m);
     struct piece pa, pb;
     double blurred = 0;
 
@@ -170,8 +199,9 @@ static bool difference(const struct meter *m, bool counter, double a, double b,
         return false;
     if (!counter)
         blurred = hypot(blur(m, a), blur(m, b));
+    double any = (may.hi - may.lo) * (b - a) / sqrt(12); /* whatever is drawn meanwhile */
     *ret = (struct piece){.e = pb.e - pa.e,
-                          .sd = hypot(hypot(pa.sd, pb.sd), blurred),
+                          .sd = fmin(hypot(hypot(pa.sd, pb.sd), blurred), any),
                           .var = fmax(pb.var - pa.var, 0),
                           .why = pa.why | pb.why};
     ret->sd = hypot(ret->sd, sqrt(ret->var));
@@ -602,7 +632,7 @@ static double half_of(const struct meter *m, bool counter, const struct piece *p
         series_range(&m->r, m->r.last.t - 20, m->r.last.t, &lo, &hi);
         floor_j += (hi - lo) * (0.03 + 0.002 * length);
     }
-    double wide = p->why & METER_WHY_ALIAS ? 3.0 : 2.3;
+    double wide = p->why & METER_WHY_ALIAS ? 3.0 : 2.5;
     return hypot(wide * p->sd, floor_j);
 }
 

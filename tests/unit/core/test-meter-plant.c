@@ -143,8 +143,46 @@ static void band(void)
     meter_free(w.m);
 }
 
+/* Windows of 2 s of loads near the counter's period and far below it: nothing tells what
+ * the board did within the ticks at both ends, and the interval has to say so.
+ */
+static void fast(const char *generation, unsigned arch, const char *name, double period)
+{
+    enum { WINDOWS = 60 };
+    struct world w = {.period_s = period};
+    double from_j[WINDOWS], half = 0;
+    int held = 0;
+
+    if (world_init(&w, generation, arch, name, PLANT_COUNTER_TRUE, 3) < 0) {
+        ok(false, "no memory");
+        return;
+    }
+    for (int i = 0; i < WINDOWS; i++)
+        run_until(&w, 10 + 0.637 * i, &from_j[i]);
+    for (int i = 0; i + 4 < WINDOWS; i++) {
+        double from = 10 + 0.637 * i, to = from + 4 * 0.637;
+        double want = (from_j[i + 4] - from_j[i]) * plant_gpu_sensor_error(w.gpu)->gain;
+        struct meter_result r = {0};
+        (void)meter_window(w.m, ns_of_s(from), ns_of_s(to), &r, NULL);
+        held += r.method == METER_COUNTER && fabs(r.energy_j - want) <= r.half_j;
+        half += r.half_j / want / (WINDOWS - 4);
+    }
+    ok(held >= 0.95 * (WINDOWS - 4) && half < 0.03,
+       "%s, period %g s: %d of %d windows of the counter hold the truth, half %.2f %%",
+       name, period, held, WINDOWS - 4, 100 * half);
+    plant_gpu_free(w.gpu);
+    meter_free(w.m);
+}
+
 int main(void)
 {
+    static const double fast_s[] = {0.031, 0.07, 0.107, 0.131};
+
+    for (size_t i = 0; i < n_elements(fast_s); i++) {
+        fast("volta", 5, "Tesla V100", fast_s[i]);
+        fast("turing", 6, "Quadro RTX 6000", fast_s[i]);
+        fast("hopper", 9, "NVIDIA H100", fast_s[i]);
+    }
     one("kepler", 2, "Tesla K40m", PLANT_COUNTER_NONE, 0.71);
     one("volta", 5, "Tesla V100", PLANT_COUNTER_TRUE, 0.33);
     one("turing", 6, "Quadro RTX 6000", PLANT_COUNTER_TRUE, 1.27);

@@ -71,13 +71,14 @@ struct sums {
 /* Places all over a board's series, its first and its last point among them. */
 static void look_within(const struct board *b, const struct series *s, struct sums *ret)
 {
+    struct levels may = {b->lo, b->hi};
     double from = b->at[0], to = b->at[b->n - 1], j = 0, sd = 0;
 
     for (int k = 0; k <= LOOKS; k++) {
         double t = k == LOOKS ? to : fmin(from + (to - from) * k / LOOKS, to);
         double want = energy(b, t);
         ret->looks++;
-        if (!series_energy(s, t, &j, &sd)) {
+        if (!series_energy(s, t, &may, &j, &sd)) {
             ret->outside++;
             continue;
         }
@@ -88,11 +89,12 @@ static void look_within(const struct board *b, const struct series *s, struct su
 /* Points whose energy is not the one that was added, or is not sure. */
 static unsigned long points_wrong(const struct board *b, const struct series *s)
 {
+    struct levels may = {b->lo, b->hi};
     unsigned long n = 0;
     double j = 0, sd = 0;
 
     for (size_t i = 0; i < b->n; i++)
-        n += !series_energy(s, b->at[i], &j, &sd) || fabs(j - b->e[i]) > EXACT_J ||
+        n += !series_energy(s, b->at[i], &may, &j, &sd) || fabs(j - b->e[i]) > EXACT_J ||
              sd > EXACT_J;
     return n;
 }
@@ -102,30 +104,32 @@ static unsigned long points_wrong(const struct board *b, const struct series *s)
  */
 static bool ends_are_refused(const struct board *b, const struct series *s)
 {
+    struct levels may = {b->lo, b->hi};
     double j = 7, sd = 7, first = b->at[0], last = b->at[b->n - 1];
 
-    return !series_energy(s, nextafter(first, -HUGE_VAL), &j, &sd) &&
-           !series_energy(s, nextafter(last, HUGE_VAL), &j, &sd) &&
-           !series_energy(s, -HUGE_VAL, &j, &sd) &&
-           !series_energy(s, HUGE_VAL, &j, &sd) && j == 7 && sd == 7;
+    return !series_energy(s, nextafter(first, -HUGE_VAL), &may, &j, &sd) &&
+           !series_energy(s, nextafter(last, HUGE_VAL), &may, &j, &sd) &&
+           !series_energy(s, -HUGE_VAL, &may, &j, &sd) &&
+           !series_energy(s, HUGE_VAL, &may, &j, &sd) && j == 7 && sd == 7;
 }
 
 static void test_few(void)
 {
+    const struct levels may = {0, 300};
     struct series s = {0};
     double j = 7, sd = 7;
 
     if (!ok(series_init(&s, KEEP_S), "a series"))
         return;
-    ok(!series_energy(&s, 0, &j, &sd), "without a point nothing is known");
+    ok(!series_energy(&s, 0, &may, &j, &sd), "without a point nothing is known");
     series_add(&s, (struct point){.t = 5, .e = 100});
-    ok(!series_energy(&s, 5, &j, &sd) && j == 7 && sd == 7, "nor with one");
+    ok(!series_energy(&s, 5, &may, &j, &sd) && j == 7 && sd == 7, "nor with one");
     series_add(&s, (struct point){.t = 5, .e = 90});
-    ok(!series_energy(&s, 5, &j, &sd), "nor with a second one of the same time");
+    ok(!series_energy(&s, 5, &may, &j, &sd), "nor with a second one of the same time");
     series_add(&s, (struct point){.t = 6, .e = 290});
-    ok(series_energy(&s, 5, &j, &sd) && j == 90 && sd == 0, "the first of two");
-    ok(series_energy(&s, 6, &j, &sd) && j == 290 && sd == 0, "the last");
-    ok(series_energy(&s, 5.5, &j, &sd) && j == 190, "steady between them");
+    ok(series_energy(&s, 5, &may, &j, &sd) && j == 90 && sd == 0, "the first of two");
+    ok(series_energy(&s, 6, &may, &j, &sd) && j == 290 && sd == 0, "the last");
+    ok(series_energy(&s, 5.5, &may, &j, &sd) && j == 190, "steady between them");
     free(s.p);
 }
 
