@@ -102,6 +102,7 @@ struct player {
     struct rng work, reader;
     double next_read_s, mean_w;
     double walk, red;
+    bool counts;       /* a counter of true power */
     uint32_t shown_mw; /* last read, and its noise */
     double deviate;
     struct scene_trace *out;
@@ -139,7 +140,8 @@ static int read_board(struct player *p)
     int err = array_grow(&p->out->items, &p->cap, p->out->n, 1000000);
     if (err < 0)
         return err;
-    p->out->items[p->out->n++] = (struct activity){ns_of_s(t), w, NAN, NAN, NAN};
+    p->out->items[p->out->n++] = (struct activity){
+        ns_of_s(t), w, NAN, NAN, NAN, p->counts ? (double)r.energy_mj * 1e-3 : NAN};
     double gap = 1 / s->rate_hz;
     double base = round(t / gap) * gap;
     p->next_read_s = base + gap * (1 + s->jitter * (rng_uniform(&p->reader) - 0.5));
@@ -272,6 +274,7 @@ int scene_play(const struct scene *s, struct scene_trace *ret, uw_error *err)
     if (!sensor)
         return fail(err, -EINVAL, "no sensor generation '%s'", generation);
     board.sensor = *sensor;
+    p.counts = sensor->counter == PLANT_COUNTER_TRUE;
     bool mean = sensor->plain == PLANT_PLAIN_AVERAGE && generation == s->generation;
     ret->sensor = (struct period_sensor){
         s_of_ns(sensor->period_ns),

@@ -61,7 +61,7 @@ static int read_board(struct stage *p)
     int err = array_grow(&p->out->items, &p->out->cap, p->out->n, 4000000);
     if (err < 0)
         return err;
-    struct activity a = {ns_of_s(t), w, NAN, NAN, NAN};
+    struct activity a = {ns_of_s(t), w, NAN, NAN, NAN, NAN};
     if (s->has_util) {
         a.sm_util = round(fmin(100, fmax(0, p->sm_seen + rng_normal(&p->reader))));
         a.mem_util = round(fmin(100, fmax(0, p->mem + rng_normal(&p->reader))));

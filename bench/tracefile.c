@@ -11,10 +11,19 @@
 #include "base/error.h"
 #include "base/units.h"
 
-enum column { COL_TIME, COL_POWER, COL_SM, COL_MEM, COL_MHZ, COLUMNS, FIELDS_MAX = 64 };
+enum column {
+    COL_TIME,
+    COL_POWER,
+    COL_SM,
+    COL_MEM,
+    COL_MHZ,
+    COL_ENERGY,
+    COLUMNS,
+    FIELDS_MAX = 64
+};
 
-static const char *const column_names[COLUMNS] = {"t_s", "power_w", "sm_util", "mem_util",
-                                                  "sm_mhz"};
+static const char *const column_names[COLUMNS] = {"t_s",      "power_w", "sm_util",
+                                                  "mem_util", "sm_mhz",  "energy_j"};
 #define MOST_S 1e10 /* as seconds since 1970 too */
 
 struct header {
@@ -94,7 +103,8 @@ static int add_row(struct tracefile *t, const double v[COLUMNS], uw_error *err)
                                          .power_w = v[COL_POWER],
                                          .sm_util = v[COL_SM],
                                          .mem_util = v[COL_MEM],
-                                         .sm_mhz = v[COL_MHZ]};
+                                         .sm_mhz = v[COL_MHZ],
+                                         .energy_j = v[COL_ENERGY]};
     return 0;
 }
 
@@ -128,9 +138,9 @@ static int read_rows(FILE *f, struct tracefile *t, unsigned *line_no, uw_error *
     }
     if (ferror(f))
         return fail(err, -EIO, "cannot be read");
-    return has_header
-               ? 0
-               : fail(err, -EINVAL, "no header: t_s,power_w[,sm_util,mem_util,sm_mhz]");
+    return has_header ? 0
+                      : fail(err, -EINVAL,
+                             "no header: t_s,power_w[,sm_util,mem_util,sm_mhz,energy_j]");
 }
 
 int tracefile_read(const char *path, struct tracefile *ret, uw_error *err)

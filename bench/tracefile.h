@@ -1,7 +1,7 @@
 /* Recorded telemetry from CSV: a header that names the columns t_s and power_w, and
- * optionally sm_util, mem_util (percent) and sm_mhz, in any order; other columns are
- * ignored; an empty field is unknown (not t_s; a row without power_w is left out).  Rows
- * in order of time, one board.
+ * optionally sm_util, mem_util (percent), sm_mhz and energy_j (of a counter), in any
+ * order; other columns are ignored; an empty field is unknown (not t_s; a row without
+ * power_w is left out).  Rows in order of time, one board.
  */
 #ifndef BENCH_TRACEFILE_H
 #define BENCH_TRACEFILE_H

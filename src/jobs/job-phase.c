@@ -45,7 +45,8 @@ static void end_round(struct job_phase *f, uint64_t at_ns)
     struct activity a = {.at_ns = at_ns,
                          .sm_util = f->heard[0].sm_util,
                          .mem_util = f->heard[0].mem_util,
-                         .sm_mhz = NAN};
+                         .sm_mhz = NAN,
+                         .energy_j = NAN};
     double n = 0;
 
     for (size_t i = 0; i < f->n; i++) {

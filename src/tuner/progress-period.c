@@ -40,7 +40,8 @@ static void hear(size_t board, const struct gpu_sample *s, void *user)
                          .power_w = NAN,
                          .sm_util = NAN,
                          .mem_util = NAN,
-                         .sm_mhz = NAN};
+                         .sm_mhz = NAN,
+                         .energy_j = NAN};
 
     if (s->has & GPU_HAS_INSTANT)
         a.power_w = s->instant_w;

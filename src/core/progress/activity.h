@@ -9,6 +9,8 @@ struct activity {
     double power_w;
     double sm_util, mem_util; /* percent, as the driver reports it; NAN unknown */
     double sm_mhz;            /* NAN unknown */
+    /* of a counter that misses nothing, since any moment; NAN unknown */
+    double energy_j;
 };
 
 #endif

@@ -1,6 +1,7 @@
 #include "core/progress/alias.h"
 
 #include <math.h>
+#include <string.h>
 
 #include "base/units.h"
 
@@ -14,6 +15,11 @@ enum {
 #define IN_STEP 0.95
 #define APART 0.1 /* a faster tone's must be this much shorter, apart from errors */
 #define OUT_OF_STEP 0.75 /* most if they are surely out of step */
+#define CLEAR 4.0        /* of a tone, relative to all that is there taken as noise */
+#define WEAKEST 0.5      /* of a tone that others show, relative to the first */
+#define SAME_RATE 0.05
+#define OTHER_RATE 1.15 /* least quotient of two rates of reading */
+#define MULTIPLE 0.05   /* … and how near to a whole number it says nothing */
 
 struct tone tone_of(const struct series *s, double hz)
 {
@@ -102,4 +108,71 @@ struct reach reach_of(double hz, double window_s, double mean_w, double most_w)
 
     return (struct reach){(most - part * mean_w) / cycles,
                           (part * mean_w - least) / cycles};
+}
+
+static bool is_clear(const struct series *s, const struct tone *t)
+{
+    return s->n > 0 && tone_size(t) >= CLEAR * sqrt(2 * series_total(s)) / (double)s->n;
+}
+
+bool counter_has_tone(const struct series *power, const struct series *energy, double hz)
+{
+    struct tone p = tone_of(power, hz), e = tone_of(energy, hz);
+
+    return is_clear(energy, &e) &&
+           tone_size(&e) * 2 * M_PI * hz >= WEAKEST * tone_size(&p);
+}
+
+static double mean_gap(const struct series *s, size_t from, size_t to)
+{
+    return s_between(s->t[from], s->t[to]) / (double)(to - from);
+}
+
+/* Where the rate of reading changes most, and by how much; 0: too few readings. */
+static size_t change_of_rate(const struct series *s, double *ret_quotient)
+{
+    size_t at = 0;
+
+    *ret_quotient = 1;
+    for (size_t i = s->n / 4; i > 0 && i + s->n / 4 < s->n; i++) {
+        double q = mean_gap(s, 0, i) / mean_gap(s, i, s->n - 1);
+        q = q < 1 ? 1 / q : q;
+        if (q > *ret_quotient) {
+            *ret_quotient = q;
+            at = i;
+        }
+    }
+    return at;
+}
+
+static bool is_one_rate(const struct series *s, size_t from, size_t to)
+{
+    size_t middle = from + (to - from) / 2;
+    double q = mean_gap(s, from, middle) / mean_gap(s, middle, to);
+
+    return fabs(q - 1) < SAME_RATE;
+}
+
+static struct series part_of(const struct series *s, size_t from, size_t to)
+{
+    struct series part = {.n = to - from};
+
+    memcpy(part.t, s->t + from, part.n * sizeof *part.t);
+    memcpy(part.x, s->x + from, part.n * sizeof *part.x);
+    return part;
+}
+
+bool rates_have_tone(const struct series *power, double hz)
+{
+    double quotient;
+    size_t at = change_of_rate(power, &quotient);
+
+    if (quotient < OTHER_RATE || fabs(quotient - round(quotient)) < MULTIPLE ||
+        !is_one_rate(power, 0, at) || !is_one_rate(power, at, power->n - 1))
+        return false;
+    struct series a = part_of(power, 0, at), b = part_of(power, at, power->n);
+    struct tone ta = tone_of(&a, hz), tb = tone_of(&b, hz);
+    double sa = tone_size(&ta), sb = tone_size(&tb);
+    return is_clear(&a, &ta) && is_clear(&b, &tb) &&
+           fmin(sa, sb) >= WEAKEST * fmax(sa, sb);
 }

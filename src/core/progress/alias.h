@@ -33,6 +33,15 @@ enum alias {
 };
 enum alias alias_of(const struct tone_board *board, unsigned n);
 
+/* Whether the energy that a counter has summed up, less its trend, has the tone that
+ * power shows: one that is faster than the readings is gone from it.
+ */
+bool counter_has_tone(const struct series *power, const struct series *energy, double hz);
+/* Whether the readings were taken at one rate and then at another, and both show the
+ * tone: a faster one looks different at each.  Rates that are multiples tell nothing.
+ */
+bool rates_have_tone(const struct series *power, double hz);
+
 /* How far a mean over window_s can be from mean_w, for a load that repeats at hz and
  * draws between 0 and most_w.
  */

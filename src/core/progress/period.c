@@ -11,7 +11,7 @@
 #include "core/progress/ticks.h"
 
 enum { LEVELS = 7, WINDOWS = 32, FAST_SAMPLES = 96, BLOCKS = 64, BLOCK_SAMPLES = 16 };
-enum { REACH_KNOTS = 16, REACH_SAMPLES = 4, REACH_TURNS = 3 };
+enum { REACH_KNOTS = 16, REACH_SAMPLES = 4, REACH_TURNS = 3, HARMONICS = 8 };
 #define SHRINK 0.7        /* each span relative to the one before */
 #define MOST_CYCLES 100.0 /* cycles in a span of the finest level, at most */
 #define MOST_CYCLES_UP 45.0
@@ -42,6 +42,7 @@ enum { REACH_KNOTS = 16, REACH_SAMPLES = 4, REACH_TURNS = 3 };
 struct sample {
     uint64_t at_ns;
     float power, sm, mem, busy; /* NAN unknown */
+    double energy;              /* of the counter since the first; NAN unknown */
 };
 
 /* Level 0 holds samples as fed; each further level holds means of two samples of the one
@@ -55,8 +56,16 @@ struct level {
     double gap_s, off_s; /* smoothed: time between samples; deviation from it */
 };
 
+/* How evenly a board is read, what is left out of the samples as well. */
+struct pace {
+    uint64_t last_ns;
+    double gap_s, off_s; /* smoothed: time between readings; deviation from it */
+};
+
 struct board {
     struct ticks ticks; /* once known, samples are placed at them */
+    struct pace pace;
+    double counted_j, before_j; /* the counter's last value; … and what it had before 0 */
     struct level level[LEVELS];
 };
 
@@ -166,17 +175,54 @@ static float believable(double x)
     return x >= 0 && x <= MOST_READING ? (float)x : NAN;
 }
 
+/* A reading that is missed leaves the others where they were. */
+static void keep_pace(struct pace *p, uint64_t at_ns)
+{
+    double gap = s_between(p->last_ns, at_ns);
+
+    if (p->last_ns > 0 && p->gap_s > 0) {
+        double turns = fmax(1, round(gap / p->gap_s));
+        p->off_s += 0.05 * (fmin(fabs(gap - turns * p->gap_s), p->gap_s) - p->off_s);
+        p->gap_s += 0.1 * (gap / turns - p->gap_s);
+    } else if (p->last_ns > 0) {
+        p->gap_s = gap;
+    }
+    p->last_ns = at_ns;
+}
+
+/* Read at times so even that they alone tell no period from a far shorter one. */
+static bool is_even(const struct board *b)
+{
+    return b->pace.off_s <= JITTER * b->pace.gap_s;
+}
+
+/* What a counter has summed up in all; it may begin anew. */
+static double counted(struct board *b, double energy_j)
+{
+    if (!(energy_j >= 0))
+        return NAN;
+    if (energy_j < b->counted_j)
+        b->before_j += b->counted_j;
+    b->counted_j = energy_j;
+    return b->before_j + energy_j;
+}
+
 void period_feed(struct period *p, unsigned board, const struct activity *a)
 {
     struct level *l = p->board[board].level;
 
+    keep_pace(&p->board[board].pace, a->at_ns);
     if (has_ticks(p))
         ticks_see(&p->board[board].ticks, a->at_ns, a->power_w);
     if (l->n > 0 && s_between(sample_at(l, l->n - 1)->at_ns, a->at_ns) < CLOSEST_S)
         return;
     p->mhz_most = fmax(p->mhz_most, a->sm_mhz);
-    struct sample s = {a->at_ns, believable(a->power_w), believable(a->sm_util),
-                       believable(a->mem_util), believable(a->sm_util / 100 * a->sm_mhz)};
+    struct sample s = {a->at_ns,
+                       believable(a->power_w),
+                       believable(a->sm_util),
+                       believable(a->mem_util),
+                       believable(a->sm_util / 100 * a->sm_mhz),
+                       counted(&p->board[board], a->energy_j)};
     if (l->n > 0 && is_repeated(sample_at(l, l->n - 1), &s))
         return;
     push(l, &s);
@@ -194,8 +240,11 @@ void period_feed(struct period *p, unsigned board, const struct activity *a)
         } else {
             l->has_half = false;
             s = (struct sample){half.at_ns + (s.at_ns - half.at_ns) / 2,
-                                mean_of(half.power, s.power), mean_of(half.sm, s.sm),
-                                mean_of(half.mem, s.mem), mean_of(half.busy, s.busy)};
+                                mean_of(half.power, s.power),
+                                mean_of(half.sm, s.sm),
+                                mean_of(half.mem, s.mem),
+                                mean_of(half.busy, s.busy),
+                                (half.energy + s.energy) / 2};
         }
         push(l + 1, &s);
     }
@@ -551,9 +600,91 @@ static enum alias alias_by_boards(const struct period *p, const struct period_fo
     return alias_of(board, n);
 }
 
+/* A counter's energy less its trend.  at_ticks: only where it has moved. */
+static bool gather_energy(const struct level *l, bool at_ticks,
+                          const struct period_found *f, struct series *ret)
+{
+    double e[FOLD_MOST], last = NAN, st = 0, se = 0, stt = 0, ste = 0;
+    size_t n = 0;
+
+    for (unsigned i = 0; i < l->n; i++) {
+        const struct sample *s = sample_at(l, i);
+        bool moved = s->energy != last;
+        last = s->energy;
+        if (s->at_ns < f->from_ns || s->at_ns > f->to_ns || isnan(s->energy) ||
+            (at_ticks && !moved))
+            continue;
+        ret->t[n] = s->at_ns - f->from_ns;
+        e[n++] = s->energy;
+    }
+    ret->n = n;
+    if (n < VIEW_LEAST)
+        return false;
+    for (size_t i = 0; i < n; i++) {
+        st += s_of_ns(ret->t[i]) / (double)n;
+        se += e[i] / (double)n;
+    }
+    for (size_t i = 0; i < n; i++) {
+        double t = s_of_ns(ret->t[i]) - st;
+        stt += t * t;
+        ste += t * (e[i] - se);
+    }
+    for (size_t i = 0; i < n; i++)
+        ret->x[i] = (float)(e[i] - se - ste / stt * (s_of_ns(ret->t[i]) - st));
+    return true;
+}
+
+/* The strongest harmonic in a board's power. */
+static double loudest_hz(const struct series *s, double period_s, double gap_s)
+{
+    double top = 0, at_hz = 1 / period_s;
+
+    for (unsigned h = 1; h <= HARMONICS && h / period_s < 0.45 / fmax(1e-3, gap_s); h++) {
+        struct tone t = tone_of(s, h / period_s);
+        if (tone_size(&t) <= top)
+            continue;
+        top = tone_size(&t);
+        at_hz = h / period_s;
+    }
+    return at_hz;
+}
+
+/* Whether all that is kept of a board's power was read at two rates that both show hz. */
+static bool rates_agree(const struct level *all, unsigned level, double hz)
+{
+    struct series s;
+
+    for (; level < LEVELS && all[level].gap_s * hz < 0.45; level++)
+        if (gather(&all[level], 0, 0, UINT64_MAX, &s) && rates_have_tone(&s, hz))
+            return true;
+    return false;
+}
+
+/* Whether a counter or a second rate of reading shows the period, too, on any board. */
+static bool is_witnessed(const struct period *p, const struct period_found *f)
+{
+    for (unsigned b = 0; b < p->boards; b++) {
+        const struct level *all = p->board[b].level;
+        unsigned level = level_of(all, f->from_ns);
+        struct series power, energy, even;
+        if (!gather(&all[level], 0, f->from_ns, f->to_ns, &power))
+            continue;
+        double hz = loudest_hz(&power, f->period_s, all[level].gap_s);
+        if (rates_agree(all, level, hz))
+            return true;
+        if (!gather_energy(&all[level], level == 0, f, &energy))
+            continue;
+        series_detrend(&energy, 2 / hz, &even);
+        if (counter_has_tone(&power, &even, hz))
+            return true;
+    }
+    return false;
+}
+
 /* Whether the period may be an alias of a far shorter one, as a sensor with fixed update
  * times shows it, whatever the times of reading.  The fewer samples a cycle, the
- * likelier.
+ * likelier.  Of a sensor that nothing is known of, readings at even times tell no period
+ * from far shorter ones.
  */
 static bool may_be_alias(const struct period *p, const struct period_found *f,
                          const struct view *v)
@@ -561,8 +692,11 @@ static bool may_be_alias(const struct period *p, const struct period_found *f,
     const struct period_sensor *s = &p->sensor;
     const struct level *all = p->board[0].level;
 
-    if (s->update_s <= 0)
-        return f->period_s < ALIAS_SAMPLES * v->dt_s;
+    if (s->update_s <= 0) {
+        if (is_witnessed(p, f))
+            return false;
+        return is_even(&p->board[0]) || f->period_s < ALIAS_SAMPLES * v->dt_s;
+    }
     if (s->update_s <= FINE_S && s->update_s < 0.6 * all[0].gap_s &&
         all[0].off_s > JITTER * all[0].gap_s)
         return f->period_s <

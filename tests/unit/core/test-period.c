@@ -40,9 +40,10 @@ static void feed(struct period *p, unsigned board, const struct signal *g, doubl
 
     while (t < to_s) {
         walk += g->walk_w * rng_normal(rng);
-        struct activity a = {ns_of_s(t),
-                             power_at(g, t) + walk + g->noise_w * rng_normal(rng), NAN,
-                             NAN, NAN};
+        struct activity a = {
+            ns_of_s(t), power_at(g, t) + walk + g->noise_w * rng_normal(rng),
+            NAN,        NAN,
+            NAN,        NAN};
         period_feed(p, board, &a);
         t += (1 + 0.1 * (rng_uniform(rng) - 0.5)) / rate_hz;
     }
@@ -164,7 +165,7 @@ static void changes(void)
 static void edges(void)
 {
     struct period *p = NULL;
-    struct activity a = {NS_PER_S, 100, 50, NAN, 1000};
+    struct activity a = {NS_PER_S, 100, 50, NAN, 1000, NAN};
 
     ok(period_new(0, &p) == -EINVAL && period_new(PERIOD_BOARDS + 1, &p) == -EINVAL,
        "no boards, too many");
@@ -268,8 +269,8 @@ static struct period_found through(const struct load *g, double window_s,
         at_s[b] += 0.06 + 0.08 * rng_uniform(&rng);
         double late = g->apart ? late_s[b] : late_s[0];
         double tick = floor((at_s[b] - late) / 0.1) * 0.1 + late;
-        struct activity a = {ns_of_s(at_s[b] + 100), shown_w(g, tick, window_s), NAN, NAN,
-                             NAN};
+        struct activity a = {
+            ns_of_s(at_s[b] + 100), shown_w(g, tick, window_s), NAN, NAN, NAN, NAN};
         period_feed(p, b, &a);
     }
     period_find(p, &f);
@@ -308,12 +309,92 @@ static void sensors(void)
     }
 }
 
+/* A square wave as a sensor of which nothing is known shows it at this moment. */
+struct reader {
+    double hz, other_hz, jitter; /* of the second half, 0: as the first; of a gap */
+    double counter_s;            /* between updates of the counter; 0: none is read */
+    double begins_anew_s;        /* when its driver is loaded again; 0: never */
+};
+
+static struct period_found even(double period_s, const struct reader *r, uint64_t seed)
+{
+    struct period_found f = {.why = PERIOD_FEW};
+    struct period *p;
+    struct rng rng;
+
+    rng_init(&rng, seed);
+    if (period_new(1, &p) < 0)
+        return f;
+    for (double due = 0; due < 30;) {
+        double rate = r->other_hz > 0 && due > 15 ? r->other_hz : r->hz;
+        double at = due + r->jitter * (rng_uniform(&rng) - 0.5) / rate + 1;
+        double turns = at / period_s, energy = NAN;
+        if (r->counter_s > 0) {
+            double tick = floor(at / r->counter_s) * r->counter_s, n = tick / period_s;
+            energy =
+                200 * tick + 100 * period_s * (0.6 * floor(n) + fmin(n - floor(n), 0.6));
+            energy -= r->begins_anew_s > 0 && at > r->begins_anew_s
+                          ? 260 * r->begins_anew_s
+                          : 0;
+        }
+        struct activity a = {
+            ns_of_s(at), (turns - floor(turns) < 0.6 ? 300 : 200) + rng_normal(&rng),
+            NAN,         NAN,
+            NAN,         energy};
+        period_feed(p, 0, &a);
+        due += 1 / rate;
+    }
+    period_find(p, &f);
+    period_free(p);
+    return f;
+}
+
+/* Readings at even times of a sensor that nothing is known of. */
+static void evenly(void)
+{
+    const struct reader plain = {.hz = 50, .jitter = 0.02},
+                        counter = {.hz = 50, .jitter = 0.02, .counter_s = 0.1},
+                        anew = {.hz = 50, .counter_s = 0.1, .begins_anew_s = 20},
+                        rates = {.hz = 50, .other_hz = 31},
+                        twice = {.hz = 50, .other_hz = 25},
+                        dither = {.hz = 50, .jitter = 0.8};
+    unsigned seen = 0, sure = 0, sure_counter = 0, sure_rates = 0, right = 0, lost = 0;
+
+    for (unsigned k = 0; k < 40; k++) {
+        double period_s = 0.6 * pow(5, k / 40.0);
+        double loop_s = 1 / ((1 + k % 6) * 50 + 1 / period_s);
+        struct period_found f = even(loop_s, &plain, k);
+        seen += f.why == PERIOD_FOUND;
+        sure += f.confidence >= 0.7;
+        sure_counter += even(loop_s, &counter, k).confidence >= 0.7;
+        sure_rates += even(loop_s, &rates, k).confidence >= 0.7;
+        f = even(period_s, &counter, k);
+        lost += f.why == PERIOD_FOUND && f.confidence < 0.7;
+        right += f.confidence >= 0.7 && fabs(f.period_s / period_s - 1) < 0.02;
+    }
+    ok(seen >= 5 && sure == 0, "%u fast loops of 40 look like slow ones, %u for sure",
+       seen, sure);
+    is_int(sure_counter, 0, "… none beside a counter");
+    is_int(sure_rates, 0, "… nor at two rates");
+    ok(right >= 30 && lost == 0,
+       "periods that a counter shows, too: %u of 40 right, %u of others not sure", right,
+       lost);
+    struct period_found f = even(1.7, &plain, 1);
+    ok(f.confidence < 0.7 && fabs(f.period_s / 1.7 - 1) < 0.02,
+       "1.7 s, read evenly: sure to %.2f", f.confidence);
+    ok(even(1.7, &anew, 1).confidence > 0.7, "… with a counter that begins anew");
+    ok(even(1.7, &rates, 1).confidence > 0.7, "… at two rates");
+    ok(even(1.7, &twice, 1).confidence < 0.7, "… at one and half of it: no other rate");
+    ok(even(1.7, &dither, 1).confidence > 0.7, "… at uneven times");
+}
+
 int main(void)
 {
     known();
     between();
     runs();
     sensors();
+    evenly();
     unknown();
     changes();
     edges();

@@ -38,7 +38,7 @@ static void run(struct bench *b, double seconds)
             b->period_s > 0 ? fmod(b->now_s + 0.013, b->period_s) / b->period_s : 0;
         double w =
             (part < b->duty ? b->high_w : b->low_w) * (1 + 0.01 * rng_normal(&b->rng));
-        struct activity a = {(uint64_t)llround(b->now_s * 1e9), w, b->sm, NAN, NAN};
+        struct activity a = {(uint64_t)llround(b->now_s * 1e9), w, b->sm, NAN, NAN, NAN};
         (void)phases_feed(b->p, &a);
     }
     b->now_s = from + seconds;
@@ -175,8 +175,8 @@ static void test_input(void)
     begin(&b);
     flat(&b, 200);
     run(&b, 30);
-    struct activity back = {1, 500, NAN, NAN, NAN};
-    struct activity none = {(uint64_t)(31e9), NAN, 50, 50, NAN};
+    struct activity back = {1, 500, NAN, NAN, NAN, NAN};
+    struct activity none = {(uint64_t)(31e9), NAN, 50, 50, NAN, NAN};
     ok(!phases_feed(b.p, &back) && !phases_feed(b.p, &none),
        "a sample of the past or without power is no news");
     b.now_s = 500;
@@ -302,8 +302,9 @@ static void test_history(void)
 
     history_init(&h);
     for (unsigned i = 0; i <= 10000; i++)
-        (void)history_add(&h, &(struct activity){i * (NS_PER_S / 10),
-                                                 i < 9950 ? 100 : 200, NAN, NAN, NAN});
+        (void)history_add(&h,
+                          &(struct activity){i * (NS_PER_S / 10), i < 9950 ? 100 : 200,
+                                             NAN, NAN, NAN, NAN});
     is_int(h.n - history_first(&h), HISTORY_SAMPLES, "so many samples are kept");
     is_near(history_mean(&h, CHANNEL_POWER, 990 * NS_PER_S, 1000 * NS_PER_S), 151, 1e-6,
             "a reading stands for the time before it");
