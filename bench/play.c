@@ -9,9 +9,11 @@
 #include "base/units.h"
 #include "core/optimum/gap-probe.h"
 #include "core/optimum/search.h"
+#include "noise.h"
 
 enum { GOLDEN_STEPS = 25, SCAN_STEP_W = 25, CAPS_MAX = 256, LOOK_TRIES = 8 };
 #define WINDOW_S 10.0
+#define STEP_S 1.0 /* of the job, where its noise has a memory */
 #define HOUR_S 3600.0
 #define SETTLE_S 2.0 /* at each cap before a window */
 #define PEAK 1.1     /* simulated 99th percentile of power over its mean */
@@ -20,6 +22,7 @@ struct world {
     const struct record *rec;
     const struct play *p;
     struct rng rng;
+    struct noise noise;         /* sd 0: without memory */
     uint32_t seen_mw[CAPS_MAX]; /* distinct caps measured */
     unsigned caps, windows;
     unsigned lengths;                   /* … and as many of ordinary length */
@@ -62,31 +65,65 @@ double play_oracle_w(const struct record *rec, const struct goal *goal, double f
     return best;
 }
 
-/* The curve's values with noise. */
-static struct curve_value seen(struct world *w, uint32_t cap_mw, unsigned length)
+static void world_begin(struct world *w, uint64_t seed)
+{
+    const struct play *p = w->p;
+
+    rng_init(&w->rng, seed);
+    if (p->memory_s > 0)
+        w->noise = (struct noise){.sd = p->noise,
+                                  .memory_s = p->memory_s,
+                                  .correlation = p->correlation,
+                                  .rng = &w->rng};
+}
+
+static void pass(struct world *w, double seconds)
+{
+    if (w->noise.sd > 0)
+        noise_pass(&w->noise, seconds);
+}
+
+/* What a window shows: the curve's values with noise, and the errors that it states. */
+struct seen {
+    struct curve_value v;
+    double time_rse, energy_rse;
+};
+
+static struct seen seen(struct world *w, uint32_t cap_mw, unsigned length)
 {
     double noise = w->p->noise / sqrt(length);
-    struct curve_value v = curve_at(w->rec->curve, w_of_mw(cap_mw));
-    v.time_s *= fmax(0.05, 1 + noise * rng_normal(&w->rng));
-    v.energy_j *= fmax(0.05, 1 + noise * rng_normal(&w->rng));
-    v.power_w = v.energy_j / v.time_s;
-    return v;
+    struct seen s = {curve_at(w->rec->curve, w_of_mw(cap_mw)), noise, noise};
+
+    if (w->noise.sd > 0) {
+        unsigned steps = (unsigned)(length * WINDOW_S / STEP_S);
+        struct noise_window n = noise_window(&w->noise, steps, STEP_S);
+        s.v.time_s *= exp(n.log_t);
+        s.v.energy_j *= exp(n.log_e);
+        s.time_rse = n.time_rse;
+        s.energy_rse = n.energy_rse;
+    } else {
+        s.v.time_s *= fmax(0.05, 1 + noise * rng_normal(&w->rng));
+        s.v.energy_j *= fmax(0.05, 1 + noise * rng_normal(&w->rng));
+    }
+    s.v.power_w = s.v.energy_j / s.v.time_s;
+    return s;
 }
 
 /* One window of the search. */
-static struct curve_value measure(struct world *w, uint32_t cap_mw, unsigned length)
+static struct seen measure(struct world *w, uint32_t cap_mw, unsigned length)
 {
-    struct curve_value v = seen(w, cap_mw, length);
+    pass(w, SETTLE_S);
+    struct seen s = seen(w, cap_mw, length);
 
     w->windows++;
     w->lengths += length;
     w->spent += length * unbounded(w->rec, &w->p->goal, w_of_mw(cap_mw));
     for (unsigned i = 0; i < w->caps; i++)
         if (w->seen_mw[i] == cap_mw)
-            return v;
+            return s;
     if (w->caps < CAPS_MAX)
         w->seen_mw[w->caps++] = cap_mw;
-    return v;
+    return s;
 }
 
 /* What the product's machine must never say, checked on every step. */
@@ -139,16 +176,14 @@ static enum binding told(const struct world *w, uint32_t cap_mw)
 
 static struct search_window window_of(const struct world *w, double peak_w,
                                       uint32_t cap_mw, unsigned length,
-                                      const struct curve_value *v)
+                                      const struct seen *s)
 {
-    double rse = w->p->noise / sqrt(length);
-
     return (struct search_window){
         .cap_mw = cap_mw,
-        .time_s = v->time_s,
-        .energy_j = v->energy_j,
-        .time_rse = rse,
-        .energy_rse = rse,
+        .time_s = s->v.time_s,
+        .energy_j = s->v.energy_j,
+        .time_rse = s->time_rse,
+        .energy_rse = s->energy_rse,
         .peak_w = peak_w,
         .length = length,
         .binding = told(w, cap_mw),
@@ -163,11 +198,11 @@ static int remember(const struct play *p, struct search *s, uw_error *err)
     auto_(search_free) struct search *old = NULL;
     int r = search_new(&setup, &old, err);
 
-    rng_init(&w.rng, p->seed + 0x5eed);
+    world_begin(&w, p->seed + 0x5eed);
     while (r == 0 && search_step(old)->kind == SEARCH_MEASURE) {
         uint32_t cap_mw = search_step(old)->cap_mw;
         unsigned length = search_step(old)->length;
-        struct curve_value v = measure(&w, cap_mw, length);
+        struct seen v = measure(&w, cap_mw, length);
         struct search_window win =
             window_of(&w, p->earlier->reference.power_w, cap_mw, length, &v);
         r = search_on_window(old, &win, err);
@@ -196,10 +231,10 @@ static int until_held(struct world *w, struct game *g, double *ret_s, uw_error *
         int r = check_step(t, &g->setup, g->demand_w * 0.97, g->peak_w, err);
         if (r < 0)
             return r;
-        struct curve_value v = measure(w, t->cap_mw, t->length);
-        trace(w, t, &v);
+        struct seen v = measure(w, t->cap_mw, t->length);
+        trace(w, t, &v.v);
         if (t->cap_mw == g->setup.max_mw) {
-            g->pow_sum += v.power_w;
+            g->pow_sum += v.v.power_w;
             g->demand_w = g->pow_sum / ++g->refs;
             g->peak_w = w->p->headroom > 0
                             ? 0 /* unknown: recordings have mean powers only */
@@ -211,9 +246,9 @@ static int until_held(struct world *w, struct game *g, double *ret_s, uw_error *
         if (r < 0)
             return r;
         t = search_step(s);
-        *ret_s += win.length * WINDOW_S + SETTLE_S;
-        if (t->cap_mw < was_mw)
-            *ret_s += (was_mw - t->cap_mw) / t->ramp_mw_s;
+        double down_s = t->cap_mw < was_mw ? (was_mw - t->cap_mw) / t->ramp_mw_s : 0;
+        pass(w, down_s);
+        *ret_s += win.length * WINDOW_S + SETTLE_S + down_s;
         if (w->windows > most)
             return fail(err, -EPROTO, "the search does not end");
     }
@@ -247,13 +282,14 @@ static int hold(struct world *w, struct game *g, double now_s, uw_error *err)
             double took_s =
                 t->cap_mw < held_mw ? (held_mw - t->cap_mw) / t->ramp_mw_s : 0;
             unsigned before = w->lengths;
+            pass(w, took_s);
             r = until_held(w, g, &took_s, err);
             gap_probes_made(&looks, took_s, w->lengths - before);
             now_s += took_s;
             windows = 0;
             continue;
         }
-        struct curve_value v = seen(w, held_mw, 1);
+        struct seen v = seen(w, held_mw, 1);
         struct search_window win = window_of(w, g->peak_w, held_mw, 1, &v);
         r = search_on_window(s, &win, err);
         now_s += WINDOW_S;
@@ -294,7 +330,7 @@ static void play_scan(struct world *w, double *ret_cap_w)
     int n = (int)floor((w->rec->max_w - w->rec->min_w) / SCAN_STEP_W + 1e-9);
     for (int i = 0; i <= n; i++) {
         double c = w->rec->max_w - i * SCAN_STEP_W;
-        struct curve_value v = measure(w, mw_of_w(c), 1);
+        struct curve_value v = measure(w, mw_of_w(c), 1).v;
         if (w->windows == 1)
             ref = (struct goal_ref){v.energy_j, v.time_s, w->rec->max_w};
         double x = goal_value(&w->p->goal, v.energy_j, v.time_s, &ref);
@@ -309,12 +345,12 @@ static void play_golden(struct world *w, double *ret_cap_w)
 {
     static const double gold = 0.6180339887498949;
     double a = w->rec->min_w, b = w->rec->max_w, tol = (b - a) / GOLDEN_STEPS;
-    struct curve_value v0 = measure(w, mw_of_w(b), 1);
+    struct curve_value v0 = measure(w, mw_of_w(b), 1).v;
     struct goal_ref ref = {v0.energy_j, v0.time_s, w->rec->max_w};
     double x[2] = {round(b - gold * (b - a)), round(a + gold * (b - a))}, y[2];
 
     for (int i = 0; i < 2; i++) {
-        struct curve_value v = measure(w, mw_of_w(x[i]), 1);
+        struct curve_value v = measure(w, mw_of_w(x[i]), 1).v;
         y[i] = goal_value(&w->p->goal, v.energy_j, v.time_s, &ref);
     }
     while (b - a > tol) {
@@ -329,7 +365,7 @@ static void play_golden(struct world *w, double *ret_cap_w)
         x[drop] = x[keep];
         y[drop] = y[keep];
         x[keep] = round(keep ? a + gold * (b - a) : b - gold * (b - a));
-        struct curve_value v = measure(w, mw_of_w(x[keep]), 1);
+        struct curve_value v = measure(w, mw_of_w(x[keep]), 1).v;
         y[keep] = goal_value(&w->p->goal, v.energy_j, v.time_s, &ref);
     }
     *ret_cap_w = y[0] < y[1] ? x[0] : x[1];
@@ -351,8 +387,10 @@ static struct score score_of(const struct record *rec, const struct goal *g, dou
         .oracle_saving = 1 - o.energy_j / rec->reference.energy_j,
     };
     s.broken = g->kind == GOAL_SLOWDOWN && s.slowdown > g->param;
-    s.regret = s.broken ? 0 : worth(rec, g, cap_w) / worth(rec, g, oracle_w) - 1;
-    s.regret_allowed = s.broken ? 0 : worth(rec, g, cap_w) / worth(rec, g, allowed_w) - 1;
+    s.excess = s.broken ? s.slowdown / g->param - 1 : 0;
+    s.regret = s.broken ? s.excess : worth(rec, g, cap_w) / worth(rec, g, oracle_w) - 1;
+    s.regret_allowed =
+        s.broken ? s.excess : worth(rec, g, cap_w) / worth(rec, g, allowed_w) - 1;
     s.regret_allowed = fmax(s.regret_allowed, 0); /* the floor follows a noisy demand */
     return s;
 }
@@ -377,7 +415,7 @@ int play(const struct record *recorded, const struct play *p, struct score *ret,
     double cap_w = rec->max_w;
     int r = 0;
 
-    rng_init(&w.rng, seed_of(rec->name, p->seed));
+    world_begin(&w, seed_of(rec->name, p->seed));
     switch (p->method) {
     case METHOD_STATIC:
         cap_w = fmax(round(p->share * rec->max_w), rec->min_w);

@@ -20,7 +20,9 @@ struct play {
     enum method method;
     double share; /* METHOD_STATIC */
     struct goal goal;
-    double noise;    /* of each window's time and energy, independently */
+    double noise; /* without memory: of each window's time and energy, independently;
+                     with: of step time and power at any moment */
+    double memory_s, correlation; /* of the noise (noise.h); 0: without memory */
     double headroom; /* the highest cap is at least so many times the power at the
                         reference; 0: the highest one recorded */
     bool binding;    /* the search is told whether a cap has an effect (record_binds()) */
@@ -37,11 +39,13 @@ struct play {
 
 struct score {
     double cap_w;
-    double regret;                /* fraction above the oracle, on the noiseless curve */
+    double regret;                /* fraction above the oracle, on the noiseless curve;
+                                     where the bound is broken: excess */
     double regret_allowed;        /* the same, of an oracle that keeps the soft floor */
     double slowdown;              /* time over the reference's */
     double saving, oracle_saving; /* energy, fractions of the reference's */
-    bool broken;                  /* slowdown:F: the bound was exceeded */
+    bool broken;                  /* slowdown:F: the bound was exceeded, … */
+    double excess;                /* … by this fraction of it */
     double cost; /* of the windows, 10 s each (a long one by its length), over the kept
                     cap: share of an hour's */
     unsigned caps, windows;             /* of the search and its looks, … */

@@ -2,6 +2,7 @@
 
 #include <errno.h>
 #include <stdlib.h>
+#include <unistd.h>
 
 #include "base/auto.h"
 #include "base/error.h"
@@ -35,8 +36,16 @@ struct cell {
     size_t broken, n;
 };
 
+void table_progress(const char *goal, const char *method, size_t done, size_t all)
+{
+    if (done % (all / 100 + 1) != 0 || !isatty(STDERR_FILENO))
+        return;
+    (void)fprintf(stderr, "\r\033[K%s, %s: %zu of %zu runs\r", goal, method, done, all);
+}
+
+/* Plays a row: method and goal are those of `base`, their names are for the progress. */
 static int fill(const struct records *recs, const struct play *base, unsigned seeds,
-                struct cell *ret, uw_error *err)
+                const char *names[2], struct cell *ret, uw_error *err)
 {
     struct cell c = {.n = recs->n * seeds};
     auto_(mem_free) double *regret = calloc(c.n, sizeof *regret);
@@ -50,6 +59,7 @@ static int fill(const struct records *recs, const struct play *base, unsigned se
         struct play p = *base;
         struct score s = {0};
         p.seed = 1 + i % seeds;
+        table_progress(names[0], names[1], i, c.n);
         int r = play(&recs->items[i / seeds], &p, &s, err);
         if (r < 0)
             return r;
@@ -64,10 +74,8 @@ static int fill(const struct records *recs, const struct play *base, unsigned se
         c.windows += s.windows / n;
         c.cost += s.cost / n;
         c.first_s += s.first_s / n;
-        if (s.broken) {
-            over[i] = s.slowdown / p.goal.param - 1;
-            c.broken++;
-        }
+        over[i] = s.excess;
+        c.broken += s.broken;
     }
     c.regret = stats_of(regret, c.n);
     c.allowed = stats_of(allowed, c.n);
@@ -81,7 +89,7 @@ static int fill(const struct records *recs, const struct play *base, unsigned se
 static void print_row(const char *name, const struct cell *c)
 {
     (void)printf("  %-15s %6.1f %7.2f %7.2f %7.2f %7.2f %7.2f %8.1f %6.1f %6.2f %6.2f "
-                 "%8.2f %6.2f %5.2f %5.1f/%.2f/%.2f\n",
+                 "%8.2f %6.2f %5.2f %6.1f %5.2f %6.2f\n",
                  name, 100 * c->within, 100 * c->regret.mean, 100 * c->regret.p95,
                  100 * c->regret.max, 100 * c->allowed.mean, 100 * c->allowed.max,
                  100 * c->saving, 100 * c->saving / c->oracle_saving, c->slowdown.mean,
@@ -113,7 +121,7 @@ static void json_row(FILE *f, const char *name, const struct cell *c)
 static int print_goal(const struct records *recs, const struct table_opts *opts,
                       const char *text, uw_error *err)
 {
-    struct play p = {.noise = opts->noise, .prior = opts->prior};
+    struct play p = opts->base;
     int r = goal_parse(text, &p.goal, err);
     if (r < 0)
         return r;
@@ -124,12 +132,13 @@ static int print_goal(const struct records *recs, const struct table_opts *opts,
         (void)fprintf(opts->json, "{\"goal\":\"%s\",\"methods\":[", text);
     for (size_t m = 0; m < n_elements(methods); m++) {
         struct cell c = {0};
-        if (methods[m].looks && !opts->looks)
+        if (methods[m].looks && !opts->base.looks)
             continue; /* the same as without */
-        p.looks = methods[m].looks ? opts->looks : 0;
+        p.looks = methods[m].looks ? opts->base.looks : 0;
         p.method = methods[m].method;
         p.share = methods[m].share;
-        r = fill(recs, &p, p.method == METHOD_STATIC ? 1 : opts->seeds, &c, err);
+        r = fill(recs, &p, p.method == METHOD_STATIC ? 1 : opts->seeds,
+                 (const char *[]){text, methods[m].name}, &c, err);
         if (r < 0)
             return r;
         if (!opts->quiet)
@@ -144,24 +153,39 @@ static int print_goal(const struct records *recs, const struct table_opts *opts,
     return 0;
 }
 
+static void print_head(const struct records *recs, const struct table_opts *opts)
+{
+    const struct play *p = &opts->base;
+
+    (void)printf("%zu curves, noise %g", recs->n, p->noise);
+    if (p->memory_s > 0)
+        (void)printf(" (memory %g s, correlation %g)", p->memory_s, p->correlation);
+    (void)printf(", %u seed%s\n"
+                 "                  within   regret %%                 floor kept    "
+                 "  saving of "
+                 "oracle's slowdown      caps windows cost  bound overshoot %%\n"
+                 "                   1 %%    mean     p95     max    mean     max    "
+                 " mean %%     "
+                 "%%   mean    max     mean   mean  %%/h  broken %%  p99  worst\n",
+                 opts->seeds, opts->seeds == 1 ? "" : "s");
+}
+
 int table_print(const struct records *recs, const struct table_opts *opts, uw_error *err)
 {
+    size_t n = opts->goal ? 1 : n_elements(goals);
+
     if (!opts->quiet)
-        (void)printf("%zu curves, noise %g, %u seed%s\n"
-                     "                  within   regret %%                 floor kept    "
-                     "  saving of "
-                     "oracle's slowdown      caps windows cost  bound broken\n"
-                     "                   1 %%    mean     p95     max    mean     max    "
-                     " mean %%     "
-                     "%%   mean    max     mean   mean  %%/h  %% / p99 %% / worst %%\n",
-                     recs->n, opts->noise, opts->seeds, opts->seeds == 1 ? "" : "s");
+        print_head(recs, opts);
     if (opts->json)
-        (void)fprintf(opts->json, "{\"curves\":%zu,\"noise\":%g,\"seeds\":%u,\"goals\":[",
-                      recs->n, opts->noise, opts->seeds);
-    for (size_t g = 0; g < n_elements(goals); g++) {
+        (void)fprintf(opts->json,
+                      "{\"curves\":%zu,\"noise\":%g,\"memory_s\":%g,\"correlation\":%g,"
+                      "\"seeds\":%u,\"goals\":[",
+                      recs->n, opts->base.noise, opts->base.memory_s,
+                      opts->base.correlation, opts->seeds);
+    for (size_t g = 0; g < n; g++) {
         if (opts->json && g)
             (void)fputc(',', opts->json);
-        int r = print_goal(recs, opts, goals[g], err);
+        int r = print_goal(recs, opts, opts->goal ? opts->goal : goals[g], err);
         if (r < 0)
             return r;
     }

@@ -88,6 +88,12 @@ def test_refusals(tmp):
                         (("--goal", "edp", "--noise", "x"), "'x' is not a number"),
                         (("--goal", "edp", "--seeds", "0"), "0 is outside 1.."),
                         (("--goal", "edp", "--looks", "17"), "17 is outside 0..16"),
+                        (("--goal", "edp", "--noise", ".01", "--memory", "-1"), "-1 is outside 0..86400"),
+                        (("--goal", "edp", "--noise", ".01", "--memory", "9", "--correlation", "2"), "2 is outside -1..1"),
+                        (("--goal", "edp", "--memory", "9"), "--memory needs --noise"),
+                        (("--goal", "edp", "--noise", ".01", "--correlation", ".5"), "--correlation needs --memory"),
+                        (("--goal", "edp", "--runs", "0"), "0 is outside 1.."),
+                        (("--goal", "edp", "--runs", "9", "--seeds", "2"), "one of them"),
                         (("--goal", "edp", "more"), "'more' is one too many"),
                         ((), "missing")):
         r = run("--curves", str(path), *args)
@@ -104,11 +110,11 @@ def test_form(tmp):
     got = play(path, "cost:0.5", "--noise", "0.01", "--seeds", "3")
     ok([(r["curve"], r["seed"]) for r in got["results"]] ==
        [(c, s) for c in ('a "b\\', "c") for s in (1, 2, 3)], "a result a curve and seed")
-    keys = {"curve", "seed", "cap_w", "regret", "regret_allowed", "slowdown", "saving",
+    keys = {"curve", "seed", "cap_w", "regret", "regret_allowed", "slowdown", "excess", "saving",
             "oracle_saving", "caps", "windows", "held_s", "cost"}
     ok(all(set(r) == keys for r in got["results"]), "its fields")
     s = got["summary"]
-    ok(set(s) == {"regret", "regret_allowed", "slowdown", "caps", "windows", "until_held"} and
+    ok(set(s) == {"regret", "regret_allowed", "slowdown", "broken", "excess", "caps", "windows", "until_held"} and
        s["until_held"] == {k: s[k] for k in ("caps", "windows")} and
        set(s["regret"]) == set(s["regret_allowed"]) == set(s["slowdown"]) == {"mean", "p95", "max"} and
        set(s["caps"]) == set(s["windows"]) == {"mean"}, "the summary's fields")
@@ -120,6 +126,30 @@ def test_form(tmp):
     ok(play(path, "cost:0.5", "--noise", "0.01", "--seeds", "3") == got,
        "the same again: the same")
     ok(play(path, "cost:0.5", "--noise", "0.02", "--seeds", "3") != got, "noise matters")
+    ok(len(play(path, "edp", "--runs", "5")["results"]) == 6, "--runs: as many seeds as make them")
+
+
+def test_noise_memory(tmp):
+    """A bound that is broken counts, by how far; noise that remembers breaks it."""
+    path = tmp / "one.csv"
+    path.write_text(HEADER + "a,100,2,150\na,150,1.5,180\na,175,1.44,200\na,200,1.4,230\n")
+    args = ("--noise", "0.01", "--runs", "200")
+    white = play(path, "slowdown:1.05", *args)["summary"]
+    got = play(path, "slowdown:1.05", *args, "--memory", "60")
+    s, over = got["summary"], [r for r in got["results"] if r["excess"] > 0]
+    ok(white["broken"] <= 0.1 < 0.2 < s["broken"] == len(over) / 200,
+       f"bound broken in {100 * white['broken']:g} %, with memory in {100 * s['broken']:g} %")
+    ok(all(r["regret"] == r["excess"] and abs(r["slowdown"] / 1.05 - 1 - r["excess"]) < 1e-8 for r in over) and
+       s["excess"]["max"] == max(r["excess"] for r in over) >= s["excess"]["p99"] > 0, "its regret is how far")
+    ok(all(r["excess"] == 0 and r["slowdown"] <= 1.05 for r in got["results"] if r not in over), "else 0")
+    table = json.loads(run("--curves", str(path), "--table", "--goal", "slowdown:1.05", *args, "--memory", "60",
+                           "--looks", "0", "--json", "-").stdout)
+    row = table["goals"][0]["methods"][0]
+    ok(len(table["goals"]) == 1 and table["memory_s"] == 60 and row["method"] == "search" and
+       row["broken"] == s["broken"] and abs(row["excess_p99"] - s["excess"]["p99"]) < 1e-6 and
+       abs(row["regret"]["mean"] - s["regret"]["mean"]) < 1e-8, "the table's row of one goal: the same")
+    ok(play(path, "edp", *args, "--memory", "60") != play(path, "edp", *args, "--memory", "60", "--correlation",
+       "0.5"), "the correlation of time and power matters")
 
 
 def test_compare(tmp):
@@ -280,6 +310,7 @@ def test_recorded(tmp):
 with tempfile.TemporaryDirectory() as folder:
     test_refusals(pathlib.Path(folder))
     test_form(pathlib.Path(folder))
+    test_noise_memory(pathlib.Path(folder))
     test_compare(pathlib.Path(folder))
     test_plant(pathlib.Path(folder))
     test_hard(pathlib.Path(folder))
