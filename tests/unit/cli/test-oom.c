@@ -18,7 +18,8 @@ static const struct sweep_run runs[] = {{W(300), 100, 30000, 0},
 
 static int plan(void *user)
 {
-    static const struct sweep_range range = {W(150), W(300), W(300), 0, 0, W(50), NULL, NULL, NULL};
+    static const struct sweep_range range = {W(150), W(300), W(300), 0,   0,
+                                             W(50),  NULL,   NULL,   NULL};
     auto_(mem_free) uint32_t *caps = NULL, *order = NULL;
     size_t n, n_order;
     (void)user;
