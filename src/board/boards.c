@@ -52,6 +52,7 @@ struct call {
     struct gpu_dev *dev;
     enum call_kind kind;
     uint32_t want;
+    uint64_t at_ns; /* loop's time; 0: at once */
     union {
         board_sample_fn sample;
         board_procs_fn procs;
@@ -192,6 +193,7 @@ static int call_start(struct call *c)
         .late = call_late,
         .work = c,
         .deadline_ns = BOARD_DEADLINE_NS,
+        .at_ns = c->at_ns,
     };
     int r = loop_worker_submit(b->worker, &work);
     if (r == 0) {
@@ -221,14 +223,34 @@ static int call_submit(struct boards *set, struct board *b, struct call *c)
 
 int board_sample(struct board *b, uint32_t want, board_sample_fn fn, void *user)
 {
+    return board_sample_at(b, 0, want, fn, user);
+}
+
+int board_sample_at(struct board *b, uint64_t at_ns, uint32_t want, board_sample_fn fn,
+                    void *user)
+{
     struct call *c = calloc(1, sizeof *c);
     if (!c)
         return -ENOMEM;
     c->kind = CALL_SAMPLE;
     c->want = want;
+    c->at_ns = at_ns;
     c->fn.sample = fn;
     c->user = user;
     return call_submit(b->set, b, c);
+}
+
+bool board_withdraw(struct board *b)
+{
+    struct loop_work work;
+
+    if (!loop_worker_withdraw(b->worker, &work))
+        return false;
+    b->calls--;
+    b->set->under_way--;
+    call_free(work.work);
+    attach_next(b->set, NULL);
+    return true;
 }
 
 int board_procs(struct board *b, board_procs_fn fn, void *user)
@@ -408,6 +430,8 @@ int boards_attach(struct boards *set, uint64_t away, boards_attach_fn fn, void *
             call->away |= 1ull << set->board[i].view.info->index;
     *m = (struct attaching){
         .fn = fn, .user = user, .away = away, .call = call, .last = &m->first};
+    for (size_t i = 0; i < set->n; i++)
+        loop_worker_hasten(set->board[i].worker);
     attach_next(set, NULL);
     return 0;
 }

@@ -99,6 +99,15 @@ typedef int (*board_sample_fn)(struct board *b, int r, const struct gpu_sample *
                                const uw_error *err, void *user);
 /* -EAGAIN (too many calls wait already), -ENOMEM: fn is not called. */
 int board_sample(struct board *b, uint32_t want, board_sample_fn fn, void *user);
+/* The same at at_ns, or before that if another call of the board comes or a board is to
+ * be detached.
+ */
+int board_sample_at(struct board *b, uint64_t at_ns, uint32_t want, board_sample_fn fn,
+                    void *user);
+/* Takes back a board_sample_at() that has not begun: its fn is not called.  False: there
+ * is none.
+ */
+bool board_withdraw(struct board *b);
 
 typedef int (*board_procs_fn)(struct board *b, int r, const struct gpu_proc *procs,
                               size_t n, const uw_error *err, void *user);

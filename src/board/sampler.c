@@ -45,7 +45,7 @@ struct probe {               /* one board */
     struct board *board;
     struct meter *meter;
     struct loop_timer *timer;
-    bool busy; /* a call is under way */
+    bool busy; /* a call is under way, or waits for its time in the board's thread */
     bool out;  /* does not count in windows */
     bool rest; /* is not sampled */
     enum sampler_rate rate;
@@ -56,10 +56,11 @@ struct probe {               /* one board */
     bool instant;         /* the meter uses the instant reading, else the plain one */
     uint32_t asked;       /* values that the last round requested */
     uint64_t due_ns[GROUPS];
-    uint64_t soon_ns;        /* of sampler_soon() and sampler_around(); 0: none */
-    uint64_t then_ns;        /* of sampler_around(), after that one; 0: none */
-    uint64_t dense_ns;       /* until when sampler_dense() asks for; 0: it does not */
-    uint64_t cost_ns[COSTS]; /* of the last calls that read the counter */
+    uint64_t was_due_ns[GROUPS]; /* before the planned call */
+    uint64_t soon_ns;            /* of sampler_soon() and sampler_around(); 0: none */
+    uint64_t then_ns;            /* of sampler_around(), after that one; 0: none */
+    uint64_t dense_ns;           /* until when sampler_dense() asks for; 0: it does not */
+    uint64_t cost_ns[COSTS];     /* of the last calls that read the counter */
     unsigned n_costs;
     struct binding_log binding;
     struct sampler_ear *ears;
@@ -186,6 +187,11 @@ static uint64_t align(const struct probe *p, uint64_t now, uint64_t at)
     return shared_moment(now + period - n * GRID_MS * NS_PER_MS * 11 / 20, n);
 }
 
+static void ask(struct probe *p, uint64_t at_ns);
+
+/* Hands the next call to the board's thread, which waits for its time: the loop wakes up
+ * for the result alone.
+ */
 static void schedule(struct probe *p)
 {
     if (p->rest)
@@ -199,7 +205,29 @@ static void schedule(struct probe *p)
         at = now + LEAST_GAP_US * NS_PER_US;
     if (p->now.failures > 0 && at < now + RETRY_MS * NS_PER_MS)
         at = now + RETRY_MS * NS_PER_MS;
-    loop_timer_set(p->timer, at, 0);
+    ask(p, at);
+}
+
+/* The call that waits for its time is taken back, and what it was to read is due again.
+ * False: the board is in a call.
+ */
+static bool take_back(struct probe *p)
+{
+    if (!p->busy)
+        return true;
+    if (!board_withdraw(p->board))
+        return false;
+    p->busy = false;
+    for (size_t g = 0; g < GROUPS; g++)
+        if (p->was_due_ns[g] < p->due_ns[g])
+            p->due_ns[g] = p->was_due_ns[g];
+    return true;
+}
+
+static void plan_again(struct probe *p)
+{
+    if (take_back(p))
+        schedule(p);
 }
 
 /* What reading the counter costs, 0 until that is known.  The host may delay any call, so
@@ -400,27 +428,30 @@ static uint32_t wanted(struct probe *p, uint64_t now_ns)
     return want;
 }
 
+static void ask(struct probe *p, uint64_t at_ns)
+{
+    if (p->dense_ns && at_ns >= p->dense_ns) {
+        p->dense_ns = 0;
+        meter_pace(p->meter, period_of(p));
+    }
+    memcpy(p->was_due_ns, p->due_ns, sizeof p->due_ns);
+    p->asked = wanted(p, at_ns);
+    int r = board_sample_at(p->board, at_ns, p->asked, probe_on_sample, p);
+    p->busy = r >= 0;
+    if (r >= 0)
+        return;
+    p->now.failures++;
+    (void)fail(&p->now.error, r, "too many calls wait for this board");
+    loop_timer_set(p->timer, loop_now_ns(p->sampler->loop) + RETRY_MS * NS_PER_MS, 0);
+}
+
 static int probe_on_timer(struct loop_timer *timer, uint64_t now_ns, void *user)
 {
     struct probe *p = user;
     (void)timer;
 
-    if (p->busy || p->rest)
-        return 0;
-    if (p->dense_ns && now_ns >= p->dense_ns) {
-        p->dense_ns = 0;
-        meter_pace(p->meter, period_of(p));
-    }
-    uint32_t want = wanted(p, now_ns);
-    int r = board_sample(p->board, want, probe_on_sample, p);
-    if (r < 0) {
-        p->now.failures++;
-        (void)fail(&p->now.error, r, "too many calls wait for this board");
-        schedule(p);
-        return 0;
-    }
-    p->asked = want;
-    p->busy = true;
+    if (!p->rest && take_back(p))
+        ask(p, now_ns);
     return 0;
 }
 
@@ -615,8 +646,7 @@ void sampler_mark(struct sampler *s, uint64_t at_ns)
 {
     for (size_t i = 0; i < s->n; i++) {
         meter_mark(s->probe[i]->meter, at_ns);
-        if (!s->probe[i]->busy)
-            schedule(s->probe[i]);
+        plan_again(s->probe[i]);
     }
 }
 
@@ -637,8 +667,7 @@ static void want_soon(struct probe *p, uint64_t at_ns)
     if (!p->soon_ns || at_ns < p->soon_ns)
         p->soon_ns = at_ns;
     p->due_ns[GROUP_POWER] = p->due_ns[GROUP_ENERGY] = 0;
-    if (!p->busy)
-        schedule(p);
+    plan_again(p);
 }
 
 void sampler_soon(struct sampler *s, uint64_t at_ns)
@@ -723,7 +752,7 @@ void sampler_free(struct sampler *s)
         struct probe *p = s->probe[i];
         loop_timer_free(p->timer);
         meter_free(p->meter);
-        if (p->busy)
+        if (!take_back(p))
             p->sampler = NULL; /* probe_on_sample() frees p */
         else
             free(p);
@@ -747,8 +776,7 @@ void sampler_count_in(struct sampler *s, size_t i, bool in)
 static void pace(struct probe *p)
 {
     meter_pace(p->meter, period_of(p));
-    if (!p->busy)
-        schedule(p);
+    plan_again(p);
 }
 
 void sampler_rate(struct sampler *s, size_t i, enum sampler_rate rate, bool held)
@@ -795,7 +823,7 @@ void sampler_refresh(struct sampler *s, size_t i)
         return;
     for (size_t g = 0; g < GROUPS; g++)
         p->due_ns[g] = 0;
-    if (!p->busy)
+    if (take_back(p))
         loop_timer_set(p->timer, loop_now_ns(s->loop), 0);
 }
 
@@ -806,6 +834,7 @@ void sampler_detach(struct sampler *s, size_t i, bool away)
     if (!p || p->rest == away)
         return;
     p->rest = away;
+    (void)take_back(p);
     loop_timer_set(p->timer, UINT64_MAX, 0);
     if (away)
         return;

@@ -11,6 +11,7 @@
 
 enum {
     INTERVAL_S = 10,
+    SLACK_MS = 500,   /* a turn may be later by this, to join another wake-up */
     WAITING_MAX = 64, /* ended stretches of a board that wait for their energy */
     JOBS_MAX = 1024,
     TRIES = 3, /* failed queries after meter_passed(), then the stretch is lost */
@@ -382,6 +383,7 @@ int attribution_end(struct attribution *b, int (*fn)(struct attribution *b, void
     b->end_by_ns = now + END_S * NS_PER_S;
     b->on_end = fn;
     b->on_end_user = user;
+    loop_timer_slack(b->timer, 0);
     loop_timer_set(b->timer, now, 0);
     return 0;
 }
@@ -499,6 +501,7 @@ int attribution_new(const struct attribution_opts *opts, struct attribution **re
                            err);
     if (r < 0)
         return r;
+    loop_timer_slack(b->timer, SLACK_MS * NS_PER_MS);
     *ret = take(b);
     return 0;
 }

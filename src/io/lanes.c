@@ -3,6 +3,7 @@
 #include <signal.h>
 #include <stdlib.h>
 #include <string.h>
+#include <sys/timerfd.h>
 #include <time.h>
 #include <unistd.h>
 
@@ -19,8 +20,9 @@ struct lane {
     struct loop *loop; /* its thread holds a reference */
     size_t members;    /* workers */
     pthread_t thread;
-    pthread_cond_t wake; /* a call waits, or quit */
-    struct call_list waiting;
+    int timer_fd; /* its thread waits for this alone, so that a time set wakes nobody */
+    uint64_t armed_ns; /* time that it is set to; LOOP_NEVER: none, or it has passed */
+    struct call_list waiting; /* by start_ns, then by age */
     struct worker_call *runs;
     uint64_t began_ns; /* … the kernel's time */
     bool quit;
@@ -37,6 +39,21 @@ static void list_add(struct call_list *list, struct worker_call *call)
     list->last = call;
 }
 
+/* In the order of start_ns. */
+static void list_insert(struct call_list *list, struct worker_call *call)
+{
+    struct worker_call **at = &list->first;
+
+    if (!list->last || list->last->start_ns <= call->start_ns) {
+        list_add(list, call);
+        return;
+    }
+    while ((*at)->start_ns <= call->start_ns)
+        at = &(*at)->next;
+    call->next = *at;
+    *at = call;
+}
+
 static void list_remove(struct call_list *list, struct worker_call *call)
 {
     struct worker_call *before = NULL;
@@ -49,6 +66,21 @@ static void list_remove(struct call_list *list, struct worker_call *call)
         list->first = call->next;
     if (list->last == call)
         list->last = before;
+}
+
+/* Under the lock: the lane's thread looks at its calls again at start_ns. */
+static void lane_arm(struct lane *lane, uint64_t start_ns)
+{
+    struct itimerspec when = {0};
+
+    if (start_ns >= lane->armed_ns)
+        return;
+    lane->armed_ns = start_ns;
+    when.it_value.tv_sec = (time_t)(start_ns / NS_PER_S);
+    when.it_value.tv_nsec = (long)(start_ns % NS_PER_S);
+    if (start_ns == 0)
+        when.it_value.tv_nsec = 1; /* 0 would disarm it */
+    (void)timerfd_settime(lane->timer_fd, TFD_TIMER_ABSTIME, &when, NULL);
 }
 
 /* ---- in a lane's thread, under the lock ---- */
@@ -81,8 +113,29 @@ static void lane_call(struct lane *lane)
 
 static void lane_free(struct lane *lane)
 {
-    (void)pthread_cond_destroy(&lane->wake);
+    (void)close(lane->timer_fd);
     free(lane);
+}
+
+static bool lane_is_due(const struct lane *lane)
+{
+    const struct worker_call *first = lane->waiting.first;
+
+    return first && (first->start_ns == 0 || first->start_ns <= loop_kernel_ns());
+}
+
+static void lane_wait(struct lane *lane)
+{
+    pthread_mutex_t *lock = &loop_lanes(lane->loop)->lock;
+    uint64_t expired;
+
+    if (lane->waiting.first)
+        lane_arm(lane, lane->waiting.first->start_ns);
+    (void)pthread_mutex_unlock(lock);
+    ssize_t n = read(lane->timer_fd, &expired, sizeof expired);
+    (void)pthread_mutex_lock(lock);
+    if (n > 0)
+        lane->armed_ns = LOOP_NEVER;
 }
 
 static void *lane_main(void *user)
@@ -92,12 +145,12 @@ static void *lane_main(void *user)
 
     (void)pthread_mutex_lock(&loop_lanes(loop)->lock);
     while (!lane->quit) {
-        if (!lane->waiting.first) {
-            (void)pthread_cond_wait(&lane->wake, &loop_lanes(loop)->lock);
+        if (!lane_is_due(lane)) {
+            lane_wait(lane);
             continue;
         }
         lane_call(lane);
-        if (lane->waiting.first || lane->quit)
+        if (lane->quit || lane_is_due(lane))
             continue;
         /* Closing an idle lane waits for this thread, so the loop still exists. */
         (void)pthread_mutex_unlock(&loop_lanes(loop)->lock);
@@ -138,8 +191,9 @@ static int lane_new(struct loop *loop, const char *name, struct lane **ret)
     if (!lane)
         return -ENOMEM;
     lane->loop = loop;
-    (void)pthread_cond_init(&lane->wake, NULL);
-    int r = start_thread(lane, name);
+    lane->armed_ns = LOOP_NEVER;
+    lane->timer_fd = timerfd_create(CLOCK_BOOTTIME, TFD_CLOEXEC);
+    int r = lane->timer_fd < 0 ? -errno : start_thread(lane, name);
     if (r < 0) {
         lane_free(lane);
         return r;
@@ -158,7 +212,7 @@ static void lane_close(struct lane *lane)
     bool left = lane->left = lane->runs;
     if (left)
         (void)pthread_detach(lane->thread);
-    (void)pthread_cond_signal(&lane->wake);
+    lane_arm(lane, 0);
     (void)pthread_mutex_unlock(&loop_lanes(loop)->lock);
     if (left)
         return;
@@ -182,6 +236,7 @@ static void lane_leave(struct lane *lane)
 /* ---- the common lane ---- */
 
 static int on_patience(struct loop_timer *timer, uint64_t now_ns, void *user);
+static uint64_t patience_end(struct loop *loop);
 
 /* Converts kernel time to the loop's clock. */
 static uint64_t after(const struct loop *loop, uint64_t ns)
@@ -257,7 +312,8 @@ static bool common_split(struct loop *loop, const struct worker_call *hung)
             own_lane(old, call);
         else
             old->members = 0;
-        (void)pthread_cond_signal(&fresh->wake);
+        if (fresh->waiting.first)
+            lane_arm(fresh, fresh->waiting.first->start_ns);
     }
     (void)pthread_mutex_unlock(&loop_lanes(loop)->lock);
     if (!hangs) {
@@ -286,11 +342,14 @@ static int on_patience(struct loop_timer *timer, uint64_t now_ns, void *user)
     (void)pthread_mutex_lock(&loop_lanes(loop)->lock);
     const struct lane *lane = loop_lanes(loop)->common;
     const struct worker_call *call = lane->runs;
-    bool idle = !call && !lane->waiting.first;
     uint64_t took = call ? loop_kernel_ns() - lane->began_ns : 0;
+    uint64_t end = patience_end(loop);
     (void)pthread_mutex_unlock(&loop_lanes(loop)->lock);
-    if (idle)
+    if (!call) {
+        if (end != LOOP_NEVER)
+            loop_timer_set(timer, end, 0);
         return 0;
+    }
     if (took >= loop_lanes(loop)->patience_ns)
         (void)common_split(loop, call);
     else
@@ -340,10 +399,30 @@ static int lane_worker_open(struct loop_worker *worker, uw_error *err)
     return 0;
 }
 
+/* The patience ends at end_ns or, where it ends before that, as it did. */
+static void be_patient(struct loop *loop, uint64_t end_ns)
+{
+    struct loop_timer *timer = &loop_lanes(loop)->patience;
+
+    if (timer->at == 0 || end_ns < timer->due_ns)
+        loop_timer_set(timer, end_ns, 0);
+}
+
 static void count_call(struct loop *loop, int by)
 {
     loop_lanes(loop)->n_calls += (size_t)by;
     loop_wait_for_calls(loop, loop_lanes(loop)->n_calls > 0);
+}
+
+/* Under the lock: when the earliest call of the common lane should have returned. */
+static uint64_t patience_end(struct loop *loop)
+{
+    const struct lane *common = loop_lanes(loop)->common;
+    const struct worker_call *first = common->runs ? common->runs : common->waiting.first;
+    uint64_t at = first ? first->work.at_ns : LOOP_NEVER;
+    uint64_t end = after(loop, loop_lanes(loop)->patience_ns), now = loop_now_ns(loop);
+
+    return !first ? LOOP_NEVER : at > now ? at + (end - now) : end;
 }
 
 static void lane_worker_start(struct loop_worker *worker)
@@ -352,33 +431,58 @@ static void lane_worker_start(struct loop_worker *worker)
     const struct loop_work *work = &worker->queue[worker->head];
     struct lane *lane = worker->lane;
     bool shares = lane == loop_lanes(loop)->common;
+    uint64_t now = loop_now_ns(loop), wait = work->at_ns > now ? work->at_ns - now : 0;
 
     assert(!shares || work->deadline_ns == 0 || work->deadline_ns >= LOOP_PATIENCE_NS);
     if (!shares && work->deadline_ns > 0)
-        loop_timer_set(&worker->deadline, after(loop, work->deadline_ns), 0);
-    if (shares && loop_lanes(loop)->patience.at == 0)
-        loop_timer_set(&loop_lanes(loop)->patience,
-                       after(loop, loop_lanes(loop)->patience_ns), 0);
+        loop_timer_set(&worker->deadline, after(loop, work->deadline_ns) + wait, 0);
+    if (shares)
+        be_patient(loop, after(loop, loop_lanes(loop)->patience_ns) + wait);
     count_call(loop, 1);
     (void)pthread_mutex_lock(&loop_lanes(loop)->lock);
     worker->call->work = *work;
     worker->call->told = false;
     worker->call->state = CALL_WAITING;
-    list_add(&lane->waiting, worker->call);
-    (void)pthread_mutex_unlock(&loop_lanes(loop)->lock);
+    worker->call->start_ns = wait > 0 ? loop_kernel_at(loop, work->at_ns) : 0;
+    list_insert(&lane->waiting, worker->call);
     if (!shares)
-        (void)pthread_cond_signal(&lane->wake);
+        lane_arm(lane, worker->call->start_ns);
+    (void)pthread_mutex_unlock(&loop_lanes(loop)->lock);
+}
+
+static bool lane_worker_withdraw(struct loop_worker *worker)
+{
+    struct loop *loop = worker->loop;
+    struct worker_call *call = worker->call;
+
+    (void)pthread_mutex_lock(&loop_lanes(loop)->lock);
+    bool waits = call->state == CALL_WAITING;
+    if (waits) {
+        list_remove(&worker->lane->waiting, call);
+        call->state = CALL_NONE;
+    }
+    (void)pthread_mutex_unlock(&loop_lanes(loop)->lock);
+    if (waits)
+        count_call(loop, -1);
+    return waits;
+}
+
+static void lane_worker_hasten(struct loop_worker *worker)
+{
+    if (lane_worker_withdraw(worker))
+        lane_worker_start(worker);
 }
 
 void lanes_start(struct loop *loop)
 {
-    if (!loop_lanes(loop)->common)
+    struct lane *common = loop_lanes(loop)->common;
+
+    if (!common)
         return;
     (void)pthread_mutex_lock(&loop_lanes(loop)->lock);
-    bool waits = loop_lanes(loop)->common->waiting.first;
+    if (common->waiting.first)
+        lane_arm(common, common->waiting.first->start_ns);
     (void)pthread_mutex_unlock(&loop_lanes(loop)->lock);
-    if (waits) /* signalled outside the lock, which the thread takes next */
-        (void)pthread_cond_signal(&loop_lanes(loop)->common->wake);
 }
 
 /* The call has returned with its result; its worker is idle. */
@@ -415,10 +519,13 @@ void lanes_look(struct loop *loop)
         c->told = true;
     *telling = loop_lanes(loop)->answers;
     loop_lanes(loop)->answers = (struct call_list){NULL, NULL};
-    bool idle = loop_lanes(loop)->common && !loop_lanes(loop)->common->runs &&
-                !loop_lanes(loop)->common->waiting.first;
+    const struct lane *common = loop_lanes(loop)->common;
+    bool idle = common && !common->runs;
+    uint64_t end = idle ? patience_end(loop) : LOOP_NEVER;
     (void)pthread_mutex_unlock(&loop_lanes(loop)->lock);
-    if (idle)
+    if (idle && end != LOOP_NEVER)
+        loop_timer_set(&loop_lanes(loop)->patience, end, 0);
+    else if (idle)
         loop_timer_disarm(&loop_lanes(loop)->patience);
     while (telling->first) { /* a callback may free any worker */
         struct loop_worker *worker = telling->first->worker;
@@ -469,7 +576,8 @@ static int lane_worker_finish(struct loop_worker *worker)
     int r = -ETIMEDOUT;
 
     (void)pthread_mutex_lock(&loop_lanes(loop)->lock);
-    if (call->state == CALL_WAITING && worker->lane == loop_lanes(loop)->common) {
+    if (call->state == CALL_WAITING &&
+        (worker->lane == loop_lanes(loop)->common || call->start_ns > 0)) {
         list_remove(&worker->lane->waiting, call);
         call->state = CALL_NONE;
         r = -ECANCELED;
@@ -519,6 +627,8 @@ void lanes_fini(struct loop *loop)
 const struct worker_ops lane_ops = {
     .open = lane_worker_open,
     .start = lane_worker_start,
+    .withdraw = lane_worker_withdraw,
+    .hasten = lane_worker_hasten,
     .deadline = lane_worker_deadline,
     .finish = lane_worker_finish,
     .close = lane_worker_close,

@@ -20,7 +20,8 @@ struct worker_call {
     enum { CALL_NONE, CALL_WAITING, CALL_RUNS, CALL_RETURNED } state;
     bool told; /* in the list `telling`; the loop's thread only */
     int r;
-    uint64_t took_ns; /* kernel time, as began_ns */
+    uint64_t start_ns; /* kernel time before which it does not begin */
+    uint64_t took_ns;  /* kernel time, as began_ns */
 };
 
 struct call_list {
@@ -56,6 +57,8 @@ struct lanes *loop_lanes(struct loop *loop);
 void loop_ref(struct loop *loop); /* for a worker's thread, which uses the clock */
 void loop_unref(struct loop *loop);
 uint64_t loop_kernel_ns(void); /* CLOCK_BOOTTIME */
+/* CLOCK_BOOTTIME at which the loop's clock shows at_ns. */
+uint64_t loop_kernel_at(const struct loop *loop, uint64_t at_ns);
 /* Whether loop_run() must wait for running calls. */
 void loop_wait_for_calls(struct loop *loop, bool wait);
 

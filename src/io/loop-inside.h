@@ -90,6 +90,7 @@ struct loop {
     uv_poll_t returned_poll;
     uint64_t armed_ns; /* time that timer_fd is set to; LOOP_NEVER: none */
     uv_prepare_t before_wait;
+    uv_check_t after_wait;
     struct lanes lanes;
 };
 

@@ -71,6 +71,11 @@ static uint64_t kernel_time(const struct loop_clock *clock, uint64_t at_ns)
     return t < 9e18L ? (uint64_t)t : (uint64_t)INT64_MAX;
 }
 
+uint64_t loop_kernel_at(const struct loop *loop, uint64_t at_ns)
+{
+    return kernel_time(&loop->clock, at_ns);
+}
+
 static void real_rearm(struct loop *loop)
 {
     if (loop->heap.n_counting > 0)
@@ -82,8 +87,7 @@ static void real_rearm(struct loop *loop)
 /* Once before the loop waits, however often the timers have changed. */
 static void arm(struct loop *loop)
 {
-    struct loop_timer *first = loop_timer_first(loop);
-    uint64_t due = first ? first->due_ns : LOOP_NEVER;
+    uint64_t due = timer_heap_wake_ns(&loop->heap);
     struct itimerspec when = {0};
 
     if (due == loop->armed_ns)
@@ -99,18 +103,25 @@ static void arm(struct loop *loop)
     (void)timerfd_settime(loop->timer_fd, TFD_TIMER_ABSTIME, &when, NULL);
 }
 
-/* Fire the timers that are due now, but none that is armed meanwhile, so that
- * descriptors and signals are served.
- */
 static void real_on_timer(uv_poll_t *poll, int status, int events)
 {
     struct loop *loop = poll->data;
-    uint64_t expired, end = loop->heap.next_seq;
-    struct loop_timer *timer;
+    uint64_t expired;
     (void)status, (void)events;
 
     (void)!read(loop->timer_fd, &expired, sizeof expired);
     loop->armed_ns = LOOP_NEVER;
+}
+
+/* Whatever has woken the loop: fire the timers that are due now, but none that is armed
+ * meanwhile, so that descriptors and signals are served.
+ */
+static void real_after_wait(uv_check_t *check)
+{
+    struct loop *loop = check->data;
+    uint64_t end = loop->heap.next_seq;
+    struct loop_timer *timer;
+
     while (!loop->stopping && (timer = loop_timer_first(loop)) && timer->seq < end) {
         uint64_t now = loop_now_ns(loop);
         if (timer->due_ns > now)
@@ -361,8 +372,11 @@ static int real_open(struct loop *loop)
         r = watch(loop, &loop->returned_poll, loop->lanes.returned_fd, on_returned);
     if (r < 0)
         return r;
-    loop->before_wait.data = loop;
-    (void)uv_prepare_init(&loop->uv, &loop->before_wait); /* these two cannot fail */
+    loop->before_wait.data = loop->after_wait.data = loop;
+    (void)uv_check_init(&loop->uv, &loop->after_wait); /* these four cannot fail */
+    (void)uv_check_start(&loop->after_wait, real_after_wait);
+    uv_unref((uv_handle_t *)&loop->after_wait);
+    (void)uv_prepare_init(&loop->uv, &loop->before_wait);
     (void)uv_prepare_start(&loop->before_wait, real_before_wait);
     uv_unref((uv_handle_t *)&loop->before_wait);
     return 0;

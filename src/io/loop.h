@@ -73,6 +73,11 @@ int loop_timer_new(struct loop *loop, uint64_t at_ns, uint64_t period_ns,
                    loop_timer_fn fn, void *user, struct loop_timer **ret, uw_error *err);
 /* Arms the timer again, whether it has fired or not; also from its own callback. */
 void loop_timer_set(struct loop_timer *timer, uint64_t at_ns, uint64_t period_ns);
+/* The timer may fire up to slack_ns later than it is due, so that the loop need not wake
+ * up for it alone: it fires when the loop is awake anyway, or slack_ns late.  0 at first.
+ * A virtual loop fires it when it is due.
+ */
+void loop_timer_slack(struct loop_timer *timer, uint64_t slack_ns);
 void loop_timer_free(struct loop_timer *timer);
 
 /* ---- descriptors, signals ---- */
@@ -144,6 +149,8 @@ struct loop_work {
     loop_late_fn late; /* or NULL */
     void *work;
     uint64_t deadline_ns; /* kernel time from fn's start; 0: no limit */
+    uint64_t at_ns; /* loop's time before which fn is not started, unless another call is
+                     * submitted behind it; 0: at once */
 };
 
 /* A worker with a thread and a queue of its own (64 calls at most, including the running
@@ -167,6 +174,12 @@ int loop_worker_new_shared(struct loop *loop, const char *name, struct loop_work
  * called.  done is never called from inside submit.
  */
 int loop_worker_submit(struct loop_worker *worker, const struct loop_work *work);
+/* Takes back the first call, *ret, if it waits for its time: done is not called.  False:
+ * no call waits for its time, or that call has begun.
+ */
+bool loop_worker_withdraw(struct loop_worker *worker, struct loop_work *ret);
+/* Starts a call that waits for its time at once. */
+void loop_worker_hasten(struct loop_worker *worker);
 /* Whether a call has passed its deadline and not returned. */
 bool loop_worker_hangs(const struct loop_worker *worker);
 /* Calls done for every submitted call before it returns: waits for the running call until

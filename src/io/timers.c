@@ -77,6 +77,29 @@ struct loop_timer *loop_timer_first(struct loop *loop)
     return h->n > 0 ? h->timer[0] : NULL;
 }
 
+static uint64_t latest_ns(const struct loop_timer *timer)
+{
+    return timer->slack_ns < LOOP_NEVER - timer->due_ns ? timer->due_ns + timer->slack_ns
+                                                        : LOOP_NEVER;
+}
+
+/* The least of best and of those at i and below it: nothing there is due before the one
+ * at i, so most of the heap is not looked at.
+ */
+static uint64_t least_latest(const struct timer_heap *h, size_t i, uint64_t best)
+{
+    if (i >= h->n || h->timer[i]->due_ns >= best)
+        return best;
+    uint64_t own = latest_ns(h->timer[i]);
+    best = least_latest(h, 2 * i + 1, own < best ? own : best);
+    return least_latest(h, 2 * i + 2, best);
+}
+
+uint64_t timer_heap_wake_ns(const struct timer_heap *h)
+{
+    return least_latest(h, 0, LOOP_NEVER);
+}
+
 int loop_timer_init(struct loop_timer *timer, struct loop *loop, loop_timer_fn fn,
                     void *user)
 {
@@ -134,6 +157,13 @@ void loop_timer_set(struct loop_timer *timer, uint64_t at_ns, uint64_t period_ns
     timer->period_ns = period_ns;
     heap_add(timer);
     loop_rearm(timer->loop);
+}
+
+void loop_timer_slack(struct loop_timer *timer, uint64_t slack_ns)
+{
+    timer->slack_ns = slack_ns;
+    if (timer->at > 0)
+        loop_rearm(timer->loop);
 }
 
 void loop_timer_free(struct loop_timer *timer)

@@ -19,9 +19,10 @@ struct loop_timer {
     loop_timer_fn fn;
     void *user;
     uint64_t due_ns, period_ns;
-    uint64_t seq; /* order among equal times: first armed, first fired */
-    size_t at;    /* place in the heap + 1; 0: not armed */
-    bool weak;    /* does not keep loop_run() waiting */
+    uint64_t slack_ns; /* see loop_timer_slack() */
+    uint64_t seq;      /* order among equal times: first armed, first fired */
+    size_t at;         /* place in the heap + 1; 0: not armed */
+    bool weak;         /* does not keep loop_run() waiting */
 };
 
 struct timer_heap {
@@ -39,6 +40,10 @@ void loop_timer_fini(struct loop_timer *timer); /* also for an all-zero struct *
 void loop_timer_disarm(struct loop_timer *timer);
 /* The earliest, or NULL. */
 struct loop_timer *loop_timer_first(struct loop *loop);
+/* The latest time that no armed timer of h minds to be woken at: the least due time plus
+ * slack; LOOP_NEVER: none is armed.
+ */
+uint64_t timer_heap_wake_ns(const struct timer_heap *h);
 /* Disarms it, or arms it for its next period, and calls fn. */
 void loop_timer_fire(struct loop_timer *timer, uint64_t now_ns);
 

@@ -96,6 +96,15 @@ static int on_deadline(struct loop_timer *timer, uint64_t now_ns, void *user)
     return 0;
 }
 
+static int on_begins(struct loop_timer *timer, uint64_t now_ns, void *user)
+{
+    struct loop_worker *worker = user;
+    (void)timer, (void)now_ns;
+
+    loop_worker_ops(worker->loop)->start(worker);
+    return 0;
+}
+
 static int on_returns(struct loop_timer *timer, uint64_t now_ns, void *user)
 {
     struct loop_worker *worker = user;
@@ -109,6 +118,7 @@ static void fini_timers(struct loop_worker *worker)
 {
     loop_timer_fini(&worker->deadline);
     loop_timer_fini(&worker->refuse);
+    loop_timer_fini(&worker->begins);
     loop_timer_fini(&worker->returns);
 }
 
@@ -125,6 +135,8 @@ static int worker_new(struct loop *loop, const char *name, bool shared,
     int r = loop_timer_init(&worker->deadline, loop, on_deadline, worker);
     if (r >= 0)
         r = loop_timer_init(&worker->refuse, loop, on_refuse, worker);
+    if (r >= 0)
+        r = loop_timer_init(&worker->begins, loop, on_begins, worker);
     if (r >= 0)
         r = loop_timer_init(&worker->returns, loop, on_returns, worker);
     if (r < 0)
@@ -161,10 +173,34 @@ int loop_worker_submit(struct loop_worker *worker, const struct loop_work *work)
         return -EAGAIN;
     worker->queue[(worker->head + worker->n) % WORKER_QUEUE] = *work;
     worker->n++;
-    if (worker->hangs && worker->refuse.at == 0)
-        loop_timer_set(&worker->refuse, loop_now_ns(worker->loop), 0);
+    if (worker->hangs && (worker->refuse.at == 0 || work->at_ns < worker->refuse.due_ns))
+        loop_timer_set(&worker->refuse, work->at_ns, 0); /* not before its time */
+    if (worker->n > 1)
+        loop_worker_hasten(worker);
     start_next(worker);
     return 0;
+}
+
+bool loop_worker_withdraw(struct loop_worker *worker, struct loop_work *ret)
+{
+    if (!worker->runs || worker->queue[worker->head].at_ns == 0 ||
+        !loop_worker_ops(worker->loop)->withdraw(worker))
+        return false;
+    loop_timer_disarm(&worker->deadline);
+    *ret = pop(worker);
+    worker->runs = false;
+    start_next(worker);
+    return true;
+}
+
+void loop_worker_hasten(struct loop_worker *worker)
+{
+    struct loop_work *first = &worker->queue[worker->head];
+
+    if (!worker->runs || first->at_ns == 0)
+        return;
+    first->at_ns = 0;
+    loop_worker_ops(worker->loop)->hasten(worker);
 }
 
 bool loop_worker_hangs(const struct loop_worker *worker)

@@ -31,6 +31,7 @@ struct loop_worker {
     struct worker_call *call;  /* real */
     struct lane *lane;         /* real: its thread makes the calls */
     unsigned in_time;          /* real: calls in a row in a lane of its own, in time */
+    struct loop_timer begins;  /* virtual: when queue[head] begins */
     struct loop_timer returns; /* virtual: when the call returns */
     int r;                     /* virtual: its result */
     uint64_t ends_ns;          /* virtual: LOOP_NEVER: never returns */
@@ -39,7 +40,13 @@ struct loop_worker {
 /* How the calls of a worker are made. */
 struct worker_ops {
     int (*open)(struct loop_worker *worker, uw_error *err);
-    void (*start)(struct loop_worker *worker);    /* queue[head] */
+    /* queue[head], at its time at the earliest */
+    void (*start)(struct loop_worker *worker);
+    /* Take queue[head] back, or start it now, if it waits for its time.  False: it does
+     * not.
+     */
+    bool (*withdraw)(struct loop_worker *worker);
+    void (*hasten)(struct loop_worker *worker);
     void (*deadline)(struct loop_worker *worker); /* has come */
     /* The result of the running call, or -ETIMEDOUT; may wait for the call. */
     int (*finish)(struct loop_worker *worker);

@@ -16,6 +16,7 @@
 
 enum {
     LOOK_S = 2,
+    SLACK_MS = 500, /* a look may be later by this, to join another wake-up */
     REST_LOOKS = 3,
     WAKE_MS = 500, /* least interval between reads after roster_look() */
     NAMES_MAX = 1024,
@@ -625,6 +626,7 @@ int roster_new(const struct roster_opts *opts, struct roster **ret, uw_error *er
                                 r, &r->timer, err);
     if (result < 0)
         return result;
+    loop_timer_slack(r->timer, SLACK_MS * NS_PER_MS);
     *ret = take(r);
     return 0;
 }

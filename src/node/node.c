@@ -319,8 +319,11 @@ static int use_boards(struct node *node, uw_error *err)
     if (r < 0)
         return r;
     node_scheduler_opened(node);
-    return loop_timer_new(node->loop, now + NODE_TICK_MS * NS_PER_MS,
-                          NODE_TICK_MS * NS_PER_MS, on_tick, node, &node->tick, err);
+    r = loop_timer_new(node->loop, now + NODE_TICK_MS * NS_PER_MS,
+                       NODE_TICK_MS * NS_PER_MS, on_tick, node, &node->tick, err);
+    if (r == 0)
+        loop_timer_slack(node->tick, NODE_TICK_SLACK_MS * NS_PER_MS);
+    return r;
 }
 
 static int on_reopen(struct loop_timer *timer, uint64_t now_ns, void *user)

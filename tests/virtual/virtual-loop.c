@@ -247,6 +247,10 @@ static void virtual_worker_start(struct loop_worker *worker)
     const struct loop_work *work = &worker->queue[worker->head];
     uint64_t now = atomic_load(&v->now_ns);
 
+    if (work->at_ns > now) {
+        loop_timer_set(&worker->begins, work->at_ns, 0);
+        return;
+    }
     v->spending = true;
     v->spent_ns = 0;
     worker->r = work->fn(worker->loop, work->work);
@@ -269,8 +273,24 @@ static void virtual_worker_deadline(struct loop_worker *worker)
     loop_worker_timed_out(worker);
 }
 
+static bool virtual_worker_withdraw(struct loop_worker *worker)
+{
+    bool waits = worker->begins.at > 0;
+
+    loop_timer_disarm(&worker->begins);
+    return waits;
+}
+
+static void virtual_worker_hasten(struct loop_worker *worker)
+{
+    if (worker->begins.at > 0)
+        loop_timer_set(&worker->begins, 0, 0);
+}
+
 static int virtual_worker_finish(struct loop_worker *worker)
 {
+    if (worker->begins.at > 0)
+        return -ECANCELED;
     return worker->returns.at > 0 ? worker->r : -ETIMEDOUT;
 }
 
@@ -282,6 +302,8 @@ static void virtual_worker_close(struct loop_worker *worker)
 static const struct worker_ops virtual_workers = {
     .open = virtual_worker_open,
     .start = virtual_worker_start,
+    .withdraw = virtual_worker_withdraw,
+    .hasten = virtual_worker_hasten,
     .deadline = virtual_worker_deadline,
     .finish = virtual_worker_finish,
     .close = virtual_worker_close,

@@ -12,6 +12,7 @@
 
 #include "base/auto.h"
 #include "base/units.h"
+#include "io/timers.h"
 #include "tap.h"
 #include "virtual/virtual-loop.h"
 
@@ -678,6 +679,61 @@ static void child_signals(void)
     (void)sigaction(SIGPIPE, &pipes, NULL);
 }
 
+/* The heap's answer is the least due time plus slack of all timers, whatever their order.
+ */
+static void joined(void)
+{
+    enum { N = 200 };
+    struct rig rig = {0};
+    struct loop_timer *timer[N] = {NULL};
+    uint64_t x = 7, wrong = 0;
+
+    if (!ok(loop_new_virtual(MS(1), 0, &rig.loop, NULL) == 0, "a virtual loop"))
+        return;
+    ok(timer_heap_wake_ns(loop_heap(rig.loop)) == LOOP_NEVER, "no timer: never");
+    for (size_t i = 0; i < N; i++) {
+        uint64_t least = LOOP_NEVER;
+        x = x * 6364136223846793005u + 1442695040888963407u;
+        (void)loop_timer_new(rig.loop, MS(x >> 40 & 1023), 0, on_note, &rig, &timer[i],
+                             NULL);
+        loop_timer_slack(timer[i], x >> 60 ? MS(x >> 52 & 511) : LOOP_NEVER);
+        for (size_t k = 0; k <= i; k++) {
+            uint64_t slack = timer[k]->slack_ns, due = timer[k]->due_ns;
+            if (slack != LOOP_NEVER && due + slack < least)
+                least = due + slack;
+        }
+        wrong += timer_heap_wake_ns(loop_heap(rig.loop)) != least;
+    }
+    ok(wrong == 0, "the loop wakes up at the least due time plus slack");
+    loop_free(rig.loop);
+}
+
+static int on_last(struct loop_timer *timer, uint64_t now_ns, void *user)
+{
+    struct rig *rig = user;
+
+    (void)on_note(timer, now_ns, user);
+    loop_stop(rig->loop, 0);
+    return 0;
+}
+
+/* With slack: fired with the wake-up of another timer, and alone once the slack is over.
+ */
+static void slack(void)
+{
+    struct rig rig = {0};
+
+    if (!ok(loop_new_real((struct loop_clock){0, 1}, &rig.loop, NULL) == 0, "a loop"))
+        return;
+    rig.began_ns = loop_now_ns(rig.loop);
+    add(&rig, 0, MS(1), 0, on_last);
+    add(&rig, 1, MS(40), 0, on_note);
+    loop_timer_slack(rig.timer[0], MS(1000000));
+    (void)loop_run(rig.loop, NULL);
+    ok(loop_now_ns(rig.loop) >= rig.began_ns + MS(40), "it joins the other one");
+    loop_free(rig.loop);
+}
+
 int main(void)
 {
     for (size_t i = 0; i < n_elements(cases); i++) {
@@ -692,5 +748,7 @@ int main(void)
     child_descriptors();
     child_leaks();
     child_signals();
+    joined();
+    slack();
     return done();
 }

@@ -378,11 +378,58 @@ static void spend_shows(struct rig *rig)
     note(rig, "%s", loop_now_ns(rig->loop) - began >= MS(3) ? "later" : "?");
 }
 
+static int on_withdrawn(struct loop *loop, void *user, int r)
+{
+    (void)loop, (void)r;
+    note(user, "told");
+    return 0;
+}
+
+static int stop_now(struct loop *loop, void *user, int r)
+{
+    note(user, "%d", r);
+    loop_stop(loop, 0);
+    return 0;
+}
+
+static int nothing(struct loop *loop, void *user)
+{
+    (void)loop, (void)user;
+    return 6;
+}
+
+/* A call waits for its time, not longer than until another one comes, and is taken back.
+ */
+static void in_time(struct rig *rig)
+{
+    uint64_t began = loop_now_ns(rig->loop);
+    struct loop_work back,
+        w = {.fn = nothing, .done = stop_now, .work = rig, .at_ns = began + MS(20)};
+
+    (void)loop_worker_submit(rig->worker, &w);
+    (void)loop_run(rig->loop, NULL);
+    note(rig, loop_now_ns(rig->loop) >= began + MS(20) ? "in-time" : "early");
+    w.at_ns = began + MS(10000000);
+    (void)loop_worker_submit(rig->worker, &w);
+    (void)loop_worker_submit(
+        rig->worker, &(struct loop_work){.fn = nothing, .done = stop_now, .work = rig});
+    (void)loop_run(rig->loop, NULL);
+    (void)loop_run(rig->loop, NULL);
+    note(rig, loop_now_ns(rig->loop) < began + MS(10000000) ? "hastened" : "late");
+    w.done = on_withdrawn;
+    (void)loop_worker_submit(rig->worker, &w);
+    bool first = loop_worker_withdraw(rig->worker, &back);
+    note(rig, "%d %d", first && back.work == rig,
+         loop_worker_withdraw(rig->worker, &back));
+    note(rig, "run=%d", loop_run(rig->loop, NULL));
+}
+
 static const struct {
     const char *name, *want;
     void (*run)(struct rig *rig);
 } cases[] = {
     {"calls come back in order", "queued a=1 b=2 c=3 run=0", in_order},
+    {"calls in time", "6 in-time 6 6 hastened 1 0 run=0", in_time},
     {"done fails", "fails", done_fails},
     {"deadline, refusals, late, recovery",
      "a=timeout b=busy x=busy hangs late-a=1 y=4 well", deadline},
