@@ -534,39 +534,66 @@ void lanes_look(struct loop *loop)
     }
 }
 
+/* Under the lock: kernel time that the call still has; all of it before it begins. */
+static uint64_t call_left(const struct loop_worker *worker)
+{
+    const struct worker_call *call = worker->call;
+    uint64_t deadline = call->work.deadline_ns, took = 0;
+
+    if (call->state == CALL_RUNS)
+        took = loop_kernel_ns() - worker->lane->began_ns;
+    return took < deadline ? deadline - took : 0;
+}
+
 static void lane_worker_deadline(struct loop_worker *worker)
 {
     struct loop *loop = worker->loop;
 
     (void)pthread_mutex_lock(&loop_lanes(loop)->lock);
     bool has = take_result(worker->call);
+    uint64_t left = has ? 0 : call_left(worker);
     (void)pthread_mutex_unlock(&loop_lanes(loop)->lock);
     if (has) { /* returned just before its deadline */
         tell_returned(worker);
+        return;
+    }
+    if (left > 0) { /* the thread got its processor late */
+        loop_timer_set(&worker->deadline, after(loop, left), 0);
         return;
     }
     count_call(loop, -1);
     loop_worker_timed_out(worker);
 }
 
-/* The moment until which the running call may be waited for. */
-static struct timespec finish_until(const struct loop_worker *worker)
+static struct timespec monotonic_in(uint64_t left_ns)
 {
-    const struct worker_call *call = worker->call;
-    uint64_t left = FINISH_NS, deadline = call->work.deadline_ns;
     struct timespec until = {0};
 
-    if (deadline > 0) {
-        uint64_t took =
-            call->state == CALL_RUNS ? loop_kernel_ns() - worker->lane->began_ns : 0;
-        uint64_t rest = took < deadline ? deadline - took : 0;
-        left = rest < left ? rest : left;
-    }
     (void)clock_gettime(CLOCK_MONOTONIC, &until);
-    left += (uint64_t)until.tv_nsec;
-    until.tv_sec += (time_t)(left / NS_PER_S);
-    until.tv_nsec = (long)(left % NS_PER_S);
+    left_ns += (uint64_t)until.tv_nsec;
+    until.tv_sec += (time_t)(left_ns / NS_PER_S);
+    until.tv_nsec = (long)(left_ns % NS_PER_S);
     return until;
+}
+
+/* Under the lock: waits until the call returns or passes its deadline, FINISH_NS at most.
+ */
+static void await_call(const struct loop_worker *worker)
+{
+    struct lanes *lanes = loop_lanes(worker->loop);
+    const struct worker_call *call = worker->call;
+    uint64_t end = loop_kernel_ns() + FINISH_NS;
+
+    lanes->awaited = true;
+    while (call->state != CALL_RETURNED) {
+        uint64_t now = loop_kernel_ns(), left = now < end ? end - now : 0;
+        uint64_t own = call->work.deadline_ns > 0 ? call_left(worker) : left;
+        struct timespec until = monotonic_in(own < left ? own : left);
+        if (own == 0 || left == 0)
+            break;
+        (void)pthread_cond_timedwait(&lanes->answered, &lanes->lock, &until);
+    }
+    lanes->awaited = false;
 }
 
 static int lane_worker_finish(struct loop_worker *worker)
@@ -576,21 +603,15 @@ static int lane_worker_finish(struct loop_worker *worker)
     int r = -ETIMEDOUT;
 
     (void)pthread_mutex_lock(&loop_lanes(loop)->lock);
-    if (call->state == CALL_WAITING &&
-        (worker->lane == loop_lanes(loop)->common || call->start_ns > 0)) {
+    bool own = worker->lane != loop_lanes(loop)->common;
+    if (call->state != CALL_WAITING || (own && call->start_ns == 0))
+        await_call(worker);
+    if (call->state == CALL_WAITING) {
         list_remove(&worker->lane->waiting, call);
         call->state = CALL_NONE;
         r = -ECANCELED;
-    } else {
-        struct timespec until = finish_until(worker);
-        loop_lanes(loop)->awaited = true;
-        while (call->state != CALL_RETURNED &&
-               pthread_cond_timedwait(&loop_lanes(loop)->answered,
-                                      &loop_lanes(loop)->lock, &until) != ETIMEDOUT)
-            ;
-        loop_lanes(loop)->awaited = false;
-        if (take_result(call))
-            r = call->r;
+    } else if (take_result(call)) {
+        r = call->r;
     }
     (void)pthread_mutex_unlock(&loop_lanes(loop)->lock);
     count_call(loop, -1);

@@ -3,6 +3,7 @@
  */
 #include <errno.h>
 #include <pthread.h>
+#include <sched.h>
 #include <stdatomic.h>
 #include <stdlib.h>
 
@@ -28,6 +29,8 @@ struct rig {
     pthread_cond_t changed;
     bool open;  /* the gate; under the lock */
     int behind; /* real calls that hang; under the lock */
+    cpu_set_t cpu;
+    atomic_bool begun;
 };
 
 struct job {
@@ -424,6 +427,68 @@ static void in_time(struct rig *rig)
     note(rig, "run=%d", loop_run(rig->loop, NULL));
 }
 
+static int on_this_cpu(struct loop *loop, void *user)
+{
+    struct rig *rig = user;
+    (void)loop;
+
+    return -pthread_setaffinity_np(pthread_self(), sizeof rig->cpu, &rig->cpu);
+}
+
+static int begin(struct loop *loop, void *user)
+{
+    struct rig *rig = user;
+    (void)loop;
+
+    atomic_store(&rig->begun, true);
+    return 0;
+}
+
+static int on_begun(struct loop *loop, void *user, int r)
+{
+    struct rig *rig = user;
+
+    note(rig, "%s", r == 0 || atomic_load(&rig->begun) ? "begun" : result(r));
+    loop_stop(loop, 0);
+    return 0;
+}
+
+/* Computes longer than the call's deadline, before which the call cannot begin. */
+static int submit_and_compute(struct loop *loop, void *user, int r)
+{
+    struct rig *rig = user;
+    uint64_t began = loop_now_ns(loop);
+    struct loop_work w = {
+        .fn = begin, .done = on_begun, .work = rig, .deadline_ns = MS(20)};
+    (void)r;
+
+    (void)loop_worker_submit(rig->worker, &w);
+    while (!loop_is_virtual(loop) && loop_now_ns(loop) < began + MS(30))
+        ;
+    return 0;
+}
+
+/* The thread of the worker shares a processor with the loop's, which has it first where
+ * this process may set real-time priorities.
+ */
+static void late_start(struct rig *rig)
+{
+    struct loop_work w = {.done = submit_and_compute, .work = rig};
+    pthread_t self = pthread_self();
+    cpu_set_t all;
+
+    (void)pthread_getaffinity_np(self, sizeof all, &all);
+    CPU_ZERO(&rig->cpu);
+    CPU_SET((size_t)sched_getcpu(), &rig->cpu);
+    (void)pthread_setaffinity_np(self, sizeof rig->cpu, &rig->cpu);
+    (void)pthread_setschedparam(self, SCHED_FIFO, &(struct sched_param){1});
+    w.fn = loop_is_virtual(rig->loop) ? nothing : on_this_cpu;
+    (void)loop_worker_submit(rig->worker, &w);
+    (void)loop_run(rig->loop, NULL);
+    (void)pthread_setschedparam(self, SCHED_OTHER, &(struct sched_param){0});
+    (void)pthread_setaffinity_np(self, sizeof all, &all);
+}
+
 static const struct {
     const char *name, *want;
     void (*run)(struct rig *rig);
@@ -433,6 +498,7 @@ static const struct {
     {"done fails", "fails", done_fails},
     {"deadline, refusals, late, recovery",
      "a=timeout b=busy x=busy hangs late-a=1 y=4 well", deadline},
+    {"a deadline counts from the call's start", "begun", late_start},
     {"nobody waits for a hung call", "a=timeout run=0 hangs", hang_is_left},
     {"a hang delays no other worker", "a=timeout b=2 c=3 well hangs", others_go_on},
     {"the queue has a bound", "64 6 ran 64", queue_full},
