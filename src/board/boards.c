@@ -51,15 +51,13 @@ struct call {
     const struct gpu_backend *backend;
     struct gpu_dev *dev;
     enum call_kind kind;
-    uint32_t want;
-    uint64_t at_ns; /* loop's time; 0: at once */
     union {
         board_sample_fn sample;
         board_procs_fn procs;
         board_use_fn use;
     } fn;
     void *user;
-    struct gpu_sample sample;
+    board_sampled_fn sampled; /* or NULL */
     struct gpu_limits limits;
     bool has_limits;
     struct gpu_proc *procs;
@@ -67,6 +65,13 @@ struct call {
     size_t n_procs; /* of procs or use */
     uw_error err;
     struct call *next; /* in attaching.first */
+    size_t n;          /* readings */
+    size_t n_read;     /* … that the thread has made */
+    size_t n_told;     /* … of which fn.sample knows */
+    struct reading {
+        struct board_round round;
+        struct gpu_sample sample;
+    } reading[];
 };
 
 static void attach_next(struct boards *set, const struct board *hung);
@@ -80,6 +85,38 @@ static void call_free(struct call *c)
     free(c);
 }
 
+static struct call *call_new(enum call_kind kind, const struct board_round *round,
+                             size_t n)
+{
+    struct call *c = calloc(1, sizeof *c + n * sizeof *c->reading);
+
+    if (!c)
+        return NULL;
+    c->kind = kind;
+    c->n = n;
+    for (size_t i = 0; i < n; i++)
+        c->reading[i].round = round[i];
+    return c;
+}
+
+/* In the worker's thread. */
+static int call_read(struct call *c)
+{
+    struct reading *g = &c->reading[c->n_read];
+    int r = c->backend->sample(c->dev, g->round.want, &g->sample, &c->err);
+
+    c->n_read += r >= 0;
+    return r;
+}
+
+static uint64_t call_again(struct loop *loop, void *work)
+{
+    const struct call *c = work;
+    (void)loop;
+
+    return c->n_read < c->n ? c->reading[c->n_read].round.at_ns : 0;
+}
+
 /* Runs in the worker's thread: may touch only the call and the device. */
 static int call_work(struct loop *loop, void *work)
 {
@@ -90,9 +127,9 @@ static int call_work(struct loop *loop, void *work)
     case CALL_FIRST:
         if (c->backend->limits)
             c->has_limits = c->backend->limits(c->dev, &c->limits, &c->err) == 0;
-        return c->backend->sample(c->dev, c->want, &c->sample, &c->err);
+        return call_read(c);
     case CALL_SAMPLE:
-        return c->backend->sample(c->dev, c->want, &c->sample, &c->err);
+        return call_read(c);
     case CALL_PROCS:
         if (!c->backend->procs)
             return fail(&c->err, -ENOTSUP, "%s does not list processes",
@@ -140,9 +177,34 @@ static int call_first_done(struct call *c, int r)
         b->view.has_limits = c->has_limits;
         b->view.limits = c->limits;
         b->view.has_first = r == 0;
-        b->view.first = c->sample;
+        b->view.first = c->reading[0].sample;
     }
     return r == -ECANCELED ? 0 : boards_first_done(set);
+}
+
+static int call_part(struct loop *loop, void *work, int r)
+{
+    struct call *c = work;
+    static const uw_error none;
+    (void)loop;
+
+    return c->fn.sample(c->board, r, &c->reading[c->n_told++].sample, &none, c->user);
+}
+
+static int call_sampled(struct call *c, int r, const uw_error *err)
+{
+    int result = 0;
+
+    /* After a timeout the thread may still count. */
+    while (r != -ETIMEDOUT && r != -EBUSY && c->n_told < c->n_read && result >= 0)
+        result = call_part(NULL, c, 0);
+    if (r < 0 && result >= 0)
+        result = c->fn.sample(c->board, r, NULL, err, c->user);
+    if (c->n_told > 1)
+        c->board->calls += c->n_told - 1;
+    if (c->sampled)
+        c->sampled(c->board, r, c->n_told, c->user);
+    return result;
 }
 
 static int call_done(struct loop *loop, void *work, int r)
@@ -161,7 +223,7 @@ static int call_done(struct loop *loop, void *work, int r)
         result = call_first_done(c, r);
         break;
     case CALL_SAMPLE:
-        result = c->fn.sample(c->board, r, r == 0 ? &c->sample : NULL, &err, c->user);
+        result = call_sampled(c, r, &err);
         break;
     case CALL_PROCS:
         result =
@@ -193,7 +255,9 @@ static int call_start(struct call *c)
         .late = call_late,
         .work = c,
         .deadline_ns = BOARD_DEADLINE_NS,
-        .at_ns = c->at_ns,
+        .at_ns = c->kind == CALL_SAMPLE ? c->reading[0].round.at_ns : 0,
+        .again = c->n > 1 ? call_again : NULL,
+        .part = call_part,
     };
     int r = loop_worker_submit(b->worker, &work);
     if (r == 0) {
@@ -223,19 +287,17 @@ static int call_submit(struct boards *set, struct board *b, struct call *c)
 
 int board_sample(struct board *b, uint32_t want, board_sample_fn fn, void *user)
 {
-    return board_sample_at(b, 0, want, fn, user);
+    return board_sample_at(b, &(struct board_round){.want = want}, 1, fn, NULL, user);
 }
 
-int board_sample_at(struct board *b, uint64_t at_ns, uint32_t want, board_sample_fn fn,
-                    void *user)
+int board_sample_at(struct board *b, const struct board_round *round, size_t n,
+                    board_sample_fn fn, board_sampled_fn sampled, void *user)
 {
-    struct call *c = calloc(1, sizeof *c);
+    struct call *c = call_new(CALL_SAMPLE, round, n);
     if (!c)
         return -ENOMEM;
-    c->kind = CALL_SAMPLE;
-    c->want = want;
-    c->at_ns = at_ns;
     c->fn.sample = fn;
+    c->sampled = sampled;
     c->user = user;
     return call_submit(b->set, b, c);
 }
@@ -255,7 +317,7 @@ bool board_withdraw(struct board *b)
 
 int board_procs(struct board *b, board_procs_fn fn, void *user)
 {
-    struct call *c = calloc(1, sizeof *c);
+    struct call *c = call_new(CALL_PROCS, NULL, 0);
     if (!c)
         return -ENOMEM;
     c->procs = calloc(BOARD_PROCS_MAX, sizeof *c->procs);
@@ -263,7 +325,6 @@ int board_procs(struct board *b, board_procs_fn fn, void *user)
         call_free(c);
         return -ENOMEM;
     }
-    c->kind = CALL_PROCS;
     c->fn.procs = fn;
     c->user = user;
     return call_submit(b->set, b, c);
@@ -271,7 +332,7 @@ int board_procs(struct board *b, board_procs_fn fn, void *user)
 
 int board_use(struct board *b, board_use_fn fn, void *user)
 {
-    struct call *c = calloc(1, sizeof *c);
+    struct call *c = call_new(CALL_USE, NULL, 0);
     if (!c)
         return -ENOMEM;
     c->use = calloc(BOARD_PROCS_MAX, sizeof *c->use);
@@ -279,7 +340,6 @@ int board_use(struct board *b, board_use_fn fn, void *user)
         call_free(c);
         return -ENOMEM;
     }
-    c->kind = CALL_USE;
     c->fn.use = fn;
     c->user = user;
     return call_submit(b->set, b, c);
@@ -483,11 +543,9 @@ static int boards_ask_first(struct boards *set)
 
     set->waiting = set->n + 1;
     for (size_t i = 0; i < set->n; i++) {
-        struct call *c = calloc(1, sizeof *c);
+        struct call *c = call_new(CALL_FIRST, &(struct board_round){.want = FIRST}, 1);
         if (!c)
             return -ENOMEM;
-        c->kind = CALL_FIRST;
-        c->want = FIRST;
         int r = call_submit(set, &set->board[i], c);
         if (r < 0)
             return r;

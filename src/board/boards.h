@@ -99,13 +99,23 @@ typedef int (*board_sample_fn)(struct board *b, int r, const struct gpu_sample *
                                const uw_error *err, void *user);
 /* -EAGAIN (too many calls wait already), -ENOMEM: fn is not called. */
 int board_sample(struct board *b, uint32_t want, board_sample_fn fn, void *user);
-/* The same at at_ns, or before that if another call of the board comes or a board is to
- * be detached.
+/* What to read, and when: at_ns of the loop's time, 0: at once. */
+struct board_round {
+    uint64_t at_ns;
+    uint32_t want;
+};
+enum { BOARD_ROUNDS_MAX = LOOP_RUNS };
+/* No round follows.  n: samples that were taken; r: 0, or as the last fn was told. */
+typedef void (*board_sampled_fn)(struct board *b, int r, size_t n, void *user);
+/* n samples at their times, the first before its time if another call of the board comes
+ * or a board is to be detached; the rounds that have not begun are left out then, and
+ * after one that fails.  The loop wakes up for the last one: fn is told of the others
+ * before that, when the loop is awake, in order with those of other boards.
  */
-int board_sample_at(struct board *b, uint64_t at_ns, uint32_t want, board_sample_fn fn,
-                    void *user);
-/* Takes back a board_sample_at() that has not begun: its fn is not called.  False: there
- * is none.
+int board_sample_at(struct board *b, const struct board_round *round, size_t n,
+                    board_sample_fn fn, board_sampled_fn sampled, void *user);
+/* Takes back a board_sample_at() that has not begun: none of its functions is called.
+ * False: there is none, or its rounds end now.
  */
 bool board_withdraw(struct board *b);
 

@@ -23,6 +23,7 @@ enum {
     HOT_MS = 1000,      /* … and, of the temperature too, under a limit on it */
     RETRY_MS = 1000,    /* after a failed call */
     LEAST_GAP_US = 500, /* between calls on one board */
+    HOLD_MS = 500,      /* the loop need not know of samples earlier */
     SOON_GAP_MS = 100,  /* between samples of an idle board with sampler_soon() */
     DENSE_MS = 50,      /* longest period with sampler_dense() */
     LATE_MS = 2000,     /* longest wait for samples after a window; real time */
@@ -54,13 +55,16 @@ struct probe {               /* one board */
     bool clock;           /* clock and utilisation are read with the limits */
     struct sensor sensor; /* see sampler_sensor() */
     bool instant;         /* the meter uses the instant reading, else the plain one */
-    uint32_t asked;       /* values that the last round requested */
     uint64_t due_ns[GROUPS];
-    uint64_t was_due_ns[GROUPS]; /* before the planned call */
-    uint64_t soon_ns;            /* of sampler_soon() and sampler_around(); 0: none */
-    uint64_t then_ns;            /* of sampler_around(), after that one; 0: none */
-    uint64_t dense_ns;           /* until when sampler_dense() asks for; 0: it does not */
-    uint64_t cost_ns[COSTS];     /* of the last calls that read the counter */
+    struct plan { /* the rounds of the call under way */
+        uint32_t asked;
+        uint64_t was_due_ns[GROUPS]; /* before this round and those after it */
+    } plan[BOARD_ROUNDS_MAX];
+    size_t n_planned, n_taken;
+    uint64_t soon_ns;        /* of sampler_soon() and sampler_around(); 0: none */
+    uint64_t then_ns;        /* of sampler_around(), after that one; 0: none */
+    uint64_t dense_ns;       /* until when sampler_dense() asks for; 0: it does not */
+    uint64_t cost_ns[COSTS]; /* of the last calls that read the counter */
     unsigned n_costs;
     struct binding_log binding;
     struct sampler_ear *ears;
@@ -170,46 +174,60 @@ static uint64_t shared_moment(uint64_t at, uint64_t n)
     }
 }
 
-/* Replaces the meter's sampling time by a shared one if the meter uses the counter, which
- * loses nothing between samples, and does not search for a counter edge.  A listener
- * needs uneven times: the shared ones lie on a grid, against which a sensor's updates
- * beat.
+/* Whether shared times replace the meter's: it uses the counter, which loses nothing
+ * between samples, and does not search for a counter edge.  A listener needs uneven
+ * times: the shared ones lie on a grid, against which a sensor's updates beat.
  */
-static uint64_t align(const struct probe *p, uint64_t now, uint64_t at)
+static bool shares(const struct probe *p)
 {
-    uint64_t period = period_of(p), n = period / (GRID_MS * NS_PER_MS);
     struct meter_state state;
 
     meter_state(p->meter, &state);
-    if (p->rate == SAMPLER_ALL || is_listened(p) || !state.counter_used ||
-        state.counter_stuck || n == 0 || state.intent)
-        return at;
+    return p->rate != SAMPLER_ALL && !is_listened(p) && state.counter_used &&
+           !state.counter_stuck && !state.intent && period_of(p) >= GRID_MS * NS_PER_MS;
+}
+
+static uint64_t next_shared(const struct probe *p, uint64_t now)
+{
+    uint64_t period = period_of(p), n = period / (GRID_MS * NS_PER_MS);
+
     return shared_moment(now + period - n * GRID_MS * NS_PER_MS * 11 / 20, n);
 }
 
-static void ask(struct probe *p, uint64_t at_ns);
+static void ask(struct probe *p, uint64_t at_ns, bool shared);
 
-/* Hands the next call to the board's thread, which waits for its time: the loop wakes up
- * for the result alone.
+/* Hands the next rounds to the board's thread, which waits for their times: the loop
+ * wakes up for the last result alone.
  */
 static void schedule(struct probe *p)
 {
     if (p->rest)
         return;
     uint64_t now = loop_now_ns(p->sampler->loop);
-    uint64_t at = align(p, now, meter_next(p->meter, now));
+    uint64_t at = meter_next(p->meter, now);
+    bool shared = shares(p);
 
+    if (shared)
+        at = next_shared(p, now);
     if (p->soon_ns && p->soon_ns < at)
         at = p->soon_ns;
     if (at < now + LEAST_GAP_US * NS_PER_US)
         at = now + LEAST_GAP_US * NS_PER_US;
     if (p->now.failures > 0 && at < now + RETRY_MS * NS_PER_MS)
         at = now + RETRY_MS * NS_PER_MS;
-    ask(p, at);
+    ask(p, at, shared);
 }
 
-/* The call that waits for its time is taken back, and what it was to read is due again.
- * False: the board is in a call.
+/* What the planned rounds from i on were to read is due again. */
+static void unplan(struct probe *p, size_t i)
+{
+    for (size_t g = 0; g < GROUPS && i < p->n_planned; g++)
+        if (p->plan[i].was_due_ns[g] < p->due_ns[g])
+            p->due_ns[g] = p->plan[i].was_due_ns[g];
+}
+
+/* The call that waits for its time is taken back.  False: the board is in a call, and
+ * schedule() follows when that is over; no other round follows before it.
  */
 static bool take_back(struct probe *p)
 {
@@ -218,9 +236,7 @@ static bool take_back(struct probe *p)
     if (!board_withdraw(p->board))
         return false;
     p->busy = false;
-    for (size_t g = 0; g < GROUPS; g++)
-        if (p->was_due_ns[g] < p->due_ns[g])
-            p->due_ns[g] = p->was_due_ns[g];
+    unplan(p, 0);
     return true;
 }
 
@@ -332,13 +348,9 @@ static int probe_on_sample(struct board *b, int r, const struct gpu_sample *g,
     struct probe *p = user;
     (void)b;
 
-    p->busy = false;
-    if (!p->sampler) {
-        free(p);
+    if (!p->sampler || r == -ECANCELED)
         return 0;
-    }
-    if (r == -ECANCELED)
-        return 0;
+    uint32_t asked = p->plan[p->n_taken++].asked;
     if (r < 0 || g->began_ns >= p->soon_ns)
         next_soon(p, r == 0 ? g->began_ns : 0);
     if (r < 0) {
@@ -346,7 +358,7 @@ static int probe_on_sample(struct board *b, int r, const struct gpu_sample *g,
         p->now.error = *err;
     } else {
         p->now.failures = 0;
-        merge(&p->now, g, p->asked);
+        merge(&p->now, g, asked);
         note_cost(p, g);
         if (g->has & GPU_HAS_LIMITED)
             binding_add(&p->binding, g->at_ns, g->limited_ns);
@@ -354,8 +366,23 @@ static int probe_on_sample(struct board *b, int r, const struct gpu_sample *g,
         for (struct sampler_ear *e = p->ears; e; e = e->next)
             e->fn(e->board, g, e->user);
     }
-    schedule(p);
     return answer_waits(p->sampler);
+}
+
+static void probe_on_sampled(struct board *b, int r, size_t n, void *user)
+{
+    struct probe *p = user;
+    (void)b;
+
+    p->busy = false;
+    if (!p->sampler) {
+        free(p);
+        return;
+    }
+    if (r >= 0)
+        unplan(p, n);
+    if (r != -ECANCELED)
+        schedule(p);
 }
 
 static bool due(struct probe *p, enum group g, uint64_t now_ns)
@@ -428,15 +455,46 @@ static uint32_t wanted(struct probe *p, uint64_t now_ns)
     return want;
 }
 
-static void ask(struct probe *p, uint64_t at_ns)
+/* Whether nobody needs a sample before the loop is awake anyway. */
+static bool may_hold(const struct probe *p)
 {
+    bool may = !p->dense_ns && !p->soon_ns && !p->then_ns && p->now.failures == 0;
+
+    for (const struct sampler_ear *e = p->ears; e; e = e->next)
+        may &= e->patient;
+    for (size_t i = 0; i < WAITS_MAX; i++)
+        may &= !p->sampler->wait[i].used;
+    return may;
+}
+
+static size_t plan_round(struct probe *p, struct board_round *round, uint64_t at_ns)
+{
+    struct plan *plan = &p->plan[p->n_planned];
+
+    memcpy(plan->was_due_ns, p->due_ns, sizeof p->due_ns);
+    plan->asked = wanted(p, at_ns);
+    round[p->n_planned] = (struct board_round){.at_ns = at_ns, .want = plan->asked};
+    return ++p->n_planned;
+}
+
+/* shared: at_ns is a shared moment.  The rounds up to the next multiple of HOLD_MS are
+ * one call then, so that the loop wakes up once for those of all boards.
+ */
+static void ask(struct probe *p, uint64_t at_ns, bool shared)
+{
+    const uint64_t hold = HOLD_MS * NS_PER_MS, end = (at_ns / hold + 1) * hold;
+    struct board_round round[BOARD_ROUNDS_MAX];
+
     if (p->dense_ns && at_ns >= p->dense_ns) {
         p->dense_ns = 0;
         meter_pace(p->meter, period_of(p));
     }
-    memcpy(p->was_due_ns, p->due_ns, sizeof p->due_ns);
-    p->asked = wanted(p, at_ns);
-    int r = board_sample_at(p->board, at_ns, p->asked, probe_on_sample, p);
+    p->n_planned = p->n_taken = 0;
+    size_t n = plan_round(p, round, at_ns);
+    if (shared && may_hold(p))
+        while (n < BOARD_ROUNDS_MAX && (at_ns = next_shared(p, at_ns)) < end)
+            n = plan_round(p, round, at_ns);
+    int r = board_sample_at(p->board, round, n, probe_on_sample, probe_on_sampled, p);
     p->busy = r >= 0;
     if (r >= 0)
         return;
@@ -451,7 +509,7 @@ static int probe_on_timer(struct loop_timer *timer, uint64_t now_ns, void *user)
     (void)timer;
 
     if (!p->rest && take_back(p))
-        ask(p, now_ns);
+        ask(p, now_ns, false);
     return 0;
 }
 
@@ -621,6 +679,9 @@ int sampler_window(struct sampler *s, uint64_t begin_ns, uint64_t end_ns,
             .user = user,
         };
         loop_timer_set(s->late, loop_now_ns(s->loop), 0);
+        for (size_t k = 0; k < s->n; k++)
+            if (s->probe[k]->n_planned > 1) /* samples that are held are needed */
+                plan_again(s->probe[k]);
         return 0;
     }
     return -EAGAIN;
@@ -753,7 +814,7 @@ void sampler_free(struct sampler *s)
         loop_timer_free(p->timer);
         meter_free(p->meter);
         if (!take_back(p))
-            p->sampler = NULL; /* probe_on_sample() frees p */
+            p->sampler = NULL; /* probe_on_sampled() frees p */
         else
             free(p);
     }
@@ -825,6 +886,8 @@ void sampler_refresh(struct sampler *s, size_t i)
         p->due_ns[g] = 0;
     if (take_back(p))
         loop_timer_set(p->timer, loop_now_ns(s->loop), 0);
+    else
+        p->soon_ns = loop_now_ns(s->loop);
 }
 
 void sampler_detach(struct sampler *s, size_t i, bool away)

@@ -491,8 +491,11 @@ int attribution_new(const struct attribution_opts *opts, struct attribution **re
         if (!opts->roster || !opts->waste)
             continue;
         struct account *a = &b->account[i];
-        a->ear = (struct sampler_ear){
-            .fn = attribution_on_sample, .user = a, .board = i, .overhears = true};
+        a->ear = (struct sampler_ear){.fn = attribution_on_sample,
+                                      .user = a,
+                                      .board = i,
+                                      .overhears = true,
+                                      .patient = true};
         sampler_hear(a->sampler, 0, &a->ear);
     }
     b->n = opts->n;

@@ -54,6 +54,43 @@ static void list_insert(struct call_list *list, struct worker_call *call)
     *at = call;
 }
 
+static void post(struct worker_call *call, struct answer *answer, int r)
+{
+    struct answer_list *list = &loop_lanes(call->worker->loop)->answers;
+
+    *answer = (struct answer){.call = call, .is_part = answer != &call->answer, .r = r};
+    if (list->last)
+        list->last->next = answer;
+    else
+        list->first = answer;
+    list->last = answer;
+}
+
+/* The results of call in list are not told. */
+static void forget(struct answer_list *list, const struct worker_call *call)
+{
+    struct answer_list kept = {NULL, NULL};
+
+    for (struct answer *a = list->first; a; a = a->next) {
+        if (a->call == call)
+            continue;
+        if (kept.last)
+            kept.last->next = a;
+        else
+            kept.first = a;
+        kept.last = a;
+    }
+    if (kept.last)
+        kept.last->next = NULL;
+    *list = kept;
+}
+
+static void forget_answers(struct loop *loop, const struct worker_call *call)
+{
+    forget(&loop_lanes(loop)->answers, call);
+    forget(&loop_lanes(loop)->telling, call);
+}
+
 static void list_remove(struct call_list *list, struct worker_call *call)
 {
     struct worker_call *before = NULL;
@@ -68,22 +105,79 @@ static void list_remove(struct call_list *list, struct worker_call *call)
         list->last = before;
 }
 
-/* Under the lock: the lane's thread looks at its calls again at start_ns. */
-static void lane_arm(struct lane *lane, uint64_t start_ns)
+/* at_ns: LOOP_NEVER disarms it. */
+static void set_timer(int fd, uint64_t at_ns)
 {
     struct itimerspec when = {0};
 
-    if (start_ns >= lane->armed_ns)
-        return;
-    lane->armed_ns = start_ns;
-    when.it_value.tv_sec = (time_t)(start_ns / NS_PER_S);
-    when.it_value.tv_nsec = (long)(start_ns % NS_PER_S);
-    if (start_ns == 0)
-        when.it_value.tv_nsec = 1; /* 0 would disarm it */
-    (void)timerfd_settime(lane->timer_fd, TFD_TIMER_ABSTIME, &when, NULL);
+    if (at_ns != LOOP_NEVER) {
+        when.it_value.tv_sec = (time_t)(at_ns / NS_PER_S);
+        when.it_value.tv_nsec = (long)(at_ns % NS_PER_S);
+        if (at_ns == 0)
+            when.it_value.tv_nsec = 1; /* 0 would disarm it */
+    }
+    (void)timerfd_settime(fd, TFD_TIMER_ABSTIME, &when, NULL);
+}
+
+/* Under the lock: when a call of the common lane that begins at start_ns, or at once,
+ * should have returned.
+ */
+static uint64_t patience_end(const struct lanes *lanes, uint64_t start_ns)
+{
+    uint64_t now = loop_kernel_ns();
+
+    return (start_ns > now ? start_ns : now) + lanes->patience_ns;
+}
+
+/* Under the lock, as the next one. */
+static void set_patience(struct lanes *lanes, uint64_t until_ns)
+{
+    lanes->patient_until_ns = until_ns;
+    set_timer(lanes->patience_fd, until_ns);
+}
+
+/* The lane's thread looks at its calls again at start_ns. */
+static void lane_arm(struct lane *lane, uint64_t start_ns)
+{
+    struct lanes *lanes = loop_lanes(lane->loop);
+    bool sooner = start_ns < lane->armed_ns;
+
+    if (sooner) {
+        lane->armed_ns = start_ns;
+        set_timer(lane->timer_fd, start_ns);
+    }
+    if (lane == lanes->common && !lane->runs &&
+        (sooner || lanes->patient_until_ns == LOOP_NEVER))
+        set_patience(lanes, patience_end(lanes, start_ns));
 }
 
 /* ---- in a lane's thread, under the lock ---- */
+
+/* The call is over; its worker is not freed. */
+static void call_return(struct worker_call *call, int r)
+{
+    struct lanes *lanes = loop_lanes(call->worker->loop);
+
+    call->r = r;
+    call->state = CALL_RETURNED;
+    post(call, &call->answer, r);
+    lanes->news = true;
+    if (lanes->awaited)
+        (void)pthread_cond_signal(&lanes->answered);
+}
+
+/* at_ns: of the loop; 0: not again. */
+static bool call_again(struct lane *lane, struct worker_call *call, int r, uint64_t at_ns)
+{
+    if (at_ns == 0 || call->once || lane->quit || call->n_parts == LOOP_RUNS ||
+        lane != loop_lanes(lane->loop)->common)
+        return false;
+    post(call, &call->part[call->n_parts++], r);
+    call->state = CALL_WAITING;
+    call->start_ns = loop_kernel_at(lane->loop, at_ns);
+    list_insert(&lane->waiting, call);
+    return true;
+}
 
 static void lane_call(struct lane *lane)
 {
@@ -97,18 +191,16 @@ static void lane_call(struct lane *lane)
     lane->began_ns = loop_kernel_ns();
     (void)pthread_mutex_unlock(&loop_lanes(loop)->lock);
     int r = work.fn(loop, work.work);
+    uint64_t again = work.again && r >= 0 ? work.again(loop, work.work) : 0;
     (void)pthread_mutex_lock(&loop_lanes(loop)->lock);
     lane->runs = NULL;
     if (!call->worker) {
         free(call);
         return;
     }
-    call->r = r;
     call->took_ns = loop_kernel_ns() - lane->began_ns;
-    call->state = CALL_RETURNED;
-    list_add(&loop_lanes(loop)->answers, call);
-    if (loop_lanes(loop)->awaited)
-        (void)pthread_cond_signal(&loop_lanes(loop)->answered);
+    if (!call_again(lane, call, r, again))
+        call_return(call, r);
 }
 
 static void lane_free(struct lane *lane)
@@ -150,8 +242,9 @@ static void *lane_main(void *user)
             continue;
         }
         lane_call(lane);
-        if (lane->quit || lane_is_due(lane))
+        if (lane->quit || lane_is_due(lane) || !loop_lanes(loop)->news)
             continue;
+        loop_lanes(loop)->news = false;
         /* Closing an idle lane waits for this thread, so the loop still exists. */
         (void)pthread_mutex_unlock(&loop_lanes(loop)->lock);
         (void)!write(loop_lanes(loop)->returned_fd, &(uint64_t){1}, sizeof(uint64_t));
@@ -220,23 +313,29 @@ static void lane_close(struct lane *lane)
     lane_free(lane);
 }
 
+static void set_common(struct loop *loop, struct lane *lane)
+{
+    struct lanes *lanes = loop_lanes(loop);
+
+    (void)pthread_mutex_lock(&lanes->lock);
+    lanes->common = lane;
+    if (!lane)
+        set_patience(lanes, LOOP_NEVER);
+    (void)pthread_mutex_unlock(&lanes->lock);
+}
+
 static void lane_leave(struct lane *lane)
 {
     struct loop *loop = lane->loop;
 
     if (--lane->members > 0)
         return;
-    if (loop_lanes(loop)->common == lane) {
-        loop_lanes(loop)->common = NULL;
-        loop_timer_disarm(&loop_lanes(loop)->patience);
-    }
+    if (loop_lanes(loop)->common == lane)
+        set_common(loop, NULL);
     lane_close(lane);
 }
 
 /* ---- the common lane ---- */
-
-static int on_patience(struct loop_timer *timer, uint64_t now_ns, void *user);
-static uint64_t patience_end(struct loop *loop);
 
 /* Converts kernel time to the loop's clock. */
 static uint64_t after(const struct loop *loop, uint64_t ns)
@@ -249,16 +348,14 @@ static uint64_t after(const struct loop *loop, uint64_t ns)
 static int common_join(struct loop_worker *worker)
 {
     struct loop *loop = worker->loop;
-    int r = loop_lanes(loop)->patience.loop
-                ? 0
-                : loop_timer_init(&loop_lanes(loop)->patience, loop, on_patience, loop);
+    struct lane *lane = loop_lanes(loop)->common;
+    int r = lane ? 0 : lane_new(loop, "shared", &lane);
 
-    if (r >= 0 && !loop_lanes(loop)->common)
-        r = lane_new(loop, "shared", &loop_lanes(loop)->common);
     if (r < 0)
         return r;
-    worker->lane = loop_lanes(loop)->common;
-    worker->lane->members++;
+    set_common(loop, lane);
+    worker->lane = lane;
+    lane->members++;
     return 0;
 }
 
@@ -307,6 +404,7 @@ static bool common_split(struct loop *loop, const struct worker_call *hung)
     if (hangs) {
         fresh->waiting = old->waiting;
         old->waiting = (struct call_list){NULL, NULL};
+        loop_lanes(loop)->common = fresh;
         go_over(old, fresh, call->worker);
         if (call->worker)
             own_lane(old, call);
@@ -320,9 +418,8 @@ static bool common_split(struct loop *loop, const struct worker_call *hung)
         lane_close(fresh);
         return false;
     }
-    loop_lanes(loop)->common = fresh;
     if (fresh->members == 0) {
-        loop_lanes(loop)->common = NULL;
+        set_common(loop, NULL);
         lane_close(fresh);
     }
     if (old->members == 0)
@@ -330,33 +427,37 @@ static bool common_split(struct loop *loop, const struct worker_call *hung)
     return true;
 }
 
-/* The patience for the call in the common lane is over, or another call has begun. */
-static int on_patience(struct loop_timer *timer, uint64_t now_ns, void *user)
+/* Under the lock: when to look at the common lane again. */
+static uint64_t next_patience(const struct lanes *lanes)
 {
-    struct loop *loop = user;
-    uint64_t left = loop_lanes(loop)->patience_ns;
-    (void)now_ns;
+    const struct lane *lane = lanes->common;
+    const struct worker_call *first = lane ? lane->waiting.first : NULL;
 
-    if (!loop_lanes(loop)->common)
-        return 0;
-    (void)pthread_mutex_lock(&loop_lanes(loop)->lock);
-    const struct lane *lane = loop_lanes(loop)->common;
-    const struct worker_call *call = lane->runs;
-    uint64_t took = call ? loop_kernel_ns() - lane->began_ns : 0;
-    uint64_t end = patience_end(loop);
-    (void)pthread_mutex_unlock(&loop_lanes(loop)->lock);
-    if (!call) {
-        if (end != LOOP_NEVER)
-            loop_timer_set(timer, end, 0);
-        return 0;
-    }
-    if (took >= loop_lanes(loop)->patience_ns)
+    if (lane && lane->runs)
+        return lane->began_ns + lanes->patience_ns;
+    return first ? patience_end(lanes, first->start_ns) : LOOP_NEVER;
+}
+
+/* The patience for the call in the common lane is over, or another call has begun. */
+void lanes_on_patience(struct loop *loop)
+{
+    struct lanes *lanes = loop_lanes(loop);
+    uint64_t expired;
+
+    (void)!read(lanes->patience_fd, &expired, sizeof expired);
+    (void)pthread_mutex_lock(&lanes->lock);
+    const struct lane *lane = lanes->common;
+    const struct worker_call *call = lane ? lane->runs : NULL;
+    bool hangs = call && loop_kernel_ns() - lane->began_ns >= lanes->patience_ns;
+    (void)pthread_mutex_unlock(&lanes->lock);
+    if (hangs)
         (void)common_split(loop, call);
-    else
-        left -= took;
-    loop_timer_set(timer, after(loop, left), 0);
+    (void)pthread_mutex_lock(&lanes->lock);
+    uint64_t next = next_patience(lanes);
+    uint64_t least = loop_kernel_ns() + lanes->patience_ns; /* no thread to be had */
+    set_patience(lanes, hangs && next < least ? least : next);
+    (void)pthread_mutex_unlock(&lanes->lock);
     lanes_look(loop); /* what was done before that call */
-    return 0;
 }
 
 /* A worker with a lane of its own after a slow call: may it share again? */
@@ -399,30 +500,10 @@ static int lane_worker_open(struct loop_worker *worker, uw_error *err)
     return 0;
 }
 
-/* The patience ends at end_ns or, where it ends before that, as it did. */
-static void be_patient(struct loop *loop, uint64_t end_ns)
-{
-    struct loop_timer *timer = &loop_lanes(loop)->patience;
-
-    if (timer->at == 0 || end_ns < timer->due_ns)
-        loop_timer_set(timer, end_ns, 0);
-}
-
 static void count_call(struct loop *loop, int by)
 {
     loop_lanes(loop)->n_calls += (size_t)by;
     loop_wait_for_calls(loop, loop_lanes(loop)->n_calls > 0);
-}
-
-/* Under the lock: when the earliest call of the common lane should have returned. */
-static uint64_t patience_end(struct loop *loop)
-{
-    const struct lane *common = loop_lanes(loop)->common;
-    const struct worker_call *first = common->runs ? common->runs : common->waiting.first;
-    uint64_t at = first ? first->work.at_ns : LOOP_NEVER;
-    uint64_t end = after(loop, loop_lanes(loop)->patience_ns), now = loop_now_ns(loop);
-
-    return !first ? LOOP_NEVER : at > now ? at + (end - now) : end;
 }
 
 static void lane_worker_start(struct loop_worker *worker)
@@ -436,12 +517,11 @@ static void lane_worker_start(struct loop_worker *worker)
     assert(!shares || work->deadline_ns == 0 || work->deadline_ns >= LOOP_PATIENCE_NS);
     if (!shares && work->deadline_ns > 0)
         loop_timer_set(&worker->deadline, after(loop, work->deadline_ns) + wait, 0);
-    if (shares)
-        be_patient(loop, after(loop, loop_lanes(loop)->patience_ns) + wait);
     count_call(loop, 1);
     (void)pthread_mutex_lock(&loop_lanes(loop)->lock);
     worker->call->work = *work;
-    worker->call->told = false;
+    worker->call->once = work->at_ns == 0; /* others wait for it */
+    worker->call->n_parts = 0;
     worker->call->state = CALL_WAITING;
     worker->call->start_ns = wait > 0 ? loop_kernel_at(loop, work->at_ns) : 0;
     list_insert(&lane->waiting, worker->call);
@@ -456,15 +536,21 @@ static bool lane_worker_withdraw(struct loop_worker *worker)
     struct worker_call *call = worker->call;
 
     (void)pthread_mutex_lock(&loop_lanes(loop)->lock);
-    bool waits = call->state == CALL_WAITING;
-    if (waits) {
-        list_remove(&worker->lane->waiting, call);
-        call->state = CALL_NONE;
-    }
-    (void)pthread_mutex_unlock(&loop_lanes(loop)->lock);
+    bool waits = call->state == CALL_WAITING, has_run = call->n_parts > 0;
+    call->once = true;
     if (waits)
+        list_remove(&worker->lane->waiting, call);
+    if (waits && has_run) {
+        call_return(call, 0);
+        loop_lanes(loop)->news = false;
+    } else if (waits)
+        call->state = CALL_NONE;
+    (void)pthread_mutex_unlock(&loop_lanes(loop)->lock);
+    if (waits && has_run)
+        (void)!write(loop_lanes(loop)->returned_fd, &(uint64_t){1}, sizeof(uint64_t));
+    if (waits && !has_run)
         count_call(loop, -1);
-    return waits;
+    return waits && !has_run;
 }
 
 static void lane_worker_hasten(struct loop_worker *worker)
@@ -485,7 +571,7 @@ void lanes_start(struct loop *loop)
     (void)pthread_mutex_unlock(&loop_lanes(loop)->lock);
 }
 
-/* The call has returned with its result; its worker is idle. */
+/* Under the lock: the call has returned with its result; its worker is idle. */
 static bool take_result(struct worker_call *call)
 {
     struct loop *loop = call->worker->loop;
@@ -493,8 +579,7 @@ static bool take_result(struct worker_call *call)
     if (call->state != CALL_RETURNED)
         return false;
     call->state = CALL_NONE;
-    list_remove(call->told ? &loop_lanes(loop)->telling : &loop_lanes(loop)->answers,
-                call);
+    forget_answers(loop, call);
     return true;
 }
 
@@ -507,31 +592,37 @@ static void tell_returned(struct loop_worker *worker)
     loop_worker_returned(worker, worker->call->r);
 }
 
+static void tell_first(struct loop *loop)
+{
+    struct answer *answer = loop_lanes(loop)->telling.first;
+    struct loop_worker *worker = answer->call->worker;
+    int r = answer->r;
+    bool is_part = answer->is_part;
+
+    (void)pthread_mutex_lock(&loop_lanes(loop)->lock);
+    if (is_part) {
+        loop_lanes(loop)->telling.first = answer->next;
+        if (!answer->next)
+            loop_lanes(loop)->telling.last = NULL;
+    } else
+        (void)take_result(answer->call);
+    (void)pthread_mutex_unlock(&loop_lanes(loop)->lock);
+    if (is_part)
+        loop_worker_part(worker, r);
+    else
+        tell_returned(worker);
+}
+
 void lanes_look(struct loop *loop)
 {
-    struct call_list *telling = &loop_lanes(loop)->telling;
 
-    /* Deliver all returned calls, but none that return meanwhile, so that other sources
-     * run.
-     */
+    /* Deliver all results, but none that come meanwhile, so that other sources run. */
     (void)pthread_mutex_lock(&loop_lanes(loop)->lock);
-    for (struct worker_call *c = loop_lanes(loop)->answers.first; c; c = c->next)
-        c->told = true;
-    *telling = loop_lanes(loop)->answers;
-    loop_lanes(loop)->answers = (struct call_list){NULL, NULL};
-    const struct lane *common = loop_lanes(loop)->common;
-    bool idle = common && !common->runs;
-    uint64_t end = idle ? patience_end(loop) : LOOP_NEVER;
+    loop_lanes(loop)->telling = loop_lanes(loop)->answers;
+    loop_lanes(loop)->answers = (struct answer_list){NULL, NULL};
     (void)pthread_mutex_unlock(&loop_lanes(loop)->lock);
-    if (idle && end != LOOP_NEVER)
-        loop_timer_set(&loop_lanes(loop)->patience, end, 0);
-    else if (idle)
-        loop_timer_disarm(&loop_lanes(loop)->patience);
-    while (telling->first) { /* a callback may free any worker */
-        struct loop_worker *worker = telling->first->worker;
-        (void)take_result(telling->first);
-        tell_returned(worker);
-    }
+    while (loop_lanes(loop)->telling.first) /* a callback may free any worker */
+        tell_first(loop);
 }
 
 /* Under the lock: kernel time that the call still has; all of it before it begins. */
@@ -552,6 +643,8 @@ static void lane_worker_deadline(struct loop_worker *worker)
     (void)pthread_mutex_lock(&loop_lanes(loop)->lock);
     bool has = take_result(worker->call);
     uint64_t left = has ? 0 : call_left(worker);
+    if (!has && left == 0)
+        forget_answers(loop, worker->call);
     (void)pthread_mutex_unlock(&loop_lanes(loop)->lock);
     if (has) { /* returned just before its deadline */
         tell_returned(worker);
@@ -603,12 +696,14 @@ static int lane_worker_finish(struct loop_worker *worker)
     int r = -ETIMEDOUT;
 
     (void)pthread_mutex_lock(&loop_lanes(loop)->lock);
+    call->once = true;
     bool own = worker->lane != loop_lanes(loop)->common;
     if (call->state != CALL_WAITING || (own && call->start_ns == 0))
         await_call(worker);
     if (call->state == CALL_WAITING) {
         list_remove(&worker->lane->waiting, call);
         call->state = CALL_NONE;
+        forget_answers(loop, call);
         r = -ECANCELED;
     } else if (take_result(call)) {
         r = call->r;
@@ -627,22 +722,15 @@ static void lane_worker_close(struct loop_worker *worker)
         return;
     (void)pthread_mutex_lock(&loop_lanes(loop)->lock);
     bool hangs = call->state == CALL_RUNS;
+    forget_answers(loop, call); /* its worker is gone: no callback */
     if (hangs)
         call->worker = NULL;
-    else
-        (void)take_result(
-            call); /* it returned late and its worker is gone: no callback */
     (void)pthread_mutex_unlock(&loop_lanes(loop)->lock);
     if (!hangs)
         free(call);
     if (hangs && worker->lane == loop_lanes(loop)->common && common_split(loop, call))
         return; /* common_split() left the lane to its thread */
     lane_leave(worker->lane);
-}
-
-void lanes_fini(struct loop *loop)
-{
-    loop_timer_fini(&loop_lanes(loop)->patience);
 }
 
 const struct worker_ops lane_ops = {
@@ -660,7 +748,8 @@ void lanes_init(struct lanes *lanes)
     pthread_condattr_t attr;
 
     lanes->patience_ns = LOOP_PATIENCE_NS;
-    lanes->returned_fd = -1;
+    lanes->returned_fd = lanes->patience_fd = -1;
+    lanes->patient_until_ns = LOOP_NEVER;
     (void)pthread_mutex_init(&lanes->lock, NULL);
     (void)pthread_condattr_init(&attr);
     (void)pthread_condattr_setclock(&attr, CLOCK_MONOTONIC);

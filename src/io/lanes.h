@@ -14,12 +14,19 @@
 
 /* A worker's call on its way through a lane's thread; guarded by the loop's lock. */
 struct worker_call {
-    struct worker_call *next;   /* in the list of waiting or of returned calls */
+    struct worker_call *next;   /* in the list of waiting calls */
     struct loop_worker *worker; /* NULL: freed meanwhile, the thread frees the call */
     struct loop_work work;
     enum { CALL_NONE, CALL_WAITING, CALL_RUNS, CALL_RETURNED } state;
-    bool told; /* in the list `telling`; the loop's thread only */
-    int r;
+    bool once; /* it does not run again */
+    int r;     /* of the last run */
+    struct answer {
+        struct answer *next; /* in the list of answers */
+        struct worker_call *call;
+        bool is_part;
+        int r;
+    } answer, part[LOOP_RUNS]; /* of the last run, and of those before it */
+    size_t n_parts;
     uint64_t start_ns; /* kernel time before which it does not begin */
     uint64_t took_ns;  /* kernel time, as began_ns */
 };
@@ -28,17 +35,24 @@ struct call_list {
     struct worker_call *first, *last;
 };
 
+struct answer_list {
+    struct answer *first, *last;
+};
+
 struct lanes {
     pthread_mutex_t lock;    /* of all lanes */
     pthread_cond_t answered; /* a call has returned and `awaited` is set */
     bool awaited;
     int returned_fd;            /* an eventfd: calls have returned */
     size_t n_calls;             /* running calls, which keep loop_run() waiting */
-    struct call_list answers;   /* returned calls, results not delivered yet */
-    struct call_list telling;   /* results being delivered */
+    struct answer_list answers; /* results not delivered yet */
+    struct answer_list telling; /* results being delivered */
+    bool news;                  /* a call is over, and returned_fd does not say so yet */
     struct lane *common;        /* of shared workers; NULL: none */
-    struct loop_timer patience; /* when the common lane's call should have returned */
-    uint64_t patience_ns;       /* LOOP_PATIENCE_NS, except in tests */
+    int patience_fd; /* a timer: when the common lane's call should have returned */
+    uint64_t
+        patient_until_ns; /* time that it is set to; LOOP_NEVER: none, or it has passed */
+    uint64_t patience_ns; /* LOOP_PATIENCE_NS, except in tests */
 };
 
 extern const struct worker_ops lane_ops;
@@ -49,7 +63,8 @@ void lanes_destroy(struct lanes *lanes);
 /* Starts calls that were handed over, before the loop waits. */
 void lanes_start(struct loop *loop);
 void lanes_look(struct loop *loop); /* delivers the results of returned calls */
-void lanes_fini(struct loop *loop);
+/* patience_fd has expired: leaves the common lane to a call that hangs. */
+void lanes_on_patience(struct loop *loop);
 
 /* ---- what lanes need of their loop (loop-common.c, loop-real.c) ---- */
 

@@ -88,6 +88,7 @@ struct loop {
     int timer_fd;
     uv_poll_t timer_poll;
     uv_poll_t returned_poll;
+    uv_poll_t patience_poll;
     uint64_t armed_ns; /* time that timer_fd is set to; LOOP_NEVER: none */
     uv_prepare_t before_wait;
     uv_check_t after_wait;

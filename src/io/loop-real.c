@@ -119,9 +119,10 @@ static void real_on_timer(uv_poll_t *poll, int status, int events)
 static void real_after_wait(uv_check_t *check)
 {
     struct loop *loop = check->data;
-    uint64_t end = loop->heap.next_seq;
     struct loop_timer *timer;
 
+    lanes_look(loop);
+    uint64_t end = loop->heap.next_seq;
     while (!loop->stopping && (timer = loop_timer_first(loop)) && timer->seq < end) {
         uint64_t now = loop_now_ns(loop);
         if (timer->due_ns > now)
@@ -151,7 +152,8 @@ static void real_on_fd(uv_poll_t *poll, int status, int events)
     int got =
         (events & UV_READABLE ? LOOP_READ : 0) | (events & UV_WRITABLE ? LOOP_WRITE : 0);
 
-    if (source->loop->stopping)
+    lanes_look(source->loop); /* what boards have told comes first */
+    if (source->loop->stopping || uv_is_closing((uv_handle_t *)poll))
         return; /* reported again when the loop runs again */
     if (status < 0)
         got = source->events; /* the next read or write returns the error */
@@ -325,6 +327,12 @@ static void on_returned(uv_poll_t *poll, int status, int events)
     lanes_look(loop);
 }
 
+static void on_patience(uv_poll_t *poll, int status, int events)
+{
+    (void)status, (void)events;
+    lanes_on_patience(poll->data);
+}
+
 /* A descriptor of the loop itself: it alone does not keep loop_run() waiting. */
 static int watch(struct loop *loop, uv_poll_t *poll, int fd, uv_poll_cb fn)
 {
@@ -345,7 +353,6 @@ static void close_handle(uv_handle_t *handle, void *user)
 
 static void real_close(struct loop *loop)
 {
-    lanes_fini(loop);
     uv_walk(&loop->uv, close_handle, NULL);
     (void)uv_run(&loop->uv, UV_RUN_DEFAULT); /* the close callbacks */
     (void)uv_loop_close(&loop->uv);
@@ -353,6 +360,8 @@ static void real_close(struct loop *loop)
         (void)close(loop->timer_fd);
     if (loop->lanes.returned_fd >= 0)
         (void)close(loop->lanes.returned_fd);
+    if (loop->lanes.patience_fd >= 0)
+        (void)close(loop->lanes.patience_fd);
 }
 
 /* The descriptors and handles that every real loop has; real_close() undoes what was
@@ -367,9 +376,16 @@ static int real_open(struct loop *loop)
     if (r >= 0 && loop->lanes.returned_fd < 0)
         r = -errno;
     if (r >= 0)
+        loop->lanes.patience_fd =
+            timerfd_create(CLOCK_BOOTTIME, TFD_CLOEXEC | TFD_NONBLOCK);
+    if (r >= 0 && loop->lanes.patience_fd < 0)
+        r = -errno;
+    if (r >= 0)
         r = watch(loop, &loop->timer_poll, loop->timer_fd, real_on_timer);
     if (r >= 0)
         r = watch(loop, &loop->returned_poll, loop->lanes.returned_fd, on_returned);
+    if (r >= 0)
+        r = watch(loop, &loop->patience_poll, loop->lanes.patience_fd, on_patience);
     if (r < 0)
         return r;
     loop->before_wait.data = loop->after_wait.data = loop;

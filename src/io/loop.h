@@ -140,6 +140,10 @@ typedef int (*loop_work_fn)(struct loop *loop, void *work);
  * hangs in an earlier call, -ECANCELED when the worker was freed before fn was started.
  */
 typedef int (*loop_done_fn)(struct loop *loop, void *work, int r);
+/* Runs in the worker's thread after fn, which has not failed: loop's time at which fn is
+ * to run again; 0: the call is over.
+ */
+typedef uint64_t (*loop_again_fn)(struct loop *loop, void *work);
 /* Runs in the loop's thread when a call that had timed out has returned. */
 typedef void (*loop_late_fn)(struct loop *loop, void *work, int r);
 
@@ -151,7 +155,17 @@ struct loop_work {
     uint64_t deadline_ns; /* kernel time from fn's start; 0: no limit */
     uint64_t at_ns; /* loop's time before which fn is not started, unless another call is
                      * submitted behind it; 0: at once */
+    /* Or NULL: only done is told, of the last run.  A call of a shared worker runs up to
+     * LOOP_RUNS times.  The loop does not wake up for the results of the runs before the
+     * last one: each is told to part when the loop is awake next, before done, in order
+     * with those of other workers.  Another call of the worker and loop_worker_withdraw()
+     * end the call between two runs, done gets 0 then; on a virtual loop and in a thread
+     * of its own there is one run.  deadline_ns counts for each run.
+     */
+    loop_again_fn again;
+    loop_done_fn part;
 };
+enum { LOOP_RUNS = 16 };
 
 /* A worker with a thread and a queue of its own (64 calls at most, including the running
  * one).  On a virtual loop fn runs in the loop's thread.  Only the first 15 bytes of name
@@ -175,7 +189,7 @@ int loop_worker_new_shared(struct loop *loop, const char *name, struct loop_work
  */
 int loop_worker_submit(struct loop_worker *worker, const struct loop_work *work);
 /* Takes back the first call, *ret, if it waits for its time: done is not called.  False:
- * no call waits for its time, or that call has begun.
+ * no call waits for its time, or that call has begun; it does not run again then.
  */
 bool loop_worker_withdraw(struct loop_worker *worker, struct loop_work *ret);
 /* Starts a call that waits for its time at once. */

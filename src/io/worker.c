@@ -16,6 +16,8 @@ static void start_next(struct loop_worker *worker)
     if (worker->runs || worker->hangs || worker->n == 0)
         return;
     worker->runs = true;
+    if (worker->n > 1)
+        worker->queue[worker->head].at_ns = 0;
     loop_worker_ops(worker->loop)->start(worker);
 }
 
@@ -26,6 +28,16 @@ static struct loop_work pop(struct loop_worker *worker)
     worker->head = (worker->head + 1) % WORKER_QUEUE;
     worker->n--;
     return work;
+}
+
+/* After a callback; false when it freed the worker. */
+static bool told(struct loop_worker *worker)
+{
+    worker->calling--;
+    if (!worker->freed || worker->calling > 0)
+        return !worker->freed;
+    free(worker);
+    return false;
 }
 
 /* Make the callback; false when it freed the worker. */
@@ -39,11 +51,16 @@ static bool tell(struct loop_worker *worker, const struct loop_work *work, int r
         loop_took(loop, work->done(loop, work->work, r));
     else if (work->late)
         work->late(loop, work->work, r);
-    worker->calling--;
-    if (!worker->freed || worker->calling > 0)
-        return !worker->freed;
-    free(worker);
-    return false;
+    return told(worker);
+}
+
+void loop_worker_part(struct loop_worker *worker, int r)
+{
+    const struct loop_work *work = &worker->queue[worker->head];
+
+    worker->calling++;
+    loop_took(worker->loop, work->part(worker->loop, work->work, r));
+    (void)told(worker);
 }
 
 void loop_worker_returned(struct loop_worker *worker, int r)

@@ -43,7 +43,7 @@ struct worker_ops {
     /* queue[head], at its time at the earliest */
     void (*start)(struct loop_worker *worker);
     /* Take queue[head] back, or start it now, if it waits for its time.  False: it does
-     * not.
+     * not, or it has run; it does not run again.
      */
     bool (*withdraw)(struct loop_worker *worker);
     void (*hasten)(struct loop_worker *worker);
@@ -55,6 +55,8 @@ struct worker_ops {
 
 /* From the kinds: the call of queue[head] (or the hung one) has returned. */
 void loop_worker_returned(struct loop_worker *worker, int r);
+/* It has returned and will run again. */
+void loop_worker_part(struct loop_worker *worker, int r);
 /* The call of queue[head] has passed its deadline. */
 void loop_worker_timed_out(struct loop_worker *worker);
 

@@ -113,8 +113,8 @@ int job_phase_hear(struct job_phase *f, const struct job_phase_board *board, siz
     for (size_t i = 0; i < n; i++) {
         struct heard *h = &f->heard[i];
         *h = (struct heard){.board = board[i], .sm_util = NAN, .mem_util = NAN};
-        h->ear =
-            (struct sampler_ear){.fn = hear, .user = f, .board = i, .overhears = true};
+        h->ear = (struct sampler_ear){
+            .fn = hear, .user = f, .board = i, .overhears = true, .patient = true};
         sampler_hear(board[i].sampler, board[i].at, &h->ear);
     }
     f->n = n;

@@ -149,6 +149,9 @@ static int on_tick(struct loop_timer *timer, uint64_t now_ns, void *user)
     node->ticked_ns = now_ns;
     viewer_tick(node->viewer, dt);
     bool hot = node->policy && node_policy_is_hot(node->policy);
+    if (node->phases)
+        phase_watch_hurry(node->phases,
+                          node->policy && node_policy_in_force(node->policy));
     for (size_t i = 0; i < node->n; i++) {
         sampler_watch_heat(node->sampler[i], 0, hot);
         if (!released_boards_is_away(node->released, i))

@@ -188,6 +188,12 @@ static void listen(struct phase_watch *w, size_t i, struct sampler *sampler)
     sampler_hear(sampler, 0, &b->ear);
 }
 
+void phase_watch_hurry(struct phase_watch *w, bool hurry)
+{
+    for (size_t i = 0; i < w->o.n_boards; i++)
+        w->board[i].ear.patient = !hurry;
+}
+
 /* ---- jobs ---- */
 
 static struct watched *find(const struct phase_watch *w, uint64_t job)

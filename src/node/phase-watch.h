@@ -36,6 +36,8 @@ int phase_watch_new(const struct phase_watch_opts *opts, struct phase_watch **re
                     uw_error *err);
 void phase_watch_free(struct phase_watch *w);
 DEFINE_AUTO(struct phase_watch *, phase_watch_free);
+/* Whether a phase that is seen matters at once, as rules may follow it.  At first yes. */
+void phase_watch_hurry(struct phase_watch *w, bool hurry);
 
 /* The phase of a job on these boards is known (enum uw_phase); whether it is another one.
  * Not remembered where memory is short.

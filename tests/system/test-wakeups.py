@@ -1,6 +1,6 @@
 #!/usr/bin/python3
-"""How often the daemon's threads wake up: one wake-up of the loop and one of the boards'
-thread for a round of all boards."""
+"""How often the daemon's threads wake up: one wake-up of the boards' thread for a round of
+all boards, and the loop for several rounds."""
 import pathlib
 import re
 import time
@@ -35,5 +35,5 @@ with uwtest.Node(board="v100", count=8) as node:
     took = time.monotonic() - began
     rate = {name: (n - before.get(name, 0)) / took for name, n in waits(d.pid).items()}
     t.ok(5 <= rate["shared"] <= 13, "10 rounds a second of the boards' thread", rate)
-    t.ok(5 <= rate["underwattd"] <= 18, "one wake-up of the loop a round, and few others", rate)
+    t.ok(1 <= rate["underwattd"] <= 9, "less than one wake-up of the loop a round", rate)
 t.done()

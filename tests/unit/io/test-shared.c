@@ -22,6 +22,9 @@ struct job {
     bool blocks; /* until the gate is open */
     bool begun;  /* under the lock */
     pthread_t thread;
+    unsigned runs, run; /* how often, and which one of them */
+    unsigned blocks_in; /* … run; 0: none */
+    uint64_t at_ns;     /* of the first run; the others follow a millisecond apart */
     void (*then)(struct rig *rig, struct job *job); /* in done */
 };
 
@@ -54,6 +57,8 @@ static int work(struct loop *loop, void *user)
 
     job->thread = pthread_self();
     (void)pthread_mutex_lock(&rig->lock);
+    job->run++;
+    job->blocks |= job->run == job->blocks_in;
     job->begun = true;
     (void)pthread_cond_broadcast(&rig->changed);
     while (job->blocks && !rig->open)
@@ -81,6 +86,7 @@ static int on_done(struct loop *loop, void *user, int r)
         rig->ran_first = atomic_load(&rig->ran);
     note(rig, job,
          r == 1            ? ""
+         : r == 0          ? "end-"
          : r == -ETIMEDOUT ? "timeout-"
          : r == -EBUSY     ? "busy-"
          : r == -ECANCELED ? "cancel-"
@@ -97,6 +103,49 @@ static void on_late(struct loop *loop, void *user, int r)
 
     note(job->rig, job, "late-");
     loop_stop(loop, 0);
+}
+
+static int on_part(struct loop *loop, void *user, int r)
+{
+    struct job *job = user;
+    (void)loop;
+
+    note(job->rig, job, r == 1 ? "part-" : "?");
+    return 0;
+}
+
+/* From the second run on the thread is not waited for for long. */
+static uint64_t next_run(struct loop *loop, void *user)
+{
+    const struct job *job = user;
+
+    if (job->blocks_in > 0) {
+        (void)pthread_mutex_lock(&loop->lanes.lock);
+        loop->lanes.patience_ns = NS_PER_MS;
+        (void)pthread_mutex_unlock(&loop->lanes.lock);
+        return loop_now_ns(loop) + 50 * NS_PER_MS;
+    }
+    return job->run < job->runs ? job->at_ns + job->run * NS_PER_MS : 0;
+}
+
+static struct job *submit_runs(struct rig *rig, size_t worker, char name, unsigned runs,
+                               unsigned in_ms)
+{
+    struct job *job = &rig->job[rig->n_jobs++];
+
+    *job = (struct job){.rig = rig,
+                        .name = name,
+                        .runs = runs,
+                        .at_ns = loop_now_ns(rig->loop) + in_ms * NS_PER_MS};
+    struct loop_work w = {.fn = work,
+                          .done = on_done,
+                          .work = job,
+                          .at_ns = job->at_ns,
+                          .again = next_run,
+                          .part = on_part};
+    if (loop_worker_submit(rig->worker[worker], &w) < 0)
+        note(rig, job, "refused-");
+    return job;
 }
 
 static struct job *submit(struct rig *rig, size_t worker, char name, uint64_t deadline_ns)
@@ -267,6 +316,100 @@ static void loop_freed(struct rig *rig)
     rig->loop = NULL;
 }
 
+static void several_runs(struct rig *rig)
+{
+    rig->loop->lanes.patience_ns = LONG_NS;
+    (void)submit_runs(rig, 0, 'a', 3, 5);
+    (void)submit_runs(rig, 1, 'b', 3, 5);
+    run(rig);
+    ok(atomic_load(&rig->ran) == 6, "each ran three times");
+}
+
+/* Nothing but a result wakes the loop: it hears of the first run with the last. */
+static int on_part_counts(struct loop *loop, void *user, int r)
+{
+    struct job *job = user;
+
+    if (job->rig->ran_first == 0)
+        job->rig->ran_first = atomic_load(&job->rig->ran);
+    return on_part(loop, user, r);
+}
+
+static void told_at_the_end(struct rig *rig)
+{
+    struct job *a = &rig->job[rig->n_jobs++];
+
+    rig->loop->lanes.patience_ns = LONG_NS;
+    *a = (struct job){.rig = rig, .name = 'a', .runs = 3};
+    a->at_ns = loop_now_ns(rig->loop);
+    struct loop_work w = {.fn = work,
+                          .done = on_done,
+                          .work = a,
+                          .at_ns = a->at_ns + 1,
+                          .again = next_run,
+                          .part = on_part_counts};
+    (void)loop_worker_submit(rig->worker[0], &w);
+    run(rig);
+    ok(rig->ran_first == 3, "the loop has not woken up before");
+}
+
+static void takes_back_a(struct rig *rig, struct job *job)
+{
+    struct loop_work back;
+    (void)job;
+
+    ok(!loop_worker_withdraw(rig->worker[0], &back), "what has run is not taken back");
+}
+
+/* The runs of a have a pause that nothing here outlasts. */
+static struct job *pause_in_a(struct rig *rig)
+{
+    struct job *a = submit_runs(rig, 0, 'a', 3, 5);
+
+    rig->loop->lanes.patience_ns = LONG_NS;
+    a->at_ns += LONG_NS;
+    return submit_runs(rig, 1, 'b', 1, 5);
+}
+
+static void ends_early(struct rig *rig)
+{
+    pause_in_a(rig)->then = takes_back_a;
+    run(rig);
+}
+
+static void submit_c_behind_a(struct rig *rig, struct job *job)
+{
+    (void)job;
+    (void)submit(rig, 0, 'c', 0);
+}
+
+static void ends_for_another(struct rig *rig)
+{
+    pause_in_a(rig)->then = submit_c_behind_a;
+    run(rig);
+}
+
+static void hangs_later(struct rig *rig)
+{
+    rig->loop->lanes.patience_ns = LONG_NS;
+    submit_runs(rig, 0, 'a', 3, 5)->blocks_in = 2;
+    struct job *b = submit_runs(rig, 1, 'b', 1, 1000);
+    b->then = opens; /* would never come if it waited for a */
+    run(rig);
+}
+
+static void freed_between(struct rig *rig, struct job *job)
+{
+    (void)job;
+    loop_worker_free(rig->worker[0]);
+}
+
+static void freed_between_runs(struct rig *rig)
+{
+    pause_in_a(rig)->then = freed_between;
+    run(rig);
+}
+
 static const struct {
     const char *name, *want;
     void (*run)(struct rig *rig);
@@ -279,6 +422,12 @@ static const struct {
     {"freed with an answer not yet told", "a b c", freed_while_told},
     {"freed before its call began", "cancel-a b", freed_before},
     {"freed while it hangs", "b timeout-a c", freed_in_a_hang},
+    {"several runs, in order of time", "part-a part-b part-a part-b a b", several_runs},
+    {"told with the last run", "part-a part-a a", told_at_the_end},
+    {"taken back between two runs", "part-a b end-a", ends_early},
+    {"another call ends the runs", "part-a b end-a c", ends_for_another},
+    {"a later run that hangs delays nobody", "part-a b a", hangs_later},
+    {"freed between two runs", "part-a b cancel-a", freed_between_runs},
     {"the loop is freed while one hangs", "timeout-a cancel-b", loop_freed},
 };
 
