@@ -107,10 +107,10 @@ struct board_round {
 enum { BOARD_ROUNDS_MAX = LOOP_RUNS };
 /* No round follows.  n: samples that were taken; r: 0, or as the last fn was told. */
 typedef void (*board_sampled_fn)(struct board *b, int r, size_t n, void *user);
-/* n samples at their times, the first before its time if another call of the board comes
- * or a board is to be detached; the rounds that have not begun are left out then, and
- * after one that fails.  The loop wakes up for the last one: fn is told of the others
- * before that, when the loop is awake, in order with those of other boards.
+/* n samples at their times, the first before its time if a board is to be detached.  The
+ * rounds after the first that have not begun are left out then, if another call of the
+ * board comes, and after one that fails.  The loop wakes up for the last one: fn is told
+ * of the others before that, when the loop is awake, in order with those of other boards.
  */
 int board_sample_at(struct board *b, const struct board_round *round, size_t n,
                     board_sample_fn fn, board_sampled_fn sampled, void *user);

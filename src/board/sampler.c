@@ -61,6 +61,8 @@ struct probe {               /* one board */
         uint64_t was_due_ns[GROUPS]; /* before this round and those after it */
     } plan[BOARD_ROUNDS_MAX];
     size_t n_planned, n_taken;
+    uint64_t at_ns;          /* of the first of them */
+    bool shared;             /* at_ns is a shared moment */
     uint64_t soon_ns;        /* of sampler_soon() and sampler_around(); 0: none */
     uint64_t then_ns;        /* of sampler_around(), after that one; 0: none */
     uint64_t dense_ns;       /* until when sampler_dense() asks for; 0: it does not */
@@ -244,6 +246,13 @@ static void plan_again(struct probe *p)
 {
     if (take_back(p))
         schedule(p);
+}
+
+/* What the next round reads may have changed, or whether more may follow it. */
+static void look_again(struct probe *p)
+{
+    if (p->busy && !p->rest && take_back(p))
+        ask(p, p->at_ns, p->shared);
 }
 
 /* What reading the counter costs, 0 until that is known.  The host may delay any call, so
@@ -490,12 +499,15 @@ static void ask(struct probe *p, uint64_t at_ns, bool shared)
         meter_pace(p->meter, period_of(p));
     }
     p->n_planned = p->n_taken = 0;
+    p->at_ns = at_ns;
+    p->shared = shared;
     size_t n = plan_round(p, round, at_ns);
     if (shared && may_hold(p))
         while (n < BOARD_ROUNDS_MAX && (at_ns = next_shared(p, at_ns)) < end)
             n = plan_round(p, round, at_ns);
     int r = board_sample_at(p->board, round, n, probe_on_sample, probe_on_sampled, p);
     p->busy = r >= 0;
+    loop_timer_set(p->timer, UINT64_MAX, 0);
     if (r >= 0)
         return;
     p->now.failures++;
@@ -680,8 +692,7 @@ int sampler_window(struct sampler *s, uint64_t begin_ns, uint64_t end_ns,
         };
         loop_timer_set(s->late, loop_now_ns(s->loop), 0);
         for (size_t k = 0; k < s->n; k++)
-            if (s->probe[k]->n_planned > 1) /* samples that are held are needed */
-                plan_again(s->probe[k]);
+            look_again(s->probe[k]); /* samples that are held are needed */
         return 0;
     }
     return -EAGAIN;
@@ -854,8 +865,10 @@ void sampler_rate(struct sampler *s, size_t i, enum sampler_rate rate, bool held
 
 void sampler_watch_clock(struct sampler *s, size_t i, bool watch)
 {
-    if (i < s->n)
-        s->probe[i]->clock = watch;
+    if (i >= s->n || s->probe[i]->clock == watch)
+        return;
+    s->probe[i]->clock = watch;
+    look_again(s->probe[i]);
 }
 
 void sampler_watch_heat(struct sampler *s, size_t i, bool watch)
@@ -920,12 +933,19 @@ const struct sensor *sampler_sensor(const struct sampler *s, size_t i)
     return &s->probe[i]->sensor;
 }
 
+static void heard_anew(struct probe *p)
+{
+    if (p->rate == SAMPLER_SEARCH)
+        pace(p);
+    else
+        look_again(p);
+}
+
 void sampler_hear(struct sampler *s, size_t i, struct sampler_ear *ear)
 {
     ear->next = s->probe[i]->ears;
     s->probe[i]->ears = ear;
-    if (s->probe[i]->rate == SAMPLER_SEARCH)
-        pace(s->probe[i]);
+    heard_anew(s->probe[i]);
 }
 
 void sampler_listen(struct sampler *s, size_t i, struct sampler_ear *ear, bool listens)
@@ -933,8 +953,7 @@ void sampler_listen(struct sampler *s, size_t i, struct sampler_ear *ear, bool l
     if (ear->listens == listens)
         return;
     ear->listens = listens;
-    if (s->probe[i]->rate == SAMPLER_SEARCH)
-        pace(s->probe[i]);
+    heard_anew(s->probe[i]);
 }
 
 void sampler_deaf(struct sampler *s, size_t i, struct sampler_ear *ear)
@@ -944,8 +963,7 @@ void sampler_deaf(struct sampler *s, size_t i, struct sampler_ear *ear)
             *e = ear->next;
             break;
         }
-    if (s->probe[i]->rate == SAMPLER_SEARCH)
-        pace(s->probe[i]);
+    heard_anew(s->probe[i]);
 }
 
 size_t sampler_count(const struct sampler *s)

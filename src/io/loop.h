@@ -153,8 +153,8 @@ struct loop_work {
     loop_late_fn late; /* or NULL */
     void *work;
     uint64_t deadline_ns; /* kernel time from fn's start; 0: no limit */
-    uint64_t at_ns; /* loop's time before which fn is not started, unless another call is
-                     * submitted behind it; 0: at once */
+    uint64_t at_ns; /* loop's time before which fn is not started, and calls without a
+                     * time come first; 0: at once */
     /* Or NULL: only done is told, of the last run.  A call of a shared worker runs up to
      * LOOP_RUNS times.  The loop does not wake up for the results of the runs before the
      * last one: each is told to part when the loop is awake next, before done, in order
@@ -188,11 +188,11 @@ int loop_worker_new_shared(struct loop *loop, const char *name, struct loop_work
  * called.  done is never called from inside submit.
  */
 int loop_worker_submit(struct loop_worker *worker, const struct loop_work *work);
-/* Takes back the first call, *ret, if it waits for its time: done is not called.  False:
- * no call waits for its time, or that call has begun; it does not run again then.
+/* Takes back the first call that waits for its time: *ret, done is not called.  False: no
+ * call waits for its time, or that call has begun; it does not run again then.
  */
 bool loop_worker_withdraw(struct loop_worker *worker, struct loop_work *ret);
-/* Starts a call that waits for its time at once. */
+/* The calls that wait for their time do so no longer. */
 void loop_worker_hasten(struct loop_worker *worker);
 /* Whether a call has passed its deadline and not returned. */
 bool loop_worker_hangs(const struct loop_worker *worker);

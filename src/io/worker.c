@@ -16,8 +16,6 @@ static void start_next(struct loop_worker *worker)
     if (worker->runs || worker->hangs || worker->n == 0)
         return;
     worker->runs = true;
-    if (worker->n > 1)
-        worker->queue[worker->head].at_ns = 0;
     loop_worker_ops(worker->loop)->start(worker);
 }
 
@@ -182,25 +180,62 @@ int loop_worker_new_shared(struct loop *loop, const char *name, struct loop_work
     return worker_new(loop, name, true, ret, err);
 }
 
+static struct loop_work *queued(struct loop_worker *worker, size_t i)
+{
+    return &worker->queue[(worker->head + i) % WORKER_QUEUE];
+}
+
+/* Calls that wait for their time wait behind those that do not. */
+static void queue_add(struct loop_worker *worker, const struct loop_work *work)
+{
+    bool now = work->at_ns == 0;
+    size_t i = worker->n++;
+
+    if (now && worker->runs && queued(worker, 0)->at_ns > 0 &&
+        loop_worker_ops(worker->loop)->withdraw(worker)) {
+        loop_timer_disarm(&worker->deadline);
+        worker->runs = false;
+    }
+    for (; now && i > worker->runs && queued(worker, i - 1)->at_ns > 0; i--)
+        *queued(worker, i) = *queued(worker, i - 1);
+    *queued(worker, i) = *work;
+}
+
 int loop_worker_submit(struct loop_worker *worker, const struct loop_work *work)
 {
     if (worker->freed)
         return -ECANCELED;
     if (worker->n == WORKER_QUEUE)
         return -EAGAIN;
-    worker->queue[(worker->head + worker->n) % WORKER_QUEUE] = *work;
-    worker->n++;
+    queue_add(worker, work);
     if (worker->hangs && (worker->refuse.at == 0 || work->at_ns < worker->refuse.due_ns))
         loop_timer_set(&worker->refuse, work->at_ns, 0); /* not before its time */
-    if (worker->n > 1)
-        loop_worker_hasten(worker);
     start_next(worker);
     return 0;
 }
 
+/* Takes queue[i], which has not been started. */
+static struct loop_work take_queued(struct loop_worker *worker, size_t i)
+{
+    struct loop_work work = *queued(worker, i);
+
+    for (; i + 1 < worker->n; i++)
+        *queued(worker, i) = *queued(worker, i + 1);
+    worker->n--;
+    return work;
+}
+
 bool loop_worker_withdraw(struct loop_worker *worker, struct loop_work *ret)
 {
-    if (!worker->runs || worker->queue[worker->head].at_ns == 0 ||
+    size_t i = worker->runs;
+
+    while (i < worker->n && queued(worker, i)->at_ns == 0)
+        i++;
+    if (i < worker->n) {
+        *ret = take_queued(worker, i);
+        return true;
+    }
+    if (!worker->runs || queued(worker, 0)->at_ns == 0 ||
         !loop_worker_ops(worker->loop)->withdraw(worker))
         return false;
     loop_timer_disarm(&worker->deadline);
@@ -212,12 +247,12 @@ bool loop_worker_withdraw(struct loop_worker *worker, struct loop_work *ret)
 
 void loop_worker_hasten(struct loop_worker *worker)
 {
-    struct loop_work *first = &worker->queue[worker->head];
+    bool waits = worker->runs && queued(worker, 0)->at_ns > 0;
 
-    if (!worker->runs || first->at_ns == 0)
-        return;
-    first->at_ns = 0;
-    loop_worker_ops(worker->loop)->hasten(worker);
+    for (size_t i = 0; i < worker->n; i++)
+        queued(worker, i)->at_ns = 0;
+    if (waits)
+        loop_worker_ops(worker->loop)->hasten(worker);
 }
 
 bool loop_worker_hangs(const struct loop_worker *worker)

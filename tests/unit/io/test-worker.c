@@ -401,7 +401,7 @@ static int nothing(struct loop *loop, void *user)
     return 6;
 }
 
-/* A call waits for its time, not longer than until another one comes, and is taken back.
+/* A call waits for its time, others come first; it is hastened and taken back.
  */
 static void in_time(struct rig *rig)
 {
@@ -417,6 +417,8 @@ static void in_time(struct rig *rig)
     (void)loop_worker_submit(
         rig->worker, &(struct loop_work){.fn = nothing, .done = stop_now, .work = rig});
     (void)loop_run(rig->loop, NULL);
+    note(rig, loop_now_ns(rig->loop) < began + MS(10000000) ? "first" : "late");
+    loop_worker_hasten(rig->worker);
     (void)loop_run(rig->loop, NULL);
     note(rig, loop_now_ns(rig->loop) < began + MS(10000000) ? "hastened" : "late");
     w.done = on_withdrawn;
@@ -424,6 +426,9 @@ static void in_time(struct rig *rig)
     bool first = loop_worker_withdraw(rig->worker, &back);
     note(rig, "%d %d", first && back.work == rig,
          loop_worker_withdraw(rig->worker, &back));
+    (void)submit(rig, 'a', MS(2), 1, 0);
+    (void)loop_worker_submit(rig->worker, &w);
+    note(rig, "%d", loop_worker_withdraw(rig->worker, &back));
     note(rig, "run=%d", loop_run(rig->loop, NULL));
 }
 
@@ -494,7 +499,7 @@ static const struct {
     void (*run)(struct rig *rig);
 } cases[] = {
     {"calls come back in order", "queued a=1 b=2 c=3 run=0", in_order},
-    {"calls in time", "6 in-time 6 6 hastened 1 0 run=0", in_time},
+    {"calls in time", "6 in-time 6 first 6 hastened 1 0 1 a=1 run=0", in_time},
     {"done fails", "fails", done_fails},
     {"deadline, refusals, late, recovery",
      "a=timeout b=busy x=busy hangs late-a=1 y=4 well", deadline},
