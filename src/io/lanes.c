@@ -561,14 +561,18 @@ static void lane_worker_hasten(struct loop_worker *worker)
 
 void lanes_start(struct loop *loop)
 {
-    struct lane *common = loop_lanes(loop)->common;
+    struct lanes *lanes = loop_lanes(loop);
 
-    if (!common)
+    if (!lanes->common)
         return;
-    (void)pthread_mutex_lock(&loop_lanes(loop)->lock);
-    if (common->waiting.first)
-        lane_arm(common, common->waiting.first->start_ns);
-    (void)pthread_mutex_unlock(&loop_lanes(loop)->lock);
+    (void)pthread_mutex_lock(&lanes->lock);
+    if (lanes->common->waiting.first)
+        lane_arm(lanes->common, lanes->common->waiting.first->start_ns);
+    /* A thread that was awake may have begun a call by itself. */
+    uint64_t next = next_patience(lanes);
+    if (next < lanes->patient_until_ns)
+        set_patience(lanes, next);
+    (void)pthread_mutex_unlock(&lanes->lock);
 }
 
 /* Under the lock: the call has returned with its result; its worker is idle. */

@@ -288,6 +288,14 @@ static void freed_before(struct rig *rig)
     run(rig);
 }
 
+static void wait_for(struct rig *rig, const struct job *job)
+{
+    (void)pthread_mutex_lock(&rig->lock);
+    while (!job->begun)
+        (void)pthread_cond_wait(&rig->changed, &rig->lock);
+    (void)pthread_mutex_unlock(&rig->lock);
+}
+
 /* Freed while its call hangs in the common thread, and that before anybody noticed. */
 static void freed_in_a_hang(struct rig *rig)
 {
@@ -299,11 +307,26 @@ static void freed_in_a_hang(struct rig *rig)
     a->blocks = true;
     submit(rig, 1, 'c', 0);
     lanes_start(rig->loop);
-    (void)pthread_mutex_lock(&rig->lock);
-    while (!a->begun)
-        (void)pthread_cond_wait(&rig->changed, &rig->lock);
-    (void)pthread_mutex_unlock(&rig->lock);
+    wait_for(rig, a);
     loop_worker_free(rig->worker[0]);
+    run(rig);
+}
+
+/* The thread was awake when the call came, and began it before the loop could wake it. */
+static void begun_by_itself(struct rig *rig)
+{
+    struct lanes *lanes = &rig->loop->lanes;
+    struct job *a = submit(rig, 0, 'a', 0);
+
+    a->blocks = true;
+    lanes->patience_ns = LONG_NS;
+    lanes_start(rig->loop);
+    wait_for(rig, a);
+    (void)pthread_mutex_lock(&lanes->lock);
+    lanes->patience_ns = NS_PER_MS;
+    lanes->patient_until_ns = LOOP_NEVER;
+    (void)pthread_mutex_unlock(&lanes->lock);
+    submit(rig, 2, 'c', 0)->then = opens; /* would never come if it waited for a */
     run(rig);
 }
 
@@ -421,6 +444,7 @@ static const struct {
     {"deadline, refusal, recovery", "timeout-a busy-x y late-a b", deadline},
     {"freed with an answer not yet told", "a b c", freed_while_told},
     {"freed before its call began", "cancel-a b", freed_before},
+    {"begun before the loop waits", "c a", begun_by_itself},
     {"freed while it hangs", "b timeout-a c", freed_in_a_hang},
     {"several runs, in order of time", "part-a part-b part-a part-b a b", several_runs},
     {"told with the last run", "part-a part-a a", told_at_the_end},
