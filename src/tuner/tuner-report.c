@@ -64,6 +64,8 @@ static enum search_status plain_status(const struct tuner *t, char *ret, size_t 
 
     enum tuner_state s = shown(t);
 
+    if (s == TUNER_OVER && t->caps.pending) /* what it has restored is not known yet */
+        return SAY(SEARCH_WALKS, "restores the original limits");
     if (by[s].is == SEARCH_WALKS || by[s].is == SEARCH_MEASURES)
         (void)snprintf(ret, size, "%s %.0f W (window %u)", by[s].text,
                        w_of_mw(t->step.cap_mw), t->report.windows + 1);

@@ -356,11 +356,15 @@ static void compares(void)
             "  - {name: validation, when: job.phase == 'validate', phase: true,\n"
             "     cap: 150 W, ramp: 0.3 %/s}\n"))
         return;
-    begin_job("slowdown:1.03", "300", "train,validate=50%");
+    begin_job("eds:1.5", "300", "train,validate=50%");
     double s = 0;
     for (; s < 7200 && state_of("validation") != RULE_NO_GAIN; s += 10)
         run_s(10);
-    run_s(600);
+    unsigned capped = 0;
+    for (int i = 0; i < 3600; i++) { /* the search looks at other caps now and then */
+        run_s(1);
+        capped += rule_claim(CLAIM_SOFT) != NULL;
+    }
     const struct view_job *j = &node_look(w.node)->job[0];
     const struct phase_compared *c = &j->phases.compared;
     ok(state_of("validation") == RULE_NO_GAIN && c->known && c->saved < 0.005,
@@ -369,12 +373,7 @@ static void compares(void)
     ok(c->static_w > 150 && c->static_w <= w_of_mw(j->search.report->held_mw) + 1,
        "the static cap is below what the search holds, %.0f W",
        w_of_mw(j->search.report->held_mw));
-    unsigned capped = 0;
-    for (int i = 0; i < 600; i++) {
-        run_s(1);
-        capped += rule_claim(CLAIM_SOFT) != NULL;
-    }
-    is_int(capped, 0, "no claim of the rule from then on");
+    ok(capped < 3600 / 20, "claims of the rule in the hour from then on: %u s", capped);
     end_scene();
 }
 
