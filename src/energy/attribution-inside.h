@@ -46,6 +46,8 @@ struct account { /* one board */
     struct waste_track track;
     uint64_t job[ROSTER_USERS]; /* users of the last booked stretch */
     size_t n_jobs;
+    uint64_t booked_ns; /* end of the last booked stretch, also by UTC */
+    int64_t booked_utc_ns;
     uint64_t judged_ns; /* begin of the stretch that `waste` is of */
     struct attribution_waste waste;
     int64_t day; /* of today_j, days since 1970 UTC */

@@ -1,10 +1,12 @@
 /* Makes the rows of one stretch and updates the sums. */
+#include <stdlib.h>
 #include <string.h>
 
 #include "base/units.h"
 #include "energy/attribution-inside.h"
 
 #define DAY_NS (86400 * (int64_t)NS_PER_S)
+#define SLEW_NS (int64_t) NS_PER_S /* UTC that is off by less was not set anew */
 
 struct entry { /* a stretch that is being booked */
     struct account *a;
@@ -157,11 +159,27 @@ static void put_total(const struct entry *e, double begin_j)
         b->opts.on_total(&total, b->opts.user);
 }
 
-void attribution_rows(struct account *a, const struct stretch *s,
-                      const struct meter_result *m)
+/* When the row's stretch was by UTC.  It begins where the one before has ended, although
+ * both clocks are not read at the same time and UTC may be slewed; where UTC was set to
+ * another time, it begins then.
+ */
+static void set_utc(struct account *a, struct attribution_row *row)
 {
     struct loop *loop = a->book->opts.loop;
     uint64_t now = loop_now_ns(loop);
+
+    row->end_utc_ns = loop_utc_ns(loop) - (int64_t)(now - row->end_ns);
+    row->begin_utc_ns = row->end_utc_ns - (int64_t)(row->end_ns - row->begin_ns);
+    if (row->begin_ns == a->booked_ns && a->booked_utc_ns < row->end_utc_ns &&
+        llabs(row->begin_utc_ns - a->booked_utc_ns) < SLEW_NS)
+        row->begin_utc_ns = a->booked_utc_ns;
+    a->booked_ns = row->end_ns;
+    a->booked_utc_ns = row->end_utc_ns;
+}
+
+void attribution_rows(struct account *a, const struct stretch *s,
+                      const struct meter_result *m)
+{
     double begin_j = a->sum.energy_j;
     struct entry e = {
         .a = a,
@@ -172,8 +190,7 @@ void attribution_rows(struct account *a, const struct stretch *s,
                 .end_ns = s->end_ns},
     };
 
-    e.row.end_utc_ns = loop_utc_ns(loop) - (int64_t)(now - s->end_ns);
-    e.row.begin_utc_ns = e.row.end_utc_ns - (int64_t)(s->end_ns - s->begin_ns);
+    set_utc(a, &e.row);
     if (m) {
         e.row.method = m->method;
         e.row.why = m->why;

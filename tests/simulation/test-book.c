@@ -30,6 +30,7 @@ static struct {
     double job_j[64][BOARDS];                /* … of jobs by number */
     double lost_s, shared_j;
     uint64_t at_ns[BOARDS], first_ns[BOARDS];
+    int64_t at_utc_ns[BOARDS];
     double first_true_j[BOARDS], last_true_j[BOARDS]; /* < 0: not yet */
     unsigned rows, gaps, backwards, odd_totals, negative, orphans;
 } w;
@@ -59,8 +60,10 @@ static void on_total(const struct attribution_total *t, void *user)
     if (w.at_ns[t->board] == 0)
         w.first_ns[t->board] = t->begin_ns;
     else
-        w.gaps += t->begin_ns != w.at_ns[t->board];
+        w.gaps +=
+            t->begin_ns != w.at_ns[t->board] || t->begin_utc_ns != w.at_utc_ns[t->board];
     w.at_ns[t->board] = t->end_ns;
+    w.at_utc_ns[t->board] = t->end_utc_ns;
     w.odd_totals += t->end_j < t->begin_j ||
                     fabs(t->end_j - w.row_j[t->board]) > 1e-9 * t->end_j + 1e-6;
 }
@@ -81,6 +84,8 @@ static void on_turn(size_t board, void *user)
         return;
     if (w.first_true_j[board] < 0)
         w.first_true_j[board] = virtual_world_true_j(w.world.sim, board);
+    loop_shift_utc(w.world.loop,
+                   ((int64_t)(w.rows % 5) - 2) * (int64_t)NS_PER_MS); /* it is slewed */
     attribution_turn(w.book, board);
 }
 
