@@ -98,7 +98,11 @@ static int work(struct loop *loop, void *user)
 static struct node_end end_of(const struct parcel *p, const struct http_chain *chain,
                               uw_error *why)
 {
-    struct node_end end = {.r = chain->r, .retry_s = chain->retry_s};
+    struct node_end end = {
+        .r = chain->r,
+        .retry_s = chain->retry_s,
+        .names = p->asks.n == 1 && p->asks.ask[0].of == NODE_ASK_NAMES,
+    };
 
     *why = end.r < 0 ? chain->why : (uw_error){""};
     for (size_t i = 0; i < p->asks.n; i++) {

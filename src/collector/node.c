@@ -421,15 +421,19 @@ bool node_over(struct node *node, const struct node_now *now, const struct node_
     if (end->r < 0) {
         node->failures++;
         node->refusals = 0;
+        node->denied = end->r == -EACCES;
         node->again_ns = due(now, backoff(node->failures));
         if (end->r != -ETIMEDOUT || !end->some)
             forget(node);
         node->state = NODE_SILENT;
     } else if (end->status) {
         node->state = refused(node, now, end);
+    } else if (node->denied && end->names && node->n_signals + node->n_jobs > 0) {
+        node->again_ns = 0; /* the token may read: what follows tells */
     } else {
         node->failures = node->refusals = 0;
         node->again_ns = 0;
+        node->denied = false;
         node->state = NODE_ANSWERS;
     }
     return node->state != was;

@@ -53,6 +53,7 @@ struct node {
     uint64_t again_ns;     /* after both: not before */
     uint64_t tried_ns;     /* the end of its last chain */
     bool busy;             /* a chain is under way */
+    bool denied;           /* its last chain but for the names ended with 401 or 403 */
     enum node_state { NODE_ANSWERS, NODE_BUSY, NODE_SILENT } state;
 };
 void node_fini(struct node *node);
@@ -100,8 +101,10 @@ struct node_end {
     unsigned status;  /* 429, 5xx: of its last answer, which ended it; or 0 */
     unsigned retry_s; /* Retry-After of that; 0: none */
     bool some;        /* others of its requests were answered with 2xx */
+    bool names;       /* the chain asked for the node's signals and told it nothing */
 };
-/* What was answered with 2xx stays told after 429, 5xx and a time that was up.  Where
+/* What was answered with 2xx stays told after 429, 5xx and a time that was up.  A node
+ * that has refused what it was told, and names its signals, has not answered yet.  Where
  * nobody answers another daemon may be next, which was told nothing.  Returns whether
  * node->state is another one now.
  */

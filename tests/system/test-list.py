@@ -125,7 +125,9 @@ with uwtest.Node(count=4, may_set="anyone") as node:
     t.ok(hold.stdout.readline().startswith("ready 0"), "an actuator")
     for line in (f"hold {b['uuid']}", f"set {b['uuid']} 250000"):
         print(line, file=hold.stdin, flush=True)
-        hold.stdout.readline()
+        for said in iter(hold.stdout.readline, ""):
+            if said.split()[0] == line.split()[0]:  # else an event
+                break
     x = boards()[1]["limit"]
     t.ok(x["why"].startswith("set by underwatt (pid ") and x["original_mw"] == 300000
          and x["enforced_mw"] == 250000 and x["holder_pid"] == hold.pid,

@@ -227,7 +227,7 @@ def before_cmd(t, node, i):
 def cap_of_no_board(t, node):
     """A cap that no board takes is refused before CMD, although CMD's boards are not known; one that some take is not."""
     p = node.run("underwatt", "run", "--cap", "999", "--", "sh", "-c", "echo started")
-    t.ok(p.returncode == 2 and p.stdout == "" and p.stderr.count("\n") == 1 and "999 W" in p.stderr and "150..300 W" in p.stderr,
+    t.ok(p.returncode == 2 and p.stdout == "" and p.stderr.count("\n") == 1 and "'999'" in p.stderr and "150..300 W" in p.stderr,
          "999 W without --gpus: one line, CMD is not started", f"{p.returncode} {p.stdout} {p.stderr}")
     p = node.run("underwatt", "run", "--cap", "200", "-q", "--", "sh", "-c", "exit 4")
     t.equal(p.returncode, 4, "200 W without --gpus: CMD is started")

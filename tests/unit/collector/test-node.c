@@ -157,7 +157,7 @@ static void moved(void)
 
 static bool over(struct node *node, int r, unsigned status, unsigned retry_s, bool some)
 {
-    const struct node_end end = {r, status, retry_s, some};
+    const struct node_end end = {r, status, retry_s, some, false};
 
     return node_over(node, &now, &end);
 }
@@ -195,6 +195,33 @@ static void busy(void)
            "keeps what it took, too");
     ok(over(&node, 0, 0, 0, true) && node.again_ns == 0, "it takes all again");
     node_asks_fini(&asks);
+    node_fini(&node);
+}
+
+/* A token that may read only: the node names its signals, and refuses what it is told. */
+static void reads_only(void)
+{
+    const struct node_end named = {.some = true, .names = true};
+    const size_t both[] = {0, 1};
+    struct node node = {.name = "n1"};
+
+    now.now_ns = 5000 * S;
+    (void)node_jobs(&node, &jobs, both, 2);
+    for (unsigned i = 1; i <= 3; i++) {
+        bool news = node_over(&node, &now, &named);
+        ok(news == false && node.state == (i > 1 ? NODE_SILENT : NODE_ANSWERS),
+           "chain %u: its names are no news", i);
+        ok(over(&node, -EACCES, 0, 0, false) == (i == 1), "… a refusal is news once");
+        is_int(node.failures, i, "… and it is asked less and less often");
+    }
+    ok(node_over(&node, &now, &named) == false && node.again_ns == 0,
+       "it is told at once after its names");
+    ok(over(&node, 0, 0, 0, true) && node.state == NODE_ANSWERS,
+       "and answers when it takes it");
+    (void)over(&node, -EACCES, 0, 0, false);
+    (void)node_jobs(&node, &jobs, NULL, 0);
+    ok(node_over(&node, &now, &named) && node.state == NODE_ANSWERS,
+       "a node that is to be told nothing answers with its names");
     node_fini(&node);
 }
 
@@ -415,6 +442,7 @@ int main(void)
     holds();
     moved();
     busy();
+    reads_only();
     last();
     silence();
     bodies();
