@@ -702,8 +702,11 @@ int client_windows_new(const struct client_windows_opts *opts,
         return r;
     for (size_t i = 0; i < opts->n && i < BOARDS_MAX; i++) {
         w->sampler[w->n++] = opts->sampler[i];
-        w->ear[i] = (struct sampler_ear){
-            .fn = windows_on_sample, .user = w, .board = i, .overhears = true};
+        w->ear[i] = (struct sampler_ear){.fn = windows_on_sample,
+                                         .user = w,
+                                         .board = i,
+                                         .overhears = true,
+                                         .patient = true};
         sampler_hear(w->sampler[i], 0, &w->ear[i]);
     }
     *ret = take(w);
