@@ -388,8 +388,7 @@ static void probe_on_sampled(struct board *b, int r, size_t n, void *user)
         free(p);
         return;
     }
-    if (r >= 0)
-        unplan(p, n);
+    unplan(p, r < 0 ? n + 1 : n); /* the one that failed was tried */
     if (r != -ECANCELED)
         schedule(p);
 }

@@ -387,7 +387,7 @@ static int on_signal(struct loop_signal *source, int signo, void *user)
             (void)loop_child_kill(r->child, signo);
         return 0;
     }
-    if (!ends || (r->own && r->ended && ++r->interrupts == 1))
+    if (!ends || (r->own && r->begin_ns && r->ended && ++r->interrupts == 1))
         return 0; /* limits come back first */
     r->hurried = true;
     loop_stop(r->loop, 0);
@@ -496,6 +496,8 @@ static int start(struct remote *r, uw_error *err)
         got = job_child_start(r, err);
     if (got >= 0)
         got = r->own ? job_own_begin(r, err) : begin(r, err);
+    if (got >= 0 && r->hurried)
+        got = fail(err, -EINTR, "interrupted");
     if (got >= 0)
         got = job_child_go(r, err);
     r->next_line_ns = r->begin_ns + cli_wall_ns(r->loop, LINE_S * 1e3);

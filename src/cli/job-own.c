@@ -76,7 +76,7 @@ static void note_originals(struct remote *r)
 
     for (size_t i = 0; i < n_boards(r); i++) {
         look(r, i, &cap);
-        if (!r->original_mw[i] && cap.state == CAPS_HELD)
+        if (!r->original_mw[i] && (cap.state == CAPS_HELD || cap.writing))
             r->original_mw[i] = cap.bounds.original_mw;
     }
 }
@@ -116,19 +116,30 @@ static uint64_t made_id(const struct json *doc)
 
 static void let_go(struct remote *r);
 
+static void drop_probe(struct remote *r)
+{
+    char path[64];
+
+    r->probing = 0;
+    (void)snprintf(path, sizeof path, "/v1/claims/%" PRIu64, r->probe);
+    (void)ask_wait(r->daemon, "DELETE", path, NULL, NULL, NULL);
+}
+
 static int probe(struct remote *r, size_t i, uw_error *err)
 {
-    uint64_t id = 0;
-    char path[64];
-    int got = own_hold_claim(
-        r->own, i, "the limit that was found: proves the right to set it", &id, err);
+    int got =
+        own_hold_claim(r->own, i, "the limit that was found: proves the right to set it",
+                       &r->probe, err);
 
     if (got < 0)
         return got;
     got = await_held(r, i, i + 1, err);
-    (void)snprintf(path, sizeof path, "/v1/claims/%" PRIu64, id);
-    (void)ask_wait(r->daemon, "DELETE", path, NULL, NULL, NULL);
-    if (got < 0 || own_hold_writes(r->own, i)) /* it ends beside CMD */
+    if (got == 0 && own_hold_writes(r->own, i)) { /* it ends beside CMD */
+        r->probing = i + 1;
+        return 0;
+    }
+    drop_probe(r);
+    if (got < 0)
         return got;
     let_go(r);
     if (r->sure) /* the board is anybody's again: its limit may change */
@@ -407,6 +418,24 @@ static void take_so_far(struct remote *r, const struct json_value *job, uint64_t
         r->so_far_ns = now;
 }
 
+/* Whether the driver has refused what it was writing as CMD was started. */
+static void see_probe(struct remote *r)
+{
+    size_t i = r->probing - 1;
+    char path[64], text[300];
+    uw_error err;
+
+    if (own_hold_writes(r->own, i))
+        return;
+    r->probing = 0;
+    if (own_hold_is(r->own, i, &err) < 0) {
+        (void)snprintf(text, sizeof text, "%.250s: CMD runs without a cap", err.text);
+        job_say(r, text);
+    }
+    (void)snprintf(path, sizeof path, "/v1/claims/%" PRIu64, r->probe);
+    (void)ask_request(r->daemon, "DELETE", path, NULL, on_dropped, NULL, &err);
+}
+
 int job_own_see(struct remote *r)
 {
     const struct json_value *job = r->doc ? json_root(r->doc) : NULL;
@@ -414,6 +443,8 @@ int job_own_see(struct remote *r)
     bool settled = s_between(r->so_far_ns, now) * 1e3 >= SETTLED_MS;
 
     take_so_far(r, job, now);
+    if (r->probing)
+        see_probe(r);
     if (r->capped && !r->asked && r->so_far && settled && !r->ended)
         return search_found(r, job);
     if (!r->ended)
@@ -466,6 +497,8 @@ static void let_go(struct remote *r)
 {
     uint64_t until = loop_now_ns(r->loop) + cli_wall_ns(r->loop, BACK_MS);
 
+    if (r->probing)
+        drop_probe(r);
     own_node_hold(r->own, false);
     while (is_any_held(r, &r->sure) && !r->hurried && loop_now_ns(r->loop) < until)
         own_node_wait(r->own, until);

@@ -169,7 +169,7 @@ static void call_return(struct worker_call *call, int r)
 /* at_ns: of the loop; 0: not again. */
 static bool call_again(struct lane *lane, struct worker_call *call, int r, uint64_t at_ns)
 {
-    if (at_ns == 0 || call->once || lane->quit || call->n_parts == LOOP_RUNS ||
+    if (at_ns == 0 || call->once || lane->quit || call->n_parts == LOOP_RUNS - 1 ||
         lane != loop_lanes(lane->loop)->common)
         return false;
     post(call, &call->part[call->n_parts++], r);

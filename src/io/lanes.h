@@ -25,7 +25,7 @@ struct worker_call {
         struct worker_call *call;
         bool is_part;
         int r;
-    } answer, part[LOOP_RUNS]; /* of the last run, and of those before it */
+    } answer, part[LOOP_RUNS - 1]; /* of the last run, and of those before it */
     size_t n_parts;
     uint64_t start_ns; /* kernel time before which it does not begin */
     uint64_t took_ns;  /* kernel time, as began_ns */
