@@ -123,10 +123,8 @@ static void keep_within(struct tuner *t, struct search_step *step)
     if (mw == step->cap_mw)
         return;
     t->instead = true;
-    if (mw >= tuner_reference_mw(t))
-        (void)snprintf(step->why, sizeof step->why,
-                       "until the bound leaves time to try %.0f W",
-                       w_of_mw(step->cap_mw));
+    (void)snprintf(step->why, sizeof step->why,
+                   "until the bound leaves time to try %.0f W", w_of_mw(step->cap_mw));
     step->cap_mw = mw;
     if (step->first_mw < mw)
         step->first_mw = mw;
@@ -287,7 +285,8 @@ int do_named(struct tuner *t, const void *what)
  */
 int do_spent(struct tuner *t, const void *what)
 {
-    uint32_t cap_mw = t->step.cap_mw, up_mw = tuner_reference_mw(t) - cap_mw;
+    uint32_t cap_mw = t->step.cap_mw, reference_mw = tuner_reference_mw(t);
+    uint32_t up_mw = reference_mw > cap_mw ? reference_mw - cap_mw : 0;
 
     tuner_note(&t->notes, true, "%.0f W takes longer than the bound leaves: goes up",
                w_of_mw(cap_mw));

@@ -214,7 +214,7 @@ static int take_steps(struct tuner *t, const struct steps *steps, uint64_t now_n
         return goes_on ? on_goes_on(t) : 0;
     if (t->stopped)
         return 0;
-    if (t->priced && !(tuner_left_s(t) > 0))
+    if (works(t) && t->priced && !(tuner_left_s(t) > 0))
         return tuner_event(t, ON_SPENT, NULL);
     tuner_check_first(t, now_ns);
     return feed_source(t, now_ns);

@@ -544,7 +544,9 @@ int search_on_window(struct search *s, const struct search_window *w, uw_error *
     bool hit = off <= s->setup.grain_mw;
 
     s->windows++;
-    s->spent += w->instead && w->cap_mw >= s->reference_mw ? 0 : length_of(w);
+    /* Steps at the reference save up no time for a bound of 1: nothing is waited for. */
+    bool waits = w->instead && w->cap_mw >= s->reference_mw && s->setup.goal.param > 1;
+    s->spent += waits ? 0 : length_of(w);
     if (l)
         level_add(l, w, s->setup.gpus, &s->drift);
     else

@@ -76,7 +76,7 @@ struct search_window {
     unsigned length;      /* as in struct search_step; 0: 1 */
     enum binding binding; /* of the cap, on all GPUs */
     bool instead; /* at the cap that search_affordable() has named: at the reference it is
-                     none of max_windows */
+                     none of max_windows, unless the bound is 1 */
 };
 
 enum search_kind {
