@@ -189,7 +189,7 @@ static int check_name(const struct yaml_node *map, const char *name, uw_error *e
     if (!name[0] || name[0] == '.' || strchr(name, '/'))
         return yaml_fail(
             yaml_get(map, "name"), err, -EINVAL,
-            "name: '%s' is not a name: a name has no dot at its begin and no slash",
+            "name: '%s' is not a name: a name does not begin with a dot and has no slash",
             name);
     return 0;
 }
