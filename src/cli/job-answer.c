@@ -19,21 +19,26 @@ static uint32_t mw_of(const struct json_value *v, const char *key)
     return mw_of_w(or_0(take_mw(v, key)));
 }
 
-/* A mean with the same value and error as the daemon's. */
+static double weight(double rse)
+{
+    return rse > 0 ? 1 / (rse * rse) : 1;
+}
+
+/* A mean with the same values and errors as the daemon's. */
 static struct savings_mean mean_of(const struct json_value *v)
 {
     double t = or_0(take_number(v, "step_s")), e = or_0(take_number(v, "step_j"));
-    double rse =
-        fmax(or_0(take_number(v, "step_s_rse")), or_0(take_number(v, "step_j_rse")));
-    double w = rse > 0 ? 1 / (rse * rse) : 1;
+    double wt = weight(or_0(take_number(v, "step_s_rse")));
+    double we = weight(or_0(take_number(v, "step_j_rse")));
 
     return (struct savings_mean){
         .windows = (unsigned)take_u64(v, "windows"),
-        .sum_w = w,
-        .sum_wt = w * t,
-        .sum_we = w * e,
-        .sum_wt2 = w * t * t,
-        .sum_we2 = w * e * e,
+        .sum_wt = wt,
+        .sum_t = wt * t,
+        .sum_t2 = wt * t * t,
+        .sum_we = we,
+        .sum_e = we * e,
+        .sum_e2 = we * e * e,
     };
 }
 

@@ -56,50 +56,55 @@ bool stretch_turn(struct stretch *s, enum stretch_kind kind, struct stretch_done
     return ended;
 }
 
+static double weight(double rse)
+{
+    return 1 / (fmax(rse, LEAST_RSE) * fmax(rse, LEAST_RSE));
+}
+
 void savings_mean_add(struct savings_mean *m, double time_s, double energy_j,
                       double time_rse, double energy_rse)
 {
-    double rse = fmax(fmax(time_rse, energy_rse), LEAST_RSE);
-    double w = 1 / (rse * rse);
+    double wt = weight(time_rse), we = weight(energy_rse);
 
     m->windows++;
-    m->sum_w += w;
-    m->sum_wt += w * time_s;
-    m->sum_we += w * energy_j;
-    m->sum_wt2 += w * time_s * time_s;
-    m->sum_we2 += w * energy_j * energy_j;
+    m->sum_wt += wt;
+    m->sum_t += wt * time_s;
+    m->sum_t2 += wt * time_s * time_s;
+    m->sum_we += we;
+    m->sum_e += we * energy_j;
+    m->sum_e2 += we * energy_j * energy_j;
 }
 
 double savings_mean_time(const struct savings_mean *m)
 {
-    return m->sum_w > 0 ? m->sum_wt / m->sum_w : 0;
+    return m->sum_wt > 0 ? m->sum_t / m->sum_wt : 0;
 }
 
 double savings_mean_energy(const struct savings_mean *m)
 {
-    return m->sum_w > 0 ? m->sum_we / m->sum_w : 0;
+    return m->sum_we > 0 ? m->sum_e / m->sum_we : 0;
 }
 
 /* The larger of 1/sqrt(sum of weights) and the weighted scatter of the windows. */
-static double mean_rse(const struct savings_mean *m, double mean, double mean2)
+static double mean_rse(unsigned windows, double sum_w, double sum, double sum2)
 {
-    if (m->windows == 0 || mean <= 0)
+    if (windows == 0 || !(sum > 0))
         return 0;
-    double claimed = 1 / sqrt(m->sum_w);
-    if (m->windows < 2)
+    double claimed = 1 / sqrt(sum_w), mean = sum / sum_w;
+    if (windows < 2)
         return claimed;
-    double variance = fmax(mean2 - mean * mean, 0);
-    return fmax(claimed, sqrt(variance / (m->windows - 1)) / mean);
+    double variance = fmax(sum2 / sum_w - mean * mean, 0);
+    return fmax(claimed, sqrt(variance / (windows - 1)) / mean);
 }
 
 double savings_mean_time_rse(const struct savings_mean *m)
 {
-    return mean_rse(m, savings_mean_time(m), m->sum_w > 0 ? m->sum_wt2 / m->sum_w : 0);
+    return mean_rse(m->windows, m->sum_wt, m->sum_t, m->sum_t2);
 }
 
 double savings_mean_energy_rse(const struct savings_mean *m)
 {
-    return mean_rse(m, savings_mean_energy(m), m->sum_w > 0 ? m->sum_we2 / m->sum_w : 0);
+    return mean_rse(m->windows, m->sum_we, m->sum_e, m->sum_e2);
 }
 
 static struct savings_sum add(const struct savings_sum *a, const struct savings_sum *b)

@@ -46,11 +46,13 @@ struct savings_sum {
     double steps, time_s, energy_j, half2_j2; /* half2_j2: sum of squared half widths */
 };
 
-/* Mean cost of a step at one cap over several windows (weights: 1 / variance). */
+/* Mean cost of a step at one cap over several windows.  The weights, 1 / variance, are
+ * those of the times and of the energies: each has its own error.
+ */
 struct savings_mean {
     unsigned windows;
-    double sum_w, sum_wt, sum_we; /* weights, weighted time and energy of a step */
-    double sum_wt2, sum_we2;
+    double sum_wt, sum_t, sum_t2; /* weights, weighted times of a step, their squares */
+    double sum_we, sum_e, sum_e2; /* the same of the energies */
 };
 /* rse: relative standard errors of the window; at least 0.1 % is assumed. */
 void savings_mean_add(struct savings_mean *m, double time_s, double energy_j,

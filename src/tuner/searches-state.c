@@ -73,8 +73,9 @@ void searches_memory_take(struct searches_memory *m, const struct tuner_report *
 
 static const struct saved_field mean_fields[] = {
     {"windows", COUNT, .at = AT(savings_mean, windows)},
-    {"sums", SUMS, 0, SUMS_OF(AT(savings_mean, sum_w), AT(savings_mean, sum_wt),
-        AT(savings_mean, sum_we), AT(savings_mean, sum_wt2), AT(savings_mean, sum_we2))},
+    {"sums", SUMS, 0, SUMS_OF(AT(savings_mean, sum_wt), AT(savings_mean, sum_t),
+        AT(savings_mean, sum_e), AT(savings_mean, sum_t2), AT(savings_mean, sum_e2))},
+    {"weight_e", NUMBER, .at = AT(savings_mean, sum_we), "weight_e"},
 };
 static const struct saved_field older_fields[] = { /* regimes that were merged into one */
     {"regimes", COUNT, .at = AT(savings_totals, regimes)},
@@ -215,9 +216,12 @@ int searches_state_write(const struct searches_ask *ask, const struct searches_m
 
 /* ---- reading ---- */
 
-static int check_mean(const struct savings_mean *m, uw_error *err)
+/* In older states the weights of the energies are those of the times. */
+static int check_mean(struct savings_mean *m, uw_error *err)
 {
-    if (m->windows > 0 && !(m->sum_w > 0 && m->sum_wt > 0 && m->sum_we > 0))
+    if (!(m->sum_we > 0))
+        m->sum_we = m->sum_wt;
+    if (m->windows > 0 && !(m->sum_wt > 0 && m->sum_t > 0 && m->sum_e > 0))
         return fail(err, -EINVAL, "windows without a weight");
     return 0;
 }

@@ -78,6 +78,12 @@ static void saved(void)
     is_near(savings_mean_energy_rse(&a.reference), 0.0099, 1e-4, "their scatter counts");
     is_near(savings_mean_time_rse(&a.reference), 0.001 / sqrt(2), 1e-6,
             "or what they claim");
+    struct savings_mean mean = {0};
+    savings_mean_add(&mean, 1.0, 100, 0.01, 0.002);
+    savings_mean_add(&mean, 1.0, 100, 0.01, 0.002);
+    is_near(savings_mean_time_rse(&mean), 0.01 / sqrt(2), 1e-12, "time and ...");
+    is_near(savings_mean_energy_rse(&mean), 0.002 / sqrt(2), 1e-12,
+            "... energy have errors of their own");
     a.sum[STRETCH_REFERENCE] = (struct savings_sum){10, 10, 1010, 0};
     a.sum[STRETCH_SEARCH] = (struct savings_sum){10, 11, 900, 0};
     a.sum[STRETCH_HOLD] = (struct savings_sum){80, 88, 6400, 25};
@@ -296,6 +302,11 @@ static void whole_job(void)
             1.05 * 10 * 1.96 * 0.009, 1e-6,
             "by the lower limit of what is known of the reference; its own steps are "
             "exact");
+    noisy.reference = (struct savings_mean){0};
+    savings_mean_add(&noisy.reference, 1.0, 100, 0, 0.02);
+    is_near(whole_job_left_s(&noisy, 1, &more, 1.05),
+            whole_job_left_s(&a, 1, &more, 1.05), 1e-12,
+            "whatever the error of its energy");
     is_near(whole_job_most(1.05, 1, 10), 1.05 * 1.07, 1e-12,
             "10 s may cost 0.7 of what is left");
     is_near(whole_job_most(1.05, -3, 10), 1.05, 1e-12, "nothing is left: the bound");

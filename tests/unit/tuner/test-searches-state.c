@@ -112,8 +112,9 @@ static void there_and_back(bool search)
     for (size_t i = 0; i < 3 && same; i++)
         same = got.cap[i].cap_mw == caps[i].cap_mw &&
                got.cap[i].mean.windows == caps[i].mean.windows &&
-               got.cap[i].mean.sum_wt == caps[i].mean.sum_wt &&
-               got.cap[i].mean.sum_we2 == caps[i].mean.sum_we2;
+               got.cap[i].mean.sum_t == caps[i].mean.sum_t &&
+               got.cap[i].mean.sum_e2 == caps[i].mean.sum_e2 &&
+               got.cap[i].mean.sum_we == caps[i].mean.sum_we;
     ok(same, "each cap, to the last bit");
     savings_saved(a, REGIMES, &want);
     savings_saved(got.known.regime, got.known.n_regimes, &is);
@@ -127,6 +128,29 @@ static void there_and_back(bool search)
            savings_time_s(&got.regime[0], 1) == savings_time_s(&a[0], 1) &&
            got.regime[1].older.regimes == 0,
        "… a regime in it that was merged");
+}
+
+/* A state of before the energies had weights of their own. */
+static void one_weight(void)
+{
+    static struct searches_memory m, got;
+    struct savings a[REGIMES + 1];
+    struct tuner_cap caps[3] = {{0}};
+    struct tuner_report report;
+    struct searches_ask ask = {.cap.percent = 85}, got_ask;
+    struct cap_class cls;
+    auto_(mem_free) char *text = NULL;
+    uw_error err = {""};
+
+    fill(&report, a, caps);
+    searches_memory_take(&m, &report);
+    ok(searches_state_write(&ask, &m, &text, &err) == 0, "written");
+    for (char *key = text; (key = strstr(key, "weight_e"));)
+        key[0] = 'W';
+    ok(searches_state_read(text, &got_ask, &cls, &got, &err) == 0 &&
+           got.cap[0].mean.sum_we == caps[0].mean.sum_wt &&
+           got.regime[1].hold.sum_we == a[1].hold.sum_wt,
+       "an older state: the weights of the times %s", err.text);
 }
 
 #define NOTHING "{\"0\":0,\"1\":0,\"2\":0,\"3\":0}"
@@ -179,6 +203,7 @@ int main(void)
 {
     there_and_back(true);
     there_and_back(false);
+    one_weight();
     refused();
     return done();
 }
