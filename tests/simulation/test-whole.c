@@ -2,8 +2,8 @@
  * twin at the original cap.  At each step that is seen (every 250 ms) the time since the
  * first one is at most F x that of the twin, and 1 s or 0.1 % of it more.
  *
- * Usage: test-whole [BOARD [WORKLOAD [F [SECONDS [NOISE]]]]]: without, a part of them, or
- * with UNDERWATT_SOAK all, for 10 minutes and for an hour; "all" as BOARD: these, too.
+ * Usage: test-whole [BOARD [WORKLOAD [F [SECONDS [NOISE]]]]]: without, jobs of 10 minutes,
+ * with UNDERWATT_SOAK of an hour, too; "all" as BOARD: these, too.
  */
 #include "run-scene.h"
 
@@ -95,8 +95,8 @@ static void each_of(struct world *w, int argc, char **argv, const char *key)
             for (size_t l = 0; l < n_elements(lengths); l++) {
                 char s[16];
                 (void)snprintf(s, sizeof s, "%.0f", lengths[l]);
-                bool part = argc == 1 && left_out(i, f + l);
-                if (!part && named(argc, argv, 1, key) &&
+                bool longer = argc == 1 && l > 0 && !getenv("UNDERWATT_SOAK");
+                if (!longer && named(argc, argv, 1, key) &&
                     named(argc, argv, 2, work->name) &&
                     named(argc, argv, 3, bounds[f].text) && named(argc, argv, 4, s))
                     one(w, key, work->name, f, l);
