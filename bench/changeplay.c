@@ -245,7 +245,7 @@ static int hold(struct world *w, double end_s, struct played *ret, uw_error *err
     for (unsigned n = 1; r >= 0 && w->now_s < end_s; n++) {
         struct search_window win = measure(w, w->cap_mw, 1);
         w->since += w->now_s > change_s(w);
-        if (change_on_unsure(&w->change, win.time_s, win.energy_j, win.time_rse,
+        if (change_on_window(&w->change, win.time_s, win.energy_j, win.time_rse,
                              win.energy_rse) != CHANGE_NONE) {
             r = answer(w, &win, ret, err);
             n = 0;

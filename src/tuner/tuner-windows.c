@@ -135,7 +135,7 @@ static bool judge_hold(struct tuner *t, const struct search_window *w)
     regimes_mean_add(&a->hold, w);
     struct pair_seen seen = reference_check_hold_seen(w, loop_now_ns(t->o.loop));
     (void)counterfactual_on_hold(&a->pairs, &seen);
-    return change_on_unsure(&t->change, w->time_s, w->energy_j, w->time_rse,
+    return change_on_window(&t->change, w->time_s, w->energy_j, w->time_rse,
                             w->energy_rse) != CHANGE_NONE;
 }
 

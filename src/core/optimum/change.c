@@ -2,113 +2,165 @@
 
 #include <math.h>
 #include <stdbool.h>
+#include <stdlib.h>
+#include <string.h>
 
-/* The threshold, as a fraction of the change to detect.  With windows of a standard error
- * of NEEDS x that change, it is 4 standard errors of the mean of three windows away from
- * the baseline.
- */
-#define LINE 0.6
-#define NEEDS 0.25
-#define LEAST_RSE 1e-3 /* smaller errors count as this */
+#define LINE 0.6            /* of the change to detect */
+#define ODDS 1e-6           /* a comparison's probability of a false alarm */
+#define LEAST_QUARTILE 7e-4 /* smaller ones count as this */
+enum { LATEST_MIN = 2 };
 
 void change_init(struct change *c, double least)
 {
     *c = (struct change){.least = least > 0 ? least : 0.05};
 }
 
-double change_needs_rse(const struct change *c)
+static int rising(const void *a, const void *b)
 {
-    return NEEDS * c->least;
+    double x = *(const double *)a, y = *(const double *)b;
+
+    return (x > y) - (x < y);
 }
 
-static double line_of(const struct change *c)
+/* Sorts v. */
+static double median(double *v, unsigned n)
 {
-    return LINE * log1p(c->least);
+    qsort(v, n, sizeof *v, rising);
+    return (v[(n - 1) / 2] + v[n / 2]) / 2;
 }
 
-static double median3(const double v[CHANGE_RECENT])
-{
-    return fmax(fmin(v[0], v[1]), fmin(fmax(v[0], v[1]), v[2]));
-}
-
-/* Adds the newest value and moves the oldest of the three into the baseline.  The
- * baseline starts as their median; later values are clipped to the threshold around it,
- * so that outliers hardly move it.
+/* The older windows of a track, by their distance from their median in the direction of
+ * a change.
  */
-static void track_push(struct change_track *t, const struct change *c, double value)
+struct base {
+    unsigned n;
+    double off[CHANGE_BASE_MAX];
+    double quartile; /* of their scatter: median distance, upper limit (97.5 %) */
+};
+
+static void base_make(struct base *b, const double *value, double middle, int side)
 {
-    if (c->recent_n == CHANGE_RECENT && c->base_n == 0) {
-        t->base = median3(t->recent);
-    } else if (c->recent_n == CHANGE_RECENT && c->base_n < CHANGE_BASE_MAX) {
-        double off = t->recent[CHANGE_RECENT - 1] - t->base, most = line_of(c);
-        t->base += fmax(-most, fmin(off, most)) / (c->base_n + 1);
+    double v[CHANGE_BASE_MAX];
+
+    for (unsigned i = 0; i < b->n; i++) {
+        b->off[i] = side * (value[i] - middle);
+        v[i] = fabs(b->off[i]);
     }
-    for (int i = CHANGE_RECENT - 1; i > 0; i--)
-        t->recent[i] = t->recent[i - 1];
-    t->recent[0] = value;
+    qsort(v, b->n, sizeof *v, rising);
+    b->quartile = v[(unsigned)ceil(b->n / 2.0 + sqrt(b->n)) - 1];
 }
 
-static bool track_changed(const struct change_track *t, double line)
+/* The probability that a window without a change is off by as much: of Student's t with
+ * 2 degrees of freedom by the quartile, of the normal distribution by the stated error,
+ * or the share of older windows, whichever is highest.
+ */
+static double tail(const struct base *b, double off, double rse)
 {
-    double mean = (t->recent[0] + t->recent[1] + t->recent[2]) / CHANGE_RECENT;
-    double a = mean - t->base, b = median3(t->recent) - t->base;
-    return (a > line && b > line) || (a < -line && b < -line);
+    double x = off / fmax(b->quartile, LEAST_QUARTILE);
+    double p = (1 - x / sqrt(3 + x * x)) / 2;
+    unsigned as_far = 0;
+
+    for (unsigned i = 0; i < b->n; i++)
+        as_far += b->off[i] >= off;
+    if (rse > 0)
+        p = fmax(p, erfc(off / rse / M_SQRT2) / 2);
+    return fmax(p, (double)as_far / b->n);
 }
 
-int change_on_window(struct change *c, double time_s, double energy_j)
+/* The probability of k or more of n, each with probability p. */
+static double at_least(unsigned k, unsigned n, double p)
 {
-    if (!(isfinite(time_s) && time_s > 0 && isfinite(energy_j) && energy_j > 0))
-        return CHANGE_NONE;
+    double sum = 0, ways = 1; /* n choose i */
 
-    track_push(&c->time, c, log(time_s));
-    track_push(&c->energy, c, log(energy_j));
-    if (c->recent_n == CHANGE_RECENT && c->base_n < CHANGE_BASE_MAX)
-        c->base_n++;
-    if (c->recent_n < CHANGE_RECENT)
-        c->recent_n++;
-    if (c->base_n < CHANGE_BASE_MIN)
-        return CHANGE_NONE;
-
-    double line = line_of(c);
-    int what = (track_changed(&c->time, line) ? CHANGE_TIME : 0) |
-               (track_changed(&c->energy, line) ? CHANGE_ENERGY : 0);
-    if (what) {
-        c->base_n = 0;
+    for (unsigned i = n; i >= k; i--) {
+        sum += ways * pow(p, i) * pow(1 - p, n - i);
+        ways = ways * i / (n - i + 1);
     }
-    return what;
+    return sum;
 }
 
-static void mean_add(struct change_mean *m, double value, double rse)
+/* Whether three quarters of the latest windows are off to one side by more than the line,
+ * and would not be by chance.
+ */
+static bool changed(const struct change_track *t, unsigned n, unsigned latest,
+                    double line)
 {
-    double w = 1 / (fmax(rse, LEAST_RSE) * fmax(rse, LEAST_RSE));
+    const double *value = t->value + n - latest, *rse = t->rse + n - latest;
+    unsigned older = n - latest, k = latest - latest / 4, above = 0, below = 0;
+    struct base b = {.n = older < CHANGE_BASE_MAX ? older : CHANGE_BASE_MAX};
+    double p[CHANGE_LATEST_MAX], sorted[CHANGE_BASE_MAX];
 
-    m->w += w;
-    m->sum += w * log(value);
+    memcpy(sorted, t->value, b.n * sizeof *sorted);
+    double middle = median(sorted, b.n);
+    for (unsigned i = 0; i < latest; i++) {
+        above += value[i] - middle > line;
+        below += middle - value[i] > line;
+    }
+    if (above < k && below < k)
+        return false;
+    int side = above >= k ? 1 : -1;
+    base_make(&b, t->value, middle, side);
+    for (unsigned i = 0; i < latest; i++) {
+        double off = side * (value[i] - middle);
+        p[i] = off > line ? tail(&b, off, rse[i]) : 1;
+    }
+    qsort(p, latest, sizeof *p, rising);
+    return at_least(k, latest, p[k - 1]) <= ODDS;
 }
 
-static bool is_sure(const struct change_mean *m, double needs)
+/* When full, drops the oldest window beside those of the baseline. */
+static void add(struct change_track *t, unsigned n, double value, double rse)
 {
-    return 1 / sqrt(m->w) <= needs * (1 + 1e-9);
+    if (n == CHANGE_WINDOWS) {
+        size_t moved = CHANGE_LATEST_MAX - 1;
+        memmove(t->value + CHANGE_BASE_MAX, t->value + CHANGE_BASE_MAX + 1,
+                moved * sizeof *t->value);
+        memmove(t->rse + CHANGE_BASE_MAX, t->rse + CHANGE_BASE_MAX + 1,
+                moved * sizeof *t->rse);
+        n--;
+    }
+    t->value[n] = value;
+    t->rse[n] = rse;
 }
 
-int change_on_unsure(struct change *c, double time_s, double energy_j, double time_rse,
+static void keep_latest(struct change_track *t, unsigned n, unsigned latest)
+{
+    memmove(t->value, t->value + n - latest, latest * sizeof *t->value);
+    memmove(t->rse, t->rse + n - latest, latest * sizeof *t->rse);
+}
+
+static bool good(double value, double rse)
+{
+    return isfinite(value) && value > 0 && isfinite(rse) && rse >= 0;
+}
+
+static unsigned least_older(unsigned latest)
+{
+    return latest > CHANGE_BASE_MIN ? latest : CHANGE_BASE_MIN;
+}
+
+int change_on_window(struct change *c, double time_s, double energy_j, double time_rse,
                      double energy_rse)
 {
-    double needs = change_needs_rse(c);
+    double line = LINE * log1p(c->least);
 
-    if (!(isfinite(time_s) && time_s > 0 && isfinite(energy_j) && energy_j > 0 &&
-          isfinite(time_rse) && time_rse >= 0 && isfinite(energy_rse) && energy_rse >= 0))
+    if (!good(time_s, time_rse) || !good(energy_j, energy_rse))
         return CHANGE_NONE;
-    mean_add(&c->part_t, time_s, time_rse);
-    mean_add(&c->part_e, energy_j, energy_rse);
-    mean_add(&c->usual_e, energy_j, energy_rse);
-    if (!is_sure(&c->part_t, needs))
-        return CHANGE_NONE;
-    const struct change_mean *e = is_sure(&c->part_e, needs) ? &c->part_e : &c->usual_e;
-    double t = exp(c->part_t.sum / c->part_t.w);
-    int what = change_on_window(c, t, exp(e->sum / e->w));
-    c->part_t = c->part_e = (struct change_mean){0};
-    if (what)
-        c->usual_e = (struct change_mean){0};
-    return what;
+    add(&c->time, c->n, log(time_s), time_rse);
+    add(&c->energy, c->n, log(energy_j), energy_rse);
+    if (c->n < CHANGE_WINDOWS)
+        c->n++;
+    for (unsigned latest = LATEST_MIN;
+         latest <= CHANGE_LATEST_MAX && c->n >= latest + least_older(latest);
+         latest += (latest + 1) / 2) {
+        int what = (changed(&c->time, c->n, latest, line) ? CHANGE_TIME : 0) |
+                   (changed(&c->energy, c->n, latest, line) ? CHANGE_ENERGY : 0);
+        if (!what)
+            continue;
+        keep_latest(&c->time, c->n, latest);
+        keep_latest(&c->energy, c->n, latest);
+        c->n = latest;
+        return what;
+    }
+    return CHANGE_NONE;
 }

@@ -474,13 +474,12 @@ static void visit(struct slack *s)
 
 static void judge_hold(struct slack *s, const struct slack_window *w)
 {
-    double busy[SLACK_BOARDS_MAX], energy_j = 0;
+    double busy[SLACK_BOARDS_MAX];
+    const double no_energy = 1;
 
     mean_fade(&s->kept, FADE_WINDOWS);
     mean_add(&s->kept, w, s->n);
-    for (size_t i = 0; i < s->n; i++)
-        energy_j += w->board[i].power_w * w->time_s;
-    if (change_on_window(&s->change, w->time_s, energy_j) & CHANGE_TIME) {
+    if (change_on_window(&s->change, w->time_s, no_energy, w->time_rse, 0)) {
         slack_restart(s, "the job's pace has changed");
         return;
     }
