@@ -160,7 +160,7 @@ static void step_heat(struct limits *l, size_t i, uint64_t now_ns)
                                  .temp_c = b->temp_c,
                                  .limit_c = l->ask.temperature_c,
                                  .power_w = b->power_known ? b->power_w : 0,
-                                 .slowed = b->slowed,
+                                 .slowed = b->slowed || !b->tells,
                                  .in_force_mw = b->in_force_mw,
                                  .min_mw = b->min_mw,
                                  .default_mw = b->default_mw,
@@ -206,6 +206,7 @@ static void step_rise(struct limits *l, uint64_t now_ns)
         const struct limits_board *b = &l->board[i];
         now[i] = (struct rise_now){.known = b->power_known && b->can_cap,
                                    .has_job = b->has_job,
+                                   .slowed = b->slowed,
                                    .power_w = b->power_w,
                                    .min_mw = b->min_mw,
                                    .default_mw = b->default_mw,

@@ -29,7 +29,8 @@ struct limits_board {
     bool temp_known, power_known, has_job;
     int temp_c;
     double power_w;
-    bool slowed; /* the cap slows it, or nobody knows */
+    bool slowed; /* the driver says that a cap slows it; … */
+    bool tells;  /* … it says whether one does */
     uint32_t in_force_mw, min_mw, default_mw;
     struct cap_bounds bounds;
     const struct claims *claims; /* borrowed for the call; NULL: none */

@@ -4,15 +4,17 @@
 
 #include "base/units.h"
 
-/* A board draws little up to this part of its minimum and that of what its cap allows
- * above it, …
+/* No cap slows a board that pauses, and it draws little: up to this part of its minimum
+ * and that of what others allow above it.
  */
 #define LITTLE_MIN 0.7
 #define LITTLE 0.25
-/* … is held so much above what it drew then, … */
-#define ROOM 1.1
-/* … and draws again from this part of that cap on. */
-#define AGAIN 0.8
+/* Such a board may draw so much more than it does, … */
+#define ROOM 1.25
+/* … and wants more from this part of its cap on: above 1 / ROOM by more than one reading
+ * differs from the next.
+ */
+#define AGAIN 0.9
 
 static double grain_w(const struct rise_now *now)
 {
@@ -30,69 +32,74 @@ static double allowed_w(const struct rise_board *b, const struct rise_now *now)
     return w_of_mw(is_open(b, now) ? now->top_mw : b->cap_mw);
 }
 
-static bool draws_little(const struct rise_board *b, const struct rise_now *now)
+static bool draws_much(const struct rise_now *now)
 {
-    double min_w = w_of_mw(now->min_mw);
+    double min_w = w_of_mw(now->min_mw), above_w = w_of_mw(now->top_mw) - min_w;
 
-    return !now->has_job ||
-           now->power_w <
-               LITTLE_MIN * min_w + LITTLE * fmax(0, allowed_w(b, now) - min_w);
+    return now->has_job && (now->slowed || now->power_w >= LITTLE_MIN * min_w +
+                                                               LITTLE * fmax(0, above_w));
 }
 
-/* The cap of a board that is held low. */
-static double low_w(const struct rise_board *b, const struct rise_now *now)
+static bool wants_more(const struct rise_board *b, const struct rise_now *now)
 {
-    double min_w = w_of_mw(now->min_mw);
-
-    return now->has_job ? fmax(min_w, ceil(ROOM * b->level_w)) : min_w;
+    return draws_much(now) || (now->has_job && now->power_w >= AGAIN * allowed_w(b, now));
 }
 
+/* The cap of a board that is held low goes down with what the board draws, never up. */
 static void hold_low(struct rise_board *b, const struct rise_now *now)
 {
+    double min_w = w_of_mw(now->min_mw), was_w = allowed_w(b, now);
+    double low_w = now->has_job ? fmax(min_w, ceil(ROOM * b->level_w)) : min_w;
+
+    b->state = now->has_job ? LIMIT_PAUSED : LIMIT_NO_JOB;
+    if (b->low && low_w > min_w && low_w > was_w - grain_w(now))
+        return;
     b->low = true;
     b->behind_ns = 0;
-    b->cap_w = low_w(b, now);
-    if (!now->has_job)
-        b->level_w = now->power_w;
-    b->level_w = fmin(b->level_w, b->cap_w / ROOM);
+    b->cap_w = fmax(min_w, fmin(was_w, low_w));
     b->cap_mw = mw_of_w(b->cap_w);
-    b->state = now->has_job ? LIMIT_PAUSED : LIMIT_NO_JOB;
 }
 
-/* It draws again: what it may draw more than before is charged. */
-static void let_go(struct rise *r, struct rise_board *b, const struct rise_now *now)
+/* It draws again: what it may draw more than before is charged.  One reading may be
+ * noise: its cap stays until the next one.
+ */
+static void let_go(struct rise *r, struct rise_board *b, const struct rise_now *now,
+                   uint64_t now_ns)
 {
     r->credit_w -= fmax(0, allowed_w(b, now) - b->level_w);
     b->low = false;
-    b->little_ns = 0;
+    b->little_ns = now_ns;
 }
 
-static void look_low(struct rise *r, struct rise_board *b, const struct rise_now *now)
+/* What it draws in the last seconds; while it is held low, a change of that is charged,
+ * or repaid.
+ */
+static void look_level(struct rise *r, struct rise_board *b, const struct rise_now *now)
 {
-    double again_w = fmax((b->level_w + b->cap_w) / 2, AGAIN * b->cap_w);
+    double was_w = b->level_w;
 
-    if (now->has_job && now->power_w > again_w) {
-        let_go(r, b, now);
-        return;
-    }
-    b->state = now->has_job ? LIMIT_PAUSED : LIMIT_NO_JOB;
-    if (!now->has_job && b->cap_mw != now->min_mw)
-        hold_low(b, now);
+    b->level_w = (b->level_w + now->power_w) / 2;
+    if (b->low)
+        r->credit_w -= b->level_w - was_w;
 }
 
-static void look_up(struct rise_board *b, const struct rise_now *now, uint64_t now_ns)
+static void look(struct rise *r, struct rise_board *b, const struct rise_now *now,
+                 uint64_t now_ns)
 {
-    if (!draws_little(b, now)) {
-        b->little_ns = 0;
+    if (wants_more(b, now)) {
+        if (b->low)
+            let_go(r, b, now, now_ns);
+        else
+            b->little_ns = 0;
         return;
     }
     if (!b->little_ns) {
         b->little_ns = now_ns;
         b->level_w = now->power_w;
     }
-    b->level_w = fmax(b->level_w, now->power_w);
+    look_level(r, b, now);
     bool idles = !b->seen && now->power_w < LITTLE_MIN * w_of_mw(now->min_mw);
-    if (idles || s_between(b->little_ns, now_ns) >= RISE_PAUSE_S)
+    if (b->low || idles || s_between(b->little_ns, now_ns) >= RISE_PAUSE_S)
         hold_low(b, now);
 }
 
@@ -103,9 +110,16 @@ static bool climbs(const struct rise_board *b, const struct rise_now *now)
     return now->known && !b->low && b->cap_mw && b->cap_mw < now->top_mw;
 }
 
+/* A cap that does not slow its board stays near what the board draws. */
 static double missing_w(const struct rise_board *b, const struct rise_now *now)
 {
-    return fmax(0, w_of_mw(now->top_mw) - b->cap_w);
+    double top_w = w_of_mw(now->top_mw);
+
+    if (b->little_ns)
+        return 0;
+    if (!draws_much(now))
+        top_w = fmin(top_w, ROOM * now->power_w);
+    return fmax(0, top_w - b->cap_w);
 }
 
 /* What each of the boards that climb gets, so that all of sum_w is used or all are up. */
@@ -146,7 +160,7 @@ static void climb(struct rise *r, const struct rise_now *now, size_t n)
         b->cap_w += more_w;
         r->credit_w -= more_w;
         uint32_t mw = mw_of_w(floor(b->cap_w + 1e-6));
-        if (missing_w(b, &now[i]) < 1e-6)
+        if (b->cap_w > w_of_mw(now[i].top_mw) - 1e-6)
             b->cap_mw = now[i].top_mw;
         else if (w_of_mw(mw) >= w_of_mw(b->cap_mw) + grain_w(&now[i]))
             b->cap_mw = mw;
@@ -217,10 +231,7 @@ void rise_step(struct rise *r, double rate_w_s, const struct rise_now *now, size
             b->state = LIMIT_UNKNOWN; /* what it may draw stays */
             continue;
         }
-        if (b->low)
-            look_low(r, b, &now[i]);
-        else
-            look_up(b, &now[i], now_ns);
+        look(r, b, &now[i], now_ns);
         b->seen = true;
     }
     climb(r, now, n);

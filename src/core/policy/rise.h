@@ -2,11 +2,11 @@
  * so fast, all together.  Pure: time is an argument.
  *
  * A board without a job is held at its minimum, and one whose job draws little (a pause)
- * as low as that.  When it draws again, the step up to that cap is unavoidable; it is
- * charged, and the caps of all boards grow from there by the rate, in equal parts.  A
- * board that others hold lower is followed down, so that the end of their claims is no
- * step either.  Caps cannot slow a fall: it is measured alone.  Explained in
- * docs/policies.md.
+ * as low as that, or near what it draws.  When it draws again, the step up to that cap is
+ * unavoidable; it is charged, and the caps of the boards that want more grow from there
+ * by the rate, in equal parts.  A board that others hold lower is followed down, so that
+ * the end of their claims is no step either.  Caps cannot slow a fall: it is measured
+ * alone. Explained in docs/policies.md.
  */
 #ifndef CORE_POLICY_RISE_H
 #define CORE_POLICY_RISE_H
@@ -24,6 +24,7 @@ enum { RISE_BOARDS_MAX = 64 };
 struct rise_now {
     bool known; /* power_w is */
     bool has_job;
+    bool slowed; /* a cap slows it, the driver says */
     double power_w;
     uint32_t min_mw, default_mw, original_mw;
     uint32_t top_mw; /* what all other claims allow */
@@ -34,8 +35,8 @@ struct rise_board {
     enum limit_state state;
     bool low;           /* without a job, or in a pause */
     bool seen;          /* its power was known once */
-    double level_w;     /* the most that it drew since it draws little */
-    uint64_t little_ns; /* since then; 0: it does not */
+    uint64_t little_ns; /* it wants no more than its cap since then; 0: it does */
+    double level_w;     /* what it drew in the last seconds, since then */
     uint64_t behind_ns; /* others hold it lower since then; 0: they do not */
     double cap_w;       /* its cap with the fractions of a step */
 };

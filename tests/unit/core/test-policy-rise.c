@@ -132,17 +132,102 @@ static void running(void)
     s.now[1].power_w = 230;
     step(&s, RISE_PAUSE_S + 1, false);
     ok(s.rise.board[0].cap_mw == 200000 && s.rise.board[0].state == LIMIT_PAUSED &&
-           s.rise.board[1].cap_mw == 254000,
+           s.rise.board[1].cap_mw == 288000,
        "a pause: as low as it draws: %u and %u mW", s.rise.board[0].cap_mw,
        s.rise.board[1].cap_mw);
     s.now[0].power_w = 150;
     s.now[1].power_w = 235;
     step(&s, 300, false);
-    ok(s.rise.board[0].cap_mw == 200000 && s.rise.board[1].cap_mw == 254000,
+    ok(s.rise.board[0].cap_mw == 200000 && s.rise.board[1].cap_mw == 288000,
        "a little more is still one");
     step(&s, 1, true);
     ok(s.rise.board[0].state == LIMIT_RISES && s.rise.board[1].state == LIMIT_RISES,
        "its end is seen");
+}
+
+/* The power that a board reads in a pause, where it is held at `held_mw`. */
+static void pause_at(struct scene *s, double power_w, uint32_t held_mw)
+{
+    begin(s);
+    for (size_t i = 0; i < N; i++)
+        s->now[i].has_job = true;
+    step(s, 20, true);
+    s->now[0].power_w = s->now[1].power_w = s->now[2].power_w = s->now[3].power_w = 262;
+    step(s, 1, false); /* it has a part of the fall */
+    for (size_t i = 0; i < N; i++)
+        s->now[i].power_w = power_w;
+    step(s, 20, false);
+    ok(s->rise.board[0].low && s->rise.board[0].cap_mw == held_mw,
+       "a pause at %.0f W: held at %u mW", power_w, s->rise.board[0].cap_mw);
+}
+
+static void noise(void)
+{
+    struct scene s;
+
+    pause_at(&s, 175, 219000);
+    double credit_w = s.rise.credit_w;
+    s.now[0].power_w = 200;
+    step(&s, 1, false);
+    ok(!s.rise.board[0].low && s.rise.board[0].cap_mw == 219000,
+       "one high reading: its cap stays");
+    s.now[0].power_w = 175;
+    step(&s, RISE_PAUSE_S, false);
+    ok(s.rise.board[0].low && s.rise.board[0].cap_mw == 219000 &&
+           fabs(s.rise.credit_w - credit_w) < 0.1,
+       "and it is held again");
+    for (size_t i = 0; i < N; i++)
+        s.now[i].power_w = 230;
+    step(&s, 1, false);
+    ok(fabs(s.rise.credit_w - (RATE_W_S - N * (219 - 175))) < 1,
+       "the end is charged from what it drew last: %.0f W", s.rise.credit_w);
+    pause_at(&s, 175, 219000);
+    s.now[0].power_w = 100;
+    step(&s, 10, false);
+    ok(s.rise.board[0].cap_mw == 200000, "it draws less: its cap follows, to %u mW",
+       s.rise.board[0].cap_mw);
+}
+
+/* A job that loads its data draws more than a board without one, and is let go. */
+static void load(void)
+{
+    struct scene s;
+
+    begin(&s);
+    step(&s, 1, true);
+    for (size_t i = 0; i < N; i++) {
+        s.now[i].has_job = true;
+        s.now[i].power_w = 190;
+    }
+    step(&s, 60, false);
+    double most_w = 0;
+    for (size_t i = 0; i < N; i++)
+        most_w = fmax(most_w, w_of_mw(allowed_mw(&s, i)));
+    ok(most_w <= 1.25 * 190, "190 W under 200 W: no cap above %.0f W", most_w);
+    ok(s.rise.first_w <= N * 0.25 * 190, "the step up is told: %.0f W", s.rise.first_w);
+}
+
+/* Half of the time it draws all that it may, and its mean is far below. */
+static void halves(void)
+{
+    struct scene s;
+
+    for (int tells = 0; tells < 2; tells++) {
+        begin(&s);
+        step(&s, 1, true);
+        for (unsigned t = 0; t < 120; t++) {
+            for (size_t i = 0; i < N; i++) {
+                s.now[i].has_job = true;
+                s.now[i].power_w = (70 + w_of_mw(allowed_mw(&s, i))) / 2;
+                s.now[i].slowed = tells && t % 2;
+            }
+            step(&s, 1, false);
+        }
+        ok((s.rise.board[0].cap_mw == 0) == tells,
+           tells ? "a board that its cap slows half of the time goes up: %u mW"
+                 : "without the driver's word it looks like a pause: %u mW",
+           s.rise.board[0].cap_mw);
+    }
 }
 
 static void others(void)
@@ -210,6 +295,9 @@ int main(void)
 {
     starts();
     running();
+    noise();
+    load();
+    halves();
     others();
     random_lives();
     return done();
