@@ -25,7 +25,8 @@ static enum activity_verdict on_hold(void *self, const struct activity_now *now)
 
 void gap_check_end(struct gap_check *g, unsigned windows, uint64_t now_ns)
 {
-    gap_probes_made(&g->probes, s_between(g->since_ns, now_ns), windows - g->windows);
+    if (windows > g->windows)
+        gap_probes_made(&g->probes, s_between(g->since_ns, now_ns), windows - g->windows);
 }
 
 static bool on_news(void *self, enum activity_news news)

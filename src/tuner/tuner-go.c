@@ -122,6 +122,12 @@ static void keep_within(struct tuner *t, struct search_step *step)
     t->priced = search_affordable(t->search, mw, bound) != mw;
     if (mw == step->cap_mw)
         return;
+    if (t->at == ACTIVITY_GAP &&
+        (mw >= tuner_reference_mw(t) || mw == t->report.held_mw)) {
+        search_end_look(t->search); /* to wait for B is to hold */
+        *step = *search_step(t->search);
+        return;
+    }
     t->instead = true;
     (void)snprintf(step->why, sizeof step->why,
                    "until the bound leaves time to try %.0f W", w_of_mw(step->cap_mw));
