@@ -177,8 +177,8 @@ static const char *ledger_remedy(enum ledger_trouble trouble)
     static const char *const by[] = {
         [LEDGER_IS_FULL] =
             "free disk space: df -h /var/lib/underwatt; the daemon tries again",
-        [LEDGER_IS_NEWER] = "install that underwattd again, or move the file away: the "
-                            "daemon begins a new one",
+        [LEDGER_IS_NEWER] = ("install that underwattd again, or move the file away: the "
+                             "daemon begins a new one"),
         [LEDGER_NEEDS_RESTART] = "sudo systemctl restart underwattd",
         [LEDGER_IS_READ_ONLY] =
             "mount -o remount,rw its file system; the daemon tries again",

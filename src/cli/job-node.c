@@ -50,12 +50,24 @@ static void put_command(struct json_out *o, const struct remote *r)
         json_out_text(o, "command", command);
 }
 
+static void put_cap(struct json_out *o, const struct cap_arg *c)
+{
+    bool has_unit = strpbrk(c->typed, "W%") != NULL; /* the node wants one */
+    char cap[64];
+
+    (void)snprintf(cap, sizeof cap, c->mw ? "%.10g W" : "%.10g%%",
+                   c->mw ? w_of_mw(c->mw) : c->percent);
+    if (has_unit)
+        (void)snprintf(cap, sizeof cap, "%s", c->typed);
+    json_out_text(o, "cap", cap);
+}
+
 struct json_out *job_describe(const struct remote *r, pid_t pid, bool capped)
 {
     const struct job_run *j = r->j;
     const char *slash = strrchr(r->argv[0], '/');
     struct json_out *o = json_out_new();
-    char name[JOB_NAME], cap[64], goal[GOAL_TEXT_MAX];
+    char name[JOB_NAME], goal[GOAL_TEXT_MAX];
 
     json_out_object(o, NULL);
     (void)snprintf(name, sizeof name, "%.*s", JOB_NAME - 1,
@@ -87,12 +99,7 @@ struct json_out *job_describe(const struct remote *r, pid_t pid, bool capped)
     } else if (capped && j->preset) {
         json_out_text(o, "preset", j->preset);
     } else if (capped) {
-        bool has_unit = strpbrk(j->cap.typed, "W%") != NULL; /* the node wants one */
-        (void)snprintf(cap, sizeof cap, j->cap.mw ? "%.10g W" : "%.10g%%",
-                       j->cap.mw ? w_of_mw(j->cap.mw) : j->cap.percent);
-        if (has_unit)
-            (void)snprintf(cap, sizeof cap, "%s", j->cap.typed);
-        json_out_text(o, "cap", cap);
+        put_cap(o, &j->cap);
     }
     json_out_end(o);
     return o;

@@ -83,21 +83,25 @@ static uint64_t latest_ns(const struct loop_timer *timer)
                                                         : LOOP_NEVER;
 }
 
-/* The least of best and of those at i and below it: nothing there is due before the one
- * at i, so most of the heap is not looked at.
+/* The earliest of the latest times.  Nothing below a timer is due before it, so most of
+ * the heap is not looked at.
  */
-static uint64_t least_latest(const struct timer_heap *h, size_t i, uint64_t best)
-{
-    if (i >= h->n || h->timer[i]->due_ns >= best)
-        return best;
-    uint64_t own = latest_ns(h->timer[i]);
-    best = least_latest(h, 2 * i + 1, own < best ? own : best);
-    return least_latest(h, 2 * i + 2, best);
-}
-
 uint64_t timer_heap_wake_ns(const struct timer_heap *h)
 {
-    return least_latest(h, 0, LOOP_NEVER);
+    size_t below[8 * sizeof(size_t) + 1], n = 0; /* one a level, and the last one's two */
+    uint64_t best = LOOP_NEVER;
+
+    below[n++] = 0;
+    while (n > 0) {
+        size_t i = below[--n];
+        if (i >= h->n || h->timer[i]->due_ns >= best)
+            continue;
+        uint64_t own = latest_ns(h->timer[i]);
+        best = own < best ? own : best;
+        below[n++] = 2 * i + 2;
+        below[n++] = 2 * i + 1;
+    }
+    return best;
 }
 
 int loop_timer_init(struct loop_timer *timer, struct loop *loop, loop_timer_fn fn,

@@ -698,7 +698,7 @@ int meter_window(struct meter *m, uint64_t begin_ns, uint64_t end_ns,
 int meter_window_early(struct meter *m, uint64_t begin_ns, uint64_t end_ns,
                        struct meter_result *ret)
 {
-    struct meter_result w;
+    struct meter_result w = {.energy_j = 0};
     double lo, hi, end = meter_s(m, end_ns);
 
     if (!counter_usable(m) || m->c_stuck)
