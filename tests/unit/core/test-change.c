@@ -113,8 +113,8 @@ static void test_few_far_off(void)
 
     change_init(&c, 0);
     for (int i = 0; i < 400; i++)
-        what |= change_on_window(&c, 0.3425, 84.7 * (1 + off[i % n_elements(off)] / 100),
-                                 1e-5, 0.005);
+        what |= change_on_window(
+            &c, 0.3425, 84.7 * (1 + off[(size_t)i % n_elements(off)] / 100), 1e-5, 0.005);
     is_int(what, CHANGE_NONE, "energies that are often 5 to 13 %% off are no change");
 }
 
