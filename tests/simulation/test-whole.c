@@ -86,7 +86,7 @@ static void one(struct world *w, const char *board, const char *workload, size_t
 static void looks(struct world *w)
 {
     w->noise_sd = 0.01;
-    one(w, "rtx6000", "vgg19", 0, 1);
+    one(w, "rtx6000", "resnet152", 0, 1);
     w->noise_sd = 0;
     shares[0][1] = (struct shares){0};
     unsigned looked = 0, waited = 0;

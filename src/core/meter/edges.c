@@ -2,6 +2,10 @@
 
 #include <math.h>
 
+#define SURE 0.05 /* periods by which an edge may be off and still have a number */
+
+#define MISS 0.28 /* of the misses of a phase taken by chance */
+
 enum { ROUNDS = 8, ENOUGH = 6, SELDOM = 8 };
 
 void edges_init(struct edges *e, double nominal_s)
@@ -30,7 +34,7 @@ static void fit(struct edges *e)
                 t = e->kept[i].v;
             } else {
                 t = 0.5 * at + 0.25 * (e->kept[i].u + e->kept[i].v);
-                w = 0.1;
+                w = 0.01;
             }
             w *= weight[i];
             sw += w;
@@ -51,19 +55,21 @@ static void fit(struct edges *e)
 
 static void judge(struct edges *e)
 {
-    double miss = 0, narrow = 1;
+    double miss = 0, narrow = 1, by_chance = 0;
 
     for (size_t i = 0; i < e->n; i++) {
         double at = e->phase_s + e->kept[i].k * e->period_s;
         double early = e->kept[i].u - at, late = at - e->kept[i].v;
         double out = early > 0 ? early : late > 0 ? late : 0; /* not both: u <= v */
         double width = e->kept[i].v - e->kept[i].u;
+        double left = fmax(e->period_s - width, 0);
         miss += out * out / (double)e->n;
+        by_chance += left * left * left / (12 * e->period_s * (double)e->n);
         narrow = width < narrow ? width : narrow;
     }
     miss = sqrt(miss);
     e->error_s = miss + fmin(narrow, e->nominal_s / (double)(e->n + 1)) / 2 + 2e-4;
-    e->locked = e->n >= ENOUGH && miss < 0.08 * e->nominal_s &&
+    e->locked = e->n >= ENOUGH && miss < MISS * sqrt(by_chance) &&
                 fabs(e->period_s / e->nominal_s - 1) < 0.35;
     if (!e->locked && e->n >= 2 * (size_t)ENOUGH) { /* no lock: start over */
         e->n = e->next = 0;
@@ -75,7 +81,7 @@ double edges_change(struct edges *e, double u, double v, double *ret_sd)
 {
     double middle = (u + v) / 2, width = v - u;
 
-    if (width >= 0.9 * e->period_s) { /* several edges are possible */
+    if (width >= EDGES_WIDE * e->period_s) { /* several edges are possible */
         double last = v - e->period_s / 2;
         if (e->locked)
             last = e->phase_s + e->period_s * floor((v - e->phase_s) / e->period_s);
@@ -103,6 +109,32 @@ double edges_change(struct edges *e, double u, double v, double *ret_sd)
     }
     *ret_sd = fmin(e->error_s, width / sqrt(12));
     return fmin(fmax(e->phase_s + e->order * e->period_s, u), v);
+}
+
+/* Standard deviation of an edge's time at t.  That of the line's slope counts more the
+ * longer ago the last bracket is.
+ */
+static double error_at(const struct edges *e, double t)
+{
+    size_t oldest = e->n < EDGES_KEPT ? 0 : e->next;
+    size_t newest = (e->next + EDGES_KEPT - 1) % EDGES_KEPT;
+    double from = e->kept[oldest].u, to = e->kept[newest].v;
+    double slope = e->error_s * sqrt(12 / (double)e->n) / (to - from + 1e-9);
+
+    return e->error_s + slope * fmax(t - to, 0);
+}
+
+bool edges_read(const struct edges *e, double began, double at, double *ret_first,
+                double *ret_last, double *ret_sd)
+{
+    double sd = e->locked ? error_at(e, at) : HUGE_VAL;
+
+    if (sd > SURE * e->period_s)
+        return false;
+    *ret_first = floor((began - 2 * sd - e->phase_s) / e->period_s);
+    *ret_last = floor((at + 2 * sd - e->phase_s) / e->period_s);
+    *ret_sd = sd;
+    return true;
 }
 
 double edges_nearest(const struct edges *e, double t)

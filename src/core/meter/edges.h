@@ -7,6 +7,8 @@
 #include <stdbool.h>
 #include <stddef.h>
 
+#define EDGES_WIDE 0.9 /* periods from which on a bracket may hold several edges */
+
 enum { EDGES_KEPT = 256 };
 
 struct edges {
@@ -27,6 +29,12 @@ void edges_init(struct edges *e, double nominal_s);
  * deviation.
  */
 double edges_change(struct edges *e, double u, double v, double *ret_sd);
+/* Numbers of the first and the last edge at which a value may have been published that a
+ * call between began and at has read; edge k is at phase_s + k period_s.  False: the
+ * phase is not known well enough to tell. *ret_sd: of an edge's time.
+ */
+bool edges_read(const struct edges *e, double began, double at, double *ret_first,
+                double *ret_last, double *ret_sd);
 /* The edge nearest to t by the current estimate; t itself while not locked. */
 double edges_nearest(const struct edges *e, double t);
 

@@ -5,10 +5,12 @@
 #include "base/error.h"
 #include "core/meter/state.h"
 
-#define TOP_W 1e5          /* no board's power */
-#define SWING_S 60.0       /* what the board did lately */
-#define UNSEEN_SD 0.3      /* of the swing: a power anywhere in it, all the time */
-#define RARE_NS 300000000u /* between samples */
+#define TOP_W 1e5     /* no board's power */
+#define SWING_S 60.0  /* what the board did lately */
+#define UNSEEN_SD 0.3 /* of the swing: a power anywhere in it, all the time */
+#define OVERDUE 0.1   /* periods by which a counter may be late */
+#define LATE_S 60.0   /* for so long a counter that was later may be so again */
+#define UNLIKE 0.02   /* of an energy: readings and counter, over a few periods */
 
 int meter_new(const struct meter_opts *opts, struct meter **ret, uw_error *err)
 {
@@ -41,6 +43,7 @@ int meter_new(const struct meter_opts *opts, struct meter **ret, uw_error *err)
     m->sensor = *s;
     m->sensor_has = instant ? METER_HAS_INSTANT : METER_HAS_POWER;
     m->chunk_s = COARSE_S;
+    m->c_late = -HUGE_VAL;
     rng_init(&m->rng, opts->seed);
     edges_init(&m->c_edges, fmax(model->counter_update_s, 1e-3));
     edges_init(&m->r_edges, fmax(s->update_s, 1e-3));
@@ -364,55 +367,96 @@ double meter_frozen_s(const struct meter *m)
 /* Where the first change was long in coming, the first poll is the beginning: it saw the
  * count of the tick before it, or of one as much earlier as the count stood still later.
  */
-static bool begin_early(struct meter *m)
+static void begin_early(struct meter *m)
 {
     double T = m->c_edges.period_s, still = m->c_same_at - m->c_changed;
 
     if (still < 2 * T)
-        return false;
+        return;
     series_add(&m->c,
                (struct point){.t = m->c_changed - T / 2 - m->opts.model.counter_lag_s,
                               .dt = hypot(T / sqrt(12), still / 2)});
-    return true;
 }
 
-/* A daemon's meter has learnt the phase long ago, from a second of dense samples; where
- * it takes one every half a second it learns nothing more, and the last change may lie
- * anywhere in its period.
+/* The number of the edge, first or the next one, up to which readings tell j joules since
+ * the last point; NAN: they do not tell which.
  */
-static bool drifted(const struct meter *m, double at)
+static double edge_of_energy(const struct meter *m, double j, double first)
 {
-    bool rare = m->paced && m->opts.history_s > 0 && m->opts.period_ns > RARE_NS;
+    double T = m->c_edges.period_s, sd, from = m->c.last.t;
+    double at = m->c_edges.phase_s + T * first - m->opts.model.counter_lag_s;
+    double least = meter_read_energy(m, from, at, &sd);
+    double most = meter_read_energy(m, from, at + T, &sd);
+    double unsure = hypot(hypot(sd, UNLIKE * j), m->w * m->c.last.own);
+    bool next = fabs(j - most) < fabs(j - least);
 
-    return rare && at - m->c_same_from >= m->c_edges.period_s;
+    if (m->c.at.n == 0 ||
+        fabs(j - (next ? most : least)) + 2 * unsure > (most - least) / 2)
+        return NAN;
+    return next ? first + 1 : first;
+}
+
+/* Puts a change to the edge at which the value was published that a call from began to at
+ * has read.  An edge within the call may have been before the moment of reading or after
+ * it, and the energy of a whole period with it.
+ */
+static void put_to_edge(const struct meter *m, double j, double began, double at,
+                        struct point *p)
+{
+    const struct edges *e = &m->c_edges;
+    double T = e->period_s, first, last;
+
+    if (!edges_read(e, began, at, &first, &last, &p->dt)) {
+        p->t = (began + at - T) / 2;
+        p->own = hypot(T, at - began) / sqrt(12);
+        p->dt = 0;
+        return;
+    }
+    double least = ceil((m->c_same_from - 2 * p->dt - e->phase_s) / T);
+    first = fmin(fmax(first, least), last);
+    double n = last - first + 1, k = last;
+    if (n > 1)
+        k = n > 2 ? NAN : edge_of_energy(m, j, first);
+    p->own = isnan(k) ? T * sqrt((n * n - 1) / 12) : 0;
+    p->t = fmax(e->phase_s + T * (isnan(k) ? (first + last) / 2 : k), m->c_same_from);
+}
+
+/* When and how surely the counter changed to j more than at the last point. */
+static struct point place_change(struct meter *m, double j, double began, double at)
+{
+    double T = m->c_edges.period_s, half = late_by(&m->c_edges, began, at), sd;
+    double from = m->c_same_from, edge = edges_change(&m->c_edges, from, at - half, &sd);
+    struct point p = {.t = edge, .dt = hypot(sd, half / sqrt(3))};
+    bool wide = at - from >= EDGES_WIDE * T;
+
+    if (meter_overdue_s(m) > 0 &&
+        (wide || !m->c_edges.locked || m->c_late > m->c_changed))
+        p = (struct point){.t = (from + at - T) / 2,
+                           .own = hypot(at - from, T) / sqrt(12)};
+    else if (wide)
+        put_to_edge(m, j, began, at, &p);
+    p.t -= m->opts.model.counter_lag_s;
+    return p;
 }
 
 /* The counter was seen to have changed in a call from began to at. */
 static void changed(struct meter *m, uint64_t raw, double began, double at)
 {
-    double half = late_by(&m->c_edges, began, at), sd, j, still = meter_frozen_s(m);
-    double edge = edges_change(&m->c_edges, m->c_same_from, at - half, &sd);
-    struct point p = m->c.last;
+    double j = 0, still = meter_frozen_s(m);
 
-    if (drifted(m, at)) {
-        edge = at - half - m->c_edges.period_s / 2;
-        sd = m->c_edges.period_s / sqrt(12);
-    }
-
-    edge -= m->opts.model.counter_lag_s;
     if (still > 0)
         series_doubt(&m->r, m->c_changed, pow(UNSEEN_SD * meter_swing(m) * still, 2));
     bool whole = counted(m, raw, at - m->c_changed, &j);
-    if (!m->c_moved && whole && begin_early(m))
-        p = m->c.last;
+    if (!m->c_moved && whole)
+        begin_early(m);
+    struct point p = place_change(m, j, began, at);
+    double edge = p.t;
     if (m->c.at.n == 0) {
-        series_add(&m->c, (struct point){.t = edge, .dt = hypot(sd, half / sqrt(3))});
+        series_add(&m->c, p);
     } else if (!whole) {
         bridge(m, edge, METER_WHY_RESET, 0);
     } else if (!m->c_stuck || moved_on(m, j, edge, at, still > 0)) {
-        p.e += j;
-        p.t = edge;
-        p.dt = hypot(sd, half / sqrt(3));
+        p.e = m->c.last.e + j;
         if (!m->r_any && j > 0 && edge > m->c.last.t)
             m->r_top = fmax(m->r_top, j / fmax(edge - m->c.last.t, 0.05));
         series_add(&m->c, p);
@@ -424,20 +468,39 @@ static void changed(struct meter *m, uint64_t raw, double began, double at)
     m->c_changed = at;
 }
 
-static void take_counter(struct meter *m, double began, double at, uint64_t raw)
+double meter_overdue_s(const struct meter *m)
+{
+    return meter_s(m, m->last_ns) - m->c_late < LATE_S ? m->c_overdue : 0;
+}
+
+/* The counter shows in a call from began to at what it showed before. */
+static void stood_still(struct meter *m, double began, double at)
 {
     double period = (double)m->opts.period_ns * 1e-9;
     double patience = fmax(fmax(8 * m->opts.model.counter_update_s, 1), 3 * period);
 
+    double T = m->c_edges.period_s, overdue = began - m->c_changed - T;
+
+    if (!m->c_moved || m->w <= 3)
+        return;
+    if (overdue > OVERDUE * T) {
+        m->c_overdue = fmax(meter_overdue_s(m), overdue);
+        m->c_late = at;
+    }
+    if (at - m->c_changed > patience && at - m->c_same_at < patience)
+        m->c_stuck = true; /* meter_window() takes the readings from there on */
+}
+
+static void take_counter(struct meter *m, double began, double at, uint64_t raw)
+{
     if (!m->c_any) {
         m->raw = raw;
         m->c_any = true;
         m->c_changed = at;
     } else if (raw != m->raw) {
         changed(m, raw, began, at);
-    } else if (m->c_moved && at - m->c_changed > patience && m->w > 3 &&
-               at - m->c_same_at < patience) {
-        m->c_stuck = true; /* meter_window() takes the readings from there on */
+    } else {
+        stood_still(m, began, at);
     }
     if (at - m->c_changed < 1.5 * m->c_edges.period_s)
         m->c_moves = m->r_moves;

@@ -55,14 +55,14 @@ static size_t first_tick(const struct meter *m)
     return m->c.at.n > TICKS ? m->c.at.n - TICKS : 1;
 }
 
-/* The power of tick i; false: others were lost before it. */
+/* The power of tick i; false: others were lost before it, or its ends are not sure. */
 static bool tick_power(const struct meter *m, size_t i, double *ret_w)
 {
     const struct point *a = series_at(&m->c, i - 1), *b = series_at(&m->c, i);
     double T = m->c_edges.period_s;
 
     *ret_w = (b->e - a->e) / T;
-    return fabs(b->t - a->t - T) <= 0.5 * T;
+    return fabs(b->t - a->t - T) <= 0.5 * T && a->own + b->own < 0.1 * T;
 }
 
 /* Does a tick or a reading differ from the previous one?  Level: of both. */

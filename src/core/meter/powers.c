@@ -47,7 +47,7 @@ static bool walk_next(struct walk *w, double *ret_t, double *ret_j, double *ret_
             continue;
         *ret_t = p->t;
         *ret_j = p->e;
-        *ret_dt = p->dt;
+        *ret_dt = p->dt + p->own;
         return true;
     }
     return false;

@@ -2,8 +2,9 @@
 
 #include "core/meter/state.h"
 
-#define BURST_S 0.003 /* between samples of a burst */
-#define LEARN_S 2.0   /* longest burst at the start */
+#define BURST_S 0.003      /* between samples of a burst */
+#define LEARN_S 2.0        /* longest burst at the start */
+#define OVERDUE_MOST_S 2.0 /* of a late counter, for a window's end */
 
 enum { LEARN_EDGES = 10 };
 
@@ -113,7 +114,8 @@ uint64_t meter_ready(const struct meter *m, uint64_t end_ns)
     double wait = 0;
 
     if (model->counter_update_s > 0)
-        wait = m->c_edges.period_s + model->counter_lag_s;
+        wait = m->c_edges.period_s + model->counter_lag_s +
+               fmin(meter_overdue_s(m), OVERDUE_MOST_S);
     if (m->sensor.update_s > 0 && !(counter_usable(m) && m->class == CLASS_TRUE))
         wait = fmax(wait, 2 * m->sensor.update_s + m->sensor.lag_s +
                               (m->sensor.window_s > 0.2 ? m->sensor.window_s / 2 : 0));

@@ -172,8 +172,9 @@ bool series_energy(const struct series *s, double t, const struct levels *may,
     double most = fmax(fmin(hi * x, e - lo * (len - x)), least);
     double off = line - (least + most) / 2;
     double place = fmax(a->dt, b->dt) * (0.3 * p + 0.5 * (hi - lo));
+    double own = hypot(p, 0.5 * (hi - lo)) * hypot(a->own * (len - x), b->own * x) / len;
 
     *ret_j = a->e + line;
-    *ret_sd = hypot(hypot((most - least) / sqrt(12), off), place);
+    *ret_sd = hypot(hypot((most - least) / sqrt(12), off), hypot(place, own));
     return true;
 }

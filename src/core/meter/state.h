@@ -23,7 +23,8 @@ enum {
 /* Energy at time t since the series began. */
 struct point {
     double t, e;
-    double dt;  /* standard deviation of t */
+    double dt;  /* standard deviation of t, of an error that all points share */
+    double own; /* the same, of an error that this point alone has */
     double var; /* of what nobody saw since the series began, J^2 */
 };
 
@@ -111,7 +112,8 @@ struct meter {
     bool varies;                   /* its ticks have differed of late */
     double c_same_from, c_same_at; /* the last poll that saw raw */
     double c_changed;              /* the first poll that saw raw */
-    unsigned c_moves;              /* r_moves until its next change was due */
+    double c_late, c_overdue; /* the last poll that saw it overdue, and by how much */
+    unsigned c_moves;         /* r_moves until its next change was due */
     double mismatch;
     enum counter_class class;
     double judged;
@@ -196,6 +198,9 @@ double meter_swing(const struct meter *m);
  * nor reading; 0: it did.
  */
 double meter_frozen_s(const struct meter *m);
+/* By how much the counter was overdue at most when it was polled of late; 0: it was not.
+ */
+double meter_overdue_s(const struct meter *m);
 /* Is the sensor blind part of the time? */
 bool sensor_part_time(const struct meter *m);
 /* Whether differences of the counter may be used as energy. */

@@ -35,7 +35,7 @@ static void extrapolate(const struct series *s, double t, const struct levels *m
 
     if (t < first->t)
         edge = first;
-    bool far = fabs(t - edge->t) > LONG_S || edge->dt > 0.1;
+    bool far = fabs(t - edge->t) > LONG_S || edge->dt + edge->own > 0.1;
     series_range(s, edge->t - 2, edge->t + 2, &lo, &hi);
     double ea = 0, eb = 0, sd, from = fmax(edge->t - 0.3, first->t);
     double to = fmin(from + 0.3, s->last.t);
@@ -47,8 +47,9 @@ static void extrapolate(const struct series *s, double t, const struct levels *m
         hi = may->hi;
     }
     double beyond = (0.4 * (hi - lo) + 0.02 * p) * fabs(t - edge->t);
+    double place = hypot(edge->dt * (0.3 * p + 0.5 * (hi - lo)), edge->own * p);
     *ret = (struct piece){.e = edge->e + p * (t - edge->t),
-                          .sd = hypot(beyond, edge->dt * (0.3 * p + 0.5 * (hi - lo))),
+                          .sd = hypot(beyond, place),
                           .var = ret->var,
                           .why = t < first->t ? 0 : METER_WHY_EARLY};
 }

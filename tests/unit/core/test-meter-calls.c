@@ -1,0 +1,211 @@
+/* The meter where a counter is read rarely, by calls that take long, or published late:
+ * how many 95 % intervals hold the true energy, and how wide they are.  The value is from
+ * any moment of the call, and a tick of the counter within the call may be in it or not.
+ *
+ * Usage: test-meter-calls [WORLDS]
+ */
+#include <stdlib.h>
+
+#include "base/rng.h"
+#include "base/units.h"
+#include "core/meter/meter.h"
+#include "gpu/nvml/nvml.h"
+#include "tap.h"
+
+#define START (1000 * NS_PER_S)
+#define TICK_S 0.1
+#define LEARN_S 3.0
+#define FIRST_S 20.0
+#define LAST_S 300.0
+#define APART_S 5.0
+#define WINDOW_S 2.0
+#define MOST_W 770
+#define SHARE 0.93 /* 95 %, and what chance leaves of 224 windows */
+
+static const struct sensors {
+    const char *name;
+    unsigned arch;
+} sensors[] = {{"Tesla V100", 5}, {"NVIDIA H100", 9}};
+
+static const struct load {
+    const char *name;
+    double low_w, high_w, period_s;
+} loads[] = {{"500 W", 500, 500, 1}, {"150 and 500 W", 150, 500, 0.73}};
+
+static const struct setting {
+    const char *name;
+    double call_s, every_s; /* 0: as the meter asks */
+    double published_s;     /* mean time between publications; 0: at each tick */
+    double half[2];         /* most of the energy, mean, with each load */
+} settings[] = {
+    {"calls of 0.3 ms", 0.0003, 0, 0, {0.01, 0.015}},
+    {"calls of 20 ms", 0.02, 0, 0, {0.03, 0.05}},
+    {"calls of 3 ms, ten a second", 0.003, 0.1, 0, {0.03, 0.05}},
+    {"calls of 20 ms, five a second", 0.02, 0.2, 0, {0.07, 0.11}},
+    {"calls of 3 ms, two a second", 0.003, 0.5, 0, {0.14, 0.14}},
+    {"calls of 20 ms, two a second", 0.02, 0.5, 0, {0.14, 0.14}},
+    {"calls of 1.5 s", 1.5, 0.1, 0, {0.9, 1.2}},
+    {"published every 1.2 s", 0.001, 0.4, 1.2, {0.4, 0.4}},
+};
+
+struct world {
+    const struct load *load;
+    const struct setting *set;
+    struct sensor_model model;
+    struct sensor sensor;
+    struct meter *m;
+    struct rng rng;
+    double now, tick, phase, published, publishes;
+};
+
+static double uniform(struct world *w, double from, double to)
+{
+    return from + (to - from) * rng_uniform(&w->rng);
+}
+
+/* Since the world began. */
+static double energy(const struct world *w, double t)
+{
+    const struct load *l = w->load;
+    double half = l->period_s / 2, at = t + w->phase, n = floor(at / l->period_s);
+    double rest = at - n * l->period_s;
+
+    return n * half * (l->low_w + l->high_w) + fmin(rest, half) * l->high_w +
+           fmax(rest - half, 0) * l->low_w;
+}
+
+static double counter_j(struct world *w, double t)
+{
+    const struct setting *s = w->set;
+
+    while (s->published_s > 0 && w->publishes <= t) {
+        w->published = w->publishes;
+        w->publishes += s->published_s * uniform(w, 0.8, 1.2);
+    }
+    if (s->published_s > 0)
+        t = w->published;
+    return energy(w, floor((t - w->tick) / TICK_S) * TICK_S + w->tick);
+}
+
+static double reading_w(const struct world *w, double t)
+{
+    const struct sensor *s = &w->sensor;
+    double to = floor(t / s->update_s) * s->update_s - s->lag_s;
+
+    return (energy(w, to) - energy(w, to - s->window_s)) / s->window_s +
+           0.3 * sin(to * 977);
+}
+
+static uint64_t ns(double t)
+{
+    return START + ns_of_s(t);
+}
+
+static void poll(struct world *w)
+{
+    double took = w->set->call_s, at = w->now + took;
+    double read = uniform(w, w->now, at);
+    struct meter_sample s = {
+        .has = METER_HAS_COUNTER |
+               (w->model.instant.update_s > 0 ? (unsigned)METER_HAS_INSTANT
+                                              : (unsigned)METER_HAS_POWER),
+        .power_began_ns = ns(w->now),
+        .counter_began_ns = ns(w->now),
+        .counter = (uint64_t)(1e3 * (1e4 + counter_j(w, read))),
+        .counter_at_ns = ns(at),
+        .power_at_ns = ns(at) + 20000,
+    };
+
+    s.power_w = s.instant_w = reading_w(w, at);
+    (void)meter_feed(w->m, &s, NULL);
+    w->now = at + 2e-5;
+}
+
+static void next(struct world *w)
+{
+    const struct setting *s = w->set;
+    bool learns = w->now < LEARN_S || s->every_s <= 0;
+    double began = w->now;
+
+    poll(w);
+    if (learns) {
+        uint64_t at = meter_next(w->m, ns(w->now));
+        w->now = fmax(s_of_ns(at - START), w->now + 0.0005);
+    } else {
+        w->now = fmax(began + s->every_s * uniform(w, 0.7, 1.3), w->now);
+    }
+    if (w->now >= LEARN_S && began < LEARN_S && s->every_s > 0)
+        meter_pace(w->m, ns_of_s(s->every_s));
+}
+
+static int world_init(struct world *w, const struct sensors *of, uint64_t seed)
+{
+    struct meter_opts opts = {.seed = seed, .history_s = 180, .most_w = MOST_W};
+
+    rng_init(&w->rng, seed);
+    nvml_sensors(of->arch, of->name, &w->model);
+    w->sensor = w->model.instant.update_s > 0 ? w->model.instant : w->model.power;
+    w->tick = uniform(w, 0, TICK_S);
+    w->phase = 10 + uniform(w, 0, 1); /* readings reach back before the beginning */
+    opts.model = w->model;
+    return meter_new(&opts, &w->m, NULL);
+}
+
+struct tally {
+    int n, held;
+    double half;
+};
+
+static void count(struct world *w, double begin, struct tally *t)
+{
+    double end = begin + WINDOW_S, want = energy(w, end) - energy(w, begin);
+    struct meter_result r;
+
+    t->n++;
+    if (meter_window(w->m, ns(begin), ns(end), &r, NULL) < 0)
+        return;
+    t->held += fabs(r.energy_j - want) <= r.half_j;
+    t->half += r.half_j / want;
+}
+
+static void one(const struct sensors *of, const struct load *load,
+                const struct setting *set, uint64_t seed, struct tally *t)
+{
+    struct world w = {.load = load, .set = set};
+
+    if (world_init(&w, of, seed) < 0)
+        return;
+    for (double begin = FIRST_S; begin < LAST_S; begin += APART_S) {
+        double from = begin + uniform(&w, 0, 1);
+        while (ns(w.now) < meter_ready(w.m, ns(from + WINDOW_S)))
+            next(&w);
+        next(&w);
+        count(&w, from, t);
+    }
+    meter_free(w.m);
+}
+
+static void coverage(const struct sensors *of, const struct load *load,
+                     const struct setting *set, int worlds)
+{
+    struct tally t = {0};
+
+    for (int i = 1; i <= worlds; i++)
+        one(of, load, set, (uint64_t)i, &t);
+    double half = t.half / t.n, most = set->half[load - loads];
+    ok(t.held >= SHARE * t.n, "%s, %s, %s: %d of %d intervals of 2 s hold the truth",
+       of->name, load->name, set->name, t.held, t.n);
+    ok(half <= most, "  they are +- %.2f %% on average, at most %.1f %%", 100 * half,
+       100 * most);
+}
+
+int main(int argc, char **argv)
+{
+    int worlds = argc > 1 ? atoi(argv[1]) : 4;
+
+    for (size_t i = 0; i < n_elements(sensors); i++)
+        for (size_t k = 0; k < n_elements(loads); k++)
+            for (size_t j = 0; j < n_elements(settings); j++)
+                coverage(&sensors[i], &loads[k], &settings[j], worlds);
+    return done();
+}
