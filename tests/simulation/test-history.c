@@ -110,7 +110,7 @@ static struct found play(const struct job *j)
         f.memory = r->memory;
         f.earlier_job = r->earlier_job;
     }
-    run_s(60);
+    run_s(90); /* two windows of the hold */
     (void)node_job_end(w.node, &root, f.id, NULL);
     (void)loop_child_kill(child, SIGKILL);
     run_s(20);
