@@ -266,7 +266,7 @@ static enum activity_verdict on_hold(void *self, const struct activity_now *now)
     const struct search_window *w = now->window;
     uw_error err;
 
-    if (now->inferred || !wanted(l, now->cap_mw))
+    if (now->inferred || !wanted(l, now->cap_mw) || search_waits(now->search))
         return ACTIVITY_STAYS;
     if (!l->machine && !begin(l, now)) {
         see_anew(l);

@@ -134,9 +134,8 @@ static void turn(struct regimes *r, enum stretch_kind kind)
 void regimes_turn(struct regimes *r, enum stretch_kind kind)
 {
     const struct savings *a = regimes_savings(r);
-    bool search = kind == STRETCH_SEARCH || kind == STRETCH_REFERENCE;
 
-    if (search && (a->hold.windows > 0 || a->past.sum.steps > 0))
+    if (kind == STRETCH_SEARCH && (a->hold.windows > 0 || a->past.sum.steps > 0))
         kind = STRETCH_SEARCH_AGAIN;
     r->after = kind;
     if (!r->rests)

@@ -75,5 +75,5 @@ bool search_history_measured(const struct tuner_report *r,
     ret->demand_w = r->demand_w;
     add_caps(ret, r);
     return ret->n >= LEAST_CAPS && ret->cap[0].cap_mw == r->reference_mw &&
-           (r->holding || !old || old->n < ret->n);
+           ((r->holding && !r->searching) || !old || old->n < ret->n);
 }

@@ -38,6 +38,7 @@ void searches_memory_take(struct searches_memory *m, const struct tuner_report *
         .windows = report->windows,
         .changes = report->changes,
         .stalls = report->stalls,
+        .searching = report->searching,
         .kept = {report->checks, report->gap_checks},
         .by_period = report->by == TUNER_BY_PERIOD,
     };
@@ -133,6 +134,7 @@ static const struct saved_field memory_fields[] = {
     {"changes", COUNT, .at = AT(searches_memory, known.changes)},
     {"stalls", COUNT, .at = AT(searches_memory, known.stalls)},
     {"by_period", FLAG, .at = AT(searches_memory, known.by_period), "by_period"},
+    {"searching", FLAG, .at = AT(searches_memory, known.searching), "searching"},
 };
 /* clang-format on */
 

@@ -222,7 +222,8 @@ static enum activity_verdict on_hold(void *self, const struct activity_now *now)
 
     if (!now->search || now->inferred) /* inferred steps are too inaccurate */
         return ACTIVITY_STAYS;
-    if (!wanted(s, now->cap_mw) || (!s->machine && !begin(s, now)))
+    if (!wanted(s, now->cap_mw) || search_waits(now->search) ||
+        (!s->machine && !begin(s, now)))
         return ACTIVITY_STAYS;
     for (size_t i = 0; i < n; i++)
         board[i] = (struct slack_seen){.cap_w = w_of_mw(s->caps->told[i].in_force_mw),

@@ -82,7 +82,8 @@ void tuner_look(struct tuner *t, struct activity_now *ret)
 }
 
 /* How long the step takes from now on: half of the way down, as the first half is within
- * the bound, the settling and the window.
+ * the bound, the settling and the window, which is as long as the last one where steps
+ * vary.
  */
 static double takes_s(struct tuner *t, const struct search_step *step)
 {
@@ -92,9 +93,11 @@ static double takes_s(struct tuner *t, const struct search_step *step)
                        ? (from - step->cap_mw) / step->ramp_mw_s
                        : 0;
     double step_s = savings_mean_time(&regimes_savings(&t->regimes)->reference);
+    double least_s = fmax(t->progress.window_s, LEAST_STEPS * step_s);
+    double last_s = t->energy.window.kept_s / (t->step.length > 1 ? t->step.length : 1);
 
     return way_s / 2 + step->settle_s + step->settle_steps * step_s +
-           step->length * fmax(t->progress.window_s, LEAST_STEPS * step_s);
+           step->length * fmax(least_s, last_s);
 }
 
 /* slowdown:F: what is left of the bound of the whole job; INFINITY: no such goal. */
@@ -111,30 +114,26 @@ double tuner_left_s(const struct tuner *t)
 /* Replaces a step that costs more than may be spent of what the bound leaves. */
 static void keep_within(struct tuner *t, struct search_step *step)
 {
-    t->instead = t->priced = false;
+    double bound = t->o.goal.param;
+
+    t->priced = false;
     if (!t->search || t->o.goal.kind != GOAL_SLOWDOWN || t->at == ACTIVITY_CHECK ||
         step->kind != SEARCH_MEASURE || step->cap_mw >= tuner_reference_mw(t))
         return;
-    double takes = takes_s(t, step), bound = t->o.goal.param;
-    double most = whole_job_most(bound, tuner_left_s(t), takes);
-    uint32_t least = step->cap_mw > t->least_mw ? step->cap_mw : t->least_mw;
-    uint32_t mw = search_affordable(t->search, least, most);
-    t->priced = search_affordable(t->search, mw, bound) != mw;
-    if (mw == step->cap_mw)
-        return;
-    if (t->at == ACTIVITY_GAP &&
-        (mw >= tuner_reference_mw(t) || mw == t->report.held_mw)) {
-        search_end_look(t->search); /* to wait for B is to hold */
-        *step = *search_step(t->search);
-        return;
-    }
-    t->instead = true;
-    (void)snprintf(step->why, sizeof step->why,
-                   "until the bound leaves time to try %.0f W", w_of_mw(step->cap_mw));
-    step->cap_mw = mw;
-    if (step->first_mw < mw)
-        step->first_mw = mw;
-    step->length = 1;
+    search_afford(t->search, whole_job_most(bound, tuner_left_s(t), takes_s(t, step)));
+    *step = *search_step(t->search);
+    t->priced = step->kind == SEARCH_MEASURE &&
+                !search_takes_at_most(t->search, step->cap_mw, bound);
+}
+
+bool tuner_goes_on(struct tuner *t)
+{
+    if (!t->search || !search_waits(t->search))
+        return false;
+    search_go_on(t->search);
+    struct search_step step = *search_step(t->search);
+    keep_within(t, &step);
+    return !search_waits(t->search) || step.cap_mw != t->step.cap_mw;
 }
 
 /* The step of the activity at work, or of the search. */
@@ -237,7 +236,6 @@ int do_go(struct tuner *t, const void *what)
         tuner_note(&t->notes, false, "measuring %.0f W (%s)", w_of_mw(t->step.cap_mw),
                    t->step.why);
     } else {
-        t->holding = t->at == ACTIVITY_GAP; /* a gap check returns to a hold */
         regimes_turn(&t->regimes, reference ? STRETCH_REFERENCE : STRETCH_SEARCH);
         tuner_note(&t->notes, t->search != NULL, "%s %.0f W (%s)",
                    reference ? "measuring" : "trying", w_of_mw(t->step.cap_mw),
@@ -286,17 +284,12 @@ int do_named(struct tuner *t, const void *what)
     return tuner_hold_unseen(t, &step, "asked for");
 }
 
-/* The model took the cap for cheaper than it is: caps up to a quarter of the way to the
- * reference are left out from now on.
- */
+/* The model took the cap for cheaper than it is. */
 int do_spent(struct tuner *t, const void *what)
 {
-    uint32_t cap_mw = t->step.cap_mw, reference_mw = tuner_reference_mw(t);
-    uint32_t up_mw = reference_mw > cap_mw ? reference_mw - cap_mw : 0;
-
     tuner_note(&t->notes, true, "%.0f W takes longer than the bound leaves: goes up",
-               w_of_mw(cap_mw));
-    t->least_mw = cap_mw + up_mw / 4 / MW_PER_W * MW_PER_W;
+               w_of_mw(t->step.cap_mw));
+    search_on_spent(t->search);
     return do_give_up(t, what);
 }
 
@@ -457,8 +450,10 @@ static void count_stall(struct tuner *t)
 int do_stall(struct tuner *t, const void *what)
 {
     count_stall(t);
-    if (!activities_on_news(t->activity, ACTIVITY_STALL))
+    if (!activities_on_news(t->activity, ACTIVITY_STALL)) {
+        t->holding = t->holding && t->step.kind != SEARCH_HOLD;
         search_on_stall(t->search, board_caps_at_mw(&t->caps));
+    }
     return do_go(t, what);
 }
 

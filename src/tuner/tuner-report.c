@@ -26,6 +26,7 @@ const struct tuner_report *tuner_report(struct tuner *t)
     t->report.busy = t->progress.busy;
     t->report.started = t->started;
     t->report.holding = t->holding;
+    t->report.searching = t->search && !search_is_over(t->search);
     t->report.board_lost = t->left_for == TUNER_LEFT_FOR_BOARDS;
     t->report.n_regimes = t->regimes.n;
     t->report.n_caps = t->regimes.n_caps;

@@ -124,9 +124,7 @@ struct tuner {
     struct progress progress; /* what counts as a step, and the window under way */
     struct pause pause;
 
-    bool instead; /* slowdown:F leaves no time yet for the cap that the search wants */
-    bool priced;  /* the step under way may cost time that the bound has to leave */
-    uint32_t least_mw; /* no cap of the search below it is tried; 0: any */
+    bool priced; /* the step may cost time that slowdown:F has to leave */
 
     /* Windows and accounts: */
     struct window_energy energy; /* of the last closed window */
@@ -207,6 +205,8 @@ double tuner_ramp_rate(const struct tuner *t);
 /* slowdown:F: the seconds that the bound of the whole job leaves; INFINITY: another goal.
  */
 double tuner_left_s(const struct tuner *t);
+/* In a hold: whether the search has waited for that time, and takes another step now. */
+bool tuner_goes_on(struct tuner *t);
 /* Ends a reference check, if one is under way. */
 void tuner_end_check(struct tuner *t);
 /* Ends a reference or a gap check: the hold is the next step.  False: none is under way.

@@ -61,7 +61,6 @@ void tuner_new_regime(struct tuner *t, const struct search_window *now)
     regimes_add(&t->regimes);
     regimes_turn(&t->regimes, STRETCH_SEARCH);
     t->report.reference_mw = 0;
-    t->least_mw = 0;
     (void)activities_on_news(t->activity, ACTIVITY_REGIME);
     if (t->at == ACTIVITY_GAP)
         t->at = ACTIVITY_SEARCH;
@@ -198,7 +197,8 @@ int do_judge(struct tuner *t, const void *what)
         if (r < 0)
             tuner_note(&t->notes, true, "a window was left out: %s", err.text);
     }
-    if (!hold || (t->search && search_step(t->search)->cap_mw != t->step.cap_mw))
+    if (!hold || (t->search && search_step(t->search)->cap_mw != t->step.cap_mw) ||
+        (one && tuner_goes_on(t)))
         return tuner_event(t, ON_GO, NULL);
     return ask_activities(t, w);
 }
@@ -246,7 +246,6 @@ static int window_told(struct tuner *t)
     struct search_window out = {
         .cap_mw = t->aside_mw ? t->aside_mw : board_caps_in_force_mw(&t->caps),
         .length = step_length(t),
-        .instead = t->instead,
     };
     bool ruled = t->report.ruled && !t->aside_mw;
 

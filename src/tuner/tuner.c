@@ -338,7 +338,7 @@ static void take_known(struct tuner *t)
                 (void)search_on_window(t->search, &w, NULL);
         }
     }
-    if (t->search && t->regimes.n_caps > 0)
+    if (t->search && t->regimes.n_caps > 0 && !k->searching)
         search_on_found(t->search, k->held_mw);
 }
 

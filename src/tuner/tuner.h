@@ -68,6 +68,7 @@ struct tuner_known {
     size_t n_caps;
     uint32_t reference_mw;
     uint32_t held_mw; /* cap held on these boards; 0: none */
+    bool searching;   /* out of that hold: slowdown:F left no time yet */
     double demand_w, peak_w;
     unsigned windows, changes, stalls;
     struct activity_kept kept;
@@ -171,6 +172,7 @@ struct tuner_report {
     bool ruled;                  /* rests: the policy is below the cap */
     double ruled_s;              /* booked while it rested */
     bool holding;                /* a cap was chosen (or reached) */
+    bool searching;              /* the search is not over */
     uint32_t held_mw;            /* the cap held, if holding */
     uint32_t best_mw;            /* the best so far; 0: unknown */
     uint32_t lock_mhz;           /* highest SM clock of the lock; 0: no lock */

@@ -96,7 +96,9 @@ struct world {
     double over_at_s;
     unsigned over_n;
     uint64_t first_ns, first_steps;
-    char noted[4096]; /* all notes of the search, as far as they fit */
+    double held_s;     /* from the first step to the first hold; 0: none yet */
+    unsigned unheld_n; /* how often it was seen without a cap held since then */
+    char noted[4096];  /* all notes of the search, as far as they fit */
 };
 
 static struct world *noting; /* the world whose node logs */
@@ -247,7 +249,7 @@ static void take_result(struct world *w, const struct view_job *j)
 }
 
 /* Notes the job's steps, or compares them with those of its twin. */
-static void compare(struct world *w, const struct step_mark *m)
+static void compare(struct world *w, const struct view_job *j, const struct step_mark *m)
 {
     struct twin *t = w->twin;
 
@@ -259,6 +261,10 @@ static void compare(struct world *w, const struct step_mark *m)
     }
     double s = s_between(w->first_ns, m->at_ns);
     size_t step = (size_t)(m->steps - w->first_steps);
+    const struct tuner_report *r = j->search.report;
+    if (r && r->holding && !w->held_s)
+        w->held_s = s;
+    w->unheld_n += r && !r->holding && w->held_s > 0;
     if (w->bound <= 1) {
         for (; t->n <= step && t->n < n_elements(t->at_s); t->n++)
             t->at_s[t->n] = s;
@@ -281,7 +287,7 @@ static int on_timer(struct loop_timer *timer, uint64_t now, void *user)
     (void)timer;
 
     if (w->running && !w->ended_ns && w->twin && j)
-        compare(w, &job_steps(w->job)->mark);
+        compare(w, j, &job_steps(w->job)->mark);
     if (!w->running) { /* start_node() waits */
         loop_stop(w->loop, 0);
     } else if (!w->ended_ns && !j) {

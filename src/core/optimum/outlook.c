@@ -10,6 +10,7 @@
  */
 #define SURE 2.33
 #define SURE_AGAIN 2.45
+#define UPPER 1.96 /* standard errors up to the 97.5 % limit */
 /* Where windows have errors the confidence applies to F x 1.002, the expectation to F. */
 #define SLACK 0.002
 #define EXACT 1e-7 /* variances up to this are those of exact windows */
@@ -148,14 +149,27 @@ bool outlook_allows(const struct outlook *o, size_t i)
     return allowed(o, o->excess[i], o->var[i]);
 }
 
-static size_t best_of(const struct outlook *o, bool measured)
+bool outlook_takes_at_most(const struct outlook *o, size_t i, double most)
+{
+    return o->excess[i] + UPPER * sqrt(o->var[i]) <= log(most);
+}
+
+double outlook_new_above(const struct outlook *o, double cap_w, double most)
+{
+    for (size_t i = 0; i < o->n; i++)
+        if (o->cap_w[i] > cap_w + 0.5 * o->grain_w && outlook_takes_at_most(o, i, most))
+            return o->measured[i] ? 0 : o->cap_w[i];
+    return 0;
+}
+
+static size_t best_of(const struct outlook *o, bool measured, double most)
 {
     size_t best = o->n - 1;
     double least = INFINITY;
 
     for (size_t i = o->n; i-- > 0;)
         if ((o->measured[i] || !measured) && o->value[i] < least &&
-            outlook_allows(o, i)) {
+            outlook_allows(o, i) && outlook_takes_at_most(o, i, most)) {
             least = o->value[i];
             best = i;
         }
@@ -173,12 +187,17 @@ size_t outlook_nearest(const struct outlook *o, double cap_w)
 
 size_t outlook_best(const struct outlook *o)
 {
-    return best_of(o, false);
+    return best_of(o, false, INFINITY);
 }
 
 size_t outlook_best_measured(const struct outlook *o)
 {
-    return best_of(o, true);
+    return best_of(o, true, INFINITY);
+}
+
+size_t outlook_best_within(const struct outlook *o, double most)
+{
+    return best_of(o, true, most);
 }
 
 size_t outlook_expected(const struct outlook *o)

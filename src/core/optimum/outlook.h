@@ -52,8 +52,14 @@ size_t outlook_best(const struct outlook *o);
 size_t outlook_nearest(const struct outlook *o, double cap_w);
 /* Whether cap i is within the bound at the confidence required; true without a bound. */
 bool outlook_allows(const struct outlook *o, size_t i);
+/* Whether cap i takes at most `most` x the reference's time (upper limit, 97.5 %). */
+bool outlook_takes_at_most(const struct outlook *o, size_t i, double most);
+/* The lowest cap above cap_w that does.  0: none, or it was measured. */
+double outlook_new_above(const struct outlook *o, double cap_w, double most);
 /* outlook_best() among the measured caps. */
 size_t outlook_best_measured(const struct outlook *o);
+/* The same among those that outlook_takes_at_most(). */
+size_t outlook_best_within(const struct outlook *o, double most);
 /* The least value among the caps whose expected time is within the bound. */
 size_t outlook_expected(const struct outlook *o);
 /* The expected decrease of the held cap's value after `windows` windows at cap c.

@@ -11,6 +11,7 @@
 
 #include "base/error.h"
 #include "base/units.h"
+#include "core/optimum/drift.h"
 #include "core/optimum/gap-probe.h"
 #include "core/optimum/outlook.h"
 #include "core/optimum/past.h"
@@ -21,8 +22,6 @@ enum {
     MISSES_MAX = 2,   /* windows in a row at another cap before that cap is accepted */
     CHECK_STEPS = 2,  /* units of work at the first cap before the ramp starts */
     SETTLE_STEPS = 1, /* warm-up steps after a change of cap */
-    NOW_WINDOWS = 16, /* windows of a hold in its moving average */
-    NOW_LEAST = 8,    /* windows of a hold before its drift is used */
 };
 #define STALL_STEP 0.05    /* of the demand: least distance above a cap that stalled */
 #define BOUND_EVIDENCE 6.0 /* log evidence an earlier run needs to support a bound */
@@ -35,24 +34,12 @@ enum {
 #define EQUAL 0.005
 #define LOOK_GAIN 0.001 /* of the goal's value: least gain to leave the held cap */
 #define EXACT_VAR 1e-8  /* variance of a window without errors */
-/* A hold is steady if the log time of its last windows differs from the one measured
- * before the hold by at most STEADY plus STEADY_SURE standard errors.
- */
-#define STEADY 0.001
-#define STEADY_SURE 2.33
-
-struct drift {
-    unsigned n;                /* windows of this hold */
-    double log_t, log_e;       /* moving averages of the last NOW_WINDOWS, uncorrected */
-    double var_t;              /* of one window */
-    double from_t, from_var;   /* log time measured at its cap before the hold */
-    double offset_t, offset_e; /* subtracted from the logarithms of each new window */
-};
 
 struct search {
     struct search_setup setup;
     uint32_t hard_mw;  /* SEARCH_NO_LIMIT: none */
     uint32_t stall_mw; /* the highest cap that stalled; 0: none */
+    uint32_t dear_mw;  /* the bound's time was spent near it: tried above it; 0: any */
     struct level levels[LEVELS_MAX];
     size_t n_levels;
     bool has_reference;
@@ -68,6 +55,7 @@ struct search {
     char held_why[SEARCH_WHY_MAX];
     struct drift drift;
     bool holding;
+    bool waits;   /* for time that the bound leaves: its windows are not limited */
     bool earlier; /* levels contains those of an earlier run */
     bool denied;  /* levels of an earlier run were discarded */
     uint32_t best_mw;
@@ -77,8 +65,6 @@ struct search {
     struct outlook outlook;           /* of the last proposal or gap probe */
     struct level scratch[LEVELS_MAX]; /* no content between calls */
 };
-
-#define UPPER 1.96 /* standard errors up to the 97.5 % limit */
 
 /* ---- caps ---- */
 
@@ -170,6 +156,7 @@ __attribute__((format(printf, 4, 5))) static void go(struct search *s,
     (void)vsnprintf(t->why, sizeof t->why, format, args);
     va_end(args);
     s->holding = kind == SEARCH_HOLD;
+    s->waits = false;
     drift_begin(s, cap_mw);
     if (s->holding)
         s->held_mw = 0;
@@ -483,10 +470,10 @@ static bool without_effect(const struct search *s, const struct search_window *w
     double se_t = sqrt(w->time_rse * w->time_rse + r->var_t);
     double se_e = sqrt(w->energy_rse * w->energy_rse + r->var_e);
     bool untold = w->binding == BINDING_UNKNOWN;
-    if (untold && s->setup.goal.kind == GOAL_SLOWDOWN && STEADY_SURE * se_t > EQUAL)
+    if (untold && s->setup.goal.kind == GOAL_SLOWDOWN && DRIFT_SURE * se_t > EQUAL)
         return false; /* the bound is relative to the reference */
-    return fabs(off_t) <= EQUAL + STEADY_SURE * se_t &&
-           fabs(off_e) <= EQUAL + STEADY_SURE * se_e;
+    return fabs(off_t) <= EQUAL + DRIFT_SURE * se_t &&
+           fabs(off_e) <= EQUAL + DRIFT_SURE * se_e;
 }
 
 /* Moves the reference to a lower cap that has no effect either, and its level takes in
@@ -518,18 +505,6 @@ static void move_reference(struct search *s, uint32_t cap_mw)
     s->unbound_mw = cap_mw;
 }
 
-/* Adds a window of the hold to the moving averages. */
-static void drift_on_hold(struct drift *d, const struct search_window *w, unsigned gpus)
-{
-    double part = 1.0 / ++d->n;
-
-    if (d->n > NOW_WINDOWS)
-        part = 1.0 / NOW_WINDOWS;
-    d->log_t += part * (log(w->time_s) - d->log_t);
-    d->log_e += part * (log(w->energy_j / gpus) - d->log_e);
-    d->var_t += part * (fmax(w->time_rse * w->time_rse, EXACT_VAR) - d->var_t);
-}
-
 int search_on_window(struct search *s, const struct search_window *w, uw_error *err)
 {
     int r = check_window(w, err);
@@ -544,16 +519,17 @@ int search_on_window(struct search *s, const struct search_window *w, uw_error *
     bool hit = off <= s->setup.grain_mw;
 
     s->windows++;
-    /* Steps at the reference save up no time for a bound of 1: nothing is waited for. */
-    bool waits = w->instead && w->cap_mw >= s->reference_mw && s->setup.goal.param > 1;
-    s->spent += waits ? 0 : length_of(w);
+    s->spent += s->waits ? 0 : length_of(w);
+    if (l && l->windows == 0)
+        s->dear_mw = 0; /* the model knows more now */
     if (l)
         level_add(l, w, s->setup.gpus, &s->drift);
     else
         s->spent = s->windows_max; /* no level is free: end the search */
     if (s->holding && hit)
-        drift_on_hold(&s->drift, w, s->setup.gpus);
-    if (!s->holding && !w->instead)
+        drift_add(&s->drift, log(w->time_s), log(w->energy_j / s->setup.gpus),
+                  fmax(w->time_rse * w->time_rse, EXACT_VAR));
+    if (!s->holding)
         s->misses = hit ? 0 : s->misses + 1;
     if (l && !s->has_reference && (hit || s->misses >= MISSES_MAX)) {
         s->has_reference = true;
@@ -566,37 +542,6 @@ int search_on_window(struct search *s, const struct search_window *w, uw_error *
     if (!s->holding)
         go_next(s);
     return 0;
-}
-
-/* Whether a step at cap i of the grid takes at most `most` x the reference's time. */
-static bool takes_at_most(const struct outlook *o, size_t i, double most)
-{
-    return o->excess[i] + UPPER * sqrt(o->var[i]) <= log(most);
-}
-
-uint32_t search_affordable(const struct search *s, uint32_t cap_mw, double most)
-{
-    const struct outlook *o = &s->outlook;
-    uint32_t grain = s->setup.grain_mw;
-
-    if (!s->has_reference || o->n == 0)
-        return highest(s);
-    size_t at = outlook_nearest(o, w_of_mw(cap_mw));
-    if (takes_at_most(o, at, most))
-        return cap_mw;
-    while (++at < o->n) {
-        uint32_t mw = up_to_grain(s, o->cap_w[at] * MW_PER_W);
-        if (mw + grain >= highest(s))
-            break;
-        if (takes_at_most(o, at, most) && !o->measured[at])
-            return mw;
-        if (takes_at_most(o, at, most))
-            break;
-    }
-    size_t best = outlook_best_measured(o);
-    uint32_t mw = mw_of_w(o->cap_w[best]);
-    return mw < s->reference_mw && takes_at_most(o, best, exp(o->log_bound)) ? mw
-                                                                             : highest(s);
 }
 
 int search_on_earlier(struct search *s, const struct search_window *w, double demand_w,
@@ -660,7 +605,7 @@ void search_on_hard_limit(struct search *s, uint32_t mw)
     uint32_t before = s->step.cap_mw;
 
     s->hard_mw = mw;
-    if (s->holding) {
+    if (s->holding && !s->waits) {
         uint32_t hi = highest(s), keep = s->best_mw < hi ? s->best_mw : hi;
         if (keep != before)
             go(s, SEARCH_HOLD, keep,
@@ -676,7 +621,7 @@ void search_on_hard_limit(struct search *s, uint32_t mw)
 static void regime_anew(struct search *s)
 {
     s->has_reference = s->earlier = false;
-    s->unbound_mw = 0;
+    s->unbound_mw = s->dear_mw = 0;
     s->peak_w = 0;
     s->windows = s->spent = s->misses = 0;
     s->windows_max = s->setup.max_windows;
@@ -713,7 +658,7 @@ static void keep_past(struct search *s)
         .best_var = s->best_var,
     };
 
-    if (!s->has_reference || !s->holding)
+    if (!s->has_reference || !s->holding || s->waits)
         return;
     r.reference = fresh_levels(s, r.levels, &r.n);
     past_keep(&s->past, &r);
@@ -825,6 +770,103 @@ void search_end_look(struct search *s)
         hold(s, s->held_mw, s->held_why);
 }
 
+/* ---- a bound of the whole job ---- */
+
+bool search_takes_at_most(const struct search *s, uint32_t cap_mw, double most)
+{
+    const struct outlook *o = &s->outlook;
+
+    return cap_mw >= highest(s) ||
+           (s->has_reference && o->n > 0 &&
+            outlook_takes_at_most(o, outlook_nearest(o, w_of_mw(cap_mw)), most));
+}
+
+/* The best measured cap that takes at most what the bound allows; else the highest. */
+static uint32_t best_within(const struct search *s)
+{
+    const struct outlook *o = &s->outlook;
+
+    if (!s->has_reference || o->n == 0)
+        return highest(s);
+    uint32_t mw = mw_of_w(o->cap_w[outlook_best_within(o, s->setup.goal.param)]);
+    return mw < effective(s, s->reference_mw) ? mw : highest(s);
+}
+
+/* Holds cap_mw until the search goes on. */
+static void wait_at(struct search *s, uint32_t cap_mw, const char *why)
+{
+    const struct outlook *o = &s->outlook;
+    size_t at = outlook_nearest(o, w_of_mw(cap_mw));
+
+    s->best_mw = cap_mw;
+    s->best_log_t = o->spot[at].mean_t + o->model.ref_t;
+    s->best_log_e = o->spot[at].mean_e + o->model.ref_e;
+    s->best_var = o->var[at];
+    go(s, SEARCH_HOLD, cap_mw, "%s", why);
+    s->waits = true;
+}
+
+void search_afford(struct search *s, double most)
+{
+    uint32_t cap_mw = s->step.cap_mw, hi = highest(s);
+    char why[SEARCH_WHY_MAX];
+
+    if (s->holding || cap_mw >= hi ||
+        (cap_mw > s->dear_mw && search_takes_at_most(s, cap_mw, most)))
+        return;
+    uint32_t above = cap_mw > s->dear_mw ? cap_mw : s->dear_mw;
+    double new_w =
+        s->has_reference ? outlook_new_above(&s->outlook, w_of_mw(above), most) : 0;
+    uint32_t mw = up_to_grain(s, new_w * MW_PER_W);
+    uint32_t best = best_within(s);
+    (void)snprintf(why, sizeof why, "until the bound leaves time to try %.0f W",
+                   w_of_mw(cap_mw));
+    if (mw > 0 && mw + s->setup.grain_mw < hi) {
+        go(s, SEARCH_MEASURE, mw, "%s", why);
+    } else if (s->held_mw && (best == hi || best == s->held_mw)) {
+        search_end_look(s); /* to wait is to hold */
+    } else if (best < hi) {
+        wait_at(s, best, why);
+    } else {
+        go(s, SEARCH_MEASURE, hi, "%s", why);
+        s->waits = s->setup.goal.param > 1; /* else steps there save up no time */
+    }
+}
+
+bool search_is_over(const struct search *s)
+{
+    return s->held_mw || (s->holding && !s->waits);
+}
+
+bool search_waits(const struct search *s)
+{
+    return s->holding && s->waits;
+}
+
+void search_go_on(struct search *s)
+{
+    uint32_t cap_mw = s->step.cap_mw;
+    char why[SEARCH_WHY_MAX];
+
+    if (!search_waits(s))
+        return;
+    go_next(s);
+    if (s->holding || s->step.cap_mw != cap_mw ||
+        !search_takes_at_most(s, cap_mw, s->setup.goal.param))
+        return;
+    memcpy(why, s->step.why, sizeof why);
+    wait_at(s, cap_mw, why); /* a window of the hold is as good as one of the search */
+}
+
+void search_on_spent(struct search *s)
+{
+    uint32_t cap_mw = s->step.cap_mw, hi = highest(s);
+
+    s->dear_mw = hi > cap_mw ? cap_mw + (hi - cap_mw) / 4 : 0;
+}
+
+/* ---- looks ---- */
+
 /* The middle of the widest gap where the expected value of the goal is at most the
  * fraction `most` worse than the best, and the time over the bound by at most as much;
  * 0: none.
@@ -856,20 +898,11 @@ static void take_drift_out(struct search *s)
 {
     uint32_t held_mw = effective(s, s->step.cap_mw);
 
-    for (size_t i = 0; i < s->n_levels && s->drift.n >= NOW_LEAST; i++)
+    for (size_t i = 0; i < s->n_levels && s->drift.n >= DRIFT_LEAST; i++)
         if (!s->levels[i].stale && mw_of_w(s->levels[i].cap_w) == held_mw) {
             s->drift.offset_t = s->drift.log_t - s->levels[i].log_t;
             s->drift.offset_e = s->drift.log_e - s->levels[i].log_e;
         }
-}
-
-/* Whether the hold's last windows agree with the time measured before the hold. */
-static bool steady(const struct drift *d)
-{
-    if (d->n < NOW_LEAST)
-        return false;
-    double se = sqrt(d->from_var + d->var_t / (d->n < NOW_WINDOWS ? d->n : NOW_WINDOWS));
-    return fabs(d->log_t - d->from_t) <= STEADY + STEADY_SURE * se;
 }
 
 static void look_begin(struct search *s)
@@ -914,8 +947,8 @@ bool search_probe_gap(struct search *s, double most)
     bool bounded = s->setup.goal.kind == GOAL_SLOWDOWN;
     size_t n = 0;
 
-    if (!s->holding || !s->has_reference || s->setup.goal.kind == GOAL_TIME ||
-        (bounded && !steady(&s->drift)))
+    if (!s->holding || s->waits || !s->has_reference || s->setup.goal.kind == GOAL_TIME ||
+        (bounded && !drift_steady(&s->drift)))
         return false;
     if (bounded && propose_again(s))
         return true;

@@ -75,8 +75,6 @@ struct search_window {
     double peak_w;        /* 99th percentile of 100 ms power, highest GPU; 0: unknown */
     unsigned length;      /* as in struct search_step; 0: 1 */
     enum binding binding; /* of the cap, on all GPUs */
-    bool instead; /* at the cap that search_affordable() has named: at the reference it is
-                     none of max_windows, unless the bound is 1 */
 };
 
 enum search_kind {
@@ -165,13 +163,26 @@ bool search_probe_gap(struct search *s, double most);
 /* Ends a look before its time: holds again what was held, for the reason of then. */
 void search_end_look(struct search *s);
 
-/* slowdown:F, before a measurement at a cap that may be outside the bound: the cap to
- * measure at in its place where a step may take at most `most` x the reference's time
- * (upper limit, 97.5 %).  That is the cap itself, or the lowest above it that was not
- * measured; else the cap to wait at: the best measured cap within the bound, or the
- * reference.
+/* slowdown:F: whether a step at cap_mw takes at most `most` x the reference's time (upper
+ * limit, 97.5 %).
  */
-uint32_t search_affordable(const struct search *s, uint32_t cap_mw, double most);
+bool search_takes_at_most(const struct search *s, uint32_t cap_mw, double most);
+/* slowdown:F: replaces a measurement at a cap that may take longer than that: by one at
+ * the lowest cap above it that does not and was not measured.  If there is none, waits:
+ * holds the best measured cap within the bound, or measures at the reference; a look ends
+ * instead, unless it has found a better cap to hold.  Windows of a wait are none of
+ * max_windows (at the reference, for a bound above 1).
+ */
+void search_afford(struct search *s, double most);
+/* Whether a cap was found, or is looked for out of such a hold. */
+bool search_is_over(const struct search *s);
+/* Whether the hold is such a wait: search_go_on() proposes again, with its windows. */
+bool search_waits(const struct search *s);
+void search_go_on(struct search *s);
+/* The cap of the step costs more than the bound leaves: neither it nor a cap up to a
+ * quarter of the way to the reference is measured until another new cap was.
+ */
+void search_on_spent(struct search *s);
 
 /* ---- results ---- */
 

@@ -889,29 +889,8 @@ static void test_noisy_bound(void)
        (double)windows / RUNS, (double)caps / RUNS);
 }
 
-/* While the bound leaves no time for a cap the job waits at the reference: for as long as
- * it takes, unless steps there save up none.
- */
-static void test_waits(double bound, enum search_kind kind)
-{
-    struct search_setup u = v100;
-    struct job j = plain;
-
-    u.goal = (struct goal){GOAL_SLOWDOWN, bound};
-    auto_(search_free) struct search *s = search_of(&u);
-    for (int i = 0; i < 60; i++) {
-        struct search_window w = window_at(&j, u.original_mw);
-        w.instead = i > 0;
-        (void)search_on_window(s, &w, NULL);
-    }
-    ok(search_step(s)->kind == kind, "F = %g, 60 windows at the reference: %s", bound,
-       kind == SEARCH_HOLD ? "over" : "waits on");
-}
-
 int main(void)
 {
-    test_waits(1, SEARCH_HOLD);
-    test_waits(1.02, SEARCH_MEASURE);
     test_never(false);
     test_never(true);
     test_finds();

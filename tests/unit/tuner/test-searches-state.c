@@ -52,6 +52,7 @@ static void fill(struct tuner_report *r, struct savings *a, struct tuner_cap *ca
     }
     *r = (struct tuner_report){
         .holding = true,
+        .searching = true,
         .held_mw = 200000,
         .reference_mw = 300000,
         .demand_w = 240.5,
@@ -102,6 +103,7 @@ static void there_and_back(bool search)
            got.known.demand_w == 240.5 && got.known.peak_w == 261.25 &&
            got.known.windows == 11 && got.known.changes == 1 && got.known.stalls == 2,
        "what was found");
+    ok(got.known.searching, "the search is not over");
     ok(got.known.kept.checks.n == 3 && got.known.kept.checks.spent_s == 42.5 &&
            got.known.kept.checks.last_s == 14.25,
        "the visits to the reference");

@@ -1,0 +1,143 @@
+/* The search where the bound of the whole job leaves no time for a cap. */
+#include "base/auto.h"
+#include "base/units.h"
+#include "core/optimum/search.h"
+#include "search-job.h"
+#include "tap.h"
+
+#define NOTHING 0.5 /* x the reference's time: no cap below it can be paid */
+#define ANYTHING 10
+
+static void tell(struct search *s, const struct job *j)
+{
+    struct job exact = *j;
+    struct search_window w = window_at(&exact, search_step(s)->cap_mw);
+
+    (void)search_on_window(s, &w, NULL);
+}
+
+static bool was_measured(const struct search *s, uint32_t cap_mw)
+{
+    struct search_window known[SEARCH_WINDOWS_MAX];
+    size_t n = search_known(s, known, n_elements(known));
+
+    for (size_t i = 0; i < n; i++)
+        if (known[i].cap_mw == cap_mw)
+            return true;
+    return false;
+}
+
+/* While the bound leaves no time for a cap the job waits at the reference: for as long as
+ * it takes, unless steps there save up none.
+ */
+static void test_waits(double bound, enum search_kind kind)
+{
+    struct search_setup u = v100;
+
+    u.goal = (struct goal){GOAL_SLOWDOWN, bound};
+    auto_(search_free) struct search *s = search_of(&u);
+    unsigned below = 0;
+    for (int i = 0; i < 60; i++) {
+        tell(s, &plain);
+        search_afford(s, NOTHING);
+        below += search_step(s)->cap_mw < u.original_mw;
+    }
+    ok(search_step(s)->kind == kind && below == 0,
+       "F = %g, 60 windows at the reference: %s", bound,
+       kind == SEARCH_HOLD ? "over" : "waits on");
+}
+
+/* Where a measured cap meets the bound it is held meanwhile: for as long as it takes, and
+ * then the search goes on as if it had not waited.
+ */
+static void test_wait_holds(double bound)
+{
+    struct search_setup u = v100;
+    unsigned waits = 0, ended = 0, unmeasured = 0, over = 0, n = 0;
+
+    u.goal = (struct goal){GOAL_SLOWDOWN, bound};
+    auto_(search_free) struct search *at_once = search_of(&u), *s = search_of(&u);
+    struct job j = plain;
+    (void)run(at_once, &j);
+    for (; search_step(s)->kind == SEARCH_MEASURE && n < 60; n++) {
+        tell(s, &plain);
+        search_afford(s, NOTHING);
+        for (int i = 0; search_waits(s) && i < 40; i++) {
+            uint32_t mw = search_step(s)->cap_mw;
+            waits++;
+            ended += search_is_over(s) || search_probe_gap(s, 1);
+            unmeasured += !was_measured(s, mw) || mw >= u.original_mw;
+            over += true_time(&plain, w_of_mw(mw)) >
+                    bound * 1.0001 * true_time(&plain, w_of_mw(u.original_mw));
+            tell(s, &plain);
+            search_go_on(s);
+            search_afford(s, i < 39 ? NOTHING : ANYTHING);
+        }
+        while (search_step(s)->kind == SEARCH_MEASURE &&
+               search_step(s)->cap_mw >= u.original_mw && n++ < 60) {
+            tell(s, &plain); /* it has waited at the reference */
+            search_afford(s, ANYTHING);
+        }
+    }
+    ok(waits >= 40 && ended == 0 && unmeasured == 0 && over == 0,
+       "F = %g: %u windows in holds of measured caps within the bound", bound, waits);
+    ok(search_is_over(s) && search_step(s)->cap_mw == search_step(at_once)->cap_mw,
+       "... then the search ends as it would have without: %.0f W, %.0f W",
+       w_of_mw(search_step(s)->cap_mw), w_of_mw(search_step(at_once)->cap_mw));
+}
+
+/* A cap that took too long is not tried again before another new one. */
+static void test_spent(void)
+{
+    struct search_setup u = v100;
+    unsigned low = 0, again = 0, tried = 0;
+
+    u.goal = (struct goal){GOAL_SLOWDOWN, 1.02};
+    auto_(search_free) struct search *s = search_of(&u);
+    tell(s, &plain);
+    for (int i = 0; i < 6; i++) {
+        uint32_t mw = search_step(s)->cap_mw;
+        search_on_spent(s);
+        search_afford(s, ANYTHING);
+        const struct search_step *t = search_step(s);
+        if (t->kind == SEARCH_HOLD || mw >= u.original_mw)
+            break;
+        low += t->cap_mw <= mw + (u.original_mw - mw) / 4;
+        again += t->cap_mw < u.original_mw && was_measured(s, t->cap_mw);
+        tried += t->cap_mw < u.original_mw;
+        tell(s, &plain);
+        search_afford(s, ANYTHING);
+    }
+    ok(tried > 1 && low == 0 && again == 0,
+       "caps that took too long: %u times a new one a quarter of the way up", tried);
+}
+
+/* A look that cannot be paid ends: the hold goes on. */
+static void test_look_unpaid(void)
+{
+    struct search_setup u = v100;
+    struct job j = plain;
+
+    u.goal = (struct goal){GOAL_SLOWDOWN, 1.05};
+    auto_(search_free) struct search *s = search_of(&u);
+    (void)run(s, &j);
+    uint32_t held_mw = search_step(s)->cap_mw;
+    for (int i = 0; i < 10; i++)
+        tell(s, &plain);
+    bool looks = search_probe_gap(s, 1) && search_step(s)->kind == SEARCH_MEASURE;
+    search_afford(s, NOTHING);
+    ok(looks && search_step(s)->kind == SEARCH_HOLD &&
+           search_step(s)->cap_mw == held_mw && search_is_over(s) && !search_waits(s),
+       "a look that cannot be paid ends, and the hold goes on");
+}
+
+int main(void)
+{
+    test_waits(1, SEARCH_HOLD);
+    test_waits(1.02, SEARCH_MEASURE);
+    test_wait_holds(1.02);
+    test_wait_holds(1.1);
+    test_spent();
+    test_look_unpaid();
+    return done();
+}
