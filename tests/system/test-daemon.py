@@ -181,7 +181,7 @@ def keys():
         for key, value in (k.split(" ", 1) for line in KEYS.split("\n") for k in line.split("|")):
             key = key.replace("/", ".")
             line = next(l for l in PAGE.split("\n") if l.startswith(f"*{key}*"))
-            when = "after-restart" if line.endswith("restart)") else "now"
+            when = "after-restart" if line.rstrip("+").endswith("restart)") else "now"
             text = nested(key, value.replace("FOLDER", folder))
             if key == "api.tcp.listen":
                 text = "api: {tcp: {listen: 'localhost:1', certificate: /c, key: /k, tokens: /t}}\n"
