@@ -10,6 +10,7 @@ import pathlib
 import queue
 import signal
 import subprocess
+import tempfile
 import time
 
 import uwtest
@@ -59,10 +60,11 @@ def send(pid, signo):
 class Run:
     def __init__(self, node, nvml, board, cap=CAP):
         self.node, self.nvml, self.board, self.cap = node, nvml, board, cap
+        self.stderr = tempfile.TemporaryFile(dir=node.tmp)
         self.p = node.popen("underwatt", "run", "--cap", str(cap // 1000), "--window", "2 s",
                             "--gpus", str(board), "--", uwtest.program("underwatt-sim"), "train",
                             "--workload", "resnet50", "--gpus", str(board), "--steps", "100000",
-                            stdout=open(os.devnull, "wb"))
+                            stdout=subprocess.DEVNULL, stderr=self.stderr)
         self.pids = {"command": self.p.pid}
         assert uwtest.wait_for(lambda: child(self.p.pid, "underwatt-sim"), 20), "no job"
         self.pids["job"] = child(self.p.pid, "underwatt-sim")
@@ -73,13 +75,16 @@ class Run:
     def limit(self):
         return self.nvml.limit(self.board)
 
+    def said(self):
+        return os.pread(self.stderr.fileno(), 1 << 20, 0).decode()[-2000:]
+
     def close(self):
         for pid in self.pids.values():
             send(pid, signal.SIGCONT)
         for name in ("job", "command"):
             send(self.pids[name], signal.SIGKILL)
         self.p.wait()
-        self.p.stderr.close()
+        self.stderr.close()
         for name in ("keeper", "actuator"):
             uwtest.wait_for(lambda n=name: not alive(self.pids[n]), 6)
 
@@ -94,13 +99,13 @@ def measuring(run):
 
 def walking(run):
     """walking down"""
-    uwtest.must(uwtest.wait_for(lambda: run.limit() < ORIGINAL), "the limit is", run.limit)
+    uwtest.must(uwtest.wait_for(lambda: run.limit() < ORIGINAL), "the limit is", run.limit, run.said)
     return run.cap < run.limit() < ORIGINAL
 
 
 def holding(run):
     """holding the cap"""
-    uwtest.must(uwtest.wait_for(lambda: run.limit() == run.cap, 60, 0.1), "the limit is", run.limit)
+    uwtest.must(uwtest.wait_for(lambda: run.limit() == run.cap, 60, 0.1), "the limit is", run.limit, run.said)
     return True
 
 
@@ -147,7 +152,7 @@ def case(node, nvml, boards, step, victim, signo, cap=CAP):
             os.kill(run.pids["job"], signal.SIGCONT)
             unharmed = uwtest.wait_for(lambda: run.limit() == cap, 60, 0.1)
         return back and unharmed, f"{name} ({took:.1f} s)", \
-            f"limit {run.limit()}, entry {entry_of(node, run)}, job unharmed {unharmed}"
+            f"limit {run.limit()}, entry {entry_of(node, run)}, job unharmed {unharmed}: {run.said()}"
     except (AssertionError, RuntimeError, OSError) as e:
         return False, name, repr(e)
     finally:
