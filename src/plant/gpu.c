@@ -7,6 +7,7 @@
 #include "base/error.h"
 #include "base/units.h"
 #include "plant/state.h"
+#include "plant/wave.h"
 
 /* Times after the request, from a V100's response to one 80 W step each way. */
 enum {
@@ -60,38 +61,29 @@ static void settle(struct plant_gpu *gpu, double limit_w, double leak_w)
     double allowed = (w->eta * limit_w - leak_w - ps_w) / d;
 
     gpu->bound = allowed < locked;
-    gpu->x = plant_share_clock(w, gpu->board.xmin, fmin(allowed, locked));
+    gpu->x = plant_share_clock(w, gpu->board.xmin, lesser(allowed, locked));
     gpu->share = (plant_active_w(w, gpu->x) - w->ps_w) / w->d_w;
     gpu->active_w = ps_w + d * gpu->share + leak_w;
     gpu->own_step_s =
         l->gap_s + (l->tc_s / gpu->x + l->tm_s) * gpu->wander * gpu->trait.work;
 }
 
-static void add_piece(struct wave *wave, double s, double w)
-{
-    if (s <= 0)
-        return;
-    wave->until[wave->n] = s;
-    wave->w[wave->n++] = w;
-}
-
 /* Compute with a burst at its start that is compensated within it. */
 static void add_compute(const struct plant_gpu *gpu, struct wave *wave, double s,
                         double leak_w)
 {
-    double high = fmin(BURST * gpu->cap_mw * 1e-3, full_w(gpu) + leak_w);
-    double burst = fmin(ONSET_MS * 1e-3, 0.12 * s);
-    double repay = fmin(REPAY_MS * 1e-3, s - burst);
-    double low = gpu->active_w - (high - gpu->active_w) * burst / repay;
     bool bursts = gpu->bound && !gpu->coarse && gpu->n_stages == 0 &&
                   gpu->load.gap_s > 1e-3 && lock_share(gpu) >= 1;
+    double high = bursts ? lesser(BURST * gpu->cap_mw * 1e-3, full_w(gpu) + leak_w) : 0;
 
-    if (bursts && high > gpu->active_w) {
-        add_piece(wave, burst, high);
-        add_piece(wave, repay, low);
+    if (high > gpu->active_w) {
+        double burst = lesser(ONSET_MS * 1e-3, 0.12 * s);
+        double repay = lesser(REPAY_MS * 1e-3, s - burst);
+        wave_add(wave, burst, high);
+        wave_add(wave, repay, gpu->active_w - (high - gpu->active_w) * burst / repay);
         s -= burst + repay;
     }
-    add_piece(wave, s, gpu->active_w);
+    wave_add(wave, s, gpu->active_w);
 }
 
 /* Power while waiting for other boards; the cap holds then as well. */
@@ -100,7 +92,7 @@ static double waiting_w(const struct plant_gpu *gpu, double leak_w)
     const struct plant_workload *w = gpu->load.work;
     double spins = gpu->trait.power * (w->ps_w + gpu->trait.spin * w->d_w) + leak_w;
 
-    return gpu->trait.spin > 0 ? fmin(spins, gpu->active_w) : w->gap_w + leak_w;
+    return gpu->trait.spin > 0 ? lesser(spins, gpu->active_w) : w->gap_w + leak_w;
 }
 
 /* The step at the pace of the job, of a board that is settled with this leakage. */
@@ -109,16 +101,15 @@ static void shape_wave(const struct plant_gpu *gpu, double leak_w, struct wave *
     const struct plant_load *l = &gpu->load;
 
     ret->n = 0;
+    ret->step_s = ret->step_j = 0;
     if (l->activity != PLANT_RUN) {
-        add_piece(ret, 1, gpu->active_w);
-        wave_finish(ret);
+        wave_add(ret, 1, gpu->active_w);
         return;
     }
-    add_piece(ret, l->gap_s, l->work->gap_w + leak_w);
+    wave_add(ret, l->gap_s, l->work->gap_w + leak_w);
     add_compute(gpu, ret, gpu->own_step_s - l->gap_s, leak_w);
     if (l->pace_s > gpu->own_step_s)
-        add_piece(ret, l->pace_s - gpu->own_step_s, waiting_w(gpu, leak_w));
-    wave_finish(ret);
+        wave_add(ret, l->pace_s - gpu->own_step_s, waiting_w(gpu, leak_w));
 }
 
 static void make_wave(struct plant_gpu *gpu, double leak_w, struct wave *ret)
@@ -208,11 +199,12 @@ static struct segment *next_segment(struct plant_gpu *gpu, double temp_c, bool w
 /* The segment's wave is there: what follows from it. */
 static void follow_wave(struct plant_gpu *gpu, struct segment *s)
 {
-    s->start_pos = gpu->steps - floor(gpu->steps);
-    s->step_to_j = wave_energy_j(&s->wave, s->start_pos);
-    s->rate = gpu->load.activity == PLANT_RUN ? 1 / s->wave.step_s : 0;
-    s->target_c =
-        gpu->ambient_c + gpu->board.resistance_kpw * s->wave.step_j / s->wave.step_s;
+    double rate = 1 / s->wave.step_s;
+
+    s->start_pos = gpu->steps - whole_of(gpu->steps);
+    s->step_to_j = wave_energy_j(&s->wave, s->start_pos * s->wave.step_s);
+    s->rate = gpu->load.activity == PLANT_RUN ? rate : 0;
+    s->target_c = gpu->ambient_c + gpu->board.resistance_kpw * s->wave.step_j * rate;
 }
 
 /* Begins a segment at now_ns, with new leakage and end. */

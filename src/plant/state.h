@@ -19,7 +19,7 @@ enum { PIECES = 5, SEGMENTS = 128, STAGES = 4 };
 /* Power over the course of a step; one piece if nothing runs. */
 struct wave {
     unsigned n;
-    double until[PIECES]; /* share of the step at which the piece ends */
+    double until_s[PIECES]; /* time in the step at which the piece ends */
     double w[PIECES];
     double step_s, step_j;
 };
@@ -80,13 +80,6 @@ struct plant_gpu {
     struct plant_job *job; /* NULL: no job */
     const struct job_calls *calls;
 };
-
-/* wave.c */
-double wave_energy_j(const struct wave *wave, double pos); /* of [0, pos), pos <= 1 */
-void wave_finish(struct wave *wave); /* converts pieces from seconds to shares */
-double segment_energy_j(const struct segment *s, uint64_t at_ns);
-double segment_power_w(const struct segment *s, uint64_t at_ns);
-double segment_temp_c(const struct segment *s, uint64_t at_ns, double tau_s);
 
 /* gpu.c */
 struct segment *gpu_last(const struct plant_gpu *gpu);

@@ -34,9 +34,11 @@ const struct plant_workload *plant_workload_find(const struct plant_board *board
 }
 
 /* x V(x)^2 */
-static double dynamic(const struct plant_workload *w, double x)
+static inline double dynamic(const struct plant_workload *w, double x)
 {
-    double v = fmax(w->vmin, 1 - w->s * (1 - x));
+    double v = 1 - w->s * (1 - x);
+
+    v = v > w->vmin ? v : w->vmin;
     return x * v * v;
 }
 
@@ -51,19 +53,20 @@ double plant_share_clock(const struct plant_workload *work, double xmin, double 
         return 1;
     if (dynamic(work, xmin) >= share)
         return xmin;
-    /* below the knee the voltage is constant and power is linear in the clock */
-    double knee = work->s > 0 ? 1 - (1 - work->vmin) / work->s : 0;
-    double flat = share / (work->vmin * work->vmin);
-    if (flat <= knee)
-        return flat;
-    /* above it x V(x)^2 is increasing and convex: Newton's method converges from 1 */
-    double x = 1;
-    for (int i = 0; i < 40; i++) {
-        double v = 1 - work->s * (1 - x);
-        double step = (x * v * v - share) / (v * (v + 2 * x * work->s));
+    /* below the knee, where V is vmin, power is linear in the clock */
+    double flat_v2 = work->vmin * work->vmin;
+    if (share * work->s <= (work->s - (1 - work->vmin)) * flat_v2)
+        return share / flat_v2;
+    /* above it x V(x)^2 is increasing and convex: Halley's method converges from 1, with
+     * an error about the cube of its last step
+     */
+    double x = 1, step = 1;
+    for (int i = 0; i < 40 && step > 1e-6; i++) {
+        double v = 1 - work->s * (1 - x), off = x * v * v - share;
+        double slope = v * (v + 2 * x * work->s);
+        double bend = work->s * (2 * v + x * work->s);
+        step = off * slope / (slope * slope - off * bend);
         x -= step;
-        if (step < 1e-14)
-            break;
     }
     return x;
 }
