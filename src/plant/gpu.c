@@ -112,19 +112,18 @@ static void shape_wave(const struct plant_gpu *gpu, double leak_w, struct wave *
         wave_add(ret, l->pace_s - gpu->own_step_s, waiting_w(gpu, leak_w));
 }
 
-static void make_wave(struct plant_gpu *gpu, double leak_w, struct wave *ret)
+/* Clock, power and step time under the load and this leakage. */
+static void find_speed(struct plant_gpu *gpu, double leak_w)
 {
     const struct plant_load *l = &gpu->load;
 
-    if (l->activity != PLANT_RUN) {
-        double w = l->activity == PLANT_IDLE ? gpu->board.idle_w : l->hold_w;
-        gpu->bound = false;
-        gpu->x = gpu->own_step_s = 0;
-        gpu->active_w = w + leak_w;
-    } else {
+    if (l->activity == PLANT_RUN) {
         settle(gpu, gpu->limit_w, leak_w);
+        return;
     }
-    shape_wave(gpu, leak_w, ret);
+    gpu->bound = false;
+    gpu->x = gpu->own_step_s = 0;
+    gpu->active_w = (l->activity == PLANT_IDLE ? gpu->board.idle_w : l->hold_w) + leak_w;
 }
 
 /* ---- segments ---- */
@@ -147,7 +146,8 @@ static double leak(struct plant_gpu *gpu, double temp_c, uint64_t *ret_end_ns)
     *ret_end_ns = UINT64_MAX;
     if (gpu->coarse)
         return 0;
-    make_wave(gpu, 0, &nominal);
+    find_speed(gpu, 0);
+    shape_wave(gpu, 0, &nominal);
     double rise = b->resistance_kpw * nominal.step_j / nominal.step_s;
     double target = gpu->ambient_c + rise;
     double ahead = target - temp_c;
@@ -196,39 +196,54 @@ static struct segment *next_segment(struct plant_gpu *gpu, double temp_c, bool w
     return next;
 }
 
-/* The segment's wave is there: what follows from it. */
-static void follow_wave(struct plant_gpu *gpu, struct segment *s)
+/* The wave of the segment at now_ns, and what follows from it. */
+static void give_wave(struct plant_gpu *gpu, struct segment *s)
 {
+    shape_wave(gpu, gpu->leak_w, &s->wave);
     double rate = 1 / s->wave.step_s;
 
     s->start_pos = gpu->steps - whole_of(gpu->steps);
     s->step_to_j = wave_energy_j(&s->wave, s->start_pos * s->wave.step_s);
     s->rate = gpu->load.activity == PLANT_RUN ? rate : 0;
     s->target_c = gpu->ambient_c + gpu->board.resistance_kpw * s->wave.step_j * rate;
+    gpu->stale = false;
 }
 
-/* Begins a segment at now_ns, with new leakage and end. */
-static void renew(struct plant_gpu *gpu)
+void gpu_set_speed(struct plant_gpu *gpu)
 {
     bool was_bound = gpu->bound;
     double temp_c = plant_gpu_temp_c(gpu);
 
     gpu->leak_w = leak(gpu, temp_c, &gpu->end_ns);
-    struct segment *next = next_segment(gpu, temp_c, was_bound);
-    make_wave(gpu, gpu->leak_w, &next->wave);
-    follow_wave(gpu, next);
+    (void)next_segment(gpu, temp_c, was_bound);
+    find_speed(gpu, gpu->leak_w);
     if (gpu->n_stages > 0 && gpu->stage[0].at_ns < gpu->end_ns)
         gpu->end_ns = gpu->stage[0].at_ns;
     if (gpu->wander_ns < gpu->end_ns)
         gpu->end_ns = gpu->wander_ns;
 }
 
-/* After a change from outside: the job must adjust its pace too. */
+/* Begins a segment at now_ns, with new leakage and end. */
+static void renew(struct plant_gpu *gpu)
+{
+    gpu_set_speed(gpu);
+    give_wave(gpu, gpu_last(gpu));
+}
+
+/* After a change from outside, which may be one of several. */
 static void changed(struct plant_gpu *gpu)
 {
-    renew(gpu);
+    gpu->stale = true;
     if (gpu->job)
-        gpu->calls->pace(gpu->job);
+        gpu->calls->changed(gpu->job);
+}
+
+void gpu_catch_up(const struct plant_gpu *gpu)
+{
+    if (gpu->job)
+        gpu->calls->catch_up(gpu->job);
+    else if (gpu->stale)
+        renew((struct plant_gpu *)gpu);
 }
 
 static void next_wander(struct plant_gpu *gpu)
@@ -237,18 +252,26 @@ static void next_wander(struct plant_gpu *gpu)
     gpu->wander_ns += NS_PER_S;
 }
 
+void gpu_pass_event(struct plant_gpu *gpu)
+{
+    while (gpu->n_stages > 0 && gpu->stage[0].at_ns <= gpu->now_ns) {
+        gpu->limit_w = gpu->stage[0].limit_w;
+        gpu->n_stages--;
+        for (unsigned i = 0; i < gpu->n_stages; i++)
+            gpu->stage[i] = gpu->stage[i + 1];
+    }
+    if (gpu->wander_ns <= gpu->now_ns)
+        next_wander(gpu);
+    gpu->stale = true;
+}
+
 void gpu_advance_alone(struct plant_gpu *gpu, uint64_t to_ns)
 {
+    if (gpu->stale)
+        renew(gpu);
     while (gpu->end_ns <= to_ns) {
         gpu->now_ns = gpu->end_ns;
-        while (gpu->n_stages > 0 && gpu->stage[0].at_ns <= gpu->now_ns) {
-            gpu->limit_w = gpu->stage[0].limit_w;
-            gpu->n_stages--;
-            for (unsigned i = 0; i < gpu->n_stages; i++)
-                gpu->stage[i] = gpu->stage[i + 1];
-        }
-        if (gpu->wander_ns <= gpu->now_ns)
-            next_wander(gpu);
+        gpu_pass_event(gpu);
         renew(gpu);
     }
     if (to_ns > gpu->now_ns)
@@ -320,6 +343,7 @@ uint64_t plant_gpu_now_ns(const struct plant_gpu *gpu)
 
 uint64_t plant_gpu_next_ns(const struct plant_gpu *gpu)
 {
+    gpu_catch_up(gpu);
     return gpu->end_ns;
 }
 
@@ -390,10 +414,10 @@ void plant_gpu_set_trait(struct plant_gpu *gpu, const struct plant_trait *trait)
 void plant_gpu_reload(struct plant_gpu *gpu)
 {
     plant_gpu_set_cap(gpu, gpu->board.default_mw);
-    gpu->base_j = gpu_counted_j(gpu, gpu->now_ns);
-    gpu->capped_ns = 0;
-    gpu->counter_stuck = false;
     plant_gpu_lock_clocks(gpu, 0, 0);
+    gpu_catch_up(gpu);
+    gpu->base_j = gpu_counted_j(gpu, gpu->now_ns);
+    gpu->counter_stuck = false;
     gpu->capped_ns = 0;
 }
 
@@ -440,27 +464,33 @@ void plant_gpu_set_load(struct plant_gpu *gpu, const struct plant_load *load)
     } else if (!ran) {
         onset(gpu);
     }
-    renew(gpu);
-    gpu->steps = 0;
+    changed(gpu);
 }
 
 void plant_gpu_change_load(struct plant_gpu *gpu, const struct plant_load *load)
 {
-    renew(gpu);
     gpu->load = *load;
-    renew(gpu);
+    changed(gpu);
 }
 
 void gpu_set_pace(struct plant_gpu *gpu, double pace_s)
 {
-    gpu->load.pace_s = pace_s;
-    struct segment *next = next_segment(gpu, plant_gpu_temp_c(gpu), gpu->bound);
-    shape_wave(gpu, gpu->leak_w, &next->wave);
-    follow_wave(gpu, next);
+    const struct segment *last = gpu_last(gpu);
+    double step_s =
+        gpu->stale ? greater(gpu->own_step_s, gpu->load.pace_s) : last->wave.step_s;
+    bool other = pace_s > 0 && fabs(step_s - pace_s) > 1e-12 * pace_s;
+
+    if (other)
+        gpu->load.pace_s = pace_s;
+    if (gpu->stale)
+        give_wave(gpu, gpu_last(gpu));
+    else if (other)
+        give_wave(gpu, next_segment(gpu, plant_gpu_temp_c(gpu), gpu->bound));
 }
 
 const struct plant_load *plant_gpu_load(const struct plant_gpu *gpu)
 {
+    gpu_catch_up(gpu);
     return &gpu->load;
 }
 
@@ -490,11 +520,13 @@ double plant_gpu_energy_j(const struct plant_gpu *gpu)
 
 double plant_gpu_power_w(const struct plant_gpu *gpu)
 {
+    gpu_catch_up(gpu);
     return segment_power_w(gpu_last(gpu), gpu->now_ns);
 }
 
 double plant_gpu_mean_w(const struct plant_gpu *gpu)
 {
+    gpu_catch_up(gpu);
     const struct wave *w = &gpu_last(gpu)->wave;
     return w->step_j / w->step_s;
 }
@@ -508,6 +540,7 @@ double plant_gpu_temp_c(const struct plant_gpu *gpu)
 
 double plant_gpu_clock(const struct plant_gpu *gpu)
 {
+    gpu_catch_up(gpu);
     return gpu->x;
 }
 
@@ -519,10 +552,12 @@ double plant_gpu_steps(const struct plant_gpu *gpu)
 
 double plant_gpu_rate(const struct plant_gpu *gpu)
 {
+    gpu_catch_up(gpu);
     return gpu_last(gpu)->rate;
 }
 
 double plant_gpu_own_step_s(const struct plant_gpu *gpu)
 {
+    gpu_catch_up(gpu);
     return gpu->own_step_s;
 }

@@ -8,6 +8,7 @@
 #include "base/error.h"
 #include "base/units.h"
 #include "plant/state.h"
+#include "plant/wave.h"
 
 #define FAR_NS 9e18 /* a time further away is never; the sum of both fits 64 bits */
 
@@ -21,6 +22,9 @@ struct plant_job {
     double time_scale, power_scale;
 
     uint64_t now_ns;
+    bool stale; /* changed at now_ns: catch_up() has to see to it */
+    /* end of the phase; next event, or a time before it if stale */
+    uint64_t end_ns, next_ns;
     uint32_t epoch;
     int at;                     /* current phase; -1: start-up */
     struct plant_job_phase now; /* the current phase */
@@ -96,17 +100,19 @@ static struct plant_load load_of(const struct plant_job *job, size_t i)
 }
 
 /* The slowest board sets the step time of all boards. */
-static void job_pace(struct plant_job *job)
+static void set_paces(struct plant_job *job)
 {
+    bool paced = !job->done && !waits(job) && has_steps(&job->now);
     double slowest = 0;
 
-    if (job->done || waits(job) || !has_steps(&job->now))
-        return;
+    for (size_t i = 0; i < job->n; i++) {
+        if (job->gpu[i]->stale)
+            gpu_set_speed(job->gpu[i]);
+        if (paced)
+            slowest = greater(slowest, job->gpu[i]->own_step_s);
+    }
     for (size_t i = 0; i < job->n; i++)
-        slowest = fmax(slowest, plant_gpu_own_step_s(job->gpu[i]));
-    for (size_t i = 0; i < job->n; i++)
-        if (fabs(gpu_last(job->gpu[i])->wave.step_s - slowest) > 1e-12 * slowest)
-            gpu_set_pace(job->gpu[i], slowest);
+        gpu_set_pace(job->gpu[i], slowest);
 }
 
 static double steps_now(const struct plant_job *job)
@@ -114,18 +120,21 @@ static double steps_now(const struct plant_job *job)
     return has_steps(&job->now) ? plant_gpu_steps(job->gpu[0]) : 0;
 }
 
-static uint64_t after(const struct plant_job *job, double ns)
+static uint64_t after(uint64_t from_ns, double ns)
 {
-    return ns < FAR_NS ? job->now_ns + (uint64_t)ns : UINT64_MAX;
+    return ns < FAR_NS ? from_ns + (uint64_t)ns : UINT64_MAX;
 }
 
-/* Time at which `steps` of the current phase will be done; UINT64_MAX: centuries away. */
+/* Time at which `steps` of the current phase will be done, the same from wherever in the
+ * segment it is asked; UINT64_MAX: centuries away.
+ */
 static uint64_t when(const struct plant_job *job, double steps)
 {
-    double left = steps - steps_now(job);
-    double rate = plant_gpu_rate(job->gpu[0]);
+    const struct segment *s = gpu_last(job->gpu[0]);
+    double left = steps - job->gpu[0]->steps;
+    uint64_t at_ns = left <= 0 ? 0 : after(s->start_ns, ceil(left / s->rate * 1e9));
 
-    return left <= 0 ? job->now_ns : after(job, ceil(left / rate * 1e9));
+    return at_ns > job->now_ns ? at_ns : job->now_ns;
 }
 
 /* ---- phases ---- */
@@ -137,12 +146,12 @@ static void begin(struct plant_job *job, const struct plant_job_phase *phase)
     /* only training: run all epochs as one phase */
     if (job->n_phases == 1 && job->at == 0)
         job->target *= job->epochs;
-    job->phase_end_ns = has_steps(phase) ? 0 : after(job, (double)ns_of_s(phase->s));
+    job->phase_end_ns =
+        has_steps(phase) ? 0 : after(job->now_ns, (double)ns_of_s(phase->s));
     for (size_t i = 0; i < job->n; i++) {
         struct plant_load l = load_of(job, i);
         plant_gpu_set_load(job->gpu[i], &l);
     }
-    job_pace(job);
 }
 
 /* The same phase with another load; the count of its steps continues. */
@@ -152,7 +161,6 @@ static void change_loads(struct plant_job *job)
         struct plant_load l = load_of(job, i);
         plant_gpu_change_load(job->gpu[i], &l);
     }
-    job_pace(job);
 }
 
 static void end(struct plant_job *job)
@@ -224,7 +232,7 @@ static void next_phase(struct plant_job *job)
 
 static uint64_t phase_end(const struct plant_job *job)
 {
-    if (waits(job))
+    if (job->done || waits(job))
         return UINT64_MAX;
     return has_steps(&job->now) ? when(job, (double)job->target) : job->phase_end_ns;
 }
@@ -236,11 +244,6 @@ static uint64_t before_end(const struct plant_job *job, uint64_t end)
         if (job->gpu[i]->end_ns < end)
             end = job->gpu[i]->end_ns;
     return end;
-}
-
-uint64_t plant_job_next_ns(const struct plant_job *job)
-{
-    return job->done ? UINT64_MAX : before_end(job, phase_end(job));
 }
 
 /* ---- counting ---- */
@@ -256,12 +259,12 @@ static void count(const struct plant_job *job, uint64_t *steps, uint64_t *last_n
     *exact = (double)job->trained;
     if (job->done || job->now.phase != UW_PHASE_TRAIN)
         return;
-    double in_phase = fmin(steps_now(job), (double)job->target);
-    double whole = floor(in_phase + 1e-6);
+    double in_phase = lesser(steps_now(job), (double)job->target);
+    double whole = whole_of(in_phase + 1e-6);
     *exact += in_phase;
     if (job->trained + (uint64_t)whole <= job->counted)
         return;
-    double ago = fmax(0, in_phase - whole) / plant_gpu_rate(job->gpu[0]);
+    double ago = greater(0, in_phase - whole) / gpu_last(job->gpu[0])->rate;
     *steps = job->trained + (uint64_t)whole;
     *last_ns = job->now_ns - ns_of_s(ago);
 }
@@ -272,31 +275,59 @@ static void note(struct plant_job *job)
     count(job, &job->counted, &job->last_step_ns, &exact);
 }
 
+/* ---- time ---- */
+
+static void changed(struct plant_job *job)
+{
+    job->stale = true;
+}
+
+/* All changes at now_ns at once: steps are counted at the old pace, then comes the new.
+ */
+static void catch_up(struct plant_job *job)
+{
+    if (!job->stale)
+        return;
+    job->stale = false;
+    note(job);
+    set_paces(job);
+    job->end_ns = phase_end(job);
+    job->next_ns = before_end(job, job->end_ns);
+}
+
+static void go_to(struct plant_job *job, uint64_t at_ns)
+{
+    for (size_t i = 0; i < job->n; i++)
+        job->gpu[i]->now_ns = at_ns;
+    job->now_ns = at_ns;
+}
+
 void plant_job_advance(struct plant_job *job, uint64_t to_ns)
 {
-    while (!job->done) {
-        uint64_t end_ns = phase_end(job), next = before_end(job, end_ns);
-        if (next > to_ns)
-            break;
-        bool ends = end_ns <= next;
-        for (size_t i = 0; i < job->n; i++) {
-            /* stop at the event: the count needs the old rate */
-            job->gpu[i]->now_ns = next;
-        }
-        job->now_ns = next;
+    /* no time passes: boards that change now are computed together later */
+    if (to_ns <= job->now_ns && job->next_ns > job->now_ns)
+        return;
+    catch_up(job);
+    while (job->next_ns <= to_ns) {
+        bool ends = job->end_ns <= job->next_ns;
+        go_to(job, job->next_ns);
         note(job);
         for (size_t i = 0; i < job->n; i++)
-            gpu_advance_alone(job->gpu[i], next);
+            if (job->gpu[i]->end_ns <= job->now_ns)
+                gpu_pass_event(job->gpu[i]);
         if (ends)
             next_phase(job);
-        else
-            job_pace(job);
+        changed(job);
+        catch_up(job);
     }
-    for (size_t i = 0; i < job->n; i++)
-        gpu_advance_alone(job->gpu[i], to_ns);
     if (to_ns > job->now_ns)
-        job->now_ns = to_ns;
-    note(job);
+        go_to(job, to_ns);
+}
+
+uint64_t plant_job_next_ns(const struct plant_job *job)
+{
+    catch_up((struct plant_job *)job);
+    return job->done ? UINT64_MAX : job->next_ns;
 }
 
 uint64_t plant_job_when_ns(const struct plant_job *job, uint64_t steps)
@@ -304,6 +335,7 @@ uint64_t plant_job_when_ns(const struct plant_job *job, uint64_t steps)
     if (job->done || job->now.phase != UW_PHASE_TRAIN || steps < job->trained ||
         steps > job->trained + job->target)
         return UINT64_MAX;
+    catch_up((struct plant_job *)job);
     return when(job, (double)(steps - job->trained));
 }
 
@@ -344,6 +376,8 @@ int plant_job_grant(struct plant_job *job, const struct plant_job_phase *grant,
     if (job->n_grants + job->n_told == PLANT_JOB_GRANTS_MAX)
         return PLANT_GRANT_FULL;
     job->grant[job->n_grants++] = *grant;
+    changed(job);
+    job->next_ns = 0; /* what is granted may end at once */
     if (waited) {
         job->waited_ns += job->now_ns - job->waits_from_ns;
         take_up(job, true);
@@ -423,7 +457,8 @@ static int copy_phases(struct plant_job *job, const struct plant_job_opts *o,
     return 0;
 }
 
-static const struct job_calls calls = {.advance = plant_job_advance, .pace = job_pace};
+static const struct job_calls calls = {
+    .advance = plant_job_advance, .changed = changed, .catch_up = catch_up};
 
 int plant_job_new(const struct plant_job_opts *opts, struct plant_job **ret,
                   uw_error *err)
@@ -459,6 +494,7 @@ int plant_job_new(const struct plant_job_opts *opts, struct plant_job **ret,
         job->n++;
     }
     job->at = -1;
+    job->stale = true;
     job->waits_from_ns = job->now_ns;
     if (job->driven)
         begin(job, &(struct plant_job_phase){.phase = UW_PHASE_UNKNOWN});
@@ -477,6 +513,7 @@ void plant_job_free(struct plant_job *job)
         return;
     if (!job->done)
         end(job);
+    catch_up(job);
     for (size_t i = 0; i < job->n; i++)
         job->gpu[i]->job = NULL;
     free(job);

@@ -242,6 +242,7 @@ void plant_gpu_read(struct plant_gpu *gpu, struct plant_reading *ret)
 {
     const struct plant_sensor_spec *s = &gpu->board.sensor;
 
+    gpu_catch_up(gpu);
     *ret = (struct plant_reading){0};
     ret->instant_mw = s->has_instant ? instant_mw(gpu) : 0;
     ret->average_mw = s->has_average ? average_mw(gpu) : 0;

@@ -10,8 +10,9 @@ struct plant_job;
 struct job_calls {
     /* advances all boards of the job */
     void (*advance)(struct plant_job *job, uint64_t to_ns);
-    /* a board of the job became faster or slower */
-    void (*pace)(struct plant_job *job);
+    /* a board of the job was changed: segments and pace are computed by catch_up() */
+    void (*changed)(struct plant_job *job);
+    void (*catch_up)(struct plant_job *job);
 };
 
 enum { PIECES = 5, SEGMENTS = 128, STAGES = 4 };
@@ -69,6 +70,7 @@ struct plant_gpu {
 
     struct segment ring[SEGMENTS];
     unsigned first, n; /* index of the oldest; number */
+    bool stale;        /* changed at now_ns, and no segment shows it yet */
 
     struct plant_sensor_error error;
     double base_j; /* counter value at the driver's load */
@@ -83,9 +85,17 @@ struct plant_gpu {
 
 /* gpu.c */
 struct segment *gpu_last(const struct plant_gpu *gpu);
+/* Changes at one time are computed together, when somebody looks or time passes: begins
+ * the segment that shows those of the board and of its job.
+ */
+void gpu_catch_up(const struct plant_gpu *gpu);
 /* plant_gpu_advance() without the job. */
 void gpu_advance_alone(struct plant_gpu *gpu, uint64_t to_ns);
-/* Sets the pace of the job's slowest board; only the waiting time changes. */
+/* What is due at now_ns (= end_ns) of a job's board; it is stale then. */
+void gpu_pass_event(struct plant_gpu *gpu);
+/* A stale board's speed: begins a segment, to which gpu_set_pace() gives its wave. */
+void gpu_set_speed(struct plant_gpu *gpu);
+/* The segment at the pace of the job's slowest board, 0: at that of the load. */
 void gpu_set_pace(struct plant_gpu *gpu, double pace_s);
 
 /* read.c */
