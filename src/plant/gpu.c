@@ -46,8 +46,7 @@ static double lock_share(const struct plant_gpu *gpu)
         return 1;
     const struct plant_workload *w = gpu->load.work;
     double x = (double)gpu->lock_max_mhz / gpu->board.sm_max_mhz;
-    return gpu->board.calibrated ? pow(x, CLOCK_POWER)
-                                 : (plant_active_w(w, x) - w->ps_w) / w->d_w;
+    return gpu->board.calibrated ? pow(x, CLOCK_POWER) : plant_share(w, x);
 }
 
 /* Sets clock, power and step time at limit_w, with leak_w on top. */
@@ -62,7 +61,7 @@ static void settle(struct plant_gpu *gpu, double limit_w, double leak_w)
 
     gpu->bound = allowed < locked;
     gpu->x = plant_share_clock(w, gpu->board.xmin, lesser(allowed, locked));
-    gpu->share = (plant_active_w(w, gpu->x) - w->ps_w) / w->d_w;
+    gpu->share = plant_share(w, gpu->x);
     gpu->active_w = ps_w + d * gpu->share + leak_w;
     gpu->own_step_s =
         l->gap_s + (l->tc_s / gpu->x + l->tm_s) * gpu->wander * gpu->trait.work;
@@ -81,7 +80,7 @@ static void add_compute(const struct plant_gpu *gpu, struct wave *wave, double s
         double repay = lesser(REPAY_MS * 1e-3, s - burst);
         wave_add(wave, burst, high);
         wave_add(wave, repay, gpu->active_w - (high - gpu->active_w) * burst / repay);
-        s -= burst + repay;
+        s = greater(0, s - (burst + repay));
     }
     wave_add(wave, s, gpu->active_w);
 }
@@ -106,10 +105,11 @@ static void shape_wave(const struct plant_gpu *gpu, double leak_w, struct wave *
         wave_add(ret, 1, gpu->active_w);
         return;
     }
-    wave_add(ret, l->gap_s, l->work->gap_w + leak_w);
+    if (l->gap_s > 0)
+        wave_add(ret, l->gap_s, l->work->gap_w + leak_w);
     add_compute(gpu, ret, gpu->own_step_s - l->gap_s, leak_w);
-    if (l->pace_s > gpu->own_step_s)
-        wave_add(ret, l->pace_s - gpu->own_step_s, waiting_w(gpu, leak_w));
+    if (l->pace_s > 0) /* the slowest board waits for 0 s */
+        wave_add(ret, greater(0, l->pace_s - gpu->own_step_s), waiting_w(gpu, leak_w));
 }
 
 /* Clock, power and step time under the load and this leakage. */
@@ -313,7 +313,7 @@ int plant_gpu_new(const struct plant_gpu_opts *opts, struct plant_gpu **ret,
     gpu->gain = opts->gain;
     gpu->trait = trait_of(&opts->trait);
     rng_init(&gpu->rng, opts->seed);
-    gpu->wander = 1;
+    gpu->wander = gpu->fade = 1;
     gpu->wander_ns = opts->noise_sd > 0 ? opts->start_ns : UINT64_MAX;
     gpu->cap_mw = gpu->board.default_mw;
     gpu->limit_w = w_of_mw(gpu->cap_mw);
@@ -531,11 +531,24 @@ double plant_gpu_mean_w(const struct plant_gpu *gpu)
     return w->step_j / w->step_s;
 }
 
+static double fade(const struct plant_gpu *gpu, double s)
+{
+    struct plant_gpu *memo = (struct plant_gpu *)gpu;
+
+    if (s != memo->faded_s) {
+        memo->fade = exp(-s / gpu->board.tau_s);
+        memo->faded_s = s;
+    }
+    return memo->fade;
+}
+
 double plant_gpu_temp_c(const struct plant_gpu *gpu)
 {
     if (gpu->n == 0) /* idle since long ago */
         return gpu->board.ambient_c + gpu->board.resistance_kpw * gpu->board.idle_w;
-    return segment_temp_c(gpu_last(gpu), gpu->now_ns, gpu->board.tau_s);
+    const struct segment *s = gpu_last(gpu);
+    double dt = s_between(s->start_ns, gpu->now_ns);
+    return s->target_c + (s->start_c - s->target_c) * fade(gpu, dt);
 }
 
 double plant_gpu_clock(const struct plant_gpu *gpu)

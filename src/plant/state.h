@@ -70,7 +70,9 @@ struct plant_gpu {
 
     struct segment ring[SEGMENTS];
     unsigned first, n; /* index of the oldest; number */
-    bool stale;        /* changed at now_ns, and no segment shows it yet */
+    /* exp(-faded_s / tau_s): spans are often as long as the one before */
+    double faded_s, fade;
+    bool stale; /* changed at now_ns, and no segment shows it yet */
 
     struct plant_sensor_error error;
     double base_j; /* counter value at the driver's load */

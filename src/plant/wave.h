@@ -3,8 +3,6 @@
 #ifndef PLANT_WAVE_H
 #define PLANT_WAVE_H
 
-#include <math.h>
-
 #include "base/units.h"
 #include "plant/state.h"
 
@@ -27,8 +25,6 @@ static inline double whole_of(double pos)
 
 static inline void wave_add(struct wave *wave, double s, double w)
 {
-    if (s <= 0)
-        return;
     wave->step_s += s;
     wave->step_j += s * w;
     wave->until_s[wave->n] = wave->step_s;
@@ -70,12 +66,6 @@ static inline double segment_power_w(const struct segment *s, uint64_t at_ns)
     while (i + 1 < s->wave.n && s->wave.until_s[i] <= in_s)
         i++;
     return s->wave.w[i];
-}
-
-static inline double segment_temp_c(const struct segment *s, uint64_t at_ns, double tau_s)
-{
-    return s->target_c +
-           (s->start_c - s->target_c) * exp(-s_between(s->start_ns, at_ns) / tau_s);
 }
 
 #endif

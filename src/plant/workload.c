@@ -33,25 +33,16 @@ const struct plant_workload *plant_workload_find(const struct plant_board *board
     return NULL;
 }
 
-/* x V(x)^2 */
-static inline double dynamic(const struct plant_workload *w, double x)
-{
-    double v = 1 - w->s * (1 - x);
-
-    v = v > w->vmin ? v : w->vmin;
-    return x * v * v;
-}
-
 double plant_active_w(const struct plant_workload *work, double x)
 {
-    return work->ps_w + work->d_w * dynamic(work, x);
+    return work->ps_w + work->d_w * plant_share(work, x);
 }
 
 double plant_share_clock(const struct plant_workload *work, double xmin, double share)
 {
     if (share >= 1)
         return 1;
-    if (dynamic(work, xmin) >= share)
+    if (plant_share(work, xmin) >= share)
         return xmin;
     /* below the knee, where V is vmin, power is linear in the clock */
     double flat_v2 = work->vmin * work->vmin;
@@ -61,7 +52,7 @@ double plant_share_clock(const struct plant_workload *work, double xmin, double 
      * an error about the cube of its last step
      */
     double x = 1, step = 1;
-    for (int i = 0; i < 40 && step > 1e-6; i++) {
+    for (int i = 0; i < 40 && step > 1e-5; i++) {
         double v = 1 - work->s * (1 - x), off = x * v * v - share;
         double slope = v * (v + 2 * x * work->s);
         double bend = work->s * (2 * v + x * work->s);

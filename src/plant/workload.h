@@ -65,6 +65,14 @@ struct plant_steady plant_steady_step(const struct plant_board *board,
  * floor).
  */
 double plant_active_w(const struct plant_workload *work, double x);
+/* Dynamic power at relative clock x as a share of d_w: x V(x)^2. */
+static inline double plant_share(const struct plant_workload *work, double x)
+{
+    double v = 1 - work->s * (1 - x);
+
+    v = v > work->vmin ? v : work->vmin;
+    return x * v * v;
+}
 double plant_clock_at(const struct plant_board *board, const struct plant_workload *work,
                       double limit_w);
 /* The clock at which dynamic power is this share of d_w. */
