@@ -570,8 +570,8 @@ static int window_answer(struct sampler *s, const struct wait *w)
     return w->fn(s, &out, w->user);
 }
 
-/* Queries the meter of the window's next board.  A query may take long, so the loop runs
- * between two of them.
+/* Queries the meter of the window's next board: beside the loop where the query may take
+ * long.  The loop runs between two of them.
  */
 static void window_step(struct sampler *s, struct wait *w)
 {
@@ -580,7 +580,10 @@ static void window_step(struct sampler *s, struct wait *w)
 
     if (p->out)
         return;
-    if (s->opts.folds) {
+    w->r = meter_window_known(p->meter, w->begin_ns, w->end_ns, &w->results[w->next - 1],
+                              &w->error);
+    if (w->r == METER_E_FOLDS && s->opts.folds) {
+        w->r = 0;
         s->fold = (struct window_ask){.meter = p->meter,
                                       .begin_ns = w->begin_ns,
                                       .end_ns = w->end_ns,
@@ -590,8 +593,9 @@ static void window_step(struct sampler *s, struct wait *w)
         window_worker_add(s->opts.folds, &s->fold);
         return;
     }
-    w->r = meter_window(p->meter, w->begin_ns, w->end_ns, &w->results[w->next - 1],
-                        &w->error);
+    if (w->r == METER_E_FOLDS)
+        w->r = meter_window(p->meter, w->begin_ns, w->end_ns, &w->results[w->next - 1],
+                            &w->error);
     if (w->r < 0)
         w->r = fail_in(&w->error, w->r, "%s", board_view(p->board)->info->uuid);
     else if (meter_peak(p->meter, w->begin_ns, w->end_ns, &peak, NULL) == 0 &&

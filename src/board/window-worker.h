@@ -1,6 +1,7 @@
 /* Worker thread that computes windows for all samplers of a process, on copies of their
  * meters, one at a time.  A window may take a second to compute if the sensor sees the
- * board only part of the time, too long for the loop's thread.
+ * board only part of the time, too long for the loop's thread (METER_E_FOLDS); the others
+ * take less than the copy does.
  */
 #ifndef BOARD_WINDOW_WORKER_H
 #define BOARD_WINDOW_WORKER_H

@@ -57,8 +57,8 @@ static size_t pieces(const struct meter *m, double a, double b, double *ret)
     return n;
 }
 
-int meter_quantile(struct meter *m, uint64_t begin_ns, uint64_t end_ns, double quantile,
-                   double *ret_w, uw_error *err)
+int meter_quantile(const struct meter *m, uint64_t begin_ns, uint64_t end_ns,
+                   double quantile, double *ret_w, uw_error *err)
 {
     double w[PIECES];
 
@@ -74,7 +74,7 @@ int meter_quantile(struct meter *m, uint64_t begin_ns, uint64_t end_ns, double q
     return 0;
 }
 
-int meter_peak(struct meter *m, uint64_t begin_ns, uint64_t end_ns, double *ret_w,
+int meter_peak(const struct meter *m, uint64_t begin_ns, uint64_t end_ns, double *ret_w,
                uw_error *err)
 {
     return meter_quantile(m, begin_ns, end_ns, 0.99, ret_w, err);

@@ -136,6 +136,13 @@ struct meter_result {
 int meter_window(struct meter *m, uint64_t begin_ns, uint64_t end_ns,
                  struct meter_result *ret, uw_error *err);
 
+/* As meter_window() where that takes microseconds.  METER_E_FOLDS: readings of a
+ * part-time sensor have to be folded, which may take a second; nothing is written.
+ */
+enum { METER_E_FOLDS = 1 };
+int meter_window_known(const struct meter *m, uint64_t begin_ns, uint64_t end_ns,
+                       struct meter_result *ret, uw_error *err);
+
 /* As meter_window() before meter_ready(end_ns): where what the board may use between the
  * last value of its counter and end_ns is little beside the interval's half width, which
  * then covers it.  METER_E_EARLY: it is not little, or the counter is not what the energy
@@ -149,10 +156,10 @@ int meter_window_early(struct meter *m, uint64_t begin_ns, uint64_t end_ns,
  * lie wholly within the window, or over the readings where those are longer.  Only the
  * last 120 s of the window are used. 0, -EINVAL or -ENODATA.
  */
-int meter_quantile(struct meter *m, uint64_t begin_ns, uint64_t end_ns, double quantile,
-                   double *ret_w, uw_error *err);
+int meter_quantile(const struct meter *m, uint64_t begin_ns, uint64_t end_ns,
+                   double quantile, double *ret_w, uw_error *err);
 /* meter_quantile with 0.99. */
-int meter_peak(struct meter *m, uint64_t begin_ns, uint64_t end_ns, double *ret_w,
+int meter_peak(const struct meter *m, uint64_t begin_ns, uint64_t end_ns, double *ret_w,
                uw_error *err);
 
 /* Mean power over the over_s seconds that end end_s after a window's beginning. */

@@ -647,25 +647,37 @@ static double unseen_between(const struct meter *m, double a, double b)
     return fmax(pb.var - pa.var, 0);
 }
 
-int meter_window(struct meter *m, uint64_t begin_ns, uint64_t end_ns,
-                 struct meter_result *ret, uw_error *err)
+/* A window within the samples, in the meter's time. */
+struct within {
+    double a, b;
+    bool counter; /* from the counter */
+    bool fold;    /* from readings of a part-time sensor */
+};
+
+static int find_window(const struct meter *m, uint64_t begin_ns, uint64_t end_ns,
+                       struct within *ret, uw_error *err)
 {
     if (end_ns <= begin_ns)
         return fail(err, -EINVAL, "the window ends before it begins");
 
     double a = meter_s(m, begin_ns), b = meter_s(m, end_ns);
     bool counter = counter_usable(m) && meter_knows(m, true, a, b);
-    struct piece p = {0};
-    int r = 0;
 
     if (!m->any || (!counter && !meter_knows(m, false, a, b)))
         return fail(err, -ENODATA, "the window of %.1f s lies outside the samples",
                     b - a);
-    if (counter || !sensor_part_time(m))
-        r = difference(m, counter, a, b, &p) ? 0 : -ENODATA;
-    else
-        r = fold_window(m, a, b, &p);
-    if (r == -ENODATA) { /* fall back to the other source, not folded */
+    *ret = (struct within){a, b, counter, !counter && sensor_part_time(m)};
+    return 0;
+}
+
+/* r: 0, or -ENODATA: then from the other source, not folded. */
+static int finish_window(const struct meter *m, const struct within *w, int r,
+                         struct piece p, struct meter_result *ret, uw_error *err)
+{
+    double a = w->a, b = w->b;
+    bool counter = w->counter;
+
+    if (r == -ENODATA) {
         counter = !counter && m->proved;
         r = difference(m, counter, a, b, &p) ? 0 : -ENODATA;
         p.why |= METER_WHY_GAP;
@@ -694,6 +706,36 @@ int meter_window(struct meter *m, uint64_t begin_ns, uint64_t end_ns,
         .why = p.why,
     };
     return 0;
+}
+
+int meter_window_known(const struct meter *m, uint64_t begin_ns, uint64_t end_ns,
+                       struct meter_result *ret, uw_error *err)
+{
+    struct within w;
+    struct piece p = {0};
+
+    int r = find_window(m, begin_ns, end_ns, &w, err);
+    if (r < 0)
+        return r;
+    if (w.fold)
+        return METER_E_FOLDS;
+    r = difference(m, w.counter, w.a, w.b, &p) ? 0 : -ENODATA;
+    return finish_window(m, &w, r, p, ret, err);
+}
+
+int meter_window(struct meter *m, uint64_t begin_ns, uint64_t end_ns,
+                 struct meter_result *ret, uw_error *err)
+{
+    struct within w;
+    struct piece p = {0};
+
+    int r = meter_window_known(m, begin_ns, end_ns, ret, err);
+    if (r != METER_E_FOLDS)
+        return r;
+    r = find_window(m, begin_ns, end_ns, &w, err);
+    if (r >= 0)
+        r = fold_window(m, w.a, w.b, &p);
+    return finish_window(m, &w, r, p, ret, err);
 }
 
 int meter_window_early(struct meter *m, uint64_t begin_ns, uint64_t end_ns,

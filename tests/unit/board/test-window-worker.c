@@ -56,7 +56,7 @@ static int on_done(struct window_ask *ask, void *user)
 
 static void play(const char *which)
 {
-    struct meter_result direct;
+    struct meter_result direct, known = {.energy_j = -1};
     double peak = 0;
     uw_error err = {""};
 
@@ -82,6 +82,9 @@ static void play(const char *which)
            meter_peak(w.meter, S(5), S(9), &peak, &err) == 0,
        "the same on the meter itself %s", err.text);
     ok(w.ask[0].r == 0 && w.ask[0].result.method == METER_FOLDED, "it was folded");
+    ok(meter_window_known(w.meter, S(5), S(9), &known, &err) == METER_E_FOLDS &&
+           known.energy_j < 0,
+       "which is no work for the loop");
     is_near(w.ask[0].result.energy_j, direct.energy_j, 0.02 * direct.energy_j,
             "the same energy");
     is_near(w.ask[0].peak_w, peak, 1e-9, "the same peak");
