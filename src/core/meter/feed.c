@@ -128,11 +128,13 @@ static double late_by(const struct edges *e, double began, double at)
 static void keep_reading(struct meter *m, struct reading r)
 {
     double old = m->at.n ? r.end - reading_at(m, 0)->end : 0;
+    double last = m->at.n ? reading_at(m, m->at.n - 1)->w : -1;
     void *items = m->ring;
     size_t at = ring_next(&m->at, &items, sizeof r, old);
 
     m->ring = items;
     m->ring[at] = r;
+    m->r_calm = meter_differs(r.w, last, 0.5 * r.w + 1) ? 0 : m->r_calm + 1;
 }
 
 /* Variance of what a step between two readings leaves unseen; a part-time sensor's is the

@@ -65,37 +65,51 @@ static bool tick_power(const struct meter *m, size_t i, double *ret_w)
     return fabs(b->t - a->t - T) <= 0.5 * T && a->own + b->own < 0.1 * T;
 }
 
-/* Does a tick or a reading differ from the previous one?  Level: of both. */
-static bool differs(double w, double last, double level)
+bool meter_differs(double w, double last, double level)
 {
     return last >= 0 && fabs(w - last) > 0.08 * level;
+}
+
+/* Whether no tick after `first` differs from the one before.  What was seen of them is
+ * kept but for the newest, which another may replace.
+ */
+static bool ticks_calm(struct meter *m, size_t first)
+{
+    struct calm *k = &m->calm;
+    size_t n = m->c.at.n, i = n - 1;
+    double w;
+
+    if (k->period_s != m->c_edges.period_s)
+        *k = (struct calm){.period_s = m->c_edges.period_s, .to = -HUGE_VAL};
+    while (i > 1 && series_at(&m->c, i - 1)->t > k->to)
+        i--;
+    if (series_at(&m->c, i - 1)->t != k->to)
+        k->tick_w = -1; /* no tick that is known precedes tick i */
+    for (; i < n; i++) {
+        bool whole = tick_power(m, i, &w);
+        bool differs = whole && meter_differs(w, k->tick_w, 0.5 * w + 1);
+        if (i + 1 == n)
+            return (!differs || i == first) && k->n + first + 2 >= n;
+        k->n = differs ? 0 : k->n + 1;
+        k->tick_w = whole ? w : -1;
+        k->to = series_at(&m->c, i)->t;
+    }
+    return true;
 }
 
 /* No shift of the readings makes a tick or a reading differ: the level is lowest where
  * the other one is 0 W.
  */
-static bool steady(const struct meter *m)
+static bool steady(struct meter *m)
 {
     size_t first = first_tick(m);
-    double c, last = -1;
 
     if (first >= m->c.at.n)
         return true;
-    for (size_t i = first; i < m->c.at.n; i++) {
-        bool whole = tick_power(m, i, &c);
-        if (whole && differs(c, last, 0.5 * c + 1))
-            return false;
-        last = whole ? c : -1;
-    }
-    last = -1;
-    for (size_t i = meter_readings_before(m, series_at(&m->c, first)->t); i < m->at.n;
-         i++) {
-        double r = reading_at(m, i)->w;
-        if (differs(r, last, 0.5 * r + 1))
-            return false;
-        last = r;
-    }
-    return true;
+    if (!ticks_calm(m, first))
+        return false;
+    size_t i = meter_readings_before(m, series_at(&m->c, first)->t);
+    return m->r_calm + i + 1 >= m->at.n;
 }
 
 struct match {
@@ -122,7 +136,7 @@ static struct match matching(const struct meter *m, double shift, double most)
             continue;
         }
         double level = 0.5 * (c + r) + 1;
-        k.changes += differs(c, last, level) || differs(r, last_r, level);
+        k.changes += meter_differs(c, last, level) || meter_differs(r, last_r, level);
         k.misses += fabs(c - r) > 0.04 * level;
         last = c;
         last_r = r;

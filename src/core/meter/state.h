@@ -89,6 +89,14 @@ struct chunk {
 
 enum counter_class { CLASS_UNKNOWN, CLASS_TRUE, CLASS_FED };
 
+/* How many ticks of period_s up to time `to` do not differ from the one before; tick_w:
+ * the last of them, -1: none that counts.
+ */
+struct calm {
+    double period_s, to, tick_w;
+    size_t n;
+};
+
 /* The fits of the last fold: of readings over `span`, up to time `to`, in [lo, hi]. */
 struct fitted {
     struct fold_set set;
@@ -114,6 +122,7 @@ struct meter {
     double c_changed;              /* the first poll that saw raw */
     double c_late, c_overdue; /* the last poll that saw it overdue, and by how much */
     unsigned c_moves;         /* r_moves until its next change was due */
+    struct calm calm;
     double mismatch;
     enum counter_class class;
     double judged;
@@ -128,6 +137,7 @@ struct meter {
     unsigned same, fresh; /* polls in a row that said the same; changes seen */
     unsigned r_moves;     /* changes of the reading, all of them */
     bool r_any, r_stuck;
+    size_t r_calm; /* readings in a row, up to the newest, that are as the one before */
 
     struct mark marks[MARKS];
     size_t n_marks;
@@ -206,6 +216,10 @@ bool sensor_part_time(const struct meter *m);
 /* Whether differences of the counter may be used as energy. */
 bool counter_usable(const struct meter *m);
 void meter_judge(struct meter *m, double now);
+/* Does a tick's or a reading's power differ from the one before?  level: of both; last <
+ * 0: there is none.
+ */
+bool meter_differs(double w, double last, double level);
 
 /* ---- window.c ---- */
 

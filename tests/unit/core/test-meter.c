@@ -461,6 +461,64 @@ static void test_levels(void)
     meter_free(b.m);
 }
 
+/* W at t.  A part-time sensor looks at the last 25 of 100 ms.  Until 40.2 s it always
+ * sees 200 W while the ticks differ, or sees differences that the rest of each tick makes
+ * up for.
+ */
+static double blinked_w(double t, bool seen)
+{
+    double k = floor(t * 10), odd = fmod(k, 2), in = t * 10 - k;
+
+    if (t >= 40.2)
+        return 320;
+    if (in < 0.75)
+        return seen ? 500.0 / 3 + odd * 200 / 3 : 300 - 200 * odd;
+    return seen ? 300 - 200 * odd : 200;
+}
+
+/* Up to 30 s only ticks, or only readings, tell that the counter is not fed by the
+ * sensor. When both change there are too few of them to find out.
+ */
+static void test_blink(bool seen)
+{
+    struct meter_opts opts = {.seed = 1};
+    struct meter *m = NULL;
+    struct meter_state s;
+    double e = 0, shown_j = 0, shown_w = 200;
+    unsigned lost = 0;
+
+    opts.model.power = (struct sensor){.update_s = 0.1, .window_s = 0.025, .lag_s = 0.02};
+    opts.model.counter_update_s = 0.1;
+    opts.model.counter_unit_j = 1e-3;
+    if (!ok(meter_new(&opts, &m, NULL) == 0, "a meter"))
+        return;
+    for (int ms = 0; ms < 50000; ms++) {
+        double t = ms * 1e-3;
+        if (ms % 100 == 0)
+            shown_j = e;
+        if (ms % 100 == 20)
+            shown_w = blinked_w(t - 0.03, seen) + ms / 100 % 2;
+        e += blinked_w(t + 0.5e-3, seen) * 1e-3;
+        if (ms % 10)
+            continue;
+        uint32_t read = t < 30 || ms % 400 == 0 ? METER_HAS_POWER : 0;
+        struct meter_sample sample = {.has = METER_HAS_COUNTER | read,
+                                      .power_began_ns = START + ns_of_s(t),
+                                      .power_at_ns = START + ns_of_s(t + 1e-4),
+                                      .power_w = shown_w,
+                                      .counter_began_ns = START + ns_of_s(t),
+                                      .counter_at_ns = START + ns_of_s(t + 1e-4),
+                                      .counter = (uint64_t)(shown_j * 1e3)};
+        (void)meter_feed(m, &sample, NULL);
+        meter_state(m, &s);
+        lost += t >= 20 && !s.counter_used;
+    }
+    ok(s.counter_proved && !s.counter_fed, "the counter is proved, and not fed");
+    is_int(lost, 0, "%s that differ tell what it sums: it is used throughout",
+           seen ? "readings" : "ticks");
+    meter_free(m);
+}
+
 static void test_model(void)
 {
     struct meter_opts opts = {.seed = 1};
@@ -602,6 +660,8 @@ static void test_powers(void)
 
 int main(void)
 {
+    test_blink(false);
+    test_blink(true);
     test_model();
     test_history();
     test_plain();
