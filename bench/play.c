@@ -15,8 +15,11 @@ enum { GOLDEN_STEPS = 25, SCAN_STEP_W = 25, CAPS_MAX = 256, LOOK_TRIES = 8 };
 #define WINDOW_S 10.0
 #define STEP_S 1.0 /* of the job, where its noise has a memory */
 #define HOUR_S 3600.0
-#define SETTLE_S 2.0 /* at each cap before a window */
-#define PEAK 1.1     /* simulated 99th percentile of power over its mean */
+#define SETTLE_S 2.0     /* at each cap before a window */
+#define PEAK 1.1         /* simulated 99th percentile of power over its mean */
+#define NEAR_TOP 1.02    /* of the demand: where peers that know it begin */
+#define CLIMB_STEP 0.10  /* of the demand: the first step of the hill climb … */
+#define CLIMB_LEAST 0.02 /* … and the least */
 
 struct world {
     const struct record *rec;
@@ -323,39 +326,58 @@ static int play_search(struct world *w, double *ret_cap_w, uw_error *err)
     return 0;
 }
 
-static void play_scan(struct world *w, double *ret_cap_w)
+/* ---- the peers: as many windows as they ask for, measured as the search's ---- */
+
+/* What a peer has measured: the reference first, and the best cap so far, which it keeps.
+ */
+struct peer {
+    struct goal_ref ref;
+    double demand_w, least, best_w;
+};
+
+static double try_cap(struct world *w, struct peer *p, double cap_w)
 {
-    double least = INFINITY;
-    struct goal_ref ref = {0};
-    int n = (int)floor((w->rec->max_w - w->rec->min_w) / SCAN_STEP_W + 1e-9);
-    for (int i = 0; i <= n; i++) {
-        double c = w->rec->max_w - i * SCAN_STEP_W;
-        struct curve_value v = measure(w, mw_of_w(c), 1).v;
-        if (w->windows == 1)
-            ref = (struct goal_ref){v.energy_j, v.time_s, w->rec->max_w};
-        double x = goal_value(&w->p->goal, v.energy_j, v.time_s, &ref);
-        if (x < least) {
-            least = x;
-            *ret_cap_w = c;
-        }
+    struct curve_value v = measure(w, mw_of_w(cap_w), 1).v;
+    if (w->windows == 1) {
+        p->ref = (struct goal_ref){v.energy_j, v.time_s, w->rec->max_w};
+        p->demand_w = v.power_w;
+        p->least = INFINITY;
     }
+    double x = goal_value(&w->p->goal, v.energy_j, v.time_s, &p->ref);
+    if (x < p->least) {
+        p->least = x;
+        p->best_w = cap_w;
+    }
+    return x;
 }
 
-static void play_golden(struct world *w, double *ret_cap_w)
+/* As the optimizer of Zeus does by default. */
+static void play_scan(struct world *w, double *ret_cap_w)
+{
+    struct peer p = {.best_w = w->rec->max_w};
+    int n = (int)floor((w->rec->max_w - w->rec->min_w) / SCAN_STEP_W + 1e-9);
+    for (int i = 0; i <= n; i++)
+        (void)try_cap(w, &p, w->rec->max_w - i * SCAN_STEP_W);
+    *ret_cap_w = p.best_w;
+}
+
+/* On a plateau, where caps have no effect, the better ones are below; a bound that is
+ * broken on both sides is mended upwards.
+ */
+static bool upper_goes(const double y[2])
+{
+    return y[0] < y[1] || (y[0] <= y[1] && !isinf(y[0]));
+}
+
+static void golden(struct world *w, struct peer *p, double a, double b)
 {
     static const double gold = 0.6180339887498949;
-    double a = w->rec->min_w, b = w->rec->max_w, tol = (b - a) / GOLDEN_STEPS;
-    struct curve_value v0 = measure(w, mw_of_w(b), 1).v;
-    struct goal_ref ref = {v0.energy_j, v0.time_s, w->rec->max_w};
-    double x[2] = {round(b - gold * (b - a)), round(a + gold * (b - a))}, y[2];
+    double tol = (b - a) / GOLDEN_STEPS;
+    double x[2] = {round(b - gold * (b - a)), round(a + gold * (b - a))};
+    double y[2] = {try_cap(w, p, x[0]), try_cap(w, p, x[1])};
 
-    for (int i = 0; i < 2; i++) {
-        struct curve_value v = measure(w, mw_of_w(x[i]), 1).v;
-        y[i] = goal_value(&w->p->goal, v.energy_j, v.time_s, &ref);
-    }
     while (b - a > tol) {
-        /* A bound that is broken on both sides is mended upwards. */
-        int drop = y[0] < y[1] ? 1 : 0, keep = 1 - drop;
+        int drop = upper_goes(y) ? 1 : 0, keep = 1 - drop;
         if (drop)
             b = x[1];
         else
@@ -365,12 +387,48 @@ static void play_golden(struct world *w, double *ret_cap_w)
         x[drop] = x[keep];
         y[drop] = y[keep];
         x[keep] = round(keep ? a + gold * (b - a) : b - gold * (b - a));
-        struct curve_value v = measure(w, mw_of_w(x[keep]), 1).v;
-        y[keep] = goal_value(&w->p->goal, v.energy_j, v.time_s, &ref);
+        y[keep] = try_cap(w, p, x[keep]);
     }
-    *ret_cap_w = y[0] < y[1] ? x[0] : x[1];
-    if (isinf(y[0]) && isinf(y[1]))
-        *ret_cap_w = w->rec->max_w;
+}
+
+static void play_golden(struct world *w, double *ret_cap_w)
+{
+    struct peer p = {.best_w = w->rec->max_w};
+    double a = w->rec->min_w, b = w->rec->max_w;
+
+    (void)try_cap(w, &p, b);
+    if (w->p->method == METHOD_GOLDEN_NEAR) { /* the caps that the search may choose */
+        a = fmax(a, SEARCH_FLOOR * p.demand_w);
+        b = fmax(a, fmin(b, NEAR_TOP * p.demand_w));
+    }
+    golden(w, &p, a, b);
+    *ret_cap_w = p.best_w;
+}
+
+/* From the demand down while that is no worse, up while it is better; turns with half
+ * the step where it is not.
+ */
+static void play_climb(struct world *w, double *ret_cap_w)
+{
+    struct peer p = {.best_w = w->rec->max_w};
+    (void)try_cap(w, &p, w->rec->max_w);
+    double step = CLIMB_STEP * p.demand_w, least = CLIMB_LEAST * p.demand_w;
+    double lo = fmax(w->rec->min_w, SEARCH_FLOOR * p.demand_w);
+    double at = fmin(fmax(round(NEAR_TOP * p.demand_w), lo), w->rec->max_w);
+    double value = try_cap(w, &p, at);
+
+    for (int side = -1; step >= least;) {
+        double to = fmin(fmax(round(at + side * step), lo), w->rec->max_w);
+        double v = to == at ? INFINITY : try_cap(w, &p, to);
+        if (v < value || (side < 0 && v <= value && !isinf(v))) {
+            at = to;
+            value = v;
+        } else {
+            side = -side;
+            step /= 2;
+        }
+    }
+    *ret_cap_w = p.best_w;
 }
 
 static struct score score_of(const struct record *rec, const struct goal *g, double cap_w)
@@ -423,7 +481,11 @@ int play(const struct record *recorded, const struct play *p, struct score *ret,
     case METHOD_SCAN:
         play_scan(&w, &cap_w);
         break;
+    case METHOD_CLIMB:
+        play_climb(&w, &cap_w);
+        break;
     case METHOD_GOLDEN:
+    case METHOD_GOLDEN_NEAR:
         play_golden(&w, &cap_w);
         break;
     case METHOD_SEARCH:

@@ -11,9 +11,11 @@
 
 enum method {
     METHOD_SEARCH,
-    METHOD_STATIC, /* a fixed share of the highest cap */
-    METHOD_SCAN,   /* every 25 W from the highest, the best measured */
-    METHOD_GOLDEN, /* golden section to 1/25 of the range */
+    METHOD_STATIC,      /* a fixed share of the highest cap */
+    METHOD_SCAN,        /* every 25 W from the highest, the best measured */
+    METHOD_GOLDEN,      /* golden section to 1/25 of the range, the best measured */
+    METHOD_GOLDEN_NEAR, /* the same between 0.5 and 1.02 x demand */
+    METHOD_CLIMB,       /* hill climb from 1.02 x demand, the best measured */
 };
 
 struct play {

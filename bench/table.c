@@ -20,8 +20,10 @@ static const struct {
 } methods[] = {
     {"search", METHOD_SEARCH, 0, false},
     {"search, 1 h", METHOD_SEARCH, 0, true},
-    {"scan 25 W", METHOD_SCAN, 0, false},
+    {"Zeus' scan 25 W", METHOD_SCAN, 0, false},
     {"golden section", METHOD_GOLDEN, 0, false},
+    {"golden 0.5-1.02", METHOD_GOLDEN_NEAR, 0, false},
+    {"hill climb", METHOD_CLIMB, 0, false},
     {"static 0.90", METHOD_STATIC, 0.90, false},
     {"static 0.85", METHOD_STATIC, 0.85, false},
     {"static 0.80", METHOD_STATIC, 0.80, false},

@@ -175,6 +175,19 @@ def test_compare(tmp):
     ok(compare(before, after).returncode == 1, "other goals: refused")
 
 
+def test_peers(tmp):
+    """On a plateau, where caps have no effect, the other methods go down, and come to an end."""
+    path = tmp / "smooth.csv"
+    path.write_text(HEADER + "".join(f"a,{w},{1 + 90 / (w - 60)},{0.95 * w * (1 + 90 / (w - 60))}\n"
+                                      for w in range(100, 210, 10)))
+    rows = json.loads(run("--curves", str(path), "--table", "--goal", "energy", "--headroom", "5", "--looks", "0",
+                          "--json", "-").stdout)["goals"][0]["methods"]
+    for r in [r for r in rows if r["method"] in ("golden section", "golden 0.5-1.02", "hill climb")]:
+        ok(r["regret"]["max"] <= 0.01 and r["windows"]["mean"] <= 15, f"{r['method']}, limits far above the draw: "
+           f"{100 * r['regret']['max']:.2f} % above the least, {r['windows']['mean']:g} windows")
+    ok(len(rows) == 9, "the table's methods")
+
+
 def quality(path, goal, *args, only=""):
     rs = [r for r in play(path, goal, *args)["results"] if only in r["curve"]]
     n = len(rs)
@@ -312,6 +325,7 @@ with tempfile.TemporaryDirectory() as folder:
     test_form(pathlib.Path(folder))
     test_noise_memory(pathlib.Path(folder))
     test_compare(pathlib.Path(folder))
+    test_peers(pathlib.Path(folder))
     test_plant(pathlib.Path(folder))
     test_hard(pathlib.Path(folder))
     test_recorded(pathlib.Path(folder))
