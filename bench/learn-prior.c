@@ -1,11 +1,11 @@
 /* Learns the prior of the search (src/core/optimum/prior.c) from recorded curves.
  *
- *   learn-prior --curves FILE.csv [--without PREFIX]    -> numbers, one a line
- *   learn-prior --curves FILE.csv --source              -> the table as C
+ *   learn-prior --curves FILE.csv              -> numbers, one a line
+ *   learn-prior --curves FILE.csv --source     -> the table as C
  *
- * Maximum likelihood of the recorded points of every curve, its level left free;
- * --without leaves out the curves whose name begins with PREFIX (a board), to
- * see what the prior is worth on a board that it has never seen.
+ * Maximum likelihood of the recorded points of every curve, its level left free.
+ * `tools/bench BUILD search-left-out` learns from some of the curves and plays the
+ * others.
  */
 #include <errno.h>
 #include <getopt.h>
@@ -205,14 +205,12 @@ static int learn(struct job *j, uw_error *err)
     return r < 0 ? fail(err, r, "no memory") : 0;
 }
 
-static int take_points(const struct records *recs, const char *path, const char *without,
-                       struct points *t, struct points *p, size_t *ret_n, uw_error *err)
+static int take_points(const struct records *recs, const char *path, struct points *t,
+                       struct points *p, size_t *ret_n, uw_error *err)
 {
     size_t n = 0;
     for (size_t i = 0; i < recs->n; i++) {
         const struct record *rec = &recs->items[i];
-        if (without && strncmp(rec->name, without, strlen(without)) == 0)
-            continue;
         if (n == CURVES_USED_MAX || rec->n > POINTS_MAX)
             return fail(err, -E2BIG, "%s: too many curves or points", path);
         t[n].n = p[n].n = rec->n;
@@ -255,7 +253,7 @@ static void print_side(const char *name, const struct prior_side *s, bool source
         (void)printf("        },\n");
 }
 
-static int run(const char *path, const char *without, bool source, uw_error *err)
+static int run(const char *path, bool source, uw_error *err)
 {
     auto_(records_fini) struct records recs = {0};
     auto_(mem_free) struct points *t = calloc(CURVES_USED_MAX, sizeof *t);
@@ -266,7 +264,7 @@ static int run(const char *path, const char *without, bool source, uw_error *err
 
     int r = records_read(path, &recs, err);
     if (r == 0)
-        r = take_points(&recs, path, without, t, p, &n, err);
+        r = take_points(&recs, path, t, p, &n, err);
     if (r < 0)
         return r;
     struct job jobs[] = {{.curves = t, .n = n}, {.curves = p, .n = n}};
@@ -282,10 +280,9 @@ static int run(const char *path, const char *without, bool source, uw_error *err
 int main(int argc, char **argv)
 {
     static const struct option longs[] = {{"curves", required_argument, NULL, 'c'},
-                                          {"without", required_argument, NULL, 'w'},
                                           {"source", no_argument, NULL, 's'},
                                           {0}};
-    const char *curves = NULL, *without = NULL;
+    const char *curves = NULL;
     bool source = false, good = true;
     uw_error err = {""};
     int c;
@@ -294,17 +291,13 @@ int main(int argc, char **argv)
         good &= c != '?';
         if (c == 'c')
             curves = optarg;
-        if (c == 'w')
-            without = optarg;
         source |= c == 's';
     }
     if (!good || !curves || optind < argc) {
-        (void)fputs(
-            "usage: learn-prior --curves FILE.csv [--without PREFIX] [--source]\n",
-            stderr);
+        (void)fputs("usage: learn-prior --curves FILE.csv [--source]\n", stderr);
         return 2;
     }
-    if (run(curves, without, source, &err) < 0) {
+    if (run(curves, source, &err) < 0) {
         (void)fprintf(stderr, "learn-prior: %s\n", err.text);
         return 1;
     }
