@@ -6,7 +6,8 @@
 #include <stdlib.h>
 #include <string.h>
 
-#define GRID 0.0025 /* s: grid that the edges of boxes are rounded to */
+#define GRID 0.0025     /* s: about that of the grid that edges of boxes are rounded to */
+#define FASTEST_HZ 50.0 /* of loads that a sensor shows as slower ones */
 
 enum { SPAN_MAX = 40000, PEAKS = 6 };
 
@@ -15,7 +16,9 @@ struct fold {
     struct fold_obs obs[FOLD_MAX];
     double y[FOLD_MAX], alpha[FOLD_MAX], cov[FOLD_MAX];
     double origin, mean, var, span;
-    double *table; /* second antidifference of the kernel, by lag in GRID */
+    double tick_s; /* 0: none */
+    double cell;   /* s: of the grid, a whole number of cells a tick */
+    double *table; /* second antidifference of the kernel, by lag in cells */
     size_t n_table;
     double *k; /* covariance, lower triangle; then its Cholesky factor */
     uint64_t key[FOLD_MAX];
@@ -30,7 +33,7 @@ void fold_free(struct fold *f)
     free(f);
 }
 
-int fold_new(const struct fold_obs *obs, size_t n, struct fold **ret)
+int fold_new(const struct fold_obs *obs, size_t n, double tick_s, struct fold **ret)
 {
     if (n == 0 || n > FOLD_MAX)
         return -EINVAL;
@@ -44,6 +47,8 @@ int fold_new(const struct fold_obs *obs, size_t n, struct fold **ret)
 
     memcpy(f->obs, obs, n * sizeof *obs);
     f->n = n;
+    f->tick_s = tick_s;
+    f->cell = tick_s > 0 ? tick_s / fmax(round(tick_s / GRID), 1) : GRID;
     f->origin = obs[0].t0;
     for (size_t i = 0; i < n; i++)
         f->mean += obs[i].mean_w / (double)n;
@@ -66,8 +71,8 @@ static double bridge(double x, double s)
     double sum = 0;
 
     x = fabs(x - round(x));
-    if (s < 1e-6)
-        return 6 * x * (x - 1) + 1;
+    if (s < 0.12 && x > 6 * s)
+        return 6 * (x * x + s * s - x) + 1;
     if (s < 0.12)
         return 6 * (x * x + s * s - x * erf(x * M_SQRT1_2 / s) -
                     s * sqrt(2 / M_PI) * exp(-x * x / (2 * s * s))) +
@@ -77,12 +82,15 @@ static double bridge(double x, double s)
     return sum * 6 / (M_PI * M_PI);
 }
 
-static double kernel(const struct fold_fit *fit, double tau)
+static double kernel(const struct fold_fit *fit, double tau, double cell)
 {
     double k = fit->wander * exp(-tau / fit->wander_s);
 
-    if (fit->period_s > 0)
-        k += bridge(tau / fit->period_s, fit->jitter * sqrt(tau / fit->period_s));
+    if (fit->period_s > 0) {
+        double cycles = tau / fit->period_s, across = cell / fit->period_s;
+        k += bridge(cycles,
+                    sqrt(fit->jitter * fit->jitter * cycles + across * across / 6));
+    }
     return k;
 }
 
@@ -112,7 +120,7 @@ static double dot(const double *a, const double *b, size_t n)
  */
 static int fill_table(struct fold *f, const struct fold_fit *fit, double span)
 {
-    size_t n = (size_t)(span / GRID) + 4;
+    size_t n = (size_t)(span / f->cell) + 4;
 
     if (n > SPAN_MAX)
         return -E2BIG;
@@ -124,16 +132,16 @@ static int fill_table(struct fold *f, const struct fold_fit *fit, double span)
         f->n_table = n;
     }
     f->table[0] = 0;
-    f->table[1] = kernel(fit, 0) / 2;
+    f->table[1] = kernel(fit, 0, f->cell) / 2;
     for (size_t i = 1; i + 1 < n; i++)
         f->table[i + 1] =
-            2 * f->table[i] - f->table[i - 1] + kernel(fit, (double)i * GRID);
+            2 * f->table[i] - f->table[i - 1] + kernel(fit, (double)i * f->cell, f->cell);
     return 0;
 }
 
 static long grid(const struct fold *f, double t)
 {
-    return lround((t - f->origin) / GRID);
+    return lround((t - f->origin) / f->cell);
 }
 
 static inline double at(const struct fold *f, long d)
@@ -156,7 +164,7 @@ static struct comb comb_of(const struct fold *f, const struct fold_obs *o)
 {
     struct comb c = {.n = o->n > 8 ? 8 : o->n};
 
-    c.w = lround((o->t1 - o->t0) / GRID);
+    c.w = lround((o->t1 - o->t0) / f->cell);
     if (c.w < 1)
         c.w = 1;
     for (unsigned i = 0; i < c.n; i++)
@@ -179,6 +187,7 @@ static double covariance(const struct fold *f, const struct comb *p, const struc
  */
 #define LEVEL 100.0
 #define TEMPER 0.2
+#define SAME_TURNS 0.1 /* over the span: two periods are one */
 
 static int factor(struct fold *f, double noise, double *ret_logdet)
 {
@@ -251,10 +260,10 @@ int fold_energy(struct fold *f, const struct fold_fit *fit, double a, double b,
     struct fold_fit copy = *fit;
     double lo = fmin(a, f->origin), hi = fmax(b, f->origin + f->span), e = 0, v = 0;
 
-    int r = evaluate(f, &copy, hi - lo + 8 * GRID);
+    int r = evaluate(f, &copy, hi - lo + 8 * f->cell);
     if (r < 0)
         return r;
-    struct comb t = {.n = 1, .a = {grid(f, a)}, .w = lround((b - a) / GRID)};
+    struct comb t = {.n = 1, .a = {grid(f, a)}, .w = lround((b - a) / f->cell)};
     if (t.w < 1)
         t.w = 1;
     for (size_t i = 0; i < f->n; i++) {
@@ -341,12 +350,12 @@ static struct peak refine(struct fold *f, struct peak p, double step)
     return (struct peak){(from + to) / 2, best};
 }
 
-static void find_peaks(struct fold *f, double tick_s, struct peak *peaks)
+static void find_peaks(struct fold *f, struct peak *peaks)
 {
     double step = 1 / (8 * f->span), top = 7.0, r[3] = {2, 2, 2};
 
-    if (tick_s > 0)
-        top = fmin(top, 0.5 / tick_s);
+    if (f->tick_s > 0)
+        top = fmin(top, 0.5 / f->tick_s);
     for (size_t i = 0; i < PEAKS; i++)
         peaks[i] = (struct peak){0, 2};
     for (size_t i = 12; (double)i * step <= top + step;
@@ -364,7 +373,7 @@ static void find_peaks(struct fold *f, double tick_s, struct peak *peaks)
 
 static int try_fit(struct fold *f, struct fold_fit trial, struct fold_fit *best)
 {
-    int r = evaluate(f, &trial, f->span + 8 * GRID);
+    int r = evaluate(f, &trial, f->span + 8 * f->cell);
 
     if (r < 0)
         return r;
@@ -398,19 +407,36 @@ static int improve(struct fold *f, struct fold_fit *best)
 
     if (best->period_s > 0)
         r = try_each(f, best, &best->jitter, jitters, 5);
-    if (r == 0)
-        r = try_each(f, best, &best->noise, noises, 6);
     if (r == 0 && best->period_s > 0)
         r = try_each(f, best, &best->wander, wanders, 4);
+    if (r == 0)
+        r = try_each(f, best, &best->noise, noises, 6);
     if (r == 0)
         r = try_each(f, best, &best->wander_s, times, 4);
     return r;
 }
 
-static void take_in(struct fold_set *set, const struct fold_fit *fit)
+/* The fit of the same period: phases differ by little over the span. */
+static struct fold_fit *same_as(struct fold_set *set, const struct fold_fit *fit,
+                                double span)
 {
+    for (size_t i = 0; i < set->n && fit->period_s > 0; i++)
+        if (set->fits[i].period_s > 0 &&
+            fabs(1 / set->fits[i].period_s - 1 / fit->period_s) * span < SAME_TURNS)
+            return &set->fits[i];
+    return NULL;
+}
+
+static void take_in(struct fold_set *set, const struct fold_fit *fit, double span)
+{
+    struct fold_fit *same = same_as(set, fit, span);
     size_t worst = 0;
 
+    if (same) {
+        if (fit->loglik > same->loglik)
+            *same = *fit;
+        return;
+    }
     if (set->n < FOLD_FITS) {
         set->fits[set->n++] = *fit;
         return;
@@ -450,41 +476,67 @@ static int start_at(struct fold *f, double period_s, struct fold_set *set)
 
     int r = try_fit(f, t, &best);
     if (r == 0 && best.loglik > -HUGE_VAL)
-        take_in(set, &best);
+        take_in(set, &best, f->span);
     return r;
 }
 
-static int periods(struct fold *f, double hint_s, double tick_s, struct fold_set *set)
+static int periods(struct fold *f, double hint_s, struct fold_set *set)
 {
     struct peak peaks[PEAKS];
     int r = hint_s > 0 ? start_at(f, hint_s, set) : 0;
 
-    find_peaks(f, tick_s, peaks);
+    find_peaks(f, peaks);
     for (size_t i = 0; i < PEAKS && r == 0; i++) {
         if (peaks[i].hz <= 0)
             continue;
         r = start_at(f, 1 / peaks[i].hz, set);
-        double other = tick_s > 0 ? 1 / tick_s - peaks[i].hz : 0;
+        double other = f->tick_s > 0 ? 1 / f->tick_s - peaks[i].hz : 0;
         if (r == 0 && other > peaks[i].hz && other < 7)
             r = start_at(f, 1 / other, set);
     }
     return r;
 }
 
+static size_t likeliest(const struct fold_set *set)
+{
+    size_t best = 0;
+
+    for (size_t i = 1; i < set->n; i++)
+        if (set->fits[i].loglik > set->fits[best].loglik)
+            best = i;
+    return best;
+}
+
+/* A sensor shows frequencies that are whole turns a tick apart alike, but for what its
+ * window blurs: tries those of the likeliest fit.
+ */
+static int images(struct fold *f, struct fold_set *set)
+{
+    int r = 0;
+
+    if (set->n == 0 || f->tick_s <= 0)
+        return 0;
+    double hz = 1 / set->fits[likeliest(set)].period_s;
+    double slow = fabs(hz - round(hz * f->tick_s) / f->tick_s);
+    for (int k = 0; k / f->tick_s - slow < FASTEST_HZ && r == 0; k++)
+        for (int sign = -1; sign <= 1 && r == 0; sign += 2) {
+            double other = k / f->tick_s + sign * slow;
+            if (other > 0 && other < FASTEST_HZ && fabs(other - hz) > 1e-6 * hz)
+                r = start_at(f, 1 / other, set);
+        }
+    return r;
+}
+
 /* A fit at a multiple of the true period is as smooth but predicts less: try fractions
  * too.
  */
-static int shorter(struct fold *f, double tick_s, struct fold_set *set)
+static int shorter(struct fold *f, struct fold_set *set)
 {
-    double step = 1 / (48 * f->span), top = tick_s > 0 ? 1 / tick_s : 7;
-    size_t top_fit = 0;
+    double step = 1 / (48 * f->span), top = f->tick_s > 0 ? 1 / f->tick_s : 7;
 
-    for (size_t i = 1; i < set->n; i++)
-        if (set->fits[i].loglik > set->fits[top_fit].loglik)
-            top_fit = i;
     if (set->n == 0)
         return 0;
-    double hz = 1 / set->fits[top_fit].period_s;
+    double hz = 1 / set->fits[likeliest(set)].period_s;
     for (int k = 2; k <= 10 && k * hz < fmin(top, 7); k++) {
         struct peak p = refine(f, (struct peak){k * hz, 2}, step);
         int r = p.rough < 0.5 ? start_at(f, 1 / p.hz, set) : 0;
@@ -506,7 +558,7 @@ static void weigh(struct fold_set *set)
         set->fits[i].weight /= sum;
 }
 
-int fold_find(struct fold *f, double hint_s, double tick_s, struct fold_set *ret)
+int fold_find(struct fold *f, double hint_s, struct fold_set *ret)
 {
     struct fold_fit plain = {.wander = 1, .wander_s = 1, .noise = 1e-3},
                     best = {.loglik = -HUGE_VAL};
@@ -516,9 +568,11 @@ int fold_find(struct fold *f, double hint_s, double tick_s, struct fold_set *ret
     if (r == 0)
         r = improve(f, &best);
     if (r == 0 && f->n >= 12 && f->var > 1e-6 * f->mean * f->mean)
-        r = periods(f, hint_s, tick_s, &set);
+        r = periods(f, hint_s, &set);
     if (r == 0)
-        r = shorter(f, tick_s, &set);
+        r = shorter(f, &set);
+    if (r == 0)
+        r = images(f, &set);
     for (size_t i = 0; r == 0 && i < set.n; i++) {
         struct fold_fit *fit = &set.fits[i];
         r = sharpen(f, fit, 1 / (16 * f->span), 6);
@@ -526,11 +580,11 @@ int fold_find(struct fold *f, double hint_s, double tick_s, struct fold_set *ret
             r = improve(f, fit);
         if (r == 0)
             r = sharpen(f, fit, 1 / (64 * f->span), 8);
-        take_in(&out, fit);
+        take_in(&out, fit, f->span);
     }
     if (r < 0)
         return r;
-    take_in(&out, &best);
+    take_in(&out, &best, f->span);
     weigh(&out);
     *ret = out;
     return 0;

@@ -44,16 +44,18 @@ struct fold_set {
 
 struct fold; /* readings, covariance, and its factor */
 
-/* 0, -EINVAL (n is 0 or above FOLD_MAX) or -ENOMEM.  obs are copied. */
-int fold_new(const struct fold_obs *obs, size_t n, struct fold **ret);
+/* tick_s: the readings lie on a grid of this period (0: no grid), so that frequencies
+ * above half its rate look like lower ones.  0, -EINVAL (n is 0 or above FOLD_MAX) or
+ * -ENOMEM.  obs are copied.
+ */
+int fold_new(const struct fold_obs *obs, size_t n, double tick_s, struct fold **ret);
 void fold_free(struct fold *f); /* NULL is fine */
 DEFINE_AUTO(struct fold *, fold_free);
 
 /* Finds the most likely fits and their weights. hint_s: a period to try first; 0: none.
- * tick_s: the readings lie on a grid of this period (0: no grid), so that frequencies
- * above half its rate look like lower ones. 0 or -ENOMEM.
+ * 0 or -ENOMEM.
  */
-int fold_find(struct fold *f, double hint_s, double tick_s, struct fold_set *ret);
+int fold_find(struct fold *f, double hint_s, struct fold_set *ret);
 
 /* Energy of [a, b] and the standard deviation of its error under the fit, J. */
 int fold_energy(struct fold *f, const struct fold_fit *fit, double a, double b,

@@ -328,11 +328,11 @@ static int fold_piece(struct meter *m, double a, double b, struct piece *ret)
 
     if (n < 2)
         return -ENODATA;
-    int r = fold_new(obs, n, &f);
+    int r = fold_new(obs, n, m->r_edges.locked ? m->r_edges.period_s : 0, &f);
     if (r == 0 && fits_hold(m, obs, n)) {
         set = m->fitted.set;
     } else if (r == 0) {
-        r = fold_find(f, m->period_s, m->r_edges.locked ? m->r_edges.period_s : 0, &set);
+        r = fold_find(f, m->period_s, &set);
         if (r == 0)
             keep_fits(m, obs, n, &set);
     }
