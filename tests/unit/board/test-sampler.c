@@ -258,6 +258,39 @@ static void costly(const char *model)
     end();
 }
 
+/* Several rounds are one call.  If one of them fails, those after it are not made: what
+ * they were to read is read with the next round, a second later.
+ */
+static void fails(const char *model)
+{
+    struct sim_fault fault = {.kind = SIM_FAULT_K_LOST, .for_ns = 120 * NS_PER_MS};
+    unsigned failures = 0;
+    double age = 0;
+
+    if (!begin(model, 0)) {
+        end();
+        return;
+    }
+    wait_s(10);
+    sampler_rate(w.sampler, 0, SAMPLER_SEARCH, false);
+    wait_s(10);
+    for (int i = 0; i < 10; i++) {
+        unsigned failed = 0;
+        wait_s(fmax(0.001, 2.87 - limits_age())); /* the round before the limits' one */
+        (void)virtual_world_fault(w.world.sim, &fault, NULL);
+        for (int k = 0; k < 50; k++) {
+            wait_s(0.1);
+            age = fmax(age, limits_age());
+            failed |= sampler_board(w.sampler, 0)->failures;
+        }
+        failures += failed > 0;
+        wait_s(0.37);
+    }
+    ok(failures == 10, "%s: %u of 10 faults hit a round", model, failures);
+    ok(age < 4.8, "%s: limits are %.1f s old at most, 3 s without a fault", model, age);
+    end();
+}
+
 /* Commands see everything once a second, as ever. */
 static void all(void)
 {
@@ -282,6 +315,7 @@ int main(void)
     listens("rtx6000");
     costly("h100");
     costly("v100");
+    fails("v100");
     all();
     return done();
 }
