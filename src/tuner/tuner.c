@@ -333,6 +333,7 @@ static void take_known(struct tuner *t)
                 .time_rse = savings_mean_time_rse(&c->mean),
                 .energy_rse = savings_mean_energy_rse(&c->mean),
                 .peak_w = pass == 0 ? k->peak_w : 0,
+                .known = true,
             };
             if (t->search)
                 (void)search_on_window(t->search, &w, NULL);

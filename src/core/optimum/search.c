@@ -530,8 +530,8 @@ int search_on_window(struct search *s, const struct search_window *w, uw_error *
         drift_add(&s->drift, log(w->time_s), log(w->energy_j / s->setup.gpus),
                   fmax(w->time_rse * w->time_rse, EXACT_VAR));
     if (!s->holding)
-        s->misses = hit ? 0 : s->misses + 1;
-    if (l && !s->has_reference && (hit || s->misses >= MISSES_MAX)) {
+        s->misses = hit || w->known ? 0 : s->misses + 1;
+    if (l && !s->has_reference && (hit || w->known || s->misses >= MISSES_MAX)) {
         s->has_reference = true;
         s->reference = (size_t)(l - s->levels);
         s->reference_mw = w->cap_mw;
@@ -539,7 +539,7 @@ int search_on_window(struct search *s, const struct search_window *w, uw_error *
     }
     if (s->has_reference && l == &s->levels[s->reference] && good(w->peak_w))
         s->peak_w = fmax(s->peak_w, w->peak_w);
-    if (!s->holding)
+    if (!s->holding || w->known)
         go_next(s);
     return 0;
 }
@@ -602,10 +602,11 @@ void search_on_stall(struct search *s, uint32_t cap_mw)
 
 void search_on_hard_limit(struct search *s, uint32_t mw)
 {
-    uint32_t before = s->step.cap_mw;
+    uint32_t before = s->step.cap_mw, was_hi = highest(s);
 
     s->hard_mw = mw;
-    if (s->holding && !s->waits) {
+    bool lifted = s->best_mw == was_hi && highest(s) > was_hi;
+    if (s->holding && !s->waits && !lifted) {
         uint32_t hi = highest(s), keep = s->best_mw < hi ? s->best_mw : hi;
         if (keep != before)
             go(s, SEARCH_HOLD, keep,

@@ -75,6 +75,7 @@ struct search_window {
     double peak_w;        /* 99th percentile of 100 ms power, highest GPU; 0: unknown */
     unsigned length;      /* as in struct search_step; 0: 1 */
     enum binding binding; /* of the cap, on all GPUs */
+    bool known;           /* of an earlier search of this job, the reference's first */
 };
 
 enum search_kind {

@@ -131,8 +131,58 @@ static void test_look_unpaid(void)
        "a look that cannot be paid ends, and the hold goes on");
 }
 
+/* A hard limit below what the bound allows ends the search at it.  When the limit ends,
+ * the search decides again.
+ */
+static void test_limit_lifted(double bound)
+{
+    struct search_setup u = v100;
+    struct job j = plain;
+
+    u.goal = (struct goal){GOAL_SLOWDOWN, bound};
+    auto_(search_free) struct search *s = search_of(&u);
+    tell(s, &plain);
+    search_on_hard_limit(s, 180000);
+    (void)run(s, &j);
+    uint32_t under_mw = search_step(s)->cap_mw;
+    bool over = search_is_over(s);
+    search_on_hard_limit(s, SEARCH_NO_LIMIT);
+    search_afford(s, NOTHING);
+    ok(over && under_mw == 180000 && search_step(s)->cap_mw == u.original_mw,
+       "F = %g: %.0f W under a limit, %.0f W as soon as it ends", bound,
+       w_of_mw(under_mw), w_of_mw(search_step(s)->cap_mw));
+    (void)run(s, &j);
+    ok(true_time(&plain, w_of_mw(search_step(s)->cap_mw)) <=
+               bound * 1.002 * true_time(&plain, w_of_mw(u.original_mw)) &&
+           search_step(s)->cap_mw < u.original_mw,
+       "... then %.0f W, within the bound", w_of_mw(search_step(s)->cap_mw));
+}
+
+/* What an earlier search measured is no answer to a step of this one, and ends nothing.
+ */
+static void test_known(void)
+{
+    static const uint32_t caps[] = {300000, 291000, 285000, 280000, 275000};
+    struct search_setup u = v100;
+
+    u.goal = (struct goal){GOAL_SLOWDOWN, 1.05};
+    auto_(search_free) struct search *s = search_of(&u);
+    for (size_t i = 0; i < n_elements(caps); i++) {
+        struct job exact = plain;
+        struct search_window w = window_at(&exact, caps[i]);
+        w.known = true;
+        (void)search_on_window(s, &w, NULL);
+    }
+    ok(!search_is_over(s) && search_step(s)->cap_mw < 275000,
+       "a search taken over goes on: %.0f W, %s", w_of_mw(search_step(s)->cap_mw),
+       search_step(s)->why);
+}
+
 int main(void)
 {
+    test_limit_lifted(1.02);
+    test_limit_lifted(1.1);
+    test_known();
     test_waits(1, SEARCH_HOLD);
     test_waits(1.02, SEARCH_MEASURE);
     test_wait_holds(1.02);
