@@ -477,6 +477,9 @@ int job_own_end(struct remote *r)
     return r->steps ? job_progress_end(r->steps) : 0;
 }
 
+/* *ret_sure: each board that was held is free, and no request about it has failed: a
+ * write that the driver did not answer may still be under way.
+ */
 static bool is_any_held(struct remote *r, bool *ret_sure)
 {
     struct caps_view cap;
@@ -487,7 +490,8 @@ static bool is_any_held(struct remote *r, bool *ret_sure)
     for (size_t i = 0; i < n_boards(r); i++) {
         look(r, i, &cap);
         held |= cap.state == CAPS_HELD || cap.state == CAPS_HOLDING;
-        *ret_sure &= (cap.state == CAPS_FREE && !cap.unrestored) || !r->original_mw[i];
+        *ret_sure &= !r->original_mw[i] ||
+                     (cap.state == CAPS_FREE && !cap.unrestored && cap.failures == 0);
     }
     return held;
 }

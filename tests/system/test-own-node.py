@@ -75,6 +75,15 @@ class Open(uwtest.Node):
         shutil.rmtree(self.home, ignore_errors=True)
 
 
+class Theirs(Open):
+    """A node of another user than root."""
+
+    def sim(self, *args, **kw):
+        if os.geteuid() == 0:
+            kw["preexec_fn"] = nobody
+        return super().sim(*args, **kw)
+
+
 def real_library(node):
     """The simulated library without the symbol that tells so: its boards count as real."""
     path = pathlib.Path(node.state, "lib", "libreal.so")
@@ -224,6 +233,85 @@ def before_cmd(t, node, i):
     t.ok(uwtest.wait_for(lambda: limits(node, [i]) == [V100]), "the original is in force")
 
 
+# A driver that takes its time: a call that sets a limit is under way for so long.
+SLOW = "set_latency: 3 s\nboards: [{model: v100, count: 2, limit: 250 W}]"
+
+
+def entries(node):
+    """Boards whose originals the actuator has to restore."""
+    return list(pathlib.Path(node.state, "actuator").glob("*.cap"))
+
+
+def begun(node, *args, cmd, **kw):
+    """`run --cap 200`, and the files of what it says, its report, and the mark that CMD makes as it starts."""
+    files = pathlib.Path(tempfile.mkdtemp(dir=node.tmp))
+    files.chmod(0o777)
+    with open(files / "err", "w") as err:  # not a pipe: the actuator may keep it open for longer
+        p = node.popen("underwatt", "run", "--cap", "200", *args, "--json", files / "json", "--", "sh", "-c",
+                       f"touch {files / 'mark'}; {cmd}", stderr=err, stdout=subprocess.DEVNULL, **kw)
+    return p, files
+
+
+def while_it_writes(t):
+    """A signal while the driver writes and CMD waits for it: CMD is not started, the original is in force, the board is free."""
+    with Theirs(machine=SLOW) as node:
+        # An actuator of root lets CMD start before the driver has answered.
+        who = {"preexec_fn": nobody} if os.geteuid() == 0 else {}
+        for signo, gpus in ((signal.SIGINT, ["--gpus", "0"]), (signal.SIGTERM, ["--gpus", "1"]), (signal.SIGINT, [])):
+            p, files = begun(node, *gpus, cmd="sleep 30", **who)
+            writing = uwtest.wait_for(lambda: entries(node))
+            p.send_signal(signo)
+            code, err = p.wait(uwtest.PATIENCE), (files / "err").read_text()
+            name = f"{signo.name} before CMD, {' '.join(gpus) or 'no board named'}"
+            t.ok(writing and code == 125 and "interrupted" in err and len(err.splitlines()) == 1, f"{name}: one line, 125", f"{code} {err}")
+            t.ok(uwtest.wait_for(lambda: not entries(node)) and limits(node, [0, 1]) == [250000] * 2
+                 and not (files / "mark").exists(), "… CMD was not started, the originals are in force, nothing is left to restore",
+                 f"{limits(node, [0, 1])} {entries(node)}")
+
+
+def as_root(t, name):
+    if os.geteuid() != 0:
+        t.skip(name, "only an actuator of root lets CMD start while the driver writes")
+    return os.geteuid() == 0
+
+
+def hangs_at_end(t):
+    """CMD ends while the driver hangs in the first write."""
+    name = "the driver hangs in its first write as CMD ends"
+    if not as_root(t, name):
+        return
+    with uwtest.Node(machine=SLOW) as node:
+        p, files = begun(node, "--gpus", "0", cmd="sleep 1; exit 9")
+        started = uwtest.wait_for(lambda: (files / "mark").exists() or p.poll() is not None)
+        node.fault(0, "hang")
+        code, err = p.wait(uwtest.PATIENCE), (files / "err").read_text()
+        d = json.loads((files / "json").read_text())
+        t.ok(started and code == 9 and d["restored"] is False and "NOT RESTORED" in err and "could not be verified" in err
+             and "is in force" not in err, f"{name}: nothing is said to be restored", f"{code} {d} {err}")
+        node.fault(0, "release")
+        t.ok(uwtest.wait_for(lambda: not entries(node)) and limits(node, [0]) == [250000], "… the actuator restores it later", f"{entries(node)}")
+
+
+def late_refusal(t):
+    """The write that was to prove the right to set limits fails after CMD has been started."""
+    name = "the driver fails the first write late"
+    if not as_root(t, name):
+        return
+    with uwtest.Node(machine=SLOW) as node:
+        p, files = begun(node, cmd="sleep 6; exit 9")
+        started = uwtest.wait_for(lambda: (files / "mark").exists() or p.poll() is not None)
+        node.fault(0, "lost", "for", "5s")
+        said = lambda: (files / "err").read_text()
+        told = uwtest.wait_for(lambda: "CMD runs without a cap" in said() or p.poll() is not None)
+        going = p.poll() is None
+        code = p.wait(uwtest.PATIENCE)
+        first = said().splitlines()[0] if said() else ""
+        t.ok(started and told and going and code == 9 and first.startswith("underwatt: GPU 0: ") and "lost" in first,
+             f"{name}: which board and why, CMD runs on", f"{code} {said()}")
+        t.ok(uwtest.wait_for(lambda: not entries(node)) and limits(node, [0, 1]) == [250000] * 2,
+             "… the originals are in force", f"{entries(node)}")
+
+
 def cap_of_no_board(t, node):
     """A cap that no board takes is refused before CMD, although CMD's boards are not known; one that some take is not."""
     p = node.run("underwatt", "run", "--cap", "999", "--", "sh", "-c", "echo started")
@@ -289,7 +377,8 @@ def main():
             under_nohup(t, slow, 0)
             cap_of_no_board(t, slow)
             unread(t, slow, 0)
-        uwtest.together(lambda: sudo_is_asked(t), lambda: processors(t), lambda: while_counters_open(t), quiet, lambda: found(t, node, 1),
+        uwtest.together(lambda: sudo_is_asked(t), lambda: processors(t), lambda: while_counters_open(t), lambda: while_it_writes(t),
+                        lambda: hangs_at_end(t), lambda: late_refusal(t), quiet, lambda: found(t, node, 1),
                         lambda: two(t, node, [3, 4]), lambda: yielded(t, node, 5))
     t.done()
 
