@@ -18,7 +18,7 @@ struct ledger_queue_opts {
     const char *why;       /* why the ledger is not open; or NULL */
     enum ledger_trouble trouble; /* the kind of that trouble */
     uint64_t flush_ns;           /* between automatic flushes; 0: 10 s */
-    uint64_t tidy_ns;            /* between checks for rows to roll up; 0: 60 s */
+    uint64_t tidy_ns;            /* between checks for rows to roll up; 0: 5 min */
     /* A write failed (r < 0, text), or works again (r == 0); LEDGER_ASIDE, LEDGER_ANEW: a
      * new file is written (text: why): running jobs, claims in force and searches must be
      * added before this returns.  May be NULL.

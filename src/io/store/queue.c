@@ -262,7 +262,7 @@ static int start(struct ledger_queue *q, uw_error *err)
 {
     uint64_t now = loop_now_ns(q->loop);
     uint64_t flush_ns = q->opts.flush_ns ? q->opts.flush_ns : 10 * NS_PER_S;
-    uint64_t tidy_ns = q->opts.tidy_ns ? q->opts.tidy_ns : 60 * NS_PER_S;
+    uint64_t tidy_ns = q->opts.tidy_ns ? q->opts.tidy_ns : 300 * NS_PER_S;
 
     int r = loop_worker_new(q->loop, "ledger", &q->writer, err);
     if (r >= 0)
