@@ -44,6 +44,15 @@ static void sift_down(struct timer_heap *h, struct loop_timer *timer, size_t i)
     place(h, timer, i);
 }
 
+/* Entry i now holds this timer, due at another time than what it held. */
+static void sift(struct timer_heap *h, struct loop_timer *timer, size_t i)
+{
+    if (i > 0 && before(timer, h->timer[(i - 1) / 2]))
+        sift_up(h, timer, i);
+    else
+        sift_down(h, timer, i);
+}
+
 static void heap_remove(struct loop_timer *timer)
 {
     struct timer_heap *h = loop_heap(timer->loop);
@@ -52,12 +61,17 @@ static void heap_remove(struct loop_timer *timer)
 
     timer->at = 0;
     h->n_counting -= !timer->weak;
-    if (last == timer)
-        return;
-    if (i > 0 && before(last, h->timer[(i - 1) / 2]))
-        sift_up(h, last, i);
-    else
-        sift_down(h, last, i);
+    if (last != timer)
+        sift(h, last, i);
+}
+
+/* An armed timer's due time was set anew: it counts as armed just now. */
+static void heap_move(struct loop_timer *timer)
+{
+    struct timer_heap *h = loop_heap(timer->loop);
+
+    timer->seq = h->next_seq++;
+    sift(h, timer, timer->at - 1);
 }
 
 static void heap_add(struct loop_timer *timer)
@@ -155,11 +169,12 @@ int loop_timer_new(struct loop *loop, uint64_t at_ns, uint64_t period_ns,
 
 void loop_timer_set(struct loop_timer *timer, uint64_t at_ns, uint64_t period_ns)
 {
-    if (timer->at > 0)
-        heap_remove(timer);
     timer->due_ns = at_ns;
     timer->period_ns = period_ns;
-    heap_add(timer);
+    if (timer->at > 0)
+        heap_move(timer);
+    else
+        heap_add(timer);
     loop_rearm(timer->loop);
 }
 
@@ -184,11 +199,12 @@ void loop_timer_fire(struct loop_timer *timer, uint64_t now_ns)
     struct loop *loop = timer->loop;
     uint64_t due = timer->due_ns, period = timer->period_ns;
 
-    heap_remove(timer);
     if (period > 0) {
         uint64_t missed = now_ns > due ? (now_ns - due) / period : 0;
         timer->due_ns = due + period * (missed + 1);
-        heap_add(timer);
+        heap_move(timer);
+    } else {
+        heap_remove(timer);
     }
     /* The callback may free the timer: it is not touched after this. */
     loop_took(loop, timer->fn(timer, now_ns, timer->user));
