@@ -575,6 +575,18 @@ int caps_end(struct caps *c, caps_done_fn fn, void *user)
 
 /* ---- views ---- */
 
+enum caps_state caps_state(const struct caps *c, size_t board)
+{
+    return board < c->n ? c->board[board].state : (enum caps_state)0;
+}
+
+bool caps_let_go(const struct caps *c, size_t board)
+{
+    const struct caps_board *b = board < c->n ? &c->board[board] : NULL;
+
+    return b && b->released && b->link == LINK_NONE && !b->unrestored && !b->release_fn;
+}
+
 void caps_look(const struct caps *c, size_t board, struct caps_view *ret)
 {
     *ret = (struct caps_view){.dry_run = c->conf.dry_run};
@@ -585,7 +597,7 @@ void caps_look(const struct caps *c, size_t board, struct caps_view *ret)
 
     ret->state = b->state;
     ret->can_cap = b->can_cap;
-    ret->let_go = b->released && b->link == LINK_NONE && !b->unrestored && !b->release_fn;
+    ret->let_go = caps_let_go(c, board);
     ret->writing = b->writing && b->link == LINK_HOLDING;
     ret->unrestored = b->unrestored && b->link == LINK_NONE;
     ret->released_ns = b->released ? b->released_ns : 0;

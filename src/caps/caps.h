@@ -225,6 +225,9 @@ struct caps_view {
     char text[200]; /* why the state is what it is; "" */
 };
 void caps_look(const struct caps *c, size_t board, struct caps_view *ret);
+/* Of that view alone, for what looks each second. */
+enum caps_state caps_state(const struct caps *c, size_t board);
+bool caps_let_go(const struct caps *c, size_t board);
 
 /* Continues the counters of an earlier struct caps. */
 void caps_count_on(struct caps *c, size_t board, const struct caps_view *was);

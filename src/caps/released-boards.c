@@ -403,30 +403,29 @@ static bool step(struct released_boards *rb, size_t i)
 {
     struct leaving *b = &rb->board[i];
     uint64_t now = loop_now_ns(rb->opts.loop);
-    struct caps_view v;
+    bool let_go = caps_let_go(rb->caps, i);
 
-    caps_look(rb->caps, i, &v);
-    if (!v.let_go && (b->phase == DETACH_BOOKING || b->phase == DETACH_ACTUATOR ||
-                      (b->phase == DETACH_DRIVER && !rb->moving))) {
+    if (!let_go && (b->phase == DETACH_BOOKING || b->phase == DETACH_ACTUATOR ||
+                    (b->phase == DETACH_DRIVER && !rb->moving))) {
         b->phase = DETACH_HERE; /* taken back before it was detached */
         rb->opts.on_detach(i, false, rb->opts.user);
         answer(b, -EAGAIN, "the board was taken back meanwhile");
     }
-    if (v.let_go && (b->phase == DETACH_HERE || b->phase == DETACH_RETURNING))
+    if (let_go && (b->phase == DETACH_HERE || b->phase == DETACH_RETURNING))
         begin(rb, i);
     if (b->phase == DETACH_BOOKING && (rb->opts.is_settled(i, rb->opts.user) ||
                                        now >= b->since_ns + BOOKED_MS * NS_PER_MS))
         b->phase = DETACH_ACTUATOR;
     if (b->phase == DETACH_ACTUATOR && ask_actuator(rb, i) < 0)
         b->phase = DETACH_DRIVER;
-    if (b->phase == DETACH_GONE && v.let_go)
+    if (b->phase == DETACH_GONE && let_go)
         (void)ask_actuator(rb, i); /* a new actuator */
     if (b->phase == DETACH_RETURNING) {
         const struct sampler_now *s = sampler_board(rb->sampler[i], 0);
         if (s->failures == 0 && s->last.began_ns >= b->since_ns)
             finish_return(rb, i);
     }
-    return b->phase == DETACH_DRIVER || (b->phase == DETACH_GONE && v.let_go);
+    return b->phase == DETACH_DRIVER || (b->phase == DETACH_GONE && let_go);
 }
 
 /* A board that this opening has never seen returns: all boards must be reopened. */

@@ -67,10 +67,8 @@ static void watch_rest(struct node *node, size_t i)
 /* Sets the sampling rate of a board by its jobs and its cap. */
 static void pace(struct node *node, size_t i)
 {
-    struct caps_view cap;
     enum sampler_rate rate = SAMPLER_REST;
 
-    caps_look(node->caps, i, &cap);
     if (roster_in_use(node->roster, i)) {
         rate = node_is_searched(node, i) ? SAMPLER_SEARCH : SAMPLER_JOB;
         node->rest[i].power_w = 0;
@@ -80,7 +78,7 @@ static void pace(struct node *node, size_t i)
     }
     if (node->opts.runs_job || (node->measured >> i & 1))
         rate = SAMPLER_ALL;
-    sampler_rate(node->sampler[i], 0, rate, cap.state != CAPS_FREE);
+    sampler_rate(node->sampler[i], 0, rate, caps_state(node->caps, i) != CAPS_FREE);
 }
 
 /* Whether a board answers now that was silent at opening: its limits are unknown. */
