@@ -188,6 +188,42 @@ static void schedules(const char *board, bool coarse, uint64_t seed, uint64_t n)
        "and those that the steps sum to");
 }
 
+/* Caps of all boards at one time, in either order, looked at in between or not. */
+static void at_once(void)
+{
+    struct node n[2];
+    struct rng g;
+    double worst = 0, looked = 0;
+    uint64_t now = START;
+    bool opened =
+        open_node(&n[0], "v100", false, 1) && open_node(&n[1], "v100", false, 1);
+
+    rng_init(&g, 1);
+    for (int k = 0; opened && k < CHANGES; k++) {
+        uint32_t mw[BOARDS];
+        now += NS_PER_S + rng_below(&g, 10 * NS_PER_S);
+        for (size_t i = 0; i < BOARDS; i++)
+            mw[i] = 150000 + (uint32_t)rng_below(&g, 150000);
+        for (size_t i = 0; i < BOARDS; i++) {
+            size_t other = BOARDS - 1 - i;
+            plant_gpu_advance(n[0].gpu[i], now);
+            plant_gpu_set_cap(n[0].gpu[i], mw[i]);
+            plant_gpu_advance(n[1].gpu[other], now);
+            plant_gpu_set_cap(n[1].gpu[other], mw[other]);
+        }
+        for (size_t i = 0; i < BOARDS; i++) {
+            keep(&worst, plant_gpu_energy_j(n[0].gpu[i]), plant_gpu_energy_j(n[1].gpu[i]),
+                 1);
+            keep(&worst, plant_gpu_rate(n[0].gpu[i]), plant_gpu_rate(n[1].gpu[i]), 1);
+            keep(&looked, plant_gpu_rate(n[0].gpu[i]), plant_gpu_rate(n[0].gpu[0]), 1);
+        }
+    }
+    ok(opened && worst == 0, "four caps at one time: whichever comes first");
+    ok(looked < 1e-9, "all boards keep one pace, whichever is looked at");
+    close_node(&n[0]);
+    close_node(&n[1]);
+}
+
 int main(int argc, char **argv)
 {
     static const char *const boards[] = {"v100", "a100", "h100"};
@@ -200,5 +236,6 @@ int main(int argc, char **argv)
         schedules(boards[i], false, seed, n);
         schedules(boards[i], true, seed, n);
     }
+    at_once();
     return done();
 }
