@@ -7,7 +7,6 @@
 #include "base/error.h"
 #include "base/units.h"
 #include "plant/state.h"
-#include "plant/wave.h"
 
 /* Times after the request, from a V100's response to one 80 W step each way. */
 enum {

@@ -8,7 +8,6 @@
 #include "base/error.h"
 #include "base/units.h"
 #include "plant/state.h"
-#include "plant/wave.h"
 
 #define FAR_NS 9e18 /* a time further away is never; the sum of both fits 64 bits */
 

@@ -4,6 +4,7 @@
 
 #include "base/rng.h"
 #include "plant/gpu.h"
+#include "plant/wave.h"
 
 /* Calls from a board to the job that holds it. */
 struct plant_job;
@@ -15,26 +16,7 @@ struct job_calls {
     void (*catch_up)(struct plant_job *job);
 };
 
-enum { PIECES = 5, SEGMENTS = 128, STAGES = 4 };
-
-/* Power over the course of a step; one piece if nothing runs. */
-struct wave {
-    unsigned n;
-    double until_s[PIECES]; /* time in the step at which the piece ends */
-    double w[PIECES];
-    double step_s, step_j;
-};
-
-/* A span of time in which power and temperature are closed-form. */
-struct segment {
-    uint64_t start_ns;
-    double start_j;   /* true energy since the board's start */
-    double start_pos; /* position in a step, [0, 1) */
-    double step_to_j; /* energy of a step up to start_pos */
-    double rate;      /* steps a second; 0 not running */
-    struct wave wave;
-    double start_c, target_c; /* temperature, and its steady value */
-};
+enum { SEGMENTS = 128, STAGES = 4 };
 
 /* A limit in force from at_ns on, during the transition to a new cap. */
 struct stage {

@@ -3,8 +3,30 @@
 #ifndef PLANT_WAVE_H
 #define PLANT_WAVE_H
 
+#include <stdint.h>
+
 #include "base/units.h"
-#include "plant/state.h"
+
+enum { PIECES = 5 };
+
+/* Power over the course of a step; one piece if nothing runs. */
+struct wave {
+    unsigned n;
+    double until_s[PIECES]; /* time in the step at which the piece ends */
+    double w[PIECES];
+    double step_s, step_j;
+};
+
+/* A span of time in which power and temperature are closed-form. */
+struct segment {
+    uint64_t start_ns;
+    double start_j;   /* true energy since the board's start */
+    double start_pos; /* position in a step, [0, 1) */
+    double step_to_j; /* energy of a step up to start_pos */
+    double rate;      /* steps a second; 0 not running */
+    struct wave wave;
+    double start_c, target_c; /* temperature, and its steady value */
+};
 
 /* fmin() and fmax() without their rule for NaN, which costs a call. */
 static inline double lesser(double a, double b)
