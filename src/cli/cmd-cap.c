@@ -252,16 +252,18 @@ static int act(struct cap *c, const char *what, const char *value)
 }
 
 /* What the words and options ask for; EXIT_OK: it is complete. */
+#define SET_FORM "set W|N% --gpus LIST"
+#define OTHER_FORMS " | clear | show"
+
 static int check_words(const struct cap *c, const char *what, const char *value)
 {
     bool wants_value = what && strcmp(what, "set") == 0;
     bool known =
         what && (wants_value || strcmp(what, "clear") == 0 || strcmp(what, "show") == 0);
     if (what && !known)
-        return cli_fail(EXIT_USAGE,
-                        "cap: '%s' is none of: set W (or set N%%), clear, show", what);
+        return opts_unexpected(&cmd_cap, what, SET_FORM OTHER_FORMS);
     if (known && !wants_value && value)
-        return cli_fail(EXIT_USAGE, "cap: '%s': %s takes no value", value, what);
+        return opts_unexpected(&cmd_cap, value, what);
     if ((c->clock || c->preset) && !wants_value)
         return cli_fail(EXIT_USAGE, "cap: --%s is an option of set",
                         c->clock ? "clock" : "preset");
@@ -272,9 +274,10 @@ static int check_words(const struct cap *c, const char *what, const char *value)
     if (c->preset && value)
         return cli_fail(EXIT_USAGE, "cap set: '%s' and --preset exclude each other",
                         value);
-    if (!known || (!value && !c->clock && !c->preset) == wants_value)
-        return cli_fail(EXIT_USAGE,
-                        "cap: give 'set W' (or 'set N%%'), 'clear' or 'show'");
+    if (!known)
+        return opts_missing(&cmd_cap, SET_FORM OTHER_FORMS);
+    if (wants_value && !value && !c->clock && !c->preset)
+        return opts_missing(&cmd_cap, SET_FORM);
     return EXIT_OK;
 }
 
@@ -310,7 +313,7 @@ static int run(const struct cli_env *env, int argc, char **argv)
         if (rest.argc == 0)
             break;
         if (at == 2)
-            return cli_fail(EXIT_USAGE, "cap: '%s': too many words", rest.argv[0]);
+            return opts_unexpected(&cmd_cap, rest.argv[0], SET_FORM);
         word[at] = rest.argv[0];
         argc = rest.argc;
         argv = rest.argv;

@@ -235,8 +235,10 @@ static int run(const struct cli_env *env, int argc, char **argv)
     int code = opts_parse(&cmd_explain, opts, n_elements(opts), argc, argv, &rest);
     if (code != OPTS_GO)
         return code;
-    if (rest.argc != 1)
-        return cli_fail(EXIT_USAGE, "explain: name a GPU: underwatt explain 0");
+    if (rest.argc == 0)
+        return opts_missing(&cmd_explain, cmd_explain.args);
+    if (rest.argc > 1)
+        return opts_unexpected(&cmd_explain, rest.argv[1], cmd_explain.args);
     code = nodes_need(&cmd_explain, env, boards, &nodes);
     return code == EXIT_OK ? explain(nodes, rest.argv[0], json) : code;
 }

@@ -114,9 +114,11 @@ static int run(const struct cli_env *env, int argc, char **argv)
         return code;
     if (shows && rest.argc == 0)
         return policy_show(&cmd_policy, env, json);
-    if (shows || rest.argc != 2 || strcmp(rest.argv[0], "check") != 0)
-        return cli_fail(EXIT_USAGE, "policy: write underwatt policy check FILE, or "
-                                    "underwatt policy show");
+    bool checks = !shows && rest.argc > 0 && strcmp(rest.argv[0], "check") == 0;
+    if (rest.argc == 0 || (checks && rest.argc < 2))
+        return opts_missing(&cmd_policy, cmd_policy.args);
+    if (!checks || rest.argc > 2)
+        return opts_unexpected(&cmd_policy, rest.argv[checks ? 2 : 0], cmd_policy.args);
     return check(env, rest.argv[1]);
 }
 

@@ -64,7 +64,7 @@ static int run(const struct cli_env *env, int argc, char **argv)
     if (code != OPTS_GO)
         return code;
     if (rest.argc < 1)
-        return cli_fail(EXIT_USAGE, "release: name a GPU: underwatt release 0");
+        return opts_missing(&cmd_release, cmd_release.args);
     if (o.take_back && o.for_ns)
         return cli_fail(EXIT_USAGE, "release: --for and --take-back exclude each other");
     code = daemon_need_within(&cmd_release, env, o.boards, ANSWER_S * NS_PER_S, &daemon);

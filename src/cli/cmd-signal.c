@@ -118,6 +118,8 @@ static int act(struct httpc *daemon, const struct signal_opts *o, int argc, char
     return argc == 3 ? set(daemon, o, argv[1], argv[2]) : unset(daemon, argv[1]);
 }
 
+#define SET_FORM "set NAME VALUE (quote a VALUE with a unit: '420 g/kWh')"
+
 /* What the words ask for; EXIT_OK: it is complete. */
 static int check_words(const struct signal_opts *o, int argc, char **argv)
 {
@@ -125,20 +127,18 @@ static int check_words(const struct signal_opts *o, int argc, char **argv)
         const char *word;
         int argc;
         const char *usage;
-    } forms[] = {{"list", 1, "list"},
-                 {"set", 3,
-                  "set NAME VALUE: a VALUE with a unit is one word, as in "
-                  "'420 g/kWh'"},
-                 {"unset", 2, "unset NAME"}};
+    } forms[] = {{"list", 1, "list"}, {"set", 3, SET_FORM}, {"unset", 2, "unset NAME"}};
     size_t i = 0;
 
     while (i < n_elements(forms) && (argc < 1 || strcmp(forms[i].word, argv[0]) != 0))
         i++;
     if (i == n_elements(forms))
-        return cli_fail(EXIT_USAGE, "signal: give list, set or unset (see --help)");
-    if (argc != forms[i].argc)
-        return cli_fail(EXIT_USAGE, "signal: the form is underwatt signal %s",
-                        forms[i].usage);
+        return argc < 1 ? opts_missing(&cmd_signal, cmd_signal.args)
+                        : opts_unexpected(&cmd_signal, argv[0], cmd_signal.args);
+    if (argc < forms[i].argc)
+        return opts_missing(&cmd_signal, forms[i].usage);
+    if (argc > forms[i].argc)
+        return opts_unexpected(&cmd_signal, argv[forms[i].argc], forms[i].usage);
     if (o->json && argc != 1)
         return cli_fail(EXIT_USAGE, "signal: --json belongs to list");
     if (o->for_ns && argc != 3)
@@ -171,10 +171,7 @@ static int parse(const struct opt *opts, size_t n_opts, int argc, char **argv,
         if (code != OPTS_GO || rest.argc == 0)
             return code;
         if (*ret_n == WORDS)
-            return cli_fail(EXIT_USAGE,
-                            "signal: '%s': too many words; a VALUE with a "
-                            "unit is one, as in '420 g/kWh'",
-                            rest.argv[0]);
+            return opts_unexpected(&cmd_signal, rest.argv[0], SET_FORM);
         words[*ret_n] = rest.argv[0];
         argc = rest.argc;
         argv = rest.argv;

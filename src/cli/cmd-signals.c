@@ -17,7 +17,7 @@ static int run(const struct cli_env *env, int argc, char **argv)
     if (code != OPTS_GO)
         return code;
     if (rest.argc > 0)
-        return cli_fail(EXIT_USAGE, "signals: '%s': too many words", rest.argv[0]);
+        return opts_unexpected(&cmd_signals, rest.argv[0], cmd_signals.args);
     if (!has_name && o.for_ns)
         return cli_fail(EXIT_USAGE, "signals: --for needs the NAME of a forecast");
     if (!has_name)

@@ -7,8 +7,8 @@ static int check(const struct sweep_args *a, const struct opts_rest *rest)
 {
     if (!a->sim && rest->argc == 0)
         return cli_fail(EXIT_USAGE,
-                        "sweep: no command: underwatt sweep [OPTIONS] -- CMD, or --sim "
-                        "BOARD --workload NAME");
+                        "sweep: no command: usage: underwatt sweep [OPTIONS] -- CMD, or "
+                        "--sim BOARD --workload NAME");
     if (a->sim && rest->argc > 0)
         return cli_fail(EXIT_USAGE, "sweep: --sim runs no command, but '%s' is given",
                         rest->argv[0]);

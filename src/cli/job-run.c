@@ -49,8 +49,8 @@ int job_run(struct job_run *j, const struct opts_rest *rest)
     uw_error err;
 
     if (rest->argc == 0)
-        return cli_fail(EXIT_USAGE, "%s: no command: underwatt %s %s", j->cmd->name,
-                        j->cmd->name, j->cmd->args);
+        return cli_fail(EXIT_USAGE, "%s: no command: usage: underwatt %s %s",
+                        j->cmd->name, j->cmd->name, j->cmd->args);
     if (j->carbon_g_per_kwh < 0)
         return cli_fail(EXIT_USAGE, "%s: --carbon %g is below 0", j->cmd->name,
                         j->carbon_g_per_kwh);

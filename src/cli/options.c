@@ -253,8 +253,18 @@ int opts_parse(const struct cmd *cmd, const struct opt *opts, size_t n, int argc
     if (ret)
         *ret = rest;
     else if (rest.argc > 0)
-        return cli_fail(EXIT_USAGE,
-                        "%s: unexpected argument '%s': see underwatt %s --help",
-                        cmd->name, rest.argv[0], cmd->name);
+        return opts_unexpected(cmd, rest.argv[0], cmd->args);
     return OPTS_GO;
+}
+
+int opts_unexpected(const struct cmd *cmd, const char *word, const char *form)
+{
+    return cli_fail(EXIT_USAGE, "%s: unexpected argument '%s': usage: underwatt %s %s",
+                    cmd->name, word, cmd->name, form);
+}
+
+int opts_missing(const struct cmd *cmd, const char *form)
+{
+    return cli_fail(EXIT_USAGE, "%s: missing argument: usage: underwatt %s %s", cmd->name,
+                    cmd->name, form);
 }

@@ -86,6 +86,12 @@ struct opts_rest {
     bool dashes; /* they follow a `--` */
 };
 
+/* Report a word too many, or one too few, with the form of the command: what follows its
+ * name.  EXIT_USAGE.
+ */
+int opts_unexpected(const struct cmd *cmd, const char *word, const char *form);
+int opts_missing(const struct cmd *cmd, const char *form);
+
 /* OPTS_GO, or the exit code to return: EXIT_OK after --help, EXIT_USAGE after a line on
  * stderr.  A repeated option overrides.  ret NULL: the command takes no arguments.
  */

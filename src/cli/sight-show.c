@@ -620,11 +620,11 @@ int sight_command(const struct cmd *cmd, const struct cli_env *env, int argc, ch
         return code;
     bool ahead = has_word && strcmp(argv[1], "forecast") == 0;
     if (rest.argc > 0)
-        return cli_fail(EXIT_USAGE, "%s: '%s': too many words", cmd->name, rest.argv[0]);
-    if (!has_word || (!ahead && strcmp(argv[1], "now") != 0))
-        return cli_fail(EXIT_USAGE,
-                        "%s: write underwatt %s now, or underwatt %s forecast", cmd->name,
-                        cmd->name, cmd->name);
+        return opts_unexpected(cmd, rest.argv[0], cmd->args);
+    if (!has_word)
+        return opts_missing(cmd, cmd->args);
+    if (!ahead && strcmp(argv[1], "now") != 0)
+        return opts_unexpected(cmd, argv[1], cmd->args);
     if (o.for_ns && !ahead)
         return cli_fail(EXIT_USAGE, "%s: --for belongs to forecast", cmd->name);
     (void)snprintf(name, sizeof name, "%s%s", cmd->name, ahead ? ".forecast" : "");

@@ -177,7 +177,7 @@ static int take_sight(const struct sight_link *l, const struct json_value *v,
     s->end_utc_s = take_utc(v, "end_utc");
     take_value(v, s);
     if (!s->known && !s->why[0])
-        (void)snprintf(s->why, sizeof s->why, "its source has no value yet");
+        (void)snprintf(s->why, sizeof s->why, "the source has no value yet");
     int r = take_points(v, s);
     if (r == 0 && s->ahead && s->n > 0 && s->known)
         s->end_utc_s = s->point[s->n - 1].to_utc_s;

@@ -55,7 +55,10 @@ def refusals(node, d):
                              (("set", "30%", "--gpus", "0"), 2, "'30%' (90 W) is outside 150..300 W"),
                              (("set", "200", "--gpus", "9"), 2, "'9'"),
                              (("set", "200"), 2, "--gpus"),
-                             (("frob",), 2, "'frob' is none of"), (("show", "200"), 2, "'200': show takes no value"),
+                             (("frob",), 2, "unexpected argument 'frob': usage: underwatt cap set W|N% --gpus LIST | clear | show"),
+                             (("set", "9", "200W"), 2, "unexpected argument '200W': usage: underwatt cap set W|N% --gpus LIST"),
+                             ((), 2, "missing argument: usage: underwatt cap set"), (("set",), 2, "missing argument"),
+                             (("show", "200"), 2, "unexpected argument '200': usage: underwatt cap show"),
                              (("set", "200", "--gpus", "0", "--why", "x" * 200), 2, "why")):
         p = node.run("underwatt", "cap", *args)
         t.ok(p.returncode == code and word in p.stderr and p.stderr.count("\n") == 1,

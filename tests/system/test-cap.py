@@ -19,10 +19,10 @@ def refusals(t, node):
                        (("set", "30%", "--gpus", "0"), "'30%' (90 W) is outside 150..300 W"),
                        (("set", "many", "--gpus", "0"), "many"),
                        (("set", "200", "--gpus", "9"), "'9'"),
-                       (("set", "--gpus", "0"), "set W"),
-                       (("show", "200"), "no value"),
+                       (("set", "--gpus", "0"), "missing argument: usage: underwatt cap set W|N%"),
+                       (("show", "200"), "unexpected argument '200': usage: underwatt cap show"),
                        (("set", "200", "300", "--gpus", "0"), "set W|300"),
-                       (("frobnicate",), "none of: set W")):
+                       (("frobnicate",), "unexpected argument 'frobnicate': usage: underwatt cap set W|N%")):
         p = node.run("underwatt", "cap", *args)
         said = any(word in p.stderr for word in text.split("|"))
         t.ok(p.returncode == 2 and said and p.stderr.count("\n") == 1,

@@ -98,12 +98,12 @@ def overview(node):
 
 
 def wrong(node):
-    for args, says in ((("carbon",), "write underwatt carbon now, or"), (("price", "later"), "write underwatt price now"),
+    for args, says in ((("carbon",), "missing argument: usage: underwatt carbon now"), (("price", "later"), "unexpected argument 'later': usage: underwatt price now"),
                        (("carbon", "now", "--for", "4h"), "--for belongs to forecast"), (("carbon", "forecast", "--for", "4x"), "4x"),
                        (("signals", "a/b"), "is not the name of a signal"), (("signals", "carbon", "--for", "1h"), "carbon is no forecast"),
                        (("signals", "--for", "1h"), "needs the NAME"), (("signals", "carbn"), "no source gives carbn"),
-                       (("carbon", "now", "x"), "carbon: 'x': too many words"),
-                       (("price", "forecast", "--for", "4h", "extra"), "price: 'extra': too many words"),
+                       (("carbon", "now", "x"), "carbon: unexpected argument 'x': usage: underwatt carbon now"),
+                       (("price", "forecast", "--for", "4h", "extra"), "price: unexpected argument 'extra': usage: underwatt price"),
                        (("carbon", "forecast", "--for", "0h"), "--for: '0h' is not between 1 s and 14 d"),
                        (("price", "forecast", "--for", "90d"), "--for: '90d' is not between 1 s and 14 d"),
                        (("signals", "carbon.forecast", "--for", "0h"), "--for: '0h' is not between 1 s and 14 d")):

@@ -101,8 +101,9 @@ def wrong(node, d):
                        (("set", "carbon", "high"), "carbon is a number, not a text"),
                        (("set", "price.forecast", "1 EUR/kWh"), "is a forecast"),
                        (("set", "carbon", "1 g/kWh", "--for", "25 h"), "24 h"),
-                       (("set", "carbon", "420", "g/kWh"), "too many words"),
-                       (("set", "carbon"), "set NAME VALUE"), (("unset",), "unset NAME"), ((), "list, set or unset"),
+                       (("set", "carbon", "420", "g/kWh"), "unexpected argument 'g/kWh': usage: underwatt signal set NAME VALUE"),
+                       (("set", "carbon"), "set NAME VALUE"), (("unset",), "unset NAME"), ((), "missing argument: usage: underwatt signal list | set"),
+                       (("frob",), "unexpected argument 'frob': usage: underwatt signal list | set"),
                        (("set", "a/b", "1"), "is not the name of a signal"), (("list", "--for", "1 s"), "--for belongs to set")):
         p = command(node, *args)
         t.ok(p.returncode == 2 and says in p.stderr, f"signal {' '.join(args)}: 2, {says}", p.stdout + p.stderr)
