@@ -23,7 +23,6 @@ enum {
     GRAPH_LABEL = 6,  /* of them left of the graph */
     GRAPH_MOST = 12,  /* rows */
     BAND_LEAST = 6,   /* rows of graphs, where there are several bands of them */
-    STANDARD_ROWS = 24,
 };
 
 struct text {
@@ -692,16 +691,26 @@ static void draw_help(struct grid *g)
     (void)grid_text(g, 3 + (unsigned)n_elements(lines), 0, GRID_DIM, "any key goes back");
 }
 
-/* Rows of the graphs, in as many bands as the boards take: those that the terminal has
- * beyond 24, as far as `spare` rows are free.
+/* Rows of the graphs, in as many bands as the boards take: one, and the `spare` rows that
+ * nothing else needs.
  */
-static unsigned history_rows(const struct grid *g, unsigned bands, unsigned spare)
+static unsigned history_rows(unsigned bands, unsigned spare)
 {
-    unsigned rows = g->rows > STANDARD_ROWS ? 1 + g->rows - STANDARD_ROWS : 1;
+    unsigned most = GRAPH_MOST * bands, rows = spare + 1 < most ? spare + 1 : most;
 
-    rows = rows > GRAPH_MOST * bands ? GRAPH_MOST * bands : rows;
-    rows = rows > spare + 1 ? spare + 1 : rows;
     return rows < 3 ? 1 : rows; /* a line of text and a graph of two rows at least */
+}
+
+/* Rows of the list below the graphs, with its head. */
+static unsigned list_rows(const struct top *t)
+{
+    unsigned need[TOP_LISTS], rows = 1 + (unsigned)t->n_jobs;
+
+    if (t->claims)
+        rows = t->picked < t->n_boards ? 1 + (unsigned)t->board[t->picked].n_claims : 1;
+    else if (t->waste)
+        rows = waste_rows(t, need);
+    return rows > JOBS_LEAST ? rows : JOBS_LEAST;
 }
 
 /* Returns the number of board rows that fit, and the first board. */
@@ -735,11 +744,9 @@ void top_draw(const struct top *t, struct grid *g)
     if (rows == 0 && t->n_boards > 0 && g->rows > 3)
         (void)grid_text(g, 1 + ++rows, 2, GRID_DIM, "no board that the filter leaves");
     if (g->rows >= FEW_ROWS) {
-        unsigned need[TOP_LISTS];
-        unsigned below = t->waste ? waste_rows(t, need) : 1 + (unsigned)t->n_jobs;
-        unsigned used = 2 + rows + 1 + (below > JOBS_LEAST ? below : JOBS_LEAST) + 1;
+        unsigned used = 2 + rows + 1 + list_rows(t) + 1;
         unsigned high =
-            history_rows(g, graph_bands(&shown, g), g->rows > used ? g->rows - used : 0);
+            history_rows(graph_bands(&shown, g), g->rows > used ? g->rows - used : 0);
         unsigned row = 2 + rows + high;
         draw_history(t, &shown, g, 2 + rows, high);
         if (t->claims)
