@@ -17,6 +17,11 @@ _underwatt_presets() {
     echo "${names:-aggressive balanced minimal}"
 }
 
+# Those of the daemon's policy and of its caps.classes.
+_underwatt_classes() {
+    "$1" policy show 2>/dev/null | sed -n 's/,//g; s/^classes: //p'
+}
+
 # Does this option take a value?
 _underwatt_takes() {
     "$1" "$2" --help 2>/dev/null | grep -Eq -- "^ .*$3 [A-Z]"
@@ -50,6 +55,8 @@ _underwatt() {
         COMPREPLY=($(compgen -W "energy edp eds: cost: slowdown: time" -- "$cur")); return ;;
     --preset)
         COMPREPLY=($(compgen -W "$(_underwatt_presets "$program")" -- "$cur")); return ;;
+    --class)
+        COMPREPLY=($(compgen -W "$(_underwatt_classes "$program")" -- "$cur")); return ;;
     --by)
         COMPREPLY=($(compgen -W "job user group project class partition account qos array gpu cpu day label:" -- "$cur")); return ;;
     --format)

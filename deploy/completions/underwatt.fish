@@ -14,6 +14,9 @@ function __underwatt_presets
         string join \n aggressive balanced minimal
     end
 end
+function __underwatt_classes
+    underwatt policy show 2>/dev/null | string match -r '^classes: .*' | string replace -r '^classes: ' '' | string split ', '
+end
 function __underwatt_before
     set -l words (commandline -opc)
     test (count $words) -gt 0; and test $words[-1] = $argv[1]
@@ -23,6 +26,7 @@ complete -c underwatt -n __fish_is_first_token -a '(__underwatt_commands)'
 complete -c underwatt -n 'not __fish_is_first_token' -a '(__underwatt_options)'
 complete -c underwatt -n '__underwatt_before --goal' -a 'energy edp eds: cost: slowdown: time'
 complete -c underwatt -n '__underwatt_before --preset' -a '(__underwatt_presets)'
+complete -c underwatt -n '__underwatt_before --class' -a '(__underwatt_classes)'
 complete -c underwatt -n '__underwatt_before --by' -a 'job user group project class partition account qos array gpu cpu day label:'
 complete -c underwatt -n '__underwatt_before --format' -a 'text csv json html'
 complete -c underwatt -n '__fish_seen_subcommand_from cap' -a 'set clear show'

@@ -55,6 +55,15 @@ static void print_presets(const struct json_value *presets)
     printf("%s", json_count(presets) ? "\n" : "");
 }
 
+static void print_classes(const struct json_value *classes)
+{
+    for (size_t i = 0; i < json_count(classes); i++) {
+        const char *name = json_as_text(json_at(classes, i));
+        printf("%s%s", i ? ", " : "classes: ", name ? name : "");
+    }
+    printf("%s", json_count(classes) ? "\n" : "");
+}
+
 static void print_limit_board(const struct json_value *b)
 {
     uint64_t mw = take_u64(b, "cap_mw");
@@ -99,6 +108,7 @@ static void print_policy(const struct json_value *p)
                        : ": policy.file is empty",
                *error ? "" : file);
     print_presets(json_get(p, "presets"));
+    print_classes(json_get(p, "classes"));
     for (size_t i = 0; i < json_count(rules); i++)
         print_rule(json_at(rules, i));
     for (size_t i = 0; i < json_count(limits); i++)

@@ -65,6 +65,9 @@ with uwtest.Node(board="v100", count=3) as node:
     script = '. "$1"; COMP_WORDS=(underwatt run --gpus ""); COMP_CWORD=3; _underwatt; echo "${COMPREPLY[@]}"'
     p = node.run("bash", "-c", script, "bash", str(DIR / "underwatt.bash"))
     t.equal(p.stdout.split(), ["all", "0", "1", "2"], "boards of this node")
+    node.daemon("caps: {classes: {slow: {floor: 60 %}}}\n")
+    p = node.run("bash", "-c", script.replace("--gpus", "--class"), "bash", str(DIR / "underwatt.bash"))
+    t.equal(p.stdout.split(), ["default", "slow"], "classes of this node's daemon")
 for shell, name in (("bash", "underwatt.bash"), ("zsh", "_underwatt"), ("fish", "underwatt.fish")):
     if not shutil.which(shell):
         t.skip(f"{name} is good {shell}", f"{shell}: not installed")
