@@ -174,9 +174,8 @@ static void on_other(struct rate *r, double now)
     mark_off(r, BLOCK);
     if (back || off <= usual) {
         r->other = false;
-        r->level[0] =
-            off <= usual ? r->before : now; /* now may hold a part of the jump */
-        r->n_levels = 1;
+        r->level[0] = r->before;
+        r->n_levels = off <= usual; /* else this block may hold a part of the jump back */
         return;
     }
     r->there = now;

@@ -188,6 +188,26 @@ static void phases(struct job *j)
     ok(f.generation != g.generation && within(&f, 1500), "… for longer: another job");
 }
 
+/* A pause in a ramp of the cap, which moves the level meanwhile by more than a jump. */
+static void pause_in_a_ramp(struct job *j, double begin_s)
+{
+    struct rate_found f;
+
+    fresh(j, 3000);
+    go(j, 60);
+    for (double s = 0; s < 20; s += 0.5) {
+        rate_moved(j->rate, ns_of_s(j->t), 0.99);
+        j->per_s = s >= begin_s && s < begin_s + 4 ? 0 : 3000 * (1 - 0.1 * s / 20);
+        go(j, 0.5);
+    }
+    double from = j->t;
+    j->per_s = 2700;
+    go(j, 30);
+    f = look(j, from);
+    ok(within(&f, 2700), "a pause %.1f s after a ramp's begin: known again after it",
+       begin_s);
+}
+
 static void not_one(struct job *j)
 {
     struct rate_found f;
@@ -253,6 +273,8 @@ int main(void)
     red(&j);
     change(&j);
     phases(&j);
+    for (double s = 8; s < 12; s += 0.5)
+        pause_in_a_ramp(&j, s);
     not_one(&j);
     others(&j);
     rate_free(j.rate);
