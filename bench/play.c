@@ -26,6 +26,7 @@ struct world {
     const struct play *p;
     struct rng rng;
     struct noise noise;         /* sd 0: without memory */
+    double now_s, start_s;      /* of the last window */
     uint32_t seen_mw[CAPS_MAX]; /* distinct caps measured */
     unsigned caps, windows;
     unsigned lengths;                   /* … and as many of ordinary length */
@@ -82,6 +83,7 @@ static void world_begin(struct world *w, uint64_t seed)
 
 static void pass(struct world *w, double seconds)
 {
+    w->now_s += seconds;
     if (w->noise.sd > 0)
         noise_pass(&w->noise, seconds);
 }
@@ -95,6 +97,8 @@ struct seen {
 static struct seen seen(struct world *w, uint32_t cap_mw, unsigned length)
 {
     double noise = w->p->noise / sqrt(length);
+    w->start_s = w->now_s;
+    w->now_s += length * WINDOW_S;
     struct seen s = {curve_at(w->rec->curve, w_of_mw(cap_mw)), noise, noise};
 
     if (w->noise.sd > 0) {
@@ -112,6 +116,14 @@ static struct seen seen(struct world *w, uint32_t cap_mw, unsigned length)
     return s;
 }
 
+static bool measured(const struct world *w, uint32_t cap_mw)
+{
+    for (unsigned i = 0; i < w->caps; i++)
+        if (w->seen_mw[i] == cap_mw)
+            return true;
+    return false;
+}
+
 /* One window of the search. */
 static struct seen measure(struct world *w, uint32_t cap_mw, unsigned length)
 {
@@ -121,25 +133,24 @@ static struct seen measure(struct world *w, uint32_t cap_mw, unsigned length)
     w->windows++;
     w->lengths += length;
     w->spent += length * unbounded(w->rec, &w->p->goal, w_of_mw(cap_mw));
-    for (unsigned i = 0; i < w->caps; i++)
-        if (w->seen_mw[i] == cap_mw)
-            return s;
-    if (w->caps < CAPS_MAX)
+    if (!measured(w, cap_mw) && w->caps < CAPS_MAX)
         w->seen_mw[w->caps++] = cap_mw;
     return s;
 }
 
 /* What the product's machine must never say, checked on every step. */
-static int check_step(const struct search_step *t, const struct search_setup *setup,
-                      double demand_w, double peak_w, uw_error *err)
+static int check_step(const struct world *w, const struct search_step *t,
+                      const struct search_setup *setup, double demand_w, double peak_w,
+                      uw_error *err)
 {
+    bool known = w->p->goal.kind == GOAL_SLOWDOWN && measured(w, t->cap_mw);
     double floor_mw = fmin(SEARCH_FLOOR * demand_w * MW_PER_W, setup->original_mw);
     if (t->cap_mw < setup->min_mw || t->cap_mw > setup->original_mw)
         return fail(err, -EPROTO, "cap %" PRIu32 " mW is outside the range", t->cap_mw);
     if (t->cap_mw < floor_mw - 1)
         return fail(err, -EPROTO, "cap %" PRIu32 " mW is below the floor %.0f", t->cap_mw,
                     floor_mw);
-    if (t->first_mw < fmin(0.85 * peak_w * MW_PER_W, setup->original_mw) - 1)
+    if (!known && t->first_mw < fmin(0.85 * peak_w * MW_PER_W, setup->original_mw) - 1)
         return fail(err, -EPROTO, "first cap %" PRIu32 " mW is below 0.85 of the peak",
                     t->first_mw);
     if (t->ramp_mw_s > SEARCH_RAMP * setup->default_mw * 1.000001)
@@ -190,6 +201,9 @@ static struct search_window window_of(const struct world *w, double peak_w,
         .peak_w = peak_w,
         .length = length,
         .binding = told(w, cap_mw),
+        .start_s = w->start_s,
+        .lasted_s = length * WINDOW_S,
+        .parts = w->noise.sd > 0 ? (unsigned)(length * WINDOW_S / STEP_S) : 0,
     };
 }
 
@@ -223,6 +237,14 @@ struct game {
     unsigned refs;
 };
 
+/* A cap that is the first cap of its way is reached at once. */
+static double way_down_s(const struct search_step *t, uint32_t from_mw)
+{
+    bool ramp = t->cap_mw < from_mw && t->first_mw > t->cap_mw;
+
+    return ramp ? (from_mw - t->cap_mw) / t->ramp_mw_s : 0;
+}
+
 /* Until it holds; *ret_s: how long that took, ways down and all. */
 static int until_held(struct world *w, struct game *g, double *ret_s, uw_error *err)
 {
@@ -231,7 +253,7 @@ static int until_held(struct world *w, struct game *g, double *ret_s, uw_error *
 
     while (search_step(s)->kind == SEARCH_MEASURE) {
         const struct search_step *t = search_step(s);
-        int r = check_step(t, &g->setup, g->demand_w * 0.97, g->peak_w, err);
+        int r = check_step(w, t, &g->setup, g->demand_w * 0.97, g->peak_w, err);
         if (r < 0)
             return r;
         struct seen v = measure(w, t->cap_mw, t->length);
@@ -249,13 +271,13 @@ static int until_held(struct world *w, struct game *g, double *ret_s, uw_error *
         if (r < 0)
             return r;
         t = search_step(s);
-        double down_s = t->cap_mw < was_mw ? (was_mw - t->cap_mw) / t->ramp_mw_s : 0;
+        double down_s = way_down_s(t, was_mw);
         pass(w, down_s);
         *ret_s += win.length * WINDOW_S + SETTLE_S + down_s;
         if (w->windows > most)
             return fail(err, -EPROTO, "the search does not end");
     }
-    return check_step(search_step(s), &g->setup, g->demand_w * 0.97, g->peak_w, err);
+    return check_step(w, search_step(s), &g->setup, g->demand_w * 0.97, g->peak_w, err);
 }
 
 /* Whether it looks now.  Under a bound a refusal is a whole proposal for nothing, so that
@@ -282,8 +304,7 @@ static int hold(struct world *w, struct game *g, double now_s, uw_error *err)
         uint32_t held_mw = t->cap_mw;
         double worse = gap_probes_allow(&looks, now_s, WINDOW_S + SETTLE_S);
         if (look(w, s, windows, worse)) {
-            double took_s =
-                t->cap_mw < held_mw ? (held_mw - t->cap_mw) / t->ramp_mw_s : 0;
+            double took_s = way_down_s(t, held_mw);
             unsigned before = w->lengths;
             pass(w, took_s);
             r = until_held(w, g, &took_s, err);

@@ -12,12 +12,14 @@
 
 enum { HOUR_WINDOWS = 360 };
 #define WINDOW_S 10.0
+#define SETTLE_S 2.0
 #define HOUR_S 3600.0
 
 struct world {
     const struct vfplay *p;
     struct plant_steady ref;
     struct rng rng;
+    double now_s;
 };
 
 static struct goal_ref ref_of(const struct world *w)
@@ -64,7 +66,10 @@ static int until_held(struct world *w, struct search *s, unsigned *ret_windows,
             .energy_rse = noise,
             .peak_w = fmin(1.1 * w->ref.power_w, w->p->max_w),
             .length = t->length,
+            .start_s = w->now_s,
+            .lasted_s = t->length * WINDOW_S,
         };
+        w->now_s += win.lasted_s + SETTLE_S;
         *ret_windows += t->length;
         if (*ret_windows > 2 * SEARCH_WINDOWS_MAX)
             return fail(err, -EPROTO, "the search does not end");
@@ -112,8 +117,11 @@ static int one_window(struct world *w, struct lock *l, struct vfplay_score *ret,
         .energy_j = noisy(w, at.energy_j, w->p->noise),
         .time_rse = w->p->noise,
         .energy_rse = w->p->noise,
+        .start_s = w->now_s,
+        .lasted_s = WINDOW_S,
     };
 
+    w->now_s += WINDOW_S + SETTLE_S;
     if (w->p->goal.kind == GOAL_SLOWDOWN)
         worse = fmax(worse, now.time / fmax(w->p->goal.param, ret->cap.time) - 1);
     ret->cost += fmax(0, worse) * WINDOW_S / HOUR_S;

@@ -274,7 +274,8 @@ static enum activity_verdict on_hold(void *self, const struct activity_now *now)
     }
     struct lock_window window = {w->cap_mw,   l->asked_mhz ? l->seen_most_mhz : 0,
                                  w->time_s,   w->energy_j,
-                                 w->time_rse, w->energy_rse};
+                                 w->time_rse, w->energy_rse,
+                                 w->start_s,  w->lasted_s};
     see_anew(l);
     if (l->asked_mhz && in_force(l) != FORCE_YES)
         return give_up(l, "the lock is not in force any more");

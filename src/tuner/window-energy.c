@@ -3,6 +3,8 @@
 #include <math.h>
 #include <string.h>
 
+#include "base/units.h"
+
 #define Z95 1.96
 
 static int on_energy(const struct energy_sum_window *w, void *user)
@@ -42,15 +44,21 @@ void window_energy_ask(struct window_energy *e, const struct window *w)
 
 bool window_energy_step(const struct window_energy *e, struct search_window *ret)
 {
+    const struct window *w = &e->window;
+
     if (e->lost > 0 || !(e->joules > 0))
         return false;
-    ret->time_s = e->window.time_s;
-    ret->time_rse = e->window.time_rse;
-    ret->energy_j = e->joules / e->window.steps;
+    ret->time_s = w->time_s;
+    ret->time_rse = w->time_rse;
+    ret->energy_j = e->joules / w->steps;
     ret->energy_rse = sqrt(e->half2_j2) / Z95 / e->joules;
     if (ret->energy_rse < ret->time_rse)
         ret->energy_rse = ret->time_rse;
     ret->peak_w = e->peak_w;
     ret->binding = e->binding;
+    uint64_t from_ns = w->piece[0].from.at_ns;
+    ret->start_s = s_between(0, from_ns);
+    ret->lasted_s = s_between(from_ns, w->piece[w->n_pieces - 1].to.at_ns);
+    ret->parts = w->n_block > 0 ? w->n_block - 1 : 0;
     return true;
 }

@@ -130,15 +130,17 @@ def test_form(tmp):
 
 
 def test_noise_memory(tmp):
-    """A bound that is broken counts, by how far; noise that remembers breaks it."""
+    """A bound that is broken counts, by how far; noise that remembers breaks it no more."""
     path = tmp / "one.csv"
     path.write_text(HEADER + "a,100,2,150\na,150,1.5,180\na,175,1.44,200\na,200,1.4,230\n")
     args = ("--noise", "0.01", "--runs", "200")
     white = play(path, "slowdown:1.05", *args)["summary"]
     got = play(path, "slowdown:1.05", *args, "--memory", "60")
     s, over = got["summary"], [r for r in got["results"] if r["excess"] > 0]
-    ok(white["broken"] <= 0.1 < 0.2 < s["broken"] == len(over) / 200,
-       f"bound broken in {100 * white['broken']:g} %, with memory in {100 * s['broken']:g} %")
+    missed = sum(r["excess"] > 0.002 for r in over)
+    ok(white["broken"] <= 0.1 >= s["broken"] == len(over) / 200 and missed <= 5,
+       f"bound broken in {100 * white['broken']:g} %, with memory in {100 * s['broken']:g} %, "
+       f"by more than 0.2 % in {missed / 2:g} %")
     ok(all(r["regret"] == r["excess"] and abs(r["slowdown"] / 1.05 - 1 - r["excess"]) < 1e-8 for r in over) and
        s["excess"]["max"] == max(r["excess"] for r in over) >= s["excess"]["p99"] > 0, "its regret is how far")
     ok(all(r["excess"] == 0 and r["slowdown"] <= 1.05 for r in got["results"] if r not in over), "else 0")
@@ -244,15 +246,25 @@ def test_bounds_caps(path):
            f"slowdown:{f}, exact windows: {q['caps']:.2f} caps <= {most}, none twice")
 
 
+def of_bound(path, f, *args, looks="0"):
+    """Results, their 99th percentile of overshoot, and the part of the oracle's saving."""
+    rs = play(path, f"slowdown:{f}", "--noise", "0.01", "--seeds", "2", *args, looks=looks)["results"]
+    over = sorted(r["excess"] for r in rs)[int(0.99 * len(rs)) - 1]
+    return rs, over, sum(r["saving"] for r in rs) / sum(r["oracle_saving"] for r in rs)
+
+
 def test_bounds_noise(path):
-    for f in (1.05, 1.1):
-        rs = play(path, f"slowdown:{f}", "--noise", "0.01", "--seeds", "2")["results"]
-        over = sorted(max(0, r["slowdown"] / f - 1) for r in rs)[int(0.99 * len(rs)) - 1]
-        share = sum(r["saving"] for r in rs) / sum(r["oracle_saving"] for r in rs)
-        ok(over <= 0.003 and share >= 0.79, f"slowdown:{f}, 1 % noise: p99 of overshoot "
+    """The search is not told the noise."""
+    for f, least in ((1.05, 0.72), (1.1, 0.88)):
+        rs, over, share = of_bound(path, f)
+        ok(over <= 0.003 and share >= least, f"slowdown:{f}, 1 % noise: p99 of overshoot "
            f"{100 * over:.2f} %, {100 * share:.1f} % of the oracle's saving")
         windows, caps = (sum(r[k] for r in rs) / len(rs) for k in ("windows", "caps"))
         ok(windows <= 10 and caps <= 5.3, f"slowdown:{f}, 1 % noise: {windows:.1f} windows, {caps:.1f} caps")
+    for f, least in () if SANITIZED else ((1.02, 0.65), (1.05, 0.8), (1.1, 0.9)):
+        rs, over, share = of_bound(path, f, "--memory", "60", looks="4")
+        ok(over <= 0.003 and share >= least, f"slowdown:{f}, 1 % noise that remembers, an hour: p99 of overshoot "
+           f"{100 * over:.2f} %, {100 * share:.1f} % of the oracle's saving")
 
 
 def test_memory(path):

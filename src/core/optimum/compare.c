@@ -2,9 +2,11 @@
 
 #include <assert.h>
 #include <math.h>
+#include <string.h>
 
+#define SMOOTH 4.0      /* noise may vary so much less within windows */
 #define EXACT_VAR 1e-10 /* least variance of a window */
-enum { HALVINGS = 60, NO_COLUMN = COMPARE_SIDES };
+enum { NO_COLUMN = COMPARE_SIDES };
 
 /* The grid of the AR(1) process: memories, and standard deviations besides 0. */
 static const double memories_s[] = {1, 5, 20, 80, 320};
@@ -91,84 +93,159 @@ static void solve(struct fit *f, unsigned k)
     }
 }
 
-/* The variance of level b - level a. */
-static double var_of(const struct fit *f, unsigned k, unsigned a, unsigned b)
+/* Log likelihood of the scatter within windows, given that all but the process is free:
+ * less than 0 where the process alone scatters more.  A window counts as one degree of
+ * freedom.
+ */
+static double within(const struct problem *p, double memory_s, double sd)
 {
-    double v[COMPARE_SIDES], sum = 0;
+    double seen = 0, made = 0;
+    unsigned n = 0;
 
-    for (unsigned c = 0; c < k; c++) {
-        v[c] = (double)(c == b) - (double)(c == a);
-        for (unsigned d = 0; d < c; d++)
-            v[c] -= f->sum[c][d] * v[d];
-        v[c] /= f->sum[c][c];
-        sum += v[c] * v[c];
+    for (size_t i = 0; i < p->n; i++) {
+        const struct compare_window *w = &p->w[i];
+        double len = w->lasted_s / memory_s;
+        if (w->parts == 0)
+            continue;
+        seen += w->rse * w->rse * w->parts;
+        made += sd * sd * (1 - 2 / len * (1 + expm1(-len) / len));
+        n++;
     }
-    return sum;
+    double part = made > 0 ? fmax(SMOOTH * seen / made, 1e-6) : 1;
+    return part < 1 ? n / 2.0 * (1 - part + log(part)) : 0;
 }
 
-/* Normal posteriors of one ratio, and their weights. */
-struct mixture {
-    double mean[FITS], var[FITS], weight[FITS];
+/* Fits point i of the grid: point 0 has white noise alone. */
+static void fit_at(const struct problem *p, size_t i, struct fit *ret)
+{
+    size_t k = i > 0 ? i - 1 : 0;
+
+    *ret = (struct fit){0};
+    filter(p, memories_s[k / SDS], i > 0 ? sds[k % SDS] : 0, ret);
+    solve(ret, p->columns);
+    if (i > 0)
+        ret->log_like += within(p, memories_s[k / SDS], sds[k % SDS]);
+}
+
+/* The inverse of the Cholesky factor, in its place. */
+static void invert(struct fit *f, unsigned k)
+{
+    for (unsigned c = 0; c < k; c++) {
+        for (unsigned d = 0; d < c; d++) {
+            double sum = 0;
+            for (unsigned e = d; e < c; e++)
+                sum -= f->sum[c][e] * f->sum[e][d];
+            f->sum[c][d] = sum / f->sum[c][c];
+        }
+        f->sum[c][c] = 1 / f->sum[c][c];
+    }
+}
+
+/* Half the variance of the difference of two adjacent windows. */
+static double again_var(const struct problem *p, size_t i)
+{
+    double len_s = INFINITY, white = 0;
+
+    for (size_t k = 0; k < p->n; k++)
+        len_s = fmin(len_s, p->w[k].lasted_s);
+    for (size_t k = 0; k < p->n; k++)
+        white += p->w[k].rse * p->w[k].rse * p->w[k].lasted_s / len_s / (double)p->n;
+    if (i == 0)
+        return white;
+    double len = len_s / memories_s[(i - 1) / SDS], from = -expm1(-len) / len;
+    double sd = sds[(i - 1) % SDS];
+    return white + sd * sd * (2 / len * (1 - from) - from * from);
+}
+
+/* Moments of a mixture about its first fit, with weights relative to the best so far. */
+struct moments {
+    double best, total, again;
+    double first[COMPARE_SIDES], mean[COMPARE_SIDES];
+    double square[COMPARE_SIDES][COMPARE_SIDES];
 };
 
-/* The value that the mixture exceeds with probability miss. */
-static double quantile(const struct mixture *m, double miss)
+static void rescale(struct moments *m, unsigned k, double by)
 {
-    double lo = INFINITY, hi = -INFINITY;
-
-    for (size_t i = 0; i < FITS; i++) {
-        lo = fmin(lo, m->mean[i]);
-        hi = fmax(hi, m->mean[i] + sqrt(m->var[i] / miss)); /* Chebyshev */
+    m->total *= by;
+    m->again *= by;
+    for (unsigned c = 0; c < k; c++) {
+        m->mean[c] *= by;
+        for (unsigned d = 0; d <= c; d++)
+            m->square[c][d] *= by;
     }
-    for (int k = 0; k < HALVINGS; k++) {
-        double mid = (lo + hi) / 2, above = 0;
-        for (size_t i = 0; i < FITS; i++)
-            above += m->weight[i] * erfc((mid - m->mean[i]) / sqrt(2 * m->var[i])) / 2;
-        if (above > miss)
-            lo = mid;
-        else
-            hi = mid;
-    }
-    return hi;
 }
 
-/* Turns log likelihoods into weights that sum up to 1. */
-static void normalise(double *weight)
+static void add_fit(struct moments *m, struct fit *f, unsigned k, double again)
 {
-    double best = weight[0], total = 0;
-
-    for (size_t i = 1; i < FITS; i++)
-        best = fmax(best, weight[i]);
-    for (size_t i = 0; i < FITS; i++)
-        total += weight[i] = exp(weight[i] - best);
-    for (size_t i = 0; i < FITS; i++)
-        weight[i] /= total;
+    if (m->total == 0) {
+        m->best = f->log_like;
+        memcpy(m->first, f->level, sizeof m->first);
+    }
+    if (f->log_like > m->best) {
+        rescale(m, k, exp(m->best - f->log_like));
+        m->best = f->log_like;
+    }
+    double weight = exp(f->log_like - m->best);
+    invert(f, k);
+    m->total += weight;
+    m->again += weight * again;
+    for (unsigned c = 0; c < k; c++) {
+        double off = f->level[c] - m->first[c];
+        m->mean[c] += weight * off;
+        for (unsigned d = 0; d <= c; d++) {
+            double sum = off * (f->level[d] - m->first[d]);
+            for (unsigned e = c; e < k; e++)
+                sum += f->sum[e][c] * f->sum[e][d];
+            m->square[c][d] += weight * sum;
+        }
+    }
 }
 
-struct compare_ratio compare(const struct compare_window *w, size_t n, unsigned a,
-                             unsigned b, double miss)
+/* Takes the error that all levels share off: the variance of their best weighted mean. */
+static double shared_var(const struct moments *m, unsigned k)
+{
+    struct fit f = {0};
+    double sum = 0;
+
+    for (unsigned c = 0; c < k; c++) {
+        memcpy(f.sum[c], m->square[c], sizeof m->square[c]);
+        f.sum[k][c] = 1;
+    }
+    solve(&f, k);
+    for (unsigned c = 0; c < k; c++)
+        sum += f.sum[k][c] * f.sum[k][c];
+    return 1 / sum;
+}
+
+void compare_levels(const struct compare_window *w, size_t n, struct compare_levels *ret)
 {
     struct problem p = {.w = w, .n = n};
-    struct compare_ratio out = {0};
-    struct mixture m;
+    struct moments m = {0};
+    unsigned k;
 
-    assert(n <= COMPARE_WINDOWS && a < COMPARE_SIDES && b < COMPARE_SIDES && a != b);
+    assert(n > 0 && n <= COMPARE_WINDOWS);
     set_columns(&p);
-    a = p.column[a];
-    b = p.column[b];
-    assert(a != NO_COLUMN && b != NO_COLUMN);
+    k = p.columns;
     for (size_t i = 0; i < FITS; i++) {
-        struct fit f = {0};
-        size_t k = i > 0 ? i - 1 : 0;
-        filter(&p, memories_s[k / SDS], i > 0 ? sds[k % SDS] : 0, &f);
-        solve(&f, p.columns);
-        m.mean[i] = f.level[b] - f.level[a];
-        m.var[i] = var_of(&f, p.columns, a, b);
-        m.weight[i] = f.log_like;
+        struct fit f;
+        fit_at(&p, i, &f);
+        add_fit(&m, &f, k, again_var(&p, i));
     }
-    normalise(m.weight);
-    for (size_t i = 0; i < FITS; i++)
-        out.log_ratio += m.weight[i] * m.mean[i];
-    out.most = quantile(&m, miss);
-    return out;
+    rescale(&m, k, 1 / m.total);
+    for (unsigned c = 0; c < k; c++)
+        for (unsigned d = 0; d <= c; d++)
+            m.square[c][d] -= m.mean[c] * m.mean[d];
+    double shared = shared_var(&m, k);
+    *ret = (struct compare_levels){.again_var = m.again};
+    for (unsigned i = 0; i < COMPARE_SIDES; i++) {
+        unsigned c = p.column[i];
+        if (c == NO_COLUMN)
+            continue;
+        ret->level[i] = w->log_v + m.first[c] + m.mean[c];
+        for (unsigned j = 0; j < COMPARE_SIDES; j++) {
+            unsigned d = p.column[j];
+            if (d != NO_COLUMN)
+                ret->cov[i][j] = (d <= c ? m.square[c][d] : m.square[d][c]) - shared;
+        }
+    }
 }

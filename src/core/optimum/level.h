@@ -7,6 +7,7 @@
 #include <stdbool.h>
 #include <stddef.h>
 
+#include "core/optimum/compare.h"
 #include "core/optimum/goal.h"
 
 enum { LEVELS_MAX = 24 };
@@ -19,9 +20,30 @@ struct level {
     unsigned windows;    /* sum of their lengths, in ordinary windows */
     bool stale;          /* of an earlier regime or run: only the curve's shape is used */
     double demand_w;     /* stale: the demand at that time */
+    unsigned side;       /* in struct noise, + 1; 0: none, the variances above count */
 };
 
+/* Adds other's windows to those of l. */
+void level_join(struct level *l, const struct level *other);
+/* Copies the levels that are not stale, returns their number.  *reference: an index among
+ * all, then among the copies.
+ */
+size_t levels_fresh(const struct level *all, size_t n, struct level *ret,
+                    size_t *reference);
+/* Moves the reference to a lower cap, and its level takes in those between the two, both
+ * included.  Returns the number of levels.
+ */
+size_t levels_move_reference(struct level *all, size_t n, size_t *reference,
+                             double cap_w);
+
 struct prior;
+
+/* What the windows show of the noise: covariances of the errors of the levels' log time
+ * and log power.
+ */
+struct noise {
+    struct compare_levels t, p;
+};
 
 struct scene {
     const struct prior *prior; /* NULL: prior_recorded */
@@ -36,6 +58,7 @@ struct scene {
     bool earlier;     /* stale levels are of an earlier run, perhaps of another job */
     bool again;       /* a look: the held cap is chosen again (SURE_AGAIN in outlook.c) */
     unsigned windows_left;
+    const struct noise *noise; /* NULL: the levels' own variances */
 };
 
 #endif

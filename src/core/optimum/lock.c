@@ -12,34 +12,30 @@
 #include "base/units.h"
 #include "core/cap/clock.h"
 #include "core/optimum/climb.h"
+#include "core/optimum/compare.h"
 
 enum {
     TRIES_MAX = CLIMB_POINTS_MAX + 1,
     BLOCK = 3,        /* windows: two of the setting tried, then one of the cap alone */
     MISSES_MAX = 2,   /* windows at a cap not asked for; in a hold: consecutive ones */
     LEAST_BLOCKS = 2, /* unless windows are exact: one block hardly shows their scatter */
-    CLAIM_WEIGHS = 2  /* weight of the windows' own standard errors, in pairs */
+    CAP_ALONE = 0     /* its side in the comparison; a trial's: its index + 1 */
 };
-#define SURE 2.33       /* standard errors: outlook.c */
-#define SLACK 0.002     /* of a bound, where windows have errors: outlook.c */
-#define EXACT 1e-7      /* variances up to this are those of exact windows */
-#define EXACT_VAR 1e-8  /* variance of a window without errors */
-#define MAY_COST 0.02   /* assumed worst loss of a setting not yet measured */
-#define HOPE 0.015      /* smallest gain that a new setting must be able to show */
-#define HOPE_EDP 2      /* factor for EDP: it is a product of time and energy */
-#define CHECK_KEEP 0.75 /* share of the old evidence for a lock kept at each check */
+#define SURE 2.45     /* standard errors: SURE_AGAIN in outlook.c */
+#define SLACK 0.002   /* of a bound, where windows have errors: outlook.c */
+#define EXACT 1e-7    /* variances up to this are those of exact windows */
+#define MAY_COST 0.02 /* assumed worst loss of a setting not yet measured */
+#define HOPE 0.015    /* smallest gain that a new setting must be able to show */
+#define HOPE_EDP 2    /* factor for EDP: it is a product of time and energy */
 #define HOUR_S 3600.0
 
-/* A window: logarithms of the ratios to the reference; g: of the goal without bound. */
-struct seen {
-    double t, e, g, var_t, var_g;
-};
+/* Logarithms of the ratios to the reference; GOAL: of the goal without bound. */
+enum { TIME, ENERGY, GOAL, SERIES };
 
-/* A setting compared with the cap alone: sums over its blocks. */
+/* A setting compared with the cap alone. */
 struct trial {
     uint32_t cap_mw, mhz;
     unsigned blocks;
-    double t, e, g, var_t, var_g;
     bool good; /* better, and allowed */
 };
 
@@ -53,14 +49,13 @@ struct lock {
     struct lock_step step;
     struct lock_result result;
     struct trial trial[TRIES_MAX];
-    unsigned n, at; /* trials; index of the current one */
+    unsigned n, at; /* trials; index of the current or held one */
     bool beside;    /* a lock together with the cap was tried */
-    struct seen cap, tried[2], last;
-    unsigned n_tried;             /* windows in tried */
-    bool shared;                  /* the previous block was of the same setting */
-    double pairs, chi2_t, chi2_g; /* pairs; squared differences / variance, summed */
-    unsigned misses, since;       /* windows of a hold since the last check */
-    struct trial kept;            /* its evidence so far, as one block */
+    unsigned alike; /* windows in a row of the setting tried, or in a check of the cap */
+    unsigned misses, since; /* windows of a hold since the last check */
+    struct compare_window window[SERIES][LOCK_WINDOWS]; /* the latest */
+    size_t n_windows;
+    struct compare_levels levels[SERIES];
 };
 
 /* ---- steps ---- */
@@ -108,7 +103,7 @@ static void go_trial(struct lock *l)
 {
     const struct trial *t = &l->trial[l->at];
 
-    l->n_tried = 0;
+    l->alike = 0;
     go(l, PHASE_TRY, t->cap_mw, t->mhz);
     say(l, t->mhz, "%s",
         t->cap_mw == l->setup.most_mw ? "tries a lock instead of the cap"
@@ -117,19 +112,20 @@ static void go_trial(struct lock *l)
 
 /* ---- comparing ---- */
 
-static double scatter(const struct lock *l, double chi2)
+/* Of trial t over the cap alone. */
+static double ratio_of(const struct lock *l, const struct trial *t, int series)
 {
-    return fmax(1, (CLAIM_WEIGHS + chi2) / (CLAIM_WEIGHS + l->pairs));
+    const double *level = l->levels[series].level;
+
+    return level[t - l->trial + 1] - level[CAP_ALONE];
 }
 
-static double var_t_of(const struct lock *l, const struct trial *t)
+static double var_of(const struct lock *l, const struct trial *t, int series)
 {
-    return scatter(l, l->chi2_t) * t->var_t / (t->blocks * t->blocks);
-}
+    const struct compare_levels *c = &l->levels[series];
+    ptrdiff_t i = t - l->trial + 1;
 
-static double var_g_of(const struct lock *l, const struct trial *t)
-{
-    return scatter(l, l->chi2_g) * t->var_g / (t->blocks * t->blocks);
+    return c->cov[i][i] + c->cov[CAP_ALONE][CAP_ALONE] - 2 * c->cov[i][CAP_ALONE];
 }
 
 static unsigned blocks_left(const struct lock *l)
@@ -144,9 +140,15 @@ static double part_of_var(double blocks)
     return (blocks - 0.5) / (blocks * blocks) + 0.5 / blocks;
 }
 
-static double end_var(const struct lock *l, double window_var, double chi2, double blocks)
+/* The same of a trial that begins now and takes all blocks left.  A single window shows
+ * no noise but what it states.
+ */
+static double end_var(const struct lock *l, int series)
 {
-    return scatter(l, chi2) * window_var * part_of_var(fmax(blocks, 1));
+    double rse = l->window[series][0].rse;
+    double window_var = l->n > 0 ? l->levels[series].again_var : rse * rse;
+
+    return window_var * part_of_var(fmax(blocks_left(l), 1));
 }
 
 static bool within(const struct lock *l, double log_t, double var_t)
@@ -167,19 +169,18 @@ enum verdict { OPEN, GOOD, SLOW, WORSE };
  */
 static enum verdict judge(const struct lock *l, const struct trial *t)
 {
-    double d = t->g / t->blocks, var = var_g_of(l, t);
-    double dt = t->t / t->blocks, var_t = var_t_of(l, t);
+    double d = ratio_of(l, t, GOAL), var = var_of(l, t, GOAL);
+    double dt = ratio_of(l, t, TIME), var_t = var_of(l, t, TIME);
     unsigned left = blocks_left(l);
-    double end = end_var(l, l->cap.var_g, l->chi2_g, t->blocks + left);
-    double end_t = end_var(l, l->cap.var_t, l->chi2_t, t->blocks + left);
-
-    bool enough = t->blocks >= LEAST_BLOCKS || l->cap.var_t <= EXACT;
+    double part =
+        (double)t->blocks / (t->blocks + left); /* of the variances at the end */
+    bool enough = t->blocks >= LEAST_BLOCKS || var_t <= EXACT;
 
     if (d + SURE * sqrt(var) <= -LOCK_MARGIN && within(l, dt, var_t) && enough)
         return GOOD;
-    if (!within(l, dt - sqrt(var_t), end_t))
+    if (!within(l, dt - sqrt(var_t), part * var_t))
         return SLOW;
-    if (d - sqrt(var) + SURE * sqrt(end) > -LOCK_MARGIN || left == 0)
+    if (d - sqrt(var) + SURE * sqrt(part * var) > -LOCK_MARGIN || left == 0)
         return WORSE;
     return OPEN;
 }
@@ -189,7 +190,7 @@ static enum verdict judge(const struct lock *l, const struct trial *t)
 /* Log of the longest time with which a lock may be kept / the held cap's time. */
 static double most_log_t(const struct lock *l)
 {
-    double var = l->held_var + end_var(l, l->cap.var_t, l->chi2_t, blocks_left(l));
+    double var = l->held_var + end_var(l, TIME);
     double room = l->log_bound - l->held_excess;
 
     if (isinf(l->log_bound) || var <= EXACT)
@@ -229,9 +230,9 @@ static uint32_t next_mhz(const struct lock *l)
         if (t->cap_mw == l->setup.most_mw)
             point[c.n++] = (struct climb_point){
                 .mhz = t->mhz,
-                .log_t = t->t / t->blocks,
-                .log_g = t->g / t->blocks,
-                .var_t = var_t_of(l, t),
+                .log_t = ratio_of(l, t, TIME),
+                .log_g = ratio_of(l, t, GOAL),
+                .var_t = var_of(l, t, TIME),
             };
     }
     return climb_next(&c);
@@ -244,7 +245,8 @@ static const struct trial *best_trial(const struct lock *l)
 
     for (unsigned i = 0; i < l->n; i++) {
         const struct trial *t = &l->trial[i];
-        if (t->good && (!best || t->g / t->blocks < best->g / best->blocks - LOCK_MARGIN))
+        if (t->good &&
+            (!best || ratio_of(l, t, GOAL) < ratio_of(l, best, GOAL) - LOCK_MARGIN))
             best = t;
     }
     return best;
@@ -260,11 +262,10 @@ static bool affordable(const struct lock *l, double worse)
 /* Whether the remaining windows can prove a gain of HOPE. */
 static bool can_tell(const struct lock *l)
 {
-    unsigned left = blocks_left(l);
-    double se = sqrt(end_var(l, l->cap.var_g, l->chi2_g, left));
+    double se = sqrt(end_var(l, GOAL));
     double hope = HOPE * (l->shape.product ? HOPE_EDP : 1);
 
-    return left > 0 && l->n < TRIES_MAX && affordable(l, MAY_COST) &&
+    return blocks_left(l) > 0 && l->n < TRIES_MAX && affordable(l, MAY_COST) &&
            SURE * se + LOCK_MARGIN <= hope;
 }
 
@@ -272,32 +273,20 @@ static void begin_trial(struct lock *l, uint32_t cap_mw, uint32_t mhz)
 {
     l->trial[l->n] = (struct trial){.cap_mw = cap_mw, .mhz = mhz};
     l->at = l->n++;
-    l->shared = false;
     l->result.tried++;
     go_trial(l);
 }
 
 static void hold(struct lock *l, const struct trial *t)
 {
-    double blocks = t->blocks;
-
-    l->kept = (struct trial){
-        .cap_mw = t->cap_mw,
-        .mhz = t->mhz,
-        .blocks = 1,
-        .t = t->t / blocks,
-        .e = t->e / blocks,
-        .g = t->g / blocks,
-        .var_t = t->var_t / (blocks * blocks),
-        .var_g = t->var_g / (blocks * blocks),
-    };
-    l->n_tried = l->misses = 0;
+    l->at = (unsigned)(t - l->trial);
+    l->alike = l->misses = 0;
     l->since = LOCK_CHECK_EVERY - LOCK_CHECK_FIRST;
     l->result.kept = true;
     go(l, PHASE_HOLD, t->cap_mw, t->mhz);
     say(l, t->mhz, "holds a lock %s, %.1f %% better than the cap alone",
         t->cap_mw == l->setup.most_mw ? "instead of the cap" : "together with the cap",
-        -100 * expm1(l->kept.g));
+        -100 * expm1(ratio_of(l, t, GOAL)));
 }
 
 /* Starts the next trial, or holds the best one, or ends. */
@@ -323,147 +312,131 @@ static void next(struct lock *l)
 
 /* ---- windows ---- */
 
-/* var_g: from the variances of time and energy, by linear error propagation. */
-static struct seen seen_of(const struct lock *l, const struct lock_window *w)
+/* Adds a window of this side, in place of the oldest if there is no room.  The error of
+ * the goal follows from those of time and energy by linear error propagation.
+ */
+static void add(struct lock *l, unsigned side, const struct lock_window *w)
 {
     double t = w->time_s / l->setup.ref.time_s, e = w->energy_j / l->setup.ref.energy_j;
-    double vt = fmax(w->time_rse * w->time_rse, EXACT_VAR);
-    double ve = fmax(w->energy_rse * w->energy_rse, EXACT_VAR);
     double value = goal_shape_value(&l->shape, e, t);
     double of_t = l->shape.product ? 1 : l->shape.wt * t / value;
     double of_e = l->shape.product ? 1 : l->shape.we * e / value;
+    const double v[] = {log(t), log(e), log(value)};
+    const double rse[] = {w->time_rse, w->energy_rse,
+                          hypot(of_t * w->time_rse, of_e * w->energy_rse)};
 
-    return (struct seen){
-        .t = log(t),
-        .e = log(e),
-        .g = log(value),
-        .var_t = vt,
-        .var_g = of_t * of_t * vt + of_e * of_e * ve,
-    };
-}
-
-/* Adds the difference of two windows of one setting to the measured scatter. */
-static void add_pair(struct lock *l, const struct seen *a, const struct seen *b)
-{
-    l->pairs++;
-    l->chi2_t += (a->t - b->t) * (a->t - b->t) / (a->var_t + b->var_t);
-    l->chi2_g += (a->g - b->g) * (a->g - b->g) / (a->var_g + b->var_g);
-}
-
-/* A block: two windows of the setting tried between two of the cap alone.  The variance
- * of a window shared with the previous block counts more, as both have its error.
- */
-static void add_block(struct lock *l, struct trial *t, const struct seen *before,
-                      const struct seen *after)
-{
-    const struct seen *a = &l->tried[0], *b = &l->tried[1];
-    double again = l->shared ? 0.5 : 0;
-
-    t->blocks++;
-    t->t += (a->t + b->t - before->t - after->t) / 2;
-    t->e += (a->e + b->e - before->e - after->e) / 2;
-    t->g += (a->g + b->g - before->g - after->g) / 2;
-    t->var_t +=
-        (a->var_t + b->var_t + before->var_t + after->var_t) / 4 + again * before->var_t;
-    t->var_g +=
-        (a->var_g + b->var_g + before->var_g + after->var_g) / 4 + again * before->var_g;
-    add_pair(l, a, b);
-    add_pair(l, before, after);
-}
-
-/* Adds the two windows' loss against the cap alone: of the goal or beyond the bound. */
-static void count_loss(struct lock *l, double log_t, double log_g)
-{
-    double late = isinf(l->log_bound) ? 0 : l->held_excess + log_t - l->log_bound;
-
-    l->result.lost_s += 2 * l->setup.window_s * fmax(0, fmax(expm1(log_g), late));
-}
-
-static void on_block(struct lock *l, const struct seen *after)
-{
-    struct trial *t = &l->trial[l->at], was = *t;
-
-    add_block(l, t, &l->cap, after);
-    count_loss(l, t->t - was.t, t->g - was.g);
-    l->cap = *after;
-    enum verdict v = judge(l, t);
-    t->good = v == GOOD;
-    if (v == OPEN && affordable(l, t->g / t->blocks)) {
-        l->shared = true;
-        go_trial(l);
-    } else {
-        next(l);
+    bool full = l->n_windows == LOCK_WINDOWS;
+    l->n_windows += !full;
+    for (int i = 0; i < SERIES; i++) {
+        if (full)
+            memmove(l->window[i], l->window[i] + 1,
+                    (LOCK_WINDOWS - 1) * sizeof *l->window[i]);
+        l->window[i][l->n_windows - 1] =
+            (struct compare_window){side, w->start_s, w->lasted_s, v[i], rse[i], 0};
     }
 }
 
-/* Compares the lock with the cap alone again; older evidence is discounted. */
-static void on_check(struct lock *l, const struct seen *after)
+static void estimate(struct lock *l)
 {
-    struct trial now = {.cap_mw = l->kept.cap_mw, .mhz = l->kept.mhz}, *k = &l->kept;
+    for (int i = 0; i < SERIES; i++)
+        compare_levels(l->window[i], l->n_windows, &l->levels[i]);
+}
 
-    l->shared = false;
-    add_block(l, &now, &l->last,
-              after); /* inverted: the cap between two windows of the lock */
-    k->var_t /= CHECK_KEEP;
-    k->var_g /= CHECK_KEEP;
-    double wt = k->var_t / (k->var_t + now.var_t), wg = k->var_g / (k->var_g + now.var_g);
-    k->t += wt * (-now.t - k->t);
-    k->e += wg * (-now.e - k->e);
-    k->g += wg * (-now.g - k->g);
-    k->var_t *= 1 - wt;
-    k->var_g *= 1 - wg;
+/* What the latest block shows alone: two windows of the setting tried between two of the
+ * cap alone.
+ */
+static double block(const struct lock *l, int series)
+{
+    const struct compare_window *w = &l->window[series][l->n_windows - 4];
+
+    return (w[1].log_v + w[2].log_v - w[0].log_v - w[3].log_v) / 2;
+}
+
+/* Adds the two windows' loss against the cap alone: of the goal or beyond the bound. */
+static void count_loss(struct lock *l)
+{
+    double late =
+        isinf(l->log_bound) ? 0 : l->held_excess + block(l, TIME) - l->log_bound;
+
+    l->result.lost_s +=
+        2 * l->setup.window_s * fmax(0, fmax(expm1(block(l, GOAL)), late));
+}
+
+static void on_block(struct lock *l)
+{
+    struct trial *t = &l->trial[l->at];
+
+    t->blocks++;
+    estimate(l);
+    count_loss(l);
+    enum verdict v = judge(l, t);
+    t->good = v == GOOD;
+    if (v == OPEN && affordable(l, ratio_of(l, t, GOAL)))
+        go_trial(l);
+    else
+        next(l);
+}
+
+/* Compares the lock with the cap alone again. */
+static void on_check(struct lock *l)
+{
+    const struct trial *t = &l->trial[l->at];
+
+    estimate(l);
     l->result.checks++;
-    double late = l->held_excess + k->t - l->log_bound;
-    double slack = l->held_var + k->var_t > EXACT ? SLACK : 0;
-    if (k->g > -LOCK_MARGIN)
+    double late = l->held_excess + ratio_of(l, t, TIME) - l->log_bound;
+    double slack = l->held_var + var_of(l, t, TIME) > EXACT ? SLACK : 0;
+    if (ratio_of(l, t, GOAL) > -LOCK_MARGIN)
         lock_end(l, "the lock is no longer better");
     else if (!isinf(l->log_bound) && late > slack)
         lock_end(l, "the lock has become too slow");
 }
 
-static void on_hold(struct lock *l, const struct seen *w)
+static void on_hold(struct lock *l, const struct lock_window *w)
 {
-    if (l->n_tried == 2) {
-        l->n_tried = 0;
-        on_check(l, w);
+    if (l->alike == 2) {
+        l->alike = 0;
+        add(l, l->at + 1, w);
+        on_check(l);
     }
-    l->last = *w;
     if (l->phase != PHASE_HOLD || ++l->since < LOCK_CHECK_EVERY)
         return;
     l->since = 0;
+    add(l, l->at + 1, w);
     go(l, PHASE_CHECK, l->setup.held_mw, 0);
     say(l, 0, "two windows of the cap alone, for comparison");
 }
 
-static void on_seen(struct lock *l, const struct seen *w)
+static void on_seen(struct lock *l, const struct lock_window *w)
 {
+    const struct trial *t = &l->trial[l->at];
+
     if (l->step.kind == LOCK_MEASURE)
         l->result.windows++;
     else
         l->misses = 0;
     switch (l->phase) {
     case PHASE_CAP:
-        if (l->n > 0) {
-            on_block(l, w);
-        } else {
-            l->cap = *w;
+        add(l, CAP_ALONE, w);
+        if (l->n > 0)
+            on_block(l);
+        else
             next(l);
-        }
         break;
     case PHASE_TRY:
-        l->tried[l->n_tried++] = *w;
-        if (l->n_tried == 2)
+        add(l, l->at + 1, w);
+        if (++l->alike == 2)
             go_cap(l);
         break;
     case PHASE_HOLD:
         on_hold(l, w);
         break;
     case PHASE_CHECK:
-        l->tried[l->n_tried++] = *w;
-        if (l->n_tried < 2)
+        add(l, CAP_ALONE, w);
+        if (++l->alike < 2)
             break;
-        go(l, PHASE_HOLD, l->kept.cap_mw, l->kept.mhz);
-        say(l, l->kept.mhz, "holds the lock, compares it with the cap alone");
+        go(l, PHASE_HOLD, t->cap_mw, t->mhz);
+        say(l, t->mhz, "holds the lock, compares it with the cap alone");
         break;
     case PHASE_OVER:
         break;
@@ -485,6 +458,9 @@ int lock_on_window(struct lock *l, const struct lock_window *w, uw_error *err)
     if (!(w->time_rse >= 0 && w->time_rse < 1 && w->energy_rse >= 0 && w->energy_rse < 1))
         return fail(err, -EINVAL, "window at %" PRIu32 " MHz: errors %g, %g: not in 0..1",
                     s->clock_mhz, w->time_rse, w->energy_rse);
+    if (!good(w->lasted_s))
+        return fail(err, -EINVAL, "window at %" PRIu32 " MHz of %g s: not positive",
+                    s->clock_mhz, w->lasted_s);
     if (l->phase == PHASE_OVER)
         return 0;
     uint32_t off = w->cap_mw > s->cap_mw ? w->cap_mw - s->cap_mw : s->cap_mw - w->cap_mw;
@@ -494,8 +470,7 @@ int lock_on_window(struct lock *l, const struct lock_window *w, uw_error *err)
         if (++l->misses >= MISSES_MAX)
             lock_end(l, "a cap other than the requested one is in force");
     } else {
-        struct seen seen = seen_of(l, w);
-        on_seen(l, &seen);
+        on_seen(l, w);
     }
     return 0;
 }
@@ -576,10 +551,11 @@ void lock_result(const struct lock *l, struct lock_result *ret)
     ret->value_se = 0;
     if (!l->result.kept)
         return;
-    ret->cap_mw = l->kept.cap_mw;
-    ret->clock_mhz = l->kept.mhz;
-    ret->value = exp(l->kept.g);
-    ret->value_se = ret->value * sqrt(var_g_of(l, &l->kept));
-    ret->time = exp(l->kept.t);
-    ret->energy = exp(l->kept.e);
+    const struct trial *t = &l->trial[l->at];
+    ret->cap_mw = t->cap_mw;
+    ret->clock_mhz = t->mhz;
+    ret->value = exp(ratio_of(l, t, GOAL));
+    ret->value_se = ret->value * sqrt(var_of(l, t, GOAL));
+    ret->time = exp(ratio_of(l, t, TIME));
+    ret->energy = exp(ratio_of(l, t, ENERGY));
 }

@@ -12,9 +12,9 @@
  *
  * Windows of the cap alone (A) and of the setting tried (B) are interleaved, A B B A, so
  * that drift affects both equally.  A lock is kept only if the goal's value is lower by
- * LOCK_MARGIN plus 2.33 standard errors of the comparison, and, for slowdown:F, if it
- * meets the search's rule for the bound (search.h).  If windows scatter more than their
- * standard errors say, the standard errors are scaled up.
+ * LOCK_MARGIN plus 2.45 standard errors of the comparison, and, for slowdown:F, if it
+ * meets the search's rule for the bound (search.h).  compare.h estimates the noise from
+ * the latest LOCK_WINDOWS windows.
  *
  * Cost: at most LOCK_WINDOWS windows, including those of the cap alone, which cost
  * nothing; and at most LOCK_COST of an hour (3.6 s) lost in windows worse than the cap
@@ -73,6 +73,7 @@ struct lock_window {
     uint32_t seen_mhz;       /* highest SM clock under load; 0: unknown */
     double time_s, energy_j; /* per unit of work, as in struct search_window */
     double time_rse, energy_rse;
+    double start_s, lasted_s; /* on any clock; windows are told in the order of time */
 };
 
 struct lock;

@@ -121,6 +121,24 @@ static void fit_roughness(struct model *m)
     m->rough_p = sqrt(rough_of(m, &m->prior->p, m->spot_p, p, vp));
 }
 
+/* Adds the errors of levels i and j to their block of the matrix. */
+static void add_noise(const struct model *m, size_t i, size_t j, double *a)
+{
+    const struct level *l = m->levels[i], *k = m->levels[j];
+    double extra = l->stale ? m->stale_var : 0;
+
+    if (m->noise && l->side && k->side) {
+        double t = m->noise->t.cov[l->side - 1][k->side - 1];
+        a[0] += t;
+        a[1] += t;
+        a[MODEL_ROWS] += t;
+        a[MODEL_ROWS + 1] += t + m->noise->p.cov[l->side - 1][k->side - 1];
+    } else if (i == j) {
+        a[0] += l->var_t + extra;
+        a[MODEL_ROWS + 1] += l->var_e + extra;
+    }
+}
+
 /* Fits the model with this scale of x; returns the log evidence of the levels. */
 static double fit_scaled(struct model *m, double demand_w)
 {
@@ -136,8 +154,7 @@ static double fit_scaled(struct model *m, double demand_w)
     fit_roughness(m);
     for (size_t i = 0; i < m->n; i++) {
         const struct level *l = m->levels[i];
-        double x = level_x(m, l), extra = l->stale ? m->stale_var : 0;
-        double mt = prior_mean(&prior->t, x);
+        double x = level_x(m, l), mt = prior_mean(&prior->t, x);
         for (size_t j = 0; j <= i; j++) {
             double h = height_cov(l, m->levels[j]);
             double t = prior_cov(&prior->t, m->rough_t, &m->spot_t[i], &m->spot_t[j]) + h;
@@ -145,9 +162,8 @@ static double fit_scaled(struct model *m, double demand_w)
             double *a = &m->chol[2 * i * MODEL_ROWS + 2 * j];
             a[0] = a[1] = a[MODEL_ROWS] = t;
             a[MODEL_ROWS + 1] = t + p;
+            add_noise(m, i, j, a);
         }
-        m->chol[2 * i * (MODEL_ROWS + 1)] += l->var_t + extra;
-        m->chol[(2 * i + 1) * (MODEL_ROWS + 1)] += l->var_e + extra;
         m->alpha[2 * i] = l->log_t - m->ref_t - mt;
         m->alpha[2 * i + 1] = l->log_e - m->ref_e - mt - prior_mean(&prior->p, x);
     }
@@ -235,7 +251,8 @@ void model_fit(struct model *m, const struct prior *prior, const struct scene *s
     const struct level *ref = &scene->levels[scene->reference];
     double demand_w = exp(ref->log_e - ref->log_t);
 
-    *m = (struct model){.prior = prior, .ref_t = ref->log_t, .ref_e = ref->log_e};
+    *m = (struct model){
+        .prior = prior, .ref_t = ref->log_t, .ref_e = ref->log_e, .noise = scene->noise};
     assert(scene->n <= MODEL_LEVELS);
     m->n = scene->n;
     for (size_t i = 0; i < m->n; i++)

@@ -21,6 +21,7 @@ struct model {
     const struct prior *prior;
     const struct level *levels[MODEL_LEVELS]; /* borrowed */
     size_t n;
+    const struct noise *noise; /* as in struct scene */
     double demand_w; /* x = cap / demand_w; above the mean power if the job has pauses */
     double ref_t, ref_e;
     double stale_var;        /* additional variance of stale levels */

@@ -10,6 +10,10 @@
  */
 #define SURE 2.33
 #define SURE_AGAIN 2.45
+/* The same where few windows have told the noise: Student's t with 4 degrees of freedom,
+ * as wide as its standard deviation is.
+ */
+#define SURE_FEW 2.65
 #define UPPER 1.96 /* standard errors up to the 97.5 % limit */
 /* Where windows have errors the confidence applies to F x 1.002, the expectation to F. */
 #define SLACK 0.002
@@ -260,8 +264,10 @@ void outlook_make(struct outlook *o, const struct scene *s)
     o->grain_w = s->grain_w;
     o->var_t = r->var_t * r->windows;
     o->var_e = r->var_e * r->windows;
+    if (s->noise)
+        o->var_t = fmax(s->noise->t.again_var, 2 * EXACT);
     o->slack = exact(o) ? 0 : SLACK;
-    o->sure = s->again ? SURE_AGAIN : SURE;
+    o->sure = s->again ? SURE_AGAIN : s->noise ? SURE_FEW : SURE;
     model_fit(&o->model, s->prior ? s->prior : &prior_recorded, s);
     model_at(&o->model, r->cap_w, &o->ref);
     choose_caps(o);

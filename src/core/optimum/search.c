@@ -11,18 +11,21 @@
 
 #include "base/error.h"
 #include "base/units.h"
-#include "core/optimum/drift.h"
 #include "core/optimum/gap-probe.h"
 #include "core/optimum/outlook.h"
 #include "core/optimum/past.h"
 #include "core/optimum/propose.h"
+#include "core/optimum/window-log.h"
 
 enum {
     DEFAULT_WINDOWS = 24,
     MISSES_MAX = 2,   /* windows in a row at another cap before that cap is accepted */
     CHECK_STEPS = 2,  /* units of work at the first cap before the ramp starts */
     SETTLE_STEPS = 1, /* warm-up steps after a change of cap */
+    LOOK_LEAST = 8,   /* windows of a hold before a look uses them */
+    NOW_WINDOWS = 16, /* in the averages of struct drift */
 };
+#define SURE 2.33          /* standard errors */
 #define STALL_STEP 0.05    /* of the demand: least distance above a cap that stalled */
 #define BOUND_EVIDENCE 6.0 /* log evidence an earlier run needs to support a bound */
 /* Caps without effect: least ratio of the cap and the mean power where the driver says
@@ -34,6 +37,16 @@ enum {
 #define EQUAL 0.005
 #define LOOK_GAIN 0.001 /* of the goal's value: least gain to leave the held cap */
 #define EXACT_VAR 1e-8  /* variance of a window without errors */
+#define STEADY 0.001 /* largest change of log time in a hold, if the noise is unknown */
+
+/* Time and energy at the held cap now: a job drifts while it is held.  Logarithms, per
+ * unit of work.
+ */
+struct drift {
+    unsigned n;                /* windows of this hold */
+    double log_t, log_e;       /* moving averages of the last ones */
+    double offset_t, offset_e; /* subtracted from the logarithms of each new window */
+};
 
 struct search {
     struct search_setup setup;
@@ -60,7 +73,9 @@ struct search {
     bool denied;  /* levels of an earlier run were discarded */
     uint32_t best_mw;
     double best_log_t, best_log_e, best_var;
-    struct past past; /* earlier regimes of this job */
+    struct past past;      /* earlier regimes of this job */
+    struct window_log log; /* slowdown:F: of this regime */
+    struct noise noise;    /* estimated from them at the last proposal */
     struct search_step step;
     struct outlook outlook;           /* of the last proposal or gap probe */
     struct level scratch[LEVELS_MAX]; /* no content between calls */
@@ -115,19 +130,15 @@ static uint32_t lowest(const struct search *s)
 
 /* ---- steps ---- */
 
-static void drift_begin(struct search *s, uint32_t cap_mw)
+/* Under a bound a cap that this run has measured is reached at once: a slow way down lets
+ * the noise change between the windows that are compared.
+ */
+static bool known_cap(const struct search *s, uint32_t cap_mw)
 {
-    struct drift *d = &s->drift;
-
-    d->n = 0;
-    d->from_t = INFINITY; /* unless cap_mw was measured */
-    d->from_var = 0;
-    cap_mw = effective(s, cap_mw);
-    for (size_t i = 0; i < s->n_levels; i++)
-        if (!s->levels[i].stale && mw_of_w(s->levels[i].cap_w) == cap_mw) {
-            d->from_t = s->levels[i].log_t;
-            d->from_var = s->levels[i].var_t;
-        }
+    for (size_t i = 0; i < s->n_levels && s->setup.goal.kind == GOAL_SLOWDOWN; i++)
+        if (!s->levels[i].stale && mw_of_w(s->levels[i].cap_w) == cap_mw)
+            return true;
+    return false;
 }
 
 __attribute__((format(printf, 4, 5))) static void go(struct search *s,
@@ -142,6 +153,8 @@ __attribute__((format(printf, 4, 5))) static void go(struct search *s,
     if (peak_w <= 0 && s->has_reference)
         peak_w = demand_mw(s) / MW_PER_W;
     uint32_t first = up_to_grain(s, SEARCH_FIRST * peak_w * MW_PER_W);
+    if (known_cap(s, cap_mw))
+        first = cap_mw;
     *t = (struct search_step){
         .kind = kind,
         .cap_mw = cap_mw,
@@ -157,7 +170,7 @@ __attribute__((format(printf, 4, 5))) static void go(struct search *s,
     va_end(args);
     s->holding = kind == SEARCH_HOLD;
     s->waits = false;
-    drift_begin(s, cap_mw);
+    s->drift.n = 0;
     if (s->holding)
         s->held_mw = 0;
 }
@@ -170,22 +183,6 @@ static void go_reference(struct search *s)
            w_of_mw(s->setup.original_mw));
     else
         go(s, SEARCH_MEASURE, hi, "reference: the original cap");
-}
-
-/* Copies the levels of this run; returns the index of the reference among them. */
-static size_t fresh_levels(const struct search *s, struct level *ret, size_t *ret_n)
-{
-    size_t n = 0, reference = 0;
-
-    for (size_t i = 0; i < s->n_levels; i++) {
-        if (s->levels[i].stale)
-            continue;
-        if (i == s->reference)
-            reference = n;
-        ret[n++] = s->levels[i];
-    }
-    *ret_n = n;
-    return reference;
 }
 
 /* Levels of an earlier run may belong to another job.  They may choose the next cap, but
@@ -202,7 +199,7 @@ static void propose_doubting(struct search *s, struct scene *scene, struct propo
 
     if (!s->earlier || (!denied && (enough || !ret->hold)))
         return;
-    scene->reference = fresh_levels(s, s->scratch, &scene->n);
+    scene->n = levels_fresh(s->levels, s->n_levels, s->scratch, &scene->reference);
     if (denied) {
         memcpy(s->levels, s->scratch, scene->n * sizeof *s->scratch);
         s->n_levels = scene->n;
@@ -213,6 +210,12 @@ static void propose_doubting(struct search *s, struct scene *scene, struct propo
     scene->levels = s->scratch;
     scene->earlier = false;
     propose(scene, &s->outlook, ret);
+}
+
+/* Whether the noise is estimated from the windows and their times. */
+static bool noise_known(const struct search *s)
+{
+    return s->setup.goal.kind == GOAL_SLOWDOWN && window_log_tells(&s->log);
 }
 
 static struct scene scene_now(const struct search *s)
@@ -233,6 +236,7 @@ static struct scene scene_now(const struct search *s)
         .windows_left = s->spent < s->windows_max && s->misses < MISSES_MAX
                             ? s->windows_max - s->spent
                             : 0,
+        .noise = noise_known(s) ? &s->noise : NULL,
     };
 }
 
@@ -306,6 +310,8 @@ static void go_next(struct search *s)
         go_reference(s);
         return;
     }
+    if (noise_known(s))
+        window_log_levels(&s->log, s->levels, s->n_levels, s->reference, &s->noise);
     struct scene scene = scene_now(s);
     propose_doubting(s, &scene, &p);
     keep_or_verify(s, &scene, &p);
@@ -391,14 +397,6 @@ static bool good(double v)
     return isfinite(v) && v > 0;
 }
 
-/* Combines two estimates of one mean, weighted by precision. */
-static void blend(double *mean, double *var, double mean2, double var2)
-{
-    double w = *var / (*var + var2);
-    *mean += w * (mean2 - *mean);
-    *var *= 1 - w;
-}
-
 /* The level of this cap, created if missing; NULL: LEVELS_MAX levels of this run. */
 static struct level *level_at(struct search *s, uint32_t cap_mw)
 {
@@ -427,21 +425,27 @@ static unsigned length_of(const struct search_window *w)
 static void level_add(struct level *l, const struct search_window *w, unsigned gpus,
                       const struct drift *drift)
 {
-    double t = log(w->time_s) - drift->offset_t;
-    double e = log(w->energy_j / gpus) - drift->offset_e;
-    double vt = fmax(w->time_rse * w->time_rse, EXACT_VAR);
-    double ve = fmax(w->energy_rse * w->energy_rse, EXACT_VAR);
+    struct level seen = {.log_t = log(w->time_s) - drift->offset_t,
+                         .log_e = log(w->energy_j / gpus) - drift->offset_e,
+                         .var_t = fmax(w->time_rse * w->time_rse, EXACT_VAR),
+                         .var_e = fmax(w->energy_rse * w->energy_rse, EXACT_VAR),
+                         .windows = w->length ? w->length : 1};
 
-    if (l->windows == 0) {
-        l->log_t = t;
-        l->log_e = e;
-        l->var_t = vt;
-        l->var_e = ve;
-    } else {
-        blend(&l->log_t, &l->var_t, t, vt);
-        blend(&l->log_e, &l->var_e, e, ve);
-    }
-    l->windows += length_of(w);
+    level_join(l, &seen);
+}
+
+static void log_add(struct search *s, const struct search_window *w)
+{
+    struct log_window l = {.cap_mw = effective(s, w->cap_mw),
+                           .start_s = w->start_s,
+                           .lasted_s = w->lasted_s,
+                           .log_t = log(w->time_s),
+                           .log_p = log(w->energy_j / w->time_s / s->setup.gpus),
+                           .time_rse = w->time_rse,
+                           .power_rse = w->energy_rse,
+                           .parts = w->parts};
+
+    window_log_add(&s->log, &l);
 }
 
 static int check_window(const struct search_window *w, uw_error *err)
@@ -470,39 +474,17 @@ static bool without_effect(const struct search *s, const struct search_window *w
     double se_t = sqrt(w->time_rse * w->time_rse + r->var_t);
     double se_e = sqrt(w->energy_rse * w->energy_rse + r->var_e);
     bool untold = w->binding == BINDING_UNKNOWN;
-    if (untold && s->setup.goal.kind == GOAL_SLOWDOWN && DRIFT_SURE * se_t > EQUAL)
+    if (untold && s->setup.goal.kind == GOAL_SLOWDOWN && SURE * se_t > EQUAL)
         return false; /* the bound is relative to the reference */
-    return fabs(off_t) <= EQUAL + DRIFT_SURE * se_t &&
-           fabs(off_e) <= EQUAL + DRIFT_SURE * se_e;
+    return fabs(off_t) <= EQUAL + SURE * se_t && fabs(off_e) <= EQUAL + SURE * se_e;
 }
 
-/* Moves the reference to a lower cap that has no effect either, and its level takes in
- * those between the two.
- */
-static void move_reference(struct search *s, uint32_t cap_mw)
+static void drift_add(struct drift *d, const struct search_window *w, unsigned gpus)
 {
-    struct level r = s->levels[s->reference];
-    size_t n = 0, at = 0;
+    double part = ++d->n < NOW_WINDOWS ? 1.0 / d->n : 1.0 / NOW_WINDOWS;
 
-    for (size_t i = 0; i < s->n_levels; i++) {
-        struct level l = s->levels[i];
-        if (i == s->reference) {
-            at = n++;
-            continue;
-        }
-        if (l.stale || mw_of_w(l.cap_w) < cap_mw) {
-            s->levels[n++] = l;
-            continue;
-        }
-        blend(&r.log_t, &r.var_t, l.log_t, l.var_t);
-        blend(&r.log_e, &r.var_e, l.log_e, l.var_e);
-        r.windows += l.windows;
-    }
-    s->n_levels = n;
-    s->reference = at;
-    r.cap_w = w_of_mw(cap_mw);
-    s->levels[at] = r;
-    s->unbound_mw = cap_mw;
+    d->log_t += part * (log(w->time_s) - d->log_t);
+    d->log_e += part * (log(w->energy_j / gpus) - d->log_e);
 }
 
 int search_on_window(struct search *s, const struct search_window *w, uw_error *err)
@@ -511,8 +493,11 @@ int search_on_window(struct search *s, const struct search_window *w, uw_error *
     if (r < 0)
         return r;
 
-    if (without_effect(s, w))
-        move_reference(s, w->cap_mw);
+    if (without_effect(s, w)) {
+        s->n_levels = levels_move_reference(s->levels, s->n_levels, &s->reference,
+                                            w_of_mw(w->cap_mw));
+        s->unbound_mw = w->cap_mw;
+    }
     struct level *l = level_at(s, w->cap_mw);
     uint32_t asked = s->step.cap_mw;
     uint32_t off = w->cap_mw > asked ? w->cap_mw - asked : asked - w->cap_mw;
@@ -522,13 +507,14 @@ int search_on_window(struct search *s, const struct search_window *w, uw_error *
     s->spent += s->waits ? 0 : length_of(w);
     if (l && l->windows == 0)
         s->dear_mw = 0; /* the model knows more now */
-    if (l)
+    if (l) {
         level_add(l, w, s->setup.gpus, &s->drift);
-    else
+        log_add(s, w);
+    } else {
         s->spent = s->windows_max; /* no level is free: end the search */
+    }
     if (s->holding && hit)
-        drift_add(&s->drift, log(w->time_s), log(w->energy_j / s->setup.gpus),
-                  fmax(w->time_rse * w->time_rse, EXACT_VAR));
+        drift_add(&s->drift, w, s->setup.gpus);
     if (!s->holding)
         s->misses = hit || w->known ? 0 : s->misses + 1;
     if (l && !s->has_reference && (hit || w->known || s->misses >= MISSES_MAX)) {
@@ -628,6 +614,7 @@ static void regime_anew(struct search *s)
     s->windows_max = s->setup.max_windows;
     s->held_mw = 0;
     s->drift = (struct drift){0};
+    s->log = (struct window_log){0};
 }
 
 /* Marks the levels of this regime stale and drops older stale ones. */
@@ -657,11 +644,12 @@ static void keep_past(struct search *s)
         .best_log_t = s->best_log_t,
         .best_log_e = s->best_log_e,
         .best_var = s->best_var,
+        .reference = s->reference,
     };
 
     if (!s->has_reference || !s->holding || s->waits)
         return;
-    r.reference = fresh_levels(s, r.levels, &r.n);
+    r.n = levels_fresh(s->levels, s->n_levels, r.levels, &r.reference);
     past_keep(&s->past, &r);
 }
 
@@ -680,6 +668,7 @@ static bool come_back(struct search *s, const struct level *now)
     regime_anew(s);
     memcpy(s->levels, was.levels, was.n * sizeof *was.levels);
     s->n_levels = was.n;
+    s->log.untimed = true; /* the windows of that regime are gone */
     s->reference = was.reference;
     s->reference_mw = was.reference_mw;
     s->unbound_mw = was.unbound_mw;
@@ -717,6 +706,7 @@ void search_on_change(struct search *s, const struct search_window *now)
     if (l) {
         here.cap_w = l->cap_w;
         *l = here;
+        log_add(s, now);
         s->windows = 1;
         s->spent = here.windows;
     }
@@ -899,7 +889,7 @@ static void take_drift_out(struct search *s)
 {
     uint32_t held_mw = effective(s, s->step.cap_mw);
 
-    for (size_t i = 0; i < s->n_levels && s->drift.n >= DRIFT_LEAST; i++)
+    for (size_t i = 0; i < s->n_levels && s->drift.n >= LOOK_LEAST; i++)
         if (!s->levels[i].stale && mw_of_w(s->levels[i].cap_w) == held_mw) {
             s->drift.offset_t = s->drift.log_t - s->levels[i].log_t;
             s->drift.offset_e = s->drift.log_e - s->levels[i].log_e;
@@ -943,17 +933,27 @@ static bool propose_again(struct search *s)
     return false;
 }
 
+/* Under a bound: whether what the hold shows can be compared with the reference.  Where
+ * the noise is known, it says how far it can.
+ */
+static bool steady(const struct search *s)
+{
+    return s->drift.n >= LOOK_LEAST &&
+           (noise_known(s) || fabs(s->drift.log_t - s->best_log_t) <= STEADY);
+}
+
 bool search_probe_gap(struct search *s, double most)
 {
     bool bounded = s->setup.goal.kind == GOAL_SLOWDOWN;
     size_t n = 0;
 
     if (!s->holding || s->waits || !s->has_reference || s->setup.goal.kind == GOAL_TIME ||
-        (bounded && !drift_steady(&s->drift)))
+        (bounded && !steady(s)))
         return false;
     if (bounded && propose_again(s))
         return true;
-    (void)fresh_levels(s, s->scratch, &n);
+    for (size_t i = 0; i < s->n_levels; i++)
+        n += !s->levels[i].stale;
     double at_w = n < LEVELS_MAX ? look_at_w(s, most) : 0;
     if (!(at_w > 0))
         return false;

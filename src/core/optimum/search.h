@@ -20,15 +20,17 @@
  * is the sum over the job's GPUs, whose number is `gpus`.
  *
  * slowdown:F: where windows have errors, a cap is kept only if its expected time is
- * within F and its time is within F x 1.002 at 99 % confidence (more after a look);
- * where windows are exact, only if its measured time is within F.
+ * within F and its time is within F x 1.002 at 99 % confidence; where windows are exact,
+ * only if its measured time is within F.  The noise is estimated from all windows and
+ * their times (compare.h); a window without its time ends that.
  *
  * Safety: the search never proposes a cap below the soft floor (0.50 x demand unless
  * configured), below the board's minimum, above the original cap or above a hard limit;
- * a first cap below 0.87 of the observed peak (step->first_mw); a descent steeper than
- * the ramp; more than max_windows windows of ordinary length before it holds, and
- * SEARCH_PROBE_WINDOWS for each look.  Exceptions: a hard limit may force a cap below the
- * soft floor (never below the board's minimum), and search_on_found() does not check it.
+ * a first cap below 0.87 of the observed peak (step->first_mw; under slowdown:F, a cap
+ * that this run has measured is its own first cap); a descent steeper than the ramp; more
+ * than max_windows windows of ordinary length before it holds, and SEARCH_PROBE_WINDOWS
+ * for each look.  Exceptions: a hard limit may force a cap below the soft floor (never
+ * below the board's minimum), and search_on_found() does not check it.
  */
 #ifndef CORE_OPTIMUM_SEARCH_H
 #define CORE_OPTIMUM_SEARCH_H
@@ -76,6 +78,9 @@ struct search_window {
     unsigned length;      /* as in struct search_step; 0: 1 */
     enum binding binding; /* of the cap, on all GPUs */
     bool known;           /* of an earlier search of this job, the reference's first */
+    double start_s;       /* on any clock */
+    double lasted_s;      /* 0: unknown */
+    unsigned parts;       /* whose scatter time_rse states; 0: unknown */
 };
 
 enum search_kind {
@@ -157,8 +162,8 @@ void search_on_found(struct search *s, uint32_t cap_mw);
  * window at any cap, also at the reference, or the hold of a better cap (or of an allowed
  * one, if the held cap is no longer allowed).  If nothing is worth its price, probes a
  * gap as above whose expected time also exceeds the bound by at most `most`.  Also false
- * until the hold has eight windows, and when their time has left the time measured at
- * this cap before the hold: it can no longer be compared with the reference.
+ * until the hold has eight windows, and, where the noise is unknown, when their time has
+ * left the time expected at this cap: it can no longer be compared with the reference.
  */
 bool search_probe_gap(struct search *s, double most);
 /* Ends a look before its time: holds again what was held, for the reason of then. */

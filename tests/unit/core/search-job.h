@@ -21,6 +21,7 @@ struct job {
     uint32_t deaf_mw; /* the board holds this cap whatever it is told; 0: obeys */
     double change;    /* time x this */
     double wait;      /* … and so long waits, at little power */
+    double now_s;     /* windows of ordinary length last 10 s, 2 s apart */
     double dip_w;     /* around this cap time is 12 % less, 16 W wide; 0: nowhere */
     struct rng rng;
 };
@@ -70,6 +71,8 @@ static double error_of(struct job *j)
 static struct search_window window_at(struct job *j, uint32_t cap_mw)
 {
     uint32_t mw = j->deaf_mw ? j->deaf_mw : cap_mw;
+    double start_s = j->now_s;
+    j->now_s += 12;
     return (struct search_window){
         .cap_mw = mw,
         .time_s = true_time(j, w_of_mw(mw)) * (1 + error_of(j)),
@@ -77,6 +80,8 @@ static struct search_window window_at(struct job *j, uint32_t cap_mw)
         .time_rse = j->noise,
         .energy_rse = j->noise,
         .peak_w = fmin(j->power_w, w_of_mw(mw)),
+        .start_s = start_s,
+        .lasted_s = 10,
     };
 }
 

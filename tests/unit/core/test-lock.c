@@ -32,10 +32,11 @@ static const struct plant_vf slow = {
 
 struct job {
     struct plant_vf vf;
-    double noise;    /* of a window … */
-    double told;     /* … and what it claims; below 0: the truth */
-    double drift;    /* of time and energy, a window */
-    double level;    /* by now */
+    double noise; /* of a window … */
+    double told;  /* … and what it claims; below 0: the truth */
+    double drift; /* of time and energy, a window */
+    double level; /* by now */
+    double now_s;
     bool deaf;       /* locks are not obeyed */
     uint32_t cap_mw; /* in force whatever is asked for; 0: what is asked for */
     struct rng rng;
@@ -139,7 +140,10 @@ static void window(struct lock *l, struct job *j)
         .energy_j = at.energy_j * exp(j->level) * (1 + error_of(j)),
         .time_rse = told,
         .energy_rse = told,
+        .start_s = j->now_s,
+        .lasted_s = 10,
     };
+    j->now_s += 12;
     (void)lock_on_window(l, &w, NULL);
 }
 
@@ -443,6 +447,8 @@ static void refuses(void)
     struct lock_window w = {.cap_mw = 250000, .time_s = NAN, .energy_j = 1};
     is_int(lock_on_window(m, &w, &err), -EINVAL, "refused: %s", err.text);
     w.time_s = 1;
+    is_int(lock_on_window(m, &w, &err), -EINVAL, "refused: %s", err.text);
+    w.lasted_s = 10;
     w.time_rse = 2;
     is_int(lock_on_window(m, &w, &err), -EINVAL, "refused: %s", err.text);
     ok(lock_step(m)->kind == LOCK_MEASURE && lock_step(m)->clock_mhz == 0,
