@@ -31,6 +31,7 @@ struct piece {
     uint64_t begin_ns, end_ns;
     bool asked;
     bool read;  /* a reading has been asked for when the meter was ready */
+    bool shown; /* the same, when the counter was to show the end */
     bool minus; /* was booked to the window, but is after its end */
 };
 
@@ -189,8 +190,16 @@ static bool is_fed(struct client_windows *w, struct piece *p)
     return false;
 }
 
+/* When to read the board for the end of a whole window, if that is still to come. */
+static uint64_t shows_ns(const struct client_windows *w, const struct piece *p)
+{
+    return w->whole && !p->shown
+               ? meter_shows(sampler_meter(w->sampler[p->board], 0), p->end_ns)
+               : UINT64_MAX;
+}
+
 /* A whole window whose last moments do not count: with a reading from its end nobody
- * waits for the counter.
+ * waits for the counter.  Else its next value is read as soon as it is published.
  */
 static bool is_known_early(struct client_windows *w, struct piece *p)
 {
@@ -202,7 +211,9 @@ static bool is_known_early(struct client_windows *w, struct piece *p)
     if (!w->whole || p->minus || p->begin_ns != p->win->begin_ns)
         return false;
     meter_state(m, &state);
-    if (state.last_ns < p->end_ns)
+    bool shows = loop_now_ns(w->loop) >= shows_ns(w, p);
+    p->shown |= shows;
+    if (state.last_ns < p->end_ns || shows)
         sampler_refresh(w->sampler[p->board], 0);
     if (state.last_ns < p->end_ns ||
         meter_window_early(m, p->begin_ns, p->end_ns, &got) != 0)
@@ -334,8 +345,9 @@ static uint64_t next_look(const struct client_windows *w, const struct piece *p,
                           uint64_t now_ns)
 {
     uint64_t ready = meter_ready(sampler_meter(w->sampler[p->board], 0), p->end_ns);
-    uint64_t retry = now_ns + RETRY_MS * NS_PER_MS;
+    uint64_t retry = now_ns + RETRY_MS * NS_PER_MS, shows = shows_ns(w, p);
 
+    retry = shows > now_ns && shows < retry ? shows : retry;
     return ready > now_ns && ready < retry ? ready : retry;
 }
 

@@ -137,6 +137,16 @@ bool edges_read(const struct edges *e, double began, double at, double *ret_firs
     return true;
 }
 
+bool edges_after(const struct edges *e, double t, double *ret)
+{
+    double sd = e->locked ? error_at(e, t) : HUGE_VAL, T = e->period_s;
+
+    if (sd > SURE * T)
+        return false;
+    *ret = e->phase_s + T * ceil((t + 2 * sd - e->phase_s) / T) + 2 * sd;
+    return true;
+}
+
 double edges_nearest(const struct edges *e, double t)
 {
     if (!e->locked)

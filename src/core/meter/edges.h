@@ -36,6 +36,11 @@ double edges_change(struct edges *e, double u, double v, double *ret_sd);
 bool edges_read(const struct edges *e, double began, double at, double *ret_first,
                 double *ret_last, double *ret_sd);
 /* The edge nearest to t by the current estimate; t itself while not locked. */
+/* When the first edge that is surely at t or later has surely passed.  False: the line is
+ * not that sure.
+ */
+bool edges_after(const struct edges *e, double t, double *ret);
+
 double edges_nearest(const struct edges *e, double t);
 
 #endif

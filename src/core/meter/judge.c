@@ -14,11 +14,15 @@ enum { TICKS = 300, ENOUGH = 4 };
 /* Fewer readings a second than this cannot disprove a proved counter. */
 #define SPARSE 4.0
 
-bool counter_usable(const struct meter *m)
+bool counter_certain(const struct meter *m)
 {
     return m->proved && (!sensor_part_time(m) || m->class == CLASS_TRUE ||
-                         (m->sensor.update_s > 0 && m->sensor.update_s < FAST_S) ||
-                         (m->class == CLASS_UNKNOWN && !m->varies));
+                         (m->sensor.update_s > 0 && m->sensor.update_s < FAST_S));
+}
+
+bool counter_usable(const struct meter *m)
+{
+    return counter_certain(m) || (m->proved && m->class == CLASS_UNKNOWN && !m->varies);
 }
 
 /* Power of the reading whose end is nearest to t. *lo, the first reading not before t, is

@@ -111,6 +111,12 @@ void meter_pace(struct meter *m, uint64_t period_ns);
  */
 uint64_t meter_ready(const struct meter *m, uint64_t end_ns);
 
+/* When a counter of true power shows what was used until end_ns, by the phase of its
+ * changes.  UINT64_MAX: that phase is not known well, or the energy may not be the
+ * counter's.
+ */
+uint64_t meter_shows(const struct meter *m, uint64_t end_ns);
+
 enum meter_method { METER_METHODS(NAME_ENUM) };
 
 /* Reasons for a wide interval. */
@@ -143,10 +149,11 @@ enum { METER_E_FOLDS = 1 };
 int meter_window_known(const struct meter *m, uint64_t begin_ns, uint64_t end_ns,
                        struct meter_result *ret, uw_error *err);
 
-/* As meter_window() before meter_ready(end_ns): where what the board may use between the
- * last value of its counter and end_ns is little beside the interval's half width, which
- * then covers it.  METER_E_EARLY: it is not little, or the counter is not what the energy
- * is taken from; nothing is written.  Else as meter_window().
+/* As meter_window() before meter_ready(end_ns): where the counter has a value of end_ns
+ * or later, or what the board may use between its last value and end_ns is little beside
+ * the interval's half width, which then covers it.  METER_E_EARLY: it is not little, or
+ * the counter is not what the energy is taken from; nothing is written.  Else as
+ * meter_window().
  */
 enum { METER_E_EARLY = 1 };
 int meter_window_early(struct meter *m, uint64_t begin_ns, uint64_t end_ns,

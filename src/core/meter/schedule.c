@@ -5,6 +5,7 @@
 #define BURST_S 0.003      /* between samples of a burst */
 #define LEARN_S 2.0        /* longest burst at the start */
 #define OVERDUE_MOST_S 2.0 /* of a late counter, for a window's end */
+#define SHOWN_S 0.003      /* from a publication to a call that surely reads it */
 
 enum { LEARN_EDGES = 10 };
 
@@ -140,4 +141,14 @@ void meter_state(struct meter *m, struct meter_state *ret)
         .counter_used = counter_usable(m),
         .intent = intent(m),
     };
+}
+
+uint64_t meter_shows(const struct meter *m, uint64_t end_ns)
+{
+    double end = meter_s(m, end_ns) + m->opts.model.counter_lag_s, next;
+
+    if (!counter_certain(m) || m->c_stuck || meter_overdue_s(m) > 0 ||
+        !edges_after(&m->c_edges, end, &next))
+        return UINT64_MAX;
+    return m->origin_ns + (uint64_t)((next + SHOWN_S) * 1e9);
 }

@@ -215,6 +215,8 @@ double meter_overdue_s(const struct meter *m);
 bool sensor_part_time(const struct meter *m);
 /* Whether differences of the counter may be used as energy. */
 bool counter_usable(const struct meter *m);
+/* And it stays so, whatever the next readings show. */
+bool counter_certain(const struct meter *m);
 void meter_judge(struct meter *m, double now);
 /* Does a tick's or a reading's power differ from the one before?  level: of both; last <
  * 0: there is none.

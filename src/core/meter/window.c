@@ -744,17 +744,25 @@ int meter_window_early(struct meter *m, uint64_t begin_ns, uint64_t end_ns,
     struct meter_result w = {.energy_j = 0};
     double lo, hi, end = meter_s(m, end_ns);
 
-    if (!counter_usable(m) || m->c_stuck)
+    if (!counter_usable(m) || m->c_stuck || m->c.last.t <= meter_s(m, begin_ns))
         return METER_E_EARLY;
-    int r = meter_window(m, begin_ns, end_ns, &w, NULL);
+    uint64_t known_ns = m->origin_ns + (uint64_t)(m->c.last.t * 1e9);
+    int r =
+        meter_window_known(m, begin_ns, known_ns < end_ns ? known_ns : end_ns, &w, NULL);
     if (r < 0)
         return r;
-    series_range(&m->c, m->c.last.t - 2, m->c.last.t, &lo, &hi);
-    double unseen = fmax(hi, w.power_w) * fmax(end - m->c.last.t, 0);
-    double half = hypot(w.half_j, unseen);
-    if (w.method != METER_COUNTER || half > EARLY_WIDER * w.half_j ||
-        half > EARLY_WIDER * FLOOR * w.energy_j)
+    if (r == METER_E_FOLDS)
         return METER_E_EARLY;
+    series_range(&m->c, m->c.last.t - 2, m->c.last.t, &lo, &hi);
+    /* What came after the last value is between nothing and most_j. */
+    double most_j = fmax(hi, w.power_w) * fmax(end - m->c.last.t, 0);
+    double half = hypot(w.half_j, most_j / 2);
+    bool shown = most_j <= 0 && meter_shows(m, end_ns) != UINT64_MAX;
+    bool little = half <= EARLY_WIDER * fmin(w.half_j, FLOOR * w.energy_j);
+    if (w.method != METER_COUNTER || !(shown || little))
+        return METER_E_EARLY;
+    w.energy_j += most_j / 2;
+    w.power_w = w.energy_j / (end - meter_s(m, begin_ns));
     w.half_j = half;
     w.why &= ~(uint32_t)METER_WHY_EARLY;
     *ret = w;

@@ -19,6 +19,7 @@
 #define LAST_S 300.0
 #define APART_S 5.0
 #define WINDOW_S 2.0
+#define LONG_S 40.0
 #define MOST_W 770
 #define SHARE 0.93 /* 95 %, and what chance leaves of 224 windows */
 
@@ -199,10 +200,75 @@ static void coverage(const struct sensors *of, const struct load *load,
        100 * most);
 }
 
+/* ---- how long the end of a window takes to be known ---- */
+
+struct ends {
+    int n, shown, asked, known, held;
+    double wait_s;
+};
+
+/* Polls at the moment itself, and when the counter is to show it. */
+static void end_at(struct world *w, double end, struct ends *e)
+{
+    double want = energy(w, end) - energy(w, end - WINDOW_S);
+    struct meter_result r;
+
+    while (w->now < end)
+        next(w);
+    poll(w);
+    double shows = s_of_ns(meter_shows(w->m, ns(end)) - START);
+    e->n++;
+    e->wait_s += fmax(shows - end, 0);
+    w->now = fmax(w->now, shows);
+    poll(w);
+    if (meter_window_early(w->m, ns(end - WINDOW_S), ns(end), &r) == 0)
+        e->shown += fabs(r.energy_j - want) <= r.half_j && r.why == 0;
+}
+
+static void early_at(struct world *w, double begin, double end, struct ends *e)
+{
+    double want = energy(w, end) - energy(w, begin);
+    struct meter_result r;
+
+    while (w->now < end)
+        next(w);
+    poll(w);
+    e->asked++;
+    if (meter_window_early(w->m, ns(begin), ns(end), &r) != 0)
+        return;
+    e->known++;
+    e->held += fabs(r.energy_j - want) <= r.half_j && r.why == 0;
+}
+
+static void ends(const struct sensors *of, const struct load *load, int worlds)
+{
+    struct ends e = {0};
+
+    for (int i = 1; i <= worlds; i++) {
+        struct world w = {.load = load, .set = &settings[0]};
+        if (world_init(&w, of, (uint64_t)i) < 0)
+            return;
+        for (double t = FIRST_S; t < LAST_S; t += APART_S)
+            end_at(&w, t + uniform(&w, 0, 1), &e);
+        for (double t = LAST_S + 5; t < 2 * LAST_S; t += APART_S + uniform(&w, 0, 1))
+            early_at(&w, t - LONG_S, t, &e);
+        meter_free(w.m);
+    }
+    ok(e.wait_s / e.n < 0.075,
+       "%s, %s: the counter shows a window's end %.0f ms after it on average", of->name,
+       load->name, 1e3 * e.wait_s / e.n);
+    ok(e.shown >= SHARE * e.n, "  %d of %d windows of 2 s are known then", e.shown, e.n);
+    ok(e.known >= 0.9 * e.asked, "  windows of 40 s that need not wait: %d of %d",
+       e.known, e.asked);
+    ok(e.held >= SHARE * e.known, "  %d hold the truth", e.held);
+}
+
 int main(int argc, char **argv)
 {
     int worlds = argc > 1 ? atoi(argv[1]) : 4;
 
+    for (size_t i = 0; i < n_elements(sensors); i++)
+        ends(&sensors[i], &loads[1], worlds);
     for (size_t i = 0; i < n_elements(sensors); i++)
         for (size_t k = 0; k < n_elements(loads); k++)
             for (size_t j = 0; j < n_elements(settings); j++)
