@@ -23,16 +23,27 @@ enum {
     PENDING_MAX = 64,
     ANSWERS_MAX = 256, /* of a virtual actuator: answers arrive in the loop's next turn */
     RENEWS_UNANSWERED = 12, /* 6 s: it is gone or stopped, and its keeper too */
-    START_S = 30,           /* until it says hello; */
-    START_SUDO_S = 300,     /* somebody may be typing a password; */
-    START_SERVICE_S = 60,   /* it first restores what a killed actuator left */
+    RENEW_MS = 500,
+    RENEW_JOIN_MS = ACTUATOR_RENEW_MS - RENEW_MS, /* sooner or later by that, to join
+                                                   * another wake-up of the loop */
+    RENEW_IDLE_MS = 2000, /* where nothing is held: to notice that nobody answers */
+    HELD_MAX = 64,        /* boards that are followed one by one */
+    START_S = 30,         /* until it says hello; */
+    START_SUDO_S = 300,   /* somebody may be typing a password; */
+    START_SERVICE_S = 60, /* it first restores what a killed actuator left */
 };
 
 struct pending {
     uint32_t seq; /* 0: free */
+    enum proto_type type;
     char uuid[96];
     actuator_reply_fn fn;
     void *user;
+};
+
+struct held {
+    char uuid[96];
+    uint32_t seq; /* of the newest request to hold it */
 };
 
 enum state { STATE_STARTING, STATE_READY, STATE_ENDED };
@@ -47,6 +58,12 @@ struct actuator {
     struct pending pending[PENDING_MAX];
     struct loop_timer *renew, *deadline;
     unsigned unanswered;
+    /* Boards that the actuator may hold for us: from the request until it says that it
+     * does not.
+     */
+    struct held held[HELD_MAX];
+    size_t n_held;
+    bool many_held; /* more than there is room for */
     struct {
         uint32_t seq, next; /* seq 0: not asked */
         actuator_counter_fn fn;
@@ -127,6 +144,74 @@ static int leave(struct actuator *act, int r)
     if (--act->depth == 0 && act->freed)
         release_memory(act);
     return r;
+}
+
+/* ---- renewals ---- */
+
+/* Kernel time to the loop's. */
+static uint64_t loop_ms(const struct loop *loop, double ms)
+{
+    return ns_of_s(ms * 1e-3 * loop_speed(loop));
+}
+
+static bool holds(const struct actuator *act)
+{
+    return act->n_held > 0 || act->many_held;
+}
+
+/* Virtual time has no wake-ups to join or to save. */
+static double renew_ms(const struct actuator *act)
+{
+    if (act->session)
+        return RENEW_MS;
+    bool soon = holds(act) || act->state != STATE_READY || act->unanswered > 1;
+    return soon ? RENEW_MS - RENEW_JOIN_MS : RENEW_IDLE_MS;
+}
+
+static void renew_next(struct actuator *act)
+{
+    loop_timer_set(act->renew, loop_now_ns(act->loop) + loop_ms(act->loop, renew_ms(act)),
+                   0);
+}
+
+static struct held *find_held(struct actuator *act, const char *uuid)
+{
+    for (size_t i = 0; i < act->n_held; i++)
+        if (strcmp(act->held[i].uuid, uuid) == 0)
+            return &act->held[i];
+    return NULL;
+}
+
+static void note_hold(struct actuator *act, const char *uuid, uint32_t seq)
+{
+    struct held *h = find_held(act, uuid);
+    bool held = holds(act);
+
+    if (!h && act->n_held < HELD_MAX)
+        h = &act->held[act->n_held++];
+    act->many_held |= !h;
+    if (h) {
+        (void)snprintf(h->uuid, sizeof h->uuid, "%s", uuid);
+        h->seq = seq;
+    }
+    if (!held && !act->session)
+        renew_next(act);
+}
+
+/* Of a request to hold or let go of a board. */
+static void note_answer(struct actuator *act, const struct pending *asked,
+                        enum actuator_result result)
+{
+    bool hold = asked->type == PROTO_HOLD;
+    bool gone = hold ? result == ACTUATOR_DENIED || result == ACTUATOR_TAKEN ||
+                           result == ACTUATOR_GONE
+                     : result == ACTUATOR_DONE;
+    struct held *h = gone && asked->type != PROTO_LIMIT && asked->type != PROTO_CLOCKS
+                         ? find_held(act, asked->uuid)
+                         : NULL;
+
+    if (h && (int32_t)(asked->seq - h->seq) >= 0) /* not held again meanwhile */
+        *h = act->held[--act->n_held];
 }
 
 /* ---- answers ---- */
@@ -224,6 +309,7 @@ static int on_answer(struct actuator *act, const struct proto_answer *answer)
         if (asked.seq != answer->seq)
             continue;
         act->pending[i].seq = 0;
+        note_answer(act, &asked, reply.result);
         return asked.fn ? asked.fn(act, &reply, asked.user) : 0;
     }
     return 0; /* a renewal's */
@@ -270,11 +356,16 @@ static int ask(struct actuator *act, struct proto_request request, actuator_repl
     if (i == PENDING_MAX)
         return -EAGAIN;
     request.seq = next_seq(act);
-    act->pending[i] = (struct pending){.seq = request.seq, .fn = fn, .user = user};
+    act->pending[i] = (struct pending){.seq = request.seq,
+                                       .type = (enum proto_type)request.type,
+                                       .fn = fn,
+                                       .user = user};
     memcpy(act->pending[i].uuid, request.uuid, sizeof request.uuid);
     int r = send_request(act, &request);
     if (r < 0)
         act->pending[i].seq = 0;
+    else if (request.type == PROTO_HOLD)
+        note_hold(act, request.uuid, request.seq);
     return r;
 }
 
@@ -353,7 +444,10 @@ static int on_renew_due(struct loop_timer *timer, uint64_t now, void *user)
     struct actuator *act = user;
 
     (void)timer;
-    if (act->state == STATE_ENDED || service_stopped(act))
+    if (act->state == STATE_ENDED)
+        return 0;
+    renew_next(act);
+    if (service_stopped(act))
         return 0;
     enter(act);
     if (service_gone(act))
@@ -543,19 +637,14 @@ static int say_hello(struct actuator *act)
     return send_request(act, &hello);
 }
 
-/* Kernel time to the loop's. */
-static uint64_t loop_ms(const struct loop *loop, double ms)
-{
-    return ns_of_s(ms * 1e-3 * loop_speed(loop));
-}
-
 static int start_timers(struct actuator *act, uw_error *err)
 {
-    uint64_t now = loop_now_ns(act->loop);
-    uint64_t renew_ns = loop_ms(act->loop, ACTUATOR_RENEW_MS);
+    uint64_t at = loop_now_ns(act->loop) + loop_ms(act->loop, renew_ms(act));
+    int r = loop_timer_new(act->loop, at, 0, on_renew_due, act, &act->renew, err);
 
-    return loop_timer_new(act->loop, now + renew_ns, renew_ns, on_renew_due, act,
-                          &act->renew, err);
+    if (r == 0)
+        loop_timer_slack(act->renew, loop_ms(act->loop, 2 * RENEW_JOIN_MS));
+    return r;
 }
 
 static struct actuator *new_actuator(struct loop *loop, const struct actuator_opts *opts)

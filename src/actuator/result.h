@@ -44,7 +44,7 @@ struct actuator_reply {
 
 /* Kernel time. */
 enum {
-    ACTUATOR_RENEW_MS = 500,
+    ACTUATOR_RENEW_MS = 550, /* at the latest, where a board is held */
     ACTUATOR_LEASE_MS = 2500,
     ACTUATOR_WRITE_GAP_MS = 50,
     ACTUATOR_HOLD_GAP_MS = 200, /* of one board's holds; one that is sooner waits */

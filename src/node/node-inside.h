@@ -24,7 +24,7 @@
 #include "node/scheduler.h"
 #include "node/viewer.h"
 
-enum { NODE_TICK_MS = 1000, NODE_TICK_SLACK_MS = 100 };
+enum { NODE_TICK_MS = 1000, NODE_TICK_SLACK_MS = 500 };
 
 /* Detects that a process begins to use a board without a job. */
 struct node_rest {

@@ -29,7 +29,7 @@ struct node_rule_event {
 /* For a reload the loop waits for these files, one after the other, and renews no lease
  * meanwhile.
  */
-enum { NODE_POLICY_READ_MS = 1000, NODE_ACCOUNTING_READ_MS = 500 };
+enum { NODE_POLICY_READ_MS = 1000, NODE_ACCOUNTING_READ_MS = 400 };
 _Static_assert(NODE_POLICY_READ_MS + NODE_ACCOUNTING_READ_MS +
                        2 * (int)ACTUATOR_RENEW_MS <=
                    (int)ACTUATOR_LEASE_MS,
