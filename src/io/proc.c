@@ -15,25 +15,22 @@
 
 enum { TEXT_MAX = 4096, PATH_ROOM = 256, STAT_START = 22, STAT_SESSION = 6 };
 
-/* Up to size bytes of a file of the folder; a longer one is cut. */
+/* Up to size bytes of a file of the folder; a longer one is cut.  The kernel makes these
+ * files at the first read: less than was asked for is all.
+ */
 static int read_some(int dir, const char *name, char *ret, size_t size, size_t *ret_n)
 {
-    size_t n = 0;
+    ssize_t got;
 
     auto_(fd_close) int fd = openat(dir, name, O_RDONLY | O_CLOEXEC | O_NOFOLLOW);
     if (fd < 0)
         return errno == ENOENT ? -ESRCH : -errno;
-    while (n < size) {
-        ssize_t got = read(fd, ret + n, size - n);
-        if (got < 0 && errno == EINTR)
-            continue;
-        if (got < 0)
-            return -errno; /* ESRCH: it has ended */
-        if (got == 0)
-            break;
-        n += (size_t)got;
-    }
-    *ret_n = n;
+    do
+        got = read(fd, ret, size);
+    while (got < 0 && errno == EINTR);
+    if (got < 0)
+        return -errno; /* ESRCH: it has ended */
+    *ret_n = (size_t)got;
     return 0;
 }
 
@@ -134,7 +131,7 @@ static int read_all(int dir, pid_t pid, struct proc_facts *ret)
 {
     char text[TEXT_MAX];
     size_t n = 0;
-    struct proc_facts f = {0}, again = {0};
+    struct proc_facts f = {0};
 
     int r = read_some(dir, "stat", text, sizeof text, &n);
     if (r == 0)
@@ -152,13 +149,8 @@ static int read_all(int dir, pid_t pid, struct proc_facts *ret)
             f.n_cgroup--;
     if (strcmp(f.comm, "slurmstepd") == 0)
         (void)read_some(dir, "cmdline", f.title, sizeof f.title - 1, &n);
-    r = read_some(dir, "stat", text, sizeof text, &n);
-    if (r == 0)
-        r = proc_parse_stat(text, n, &again);
-    if (r < 0)
-        return r;
-    if (f.pid != pid || again.start != f.start)
-        return -ESRCH; /* the pid belongs to another process by now */
+    if (f.pid != pid)
+        return -ESRCH;
     utf8_mend(f.comm); /* the process's owner chose this text */
     *ret = f;
     return 0;
@@ -171,7 +163,9 @@ int proc_read(const char *root, pid_t pid, struct proc_facts *ret)
     int n = snprintf(path, sizeof path, "%s/%ld", root, (long)pid);
     if (pid <= 0 || n < 0 || (size_t)n >= sizeof path)
         return -EINVAL;
-    /* Every read goes through one open folder, which fails once the pid is reused. */
+    /* Every read goes through one open folder, which is this process's for ever: once the
+     * process has ended reads fail, also where its pid is another's.
+     */
     auto_(fd_close) int dir = open(path, O_PATH | O_DIRECTORY | O_CLOEXEC);
     if (dir < 0)
         return errno == ENOENT ? -ESRCH : -errno;

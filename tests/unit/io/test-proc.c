@@ -185,10 +185,36 @@ static void real(void)
         (void)close(fd);
 }
 
+/* Calls of read() so far; 0: this kernel does not count them. */
+static unsigned long reads(void)
+{
+    char text[512] = "";
+
+    int fd = open("/proc/self/io", O_RDONLY | O_CLOEXEC);
+    if (fd < 0)
+        return 0;
+    (void)!read(fd, text, sizeof text - 1);
+    (void)close(fd);
+    const char *at = strstr(text, "syscr: ");
+    return at ? strtoul(at + 7, NULL, 10) : 0;
+}
+
+/* Each look at a board reads the files of its processes. */
+static void cost(void)
+{
+    struct proc_facts f;
+    unsigned long before = reads();
+
+    (void)proc_read("/proc", getpid(), &f);
+    unsigned long after = reads();
+    ok(after - before <= 4, "a process is read by three reads: %lu", after - before - 1);
+}
+
 int main(void)
 {
     tables();
     tree();
     real();
+    cost();
     return done();
 }
