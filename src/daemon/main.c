@@ -28,6 +28,7 @@
 #include "gpu/library.h"
 #include "io/file.h"
 #include "io/realtime.h"
+#include "io/start-pages.h"
 #include "node/node.h"
 
 enum { OK = 0, FAILED = 1, USAGE = 2, AGAIN = 75 /* EX_TEMPFAIL: restart requested */ };
@@ -378,6 +379,7 @@ static int on_ready(struct node *node, int r, const uw_error *err, void *user)
     log_event(LOG_LEVEL_NOTICE, LOG_EVENT_READY, "version=%s pid=%d class=%s socket=%s",
               UW_VERSION, (int)getpid(), realtime ? "realtime" : "normal",
               log_quote(p->config.api.socket).text);
+    start_pages_drop();
     return 0;
 }
 

@@ -26,6 +26,12 @@ def loaded(run):
         return p, {os.path.basename(x) for x in found}
 
 
+def resident(pid, name):
+    """KiB of a library that the process has in memory."""
+    text = pathlib.Path(f"/proc/{pid}/smaps").read_text()
+    return sum(map(int, re.findall(rf"^[0-9a-f]+-.*/{name}[^\n]*\n(?:[A-Z][^\n]*\n)*?Rss: +(\d+) kB", text, re.M)))
+
+
 def plain(*args, **env):
     clean = {k: v for k, v in os.environ.items() if not k.startswith(("UNDERWATT", "SUDO", "CUDA_"))}
     return subprocess.run([uwtest.program("underwatt"), *args], capture_output=True, text=True, timeout=60,
@@ -46,7 +52,10 @@ light("sweep --sim without a picture", lambda env: plain(*SIM, **env))
 with uwtest.Node(board="v100", count=2) as node:
     for args in (["list"], ["measure", "-q", "--", "true"], ["run", "-q", "--gpus", "0", "--", "true"]):
         light(" ".join(args), lambda env, a=args: node.run("underwatt", *a, env=env))
-    node.daemon()
+    d = node.daemon()
+    uwtest.wait_for(lambda: "event=ready" in d.log() and resident(d.pid, "libgnutls") < 500, 10)
+    kib = resident(d.pid, "libgnutls")
+    t.ok(0 < kib < 500, "the daemon lets go of what only its start has used of a library", f"{kib} KiB")
     for args in (["list"], ["jobs"], ["cap", "show"], ["report"], ["run", "-q", "--gpus", "0", "--", "true"]):
         light("with a daemon: " + " ".join(args), lambda env, a=args: node.run("underwatt", *a, env=env))
 p, libs = loaded(lambda env: plain(*SIM, "--svg", "-", **env))
