@@ -138,9 +138,9 @@ def listed(text: str, boards: Sequence[Board]) -> list[int]:
             raise InvalidValue("an entry of the list is empty")
         named = [b.index for b in _boards_of(entry, boards)]
         if not named:
-            raise InvalidValue(f"no board '{entry}': they are 0..{len(boards) - 1}")
+            raise InvalidValue(f"'{entry}' is not a board: boards are 0..{len(boards) - 1}")
         if set(named) & set(found):
-            raise InvalidValue(f"'{entry}': this board is in the list already")
+            raise InvalidValue(f"'{entry}': the list has this board twice")
         found += named
     return found
 
@@ -157,7 +157,7 @@ def _gpus(args: argparse.Namespace) -> list[int] | None:
 
 def cmd_measure(args: argparse.Namespace) -> int:
     if not args.command:
-        _complain("measure: a command is missing: measure -- CMD")
+        _complain("measure: no command: usage: measure -- CMD")
         return USAGE
     try:
         gpus = _gpus(args)
@@ -255,7 +255,7 @@ def main(arguments: Sequence[str] | None = None) -> int:
     commands = parser.add_subparsers(dest="which", required=True, metavar="list|measure|report")
     common = argparse.ArgumentParser(add_help=False)
     common.add_argument("--json", action="store_true", help="for programs")
-    common.add_argument("--boards", help="what shows the boards, as underwatt(1) has it")
+    common.add_argument("--boards", help="source of the boards, see underwatt(1)")
     pick = argparse.ArgumentParser(add_help=False)
     pick.add_argument("--gpus", metavar="LIST", help="indices, ranges, UUIDs, beginnings of UUIDs, or all")
     one = commands.add_parser("list", parents=[common, pick], help="this node's boards, their power and limits")

@@ -79,7 +79,7 @@ def compare(
     """
     runs = [_Run(name, _variant(name, given)) for name, given in _items(variants)]
     if not isinstance(per, str) or not per.strip():
-        raise InvalidValue(f"per {per!r}: a word is needed, as in 'sample'")
+        raise InvalidValue(f"per {per!r} is not one word, as in 'sample'")
     check_number("within", within, 0, 1)
     check_number("time_s", time_s, 0, math.inf)
     if window_s is not None:
@@ -92,10 +92,10 @@ def compare(
 
 def _items(variants: object) -> list[tuple[str, Given]]:
     if not isinstance(variants, Mapping) or not variants:
-        raise InvalidValue(f"variants: a dict of names and callables is needed, not {_about(variants)}")
+        raise InvalidValue(f"variants: expected a dict of names and callables, got {_about(variants)}")
     for name in variants:
         if not isinstance(name, str) or not name.strip():
-            raise InvalidValue(f"variants: {name!r} is no name")
+            raise InvalidValue(f"variants: {name!r} is not a name")
     return list(variants.items())
 
 
@@ -328,4 +328,4 @@ def _accuracy(run: _Run, wanted: bool) -> float | None:
     try:
         return float(found)
     except (TypeError, ValueError):
-        raise InvalidValue(f"variant '{run.name}': accuracy returned {found!r}, no number") from None
+        raise InvalidValue(f"variant '{run.name}': accuracy returned {found!r}, which is not a number") from None

@@ -21,8 +21,8 @@ EARLY = 1.5
 
 MEASURED = {
     "gpu": "energy of the GPUs",
-    "rapl": "energy of the processors (RAPL), of no GPU",
-    "time": "time alone: no GPU is measured, and no RAPL counter is this user's to read",
+    "rapl": "energy of the processors (RAPL) only",
+    "time": "time only: no GPU is measured, and this user may not read a RAPL counter",
 }
 
 
@@ -304,5 +304,5 @@ def check_number(name: str, value: object, least: float, most: float) -> float:
     """A number above least, up to most."""
     if isinstance(value, bool) or not isinstance(value, (int, float)) or not least < value <= most:
         bound = "" if math.isinf(most) else f", up to {most:g},"
-        raise InvalidValue(f"{name} {value!r}: a number above {least:g}{bound} is needed")
+        raise InvalidValue(f"{name} {value!r} is not a number above {least:g}{bound}")
     return float(value)

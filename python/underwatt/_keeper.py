@@ -105,7 +105,7 @@ def _why_silent(child: subprocess.Popen[bytes], said: str) -> UnderwattError:
             f"local=True needs `underwatt keep`, which {_program()} does not have: install this version of Underwatt",
             errno.ENOTSUP,
         )
-    return UnderwattError(f"underwatt keep: {said or f'it ended with status {status}'}")
+    return UnderwattError(f"underwatt keep: {said or f'the process ended with status {status}'}")
 
 
 def _spawn(words: list[str], env: dict[str, str], pipe: int) -> tuple[subprocess.Popen[bytes], str]:
@@ -147,9 +147,9 @@ def _runtime_folder() -> str:
         about = os.lstat(path)
     except OSError as e:
         said = f" (XDG_RUNTIME_DIR is {base!r})" if base else ""
-        raise UnderwattError(f"{path}: cannot be made: {e.strerror}{said}", e.errno) from None
+        raise UnderwattError(f"{path}: cannot be created: {e.strerror}{said}", e.errno) from None
     if not stat.S_ISDIR(about.st_mode) or about.st_uid != os.getuid() or about.st_mode & 0o077:
-        raise UnderwattError(f"{path}: not a folder of this user alone", errno.EPERM)
+        raise UnderwattError(f"{path}: the folder is open to other users", errno.EPERM)
     return path
 
 
@@ -178,7 +178,7 @@ def _locked(folder: str) -> Iterator[None]:
     fd = _open_lock(folder, wait=True)
     while fd < 0:
         if time.monotonic() > until:
-            raise TimeoutError(f"{folder}: another process has it for more than {2 * START_S:g} s", errno.ETIMEDOUT)
+            raise TimeoutError(f"{folder}: another process holds the lock for over {2 * START_S:g} s", errno.ETIMEDOUT)
         time.sleep(0.02)
         fd = _open_lock(folder, wait=True)
     try:
@@ -380,7 +380,7 @@ class Keeper:
             answer = link.getresponse()
             told = json.loads(answer.read())
         except (OSError, http.client.HTTPException, ValueError) as e:
-            raise UnderwattError(f"the keeper does not say who has {board}: {e}") from e
+            raise UnderwattError(f"the keeper does not report who holds {board}: {e}") from e
         finally:
             link.close()
         found = told.get("cap") if isinstance(told, dict) else None

@@ -50,7 +50,7 @@ class Log:
                 return
             first = os.pread(self._fd, len(head.encode()), 0).decode(errors="replace")
             if first != head:
-                raise InvalidValue(f"{self.path}: its columns are not those of this node's windows: name another log")
+                raise InvalidValue(f"{self.path}: the columns do not match this node's windows: use another log")
         finally:
             fcntl.flock(self._fd, fcntl.LOCK_UN)
 

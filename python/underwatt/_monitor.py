@@ -67,7 +67,7 @@ def chosen(boards: tuple[Board, ...], gpus: Iterable[int | str] | int | None) ->
     unknown = [g for g in wanted if g not in of]
     if unknown:
         numbers = f"0..{boards[-1].index}" if boards else "none here"
-        raise InvalidValue(f"gpus: {unknown[0]!r} is no board: give numbers ({numbers}), as in gpus=[0], or UUIDs")
+        raise InvalidValue(f"gpus: {unknown[0]!r} is not a board: give numbers ({numbers}), as in gpus=[0], or UUIDs")
     return tuple(dict.fromkeys(of[g] for g in wanted))
 
 
@@ -82,9 +82,9 @@ def price_of(price: float | str | Price | None) -> Price | None:
         try:
             found = Price(float(number), currency.strip())
         except ValueError:
-            raise InvalidValue(f"price_kwh '{price}' is no number and currency, as in '0.30 EUR'") from None
+            raise InvalidValue(f"price_kwh '{price}' is not a number and a currency, as in '0.30 EUR'") from None
     if not 0 <= found.per_kwh < math.inf:
-        raise InvalidValue(f"price_kwh '{price}' is no price: 0 or above")
+        raise InvalidValue(f"price_kwh '{price}' is not a price of 0 or above")
     return found
 
 
@@ -106,7 +106,7 @@ def gco2e_of(gco2e_kwh: float | None) -> float | None:
     except (TypeError, ValueError):
         grams = math.nan
     if not 0 <= grams < math.inf:
-        raise InvalidValue(f"gco2e_kwh '{gco2e_kwh}' is no number of grams a kWh, 0 or above, as in 400")
+        raise InvalidValue(f"gco2e_kwh '{gco2e_kwh}' is not a number of grams per kWh of 0 or above, as in 400")
     return grams
 
 

@@ -255,7 +255,7 @@ class Library:
             self.c = c.CDLL(path)
             uw_version = self.c.uw_version
         except (OSError, AttributeError) as e:
-            raise IncompatibleLibrary(f"{path}: no libunderwatt that can be loaded: {e}") from None
+            raise IncompatibleLibrary(f"{path} cannot be loaded as libunderwatt: {e}") from None
         uw_version.restype = c.c_char_p
         self.version: str = uw_version().decode()
         if not _fits(self.version):

@@ -103,7 +103,7 @@ class Node:
 
     def call(self, name: str, *arguments: Any) -> int:
         if self.pid != os.getpid():
-            raise UnderwattError("the context is that of the process which this one was forked from", errno.ECHILD)
+            raise UnderwattError("the context belongs to the parent of this forked process", errno.ECHILD)
         with self.lock:
             self._sweep()
             if not self._ctx:

@@ -36,7 +36,7 @@ AWAY_S = 30.0  # a daemon that hangs is asked no more for so long
 NAME_MAX = 95
 START = "systemctl start underwattd, or underwatt-start (see underwattd(8)); or Optimizer(local=True)"
 HELD = "holds"
-ENDED = "the keeper of this program has ended: the limits are back, and the program goes on without caps"
+ENDED = "the keeper of this program has ended: the original limits are restored, and the program continues without caps"
 
 T = TypeVar("T")
 
@@ -384,7 +384,7 @@ class Optimizer:
                     self._warn(ENDED)
                     return
                 if not troubled:  # once until the daemon answers again
-                    self._warn(f"the job goes on, and the daemon is told of it later: {e}")
+                    self._warn(f"the job continues, and the daemon is informed later: {e}")
                 troubled = True
 
     def _look(self) -> None:
@@ -456,7 +456,7 @@ class Optimizer:
 
 
 def _foreign() -> UnderwattError:
-    return UnderwattError("the optimizer is that of the process which this one was forked from", errno.ECHILD)
+    return UnderwattError("the optimizer belongs to the parent of this forked process", errno.ECHILD)
 
 
 def _text(raw: bytes) -> str:

@@ -23,7 +23,7 @@ def checked(options: Mapping[str, Any] | None) -> dict[str, Any]:
     _check_boards(found.get("boards"))
     socket = found.get("socket")
     if socket is not None and not (isinstance(socket, (str, os.PathLike)) and os.fspath(socket)):
-        raise InvalidValue(f"socket {socket!r} is no path")
+        raise InvalidValue(f"socket {socket!r} is not a path")
     for name in ("local", "null"):
         if not isinstance(found.get(name, False), bool):
             raise InvalidValue(f"{name} {found[name]!r} is neither True nor False")
@@ -39,14 +39,14 @@ def _gpus(gpus: Any) -> list[Any]:
     for each in wanted:
         number = hasattr(each, "__index__") and not isinstance(each, bool) and each >= 0
         if not number and not (isinstance(each, str) and each and not each.isdecimal()):
-            raise InvalidValue(f"gpus: {each!r} is no board: give numbers (0 or above), as in gpus=[0], or UUIDs")
+            raise InvalidValue(f"gpus: {each!r} is not a board: give numbers (0 or above), as in gpus=[0], or UUIDs")
     return wanted
 
 
 def _check_boards(boards: Any) -> None:
     """Entries as the library reads them: BACKEND, BACKEND=SOURCE or an absolute path."""
     if boards is not None and not isinstance(boards, str):
-        raise InvalidValue(f"boards {boards!r} is no text, as of underwatt --boards")
+        raise InvalidValue(f"boards {boards!r} is not a text as for underwatt --boards")
     for entry in boards.split(",") if boards else ():
         if not entry.startswith("/") and entry.partition("=")[0] not in BACKENDS:
             raise InvalidValue(f"boards: '{entry}' is neither a backend ({', '.join(BACKENDS)}) nor an absolute path")

@@ -160,10 +160,10 @@ def _attach() -> memoryview:
         if address:
             view = _mapped(native.c.uw_progress_fd(_page), address % mmap.PAGESIZE)
         else:
-            warnings.warn("underwatt: no slot of the progress page is free, steps are not told", stacklevel=3)
+            warnings.warn("underwatt: the progress page has no free slot: steps are not reported", stacklevel=3)
     except UnderwattError as e:
         if e.errno != errno.ENOENT:  # not under `underwatt run`: nobody asked for steps
-            warnings.warn(f"underwatt: steps are not told: {e}", stacklevel=3)
+            warnings.warn(f"underwatt: steps are not reported: {e}", stacklevel=3)
     if view[_PHASE] == PHASES["unknown"]:
         view[_PHASE] = PHASES["train"]
     _slot = view

@@ -119,7 +119,7 @@ class Window:
         while not self._look():
             left = until - time.monotonic()
             if left <= 0:
-                raise TimeoutError(f"window '{self.name}': its energy is not known after {seconds:g} s")
+                raise TimeoutError(f"window '{self.name}': the energy is not known after {seconds:g} s")
             time.sleep(min(pause, left))
             pause = min(2 * pause, LOOK_S[1])
         if isinstance(self._result, Energy):
@@ -132,7 +132,7 @@ class Window:
         if self._result is not None:
             return True
         if self._pid != os.getpid():
-            self._fail(NoData(f"window '{self.name}' began in process {self._pid}, which alone knows its energy"))
+            self._fail(NoData(f"window '{self.name}' began in process {self._pid}: only that process knows the energy"))
             return True
         return self._monitor._collect(self)
 

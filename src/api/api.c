@@ -102,7 +102,7 @@ static void own_who(const struct api *api, struct http_exchange *x, auth_fn fn,
     struct auth_who who = {.local = true};
 
     if (peer->uid != geteuid() && peer->uid != 0) {
-        http_fail(x, 403, "this node is another user's");
+        http_fail(x, 403, "this node belongs to another user");
         return;
     }
     (void)snprintf(who.name, sizeof who.name, "%s", api->own_name);

@@ -155,7 +155,7 @@ static int cap_or_clock(const struct json_value *v, struct node_claim *ret, uw_e
     if (!given(v, "clock"))
         return given(v, "preset") ? preset(v, &ret->preset, err) : cap(v, &ret->cap, err);
     if (given(v, "cap") || given(v, "preset"))
-        return fail(err, -EINVAL, "'%s' and 'clock' at once: make two claims",
+        return fail(err, -EINVAL, "'%s' and 'clock' exclude each other: make two claims",
                     given(v, "cap") ? "cap" : "preset");
     if (json_get_text(v, "clock", &got, NULL) < 0)
         return fail(err, -EINVAL, "'clock' must be a string with a unit: \"1200 MHz\"");
@@ -383,9 +383,9 @@ static int group(const struct json_value *v, struct node_job *ret, uw_error *err
     if (ret->reg.group && !*ret->reg.group)
         return fail(err, -EINVAL, "'group' is empty");
     if (given(v, "job") && !ret->reg.group)
-        return fail(err, -EINVAL, "'job' belongs to a 'group'");
+        return fail(err, -EINVAL, "'job' needs a 'group'");
     if (ret->reg.group && (ret->reg.source != JOB_RUN || !ret->reg.pid))
-        return fail(err, -EINVAL, "'group' is of jobs with source 'run' and a 'pid'");
+        return fail(err, -EINVAL, "'group' needs source 'run' and a 'pid'");
     return 0;
 }
 
@@ -654,7 +654,7 @@ static int signal_value(const struct json_value *v, struct signal_value *ret,
         return 0;
     ret->type = POLICY_TEXT;
     int r = given(v, "value") && !json_as_text(value)
-                ? fail(err, -EINVAL, "'value' is no number, text, true or false")
+                ? fail(err, -EINVAL, "'value' is not a number, text, true or false")
                 : text(v, "value", sizeof ret->text - 1, &got, err);
     if (r == 0 && !*got)
         r = fail(err, -EINVAL, "'value' is missing or empty");
@@ -674,7 +674,7 @@ int body_signal(const struct json_value *v, struct node_signal *ret, uw_error *e
     if (r == 0)
         r = text(v, "unit", SIGNAL_UNIT - 1, &s.unit, err);
     if (r == 0 && s.unit[0] && s.value.type != POLICY_NUMBER)
-        r = fail(err, -EINVAL, "'unit' belongs to a number");
+        r = fail(err, -EINVAL, "'unit' needs a number as value");
     if (r == 0)
         r = duration(v, "for", &s.for_ns, err);
     if (r == 0)

@@ -108,7 +108,7 @@ static int leaver(const struct ask *a, pid_t *ret, uw_error *err)
     int r = text ? parse_u64(text, &pid, err) : 0;
 
     if (r == 0 && text && (pid == 0 || pid > INT_MAX))
-        r = fail(err, -ERANGE, "pid: %.20s is no process", text);
+        r = fail(err, -ERANGE, "pid: %.20s is not a process", text);
     if (r < 0)
         return r;
     *ret = (pid_t)pid;

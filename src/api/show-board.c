@@ -173,15 +173,13 @@ static void job_state(struct json_out *o, const struct view_job *j)
     char text[240];
 
     if (p->costly)
-        (void)snprintf(
-            text, sizeof text,
-            "%s; its phases are not capped: returns have cost %.2g %% of its time",
-            j->search.state, 100 * p->lost);
+        (void)snprintf(text, sizeof text,
+                       "%s; no phase caps: late raises cost the job %.2g %% of its time",
+                       j->search.state, 100 * p->lost);
     else if (p->no_gain)
-        (void)snprintf(
-            text, sizeof text,
-            "%s; its phases are not capped: a static cap of %.0f W saves as much",
-            j->search.state, p->compared.static_w);
+        (void)snprintf(text, sizeof text,
+                       "%s; no phase caps: a static cap of %.0f W saves as much",
+                       j->search.state, p->compared.static_w);
     else
         (void)snprintf(text, sizeof text, "%s", j->search.state);
     json_out_text(o, "state", j->search.on ? text : NULL);

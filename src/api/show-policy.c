@@ -43,14 +43,15 @@ static void compare_text(const struct engine_row *row, char *text, size_t size)
 
     if (!p->saved.known)
         (void)snprintf(text, size,
-                       "%s; against a static cap of the same time: unknown yet",
+                       "%s; the saving compared with a static cap is not known yet",
                        names_text(NAMES_RULE_STATE, row->state));
     else
-        (void)snprintf(text, size,
-                       "%s; against a static cap of the same time, %.0f W, phase caps %s "
-                       "%.1f %% of energy",
-                       names_text(NAMES_RULE_STATE, row->state), p->static_w,
-                       p->saved.v < 0 ? "cost" : "save", 100 * fabs(p->saved.v));
+        (void)snprintf(
+            text, size,
+            "%s; compared with a static cap of %.0f W (same time), phase caps %s "
+            "%.1f %% of energy",
+            names_text(NAMES_RULE_STATE, row->state), p->static_w,
+            p->saved.v < 0 ? "cost" : "save", 100 * fabs(p->saved.v));
 }
 
 static void state_text(const struct engine_row *row, char *text, size_t size)
@@ -60,10 +61,10 @@ static void state_text(const struct engine_row *row, char *text, size_t size)
 
     if (row->state == RULE_UNKNOWN)
         (void)snprintf(text, size, "%s%s", row->unknown ? row->unknown : "a result",
-                       row->unknown ? " is unknown" : " is no number");
+                       row->unknown ? " is unknown" : " is not a number");
     else if (row->state == RULE_SHORT)
         (void)snprintf(text, size,
-                       "such a phase of this job takes %.2g s, less than %.2g s",
+                       "phases of this kind take %.2g s in this job, less than %.2g s",
                        p->length_s.v, policy_rule_least_s(row->rule, p->break_even_s));
     else if (row->state == RULE_COSTLY)
         (void)snprintf(text, size, "%s: %.2g %%, the longest after %.0f ms", is,

@@ -56,36 +56,35 @@ const char *show_why(const struct caps_view *cap, char *buf, size_t size)
     case CAP_BY_CLAIM:
         (void)snprintf(buf, size, "%g W: %s claim of %s%s%s", target_w,
                        c ? names_word(NAMES_CLAIM_KIND, c->kind) : "a",
-                       c ? c->who : "somebody", c && c->why[0] ? ": " : "",
+                       c ? c->who : "an unknown user", c && c->why[0] ? ": " : "",
                        c ? c->why : "");
         break;
     case CAP_BY_FLOOR:
         (void)snprintf(buf, size,
-                       "%g W: the soft floor of the work on it; %s asked for %g W",
+                       "%g W: the soft floor of the board's work; %s requested %g W",
                        target_w, c ? c->who : "a soft claim", c ? w_of_mw(c->mw) : 0.0);
         break;
     case CAP_BY_MINIMUM:
-        (void)snprintf(buf, size, "%g W: %s; %s asked for %g W", target_w,
+        (void)snprintf(buf, size, "%g W: %s; %s requested %g W", target_w,
                        cap->range.min_mw > cap->limits.min_mw
-                           ? "the lowest that root's range allows"
+                           ? "the lower end of root's range"
                            : "the board's minimum",
                        c ? c->who : "a claim", c ? w_of_mw(c->mw) : 0.0);
         break;
     default:
         if (cap->state == CAPS_YIELDED) {
-            (void)snprintf(
-                buf, size,
-                "%g W: another program's limit, left alone; no claim is below it",
-                target_w);
+            (void)snprintf(buf, size,
+                           "%g W: another program set this limit, and no claim is lower",
+                           target_w);
             break;
         }
-        (void)snprintf(buf, size,
-                       cap->original_known
-                           ? "%g W: the limit found at the start, no claim is below it"
-                           : "%g W: the limit found, no claim is under it; whether it is "
-                             "the original is not known yet, an earlier daemon may have "
-                             "left it",
-                       target_w);
+        (void)snprintf(
+            buf, size,
+            cap->original_known
+                ? "%g W: the limit found at the start, no claim is lower"
+                : "%g W: the limit found, no claim is lower; an earlier daemon "
+                  "may have left it, as the original limit is not known yet",
+            target_w);
     }
     return buf;
 }
@@ -101,7 +100,7 @@ const char *show_clock_why(const struct caps_clock_view *k, const struct claims 
     case CAP_BY_CLAIM:
         (void)snprintf(buf, size, "%u MHz: %s claim of %s%s%s", mhz,
                        c ? names_word(NAMES_CLAIM_KIND, c->kind) : "a",
-                       c ? c->who : "somebody", c && c->why[0] ? ": " : "",
+                       c ? c->who : "an unknown user", c && c->why[0] ? ": " : "",
                        c ? c->why : "");
         break;
     case CAP_BY_FLOOR:

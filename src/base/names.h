@@ -167,7 +167,7 @@
     X(SEARCH_IS_BEHIND,         11, "behind",         "the search of another job has a board of the job") \
     X(SEARCH_LOST_BOARDS,       12, "boards-lost",    "a board of the job is lost, released or limited by another program") \
     X(SEARCH_IS_REFUSED,        13, "refused",        "not capped: the text says why") \
-    X(SEARCH_HAS_LEFT,          14, "left",           "not capped any more, measured only") \
+    X(SEARCH_HAS_LEFT,          14, "left",           "no longer capped, only measured") \
     X(SEARCH_IS_OVER,           15, "over",           "the job has ended") \
     X(SEARCH_IS_RULED,          16, "ruled",          "rests: a rule or limit of the policy is below its cap") \
     X(SEARCH_IS_PASSED,         17, "passed",         "jobs that run inside the job are searched instead")
@@ -294,8 +294,8 @@
     X(EVENTS_CAP,     1, "cap",     "changes of caps") \
     X(EVENTS_CLAIM,   2, "claim",   "claims made, withdrawn and over") \
     X(EVENTS_JOB,     3, "job",     "jobs that begin, change and end") \
-    X(EVENTS_RULE,    4, "rule",    "rules of the policy that begin and end to act on a board") \
-    X(EVENTS_LIMIT,   5, "limit",   "limits of the policy that begin and end to act on a board, or do not hold it")
+    X(EVENTS_RULE,    4, "rule",    "rules of the policy that take effect and end on a board") \
+    X(EVENTS_LIMIT,   5, "limit",   "limits of the policy that take effect and end on a board, or do not hold it")
 
 #define CGROUP_KINDS(X) /* enum cgroup_kind, in a job's name; later ones are more specific */ \
     X(CGROUP_NONE,       0, "none",    "unknown") \
@@ -385,8 +385,8 @@
     X(LOG_EVENT_SIGNAL,             47, "signal",             "a signal from outside was set, or is known or not") \
     X(LOG_EVENT_POLICY,              48, "policy",             "another policy, or none, is in force") \
     X(LOG_EVENT_POLICY_REFUSED,      49, "policy-refused",     "a wrong policy: the old one, or none, stays in force") \
-    X(LOG_EVENT_RULE,                50, "rule",               "a rule of the policy begins or ends to act on a board") \
-    X(LOG_EVENT_LIMIT,               51, "limit",              "a limit of the policy begins or ends to act on a board, or cannot") \
+    X(LOG_EVENT_RULE,                50, "rule",               "a rule of the policy takes effect or ends on a board") \
+    X(LOG_EVENT_LIMIT,               51, "limit",              "a limit of the policy takes effect or ends on a board, or cannot") \
     X(LOG_EVENT_JOB_BACK,            52, "job-back",           "a job goes on that was taken to be over") \
     X(LOG_EVENT_ACCOUNTING_REFUSED,  53, "accounting-refused", "the file of contracts is wrong: reports have none") \
     X(LOG_EVENT_FORECAST,            54, "forecast",           "a file's forecast is worse than persistence, is not any more, or is not judged") \
@@ -444,8 +444,8 @@
     X(LEDGER_EVENT_SIGNAL_KNOWN,  22, "signal-known",  "a signal from outside is known again, or at first") \
     X(LEDGER_EVENT_SIGNAL_UNKNOWN, 23, "signal-unknown", "a signal from outside is unknown") \
     X(LEDGER_EVENT_POLICY,        24, "policy",        "a policy was read, or refused") \
-    X(LEDGER_EVENT_RULE,          25, "rule",          "a rule of the policy begins or ends to act") \
-    X(LEDGER_EVENT_LIMIT,         26, "limit",         "a limit of the policy begins or ends to act, or cannot")
+    X(LEDGER_EVENT_RULE,          25, "rule",          "a rule of the policy takes effect or ends") \
+    X(LEDGER_EVENT_LIMIT,         26, "limit",         "a limit of the policy takes effect or ends, or cannot")
 
 /* Each list and its name in tools/check-names and the documents. */
 #define NAMES(X) \

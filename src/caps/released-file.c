@@ -107,7 +107,7 @@ int released_read(const struct json_value *root, const char *boot, struct releas
     if (r < 0)
         return r;
     if (strcmp(of, boot) != 0)
-        return fail(err, -ESTALE, "of another boot of this machine");
+        return fail(err, -ESTALE, "from an earlier boot of this machine");
     if (all.n == 0 || all.n > BOARDS_MAX)
         return fail(err, -EINVAL, "%zu boards are outside 1..%d", all.n, BOARDS_MAX);
     all.board = calloc(all.n, sizeof *all.board);

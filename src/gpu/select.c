@@ -130,7 +130,7 @@ static int add(struct selection *sel, const struct set *s, long found, const cha
         return fail(err, -EINVAL, "no board '%s': they are 0..%zu, see underwatt list",
                     entry, s->n > 0 ? s->n - 1 : 0);
     if (holds(sel, (size_t)found))
-        return fail(err, -EINVAL, "'%s': this board is in the list already", entry);
+        return fail(err, -EINVAL, "'%s': the list has this board twice", entry);
     sel->at[sel->n++] = (size_t)found;
     return 0;
 }

@@ -447,12 +447,12 @@ static void count_rules(struct ledger_writer *w, bool all)
         if (c.claims)
             (void)snprintf(text, sizeof text,
                            "%s: %" PRIu64 " more claims in %.0f s, without rows of "
-                           "them and of their caps",
+                           "these claims and caps",
                            c.name, c.n, s);
         else
             (void)snprintf(text, sizeof text,
-                           "rule %s began %" PRIu64 " more times to act%s in %.0f s, "
-                           "without rows",
+                           "rule %s took effect %" PRIu64
+                           " more times%s in %.0f s, without rows",
                            c.name, c.n, job, s);
         ledger_writer_event(w, LEDGER_EVENT_RULE, c.board, (uid_t)-1, text);
     }
@@ -778,7 +778,7 @@ void ledger_writer_caps(struct ledger_writer *w, const struct caps *caps,
                            "locked to at most %" PRIu32 " MHz, claim %" PRIu64,
                            what->clock_mhz, what->claim ? what->claim->id : 0);
         else
-            (void)snprintf(text, sizeof text, "no longer locked by us");
+            (void)snprintf(text, sizeof text, "the lock was removed");
         ledger_writer_event(w, LEDGER_EVENT_CLOCK, what->board, (uid_t)-1, text);
         break;
     case CAPS_EVENT_OTHER:

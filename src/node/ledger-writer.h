@@ -118,7 +118,7 @@ void ledger_writer_caps(struct ledger_writer *w, const struct caps *caps,
 void ledger_writer_event(struct ledger_writer *w, enum ledger_word kind, size_t board,
                          uid_t uid, const char *text);
 
-/* A rule begins or ends to act (board SIZE_MAX: one that is lost); the text of the row.
+/* A rule takes effect or ends (board SIZE_MAX: one that is lost); the text of the row.
  */
 void ledger_writer_rule(struct ledger_writer *w, const struct engine_event *event,
                         size_t board, const char *text);

@@ -142,8 +142,8 @@ static void give(const struct nested *n, const struct job_entry *job,
                   "job=%" PRIu64 " reason=%s", job->id, log_quote(err.text).text);
     else if (r == 0 && nested_goal_of(job, rec))
         log_event(LOG_LEVEL_NOTICE, LOG_EVENT_SEARCH,
-                  "job=%" PRIu64 " text=\"the goal is %s, of job %" PRIu64
-                  ", in which it runs\"",
+                  "job=%" PRIu64
+                  " text=\"the goal is %s, the goal of the enclosing job %" PRIu64 "\"",
                   job->id, goal_text(&rec->lent_goal, goal), job->within);
 }
 

@@ -49,9 +49,9 @@ void node_rule_text(const struct node_rule_event *event, char ret[NODE_RULE_TEXT
 
     if (e->job)
         (void)snprintf(job, sizeof job, " for job %" PRIu64, e->job);
-    (void)snprintf(ret, NODE_RULE_TEXT, "rule %s %s to act%s%s%s%s", e->rule->name,
-                   e->begins ? "begins" : "ends", job, e->begins ? "" : ": ", e->how,
-                   event->dry_run ? " (dry run)" : "");
+    (void)snprintf(ret, NODE_RULE_TEXT, "rule %s %s%s%s%s%s", e->rule->name,
+                   e->begins ? "takes effect" : "is no longer in effect", job,
+                   e->begins ? "" : ": ", e->how, event->dry_run ? " (dry run)" : "");
 }
 
 /* ---- what the engine sees ---- */
@@ -258,11 +258,10 @@ int node_policy_read(struct node_policy *p, const char *path, struct policy_file
     if (r == -ENOENT && !p->file)
         return 0;
     if (r == -ENOENT)
-        r = fail(
-            err, -EINVAL,
-            "%s: there is no such file any more; a file with `policy: 1` alone, or an "
-            "empty policy.file, ends the policy in force",
-            path);
+        r = fail(err, -EINVAL,
+                 "%s: the file is missing, and the policy stays in force; to end it, use "
+                 "a file with `policy: 1` only, or an empty policy.file",
+                 path);
     if (r == 0)
         r = read_text(path, text, len, false, ret, err);
     return r < 0 ? node_policy_refused(p, NULL, r, err) : 0;
@@ -365,7 +364,7 @@ void node_policy_book(struct node_policy *p, bool was, const char *path)
     log_event(LOG_LEVEL_NOTICE, LOG_EVENT_POLICY, "file=%s rules=%zu",
               log_quote(path).text, is ? p->file->policy.n_rules : 0);
     ledger_writer_event(p->o.writer, LEDGER_EVENT_POLICY, SIZE_MAX, (uid_t)-1,
-                        is ? "loaded" : "none any more");
+                        is ? "loaded" : "removed");
 }
 
 int node_policy_try(struct node_policy *p, const char *text, size_t len,

@@ -20,7 +20,7 @@ struct node_policy;
 struct policy_file;
 struct policy_trial;
 
-/* A rule begins or ends to act (dry_run: would). */
+/* A rule takes effect or ends (dry_run: would). */
 struct node_rule_event {
     const struct engine_event *rule;
     bool dry_run;
@@ -36,7 +36,7 @@ _Static_assert(NODE_POLICY_READ_MS + NODE_ACCOUNTING_READ_MS +
                "caps stay while a file system hangs");
 
 enum { NODE_RULE_TEXT = 200 };
-/* "rule night begins to act for job 3". */
+/* "rule night takes effect for job 3". */
 void node_rule_text(const struct node_rule_event *event, char ret[NODE_RULE_TEXT]);
 
 struct node_policy_opts {

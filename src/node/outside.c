@@ -77,7 +77,7 @@ static void on_event(enum signal_event event, size_t i, void *user)
                                                                 : LOG_LEVEL_NOTICE,
                event, &v);
     if (event == SIGNAL_OVER)
-        book(o, LEDGER_EVENT_SIGNAL_END, (uid_t)-1, &v, "its time is over");
+        book(o, LEDGER_EVENT_SIGNAL_END, (uid_t)-1, &v, "expired");
     else if (event == SIGNAL_UNKNOWN)
         book(o, LEDGER_EVENT_SIGNAL_UNKNOWN, (uid_t)-1, &v, v.why);
     else if (event == SIGNAL_KNOWN && !v.by_hand)

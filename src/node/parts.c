@@ -547,13 +547,14 @@ static void on_pass(size_t board, const struct job_entry *from,
 
     if (from)
         (void)snprintf(text, sizeof text,
-                       "to job %" PRIu64 " of uid %u, which computes there: job %" PRIu64
-                       " of uid %u, which had named it, does not",
+                       "passed to job %" PRIu64
+                       " of uid %u, which computes on it; job %" PRIu64
+                       " of uid %u requested the board and does not compute on it",
                        to->id, (unsigned)to->uid, from->id, (unsigned)from->uid);
     else
         (void)snprintf(text, sizeof text,
-                       "to job %" PRIu64 " of uid %u, which had named it: no other job "
-                       "has it any more",
+                       "passed to job %" PRIu64
+                       " of uid %u, which requested it; no other job has it",
                        to->id, (unsigned)to->uid);
     log_event(LOG_LEVEL_NOTICE, LOG_EVENT_BOARD_PASSED, "gpu=%u job=%" PRIu64 " text=%s",
               node_info(node, board)->index, to->id, log_quote(text).text);
@@ -722,10 +723,10 @@ static void policy_goal(uint64_t job, const struct goal *goal, const char *by, v
         return;
     }
     if (goal)
-        (void)snprintf(text, sizeof text, "the goal is %s, by %s", goal_text(goal, form),
-                       by);
+        (void)snprintf(text, sizeof text, "the goal is %s, set by %s",
+                       goal_text(goal, form), by);
     else
-        (void)snprintf(text, sizeof text, "the policy gives no goal any more");
+        (void)snprintf(text, sizeof text, "the policy no longer sets a goal");
     on_note(job, text, true, node);
 }
 

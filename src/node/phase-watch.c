@@ -252,8 +252,8 @@ static void say_costly(const struct phase_watch *w, const struct watched *j)
 
     (void)snprintf(
         text, sizeof text,
-        "phases of job %" PRIu64 " are not capped any more: %u of %u returns were "
-        "late, the longest after %.0f ms, and all cost %.2g %% of its time",
+        "phases of job %" PRIu64 " are no longer capped: %u of %u caps were raised "
+        "late, by at most %.0f ms, and the job lost %.2g %% of its time",
         j->job, r->late, r->n, 1000 * r->worst_s, 100 * phase_returns_lost(r, now_ns));
     log_event(LOG_LEVEL_NOTICE, LOG_EVENT_RULE, "text=%s", log_quote(text).text);
     ledger_writer_event(w->o.writer, LEDGER_EVENT_RULE, SIZE_MAX, (uid_t)-1, text);

@@ -114,7 +114,8 @@ int node_claim(struct node *node, const struct node_who *who,
     r = rights_claim(&rights, who, ask, loop_now_ns(node->loop), &boards, &claim, &why);
 
     if (r == 0 && ask->at_once && !node->opts.private)
-        r = fail(&why, -EPERM, "%s may not set a cap at once: a node of one's own alone",
+        r = fail(&why, -EPERM,
+                 "%s may not set a cap at once: only a command's own node may",
                  rights_name(who));
     if (r == 0 && node->actuator_over)
         r = fail(&why, -EPERM, "%s", node->actuator_text);
@@ -826,7 +827,7 @@ int node_policy_would(struct node *node, const struct node_who *who, const char 
 {
     if (!who->admin)
         return fail(err, -EPERM,
-                    "%s may not try policies, which read all jobs: administrators only",
+                    "%s may not test a policy against all jobs: administrators only",
                     rights_name(who));
     if (!node->policy)
         return fail(err, -ENOTSUP, "a command's own node has no policy");

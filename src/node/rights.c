@@ -78,7 +78,8 @@ static int find_boards(const struct rights *rs, struct claim_check *a, uw_error 
             return fail(err, -ENOENT, "there is no job %" PRIu64, a->claim.job);
         if (!a->who->admin && !is_own_job(a->who, job))
             return fail(err, -EPERM,
-                        "%s may not claim for job %" PRIu64 ": it is another user's",
+                        "%s may not claim for job %" PRIu64
+                        ": the job belongs to another user",
                         rights_name(a->who), a->claim.job);
     }
     if (!ask->board) {
@@ -128,14 +129,14 @@ static int check_rights(const struct rights *rs, struct claim_check *a, size_t b
         return 0;
     if (!roster_may_claim(rs->roster, uid, board))
         return fail(err, -EPERM,
-                    "%s may not claim on GPU %u (%s): no job of that user "
-                    "has it alone",
+                    "%s may not claim on GPU %u (%s): no job of this user "
+                    "has the board alone",
                     rights_name(who), info->index, info->uuid);
     if (!a->claim.job) /* the claim ends with the job that gives the right */
         a->claim.job = job_by_which(rs, uid, board);
     if (!a->claim.job)
         return fail(err, -EPERM,
-                    "%s may not claim on GPU %u (%s): that user has no job on it",
+                    "%s may not claim on GPU %u (%s): this user has no job on the board",
                     rights_name(who), info->index, info->uuid);
     caps_look(rs->caps, board, &v);
     for (size_t i = 0; i < v.claims->n; i++) {
@@ -181,7 +182,7 @@ int rights_limit(const struct rights *rs, const struct node_who *who,
     *ret_mw = 0;
     if (ask->clock_mhz) /* caps.c checks the board's range */
         return ask->cap.mw || ask->cap.percent > 0
-                   ? fail(err, -EINVAL, "a claim is on watts or on the clock, not both")
+                   ? fail(err, -EINVAL, "a claim limits watts or the clock, not both")
                    : 0;
     if (!b->has_limits)
         return fail(err, -ENOTSUP, "GPU %u (%s) cannot be capped", b->info->index,
@@ -193,7 +194,7 @@ int rights_limit(const struct rights *rs, const struct node_who *who,
     node_config_range(rs->config, &b->limits, &from, &to);
     if (!who->admin && (mw < from || mw > to))
         return fail(err, -ERANGE,
-                    "GPU %u (%s): %s is outside %g..%g W, which users may claim",
+                    "GPU %u (%s): %s is outside %g..%g W, the range for users",
                     b->info->index, b->info->uuid, watts_typed(ask->cap.typed, mw, typed),
                     w_of_mw(from), w_of_mw(to));
     int r = check_settable(rs, ask, board, mw, err);
@@ -208,7 +209,7 @@ static int check_time(const struct rights *rs, struct claim_check *a, uw_error *
     uint64_t ttl = a->ask->ttl_ns;
 
     if (!a->who->admin && ttl > longest)
-        return fail(err, -ERANGE, "%g s is longer than users may claim: %g s at most",
+        return fail(err, -ERANGE, "%g s is too long for a user: at most %g s",
                     s_of_ns(ttl), s_of_ns(longest));
     if (!a->who->admin && !ttl && !a->claim.job)
         ttl = longest;
@@ -285,12 +286,13 @@ int rights_withdraw(const struct node_who *who, const struct claim *c, uw_error 
     if (c->source == CLAIM_OF_SCHEDULER)
         return fail(err, -EPERM,
                     "%s may not withdraw claim %" PRIu64
-                    ": it is the scheduler's, and ends with its job",
+                    ": the scheduler made the claim, and it ends with its job",
                     rights_name(who), c->id);
     if (c->uid == who->uid && c->source != CLAIM_OF_SEARCH &&
         (!who->only_job || c->job == who->only_job))
         return 0;
-    return fail(err, -EPERM, "%s may not withdraw claim %" PRIu64 ": it is not theirs",
+    return fail(err, -EPERM,
+                "%s may not withdraw claim %" PRIu64 ": it belongs to another user",
                 rights_name(who), c->id);
 }
 
@@ -313,7 +315,7 @@ static int check_job(const struct rights *rs, const struct node_who *who,
         return fail(err, -EPERM, "%s may not begin a job of uid %u", rights_name(who),
                     (unsigned)ask->reg.uid);
     if (!who->admin && !ask->reg.pid)
-        return fail(err, -EINVAL, "a job that is run names its process");
+        return fail(err, -EINVAL, "a job with source 'run' needs a process");
     if (ask->cls && *ask->cls && !node_config_class(rs->config, ask->cls))
         return fail(err, -EINVAL, "there is no class '%.60s' of jobs%s", ask->cls,
                     node_config_class_hint(rs->config, ask->cls, hint));
@@ -400,7 +402,8 @@ int rights_job(const struct rights *rs, const struct node_who *who, uint64_t id,
         return fail(err, -ENOENT, "there is no job %" PRIu64, id);
     if (who->may_claim && (who->admin || is_own_job(who, job)))
         return 0;
-    return fail(err, -EPERM, "%s may not touch job %" PRIu64 ": it is another user's",
+    return fail(err, -EPERM,
+                "%s may not touch job %" PRIu64 ": the job belongs to another user",
                 rights_name(who), id);
 }
 
@@ -419,7 +422,8 @@ int rights_join_job(const struct rights *rs, const struct node_who *who, uint64_
         return fail(err, -ENOENT, "there are %zu GPUs", n_boards(rs));
     if (more.reg.boards && job->firm && !who->admin)
         return fail(err, -EPERM,
-                    "%s may not add GPUs to job %" PRIu64 ": an administrator began it",
+                    "%s may not add GPUs to job %" PRIu64
+                    ": an administrator began the job",
                     rights_name(who), id);
     if (!more.reg.boards || !rec || !(rec->cap.mw || rec->cap.percent > 0))
         return 0;

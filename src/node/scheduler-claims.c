@@ -43,7 +43,7 @@ static int check_slices(const struct scheduler *s, const struct job_entry *job,
 
     return other ? fail(err, -EBUSY,
                         "cap: GPU %u is in MIG mode and job %" PRIu64
-                        " has a part of it, too: a cap is on the whole board",
+                        " has a part of it: a cap applies to the whole board",
                         info->index, other)
                  : 0;
 }

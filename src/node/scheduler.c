@@ -40,7 +40,7 @@ static int find_minor(const struct scheduler *s, uint32_t minor, size_t *ret,
     if (mute)
         return fail(err, -ENOTSUP,
                     "'gpu_minors': no GPU is known to have device file %u: the driver "
-                    "does not tell that of GPU %u (%s)",
+                    "does not report the device file of GPU %u (%s)",
                     minor, mute->index, mute->uuid);
     return fail(err, -ENOTSUP,
                 "'gpu_minors': none of the %zu GPUs of this node has device file %u",

@@ -247,7 +247,7 @@ static int go_on(const struct take_over *t, const struct ledger_job *job,
     uint64_t id = job->id;
 
     if (strcmp(boot_id, ledger_writer_boot_id(t->writer)) != 0)
-        return fail(err, -ESTALE, "of another boot of this machine");
+        return fail(err, -ESTALE, "from an earlier boot of this machine");
     struct job_record *rec = job_records_add(t->records, id);
     if (!rec)
         return fail(err, -ENOMEM, "out of memory");
@@ -395,10 +395,10 @@ static const char *is_over(const struct take_over *t, const struct ledger_claim 
 {
     *ret_how = CLAIM_END_RESTART;
     if (strcmp(boot_id, ledger_writer_boot_id(t->writer)) != 0)
-        return "it was made before the machine's last boot";
+        return "the claim is older than the machine's last boot";
     *ret_how = CLAIM_END_JOB;
     if (c->job && !goes_on(t, c->job))
-        return "its job ended while no daemon ran";
+        return "the job ended while no daemon ran";
     return NULL;
 }
 
@@ -446,7 +446,7 @@ static int take_over_claim(const struct ledger_claim *c, const char *boot_id, vo
     (void)snprintf(claim.why, sizeof claim.why, "%s", c->why);
     claim.way.own = source == CLAIM_OF_SCHEDULER; /* at once, as it was made */
     if (!watch_again(t, &claim))
-        lose_claim(t, c, CLAIM_END_PROCESS, "its process ended while no daemon ran");
+        lose_claim(t, c, CLAIM_END_PROCESS, "the process ended while no daemon ran");
     else if (caps_claim(t->caps, c->board, &claim, NULL, &err) < 0)
         lose_claim(t, c, CLAIM_END_REFUSED, err.text);
     return 0;
@@ -475,10 +475,10 @@ static void take_over_kept_claim(const struct take_over *t, size_t board,
         is_stated(t, board, claim.job, claim.source))
         return;
     if (claim.job && !goes_on(t, claim.job))
-        lose_claim(t, &lost, CLAIM_END_JOB, "its job ended while boards were away");
+        lose_claim(t, &lost, CLAIM_END_JOB, "the job ended while boards were away");
     else if (!watch_again(t, &claim))
         lose_claim(t, &lost, CLAIM_END_PROCESS,
-                   "its process ended while boards were away");
+                   "the process ended while boards were away");
     else if (caps_claim(t->caps, board, &claim, NULL, &err) < 0)
         lose_claim(t, &lost, CLAIM_END_REFUSED, err.text);
 }

@@ -94,8 +94,8 @@ void engine_why(const struct policy_engine *e, const struct policy_rule *rule,
     char value[ENGINE_VALUE];
     size_t len = 0;
 
-    (void)put(ret, ENGINE_WHY, 0, rule->has_schedule ? "its hours" : "no condition",
-              ENGINE_WHY);
+    (void)put(ret, ENGINE_WHY, 0,
+              rule->has_schedule ? "within its schedule" : "no condition", ENGINE_WHY);
     for (size_t i = 0; rule->has_when && i < e->policy->reads.n; i++) {
         if (!policy_condition_uses(&rule->when, i))
             continue;

@@ -15,7 +15,7 @@ int policy_file_texts(struct policy_inside *f, const struct yaml_node *node,
     int r = 0;
 
     if (n == 0 || n > PATTERNS_MAX)
-        return yaml_fail(node, err, -EINVAL, "a list of 1 to 64 values is wanted here");
+        return yaml_fail(node, err, -EINVAL, "expected a list of 1 to 64 values");
     const char **texts = policy_file_memory(f, n, sizeof *texts);
     if (!texts)
         return fail(err, -ENOMEM, "out of memory");

@@ -89,7 +89,8 @@ static int read_days(struct policy_inside *f, const struct yaml_node *node, uint
     *ret = 0;
     for (size_t i = 0; r >= 0 && i < n; i++)
         if (add_days(texts[i], ret) < 0)
-            r = yaml_fail(node, err, -EINVAL, "'%.40s' is no day or days (mon, sat-sun)",
+            r = yaml_fail(node, err, -EINVAL,
+                          "'%.40s' is not a day or a range of days (mon, sat-sun)",
                           texts[i]);
     return r;
 }
@@ -106,7 +107,7 @@ static int read_time(const struct yaml_node *node, uint16_t *ret_min, uw_error *
     if (strlen(text) != 5 || strspn(text, "0123456789") != 2 ||
         sscanf(text, "%2u:%2u%n", &hour, &minute, &end) != 2 || end != 5 || minute > 59 ||
         hour * 60 + minute > POLICY_DAY_MIN)
-        return yaml_fail(node, err, -EINVAL, "'%.40s' is no time of day (\"06:00\")",
+        return yaml_fail(node, err, -EINVAL, "'%.40s' is not a time of day (\"06:00\")",
                          text);
     *ret_min = (uint16_t)(hour * 60 + minute);
     return 0;
@@ -174,7 +175,7 @@ static int read_times(struct policy_inside *f, const struct rule_keys *k,
                       struct policy_rule *rule, uw_error *err)
 {
     const char *why = k->phase   ? "a phase rule begins and ends with its phase"
-                      : k->until ? "`until` takes its place"
+                      : k->until ? "a rule with `until` has no such time"
                                  : NULL;
     int r = k->phase ? refuse(k->wait, "for", why, err) : 0;
 
@@ -280,9 +281,9 @@ static int read_asks(struct policy_inside *f, const struct rule_keys *k,
 {
     int kind = KIND_SOFT, r = 0;
 
-    r = refuse(k->priority, "priority", "it orders goals alone", err);
+    r = refuse(k->priority, "priority", "this key applies to goals only", err);
     if (r >= 0)
-        r = refuse(k->hold, "hold", "it is for goals alone", err);
+        r = refuse(k->hold, "hold", "this key applies to goals only", err);
     if (r >= 0)
         r = k->cap ? read_cap(f, k->cap, &rule->asks.cap, err)
                    : read_preset(f, k->preset, &rule->asks.cap, err);
@@ -298,7 +299,7 @@ static int read_asks(struct policy_inside *f, const struct rule_keys *k,
 
 static int read_goal(const struct rule_keys *k, struct policy_rule *rule, uw_error *err)
 {
-    static const char why[] = "a goal has none";
+    static const char why[] = "this key applies to caps only";
     uint64_t priority = 0;
     int r = refuse(k->floor, "floor", why, err);
 
@@ -333,7 +334,7 @@ static int read_rule(struct policy_inside *f, const struct yaml_node *node,
     rule->asks.name = rule->name;
     rule->asks.ramp = f->defaults.ramp;
     if ((k.cap != NULL) + (k.preset != NULL) + (k.goal != NULL) != 1)
-        return yaml_fail(node, err, -EINVAL, "%s: one of cap, preset and goal is wanted",
+        return yaml_fail(node, err, -EINVAL, "%s: expected one of cap, preset and goal",
                          rule->name);
     if (k.jobs)
         r = policy_file_match(f, k.jobs, &rule->jobs, &rule->cls, &rule->n_cls, err);

@@ -129,7 +129,7 @@ static int read_quantity(const struct yaml_node *node, const char *like, double 
     memcpy(number, text, n);
     number[n] = '\0';
     if (parse_double(number, &v, NULL) < 0)
-        return yaml_fail(node, err, -EINVAL, "'%.40s' is no number", number);
+        return yaml_fail(node, err, -EINVAL, "'%.40s' is not a number", number);
     *ret = v * factor;
     return 0;
 }
@@ -143,7 +143,7 @@ int policy_file_count(const struct yaml_node *node, size_t max, size_t *ret_n,
         return r;
     if (yaml_count(node) > max)
         return yaml_fail(node, err, -EINVAL,
-                         "a list of at most %zu is wanted here, not of %zu", max,
+                         "expected a list of at most %zu items, got %zu", max,
                          yaml_count(node));
     *ret_n = yaml_count(node);
     return 0;
@@ -202,7 +202,7 @@ static int read_presets(struct policy_inside *f, const struct yaml_node *node,
         while (at < p->n_presets && strcmp(p->preset[at].name, name) != 0)
             at++;
         if (at == POLICY_PRESETS_MAX)
-            return yaml_fail_key(node, i, err, -EINVAL, "at most 32 presets");
+            return yaml_fail_key(node, i, err, -EINVAL, "more than 32 presets");
         if (strlen(name) >= POLICY_PRESET_NAME || !utf8_is_plain(name))
             return yaml_fail_key(node, i, err, -EINVAL,
                                  "a preset's name is plain text of 1 to 48 bytes");
@@ -293,7 +293,7 @@ static int read_facility(struct policy_inside *f, const struct yaml_node *node,
 
     if (r >= 0 && !is_currency(k.currency))
         r = yaml_fail(yaml_get(node, "currency"), err, -EINVAL,
-                      "'%.40s' is no currency (EUR)", k.currency);
+                      "'%.40s' is not a currency (EUR)", k.currency);
     if (r >= 0)
         r = check_zone(node, k.zone, err);
     f->file.facility = (struct policy_facility){.zone = k.zone, .currency = k.currency};
@@ -308,7 +308,8 @@ static int add_signal(struct policy_inside *f, const struct yaml_node *node,
     if (policy_signal_find(&f->catalogue, d->name, strlen(d->name)) >= 0)
         return 0;
     if (f->catalogue.n == POLICY_SIGNALS_MAX)
-        return yaml_fail(node, err, -EINVAL, "at most 128 signals, built-in ones too");
+        return yaml_fail(node, err, -EINVAL,
+                         "more than 128 signals, including the built-in ones");
     f->signal[f->catalogue.n++] =
         (struct policy_signal){.name = d->name,
                                .type = d->type,
@@ -360,9 +361,9 @@ static int read_within(const struct yaml_node *node, const char *like, double mi
                        double max, double *ret, uw_error *err)
 {
     double v = 0;
-    int r = *ret > 0
-                ? yaml_fail(node, err, -EINVAL, "a limit of this kind is there already")
-                : read_quantity(node, like, &v, err);
+    int r = *ret > 0 ? yaml_fail(node, err, -EINVAL,
+                                 "the policy already has a limit of this kind")
+                     : read_quantity(node, like, &v, err);
 
     if (r < 0)
         return r;
@@ -470,7 +471,7 @@ int policy_file_read(const char *name, const char *text, size_t len, bool hidden
     r = yaml_read_map(yaml_root(f->doc), file_keys, &k, err);
     if (r >= 0 && k.version != VERSION)
         r = yaml_fail(yaml_get(yaml_root(f->doc), "policy"), err, -EINVAL,
-                      "version %llu is not known here: 1 is",
+                      "version %llu is not supported: the supported version is 1",
                       (unsigned long long)k.version);
     if (r >= 0)
         r = read_sections(f, &k, err);

@@ -135,19 +135,20 @@ static void tell_heat(struct limits *l, size_t i, enum limit_state was)
 
     if (state == LIMIT_SHORT)
         (void)snprintf(text, sizeof text,
-                       "%d °C at the board's minimum, %g W: it is not held", b->temp_c,
+                       "%d °C at the board's minimum, %g W: above the limit", b->temp_c,
                        w_of_mw(b->min_mw));
     else if (state == LIMIT_UNKNOWN)
         (void)snprintf(text, sizeof text, "the temperature is unknown");
     else if (state == LIMIT_ACTS && was == LIMIT_SHORT)
-        (void)snprintf(text, sizeof text, "%d °C: it is held", b->temp_c);
+        (void)snprintf(text, sizeof text, "%d °C: the board is within the limit again",
+                       b->temp_c);
     else if (state == LIMIT_ACTS)
-        (void)snprintf(text, sizeof text, "begins to act: %s",
+        (void)snprintf(text, sizeof text, "takes effect: %s",
                        l->shown[LIMIT_TEMPERATURE][i].why);
     else if (was == LIMIT_UNKNOWN)
         (void)snprintf(text, sizeof text, "the temperature is known: %d °C", b->temp_c);
     else
-        (void)snprintf(text, sizeof text, "ends to act: %d °C", b->temp_c);
+        (void)snprintf(text, sizeof text, "no longer in effect: %d °C", b->temp_c);
     tell(l, i, state, text);
 }
 
@@ -188,14 +189,15 @@ static void step_heat(struct limits *l, size_t i, uint64_t now_ns)
 static void why_rise(const struct limits *l, enum limit_state state, char ret[LIMIT_TEXT])
 {
     static const char *const texts[] = {[LIMIT_NO_JOB] = "no job",
-                                        [LIMIT_PAUSED] = "its job draws little",
-                                        [LIMIT_RISES] = "on the way up",
-                                        [LIMIT_BEHIND] = "a little above others' caps"};
+                                        [LIMIT_PAUSED] = "the job draws little power",
+                                        [LIMIT_RISES] = "rising",
+                                        [LIMIT_BEHIND] =
+                                            "slightly above the caps of other claims"};
     const char *text = state < n_elements(texts) ? texts[state] : NULL;
 
     if (text)
-        (void)snprintf(ret, LIMIT_TEXT, "%s; the node rises by %.3g W/s at most", text,
-                       l->ask.rise_w_s);
+        (void)snprintf(ret, LIMIT_TEXT, "%s; the node's power rises by at most %.3g W/s",
+                       text, l->ask.rise_w_s);
 }
 
 static void step_rise(struct limits *l, uint64_t now_ns)
@@ -247,8 +249,8 @@ static void end_heat(struct limits *l)
     for (size_t i = 0; i < l->n; i++)
         if (was[i].told != LIMIT_FREE)
             tell(l, i, LIMIT_FREE,
-                 was[i].cap_mw ? "ends to act: no longer in the policy"
-                               : "no longer in the policy");
+                 was[i].cap_mw ? "no longer in effect: removed from the policy"
+                               : "removed from the policy");
 }
 
 static int on_timer(struct loop_timer *timer, uint64_t now_ns, void *user)

@@ -141,7 +141,7 @@ static int take_answer(struct look *l, const struct unix_reply *got)
         l->facts = l->held.facts;
     if (r == 0 && !l->held.known && (l->held.error[0] || l->held.n == 0)) {
         r = fail(&l->error, -ENODATA, "%s",
-                 l->held.error[0] ? l->held.error : "its source has no value yet");
+                 l->held.error[0] ? l->held.error : "the source has no value yet");
         held_signal_fini(&l->held);
     }
     return r;
@@ -343,7 +343,8 @@ static void hangs(const struct look *l)
 
     name_source(l, source);
     if (l->source.socket[0])
-        (void)snprintf(why, sizeof why, "%s: it does not answer", l->source.socket);
+        (void)snprintf(why, sizeof why, "%s: the socket does not answer",
+                       l->source.socket);
     else
         (void)snprintf(why, sizeof why, "%.150s: the file system does not answer",
                        l->source.file);

@@ -28,9 +28,10 @@ static int check_socket(const struct signal_source *s, uw_error *err)
     if (s->file[0])
         return fail(err, -EINVAL, "%s: give one of file and socket", name);
     if (s->path[0] || s->column[0])
-        return fail(err, -EINVAL, "%s: path and column do not belong to a socket", name);
+        return fail(err, -EINVAL, "%s: path and column apply to files, not to sockets",
+                    name);
     if (s->decl.type != POLICY_NUMBER)
-        return fail(err, -EINVAL, "%s: a socket gives numbers alone", name);
+        return fail(err, -EINVAL, "%s: a socket provides numbers only", name);
     if (s->socket[0] != '/' || !utf8_is_plain(s->socket))
         return fail(err, -EINVAL, "%s: socket: '%.80s' is not an absolute path", name,
                     utf8_is_plain(s->socket) ? s->socket : "?");
@@ -45,9 +46,7 @@ static int check_file(const struct signal_source *s, uw_error *err)
         return check_socket(s, err);
     if (!s->file[0])
         return s->path[0] || s->column[0] || s->every_ns
-                   ? fail(err, -EINVAL,
-                          "%s: path, column and every belong to a file: there is none",
-                          name)
+                   ? fail(err, -EINVAL, "%s: path, column and every need a file", name)
                    : 0;
     if (s->file[0] != '/')
         return fail(err, -EINVAL, "%s: file: '%.80s' is not an absolute path", name,
@@ -82,10 +81,11 @@ static int check_times(const struct signal_source *s, uw_error *err)
         return fail(err, -ERANGE, "%s: every %g s is outside 1 s..1 h", s->decl.name,
                     s_of_ns(s->every_ns));
     if (s->decl.age_ns < s->every_ns)
-        return fail(err, -ERANGE,
-                    "%s: its age limit, %g s, is below every, %g s: it would be unknown "
-                    "between two looks",
-                    s->decl.name, s_of_ns(s->decl.age_ns), s_of_ns(s->every_ns));
+        return fail(
+            err, -ERANGE,
+            "%s: the age limit, %g s, is shorter than every, %g s: the signal would be "
+            "unknown between two reads",
+            s->decl.name, s_of_ns(s->decl.age_ns), s_of_ns(s->every_ns));
     return 0;
 }
 
@@ -104,7 +104,8 @@ int signal_source_check(struct signal_source *s, const char *currency, uw_error 
         own.every_ns =
             own.decl.age_ns < EVERY_S * NS_PER_S ? own.decl.age_ns : EVERY_S * NS_PER_S;
     if (own.file[0] && !own.csv && signal_is_forecast(own.decl.name))
-        return fail(err, -EINVAL, "%s: a forecast comes from CSV, a line for each time",
+        return fail(err, -EINVAL,
+                    "%s: a forecast needs a CSV file with a line for each time",
                     own.decl.name);
     r = check_times(&own, err);
     if (r == 0)
@@ -188,7 +189,9 @@ static int read_currency(const struct yaml_node *root, char ret[4], uw_error *er
     if (r == 0 && (strlen(text) != 3 || !isupper((unsigned char)text[0]) ||
                    !isupper((unsigned char)text[1]) || !isupper((unsigned char)text[2])))
         r = yaml_fail(node, err, -EINVAL,
-                      "facility.currency: '%.40s' is none: three capital letters", text);
+                      "facility.currency: '%.40s' is not a currency: expected three "
+                      "capital letters",
+                      text);
     if (r == 0)
         memcpy(ret, text, 4);
     return r;

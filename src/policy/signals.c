@@ -393,7 +393,7 @@ static int check_value(const struct entry *e, const struct signal_put *p,
     *ret = *v;
     ret->number *= factor;
     if (v->type == POLICY_NUMBER && !isfinite(ret->number))
-        return fail(err, -ERANGE, "%s: the value is no finite number", e->decl.name);
+        return fail(err, -ERANGE, "%s: the value is not a finite number", e->decl.name);
     return 0;
 }
 
@@ -419,7 +419,8 @@ int signals_put(struct signals *s, size_t i, const struct signal_put *p,
     struct entry *e = s->entry[i];
     struct signal_value v;
     int r = is_forecast(e)
-                ? fail(err, -EINVAL, "%s is a series of values to come", e->decl.name)
+                ? fail(err, -EINVAL, "%s is a forecast: it needs a series of values",
+                       e->decl.name)
                 : check_value(e, p, value, &v, err);
 
     if (r == 0 && p->utc_ns > later(t.utc_ns, AHEAD_S * NS_PER_S))
@@ -479,7 +480,7 @@ int signals_put_series(struct signals *s, size_t i, const struct signal_put *p,
     int64_t age_s = (int64_t)(age_ns / NS_PER_S);
     double factor = 1;
     int r = e->shape.series == POLICY_NO_SERIES
-                ? fail(err, -EINVAL, "%s is %s: it has no series", e->decl.name,
+                ? fail(err, -EINVAL, "%s is %s, not a series", e->decl.name,
                        signal_type_name(e->decl.type))
                 : check_unit(e, p, &factor, err);
 
@@ -550,10 +551,11 @@ static int check_hand(const struct entry *e, const struct signal_put *p,
                       const struct signal_value *v, uint64_t for_ns, uw_error *err)
 {
     if (is_forecast(e))
-        return fail(err, -EINVAL, "%s is a forecast: it comes from a file or a source",
+        return fail(err, -EINVAL, "%s is a forecast: only a file or a source can set it",
                     e->decl.name);
     if (for_ns > SIGNAL_FOR_MAX_S * NS_PER_S)
-        return fail(err, -ERANGE, "%g h is longer than a value may be set by hand: 24 h",
+        return fail(err, -ERANGE,
+                    "%g h is longer than 24 h, the limit for a value set by hand",
                     s_of_ns(for_ns) / 3600);
     if (v->type == POLICY_NUMBER && e->decl.type == POLICY_NUMBER && e->decl.unit[0] &&
         !(p->unit && p->unit[0]))
@@ -684,7 +686,7 @@ static const char *why_of(const struct entry *e, const struct now *now)
     if (e->why[0] || now->known)
         return e->why;
     if (e->unlisted)
-        return "its source is no longer in policy.yaml";
+        return "the source is no longer in policy.yaml";
     return !e->given.has && !e->rows ? "no source has given a value yet"
            : is_forecast(e)          ? "the forecast has ended"
            : e->rows                 ? "the series has no value now"

@@ -98,8 +98,8 @@ struct signal_put {
     bool estimated;            /* the source says that it estimates … */
     const bool *estimates;     /* … of each point of a series; NULL: as `estimated` */
 };
-/* -EINVAL: another type or unit; -ERANGE: the value is no finite number, or its time lies
- * in the future.  Nothing changed.
+/* -EINVAL: another type or unit; -ERANGE: the value is not a finite number, or its time
+ * lies in the future.  Nothing changed.
  */
 int signals_put(struct signals *s, size_t i, const struct signal_put *p,
                 const struct signal_value *value, struct signal_time t, uw_error *err);

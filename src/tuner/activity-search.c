@@ -21,7 +21,7 @@ static void named_step(const struct activity_now *now, struct search_step *ret)
         .settle_s = 2,
         .settle_steps = 1,
     };
-    (void)snprintf(ret->why, sizeof ret->why, known ? "asked for" : "reference");
+    (void)snprintf(ret->why, sizeof ret->why, known ? "requested" : "reference");
 }
 
 static void want(const void *self, const struct activity_now *now,

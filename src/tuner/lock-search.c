@@ -227,7 +227,7 @@ static bool begin(struct lock_search *l, const struct activity_now *now)
         return false;
     search_result(now->search, &known);
     if (!known.has_reference || !take_clocks(l, &setup))
-        return not_tried(l, now->cap_mw, "clocks cannot or must not be locked");
+        return not_tried(l, now->cap_mw, "clock locks are not supported or not allowed");
     setup.ref = (struct goal_ref){known.ref_energy_j, known.ref_time_s, 0};
     for (size_t i = 0; i < b->n; i++)
         setup.ref.pmax_w += w_of_mw(board_view(b->boards[i])->limits.max_mw);
@@ -278,7 +278,7 @@ static enum activity_verdict on_hold(void *self, const struct activity_now *now)
                                  w->start_s,  w->lasted_s};
     see_anew(l);
     if (l->asked_mhz && in_force(l) != FORCE_YES)
-        return give_up(l, "the lock is not in force any more");
+        return give_up(l, "the lock is no longer in force");
     if (lock_on_window(l->machine, &window, &err) < 0)
         return over(l, err.text);
     const struct lock_step *step = lock_step(l->machine);

@@ -162,8 +162,8 @@ static void begin(struct progress *p)
 const struct progress_source progress_by_launches = {
     .inferred = true,
     .missing = "even launches",
-    .lost = "launches are not even any more",
-    .found = "launches are even now",
+    .lost = "launches are no longer regular",
+    .found = "launches are regular now",
     .on_power = on_power,
     .ask = ask,
     .same = same,

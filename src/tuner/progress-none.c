@@ -92,7 +92,7 @@ static enum progress_news on_power(struct progress *p,
 
 const struct progress_source progress_by_nothing = {
     .missing = "progress",
-    .lost = "progress is not seen any more",
+    .lost = "progress is no longer seen",
     .found = "progress is seen now",
     .on_power = on_power,
     .ask = ask,

@@ -328,7 +328,7 @@ static void begin(struct progress *p)
 const struct progress_source progress_by_period = {
     .inferred = true,
     .missing = "period",
-    .lost = "period is not seen any more",
+    .lost = "period is no longer seen",
     .found = "power has a period now",
     .on_power = on_power,
     .ask = ask,

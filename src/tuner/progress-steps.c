@@ -56,7 +56,7 @@ void progress_awaits(const struct progress *p, char *ret, size_t size)
 
 const struct progress_source progress_by_steps = {
     .missing = "steps",
-    .lost = "steps are not seen any more",
+    .lost = "steps are no longer seen",
     .found = "steps are seen now",
     .waits = waits,
     .on_steps = on_steps,

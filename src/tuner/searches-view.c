@@ -31,7 +31,7 @@ static enum search_status status_of(const struct job_search *t,
     if (t->final)
         return SAY(SEARCH_IS_OVER, "over");
     if (t->off)
-        return SAY(SEARCH_IS_OFF, "has no goal now");
+        return SAY(SEARCH_IS_OFF, "no goal");
     if (t->refused)
         return SAY(SEARCH_IS_REFUSED, "not capped: %.80s", t->why);
     if (t->passed && !t->wanted)

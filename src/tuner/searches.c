@@ -807,7 +807,7 @@ void searches_bar(struct searches *ts, uint64_t job, size_t board, bool barred)
     t->wanted_ns = loop_now_ns(ts->o.loop);
     if (!barred || !(t->boards & bit))
         return;
-    note(t, "others compute on a board of the job: no cap until that ends", false);
+    note(t, "another user computes on a board of the job: no cap until that ends", false);
     if (t->tuner)
         (void)close_tuner(t);
     else

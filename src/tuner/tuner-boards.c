@@ -59,8 +59,8 @@ static int lose(struct tuner *t, size_t board, uint64_t now)
     t->lost_ns = now;
     board_caps_text(&t->caps, board, text, sizeof text);
     tuner_note(&t->notes, true,
-               "%s: the caps were lost: %s from the original limit again", text,
-               t->search ? "the search goes down" : "the boards go down");
+               "%s: the caps were lost: %s the cap from the original limit again", text,
+               t->search ? "the search lowers" : "the job lowers");
     return tuner_event(t, ON_BOARDS_LOST, NULL);
 }
 

@@ -210,7 +210,8 @@ int tuner_claims_keep(struct tuner_claims *c, uw_error *err)
 {
     int r = 0;
 
-    tuner_claims_why(c, "the limit that was found, until its original is known");
+    tuner_claims_why(c,
+                     "the limit found at the start, until the original limit is known");
     for (size_t i = 0; i < c->o.n && r >= 0; i++)
         r = claims_state(c, i, UINT32_MAX, &CLAIM_AT_ONCE, err);
     return r;

@@ -281,13 +281,14 @@ int do_named(struct tuner *t, const void *what)
     (void)what;
     t->void_windows = 0;
     window_cancel(&t->progress.window);
-    return tuner_hold_unseen(t, &step, "asked for");
+    return tuner_hold_unseen(t, &step, "requested");
 }
 
 /* The model took the cap for cheaper than it is. */
 int do_spent(struct tuner *t, const void *what)
 {
-    tuner_note(&t->notes, true, "%.0f W takes longer than the bound leaves: goes up",
+    tuner_note(&t->notes, true,
+               "%.0f W takes more time than the bound leaves: raising the cap",
                w_of_mw(t->step.cap_mw));
     search_on_spent(t->search);
     return do_give_up(t, what);
@@ -311,7 +312,7 @@ static void release_all(struct tuner *t)
 int do_leave(struct tuner *t, const void *what)
 {
     (void)what;
-    tuner_note(&t->notes, true, "the job is not capped any more: %s", t->report.ended);
+    tuner_note(&t->notes, true, "the job is no longer capped: %s", t->report.ended);
     (void)activities_on_news(t->activity, ACTIVITY_END);
     t->report.ended_ns = loop_now_ns(t->o.loop);
     window_cancel(&t->progress.window);
@@ -426,7 +427,7 @@ int do_late(struct tuner *t, const void *what)
 int do_pause(struct tuner *t, const void *what)
 {
     tuner_note(&t->notes, true,
-               "no step for %.0f s: the original cap until the next step",
+               "no step for %.0f s: restoring the original cap until the next step",
                s_between(t->pause.last.at_ns, loop_now_ns(t->o.loop)));
     return do_halt(t, what);
 }
@@ -442,7 +443,7 @@ int do_forget_pause(struct tuner *t, const void *what)
 static void count_stall(struct tuner *t)
 {
     t->report.stalls++;
-    tuner_note(&t->notes, true, "no progress at %.0f W: goes up",
+    tuner_note(&t->notes, true, "no progress at %.0f W: raising the cap",
                w_of_mw(board_caps_at_mw(&t->caps)));
     pause_forgive(&t->pause, &t->progress.steps, loop_now_ns(t->o.loop));
 }

@@ -67,8 +67,9 @@ static void blind(struct tuner *t)
 {
     if (!t->search || t->state != TUNER_WAIT || !t->holding)
         return;
-    tuner_note(&t->notes, true,
-               "no step was reported since: back to the original cap until one is");
+    tuner_note(
+        &t->notes, true,
+        "no step was reported since: restoring the original cap until the next step");
     t->holding = false;
     (void)tuner_to_original(t);
 }
@@ -117,13 +118,13 @@ int do_blind(struct tuner *t, const void *what)
 {
     window_cancel(&t->progress.window);
     tuner_note(&t->notes, true,
-               "the job's steps cannot be followed any more: back to the original cap");
+               "the job's steps can no longer be followed: restoring the original cap");
     tuner_end_check(t);
     t->at = ACTIVITY_SEARCH;
     regimes_turn(&t->regimes, STRETCH_SEARCH);
     t->holding = false;
     (void)snprintf(t->progress.unknown, sizeof t->progress.unknown,
-                   "the job's steps cannot be followed any more");
+                   "the job's steps can no longer be followed");
     t->progress.told.waits_ns = loop_now_ns(t->o.loop);
     int r = tuner_to_original(t);
     return r < 0 ? r : do_listen(t, what);
@@ -164,10 +165,11 @@ int do_ask_peak(struct tuner *t, const void *what)
 
     (void)what;
     if (!safe_cap_allowed(&t->safe)) {
-        tuner_note(&t->notes, true,
-                   "the job's progress is unknown (%s): it is not capped, as a bound on "
-                   "its time could not be checked",
-                   t->progress.unknown);
+        tuner_note(
+            &t->notes, true,
+            "the job's progress is unknown (%s): the job is not capped, as a bound on "
+            "its time cannot be checked",
+            t->progress.unknown);
         t->at = ACTIVITY_SAFE;
         listen(t, false);
         return 0;
@@ -210,7 +212,7 @@ int do_begin(struct tuner *t, const void *what)
 
 int do_unsafe(struct tuner *t, const void *what)
 {
-    tuner_note(&t->notes, true, "the job's %s: back to the original cap",
+    tuner_note(&t->notes, true, "the job's %s: restoring the original cap",
                progress_sources[t->progress.none.likely]->found);
     (void)do_listen_again(t, what);
     return tuner_to_original(t);
@@ -223,7 +225,7 @@ int do_unsafe(struct tuner *t, const void *what)
  */
 int do_unheard(struct tuner *t, const void *what)
 {
-    tuner_note(&t->notes, true, "the job's %s (%s): back to the original cap",
+    tuner_note(&t->notes, true, "the job's %s (%s): restoring the original cap",
                progress_source(&t->progress)->lost, t->progress.unknown);
     tuner_end_check(t);
     regimes_turn(&t->regimes, STRETCH_SEARCH);
@@ -249,7 +251,7 @@ int do_deaf_stall(struct tuner *t, const void *what)
 
     t->report.stalls++;
     t->progress.inferred.missed = 0;
-    tuner_note(&t->notes, true, "no %s at %.0f W: goes up",
+    tuner_note(&t->notes, true, "no %s at %.0f W: raising the cap",
                progress_source(&t->progress)->missing, w_of_mw(in_force_mw));
     search_on_stall(t->search, in_force_mw);
     return do_go(t, what);
@@ -269,7 +271,7 @@ int do_told(struct tuner *t, const void *what)
 static void note_better(struct tuner *t)
 {
     tuner_note(&t->notes, true,
-               "the job reports its steps now: the search begins again with them");
+               "the job reports steps now: the search starts again with these steps");
     (void)do_told(t, NULL);
     t->progress.unit = TUNER_BY_STEPS;
     progress_forget(&t->progress);

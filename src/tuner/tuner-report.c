@@ -97,12 +97,13 @@ enum search_status tuner_status(const struct tuner *t, char *ret, size_t size)
     double held_w = w_of_mw(t->report.held_mw);
 
     if (works && t->report.ruled)
-        return SAY(SEARCH_IS_RULED, "rests at %.0f W: the policy asks for less",
+        return SAY(SEARCH_IS_RULED, "paused at %.0f W: the policy sets a lower cap",
                    w_of_mw(t->step.cap_mw));
     if (tuner_rests(t))
         return SAY(SEARCH_RESTS, "cannot be measured: not capped for now");
     if (t->state == TUNER_PAUSED && !t->stopped)
-        return SAY(SEARCH_IS_PAUSED, "no step for long: not capped until the next one");
+        return SAY(SEARCH_IS_PAUSED,
+                   "no step for a long time: not capped until the next step");
     if (waits && t->progress.by == TUNER_BY_NOTHING && !t->holding)
         return SAY(safe ? SEARCH_IS_SAFE : SEARCH_WAITS_PROGRESS, "%s",
                    safe ? "no steps, no period: not capped"

@@ -195,7 +195,7 @@ int do_judge(struct tuner *t, const void *what)
     if (t->search && one && w->energy_rse < 1) {
         int r = search_on_window(t->search, w, &err);
         if (r < 0)
-            tuner_note(&t->notes, true, "a window was left out: %s", err.text);
+            tuner_note(&t->notes, true, "a window was skipped: %s", err.text);
     }
     if (!hold || (t->search && search_step(t->search)->cap_mw != t->step.cap_mw) ||
         (one && tuner_goes_on(t)))
@@ -207,9 +207,10 @@ int do_rest(struct tuner *t, const void *what)
 {
     t->void_windows = 0;
     double rest_s = rest_begin(&t->rest, loop_now_ns(t->o.loop));
-    tuner_note(&t->notes, true,
-               "the job cannot be measured at %.0f W: the original cap for %.0f min",
-               w_of_mw(t->step.cap_mw), rest_s / 60);
+    tuner_note(
+        &t->notes, true,
+        "the job cannot be measured at %.0f W: restoring the original cap for %.0f min",
+        w_of_mw(t->step.cap_mw), rest_s / 60);
     tuner_end_check(t);
     regimes_turn(&t->regimes, STRETCH_SEARCH);
     t->holding = false;

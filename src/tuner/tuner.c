@@ -238,7 +238,7 @@ int tuner_resume(struct tuner *t, uint32_t held_mw)
         held_mw = t->report.original_mw;
     t->holding = true;
     t->report.held_mw = held_mw;
-    (void)snprintf(t->report.why, sizeof t->report.why, "held before, goes on");
+    (void)snprintf(t->report.why, sizeof t->report.why, "held before the restart");
     return tuner_command(t, held_mw, &CLAIM_AT_ONCE);
 }
 
@@ -357,7 +357,8 @@ static int take_earlier(struct tuner *t, uw_error *err)
     t->report.earlier_job = e->job;
     t->report.memory = SEARCH_MEMORY_KEPT;
     tuner_note(&t->notes, true,
-               "begins with %zu caps that job %" PRIu64 ", this job's last run, measured",
+               "starting with %zu caps measured by job %" PRIu64
+               ", the last run of this job",
                e->n, e->job);
     return 0;
 }

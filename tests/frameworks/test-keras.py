@@ -29,7 +29,7 @@ def main():
                                  ("a step", row["few"]["energy_per_step_j"], [joules / 2 for joules in row["train"]])):
             ratio = statistics.median(h / j for h, j in zip(have[1:], true[1:]))
             t.near(ratio, 1, 0.07, f"{name} after others, short epochs: {ratio:.3f} of its true energy (simulated)")
-        t.ok(len(row["warned"]) == 1 and "9 is no board" in row["warned"][0][0], "boards that are none: one warning", row["warned"])
+        t.ok(len(row["warned"]) == 1 and "9 is not a board" in row["warned"][0][0], "boards that are none: one warning", row["warned"])
         t.equal([place for _, place in row["warned"]], ["train-keras.py"], "… of the line that calls fit()")
         t.equal(row["steps"], 30, "each step is told")
         t.equal(row["seen"], {"train": ["train"], "validate": ["validate"]}, "the page has the phase of what the model does")

@@ -37,7 +37,7 @@ def lists_some(t, node):
     p = asked(node, "list", "--json", "--gpus", "1")
     t.equal([g["gpu"] for g in json.loads(p.stdout or "{}").get("gpus", [])], [1], f"list --gpus {p.stderr}")
     p = asked(node, "list", "--gpus", "7")
-    t.equal((p.returncode, p.stderr), (2, "underwatt: list: --gpus: no board '7': they are 0..1\n"), "list --gpus: no such board")
+    t.equal((p.returncode, p.stderr), (2, "underwatt: list: --gpus: '7' is not a board: boards are 0..1\n"), "list --gpus: no such board")
 
 
 def measures(t, node, folder):
@@ -67,8 +67,8 @@ def picks(t, node):
     for text, want in (("1", [1]), ("1, 0", [1, 0]), ("all", [0, 1]), ("0-1", [0, 1]), (ids[1], [1]), (ids[1][:12], [1]), (ids[0][4:12].upper(), [0])):
         p = asked(node, "measure", "--gpus", text, "--json", "--", "true", CUDA_VISIBLE_DEVICES="0")
         t.equal((p.returncode, [g["label"] for g in json.loads(p.stderr or "{}").get("gpus", [])]), (0, [f"gpu{i}" for i in want]), f"--gpus {text}")
-    for text, says in (("2", "no board '2': they are 0..1"), ("0-2", "'0-2'"), ("1-0", "'1-0'"), (f"0-{30 * '9'}", "no board"), ("", "is empty"), ("0,,1", "is empty"), ("all,0", "'all'"),
-                       ("GPU-", "'GPU-'"), ("0,0", "'0': this board is in the list already"), ("-1", "'-1'")):
+    for text, says in (("2", "'2' is not a board: boards are 0..1"), ("0-2", "'0-2'"), ("1-0", "'1-0'"), (f"0-{30 * '9'}", "is not a board"), ("", "is empty"), ("0,,1", "is empty"), ("all,0", "'all'"),
+                       ("GPU-", "'GPU-'"), ("0,0", "'0': the list has this board twice"), ("-1", "'-1'")):
         p = asked(node, "measure", f"--gpus={text}", "--", "echo", "ran")
         t.ok(p.returncode == 2 and not p.stdout and p.stderr.count("\n") == 1 and "underwatt: measure: --gpus: " in p.stderr and says in p.stderr,
              f"--gpus {text}: {p.stderr.strip()}", p.stdout)

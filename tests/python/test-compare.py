@@ -180,7 +180,7 @@ def refused(t):
         return None
 
     for name, variants, more, want in (
-            ("no dictionary", [nothing], {}, "variants: "), ("nothing", {}, {}, "variants: "), ("no name", {3: nothing}, {}, "3 is no name"),
+            ("no dictionary", [nothing], {}, "variants: "), ("nothing", {}, {}, "variants: "), ("no name", {3: nothing}, {}, "3 is not a name"),
             ("no callable", {"a": 3}, {}, "'a'"), ("no count", {"a": underwatt.Variant(nothing, 0)}, {}, "count 0"),
             ("a count of text", {"a": underwatt.Variant(nothing, "8")}, {}, "count '8'"), ("no accuracy", {"a": underwatt.Variant(nothing, 1, 0.9)}, {}, "accuracy 0.9"),
             ("per", {"a": nothing}, {"per": ""}, "per ''"), ("within", {"a": nothing}, {"within": 0}, "within 0"), ("within NaN", {"a": nothing}, {"within": math.nan}, "within nan"),
@@ -243,7 +243,7 @@ def alone(t):
         return
     found, text = json.loads(lines[0])
     t.ok(found["measured"] == "time" and all(v["energy_j"] is None and v["power_w"] is None and v["latency_s"] > 0 for v in found["variants"]), "time alone", found)
-    t.ok("time alone: no GPU" in text and "energy" not in text and " J" not in text, "and says so", text)
+    t.ok("time only: no GPU" in text and "energy" not in text and " J" not in text, "and says so", text)
     t.ok(lines[1].startswith("0 "), "device='gpu': NoDevice, one line", lines[1])
 
 

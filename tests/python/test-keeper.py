@@ -264,7 +264,7 @@ def keeper_ends(t, node):
     p = pyuser.begun_in_world(node, ENDED)
     os.kill(keeper_of(p.stdout.readline().strip()), signal.SIGKILL)
     out, err = p.communicate(timeout=100)
-    told = "the keeper of this program has ended: the limits are back, and the program goes on without caps"
+    told = "the keeper of this program has ended: the original limits are restored, and the program continues without caps"
     t.ok(p.returncode == 0 and out == f"False unknown {told}\n" and err.count("RuntimeWarning: ") == 1 and told in err and "daemon" not in err,
          "the keeper of an Optimizer is killed: one warning says that there are no caps from now on", out + err)
 
@@ -286,7 +286,7 @@ except underwatt.UnderwattError as e:
 
 def odd_places(t, node):
     p = pyuser.in_world(node, MANY)
-    t.equal(p.stdout.splitlines(), ["True", f"{errno.ENOENT} /nowhere/underwatt: cannot be made: No such file or directory (XDG_RUNTIME_DIR is '/nowhere')"],
+    t.equal(p.stdout.splitlines(), ["True", f"{errno.ENOENT} /nowhere/underwatt: cannot be created: No such file or directory (XDG_RUNTIME_DIR is '/nowhere')"],
             "a program with 1,100 open files has a keeper; no folder for a group: one line" + p.stderr)
 
 

@@ -220,7 +220,7 @@ def searches(t, node, d, loop, original):
     loop.until("saved")
     restarts(t, node, d, loop, number, original)
     status, err = loop.end("twice")
-    t.ok(status == 0 and "Traceback" not in err and err.count("told of it later") <= 1, "the program ends, with one warning at most", err)
+    t.ok(status == 0 and "Traceback" not in err and err.count("informed later") <= 1, "the program ends, with one warning at most", err)
     t.ok(any("refused" in line and "already" in line for line in loop.lines), "a second Optimizer is refused", loop.lines[-12:])
     end = next((line.split() for line in loop.lines if line.startswith("end")), None)
     points = {float(w[1]): (float(w[2]), float(w[3])) for w in map(str.split, loop.lines) if w[0] == "point"}
@@ -314,7 +314,7 @@ def fails(t, node):
         return
     t.ok(words[0] != words[1] != "0" and words[2:4] == ["False", "True"], "the next training ends the first, and has a job of its own", words)
     t.equal(words[4:], ["True", "InvalidValue"], "beside the program's own Optimizer, and with wrong boards, one goes on; no goal: said at once")
-    t.ok(p.stderr.count("RuntimeWarning: underwatt") == 2 and "has an Optimizer already" in p.stderr and "7 is no board" in p.stderr,
+    t.ok(p.stderr.count("RuntimeWarning: underwatt") == 2 and "has an Optimizer already" in p.stderr and "7 is not a board" in p.stderr,
          "a warning each", p.stderr)
 
 

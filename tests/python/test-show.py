@@ -103,7 +103,7 @@ def choices(t):
     for wrong in (3, [3], ["GPU-c"], [], "all", "12"):
         t.ok(raises(underwatt.InvalidValue, _monitor.chosen, boards, wrong), f"no board: {wrong}")
     t.equal(raises(underwatt.InvalidValue, _monitor.chosen, boards, "0"),
-            "gpus: '0' is no board: give numbers (0..2), as in gpus=[0], or UUIDs", "a number as text: what to give")
+            "gpus: '0' is not a board: give numbers (0..2), as in gpus=[0], or UUIDs", "a number as text: what to give")
     t.equal([_monitor.price_of(p) for p in (None, 0.3, "0.30 EUR", Price(1.0, "USD"))],
             [None, Price(0.3), Price(0.3, "EUR"), Price(1.0, "USD")], "prices")
     t.ok(raises(underwatt.InvalidValue, _monitor.price_of, "cheap"), "no price")

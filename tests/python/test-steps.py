@@ -178,7 +178,7 @@ def trouble(t, folder):
     path.write_bytes(b"x" * 4096)
     p = subprocess.run([sys.executable, "-c", "import underwatt; underwatt.step(); underwatt.step(); print(underwatt.steps())"],
                        capture_output=True, text=True, timeout=60, env=pyuser.env(UNDERWATT_PROGRESS=str(path)))
-    t.ok(p.returncode == 0 and p.stdout == "2\n" and p.stderr.count("steps are not told") == 1,
+    t.ok(p.returncode == 0 and p.stdout == "2\n" and p.stderr.count("steps are not reported") == 1,
          "a page that is none: one warning, and the program goes on", p.stdout + p.stderr)
 
 

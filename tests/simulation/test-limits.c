@@ -577,10 +577,11 @@ static void not_held(void)
        "said, at the minimum");
     run_s(3600);
     ok(writes(0) == before, "and nothing is written any more");
-    is_int(events("%begins to act%"), 1, "the ledger has its begin once");
-    is_int(events("%it is not held%"), 1, "and once that it is not held");
+    is_int(events("%takes effect%"), 1, "the ledger has its begin once");
+    is_int(events("%above the limit%"), 1, "and once that it is not held");
     is_int(events("%"), 2, "and nothing else");
-    taken_away(LIMIT_SHORT, "limit temperature: ends to act: no longer in the policy");
+    taken_away(LIMIT_SHORT,
+               "limit temperature: no longer in effect: removed from the policy");
     end_job(child);
     end_scene();
 }
@@ -598,7 +599,7 @@ static void silent(void)
     run_s(60);
     ok(!limit_claim(0, "limit temperature"), "no cap");
     is_int(events("%the temperature is unknown%"), 1, "the ledger has it once");
-    taken_away(LIMIT_UNKNOWN, "limit temperature: no longer in the policy");
+    taken_away(LIMIT_UNKNOWN, "limit temperature: removed from the policy");
     end_scene();
 }
 
@@ -642,7 +643,8 @@ static void unknown_and_reloads(void)
        err.text);
     run_s(30);
     ok(limit_claim(0, "limit temperature"), "the old one stays");
-    taken_away(LIMIT_ACTS, "limit temperature: ends to act: no longer in the policy");
+    taken_away(LIMIT_ACTS,
+               "limit temperature: no longer in effect: removed from the policy");
     ok(in_force(0) == ORIGINAL_MW, "nothing stays capped");
     end_job(child);
     end_scene();

@@ -40,7 +40,7 @@ static void lost_steps(void)
     pass(&s, 130);
     (void)searches_look(s.tunings, 1, &view);
     ok(in_force(&s, 0) == 300000 &&
-           strstr(s.said, "the job's steps cannot be followed any more"),
+           strstr(s.said, "the job's steps can no longer be followed"),
        "no steps for two minutes: the original is back: %.0f W, %s",
        w_of_mw(in_force(&s, 0)), view.state);
     wait_for_hold(&s, 0);

@@ -203,12 +203,13 @@ static void books_a_count(void)
     (void)node_job_end(w.node, &root, job.id, NULL);
     stop_paged(&job);
     end_node();
-    int rows = in_ledger("SELECT count(*) FROM event WHERE text LIKE '%begins to act%'");
-    int ends = in_ledger("SELECT count(*) FROM event WHERE text LIKE '%ends to act%'");
-    int counts = in_ledger("SELECT count(*) FROM event WHERE text LIKE '%more times to "
-                           "act for job%in%s, without rows'");
-    int counted = in_ledger("SELECT sum(CAST(substr(text, 23) AS INTEGER)) FROM event "
-                            "WHERE text LIKE 'rule validation began %'");
+    int rows = in_ledger("SELECT count(*) FROM event WHERE text LIKE '%takes effect%'");
+    int ends =
+        in_ledger("SELECT count(*) FROM event WHERE text LIKE '%no longer in effect%'");
+    int counts = in_ledger("SELECT count(*) FROM event WHERE text LIKE '%more times "
+                           "for job%in%s, without rows'");
+    int counted = in_ledger("SELECT sum(CAST(substr(text, 29) AS INTEGER)) FROM event "
+                            "WHERE text LIKE 'rule validation took effect %more%'");
     ok(begins > 60 && rows >= 20 && rows <= 22 && ends == rows,
        "%d times: %d rows of beginnings, %d of ends", begins, rows, ends);
     ok(counts > 4 && counts <= 11 && rows + counted == begins,

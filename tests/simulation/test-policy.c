@@ -91,7 +91,7 @@ static void wrong_files(void)
     c = rule_claim(CLAIM_HARD);
     ok(c && c->mw == 220000, "the rule goes on with its new cap");
     (void)unlink(w.config.policy_file);
-    ok(reload(&err) == -EINVAL && strstr(err.text, "no such file any more"),
+    ok(reload(&err) == -EINVAL && strstr(err.text, "the file is missing"),
        "the file is gone: %s", err.text);
     run_s(20);
     c = rule_claim(CLAIM_HARD);

@@ -237,7 +237,7 @@ def reboot(c, times, folder):
     d.start()
     free(c, "after the reboot")
     ended(c, job, 1, "the ledger has the job's end")
-    t.ok("of another boot of this machine" in d.log(), "the daemon says why", d.log()[-2000:])
+    t.ok("from an earlier boot of this machine" in d.log(), "the daemon says why", d.log()[-2000:])
     t.equal([b["limit_writes"] for b in c.nodes["n1"].status()["boards"]], writes, "no limit was set for it meanwhile")
     c.start_slurmd("n1")
     # slurmctld tells the node the end of the first run once it is back; before, slurmd runs no prolog for a job that it still knows.

@@ -86,7 +86,7 @@ def seen(t, node, d):
     t.ok(value("underwatt_limit_acting", 'gpu="0"', 'limit="temperature"') == 1 and
          value("underwatt_limit_acting", 'gpu="1"', 'limit="temperature"') == 0, "underwatt_limit_acting", lines)
     t.ok(value("underwatt_limit_margin_celsius", 'gpu="1"') > 10, "underwatt_limit_margin_celsius", lines)
-    t.ok(uwtest.wait_for(lambda: "event=limit " in d.log() and "begins to act" in d.log()), "the log", d.log()[-2000:])
+    t.ok(uwtest.wait_for(lambda: "event=limit " in d.log() and "takes effect" in d.log()), "the log", d.log()[-2000:])
 
 
 def books(node):
@@ -138,7 +138,7 @@ def main():
         t.equal(d.ask("POST", "/v1/reload")[0], 200, "no limits")
         t.ok(uwtest.wait_for(lambda: node.board(0)["limit_mw"] == 300000 and node.board(1)["limit_mw"] == 300000),
              "the originals are back", (node.board(0), node.board(1)))
-        t.ok(uwtest.wait_for(lambda: any("begins to act" in e[0] for e in books(node)[0]) and
+        t.ok(uwtest.wait_for(lambda: any("takes effect" in e[0] for e in books(node)[0]) and
                              {"limit temperature", "limit rise"} <= {c[0] for c in books(node)[1]}),
              "events and claims in the ledger", books(node))
         job.terminate()

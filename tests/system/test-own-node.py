@@ -208,7 +208,7 @@ def yielded(t, node, i):
     _, err = p.communicate(timeout=90)
     d = report(node, "yielded")
     t.ok(low and going and p.returncode == 12 and limits(node, [i]) == [210000], "another's limit stays, CMD runs on", f"{p.returncode} {err}")
-    t.ok(f"the job is not capped any more: GPU {i}: another program" in err and "210000 mW" in err and "in 31536000 s" not in err and d["ended"] and d["ended_s"] > 0
+    t.ok(f"the job is no longer capped: GPU {i}: another program" in err and "210000 mW" in err and "in 31536000 s" not in err and d["ended"] and d["ended_s"] > 0
          and d["restored"] is True, "… said when and why, and what is in force at the end", f"{d} {err}")
     node.fault(i, "limit", "300W")
 

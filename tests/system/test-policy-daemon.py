@@ -143,7 +143,7 @@ def main():
         before = node.board(0)["limit_mw"]
         path.unlink()
         status, answer = d.ask("POST", "/v1/reload")
-        t.ok(status == 400 and f"{path}: there is no such file any more" in answer["error"], "no file: the reload is refused", answer)
+        t.ok(status == 400 and f"{path}: the file is missing" in answer["error"], "no file: the reload is refused", answer)
         p = node.run("underwatt", "policy", "show")
         t.ok(f"refused: {path}: " in p.stdout and "rule young" in p.stdout and before < 300000 and node.board(0)["limit_mw"] == before,
              "and said, and the caps stay", (before, node.board(0), p.stdout))

@@ -61,7 +61,7 @@ def costly(t, path, exe):
         t.ok("costly since" in p.stdout and "training time: " in p.stdout,
              "returns cost too much: policy show says how much", p)
         p = node.run("underwatt", "explain", "0")
-        t.ok("its phases are not capped: returns have cost" in " ".join(p.stdout.split()), "explain says so", p)
+        t.ok("no phase caps: late raises cost the job" in " ".join(p.stdout.split()), "explain says so", p)
         job.ask(f"phase {VALIDATE}")
         t.ok(not uwtest.wait_for(lambda: node.board(0)["limit_mw"] != 300000, 3), "no cap for phases any more",
              node.board(0))
@@ -109,7 +109,7 @@ def main():
             t.ok("rule validation" in p.stdout, "explain names the rule", p)
             p = node.run("underwatt", "policy", "show")
             t.ok(p.returncode == 0 and "acts since" in p.stdout and
-                 "against a static cap of the same time: unknown yet" in p.stdout, "policy show, and what it comes to", p)
+                 "the saving compared with a static cap is not known yet" in p.stdout, "policy show, and what it comes to", p)
         job.ask(f"phase {TRAIN}")
         t.ok(limit(300000), "training again", node.board(0))
         job.ask("over")

@@ -100,7 +100,7 @@ def main():
         t.ok(node.board(0)["limit_mw"] == 290000, "… and does not act",
              (node.board(0), events.got))
         t.equal(metric(d, "underwatt_rule_firing", 'rule="only-shown"', 'gpu="0"'), 0, "… nor is it firing")
-        t.ok("rule only-shown begins to act for job 1 (dry run)" in d.log(), "… the log alone has it", d.log())
+        t.ok("rule only-shown takes effect for job 1 (dry run)" in d.log(), "… the log alone has it", d.log())
         node.run("underwatt", "signal", "set", "carbon", "450 g/kWh", "--for", "1h")
         t.ok(limit(217500), "a quarter less than 290 W", node.board(0))
         t.ok(shown("acts since", "(carbon 450 g/kWh); reads carbon 450 g/kWh"), "since when, and what it read when it began")
@@ -137,14 +137,14 @@ def main():
         rows = db.execute("SELECT kind, text FROM event ORDER BY rowid").fetchall()
         db.close()
         rows = [r for r in rows if r[0] in ("policy", "config", "rule") or r[0].startswith("signal")]
-        want = [("policy", "loaded"), ("rule", "rule warm begins to act for job 1"),
+        want = [("policy", "loaded"), ("rule", "rule warm takes effect for job 1"),
                 ("signal-set", "carbon: 350 g/kWh, set by user root for 3600 s"),
                 ("signal-set", "carbon: 450 g/kWh, set by user root for 3600 s"),
-                ("rule", "rule dirty-grid begins to act for job 1"),
+                ("rule", "rule dirty-grid takes effect for job 1"),
                 ("signal-set", "carbon: 200 g/kWh, set by user root for 3600 s"),
-                ("rule", "rule dirty-grid ends to act for job 1: until"),
+                ("rule", "rule dirty-grid is no longer in effect for job 1: until"),
                 ("signal-unknown", "carbon: unknown, no source has given a value yet"),
-                ("signal-end", "carbon: unknown, unset by user root"), ("rule", "rule warm ends to act for job 1: job gone")]
+                ("signal-end", "carbon: unknown, unset by user root"), ("rule", "rule warm is no longer in effect for job 1: job gone")]
         want = [(kind, text.replace("user root", by)) for kind, text in want]
         t.equal([r for r in rows if r[0] != "config"], want, "the audit trail: changes of signals and rules, and nothing else")
         t.ok([r for r in rows if r[0] == "config" and "no signal 'carbn'" in r[1]], "… and the policy that was refused", rows)

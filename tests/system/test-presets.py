@@ -89,7 +89,7 @@ def daemons(node, d):
          [(p["name"], round(p["share"], 9)) for p in policy["presets"]] ==
          [("aggressive", 0.6), ("balanced", 0.85), ("minimal", 0.95), ("overnight", 0.55)], "GET /v1/policy has them", policy)
     p = node.run("underwatt", "policy", "show")
-    t.ok("presets: aggressive 60 %, balanced 85 %, minimal 95 %, overnight 55 %\n" in p.stdout, "policy show", p)
+    t.ok("presets: aggressive 60 %, balanced 85 %, minimal 95 %, overnight 55 %\nclasses: default, dev, batch\n" in p.stdout, "policy show", p)
 
     said = pathlib.Path(node.tmp, "said")
     with open(said, "w") as err:
@@ -116,7 +116,7 @@ def daemons(node, d):
     d.ask("DELETE", f"/v1/claims/{made['id']}")
     for body, words in (({"gpu": 0, "preset": "overnigt"}, "'overnigt' is no preset: did you mean 'overnight'?"),
                         ({"gpu": 0, "preset": "minimal", "cap": "200 W"}, "'cap' and 'preset' exclude each other"),
-                        ({"gpu": 0, "preset": "minimal", "clock": "900 MHz"}, "'preset' and 'clock' at once"),
+                        ({"gpu": 0, "preset": "minimal", "clock": "900 MHz"}, "'preset' and 'clock' exclude each other"),
                         ({"gpu": 0, "preset": ""}, "'preset' is empty"), ({"gpu": 0, "preset": 3}, "preset")):
         status, got = d.ask("POST", "/v1/claims", body)
         t.ok(status == 400 and words in got["error"], f"refused: {words}", got)

@@ -417,7 +417,7 @@ void propose(const struct scene *s, struct outlook *o, struct proposal *ret)
         if (again_at_once(o, s, ret))
             return;
         (void)snprintf(ret->why, sizeof ret->why, "%smodel expects %.2g %% lower %s",
-                       o->measured[p.at] ? "measured before, " : "",
+                       o->measured[p.at] ? "another window, " : "",
                        100 * p.gain / o->value[best], valued(s->goal.kind));
         return;
     } else {

@@ -92,7 +92,7 @@ static void tell_policy(void)
     struct limits_event of_limit = {.kind = LIMIT_TEMPERATURE,
                                     .state = LIMIT_ACTS,
                                     .cap_mw = 240000,
-                                    .text = "limit temperature: begins to act"};
+                                    .text = "limit temperature: takes effect"};
 
     (void)sent(all); /* the first sample */
     routes_tell(f.routes, NODE_EVENT_RULE, &of_rule);
@@ -101,7 +101,7 @@ static void tell_policy(void)
     routes_tell(f.routes, NODE_EVENT_LIMIT, &of_limit);
     static const char says[] =
         "\"limit\": \"temperature\", \"cap_mw\": 240000, \"text\": \"limit temperature: "
-        "begins to act\"}";
+        "takes effect\"}";
     const char *text = sent(limits);
     ok(strncmp(text, "event: limit\n", 13) == 0 && strstr(text, "\"event\": \"acts\"") &&
            strstr(text, says),

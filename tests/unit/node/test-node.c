@@ -61,12 +61,12 @@ static void rights(void)
     refuse(&reader, "0", CLAIM_NAMED, 200000, 0, -EPERM, "may only read",
            "a reader's claim");
     refuse(&anna, "0", CLAIM_NAMED, 159000, 0, -ERANGE,
-           "159 W is outside 160..300 W, which users may claim", "under what users may");
+           "159 W is outside 160..300 W, the range for users", "under what users may");
     refuse(&anna, "0", CLAIM_NAMED, 301000, 0, -ERANGE, "301 W is outside",
            "over what the board can");
     refuse(&anna, "0", CLAIM_NAMED, 0, 0, -EINVAL, "needs a limit above", "no watts");
-    refuse(&anna, "0", CLAIM_NAMED, 200000, 100000, -ERANGE,
-           "longer than users may claim", "too long");
+    refuse(&anna, "0", CLAIM_NAMED, 200000, 100000, -ERANGE, "too long for a user",
+           "too long");
     refuse(&anna, "9", CLAIM_NAMED, 200000, 0, -ENOENT, "9", "no such board");
     refuse(&anna, "0,1", CLAIM_NAMED, 200000, 0, -ENOENT, "0,1", "two boards");
     refuse(&anna, "0", (enum claim_kind)9, 200000, 0, -EINVAL, "soft, named or hard",

@@ -349,7 +349,7 @@ static void unlisted(void)
         signals_unlist(s, i);
     signals_look(s, find("carbon"), at(1), &v);
     ok(!v.known && !v.value, "a file's value is unknown at once");
-    is_str(v.why, "its source is no longer in policy.yaml", "and why");
+    is_str(v.why, "the source is no longer in policy.yaml", "and why");
     signals_step(s, at(1));
     tells("carbon unknown;price.forecast unknown;", "told with the next step");
     ok(isnan(value("carbon", 2)) && isnan(value("price.forecast", 2)), "rules, too");
