@@ -162,8 +162,9 @@ static void dark(struct world *w)
     if (ok(ran && t->holding && t->by == TUNER_BY_PERIOD,
            "steps are lost: its period stands for them")) {
         struct verdict v = judge("v100", "resnet50", &goal, t->held_mw);
-        ok(strstr(w->noted,
-                  "the job's steps can no longer be followed: back to the original cap"),
+        ok(strstr(
+               w->noted,
+               "the job's steps can no longer be followed: restoring the original cap"),
            "… and that is told");
         ok(v.slowdown <= goal.param * 1.002, "… the bound holds (time x %.4f)",
            v.slowdown);
