@@ -96,6 +96,15 @@ void energy_sum_mark(struct energy_sum *m, uint64_t at_ns)
         sampler_mark(m->sampler[i], at_ns);
 }
 
+bool energy_sum_hides(const struct energy_sum *m, double step_s, double length_s)
+{
+    for (size_t k = 0; k < m->n; k++)
+        for (size_t i = 0; i < sampler_count(m->sampler[k]); i++)
+            if (meter_hides(sampler_meter(m->sampler[k], i), step_s, length_s))
+                return true;
+    return false;
+}
+
 int energy_sum_new(struct sampler *const *samplers, size_t n, struct energy_sum **ret,
                    uw_error *err)
 {

@@ -36,5 +36,7 @@ void energy_sum_mark(struct energy_sum *m, uint64_t at_ns);
 /* As sampler_window(): fn is called once, never from inside.  -EAGAIN, -ENOMEM. */
 int energy_sum_window(struct energy_sum *m, uint64_t begin_ns, uint64_t end_ns,
                       energy_sum_fn fn, void *user);
+/* meter_hides() of any board. */
+bool energy_sum_hides(const struct energy_sum *m, double step_s, double length_s);
 
 #endif

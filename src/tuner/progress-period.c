@@ -33,6 +33,19 @@ struct progress_period {
     struct sampler_ear ear[PERIOD_BOARDS];
 };
 
+/* Of a counter that misses nothing, in J; NAN: there is none, or it is not known. */
+static double counted_j(const struct progress_period *p, size_t board,
+                        const struct gpu_sample *s)
+{
+    const struct progress_period_board *b = &p->board[board];
+    struct meter_state state;
+
+    if (!(s->has & GPU_HAS_ENERGY))
+        return NAN;
+    meter_state(sampler_meter(b->sampler, b->at), &state);
+    return state.counter_true ? (double)s->energy_mj * 1e-3 : NAN;
+}
+
 static void hear(size_t board, const struct gpu_sample *s, void *user)
 {
     struct progress_period *p = user;
@@ -41,7 +54,7 @@ static void hear(size_t board, const struct gpu_sample *s, void *user)
                          .sm_util = NAN,
                          .mem_util = NAN,
                          .sm_mhz = NAN,
-                         .energy_j = NAN};
+                         .energy_j = counted_j(p, board, s)};
 
     if (s->has & GPU_HAS_INSTANT)
         a.power_w = s->instant_w;

@@ -252,6 +252,12 @@ static int window_told(struct tuner *t)
 
     if (out.cap_mw > t->ceiling_mw)
         out.cap_mw = t->ceiling_mw; /* others' claims limit the cap */
+    if (t->void_windows == 0 && window_energy_hidden(&t->energy))
+        tuner_note(
+            &t->notes, true,
+            "the energy at %.0f W is unknown: steps of %.4g s are in step with the "
+            "power sensor, which sees the same part of each",
+            w_of_mw(out.cap_mw), t->energy.window.time_s);
     if (ruled || !window_energy_step(&t->energy, &out) ||
         (t->step.kind == SEARCH_MEASURE && !(out.energy_rse < 1)))
         return tuner_event(t, ON_VOID, NULL);

@@ -42,11 +42,18 @@ void window_energy_ask(struct window_energy *e, const struct window *w)
     }
 }
 
+bool window_energy_hidden(const struct window_energy *e)
+{
+    const struct window *w = &e->window;
+
+    return energy_sum_hides(e->meters, w->time_s, w->steps * w->time_s);
+}
+
 bool window_energy_step(const struct window_energy *e, struct search_window *ret)
 {
     const struct window *w = &e->window;
 
-    if (e->lost > 0 || !(e->joules > 0))
+    if (e->lost > 0 || !(e->joules > 0) || window_energy_hidden(e))
         return false;
     ret->time_s = w->time_s;
     ret->time_rse = w->time_rse;

@@ -27,6 +27,8 @@ struct window_energy {
 
 /* Queries the energy of w; pending must be 0. */
 void window_energy_ask(struct window_energy *e, const struct window *w);
+/* Whether a board's sensor saw the same part of each step only, see meter_hides(). */
+bool window_energy_hidden(const struct window_energy *e);
 /* Sets all members but the cap and the length.  False: the energy is unknown. */
 bool window_energy_step(const struct window_energy *e, struct search_window *ret);
 

@@ -149,6 +149,12 @@ enum { METER_E_FOLDS = 1 };
 int meter_window_known(const struct meter *m, uint64_t begin_ns, uint64_t end_ns,
                        struct meter_result *ret, uw_error *err);
 
+/* Whether a sensor that looks part of the time, with no better counter, sees the same
+ * part of each step all through a window of length_s: the step time is near a multiple of
+ * its period.  Readings then tell nothing of the rest, and the energy is unknown.
+ */
+bool meter_hides(const struct meter *m, double step_s, double length_s);
+
 /* As meter_window() before meter_ready(end_ns): where the counter has a value of end_ns
  * or later, or what the board may use between its last value and end_ns is little beside
  * the interval's half width, which then covers it.  METER_E_EARLY: it is not little, or
@@ -193,6 +199,7 @@ size_t meter_powers_join(struct meter_power *p, size_t n, double least_s);
 struct meter_state {
     bool counter_proved; /* its differences agree with the readings */
     bool counter_fed;    /* it sums the sensor's readings */
+    bool counter_true;   /* it tells more than these: it misses nothing */
     bool counter_stuck, sensor_stuck;
     double counter_update_s; /* as observed; 0: not yet known */
     double period_s;         /* the load's, last found; 0: none */

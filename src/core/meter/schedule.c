@@ -128,6 +128,7 @@ void meter_state(struct meter *m, struct meter_state *ret)
     *ret = (struct meter_state){
         .counter_proved = m->proved,
         .counter_fed = m->class == CLASS_FED,
+        .counter_true = m->proved && m->class == CLASS_TRUE,
         .counter_stuck = m->c_stuck,
         .sensor_stuck = m->r_stuck,
         .counter_update_s = m->c_edges.locked ? m->c_edges.period_s : 0,

@@ -213,10 +213,12 @@ double meter_frozen_s(const struct meter *m);
 double meter_overdue_s(const struct meter *m);
 /* Is the sensor blind part of the time? */
 bool sensor_part_time(const struct meter *m);
+/* Whether the counter is known to tell more than a part-time sensor, or there is no such
+ * sensor.  A load in step with it looks steady, in a counter that it feeds, too.
+ */
+bool counter_certain(const struct meter *m);
 /* Whether differences of the counter may be used as energy. */
 bool counter_usable(const struct meter *m);
-/* And it stays so, whatever the next readings show. */
-bool counter_certain(const struct meter *m);
 void meter_judge(struct meter *m, double now);
 /* Does a tick's or a reading's power differ from the one before?  level: of both; last <
  * 0: there is none.

@@ -3,6 +3,7 @@
 #include <stdlib.h>
 #include <string.h>
 
+#include "base/auto.h"
 #include "base/error.h"
 #include "core/meter/state.h"
 
@@ -15,6 +16,8 @@
 #define EARLY_WIDER 1.1 /* how much an interval may grow so that nobody waits */
 #define LONG_S 1.0      /* a stretch in which more than one change may happen */
 #define LEVELS_S 10.0   /* before and after an end of a window its power is looked at */
+#define MULTIPLES 25    /* of a sensor's period: bands round them are apart */
+#define HIDDEN 0.5      /* of what a sensor in step with the load never sees */
 #define UNSURE 0.02     /* of a power: readings and counter agree */
 
 /* Energy, the standard deviation of its error, and the reasons for a larger one. */
@@ -244,25 +247,47 @@ static size_t gather(const struct meter *m, double a, double b, struct fold_obs 
     return n;
 }
 
-/* Longest part of the load's period that no reading covers, in s. */
-static double unseen(const struct fold_obs *obs, size_t n, double period)
+/* Which parts of a period readings cover. */
+struct seen {
+    bool cell[200];
+    double period_s;
+};
+
+static void see(struct seen *s, double t0, double t1)
 {
-    bool seen[200] = {false};
-    const size_t cells = sizeof seen / sizeof *seen;
+    const size_t cells = n_elements(s->cell);
+    double from = t0 / s->period_s, to = t1 / s->period_s;
+    size_t first = (size_t)((from - floor(from)) * (double)cells),
+           count = (size_t)(fmin(to - from, 1) * (double)cells) + 1;
+
+    for (size_t k = first; k < first + count; k++)
+        s->cell[k % cells] = true;
+}
+
+/* Longest part of the period that no reading covers, in s. */
+static double unseen(const struct seen *s)
+{
+    const size_t cells = n_elements(s->cell);
     size_t longest = 0, run = 0;
 
-    for (size_t i = 0; i < n; i++) {
-        double from = obs[i].t0 / period, to = obs[i].t1 / period;
-        size_t first = (size_t)((from - floor(from)) * (double)cells),
-               count = (size_t)(fmin(to - from, 1) * (double)cells) + 1;
-        for (size_t k = first; k < first + count; k++)
-            seen[k % cells] = true;
-    }
     for (size_t i = 0; i < 2 * cells; i++) {
-        run = seen[i % cells] ? 0 : run + 1;
+        run = s->cell[i % cells] ? 0 : run + 1;
         longest = run > longest ? run : longest;
     }
-    return (double)(longest < cells ? longest : cells) / (double)cells * period;
+    return (double)(longest < cells ? longest : cells) / (double)cells * s->period_s;
+}
+
+bool meter_hides(const struct meter *m, double step_s, double length_s)
+{
+    double T = m->r_edges.locked ? m->r_edges.period_s : m->sensor.update_s;
+    double window_s = m->sensor.window_s;
+    struct seen seen = {.period_s = step_s};
+    if (counter_certain(m) || !sensor_part_time(m) || !(step_s > 0) ||
+        step_s >= MULTIPLES * T)
+        return false;
+    for (double t = 0; t < length_s; t += T)
+        see(&seen, t, t + window_s);
+    return unseen(&seen) > HIDDEN * (T - window_s);
 }
 
 /* Widens the interval if a part of the period is not covered by readings: an edge of the
@@ -272,9 +297,12 @@ static void aliases(const struct meter *m, const struct fold_obs *obs, size_t n,
                     double length, struct piece *p)
 {
     double T = m->sensor.update_s, k = round(p->period_s / T), lo = HUGE_VAL, hi = 0;
-    double hidden = unseen(obs, n, p->period_s);
+    struct seen seen = {.period_s = p->period_s};
 
-    if (k >= 1 && k < 25 && fabs(p->period_s - k * T) <= 0.02 * k * T)
+    for (size_t i = 0; i < n; i++)
+        see(&seen, obs[i].t0, obs[i].t1);
+    double hidden = unseen(&seen);
+    if (k >= 1 && k < MULTIPLES && fabs(p->period_s - k * T) <= 0.02 * k * T)
         p->why |= METER_WHY_ALIAS;
     if (hidden <= 0.25 * (T - m->sensor.window_s))
         return;

@@ -17,8 +17,8 @@ enum { REACH_KNOTS = 16, REACH_SAMPLES = 4, REACH_TURNS = 3, HARMONICS = 8 };
 #define MOST_CYCLES_UP 45.0
 #define REPEATED_S 0.09
 #define ALIAS_SAMPLES 8.0
-/* the same for a sensor that averages part of the time */
-#define ALIAS_SAMPLES_PART 12.0
+/* the same where it is not known what a board may draw */
+#define ALIAS_SAMPLES_UNTOLD 12.0
 #define ALIAS_TRUST 0.65
 /* the same for a fast sensor that is read at uneven times */
 #define ALIAS_SAMPLES_FINE 6.0
@@ -660,7 +660,10 @@ static bool rates_agree(const struct level *all, unsigned level, double hz)
     return false;
 }
 
-/* Whether a counter or a second rate of reading shows the period, too, on any board. */
+/* Whether a counter or, of a sensor that nothing is known of, a second rate of reading
+ * shows the period, too, on any board.  A known sensor looks at its own moments, at
+ * whatever rate it is read.
+ */
 static bool is_witnessed(const struct period *p, const struct period_found *f)
 {
     for (unsigned b = 0; b < p->boards; b++) {
@@ -670,7 +673,7 @@ static bool is_witnessed(const struct period *p, const struct period_found *f)
         if (!gather(&all[level], 0, f->from_ns, f->to_ns, &power))
             continue;
         double hz = loudest_hz(&power, f->period_s, all[level].gap_s);
-        if (rates_agree(all, level, hz))
+        if (p->sensor.update_s <= 0 && rates_agree(all, level, hz))
             return true;
         if (!gather_energy(&all[level], level == 0, f, &energy))
             continue;
@@ -705,8 +708,10 @@ static bool may_be_alias(const struct period *p, const struct period_found *f,
     if (boards != ALIAS_OPEN)
         return boards == ALIAS_SEEN;
     double moment_s = fmax(s->update_s, all[0].gap_s);
-    if (s->window_s < 0.9 * s->update_s || s->most_w <= 0)
-        return f->period_s < ALIAS_SAMPLES_PART * moment_s;
+    if (s->window_s < 0.9 * s->update_s)
+        return !is_witnessed(p, f);
+    if (s->most_w <= 0)
+        return f->period_s < ALIAS_SAMPLES_UNTOLD * moment_s;
     unsigned level = level_of(all, f->from_ns);
     return !is_surely_real(p, f, level) && !any_goes_too_far(p, f, level);
 }

@@ -143,6 +143,32 @@ static void band(void)
     meter_free(w.m);
 }
 
+/* Which steps a window of 20 s sees in part only. */
+static void hides(const char *generation, unsigned arch, const char *name,
+                  enum plant_counter counter, bool any)
+{
+    static const struct {
+        double step_s;
+        bool hidden;
+    } steps[] = {{0.1, true},   {0.2, true},    {0.2003, true}, {1.0001, true},
+                 {0.25, false}, {0.206, false}, {0.31, false},  {2.6, false}};
+    struct world w = {.period_s = 0.47};
+
+    if (world_init(&w, generation, arch, name, counter, 7) < 0) {
+        ok(false, "no memory");
+        return;
+    }
+    run_until(&w, 14, NULL);
+    for (size_t i = 0; i < n_elements(steps); i++) {
+        bool hidden = any && steps[i].hidden;
+        ok(meter_hides(w.m, steps[i].step_s, 20) == hidden,
+           "%s: steps of %g s are seen%s", name, steps[i].step_s,
+           hidden ? " in part" : "");
+    }
+    plant_gpu_free(w.gpu);
+    meter_free(w.m);
+}
+
 /* Windows of 2.5 s of loads near the counter's period and far below it: nothing tells
  * what the board did within the ticks at both ends, and the interval has to say so.  To a
  * sensor that looks part of the time such a load looks like a slow one.
@@ -205,5 +231,8 @@ int main(void)
     one("ga100", 7, "NVIDIA A100", PLANT_COUNTER_SENSED, 0.47);
     one("ga100", 7, "NVIDIA A100", PLANT_COUNTER_TRUE, 0.47);
     band();
+    hides("ga100", 7, "NVIDIA A100", PLANT_COUNTER_SENSED, true);
+    hides("ga100", 7, "NVIDIA A100", PLANT_COUNTER_TRUE, false);
+    hides("volta", 5, "Tesla V100", PLANT_COUNTER_TRUE, false);
     return done();
 }

@@ -238,7 +238,19 @@ struct load {
     double period_s, most_w, least_w;
     unsigned boards;
     bool apart;
+    double counter_s; /* between updates of a counter that misses nothing; 0: none */
 };
+
+static double counted_j(const struct load *g, double t)
+{
+    double tick = g->counter_s > 0 ? floor(t / g->counter_s) * g->counter_s : 0;
+    double n = floor(tick / g->period_s), rest = tick - n * g->period_s;
+    double high = 0.67 * g->period_s;
+
+    if (g->counter_s <= 0)
+        return NAN;
+    return g->least_w * tick + (g->most_w - g->least_w) * (n * high + fmin(rest, high));
+}
 
 static double shown_w(const struct load *g, double t, double window_s)
 {
@@ -270,7 +282,8 @@ static struct period_found through(const struct load *g, double window_s,
         double late = g->apart ? late_s[b] : late_s[0];
         double tick = floor((at_s[b] - late) / 0.1) * 0.1 + late;
         struct activity a = {
-            ns_of_s(at_s[b] + 100), shown_w(g, tick, window_s), NAN, NAN, NAN, NAN};
+            ns_of_s(at_s[b] + 100), shown_w(g, tick, window_s), NAN, NAN, NAN,
+            counted_j(g, at_s[b])};
         period_feed(p, b, &a);
     }
     period_find(p, &f);
@@ -292,7 +305,10 @@ static void sensors(void)
         {"… and 300 and 285 W", {0.783, 300, 285, 1, false}, false, false},
         {"1.1 looks a cycle", {0.1132, 300, 20, 1, false}, false, false},
         {"5.5 looks of a quarter of the time", {0.553, 300, 20, 1, false}, true, false},
-        {"… on four boards, at other moments", {0.553, 300, 20, 4, true}, true, true},
+        {"17 looks", {1.71, 300, 20, 1, false}, true, false},
+        {"… with a counter", {1.71, 300, 20, 1, false, 0.1}, true, true},
+        {"0.97 looks with a counter: seen as something of 3 s", {0.1034, 300, 20, 1, false, 0.1}, true, false},
+        {"5.5 looks on four boards, at other moments", {0.553, 300, 20, 4, true}, true, true},
         {"… at the same", {0.553, 300, 20, 4, false}, true, false},
         {"3.6 looks, a swing of 15 W", {0.363, 300, 285, 4, true}, true, true},
         {"0.86 looks a cycle, on four boards", {0.0863, 300, 20, 4, true}, true, false},
