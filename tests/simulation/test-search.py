@@ -190,6 +190,14 @@ def test_peers(tmp):
     ok(len(rows) == 9, "the table's methods")
 
 
+def test_constants():
+    """The search's numbers are found, by the name and the place of each."""
+    out = subprocess.run([sys.executable, str(ROOT / "bench/constants"), "--list"], capture_output=True, text=True,
+                         check=True, timeout=60).stdout.splitlines()
+    ok("search.h SEARCH_FLOOR = 0.50" in out and any(line.startswith("propose.c price_edp[1] = ") for line in out) and
+       not any("MODEL_LEVELS" in line or line.startswith("prior.c") for line in out), f"constants: {out[-1]}")
+
+
 def quality(path, goal, *args, only=""):
     rs = [r for r in play(path, goal, *args)["results"] if only in r["curve"]]
     n = len(rs)
@@ -338,6 +346,7 @@ with tempfile.TemporaryDirectory() as folder:
     test_noise_memory(pathlib.Path(folder))
     test_compare(pathlib.Path(folder))
     test_peers(pathlib.Path(folder))
+    test_constants()
     test_plant(pathlib.Path(folder))
     test_hard(pathlib.Path(folder))
     test_recorded(pathlib.Path(folder))

@@ -5,10 +5,10 @@
 #include <stdlib.h>
 #include <string.h>
 
-#define LINE 0.6            /* of the change to detect */
-#define ODDS 1e-6           /* a comparison's probability of a false alarm */
-#define LEAST_QUARTILE 7e-4 /* smaller ones count as this */
-enum { LATEST_MIN = 2 };
+#define LINE 0.6  /* of the change to detect [changes, edp: windows] */
+#define ODDS 1e-6 /* a comparison's probability of a false alarm [changes, edp: lost] */
+#define LEAST_QUARTILE 7e-4 /* smaller ones count as this [no row: a guard] */
+enum { LATEST_MIN = 2 };    /* [changes, edp: windows] */
 
 void change_init(struct change *c, double least)
 {

@@ -17,7 +17,7 @@
 #define CORE_OPTIMUM_CHANGE_H
 
 enum {
-    CHANGE_BASE_MIN = 4,  /* older windows before a change is reported */
+    CHANGE_BASE_MIN = 4,  /* older windows before a change [changes, edp: searches] */
     CHANGE_BASE_MAX = 64, /* at most: those after them are dropped */
     CHANGE_LATEST_MAX = 18,
     CHANGE_WINDOWS = CHANGE_BASE_MAX + CHANGE_LATEST_MAX,

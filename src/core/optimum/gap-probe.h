@@ -5,11 +5,15 @@
 #ifndef CORE_OPTIMUM_GAP_PROBE_H
 #define CORE_OPTIMUM_GAP_PROBE_H
 
-/* Probes in one regime of a job: default, and highest number that can be configured. */
+/* Probes in one regime of a job: default [recorded, 1 h, eds:1.5: mean regret], and
+ * highest number that can be configured.
+ */
 enum { LOOKS = 4, GAP_PROBES_MAX = 16 };
-#define GAP_PROBES_FIRST_S 600.0 /* from the start of the regime to the first */
-#define GAP_PROBES_EVERY_S 600.0 /* between two */
-#define GAP_PROBES_SHARE 0.001   /* of the regime's time so far: cost of one probe */
+/* From the start of the regime to the first [recorded, 1 h, edp: caps] */
+#define GAP_PROBES_FIRST_S 600.0
+#define GAP_PROBES_EVERY_S 600.0 /* between two [recorded, 1 h, cost:0.5: caps] */
+/* Of the regime's time so far: cost of one probe [recorded, 1 h, eds:2: caps] */
+#define GAP_PROBES_SHARE 0.001
 
 struct gap_probes {
     unsigned most, n; /* allowed, made in this regime */
@@ -29,7 +33,7 @@ struct level;
  * between that are not stale; 0: none.  Only gaps wider than GAP_PROBE_LEAST_W and
  * narrower than *wide_w, which is set to the gap's width.
  */
-#define GAP_PROBE_LEAST_W 8.0
+#define GAP_PROBE_LEAST_W 8.0 /* [recorded, 1 h, energy: caps] */
 double gap_probe_w(const struct level *levels, unsigned n, double lo_w, double hi_w,
                    double grain_w, double *wide_w);
 

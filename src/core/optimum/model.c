@@ -5,30 +5,45 @@
 
 #include "base/auto.h"
 
-#define FREE_VAR 1.0 /* prior variance of the curve's offset: practically unknown */
-/* Candidates of stale_var: the shape has changed by 0.5, 2, 6 or 30 %. */
-static const double stale_vars[] = {2.5e-5, 4e-4, 4e-3, 9e-2};
-/* Stale levels are trusted with at least so many new levels, if the log evidence of the
- * least stale_var tried exceeds that of any other by `evidence`.  Those of an earlier run
- * may be another job's: a stricter test.  A change of the job changes the shape as well:
- * candidates start at 6 %.
+/* Prior variance of the curve's offset: practically unknown [recorded, 1 % noise, edp:
+ * windows] */
+#define FREE_VAR 1.0
+/* Candidates of stale_var: the shape has changed by 0.5, 2, 6 or 30 %.  In brackets: a
+ * row of bench/constants that gets worse with half or twice of a number, and the figure.
+ * [another run remembered: energy: caps, caps; eds:2: mean regret; slowdown:1.1: mean
+ * regret]
  */
+static const double stale_vars[] = {2.5e-5, 4e-4, 4e-3, 9e-2};
+/* Stale levels are trusted with at least TRUST_LEVELS new levels, if the log evidence of
+ * the least stale_var tried exceeds that of any other by `evidence`.  Those of an earlier
+ * run may be another job's: a stricter test.  A change of the job changes the shape as
+ * well: candidates start at 6 %.  [TRUST_LEVELS: another run remembered, edp: mean
+ * regret; evidence: another run remembered, energy: mean regret; from: changes, edp:
+ * lost]
+ */
+enum { TRUST_LEVELS = 4 };
 static const struct trust {
-    size_t levels;
     double evidence;
     size_t from; /* index into stale_vars */
-} trust_changed = {4, 0, 2}, trust_earlier = {4, 3, 0};
+} trust_changed = {0, 2}, trust_earlier = {3, 0};
 /* Candidates of stale_by_demand after a change: waits and light work lower a job's demand
  * while the same watts as before limit its kernels.  Levels of an earlier run are always
  * scaled by their demand: that run may have used other boards.
+ * [changes, edp: lost, windows]
  */
 static const double stale_scales[] = {0, 0.5, 1};
-#define BUSY_X 1.31     /* reference cap / demand up to which the demand is the scale */
-#define PEAK 1.2        /* peak / demand of such boards */
-#define SCALE_POWER 0.7 /* exponent of the scale's prior in reference cap / demand */
-#define SCALE_SD 0.3    /* standard deviation of the prior of log scale */
-#define SCALE_STEP 1.1
-#define LEAST_ROUGH 0.002 /* lower limit of the roughness */
+/* Reference cap / demand up to which the demand is the scale [recorded, energy: max
+ * regret] */
+#define BUSY_X 1.31
+/* Peak / demand of such boards [limits 3 x demand, told, slowdown:1.1: mean regret] */
+#define PEAK 1.2
+/* Exponent of the scale's prior in reference cap / demand [limits 3 x demand, told, edp:
+ * max regret] */
+#define SCALE_POWER 0.7
+/* Standard deviation of the prior of log scale [generated, slowdown:1.1: caps] */
+#define SCALE_SD 0.3
+#define SCALE_STEP 1.1    /* [limits 3 x demand, told, edp: caps] */
+#define LEAST_ROUGH 0.002 /* lower limit of the roughness [recorded, energy: caps] */
 
 static double level_x(const struct model *m, const struct level *l)
 {
@@ -242,7 +257,7 @@ static void doubt_old(struct model *m, double demand_w, bool earlier)
     m->stale_var = keep;
     m->stale_by_demand = keep_scale;
     m->evidence = first - next;
-    m->verified = m->n - old >= trust->levels;
+    m->verified = m->n - old >= TRUST_LEVELS;
     m->agrees = m->verified && m->evidence > trust->evidence;
 }
 

@@ -8,16 +8,17 @@
 /* Standard errors of log time within which the bound of slowdown:F must hold: 99 %
  * confidence, and more for repeated choices, which favour caps that err to the fast side.
  */
-#define SURE 2.33
-#define SURE_AGAIN 2.45
+#define SURE 2.33       /* [recorded, slowdown:1.02: caps] */
+#define SURE_AGAIN 2.45 /* [recorded, 1 % noise, 1 h, slowdown:1.02: overshoot] */
 /* The same where few windows have told the noise: Student's t with 4 degrees of freedom,
- * as wide as its standard deviation is.
+ * as wide as its standard deviation is [1 % noise of 60 s, slowdown:1.02: overshoot].
  */
 #define SURE_FEW 2.65
-#define UPPER 1.96 /* standard errors up to the 97.5 % limit */
+/* Standard errors up to the 97.5 % limit [no row: safety of a job's bound] */
+#define UPPER 1.96
 /* Where windows have errors the confidence applies to F x 1.002, the expectation to F. */
-#define SLACK 0.002
-#define EXACT 1e-7 /* variances up to this are those of exact windows */
+#define SLACK 0.002 /* [recorded, 1 % noise, slowdown:1.02: mean regret] */
+#define EXACT 1e-7  /* variances up to this are those of exact windows [no row] */
 
 static const struct model_mix time_alone = {1, 0};
 

@@ -10,7 +10,7 @@
 
 #include "core/optimum/propose.h"
 
-enum { PAST_MOST = 4 };
+enum { PAST_MOST = 4 }; /* [changes, edp: lost] */
 
 struct past_regime {
     struct level levels[LEVELS_MAX]; /* none stale */

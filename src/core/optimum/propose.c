@@ -5,68 +5,84 @@
 
 #include "core/optimum/outlook.h"
 
-/* The least expected gain, as a fraction of the goal's value, that pays for a window, and
+/* In brackets, of each number here: a row of bench/constants that gets worse with half or
+ * twice of it, and the figure.
+ *
+ * The least expected gain, as a fraction of the goal's value, that pays for a window, and
  * the additional one that pays for a new cap: measuring for less costs the job more than
  * it gains.  For EDP both are multiplied by EDP_SCALE, as it is a product.
+ * [new_cap: recorded: caps; mixed: recorded, eds:2: max regret; bounded_noisy: recorded,
+ * 1 % noise, slowdown:1.02: caps.  window: recorded, 1 % noise: windows; bounded:
+ * generated, slowdown:1.02: cost]
  */
+#define WINDOW 0.0001 /* of the free goals */
 static const struct price {
     double new_cap, window;
-} price_energy = {0.005, 0.0001}, price_edp = {0.0045, 0.0001},
-  price_mixed = {0.0065, 0.0001}, /* sums of energy and time: flatter minima */
+} price_energy = {0.005, WINDOW}, price_edp = {0.0045, WINDOW},
+  price_mixed = {0.0065, WINDOW}, /* sums of energy and time: flatter minima */
     price_bounded = {0.004, 0.0003}, price_bounded_noisy = {0.006, 0.0002};
-#define EDP_SCALE 2
+#define EDP_SCALE 2 /* [recorded, edp: caps] */
 /* Share of a one-hour job in one window of 10 s.  Under a noisy bound the price of a
  * window includes its excess value, since many are taken at the expensive reference.
+ * [recorded, 1 % noise, slowdown:1.02: windows]
  */
 #define DEAR (10.0 / 3600)
 /* Fractions of the demand: distance at which a missing neighbour of the best cap is
  * measured, and the largest one at which a measured cap counts as a neighbour.
  */
-#define STEP 0.10
-#define REACH 0.20
-#define CLIFF 0.35 /* log time above the best's from which the reach is shorter: */
-#define CLIFF_REACH 0.10
+#define STEP 0.10  /* [recorded, energy: max regret] */
+#define REACH 0.20 /* [recorded, energy: caps] */
+/* Log time above the best's from which the reach is shorter: [recorded, energy: caps] */
+#define CLIFF 0.35
+#define CLIFF_REACH 0.10 /* [recorded, energy: mean regret] */
 /* A gap above a cliff is probed if its upper end is at least WIDE times its lower end,
  * unless the model's value there is worse than the best by more than CLIFF_HOPE.
  */
-#define WIDE 1.5
-#define CLIFF_HOPE 0.20
-#define FLAT 0.003 /* log time and energy: a smaller change counts as none */
-#define NEAR                                                                  \
-    0.08 /* of the demand: largest distance of a held cap from a measured one \
-          */
+#define WIDE 1.5        /* [recorded, energy: windows] */
+#define CLIFF_HOPE 0.20 /* [recorded, edp: caps] */
+#define FLAT 0.003 /* log time and energy: a smaller change counts as none [no row] */
+/* Of the demand: largest distance of a held cap from a measured one [recorded, energy:
+ * caps] */
+#define NEAR 0.08
 /* When no window pays, a gap between measured caps is probed if it is wider than `wide`
  * (fraction of the demand) and the model's value there is worse than the best by at most
  * `hope`, or `low_hope` for the gap down to the lowest allowed cap.  The width of the
- * latter is multiplied by LOW_WEIGHT: its lower end is not measured.
+ * latter is multiplied by LOW_WEIGHT: its lower end is not measured.  [even: recorded:
+ * edp: caps, eds:1.5: mean regret, cost; uneven: recorded: energy: caps, eds:1.5: mean
+ * regret, 1 % noise, 1 h, eds:2: windows; bounded: recorded, slowdown:1.02: caps, no row
+ * for hope, 1 % noise, slowdown:1.1: caps]
  */
 static const struct gaps {
     double wide, hope, low_hope;
 } gaps_even = {0.29, 0.03, 0.12}, /* most curves */
     gaps_uneven = {0.14, 0.10, 0.20}, gaps_bounded = {0.20, -0.02, 0.10};
-#define LOW_WEIGHT 1.5
-#define LOW_AT 0.75 /* where in that gap to probe, as a fraction of the way down */
+#define LOW_WEIGHT 1.5 /* [recorded, eds:2: caps] */
+/* Where in that gap to probe, as a fraction of the way down [recorded, eds:1.5: cost] */
+#define LOW_AT 0.75
 /* Roughness above which a curve is uneven; most recorded curves have less.  Roughness of
  * power has a lower weight: power jumps for more reasons than time does.
  */
-#define UNEVEN 0.022
-#define ROUGH_POWER 0.4
-enum { UNEVEN_LEVELS = 3 }; /* with fewer levels, roughness is that of the prior */
+#define UNEVEN 0.022    /* [recorded, energy: caps] */
+#define ROUGH_POWER 0.4 /* [recorded, edp: caps] */
+/* With fewer levels, roughness is that of the prior [recorded, eds:1.5: mean regret]. */
+enum { UNEVEN_LEVELS = 3 };
 /* With exact windows, the cap expected to reach the bound is measured if it is better
  * than the best measured cap by this fraction of the reference's value: like regula
  * falsi, which needs EXPECTED_LEVELS levels; with fewer, only if no other window pays.
+ * [EXPECTED_LEVELS: recorded, slowdown:1.02: max regret]
  */
-#define EXPECTED 0.005
+#define EXPECTED 0.005 /* [recorded, slowdown:1.02: caps] */
 enum { EXPECTED_LEVELS = 3 };
 /* Under a noisy bound, with at most so many windows left, only the gain of caps that will
  * have been measured counts: else the last window might leave no cap that may be held.
+ * [recorded, 1 % noise, slowdown:1.02: windows]
  */
 enum { LAST_WINDOWS = 6 };
 /* Under a noisy bound the reference's error costs energy at any cap.  The reference is
- * measured longer at the start if that cost exceeds this fraction of the energy.
+ * measured longer at the start if the cost of one standard error exceeds this fraction of
+ * the energy.  [recorded, 1 % noise, slowdown:1.1: caps]
  */
-#define REFERENCE_LOSS 0.01
-#define SURE 2.33 /* standard errors: outlook.c */
+#define REFERENCE_LOSS (0.01 / 2.33)
 
 /* A level of this regime within near_w of this cap; NULL: none. */
 static const struct level *measured_near(const struct outlook *o, double cap_w,
@@ -352,7 +368,7 @@ static unsigned reference_lacks(const struct outlook *o)
         return 0;
     double slower = fmax(o->excess[i - 1] - o->excess[i + 1], 1e-4);
     double slope = log(o->value[i + 1] / o->value[i - 1]) / slower;
-    double loss = fmax(SURE * slope * sqrt(o->var_t), 0);
+    double loss = fmax(slope * sqrt(o->var_t), 0);
     double more = pow(loss / REFERENCE_LOSS, 2) - 1;
     return more > 0.5 ? (unsigned)fmin(ceil(more), PROPOSE_LENGTH_MAX) : 0;
 }
