@@ -194,7 +194,7 @@ def test_constants():
     """The search's numbers are found, by the name and the place of each."""
     out = subprocess.run([sys.executable, str(ROOT / "bench/constants"), "--list"], capture_output=True, text=True,
                          check=True, timeout=60).stdout.splitlines()
-    ok("search.h SEARCH_FLOOR = 0.50" in out and any(line.startswith("propose.c price_edp[1] = ") for line in out) and
+    ok("search.h SEARCH_FLOOR = 0.50" in out and any(line.startswith("propose.c gaps_even[1] = ") for line in out) and
        not any("MODEL_LEVELS" in line or line.startswith("prior.c") for line in out), f"constants: {out[-1]}")
 
 
