@@ -300,19 +300,19 @@ static void sensors(void)
         struct load load;
         bool in_part, sure;
     } cases[] = {
-        {"8 looks a cycle, the whole time, 300 and 20 W", {0.783, 300, 20, 1, false}, false, true},
-        {"… and 300 and 235 W: more than a faster one could", {0.783, 300, 235, 1, false}, false, true},
-        {"… and 300 and 285 W", {0.783, 300, 285, 1, false}, false, false},
-        {"1.1 looks a cycle", {0.1132, 300, 20, 1, false}, false, false},
-        {"5.5 looks of a quarter of the time", {0.553, 300, 20, 1, false}, true, false},
-        {"17 looks", {1.71, 300, 20, 1, false}, true, false},
+        {"8 looks a cycle, the whole time, 300 and 20 W", {0.783, 300, 20, 1, false, 0}, false, true},
+        {"… and 300 and 235 W: more than a faster one could", {0.783, 300, 235, 1, false, 0}, false, true},
+        {"… and 300 and 285 W", {0.783, 300, 285, 1, false, 0}, false, false},
+        {"1.1 looks a cycle", {0.1132, 300, 20, 1, false, 0}, false, false},
+        {"5.5 looks of a quarter of the time", {0.553, 300, 20, 1, false, 0}, true, false},
+        {"17 looks", {1.71, 300, 20, 1, false, 0}, true, false},
         {"… with a counter", {1.71, 300, 20, 1, false, 0.1}, true, true},
         {"0.97 looks with a counter: seen as something of 3 s", {0.1034, 300, 20, 1, false, 0.1}, true, false},
-        {"5.5 looks on four boards, at other moments", {0.553, 300, 20, 4, true}, true, true},
-        {"… at the same", {0.553, 300, 20, 4, false}, true, false},
-        {"3.6 looks, a swing of 15 W", {0.363, 300, 285, 4, true}, true, true},
-        {"0.86 looks a cycle, on four boards", {0.0863, 300, 20, 4, true}, true, false},
-        {"0.93 looks: seen as something of over a second", {0.0929, 300, 20, 4, true}, true, false},
+        {"5.5 looks on four boards, at other moments", {0.553, 300, 20, 4, true, 0}, true, true},
+        {"… at the same", {0.553, 300, 20, 4, false, 0}, true, false},
+        {"3.6 looks, a swing of 15 W", {0.363, 300, 285, 4, true, 0}, true, true},
+        {"0.86 looks a cycle, on four boards", {0.0863, 300, 20, 4, true, 0}, true, false},
+        {"0.93 looks: seen as something of over a second", {0.0929, 300, 20, 4, true, 0}, true, false},
     };
     /* clang-format on */
     for (size_t i = 0; i < n_elements(cases); i++) {
