@@ -54,7 +54,7 @@ def by_hand(node, d):
     p = command(node, "set", "carbon", "420 g/kWh")
     t.ok(p.returncode == 0 and p.stdout == "carbon: 420 g/kWh for 15 min\n", "set by hand", p.stdout + p.stderr)
     p = command(node, "set", "carbon", "420 g/kWh", "--for", "2d")
-    t.ok(p.returncode != 0 and "48 h is longer than a value may be set by hand: 24 h" in p.stderr, "not for two days", p.stderr)
+    t.ok(p.returncode != 0 and "48 h is longer than 24 h, the limit for a value set by hand" in p.stderr, "not for two days", p.stderr)
     s = signal(d, "carbon")
     t.ok(s["value"] == 420 and s["by_hand"] and s["source"].startswith("set by user ") and 890 < s["ends_s"] <= 900 and
          s["age_s"] < 10, "the API has value, source, age and end", s)

@@ -310,7 +310,7 @@ def slices(node, d, s):
     _, one = s.put(200, [7], cap="300 W")
     t.ok(one["refused"] is None and limits(node, *[300000] * 4), "alone on the board", one)
     _, two = s.put(201, [7], cap="320 W")
-    t.ok(two["refused"] == f"cap: GPU 3 is in MIG mode and job {one['id']} has a part of it, too: a cap is on the whole board",
+    t.ok(two["refused"] == f"cap: GPU 3 is in MIG mode and job {one['id']} has a part of it: a cap applies to the whole board",
          "a job that comes to it is not capped", two)
     t.ok(s.ask("GET", 200)[1]["refused"].startswith("cap: GPU 3 is in MIG mode") and not s.claims(),
          "nor is the one that was there any longer", s.claims())
