@@ -163,18 +163,22 @@ double outlook_new_above(const struct outlook *o, double cap_w, double most)
 {
     for (size_t i = 0; i < o->n; i++)
         if (o->cap_w[i] > cap_w + 0.5 * o->grain_w && outlook_takes_at_most(o, i, most))
-            return o->measured[i] ? 0 : o->cap_w[i];
+            return o->measured[i] || o->cap_w[i] > o->hi_w - 1.5 * o->grain_w
+                       ? 0
+                       : o->cap_w[i];
     return 0;
 }
 
-static size_t best_of(const struct outlook *o, bool measured, double most)
+/* Among the caps from lo_w on. */
+static size_t best_of(const struct outlook *o, bool measured, double lo_w, double most)
 {
     size_t best = o->n - 1;
     double least = INFINITY;
 
     for (size_t i = o->n; i-- > 0;)
         if ((o->measured[i] || !measured) && o->value[i] < least &&
-            outlook_allows(o, i) && outlook_takes_at_most(o, i, most)) {
+            o->cap_w[i] > lo_w - 0.5 * o->grain_w && outlook_allows(o, i) &&
+            outlook_takes_at_most(o, i, most)) {
             least = o->value[i];
             best = i;
         }
@@ -192,17 +196,17 @@ size_t outlook_nearest(const struct outlook *o, double cap_w)
 
 size_t outlook_best(const struct outlook *o)
 {
-    return best_of(o, false, INFINITY);
+    return best_of(o, false, 0, INFINITY);
 }
 
 size_t outlook_best_measured(const struct outlook *o)
 {
-    return best_of(o, true, INFINITY);
+    return best_of(o, true, 0, INFINITY);
 }
 
-size_t outlook_best_within(const struct outlook *o, double most)
+size_t outlook_best_within(const struct outlook *o, double lo_w, double most)
 {
-    return best_of(o, true, most);
+    return best_of(o, true, lo_w, most);
 }
 
 size_t outlook_expected(const struct outlook *o)

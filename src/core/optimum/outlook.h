@@ -54,12 +54,14 @@ size_t outlook_nearest(const struct outlook *o, double cap_w);
 bool outlook_allows(const struct outlook *o, size_t i);
 /* Whether cap i takes at most `most` x the reference's time (upper limit, 97.5 %). */
 bool outlook_takes_at_most(const struct outlook *o, size_t i, double most);
-/* The lowest cap above cap_w that does.  0: none, or it was measured. */
+/* The lowest cap above cap_w that does.  0: none, or it was measured or is the highest or
+ * one grain below it.
+ */
 double outlook_new_above(const struct outlook *o, double cap_w, double most);
 /* outlook_best() among the measured caps. */
 size_t outlook_best_measured(const struct outlook *o);
-/* The same among those that outlook_takes_at_most(). */
-size_t outlook_best_within(const struct outlook *o, double most);
+/* The same among those from lo_w on that outlook_takes_at_most(). */
+size_t outlook_best_within(const struct outlook *o, double lo_w, double most);
 /* The least value among the caps whose expected time is within the bound. */
 size_t outlook_expected(const struct outlook *o);
 /* The expected decrease of the held cap's value after `windows` windows at cap c.

@@ -68,9 +68,10 @@ struct search {
     char held_why[SEARCH_WHY_MAX];
     struct drift drift;
     bool holding;
-    bool waits;   /* for time that the bound leaves: its windows are not limited */
-    bool earlier; /* levels contains those of an earlier run */
-    bool denied;  /* levels of an earlier run were discarded */
+    bool waits;      /* for time that the bound leaves */
+    unsigned waited; /* windows of such holds since the search's last window */
+    bool earlier;    /* levels contains those of an earlier run */
+    bool denied;     /* levels of an earlier run were discarded */
     uint32_t best_mw;
     double best_log_t, best_log_e, best_var;
     struct past past;      /* earlier regimes of this job */
@@ -417,11 +418,6 @@ static struct level *level_at(struct search *s, uint32_t cap_mw)
     return l;
 }
 
-static unsigned length_of(const struct search_window *w)
-{
-    return w->length ? w->length : 1;
-}
-
 static void level_add(struct level *l, const struct search_window *w, unsigned gpus,
                       const struct drift *drift)
 {
@@ -429,7 +425,7 @@ static void level_add(struct level *l, const struct search_window *w, unsigned g
                          .log_e = log(w->energy_j / gpus) - drift->offset_e,
                          .var_t = fmax(w->time_rse * w->time_rse, EXACT_VAR),
                          .var_e = fmax(w->energy_rse * w->energy_rse, EXACT_VAR),
-                         .windows = w->length ? w->length : 1};
+                         .windows = w->length && !w->known ? w->length : 1};
 
     level_join(l, &seen);
 }
@@ -504,7 +500,8 @@ int search_on_window(struct search *s, const struct search_window *w, uw_error *
     bool hit = off <= s->setup.grain_mw;
 
     s->windows++;
-    s->spent += s->waits ? 0 : length_of(w);
+    s->spent += s->waits ? 0 : w->length ? w->length : 1;
+    s->waited = s->waits ? s->waited + s->holding : 0;
     if (l && l->windows == 0)
         s->dear_mw = 0; /* the model knows more now */
     if (l) {
@@ -610,7 +607,7 @@ static void regime_anew(struct search *s)
     s->has_reference = s->earlier = false;
     s->unbound_mw = s->dear_mw = 0;
     s->peak_w = 0;
-    s->windows = s->spent = s->misses = 0;
+    s->windows = s->spent = s->misses = s->waited = 0;
     s->windows_max = s->setup.max_windows;
     s->held_mw = 0;
     s->drift = (struct drift){0};
@@ -779,11 +776,13 @@ static uint32_t best_within(const struct search *s)
 
     if (!s->has_reference || o->n == 0)
         return highest(s);
-    uint32_t mw = mw_of_w(o->cap_w[outlook_best_within(o, s->setup.goal.param)]);
+    size_t at = outlook_best_within(o, w_of_mw(lowest(s)), s->setup.goal.param);
+    uint32_t mw = mw_of_w(o->cap_w[at]);
     return mw < effective(s, s->reference_mw) ? mw : highest(s);
 }
 
-/* Holds cap_mw until the search goes on. */
+/* Holds cap_mw until the search goes on.  With F = 1 it never does: no time is saved up.
+ */
 static void wait_at(struct search *s, uint32_t cap_mw, const char *why)
 {
     const struct outlook *o = &s->outlook;
@@ -794,7 +793,7 @@ static void wait_at(struct search *s, uint32_t cap_mw, const char *why)
     s->best_log_e = o->spot[at].mean_e + o->model.ref_e;
     s->best_var = o->var[at];
     go(s, SEARCH_HOLD, cap_mw, "%s", why);
-    s->waits = true;
+    s->waits = s->setup.goal.param > 1;
 }
 
 void search_afford(struct search *s, double most)
@@ -812,10 +811,14 @@ void search_afford(struct search *s, double most)
     uint32_t best = best_within(s);
     (void)snprintf(why, sizeof why, "until the bound leaves time to try %.0f W",
                    w_of_mw(cap_mw));
-    if (mw > 0 && mw + s->setup.grain_mw < hi) {
+    if (mw > 0) {
         go(s, SEARCH_MEASURE, mw, "%s", why);
     } else if (s->held_mw && (best == hi || best == s->held_mw)) {
         search_end_look(s); /* to wait is to hold */
+    } else if (cap_mw <= s->dear_mw &&
+               !(outlook_new_above(&s->outlook, w_of_mw(above), INFINITY) > 0)) {
+        s->spent = s->windows_max; /* no new cap would end the wait */
+        go_next(s);
     } else if (best < hi) {
         wait_at(s, best, why);
     } else {
@@ -841,6 +844,8 @@ void search_go_on(struct search *s)
 
     if (!search_waits(s))
         return;
+    if (s->waited >= s->setup.max_windows)
+        s->spent = s->windows_max; /* it has waited long enough: the search ends */
     go_next(s);
     if (s->holding || s->step.cap_mw != cap_mw ||
         !search_takes_at_most(s, cap_mw, s->setup.goal.param))

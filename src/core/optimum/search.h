@@ -77,10 +77,11 @@ struct search_window {
     double peak_w;        /* 99th percentile of 100 ms power, highest GPU; 0: unknown */
     unsigned length;      /* as in struct search_step; 0: 1 */
     enum binding binding; /* of the cap, on all GPUs */
-    bool known;           /* of an earlier search of this job, the reference's first */
-    double start_s;       /* on any clock */
-    double lasted_s;      /* 0: unknown */
-    unsigned parts;       /* whose scatter time_rse states; 0: unknown */
+    bool known; /* of an earlier search of this job, the reference's first: the errors are
+                   those of one window, length only counts for max_windows */
+    double start_s;  /* on any clock */
+    double lasted_s; /* 0: unknown */
+    unsigned parts;  /* whose scatter time_rse states; 0: unknown */
 };
 
 enum search_kind {
@@ -177,12 +178,16 @@ bool search_takes_at_most(const struct search *s, uint32_t cap_mw, double most);
  * the lowest cap above it that does not and was not measured.  If there is none, waits:
  * holds the best measured cap within the bound, or measures at the reference; a look ends
  * instead, unless it has found a better cap to hold.  Windows of a wait are none of
- * max_windows (at the reference, for a bound above 1).
+ * max_windows.  Ends the search instead of a wait that nothing would end: the bound is 1
+ * and a cap can be held, or the step is kept off by search_on_spent() and there is no new
+ * cap above it.  With a bound of 1 windows at the reference are some of max_windows.
  */
 void search_afford(struct search *s, double most);
 /* Whether a cap was found, or is looked for out of such a hold. */
 bool search_is_over(const struct search *s);
-/* Whether the hold is such a wait: search_go_on() proposes again, with its windows. */
+/* Whether the hold is such a wait: search_go_on() proposes again, with its windows, and
+ * after max_windows of them in a row ends the search.
+ */
 bool search_waits(const struct search *s);
 void search_go_on(struct search *s);
 /* The cap of the step costs more than the bound leaves: neither it nor a cap up to a

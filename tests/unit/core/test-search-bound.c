@@ -7,6 +7,7 @@
 
 #define NOTHING 0.5 /* x the reference's time: no cap below it can be paid */
 #define ANYTHING 10
+enum { WINDOWS = 24, WAIT = WINDOWS - 4 }; /* max_windows unless set, and fewer */
 
 static void tell(struct search *s, const struct job *j)
 {
@@ -47,8 +48,8 @@ static void test_waits(double bound, enum search_kind kind)
        kind == SEARCH_HOLD ? "over" : "waits on");
 }
 
-/* Where a measured cap meets the bound it is held meanwhile: for as long as it takes, and
- * then the search goes on as if it had not waited.
+/* Where a measured cap meets the bound it is held meanwhile, and then the search goes on
+ * as if it had not waited.
  */
 static void test_wait_holds(double bound)
 {
@@ -62,7 +63,7 @@ static void test_wait_holds(double bound)
     for (; search_step(s)->kind == SEARCH_MEASURE && n < 60; n++) {
         tell(s, &plain);
         search_afford(s, NOTHING);
-        for (int i = 0; search_waits(s) && i < 40; i++) {
+        for (int i = 0; search_waits(s) && i < WAIT; i++) {
             uint32_t mw = search_step(s)->cap_mw;
             waits++;
             ended += search_is_over(s) || search_probe_gap(s, 1);
@@ -71,7 +72,7 @@ static void test_wait_holds(double bound)
                     bound * 1.0001 * true_time(&plain, w_of_mw(u.original_mw));
             tell(s, &plain);
             search_go_on(s);
-            search_afford(s, i < 39 ? NOTHING : ANYTHING);
+            search_afford(s, i < WAIT - 1 ? NOTHING : ANYTHING);
         }
         while (search_step(s)->kind == SEARCH_MEASURE &&
                search_step(s)->cap_mw >= u.original_mw && n++ < 60) {
@@ -79,11 +80,119 @@ static void test_wait_holds(double bound)
             search_afford(s, ANYTHING);
         }
     }
-    ok(waits >= 40 && ended == 0 && unmeasured == 0 && over == 0,
+    ok(waits >= WAIT && ended == 0 && unmeasured == 0 && over == 0,
        "F = %g: %u windows in holds of measured caps within the bound", bound, waits);
     ok(search_is_over(s) && search_step(s)->cap_mw == search_step(at_once)->cap_mw,
        "... then the search ends as it would have without: %.0f W, %.0f W",
        w_of_mw(search_step(s)->cap_mw), w_of_mw(search_step(at_once)->cap_mw));
+}
+
+/* Measures until a measured cap within the bound is held for want of time. */
+static void until_it_waits(struct search *s)
+{
+    tell(s, &plain);
+    for (int i = 0; i < WINDOWS && !search_waits(s); i++) {
+        bool waited = search_step(s)->cap_mw >= v100.original_mw;
+        tell(s, &plain);
+        search_afford(s, waited ? ANYTHING : NOTHING);
+    }
+}
+
+/* A wait in a hold ends the search when it has taken as many windows as the search may.
+ */
+static void test_wait_ends(double bound)
+{
+    struct search_setup u = v100;
+    unsigned n = 0;
+
+    u.goal = (struct goal){GOAL_SLOWDOWN, bound};
+    auto_(search_free) struct search *s = search_of(&u);
+    until_it_waits(s);
+    bool waits = search_waits(s);
+    for (; search_waits(s) && n < 10 * WINDOWS; n++) {
+        tell(s, &plain);
+        search_go_on(s);
+        search_afford(s, NOTHING);
+    }
+    uint32_t mw = search_step(s)->cap_mw;
+    ok(waits && search_is_over(s) && n == WINDOWS && was_measured(s, mw) &&
+           mw < u.original_mw &&
+           true_time(&plain, w_of_mw(mw)) <=
+               bound * 1.002 * true_time(&plain, w_of_mw(u.original_mw)),
+       "F = %g: %.0f W is held for good after %u windows: %s", bound, w_of_mw(mw), n,
+       search_step(s)->why);
+}
+
+static void tell_known(struct search *s, const struct job *j, uint32_t cap_mw)
+{
+    struct job exact = *j;
+    struct search_window w = window_at(&exact, cap_mw);
+
+    w.known = true;
+    (void)search_on_window(s, &w, NULL);
+}
+
+/* Where the caps above one that took too long were measured, nothing is waited for. */
+static void test_spent_ends(void)
+{
+    struct search_setup u = v100;
+    unsigned n = 0, below = 0, over = 0;
+
+    u.goal = (struct goal){GOAL_SLOWDOWN, 1.05};
+    for (uint32_t mw = 200000; mw < u.original_mw; mw += 1000) {
+        auto_(search_free) struct search *s = search_of(&u);
+        tell_known(s, &plain, u.original_mw);
+        tell_known(s, &plain, mw);
+        search_on_spent(s);
+        search_afford(s, ANYTHING);
+        const struct search_step *t = search_step(s);
+        if (t->kind == SEARCH_MEASURE && t->cap_mw < u.original_mw)
+            continue; /* there is a new cap */
+        n++;
+        below += t->cap_mw < u.original_mw;
+        over += search_is_over(s);
+    }
+    ok(n > 0 && below > 0 && over == n,
+       "no new cap above one that took too long: %u of %u searches are over, %u with a "
+       "cap",
+       over, n, below);
+}
+
+/* With F = 1 a hold saves up no time: a cap as fast as the reference is held for good. */
+static void test_no_wait(void)
+{
+    struct search_setup u = v100;
+    struct job fast = plain;
+
+    u.goal = (struct goal){GOAL_SLOWDOWN, 1};
+    fast.dip_w = 250; /* faster there */
+    auto_(search_free) struct search *s = search_of(&u);
+    tell_known(s, &fast, u.original_mw);
+    tell_known(s, &fast, 250000);
+    bool tries = search_step(s)->kind == SEARCH_MEASURE;
+    search_afford(s, NOTHING);
+    ok(tries && search_is_over(s) && search_step(s)->cap_mw == 250000,
+       "F = 1: %.0f W is held, and the search is %s", w_of_mw(search_step(s)->cap_mw),
+       search_is_over(s) ? "over" : "not over");
+}
+
+/* A cap that the job stalled at is not held for want of time to try another. */
+static void test_stall(void)
+{
+    struct search_setup u = v100;
+
+    u.goal = (struct goal){GOAL_SLOWDOWN, 1.1};
+    auto_(search_free) struct search *s = search_of(&u);
+    tell_known(s, &plain, u.original_mw);
+    tell_known(s, &plain, 285000);
+    tell_known(s, &plain, 250000);
+    search_afford(s, NOTHING);
+    bool waits = search_waits(s) && search_step(s)->cap_mw == 250000;
+    search_on_stall(s, 250000);
+    search_afford(s, NOTHING);
+    ok(waits && search_step(s)->cap_mw == 285000,
+       "a stall at 250 W, where it waited: %.0f W instead",
+       w_of_mw(search_step(s)->cap_mw));
 }
 
 /* A cap that took too long is not tried again before another new one. */
@@ -167,12 +276,8 @@ static void test_known(void)
 
     u.goal = (struct goal){GOAL_SLOWDOWN, 1.05};
     auto_(search_free) struct search *s = search_of(&u);
-    for (size_t i = 0; i < n_elements(caps); i++) {
-        struct job exact = plain;
-        struct search_window w = window_at(&exact, caps[i]);
-        w.known = true;
-        (void)search_on_window(s, &w, NULL);
-    }
+    for (size_t i = 0; i < n_elements(caps); i++)
+        tell_known(s, &plain, caps[i]);
     ok(!search_is_over(s) && search_step(s)->cap_mw < 275000,
        "a search taken over goes on: %.0f W, %s", w_of_mw(search_step(s)->cap_mw),
        search_step(s)->why);
@@ -187,7 +292,12 @@ int main(void)
     test_waits(1.02, SEARCH_MEASURE);
     test_wait_holds(1.02);
     test_wait_holds(1.1);
+    test_wait_ends(1.02);
+    test_wait_ends(1.1);
+    test_no_wait();
+    test_stall();
     test_spent();
+    test_spent_ends();
     test_look_unpaid();
     return done();
 }
