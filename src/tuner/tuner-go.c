@@ -122,6 +122,8 @@ static void keep_within(struct tuner *t, struct search_step *step)
         return;
     search_afford(t->search, whole_job_most(bound, tuner_left_s(t), takes_s(t, step)));
     *step = *search_step(t->search);
+    if (step->kind == SEARCH_MEASURE && step->cap_mw >= tuner_reference_mw(t))
+        t->holding = false; /* no measured cap is within the bound (any more) */
     t->priced = step->kind == SEARCH_MEASURE &&
                 !search_takes_at_most(t->search, step->cap_mw, bound);
 }

@@ -7,6 +7,7 @@
 
 #include "base/error.h"
 #include "base/names.h"
+#include "core/optimum/propose.h"
 #include "tuner/tuner-table.h"
 
 #define RULE_ENDS_S 5.0 /* into training at most, if it is of the phase before */
@@ -293,6 +294,26 @@ int tuner_finish(struct tuner *t, tuner_done_fn done, void *user)
     return r < 0 ? r : tuner_maybe_done(t);
 }
 
+/* Its windows count as those of this search, but windows of a hold or a wait are among
+ * them: as no more than one step takes.
+ */
+static void tell_known(struct search *s, const struct tuner_cap *c, double peak_w)
+{
+    unsigned n = c->mean.windows;
+    const struct search_window w = {
+        .cap_mw = c->cap_mw,
+        .time_s = savings_mean_time(&c->mean),
+        .energy_j = savings_mean_energy(&c->mean),
+        .time_rse = savings_mean_time_rse(&c->mean),
+        .energy_rse = savings_mean_energy_rse(&c->mean),
+        .peak_w = peak_w,
+        .length = n < PROPOSE_LENGTH_MAX ? n : PROPOSE_LENGTH_MAX,
+        .known = true,
+    };
+
+    (void)search_on_window(s, &w, NULL);
+}
+
 /* Takes over the regimes of an earlier tuner, and the caps measured on these boards, the
  * reference first.
  */
@@ -326,17 +347,8 @@ static void take_known(struct tuner *t)
             if ((c->cap_mw == k->reference_mw) != (pass == 0))
                 continue;
             t->regimes.cap[t->regimes.n_caps++] = *c;
-            struct search_window w = {
-                .cap_mw = c->cap_mw,
-                .time_s = savings_mean_time(&c->mean),
-                .energy_j = savings_mean_energy(&c->mean),
-                .time_rse = savings_mean_time_rse(&c->mean),
-                .energy_rse = savings_mean_energy_rse(&c->mean),
-                .peak_w = pass == 0 ? k->peak_w : 0,
-                .known = true,
-            };
             if (t->search)
-                (void)search_on_window(t->search, &w, NULL);
+                tell_known(t->search, c, pass == 0 ? k->peak_w : 0);
         }
     }
     if (t->search && t->regimes.n_caps > 0 && !k->searching)

@@ -1,9 +1,10 @@
-/* Others move the boards of a job while its search waits in a hold, as slowdown:F leaves
- * no time yet for the next cap: a user's cap comes and goes, another daemon takes over.
+/* A job's search waits in a hold, as slowdown:F leaves no time yet for the next cap: a
+ * user's cap comes and goes, another daemon takes over, the held cap turns out too slow.
  *
  * Usage: test-waits [CASE]: all without.
  */
 #include "tuner/searches-inside.h"
+#include "tuner/tuner-table.h"
 #include "tuning-scene.h"
 #include "verdict.h"
 
@@ -91,38 +92,108 @@ static void claim_in_search(void)
     scene_close(&s);
 }
 
-static void daemon_goes(void)
+static void read_state(struct scene *s, struct searches_ask *ret_ask,
+                       struct searches_memory *ret)
+{
+    static struct cap_class cls;
+    uw_error err = {""};
+
+    ok(searches_state_read(s->run[0].state, ret_ask, &cls, ret, &err) == 0,
+       "its state is read %s", err.text);
+}
+
+/* Another daemon takes the job over, 5 s ago. */
+static void take_over(struct scene *s)
 {
     static struct searches_memory memory;
     struct searches_ask ask;
-    struct cap_class cls;
     uw_error err = {""};
+
+    searches_free(take(s->tunings));
+    int r = new_tunings(s, &err);
+    read_state(s, &ask, &memory);
+    ask.state = s->run[0].state;
+    ok(r == 0 && searches_begin(s->tunings, &s->run[0].entry, &ask, &err) == 0 &&
+           hand_over(s, &s->run[0], &err) == 0,
+       "another daemon takes the job over %s", err.text);
+    pass(s, 5);
+}
+
+static void daemon_goes(void)
+{
     struct scene s;
-    bool low = false;
+    bool low = false, moved = false;
 
     if (!begin_waiting(&s))
         return;
     struct tuner_report before = *report_of(&s, 0);
-    searches_free(take(s.tunings));
-    ok(new_tunings(&s, &err) == 0 &&
-           searches_state_read(s.run[0].state, &ask, &cls, &memory, &err) == 0,
-       "another daemon reads what was kept %s", err.text);
-    ask.state = s.run[0].state;
-    ok(searches_begin(s.tunings, &s.run[0].entry, &ask, &err) == 0 &&
-           hand_over(&s, &s.run[0], &err) == 0,
-       "and takes the job over %s", err.text);
-    pass(&s, 5);
+    take_over(&s);
     ok(in_force(&s, 0) == before.held_mw && report_of(&s, 0)->searching,
        "the cap is held at once, and the search is not over: %.0f W",
        w_of_mw(before.held_mw));
     for (int i = 0; i < 300; i++) {
         pass(&s, 1);
         low |= in_force(&s, 0) < 240000; /* what one window of the search may take */
+        moved |= in_force(&s, 0) < before.held_mw;
     }
     const struct tuner_report *t = report_of(&s, 0);
-    ok(t->n_caps > before.n_caps && t->holding && !low,
-       "it goes on when there is time: %zu caps, %zu before, %.0f W", t->n_caps,
-       before.n_caps, w_of_mw(t->held_mw));
+    ok(moved && t->holding && !low,
+       "it goes on when there is time: %u windows, %u before, %.0f W", t->windows,
+       before.windows, w_of_mw(t->held_mw));
+    scene_close(&s);
+}
+
+/* Another daemon takes over when the search has used its windows: it is over. */
+static void windows_used(void)
+{
+    static struct searches_memory memory;
+    auto_(mem_free) char *text = NULL;
+    struct searches_ask ask;
+    struct scene s;
+
+    if (!begin_waiting(&s))
+        return;
+    read_state(&s, &ask, &memory);
+    memory.cap[memory.known.n_caps] = memory.cap[0];
+    memory.cap[memory.known.n_caps++].cap_mw = 280000;
+    for (size_t i = 0; i < memory.known.n_caps; i++)
+        memory.cap[i].mean.windows = 4;
+    ok(memory.known.n_caps >= 6 && searches_state_write(&ask, &memory, &text, NULL) == 0,
+       "%zu caps with 4 windows each are kept", memory.known.n_caps);
+    (void)snprintf(s.run[0].state, sizeof s.run[0].state, "%s", text ? text : "");
+    take_over(&s);
+    ok(!report_of(&s, 0)->searching, "the search has no windows left and is over");
+    scene_close(&s);
+}
+
+/* The wait shows that the held cap takes too long: the search waits at the original. */
+static void too_slow(void)
+{
+    static struct searches_memory memory;
+    struct searches_ask ask;
+    struct scene s;
+
+    if (!begin_waiting(&s))
+        return;
+    struct search *search = searches_find(s.tunings, s.run[0].entry.id)->tuner->search;
+    struct search_window known[SEARCH_WINDOWS_MAX];
+    size_t n = search_known(search, known, n_elements(known) - 1);
+    uint32_t held = report_of(&s, 0)->held_mw;
+    known[n] = known[0];
+    known[n++].cap_mw = 295000;
+    for (size_t i = 1; i < n; i++) { /* each cap below the original */
+        known[i].time_s = 1.5 * known[0].time_s;
+        known[i].time_rse = known[i].energy_rse = 1e-3;
+        (void)search_on_window(search, &known[i], NULL);
+    }
+    for (int i = 0; i < 30 && in_force(&s, 0) < 300000; i++)
+        pass(&s, 1);
+    pass(&s, 1);
+    const struct tuner_report *t = report_of(&s, 0);
+    read_state(&s, &ask, &memory);
+    ok(in_force(&s, 0) == 300000 && !t->holding && memory.held_mw == 0,
+       "… %.0f W is held no more, also for the next daemon: %.0f W", w_of_mw(held),
+       w_of_mw(memory.held_mw));
     scene_close(&s);
 }
 
@@ -132,9 +203,8 @@ int main(int argc, char **argv)
         const char *name;
         void (*run)(void);
     } cases[] = {
-        {"claim", claim_in_wait},
-        {"search", claim_in_search},
-        {"daemon", daemon_goes},
+        {"claim", claim_in_wait},  {"search", claim_in_search}, {"daemon", daemon_goes},
+        {"windows", windows_used}, {"slow", too_slow},
     };
     struct statfs fs;
 
