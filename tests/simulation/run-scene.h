@@ -96,9 +96,10 @@ struct world {
     double over_at_s;
     unsigned over_n;
     uint64_t first_ns, first_steps;
-    double held_s;     /* from the first step to the first hold; 0: none yet */
-    unsigned unheld_n; /* how often it was seen without a cap held since then */
-    char noted[4096];  /* all notes of the search, as far as they fit */
+    double held_s;      /* from the first step to the first hold; 0: none yet */
+    double reference_s; /* that the search measured at the original cap since then */
+    double seen_s;      /* when its steps were last compared */
+    char noted[4096];   /* all notes of the search, as far as they fit */
 };
 
 static struct world *noting; /* the world whose node logs */
@@ -248,6 +249,16 @@ static void take_result(struct world *w, const struct view_job *j)
     loop_stop(w->loop, 0);
 }
 
+/* Whether the step of the search is a window at the original cap. */
+static bool is_at_reference(const struct searches_view *v)
+{
+    char at[32];
+
+    (void)snprintf(at, sizeof at, " %.0f W (", w_of_mw(v->report->original_mw));
+    return (v->status == SEARCH_WALKS || v->status == SEARCH_MEASURES) &&
+           strstr(v->state, at);
+}
+
 /* Notes the job's steps, or compares them with those of its twin. */
 static void compare(struct world *w, const struct view_job *j, const struct step_mark *m)
 {
@@ -264,7 +275,9 @@ static void compare(struct world *w, const struct view_job *j, const struct step
     const struct tuner_report *r = j->search.report;
     if (r && r->holding && !w->held_s)
         w->held_s = s;
-    w->unheld_n += r && !r->holding && w->held_s > 0;
+    if (r && w->held_s > 0 && is_at_reference(&j->search))
+        w->reference_s += s - w->seen_s;
+    w->seen_s = s;
     if (w->bound <= 1) {
         for (; t->n <= step && t->n < n_elements(t->at_s); t->n++)
             t->at_s[t->n] = s;
