@@ -90,7 +90,7 @@ void caps_on_yield(struct caps_board *b, const struct actuator_reply *what)
 
     unlink_board(b, true);
     b->others.again = true;
-    b->unrestored = false;
+    b->unrestored = b->unanswered = false;
     b->retry_ns = now + wait_ns;
     if (what->enforced_mw)
         caps_tell_cap(b, what->enforced_mw, "");
@@ -124,7 +124,7 @@ void caps_on_lost(struct caps_board *b, const struct actuator_reply *what, bool 
     else if (!known)
         caps_try_again(b, back_off(b));
     if (what->result == ACTUATOR_DONE)
-        b->unrestored = false;
+        b->unrestored = b->unanswered = false;
     caps_tell_cap(b, what->result == ACTUATOR_DONE ? what->enforced_mw : 0, what->text);
     caps_set_state(b, CAPS_LOST, what->text);
 }
@@ -156,8 +156,14 @@ static void fail_board(struct caps_board *b, enum caps_state state,
 
 static void on_hold_failed(struct caps_board *b, const struct actuator_reply *reply)
 {
+    bool lost = reply->result == ACTUATOR_GONE && b->writing;
+
     b->link = LINK_NONE;
     b->taken_by = reply->result == ACTUATOR_TAKEN ? reply->pid : 0;
+    if (reply->result == ACTUATOR_UNKNOWN || lost) {
+        b->unanswered = true;
+        b->settled_ns = now_of(b);
+    }
     switch (reply->result) {
     case ACTUATOR_DENIED:
     case ACTUATOR_REFUSED:
@@ -183,6 +189,7 @@ static void on_held(struct caps_board *b, const struct actuator_reply *reply)
     b->others.held_ns = b->settled_ns = now;
     b->others.again = false;
     b->unrestored = true;
+    b->unanswered = false;
     b->attempts = 0;
     b->failed_with = ACTUATOR_DONE;
     b->others.mw = 0;

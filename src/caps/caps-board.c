@@ -561,6 +561,15 @@ static bool compare_free(struct caps_board *b, const struct seen *seen, uint64_t
     return true;
 }
 
+/* The original was read after a hold that the driver has not answered.  True: news. */
+static bool compare_unanswered(struct caps_board *b, const struct seen *seen)
+{
+    if (!b->unanswered || !b->sure || seen->set_mw != b->bounds.original_mw)
+        return false;
+    b->unanswered = false; /* its write sets nothing but the original */
+    return true;
+}
+
 /* Yielded: another's limit is left alone.  True when it is the new original. */
 static bool compare_yielded(struct caps_board *b, const struct seen *seen)
 {
@@ -603,7 +612,7 @@ static void compare(struct caps_board *b, const struct seen *seen, uint64_t at_n
     else if (b->state == CAPS_YIELDED)
         another = compare_yielded(b, seen);
     compare_bound(b, seen);
-    bool moved = seen->set_mw != b->seen_mw;
+    bool moved = compare_unanswered(b, seen) || seen->set_mw != b->seen_mw;
     b->seen_mw = seen->set_mw;
     if (moved)
         caps_moved(b);

@@ -68,7 +68,8 @@ struct caps_board {
     uint64_t settled_ns;  /* time of the last answer: older samples are ignored */
     bool writing;         /* LINK_HOLDING: the driver has not refused its write at once */
     bool unrestored;      /* our limit or lock may still be in force */
-    bool sure;            /* bounds.original_mw is from the actuator, or seen free */
+    bool unanswered; /* a hold's write may be in flight: the driver has not answered */
+    bool sure;       /* bounds.original_mw is from the actuator, or seen free */
 
     /* Retries: of the hold (LINK_NONE), of the limit (LINK_HELD and failed). */
     bool failed;

@@ -522,10 +522,11 @@ static void name_unrestored(const struct caps *c, char *ret, size_t size)
 
     ret[0] = '\0';
     for (size_t i = 0; i < c->n; i++) {
-        if (!c->board[i].unrestored || len >= size)
+        const struct caps_board *b = &c->board[i];
+        if (!(b->unrestored || b->unanswered) || len >= size)
             continue;
         int n = snprintf(ret + len, size - len, "%s%s",
-                         len ? ", " : "not confirmed: ", c->board[i].info->uuid);
+                         len ? ", " : "not confirmed: ", b->info->uuid);
         len += n > 0 ? (size_t)n : 0;
     }
 }
@@ -599,7 +600,7 @@ void caps_look(const struct caps *c, size_t board, struct caps_view *ret)
     ret->can_cap = b->can_cap;
     ret->let_go = caps_let_go(c, board);
     ret->writing = b->writing && b->link == LINK_HOLDING;
-    ret->unrestored = b->unrestored && b->link == LINK_NONE;
+    ret->unrestored = (b->unrestored || b->unanswered) && b->link == LINK_NONE;
     ret->released_ns = b->released ? b->released_ns : 0;
     ret->back_ns = b->back_ns;
     ret->retry_ns = b->retry_ns;

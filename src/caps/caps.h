@@ -195,8 +195,9 @@ struct caps_view {
     bool let_go;          /* released, and no limit or lock of ours is in force */
     bool writing;         /* CAPS_HOLDING: the driver has taken the write that proves the
                            * right to set limits, and has not refused it so far */
-    bool unrestored;      /* not held any more, but the restored limit and clock are not
-                           * confirmed */
+    bool unrestored;      /* not held, and the original limit and clock are not confirmed:
+                           * a release was not answered, or a write of the last attempt to
+                           * hold the board may be in flight */
     uint64_t released_ns; /* begin of the release; 0: not released */
     uint64_t back_ns;     /* end of the release; CLAIM_FOREVER: on request */
     uint64_t retry_ns;    /* not held: next request not before then */

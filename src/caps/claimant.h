@@ -84,8 +84,7 @@ struct claim_told {
     bool ruled;        /* one of these lowers the target below that of all others */
     uint32_t original_mw;
     bool original_known; /* by the actuator, or seen while nobody held the board */
-    bool unrestored;     /* not held any more, and what was set may still be in force: the
-                          * actuator goes on restoring it */
+    bool unrestored;     /* as in caps_view: the actuator goes on restoring the board */
     struct claim_clock clock;
 };
 

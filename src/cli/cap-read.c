@@ -125,8 +125,8 @@ bool cap_read_back(const struct json_value *explain, bool sure)
     const char *state = take_text(cap, "state");
 
     if (strcmp(state, "held") != 0) /* released, or set by another program */
-        return strcmp(state, "free") == 0 || strcmp(state, "yielded") == 0 ||
-               strcmp(state, "released") == 0;
+        return (strcmp(state, "free") == 0 && !take_bool(explain, "unrestored")) ||
+               strcmp(state, "yielded") == 0 || strcmp(state, "released") == 0;
     if (target_mw < original_mw) /* another claim sets the target */
         return there || take_bool(cap, "ramping");
     return there && sure;

@@ -461,6 +461,9 @@ static bool is_own_back(struct remote_hold *g, size_t i)
         t->lost = true;
         trouble(g, i, line);
     }
+    if (back <= 0 && !t->original_mw) /* not held yet, and it may be written */
+        t->original_mw =
+            (uint32_t)take_u64(json_get(json_root(doc), "bounds"), "original_mw");
     return back != 0;
 }
 

@@ -477,9 +477,7 @@ int job_own_end(struct remote *r)
     return r->steps ? job_progress_end(r->steps) : 0;
 }
 
-/* *ret_sure: each board that was held is free, and no request about it has failed: a
- * write that the driver did not answer may still be under way.
- */
+/* *ret_sure: each board that was held is free, and its original is confirmed. */
 static bool is_any_held(struct remote *r, bool *ret_sure)
 {
     struct caps_view cap;
@@ -490,8 +488,7 @@ static bool is_any_held(struct remote *r, bool *ret_sure)
     for (size_t i = 0; i < n_boards(r); i++) {
         look(r, i, &cap);
         held |= cap.state == CAPS_HELD || cap.state == CAPS_HOLDING;
-        *ret_sure &= !r->original_mw[i] ||
-                     (cap.state == CAPS_FREE && !cap.unrestored && cap.failures == 0);
+        *ret_sure &= !r->original_mw[i] || (cap.state == CAPS_FREE && !cap.unrestored);
     }
     return held;
 }

@@ -371,6 +371,8 @@ bool sweeper_is_back(struct sweeper *s)
         look(s, i, &v);
         if (!v.unrestored)
             continue;
+        if (!s->original_mw[i]) /* its first hold was not answered */
+            s->original_mw[i] = v.bounds.original_mw;
         s->result.restored = false;
         (void)snprintf(s->result.restore, sizeof s->result.restore,
                        "%s: its original limit, %g W, is not confirmed",

@@ -2,6 +2,7 @@
 """`underwatt cap`: refuse, hold, show, yield, give back, put back what was left."""
 import json
 import os
+import pathlib
 import signal
 import subprocess
 import time
@@ -74,6 +75,24 @@ def stuck(t):
              f"{q.returncode} {q.stderr}")
 
 
+def hangs(t):
+    """^C while the driver hangs in the first write: nobody says that the original is in force."""
+    with uwtest.Node(machine="set_latency: 3 s\nboards: [{model: v100, count: 1}]") as node:
+        said, report = os.path.join(node.tmp, "said"), os.path.join(node.tmp, "json")
+        entries = lambda: list(pathlib.Path(node.state, "actuator").glob("*.cap"))
+        with open(said, "w") as log:  # its actuator goes on trying, with that open
+            p = node.popen("underwatt", "cap", "set", "200", "--gpus", "0", "--local", "--json", report, stderr=log)
+        writing = uwtest.wait_for(entries)
+        node.fault(0, "hang")
+        time.sleep(6)  # the actuator gives the call up, after 10 s, while the command waits for it
+        p.send_signal(signal.SIGINT)
+        code, text, b = p.wait(uwtest.PATIENCE), open(said).read(), json.load(open(report))["boards"][0]
+        t.ok(writing and code == 1 and b["restored"] is False and "could not be verified" in text,
+             "^C while the first write hangs: 1, and nothing is said to be restored", f"{code} {text} {b}")
+        node.fault(0, "release")
+        t.ok(uwtest.wait_for(lambda: not entries() and limit(node, 0) == 300000), "it is restored later", entries())
+
+
 def half(t):
     """Two boards are left behind, one of them refuses."""
     with uwtest.Node(board="v100", count=2) as node:
@@ -126,6 +145,7 @@ def main():
     above(t)
     at_once(t)
     stuck(t)
+    hangs(t)
     half(t)
     with uwtest.Node(board="v100", count=2) as node:
         refusals(t, node)

@@ -754,6 +754,90 @@ static void test_release_gone(void)
     scene_free(s);
 }
 
+/* A reading of board 0 that began so many seconds ago. */
+static void reads(struct scene *s, uint32_t mw, double ago_s)
+{
+    const struct gpu_sample sample = {.has = GPU_HAS_ENFORCED | GPU_HAS_REQUESTED,
+                                      .enforced_mw = mw,
+                                      .requested_mw = mw,
+                                      .began_ns = loop_now_ns(s->loop) - ns_of_s(ago_s),
+                                      .at_ns = loop_now_ns(s->loop)};
+
+    caps_seen(s->caps, 0, &sample);
+}
+
+/* A board whose first hold is answered so, when nothing is claimed any more. */
+static struct scene *begin_failed(const char *name, bool writes,
+                                  enum actuator_result result)
+{
+    struct scene *s = begin(name, 0, &conf);
+
+    scene_actuator(s);
+    uint64_t id = claim(s, 0, CLAIM_HARD, 200);
+    if (writes)
+        event(s, ACTUATOR_EVENT_WRITING, 0, ACTUATOR_DONE, 0);
+    withdraw(s, 0, id);
+    pass(s, 1);
+    answer(s, 0, result, 0, "it broke");
+    is_state(s, 0, CAPS_FREE, "nothing is claimed");
+    return s;
+}
+
+/* A hold's write that the driver has not answered may be in flight. */
+static void test_hold_unanswered(void)
+{
+    struct scene *s = begin_failed("a first hold that hangs", true, ACTUATOR_UNKNOWN);
+
+    pass(s, 20);
+    reads(s, W(300), 0);
+    ok(look(s, 0).unrestored, "what is read first may be an earlier daemon's cap");
+    pass(s, 20);
+    reads(s, W(300), 40.5);
+    ok(look(s, 0).unrestored, "a reading from before the answer tells nothing");
+    reads(s, W(300), 0);
+    ok(!look(s, 0).unrestored, "the original was read");
+    uint64_t id = claim(s, 0, CLAIM_HARD, 200);
+    ok(!look(s, 0).unrestored, "being held again");
+    answer(s, 1, ACTUATOR_UNKNOWN, 0, "it broke");
+    reads(s, W(250), 0);
+    ok(look(s, 0).unrestored, "in vain, and another limit is read");
+    pass(s, 1);
+    answer(s, 2, ACTUATOR_DONE, W(300), "");
+    answer(s, 3, ACTUATOR_DONE, W(200), "");
+    withdraw(s, 0, id);
+    answer(s, 4, ACTUATOR_DONE, W(300), "");
+    is_state(s, 0, CAPS_FREE, "held and given back");
+    ok(!look(s, 0).unrestored, "restored");
+    scene_free(s);
+
+    s = begin_failed("… and is released", true, ACTUATOR_UNKNOWN);
+    is_int(caps_release(s->caps, 0, 0, NULL, NULL, NULL), 0, "to be reset");
+    ok(caps_let_go(s->caps, 0) && look(s, 0).unrestored, "nobody waits for a reading");
+    scene_free(s);
+
+    s = begin_failed("… another's limit", true, ACTUATOR_UNKNOWN);
+    event(s, ACTUATOR_EVENT_YIELDED, 0, ACTUATOR_YIELDED, W(280));
+    ok(!look(s, 0).unrestored, "the actuator has read it");
+    scene_free(s);
+
+    s = begin_failed("… restored after all", true, ACTUATOR_UNKNOWN);
+    event(s, ACTUATOR_EVENT_LEASE, 0, ACTUATOR_DONE, W(300));
+    ok(!look(s, 0).unrestored, "by the actuator");
+    scene_free(s);
+
+    s = begin_failed("a board is lost as it is written", true, ACTUATOR_GONE);
+    ok(look(s, 0).unrestored, "nobody has read the board");
+    scene_free(s);
+
+    s = begin_failed("a board is lost before", false, ACTUATOR_GONE);
+    ok(!look(s, 0).unrestored, "nothing was written");
+    scene_free(s);
+
+    s = begin_failed("the driver refuses", true, ACTUATOR_DENIED);
+    ok(!look(s, 0).unrestored, "nothing was written");
+    scene_free(s);
+}
+
 static void test_late(void)
 {
     static struct actuator other;
@@ -856,6 +940,7 @@ int main(void)
     test_writing();
     test_events();
     test_release_gone();
+    test_hold_unanswered();
     test_late();
     test_reloaded();
     test_range();

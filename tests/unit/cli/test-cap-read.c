@@ -117,6 +117,7 @@ static void back(void)
     /* clang-format off */
     static const struct { const char *name, *explain; bool at_once, later; } cases[] = {
         {"let go of", "{\"enforced_mw\": 1, \"cap\": {\"state\": \"free\"}}", true, true},
+        {"let go of, not confirmed", "{\"unrestored\": true, \"cap\": {\"state\": \"free\"}}", false, false},
         {"another's", "{\"cap\": {\"state\": \"yielded\"}}", true, true},
         {"released", "{\"cap\": {\"state\": \"released\"}}", true, true},
         {"being written", "{\"cap\": {\"state\": \"holding\", \"target_mw\": 300000}, \"enforced_mw\": 300000, \"bounds\": {\"original_mw\": 300000}}", false, false},
@@ -136,6 +137,28 @@ static void back(void)
            cases[i].name);
         ok(cap_read_back(json_root(doc), true) == cases[i].later, "%s, after a while",
            cases[i].name);
+    }
+}
+
+/* Without the daemon. */
+static void own_back(void)
+{
+    /* clang-format off */
+    static const struct { const char *name, *explain; int back; const char *line; } cases[] = {
+        {"let go of", "{\"unrestored\": false, \"cap\": {\"state\": \"free\"}}", 1, ""},
+        {"let go of, not confirmed", "{\"unrestored\": true, \"cap\": {\"state\": \"free\"}}", -1, ""},
+        {"held", "{\"unrestored\": false, \"cap\": {\"state\": \"held\"}}", 0, ""},
+        {"being written", "{\"unrestored\": false, \"cap\": {\"state\": \"holding\"}}", 0, ""},
+        {"lost", "{\"unrestored\": false, \"cap\": {\"state\": \"lost\", \"text\": \"it broke\"}}", -1, "it broke"},
+    };
+    /* clang-format on */
+
+    for (size_t i = 0; i < sizeof cases / sizeof *cases; i++) {
+        auto_(json_free) struct json *doc = doc_of(cases[i].explain);
+        char line[240] = "canary";
+        is_int(cap_read_own_back(json_root(doc), line, sizeof line), cases[i].back,
+               "own: %s", cases[i].name);
+        is_str(line, cases[i].line, cases[i].name);
     }
 }
 
@@ -190,6 +213,7 @@ int main(void)
     targets();
     boards();
     back();
+    own_back();
     mine();
     left_alone();
     return done();
