@@ -251,19 +251,23 @@ static int act(struct cap *c, const char *what, const char *value)
     return setting ? set(c, &arg) : cap_clear(c->env, c->boards, c->s, c->at, c->n);
 }
 
-/* What the words and options ask for; EXIT_OK: it is complete. */
-#define SET_FORM "set W|N% --gpus LIST"
+#define SET_FORM "set W|N%|--preset NAME|--clock MHZ --gpus LIST"
 #define OTHER_FORMS " | clear | show"
 
-static int check_words(const struct cap *c, const char *what, const char *value)
+enum { WORDS = 3 }; /* one more than any form has */
+
+/* What the words and options ask for; EXIT_OK: it is complete. */
+static int check_words(const struct cap *c, char *const word[WORDS])
 {
+    const char *what = word[0], *value = word[1];
     bool wants_value = what && strcmp(what, "set") == 0;
     bool known =
         what && (wants_value || strcmp(what, "clear") == 0 || strcmp(what, "show") == 0);
+    const char *more = wants_value ? word[2] : value;
     if (what && !known)
         return opts_unexpected(&cmd_cap, what, SET_FORM OTHER_FORMS);
-    if (known && !wants_value && value)
-        return opts_unexpected(&cmd_cap, value, what);
+    if (more)
+        return opts_unexpected(&cmd_cap, more, wants_value ? SET_FORM : what);
     if ((c->clock || c->preset) && !wants_value)
         return cli_fail(EXIT_USAGE, "cap: --%s is an option of set",
                         c->clock ? "clock" : "preset");
@@ -304,21 +308,19 @@ static int run(const struct cli_env *env, int argc, char **argv)
         OPT_BOARDS(&c.boards),
     };
     struct opts_rest rest;
-    const char *word[2] = {NULL, NULL}; /* options may stand between the words */
+    char *word[WORDS] = {NULL}; /* options may stand between the words */
 
-    for (int at = 0; at <= 2; at++) {
+    for (int at = 0; at < WORDS; at++) {
         int r = opts_parse(&cmd_cap, opts, n_elements(opts), argc, argv, &rest);
         if (r != OPTS_GO)
             return r;
         if (rest.argc == 0)
             break;
-        if (at == 2)
-            return opts_unexpected(&cmd_cap, rest.argv[0], SET_FORM);
         word[at] = rest.argv[0];
         argc = rest.argc;
         argv = rest.argv;
     }
-    int code = check_words(&c, word[0], word[1]);
+    int code = check_words(&c, word);
     return code == EXIT_OK && word[0] ? act(&c, word[0], word[1]) : code;
 }
 

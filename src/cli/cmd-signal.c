@@ -148,7 +148,7 @@ static int check_words(const struct signal_opts *o, int argc, char **argv)
     return EXIT_OK;
 }
 
-enum { WORDS = 3 };
+enum { WORDS = 4 }; /* one more than any form has */
 
 /* A negative value is no option. */
 static bool is_negative(const char *word)
@@ -162,7 +162,7 @@ static int parse(const struct opt *opts, size_t n_opts, int argc, char **argv,
 {
     struct opts_rest rest;
 
-    for (*ret_n = 0;; (*ret_n)++) {
+    for (*ret_n = 0; *ret_n < WORDS; (*ret_n)++) {
         int code = OPTS_GO;
         if (argc > 1 && is_negative(argv[1]))
             rest = (struct opts_rest){argc - 1, argv + 1, false};
@@ -170,12 +170,11 @@ static int parse(const struct opt *opts, size_t n_opts, int argc, char **argv,
             code = opts_parse(&cmd_signal, opts, n_opts, argc, argv, &rest);
         if (code != OPTS_GO || rest.argc == 0)
             return code;
-        if (*ret_n == WORDS)
-            return opts_unexpected(&cmd_signal, rest.argv[0], SET_FORM);
         words[*ret_n] = rest.argv[0];
         argc = rest.argc;
         argv = rest.argv;
     }
+    return OPTS_GO;
 }
 
 static int run(const struct cli_env *env, int argc, char **argv)

@@ -51,14 +51,17 @@ class Held:
 
 
 def refusals(node, d):
+    form = "set W|N%|--preset NAME|--clock MHZ --gpus LIST"
     for args, code, word in ((("set", "999", "--gpus", "0"), 2, "'999' is outside 150..300 W"),
                              (("set", "30%", "--gpus", "0"), 2, "'30%' (90 W) is outside 150..300 W"),
                              (("set", "200", "--gpus", "9"), 2, "'9'"),
                              (("set", "200"), 2, "--gpus"),
-                             (("frob",), 2, "unexpected argument 'frob': usage: underwatt cap set W|N% --gpus LIST | clear | show"),
-                             (("set", "9", "200W"), 2, "unexpected argument '200W': usage: underwatt cap set W|N% --gpus LIST"),
+                             (("frob",), 2, f"unexpected argument 'frob': usage: underwatt cap {form} | clear | show"),
+                             (("bogus", "a", "b"), 2, f"unexpected argument 'bogus': usage: underwatt cap {form} | clear | show"),
+                             (("set", "9", "200W"), 2, f"unexpected argument '200W': usage: underwatt cap {form}"),
                              ((), 2, "missing argument: usage: underwatt cap set"), (("set",), 2, "missing argument"),
                              (("show", "200"), 2, "unexpected argument '200': usage: underwatt cap show"),
+                             (("show", "0", "1"), 2, "unexpected argument '0': usage: underwatt cap show\n"),
                              (("set", "200", "--gpus", "0", "--why", "x" * 200), 2, "why")):
         p = node.run("underwatt", "cap", *args)
         t.ok(p.returncode == code and word in p.stderr and p.stderr.count("\n") == 1,

@@ -22,6 +22,7 @@ def refusals(t, node):
                        (("set", "200", "--gpus", "9"), "'9'"),
                        (("set", "--gpus", "0"), "missing argument: usage: underwatt cap set W|N%"),
                        (("show", "200"), "unexpected argument '200': usage: underwatt cap show"),
+                       (("show", "0", "1"), "unexpected argument '0': usage: underwatt cap show\n"),
                        (("set", "200", "300", "--gpus", "0"), "set W|300"),
                        (("frobnicate",), "unexpected argument 'frobnicate': usage: underwatt cap set W|N%")):
         p = node.run("underwatt", "cap", *args)

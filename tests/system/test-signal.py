@@ -102,6 +102,9 @@ def wrong(node, d):
                        (("set", "price.forecast", "1 EUR/kWh"), "is a forecast"),
                        (("set", "carbon", "1 g/kWh", "--for", "25 h"), "24 h"),
                        (("set", "carbon", "420", "g/kWh"), "unexpected argument 'g/kWh': usage: underwatt signal set NAME VALUE"),
+                       (("list", "a", "b", "c"), "unexpected argument 'a': usage: underwatt signal list\n"),
+                       (("set", "carbon", "1", "b", "c"), "unexpected argument 'b': usage: underwatt signal set NAME VALUE"),
+                       (("bogus", "a", "b", "c"), "unexpected argument 'bogus': usage: underwatt signal list | set"),
                        (("set", "carbon"), "set NAME VALUE"), (("unset",), "unset NAME"), ((), "missing argument: usage: underwatt signal list | set"),
                        (("frob",), "unexpected argument 'frob': usage: underwatt signal list | set"),
                        (("set", "a/b", "1"), "is not the name of a signal"), (("list", "--for", "1 s"), "--for belongs to set")):
