@@ -393,7 +393,7 @@ static bool upper_goes(const double y[2])
 static void golden(struct world *w, struct peer *p, double a, double b)
 {
     static const double gold = 0.6180339887498949;
-    double tol = (b - a) / GOLDEN_STEPS;
+    double tol = fmax((b - a) / GOLDEN_STEPS, 1); /* caps are whole watts */
     double x[2] = {round(b - gold * (b - a)), round(a + gold * (b - a))};
     double y[2] = {try_cap(w, p, x[0]), try_cap(w, p, x[1])};
 

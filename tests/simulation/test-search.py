@@ -188,6 +188,9 @@ def test_peers(tmp):
         ok(r["regret"]["max"] <= 0.01 and r["windows"]["mean"] <= 15, f"{r['method']}, limits far above the draw: "
            f"{100 * r['regret']['max']:.2f} % above the least, {r['windows']['mean']:g} windows")
     ok(len(rows) == 9, "the table's methods")
+    path.write_text(HEADER + "a,200,1.4,150\na,205,1.35,145\na,210,1.3,140\n")  # a search step is under 1 W
+    rows = json.loads(run("--curves", str(path), "--table", "--goal", "energy", "--looks", "0", "--json", "-").stdout)
+    ok(all(r["windows"]["mean"] <= 15 for r in rows["goals"][0]["methods"]), "a range of 10 W: each method comes to an end")
 
 
 def test_constants():
