@@ -268,26 +268,27 @@ double meter_read_energy(const struct meter *m, double a, double b, double *ret_
     return eb - ea + m->w * beyond;
 }
 
-/* The counter says nothing about [last point, to]: the readings do.  more_sd: doubt
- * beside theirs.
+/* The counter says nothing between its last point and this one: the readings do.
+ * more_sd: doubt beside theirs.
  */
-static void bridge(struct meter *m, double to, uint32_t why, double more_sd)
+static void bridge(struct meter *m, const struct point *to, uint32_t why, double more_sd)
 {
     struct point p = m->c.last;
     double sd;
 
-    if (to <= p.t)
+    if (to->t <= p.t)
         return;
-    double e = meter_read_energy(m, p.t, to, &sd);
+    double e = meter_read_energy(m, p.t, to->t, &sd);
     if (!m->r_any)
-        sd = m->c.at.n > 1 ? 0.5 * (to - p.t) * m->r_top : 0;
+        sd = m->c.at.n > 1 ? 0.5 * (to->t - p.t) * m->r_top : 0;
     meter_event(m, (struct event){.t0 = p.t,
-                                  .t1 = to,
+                                  .t1 = to->t,
                                   .sd_j = hypot(sd, more_sd),
                                   .why = why,
                                   .counter = true});
     p.e += e;
-    p.t = to;
+    p.t = to->t;
+    p.own = to->own;
     p.dt = m->opts.model.counter_update_s;
     series_add(&m->c, p);
 }
@@ -339,17 +340,18 @@ static bool lost_time(const struct meter *m, double j, double edge, double at,
 }
 
 /* A counter that stood still has gone on: true where its count is to be taken. */
-static bool moved_on(struct meter *m, double j, double edge, double at, bool frozen)
+static bool moved_on(struct meter *m, double j, const struct point *to, double at,
+                     bool frozen)
 {
     double more_sd;
 
-    if (lost_time(m, j, edge, at, frozen, &more_sd)) {
-        bridge(m, edge, METER_WHY_STUCK, more_sd);
+    if (lost_time(m, j, to->t, at, frozen, &more_sd)) {
+        bridge(m, to, METER_WHY_STUCK, more_sd);
         return false;
     }
-    if (edge > m->c.last.t)
+    if (to->t > m->c.last.t)
         meter_event(m, (struct event){.t0 = m->c.last.t,
-                                      .t1 = edge,
+                                      .t1 = to->t,
                                       .sd_j = more_sd,
                                       .why = frozen ? METER_WHY_GAP : METER_WHY_STUCK,
                                       .counter = true});
@@ -456,8 +458,8 @@ static void changed(struct meter *m, uint64_t raw, double began, double at)
     if (m->c.at.n == 0) {
         series_add(&m->c, p);
     } else if (!whole) {
-        bridge(m, edge, METER_WHY_RESET, 0);
-    } else if (!m->c_stuck || moved_on(m, j, edge, at, still > 0)) {
+        bridge(m, &p, METER_WHY_RESET, 0);
+    } else if (!m->c_stuck || moved_on(m, j, &p, at, still > 0)) {
         p.e = m->c.last.e + j;
         if (!m->r_any && j > 0 && edge > m->c.last.t)
             m->r_top = fmax(m->r_top, j / fmax(edge - m->c.last.t, 0.05));

@@ -244,6 +244,31 @@ static void test_wrap_reset(void)
     meter_free(b.m);
 }
 
+/* A counter that begins anew while a call of a second reads it: at which of the edges is
+ * unknown.
+ */
+static void test_reset_in_call(void)
+{
+    struct bench b = bench_new(true);
+
+    b.period = 0;
+    run_until(&b, 9);
+    b.base = 0 - (uint64_t)(energy(&b, 9.5) * 1e3);
+    const struct meter_sample s = {.has = METER_HAS_COUNTER,
+                                   .counter_began_ns = b.now,
+                                   .counter_at_ns = b.now + NS_PER_S,
+                                   .counter = counter(&b, 9.7)};
+    is_int(meter_feed(b.m, &s, NULL), 0, "a call of a second");
+    double at = b.m->c.last.t, own = b.m->c.last.own;
+    ok(at > 9 && at < 10 && own > 0.2, "the reset was at %.2f s, +- %.2f s", at, own);
+    b.now = s.counter_at_ns + 200000;
+    run_until(&b, 20);
+    struct meter_result r = window(&b, at, 15);
+    is_near(r.energy_j, between(&b, at, 15), r.half_j, "the interval holds the energy");
+    ok(r.half_j >= 1.96 * 0.2 * b.high, "… and knows the doubt: %.0f J", r.half_j);
+    meter_free(b.m);
+}
+
 static void test_gap(void)
 {
     struct bench b = bench_new(true);
@@ -668,6 +693,7 @@ int main(void)
     test_powers();
     test_order();
     test_wrap_reset();
+    test_reset_in_call();
     test_gap();
     test_long_gap();
     test_stuck();
