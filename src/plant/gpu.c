@@ -247,7 +247,10 @@ void gpu_catch_up(const struct plant_gpu *gpu)
 
 static void next_wander(struct plant_gpu *gpu)
 {
-    gpu->wander = fmax(0.5, 1 + gpu->noise_sd * rng_normal(&gpu->rng));
+    double keep = gpu->noise_keeps;
+
+    gpu->noise = keep * gpu->noise + sqrt(1 - keep * keep) * rng_normal(&gpu->rng);
+    gpu->wander = fmax(0.5, 1 + gpu->noise_sd * gpu->noise);
     gpu->wander_ns += NS_PER_S;
 }
 
@@ -320,6 +323,8 @@ int plant_gpu_new(const struct plant_gpu_opts *opts, struct plant_gpu **ret,
     gpu_sensor_init(gpu);
     if (gpu->noise_sd > 0)
         next_wander(gpu);
+    if (opts->noise_memory_s > 0)
+        gpu->noise_keeps = exp(-1 / opts->noise_memory_s);
     renew(gpu);
     *ret = take(gpu);
     return 0;

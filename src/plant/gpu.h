@@ -40,7 +40,8 @@ struct plant_gpu_opts {
     const struct plant_board *board; /* copied */
     uint64_t seed;                   /* source of gain, offset, phases and noise */
     uint64_t start_ns;
-    double noise_sd; /* > 0: relative random variation of speed, each second */
+    double noise_sd;       /* > 0: relative random variation of speed, each second */
+    double noise_memory_s; /* > 0: it forgets exponentially with this time constant */
     /* caps act at once, no bursts, no effect of temperature on power: for long
      * simulations
      */

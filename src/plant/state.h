@@ -27,7 +27,8 @@ struct stage {
 struct plant_gpu {
     struct plant_board board;
     uint64_t seed, start_ns, now_ns, end_ns; /* end_ns: of the current segment */
-    double noise_sd;
+    double noise_sd, noise_keeps;            /* AR(1), a step a second */
+    double noise;                            /* this second's, in standard deviations */
     bool coarse, ideal;
     double gain;              /* > 0: set by the caller */
     struct plant_trait trait; /* without zeros, except spin */

@@ -24,6 +24,7 @@ struct board_file {
     uint32_t offset_spread_mw;
     uint64_t minor;
     double gain, gain_spread, speed_noise;
+    uint64_t speed_memory_ns;
     struct plant_trait trait;
     int counter; /* COUNTER_AS_MODEL or enum plant_counter */
     double ambient_c, resistance_kpw, leak_per_k;
@@ -64,6 +65,7 @@ static const struct yaml_key board_keys[] = {
     {"clock_locks", YAML_TYPE_BOOL, BOARD(clock_locks), false, 0, 0, NULL},
     {"lag", YAML_TYPE_DURATION, BOARD(lag_ns), false, 0.001, 5, NULL},
     {"speed_noise", YAML_TYPE_DOUBLE, BOARD(speed_noise), false, 0, 0.2, NULL},
+    {"speed_memory", YAML_TYPE_DURATION, BOARD(speed_memory_ns), false, 0, 3600, NULL},
     {"power_factor", YAML_TYPE_DOUBLE, BOARD(trait.power), false, 0.5, 2, NULL},
     {"work", YAML_TYPE_DOUBLE, BOARD(trait.work), false, 0.1, 10, NULL},
     {"spin", YAML_TYPE_DOUBLE, BOARD(trait.spin), false, 0, 1, NULL},
@@ -255,6 +257,7 @@ static int read_board(const struct yaml_node *node, struct sim_machine *m, uw_er
     struct sim_machine_board *b = &one.board[0];
     b->gain = f.gain;
     b->speed_noise = f.speed_noise;
+    b->speed_memory_s = (double)f.speed_memory_ns / 1e9;
     b->trait = f.trait;
     b->ideal = f.ideal;
     b->no_clock_locks = !f.clock_locks;

@@ -41,6 +41,7 @@ struct sim_machine_board {
     struct plant_board plant; /* a board of the catalogue, with the file's changes */
     double gain;              /* sensor's gain error: 1.03 reads 3 % high; 0: drawn */
     double speed_noise;       /* relative random variation of its speed */
+    double speed_memory_s;    /* time constant of this variation; 0: none */
     struct plant_trait trait; /* difference from other boards of its model */
     bool no_clock_locks;      /* requests to lock clocks answer "not supported" */
     bool ideal;               /* no gain error, offset or noise in its sensor */

@@ -62,6 +62,7 @@ static int board_new(const struct sim_machine_board *m, uint64_t seed, unsigned 
         .seed = seed + 1000003ull * (index + 1u),
         .start_ns = start_ns,
         .noise_sd = m->speed_noise,
+        .noise_memory_s = m->speed_memory_s,
         .ideal = m->ideal,
         .gain = m->gain,
         .trait = m->trait,

@@ -381,6 +381,39 @@ static void seeds(void)
     is_near(plant_gpu_steps(c) / plant_gpu_steps(a), 1, 0.01, "… not by much");
 }
 
+/* Part of 2,000 pairs of seconds that follow each other whose speeds lie on one side of
+ * the mean.
+ */
+static double alike(double memory_s)
+{
+    struct plant_gpu_opts o = {.seed = 9, .noise_sd = 0.01, .noise_memory_s = memory_s};
+    auto_(plant_gpu_free) struct plant_gpu *g = board_of("v100", o);
+    double mean = 0, before = 0, at = 0;
+    double speed[2001];
+    unsigned n = 0;
+
+    train(g, "resnet50");
+    plant_gpu_advance(g, AT(100));
+    for (size_t i = 0; i < n_elements(speed); i++) {
+        before = plant_gpu_steps(g);
+        plant_gpu_advance(g, AT(101 + (double)i));
+        at = plant_gpu_steps(g);
+        speed[i] = at - before;
+        mean += speed[i] / (double)n_elements(speed);
+    }
+    for (size_t i = 1; i < n_elements(speed); i++)
+        n += (speed[i] > mean) == (speed[i - 1] > mean);
+    return n / 2000.0;
+}
+
+static void memory(void)
+{
+    /* Of an AR(1) process 1/2 + asin(r)/pi, r: its correlation a second. */
+    is_near(alike(0), 0.5, 0.1, "noise without memory: the next second is on any side");
+    is_near(alike(20), 0.5 + asin(exp(-1.0 / 20)) / 3.14159265, 0.05,
+            "… with a memory of 20 s mostly on the same");
+}
+
 static void coarse(void)
 {
     struct plant_gpu_opts o = {.coarse = true};
@@ -418,6 +451,7 @@ int main(void)
     lock_power();
     lock_speed();
     seeds();
+    memory();
     coarse();
     return done();
 }
