@@ -60,7 +60,7 @@ struct outcome {
 /* When the steps of a job at the original cap were seen. */
 struct twin {
     size_t n;
-    double at_s[1 << 18];
+    double at_s[1 << 20];
 };
 
 struct world {
@@ -90,6 +90,7 @@ struct world {
         blur_s; /* its sensor shows means of so long, one after the other; 0: its own */
     const char *const *more; /* further arguments of the job, up to NULL, 8 at most */
     double noise_sd;         /* of its boards' speed, each second */
+    double memory_s;         /* of this noise; 0: none */
     struct twin *twin;       /* NULL: none */
     double bound;            /* 1: this is the twin */
     double over_s;           /* longest time over bound x that of the twin, so far */
@@ -283,10 +284,12 @@ static void compare(struct world *w, const struct view_job *j, const struct step
             t->at_s[t->n] = s;
         return;
     }
+    if (step >= t->n) /* its twin made fewer */
+        return;
     double over = s - w->bound * t->at_s[step];
-    if (step < t->n && over > fmax(1, 1e-3 * t->at_s[step]) && !w->over_n++ && verbose)
+    if (over > fmax(1, 1e-3 * t->at_s[step]) && !w->over_n++ && verbose)
         printf("# %8.1f s  over by %.2f s\n", s, over);
-    if (step < t->n && over > w->over_s) {
+    if (over > w->over_s) {
         w->over_s = over;
         w->over_at_s = s;
     }
@@ -497,6 +500,8 @@ static inline bool run_for(struct world *w, const char *board, const char *workl
             machine.board[0].plant.sensor.window_ns = ns_of_s(w->blur_s);
     if (r >= 0)
         machine.board[0].speed_noise = w->noise_sd;
+    if (r >= 0)
+        machine.board[0].speed_memory_s = w->memory_s;
     if (r >= 0)
         r = open_world(w, &machine, &err);
     if (r >= 0)
