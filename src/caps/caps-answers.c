@@ -163,6 +163,7 @@ static void on_hold_failed(struct caps_board *b, const struct actuator_reply *re
     if (reply->result == ACTUATOR_UNKNOWN || lost) {
         b->unanswered = true;
         b->settled_ns = now_of(b);
+        caps_tell_cap(b, 0, reply->text);
     }
     switch (reply->result) {
     case ACTUATOR_DENIED:

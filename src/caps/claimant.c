@@ -58,11 +58,12 @@ static void look_soon(struct claimant *c, size_t board)
 
 /* ---- what has become of a claim ---- */
 
+/* 0: unknown; of a free board only while its original is not confirmed. */
 static uint32_t in_force(const struct caps_view *v)
 {
-    return v->enforced_mw          ? v->enforced_mw
-           : v->state == CAPS_FREE ? v->bounds.original_mw
-                                   : 0;
+    if (v->enforced_mw)
+        return v->enforced_mw;
+    return v->state == CAPS_FREE && !v->unrestored ? v->bounds.original_mw : 0;
 }
 
 /* The ramp has ended at the target of all claims. */

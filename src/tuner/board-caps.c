@@ -189,8 +189,7 @@ bool board_caps_hear(struct board_caps *b, size_t i, const struct claim_told *to
 bool board_caps_back(const struct board_caps *b)
 {
     for (size_t i = 0; i < b->n; i++)
-        if (b->told[i].claimed || b->told[i].unrestored ||
-            b->told[i].progress != CLAIM_MET)
+        if (b->told[i].claimed || b->told[i].progress != CLAIM_MET)
             return false;
     return true;
 }

@@ -2,6 +2,7 @@
 #include <errno.h>
 
 #include "base/names.h"
+#include "caps/claimant.h"
 #include "unit/caps/caps-scene.h"
 
 #define CLS                                      \
@@ -787,7 +788,14 @@ static struct scene *begin_failed(const char *name, bool writes,
 static void test_hold_unanswered(void)
 {
     struct scene *s = begin_failed("a first hold that hangs", true, ACTUATOR_UNKNOWN);
+    const struct claimant_who who = {.source = CLAIM_OF_JOB_CAP, .job = 7, .boards = 1};
+    struct claimant *c = NULL;
+    struct claim_told told;
 
+    is_int(claimant_new(s->loop, s->caps, &who, &c, NULL), 0, "a job looks at it");
+    claimant_look(c, 0, &told);
+    ok(told.progress != CLAIM_MET && told.in_force_mw == 0,
+       "what is in force is unknown");
     pass(s, 20);
     reads(s, W(300), 0);
     ok(look(s, 0).unrestored, "what is read first may be an earlier daemon's cap");
@@ -796,6 +804,9 @@ static void test_hold_unanswered(void)
     ok(look(s, 0).unrestored, "a reading from before the answer tells nothing");
     reads(s, W(300), 0);
     ok(!look(s, 0).unrestored, "the original was read");
+    claimant_look(c, 0, &told);
+    ok(told.progress == CLAIM_MET && told.in_force_mw == W(300), "and is in force");
+    claimant_free(c);
     uint64_t id = claim(s, 0, CLAIM_HARD, 200);
     ok(!look(s, 0).unrestored, "being held again");
     answer(s, 1, ACTUATOR_UNKNOWN, 0, "it broke");
