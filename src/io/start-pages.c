@@ -14,6 +14,7 @@ static bool is_relocated(const struct dl_phdr_info *object)
         const ElfW(Phdr) *part = &object->dlpi_phdr[i];
         if (part->p_type != PT_DYNAMIC)
             continue;
+        /* NOLINTNEXTLINE(performance-no-int-to-ptr): the linker tells addresses so */
         const ElfW(Dyn) *entry = (const void *)(object->dlpi_addr + part->p_vaddr);
         for (; entry->d_tag != DT_NULL; entry++)
             if (entry->d_tag == DT_TEXTREL ||
@@ -37,6 +38,7 @@ static int drop(struct dl_phdr_info *object, size_t size, void *user)
         uintptr_t at = object->dlpi_addr + part->p_vaddr;
         uintptr_t from = at & ~(page - 1), to = (at + part->p_filesz) & ~(page - 1);
         if (to > from) /* else less than a page */
+            /* NOLINTNEXTLINE(performance-no-int-to-ptr): as above */
             (void)madvise((void *)from, to - from, MADV_DONTNEED);
     }
     return 0;

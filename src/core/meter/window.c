@@ -739,7 +739,7 @@ static int finish_window(const struct meter *m, const struct within *w, int r,
 int meter_window_known(const struct meter *m, uint64_t begin_ns, uint64_t end_ns,
                        struct meter_result *ret, uw_error *err)
 {
-    struct within w;
+    struct within w = {0};
     struct piece p = {0};
 
     int r = find_window(m, begin_ns, end_ns, &w, err);
@@ -754,7 +754,7 @@ int meter_window_known(const struct meter *m, uint64_t begin_ns, uint64_t end_ns
 int meter_window(struct meter *m, uint64_t begin_ns, uint64_t end_ns,
                  struct meter_result *ret, uw_error *err)
 {
-    struct within w;
+    struct within w = {0};
     struct piece p = {0};
 
     int r = meter_window_known(m, begin_ns, end_ns, ret, err);
