@@ -442,7 +442,7 @@ static int start_job(struct world *w, uw_error *err)
         .runtime_dir = w->mute ? NULL : w->dir,
         .inject = w->inject,
         .poll_ns =
-            w->capped && !w->twin ? 24 * 3600 * NS_PER_S : 0, /* else the node reads it */
+            w->capped && !w->twin ? ns_of_s(24 * 3600) : 0, /* else the node reads it */
         .on_uncounted = on_uncounted,
         .on_exit = on_exit_of_job,
         .user = w,

@@ -65,9 +65,9 @@ static void one(struct world *w, const char *board, const char *workload, size_t
     w->first_ns = w->over_n = 0;
     w->held_s = w->reference_s = w->seen_s = 0;
     ran = ran && run_for(w, board, workload, goal_text, NULL, lengths[l]);
-    if (ok(ran, "%s %s %s, %.0f s: runs to its end", board, workload, goal_text,
+    const struct tuner_report *t = w->result.tuner;
+    if (ok(ran && t, "%s %s %s, %.0f s: runs to its end", board, workload, goal_text,
            lengths[l])) {
-        const struct tuner_report *t = w->result.tuner;
         struct verdict v = judge(board, workload, &goal, t->held_mw);
         const struct step_mark *last = &job_steps(w->job)->mark;
         double of = share(w, board, workload, &v);

@@ -285,8 +285,9 @@ bool meter_hides(const struct meter *m, double step_s, double length_s)
     if (counter_certain(m) || !sensor_part_time(m) || !(step_s > 0) ||
         step_s >= MULTIPLES * T)
         return false;
-    for (double t = 0; t < length_s; t += T)
-        see(&seen, t, t + window_s);
+    size_t looks = (size_t)ceil(length_s / T);
+    for (size_t i = 0; i < looks; i++)
+        see(&seen, (double)i * T, (double)i * T + window_s);
     return unseen(&seen) > HIDDEN * (T - window_s);
 }
 

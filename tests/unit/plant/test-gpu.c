@@ -386,24 +386,25 @@ static void seeds(void)
  */
 static double alike(double memory_s)
 {
+    enum { SECONDS = 2001 };
     struct plant_gpu_opts o = {.seed = 9, .noise_sd = 0.01, .noise_memory_s = memory_s};
     auto_(plant_gpu_free) struct plant_gpu *g = board_of("v100", o);
     double mean = 0, before = 0, at = 0;
-    double speed[2001];
+    double speed[SECONDS];
     unsigned n = 0;
 
     train(g, "resnet50");
     plant_gpu_advance(g, AT(100));
-    for (size_t i = 0; i < n_elements(speed); i++) {
+    for (size_t i = 0; i < SECONDS; i++) {
         before = plant_gpu_steps(g);
         plant_gpu_advance(g, AT(101 + (double)i));
         at = plant_gpu_steps(g);
         speed[i] = at - before;
-        mean += speed[i] / (double)n_elements(speed);
+        mean += speed[i] / SECONDS;
     }
-    for (size_t i = 1; i < n_elements(speed); i++)
+    for (size_t i = 1; i < SECONDS; i++)
         n += (speed[i] > mean) == (speed[i - 1] > mean);
-    return n / 2000.0;
+    return (double)n / (SECONDS - 1);
 }
 
 static void memory(void)
