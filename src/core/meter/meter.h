@@ -150,8 +150,8 @@ int meter_window_known(const struct meter *m, uint64_t begin_ns, uint64_t end_ns
                        struct meter_result *ret, uw_error *err);
 
 /* Whether a sensor that looks part of the time, with no better counter, sees the same
- * part of each step all through a window of length_s: the step time is near a multiple of
- * its period.  Readings then tell nothing of the rest, and the energy is unknown.
+ * part of each step all through a window of length_s: the step time is near one to four
+ * times its period.  Readings then tell nothing of the rest, and the energy is unknown.
  */
 bool meter_hides(const struct meter *m, double step_s, double length_s);
 

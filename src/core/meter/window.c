@@ -18,6 +18,7 @@
 #define LEVELS_S 10.0   /* before and after an end of a window its power is looked at */
 #define MULTIPLES 25    /* of a sensor's period: bands round them are apart */
 #define HIDDEN 0.5      /* of what a sensor in step with the load never sees */
+#define FEW_LOOKS 5     /* a step: so many and more show its course */
 #define UNSURE 0.02     /* of a power: readings and counter agree */
 
 /* Energy, the standard deviation of its error, and the reasons for a larger one. */
@@ -283,7 +284,7 @@ bool meter_hides(const struct meter *m, double step_s, double length_s)
     double window_s = m->sensor.window_s;
     struct seen seen = {.period_s = step_s};
     if (counter_certain(m) || !sensor_part_time(m) || !(step_s > 0) ||
-        step_s >= MULTIPLES * T)
+        step_s >= (FEW_LOOKS - 0.5) * T)
         return false;
     size_t looks = (size_t)ceil(length_s / T);
     for (size_t i = 0; i < looks; i++)

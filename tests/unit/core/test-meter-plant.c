@@ -150,8 +150,8 @@ static void hides(const char *generation, unsigned arch, const char *name,
     static const struct {
         double step_s;
         bool hidden;
-    } steps[] = {{0.1, true},   {0.2, true},    {0.2003, true}, {1.0001, true},
-                 {0.25, false}, {0.206, false}, {0.31, false},  {2.6, false}};
+    } steps[] = {{0.1, true},   {0.2, true},    {0.2003, true}, {0.4001, true},
+                 {0.25, false}, {0.206, false}, {0.31, false},  {1.2, false}};
     struct world w = {.period_s = 0.47};
 
     if (world_init(&w, generation, arch, name, counter, 7) < 0) {
