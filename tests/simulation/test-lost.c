@@ -227,20 +227,10 @@ static void two_searches(void)
 
 int main(int argc, char **argv)
 {
-    static const struct {
-        const char *name;
-        void (*run)(void);
-    } cases[] = {
+    static const struct scene_case cases[] = {
         {"dark", lost_steps},    {"period", lost_period}, {"turns", lost_in_turn},
         {"even", nothing_waits}, {"two", two_searches},   {"long", lost_for_long},
     };
-    struct statfs fs;
 
-    verbose = argc > 1;
-    if (statfs("/dev/shm", &fs) < 0 || fs.f_type != 0x01021994)
-        return skip_all("/dev/shm is no tmpfs");
-    for (size_t i = 0; i < n_elements(cases); i++)
-        if (argc == 1 || strcmp(argv[1], cases[i].name) == 0)
-            cases[i].run();
-    return done();
+    return play_cases(cases, n_elements(cases), argc, argv);
 }

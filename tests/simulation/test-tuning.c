@@ -768,10 +768,7 @@ static void one_leaves(void)
 
 int main(int argc, char **argv)
 {
-    static const struct {
-        const char *name;
-        void (*run)(void);
-    } cases[] = {
+    static const struct scene_case cases[] = {
         {"several", several},        {"budgets", budgets},
         {"meddling", meddling},      {"named", named},
         {"refused", refused},        {"silent", silent},
@@ -781,15 +778,6 @@ int main(int argc, char **argv)
         {"leaves", one_leaves},      {"slow", slow_driver},
         {"released", released},      {"clocks", clocks_gain_nothing},
     };
-    struct statfs fs;
 
-    verbose = argc > 1;
-    if (statfs("/dev/shm", &fs) < 0 || fs.f_type != 0x01021994)
-        return skip_all("/dev/shm is no tmpfs");
-    for (size_t i = 0; i < n_elements(cases); i++)
-        if (argc == 1 || strcmp(argv[1], cases[i].name) == 0) {
-            case_name = cases[i].name;
-            cases[i].run();
-        }
-    return done();
+    return play_cases(cases, n_elements(cases), argc, argv);
 }

@@ -199,20 +199,10 @@ static void too_slow(void)
 
 int main(int argc, char **argv)
 {
-    static const struct {
-        const char *name;
-        void (*run)(void);
-    } cases[] = {
+    static const struct scene_case cases[] = {
         {"claim", claim_in_wait},  {"search", claim_in_search}, {"daemon", daemon_goes},
         {"windows", windows_used}, {"slow", too_slow},
     };
-    struct statfs fs;
 
-    verbose = argc > 1;
-    if (statfs("/dev/shm", &fs) < 0 || fs.f_type != 0x01021994)
-        return skip_all("/dev/shm is no tmpfs");
-    for (size_t i = 0; i < n_elements(cases); i++)
-        if (argc == 1 || strcmp(argv[1], cases[i].name) == 0)
-            cases[i].run();
-    return done();
+    return play_cases(cases, n_elements(cases), argc, argv);
 }

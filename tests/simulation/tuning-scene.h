@@ -400,4 +400,28 @@ static inline void wait_for_hold(struct scene *s, size_t i)
         pass(s, 5);
 }
 
+struct scene_case {
+    const char *name;
+    void (*run)(void);
+};
+
+/* main() of a test: plays the case that argv[1] names, and shows more of it; without one
+ * plays all.
+ */
+static inline int play_cases(const struct scene_case *cases, size_t n, int argc,
+                             char **argv)
+{
+    struct statfs fs;
+
+    verbose = argc > 1;
+    if (statfs("/dev/shm", &fs) < 0 || fs.f_type != 0x01021994)
+        return skip_all("/dev/shm is no tmpfs");
+    for (size_t i = 0; i < n; i++)
+        if (argc == 1 || strcmp(argv[1], cases[i].name) == 0) {
+            case_name = cases[i].name;
+            cases[i].run();
+        }
+    return done();
+}
+
 #endif
