@@ -265,7 +265,7 @@ const char *core_hold_refusal(enum core_hold what, enum actuator_result *ret)
         return NULL;
     case CORE_HOLD_YIELDED:
         *ret = ACTUATOR_YIELDED;
-        return "another program has set its limit, this session leaves it alone";
+        return "another program set the limit: this session does not change it";
     case CORE_HOLD_TAKEN:
         *ret = ACTUATOR_TAKEN;
         return "held already";

@@ -136,9 +136,10 @@ void guard_ask_detach(struct guard_session *s, struct charge *c,
         guard_refuse(s, request, ACTUATOR_BUSY, "a call hangs in the driver");
     else if (c->state != STATE_FREE || c->held.has_entry)
         guard_refuse(s, request, ACTUATOR_BUSY,
-                     "is held, or its original is being restored");
+                     "the board is held, or its original limit is being restored");
     else if (c->given_up)
-        guard_refuse(s, request, ACTUATOR_BUSY, "its original could not be brought back");
+        guard_refuse(s, request, ACTUATOR_BUSY,
+                     "the original limit could not be restored");
     else if (guard->moving.on)
         guard_refuse(s, request, ACTUATOR_BUSY, "another board is being detached");
     else if (!(guard->away & guard_bit(c)))

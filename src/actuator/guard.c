@@ -153,7 +153,7 @@ static void tell_lease_over(struct charge *c, const struct actuator_reply *reply
 
     if (reply->result == ACTUATOR_DONE)
         (void)snprintf(told.text, sizeof told.text,
-                       "%s: the lease was not renewed, the original is back",
+                       "%s: the lease was not renewed; the original limit is restored",
                        c->held.info->uuid);
     guard_send(c->session, PROTO_LEASE_OVER, 0, &told);
 }
@@ -733,7 +733,7 @@ static void ask_board(struct guard_session *s, struct charge *c,
         bool yielded = s->yielded[c - s->guard->charge];
         guard_refuse(
             s, request, yielded ? ACTUATOR_YIELDED : ACTUATOR_GONE,
-            yielded ? "another program has set its limit, this session leaves it alone"
+            yielded ? "another program set the limit: this session does not change it"
                     : "not held");
     } else if (request->type == PROTO_RELEASE) {
         ask_release(c, request);
@@ -745,7 +745,7 @@ static void ask_board(struct guard_session *s, struct charge *c,
             &c->waiting[request->type == PROTO_LIMIT ? SET_LIMIT : SET_CLOCKS];
         if (set->seq)
             guard_refuse(s, set, ACTUATOR_BUSY,
-                         "a newer value came before this was written");
+                         "a newer request replaced this one before it was written");
         *set = *request;
         guard_step(c);
     }
@@ -766,7 +766,7 @@ void guard_request(struct guard_session *session, const struct proto_request *re
     if (c)
         ask_board(session, c, request);
     else
-        guard_refuse(session, request, ACTUATOR_GONE, "no such board here");
+        guard_refuse(session, request, ACTUATOR_GONE, "there is no such board");
 }
 
 /* ---- the guard itself ---- */

@@ -286,7 +286,7 @@ static int read_entry(const struct journal *journal, const char *uuid, const cha
         return fail(err, -errno, "%s/%s: %s", journal->dir, name.text, strerror(errno));
     r = journal_parse(text, (size_t)n, &entry, err);
     if (r == 0 && strcmp(entry.uuid, uuid) != 0)
-        r = fail(err, -EBADMSG, "it is an entry of %s", entry.uuid);
+        r = fail(err, -EBADMSG, "the entry names board %s", entry.uuid);
     if (r < 0)
         return fail_in(err, r, "%s/%s", journal->dir, name.text);
     *ret = entry;
@@ -306,7 +306,8 @@ static int set_aside(const struct journal *journal, const char *uuid, uw_error *
 
     if (renameat(journal->dir_fd, from.text, journal->dir_fd, to.text) < 0 ||
         fsync(journal->dir_fd) < 0)
-        return fail_in(err, -errno, "it cannot be put aside: %s", strerror(errno));
+        return fail_in(err, -errno, "the damaged entry cannot be moved aside: %s",
+                       strerror(errno));
     return 0;
 }
 

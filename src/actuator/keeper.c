@@ -101,7 +101,7 @@ static void tell(const struct keeper_opts *opts, bool ended, int status)
         (void)snprintf(text, sizeof text, "silent for %d ms: killed, restoring",
                        opts->silent_ms);
     else if (WIFEXITED(status))
-        (void)snprintf(text, sizeof text, "ended with status %d: once more",
+        (void)snprintf(text, sizeof text, "ended with status %d: starting again",
                        WEXITSTATUS(status));
     else
         (void)snprintf(text, sizeof text, "killed by signal %d: restoring",

@@ -14,7 +14,7 @@ _Static_assert(sizeof(struct proto_answer) == 356, "no padding on the wire");
 size_t proto_answer_size(uint32_t revision)
 {
     _Static_assert(offsetof(struct proto_answer, reply.set_mw) == 344,
-                   "revision 0 is as it was");
+                   "the layout of revision 0 must not change");
 
     return revision < 1 ? offsetof(struct proto_answer, reply.set_mw)
                         : sizeof(struct proto_answer);

@@ -123,9 +123,9 @@ static void yield_to(struct held *h, const struct cap_seen *seen,
     driver_mark(h, mark, sizeof mark);
     bool reloaded = mark[0] && h->entry.driver[0] && strcmp(mark, h->entry.driver) != 0;
     (void)fail(&err, 0,
-               "%s: %s: it is %" PRIu32 " mW, Underwatt had set %" PRIu32 "; left alone",
+               "%s: %s, %" PRIu32 " mW; Underwatt had set %" PRIu32 " mW; not changed",
                h->info->uuid,
-               reloaded ? "the driver was reloaded and has another limit"
+               reloaded ? "the driver was reloaded and enforces another limit"
                         : "another program has set the limit",
                seen->set_mw, h->entry.readback_mw);
     int r = 0;

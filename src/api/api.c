@@ -196,7 +196,9 @@ static void on_zeusd(struct http_exchange *x, const struct auth_who *who, void *
 static void handle_scrape(struct http_exchange *x, const struct api *api)
 {
     if (strcmp(http_path(x), "/metrics") != 0)
-        http_fail(x, 404, "only /metrics is here: the rest is at the daemon's socket");
+        http_fail(
+            x, 404,
+            "only /metrics is served here; the API is served at the daemon's socket");
     else
         routes_handle(x, api->routes);
 }

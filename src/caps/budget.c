@@ -142,13 +142,13 @@ static uint64_t next_ns(const struct share *s, uint64_t now_ns)
 static void why_of(const struct budget *b, const struct grant_board *in,
                    const struct grant *g, char ret[CLAIM_TEXT])
 {
-    const char *how = b->view.is_short && g->limit_mw <= in->min_mw
-                          ? "the budget is too small: its minimum"
-                      : g->limit_mw < g->plan_mw ? "rises when other boards are lower"
-                      : g->plan_mw != g->share_mw
-                          ? "watts were moved between the boards of its job"
-                      : b->view.late ? "lower, because other boards are not lower yet"
-                                     : "an equal share";
+    const char *how =
+        b->view.is_short && g->limit_mw <= in->min_mw
+            ? "the budget is too small: the board's minimum"
+        : g->limit_mw < g->plan_mw  ? "raised when other boards have been lowered"
+        : g->plan_mw != g->share_mw ? "watts moved between the boards of the job"
+        : b->view.late              ? "lower until other boards have been lowered"
+                                    : "an equal share";
 
     (void)snprintf(ret, CLAIM_TEXT, "%g W for %zu boards: %s", w_of_mw(b->mw), b->n, how);
 }

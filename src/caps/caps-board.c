@@ -497,7 +497,7 @@ static void tell_other(struct caps_board *b, enum caps_cause cause, uint32_t mw)
     char text[200];
 
     b->others.changes[cause]++;
-    (void)snprintf(text, sizeof text, "%s: %s: it is %" PRIu32 " mW", b->info->uuid,
+    (void)snprintf(text, sizeof text, "%s: %s: %" PRIu32 " mW is in force", b->info->uuid,
                    names_text(NAMES_CAP_CAUSE, cause), mw);
     const struct caps_what what = {.event = CAPS_EVENT_OTHER,
                                    .board = b->at,

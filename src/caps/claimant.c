@@ -498,7 +498,7 @@ static void fall_to_safe(struct claimant *c, size_t board, uint64_t now)
 {
     const struct claimant_ask ask = {.mw = c->board[board].safe_mw,
                                      .way = CLAIM_AT_ONCE,
-                                     .why = "safe share: its grant was not renewed"};
+                                     .why = "safe share: the grant was not renewed"};
 
     if (!c->board[board].id)
         return;

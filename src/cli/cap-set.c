@@ -270,7 +270,7 @@ static void on_answer(struct remote_hold *g, const struct query *l)
         if (claim)
             see(g, i, take_entry(gpus, "gpu", t->index), claim);
         else
-            lose(g, i, "its claim was withdrawn or has ended");
+            lose(g, i, "the claim was withdrawn or has ended");
         left += t->claim > 0;
     }
     tell(g, gpus);
@@ -442,8 +442,9 @@ static void give_back_one(struct remote_hold *g, struct ask *daemon, size_t i)
             cli_loop_wait(g->loop, BACK_QUERY_MS);
     }
     if (!t->restored)
-        cli_say("cap: GPU %u: it is not confirmed that %s", t->index,
-                t->clock_mhz ? "its clock is reset" : "the original limit is restored");
+        cli_say("cap: GPU %u: not confirmed that %s", t->index,
+                t->clock_mhz ? "the clock lock is reset"
+                             : "the original limit is restored");
 }
 
 static bool is_own_back(struct remote_hold *g, size_t i)

@@ -23,7 +23,7 @@ static int opt_label(const char *text, void *ret, uw_error *err)
                     "'%s' is not KEY=VALUE with 1 to %d and up to %d characters", text,
                     LABEL_KEY - 1, LABEL_VALUE - 1);
     if (!utf8_is_plain(text))
-        return fail(err, -EINVAL, "it has a character that is not printable");
+        return fail(err, -EINVAL, "the value has a character that is not printable");
     if (l->n == LABELS_MAX)
         return fail(err, -ERANGE, "'%s': more than %d labels", text, LABELS_MAX);
     memcpy(l->label[l->n].key, text, key);

@@ -167,8 +167,9 @@ static void judge_writers(const struct doctor_daemon *d, struct findings *ret)
         finding_remedy(ret, "%s", by[i].remedy);
     }
     if (d->yielded > 0)
-        finding_add(ret, "writers", FINDING_WARN, "%u board%s left to another's limit",
-                    d->yielded, d->yielded == 1 ? " is" : "s are");
+        finding_add(ret, "writers", FINDING_WARN,
+                    "%u board%s left to another program's limit", d->yielded,
+                    d->yielded == 1 ? " is" : "s are");
 }
 
 /* A remedy, by the state of the ledger that the daemon reports. */
@@ -267,8 +268,9 @@ void doctor_daemon_judge(const struct doctor_daemon *d, const char *version,
                 : d->may_claim ? ""
                                : " (read only)");
     if (strcmp(d->version, version) != 0) {
-        finding_add(ret, "daemon", FINDING_WARN, "it is version %s, this command %s",
-                    d->version, version);
+        finding_add(ret, "daemon", FINDING_WARN,
+                    "the daemon is version %s, this command is version %s", d->version,
+                    version);
         finding_remedy(ret, "sudo systemctl restart underwattd (caps and jobs are taken "
                             "over)");
     }

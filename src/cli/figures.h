@@ -15,9 +15,9 @@ struct figure {
 struct figure figure_joules(double j);
 /* "67.51 ± 4.58 kJ", in the unit of j. */
 struct figure figure_joules_within(double j, double half_j);
-/* True: a saving with the 95 % interval v ± half can be told from zero. */
+/* True: a saving with the 95 % interval v ± half is distinguishable from zero. */
 bool figure_told(double v, double half);
-/* The saving "12.3 ± 4.5 kJ"; "~0 ± 4.5 kJ" where it cannot be told from zero. */
+/* The saving "12.3 ± 4.5 kJ"; "~0 ± 4.5 kJ" where it is not distinguishable from zero. */
 struct figure figure_saved(double v, double half, int digits, const char *unit);
 /* "41.2 W", "236.9 W", "300 W", "1033 W"; "-" where it is unknown (NaN). */
 struct figure figure_watts(double w);

@@ -163,10 +163,11 @@ static void say_held(struct remote *r, const struct json_value *job)
     if (strcmp(held, r->held) == 0)
         return;
     if (*held)
-        (void)snprintf(text, sizeof text,
-                       "%.150s: no cap there until it is free, or CMD alone computes "
-                       "there",
-                       held);
+        (void)snprintf(
+            text, sizeof text,
+            "%.150s: no cap there until the board is free, or CMD alone computes "
+            "there",
+            held);
     else
         (void)snprintf(text, sizeof text, "no longer: %.150s", r->held);
     (void)snprintf(r->held, sizeof r->held, "%s", held);
@@ -274,11 +275,12 @@ static int on_begun(struct ask_answer *answer, void *user)
                                              : "the daemon's answer has no job id");
     if (r->id && r->id != id)
         (void)snprintf(text, sizeof text,
-                       "the daemon is another: job %" PRIu64 " goes on there as %" PRIu64,
+                       "the daemon was replaced: job %" PRIu64
+                       " continues there as job %" PRIu64,
                        r->id, id);
     else
-        (void)snprintf(text, sizeof text,
-                       "the daemon has a place for it now: job %" PRIu64, id);
+        (void)snprintf(text, sizeof text, "the daemon accepts the job now: job %" PRIu64,
+                       id);
     if (r->id != id)
         job_say(r, text);
     r->id = id;

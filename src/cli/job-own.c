@@ -525,7 +525,7 @@ static void take_energy_of(struct remote *r, struct job_result *ret)
     ret->error = r->energy_error;
     if (!r->energy_over)
         (void)fail(&ret->error, 0,
-                   r->hurried ? "interrupted" : "it was not known in time");
+                   r->hurried ? "interrupted" : "the energy was not known in time");
     ret->energy_j = 0;
     for (size_t i = 0; i < ret->n; i++) {
         const struct json_value *v = energy_of(r, i);

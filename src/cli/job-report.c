@@ -46,7 +46,7 @@ static void print_boards(const struct job_result *r, FILE *to)
         if (isfinite(b->energy.power_w))
             (void)snprintf(power, sizeof power, "%.1f", b->energy.power_w);
         (void)fprintf(to, "  GPU %-2s %-33.33s %10s ± %4.1f %%  %7s W  (%s%s%s)\n", index,
-                      b->away ? "that the daemon has no more" : b->info->name,
+                      b->away ? "no longer known to the daemon" : b->info->name,
                       figure_joules(b->energy.energy_j).t,
                       percent_of(b->energy.half_j, b->energy.energy_j), power,
                       names_word(NAMES_METER_METHOD, b->energy.method),
@@ -68,13 +68,13 @@ static void print_saved(const struct tuner_report *t, FILE *to)
                       compared ? "window of a cap that was held" : "reference window");
         return;
     }
-    (void)fprintf(
-        to,
-        "  saved  %s%s (%.1f ± %.1f %%) in %.0f training steps, time x "
-        "%.3f ± %.3f\n",
-        figure_told(s->energy_j, s->half_j) ? "" : "nothing that can be told from zero: ",
-        figure_joules_within(s->energy_j, s->half_j).t, 100 * s->fraction, 100 * s->half,
-        s->steps, s->slowdown, s->slowdown_half);
+    (void)fprintf(to,
+                  "  saved  %s%s (%.1f ± %.1f %%) in %.0f training steps, time x "
+                  "%.3f ± %.3f\n",
+                  figure_told(s->energy_j, s->half_j) ? ""
+                                                      : "not distinguishable from zero: ",
+                  figure_joules_within(s->energy_j, s->half_j).t, 100 * s->fraction,
+                  100 * s->half, s->steps, s->slowdown, s->slowdown_half);
     if (s->held_slowdown > 0)
         (void)fprintf(to, "  time   whole job x %.3f, cap held x %.3f\n", s->slowdown,
                       s->held_slowdown);
@@ -237,7 +237,7 @@ static void print_tuner(const struct job_run *j, const struct job_result *r, FIL
                       s->cost_s);
     print_memory(t, to);
     if (t->changes || t->stalls)
-        (void)fprintf(to, "  looked again %u time%s; %u stall%s\n", t->changes,
+        (void)fprintf(to, "  searched again %u time%s; %u stall%s\n", t->changes,
                       t->changes == 1 ? "" : "s", t->stalls, t->stalls == 1 ? "" : "s");
     print_end(r, to);
 }

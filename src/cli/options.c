@@ -33,7 +33,7 @@ int opt_text(const char *text, void *ret, uw_error *err)
 int opt_name(const char *text, void *ret, uw_error *err)
 {
     if (!utf8_is_plain(text))
-        return fail(err, -EINVAL, "it has a character that is not printable");
+        return fail(err, -EINVAL, "the value has a character that is not printable");
     return opt_text(text, ret, err);
 }
 

@@ -95,9 +95,9 @@ static void print_source(const struct sight *s, int64_t now_s)
     print_line(UNDER, "%suntil %s", since,
                s->end_utc_s ? sight_time(s->end_utc_s, now_s, to) : "-");
     if (s->known && s->why[0])
-        print_line(UNDER, "its source fails: %s", s->why);
+        print_line(UNDER, "the source fails: %s", s->why);
     if (s->why[0] && s->facts.asked.next_utc_s)
-        print_line(UNDER, "it is asked again at %s",
+        print_line(UNDER, "the source is asked again at %s",
                    sight_time(s->facts.asked.next_utc_s, now_s, to));
 }
 

@@ -449,7 +449,7 @@ static void draw_idle(const struct top *t, struct grid *g, unsigned row, unsigne
     }
     if (n == 0)
         (void)grid_text(g, row + 1, 2, GRID_DIM, "none: no board%s is known to be idle",
-                        t->filter[0] ? " that the filter leaves" : "");
+                        t->filter[0] ? " that matches the filter" : "");
     if (shown == n)
         return;
     (void)grid_text(g, row + 1 + shown, 4, GRID_PLAIN, shown ? "%u more" : "all %u",
@@ -561,7 +561,8 @@ static struct job_widths job_widths(const struct top *t, const struct grid *g)
     return w;
 }
 
-/* The part of its energy that a job saved; "~0" if it cannot be told from zero. */
+/* The part of its energy that a job saved; "~0" if it is not distinguishable from zero.
+ */
 static struct text saved(const struct top_job *j)
 {
     struct text s = {"-"};
@@ -620,8 +621,7 @@ static void draw_jobs(const struct top *t, struct grid *g, unsigned row, unsigne
     size_t n = order(t, at);
     if (n == 0 && row + 1 < end)
         (void)grid_text(g, row + 1, 2, GRID_DIM,
-                        t->n_jobs ? "no job that the filter leaves"
-                                  : "no job on this node");
+                        t->n_jobs ? "no job matches the filter" : "no job on this node");
     for (size_t i = t->first_job; i < n && ++row < end; i++)
         draw_job(&t->job[at[i]], wide, g, row);
 }
@@ -673,8 +673,8 @@ static void draw_help(struct grid *g)
         "it is the cap in force.  Green: the cap leaves room.  Yellow: close to it.",
         "Red: held by it.  CAP in yellow: on its way down to a lower one.",
         "CAPPED BY is the claim that decides: see F2, or underwatt explain GPU.",
-        "SAVED is measured against reference windows at the original cap.  ~0: it cannot",
-        "be told from zero.",
+        "SAVED is measured against reference windows at the original cap.  ~0: the",
+        "saving is not distinguishable from zero.",
         "",
         "  up, down, k, j    pick a board          F1  h  ?  this help",
         "  PgUp, PgDn        scroll the jobs       F2  c     claims on the board",
@@ -742,7 +742,7 @@ void top_draw(const struct top *t, struct grid *g)
     for (unsigned i = 0; i < rows; i++)
         draw_board(t, &t->board[shown.at[first + i]], g, 2 + i);
     if (rows == 0 && t->n_boards > 0 && g->rows > 3)
-        (void)grid_text(g, 1 + ++rows, 2, GRID_DIM, "no board that the filter leaves");
+        (void)grid_text(g, 1 + ++rows, 2, GRID_DIM, "no board matches the filter");
     if (g->rows >= FEW_ROWS) {
         unsigned used = 2 + rows + 1 + list_rows(t) + 1;
         unsigned high =

@@ -210,7 +210,7 @@ void top_draw_wasted(const struct top *t, const struct top_wasted *w, const char
     ends(g, row, MONEY, GRID_HEAD, currency);
     ends(g, row, UNTIL, GRID_HEAD, until);
     if (w->n == 0)
-        (void)grid_text(g, row + 1, 2, GRID_DIM, "none: no job is known to waste any");
+        (void)grid_text(g, row + 1, 2, GRID_DIM, "none: no job is known to waste energy");
     for (size_t i = 0; i < shown; i++)
         draw_waster(&w->of[i], w->of[i].name, unit, currency[0], g,
                     row + 1 + (unsigned)i);

@@ -158,7 +158,7 @@ static int on_exit_(struct loop_child *child, int status, void *user)
         r = fail(&why, -EPROTO, "%s: signal %d ended it", c->name, WTERMSIG(status));
     else if (WEXITSTATUS(status) != 0)
         r = fail(&why, -EPROTO, "%s: status %d: %s", c->name, WEXITSTATUS(status),
-                 line[0] ? line : "it says nothing");
+                 line[0] ? line : "no message");
     finish(c, r, &why);
     return 0;
 }

@@ -123,7 +123,8 @@ static int told_error(const struct json_value *root, uw_error *err)
         return 0;
     const char *what = text(first, "description"), *why = text(first, "error");
     return fail(err, -EPROTO, "squeue: %.80s: %.60s",
-                *what ? what : "it reports an error", *why ? why : "no reason");
+                *what ? what : "an error without a description",
+                *why ? why : "no reason");
 }
 
 /* Bytes that are no UTF-8, from a job's name: one would spoil the whole text. */

@@ -237,7 +237,7 @@ static int open_lane(struct feed *f, struct lane *l, size_t i, uw_error *err)
     l->round.state.known_utc_s = l->held.known_utc_s;
     l->round.state.rest_utc_s = rest_ns(l, now_s) ? l->held.rest_utc_s : 0;
     if (l->round.state.rest_utc_s)
-        (void)snprintf(l->error, sizeof l->error, "%s: it waits, as its server asked",
+        (void)snprintf(l->error, sizeof l->error, "%s: waits, as its server asked",
                        l->source->c.name);
     if (getrandom(&seed, sizeof seed, 0) != sizeof seed)
         return fail(err, -errno, "no random numbers: %s", strerror(errno));

@@ -194,7 +194,7 @@ static bool step(struct round *w, const char *secret, struct loop *loop)
     bool asked = r == 0;
 
     if (r == SOURCE_E_REST) {
-        (void)fail(&why, r, "%s: it waits, as its server asks", source->name);
+        (void)fail(&why, r, "%s: waits, as its server asks", source->name);
         note(w, ROUND_WAIT, &why);
     }
     if (r == 0)

@@ -97,7 +97,7 @@ static void on_doctype(void *user, const XML_Char *name, const XML_Char *sysid,
     (void)sysid;
     (void)pubid;
     (void)internal;
-    stop(user, -EINVAL, "it has a document type");
+    stop(user, -EINVAL, "the document has a document type declaration");
 }
 
 int xml_read(const char *name, const char *text, size_t len,

@@ -40,7 +40,7 @@ int uw_signal_value(uw_ctx *ctx, const char *name, double *ret, char *unit, size
     double value = 0;
     if (json_get_double(s, "value", &value, NULL) < 0)
         return fail(err, -ENODATA, "the signal '%s' is no number, or unknown: %s", name,
-                    why && *why ? why : "it has no value");
+                    why && *why ? why : "no value");
     const char *its = json_as_text(json_get(s, "unit"));
     if (size > 0)
         (void)snprintf(unit, size, "%s", its ? its : "");

@@ -81,7 +81,7 @@ enum end_state end_state_judge(const struct end_state_board *b, char *ret, size_
         (void)snprintf(ret, size, "%s%s", force, original_mw ? ", the original" : "");
         break;
     case END_STATE_OTHERS:
-        (void)snprintf(ret, size, "%s: not ours, left alone", force);
+        (void)snprintf(ret, size, "%s: not set by Underwatt, not changed", force);
         break;
     case END_STATE_HELD:
         (void)snprintf(ret, size, "%s: held by %s, left to it", force,

@@ -319,10 +319,10 @@ static int take_line(struct csv *c, struct field line)
     if (r < 0)
         return r;
     if (timed != c->has_times)
-        return fail_line(c, timed ? "it begins with a time, others do not"
-                                  : "it does not begin with a time as others do");
+        return fail_line(c, timed ? "the line begins with a time, others do not"
+                                  : "the line does not begin with a time, others do");
     if (!field_at(line, c->column, &f))
-        return fail_line(c, "it has no such column");
+        return fail_line(c, "the line has no such column");
     if (timed && (c->column == 0 || c->format->type != POLICY_NUMBER))
         return fail_line(c, "a series has a time and, in another column, a number");
     if (timed && c->rows > 1 && at_s <= c->last_s)

@@ -273,7 +273,7 @@ typedef int line_fn(struct span text, bool cut, void *user, uw_error *err);
 
 static int too_long(uw_error *err)
 {
-    return fail(err, -EINVAL, "it has more than %d bytes", GRES_LINE_MAX);
+    return fail(err, -EINVAL, "more than %d bytes", GRES_LINE_MAX);
 }
 
 static int read_line(struct span text, bool cut, void *user, uw_error *err)

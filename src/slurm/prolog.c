@@ -145,8 +145,7 @@ static int find_minors(const struct hook *h, struct message_job *job, uw_error *
     if (r >= 0 && *s.bad)
         r = fail(err, -ENODEV, "%s %s", s.bad, s.why);
     if (r >= 0 && s.n_found < s.n_wanted)
-        r = fail(err, -ENODEV, "it has %d GPUs for this node, SLURM_JOB_GPUS=%.60s", r,
-                 h->gpus);
+        r = fail(err, -ENODEV, "%d GPUs for this node, SLURM_JOB_GPUS=%.60s", r, h->gpus);
     if (r < 0)
         return fail_in(err, r, "%s", path);
     r = check_age(h, typed, err);

@@ -280,7 +280,6 @@ int sweep_state_same(const struct sweep_state *a, const struct sweep_state *b,
         r = fail(err, -EINVAL, "another order of runs: --seed was %llu, is %llu",
                  (unsigned long long)a->seed, (unsigned long long)b->seed);
     if (r >= 0 && a->simulated != b->simulated)
-        r = fail(err, -EINVAL, "it was made on %s boards",
-                 a->simulated ? "simulated" : "real");
+        r = fail(err, -EINVAL, "made on %s boards", a->simulated ? "simulated" : "real");
     return r;
 }

@@ -201,8 +201,7 @@ static int on_others(struct sweeper *s, size_t i, const struct caps_view *v)
     bool lost = v->state == CAPS_HOLDING; /* the caps would set ours again at once */
     char text[200];
 
-    (void)snprintf(text, sizeof text, "%s: %s: it is %g W; left alone",
-                   sweeper_uuid(s, i),
+    (void)snprintf(text, sizeof text, "%s: %s, %g W; not changed", sweeper_uuid(s, i),
                    lost ? "the driver has lost the limit"
                         : names_text(NAMES_CAP_CAUSE, CAPS_CAUSE_OTHER),
                    w_of_mw(v->enforced_mw));

@@ -147,7 +147,7 @@ static int on_energy(const struct energy_sum_window *w, void *user)
         }
         char text[300];
         (void)snprintf(text, sizeof text,
-                       "the energy of this run is unknown, it is repeated: %s",
+                       "the energy of this run is unknown, the run is repeated: %s",
                        w->error.text);
         sweeper_note(s, text);
     } else if (!s->spoilt) {

@@ -30,7 +30,7 @@ static const char *word_of(const struct rate_found *f, bool gone, double util)
     case RATE_FOUND:
         if (!(util >= BUSY_LEAST))
             return "its boards wait between launches";
-        return gone ? "it launches other kernels" : "its launches vary";
+        return gone ? "the job launches other kernels" : "its launches vary";
     case RATE_OTHER:
         return "its launches pause";
     case RATE_DRIFTS:
@@ -127,7 +127,7 @@ static enum progress_news on_power(struct progress *p,
     p->found.known = false;
     if (sure && h->util >= BUSY_LEAST && !gone)
         tell(l, &p->found);
-    const char *why = l->word ? l->word : "it launches nothing";
+    const char *why = l->word ? l->word : "the job launches nothing";
     if (!gone)
         return progress_inferred_judge(p, !is_other_work(p), why);
     progress_unsure(p, why, NULL);

@@ -69,8 +69,8 @@ enum tuner_state { TUNER_STATES(TUNER_STATE_ENUM) TUNER_STATES_N };
     X(VOID, "a window without a result")                                        \
     X(PEAK, "the boards' peak power is known (struct energy_sum_window)")       \
     /* of the activity at work: */                                              \
-    X(GO, "it wants another step")                                              \
-    X(STAY, "it wants another window at the same cap")                          \
+    X(GO, "the activity requests another step")                                 \
+    X(STAY, "the activity requests another window at the same cap")             \
     /* of the clock, the job's processes and the caller: */                     \
     X(DUE, "the time of the state or the activity is over")                     \
     X(STOPPED, "the job's processes are stopped (SIGSTOP)")                     \

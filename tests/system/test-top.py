@@ -120,7 +120,7 @@ def screen(t, node):
     top.fresh()
     top.press(b"/\xc3\xa9\xff\x7fgpu 1q")    # one character of two bytes goes again; a byte that is none is none
     t.ok(top.shows("Enter", "Keep", "Clear", "Filter"), "a filter is typed", top.text()[-400:])
-    t.ok(top.drawn("gpu 1q", "Keep", "no board that the filter leaves"), "keys are its text", top.text()[-800:])
+    t.ok(top.drawn("gpu 1q", "Keep", "no board matches the filter"), "keys are its text", top.text()[-800:])
     top.press(b"\x7f\r")
     t.ok(top.drawn("filtered", "Filter: gpu 1 ", "Clear", "  1 Tesla V100", without="  0 Tesla V100"), "and kept",
          top.text()[-800:])
@@ -132,7 +132,7 @@ def screen(t, node):
     top.press(b"w")
     t.ok(top.shows("GPU WASTE", "WASTED TODAY BY USER"), "a key opens the view of waste", top.text()[-800:])
     t.ok(top.until(lambda: re.search(rb"TO +\d\d:\d\d +UTC", top.text())), "with the daemon's answer", top.text()[-800:])
-    t.ok(top.shows("none: no job is known to waste any", "BY PROJECT"), "nobody has wasted any", top.text()[-800:])
+    t.ok(top.shows("none: no job is known to waste energy", "BY PROJECT"), "nobody has wasted any", top.text()[-800:])
     top.press(b"q")
     t.equal(top.end(), 0, "q ends it")
     t.ok(LEAVES in top.out, "and leaves the terminal as it was", top.out[-100:])

@@ -111,11 +111,12 @@ static int check(const struct token_ask *ask, uw_error *err)
                     "'%.64s' is not a token name: %d letters, digits, . _ -", ask->name,
                     TOKEN_NAME - 1);
     if (ask->scope < TOKEN_READ || ask->scope > TOKEN_ADMIN)
-        return fail(err, -EINVAL, "a token is for read, claim or admin");
+        return fail(err, -EINVAL, "a token's scope is read, claim or admin");
     if ((ask->scope == TOKEN_CLAIM) != (ask->uid != (uid_t)-1))
-        return fail(err, -EINVAL, "a token for claims, and no other, names a user");
+        return fail(err, -EINVAL,
+                    "a token of scope claim needs a user, other tokens take none");
     if (ask->job > 0 && ask->scope != TOKEN_CLAIM)
-        return fail(err, -EINVAL, "only a token for claims names a job");
+        return fail(err, -EINVAL, "only a token of scope claim takes a job");
     if (ask->ttl_s > longest)
         return fail(err, -EINVAL, "%" PRIu64 " s is longer than %d years", ask->ttl_s,
                     TTL_YEARS);

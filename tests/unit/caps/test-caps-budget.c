@@ -214,7 +214,7 @@ static void test_wants(void)
     pass(s, 1);
     are_limits(s, (double[]){200, 170, 230, 200}, "watts move");
     is_str(look(s, 2).claims->claim[0].why,
-           "800 W for 4 boards: watts were moved between the boards of its job",
+           "800 W for 4 boards: watts moved between the boards of the job",
            "… it says so");
     caps_budget_want(s->caps, board, back, 2, 7);
     pass(s, 1);
@@ -243,7 +243,7 @@ static void test_refused(void)
     are_limits(s, (double[]){200, 250, 200, 200}, "for a while the others wait for it");
     pass(s, 3);
     are_limits(s, (double[]){183, 250, 183, 183}, "then they make room");
-    ok(strstr(look(s, 0).claims->claim[0].why, "other boards are not lower yet") != NULL,
+    ok(strstr(look(s, 0).claims->claim[0].why, "lower until other boards") != NULL,
        "… and say why");
     watch(800);
     pass(s, 80);
@@ -328,7 +328,7 @@ static void test_release_short(void)
     are_limits(s, (double[]){150, 150, 150, 300}, "the others are at their minimums");
     budget_look(s->budget, &b);
     ok(b.is_short && b.counted_mw == W(750), "… and it is said");
-    ok(strstr(look(s, 0).claims->claim[0].why, "too small: its minimum") != NULL,
+    ok(strstr(look(s, 0).claims->claim[0].why, "too small: the board's minimum") != NULL,
        "… in the claims");
     scene_free(s);
 }

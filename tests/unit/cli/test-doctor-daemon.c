@@ -29,7 +29,7 @@ static const struct {
     {"a reader", {.asked = true, .actuator_up = true, .version = "1.0", .you = "token x"},
      "daemon", FINDING_OK, "(read only)", ""},
     {"another version", {.asked = true, .actuator_up = true, .version = "0.9", .may_claim = true},
-     "daemon", FINDING_WARN, "version 0.9, this command 1.0", "restart underwattd"},
+     "daemon", FINDING_WARN, "version 0.9, this command is version 1.0", "restart underwattd"},
     {"the actuator answers", {UP}, "actuator", FINDING_OK, "answers the daemon", ""},
     {"a dry run", {UP, .dry_run = true}, "actuator", FINDING_OK, "nothing is written", ""},
     {"no actuator", {.asked = true, .version = "1.0", .why = "no one at Y"},

@@ -39,7 +39,8 @@ static void figures(void)
     is_str(figure_joules_within((double)NAN, 1).t, "-", "unknown");
     is_str(figure_saved(5.6, 0.8, 1, "%").t, "5.6 ± 0.8 %", "a saving");
     is_str(figure_saved(-5.6, 0.8, 1, "%").t, "-5.6 ± 0.8 %", "a loss");
-    is_str(figure_saved(0.3, 0.8, 1, "%").t, "~0 ± 0.8 %", "not told from zero");
+    is_str(figure_saved(0.3, 0.8, 1, "%").t, "~0 ± 0.8 %",
+           "not distinguishable from zero");
     is_str(figure_saved(-0.8, 0.8, 2, "").t, "~0 ± 0.80",
            "zero at the end of the interval");
     is_str(figure_saved(0.3, (double)NAN, 1, "%").t, "-", "unknown interval");

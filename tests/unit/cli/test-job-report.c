@@ -102,7 +102,7 @@ static void by_gpu(void)
                     "    150.0 W  (integrated; gap)\n"),
        "another one, with what is less sure");
     ok(times(said, "         gap: ") == 1, "… in words");
-    ok(strstr(said, "  GPU -  that the daemon has no more          500.0 J ±  2.0 %"
+    ok(strstr(said, "  GPU -  no longer known to the daemon        500.0 J ±  2.0 %"
                     "        - W  (counter)\n"),
        "boards that are away");
     is_int((long long)a.result.n_used, 3, "all count");

@@ -380,8 +380,8 @@ static void test_pairs(void)
         "kWh\n<vision>             2026-01-01        1.00   1000.0       1.000      ~0 ± "
         "0.020\n-                    2026-01-02 ");
     has(text, "  saved          ~0 ± 20.00 Wh, ~0 ± 6.000 g CO2e\n"
-              "  ~0: the saving cannot be told from zero (95 % interval)\n");
-    has(html, "cannot be told from zero");
+              "  ~0: the saving is not distinguishable from zero (95 % interval)\n");
+    has(html, "is not distinguishable from zero");
     has(text, "of 50.0 % of the energy");
     has(csv, "value,day,jobs,energy_j,");
     has(csv, "\n(others),,3,36,");

@@ -275,7 +275,7 @@ static void test_filter(void)
        "the title still sums up the node");
     ok(row_has(g, 2, "  1 Tesla") && row_has(g, 3, "  2 Tesla"), "two boards are left");
     ok(row_has(g, 4, "GPU 1 "), "one of which is picked");
-    ok(row_has(g, list(g) + 1, "no job that the filter leaves"), "no job has that");
+    ok(row_has(g, list(g) + 1, "no job matches the filter"), "no job has that");
     is_row(g, 23,
            "Filter: SEARCH of job 12 EscClear F1Help  F2ClaimsF3Waste F4FilterF6Sort  "
            "F9Free",
@@ -309,7 +309,7 @@ static void test_filter(void)
     (void)top_key(&t, TOP_KEY_BACKSPACE, "");
     type("x");
     g = drawn(24, 80, true);
-    is_row(g, 2, "  no board that the filter leaves", "no board");
+    is_row(g, 2, "  no board matches the filter", "no board");
     grid_free(g);
     (void)top_key(&t, TOP_KEY_ESCAPE, "");
     (void)top_key(&t, TOP_KEY_FILTER, "");
@@ -494,7 +494,7 @@ static void test_wasted_trouble(void)
                       "\"projects\": [], \"jobs\": []}"),
            0, "nothing was wasted");
     struct grid *g = drawn(24, 80, true);
-    is_row(g, list(g) + 3, "  none: no job is known to waste any", "is said");
+    is_row(g, list(g) + 3, "  none: no job is known to waste energy", "is said");
     grid_free(g);
     (void)snprintf(t.wasted_trouble, sizeof t.wasted_trouble, "no answer in 60 s");
     g = drawn(24, 80, true);

@@ -83,7 +83,7 @@ int main(void)
          "it prints more than 2 MiB");
     ends("yes", 60, 1 << 20, -EFBIG, "more than 1 MiB");
     ends("echo out; echo why >&2; exit 3", 60, 1000, -EPROTO, "sh: status 3: why");
-    ends("exit 1", 60, 1000, -EPROTO, "status 1: it says nothing");
+    ends("exit 1", 60, 1000, -EPROTO, "status 1: no message");
     ends("kill -9 $$", 60, 1000, -EPROTO, "signal 9 ended it");
     ends("sleep 1000 & sleep 1000", 0.2, 1000, -ETIMEDOUT, "no end within 0.2 s");
     ends("exec >&- 2>&-; sleep 1000", 0.2, 1000, -ETIMEDOUT, "no end within 0.2 s");

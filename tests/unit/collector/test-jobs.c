@@ -156,7 +156,7 @@ static void refused(void)
         {"{}", "there is no list of jobs"},
         {"{\"jobs\": {}}", "there is no list of jobs"},
         {"{\"jobs\": null}", "there is no list of jobs"},
-        {"{\"jobs\": [], \"errors\": [{}]}", "reports an error"},
+        {"{\"jobs\": [], \"errors\": [{}]}", "an error without a description"},
         {"{\"jobs\": [{\"job_id\": 1}", "squeue --json"},
     };
     struct jobs jobs = {.n = 7};

@@ -390,7 +390,7 @@ static void requests(void)
         {"a GPU that gres.conf does not have", "0,2", "250", NULL, NULL,
          "{\"uid\":1000,\"gpu_minors\":[],\"labels\":{\"slurm.partition\":\"gpu\"},"
          "\"unknown_gpus\":\"/", /* the path of gres.conf, and why */
-         "it has 2 GPUs for this node"},
+         ": 2 GPUs for this node"},
         {"a list that is none", "0;1", "250", NULL, NULL,
          "{\"uid\":1000,\"gpu_minors\":[],\"labels\":{\"slurm.partition\":\"gpu\"},"
          "\"unknown_gpus\":\"SLURM_JOB_GPUS=0;1 is no list of indices\"}",
