@@ -8,15 +8,17 @@
 #include "io/loop.h"
 #include "underwatt/error.h"
 
-enum { HEART_BEAT_MS = 500 }; /* its watchdog waits for three seconds */
+enum { HEART_BEAT_MS = 500 }; /* the service manager's watchdog waits for three seconds */
 
 struct heart;
 
-/* socket: NOTIFY_SOCKET's value; NULL or "": nobody listens, *ret is NULL (0).
- * -EINVAL (no such form of a name), or the socket's -errno.
+/* socket: the value of NOTIFY_SOCKET; NULL or "": no receiver, *ret is NULL (0). -EINVAL
+ * (not a valid name), or the socket's -errno.
  */
 int heart_new(const char *socket, struct loop *loop, struct heart **ret, uw_error *err);
-/* Ready from now on, and beating; h may be NULL for all of these. */
+/* Reports READY=1 and starts the watchdog messages.  h may be NULL in all these
+ * functions.
+ */
 int heart_ready(struct heart *h, uw_error *err);
 void heart_stopping(struct heart *h);
 void heart_free(struct heart *h);

@@ -1,5 +1,5 @@
-/* Who holds a board's lock: the process that /proc/locks names, and the client that the
- * lock's file names, if it still runs.
+/* The holder of a board's lock: the process that /proc/locks names, and the client that
+ * the lock's file names, if that client still runs.
  */
 #ifndef ACTUATOR_HOLDER_H
 #define ACTUATOR_HOLDER_H
@@ -9,32 +9,35 @@
 #include <sys/types.h>
 
 struct holder {
-    bool locked;      /* some process has the lock, or nobody can tell … */
-    pid_t pid;        /* … this one, an actuator; 0: not known */
-    char name[32];    /* its name … */
-    bool stopped;     /* … and that a signal has stopped it */
-    pid_t client;     /* for whom, where that process still runs; else 0 */
-    bool client_gone; /* the one that the lock names has ended */
+    bool locked;   /* a process has the lock, or this cannot be determined … */
+    pid_t pid;     /* … this process, an actuator; 0: unknown */
+    char name[32]; /* its name … */
+    bool stopped;  /* … and whether a signal has stopped the process */
+    pid_t client;  /* the client for which the lock is held, if it still runs; else 0 */
+    bool client_gone; /* the client that the lock's file names has ended */
 };
 
-/* dir: the actuator's.  Of a lock that nobody has: locked is false, the rest is empty. */
+/* dir: the actuator's folder.  If no process has the lock, locked is false and the rest
+ * is empty.
+ */
 void holder_look(const char *dir, const char *uuid, struct holder *ret);
-/* The same of an open lock. */
+/* The same for an open lock. */
 void holder_of(int lock_fd, struct holder *ret);
-/* Name the client in a lock of ours.  0 or -errno. */
+/* Writes the client's pid into a lock that this process holds.  0 or -errno. */
 int holder_name(int lock_fd, pid_t client);
 
-/* It gives the lock up by itself and soon: no command stands behind it (what one that has
- * ended left is being restored), or it has given it up meanwhile.
+/* Whether the holder is about to release the lock by itself: no command uses the lock
+ * (the holder restores what an ended command left), or the holder has released it
+ * meanwhile.
  */
 bool holder_passes(const struct holder *h);
 
-/* The process to name: the client, else whoever has the lock; 0: not known. */
+/* The process to name in messages: the client, else the owner of the lock; 0: unknown. */
 pid_t holder_pid(const struct holder *h);
 /* "process 12", "process 34 (underwatt-actuator, stopped)", … */
 const char *holder_text(const struct holder *h, char *ret, size_t size);
 
-/* The process that has a FLOCK of this file, as /proc/locks has it; 0: none.  Pure. */
+/* The process that /proc/locks lists with a FLOCK on this file; 0: none.  Pure. */
 pid_t holder_parse(const char *locks, unsigned major, unsigned minor,
                    unsigned long inode);
 

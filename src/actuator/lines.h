@@ -8,21 +8,23 @@
 
 enum { LINES_S = 60 };
 
-/* The caller's memory, zeroed but for the first five; lines_fini() at the end. */
+/* Memory of the caller, zeroed except for the first five members; call lines_fini() at
+ * the end.
+ */
 struct lines {
     struct loop *loop;
-    void (*say)(const char *text, void *user); /* NULL: nobody listens */
+    void (*say)(const char *text, void *user); /* NULL: lines are dropped */
     void *user;
-    const char *what; /* these are, in the count: "lines" */
-    unsigned max;     /* in a minute, which begins with its first */
+    const char *what; /* noun in the notice: "lines" */
+    unsigned max;     /* in a minute; a minute begins with its first line */
     unsigned told;
-    uint64_t more; /* not told */
+    uint64_t more; /* suppressed */
     uint64_t until_ns;
     struct loop_timer *timer;
 };
 
 void lines_say(struct lines *l, const char *text);
-/* Tells what has only been counted. */
+/* Reports the lines that have only been counted. */
 void lines_fini(struct lines *l);
 
 #endif

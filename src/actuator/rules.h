@@ -22,31 +22,34 @@ enum {
 
 /* Without pointers: copied by assignment. */
 struct rules {
-    uid_t client[RULES_CLIENTS_MAX]; /* who may connect besides root and our own uid */
+    uid_t client[RULES_CLIENTS_MAX]; /* uids that may connect besides root and this
+                                        process's uid */
     size_t n_clients;
     struct core_rules boards;
-    bool realtime; /* its threads are of a real-time class where they may */
+    bool realtime; /* run its threads in a real-time class where allowed */
     uint64_t grace_ns;
-    char library[512];  /* NVML; "" the system's */
-    char powercap[512]; /* the processors' counters; "" the kernel's */
+    char library[512];  /* path of NVML; "": the system's */
+    char powercap[512]; /* folder of the processors' counters; "": the kernel's */
 };
 
-/* Where there is no file: every board, its own range, root and our own uid alone. */
+/* The rules without a file: every board in its own range; only root and this uid may
+ * connect.
+ */
 struct rules rules_default(void);
 
-/* users: what names of clients are looked up in (NULL: they are not, nobody is served),
- * /etc/passwd's form; no other source of users is asked (their libraries have no place in
- * a process of root's).  *ret is written only on success.  -EINVAL, -ERANGE, -E2BIG with
- * FILE:LINE.
+/* users: the file in which names of clients are looked up, in the form of /etc/passwd
+ * (NULL: no lookup, no such client is served); no other user database is queried, as its
+ * libraries must not be loaded into a root process.  *ret is written only on success.
+ * -EINVAL, -ERANGE, -E2BIG with FILE:LINE.
  */
 int rules_read(const char *name, const char *text, size_t len, const char *users,
                struct rules *ret, uw_error *err);
-/* One more client: a user of that file, or a uid. */
+/* Adds a client: a user of that file, or a uid. */
 int rules_add_client(struct rules *rules, const char *text, const char *users,
                      uw_error *err);
-/* privileged: the file and every folder above it must be root's alone to write, and
- * errors hold nothing of its text, which the caller may not be allowed to read. -ENOENT:
- * not there; -EPERM, and as above.
+/* privileged: the file and every folder above it must be writable by root only, and error
+ * texts quote nothing from the file, which the caller may not be allowed to read.
+ * -ENOENT: no such file; -EPERM, and as above.
  */
 int rules_read_file(const char *path, bool privileged, const char *users,
                     struct rules *ret, uw_error *err);
