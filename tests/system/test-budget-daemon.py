@@ -92,11 +92,11 @@ def ranges(node):
     t.equal(b, want, "too little, and said so")
     t.ok(uwtest.wait_for(lambda: "state=short budget_mw=700000 counted_mw=720000 least_mw=720000" in d.log()),
          "… in the log", d.log()[-500:])
-    e = uwtest.wait_until(lambda: explained(d)[0], lambda e: "too small: its minimum" in e["cap"]["why"])
+    e = uwtest.wait_until(lambda: explained(d)[0], lambda e: "too small: the board's minimum" in e["cap"]["why"])
     t.equal({k: v // 1000 for k, v in e["bounds"].items()},
             {"min_mw": 150, "max_mw": 300, "default_mw": 300, "original_mw": 300, "lowest_mw": 180, "highest_mw": 210},
             "explain: the board's range, and root's")
-    t.ok(e["cap"]["why"].startswith("180 W: ") and "too small: its minimum" in e["cap"]["why"], "… and that it decides",
+    t.ok(e["cap"]["why"].startswith("180 W: ") and "too small: the board's minimum" in e["cap"]["why"], "… and that it decides",
          e["cap"]["why"])
     p = node.run("underwatt", "explain", "0")
     t.ok("root's range 180 W to 210 W" in p.stdout, "… for people", p.stdout + p.stderr)

@@ -224,7 +224,7 @@ def full(node, h):
     t.ok(uwtest.wait_for(lambda: "CMD runs without a cap" in said.read_text(), 20), "another one runs", said.read_text())
     sleeper.kill()
     sleeper.wait()
-    t.ok(uwtest.wait_for(lambda: "has a place for it now" in said.read_text() and limit(node, 3) == CAP, 60, 0.2),
+    t.ok(uwtest.wait_for(lambda: "accepts the job now" in said.read_text() and limit(node, 3) == CAP, 60, 0.2),
          "… and is the daemon's as soon as there is a place", f"{said.read_text()} {capped(node, 3)}")
     p.terminate()
     t.equal(p.wait(30), 143, "… until it ends")
