@@ -23,14 +23,16 @@ enum {
 };
 #define CLAIM_FOREVER UINT64_MAX
 
-/* How a cap goes down to a claim; it goes up at once.  Of a claim on the clock: in MHz.
+/* How a cap is lowered to a claim; a cap is raised at once.  For a claim on the clock the
+ * values are in MHz.
  */
 struct claim_way {
-    bool own;             /* false: as the class of the board's job says */
-    double rate_mw_s;     /* 0: at once */
-    uint32_t first_mw;    /* at once down to this, the rest gradually; 0: all gradually */
-    unsigned check_units; /* stop there until so much of the job's work is done; 0: no
-                           * stop */
+    bool own;          /* false: the settings of the class of the board's job apply */
+    double rate_mw_s;  /* 0: at once */
+    uint32_t first_mw; /* the first step goes to this value at once, the rest gradually;
+                          0: all gradually */
+    unsigned check_units; /* the ramp stops there until the job has done this much work;
+                             0: no stop */
 };
 #define CLAIM_AT_ONCE ((struct claim_way){.own = true})
 
@@ -42,11 +44,11 @@ struct claim {
     uint32_t mhz;               /* highest SM clock; 0: a claim on the cap */
     uint64_t made_ns, until_ns; /* CLAIM_FOREVER: until it is withdrawn */
     uid_t uid;                  /* of its user */
-    uint64_t job;               /* the job it was made for; 0: none */
-    pid_t pid;                  /* it ends with this process; 0: no process */
+    uint64_t job;               /* the job of the claim; 0: none */
+    pid_t pid;                  /* the claim ends with this process; 0: no process */
     uint64_t pid_start;         /* start time of pid, in ticks as in /proc/PID/stat */
-    bool admin;                 /* made by an administrator: needs no job on the board */
-    bool raises;                /* named: may lift the cap above the original, up to mw */
+    bool admin;  /* made by an administrator: requires no job on the board */
+    bool raises; /* named: may lift the cap above the original, up to mw */
     struct claim_way way;
     char who[CLAIM_TEXT]; /* "user anna", "search of job 12", "budget row-3" */
     char why[CLAIM_TEXT]; /* one line for a human */
@@ -58,7 +60,9 @@ struct claims {
     size_t n;
 };
 
-/* Whether the cap goes down to it without a ramp: a hard claim, or its way says so. */
+/* Whether the cap is lowered to the claim without a ramp: a hard claim, or one whose way
+ * requires it.
+ */
 bool claim_is_at_once(const struct claim *claim);
 
 /* Adds a claim, or replaces the one with the same id in place.  -EINVAL (no id or kind,

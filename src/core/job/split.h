@@ -33,9 +33,10 @@ struct split { /* Σ share + idle_j + unattributed_j is the energy; none is nega
     double idle_j, unattributed_j;
 };
 
-/* A single job gets all energy, also while it sleeps.  Several users share it in
- * proportion to their SM time if all are known; else, or if all are 0 (jobs that hold a
- * board pay for its idle power), in equal parts.  The part of job 0 is unattributed.
+/* A single job gets all energy, also while it sleeps.  Several users share the energy in
+ * proportion to their SM time if all times are known; else, or if all are 0 (jobs that
+ * hold a board pay for its idle power), in equal parts.  The part of job 0 is
+ * unattributed.
  *
  * share: n entries in the order of user (0 J for job 0).
  */

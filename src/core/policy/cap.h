@@ -1,8 +1,8 @@
-/* What rules ask of a board, and which of them wins.  Pure; explained in
+/* The caps that rules request for a board, and the rule that wins.  Pure; explained in
  * docs/policies.md.
  *
  * All rules that act on a board make one soft and one hard claim: the lowest of each.
- * Rules that ask for less than the base all start from the same base, so none multiplies:
+ * Rules with a relative cap all start from the same base, so that they do not multiply:
  *
  *     base = min(original, lowest named or hard claim, the search's settled hold,
  *                lowest absolute rule, observed peak)
@@ -36,7 +36,7 @@ struct policy_preset {
     const char *name;
     double share; /* of the default limit */
 };
-/* aggressive, balanced, minimal; a policy may define them anew. */
+/* The built-in presets aggressive, balanced and minimal; a policy may redefine them. */
 enum { POLICY_PRESETS_BUILT_IN = 3 };
 extern const struct policy_preset policy_presets[POLICY_PRESETS_BUILT_IN];
 
@@ -57,7 +57,7 @@ int policy_share_read(const char *text, double *ret, uw_error *err);
 enum { POLICY_CAP_TEXT = 80 };
 const char *policy_cap_text(const struct policy_cap *cap, char ret[POLICY_CAP_TEXT]);
 
-/* How a cap goes down. */
+/* How a cap is lowered. */
 enum policy_pace {
     POLICY_AS_CLASS,
     POLICY_AT_ONCE,
@@ -70,16 +70,16 @@ struct policy_ramp {
 /* "class", "at once", "2 %/s". */
 int policy_ramp_read(const char *text, struct policy_ramp *ret, uw_error *err);
 
-/* A board and its job; 0: unknown, or there is none. */
+/* A board and its job; 0: unknown, or none. */
 struct policy_board {
     uint32_t original_mw, default_mw, min_mw, max_mw;
     uint32_t lowest_mw; /* the lowest named or hard claim of others */
-    uint32_t hold_mw;   /* where the job's search has settled; not where it measures */
+    uint32_t hold_mw;   /* the settled cap of the job's search; 0 while it measures */
     uint32_t peak_mw, demand_mw;
-    uint32_t ran_mw;         /* the lowest cap under which the phase of its job has run */
-    double class_rate;       /* of the daemon's ramp: of the default limit a second */
-    double floor;            /* of the job's class: soft claims go no lower than this part
-                              * of demand; 0: none */
+    uint32_t ran_mw;   /* the lowest cap under which the phase of its job has run */
+    double class_rate; /* of the daemon's ramp: of the default limit a second */
+    double floor; /* of the job's class: soft claims go no lower than this fraction of
+                     demand; 0: none */
     struct policy_ramp ramp; /* of the job's class; POLICY_AS_CLASS: as the daemon's */
 };
 
@@ -87,16 +87,18 @@ struct policy_board {
 struct policy_asks {
     const char *name;
     struct policy_cap cap;
-    double floor; /* its own claim goes no lower than this part of demand; 0: none */
+    double
+        floor; /* the rule's claim goes no lower than this fraction of demand; 0: none */
     bool hard;
-    bool phase; /* at once down to what the phase has run under, the rest by the ramp */
+    bool phase; /* lowered at once to the lowest cap under which the phase has run, then
+                   by the ramp */
     struct policy_ramp ramp;
 };
 
 struct policy_won {
-    int asks; /* which one; -1: no claim */
+    int asks; /* index of the winning rule; -1: no claim */
     uint32_t mw;
-    bool floored; /* a floor raised it */
+    bool floored; /* a floor has raised the claim */
     struct claim_way way;
 };
 struct policy_claims {
@@ -104,9 +106,9 @@ struct policy_claims {
     struct policy_won soft, hard;
 };
 
-/* each_mw: what each asks for (NULL: not wanted); 0: nothing, as the demand or the
- * default limit that it is a part of is unknown.  Of two that ask for the same the first
- * wins.
+/* each_mw: the cap that each requests (may be NULL); 0: none, as the demand or the
+ * default limit that its percentage refers to is unknown.  Of two equal requests the
+ * first wins.
  */
 void policy_claims_of(const struct policy_board *board, const struct policy_asks *asks,
                       size_t n, uint32_t *each_mw, struct policy_claims *ret);

@@ -14,24 +14,26 @@
 
 #include "core/policy/limit.h"
 
-#define HEAT_DOWN 0.03    /* of the default limit a second, 5 W/s at least */
-#define HEAT_UP_W_S 1.0   /* raised by no more */
-#define HEAT_ROOM_C 2     /* not raised within this of the limit */
-#define HEAT_SETTLED_S 45 /* within one degree for so long: settled */
-#define HEAT_AGE_S 60     /* an unknown temperature: the cap stays so long, then falls */
+#define HEAT_DOWN 0.03  /* of the default limit a second, 5 W/s at least */
+#define HEAT_UP_W_S 1.0 /* fastest raise, W/s */
+#define HEAT_ROOM_C 2   /* the cap is not raised within this distance of the limit */
+#define HEAT_SETTLED_S \
+    45 /* time within one degree after which the temperature is settled */
+#define HEAT_AGE_S \
+    60 /* how long the cap stays with an unknown temperature before it is lowered */
 #define HEAT_IDLE_S \
-    600 /* a cool board that the cap has not slowed for so long is let go */
+    600 /* a cool board that the cap has not slowed for this time is released */
 
 struct heat_now {
-    bool known; /* temp_c is */
+    bool known; /* temp_c is known */
     int temp_c;
     double limit_c;
     double power_w;       /* 0: unknown */
-    bool slowed;          /* the cap in force slows the board, or nobody knows */
+    bool slowed;          /* the cap in force slows the board, or this is unknown */
     uint32_t in_force_mw; /* the limit in force */
     uint32_t min_mw, default_mw;
-    uint32_t top_mw;  /* the highest cap that anything else allows now … */
-    uint32_t open_mw; /* … and without anybody's claim */
+    uint32_t top_mw;  /* the highest cap that all other claims allow … */
+    uint32_t open_mw; /* … and the highest cap without any claim */
 };
 
 enum { HEAT_KEPT = 16 };
@@ -41,9 +43,10 @@ struct heat {
     uint32_t cap_mw; /* 0: none */
     enum limit_state state;
     uint64_t last_ns;              /* of the last step; 0: none */
-    uint64_t known_ns, settled_ns; /* known last; within one degree since then */
-    uint64_t changed_ns;           /* the cap was, last */
-    uint64_t slowed_ns;            /* the board was, last */
+    uint64_t known_ns, settled_ns; /* time of the last known temperature; begin of the
+                                      time within one degree */
+    uint64_t changed_ns;           /* time of the last change of the cap */
+    uint64_t slowed_ns;            /* time at which the cap last slowed the board */
     int low_c, high_c;             /* of that degree */
     bool was_known;
     struct heat_past { /* the last seconds, the newest last */

@@ -4,10 +4,10 @@
 
 #include "core/policy/condition.h"
 
-/* No values of the signals make `when` true and `until` (NULL: none) false.  Tried with
- * all values that matter: each side of each number, each text, unknown.  false: some do,
- * or it is not known, as a condition calculates or compares two signals, or there are too
- * many values.
+/* Whether no values of the signals make `when` true and `until` (NULL: none) false. Tries
+ * all relevant values: each side of each number, each text, unknown.  false: some values
+ * do, or this is undecided, as a condition calculates or compares two signals, or there
+ * are too many values.
  */
 bool policy_never(const struct policy_condition *when,
                   const struct policy_condition *until,

@@ -1,5 +1,5 @@
-/* What is remembered of the phases of one job: under which caps each has run, and how
- * long it takes.  Pure: time is an argument.  Explained in docs/policies.md.
+/* A record of the phases of one job: under which caps each has run, and how long it
+ * takes.  Pure: time is an argument.  Explained in docs/policies.md.
  *
  *     phase_book_cap()     each time a limit comes into force on one of its boards
  *     phase_book_phase()   each time the phase is known; the same one again is no change
@@ -20,10 +20,10 @@ enum {
     BOOK_LENGTHS = 8,
 };
 
-/* One phase, over all times that it came. */
+/* One kind of phase, over all its occurrences. */
 struct book_phase {
-    uint32_t ran_mw[BOOK_BOARDS]; /* lowest cap in force in a time that has ended; 0:
-                                   * none */
+    uint32_t
+        ran_mw[BOOK_BOARDS]; /* lowest cap in force in an ended occurrence; 0: none */
     double length_s[BOOK_LENGTHS];
     unsigned n; /* lengths seen; the last BOOK_LENGTHS are kept */
 };
@@ -31,22 +31,25 @@ struct book_phase {
 struct phase_book {
     uint32_t phase; /* now */
     uint64_t since_ns;
-    bool whole; /* its begin was seen */
+    bool whole; /* the begin of the phase was seen */
     uint32_t in_force_mw[BOOK_BOARDS];
-    uint32_t lowest_mw[BOOK_BOARDS]; /* in this phase; 0: none came into force in it */
+    uint32_t lowest_mw[BOOK_BOARDS]; /* lowest cap that came into force in this phase; 0:
+                                        none */
     struct book_phase kind[BOOK_PHASES];
 };
 
 /* {0} is a book of nothing. */
 void phase_book_cap(struct phase_book *b, size_t board, uint32_t mw, uint64_t now_ns);
-/* Whether that is a change.  What the ended phase ran under counts from here on: it does
- * not change while a phase lasts.
+/* Returns whether the phase changed.  The caps of the ended phase count from then on; the
+ * record does not change while a phase lasts.
  */
 bool phase_book_phase(struct phase_book *b, uint32_t phase, uint64_t now_ns);
 
 /* The lowest cap under which the current phase has run before; 0: none. */
 uint32_t phase_book_ran(const struct phase_book *b, size_t board);
-/* How long the current phase takes: the median of the last times that were seen whole. */
+/* The length of the current kind of phase: the median of the last occurrences that were
+ * seen whole.
+ */
 struct maybe phase_book_length(const struct phase_book *b);
 
 #endif

@@ -1,5 +1,5 @@
-/* What a change of cap for one phase costs: the board's latencies, learnt, and the length
- * from which a phase pays for it.  Pure; explained in docs/policies.md.
+/* The cost of changing the cap for one phase: the measured latencies of the board, and
+ * the length from which a change of cap pays.  Pure; explained in docs/policies.md.
  */
 #ifndef CORE_POLICY_PHASE_COST_H
 #define CORE_POLICY_PHASE_COST_H
@@ -8,45 +8,49 @@
 #include <stddef.h>
 #include <stdint.h>
 
-/* From the request to a limit in force, and from there until the power has settled. */
+/* From the request until the limit is in force, and from then until the power has
+ * settled.
+ */
 struct phase_latency {
     double call_s, down_s, up_s;
 };
-/* Until they are measured.  A V100's: NVML's set call takes 32 ms, its limit acts within
- * 50 ms downwards, and in steps over 340 ms upwards (plant/gpu.h).
+/* Defaults until latencies are measured: those of a V100, whose NVML set call takes 32 ms
+ * and whose limit acts within 50 ms when lowered, and in steps over 340 ms when raised
+ * (plant/gpu.h).
  */
 #define PHASE_LATENCY_DEFAULT ((struct phase_latency){0.032, 0.050, 0.340})
 
-/* Phases that are shorter do not pay for their change of cap.  notice_s: from a phase's
- * begin until the request.
+/* The shortest phase for which a change of cap pays.  notice_s: from a phase's begin
+ * until the request.
  */
 double phase_break_even_s(const struct phase_latency *l, double notice_s);
 
 /* ---- returns ---- */
 
-#define PHASE_LATE_S 0.1 /* besides the call and the settling, a return takes at most */
-#define PHASE_LOST_MOST 0.01 /* of a job's time that returns may cost its training */
+#define PHASE_LATE_S 0.1 /* longest time of a raise, in addition to call and settling */
+#define PHASE_LOST_MOST \
+    0.01 /* share of a job's time that late raises may cost its training */
 
-/* A phase under a rule's cap has ended, and the limit is up again. */
+/* A phase under a rule's cap has ended, and the limit is raised again. */
 struct phase_return {
-    double took_s;          /* from the notice of its end */
-    double depth;           /* of the cap: 0.4 is a cap of 60 % of the limit now */
+    double took_s; /* time since the end of the phase was noticed */
+    double depth;  /* depth of the cap: 0.4 is a cap of 60 % of the present limit */
     struct phase_latency l; /* of the board */
 };
 struct phase_returns {
     uint64_t began_ns; /* of the job, as far as it was watched */
     unsigned n, late;
-    uint32_t lately; /* bit i: the i-th last one was late */
-    double lost_s;   /* of training */
-    double worst_s;  /* longest time from a notice to the limit */
-    bool off;        /* phases of this job are not capped any more: they cost too much */
+    uint32_t lately; /* bit i: the i-th last raise was late */
+    double lost_s;   /* training time lost */
+    double worst_s;  /* longest time from the notice until the limit was in force */
+    bool off; /* phases of this job are no longer capped: the raises cost too much */
 };
-/* Off: two of the last eight were late, or all have cost more than PHASE_LOST_MOST of the
- * time so far (of a minute, at first).
+/* Sets off if two of the last eight raises were late, or if all raises have cost more
+ * than PHASE_LOST_MOST of the time so far (at least of a minute).
  */
 void phase_returned(struct phase_returns *r, const struct phase_return *one,
                     uint64_t now_ns);
-/* The part of the time so far that they have cost. */
+/* The share of the time so far that late raises have cost. */
 double phase_returns_lost(const struct phase_returns *r, uint64_t now_ns);
 
 /* ---- learnt ---- */
@@ -59,7 +63,7 @@ struct phase_lag {
     unsigned n;
 };
 void phase_lag_add(struct phase_lag *lag, double s);
-/* unknown_s: where there is none. */
+/* Returns unknown_s if nothing was measured. */
 double phase_lag_s(const struct phase_lag *lag, double unknown_s);
 
 /* Of one board: how its power follows a limit. */
@@ -75,8 +79,8 @@ struct phase_settling {
 };
 /* A power sample, in the order of time. */
 void phase_settling_sample(struct phase_settling *s, uint64_t at_ns, double w);
-/* Another limit is in force, by a call of call_s (0: unknown).  Two changes within 2 s
- * are not told apart: neither is measured.
+/* Another limit is in force, set by a call of call_s (0: unknown).  Two changes within 2
+ * s cannot be separated: neither is measured.
  */
 void phase_settling_cap(struct phase_settling *s, uint32_t was_mw, uint32_t mw,
                         double call_s, uint64_t now_ns);

@@ -1,5 +1,5 @@
-/* A policy: rules, classes of jobs, presets; and what is wrong with it as a whole.  Pure.
- * Explained in docs/policies.md.
+/* A policy (rules, classes of jobs, presets) and its checks as a whole.  Pure. Explained
+ * in docs/policies.md.
  */
 #ifndef CORE_POLICY_POLICY_H
 #define CORE_POLICY_POLICY_H
@@ -12,15 +12,15 @@
 
 enum { POLICY_RULES_MAX = 256, POLICY_CLASSES_MAX = 64, POLICY_PRESETS_MAX = 32 };
 
-/* A class of jobs.  What it gives holds where the job itself asked for nothing. */
+/* A class of jobs.  Its goal or preset applies if the job requested nothing itself. */
 struct policy_class {
     const char *name;
     struct policy_match match;
     bool critical;
-    bool has_goal, has_preset; /* one of them at most */
+    bool has_goal, has_preset; /* at most one of them */
     struct goal goal;
     struct policy_preset preset;
-    bool rule_goals; /* a rule's goal may replace one that the job asked for */
+    bool rule_goals; /* a rule's goal may replace the job's requested goal */
     double floor;    /* of demand; 0: none */
     struct policy_ramp ramp;
 };
@@ -42,7 +42,7 @@ struct policy {
 /* The first class that matches; -1: none, its class is POLICY_CLASS_OTHER. */
 int policy_class_of(const struct policy *p, const struct policy_facts *facts);
 
-/* Whether a rule's goal becomes the job's; cls -1: of no class. */
+/* Whether a rule's goal may become the job's goal; cls -1: the job has no class. */
 bool policy_goal_may(const struct policy *p, int cls, bool job_asked);
 
 /* Whether x of policy a and y of policy b are the same condition over the same signals.
@@ -50,7 +50,7 @@ bool policy_goal_may(const struct policy *p, int cls, bool job_asked);
 bool policy_same_condition(const struct policy *a, const struct policy_condition *x,
                            const struct policy *b, const struct policy_condition *y);
 
-/* Of what a finding is. */
+/* The subject of a finding. */
 enum policy_about { POLICY_ABOUT_RULE, POLICY_ABOUT_CLASS };
 /* error: the policy is refused; else a warning.  text: one line, borrowed. */
 typedef void (*policy_finding_fn)(enum policy_about about, size_t i, bool error,

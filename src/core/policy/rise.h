@@ -1,12 +1,13 @@
-/* Bounds the growth of a node's power: the caps under which its boards may draw more only
- * so fast, all together.  Pure: time is an argument.
+/* Bounds the growth of a node's power: computes caps under which the boards together may
+ * increase their power only at a given rate.  Pure: time is an argument.
  *
- * A board without a job is held at its minimum, and one whose job draws little (a pause)
- * as low as that, or near what it draws.  When it draws again, the step up to that cap is
- * unavoidable; it is charged, and the caps of the boards that want more grow from there
- * by the rate, in equal parts.  A board that others hold lower is followed down, so that
- * the end of their claims is no step either.  Caps cannot slow a fall: it is measured
- * alone. Explained in docs/policies.md.
+ * A board without a job is held at its minimum; a board whose job draws little (a pause)
+ * is held at its minimum or near its power.  When such a board draws more again, the step
+ * up to its cap is unavoidable; the step is charged against the rate, and the caps of
+ * boards that request more grow from there by the rate, in equal parts.  A board that
+ * other claims hold lower is followed down, so that the end of those claims is no step
+ * either.  Caps cannot slow a fall: falls are only measured. Explained in
+ * docs/policies.md.
  */
 #ifndef CORE_POLICY_RISE_H
 #define CORE_POLICY_RISE_H
@@ -18,37 +19,40 @@
 #include "core/policy/limit.h"
 
 enum { RISE_BOARDS_MAX = 64 };
-#define RISE_PAUSE_S 10 /* a board draws little for so long, or a claim is lower: so */
+#define RISE_PAUSE_S \
+    10 /* after this time of little power, or of a lower claim, the cap follows */
 #define RISE_GRAIN 0.01 /* steps of a cap, of the default limit */
 
 struct rise_now {
-    bool known; /* power_w is */
+    bool known; /* power_w is known */
     bool has_job;
-    bool slowed; /* a cap slows it, the driver says */
+    bool slowed; /* the driver reports that a cap slows the board */
     double power_w;
     uint32_t min_mw, default_mw, original_mw;
-    uint32_t top_mw; /* what all other claims allow */
+    uint32_t top_mw; /* the cap that all other claims allow */
 };
 
 struct rise_board {
     uint32_t cap_mw; /* 0: none */
     enum limit_state state;
-    bool low;           /* without a job, or in a pause */
-    bool seen;          /* its power was known once */
-    uint64_t little_ns; /* it wants no more than its cap since then; 0: it does */
-    double level_w;     /* what it drew in the last seconds, since then */
-    uint64_t behind_ns; /* others hold it lower since then; 0: they do not */
-    double cap_w;       /* its cap with the fractions of a step */
+    bool low;  /* without a job, or in a pause */
+    bool seen; /* the board's power was known before */
+    uint64_t
+        little_ns; /* since when the board wants no more than its cap; 0: it wants more */
+    double level_w;     /* its power in the last seconds, since then */
+    uint64_t behind_ns; /* since when other claims hold it lower; 0: none does */
+    double cap_w;       /* the cap including fractions of a step */
 };
 
 /* Zeroed at first. */
 struct rise {
     struct rise_board board[RISE_BOARDS_MAX];
     uint64_t last_ns; /* of the last step; 0: none */
-    double credit_w;  /* by which caps may grow now; < 0: a step up was not earned yet */
-    double power_w;   /* of all boards at the last step; < 0: not known of one */
-    double first_w;   /* the step up when all boards that are held low begin to draw */
-    double fall_w;    /* largest fall from one step to the next */
+    double credit_w; /* watts by which caps may grow now; < 0: a step up still exceeds the
+                        rate */
+    double power_w;  /* of all boards at the last step; < 0: not known of one */
+    double first_w;  /* the step up when all boards that are held low begin to work */
+    double fall_w;   /* largest fall from one step to the next */
 };
 
 /* One step, once a second, by rate_w_s. */

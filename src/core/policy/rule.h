@@ -40,9 +40,9 @@ struct policy_rule {
     /* of phase rules */
     bool phase;
     double confidence;
-    bool least_auto; /* no phase that is shorter than what a change of cap costs */
-    double least_s;  /* else; policy_rule_least_s() is what holds */
-    bool always;     /* also where a static cap would save as much */
+    bool least_auto; /* least length from the cost of a change of cap */
+    double least_s;  /* otherwise; use policy_rule_least_s() */
+    bool always;     /* also if a static cap would save as much */
     /* what */
     bool dry_run;
     bool idle_boards; /* acts on boards without a job, too */
@@ -61,8 +61,8 @@ struct policy_progress {
     bool releases;         /* … or is not */
 };
 
-/* What the conditions of a rule come to.  Steps with the same values at the same time may
- * share them: each condition is evaluated once then.
+/* The results of a rule's conditions.  Steps with the same values at the same time may
+ * share them, so that each condition is evaluated only once.
  */
 enum policy_asked {
     POLICY_WHEN,
@@ -79,37 +79,38 @@ struct policy_answers {
 struct policy_instant {
     uint64_t now_ns;
     const struct policy_value *values;
-    struct policy_answers *answers; /* of the rule with these values; NULL: of no use */
+    struct policy_answers *answers; /* shared results for these values; NULL: none */
     bool is_for_job;                /* policy_rule_is_for() */
-    bool no_job;                    /* the board has none */
-    bool inside;                    /* its schedule */
+    bool no_job;                    /* the board has no job */
+    bool inside;                    /* the time is within the rule's schedule */
     uint64_t edge_ns;               /* when that changes; UINT64_MAX: never */
-    bool phase_told;                /* by the job; else seen, with … */
+    bool phase_told;                /* reported by the job; else recognised, with … */
     double confidence;              /* 0..1 */
     struct maybe phase_s;           /* how long such a phase of this job is */
     double break_even_s; /* phases that are shorter do not pay for a change of cap */
-    bool costly;         /* returns from phases' caps have cost the job too much time */
-    bool no_gain;        /* a static cap would save as much in the same time */
+    bool costly;  /* late raises after phase caps have cost the job too much time */
+    bool no_gain; /* a static cap would save as much in the same time */
 };
 
 struct policy_verdict {
-    enum policy_state state; /* RULE_ACTS: it acts; else why not */
-    bool on;                 /* acts, or would without dry_run */
-    uint16_t slot;           /* RULE_UNKNOWN: of the signal; POLICY_NO_SLOT: a division */
-    uint64_t since_ns;       /* on, waits, or off for this reason since then */
-    uint64_t due_ns;         /* to be asked anew, although no value changed */
+    enum policy_state
+        state;         /* RULE_ACTS: the rule acts; else the reason that it does not */
+    bool on;           /* acts, or would without dry_run */
+    uint16_t slot;     /* RULE_UNKNOWN: of the signal; POLICY_NO_SLOT: a division */
+    uint64_t since_ns; /* begin of the present stage and reason */
+    uint64_t due_ns;   /* time of the next step even if no value changes */
 };
 
-/* No rule acts on phases that are known to be shorter: who tells phases may not have
- * limits written as often as pages are looked at.
+/* No rule acts on phases known to be shorter: a job that reports phases must not cause
+ * writes of limits as often as its page is read.
  */
 #define POLICY_LEAST_S 0.3
 
-/* From which length of a phase on a phase rule acts; break_even_s: of the job's boards.
+/* The length of a phase from which a phase rule acts; break_even_s: of the job's boards.
  */
 double policy_rule_least_s(const struct policy_rule *rule, double break_even_s);
 
-/* Whether it is for jobs of this class with these facts. */
+/* Whether the rule applies to jobs of this class with these facts. */
 bool policy_rule_is_for(const struct policy_rule *rule, const char *cls,
                         const struct policy_facts *facts);
 
@@ -120,14 +121,14 @@ void policy_rule_step(const struct policy_rule *rule, struct policy_progress *p,
 /* The state of a rule that is on and whose each_mw of policy_claims_of() is 0. */
 enum policy_state policy_rule_unmeasured(const struct policy_rule *rule);
 
-/* The goal of a job: of the rule of the highest priority that acts.  One that was chosen
- * stays for its hold, even where its rule ends or another one is above.
+/* The goal of a job, from the acting rule of the highest priority.  A chosen goal stays
+ * for its hold time, even if its rule ends or a rule of higher priority acts.
  */
 struct policy_goal_choice {
-    const struct policy_rule *rule; /* NULL: none, the job's own */
+    const struct policy_rule *rule; /* NULL: no rule; the job's own goal */
     uint64_t since_ns;
 };
-/* acts: one for each rule.  Returns when the choice is due anew; UINT64_MAX: when rules
+/* acts: one per rule.  Returns when the choice must be repeated; UINT64_MAX: when rules
  * change.
  */
 uint64_t policy_goal_choose(const struct policy_rule *rules, const bool *acts, size_t n,

@@ -8,7 +8,7 @@
 
 #include "core/policy/signal.h"
 
-/* A value from this time on, until the next point. */
+/* A value that holds from this time until the next point. */
 struct policy_point {
     int64_t utc_s;
     double v;
@@ -20,14 +20,15 @@ struct policy_points {
 };
 
 struct policy_folded {
-    bool known; /* at least half of the window is */
+    bool known; /* at least half of the window is known */
     double v;
-    int64_t next_utc_s; /* it is computed anew then: a hundredth of the window later */
+    int64_t
+        next_utc_s; /* time of the next computation: a hundredth of the window later */
 };
 
-/* The value of a read of a series at utc_s: of the window before it, of a forecast of the
- * one behind it.  Each value counts for the time that it has in the window.  A percentile
- * is the lowest value that is not exceeded in so much of the time.
+/* The value of a read of a series at utc_s: over the window before that time, of a
+ * forecast over the window after it.  Values are weighted by their time in the window. A
+ * percentile is the lowest value that is not exceeded in that share of the time.
  */
 void policy_series_fold(const struct policy_points *points, enum policy_series series,
                         const struct policy_read *read, int64_t utc_s,

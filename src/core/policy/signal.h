@@ -1,5 +1,5 @@
-/* What conditions may read: the catalogue of signals, and what of them a policy reads.
- * Values are the caller's; nothing here asks for one.  Pure.
+/* The catalogue of signals that conditions may read, and the reads of a policy.  Values
+ * belong to the caller; nothing here fetches one.  Pure.
  */
 #ifndef CORE_POLICY_SIGNAL_H
 #define CORE_POLICY_SIGNAL_H
@@ -16,21 +16,23 @@ enum policy_type {
     POLICY_TRUTH,
 };
 
-/* The values besides the one now, for .mean(24 h) and the like. */
+/* The series of a signal besides its present value, for functions such as .mean(24 h). */
 enum policy_series {
     POLICY_NO_SERIES,
     POLICY_HISTORY,  /* a value now, and those before it */
-    POLICY_FORECAST, /* no value now: those to come alone */
+    POLICY_FORECAST, /* no present value; only future values */
 };
 
-/* Of whom a signal tells: one value a node, a board, or a job. */
+/* The scope of a signal: one value for a node, for each board, or for each job. */
 enum policy_scope {
     POLICY_OF_NODE,
     POLICY_OF_BOARD,
     POLICY_OF_JOB,
 };
 
-/* A text that a signal may have, and what it is compared as: two words for one thing. */
+/* A text value of a signal, and the word that it is compared as: two words may mean the
+ * same.
+ */
 struct policy_word {
     const char *word, *means;
 };
@@ -40,8 +42,8 @@ struct policy_signal {
     enum policy_type type;
     enum policy_scope scope;
     enum policy_series series;
-    bool moves;                      /* caps change it: power, temperature, clocks */
-    const char *unit;                /* "g/kWh"; NULL: plain numbers, or no number */
+    bool moves;       /* caps change the value: power, temperature, clocks */
+    const char *unit; /* "g/kWh"; NULL: plain numbers, or no number */
     const struct policy_word *words; /* of a text: ends with word NULL; NULL: any text */
 };
 
@@ -50,15 +52,15 @@ struct policy_catalogue {
     size_t n;
 };
 
-/* -1: there is none. */
+/* -1: no such signal. */
 int policy_signal_find(const struct policy_catalogue *c, const char *name, size_t len);
-/* Its unit, and the factor by which a value in it is multiplied. false: it has a unit
- * that is none (the catalogue is wrong).
+/* The unit, and the factor by which a value in this unit is multiplied.  false: the
+ * catalogue has an invalid unit.
  */
 bool policy_signal_unit(const struct policy_signal *s, struct policy_unit *ret,
                         double *ret_factor);
 
-/* What of a series counts. */
+/* The function applied to a series. */
 enum policy_fold {
     POLICY_NOW, /* the value now, no series */
     POLICY_MEAN,
@@ -74,14 +76,14 @@ struct policy_read {
     uint16_t signal; /* of the catalogue */
     enum policy_fold fold;
     double percent;  /* POLICY_PERCENTILE: 0..100 */
-    double window_s; /* of a series; 0: POLICY_NOW */
+    double window_s; /* window of a series; 0: POLICY_NOW */
 };
 struct policy_reads {
     struct policy_read read[POLICY_READS_MAX];
     size_t n;
 };
 
-/* The slot of this read, new or known; -1: there is no room. */
+/* The slot of this read, new or existing; -1: no room. */
 int policy_reads_add(struct policy_reads *r, const struct policy_read *read);
 
 /* A value of a slot at an instant. */
@@ -92,7 +94,8 @@ struct policy_value {
         const char *text; /* borrowed while it is a value */
         bool truth;
     };
-    uint64_t until_ns; /* unknown from then on; UINT64_MAX: good until it changes */
+    uint64_t until_ns; /* the value is unknown from then on; UINT64_MAX: valid until it
+                          changes */
     bool known;
 };
 
