@@ -1,13 +1,13 @@
-/* The tuner as a table: a state says what the tuner waits for, an event what has come, a
- * row what the tuner does and in which state it is then.  The first row that applies
- * counts.  An event without a row is left alone and counted; test-tuner-table.c walks all
- * pairs.  The activity at work and the source that counts are fields of struct tuner, not
- * states.
+/* The tuner as a table: a state is what the tuner waits for, an event is what has
+ * happened, and a row has the action of the tuner and the next state.  The first row that
+ * applies is used.  An event without a row is ignored and counted; test-tuner-table.c
+ * covers all pairs.  The current activity and the progress source are members of struct
+ * tuner, not states.
  *
- * tuner-table.c has the rows, the conditions and the dispatcher; tuner.c turns what comes
- * from outside into events, tuner-boards.c what comes from the caps; tuner-go.c,
- * tuner-windows.c and tuner-progress.c have the actions: caps, windows, progress.
- * tuner-report.c shows the result.
+ * tuner-table.c has the rows, the conditions and the dispatcher; tuner.c turns outside
+ * occurrences into events, tuner-boards.c those of the caps; tuner-go.c, tuner-windows.c
+ * and tuner-progress.c have the actions: caps, windows, progress. tuner-report.c shows
+ * the result.
  */
 #ifndef TUNER_TUNER_TABLE_H
 #define TUNER_TUNER_TABLE_H
@@ -46,7 +46,7 @@ enum { VOID_MOST = 8 };   /* successive windows without a result */
 #define TUNER_STATE_ENUM(name, text) TUNER_##name,
 enum tuner_state { TUNER_STATES(TUNER_STATE_ENUM) TUNER_STATES_N };
 
-/* name, what has come (and the action's argument, where there is one) */
+/* name, what has happened (and the action's argument, if any) */
 #define TUNER_EVENTS(X)                                                         \
     /* of the job's progress: */                                                \
     X(TOLD, "the job reports steps that were inferred so far")                  \
@@ -86,7 +86,7 @@ struct tuner_moved {
     uint32_t was_mw, enforced_mw;
 };
 
-/* Why caps ended early, for whoever makes the next tuner. */
+/* Why caps ended early, for the creator of the next tuner. */
 enum tuner_left_for {
     TUNER_LEFT_FOR_CAPS = 0, /* they cannot be set, or the job stalls under them */
     TUNER_LEFT_FOR_BOARDS, /* a board is lost or controlled by others; it may come back */
@@ -95,12 +95,12 @@ enum tuner_left_for {
 struct tuner {
     struct tuner_opts o;
     enum tuner_state state;      /* changed by tuner_event() alone */
-    enum tuner_state from;       /* what LATE, PAUSED or BOARDS has interrupted */
-    enum activity_id at, out_of; /* at work; what the next hold comes out of */
+    enum tuner_state from;       /* the state that LATE, PAUSED or BOARDS interrupted */
+    enum activity_id at, out_of; /* the current activity; the one before the next hold */
     enum tuner_left_for left_for;
     unsigned left_alone; /* events without a row */
-    bool stopped;        /* the job's processes are, whatever its steps say */
-    bool started;        /* steps, or what stands for them, were certain once */
+    bool stopped;        /* the job's processes are stopped, whatever its steps show */
+    bool started;        /* steps, reported or inferred, were certain at some time */
     bool holding;        /* a cap was chosen or resumed, report.held_mw */
     struct tuner_notes notes;
     struct loop_timer *timer;
@@ -109,28 +109,29 @@ struct tuner {
 
     /* Caps: */
     struct board_caps caps;
-    uint32_t at_mw; /* where the lowest board was on its way when last noted */
+    uint32_t at_mw; /* last noted position of the lowest board on its ramp */
     uint32_t
         enforced_mw;   /* the lowest limit in force, when the claims were met; 0: none */
-    uint32_t aside_mw; /* that limit, while a rule is in force for a phase of the job that
-                        * is no training; 0: none is */
-    uint32_t ceiling_mw;    /* highest cap that others' claims allow; UINT32_MAX: any */
-    bool first_seen;        /* the walk stops at the first cap since first_ns */
-    struct step_mark first; /* what the job has done there was told up to this */
+    uint32_t aside_mw; /* that limit, while a rule is in force for a phase of the job
+                          other than training; 0: no such rule */
+    uint32_t ceiling_mw; /* highest cap that others' claims allow; UINT32_MAX: any */
+    bool first_seen;     /* the walk stops at the first cap since first_ns */
+    struct step_mark
+        first; /* the job's work at the first cap was reported up to this mark */
     uint64_t first_ns;
-    bool lost; /* the boards, since lost_ns; not all are held again */
+    bool lost; /* boards are lost since lost_ns and not all held again */
     uint64_t lost_ns, began_ns;
 
     struct progress progress; /* what counts as a step, and the window under way */
     struct pause pause;
 
-    bool priced; /* the step may cost time that slowdown:F has to leave */
+    bool priced; /* the step may cost time, which the bound of slowdown:F must allow */
 
     /* Windows and accounts: */
     struct window_energy energy; /* of the last closed window */
     unsigned void_windows;       /* successive windows without a result */
     struct change change;
-    uint32_t hold_at_mw; /* in force in the windows of the hold so far */
+    uint32_t hold_at_mw; /* cap in force in the windows of the hold so far */
     struct regimes regimes;
     unsigned peaks_asked;
 
@@ -150,7 +151,7 @@ struct tuner {
 
 /* ---- the table ---- */
 
-/* An action may end with an event of its own; the state is the row's already. */
+/* An action may raise a further event; the state is already the row's next state. */
 typedef int tuner_do(struct tuner *t, const void *what);
 typedef bool tuner_if(const struct tuner *t);
 
@@ -170,39 +171,39 @@ int tuner_event(struct tuner *t, enum tuner_event event, const void *what);
 
 /* Takes the next step of the activity at work and claims its cap. */
 tuner_do do_go;
-/* Others have moved the cap: repeats the step.  Goes to the cap by name and holds it
+/* Other claims have moved the cap: repeats the step.  Goes to the named cap and holds it
  * without known progress.
  */
 tuner_do do_force, do_named;
-/* A pause begins, lasts, is forgotten.  The originals at once. */
+/* A pause begins, lasts, is forgotten.  Restores the original caps at once. */
 tuner_do do_late, do_pause, do_forget_pause, do_halt;
-/* No progress under the cap: goes up; no cap by name any more.  The reference check takes
- * too long, or has no period.
+/* No progress under the cap: raises the cap; gives up the named cap.  The reference check
+ * takes too long, or has no period.
  */
 tuner_do do_stall, do_stuck, do_give_up;
-/* The cap costs more time than the goal's bound leaves: a higher one. */
+/* The cap costs more time than the goal's bound allows: goes to a higher one. */
 tuner_do do_spent;
 tuner_do do_rehold, do_leave, do_end, do_end_left;
 
 int tuner_maybe_done(struct tuner *t);
 /* tuner.c: sets the timer to what the state waits for. */
 void tuner_arm(struct tuner *t);
-/* The highest cap that is possible now, the reference cap. */
+/* The reference cap: the highest cap that is possible now. */
 uint32_t tuner_reference_mw(const struct tuner *t);
 /* Goes to the cap of a step and holds it, without known progress. */
 int tuner_hold_unseen(struct tuner *t, const struct search_step *step, const char *why);
-/* What activities decide by. */
+/* Collects the input of the activities' decisions. */
 void tuner_look(struct tuner *t, struct activity_now *ret);
 /* Claims the caps of all boards, of which mw is the highest. */
 int tuner_command(struct tuner *t, uint32_t mw, const struct claim_way *way);
-/* The claims are, or have come to, at another cap: notes it for pauses and launches. */
+/* The cap of the claims has changed: notes it for pauses and launches. */
 void tuner_note_cap(struct tuner *t);
-/* On the way: ends it if the claims have settled and the activities are there. */
+/* Ends a ramp if the claims have settled and the activities are ready. */
 int tuner_arrive(struct tuner *t);
 /* Claims the original cap. */
 int tuner_to_original(struct tuner *t);
 double tuner_ramp_rate(const struct tuner *t);
-/* slowdown:F: the seconds that the bound of the whole job leaves; INFINITY: another goal.
+/* slowdown:F: the seconds that the bound of the whole job allows; INFINITY: another goal.
  */
 double tuner_left_s(const struct tuner *t);
 /* In a hold: whether the search has waited for that time, and takes another step now. */
@@ -212,8 +213,8 @@ void tuner_end_check(struct tuner *t);
 /* Ends a reference or a gap check: the hold is the next step.  False: none is under way.
  */
 bool tuner_end_visit(struct tuner *t);
-/* A rule that came in a pause of training has not ended with it, or its limit stays: no
- * window goes on after it.
+/* A rule that took effect in a pause of training has not ended with the pause, or its
+ * limit stays: no window continues after the pause.
  */
 int tuner_late_aside(struct tuner *t);
 /* Whether the step is a hold, without a reference check, and the job runs. */
@@ -227,25 +228,25 @@ static inline bool tuner_is_late(const struct tuner *t)
 
 /* ---- tuner-boards.c: what the caps tell ---- */
 
-/* Ends the caps; text: why. */
+/* Ends the caps; text: the reason. */
 int tuner_unmet(struct tuner *t, const char *text);
-/* Looks at what was told of the boards: taken, lost, held again. */
+/* Processes reports on the boards: taken, lost, held again. */
 int tuner_hear_boards(struct tuner *t, uint64_t now);
-/* When that changes by time alone; UINT64_MAX: never. */
+/* When that changes without a report; UINT64_MAX: never. */
 uint64_t tuner_boards_due_ns(const struct tuner *t);
-/* At the first cap: tells the caps what the job has done there since the last call. */
+/* At the first cap: reports the job's work since the last call to the caps. */
 void tuner_check_first(struct tuner *t, uint64_t now);
-/* When to call it where steps are inferred; UINT64_MAX: no stop. */
+/* When to call it if steps are inferred; UINT64_MAX: no stop. */
 uint64_t tuner_check_due_ns(const struct tuner *t);
 
 /* ---- tuner-windows.c ---- */
 
 /* The cap is in force, or stays: begins a window.  The window is over: queries its
- * energy; books it and passes it to the activity at work.
+ * energy; books the window and passes it to the current activity.
  */
 tuner_do do_measure, do_joules, do_judge;
-/* A window without a result is repeated.  Nothing can be measured at this cap: the
- * original for a while.
+/* Repeats a window without a result.  Nothing can be measured at this cap: restores the
+ * original cap for a while.
  */
 tuner_do do_void, do_again, do_rest;
 
@@ -255,32 +256,33 @@ int tuner_on_piece(const char *lost, void *user);
  * hold's window that shows the change; NULL: none, or the unit of a step has changed.
  */
 void tuner_new_regime(struct tuner *t, const struct search_window *now);
-/* Other caps are held: discards the hold's windows. */
+/* The held caps have changed: discards the hold's windows. */
 void tuner_hold_anew(struct tuner *t);
 /* Whether the original cap is in force for a while because windows had no result. */
 bool tuner_rests(const struct tuner *t);
 
 /* ---- tuner-progress.c ---- */
 
-/* Listens for any unit; in samples from now on, where the original cap is, or will be, in
- * force; as that of a resumed hold does not come.
+/* Listens for any unit; in samples from now on, if the original cap is or will be in
+ * force; if the unit of a resumed hold does not appear.
  */
 tuner_do do_listen, do_listen_again, do_unresume;
-/* Asks for the peak from which the safe cap follows; holds the safe cap; a unit is
- * certain, so the safe cap is not needed any more.
+/* Queries the peak power that determines the safe cap; holds the safe cap; a unit is
+ * certain, and the safe cap is no longer needed.
  */
 tuner_do do_ask_peak, do_safe, do_unsafe;
 /* Progress is certain: takes the first step. */
 tuner_do do_begin;
-/* Nothing was found in a window: listens on; goes up; gives the unit up.  The job's steps
- * cannot be followed any more.
+/* Nothing was found in a window: continues to listen; raises the cap; gives the unit up.
+ * The job's steps cannot be followed any more.
  */
 tuner_do do_listen_on, do_deaf_stall, do_unheard, do_blind;
-/* The job reports steps: before the search; in place of inferred ones; of the safe cap.
+/* The job reports steps: before the search; instead of inferred ones; instead of the safe
+ * cap.
  */
 tuner_do do_told, do_told_better, do_told_safe;
 
-/* The only way from news of the source that counts to an event. */
+/* Turns news of the progress source into events; no other function does. */
 int tuner_on_progress(struct tuner *t, enum progress_news news);
 /* See progress.on_power. */
 int tuner_on_power(const struct progress_period_heard *h, void *user);

@@ -1,6 +1,6 @@
-/* Figures of the site's that are applied when a report is made, beside what is booked and
- * never in it.  None has a default: figure and origin are the user's.  Pure.
- * Explained in docs/emissions.md.
+/* Site figures that are applied when a report is made, in addition to the booked figures
+ * and never included in them.  None has a default: the user provides figure and origin.
+ * Pure.  Explained in docs/emissions.md.
  */
 #ifndef CORE_CARBON_ACCOUNTING_H
 #define CORE_CARBON_ACCOUNTING_H
@@ -13,15 +13,15 @@
 
 enum { EMBODIED_MODELS = 64, EMBODIED_MODEL = 96 };
 
-/* Emissions of making a board and what it stands in, by the hour of its life. */
+/* Embodied emissions of a board and its share of the machine, per hour of its life. */
 struct embodied {
-    char model[EMBODIED_MODEL]; /* the board's name as the driver tells it */
+    char model[EMBODIED_MODEL]; /* the board's name as the driver reports it */
     double g_hour;
     char origin[MARKET_ORIGIN];
 };
 
 struct accounting {
-    double pue; /* energy of the facility over that of its devices; 0: not given */
+    double pue; /* energy of the facility / energy of its devices; 0: not given */
     struct embodied embodied[EMBODIED_MODELS];
     size_t n_embodied;
     struct market_contract *contract;
@@ -42,26 +42,26 @@ int accounting_embodied(struct accounting *a, const char *model, double g_hour,
                         const char *origin, uw_error *err);
 /* The same from "NVIDIA H100 80GB HBM3=12.3 vendor's report 2024". */
 int accounting_embodied_text(struct accounting *a, const char *text, uw_error *err);
-/* Of a board's name; NULL: none was given. */
+/* The entry for a board's name; NULL: none was given. */
 const struct embodied *accounting_board(const struct accounting *a, const char *model);
 
-/* A board's time in an hour, of its rows in the ledger and as its meter saw it.  Jobs
- * that share a board each have its time in their rows.
+/* A board's time in one hour, by its rows in the ledger and by its meter.  Each of
+ * several jobs that share a board has the board's time in its rows.
  */
 struct embodied_hour {
     int64_t held_ms;  /* rows of jobs and of idle time */
-    int64_t used_ms;  /* in which the board has such a row: at most held_ms */
-    int64_t other_ms; /* rows of energy that is nobody's, beside these or alone */
+    int64_t used_ms;  /* time in which the board has such a row: at most held_ms */
+    int64_t other_ms; /* rows of unattributed energy, at the same time or alone */
     int64_t board_ms;
 };
-/* What of a row of ms is of the board's time, in ms: rows of jobs and idle time share
- * used_ms in proportion, the others (`other`) what that leaves.  The parts of an hour
- * make up board_ms; where that is 0 a row has its own time.
+/* The board's time, in ms, that a row of `ms` stands for: rows of jobs and idle time
+ * share used_ms in proportion, other rows (`other`) share the remainder.  The parts of an
+ * hour sum to board_ms; if that is 0, a row keeps its own time.
  */
 double embodied_ms(const struct embodied_hour *h, bool other, int64_t ms);
-/* used_ms of rows of which only the bucket is known: h's other columns are of the bucket,
- * longest_ms is the longest time of one job, or idle, in it.  The least that fits them:
- * nobody's energy counts as not beside a job where it need not have been.
+/* used_ms of rows for which only the bucket is known: h's other members are of the
+ * bucket, longest_ms is the longest time of one job, or of idle time, in it.  Returns the
+ * least value that is consistent with them.
  */
 int64_t embodied_used_ms(const struct embodied_hour *h, int64_t longest_ms);
 

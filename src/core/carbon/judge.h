@@ -1,9 +1,9 @@
-/* Forecasts against what came.  Pure: values in, values out, time an argument.
+/* Judges forecasts against actual values.  Pure: time is an argument.
  *
- * Of each issue of a forecast the value 1, 3, 6, 12 and 24 h after its making is kept
- * until the actual value of that time is known; then its error counts beside those of two
- * guesses that need no forecast: persistence, the value that was known when the forecast
- * was made, and the value of the same time the day before.  Explained in
+ * Of each issue of a forecast the values for 1, 3, 6, 12 and 24 h after its making are
+ * kept until the actual value of that time is known; then their errors count, together
+ * with those of two reference forecasts: persistence (the value that was known when the
+ * forecast was made) and the value at the same time of the day before.  Explained in
  * docs/signals.md#forecasts-judged.
  */
 #ifndef CORE_CARBON_JUDGE_H
@@ -15,18 +15,18 @@
 
 enum {
     JUDGE_HORIZONS = 5,
-    JUDGE_EVERY_S = 900,      /* between two issues that are judged, at least */
-    JUDGE_WAIT_S = 48 * 3600, /* for the actual value of a time, from that time on */
-    JUDGE_LAST_S = 7200,      /* how old the value of persistence may be */
-    JUDGE_DAYS = 28,          /* errors of so many days count */
+    JUDGE_EVERY_S = 900,      /* least time between two judged issues */
+    JUDGE_WAIT_S = 48 * 3600, /* longest wait for the actual value */
+    JUDGE_LAST_S = 7200,      /* greatest age of the value for persistence */
+    JUDGE_DAYS = 28,          /* days whose errors count */
     JUDGE_OPEN = 1152,        /* (46 + 5 * 48) h of issues, four an hour, and a few */
     JUDGE_ENOUGH = 48,        /* values for a verdict, of … */
     JUDGE_ENOUGH_DAYS = 3,    /* … so many days */
 };
-/* Of the i-th horizon; 0 behind the last one. */
+/* The i-th horizon; 0 after the last one. */
 int64_t judge_horizon_s(size_t i);
 
-/* From this time to that one; NaN: unknown. */
+/* A value between two times; NaN: unknown. */
 struct judge_point {
     int64_t from_utc_s, to_utc_s;
     double v;
@@ -37,7 +37,7 @@ struct judge_series {
     size_t n;
 };
 
-/* A value that waits for what comes. */
+/* A forecast value whose actual value is not known yet. */
 struct judge_case {
     int64_t issued_utc_s; /* when the forecast was made … */
     unsigned horizon;     /* … of which horizon it is */
@@ -46,15 +46,15 @@ struct judge_case {
 };
 /* Sums of absolute errors. */
 struct judge_sum {
-    uint64_t n, n_yesterday, missed; /* missed: no actual value came in time */
+    uint64_t n, n_yesterday, missed; /* missed: values without an actual value in time */
     double forecast, last, yesterday;
 };
 struct judge_day {
-    int64_t day; /* since 1970, of the time that was foretold; n = 0 of all: free */
+    int64_t day; /* day since 1970 of the forecast time; n = 0 for all horizons: free */
     struct judge_sum sum[JUDGE_HORIZONS];
 };
 struct judge {
-    uint64_t seen;        /* what tells the last issue from the next one; 0: none */
+    uint64_t seen;        /* identifies the last issue; 0: none */
     int64_t issued_utc_s; /* of the last one that is judged */
     unsigned worse;       /* bits of horizons: judge_verdict() */
     size_t n;
@@ -62,14 +62,16 @@ struct judge {
     struct judge_day day[JUDGE_DAYS];
 };
 
-/* What is held now: judges what has come, and keeps a new issue.  issued_utc_s: when the
- * source made the forecast; 0: it does not say, and what has changed is made now.  What
- * a clock that is set back leaves in the future is forgotten.
+/* One step with the present series: judges what has become known, and keeps a new issue.
+ * issued_utc_s: when the source made the forecast; 0: unknown, a changed forecast counts
+ * as made now.  Values that lie in the future after the clock was set back are dropped.
  */
 void judge_step(struct judge *j, int64_t issued_utc_s, int64_t utc_s,
                 const struct judge_series *forecast, const struct judge_series *actual);
 
-/* Nothing is kept any more: no value waits, and errors are older than JUDGE_DAYS. */
+/* Whether nothing is kept any more: no value waits, and all errors are older than
+ * JUDGE_DAYS.
+ */
 bool judge_is_over(const struct judge *j, int64_t utc_s);
 
 /* Mean absolute errors at a horizon over the last JUDGE_DAYS days.  false: none. */
@@ -82,8 +84,9 @@ struct judge_score {
 bool judge_score(const struct judge *j, size_t horizon, int64_t utc_s,
                  struct judge_score *ret);
 
-/* Renews j->worse: horizons at which the forecast is worse than persistence, until it is
- * better by a twentieth; with too few values it stays.  Returns whether that has changed.
+/* Updates j->worse, the horizons at which the forecast is worse than persistence; a
+ * horizon is removed when the forecast is better by a twentieth.  With too few values it
+ * stays unchanged.  Returns whether it has changed.
  */
 bool judge_verdict(struct judge *j, int64_t utc_s);
 

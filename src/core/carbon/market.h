@@ -1,9 +1,10 @@
-/* Market-based emissions: what certificates, a supplier's contract or own solar cover of
- * the energy that was used, each with a factor of its own, and a residual factor for what
- * is left.  Beside the emissions by the grid's intensity, never in them.  Pure.
+/* Market-based emissions: certificates, a supplier's contract or own solar power cover
+ * parts of the used energy, each with a factor of its own, and a residual factor applies
+ * to the rest.  Reported in addition to the emissions by the grid's intensity, never
+ * included in them.  Pure.
  *
- * Contracts apply in their order: each takes from the energy of its time that those
- * before it have left, in proportion, so that no more is covered than was used.  Residual
+ * Contracts apply in their order: each takes, in proportion, from the energy of its time
+ * that earlier contracts have left, so that no more is covered than was used.  Residual
  * factors apply last.
  */
 #ifndef CORE_CARBON_MARKET_H
@@ -15,9 +16,9 @@
 enum { MARKET_CONTRACTS = 20000, MARKET_ORIGIN = 64 };
 
 enum market_kind {
-    MARKET_ENERGY,   /* so many kWh of its time */
-    MARKET_SHARE,    /* a part of what is used at any moment of its time */
-    MARKET_RESIDUAL, /* all that no contract covers */
+    MARKET_ENERGY,   /* an amount of kWh in its time */
+    MARKET_SHARE,    /* a share of the energy used at any moment of its time */
+    MARKET_RESIDUAL, /* all energy that no contract covers */
 };
 
 struct market_contract {
@@ -34,8 +35,8 @@ struct market;
 int market_new(const struct market_contract *contract, size_t n, struct market **ret);
 void market_free(struct market *m); /* NULL is fine */
 
-/* First, all the energy that the contracts may cover, in any order: spread evenly from
- * from_ms to to_ms; from_ms alone where both are the same.
+/* First call it for all energy that the contracts may cover, in any order: spread evenly
+ * from from_ms to to_ms; at from_ms if both are equal.
  */
 void market_use(struct market *m, int64_t from_ms, int64_t to_ms, int64_t energy_uj);
 /* Then, once: applies the contracts. */
@@ -44,7 +45,7 @@ void market_settle(struct market *m);
 struct market_part {
     double covered_uj, mg; /* mg: of what is covered */
 };
-/* Last, what of the energy that was used is covered. */
+/* Last: the covered part of energy that was used. */
 struct market_part market_part(const struct market *m, int64_t from_ms, int64_t to_ms,
                                int64_t energy_uj);
 

@@ -1,4 +1,4 @@
-/* When a job of a given length begins best: the stretch of a forecast with the lowest
+/* The best start of a job of a given length: the stretch of a forecast with the lowest
  * mean.  Pure.
  */
 #ifndef CORE_CARBON_STRETCH_H
@@ -8,19 +8,19 @@
 #include <stddef.h>
 #include <stdint.h>
 
-/* A value from this time to that one. */
+/* A value between two times. */
 struct stretch_point {
     int64_t from_utc_s, to_utc_s;
     double v; /* finite */
 };
 
-/* The mean of the points from here to there, by time.  point: in the order of time,
- * without overlap.  false: some of it has no value, or it has no length.
+/* The time-weighted mean of the points between two times.  point: in order of time,
+ * without overlap.  false: a part has no value, or the length is 0.
  */
 bool stretch_mean(const struct stretch_point *point, size_t n, int64_t from_utc_s,
                   int64_t to_utc_s, double *ret);
-/* The stretch of this length that begins at from_utc_s or later and has the lowest mean,
- * of several the first one.  false: the points cover none.
+/* The stretch of this length that begins at from_utc_s or later and has the lowest mean;
+ * the first of several.  false: the points cover none.
  */
 bool stretch_lowest(const struct stretch_point *point, size_t n, int64_t from_utc_s,
                     int64_t length_s, int64_t *ret_begin_utc_s, double *ret_mean);

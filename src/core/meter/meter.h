@@ -59,7 +59,7 @@ struct meter_opts {
      * no bound, older samples are thinned out
      */
     double history_s;
-    double most_w; /* the most that the board may draw at any moment; 0: not known */
+    double most_w; /* highest power of the board at any moment; 0: unknown */
 };
 
 struct meter;
@@ -111,9 +111,9 @@ void meter_pace(struct meter *m, uint64_t period_ns);
  */
 uint64_t meter_ready(const struct meter *m, uint64_t end_ns);
 
-/* When a counter of true power shows what was used until end_ns, by the phase of its
- * changes.  UINT64_MAX: that phase is not known well, or the energy may not be the
- * counter's.
+/* When a counter of true power shows the energy used until end_ns, by the phase of its
+ * changes.  UINT64_MAX: that phase is not known well, or energy may not be taken from the
+ * counter.
  */
 uint64_t meter_shows(const struct meter *m, uint64_t end_ns);
 
@@ -149,9 +149,9 @@ enum { METER_E_FOLDS = 1 };
 int meter_window_known(const struct meter *m, uint64_t begin_ns, uint64_t end_ns,
                        struct meter_result *ret, uw_error *err);
 
-/* Whether a sensor that looks part of the time, with no better counter, sees the same
- * part of each step all through a window of length_s: the step time is near one to four
- * times its period.  Readings then tell nothing of the rest, and the energy is unknown.
+/* Whether a part-time sensor, without a better counter, sees the same part of each step
+ * throughout a window of length_s: the step time is near one to four times its period.
+ * Readings then contain nothing of the rest, and the energy is unknown.
  */
 bool meter_hides(const struct meter *m, double step_s, double length_s);
 
@@ -189,7 +189,7 @@ struct meter_power {
  */
 int meter_powers(const struct meter *m, uint64_t begin_ns, uint64_t end_ns,
                  struct meter_power *buf, size_t room, size_t *ret_n, uw_error *err);
-/* From when on windows are known; UINT64_MAX: none is. */
+/* The earliest time from which windows are known; UINT64_MAX: none. */
 uint64_t meter_since(const struct meter *m);
 /* Joins neighbours until each but the last spans at least least_s; returns their number.
  * over_s sums up: what lies between two that do not touch is in no mean.
@@ -198,8 +198,9 @@ size_t meter_powers_join(struct meter_power *p, size_t n, double least_s);
 
 struct meter_state {
     bool counter_proved; /* its differences agree with the readings */
-    bool counter_fed;    /* it sums the sensor's readings */
-    bool counter_true;   /* it tells more than these: it misses nothing */
+    bool counter_fed;    /* the counter sums the sensor's readings */
+    bool
+        counter_true; /* the counter measures more than the readings: it misses nothing */
     bool counter_stuck, sensor_stuck;
     double counter_update_s; /* as observed; 0: not yet known */
     double period_s;         /* the load's, last found; 0: none */

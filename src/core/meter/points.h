@@ -15,16 +15,16 @@ struct points {
         uint64_t at_ns;
         double j;
     } at[POINTS_MAX];
-    size_t n, n_old; /* the first n_old are thinned out: one in so many … */
+    size_t n, n_old; /* the first n_old are thinned out: one in … */
     uint64_t stride, passed;
 };
 
-/* A value that is not later than the last one is left out. */
+/* Adds a value; ignored if not later than the last one. */
 void points_add(struct points *p, uint64_t at_ns, double j);
 
-/* Energy from begin_ns to end_ns, and half of its interval: what the values leave open at
+/* Energy from begin_ns to end_ns, and the half width of its interval: the uncertainty at
  * both ends, and step_j, the counter's smallest difference.  After the last value its
- * last power is taken to go on, for fresh_ns.  false: not known.
+ * last power is extended for fresh_ns.  false: unknown.
  */
 bool points_between(const struct points *p, uint64_t begin_ns, uint64_t end_ns,
                     double step_j, uint64_t fresh_ns, double *ret_j, double *ret_half_j);

@@ -1,5 +1,5 @@
-/* Mean power of stretches of time that follow each other, for as long as a daemon runs:
- * where there are too many, those that are short for their age become one, so that the
+/* Mean power of consecutive stretches of time, kept for as long as a daemon runs: if
+ * there are too many, stretches that are short for their age are merged, so that the
  * length of each is about 1 % of its age.  Pure.
  */
 #ifndef CORE_METER_POWER_LOG_H
@@ -21,12 +21,12 @@ struct power_log { /* {0}: empty */
 };
 
 void power_log_fini(struct power_log *l);
-/* One that begins before the last one's end is left out.  Without memory the oldest is
- * lost.
+/* Adds a stretch; ignored if it begins before the end of the last one.  Without memory
+ * the oldest is lost.
  */
 void power_log_add(struct power_log *l, uint64_t begin_ns, uint64_t end_ns, double j);
-/* The stretches between begin_ns and upto_ns, in their order; the first may have begun
- * before, the last one is cut off.  Times are since begin_ns.  buf has room for
+/* The stretches between begin_ns and upto_ns, in order; the first may have begun earlier,
+ * the last one is cut off.  Times are relative to begin_ns.  buf has room for
  * POWER_LOG_MAX; returns their number.
  */
 size_t power_log_between(const struct power_log *l, uint64_t begin_ns, uint64_t upto_ns,

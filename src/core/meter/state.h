@@ -23,9 +23,9 @@ enum {
 /* Energy at time t since the series began. */
 struct point {
     double t, e;
-    double dt;  /* standard deviation of t, of an error that all points share */
-    double own; /* the same, of an error that this point alone has */
-    double var; /* of what nobody saw since the series began, J^2 */
+    double dt;  /* standard deviation of t, from an error that all points share */
+    double own; /* the same, from an error of this point only */
+    double var; /* variance of the unobserved energy since the series began, J^2 */
 };
 
 /* A ring that grows while its oldest entry is younger than keep_s. */
@@ -44,17 +44,18 @@ struct extremes {
 struct series {
     struct point *p;
     struct ring at;
-    struct extremes block[POINTS / BLOCK]; /* of BLOCK entries, from when all are there */
+    struct extremes
+        block[POINTS / BLOCK]; /* extremes of BLOCK entries, once the block is full */
     struct point last;
 };
 
-/* Between which powers, in W, a board may be at any moment. */
+/* The range of a board's power at any moment, W. */
 struct levels {
     double lo, hi;
 };
 
 struct reading {
-    double end; /* of the time that the reading averages */
+    double end; /* end of the time that the reading averages */
     double w;
     double published; /* estimated */
 };
@@ -65,17 +66,17 @@ struct reading {
 struct event {
     double t0, t1, sd_j;
     double blind2; /* sum of the squared lengths of its stretches, s^2 */
-    double swing;  /* W between which the board had moved before it */
+    double swing;  /* range of the board's power before it, W */
     uint32_t why;
-    bool counter; /* else the sensor */
+    bool counter; /* false: the sensor */
 };
 
-/* A marked time; energy of both series there, once settled. */
+/* A marked time, and the energy of both series at that time once settled. */
 struct mark {
     double t;
     bool settled;
     double counter_j, counter_sd, read_j, read_sd, read_var;
-    double tail_j, tail_sd; /* from here to its chunk's end */
+    double tail_j, tail_sd; /* from the mark to the end of its chunk */
 };
 
 /* Energy of a stretch that has left the ring: the counter's where it was used at that
@@ -117,7 +118,7 @@ struct meter {
     struct series c;
     uint64_t raw;
     bool c_any, c_moved, c_stuck, proved;
-    bool varies;                   /* its ticks have differed of late */
+    bool varies;                   /* its recent ticks differed */
     double c_same_from, c_same_at; /* the last poll that saw raw */
     double c_changed;              /* the first poll that saw raw */
     double c_late, c_overdue; /* the last poll that saw it overdue, and by how much */
@@ -134,10 +135,10 @@ struct meter {
     struct ring at;
     double w, r_same_from, r_same_at, r_changed, r_stuck_from;
     double r_top;
-    unsigned same, fresh; /* polls in a row that said the same; changes seen */
+    unsigned same, fresh; /* polls in a row with the same value; changes seen */
     unsigned r_moves;     /* changes of the reading, all of them */
     bool r_any, r_stuck;
-    size_t r_calm; /* readings in a row, up to the newest, that are as the one before */
+    size_t r_calm; /* number of newest readings that do not differ from the one before */
 
     struct mark marks[MARKS];
     size_t n_marks;
@@ -183,9 +184,10 @@ static inline const struct point *series_at(const struct series *s, size_t i)
  */
 bool series_energy(const struct series *s, double t, const struct levels *may,
                    double *ret_j, double *ret_sd);
-/* Variance of what nobody saw up to t; that of the nearer end outside of the ring. */
+/* Variance of the unobserved energy up to t; outside of the ring, that of the nearer end.
+ */
 double series_var(const struct series *s, double t);
-/* What lies behind `from` is less sure than it seemed. */
+/* Adds variance to the energy after `from`. */
 void series_doubt(struct series *s, double from, double var);
 /* Lowest and highest mean power between points within [a, b]. */
 void series_range(const struct series *s, double a, double b, double *ret_lo,
@@ -198,30 +200,30 @@ static inline const struct reading *reading_at(const struct meter *m, size_t i)
     return &m->ring[ring_at(&m->at, i)];
 }
 void meter_event(struct meter *m, struct event e);
-/* What the readings say for [a, b]; the last one holds on. */
+/* The energy of [a, b] by the readings; the last reading is extended. */
 double meter_read_energy(const struct meter *m, double a, double b, double *ret_sd);
 /* What the board may draw. */
 struct levels meter_may(const struct meter *m);
-/* Between what powers the board has moved for a minute. */
+/* The range of the board's power over the last minute. */
 double meter_swing(const struct meter *m);
-/* For how long the board has told nothing new at all though it was asked, neither counter
- * nor reading; 0: it did.
+/* How long neither counter nor reading has changed although the board was polled; 0:
+ * something has changed.
  */
 double meter_frozen_s(const struct meter *m);
-/* By how much the counter was overdue at most when it was polled of late; 0: it was not.
- */
+/* The longest time by which the counter was overdue in recent polls; 0: it was not. */
 double meter_overdue_s(const struct meter *m);
-/* Is the sensor blind part of the time? */
+/* Whether the sensor samples only part of the time. */
 bool sensor_part_time(const struct meter *m);
-/* Whether the counter is known to tell more than a part-time sensor, or there is no such
- * sensor.  A load in step with it looks steady, in a counter that it feeds, too.
+/* Whether the counter is known to measure more than a part-time sensor does, or there is
+ * no such sensor.  A load in step with the sensor looks steady, also in a counter that
+ * the sensor feeds.
  */
 bool counter_certain(const struct meter *m);
 /* Whether differences of the counter may be used as energy. */
 bool counter_usable(const struct meter *m);
 void meter_judge(struct meter *m, double now);
-/* Does a tick's or a reading's power differ from the one before?  level: of both; last <
- * 0: there is none.
+/* Whether the power of a tick or reading differs from the one before.  level: of both;
+ * last < 0: there is none.
  */
 bool meter_differs(double w, double last, double level);
 

@@ -1,17 +1,13 @@
-/* Detects the steps of a job that reports none, from the launches that its processes
- * count.  Pure.
- *
- * A training process launches the work of an iteration and then waits for its result, so
- * its count stands still for a moment once an iteration, and rises by the same number
- * from one such rest to that of the next iteration.  A step ends where its rest does.  If
- * a number recurs (3 of 4 rests, of at least ten, are followed by one that many launches
- * later, and chance would give 1 of 10), each recurrence is a step.  Launches that do not
- * fit (a validation, a log of every tenth step) are a pause or a longer step; a process
- * that never rests, or rests irregularly, has no steps: unknown beats wrong.
+/* A training process launches the work of an iteration and then waits for its result: its
+ * count stands still for a moment once an iteration, and rises by the same number from
+ * one such rest to that of the next iteration.  A step ends with its rest.  If a number
+ * recurs (3 of 4 rests, of at least ten, are followed by one that many launches later,
+ * and chance would give 1 of 10), each recurrence is a step.  Launches that do not fit (a
+ * validation, a log of every tenth step) are a pause or a longer step.  A process that
+ * never rests, or rests irregularly, has unknown steps.
  *
  * A search costs tens of microseconds, and jobs control their counts: failed searches are
- * repeated ever less often, and all are bounded by budgets of the job and of all jobs
- * together.
+ * repeated at growing intervals, and budgets of the job and of all jobs bound them.
  *
  *     launches_feed()    every LAUNCHES_POLL_MS: some 100 ns a process
  *     launches_slots()   input of struct steps, beside or instead of reported slots
