@@ -1,12 +1,11 @@
-/* Requests to many servers at once (libcurl), a chain of them to each: one that does not
- * answer delays no other.  Part of the library httpc, for any process that tells or asks
- * many daemons; what the requests are about is its user's matter.
+/* Requests to many servers at once (libcurl), a chain of requests to each: a server that
+ * does not answer delays no other.  Part of the library httpc, for any process that sends
+ * requests to many daemons; it knows nothing of their contents.
  *
  * Owns: connections, which it keeps between calls.  Touches: sockets, names (libc's
  * resolver, in threads of libcurl that may outlast the call and end by themselves).
- * Thread: its caller's, which http_many_run() blocks: a process with a loop calls it in a
- * loop_worker.  Bounds: opts; nothing is tried twice, and no redirect or proxy is
- * followed.
+ * Thread: the caller's, which http_many_run() blocks: a process with a loop calls it in a
+ * loop_worker.  Bounds: opts; nothing is retried, and no redirect or proxy is followed.
  */
 #ifndef IO_HTTP_MANY_H
 #define IO_HTTP_MANY_H

@@ -1,8 +1,8 @@
-/* A file in which a process keeps what it knows over restarts: read at the start, written
- * beside its place and renamed, at most once a minute.
+/* A file in which a process keeps its state over restarts: read at the start, written to
+ * a temporary file and renamed, at most once a minute.
  *
- * Owns: the text that is being written.  Touches: the file, in a worker's thread.
- * Thread: the loop's.
+ * Owns: the text that is being written.  Touches: the file, in a worker's thread. Thread:
+ * the loop's.
  */
 #ifndef IO_KEPT_FILE_H
 #define IO_KEPT_FILE_H
@@ -26,7 +26,7 @@ struct kept_file {
     uint64_t saved_ns;
     bool saving; /* the worker has the text */
     bool fails;
-    bool ends; /* nothing is said any more */
+    bool ends; /* say() is no longer called */
     char *text;
     uw_error why;
 };
@@ -42,7 +42,7 @@ int kept_file_read(const struct kept_file *f, char **ret_text, size_t *ret_len,
 void kept_file_say(const struct kept_file *f, const char *state, const char *why);
 /* Whether a text would be written now. */
 bool kept_file_due(const struct kept_file *f, uint64_t now_ns);
-/* Takes the text, where no other one is being written. */
+/* Takes the text, unless another one is being written. */
 void kept_file_write(struct kept_file *f, char *text, uint64_t now_ns);
 
 #endif

@@ -1,4 +1,4 @@
-/* The launches that a job's processes count behind its progress page
+/* The launches that a job's processes count after its progress page
  * (underwatt/launches.h): makes the space for them, and reads it so that nothing that the
  * job writes there can do harm.
  */
@@ -13,8 +13,8 @@
 #include "underwatt/error.h"
 #include "underwatt/launches.h"
 
-/* Makes the space behind the page.  Every byte is written: a process that writes to a
- * hole on a full disk would be killed.  -errno of write: the page is unchanged.
+/* Makes the space after the page.  Every byte is written: a process that writes to a hole
+ * on a full disk would be killed.  -errno of write: the page is unchanged.
  */
 int launches_add(struct progress_page *page, uw_error *err);
 

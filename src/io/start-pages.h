@@ -1,10 +1,10 @@
-/* What a program's start leaves behind. */
+/* Memory used by a program's start. */
 #ifndef IO_START_PAGES_H
 #define IO_START_PAGES_H
 
-/* Lets go of the pages of the program and its libraries that are only read (code and
- * constants): what is used again is mapped again, from the same file.  A daemon that has
- * started uses little of what its start did.
+/* Drops the pages of the program and its libraries that are only read (code and
+ * constants): pages that are used again are mapped again from the same file.  A daemon
+ * that has started uses few of the pages of its start.
  */
 void start_pages_drop(void);
 

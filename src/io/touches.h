@@ -1,9 +1,9 @@
-/* Hears when somebody touches a file (futimens(2) or utimensat(2)): how a job tells that
- * its progress page has changed.  One inotify(7) descriptor for all files, which works
- * for a memfd, too; no file is opened or read.
+/* Watches for timestamp updates of files (futimens(2) or utimensat(2)), by which a job
+ * signals that its progress page has changed.  Uses one inotify(7) descriptor for all
+ * files, which also works for a memfd; no file is opened or read.
  *
- * Writes into a mapping, and with write(2) into a memfd, are not heard.  A writer that
- * never rests is heard every TOUCHES_REST_MS.  Runs on the loop's thread.
+ * Writes into a mapping, and with write(2) into a memfd, are not detected.  A writer that
+ * never rests is reported every TOUCHES_REST_MS.  Runs on the loop's thread.
  */
 #ifndef IO_TOUCHES_H
 #define IO_TOUCHES_H
@@ -23,8 +23,8 @@ int touches_new(struct loop *loop, struct touches **ret, uw_error *err);
 void touches_free(struct touches *t);
 DEFINE_AUTO(struct touches *, touches_free);
 
-/* Calls fn after each touch of fd's file, from the loop; fn may remove it.  -EEXIST: that
- * file is heard already; -EACCES: this process may not read it; other -errno of
+/* Calls fn after each touch of fd's file, from the loop; fn may remove it.  -EEXIST: the
+ * file is already watched; -EACCES: this process may not read it; other -errno of
  * inotify_add_watch(2).
  */
 int touches_add(struct touches *t, int fd, void (*fn)(void *user), void *user,

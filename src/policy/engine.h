@@ -1,10 +1,10 @@
 /* The engine of policy rules: steps each rule for each board and job when a value that it
- * reads has changed or its time has come, and says what follows: one soft and one hard
- * claim a board, a goal a job.
+ * reads has changed or its time has come, and derives one soft and one hard claim a board
+ * and a goal a job.
  *
- * Owns: how far each rule is on each board, and the last value of each signal.  Touches
- * nothing: boards, jobs and signals come by the functions of engine_opts, and what
- * follows goes out by them.  Thread: the loop's.  Without a policy no timer runs.
+ * Owns: the state of each rule on each board, and the last value of each signal.  Touches
+ * nothing: boards, jobs and signals come through the functions of engine_opts, and
+ * results go out through them.  Thread: the loop's.  Without a policy no timer runs.
  * Explained in docs/policies.md.
  */
 #ifndef POLICY_ENGINE_H
@@ -24,16 +24,17 @@ struct policy_engine;
 
 enum { ENGINE_WHY = 96, ENGINE_WHO = 96, ENGINE_UNITS_MAX = 2048 };
 
-/* Of a job's phase now. */
+/* The present phase of a job. */
 struct engine_phase {
-    bool told; /* by the job itself; else seen, with … */
+    bool told; /* reported by the job itself; else recognised, with … */
     double confidence;
-    struct maybe length_s; /* how long such a phase of this job is */
-    double break_even_s;   /* from which length on it pays for a change of cap */
-    bool costly; /* returns from caps of phases cost the job too much time: … */
-    double lost, worst_s; /* … this part of it, and the longest one; for people */
+    struct maybe length_s; /* length of such a phase of this job */
+    double break_even_s;   /* length from which a change of cap pays */
+    bool costly; /* late raises after phase caps cost the job too much time: … */
+    double lost, worst_s; /* … this share of it, and the longest delay; for messages */
     bool no_gain;         /* a static cap would save as much in the same time */
-    struct maybe saved; /* by caps of phases, against that cap: part of its energy … */
+    struct maybe saved; /* saving of phase caps compared with a static cap, as a fraction
+                           of energy … */
     double static_w;    /* … and that cap */
 };
 
@@ -41,11 +42,11 @@ struct engine_job {
     uint64_t id;
     uint64_t boards; /* bit i: board i */
     struct policy_facts facts;
-    unsigned edition;       /* another number where the facts are others */
-    bool has_goal, has_cap; /* it asked for a goal, or for a cap by name */
+    unsigned edition;       /* changes when the facts change */
+    bool has_goal, has_cap; /* the job requested a goal, or a named cap */
     struct engine_phase phase;
 };
-/* All borrowed for the call. */
+/* All members are borrowed for the call. */
 struct engine_world {
     const struct policy_board *board; /* floor and ramp are the engine's */
     size_t n_boards;
@@ -59,13 +60,14 @@ struct engine_claim {
     char who[ENGINE_WHO], why[ENGINE_WHY];
 };
 
-/* A rule begins or ends to be on; one with dry_run does not act then. */
+/* A rule takes effect or ends; with dry_run it does not act. */
 struct engine_event {
     const struct policy_rule *rule;
     size_t board;
     uint64_t job; /* 0: a board without one */
     bool begins;
-    const char *how; /* why it ends: a word of rule.state, "job gone", "policy gone" */
+    const char
+        *how; /* reason of the end: a word of rule.state, "job gone", "policy gone" */
     const char *why; /* what it read when it began */
 };
 
@@ -73,15 +75,17 @@ struct engine_opts {
     struct loop *loop;
     void (*look)(struct engine_world *ret, void *user);
     engine_value_fn value;
-    /* Of the schedule of a rule. */
+    /* The zone of a rule's schedule. */
     void (*zone)(size_t rule, int64_t utc_s, struct policy_zone *ret, void *user);
-    /* With each evaluation, for each board; NULL: no claim. */
+    /* Called with each evaluation, for each board; NULL: no claim. */
     void (*claim)(size_t board, bool hard, const struct engine_claim *claim, void *user);
-    /* A change: NULL: the job's own goal, if any.  by: "rule night", "class batch". */
+    /* Called for a change; NULL: the job's own goal, if any.  by: "rule night", "class
+     * batch".
+     */
     void (*goal)(uint64_t job, const struct goal *goal, const char *by, void *user);
     void (*event)(const struct engine_event *event, void *user);
-    /* With each evaluation, for each job: whether rules of phases are for it.  Call
-     * policy_engine_hurry() when its phase changes.  NULL: nobody is told.
+    /* Called with each evaluation, for each job: whether phase rules apply to it.  Call
+     * policy_engine_hurry() when its phase changes.  May be NULL.
      */
     void (*phases)(uint64_t job, bool ruled, void *user);
     void *user;
@@ -89,30 +93,30 @@ struct engine_opts {
 /* -ENOMEM */
 int policy_engine_new(const struct engine_opts *opts, struct policy_engine **ret,
                       uw_error *err);
-/* Calls nothing. */
+/* Calls no function of engine_opts. */
 void policy_engine_free(struct policy_engine *e);
 DEFINE_AUTO(struct policy_engine *, policy_engine_free);
 
-/* Another policy; borrowed until the next call; NULL: none, what was asked for ends now.
- * Rules of the same name and condition go on as they were.  -ENOMEM: nothing changed.
+/* Sets another policy; borrowed until the next call; NULL: none, and all requests end.
+ * Rules of the same name and condition continue.  -ENOMEM: nothing changed.
  */
 int policy_engine_use(struct policy_engine *e, const struct policy *policy,
                       uint64_t every_ns, uw_error *err);
 /* A value, a board or a job may have changed. */
 void policy_engine_changed(struct policy_engine *e);
-/* The same, of a job's phase: if rules of phases are for the job, evaluated in the next
- * turn of the loop, whatever the policy's `every` is, but no sooner than 20 ms after the
- * last time.
+/* The same for a job's phase: if phase rules apply to the job, they are evaluated in the
+ * next turn of the loop, regardless of the policy's `every`, but no sooner than 20 ms
+ * after the last time.
  */
 void policy_engine_hurry(struct policy_engine *e, uint64_t job);
-/* Evaluates now, whatever is due. */
+/* Evaluates at once. */
 void policy_engine_step(struct policy_engine *e);
-/* Evaluates nothing, and keeps all as it is, until the next call with false.  Goals that
- * hold are told again then: what they were told to may be gone.
+/* Suspends evaluation and keeps the state until the next call with false.  Goals that
+ * hold are then reported again, as their receivers may be gone.
  */
 void policy_engine_rest(struct policy_engine *e, bool rests);
 
-/* ---- to show ---- */
+/* ---- views ---- */
 
 /* A rule on a board, for a job or none. */
 struct engine_row {
@@ -121,13 +125,14 @@ struct engine_row {
     uint64_t job;
     enum policy_state state;
     bool on;
-    uint64_t since_ns;         /* on, waits, or off for this reason since then */
-    const char *unknown;       /* RULE_UNKNOWN: the signal; NULL: a result is no number */
-    const char *why;           /* on: what it read when it began; else "" */
+    uint64_t since_ns; /* begin of the present stage and reason */
+    const char
+        *unknown; /* RULE_UNKNOWN: the unknown signal; NULL: a result is not a number */
+    const char *why;           /* on: the values read at the beginning; else "" */
     struct engine_phase phase; /* of the job; {0}: there is none */
 };
-/* Rows of the n rules come by boards and jobs: those of the k-th rule are k, k + n,
- * k + 2 n, and so on.  false: there is no i-th row.
+/* Rows are ordered by boards and jobs: with n rules, those of the k-th rule are k, k + n,
+ * k + 2 n, and so on.  false: no i-th row.
  */
 bool policy_engine_row(const struct policy_engine *e, size_t i, struct engine_row *ret);
 /* The n-th value that the row's rule reads: "carbon 420 g/kWh"; false: there is none. */

@@ -10,7 +10,7 @@
 
 struct policy_block; /* memory that lives as long as the file's values */
 
-/* What rules and classes have where they say nothing. */
+/* The defaults of rules and classes. */
 struct policy_defaults {
     uint64_t every_ns, for_ns, release_ns;
     double hysteresis;
@@ -35,7 +35,7 @@ struct policy_inside {
     const struct yaml_node *rule_node[POLICY_RULES_MAX], *cls_node[POLICY_CLASSES_MAX];
 };
 
-/* Zeroed memory that is freed with the file; NULL: none is left. */
+/* Zeroed memory that is freed with the file; NULL: out of memory. */
 void *policy_file_memory(struct policy_inside *f, size_t n, size_t size);
 
 /* A name: plain text of at most 48 bytes. */

@@ -1,8 +1,9 @@
-/* The limits of a policy: each board under a temperature, the node's rise bounded.  Steps
- * both once a second, and states what follows: one hard claim a board and limit.
+/* The limits of a policy: each board stays under a temperature, and the rise of the
+ * node's power is bounded.  Steps both once a second, and states one hard claim a board
+ * and limit.
  *
- * Owns how far each limit is on each board, and the claims.  Touches the caps; boards
- * come by the function of limits_opts.  Thread: the loop's.  Without a limit no timer
+ * Owns the state of each limit on each board, and the claims.  Touches the caps; boards
+ * come from the function in limits_opts.  Thread: the loop's.  Without a limit no timer
  * runs.  Explained in docs/policies.md.
  */
 #ifndef POLICY_LIMITS_H
@@ -23,14 +24,14 @@ struct loop;
 
 enum { LIMITS_BOARDS_MAX = 64, LIMIT_TEXT = 96 };
 
-/* A board as it is now. */
+/* The present state of a board. */
 struct limits_board {
     bool can_cap;
     bool temp_known, power_known, has_job;
     int temp_c;
     double power_w;
-    bool slowed; /* the driver says that a cap slows it; … */
-    bool tells;  /* … it says whether one does */
+    bool slowed; /* the driver reports that a cap slows the board; … */
+    bool tells;  /* … valid only if the driver reports this */
     uint32_t in_force_mw, min_mw, default_mw;
     struct cap_bounds bounds;
     const struct claims *claims; /* borrowed for the call; NULL: none */
@@ -38,9 +39,10 @@ struct limits_board {
 
 enum limit_kind { LIMIT_TEMPERATURE, LIMIT_RISE, LIMIT_KINDS };
 
-/* Told when heat begins and ends to lower a board, when a minimum does not hold it, and
- * when its temperature becomes unknown; once each.  After any of these it is told, too,
- * that limits_use() takes the limit away.
+/* Reported once each: when the limit begins and ends to lower a board for its
+ * temperature, when the board's minimum does not keep it under the limit, and when its
+ * temperature becomes unknown; after any of these also that limits_use() has removed the
+ * limit.
  */
 struct limits_event {
     enum limit_kind kind;
@@ -62,24 +64,26 @@ int limits_new(const struct limits_opts *opts, struct limits **ret, uw_error *er
 void limits_free(struct limits *l);
 DEFINE_AUTO(struct limits *, limits_free);
 
-/* The boards are open; nothing where it was told before. */
+/* The boards are open; no effect if called before. */
 int limits_open(struct limits *l, struct caps *caps, size_t n_boards, uw_error *err);
-/* Withdraws its claims: after the actuator, so that no limit rises on the way. */
+/* Withdraws its claims; call it after the actuator is closed, so that no limit rises
+ * meanwhile.
+ */
 void limits_close(struct limits *l);
-/* Other limits: one that was there goes on with its new value, one that is not there any
- * more withdraws its claims.
+/* Sets other limits: an existing limit continues with its new value, and a limit that is
+ * gone withdraws its claims.
  */
 void limits_use(struct limits *l, const struct policy_limits *ask);
-/* Steps nothing, and keeps all as it is, until the next call with false. */
+/* Suspends all steps and keeps the state until the next call with false. */
 void limits_rest(struct limits *l, bool rests);
 
-/* ---- to show ---- */
+/* ---- views ---- */
 
 struct limits_row {
     enum limit_state state;
     uint64_t since_ns; /* in this state */
     uint32_t cap_mw;   /* of its claim; 0: none */
-    const char *why;   /* as at firing; "" without a claim */
+    const char *why;   /* reason of the claim; "" without a claim */
     bool margin_known; /* temperature: … */
     double margin_k;   /* … how far the board is below it */
 };
@@ -95,7 +99,7 @@ void limits_look(const struct limits *l, struct limits_view *ret);
 uint64_t limits_refused(const struct limits *l);
 /* "temperature", "rise" */
 const char *limit_word(enum limit_kind kind);
-/* "83 °C", "83.3 W/s"; "" where there is no such limit.  Returns ret. */
+/* "83 °C", "83.3 W/s"; "": no such limit.  Returns ret. */
 const char *limit_asks(const struct policy_limits *ask, enum limit_kind kind,
                        char ret[LIMIT_TEXT]);
 

@@ -1,5 +1,5 @@
-/* The claims of a policy: two a board, each named after the rule or limit that asks for
- * it.  Their lease is renewed while they stand; without this process they end.
+/* The claims of a policy: two a board, each named after the rule or limit that requests
+ * it.  Their lease is renewed as long as they stand; if this process ends, they end.
  *
  * Owns two claimants (caps/claimant.h).  Thread: the loop's.  Explained in
  * docs/policies.md.
@@ -25,16 +25,18 @@ struct rule_claims;
  */
 int rule_claims_new(struct loop *loop, struct caps *caps, enum claim_source source,
                     size_t n, struct rule_claims **ret, uw_error *err);
-/* Withdraws its claims: after the actuator, so that no limit rises on the way. */
+/* Withdraws its claims; call it after the actuator is closed, so that no limit rises
+ * meanwhile.
+ */
 void rule_claims_free(struct rule_claims *c);
 DEFINE_AUTO(struct rule_claims *, rule_claims_free);
 
-/* which: 0 or 1.  NULL: no claim.  The same again is no event.  A claim that is refused
- * is reported once as a failure of the board's cap, and tried again with the next call.
+/* which: 0 or 1.  NULL: no claim.  Repeating the same claim causes no event.  A refused
+ * claim is reported once as a failure of the board's cap, and retried with the next call.
  */
 void rule_claims_state(struct rule_claims *c, size_t board, size_t which,
                        const struct engine_claim *claim);
-/* Its id; 0: none. */
+/* The id of the claim; 0: none. */
 uint64_t rule_claims_id(const struct rule_claims *c, size_t board, size_t which);
 /* Claims that were refused. */
 uint64_t rule_claims_refused(const struct rule_claims *c);

@@ -1,14 +1,14 @@
-/* Looks at the files of signals, or asks underwatt-signals, and puts what they hold into
- * the store.
+/* Reads the files of signals, or asks underwatt-signals, and puts the values into the
+ * store.
  *
  * Owns: a timer and a worker for each signal that has a file or a socket.  Touches: the
- * files and the socket, in workers' threads: one that hangs delays nobody else.  Thread:
+ * files and the socket, in workers' threads: a file that hangs delays no other.  Thread:
  * the loop's.
  * Explained in docs/policies.md#files.
  *
- * Read are regular files of root or of this process's user that nobody else may write; a
- * link counts as the file that it leads to.  A file that is as it was is not read again
- * within the hour.
+ * Only regular files of root or of this process's user that nobody else may write are
+ * read; a link counts as its target.  An unchanged file is not read again within the
+ * hour.
  */
 #ifndef POLICY_SIGNAL_FILES_H
 #define POLICY_SIGNAL_FILES_H
@@ -23,30 +23,32 @@ enum { SIGNAL_FILE_MAX = 4 << 20 }; /* bytes */
 
 struct signal_files;
 
-/* sources: copied.  The store must outlive *ret.  changed: after each look that told the
- * store something.  Looks at nothing before signal_files_begin().
+/* sources: copied.  The store must outlive *ret.  changed: called after each read that
+ * changed the store.  Nothing is read before signal_files_begin().
  */
 int signal_files_new(struct loop *loop, struct signals *store,
                      const struct signal_sources *sources, void (*changed)(void *user),
                      void *user, struct signal_files **ret, uw_error *err);
-/* A series as its source has it now, in the signal's unit: of what is over, too. */
+/* A series as its source gives it now, in the signal's unit, including past values. */
 struct signal_values {
     const char *name, *source, *unit; /* as of the store's view */
     const struct source_point *point;
     size_t n;
 };
-/* Called with each one that the store was told, with the user of signal_files_new(). */
+/* Calls fn with each series that the store was given, with the user of
+ * signal_files_new().
+ */
 void signal_files_hear(struct signal_files *f,
                        void (*values)(const struct signal_values *v, void *user));
-/* Each source is declared in the store, whose indices must stay from now on.  The first
- * look is at once.  What sources of before gave for other signals is forgotten.
+/* Declares each source in the store, whose indices must not change from now on, and reads
+ * the sources at once.  Values of earlier sources for other signals are dropped.
  */
 void signal_files_begin(struct signal_files *f);
-/* The k-th forecast that has a file, as an index of the store; false: there is none. Once
- * signal_files_begin() was called.
+/* The k-th forecast that has a file, as an index of the store; false: no such one. Call
+ * it after signal_files_begin().
  */
 bool signal_files_forecast(const struct signal_files *f, size_t k, size_t *ret_signal);
-/* Waits for nothing: a look that hangs ends with its call, or with the loop. */
+/* Does not wait: a read that hangs ends with its call, or with the loop. */
 void signal_files_free(struct signal_files *f);
 DEFINE_AUTO(struct signal_files *, signal_files_free);
 

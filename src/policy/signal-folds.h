@@ -1,5 +1,5 @@
-/* What reads of one series gave last, each until it is computed anew: rules are evaluated
- * each second, and a percentile of a full history takes 0.3 ms.  Pure.
+/* A cache of the last results of reads of one series: rules are evaluated each second,
+ * and a percentile of a full history takes 0.3 ms.  Pure.
  */
 #ifndef POLICY_SIGNAL_FOLDS_H
 #define POLICY_SIGNAL_FOLDS_H
@@ -18,7 +18,7 @@ struct signal_folds {
 };
 
 void signal_folds_fini(struct signal_folds *f); /* also of {0} */
-/* The series has changed: all are computed anew. */
+/* The series has changed: drops all results. */
 void signal_folds_forget(struct signal_folds *f);
 /* As policy_series_fold(); read->signal is not looked at. */
 void signal_folds_read(struct signal_folds *f, const struct policy_points *points,

@@ -1,7 +1,7 @@
-/* What a signal was: a step function of time, bounded in memory.
+/* The history of a signal: a step function of time, bounded in memory.
  *
- * The last hour is kept as it was; where there is no more room, what is older becomes
- * means over five minutes, and what is older than 14 days is forgotten.  Pure.
+ * The last hour is kept unchanged; if there is no more room, older values become means
+ * over five minutes, and values older than 14 days are dropped.  Pure.
  */
 #ifndef POLICY_SIGNAL_HISTORY_H
 #define POLICY_SIGNAL_HISTORY_H
@@ -17,8 +17,8 @@ struct signal_history {
 };
 
 void signal_history_fini(struct signal_history *h); /* also of {0} */
-/* The value from utc_s on; NaN: unknown from then on.  What is there of utc_s and later
- * (a clock was set back) goes.  Without memory for it the history begins anew.
+/* Sets the value from utc_s on; NaN: unknown from then on.  Values at utc_s and later (a
+ * clock was set back) are dropped.  Without memory the history restarts.
  */
 void signal_history_add(struct signal_history *h, int64_t utc_s, double v);
 

@@ -1,16 +1,16 @@
-/* The store of signals from outside: what files, adapters and administrators say of
- * carbon, price, queues and whatever the site declares.
+/* The store of signals from outside: values of carbon, price, queues and other declared
+ * signals, from files, adapters and administrators.
  *
- * Owns: the last value of each signal, what was set by hand, histories and forecasts.
- * Touches: nothing; time is an argument.  Thread: the loop's.
- * Explained in docs/policies.md#signals-from-outside.
+ * Owns: the last value of each signal, values set by hand, histories and forecasts.
+ * Touches: nothing; time is an argument.  Thread: the loop's. Explained in
+ * docs/policies.md#signals-from-outside.
  *
  * A value holds from its time until the next one or until its age limit has passed; then
- * the signal is unknown: never 0, never the last value for ever.  A value set by hand
- * wins over all others until its time is over.
+ * the signal is unknown: never 0, and never an outdated value.  A value set by hand takes
+ * precedence over all others until it expires.
  *
- * For rules: signals_find() when a policy is read, on_change() for what to evaluate anew,
- * signals_read() for the value of a read.  For adapters: signals_put(),
+ * For rules: signals_find() when a policy is read, on_change() for what to evaluate
+ * again, signals_read() for the value of a read.  For adapters: signals_put(),
  * signals_put_series(), signals_fail().
  */
 #ifndef POLICY_SIGNALS_H
@@ -41,7 +41,7 @@ struct signal_time {
     int64_t utc_ns;
 };
 
-enum signal_event { SIGNAL_EVENTS(NAME_ENUM) }; /* the store tells of the last five */
+enum signal_event { SIGNAL_EVENTS(NAME_ENUM) }; /* the store reports the last five */
 
 struct signals_opts {
     /* The value, or whether it is known, or the series has changed.  May be NULL, as
@@ -57,9 +57,9 @@ int signals_new(const struct signals_opts *opts, struct signals **ret);
 void signals_free(struct signals *s);
 DEFINE_AUTO(struct signals *, signals_free);
 
-/* Other declarations of the site, each checked by signal_declared() before; prices are in
- * this currency.  Nothing changes before signals_use().  -EINVAL (a name twice), -E2BIG,
- * -ENOMEM.
+/* Prepares other declarations of the site, each checked by signal_declared() before;
+ * prices are in this currency.  Nothing changes before signals_use().  -EINVAL (a
+ * duplicate name), -E2BIG, -ENOMEM.
  */
 struct signals_plan;
 int signals_plan_new(const struct signal_decl *decl, size_t n, const char *currency,
@@ -89,13 +89,13 @@ void signals_read(struct signals *s, size_t i, const struct policy_read *read,
 
 /* ---- for sources ---- */
 
-/* What a source says.  unit: of a number; NULL or "": the signal's own. */
+/* A value from a source.  unit: of a number; NULL or "": the signal's own. */
 struct signal_put {
     const char *unit, *source; /* copied */
     int64_t utc_ns;            /* the time of the value, or of the series */
     uint64_t age_ns;           /* 0: the signal's age limit */
     bool listed;               /* the source is one of policy.yaml */
-    bool estimated;            /* the source says that it estimates … */
+    bool estimated;            /* the source marks the value as estimated … */
     const bool *estimates;     /* … of each point of a series; NULL: as `estimated` */
 };
 /* -EINVAL: another type or unit; -ERANGE: the value is not a finite number, or its time
@@ -111,20 +111,22 @@ int signals_put(struct signals *s, size_t i, const struct signal_put *p,
 int signals_put_series(struct signals *s, size_t i, const struct signal_put *p,
                        const struct policy_point *point, size_t n, struct signal_time t,
                        uw_error *err);
-/* What is known of it beside its values: kept until the next ones come. */
+/* Sets the facts besides the values; they are kept until the next call. */
 void signals_tell(struct signals *s, size_t i, const struct signal_facts *facts);
-/* The source has no value, and why; what it gave before stays until its age limit. */
+/* Records that the source has no value, and why; earlier values stay until their age
+ * limit.
+ */
 void signals_fail(struct signals *s, size_t i, const char *source, const char *why);
-/* The signal has no source in policy.yaml any more: what one gave, and why one failed, is
- * forgotten; told by the next signals_step().  Other values stay.
+/* The signal no longer has a source in policy.yaml: drops the values and the error of the
+ * old source; reported by the next signals_step().  Other values stay.
  */
 void signals_unlist(struct signals *s, size_t i);
 
 /* ---- by hand ---- */
 
 enum {
-    SIGNAL_FOR_S = 900,          /* where no time is given */
-    SIGNAL_FOR_MAX_S = 24 * 3600 /* the longest */
+    SIGNAL_FOR_S = 900,          /* default */
+    SIGNAL_FOR_MAX_S = 24 * 3600 /* longest allowed */
 };
 /* by: "user anna"; for_ns 0: SIGNAL_FOR_S.  -EINVAL (type, unit, a forecast), -ERANGE. */
 int signals_set(struct signals *s, size_t i, const struct signal_put *p,
@@ -135,34 +137,35 @@ int signals_unset(struct signals *s, size_t i, struct signal_time t, uw_error *e
 
 /* ---- time ---- */
 
-/* What is over by now ends. */
+/* Ends the values that have expired. */
 void signals_step(struct signals *s, struct signal_time t);
 /* When to call signals_step() next, on the loop's clock; UINT64_MAX: nothing ends. */
 uint64_t signals_due(const struct signals *s, struct signal_time t);
 
-/* ---- to show ---- */
+/* ---- views ---- */
 
 struct signal_view {
     const struct signal_decl *decl;
-    const char *source; /* of the value, known or not; "": there was none */
+    const char *source; /* source of the value, known or not; "": there was none */
     const struct signal_value
         *value; /* in the signal's unit; NULL: unknown, a forecast */
-    bool known; /* of a forecast: some of it lies before us */
+    bool known; /* of a forecast: a part of it lies in the future */
     bool by_hand, estimated;
-    bool used;          /* the site declares it, or it has had a value */
-    double age_s;       /* of the value; 0 where there was none */
-    int64_t utc_ns;     /* time of the value; 0: there was none */
-    double ends_s;      /* known for so long yet; of a forecast: to its end */
-    int64_t end_utc_ns; /* then; 0: it is not known */
+    bool used;      /* the site declares the signal, or it has had a value */
+    double age_s;   /* of the value; 0 where there was none */
+    int64_t utc_ns; /* time of the value; 0: there was none */
+    double
+        ends_s; /* time for which the value stays known; of a forecast: until its end */
+    int64_t end_utc_ns; /* end of that time; 0: unknown */
     /* History or forecast, in the order of time, each until the next one; NaN: unknown.
      * Borrowed until the signal changes.
      */
     const struct policy_point *point;
     size_t points;
     int64_t point_end_utc_s; /* of the last one */
-    bool is_series;          /* they are what a source gave, not what was in force here */
-    const bool *estimates;   /* of each point of a series; NULL: as `estimated` */
-    const char *why;         /* the source fails, or why it is unknown; "": all is well */
+    bool is_series; /* the points are those of a source, not the values in force here */
+    const bool *estimates; /* of each point of a series; NULL: as `estimated` */
+    const char *why; /* error of the source, or why the value is unknown; "": neither */
     const struct signal_facts *facts; /* NULL: none are known.  Borrowed, as the points */
 };
 void signals_look(struct signals *s, size_t i, struct signal_time t,

@@ -10,13 +10,13 @@
 
 #include "core/policy/policy.h"
 
-/* Of whom a value is asked: by the scope of the signal. */
+/* The subject of a value: by the scope of the signal. */
 struct engine_of {
     size_t board;
     uint64_t job;
     const struct policy_class *cls; /* of the job; NULL: none of the policy's */
 };
-/* ret: unknown, good for ever. */
+/* ret: initially unknown without an end. */
 typedef void (*engine_value_fn)(const struct policy_signal *signal,
                                 const struct policy_read *read,
                                 const struct engine_of *of, struct policy_value *ret,
@@ -41,8 +41,8 @@ static inline void slots_add(struct slots *to, const struct slots *more)
         to->word[i] |= more->word[i];
 }
 
-/* Of a rule that reads nothing but what is the subject's and the node's, at one
- * evaluation: the same for all units of the subject.
+/* Results of a rule that reads only values of the subject and of the node, at one
+ * evaluation: equal for all units of the subject.
  */
 struct kept_answers {
     uint64_t evaluation;
@@ -63,10 +63,10 @@ struct subject {
 /* -ENOMEM */
 int subject_init(struct subject *s, const struct policy *policy);
 void subject_fini(struct subject *s);
-/* Asks for the values of this scope. */
+/* Reads the values of this scope. */
 void subject_read(struct subject *s, const struct policy *policy, enum policy_scope scope,
                   const struct engine_of *of, engine_value_fn value, void *user);
-/* Copies its values of this scope over those in at (one a slot). */
+/* Copies the values of this scope to `at` (one per slot). */
 void subject_copy(const struct subject *s, const struct policy *policy,
                   enum policy_scope scope, struct policy_value *at);
 

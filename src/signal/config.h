@@ -1,5 +1,5 @@
-/* /etc/underwatt/signals.yaml: sources of signals, or another instance that has asked
- * them, and who may read what they give.
+/* /etc/underwatt/signals.yaml: sources of signals, or another instance to follow, and the
+ * clients that may read the signals.
  */
 #ifndef SIGNAL_CONFIG_H
 #define SIGNAL_CONFIG_H
@@ -18,13 +18,13 @@ enum { SIGNALS_CONFIG_SOURCES = 64, SIGNALS_CONFIG_PATH = 512 };
 struct signals_source {
     struct source_config c;
     uint64_t every_ns;  /* between rounds */
-    uint64_t age_ns;    /* for how long a value holds, at most; 0: the signal's own */
+    uint64_t age_ns;    /* longest validity of a value; 0: the signal's own */
     const char *secret; /* path of key_file or login_file; NULL: none */
     const char *ca;     /* path of the certificates' authority; NULL: the system's */
     unsigned line;
 };
 
-/* What the log and the cache call it: no source has this name then. */
+/* The name of the followed instance in log and cache; no source may have this name. */
 #define SIGNALS_FOLLOW "follow"
 /* The site's instance. */
 struct signals_follow {

@@ -1,5 +1,5 @@
-/* What is known of a signal beside its values: how its source fares, when the values were
- * made, and how its forecasts did.
+/* Facts about a signal besides its values: the state of its source, when the values were
+ * made, and the scores of its forecasts.
  *
  * Owns: nothing.  Touches: nothing.  Explained in docs/signals.md.
  */
@@ -19,8 +19,8 @@ enum { FACTS_BY = 64 };
 struct signal_asked {
     char by[FACTS_BY];           /* the source, or "follow"; "": not known */
     uint64_t requests, failures; /* failures: rounds */
-    int64_t success_utc_s; /* the end of the last round that was none; 0: none yet */
-    int64_t next_utc_s;    /* when it is asked again */
+    int64_t success_utc_s;       /* end of the last successful round; 0: none yet */
+    int64_t next_utc_s;          /* time of the next request */
 };
 /* judge_score() of a horizon. */
 struct signal_judged {
@@ -30,7 +30,7 @@ struct signal_judged {
 };
 struct signal_facts {
     struct signal_asked asked;
-    int64_t issued_utc_s; /* when the source made the values; 0: it does not say */
+    int64_t issued_utc_s; /* when the source made the values; 0: unknown */
     struct signal_judged judged[JUDGE_HORIZONS];
     size_t n_judged;
 };
@@ -39,7 +39,7 @@ struct signal_facts {
 void facts_judge(struct signal_facts *f, const struct judge *j, int64_t utc_s);
 /* The members "asked" and "judged" of a signal's object. */
 void facts_show(struct json_out *o, const struct signal_facts *f);
-/* What facts_show() wrote, and "issued_utc"; what is missing or damaged is left out. */
+/* Reads what facts_show() wrote, and "issued_utc"; ignores missing or damaged members. */
 void facts_read(const struct json_value *signal, struct signal_facts *ret);
 
 /* "1 h, 3 h": horizons at which the forecast is worse than persistence; "": none.

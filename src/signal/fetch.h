@@ -1,13 +1,13 @@
-/* When a source is asked next: the rounds of one source in time.
+/* The schedule of one source: the times of its rounds.
  *
- * Owns: nothing.  Touches: nothing; time is an argument, and chance comes from a seed.
- * Explained in docs/signals.md#rounds.
+ * Owns: nothing.  Touches: nothing; time is an argument, and randomness comes from a
+ * seed. Explained in docs/signals.md#rounds.
  *
- * A round begins `every_ns` after the end of the one before, later by up to a tenth
- * (jitter: many nodes do not ask at once).  After a round that failed the next one begins
- * after FETCH_AGAIN_S, doubled with each failure, or after every_ns where that is
- * shorter; FETCH_AGAIN_MAX_S or every_ns, whichever is longer, is the bound.  A rest that
- * the service asks for (Retry-After) is kept whatever else is due.
+ * A round begins `every_ns` after the end of the round before, plus up to a tenth
+ * (jitter, so that nodes do not ask at the same time).  After a failed round the next one
+ * begins after FETCH_AGAIN_S, doubled with each failure, or after every_ns if that is
+ * shorter; the bound is the longer of FETCH_AGAIN_MAX_S and every_ns.  A rest that the
+ * service requires (Retry-After) is always kept.
  */
 #ifndef SIGNAL_FETCH_H
 #define SIGNAL_FETCH_H
@@ -20,9 +20,9 @@
 #include "underwatt/error.h"
 
 enum {
-    FETCH_FIRST_S = 5,       /* the first round begins within, or within every / 10 */
-    FETCH_AGAIN_S = 60,      /* after the first failure … */
-    FETCH_AGAIN_MAX_S = 900, /* … and after many */
+    FETCH_FIRST_S = 5, /* the first round begins within this time, or within every / 10 */
+    FETCH_AGAIN_S = 60,                    /* after the first failure … */
+    FETCH_AGAIN_MAX_S = 900,               /* … and after many */
     FETCH_REQUESTS = 2 * SOURCE_STEPS + 2, /* of a round, logins included */
 };
 
@@ -34,13 +34,13 @@ struct fetch {
     uint64_t due_ns;   /* the next round, on the loop's clock */
 };
 
-/* Since a round that an earlier process ended then (0: none did), for fetch_begin(); a
- * clock that was set back since then says nothing.
+/* The time since the last round of an earlier process (0: none), for fetch_begin();
+ * unknown if the clock was set back since then.
  */
 uint64_t fetch_ago_ns(int64_t asked_utc_s, int64_t utc_s);
 
-/* ago_ns: since the end of a round of an earlier process; UINT64_MAX: there was none.
- * rest_ns: nothing may be asked for so long.
+/* ago_ns: time since the last round of an earlier process; UINT64_MAX: none.  rest_ns: no
+ * request before this time has passed.
  */
 void fetch_begin(struct fetch *f, uint64_t every_ns, uint64_t seed, uint64_t now_ns,
                  uint64_t ago_ns, uint64_t rest_ns);
@@ -52,7 +52,7 @@ int fetch_next(struct fetch *f, const struct source_config *c, const char *secre
                struct source_state *s, int64_t utc_s, struct source_request *ret,
                uw_error *err);
 
-/* The round is over; good: nothing of it failed.  Sets due_ns. */
+/* Ends the round; good: nothing failed.  Sets due_ns. */
 void fetch_over(struct fetch *f, struct source_state *s, bool good, uint64_t rest_ns,
                 uint64_t now_ns);
 

@@ -1,8 +1,8 @@
-/* What another underwatt-signals, the site's, has answered: signals of many sources, each
- * with its own source, times and error.
+/* The answer of another underwatt-signals, the site's: signals of many sources, each with
+ * its own source, times and error.
  *
- * Owns: nothing.  Touches: nothing; time is an argument.
- * Explained in docs/signals.md#one-fetch-for-a-site.
+ * Owns: nothing.  Touches: nothing; time is an argument. Explained in
+ * docs/signals.md#one-fetch-for-a-site.
  */
 #ifndef SIGNAL_FOLLOWED_H
 #define SIGNAL_FOLLOWED_H
@@ -15,15 +15,17 @@
 enum {
     FOLLOWED_MAX = SIGNALS_CONFIG_SOURCES * SOURCE_GIVES,
     FOLLOWED_BODY_MAX = 16 << 20, /* bytes of an answer */
-    NODE_PAST_S = 48 * 3600,      /* of each series that a node gets, and keeps on disk */
+    NODE_PAST_S =
+        48 *
+        3600, /* length of the past of each series that a node gets, and keeps on disk */
 };
 
 struct followed_signal {
     char source[SOURCE_WORD], type[SOURCE_WORD];
-    char licence[SOURCE_WORD];   /* "": not known */
-    char origin[SOURCE_ORIGIN];  /* as source_origin() */
-    char error[HELD_ERROR];      /* of the source, as the site tells it; "": it is well */
-    struct source_series series; /* unit "", n 0: it has no value yet */
+    char licence[SOURCE_WORD];  /* "": not known */
+    char origin[SOURCE_ORIGIN]; /* as source_origin() */
+    char error[HELD_ERROR]; /* error of the source, as the site reports it; "": none */
+    struct source_series series; /* unit "", n 0: no value yet */
 };
 struct followed {
     struct followed_signal *signal; /* names are unique */
@@ -41,14 +43,14 @@ static inline void followed_fini_p(struct followed *p)
  */
 int followed_read(const char *name, const char *text, size_t len, struct followed *ret,
                   uw_error *err);
-/* Puts `from` in the place of what is held, and frees that.  A signal keeps the values
+/* Replaces the held signals by `from`, and frees the old ones.  A signal keeps the values
  * that are held of the same source before the first one in `from`, as held_add(): an
- * answer has the last days alone.  One that has no value in `from` keeps all: they count
- * until their ends.
+ * answer contains only the last days.  A signal without a value in `from` keeps all
+ * values until their ends.
  */
 void followed_take(struct followed *held, struct followed *from);
 
-/* Ends of points are those that the site gives: what held_end() takes. */
+/* The limits for held_end(): points end as the site states. */
 const struct signals_source *followed_limits(void);
 /* One signal as an object in o, as held_show().  since_utc_s: as of struct held_origin.
  * error: why the site cannot be asked; "": it answers.  facts: of this instance.
@@ -57,7 +59,7 @@ void followed_show(struct json_out *o, const char *site, const struct followed_s
                    int64_t since_utc_s, int64_t utc_s, const char *error,
                    const struct signal_facts *facts);
 
-/* The cache: what is held of the site at this URL, as a text; free() it. */
+/* The cache: the signals held of the site at this URL, as a text; free() it. */
 int followed_write(const char *site, const struct followed *f, char **ret, uw_error *err);
 /* -EINVAL with one line: torn, or of another site.  *ret is unchanged then. */
 int followed_load(const char *site, const char *name, const char *text, size_t len,

@@ -1,8 +1,8 @@
-/* The judges of the forecasts of one process, each found by its signal: what a round over
- * all of them keeps, and which verdict has changed.
+/* The judges of the forecasts of one process, each identified by its signal: their state
+ * over rounds, and which verdicts have changed.
  *
- * Owns: the judges.  Touches: nothing; time is an argument.
- * Explained in docs/design/signals.md#forecasts-judged.
+ * Owns: the judges.  Touches: nothing; time is an argument. Explained in
+ * docs/design/signals.md#forecasts-judged.
  */
 #ifndef SIGNAL_JUDGE_LIST_H
 #define SIGNAL_JUDGE_LIST_H
@@ -15,8 +15,8 @@
 struct judge_list {
     struct judged *judged[JUDGED_MAX];
     size_t n;
-    bool changed; /* set by judge_list_step(); whoever writes the list clears it */
-    bool is_full; /* as was told */
+    bool changed; /* set by judge_list_step(), cleared by the writer of the list */
+    bool is_full; /* as last reported */
     bool lacks;   /* a forecast found no place in this round */
 };
 void judge_list_fini(struct judge_list *l);
@@ -28,23 +28,23 @@ int judge_list_read(struct judge_list *l, const char *name, const char *text, si
                     int64_t utc_s, uw_error *err);
 int judge_list_write(const struct judge_list *l, char **ret, uw_error *err);
 
-/* A forecast as it is held now, and the signal that it foretells, in the same unit. */
+/* A forecast as it is held now, and the signal that it predicts, in the same unit. */
 struct judge_forecast {
     const char *signal, *source, *unit; /* plain texts; the source is cut to fit */
     int64_t issued_utc_s;               /* as of judge_step() */
     struct judge_series ahead, came;
 };
-/* The signal that this one foretells: "carbon" of "carbon.forecast". */
+/* The signal that a forecast predicts: "carbon" for "carbon.forecast". */
 void judge_list_foretold(const char *forecast, char ret[SIGNAL_NAME]);
 
 /* A round over all forecasts begins. */
 void judge_list_begin(struct judge_list *l);
-/* judge_step() and judge_verdict() of this forecast, whose judge begins anew where its
- * source or unit is another one than before.  Positive: what is to be told.
+/* judge_step() and judge_verdict() for this forecast; its judge restarts if its source or
+ * unit has changed.  Positive: what to report.
  */
 enum {
-    JUDGE_LIST_VERDICT = 1, /* horizons at which it is worse are other ones */
-    JUDGE_LIST_FULL,        /* JUDGED_MAX others have the places: told once */
+    JUDGE_LIST_VERDICT = 1, /* the horizons at which the forecast is worse have changed */
+    JUDGE_LIST_FULL,        /* JUDGED_MAX other forecasts are judged: reported once */
 };
 int judge_list_step(struct judge_list *l, const struct judge_forecast *forecast,
                     int64_t utc_s);

@@ -1,5 +1,5 @@
-/* The judges of forecasts as JSON, for a file: what waits and the errors of the last
- * days, over restarts.
+/* The judges of forecasts as JSON, for a file: values that wait and errors of the last
+ * days, kept over restarts.
  *
  * Owns: nothing.  Touches: nothing.  Explained in
  * docs/design/signals.md#forecasts-judged.

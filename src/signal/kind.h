@@ -1,5 +1,5 @@
-/* A kind of source, and what the files of the kinds share: URLs, times, answers in JSON.
- * signal/source.h is for everybody else.
+/* A kind of source, and functions that the files of the kinds share: URLs, times, answers
+ * in JSON.  Other files use signal/source.h.
  */
 #ifndef SIGNAL_KIND_H
 #define SIGNAL_KIND_H
@@ -9,16 +9,17 @@
 
 #define G_PER_LB 453.592 /* lb/MWh times this / 1000: g/kWh */
 
-/* An answer that is read: 200, or any status where the kind has `own_refusals`. */
+/* An answer to read: status 200, or any status if the kind has `own_refusals`. */
 struct taking {
     const struct source_config *c;
     const struct source_answer *a;
     const char *secret; /* NULL: none */
     unsigned step;
-    int64_t now_utc_s; /* by its clock or ours, whichever is ahead */
+    int64_t now_utc_s; /* by the source's clock or the local one, whichever is ahead */
     struct source_values *values;
-    unsigned gives[SOURCE_GIVES]; /* which signal each of the values is */
-    int64_t ahead_s;              /* a value of now is so far in the future; 0: none is */
+    unsigned gives[SOURCE_GIVES]; /* the signal of each series of values */
+    int64_t
+        ahead_s; /* seconds by which a present value lies in the future; 0: none does */
     uw_error *why;
 };
 
@@ -34,20 +35,23 @@ struct asking {
 struct source_kind {
     const char *type;
     const char *gives[SOURCE_GIVES + 1];
-    unsigned ahead;     /* bits of gives: values of the future are kept */
+    unsigned ahead;     /* bits of gives: values in the future are kept */
     unsigned must, may; /* enum source_key */
     enum source_way way;
-    unsigned least_s, usual_s; /* between rounds, of a file: 1 s and 10 s */
+    unsigned least_s, usual_s; /* seconds between rounds; of a file: 1 s and 10 s */
     unsigned steps;
     bool own_refusals;
-    bool whole_url;      /* `url` is what is asked, not where the service is */
-    const char *url;     /* of the service; NULL: `url` is given */
-    const char *licence; /* NULL: none that is known */
-    /* May be NULL.  Keys that must be there are. */
+    bool whole_url;  /* `url` is the whole URL of the request, not the base of the service
+                      */
+    const char *url; /* of the service; NULL: `url` is given */
+    const char *licence; /* NULL: unknown */
+    /* May be NULL.  Called after the mandatory keys were checked. */
     int (*check)(const struct source_config *c, const char *countries, uw_error *err);
-    /* Whether this step of a round asks for anything; NULL: it does. */
+    /* Whether this step of a round makes a request; NULL: every step does. */
     bool (*wants)(const struct source_config *c, unsigned step);
-    /* Puts the URL behind the service's, and headers.  NULL: nothing is asked. */
+    /* Appends the path and query to the service's URL, and adds headers.  NULL: no
+     * request is made.
+     */
     void (*ask)(struct asking *a);
     /* A login, where the kind has one: the request, and the token from the answer: 0, or
      * an outcome with its line in *why.
@@ -63,15 +67,15 @@ struct source_kind {
 extern const struct source_kind kind_electricitymaps, kind_uk, kind_watttime, kind_csv,
     kind_json, kind_static, kind_carbon_aware, kind_entsoe;
 
-/* A URL of a configuration, of what `name` says: https, or http where that is this
- * machine, or meant.  -EINVAL
+/* Checks a URL of the configuration; name: for messages.  It must be https, or http for
+ * this machine or if `insecure` is set.  -EINVAL.
  */
 int url_check(const char *name, const char *url, bool insecure, uw_error *err);
 
 /* ---- requests ---- */
 
 void ask_put(struct asking *a, const char *text);
-/* With the bytes that a URL has no place for as %XX. */
+/* Percent-encodes bytes that are not allowed in a URL. */
 void ask_put_encoded(struct asking *a, const char *text);
 /* "?key=value", or "&key=value". */
 void ask_query(struct asking *a, const char *key, const char *value);
@@ -79,17 +83,17 @@ void ask_query(struct asking *a, const char *key, const char *value);
 enum { MINUTE_TEXT = 40 };
 const char *minute_iso(int64_t utc_s, char ret[MINUTE_TEXT]);
 const char *minute_plain(int64_t utc_s, char ret[MINUTE_TEXT]);
-/* value: behind what is before it ("Bearer "). */
+/* Adds a header with the secret; before: its prefix ("Bearer "). */
 void ask_secret_header(struct asking *a, const char *name, const char *before,
                        const char *value);
 
 /* ---- answers ---- */
 
-/* Now by the source's clock or by ours, whichever is ahead.  SOURCE_BAD: they differ too
- * much for its times to be believed.
+/* The present time by the source's clock or the local one, whichever is ahead.
+ * SOURCE_BAD: the difference is too large.
  */
 int answer_clock(const struct source_answer *a, int64_t *ret_utc_s, uw_error *why);
-/* A header by its name, in whatever letters; NULL. */
+/* A header by its name, case-insensitive; NULL: none. */
 const char *answer_header(const struct source_answer *a, const char *name);
 /* "Thu, 26 Nov 2026 18:00:00 GMT"; false: it is none. */
 bool http_date(const char *text, int64_t *ret_utc_s);
@@ -98,17 +102,17 @@ bool json_time(const struct json_value *v, int64_t *ret_utc_s);
 
 /* The body; 0, SOURCE_BAD or -ENOMEM. */
 int take_json(struct taking *t, struct json **ret);
-/* Whether the source is to give the i-th signal of its kind. */
+/* Whether the source is configured to give the i-th signal of its kind. */
 bool take_gives(const struct source_config *c, unsigned i);
-/* Begins the values of it; NULL: the source is not to give it. */
+/* Begins the values of that signal; NULL: the source is not configured to give it. */
 struct source_series *take_series(struct taking *t, unsigned i, const char *unit,
                                   int64_t issued_utc_s);
-/* One more, in any order; series NULL: nothing.  to: as from: until the age limit.  0,
- * SOURCE_BAD, -ENOMEM.
+/* Adds a point, in any order; series NULL: no effect.  to equal to from: until the age
+ * limit.  0, SOURCE_BAD, -ENOMEM.
  */
 int take_point(struct taking *t, struct source_series *series,
                const struct source_point *point);
-/* Whether a text holds the secret, or the password of a login. */
+/* Whether a text contains the secret, or the password of a login. */
 bool secret_in(const char *text, const char *secret);
 /* A number; null and a missing one are unknown (NaN).  false: something else. */
 bool take_number(const struct json_value *v, double *ret);

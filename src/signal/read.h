@@ -19,16 +19,18 @@
 
 enum { SIGNAL_PATH = 128, SIGNAL_PATH_KEYS = 16 };
 
-/* What the bytes are; all texts are borrowed. */
+/* The format of the bytes; all texts are borrowed. */
 struct signal_format {
     const char *name; /* of errors: the file, or the source */
     enum policy_type type;
     bool csv, is_forecast; /* a forecast has times */
-    bool whole;         /* nothing is missing at the end: the last line may have none */
-    const char *path;   /* in JSON, shorter than SIGNAL_PATH; "": the whole */
-    const char *column; /* of CSV, by its header; "": the one behind the time */
+    bool whole;            /* the text is complete: its last line may lack a newline */
+    const char *path;      /* in JSON, shorter than SIGNAL_PATH; "": the whole */
+    const char *column;    /* of CSV, by its header; "": the column after the time */
 };
-/* Keys and numbers of items with single dots between them, SIGNAL_PATH_KEYS at most. */
+/* Whether a path consists of keys and item numbers separated by single dots, at most
+ * SIGNAL_PATH_KEYS of them.
+ */
 bool signal_path_check(const char *path);
 
 struct signal_reading {

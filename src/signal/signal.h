@@ -13,9 +13,9 @@ enum {
     SIGNAL_NAME = 64,
     SIGNAL_UNIT = 32,
     SIGNAL_TEXT = 64,
-    SIGNAL_AGE_MAX_S = 14 * 86400, /* as the longest window of a condition */
+    SIGNAL_AGE_MAX_S = 14 * 86400, /* the longest window of a condition */
     SIGNAL_POINTS = 8192,          /* of a series */
-    SIGNAL_DAYS = 14,              /* … before and behind now; the rest is left out */
+    SIGNAL_DAYS = 14,              /* days kept before and after now */
 };
 
 struct signal_value {
@@ -44,8 +44,8 @@ int signal_declared(struct signal_decl *d, const char *currency, uw_error *err);
 /* Whether it is one of those whose values lie in the future: "carbon.forecast". */
 bool signal_is_forecast(const char *name);
 
-/* What turns a number in `unit` into one in the signal's unit.  unit "": it is one
- * already.  -EINVAL: it measures something else.
+/* The factor that converts a number in `unit` to the signal's unit.  unit "": already in
+ * that unit.  -EINVAL: the unit is of another quantity.
  */
 int signal_factor(const struct signal_decl *d, const char *unit, double *ret,
                   uw_error *err);
@@ -53,7 +53,7 @@ int signal_factor(const struct signal_decl *d, const char *unit, double *ret,
 /* "420 g/kWh", "-0.02 EUR/kWh", "17", "true", "alert": a value and its unit ("" none). */
 int signal_value_read(const char *text, struct signal_value *ret, char unit[SIGNAL_UNIT],
                       uw_error *err);
-/* The other way round; returns ret. */
+/* The inverse; returns ret. */
 enum { SIGNAL_SHOWN = SIGNAL_TEXT + SIGNAL_UNIT };
 const char *signal_value_show(const struct signal_value *v, const char *unit,
                               char ret[SIGNAL_SHOWN]);

@@ -1,10 +1,12 @@
-/* What a report shows beside what is booked: market-based and embodied emissions. */
+/* Figures that a report shows in addition to the booked ones: market-based and embodied
+ * emissions.
+ */
 #ifndef IO_STORE_REPORT_BESIDE_H
 #define IO_STORE_REPORT_BESIDE_H
 
 #include "io/store/report-inside.h"
 
-/* NULL in *ret where neither was asked for. */
+/* *ret is NULL if neither was requested. */
 int report_beside_new(const struct report *rep, struct report_beside **ret,
                       uw_error *err);
 void report_beside_free(struct report_beside *b); /* NULL is fine */
@@ -16,8 +18,7 @@ struct report_beside_row {
 void report_beside_row(const struct report_beside *b, const struct report_beside_row *row,
                        double add[REPORT_BESIDE]);
 
-/* An object of facility_co2_g, market_g, market_covered and so on: those that were asked
- * for.
+/* An object with the requested members of facility_co2_g, market_g, market_covered etc.
  */
 void report_put_beside(const struct report *rep, const struct report_charges *c,
                        int64_t energy_uj);
