@@ -1,10 +1,10 @@
-/* The node's record of each job beside the roster's entry: what the user requested, and
- * the phase that the job's processes report or the telemetry of its boards shows.
+/* The node's record of each job in addition to the roster's entry: the user's requests,
+ * and the phase that the job's processes report or the telemetry of its boards shows.
  *
  * Owns: the records of running jobs, of ended jobs for one minute, and of JOB_LOST_MAX
- * jobs that may come back for as long as they may (core/job/lifetime.h).
- * Touches: the roster (sets a job's phase), the samplers of the jobs' boards.
- * Thread: the loop's.  Explained in docs/jobs.md and docs/design/phases.md.
+ * jobs that may come back for as long as they may (core/job/lifetime.h). Touches: the
+ * roster (sets a job's phase), the samplers of the jobs' boards. Thread: the loop's.
+ * Explained in docs/jobs.md and docs/design/phases.md.
  */
 #ifndef JOBS_JOB_RECORDS_H
 #define JOBS_JOB_RECORDS_H
@@ -33,7 +33,7 @@ struct view_phase {
     struct maybe confidence; /* of a phase from telemetry: phase_confidence() */
 };
 
-/* Whose claims have decided on its boards, of the policy's, the first ones. */
+/* Claims of the policy that have decided on its boards; the first ones. */
 enum { JOB_CAPPED_MAX = 8 };
 struct job_capped_by {
     char who[64]; /* "rule dirty-grid", "class dev" */
@@ -45,7 +45,7 @@ struct job_capped {
     struct job_capped_by by[JOB_CAPPED_MAX];
 };
 
-/* Begins the refused of a job whose boards its scheduler does not know. */
+/* Prefix of `refused` for a job whose boards its scheduler does not know. */
 #define JOB_UNKNOWN_GPUS "GPUs: "
 
 struct job_record {
@@ -53,34 +53,35 @@ struct job_record {
     bool admin; /* begun by an administrator: its caps need no further permission */
     bool asked; /* a search or a cap was requested explicitly */
     bool search;
-    bool by_default; /* nobody asked for the goal: a policy's class goes before it */
+    bool by_default; /* the goal is a default, and a policy's class takes precedence */
     struct goal goal;
     struct cap_arg cap;
-    char preset[POLICY_PRESET_NAME]; /* whose name the cap has; "": none */
-    bool ruled;                      /* a policy gives its search a goal for now: … */
+    char preset[POLICY_PRESET_NAME]; /* the preset that named the cap; "": none */
+    bool ruled;                      /* a policy gives its search this goal for now */
     struct goal rule_goal;
-    bool lent; /* the job in which it runs has a goal, which is searched as this job's: …
-                */
+    bool lent; /* the outer job has this goal, which is searched as this job's */
     struct goal lent_goal;
-    char cls[JOB_CLASS];    /* "": default */
-    uint64_t cls_of;        /* job whose class its search has; 0: its own, or default */
+    char cls[JOB_CLASS]; /* "": default */
+    uint64_t cls_of;     /* job whose class its search uses; 0: its own, or the default */
     char key[JOB_KEY_TEXT]; /* see job-key.h; "": none */
-    /* Of a scheduler's job (node/scheduler.h): what it asked for, "cap 300 W", "preset
-     * balanced", "goal edp", "": nothing; why it, or a part of it, is not had, "": it is.
+    /* Of a scheduler's job (node/scheduler.h): its request, "cap 300 W", "preset
+     * balanced", "goal edp", "": none; and why the request or a part of it is not met,
+     * "": met.
      */
     char ask[JOB_ASK], refused[JOB_REFUSED];
-    bool off;   /* its user has ended the search that it asked for */
-    bool again; /* its search could not begin, after a restart or with a lent goal: each
-                 * look tries it */
+    bool off;   /* its user has ended the requested search */
+    bool again; /* its search could not begin, after a restart or with a lent goal:
+                   retried at each look */
     struct lifetime life;
-    bool lost; /* it was taken to be over, and may come back: the record is kept */
+    bool lost; /* taken to have ended, but may come back: the record is kept */
     struct job_entry last; /* copy of the entry at the job's end */
     uint64_t ended_ns;     /* 0: running */
     struct view_phase phase;
     struct job_capped capped;
-    int page_fd; /* of a run job without a search: its page, for one that begins; -1 */
-    uint64_t
-        confirmed_ns; /* until then it runs, says its scheduler; 0: it says nothing */
+    int page_fd; /* of a run job without a search: its page, for a later search; -1: none
+                  */
+    uint64_t confirmed_ns; /* time until which the scheduler confirms the job; 0: no
+                              confirmation */
 
     /* Used by job-records.c only. */
     struct job_phase *telemetry; /* NULL: phase detection is off */
@@ -95,7 +96,8 @@ struct job_records_opts {
     struct sampler *const *sampler;                         /* one per board; borrowed */
     bool phases;                                            /* detect from telemetry */
     const struct steps *(*steps)(uint64_t job, void *user); /* returns NULL: none */
-    /* The phase of a running job, by whoever knows it; with each look.  May be NULL. */
+    /* Called at each look with the phase of a running job, from any source.  May be NULL.
+     */
     void (*on_phase)(uint64_t job, const struct view_phase *phase, void *user);
     void (*on_drop)(uint64_t job, void *user); /* called before a record is freed */
     void *user;
@@ -114,25 +116,27 @@ struct job_record *job_records_add(struct job_records *rs, uint64_t id);
 bool job_records_full(const struct job_records *rs); /* ROSTER_MAX jobs run */
 void job_records_drop(struct job_records *rs, uint64_t id);
 
-/* What its search is for: the goal that a policy gives goes before the one that was asked
- * for, which goes before that of the job in which it runs, which goes before a default
- * that nobody asked for.  NULL: nothing.
+/* The goal of its search, in order of precedence: a policy's goal, the requested goal,
+ * the goal of the outer job, a default.  NULL: none.
  */
 const struct goal *job_record_goal(const struct job_record *rec);
 
 /* The job has ended; its record is kept for a minute. */
 void job_records_end(struct job_records *rs, struct job_record *rec,
                      const struct job_entry *job);
-/* One more job is lost: of more than JOB_LOST_MAX the one that ended first is dropped. */
+/* Call after a job became lost: of more than JOB_LOST_MAX the one that ended first is
+ * dropped.
+ */
 void job_records_trim(struct job_records *rs);
 /* Whether an ended job is still to be shown: for a minute, for ten if it is lost. */
 bool job_records_shows(const struct job_record *rec, uint64_t now_ns);
-/* It goes on after all. */
+/* A lost job continues. */
 void job_records_back(struct job_record *rec);
 /* Call each second: updates phases, drops expired records of ended jobs. */
 void job_records_tick(struct job_records *rs, uint64_t now_ns);
-/* The job's processes tell another phase: updates that of this job.  Its energy is booked
- * under it at once too, unless another one was less than a second ago: then by a tick.
+/* The job's processes report another phase: updates the job's phase.  Its energy is
+ * booked under the new phase at once, unless another change was less than a second ago:
+ * then by a tick.
  */
 void job_records_told(struct job_records *rs, uint64_t job);
 /* A board's limit or clock changes; most_w: see job_phase_on_cap(). */

@@ -1,4 +1,4 @@
-/* The figures of the site's that reports have beside what is booked: `accounting` of the
+/* Site figures that reports show in addition to the booked ones: `accounting` of the
  * configuration and the file of contracts that it names.
  *
  * Owns nothing; touches that file, once a reload; thread: the loop's.  Explained in
@@ -10,12 +10,12 @@
 #include "config/config.h"
 
 /* Free *ret with accounting_free().  -EINVAL, -ERANGE, -EPERM, -ETIMEDOUT, or open's and
- * read's -errno: the file is wrong; errors show its text only where every user may read
+ * read's -errno: the file is invalid; errors quote its text only if every user may read
  * it.  -ENOMEM.
  */
 int node_accounting_read(const struct config_accounting *config, struct accounting **ret,
                          uw_error *err);
-/* The same for the start: a wrong file is logged, and there are no contracts.  -ENOMEM.
+/* The same for the start: an invalid file is logged, and there are no contracts. -ENOMEM.
  */
 int node_accounting_start(const struct config_accounting *config, struct accounting **ret,
                           uw_error *err);

@@ -1,5 +1,5 @@
-/* Which rules, classes and limits of the policy have held the boards of a job low, and
- * for how long, for the job's report.  Pure but for caps_look().
+/* Records which rules, classes and limits of the policy have capped the boards of a job,
+ * and for how long, for the job's report.  Pure except for caps_look().
  */
 #ifndef NODE_CAPPED_BY_H
 #define NODE_CAPPED_BY_H
@@ -9,7 +9,7 @@
 #include "caps/caps.h"
 #include "jobs/job-records.h"
 
-/* dt_s more have passed with these boards (bits) as they are now. */
+/* Adds dt_s for these boards (bits) in their present state. */
 void capped_by_tick(struct job_capped *capped, const struct caps *caps, uint64_t boards,
                     double dt_s);
 

@@ -1,9 +1,9 @@
-/* Forecasts of the files that policy.yaml names, held against what came: a judge for each
- * (signal/judge-list.h), whose scores the store is told, and their file beside the
- * ledger. Forecasts of a socket are judged by underwatt-signals.
+/* Judges the forecasts of the files that policy.yaml names: one judge for each
+ * (signal/judge-list.h), whose scores go into the store, and a file for them beside the
+ * ledger.  underwatt-signals judges the forecasts that come by a socket.
  *
- * Owns: the judges, what signals without a series were, a worker that writes the file.
- * Touches: the file, in the worker's thread; the log.  Thread: the loop's.
+ * Owns: the judges, past values of signals without a series, a worker that writes the
+ * file.  Touches: the file, in the worker's thread; the log.  Thread: the loop's.
  * Explained in docs/design/signals.md#forecasts-judged.
  */
 #ifndef NODE_FORECASTS_H
@@ -17,7 +17,7 @@
 struct forecasts;
 
 /* store: must outlive *ret.  folder: of the file forecasts.json, "": none.  A file that
- * cannot be read is ignored, which the log says.
+ * cannot be read is ignored and logged.
  */
 int forecasts_new(struct loop *loop, struct signals *store, const char *folder,
                   struct forecasts **ret, uw_error *err);

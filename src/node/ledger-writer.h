@@ -24,15 +24,17 @@
 #include "policy/signals.h"
 #include "tuner/searches.h"
 
-/* End of a job's goal column where nobody asked for it: "slowdown:1.05 by default". */
+/* Suffix of a job's goal column for a default goal that was not requested: "slowdown:1.05
+ * by default".
+ */
 #define LEDGER_GOAL_DEFAULT " by default"
-/* Prefix of a job's goal column for a percentage asked for by name: "cap 85%". */
+/* Prefix of a job's goal column for a named percentage: "cap 85%". */
 #define LEDGER_CAP_GOAL "cap "
-/* Prefix of what a scheduler's job asked for in its goal column, had or not: "hold cap
- * 300 W", "off hold goal edp" where its user has ended the search.  A search has its goal
- * before it where that is another one: "energy hold goal edp"; "energy hold -": nothing
- * was asked for.  "hold GPUs: …": why the job's boards are not known.  An older
- * daemon leaves all these alone.
+/* Prefix of the request of a scheduler's job in its goal column, whether in force or not:
+ * "hold cap 300 W", "off hold goal edp" if its user has ended the search.  The goal of
+ * the search stands before it if it differs: "energy hold goal edp"; "energy hold -": no
+ * request.  "hold GPUs: …": why the job's boards are unknown.  An older daemon ignores
+ * all of these.
  */
 #define LEDGER_HOLD_GOAL "hold "
 #define LEDGER_OFF_GOAL "off "
@@ -49,7 +51,7 @@ struct ledger_writer_opts {
     const struct node_config *config; /* borrowed; read at each use */
     bool simulated;
     const char *version, *boot_id; /* borrowed; boot_id NULL: the kernel's */
-    /* A new file is being written: it needs all searches, jobs and claims. */
+    /* A new file is being written: write all searches, jobs and claims again. */
     void (*restate)(void *user);
     void *user;
 };
@@ -92,17 +94,19 @@ int64_t ledger_writer_ahead_ns(const struct ledger_writer *w);
 
 /* ---- rows ---- */
 
-/* The row's energy is charged with the factors that were known in its time.  roster: has
- * its job, and may be NULL.
+/* The row's energy is charged with the factors that were known at its time.  roster: has
+ * the row's job; may be NULL.
  */
 void ledger_writer_energy(struct ledger_writer *w, const struct roster *roster,
                           const struct attribution_row *row);
-/* A signal as it is from now on; one that is no factor of energy counts for nothing. */
+/* The present value of a signal from now on; a signal that is no factor of energy is
+ * ignored.
+ */
 void ledger_writer_signal(struct ledger_writer *w, const struct signal_view *v);
-/* For what is shown; borrowed. */
+/* For views; borrowed. */
 const struct charges *ledger_writer_charges(const struct ledger_writer *w);
-/* What a source says of a factor by now, past times too: what is booked is revised by it
- * (node/revisions.h).
+/* Values of a factor from its source, including past times: booked rows are revised by
+ * them (node/revisions.h).
  */
 void ledger_writer_values(struct ledger_writer *w, const struct signal_values *v);
 void ledger_writer_total(struct ledger_writer *w, const struct attribution_total *total);
@@ -118,13 +122,13 @@ void ledger_writer_caps(struct ledger_writer *w, const struct caps *caps,
 void ledger_writer_event(struct ledger_writer *w, enum ledger_word kind, size_t board,
                          uid_t uid, const char *text);
 
-/* A rule takes effect or ends (board SIZE_MAX: one that is lost); the text of the row.
+/* A rule takes effect or ends (board SIZE_MAX: the board is lost); the text of the row.
  */
 void ledger_writer_rule(struct ledger_writer *w, const struct engine_event *event,
                         size_t board, const char *text);
 
-/* Each tick: reports when UTC was set, and what rules did without rows; revises what is
- * booked.
+/* Call at each tick: reports when UTC was set, and the activity of rules without rows;
+ * revises booked rows.
  */
 void ledger_writer_tick(struct ledger_writer *w);
 /* Applies the retention of a new configuration. */

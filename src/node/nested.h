@@ -1,6 +1,6 @@
-/* Jobs that run in a scheduler's job of the same user: `underwatt run` or the Python
- * package in a job of Slurm's.  Their processes are known, and their steps: the goal of
- * the outer job is searched as theirs, on their boards.
+/* Jobs that run inside a scheduler's job of the same user: `underwatt run` or the Python
+ * package in a Slurm job.  Their processes and steps are known: the goal of the outer job
+ * is searched as theirs, on their boards.
  *
  * Owns: nothing; writes `lent`, `cls_of` of the records.  Touches the searches.  Thread:
  * the loop's.  Explained in docs/jobs.md.
@@ -21,19 +21,19 @@ struct nested {
     void *user;
 };
 
-/* The job begins, or its search: notes whether the job in which it runs has a goal for
- * it, and lets that one's search leave its boards.
+/* The job or its search begins: notes whether the outer job has a goal for it, and has
+ * the outer job's search leave its boards.
  */
 void nested_begin(const struct nested *n, const struct job_entry *job,
                   struct job_record *rec);
-/* Call each second: goals of outer jobs come and go, and so do jobs in them.  A search
- * that began before its outer job was known gets that one's class.
+/* Call each second: goals of outer jobs change, and inner jobs begin and end.  A search
+ * that began before its outer job was known gets the outer job's class.
  */
 void nested_tick(const struct nested *n);
-/* The class of the job's caps: its own, else that of the job in which it runs. */
+/* The class of the job's caps: its own, else that of the outer job. */
 const char *nested_class(const struct job_records *records, const struct job_entry *job,
                          const struct job_record *rec);
-/* The job whose goal this one's search has; 0: it is its own, or a policy's. */
+/* The job whose goal the search of this job has; 0: its own goal, or a policy's. */
 uint64_t nested_goal_of(const struct job_entry *job, const struct job_record *rec);
 
 #endif

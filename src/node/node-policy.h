@@ -1,9 +1,9 @@
-/* The node's policy: its file, its engine, and what follows: claims of rules, goals of
+/* The node's policy: its file, its engine, and the results: claims of rules, goals of
  * searches, events.
  *
  * Owns the policy that was read, the engine, the rules' claims, the limits.  Touches the
  * file.  Thread: the loop's.  Explained in docs/policies.md.  The engine and the claims
- * are made with the first policy.
+ * are created with the first policy.
  */
 #ifndef NODE_NODE_POLICY_H
 #define NODE_NODE_POLICY_H
@@ -26,8 +26,8 @@ struct node_rule_event {
     bool dry_run;
 };
 
-/* For a reload the loop waits for these files, one after the other, and renews no lease
- * meanwhile.
+/* During a reload the loop waits for these files, one after the other, and renews no
+ * lease meanwhile.
  */
 enum { NODE_POLICY_READ_MS = 1000, NODE_ACCOUNTING_READ_MS = 400 };
 _Static_assert(NODE_POLICY_READ_MS + NODE_ACCOUNTING_READ_MS +
@@ -42,14 +42,14 @@ void node_rule_text(const struct node_rule_event *event, char ret[NODE_RULE_TEXT
 struct node_policy_opts {
     struct loop *loop;
     const struct node_view *(*look)(void *user);
-    /* What the job itself asked for. */
+    /* The requests of the job itself. */
     void (*asked)(uint64_t job, bool *ret_goal, bool *ret_cap, void *user);
     /* The goal of a policy for the job's search; NULL: its own again. */
     void (*goal)(uint64_t job, const struct goal *goal, const char *by, void *user);
     void (*rule)(const struct node_rule_event *event, void *user);
     /* Logged and booked already. */
     void (*limit)(const struct limits_event *event, void *user);
-    /* Changes of the job's phase are needed at once, or not; may come again and again. */
+    /* Whether changes of the job's phase are needed at once; may be repeated. */
     void (*phases)(uint64_t job, bool needed, void *user);
     struct ledger_writer *writer;
     /* The value of a signal from outside; leaves ret as it is where none is known.  May
@@ -71,7 +71,7 @@ DEFINE_AUTO(struct node_policy *, node_policy_free);
  */
 int node_policy_read(struct node_policy *p, const char *path, struct policy_file **ret,
                      uw_error *err);
-/* What this text would do now.  The value of a signal that it declares is that of the
+/* Evaluates this text as a policy now.  A signal that it declares has the value of the
  * node's signal of the same name.  -EINVAL with the first finding.
  */
 int node_policy_try(struct node_policy *p, const char *text, size_t len,
@@ -79,9 +79,13 @@ int node_policy_try(struct node_policy *p, const char *text, size_t len,
 /* Puts a policy in force and owns it; NULL: none. */
 int node_policy_use(struct node_policy *p, struct policy_file *file, uw_error *err);
 bool node_policy_in_force(const struct node_policy *p);
-/* Log and ledger: another policy is in force, or none any more; was: there was one. */
+/* Writes to log and ledger that another policy, or none, is in force; was: there was one
+ * before.
+ */
 void node_policy_book(struct node_policy *p, bool was, const char *path);
-/* Frees a policy that is not used (or NULL), counts and shows why; returns r. */
+/* Frees a policy that is not used (or NULL), records the failure and its reason; returns
+ * r.
+ */
 int node_policy_refused(struct node_policy *p, struct policy_file *file, int r,
                         const uw_error *err);
 
@@ -90,7 +94,7 @@ int node_policy_refused(struct node_policy *p, struct policy_file *file, int r,
  */
 const struct policy_preset *node_policy_presets(const struct node_policy *p,
                                                 size_t *ret_n);
-/* Makes a cap of the one of this name.  -EINVAL. */
+/* Resolves the preset of this name to a cap.  -EINVAL. */
 int node_policy_preset(const struct node_policy *p, const char *name, struct cap_arg *ret,
                        uw_error *err);
 
@@ -103,14 +107,16 @@ double node_policy_pue(const struct node_policy *p);
 /* The boards are open: evaluates at once, before the actuator is there. */
 int node_policy_open(struct node_policy *p, struct caps *caps, size_t n_boards,
                      uw_error *err);
-/* The boards are closed: after the actuator and before the caps are. */
+/* The boards are being closed: call it after the actuator is closed and before the caps
+ * are.
+ */
 void node_policy_close(struct node_policy *p);
 
-/* The daemon ends: nothing is evaluated any more, claims stay. */
+/* The daemon ends: evaluation stops, claims stay. */
 void node_policy_rest(struct node_policy *p);
-/* Anything that rules may read has changed. */
+/* A value that rules may read has changed. */
 void node_policy_changed(struct node_policy *p);
-/* The phase of a job has, see policy_engine_hurry(). */
+/* The phase of a job has changed; see policy_engine_hurry(). */
 void node_policy_hurry(struct node_policy *p, uint64_t job);
 /* Whether a limit needs temperatures each second. */
 bool node_policy_is_hot(const struct node_policy *p);

@@ -1,9 +1,10 @@
-/* What the node knows of the phases of its jobs, for phase rules: under which caps each
- * has run, and how long it takes; and how soon a limit is set on a board and acts there.
+/* The node's knowledge of the phases of its jobs, for phase rules: under which caps each
+ * phase has run, and how long it takes; and how soon a limit is set on a board and takes
+ * effect.
  *
- * Owns one record a job and a board.  Touches caps_look() alone; overhears the samplers.
+ * Owns one record a job and a board.  Calls only caps_look(); listens to the samplers.
  * Logs, and writes to the ledger, when it ends the caps of a job's phases.
- * Thread: the loop's.  It lives as long as the boards are open.  Explained in
+ * Thread: the loop's.  It exists as long as the boards are open.  Explained in
  * docs/policies.md.
  */
 #ifndef NODE_PHASE_WATCH_H
@@ -36,11 +37,12 @@ int phase_watch_new(const struct phase_watch_opts *opts, struct phase_watch **re
                     uw_error *err);
 void phase_watch_free(struct phase_watch *w);
 DEFINE_AUTO(struct phase_watch *, phase_watch_free);
-/* Whether a phase that is seen matters at once, as rules may follow it.  At first yes. */
+/* Whether a change of phase is needed at once, as rules may depend on it; initially true.
+ */
 void phase_watch_hurry(struct phase_watch *w, bool hurry);
 
-/* The phase of a job on these boards is known (enum uw_phase); whether it is another one.
- * Not remembered where memory is short.
+/* Sets the phase of a job on these boards (enum uw_phase); returns whether it has
+ * changed. Not recorded if memory is short.
  */
 bool phase_watch_phase(struct phase_watch *w, uint64_t job, uint64_t boards,
                        uint32_t phase);
@@ -48,7 +50,7 @@ bool phase_watch_phase(struct phase_watch *w, uint64_t job, uint64_t boards,
 void phase_watch_cap(struct phase_watch *w, size_t board, uint32_t mw);
 void phase_watch_end(struct phase_watch *w, uint64_t job);
 
-/* Of a job and its boards (a mask). */
+/* The view of a job and its boards (a mask). */
 void phase_watch_look(const struct phase_watch *w, uint64_t job, uint64_t boards,
                       struct view_phases *ret);
 

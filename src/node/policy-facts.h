@@ -1,5 +1,5 @@
-/* The facts of the node, its boards and jobs that a policy's conditions read, and what
- * its caps are parts of, out of the node's view.  Pure.
+/* Derives from the node's view the facts of the node, its boards and jobs that a policy's
+ * conditions read, and the values that percentages of caps refer to.  Pure.
  */
 #ifndef NODE_POLICY_FACTS_H
 #define NODE_POLICY_FACTS_H
@@ -8,25 +8,26 @@
 #include "node/view.h"
 #include "policy/limits.h"
 
-/* Labels by which whoever registers a job tells what nobody else knows. */
+/* Labels by which the registrar of a job provides facts that the node cannot know. */
 #define FACT_LABEL_KIND "underwatt.kind"         /* training, inference, development */
 #define FACT_LABEL_DEADLINE "underwatt.deadline" /* seconds since 1970 */
-#define FACT_LABEL_LIMIT "underwatt.limit"       /* "4 h" from its begin on */
-#define FACT_LABEL_CLASS "underwatt.class"       /* that its user asked a scheduler for */
-#define FACT_LABEL_SHARED "underwatt.shared"     /* of a scheduler's job: "yes" */
+#define FACT_LABEL_LIMIT "underwatt.limit" /* time limit from the job's begin: "4 h" */
+#define FACT_LABEL_CLASS \
+    "underwatt.class" /* class that the user requested from a scheduler */
+#define FACT_LABEL_SHARED "underwatt.shared" /* of a scheduler's job: "yes" */
 
-/* A built-in signal of the catalogue; board, job: where its scope has one.  The class is
- * not a fact of the view.
+/* The value of a built-in signal of the catalogue; board, job: as its scope requires. The
+ * class is not a fact of the view.
  */
 void policy_fact(size_t signal, const struct node_view *v, const struct view_board *board,
                  const struct view_job *job, struct policy_value *ret);
 
-/* The job in which it runs; NULL: none is known. */
+/* The job inside which it runs; NULL: unknown or none. */
 const struct view_job *policy_outer(const struct node_view *v,
                                     const struct view_job *job);
 
-/* What is known of a job for matches: NULL job: nothing.  Texts are borrowed from it and
- * from the job in which it runs, whose labels it has beside its own.
+/* The facts of a job for matches; NULL job: none.  Texts are borrowed from the job and
+ * from its outer job, whose labels are added to its own.
  */
 enum { FACTS_MAX = LABELS_MAX * 4 + 4 };
 struct job_facts {
@@ -38,13 +39,14 @@ struct job_facts {
 void policy_job_facts(const struct node_view *v, const struct view_job *job,
                       struct job_facts *ret);
 
-/* Limits, claims of others and, of the searches of its jobs, demand and peak.  hold_mw is
- * where the search of one of its jobs has settled; *ret_measures: it measures again.
+/* Limits, claims of others and, from the searches of its jobs, demand and peak. hold_mw
+ * is the settled cap of the search of one of its jobs; *ret_measures: the search measures
+ * again.
  */
 void policy_board_of(const struct node_view *v, size_t board, struct policy_board *ret,
                      bool *ret_measures);
 
-/* A board as the limits of a policy see it. */
+/* The input of a policy's limits for a board. */
 void policy_limits_board(const struct view_board *b, uint64_t now_ns,
                          struct limits_board *ret);
 

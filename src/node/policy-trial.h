@@ -1,7 +1,7 @@
-/* What a policy would do now: evaluated once, beside the one in force, on the boards,
- * jobs and signals as they are; `for` counts as over.  No claim, goal or event follows.
+/* A trial of a policy: evaluates it once, in addition to the one in force, on the present
+ * boards, jobs and signals; `for` counts as elapsed.  It causes no claim, goal or event.
  *
- * Owns the policy that is tried and an engine for it.  Thread: the loop's.
+ * Owns the tried policy and an engine for it.  Thread: the loop's.
  */
 #ifndef NODE_POLICY_TRIAL_H
 #define NODE_POLICY_TRIAL_H
@@ -23,7 +23,7 @@ struct policy_trial_opts {
 struct policy_trial {
     struct view_policy policy;                /* its rules */
     struct engine_claim claim[BOARDS_MAX][2]; /* [1]: hard; mw 0: none */
-    /* Inside. */
+    /* Internal. */
     struct policy_trial_opts o;
     struct policy_file *file;
     struct policy_engine *engine;

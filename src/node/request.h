@@ -1,4 +1,4 @@
-/* A request to the node: who asks, and for what. */
+/* A request to the node: the client and its request. */
 #ifndef NODE_REQUEST_H
 #define NODE_REQUEST_H
 
@@ -35,15 +35,17 @@ enum { SIGNAL_WATCHER = 32 };
 struct node_signal {
     struct signal_value value;
     const char *unit;   /* of a number; "": none */
-    const char *source; /* "slurm": a program's, behind one by hand; NULL, "": by hand */
+    const char *source; /* "slurm": set by a program, below a value set by hand; NULL, "":
+                           by hand */
     uint64_t for_ns;    /* 0: SIGNAL_FOR_S, or a source's age limit */
 };
 
 /* A job that a scheduler's prolog registers by its name; see node_scheduler_put(). */
 enum {
     SCHEDULER_MINORS = 64,
-    SCHEDULER_WHY = JOB_REFUSED - 8, /* bytes of why a job's boards are not known */
-    SCHEDULER_WISH = JOB_ASK - 8, /* bytes of a cap, preset or goal, whatever it says */
+    SCHEDULER_WHY =
+        JOB_REFUSED - 8, /* bytes of the reason that a job's boards are unknown */
+    SCHEDULER_WISH = JOB_ASK - 8, /* bytes of a cap, preset or goal */
 };
 struct scheduler_ask {
     struct roster_register reg;       /* name, uid and labels; its boards come from … */
@@ -51,31 +53,32 @@ struct scheduler_ask {
     size_t n_minors;
     const char *ask;     /* "cap 300 W", "preset balanced", "goal edp"; "": nothing */
     const char *cls;     /* class of caps' settings; NULL: none */
-    const char *unknown; /* why its boards are not known; NULL: they are */
+    const char *unknown; /* why its boards are unknown; NULL: known */
     uint64_t limit_ns;   /* of its time; 0: none */
 };
 
-/* What a scheduler's collector knows of a running job that the prolog did not. */
+/* Facts about a running job from a scheduler's collector that the prolog did not have. */
 enum { FACTS_FOR_MAX_S = 3600 };
 struct scheduler_facts {
-    const struct label *label; /* set beside those that are there */
+    const struct label *label; /* added to the existing labels */
     size_t n_labels;
-    bool has_uid; /* whose job it is; another user's is another job */
+    bool has_uid; /* the owner is known; a job of another owner is another job */
     uid_t uid;
     uint64_t limit_ns; /* of its time; 0: as it is */
-    uint64_t for_ns;   /* so long it runs by the scheduler's word; 0: no word */
+    uint64_t
+        for_ns; /* time for which the scheduler confirms the job; 0: no confirmation */
 };
 
 struct node_job {
     struct roster_register reg;
     bool search;     /* search for goal; else hold cap where it is set */
-    bool by_default; /* nobody asked for that goal: a policy's class goes before it */
+    bool by_default; /* the goal is a default, and a policy's class takes precedence */
     struct goal goal;
     struct cap_arg cap;
     const char *preset;  /* in place of cap, as of a claim */
     const char *cls;     /* class of caps' settings; NULL: default */
     const char *command; /* for the history of searches; NULL: unknown */
-    uint64_t before;     /* reg.group: the job that its process had a part in; 0: none */
+    uint64_t before;     /* reg.group: the job to which its process belonged; 0: none */
     int page_fd;         /* the progress page, ownership passes; -1: none yet */
 };
 

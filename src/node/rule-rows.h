@@ -1,10 +1,10 @@
-/* Which occurrences of rules get rows of their own in the ledger.
+/* Decides which occurrences of rules get rows of their own in the ledger.
  *
- * A rule of a phase may begin and end each second.  Of each rule on a board and for a job
- * the first RULE_ROWS_AT_ONCE occurrences have their rows, and one more each
- * RULE_ROWS_EACH; the others are counted, and the count is a row a minute.  Claims of
- * rules and the caps that follow are rows or not by the same measure.  Pure: time is an
- * argument. Explained in docs/design/ledger.md.
+ * A rule of a phase may begin and end each second.  For each rule, board and job the
+ * first RULE_ROWS_AT_ONCE occurrences have rows, and one more each RULE_ROWS_EACH; the
+ * others are counted, and the count is a row a minute.  The same applies to claims of
+ * rules and the caps that follow.  Pure: time is an argument.  Explained in
+ * docs/design/ledger.md.
  */
 #ifndef NODE_RULE_ROWS_H
 #define NODE_RULE_ROWS_H
@@ -25,15 +25,15 @@ struct rule_rows;
 
 int rule_rows_new(struct rule_rows **ret); /* -ENOMEM */
 void rule_rows_free(struct rule_rows *r);
-/* Boards may have other numbers from now on. */
+/* The numbers of boards may change from now on. */
 void rule_rows_clear(struct rule_rows *r);
 DEFINE_AUTO(struct rule_rows *, rule_rows_free);
 
-/* Whether it is a row.  An end is one where its beginning was. */
+/* Whether the occurrence gets a row.  An end gets one if its beginning did. */
 bool rule_rows_event(struct rule_rows *r, const char *rule, size_t board, uint64_t job,
                      bool begins, uint64_t now_ns);
-/* The same of a claim that is made or changed (`hard`: of the two that rules make on a
- * board), of its end, and of a cap of the board by this claim (0: by none).
+/* The same for a claim that is made or changed (`hard`: which of the rule's two claims on
+ * a board), for its end, and for a cap of the board by this claim (0: by none).
  */
 bool rule_rows_claim(struct rule_rows *r, const char *who, size_t board, bool hard,
                      uint64_t id, uint64_t now_ns);
@@ -45,9 +45,9 @@ struct rule_count {
     const char *name;
     size_t board;
     uint64_t job, n, since_ns;
-    bool claims; /* claims of this name; else a rule began and ended */
+    bool claims; /* claims of this name; else beginnings and ends of a rule */
 };
-/* The next count that is due; false: there is none.  all: at the end, each is due. */
+/* The next count that is due; false: none.  all: at the end, every count is due. */
 bool rule_rows_count(struct rule_rows *r, bool all, uint64_t now_ns,
                      struct rule_count *ret);
 

@@ -1,4 +1,4 @@
-/* What the files of struct scheduler share. */
+/* Shared by the files of struct scheduler. */
 #ifndef NODE_SCHEDULER_INSIDE_H
 #define NODE_SCHEDULER_INSIDE_H
 
@@ -11,7 +11,7 @@ struct scheduler {
     struct step_watch *steps; /* NULL: there is no /proc to look at */
     struct loop_timer *timer;
     uint64_t look_ns; /* the next look; 0: none */
-    bool open;        /* claims of an earlier daemon are there again */
+    bool open;        /* claims of an earlier daemon were taken over */
     struct shared shared;
 };
 
@@ -26,15 +26,15 @@ static inline size_t scheduler_boards(const struct scheduler *s)
     return boards_count(s->o.boards);
 }
 
-/* What is after the first word of an ask, if that is it; else NULL. */
+/* The rest of a request after its first word, if that is `word`; else NULL. */
 const char *scheduler_after(const char *ask, const char *word);
 
-/* Has the job hold the cap that it asks for.  The claim of a board that does not answer
- * for the moment is kept; is_new: the job has not asked for this before.
+/* Makes the job hold the cap that it requests.  The claim on a board that does not answer
+ * at the moment is kept; is_new: the job's request is new.
  */
 int scheduler_hold(struct scheduler *s, const struct job_entry *job,
                    const struct job_record *rec, bool is_new, uw_error *err);
-/* The job has no claim. */
+/* Withdraws the job's claims. */
 void scheduler_hold_none(struct scheduler *s, uint64_t job);
 
 #endif

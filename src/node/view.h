@@ -34,15 +34,15 @@ struct view_board {
     double today_j;                              /* since midnight UTC */
     double throttle_s[VIEW_REASONS];       /* seconds under each bit of enum gpu_reason */
     double use_j[WASTE_N], use_s[WASTE_N]; /* by enum waste_class; energy_j in parts */
-    enum waste_class use;                  /* what the last booked stretch came to */
-    double use_for_s;                      /* for how long; 0: WASTE_WORKING */
+    enum waste_class use;                  /* class of the last booked stretch */
+    double use_for_s;                      /* duration of that class; 0: WASTE_WORKING */
     uint64_t memory_bytes;                 /* of processes on it; 0: unknown, or none */
     struct charges_sum charged;            /* emissions and money */
     uint64_t calls, failures; /* driver calls of the sampler; those that failed */
     uint64_t job[8];          /* jobs on it */
     size_t n_jobs;
     uint64_t lost_ns;      /* last loss of a claim's right; 0: none within an hour */
-    const char *lost_text; /* the claim, its owner and the reason */
+    const char *lost_text; /* the claim, its owner and the reason of the loss */
 };
 
 struct view_job {
@@ -50,18 +50,18 @@ struct view_job {
     struct view_phase phase;
     const struct job_capped *capped; /* NULL: nothing is known */
     const char *ask, *refused;       /* of a job_record; NULL: nothing */
-    bool cap_held;                   /* a claim of its scheduler is on its boards, … */
-    uint32_t lower_mw;               /* … and another decides there: its cap; 0: none */
+    bool cap_held;                   /* its scheduler has a claim on its boards, … */
+    uint32_t lower_mw; /* … and another claim decides there, with this cap; 0: none */
     const char *lower_who;
-    uint64_t goal_of; /* the job in which it runs, whose goal its search has; 0: none */
+    uint64_t goal_of; /* the outer job whose goal its search has; 0: none */
     struct view_phases phases;
     bool settled;    /* the job has ended and all of its energy is booked */
     double energy_j; /* attributed to it so far: the sum of its parts, by board */
     struct maybe half_j;
     const struct attribution_part *part;
     size_t n_parts;
-    double booked_s; /* for which that energy is: without the time before its boards were
-                      * known, and the newest seconds */
+    double booked_s; /* time of that energy: without the time before its boards were
+                        known, and the newest seconds */
     double time_s;
     struct charges_sum charged; /* emissions and money, since the daemon began */
     uint64_t steps;
@@ -88,7 +88,7 @@ struct view_policy {
     const struct config_class *caps_cls; /* of caps.classes; [0] is "default" */
     size_t n_caps_classes;
     const struct limits *limits; /* policy/limits.h; NULL: none */
-    const char *file;            /* where it is read from */
+    const char *file;            /* path of its file */
     const char *error;           /* why the file was refused last; "" */
     uint64_t loads, failures;    /* policies in force; files that were refused */
     uint64_t evaluations;
@@ -101,7 +101,7 @@ struct node_view {
     bool simulated, dry_run, read_only; /* read_only: no actuator */
     char actuator[200];                 /* "" connected, else the reason */
     uint64_t now_ns, began_ns;
-    uint64_t fresh_ns; /* what was read of a board longer ago is stale */
+    uint64_t fresh_ns; /* age from which a board's readings are stale */
     int64_t utc_ns;
     const struct view_board *board;
     size_t n_boards;
@@ -115,7 +115,7 @@ struct node_view {
     size_t n_signals;
     struct view_policy policy;
     uint64_t config_loads, config_failures;
-    const char *config_error; /* why the last reload was refused; "": it was not */
+    const char *config_error; /* why the last reload was refused; "": not refused */
     uint64_t ledger_rows, ledger_failures;
     uint64_t ledger_waiting, ledger_lost; /* rows in memory; rows lost */
     struct ledger_revised ledger_revised;

@@ -35,12 +35,12 @@ int viewer_new(struct loop *loop, struct viewer **ret);
 void viewer_free(struct viewer *v);
 DEFINE_AUTO(struct viewer *, viewer_free);
 
-/* Makes room for n boards, before anything is told of them; -ENOMEM. */
+/* Makes room for n boards; call it before any function below.  -ENOMEM. */
 int viewer_room(struct viewer *v, size_t n);
 void viewer_open(struct viewer *v, const struct viewer_sources *from);
 void viewer_close(struct viewer *v);
 
-/* Each tick, dt after the last. */
+/* Call at each tick, dt after the last. */
 void viewer_tick(struct viewer *v, double dt);
 /* The mean power of a board since from_ns, or unknown. */
 struct maybe viewer_power(const struct viewer *v, size_t board, uint64_t from_ns);

@@ -68,7 +68,7 @@ struct engine_event {
     bool begins;
     const char
         *how; /* reason of the end: a word of rule.state, "job gone", "policy gone" */
-    const char *why; /* what it read when it began */
+    const char *why; /* values read at the beginning */
 };
 
 struct engine_opts {
