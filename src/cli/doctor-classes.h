@@ -1,5 +1,5 @@
-/* The classes of the plugin's table of boards (docs/slurm.md) beside those that the
- * daemon of this node knows.  Only doctor_classes_ask() does I/O.
+/* Compares the classes in the plugin's table of boards (docs/slurm.md) with those that
+ * this node's daemon knows.  Only doctor_classes_ask() does I/O.
  */
 #ifndef CLI_DOCTOR_CLASSES_H
 #define CLI_DOCTOR_CLASSES_H
@@ -15,7 +15,7 @@
 enum { DOCTOR_CLASSES_MAX = 128 };
 
 struct doctor_classes {
-    bool told; /* a daemon has told all its classes; without them nothing is judged */
+    bool told; /* a daemon has reported all its classes; without them nothing is judged */
     size_t n;
     char name[DOCTOR_CLASSES_MAX][WISH_TEXT];
     char file[DOCTOR_SLURM_PATH]; /* of the policy */

@@ -1,4 +1,4 @@
-/* What the user asks of `measure` and `run`, and the options that both have. */
+/* The arguments of `measure` and `run`, and the options that both have. */
 #ifndef CLI_JOB_OPTS_H
 #define CLI_JOB_OPTS_H
 
@@ -19,7 +19,7 @@ struct job_run {
     /* what is wanted */
     enum job_caps caps;
     struct goal goal;
-    bool goal_by_default; /* nobody asked for it */
+    bool goal_by_default; /* the goal is the default */
     uint64_t
         goal_of; /* at the end: the job in which it ran, whose goal it had; 0: none */
     struct cap_arg cap;

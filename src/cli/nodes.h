@@ -23,9 +23,9 @@ DEFINE_AUTO(struct nodes *, nodes_free);
 bool nodes_are_own(const struct nodes *n);
 /* Looks again which commands run; the daemon stays. */
 void nodes_look(struct nodes *n);
-/* As daemon_get().  Lists of several nodes become one (json_extend()), first those of
- * nodes that claim something; a board is told of by the node that claims it; a node that
- * fails is left out where another one answers.
+/* As daemon_get().  Lists of several nodes are merged (json_extend()), beginning with
+ * nodes that have claims; a board is reported by the node that claims it; a node that
+ * fails is left out if another one answers.
  */
 int nodes_get(struct nodes *n, const char *path, const char *json, struct json **ret,
               uw_error *err);

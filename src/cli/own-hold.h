@@ -16,9 +16,9 @@ int own_hold_claim(struct own_node *own, size_t i, const char *why, uint64_t *re
  * and says why.
  */
 int own_hold_is(const struct own_node *own, size_t i, uw_error *err);
-/* Board i is not held yet, but locked, its original noted, and the driver has taken the
- * write that proves the right to set limits: it refuses at once where the right is
- * missing, and takes some 30 ms else.
+/* Whether board i, not held yet, is locked with its original recorded, and the driver has
+ * accepted the write that proves the right to set limits: it refuses at once without the
+ * right, and takes some 30 ms otherwise.
  */
 bool own_hold_writes(const struct own_node *own, size_t i);
 /* -ETIMEDOUT: board i was not held within OWN_HOLD_MS. */

@@ -56,8 +56,8 @@ int report_digits(double v);
 const char *report_amount(double v, int digits, char ret[REPORT_TEXT]);
 /* Whether some energy of the report has emissions or cost ("co2_covered" …) known. */
 bool report_has_charge(const struct json_value *report, const char *covered);
-/* A line of sums beside what is booked: "market-based", "385 g CO2e, of 62.5 % of the
- * energy"; *ret_name NULL: the report does not have it.  false: no more lines.
+/* A line of sums in addition to the booked ones: "market-based", "385 g CO2e, of 62.5 %
+ * of the energy"; *ret_name NULL: not in the report.  false: no more lines.
  */
 bool report_beside(const struct json_value *report, size_t i, const char **ret_name,
                    char ret[REPORT_ONLY]);
@@ -89,10 +89,10 @@ struct report_column {
     int digits; /* of a number */
     double scale;
     unsigned rows;     /* kinds of reports that have it */
-    const char *needs; /* what the report must have for it; NULL: nothing */
+    const char *needs; /* key that the report must have; NULL: none */
 };
-/* In text, columns of emissions and money, and of what stands beside what is booked, have
- * tables of their own.
+/* In text, columns of emissions and money, and of sums in addition to the booked ones,
+ * have tables of their own.
  */
 enum report_table { TABLE_ENERGY, TABLE_CHARGES, TABLE_BESIDE };
 enum report_table report_table(const struct report_column *column);
@@ -109,7 +109,7 @@ void report_cell(const struct json_value *report, const struct json_value *row,
 
 /* "carbon: signals grid, estimated": the i-th source of factors; false: no more. */
 bool report_factor(const struct json_value *report, size_t i, char ret[REPORT_ONLY]);
-/* Their list, in text and on a page; nothing where there is none. */
+/* Writes the list of factors, in text and on a page; nothing if there is none. */
 void report_text_factors(const struct json_value *report, FILE *to);
 void report_html_factors(const struct json_value *report, FILE *to);
 

@@ -1,4 +1,4 @@
-/* Signals from outside as a command sees them: of the daemon or, where none runs, of
+/* Signals from outside for commands: from the daemon or, if none runs, from
  * underwatt-signals.
  */
 #ifndef CLI_SIGHT_H
@@ -22,8 +22,8 @@ struct sight {
     double number;                 /* NaN: unknown, a forecast, or no number */
     bool known;                    /* of a forecast: some of it lies ahead */
     bool ahead;                    /* a forecast */
-    bool estimated;                /* the source says so */
-    int64_t time_utc_s, end_utc_s; /* from when and until when it counts; 0: unknown */
+    bool estimated;                /* the source marks the value as estimated */
+    int64_t time_utc_s, end_utc_s; /* validity of the value; 0: unknown */
     struct signal_facts facts;
     struct stretch_point *point; /* its history or forecast */
     size_t n;
@@ -43,8 +43,8 @@ struct sight_link {
     bool daemon;   /* the daemon answers */
     int64_t utc_s; /* now */
 };
-/* socket: of underwatt-signals, asked in the daemon's place; NULL: the daemon is asked
- * and, where none runs, the system's underwatt-signals.  EXIT_OK, or what to return.
+/* socket: of underwatt-signals, to ask instead of the daemon; NULL: asks the daemon or,
+ * if none runs, the system's underwatt-signals.  EXIT_OK, or the exit code to return.
  */
 int sight_link_open(const struct cmd *cmd, const struct cli_env *env, const char *boards,
                     const char *socket, struct sight_link *ret);

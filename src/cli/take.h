@@ -20,8 +20,8 @@ bool take_bool(const struct json_value *v, const char *key);    /* false unknown
 const char *take_text(const struct json_value *v, const char *key);
 /* Copied, cut to fit; "" unknown. */
 void take_copy(const struct json_value *v, const char *key, char *ret, size_t size);
-/* Of a board's cap or a job's search: the text of `key`, and where a board was released
- * " at 14:02", in local time, with the date where it was another day.
+/* The text of `key` of a board's cap or a job's search and, if a board was released, " at
+ * 14:02" in local time, with the date if it was another day.
  */
 void take_released(const struct json_value *v, const char *key, char *ret, size_t size);
 /* "released by an administrator at 14:02", or "yielded: TEXT": the state of a board's

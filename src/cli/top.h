@@ -56,7 +56,7 @@ struct top_job {
 struct top_waster {
     char name[TOP_TEXT];
     double energy_j, time_s, money;
-    double priced_j; /* of the energy: what the money is of */
+    double priced_j; /* energy for which the cost is known */
 };
 
 struct top_wasted {
@@ -77,7 +77,7 @@ struct top {
     size_t n_jobs;
     uint64_t looks;    /* samples taken so far */
     double look_s;     /* time between two */
-    char trouble[200]; /* why the figures are old; or "" */
+    char trouble[200]; /* why the figures are outdated; or "" */
     struct top_wasted users, projects;
     char currency[16];
     char wasted_to[8];        /* UTC, "14:03": the end of these; "": no answer yet */
@@ -132,13 +132,13 @@ enum top_key {
  */
 bool top_key(struct top *t, enum top_key key, const char *text);
 
-/* Whether the filter leaves it: its text is in one of those shown of it, in upper or
- * lower case; of a board also where its UUID begins so, or where the first job on it is
- * left.
+/* Whether the filter matches: its text occurs, in upper or lower case, in one of the
+ * shown texts; of a board also if its UUID begins with it, or if the filter matches the
+ * first job on the board.
  */
 bool top_shows_board(const struct top *t, const struct top_board *b);
 bool top_shows_job(const struct top *t, const struct top_job *j);
-/* The boards that the filter leaves, as indices of top.board. */
+/* The boards that match the filter, as indices of top.board. */
 struct top_shown {
     size_t at[TOP_BOARDS];
     size_t n;

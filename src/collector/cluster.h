@@ -1,10 +1,10 @@
-/* The rounds of the collector: asks Slurm, and tells the nodes what came of it.
+/* The rounds of the collector: queries Slurm, and sends the results to the nodes.
  *
- * Owns: squeue's and sinfo's processes, two threads that send.  Touches: the nodes'
+ * Owns: the processes of squeue and sinfo, two threads that send.  Touches: the nodes'
  * daemons.  Thread: the loop's.  Explained in docs/slurm.md#collector-and-queue.
  *
- * Only a round in which Slurm has answered tells the nodes anything: without it what they
- * were told runs out, and is unknown.
+ * Only a round in which Slurm has answered sends anything to the nodes: otherwise the
+ * values sent before expire and become unknown.
  */
 #ifndef COLLECTOR_CLUSTER_H
 #define COLLECTOR_CLUSTER_H
@@ -19,7 +19,7 @@ struct cluster;
 /* config and token are borrowed; token NULL: none.  The first round begins at once. */
 int cluster_new(struct loop *loop, const struct collector_config *config,
                 const char *token, struct cluster **ret, uw_error *err);
-void cluster_free(struct cluster *c); /* what is under way is given up */
+void cluster_free(struct cluster *c); /* cancels what is under way */
 DEFINE_AUTO(struct cluster *, cluster_free);
 
 #endif

@@ -1,6 +1,5 @@
-/* A command of Slurm that is run for its output, with an end and a bound.  Its
- * environment has what it needs of ours (PATH, SLURM_CONF), and no variable that chooses
- * its output.
+/* Runs a Slurm command for its output, with a deadline and a size limit.  Its environment
+ * has the variables that it needs (PATH, SLURM_CONF), and none that changes its output.
  */
 #ifndef COLLECTOR_COMMAND_H
 #define COLLECTOR_COMMAND_H
@@ -29,7 +28,8 @@ struct command_opts {
     command_fn fn;
     void *user;
 };
-/* fn is called once, not from inside, unless the command is freed before. */
+/* fn is called once, never from inside command_new(), unless the command is freed before.
+ */
 int command_new(struct loop *loop, const struct command_opts *opts, struct command **ret,
                 uw_error *err);
 void command_free(struct command *c); /* kills it */

@@ -16,7 +16,7 @@ enum { COLLECTOR_KINDS = 64, COLLECTOR_PATH = 512 };
 
 enum collector_source { SOURCE_AUTO, SOURCE_JSON, SOURCE_TEXT };
 
-/* Jobs that all of the patterns match ("*" is any text; NULL: any) are of this kind. */
+/* Jobs that match all of the patterns ("*" is any text; NULL: any) are of this kind. */
 struct collector_kind {
     int kind;
     const char *partition, *qos, *account, *user, *name;
@@ -25,8 +25,8 @@ struct collector_kind {
 struct collector_config {
     uint64_t every_ns;
     int source;    /* enum collector_source */
-    bool sees_all; /* our user is an operator of Slurm: PrivateData hides nothing */
-    /* How a node's daemon is reached, %n stands for the node's name: */
+    bool sees_all; /* this user is an operator of Slurm: PrivateData hides nothing */
+    /* The address of a node's daemon; %n stands for the node's name: */
     const char *socket; /* a unix socket; or NULL and … */
     const char *url;    /* … "https://%n:8443" with … */
     const char *token;  /* … the file of its token and … */
@@ -50,8 +50,8 @@ const char *collector_kind(const struct collector_config *c, const struct slurm_
 /* The pattern with the node's name; -ENAMETOOLONG. */
 int collector_place(const char *pattern, const char *node, char *ret, size_t size);
 
-/* The one line of a file that nobody but this user or root may read; free() it after
- * wiping it.  -EPERM: others may, -EINVAL: no token.
+/* The only line of a file that only this user or root may read; free() it after wiping
+ * it.  -EPERM: other users may read it, -EINVAL: no token.
  */
 int collector_token(const char *path, char **ret, uw_error *err);
 

@@ -1,5 +1,5 @@
-/* What queues come to: of all partitions, and of each one by the name that its signals
- * have.  Pure.
+/* Figures of queues: of all partitions together, and of each one under the name used in
+ * its signals.  Pure.
  */
 #ifndef COLLECTOR_FIGURES_H
 #define COLLECTOR_FIGURES_H
@@ -13,9 +13,9 @@ enum { FIGURES_MAX = 512, FIGURES_WORD = 48 };
 
 struct queue_figures {
     char word[FIGURES_WORD]; /* "gpu_long" of the partition gpu-long; "" of all */
-    uint64_t depth;          /* jobs that wait; each task of an array is one */
-    uint64_t gpus;           /* that they ask for */
-    int64_t wait_s;          /* how long the first of them could have run */
+    uint64_t depth;          /* waiting jobs; each task of an array counts */
+    uint64_t gpus;           /* GPUs that they request */
+    int64_t wait_s;          /* longest time since a job became eligible */
 };
 struct queues {
     struct queue_figures of[FIGURES_MAX]; /* [0]: all partitions */
@@ -23,11 +23,11 @@ struct queues {
 };
 
 void queues_init(struct queues *q);
-/* A partition of the cluster: 0 while nobody waits for it.  -E2BIG. */
+/* Adds a partition of the cluster, whose figures are 0 without waiting jobs.  -E2BIG. */
 int queues_partition(struct queues *q, const char *name);
-/* Adds the jobs that wait; a job that names several partitions waits for each of them,
- * and is one of all, and so are the components of a heterogeneous job.  A partition
- * beyond FIGURES_MAX counts in the sum of all alone.
+/* Adds the waiting jobs.  A job that names several partitions counts in each of them, but
+ * once in the total; so do the components of a heterogeneous job.  A partition beyond
+ * FIGURES_MAX counts only in the total.
  */
 void queues_add(struct queues *q, const struct jobs *jobs, int64_t now_s);
 

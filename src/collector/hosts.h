@@ -1,5 +1,5 @@
-/* Nodes of lists as Slurm writes them, "n[1-3,07]": `scontrol show hostnames` says, once
- * a list.
+/* Expands lists of nodes such as "n[1-3,07]", with one call of `scontrol show hostnames`
+ * per list.
  */
 #ifndef COLLECTOR_HOSTS_H
 #define COLLECTOR_HOSTS_H
@@ -18,15 +18,15 @@ struct hosts {
 };
 void hosts_fini(struct hosts *h);
 
-/* The nodes of a list, each behind a newline or at the begin; NULL: not known.  A list
- * without brackets is known: *ret_plain, and its names are between commas.
+/* The nodes of a list, each after a newline or at the beginning; NULL: unknown.  A list
+ * without brackets is always known: *ret_plain is set, and the names are separated by
+ * commas.
  */
 const char *hosts_find(const struct hosts *h, const char *list, bool *ret_plain);
-/* Takes a copy of both; when it is full the others are forgotten.  -ENOMEM. */
+/* Stores a copy of both; a full table is emptied first.  -ENOMEM. */
 int hosts_add(struct hosts *h, const char *list, const char *names);
 
-/* Calls fn for each name that can be one of a node's: [A-Za-z0-9._-], 63 bytes at most.
- */
+/* Calls fn for each valid node name: [A-Za-z0-9._-], at most 63 bytes. */
 void hosts_each(const char *names, char between,
                 void (*fn)(const char *name, size_t len, void *user), void *user);
 bool hosts_is_name(const char *name, size_t len);

@@ -1,7 +1,7 @@
-/* Slurm's jobs as squeue prints them, and what a queue comes to.
+/* Slurm's jobs, parsed from the output of squeue, and which of them wait.
  *
- * Owns: nothing.  Touches: nothing; the time is an argument.  Thread: any.
- * Explained in docs/slurm.md#collector-and-queue.
+ * Owns: nothing.  Touches: nothing; the time is an argument.  Thread: any. Explained in
+ * docs/slurm.md#collector-and-queue.
  *
  * The text is outside data: users choose names of jobs, and fields moved between Slurm's
  * versions.  A job without an id or a state is left out; any other field that is missing
@@ -34,7 +34,7 @@ struct slurm_job {
     uint64_t id;
     uint64_t array_id, task;      /* of an array's task; array_id 0: none */
     uint64_t het_id, het_offset;  /* component of a heterogeneous job; het_id 0: none */
-    uint64_t tasks;               /* that this entry stands for: of a pending array */
+    uint64_t tasks;               /* number of tasks of this entry, a pending array */
     uint64_t gpus;                /* of all nodes, for each of the tasks */
     int64_t submit_s, eligible_s; /* UTC; 0: not told, not eligible */
     int64_t limit_s;              /* 0: unlimited, not told */
@@ -49,7 +49,7 @@ struct slurm_job {
 struct jobs {
     struct slurm_job *job;
     size_t n, cap;
-    char *text; /* what texts are borrowed from */
+    char *text; /* owns the texts */
     struct json *doc;
 };
 void jobs_fini(struct jobs *jobs);
@@ -69,10 +69,10 @@ static inline void jobs_fini_p(struct jobs *jobs)
 int jobs_read_json(char *text, size_t len, const char *types, struct jobs *ret,
                    uw_error *err);
 
-/* Output of squeue with the format below, whose fields nonce parts.  Takes text (has a
- * NUL at len; free() it otherwise) in any case.  A line without these is the rest of a
- * name that has a line end: who does not know the nonce can make up no job.  -EPROTO
- * (also where no line is of the form), -E2BIG, -ENOMEM.
+/* Parses the output of squeue with the format below, whose fields are separated by the
+ * nonce.  Takes text (NUL at len; free()d otherwise) in any case.  A line without nonces
+ * continues a name that contains a line end: without the nonce nobody can forge a job.
+ * -EPROTO (also if no line has the form), -E2BIG, -ENOMEM.
  */
 int jobs_read_text(char *text, size_t len, const char *nonce, const char *types,
                    struct jobs *ret, uw_error *err);
@@ -83,8 +83,8 @@ int jobs_format(const char *nonce, char *ret, size_t size);
  * none.
  */
 const char *job_unavailable(const struct slurm_job *job);
-/* Whether the job waits for others to end: pending, eligible, and not for a reason for
- * which it would wait on an idle cluster, too.
+/* Whether the job waits for other jobs to end: pending, eligible, and not for a reason
+ * for which it would also wait on an idle cluster.
  */
 bool job_waits(const struct slurm_job *job, int64_t now_s);
 

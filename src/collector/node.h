@@ -1,5 +1,5 @@
-/* What a node's daemon is to be told, and what it was told: a chain of requests of what
- * differs, or is due again.  Pure; times are the loop's.
+/* The state of one node: what was sent to its daemon and what must be sent, as a chain of
+ * requests for everything that differs or is due again.  Pure; times are the loop's.
  */
 #ifndef COLLECTOR_NODE_H
 #define COLLECTOR_NODE_H
@@ -16,23 +16,24 @@
 
 enum {
     NODE_NAME = 64,
-    NODE_JOBS = 512, /* of one node; more are not told */
+    NODE_JOBS = 512, /* jobs of one node; further jobs are not sent */
     NODE_SIGNALS = 3 * FIGURES_MAX,
     NODE_PATH = 128,
     NODE_BODY = 4096,
     NODE_ANSWER = 1 << 20,
-    NODE_LOOK_S = 20, /* a look at Slurm, all its calls */
+    NODE_LOOK_S = 20, /* a look at Slurm, with all its calls */
     NODE_SEND_S = 5,  /* all requests to one node in one round */
 };
 
-/* What one job's request said last. */
+/* The last request for one job. */
 struct node_job {
     uint64_t id, hash;
-    uint64_t due_ns;   /* to be said again, if it is the same */
-    size_t at;         /* in jobs, this round */
-    unsigned refusals; /* with 5xx, in a row: said after all others, with a backoff */
+    uint64_t due_ns; /* time at which an unchanged request is repeated */
+    size_t at;       /* in jobs, this round */
+    unsigned
+        refusals; /* consecutive answers 5xx: sent after all others, with a backoff */
 };
-/* A signal that the daemon has. */
+/* A signal of the daemon. */
 struct node_signal_told {
     char word[FIGURES_WORD]; /* the partition's; "": of all */
     int what;                /* enum node_what */
@@ -47,19 +48,19 @@ struct node {
     size_t n_jobs, jobs_cap;
     struct node_signal_told *signal;
     size_t n_signals, signals_cap;
-    uint64_t names_due_ns; /* when to ask which signals it has; 0: now */
+    uint64_t names_due_ns; /* when to query the names of its signals; 0: now */
     unsigned failures;     /* chains without an answer, in a row */
     unsigned refusals;     /* chains that began with 429 or 5xx, in a row */
-    uint64_t again_ns;     /* after both: not before */
+    uint64_t again_ns;     /* after either: no chain before this time */
     uint64_t tried_ns;     /* the end of its last chain */
     bool busy;             /* a chain is under way */
-    bool denied;           /* its last chain but for the names ended with 401 or 403 */
+    bool denied; /* its last chain, other than for the names, ended with 401 or 403 */
     enum node_state { NODE_ANSWERS, NODE_BUSY, NODE_SILENT } state;
 };
 void node_fini(struct node *node);
 
-/* The jobs that run on the node (indices into jobs->job), in place of those before; what
- * was said of one that stays is kept.  -ENOMEM: nothing changed.
+/* Sets the jobs that run on the node (indices into jobs->job); the state of jobs that
+ * stay is kept.  -ENOMEM: nothing changed.
  */
 int node_jobs(struct node *node, const struct jobs *jobs, const size_t *at, size_t n);
 
@@ -86,27 +87,27 @@ struct node_now {
     const struct jobs *jobs;
     uint64_t now_ns;
 };
-/* What is to be said now; nothing: n is 0.  Where it is not known which signals the node
- * has, that alone is asked.  -ENOMEM.
+/* The requests to send now; none: n is 0.  If the names of the node's signals are
+ * unknown, only these are queried.  -ENOMEM.
  */
 int node_plan(const struct node *node, const struct node_now *now, struct node_asks *ret);
-/* The answer to one of them: NODE_ASK_NAMES takes the body.  The node may have got other
- * jobs and signals since the plan; an answer to what it has no more is dropped.
+/* Processes the answer to a request: NODE_ASK_NAMES takes the body.  The node's jobs and
+ * signals may have changed since the plan; answers for those that are gone are dropped.
  */
 void node_answered(struct node *node, const struct node_now *now,
                    const struct node_ask *ask, unsigned status, const char *body);
-/* How a chain ended. */
+/* The end of a chain. */
 struct node_end {
-    int r;            /* < 0: nobody answered, or the node refuses us */
+    int r;            /* < 0: no answer, or the node refuses this client */
     unsigned status;  /* 429, 5xx: of its last answer, which ended it; or 0 */
     unsigned retry_s; /* Retry-After of that; 0: none */
-    bool some;        /* others of its requests were answered with 2xx */
-    bool names;       /* the chain asked for the node's signals and told it nothing */
+    bool some;        /* other requests of the chain were answered with 2xx */
+    bool names;       /* the chain only queried the names of the node's signals */
 };
-/* What was answered with 2xx stays told after 429, 5xx and a time that was up.  A node
- * that has refused what it was told, and names its signals, has not answered yet.  Where
- * nobody answers another daemon may be next, which was told nothing.  Returns whether
- * node->state is another one now.
+/* Processes the end of a chain.  Requests answered with 2xx count as sent even after 429,
+ * 5xx or a timeout.  A node that has refused requests but answers the query of its names
+ * counts as refusing.  After no answer, the next daemon may be a new one, to which
+ * nothing was sent.  Returns whether node->state has changed.
  */
 bool node_over(struct node *node, const struct node_now *now, const struct node_end *end);
 

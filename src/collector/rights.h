@@ -6,9 +6,9 @@
 
 #include "underwatt/error.h"
 
-/* text: output of `scontrol show config`.  -EACCES: PrivateData hides some (from all but
- * root, SlurmUser and operators, of whom the text does not tell), -EPROTO: it does not
- * say.
+/* text: output of `scontrol show config`.  -EACCES: PrivateData hides some (from all
+ * users except root, SlurmUser and operators, which the text does not list), -EPROTO: the
+ * text has no PrivateData.
  */
 int rights_check(const char *text, uid_t uid, uw_error *err);
 

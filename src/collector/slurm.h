@@ -1,7 +1,7 @@
-/* One look at Slurm: whether it shows us all (scontrol), nodes and partitions by sinfo,
- * jobs by squeue, lists of nodes by scontrol, one call after the other, all of them
- * within NODE_LOOK_S.  Lists that are left then are left out; without the others the look
- * fails. The loop's thread.
+/* One look at Slurm: the rights of this user (scontrol), nodes and partitions (sinfo),
+ * jobs (squeue) and lists of nodes (scontrol), one call after the other, all of them
+ * within NODE_LOOK_S.  If time runs out, remaining lists are left out; if another call
+ * fails, the look fails.  The loop's thread.
  */
 #ifndef COLLECTOR_SLURM_H
 #define COLLECTOR_SLURM_H
@@ -26,8 +26,8 @@ struct slurm_seen {
     size_t n_nodes;
     size_t left_out; /* jobs that run on nodes that are not known: see hosts_find() */
 };
-/* r: 0, or why nothing is known: *why.  seen is borrowed until the next
- * look begins; its jobs and queues until the next one that is complete.
+/* r: 0, or an error with *why.  seen is borrowed until the next look begins; its jobs and
+ * queues until the next complete one.
  */
 typedef void (*slurm_fn)(int r, const struct slurm_seen *seen, const uw_error *why,
                          void *user);

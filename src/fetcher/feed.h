@@ -1,4 +1,5 @@
-/* The sources of signals.yaml: their rounds, what is held of each, and its cache on disk.
+/* The sources of signals.yaml: their rounds, the values held of each, and its cache on
+ * disk.
  *
  * Owns: a worker and connections for each source: one that hangs delays no other.
  * Touches: the network, files of sources, keys, and the cache, in workers' threads.
@@ -20,10 +21,10 @@ struct feed;
 /* config: borrowed.  Reads the caches, then asks each source when its time has come. */
 int feed_new(struct loop *loop, const struct signals_config *config, struct feed **ret,
              uw_error *err);
-void feed_free(struct feed *f); /* what is under way is given up */
+void feed_free(struct feed *f); /* cancels what is under way */
 DEFINE_AUTO(struct feed *, feed_free);
 
-/* Rounds that are over: changes with what is shown. */
+/* Number of finished rounds: changes whenever the shown values change. */
 uint64_t feed_rounds(const struct feed *f);
 /* Calls fn with each series that is held. */
 void feed_each(const struct feed *f, judges_series_fn fn, void *arg);

@@ -20,19 +20,19 @@ enum { FOLLOW_REQUEST_S = 30 };
 
 struct follow;
 
-/* config: borrowed; it follows somebody.  Reads the cache, then asks when the time has
- * come.
+/* config: borrowed; it must follow a site.  Reads the cache, then asks the site when its
+ * time has come.
  */
 int follow_new(struct loop *loop, const struct signals_config *config,
                struct follow **ret, uw_error *err);
-void follow_free(struct follow *f); /* what is under way is given up */
+void follow_free(struct follow *f); /* cancels what is under way */
 DEFINE_AUTO(struct follow *, follow_free);
 
-/* Why the site cannot be asked; "": it answers, or has not been asked yet.  Borrowed
- * until the next round.
+/* Why the site cannot be asked; "": it answers, or was not asked yet.  Borrowed until the
+ * next round.
  */
 const char *follow_error(const struct follow *f);
-/* Changes with what is shown. */
+/* Changes whenever the shown values change. */
 uint64_t follow_rounds(const struct follow *f);
 /* Calls fn with each series that follow_show() would show. */
 void follow_each(const struct follow *f, judges_series_fn fn, void *arg);

@@ -12,7 +12,7 @@
 #include "underwatt/error.h"
 
 enum {
-    GRES_LINE_MAX = 4096,  /* bytes of a line of gres.conf, with those it goes on in */
+    GRES_LINE_MAX = 4096,  /* bytes of a line of gres.conf, including its continuations */
     GRES_CONF_MAX = 65536, /* bytes of slurm.conf and gres.conf that the plugin reads */
     GRES_PATH_MAX = 256,
     GRES_DEVICES_MAX = 1024,
@@ -20,7 +20,7 @@ enum {
     GRES_TYPE_MAX = 64,
 };
 
-/* A node's GPUs by slurm.conf, type by type; one type "": none is named. */
+/* A node's GPUs by slurm.conf, type by type; a single type "": no types are named. */
 struct gres_types {
     size_t n;
     struct gres_type {
@@ -48,7 +48,7 @@ typedef void gres_fn(unsigned index, const char *file, void *user);
 int gres_read(const char *text, size_t len, const char *node, struct gres_types *types,
               gres_fn *fn, void *user, uw_error *err);
 
-/* Whether an expression of names ("n[1-4,07],login") of len bytes has this name. */
+/* Whether an expression of names ("n[1-4,07],login") of len bytes contains this name. */
 bool gres_names(const char *expression, size_t len, const char *name);
 
 #endif

@@ -1,5 +1,5 @@
-/* The two requests to underwattd (docs/slurm.md) and what is to be known of its answers.
- * Pure; nothing is allocated.
+/* The two requests to underwattd (docs/slurm.md), and the parsing of its answers.  Pure;
+ * nothing is allocated.
  */
 #ifndef SLURM_MESSAGE_H
 #define SLURM_MESSAGE_H
@@ -18,14 +18,14 @@ enum {
     MESSAGE_LABEL = 64,     /* bytes of a value; a longer one is cut */
     MESSAGE_REQUEST = 8192, /* bytes of a request */
     MESSAGE_ANSWER = 65536, /* bytes of an answer that are read at most */
-    MESSAGE_KEPT = 4096,    /* … and of those that are looked at */
+    MESSAGE_KEPT = 4096,    /* bytes of these that are parsed */
 };
 
 struct message_label {
     const char *key, *value; /* value NULL or "": left out */
 };
 
-/* What the daemon is to know of a job that begins. */
+/* The data sent to the daemon about a job that begins. */
 struct message_job {
     uint32_t id;
     uid_t uid;
@@ -35,7 +35,7 @@ struct message_job {
     uint64_t limit_s;       /* 0: unknown */
     const struct wish *ask; /* cap, preset or goal; NULL: none */
     const struct wish *cls; /* NULL: none */
-    const char *unknown;    /* why its GPUs are not known; NULL: they are */
+    const char *unknown;    /* why its GPUs are unknown; NULL: known */
 };
 
 /* Write the request that registers a job, or ends one.  Returns its length, -E2BIG. */
@@ -49,7 +49,7 @@ int message_status(const char *answer, size_t len);
  */
 bool message_complete(const char *answer, size_t len);
 /* The string at a key of an answer's JSON, for a line of the log: characters that are not
- * plain ASCII come as '?', a long one is cut.  false: it has none.
+ * plain ASCII become '?', a long string is cut.  false: no such string.
  */
 bool message_word(const char *answer, size_t len, const char *key, char *ret,
                   size_t size);

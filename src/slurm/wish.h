@@ -1,6 +1,6 @@
-/* What a user asks for with an option of ours: its form, and what the boards of the
- * cluster allow.  Pure; used at submission, and again in the prolog, because what a
- * submission has checked can be forged.
+/* A user's request by one of the plugin's options: its form, and whether the boards of
+ * the cluster allow it.  Pure; used at submission, and again in the prolog, because
+ * checks at submission can be bypassed.
  */
 #ifndef SLURM_WISH_H
 #define SLURM_WISH_H
@@ -42,8 +42,8 @@ struct table {
 /* -EINVAL with the line. */
 int table_read(const char *text, size_t len, struct table *ret, uw_error *err);
 
-/* Whether some board takes the cap, or the policy has the class; a table without boards,
- * or without classes, says nothing about them.  -ERANGE, -EINVAL.
+/* Whether some board allows the cap, or the policy has the class; a table without boards,
+ * or without classes, does not restrict them.  -ERANGE, -EINVAL.
  */
 int table_check(const struct table *t, const struct wish *w, uw_error *err);
 

@@ -1,8 +1,8 @@
-/* What a tuner may be at, one row and one file each.  An activity says where to go and
- * what a window of the hold means for it; the tuner goes there, waits, measures, books.
- * Search, safe cap and rest follow each other; the others come out of a hold and go back
- * to it: slack and lock by what they do to the caps of the hold, check and gap by steps
- * of their own.
+/* The activities of a tuner, one row and one file each.  An activity chooses the next
+ * caps and interprets the windows of the hold; the tuner moves the caps, waits, measures
+ * and books.  Search, safe cap and rest follow each other; the others start from a hold
+ * and return to it: slack and lock by changing the caps of the hold, check and gap by
+ * steps of their own.
  *
  * To add one: an id below, its file with its struct tuner_activity, a row in activity.c,
  * its state in struct tuner (tuner-table.h, set up in tuner.c).
@@ -22,7 +22,7 @@
 #include "tuner/savings.h"
 #include "tuner/window-energy.h"
 
-/* In the order in which they are asked in a hold. */
+/* In the order of their calls in a hold. */
 enum activity_id {
     ACTIVITY_SEARCH, /* the search, or a cap by name */
     ACTIVITY_SAFE,   /* progress is unknown: the safe cap, or none */
@@ -34,7 +34,7 @@ enum activity_id {
     ACTIVITIES_N,
 };
 
-/* What activities decide by; borrowed for a call. */
+/* The input of the activities' decisions; borrowed for a call. */
 struct activity_now {
     struct search *search;         /* NULL: a cap by name */
     const struct savings *savings; /* of the regime under way */
@@ -53,36 +53,36 @@ struct activity_now {
     bool inferred;         /* launches or a period stand for steps */
     bool moved, measures;  /* whether another activity has moved caps, or measures */
     uint64_t now_ns;
-    /* In on_hold() only: the window and what its energy was told from. */
+    /* In on_hold() only: the window and the basis of its energy. */
     const struct search_window *window;
     const struct window_energy *energy;
 };
 
 enum activity_verdict {
-    ACTIVITY_STAYS = 0, /* another window of the same */
-    ACTIVITY_BEGINS,    /* it is at work from now on: want() */
+    ACTIVITY_STAYS = 0, /* another window at the same caps */
+    ACTIVITY_BEGINS,    /* the activity begins: want() has its step */
     ACTIVITY_GOES,      /* other caps or locks are held: the hold's windows begin anew */
     ACTIVITY_OVER,      /* back to the cap of the hold */
 };
 
 enum activity_news {
     ACTIVITY_STALL,  /* no progress; true: this activity has caused it, and ends */
-    ACTIVITY_HALT,   /* the originals at once, the hold may go on later */
+    ACTIVITY_HALT,   /* original caps at once; the hold may continue later */
     ACTIVITY_END,    /* the hold is over */
     ACTIVITY_REGIME, /* the job has changed */
 };
 
 enum activity_way {
-    ACTIVITY_THERE = 0, /* caps and locks are as they should be */
+    ACTIVITY_THERE = 0, /* caps and locks are in place */
     ACTIVITY_WALKS,     /* not yet */
-    ACTIVITY_NEXT,      /* a cap may follow now: the step is taken again */
+    ACTIVITY_NEXT,      /* a cap may follow now: the step is repeated */
 };
 
 /* The cap of a step. */
 struct activity_target {
     bool hold;
     uint32_t cap_mw; /* of the step */
-    uint32_t at_mw;  /* the claims have come so far */
+    uint32_t at_mw;  /* the present position of the claims */
 };
 
 /* What is kept of a job's activities from one tuner to the next. */
@@ -96,16 +96,16 @@ struct tuner_activity {
     const char *name;
     /* A window of the hold was booked. */
     enum activity_verdict (*on_hold)(void *self, const struct activity_now *now);
-    /* At work: the step to take. */
+    /* During the activity: the next step. */
     void (*want)(const void *self, const struct activity_now *now,
                  struct search_step *ret);
-    /* The cap to claim, where others want mw. */
+    /* The cap to claim if the others request mw. */
     uint32_t (*target)(void *self, const struct activity_target *step, uint32_t mw);
     /* The cap of board i in a hold at mw. */
     uint32_t (*board_mw)(const void *self, size_t i, uint32_t mw);
     /* The claims are met.  hold: the cap is held, and the job runs. */
     enum activity_way (*walk)(void *self, bool hold, uint64_t now_ns);
-    /* After ACTIVITY_WALKS: when to ask again if nothing is told; UINT64_MAX: never. */
+    /* After ACTIVITY_WALKS: when to call again without a report; UINT64_MAX: never. */
     uint64_t (*late_ns)(const void *self);
     void (*see)(void *self);            /* for each read of the steps in an open window */
     bool (*moved)(const void *self);    /* caps or locks differ from those of the hold */
@@ -121,7 +121,7 @@ extern const struct tuner_activity activity_search, activity_safe, activity_rest
 
 /* ---- all of a tuner's activities: self[id] is the state of each ---- */
 
-/* Asks each in turn; *ret_id: whose verdict it is. */
+/* Calls each in turn; *ret_id: the activity of the verdict. */
 enum activity_verdict activities_on_hold(void *const *self, struct activity_now *now,
                                          enum activity_id *ret_id);
 uint32_t activities_target(void *const *self, const struct activity_target *step);
@@ -130,7 +130,7 @@ enum activity_way activities_walk(void *const *self, bool hold, uint64_t now_ns)
 uint64_t activities_late_ns(void *const *self);
 void activities_see(void *const *self);
 bool activities_moved(void *const *self);
-/* Whether one has answered true, after which no other is told. */
+/* Calls each until one returns true; returns whether one did. */
 bool activities_on_news(void *const *self, enum activity_news news);
 
 #endif

@@ -1,5 +1,5 @@
-/* The caps of a job's boards: ranges, the claims stated through the table of tuner-caps.h
- * and what was told of them.
+/* The caps of a job's boards: ranges, the claims made through the table of tuner-caps.h,
+ * and the reports about them.
  */
 #ifndef TUNER_BOARD_CAPS_H
 #define TUNER_BOARD_CAPS_H
@@ -26,10 +26,10 @@ struct board_caps {
     uint32_t named_mw;     /* the cap by name, of the highest board; 0: a search */
     uint32_t commanded_mw; /* last claimed, of the highest board */
     uint32_t asked_mw[BOARDS_MAX]; /* the claim on each board; 0: none */
-    uint64_t pending; /* mask: claims and withdrawals that the caps walk to */
-    bool refused;     /* a claim was refused, or nothing came of it: text */
+    uint64_t pending; /* mask: claims and withdrawals whose ramp is under way */
+    bool refused;     /* a claim was refused, or cannot be met: text */
     char text[200];
-    struct claim_told told[BOARDS_MAX]; /* of each board, and the text with it */
+    struct claim_told told[BOARDS_MAX]; /* last report on each board, and its text */
     char told_text[BOARDS_MAX][200];
 };
 
@@ -55,7 +55,8 @@ int board_caps_take_named(struct board_caps *b, uint32_t original_mw, uw_error *
 uint32_t board_caps_enforced_mw(const struct board_caps *b);
 /* Likewise, or the last cap claimed until it is known. */
 uint32_t board_caps_in_force_mw(const struct board_caps *b);
-/* Where the lowest board is on the way to its claim, whatever others claim. */
+/* The position of the lowest board on the ramp to its claim, regardless of other claims.
+ */
 uint32_t board_caps_at_mw(const struct board_caps *b);
 /* Whether a board is below its original or this cap because of a claim of the job. */
 bool board_caps_lower(const struct board_caps *b, uint32_t original_mw);
@@ -75,8 +76,8 @@ void board_caps_set(struct board_caps *b, uint32_t mw, const uint32_t *each,
 void board_caps_stay(struct board_caps *b);
 /* Withdraws all claims. */
 void board_caps_release(struct board_caps *b);
-/* Stores what was told of board i.  Whether the caps have come to its claim, or to the
- * end of its withdrawal, or nothing will come of it.
+/* Stores a report on board i.  Returns whether its claim is met, its withdrawal is
+ * complete, or the claim cannot be met.
  */
 bool board_caps_hear(struct board_caps *b, size_t i, const struct claim_told *told,
                      const char *text);

@@ -1,10 +1,10 @@
-/* What stands for a step of a job, one row and one file each: steps that the job reports,
- * a number of its launches, a period of its boards' power; or nothing, while one of them
- * is looked for.  A source says when its steps are certain and when they are lost, and
- * closes windows of whole steps at the cap in force.  It sets no cap.
+/* The unit of a job's progress, one row and one file each: steps that the job reports, a
+ * number of its launches, a period of its boards' power; or none, while a unit is looked
+ * for.  A source reports when its steps are certain and when they are lost, and closes
+ * windows of whole steps at the cap in force.  It sets no cap.
  *
- * Sources hear the job's steps and analyses of its boards' power (progress-period.h), and
- * return news, which tuner_on_progress() turns into events.
+ * Sources receive the job's steps and analyses of its boards' power (progress-period.h),
+ * and return news, which tuner_on_progress() turns into events.
  *
  * To add one: docs/contributing.md, "A progress source of the tuner".
  */
@@ -29,7 +29,7 @@ enum { PROGRESS_SOURCES = TUNER_BY_NOTHING + 1 };
 
 enum progress_news {
     PROGRESS_GOES_ON = 0,
-    PROGRESS_SURE,    /* steps are certain; if they are inferred, as in found */
+    PROGRESS_SURE,    /* steps are certain; inferred ones are in found */
     PROGRESS_UNKNOWN, /* no unit is certain for long */
     PROGRESS_WINDOW,  /* the window is closed */
     PROGRESS_DEAF,    /* nothing was found in a window */
@@ -38,10 +38,10 @@ enum progress_news {
 
 /* How a unit is looked for. */
 struct progress_listen {
-    bool anew;        /* only in what comes from now on */
-    bool safe;        /* the job has the safe cap, or none: seldom */
-    double hold_s;    /* time of a step of a resumed hold, which is to be found; 0: any */
-    uint64_t sure_ns; /* nothing is certain before */
+    bool anew;        /* only in later data */
+    bool safe;        /* the job has the safe cap, or none: analyse rarely */
+    double hold_s;    /* step time of a resumed hold, to be found again; 0: any */
+    uint64_t sure_ns; /* nothing is certain before this time */
 };
 
 /* Steps that the job reports. */
@@ -61,7 +61,7 @@ struct progress_launches {
     struct rate_found now;       /* the last result */
     struct rate_found first;     /* that from which unit was chosen */
     struct rate_found regime_of; /* that of the regime under way */
-    const char *word;            /* why the rate is unknown; NULL: none are counted */
+    const char *word; /* why the rate is unknown; NULL: launches are not counted */
 };
 
 /* Windows of inferred steps: of launches and of periods. */
@@ -82,7 +82,8 @@ struct progress_none {
     enum tuner_by likely; /* LAUNCHES or PERIOD: the more certain one of late */
 };
 
-/* The progress of a job.  The tuner sets what stands before by, warm_s, rate and rate_of.
+/* The progress of a job.  The tuner sets the members before `by`, and warm_s, rate and
+ * rate_of.
  */
 struct progress {
     struct loop *loop;
@@ -102,7 +103,7 @@ struct progress {
     uint64_t from_ns;                   /* earlier samples and launches do not count */
     struct progress_period_heard found; /* the last result, of a period or launches */
     double period_s, confidence;        /* the last certain ones; 0: none */
-    char unknown[80];                   /* why steps are not certain now; "": they are */
+    char unknown[80];                   /* why steps are not certain now; "": certain */
     double busy; /* see period_busy(), while not certain; NAN: unknown */
 
     /* The state of each source: */
@@ -114,19 +115,19 @@ struct progress {
 
 /* Each function may be NULL. */
 struct progress_source {
-    bool inferred;                      /* made of what is measured */
-    const char *missing, *lost, *found; /* for people: what is missing, or has come */
+    bool inferred;                      /* inferred from measurements */
+    const char *missing, *lost, *found; /* for messages: what is missing, lost or found */
     /* The job's steps were read while the tuner waits; while it measures. */
     enum progress_news (*waits)(struct progress *p, uint64_t now_ns);
     enum progress_news (*on_steps)(struct progress *p, uint64_t now_ns);
     /* The boards' power was analysed while the tuner waits or measures. */
     enum progress_news (*on_power)(struct progress *p,
                                    const struct progress_period_heard *h);
-    /* A window is wanted, for which p->window is armed. */
+    /* A window is requested, for which p->window is armed. */
     void (*ask)(struct progress *p);
     /* Whether its steps are those of the regime, whose unit it is. */
     bool (*same)(const struct progress *p);
-    /* Its steps count from now on. */
+    /* The source's steps count from now on. */
     void (*begin)(struct progress *p);
     double check_s; /* time at the first cap; 0: until enough steps are made */
     /* Seconds by which the next step is late; see steps_late_s(). */
@@ -135,7 +136,7 @@ struct progress_source {
     /* When steps are lost that are not seen; UINT64_MAX: they are. */
     uint64_t (*lost_ns)(const struct progress *p);
 };
-/* What a tuner that waits for certain steps waits for, for people. */
+/* Describes for people what a tuner that has no certain steps waits for. */
 void progress_awaits(const struct progress *p, char *ret, size_t size);
 extern const struct progress_source *const progress_sources[PROGRESS_SOURCES];
 extern const struct progress_source progress_by_steps, progress_by_launches,
@@ -162,7 +163,7 @@ void progress_moved(struct progress *p, uint32_t from_mw, uint32_t to_mw);
 void progress_listen(struct progress *p, const struct progress_listen *how);
 
 enum progress_turn { PROGRESS_SAME, PROGRESS_OTHER_UNIT, PROGRESS_OTHER_WORK };
-/* What is certain counts from now on: compares it with the regime's steps. */
+/* The certain unit counts from now on: compares it with the regime's steps. */
 enum progress_turn progress_begin(struct progress *p);
 /* Whether steps that were read count beside the source. */
 bool progress_takes(const struct progress *p, const struct steps *steps);

@@ -19,10 +19,11 @@
 #define REFERENCE_CHECK_SETTLE_S 60.0
 
 struct reference_check {
-    uint64_t since_ns;   /* begin of the last check */
-    double takes_s;      /* its expected duration */
-    double settle_s;     /* BRIEF_SETTLE_S: it does not wait until the boards are warm */
-    double most_windows; /* its window takes at most so many times the shortest one */
+    uint64_t since_ns; /* begin of the last check */
+    double takes_s;    /* its expected duration */
+    double
+        settle_s; /* BRIEF_SETTLE_S: the check does not wait until the boards are warm */
+    double most_windows; /* longest window, as a multiple of the shortest one */
     struct reference_checks checks; /* checks made so far */
 };
 

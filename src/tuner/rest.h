@@ -1,5 +1,5 @@
-/* The original cap for a while, because nothing could be measured at the caps tried: each
- * rest without a window in between is twice as long as the one before.
+/* A rest at the original cap, because nothing could be measured at the caps tried: each
+ * rest without a result in between is twice as long as the one before.
  */
 #ifndef TUNER_REST_H
 #define TUNER_REST_H
