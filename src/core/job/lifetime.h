@@ -10,8 +10,7 @@
 
 #define LIFETIME_LOOK_NS (10 * UINT64_C(1000000000))      /* interval between looks */
 #define LIFETIME_ALONE_NS (60 * UINT64_C(1000000000))     /* without a step or process */
-#define LIFETIME_UNSEEN_NS (86400 * UINT64_C(1000000000)) /* without any from the start \
-                                                           */
+#define LIFETIME_UNSEEN_NS (86400 * UINT64_C(1000000000)) /* without any at all */
 #define LIFETIME_BACK_NS \
     (600 * UINT64_C(1000000000)) /* least time in which the job may come back */
 #define LIFETIME_OPEN_NS \
