@@ -638,6 +638,17 @@ int node_config_file(struct node_config *config, const char *path, uw_error *err
     return r < 0 ? r : read_document(config, doc, err);
 }
 
+int node_config_shown(struct node_config *config, const char *path, uw_error *err)
+{
+    auto_(yaml_free) struct yaml *doc = NULL;
+    bool hidden = false;
+    int r = yaml_read_shown(path, &doc, &hidden, err);
+
+    if (r == 0)
+        r = read_document(config, doc, err);
+    return r < 0 && hidden ? yaml_not_shown(r, err) : r;
+}
+
 int node_config_folders(const struct node_config *config, uw_error *err)
 {
     const char *dir = config->metrics.hpc_dir;

@@ -163,6 +163,8 @@ int node_config_world_dir(const char *world, char *ret, size_t size, uw_error *e
 int node_config_read(struct node_config *config, const char *name, const char *text,
                      size_t len, uw_error *err);
 int node_config_file(struct node_config *config, const char *path, uw_error *err);
+/* The same for a process without threads: yaml_read_shown(). */
+int node_config_shown(struct node_config *config, const char *path, uw_error *err);
 
 /* Checks the folders that the configuration needs: dcgm-exporter's.  -ENOENT, -ENOTDIR …
  * with the key; the daemon logs it and runs without the folder.

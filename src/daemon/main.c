@@ -227,7 +227,7 @@ static int check(const struct program *p)
     int r = node_config_init(&c, NULL, &err);
 
     if (r == 0)
-        r = node_config_file(&c, p->args.check, &err);
+        r = node_config_shown(&c, p->args.check, &err);
     if (r == 0 && (r = node_config_folders(&c, &err)) < 0)
         r = fail_in(&err, r, "%s", p->args.check);
     if (r < 0)

@@ -104,6 +104,14 @@ int yaml_fail_key(const struct yaml_node *map, size_t i, uw_error *err, int r,
     return r;
 }
 
+int yaml_not_shown(int r, uw_error *err)
+{
+    uw_error why = err ? *err : (uw_error){""};
+
+    return fail(err, r, "%s (its text is not shown: not every user may read it)",
+                why.text);
+}
+
 int yaml_check_path(const struct yaml_node *map, const char *key, const char *path,
                     size_t max, uw_error *err)
 {

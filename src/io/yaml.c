@@ -352,6 +352,16 @@ int yaml_read_file(const char *path, struct yaml **ret, uw_error *err)
     return r < 0 ? r : read_text(path, text, len, file_hides(), ret, err);
 }
 
+int yaml_read_shown(const char *path, struct yaml **ret, bool *ret_hidden, uw_error *err)
+{
+    auto_(mem_free) char *text = NULL;
+    size_t len;
+
+    *ret_hidden = false;
+    int r = file_read_shown(path, YAML_MAX_BYTES, &text, &len, ret_hidden, err);
+    return r < 0 ? r : read_text(path, text, len, *ret_hidden, ret, err);
+}
+
 /* ---- the tree ---- */
 
 const struct yaml_node *yaml_root(const struct yaml *doc)

@@ -41,6 +41,13 @@ int yaml_read_hidden(const char *name, const char *text, size_t len, struct yaml
                      uw_error *err);
 /* The path is the name in errors.  Hidden where file_hides() says so. */
 int yaml_read_file(const char *path, struct yaml **ret, uw_error *err);
+/* The same, before this process has threads: what every user may read is shown
+ * (file_read_shown()).  *ret_hidden: whether it is not, also on failure; then
+ * yaml_not_shown() says so once the document is refused.
+ */
+int yaml_read_shown(const char *path, struct yaml **ret, bool *ret_hidden, uw_error *err);
+/* Says in *err, which has a line, why the line is short.  Returns r. */
+int yaml_not_shown(int r, uw_error *err);
 void yaml_free(struct yaml *doc);
 DEFINE_AUTO(struct yaml *, yaml_free);
 

@@ -495,31 +495,16 @@ int signals_config_read(const char *name, const char *text, size_t len,
     return r < 0 ? r : take_doc(name, doc, countries, ret, err);
 }
 
-/* Says why the line is short. */
-static int fail_not_shown(int r, uw_error *err)
-{
-    uw_error why = err ? *err : (uw_error){""};
-
-    return fail(err, r, "%s (its text is not shown: not every user may read it)",
-                why.text);
-}
-
 int signals_config_file(const char *path, const char *countries,
                         struct signals_config *ret, uw_error *err)
 {
-    auto_(mem_free) char *text = NULL;
     struct yaml *doc = NULL;
     bool hidden = false;
-    size_t len = 0;
-    int r = file_read_shown(path, YAML_MAX_BYTES, &text, &len, &hidden, err);
+    int r = yaml_read_shown(path, &doc, &hidden, err);
 
-    if (r < 0)
-        return r;
-    r = hidden ? yaml_read_hidden(path, text, len, &doc, err)
-               : yaml_read(path, text, len, &doc, err);
     if (r == 0)
         r = take_doc(path, doc, countries, ret, err);
-    return r < 0 && hidden ? fail_not_shown(r, err) : r;
+    return r < 0 && hidden ? yaml_not_shown(r, err) : r;
 }
 
 bool signals_config_gives(const struct signals_config *c, const char *signal)

@@ -500,8 +500,11 @@ int sim_machine_read(const char *path, struct sim_machine *ret, uw_error *err)
     auto_(yaml_free) struct yaml *doc = NULL;
 
     memset(ret, 0, sizeof *ret);
-    int r = yaml_read_file(path, &doc, err);
-    return r ? r : read_machine(doc, ret, err);
+    bool hidden = false;
+    int r = yaml_read_shown(path, &doc, &hidden, err);
+    if (r == 0)
+        r = read_machine(doc, ret, err);
+    return r < 0 && hidden ? yaml_not_shown(r, err) : r;
 }
 
 int sim_machine_read_text(const char *name, const char *text, size_t len,

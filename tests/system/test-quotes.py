@@ -73,6 +73,15 @@ def main():
         for command in (("underwatt-actuator", "--recover", "--config"), ("underwattd", "--check")):
             code, said = run(command, path, user=NOBODY, group=NOBODY, extra_groups=[])
             t.ok(SECRET in said, f"{' '.join(command)} shows a user his own file's", f"{code} {said}")
+        # What every user may read: root is shown it, too, by the programs that check before they do anything.
+        path.write_text(FILES["key"])
+        for command in (("underwattd", "--check"), ("underwatt-sim", "start", "--machine")):
+            code, said = run(command, path)
+            t.ok(code == 2 and f":1: unknown key '{SECRET}'" in said and "not every user" not in said,
+                 f"{' '.join(command)} shows root what everybody may read", f"{code} {said}")
+        path.chmod(0o600)
+        code, said = run(("underwattd", "--check"), path)
+        t.ok(code == 2 and "(its text is not shown: not every user may read it)" in said, "the line says why it is short", f"{code} {said}")
     t.done()
 
 
