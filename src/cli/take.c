@@ -124,7 +124,7 @@ static bool add_run(char *ret, size_t size, uint64_t from, uint64_t to)
     return true;
 }
 
-void take_boards(const struct json_value *array, char *ret, size_t size)
+uint64_t take_board_bits(const struct json_value *array)
 {
     uint64_t bits = 0;
 
@@ -133,6 +133,13 @@ void take_boards(const struct json_value *array, char *ret, size_t size)
         if (json_as_u64(json_at(array, i), &index) && index < 64)
             bits |= 1ull << index;
     }
+    return bits;
+}
+
+void take_boards(const struct json_value *array, char *ret, size_t size)
+{
+    uint64_t bits = take_board_bits(array);
+
     ret[0] = '\0';
     for (unsigned i = 0; i < 64; i++) {
         unsigned from = i;

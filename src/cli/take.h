@@ -32,7 +32,9 @@ const struct json_value *take_entry(const struct json_value *array, const char *
                                     uint64_t number);
 /* The owner of a job: the name, or "uid 1000". */
 void take_owner(const struct json_value *job, char *ret, size_t size);
-/* An array of board indices as "0-3,5"; "-" none. */
+/* An array of board indices as bits; those above 63 are left out. */
+uint64_t take_board_bits(const struct json_value *array);
+/* The same as "0-3,5"; "-" none. */
 void take_boards(const struct json_value *array, char *ret, size_t size);
 
 /* The claim's `status`.  From an older daemon only the text of `state` is available,

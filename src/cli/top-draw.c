@@ -574,8 +574,24 @@ static struct text saved(const struct top_job *j)
     return s;
 }
 
-static void draw_job(const struct top_job *j, struct job_widths wide, struct grid *g,
-                     unsigned row)
+/* The lowest cap in force on the job's boards; NaN: unknown on one. */
+static double cap_of(const struct top *t, const struct top_job *j)
+{
+    double least = INFINITY;
+
+    for (size_t i = 0; i < t->n_boards; i++) {
+        const struct top_board *b = &t->board[i];
+        if (b->index >= 64 || !(j->boards >> b->index & 1))
+            continue;
+        if (isnan(b->cap_w))
+            return (double)NAN;
+        least = fmin(least, b->cap_w);
+    }
+    return isinf(least) ? (double)NAN : least;
+}
+
+static void draw_job(const struct top *t, const struct top_job *j, struct job_widths wide,
+                     struct grid *g, unsigned row)
 {
     char text[32];
     unsigned at = 15 + 13 + wide.name, end = at + wide.state;
@@ -587,7 +603,7 @@ static void draw_job(const struct top_job *j, struct job_widths wide, struct gri
     grid_field(g, row, at, 7, GRID_PLAIN, j->gpus);
     grid_field(g, row, at + 8, STATE + wide.state, j->goal[0] ? GRID_GOOD : GRID_DIM,
                j->state);
-    right(g, row, end + 28, GRID_PLAIN, number(j->cap_w, "").t);
+    right(g, row, end + 28, GRID_PLAIN, number(cap_of(t, j), "").t);
     if (job_has_energy(g)) {
         right(g, row, end + 39, GRID_PLAIN, saved(j).t);
         right(g, row, end + 48, GRID_PLAIN, figure_joules(j->energy_j).t);
@@ -623,7 +639,7 @@ static void draw_jobs(const struct top *t, struct grid *g, unsigned row, unsigne
         (void)grid_text(g, row + 1, 2, GRID_DIM,
                         t->n_jobs ? "no job matches the filter" : "no job on this node");
     for (size_t i = t->first_job; i < n && ++row < end; i++)
-        draw_job(&t->job[at[i]], wide, g, row);
+        draw_job(t, &t->job[at[i]], wide, g, row);
 }
 
 /* The line in which the filter is typed. */

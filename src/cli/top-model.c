@@ -171,7 +171,7 @@ static void take_job(struct top_job *j, const struct json_value *v)
     take_copy(v, "phase", j->phase, sizeof j->phase);
     if (strcmp(j->phase, "unknown") == 0)
         j->phase[0] = '\0';
-    j->cap_w = take_mw(search, "cap_mw");
+    j->boards = take_board_bits(json_get(v, "gpus"));
     j->saved = take_number(saved, "fraction");
     j->saved_half = take_number(saved, "fraction_half");
     j->energy_j = take_energy(v);

@@ -49,7 +49,8 @@ struct top_board {
 struct top_job {
     uint64_t id;
     char user[32], name[TOP_TEXT], gpus[TOP_TEXT], state[TOP_TEXT], goal[32], phase[16];
-    double cap_w, saved, saved_half, energy_j, time_s;
+    uint64_t boards; /* a bit for each index */
+    double saved, saved_half, energy_j, time_s;
 };
 
 /* A user or a project, of the jobs that wasted some today. */

@@ -53,7 +53,7 @@ static void set_up(void)
     t.n_jobs = 3;
     for (size_t i = 0; i < 3; i++) {
         struct top_job *j = &t.job[i];
-        *j = (struct top_job){.id = 12 + i, .cap_w = 215, .saved = 0.1 + 0.1 * (double)i};
+        *j = (struct top_job){.id = 12 + i, .boards = 6, .saved = 0.1 + 0.1 * (double)i};
         (void)snprintf(j->user, sizeof j->user, "anna");
         (void)snprintf(j->name, sizeof j->name, "train-%zu.py", i);
         (void)snprintf(j->gpus, sizeof j->gpus, "1-2");
@@ -137,6 +137,15 @@ static void test_standard(void)
            "   12 anna     train-0.py   1-2     holding          215     10.0 % 10.80 MJ",
            "a job");
     ok(row_has(g, 10, "         - 3.600 MJ"), "unknown savings are '-'");
+    grid_free(g);
+    t.board[2].cap_w = 198;
+    t.job[1].boards = 1;
+    t.job[2].boards = 12;
+    g = drawn(13, 80, false);
+    ok(row_has(g, 8, "holding          198 "), "a job's cap is its lowest board's");
+    ok(row_has(g, 9, "holding          300 "), "… in force, not the search's");
+    ok(row_has(g, 10, "holding            - "), "… and unknown with one of them");
+    set_up();
     ok(row_has(g, 12, "F1Help  F2ClaimsF3Waste F4FilterF6Sort  F9FreezeF10Quit"), "keys");
     grid_free(g);
     g = drawn(24, 80, false);
