@@ -205,7 +205,7 @@ static size_t put_time(char *ret, size_t size, double span_s, unsigned n,
 
 static void draw_times(struct canvas *c, const struct span *s, struct box box)
 {
-    unsigned n = box.w < NARROW ? 3 : 6;
+    unsigned n = box.w < NARROW ? 2 : 6;
     for (unsigned i = 0; i <= n; i++) {
         time_t t = (time_t)(s->from + (s->to - s->from) * i / n);
         enum align align = i == 0 ? ALIGN_LEFT : i == n ? ALIGN_RIGHT : ALIGN_MIDDLE;

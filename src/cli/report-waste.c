@@ -53,7 +53,7 @@ static void put_title(const struct json_value *report, char *ret, size_t size)
 
     put_moment(take_text(report, "from"), from);
     put_moment(take_text(report, "to"), to);
-    (void)snprintf(ret, size, "Boards idle or underused, %s to %s UTC", from, to);
+    (void)snprintf(ret, size, "Boards idle or underused from %s to %s UTC", from, to);
 }
 
 /* The sum over all classes but `working`. */

@@ -436,7 +436,7 @@ void report_title(const struct json_value *report, char *ret, size_t size)
     put_moment(begin, seconds, from);
     put_moment(end, seconds, to);
     report_by(report, by);
-    (void)snprintf(ret, size, "Energy by %s, %s to %s UTC", by, from, to);
+    (void)snprintf(ret, size, "Energy by %s from %s to %s UTC", by, from, to);
 }
 
 bool report_saved_sum(const struct json_value *report, char ret[REPORT_ONLY])

@@ -40,7 +40,7 @@ def readers(node, d):
             "the worst first")
     t.ok("llm" in [u["project"] for u in r["projects"]], "a project by its label", r["projects"])
     out = node.run("underwatt", "report", "--waste").stdout
-    t.ok(out.startswith("Boards idle or underused, the beginning to ") and "SIMULATED" in out and "nobody" in out and
+    t.ok(out.startswith("Boards idle or underused from the beginning to ") and "SIMULATED" in out and "nobody" in out and
          max(map(len, out.splitlines())) <= 80 and "h held" in out, "text in 80 columns", out)
     p = node.run("underwatt", "report", "--waste", "--format", "csv")
     head = p.stdout.splitlines()[0].split(",")

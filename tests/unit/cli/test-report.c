@@ -98,7 +98,7 @@ static void test_text(void)
     auto_(mem_free) char *cpu = show(by_cpu, report_text);
     char *rest = NULL, *line;
 
-    has(job, "Energy by job, the beginning to 2026-01-02 00:00 UTC\n");
+    has(job, "Energy by job from the beginning to 2026-01-02 00:00 UTC\n");
     has(job, "SIMULATED");
     has(job, "18.0 ± 1.2 %");
     has(job, "within 0.1 %");
@@ -113,7 +113,7 @@ static void test_text(void)
     has(none, "Jobs of uid 1000 alone");
     has(none, "The meters recorded nothing.");
     has_not(none, "SIMULATED");
-    has(cpu, "Energy by processor, ");
+    has(cpu, "Energy by processor from ");
     has(cpu, "package-0                   1.000      0.000        0.500      1.500      "
              "1.500");
     has(cpu, "Processors and their memory, beside the GPUs:");
@@ -373,7 +373,7 @@ static void test_pairs(void)
     auto_(mem_free) char *csv = show(pairs, report_csv);
     auto_(mem_free) char *html = show(pairs, report_html);
 
-    has(text, "Energy by label team and day, ");
+    has(text, "Energy by label team and day from ");
     has(text, "Only job 7 of anna with <b>=x alone; sums are of the whole node.");
     has(text,
         "team                 day          GPU hours   mean W         kWh      saved, "
