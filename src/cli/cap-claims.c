@@ -9,6 +9,7 @@
 #include "base/auto.h"
 #include "cli/cap-ask.h"
 #include "cli/cap-read.h"
+#include "cli/figures.h"
 #include "cli/survey.h"
 #include "cli/take.h"
 #include "gpu/select.h"
@@ -137,7 +138,7 @@ static void print_claim(const struct json_value *c)
     char ends[48] = "", what[32];
 
     if (!isnan(left_s))
-        (void)snprintf(ends, sizeof ends, ", %.0f s left", left_s);
+        (void)snprintf(ends, sizeof ends, ", %s left", figure_time(left_s).t);
     cap_claim_text(c, what, sizeof what);
     printf("      %s claim %" PRIu64 ": %s, at most %s, %s%s%s%s\n",
            take_bool(c, "wins") ? ">" : " ", take_u64(c, "id"), take_text(c, "kind"),

@@ -136,6 +136,7 @@ static int examine(const struct cli_env *env, const char *boards, const char *js
     read_actuator(&f);
     doctor_judge(&f, found);
     doctor_daemon_ask(env, boards, &daemon);
+    daemon.simulated |= f.about.simulated;
     doctor_daemon_judge(&daemon, UW_VERSION, found);
     examine_slurm(env, boards, s, daemon.r == 0, found);
     return report(found, &f, json);

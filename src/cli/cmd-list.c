@@ -156,8 +156,10 @@ static void print_board(const struct list *l, const struct survey_board *b)
 static void print_table(const struct list *l)
 {
     survey_say_unreal(&l->s->about);
-    if (survey_simulated(l->s))
-        printf("world %s, clock %s\n", l->s->about.state_dir, l->s->about.clock);
+    struct loop_clock clock = {0, 1};
+    if (survey_simulated(l->s) && loop_clock_parse(l->s->about.clock, &clock, NULL) == 0)
+        printf("simulated node %s, clock at %g x real time\n", l->s->about.state_dir,
+               clock.speed);
     printf("%3s  %-25s %8s %8s %9s %9s %5s %5s\n     %-12s  %s\n", "#", "board", "power",
            "limit", "range, W", "energy", "temp", "util", "uuid", "cap; held by; jobs");
     for (size_t i = 0; i < l->n; i++)

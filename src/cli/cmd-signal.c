@@ -5,6 +5,7 @@
 #include "base/auto.h"
 #include "base/units.h"
 #include "cli/daemon.h"
+#include "cli/figures.h"
 #include "cli/options.h"
 #include "cli/sight-show.h"
 #include "policy/signals.h"
@@ -13,17 +14,6 @@ struct signal_opts {
     const char *boards, *json;
     uint64_t for_ns;
 };
-
-static const char *time_text(double s, char ret[24])
-{
-    if (s >= 36000)
-        (void)snprintf(ret, 24, "%.1f h", s / 3600);
-    else if (s >= 600)
-        (void)snprintf(ret, 24, "%.0f min", s / 60);
-    else
-        (void)snprintf(ret, 24, "%.0f s", s);
-    return ret;
-}
 
 /* ---- list ---- */
 
@@ -87,7 +77,7 @@ static int set(struct httpc *daemon, const struct signal_opts *o, const char *na
                const char *text)
 {
     uint64_t for_ns = o->for_ns ? o->for_ns : SIGNAL_FOR_S * NS_PER_S;
-    char unit[SIGNAL_UNIT], shown[SIGNAL_SHOWN], time[24];
+    char unit[SIGNAL_UNIT], shown[SIGNAL_SHOWN];
     struct signal_value v;
     uw_error err = {""};
     int r = signal_value_read(text, &v, unit, &err);
@@ -97,7 +87,7 @@ static int set(struct httpc *daemon, const struct signal_opts *o, const char *na
     int code = ask(daemon, "PUT", name, set_body(&v, unit, o->for_ns));
     if (code == EXIT_OK)
         printf("%s: %s for %s\n", name, signal_value_show(&v, unit, shown),
-               time_text(s_of_ns(for_ns), time));
+               figure_time(s_of_ns(for_ns)).t);
     return code;
 }
 

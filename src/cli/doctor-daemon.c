@@ -99,8 +99,10 @@ static void judge_absent(const struct doctor_daemon *d, struct findings *ret)
         finding_add(ret, "daemon", FINDING_NOTE,
                     "%s: commands work by themselves, without jobs, ledger and metrics",
                     d->error.text);
-        finding_remedy(ret, "sudo systemctl enable --now underwattd; without systemd: "
-                            "underwatt-start");
+        finding_remedy(ret, d->simulated
+                                ? "underwatt-sim exec -- underwatt-start"
+                                : "sudo systemctl enable --now underwattd; without "
+                                  "systemd: underwatt-start");
     } else if (d->r == -EACCES) {
         finding_add(ret, "daemon", FINDING_BAD, "%s", d->error.text);
         finding_remedy(ret, "this user may not use its socket: see api.socket in "

@@ -67,6 +67,21 @@ struct figure figure_saved(double v, double half, int digits, const char *unit)
     return f;
 }
 
+struct figure figure_time(double s)
+{
+    struct figure f = {"-"};
+
+    if (s >= 864000)
+        (void)snprintf(f.t, sizeof f.t, "%.0f d", s / 86400);
+    else if (s >= 36000)
+        (void)snprintf(f.t, sizeof f.t, "%.1f h", s / 3600);
+    else if (s >= 600)
+        (void)snprintf(f.t, sizeof f.t, "%.0f min", s / 60);
+    else if (!isnan(s))
+        (void)snprintf(f.t, sizeof f.t, "%.0f s", s);
+    return f;
+}
+
 struct figure figure_watts(double w)
 {
     struct figure f = {"-"};

@@ -21,6 +21,8 @@ bool figure_told(double v, double half);
 struct figure figure_saved(double v, double half, int digits, const char *unit);
 /* "41.2 W", "236.9 W", "300 W", "1033 W"; "-" where it is unknown (NaN). */
 struct figure figure_watts(double w);
+/* "45 s", "15 min", "7.5 h", "12 d"; "-" where it is unknown (NaN). */
+struct figure figure_time(double s);
 
 /* Advances *text, which is not at its end, by a character; returns the columns that it
  * takes on a terminal: one, of wide ones two, of combining ones none; one where the

@@ -13,19 +13,6 @@
 enum { NAME = 22, INDENT = 6 };
 #define BOOKED_S 15 /* energy is booked every 10 s, 2.5 s later */
 
-static struct figure time_of(double s)
-{
-    struct figure f = {"-"};
-
-    if (s >= 36000)
-        (void)snprintf(f.t, sizeof f.t, "%.1f h", s / 3600);
-    else if (s >= 600)
-        (void)snprintf(f.t, sizeof f.t, "%.0f min", s / 60);
-    else if (!isnan(s))
-        (void)snprintf(f.t, sizeof f.t, "%.0f s", s);
-    return f;
-}
-
 /* The fraction saved of the energy at the original cap. */
 static struct figure saved_of(const struct json_value *saved)
 {
@@ -121,7 +108,7 @@ static void phase_of(const struct json_value *job, char *ret, size_t size)
         (void)snprintf(seen, sizeof seen, " (seen, %.0f %% sure)", 100 * sure);
     double s = take_number(job, "phase_s");
     (void)snprintf(ret, size, ", %s%s%s%s", names_text(NAMES_JOB_PHASE, (unsigned)phase),
-                   isnan(s) ? "" : " for ", isnan(s) ? "" : time_of(s).t, seen);
+                   isnan(s) ? "" : " for ", isnan(s) ? "" : figure_time(s).t, seen);
 }
 
 /* "edp: holds 184 W, 612 steps, time x 1.041, trains for 60 s" */
@@ -198,7 +185,7 @@ static void put_asked(const struct json_value *job, FILE *to)
 static void put_job(const struct json_value *job, const struct json_value *gpus, FILE *to)
 {
     char boards[64], name[200];
-    struct figure time = time_of(take_number(job, "time_s"));
+    struct figure time = figure_time(take_number(job, "time_s"));
     struct figure energy = figure_joules(take_energy(job));
     struct figure cap = {"-"};
     struct figure saved = saved_of(json_get(json_get(job, "search"), "saved"));

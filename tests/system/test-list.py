@@ -76,6 +76,7 @@ with uwtest.Node(count=4, may_set="anyone") as node:
     p = node.run("underwatt", "list")
     t.ok(p.returncode == 0 and not p.stderr, "list: 0", p.stderr)
     t.ok("simulated" in p.stdout.splitlines()[0], "… says that all is simulated", p.stdout)
+    t.equal(p.stdout.splitlines()[1], f"simulated node {node.state}, clock at 1 x real time", "… and which node it is")
     t.equal(p.stdout.count("Tesla V100"), 4, "… four boards")
     t.ok(all(len(line) <= 80 for line in p.stdout.splitlines()), "… in 80 columns", p.stdout)
 

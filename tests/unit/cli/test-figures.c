@@ -34,6 +34,11 @@ static void figures(void)
         is_str(figure_joules(joules[i].j).t, joules[i].text, joules[i].text);
     for (size_t i = 0; i < n_elements(watts); i++)
         is_str(figure_watts(watts[i].w).t, watts[i].text, watts[i].text);
+    is_str(figure_time(599).t, "599 s", "seconds");
+    is_str(figure_time(600).t, "10 min", "minutes");
+    is_str(figure_time(36000).t, "10.0 h", "hours");
+    is_str(figure_time(863913287).t, "9999 d", "days");
+    is_str(figure_time((double)NAN).t, "-", "no time");
     is_str(figure_joules_within(67510, 4582).t, "67.51 ± 4.58 kJ",
            "an interval in the unit of its figure");
     is_str(figure_joules_within((double)NAN, 1).t, "-", "unknown");
