@@ -1,3 +1,4 @@
+#include <ctype.h>
 #include <errno.h>
 #include <stdio.h>
 #include <string.h>
@@ -12,18 +13,30 @@
  */
 #define RUN_GOAL "slowdown:1.05"
 
+/* What `underwatt report` can name. */
+static bool names_key(const char *text, size_t len)
+{
+    for (size_t i = 0; i < len; i++)
+        if (!isalnum((unsigned char)text[i]) && !strchr("_-./", text[i]))
+            return false;
+    return true;
+}
+
 static int opt_label(const char *text, void *ret, uw_error *err)
 {
     struct job_labels *l = ret;
     const char *equals = strchr(text, '=');
     size_t key = equals ? (size_t)(equals - text) : 0;
 
-    if (key == 0 || key >= LABEL_KEY || strlen(equals + 1) >= LABEL_VALUE)
-        return fail(err, -EINVAL,
-                    "'%s' is not KEY=VALUE with 1 to %d and up to %d characters", text,
-                    LABEL_KEY - 1, LABEL_VALUE - 1);
     if (!utf8_is_plain(text))
         return fail(err, -EINVAL, "the value has a character that is not printable");
+    if (key == 0 || key >= LABEL_KEY || !names_key(text, key))
+        return fail(err, -EINVAL,
+                    "'%.40s' is not KEY=VALUE (KEY: letters, digits, _-./, %d at most)",
+                    text, LABEL_KEY - 1);
+    if (strlen(equals + 1) >= LABEL_VALUE)
+        return fail(err, -ERANGE, "the value of '%.*s' has %zu bytes, %d at most",
+                    (int)key, text, strlen(equals + 1), LABEL_VALUE - 1);
     if (l->n == LABELS_MAX)
         return fail(err, -ERANGE, "'%s': more than %d labels", text, LABELS_MAX);
     memcpy(l->label[l->n].key, text, key);
@@ -35,7 +48,7 @@ static int run(const struct cli_env *env, int argc, char **argv)
 {
     struct job_run j = {.cmd = &cmd_run, .env = env, .boards = env->boards};
     struct goal goal = {.param = -1};
-    uint64_t window_ns = 0;
+    struct opt_time window = {.least_ns = 1 * NS_PER_S, .most_ns = 600 * NS_PER_S};
     const struct opt opts[] = {
         {"goal", 'g', "GOAL", "find and hold the best cap: " GOAL_FORMS " (" RUN_GOAL ")",
          opt_goal, &goal},
@@ -45,8 +58,7 @@ static int run(const struct cli_env *env, int argc, char **argv)
          "hold a named share of the default limit: aggressive, balanced, minimal, or one "
          "of the daemon's policy",
          opt_name, &j.preset},
-        {"window", 0, "TIME", "length of a measuring window (10 s)", opt_duration,
-         &window_ns},
+        {"window", 0, "TIME", "length of a measuring window (10 s)", opt_time, &window},
         {"count-launches", 0, NULL,
          "where CMD reports no steps: count the kernels that it launches", opt_flag,
          &j.count_launches},
@@ -75,12 +87,12 @@ static int run(const struct cli_env *env, int argc, char **argv)
                         "each other");
     if (!has_goal && !has_cap && !j.preset)
         has_goal = j.goal_by_default = goal_parse(RUN_GOAL, &goal, NULL) == 0;
-    if (window_ns && (window_ns < 1 * NS_PER_S || window_ns > 600 * NS_PER_S))
-        return cli_fail(EXIT_USAGE, "run: --window %.3g s is outside 1 s..600 s",
-                        s_of_ns(window_ns));
+    if (j.name && strlen(j.name) >= JOB_NAME)
+        return cli_fail(EXIT_USAGE, "run: --name: '%.40s' has %zu bytes, %d at most",
+                        j.name, strlen(j.name), JOB_NAME - 1);
     j.caps = has_goal ? JOB_CAPS_SEARCH : JOB_CAPS_NAMED;
     j.goal = goal;
-    j.window_s = s_of_ns(window_ns);
+    j.window_s = s_of_ns(window.ns);
     return job_run(&j, &rest);
 }
 

@@ -22,9 +22,6 @@ static int check(const struct sweep_args *a, const struct opts_rest *rest)
     if (a->seed > INT64_MAX)
         return cli_fail(EXIT_USAGE, "sweep: --seed: %llu is outside 0..%lld",
                         (unsigned long long)a->seed, (long long)INT64_MAX);
-    if (a->settle_ns > 3600 * NS_PER_S)
-        return cli_fail(EXIT_USAGE, "sweep: --settle: %.6g s is outside 0..3600 s",
-                        s_of_ns(a->settle_ns));
     if (a->sim && (a->state || a->gpus))
         return cli_fail(EXIT_USAGE, "sweep: %s does not go with --sim",
                         a->state ? "--state" : "--gpus");
@@ -38,7 +35,7 @@ static int run(const struct cli_env *env, int argc, char **argv)
         .step = {.mw = 5000},
         .runs = UINT64_MAX,
         .seed = 1,
-        .settle_ns = NS_PER_S,
+        .settle = {.most_ns = 3600 * NS_PER_S, .ns = NS_PER_S},
         .goal = {.param = -1},
         .boards = env->boards,
     };
@@ -57,7 +54,7 @@ static int run(const struct cli_env *env, int argc, char **argv)
         {"state", 0, "FILE", "store the runs there; resume from it after an interruption",
          opt_text, &a.state},
         {"settle", 0, "TIME", "pause between a new cap and the start of CMD (1 s)",
-         opt_duration, &a.settle_ns},
+         opt_time, &a.settle},
         OPT_GPUS(&a.gpus),
         OPT_BOARDS(&a.boards),
         {"sim", 0, "BOARD", "simulate instead of running a command: rtx6000, v100, …",

@@ -171,10 +171,13 @@ static int run(const struct cli_env *env, int argc, char **argv)
     auto_(loop_free) struct loop *loop = NULL;
     auto_(mem_free) struct top *top = calloc(1, sizeof *top);
     auto_(top_ask_free) struct top_ask *ask = NULL;
-    struct view v = {.delay_ns = NS_PER_S, .top = top};
+    struct view v = {.top = top};
+    struct opt_time delay = {.least_ns = DELAY_LEAST_MS * NS_PER_MS,
+                             .most_ns = DELAY_MOST_MS * NS_PER_MS,
+                             .ns = NS_PER_S};
     uw_error err = {""};
     const struct opt opts[] = {
-        {"delay", 'd', "TIME", "time between updates (1 s)", opt_duration, &v.delay_ns},
+        {"delay", 'd', "TIME", "time between updates (1 s)", opt_time, &delay},
         {"once", 0, NULL, "print once as plain text", opt_flag, &just_once},
         {"mono", 0, NULL, "no colours (NO_COLOR does the same)", opt_flag, &mono},
         OPT_BOARDS(&boards),
@@ -183,9 +186,7 @@ static int run(const struct cli_env *env, int argc, char **argv)
     int code = opts_parse(&cmd_top, opts, n_elements(opts), argc, argv, NULL);
     if (code != OPTS_GO)
         return code;
-    if (v.delay_ns < DELAY_LEAST_MS * NS_PER_MS || v.delay_ns > DELAY_MOST_MS * NS_PER_MS)
-        return cli_fail(EXIT_USAGE, "top: --delay: %g s is outside 0.2..60 s",
-                        s_of_ns(v.delay_ns));
+    v.delay_ns = delay.ns;
     code = nodes_need(&cmd_top, env, boards, &nodes);
     if (code != EXIT_OK)
         return code;

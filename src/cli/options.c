@@ -70,15 +70,44 @@ int opt_cap(const char *text, void *ret, uw_error *err)
     return parse_cap(text, ret, err);
 }
 
-int opt_duration(const char *text, void *ret, uw_error *err)
+/* A number alone is seconds. */
+static int read_time(const char *text, uint64_t *ret_ns, uw_error *err)
 {
     double s = 0;
 
-    if (parse_double(text, &s, NULL) == 0 && s > 0 && s < 1e9) {
-        *(uint64_t *)ret = ns_of_s(s);
+    if (parse_double(text, &s, NULL) == 0 && s >= 0 && s < 1e9) {
+        *ret_ns = ns_of_s(s);
         return 0;
     }
-    return parse_duration(text, ret, err);
+    return parse_duration(text, ret_ns, err);
+}
+
+int opt_duration(const char *text, void *ret, uw_error *err)
+{
+    uint64_t ns = 0;
+
+    int r = read_time(text, &ns, err);
+    if (r < 0)
+        return r;
+    if (ns == 0)
+        return fail(err, -ERANGE, "'%s' is not above 0 s", text);
+    *(uint64_t *)ret = ns;
+    return 0;
+}
+
+int opt_time(const char *text, void *ret, uw_error *err)
+{
+    struct opt_time *o = ret;
+    uint64_t ns = 0;
+
+    int r = read_time(text, &ns, err);
+    if (r < 0)
+        return r;
+    if (ns < o->least_ns || ns > o->most_ns)
+        return fail(err, -ERANGE, "'%s' is outside %g s..%g s", text,
+                    s_of_ns(o->least_ns), s_of_ns(o->most_ns));
+    o->ns = ns;
+    return 0;
 }
 
 int opt_boards(const char *text, void *ret, uw_error *err)

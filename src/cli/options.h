@@ -53,7 +53,12 @@ int opt_cap(const char *text, void *ret, uw_error *err);   /* struct cap_arg */
  * every option of the commands whose usual values are seconds or minutes.  opt_job_time()
  * (hours) and underwattd's --token-for (days) want a unit, as files and the API do.
  */
-int opt_duration(const char *text, void *ret, uw_error *err);
+int opt_duration(const char *text, void *ret, uw_error *err); /* above 0 */
+/* A time of a range; ns stays as it is where the option is not given. */
+struct opt_time {
+    uint64_t least_ns, most_ns, ns;
+};
+int opt_time(const char *text, void *ret, uw_error *err); /* struct opt_time */
 int opt_goal(const char *text, void *ret, uw_error *err); /* struct goal */
 
 /* const char *: a boards text whose sources this process may open (gpu_boards_check);

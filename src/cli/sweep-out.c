@@ -46,7 +46,7 @@ static int check_folder(const struct output *o)
     memcpy(folder, slash ? o->path : ".", len);
     folder[len] = '\0';
     if (access(folder, W_OK | X_OK) != 0)
-        return cli_fail(EXIT_FAIL, "sweep: %s %s: cannot write in %s: %s", o->option,
+        return cli_fail(EXIT_USAGE, "sweep: %s %s: cannot write in %s: %s", o->option,
                         o->path, folder, strerror(errno));
     return EXIT_OK;
 }
@@ -75,7 +75,8 @@ int sweep_outputs_check(const struct sweep_args *args)
         if (code != EXIT_OK)
             return code;
     }
-    return EXIT_OK;
+    struct output state = {.option = "--state", .path = args->state};
+    return state.path ? check_folder(&state) : EXIT_OK;
 }
 
 static int write_file(const struct output *o, const struct view *v, uw_error *err)

@@ -260,7 +260,7 @@ int sweep_command(const struct sweep_args *args, const char *const *argv)
         .step_typed = args->step.text,
         .runs = (unsigned)args->runs,
         .seed = args->seed,
-        .settle_s = s_of_ns(args->settle_ns),
+        .settle_s = s_of_ns(args->settle.ns),
         .state_path = args->state,
         .note = on_note,
         .on_run = on_run,

@@ -27,16 +27,6 @@ static void put_point(const struct sweep *s, size_t i, struct json_out *o)
     json_out_double(o, "power_w", p->power_w);
 }
 
-/* Whether the chosen goal is one of the others, whose key it would have. */
-static bool is_again(const struct sweep *s, size_t g)
-{
-    for (size_t k = 0; k < g; k++)
-        if (s->optimum[k].goal.kind == s->optimum[g].goal.kind &&
-            s->optimum[k].goal.param == s->optimum[g].goal.param)
-            return true;
-    return false;
-}
-
 static void put_optima(const struct sweep *s, struct json_out *o)
 {
     char name[GOAL_TEXT_MAX];
@@ -44,8 +34,6 @@ static void put_optima(const struct sweep *s, struct json_out *o)
     json_out_object(o, "optima");
     for (size_t g = 0; g < SWEEP_OPTIMA; g++) {
         const struct sweep_optimum *best = &s->optimum[g];
-        if (is_again(s, g))
-            continue;
         json_out_object(o, goal_text(&best->goal, name));
         put_point(s, best->point, o);
         json_out_double(o, "value", best->value);

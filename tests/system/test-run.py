@@ -451,6 +451,11 @@ def bad_input(node):
             (["--goal", "edp", "--cap", "200", *touch], ["--goal", "--cap"]),
             (["--goal", "edp", "--window", "0.1s", *touch], ["--window", "1 s..600 s"]),
             (["--goal", "edp", "--window", "10x", *touch], ["--window", "'10x'"]),
+            (["--goal", "edp", "--window", "0s", *touch], ["--window", "'0s' is outside 1 s..600 s"]),
+            (["--goal", "edp", "--window", "99h", *touch], ["--window", "'99h' is outside 1 s..600 s"]),
+            (["--label", "a b=x", *touch], ["'a b=x'", "letters, digits, _-./, 31 at most"]),
+            (["--label", "k=" + 500 * "v", *touch], ["'k' has 500 bytes, 63 at most"]),
+            (["--name", 400 * "x", *touch], ["has 400 bytes, 95 at most"]),
             (["--goal", "edp", "--gpus", "99", "--", "touch", mark], ["'99'"]),
             (["--goal", "edp"], ["no command"])]:
         p = node.run("underwatt", "run", *args)

@@ -246,7 +246,7 @@ def test_bad(folder):
         t.ok(text in p.stderr and p.stderr.count("\n") == 1 and p.stdout == "",
              f"sweep {' '.join(args)}: '{text}'", p.stderr)
     p = run("--sim", "v100", "--workload", "vgg19", "--csv", f"{folder}/no/where.csv",
-            code=1)
+            code=2)
     t.ok("cannot write in" in p.stderr and p.stdout == "", "a folder that is not there",
          p.stderr)
 

@@ -135,6 +135,17 @@ double sweep_value_se(const struct sweep *s, const struct goal *goal, size_t poi
                          : hypot(shape.we * se_e, shape.wt * se_t);
 }
 
+/* The goal that is marked beside the metrics. */
+static const struct goal *beside(const struct sweep_choice *choice)
+{
+    const struct goal *usual = &goals[SWEEP_METRICS];
+
+    for (size_t g = 0; choice && g < SWEEP_METRICS; g++)
+        if (goals[g].kind == choice->goal.kind && goals[g].param == choice->goal.param)
+            return usual;
+    return choice ? &choice->goal : usual;
+}
+
 static void find_optima(struct sweep *s, const struct sweep_choice *choice)
 {
     const struct sweep_point *ref = &s->point[s->ref];
@@ -142,8 +153,7 @@ static void find_optima(struct sweep *s, const struct sweep_choice *choice)
     for (size_t i = 0; i < s->n; i++)
         s->point[i].pareto = on_front(s, i);
     for (size_t g = 0; g < SWEEP_OPTIMA; g++) {
-        const struct goal *goal =
-            g == SWEEP_METRICS && choice ? &choice->goal : &goals[g];
+        const struct goal *goal = g == SWEEP_METRICS ? beside(choice) : &goals[g];
         size_t best = sweep_best(s, goal);
         s->optimum[g] = (struct sweep_optimum){
             .goal = *goal,

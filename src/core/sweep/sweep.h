@@ -106,7 +106,8 @@ struct sweep_choice {
     double pmax_w; /* highest caps of all boards together, for the goal cost */
 };
 
-/* Runs in any order; choice: NULL is slowdown:1.05.  -EINVAL: no run at the reference, or
+/* Runs in any order; choice: NULL, or one of the metrics, is
+ * slowdown:1.05.  -EINVAL: no run at the reference, or
  * a time or energy that is not finite and positive.  -E2BIG: too many runs.  -ENOMEM.
  */
 int sweep_fold(const struct sweep_run *runs, size_t n, uint32_t reference_mw,

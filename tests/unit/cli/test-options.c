@@ -127,10 +127,29 @@ static void run_case(size_t i)
            cases[i].rest ? EXIT_USAGE : OPTS_GO, "%s: no more", cases[i].what);
 }
 
+static void times(void)
+{
+    struct opt_time t = {.least_ns = NS_PER_S, .most_ns = 60 * NS_PER_S, .ns = 7};
+    uint64_t ns = 7;
+    uw_error err = {""};
+
+    is_int(opt_time("2h", &t, &err), -ERANGE, "a time above its range");
+    is_str(err.text, "'2h' is outside 1 s..60 s", "… is named as it was typed");
+    is_int(opt_time("0", &t, NULL), -ERANGE, "… and 0, which has no unit");
+    is_int(opt_time("x", &t, NULL), -EINVAL, "no time");
+    is_int((long long)t.ns, 7, "… changes nothing");
+    is_int(opt_time("60", &t, NULL), 0, "the end of the range");
+    is_int((long long)t.ns, 60LL * NS_PER_S, "… in seconds");
+    is_int(opt_duration("0 s", &ns, &err), -ERANGE, "a time of nothing");
+    is_str(err.text, "'0 s' is not above 0 s", "… is named");
+    is_int((long long)ns, 7, "… and changes nothing");
+}
+
 int main(void)
 {
     for (size_t i = 0; i < n_elements(cases); i++)
         run_case(i);
+    times();
     is_int(cli_exit_of(0), EXIT_OK, "0 is done");
     is_int(cli_exit_of(-EINVAL), EXIT_USAGE, "a bad value is a usage error");
     is_int(cli_exit_of(-ERANGE), EXIT_USAGE, "… so is one out of range");

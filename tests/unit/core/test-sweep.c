@@ -140,6 +140,11 @@ static void test_choice(void)
             is_int(s->point[s->optimum[SWEEP_METRICS].point].cap_mw, cases[i].best,
                    "choice: %s", goal_text(&cases[i].choice.goal, text));
     }
+    auto_(sweep_free) struct sweep *s = NULL;
+    struct sweep_choice edp = {{GOAL_EDP, 0}, 0};
+    (void)sweep_fold(some, n_elements(some), W(300), &edp, &s, NULL);
+    ok(s && s->optimum[SWEEP_METRICS].goal.kind == GOAL_SLOWDOWN,
+       "choice: a metric is marked once");
 }
 
 static void test_fold(void)
