@@ -11,6 +11,8 @@ static const char style[] =
     "body{max-width:1280px}\n"
     "h1{position:absolute;width:1px;height:1px;overflow:hidden;clip-path:inset(50%)}\n"
     "section{padding:0 3.75%}\n"
+    /* on a telephone the picture scrolls: as wide as the page nobody can read it */
+    "@media(max-width:960px){.picture{overflow-x:auto}.picture svg{width:960px}}\n"
     "tr.hot td{background:var(--i1)}\n"
     "details{margin-top:24px}summary{cursor:pointer;font-weight:600}\n"
     ".pt{cursor:default}.pt.hot>*{stroke:var(--i5)!important;stroke-width:2.5px}\n"
@@ -175,11 +177,11 @@ int view_html(const struct view *v, FILE *to, uw_error *err)
                    v->board);
     html_begin(to, v->simulated, title, style);
     html_put(to, "h1", "Power cap sweep of %s", v->label);
-    (void)fputs("\n<main>\n", to);
+    (void)fputs("\n<main>\n<div class=\"picture\" tabindex=\"0\">\n", to);
     int r = picture_write(v, CANVAS_INLINE, to, err);
     if (r < 0)
         return r;
-    (void)fputs("<section>\n", to);
+    (void)fputs("</div>\n<section>\n", to);
     put_optima(v, to);
     put_all(v, to);
     put_method(v, to);

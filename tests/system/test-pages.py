@@ -1,6 +1,6 @@
 #!/usr/bin/python3
-"""Pages of `underwatt report` and `sweep` as Chromium lays them out: on a telephone nothing is wider than the page, and each
-figure stands beside the head of its column."""
+"""Pages of `underwatt report` and `sweep` as Chromium lays them out: on a telephone nothing is wider than the page but the picture of a
+sweep, which scrolls; each figure stands beside the head of its column, and no text of a picture is too small to read."""
 import html
 import json
 import pathlib
@@ -28,7 +28,8 @@ const of = f => {
   const cross = (a, b) => Math.min(a.right, b.right) - Math.max(a.left, b.left) > 1 && Math.min(a.bottom, b.bottom) - Math.max(a.top, b.top) > 4;
   return {page: f.dataset.page, width: f.clientWidth, scroll: d.documentElement.scrollWidth, client: w, cells: cells.length,
     inside: Math.max(0, ...[...d.querySelectorAll('body *')].map(x => x.scrollWidth > x.clientWidth + 1 &&
-      getComputedStyle(x).overflowX !== 'visible' && !x.closest('svg,h1') ? x.scrollWidth - x.clientWidth : 0)),
+      getComputedStyle(x).overflowX !== 'visible' && !x.closest('svg,h1,.picture') ? x.scrollWidth - x.clientWidth : 0)),
+    small: Math.min(20, ...texts.map(x => x[1].height)),
     clash: texts.flatMap((a, i) => texts.slice(i + 1).filter(b => cross(a[1], b[1])).map(b => a[0] + ' | ' + b[0])),
     over: cells.filter(c => right(c) > w + 1).length,
     heads: [...d.querySelectorAll('thead')].filter(seen).length,
@@ -98,6 +99,7 @@ with tempfile.TemporaryDirectory() as name:
             narrow, what = r["width"] == WIDTHS[0], f"{r['page']} at {r['width']} px"
             t.ok(r["scroll"] <= r["client"] and r["cells"] > 5, f"{what}: the page does not scroll sideways", r)
             t.equal(r["clash"], [], f"{what}: no two texts of a picture overlap")
+            t.ok(r["small"] >= 9, f"{what}: nor is one too small to read", r)
             if narrow:
                 t.ok(r["inside"] == 0 and r["over"] == 0, f"{what}: nor does anything in it, and no cell is cut", r)
                 t.ok(r["heads"] == 0 and r["bare"] == 0, f"{what}: each cell has its column's head", r)
