@@ -79,14 +79,15 @@ static void print_saved(const struct tuner_report *t, FILE *to)
         (void)fprintf(to, "  time   whole job x %.3f, cap held x %.3f\n", s->slowdown,
                       s->held_slowdown);
     if (s->pairs > 0)
-        (void)fprintf(to,
-                      "         against %u measurement%s of the original cap during the "
-                      "hold, %.0f s, "
-                      "which cost %s\n",
-                      s->pairs, s->pairs == 1 ? "" : "s", s->visits_s,
-                      figure_joules(s->visits_cost_j).t);
+        (void)fprintf(
+            to,
+            "         compared with %u measurement%s of the original cap during "
+            "the hold, %.0f s, which cost %s\n",
+            s->pairs, s->pairs == 1 ? "" : "s", s->visits_s,
+            figure_joules(s->visits_cost_j).t);
     else
-        (void)fprintf(to, "         against windows at the start alone\n");
+        (void)fprintf(to, "         compared with windows at the original cap at the "
+                          "start alone\n");
     if (t->modelled)
         (void)fprintf(
             to, "  model  expects %.1f %% less energy and time x %.3f at the cap held\n",

@@ -74,7 +74,7 @@ int gpu_library_check(const char *path, bool root, char *ret, size_t size, uw_er
     char real[PATH_MAX];
 
     if (path[0] != '/')
-        return fail(err, -EINVAL, "'%s': the library's path must begin with /", path);
+        return fail(err, -EINVAL, "'%s' is not an absolute path", path);
     if (!realpath(path, real))
         return fail(err, -errno, "%s: %s", path, strerror(errno));
     int r = root ? check_parts(real, &(struct trusted){.owner = 0}, err) : 0;

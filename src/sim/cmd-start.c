@@ -30,7 +30,9 @@ static int parse_number(const char *name, const char *value, struct start_args *
 
     if (strcmp(name, "--count") == 0) {
         int r = parse_u64(value, &n, err);
-        if (r || n < 1 || n > SIM_MACHINE_BOARDS_MAX)
+        if (r < 0)
+            return fail_in(err, r, "--count");
+        if (n < 1 || n > SIM_MACHINE_BOARDS_MAX)
             return fail(err, -ERANGE, "--count: %s is outside 1..%d boards", value,
                         SIM_MACHINE_BOARDS_MAX);
         a->count = (unsigned)n;
@@ -38,7 +40,9 @@ static int parse_number(const char *name, const char *value, struct start_args *
         return 0;
     }
     int r = parse_double(value, &a->speed, err);
-    if (r || !(a->speed >= SPEED_MIN && a->speed <= SPEED_MAX))
+    if (r < 0)
+        return fail_in(err, r, "--speed");
+    if (!(a->speed >= SPEED_MIN && a->speed <= SPEED_MAX))
         return fail(err, -ERANGE, "--speed: %s is outside %g..%g", value, SPEED_MIN,
                     SPEED_MAX);
     return 0;

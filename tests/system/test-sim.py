@@ -39,6 +39,8 @@ def bad_input(tmp):
             (["start", "--board", "v1000"], "'v1000'"),
             (["start", "--count", "0"], "outside 1..64"),
             (["start", "--speed", "0"], "outside 0.01..1000"),
+            (["start", "--count", "x"], "--count: 'x' is not a whole number"),
+            (["start", "--speed", "x"], "--speed: 'x' is not a number"),
             (["start", "--speed"], "a value is missing"),
             (["start", "--colour", "red"], "start: unknown option '--colour': one of"),
             (["start", "--may-set", "me"], "'me' is none of"),

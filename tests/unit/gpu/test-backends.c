@@ -26,7 +26,7 @@ static const struct {
     {"rapl,nvml", 0, "nvml,rapl"},
     {"/bin/sh", 0, "nvml=/"},
     {"nvml=/bin/sh,rapl", 0, "nvml=/"},
-    {"nvml=lib.so", -EINVAL, "must begin with /"},
+    {"nvml=lib.so", -EINVAL, "is not an absolute path"},
     {"nvml=/nowhere/x.so", -ENOENT, "/nowhere/x.so"},
     {"replay=/nowhere/x.csv", -ENOENT, "/nowhere/x.csv"},
     {"replay", -EINVAL, "replay needs a source"},
