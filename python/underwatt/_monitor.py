@@ -83,6 +83,8 @@ def price_of(price: float | str | Price | None) -> Price | None:
             found = Price(float(number), currency.strip())
         except ValueError:
             raise InvalidValue(f"price_kwh '{price}' is not a number and a currency, as in '0.30 EUR'") from None
+    if len(found.currency.split()) > 1:
+        raise InvalidValue(f"price_kwh '{price}' has the currency '{found.currency}', which is more than one word")
     if not 0 <= found.per_kwh < math.inf:
         raise InvalidValue(f"price_kwh '{price}' is not a price of 0 or above")
     return found

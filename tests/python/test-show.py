@@ -109,7 +109,7 @@ def choices(t):
     t.ok(raises(underwatt.InvalidValue, _monitor.price_of, "cheap"), "no price")
     t.equal([_monitor.signal_price(s) for s in ((0.3, "EUR/kWh"), (80.0, "EUR/MWh"), (1.0, "W"), None)],
             [Price(0.3, "EUR"), Price(0.08, "EUR"), None, None], "prices of signals")
-    for wrong in (-0.3, "-0.30 EUR", "nan", "inf EUR", Price(-0.1, "USD")):
+    for wrong in (-0.3, "0.30 EUR EUR", "-0.30 EUR", "nan", "inf EUR", Price(-0.1, "USD")):
         said = raises(underwatt.InvalidValue, _monitor.price_of, wrong)
         t.ok(said and f"price_kwh '{wrong}'" in said, f"a price that is none: {said}")
     t.equal([_monitor.gco2e_of(g) for g in (None, 0, 400, "1.5")], [None, 0.0, 400.0, 1.5], "grams a kWh")
