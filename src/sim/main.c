@@ -135,7 +135,8 @@ int main(int argc, char **argv)
         c++;
     if (!c->name)
         return complain(EXIT_USAGE,
-                        "unknown command '%s'%s: one of start, status, exec, train, fault, reset, stop",
+                        "unknown command '%s'%s: one of start, status, exec, train, "
+                        "fault, reset, stop",
                         argv[i], nearest_of(argv[i], names, hint));
     if (i + 1 < argc && asked_for(argv[i + 1]) == ASKED_HELP)
         return usage_of(c);
