@@ -25,11 +25,6 @@
 /* below this share the held values are too old for an envelope */
 #define SHARE_KNOWN 0.5
 
-void history_init(struct history *h)
-{
-    memset(h, 0, sizeof *h);
-}
-
 uint64_t history_first(const struct history *h)
 {
     return h->n > HISTORY_SAMPLES ? h->n - HISTORY_SAMPLES : 0;

@@ -22,7 +22,10 @@
 enum channel { CHANNEL_POWER, CHANNEL_SM, CHANNEL_MEM, CHANNELS };
 enum { HISTORY_SAMPLES = 4096, SCALES = 11, BUCKETS_BACK = 8, BUCKETS = 11 };
 
-/* The newest samples, with running integrals; a reading stands for the time before it. */
+/* The newest samples, with running integrals; a reading stands for the time before it.
+ * All zero: none.  Pages that are not written yet take no memory where they came from
+ * calloc().
+ */
 struct history {
     uint64_t at_ns[HISTORY_SAMPLES];
     double value[CHANNELS][HISTORY_SAMPLES];
@@ -36,7 +39,6 @@ struct history {
     uint64_t changed_ns;
 };
 
-void history_init(struct history *h);
 /* false: not added, as it is not later than the last one or has no power. */
 bool history_add(struct history *h, const struct activity *a);
 uint64_t history_first(const struct history *h); /* oldest index kept */

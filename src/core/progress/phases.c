@@ -77,7 +77,6 @@ int phases_new(struct phases **ret)
 
     if (!p)
         return -ENOMEM;
-    history_init(&p->history);
     p->past.floor_w = INFINITY;
     *ret = p;
     return 0;
