@@ -543,11 +543,10 @@ static bool lane_worker_withdraw(struct loop_worker *worker)
     if (waits && has_run) {
         call_return(call, 0);
         loop_lanes(loop)->news = false;
+        loop_lanes(loop)->withdrew = true;
     } else if (waits)
         call->state = CALL_NONE;
     (void)pthread_mutex_unlock(&loop_lanes(loop)->lock);
-    if (waits && has_run)
-        (void)!write(loop_lanes(loop)->returned_fd, &(uint64_t){1}, sizeof(uint64_t));
     if (waits && !has_run)
         count_call(loop, -1);
     return waits && !has_run;
@@ -563,6 +562,9 @@ void lanes_start(struct loop *loop)
 {
     struct lanes *lanes = loop_lanes(loop);
 
+    if (lanes->withdrew) /* one wake-up for all of them */
+        (void)!write(lanes->returned_fd, &(uint64_t){1}, sizeof(uint64_t));
+    lanes->withdrew = false;
     if (!lanes->common)
         return;
     (void)pthread_mutex_lock(&lanes->lock);

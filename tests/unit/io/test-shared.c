@@ -5,6 +5,7 @@
 #include <pthread.h>
 #include <stdatomic.h>
 #include <stdlib.h>
+#include <unistd.h>
 
 #include "base/auto.h"
 #include "base/units.h"
@@ -400,6 +401,32 @@ static void ends_early(struct rig *rig)
     run(rig);
 }
 
+/* The eventfd counts what was written to it. */
+static void hastens_both(struct rig *rig, struct job *job)
+{
+    uint64_t n = 0;
+    (void)job;
+
+    (void)submit(rig, 0, 'c', 0);
+    (void)submit(rig, 2, 'd', 0);
+    lanes_start(rig->loop);
+    ok(read(rig->loop->lanes.returned_fd, &n, sizeof n) == sizeof n && n == 1,
+       "the loop wakes up once for two");
+    (void)!write(rig->loop->lanes.returned_fd, &n, sizeof n);
+}
+
+/* Two calls that have run, and whose next runs are taken back at once. */
+static void end_together(struct rig *rig)
+{
+    struct job *a = submit_runs(rig, 0, 'a', 3, 5), *e = submit_runs(rig, 2, 'e', 3, 5);
+
+    rig->loop->lanes.patience_ns = LONG_NS;
+    a->at_ns += LONG_NS;
+    e->at_ns += LONG_NS;
+    submit_runs(rig, 1, 'b', 1, 5)->then = hastens_both;
+    run(rig);
+}
+
 static void submit_c_behind_a(struct rig *rig, struct job *job)
 {
     (void)job;
@@ -450,6 +477,7 @@ static const struct {
     {"told with the last run", "part-a part-a a", told_at_the_end},
     {"taken back between two runs", "part-a b end-a", ends_early},
     {"another call ends the runs", "part-a b end-a c", ends_for_another},
+    {"two runs end together", "part-a part-e b end-a end-e c d", end_together},
     {"a later run that hangs delays nobody", "part-a b a", hangs_later},
     {"freed between two runs", "part-a b cancel-a", freed_between_runs},
     {"the loop is freed while one hangs", "timeout-a cancel-b", loop_freed},
