@@ -73,7 +73,11 @@ struct roster {
     struct rates joined;                /* joins of groups, likewise */
     bool telling;                       /* roster_tell() is running */
     struct seen fresh[BOARD_PROCS_MAX]; /* scratch: the list that was just read */
-    uint64_t there[ROSTER_MAX + 1];     /* scratch: jobs on one board */
+    struct {
+        uint64_t at_ns; /* 0: none */
+        struct proc_facts facts;
+    } last;                         /* process that was read for a list */
+    uint64_t there[ROSTER_MAX + 1]; /* scratch: jobs on one board */
 };
 
 /* ---- roster.c ---- */

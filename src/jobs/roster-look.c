@@ -14,7 +14,10 @@
 
 _Static_assert((int)ROSTER_USERS == (int)BOARD_USERS, "roster_users() passes ret on");
 
-enum { ANCESTORS = 64 };
+enum {
+    ANCESTORS = 64,
+    TOGETHER_MS = 10, /* lists within that time were asked for at once */
+};
 
 /* ---- which job a process belongs to ---- */
 
@@ -461,17 +464,31 @@ uint64_t roster_memory(const struct roster *r, size_t board)
 
 /* ---- the list ---- */
 
+/* The process's facts, NULL if they cannot be read.  The lists of boards that a process
+ * shares come together: it is read once for them.
+ */
+static const struct proc_facts *facts_of(struct roster *r, pid_t pid)
+{
+    uint64_t now = loop_now_ns(r->opts.loop);
+
+    if (r->last.at_ns && r->last.facts.pid == pid &&
+        now - r->last.at_ns < TOGETHER_MS * NS_PER_MS)
+        return &r->last.facts;
+    r->last.at_ns = roster_read(r, pid, &r->last.facts) == 0 ? now : 0;
+    return r->last.at_ns ? &r->last.facts : NULL;
+}
+
 static void judge(struct roster_board *s, const struct gpu_proc *p, struct seen *ret)
 {
-    struct proc_facts f;
+    const struct proc_facts *f = facts_of(s->roster, p->pid);
 
     *ret =
         (struct seen){.pid = p->pid, .compute = p->compute, .used_bytes = p->used_bytes};
-    if (roster_read(s->roster, p->pid, &f) == 0) {
+    if (f) {
         ret->known = true;
-        ret->uid = f.uid;
-        ret->start = f.start;
-        ret->job = job_of(s, ret, &f);
+        ret->uid = f->uid;
+        ret->start = f->start;
+        ret->job = job_of(s, ret, f);
     }
 }
 

@@ -35,6 +35,7 @@ struct fake_node {
     struct gpu_dev dev[FAKES];
     struct proc_facts pid[FAKE_PIDS];
     size_t n_pids;
+    unsigned reads; /* of processes, by fake_read() */
     bool ready;
 };
 
@@ -132,6 +133,7 @@ __attribute__((unused)) static int fake_read(pid_t pid, struct proc_facts *ret,
                                              void *user)
 {
     (void)user;
+    fake.reads++;
     for (size_t i = 0; i < fake.n_pids; i++)
         if (fake.pid[i].pid == pid) {
             *ret = fake.pid[i];

@@ -703,6 +703,28 @@ static void real(void)
     fake_roster_end(r);
 }
 
+/* A process with four boards is read once a look, and a change of it is seen. */
+static void several_boards(void)
+{
+    struct roster *r = begin(false);
+
+    struct proc_facts *f = fake_process(100, 1, ANNA, SLURM);
+    for (size_t i = 0; i < FAKES; i++)
+        fake_on(i, 100, true);
+    fake_wait(7);
+    unsigned calls = fake.dev[0].procs_calls;
+    fake.reads = 0;
+    fake_wait(20);
+    calls = fake.dev[0].procs_calls - calls;
+    ok(calls >= 9 && fake.reads <= calls + 1, "several boards: %u reads in %u looks",
+       fake.reads, calls);
+    f->uid = EVE;
+    fake_wait(3);
+    is_int(heard.last.uid, EVE, "  the job of its new user");
+    roster_free(r);
+    fake_end();
+}
+
 int main(void)
 {
     found();
@@ -712,6 +734,7 @@ int main(void)
     registered();
     runs();
     found_again();
+    several_boards();
     procs_text();
     idle_board();
     used_board();
