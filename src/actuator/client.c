@@ -26,7 +26,8 @@ enum {
     RENEW_MS = 500,
     RENEW_JOIN_MS = ACTUATOR_RENEW_MS - RENEW_MS, /* sooner or later by that, to join
                                                    * another wake-up of the loop */
-    RENEW_IDLE_MS = 2000, /* where nothing is held: to notice that nobody answers */
+    RENEW_IDLE_MS = 2000, /* where nothing is held: to notice that nobody answers; */
+    RENEW_EARLY_MS = 500, /* sooner by that, to join another wake-up of the loop */
     HELD_MAX = 64,        /* boards that are followed one by one */
     START_S = 30,         /* until it says hello; */
     START_SUDO_S = 300,   /* somebody may be typing a password; */
@@ -160,18 +161,15 @@ static bool holds(const struct actuator *act)
 }
 
 /* Virtual time has no wake-ups to join or to save. */
-static double renew_ms(const struct actuator *act)
-{
-    if (act->session)
-        return RENEW_MS;
-    bool soon = holds(act) || act->state != STATE_READY || act->unanswered > 1;
-    return soon ? RENEW_MS - RENEW_JOIN_MS : RENEW_IDLE_MS;
-}
-
 static void renew_next(struct actuator *act)
 {
-    loop_timer_set(act->renew, loop_now_ns(act->loop) + loop_ms(act->loop, renew_ms(act)),
+    bool soon = holds(act) || act->state != STATE_READY || act->unanswered > 1;
+    int early = act->session ? 0 : soon ? RENEW_JOIN_MS : RENEW_EARLY_MS;
+    int due = act->session || soon ? RENEW_MS : RENEW_IDLE_MS;
+
+    loop_timer_set(act->renew, loop_now_ns(act->loop) + loop_ms(act->loop, due - early),
                    0);
+    loop_timer_slack(act->renew, loop_ms(act->loop, early + RENEW_JOIN_MS));
 }
 
 static struct held *find_held(struct actuator *act, const char *uuid)
@@ -639,11 +637,10 @@ static int say_hello(struct actuator *act)
 
 static int start_timers(struct actuator *act, uw_error *err)
 {
-    uint64_t at = loop_now_ns(act->loop) + loop_ms(act->loop, renew_ms(act));
-    int r = loop_timer_new(act->loop, at, 0, on_renew_due, act, &act->renew, err);
+    int r = loop_timer_new(act->loop, UINT64_MAX, 0, on_renew_due, act, &act->renew, err);
 
     if (r == 0)
-        loop_timer_slack(act->renew, loop_ms(act->loop, 2 * RENEW_JOIN_MS));
+        renew_next(act);
     return r;
 }
 

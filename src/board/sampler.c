@@ -23,7 +23,8 @@ enum {
     HOT_MS = 1000,      /* … and, of the temperature too, under a limit on it */
     RETRY_MS = 1000,    /* after a failed call */
     LEAST_GAP_US = 500, /* between calls on one board */
-    HOLD_MS = 500,      /* the loop need not know of samples earlier */
+    HOLD_MS = 1000,     /* the loop need not know of samples earlier … */
+    HOLD_HELD_MS = 500, /* … where no cap is in force, else */
     SOON_GAP_MS = 100,  /* between samples of an idle board with sampler_soon() */
     DENSE_MS = 50,      /* longest period with sampler_dense() */
     LATE_MS = 2000,     /* longest wait for samples after a window; real time */
@@ -486,11 +487,13 @@ static size_t plan_round(struct probe *p, struct board_round *round, uint64_t at
 }
 
 /* shared: at_ns is a shared moment.  The rounds up to the next multiple of HOLD_MS are
- * one call then, so that the loop wakes up once for those of all boards.
+ * one call then, so that the loop wakes up once for those of all boards: in the last half
+ * of each second, where the node's tick is due.
  */
 static void ask(struct probe *p, uint64_t at_ns, bool shared)
 {
-    const uint64_t hold = HOLD_MS * NS_PER_MS, end = (at_ns / hold + 1) * hold;
+    const uint64_t hold = (p->held ? HOLD_HELD_MS : HOLD_MS) * NS_PER_MS;
+    const uint64_t end = (at_ns / hold + 1) * hold;
     struct board_round round[BOARD_ROUNDS_MAX];
 
     if (p->dense_ns && at_ns >= p->dense_ns) {

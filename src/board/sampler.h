@@ -130,7 +130,7 @@ struct sampler_ear {
     void *user;
     size_t board;
     bool overhears;
-    bool patient;             /* it may get samples up to 0.5 s late */
+    bool patient;             /* it may get samples up to 1 s late */
     bool listens;             /* see sampler_listen() */
     struct sampler_ear *next; /* for sampler.c */
 };

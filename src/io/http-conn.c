@@ -558,6 +558,6 @@ void conn_sweep_start(struct http_server *s)
     if (s->sweeping)
         return;
     s->sweeping = true;
-    loop_timer_slack(s->sweep, period); /* a sweep joins another wake-up */
+    loop_timer_slack(s->sweep, 2 * period); /* a sweep joins another wake-up */
     loop_timer_set(s->sweep, loop_now_ns(s->loop) + period, period);
 }

@@ -24,7 +24,12 @@
 #include "node/scheduler.h"
 #include "node/viewer.h"
 
-enum { NODE_TICK_MS = 1000, NODE_TICK_SLACK_MS = 500 };
+enum {
+    NODE_TICK_MS = 1000,
+    NODE_TICK_AT_MS =
+        450, /* of each second: by its end the samplers' rounds have woken */
+    NODE_TICK_SLACK_MS = 500, /* the loop (board/sampler.c), which the tick joins */
+};
 
 /* Detects that a process begins to use a board without a job. */
 struct node_rest {

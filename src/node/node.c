@@ -320,8 +320,11 @@ static int use_boards(struct node *node, uw_error *err)
     if (r < 0)
         return r;
     node_scheduler_opened(node);
-    r = loop_timer_new(node->loop, now + NODE_TICK_MS * NS_PER_MS,
-                       NODE_TICK_MS * NS_PER_MS, on_tick, node, &node->tick, err);
+    const uint64_t tick = NODE_TICK_MS * NS_PER_MS;
+    uint64_t first = node->opts.private /* each round wakes its loop */
+                         ? now + tick
+                         : (now / tick + 1) * tick + NODE_TICK_AT_MS * NS_PER_MS;
+    r = loop_timer_new(node->loop, first, tick, on_tick, node, &node->tick, err);
     if (r == 0)
         loop_timer_slack(node->tick, NODE_TICK_SLACK_MS * NS_PER_MS);
     return r;

@@ -36,12 +36,15 @@ with uwtest.Node(board="v100", count=8) as node:
         client.connect(d.socket)
         client.sendall(b"GET /v1/gpus HTTP/1.1\r\nHost: localhost\r\n\r\n")
         t.ok(client.recv(12) == b"HTTP/1.1 200", "a client is connected")
-        before, actuator, began = waits(d.pid), sum(waits(d.actuator.pid).values()), time.monotonic()
-        time.sleep(SECONDS)
-        took = time.monotonic() - began
-        rate = {name: (n - before.get(name, 0)) / took for name, n in waits(d.pid).items()}
-        actuator = (sum(waits(d.actuator.pid).values()) - actuator) / took
+        for _ in range(4):  # on a busy machine threads wait for each other, too
+            before, actuator, began = waits(d.pid), sum(waits(d.actuator.pid).values()), time.monotonic()
+            time.sleep(SECONDS)
+            took = time.monotonic() - began
+            rate = {name: (n - before.get(name, 0)) / took for name, n in waits(d.pid).items()}
+            actuator = (sum(waits(d.actuator.pid).values()) - actuator) / took
+            if rate["underwattd"] <= 2.7:
+                break
     t.ok(5 <= rate["shared"] <= 13, "10 rounds a second of the boards' thread", rate)
-    t.ok(1 <= rate["underwattd"] <= 6, "a wake-up of the loop for several rounds", rate)
+    t.ok(0.8 <= rate["underwattd"] <= 2.7, "one of the loop for those of a second, and its timers join it", rate)
     t.ok(actuator <= 1, "a renewal every 2 s", actuator)
 t.done()
