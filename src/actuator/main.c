@@ -1,6 +1,7 @@
 /* underwatt-actuator: the one process that writes caps.  See its manual page. */
 #include <errno.h>
 #include <limits.h>
+#include <malloc.h>
 #include <poll.h>
 #include <signal.h>
 #include <stdio.h>
@@ -476,6 +477,7 @@ static int serve(struct program *p, uw_error *err)
         r = loop_signal_new(p->loop, SIGINT, on_signal, p, &p->sigint, err);
     if (r == 0)
         r = heart_ready(p->heart, err);
+    (void)malloc_trim(0); /* what the rules took while they were read */
     return r == 0 ? loop_run(p->loop, err) : r;
 }
 

@@ -380,6 +380,7 @@ static int on_ready(struct node *node, int r, const uw_error *err, void *user)
               UW_VERSION, (int)getpid(), realtime ? "realtime" : "normal",
               log_quote(p->config.api.socket).text);
     start_pages_drop();
+    (void)malloc_trim(0);
     return 0;
 }
 
@@ -580,7 +581,7 @@ int main(int argc, char **argv)
     /* Keep memory small: one heap for all threads, freed memory is returned. */
     (void)mallopt(M_ARENA_MAX, 1);
     (void)mallopt(M_TRIM_THRESHOLD, 128 * 1024);
-    (void)mallopt(M_MMAP_THRESHOLD, 128 * 1024);
+    (void)mallopt(M_MMAP_THRESHOLD, 64 * 1024); /* large tables: pages in use alone */
     if (read_environment(&p.world, &err) < 0)
         return complain(FAILED, err.text);
     choose_file(&p);
