@@ -26,7 +26,9 @@ enum {
     SIM_PROCS_MAX = 32, /* per board */
     SIM_PATH_MAX = 200,
     SIM_SOCKET_MAX = 100, /* length of a state directory's path: sun_path has 108 */
-    /* after this time without a publication, check whether the writer lives */
+    /* after this time without a publication a call waits for the next one … */
+    SIM_LATE_MS = 40,
+    /* … and after this time no longer, and checks whether the writer lives */
     SIM_STALE_MS = 2000,
 };
 

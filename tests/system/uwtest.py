@@ -368,11 +368,8 @@ class Node:
         return child
 
     def status(self):
-        for _ in range(5):  # its writer may have been put aside in mid-write
-            p = self.sim("status", "--json")
-            if "changes all the time" not in p.stderr:
-                break
-            time.sleep(0.05)
+        # The host may keep the writer from running in mid-write.
+        p = wait_until(lambda: self.sim("status", "--json"), lambda p: "changes all the time" not in p.stderr)
         if p.returncode:
             raise RuntimeError(f"underwatt-sim status: {p.returncode}: {p.stderr}")
         return json.loads(p.stdout)

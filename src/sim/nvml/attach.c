@@ -26,7 +26,7 @@ static const struct sim_page *the_page; /* replaced when a new world is found */
 static unsigned n_init;
 static uint64_t may_use;
 
-enum { ANSWER_S = 10, HANG_POLL_MS = 2 };
+enum { ANSWER_S = 10, POLL_MS = 2 };
 
 int64_t nv_utc_us(void)
 {
@@ -77,15 +77,22 @@ static bool writer_holds_lock(const struct sim_page *page)
     return held;
 }
 
+static uint64_t beat_ns(const struct sim_page *page)
+{
+    return __atomic_load_n(&page->beat_ns, __ATOMIC_ACQUIRE);
+}
+
+/* From then on the writer may be gone. */
+static uint64_t stale_ns(const struct sim_page *page)
+{
+    return beat_ns(page) + SIM_STALE_MS * 1000000ull;
+}
+
 bool nv_world_lives(const struct sim_page *page)
 {
     if (__atomic_load_n(&page->stopped, __ATOMIC_ACQUIRE))
         return false;
-    uint64_t beat = __atomic_load_n(&page->beat_ns, __ATOMIC_RELAXED);
-    uint64_t now = boot_ns();
-    if (now < beat + (uint64_t)SIM_STALE_MS * 1000000u)
-        return true;
-    return writer_holds_lock(page);
+    return boot_ns() < stale_ns(page) || writer_holds_lock(page);
 }
 
 static bool page_fits(const struct sim_page *page, off_t size)
@@ -237,17 +244,47 @@ static int gone(const struct sim_page *page, const struct sim_board *b)
     return SIM_OK;
 }
 
-/* Blocks while the board hangs, as a call in the driver would. */
+static void wait_a_moment(void)
+{
+    struct timespec pause = {.tv_nsec = POLL_MS * 1000000L};
+
+    (void)nanosleep(&pause, NULL);
+}
+
+/* Whether a call that began at began_ns waits for the writer, which the host keeps from
+ * running: what the page says is older than that of a board.  A writer that stays away
+ * is not waited for.
+ */
+static bool is_late(const struct sim_page *page, uint64_t began_ns)
+{
+    return began_ns > beat_ns(page) + SIM_LATE_MS * 1000000ull &&
+           boot_ns() < stale_ns(page);
+}
+
+/* Blocks while the board hangs or its writer is late, as a call in the driver would. */
 static int usable(const struct sim_page *page, const struct sim_board *b)
 {
+    uint64_t began = boot_ns();
     int r = gone(page, b);
 
-    while (!r && (faults_of(b) & SIM_FAULT_HANG)) {
-        struct timespec pause = {.tv_nsec = HANG_POLL_MS * 1000000L};
-        (void)nanosleep(&pause, NULL);
+    while (!r && ((faults_of(b) & SIM_FAULT_HANG) || is_late(page, began))) {
+        wait_a_moment();
         r = gone(page, b);
     }
     return r;
+}
+
+/* Copies words that the writer changes; the host may keep it from running in mid-change.
+ */
+static int copy_words(const struct sim_page *page, const uint64_t *seq, const void *from,
+                      void *to, size_t words)
+{
+    while (!sim_seq_read(seq, from, to, words)) {
+        if (boot_ns() >= stale_ns(page) || !nv_world_lives(page))
+            return SIM_LOST;
+        wait_a_moment();
+    }
+    return SIM_OK;
 }
 
 int nv_index(nv_device dev, unsigned *ret)
@@ -284,9 +321,7 @@ int nv_readings(nv_device dev, struct sim_readings *ret)
     int r = board_of(dev, &page, &b);
     if (!r)
         r = usable(page, b);
-    if (!r && !sim_seq_read(&b->readings_seq, &b->readings, ret, sizeof *ret / 8))
-        r = SIM_LOST;
-    return r;
+    return r ? r : copy_words(page, &b->readings_seq, &b->readings, ret, sizeof *ret / 8);
 }
 
 int nv_peek(nv_device dev, struct sim_readings *ret)
@@ -297,9 +332,7 @@ int nv_peek(nv_device dev, struct sim_readings *ret)
     int r = board_of(dev, &page, &b);
     if (!r)
         r = gone(page, b);
-    if (!r && !sim_seq_read(&b->readings_seq, &b->readings, ret, sizeof *ret / 8))
-        r = SIM_LOST;
-    return r;
+    return r ? r : copy_words(page, &b->readings_seq, &b->readings, ret, sizeof *ret / 8);
 }
 
 int nv_readings_of(nv_device dev, struct sim_readings *ret,
@@ -318,8 +351,8 @@ int nv_procs(nv_device dev, struct sim_procs *ret)
     int r = board_of(dev, &page, &b);
     if (!r)
         r = usable(page, b);
-    if (!r && !sim_seq_read(&b->procs_seq, &b->procs, ret, sizeof *ret / 8))
-        r = SIM_LOST;
+    if (!r)
+        r = copy_words(page, &b->procs_seq, &b->procs, ret, sizeof *ret / 8);
     if (!r && ret->n > SIM_PROCS_MAX)
         r = SIM_LOST;
     return r;

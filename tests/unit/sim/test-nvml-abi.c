@@ -104,7 +104,7 @@ static bool make_world(const char *library)
                               .speed = 2,
                               .world_id = 7,
                               .load_id = 9,
-                              .beat_ns = boot_ns()};
+                              .beat_ns = boot_ns() + 3600000000000ull};
     memcpy(page->magic, SIM_MAGIC, 8);
     (void)snprintf(page->state_dir, sizeof page->state_dir, "%s", dir);
     (void)snprintf(page->driver_version, sizeof page->driver_version, "1.2-simulated");
@@ -364,6 +364,48 @@ static void test_faults(void)
            "nobody takes requests here: 15");
 }
 
+/* A call in another process that ends with the power of board 0: 0 where that is mw. */
+static pid_t power_asked(unsigned mw)
+{
+    pid_t pid = fork();
+
+    if (pid == 0) {
+        unsigned got = 0;
+        int r = call("nvmlDeviceGetPowerUsage", handle(0), &got, NULL);
+        _exit(r == 0 && got == mw ? 0 : 1);
+    }
+    return pid;
+}
+
+static void test_late(void)
+{
+    uint64_t beat = page->beat_ns;
+    struct timespec pause = {.tv_nsec = 50000000};
+    int status = -1;
+
+    page->beat_ns = boot_ns() - 500000000;
+    pid_t pid = power_asked(99000);
+    (void)nanosleep(&pause, NULL);
+    is_int(waitpid(pid, &status, WNOHANG), 0, "the writer is late: a call waits for it");
+    page->board[0].readings.power_mw = 99000;
+    page->beat_ns = boot_ns();
+    is_int(waitpid(pid, &status, 0), pid, "until it has published");
+    is_int(status, 0, "and answers what is published then");
+
+    page->beat_ns = boot_ns();
+    page->board[0].readings_seq++;
+    pid = power_asked(123456);
+    pause.tv_nsec = 500000000;
+    (void)nanosleep(&pause, NULL);
+    is_int(waitpid(pid, &status, WNOHANG), 0,
+           "the writer stands still in mid-change: it waits");
+    page->board[0].readings.power_mw = 123456;
+    page->board[0].readings_seq++;
+    page->beat_ns = beat;
+    is_int(waitpid(pid, &status, 0), pid, "until the change is whole");
+    is_int(status, 0, "and the board is not lost");
+}
+
 static void test_end(void)
 {
     unsigned mw;
@@ -400,6 +442,7 @@ int main(int argc, char **argv)
     test_numbers();
     test_attaching();
     test_faults();
+    test_late();
     test_end();
     remove_world();
     return done();
