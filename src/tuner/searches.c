@@ -23,6 +23,7 @@ enum {
     ENDED_MAX = 64,     /* jobs that are over and still shown */
     ASKED_S = 10,       /* longest wait for the actuator to report originals */
     STEPS_ON = 3,       /* steps under a lower cap until the job counts as progressing */
+    STOOD_S = 2,        /* real time between ticks: this process was kept from running */
 };
 
 struct job_search *searches_find(const struct searches *ts, uint64_t job)
@@ -378,6 +379,8 @@ static int tick_tuner(struct job_search *t, uint64_t now)
 
     if (t->page)
         r = tuner_on_stopped(t->tuner, job_progress_stopped(t->page, t->pid));
+    if (r >= 0 && t->all->stood)
+        r = tuner_on_gap(t->tuner);
     if (r >= 0 && !t->silent && tuner_waits(t->tuner) &&
         s_between(since, now) > NO_PROGRESS_S)
         r = without_progress(t);
@@ -587,11 +590,21 @@ static void forget_oldest(struct searches *ts)
     }
 }
 
+/* As in a job that a scheduler suspends, or in a frozen container. */
+static bool stood_still(const struct searches *ts, uint64_t now_ns)
+{
+    double most_s = STOOD_S * fmax(1, loop_speed(ts->o.loop));
+
+    return ts->ticked_ns && s_between(ts->ticked_ns, now_ns) > most_s;
+}
+
 static int searches_on_timer(struct loop_timer *timer, uint64_t now_ns, void *user)
 {
     struct searches *ts = user;
     bool alive = false;
 
+    ts->stood = stood_still(ts, now_ns);
+    ts->ticked_ns = now_ns;
     for (struct job_search *t = ts->first; t; t = t->next) {
         int r = tick_one(t, now_ns);
         if (r < 0)
@@ -599,8 +612,10 @@ static int searches_on_timer(struct loop_timer *timer, uint64_t now_ns, void *us
         alive |= !t->final;
     }
     forget_oldest(ts);
-    if (!alive)
+    if (!alive) {
+        ts->ticked_ns = 0;
         loop_timer_set(timer, UINT64_MAX, 0);
+    }
     return 0;
 }
 

@@ -263,6 +263,16 @@ int tuner_on_stopped(struct tuner *t, bool stopped)
     return tuner_event(t, ON_CONTINUED, NULL);
 }
 
+int tuner_on_gap(struct tuner *t)
+{
+    struct tuner_moved same = {.was_mw = t->enforced_mw, .enforced_mw = t->enforced_mw};
+
+    if (t->stopped || t->state >= TUNER_LEFT)
+        return 0;
+    pause_forgive(&t->pause, &t->progress.steps, loop_now_ns(t->o.loop));
+    return tuner_event(t, ON_MOVED, &same);
+}
+
 int tuner_no_caps(struct tuner *t, const char *text)
 {
     return t->state == TUNER_OVER || t->state == TUNER_LEFT ? 0 : tuner_unmet(t, text);

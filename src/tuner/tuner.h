@@ -153,6 +153,10 @@ int tuner_no_caps(struct tuner *t, const char *text);
  * originals are in force while the job is stopped; the step under way is then repeated.
  */
 int tuner_on_stopped(struct tuner *t, bool stopped);
+/* This process was kept from running, and the job perhaps with it: the time until now is
+ * no delay of a step, and the window under way begins again.
+ */
+int tuner_on_gap(struct tuner *t);
 
 typedef int (*tuner_done_fn)(struct tuner *t, void *user);
 /* The job is over, or is not to be capped any more: releases every board, then calls done
