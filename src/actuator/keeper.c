@@ -45,26 +45,31 @@ static void hand_on(int signals, pid_t child)
         (void)kill(child, SIGTERM);
 }
 
-/* True once the line is closed, false after silent_ms without a byte. */
+/* True once the line is closed, false after silent_ms without a byte.  Beats that are
+ * missed are counted, not the time: where the keeper itself was kept from running (a
+ * suspended job, a frozen container), its child was, too, and gets time to beat again.
+ */
 static bool listen_to(int beat, int signals, pid_t child, int silent_ms)
 {
     struct pollfd p[2] = {{.fd = beat, .events = POLLIN},
                           {.fd = signals, .events = POLLIN}};
     int patience_ms = -1; /* until the first beat nothing has been written to a board */
+    int missed = 0;
     char byte;
 
     for (;;) {
         int n = poll(p, 2, patience_ms);
-        if (n == 0)
+        if (n == 0 && ++missed >= silent_ms / KEEPER_BEAT_MS)
             return false;
         if (n > 0 && p[1].revents)
             hand_on(signals, child);
-        if (n < 0 || !p[0].revents)
+        if (n <= 0 || !p[0].revents)
             continue;
         if (recv(beat, &byte, 1, 0) != 1)
             return true;
         (void)send(beat, &byte, 1, MSG_NOSIGNAL | MSG_DONTWAIT);
-        patience_ms = silent_ms;
+        patience_ms = KEEPER_BEAT_MS;
+        missed = 0;
     }
 }
 

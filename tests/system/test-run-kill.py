@@ -215,6 +215,30 @@ def hurried(t):
         t.ok(uwtest.wait_for(lambda: node.board(0)["limit_mw"] == ORIGINAL), "and it is restored later")
 
 
+def pass_time(node, seconds):
+    """Until the boards have lived on for so long."""
+    began = node.board(0)["at_ns"]
+    uwtest.must(uwtest.wait_for(lambda: node.board(0)["at_ns"] - began >= seconds * 1e9, step=0.1), "the boards stand still")
+
+
+def suspended(t, *order):
+    """All processes stop and go on together, as in a job that a scheduler suspends.  The keeper has heard nothing, and the
+    command seen no step, for longer than either waits."""
+    with uwtest.Node(machine=MACHINE, speed=SPEED) as node:
+        run = begun(node, nvml_of(node), 0, holding, CAP)
+        try:
+            for name in ("job", "command", "keeper", "actuator"):
+                os.kill(run.pids[name], signal.SIGSTOP)
+            pass_time(node, 3 * SPEED)
+            for name in order:
+                os.kill(run.pids[name], signal.SIGCONT)
+            pass_time(node, 2 * SPEED)
+            t.ok(alive(run.pids["actuator"]) and uwtest.wait_for(lambda: run.limit() == CAP),
+                 f"all are stopped, and go on: {', '.join(order)}: the cap is in force again", run.said())
+        finally:
+            run.close()
+
+
 def nvml_of(node):
     return kill.Nvml(os.path.join(node.state, "lib", "libnvidia-ml.so.1"))
 
@@ -245,7 +269,9 @@ def main():
     uwtest.together(lambda: stuck(t, "run", ["run", "--local", "--cap", "200", "--window", "2 s"], 200000),
                     lambda: stuck(t, "sweep", ["sweep", "--runs", "1", "--from", "200", "--to", "210", "--step",
                                                "10", "--settle", "1 s"], 200000),
-                    lambda: hurried(t))
+                    lambda: hurried(t),
+                    lambda: suspended(t, "keeper", "actuator", "command", "job"),
+                    lambda: suspended(t, "job", "actuator", "keeper", "command"))
     t.done()
 
 
