@@ -56,7 +56,7 @@ struct scene {
     size_t n;
     size_t reference; /* index of the reference; not stale */
     bool earlier;     /* stale levels are of an earlier run, perhaps of another job */
-    bool again;       /* a look: the held cap is chosen again (SURE_AGAIN in outlook.c) */
+    bool again;       /* a look: the held cap is chosen again */
     unsigned windows_left;
     const struct noise *noise; /* NULL: the levels' own variances */
 };

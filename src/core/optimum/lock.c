@@ -21,7 +21,7 @@ enum {
     LEAST_BLOCKS = 2, /* unless windows are exact: one block hardly shows their scatter */
     CAP_ALONE = 0     /* its side in the comparison; a trial's: its index + 1 */
 };
-#define SURE 2.45     /* standard errors: SURE_AGAIN in outlook.c */
+#define SURE 2.45     /* standard errors */
 #define SLACK 0.002   /* of a bound, where windows have errors: outlook.c */
 #define EXACT 1e-7    /* variances up to this are those of exact windows */
 #define MAY_COST 0.02 /* assumed worst loss of a setting not yet measured */

@@ -8,8 +8,7 @@
 /* Standard errors of log time within which the bound of slowdown:F must hold: 99 %
  * confidence, and more for repeated choices, which favour caps that err to the fast side.
  */
-#define SURE 2.33       /* [recorded, slowdown:1.02: caps] */
-#define SURE_AGAIN 2.45 /* [recorded, 1 % noise, 1 h, slowdown:1.02: overshoot] */
+#define SURE 2.33 /* [recorded, slowdown:1.02: caps] */
 /* The same where few windows have told the noise: Student's t with 4 degrees of freedom,
  * as wide as its standard deviation is [1 % noise of 60 s, slowdown:1.02: overshoot].
  */
@@ -272,7 +271,8 @@ void outlook_make(struct outlook *o, const struct scene *s)
     if (s->noise)
         o->var_t = fmax(s->noise->t.again_var, 2 * EXACT);
     o->slack = exact(o) ? 0 : SLACK;
-    o->sure = s->again ? SURE_AGAIN : s->noise ? SURE_FEW : SURE;
+    o->again = s->again;
+    o->sure = s->noise ? SURE_FEW : SURE;
     model_fit(&o->model, s->prior ? s->prior : &prior_recorded, s);
     model_at(&o->model, r->cap_w, &o->ref);
     choose_caps(o);

@@ -21,6 +21,7 @@ struct outlook {
     struct model model;
     struct goal_shape shape;
     double log_bound, slack;
+    bool again;  /* as in struct scene */
     double sure; /* standard errors within which the bound must hold */
     struct level ref_level;
     size_t best; /* outlook_best() */

@@ -121,6 +121,16 @@ static const struct price *price_of(const struct outlook *o)
     return o->shape.wt > 0 ? &price_mixed : &price_energy;
 }
 
+/* A new cap has a price of its own so that the search holds soon.  A look under a bound
+ * has none: it is short, and the held cap may be left for the rest of the job.
+ */
+static double new_cap_price(const struct outlook *o, size_t c)
+{
+    bool looks = !isinf(o->shape.bound) && o->again;
+
+    return o->measured[c] || looks ? 0 : price_of(o)->new_cap;
+}
+
 static double scale_of(const struct outlook *o)
 {
     return o->shape.product ? EDP_SCALE : 1;
@@ -148,8 +158,7 @@ static struct pick best_pick(const struct outlook *o, unsigned left, bool measur
                 continue;
             double gain = outlook_gain(o, c, batch[k], measured);
             double window = price->window + dearness(o, c);
-            double net = gain - scale * ((o->measured[c] ? 0 : price->new_cap) +
-                                         batch[k] * window);
+            double net = gain - scale * (new_cap_price(o, c) + batch[k] * window);
             if (net > p.net)
                 p = (struct pick){c, batch[k], net, gain};
         }

@@ -283,8 +283,55 @@ static void test_known(void)
        search_step(s)->why);
 }
 
+/* The part of the energy that a cap saves. */
+static double saved(const struct job *j, uint32_t cap_mw)
+{
+    return 1 - true_energy(j, w_of_mw(cap_mw)) / true_energy(j, w_of_mw(300000));
+}
+
+/* A new cap in a look costs no more than its windows: four looks bring the held cap near
+ * the best one within the bound, under noise, too.
+ */
+static void test_looks(double bound, double least)
+{
+    struct search_setup u = v100;
+    double first = 0, then = 0, best = 0;
+    unsigned over = 0;
+
+    u.goal = (struct goal){GOAL_SLOWDOWN, bound};
+    for (unsigned seed = 1; seed <= 20; seed++) {
+        struct job j = plain;
+        j.noise = 0.003;
+        rng_init(&j.rng, seed);
+        auto_(search_free) struct search *s = search_of(&u);
+        (void)run(s, &j);
+        first += saved(&j, search_step(s)->cap_mw);
+        for (unsigned look = 0; look < 4; look++) {
+            for (unsigned i = 0; i < 60; i++) {
+                struct search_window w = window_at(&j, search_step(s)->cap_mw);
+                (void)search_on_window(s, &w, NULL);
+            }
+            if (search_probe_gap(s, 0.1))
+                (void)run(s, &j);
+        }
+        then += saved(&j, search_step(s)->cap_mw);
+        over += true_time(&j, w_of_mw(search_step(s)->cap_mw)) >
+                1.002 * bound * true_time(&j, w_of_mw(300000));
+        uint32_t mw = 300000;
+        while (true_time(&j, w_of_mw(mw - 1000)) <=
+               bound * true_time(&j, w_of_mw(300000)))
+            mw -= 1000;
+        best += saved(&j, mw);
+    }
+    ok(then >= least * best && over == 0,
+       "F = %g, four looks: %.3f of what the best cap saves (%.3f before), at least %.3f",
+       bound, then / best, first / best, least);
+}
+
 int main(void)
 {
+    test_looks(1.02, 0.95);
+    test_looks(1.05, 0.965);
     test_limit_lifted(1.02);
     test_limit_lifted(1.1);
     test_known();
