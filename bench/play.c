@@ -183,9 +183,9 @@ static struct search_setup setup_of(const struct record *rec, const struct play 
 
 static enum binding told(const struct world *w, uint32_t cap_mw)
 {
-    if (!w->p->binding)
-        return BINDING_UNKNOWN;
-    return record_binds(w->rec, w_of_mw(cap_mw)) ? BINDING_SEEN : BINDING_NONE;
+    bool seen = w->p->binding != BINDING_UNKNOWN && record_binds(w->rec, w_of_mw(cap_mw));
+
+    return seen ? BINDING_SEEN : w->p->binding;
 }
 
 static struct search_window window_of(const struct world *w, double peak_w,

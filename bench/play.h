@@ -5,6 +5,7 @@
 #include <stdint.h>
 #include <stdio.h>
 
+#include "core/optimum/binding.h"
 #include "core/optimum/goal.h"
 #include "core/optimum/prior.h"
 #include "curves.h"
@@ -25,9 +26,9 @@ struct play {
     double noise; /* without memory: of each window's time and energy, independently;
                      with: of step time and power at any moment */
     double memory_s, correlation; /* of the noise (noise.h); 0: without memory */
-    double headroom; /* the highest cap is at least so many times the power at the
-                        reference; 0: the highest one recorded */
-    bool binding;    /* the search is told whether a cap has an effect (record_binds()) */
+    double headroom;      /* the highest cap is at least so many times the power at the
+                             reference; 0: the highest one recorded */
+    enum binding binding; /* told of a cap without effect (record_binds()) */
     uint64_t seed;
     unsigned
         looks; /* out of the hold in the first hour, at most (core/optimum/gap-probe.h) */

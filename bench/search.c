@@ -51,7 +51,8 @@ struct opts {
     double noise, memory_s, correlation, headroom;
     uint64_t seeds, runs, looks; /* runs: at least so many a row; 0: seeds count */
     uint64_t earlier; /* 0: none, n: the search remembers the curve n - 1 further on */
-    bool table, trace, binding;
+    bool table, trace;
+    enum binding binding;
 };
 
 static int usage(void)
@@ -61,7 +62,7 @@ static int usage(void)
                 "[OPTION...]\n"
                 "options: [--noise SD [--memory SECONDS [--correlation R]]] [--seeds "
                 "N|--runs N]\n"
-                "         [--looks N]\n",
+                "         [--looks N] [--headroom R [--binding|--reasons]]\n",
                 stderr);
     return EXIT_USAGE;
 }
@@ -115,7 +116,10 @@ static int parse_option(int c, const char *arg, struct opts *o, uw_error *err)
     case 'h':
         return parse_in(arg, "--headroom", 1, HEADROOM_MAX, &o->headroom, err);
     case 'b':
-        o->binding = true;
+        o->binding = BINDING_NONE;
+        break;
+    case 'B':
+        o->binding = BINDING_CLEAR;
         break;
     case 'e':
         o->earlier = 1 + (uint64_t)(strcmp(arg, "other") == 0);
@@ -146,6 +150,7 @@ static int parse_opts(int argc, char **argv, struct opts *ret, uw_error *err)
         {"runs", required_argument, NULL, 'u'},
         {"headroom", required_argument, NULL, 'h'},
         {"binding", no_argument, NULL, 'b'},
+        {"reasons", no_argument, NULL, 'B'},
         {"seeds", required_argument, NULL, 's'},
         {"looks", required_argument, NULL, 'l'},
         {"history", required_argument, NULL, 'e'},

@@ -7,6 +7,7 @@
 
 #include "base/error.h"
 #include "base/units.h"
+#include "board/limited.h"
 
 #define BEYOND_LIMIT 1.1 /* times its highest limit a board may draw for a moment */
 
@@ -370,8 +371,7 @@ static int probe_on_sample(struct board *b, int r, const struct gpu_sample *g,
         p->now.failures = 0;
         merge(&p->now, g, asked);
         note_cost(p, g);
-        if (g->has & GPU_HAS_LIMITED)
-            binding_add(&p->binding, g->at_ns, g->limited_ns);
+        limited_note(&p->binding, g);
         feed(p, g);
         for (struct sampler_ear *e = p->ears; e; e = e->next)
             e->fn(e->board, g, e->user);
@@ -457,6 +457,8 @@ static uint32_t wanted(struct probe *p, uint64_t now_ns)
         want |= GPU_HAS_ENFORCED | GPU_HAS_REQUESTED | GPU_HAS_REASONS |
                 (p->rate == SAMPLER_SEARCH ? GPU_HAS_LIMITED : 0) |
                 (p->clock ? GPU_HAS_CLOCKS | GPU_HAS_UTIL : 0);
+    if (p->rate == SAMPLER_SEARCH)
+        want |= limited_wants(board_view(p->board)->info);
     if (due(p, GROUP_STATE, now_ns))
         want |= GPU_HAS_UTIL | GPU_HAS_TEMP;
     if (due(p, GROUP_CLOCKS, now_ns))

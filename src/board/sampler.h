@@ -21,7 +21,8 @@ enum sampler_rate {
     SAMPLER_REST,   /* idle board: at most 2 driver calls a second */
     SAMPLER_JOB,    /* a job computes */
     SAMPLER_SEARCH, /* the search for a cap runs: at most 15 driver calls a second, or 45
-                     * while a listener `listens` */
+                     * while a listener `listens`; 10 or 20 more on a board that does not
+                     * count the time for which its limit held it down */
 };
 
 struct sampler_opts {

@@ -30,6 +30,9 @@ static int looks;                               /* search.looks; 0: the tuner's 
 static bool clocks;                             /* search.clocks, and caps.clocks */
 static bool no_gain;                            /* their sensors err by noise alone */
 static uint32_t budget_mw;                      /* budget.node */
+static uint32_t least_mw;                       /* their lowest limit; 0: a V100's */
+static bool uncounted;                          /* see virtual_world_uncounted() */
+static double speed_noise;                      /* see struct sim_machine_board */
 static const struct gpu_backend *scene_backend; /* limits' way; NULL: the boards' own */
 static uint64_t set_latency_ns;                 /* of the driver; 0: the machine's own */
 
@@ -230,10 +233,16 @@ static bool scene_open(struct scene *s)
         machine.board[i].trait = traits[i];
     for (size_t i = 0; no_gain && i < BOARDS; i++)
         machine.board[i].gain = 1;
+    for (size_t i = 0; i < BOARDS; i++)
+        machine.board[i].speed_noise = speed_noise;
+    for (size_t i = 0; least_mw && i < BOARDS; i++)
+        machine.board[i].plant.min_mw = least_mw;
     if (set_latency_ns)
         machine.set_latency_ns = set_latency_ns;
     if (r >= 0)
         r = virtual_world_new(s->loop, &machine, 1, &s->world, &err);
+    if (r >= 0 && uncounted)
+        virtual_world_uncounted(s->world);
     struct gpu_open_opts gpu = {.clock = {clock_of, s->loop}, .backend_user = s->world};
     if (r >= 0)
         r = boards_open(s->loop, trace_backend(), &gpu, on_boards, s, &s->boards, &err);

@@ -38,6 +38,7 @@ struct virtual_world {
     struct sim_machine copy;
     uid_t uid;           /* user that sets limits */
     uint64_t counter_ns; /* what a call that reads the counter takes */
+    bool uncounted;
     struct loop_timer *timer, *launches;
     struct program program[PROGRAMS_MAX];
     struct uw_progress_page page;
@@ -381,6 +382,11 @@ void virtual_world_set_uid(struct virtual_world *world, uid_t uid)
     world->uid = uid;
 }
 
+void virtual_world_uncounted(struct virtual_world *world)
+{
+    world->uncounted = true;
+}
+
 void virtual_world_set_counter_ns(struct virtual_world *world, uint64_t ns)
 {
     world->counter_ns = ns;
@@ -388,7 +394,8 @@ void virtual_world_set_counter_ns(struct virtual_world *world, uint64_t ns)
 
 /* ---- struct gpu_backend ---- */
 
-static void fill_info(const struct sim_identity *id, unsigned index, struct gpu_info *ret)
+static void fill_info(const struct sim_identity *id, unsigned index, bool uncounted,
+                      struct gpu_info *ret)
 {
     uint32_t can = GPU_CAN_LIMIT | GPU_CAN_SET_LIMIT | GPU_CAN_REASONS | GPU_CAN_UTIL |
                    GPU_CAN_TEMP | GPU_CAN_CLOCKS | GPU_CAN_PROCS;
@@ -401,6 +408,8 @@ static void fill_info(const struct sim_identity *id, unsigned index, struct gpu_
         can |= GPU_CAN_AVERAGE;
     if (id->abilities & SIM_HAS_LOCKED_CLOCKS)
         can |= GPU_CAN_LOCK_CLOCKS;
+    if (!uncounted)
+        can |= GPU_CAN_LIMITED;
     *ret = (struct gpu_info){
         .index = index,
         .arch = (enum gpu_arch)id->arch,
@@ -431,7 +440,8 @@ static int lib_open(const struct gpu_open_opts *opts, void **ret_lib, uw_error *
     lib->clock = opts->clock;
     for (size_t i = 0; i < sim_world_n_boards(w->sim); i++) {
         lib->dev[i] = (struct gpu_dev){.world = w, .index = i};
-        fill_info(sim_world_identity(w->sim, i), (unsigned)i, &lib->info[i]);
+        fill_info(sim_world_identity(w->sim, i), (unsigned)i, w->uncounted,
+                  &lib->info[i]);
     }
     *ret_lib = lib;
     return 0;
@@ -525,6 +535,7 @@ static int dev_sample(struct gpu_dev *dev, uint32_t want, struct gpu_sample *ret
     has |= info->abilities & GPU_CAN_INSTANT ? GPU_HAS_INSTANT : 0;
     has |= info->abilities & GPU_CAN_AVERAGE ? GPU_HAS_AVERAGE : 0;
     has |= info->abilities & GPU_CAN_ENERGY ? GPU_HAS_ENERGY : 0;
+    has |= info->abilities & GPU_CAN_LIMITED ? GPU_HAS_LIMITED : 0;
     if (has & want & GPU_HAS_ENERGY && dev->world->counter_ns)
         loop_spend(dev->world->loop, dev->world->counter_ns);
     uint64_t at = clock_of(dev);
@@ -546,6 +557,7 @@ static int dev_sample(struct gpu_dev *dev, uint32_t want, struct gpu_sample *ret
         .sm_mhz = (uint32_t)now.sm_mhz,
         .mem_mhz = (uint32_t)now.mem_mhz,
         .reasons = now.reasons,
+        .limited_ns = now.power_violation_ns,
     };
     return 0;
 }

@@ -85,6 +85,10 @@ int virtual_world_proc(pid_t pid, struct proc_facts *ret, void *world);
  */
 void virtual_world_set_counter_ns(struct virtual_world *world, uint64_t ns);
 
+/* The boards do not count the time for which their limit held them down; before the
+ * library is opened.
+ */
+void virtual_world_uncounted(struct virtual_world *world);
 /* The user who sets limits (at the start 0, root); the machine may refuse a user. */
 void virtual_world_set_uid(struct virtual_world *world, uid_t uid);
 

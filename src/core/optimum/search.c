@@ -11,6 +11,7 @@
 
 #include "base/error.h"
 #include "base/units.h"
+#include "core/optimum/effect.h"
 #include "core/optimum/gap-probe.h"
 #include "core/optimum/outlook.h"
 #include "core/optimum/past.h"
@@ -25,18 +26,10 @@ enum {
     LOOK_LEAST = 8,   /* windows of a hold before a look uses them */
     NOW_WINDOWS = 16, /* in the averages of struct drift */
 };
-#define SURE 2.33          /* standard errors */
 #define STALL_STEP 0.05    /* of the demand: least distance above a cap that stalled */
 #define BOUND_EVIDENCE 6.0 /* log evidence an earlier run needs to support a bound */
-/* Caps without effect: least ratio of the cap and the mean power where the driver says
- * so, and where it does not say; and how far time and energy
- * may be off the reference's.
- */
-#define UNBOUND_TOLD 1.05
-#define UNBOUND_UNTOLD 1.5
-#define EQUAL 0.005
-#define LOOK_GAIN 0.001 /* of the goal's value: least gain to leave the held cap */
-#define EXACT_VAR 1e-8  /* variance of a window without errors */
+#define LOOK_GAIN 0.001    /* of the goal's value: least gain to leave the held cap */
+#define EXACT_VAR 1e-8     /* variance of a window without errors */
 #define STEADY 0.001 /* largest change of log time in a hold, if the noise is unknown */
 
 /* Time and energy at the held cap now: a job drifts while it is held.  Logarithms, per
@@ -59,6 +52,7 @@ struct search {
     size_t reference;      /* its level is at unbound_mw, where that is known */
     uint32_t reference_mw; /* the cap that the reference was measured at */
     uint32_t unbound_mw;   /* the lowest cap known to have no effect; 0: none */
+    uint32_t again_mw; /* the last window was EFFECT_AGAIN at this cap; 0: it was not */
     double peak_w;
     unsigned windows, misses;
     unsigned spent;       /* windows, each counted by its length */
@@ -455,24 +449,17 @@ static int check_window(const struct search_window *w, uw_error *err)
     return 0;
 }
 
-/* Whether the cap of a window below the reference had no effect, see search.h. */
-static bool without_effect(const struct search *s, const struct search_window *w)
+static enum effect window_effect(const struct search *s, const struct search_window *w)
 {
-    const struct level *r = &s->levels[s->reference];
-    double room = w->binding == BINDING_NONE ? UNBOUND_TOLD : UNBOUND_UNTOLD;
-    double mean_mw = w->energy_j / w->time_s / s->setup.gpus * MW_PER_W;
-
-    if (!s->has_reference || s->holding || w->cap_mw >= effective(s, s->reference_mw) ||
-        w->binding == BINDING_SEEN || w->cap_mw < room * mean_mw)
-        return false;
-    double off_t = log(w->time_s) - s->drift.offset_t - r->log_t;
-    double off_e = log(w->energy_j / s->setup.gpus) - s->drift.offset_e - r->log_e;
-    double se_t = sqrt(w->time_rse * w->time_rse + r->var_t);
-    double se_e = sqrt(w->energy_rse * w->energy_rse + r->var_e);
-    bool untold = w->binding == BINDING_UNKNOWN;
-    if (untold && s->setup.goal.kind == GOAL_SLOWDOWN && SURE * se_t > EQUAL)
-        return false; /* the bound is relative to the reference */
-    return fabs(off_t) <= EQUAL + SURE * se_t && fabs(off_e) <= EQUAL + SURE * se_e;
+    if (!s->has_reference || s->holding || w->cap_mw >= effective(s, s->reference_mw))
+        return EFFECT_ANY;
+    return effect_of(w,
+                     &(struct effect_of){.reference = &s->levels[s->reference],
+                                         .offset_t = s->drift.offset_t,
+                                         .offset_e = s->drift.offset_e,
+                                         .gpus = s->setup.gpus,
+                                         .bounded = s->setup.goal.kind == GOAL_SLOWDOWN,
+                                         .again = s->again_mw == w->cap_mw});
 }
 
 static void drift_add(struct drift *d, const struct search_window *w, unsigned gpus)
@@ -489,7 +476,9 @@ int search_on_window(struct search *s, const struct search_window *w, uw_error *
     if (r < 0)
         return r;
 
-    if (without_effect(s, w)) {
+    enum effect effect = window_effect(s, w);
+    s->again_mw = effect == EFFECT_AGAIN ? w->cap_mw : 0;
+    if (effect == EFFECT_NONE) {
         s->n_levels = levels_move_reference(s->levels, s->n_levels, &s->reference,
                                             w_of_mw(w->cap_mw));
         s->unbound_mw = w->cap_mw;
@@ -500,7 +489,8 @@ int search_on_window(struct search *s, const struct search_window *w, uw_error *
     bool hit = off <= s->setup.grain_mw;
 
     s->windows++;
-    s->spent += s->waits ? 0 : w->length ? w->length : 1;
+    if (!s->waits && (effect == EFFECT_ANY || s->windows > s->setup.max_windows))
+        s->spent += w->length ? w->length : 1; /* the job loses nothing in the others */
     s->waited = s->waits ? s->waited + s->holding : 0;
     if (l && l->windows == 0)
         s->dear_mw = 0; /* the model knows more now */
@@ -522,7 +512,9 @@ int search_on_window(struct search *s, const struct search_window *w, uw_error *
     }
     if (s->has_reference && l == &s->levels[s->reference] && good(w->peak_w))
         s->peak_w = fmax(s->peak_w, w->peak_w);
-    if (!s->holding || w->known)
+    if (s->again_mw && hit && s->spent < s->windows_max)
+        go(s, SEARCH_MEASURE, asked, "again: no effect of this cap is seen");
+    else if (!s->holding || w->known)
         go_next(s);
     return 0;
 }
@@ -605,7 +597,7 @@ void search_on_hard_limit(struct search *s, uint32_t mw)
 static void regime_anew(struct search *s)
 {
     s->has_reference = s->earlier = false;
-    s->unbound_mw = s->dear_mw = 0;
+    s->unbound_mw = s->again_mw = s->dear_mw = 0;
     s->peak_w = 0;
     s->windows = s->spent = s->misses = s->waited = 0;
     s->windows_max = s->setup.max_windows;

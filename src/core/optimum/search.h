@@ -11,10 +11,8 @@
  *         SEARCH_HOLD:    change the cap and keep it; search_on_window() and
  *                         search_probe_gap() are optional
  *
- * A window below the reference whose cap had no effect is one more window of the
- * reference, and no cap between the two is measured any more.  A cap had no effect if the
- * driver says so and the mean power is not near the cap, or if the driver does not say
- * and the cap is 1.5 times the mean power or higher; and if time and energy agree.
+ * A window below the reference whose cap had no effect (effect.h) is one more window of
+ * the reference, and no cap between the two is measured any more.
  *
  * All GPUs of a job get the same cap.  Time and energy are per unit of work; energy
  * is the sum over the job's GPUs, whose number is `gpus`.
@@ -28,8 +26,9 @@
  * configured), below the board's minimum, above the original cap or above a hard limit;
  * a first cap below 0.87 of the observed peak (step->first_mw; under slowdown:F, a cap
  * that this run has measured is its own first cap); a descent steeper than the ramp; more
- * than max_windows windows of ordinary length before it holds, and SEARCH_PROBE_WINDOWS
- * for each look.  Exceptions: a hard limit may force a cap below the soft floor (never
+ * than max_windows windows of ordinary length before it holds (the first max_windows
+ * windows at all do not count if they have no effect), and SEARCH_PROBE_WINDOWS for each
+ * look.  Exceptions: a hard limit may force a cap below the soft floor (never
  * below the board's minimum), and search_on_found() does not check it.
  */
 #ifndef CORE_OPTIMUM_SEARCH_H

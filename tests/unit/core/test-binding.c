@@ -13,13 +13,19 @@
 
 #define S NS_PER_S
 
+static void add_count(struct binding_log *log, uint64_t at_ns, uint64_t limited_ns)
+{
+    binding_add(log, &(struct binding_read){
+                         .at_ns = at_ns, .counts = true, .limited_ns = limited_ns});
+}
+
 static void test_log(void)
 {
     struct binding_log log = {0};
 
     ok(binding_within(&log, 0, 10 * S) == BINDING_UNKNOWN, "no readings: unknown");
     for (unsigned i = 0; i < 200; i++)
-        binding_add(&log, i * S, i < 150 ? 7 : 7 + (i - 149) * 1000);
+        add_count(&log, i * S, i < 150 ? 7 : 7 + (i - 149) * 1000);
     ok(binding_within(&log, 140 * S, 149 * S) == BINDING_NONE, "the counter stands");
     ok(binding_within(&log, 145 * S, 152 * S) == BINDING_SEEN, "the counter moves");
     ok(binding_within(&log, 149 * S, 150 * S) == BINDING_SEEN, "in the last second");
@@ -30,11 +36,44 @@ static void test_log(void)
     ok(binding_within(&log, 140 * S, 140 * S) == BINDING_UNKNOWN, "one reading");
 }
 
+/* Reasons, read ten times a second, without a counter: power is one of them in one read,
+ * 20 s from the start.
+ */
+static void test_reasons(void)
+{
+    struct binding_log log = {0};
+
+    for (unsigned i = 0; i < 300; i++)
+        binding_add(&log, &(struct binding_read){
+                              .at_ns = i * S / 10, .reasons = true, .limited = i == 200});
+    ok(binding_within(&log, 5 * S, 15 * S) == BINDING_CLEAR, "power is no reason");
+    ok(binding_within(&log, 5 * S, 9 * S) == BINDING_UNKNOWN, "too few reads");
+    ok(binding_within(&log, 15 * S, 25 * S) == BINDING_SEEN, "it is one in one read");
+    ok(binding_within(&log, 22 * S, 29 * S) == BINDING_CLEAR, "after it, it is none");
+}
+
+/* A counter that stands while power is a reason is not believed. */
+static void test_dead_counter(void)
+{
+    struct binding_log log = {0};
+
+    for (unsigned i = 0; i < 20; i++)
+        binding_add(&log, &(struct binding_read){.at_ns = i * 3 * S,
+                                                 .counts = true,
+                                                 .reasons = true,
+                                                 .limited = i == 15});
+    ok(binding_within(&log, 10 * S, 40 * S) == BINDING_NONE, "the counter stands");
+    ok(binding_within(&log, 40 * S, 50 * S) == BINDING_SEEN, "the reason contradicts it");
+}
+
 static void test_both(void)
 {
     ok(binding_both(BINDING_NONE, BINDING_NONE) == BINDING_NONE &&
            binding_both(BINDING_NONE, BINDING_UNKNOWN) == BINDING_UNKNOWN &&
            binding_both(BINDING_SEEN, BINDING_UNKNOWN) == BINDING_SEEN &&
+           binding_both(BINDING_CLEAR, BINDING_UNKNOWN) == BINDING_UNKNOWN &&
+           binding_both(BINDING_NONE, BINDING_CLEAR) == BINDING_CLEAR &&
+           binding_both(BINDING_CLEAR, BINDING_SEEN) == BINDING_SEEN &&
            binding_both(BINDING_NONE, BINDING_SEEN) == BINDING_SEEN,
        "two boards: no effect only where neither has one");
 }
@@ -47,9 +86,9 @@ struct seen {
     double saved;               /* share of the best that the bound allows */
 };
 
-static enum binding told(const struct job *j, uint32_t mw)
+static enum binding told(const struct job *j, uint32_t mw, enum binding word)
 {
-    return power_at(j, 1) <= w_of_mw(mw) ? BINDING_NONE : BINDING_SEEN;
+    return power_at(j, 1) <= w_of_mw(mw) ? word : BINDING_SEEN;
 }
 
 static double best_energy(const struct job *j, double bound, double from_w)
@@ -62,8 +101,10 @@ static double best_energy(const struct job *j, double bound, double from_w)
     return least;
 }
 
-/* A search until it holds; its board has `limit_w` in force. */
-static struct seen play(double limit_w, double wait, bool tells, uint64_t seed)
+/* A search until it holds; its board has `limit_w` in force.  word: of a cap without
+ * effect.
+ */
+static struct seen play(double limit_w, double wait, enum binding word, uint64_t seed)
 {
     struct search_setup u = {.goal = {GOAL_SLOWDOWN, BOUND},
                              .min_mw = 20 * MW_PER_W,
@@ -85,9 +126,9 @@ static struct seen play(double limit_w, double wait, bool tells, uint64_t seed)
     for (int i = 0; i < 64 && search_step(s)->kind == SEARCH_MEASURE; i++) {
         uint32_t mw = search_step(s)->cap_mw;
         struct search_window w = window_at(&j, mw);
-        w.binding = tells ? told(&j, mw) : BINDING_UNKNOWN;
+        w.binding = told(&j, mw, word);
         ret.above += ret.lowest_unbound_mw && mw > ret.lowest_unbound_mw;
-        if (i > 0 && w.binding == BINDING_NONE)
+        if (i > 0 && w.binding == word)
             ret.lowest_unbound_mw = mw;
         if (search_on_window(s, &w, NULL) < 0)
             break;
@@ -99,7 +140,7 @@ static struct seen play(double limit_w, double wait, bool tells, uint64_t seed)
 
 /* A job of 63 W, and one that waits two thirds of its time: 80 W, 160 W while it works.
  */
-static void test_limit_far_above(double wait, double demand_w)
+static void test_limit_far_above(double wait, double demand_w, enum binding word)
 {
     static const double limits[] = {2.5, 3.5, 4.76};
     enum { RUNS = 40 };
@@ -107,12 +148,12 @@ static void test_limit_far_above(double wait, double demand_w)
 
     for (uint64_t seed = 1; seed <= RUNS; seed++)
         near +=
-            play(1.3 * fmax(demand_w, wait > 0 ? 160 : 0), wait, true, seed).saved / RUNS;
+            play(1.3 * fmax(demand_w, wait > 0 ? 160 : 0), wait, word, seed).saved / RUNS;
     for (size_t k = 0; k < n_elements(limits); k++) {
         double saved = 0;
         unsigned above = 0;
         for (uint64_t seed = 1; seed <= RUNS; seed++) {
-            struct seen r = play(demand_w * limits[k], wait, true, seed);
+            struct seen r = play(demand_w * limits[k], wait, word, seed);
             saved += r.saved / RUNS;
             above += r.above;
         }
@@ -164,6 +205,73 @@ static void test_doubt(void)
     }
 }
 
+static struct search_window window_of_40_w(uint32_t w, enum binding binding)
+{
+    return (struct search_window){
+        .cap_mw = w * MW_PER_W, .time_s = 1, .energy_j = 40, .binding = binding};
+}
+
+static struct search *search_at(unsigned max_windows)
+{
+    struct search_setup u = {.goal = {.kind = GOAL_ENERGY},
+                             .min_mw = 50 * MW_PER_W,
+                             .max_mw = 300 * MW_PER_W,
+                             .default_mw = 300 * MW_PER_W,
+                             .original_mw = 300 * MW_PER_W,
+                             .max_windows = max_windows};
+    struct search_window w = window_of_40_w(300, BINDING_NONE);
+    struct search *s = NULL;
+
+    ok(search_new(&u, &s, NULL) == 0 && search_on_window(s, &w, NULL) == 0,
+       "a reference");
+    return s;
+}
+
+/* Without a counter a second window at the same cap has to agree. */
+static void test_two_windows(void)
+{
+    static const enum binding seconds[] = {BINDING_CLEAR, BINDING_SEEN, BINDING_UNKNOWN};
+    struct search_result r;
+
+    for (size_t i = 0; i < n_elements(seconds); i++) {
+        auto_(search_free) struct search *s = search_at(0);
+        uint32_t cap_mw = search_step(s)->cap_mw;
+        struct search_window w = window_of_40_w(cap_mw / MW_PER_W, BINDING_CLEAR);
+        ok(search_on_window(s, &w, NULL) == 0 && search_step(s)->cap_mw == cap_mw &&
+               search_step(s)->kind == SEARCH_MEASURE,
+           "a window without effect, by the reasons: another one at %u mW", cap_mw);
+        search_result(s, &r);
+        ok(r.caps == 2, "… it is not one of the reference yet");
+        w.binding = seconds[i];
+        ok(search_on_window(s, &w, NULL) == 0, "the other one");
+        search_result(s, &r);
+        ok(r.caps == (seconds[i] == BINDING_CLEAR ? 1u : 2u), "… %u caps", r.caps);
+    }
+    auto_(search_free) struct search *s = search_at(0);
+    struct search_window w = window_of_40_w(200, BINDING_CLEAR);
+    w.length = 2;
+    ok(search_on_window(s, &w, NULL) == 0, "a window twice as long");
+    search_result(s, &r);
+    ok(r.caps == 1, "… is as good as two");
+}
+
+/* Windows without effect cost the job nothing: they are not counted, up to as many as the
+ * search has of others.
+ */
+static void test_uncounted(void)
+{
+    auto_(search_free) struct search *s = search_at(3);
+
+    for (uint32_t watts = 290; watts >= 260; watts -= 10) {
+        struct search_window w = window_of_40_w(watts, BINDING_NONE);
+        bool used = watts == 260;
+        w.known = true; /* no cap that was asked for */
+        ok(search_on_window(s, &w, NULL) == 0 &&
+               (strcmp(search_step(s)->why, "all windows are used") == 0) == used,
+           "%u W has no effect: %s", watts, search_step(s)->why);
+    }
+}
+
 /* A stall at a cap that seemed to have no effect raises it. */
 static void test_stall(void)
 {
@@ -189,10 +297,16 @@ static void test_stall(void)
 int main(void)
 {
     test_log();
+    test_reasons();
+    test_dead_counter();
     test_both();
-    test_limit_far_above(0, 63);
-    test_limit_far_above(2, 80);
+    test_limit_far_above(0, 63, BINDING_NONE);
+    test_limit_far_above(2, 80, BINDING_NONE);
+    test_limit_far_above(0, 63, BINDING_CLEAR);
+    test_limit_far_above(2, 80, BINDING_CLEAR);
     test_doubt();
+    test_two_windows();
+    test_uncounted();
     test_stall();
     return done();
 }

@@ -1,0 +1,39 @@
+#include "core/optimum/effect.h"
+
+#include <math.h>
+
+#include "base/units.h"
+
+#define SURE 2.33 /* standard errors */
+/* Least ratio of the cap and the mean power where the driver says that the cap has no
+ * effect, and where it does not say; and how far time and energy may be off the
+ * reference's.
+ */
+#define UNBOUND_TOLD 1.05
+#define UNBOUND_UNTOLD 1.5
+#define EQUAL 0.005
+
+/* Whether time and energy are those of the reference, as far as the errors tell. */
+static bool equal(const struct search_window *w, const struct effect_of *of)
+{
+    const struct level *r = of->reference;
+    double off_t = log(w->time_s) - of->offset_t - r->log_t;
+    double off_e = log(w->energy_j / of->gpus) - of->offset_e - r->log_e;
+    double se_t = sqrt(w->time_rse * w->time_rse + r->var_t);
+    double se_e = sqrt(w->energy_rse * w->energy_rse + r->var_e);
+
+    if (w->binding == BINDING_UNKNOWN && of->bounded && SURE * se_t > EQUAL)
+        return false;
+    return fabs(off_t) <= EQUAL + SURE * se_t && fabs(off_e) <= EQUAL + SURE * se_e;
+}
+
+enum effect effect_of(const struct search_window *w, const struct effect_of *of)
+{
+    double room = w->binding == BINDING_UNKNOWN ? UNBOUND_UNTOLD : UNBOUND_TOLD;
+    double mean_mw = w->energy_j / w->time_s / of->gpus * MW_PER_W;
+
+    if (w->binding == BINDING_SEEN || w->cap_mw < room * mean_mw || !equal(w, of))
+        return EFFECT_ANY;
+    bool one = w->binding == BINDING_CLEAR && !of->again && w->length < 2;
+    return one ? EFFECT_AGAIN : EFFECT_NONE;
+}
