@@ -1,4 +1,4 @@
-#include "core/optimum/search.h"
+#include "core/optimum/search-state.h"
 
 #include <assert.h>
 #include <errno.h>
@@ -13,10 +13,7 @@
 #include "base/units.h"
 #include "core/optimum/effect.h"
 #include "core/optimum/gap-probe.h"
-#include "core/optimum/outlook.h"
-#include "core/optimum/past.h"
 #include "core/optimum/propose.h"
-#include "core/optimum/window-log.h"
 
 enum {
     DEFAULT_WINDOWS = 24,
@@ -32,50 +29,6 @@ enum {
 #define EXACT_VAR 1e-8     /* variance of a window without errors */
 #define STEADY 0.001 /* largest change of log time in a hold, if the noise is unknown */
 
-/* Time and energy at the held cap now: a job drifts while it is held.  Logarithms, per
- * unit of work.
- */
-struct drift {
-    unsigned n;                /* windows of this hold */
-    double log_t, log_e;       /* moving averages of the last ones */
-    double offset_t, offset_e; /* subtracted from the logarithms of each new window */
-};
-
-struct search {
-    struct search_setup setup;
-    uint32_t hard_mw;  /* SEARCH_NO_LIMIT: none */
-    uint32_t stall_mw; /* the highest cap that stalled; 0: none */
-    uint32_t dear_mw;  /* the bound's time was spent near it: tried above it; 0: any */
-    struct level levels[LEVELS_MAX];
-    size_t n_levels;
-    bool has_reference;
-    size_t reference;      /* its level is at unbound_mw, where that is known */
-    uint32_t reference_mw; /* the cap that the reference was measured at */
-    uint32_t unbound_mw;   /* the lowest cap known to have no effect; 0: none */
-    uint32_t again_mw; /* the last window was EFFECT_AGAIN at this cap; 0: it was not */
-    double peak_w;
-    unsigned windows, misses;
-    unsigned spent;       /* windows, each counted by its length */
-    unsigned windows_max; /* limit of spent */
-    uint32_t held_mw;     /* the cap held before the look; 0: no look is in progress */
-    double held_log_t, held_log_e; /* expected at held_mw */
-    char held_why[SEARCH_WHY_MAX];
-    struct drift drift;
-    bool holding;
-    bool waits;      /* for time that the bound leaves */
-    unsigned waited; /* windows of such holds since the search's last window */
-    bool earlier;    /* levels contains those of an earlier run */
-    bool denied;     /* levels of an earlier run were discarded */
-    uint32_t best_mw;
-    double best_log_t, best_log_e, best_var;
-    struct past past;      /* earlier regimes of this job */
-    struct window_log log; /* slowdown:F: of this regime */
-    struct noise noise;    /* estimated from them at the last proposal */
-    struct search_step step;
-    struct outlook outlook;           /* of the last proposal or gap probe */
-    struct level scratch[LEVELS_MAX]; /* no content between calls */
-};
-
 /* ---- caps ---- */
 
 static uint32_t down_to_grain(const struct search *s, double mw)
@@ -83,19 +36,17 @@ static uint32_t down_to_grain(const struct search *s, double mw)
     return (uint32_t)(floor(mw / s->setup.grain_mw + 1e-9)) * s->setup.grain_mw;
 }
 
-static uint32_t up_to_grain(const struct search *s, double mw)
+uint32_t search_up_to_grain(const struct search *s, double mw)
 {
     return (uint32_t)(ceil(mw / s->setup.grain_mw - 1e-9)) * s->setup.grain_mw;
 }
 
-/* Caps without effect stand for the lowest of them. */
-static uint32_t effective(const struct search *s, uint32_t mw)
+uint32_t search_effective(const struct search *s, uint32_t mw)
 {
     return s->unbound_mw && mw > s->unbound_mw ? s->unbound_mw : mw;
 }
 
-/* The highest cap allowed: the original unless a hard limit lies below. */
-static uint32_t highest(const struct search *s)
+uint32_t search_highest(const struct search *s)
 {
     uint32_t hi = s->setup.original_mw;
     if (s->hard_mw != SEARCH_NO_LIMIT && s->hard_mw < hi)
@@ -109,8 +60,7 @@ static double demand_mw(const struct search *s)
     return exp(r->log_e - r->log_t) * MW_PER_W;
 }
 
-/* The lowest cap allowed: soft floor, board minimum, above a cap that stalled. */
-static uint32_t lowest(const struct search *s)
+uint32_t search_lowest(const struct search *s)
 {
     double lo = s->setup.min_mw;
     if (s->has_reference)
@@ -119,7 +69,8 @@ static uint32_t lowest(const struct search *s)
         double d = s->has_reference ? STALL_STEP * demand_mw(s) : 0;
         lo = fmax(lo, s->stall_mw + fmax(d, s->setup.grain_mw));
     }
-    uint32_t lo_mw = up_to_grain(s, lo), hi_mw = effective(s, highest(s));
+    uint32_t lo_mw = search_up_to_grain(s, lo),
+             hi_mw = search_effective(s, search_highest(s));
     return lo_mw < hi_mw ? lo_mw : hi_mw;
 }
 
@@ -136,10 +87,8 @@ static bool known_cap(const struct search *s, uint32_t cap_mw)
     return false;
 }
 
-__attribute__((format(printf, 4, 5))) static void go(struct search *s,
-                                                     enum search_kind kind,
-                                                     uint32_t cap_mw, const char *format,
-                                                     ...)
+void search_go(struct search *s, enum search_kind kind, uint32_t cap_mw,
+               const char *format, ...)
 {
     struct search_step *t = &s->step;
     double peak_w = s->peak_w;
@@ -147,7 +96,7 @@ __attribute__((format(printf, 4, 5))) static void go(struct search *s,
 
     if (peak_w <= 0 && s->has_reference)
         peak_w = demand_mw(s) / MW_PER_W;
-    uint32_t first = up_to_grain(s, SEARCH_FIRST * peak_w * MW_PER_W);
+    uint32_t first = search_up_to_grain(s, SEARCH_FIRST * peak_w * MW_PER_W);
     if (known_cap(s, cap_mw))
         first = cap_mw;
     *t = (struct search_step){
@@ -172,12 +121,13 @@ __attribute__((format(printf, 4, 5))) static void go(struct search *s,
 
 static void go_reference(struct search *s)
 {
-    uint32_t hi = highest(s);
+    uint32_t hi = search_highest(s);
     if (hi < s->setup.original_mw)
-        go(s, SEARCH_MEASURE, hi, "reference: the highest cap allowed (original %g W)",
-           w_of_mw(s->setup.original_mw));
+        search_go(s, SEARCH_MEASURE, hi,
+                  "reference: the highest cap allowed (original %g W)",
+                  w_of_mw(s->setup.original_mw));
     else
-        go(s, SEARCH_MEASURE, hi, "reference: the original cap");
+        search_go(s, SEARCH_MEASURE, hi, "reference: the original cap");
 }
 
 /* Levels of an earlier run may belong to another job.  They may choose the next cap, but
@@ -220,8 +170,8 @@ static struct scene scene_now(const struct search *s)
         .goal = s->setup.goal,
         .pmax_w = w_of_mw(s->setup.max_mw),
         .peak_w = s->peak_w,
-        .lo_w = w_of_mw(lowest(s)),
-        .hi_w = w_of_mw(effective(s, highest(s))),
+        .lo_w = w_of_mw(search_lowest(s)),
+        .hi_w = w_of_mw(search_effective(s, search_highest(s))),
         .grain_w = w_of_mw(s->setup.grain_mw),
         .levels = s->levels,
         .n = s->n_levels,
@@ -275,7 +225,7 @@ static void keep(struct proposal *p, double cap_w, double log_t, double log_e)
 static void keep_or_verify(const struct search *s, const struct scene *scene,
                            struct proposal *p)
 {
-    double held_w = w_of_mw(effective(s, s->held_mw));
+    double held_w = w_of_mw(search_effective(s, s->held_mw));
     const struct level *best = best_level(s, scene);
 
     if (!s->held_mw || !p->hold || !best || held_w < scene->lo_w || held_w > scene->hi_w)
@@ -297,7 +247,7 @@ static void keep_or_verify(const struct search *s, const struct scene *scene,
                    "model expects a better cap here, to be verified");
 }
 
-static void go_next(struct search *s)
+void search_go_next(struct search *s)
 {
     struct proposal p;
 
@@ -315,12 +265,12 @@ static void go_next(struct search *s)
     if (p.hold && s->unbound_mw &&
         cap_mw + s->setup.grain_mw / 2 >=
             s->unbound_mw) /* without effect: the original is as good */
-        cap_mw = s->best_mw = highest(s);
+        cap_mw = s->best_mw = search_highest(s);
     s->best_log_t = p.log_t;
     s->best_log_e = p.log_e;
     s->best_var = s->outlook.var[outlook_nearest(&s->outlook, p.best_w)];
     assert(p.cap_w >= scene.lo_w - 1e-6 && p.cap_w <= scene.hi_w + 1e-6);
-    go(s, p.hold ? SEARCH_HOLD : SEARCH_MEASURE, cap_mw, "%s", p.why);
+    search_go(s, p.hold ? SEARCH_HOLD : SEARCH_MEASURE, cap_mw, "%s", p.why);
     if (!p.hold)
         s->step.length = p.length;
 }
@@ -370,7 +320,7 @@ int search_new(const struct search_setup *setup, struct search **ret, uw_error *
     if (s->setup.max_windows == 0)
         s->setup.max_windows = DEFAULT_WINDOWS;
     s->windows_max = s->setup.max_windows;
-    go_next(s);
+    search_go_next(s);
     *ret = s;
     return 0;
 }
@@ -395,7 +345,7 @@ static bool good(double v)
 /* The level of this cap, created if missing; NULL: LEVELS_MAX levels of this run. */
 static struct level *level_at(struct search *s, uint32_t cap_mw)
 {
-    cap_mw = effective(s, cap_mw);
+    cap_mw = search_effective(s, cap_mw);
     for (size_t i = 0; i < s->n_levels; i++)
         if (!s->levels[i].stale &&
             fabs(s->levels[i].cap_w * MW_PER_W - cap_mw) < 0.5 * s->setup.grain_mw)
@@ -426,7 +376,7 @@ static void level_add(struct level *l, const struct search_window *w, unsigned g
 
 static void log_add(struct search *s, const struct search_window *w)
 {
-    struct log_window l = {.cap_mw = effective(s, w->cap_mw),
+    struct log_window l = {.cap_mw = search_effective(s, w->cap_mw),
                            .start_s = w->start_s,
                            .lasted_s = w->lasted_s,
                            .log_t = log(w->time_s),
@@ -451,7 +401,8 @@ static int check_window(const struct search_window *w, uw_error *err)
 
 static enum effect window_effect(const struct search *s, const struct search_window *w)
 {
-    if (!s->has_reference || s->holding || w->cap_mw >= effective(s, s->reference_mw))
+    if (!s->has_reference || s->holding ||
+        w->cap_mw >= search_effective(s, s->reference_mw))
         return EFFECT_ANY;
     return effect_of(w,
                      &(struct effect_of){.reference = &s->levels[s->reference],
@@ -513,9 +464,9 @@ int search_on_window(struct search *s, const struct search_window *w, uw_error *
     if (s->has_reference && l == &s->levels[s->reference] && good(w->peak_w))
         s->peak_w = fmax(s->peak_w, w->peak_w);
     if (s->again_mw && hit && s->spent < s->windows_max)
-        go(s, SEARCH_MEASURE, asked, "again: no effect of this cap is seen");
+        search_go(s, SEARCH_MEASURE, asked, "again: no effect of this cap is seen");
     else if (!s->holding || w->known)
-        go_next(s);
+        search_go_next(s);
     return 0;
 }
 
@@ -562,35 +513,35 @@ void search_on_stall(struct search *s, uint32_t cap_mw)
     if (s->unbound_mw && s->stall_mw >= s->unbound_mw)
         reference_back(s);
     /* The lowest measured cap that is still allowed: the job runs there. */
-    uint32_t hi = highest(s), up = hi;
+    uint32_t hi = search_highest(s), up = hi;
     for (size_t i = 0; i < s->n_levels; i++) {
         uint32_t mw = mw_of_w(s->levels[i].cap_w);
-        if (!s->levels[i].stale && mw >= lowest(s) && mw < up)
+        if (!s->levels[i].stale && mw >= search_lowest(s) && mw < up)
             up = mw;
     }
     bool over = s->spent >= s->windows_max;
     if (over)
         s->best_mw = up; /* a hard limit that is lifted does not bring back the other */
-    go(s, over ? SEARCH_HOLD : SEARCH_MEASURE, up, "no progress at %g W: cap raised",
-       w_of_mw(cap_mw));
+    search_go(s, over ? SEARCH_HOLD : SEARCH_MEASURE, up,
+              "no progress at %g W: cap raised", w_of_mw(cap_mw));
 }
 
 void search_on_hard_limit(struct search *s, uint32_t mw)
 {
-    uint32_t before = s->step.cap_mw, was_hi = highest(s);
+    uint32_t before = s->step.cap_mw, was_hi = search_highest(s);
 
     s->hard_mw = mw;
-    bool lifted = s->best_mw == was_hi && highest(s) > was_hi;
+    bool lifted = s->best_mw == was_hi && search_highest(s) > was_hi;
     if (s->holding && !s->waits && !lifted) {
-        uint32_t hi = highest(s), keep = s->best_mw < hi ? s->best_mw : hi;
+        uint32_t hi = search_highest(s), keep = s->best_mw < hi ? s->best_mw : hi;
         if (keep != before)
-            go(s, SEARCH_HOLD, keep,
-               keep < s->best_mw ? "the highest cap allowed"
-                                 : "the best cap, allowed again");
+            search_go(s, SEARCH_HOLD, keep,
+                      keep < s->best_mw ? "the highest cap allowed"
+                                        : "the best cap, allowed again");
     } else {
-        go_next(s);
+        search_go_next(s);
     }
-    s->step.urgent = mw != SEARCH_NO_LIMIT && before > highest(s);
+    s->step.urgent = mw != SEARCH_NO_LIMIT && before > search_highest(s);
 }
 
 /* Resets the state of the regime; the levels stay. */
@@ -670,9 +621,9 @@ static bool come_back(struct search *s, const struct level *now)
     s->best_log_e = was.best_log_e;
     s->best_var = was.best_var;
     s->spent = s->windows_max;
-    uint32_t hi = highest(s);
-    go(s, SEARCH_HOLD, was.best_mw < hi ? was.best_mw : hi, "%s",
-       "the job is back in an earlier regime: the best cap of that regime");
+    uint32_t hi = search_highest(s);
+    search_go(s, SEARCH_HOLD, was.best_mw < hi ? was.best_mw : hi, "%s",
+              "the job is back in an earlier regime: the best cap of that regime");
     return true;
 }
 
@@ -699,7 +650,7 @@ void search_on_change(struct search *s, const struct search_window *now)
         s->windows = 1;
         s->spent = here.windows;
     }
-    go_next(s);
+    search_go_next(s);
 }
 
 size_t search_known(const struct search *s, struct search_window *ret, size_t most)
@@ -726,16 +677,17 @@ size_t search_known(const struct search *s, struct search_window *ret, size_t mo
 /* Holds cap_mw until a change. */
 static void hold(struct search *s, uint32_t cap_mw, const char *why)
 {
-    uint32_t hi = highest(s), keep = cap_mw < hi ? cap_mw : hi;
+    uint32_t hi = search_highest(s), keep = cap_mw < hi ? cap_mw : hi;
 
     s->spent = s->windows_max;
     s->best_mw = cap_mw;
     for (size_t i = 0; i < s->n_levels; i++)
-        if (!s->levels[i].stale && mw_of_w(s->levels[i].cap_w) == effective(s, cap_mw)) {
+        if (!s->levels[i].stale &&
+            mw_of_w(s->levels[i].cap_w) == search_effective(s, cap_mw)) {
             s->best_log_t = s->levels[i].log_t;
             s->best_log_e = s->levels[i].log_e;
         }
-    go(s, SEARCH_HOLD, keep, "%s", why);
+    search_go(s, SEARCH_HOLD, keep, "%s", why);
 }
 
 void search_on_found(struct search *s, uint32_t cap_mw)
@@ -748,109 +700,6 @@ void search_end_look(struct search *s)
 {
     if (s->held_mw)
         hold(s, s->held_mw, s->held_why);
-}
-
-/* ---- a bound of the whole job ---- */
-
-bool search_takes_at_most(const struct search *s, uint32_t cap_mw, double most)
-{
-    const struct outlook *o = &s->outlook;
-
-    return cap_mw >= highest(s) ||
-           (s->has_reference && o->n > 0 &&
-            outlook_takes_at_most(o, outlook_nearest(o, w_of_mw(cap_mw)), most));
-}
-
-/* The best measured cap that takes at most what the bound allows; else the highest. */
-static uint32_t best_within(const struct search *s)
-{
-    const struct outlook *o = &s->outlook;
-
-    if (!s->has_reference || o->n == 0)
-        return highest(s);
-    size_t at = outlook_best_within(o, w_of_mw(lowest(s)), s->setup.goal.param);
-    uint32_t mw = mw_of_w(o->cap_w[at]);
-    return mw < effective(s, s->reference_mw) ? mw : highest(s);
-}
-
-/* Holds cap_mw until the search goes on.  With F = 1 it never does: no time is saved up.
- */
-static void wait_at(struct search *s, uint32_t cap_mw, const char *why)
-{
-    const struct outlook *o = &s->outlook;
-    size_t at = outlook_nearest(o, w_of_mw(cap_mw));
-
-    s->best_mw = cap_mw;
-    s->best_log_t = o->spot[at].mean_t + o->model.ref_t;
-    s->best_log_e = o->spot[at].mean_e + o->model.ref_e;
-    s->best_var = o->var[at];
-    go(s, SEARCH_HOLD, cap_mw, "%s", why);
-    s->waits = s->setup.goal.param > 1;
-}
-
-void search_afford(struct search *s, double most)
-{
-    uint32_t cap_mw = s->step.cap_mw, hi = highest(s);
-    char why[SEARCH_WHY_MAX];
-
-    if (s->holding || cap_mw >= hi ||
-        (cap_mw > s->dear_mw && search_takes_at_most(s, cap_mw, most)))
-        return;
-    uint32_t above = cap_mw > s->dear_mw ? cap_mw : s->dear_mw;
-    double new_w =
-        s->has_reference ? outlook_new_above(&s->outlook, w_of_mw(above), most) : 0;
-    uint32_t mw = up_to_grain(s, new_w * MW_PER_W);
-    uint32_t best = best_within(s);
-    (void)snprintf(why, sizeof why, "until the bound leaves time to try %.0f W",
-                   w_of_mw(cap_mw));
-    if (mw > 0) {
-        go(s, SEARCH_MEASURE, mw, "%s", why);
-    } else if (s->held_mw && (best == hi || best == s->held_mw)) {
-        search_end_look(s); /* to wait is to hold */
-    } else if (cap_mw <= s->dear_mw &&
-               !(outlook_new_above(&s->outlook, w_of_mw(above), INFINITY) > 0)) {
-        s->spent = s->windows_max; /* no new cap would end the wait */
-        go_next(s);
-    } else if (best < hi) {
-        wait_at(s, best, why);
-    } else {
-        go(s, SEARCH_MEASURE, hi, "%s", why);
-        s->waits = s->setup.goal.param > 1; /* else steps there save up no time */
-    }
-}
-
-bool search_is_over(const struct search *s)
-{
-    return s->held_mw || (s->holding && !s->waits);
-}
-
-bool search_waits(const struct search *s)
-{
-    return s->holding && s->waits;
-}
-
-void search_go_on(struct search *s)
-{
-    uint32_t cap_mw = s->step.cap_mw;
-    char why[SEARCH_WHY_MAX];
-
-    if (!search_waits(s))
-        return;
-    if (s->waited >= s->setup.max_windows)
-        s->spent = s->windows_max; /* it has waited long enough: the search ends */
-    go_next(s);
-    if (s->holding || s->step.cap_mw != cap_mw ||
-        !search_takes_at_most(s, cap_mw, s->setup.goal.param))
-        return;
-    memcpy(why, s->step.why, sizeof why);
-    wait_at(s, cap_mw, why); /* a window of the hold is as good as one of the search */
-}
-
-void search_on_spent(struct search *s)
-{
-    uint32_t cap_mw = s->step.cap_mw, hi = highest(s);
-
-    s->dear_mw = hi > cap_mw ? cap_mw + (hi - cap_mw) / 4 : 0;
 }
 
 /* ---- looks ---- */
@@ -884,7 +733,7 @@ static double look_at_w(struct search *s, double most)
 /* Corrects further windows for the drift of the hold: its last windows against all. */
 static void take_drift_out(struct search *s)
 {
-    uint32_t held_mw = effective(s, s->step.cap_mw);
+    uint32_t held_mw = search_effective(s, s->step.cap_mw);
 
     for (size_t i = 0; i < s->n_levels && s->drift.n >= LOOK_LEAST; i++)
         if (!s->levels[i].stale && mw_of_w(s->levels[i].cap_w) == held_mw) {
@@ -916,7 +765,7 @@ static bool propose_again(struct search *s)
     double log_t = s->best_log_t, log_e = s->best_log_e, var = s->best_var;
 
     look_begin(s);
-    go_next(s);
+    search_go_next(s);
     if (!s->holding || s->step.cap_mw != step.cap_mw)
         return true;
     s->step = step;
@@ -957,8 +806,8 @@ bool search_probe_gap(struct search *s, double most)
     if (!bounded) /* a bounded hold is steady: the correction would only add noise */
         take_drift_out(s);
     look_begin(s);
-    go(s, SEARCH_MEASURE, mw_of_w(at_w),
-       "a look into the widest gap between measured caps");
+    search_go(s, SEARCH_MEASURE, mw_of_w(at_w),
+              "a look into the widest gap between measured caps");
     return true;
 }
 
@@ -977,7 +826,7 @@ void search_result(const struct search *s, struct search_result *ret)
     const struct level *r = &s->levels[s->reference];
     ret->reference_mw = s->reference_mw;
     ret->demand_w = demand_mw(s) / MW_PER_W;
-    ret->floor_mw = lowest(s);
+    ret->floor_mw = search_lowest(s);
     ret->ref_time_s = exp(r->log_t);
     ret->ref_energy_j = exp(r->log_e) * s->setup.gpus;
     ret->best_mw = s->best_mw;
@@ -987,5 +836,5 @@ void search_result(const struct search *s, struct search_result *ret)
         ret->best_time_rse = sqrt(s->best_var);
     for (size_t i = 0; i < s->n_levels; i++)
         ret->measured |= !s->levels[i].stale && s->levels[i].windows > 0 &&
-                         mw_of_w(s->levels[i].cap_w) == effective(s, s->best_mw);
+                         mw_of_w(s->levels[i].cap_w) == search_effective(s, s->best_mw);
 }

@@ -1,0 +1,109 @@
+/* slowdown:F over the whole job: which cap its time allows now (search.h). */
+#include "core/optimum/search-state.h"
+
+#include <math.h>
+#include <stdio.h>
+#include <string.h>
+
+#include "base/units.h"
+
+bool search_takes_at_most(const struct search *s, uint32_t cap_mw, double most)
+{
+    const struct outlook *o = &s->outlook;
+
+    return cap_mw >= search_highest(s) ||
+           (s->has_reference && o->n > 0 &&
+            outlook_takes_at_most(o, outlook_nearest(o, w_of_mw(cap_mw)), most));
+}
+
+/* The best measured cap that takes at most what the bound allows; else the highest. */
+static uint32_t best_within(const struct search *s)
+{
+    const struct outlook *o = &s->outlook;
+
+    if (!s->has_reference || o->n == 0)
+        return search_highest(s);
+    size_t at = outlook_best_within(o, w_of_mw(search_lowest(s)), s->setup.goal.param);
+    uint32_t mw = mw_of_w(o->cap_w[at]);
+    return mw < search_effective(s, s->reference_mw) ? mw : search_highest(s);
+}
+
+/* Holds cap_mw until the search goes on.  With F = 1 it never does: no time is saved up.
+ */
+static void wait_at(struct search *s, uint32_t cap_mw, const char *why)
+{
+    const struct outlook *o = &s->outlook;
+    size_t at = outlook_nearest(o, w_of_mw(cap_mw));
+
+    s->best_mw = cap_mw;
+    s->best_log_t = o->spot[at].mean_t + o->model.ref_t;
+    s->best_log_e = o->spot[at].mean_e + o->model.ref_e;
+    s->best_var = o->var[at];
+    search_go(s, SEARCH_HOLD, cap_mw, "%s", why);
+    s->waits = s->setup.goal.param > 1;
+}
+
+void search_afford(struct search *s, double most)
+{
+    uint32_t cap_mw = s->step.cap_mw, hi = search_highest(s);
+    char why[SEARCH_WHY_MAX];
+
+    if (s->holding || cap_mw >= hi ||
+        (cap_mw > s->dear_mw && search_takes_at_most(s, cap_mw, most)))
+        return;
+    uint32_t above = cap_mw > s->dear_mw ? cap_mw : s->dear_mw;
+    double new_w =
+        s->has_reference ? outlook_new_above(&s->outlook, w_of_mw(above), most) : 0;
+    uint32_t mw = search_up_to_grain(s, new_w * MW_PER_W);
+    uint32_t best = best_within(s);
+    (void)snprintf(why, sizeof why, "until the bound leaves time to try %.0f W",
+                   w_of_mw(cap_mw));
+    if (mw > 0) {
+        search_go(s, SEARCH_MEASURE, mw, "%s", why);
+    } else if (s->held_mw && (best == hi || best == s->held_mw)) {
+        search_end_look(s); /* to wait is to hold */
+    } else if (cap_mw <= s->dear_mw &&
+               !(outlook_new_above(&s->outlook, w_of_mw(above), INFINITY) > 0)) {
+        s->spent = s->windows_max; /* no new cap would end the wait */
+        search_go_next(s);
+    } else if (best < hi) {
+        wait_at(s, best, why);
+    } else {
+        search_go(s, SEARCH_MEASURE, hi, "%s", why);
+        s->waits = s->setup.goal.param > 1; /* else steps there save up no time */
+    }
+}
+
+bool search_is_over(const struct search *s)
+{
+    return s->held_mw || (s->holding && !s->waits);
+}
+
+bool search_waits(const struct search *s)
+{
+    return s->holding && s->waits;
+}
+
+void search_go_on(struct search *s)
+{
+    uint32_t cap_mw = s->step.cap_mw;
+    char why[SEARCH_WHY_MAX];
+
+    if (!search_waits(s))
+        return;
+    if (s->waited >= s->setup.max_windows)
+        s->spent = s->windows_max; /* it has waited long enough: the search ends */
+    search_go_next(s);
+    if (s->holding || s->step.cap_mw != cap_mw ||
+        !search_takes_at_most(s, cap_mw, s->setup.goal.param))
+        return;
+    memcpy(why, s->step.why, sizeof why);
+    wait_at(s, cap_mw, why); /* a window of the hold is as good as one of the search */
+}
+
+void search_on_spent(struct search *s)
+{
+    uint32_t cap_mw = s->step.cap_mw, hi = search_highest(s);
+
+    s->dear_mw = hi > cap_mw ? cap_mw + (hi - cap_mw) / 4 : 0;
+}
