@@ -141,25 +141,28 @@ static void invert(struct fit *f, unsigned k)
     }
 }
 
-/* Half the variance of the difference of two adjacent windows. */
-static double again_var(const struct problem *p, size_t i)
+/* Half the variance of the difference of two adjacent windows, `windows` times as long as
+ * the shortest.
+ */
+static double again_var(const struct problem *p, size_t i, unsigned windows)
 {
     double len_s = INFINITY, white = 0;
 
     for (size_t k = 0; k < p->n; k++)
         len_s = fmin(len_s, p->w[k].lasted_s);
     for (size_t k = 0; k < p->n; k++)
-        white += p->w[k].rse * p->w[k].rse * p->w[k].lasted_s / len_s / (double)p->n;
+        white +=
+            p->w[k].rse * p->w[k].rse * p->w[k].lasted_s / len_s / (double)p->n / windows;
     if (i == 0)
         return white;
-    double len = len_s / memories_s[(i - 1) / SDS], from = -expm1(-len) / len;
+    double len = windows * len_s / memories_s[(i - 1) / SDS], from = -expm1(-len) / len;
     double sd = sds[(i - 1) % SDS];
     return white + sd * sd * (2 / len * (1 - from) - from * from);
 }
 
 /* Moments of a mixture about its first fit, with weights relative to the best so far. */
 struct moments {
-    double best, total, again;
+    double best, total, again[COMPARE_LENGTHS];
     double first[COMPARE_SIDES], mean[COMPARE_SIDES];
     double square[COMPARE_SIDES][COMPARE_SIDES];
 };
@@ -167,7 +170,8 @@ struct moments {
 static void rescale(struct moments *m, unsigned k, double by)
 {
     m->total *= by;
-    m->again *= by;
+    for (unsigned c = 0; c < COMPARE_LENGTHS; c++)
+        m->again[c] *= by;
     for (unsigned c = 0; c < k; c++) {
         m->mean[c] *= by;
         for (unsigned d = 0; d <= c; d++)
@@ -175,7 +179,7 @@ static void rescale(struct moments *m, unsigned k, double by)
     }
 }
 
-static void add_fit(struct moments *m, struct fit *f, unsigned k, double again)
+static void add_fit(struct moments *m, struct fit *f, unsigned k, const double *again)
 {
     if (m->total == 0) {
         m->best = f->log_like;
@@ -188,7 +192,8 @@ static void add_fit(struct moments *m, struct fit *f, unsigned k, double again)
     double weight = exp(f->log_like - m->best);
     invert(f, k);
     m->total += weight;
-    m->again += weight * again;
+    for (unsigned c = 0; c < COMPARE_LENGTHS; c++)
+        m->again[c] += weight * again[c];
     for (unsigned c = 0; c < k; c++) {
         double off = f->level[c] - m->first[c];
         m->mean[c] += weight * off;
@@ -228,15 +233,19 @@ void compare_levels(const struct compare_window *w, size_t n, struct compare_lev
     k = p.columns;
     for (size_t i = 0; i < FITS; i++) {
         struct fit f;
+        double again[COMPARE_LENGTHS];
+        for (unsigned c = 0; c < COMPARE_LENGTHS; c++)
+            again[c] = again_var(&p, i, 1u << c);
         fit_at(&p, i, &f);
-        add_fit(&m, &f, k, again_var(&p, i));
+        add_fit(&m, &f, k, again);
     }
     rescale(&m, k, 1 / m.total);
     for (unsigned c = 0; c < k; c++)
         for (unsigned d = 0; d <= c; d++)
             m.square[c][d] -= m.mean[c] * m.mean[d];
     double shared = shared_var(&m, k);
-    *ret = (struct compare_levels){.again_var = m.again};
+    *ret = (struct compare_levels){0};
+    memcpy(ret->again_var, m.again, sizeof m.again);
     for (unsigned i = 0; i < COMPARE_SIDES; i++) {
         unsigned c = p.column[i];
         if (c == NO_COLUMN)

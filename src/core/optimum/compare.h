@@ -15,7 +15,7 @@
 
 #include <stddef.h>
 
-enum { COMPARE_SIDES = 24, COMPARE_WINDOWS = 64 };
+enum { COMPARE_SIDES = 24, COMPARE_WINDOWS = 64, COMPARE_LENGTHS = 3 };
 
 struct compare_window {
     unsigned side;   /* below COMPARE_SIDES */
@@ -32,8 +32,10 @@ struct compare_window {
 struct compare_levels {
     double level[COMPARE_SIDES]; /* of log_v; 0 for a side without windows, as … */
     double cov[COMPARE_SIDES][COMPARE_SIDES]; /* … are its covariances */
-    double again_var; /* half the variance of the difference of adjacent windows of one
-                         side, of the length of the shortest */
+    /* Half the variance of the difference of adjacent windows of one side, 1, 2 and 4
+     * times as long as the shortest.
+     */
+    double again_var[COMPARE_LENGTHS];
 };
 /* The windows, 1 to COMPARE_WINDOWS, are in the order of time and do not overlap. */
 void compare_levels(const struct compare_window *w, size_t n, struct compare_levels *ret);

@@ -146,7 +146,7 @@ static double part_of_var(double blocks)
 static double end_var(const struct lock *l, int series)
 {
     double rse = l->window[series][0].rse;
-    double window_var = l->n > 0 ? l->levels[series].again_var : rse * rse;
+    double window_var = l->n > 0 ? l->levels[series].again_var[0] : rse * rse;
 
     return window_var * part_of_var(fmax(blocks_left(l), 1));
 }

@@ -9,10 +9,10 @@
  * confidence, and more for repeated choices, which favour caps that err to the fast side.
  */
 #define SURE 2.33 /* [recorded, slowdown:1.02: caps] */
-/* The same where few windows have told the noise: Student's t with 4 degrees of freedom,
- * as wide as its standard deviation is [1 % noise of 60 s, slowdown:1.02: overshoot].
+/* The same where few windows have told the noise, whose estimate then has long tails
+ * [1 % noise of 5 s, slowdown:1.02: overshoot].
  */
-#define SURE_FEW 2.65
+#define SURE_FEW 2.8
 /* Standard errors up to the 97.5 % limit [no row: safety of a job's bound] */
 #define UPPER 1.96
 /* Where windows have errors the confidence applies to F x 1.002, the expectation to F. */
@@ -40,7 +40,7 @@ static bool bounded(const struct outlook *o)
 
 static bool exact(const struct outlook *o)
 {
-    return o->var_t <= EXACT;
+    return o->var_t[0] <= EXACT;
 }
 
 static int ascending(const void *a, const void *b)
@@ -242,7 +242,7 @@ static void fill(struct outlook *o)
 /* Adds caps around the one that reaches the bound, as the bound lies between steps. */
 static void refine(struct outlook *o)
 {
-    size_t at = exact(o) ? outlook_expected(o) : o->best;
+    size_t at = o->quiet ? outlook_expected(o) : o->best;
     double lo = o->cap_w[at > 0 ? at - 1 : at];
     double hi = o->cap_w[at + 1 < o->n ? at + 1 : at];
     double by = fmax(ceil((hi - lo) / o->grain_w / OUTLOOK_FINE), 1) * o->grain_w;
@@ -253,6 +253,23 @@ static void refine(struct outlook *o)
         o->cap_w[n++] = hi - i * by;
     sort_caps(o, n);
     fill(o);
+}
+
+/* The largest variance that noise adds to a measured excess, at least that of one window
+ * of each cap.
+ */
+static double noise_of_excess(const struct outlook *o, const struct scene *s)
+{
+    unsigned r = s->levels[s->reference].side, k;
+    double most = r > 0 ? 2 * o->var_t[0] : INFINITY;
+
+    for (size_t i = 0; i < s->n && r > 0; i++)
+        if ((k = s->levels[i].side) > 0) {
+            const double(*cov)[COMPARE_SIDES] = s->noise->t.cov;
+            most =
+                fmax(most, cov[k - 1][k - 1] + cov[r - 1][r - 1] - 2 * cov[k - 1][r - 1]);
+        }
+    return most;
 }
 
 void outlook_make(struct outlook *o, const struct scene *s)
@@ -266,13 +283,14 @@ void outlook_make(struct outlook *o, const struct scene *s)
     o->lo_w = s->lo_w;
     o->hi_w = s->hi_w;
     o->grain_w = s->grain_w;
-    o->var_t = r->var_t * r->windows;
-    o->var_e = r->var_e * r->windows;
-    if (s->noise)
-        o->var_t = fmax(s->noise->t.again_var, 2 * EXACT);
-    o->slack = exact(o) ? 0 : SLACK;
     o->again = s->again;
     o->sure = s->noise ? SURE_FEW : SURE;
+    o->var_e = r->var_e * r->windows;
+    for (unsigned k = 0; k < COMPARE_LENGTHS; k++)
+        o->var_t[k] = s->noise ? fmax(s->noise->t.again_var[k], 2 * EXACT)
+                               : r->var_t * r->windows / (1u << k);
+    o->slack = exact(o) ? 0 : SLACK;
+    o->quiet = exact(o) || (s->noise && o->sure * sqrt(noise_of_excess(o, s)) <= SLACK);
     model_fit(&o->model, s->prior ? s->prior : &prior_recorded, s);
     model_at(&o->model, r->cap_w, &o->ref);
     choose_caps(o);
@@ -314,8 +332,8 @@ static double gain_bounded(const struct outlook *o, size_t c, double sd, bool me
 
     for (size_t i = 0; i < o->n; i++) {
         double b = o->cov_excess[c][i] / sd;
-        room[i] = o->log_bound + o->slack - o->excess[i] -
-                  o->sure * sqrt(fmax(o->var[i] - b * b, 0));
+        room[i] = o->log_bound - o->excess[i] +
+                  fmin(o->slack - o->sure * sqrt(fmax(o->var[i] - b * b, 0)), 0);
     }
     for (int k = 0; k < NODES; k++) {
         double z = -2.8 + 0.4 * k, w = exp(-0.5 * z * z), least = INFINITY;
@@ -336,7 +354,7 @@ static double gain_bounded(const struct outlook *o, size_t c, double sd, bool me
 double outlook_gain(const struct outlook *o, size_t c, unsigned windows, bool measured)
 {
     struct model_mix m = bounded(o) ? time_alone : o->mix[c];
-    double noise = (m.t * m.t * o->var_t + m.e * m.e * o->var_e) / windows;
+    double noise = m.t * m.t * o->var_t[windows / 2] + m.e * m.e * o->var_e / windows;
     double sd = sqrt(o->shown[c] + noise);
 
     if (sd < 1e-7 || o->shown[c] < 0.01 * noise)

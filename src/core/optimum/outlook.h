@@ -26,7 +26,11 @@ struct outlook {
     struct level ref_level;
     size_t best; /* outlook_best() */
     double lo_w, hi_w, grain_w;
-    double var_t, var_e; /* of one further window of ordinary length */
+    /* Of one further window: of time where it is 1, 2 and 4 times as long as an ordinary
+     * one, of energy of ordinary length.
+     */
+    double var_t[COMPARE_LENGTHS], var_e;
+    bool quiet; /* the slack is larger than what the noise adds to measured caps */
     size_t n;
     double cap_w[OUTLOOK_CAPS]; /* ascending, includes the measured caps */
     bool measured[OUTLOOK_CAPS];

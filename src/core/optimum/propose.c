@@ -78,12 +78,6 @@ enum { EXPECTED_LEVELS = 3 };
  * [recorded, 1 % noise, slowdown:1.02: windows]
  */
 enum { LAST_WINDOWS = 6 };
-/* Under a noisy bound the reference's error costs energy at any cap.  The reference is
- * measured longer at the start if the cost of one standard error exceeds this fraction of
- * the energy.  [recorded, 1 % noise, slowdown:1.1: caps]
- */
-#define REFERENCE_LOSS (0.01 / 2.33)
-
 /* A level of this regime within near_w of this cap; NULL: none. */
 static const struct level *measured_near(const struct outlook *o, double cap_w,
                                          double near_w)
@@ -101,15 +95,15 @@ struct pick {
     double net, gain;
 };
 
-/* A bound with windows that have errors. */
+/* A bound with noise that the slack does not cover. */
 static bool noisy_bound(const struct outlook *o)
 {
-    return !isinf(o->shape.bound) && o->slack > 0;
+    return !isinf(o->shape.bound) && !o->quiet;
 }
 
 static bool exact_bound(const struct outlook *o)
 {
-    return !isinf(o->shape.bound) && !(o->slack > 0);
+    return !isinf(o->shape.bound) && o->quiet;
 }
 
 static const struct price *price_of(const struct outlook *o)
@@ -148,7 +142,7 @@ static struct pick best_pick(const struct outlook *o, unsigned left, bool measur
     const struct price *price = price_of(o);
     double scale = scale_of(o) * o->value[o->best];
     struct pick p = {0};
-    bool noisy = o->var_t > 1e-7 || o->var_e > 1e-7;
+    bool noisy = o->var_t[0] > 1e-7 || o->var_e > 1e-7;
 
     for (size_t c = 0; c < o->n; c++)
         for (size_t k = 0; k < (noisy ? 3 : 1); k++) {
@@ -364,40 +358,6 @@ static bool expected_next(const struct outlook *o, size_t expected, const struct
            (o->model.n >= EXPECTED_LEVELS || !(p->net > 0));
 }
 
-/* How many more windows reduce the reference's error until it costs at most
- * REFERENCE_LOSS of the energy at the cap expected to reach the bound.
- */
-static unsigned reference_lacks(const struct outlook *o)
-{
-    size_t i = 0;
-
-    while (i + 2 < o->n && o->excess[i] > o->log_bound)
-        i++;
-    if (i == 0) /* no cap exceeds the bound */
-        return 0;
-    double slower = fmax(o->excess[i - 1] - o->excess[i + 1], 1e-4);
-    double slope = log(o->value[i + 1] / o->value[i - 1]) / slower;
-    double loss = fmax(slope * sqrt(o->var_t), 0);
-    double more = pow(loss / REFERENCE_LOSS, 2) - 1;
-    return more > 0.5 ? (unsigned)fmin(ceil(more), PROPOSE_LENGTH_MAX) : 0;
-}
-
-/* Measures the reference longer before it is left: a return costs another descent. */
-static bool again_at_once(const struct outlook *o, const struct scene *s,
-                          struct proposal *ret)
-{
-    if (!noisy_bound(o) || o->model.n > 1 || o->ref_level.windows > 1)
-        return false;
-    unsigned more = reference_lacks(o);
-    if (more == 0 || s->windows_left < LAST_WINDOWS + more)
-        return false;
-    ret->cap_w = o->ref_level.cap_w;
-    ret->length = more;
-    (void)snprintf(ret->why, sizeof ret->why,
-                   "longer window at the reference, for the bound");
-    return true;
-}
-
 /* What the value of a goal is called. */
 static const char *valued(enum goal_kind kind)
 {
@@ -439,8 +399,6 @@ void propose(const struct scene *s, struct outlook *o, struct proposal *ret)
         ret->cap_w = o->cap_w[p.at];
         if (o->measured[p.at] && noisy_bound(o))
             ret->length = p.windows;
-        if (again_at_once(o, s, ret))
-            return;
         (void)snprintf(ret->why, sizeof ret->why, "%smodel expects %.2g %% lower %s",
                        o->measured[p.at] ? "another window, " : "",
                        100 * p.gain / o->value[best], valued(s->goal.kind));

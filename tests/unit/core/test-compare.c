@@ -11,8 +11,8 @@
 enum { STEPS = 10, WINDOWS_MAX = 48, RUNS = 1200 };
 #define TRUE_LOG 0.03 /* of side B over side A */
 #define WHITE 0.003   /* scatter of a step besides the noise that remembers */
-/* Standard errors of a nominal 1 % bound, as in outlook.c: where windows are few, and
- * where there are more.
+/* Standard errors of a nominal 1 % bound: where windows are few (outlook.c takes 2.8
+ * there), and where there are more, as in outlook.c.
  */
 #define SURE_FEW 2.65
 #define SURE 2.45
@@ -254,8 +254,29 @@ static void test_third(void)
        alone / 2, beside / 2);
 }
 
+/* A longer window is better against white noise alone: slow noise changes meanwhile. */
+static void test_again(void)
+{
+    struct job white = {.sd = 0.01}, slow = {.memory_s = 300, .sd = 0.01};
+    struct compare_window w[WINDOWS_MAX];
+    struct compare_levels of_white, of_slow;
+    struct rng rng;
+
+    rng_init(&rng, 7);
+    make(&white, &rng, w, 24);
+    compare_levels(w, 24, &of_white);
+    make(&slow, &rng, w, 24);
+    compare_levels(w, 24, &of_slow);
+    ok(of_white.again_var[2] < 0.5 * of_white.again_var[0],
+       "white noise: windows 4 times as long: variance x %.2f",
+       of_white.again_var[2] / of_white.again_var[0]);
+    ok(of_slow.again_var[2] > 2 * of_slow.again_var[0], "slow noise: x %.2f",
+       of_slow.again_var[2] / of_slow.again_var[0]);
+}
+
 int main(void)
 {
+    test_again();
     test_noise();
     test_exact();
     test_within();

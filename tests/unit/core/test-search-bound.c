@@ -328,10 +328,50 @@ static void test_looks(double bound, double least)
        bound, then / best, first / best, least);
 }
 
+/* A job whose steps hardly vary, though the first windows took a little less time: few
+ * windows at one cap, and the cap that is held takes most of what the bound allows.
+ */
+static void test_quiet(void)
+{
+    struct search_setup u = v100;
+    unsigned most_windows = 0, most_again = 0;
+    double least = INFINITY, most = 0;
+
+    for (int i = 0; i < 20; i++) {
+        u.goal = (struct goal){GOAL_SLOWDOWN, 1.02 + 0.004 * i};
+        auto_(search_free) struct search *s = search_of(&u);
+        struct job j = plain;
+        unsigned n = 0, again = 0;
+        uint32_t last_mw = 0;
+        for (; search_step(s)->kind == SEARCH_MEASURE && n < 60; n++) {
+            struct search_window w = window_at(&j, search_step(s)->cap_mw);
+            w.time_s *= n < 2 ? 0.9985 + 0.001 * n : 1;
+            w.time_rse = w.energy_rse = n < 2 ? 1e-4 : 1e-9;
+            w.parts = 20;
+            again = w.cap_mw == last_mw && last_mw < u.original_mw ? again + 1 : 0;
+            most_again = again > most_again ? again : most_again;
+            last_mw = w.cap_mw;
+            (void)search_on_window(s, &w, NULL);
+        }
+        double part = log(true_time(&j, w_of_mw(search_step(s)->cap_mw)) /
+                          true_time(&j, w_of_mw(u.original_mw))) /
+                      log(u.goal.param);
+        most_windows = n > most_windows ? n : most_windows;
+        least = fmin(least, part);
+        most = fmax(most, part);
+    }
+    ok(most_windows <= 12 && most_again <= 3,
+       "a quiet job: at most %u windows, %u more at one cap in a row", most_windows,
+       most_again);
+    ok(least > 0.85 && most <= 1, "... takes %.3f to %.3f of the log time allowed", least,
+       most);
+}
+
 int main(void)
 {
     test_looks(1.02, 0.95);
     test_looks(1.05, 0.965);
+    test_quiet();
     test_limit_lifted(1.02);
     test_limit_lifted(1.1);
     test_known();
