@@ -25,12 +25,12 @@ enum {
     RETRY_MS = 1000,    /* after a failed call */
     LEAST_GAP_US = 500, /* between calls on one board */
     HOLD_MS = 1000,     /* the loop need not know of samples earlier … */
-    HOLD_HELD_MS = 500, /* … where no cap is in force, else */
-    SOON_GAP_MS = 100,  /* between samples of an idle board with sampler_soon() */
-    DENSE_MS = 50,      /* longest period with sampler_dense() */
-    LATE_MS = 2000,     /* longest wait for samples after a window; real time */
-    COSTS = 8,          /* calls of which the shortest is the counter's cost */
-    COST_SHARE = 50,    /* its calls take a part in so many of the time at most */
+    HOLD_HELD_MS = 500, /* … where no cap is in force and no limit on temperature; else */
+    SOON_GAP_MS = 100, /* between samples of an idle board with sampler_soon() */
+    DENSE_MS = 50,     /* longest period with sampler_dense() */
+    LATE_MS = 2000,    /* longest wait for samples after a window; real time */
+    COSTS = 8,         /* calls of which the shortest is the counter's cost */
+    COST_SHARE = 50,   /* its calls take a part in so many of the time at most */
 };
 
 /* Groups of values that are read rarely, and their intervals at each rate. */
@@ -494,7 +494,7 @@ static size_t plan_round(struct probe *p, struct board_round *round, uint64_t at
  */
 static void ask(struct probe *p, uint64_t at_ns, bool shared)
 {
-    const uint64_t hold = (p->held ? HOLD_HELD_MS : HOLD_MS) * NS_PER_MS;
+    const uint64_t hold = (p->held || p->hot ? HOLD_HELD_MS : HOLD_MS) * NS_PER_MS;
     const uint64_t end = (at_ns / hold + 1) * hold;
     struct board_round round[BOARD_ROUNDS_MAX];
 

@@ -91,8 +91,10 @@ struct searches {
     struct loop_worker *worker;      /* for all progress periods */
     struct launches_budget launches; /* for all jobs */
     struct touches *touches;         /* of their pages; NULL: not heard */
-    uint64_t ticked_ns;              /* the last tick; 0: none since a job began */
-    bool stood;                      /* this process did not run for long before it */
+    bool ticks;                      /* the timer is set */
+    uint64_t ticked_ns;              /* the last tick; 0: none since it was set */
+    uint64_t stood_ns;               /* the last tick before which this process did not
+                                      * run for long; 0: none */
 };
 
 struct job_search *searches_find(const struct searches *ts,

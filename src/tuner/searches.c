@@ -377,9 +377,12 @@ static int tick_tuner(struct job_search *t, uint64_t now)
     uint64_t since = t->seen_ns > t->began_ns ? t->seen_ns : t->began_ns;
     int r = 0;
 
+    if (since < t->all->stood_ns)
+        since = t->all->stood_ns;
+
     if (t->page)
         r = tuner_on_stopped(t->tuner, job_progress_stopped(t->page, t->pid));
-    if (r >= 0 && t->all->stood)
+    if (r >= 0 && t->all->stood_ns == now)
         r = tuner_on_gap(t->tuner);
     if (r >= 0 && !t->silent && tuner_waits(t->tuner) &&
         s_between(since, now) > NO_PROGRESS_S)
@@ -603,7 +606,8 @@ static int searches_on_timer(struct loop_timer *timer, uint64_t now_ns, void *us
     struct searches *ts = user;
     bool alive = false;
 
-    ts->stood = stood_still(ts, now_ns);
+    if (stood_still(ts, now_ns))
+        ts->stood_ns = now_ns;
     ts->ticked_ns = now_ns;
     for (struct job_search *t = ts->first; t; t = t->next) {
         int r = tick_one(t, now_ns);
@@ -613,7 +617,7 @@ static int searches_on_timer(struct loop_timer *timer, uint64_t now_ns, void *us
     }
     forget_oldest(ts);
     if (!alive) {
-        ts->ticked_ns = 0;
+        ts->ticks = false;
         loop_timer_set(timer, UINT64_MAX, 0);
     }
     return 0;
@@ -710,7 +714,11 @@ int searches_begin(struct searches *ts, const struct job_entry *job,
     for (p = &ts->first; *p; p = &(*p)->next)
         ;
     *p = t;
-    loop_timer_set(ts->timer, t->began_ns + TICK_S * NS_PER_S, TICK_S * NS_PER_S);
+    if (!ts->ticks) {
+        ts->ticks = true;
+        ts->ticked_ns = 0;
+        loop_timer_set(ts->timer, t->began_ns + TICK_S * NS_PER_S, TICK_S * NS_PER_S);
+    }
     return 0;
 }
 

@@ -5,6 +5,8 @@
  */
 #include "tuning-scene.h"
 
+#include "tuner/searches-inside.h"
+
 /* ---- progress that is lost ---- */
 
 /* Its page cannot be read, or can again. */
@@ -225,11 +227,39 @@ static void two_searches(void)
     scene_close(&s);
 }
 
+/* ---- jobs that begin one soon after the other ---- */
+
+/* Each of them is looked at once a second all the same, and nothing stands still. */
+static void jobs_in_turn(void)
+{
+    const struct play play = {
+        .workload = "resnet50", .boards = "0", .cap = "200 W", .seconds = 600};
+    struct play other = play;
+    struct scene s;
+    double most_s = 0;
+
+    if (!scene_begin(&s, &play))
+        return;
+    pass(&s, 60);
+    for (unsigned i = 0; i < 30; i++) {
+        pass(&s, 0.1);
+        if (i == 8 || i == 17) {
+            other.boards = i == 8 ? "1" : "2";
+            begin(&s, &other);
+        }
+        most_s = fmax(most_s, s_between(s.tunings->ticked_ns, loop_now_ns(s.loop)));
+    }
+    ok(most_s < 1.2 && s.tunings->stood_ns == 0,
+       "jobs that begin 0.9 s apart: each is looked at after at most %.1f s", most_s);
+    scene_close(&s);
+}
+
 int main(int argc, char **argv)
 {
     static const struct scene_case cases[] = {
         {"dark", lost_steps},    {"period", lost_period}, {"turns", lost_in_turn},
         {"even", nothing_waits}, {"two", two_searches},   {"long", lost_for_long},
+        {"begin", jobs_in_turn},
     };
 
     return play_cases(cases, n_elements(cases), argc, argv);
