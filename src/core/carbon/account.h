@@ -1,4 +1,7 @@
-/* The fraction below a whole milligram or millionth is carried to the next interval of
+/* The energy of an interval times a factor that changes in steps: emissions in whole
+ * milligrams of CO2 equivalent, money in whole millionths of the currency's unit.  Pure.
+ *
+ * The fraction below a whole milligram or millionth is carried to the next interval of
  * the same account, so that a sum over rows is the exact product rounded down once.
  * Factors and amounts may be negative.
  */

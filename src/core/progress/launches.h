@@ -1,4 +1,7 @@
-/* A training process launches the work of an iteration and then waits for its result: its
+/* Detects the steps of a job that reports none, from the launches that its processes
+ * count.  Pure.
+ *
+ * A training process launches the work of an iteration and then waits for its result: its
  * count stands still for a moment once an iteration, and rises by the same number from
  * one such rest to that of the next iteration.  A step ends with its rest.  If a number
  * recurs (3 of 4 rests, of at least ten, are followed by one that many launches later,
