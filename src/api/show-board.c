@@ -173,9 +173,10 @@ static void job_state(struct json_out *o, const struct view_job *j)
     char text[240];
 
     if (p->costly)
-        (void)snprintf(text, sizeof text,
-                       "%s; no phase caps: late raises cost the job %.2g %% of its time",
-                       j->search.state, 100 * p->lost);
+        (void)snprintf(
+            text, sizeof text,
+            "%s; no phase caps: raises of the cap cost the job %.2g %% of its time",
+            j->search.state, 100 * p->lost);
     else if (p->no_gain)
         (void)snprintf(text, sizeof text,
                        "%s; no phase caps: a static cap of %.0f W saves as much",

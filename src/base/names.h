@@ -39,7 +39,7 @@
     X(CAPS_EVENT_WITHDRAW, 1, "withdrawn", "a claim was withdrawn") \
     X(CAPS_EVENT_EXPIRE,   2, "expired",   "a claim's time is over") \
     X(CAPS_EVENT_CAP,      3, "cap",       "the limit in force changed; in a dry run: the limit decided") \
-    X(CAPS_EVENT_FAIL,     4, "fail",      "a hold or a write failed; one event for each reason") \
+    X(CAPS_EVENT_FAIL,     4, "fail",      "a hold or a write failed; one event until the reason changes") \
     X(CAPS_EVENT_OTHER,    5, "other",     "another writer changed the limit; one event for each change") \
     X(CAPS_EVENT_CLOCK,    6, "clock",     "Underwatt locked the SM clock, or released the lock") \
     X(CAPS_EVENT_STATE,    7, "state",     "the state changed")
@@ -109,7 +109,7 @@
     X(RULE_NO_DEFAULT,  10, "no-default",   "its cap is a percentage of the default limit, which is unknown") \
     X(RULE_OWN_GOAL,    11, "own-goal",     "the job requested a goal, and its class lets the job keep it") \
     X(RULE_DRY_RUN,     12, "dry-run",      "dry run: shown, not applied") \
-    X(RULE_COSTLY,      13, "costly",       "late raises of the cap cost the job too much training time") \
+    X(RULE_COSTLY,      13, "costly",       "raises of the cap after its phases cost the job too much training time") \
     X(RULE_NO_GAIN,     14, "no-gain",      "a static cap saves as much in the same time") \
     X(RULE_NO_JOB,      15, "no-job",       "applies to jobs, and the board has no job")
 

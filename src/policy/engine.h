@@ -30,9 +30,9 @@ struct engine_phase {
     double confidence;
     struct maybe length_s; /* length of such a phase of this job */
     double break_even_s;   /* length from which a change of cap pays */
-    bool costly; /* late raises after phase caps cost the job too much time: … */
-    double lost, worst_s; /* … this share of it, and the longest delay; for messages */
-    bool no_gain;         /* a static cap would save as much in the same time */
+    bool costly;           /* raises after phase caps cost the job too much time: … */
+    double lost, worst_s;  /* … this share of it, and the longest delay; for messages */
+    bool no_gain;          /* a static cap would save as much in the same time */
     struct maybe saved; /* saving of phase caps compared with a static cap, as a fraction
                            of energy … */
     double static_w;    /* … and that cap */

@@ -61,7 +61,7 @@ def costly(t, path, exe):
         t.ok("costly since" in p.stdout and "training time: " in p.stdout,
              "returns cost too much: policy show says how much", p)
         p = node.run("underwatt", "explain", "0")
-        t.ok("no phase caps: late raises cost the job" in " ".join(p.stdout.split()), "explain says so", p)
+        t.ok("no phase caps: raises of the cap cost the job" in " ".join(p.stdout.split()), "explain says so", p)
         job.ask(f"phase {VALIDATE}")
         t.ok(not uwtest.wait_for(lambda: node.board(0)["limit_mw"] != 300000, 3), "no cap for phases any more",
              node.board(0))

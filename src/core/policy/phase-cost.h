@@ -27,9 +27,8 @@ double phase_break_even_s(const struct phase_latency *l, double notice_s);
 
 /* ---- returns ---- */
 
-#define PHASE_LATE_S 0.1 /* longest time of a raise, in addition to call and settling */
-#define PHASE_LOST_MOST \
-    0.01 /* share of a job's time that late raises may cost its training */
+#define PHASE_LATE_S 0.1 /* a raise that takes longer than its call and this is late */
+#define PHASE_LOST_MOST 0.01 /* share of a job's time that raises may cost */
 
 /* A phase under a rule's cap has ended, and the limit is raised again. */
 struct phase_return {
@@ -50,7 +49,7 @@ struct phase_returns {
  */
 void phase_returned(struct phase_returns *r, const struct phase_return *one,
                     uint64_t now_ns);
-/* The share of the time so far that late raises have cost. */
+/* The share of the time so far that all raises have cost. */
 double phase_returns_lost(const struct phase_returns *r, uint64_t now_ns);
 
 /* ---- learnt ---- */

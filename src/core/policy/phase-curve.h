@@ -40,7 +40,7 @@ struct phase_compared {
     double static_w; /* that cap */
     double slower;   /* extra time of both, relative to the time without phase caps */
 };
-/* curve: one per phase.  lost_s: job time lost to late raises so far. */
+/* curve: one per phase.  lost_s: job time lost to raises so far. */
 void phase_compare(const struct phase_curve *curve, size_t n, double lost_s,
                    struct phase_compared *ret);
 

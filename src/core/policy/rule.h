@@ -88,8 +88,8 @@ struct policy_instant {
     double confidence;              /* 0..1 */
     struct maybe phase_s;           /* how long such a phase of this job is */
     double break_even_s; /* phases that are shorter do not pay for a change of cap */
-    bool costly;  /* late raises after phase caps have cost the job too much time */
-    bool no_gain; /* a static cap would save as much in the same time */
+    bool costly;         /* raises after phase caps have cost the job too much time */
+    bool no_gain;        /* a static cap would save as much in the same time */
 };
 
 struct policy_verdict {
