@@ -165,7 +165,8 @@ static int read_limit(const struct yaml_node *node, struct cap_arg *ret, uw_erro
     if (r < 0)
         return yaml_fail(node, err, r, "range: %s", why.text);
     if (cap.mw == 0 && cap.percent <= 0)
-        return yaml_fail(node, err, -ERANGE, "range: '%s': a limit is above 0", text);
+        return yaml_fail(node, err, -ERANGE, "range: '%s': a limit must be above 0",
+                         text);
     *ret = cap;
     return 0;
 }

@@ -200,7 +200,7 @@ static int choose_socket(struct program *p, const char *boards, uid_t uid, uw_er
                      p->socket ? p->socket : dir, p->socket ? "" : "/actuator.sock");
     if (n < 0 || (size_t)n >= sizeof p->socket_path || p->socket_path[0] != '/')
         return fail(err, -EINVAL,
-                    "--socket: '%.60s' is not an absolute path of at most %zu bytes",
+                    "socket '%.60s': not an absolute path of at most %zu bytes",
                     p->socket_path, sizeof p->socket_path - 1);
     if (!about.simulated && geteuid() != 0)
         return fail(err, -EPERM, "this needs root, to set power limits");
