@@ -34,7 +34,7 @@ struct job {
 enum state {
     STATE_FREE,
     STATE_HOLDING,   /* a hold runs in the worker, or is queued */
-    STATE_HELD,      /* a client holds the board */
+    STATE_HELD,      /* a client holds the board, or its grace runs */
     STATE_RESTORING, /* the original limit is being restored */
     STATE_RECOVERING /* an entry left by an earlier actuator is being undone */
 };

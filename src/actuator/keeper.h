@@ -10,7 +10,7 @@
 enum {
     KEEPER_BEAT_MS =
         400, /* interval at which the child sends a byte, which the keeper returns */
-    KEEPER_SILENT_MS = 1600, /* silence after which the peer is taken for dead */
+    KEEPER_SILENT_MS = 1600, /* beats of this time missed: the peer is taken for dead */
     KEEPER_SERVICE_MS =
         3000, /* the same for a service, which must tolerate a busy node */
 };

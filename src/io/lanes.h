@@ -48,7 +48,7 @@ struct lanes {
     struct answer_list answers; /* results not delivered yet */
     struct answer_list telling; /* results being delivered */
     bool news;                  /* a call is over, and returned_fd does not say so yet */
-    bool withdrew;              /* by the loop: calls of which some runs are not told */
+    bool withdrew;              /* the same of withdrawn calls that had run */
     struct lane *common;        /* of shared workers; NULL: none */
     int patience_fd; /* a timer: when the common lane's call should have returned */
     uint64_t
