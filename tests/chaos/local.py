@@ -115,8 +115,8 @@ class Local(World):
         text = report + self.said("command")
         told = f"status {status}, limits {limits}\n{text}"
         back = limits[0] in self.free(0) or limits[0] is None
-        for words in ("the original was in force", "renewed; the original limit is restored", "original limit back"):
-            self.need(words not in text or back, f"'{words}' is not true", told)
+        for words in ("renewed; the original limit is restored", r"W is in force, the original(?! is)"):
+            self.need(not re.search(words, text) or back, f"'{words}' is not true", told)
         self.need(not re.search("NOT RESTORED|NOT all original", text) or limits[0] != ORIGINAL or self.schedule.events,
                   "'NOT RESTORED' is not true", told)
         if self.kind == "cap" and report.startswith("{"):
