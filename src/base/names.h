@@ -108,7 +108,7 @@
     X(RULE_NO_DEMAND,    9, "no-demand",    "its cap is a percentage of the demand, which is unknown") \
     X(RULE_NO_DEFAULT,  10, "no-default",   "its cap is a percentage of the default limit, which is unknown") \
     X(RULE_OWN_GOAL,    11, "own-goal",     "the job requested a goal, and its class lets the job keep it") \
-    X(RULE_DRY_RUN,     12, "dry-run",      "dry run: shown, not applied") \
+    X(RULE_DRY_RUN,     12, "dry-run",      "shown, not applied") \
     X(RULE_COSTLY,      13, "costly",       "raises of the cap after its phases cost the job too much training time") \
     X(RULE_NO_GAIN,     14, "no-gain",      "a static cap saves as much in the same time") \
     X(RULE_NO_JOB,      15, "no-job",       "applies to jobs, and the board has no job")

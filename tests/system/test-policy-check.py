@@ -99,7 +99,7 @@ def would(node, d, path):
     t.ok("  GPU 1: hard 200 W, rule fuse: rack.power 40 kW" in now, "a board without one", p.stdout)
     t.ok("  rule alarm, GPU 0, job 1: unknown: grid.alarm is unknown; reads grid.alarm unknown" in now,
          "a signal of the file that nothing gives", p.stdout)
-    t.ok("  rule shown, GPU 0, job 1: dry-run: dry run: shown, not applied; reads carbon 430 g/kWh" in now, "a dry run", p.stdout)
+    t.ok("  rule shown, GPU 0, job 1: dry-run: shown, not applied; reads carbon 430 g/kWh" in now, "a dry run", p.stdout)
     t.equal(d.ask("GET", "/v1/claims")[1]["claims"][0]["who"], "rule old", "nothing of it is in force")
     t.equal([node.board(i)["limit_mw"] for i in range(2)], [270000, 300000], "… and the limits are as they were")
 
