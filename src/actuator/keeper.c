@@ -5,13 +5,11 @@
 #include <poll.h>
 #include <signal.h>
 #include <stddef.h>
-#include <stdint.h>
 #include <stdio.h>
 #include <sys/signalfd.h>
 #include <sys/socket.h>
 #include <sys/types.h>
 #include <sys/wait.h>
-#include <time.h>
 #include <unistd.h>
 
 enum {
@@ -47,14 +45,6 @@ static void hand_on(int signals, pid_t child)
         (void)kill(child, SIGTERM);
 }
 
-static int64_t now_ms(void)
-{
-    struct timespec now;
-
-    (void)clock_gettime(CLOCK_MONOTONIC, &now);
-    return (int64_t)now.tv_sec * 1000 + now.tv_nsec / 1000000;
-}
-
 /* True once the line is closed, false after silent_ms without a byte.  Beats that are
  * missed are counted, not the time: where the keeper itself was kept from running (a
  * suspended job, a frozen container), its child was, too, and gets time to beat again.
@@ -64,27 +54,25 @@ static bool listen_to(int beat, int signals, pid_t child, int silent_ms)
     struct pollfd p[2] = {{.fd = beat, .events = POLLIN},
                           {.fd = signals, .events = POLLIN}};
     const int most = (silent_ms + KEEPER_BEAT_MS - 1) / KEEPER_BEAT_MS;
-    int64_t due = -1; /* until the first beat nothing has been written to a board */
+    int patience_ms = -1; /* until the first beat nothing has been written to a board */
     int missed = 0;
     char byte;
 
     for (;;) {
-        int64_t now = now_ms();
-        if (due >= 0 && now >= due) {
-            due = now + KEEPER_BEAT_MS;
-            missed++;
-        }
-        int n = poll(p, 2, due < 0 ? -1 : missed < most ? (int)(due - now) : 0);
-        if (missed >= most && (n <= 0 || !p[0].revents))
+        int n = poll(p, 2, patience_ms);
+        if (n == 0 && ++missed >= most)
             return false;
-        if (n > 0 && p[1].revents)
+        bool signalled = n > 0 && p[1].revents;
+        if (signalled)
             hand_on(signals, child);
+        /* one signal a beat: however many come, missed beats are noticed */
+        p[1].fd = signalled && patience_ms >= 0 ? -1 : signals;
         if (n <= 0 || !p[0].revents)
             continue;
         if (recv(beat, &byte, 1, 0) != 1)
             return true;
         (void)send(beat, &byte, 1, MSG_NOSIGNAL | MSG_DONTWAIT);
-        due = now_ms() + KEEPER_BEAT_MS;
+        patience_ms = KEEPER_BEAT_MS;
         missed = 0;
     }
 }

@@ -8,7 +8,7 @@
 #define CORE_OPTIMUM_EFFECT_H
 
 #include "core/optimum/level.h"
-#include "core/optimum/search.h"
+#include "core/optimum/window.h"
 
 enum effect {
     EFFECT_ANY, /* it had one, or that is not known */

@@ -39,8 +39,8 @@
 #include <stdint.h>
 
 #include "base/auto.h"
-#include "core/optimum/binding.h"
 #include "core/optimum/goal.h"
+#include "core/optimum/window.h"
 #include "underwatt/error.h"
 
 #define SEARCH_FLOOR 0.50 /* of the demand */
@@ -64,23 +64,6 @@ struct search_setup {
     unsigned max_windows; /* of ordinary length before the hold, reference included;
                              0: 24 */
     const struct prior *prior; /* prior of the curves; NULL: prior_recorded */
-};
-
-/* A finished window of whole units of work at a settled cap. */
-struct search_window {
-    uint32_t cap_mw; /* in force (read back), lowest of the job's GPUs */
-    double time_s;   /* per unit of work */
-    double energy_j; /* per unit of work, all GPUs of the job */
-    double time_rse; /* relative standard error; 0: exact */
-    double energy_rse;
-    double peak_w;        /* 99th percentile of 100 ms power, highest GPU; 0: unknown */
-    unsigned length;      /* as in struct search_step; 0: 1 */
-    enum binding binding; /* of the cap, on all GPUs */
-    bool known; /* of an earlier search of this job, the reference's first: the errors are
-                   those of one window, length only counts for max_windows */
-    double start_s;  /* on any clock */
-    double lasted_s; /* 0: unknown */
-    unsigned parts;  /* whose scatter time_rse states; 0: unknown */
 };
 
 enum search_kind {
