@@ -6,7 +6,9 @@
 #include <signal.h>
 #include <stdlib.h>
 #include <string.h>
+#include <sys/socket.h>
 #include <sys/wait.h>
+#include <time.h>
 #include <unistd.h>
 
 #include "actuator/keeper.h"
@@ -81,6 +83,40 @@ static void test_ends(void)
     }
 }
 
+/* An actuator that beats once, then never, and signals its keeper all the time. */
+static void fall_silent(int beat)
+{
+    const struct timespec gap = {.tv_nsec = 100000000};
+
+    (void)send(beat, "", 1, 0);
+    for (int i = 0; i < 100; i++) {
+        (void)kill(getppid(), SIGHUP);
+        (void)nanosleep(&gap, NULL);
+    }
+    _exit(0);
+}
+
+/* Signals do not keep the keeper from missing beats. */
+static void test_signals(void)
+{
+    char *argv[] = {self, word, note, NULL};
+    const struct keeper_opts opts = {
+        .recovery = argv, .silent_ms = KEEPER_BEAT_MS, .say = say};
+    int beat = -1, status = 0;
+    pid_t pid = fork();
+
+    if (pid == 0) {
+        int r = keeper_start(&opts, &beat);
+        if (beat < 0)
+            _exit(r < 0 ? 99 : r);
+        fall_silent(beat);
+    }
+    while (waitpid(pid, &status, 0) < 0 && errno == EINTR) {
+    }
+    is_int(WIFEXITED(status) ? WEXITSTATUS(status) : -1, RECOVERED,
+           "a silent actuator is noticed, however many signals come");
+}
+
 int main(int argc, char **argv)
 {
     if (argc == 3 && strcmp(argv[1], word) == 0)
@@ -90,6 +126,7 @@ int main(int argc, char **argv)
         return 1;
     (void)close(fd);
     test_ends();
+    test_signals();
     (void)unlink(note);
     return done();
 }
