@@ -183,7 +183,7 @@ static void too_slow(void)
     known[n++].cap_mw = 295000;
     for (size_t i = 1; i < n; i++) { /* each cap below the original */
         known[i].time_s = 1.5 * known[0].time_s;
-        known[i].time_rse = known[i].energy_rse = 1e-3;
+        known[i].time_rse = known[i].energy_rse = 1e-5;
         (void)search_on_window(search, &known[i], NULL);
     }
     for (int i = 0; i < 30 && in_force(&s, 0) < 300000; i++)
