@@ -15,7 +15,7 @@ void limited_note(struct binding_log *log, const struct gpu_sample *sample)
         binding_add(log, &read);
 }
 
-uint32_t limited_wants(const struct gpu_info *info)
+uint32_t limited_wants(const struct gpu_info *info, bool searches)
 {
-    return info->abilities & GPU_CAN_LIMITED ? 0 : GPU_HAS_REASONS;
+    return searches && !(info->abilities & GPU_CAN_LIMITED) ? GPU_HAS_REASONS : 0;
 }

@@ -457,8 +457,7 @@ static uint32_t wanted(struct probe *p, uint64_t now_ns)
         want |= GPU_HAS_ENFORCED | GPU_HAS_REQUESTED | GPU_HAS_REASONS |
                 (p->rate == SAMPLER_SEARCH ? GPU_HAS_LIMITED : 0) |
                 (p->clock ? GPU_HAS_CLOCKS | GPU_HAS_UTIL : 0);
-    if (p->rate == SAMPLER_SEARCH)
-        want |= limited_wants(board_view(p->board)->info);
+    want |= limited_wants(board_view(p->board)->info, p->rate == SAMPLER_SEARCH);
     if (due(p, GROUP_STATE, now_ns))
         want |= GPU_HAS_UTIL | GPU_HAS_TEMP;
     if (due(p, GROUP_CLOCKS, now_ns))
