@@ -421,27 +421,36 @@ static void drift_add(struct drift *d, const struct search_window *w, unsigned g
     d->log_e += part * (log(w->energy_j / gpus) - d->log_e);
 }
 
-int search_on_window(struct search *s, const struct search_window *w, uw_error *err)
+/* A window whose cap had no effect is one of the reference.  Counts it towards the limit
+ * unless the job lost nothing in it.
+ */
+static void take_effect(struct search *s, const struct search_window *w)
 {
-    int r = check_window(w, err);
-    if (r < 0)
-        return r;
-
     enum effect effect = window_effect(s, w);
+
     s->again_mw = effect == EFFECT_AGAIN ? w->cap_mw : 0;
     if (effect == EFFECT_NONE) {
         s->n_levels = levels_move_reference(s->levels, s->n_levels, &s->reference,
                                             w_of_mw(w->cap_mw));
         s->unbound_mw = w->cap_mw;
     }
+    s->windows++;
+    if (!s->waits && (effect == EFFECT_ANY || s->windows > s->setup.max_windows))
+        s->spent += w->length ? w->length : 1;
+}
+
+int search_on_window(struct search *s, const struct search_window *w, uw_error *err)
+{
+    int r = check_window(w, err);
+    if (r < 0)
+        return r;
+
+    take_effect(s, w);
     struct level *l = level_at(s, w->cap_mw);
     uint32_t asked = s->step.cap_mw;
     uint32_t off = w->cap_mw > asked ? w->cap_mw - asked : asked - w->cap_mw;
     bool hit = off <= s->setup.grain_mw;
 
-    s->windows++;
-    if (!s->waits && (effect == EFFECT_ANY || s->windows > s->setup.max_windows))
-        s->spent += w->length ? w->length : 1; /* the job loses nothing in the others */
     s->waited = s->waits ? s->waited + s->holding : 0;
     if (l && l->windows == 0)
         s->dear_mw = 0; /* the model knows more now */
