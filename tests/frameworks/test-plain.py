@@ -47,7 +47,7 @@ def snippet():
 def without(code):
     """As the comments say: the line of the optimizer left out, and underwatt.step() for its step()."""
     head, line, rest = re.fullmatch(r"(.*?)^(with underwatt\.Optimizer[^\n]*\n)(.*)", code, re.M | re.S).groups()
-    uwtest.must("leave it out" in line and "without an optimizer: underwatt.step()" in rest, "the comments")
+    uwtest.must("without it" in line and "without an optimizer: underwatt.step()" in rest, "the comments")
     return head + textwrap.dedent(rest).replace("optimizer.step()", "underwatt.step()", 1)
 
 
