@@ -1,4 +1,4 @@
-"""How a job with --gpu-power-goal tells its steps, as docs/slurm.md has it: `srun underwatt run`, two lines of Python, libunderwatt; steps
+"""How a job with --gpu-power-goal reports its steps, as docs/slurm.md has it: `srun underwatt run`, two lines of Python, libunderwatt; steps
 one after another and at once, and a daemon that is killed meanwhile."""
 import os
 import pathlib
@@ -18,7 +18,7 @@ SIM, RUN = uwtest.program("underwatt-sim"), uwtest.program("underwatt")
 GOAL = "--gpu-power-goal=edp"
 # In the order of NVML, so that CUDA_VISIBLE_DEVICES is what underwatt run takes it for.
 GRES = "".join(f"Name=gpu File={{dev}}/nvidia{BOARDS - 1 - i}\n" for i in range(BOARDS))
-PAGE = (uwtest.TOP / "docs" / "slurm.md").read_text(encoding="utf-8").partition("## How a job tells its steps")[2]
+PAGE = (uwtest.TOP / "docs" / "slurm.md").read_text(encoding="utf-8").partition("## How a job reports its steps")[2]
 SCRIPT, LINES = (re.search(f"```{kind}\n(.*?)```", PAGE, re.S).group(1) for kind in ("", "python"))
 TRAIN = f"{SIM} train --workload resnet50 --epochs 1000"
 # Work on the step's board, by a process that the program starts and that ends with it.
