@@ -16,23 +16,6 @@ static struct figure watts(double w)
     return isnan(w) ? (struct figure){"unknown"} : figure_watts(w);
 }
 
-/* A claim without an end of its own ends with its job, or when it is withdrawn. */
-static struct figure left(double s, bool job)
-{
-    struct figure t = {"open"};
-
-    if (job)
-        (void)snprintf(t.t, sizeof t.t, "with job");
-
-    if (s >= 7200)
-        (void)snprintf(t.t, sizeof t.t, "%.1f h", s / 3600);
-    else if (s >= 120)
-        (void)snprintf(t.t, sizeof t.t, "%.0f min", s / 60);
-    else if (!isnan(s))
-        (void)snprintf(t.t, sizeof t.t, "%.0f s", s);
-    return t;
-}
-
 static struct figure at_most(const struct json_value *claim)
 {
     struct figure t;
@@ -57,11 +40,11 @@ static void print_claims(const struct json_value *claims)
         bool job = take_u64(c, "job") > 0;
         char text[400];
         unsigned at = 0;
-        if (!isnan(take_number(c, "left_s")))
-            (void)snprintf(text, sizeof text, "in %s",
-                           left(take_number(c, "left_s"), job).t);
-        else
-            (void)snprintf(text, sizeof text, "%s", left((double)NAN, job).t);
+        double left_s = take_number(c, "left_s");
+        if (!isnan(left_s))
+            (void)snprintf(text, sizeof text, "in %s", figure_time(left_s).t);
+        else /* it ends with its job, or when it is withdrawn */
+            (void)snprintf(text, sizeof text, "%s", job ? "with job" : "open");
         at = (unsigned)printf("    %s %-4llu %9s   %-5s  %-10s  ",
                               take_bool(c, "wins") ? ">" : " ",
                               (unsigned long long)take_u64(c, "id"), at_most(c).t,

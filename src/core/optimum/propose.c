@@ -78,6 +78,7 @@ enum { EXPECTED_LEVELS = 3 };
  * [recorded, 1 % noise, slowdown:1.02: windows]
  */
 enum { LAST_WINDOWS = 6 };
+
 /* A level of this regime within near_w of this cap; NULL: none. */
 static const struct level *measured_near(const struct outlook *o, double cap_w,
                                          double near_w)
