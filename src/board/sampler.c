@@ -94,6 +94,7 @@ struct sampler {
     size_t n;
     struct wait wait[WAITS_MAX];
     struct loop_timer *late;
+    uint64_t wait_ns;       /* LATE_MS in the loop's time */
     struct window_ask fold; /* query of one board for `folding` */
     struct wait *folding;   /* NULL: no query is under way */
     struct sampler_opts opts;
@@ -632,7 +633,8 @@ static int answer_one(struct sampler *s, uint64_t now, bool *ret_more)
         return 0;
     for (size_t i = 0; i < WAITS_MAX; i++) {
         struct wait *w = &s->wait[i];
-        if (!w->used || !(w->next > 0 || now >= w->late_ns || window_ready(s, w)))
+        if (!w->used || !(w->next > 0 || loop_waited(&w->late_ns, now, s->wait_ns) ||
+                          window_ready(s, w)))
             continue;
         *ret_more = true;
         if (w->next < s->n && w->r >= 0) {
@@ -667,8 +669,7 @@ static int answer_waits(struct sampler *s)
 
 static int sampler_on_late(struct loop_timer *timer, uint64_t now_ns, void *user)
 {
-    (void)timer;
-    (void)now_ns;
+    (void)timer, (void)now_ns;
     return answer_waits(user);
 }
 
@@ -679,7 +680,7 @@ int sampler_window(struct sampler *s, uint64_t begin_ns, uint64_t end_ns,
         struct wait *w = &s->wait[i];
         if (w->used)
             continue;
-        uint64_t ready = end_ns;
+        uint64_t now = loop_now_ns(s->loop), ready = end_ns > now ? end_ns : now;
         for (size_t k = 0; k < s->n; k++) {
             uint64_t at = meter_ready(s->probe[k]->meter, end_ns);
             if (at > ready)
@@ -693,11 +694,11 @@ int sampler_window(struct sampler *s, uint64_t begin_ns, uint64_t end_ns,
             .results = results,
             .begin_ns = begin_ns,
             .end_ns = end_ns,
-            .late_ns = ready + (uint64_t)(LATE_MS * 1e6 * fmax(1, loop_speed(s->loop))),
+            .late_ns = ready + s->wait_ns,
             .fn = fn,
             .user = user,
         };
-        loop_timer_set(s->late, loop_now_ns(s->loop), 0);
+        loop_timer_set(s->late, now, 0);
         for (size_t k = 0; k < s->n; k++)
             look_again(s->probe[k]); /* samples that are held are needed */
         return 0;
@@ -808,6 +809,7 @@ int sampler_new(struct loop *loop, struct board *const *boards, size_t n,
     if (!s)
         return fail(err, -ENOMEM, "out of memory");
     s->loop = loop;
+    s->wait_ns = (uint64_t)(LATE_MS * 1e6 * fmax(1, loop_speed(loop)));
     s->opts = *opts;
     s->began_ns = loop_now_ns(loop);
     s->probe = calloc(n ? n : 1, sizeof *s->probe);

@@ -15,7 +15,7 @@
 enum {
     ASKING_MAX = 8, /* queries of one sampler at once; it has other callers as well */
     RETRY_MS = 50,
-    FED_MAX_S = 8,  /* longest wait for samples after a window's end */
+    FED_MAX_S = 8,  /* longest wait for samples, after a window's end is known */
     OFTEN_S = 2,    /* between begins of windows: a window a step, of a training loop */
     OFTEN_ROW = 3,  /* of them */
     MARK_MAX_S = 2, /* an end that is longer ago is not marked: dense samples are late */
@@ -29,6 +29,7 @@ struct piece {
     struct window *win; /* NULL: dropped, the result is ignored */
     size_t board;
     uint64_t begin_ns, end_ns;
+    uint64_t until_ns; /* waits for samples until then */
     bool asked;
     bool read;  /* a reading has been asked for when the meter was ready */
     bool shown; /* the same, when the counter was to show the end */
@@ -97,6 +98,11 @@ static void soon(struct client_windows *w)
     loop_timer_set(w->timer, loop_now_ns(w->loop), 0);
 }
 
+static uint64_t fed_wait_ns(const struct client_windows *w)
+{
+    return ns_of_s(FED_MAX_S * fmax(1, loop_speed(w->loop)));
+}
+
 static void want(struct client_windows *w, struct window *win, size_t board,
                  uint64_t begin_ns, uint64_t end_ns, bool minus)
 {
@@ -115,6 +121,7 @@ static void want(struct client_windows *w, struct window *win, size_t board,
                         .board = board,
                         .begin_ns = begin_ns,
                         .end_ns = end_ns,
+                        .until_ns = loop_now_ns(w->loop) + fed_wait_ns(w),
                         .minus = minus};
     *w->last_piece = p;
     w->last_piece = &p->next;
@@ -179,8 +186,7 @@ static bool is_fed(struct client_windows *w, struct piece *p)
     struct meter_state state;
 
     meter_state(m, &state);
-    if (state.last_ns >= ready ||
-        s_between(p->end_ns, now) > FED_MAX_S * fmax(1, loop_speed(w->loop)))
+    if (state.last_ns >= ready || loop_waited(&p->until_ns, now, fed_wait_ns(w)))
         return true;
     sampler_soon(w->sampler[p->board], ready > now ? ready : now);
     if (!w->sparse && now >= ready && !p->read) {

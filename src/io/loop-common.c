@@ -59,6 +59,16 @@ bool loop_is_virtual(const struct loop *loop)
     return loop->ops->is_virtual;
 }
 
+bool loop_waited(uint64_t *until_ns, uint64_t now_ns, uint64_t wait_ns)
+{
+    if (now_ns < *until_ns)
+        return false;
+    if (now_ns - *until_ns < wait_ns / 2)
+        return true;
+    *until_ns = now_ns + wait_ns;
+    return false;
+}
+
 void loop_took(struct loop *loop, int r)
 {
     if (r < 0)

@@ -79,6 +79,11 @@ void loop_timer_set(struct loop_timer *timer, uint64_t at_ns, uint64_t period_ns
  */
 void loop_timer_slack(struct loop_timer *timer, uint64_t slack_ns);
 void loop_timer_free(struct loop_timer *timer);
+/* Whether a wait of wait_ns that ends at *until_ns is over.  Where the loop comes later
+ * than that by half of wait_ns, the process stood still (SIGSTOP, a suspended machine)
+ * and what it waits for had no time to come: the wait begins again.
+ */
+bool loop_waited(uint64_t *until_ns, uint64_t now_ns, uint64_t wait_ns);
 
 /* ---- descriptors, signals ---- */
 

@@ -54,6 +54,11 @@ void loop_shift_utc(struct loop *loop, int64_t by_ns)
     virtual_of(loop)->start_utc_ns += by_ns;
 }
 
+void loop_virtual_stand(struct loop *loop, uint64_t ns)
+{
+    atomic_fetch_add(&virtual_of(loop)->now_ns, ns);
+}
+
 static void sleep_ns(uint64_t ns)
 {
     struct timespec until;

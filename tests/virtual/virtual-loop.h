@@ -18,6 +18,10 @@ int loop_new_virtual(uint64_t start_ns, int64_t start_utc_s, struct loop **ret,
 
 /* Shifts UTC, as setting the clock does. */
 void loop_shift_utc(struct loop *loop, int64_t by_ns);
+/* From outside loop_run(): time goes on by ns, and nothing happens meanwhile, as in a
+ * process that is stopped.
+ */
+void loop_virtual_stand(struct loop *loop, uint64_t ns);
 /* Nothing else raises a signal there. */
 void loop_virtual_raise(struct loop *loop, int signo);
 

@@ -509,6 +509,33 @@ static void stopped_before(void)
     end();
 }
 
+/* The daemon is stopped, and a window ends meanwhile. */
+static void stood(void)
+{
+    uw_error err = {""};
+
+    if (!begin("v100")) {
+        end();
+        return;
+    }
+    train();
+    wait_s(10);
+    double a0 = true_j();
+    uint64_t a = open_one(ANNA);
+    wait_s(3);
+    loop_virtual_stand(w.world.loop, 12 * NS_PER_S);
+    double a1 = true_j();
+    uint64_t a_end = loop_now_ns(w.world.loop);
+    loop_virtual_stand(w.world.loop, 10 * NS_PER_S);
+    struct sim_fault late = {.kind = SIM_FAULT_K_LOST, .for_ns = NS_PER_S / 5};
+    is_int(virtual_world_fault(w.world.sim, &late, &err), 0, "the board is late");
+    is_int(client_windows_stop(w.windows, ANNA, a, a_end, &err), 0, "is told %s",
+           err.text);
+    wait_s(4);
+    known(a, a1 - a0, 15, "the daemon stood still");
+    end();
+}
+
 enum { STEPS = 60, DENSE = 30 };
 
 /* A window a step: each is told with an interval that says something, though the board is
@@ -753,6 +780,7 @@ int main(void)
     whose();
     shape();
     stopped_before();
+    stood();
     often();
     waiting();
     full();
