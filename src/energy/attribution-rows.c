@@ -6,7 +6,7 @@
 #include "energy/attribution-inside.h"
 
 #define DAY_NS (86400 * (int64_t)NS_PER_S)
-#define SLEW_NS (int64_t) NS_PER_S /* UTC that is off by less was not set anew */
+#define SLEW_NS (int64_t) NS_PER_S /* smaller differences of UTC are slewing */
 
 struct entry { /* a stretch that is being booked */
     struct account *a;
@@ -16,7 +16,7 @@ struct entry { /* a stretch that is being booked */
     enum waste_state waste;
 };
 
-/* A sum is of a short time only if each of its rows is. */
+/* A sum is METER_WHY_SHORT only if each of its rows is. */
 static uint32_t why_of_sum(const struct attribution_part *part, uint32_t why)
 {
     uint32_t all = part->time_s > 0 ? part->why & why : why;
@@ -159,9 +159,9 @@ static void put_total(const struct entry *e, double begin_j)
         b->opts.on_total(&total, b->opts.user);
 }
 
-/* When the row's stretch was by UTC.  It begins where the one before has ended, although
- * both clocks are not read at the same time and UTC may be slewed; where UTC was set to
- * another time, it begins then.
+/* The stretch's times in UTC.  The begin is the end of the row before, although both
+ * clocks are not read at the same moment and UTC may be slewed.  If UTC was set in
+ * between, the begin follows from the end.
  */
 static void set_utc(struct account *a, struct attribution_row *row)
 {

@@ -1,10 +1,10 @@
-/* Which stretches are waste: readings of the boards' utilisation, and what is known of
- * each board, for core/job/waste.h.
+/* Classifies stretches as waste: collects the boards' utilisation and the state of each
+ * board for core/job/waste.h.
  */
 #include "base/units.h"
 #include "energy/attribution-inside.h"
 
-enum { IDLE_S = 10 }; /* of a board without a job, before its mean power is known */
+enum { IDLE_S = 10 }; /* for a board without a job, before its mean power is known */
 
 void attribution_on_sample(size_t board, const struct gpu_sample *s, void *user)
 {
@@ -36,7 +36,7 @@ static struct waste_board board_of(const struct account *a, const struct stretch
         .cap_w = w_of_mw(s->cap_mw)};
 }
 
-/* Whether other jobs have the board than in the stretch before. */
+/* Whether the board has other jobs than in the stretch before. */
 static bool is_anew(struct account *a, const struct stretch *s)
 {
     bool anew = s->n != a->n_jobs;
@@ -71,12 +71,14 @@ enum waste_state attribution_judge(struct account *a, const struct stretch *s,
         seen.power_w = m->energy_j / s_between(s->begin_ns, s->end_ns);
     struct waste_board board = board_of(a, s);
     enum waste_state state = waste_step(&a->track, limits, &board, &seen, anew);
-    if (s->n == 0 || s->unsure) /* nobody's time is no job's */
+    if (s->n == 0 || s->unsure) /* unattributed time belongs to no job */
         a->track = (struct waste_track){0};
     return s->n == 0 || s->unsure ? WASTE_STATE_BUSY : state;
 }
 
-/* When what is so now began: with the pause, and with the time that was averaged. */
+/* When the present state began: includes the pause, and the time over which the
+ * utilisation was averaged.
+ */
 static uint64_t since(const struct account *a, const struct stretch *s,
                       enum waste_class class)
 {
@@ -97,7 +99,7 @@ void attribution_judged(struct account *a, const struct stretch *s,
     bool more = class == WASTE_HELD && w->class == WASTE_ALLOCATED;
 
     if (a->judged_ns == s->begin_ns && !more)
-        return; /* another job's row of the same stretch */
+        return; /* the row of another job in the same stretch */
     a->judged_ns = s->begin_ns;
     if (class == w->class && class != WASTE_HELD && class != WASTE_ALLOCATED)
         return;

@@ -13,12 +13,12 @@
 #include "core/meter/power-log.h"
 
 enum {
-    ASKING_MAX = 8, /* queries of one sampler at once; it has other callers as well */
+    ASKING_MAX = 8, /* concurrent queries of one sampler; it has other callers as well */
     RETRY_MS = 50,
-    FED_MAX_S = 8,  /* longest wait for samples, after a window's end is known */
-    OFTEN_S = 2,    /* between begins of windows: a window a step, of a training loop */
-    OFTEN_ROW = 3,  /* of them */
-    MARK_MAX_S = 2, /* an end that is longer ago is not marked: dense samples are late */
+    FED_MAX_S = 8,  /* longest wait for samples after a window's end is known */
+    OFTEN_S = 2,    /* between begins of windows, as with a window per step */
+    OFTEN_ROW = 3,  /* number of such windows in a row */
+    MARK_MAX_S = 2, /* an older end is not marked: dense samples would come too late */
 };
 _Static_assert((int)CLIENT_WINDOWS_BACK_S < 180, "below the history of the meters");
 
@@ -31,15 +31,15 @@ struct piece {
     uint64_t begin_ns, end_ns;
     uint64_t until_ns; /* waits for samples until then */
     bool asked;
-    bool read;  /* a reading has been asked for when the meter was ready */
-    bool shown; /* the same, when the counter was to show the end */
-    bool minus; /* was booked to the window, but is after its end */
+    bool read;  /* a reading has been requested since the meter was ready */
+    bool shown; /* a reading has been requested when the counter was to show the end */
+    bool minus; /* booked to the window although it is after the window's end */
 };
 
 struct part {         /* one board's part of a window */
     uint64_t upto_ns; /* before this time, energy is in the sums or in pieces */
-    unsigned pieces;  /* that wait or are queried */
-    int r;            /* -ENODATA: the energy is not known, and text (or NULL) says why */
+    unsigned pieces;  /* that wait or are being queried */
+    int r;            /* -ENODATA: the energy is unknown; text is the reason (or NULL) */
     char *text;
     double energy_j, half_j;
     enum meter_method method;
@@ -50,10 +50,10 @@ struct window {
     struct window *next;
     uint64_t begin_ns, end_ns; /* begin_ns is also the id; end_ns 0: open */
     uid_t uid;
-    client_window_fn fn; /* who waits for the energy; NULL: nobody */
+    client_window_fn fn; /* callback of the waiting caller; NULL: none */
     void *user;
-    uint64_t until_ns; /* … at most until then */
-    bool keep;         /* … and the window stays when it is told */
+    uint64_t until_ns; /* latest time of that callback */
+    bool keep;         /* the window stays after the callback */
     struct part part[];
 };
 
@@ -82,7 +82,8 @@ static void unknown(struct part *p, const char *text)
     p->text = strdup(text);
 }
 
-/* Adds half widths linearly: the sensor's error dominates and is correlated. */
+/* Adds the half widths linearly, because the sensor's error dominates and is correlated.
+ */
 static void add(struct part *p, double energy_j, double half_j, enum meter_method method,
                 uint32_t why)
 {
@@ -176,8 +177,9 @@ static void windows_on_sample(size_t board, const struct gpu_sample *s, void *us
         }
 }
 
-/* Whether the meter has all samples for the piece, or the wait for them is over.  Else
- * requests a sample, as an idle board is sampled rarely, and no board just then.
+/* Whether the meter has all samples for the piece, or the wait for them is over.  If
+ * not, requests a sample: an idle board is sampled rarely, and no board at exactly this
+ * moment.
  */
 static bool is_fed(struct client_windows *w, struct piece *p)
 {
@@ -196,7 +198,9 @@ static bool is_fed(struct client_windows *w, struct piece *p)
     return false;
 }
 
-/* When to read the board for the end of a whole window, if that is still to come. */
+/* When to read the board for the end of a whole window; UINT64_MAX: never, or already
+ * read.
+ */
 static uint64_t shows_ns(const struct client_windows *w, const struct piece *p)
 {
     return w->whole && !p->shown
@@ -204,8 +208,9 @@ static uint64_t shows_ns(const struct client_windows *w, const struct piece *p)
                : UINT64_MAX;
 }
 
-/* A whole window whose last moments do not count: with a reading from its end nobody
- * waits for the counter.  Else its next value is read as soon as it is published.
+/* Answers a whole window from a reading at its end, without waiting for the counter, if
+ * the last moments do not change the energy.  Otherwise the next value of the counter is
+ * read as soon as it is published.
  */
 static bool is_known_early(struct client_windows *w, struct piece *p)
 {
@@ -230,7 +235,7 @@ static bool is_known_early(struct client_windows *w, struct piece *p)
     return true;
 }
 
-/* False: not yet, try again later.  The piece may be gone. */
+/* False: not possible yet, try again later.  The piece may have been freed. */
 static bool ask_piece(struct client_windows *w, struct piece *p)
 {
     if (w->asking[p->board] >= ASKING_MAX)
@@ -267,8 +272,8 @@ static bool has_pieces(const struct client_windows *w, const struct window *win,
     return false;
 }
 
-/* Drops the pieces of a window, of one board or of all (SIZE_MAX).  Most windows have
- * none then, and the list is long where many end at once.
+/* Drops the pieces of a window, of one board or of all (SIZE_MAX).  Most windows have no
+ * pieces by then, and the list is long where many windows end at once.
  */
 static void drop_pieces(struct client_windows *w, const struct window *win, size_t board)
 {
@@ -327,7 +332,7 @@ static void show(const struct client_windows *w, const struct window *win,
     }
 }
 
-/* Tells who waits that the energy is known, or that it is not known in time. */
+/* Calls the window's callback: the energy is known, or is not known in time. */
 static void answer(struct client_windows *w, struct window *win)
 {
     struct client_window_result result;
@@ -346,7 +351,7 @@ static void answer(struct client_windows *w, struct window *win)
     fn(0, &result, NULL, user);
 }
 
-/* When to look at a piece again, unless a sample comes before. */
+/* When to look at a piece again if no sample arrives earlier. */
 static uint64_t next_look(const struct client_windows *w, const struct piece *p,
                           uint64_t now_ns)
 {
@@ -384,8 +389,9 @@ static int windows_on_timer(struct loop_timer *timer, uint64_t now_ns, void *use
     return 0;
 }
 
-/* Drops a window of a user at the limit: the oldest whose energy is known and not asked
- * for, else the oldest that has not ended, else the oldest that nobody waits for.
+/* Drops a window of a user at the limit: the oldest one whose energy is known and was
+ * not queried, else the oldest one that has not ended, else the oldest one without a
+ * waiting caller.
  */
 static void make_room(struct client_windows *w, uid_t uid)
 {
@@ -411,9 +417,9 @@ static void make_room(struct client_windows *w, uid_t uid)
         forget(w, gone);
 }
 
-/* A reading of the board at this end of a window, and when the driver has published what
- * was counted up to it: boards are read rarely else, and what lies between two readings
- * may be on either side of the end.
+/* Requests a reading of the board at this end of a window, and another one when the
+ * driver has published the energy counted up to it.  Otherwise boards are read rarely,
+ * and the energy between two readings cannot be assigned to either side of the end.
  */
 static void read_around(struct client_windows *w, size_t board, uint64_t at_ns)
 {
@@ -468,8 +474,8 @@ static struct window *find_own(const struct client_windows *w, uid_t uid, uint64
     return NULL;
 }
 
-/* The energy of a board from the window's begin to its end, where stretches that are
- * booked to it go beyond the end.
+/* Corrects the energy of a board from the window's begin to its end where the booked
+ * stretches extend beyond the end.
  */
 static void cut_back(struct client_windows *w, struct window *win, size_t board,
                      uint64_t now)
@@ -486,9 +492,9 @@ static void cut_back(struct client_windows *w, struct window *win, size_t board,
     want(w, win, board, win->begin_ns, win->end_ns, false);
 }
 
-/* Whether the meter is asked for the whole window though stretches are booked to it: it
- * still has all of it, and differences of the counter are cheap.  Each end of a stretch
- * adds to the interval.
+/* Whether to query the meter for the whole window although stretches are booked to it:
+ * the meter still has all samples, and differences of the counter are cheap.  Each end
+ * of a stretch adds to the interval.
  */
 static bool is_short(const struct client_windows *w, const struct window *win,
                      size_t board, uint64_t now)
@@ -619,9 +625,9 @@ void client_windows_total(struct client_windows *w, const struct attribution_tot
 
 /* ---- power over time ---- */
 
-/* Cuts off what the first stretch has before the window's beginning, and gives it what
- * the others leave of the window's energy.  Where little is left of it, its mean is that
- * of the next one, too.
+/* Removes the part of the first stretch before the window's begin, and assigns to it the
+ * rest of the window's energy.  If only a little of it is left, it is merged with the
+ * next stretch.
  */
 static size_t trim_first(struct meter_power *p, size_t n, const struct part *part,
                          double length)
@@ -647,7 +653,9 @@ static size_t trim_first(struct meter_power *p, size_t n, const struct part *par
     return n;
 }
 
-/* The window's stretches in the log, up to *from_ns, from when on the meter is asked. */
+/* The window's stretches from the log, up to *from_ns; after that time the meter is
+ * queried.
+ */
 static size_t logged(const struct client_windows *w, const struct window *win,
                      size_t board, struct meter_power *buf, uint64_t *from_ns)
 {

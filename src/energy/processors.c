@@ -26,7 +26,7 @@ struct processors {
     struct domains *domains;
     struct domain domain[LEDGER_DOMAINS];
     struct view_rapl view[LEDGER_DOMAINS];
-    bool logged; /* that a counter cannot be read */
+    bool logged; /* the failure to read a counter was logged */
     bool ending;
 };
 
@@ -95,7 +95,7 @@ static void on_total(const struct attribution_total *total, void *user)
 }
 
 /* attribution_opts.who: a job has the node if it is the only one, has all boards, and no
- * other user's process is on them.
+ * process of another user is on them.
  */
 static uint64_t who_has_node(void *user)
 {
@@ -131,7 +131,7 @@ static void begin_book(struct domain *d)
 
     if (d->book || !d->sampler || !d->of->roster || d->of->ending)
         return;
-    if (attribution_new(&opts, &d->book, &err) < 0) /* retried by the next poll */
+    if (attribution_new(&opts, &d->book, &err) < 0) /* the next poll tries again */
         log_event(LOG_LEVEL_WARNING, LOG_EVENT_NO_CPU_ENERGY, "domain=%s reason=%s",
                   name_of(d->of, (size_t)(d - d->of->domain)), log_quote(err.text).text);
 }

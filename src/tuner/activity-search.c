@@ -1,4 +1,4 @@
-/* The search, or a cap by name, as an activity: where to go, until it holds.  The search
+/* The search, or a cap by name, as an activity: the steps up to the hold.  The search
  * keeps its own state (core/optimum/search.h).
  */
 #include <stdio.h>

@@ -104,7 +104,7 @@ int board_caps_take_named(struct board_caps *b, uint32_t original_mw, uw_error *
     return 0;
 }
 
-/* ---- what was told ---- */
+/* ---- reports of the claims ---- */
 
 uint32_t board_caps_enforced_mw(const struct board_caps *b)
 {
@@ -123,7 +123,7 @@ uint32_t board_caps_in_force_mw(const struct board_caps *b)
     return mw ? mw : b->commanded_mw;
 }
 
-/* Where board i is on the way to its claim. */
+/* The cap of board i on the way to its claim. */
 static uint32_t at_mw(const struct board_caps *b, size_t i)
 {
     const struct claim_told *told = &b->told[i];
@@ -233,7 +233,7 @@ static uint32_t cap_of_board(const struct board_caps *b, size_t i, uint32_t mw)
     return mw < lim.min_mw ? lim.min_mw : mw;
 }
 
-/* The claim stands and the caps have come to it, or none is needed yet. */
+/* Whether the claim is made and its cap is in force, or no claim is needed yet. */
 static bool stands(const struct board_caps *b, size_t i, uint32_t mw)
 {
     enum claim_progress is = b->told[i].progress;

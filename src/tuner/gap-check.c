@@ -10,7 +10,7 @@ static enum activity_verdict on_hold(void *self, const struct activity_now *now)
     struct gap_check *g = self;
     const struct savings *s = now->savings;
 
-    if (now->rules_mw < now->reference_mw) /* the cap of a gap may be above a rule's */
+    if (now->rules_mw < now->reference_mw) /* a gap's cap may be above a rule's */
         return ACTIVITY_STAYS;
     if (!now->search || now->moved || now->measures || s->hold.windows % HOLD_WINDOWS)
         return ACTIVITY_STAYS;

@@ -55,7 +55,7 @@ static void watch(struct lock_search *l, enum lock_phase phase)
         l->caps->table->clock_watch(l->caps->of, i, on);
 }
 
-/* Claims the lock; it goes down from the clock that was seen under load. */
+/* Claims the lock; its ramp starts from the clock that was seen under load. */
 static int ask(struct lock_search *l, uint32_t mhz, uw_error *err)
 {
     const struct claim_way way = {.own = true, .rate_mw_s = l->rate_mhz_s};
@@ -124,7 +124,7 @@ static bool on_news(void *self, enum activity_news news)
 
 enum force { FORCE_YES, FORCE_NOT_YET, FORCE_NEVER };
 
-/* When a request that is not in force is late. */
+/* When a request that is not in force counts as late. */
 static uint64_t late_ns(const void *self)
 {
     const struct lock_search *l = self;
@@ -133,8 +133,8 @@ static uint64_t late_ns(const void *self)
     return l->asked_ns ? l->asked_ns + ns_of_s(late_s) : UINT64_MAX;
 }
 
-/* Whether the last request is in force on every board.  It is not late while a lock goes
- * down.
+/* Whether the last request is in force on every board.  A lock that still ramps down is
+ * not late.
  */
 static enum force in_force(struct lock_search *l)
 {
@@ -210,7 +210,7 @@ static bool not_tried(struct lock_search *l, uint32_t cap_mw, const char *why)
     return false;
 }
 
-/* Begins with the machine; false: not yet, or not in this hold. */
+/* Begins the search with core/optimum/lock.h; false: not yet, or not in this hold. */
 static bool begin(struct lock_search *l, const struct activity_now *now)
 {
     const struct savings *a = now->savings;
@@ -331,7 +331,7 @@ static enum activity_way walk(void *self, bool hold, uint64_t now_ns)
         return ACTIVITY_NEXT;
     }
     if (!l->asked_ns)
-        return arrived(l); /* nothing is due */
+        return arrived(l); /* no change is due */
     enum force is = in_force(l);
     if (is == FORCE_NOT_YET)
         return ACTIVITY_WALKS;

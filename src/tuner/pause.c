@@ -10,7 +10,7 @@
 #define HALT_S 60.0
 #define HALT_WALL_S 8.0 /* real time, for a simulation that runs faster */
 #define HALT_STEPS 16.0
-/* The same for a pause while the cap is lowered. */
+/* The same while the cap is being lowered. */
 #define LATE_S 2.0
 #define LATE_WALL_S 0.2
 #define LATE_STEPS 3.0
@@ -63,7 +63,7 @@ bool pause_on_steps(struct pause *p, struct steps *steps, uint64_t now_ns)
     if (goes_on)
         pause_forgive(p, steps, now_ns);
     else
-        steps->phase = UW_PHASE_VALIDATE; /* no stretch of steps spans a pause */
+        steps->phase = UW_PHASE_VALIDATE; /* no stretch of steps includes a pause */
     return goes_on;
 }
 

@@ -1,5 +1,5 @@
-/* Windows of steps that are inferred, of launches and of periods: when the analyses
- * suffice to close one, and the stretches of steps that result.
+/* Windows of inferred steps (of launches and of periods): decides when the analyses
+ * suffice to close a window, and books the resulting stretches of steps.
  */
 #include <math.h>
 
@@ -9,8 +9,8 @@
 enum {
     POLL_S = 5,          /* interval of analyses */
     MISSED_LEAST_S = 60, /* least time until a window without a period is given up */
-    MISSED_MOST_S = 900, /* longest time */
-    MISSED_PERIODS = 12, /* the same in periods */
+    MISSED_MOST_S = 900, /* longest such time */
+    MISSED_PERIODS = 12, /* the same, in periods */
 };
 #define TARGET_RSE 0.003
 #define COARSE_RSE 0.01

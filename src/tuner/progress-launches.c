@@ -6,7 +6,7 @@
 #include "base/units.h"
 #include "tuner/progress-source.h"
 
-#define BUSY_LEAST 0.7 /* least utilisation: else the boards do not set the pace */
+#define BUSY_LEAST 0.7 /* least utilisation at which boards limit the rate */
 #define MIX_MOST 0.03  /* largest part of launches that may be other kernels */
 
 static struct rate *rate_of(const struct progress_launches *l)
@@ -103,8 +103,8 @@ bool progress_launches_anew(struct progress *p, struct progress_period_heard *re
     return true;
 }
 
-/* Whether the time per step is outside of what a cap can cause, so that the launches may
- * be other work.
+/* Whether the time per step differs by more than a cap can cause, so that the launches
+ * may be other work.
  */
 static bool is_other_work(const struct progress *p)
 {
@@ -134,7 +134,7 @@ static enum progress_news on_power(struct progress *p,
     return PROGRESS_LOST;
 }
 
-/* Launches follow the boards' pace only a while after a cap came into force. */
+/* Launches follow the boards' pace only some time after a cap has come into force. */
 static void ask(struct progress *p)
 {
     progress_inferred_ask(p, rate_settle_s(&p->launches.first));
@@ -155,7 +155,7 @@ static void begin(struct progress *p)
                "%.3g s, stand for a step (confidence %.2f)",
                p->launches.unit, p->found.period_s, p->found.confidence);
     p->launches.regime_of = p->launches.first;
-    steps_init(&p->steps); /* estimated steps are ignored from now on */
+    steps_init(&p->steps); /* ignores estimated steps from now on */
     progress_inferred_begin(p);
 }
 

@@ -1,4 +1,4 @@
-/* Nothing stands for a step yet: looks for a unit, of launches or a period of power. */
+/* No unit of work is known yet: looks for one, in launches or in the period of power. */
 #include <math.h>
 
 #include "base/units.h"
@@ -36,7 +36,7 @@ void progress_listen(struct progress *p, const struct progress_listen *how)
     progress_period_listen(p->power, &want);
 }
 
-/* The safe cap is in force: a window has no end but a unit. */
+/* The safe cap is in force: a window ends only when a unit is found. */
 static void ask(struct progress *p)
 {
     progress_listen(p, &(struct progress_listen){.anew = true, .safe = true});

@@ -33,7 +33,9 @@ struct progress_period {
     struct sampler_ear ear[PERIOD_BOARDS];
 };
 
-/* Of a counter that misses nothing, in J; NAN: there is none, or it is not known. */
+/* The energy of a counter that misses nothing, in J; NAN: there is no such counter, or
+ * it is not known to be one.
+ */
 static double counted_j(const struct progress_period *p, size_t board,
                         const struct gpu_sample *s)
 {
@@ -82,7 +84,8 @@ static bool is_sure(const struct period_found *f)
     return f->why == PERIOD_FOUND && f->confidence >= PROGRESS_PERIOD_SURE;
 }
 
-/* Finds the period within bounds that may also include its double: prefers the shorter.
+/* Finds the period within the bounds.  If they include the double of a period, prefers
+ * the shorter one.
  */
 static void find_between(const struct analysis *l, uint64_t to_ns, double least_s,
                          double most_s, struct period_found *ret)
@@ -197,8 +200,8 @@ static int progress_period_on_timer(struct loop_timer *timer, uint64_t now_ns, v
     return 0;
 }
 
-/* Boards are read often only until steps are reported, and while their power stands for
- * steps.
+/* Boards are read often until steps are reported, and while periods of their power are
+ * the unit of work.
  */
 static void set_listening(struct progress_period *p, bool listening)
 {
@@ -293,7 +296,7 @@ void progress_period_free(struct progress_period *p)
     for (size_t i = 0; i < p->n; i++)
         sampler_deaf(p->board[i].sampler, p->board[i].at, &p->ear[i]);
     p->serial++;
-    loop_worker_free(p->own); /* may call analysis_done(), which calls no fn now */
+    loop_worker_free(p->own); /* may call analysis_done(), which then calls no fn */
     if (p->analysis)
         p->analysis->period = NULL;
     loop_timer_free(p->timer);

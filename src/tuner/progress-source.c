@@ -41,7 +41,9 @@ void progress_unsure(struct progress *p, const char *why, const char *more)
 
 /* ---- which source replaces which ---- */
 
-/* The more certain one of launches and period (progress-none.c) replaces nothing. */
+/* Chooses the source.  Launches and period do not replace each other: progress-none.c
+ * has chosen the more certain one.
+ */
 enum progress_turn progress_begin(struct progress *p)
 {
     enum progress_turn turn = PROGRESS_SAME;
@@ -58,15 +60,15 @@ enum progress_turn progress_begin(struct progress *p)
     return turn;
 }
 
-/* A search by launches ignores steps that are estimated from them later (an epoch's
- * pauses, recurring clumps): they are no more accurate.
+/* A search by launches ignores steps that are later estimated from them (an epoch's
+ * pauses, recurring bursts): they are no more accurate.
  */
 bool progress_takes(const struct progress *p, const struct steps *steps)
 {
     return p->by != TUNER_BY_LAUNCHES || !steps->guessed;
 }
 
-/* All other steps replace what is inferred. */
+/* All other steps replace an inferred unit. */
 bool progress_is_told(const struct progress *p, const struct steps *steps)
 {
     return p->by != TUNER_BY_STEPS && steps_seen(steps);

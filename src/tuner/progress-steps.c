@@ -7,7 +7,7 @@
 enum { WARM_STEPS = 3 };
 #define UNSEEN_S 120.0 /* longest time without steps while a cap is in force */
 
-/* Once training is warm, steps are certain. */
+/* Steps are certain once training is past its warm-up. */
 static enum progress_news waits(struct progress *p, uint64_t now)
 {
     struct progress_steps *s = &p->told;

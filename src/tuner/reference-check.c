@@ -10,8 +10,8 @@ enum { SETTLE_STEPS = 2, MOST_WINDOWS = 3 };
 #define TAKES_MOST 2 /* a check is given up after this multiple of its duration */
 #define COLD 0.8     /* part of its power by which a board draws less when idle */
 
-/* The duration of a check.  A brief one has the shortest window, the others a window as
- * long as the last of the hold.
+/* The duration of a check.  A brief check has the shortest window, other checks a window
+ * as long as the last one of the hold.
  */
 static double takes_s(double settle_s, const struct activity_now *now)
 {
@@ -32,8 +32,8 @@ static bool can_check(const struct activity_now *now)
            now->rules_mw >= now->reference_mw;
 }
 
-/* A check waits until the boards are warm.  If the job is too short for that so far, one
- * brief check is made.
+/* A check waits until the boards are warm.  If the job has not run long enough for that,
+ * one brief check is made.
  */
 static enum activity_verdict on_hold(void *self, const struct activity_now *now)
 {
@@ -58,7 +58,7 @@ static enum activity_verdict on_hold(void *self, const struct activity_now *now)
     return ACTIVITY_BEGINS;
 }
 
-/* To the reference cap, without a ramp. */
+/* Claims the reference cap, without a ramp. */
 static void want(const void *self, const struct activity_now *now,
                  struct search_step *ret)
 {

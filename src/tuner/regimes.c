@@ -70,7 +70,7 @@ void regimes_on_cap(struct regimes *r, const struct search_window *w)
 
 /* ---- stretches ---- */
 
-/* The savings in which to book a stretch; those of a merged regime are the oldest. */
+/* The savings to which a stretch is booked; those of a merged regime are the oldest. */
 static struct savings *savings_of(struct regimes *r, size_t regime)
 {
     return &r->savings[regime > r->merged ? regime - r->merged : 0];

@@ -8,7 +8,7 @@
 
 /* NOLINTBEGIN(misc-no-recursion): as deep as the tables, which are constants */
 
-/* Whether there is something to save. */
+/* Whether the field has a value to save. */
 static bool has(const struct saved_field *f, const void *of)
 {
     return !f->when || *(const uint32_t *)((const char *)of + f->when) > 0;

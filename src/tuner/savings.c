@@ -267,7 +267,7 @@ static void add_regime(const struct savings *a, struct savings_totals *to)
     struct savings_past regime = hold_of(a);
     struct savings_past before = {.sum = first, .mean_steps = first.steps};
     struct savings_sum alone = {check->steps, check->time_s, check->energy_j, 0};
-    struct savings_past checked = {.sum = alone, /* compared with themselves */
+    struct savings_past checked = {.sum = alone, /* compared with its own cost */
                                    .would_s = check->time_s,
                                    .would_j = check->energy_j};
     past_add_own(&regime, &a->past);
@@ -294,7 +294,7 @@ void savings_merge(struct savings *a, size_t n)
     memmove(a, a + 1, (n - 1) * sizeof *a);
 }
 
-/* Of the hold under way. */
+/* The slowdown of the hold under way. */
 static double held_slowdown(const struct savings *a)
 {
     struct counterfactual_said said = counterfactual_said(&a->pairs);
@@ -335,7 +335,7 @@ void savings_saved(const struct savings *a, size_t n, struct savings_saved *ret)
     ret->slowdown_half = sqrt(all->would_half2_s2) / all->would_s * ret->slowdown;
 }
 
-/* Adds what of regime a can be compared. */
+/* Adds the part of regime a that can be compared. */
 static void add_whole(const struct savings *a, struct savings_past *to)
 {
     const struct savings_sum *search = &a->sum[STRETCH_SEARCH];

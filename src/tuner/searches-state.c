@@ -114,7 +114,7 @@ static const struct saved_field regime_fields[] = {
     {"older", OBJECT, AT(savings, older), "older", AT(savings, older.regimes),
         FIELDS_OF(older_fields)},
 };
-static const struct saved_field lag_fields[] = { /* without n windows no sums */
+static const struct saved_field lag_fields[] = { /* the sums exist after n windows only */
     {"n", COUNT, .at = AT(wander_lag, n)},
     {"sums", SUMS, 0, SUMS_OF(AT(wander_lag, t), AT(wander_lag, e), AT(wander_lag, claimed_t),
         AT(wander_lag, claimed_e))},
@@ -218,7 +218,9 @@ int searches_state_write(const struct searches_ask *ask, const struct searches_m
 
 /* ---- reading ---- */
 
-/* In older states the weights of the energies are those of the times. */
+/* Older states have no weights of their own for the energies: the weights of the times
+ * are used.
+ */
 static int check_mean(struct savings_mean *m, uw_error *err)
 {
     if (!(m->sum_we > 0))

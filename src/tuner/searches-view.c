@@ -1,4 +1,4 @@
-/* What the searches show of a job. */
+/* The view of a job's search. */
 #include <inttypes.h>
 #include <stdio.h>
 

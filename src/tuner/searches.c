@@ -23,7 +23,7 @@ enum {
     ENDED_MAX = 64,     /* jobs that are over and still shown */
     ASKED_S = 10,       /* longest wait for the actuator to report originals */
     STEPS_ON = 3,       /* steps under a lower cap until the job counts as progressing */
-    STOOD_S = 2,        /* real time between ticks: this process was kept from running */
+    STOOD_S = 2,        /* real time between ticks: this process was suspended */
 };
 
 struct job_search *searches_find(const struct searches *ts, uint64_t job)
@@ -330,12 +330,12 @@ static void after_close(struct job_search *t)
     remember(t);
     t->report.account = t->memory.regime;
     t->report.cap = t->memory.cap;
-    if (!t->ended && t->wanted != t->boards) { /* caps do not apply to other boards */
+    if (!t->ended && t->wanted != t->boards) { /* the caps do not apply to other boards */
         t->memory.known.n_caps = 0;
         t->memory.held_mw = 0;
         t->memory.n_uuids = 0;
     }
-    if (t->other_goal || t->off) /* the cap held is that of another goal */
+    if (t->other_goal || t->off) /* the held cap belongs to another goal */
         t->memory.held_mw = 0;
     t->other_goal = false;
     save(t);
@@ -354,7 +354,9 @@ static int without_progress(struct job_search *t)
     return tuner_on_silent(t->tuner);
 }
 
-/* Gives caps the figures of the work, which determine floor, first cap and ramp. */
+/* Passes the figures of the job's work to the caps: they determine the floor, the first
+ * cap and the ramp.
+ */
 static void tell_work(struct job_search *t)
 {
     const struct tuner_report *r = tuner_report(t->tuner);
@@ -395,7 +397,7 @@ static int tick_tuner(struct job_search *t, uint64_t now)
 /* ---- originals ---- */
 
 /* Whether the originals of all boards are known.  If an earlier daemon may have left a
- * cap, the limit in force is no original, and a search would never exceed it.
+ * cap, the limit in force is not the original, and a search would never exceed it.
  */
 static bool are_originals_known(const struct job_search *t)
 {
@@ -463,7 +465,7 @@ static const struct job_search *other_search(const struct job_search *t)
     return t->ask.search ? o : NULL;
 }
 
-/* Whether no other search has a board of the job; notes another search once. */
+/* Whether no other search has a board of the job; notes each other search once. */
 static bool is_its_turn(struct job_search *t)
 {
     const struct job_search *o = other_search(t);
@@ -516,8 +518,8 @@ static int tick_asked(struct job_search *t, uint64_t now)
     return is_answered(t, now) ? begin_tuner(t) : 0;
 }
 
-/* The tuner has left its boards because one was lost or controlled by others.  Returns
- * whether all are available again.
+/* For a tuner that has left its boards because one was lost or controlled by others:
+ * whether all boards are available again.
  */
 static bool given_back(struct job_search *t, uint64_t now)
 {
@@ -593,7 +595,9 @@ static void forget_oldest(struct searches *ts)
     }
 }
 
-/* As in a job that a scheduler suspends, or in a frozen container. */
+/* Whether this process was suspended, as part of a job that a scheduler suspends or in a
+ * frozen container.
+ */
 static bool stood_still(const struct searches *ts, uint64_t now_ns)
 {
     double most_s = STOOD_S * fmax(1, loop_speed(ts->o.loop));
@@ -771,7 +775,7 @@ int searches_page_fd(const struct searches *ts, uint64_t job)
     return t && t->page ? job_progress_fd(t->page) : -1;
 }
 
-/* The boards that the search may have, since then. */
+/* Sets the boards that the search may use, as of since_ns. */
 static void want(struct job_search *t, uint64_t since_ns)
 {
     uint64_t wanted = t->had & ~t->passed;
@@ -815,7 +819,7 @@ void searches_pass(struct searches *ts, uint64_t job, uint64_t boards, const cha
     if (boards == t->passed)
         return;
     t->passed = boards;
-    want(t, more ? 0 : loop_now_ns(ts->o.loop)); /* others wait for them */
+    want(t, more ? 0 : loop_now_ns(ts->o.loop)); /* the jobs that take them over wait */
     soon(ts);
 }
 
@@ -905,7 +909,7 @@ int searches_new(const struct searches_opts *opts, struct searches **ret, uw_err
     r = loop_worker_new(opts->loop, "period", &ts->worker, err);
     if (r < 0)
         return r;
-    (void)touches_new(opts->loop, &ts->touches, NULL); /* else pages are looked at */
+    (void)touches_new(opts->loop, &ts->touches, NULL); /* the loop then polls the pages */
     *ret = take(ts);
     return 0;
 }

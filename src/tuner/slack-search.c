@@ -101,8 +101,8 @@ static uint32_t target(void *self, const struct activity_target *step, uint32_t 
     return mw;
 }
 
-/* The part by which the time may grow: no more than the goal's bound leaves, but at least
- * the search's own tolerance of that bound (core/optimum/search.h).
+/* The part by which the time may grow: at most what the goal's bound leaves, but at
+ * least the search's own tolerance of that bound (core/optimum/search.h).
  */
 static double allowance(const struct slack_search *s, const struct savings *a)
 {
@@ -180,7 +180,7 @@ static uint64_t late_ns(const void *self)
     return s->phase == SLACK_MOVING ? s->moving_ns + ns_of_s(MOVING_S) : UINT64_MAX;
 }
 
-/* Tells the machine's step, and which board waits most. */
+/* Notes the machine's step, and the board with the longest waits. */
 static void tell(const struct slack_search *s, const struct slack_step *step)
 {
     size_t most = 0;
@@ -197,7 +197,7 @@ static void tell(const struct slack_search *s, const struct slack_step *step)
         tuner_note(s->notes, important, "%s", step->why);
 }
 
-/* Goes to the caps of the machine's step. */
+/* Claims the caps of the machine's step. */
 static void go(struct slack_search *s, uint64_t now_ns)
 {
     const struct slack_step *step = slack_step(s->machine);

@@ -1,5 +1,5 @@
-/* What the caps tell of the job's boards: taken by others, lost, held again; on the way
- * to a claim or there.  Turns it into the tuner's events.
+/* Turns the reports of the caps on the job's boards (taken by others, lost, held again,
+ * on the way to a claim, claim in force) into the tuner's events.
  */
 #include <stdio.h>
 
@@ -11,7 +11,7 @@ enum { FIRST_S = 10 }; /* the actuator may still be starting */
 
 /* ---- boards that are taken or lost ---- */
 
-/* Until when a search waits for the actuator's first answer: a cap that it held before
+/* Until when a search waits for the actuator's first answer: a cap of an earlier session
  * may still be in force.
  */
 static uint64_t first_due_ns(const struct tuner *t)
@@ -19,7 +19,7 @@ static uint64_t first_due_ns(const struct tuner *t)
     return t->search && !t->started ? t->began_ns + FIRST_S * NS_PER_S : 0;
 }
 
-/* When boards that do not answer count as lost, or are not waited for any more. */
+/* When boards that do not answer count as lost, or are no longer waited for. */
 uint64_t tuner_boards_due_ns(const struct tuner *t)
 {
     if (t->state == TUNER_BOARDS)
@@ -64,7 +64,7 @@ static int lose(struct tuner *t, size_t board, uint64_t now)
     return tuner_event(t, ON_BOARDS_LOST, NULL);
 }
 
-/* What the caps say of the boards: taken by others, lost, held again. */
+/* Handles the reports on the boards: taken by others, lost, held again. */
 int tuner_hear_boards(struct tuner *t, uint64_t now)
 {
     size_t n = t->caps.n, away = n;
@@ -90,7 +90,9 @@ int tuner_hear_boards(struct tuner *t, uint64_t now)
 
 /* ---- claims ---- */
 
-/* What is in force while the tuner rests under a rule or limit of the policy. */
+/* Notes the limit in force while the tuner is suspended by a rule or limit of the
+ * policy.
+ */
 static int note_force(struct tuner *t, const struct tuner_moved *moved)
 {
     if (!moved->limit)
@@ -109,8 +111,8 @@ static bool is_ruled(const struct tuner *t)
     return false;
 }
 
-/* A rule that comes while the job tells a pause of its training ends with that phase: the
- * window goes on after it, in a further piece.
+/* Whether the window continues after the rule, in a further piece: a rule that begins
+ * while the job reports a pause of its training ends together with that pause.
  */
 static bool steps_aside(const struct tuner *t)
 {
@@ -120,14 +122,14 @@ static bool steps_aside(const struct tuner *t)
            steps_known(&t->progress.steps) && !steps_training(&t->progress.steps);
 }
 
-/* The rule has gone, and the limit of before is on its way. */
+/* Whether the rule has ended and the former limit is not in force yet. */
 static bool comes_back(const struct tuner *t)
 {
     return t->aside_mw && t->caps.commanded_mw == t->aside_mw &&
            board_caps_enforced_mw(&t->caps) < t->aside_mw;
 }
 
-/* Whether all is as before the rule, and the window goes on. */
+/* Whether the former limit is in force again and the window continues. */
 static bool is_back(struct tuner *t)
 {
     uint32_t was_mw = t->aside_mw;
@@ -152,9 +154,10 @@ static int rest(struct tuner *t)
     return 0;
 }
 
-/* A rule or limit of the policy lowers the boards below the cap of this tuner, or does
- * not any more: it measures nothing meanwhile, keeps its claims, and goes on where it
- * was; from a check it goes back to its hold.  Steps are booked apart, and not compared.
+/* Handles a rule or limit of the policy that lowers the boards below the tuner's cap,
+ * and its end.  Meanwhile the tuner measures nothing and keeps its claims; then it
+ * resumes the state of before, or the hold if a check was under way.  Steps in that time
+ * are booked separately and not compared.
  */
 static int hear_rules(struct tuner *t)
 {
@@ -184,7 +187,7 @@ int tuner_late_aside(struct tuner *t)
     return is_ruled(t) ? rest(t) : hear_rules(t);
 }
 
-/* What others' claims allow, and what is in force. */
+/* Handles a change of the cap that others' claims allow, or of the limit in force. */
 static int hear_force(struct tuner *t)
 {
     uint32_t ceiling_mw = board_caps_ceiling_mw(&t->caps, false);
@@ -211,7 +214,7 @@ static int hear_force(struct tuner *t)
     return moved.limit || other ? tuner_event(t, ON_MOVED, &moved) : 0;
 }
 
-/* The withdrawal of the job's claim on board i has come to an end. */
+/* The job's claim on board i has been withdrawn. */
 static void hear_release(struct tuner *t, size_t i)
 {
     const struct claim_told *told = &t->caps.told[i];
@@ -225,7 +228,7 @@ static void hear_release(struct tuner *t, size_t i)
     board_caps_text(&t->caps, i, t->report.restore, sizeof t->report.restore);
 }
 
-/* The caps have come to the claims, or not. */
+/* The claims are in force, or cannot be met. */
 static void hear_settled(struct tuner *t, size_t i)
 {
     const struct claim_told *told = &t->caps.told[i];
@@ -252,7 +255,9 @@ static double check_s(const struct tuner *t)
     return source->check_s > 0 ? source->check_s : more * t->progress.inferred.period_s;
 }
 
-/* At the first cap: tells the caps what the job has done there since the last call. */
+/* At the first cap: reports to the caps the units of work done there since the last
+ * call.
+ */
 void tuner_check_first(struct tuner *t, uint64_t now)
 {
     const struct step_mark *mark = &t->progress.steps.mark;
@@ -285,7 +290,7 @@ uint64_t tuner_check_due_ns(const struct tuner *t)
     return waits ? t->first_ns + ns_of_s(check_s(t)) : UINT64_MAX;
 }
 
-/* ---- all of it ---- */
+/* ---- all reports ---- */
 
 int tuner_on_told(struct tuner *t, size_t board, const struct claim_told *told,
                   const char *text)

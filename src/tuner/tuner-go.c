@@ -81,9 +81,8 @@ void tuner_look(struct tuner *t, struct activity_now *ret)
     };
 }
 
-/* How long the step takes from now on: half of the way down, as the first half is within
- * the bound, the settling and the window, which is as long as the last one where steps
- * vary.
+/* The duration of the step from now on: half of the ramp (its first half is within the
+ * bound), the settling, and the window, which is as long as the last one if steps vary.
  */
 static double takes_s(struct tuner *t, const struct search_step *step)
 {
@@ -100,7 +99,7 @@ static double takes_s(struct tuner *t, const struct search_step *step)
            step->length * fmax(least_s, last_s);
 }
 
-/* slowdown:F: what is left of the bound of the whole job; INFINITY: no such goal. */
+/* slowdown:F: the time left of the bound of the whole job; INFINITY: another goal. */
 double tuner_left_s(const struct tuner *t)
 {
     struct whole_job_more more = regimes_more(&t->regimes);
@@ -111,7 +110,7 @@ double tuner_left_s(const struct tuner *t)
                : INFINITY;
 }
 
-/* Replaces a step that costs more than may be spent of what the bound leaves. */
+/* Replaces a step that costs more than the permitted part of the time left. */
 static void keep_within(struct tuner *t, struct search_step *step)
 {
     double bound = t->o.goal.param;
@@ -156,7 +155,7 @@ static struct search_step next_step(struct tuner *t)
     return step;
 }
 
-/* Notes once that an earlier run's curve does not fit this run. */
+/* Notes once that the curve of an earlier run does not fit this run. */
 static void tell_memory(struct tuner *t)
 {
     struct search_result known = {0};
@@ -180,7 +179,7 @@ static uint32_t target(struct tuner *t)
         .at_mw = board_caps_at_mw(&t->caps),
     };
 
-    if (t->at == ACTIVITY_CHECK) /* the hold goes on after it */
+    if (t->at == ACTIVITY_CHECK) /* the hold continues after the check */
         return t->step.cap_mw;
     return activities_target(t->activity, &step);
 }
@@ -205,7 +204,7 @@ static void begin_hold(struct tuner *t)
         regimes_turn(&t->regimes, STRETCH_SEARCH); /* until the cap is in force */
 }
 
-/* Claims mw for the step, on the step's way; that of a cap by name is its job's. */
+/* Claims mw for the step, with the step's ramp; a cap by name has the ramp of its job. */
 static int go_to(struct tuner *t, uint32_t mw)
 {
     const struct search_step *step = &t->step;
@@ -259,7 +258,7 @@ int do_force(struct tuner *t, const void *what)
     }
     if (!t->caps.pending)
         t->enforced_mw = m->enforced_mw;
-    progress_forget(&t->progress);                      /* it began under another cap */
+    progress_forget(&t->progress); /* the window began under another cap */
     return t->state == TUNER_LATE ? 0 : do_go(t, NULL); /* the next step goes on there */
 }
 
@@ -286,7 +285,7 @@ int do_named(struct tuner *t, const void *what)
     return tuner_hold_unseen(t, &step, "requested");
 }
 
-/* The model took the cap for cheaper than it is. */
+/* The step costs more time than the model expected. */
 int do_spent(struct tuner *t, const void *what)
 {
     tuner_note(&t->notes, true,
@@ -299,7 +298,7 @@ int do_spent(struct tuner *t, const void *what)
 int do_give_up(struct tuner *t, const void *what)
 {
     tuner_end_check(t);
-    progress_forget(&t->progress); /* the time of the check is no part of the hold */
+    progress_forget(&t->progress); /* the time of the check does not count in the hold */
     return do_go(t, what);
 }
 
@@ -323,7 +322,7 @@ int do_leave(struct tuner *t, const void *what)
     return 0;
 }
 
-/* The job is over: books what is under way. */
+/* The job is over: books the stretch under way. */
 static void close_accounts(struct tuner *t)
 {
     regimes_close(&t->regimes);
@@ -339,7 +338,7 @@ int do_end(struct tuner *t, const void *what)
     return 0;
 }
 
-/* The boards were released before. */
+/* The job is over after the boards were released. */
 int do_end_left(struct tuner *t, const void *what)
 {
     (void)what;
@@ -441,7 +440,7 @@ int do_forget_pause(struct tuner *t, const void *what)
     return 0;
 }
 
-/* The cap is taken to be what stops the job. */
+/* Counts a stall, which is attributed to the cap. */
 static void count_stall(struct tuner *t)
 {
     t->report.stalls++;

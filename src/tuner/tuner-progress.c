@@ -1,5 +1,5 @@
-/* Progress of the job: what its sources tell (progress-source.h), and what follows where
- * no steps are certain: listening for a unit, and the safe static cap.
+/* Progress of the job: the news of its sources (progress-source.h), and the behaviour
+ * where no steps are certain: listening for a unit, and the safe static cap.
  */
 #include <math.h>
 #include <stdio.h>
@@ -46,8 +46,8 @@ int tuner_on_power(const struct progress_period_heard *h, void *user)
 
 /* ---- listening ---- */
 
-/* Looks for any unit (anew: in samples from now on), or, for a resumed hold, for that of
- * the hold.
+/* Listens for any unit (anew: in samples from now on) or, for a resumed hold, for the
+ * unit of the hold.
  */
 static void listen(struct tuner *t, bool anew)
 {
@@ -62,7 +62,7 @@ static void listen(struct tuner *t, bool anew)
                                   });
 }
 
-/* A resumed cap, whose effect on the job's progress is not known, is held no more. */
+/* Gives up a resumed cap whose effect on the job's progress is unknown. */
 static void blind(struct tuner *t)
 {
     if (!t->search || t->state != TUNER_WAIT || !t->holding)
@@ -181,8 +181,8 @@ int do_ask_peak(struct tuner *t, const void *what)
 
 /* ---- before a search ---- */
 
-/* Whether the job has other work than the regime, of the same unit: its steps take
- * another time at the same cap, which a rule's is not.
+/* Whether the job does other work of the same unit than the regime: its steps take
+ * another time at the same cap.  Not decided while a rule's cap is in force.
  */
 static bool has_changed(struct tuner *t)
 {
@@ -257,7 +257,7 @@ int do_deaf_stall(struct tuner *t, const void *what)
     return do_go(t, what);
 }
 
-/* ---- steps after all ---- */
+/* ---- reported steps after inferred ones ---- */
 
 int do_told(struct tuner *t, const void *what)
 {

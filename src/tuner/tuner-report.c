@@ -42,7 +42,7 @@ const struct tuner_report *tuner_report(struct tuner *t)
 /* Writes a status as text. */
 #define SAY(status, ...) ((void)snprintf(ret, size, __VA_ARGS__), (status))
 
-/* The state to show: that which an interruption goes back to. */
+/* The state to show: for an interruption, the state that it interrupts. */
 static enum tuner_state shown(const struct tuner *t)
 {
     return t->state == TUNER_LATE || t->state == TUNER_PAUSED ? t->from : t->state;

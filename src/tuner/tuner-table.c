@@ -10,19 +10,19 @@
     static bool if_##name(const struct tuner *t) { return (condition); }
 
 IF(stopped,  t->stopped)
-IF(started,  t->started) /* steps, or what stands for them, were certain once */
-IF(capped,   t->started || t->holding) /* by the tuner, or at a cap that it resumed */
+IF(started,  t->started) /* steps, or an inferred unit, were certain once */
+IF(capped,   t->started || t->holding) /* by the tuner, or at a resumed cap */
 IF(walked,   t->started || t->step.cap_mw > 0)
 IF(unbegun,  t->search && !t->started)
 IF(named,    !t->search)
 IF(safe,     t->at == ACTIVITY_SAFE)
 IF(checks,   t->at == ACTIVITY_CHECK)
-IF(priced,   t->priced) /* the step may cost time that slowdown:F has to leave */
+IF(priced,   t->priced) /* the step may cost time that slowdown:F must have left */
 IF(listens,  t->progress.by == TUNER_BY_NOTHING)
 IF(inferred, progress_is_inferred(&t->progress))
 /* The effect of a resumed cap on the job's progress is not known. */
 IF(resumed,  t->holding && t->at != ACTIVITY_SAFE)
-/* What is in force can be compared with what others allow. */
+/* The limit in force can be compared with the limit that others allow. */
 IF(compares, t->started && t->at != ACTIVITY_SAFE)
 IF(ran_well, pause_ran_well(&t->pause, &t->progress.steps.mark))
 IF(ruled,    t->report.ruled) /* a cap that is not the tuner's is in force */
@@ -31,12 +31,12 @@ IF(measured, t->from == TUNER_MEASURE)
 IF(asked,    t->energy.pending > 0) /* for pieces of an abandoned window */
 IF(few_void, t->report.ruled || t->void_windows + 1 < VOID_MOST)
 IF(few_deaf, !tuner_missed_many(t))
-/* The reference of a cap by name, which is then set without one. */
+/* Measures the reference of a cap by name, which is otherwise set without one. */
 IF(named_reference, !t->search && t->step.kind != SEARCH_HOLD)
-/* There is no higher cap to go to: that of a person, or the reference. */
+/* There is no higher cap to try: the cap is a user's, or the reference. */
 IF(no_higher, !t->search ||
               (t->step.kind != SEARCH_HOLD && t->step.cap_mw >= tuner_reference_mw(t)))
-/* A cap of the search below the reference may be what hides the period. */
+/* The search's cap below the reference may be what hides the period. */
 IF(below,    t->step.kind != SEARCH_HOLD &&
              board_caps_in_force_mw(&t->caps) + MW_PER_W < tuner_reference_mw(t))
 
@@ -139,7 +139,7 @@ static void enter(struct tuner *t, enum tuner_state to)
         return;
     if (to == TUNER_PAUSED && was == TUNER_LATE)
         return; /* the same interruption goes on */
-    /* A window that was over, or boards that were away, are not gone back to. */
+    /* A window that has ended and boards that were away are not resumed. */
     t->from = to == TUNER_BOARDS || was == TUNER_MEASURE ? was : TUNER_WALK;
 }
 

@@ -4,10 +4,10 @@
 #include "tuner/tuner-table.h"
 
 enum { MOST_WINDOWS = 3 };
-#define TARGET_RSE 0.003 /* of the time per step in a window of length 1 */
+#define TARGET_RSE 0.003 /* error of the time per step, window of length 1 */
 
-/* The length of the window, relative to window_s.  1 after a void window, so that a cap
- * that cannot be measured is not in force for long.
+/* The length of the window, relative to window_s.  It is 1 after a void window, so that
+ * a cap that cannot be measured is in force only briefly.
  */
 static unsigned step_length(const struct tuner *t)
 {
@@ -37,7 +37,7 @@ int do_measure(struct tuner *t, const void *what)
     return 0;
 }
 
-/* An earlier regime is back, and the search holds the cap found then: copies that
+/* An earlier regime has returned, and the search holds the cap found then: copies that
  * regime's windows to the new regime.
  */
 static void take_back(struct tuner *t)
@@ -71,7 +71,7 @@ void tuner_new_regime(struct tuner *t, const struct search_window *now)
         take_back(t);
 }
 
-/* The job has changed, as window w shows.  one: w has one cap on all boards. */
+/* The job has changed, as window w shows.  one: w has a single cap on all boards. */
 static int changed(struct tuner *t, const struct search_window *w, bool one)
 {
     t->report.changes++;

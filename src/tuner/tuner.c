@@ -10,7 +10,7 @@
 #include "core/optimum/propose.h"
 #include "tuner/tuner-table.h"
 
-#define RULE_ENDS_S 5.0 /* into training at most, if it is of the phase before */
+#define RULE_ENDS_S 5.0 /* longest time of an earlier phase's rule in training */
 #define STALL_FACTOR 8.0
 #define STALL_LEAST_S 15.0 /* and 2 s of real time, for a faster simulation */
 
@@ -27,7 +27,9 @@ static bool works(const struct tuner *t)
     return t->state == TUNER_WALK || t->state == TUNER_MEASURE;
 }
 
-/* When steps that do not come are lost; a cap by name needs none on the way or held. */
+/* When missing steps count as lost.  A cap by name needs no steps on its ramp or when
+ * held.
+ */
 static uint64_t lost_ns(const struct tuner *t)
 {
     const struct progress_source *source = progress_source(&t->progress);
@@ -41,13 +43,15 @@ bool tuner_waits(const struct tuner *t)
     return t->state == TUNER_WAIT && t->progress.by == TUNER_BY_STEPS && !t->stopped;
 }
 
-/* Whether a cap of ours is in force, or on the way. */
+/* Whether a cap of the tuner is in force, or on the way. */
 static bool is_capped(const struct tuner *t)
 {
     return board_caps_lower(&t->caps, t->report.original_mw);
 }
 
-/* Seconds by which the next step is late under a cap; 0: no step is awaited. */
+/* Seconds by which the next step is late under a cap, negative until then; 0: no step is
+ * awaited.
+ */
 static double late_by(const struct tuner *t, uint64_t now)
 {
     double least_s = fmax(STALL_LEAST_S, 2 * loop_speed(t->o.loop));
@@ -58,7 +62,9 @@ static double late_by(const struct tuner *t, uint64_t now)
     return source->late_s(&t->progress.steps, now, STALL_FACTOR, least_s);
 }
 
-/* The same on the way down: seconds by which it is so late that the cap stays. */
+/* The same while the cap is lowered: seconds by which the step is so late that the cap
+ * goes down no further.
+ */
 static double stays_by(const struct tuner *t, uint64_t now)
 {
     if (t->state != TUNER_WALK || !t->search || !is_capped(t))
@@ -77,13 +83,13 @@ static uint64_t earlier(uint64_t a, uint64_t b)
     return a < b ? a : b;
 }
 
-/* When something late_s late is due; late_s 0: never. */
+/* The time at which late_s, negative until then, reaches 0; late_s 0: never. */
 static uint64_t late_ns(double late_s, uint64_t now)
 {
     return late_s < 0 ? now + ns_of_s(-late_s) : late_s > 0 ? now : UINT64_MAX;
 }
 
-/* When the job, or an activity, is late at the earliest. */
+/* The earliest time at which the job, or an activity, is late. */
 static uint64_t work_due_ns(const struct tuner *t, uint64_t now)
 {
     uint64_t due = earlier(late_ns(late_by(t, now), now), late_ns(stays_by(t, now), now));
@@ -96,7 +102,7 @@ static uint64_t work_due_ns(const struct tuner *t, uint64_t now)
     return t->caps.pending ? due : earlier(due, activities_late_ns(t->activity));
 }
 
-/* What the state waits for besides events: when that can have come at the earliest. */
+/* The earliest time at which the state can change without an event. */
 static uint64_t due_ns(const struct tuner *t, uint64_t now)
 {
     uint64_t due = tuner_boards_due_ns(t);
@@ -153,8 +159,8 @@ static int tuner_on_timer(struct loop_timer *timer, uint64_t now, void *user)
 
 /* ---- steps ---- */
 
-/* The job reports steps that were inferred so far, or not known.  True: they replace
- * those, and this read is ignored; *ret: the result.
+/* The job reports steps that were inferred so far, or unknown.  True: the reported steps
+ * replace them, and this read is ignored; *ret: the result.
  */
 static bool on_told(struct tuner *t, const struct steps *steps, int *ret)
 {
@@ -225,11 +231,11 @@ int tuner_on_steps(struct tuner *t, const struct steps *steps, uint64_t now_ns)
 {
     int r = take_steps(t, steps, now_ns);
 
-    tuner_arm(t); /* what was due may be so at another time */
+    tuner_arm(t); /* the time that was due may have changed */
     return r;
 }
 
-/* ---- what the caller tells ---- */
+/* ---- events from the caller ---- */
 
 int tuner_resume(struct tuner *t, uint32_t held_mw)
 {
@@ -251,8 +257,7 @@ int tuner_on_stopped(struct tuner *t, bool stopped)
         return 0;
     t->stopped = stopped;
     if (t->state == TUNER_WAIT && !t->started && !t->holding)
-        return 0; /* no cap of ours; in other states one was there, and may be due again
-                   */
+        return 0; /* no cap was claimed yet */
     if (stopped) {
         tuner_note(&t->notes, true, "the job is stopped: no cap until it continues");
         return tuner_event(t, ON_STOPPED, NULL);
@@ -304,8 +309,8 @@ int tuner_finish(struct tuner *t, tuner_done_fn done, void *user)
     return r < 0 ? r : tuner_maybe_done(t);
 }
 
-/* Its windows count as those of this search, but windows of a hold or a wait are among
- * them: as no more than one step takes.
+/* The windows of the known cap count as windows of this search.  As windows of a hold or
+ * a wait may be among them, at most as many count as one step takes.
  */
 static void tell_known(struct search *s, const struct tuner_cap *c, double peak_w)
 {
