@@ -49,8 +49,8 @@ static uint64_t sum_at(const struct grant_board *b, size_t n, members who,
     return sum;
 }
 
-/* The highest level, a multiple of the grain, at which the sum of shares is within
- * budget_mw; 0: the minimums exceed it.
+/* The highest level, a multiple of the grain, at which the sum of the shares is within
+ * budget_mw; 0: the minimums exceed budget_mw.
  */
 static uint32_t level_of(const struct grant_board *b, size_t n, members who,
                          uint64_t budget_mw)
@@ -74,7 +74,9 @@ static uint64_t without(uint64_t mw, uint64_t less_mw)
     return mw > less_mw ? mw - less_mw : 0;
 }
 
-/* Whether the wishes of a group fit the sum of its shares, and each its board's range. */
+/* Whether the requests of a group fit into the sum of its shares, and each request is
+ * within the range of its board.
+ */
 static bool group_fits(const struct grant_board *b, size_t n, members who, unsigned group,
                        const uint32_t *share_mw)
 {
@@ -115,8 +117,8 @@ static void share(const struct grant_board *b, size_t n, members who, uint64_t b
     }
 }
 
-/* Equal shares of budget_mw for the boards in `who`, then the wishes of groups.  False:
- * the minimums exceed budget_mw; every share is the minimum.
+/* Splits budget_mw equally among the boards in `who`, then applies the requests of
+ * groups.  False: the minimums exceed budget_mw; every share is the minimum.
  */
 static bool split(const struct grant_board *b, size_t n, members who, uint64_t budget_mw,
                   uint32_t *share_mw, uint32_t *plan_mw)
@@ -198,8 +200,8 @@ void grant_step(const struct grant_board *b, size_t n, uint64_t budget_mw,
         if (!b[i].fixed)
             ret[i].limit_mw = higher(b[i].min_mw, lower(b[i].granted_mw, ret[i].plan_mw));
     uint64_t sum = counted(b, n, ret);
-    /* Above the budget no limit is raised, not even up to in_force_mw: that is an upper
-     * limit of what is in force.
+    /* Above the budget no limit is raised, not even up to in_force_mw, which is only an
+     * upper limit of the cap in force.
      */
     if (sum <= budget_mw)
         raise_within(b, n, budget_mw - sum, ret);

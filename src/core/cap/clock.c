@@ -6,7 +6,7 @@ void clock_decide(const struct claims *claims, const struct clock_bounds *bounds
     const struct cap_bounds same = {.original_mw = bounds->max_mhz,
                                     .min_mw = bounds->min_mhz,
                                     .floor_mw = bounds->floor_mhz};
-    struct claims clocks; /* 9 KB: only what is used is set */
+    struct claims clocks; /* 9 KB: only the entries in use are set */
     struct cap_verdict v;
 
     clocks.n = 0;

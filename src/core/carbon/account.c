@@ -28,8 +28,8 @@ static uint64_t clamp(uint64_t at, uint64_t begin, uint64_t end)
     return at < begin ? begin : at > end ? end : at;
 }
 
-/* Whether a step is in force in some of the interval; one of no length has the step of
- * its moment.
+/* Whether a step is in force during some part of the interval.  For an interval of
+ * length 0, whether it is in force at that moment.
  */
 static bool meets(const struct account_step *step, size_t n, size_t i, uint64_t begin_ns,
                   uint64_t end_ns)

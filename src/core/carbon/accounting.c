@@ -126,7 +126,7 @@ double embodied_ms(const struct embodied_hour *h, bool other, int64_t ms)
 
     if (h->board_ms <= 0)
         return (double)ms;
-    if (h->other_ms == 0) /* nobody has the rest */
+    if (h->other_ms == 0) /* no row has the remaining time */
         used_ms = h->board_ms;
     int64_t of_ms = other ? h->board_ms - used_ms : used_ms;
     return rows_ms > 0 ? (double)ms * (double)of_ms / (double)rows_ms : 0;

@@ -4,7 +4,7 @@
 #include <string.h>
 
 enum { DAY_S = 86400, AHEAD_S = 300 };
-#define BETTER 0.95 /* a verdict stays until then */
+#define BETTER 0.95 /* least improvement that reverses a verdict */
 
 static const int64_t horizons_s[JUDGE_HORIZONS] = {3600, 10800, 21600, 43200, 86400};
 
@@ -38,7 +38,7 @@ static const struct judge_point *at(const struct judge_series *s, int64_t utc_s)
     return p && p->to_utc_s > utc_s && isfinite(p->v) ? p : NULL;
 }
 
-/* What was known last, and is not too old. */
+/* The last known value, if it is not too old. */
 static bool last_known(const struct judge_series *s, int64_t utc_s, double *ret)
 {
     const struct judge_point *p = before(s, utc_s);
@@ -64,7 +64,7 @@ static uint64_t hash_of(const struct judge_series *s, int64_t issued_utc_s)
     return h ? h : 1;
 }
 
-/* ---- what has come ---- */
+/* ---- known values ---- */
 
 static struct judge_sum *sum_of(struct judge *j, int64_t day, unsigned horizon)
 {
@@ -85,7 +85,7 @@ static int64_t target_of(const struct judge_case *c)
     return c->issued_utc_s + horizons_s[c->horizon];
 }
 
-/* false: it waits on. */
+/* Compares a forecast with the value that came.  False: the value is not known yet. */
 static bool settle(struct judge *j, const struct judge_case *c, int64_t utc_s,
                    const struct judge_series *actual)
 {

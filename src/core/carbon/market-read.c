@@ -24,7 +24,9 @@ struct fields {
     char of[FIELDS][FIELD_BYTES];
 };
 
-/* A field of RFC 4180 up to the comma or the end: *at then is behind it. */
+/* Reads a field of RFC 4180 up to the comma or the end; *at then points behind the
+ * field.
+ */
 static bool read_field(const char **at, char ret[FIELD_BYTES])
 {
     const char *p = *at;
@@ -137,7 +139,7 @@ static int read_contract(const char *line, struct market_contract *ret, uw_error
     return 0;
 }
 
-/* The next line without its end; 1: none is left. */
+/* Reads the next line without its line end; 1: no line is left. */
 static int next_line(const char **at, char ret[LINE_BYTES], uw_error *err)
 {
     size_t n = strcspn(*at, "\n"), len = n;
@@ -153,7 +155,7 @@ static int next_line(const char **at, char ret[LINE_BYTES], uw_error *err)
     return 0;
 }
 
-/* All lines; *ret_no: the last one that was read, 0: none is wrong by itself. */
+/* Reads all lines; *ret_no: the last line read; 0: the error concerns no single line. */
 static int read_lines(const char *text, struct market_contract **list, size_t *ret_n,
                       unsigned *ret_no, uw_error *err)
 {

@@ -10,7 +10,7 @@ static bool is_late(const struct lifetime *l, uint64_t now_ns)
            age_ns - LIFETIME_ALONE_NS >= l->limit_ns;
 }
 
-/* Before its first step a job may wait: salloc. */
+/* The verdict before the job's first step: after salloc, a job may wait for it. */
 static enum lifetime_end before_the_first(const struct lifetime *l, uint64_t now_ns)
 {
     if (is_late(l, now_ns))

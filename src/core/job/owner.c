@@ -26,14 +26,14 @@ static bool has(const struct owner_board *b, enum owner_kind kind, uint32_t uid,
     return false;
 }
 
-/* The right from a registered or run job, or of root. */
+/* Whether uid has the right by a registered or run job, or is root. */
 static bool named(const struct owner_board *b, uint32_t uid)
 {
     return uid == 0 || has(b, OWNER_REGISTERED, uid, false) ||
            (has(b, OWNER_RUN, uid, false) && !computes_foreign(b, uid));
 }
 
-/* The board is registered for other users only. */
+/* Whether the board is registered for other users only. */
 static bool given_away(const struct owner_board *b, uint32_t uid)
 {
     return uid != 0 && has(b, OWNER_REGISTERED, uid, true) &&

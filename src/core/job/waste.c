@@ -11,8 +11,8 @@
  */
 #define QUIET_SHARE (1.0 / 3)
 #define AT_CAP 0.9 /* of the cap in force: the cap holds the power down, not the job */
-#define UNREAD_NS (30 * NS_PER_S) /* readings may be missing for so long */
-#define GAP_NS NS_PER_S           /* between stretches that follow each other */
+#define UNREAD_NS (30 * NS_PER_S) /* longest time without readings */
+#define GAP_NS NS_PER_S           /* longest gap between consecutive stretches */
 
 double waste_share(const struct waste_board *b, double power_w)
 {
@@ -44,7 +44,7 @@ static bool is_under(const struct waste_limits *limits, const struct waste_board
            (b->idle_w > 0 && share < limits->under);
 }
 
-/* ---- the last while ---- */
+/* ---- averages over the slots ---- */
 
 static void put(struct waste_track *t, double slot_s, double s, double util,
                 double power_w)
@@ -84,7 +84,9 @@ static bool was_under(const struct waste_track *t, const struct waste_limits *li
 
 /* ---- one stretch ---- */
 
-/* Readings may be missing for a short while: what was quiet stays so. */
+/* Whether the board is quiet.  While readings are missing for a short time, a quiet
+ * board stays quiet.
+ */
 static bool is_quiet(const struct waste_track *t, const struct waste_board *b,
                      const struct waste_seen *s)
 {

@@ -3,7 +3,7 @@
 
 #include "core/meter/state.h"
 
-/* Copies all room entries of size bytes, used or not. */
+/* Copies room entries of `size` bytes, including the unused ones. */
 static void *copy_of(const void *items, size_t room, size_t size)
 {
     void *copy = malloc(room * size);

@@ -4,7 +4,7 @@
 
 #define SURE 0.05 /* periods by which an edge may be off and still have a number */
 
-#define MISS 0.28 /* of the misses of a phase taken by chance */
+#define MISS 0.28 /* of the misses expected with a random phase */
 
 enum { ROUNDS = 8, ENOUGH = 6, SELDOM = 8 };
 
@@ -13,8 +13,8 @@ void edges_init(struct edges *e, double nominal_s)
     *e = (struct edges){.nominal_s = nominal_s, .period_s = nominal_s};
 }
 
-/* Least squares.  A bracket's target is its nearest bound where the line misses the
- * bracket, else a point towards its middle, with a low weight.
+/* Least squares.  A bracket's target is its nearest bound if the line misses the
+ * bracket, else a point towards the bracket's middle, with a low weight.
  */
 static void fit(struct edges *e)
 {
@@ -111,8 +111,8 @@ double edges_change(struct edges *e, double u, double v, double *ret_sd)
     return fmin(fmax(e->phase_s + e->order * e->period_s, u), v);
 }
 
-/* Standard deviation of an edge's time at t.  That of the line's slope counts more the
- * longer ago the last bracket is.
+/* Standard deviation of an edge's time at t.  The error of the slope grows with the time
+ * since the last bracket.
  */
 static double error_at(const struct edges *e, double t)
 {

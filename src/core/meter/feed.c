@@ -5,11 +5,11 @@
 #include "base/error.h"
 #include "core/meter/state.h"
 
-#define TOP_W 1e5     /* no board's power */
-#define SWING_S 60.0  /* what the board did lately */
+#define TOP_W 1e5     /* above the power of any board */
+#define SWING_S 60.0  /* the board's range of power is that of this last time */
 #define UNSEEN_SD 0.3 /* of the swing: a power anywhere in it, all the time */
 #define OVERDUE 0.1   /* periods by which a counter may be late */
-#define LATE_S 60.0   /* for so long a counter that was later may be so again */
+#define LATE_S 60.0   /* time after which the counter's largest delay is forgotten */
 #define UNLIKE 0.02   /* of an energy: readings and counter, over a few periods */
 
 int meter_new(const struct meter_opts *opts, struct meter **ret, uw_error *err)
@@ -67,7 +67,7 @@ double meter_s(const struct meter *m, uint64_t ns)
     return (double)(int64_t)(ns - m->origin_ns) * 1e-9;
 }
 
-/* The two of a kind that are oldest become one. */
+/* Merges the two oldest events of the same kind. */
 static void join_events(struct meter *m)
 {
     for (size_t i = 0; i < m->n_events; i++)
@@ -116,7 +116,8 @@ bool sensor_part_time(const struct meter *m)
     return s->update_s > 0 && s->response_s <= 0 && s->window_s < 0.95 * s->update_s;
 }
 
-/* A call's value is from any moment of it: half its length where that is worth a thought.
+/* A call's value may be from any moment of the call.  Returns half of the call's length,
+ * or 0 if that is negligible.
  */
 static double late_by(const struct edges *e, double began, double at)
 {
@@ -137,8 +138,8 @@ static void keep_reading(struct meter *m, struct reading r)
     m->r_calm = meter_differs(r.w, last, 0.5 * r.w + 1) ? 0 : m->r_calm + 1;
 }
 
-/* Variance of what a step between two readings leaves unseen; a part-time sensor's is the
- * fold's.
+/* Variance of the energy that a step between two readings leaves unobserved.  For a
+ * part-time sensor the fold estimates it.
  */
 static double unseen_var(const struct meter *m, double step)
 {
@@ -185,7 +186,7 @@ static void add_reading(struct meter *m, double end, double w)
     series_add(&m->r, p);
 }
 
-/* From the time that a reading stands for to its publication. */
+/* The delay from the time that a reading represents to its publication. */
 static double reading_lag(const struct meter *m)
 {
     const struct sensor *s = &m->sensor;
@@ -195,7 +196,7 @@ static double reading_lag(const struct meter *m)
     return s->lag_s;
 }
 
-/* A reading that stands still may go on to. */
+/* Extends the event of a reading that does not change up to `at`. */
 static void stuck_until(struct meter *m, double at)
 {
     for (size_t i = m->n_events; i-- > 0;) {
@@ -268,8 +269,8 @@ double meter_read_energy(const struct meter *m, double a, double b, double *ret_
     return eb - ea + m->w * beyond;
 }
 
-/* The counter says nothing between its last point and this one: the readings do.
- * more_sd: doubt beside theirs.
+/* The counter is invalid between its last point and this one: the readings give the
+ * energy.  more_sd: uncertainty in addition to theirs.
  */
 static void bridge(struct meter *m, const struct point *to, uint32_t why, double more_sd)
 {
@@ -318,9 +319,10 @@ static bool counted(struct meter *m, uint64_t raw, double span, double *ret_j)
     return false;
 }
 
-/* A counter that stood still moves again, by j.  Did it catch up, or does it go on from
- * where it stood, j being what came since the last poll?  Readings that moved meanwhile
- * tell; where all stood still (a driver or a machine that paused) j is what is known.
+/* A counter that stood still counts again, by j.  Whether it has lost the time in
+ * between (j is the energy since the last poll) or has caught up.  Decided by readings
+ * that changed meanwhile; if all stood still (a driver or a machine that was suspended),
+ * by j.
  */
 static bool lost_time(const struct meter *m, double j, double edge, double at,
                       bool frozen, double *ret_more_sd)
@@ -339,7 +341,7 @@ static bool lost_time(const struct meter *m, double j, double edge, double at,
     return lost;
 }
 
-/* A counter that stood still has gone on: true where its count is to be taken. */
+/* A counter that stood still counts again.  True: its count is used. */
 static bool moved_on(struct meter *m, double j, const struct point *to, double at,
                      bool frozen)
 {
@@ -368,8 +370,9 @@ double meter_frozen_s(const struct meter *m)
     return m->r_moves - m->c_moves <= 1 + 0.3 * due ? still : 0;
 }
 
-/* Where the first change was long in coming, the first poll is the beginning: it saw the
- * count of the tick before it, or of one as much earlier as the count stood still later.
+/* If the first change came late, the first poll is taken as the begin: it returned the
+ * count of the tick before, or of a tick that was earlier by as much time as the counter
+ * stood still later.
  */
 static void begin_early(struct meter *m)
 {
@@ -382,8 +385,8 @@ static void begin_early(struct meter *m)
                               .dt = hypot(T / sqrt(12), still / 2)});
 }
 
-/* The number of the edge, first or the next one, up to which readings tell j joules since
- * the last point; NAN: they do not tell which.
+/* The number of the edge (`first` or the next one) up to which the readings sum up to j
+ * joules since the last point; NAN: the readings do not decide.
  */
 static double edge_of_energy(const struct meter *m, double j, double first)
 {
@@ -400,9 +403,9 @@ static double edge_of_energy(const struct meter *m, double j, double first)
     return next ? first + 1 : first;
 }
 
-/* Puts a change to the edge at which the value was published that a call from began to at
- * has read.  An edge within the call may have been before the moment of reading or after
- * it, and the energy of a whole period with it.
+/* Assigns a change to the edge at which the value was published that a call from `began`
+ * to `at` returned.  An edge within the call may be before or after the moment of
+ * reading, which shifts the energy of a whole period.
  */
 static void put_to_edge(const struct meter *m, double j, double began, double at,
                         struct point *p)
@@ -425,7 +428,9 @@ static void put_to_edge(const struct meter *m, double j, double began, double at
     p->t = fmax(e->phase_s + T * (isnan(k) ? (first + last) / 2 : k), m->c_same_from);
 }
 
-/* When and how surely the counter changed to j more than at the last point. */
+/* The time, with its error, at which the counter had increased by j since the last
+ * point.
+ */
 static struct point place_change(struct meter *m, double j, double began, double at)
 {
     double T = m->c_edges.period_s, half = late_by(&m->c_edges, began, at), sd;
@@ -443,7 +448,7 @@ static struct point place_change(struct meter *m, double j, double began, double
     return p;
 }
 
-/* The counter was seen to have changed in a call from began to at. */
+/* The counter has changed in a call from `began` to `at`. */
 static void changed(struct meter *m, uint64_t raw, double began, double at)
 {
     double j = 0, still = meter_frozen_s(m);
@@ -477,7 +482,7 @@ double meter_overdue_s(const struct meter *m)
     return meter_s(m, m->last_ns) - m->c_late < LATE_S ? m->c_overdue : 0;
 }
 
-/* The counter shows in a call from began to at what it showed before. */
+/* The counter has not changed in a call from `began` to `at`. */
 static void stood_still(struct meter *m, double began, double at)
 {
     double period = (double)m->opts.period_ns * 1e-9;
@@ -492,7 +497,7 @@ static void stood_still(struct meter *m, double began, double at)
         m->c_late = at;
     }
     if (at - m->c_changed > patience && at - m->c_same_at < patience)
-        m->c_stuck = true; /* meter_window() takes the readings from there on */
+        m->c_stuck = true; /* from there on, meter_window() uses the readings */
 }
 
 static void take_counter(struct meter *m, double began, double at, uint64_t raw)

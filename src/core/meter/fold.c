@@ -6,8 +6,8 @@
 #include <stdlib.h>
 #include <string.h>
 
-#define GRID 0.0025     /* s: about that of the grid that edges of boxes are rounded to */
-#define FASTEST_HZ 50.0 /* of loads that a sensor shows as slower ones */
+#define GRID 0.0025     /* s: about the grid to which the edges of boxes are rounded */
+#define FASTEST_HZ 50.0 /* loads that a sensor shows as slower ones, at most */
 
 enum { SPAN_MAX = 40000, PEAKS = 6 };
 
@@ -94,12 +94,12 @@ static double kernel(const struct fold_fit *fit, double tau, double cell)
     return k;
 }
 
-/* Two values in a row. */
+/* Two consecutive values. */
 typedef double pair
     __attribute__((vector_size(2 * sizeof(double)), aligned(8), may_alias));
 
-/* Four sums, as additions to a single one would wait for each other, two at a time: most
- * of a fold's time is spent here.
+/* Four partial sums, two at a time, because each addition to a single sum would wait for
+ * the one before.  Most of a fold's time is spent here.
  */
 static double dot(const double *a, const double *b, size_t n)
 {
@@ -507,8 +507,8 @@ static size_t likeliest(const struct fold_set *set)
     return best;
 }
 
-/* A sensor shows frequencies that are whole turns a tick apart alike, but for what its
- * window blurs: tries those of the likeliest fit.
+/* A sensor cannot distinguish frequencies that differ by whole turns a tick, except by
+ * the attenuation of its window: tries those of the likeliest fit.
  */
 static int images(struct fold *f, struct fold_set *set)
 {

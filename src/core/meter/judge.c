@@ -53,13 +53,15 @@ size_t meter_readings_before(const struct meter *m, double t)
     return lo;
 }
 
-/* The ticks that are judged: from this one on. */
+/* The first of the ticks that are judged. */
 static size_t first_tick(const struct meter *m)
 {
     return m->c.at.n > TICKS ? m->c.at.n - TICKS : 1;
 }
 
-/* The power of tick i; false: others were lost before it, or its ends are not sure. */
+/* The power of tick i; false: ticks before it were lost, or the times of its ends are
+ * uncertain.
+ */
 static bool tick_power(const struct meter *m, size_t i, double *ret_w)
 {
     const struct point *a = series_at(&m->c, i - 1), *b = series_at(&m->c, i);
@@ -74,8 +76,8 @@ bool meter_differs(double w, double last, double level)
     return last >= 0 && fabs(w - last) > 0.08 * level;
 }
 
-/* Whether no tick after `first` differs from the one before.  What was seen of them is
- * kept but for the newest, which another may replace.
+/* Whether no tick after `first` differs from the one before.  The result is kept for all
+ * ticks but the newest, which may still be replaced.
  */
 static bool ticks_calm(struct meter *m, size_t first)
 {
@@ -88,7 +90,7 @@ static bool ticks_calm(struct meter *m, size_t first)
     while (i > 1 && series_at(&m->c, i - 1)->t > k->to)
         i--;
     if (series_at(&m->c, i - 1)->t != k->to)
-        k->tick_w = -1; /* no tick that is known precedes tick i */
+        k->tick_w = -1; /* the tick before tick i is unknown */
     for (; i < n; i++) {
         bool whole = tick_power(m, i, &w);
         bool differs = whole && meter_differs(w, k->tick_w, 0.5 * w + 1);
@@ -101,8 +103,8 @@ static bool ticks_calm(struct meter *m, size_t first)
     return true;
 }
 
-/* No shift of the readings makes a tick or a reading differ: the level is lowest where
- * the other one is 0 W.
+/* Whether no shift of the readings can make a tick or a reading differ: the level is
+ * lowest where the other value is 0 W.
  */
 static bool steady(struct meter *m)
 {
@@ -121,8 +123,7 @@ struct match {
 };
 
 /* Counts ticks where the counter or the shifted readings differ from the previous tick,
- * and ticks that the readings do not match, up to the `most` of these that are of
- * interest.
+ * and ticks that the readings do not match.  Stops at `most` of the latter.
  */
 static struct match matching(const struct meter *m, double shift, double most)
 {

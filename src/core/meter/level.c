@@ -36,7 +36,7 @@ static size_t pieces(const struct meter *m, double a, double b, double *ret)
     }
     const struct series *s = counter ? &m->c : &m->r;
     double period = m->c_edges.period_s;
-    if (counter && m->c_edges.period_s > 0.9 * PIECE_S) { /* one piece a tick */
+    if (counter && m->c_edges.period_s > 0.9 * PIECE_S) { /* one piece per tick */
         for (size_t i = 1; i < s->at.n && n < PIECES; i++) {
             const struct point *p = series_at(s, i - 1), *q = series_at(s, i);
             if (p->t >= a - 1e-9 && q->t <= b + 1e-9)

@@ -11,7 +11,7 @@ static void drop(struct points *p, size_t i)
     p->n--;
 }
 
-/* The oldest of the new values becomes an old one, or goes. */
+/* The oldest of the new values becomes an old one, or is dropped. */
 static void age(struct points *p)
 {
     if (p->passed++ % (p->stride ? p->stride : 1) != 0) {
@@ -21,7 +21,7 @@ static void age(struct points *p)
     p->n_old++;
     if (p->n_old < POINTS_OLD)
         return;
-    for (size_t i = 1; i < p->n_old; i++, p->n_old--) /* every other one */
+    for (size_t i = 1; i < p->n_old; i++, p->n_old--) /* drop every other one */
         drop(p, i);
     p->stride = (p->stride ? p->stride : 1) * 2;
 }
@@ -36,7 +36,7 @@ void points_add(struct points *p, uint64_t at_ns, double j)
     p->at[p->n++].j = j;
 }
 
-/* The counter at at_ns, and how far off it may be. */
+/* The counter's value at at_ns, and its largest error. */
 static bool value(const struct points *p, uint64_t at_ns, uint64_t fresh_ns,
                   double *ret_j, double *ret_off)
 {

@@ -1,4 +1,4 @@
-/* Power over time from what the meter keeps: meter_powers(). */
+/* Power over time from the samples that the meter keeps: meter_powers(). */
 #include <errno.h>
 #include <math.h>
 
@@ -6,10 +6,10 @@
 #include "core/meter/state.h"
 
 #define TICK 0.9 /* of a source's period: shorter means tell when it ticked */
-#define PLACED 5 /* a mean spans so many times the error of its ends' times */
+#define PLACED 5 /* least length of a mean, in errors of the times of its ends */
 
-/* The times within a window at which a series is known, in their order: first those of
- * chunks that are older than the ring, then its points.
+/* The times within a window at which a series is known, in order: first the ends of
+ * chunks that are older than the ring, then the ring's points.
  */
 struct walk {
     const struct meter *m;
@@ -27,7 +27,7 @@ static void walk_begin(struct walk *w, const struct meter *m, bool counter, doub
     w->to = to;
 }
 
-/* False: there are no more. *ret_dt: of the time. */
+/* False: no time is left.  *ret_dt: the error of the time. */
 static bool walk_next(struct walk *w, double *ret_t, double *ret_j, double *ret_dt)
 {
     double ring = w->s->at.n ? series_at(w->s, 0)->t : HUGE_VAL;
@@ -53,9 +53,9 @@ static bool walk_next(struct walk *w, double *ret_t, double *ret_j, double *ret_
     return false;
 }
 
-/* A mean that is being made of what comes in. */
+/* The mean under way. */
 struct mean {
-    double begin, end, j; /* end == begin: of nothing yet */
+    double begin, end, j; /* end == begin: empty */
 };
 
 static struct meter_power power_of(const struct mean *mean, double from)
@@ -65,7 +65,7 @@ static struct meter_power power_of(const struct mean *mean, double from)
     return (struct meter_power){mean->end - from, over, fmax(mean->j, 0) / over};
 }
 
-/* From `from`, where the series has j0, to `to`; each spans least_s or more. */
+/* Means from w->from, where the series has j0, to w->to; each spans at least least_s. */
 static size_t fill(struct walk *w, double j0, double j1, double least_s,
                    struct meter_power *buf, size_t room)
 {
@@ -80,7 +80,7 @@ static size_t fill(struct walk *w, double j0, double j1, double least_s,
         mean.end = more ? t : w->to;
         mean.j += (more ? j : j1) - last;
         last = more ? j : last;
-        /* the last one has what the others leave, if that is not too short */
+        /* the last mean takes the rest, if the rest is not too short */
         double least = fmax(least_s, PLACED * (begin_dt + dt));
         if (mean.end - mean.begin >= least && w->to - mean.end >= (more ? least_s : 0) &&
             n + 1 < room) {

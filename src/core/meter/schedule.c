@@ -4,7 +4,7 @@
 
 #define BURST_S 0.003      /* between samples of a burst */
 #define LEARN_S 2.0        /* longest burst at the start */
-#define OVERDUE_MOST_S 2.0 /* of a late counter, for a window's end */
+#define OVERDUE_MOST_S 2.0 /* longest delay of a counter considered at a window's end */
 #define SHOWN_S 0.003      /* from a publication to a call that surely reads it */
 
 enum { LEARN_EDGES = 10 };
@@ -15,7 +15,7 @@ void meter_mark(struct meter *m, uint64_t at_ns)
 
     if (!m->any)
         return;                /* the start is sampled densely anyway */
-    if (m->n_marks == MARKS) { /* the first is kept: a run begins there */
+    if (m->n_marks == MARKS) { /* keep the first mark, the begin of a run */
         for (size_t i = 2; i < MARKS; i++)
             m->marks[i - 1] = m->marks[i];
         m->n_marks--;
@@ -56,7 +56,9 @@ void meter_pace(struct meter *m, uint64_t period_ns)
     m->opts.period_ns = period_ns;
 }
 
-/* Whether the pace alone decides, without reading each published value. */
+/* Whether the period alone determines the next sample, without reading each published
+ * value.
+ */
 static bool at_ease(const struct meter *m)
 {
     return m->paced && (m->opts.period_ns >= METER_REST_NS ||
@@ -98,7 +100,7 @@ uint64_t meter_next(struct meter *m, uint64_t now_ns)
     } else if (m->next_at <= last || m->next_at > last + 2 * period) {
         double step = period * (0.6 + 0.8 * rng_uniform(&m->rng));
         m->next_at = last + step;
-        if (e->period_s > 0.06 && !at_ease(m)) /* read each value at least once */
+        if (e->period_s > 0.06 && !at_ease(m)) /* read each published value once */
             m->next_at = fmin(m->next_at, last + 0.85 * e->period_s);
     }
     soonest = m->next_at;

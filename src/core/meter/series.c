@@ -4,7 +4,7 @@
 
 #include "core/meter/state.h"
 
-/* The ring's content from its oldest on, in twice the room. */
+/* Doubles the room of the ring, its oldest entry first. */
 static bool grow(struct ring *r, void **items, size_t size)
 {
     if (r->room == 0 || size == 0)
@@ -69,7 +69,8 @@ static double mean_w(const struct series *s, size_t i)
     return (b->e - a->e) / (len > 1e-9 ? len : 1e-9);
 }
 
-/* What points from first to last - 1 are the end of; blocks as far as they are complete.
+/* The extremes of the mean powers that end at points first to last - 1; from the blocks
+ * as far as these are complete.
  */
 static struct extremes extremes(const struct series *s, size_t first, size_t last,
                                 bool blocks)
@@ -91,7 +92,7 @@ static struct extremes extremes(const struct series *s, size_t first, size_t las
     return all;
 }
 
-/* Sums up the blocks that end by the newest n points. */
+/* Computes the blocks that end within the newest n points. */
 static void sum_up(struct series *s, size_t n)
 {
     for (size_t i = s->at.n - n; i < s->at.n; i++) {
@@ -162,8 +163,8 @@ bool series_energy(const struct series *s, double t, const struct levels *may,
     if (i == s->at.n)
         i--;
 
-    /* Of the tick's energy the part up to t is what may be drawn up to t, and leaves what
-     * may be drawn from then on; a straight line is nearest to it on average.
+    /* The part of the tick's energy before t is bounded by the power that the board may
+     * draw before t and after it.  A straight line is nearest to it on average.
      */
     const struct point *a = series_at(s, i - 1), *b = series_at(s, i);
     double len = b->t - a->t, x = t - a->t, e = b->e - a->e, p = mean_w(s, i);

@@ -9,16 +9,16 @@
 
 #define BEYOND_S 2.0    /* a window may extend this far beyond the samples */
 #define LEAVING_S 15.0  /* samples this close to leaving the ring are settled */
-#define REFIT_S 0.3     /* of readings for which fits are kept */
-#define SETTLED_S 10.0  /* readings of less are fitted anew with each new one */
+#define REFIT_S 0.3     /* length of the readings for which fits are kept */
+#define SETTLED_S 10.0  /* shorter readings are fitted again with each new one */
 #define DIRECT_S 20.0   /* windows up to this long are folded as a whole */
 #define FLOOR 0.004     /* of the energy: no interval is narrower */
-#define EARLY_WIDER 1.1 /* how much an interval may grow so that nobody waits */
+#define EARLY_WIDER 1.1 /* by how much an interval may grow to avoid a wait */
 #define LONG_S 1.0      /* a stretch in which more than one change may happen */
-#define LEVELS_S 10.0   /* before and after an end of a window its power is looked at */
+#define LEVELS_S 10.0   /* the power within this time of a window's end is considered */
 #define MULTIPLES 25    /* of a sensor's period: bands round them are apart */
-#define HIDDEN 0.5      /* of what a sensor in step with the load never sees */
-#define FEW_LOOKS 5     /* a step: so many and more show its course */
+#define HIDDEN 0.5      /* of the swing that a sensor in step with the load never shows */
+#define FEW_LOOKS 5     /* readings in a step from which its course is known */
 #define UNSURE 0.02     /* of a power: readings and counter agree */
 
 /* Energy, the standard deviation of its error, and the reasons for a larger one. */
@@ -118,8 +118,8 @@ static bool place_old(const struct meter *m, bool counter, double t, struct piec
     return place_beyond(m, counter, t, ret);
 }
 
-/* Behind a counter that stands still: the readings from there on.  Where these stand
- * still, too, the board may do anything.
+/* After the end of a counter that stands still: uses the readings from there on.  If
+ * these stand still, too, the power may be anywhere in its range.
  */
 static void place_stuck(const struct meter *m, double t, struct piece *ret)
 {
@@ -130,9 +130,8 @@ static void place_stuck(const struct meter *m, double t, struct piece *ret)
         .e = m->c.last.e + e, .sd = hypot(sd, any), .why = METER_WHY_STUCK};
 }
 
-/* Between which powers the board is near t: as readings show it that are finer than the
- * counter's ticks, unless a tick tells that they do not show all; else all that it may
- * draw.
+/* The range of the board's power near t: that of the readings, if these are finer than
+ * the counter's ticks and no tick exceeds it; else the whole range of the board.
  */
 static struct levels levels_near(const struct meter *m, bool counter, double t)
 {
@@ -204,7 +203,7 @@ static bool difference(const struct meter *m, bool counter, double a, double b,
         return false;
     if (!counter)
         blurred = hypot(blur(m, a), blur(m, b));
-    double any = (may.hi - may.lo) * (b - a) / sqrt(12); /* whatever is drawn meanwhile */
+    double any = (may.hi - may.lo) * (b - a) / sqrt(12); /* any power in between */
     *ret = (struct piece){.e = pb.e - pa.e,
                           .sd = fmin(hypot(hypot(pa.sd, pb.sd), blurred), any),
                           .var = fmax(pb.var - pa.var, 0),
@@ -215,7 +214,7 @@ static bool difference(const struct meter *m, bool counter, double a, double b,
 
 /* ---- a part-time sensor ---- */
 
-/* End of a reading's time, by the current estimate of the sensor's phase. */
+/* The end of a reading's time, by the current estimate of the sensor's phase. */
 static double placed(const struct meter *m, const struct reading *r)
 {
     return r->end + edges_nearest(&m->r_edges, r->published) - r->published;
@@ -316,8 +315,8 @@ static void aliases(const struct meter *m, const struct fold_obs *obs, size_t n,
     p->sd = hypot(p->sd, 0.3 * (hi - lo) * hidden / p->period_s * length);
 }
 
-/* Whether the fits found for the last window hold for these readings: finding them anew
- * takes some ten milliseconds, and a program may ask for twenty windows a second.
+/* Whether the fits found for the last window apply to these readings: finding new ones
+ * takes about ten milliseconds, and a program may query twenty windows a second.
  */
 static bool fits_hold(const struct meter *m, const struct fold_obs *obs, size_t n)
 {
@@ -469,7 +468,7 @@ static int fold_window(struct meter *m, double a, double b, struct piece *ret)
     return fold_long(m, a, b, ret);
 }
 
-/* ---- what happened meanwhile ---- */
+/* ---- events within a window ---- */
 
 static void add_events(const struct meter *m, bool counter, double a, double b,
                        struct piece *p)
@@ -551,9 +550,9 @@ static bool chunk_room(struct meter *m)
     return true;
 }
 
-/* Energy of what leaves the ring, with a sensor that looks part of the time: the
- * counter's where it is used now, for it may not be later on.  With a short history
- * windows never reach that far back: no need to think hard over readings.
+/* Energy of the samples that leave the ring, with a part-time sensor: from the counter
+ * if it is in use now, because it may not be later.  With a short history, windows never
+ * reach that far back, so readings are not folded.
  */
 static int settle_piece(struct meter *m, double a, double b, struct piece *ret)
 {
@@ -593,7 +592,7 @@ static int settle_mark(struct meter *m, struct mark *k, const struct chunk *c,
     return r;
 }
 
-/* The oldest time that is kept in full; -HUGE_VAL while nothing was lost. */
+/* The oldest time for which all samples are kept; -HUGE_VAL while none was lost. */
 static double oldest(const struct meter *m)
 {
     double t = -HUGE_VAL;
@@ -667,7 +666,7 @@ static double half_of(const struct meter *m, bool counter, const struct piece *p
     return hypot(wide * p->sd, floor_j);
 }
 
-/* Variance of what nobody saw within [a, b]. */
+/* Variance of the energy not observed within [a, b]. */
 static double unseen_between(const struct meter *m, double a, double b)
 {
     struct piece pa = {0}, pb = {0};
@@ -700,7 +699,7 @@ static int find_window(const struct meter *m, uint64_t begin_ns, uint64_t end_ns
     return 0;
 }
 
-/* r: 0, or -ENODATA: then from the other source, not folded. */
+/* r: 0, or -ENODATA: then the other source is used, without a fold. */
 static int finish_window(const struct meter *m, const struct within *w, int r,
                          struct piece p, struct meter_result *ret, uw_error *err)
 {
@@ -715,8 +714,7 @@ static int finish_window(const struct meter *m, const struct within *w, int r,
     if (r < 0)
         return fail(err, r, "the energy of the window of %.1f s is unknown", b - a);
 
-    if (!counter &&
-        sensor_part_time(m)) /* where the board told nothing, the fold knows nothing */
+    if (!counter && sensor_part_time(m)) /* the fold knows nothing of gaps */
         p.sd = hypot(p.sd, sqrt(unseen_between(m, a, b)));
     double T = counter ? m->c_edges.period_s : m->sensor.update_s;
     add_events(m, counter, a, b, &p);
@@ -784,7 +782,7 @@ int meter_window_early(struct meter *m, uint64_t begin_ns, uint64_t end_ns,
     if (r == METER_E_FOLDS)
         return METER_E_EARLY;
     series_range(&m->c, m->c.last.t - 2, m->c.last.t, &lo, &hi);
-    /* What came after the last value is between nothing and most_j. */
+    /* The energy after the last value is between 0 and most_j. */
     double most_j = fmax(hi, w.power_w) * fmax(end - m->c.last.t, 0);
     double half = hypot(w.half_j, most_j / 2);
     bool shown = most_j <= 0 && meter_shows(m, end_ns) != UINT64_MAX;

@@ -4,7 +4,7 @@
 #include <math.h>
 #include <string.h>
 
-#define SMOOTH 4.0      /* noise may vary so much less within windows */
+#define SMOOTH 4.0      /* by this factor noise may be lower within windows */
 #define EXACT_VAR 1e-10 /* least variance of a window */
 enum { NO_COLUMN = COMPARE_SIDES };
 
@@ -206,7 +206,7 @@ static void add_fit(struct moments *m, struct fit *f, unsigned k, const double *
     }
 }
 
-/* Takes the error that all levels share off: the variance of their best weighted mean. */
+/* Subtracts the error that all levels share: the variance of their best weighted mean. */
 static double shared_var(const struct moments *m, unsigned k)
 {
     struct fit f = {0};

@@ -81,7 +81,7 @@ static void add_pair(struct counterfactual *c, const struct pair_window *after)
     c->pairs++;
 }
 
-/* Delays windows by LATE_WINDOWS before they enter the variogram. */
+/* Enters windows into the variogram with a delay of LATE_WINDOWS. */
 static void wander_late(struct counterfactual *c, const struct pair_window *w)
 {
     if (c->late[LATE_WINDOWS - 1].known)
@@ -177,8 +177,8 @@ static double student(double n)
 struct side {
     unsigned n; /* pairs; 0: no estimate */
     double value, var;
-    double off;     /* the hold's mean logarithm less that of the windows compared */
-    double off2;    /* off squared, less the variance it may have by chance */
+    double off;     /* the hold's mean logarithm minus that of the compared windows */
+    double off2;    /* off squared, minus its expected variance by chance */
     double seen;    /* chi-squared of the pairs */
     unsigned tests; /* pairs behind the job's variation: further degrees of freedom */
 };

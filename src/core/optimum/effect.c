@@ -5,15 +5,15 @@
 #include "base/units.h"
 
 #define SURE 2.33 /* standard errors */
-/* Least ratio of the cap and the mean power where the driver says that the cap has no
- * effect, and where it does not say; and how far time and energy may be off the
- * reference's.
+/* Least ratio of the cap and the mean power for a cap without effect, if the driver
+ * reports that the cap has no effect, and if it does not report it; largest relative
+ * difference from the reference's time and energy.
  */
 #define UNBOUND_TOLD 1.05
 #define UNBOUND_UNTOLD 1.5
 #define EQUAL 0.005
 
-/* Whether time and energy are those of the reference, as far as the errors tell. */
+/* Whether time and energy equal the reference's within the errors. */
 static bool equal(const struct search_window *w, const struct effect_of *of)
 {
     const struct level *r = of->reference;

@@ -18,7 +18,7 @@ enum {
     TRIES_MAX = CLIMB_POINTS_MAX + 1,
     BLOCK = 3,        /* windows: two of the setting tried, then one of the cap alone */
     MISSES_MAX = 2,   /* windows at a cap not asked for; in a hold: consecutive ones */
-    LEAST_BLOCKS = 2, /* unless windows are exact: one block hardly shows their scatter */
+    LEAST_BLOCKS = 2, /* unless windows are exact: one block hardly shows the scatter */
     CAP_ALONE = 0     /* its side in the comparison; a trial's: its index + 1 */
 };
 #define SURE 2.45     /* standard errors */
@@ -29,7 +29,9 @@ enum {
 #define HOPE_EDP 2    /* factor for EDP: it is a product of time and energy */
 #define HOUR_S 3600.0
 
-/* Logarithms of the ratios to the reference; GOAL: of the goal without bound. */
+/* Logarithms of the ratios to the reference; GOAL: of the goal's value without the
+ * bound.
+ */
 enum { TIME, ENERGY, GOAL, SERIES };
 
 /* A setting compared with the cap alone. */
@@ -112,7 +114,7 @@ static void go_trial(struct lock *l)
 
 /* ---- comparing ---- */
 
-/* Of trial t over the cap alone. */
+/* The ratio of trial t to the cap alone. */
 static double ratio_of(const struct lock *l, const struct trial *t, int series)
 {
     const double *level = l->levels[series].level;
@@ -134,14 +136,16 @@ static unsigned blocks_left(const struct lock *l)
                                             : 0;
 }
 
-/* Variance of a comparison over so many consecutive blocks / variance of one window. */
+/* The ratio of a comparison's variance over so many consecutive blocks to the variance
+ * of one window.
+ */
 static double part_of_var(double blocks)
 {
     return (blocks - 0.5) / (blocks * blocks) + 0.5 / blocks;
 }
 
-/* The same of a trial that begins now and takes all blocks left.  A single window shows
- * no noise but what it states.
+/* The same for a trial that begins now and takes all remaining blocks.  For a single
+ * window, only its stated noise is known.
  */
 static double end_var(const struct lock *l, int series)
 {
@@ -187,7 +191,7 @@ static enum verdict judge(const struct lock *l, const struct trial *t)
 
 /* ---- what to try ---- */
 
-/* Log of the longest time with which a lock may be kept / the held cap's time. */
+/* Log of the longest permitted time with a lock, relative to the held cap's time. */
 static double most_log_t(const struct lock *l)
 {
     double var = l->held_var + end_var(l, TIME);
@@ -252,7 +256,7 @@ static const struct trial *best_trial(const struct lock *l)
     return best;
 }
 
-/* Whether the next two windows may lose so much. */
+/* Whether the next two windows may cost this much. */
 static bool affordable(const struct lock *l, double worse)
 {
     return l->result.lost_s + 2 * fmax(worse, 0) * l->setup.window_s <=
@@ -342,8 +346,8 @@ static void estimate(struct lock *l)
         compare_levels(l->window[i], l->n_windows, &l->levels[i]);
 }
 
-/* What the latest block shows alone: two windows of the setting tried between two of the
- * cap alone.
+/* The difference shown by the latest block alone: two windows of the setting tried
+ * between two of the cap alone.
  */
 static double block(const struct lock *l, int series)
 {
@@ -352,7 +356,9 @@ static double block(const struct lock *l, int series)
     return (w[1].log_v + w[2].log_v - w[0].log_v - w[3].log_v) / 2;
 }
 
-/* Adds the two windows' loss against the cap alone: of the goal or beyond the bound. */
+/* Adds the loss of the two windows against the cap alone: of the goal, or beyond the
+ * bound.
+ */
 static void count_loss(struct lock *l)
 {
     double late =

@@ -1,4 +1,4 @@
-/* slowdown:F over the whole job: which cap its time allows now (search.h). */
+/* slowdown:F over the whole job: the cap that the time left allows now (search.h). */
 #include "core/optimum/search-state.h"
 
 #include <math.h>
@@ -28,7 +28,8 @@ static uint32_t best_within(const struct search *s)
     return mw < search_effective(s, s->reference_mw) ? mw : search_highest(s);
 }
 
-/* Holds cap_mw until the search goes on.  With F = 1 it never does: no time is saved up.
+/* Holds cap_mw until the search continues.  With F = 1 it never does, because no time
+ * can be saved up.
  */
 static void wait_at(struct search *s, uint32_t cap_mw, const char *why)
 {
@@ -61,7 +62,7 @@ void search_afford(struct search *s, double most)
     if (mw > 0) {
         search_go(s, SEARCH_MEASURE, mw, "%s", why);
     } else if (s->held_mw && (best == hi || best == s->held_mw)) {
-        search_end_look(s); /* to wait is to hold */
+        search_end_look(s); /* to wait is the same as to hold */
     } else if (cap_mw <= s->dear_mw &&
                !(outlook_new_above(&s->outlook, w_of_mw(above), INFINITY) > 0)) {
         s->spent = s->windows_max; /* no new cap would end the wait */
@@ -70,7 +71,7 @@ void search_afford(struct search *s, double most)
         wait_at(s, best, why);
     } else {
         search_go(s, SEARCH_MEASURE, hi, "%s", why);
-        s->waits = s->setup.goal.param > 1; /* else steps there save up no time */
+        s->waits = s->setup.goal.param > 1; /* otherwise steps there save no time */
     }
 }
 
@@ -92,13 +93,13 @@ void search_go_on(struct search *s)
     if (!search_waits(s))
         return;
     if (s->waited >= s->setup.max_windows)
-        s->spent = s->windows_max; /* it has waited long enough: the search ends */
+        s->spent = s->windows_max; /* the search has waited long enough and ends */
     search_go_next(s);
     if (s->holding || s->step.cap_mw != cap_mw ||
         !search_takes_at_most(s, cap_mw, s->setup.goal.param))
         return;
     memcpy(why, s->step.why, sizeof why);
-    wait_at(s, cap_mw, why); /* a window of the hold is as good as one of the search */
+    wait_at(s, cap_mw, why); /* a window of the hold counts as one of the search */
 }
 
 void search_on_spent(struct search *s)

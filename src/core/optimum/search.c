@@ -421,8 +421,8 @@ static void drift_add(struct drift *d, const struct search_window *w, unsigned g
     d->log_e += part * (log(w->energy_j / gpus) - d->log_e);
 }
 
-/* A window whose cap had no effect is one of the reference.  Counts it towards the limit
- * unless the job lost nothing in it.
+/* A window whose cap had no effect counts as one of the reference.  It counts towards
+ * the limit of windows unless the job lost nothing in it.
  */
 static void take_effect(struct search *s, const struct search_window *w)
 {
@@ -508,7 +508,7 @@ int search_on_earlier(struct search *s, const struct search_window *w, double de
 
 /* ---- stalls, limits, changes ---- */
 
-/* The job stalls at caps that seemed to have no effect: none is known to have none. */
+/* The job stalls at caps that seemed to have no effect: no cap is known to have none. */
 static void reference_back(struct search *s)
 {
     s->levels[s->reference].cap_w = w_of_mw(s->reference_mw);
@@ -530,7 +530,7 @@ void search_on_stall(struct search *s, uint32_t cap_mw)
     }
     bool over = s->spent >= s->windows_max;
     if (over)
-        s->best_mw = up; /* a hard limit that is lifted does not bring back the other */
+        s->best_mw = up; /* lifting a hard limit does not restore the former best cap */
     search_go(s, over ? SEARCH_HOLD : SEARCH_MEASURE, up,
               "no progress at %g W: cap raised", w_of_mw(cap_mw));
 }
@@ -617,7 +617,7 @@ static bool come_back(struct search *s, const struct level *now)
     regime_anew(s);
     memcpy(s->levels, was.levels, was.n * sizeof *was.levels);
     s->n_levels = was.n;
-    s->log.untimed = true; /* the windows of that regime are gone */
+    s->log.untimed = true; /* the windows of that regime are not kept */
     s->reference = was.reference;
     s->reference_mw = was.reference_mw;
     s->unbound_mw = was.unbound_mw;
@@ -713,9 +713,9 @@ void search_end_look(struct search *s)
 
 /* ---- looks ---- */
 
-/* The middle of the widest gap where the expected value of the goal is at most the
- * fraction `most` worse than the best, and the time over the bound by at most as much;
- * 0: none.
+/* The middle of the widest gap in which the expected value of the goal is worse than the
+ * best by at most the fraction `most`, and the time exceeds the bound by at most as
+ * much; 0: none.
  */
 static double look_at_w(struct search *s, double most)
 {
@@ -739,7 +739,9 @@ static double look_at_w(struct search *s, double most)
     return 0;
 }
 
-/* Corrects further windows for the drift of the hold: its last windows against all. */
+/* Corrects further windows for the drift of the hold: the difference of its last windows
+ * from all of them.
+ */
 static void take_drift_out(struct search *s)
 {
     uint32_t held_mw = search_effective(s, s->step.cap_mw);
@@ -788,8 +790,8 @@ static bool propose_again(struct search *s)
     return false;
 }
 
-/* Under a bound: whether what the hold shows can be compared with the reference.  Where
- * the noise is known, it says how far it can.
+/* Under a bound: whether the windows of the hold can be compared with the reference.  If
+ * the noise is known, it limits the comparison.
  */
 static bool steady(const struct search *s)
 {

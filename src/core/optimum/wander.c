@@ -4,7 +4,7 @@
 #include <stddef.h>
 
 #define LEAST_LAG_S 20.0
-#define NEAR 1.5  /* a bin is used for times up to this factor longer */
+#define NEAR 1.5  /* a bin also serves times longer by up to this factor */
 #define LEAST_N 2 /* pairs that a bin needs */
 
 static double lag_s_of(unsigned i)

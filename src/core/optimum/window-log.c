@@ -21,7 +21,9 @@ static void join(struct log_window *a, const struct log_window *b)
     a->power_rse = hypot((1 - part) * a->power_rse, part * b->power_rse);
 }
 
-/* Joins the shortest two neighbours at one cap; drops the oldest window if none are. */
+/* Joins the two shortest neighbours at one cap; if there are none, drops the oldest
+ * window.
+ */
 static void make_room(struct window_log *l)
 {
     size_t at = 0;

@@ -66,7 +66,7 @@ int policy_preset_find(const struct policy_preset *presets, size_t n, const char
                 nearest_preset(presets, n, name, hint), names);
 }
 
-/* A number without a sign and '%', and nothing behind it. */
+/* Reads a number without a sign, followed by '%' and the end of the text. */
 static bool read_percent(const char *text, double *ret)
 {
     char number[FORM_MAX + 1];
@@ -193,7 +193,7 @@ static bool is_relative(const struct policy_asks *asks)
            asks->cap.measure == POLICY_LESS_WATTS;
 }
 
-/* As lround() does, of what is not negative and fits; without the call. */
+/* Rounds like lround(), for values that are not negative and fit, without a call. */
 static uint32_t nearest_mw(double mw)
 {
     uint32_t whole = (uint32_t)mw;
@@ -201,7 +201,7 @@ static uint32_t nearest_mw(double mw)
     return whole + (mw - whole >= 0.5);
 }
 
-/* What is asked for, floors aside; 0: what it is a part of is unknown. */
+/* The requested cap before floors; 0: the value it is a share of is unknown. */
 static double asked(const struct policy_board *board, const struct policy_cap *cap,
                     uint32_t base_mw)
 {
@@ -219,7 +219,7 @@ static double asked(const struct policy_board *board, const struct policy_cap *c
     }
 }
 
-/* The claim of one; *ret_floored: a floor raised it. */
+/* The claim of one request; *ret_floored: a floor has raised it. */
 static uint32_t claim_mw(const struct policy_board *board, const struct policy_asks *asks,
                          uint32_t base_mw, bool *ret_floored)
 {
@@ -258,7 +258,7 @@ static uint32_t base_of(const struct policy_board *board, const struct policy_as
     return mw;
 }
 
-/* Of a phase rule: the approach goes on from the lowest cap that the phase ran under. */
+/* For a phase rule: the ramp continues from the lowest cap under which the phase ran. */
 static struct claim_way way_from(const struct policy_board *board,
                                  const struct policy_ramp *ramp)
 {

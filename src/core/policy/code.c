@@ -39,7 +39,7 @@ const char *policy_kind(const struct policy_part *part, char ret[POLICY_UNIT_NAM
     return ret;
 }
 
-/* An instruction that takes so many values and leaves one. */
+/* Emits an instruction that takes `takes` values and leaves one. */
 static int emit(struct policy_writer *w, size_t at, const struct policy_op *op,
                 size_t takes)
 {
@@ -131,7 +131,7 @@ int policy_push_read(struct policy_writer *w, const struct policy_read *read,
         signal->type, part);
 }
 
-/* a is the result of the last instruction, no longer what it was. */
+/* a becomes the result of the last instruction. */
 static void becomes(struct policy_part *a, enum policy_type type)
 {
     a->type = type;
@@ -146,7 +146,7 @@ static bool is_order(const struct policy_op *op)
     return op->code >= POLICY_LESS && op->code <= POLICY_AT_LEAST;
 }
 
-/* Multiplies what hysteresis does to the comparisons from `first` on. */
+/* Multiplies the effect of hysteresis on the comparisons from `first` on. */
 static void turn(struct policy_writer *w, size_t first, double by)
 {
     for (size_t i = first; i < w->condition.n_ops; i++)
@@ -181,7 +181,7 @@ static int want_number(struct policy_writer *w, const struct policy_part *a,
     return 0;
 }
 
-/* For what is done to differences, not to temperatures in °C. */
+/* For operators on differences, which temperatures in °C are not. */
 static int want_amount(struct policy_writer *w, const struct policy_part *a,
                        const char *what)
 {
@@ -299,7 +299,7 @@ static int unit_of(struct policy_writer *w, enum policy_code code,
     case POLICY_MULTIPLY:
     case POLICY_DIVIDE:
         return unit_of_product(w, code, a, b, ret);
-    default: /* the lower, the higher */
+    default: /* min, max */
         if (!policy_unit_same(&a->unit, &b->unit))
             return fail_fit(w, a, b);
         *ret = a->unit;
@@ -355,8 +355,8 @@ int policy_calculate(struct policy_writer *w, enum policy_code code,
     return 0;
 }
 
-/* A text in quotes that is compared with a signal must be one that the signal may have;
- * what it means takes its place.
+/* A quoted text that is compared with a signal must be a possible value of the signal;
+ * it is replaced by its meaning.
  */
 static int check_word(struct policy_writer *w, const struct policy_part *signal,
                       const struct policy_part *text)
@@ -390,7 +390,7 @@ static int compare_texts(struct policy_writer *w, const struct policy_part *a,
     return 0;
 }
 
-/* == and !=: of anything, two of a type. */
+/* == and !=: operands of any type, both of the same. */
 static int compare_same(struct policy_writer *w, bool differs, struct policy_part *a,
                         const struct policy_part *b)
 {
@@ -401,14 +401,15 @@ static int compare_same(struct policy_writer *w, bool differs, struct policy_par
 
     if (r < 0)
         return r;
-    turn(w, a->first, 0); /* true or false alike may make it true */
+    turn(w, a->first, 0); /* either truth of the operand may make it true */
     r = emit(w, a->from, &op, 2);
     if (r == 0 && differs)
         r = emit(w, a->from, &(struct policy_op){.code = POLICY_NOT}, 1);
     return r;
 }
 
-/* What hysteresis is a part of: the number with which a signal is compared. */
+/* The value to which hysteresis is relative: the number with which a signal is compared.
+ */
 static double margin(const struct policy_writer *w, const struct policy_part *a,
                      const struct policy_part *b)
 {

@@ -5,9 +5,9 @@
 #include "core/policy/code.h"
 #include "core/policy/condition.h"
 
-/* A truth.  Those that wait for their operator lie in one integer, TRUTH_BITS each, the
- * last one in the lowest bits.  What depends on values is computed without branches where
- * that is possible: a processor predicts them badly.
+/* A truth value.  Operands on the stack are packed into one integer, TRUTH_BITS each,
+ * the top of the stack in the lowest bits.  Results that depend on values are computed
+ * without branches where possible, because a processor predicts these badly.
  */
 enum { IS_UNKNOWN = 0, IS_FALSE = 1, IS_TRUE = 2, TRUTH_BITS = 2, TRUTH_MASK = 3 };
 _Static_assert(TRUTH_BITS *POLICY_STACK <= 64, "all truths fit");
@@ -19,7 +19,7 @@ struct word {
     };
     bool known;
 };
-/* Numbers and texts that wait. */
+/* The stack of numbers and texts. */
 struct words {
     size_t n;
     struct word word[POLICY_STACK];
@@ -30,7 +30,7 @@ struct run {
     double widen;
     uint64_t now_ns, due_ns;
     uint64_t truths;
-    bool blind; /* what known() says is unknown */
+    bool blind; /* known() is unknown */
 };
 
 static inline unsigned usable(const struct policy_value *v, uint64_t now_ns)
@@ -49,13 +49,13 @@ static inline unsigned look(struct run *run, const struct policy_op *op)
 {
     const struct policy_value *v = value(run, op);
     unsigned is = usable(v, run->now_ns);
-    uint64_t until_ns = v->until_ns | ((uint64_t)is - 1); /* or never */
+    uint64_t until_ns = v->until_ns | ((uint64_t)is - 1); /* UINT64_MAX if unknown */
 
     run->due_ns = until_ns < run->due_ns ? until_ns : run->due_ns;
     return is;
 }
 
-/* … and a number, too. */
+/* Whether the slot's value is known and a finite number: 1 or 0. */
 static inline unsigned look_number(struct run *run, const struct policy_op *op)
 {
     return look(run, op) & (isfinite(value(run, op)->number) != 0);
@@ -77,7 +77,7 @@ static inline unsigned pop(struct run *run)
     return is;
 }
 
-/* So far hysteresis moves the number with which a signal is compared. */
+/* By how much hysteresis moves the number with which a signal is compared. */
 static inline double margin(const struct run *run, const struct policy_op *op)
 {
     return op->way * fabs(op->number) * run->widen;
@@ -93,7 +93,9 @@ static inline double below(const struct run *run, const struct policy_op *op)
     return op->number - margin(run, op);
 }
 
-/* Kleene's: what one of the two decides is known. */
+/* Kleene's logic: an operand with the truth `by` decides the result even if the other
+ * operand is unknown.
+ */
 static inline void decide(struct run *run, unsigned by)
 {
     unsigned a = pop(run), b = pop(run);
@@ -168,8 +170,8 @@ static struct word *push_word(struct words *w)
     return &w->word[w->n++];
 }
 
-/* An arithmetic result; what no number can be (a division by zero, an overflow) is
- * unknown.
+/* Stores an arithmetic result.  A result that is no finite number (division by zero,
+ * overflow) is unknown.
  */
 static void put_number(struct word *ret, double v)
 {
@@ -177,7 +179,7 @@ static void put_number(struct word *ret, double v)
     ret->known &= isfinite(v) != 0;
 }
 
-/* Two become one. */
+/* Replaces two values by the result. */
 static void calculate(struct words *w, const struct policy_op *op)
 {
     assert(w->n >= 2);
@@ -207,7 +209,7 @@ static void calculate(struct words *w, const struct policy_op *op)
     }
 }
 
-/* Two become a truth. */
+/* Replaces two values by a truth. */
 static void compare_words(struct run *run, struct words *w, const struct policy_op *op)
 {
     assert(w->n >= 2);
@@ -276,9 +278,9 @@ static void step_word(struct run *run, struct words *w, const struct policy_op *
     }
 }
 
-/* ---- the whole ---- */
+/* ---- whole conditions ---- */
 
-/* The first slot that the condition reads and that is unknown. */
+/* The first unknown slot that the condition reads. */
 static uint16_t first_unknown(const struct policy_condition *c,
                               const struct policy_value *values, uint64_t now_ns)
 {
@@ -325,8 +327,8 @@ void policy_evaluate(const struct policy_condition *c, const struct policy_value
     evaluate(c, values, widen, now_ns, false, ret);
 }
 
-/* By Kleene's logic a condition that is known while all values are unknown is the same
- * for any values; known() alone is not so, and counts as unknown here.
+/* In Kleene's logic, a condition that is known while all values are unknown has that
+ * result for any values.  known() is the exception, and counts as unknown here.
  */
 enum policy_truth policy_condition_constant(const struct policy_condition *c)
 {

@@ -5,23 +5,23 @@
 
 #include "base/units.h"
 
-/* A heat sink's time constant: how far a rise goes on. */
+/* A heat sink's time constant: for this time a rise is extrapolated. */
 #define AHEAD_S 30.0
-/* A rise is measured over so long, and a fall … */
+/* Times over which a rise and a fall are measured. */
 #define RISE_S 8.0
 #define FALL_S 6.0
-/* … and the cap of so long ago has not been felt yet. */
+/* A cap set within this time does not show in the temperature yet. */
 #define FELT_S 5.0
-/* From so far below the limit on a rise counts. */
+/* A rise counts from this far below the limit. */
 #define NEAR_C 10
-/* No inlet is colder: what a watt does to the temperature is at most
- * (temperature - COLD_C) / power.
+/* No inlet is colder: the largest effect of a watt on the temperature is (temperature -
+ * COLD_C) / power.
  */
 #define COLD_C 10.0
-/* The least step of a trim, of the default limit. */
+/* The least step of a trim, as a fraction of the default limit. */
 #define TRIM 0.01
 
-/* The cap that slows the board: a lower one of others hides it. */
+/* The cap that limits the board: a lower cap of others hides this one. */
 static uint32_t felt_mw(const struct heat *h, const struct heat_now *now)
 {
     uint32_t cap_mw = h->cap_mw ? h->cap_mw : now->in_force_mw;
@@ -43,7 +43,7 @@ static void keep(struct heat *h, const struct heat_now *now, uint64_t now_ns)
     h->past[h->n++] = (struct heat_past){now_ns, now->temp_c, felt_mw(h, now)};
 }
 
-/* The newest that is at least so old; NULL: none. */
+/* The newest value of at least this age; NULL: none. */
 static const struct heat_past *ago(const struct heat *h, double s, uint64_t now_ns)
 {
     for (size_t i = h->n; i-- > 0;)
@@ -52,7 +52,9 @@ static const struct heat_past *ago(const struct heat *h, double s, uint64_t now_
     return NULL;
 }
 
-/* Kelvin a second, surely: of whole degrees the last one may be no more than a blink. */
+/* The least rise in Kelvin a second that the readings prove: the last whole degree may
+ * be a reading's noise.
+ */
 static double rise_of(const struct heat *h, const struct heat_now *now, uint64_t now_ns)
 {
     const struct heat_past *was = ago(h, RISE_S, now_ns);
@@ -76,13 +78,13 @@ static double draws_w(const struct heat_now *now)
     return fmax(now->power_w > 1 ? now->power_w : w_of_mw(now->in_force_mw), 1);
 }
 
-/* The most that a watt does to the temperature, K/W. */
+/* The largest possible effect of a watt on the temperature, in K/W. */
 static double most_kpw(const struct heat_now *now)
 {
     return fmax(now->temp_c - COLD_C, 1) / draws_w(now);
 }
 
-/* Where the temperature goes to if nothing is done. */
+/* The temperature expected if nothing is done. */
 static double heading_c(const struct heat *h, const struct heat_now *now, double rise,
                         uint64_t now_ns)
 {
@@ -93,7 +95,7 @@ static double heading_c(const struct heat *h, const struct heat_now *now, double
     return now->temp_c + AHEAD_S * rise - lowered_w * most_kpw(now) / 2;
 }
 
-/* Within one degree. */
+/* Restarts the settling if the temperature leaves a range of one degree. */
 static void settle(struct heat *h, int temp_c, uint64_t now_ns)
 {
     int low = temp_c < h->low_c ? temp_c : h->low_c;
@@ -140,7 +142,9 @@ static double down_w(const struct heat_now *now, double dt)
     return fmax(5, HEAT_DOWN * w_of_mw(now->default_mw)) * fmin(dt, 2);
 }
 
-/* Below a lower cap of others: so high that the board stays cool once that ends. */
+/* Raises the cap under a lower cap of others, so far that the board stays cool when the
+ * other cap ends.
+ */
 static void raise_hidden(struct heat *h, const struct heat_now *now, double over,
                          double trim_w, uint64_t now_ns)
 {
@@ -204,7 +208,7 @@ bool heat_step(struct heat *h, const struct heat_now *now, uint64_t now_ns)
         h->known_ns = now_ns;
         h->was_known = true;
     } else {
-        h->n = 0; /* what it was is no measure of a rise any more */
+        h->n = 0; /* older values do not measure a rise any more */
         if (h->was_known && h->cap_mw != now->min_mw &&
             s_between(h->known_ns, now_ns) >= HEAT_AGE_S)
             lower(h, now, down_w(now, dt), now_ns);

@@ -73,7 +73,7 @@ static bool is_keyword(const char *text, size_t len)
     return false;
 }
 
-/* A word behind a number that is no unit. */
+/* A word behind a number that is not a unit. */
 static int fail_unit(const char *text, size_t len, size_t at, uw_error *err)
 {
     struct nearest near = {0};
@@ -89,7 +89,7 @@ static int fail_unit(const char *text, size_t len, size_t at, uw_error *err)
                            text + at, nearest_text(&near, hint));
 }
 
-/* The unit behind a number; none is a plain number. */
+/* The unit behind a number; without one, a plain number. */
 static int lex_unit(const char *text, size_t len, struct policy_token *t, uw_error *err)
 {
     double factor = 1;

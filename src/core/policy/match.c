@@ -14,7 +14,7 @@ bool policy_wildcard(const char *pattern, const char *text)
             pattern++;
             text++;
         } else if (star) {
-            /* the last star takes one character more */
+            /* the last star takes one more character */
             pattern = star + 1;
             text = ++from;
         } else {
@@ -48,8 +48,8 @@ bool policy_matches(const struct policy_match *match, const struct policy_facts 
     return true;
 }
 
-/* Each text that a pattern of narrow matches is matched by one of wide: one whose stars
- * take the other's stars as they stand.
+/* Whether each text that a pattern of `narrow` matches is matched by a pattern of
+ * `wide`: the stars of `wide` match those of `narrow` literally.
  */
 static bool term_covers(const struct policy_term *wide, const struct policy_term *narrow)
 {

@@ -9,13 +9,13 @@
 enum { SLOTS_MAX = 12, NUMBERS_MAX = 24, VALUES_MAX = 2 * NUMBERS_MAX + 2 };
 enum { TRIES_MAX = 2000 };
 
-/* What matters of a signal that a condition reads. */
+/* The values that matter for a signal that a condition reads. */
 struct domain {
     uint16_t slot;
     enum policy_type type;
-    double number[NUMBERS_MAX]; /* it is compared with */
+    double number[NUMBERS_MAX]; /* numbers with which it is compared */
     const char *text[NUMBERS_MAX];
-    size_t n; /* of these */
+    size_t n; /* number of them */
     struct policy_value value[VALUES_MAX];
     size_t n_values, at;
 };
@@ -24,7 +24,7 @@ struct domains {
     const struct policy_reads *reads;
     struct domain domain[SLOTS_MAX];
     size_t n;
-    struct policy_value values[POLICY_READS_MAX]; /* of the combination that is tried */
+    struct policy_value values[POLICY_READS_MAX]; /* the combination under test */
 };
 
 static struct domain *domain_of(struct domains *d, uint16_t slot)
@@ -39,7 +39,7 @@ static struct domain *domain_of(struct domains *d, uint16_t slot)
     return &d->domain[d->n++];
 }
 
-/* The constant that the read at i is compared with; NULL: it is used otherwise. */
+/* The constant with which the read at i is compared; NULL: the read is used otherwise. */
 static const struct policy_op *compared(const struct policy_condition *c, size_t i)
 {
     const struct policy_op *op = &c->op[i];
@@ -72,7 +72,7 @@ static bool add_read(struct domains *d, const struct policy_condition *c, size_t
     return true;
 }
 
-/* Finds what the condition compares; false: it calculates. */
+/* Finds the comparisons of the condition; false: it calculates. */
 static bool add_condition(struct domains *d, const struct policy_condition *c)
 {
     for (size_t i = 0; i < c->n_ops; i++) {
@@ -98,7 +98,7 @@ static void add_value(struct domain *d, struct policy_value v)
     d->value[d->n_values++] = v;
 }
 
-/* A step that is one at any size of n. */
+/* A step that changes n at any size of n. */
 static double step_from(double n)
 {
     return fmax(1, fabs(n) / 2);
@@ -128,7 +128,7 @@ static void fill(struct domain *d)
     }
 }
 
-/* The next combination of values; false: that was the last one. */
+/* Advances to the next combination of values; false: there is none. */
 static bool next(struct domains *d)
 {
     for (size_t i = 0; i < d->n; i++) {

@@ -11,14 +11,14 @@
 struct parser {
     struct policy_writer w;
     size_t len;
-    struct policy_token token; /* not taken yet */
-    size_t taken;              /* end of the last one that was */
+    struct policy_token token; /* the next token */
+    size_t taken;              /* end of the last token that was taken */
     unsigned nested;
 };
 
 #define refuse(p, at, ...) policy_lex_fail((p)->w.text, (at), (p)->w.err, __VA_ARGS__)
 
-/* nest() bounds how deep these call each other. */
+/* nest() bounds the depth of this recursion. */
 // NOLINTBEGIN(misc-no-recursion)
 static int parse_or(struct parser *p, struct policy_part *ret);
 
@@ -79,7 +79,9 @@ static const struct {
              {".max", POLICY_MAX},
              {".percentile", POLICY_PERCENTILE}};
 
-/* Whether the name ends with a fold of a series; *len then is the signal's part. */
+/* Whether the name ends with a fold of a series; *len is then the length of the signal's
+ * name.
+ */
 static enum policy_fold fold_of(const char *name, size_t *len)
 {
     for (size_t i = 0; i < n_elements(folds); i++) {
@@ -92,7 +94,7 @@ static enum policy_fold fold_of(const char *name, size_t *len)
     return POLICY_NOW;
 }
 
-/* Whether "==" or "!=" stands before it. */
+/* Whether "==" or "!=" precedes it. */
 static bool is_compared(const struct parser *p, size_t from)
 {
     while (from > 0 && p->w.text[from - 1] == ' ')
@@ -186,7 +188,7 @@ static int parse_signal(struct parser *p, struct policy_part *ret)
     return policy_push_read(&p->w, &read, ret);
 }
 
-/* min and max: two values or more. */
+/* min and max: at least two values. */
 static int parse_list(struct parser *p, enum policy_code code, struct policy_part *ret)
 {
     struct policy_part next;

@@ -3,7 +3,7 @@
 #include <stdlib.h>
 #include <string.h>
 
-/* The limit that a phase finds at its begin may be about to change. */
+/* The limit found when a phase begins may still change within this time. */
 #define FOUND_S 1.0
 
 static uint32_t lower(uint32_t a_mw, uint32_t b_mw)

@@ -6,10 +6,10 @@
 
 #include "base/units.h"
 
-/* Of a cap of 60 % on a tenth to a fifth of a job's time, on the simulated boards: part
- * of training's speed that is lost while the cap is still in force; energy that the phase
- * saves less its longer time, at the job's mean power (EDP's price of time), as a part of
- * that power.
+/* For a cap of 60 % during a tenth to a fifth of a job's time, on the simulated boards:
+ * SLOW is the part of training's speed that is lost while the cap is still in force.
+ * GAIN is the energy that the phase saves, minus the cost of its longer time at the
+ * job's mean power (EDP's price of time), as a part of that power.
  */
 #define SLOW 0.12
 #define GAIN 0.126
@@ -75,10 +75,10 @@ double phase_lag_s(const struct phase_lag *lag, double unknown_s)
 
 /* ---- settling ---- */
 
-#define BEFORE_S 1.5 /* power before the change: of this time */
-#define WITHIN_S 0.8 /* it settles within this time … */
-#define AFTER_S 2.0  /* … and power after the change is that of the rest of this */
-#define LEAST 0.1    /* change of power that can be told from its scatter */
+#define BEFORE_S 1.5 /* length of the time before the change */
+#define WITHIN_S 0.8 /* time within which the power settles */
+#define AFTER_S 2.0  /* the power after the change is the mean up to this time */
+#define LEAST 0.1    /* least change of power that exceeds its scatter */
 #define LEAST_CAP 0.05
 enum { SAMPLES_LEAST = 5 };
 
@@ -102,7 +102,9 @@ static bool mean_of(const struct phase_settling *s, double from_s, double to_s,
     return true;
 }
 
-/* What is missing to a power that would have settled at once, in seconds of it. */
+/* The energy missing compared with a power that settles at once, in seconds of the
+ * change.
+ */
 static double missing_s(const struct phase_settling *s, double before_w, double after_w)
 {
     unsigned first = s->n < PHASE_SAMPLES ? 0 : s->n - PHASE_SAMPLES;

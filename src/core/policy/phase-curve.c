@@ -3,8 +3,8 @@
 #include <math.h>
 #include <string.h>
 
-#define SAME 0.015  /* caps that are one point */
-#define MOST_S 60.0 /* an older measurement counts no more than so long a one */
+#define SAME 0.015  /* caps that differ by less are one point */
+#define MOST_S 60.0 /* largest weight of older measurements */
 #define SMALL 0.05  /* a phase with less of the energy is the same under each cap */
 #define GAIN_LEAST 0.005
 enum { IN_A_ROW = 3 };
@@ -57,7 +57,7 @@ void phase_curve_add(struct phase_curve *c, const struct phase_stretch *s)
 {
     if (!(s->units > 0) || !(s->time_s > 0))
         return;
-    if (s->by_steps && !c->by_steps) /* its steps were not known before */
+    if (s->by_steps && !c->by_steps) /* the steps were not known before */
         *c = (struct phase_curve){.by_steps = true};
     if (c->by_steps != s->by_steps)
         return;
@@ -79,7 +79,7 @@ struct sum {
     double time_s, energy_j;
 };
 
-/* Adds the phase's work under a cap; false: no points around it. */
+/* Adds the phase's work under a cap; false: the cap is outside the measured points. */
 static bool add_work(const struct phase_curve *c, double cap_w, struct sum *sum)
 {
     size_t i = 0;
@@ -102,7 +102,7 @@ static bool add_work(const struct phase_curve *c, double cap_w, struct sum *sum)
     return true;
 }
 
-/* Its own points, whatever their caps. */
+/* Adds the mean of the phase's points, whatever their caps. */
 static void add_mean(const struct phase_curve *c, struct sum *sum)
 {
     double seen_s = 0, power = 0, unit = 0;
@@ -121,10 +121,10 @@ static void add_mean(const struct phase_curve *c, struct sum *sum)
 struct work {
     const struct phase_curve *curve;
     size_t n;
-    double small_j; /* a phase of less energy is the same under each cap */
+    double small_j; /* a phase with less energy counts as the same under each cap */
 };
 
-/* All phases under one cap. */
+/* Sums up all phases under one cap. */
 static bool under(const struct work *w, double cap_w, struct sum *ret)
 {
     *ret = (struct sum){0};
@@ -141,7 +141,7 @@ static bool under(const struct work *w, double cap_w, struct sum *ret)
     return true;
 }
 
-/* As it is under caps of phases (ruled), or was without. */
+/* Sums up all phases under the caps of phase rules (ruled), or without these. */
 static bool under_phases(const struct work *w, bool ruled, struct sum *ret)
 {
     *ret = (struct sum){0};
@@ -154,7 +154,7 @@ static bool under_phases(const struct work *w, bool ruled, struct sum *ret)
     return true;
 }
 
-/* The caps that all phases with much energy have points around. */
+/* The range of caps within the measured points of all phases that have much energy. */
 static bool range_of(const struct work *w, double *ret_low, double *ret_high)
 {
     double low = 0, high = INFINITY;
@@ -191,7 +191,7 @@ void phase_compare(const struct phase_curve *curve, size_t n, double lost_s,
         return;
     double time_s = ruled.time_s + lost_s;
     if (!under(&w, low, &at) || at.time_s < time_s)
-        return; /* it is below all caps that are known */
+        return; /* the ruled job is slower than at the lowest measured cap */
     for (unsigned i = 0; i < 50; i++) {
         double middle = (low + high) / 2;
         if (!under(&w, middle, &at))

@@ -59,7 +59,7 @@ struct finder {
     policy_finding_fn fn;
     void *user;
     enum policy_about about;
-    size_t at; /* the rule or class that is looked at */
+    size_t at; /* the current rule or class */
     size_t errors;
 };
 
@@ -101,7 +101,7 @@ static void check_classes_of(struct finder *f, const struct policy_rule *rule)
     }
 }
 
-/* Rules before this one. */
+/* Compares the rule with the rules before it. */
 static void check_earlier(struct finder *f, const struct policy_rule *rule)
 {
     for (const struct policy_rule *other = f->p->rule; other < rule; other++) {
@@ -114,7 +114,7 @@ static void check_earlier(struct finder *f, const struct policy_rule *rule)
     }
 }
 
-/* The first signal that the condition reads and that caps move; NULL: none. */
+/* The first signal that the condition reads and that caps influence; NULL: none. */
 static const char *moved_signal(const struct policy *p, const struct policy_condition *c)
 {
     for (size_t i = 0; i < p->reads.n; i++) {
@@ -125,7 +125,7 @@ static const char *moved_signal(const struct policy *p, const struct policy_cond
     return NULL;
 }
 
-/* Its conditions depend on values, but none make it act. */
+/* Whether no values make the rule act, although its conditions depend on values. */
 static void check_never(struct finder *f, const struct policy_rule *rule)
 {
     const struct policy_catalogue *catalogue = f->p->catalogue;
@@ -195,7 +195,7 @@ static void check_cap(struct finder *f, const struct policy_rule *rule)
                 rule->name, f->p->cls[i].name, f->p->cls[i].floor * 100);
 }
 
-/* A class behind one that matches each of its jobs, and one whose name was given. */
+/* A class after one that matches each of its jobs, and one with a duplicate name. */
 static void check_class(struct finder *f, const struct policy_class *cls)
 {
     for (const struct policy_class *other = f->p->cls; other < cls; other++) {

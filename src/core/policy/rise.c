@@ -4,15 +4,15 @@
 
 #include "base/units.h"
 
-/* No cap slows a board that pauses, and it draws little: up to this part of its minimum
- * and that of what others allow above it.
+/* A board that pauses is not slowed by its cap, and draws little: at most LITTLE_MIN of
+ * its minimum plus LITTLE of the range that others allow above the minimum.
  */
 #define LITTLE_MIN 0.7
 #define LITTLE 0.25
-/* Such a board may draw so much more than it does, … */
+/* Such a board may draw this multiple of its power, … */
 #define ROOM 1.25
-/* … and wants more from this part of its cap on: above 1 / ROOM by more than one reading
- * differs from the next.
+/* … and needs more once it draws this part of its cap, which exceeds 1 / ROOM by more
+ * than the difference of two readings.
  */
 #define AGAIN 0.9
 
@@ -26,7 +26,7 @@ static bool is_open(const struct rise_board *b, const struct rise_now *now)
     return !b->cap_mw || b->cap_mw >= now->top_mw;
 }
 
-/* What it may draw now. */
+/* The power that the board may draw now. */
 static double allowed_w(const struct rise_board *b, const struct rise_now *now)
 {
     return w_of_mw(is_open(b, now) ? now->top_mw : b->cap_mw);
@@ -45,7 +45,9 @@ static bool wants_more(const struct rise_board *b, const struct rise_now *now)
     return draws_much(now) || (now->has_job && now->power_w >= AGAIN * allowed_w(b, now));
 }
 
-/* The cap of a board that is held low goes down with what the board draws, never up. */
+/* Lowers the cap of a board that is held low with the power that it draws; never raises
+ * it.
+ */
 static void hold_low(struct rise_board *b, const struct rise_now *now)
 {
     double min_w = w_of_mw(now->min_mw), was_w = allowed_w(b, now);
@@ -60,8 +62,8 @@ static void hold_low(struct rise_board *b, const struct rise_now *now)
     b->cap_mw = mw_of_w(b->cap_w);
 }
 
-/* It draws again: what it may draw more than before is charged.  One reading may be
- * noise: its cap stays until the next one.
+/* The board draws power again: what it may draw in addition is charged.  One reading may
+ * be noise: the cap stays until the next one.
  */
 static void let_go(struct rise *r, struct rise_board *b, const struct rise_now *now,
                    uint64_t now_ns)
@@ -71,8 +73,8 @@ static void let_go(struct rise *r, struct rise_board *b, const struct rise_now *
     b->little_ns = now_ns;
 }
 
-/* What it draws in the last seconds; while it is held low, a change of that is charged,
- * or repaid.
+/* Averages the power of the last seconds.  While the board is held low, a change of the
+ * average is charged or repaid.
  */
 static void look_level(struct rise *r, struct rise_board *b, const struct rise_now *now)
 {
@@ -110,7 +112,9 @@ static bool climbs(const struct rise_board *b, const struct rise_now *now)
     return now->known && !b->low && b->cap_mw && b->cap_mw < now->top_mw;
 }
 
-/* A cap that does not slow its board stays near what the board draws. */
+/* The missing power.  A cap that does not slow its board stays near the power that the
+ * board draws.
+ */
 static double missing_w(const struct rise_board *b, const struct rise_now *now)
 {
     double top_w = w_of_mw(now->top_mw);
@@ -122,7 +126,9 @@ static double missing_w(const struct rise_board *b, const struct rise_now *now)
     return fmax(0, top_w - b->cap_w);
 }
 
-/* What each of the boards that climb gets, so that all of sum_w is used or all are up. */
+/* The equal share of each climbing board with which sum_w is used up or all boards are
+ * at their top.
+ */
 static double share_of(const struct rise *r, const struct rise_now *now, size_t n,
                        double sum_w)
 {
@@ -167,8 +173,8 @@ static void climb(struct rise *r, const struct rise_now *now, size_t n)
     }
 }
 
-/* A board that is up needs no claim at its original, and one a little above what others
- * ask for, so that theirs decides.
+/* A board at its top needs no claim at its original, and otherwise a claim a little
+ * above the others', so that theirs decide.
  */
 static void follow(struct rise_board *b, const struct rise_now *now, uint64_t now_ns)
 {
@@ -199,7 +205,7 @@ static void follow(struct rise_board *b, const struct rise_now *now, uint64_t no
     b->behind_ns = 0;
 }
 
-/* ---- the node ---- */
+/* ---- all boards ---- */
 
 static void measure(struct rise *r, const struct rise_now *now, size_t n)
 {
@@ -228,7 +234,7 @@ void rise_step(struct rise *r, double rate_w_s, const struct rise_now *now, size
     for (size_t i = 0; i < n; i++) {
         struct rise_board *b = &r->board[i];
         if (!now[i].known) {
-            b->state = LIMIT_UNKNOWN; /* what it may draw stays */
+            b->state = LIMIT_UNKNOWN; /* the power that it may draw stays */
             continue;
         }
         look(r, b, &now[i], now_ns);

@@ -29,7 +29,7 @@ double policy_rule_least_s(const struct policy_rule *rule, double break_even_s)
     return fmax(rule->least_auto ? break_even_s : rule->least_s, POLICY_LEAST_S);
 }
 
-/* What keeps it off, whatever its condition says; RULE_ACTS: nothing. */
+/* The reason why the rule cannot act whatever its condition says; RULE_ACTS: none. */
 static enum policy_state barred(const struct policy_rule *rule,
                                 const struct policy_instant *at)
 {
@@ -75,7 +75,7 @@ static enum policy_state off(const struct policy_instant *at, struct policy_prog
     return why;
 }
 
-/* It is on: does it stay? */
+/* Whether a rule that is on stays on. */
 static enum policy_state stay(const struct policy_rule *rule,
                               const struct policy_instant *at, struct policy_progress *p,
                               struct policy_answers *a, struct policy_verdict *v)
@@ -106,7 +106,7 @@ static enum policy_state stay(const struct policy_rule *rule,
     return RULE_ACTS;
 }
 
-/* It is not on: does it begin? */
+/* Whether a rule that is off begins. */
 static enum policy_state begin(const struct policy_rule *rule,
                                const struct policy_instant *at, struct policy_progress *p,
                                struct policy_answers *a, struct policy_verdict *v)
@@ -131,8 +131,7 @@ static enum policy_state begin(const struct policy_rule *rule,
     return RULE_ACTS;
 }
 
-/* Into *ret at once, member by member: a copy of the whole would wait for each of them.
- */
+/* Writes *ret member by member: a copy of the whole would wait for each member. */
 void policy_rule_step(const struct policy_rule *rule, struct policy_progress *p,
                       const struct policy_instant *at, struct policy_verdict *ret)
 {

@@ -14,7 +14,7 @@ static bool has_day(const struct policy_schedule *s, int64_t day)
     return s->days >> (((day + EPOCH_DAY) % DAYS + DAYS) % DAYS) & 1;
 }
 
-/* wall_s: as if it were UTC. */
+/* wall_s: local time as if it were UTC. */
 static bool is_inside(const struct policy_schedule *s, int64_t wall_s)
 {
     int64_t day = floor_div(wall_s, DAY_S), second = wall_s - day * DAY_S;
@@ -26,7 +26,7 @@ static bool is_inside(const struct policy_schedule *s, int64_t wall_s)
            (has_day(s, day - 1) && second < to_s);
 }
 
-/* The first time after wall_s, within 8 days, at which the clock is inside, or not. */
+/* The first time after wall_s, within 8 days, at which is_inside() is not `inside`. */
 static int64_t next_edge(const struct policy_schedule *s, int64_t wall_s, bool inside)
 {
     int64_t today = floor_div(wall_s, DAY_S);

@@ -8,7 +8,7 @@ struct window {
     double from_s, to_s; /* since the time of the first point */
 };
 
-/* How long the i-th value counts. */
+/* The time for which the i-th value counts. */
 static double weight(const struct window *w, size_t i)
 {
     const struct policy_points *p = w->points;
@@ -23,7 +23,7 @@ static double weight(const struct window *w, size_t i)
     return to_s > from_s ? to_s - from_s : 0;
 }
 
-/* The lowest and the highest value, the mean. */
+/* The minimum, the maximum and the mean. */
 struct moments {
     double covered_s, mean, min, max;
 };
@@ -44,7 +44,7 @@ static struct moments moments(const struct window *w)
     return m;
 }
 
-/* Finite numbers as whole ones in the same order; 0 and -0 are one. */
+/* Maps finite numbers to integers in the same order; 0 and -0 are equal. */
 static uint64_t rank_of(double v)
 {
     uint64_t bits;
@@ -67,10 +67,10 @@ enum { BUCKET_BITS = 9, BUCKETS = 1 << BUCKET_BITS };
 
 struct bucket {
     double weight_s;
-    uint64_t low, high; /* the values that are there */
+    uint64_t low, high; /* the lowest and highest value in it */
 };
 
-/* Sorts the values from low to high into buckets. */
+/* Sorts the values from `low` to `high` into buckets. */
 static void fill(const struct window *w, uint64_t low, uint64_t high,
                  struct bucket bucket[BUCKETS])
 {
@@ -92,8 +92,9 @@ static void fill(const struct window *w, uint64_t low, uint64_t high,
     }
 }
 
-/* The value at which the time, in the order of values, comes to the share: sorts into
- * buckets, then the bucket in which that value is, until only one value is there.
+/* The value below which the given share of the time lies, with values in ascending
+ * order: sorts into buckets, then sorts the bucket of that value, until one value is
+ * left.
  */
 static double percentile(const struct window *w, const struct moments *m, double share)
 {

@@ -34,7 +34,7 @@ static const struct atom atoms[] = {
     {"°C",   1,     {.power = {0, 0, 0, 1}, .point = true}},
     {"%",    0.01,  IS(0)},
 };
-/* How a unit is named in messages where it is none of the atoms: the first that fits. */
+/* Names of composed units in messages; the first one that fits is used. */
 static const char *const composed[] = {"g/kWh", "kWh", "W/s", "g/h", "K/s"};
 /* clang-format on */
 
@@ -94,7 +94,7 @@ size_t policy_unit_read(const char *text, size_t len, struct policy_unit *ret,
         return n;
     size_t m = read_atom(text + n + 1, len - n - 1, &below);
     size_t end = n + 1 + m;
-    /* "W/s.x" and "W/s(": what is behind the stroke is a name */
+    /* "W/s.x" and "W/s(": a name follows the slash */
     if (m == 0 || (end < len && (text[end] == '.' || text[end] == '(')))
         return n;
     if (!policy_unit_over(&above.unit, &below.unit, &both))
@@ -149,7 +149,7 @@ bool policy_unit_over(const struct policy_unit *a, const struct policy_unit *b,
     return combine(a, b, -1, ret);
 }
 
-/* "EUR/kWh": a known name in front of which the currency stands. */
+/* "EUR/kWh": a known unit with a currency before it. */
 static bool money_name(const struct policy_unit *unit, char ret[POLICY_UNIT_NAME])
 {
     static const char *const below[] = {"", "/kWh", "/h"};

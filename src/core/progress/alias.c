@@ -6,20 +6,20 @@
 #include "base/units.h"
 
 enum {
-    MORE_TURNS = 4, /* more turns between two samples: no step is shorter than that */
+    MORE_TURNS = 4, /* most turns between two samples: no step is shorter */
     SEEN_TURNS = 2, /* with more, the errors of the sample times blur the phases */
     /* with fewer, boards agree by chance at one of the frequencies tried */
     SEEN_BOARDS = 4
 };
 /* least length of the boards' mean phase vector if they are in step */
 #define IN_STEP 0.95
-#define APART 0.1 /* a faster tone's must be this much shorter, apart from errors */
-#define OUT_OF_STEP 0.75 /* most if they are surely out of step */
-#define CLEAR 4.0        /* of a tone, relative to all that is there taken as noise */
-#define WEAKEST 0.5      /* of a tone that others show, relative to the first */
+#define APART 0.1        /* a faster tone's length must be lower by this, errors aside */
+#define OUT_OF_STEP 0.75 /* largest length if the boards are surely out of step */
+#define CLEAR 4.0        /* least size of a tone, relative to all else taken as noise */
+#define WEAKEST 0.5      /* least size of a tone shown by others, relative to the first */
 #define SAME_RATE 0.05
 #define OTHER_RATE 1.15 /* least quotient of two rates of reading */
-#define MULTIPLE 0.05   /* … and how near to a whole number it says nothing */
+#define MULTIPLE 0.05   /* least distance of the quotient from a whole number */
 
 struct tone tone_of(const struct series *s, double hz)
 {

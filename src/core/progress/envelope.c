@@ -68,7 +68,7 @@ static void learn_noise(struct history *h, enum channel c, double difference,
     h->noise[c] = fmin(fmax(q * NOISE_OF_QUANTILE, least[c]), most[c]);
 }
 
-/* NAN: not read, the last value is held. */
+/* v is NAN: not read, the last value is held. */
 static void add_value(struct history *h, enum channel c, double value, double dt)
 {
     uint64_t slot = h->n % HISTORY_SAMPLES,

@@ -48,7 +48,7 @@ enum phase_kind phase_guess(const struct look *l, const struct look_back *b)
         return PHASE_STARTUP;
     }
     if (l->level_w >= ABOVE_FIRST * b->train_w)
-        return PHASE_TRAIN; /* the former training phase was none */
+        return PHASE_TRAIN; /* the regime taken for training was another phase */
     double floor = fmin(b->floor_w, FLOOR_MOST * b->train_w);
     double share = (l->level_w - floor) / fmax(b->train_w - floor, 1);
     if (share < PAUSE_SHARE)

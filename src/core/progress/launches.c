@@ -132,10 +132,11 @@ static size_t rest_after(const struct process *p, size_t i, uint64_t step)
     return 0;
 }
 
-/* Share of rests followed by another one `step` launches later (rests of the last step do
- * not count). 0 if too few rests can tell, or if rests lie so close together that chance
- * would do it: the next rest falls on a given launch with a probability of one in their
- * distance.  May be 0 for a share below `least`, which is often seen early.
+/* Share of the rests that are followed by another one `step` launches later (rests of
+ * the last step do not count).  0 if there are too few rests, or if rests are so close
+ * together that this happens by chance: the next rest is at a given launch with a
+ * probability of one in their distance.  May be 0 for a share below `least`, which is
+ * common early on.
  */
 static double share_of(const struct process *p, uint64_t step, double least)
 {
@@ -295,10 +296,10 @@ static void judge(struct process *p, bool good)
     forget(p);
 }
 
-/* A rest that is not a step after the mark.  If another rest lies one step before it,
- * with as many rests between as a step has, it ends a step after a pause, or a longer
- * step. (Rests of a validation may lie so too, but with more rests between; rests within
- * a step do so before the step's end.)
+/* A rest that is not one step after the mark.  If another rest lies one step before it,
+ * with as many rests between them as in a step, it ends a step after a pause, or a
+ * longer step.  (Rests of a validation may lie likewise, but with more rests between
+ * them; rests within a step precede the step's end.)
  */
 static void odd_rest(struct process *p, const struct rest *r)
 {

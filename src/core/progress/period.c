@@ -35,14 +35,14 @@ enum { REACH_KNOTS = 16, REACH_SAMPLES = 4, REACH_TURNS = 3, HARMONICS = 8 };
 #define REACH_PEAK 1.25
 #define REACH_MARGIN 1.1
 #define REACH_ERRORS 3.0
-#define CLEAR_TONE 3.0 /* of a board, relative to all that it shows taken as noise */
+#define CLEAR_TONE 3.0 /* least size for a board, relative to all else taken as noise */
 #define TICKS_S 0.05   /* readings of slower sensors are placed at their ticks */
 #define CLOSEST_S 0.01 /* samples closer than this are left out */
 
 struct sample {
     uint64_t at_ns;
     float power, sm, mem, busy; /* NAN unknown */
-    double energy;              /* of the counter since the first; NAN unknown */
+    double energy; /* energy of the counter since the first sample; NAN unknown */
 };
 
 /* Level 0 holds samples as fed; each further level holds means of two samples of the one
@@ -56,7 +56,7 @@ struct level {
     double gap_s, off_s; /* smoothed: time between samples; deviation from it */
 };
 
-/* How evenly a board is read, what is left out of the samples as well. */
+/* The regularity of a board's readings, including those left out of the samples. */
 struct pace {
     uint64_t last_ns;
     double gap_s, off_s; /* smoothed: time between readings; deviation from it */
@@ -65,7 +65,7 @@ struct pace {
 struct board {
     struct ticks ticks; /* once known, samples are placed at them */
     struct pace pace;
-    double counted_j, before_j; /* the counter's last value; … and what it had before 0 */
+    double counted_j, before_j; /* last value of the counter; sum before its resets */
     struct level level[LEVELS];
 };
 
@@ -175,7 +175,7 @@ static float believable(double x)
     return x >= 0 && x <= MOST_READING ? (float)x : NAN;
 }
 
-/* A reading that is missed leaves the others where they were. */
+/* Updates the pace.  A missed reading does not shift the others. */
 static void keep_pace(struct pace *p, uint64_t at_ns)
 {
     double gap = s_between(p->last_ns, at_ns);
@@ -190,13 +190,15 @@ static void keep_pace(struct pace *p, uint64_t at_ns)
     p->last_ns = at_ns;
 }
 
-/* Read at times so even that they alone tell no period from a far shorter one. */
+/* Whether readings are so regular that their times cannot distinguish a period from a
+ * much shorter one.
+ */
 static bool is_even(const struct board *b)
 {
     return b->pace.off_s <= JITTER * b->pace.gap_s;
 }
 
-/* What a counter has summed up in all; it may begin anew. */
+/* The total energy of a counter, which may be reset. */
 static double counted(struct board *b, double energy_j)
 {
     if (!(energy_j >= 0))
@@ -471,8 +473,8 @@ static bool gather_at_ticks(const struct board *b, unsigned level,
     return n >= VIEW_LEAST;
 }
 
-/* Whether the folded pattern goes further from its mean than an alias could, given the
- * sensor's window.
+/* Whether the folded pattern deviates from its mean by more than an alias could, given
+ * the sensor's window.
  */
 static bool goes_too_far(const struct period_sensor *sensor, const struct series *s,
                          double mean_w, double hz)
@@ -649,7 +651,7 @@ static double loudest_hz(const struct series *s, double period_s, double gap_s)
     return at_hz;
 }
 
-/* Whether all that is kept of a board's power was read at two rates that both show hz. */
+/* Whether a board's samples contain readings at two rates that both show hz. */
 static bool rates_agree(const struct level *all, unsigned level, double hz)
 {
     struct series s;
@@ -660,9 +662,9 @@ static bool rates_agree(const struct level *all, unsigned level, double hz)
     return false;
 }
 
-/* Whether a counter or, of a sensor that nothing is known of, a second rate of reading
- * shows the period, too, on any board.  A known sensor looks at its own moments, at
- * whatever rate it is read.
+/* Whether the period also shows on any board in the counter or, for an unknown sensor,
+ * at a second rate of reading.  A known sensor samples at its own times, whatever the
+ * rate of reading.
  */
 static bool is_witnessed(const struct period *p, const struct period_found *f)
 {
@@ -684,10 +686,10 @@ static bool is_witnessed(const struct period *p, const struct period_found *f)
     return false;
 }
 
-/* Whether the period may be an alias of a far shorter one, as a sensor with fixed update
- * times shows it, whatever the times of reading.  The fewer samples a cycle, the
- * likelier.  Of a sensor that nothing is known of, readings at even times tell no period
- * from far shorter ones.
+/* Whether the period may be an alias of a much shorter one, which a sensor with fixed
+ * update times shows whatever the times of reading; it is likelier with fewer samples a
+ * cycle.  For an unknown sensor, readings at regular times cannot distinguish a period
+ * from much shorter ones.
  */
 static bool may_be_alias(const struct period *p, const struct period_found *f,
                          const struct view *v)

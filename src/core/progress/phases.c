@@ -15,7 +15,7 @@ enum { REGIMES = 8, STAYS = 16, LEAST_BUCKETS = 5, OWN_PATTERN = 5 };
 #define CROSSING_SD 5.0
 #define SETTLE_S 2.0
 #define TRIAL_S 8.0
-#define FIRST_S 8.0 /* of a trace: no events, a step may be under way */
+#define FIRST_S 8.0 /* at the begin of a trace: no events, a step may be under way */
 #define CYCLE_MOST_S 65.0
 #define GAP_S 5.0
 /* a change found this shortly before a new limit is the limit's effect */
@@ -243,7 +243,7 @@ static void begin_fresh(struct phases *p, uint64_t from)
         envelope_learn(&g->envelope, &p->history, i);
 }
 
-/* Training is preferred, else the regime seen last. */
+/* Training is preferred, then the regime seen last. */
 static bool likelier(const struct regime *a, const struct regime *b)
 {
     bool a_trains = a->kind == PHASE_TRAIN, b_trains = b->kind == PHASE_TRAIN;
@@ -462,7 +462,9 @@ static void trial_failed(struct phases *p)
     }
 }
 
-/* A jump up to a known regime, from a pause too short for settled bounds. */
+/* Whether the board jumped up to a known regime, from a pause too short for settled
+ * bounds.
+ */
 static bool jumped(const struct phases *p, struct breach *ret)
 {
     const struct history *h = &p->history;

@@ -24,8 +24,8 @@ enum {
 #define JUMP_SIGMA 6.0
 #define JUMP_BEFORE 0.3  /* least change while the usual difference is unknown */
 #define BACK 0.5         /* share of a jump that counts as a return */
-#define OTHER_MOST_S 120 /* after this time the new level is the job's */
-#define MOVED_S 1.0      /* a cap is in force after this at the latest */
+#define OTHER_MOST_S 120 /* after this time the new level is taken as the job's */
+#define MOVED_S 1.0      /* longest time until a cap is in force */
 #define AT_ONCE 0.015    /* relative change of a cap: smaller ones are steps of a ramp */
 #define RAMP_STEEP 8     /* elasticity of the rate allowed in a ramp */
 /* elasticity allowed for a change at once (both are high at a floor) */
@@ -267,7 +267,7 @@ static void close_bin(struct rate *r, uint64_t now_ns)
     }
 }
 
-/* Whether it is the same process, with no count gone back. */
+/* Whether it is the same process and no count has decreased. */
 static bool goes_on(const struct rate_process *was, const struct rate_process *is)
 {
     bool same = was->pid == is->pid && was->since_ns == is->since_ns;

@@ -19,7 +19,7 @@ static const struct step_slot *find_slot(const struct steps *s, uint64_t pid)
 }
 
 /* Copies the live slots to `live`, with implausible times corrected.  Returns whether
- * they are the same as before, with no count gone back.
+ * they are the same as before and no count has decreased.
  */
 static bool take_slots(struct steps *s, const struct step_slot *slots, size_t n,
                        uint64_t now_ns, struct step_slot *live, size_t *n_live)
@@ -47,7 +47,7 @@ static bool take_slots(struct steps *s, const struct step_slot *slots, size_t n,
     return same && *n_live == s->n_seen;
 }
 
-/* The slot with the fewest steps; among equals the last to get there. */
+/* The slot with the fewest steps; among equals, the last one to reach them. */
 static const struct step_slot *slowest(const struct step_slot *slots, size_t n)
 {
     const struct step_slot *worst = NULL;

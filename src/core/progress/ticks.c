@@ -80,8 +80,8 @@ static struct lie lie_of(const struct ticks *t, unsigned n, double period_s,
     return ret;
 }
 
-/* How many standard deviations more of the newest n brackets hold a tick than with random
- * ticks.
+/* By how many standard deviations the number of the newest n brackets that hold a tick
+ * exceeds that expected for random ticks.
  */
 static double no_chance(const struct ticks *t, unsigned n, unsigned inside)
 {

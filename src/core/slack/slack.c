@@ -21,7 +21,7 @@ enum {
     VISIT_EVERY = 20,    /* windows of a hold between visits to the first caps */
     VISIT_LATER = 50,    /* same after VISITS_EARLY visits */
     VISITS_EARLY = 10,
-    FADE_WINDOWS = 64,   /* memory of a hold's time, in windows */
+    FADE_WINDOWS = 64,   /* memory of the time of a hold, in windows */
     FADE_REFERENCE = 24, /* memory of the time at the first caps, in windows */
     FADE_POWER = 12,     /* memory of powers, in windows */
     BALANCES_MOST = 40,  /* most BALANCE steps */
@@ -306,8 +306,8 @@ static void learn(struct slack *s)
     }
 }
 
-/* After a step that slowed the job too much: raises the floor of the lowered boards that
- * are busiest now; if there are none, of all lowered boards.
+/* After a step that slowed the job too much: raises the floors of the lowered boards
+ * that are busiest now or, if there are none, of all lowered boards.
  */
 static void blame(struct slack *s)
 {

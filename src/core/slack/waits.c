@@ -3,7 +3,7 @@
 #include <math.h>
 
 #define LEAST_BUSY 0.02
-#define UTIL_SLEEPS 0.97 /* below this the board sleeps while it waits */
+#define UTIL_SLEEPS 0.97 /* below it the board sleeps while waiting */
 #define WAITS_MOST 0.85  /* of the mean power */
 
 double waits_power(const struct slack_seen *seen, double reference_w)

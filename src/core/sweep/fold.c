@@ -45,7 +45,7 @@ static int by_cap(const void *a, const void *b)
     return (x->cap_mw > y->cap_mw) - (x->cap_mw < y->cap_mw);
 }
 
-/* runs: n >= 1 of one cap. */
+/* runs: n >= 1 runs at one cap. */
 static struct sweep_point point_of(const struct sweep_run *runs, unsigned n)
 {
     struct moments t = {0}, e = {0}, p = {0};
@@ -135,7 +135,7 @@ double sweep_value_se(const struct sweep *s, const struct goal *goal, size_t poi
                          : hypot(shape.we * se_e, shape.wt * se_t);
 }
 
-/* The goal that is marked beside the metrics. */
+/* The goal that is marked in addition to the metrics. */
 static const struct goal *beside(const struct sweep_choice *choice)
 {
     const struct goal *usual = &goals[SWEEP_METRICS];
