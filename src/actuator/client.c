@@ -26,12 +26,12 @@ enum {
     RENEW_MS = 500,
     RENEW_JOIN_MS = ACTUATOR_RENEW_MS - RENEW_MS, /* sooner or later by that, to join
                                                    * another wake-up of the loop */
-    RENEW_IDLE_MS = 2000, /* where nothing is held: to notice that nobody answers; */
-    RENEW_EARLY_MS = 500, /* sooner by that, to join another wake-up of the loop */
-    HELD_MAX = 64,        /* boards that are followed one by one */
-    START_S = 30,         /* until it says hello; */
-    START_SUDO_S = 300,   /* somebody may be typing a password; */
-    START_SERVICE_S = 60, /* it first restores what a killed actuator left */
+    RENEW_IDLE_MS = 2000, /* while nothing is held: to notice a dead actuator */
+    RENEW_EARLY_MS = 500, /* earlier by up to this, to join another wake-up of the loop */
+    HELD_MAX = 64,        /* boards that are tracked individually */
+    START_S = 30,         /* until the hello */
+    START_SUDO_S = 300,   /* time to type a password */
+    START_SERVICE_S = 60, /* a service first restores what a killed actuator left */
 };
 
 struct pending {
@@ -44,7 +44,7 @@ struct pending {
 
 struct held {
     char uuid[96];
-    uint32_t seq; /* of the newest request to hold it */
+    uint32_t seq; /* newest request to hold it */
 };
 
 enum state { STATE_STARTING, STATE_READY, STATE_ENDED };
@@ -53,42 +53,42 @@ struct actuator {
     struct loop *loop;
     struct actuator_opts opts;
     enum state state;
-    unsigned depth; /* callbacks on the stack: the memory must stay */
+    unsigned depth; /* callbacks on the stack: the memory must not be freed */
     bool freed;
     uint32_t last_seq, hello_seq;
     struct pending pending[PENDING_MAX];
     struct loop_timer *renew, *deadline;
     unsigned unanswered;
-    /* Boards that the actuator may hold for us: from the request until it says that it
-     * does not.
+    /* Boards that the actuator may hold for this client: from the request until the
+     * answer that it does not.
      */
     struct held held[HELD_MAX];
     size_t n_held;
     bool many_held; /* more than there is room for */
     struct {
-        uint32_t seq, next; /* seq 0: not asked */
+        uint32_t seq, next; /* seq 0: no request */
         actuator_counter_fn fn;
         void *user;
     } counters;
 
-    /* The real kind. */
+    /* The real actuator. */
     int fd;     /* -1: virtual, or closed */
-    int got_fd; /* came with the current answer; -1 */
+    int got_fd; /* descriptor received with the current answer; -1: none */
     bool with_sudo;
     struct loop_fd *source;
     struct loop_child *child;
 
-    /* The virtual kind. */
+    /* The virtual actuator. */
     struct guard *guard; /* its own, or NULL: the service's */
     const struct actuator_virtual *service;
-    uint64_t life; /* … of it that this session is of */
+    uint64_t life; /* the service's life to which this session belongs */
     struct guard_session *session;
     struct loop_timer *flush;
     struct proto_answer *answer;
     size_t n_answers;
 };
 
-/* The guard of a virtual service has gone, and its sessions with it. */
+/* Whether the guard of a virtual service has ended, and with it its sessions. */
 static bool service_gone(const struct actuator *act)
 {
     return act->service && (!act->service->guard || act->service->life != act->life);
@@ -99,7 +99,7 @@ static bool service_stopped(const struct actuator *act)
     return act->service && act->service->stopped;
 }
 
-/* ---- memory that callbacks may give up ---- */
+/* ---- freeing in callbacks ---- */
 
 static void close_all(struct actuator *act)
 {
@@ -139,7 +139,7 @@ static void enter(struct actuator *act)
     act->depth++;
 }
 
-/* Returns a callback's result and frees act if the callback asked for that. */
+/* Returns a callback's result, and frees act if the callback has requested that. */
 static int leave(struct actuator *act, int r)
 {
     if (--act->depth == 0 && act->freed)
@@ -149,7 +149,7 @@ static int leave(struct actuator *act, int r)
 
 /* ---- renewals ---- */
 
-/* Kernel time to the loop's. */
+/* Converts kernel time to the loop's time. */
 static uint64_t loop_ms(const struct loop *loop, double ms)
 {
     return ns_of_s(ms * 1e-3 * loop_speed(loop));
@@ -160,7 +160,7 @@ static bool holds(const struct actuator *act)
     return act->n_held > 0 || act->many_held;
 }
 
-/* Virtual time has no wake-ups to join or to save. */
+/* Virtual time has no wake-ups to join. */
 static void renew_next(struct actuator *act)
 {
     bool soon = holds(act) || act->state != STATE_READY || act->unanswered > 1;
@@ -196,7 +196,7 @@ static void note_hold(struct actuator *act, const char *uuid, uint32_t seq)
         renew_next(act);
 }
 
-/* Of a request to hold or let go of a board. */
+/* Notes the answer to a request to hold or to release a board. */
 static void note_answer(struct actuator *act, const struct pending *asked,
                         enum actuator_result result)
 {
@@ -208,7 +208,7 @@ static void note_answer(struct actuator *act, const struct pending *asked,
                          ? find_held(act, asked->uuid)
                          : NULL;
 
-    if (h && (int32_t)(asked->seq - h->seq) >= 0) /* not held again meanwhile */
+    if (h && (int32_t)(asked->seq - h->seq) >= 0) /* not held again in between */
         *h = act->held[--act->n_held];
 }
 
@@ -221,7 +221,7 @@ static int fail_start(struct actuator *act, int r, const char *text)
     return act->opts.on_ready(act, r, text, act->opts.user);
 }
 
-/* The actuator has ended: answer all requests and tell the owner. */
+/* The actuator has ended: answers all requests and notifies the owner. */
 static int end_session(struct actuator *act, const char *text)
 {
     struct actuator_reply reply = {.result = ACTUATOR_GONE};
@@ -310,7 +310,7 @@ static int on_answer(struct actuator *act, const struct proto_answer *answer)
         note_answer(act, &asked, reply.result);
         return asked.fn ? asked.fn(act, &reply, asked.user) : 0;
     }
-    return 0; /* a renewal's */
+    return 0; /* the answer to a renewal */
 }
 
 /* ---- requests ---- */
@@ -465,7 +465,7 @@ static int on_renew_due(struct loop_timer *timer, uint64_t now, void *user)
 
 /* ---- the real kind ---- */
 
-/* The one descriptor that came with a message; -1: none, or several, which are closed. */
+/* The descriptor that came with a message; -1: none, or several, which are closed. */
 static int take_fd(struct msghdr *message)
 {
     const struct cmsghdr *c = CMSG_FIRSTHDR(message);
@@ -482,7 +482,7 @@ static int take_fd(struct msghdr *message)
     return n == 1 ? fd : -1;
 }
 
-/* A message, and the descriptor that came with it in *ret_fd (-1: none). */
+/* Receives a message, and the descriptor that came with it in *ret_fd (-1: none). */
 static ssize_t receive(int fd, void *data, size_t size, int *ret_fd)
 {
     union {
@@ -688,7 +688,7 @@ int actuator_start_local(struct loop *loop, const struct actuator_opts *opts,
 
 /* ---- the service ---- */
 
-/* Only root and our own uid may listen as the actuator. */
+/* Only root and this process's uid may listen as the actuator. */
 static int check_service(int fd, const char *path, uw_error *err)
 {
     struct ucred who = {0};
@@ -767,7 +767,7 @@ static int on_flush(struct loop_timer *timer, uint64_t now, void *user)
     (void)timer;
     (void)now;
     if (service_stopped(act))
-        return 0; /* the renewal that comes after it looks again */
+        return 0; /* the next renewal checks again */
     enter(act);
     for (size_t i = 0; r == 0 && !act->freed && i < act->n_answers; i++) {
         struct proto_answer answer = act->answer[i];
@@ -777,7 +777,7 @@ static int on_flush(struct loop_timer *timer, uint64_t now, void *user)
     return leave(act, r);
 }
 
-/* A session with the guard, and where its answers go. */
+/* A session with the guard, and the receiver of its answers. */
 static int join_guard(struct actuator *act, struct guard *guard, uw_error *err)
 {
     const struct guard_client self = {.pid = getpid(), .uid = geteuid()};

@@ -63,7 +63,7 @@ static uint32_t limit_of(const struct cap_arg *cap, const struct gpu_limits *lim
                             : otherwise_mw;
 }
 
-/* The limits of root's configuration, without regard to the board's own range. */
+/* The limits of root's configuration, regardless of the board's own range. */
 static struct actuator_range range_of(const struct core_rules *rules,
                                       const struct gpu_limits *limits)
 {

@@ -15,7 +15,7 @@
 
 enum { ENTRIES_MAX = 1024 }; /* of the journal */
 
-/* ---- what is said ---- */
+/* ---- messages ---- */
 
 void guard_say_kept(struct charge *c)
 {
@@ -38,7 +38,7 @@ void guard_say_kept(struct charge *c)
     guard_say(c->guard, text);
 }
 
-/* The report of a damaged entry, for root. */
+/* Reports a damaged entry, for root. */
 static void say_damaged(struct charge *c, const struct actuator_reply *reply)
 {
     char in_force[40] = "an unknown limit", text[300];
@@ -57,7 +57,7 @@ void guard_say_refused(struct charge *c, const struct actuator_reply *reply)
     char text[200];
 
     if (reply->result == ACTUATOR_TAKEN && !c->held.holder_stopped)
-        return; /* its holder lives */
+        return; /* its holder is alive */
     c->unrestored = true;
     guard_say(c->guard, reply->text);
     if (c->held.damaged) {
@@ -71,7 +71,7 @@ void guard_say_refused(struct charge *c, const struct actuator_reply *reply)
 
 /* ---- recovery ---- */
 
-/* An entry of a board that is not there: only its boot can be judged. */
+/* An entry whose board is absent: only its boot can be checked. */
 static void recover_absent(struct guard *guard, const char *uuid)
 {
     const struct journal *journal = guard->opts.journal;
@@ -134,7 +134,9 @@ bool guard_is_recovering(const struct guard *guard)
 
 /* ---- the end ---- */
 
-/* Root, or the holder that was stopped, may have dealt with this board since. */
+/* Recovers a board again: root, or the holder that was stopped, may have changed it
+ * since.
+ */
 static void look_again(struct charge *c)
 {
     const struct guard *guard = c->guard;
@@ -168,7 +170,7 @@ void guard_end(struct guard *guard)
 
 void guard_give_up(struct guard *guard)
 {
-    lines_fini(&guard->told); /* a line for each board */
+    lines_fini(&guard->told); /* one line for each board */
     for (size_t i = 0; i < guard->n; i++) {
         struct charge *c = &guard->charge[i];
         if (c->state == STATE_FREE && !c->hangs)
@@ -178,7 +180,7 @@ void guard_give_up(struct guard *guard)
     }
 }
 
-/* ---- how it stands ---- */
+/* ---- reports ---- */
 
 bool guard_is_idle(const struct guard *guard)
 {

@@ -1,6 +1,5 @@
-/* Letting go of boards, so that they can be reset, and taking them back.  The driver lets
- * go of all boards at once (gpu.h: attach), so every job waits for it; caps stay in
- * force.
+/* Detaches boards, so that they can be reset, and attaches them again.  The driver
+ * closes all boards at once (gpu.h: attach), so every job waits; caps stay in force.
  */
 #include <errno.h>
 #include <stdio.h>
@@ -21,10 +20,10 @@ static void answer_move(struct guard *guard, enum actuator_result result,
         guard_send(m->session, PROTO_DETACH, m->seq, &reply);
     else if (result != ACTUATOR_DONE)
         guard_say(guard,
-                  reply.text); /* the hold finds the board detached, and reports that */
+                  reply.text); /* the hold finds the board detached and reports that */
 }
 
-/* Jobs go on. */
+/* Lets the jobs continue. */
 static void end_move(struct guard *guard, enum actuator_result result, const char *text)
 {
     answer_move(guard, result, text);
@@ -34,8 +33,8 @@ static void end_move(struct guard *guard, enum actuator_result result, const cha
     guard_tell(guard);
 }
 
-/* Runs in the worker. A driver that was closed must be opened again: caps may be in
- * force.
+/* Runs in the worker.  A driver that was closed must be opened again, because caps may
+ * be in force.
  */
 static int run_move(struct loop *loop, void *work)
 {
@@ -63,7 +62,7 @@ static int on_moved(struct loop *loop, void *work, int r)
         guard->away = guard->moving.away;
     (void)snprintf(text, sizeof text, "%s: %s", guard->moving.uuid,
                    r == -ETIMEDOUT ? "the driver hangs" : guard->moving.err.text);
-    if (r == -EIO || r == -ETIMEDOUT) { /* stays attached: no call of the driver */
+    if (r == -EIO || r == -ETIMEDOUT) { /* still attached: the driver was not called */
         answer_move(guard, ACTUATOR_UNKNOWN, text);
         if (guard->opts.on_broken)
             guard->opts.on_broken(text, guard->opts.user);

@@ -13,13 +13,13 @@
 #include "base/units.h"
 
 enum {
-    RETRY_S = 60,   /* between attempts of a service, once the quick ones are over */
+    RETRY_S = 60,   /* between attempts of a service, after the first quick ones */
     CALL_MS = 3000, /* a job of one board, kernel time */
-    LOOK_MS = 1000, /* how often we look for another's limit */
-    TELL_AFTER = 3, /* failed attempts to restore before the client is told */
+    LOOK_MS = 1000, /* interval of checks for another program's limit */
+    TELL_AFTER = 3, /* failed attempts to restore before the client is notified */
     TOLD_MAX = 2 * GUARD_BOARDS_MAX, /* lines a minute */
     LAPSES_MAX = 20,
-    LOOK_US = 1000, /* whether a hold's write has begun */
+    LOOK_US = 1000, /* interval of checks whether a hold's write has begun */
 };
 
 static uint64_t now_ns(const struct charge *c)
@@ -123,8 +123,8 @@ static void end_waiting(struct charge *c, enum actuator_result result, const cha
     }
 }
 
-/* The set that has its turn now; NULL: none, and *wake_ns is no later than the turn of
- * one that waits.  Limits, which budgets need, go first.
+/* The set request that is due now; NULL: none, and *wake_ns is at most the due time of a
+ * waiting one.  Limits, which budgets need, go first.
  */
 static struct proto_request *next_set(struct charge *c, uint64_t now, uint64_t *wake_ns)
 {
@@ -139,7 +139,7 @@ static struct proto_request *next_set(struct charge *c, uint64_t now, uint64_t *
     return NULL;
 }
 
-/* Answers the client that waits to take the board over. */
+/* Answers the client that waits to take over the board. */
 static void end_adopt(struct charge *c, const struct actuator_reply *reply)
 {
     if (c->adopt_seq)
@@ -158,7 +158,7 @@ static void tell_lease_over(struct charge *c, const struct actuator_reply *reply
     guard_send(c->session, PROTO_LEASE_OVER, 0, &told);
 }
 
-/* The board has no holder any more. */
+/* Marks the board as free of a holder. */
 static void set_free(struct charge *c, const struct actuator_reply *reply)
 {
     end_waiting(c, reply->result == ACTUATOR_YIELDED ? ACTUATOR_YIELDED : ACTUATOR_GONE,
@@ -192,7 +192,7 @@ void guard_want_restore(struct charge *c)
     end_waiting(c, ACTUATOR_GONE, "not held any more");
 }
 
-/* Another actuator restores the board and then gives it up: the hold is tried again. */
+/* Another actuator restores the board and then releases it: tries the hold again. */
 static bool hold_again(struct charge *c, const struct actuator_reply *reply)
 {
     if (reply->result != ACTUATOR_TAKEN || !c->held.holder_passes || !c->job.seq ||
@@ -210,7 +210,7 @@ static void after_hold(struct charge *c, const struct actuator_reply *reply)
     answer_job(c, reply);
     if (reply->result != ACTUATOR_DONE) {
         struct actuator_reply gone = *reply;
-        gone.result = ACTUATOR_GONE; /* to a release that came meanwhile */
+        gone.result = ACTUATOR_GONE; /* answers a release that arrived in between */
         if (c->release_seq)
             guard_send(c->session, PROTO_RELEASE, c->release_seq, &gone);
         c->release_seq = 0;
@@ -229,8 +229,8 @@ static void after_hold(struct charge *c, const struct actuator_reply *reply)
     c->next_look_ns = now_ns(c) + LOOK_MS * NS_PER_MS;
 }
 
-/* Whether the call has found another program's limit, however it ended: the session
- * leaves the board alone from then on.
+/* Notes whether the call has found another program's limit, whatever its result: the
+ * session leaves the board alone from then on.
  */
 static void note_yield(struct charge *c)
 {
@@ -239,7 +239,7 @@ static void note_yield(struct charge *c)
     c->held.yielded = false;
 }
 
-/* The board has been looked at for the one who takes it over. */
+/* The check for a client that takes over the board has ended. */
 static void after_adopt(struct charge *c, const struct actuator_reply *reply)
 {
     bool can = c->state == STATE_HELD && c->session && c->job.seq;
@@ -250,7 +250,7 @@ static void after_adopt(struct charge *c, const struct actuator_reply *reply)
         guard_say(c->guard, reply->text);
         answer_job(c, reply);
         set_free(c, reply);
-    } else if (!can) { /* it has gone again, or its lease is over */
+    } else if (!can) { /* the client has gone again, or its lease is over */
         struct actuator_reply gone = *reply;
         gone.result = ACTUATOR_GONE;
         answer_job(c, &gone);
@@ -292,7 +292,7 @@ static void after_call(struct charge *c, const struct actuator_reply *reply)
     }
 }
 
-/* A restore has failed: again after a while, or never. */
+/* A restore has failed: tries again later, or gives up. */
 static void try_again(struct charge *c, const struct actuator_reply *reply)
 {
     uint64_t wait_ns = core_retry_ns(++c->attempts);
@@ -333,7 +333,7 @@ static void after_restore(struct charge *c, const struct actuator_reply *reply)
             guard_say(c->guard, reply->text);
         c->given_up = c->unrestored = false;
         c->guard->n_restored += reply->original_mw > 0; /* there was an entry */
-    } else { /* its holder lives, or the entry is refused: nothing to try again */
+    } else { /* its holder is alive, or the entry is refused: no retry */
         guard_say_refused(c, reply);
     }
     set_free(c, reply);
@@ -405,7 +405,8 @@ static int on_done(struct loop *loop, void *work, int r)
     return 0;
 }
 
-/* The call returned after its deadline.  Whatever it was, restore the original. */
+/* The call has returned after its deadline.  Whatever its result, restores the original.
+ */
 static void on_late(struct loop *loop, void *work, int r)
 {
     struct charge *c = work;
@@ -478,7 +479,7 @@ static void do_hold(struct charge *c, enum job_kind kind, uint32_t *seq)
     guard_submit(c, job);
 }
 
-/* The next job of a held board: first its new holder, then its requests, then a look. */
+/* The next job of a held board: first its new holder, then its requests, then a check. */
 static void step_held(struct charge *c)
 {
     uint64_t now = now_ns(c);
@@ -499,7 +500,7 @@ static void step_held(struct charge *c)
         loop_timer_set(c->timer, wake_ns, 0);
 }
 
-/* What is due for this board now, or when to ask again. */
+/* Starts the job that is due for this board, or sets the time of the next one. */
 void guard_step(struct charge *c)
 {
     uint64_t now = now_ns(c);
@@ -525,8 +526,8 @@ void guard_step(struct charge *c)
     }
 }
 
-/* A hold is in the worker: tells its client once the driver takes its time to write, as a
- * refusal comes at once.
+/* A hold is in the worker: notifies its client when the driver takes time to write,
+ * because a refusal is immediate.
  */
 static void watch_hold(struct charge *c, uint64_t now)
 {
@@ -614,7 +615,7 @@ int guard_session_new(struct guard *guard, const struct guard_client *client,
     return 0;
 }
 
-/* The client that holds this board, or is about to, has gone. */
+/* The client that holds this board, or is about to hold it, has gone. */
 static void leave_board(struct charge *c)
 {
     uint64_t grace_ns = c->guard->opts.grace_ns;
@@ -631,7 +632,7 @@ static void leave_board(struct charge *c)
         c->state = STATE_FREE;
         guard_tell(c->guard);
     } else if (c->left) {
-        guard_step(c); /* it had not taken the board over: the grace runs on */
+        guard_step(c); /* it had not taken over the board: the grace time continues */
     } else if (core_leave(grace_ns, ending) == CORE_LEFT_KEEP) {
         c->left = true;
         c->grace_ns = now_ns(c) + grace_ns;
@@ -778,7 +779,7 @@ void guard_free(struct guard *guard)
     for (size_t i = 0; i < SESSIONS_MAX; i++)
         guard_session_free(guard->session[i]);
     guard->closing = true;
-    bool keep = guard->mover && loop_worker_hangs(guard->mover); /* it is still used */
+    bool keep = guard->mover && loop_worker_hangs(guard->mover); /* it is still in use */
     loop_worker_free(guard->mover);
     for (size_t i = 0; i < guard->n; i++) {
         struct charge *c = &guard->charge[i];

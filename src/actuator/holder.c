@@ -16,7 +16,7 @@
 
 enum { LOCKS_MAX = 1 << 20 };
 
-/* "12: FLOCK  ADVISORY  WRITE 345 fe:00:9979397 0 EOF"; one that waits has "->". */
+/* "12: FLOCK  ADVISORY  WRITE 345 fe:00:9979397 0 EOF"; a waiting lock has "->". */
 static pid_t parse_line(char *line, const char *where)
 {
     const char *word[6] = {NULL};
@@ -59,7 +59,7 @@ static pid_t kernels_word(const struct stat *st)
     return holder_parse(text, major(st->st_dev), minor(st->st_dev), st->st_ino);
 }
 
-/* The letter of /proc/PID/stat; 0: no such process. */
+/* The state letter in /proc/PID/stat; 0: no such process. */
 static char state_of(pid_t pid)
 {
     auto_(mem_free) char *text = NULL;
@@ -77,7 +77,7 @@ static bool runs(char state)
     return state && state != 'Z' && state != 'X';
 }
 
-/* "PID\nSTART\n"; an older actuator wrote the first line alone. */
+/* "PID\nSTART\n"; an older actuator wrote only the first line. */
 static bool read_client(int fd, pid_t *ret_pid, uint64_t *ret_start)
 {
     char text[64];
@@ -96,7 +96,7 @@ static bool read_client(int fd, pid_t *ret_pid, uint64_t *ret_start)
     return true;
 }
 
-/* A pid alone may be another process' by now. */
+/* The pid alone may belong to another process by now. */
 static void look_client(int fd, struct holder *h)
 {
     struct proc_facts facts;
@@ -110,7 +110,7 @@ static void look_client(int fd, struct holder *h)
     h->client_gone = !there || (start && facts.start != start);
 }
 
-/* The last part of the program's path; the kernel's own name for it is cut. */
+/* The last component of the program's path; the kernel truncates its own name for it. */
 static void read_name(pid_t pid, char *ret, size_t size)
 {
     auto_(mem_free) char *text = NULL;
@@ -131,7 +131,7 @@ static void look_process(pid_t pid, struct holder *h)
     char state = state_of(pid);
 
     h->pid = pid;
-    if (h->client == pid) { /* a recovery: it has no client */
+    if (h->client == pid) { /* a recovery has no client */
         h->client = 0;
         h->client_gone = true;
     }

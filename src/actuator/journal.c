@@ -50,7 +50,7 @@ int journal_open(const char *dir, struct journal *ret, uw_error *err)
     if (r < 0)
         return r;
     if (mkdir(dir, 0700) == 0)
-        (void)chmod(dir, 0711); /* its socket may be another uid's */
+        (void)chmod(dir, 0711); /* its socket may belong to another uid */
     else if (errno != EEXIST)
         return fail(err, -errno, "%s: %s", dir, strerror(errno));
     auto_(fd_close) int fd = open(dir, O_RDONLY | O_DIRECTORY | O_NOFOLLOW | O_CLOEXEC);
@@ -83,7 +83,7 @@ static struct file_name name_of(const char *uuid, const char *suffix)
     return name;
 }
 
-/* A file of ours, or -ENOENT, or refused. */
+/* Opens a file of this actuator; -ENOENT, or a refusal. */
 static int open_ours(const struct journal *j, const char *name, int flags, int *ret_fd,
                      uw_error *err)
 {
@@ -108,14 +108,14 @@ void journal_lock_name(int lock_fd, pid_t client)
 {
     (void)holder_name(
         lock_fd,
-        client); /* a full disk loses the client's name but prevents no restore */
+        client); /* on a full disk the client's name is lost, but restoring works */
 }
 
 void journal_unlock(int lock_fd)
 {
     int r = ftruncate(lock_fd, 0);
 
-    (void)r; /* a name that stays is not believed once the lock is free */
+    (void)r; /* a stale name is ignored once the lock is free */
     (void)close(lock_fd);
 }
 
@@ -164,7 +164,7 @@ void journal_format(const struct cap_entry *entry, char ret[JOURNAL_BYTES])
     ret[JOURNAL_BYTES - 1] = '\n';
 }
 
-/* "key value\n" at *at: the value, or NULL where it is something else. */
+/* Reads "key value\n" at *at: returns the value, or NULL if the line differs. */
 static char *next_value(char **at, const char *key)
 {
     size_t len = strlen(key);
@@ -299,7 +299,9 @@ int journal_read(const struct journal *journal, const char *uuid, struct cap_ent
     return read_entry(journal, uuid, ".cap", ret, err);
 }
 
-/* A newer damaged entry replaces an older one; a board with one is not held. */
+/* Sets an entry aside as damaged.  A newer damaged entry replaces an older one; a board
+ * with one is not held.
+ */
 static int set_aside(const struct journal *journal, const char *uuid, uw_error *err)
 {
     struct file_name from = name_of(uuid, ".cap"), to = name_of(uuid, JOURNAL_DAMAGED);
@@ -340,7 +342,7 @@ int journal_remove(const struct journal *journal, const char *uuid, uw_error *er
     return 0;
 }
 
-/* The board of an entry's name, damaged ones' too. */
+/* The board of an entry's name, also of a damaged one. */
 static bool uuid_of(const char *name, char *ret, size_t size)
 {
     static const char *const suffixes[] = {".cap", JOURNAL_DAMAGED};

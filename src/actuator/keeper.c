@@ -20,7 +20,7 @@ enum {
     USAGE = 2,
 };
 
-/* Wait for the child, with a limit: a process that is stuck in the driver cannot be
+/* Waits for the child, with a limit: a process that is stuck in the driver cannot be
  * killed.
  */
 static bool reap(pid_t pid, int *ret_status)
@@ -34,7 +34,7 @@ static bool reap(pid_t pid, int *ret_status)
     return false;
 }
 
-/* A signal that ends the keeper (a terminal's, the starter's) is passed on to the child.
+/* Passes a signal that ends the keeper (from a terminal or the starter) on to the child.
  */
 static void hand_on(int signals, pid_t child)
 {
@@ -45,16 +45,16 @@ static void hand_on(int signals, pid_t child)
         (void)kill(child, SIGTERM);
 }
 
-/* True once the line is closed, false after silent_ms without a byte.  Beats that are
- * missed are counted, not the time: where the keeper itself was kept from running (a
- * suspended job, a frozen container), its child was, too, and gets time to beat again.
+/* True once the connection is closed, false after silent_ms without a byte.  Missed
+ * beats are counted, not time: when the keeper itself was suspended (a suspended job, a
+ * frozen container), so was its child, which then gets time to beat again.
  */
 static bool listen_to(int beat, int signals, pid_t child, int silent_ms)
 {
     struct pollfd p[2] = {{.fd = beat, .events = POLLIN},
                           {.fd = signals, .events = POLLIN}};
     const int most = (silent_ms + KEEPER_BEAT_MS - 1) / KEEPER_BEAT_MS;
-    int patience_ms = -1; /* until the first beat nothing has been written to a board */
+    int patience_ms = -1; /* before the first beat, no board has been written to */
     int missed = 0;
     char byte;
 
@@ -65,7 +65,7 @@ static bool listen_to(int beat, int signals, pid_t child, int silent_ms)
         bool signalled = n > 0 && p[1].revents;
         if (signalled)
             hand_on(signals, child);
-        /* one signal a beat: however many come, missed beats are noticed */
+        /* one signal a beat: any number of signals cannot hide missed beats */
         p[1].fd = signalled && patience_ms >= 0 ? -1 : signals;
         if (n <= 0 || !p[0].revents)
             continue;
@@ -92,7 +92,7 @@ static int recover(char *const *argv)
     return FAILED;
 }
 
-/* It ended by itself and left nothing to recover. */
+/* Whether the child ended by itself and left nothing to recover. */
 static bool in_order(const struct keeper_opts *opts, bool ended, int status)
 {
     if (!ended || !WIFEXITED(status))
@@ -138,7 +138,7 @@ static int keep(const struct keeper_opts *opts, pid_t child, int beat, int signa
     return r;
 }
 
-/* Close what the child serves, so that clients notice its end. */
+/* Closes the child's sockets, so that clients notice its end. */
 static void keep_only(int beat)
 {
     int nothing = open("/dev/null", O_RDWR | O_CLOEXEC);
@@ -166,7 +166,7 @@ int keeper_start(const struct keeper_opts *opts, int *ret_beat)
 
     if (socketpair(AF_UNIX, SOCK_SEQPACKET | SOCK_CLOEXEC, 0, line) < 0)
         return -errno;
-    (void)setsid(); /* a terminal's ^C and ^Z are for the command */
+    (void)setsid(); /* ^C and ^Z of a terminal are for the command */
     (void)sigemptyset(&ending);
     (void)sigaddset(&ending, SIGTERM);
     (void)sigaddset(&ending, SIGINT);

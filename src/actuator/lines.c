@@ -6,7 +6,7 @@
 #include "base/auto.h"
 #include "base/units.h"
 
-/* The minute is over. */
+/* Starts a new minute. */
 static void begin_anew(struct lines *l)
 {
     char text[160];

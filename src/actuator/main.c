@@ -38,7 +38,7 @@ enum {
     LISTEN_FD = 3,         /* as socket activation hands it over */
     SERVICE_LINGER_S = 20, /* for boards that refuse or hang: less than underwatt-start
                             * (ACTUATOR_END_S) and systemd (TimeoutStopSec) wait */
-    LOCAL_LINGER_S = 600,  /* nobody waits, and nobody else would restore */
+    LOCAL_LINGER_S = 600,  /* no process waits, and no other would restore */
 };
 
 enum mode { MODE_NONE, MODE_LOCAL, MODE_RECOVER, MODE_SERVE };
@@ -51,7 +51,7 @@ struct program {
     const char *boards; /* a boards text (gpu/backends.h); NULL: the system's */
     char checked[GPU_BOARDS_TEXT];
     const char *config; /* NULL: RULES_FILE, where the boards are real */
-    const char *client; /* one more */
+    const char *client; /* an additional client */
     bool kept;          /* a service with a keeper */
     bool wrong; /* a fault in root's configuration or an argument: starting again does not
                    help */
@@ -63,7 +63,7 @@ struct program {
     struct loop *loop;
     void *lib;
     struct journal journal;
-    struct guard *guard; /* NULL: nothing can be done, excuse says why */
+    struct guard *guard; /* NULL: not available, for the reason in excuse */
     uw_error excuse;
     int listen_fd;
     struct gpu_counters counters; /* of real nodes, for the daemon */
@@ -92,7 +92,7 @@ static const char help[] =
     "                   NAME=PATH for another backend than the first\n"
     "  --keeper         with a process beside it that restores when it is killed\n";
 
-/* Never waits: with a stopped terminal or a full pipe the line is lost. */
+/* Prints without blocking: with a stopped terminal or a full pipe, the line is lost. */
 static void say(const char *text, void *user)
 {
     struct pollfd p = {.fd = STDERR_FILENO, .events = POLLOUT};
@@ -102,7 +102,7 @@ static void say(const char *text, void *user)
         (void)dprintf(STDERR_FILENO, "underwatt-actuator: %s\n", text);
 }
 
-/* ---- the keeper's line ---- */
+/* ---- the connection to the keeper ---- */
 
 static void end(struct program *p);
 
@@ -156,7 +156,7 @@ static int on_linger(struct loop_timer *timer, uint64_t now, void *user)
     return 0;
 }
 
-/* A driver call that does not return may be using the processor. */
+/* A driver call that does not return may use the processor. */
 static void leave_realtime(struct program *p)
 {
     if (!p->realtime || !p->guard || !guard_hanging(p->guard))
@@ -179,7 +179,7 @@ static void on_change(void *user)
         loop_stop(p->loop, 0);
 }
 
-/* Accept no more clients, restore everything, then stop. */
+/* Accepts no more clients, restores everything, then stops. */
 static void end(struct program *p)
 {
     if (p->phase == PHASE_ENDING)
@@ -221,15 +221,16 @@ static int on_signal(struct loop_signal *source, int signo, void *user)
     return 0;
 }
 
-/* ---- beginning ---- */
+/* ---- start ---- */
 
 static uint64_t clock_now(void *user)
 {
     return loop_now_ns(user);
 }
 
-/* The libraries that an argument or root's configuration names.  One that is not there
- * may come back (a driver is being renewed); one that others may write stays refused.
+/* Checks the libraries named by an argument or by root's configuration.  A missing
+ * library may return (the driver is being updated); one that others may write stays
+ * refused.
  */
 static int check_library(struct program *p, uw_error *err)
 {
@@ -248,14 +249,14 @@ static bool is_simulated(const char *boards)
     return boards[0] && gpu_boards_look(boards, &about, NULL) == 0 && about.simulated;
 }
 
-/* What nobody has to mend. */
+/* Whether the error may pass without a repair. */
 static bool may_pass(int r)
 {
     return r == -ENOMEM || r == -EMFILE || r == -ENFILE || r == -EIO;
 }
 
-/* Reads root's configuration, for real boards and where --config names a file. Recovery
- * goes on without it, because it only undoes.
+/* Reads root's configuration, for real boards and where --config names a file.  Recovery
+ * continues without it, because it only undoes.
  */
 static int read_rules(struct program *p, uw_error *err)
 {
@@ -293,7 +294,7 @@ static int open_boards(struct program *p, uw_error *err)
     if (r == 0) {
         const struct gpu_about *about = gpu_boards_about(p->lib);
         if (about->simulated && !p->config)
-            p->rules = rules_default(); /* those were for real boards */
+            p->rules = rules_default(); /* the rules read were for real boards */
         r = trust_state_dir(about->simulated, about->state_dir, dir, sizeof dir, err);
     }
     if (r == 0)
@@ -331,7 +332,7 @@ static int start_beating(struct program *p, uw_error *err)
     return r;
 }
 
-/* The service's socket: the one that was handed over, or our own. */
+/* The service's socket: the one passed by socket activation, or a new one. */
 static int open_listener(struct program *p, uw_error *err)
 {
     char path[300];
@@ -352,8 +353,8 @@ static int open_listener(struct program *p, uw_error *err)
     return server_bind(path, owner, &p->listen_fd, err);
 }
 
-/* The processors' counters: the kernel's, of real nodes, or those of a folder that root's
- * word names and that root alone can have written.
+/* Opens the processors' counters: the kernel's on real nodes, or those of a folder that
+ * root's configuration names and that only root can have written.
  */
 static int open_counters(struct program *p, uw_error *err)
 {
@@ -372,9 +373,9 @@ static int open_counters(struct program *p, uw_error *err)
     return 0;
 }
 
-/* Real-time priority, because limits for budgets must be written while jobs keep every
- * processor busy. Not in an accelerated world, where it would take time from the jobs
- * and the simulator.
+/* Enters real-time priority, because limits for budgets must be written while jobs keep
+ * every processor busy.  Not in an accelerated simulation, where it would take time from
+ * the jobs and the simulator.
  */
 static void enter_realtime(struct program *p)
 {
@@ -388,7 +389,8 @@ static void enter_realtime(struct program *p)
     p->realtime = p->rules.realtime && realtime_begin(REALTIME_ALL, lost) == 0;
 }
 
-/* Give up capabilities, files and system calls; log which of these this kernel supports.
+/* Gives up capabilities, files and system calls; logs which of these this kernel
+ * supports.
  */
 static int give_up(struct program *p, uw_error *err)
 {
@@ -419,7 +421,7 @@ static int give_up(struct program *p, uw_error *err)
     return 0;
 }
 
-/* Called before the first client and the first worker: what is open stays open. */
+/* Called before the first client and the first worker: files that are open stay open. */
 static int lock_down(struct program *p, uw_error *err)
 {
     int r = read_rules(p, err);
@@ -438,7 +440,7 @@ static int lock_down(struct program *p, uw_error *err)
     return r;
 }
 
-/* Recover the entries of dead holders before any client is served. */
+/* Recovers the entries of dead holders before any client is served. */
 static int recover(struct program *p, uw_error *err)
 {
     int r = lock_down(p, err);
@@ -446,7 +448,7 @@ static int recover(struct program *p, uw_error *err)
     if (r == 0)
         r = guard_recover(p->guard, err);
     if (r == 0 && !guard_is_idle(p->guard))
-        r = loop_run(p->loop, err); /* until on_change says so */
+        r = loop_run(p->loop, err); /* until on_change ends it */
     return r;
 }
 
@@ -477,7 +479,7 @@ static int serve(struct program *p, uw_error *err)
         r = loop_signal_new(p->loop, SIGINT, on_signal, p, &p->sigint, err);
     if (r == 0)
         r = heart_ready(p->heart, err);
-    (void)malloc_trim(0); /* what the rules took while they were read */
+    (void)malloc_trim(0); /* the memory used while reading the rules */
     return r == 0 ? loop_run(p->loop, err) : r;
 }
 
@@ -494,7 +496,7 @@ static int actuate(struct program *p)
     if (r == 0)
         r = recover(p, &err);
     if (r < 0 && p->loop && p->mode == MODE_LOCAL) {
-        p->excuse = err; /* the client hears it */
+        p->excuse = err; /* reported to the client */
         guard_free(take(p->guard));
         r = 0;
     }
@@ -505,7 +507,7 @@ static int actuate(struct program *p)
     if (r < 0)
         return p->wrong ? USAGE : FAILED;
     if (p->mode == MODE_RECOVER && p->guard)
-        guard_give_up(p->guard); /* boards that hang: nothing else is left */
+        guard_give_up(p->guard); /* boards that hang: nothing else can be done */
     return p->guard ? (int)guard_status(p->guard) : OK;
 }
 
@@ -556,7 +558,7 @@ static int parse(struct program *p, int argc, char **argv)
     return 0;
 }
 
-/* Keep nothing of the parent's but the arguments and descriptors 0 to 2 (3). */
+/* Keeps nothing from the parent but the arguments and descriptors 0 to 2 (3). */
 static int stand_alone(enum mode mode)
 {
     static const struct rlimit no_core;
@@ -571,8 +573,8 @@ static int stand_alone(enum mode mode)
     return close_range(mode == MODE_SERVE ? LISTEN_FD + 1 : LISTEN_FD, ~0u, 0);
 }
 
-/* Returns in the process that acts with 0; in its keeper, or where there is none to be
- * had, with what main() is to return in *ret and 1.
+/* Returns 0 in the process that acts.  In its keeper, or if no keeper can be started,
+ * returns 1, with main()'s return value in *ret.
  */
 static int split_keeper(struct program *p, char *self, int *ret)
 {

@@ -130,7 +130,7 @@ static int read_board(const struct yaml_node *node, struct core_rules *rules,
     return 0;
 }
 
-/* "all", or a list of UUIDs: an empty one allows none. */
+/* "all", or a list of UUIDs: an empty list allows no board. */
 static int read_boards(const struct yaml_node *node, struct core_rules *rules,
                        uw_error *err)
 {

@@ -1,5 +1,5 @@
-/* Files out of reach: Landlock.  A filter of system calls cannot look into paths, so this
- * is what keeps root's process from /etc/shadow and from its own memory's file
+/* Restricts access to files: Landlock.  A filter of system calls cannot check paths, so
+ * Landlock keeps the root process from /etc/shadow and from the file of its own memory
  * (/proc/self/mem, which writes past the protection of pages).
  */
 #include <dlfcn.h>
@@ -19,8 +19,8 @@
 #include "base/error.h"
 #include "gpu/backends.h"
 
-/* The kernel's interface, as its documentation has it: headers of a build machine may be
- * older than the kernel that the program meets.
+/* The kernel's interface, as documented: the headers of a build machine may be older
+ * than the running kernel.
  */
 struct ruleset {
     uint64_t files; /* handled_access_fs */
@@ -37,7 +37,7 @@ enum {
 
 enum {
     READ = LANDLOCK_ACCESS_FS_READ_FILE | LANDLOCK_ACCESS_FS_READ_DIR,
-    /* Devices, and files that are there. */
+    /* Devices and existing files. */
     USE = READ | LANDLOCK_ACCESS_FS_WRITE_FILE | TRUNCATE | IOCTL_DEV,
     KEEP = READ | LANDLOCK_ACCESS_FS_WRITE_FILE | TRUNCATE |
            LANDLOCK_ACCESS_FS_REMOVE_FILE | LANDLOCK_ACCESS_FS_MAKE_REG,
@@ -45,7 +45,7 @@ enum {
                LANDLOCK_ACCESS_FS_READ_FILE | TRUNCATE | IOCTL_DEV,
 };
 
-/* What drivers and the C library read; boards are added by their backends. */
+/* Paths that drivers and the C library read; backends add those of their boards. */
 static const struct {
     const char *pattern;
     unsigned rights;
@@ -88,14 +88,14 @@ static int allow_pattern(int ruleset, uint64_t known, const char *pattern,
 
     for (size_t i = 0; r == 0 && i < found.gl_pathc; i++) {
         r = allow(ruleset, known, found.gl_pathv[i], rights, err);
-        if (r == -ENOENT) /* gone since, or a link to nothing */
+        if (r == -ENOENT) /* removed in between, or a dangling link */
             r = 0;
     }
     globfree(&found);
     return r;
 }
 
-/* The boards of backends that may cap.  A pattern that fits nothing is no fault. */
+/* Allows the boards of backends that may cap.  A pattern without a match is no error. */
 static int allow_boards(int ruleset, uint64_t known, uw_error *err)
 {
     int r = 0;
@@ -133,8 +133,8 @@ static unsigned landlock_version(void)
     return v > 0 ? (unsigned)v : 0;
 }
 
-/* What the C library would load at the first pthread_exit(): it stays, so that later
- * there is nothing to load.  Where it is not there, nobody has been built to use it.
+/* Loads the library that the C library loads at the first pthread_exit(), so that it
+ * need not be loaded later.  Without the library, no code is built to use it.
  */
 static void load_early(void)
 {
@@ -154,7 +154,7 @@ int sandbox_files(const struct sandbox_world *world, unsigned *ret_version, uw_e
         return 0;
     if (version == 0)
         return SANDBOX_E_NO_LANDLOCK;
-    /* Fields that are 0 at the end are no fault to a kernel that does not know them. */
+    /* The kernel accepts unknown fields at the end if they are 0. */
     auto_(fd_close) int ruleset =
         (int)syscall(SYS_landlock_create_ruleset, &wanted, sizeof wanted, 0);
     if (ruleset < 0)

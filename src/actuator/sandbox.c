@@ -28,7 +28,8 @@ static void caps_free(caps_ptr caps)
 }
 DEFINE_AUTO(caps_ptr, caps_free);
 
-/* The one that the driver asks for when a limit is set, as the kernel's capable() does.
+/* The capability that the driver requires to set a limit, checked by the kernel's
+ * capable().
  */
 static const cap_value_t needed = CAP_SYS_ADMIN;
 
@@ -39,7 +40,9 @@ static bool has(caps_ptr caps, cap_value_t cap)
     return cap_get_flag(caps, cap, CAP_PERMITTED, &value) == 0 && value == CAP_SET;
 }
 
-/* Takes CAP_SETPCAP; without it nobody else can raise them for us either. */
+/* Requires CAP_SETPCAP; without it, no program that this process runs can raise them
+ * either.
+ */
 static void drop_bounding_set(caps_ptr now)
 {
     (void)cap_reset_ambient();
@@ -86,9 +89,8 @@ bool sandbox_has_filter(void)
     return !SANITIZED;
 }
 
-/* Allowed whatever their arguments.  Paths cannot be looked into here: what may be opened
- * is Landlock's to say (sandbox-files.c), the unit's (ProtectSystem, DevicePolicy) and
- * the uid's.
+/* Allowed with any arguments.  Paths cannot be checked here: access to files is limited
+ * by Landlock (sandbox-files.c), the unit (ProtectSystem, DevicePolicy) and the uid.
  */
 static const char *const plain[] = {
     /* descriptors */
@@ -198,7 +200,7 @@ static const char *const plain[] = {
     "getrusage",
     "times",
     "capget",
-    /* clients, at sockets that are there */
+    /* clients, at existing sockets */
     "accept4",
     "accept",
     "sendmsg", /* whom to cannot be looked into: docs/design/actuator.md, "What stays
@@ -212,7 +214,7 @@ static const char *const plain[] = {
     "getpeername",
 };
 
-/* ioctl()s of no board; those of boards are told by their type, by their backends. */
+/* ioctl()s without a board; the backends allow those of boards by their type. */
 static const unsigned ioctls[] = {
     0x5401, /* TCGETS: isatty() */
     0x541b, /* FIONREAD */
@@ -236,7 +238,7 @@ static void filter_free(filter_ptr filter)
 }
 DEFINE_AUTO(filter_ptr, filter_free);
 
-/* A call that this machine's kind does not have is no fault. */
+/* A call that does not exist on this architecture is no error. */
 static int add(filter_ptr filter, uint32_t action, const struct rule *rule)
 {
     int nr = seccomp_syscall_resolve_name(rule->call);
@@ -276,18 +278,18 @@ static int add_sockets(filter_ptr filter)
     return r;
 }
 
-/* Those that are allowed in part. */
+/* Calls that are allowed in part. */
 static int add_partial(filter_ptr filter)
 {
     const uint64_t self = (uint64_t)getpid();
     /* clang-format off */
     const struct rule rules[] = {
-        /* Nothing becomes executable any more, neither of data nor of a file. */
+        /* No memory becomes executable any more, neither data nor a file. */
         {"mmap", 1, {SCMP_A2(SCMP_CMP_MASKED_EQ, PROT_EXEC, 0)}},
         {"mprotect", 1, {SCMP_A2(SCMP_CMP_MASKED_EQ, PROT_EXEC, 0)}},
-        /* Threads, no processes. */
+        /* Threads, but no processes. */
         {"clone", 1, {SCMP_A0(SCMP_CMP_MASKED_EQ, CLONE_THREAD, CLONE_THREAD)}},
-        /* To the peer alone. */
+        /* Only to the connected peer. */
         {"sendto", 1, {SCMP_A4(SCMP_CMP_EQ, 0)}},
         /* No signals through descriptors: neither an owner nor O_ASYNC can be set. */
         {"fcntl", 2, {SCMP_A1(SCMP_CMP_EQ, F_SETFL),
@@ -297,7 +299,7 @@ static int add_partial(filter_ptr filter)
         {"prctl", 1, {SCMP_A0(SCMP_CMP_EQ, PR_GET_NAME)}},
         /* Only from the real-time class down to the normal one: see io/realtime.h. */
         {"sched_setscheduler", 1, {SCMP_A1(SCMP_CMP_EQ, SCHED_OTHER)}},
-        {"prlimit64", 1, {SCMP_A2(SCMP_CMP_EQ, 0)}}, /* asks, sets nothing */
+        {"prlimit64", 1, {SCMP_A2(SCMP_CMP_EQ, 0)}}, /* reads, sets nothing */
     };
     /* clang-format on */
     int r = 0;
@@ -337,7 +339,7 @@ int sandbox_filter(const struct sandbox_world *world, uw_error *err)
     if (!filter)
         return fail(err, -ENOSYS, "seccomp: no filter can be made");
     int r = seccomp_attr_set(filter, SCMP_FLTATR_CTL_TSYNC, 1);
-    (void)seccomp_attr_set(filter, SCMP_FLTATR_CTL_LOG, 1); /* the kernel's audit */
+    (void)seccomp_attr_set(filter, SCMP_FLTATR_CTL_LOG, 1); /* audit log of the kernel */
     if (r == 0)
         r = add_plain(filter);
     if (r == 0)

@@ -17,8 +17,8 @@
 enum {
     PEERS_MAX = 16,
     STRANGERS_MAX = 32,
-    LINES_MAX = 20, /* a minute, that clients can cause */
-    AT_ONCE = 16,   /* messages of one peer before the others' turn */
+    LINES_MAX = 20, /* lines a minute that clients can cause */
+    AT_ONCE = 16,   /* messages of one peer before other peers have their turn */
 };
 
 struct peer {
@@ -27,8 +27,8 @@ struct peer {
     struct guard_client who;
     struct loop_fd *source;
     struct guard_session *session;
-    uint32_t revision; /* of the protocol, as its hello says */
-    bool deaf;         /* it does not take its answers */
+    uint32_t revision; /* revision of the protocol, from the peer's hello */
+    bool deaf;         /* does not read its answers */
 };
 
 struct server {
@@ -37,7 +37,7 @@ struct server {
     int fd; /* listening; -1 in local mode */
     struct loop_fd *source;
     struct peer *peer[PEERS_MAX];
-    uid_t stranger[STRANGERS_MAX]; /* who has been named in the log */
+    uid_t stranger[STRANGERS_MAX]; /* uids already named in the log */
     size_t n_strangers;
     struct lines lines;
 };
@@ -93,7 +93,7 @@ static void answer_excuse(struct peer *p, const struct proto_request *request)
     send_answer(&answer, p);
 }
 
-/* A counter's descriptor, beside its zone's name. */
+/* Sends a counter's descriptor with the name of its zone. */
 static void send_counter(struct peer *p, const struct proto_request *request)
 {
     const struct gpu_counters *counters = p->server->opts.counters;
@@ -123,7 +123,9 @@ static void send_counter(struct peer *p, const struct proto_request *request)
         go_deaf(p);
 }
 
-/* 1: more may be there, 0: not now, negative: it has gone or talks nonsense. */
+/* 1: there may be more, 0: no message now, negative: the peer has gone or violates the
+ * protocol.
+ */
 static int take_message(struct peer *p)
 {
     struct proto_request request;
@@ -172,7 +174,7 @@ static int on_peer(struct loop_fd *source, int fd, int events, void *user)
     return 0;
 }
 
-/* Takes fd over, also when it fails. */
+/* Takes ownership of fd, also on failure. */
 static int peer_new(struct server *s, int fd, const struct ucred *who, uw_error *err)
 {
     size_t i = 0;
@@ -206,7 +208,7 @@ static bool is_client(const struct server *s, uid_t uid)
     return uid == 0 || uid == geteuid();
 }
 
-/* Log each uid that is refused once only, so that it cannot fill the log. */
+/* Logs each refused uid only once, so that it cannot fill the log. */
 static void say_stranger(struct server *s, const struct ucred *who)
 {
     char text[160];

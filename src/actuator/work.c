@@ -43,7 +43,7 @@ static enum actuator_result result_of(int r)
     }
 }
 
-/* A backend's error names no board.  Returns r. */
+/* Adds the board to a backend's error, which names none.  Returns r. */
 static int of_board(const struct held *h, int r, uw_error *err)
 {
     return r < 0 ? fail_in(err, r, "%s", h->info->uuid) : r;
@@ -95,9 +95,9 @@ static int note(const struct held *h, uw_error *err)
     return h->journal ? journal_note(h->journal, &h->entry, err) : 0;
 }
 
-/* The entry is of the driver that is written to.  One that was loaded anew and has the
- * very limit that we had found looks as if nothing had been: an entry of the one before
- * would be dropped at the end, with a limit of ours in force.
+/* Stores the loaded driver in the entry.  A driver that was loaded again with the same
+ * limit that was found at first looks unchanged: at the end, an entry of the driver
+ * before would be dropped with Underwatt's limit in force.
  */
 static void renew_mark(struct held *h)
 {
@@ -106,14 +106,14 @@ static void renew_mark(struct held *h)
     driver_mark(h, mark, sizeof mark);
     if (!mark[0] || strcmp(mark, h->entry.driver) == 0)
         return;
-    if (h->entry.driver[0]) { /* it has forgotten the lock */
+    if (h->entry.driver[0]) { /* the driver has lost the lock */
         h->entry.clocks = false;
         h->locked_mhz = 0;
     }
     memcpy(h->entry.driver, mark, sizeof mark);
 }
 
-/* Another program has set the limit: give ours up and leave that one. */
+/* Another program has set the limit: gives up this hold and leaves that limit. */
 static void yield_to(struct held *h, const struct cap_seen *seen,
                      struct actuator_reply *reply)
 {
@@ -133,7 +133,7 @@ static void yield_to(struct held *h, const struct cap_seen *seen,
         r = h->backend->reset_clocks(h->dev, NULL);
     if (r == 0)
         h->locked_mhz = 0;
-    /* A lock of ours must not stay behind: the restore tries again. */
+    /* Underwatt's lock must not stay behind: the restore tries again. */
     answer(h, reply, r == 0 ? ACTUATOR_YIELDED : ACTUATOR_GONE, &err);
     h->yielded = true;
     reply->why = reloaded ? ACTUATOR_WHY_RELOADED : ACTUATOR_WHY_OTHER;
@@ -142,7 +142,7 @@ static void yield_to(struct held *h, const struct cap_seen *seen,
         drop(h);
 }
 
-/* The limit's part of a restore. */
+/* Restores the limit. */
 static int restore_limit(struct held *h, const struct recovery *todo,
                          struct cap_seen *after, uw_error *err)
 {
@@ -157,8 +157,8 @@ static int restore_limit(struct held *h, const struct recovery *todo,
     return r;
 }
 
-/* The clock's; once it is done the entry says so, or another's lock would be reset by
- * the next try for the limit.
+/* Restores the clocks, and removes them from the entry once done: otherwise the next
+ * attempt for the limit would reset another program's lock.
  */
 static int restore_clocks(struct held *h, const struct recovery *todo, uw_error *err)
 {
@@ -217,7 +217,7 @@ void work_restore(struct held *h, struct actuator_reply *reply)
     drop(h);
 }
 
-/* Locks the board and takes up the entry that is there, if one is. */
+/* Locks the board and adopts its entry, if there is one. */
 static int adopt(struct held *h, pid_t client, struct actuator_reply *reply,
                  uw_error *err)
 {
@@ -266,7 +266,7 @@ void work_recover(struct held *h, struct actuator_reply *reply)
     work_abandon(h);
 }
 
-/* The board is locked and nobody's: read it, write its entry, prove the right. */
+/* The board is locked and has no holder: reads it, writes its entry, checks the right. */
 static int begin(struct held *h, uw_error *err)
 {
     struct cap_seen seen = {0};
@@ -350,8 +350,8 @@ void work_adopt(struct held *h, pid_t client, struct actuator_reply *reply)
         journal_lock_name(h->lock_fd, client);
 }
 
-/* Before a write: the checks' result, then what is in force now, into *seen.  false:
- * nothing is to be written, and the reply says why.
+/* Before a write: stores the checks' result, then reads the state in force into *seen.
+ * False: nothing may be written, and the reply gives the reason.
  */
 static bool may_write(struct held *h, enum actuator_result checked, struct cap_seen *seen,
                       struct actuator_reply *reply, uw_error *err)
@@ -408,7 +408,7 @@ void work_limit(struct held *h, uint32_t mw, struct actuator_reply *reply)
     renew_mark(h);
     if (result == ACTUATOR_REFUSED || result == ACTUATOR_DENIED)
         h->entry.intended_mw = h->entry.readback_mw;
-    (void)note(h, NULL); /* the entry before the write holds good as well */
+    (void)note(h, NULL); /* the entry written before is valid as well */
     if (result == ACTUATOR_CLAMPED)
         (void)fail(&err, 0, "%s: asked for %" PRIu32 " mW, %" PRIu32 " mW is in force",
                    h->info->uuid, mw, after.enforced_mw);
@@ -416,7 +416,7 @@ void work_limit(struct held *h, uint32_t mw, struct actuator_reply *reply)
     tell(reply, &after);
 }
 
-/* The lock is in the journal before it is made: whoever finds the entry resets it. */
+/* The lock is in the journal before it is set: recovery resets it. */
 static int lock(struct held *h, uint32_t min_mhz, uint32_t max_mhz,
                 enum actuator_result *ret, uw_error *err)
 {
@@ -432,10 +432,10 @@ static int lock(struct held *h, uint32_t min_mhz, uint32_t max_mhz,
     }
     r = of_board(h, h->backend->lock_clocks(h->dev, min_mhz, max_mhz, err), err);
     *ret = core_judge_clocks(r, &locked);
-    renew_mark(h); /* one that was loaded anew meanwhile may have taken it */
+    renew_mark(h); /* a driver that was loaded again may have removed it */
     h->entry.clocks = was || locked;
     h->locked_mhz = locked ? max_mhz : was_mhz;
-    (void)note(h, NULL); /* the entry before the write holds good as well */
+    (void)note(h, NULL); /* the entry written before is valid as well */
     return r;
 }
 
@@ -448,7 +448,7 @@ static int unlock(struct held *h, enum actuator_result *ret, uw_error *err)
         return r;
     h->entry.clocks = false;
     h->locked_mhz = 0;
-    (void)note(h, NULL); /* an entry that says more than is true costs one reset */
+    (void)note(h, NULL); /* a stale entry costs one reset */
     return 0;
 }
 

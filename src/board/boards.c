@@ -12,7 +12,7 @@ struct board {
     struct boards *set;
     struct gpu_dev *dev;
     struct loop_worker *worker;
-    uint64_t calls; /* submitted; for backends that do not count driver calls */
+    uint64_t calls; /* submitted calls; for backends that do not count driver calls */
     struct board_view view;
 };
 
@@ -20,8 +20,8 @@ struct board {
 struct attaching {
     boards_attach_fn fn; /* NULL: none under way */
     void *user;
-    uint64_t away;              /* mask of positions in the set */
-    struct attach_call *call;   /* waits for calls under way to end; NULL: submitted */
+    uint64_t away;            /* mask of positions in the set */
+    struct attach_call *call; /* waits for the end of calls under way; NULL: submitted */
     struct call *first, **last; /* calls that wait for the end of attaching */
 };
 
@@ -62,12 +62,12 @@ struct call {
     bool has_limits;
     struct gpu_proc *procs;
     struct gpu_use *use;
-    size_t n_procs; /* of procs or use */
+    size_t n_procs; /* number of procs or use */
     uw_error err;
     struct call *next; /* in attaching.first */
     size_t n;          /* readings */
-    size_t n_read;     /* … that the thread has made */
-    size_t n_told;     /* … of which fn.sample knows */
+    size_t n_read;     /* … made by the thread */
+    size_t n_told;     /* … passed to fn.sample */
     struct reading {
         struct board_round round;
         struct gpu_sample sample;
@@ -99,7 +99,7 @@ static struct call *call_new(enum call_kind kind, const struct board_round *roun
     return c;
 }
 
-/* In the worker's thread. */
+/* Runs in the worker's thread. */
 static int call_read(struct call *c)
 {
     struct reading *g = &c->reading[c->n_read];
@@ -195,7 +195,7 @@ static int call_sampled(struct call *c, int r, const uw_error *err)
 {
     int result = 0;
 
-    /* After a timeout the thread may still count. */
+    /* After a timeout the thread may still increment n_read. */
     while (r != -ETIMEDOUT && r != -EBUSY && c->n_told < c->n_read && result >= 0)
         result = call_part(NULL, c, 0);
     if (r < 0 && result >= 0)

@@ -11,10 +11,10 @@
 
 enum {
     LOOK_MS = 1000,
-    READ_MS = 200,  /* between two values at least */
+    READ_MS = 200,  /* least time between two values */
     RETRY_S = 60,   /* after a failed read */
-    FRESH_S = 5,    /* after the last value its power is taken to go on */
-    HISTORY_S = 60, /* of a meter; stretches are queried sooner */
+    FRESH_S = 5,    /* time after the last value for which its power is valid */
+    HISTORY_S = 60, /* history of a meter; stretches are queried sooner */
 };
 
 struct domain {
@@ -24,8 +24,8 @@ struct domain {
     bool busy;        /* without a sampler: a read is under way */
     uint64_t wait_ns; /* without a sampler: earliest next read */
     bool has_first;
-    uint64_t last_mj;           /* of the counter, at view.last_ns */
-    uint64_t shown_at_ns;       /* time of the value that is shown */
+    uint64_t last_mj;           /* value of the counter at view.last_ns */
+    uint64_t shown_at_ns;       /* time of the shown value */
     struct points exact, shown; /* their values over time */
 };
 
@@ -48,7 +48,7 @@ static void take_sample(struct domain *d, const struct gpu_sample *s, double lea
         return;
     if (d->has_first && dt < least_s)
         return;
-    v->power_w.known = d->has_first && s->energy_mj >= d->last_mj; /* else it was reset */
+    v->power_w.known = d->has_first && s->energy_mj >= d->last_mj; /* else a reset */
     if (v->power_w.known) {
         double j = (double)(s->energy_mj - d->last_mj) * 1e-3;
         v->energy_j += j;

@@ -10,7 +10,7 @@
 struct ask {
     struct ask *next;
     struct energy_sum *meters;
-    size_t pending; /* samplers that have not answered */
+    size_t pending; /* samplers without an answer */
     double half2;
     struct energy_sum_window out;
     energy_sum_fn fn;

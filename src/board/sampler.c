@@ -9,14 +9,14 @@
 #include "base/units.h"
 #include "board/limited.h"
 
-#define BEYOND_LIMIT 1.1 /* times its highest limit a board may draw for a moment */
+#define BEYOND_LIMIT 1.1 /* times its highest limit, which a board may exceed briefly */
 
 enum {
     WAITS_MAX = 16,
     FED_MAX_S = 4, /* see sampler_fed(); a board may never answer */
     REST_MS = 1000,
     SEARCH_MS = 100,
-    LISTEN_MS = 50, /* for a period in the power of a job that reports no steps */
+    LISTEN_MS = 50, /* to find a period in the power of a job that reports no steps */
     METER_PERIOD_MS = 50,
     GRID_MS = 50,
     HEARD_MS = 500,     /* longest interval of the counter with a listener */
@@ -24,13 +24,13 @@ enum {
     HOT_MS = 1000,      /* … and, of the temperature too, under a limit on it */
     RETRY_MS = 1000,    /* after a failed call */
     LEAST_GAP_US = 500, /* between calls on one board */
-    HOLD_MS = 1000,     /* the loop need not know of samples earlier … */
-    HOLD_HELD_MS = 500, /* … where no cap is in force and no limit on temperature; else */
-    SOON_GAP_MS = 100, /* between samples of an idle board with sampler_soon() */
-    DENSE_MS = 50,     /* longest period with sampler_dense() */
-    LATE_MS = 2000,    /* longest wait for samples after a window; real time */
-    COSTS = 8,         /* calls of which the shortest is the counter's cost */
-    COST_SHARE = 50,   /* its calls take a part in so many of the time at most */
+    HOLD_MS = 1000,     /* longest delay of samples to the loop … */
+    HOLD_HELD_MS = 500, /* … with a cap in force or a limit on temperature */
+    SOON_GAP_MS = 100,  /* between samples of an idle board with sampler_soon() */
+    DENSE_MS = 50,      /* longest period with sampler_dense() */
+    LATE_MS = 2000,     /* longest wait for samples after a window; real time */
+    COSTS = 8,          /* calls whose shortest is taken as the counter's cost */
+    COST_SHARE = 50,    /* least interval of its calls, in costs */
 };
 
 /* Groups of values that are read rarely, and their intervals at each rate. */
@@ -60,15 +60,15 @@ struct probe {               /* one board */
     uint64_t due_ns[GROUPS];
     struct plan { /* the rounds of the call under way */
         uint32_t asked;
-        uint64_t was_due_ns[GROUPS]; /* before this round and those after it */
+        uint64_t was_due_ns[GROUPS]; /* before this round and later ones */
     } plan[BOARD_ROUNDS_MAX];
     size_t n_planned, n_taken;
-    uint64_t at_ns;          /* of the first of them */
+    uint64_t at_ns;          /* time of the first round */
     bool shared;             /* at_ns is a shared moment */
-    uint64_t soon_ns;        /* of sampler_soon() and sampler_around(); 0: none */
-    uint64_t then_ns;        /* of sampler_around(), after that one; 0: none */
-    uint64_t dense_ns;       /* until when sampler_dense() asks for; 0: it does not */
-    uint64_t cost_ns[COSTS]; /* of the last calls that read the counter */
+    uint64_t soon_ns;        /* time of sampler_soon() and sampler_around(); 0: none */
+    uint64_t then_ns;        /* second time of sampler_around(); 0: none */
+    uint64_t dense_ns;       /* end of sampler_dense(); 0: none */
+    uint64_t cost_ns[COSTS]; /* costs of the last calls that read the counter */
     unsigned n_costs;
     struct binding_log binding;
     struct sampler_ear *ears;
@@ -145,7 +145,7 @@ static uint64_t period_of(const struct probe *p)
     return p->hot && period > HOT_MS * NS_PER_MS ? HOT_MS * NS_PER_MS : period;
 }
 
-/* A sample that is asked for comes some time after the last one. */
+/* A requested sample comes some time after the last one. */
 static uint64_t not_before(const struct probe *p, uint64_t last_ns, uint64_t at_ns)
 {
     uint64_t gap = p->rate == SAMPLER_REST ? SOON_GAP_MS : DENSE_MS;
@@ -201,8 +201,8 @@ static uint64_t next_shared(const struct probe *p, uint64_t now)
 
 static void ask(struct probe *p, uint64_t at_ns, bool shared);
 
-/* Hands the next rounds to the board's thread, which waits for their times: the loop
- * wakes up for the last result alone.
+/* Passes the next rounds to the board's thread, which waits for their times: the loop
+ * wakes up only for the last result.
  */
 static void schedule(struct probe *p)
 {
@@ -223,7 +223,7 @@ static void schedule(struct probe *p)
     ask(p, at, shared);
 }
 
-/* What the planned rounds from i on were to read is due again. */
+/* The values that the planned rounds from i on would have read are due again. */
 static void unplan(struct probe *p, size_t i)
 {
     for (size_t g = 0; g < GROUPS && i < p->n_planned; g++)
@@ -231,8 +231,8 @@ static void unplan(struct probe *p, size_t i)
             p->due_ns[g] = p->plan[i].was_due_ns[g];
 }
 
-/* The call that waits for its time is taken back.  False: the board is in a call, and
- * schedule() follows when that is over; no other round follows before it.
+/* Withdraws the call that waits for its time.  False: the board is in a call, and
+ * schedule() follows when it ends; no other round follows before that.
  */
 static bool take_back(struct probe *p)
 {
@@ -251,14 +251,14 @@ static void plan_again(struct probe *p)
         schedule(p);
 }
 
-/* What the next round reads may have changed, or whether more may follow it. */
+/* The values of the next round may have changed, or whether more rounds may follow it. */
 static void look_again(struct probe *p)
 {
     if (p->busy && !p->rest && take_back(p))
         ask(p, p->at_ns, p->shared);
 }
 
-/* What reading the counter costs, 0 until that is known.  The host may delay any call, so
+/* The cost of reading the counter, 0 until it is known.  The host may delay any call, so
  * it is the shortest of the last ones.
  */
 static uint64_t counter_cost_ns(const struct probe *p)
@@ -343,7 +343,7 @@ static void merge(struct sampler_now *now, const struct gpu_sample *g, uint32_t 
         last->reasons = old.reasons;
 }
 
-/* A sample that begins at `began_ns` (0: a failure) has been taken. */
+/* A sample that began at `began_ns` (0: it failed) has been taken. */
 static void next_soon(struct probe *p, uint64_t began_ns)
 {
     p->soon_ns = 0;
@@ -390,7 +390,7 @@ static void probe_on_sampled(struct board *b, int r, size_t n, void *user)
         free(p);
         return;
     }
-    unplan(p, r < 0 ? n + 1 : n); /* the one that failed was tried */
+    unplan(p, r < 0 ? n + 1 : n); /* the failed round counts as tried */
     if (r != -ECANCELED)
         schedule(p);
 }
@@ -408,9 +408,9 @@ static bool due(struct probe *p, enum group g, uint64_t now_ns)
     return true;
 }
 
-/* Whether to read the counter in this round.  rarely: it tells little more than power
- * does, or power is a call of its own.  calm: no reading's time matters more than its
- * cost.
+/* Whether to read the counter in this round.  rarely: it gives little more information
+ * than power does, or power is a call of its own.  calm: the time of no reading matters
+ * more than the cost.
  */
 static bool counter_due(struct probe *p, bool rarely, bool calm, uint64_t now_ns)
 {
@@ -466,7 +466,7 @@ static uint32_t wanted(struct probe *p, uint64_t now_ns)
     return want;
 }
 
-/* Whether nobody needs a sample before the loop is awake anyway. */
+/* Whether no sample is needed before the loop wakes up anyway. */
 static bool may_hold(const struct probe *p)
 {
     bool may = !p->dense_ns && !p->soon_ns && !p->then_ns && p->now.failures == 0;
@@ -488,9 +488,9 @@ static size_t plan_round(struct probe *p, struct board_round *round, uint64_t at
     return ++p->n_planned;
 }
 
-/* shared: at_ns is a shared moment.  The rounds up to the next multiple of HOLD_MS are
- * one call then, so that the loop wakes up once for those of all boards: in the last half
- * of each second, where the node's tick is due.
+/* shared: at_ns is a shared moment.  The rounds up to the next multiple of HOLD_MS then
+ * become one call, so that the loop wakes up once for those of all boards: in the last
+ * half of each second, when the node's tick is due.
  */
 static void ask(struct probe *p, uint64_t at_ns, bool shared)
 {
@@ -575,8 +575,8 @@ static int window_answer(struct sampler *s, const struct wait *w)
     return w->fn(s, &out, w->user);
 }
 
-/* Queries the meter of the window's next board: beside the loop where the query may take
- * long.  The loop runs between two of them.
+/* Queries the meter of the window's next board, in a worker if the query may take long.
+ * The loop runs between two queries.
  */
 static void window_step(struct sampler *s, struct wait *w)
 {
@@ -626,7 +626,7 @@ static int on_folded(struct window_ask *ask, void *user)
     return answer_waits(s);
 }
 
-/* Does one step for the first window that is ready or late. */
+/* Takes one step for the first window that is ready or late. */
 static int answer_one(struct sampler *s, uint64_t now, bool *ret_more)
 {
     if (s->folding)
@@ -651,7 +651,7 @@ static int answer_one(struct sampler *s, uint64_t now, bool *ret_more)
     return 0;
 }
 
-/* Does one step that is due and sets the timer for the next. */
+/* Takes one step that is due, and sets the timer for the next one. */
 static int answer_waits(struct sampler *s)
 {
     uint64_t now = loop_now_ns(s->loop), next = UINT64_MAX;
@@ -700,7 +700,7 @@ int sampler_window(struct sampler *s, uint64_t begin_ns, uint64_t end_ns,
         };
         loop_timer_set(s->late, now, 0);
         for (size_t k = 0; k < s->n; k++)
-            look_again(s->probe[k]); /* samples that are held are needed */
+            look_again(s->probe[k]); /* samples that are delayed are needed now */
         return 0;
     }
     return -EAGAIN;
@@ -763,7 +763,7 @@ void sampler_around(struct sampler *s, uint64_t at_ns, uint64_t then_ns)
 {
     for (size_t i = 0; i < s->n; i++) {
         struct probe *p = s->probe[i];
-        if (p->rate == SAMPLER_ALL) /* reads as often */
+        if (p->rate == SAMPLER_ALL) /* has the same interval */
             continue;
         want_soon(p, not_before(p, p->now.last.at_ns, at_ns));
         p->then_ns = then_ns > p->then_ns ? then_ns : p->then_ns;
@@ -784,7 +784,7 @@ static int probe_new(struct sampler *s, struct board *board,
     struct meter_opts m = {.period_ns = opts->period_ns,
                            .seed = opts->seed ^ info->index,
                            .history_s = opts->history_s};
-    if (view->has_limits) /* 0 where there are none, as of a processor */
+    if (view->has_limits) /* 0 if there are none, as for a processor */
         m.most_w = BEYOND_LIMIT * w_of_mw(view->limits.max_mw);
 
     p->sampler = s;

@@ -18,7 +18,7 @@ struct window_worker {
     struct loop *loop;
     struct loop_timer *late;
     struct loop_worker *worker;
-    struct window_ask *first; /* queue; the first is being computed */
+    struct window_ask *first; /* queue; the first query is being computed */
     bool busy;
     bool lost; /* the query that is being computed was dropped */
 };
@@ -103,7 +103,7 @@ static void serve(struct window_worker *f)
         job_free(j);
 }
 
-/* No memory for a copy of the meter: the first query fails. */
+/* No memory for a copy of the meter: fails the first query. */
 static int on_late(struct loop_timer *timer, uint64_t now_ns, void *user)
 {
     struct window_worker *f = user;

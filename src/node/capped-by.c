@@ -3,7 +3,7 @@
 #include <stdio.h>
 #include <string.h>
 
-/* The claim of the policy that decides on a board; NULL: none does. */
+/* The claim of the policy that determines a board's cap; NULL: none. */
 static const struct claim *decides(const struct caps_view *v)
 {
     const struct claim *c =
@@ -12,7 +12,7 @@ static const struct claim *decides(const struct caps_view *v)
     return c && (c->source == CLAIM_OF_RULE || c->source == CLAIM_OF_LIMIT) ? c : NULL;
 }
 
-/* NULL: there is no room. */
+/* NULL: no room is left. */
 static struct job_capped_by *entry_of(struct job_capped *capped, const char *who)
 {
     struct job_capped_by *by = capped->by;

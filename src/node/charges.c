@@ -15,10 +15,10 @@ _Static_assert((int)ACCOUNT_CO2 == (int)LEDGER_CO2 &&
 
 static const char *const names[LEDGER_CHARGES] = {"carbon", "carbon.marginal", "price"};
 
-/* Where a step's factor comes from. */
+/* The source of a step's factor. */
 struct origin {
     char source[SIGNAL_SOURCE], unit[SIGNAL_UNIT];
-    struct ledger_factor factor; /* points to these */
+    struct ledger_factor factor; /* points to the above */
 };
 
 /* One signal's steps, the oldest first. */
@@ -28,7 +28,9 @@ struct course {
     size_t n;
 };
 
-/* What rows of a job on a board, or of idle or unattributed energy there, left. */
+/* The rounding rests of the rows of a job on a board, or of idle or unattributed energy
+ * there.
+ */
 struct account_rests {
     size_t board;
     enum ledger_kind kind; /* 0: free */
@@ -45,7 +47,7 @@ struct charges {
     struct course course[LEDGER_CHARGES];
     struct charges_sum board[LEDGER_PLACES];
     struct job_sum job[CHARGES_JOBS];
-    char currency[CHARGES_CURRENCY]; /* of the sums */
+    char currency[CHARGES_CURRENCY]; /* currency of the sums */
     struct account_rests account[ACCOUNTS];
     uint64_t uses;
 };
@@ -80,14 +82,14 @@ static bool goes_on(const struct course *c, const struct account_step *step,
            (last->factor == step->factor && same_origin(&c->origin[last->source], v));
 }
 
-/* Before the oldest step that is left nothing is known. */
+/* Before the oldest remaining step, nothing is known. */
 static void drop_oldest(struct course *c)
 {
     size_t origin = c->step[0].source;
 
     memmove(c->step, c->step + 1, (CHARGES_STEPS - 1) * sizeof *c->step);
     c->n--;
-    c->step[c->n].source = origin; /* free for the next step */
+    c->step[c->n].source = origin; /* this index is free for the next step */
 }
 
 static void add_step(struct course *c, const char *signal, struct account_step step,
@@ -125,7 +127,7 @@ void charges_signal(struct charges *c, uint64_t now_ns, const struct signal_view
 
 /* ---- rows ---- */
 
-/* The row's account; of too many, the least recently used one begins anew. */
+/* The row's account; if there are too many, replaces the least recently used one. */
 static struct account_rests *account_of(struct charges *c, const struct ledger_energy *e)
 {
     struct account_rests *a = c->account, *oldest = a;
@@ -146,7 +148,7 @@ static struct account_rests *account_of(struct charges *c, const struct ledger_e
 
 /* ---- sums ---- */
 
-/* Sums of money in another currency begin anew. */
+/* Resets the sums of money if the currency has changed. */
 static void take_currency(struct charges *c, const char *unit)
 {
     size_t len = strcspn(unit, "/");
@@ -168,7 +170,7 @@ static void add_to(struct charges_sum *sum, const struct ledger_energy *e)
     }
 }
 
-/* Of too many jobs the one begins anew to which no row has come for longest. */
+/* The job's sum; if there are too many, replaces the one whose last row is oldest. */
 static struct job_sum *job_of(struct charges *c, uint64_t job)
 {
     struct job_sum *oldest = c->job;

@@ -16,13 +16,13 @@
 
 enum { LOOK_S = 10 };
 
-/* What a signal without a series was: what its sources have given, and no value that was
+/* The history of a signal without a series: the values of its sources, without values
  * set by hand.
  */
 struct course {
     char signal[SIGNAL_NAME];
     struct signal_history history;
-    bool used; /* in this round */
+    bool used; /* seen in this round */
 };
 
 struct forecasts {
@@ -53,7 +53,7 @@ static struct signal_view look(const struct forecasts *f, size_t signal)
 
 /* ---- series ---- */
 
-/* Each point until the next one, the last one until end_s.  *ret is to be freed.
+/* Each point lasts until the next one, the last one until end_s.  *ret is to be freed.
  * -ENOMEM
  */
 static int points_of(const struct policy_point *point, const bool *estimated, size_t n,
@@ -87,7 +87,9 @@ static struct course *course_of(struct forecasts *f, const char *signal)
     return &f->course[i];
 }
 
-/* The value of now; where a series stands in its place, or nobody knows it, a gap. */
+/* Adds the current value.  If there is a series instead, or the value is unknown, adds a
+ * gap.
+ */
 static void remember(struct course *c, const struct signal_view *v, int64_t now_s)
 {
     bool counts = !v->is_series && v->known && v->value && !v->by_hand && !v->estimated;
@@ -96,7 +98,9 @@ static void remember(struct course *c, const struct signal_view *v, int64_t now_
     signal_history_add(&c->history, now_s, counts ? v->value->number : (double)NAN);
 }
 
-/* A signal that is judged no more has no course: later it would have a gap unseen. */
+/* Drops the courses of signals that are not judged any more: later these would have an
+ * unnoticed gap.
+ */
 static void drop_unused(struct forecasts *f)
 {
     size_t left = 0;
@@ -113,8 +117,8 @@ static void drop_unused(struct forecasts *f)
     f->n = left;
 }
 
-/* What came: the signal's series, or its values as they were when somebody looked.
- * *ret is to be freed.  -ENOENT: there is none in this unit; -ENOMEM.
+/* The actual values: the signal's series, or its values as they were observed.  *ret is
+ * to be freed.  -ENOENT: there is none in this unit; -ENOMEM.
  */
 static int came_of(struct forecasts *f, const char *forecast, const char *unit,
                    struct judge_series *ret_came, struct judge_point **ret)
@@ -137,7 +141,7 @@ static int came_of(struct forecasts *f, const char *forecast, const char *unit,
     if (r < 0)
         return r;
     if (v.is_series && n > 0)
-        (*ret)[n - 1].estimated = true; /* until when it counts is not known yet */
+        (*ret)[n - 1].estimated = true; /* its end is not known yet */
     *ret_came = (struct judge_series){*ret, n};
     return 0;
 }
@@ -171,10 +175,10 @@ static void judge(struct forecasts *f, size_t signal)
     auto_(mem_free) struct judge_point *ahead = NULL, *came = NULL;
     char source[SIGNAL_SOURCE];
 
-    if (!v.source[0]) /* no look at its file has ended yet */
+    if (!v.source[0]) /* no read of its file has ended yet */
         return;
     (void)snprintf(source, sizeof source, "%s", v.source);
-    utf8_mend(source); /* a path may hold anything */
+    utf8_mend(source); /* a path may contain any bytes */
     forecast.source = source;
     if (came_of(f, v.decl->name, v.decl->unit, &forecast.came, &came) == -ENOMEM ||
         points_of(v.point, NULL, v.points, v.point_end_utc_s, &ahead) < 0)
@@ -270,7 +274,7 @@ void forecasts_free(struct forecasts *f)
     if (f->file.path[0] && !f->file.saving)
         write_file(f);
     loop_worker_free(f->worker);
-    if (f->file.saving) /* its thread hangs, and has all of it */
+    if (f->file.saving) /* its thread hangs and still uses the file */
         return;
     judge_list_fini(&f->list);
     for (size_t i = 0; i < f->n; i++)

@@ -21,7 +21,7 @@
 enum {
     FLUSH_MS = 20,
     CLOCK_SET_S = 60, /* least change of UTC that counts as setting it */
-    QUARTERS = 4,     /* looked at in a tick, to revise them */
+    QUARTERS = 4,     /* quarters checked for a revision in a tick */
 };
 
 struct ledger_writer {
@@ -31,15 +31,15 @@ struct ledger_writer {
     struct boards *boards; /* NULL: unknown */
     struct ledger_domain domain[LEDGER_DOMAINS];
     size_t n_domains;
-    struct ledger *ledger;      /* until the queue takes it */
+    struct ledger *ledger;      /* owned until the queue takes it */
     struct ledger_batch *early; /* rows until the queue runs */
     struct ledger_queue *queue;
     struct loop_timer *flush;
     bool flushing;                 /* a flush is due */
     int64_t ahead_ns;              /* UTC offset at the last tick; 0: none yet */
-    char text[200];                /* why the ledger could not be used; "" it could */
-    uint64_t lost;                 /* rows that earlier queues lost */
-    struct ledger_revised revised; /* by earlier queues */
+    char text[200];                /* why the ledger could not be used; "": it could */
+    uint64_t lost;                 /* rows lost by earlier queues */
+    struct ledger_revised revised; /* revised by earlier queues */
     struct rule_rows *rule_rows;
     struct charges *charges;
     struct revisions *revisions;
@@ -133,8 +133,8 @@ static int tell_boards(struct ledger_writer *w, uw_error *err)
     return r < 0 ? r : ledger_domains(w->ledger, w->domain, w->n_domains, err);
 }
 
-/* The ledger cannot be used: the node runs on, and rows are kept in memory until it can.
- * Each reason is logged once.
+/* The ledger cannot be used: the node continues, and keeps rows in memory until it can.
+ * Logs each reason once.
  */
 static void use_memory(struct ledger_writer *w, int r, const char *why)
 {
@@ -232,7 +232,9 @@ static size_t place_now(const struct ledger_writer *w, size_t was)
     return SIZE_MAX;
 }
 
-/* Written before anything is read: jobs and claims may be in these rows only. */
+/* Writes the kept rows before anything is read: jobs and claims may exist only in these
+ * rows.
+ */
 static int write_rest(struct ledger_writer *w, uw_error *err)
 {
     size_t map[LEDGER_PLACES];
@@ -405,7 +407,7 @@ static void keep_rest(struct ledger_writer *w, struct ledger_batch *rest, bool l
         return;
     }
     ledger_batch_free(rest);
-    if (last && w->rest) { /* boards were not opened since */
+    if (last && w->rest) { /* the boards were not opened since */
         rows += ledger_batch_rows(w->rest);
         ledger_batch_free(take(w->rest));
     }
@@ -432,7 +434,7 @@ static void close_all(struct ledger_writer *w, bool last)
     w->boards = NULL;
 }
 
-/* What rules did without rows, in rows. */
+/* Writes the counts of rule actions that have no rows of their own. */
 static void count_rules(struct ledger_writer *w, bool all)
 {
     struct rule_count c;
@@ -491,7 +493,7 @@ static void added(struct ledger_writer *w, int r)
         ledger_queue_lost(w->queue);
 }
 
-/* Rows that a restart needs are written soon, several together. */
+/* Rows that a restart needs are written soon, several at a time. */
 static void flush_soon(struct ledger_writer *w)
 {
     if (!w->flush || w->flushing)
@@ -500,7 +502,7 @@ static void flush_soon(struct ledger_writer *w)
     loop_timer_set(w->flush, loop_now_ns(w->opts.loop) + FLUSH_MS * NS_PER_MS, 0);
 }
 
-/* What jobs waste, by user and project. */
+/* Counts the waste of jobs, by user and project. */
 static void count_waste(struct ledger_writer *w, const struct roster *roster,
                         const struct ledger_energy *e)
 {
@@ -556,7 +558,7 @@ void ledger_writer_values(struct ledger_writer *w, const struct signal_values *v
     revisions_values(w->revisions, v);
 }
 
-/* While the file cannot be written rows that are to be revised are not in it. */
+/* While the file cannot be written, the rows to revise are not in it. */
 static void revise(struct ledger_writer *w)
 {
     struct ledger_batch *b = rows(w);
@@ -586,7 +588,7 @@ void ledger_writer_total(struct ledger_writer *w, const struct attribution_total
         added(w, ledger_add_meter(b, &m));
 }
 
-/* What a scheduler's job asked for, behind its goal, where that does not say it. */
+/* Appends a scheduler job's request to its goal, if the goal does not include it. */
 static void put_hold(const struct job_entry *job, const struct job_record *rec,
                      const char *form, char *goal, size_t size)
 {
@@ -752,7 +754,7 @@ void ledger_writer_caps(struct ledger_writer *w, const struct caps *caps,
         break;
     case CAPS_EVENT_WITHDRAW:
     case CAPS_EVENT_EXPIRE:
-        if (!ending && /* at the end, the next run takes claims over */
+        if (!ending && /* at the end, the next run takes over the claims */
             (what->claim->source != CLAIM_OF_RULE ||
              rule_rows_claim_end(w->rule_rows, what->board, what->claim->id))) {
             struct ledger_claim_end end = {
@@ -830,7 +832,7 @@ void ledger_writer_tick(struct ledger_writer *w)
     char text[80];
 
     if (!first && fabs(by_s) < CLOCK_SET_S)
-        return; /* slewing adds up until it is reported */
+        return; /* slewing accumulates until it is reported */
     w->ahead_ns = ahead_ns;
     if (first)
         return;

@@ -7,7 +7,7 @@
 #include "base/error.h"
 #include "base/log.h"
 
-enum { NAMED_MAX = 3 }; /* of the jobs in one that are named */
+enum { NAMED_MAX = 3 }; /* number of inner jobs that are named */
 
 static const struct job_entry *outer_of(const struct nested *n,
                                         const struct job_entry *job)
@@ -18,8 +18,8 @@ static const struct job_entry *outer_of(const struct nested *n,
     return outer && !outer->ended_ns ? outer : NULL;
 }
 
-/* A goal is lent for boards of the outer job alone, and to a job of which nobody said
- * that it has another goal, a cap, or none.  A job that uses no board for the moment
+/* A goal is lent only for boards of the outer job, and only to a job for which no other
+ * goal, no cap and no "off" was requested.  A job that uses no board for the moment
  * keeps it.
  */
 static const struct goal *lent_to(const struct nested *n, const struct job_entry *job,
@@ -34,7 +34,7 @@ static const struct goal *lent_to(const struct nested *n, const struct job_entry
     return job_record_goal(its);
 }
 
-/* Whether the goal of the job's search is another one now. */
+/* Updates the lent goal.  Returns whether the goal of the job's search has changed. */
 static bool lend(const struct nested *n, const struct job_entry *job,
                  struct job_record *rec)
 {
@@ -57,7 +57,7 @@ uint64_t nested_goal_of(const struct job_entry *job, const struct job_record *re
     return rec->lent && job_record_goal(rec) == &rec->lent_goal ? job->within : 0;
 }
 
-/* The outer job if its class is this one's; NULL: it is not. */
+/* The outer job if this job has its class; NULL: it does not. */
 static const struct job_record *class_from(const struct job_records *records,
                                            const struct job_entry *job,
                                            const struct job_record *rec)
@@ -78,7 +78,9 @@ const char *nested_class(const struct job_records *records, const struct job_ent
     return rec->cls[0] ? rec->cls : "default";
 }
 
-/* Whether the outer job's class is not the one with which the search began. */
+/* Updates the class.  Returns whether it differs from the one with which the search
+ * began.
+ */
 static bool take_class(const struct nested *n, const struct job_entry *job,
                        struct job_record *rec)
 {
@@ -92,7 +94,7 @@ static bool take_class(const struct nested *n, const struct job_entry *job,
            searches_look(n->searches, rec->id, &v);
 }
 
-/* Boards that jobs in this one have, and which jobs these are. */
+/* Passes to the search the boards that inner jobs have, and the names of these jobs. */
 static void pass(const struct nested *n, const struct job_entry *outer)
 {
     char list[48] = "", more[32] = "", to[SEARCHES_TO];
@@ -127,7 +129,7 @@ void nested_begin(const struct nested *n, const struct job_entry *job,
         pass(n, outer);
 }
 
-/* One that cannot begin is logged once, and tried again by the next tick. */
+/* Starts the job's search.  A failure is logged once; the next tick tries again. */
 static void give(const struct nested *n, const struct job_entry *job,
                  struct job_record *rec)
 {
@@ -147,7 +149,7 @@ static void give(const struct nested *n, const struct job_entry *job,
                   job->id, goal_text(&rec->lent_goal, goal), job->within);
 }
 
-/* Its search did not begin, or was lost with another daemon. */
+/* Whether the job's search did not begin, or was lost with another daemon. */
 static bool lacks_search(const struct nested *n, const struct job_record *rec)
 {
     struct searches_view v;

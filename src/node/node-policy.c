@@ -18,11 +18,11 @@
 #include "policy/file.h"
 #include "policy/rule-claims.h"
 
-/* The node as the engine sees it. */
+/* The view of the node for the engine. */
 struct seen {
-    const struct node_view *view; /* of the evaluation under way */
+    const struct node_view *view; /* valid during the evaluation */
     struct policy_board board[BOARDS_MAX];
-    uint32_t hold_mw[BOARDS_MAX]; /* where the search of its job settled last */
+    uint32_t hold_mw[BOARDS_MAX]; /* cap at which the search of its job settled last */
     struct engine_job job[VIEW_JOBS_MAX];
     struct job_facts facts[VIEW_JOBS_MAX];
 };
@@ -37,9 +37,9 @@ struct node_policy {
     struct rule_claims *claims; /* NULL: no engine, or no boards */
     struct limits *limits;      /* NULL: there was none yet */
     bool rests;
-    char error[200]; /* why the file was refused last; "" */
+    char error[200]; /* why the last file was refused; "" */
     uint64_t loads, failures;
-    uint64_t refused; /* claims, while other boards were open */
+    uint64_t refused; /* refused claims, while other boards were open */
 };
 
 void node_rule_text(const struct node_rule_event *event, char ret[NODE_RULE_TEXT])
@@ -54,9 +54,9 @@ void node_rule_text(const struct node_rule_event *event, char ret[NODE_RULE_TEXT
                    e->begins ? "" : ": ", e->how, event->dry_run ? " (dry run)" : "");
 }
 
-/* ---- what the engine sees ---- */
+/* ---- the view for the engine ---- */
 
-/* While a search measures again its last hold stays what caps are parts of. */
+/* While a search measures again, relative caps refer to its last hold. */
 static void look_at_board(struct seen *seen, size_t i)
 {
     struct policy_board *b = &seen->board[i];
@@ -149,7 +149,7 @@ static void on_zone(size_t rule, int64_t utc_s, struct policy_zone *ret, void *u
     policy_file_zone(p->file, rule, utc_s, ret);
 }
 
-/* ---- what follows ---- */
+/* ---- consequences ---- */
 
 static void on_claim(size_t board, bool hard, const struct engine_claim *claim,
                      void *user)
@@ -214,7 +214,7 @@ static void on_phases(uint64_t job, bool ruled, void *user)
 struct first {
     uw_error *err;
     bool told;
-    bool tries; /* it is not to come into force: nothing is logged */
+    bool tries; /* the file will not take effect: nothing is logged */
 };
 
 static void on_finding(bool error, const char *text, void *user)
@@ -305,7 +305,7 @@ static int make_engine(struct node_policy *p, uw_error *err)
     return r;
 }
 
-/* What a node without a policy does not have. */
+/* Makes the parts that a node without a policy does not have. */
 static int make_parts(struct node_policy *p, uw_error *err)
 {
     int r = p->engine ? 0 : make_engine(p, err);
@@ -316,7 +316,7 @@ static int make_parts(struct node_policy *p, uw_error *err)
     return r;
 }
 
-/* What a policy without limits does not have. */
+/* Makes the parts that a policy without limits does not have. */
 static int make_limits(struct node_policy *p, uw_error *err)
 {
     const struct limits_opts opts = {

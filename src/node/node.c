@@ -17,7 +17,7 @@
 
 enum {
     HISTORY_S = 180, /* of a daemon's meter: windows are asked for sooner */
-    WAKE_W = 5,      /* a rise above the power at rest that shows work */
+    WAKE_W = 5,      /* a rise above the idle power that shows work */
     REOPEN_S = 10,   /* between attempts to open boards */
     SILENT_S = 30,   /* before boards are reopened because of a silent one */
     REOPENS_MAX = 9, /* doublings of that delay: up to 4 h */
@@ -46,7 +46,8 @@ void node_tell(struct node *node, enum node_event event, const void *what)
 
 /* ---- once a second ---- */
 
-/* A rise of power or utilization on a board without a job: looks for new processes. */
+/* Looks for new processes after a rise of power or utilization on a board without a job.
+ */
 static void watch_rest(struct node *node, size_t i)
 {
     struct node_rest *rest = &node->rest[i];
@@ -81,7 +82,7 @@ static void pace(struct node *node, size_t i)
     sampler_rate(node->sampler[i], 0, rate, caps_state(node->caps, i) != CAPS_FREE);
 }
 
-/* Whether a board answers now that was silent at opening: its limits are unknown. */
+/* Whether a board that was silent at opening answers now: its limits are unknown. */
 static bool has_come_back(struct node *node)
 {
     for (size_t i = 0; i < node->n; i++) {
@@ -109,9 +110,9 @@ static bool was_reloaded(struct node *node)
     return true;
 }
 
-/* After a reload of the driver, or when a silent board answers: reopens all boards from
- * the ledger, as after a restart.  A private node has no ledger: its claims and claimants
- * would be gone.
+/* Reopens all boards from the ledger, as after a restart: after a reload of the driver,
+ * or when a silent board answers.  Not for a private node, which has no ledger: its
+ * claims and claimants would be lost.
  */
 static bool reopen(struct node *node, uint64_t now_ns)
 {
@@ -235,7 +236,7 @@ static int start_samplers(struct node *node, uw_error *err)
     return r;
 }
 
-/* Of a board that was silent at opening not even the UUID is known: reopens all boards
+/* For a board that was silent at opening, not even the UUID is known: reopens all boards
  * later, with a delay that doubles each time.
  */
 static void plan_reopen(struct node *node)
@@ -266,7 +267,7 @@ static int start_parts(struct node *node, uw_error *err)
     }
     if (r == 0)
         r = node_caps_start(node, first_claim, err);
-    /* A reopening with other boards goes on even where the budget is too small. */
+    /* Reopening with other boards continues even if the budget is too small. */
     if (r == 0 && !node->ready)
         r = budget_check(node->caps, node->n, node->config.budget_mw, err);
     if (r == 0)
@@ -346,7 +347,7 @@ static int on_reopen(struct loop_timer *timer, uint64_t now_ns, void *user)
     return 0;
 }
 
-/* No boards yet: logged once for each reason, and tried again. */
+/* There are no boards yet: logs each reason once, and tries again later. */
 static void no_boards(struct node *node, const uw_error *err)
 {
     if (strcmp(node->boards_error.text, err->text) != 0)
@@ -356,7 +357,7 @@ static void no_boards(struct node *node, const uw_error *err)
     loop_timer_set(node->reopen, loop_now_ns(node->loop) + REOPEN_S * NS_PER_S, 0);
 }
 
-/* Of a private node: keeps the boards that its caller names. */
+/* For a private node: keeps the boards that its caller names. */
 static int choose_own(struct node *node, struct boards *set, uw_error *err)
 {
     bool use[BOARDS_MAX] = {false};
@@ -482,7 +483,7 @@ int node_new(const struct node_opts *opts, struct node **ret, uw_error *err)
     return 0;
 }
 
-/* The end is complete, or its deadline has passed. */
+/* The node has ended, or its deadline has passed. */
 static int ended(struct node *node)
 {
     int (*fn)(struct node * node, void *user) = node->on_end;
@@ -503,7 +504,7 @@ static int end_part(struct node *node)
 {
     if (--node->end_waits > 0)
         return 0;
-    loop_timer_set(node->end_timer, 0, 0); /* never from inside node_end() */
+    loop_timer_set(node->end_timer, 0, 0); /* never called from inside node_end() */
     return 0;
 }
 
@@ -541,7 +542,7 @@ int node_end(struct node *node, int (*fn)(struct node *node, void *user), void *
         ledger_writer_event(node->writer, LEDGER_EVENT_STOP, SIZE_MAX, (uid_t)-1,
                             node->opts.version);
         if (ledger_writer_is_on(node->writer)) {
-            /* The file may be replaced by then: the last rows restate everything. */
+            /* The file may have been replaced: the last rows restate everything. */
             node_restate_jobs(node);
             node_restate_claims(node);
         }

@@ -15,14 +15,14 @@
 #include "node/rights.h"
 #include "policy/signal-files.h"
 
-enum { STEP_S = 60 }; /* a clock that is set is noticed within this time */
+enum { STEP_S = 60 }; /* longest time until a changed clock is noticed */
 
 struct outside {
     struct loop *loop;
     struct ledger_writer *writer;
     struct signals *signals;
     struct signal_files *files;  /* NULL: none */
-    struct forecasts *forecasts; /* NULL: no file has had one yet */
+    struct forecasts *forecasts; /* NULL: there was no file yet */
     struct loop_timer *timer;
     void (*changed)(void *user);
     void *user;
@@ -36,7 +36,7 @@ static struct signal_time time_of(const struct outside *o)
 
 /* ---- the audit trail ---- */
 
-/* The value as a text; "unknown". */
+/* The value as text; "unknown". */
 static const char *value_text(const struct signal_view *v, char ret[SIGNAL_SHOWN])
 {
     if (v->value)
@@ -145,7 +145,7 @@ static void on_files(void *user)
 struct outside_plan {
     struct signals_plan *signals;
     struct signal_files *files;
-    struct forecasts *forecasts; /* NULL: none, or there is one already */
+    struct forecasts *forecasts; /* NULL: none, or it exists already */
 };
 
 void outside_plan_free(struct outside_plan *plan)
@@ -231,11 +231,11 @@ void outside_use(struct outside *o, struct outside_plan *plan)
     if (o->forecasts)
         forecasts_use(o->forecasts, o->files);
     outside_plan_free(plan);
-    outside_tick(o); /* prices may be in another currency */
-    loop_timer_set(o->timer, loop_now_ns(o->loop), 0); /* sources may have gone */
+    outside_tick(o); /* prices may have another currency */
+    loop_timer_set(o->timer, loop_now_ns(o->loop), 0); /* sources may have been removed */
 }
 
-/* Whether values of one can be read as those of the other. */
+/* Whether values of one signal are valid for the other. */
 static bool is_same_kind(const struct policy_signal *a, const struct policy_signal *b)
 {
     struct policy_unit of_a, of_b;
@@ -276,7 +276,9 @@ static int find(const struct outside *o, const char *name, size_t *ret, uw_error
     return 0;
 }
 
-/* What a program gives that watches the source: no row of the ledger for each value. */
+/* Stores a value from a program that watches the source: the ledger has no row for each
+ * value.
+ */
 static int give(struct outside *o, size_t i, const struct node_signal *ask, uw_error *err)
 {
     struct signal_time t = time_of(o);

@@ -197,7 +197,7 @@ static int on_counter(struct actuator *act, const char *zone, int fd, void *user
     return 0;
 }
 
-/* To who waits in node_need_actuator(). */
+/* Notifies the callers that wait in node_need_actuator(). */
 static void tell_needed(struct node *node, int r, const char *text)
 {
     caps_done_fn fn = node->needed;
@@ -370,7 +370,7 @@ static void on_note(uint64_t job, const char *text, bool important, void *user)
               "job=%" PRIu64 " text=%s", job, log_quote(text).text);
 }
 
-/* The place of a job's searches in the history: sets uid, key and boards of *ret; false:
+/* The entry of a job's searches in the history: sets uid, key and boards of *ret; false:
  * the history keeps none.
  */
 static bool history_place(struct node *node, uint64_t job, uint64_t boards,
@@ -480,7 +480,7 @@ static void begin_found(struct node *node, const struct job_entry *job,
                   "job=%" PRIu64 " reason=%s", job->id, log_quote(err.text).text);
 }
 
-/* rec NULL: there was no place for one. */
+/* rec is NULL if there was no room for a record. */
 static void end_job(struct node *node, const struct job_entry *job,
                     struct job_record *rec)
 {
@@ -538,7 +538,7 @@ static void on_turn(size_t board, void *user)
     processors_turn(node->processors);
 }
 
-/* A board that job `from` had named passes to job `to`, which computes there. */
+/* A board that job `from` had passes to job `to`, which computes there. */
 static void on_pass(size_t board, const struct job_entry *from,
                     const struct job_entry *to, void *user)
 {
@@ -688,7 +688,9 @@ static const struct node_view *policy_view(void *user)
     return node_look(user);
 }
 
-/* What the configuration gives to found jobs was not asked for, nor a default. */
+/* Whether the goal and the cap were requested, rather than being the configuration's for
+ * found jobs.
+ */
 static void policy_asked(uint64_t job, bool *ret_goal, bool *ret_cap, void *user)
 {
     struct node *node = user;
@@ -742,7 +744,7 @@ static void policy_rule(const struct node_rule_event *event, void *user)
 {
     struct node *node = user;
     size_t board = event->rule->board;
-    bool has_board = node->open && board < node->n; /* else a lost one */
+    bool has_board = node->open && board < node->n; /* false for a lost board */
     char text[NODE_RULE_TEXT];
 
     node_rule_text(event, text);
@@ -815,7 +817,7 @@ int node_policy_take(struct node *node, struct policy_file *file, const char *pa
     return 0;
 }
 
-/* A wrong file is no reason not to start. */
+/* A wrong file does not prevent the start. */
 static int new_policy(struct node *node, uw_error *err)
 {
     const struct node_policy_opts opts = {.loop = node->loop,

@@ -17,25 +17,25 @@
 #include "jobs/roster.h"
 #include "node/ledger-writer.h"
 
-/* The current phase since it began, or since its limit changed. */
+/* The current phase, since its begin or the last change of its limit. */
 struct phase_now {
     uint64_t from_ns;
     struct step_mark from;
     bool has_from;
-    bool part; /* not from the phase's begin on */
-    /* From the samples of all boards: */
-    double s, power_s, cap_s, ruled_s; /* seconds; these, weighted by time */
+    bool part; /* does not start at the phase's begin */
+    /* Sums over the samples of all boards: */
+    double s, power_s, cap_s, ruled_s; /* seconds; the others weighted by time */
     uint32_t least_mw, most_mw;
-    uint32_t first_mw; /* before its first change of a limit; 0: none yet */
+    uint32_t first_mw; /* before the first change of the limit; 0: none yet */
 };
 
 struct watched {
     uint64_t job, boards;
     struct phase_book book;
     struct phase_returns returns;
-    /* Of a phase that has ended under a rule's cap. */
+    /* For a phase that has ended under a rule's cap: */
     uint64_t ended_ns;
-    uint64_t lowered; /* boards whose limits are not up again */
+    uint64_t lowered; /* boards whose limits have not been raised again */
     struct phase_now now;
     struct phase_curve curve[BOOK_PHASES];
     struct phase_compared compared;
@@ -46,8 +46,8 @@ struct phase_board {
     struct sampler *sampler;
     struct sampler_ear ear;
     struct phase_settling settling;
-    uint32_t mw; /* in force; 0: unknown */
-    bool ruled;  /* by a rule */
+    uint32_t mw; /* limit in force; 0: unknown */
+    bool ruled;  /* the limit is a rule's */
     uint64_t sampled_ns;
 };
 
@@ -60,11 +60,11 @@ struct phase_watch {
 
 /* ---- stretches ---- */
 
-#define SETTLES_S 0.6 /* samples after a change of phase or limit that do not count */
-#define GAP_S 3.0     /* between two samples that say nothing of the time between */
-#define LEAST_S 1.5   /* of samples of each board */
+#define SETTLES_S 0.6 /* samples within this time after a change do not count */
+#define GAP_S 3.0     /* longer gaps between two samples do not count */
+#define LEAST_S 1.5   /* least time of samples of each board */
 #define MOVED 0.015   /* change of a limit that ends a stretch of steps */
-#define RANGE 0.1     /* of limits in a stretch that counts as one cap */
+#define RANGE 0.1     /* largest range of limits that counts as one cap */
 enum { LEAST_STEPS = 3 };
 
 static void add_sample(struct phase_now *t, const struct phase_board *b, uint64_t at_ns,
@@ -94,7 +94,7 @@ static void begin_stretch(struct phase_watch *w, struct watched *j, bool part)
     j->now = (struct phase_now){.from_ns = loop_now_ns(w->o.loop), .part = part};
 }
 
-/* The first step that ends in the stretch: the pause before it is none of its time. */
+/* Notes the first step that ends in the stretch: the pause before it does not count. */
 static void find_step(const struct phase_watch *w, struct watched *j)
 {
     const struct step_mark *mark = j->now.has_from ? NULL : mark_of(w, j->job);
@@ -105,7 +105,7 @@ static void find_step(const struct phase_watch *w, struct watched *j)
     j->now.from = *mark;
 }
 
-/* The steps of the stretch, and their time; false: too few. */
+/* The number of steps in the stretch, and their time; false: too few. */
 static bool steps_of_stretch(const struct phase_watch *w, const struct watched *j,
                              double *ret_steps, double *ret_s)
 {
@@ -142,7 +142,9 @@ static void end_stretch(struct phase_watch *w, struct watched *j)
         phase_gain_step(&j->gain, &j->compared);
 }
 
-/* A limit that changed ends a stretch of steps; of a phase without steps it is a part. */
+/* A changed limit ends a stretch of steps; in a phase without steps the stretch
+ * continues.
+ */
 static void cap_moved(struct phase_watch *w, struct watched *j, uint32_t was_mw,
                       uint32_t mw)
 {
@@ -231,7 +233,7 @@ static bool is_ruled(const struct caps_view *v)
     return c && c->source == CLAIM_OF_RULE;
 }
 
-/* By a rule, and without rules the limit would be higher. */
+/* Whether the limit is a rule's, and would be higher without rules. */
 static bool goes_up_after(const struct caps_view *v)
 {
     struct claims others = *v->claims;
@@ -259,7 +261,7 @@ static void say_costly(const struct phase_watch *w, const struct watched *j)
     ledger_writer_event(w->o.writer, LEDGER_EVENT_RULE, SIZE_MAX, (uid_t)-1, text);
 }
 
-/* The limit of a board is up again, or has not come up in the whole phase after. */
+/* The limit of a board has been raised again, or was not in the whole following phase. */
 static void returned(struct phase_watch *w, struct watched *j, size_t board,
                      uint32_t was_mw, uint32_t mw)
 {
@@ -271,13 +273,13 @@ static void returned(struct phase_watch *w, struct watched *j, size_t board,
     j->lowered &= ~(1ull << board);
     phase_settling_latency(&w->board[board].settling, &one.l);
     if (j->lowered && one.took_s <= one.l.call_s + PHASE_LATE_S)
-        return; /* that of the last board counts */
+        return; /* only the last board counts */
     phase_returned(&j->returns, &one, now_ns);
     if (j->returns.off && !was_off)
         say_costly(w, j);
 }
 
-/* Of the phase before: limits that should be up and are not. */
+/* Counts the limits of the phase before that should have been raised and are not. */
 static void count_missing(struct phase_watch *w, struct watched *j)
 {
     struct caps_view v;
@@ -336,7 +338,7 @@ void phase_watch_cap(struct phase_watch *w, size_t board, uint32_t mw)
     caps_look(w->o.caps, board, &v);
     uint32_t was_mw = b->mw;
     b->mw = mw;
-    if (!mw) /* what comes next is no change from a known limit */
+    if (!mw) /* a change from an unknown limit does not count */
         return;
     b->ruled = is_ruled(&v);
     if (was_mw)
@@ -364,7 +366,7 @@ void phase_watch_end(struct phase_watch *w, uint64_t job)
 
 /* ---- views ---- */
 
-#define NOTICE_S 0.02 /* from a change of phase to the request, where a job tells it */
+#define NOTICE_S 0.02 /* from a change of phase to the request, if the job reports it */
 
 void phase_watch_look(const struct phase_watch *w, uint64_t job, uint64_t boards,
                       struct view_phases *ret)

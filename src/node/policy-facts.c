@@ -53,7 +53,7 @@ static void board_power(const struct asked *a, struct policy_value *ret)
         number(ret, a->board->power_w.v);
 }
 
-/* Whether the board's last answer has this, and is not stale. */
+/* Whether the board's last answer has this value and is not stale. */
 static bool has(const struct asked *a, uint32_t what)
 {
     const struct gpu_sample *last = &a->board->last;
@@ -85,7 +85,7 @@ static void board_utilization(const struct asked *a, struct policy_value *ret)
         number(ret, a->board->last.util_gpu / 100.0);
 }
 
-/* Heat lowers its clock. */
+/* Whether heat lowers the board's clock. */
 static void board_hot(const struct asked *a, struct policy_value *ret)
 {
     ret->known = has(a, GPU_HAS_REASONS);
@@ -103,7 +103,7 @@ const struct view_job *policy_outer(const struct node_view *v, const struct view
     return NULL;
 }
 
-/* NULL: it has none of this key. */
+/* NULL: the job has no label of this key. */
 static const char *label_of(const struct view_job *job, const char *key)
 {
     for (size_t i = 0; job && i < job->job->n_labels; i++)
@@ -112,8 +112,7 @@ static const char *label_of(const struct view_job *job, const char *key)
     return NULL;
 }
 
-/* The job whose label of this key counts for the job: its own one's, or that of the job
- * in which it runs.
+/* The job whose label of this key counts for the job: the job itself, or the outer job.
  */
 static const struct view_job *labelled(const struct node_view *v,
                                        const struct view_job *job, const char *key)
@@ -189,7 +188,7 @@ static void job_deadline(const struct asked *a, struct policy_value *ret)
         number(ret, (double)utc_s - (double)a->v->utc_ns * 1e-9);
 }
 
-/* Whether the job has the board, and none that runs in it is there in its place. */
+/* Whether the job has the board, and no inner job has taken it over. */
 static bool is_on(const struct view_job *job, size_t board)
 {
     return !job->job->ended_ns && (job->job->boards & ~job->job->passed) >> board & 1;
@@ -204,7 +203,7 @@ static bool is_alone(const struct asked *a, size_t board)
     return n == 1 && is_on(a->job, board);
 }
 
-/* Where no other job is on its boards. */
+/* The job's power, if no other job is on its boards. */
 static void job_power(const struct asked *a, struct policy_value *ret)
 {
     double sum = 0;
@@ -276,7 +275,7 @@ static void put(struct job_facts *ret, const char *key, const char *value)
         ret->fact[ret->all.n++] = (struct policy_fact){key, value};
 }
 
-/* The labels of this job that count for `a`. */
+/* Adds the labels of this job that count for `a`. */
 static void put_labels(const struct asked *a, const struct view_job *of,
                        struct job_facts *ret)
 {
@@ -322,7 +321,7 @@ static uint32_t lowest_claim(const struct claims *claims)
     for (size_t i = 0; claims && i < claims->n; i++) {
         const struct claim *c = &claims->claim[i];
         bool counts = c->mw && c->kind != CLAIM_SOFT && c->source != CLAIM_OF_RULE &&
-                      c->source != CLAIM_OF_LIMIT; /* they move by themselves */
+                      c->source != CLAIM_OF_LIMIT; /* these move on their own */
         if (counts && (!mw || c->mw < mw))
             mw = c->mw;
     }
@@ -335,7 +334,7 @@ static uint32_t lowest_limit(const struct caps_view *cap)
                                                   : cap->range.min_mw;
 }
 
-/* Of a search that is off, barred or over the report is of its last hold. */
+/* Whether the search has a tuner: otherwise the report is that of its last hold. */
 static bool has_tuner(enum search_status status)
 {
     return (status >= SEARCH_WAITS_PROGRESS && status <= SEARCH_IS_PAUSED) ||
@@ -357,8 +356,8 @@ static void take_search(const struct searches_view *s, struct policy_board *ret,
         *ret_measures = s->status == SEARCH_WALKS || s->status == SEARCH_MEASURES;
 }
 
-/* Where jobs share a board, the highest of what their phases have run under; 0: one of
- * them has run under none.
+/* The lowest cap under which the phases of the board's job ran; of several jobs, the
+ * highest such cap.  0: some job's phase ran under none.
  */
 static uint32_t ran_under(const struct node_view *v, size_t board)
 {
@@ -398,8 +397,8 @@ void policy_board_of(const struct node_view *v, size_t board, struct policy_boar
 
 /* ---- limits ---- */
 
-/* A temperature that was read longer ago is none: boards without a job are read every 10
- * s at least.
+/* An older temperature counts as unknown: boards without a job are read at least every
+ * 10 s.
  */
 #define TEMP_AGE_NS (15 * NS_PER_S)
 

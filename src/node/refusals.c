@@ -11,11 +11,13 @@
 
 enum {
     REFUSALS_MAX = 64,
-    AGAIN_S = 60,    /* before a cause is recorded again */
-    USER_CAUSES = 8, /* causes of one user recorded in that time */
+    AGAIN_S = 60,    /* least time between two records of a cause */
+    USER_CAUSES = 8, /* causes of one user recorded within that time */
 };
 
-/* A user who tries every board for a claim is recorded once. */
+/* One cause for several boards: a user who tries every board for a claim is recorded
+ * once.
+ */
 struct cause {
     enum refusal of;
     int r;
@@ -61,7 +63,7 @@ static bool is_same(const struct cause *a, const struct cause *b)
     return a->of == b->of && a->r == b->r && a->uid == b->uid && a->board == b->board;
 }
 
-/* The entry that counts this cause; NULL: too many were recorded lately. */
+/* The entry that counts this cause; NULL: too many were recorded recently. */
 static struct refused *refused_of(struct refusals *rs, const struct cause *cause,
                                   uint64_t now)
 {

@@ -16,7 +16,7 @@
 
 enum { FRESH_S = 5 };
 
-/* What rights are checked against. */
+/* The state against which rights are checked. */
 static struct rights rights_of(const struct node *node)
 {
     return (struct rights){.config = &node->config,
@@ -36,7 +36,7 @@ static int refuse(struct node *node, const struct node_who *who, enum refusal of
 
 /* ---- claims ---- */
 
-/* The name of a preset stands before the client's reason, whose end may be cut. */
+/* The name of a preset precedes the client's reason, whose end may be cut. */
 static void fill_why(const struct node_claim *ask, char ret[CLAIM_TEXT])
 {
     const char *why = ask->why ? ask->why : "";
@@ -62,7 +62,7 @@ static int fill_claim(struct node *node, const struct node_who *who,
     c->mhz = ask->clock_mhz;
     c->uid = who->uid;
     c->admin = who->admin;
-    c->way.own = ask->at_once; /* else as the class of the board's job */
+    c->way.own = ask->at_once; /* otherwise by the class of the board's job */
     c->raises = node->opts.private && ask->kind == CLAIM_NAMED && !ask->clock_mhz;
     fill_why(ask, c->why);
     if (!ask->pid)
@@ -110,7 +110,7 @@ int node_claim(struct node *node, const struct node_who *who,
         ask->preset ? node_policy_preset(node->policy, ask->preset, &ask->cap, err) : 0;
 
     if (r < 0)
-        return r; /* as other requests that are not of the form */
+        return r; /* the same error as for other malformed requests */
     r = rights_claim(&rights, who, ask, loop_now_ns(node->loop), &boards, &claim, &why);
 
     if (r == 0 && ask->at_once && !node->opts.private)
@@ -159,8 +159,8 @@ int node_withdraw(struct node *node, const struct node_who *who, uint64_t id,
 
 /* ---- rights that are lost ---- */
 
-/* Records the loss once a minute and user, and shows it where the board's cap is
- * explained.
+/* Records the loss once a minute and user, and adds it to the explanation of the board's
+ * cap.
  */
 static void say_lost(struct node *node, size_t board, const struct claim *c, size_t n)
 {
@@ -232,7 +232,7 @@ void node_check_rights(struct node *node, size_t board)
         id[n++] = c->id;
     }
     node->how = CLAIM_END_RIGHT;
-    bar_searches(node, board); /* searches withdraw their own claims */
+    bar_searches(node, board); /* searches withdraw their claims themselves */
     for (size_t i = 0; i < n; i++)
         (void)caps_withdraw(node->caps, board, id[i], NULL);
     node->how = CLAIM_END_WITHDRAWN;
@@ -266,7 +266,7 @@ static int begin_job(struct node *node, const struct node_who *who,
                    ? fail(err, -E2BIG, "%d jobs exist already", ROSTER_MAX)
                    : fail(err, -ENOMEM, "out of memory for a job");
     }
-    rec->admin = firm; /* else others' processes on a board bar its caps */
+    rec->admin = firm; /* otherwise other users' processes on a board bar its caps */
     rec->search = ask->search;
     rec->by_default = ask->by_default;
     rec->goal = ask->goal;
@@ -344,7 +344,7 @@ int node_job_join(struct node *node, const struct node_who *who,
     return 1;
 }
 
-/* A scheduler's job and a found one are not their user's to end. */
+/* A user may not end a scheduler's job or a found one. */
 static int may_end(struct node *node, const struct node_who *who, uint64_t id,
                    uw_error *err)
 {
@@ -370,7 +370,9 @@ int node_job_leave(struct node *node, const struct node_who *who, uint64_t id, p
     return r == -EPERM ? refuse(node, who, REFUSAL_END, r, &why) : r;
 }
 
-/* For a search that begins later: all processes of a group report their steps there. */
+/* For a search that begins later: all processes of a group report their steps to this
+ * page.
+ */
 static int keep_page(struct node *node, uint64_t id, int *fd, uw_error *err)
 {
     const struct job_entry *job = roster_find(node->roster, id);
@@ -493,7 +495,7 @@ static int set_goal(struct node *node, const struct node_who *who, uint64_t id,
     if (goal)
         rec->goal = *goal;
     r = node_give_goal(node, roster_find(node->roster, id), rec, err);
-    if (r == -ENOENT) /* it has no search, and needs none */
+    if (r == -ENOENT) /* the job has no search, and needs none */
         r = 0;
     if (r < 0)
         *rec = before;
@@ -705,7 +707,7 @@ int node_take_back(struct node *node, const struct node_who *who, const char *bo
 
 /* ---- energy windows of clients ---- */
 
-/* A token for one job has no right to windows of all boards. */
+/* A token for one job grants no right to windows of all boards. */
 static int may_hold(struct node *node, const struct node_who *who, uw_error *err)
 {
     if (!who->may_claim || who->only_job)

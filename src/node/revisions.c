@@ -11,7 +11,7 @@
 
 enum {
     QUARTERS = REVISIONS_BACK_S / LEDGER_QUARTER_S,
-    ROW_S = 600, /* the longest row as booked */
+    ROW_S = 600, /* longest row as booked */
 };
 
 static const char *const names[LEDGER_CHARGES] = {"carbon", "carbon.marginal", "price"};
@@ -21,12 +21,12 @@ struct course {
     char source[SIGNAL_SOURCE], unit[SIGNAL_UNIT];
     struct ledger_value *value;
     size_t n;
-    int64_t at; /* the quarter that is looked at next, in quarters since 1970 */
-    bool again; /* rows were lost: all quarters, once the last one has been looked at */
+    int64_t at; /* the next quarter to check, in quarters since 1970 */
+    bool again; /* rows were lost: after the last quarter, check all again */
     struct {
         int64_t quarter;
         uint64_t hash;
-    } done[QUARTERS]; /* by quarter, modulo: the values that it was revised by */
+    } done[QUARTERS]; /* by quarter, modulo: the values with which it was revised */
 };
 
 struct revisions {
@@ -86,7 +86,8 @@ static uint64_t mix(uint64_t h, const void *p, size_t size)
     return h;
 }
 
-/* The values of a quarter and of the rows that begin in it; 0: it has none, or too many.
+/* Stores the values of a quarter and of the rows that begin in it, and returns their
+ * number; 0: there are none, or too many.
  */
 static size_t values_of(const struct course *c, int64_t quarter,
                         struct ledger_value ret[LEDGER_VALUES], uint64_t *ret_hash)
@@ -127,7 +128,7 @@ void revisions_lost(struct revisions *r, uint64_t rows)
     }
 }
 
-/* Returns whether there is a quarter before last to look at. */
+/* Returns whether there is a quarter before `last` to check. */
 static bool has_quarter(struct course *c, int64_t first, int64_t last)
 {
     if (c->at >= last && c->again) {

@@ -11,8 +11,8 @@
 #include "tuner/tuner.h"
 
 enum {
-    USER_CLAIMS_MAX = 8,               /* of one user on a board */
-    USERS_CLAIMS_MAX = CLAIMS_MAX - 8, /* of all users; the rest is reserved */
+    USER_CLAIMS_MAX = 8,               /* claims of one user on a board */
+    USERS_CLAIMS_MAX = CLAIMS_MAX - 8, /* claims of all users; the rest is reserved */
 };
 
 /* A claim under check. */
@@ -100,7 +100,7 @@ static int find_boards(const struct rights *rs, struct claim_check *a, uw_error 
     return 0;
 }
 
-/* A job that lets uid claim on a board, preferably a registered one; 0: none. */
+/* A job that entitles uid to claim on a board, preferably a registered one; 0: none. */
 static uint64_t job_by_which(const struct rights *rs, uid_t uid, size_t board)
 {
     uint64_t found = 0;
@@ -132,7 +132,7 @@ static int check_rights(const struct rights *rs, struct claim_check *a, size_t b
                     "%s may not claim on GPU %u (%s): no job of this user "
                     "has the board alone",
                     rights_name(who), info->index, info->uuid);
-    if (!a->claim.job) /* the claim ends with the job that gives the right */
+    if (!a->claim.job) /* the claim ends with the job that entitles to it */
         a->claim.job = job_by_which(rs, uid, board);
     if (!a->claim.job)
         return fail(err, -EPERM,
@@ -150,7 +150,7 @@ static int check_rights(const struct rights *rs, struct claim_check *a, size_t b
     return 0;
 }
 
-/* Refuses what the actuator's known range excludes; a hard claim is raised instead. */
+/* Refuses limits outside the actuator's known range; a hard claim is raised instead. */
 static int check_settable(const struct rights *rs, const struct node_claim *ask,
                           size_t board, uint32_t mw, uw_error *err)
 {
@@ -170,7 +170,7 @@ static int check_settable(const struct rights *rs, const struct node_claim *ask,
                 w_of_mw(v.range.min_mw), w_of_mw(v.range.max_mw));
 }
 
-/* Watts on this board, within the range of the client. */
+/* The limit in watts on this board, within the client's range. */
 int rights_limit(const struct rights *rs, const struct node_who *who,
                  const struct node_claim *ask, size_t board, uint32_t *ret_mw,
                  uw_error *err)
@@ -239,7 +239,7 @@ static int check_who(const struct rights *rs, struct claim_check *a, uw_error *e
     return rs->boards ? 0 : fail(err, -EAGAIN, "no GPU is open (yet)");
 }
 
-/* All checks, before anything is changed. */
+/* Makes all checks before any change. */
 static int check_claim(const struct rights *rs, struct claim_check *a, uw_error *err)
 {
     uint32_t mw = 0;
@@ -324,8 +324,8 @@ static int check_job(const struct rights *rs, const struct node_who *who,
     return rs->boards ? 0 : fail(err, -EAGAIN, "no GPU is open (yet)");
 }
 
-/* Converts a percentage to watts of this board, at least its minimum.  true: the minimum
- * was above the percentage.
+/* Converts a percentage to watts of this board, but at least its minimum.  True: the
+ * minimum was above the percentage.
  */
 static bool is_cut(const struct rights *rs, const struct cap_arg *cap, size_t board,
                    struct cap_arg *ret)
@@ -345,7 +345,9 @@ static bool is_cut(const struct rights *rs, const struct cap_arg *cap, size_t bo
            mw_of_w(w_of_mw(b->limits.default_mw) * cap->percent / 100) < mw;
 }
 
-/* A percentage is below the range of all boards: with the values of the first one. */
+/* Reports that a percentage is below the range of all boards, with the values of the
+ * first.
+ */
 static int fail_percent(const struct rights *rs, const struct node_job *ask,
                         uw_error *err)
 {

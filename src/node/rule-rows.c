@@ -8,23 +8,23 @@
 #include "base/array.h"
 #include "base/rate.h"
 
-/* A rule on a board for a job, or the claims of a name on a board. */
+/* A rule on a board for a job, or the claims of a named preset on a board. */
 struct course {
     char name[RULE_ROWS_NAME];
     size_t board;
     uint64_t job;
     bool claims;
     struct bucket bucket;
-    bool written;         /* the occurrence that is on has a row */
-    uint64_t n, since_ns; /* without rows, since then */
-    uint64_t at_ns;       /* of the last occurrence */
+    bool written;         /* the current occurrence has a row */
+    uint64_t n, since_ns; /* occurrences without rows, and the begin of these */
+    uint64_t at_ns;       /* time of the last occurrence */
 };
 
-/* The two claims of a board, and its last cap that is a row. */
+/* The two claims of a board, and its last cap with a row. */
 struct claimed {
     uint64_t written[2],
         unwritten[2];       /* ids: the row is there; what holds is in no row */
-    bool has_cap, left_out; /* caps since then have no rows */
+    bool has_cap, left_out; /* later caps have no rows */
     uint32_t target_mw;
     uint64_t claim;
 };
@@ -66,7 +66,7 @@ static struct course *find(struct rule_rows *r, const char *name, size_t board,
     return NULL;
 }
 
-/* The one that was quiet for longest and has nothing to be counted. */
+/* The course with the oldest last occurrence and nothing to count. */
 static struct course *quietest(struct rule_rows *r)
 {
     struct course *found = NULL;
@@ -79,7 +79,7 @@ static struct course *quietest(struct rule_rows *r)
     return found;
 }
 
-/* NULL: there is no room. */
+/* NULL: no room is left. */
 static struct course *course_of(struct rule_rows *r, const char *name, size_t board,
                                 uint64_t job, bool claims)
 {
@@ -96,7 +96,7 @@ static struct course *course_of(struct rule_rows *r, const char *name, size_t bo
     return c;
 }
 
-/* An occurrence; without room for its course it has a row. */
+/* Whether an occurrence has a row.  Without room for its course it has one. */
 static bool occurs(struct course *c, uint64_t now_ns)
 {
     static const struct rate rate = {.per_s = 1 / (RULE_ROWS_EACH / 1e9),

@@ -1,4 +1,4 @@
-/* The cap of a scheduler's job: what it asks for, and its claim. */
+/* The cap of a scheduler's job: the request, and the claim for it. */
 #include <errno.h>
 #include <inttypes.h>
 #include <stdio.h>
@@ -10,12 +10,12 @@
 
 /* ---- the cap ---- */
 
-/* What the job's claim is on each board; 0: none there. */
+/* The job's claim on each board; 0: none. */
 struct wanted {
     uint32_t mw[BOARDS_MAX];
 };
 
-/* The limits that a claim of the job's owner may ask for. */
+/* The limits that a claim of the job's owner may request. */
 static void range_of(const struct scheduler *s, const struct job_entry *job, size_t board,
                      uint32_t *ret_from, uint32_t *ret_to)
 {
@@ -33,7 +33,7 @@ static void range_of(const struct scheduler *s, const struct job_entry *job, siz
         *ret_to = v.range.max_mw;
 }
 
-/* A board's power is not known by slices, so that a cap would be on the other job, too.
+/* The power of a board's slices is unknown, so a cap would apply to the other job, too.
  */
 static int check_slices(const struct scheduler *s, const struct job_entry *job,
                         size_t board, uw_error *err)
@@ -48,8 +48,8 @@ static int check_slices(const struct scheduler *s, const struct job_entry *job,
                  : 0;
 }
 
-/* A percentage is of each board's default limit.  1: the board's lowest limit is above
- * it, and taken in its place.
+/* A percentage refers to each board's default limit.  1: the board's lowest limit is
+ * above it and replaces it.
  */
 static int want_on(const struct scheduler *s, const struct job_entry *job,
                    const struct cap_arg *cap, size_t board, uint32_t *ret, uw_error *err)
@@ -106,7 +106,7 @@ static const struct claim *claim_on(const struct scheduler *s, uint64_t job, siz
     return NULL;
 }
 
-/* *ret_id: the job's claim; 0: none. */
+/* Whether the job's claims are as wanted.  *ret_id: the job's claim; 0: none. */
 static bool is_stated(const struct scheduler *s, uint64_t job,
                       const struct wanted *wanted, uint64_t *ret_id)
 {
@@ -131,8 +131,8 @@ void scheduler_hold_none(struct scheduler *s, uint64_t job)
         s->o.withdraw(id, CLAIM_END_WITHDRAWN, s->o.user);
 }
 
-/* Takes the claim off the boards that the job asks for no cap on any more; returns
- * whether it is left on others.
+/* Withdraws the claim from the boards for which the job requests no cap any more;
+ * returns whether it remains on others.
  */
 static bool keep_claim(struct scheduler *s, uint64_t id, const struct wanted *wanted)
 {
@@ -163,7 +163,7 @@ static int check_room(const struct scheduler *s, const struct claim *claim,
     return 0;
 }
 
-/* On all boards, or on none: a try that fails must move no cap. */
+/* Makes the claim on all boards or on none: a failed attempt must change no cap. */
 static int make_claim(struct scheduler *s, struct claim *claim,
                       const struct wanted *wanted, uw_error *err)
 {
@@ -179,7 +179,7 @@ static int make_claim(struct scheduler *s, struct claim *claim,
     return r;
 }
 
-/* What the job's claim was on the first n boards: it is so again. */
+/* Restores the job's claim on the first n boards. */
 static void put_back(struct scheduler *s, const struct claim *was,
                      const struct wanted *there, size_t n)
 {
@@ -193,8 +193,8 @@ static void put_back(struct scheduler *s, const struct claim *was,
     }
 }
 
-/* Puts the job's claim in the place of the one of before, which is its only one: boards
- * that take no more claims take this.  As make_claim().
+/* Replaces the earlier claim of the job, which must be its only one: boards without room
+ * for another claim accept this.  Otherwise like make_claim().
  */
 static int replace_claim(struct scheduler *s, uint64_t before, struct claim *claim,
                          const struct wanted *wanted)
@@ -224,8 +224,9 @@ static int replace_claim(struct scheduler *s, uint64_t before, struct claim *cla
     return r;
 }
 
-/* One claim on all boards; that of before ends after the new one has begun, or gives its
- * place to it, and is kept where this may succeed later: each look tries again.
+/* Makes one claim on all boards.  The earlier claim ends after the new one has begun, or
+ * is replaced by it.  If that may succeed later, the earlier claim is kept; each look
+ * tries again.
  */
 static int state(struct scheduler *s, const struct job_entry *job,
                  const struct job_record *rec, const struct wanted *wanted, uw_error *err)
@@ -255,7 +256,7 @@ static int state(struct scheduler *s, const struct job_entry *job,
     return r < 0 ? fail(err, r, "cap: %s", why.text) : 0;
 }
 
-/* ---- what a job asks for ---- */
+/* ---- requests of a job ---- */
 
 const char *scheduler_after(const char *ask, const char *word)
 {

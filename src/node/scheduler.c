@@ -14,8 +14,8 @@
 #include "node/policy-facts.h"
 #include "node/scheduler-inside.h"
 
-/* A job that was registered a moment ago is looked at more often: a short one that is not
- * seen while it runs would count as one that has not begun.
+/* A recently registered job is looked at more often: a short job that is not seen while
+ * it runs would count as not begun.
  */
 #define NEW_LOOK_NS (2 * NS_PER_S)
 #define NEW_NS (30 * NS_PER_S)
@@ -64,9 +64,9 @@ static int find_boards(const struct scheduler *s, const struct scheduler_ask *as
     return r;
 }
 
-/* ---- what a job asks for ---- */
+/* ---- requests of a job ---- */
 
-/* A search that had its goal before a restart of the daemon. */
+/* Starts a search that had its goal before a restart of the daemon. */
 static int search_again(struct scheduler *s, const struct job_entry *job,
                         struct job_record *rec, uw_error *err)
 {
@@ -77,8 +77,8 @@ static int search_again(struct scheduler *s, const struct job_entry *job,
     return r < 0 ? fail(err, r, "goal: %s", why.text) : 0;
 }
 
-/* A goal that the job's user gave its search later, or none, stays until another one is
- * asked for.
+/* A goal that the job's user has set later, or "off", stays until another goal is
+ * requested.
  */
 static int search(struct scheduler *s, const struct job_entry *job,
                   struct job_record *rec, bool is_new, uw_error *err)
@@ -110,7 +110,7 @@ static int search(struct scheduler *s, const struct job_entry *job,
     return r;
 }
 
-/* Says what is refused once for each cause: the refusals' part counts the rest. */
+/* Logs a refusal once for each cause: the refusals' part counts the others. */
 static void say_refused(struct scheduler *s, const struct job_entry *job,
                         struct job_record *rec, int r, const uw_error *why)
 {
@@ -127,7 +127,7 @@ static bool is_unknown(const struct job_record *rec)
     return strncmp(rec->refused, JOB_UNKNOWN_GPUS, strlen(JOB_UNKNOWN_GPUS)) == 0;
 }
 
-/* Has the job what it asks for, or says why it has not. */
+/* Applies the job's request, or reports why it cannot. */
 static void apply(struct scheduler *s, const struct job_entry *job,
                   struct job_record *rec, bool is_new)
 {
@@ -151,9 +151,9 @@ static void apply(struct scheduler *s, const struct job_entry *job,
     say_refused(s, job, rec, r, &why);
 }
 
-/* ---- jobs whose end nobody tells ---- */
+/* ---- jobs whose end is not reported ---- */
 
-/* Slurm's number of a job of this kind; 0: it is none, or ends with its process. */
+/* Slurm's number of a job of this kind; 0: it has none, or ends with its process. */
 static uint64_t number_of(const struct job_entry *job)
 {
     size_t n = strlen(ROSTER_SLURM);
@@ -191,7 +191,7 @@ static void look_within(struct scheduler *s, uint64_t ns)
     loop_timer_set(s->timer, at_ns, 0);
 }
 
-/* Until the next look; 0: there is no job to look at. */
+/* Time until the next look; 0: there is no job to look at. */
 static uint64_t look_interval(const struct scheduler *s)
 {
     uint64_t ns = 0;
@@ -233,7 +233,7 @@ static void say(enum log_word event, const struct job_entry *job, const char *re
               log_quote(job->name).text, log_quote(reason).text);
 }
 
-/* The job's entry is gone when this returns. */
+/* Ends a job.  Its entry is freed when this returns. */
 static void lose(struct scheduler *s, const struct job_entry *job, struct job_record *rec,
                  enum lifetime_end end)
 {
@@ -253,8 +253,8 @@ static void lose(struct scheduler *s, const struct job_entry *job, struct job_re
     job_records_trim(s->o.records);
 }
 
-/* jobs: NULL: they could not be read.  Slurm's numbers may begin anew: a step of another
- * user is another job's.
+/* jobs is NULL if they could not be read.  Slurm's numbers may begin again: a step of
+ * another user belongs to another job.
  */
 static const struct step_job *step_of(const struct step_jobs *jobs,
                                       const struct job_entry *job)
@@ -265,7 +265,7 @@ static const struct step_job *step_of(const struct step_jobs *jobs,
     return found && step_job_may_be_of(found, job->uid) ? found : NULL;
 }
 
-/* The boards that Slurm gives to several jobs at once: MPS, shards, slices. */
+/* The boards that Slurm assigns to several jobs at once: MPS, shards, slices. */
 static uint64_t shared_now(const struct scheduler *s)
 {
     uint64_t ret = shared_boards(&s->shared, now_of(s));
@@ -284,7 +284,7 @@ static bool is_labelled(const struct job_entry *job)
     return false;
 }
 
-/* Notes the boards on which several jobs have steps.  Their jobs are labelled, so that a
+/* Notes the boards on which several jobs have steps, and labels these jobs, so that a
  * later daemon knows it, too.
  */
 static void note_shared(struct scheduler *s, const struct step_jobs *jobs)
@@ -303,12 +303,12 @@ static void note_shared(struct scheduler *s, const struct step_jobs *jobs)
     for (size_t i = 0; i < roster_count(s->o.roster); i++) {
         const struct job_entry *job = roster_at(s->o.roster, i);
         if (!job->ended_ns && (job->given & shared) && number_of(job) &&
-            !is_labelled(job)) /* one that has no place for it goes without */
+            !is_labelled(job)) /* a job without room for it has no label */
             (void)roster_label(s->o.roster, job->id, &label, 1, NULL);
     }
 }
 
-/* Whether Slurm has given a board of the job to one that was registered later. */
+/* Whether Slurm has assigned a board of the job to a job registered later. */
 static bool is_followed(const struct scheduler *s, const struct job_entry *job,
                         const struct job_record *rec, const struct step_jobs *jobs)
 {
@@ -335,10 +335,10 @@ static void look_at(struct scheduler *s, const struct job_entry *job,
     bool noted = seen == LIFETIME_SOMEBODY;
 
     if (seen == LIFETIME_NOBODY && rec->confirmed_ns > now_of(s))
-        seen = LIFETIME_UNKNOWN; /* its scheduler says that it runs */
+        seen = LIFETIME_UNKNOWN; /* its scheduler reports that it runs */
     bool known = !rec->life.had || roster_has_looked(s->o.roster);
     bool followed = !noted && known && is_followed(s, job, rec, jobs);
-    if (!(job->given & ~shared_now(s))) /* as is known by now */
+    if (!(job->given & ~shared_now(s))) /* as known by now */
         rec->life.followed_ns = 0;
     enum lifetime_end end = lifetime_look(&rec->life, seen, followed, now_of(s));
     if (end != LIFETIME_GOES_ON)
@@ -348,7 +348,7 @@ static void look_at(struct scheduler *s, const struct job_entry *job,
                     found ? found->n_procs : 0);
 }
 
-/* A job that was taken to be over goes on: with its id, and with what it asked for. */
+/* Restores a job that was taken to be over, with its id and its request. */
 static int take_back(struct scheduler *s, struct job_record *rec,
                      const struct roster_register *reg, uw_error *err)
 {
@@ -359,7 +359,7 @@ static int take_back(struct scheduler *s, struct job_record *rec,
     as.id = id;
     as.began_utc_ns = rec->last.began_utc_ns;
     job_records_back(rec);
-    s->o.forget(id, s->o.user); /* its search begins anew */
+    s->o.forget(id, s->o.user); /* its search begins again */
     rec->search = rec->asked = false;
     int r = roster_begin(s->o.roster, &as, &id, err);
     if (r < 0) {
@@ -373,7 +373,7 @@ static int take_back(struct scheduler *s, struct job_record *rec,
     return 0;
 }
 
-/* found: its step; NULL: its scheduler says so. */
+/* found: the job's step; NULL: its scheduler reports that it runs. */
 static void come_back(struct scheduler *s, struct job_record *rec,
                       const struct step_job *found)
 {
@@ -425,7 +425,7 @@ static void on_steps(int r, const struct step_jobs *jobs, void *user)
 
 /* ---- requests ---- */
 
-/* What rules and the lifetime read of a job as labels, in place of the client's. */
+/* Labels that rules and the lifetime read, in place of the client's. */
 static int add_labels(struct roster_register *reg, const struct scheduler_ask *ask,
                       struct label label[LABELS_MAX], uw_error *err)
 {
@@ -455,14 +455,14 @@ static int add_labels(struct roster_register *reg, const struct scheduler_ask *a
     return 0;
 }
 
-/* The end of a lost job has been told: it does not come back. */
+/* The end of a lost job was reported: it does not come back. */
 static void forget_lost(struct scheduler *s, struct job_record *rec)
 {
     rec->lost = false;
     s->o.changed(&rec->last, s->o.user);
 }
 
-/* The job of this name and user that runs; one of another user had an older number. */
+/* The running job of this name and user; a job of another user had an older number. */
 static uint64_t running(struct scheduler *s, const struct roster_register *reg)
 {
     uint64_t id = roster_named(s->o.roster, reg->name);
@@ -475,7 +475,7 @@ static uint64_t running(struct scheduler *s, const struct roster_register *reg)
     return id;
 }
 
-/* The one of this name and user that was taken to be over; NULL: none.  One of another
+/* The job of this name and user that was taken to be over; NULL: none.  A job of another
  * user had an older number.
  */
 static struct job_record *lost(struct scheduler *s, const struct roster_register *reg)
@@ -494,7 +494,7 @@ static struct job_record *lost(struct scheduler *s, const struct roster_register
     return ret;
 }
 
-/* 0, or 1: it was there. */
+/* 0, or 1: it existed. */
 static int begin_or_renew(struct scheduler *s, const struct roster_register *reg,
                           uint64_t *ret_id, uw_error *err)
 {
@@ -558,8 +558,8 @@ static bool is_of(const struct scheduler_facts *facts, const struct job_entry *j
     return !facts->has_uid || facts->uid == job->uid;
 }
 
-/* The running job of this name; 0: none, or of another user.  One that was taken to be
- * over comes back where its scheduler says that it runs.
+/* The running job of this name; 0: none, or another user's.  A job that was taken to be
+ * over comes back if its scheduler reports that it runs.
  */
 static uint64_t confirmed(struct scheduler *s, const char *name,
                           const struct scheduler_facts *facts)
@@ -616,14 +616,14 @@ void scheduler_end(struct scheduler *s, const char *name)
 
 /* ---- a job goes on, or its surroundings change ---- */
 
-/* What an earlier daemon has known of the job's boards. */
+/* Restores an earlier daemon's knowledge of the job's boards. */
 static void open_shared(struct scheduler *s, const struct job_entry *job)
 {
     if (is_labelled(job))
         shared_seen(&s->shared, job->given, now_of(s));
 }
 
-/* The lost jobs of an earlier daemon. */
+/* Restores the lost jobs of an earlier daemon. */
 static void open_lost(struct scheduler *s)
 {
     for (size_t i = 0; i < job_records_count(s->o.records); i++) {

@@ -61,8 +61,9 @@ static bool read_goal(const char *text, struct job_record *rec)
     return goal_parse(goal, &rec->goal, NULL) == 0;
 }
 
-/* What a scheduler was asked for, of "edp hold goal slowdown:1.05", "off hold goal edp"
- * or "hold cap 300 W"; returns how much stands before that.  A cap by name has none.
+/* Reads a scheduler's request at the end of "edp hold goal slowdown:1.05", "off hold
+ * goal edp" or "hold cap 300 W"; returns the length of the text before it.  A cap by
+ * name has none.
  */
 static size_t read_hold(const char *text, struct job_record *rec)
 {
@@ -126,7 +127,7 @@ static void end_lost_job(const struct take_over *t, const struct ledger_job *job
     (void)ledger_add_job(ledger_writer_early(t->writer), &over);
 }
 
-/* A job of the ledger in the roster's form. */
+/* A job of the ledger in the form of the roster. */
 struct earlier {
     struct roster_register reg;
     struct label label[LABELS_MAX];
@@ -158,7 +159,9 @@ static void read_earlier(const struct ledger_job *job, struct earlier *ret)
         ret->proc[reg->n_procs++] = (struct job_proc){reg->pid, reg->pid_start};
 }
 
-/* What is booked to a job goes on; where it cannot be read, it begins with 0. */
+/* Reads the energy booked to the job, which continues; if it cannot be read, begins with
+ * 0.
+ */
 static void read_energy(const struct take_over *t, uint64_t job)
 {
     struct ledger_booked booked[LEDGER_BOARDS + 1];
@@ -389,7 +392,9 @@ static bool goes_on(const struct take_over *t, uint64_t job)
     return rec && !rec->lost;
 }
 
-/* Why a claim cannot be taken over (*ret_how: the ledger's word); NULL: it can. */
+/* The reason why a claim cannot be taken over (*ret_how: the ledger's word); NULL: it
+ * can.
+ */
 static const char *is_over(const struct take_over *t, const struct ledger_claim *c,
                            const char *boot_id, enum claim_end *ret_how)
 {
@@ -402,7 +407,7 @@ static const char *is_over(const struct take_over *t, const struct ledger_claim 
     return NULL;
 }
 
-/* Searches, the budget, rules and grants make their claims again. */
+/* Searches, the budget, rules and grants make their claims again themselves. */
 static bool makes_again(enum claim_source source)
 {
     return source == CLAIM_OF_SEARCH || (claim_source_row(source)->may & MAY_NOT_END);
@@ -444,7 +449,7 @@ static int take_over_claim(const struct ledger_claim *c, const char *boot_id, vo
         claim.until_ns = now + (uint64_t)(c->until_utc_ns - utc);
     (void)snprintf(claim.who, sizeof claim.who, "%s", c->who);
     (void)snprintf(claim.why, sizeof claim.why, "%s", c->why);
-    claim.way.own = source == CLAIM_OF_SCHEDULER; /* at once, as it was made */
+    claim.way.own = source == CLAIM_OF_SCHEDULER; /* at once, as before */
     if (!watch_again(t, &claim))
         lose_claim(t, c, CLAIM_END_PROCESS, "the process ended while no daemon ran");
     else if (caps_claim(t->caps, c->board, &claim, NULL, &err) < 0)
@@ -495,7 +500,7 @@ void take_over_kept(const struct take_over *t)
         }
 }
 
-/* Removes the states of searches whose jobs are over: no daemon has seen their end. */
+/* Removes the states of searches whose jobs ended while no daemon ran. */
 static void drop_states(const struct take_over *t)
 {
     char path[STATE_PATH], folder[STATE_PATH];

@@ -29,9 +29,9 @@ struct viewer {
     struct viewer_sources from; /* boards NULL: they are closed */
     struct kept_board *kept;    /* NULL: the boards are open, or never were */
     size_t n_kept;
-    struct counted *counted; /* of each board, as … */
+    struct counted *counted; /* an entry for each board, … */
     struct view_board *board;
-    size_t room; /* … many as there were at most */
+    size_t room; /* … as many as there ever were */
     struct view_job *job;
     size_t cap_jobs;
 };
@@ -291,7 +291,7 @@ static void look_at_energy(const struct viewer *v, struct view_job *ret)
         ret->energy_j += ret->part[i].energy_j;
         half2 += ret->part[i].half2_j2;
     }
-    /* Of a job that an earlier daemon has begun nothing may be booked yet. */
+    /* Nothing may be booked yet to a job that an earlier daemon began. */
     ret->half_j = (struct maybe){ret->booked_s > 0, sqrt(half2)};
 }
 
@@ -304,9 +304,7 @@ static const struct claim *held_on(const struct claims *claims, uint64_t job)
     return NULL;
 }
 
-/* The cap of a job's scheduler, and the lowest one of another claim's that goes before
- * it.
- */
+/* The cap of a job's scheduler, and the lowest cap of another claim with precedence. */
 static void look_at_held(const struct viewer *v, struct view_job *ret)
 {
     for (size_t i = 0; i < n_open(v); i++) {

@@ -7,15 +7,15 @@
 
 #include "base/units.h"
 
-/* By so much a name has to exceed the least of the first ones: two that are close do not
- * take turns.
+/* By this factor a name must exceed the least of the first ones, so that two similar
+ * names do not alternate.
  */
 #define AHEAD 1.1
 #define REST "other"
 
 struct entry {
     struct waster sum;
-    double all_j;  /* what came while it had no sum of its own, too */
+    double all_j;  /* includes the energy without a sum of its own */
     uint64_t used; /* 0: free */
     bool named;
 };
@@ -49,8 +49,8 @@ void wasters_free(struct wasters *w)
     free(w);
 }
 
-/* Of too many names the one without a sum of its own that has been silent for longest
- * gives way.
+/* The entry of a name; if there are too many, replaces the one without a sum of its own
+ * whose last energy is oldest.
  */
 static struct entry *entry_of(struct list *l, const char *name)
 {
@@ -67,7 +67,7 @@ static struct entry *entry_of(struct list *l, const char *name)
     return oldest;
 }
 
-/* Gives the entry a sum of its own where it is among the first. */
+/* Gives the entry a sum of its own if it is among the first. */
 static void promote(struct list *l, struct entry *e)
 {
     struct entry *least = NULL;
@@ -103,7 +103,7 @@ static void add(struct list *l, const struct ledger_energy *e, const char *name)
     to->cost_uj += e->charge[LEDGER_COST].covered_uj;
 }
 
-/* Sums of money in another currency begin anew. */
+/* Resets the sums of money if the currency has changed. */
 static void take_currency(struct wasters *w, const char *unit)
 {
     size_t len = strcspn(unit, "/");
@@ -119,7 +119,7 @@ static void take_currency(struct wasters *w, const char *unit)
     }
 }
 
-/* "": it has none. */
+/* "": the job has none. */
 static const char *label_of(const struct job_entry *job, const char *key)
 {
     for (size_t i = 0; job && i < job->n_labels; i++)
@@ -128,7 +128,7 @@ static const char *label_of(const struct job_entry *job, const char *key)
     return "";
 }
 
-/* As report --waste has it: the label that a user gives, else what the scheduler says. */
+/* As in report --waste: the user's label, else the scheduler's project. */
 static const char *project_of(const struct job_entry *job, const struct job_entry *outer)
 {
     const struct job_entry *top = outer ? outer : job;

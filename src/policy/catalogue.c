@@ -5,7 +5,7 @@
 #include "base/names.h"
 
 #define PHASE(id, number, word, text) {word, word},
-/* The words of base/names.h, and those of people for some of them. */
+/* The words of base/names.h, and synonyms for some of them. */
 static const struct policy_word phases[] = {JOB_PHASES(PHASE){"training", "train"},
                                             {"validation", "validate"},
                                             {"loading", "load"},

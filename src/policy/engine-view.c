@@ -1,13 +1,13 @@
-/* What the engine shows. */
+/* The view of the engine. */
 #include <math.h>
 #include <stdio.h>
 #include <string.h>
 
 #include "policy/engine-inside.h"
 
-/* ---- what a rule reads ---- */
+/* ---- values that a rule reads ---- */
 
-/* Whose value it is; NULL: nobody's. */
+/* The subject of the value; NULL: none. */
 static const struct subject *subject_of(const struct policy_engine *e,
                                         const struct engine_of *of, size_t slot)
 {
@@ -28,8 +28,8 @@ static const struct subject *subject_of(const struct policy_engine *e,
     return s && s->value ? s : NULL;
 }
 
-/* Puts text, its first bytes at most, behind the len bytes in ret, as far as it fits into
- * size.  Returns how many bytes there are then.
+/* Appends the first bytes of text, at most `most`, to the len bytes in ret, as far as
+ * size allows.  Returns the new length.
  */
 static size_t put(char *ret, size_t size, size_t len, const char *text, size_t most)
 {
@@ -69,7 +69,7 @@ static void write_read(const struct policy_engine *e, const struct policy_value 
                    folds[read->fold], percent, read->window_s / 3600, text);
 }
 
-/* Numbers are written once for each value: many rules may begin with it. */
+/* Numbers are formatted once for each value, because many rules may read it. */
 static const char *read_text(const struct policy_engine *e, const struct engine_of *of,
                              size_t slot, char buf[static ENGINE_VALUE])
 {

@@ -13,7 +13,7 @@
 
 /* ---- claims ---- */
 
-/* What acts on a board: rules and presets of classes, and whose each is. */
+/* The rules and class presets that act on a board, and the owner of each. */
 struct acting {
     struct policy_asks asks[POLICY_RULES_MAX + POLICY_CLASSES_MAX];
     struct rule_state *of[POLICY_RULES_MAX + POLICY_CLASSES_MAX]; /* NULL: a class's */
@@ -21,7 +21,7 @@ struct acting {
     size_t n;
 };
 
-/* Rules of one unit that act and are not of an earlier unit of the board. */
+/* Adds the acting rules of one unit that no earlier unit of the board has added. */
 static void add_rules(const struct policy_engine *e, struct unit *u, bool *taken,
                       struct acting *ret)
 {
@@ -112,7 +112,7 @@ static void give_claim(const struct policy_engine *e, size_t board, bool hard,
     e->o.claim(board, hard, &claim, e->o.user);
 }
 
-/* A rule whose cap is a part of what is unknown acts on nothing, and says so. */
+/* Logs that a rule whose cap is relative to an unknown value has no effect. */
 static void say_unknown(const struct policy_rule *rule, struct rule_state *of,
                         uint32_t mw)
 {
@@ -174,7 +174,7 @@ static void give_goal(const struct policy_engine *e, struct engine_job_state *j,
     e->o.goal(j->id, goal, goal ? by : "", e->o.user);
 }
 
-/* Returns when the choice is due anew. */
+/* Returns when the goal must be chosen again. */
 static uint64_t choose_goal(const struct policy_engine *e, struct engine_job_state *j,
                             uint64_t now_ns)
 {
@@ -212,7 +212,7 @@ static void arm(struct policy_engine *e, uint64_t due_ns)
         loop_timer_set(e->timer, UINT64_MAX, 0);
 }
 
-/* Whether UTC has moved against the loop's time: then schedules are looked up anew. */
+/* Looks up the schedules again if UTC has moved against the loop's time. */
 static void look_at_clock(struct policy_engine *e, uint64_t now_ns)
 {
     int64_t ahead_ns = loop_utc_ns(e->o.loop) - (int64_t)now_ns;
@@ -240,7 +240,7 @@ static void evaluate(struct policy_engine *e)
     e->counts.evaluations++;
     e->o.look(&world, e->o.user);
     if (engine_take_world(e, &world) < 0) {
-        arm(e, now_ns); /* tried again */
+        arm(e, now_ns); /* tried again later */
         return;
     }
     look_at_clock(e, now_ns);
@@ -328,7 +328,7 @@ void policy_engine_free(struct policy_engine *e)
     free(e);
 }
 
-/* Nothing is asked for any more. */
+/* Withdraws everything that was requested. */
 static void stop(struct policy_engine *e)
 {
     for (size_t i = 0; i < e->n_boards; i++) {
@@ -341,7 +341,7 @@ static void stop(struct policy_engine *e)
     engine_clear(e);
 }
 
-/* Of which scopes the rule's slots are. */
+/* Notes the scopes of the rule's slots. */
 static void note_scopes(struct policy_engine *e, size_t rule)
 {
     const struct policy *p = e->policy;

@@ -75,7 +75,7 @@ static int add_term(struct reader *to, const char *key, const struct yaml_node *
     return r;
 }
 
-/* A map whose keys stand behind "label.", "slurm.", …; keys NULL: any. */
+/* A map whose keys follow "label.", "slurm.", …; keys is NULL: any key. */
 static int add_terms(struct reader *to, const char *group, const char *const *keys,
                      const struct yaml_node *node, uw_error *err)
 {

@@ -37,7 +37,7 @@ static const struct yaml_key rule_keys[] = {
 };
 /* clang-format on */
 
-/* ---- when ---- */
+/* ---- conditions ---- */
 
 static int read_condition(struct policy_inside *f, const struct yaml_node *node,
                           const char *key, struct policy_condition *ret, uw_error *err)
@@ -113,7 +113,7 @@ static int read_time(const struct yaml_node *node, uint16_t *ret_min, uw_error *
     return 0;
 }
 
-/* The zone of a rule; one file for all rules of that zone. */
+/* The time zone of a rule; rules of one zone share a file. */
 static int read_zone(struct policy_inside *f, const struct yaml_node *node,
                      struct policy_rule *rule, uw_error *err)
 {
@@ -170,7 +170,7 @@ static int refuse(const struct yaml_node *node, const char *key, const char *why
     return node ? yaml_fail(node, err, -EINVAL, "%s: %s", key, why) : 0;
 }
 
-/* for, release and hysteresis: what is given, or the defaults. */
+/* for, release and hysteresis: the given values, or the defaults. */
 static int read_times(struct policy_inside *f, const struct rule_keys *k,
                       struct policy_rule *rule, uw_error *err)
 {
@@ -249,7 +249,7 @@ static int read_when(struct policy_inside *f, const struct rule_keys *k,
     return r < 0 ? r : read_phase(k, node, rule, err);
 }
 
-/* ---- what ---- */
+/* ---- actions ---- */
 
 static int read_cap(struct policy_inside *f, const struct yaml_node *node,
                     struct policy_cap *ret, uw_error *err)

@@ -106,7 +106,7 @@ int policy_file_goal(const struct yaml_node *node, struct goal *ret, uw_error *e
     return r < 0 ? yaml_fail(node, err, r, "%s", why.text) : 0;
 }
 
-/* "5 kW/min" in the base of `like` ("W/s"). */
+/* "5 kW/min" in the base unit of `like` ("W/s"). */
 static int read_quantity(const struct yaml_node *node, const char *like, double *ret,
                          uw_error *err)
 {
@@ -226,7 +226,7 @@ static bool is_currency(const char *text)
            unit.power[POLICY_MONEY] == 1;
 }
 
-/* A number, or the name of a signal from outside without a unit. */
+/* A number, or the name of an outside signal without a unit. */
 static int read_pue(struct policy_inside *f, const struct yaml_node *node, uw_error *err)
 {
     struct policy_facility *to = &f->file.facility;
@@ -264,7 +264,7 @@ static const struct yaml_key facility_keys[] = {
     {NULL, 0, 0, false, 0, 0, NULL},
 };
 
-/* Of the time zone database, which lacks it on some machines. */
+/* The countries of the time zone database, which some machines lack. */
 static int read_countries(char **ret, uw_error *err)
 {
     int r = file_read(ZONE_FOLDER "/iso3166.tab", ZONE_FILE_MAX, ret, NULL, err);
@@ -284,7 +284,8 @@ static int check_zone(const struct yaml_node *node, const char *zone, uw_error *
     return r < 0 ? yaml_fail(yaml_get(node, "zone"), err, r, "%s", why.text) : 0;
 }
 
-/* Its currency is in prices, so it is read before signals; its pue may be a signal. */
+/* Read before the signals, because prices contain its currency; its pue may be a signal.
+ */
 static int read_facility(struct policy_inside *f, const struct yaml_node *node,
                          const struct yaml_node **ret_pue, uw_error *err)
 {
@@ -301,7 +302,7 @@ static int read_facility(struct policy_inside *f, const struct yaml_node *node,
     return r;
 }
 
-/* Adds a signal of the site's to the catalogue; a built-in one has its place there. */
+/* Adds a signal of the site to the catalogue; a built-in signal keeps its index. */
 static int add_signal(struct policy_inside *f, const struct yaml_node *node,
                       const struct signal_decl *d, uw_error *err)
 {
@@ -351,7 +352,7 @@ static const struct yaml_key limit_keys[] = {
     {NULL, 0, 0, false, 0, 0, NULL},
 };
 
-/* A board has no such temperature, and no node such a rise. */
+/* The accepted limits of a board's temperature and of a node's rise. */
 #define TEMPERATURE_MIN_C 30.0
 #define TEMPERATURE_MAX_C 120.0
 #define RISE_MIN_W_S 1.0
@@ -424,7 +425,7 @@ static const struct yaml_key file_keys[] = {
 };
 /* clang-format on */
 
-/* In the order in which they need each other. */
+/* In the order of their dependencies. */
 static int read_sections(struct policy_inside *f, const struct file_keys *k,
                          uw_error *err)
 {

@@ -16,10 +16,10 @@
 _Static_assert((int)LIMITS_BOARDS_MAX <= (int)RISE_BOARDS_MAX, "one each");
 
 #define STEP_NS NS_PER_S
-/* A temperature that is unknown for so long is told: at first no board is read yet. */
+/* An unknown temperature is reported after this time: at first no board has been read. */
 #define UNKNOWN_S 30
 
-/* One limit on one board, as it is shown. */
+/* One limit on one board, as shown. */
 struct shown {
     enum limit_state state, told;
     uint64_t since_ns;
@@ -38,7 +38,7 @@ struct limits {
     struct rise rise;
     struct shown shown[LIMIT_KINDS][LIMITS_BOARDS_MAX];
     struct limits_board board[LIMITS_BOARDS_MAX];
-    uint64_t refused; /* while other boards were open */
+    uint64_t refused; /* refused claims, while other boards were open */
 };
 
 static bool is_on(const struct limits *l)
@@ -46,10 +46,10 @@ static bool is_on(const struct limits *l)
     return l->claims && !l->rests && policy_has_limits(&l->ask);
 }
 
-/* ---- what others allow ---- */
+/* ---- limits that others allow ---- */
 
-/* The target of all claims but its own and, for the rise, those of searches: what a
- * search measures at is not the limit's to slow.
+/* The target of all claims except its own and, for the rise, those of searches: the
+ * limit must not slow a search's measurements.
  */
 static uint32_t others_mw(const struct limits *l, size_t i, enum limit_kind kind)
 {
@@ -101,7 +101,7 @@ static void state_claim(struct limits *l, size_t i, enum limit_kind kind, uint32
     rule_claims_state(l->claims, i, kind, mw ? &claim : NULL);
 }
 
-/* True when the state is another one, or the first. */
+/* Shows the state.  True if it has changed, or is the first. */
 static bool show(struct limits *l, size_t i, enum limit_kind kind, enum limit_state state,
                  uint64_t now_ns)
 {
@@ -174,7 +174,7 @@ static void step_heat(struct limits *l, size_t i, uint64_t now_ns)
                            b->temp_c, b->power_w, l->ask.temperature_c);
         state_claim(l, i, LIMIT_TEMPERATURE, h->cap_mw);
     } else if (h->cap_mw && !rule_claims_id(l->claims, i, LIMIT_TEMPERATURE)) {
-        state_claim(l, i, LIMIT_TEMPERATURE, h->cap_mw); /* it was refused */
+        state_claim(l, i, LIMIT_TEMPERATURE, h->cap_mw); /* the claim was refused */
     }
     (void)show(l, i, LIMIT_TEMPERATURE, h->state, now_ns);
     if (h->state == s->told ||
@@ -239,7 +239,7 @@ static void forget(struct limits *l, enum limit_kind kind)
         memset(l->heat, 0, sizeof l->heat);
 }
 
-/* What was told of a board is told to be over. */
+/* Reports the end of each reported state of a board. */
 static void end_heat(struct limits *l)
 {
     struct shown was[LIMITS_BOARDS_MAX];

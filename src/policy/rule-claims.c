@@ -13,7 +13,7 @@
 
 #define RENEW_NS (10 * NS_PER_S) /* a third of the lease */
 
-/* A claim as it was stated last. */
+/* A claim as it was made last. */
 struct stated {
     struct engine_claim claim;
     bool failed; /* refused, and reported */
@@ -109,7 +109,7 @@ void rule_claims_state(struct rule_claims *c, size_t board, size_t which,
                                      .kind = c->kind[which]};
     if (claimant_state(k, board, &ask, &err) < 0) {
         refuse(c, board, s, claim->who, &err);
-        if (claimant_claim(k, board)) /* that of another rule, which has ended */
+        if (claimant_claim(k, board)) /* another rule's claim, which has ended */
             claimant_drop(k, board);
         return;
     }

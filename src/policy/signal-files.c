@@ -17,14 +17,14 @@
 #include "signal/read.h"
 
 enum {
-    LOOK_S = 5,     /* deadline of a look */
-    ASK_S = 4,      /* … and before it of an answer */
-    AGAIN_S = 3600, /* a series moves on with time, and UTC may be set */
-    SETTLED_S = 1,  /* a file written less than this before a look may change unseen */
-    SAME = 1,       /* the file is as it was */
+    LOOK_S = 5,     /* deadline of a read */
+    ASK_S = 4,      /* … and before that, of an answer */
+    AGAIN_S = 3600, /* a series advances with time, and UTC may be set */
+    SETTLED_S = 1,  /* a file changed less than this before a read may change unnoticed */
+    SAME = 1,       /* the file has not changed */
 };
 
-/* What tells one state of a file from another. */
+/* Identifies a state of a file. */
 struct mark {
     dev_t dev;
     ino_t ino;
@@ -32,25 +32,25 @@ struct mark {
     struct timespec modified, changed;
 };
 
-/* A look at a file, in a worker's thread while `busy`. */
+/* A read of a file, in a worker's thread while `busy`. */
 struct look {
     struct signal_files *files; /* NULL: nobody waits, it ends with its call */
     struct signal_source source;
-    size_t signal; /* of the store */
+    size_t signal; /* index in the store */
     struct loop_timer *timer;
     struct loop_worker *worker;
     bool busy;
-    int64_t utc_ns; /* as the look began */
+    int64_t utc_ns; /* at the begin of the read */
     struct mark mark;
-    bool has_mark;          /* of the file as it was read last … */
+    bool has_mark;          /* mark of the file as it was read last … */
     int64_t marked_ns;      /* … then */
-    struct mark seen;       /* by this look */
-    char tag[UNIX_ASK_TAG]; /* of the socket's last answer, as the mark */
+    struct mark seen;       /* mark found by this read */
+    char tag[UNIX_ASK_TAG]; /* tag of the socket's last answer, as the mark */
     char seen_tag[UNIX_ASK_TAG];
     struct signal_reading reading;
     struct held_signal held;   /* the socket's */
-    struct signal_facts facts; /* … those of its last answer */
-    bool facts_read;           /* by this look */
+    struct signal_facts facts; /* … facts of its last answer */
+    bool facts_read;           /* set by this read */
     uw_error error;
 };
 
@@ -147,7 +147,7 @@ static int take_answer(struct look *l, const struct unix_reply *got)
     return r;
 }
 
-/* Asks underwatt-signals.  As look(). */
+/* Queries underwatt-signals; otherwise like look(). */
 static int look_at_socket(struct loop *loop, struct look *l)
 {
     char path[SIGNAL_NAME + 32];
@@ -181,7 +181,7 @@ static int look(struct loop *loop, void *work)
 
     if (l->source.socket[0])
         return look_at_socket(loop, l);
-    /* a pipe without a writer must not block here, and a terminal not become ours */
+    /* a pipe without a writer must not block, and a terminal not become this process's */
     auto_(fd_close) int fd = open(path, O_RDONLY | O_NONBLOCK | O_NOCTTY | O_CLOEXEC);
     if (fd < 0 || fstat(fd, &st) < 0)
         return fail(&l->error, -errno, "%s: %s", path, strerror(errno));
@@ -211,8 +211,8 @@ static struct signal_time time_of(const struct loop *loop)
     return (struct signal_time){loop_now_ns(loop), loop_utc_ns(loop)};
 }
 
-/* Writes "file PATH", or of the source that underwatt-signals names "signals NAME
- * (ORIGIN; LICENCE)".
+/* Writes "file PATH" or, for a source of underwatt-signals, "signals NAME (ORIGIN;
+ * LICENCE)".
  */
 static void name_source(const struct look *l, char ret[SIGNAL_SOURCE])
 {
@@ -308,7 +308,7 @@ void signal_files_hear(struct signal_files *f,
     f->values = values;
 }
 
-/* A look has ended; r: as look(), or the worker's. */
+/* A read has ended; r: the result of look(), or the worker's. */
 static void took(struct look *l, int r)
 {
     char source[SIGNAL_SOURCE];
@@ -323,7 +323,7 @@ static void took(struct look *l, int r)
         l->has_mark = true;
         l->marked_ns = l->utc_ns;
     } else if (r < 0) {
-        l->has_mark = false; /* read again, whatever it looks like */
+        l->has_mark = false; /* read again in any case */
     }
     signal_reading_fini(&l->reading);
     name_source(l, source);
@@ -336,7 +336,7 @@ static void took(struct look *l, int r)
         l->files->changed(l->files->user);
 }
 
-/* The thread still has the look: nothing else of it may be touched. */
+/* The thread still uses the look: nothing else of it may be accessed. */
 static void hangs(const struct look *l)
 {
     char source[SIGNAL_SOURCE], why[SIGNAL_WHY];
@@ -359,7 +359,7 @@ static void look_free(struct look *l)
     free(l);
 }
 
-/* The worker's own failures are told apart from those of a file system. */
+/* Keeps the worker's own failures apart from those of a file system. */
 static int look_apart(struct loop *loop, void *work)
 {
     int r = look(loop, work);
@@ -454,7 +454,7 @@ int signal_files_new(struct loop *loop, struct signals *store,
     return r;
 }
 
-/* What the sources of before gave is not to count on. */
+/* Removes the values of sources that are no longer listed. */
 static void unlist_others(const struct signal_files *f)
 {
     for (size_t i = 0; i < signals_count(f->store); i++) {
@@ -496,7 +496,7 @@ void signal_files_free(struct signal_files *f)
         struct look *l = f->look[i];
         l->files = NULL;
         loop_timer_free(l->timer);
-        if (!l->busy) /* else a thread has it, and freeing its worker would wait */
+        if (!l->busy) /* otherwise a thread uses it, and freeing its worker would wait */
             look_free(l);
     }
     free(f);

@@ -32,7 +32,7 @@ static struct signal_fold *find(const struct signal_folds *f,
     return NULL;
 }
 
-/* NULL: no memory.  Reads of an old policy go when there is no more room. */
+/* NULL: no memory.  Without room, reads of an old policy are dropped. */
 static struct signal_fold *add(struct signal_folds *f, const struct policy_read *read)
 {
     if (f->n == POLICY_READS_MAX)

@@ -27,7 +27,7 @@ static int64_t floor_to(int64_t utc_s, int64_t step)
     return utc_s - (rest < 0 ? rest + step : rest);
 }
 
-/* Appends, unless it goes on as before. */
+/* Appends a point, unless the value is unchanged. */
 static void put(struct policy_point *point, size_t *n, int64_t utc_s, double v)
 {
     if (*n == 0 || !is_same(point[*n - 1].v, v))
@@ -54,7 +54,9 @@ static double mean(const struct signal_history *h, size_t *i, int64_t from, int6
     return 2 * known >= (double)(to - from) ? sum / known : (double)NAN;
 }
 
-/* Means over five minutes of what is older than an hour, then the rest as it is. */
+/* Keeps five-minute means of values older than an hour, and the later values as they
+ * are.
+ */
 static size_t thin(const struct signal_history *h, int64_t utc_s,
                    struct policy_point *ret)
 {
@@ -77,7 +79,9 @@ static size_t thin(const struct signal_history *h, int64_t utc_s,
 
 enum { BUCKETS = LONGEST_S / BUCKET_S + 2, DROP = SIGNAL_HISTORY_MAX / 4 };
 
-/* Room for one more in a full history; all of it may lie within the last hour. */
+/* Makes room for another point in a full history; all points may be within the last
+ * hour.
+ */
 static void make_room(struct signal_history *h, int64_t utc_s)
 {
     struct policy_point *thinned = malloc((h->n + BUCKETS) * sizeof *thinned);

@@ -115,7 +115,7 @@ int signal_source_check(struct signal_source *s, const char *currency, uw_error 
 
 /* ---- the list ---- */
 
-/* What the file says; NULL: left out. */
+/* The values in the file; NULL: not given. */
 struct words {
     const char *name, *unit, *file, *path, *column, *socket;
     uint64_t age_ns, every_ns;

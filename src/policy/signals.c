@@ -12,9 +12,9 @@
 #include "policy/signal-history.h"
 
 #define NEVER_UTC INT64_MAX
-enum { AHEAD_S = 5 }; /* what clocks of one site may differ */
+enum { AHEAD_S = 5 }; /* largest difference of clocks at one site */
 
-/* What a source gave last; of a series, the point in force. */
+/* The last value from a source; for a series, the point in force. */
 struct given {
     bool has;
     struct signal_value value;
@@ -38,16 +38,16 @@ struct entry {
     struct given given;
     struct hand hand;
     struct policy_point *rows; /* a series: replaces history and forecast */
-    bool *row_estimates;       /* of each row; NULL: as given.estimated */
+    bool *row_estimates;       /* for each row; NULL: as given.estimated */
     size_t n_rows;
     int64_t rows_end_s;
-    int64_t next_utc_ns; /* the next point of the series */
+    int64_t next_utc_ns; /* begin of the next point of the series */
     struct signal_history history;
-    struct signal_folds folds;  /* of rows, else of history */
-    char why[SIGNAL_WHY];       /* the source has failed */
+    struct signal_folds folds;  /* folds of rows, else of history */
+    char why[SIGNAL_WHY];       /* reason of the source's failure */
     struct signal_facts *facts; /* NULL: none */
     bool declared, had, unlisted;
-    bool known; /* as told last, and … */
+    bool known; /* as reported last, and … */
     struct signal_value told;
     bool told_estimated;
     int64_t told_until_utc_ns;
@@ -59,7 +59,7 @@ struct signals {
     size_t n;
 };
 
-/* What is in force now. */
+/* The value in force now. */
 struct now {
     bool known, by_hand, estimated;
     const struct signal_value *value;
@@ -157,7 +157,7 @@ static int add(struct signals_plan *p, const struct signal_decl *d, bool declare
     return 0;
 }
 
-/* The declarations and the well-known signals. */
+/* The declared and the well-known signals. */
 int signals_plan_new(const struct signal_decl *decl, size_t n, const char *currency,
                      struct signals_plan **ret, uw_error *err)
 {
@@ -184,7 +184,7 @@ static bool same_quantity(const struct signal_decl *a, const struct signal_decl 
     return a->type == b->type && strcmp(a->unit, b->unit) == 0;
 }
 
-/* Takes what stays from the old entries; those that are taken become NULL there. */
+/* Moves the entries that remain out of the old ones, which become NULL there. */
 static void keep_old(struct signals *s, struct entry *list[], size_t n)
 {
     for (size_t i = 0; i < n; i++) {
@@ -255,7 +255,7 @@ int signals_find(const struct signals *s, const char *name)
     return find_in(s->entry, s->n, name);
 }
 
-/* ---- what is in force ---- */
+/* ---- the value in force ---- */
 
 static struct now now_of(const struct entry *e, struct signal_time t)
 {
@@ -283,7 +283,7 @@ static void tell(struct signals *s, enum signal_event event, size_t i)
         s->opts.on_event(event, i, s->opts.user);
 }
 
-/* The value as the history has it from now on; one that ended before now ended then. */
+/* Adds the value to the history, from now on; a value that ended earlier ended then. */
 static void remember(struct entry *e, const struct now *now, struct signal_time t)
 {
     if (e->shape.series != POLICY_HISTORY)
@@ -295,7 +295,7 @@ static void remember(struct entry *e, const struct now *now, struct signal_time 
                            now->known ? now->value->number : (double)NAN);
 }
 
-/* Tells what has changed; series: new points have come. */
+/* Reports changes; series: there are new points. */
 static void settle(struct signals *s, size_t i, bool series, struct signal_time t)
 {
     struct entry *e = s->entry[i];
@@ -339,7 +339,7 @@ static size_t rows_until(const struct entry *e, int64_t utc_s)
     return from;
 }
 
-/* Makes the point of now the value. */
+/* Makes the present point the value. */
 static void follow_rows(struct entry *e, struct signal_time t)
 {
     size_t k = rows_until(e, floor_s(t.utc_ns));
@@ -375,7 +375,7 @@ static int check_unit(const struct entry *e, const struct signal_put *p, double 
     return signal_factor(&e->decl, p->unit ? p->unit : "", ret, err);
 }
 
-/* The value in the signal's unit. */
+/* Converts the value to the signal's unit and checks it. */
 static int check_value(const struct entry *e, const struct signal_put *p,
                        const struct signal_value *v, struct signal_value *ret,
                        uw_error *err)
@@ -397,8 +397,8 @@ static int check_value(const struct entry *e, const struct signal_put *p,
     return 0;
 }
 
-/* From now on the source works.  Returns whether it did not: told once the value is
- * there.
+/* The source works from now on.  Returns whether it had failed: reported once the value
+ * is set.
  */
 static bool took(struct signals *s, size_t i, const struct signal_put *p)
 {
@@ -443,11 +443,11 @@ int signals_put(struct signals *s, size_t i, const struct signal_put *p,
 /* Points of a series as rows. */
 struct rows {
     struct policy_point *row;
-    bool *estimates; /* NULL: the source says it of none alone */
+    bool *estimates; /* NULL: no point is marked as estimated */
     size_t n;
 };
 
-/* Copies the points, with NaN where one is older than its age.  -ENOMEM */
+/* Copies the points; a point older than its age is NaN.  -ENOMEM */
 static int copy_rows(const struct policy_point *point, const bool *estimates, size_t n,
                      double factor, int64_t age_s, struct rows *ret)
 {
@@ -693,7 +693,7 @@ static const char *why_of(const struct entry *e, const struct now *now)
                                      : "the last value is older than its age limit";
 }
 
-/* The last value of a history lasts until now at least: it may last for years. */
+/* The last value of a history lasts at least until now: it may be years old. */
 static int64_t points_end_s(const struct now *now, struct signal_time t)
 {
     return floor_s(now->known && now->until_utc_ns != NEVER_UTC ? now->until_utc_ns

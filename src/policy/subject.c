@@ -31,7 +31,7 @@ void subject_fini(struct subject *s)
     *s = (struct subject){.value = NULL};
 }
 
-/* A value that only stays known for longer is the same: its rule asks again at the old
+/* A value that only stays known for longer is unchanged: its rule asks again at the old
  * time.
  */
 static bool is_same(enum policy_type type, const struct policy_value *was,

@@ -1,4 +1,4 @@
-/* Rules on boards and jobs: which there are, and how far each rule is. */
+/* Rules on boards and jobs: the units of the rules, and the state of each rule. */
 #include <errno.h>
 #include <stdlib.h>
 #include <string.h>
@@ -46,14 +46,14 @@ struct engine_job_state *engine_job_find(const struct policy_engine *e, uint64_t
     return NULL;
 }
 
-/* Each rule of the job's units is to be stepped. */
+/* All rules of the job's units have to be stepped. */
 static void refresh_units(struct policy_engine *e, uint64_t job)
 {
     for (size_t i = 0; i < e->n_units; i++)
         e->unit[i].fresh |= e->unit[i].job == job;
 }
 
-/* What follows from the job's facts, which change seldom while it runs. */
+/* Derives what depends on the job's facts, which change rarely while it runs. */
 static int set_up_job(struct policy_engine *e, struct engine_job_state *j,
                       const struct engine_job *job)
 {
@@ -101,7 +101,7 @@ static void take_job(struct policy_engine *e, const struct engine_job *job)
     if (!j)
         j = add_job(e, job->id);
     if (!j || set_up_job(e, j, job) < 0)
-        return; /* again with the next evaluation */
+        return; /* tried again by the next evaluation */
     j->there = true;
     j->has_goal = job->has_goal;
     j->has_cap = job->has_cap;
@@ -130,7 +130,7 @@ static void take_jobs(struct policy_engine *e, const struct engine_world *world)
 
 /* ---- units ---- */
 
-/* Units come in the same order each time: begins behind the last one found. */
+/* Units are in the same order each time: the search begins after the last one found. */
 static struct unit *find_unit(const struct policy_engine *e, size_t board, uint64_t job,
                               size_t *next)
 {
@@ -270,8 +270,8 @@ static void note_turn(const struct policy_engine *e, const struct unit *u, size_
     }
 }
 
-/* The answers that all units with the same values share in this evaluation; NULL: the
- * rule's values are those of this board and this job alone.
+/* The answers shared in this evaluation by all units with the same values; NULL: the
+ * rule's values are specific to this board and this job.
  */
 static struct policy_answers *answers_of(struct policy_engine *e, const struct unit *u,
                                          struct engine_job_state *j, size_t rule)
@@ -310,7 +310,7 @@ static void step_rule(struct policy_engine *e, struct unit *u, size_t rule,
     note_turn(e, u, rule, was);
 }
 
-/* Its values changed, its clock was set, or it is due. */
+/* Whether the rule's values have changed, its clock was set, or it is due. */
 static bool has_news(const struct policy_engine *e, const struct unit *u, size_t rule,
                      const struct slots *changed, bool phase_moved, uint64_t now_ns)
 {
@@ -363,7 +363,7 @@ uint64_t engine_step_units(struct policy_engine *e, uint64_t now_ns)
 
 /* ---- another policy ---- */
 
-/* The rule of the old policy that goes on as this one; -1: none. */
+/* The old policy's rule that continues as this one; -1: none. */
 static int goes_on(const struct policy *old, const struct policy *new, size_t rule)
 {
     const struct policy_rule *r = &new->rule[rule];
@@ -387,7 +387,7 @@ static void free_rules(struct rule_state **rule, size_t n)
     free(rule);
 }
 
-/* Takes the states of rules that go on out of the old ones, and ends the others. */
+/* Moves the states of rules that continue out of the old ones, and ends the others. */
 static void move_rules(struct policy_engine *e, const struct policy *policy,
                        const int *from, struct rule_state **rule)
 {
@@ -406,7 +406,7 @@ static void move_rules(struct policy_engine *e, const struct policy *policy,
     }
 }
 
-/* A goal that was chosen stays for its rule's hold where the rule goes on. */
+/* A chosen goal stays for its rule's hold if the rule continues. */
 static void move_choices(struct policy_engine *e, const struct policy *policy,
                          const int *from)
 {
