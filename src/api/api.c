@@ -1,4 +1,4 @@
-/* One server in front of the node's routes; each client is authenticated first. */
+/* One server for the node's routes; each client is authenticated first. */
 #include "api/api.h"
 
 #include <errno.h>
@@ -25,8 +25,8 @@ struct api {
     struct loop *loop;
     struct node *node;
     struct auth *auth; /* NULL: of a private node */
-    bool open;         /* … whose user may do everything at the socket, too */
-    char own_name[80]; /* of its user */
+    bool open;         /* … whose user may do everything, also over the socket */
+    char own_name[80]; /* name of its user */
     struct routes *routes;
     struct zeusd *zeusd; /* NULL: not served */
     struct http_server *server;
@@ -37,14 +37,14 @@ struct api {
     void *reload_user;
 };
 
-/* ---- what routes ask of the api ---- */
+/* ---- queries of the routes ---- */
 
 static int read_query(const struct routes_report *ask, int64_t now_ns,
                       struct ledger_query *q, uw_error *err)
 {
     const struct {
         const char *key, *value;
-    } words[] = {{"zone", ask->zone}, /* first: the others are read in it */
+    } words[] = {{"zone", ask->zone}, /* first: the zone applies to the others */
                  {"by", ask->by},
                  {"user", ask->user},
                  {"job", ask->job},
@@ -93,7 +93,9 @@ static int reload(void *user, uw_error *err)
     return api->reload(api->reload_user, err);
 }
 
-/* A private node: its process may do everything, its user may read, or likewise. */
+/* A private node: its process may do everything; its user may read, or do everything,
+ * too.
+ */
 static void own_who(const struct api *api, struct http_exchange *x, auth_fn fn,
                     void *fn_user)
 {
@@ -285,7 +287,9 @@ static int open_listener(struct api *api, const struct config_api *c, uw_error *
     return r;
 }
 
-/* Any user may have taken the port: a page of figures is no reason not to start. */
+/* Any user may have taken the port: without the metrics page the daemon starts all the
+ * same.
+ */
 static void open_metrics(struct api *api, const char *address)
 {
     uw_error err = {""};
@@ -383,7 +387,7 @@ int api_configure(struct api *api, const struct node_config *config, uw_error *e
     if (r == 0)
         r = auth_configure(api->auth, &auth, err);
     if (r < 0)
-        return r; /* a later call drops the certificate that was loaded */
+        return r; /* a later call drops the loaded certificate */
     http_use_tls(api->server);
     http_server_limits(api->server, &limits);
     routes_configure(api->routes, &routes);

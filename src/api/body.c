@@ -1,4 +1,4 @@
-/* JSON bodies to requests to the node. */
+/* Converts JSON bodies to requests to the node. */
 #include "api/body.h"
 
 #include <errno.h>
@@ -348,7 +348,7 @@ static int source(const struct json_value *v, enum job_source *ret, uw_error *er
     return 0;
 }
 
-/* What the job asks for: a search, a cap by name, or neither. */
+/* The job's request: a search, a cap by name, or neither. */
 static int wish(const struct json_value *v, struct node_job *ret, uw_error *err)
 {
     const char *goal = NULL, *key = given(v, "goal") ? "goal" : "default_goal";
@@ -371,7 +371,7 @@ static int wish(const struct json_value *v, struct node_job *ret, uw_error *err)
     return r < 0 ? fail_in(err, r, "'%s'", key) : 0;
 }
 
-/* Of processes that begin one job side by side. */
+/* The processes that begin one job together. */
 static int group(const struct json_value *v, struct node_job *ret, uw_error *err)
 {
     int r = text(v, "group", JOB_GROUP - 1, &ret->reg.group, err);
@@ -448,7 +448,8 @@ static int minors(const struct json_value *v, struct scheduler_ask *ret, uw_erro
     return 0;
 }
 
-/* The text of "cap", "preset" or "goal", if any: whether it can be had is the node's. */
+/* The text of "cap", "preset" or "goal", if any; the node checks whether it can be met.
+ */
 static int scheduler_wish(const struct json_value *v, char ret[JOB_ASK], uw_error *err)
 {
     static const char *const keys[] = {"cap", "preset", "goal"};

@@ -26,7 +26,7 @@ struct events {
     struct events_opts opts;
     struct follower *first;
     size_t n;
-    struct loop_timer *timer; /* runs while a follower wants samples */
+    struct loop_timer *timer; /* runs while a follower subscribes to samples */
     char *samples;            /* the last text sent */
     uint64_t samples_ns;
     uint64_t newest_job;

@@ -168,8 +168,8 @@ void route_jobs(struct ask *a)
     http_reply_json(a->x, o);
 }
 
-/* The job of that name that runs, or the one that ended last; NULL: none that may be
- * known to the client.
+/* The running job of that name, or else the one that ended last; NULL: none that the
+ * client may see.
  */
 static const struct view_job *named(const struct ask *a, const struct node_view *v)
 {

@@ -146,7 +146,7 @@ void route_job_end(struct ask *a)
         reply_empty(a, node_job_end(ask_node(a), a->who, id, &err), &err);
 }
 
-/* What was made of the request. */
+/* Puts the result of the request. */
 static void reply_put(struct ask *a, uint64_t id, bool was)
 {
     const struct node_view *v = node_look(ask_node(a));
@@ -233,7 +233,7 @@ void route_job_goal(struct ask *a)
     reply_empty(a, r, &err);
 }
 
-/* ---- answers that come later ---- */
+/* ---- later answers ---- */
 
 /* Outlives the exchange: the node calls back exactly once, also after the peer has closed
  * the connection.
@@ -242,7 +242,7 @@ struct later {
     struct routes *r;
     struct http_exchange *x; /* NULL: the peer has closed */
     size_t board;
-    bool admin; /* that asked */
+    bool admin; /* the requesting client is an administrator */
 };
 
 static void on_gone(struct http_exchange *x, void *user)
@@ -405,8 +405,8 @@ static int check_time(const struct ask *a, bool named, uw_error *err)
     return fail(err, -EINVAL, "'at_ns' is accepted over the unix socket only");
 }
 
-/* Does what the client tells of other windows.  A window that is not there any more is
- * told when its energy is asked for.
+/* Applies the client's changes to other windows.  A window that does not exist any more
+ * is reported when its energy is queried.
  */
 static int obey(struct ask *a, const struct body_windows *b, uw_error *err)
 {
@@ -424,7 +424,7 @@ static int obey(struct ask *a, const struct body_windows *b, uw_error *err)
     return r;
 }
 
-/* What the client tells, if anything; false: x has been answered with an error. */
+/* Applies the changes in the body, if any; false: x has been answered with an error. */
 static bool told(struct ask *a)
 {
     struct body_windows b;
@@ -497,7 +497,7 @@ static void on_window(int r, const struct client_window_result *result, const ch
         reply_window(routes, x, admin, result);
 }
 
-/* Waits for the energy. */
+/* Answers when the energy is known. */
 static void end_later(struct ask *a, uint64_t id, const struct body_window_end *b)
 {
     struct loop *loop = a->r->opts.loop;

@@ -1,4 +1,4 @@
-/* Maps path and method to a handler; authenticates and checks the request's form. */
+/* Maps path and method to a handler; authenticates, and checks the form of requests. */
 #include "api/routes.h"
 
 #include <errno.h>
@@ -14,8 +14,8 @@
 
 enum body { BODY_NONE = 0, BODY_MAY, BODY_MUST, BODY_LARGE /* must, and may be large */ };
 
-/* A body above BODY_SMALL is large, and for administrators alone.  In JSON each line's
- * end and each quotation mark of a policy takes two bytes.
+/* A body above BODY_SMALL is large, and only administrators may send it.  In JSON, each
+ * line end and each quotation mark of a policy takes two bytes.
  */
 enum { BODY_SMALL = 64 << 10, POLICY_BODY_MAX = 2 * POLICY_FILE_MAX + 4096 };
 
@@ -213,7 +213,7 @@ void routes_handle(struct http_exchange *x, void *routes)
                   http_method_name(http_method(x)));
 }
 
-/* ---- what handlers share ---- */
+/* ---- for all handlers ---- */
 
 bool ask_board(struct ask *a, size_t *ret)
 {
@@ -240,7 +240,7 @@ bool ask_is_name(const struct ask *a)
     return strncmp(a->part, ROSTER_SLURM, strlen(ROSTER_SLURM)) == 0;
 }
 
-/* As Slurm numbers it, in one way only. */
+/* A job name in Slurm's form, which is unique. */
 bool ask_name(struct ask *a)
 {
     const char *number = ask_is_name(a) ? a->part + strlen(ROSTER_SLURM) : "";

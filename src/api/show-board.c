@@ -6,7 +6,7 @@
 #include "base/names.h"
 #include "base/units.h"
 
-/* The range that the actuator permits, as far as it is known. */
+/* The range that the actuator permits, if it is known. */
 static void settable(struct json_out *o, const struct caps_view *c)
 {
     show_mw(o, "lowest_mw", c->range.min_mw);
@@ -186,7 +186,8 @@ static void job_state(struct json_out *o, const struct view_job *j)
     json_out_text(o, "state", j->search.on ? text : NULL);
 }
 
-/* The board's jobs and the state of their searches: shows why there may be no claim. */
+/* The board's jobs and the state of their searches: explains why there may be no claim.
+ */
 static void jobs(struct json_out *o, const struct node_view *v,
                  const struct view_board *b)
 {
@@ -340,7 +341,7 @@ void show_window(struct json_out *o, const struct node_view *v,
     json_out_end(o);
 }
 
-/* To a millionth, which is written faster. */
+/* Rounds to a millionth, which is printed faster. */
 static double rounded(double v)
 {
     return round(v * 1e6) / 1e6;

@@ -26,7 +26,7 @@ static void saved(struct json_out *o, const struct searches_view *s)
     json_out_end(o);
 }
 
-/* The values that the report at a job's end is made of. */
+/* The values of the report at a job's end. */
 static void details(struct json_out *o, const struct node_view *v,
                     const struct tuner_report *r)
 {
@@ -62,7 +62,7 @@ static void details(struct json_out *o, const struct node_view *v,
     json_out_end(o);
 }
 
-/* The lock of the SM clock that is in force in the cap's place, or beside it. */
+/* The lock of the SM clock in force, in place of the cap or in addition to it. */
 static void lock(struct json_out *o, const struct tuner_report *r)
 {
     if (!r || !r->lock_mhz) {
@@ -147,7 +147,7 @@ static void whose(struct json_out *o, const struct job_entry *e,
     members(o, e, mine);
 }
 
-/* What holds a board of the job below the cap that its scheduler holds. */
+/* The claim that holds a board of the job below the cap of its scheduler. */
 static void lower(struct json_out *o, const struct view_job *j)
 {
     if (!j->lower_mw) {
@@ -160,7 +160,7 @@ static void lower(struct json_out *o, const struct view_job *j)
     json_out_end(o);
 }
 
-/* What the job's scheduler was asked for; a part of names that its user chose. */
+/* The request to the job's scheduler; it contains names that the user chose. */
 static void asked(struct json_out *o, const struct view_job *j,
                   const struct node_who *who)
 {

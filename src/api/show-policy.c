@@ -11,10 +11,12 @@
 #include "policy/engine.h"
 #include "policy/limits.h"
 
-/* Of one answer: any rule alone fits, as it has a row for each unit of the engine. */
+/* Rows of one answer: each rule fits alone, as it has one row for each unit of the
+ * engine.
+ */
 enum { ROWS_MAX = ENGINE_UNITS_MAX };
 
-/* Values of another user's job are that user's. */
+/* Values of another user's job are visible only to that user. */
 static bool may_see(const struct node_view *v, const struct node_who *who, uint64_t job)
 {
     if (!job || show_all(who))
@@ -36,7 +38,7 @@ static void put_reads(struct json_out *o, const struct policy_engine *e, size_t 
     json_out_end(o);
 }
 
-/* What caps of phases come to against one static cap of the same time. */
+/* Compares caps of phases with one static cap of the same time. */
 static void compare_text(const struct engine_row *row, char *text, size_t size)
 {
     const struct engine_phase *p = &row->phase;
@@ -83,7 +85,7 @@ static void put_text(struct json_out *o, const struct engine_row *row)
     json_out_text(o, "text", text);
 }
 
-/* What is shown of which policy, to whom. */
+/* The part of a policy that is shown, and the client. */
 struct shown {
     const struct node_view *v;
     const struct node_who *who;
@@ -137,7 +139,7 @@ static size_t put_rule(struct json_out *o, const struct shown *s, size_t at)
     return rows;
 }
 
-/* Whole rules, each of which has as many rows. */
+/* Only whole rules: all rows of each. */
 static void put_rules(struct json_out *o, const struct shown *s, uint64_t from)
 {
     size_t n = s->p->engine ? s->p->n_rules : 0, rows = 0, each = 0;
@@ -151,7 +153,7 @@ static void put_rules(struct json_out *o, const struct shown *s, uint64_t from)
     json_out_end(o);
 }
 
-/* The claims that would be made on a board. */
+/* The claims that the policy would make on a board. */
 static void put_would(struct json_out *o, const struct node_view *v, size_t i,
                       const struct engine_claim claim[static 2])
 {
@@ -226,7 +228,7 @@ static void put_limit(struct json_out *o, const struct node_view *v,
     json_out_end(o);
 }
 
-/* In the first of several answers alone. */
+/* Only in the first of several answers. */
 static void put_limits(struct json_out *o, const struct node_view *v, bool first)
 {
     struct limits_view l;
@@ -248,7 +250,8 @@ static bool is_of_caps(const struct view_policy *p, const char *name)
     return false;
 }
 
-/* Those of caps.classes, then the policy's; in the first of several answers alone. */
+/* The classes of caps.classes, then the policy's; only in the first of several answers.
+ */
 static void put_classes(struct json_out *o, const struct view_policy *p, bool first)
 {
     json_out_array(o, "classes");
@@ -273,7 +276,7 @@ void show_policy(struct json_out *o, const struct node_view *v,
     json_out_int(o, "loads", (int64_t)p->loads);
     json_out_int(o, "failures", (int64_t)p->failures);
     json_out_int(o, "evaluations", (int64_t)p->evaluations);
-    json_out_array(o, "presets"); /* in the first of several answers alone */
+    json_out_array(o, "presets"); /* only in the first of several answers */
     for (size_t i = 0; i < p->n_presets && from == 0; i++) {
         json_out_object(o, NULL);
         json_out_text(o, "name", p->preset[i].name);

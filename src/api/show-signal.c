@@ -27,7 +27,7 @@ static void show_known_utc(struct json_out *o, const char *key, int64_t utc_ns)
         json_out_null(o, key);
 }
 
-/* Those that are known. */
+/* Only known points. */
 static void show_points(struct json_out *o, const struct signal_view *s)
 {
     json_out_array(o, "series");

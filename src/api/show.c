@@ -177,7 +177,7 @@ struct maybe show_power(const struct node_view *v)
 
 /* ---- the node ---- */
 
-/* error: of the last one that was refused; "": a later one is in force. */
+/* error: why the last file was refused; "": a later one is in force. */
 static void put_loads(struct json_out *o, uint64_t loads, uint64_t failures,
                       const char *error)
 {
@@ -221,7 +221,7 @@ static void show_sums(struct json_out *o, const struct node_view *v)
     json_out_double(o, "today_j", today_j);
 }
 
-/* Exact values are for administrators alone, as the kernel shows them to root alone. */
+/* Exact values only for administrators, as the kernel shows them only to root. */
 static void show_rapl(struct json_out *o, const struct node_view *v, bool exact)
 {
     json_out_array(o, "rapl");

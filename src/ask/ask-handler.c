@@ -1,4 +1,4 @@
-/* To the routes of a node in this process, without a socket. */
+/* Queries the routes of a node in this process, without a socket. */
 #include <errno.h>
 #include <stdlib.h>
 
@@ -43,7 +43,7 @@ static void drop(struct ask_call *call)
 
 static void free_handler(struct ask *a)
 {
-    (void)a; /* owns nothing besides its calls */
+    (void)a; /* owns nothing but its calls */
 }
 
 int ask_handler(struct loop *loop, http_handler_fn handler, void *user,

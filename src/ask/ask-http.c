@@ -1,4 +1,6 @@
-/* To the daemon: the client blocks, so that a worker's thread waits for its answers. */
+/* Queries the daemon.  The HTTP client blocks, so a worker's thread waits for the
+ * answers.
+ */
 #include <errno.h>
 #include <stdlib.h>
 

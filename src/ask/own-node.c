@@ -22,13 +22,13 @@ struct own_node {
     /* Claims that wait for the actuator. */
     struct http_exchange *waiting[WAITING_MAX];
     size_t n_waiting;
-    bool starting; /* the actuator */
+    bool starting; /* the actuator is starting */
     void (*note)(uint64_t job, const char *text, bool important, void *user);
     void *note_user;
-    struct loop_timer *feeding; /* of own_node_feed() */
-    uint64_t feed_ns;           /* until it looks again */
-    bool waiting_for_caps;      /* in own_node_wait() */
-    bool over;                  /* what a function of own-node.h waits for has come: */
+    struct loop_timer *feeding; /* timer of own_node_feed() */
+    uint64_t feed_ns;           /* time of its next check */
+    bool waiting_for_caps;      /* own_node_wait() is running */
+    bool over;                  /* the wait of a function of own-node.h has ended: */
     int r;
     uw_error error;
 };
@@ -97,7 +97,7 @@ static void handle(struct http_exchange *x, void *user)
 
 /* ---- life ---- */
 
-/* The daemon's defaults, less what only a daemon has. */
+/* The daemon's defaults, without the parts that only a daemon has. */
 static int configure(struct own_node *own, const struct own_node_opts *opts,
                      uw_error *err)
 {
@@ -113,7 +113,7 @@ static int configure(struct own_node *own, const struct own_node_opts *opts,
     c->api.socket[0] = c->api.job_socket[0] = '\0';
     if (opts->runs_job) {
         c->jobs.look_ns = LOOK_MS * NS_PER_MS;
-        c->caps.yield_ns = CAPS_YIELD_FOREVER_NS; /* another's limit stays */
+        c->caps.yield_ns = CAPS_YIELD_FOREVER_NS; /* another program's limit stays */
     }
     if (opts->socket && strlen(opts->socket) >= sizeof c->api.socket)
         return fail(err, -ENAMETOOLONG, "%s: a socket's path has at most %zu bytes",
@@ -126,7 +126,7 @@ static int configure(struct own_node *own, const struct own_node_opts *opts,
                      opts->runtime_dir, opts->world ? opts->world : "",
                      opts->world ? "-" : "", (int)getpid());
     if (n < 0 || (size_t)n >= sizeof c->api.socket)
-        c->api.socket[0] = '\0'; /* others cannot read */
+        c->api.socket[0] = '\0'; /* other users may not read */
     return 0;
 }
 
@@ -164,7 +164,7 @@ static void on_caps(void *user)
         loop_stop(own->loop, 0);
 }
 
-/* Runs the loop until something has come. */
+/* Runs the loop until the wait has ended. */
 static int await(struct own_node *own, uw_error *err)
 {
     int r = loop_run(own->loop, err);
@@ -195,7 +195,7 @@ static int open_node(struct own_node *own, const struct own_node_opts *opts,
     return r < 0 ? r : await(own, err);
 }
 
-/* Without a socket where it cannot be made and only other terminals need it. */
+/* Runs without a socket if it cannot be made and only other terminals need it. */
 static int open_api(struct own_node *own, bool open, uw_error *err)
 {
     int r = api_new_private(own->loop, own->node, &own->config, open, &own->api, err);

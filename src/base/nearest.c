@@ -5,7 +5,7 @@
 #include <stdio.h>
 #include <string.h>
 
-enum { WORD_MAX = 40 }; /* longer words are near to nothing */
+enum { WORD_MAX = 40 }; /* longer words are near to none */
 
 static size_t least(size_t a, size_t b)
 {

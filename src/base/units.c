@@ -317,7 +317,7 @@ void cap_typed(struct cap_arg *cap, const char *text)
         (void)snprintf(cap->typed, sizeof cap->typed, "%s", text);
 }
 
-/* Whether it is these watts as a message has them, with a unit or without one. */
+/* Whether the text is these watts as messages print them, with or without a unit. */
 static bool says_watts(const char *typed, const char *watts)
 {
     size_t n = strlen(watts);

@@ -24,7 +24,7 @@ struct share {
     uint32_t mw;          /* of its claim, … */
     char why[CLAIM_TEXT]; /* … as it was stated last */
     uint32_t share_mw;    /* an equal share */
-    uint64_t over_ns;     /* above its limit since then; 0: not above */
+    uint64_t over_ns;     /* above its limit since this time; 0: not above */
     uint64_t leaving_ns;  /* waits since then for room to be released; 0: does not */
     bool out;             /* may be released */
     bool failed;          /* the claim was refused, and the failure reported */
@@ -38,8 +38,8 @@ struct budget {
     struct claimant *claimant;
     struct caps_listener listener;
     struct loop_timer *timer;
-    bool stepping;                /* changes are of the step's own making */
-    struct caps_budget_view view; /* of the last step */
+    bool stepping;                /* the changes are made by the step itself */
+    struct caps_budget_view view; /* result of the last step */
     struct share share[BOARDS_MAX];
 };
 
@@ -54,16 +54,16 @@ static void kick(struct budget *b)
         loop_timer_set(b->timer, loop_now_ns(b->loop), 0);
 }
 
-/* ---- a board as the budget sees it ---- */
+/* ---- the state of a board for the budget ---- */
 
-/* Above its limit for so long that the other boards make room for it. */
+/* Whether the board is above its limit for so long that the other boards make room. */
 static bool is_over(const struct share *s, uint64_t now_ns)
 {
     return s->over_ns && now_ns >= s->over_ns + LATE_NS;
 }
 
-/* Without a claim of ours what is set counts as granted: an earlier daemon may have given
- * the rest to other boards.
+/* Without a claim of this budget, the set limit counts as granted: an earlier daemon may
+ * have given the rest to other boards.
  */
 static struct grant_board grant_of(const struct budget *b, size_t i, uint64_t now,
                                    const struct caps_force *f)
@@ -85,7 +85,7 @@ static struct grant_board grant_of(const struct budget *b, size_t i, uint64_t no
                                 .late = is_over(s, now) || f->lost || f->released};
 }
 
-/* Records since when a board is above its limit. */
+/* Records the time since when a board is above its limit. */
 static void note_over(struct share *s, const struct grant_board *in,
                       const struct grant *g, uint64_t now_ns)
 {
@@ -113,7 +113,7 @@ static bool on_keeps(size_t board, bool released, bool held, void *user)
     return true;
 }
 
-/* True when the board may go: there is room, or it has waited long enough. */
+/* True if the board may be released: there is room, or it has waited long enough. */
 static bool lets_out(struct share *s, const struct caps_budget_view *view,
                      uint64_t now_ns)
 {
@@ -137,7 +137,7 @@ static uint64_t next_ns(const struct share *s, uint64_t now_ns)
     return next;
 }
 
-/* ---- its claims ---- */
+/* ---- claims of the budget ---- */
 
 static void why_of(const struct budget *b, const struct grant_board *in,
                    const struct grant *g, char ret[CLAIM_TEXT])
@@ -344,7 +344,7 @@ int budget_check(const struct caps *caps, size_t n_boards, uint32_t budget_mw,
         struct caps_force f;
         caps_force(caps, i, &f);
         if (f.silent)
-            continue; /* a silent board is no reason to refuse */
+            continue; /* a silent board is no reason for a refusal */
         in[n] = (struct grant_board){.min_mw = f.min_mw,
                                      .most_mw = f.use_mw,
                                      .top_mw = f.top_mw,

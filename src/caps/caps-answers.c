@@ -23,7 +23,9 @@ static uint64_t back_off(struct caps_board *b)
     return NS_PER_S / 2 << (b->attempts < 6 ? b->attempts++ : 6);
 }
 
-/* A budget's claim allows less than what is in force, or that is unknown. */
+/* Whether a budget's claim allows less than the limit in force, or that limit is
+ * unknown.
+ */
 static bool is_overspent(const struct caps_board *b)
 {
     return b->verdict.most_mw < b->bounds.original_mw &&
@@ -65,7 +67,7 @@ static void unlink_board(struct caps_board *b, bool restored)
         caps_tell_clock(b, CAPS_EVENT_CLOCK, "");
 }
 
-/* How long another's limit is left alone; it may become our original. */
+/* How long another program's limit is left alone; it may become the original. */
 static uint64_t yield_for(struct caps_board *b, enum caps_cause cause, uint32_t mw,
                           uint64_t now)
 {
@@ -200,7 +202,7 @@ static void on_held(struct caps_board *b, const struct actuator_reply *reply)
     if (reply->limits.max_mw)
         b->limits = reply->limits;
     take_range(b, &reply->range);
-    /* The set limit, not one lowered by heat, which passes by itself. */
+    /* The set limit, not one lowered by heat, which is temporary. */
     uint32_t at_mw = reply->set_mw        ? reply->set_mw
                      : reply->enforced_mw ? reply->enforced_mw
                                           : b->bounds.original_mw;
@@ -280,7 +282,7 @@ int caps_on_set(struct actuator *act, const struct actuator_reply *reply, void *
     ask->mw = 0;
     b->settled_ns = now_of(b);
     if (b->link != LINK_HELD)
-        return 0; /* the board has been let go since */
+        return 0; /* the board has been released in the meantime */
     note_range(b, reply);
     switch (reply->result) {
     case ACTUATOR_BUSY:
@@ -315,7 +317,7 @@ int caps_on_release(struct actuator *act, const struct actuator_reply *reply, vo
 
     if (act != b->caps->act || b->link != LINK_RELEASING)
         return 0;
-    /* GONE confirms nothing: an actuator that ends answers so, and then restores. */
+    /* GONE confirms nothing: an actuator that ends answers this, and then restores. */
     if (reply->result == ACTUATOR_GONE && b->unrestored)
         r = -EIO;
     unlink_board(b, reply->result == ACTUATOR_DONE || reply->result == ACTUATOR_YIELDED);
@@ -346,7 +348,7 @@ int caps_on_clocks(struct actuator *act, const struct actuator_reply *reply, voi
         return 0;
     b->clock.asking = false;
     if (b->link != LINK_HELD)
-        return 0; /* the board has been let go since, and its lock reset */
+        return 0; /* the board has been released in the meantime, and its lock reset */
     switch (reply->result) {
     case ACTUATOR_BUSY:
         b->clock.asked_mhz = b->clock.locked_mhz;

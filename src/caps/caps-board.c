@@ -35,7 +35,7 @@ const struct cap_class *caps_class(const struct caps_board *b)
     return b->has_cls ? &b->cls : &b->caps->conf.cls;
 }
 
-/* ---- telling ---- */
+/* ---- reports ---- */
 
 void caps_moved(const struct caps_board *b)
 {
@@ -103,7 +103,7 @@ void caps_set_state(struct caps_board *b, enum caps_state state, const char *tex
         caps_tell(b, CAPS_EVENT_STATE, NULL, b->text);
 }
 
-/* ---- deciding ---- */
+/* ---- decisions ---- */
 
 static void tell_expired(const struct claim *claim, void *user)
 {
@@ -117,8 +117,9 @@ static void tell_expired(const struct claim *claim, void *user)
         caps_hurry(b);
 }
 
-/* The ramp stops while its limits cannot be written.  Exception: no limit of ours is in
- * force and the actuator refuses high ones (root's range): only lower ones can be set.
+/* The ramp stops while its limits cannot be written.  Exception: no limit of this daemon
+ * is in force and the actuator refuses high ones (root's range): only lower ones can be
+ * set.
  */
 static bool is_walked(const struct caps_board *b)
 {
@@ -158,7 +159,7 @@ static void decide(struct caps_board *b, uint64_t now)
         follow_ramp(b, now);
 }
 
-/* Whether a claim keeps the board held whatever it comes to. */
+/* Whether a claim keeps the board held, whatever its value. */
 static bool is_kept(const struct caps_board *b)
 {
     for (size_t i = 0; i < b->claims.n; i++)
@@ -189,9 +190,9 @@ void caps_hurry(struct caps_board *b)
     b->attempts = 0;
 }
 
-/* ---- asking ---- */
+/* ---- requests ---- */
 
-/* The request could not be made: retries soon. */
+/* The request could not be sent: tries again soon. */
 static void not_asked(struct caps_board *b, int r)
 {
     if (r == -EAGAIN) {
@@ -267,7 +268,7 @@ static void ask_limit(struct caps_board *b, uint32_t mw)
 
 void caps_progress(struct caps_board *b, uint64_t claim, unsigned units)
 {
-    /* Steps before the answer were done under another limit. */
+    /* Steps before the answer ran under another limit. */
     bool answered = b->asked_mw == caps_due(b) && !count_asks(b) && is_walked(b);
 
     if (claim != (b->verdict.way.own ? b->verdict.claim : 0))
@@ -318,7 +319,7 @@ static void step_held(struct caps_board *b, uint64_t now)
 {
     bool wanted = is_wanted(b);
 
-    /* A missing right is retried seldom; the original is requested at once. */
+    /* A missing right is retried rarely; the original is requested at once. */
     if (b->failed && now < b->retry_ns && (wanted || b->state != CAPS_DENIED)) {
         step_clock(b, now);
         return;
@@ -400,7 +401,7 @@ void caps_step(struct caps_board *b)
     caps_moved(b);
 }
 
-/* ---- what may be in force ---- */
+/* ---- limits that may be in force ---- */
 
 static uint32_t higher(uint32_t a_mw, uint32_t b_mw)
 {
@@ -444,17 +445,17 @@ static uint32_t in_force(const struct caps_board *b)
                  (b->state == CAPS_FREE || b->state == CAPS_HOLDING));
 
     if (b->caps->conf.dry_run)
-        return b->verdict.target_mw; /* as if it were written */
+        return b->verdict.target_mw; /* counts as written */
     if (is_fixed(b) || b->released)
         return most_of(b);
     if (b->link == LINK_HELD)
         return held_at(b);
     if (!free || !b->sure)
-        return most_of(b); /* another program's, or unknown */
+        return most_of(b); /* another program's limit, or unknown */
     return higher(b->bounds.original_mw, higher(b->enforced_mw, b->seen_mw));
 }
 
-/* The board can use no more than this. */
+/* The highest power that the board can use. */
 static uint32_t use_of(const struct caps_board *b)
 {
     uint32_t mw = b->sure ? b->bounds.original_mw : b->limits.max_mw;
@@ -566,11 +567,11 @@ static bool compare_unanswered(struct caps_board *b, const struct seen *seen)
 {
     if (!b->unanswered || !b->sure || seen->set_mw != b->bounds.original_mw)
         return false;
-    b->unanswered = false; /* its write sets nothing but the original */
+    b->unanswered = false; /* its write only sets the original */
     return true;
 }
 
-/* Yielded: another's limit is left alone.  True when it is the new original. */
+/* Yielded: another program's limit is left alone.  True if it is the new original. */
 static bool compare_yielded(struct caps_board *b, const struct seen *seen)
 {
     if (seen->set_mw == b->others.mw)

@@ -15,7 +15,7 @@ static uint32_t least_mw(const struct caps_view *v, const struct claim *claim)
     return mw < v->bounds.min_mw ? v->bounds.min_mw : mw;
 }
 
-/* The same of a claim on the clock. */
+/* The same for a claim on the clock. */
 static uint32_t least_mhz(const struct clock_bounds *k, const struct claim *claim)
 {
     uint32_t mhz = claim->mhz;

@@ -505,7 +505,7 @@ int caps_take_back(struct caps *c, size_t board, uw_error *err)
     if (!b->released)
         return fail(err, -ENOENT, "%s is not released", b->info->uuid);
     b->released = false;
-    if (b->link != LINK_HELD) /* else it was never let go */
+    if (b->link != LINK_HELD) /* otherwise it was never released */
         b->sure = false;      /* a reset may have changed the limit */
     b->attempts = 0;
     caps_hurry(b);

@@ -19,16 +19,16 @@
 
 struct board_claims {
     uint64_t id, clock_id; /* 0: there is none */
-    uint32_t mw;           /* of the claim on watts */
-    uint32_t mhz;          /* of the claim on the clock */
+    uint32_t mw;           /* power of the claim on watts */
+    uint32_t mhz;          /* frequency of the claim on the clock */
     uint32_t safe_mw;
     bool raises;       /* above the original, too */
     bool over;         /* others ended the claim on watts */
     bool clock_over;   /* … on the clock */
-    bool stale;        /* stated or dropped since it was told */
-    bool moved;        /* to be looked at */
-    uint64_t still_ns; /* since when nothing has moved */
-    uint64_t due_ns;   /* when time alone changes what is told; UINT64_MAX: never */
+    bool stale;        /* stated or dropped since the last report */
+    bool moved;        /* to be checked */
+    uint64_t still_ns; /* nothing has changed since this time */
+    uint64_t due_ns;   /* when time alone changes the report; UINT64_MAX: never */
     struct claim_told told;
     bool was_told;
 };
@@ -38,8 +38,8 @@ struct claimant {
     struct caps_listener listener;
     struct loop *loop;
     struct claimant_who who;
-    struct loop_timer *timer, *lease; /* NULL: it hears nothing, has no lease */
-    bool splits; /* an uneven split was asked for: equal shares may not be in force yet */
+    struct loop_timer *timer, *lease; /* NULL: has no listener, has no lease */
+    bool splits; /* an uneven split was requested: equal shares may not be in force yet */
     struct board_claims board[BOARDS_MAX];
 };
 
@@ -51,14 +51,14 @@ static bool has_board(const struct claimant *c, size_t board)
 static void look_soon(struct claimant *c, size_t board)
 {
     if (!c->who.fn)
-        return; /* hears nothing */
+        return; /* has no listener */
     c->board[board].moved = true;
     loop_timer_set(c->timer, loop_now_ns(c->loop), 0);
 }
 
-/* ---- what has become of a claim ---- */
+/* ---- state of a claim ---- */
 
-/* 0: unknown; of a free board only while its original is not confirmed. */
+/* 0: unknown; for a free board only while its original is not confirmed. */
 static uint32_t in_force(const struct caps_view *v)
 {
     if (v->enforced_mw)
@@ -66,7 +66,7 @@ static uint32_t in_force(const struct caps_view *v)
     return v->state == CAPS_FREE && !v->unrestored ? v->bounds.original_mw : 0;
 }
 
-/* The ramp has ended at the target of all claims. */
+/* Whether the ramp has ended at the target of all claims. */
 static bool at_rest(const struct caps_view *v)
 {
     uint32_t target = v->verdict.target_mw;
@@ -74,7 +74,7 @@ static bool at_rest(const struct caps_view *v)
     if (v->state != CAPS_HELD && v->state != CAPS_FREE)
         return false;
     if (v->state == CAPS_FREE && target != v->bounds.original_mw)
-        return false; /* not yet asked of the actuator */
+        return false; /* not requested from the actuator yet */
     return !v->ramping && v->ramp_mw == target;
 }
 
@@ -83,7 +83,9 @@ static bool is_of_policy(enum claim_source source)
     return source == CLAIM_OF_RULE || source == CLAIM_OF_LIMIT;
 }
 
-/* The claims of a policy come and go by themselves: what is searched for stays. */
+/* Drops the claims of a policy: they come and go on their own, and do not change the
+ * optimum that is searched.
+ */
 static void drop_rules(struct claims *claims)
 {
     claims_drop_of(claims, CLAIM_OF_RULE);
@@ -148,7 +150,7 @@ static bool as_asked(const struct board_claims *b, const struct caps_view *v)
     return !b->id || in_force(v) == (above ? original : b->mw);
 }
 
-/* Sets when it is late, and says whether it is. */
+/* Sets the time when it is late, and returns whether it is late. */
 static bool waits_over(struct board_claims *b, uint64_t now, uint64_t wait_ns)
 {
     if (now >= b->still_ns + wait_ns)
@@ -229,7 +231,7 @@ static void look(struct claimant *c, size_t board, uint64_t now,
 
 void claimant_look(const struct claimant *c, size_t board, struct claim_told *ret)
 {
-    struct claimant copy = *c; /* only times are noted on the way */
+    struct claimant copy = *c; /* a copy: only times are changed */
     struct caps_view v;
 
     *ret = (struct claim_told){.why = UNMET_NONE};
@@ -256,7 +258,7 @@ static bool is_same(const struct claim_told *a, const struct claim_told *b)
            a->unrestored == b->unrestored && is_same_clock(&a->clock, &b->clock);
 }
 
-/* True when there is something to tell. */
+/* Whether there is anything to report. */
 static bool has_news(struct claimant *c, size_t board, uint64_t now,
                      struct caps_view *ret_view)
 {
@@ -299,7 +301,7 @@ static int on_timer(struct loop_timer *timer, uint64_t now, void *user)
             continue;
         if (!has_news(c, i, now, &v) || !c->who.fn)
             continue;
-        set_timer(c); /* the others wait for the next turn: fn may free this */
+        set_timer(c); /* the others wait for the next turn, as fn may free c */
         const struct claim_told told = b->told;
         return c->who.fn(i, &told, v.text, c->who.user);
     }
@@ -479,7 +481,7 @@ void claimant_renew(struct claimant *c, const uint32_t *safe_mw)
         loop_timer_set(c->lease, loop_now_ns(c->loop) + lease_ns, 0);
 }
 
-/* The claim ends as one whose time is over. */
+/* The claim ends because its time is over. */
 static void expire(struct claimant *c, size_t board, uint64_t id, uint64_t now)
 {
     struct caps_view v;

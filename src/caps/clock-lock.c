@@ -15,9 +15,9 @@ enum {
     SEEN_BAD = 3,      /* samples in a row with a clock above the lock */
 };
 
-#define SETTLE_NS (2 * NS_PER_S) /* time that the board has to obey a lock */
+#define SETTLE_NS (2 * NS_PER_S) /* time that the board has to follow a lock */
 #define SEEN_NS \
-    (10 * NS_PER_S) /* age of a clock that was seen from which a ramp begins */
+    (10 * NS_PER_S) /* greatest age of a seen clock from which a ramp begins */
 #define BELOW_NS (2 * NS_PER_S) /* delay before less than a refused lock is requested */
 
 static void begin_walk(struct clock_lock *k, uint32_t at_mhz, uint64_t now_ns)
@@ -54,8 +54,8 @@ static bool is_timed(const struct clock_lock *k, const struct clock_lock_now *no
     return !k->verdict.way.own && !now->counted;
 }
 
-/* A claim with a way of its own goes down from the clock that was seen under load: a
- * higher lock has no effect.
+/* A claim with its own ramp starts from the clock that was seen under load: a higher
+ * lock has no effect.
  */
 static void begin_at_seen(struct clock_lock *k, uint64_t now_ns)
 {
@@ -75,8 +75,9 @@ static void follow(struct clock_lock *k, const struct clock_lock_now *now)
         begin_walk(k, k->locked_mhz ? k->locked_mhz : k->bounds.max_mhz, now->at_ns);
         return;
     }
-    /* The ramp stops while nothing can be written.  Where nothing is locked and the
-     * actuator refuses a high lock, the ramp goes on: it comes to a lock that is allowed.
+    /* The ramp stops while nothing can be written.  If nothing is locked and the
+     * actuator refuses a high lock, the ramp continues until it reaches a permitted
+     * lock.
      */
     if (k->failed && (k->locked_mhz || !is_refused(k)))
         k->ramp.at_ns = now->at_ns;
@@ -96,8 +97,8 @@ void clock_lock_decide(struct clock_lock *k, const struct claims *claims,
         follow(k, now);
 }
 
-/* Steps count only once the lock is set: earlier ones were done without it.  Where the
- * lock is refused there is nothing to wait for.
+/* Steps count only once the lock is set: earlier ones ran without it.  For a refused
+ * lock there is nothing to wait for.
  */
 void clock_lock_progress(struct clock_lock *k, uint64_t claim, unsigned units,
                          uint64_t now_ns)
@@ -198,7 +199,7 @@ void clock_lock_hurry(struct clock_lock *k)
 
 /* ---- the actuator's answers ---- */
 
-/* Reports a ramp only where it waits for the job, and at its end. */
+/* Reports a ramp only if it waits for the job, and at its end. */
 static bool set_locked(struct clock_lock *k, uint32_t mhz, uint64_t now_ns)
 {
     k->locked_mhz = mhz;
@@ -271,7 +272,7 @@ bool clock_lock_done(struct clock_lock *k, uint32_t locked_mhz, uint64_t now_ns)
     return news;
 }
 
-/* ---- whether the board obeys ---- */
+/* ---- whether the board follows the lock ---- */
 
 bool clock_lock_sample(struct clock_lock *k, const char *uuid,
                        const struct gpu_sample *sample)

@@ -34,13 +34,13 @@ enum caps_cause other_writers_cause(const struct other_writers *o,
         return CAPS_CAUSE_DRIVER;
     if (info->has_persistence && !info->persistence && change->mw == change->default_mw)
         return CAPS_CAUSE_PERSISTENCE;
-    /* Where the driver reports only the enforced limit, heat may have lowered it. */
+    /* If the driver reports only the enforced limit, heat may have lowered it. */
     if (!o->told && (o->reasons & HELD_DOWN) && change->mw < change->asked_mw)
         return other_writers_bound(o);
     return CAPS_CAUSE_OTHER;
 }
 
-/* Persistence mode is a guess: where the default limit returns soon after we set ours
+/* Persistence mode is a guess: if the default limit returns soon after the cap is set
  * again, another program sets it.
  */
 static bool is_forgotten(struct other_writers *o, const struct caps_conf *conf,
@@ -61,7 +61,7 @@ uint64_t other_writers_wait_ns(struct other_writers *o, const struct caps_conf *
     if (conf->others != CAPS_REASSERT)
         return yield_ns(conf);
     if (o->held_ns && now_ns - o->held_ns > reassert_ns(conf) << REASSERT_DOUBLINGS)
-        o->reasserts = 0; /* held undisturbed for long: count anew */
+        o->reasserts = 0; /* held undisturbed for long: starts counting again */
     uint64_t wait_ns = reassert_ns(conf) << o->reasserts;
     o->reasserts += o->reasserts < REASSERT_DOUBLINGS;
     return wait_ns;

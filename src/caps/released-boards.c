@@ -24,21 +24,21 @@ enum {
 struct leaving {
     enum {
         DETACH_HERE = 0,
-        DETACH_BOOKING,   /* caps have let go: waits until its energy is attributed */
-        DETACH_ACTUATOR,  /* waits until the actuator has closed the driver on it */
-        DETACH_DRIVER,    /* waits until this daemon has closed the driver on it */
-        DETACH_GONE,      /* can be reset */
+        DETACH_BOOKING,  /* caps have released it: waits until its energy is attributed */
+        DETACH_ACTUATOR, /* waits until the actuator has closed the driver for it */
+        DETACH_DRIVER,   /* waits until this daemon has closed the driver for it */
+        DETACH_GONE,     /* can be reset */
         DETACH_RETURNING, /* attached; waits for the first sample */
     } phase;
     bool unseen; /* away when the boards were opened: only its identity is known */
     bool asked;  /* a request to the actuator is in flight */
-    bool told;   /* the actuator's failure to let go was logged */
+    bool told;   /* the actuator's failure to release it was logged */
     uint64_t since_ns;
     uint64_t hold_off_ns; /* delay before it returns; 0: on request */
-    uint64_t energy_mj;   /* its counter when it went; 0 unknown */
+    uint64_t energy_mj;   /* its counter at the release; 0 unknown */
     caps_done_fn fn;      /* called once; NULL: none */
     void *user;
-    struct sampler_ear ear; /* while it returns: hears its first sample */
+    struct sampler_ear ear; /* while it returns: receives its first sample */
     struct released_boards *of;
 };
 
@@ -50,20 +50,20 @@ struct released_boards {
     uint64_t devices;       /* boards without an open driver */
     struct gpu_info *known; /* all boards */
     size_t n_known;
-    /* Of the file: */
+    /* From the file: */
     int64_t until_ns[BOARDS_MAX]; /* -1: on request */
     int64_t since_ns[BOARDS_MAX]; /* 0: unknown */
 
-    /* Of one opening; bits and positions are in the set's order. */
+    /* For one opening; bits and positions are in the set's order. */
     struct boards *boards; /* NULL: closed */
     struct caps *caps;
     struct sampler *sampler[BOARDS_MAX];
     struct leaving board[BOARDS_MAX];
     size_t n;
     struct actuator *act; /* NULL: none */
-    uint64_t let_go;      /* boards on which the actuator has closed the driver */
+    uint64_t let_go;      /* boards for which the actuator has closed the driver */
     bool ending, moving;  /* moving: boards_attach() is under way … */
-    uint64_t asked;       /* … to detach these */
+    uint64_t asked;       /* … to detach these boards */
     struct loop_timer *timer;
 };
 
@@ -277,12 +277,12 @@ static int on_detached(struct actuator *act, const struct actuator_reply *reply,
                   "gpu=%u by=actuator reason=%s", info_of(rb, i)->index,
                   log_quote(reply->text).text);
     b->told = !done;
-    if (done || b->phase != DETACH_GONE) /* else retried with the next tick */
+    if (done || b->phase != DETACH_GONE) /* otherwise the next tick tries again */
         kick(rb, 0);
     return 0;
 }
 
-/* 0: an answer will come; else the actuator has nothing to close. */
+/* 0: an answer will follow; otherwise the actuator has nothing to close. */
 static int ask_actuator(struct released_boards *rb, size_t i)
 {
     struct leaving *b = &rb->board[i];
@@ -302,7 +302,7 @@ static void begin(struct released_boards *rb, size_t i)
     b->phase = DETACH_BOOKING;
     b->since_ns = loop_now_ns(rb->opts.loop);
     rb->opts.on_detach(i, true, rb->opts.user);
-    sampler_refresh(rb->sampler[i], 0); /* its counter now, to detect a reset */
+    sampler_refresh(rb->sampler[i], 0); /* reads its counter now, to detect a reset */
 }
 
 static void mark_away(struct released_boards *rb, size_t i)
@@ -326,7 +326,7 @@ static void mark_returning(struct released_boards *rb, size_t i)
     b->phase = DETACH_RETURNING;
     b->since_ns = loop_now_ns(rb->opts.loop);
     rb->devices &= ~device_bit(rb, i);
-    rb->let_go &= ~(1ull << i); /* the next hold reopens the driver there */
+    rb->let_go &= ~(1ull << i); /* the next hold reopens the driver for it */
     sampler_detach(rb->sampler[i], 0, false);
     b->ear = (struct sampler_ear){.fn = on_heard, .user = rb, .overhears = true};
     sampler_hear(rb->sampler[i], 0, &b->ear);
@@ -362,7 +362,7 @@ static int on_moved(struct boards *set, int r, const uw_error *err, void *user)
     for (size_t i = 0; i < rb->n; i++) {
         struct leaving *b = &rb->board[i];
         if (b->phase == DETACH_DRIVER && !(rb->asked >> i & 1))
-            continue; /* came later, and is next */
+            continue; /* was due later, and is next */
         if (b->phase == DETACH_DRIVER && r == 0)
             mark_away(rb, i);
         else if (b->phase == DETACH_DRIVER)
@@ -397,7 +397,8 @@ static void move(struct released_boards *rb, uint64_t away)
             refuse(rb, i, r, err.text[0] ? err.text : "out of memory");
 }
 
-/* Takes the next step of a board.  True: the driver must be closed on it, or stay closed.
+/* Takes the next step of a board.  True: the driver must be closed for it, or stay
+ * closed.
  */
 static bool step(struct released_boards *rb, size_t i)
 {
@@ -407,7 +408,7 @@ static bool step(struct released_boards *rb, size_t i)
 
     if (!let_go && (b->phase == DETACH_BOOKING || b->phase == DETACH_ACTUATOR ||
                     (b->phase == DETACH_DRIVER && !rb->moving))) {
-        b->phase = DETACH_HERE; /* taken back before it was detached */
+        b->phase = DETACH_HERE; /* withdrawn before it was detached */
         rb->opts.on_detach(i, false, rb->opts.user);
         answer(b, -EAGAIN, "the board was taken back meanwhile");
     }

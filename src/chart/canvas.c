@@ -13,8 +13,8 @@
     "system-ui,-apple-system,'Segoe UI',Roboto,'Helvetica Neue',Arial," \
     "'Liberation Sans','DejaVu Sans',sans-serif"
 
-/* The cairo context builds every path and measures text.  It paints for a PNG only: its
- * surface is one pixel for an SVG, whose elements are written as they are drawn.
+/* The cairo context builds every path and measures text.  It paints only for a PNG: for
+ * an SVG, whose elements are written as they are drawn, its surface is one pixel.
  */
 struct canvas {
     FILE *to;
@@ -342,7 +342,7 @@ static void begin(struct canvas *c)
     c->cr = cairo->create(c->surface);
     cairo->scale(c->cr, scale, scale);
     cairo->set_line_join(c->cr, CAIRO_LINE_JOIN_ROUND);
-    /* Text is as wide in a PNG as in an SVG: both have one layout. */
+    /* Text has the same width in a PNG as in an SVG: both have the same layout. */
     cairo->font_options_set_hint_metrics(options, CAIRO_HINT_METRICS_OFF);
     cairo->set_font_options(c->cr, options);
     cairo->font_options_destroy(options);

@@ -5,7 +5,7 @@
 #include "base/auto.h"
 
 enum { TICKS_MAX = 1000 };
-/* Ends that differ by less, relatively, are one value and what sums leave behind. */
+/* Ends with a smaller relative difference are equal: rounding errors of sums. */
 static const double SAME = 1e-9;
 
 static const struct type small = {12, INK_MUTED, false};
@@ -43,7 +43,7 @@ static int exponent_of(double v)
 
 const char *axis_text(const struct axis *a, double value, char ret[AXIS_TEXT])
 {
-    static const double least = 1e-6, most = 1e7; /* that are written out */
+    static const double least = 1e-6, most = 1e7; /* range that is written out */
     double v = fabs(value) < a->step / 2 ? 0 : value;
     int last = exponent_of(a->step);
 
@@ -134,7 +134,7 @@ void mark_draw(struct canvas *c, enum mark mark, struct spot at, double size,
     static const struct spot diamond[] = {{0, -1.3}, {1.3, 0}, {0, 1.3}, {-1.3, 0}};
     static const struct spot pentagon[] = {
         {0, -1.2}, {1.14, -0.37}, {0.71, 0.97}, {-0.71, 0.97}, {-1.14, -0.37}};
-    struct pen pen = {INK_PAPER, ink, 1.5, 0, 0}; /* the rim sets the mark off */
+    struct pen pen = {INK_PAPER, ink, 1.5, 0, 0}; /* the rim separates the mark */
     double s = size;
 
     if (mark == MARK_CIRCLE)
@@ -237,7 +237,7 @@ void labels_take_line(struct canvas *c, struct spot a, struct spot b, double wid
     }
 }
 
-/* The area of b that is taken; INFINITY where b is not in the frame. */
+/* The occupied area of b; INFINITY if b is not in the frame. */
 static double badness(const struct labels *l, struct box b)
 {
     const struct box in = l->bounds;
@@ -255,7 +255,7 @@ static double badness(const struct labels *l, struct box b)
 }
 
 static const struct {
-    double x, y; /* direction in which the middle of the text lies */
+    double x, y; /* direction to the middle of the text */
 } ways[] = {{1, -0.6}, {-1, -0.6}, {1, 0.6},  {-1, 0.6},  {1, 0},   {-1, 0},
             {0, -1},   {0, 1},     {0.5, -1}, {-0.5, -1}, {0.5, 1}, {-0.5, 1}};
 enum { RINGS = 9 };

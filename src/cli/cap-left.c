@@ -22,7 +22,7 @@ struct seen {
     bool owed;            /* the journal had an entry, or this process held it */
     char name[24], text[400], error[sizeof((uw_error *)NULL)->text];
     enum end_state left;
-    bool moving, known; /* report it */
+    bool moving, known; /* known: report the board */
 };
 
 static const struct survey_board *board_of(const struct survey *s, const char *uuid)

@@ -1,5 +1,5 @@
-/* `underwatt cap set`: makes a claim on each board, at the daemon or at a node of the
- * command's own, and watches the claims until the user ends the command.
+/* `underwatt cap set`: makes a claim on each board, at the daemon or at a node in this
+ * process, and watches the claims until the user ends the command.
  */
 #include "cli/cap-ask.h"
 
@@ -48,7 +48,7 @@ struct remote_hold {
     bool ending, again; /* a second signal has arrived */
 };
 
-/* ---- asking ---- */
+/* ---- requests ---- */
 
 static struct json_out *claim_body(const struct cap_remote *o, const struct cap_hold *h,
                                    size_t i, double for_s)
@@ -97,7 +97,7 @@ static int claim(const struct cap_remote *o, const struct cap_hold *h, size_t i,
     return *ret ? 0 : fail(err, -EPROTO, "the daemon's answer has no claim id");
 }
 
-/* ---- what is seen ---- */
+/* ---- answers ---- */
 
 static void clear_line(struct remote_hold *g)
 {
@@ -128,7 +128,7 @@ static void lose(struct remote_hold *g, size_t i, const char *text)
     struct cap_target *t = &g->h->target[i];
     char path[64];
 
-    /* The daemon goes on trying; a node of our own leaves the board alone. */
+    /* The daemon keeps trying; a node in this process leaves the board alone. */
     (void)snprintf(path, sizeof path, "/v1/claims/%" PRIu64, t->claim);
     if (g->own && t->claim)
         (void)ask_request(g->o->daemon, "DELETE", path, NULL, on_dropped, NULL, NULL);
@@ -169,7 +169,7 @@ static void see_own(struct remote_hold *g, size_t i, const struct json_value *gp
         (void)snprintf(t->text, sizeof t->text, "%.199s", line);
         trouble(g, i, line);
         if (!g->ending)
-            loop_stop(g->loop, 0); /* all boards are given back */
+            loop_stop(g->loop, 0); /* all boards are released */
     }
 }
 
@@ -468,8 +468,8 @@ static bool is_own_back(struct remote_hold *g, size_t i)
     return back != 0;
 }
 
-/* Reads the state at the end, which the last query may have missed.  True: a cap is being
- * written.
+/* Reads the state at the end, which the last query may have missed.  True: a cap is
+ * being written.
  */
 static bool look_again(struct remote_hold *g)
 {
@@ -488,7 +488,8 @@ static bool look_again(struct remote_hold *g)
     return asked;
 }
 
-/* Boards that were lost are another's, or the actuator restores them: cap_left() reads.
+/* Boards that were lost belong to others, or the actuator restores them: cap_left()
+ * reads.
  */
 static void give_back_own(struct remote_hold *g)
 {
@@ -522,7 +523,7 @@ static void give_back(struct remote_hold *g)
         give_back_one(g, daemon, i);
 }
 
-/* ---- the whole ---- */
+/* ---- the whole command ---- */
 
 /* Fills the targets of the boards. */
 static int aim(struct remote_hold *g, const struct cap_boards *b)

@@ -48,7 +48,7 @@ void cli_loop_wait(struct loop *loop, double ms)
     loop_timer_free(timer);
 }
 
-/* Under nohup(1) a hangup must reach neither this command nor CMD, which is to find it
+/* Under nohup(1), a hangup must reach neither this command nor CMD, which has to find it
  * ignored, too.
  */
 static bool is_left(int signo)

@@ -19,7 +19,7 @@ struct cap {
     const char *gpus, *json, *boards;
     const char *why;
     const char *preset;
-    const char *clock; /* set: an upper bound of the SM clock, instead of a cap */
+    const char *clock; /* set: an upper limit of the SM clock, in place of a cap */
     uint64_t for_ns;
     bool local, detach;
     const struct cli_env *env;
@@ -144,7 +144,7 @@ static int set(const struct cap *c, const struct cap_arg *value)
 
 /* ---- with the daemon ---- */
 
-/* daemon NULL: a built-in preset. */
+/* daemon is NULL: a built-in preset. */
 static int take_preset(const struct cap *c, struct ask *daemon, struct cap_arg *ret)
 {
     uw_error err = {""};
@@ -153,7 +153,7 @@ static int take_preset(const struct cap *c, struct ask *daemon, struct cap_arg *
     return r < 0 ? cli_fail(cli_exit_of(r), "cap set: %s", err.text) : EXIT_OK;
 }
 
-/* Takes daemon. */
+/* Takes ownership of daemon. */
 static int with_daemon(const struct cap *c, const char *what, struct cap_arg *value,
                        struct loop *loop, struct ask *daemon)
 {
@@ -184,7 +184,7 @@ static int with_daemon(const struct cap *c, const char *what, struct cap_arg *va
     return code;
 }
 
-/* Leaves *ret NULL where the command works without the daemon.  EXIT_OK, or another exit
+/* Leaves *ret NULL if the command works without the daemon.  EXIT_OK, or another exit
  * code after a line on stderr.
  */
 static int find_daemon(const struct cap *c, const char *what, struct loop *loop,
@@ -256,7 +256,7 @@ static int act(struct cap *c, const char *what, const char *value)
 
 enum { WORDS = 3 }; /* one more than any form has */
 
-/* What the words and options ask for; EXIT_OK: it is complete. */
+/* Checks the words and options; EXIT_OK: the command is complete. */
 static int check_words(const struct cap *c, char *const word[WORDS])
 {
     const char *what = word[0], *value = word[1];

@@ -87,7 +87,7 @@ static void examine_classes(const struct cli_env *env, const char *boards,
     doctor_classes_judge(slurm, classes, found);
 }
 
-/* answers: the daemon does. */
+/* answers: whether the daemon answers. */
 static void examine_slurm(const struct cli_env *env, const char *boards,
                           const struct survey *s, bool answers, struct findings *found)
 {
@@ -101,7 +101,7 @@ static void examine_slurm(const struct cli_env *env, const char *boards,
     doctor_slurm_read(env->slurm_conf, env->slurm_node ? env->slurm_node : host, slurm);
     doctor_slurm_judge(slurm, found);
     for (size_t i = 0, before = found->n; i < s->n && found->n == before; i++)
-        if (s->board[i].has_limits) /* one of a kind is enough */
+        if (s->board[i].has_limits) /* one board of a kind is enough */
             doctor_slurm_judge_board(slurm, &s->board[i].info, &s->board[i].limits,
                                      found);
     if (answers)

@@ -43,7 +43,7 @@ static void print_claims(const struct json_value *claims)
         double left_s = take_number(c, "left_s");
         if (!isnan(left_s))
             (void)snprintf(text, sizeof text, "in %s", figure_time(left_s).t);
-        else /* it ends with its job, or when it is withdrawn */
+        else /* otherwise it ends with its job, or when it is withdrawn */
             (void)snprintf(text, sizeof text, "%s", job ? "with job" : "open");
         at = (unsigned)printf("    %s %-4llu %9s   %-5s  %-10s  ",
                               take_bool(c, "wins") ? ">" : " ",

@@ -1,6 +1,6 @@
-/* `underwatt keep`: a node in this process for a program that searches for itself, where
- * no daemon runs.  Holds the program's boards until standard input closes, however the
- * program ended, and puts their limits back.
+/* `underwatt keep`: a node in this process, for a program that has its own search on a
+ * machine without a daemon.  Holds the program's boards until standard input closes,
+ * however the program ended, and then restores their limits.
  */
 #include <errno.h>
 #include <fcntl.h>
@@ -41,7 +41,7 @@ static void end(struct keep *k)
     loop_stop(k->loop, 0);
 }
 
-/* What the program writes says nothing. */
+/* The data that the program writes is ignored. */
 static int on_pipe(struct loop_fd *source, int fd, int events, void *user)
 {
     struct keep *k = user;
@@ -53,7 +53,7 @@ static int on_pipe(struct loop_fd *source, int fd, int events, void *user)
     if (n > 0 || (n < 0 && (errno == EAGAIN || errno == EINTR)))
         return 0;
     loop_fd_free(take(k->pipe));
-    (void)close(fd); /* who opens a named pipe from now on is told that nobody reads */
+    (void)close(fd); /* later writers of a named pipe get an error */
     (void)open("/dev/null", O_RDONLY | O_CLOEXEC);
     end(k);
     return 0;
@@ -84,7 +84,7 @@ static int listen_to_end(struct keep *k, uw_error *err)
 
 /* ---- the node ---- */
 
-/* A second writer beside the daemon would fight with it. */
+/* Refuses beside a daemon: two writers would overwrite each other's limits. */
 static int refuse_daemon(const struct keep *k, uw_error *err)
 {
     auto_(httpc_free) struct httpc *daemon = NULL;
@@ -139,7 +139,8 @@ static int open_node(struct keep *k, char *path, size_t size, uw_error *err)
 
 /* ---- its boards ---- */
 
-/* The boards to hold: those that are named; else, with *ret_open, all that can be capped.
+/* The boards to hold: the named ones; without names, with *ret_open, all that can be
+ * capped.
  */
 static int choose(const struct keep *k, bool use[BOARDS_MAX], bool *ret_open,
                   uw_error *err)
@@ -209,16 +210,16 @@ static int on_back(struct node *node, void *user)
     return 0;
 }
 
-/* Waits until the limits are back, unless a signal says not to. */
+/* Waits until the limits are restored, unless a signal ends the wait. */
 static void let_go(struct keep *k)
 {
     if (k->own && node_end(own_node_node(k->own), on_back, k) == 0 && !k->hurried)
         (void)loop_run(k->loop, NULL);
 }
 
-/* ---- the whole ---- */
+/* ---- the whole command ---- */
 
-/* One line of JSON: the socket; or what went wrong (r < 0). */
+/* Writes one line of JSON: the socket, or the error (r < 0). */
 static int tell(const char *socket, int r, const uw_error *why, uw_error *err)
 {
     auto_(json_out_free) struct json_out *o = json_out_new();
@@ -234,7 +235,7 @@ static int tell(const char *socket, int r, const uw_error *why, uw_error *err)
     return json_out_line(o, stdout, err);
 }
 
-/* Until the end; < 0: it could not begin, or was told to end before. */
+/* Runs until the end; < 0: it could not begin, or was ended before. */
 static int keep(struct keep *k, uw_error *err)
 {
     char path[OWN_PLACE_PATH + 16];
@@ -284,7 +285,7 @@ static int run(const struct cli_env *env, int argc, char **argv)
         r = keep(&k, &err);
     bool over = k.over;
     close_all(&k);
-    if (flags >= 0) /* it may be a terminal's */
+    if (flags >= 0) /* it may be shared with a terminal */
         (void)fcntl(STDIN_FILENO, F_SETFL, flags);
     if (r == 0 || over)
         return EXIT_OK;

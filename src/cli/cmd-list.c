@@ -107,7 +107,7 @@ static void board_cap(const struct list *l, const struct survey_board *b, char *
         survey_cap(b, ret, size);
 }
 
-/* Characters of its name without what says that it is simulated or recorded. */
+/* The length of its name without the suffix that marks it as simulated or recorded. */
 static int model_length(const struct gpu_info *info)
 {
     static const char *const ends[] = {GPU_NAME_SIMULATED, GPU_NAME_RECORDED};

@@ -23,7 +23,7 @@ static void on_finding(bool error, const char *text, void *user)
     f->warnings += !error;
 }
 
-/* What the rules ask for, one line each. */
+/* The requests of the rules, one line each. */
 static void print_rule(const struct policy_rule *rule)
 {
     char cap[POLICY_CAP_TEXT], goal[GOAL_TEXT_MAX];
@@ -39,7 +39,7 @@ static void print_rule(const struct policy_rule *rule)
     printf("\n");
 }
 
-/* A signal of which something is read, once. */
+/* Whether a rule reads the signal; true once for each signal. */
 static bool is_read(const struct policy *p, size_t signal)
 {
     for (size_t i = 0; i < p->reads.n; i++)

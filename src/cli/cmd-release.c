@@ -35,7 +35,7 @@ static int one(struct httpc *daemon, const struct release *o, const char *board)
         json_out_end(body);
     }
     int r = httpc_ask(daemon, "POST", path, take(body), &doc, &err);
-    if (r == -ENOENT) /* names the board */
+    if (r == -ENOENT) /* the error names the board */
         return cli_fail(EXIT_USAGE, "release: %s", err.text);
     if (r < 0)
         return cli_fail(cli_exit_of(r), "release: GPU %s: %s", board, err.text);

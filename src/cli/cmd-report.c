@@ -20,8 +20,8 @@ enum { PATH_BYTES = 1024, ANSWER_S = 60, REPORT_BYTES = 64 << 20 };
 
 struct args {
     const char *by, *from, *to, *zone, *gco2e, *price; /* NULL: not given */
-    char own_zone[ZONE_NAME_MAX + 1];                  /* of the caller: zone local */
-    const char *user, *job, *label;                    /* filters */
+    char own_zone[ZONE_NAME_MAX + 1]; /* zone of the caller, for "local" */
+    const char *user, *job, *label;   /* filters */
     const char *format, *output, *json, *ledger, *boards, *columns;
     const char *market; /* a file */
     struct accounting accounting;
@@ -259,7 +259,7 @@ static bool has_beside(const struct args *a)
     return a->market || a->accounting.pue > 0 || a->accounting.n_embodied > 0;
 }
 
-/* EXIT_OK, or what is wrong about the options together. */
+/* EXIT_OK, or the error in the combination of options. */
 static int check(const struct args *a, const struct format *format)
 {
     if (!format)
@@ -288,7 +288,7 @@ static int check(const struct args *a, const struct format *format)
     return EXIT_OK;
 }
 
-/* The daemon's zone may be another: what it gets is the name. */
+/* The daemon may have another zone, so it receives the name. */
 static int name_zone(const struct cli_env *env, struct args *a, uw_error *err)
 {
     auto_(zone_free) struct zone *zone = NULL;

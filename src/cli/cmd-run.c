@@ -8,12 +8,12 @@
 #include "base/utf8.h"
 #include "cli/job-run.h"
 
-/* The default goal: bounds the slowdown, and sets no cap where the slowdown cannot be
+/* The default goal: bounds the slowdown, and sets no cap if the slowdown cannot be
  * measured.
  */
 #define RUN_GOAL "slowdown:1.05"
 
-/* What `underwatt report` can name. */
+/* Whether `underwatt report` can name the key. */
 static bool names_key(const char *text, size_t len)
 {
     for (size_t i = 0; i < len; i++)

@@ -17,7 +17,7 @@ struct signal_opts {
 
 /* ---- list ---- */
 
-/* As `underwatt signals`; its JSON is the daemon's own. */
+/* Like `underwatt signals`; its JSON is the daemon's. */
 static int list(const struct cli_env *env, const struct signal_opts *o)
 {
     auto_(httpc_free) struct httpc *daemon = NULL;
@@ -102,7 +102,7 @@ static int unset(struct httpc *daemon, const char *name)
 
 /* ---- the command ---- */
 
-/* The words are one of check_words()' forms, told apart by their number. */
+/* The words have one of check_words()' forms, distinguished by their number. */
 static int act(struct httpc *daemon, const struct signal_opts *o, int argc, char **argv)
 {
     return argc == 3 ? set(daemon, o, argv[1], argv[2]) : unset(daemon, argv[1]);
@@ -110,7 +110,7 @@ static int act(struct httpc *daemon, const struct signal_opts *o, int argc, char
 
 #define SET_FORM "set NAME VALUE (quote a VALUE with a unit: '420 g/kWh')"
 
-/* What the words ask for; EXIT_OK: it is complete. */
+/* Checks the words; EXIT_OK: the command is complete. */
 static int check_words(const struct signal_opts *o, int argc, char **argv)
 {
     static const struct {
@@ -140,7 +140,7 @@ static int check_words(const struct signal_opts *o, int argc, char **argv)
 
 enum { WORDS = 4 }; /* one more than any form has */
 
-/* A negative value is no option. */
+/* Whether a word is a negative value, not an option. */
 static bool is_negative(const char *word)
 {
     return word && word[0] == '-' && word[1] && strchr("0123456789.", word[1]);

@@ -18,14 +18,14 @@ enum {
     ONCE_COLS = TEXT_COLUMNS,
     DELAY_LEAST_MS = 200,
     DELAY_MOST_MS = 60000,
-    ANSWER_MS = 100, /* between looks for an answer */
+    ANSWER_MS = 100, /* between checks for an answer */
 };
 
 struct view {
     struct nodes *nodes;
     struct loop *loop; /* provides the clock */
     struct top *top;
-    struct top_ask *ask; /* NULL: no daemon keeps a ledger */
+    struct top_ask *ask; /* NULL: no daemon has a ledger */
     uint64_t delay_ns, next_ns;
 };
 
@@ -39,8 +39,8 @@ static int take_one(struct view *v, const char *path, take_fn fn, uw_error *err)
     return r < 0 ? r : fn(v->top, json_root(doc), err);
 }
 
-/* Queries what the daemon knows of the past of boards that are new to the view.  A graph
- * without a past is no trouble.
+/* Queries the history that the daemon has of boards that are new to the view.  Without
+ * history, a graph starts empty.
  */
 static void look_back(struct view *v)
 {

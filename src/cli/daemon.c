@@ -69,7 +69,7 @@ int daemon_get(struct httpc *c, const char *path, const char *json, struct json 
     int r = httpc_call(c, "GET", path, NULL, &reply, err);
     if (r < 0)
         return r;
-    if (reply.status >= 300) /* ask again, for the error text of httpc_ask() */
+    if (reply.status >= 300) /* queries again, for the error text of httpc_ask() */
         return httpc_ask(c, "GET", path, NULL, ret, err);
     r = answer_read(reply.body, reply.len, &doc, err);
     if (r == 0 && json)

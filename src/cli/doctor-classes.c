@@ -19,7 +19,7 @@ void doctor_classes_ask(const struct cli_env *env, const char *boards,
         return;
     const struct json_value *v = json_root(doc), *list = json_get(v, "classes");
     ret->n = json_count(list);
-    /* Older daemons tell none; each daemon has "default". */
+    /* Older daemons report none; each daemon has "default". */
     if (ret->n == 0 || ret->n > DOCTOR_CLASSES_MAX)
         return;
     for (size_t i = 0; i < ret->n; i++) {

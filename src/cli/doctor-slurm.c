@@ -17,8 +17,8 @@
 #include "io/file.h"
 
 enum { CONF_MAX = 1 << 20 };
-/* Without files of its own slurmd may write them so long after its pid, as the plugin has
- * it (slurm/slurmd.c).
+/* Without files of its own, slurmd may write them up to this time after its pid; the
+ * same value as in the plugin (slurm/slurmd.c).
  */
 enum { OWN_COPY_S = 120 };
 #define PLUGIN "spank_underwatt.so"
@@ -44,8 +44,8 @@ static void beside(const char *conf, const char *name, char *ret, size_t size)
     (void)snprintf(ret, size, "%.*s%s", slash ? (int)(slash + 1 - conf) : 0, conf, name);
 }
 
-/* slurm.conf with the files that it includes, in their places; relative ones are beside
- * it.
+/* slurm.conf with its included files in their places; relative paths start at its
+ * folder.
  */
 static int read_conf(const char *path, char **ret, uw_error *err)
 {
@@ -121,7 +121,8 @@ static bool is_file(const char *path)
     return stat(path, &st) == 0 && S_ISREG(st.st_mode);
 }
 
-/* Where Slurm looks for a plugin without a path: PluginDir, else where packages put them.
+/* Whether a plugin without a path exists in PluginDir or, without that, in the usual
+ * folders of packages.
  */
 static bool library_there(const char *plugin, const char *plugin_dir)
 {
@@ -237,8 +238,8 @@ static void no_device(unsigned index, const char *file, void *user)
     (void)user;
 }
 
-/* Of several types the plugin knows the order from slurm.conf alone: it follows no
- * Include.
+/* For several types, the plugin knows the order only from slurm.conf itself: it does not
+ * follow Include.
  */
 static int check_order(const struct doctor_slurm *s, const char *gres, size_t gres_len,
                        const char *node, uw_error *err)
@@ -263,7 +264,7 @@ static bool not_before(struct timespec a, struct timespec b)
     return a.tv_sec != b.tv_sec ? a.tv_sec > b.tv_sec : a.tv_nsec >= b.tv_nsec;
 }
 
-/* Whether the file changed after slurmd started, or its name came to mean this file. */
+/* Whether the file, or the file that its name refers to, changed after slurmd started. */
 static bool is_young(const struct doctor_slurm *s, const char *path)
 {
     static const int how[] = {0, AT_SYMLINK_NOFOLLOW};
@@ -278,7 +279,7 @@ static bool is_young(const struct doctor_slurm *s, const char *path)
     return false;
 }
 
-/* As the plugin's prolog does it.  argument: gres= is another file than Slurm's. */
+/* Like the plugin's prolog.  argument: gres= is another file than Slurm's. */
 static void read_ages(struct doctor_slurm *ret, bool argument, bool typed)
 {
     char slurms[DOCTOR_SLURM_PATH];
@@ -400,7 +401,7 @@ static void judge_arguments(const struct doctor_slurm *s, struct findings *ret)
         finding_remedy(ret, "lines are 'board v100 150 W 300 W' and 'class training'");
 }
 
-/* What to type where gres.conf does not say which GPU is which. */
+/* The command to type if gres.conf does not assign the GPUs. */
 static const char *gres_remedy(int r)
 {
     if (r == -ENOTSUP)
@@ -419,7 +420,8 @@ static const char *gres_remedy(int r)
     return "write a line for each GPU there: Name=gpu File=/dev/nvidia0";
 }
 
-/* slurm.conf's GPUs of a type have no device file, or gres.conf's no place. */
+/* The counts differ: a GPU type of slurm.conf has no device file, or gres.conf no entry.
+ */
 static void judge_counts(const struct doctor_slurm *s, struct findings *ret)
 {
     size_t before = ret->n;
@@ -479,7 +481,7 @@ static void judge_listed(const struct doctor_slurm *s, struct findings *ret)
                    s->configless ? ", where slurmctld runs; here" : "");
 }
 
-/* What is wrong in a file that slurmd has from slurmctld is mended there. */
+/* An error in a file that slurmd gets from slurmctld must be corrected there. */
 static void judge_copies(const struct doctor_slurm *s, struct findings *ret)
 {
     finding_add(ret, "slurm", FINDING_NOTE,

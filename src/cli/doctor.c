@@ -9,7 +9,7 @@
 
 #define LIBRARY "libnvidia-ml.so.1"
 
-/* ---- the way to the boards ---- */
+/* ---- access to the boards ---- */
 
 static void judge_no_library(const struct doctor_facts *f, struct findings *ret)
 {
@@ -455,7 +455,7 @@ static void judge_functions(const struct doctor_facts *f, struct findings *ret)
     }
 }
 
-/* ---- the rest ---- */
+/* ---- other checks ---- */
 
 static void judge_rapl(const struct doctor_facts *f, struct findings *ret)
 {

@@ -33,7 +33,7 @@ static double power_of(const struct gpu_sample *s)
     return s->has & GPU_HAS_INSTANT ? s->instant_w : s->power_w;
 }
 
-/* The counter changed between the previous reading and this one. */
+/* The counter has changed between the previous reading and this one. */
 static void on_change(struct board_check *l, const struct gpu_sample *now)
 {
     if (l->ret->changes++ == 0) {

@@ -26,9 +26,9 @@ static const char common[] =
     ".muted{color:var(--i4)}a{color:inherit}\n"
     ".stamp{color:var(--i13);font-weight:700;letter-spacing:.04em}\n";
 
-/* Where a table does not fit its rows are blocks: the first cell, then the others, each
- * with the head of its column, which the table has as --cN.  No width is known here: more
- * than MANY columns take more of it.
+/* A table that does not fit shows its rows as blocks: the first cell, then the others,
+ * each with the head of its column, which the table has as --cN.  The width is unknown
+ * here: more than MANY columns need more of it.
  */
 enum { MANY = 7 };
 static const struct {
@@ -109,7 +109,7 @@ void html_put(FILE *to, const char *tag, const char *format, ...)
     (void)fprintf(to, "</%s>", tag);
 }
 
-/* A head as a string of CSS, in an attribute. */
+/* Writes a head as a string of CSS, in an attribute. */
 static void put_label(FILE *to, int column, const char *head, size_t len)
 {
     char text[200];
@@ -126,7 +126,7 @@ static void put_label(FILE *to, int column, const char *head, size_t len)
     (void)fputs("&quot;;", to);
 }
 
-/* The heads of "a|b" as cells, or as properties of their table. */
+/* Writes the heads of "a|b" as cells, or as properties of their table. */
 static void put_heads(FILE *to, const char *columns, bool as_style)
 {
     int column = 1;

@@ -50,7 +50,7 @@ int job_boards(const struct json *gpus, const struct job_run *j, struct job_boar
     if (j->gpus && (r = select_list(j->gpus, list, n, &sel, err)) < 0)
         return fail_in(err, r, "--gpus");
     if (!j->gpus && visible->name) {
-        /* Its indices count the boards of this process, not the daemon's. */
+        /* Its indices count the boards of this process, not those of the daemon. */
         if (select_is_index(visible->list))
             n = device_files_filter(list, n, j->env->sim_state);
         r = visible->job->select(visible->list, visible->order, list, n, &sel, &why);

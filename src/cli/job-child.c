@@ -1,4 +1,6 @@
-/* CMD's process, which waits at a gate until the node knows it, and CMD's page. */
+/* The process of CMD, which waits at a gate until the node knows it, and the page of
+ * CMD.
+ */
 #include <errno.h>
 #include <fcntl.h>
 #include <linux/magic.h>

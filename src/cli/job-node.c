@@ -1,5 +1,5 @@
-/* `underwatt run` and `underwatt measure`: begins CMD's job at a node, the daemon or one
- * in this process, shows what the node finds, and reports.
+/* `underwatt run` and `underwatt measure`: begins CMD's job at a node (the daemon, or
+ * one in this process), shows the node's results, and reports.
  */
 #include "cli/job-node.h"
 
@@ -36,7 +36,7 @@ void job_say(struct remote *r, const char *text)
     cli_say("%s", text);
 }
 
-/* ---- what the daemon is asked ---- */
+/* ---- requests to the daemon ---- */
 
 /* Identifies runs of the same job, unless the user disabled history. */
 static void put_command(struct json_out *o, const struct remote *r)
@@ -52,7 +52,7 @@ static void put_command(struct json_out *o, const struct remote *r)
 
 static void put_cap(struct json_out *o, const struct cap_arg *c)
 {
-    bool has_unit = strpbrk(c->typed, "W%") != NULL; /* the node wants one */
+    bool has_unit = strpbrk(c->typed, "W%") != NULL; /* the node requires a unit */
     char cap[64];
 
     (void)snprintf(cap, sizeof cap, c->mw ? "%.10g W" : "%.10g%%",
@@ -74,7 +74,7 @@ struct json_out *job_describe(const struct remote *r, pid_t pid, bool capped)
                    j->name             ? j->name
                    : slash && slash[1] ? slash + 1
                                        : r->argv[0]);
-    utf8_mend(name); /* the name of CMD as given */
+    utf8_mend(name); /* CMD's name as given */
     json_out_text(o, "name", name);
     json_out_text(o, "source", "run");
     json_out_int(o, "pid", pid);
@@ -110,16 +110,15 @@ static uint64_t job_id(const struct json *doc)
     return take_u64(doc ? json_root(doc) : NULL, "id");
 }
 
-/* The load of others must not keep a program from running: retry later. */
+/* Whether the load of other programs delays the job: tries again later. */
 static bool may_wait(int got)
 {
     return got == -EBUSY || got == -EAGAIN;
 }
 
-/* ---- what is shown ---- */
+/* ---- output ---- */
 
-/* From an older daemon only the text of `state` is available, where "over" is a status.
- */
+/* An older daemon sends only the text of `state`, where "over" is a status. */
 static enum search_status take_status(const struct json_value *search)
 {
     const char *word = take_text(search, "status");
@@ -140,7 +139,7 @@ static void say_state(struct remote *r, const struct json_value *search)
         status = SEARCH_HOLDS; /* from an older daemon, without a status */
     if (status != SEARCH_HOLDS)
         why = "";
-    if (r->own && status != SEARCH_IS_BARRED) /* the search's own lines tell */
+    if (r->own && status != SEARCH_IS_BARRED) /* the search's own lines report this */
         return;
     if (status != SEARCH_HOLDS && status != SEARCH_IS_REFUSED &&
         status != SEARCH_IS_BARRED && status != SEARCH_LOST_BOARDS &&
@@ -251,14 +250,15 @@ static void query_answered(struct remote *r)
     r->lost = false;
 }
 
-/* The daemon may not have the page. */
+/* The daemon may not have the page yet. */
 static void give_page(struct remote *r)
 {
     if (r->id && r->page && !r->last)
         (void)page_socket_send(r->where.job_socket, r->id, r->page_fd, NULL);
 }
 
-/* The daemon has begun the job: another daemon, or this one, which had no room at first.
+/* The daemon has begun the job: another daemon, or the same one, which had no room at
+ * first.
  */
 static int on_begun(struct ask_answer *answer, void *user)
 {
@@ -329,7 +329,7 @@ static int on_job(struct ask_answer *answer, void *user)
     return 0;
 }
 
-/* Queries the job; begins it where the daemon had no room when CMD started. */
+/* Queries the job; begins it if the daemon had no room when CMD started. */
 static int query(struct remote *r)
 {
     char path[64];
@@ -372,7 +372,7 @@ void job_look_now(struct remote *r)
         loop_timer_set(r->timer, loop_now_ns(r->loop), last_period(r));
 }
 
-/* CMD has ended, and whether it was executed is known: query for the last time. */
+/* CMD has ended, and whether it was executed is known: queries for the last time. */
 int job_at_end(struct remote *r)
 {
     if (r->exec_errno)
@@ -391,21 +391,21 @@ static int on_signal(struct loop_signal *source, int signo, void *user)
     (void)source;
 
     if (r->begin_ns && !r->ended) {
-        /* in the foreground of a terminal CMD has received the signal of a key too */
+        /* in the foreground of a terminal, CMD has received the key's signal, too */
         if (!keys || tcgetpgrp(STDIN_FILENO) != getpgrp())
             (void)loop_child_kill(r->child, signo);
         return 0;
     }
     if (!ends || (r->own && r->begin_ns && r->ended && ++r->interrupts == 1))
-        return 0; /* limits come back first */
+        return 0; /* the limits are restored first */
     r->hurried = true;
     loop_stop(r->loop, 0);
     return 0;
 }
 
-/* ---- the beginning ---- */
+/* ---- start ---- */
 
-/* The daemon begins the job; where it has no room, CMD runs all the same. */
+/* The daemon begins the job; if it has no room, CMD runs all the same. */
 static int begin(struct remote *r, uw_error *err)
 {
     auto_(json_free) struct json *doc = NULL;
@@ -431,9 +431,9 @@ static int begin(struct remote *r, uw_error *err)
     return 0;
 }
 
-/* ---- the whole ---- */
+/* ---- the whole command ---- */
 
-/* What the preset is on each board of the job. */
+/* The preset's value on each board of the job. */
 static void look_at_preset(struct remote *r, struct job_result *ret)
 {
     const struct json_value *job = r->doc ? json_root(r->doc) : NULL;
@@ -449,9 +449,7 @@ static void look_at_preset(struct remote *r, struct job_result *ret)
     ret->preset = r->preset;
 }
 
-/* The goal that the search had: a policy may have given it another one, or the job in
- * which it ran.
- */
+/* The goal that the search had: a policy, or the outer job, may have set another one. */
 static void take_goal(const struct remote *r)
 {
     const struct json_value *search =
@@ -532,7 +530,7 @@ static int run(struct remote *r)
     if (r->line_there)
         (void)fputs("\r\033[K", stderr);
     r->line_there = false;
-    r->reporting = true; /* what is still asked must not stop the loop any more */
+    r->reporting = true; /* pending queries must not stop the loop any more */
     loop_timer_set(r->timer, UINT64_MAX, 0);
     write_reports(r);
     return cli_exit_of_status(r->status);
@@ -562,7 +560,7 @@ static void init(struct remote *r, struct job_run *j, const struct opts_rest *re
                          .tty = isatty(STDERR_FILENO) == 1};
 }
 
-/* Asks the daemon for its boards. */
+/* Queries the daemon for its boards. */
 static int open_daemon(struct remote *r, struct httpc *daemon, uw_error *err)
 {
     auto_(httpc_free) struct httpc *client = daemon;

@@ -1,6 +1,6 @@
-/* `underwatt run` and `underwatt measure` with a node in this process: opens it with the
- * boards that CMD uses, proves the right to cap before CMD starts, and completes the
- * report from an energy window.
+/* `underwatt run` and `underwatt measure` with a node in this process: opens it with
+ * CMD's boards, checks the right to cap before CMD starts, and completes the report from
+ * an energy window.
  */
 #include <errno.h>
 #include <inttypes.h>
@@ -20,7 +20,7 @@
 #include "local/final-read.h"
 
 enum {
-    BACK_MS = 2000,   /* longest wait until they are given back */
+    BACK_MS = 2000,   /* longest wait until they are released */
     SETTLED_MS = 3000 /* without a new board until CMD's boards count as known */
 };
 
@@ -50,8 +50,8 @@ static bool is_used(const struct remote *r, size_t i)
     return r->named || (index < 64 && (r->so_far >> index & 1));
 }
 
-/* The boards that the job names: all of the node, or those that CMD was found on.  By
- * index, as the UUID of a board that does not answer is unknown.
+/* The boards that the job names: all boards of the node, or those on which CMD was
+ * found.  By index, because the UUID of a board that does not answer is unknown.
  */
 static void name_boards(struct remote *r)
 {
@@ -69,7 +69,7 @@ static void look(const struct remote *r, size_t i, struct caps_view *ret)
     caps_look(node_caps(own_node_node(r->own)), i, ret);
 }
 
-/* The original as it was when the board was held first. */
+/* Notes the original at the time when the board was first held. */
 static void note_originals(struct remote *r)
 {
     struct caps_view cap;
@@ -83,13 +83,13 @@ static void note_originals(struct remote *r)
 
 /* ---- the right to cap ---- */
 
-/* Waits until the boards from first to end - 1 are held, or the driver writes there: CMD
- * starts meanwhile.
+/* Waits until the boards from first to end - 1 are held, or until the driver writes:
+ * then CMD starts meanwhile.
  */
 static int await_held(struct remote *r, size_t first, size_t end, uw_error *err)
 {
     uint64_t until = loop_now_ns(r->loop) + cli_wall_ns(r->loop, OWN_HOLD_MS);
-    size_t at = first; /* the first that is not held yet */
+    size_t at = first; /* the first board that is not held yet */
 
     while (!r->hurried && loop_now_ns(r->loop) < until) {
         int got = 1;
@@ -134,7 +134,7 @@ static int probe(struct remote *r, size_t i, uw_error *err)
     if (got < 0)
         return got;
     got = await_held(r, i, i + 1, err);
-    if (got == 0 && own_hold_writes(r->own, i)) { /* it ends beside CMD */
+    if (got == 0 && own_hold_writes(r->own, i)) { /* it ends while CMD runs */
         r->probing = i + 1;
         return 0;
     }
@@ -142,12 +142,12 @@ static int probe(struct remote *r, size_t i, uw_error *err)
     if (got < 0)
         return got;
     let_go(r);
-    if (r->sure) /* the board is anybody's again: its limit may change */
+    if (r->sure) /* the board is released: its limit may change */
         memset(r->original_mw, 0, sizeof r->original_mw);
     return 0;
 }
 
-/* No board is named: proves the right on one that no other process holds. */
+/* No board is named: checks the right on one that no other process holds. */
 static int probe_any(struct remote *r, uw_error *err)
 {
     struct caps_view cap;
@@ -167,8 +167,8 @@ static int probe_any(struct remote *r, uw_error *err)
     return first < 0 ? first : fail(err, -ENOTSUP, "no board here can be capped");
 }
 
-/* Whether another user computes on a board that was named: asks for a job of this
- * process there, which would have to wait.
+/* Checks whether another user computes on a named board: requests a job of this process
+ * there, which would have to wait.
  */
 static int check_foreign(struct remote *r, uw_error *err)
 {
@@ -188,11 +188,11 @@ static int check_foreign(struct remote *r, uw_error *err)
         return got;
     (void)snprintf(text, sizeof text, "%.200s: CMD runs without a cap", held);
     job_say(r, text);
-    r->capped = false; /* other users never keep CMD from running */
+    r->capped = false; /* other users never prevent CMD from running */
     return 0;
 }
 
-/* Before CMD's boards are known: whether any board takes the cap in watts. */
+/* Before CMD's boards are known: whether any board accepts the cap in watts. */
 static int check_cap(const struct remote *r, uw_error *err)
 {
     uint32_t mw = r->j->caps == JOB_CAPS_NAMED ? r->j->cap.mw : 0;
@@ -227,8 +227,9 @@ static int need_caps(struct remote *r, uw_error *err)
     return await_held(r, 0, n_boards(r), err);
 }
 
-/* What CMD needs before it starts.  A signal stops the loop once: where another stop was
- * under way, or nothing asked what ended the wait, r->hurried alone tells of it.
+/* Prepares everything that CMD needs before it starts.  A signal stops the loop only
+ * once: if the loop was already being stopped, or no caller checked why a wait ended,
+ * only r->hurried reports the signal.
  */
 static int prepare(struct remote *r, uw_error *err)
 {
@@ -316,7 +317,7 @@ static void give_page(struct remote *r)
         job_say(r, why.text);
 }
 
-/* What CMD reports is read here until the node has a search that reads it. */
+/* CMD's reports are read here until the node has a search that reads them. */
 static void read_page(struct remote *r)
 {
     const struct job_progress_opts opts = {.loop = r->loop};
@@ -361,7 +362,7 @@ static void see_boards(struct remote *r)
     }
 }
 
-/* CMD's boards are known: another job, with the search, takes the place of the first. */
+/* CMD's boards are known: another job, with the search, replaces the first one. */
 static int on_searched(struct ask_answer *answer, void *user)
 {
     struct remote *r = user;
@@ -418,7 +419,7 @@ static void take_so_far(struct remote *r, const struct json_value *job, uint64_t
         r->so_far_ns = now;
 }
 
-/* Whether the driver has refused what it was writing as CMD was started. */
+/* Whether the driver has refused the limit that it was writing when CMD was started. */
 static void see_probe(struct remote *r)
 {
     size_t i = r->probing - 1;
@@ -493,7 +494,7 @@ static bool is_any_held(struct remote *r, bool *ret_sure)
     return held;
 }
 
-/* Gives all boards back. */
+/* Releases all boards. */
 static void let_go(struct remote *r)
 {
     uint64_t until = loop_now_ns(r->loop) + cli_wall_ns(r->loop, BACK_MS);
@@ -587,7 +588,7 @@ static void reread(struct remote *r)
                        "could not be verified: interrupted before it was read");
 }
 
-/* Whether each board was read as it was given back. */
+/* Whether each board was read when it was released. */
 static bool is_sure(const struct remote *r, const struct tuner_report *t)
 {
     const struct json_value *search =
@@ -620,12 +621,12 @@ void job_own_finish(struct remote *r, struct job_answer *a)
     const struct json_value *window = r->energy ? json_root(r->energy) : NULL;
     double time_s = take_number(window, "time_s");
 
-    /* what the answers since the last one before the end have shown */
+    /* the results of the answers since the last one before the end */
     take_so_far(r, r->doc ? json_root(r->doc) : NULL, r->end_ns);
     if (r->capped)
         let_go(r);
     if (isfinite(time_s))
-        s->time_s = time_s; /* of the energy */
+        s->time_s = time_s; /* time span of the energy */
     take_energy_of(r, s);
     s->n_cpu =
         r->hurried ? 0 : job_cpu_energy(r->cpu, s->begin_ns, s->end_ns, r->cpu_out);

@@ -42,7 +42,7 @@ static void print_boards(const struct job_result *r, FILE *to)
         char index[16] = "-";
         if (!b->away)
             (void)snprintf(index, sizeof index, "%u", b->info->index);
-        char power[16] = "-"; /* nothing of it was measured */
+        char power[16] = "-"; /* none of it was measured */
         if (isfinite(b->energy.power_w))
             (void)snprintf(power, sizeof power, "%.1f", b->energy.power_w);
         (void)fprintf(to, "  GPU %-2s %-33.33s %10s ± %4.1f %%  %7s W  (%s%s%s)\n", index,
@@ -94,7 +94,7 @@ static void print_saved(const struct tuner_report *t, FILE *to)
             100 * t->model_saving, t->model_slowdown);
 }
 
-/* What replaced the steps of a job that reported none. */
+/* The unit that replaced the steps of a job that reported none. */
 static void print_progress(const struct job_run *j, const struct job_result *r, FILE *to)
 {
     const struct tuner_report *t = r->tuner;
@@ -159,7 +159,7 @@ static void print_capped(const struct job_capped *capped, FILE *to)
                       capped->by[i].time_s);
 }
 
-/* "255 W on GPU 0, 1": boards of the same watts together. */
+/* "255 W on GPU 0, 1": boards with the same watts together. */
 static void print_preset(const struct job_run *j, const struct job_result *r, FILE *to)
 {
     uint64_t done = 0;
@@ -462,7 +462,7 @@ int job_report_json(const struct job_run *j, const struct job_result *r,
     return json_out_write(o, path, err);
 }
 
-/* ---- where they go ---- */
+/* ---- destinations ---- */
 
 void job_reports(struct job_run *j, const struct job_result *result,
                  const char *const *argv)

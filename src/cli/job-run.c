@@ -8,7 +8,7 @@
 #include "cli/daemon.h"
 #include "cli/job-node.h"
 
-enum { CARBON_MOST = 10000, PRICE_MOST = 1000000 }; /* as `underwatt report` has them */
+enum { CARBON_MOST = 10000, PRICE_MOST = 1000000 }; /* as in `underwatt report` */
 
 /* Checks before CMD runs that the report can be written. */
 static int check_output(const struct job_run *j, const char *option, const char *path)
@@ -31,7 +31,9 @@ static int check_output(const struct job_run *j, const char *option, const char 
     return EXIT_OK;
 }
 
-/* Runs with the daemon if one answers and caps are wanted: its exit code, else < 0. */
+/* Runs with the daemon if one answers and caps are wanted: returns its exit code, else <
+ * 0.
+ */
 static int with_daemon(struct job_run *j, const struct opts_rest *rest)
 {
     struct httpc *daemon = NULL;

@@ -143,7 +143,7 @@ static void put_search(const struct json_value *job, FILE *to)
     text_wrap(to, INDENT, INDENT, text);
 }
 
-/* That the job runs in a scheduler's. */
+/* Writes that the job runs within a scheduler's job. */
 static void put_within(const struct json_value *job, FILE *to)
 {
     uint64_t within = take_u64(job, "within");
@@ -157,7 +157,7 @@ static void put_within(const struct json_value *job, FILE *to)
     text_wrap(to, INDENT, INDENT, text);
 }
 
-/* What the job's scheduler was asked for, and why the job does not have it. */
+/* The request to the job's scheduler, and why it is not met. */
 static void put_asked(const struct json_value *job, FILE *to)
 {
     const char *asked = take_text(job, "asked"), *refused = take_text(job, "refused");

@@ -124,7 +124,8 @@ static int run_command(const struct cli_env *env, int argc, char **argv)
     return code;
 }
 
-/* Standard streams that the caller has closed: nothing else may get their numbers. */
+/* Whether the standard streams are open: otherwise other files could get their numbers.
+ */
 static bool has_streams(void)
 {
     int fd = STDIN_FILENO;
@@ -146,7 +147,7 @@ int main(int argc, char **argv)
     int code = give_up_root(&env);
     if (code != EXIT_OK)
         return code;
-    (void)setlocale(LC_CTYPE, ""); /* how wide characters are */
+    (void)setlocale(LC_CTYPE, ""); /* determines the width of characters */
     read_environment(&env);
     code = check_boards(&env);
     if (code != EXIT_OK)

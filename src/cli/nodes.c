@@ -17,7 +17,7 @@ struct nodes {
     struct own_place place;
     struct httpc *own[OWN_MAX];
     size_t n;
-    bool silent; /* about commands that do not answer */
+    bool silent; /* no messages about commands that do not answer */
 };
 
 /* ---- the user's own commands ---- */
@@ -104,7 +104,7 @@ static bool has_claims(const struct json *doc)
     return json_count(json_get(json_root(doc), "claims")) > 0;
 }
 
-/* Of one board (/explain) the node tells that claims something there. */
+/* For one board (/explain): the node with a claim on the board comes first. */
 static int join(struct json **all, struct json **doc)
 {
     if (!has_claims(*all) && has_claims(*doc)) {

@@ -207,7 +207,7 @@ static int unknown(const struct cmd *cmd, const struct opt *opts, size_t n,
                     text, nearest_text(&nearest, near), known);
 }
 
-/* Whether options may follow operands: not where these are a command of their own. */
+/* Whether options may follow operands: not if the operands are a command of their own. */
 static bool goes_on(const struct cmd *cmd)
 {
     return strstr(cmd->args, "CMD") == NULL;

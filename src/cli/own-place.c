@@ -17,7 +17,7 @@
 
 enum { STAT_MAX = 4096 };
 
-/* A world that is made anew in the same folder is another one. */
+/* A world created again in the same folder is a different one. */
 static void name_world(const char *boards, struct own_place *ret)
 {
     struct gpu_about about = {.simulated = false};
@@ -29,7 +29,7 @@ static void name_world(const char *boards, struct own_place *ret)
                        (uintmax_t)st.st_ino);
 }
 
-/* The process in a name: PREFIX, its number, END; 0: another name. */
+/* The process number in a name: PREFIX, number, END; 0: another name. */
 static int number_in(const char *name, const char *prefix, const char *end)
 {
     size_t n = strlen(prefix);
@@ -45,7 +45,9 @@ static int number_in(const char *name, const char *prefix, const char *end)
     return (int)pid;
 }
 
-/* The process of node-PID.sock or node-WORLD-PID.sock; 0: another file, or world. */
+/* The process of node-PID.sock or node-WORLD-PID.sock; 0: another file, or another
+ * world.
+ */
 static int process_of(const struct own_place *place, const char *name)
 {
     char prefix[64];
@@ -55,7 +57,7 @@ static int process_of(const struct own_place *place, const char *name)
     return number_in(name, prefix, ".sock");
 }
 
-/* Also one that its parent has not waited for. */
+/* Also true for a process that its parent has not waited for. */
 static bool is_over(int pid)
 {
     auto_(mem_free) char *text = NULL;
@@ -88,7 +90,7 @@ static void remove_folder(const struct own_place *place, int pid)
     (void)rmdir(dir);
 }
 
-/* node-PID.sock beside the folder, as of any other node. */
+/* The name node-PID.sock beside the folder, as for any other node. */
 static void link_of(const struct own_place *place, char *ret, size_t size)
 {
     (void)snprintf(ret, size, "%s/node-%s%s%d.sock", place->dir, place->world,

@@ -164,7 +164,7 @@ int policy_show(const struct cmd *cmd, const struct cli_env *env, const char *js
     return EXIT_OK;
 }
 
-/* ---- what a file would do ---- */
+/* ---- effects of a file ---- */
 
 static void print_would(const struct json_value *board)
 {
@@ -222,7 +222,7 @@ static int try_from(struct httpc *daemon, const char *text, uint64_t from,
     return httpc_ask(daemon, "POST", path, body, ret, err);
 }
 
-/* All rules: an answer has a bounded number of rows, each a moment later. */
+/* All rules: an answer has a bounded number of rows, and each is of a later moment. */
 static int try_all(struct httpc *daemon, const char *text, struct json **ret,
                    uw_error *err)
 {

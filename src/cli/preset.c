@@ -38,7 +38,7 @@ static int of_daemon(struct ask *daemon, const char *name, struct policy_preset 
     if (n == 0)
         return fail(err, -ENOTSUP, "this daemon is older and has no presets");
     r = policy_preset_find(preset, n, name, ret, err);
-    ret->name = name; /* the other one ends with doc */
+    ret->name = name; /* the other name ends with doc */
     return r;
 }
 

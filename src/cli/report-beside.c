@@ -1,4 +1,4 @@
-/* Sums of what a report shows beside what is booked (docs/emissions.md). */
+/* Sums of figures shown in addition to the booked ones (docs/emissions.md). */
 #include <math.h>
 #include <stdio.h>
 #include <string.h>
@@ -8,7 +8,7 @@
 #include "cli/take.h"
 #include "cli/view.h"
 
-/* ", of 62.5 % of the energy" where that is not all. */
+/* ", of 62.5 % of the energy" if that is not all. */
 static void put_covered(double part, const char *of, char *ret, size_t size)
 {
     if (part < 1)

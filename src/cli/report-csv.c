@@ -34,7 +34,7 @@ static void put_quoted(FILE *to, const char *text)
     (void)fputc('"', to);
 }
 
-/* What the rows of a report have, by its keys. */
+/* The keys and columns of the rows of a report. */
 static const struct {
     const char *by, *keys;
 } rows_of[] = {
@@ -46,7 +46,7 @@ static const struct {
     {"day", "day,attributed_j,idle_j,unattributed_j,energy_j,meter_j,cpu_j,"
             "saved_j,saved_half_j"}};
 
-/* The columns that name a row. */
+/* The columns that identify a row. */
 static const struct {
     const char *by, *keys;
 } names_of[] = {{"user", "user,uid"}, {"label", "value"}, {"job", "job,name"}};
@@ -59,7 +59,7 @@ static const char *name_keys(const char *by)
     return by;
 }
 
-/* The columns that all rows have, "user,uid,jobs,…". */
+/* The columns of all rows, "user,uid,jobs,…". */
 static void keys_of(const struct json_value *report, char *ret, size_t size)
 {
     const char *by = take_text(report, "by"), *comma = strchr(by, ',');
@@ -114,7 +114,7 @@ static void put_rest(const struct json_value *report, const char *keys, FILE *to
     report_csv_row(rest, keys + first, to);
 }
 
-/* What stands beside, where the report has it. */
+/* The additional figures, if the report has them. */
 static void add_beside(const struct json_value *report, char *keys, size_t size)
 {
     static const struct {

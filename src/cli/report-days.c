@@ -16,7 +16,7 @@ static const struct type small = {12, INK_MUTED, false}, head = {16, INK_TEXT, t
 static const enum ink stack_inks[STACK] = {INK_ENERGY, INK_EDP, INK_EDS2, INK_EDS15,
                                            INK_STAMP};
 
-/* The bars of days: where they stand. */
+/* Positions of the bars of days. */
 struct plot {
     const struct json_value *days;
     size_t n;
@@ -64,10 +64,10 @@ static void draw_dates(struct canvas *c, const struct plot *p, double y)
 
 /* ---- energy ---- */
 
-/* What a day's bar is made of. */
+/* The pieces of a day's bar. */
 struct pieces {
     size_t n, stack; /* stack: of the largest rows */
-    bool others;     /* some jobs are none of these */
+    bool others;     /* some jobs are in none of these */
     char name[PIECES][40];
     enum ink ink[PIECES];
 };
@@ -93,7 +93,7 @@ static bool has_others(const struct json_value *report)
     return json_count(json_get(report, "stack")) == 0 || jobs > stack * (1 + 1e-6);
 }
 
-/* The largest rows, other jobs, and what is no job's. */
+/* The largest rows, other jobs, and the unattributed rest. */
 static void pieces_of(const struct json_value *report, struct pieces *ret)
 {
     const struct json_value *stack = json_get(report, "stack");
@@ -131,7 +131,7 @@ static double read_pieces(const struct json_value *day, const struct pieces *p,
     return sum + ret[p->n - 2] + ret[p->n - 1];
 }
 
-/* Names are in cells of one width, so that the height does not hang on them. */
+/* Names are in cells of equal width, so that the height does not depend on them. */
 static size_t keys_in_line(double width)
 {
     return width < NARROW ? 2 : 5;
@@ -194,14 +194,14 @@ static void energy_draw(struct canvas *c, const void *user)
 
 /* ---- emissions and cost ---- */
 
-/* What a picture of amounts shows. */
+/* The content of a picture of amounts. */
 struct amounts {
     const char *title, *key, *covered, *unit;
     enum ink ink;
     double scale;
 };
 
-/* Emissions of this much and more are in kg. */
+/* Emissions from this amount on are in kg. */
 #define KG_FROM 10e3
 
 static struct amounts emissions_of(const struct json_value *report)
@@ -219,7 +219,7 @@ static struct amounts cost_of(const struct json_value *report)
                             INK_EDS15,       1};
 }
 
-/* Diagonals in a box: no factor was known here. */
+/* Draws diagonals in a box: no factor is known here. */
 static void draw_hatch(struct canvas *c, struct box b)
 {
     static const double GAP = 5;
@@ -263,7 +263,7 @@ static struct axis amounts_axis(const struct json_value *days, const struct amou
     return axis_over(least, most, 5, false);
 }
 
-/* lines: other figures are drawn over the bars. */
+/* lines: other figures are drawn above the bars. */
 static void draw_amounts(struct canvas *c, const struct plot *p, const struct amounts *a,
                          bool lines)
 {
@@ -292,7 +292,7 @@ static double amounts_height(const struct json_value *report, const char *covere
     return HEAD + KEY_LINE_H + PLOT + LANE_AIR + LANE + FOOT;
 }
 
-/* Title, and how much of the energy is in the picture. */
+/* The title, and the part of the energy that the picture covers. */
 static void draw_note(struct canvas *c, const struct json_value *report,
                       const struct amounts *a)
 {
@@ -326,7 +326,7 @@ static double intensity_of(const struct json_value *day, bool marginal)
     return kwh > 0 ? g / kwh : (double)NAN;
 }
 
-/* False: there is none.  Its zero is where that of the bars is, if that is at the bottom.
+/* False: there is no such axis.  Its zero is that of the bars, if that is at the bottom.
  */
 static bool intensity_axis(const struct plot *p, struct axis *ret)
 {
@@ -363,7 +363,7 @@ static void draw_intensity(struct canvas *c, const struct plot *p, const struct 
     }
 }
 
-/* Numbers at the right, and what the lines are. */
+/* Numbers on the right, and the legend of the lines. */
 static void draw_intensities(struct canvas *c, const struct json_value *report,
                              const struct plot *p, const struct amounts *a)
 {

@@ -29,7 +29,7 @@ static int put_picture(const struct report_picture *p, const struct json_value *
     return r;
 }
 
-/* The column of a table behind c, NULL: the first one; NULL: no more. */
+/* The next column of a table after c (NULL: the first one); NULL: no more columns. */
 static const struct report_column *next_of(const struct json_value *report,
                                            enum report_table table,
                                            const struct report_column *c)
@@ -93,7 +93,7 @@ static void put_table(const struct json_value *report, enum report_table table, 
         html_put(to, "p", "and %zu more: the CSV has them.", json_count(rows) - ROWS);
 }
 
-/* Side by side the columns do not fit on a page: each kind has its table. */
+/* All columns together do not fit on a page: each kind has a table of its own. */
 static void put_tables(const struct json_value *report, FILE *to)
 {
     static const char *const titles[] = {[TABLE_ENERGY] = "Figures",
@@ -161,7 +161,7 @@ static bool is_revised(const struct json_value *totals)
     return false;
 }
 
-/* revised: with what was booked, and by how much later values changed it. */
+/* revised: with the booked amount, and the change by later values. */
 static void put_charge(const struct json_value *t, const struct charge *c,
                        const char *currency, bool revised, FILE *to)
 {
@@ -184,7 +184,7 @@ static void put_charge(const struct json_value *t, const struct charge *c,
     (void)fputs("</tr>\n", to);
 }
 
-/* Emissions and money of all boards, and how much of the energy they are of. */
+/* Emissions and money of all boards, and the part of the energy that they cover. */
 static void put_charges(const struct json_value *report, FILE *to)
 {
     const struct json_value *t = json_get(report, "totals");

@@ -192,7 +192,7 @@ static void draw_strip(struct canvas *c, const struct json_value *board,
     }
 }
 
-/* As fine as n labels of so many seconds need to differ. */
+/* With the precision that n labels of this interval need to differ. */
 static size_t put_time(char *ret, size_t size, double span_s, unsigned n,
                        const struct tm *tm)
 {

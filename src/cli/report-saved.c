@@ -1,4 +1,4 @@
-/* The picture of what was saved: a row's energy, with half of its interval. */
+/* The picture of the savings: a row's energy, with half of its interval. */
 #include <math.h>
 
 #include "base/auto.h"

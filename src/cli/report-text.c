@@ -52,7 +52,7 @@ struct charge {
     const char *name, *key, *booked, *revised, *covered, *unit;
 };
 
-/* "  emissions    123.4 g CO2e, of 87.5 % of the energy", and where later values changed
+/* "  emissions    123.4 g CO2e, of 87.5 % of the energy" and, if later values changed
  * it, "  booked 120.1, revised by +3.3".
  */
 static void put_charge(const struct json_value *sums, const struct charge *c, FILE *to)
@@ -161,7 +161,7 @@ void report_text_factors(const struct json_value *report, FILE *to)
     }
 }
 
-/* ---- columns that were asked for ---- */
+/* ---- requested columns ---- */
 
 enum { COLUMNS = 60 };
 struct table {
@@ -259,7 +259,7 @@ static void put_tables(const struct json_value *report, const struct table *t, F
     }
 }
 
-/* t: columns that were asked for; NULL: those of 80 columns. */
+/* t: the requested columns; NULL: those of 80 columns. */
 static int put_report(const struct json_value *report, const struct table *t, FILE *to,
                       uw_error *err)
 {

@@ -1,5 +1,5 @@
 /* The report of waste: boards idle or underused by class, user, project and job, the
- * worst first, and what less would have done.
+ * worst first, and the smaller requests that would have sufficed.
  */
 #include <errno.h>
 #include <math.h>
@@ -31,7 +31,7 @@ int waste_check(const struct json_value *report, uw_error *err)
     return 0;
 }
 
-/* ---- what the views share ---- */
+/* ---- for all views ---- */
 
 static const char *title_of(size_t list)
 {
@@ -76,7 +76,7 @@ static struct report_unit unit_of(const struct json_value *report)
     return report_unit_of(sum_of(report, "energy_j"));
 }
 
-/* Whether some of the energy has this amount; *ret: how much of it. */
+/* Whether some of the energy has this amount; *ret: the part that has. */
 static bool is_covered(const struct json_value *report, const char *covered, double *ret)
 {
     const struct json_value *uses = json_get(report, "uses");
@@ -95,7 +95,7 @@ static bool is_covered(const struct json_value *report, const char *covered, dou
 /* The columns of all tables but the first. */
 enum { COLUMNS = 6 };
 struct cells {
-    char t[COLUMNS][REPORT_TEXT]; /* "" is a column that the table leaves out */
+    char t[COLUMNS][REPORT_TEXT]; /* "": a column that the table leaves out */
 };
 
 static void put_number(char ret[REPORT_TEXT], double v, int digits, const char *unit)
@@ -106,7 +106,7 @@ static void put_number(char ret[REPORT_TEXT], double v, int digits, const char *
         (void)snprintf(ret, REPORT_TEXT, "%.*f%s", digits, v, unit);
 }
 
-/* row NULL: the heads. */
+/* row is NULL: the heads. */
 static void put_cells(const struct json_value *report, const struct json_value *row,
                       double share, struct cells *ret)
 {
@@ -182,7 +182,7 @@ static void put_kinds(const struct json_value *job, char *ret, size_t size)
     }
 }
 
-/* A sentence on what less would have done; "": not known here. */
+/* A sentence on the smaller request that would have sufficed; "": unknown. */
 static void put_less(const struct json_value *less, char *ret, size_t size)
 {
     const char *kind = take_text(less, "kind");
@@ -230,7 +230,7 @@ static double time_of(const struct json_value *report)
     return sum;
 }
 
-/* How much of the energy is in the amounts; "": all, or none of them is known. */
+/* The part of the energy that the amounts cover; "": all, or no amount is known. */
 static void put_coverage(const struct json_value *report, char *ret, size_t size)
 {
     double carbon = 1, price = 1;

@@ -132,7 +132,7 @@ static const char *key_of(const struct json_value *report, bool second, char ret
     return ret;
 }
 
-/* A job without the fact that rows are by has "-". */
+/* A job without the fact by which rows are grouped has "-". */
 static void name_of(const struct json_value *row, const char *by, char *ret, size_t size)
 {
     const char *word = take_text(row, strcmp(by, "label") == 0 ? "value"
@@ -342,7 +342,7 @@ void report_head(const struct json_value *report, const struct report_column *co
                                                     : head);
 }
 
-/* "1.234 ± 0.056": what was saved, with half of its interval. */
+/* "1.234 ± 0.056": the savings, with half of their interval. */
 static void put_within(const struct json_value *report, const struct json_value *row,
                        const struct report_column *column, char ret[REPORT_TEXT])
 {

@@ -12,7 +12,7 @@ enum {
     LABEL = 6, /* columns of a time, with a blank */
     HOUR_S = 3600,
     DAY_S = 86400,
-    WEEK_S = 6 * DAY_S, /* a day's name is that of one day alone */
+    WEEK_S = 6 * DAY_S, /* a weekday's name is unique only within this time */
 };
 
 /* ---- times ---- */
@@ -50,7 +50,7 @@ const char *sight_lasts(int64_t s, char ret[24])
 
 /* ---- the chart ---- */
 
-/* The mean of what is known of a column's time; NaN: nothing. */
+/* The mean of the known values in a column's time; NaN: none. */
 static double mean_of(const struct sight_chart *c, int64_t from, int64_t to)
 {
     double sum = 0, s = 0;
@@ -98,7 +98,7 @@ static bool is_marked(const struct sight_chart *c, unsigned width, unsigned col)
     return c->mark_s > 0 && to > c->mark_utc_s && from < c->mark_utc_s + c->mark_s;
 }
 
-/* The fewest digits behind the point with which v is what it is with `most` of them. */
+/* The fewest decimal places with which v has the same value as with `most` of them. */
 static int digits_of(double v, int most)
 {
     for (int i = 0; i < most; i++) {
@@ -152,7 +152,7 @@ static void draw_times(const struct sight_chart *c, struct grid *g)
         if (!local(t, &tm))
             return;
         int64_t of_day = tm.tm_hour * HOUR_S + tm.tm_min * 60 + tm.tm_sec;
-        if (of_day % step) { /* no change of the clock lies within a whole hour */
+        if (of_day % step) { /* the clock changes at whole hours only */
             int64_t hour = (of_day / HOUR_S + 1) * HOUR_S - of_day;
             t += hour - 1;
             continue;

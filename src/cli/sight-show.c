@@ -19,15 +19,15 @@
 
 enum {
     DAY_S = 86400,
-    CHART_MAX_S = 3 * DAY_S, /* of a forecast; of what was, a day */
+    CHART_MAX_S = 3 * DAY_S, /* for a forecast; for past values, a day */
     SPARK = 16,              /* columns of a forecast in the table */
     UNDER = 2,               /* lines below a row or a value are indented */
     CHART_LEAST = 40,        /* columns of a chart */
     LINE = 512,              /* bytes of a line before it is wrapped */
-    ERRORS_ALL = 60,         /* columns of the errors' table; less: without yesterday's */
+    ERRORS_ALL = 60, /* width of the errors' table; narrower: without yesterday's */
 };
 
-/* When a job of `length` begins best. */
+/* The best time to begin a job of `length`. */
 struct start {
     bool asked, found, now_known;
     int64_t length_s, begin_utc_s;
@@ -61,13 +61,15 @@ print_line(unsigned indent, const char *format, ...)
     text_wrap_in(stdout, text_width(), indent, indent + UNDER, text);
 }
 
-/* From when its age counts: a forecast's from its making, where its source says that. */
+/* The time from which its age counts: a forecast's from its issue, if its source gives
+ * it.
+ */
 static int64_t age_from(const struct sight *s)
 {
     return s->ahead && s->facts.issued_utc_s ? s->facts.issued_utc_s : s->time_utc_s;
 }
 
-/* One line: why, whose value it is, when it is asked again. */
+/* One line: the reason, whose value it is, and the time of the next query. */
 static void say_unknown(const struct sight *s, int64_t now_s)
 {
     int64_t next_s = s->facts.asked.next_utc_s;
@@ -179,7 +181,7 @@ static void print_errors(const struct sight *s)
     }
 }
 
-/* What became of earlier forecasts. */
+/* The scores of earlier forecasts. */
 static void print_judged(const struct sight *s)
 {
     const struct signal_facts *f = &s->facts;
@@ -388,8 +390,8 @@ static int print_one(const struct sights *all, const struct start *w, int64_t no
     return EXIT_OK;
 }
 
-/* The signal and, behind it, those of the others that are known.  After a failure the
- * caller frees *ret, too.
+/* The signal, followed by the other known signals.  After a failure the caller frees
+ * *ret, too.
  */
 static int get_one(const struct sight_link *l, const char *name,
                    const char *const *others, struct sights *ret, uw_error *err)
@@ -476,7 +478,7 @@ static void print_padded(const char *text, unsigned width)
     printf("%s%*s ", text, n < width ? (int)(width - n) : 0, "");
 }
 
-/* A row's value: a number or a word, of a forecast its course. */
+/* A row's value: a number or a word; for a forecast, its course. */
 static void value_text(const struct sight *s, int64_t now_s, char ret[SIGNAL_SHOWN + 8])
 {
     char shown[SIGNAL_SHOWN];
@@ -490,9 +492,9 @@ static void value_text(const struct sight *s, int64_t now_s, char ret[SIGNAL_SHO
                        s->estimated ? " (est.)" : "");
 }
 
-/* Columns of the names and of the values: of the longest ones, where they fit. */
+/* Widths of the names and values: those of the longest ones, if they fit. */
 struct all_table {
-    unsigned name, value, source; /* where the source begins */
+    unsigned name, value, source; /* begin of the source */
     unsigned width;
 };
 
@@ -550,7 +552,7 @@ static void print_row(const struct all_table *t, const struct sight *s, int64_t 
         print_line(UNDER, "%s", s->why);
 }
 
-/* A row each, with what does not fit on lines below it. */
+/* One row each; text that does not fit continues on lines below. */
 static void print_all(const struct sights *all, int64_t now_s)
 {
     const struct all_table t = table_of(all, now_s);

@@ -33,9 +33,9 @@ bool sight_is_name(const char *name)
            strcmp(name, "..") != 0;
 }
 
-/* ---- who is asked ---- */
+/* ---- queries ---- */
 
-/* Now, in UTC or in the time of the simulated world. */
+/* The current time, in UTC or in the time of the simulated world. */
 static int read_clock(const struct cli_env *env, int64_t *ret, uw_error *err)
 {
     auto_(loop_free) struct loop *loop = NULL;
@@ -63,7 +63,7 @@ static int open_socket(const char *socket, struct httpc **ret, uw_error *err)
     return r;
 }
 
-/* The daemon with room for its answer; DAEMON_ABSENT. */
+/* Opens the daemon, with room for its answer; DAEMON_ABSENT. */
 static int open_daemon(const struct cli_env *env, const char *boards, struct httpc **ret,
                        uw_error *err)
 {
@@ -111,7 +111,7 @@ void sight_link_close(struct sight_link *l)
     l->client = NULL;
 }
 
-/* ---- what is answered ---- */
+/* ---- answers ---- */
 
 static int64_t take_utc(const struct json_value *v, const char *key)
 {
@@ -160,7 +160,7 @@ static void take_value(const struct json_value *v, struct sight *s)
         (void)signal_value_show(&held, s->unit, s->value);
 }
 
-/* The daemon's form, or that of underwatt-signals. */
+/* Reads the daemon's form, or that of underwatt-signals. */
 static int take_sight(const struct sight_link *l, const struct json_value *v,
                       struct sight *s)
 {

@@ -123,7 +123,7 @@ static void draw_curve(struct canvas *c, const struct frame *f, const struct vie
     canvas_unclip(c);
 }
 
-/* rings: caps behind the Pareto front are hollow. */
+/* rings: caps outside the Pareto front are hollow. */
 static void draw_dots(struct canvas *c, const struct frame *f, const struct view *v,
                       unsigned x, unsigned y, enum ink ink, bool rings)
 {

@@ -18,11 +18,11 @@ enum {
     STATE = 15,
     TIME = 10,
     PHASE = 12,
-    WHO = 200,        /* bytes of who has a board */
-    GRAPH_LEAST = 60, /* columns of a board's graph where there are several */
+    WHO = 200,        /* bytes of a board's users */
+    GRAPH_LEAST = 60, /* columns of a board's graph, with several side by side */
     GRAPH_LABEL = 6,  /* of them left of the graph */
     GRAPH_MOST = 12,  /* rows */
-    BAND_LEAST = 6,   /* rows of graphs, where there are several bands of them */
+    BAND_LEAST = 6,   /* rows of graphs, with several bands of them */
 };
 
 struct text {
@@ -105,7 +105,7 @@ static void draw_title(const struct top *t, struct grid *g)
         right(g, 0, g->cols, t->trouble[0] ? GRID_WARN : GRID_PLAIN, t->clock);
 }
 
-/* The columns of the boards' table right of their names; each has a blank before it. */
+/* The columns right of the boards' names; each has a blank before it. */
 enum column { COL_POWER, COL_CAP, COL_TEMP, COL_UTIL, COL_TODAY, COL_BY, N_COLS };
 
 static const struct {
@@ -114,14 +114,14 @@ static const struct {
 } columns[N_COLS] = {{"W", 5},    {"CAP", 5},   {"°C", 3},
                      {"UTIL", 4}, {"TODAY", 9}, {"CAPPED BY", BY_LEAST}};
 
-/* Where a column ends: of COL_BY, where it begins; 0: it is left out. */
+/* The end of a column; for COL_BY, its begin; 0: left out. */
 struct boards_table {
     unsigned name; /* columns of the names */
     unsigned bar;  /* columns of the bar; 0: left out */
     unsigned at[N_COLS];
 };
 
-/* Columns that a text needs beyond the `has` that its field has, at most `room`. */
+/* Columns that a text needs in addition to the `has` of its field, at most `room`. */
 static unsigned more(const char *text, unsigned has, unsigned room)
 {
     unsigned len = text_columns(text);
@@ -171,7 +171,7 @@ static struct boards_table boards_table(const struct top *top, unsigned cols)
     }
     if (shown[N_COLS])
         t.bar = BAR_LEAST;
-    /* At 80 columns all are there: COL_BY has one column more than it needs. */
+    /* At 80 columns all are shown: COL_BY has one column more than it needs. */
     if (shown[N_COLS] && cols > need)
         boards_table_widen(&t, top, cols, cols - need - 1);
     unsigned at = LEFT + t.name + t.bar;
@@ -216,7 +216,7 @@ static struct text energy(double j)
     return s;
 }
 
-/* The bar, and who caps the board; why there is no power to draw. */
+/* The bar and the origin of the cap, or why there is no power to draw. */
 static void draw_board_words(const struct boards_table *at, const struct top_board *b,
                              struct grid *g, unsigned row)
 {
@@ -317,7 +317,7 @@ static void draw_graph(const struct top *t, const struct top_board *b, struct gr
             grid_column(g, base, left + i, height, v[i] / top, GRID_GOOD);
 }
 
-/* Graphs beside each other, and the bands of them that all boards take. */
+/* The number of graphs side by side, and the bands of them that all boards take. */
 static unsigned graphs_in_band(const struct grid *g)
 {
     return g->cols < GRAPH_LEAST ? 1 : g->cols / GRAPH_LEAST;
@@ -380,7 +380,7 @@ static void draw_claims(const struct top *t, struct grid *g, unsigned row, unsig
     }
 }
 
-/* Who has the board: "12 anna train.py", "12 and 1 more". */
+/* The users of the board: "12 anna train.py", "12 and 1 more". */
 static void who_has(const struct top *t, const struct top_board *b, char ret[WHO])
 {
     const struct top_job *job = NULL;
@@ -468,7 +468,7 @@ static unsigned waste_rows(const struct top *t, unsigned need[TOP_LISTS])
     return need[0] + need[1] + need[2];
 }
 
-/* Boards idle or underused, and whose jobs wasted what today. */
+/* Boards idle or underused, and the waste of today by user and project. */
 static void draw_waste(const struct top *t, struct grid *g, unsigned row, unsigned end)
 {
     unsigned need[TOP_LISTS], got[TOP_LISTS];
@@ -707,9 +707,7 @@ static void draw_help(struct grid *g)
     (void)grid_text(g, 3 + (unsigned)n_elements(lines), 0, GRID_DIM, "any key goes back");
 }
 
-/* Rows of the graphs, in as many bands as the boards take: one, and the `spare` rows that
- * nothing else needs.
- */
+/* Rows of the graphs: one for each band of boards, and the `spare` rows. */
 static unsigned history_rows(unsigned bands, unsigned spare)
 {
     unsigned most = GRAPH_MOST * bands, rows = spare + 1 < most ? spare + 1 : most;

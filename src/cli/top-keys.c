@@ -12,7 +12,7 @@ void top_tick(struct top *t)
     top_repick(t);
 }
 
-/* at: of the boards that are shown */
+/* at: index among the boards that are shown */
 static void pick(struct top *t, const struct top_shown *s, size_t at)
 {
     if (s->n > 0)

@@ -25,7 +25,7 @@ int top_take_node(struct top *t, const struct json_value *node, uw_error *err)
     return 0;
 }
 
-/* A short text: what decides the cap. */
+/* A short text: the origin of the cap. */
 static void take_by(struct top_board *b, const struct json_value *cap)
 {
     const char *by = take_text(cap, "by"), *who = take_text(cap, "claim_who");
@@ -87,7 +87,7 @@ static const struct top_board *known(const struct top *t, const struct json_valu
     return NULL;
 }
 
-/* Several nodes tell theirs in no order. */
+/* Several nodes report theirs in no order. */
 static int by_index(const void *a, const void *b)
 {
     const struct top_board *x = a, *y = b;
@@ -141,7 +141,7 @@ int top_take_history(struct top *t, const struct json_value *history, uw_error *
     for (size_t i = 0; i < json_count(list); i++) {
         const struct json_value *v = json_at(list, i);
         double end_s = take_number(v, "time_s"), w = take_number(v, "power_w");
-        /* Sample k, counted back from the next one, is of the time k looks ago. */
+        /* Sample k, counted back from the next one, is k looks old. */
         double from = (length_s - end_s) / t->look_s;
         double to = (length_s - begin_s) / t->look_s;
         for (size_t k = (size_t)fmin(fmax(ceil(from), 1), TOP_HISTORY);

@@ -9,7 +9,7 @@
 #include "base/error.h"
 #include "base/utf8.h"
 
-enum { ESCAPE_MS = 50 }; /* after it Esc is a key, not the begin of another one */
+enum { ESCAPE_MS = 50 }; /* after this time Esc is a key by itself */
 
 static SCREEN *screen;
 static bool coloured;
@@ -95,7 +95,7 @@ void screen_show(const struct grid *g)
     (void)refresh();
 }
 
-/* The character that begins with this byte: those after it are there at once. */
+/* The character that begins with this byte: the following bytes arrive at once. */
 static void take_text(int first, char ret[SCREEN_TEXT])
 {
     size_t need = first >= 0xf0 ? 4 : first >= 0xe0 ? 3 : first >= 0xc0 ? 2 : 1, n = 0;

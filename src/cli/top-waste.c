@@ -1,4 +1,4 @@
-/* What jobs wasted today, by user and by project: taken from the report of waste
+/* The waste of today, by user and by project: read from the report of waste
  * (docs/waste.md), and drawn.
  */
 #include <errno.h>
@@ -12,7 +12,7 @@
 #include "cli/take.h"
 #include "cli/top.h"
 
-/* Where the columns end. */
+/* The end of each column. */
 enum { NAME = 26, ENERGY = 38, HOURS = 48, MONEY = 66, UNTIL = 80 };
 
 /* ---- the model ---- */
@@ -147,7 +147,7 @@ static struct top_waster sum_from(const struct top_wasted *w, size_t first)
     return sum;
 }
 
-/* The currency, and of how much of the energy the price is known; "": of none. */
+/* The currency, and the part of the energy with a known price; "": none. */
 static void put_currency(const struct top *t, const struct top_waster *all, char *ret,
                          size_t size)
 {

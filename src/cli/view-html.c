@@ -11,7 +11,7 @@ static const char style[] =
     "body{max-width:1280px}\n"
     "h1{position:absolute;width:1px;height:1px;overflow:hidden;clip-path:inset(50%)}\n"
     "section{padding:0 3.75%}\n"
-    /* on a telephone the picture scrolls: as wide as the page nobody can read it */
+    /* on a phone the picture scrolls: scaled to the page it is unreadable */
     "@media(max-width:960px){.picture{overflow-x:auto}.picture svg{width:960px}}\n"
     "tr.hot td{background:var(--i1)}\n"
     "details{margin-top:24px}summary{cursor:pointer;font-weight:600}\n"

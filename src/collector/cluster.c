@@ -21,8 +21,8 @@ enum {
     SOCKET_SIZE = 108,
 };
 
-/* One thread that sends.  Nodes that have not answered have a lane of their own: no other
- * node waits for them.
+/* One sending thread.  Nodes that have not answered have a lane of their own, so that no
+ * other node waits for them.
  */
 struct lane {
     struct cluster *c;
@@ -33,11 +33,11 @@ struct lane {
     struct http_chain *chain;
     size_t n;
 };
-/* What one node is told now. */
+/* The requests to one node. */
 struct parcel {
     struct node *node;
     struct node_asks asks;
-    struct http_ask *http; /* one an ask */
+    struct http_ask *http; /* one per request */
     char place[URL_MAX];
 };
 /* A job runs on a node. */
@@ -54,9 +54,9 @@ struct cluster {
     size_t n_nodes;
     struct pair *pair;
     size_t n_pairs, pairs_cap;
-    const struct slurm_seen *seen; /* while it is put to nodes */
-    size_t job;                    /* … the job at hand */
-    struct node_now now;           /* of the last look; jobs NULL: it failed */
+    const struct slurm_seen *seen; /* while it is assigned to nodes */
+    size_t job;                    /* … the current job */
+    struct node_now now;           /* from the last look; jobs is NULL if it failed */
     struct lane lane[LANES];
     bool looking, fails, empty, left_out;
 };
@@ -94,7 +94,7 @@ static int work(struct loop *loop, void *user)
     return 0;
 }
 
-/* How its chain ended, by its answers; why: in words, where it is not as it should be. */
+/* How its chain ended, by its answers; why: the error in words, if there is one. */
 static struct node_end end_of(const struct parcel *p, const struct http_chain *chain,
                               uw_error *why)
 {
@@ -142,8 +142,8 @@ static void take_answers(struct cluster *c, struct parcel *p, struct http_chain 
 
 static void send(struct lane *l);
 
-/* The first of the nodes that asked us to come later, where that is before the next
- * round.
+/* Sets the timer for the first of the nodes that asked for a later request, if that is
+ * before the next round.
  */
 static void wait_for_busy(struct cluster *c)
 {
@@ -175,7 +175,7 @@ static int on_later(struct loop_timer *timer, uint64_t now_ns, void *user)
     return 0;
 }
 
-/* left: nodes of the lane whose turn has not come within a period. */
+/* left: nodes of the lane that were not reached within a period. */
 static void say_late(struct lane *l, size_t left)
 {
     uw_error why = {""};
@@ -212,9 +212,9 @@ static int on_sent(struct loop *loop, void *user, int r)
     if (r == 0)
         say_late(l, left);
     free_parcels(l);
-    /* Who has told its signals now is given their values. */
+    /* Nodes that have just reported their signals receive the values. */
     if (r == 0)
-        send_all(c); /* both lanes: a node that is back changes its lane */
+        send_all(c); /* both lanes: a node that answers again changes its lane */
     return 0;
 }
 
@@ -245,7 +245,7 @@ static int wrap(struct lane *l, struct node *node, struct node_asks *asks)
     else
         chain->url = p->place;
     if (collector_place(pattern, node->name, p->place, size) < 0) {
-        chain->n = 0; /* nobody is asked */
+        chain->n = 0; /* no request is sent */
         chain->r = fail(&chain->why, -ENAMETOOLONG,
                         "%s: with the node's name it has more than %zu bytes", pattern,
                         size - 1);
@@ -261,8 +261,8 @@ static bool is_due(const struct lane *l, const struct node *node, uint64_t now_n
     return node->again_ns <= now_ns;
 }
 
-/* Who has waited longest comes first: with more nodes than a period suffices for each has
- * its turn.
+/* The node that has waited longest comes first: with more nodes than fit into a period,
+ * each has its turn.
  */
 static int by_turn(const void *a, const void *b)
 {
@@ -321,7 +321,7 @@ static void send(struct lane *l)
                   "name=all state=silent reason=%s", log_quote(strerror(-r)).text);
 }
 
-/* ---- what was seen, by node ---- */
+/* ---- jobs by node ---- */
 
 static void free_node(struct node *node)
 {
@@ -338,7 +338,8 @@ static struct node *new_node(const char *name)
     return node;
 }
 
-/* Both lists are sorted.  A node that has gone stays while it is told something. */
+/* Both lists are sorted.  A node that has gone stays while a request to it is under way.
+ */
 static int take_nodes(struct cluster *c, const struct slurm_seen *seen)
 {
     struct node **new = calloc(c->n_nodes + seen->n_nodes + 1, sizeof(struct node *));

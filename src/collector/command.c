@@ -17,8 +17,9 @@
 
 enum { SAID_MAX = 160, CHUNK = 65536 };
 
-/* What Slurm's commands get of our environment.  The rest filters what they print and
- * chooses its form: SQUEUE_STATES, SQUEUE_FORMAT, SINFO_PARTITION, SLURM_CLUSTERS, …
+/* The environment variables that Slurm's commands receive.  The others filter their
+ * output or choose its form: SQUEUE_STATES, SQUEUE_FORMAT, SINFO_PARTITION,
+ * SLURM_CLUSTERS, …
  */
 static const char *const kept[] = {"PATH",
                                    "HOME",
@@ -31,7 +32,7 @@ static const char *const kept[] = {"PATH",
                                    "SLURM_SACK_KEY",
                                    "SLURM_SACK_JWKS",
                                    "SLURM_SACK_SOCKET"};
-/* Times in seconds since 1970, lists of tasks as long as they are. */
+/* Times in seconds since 1970, lists of tasks in full. */
 static const char *const set[] = {"SLURM_TIME_FORMAT=%s", "SLURM_BITSTR_LEN=0",
                                   "LC_ALL=C.UTF-8"};
 enum { ENV = n_elements(kept) + n_elements(set) + 2 };
@@ -71,7 +72,7 @@ void command_free(struct command *c)
     free(c);
 }
 
-/* Hands the result over; nothing of c may be used after it. */
+/* Passes the result on; c may not be used after it. */
 static void finish(struct command *c, int r, const uw_error *why)
 {
     char *text = r == 0 ? take(c->text) : NULL;
@@ -84,7 +85,7 @@ static void finish(struct command *c, int r, const uw_error *why)
     c->fn(r, text, text ? c->len : 0, why, c->user);
 }
 
-/* Reads what is there: 1: more may come, 0: its end, -EFBIG, -ENOMEM. */
+/* Reads the available output: 1: more may follow, 0: its end, -EFBIG, -ENOMEM. */
 static int drain(struct command *c)
 {
     for (;;) {
@@ -131,7 +132,7 @@ static int on_out(struct loop_fd *source, int fd, int events, void *user)
     return r < 0 ? too_much(c, r) : 0;
 }
 
-/* The first line that it wrote on standard error. */
+/* The first line of its standard error. */
 static void said(struct command *c, char ret[static SAID_MAX])
 {
     ssize_t n = read(c->said_fd, ret, SAID_MAX - 1);

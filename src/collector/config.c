@@ -144,7 +144,7 @@ int collector_config_file(const char *path, struct collector_config *ret, uw_err
     return r < 0 ? r : take_doc(doc, ret, err);
 }
 
-/* ---- what it says ---- */
+/* ---- values ---- */
 
 static bool meets(const char *pattern, const char *text)
 {

@@ -9,7 +9,7 @@ void queues_init(struct queues *q)
     *q = (struct queues){.n = 1};
 }
 
-/* Each character that no name of a signal may have becomes _. */
+/* Replaces each character that names of signals may not have by _. */
 static void word_of(const char *name, size_t len, char ret[static FIGURES_WORD])
 {
     size_t n = len < FIGURES_WORD - 1 ? len : FIGURES_WORD - 1;

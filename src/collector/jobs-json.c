@@ -114,7 +114,7 @@ static void fill(const struct json_value *v, const char *types, struct slurm_job
     job->gpus = gpus(v, types);
 }
 
-/* What squeue says instead of jobs: it exits with 0 then. */
+/* squeue's error in place of jobs: its exit status is 0 then. */
 static int told_error(const struct json_value *root, uw_error *err)
 {
     const struct json_value *first = json_at(json_get(root, "errors"), 0);
@@ -127,7 +127,9 @@ static int told_error(const struct json_value *root, uw_error *err)
                 *why ? why : "no reason");
 }
 
-/* Bytes that are no UTF-8, from a job's name: one would spoil the whole text. */
+/* Replaces bytes of a job's name that are not UTF-8: one would invalidate the whole
+ * text.
+ */
 static void mend(char *text, size_t len)
 {
     for (size_t at = 0; (at += utf8_bad(text + at, len - at)) < len;)

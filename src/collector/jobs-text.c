@@ -1,5 +1,5 @@
-/* squeue's long format with fields of our own: for squeues without JSON, and a tenth of
- * its size.  Times are seconds (SLURM_TIME_FORMAT), lists of tasks are whole
+/* squeue's long format with selected fields: for versions without JSON, and a tenth of
+ * its size.  Times are seconds (SLURM_TIME_FORMAT), lists of tasks are complete
  * (SLURM_BITSTR_LEN): collector/slurm.c sets both.
  */
 #include "collector/jobs.h"
@@ -171,11 +171,11 @@ static void fill(char *const field[FIELDS], const char *types, struct slurm_job 
 /* ---- lines ---- */
 
 struct form {
-    char between[JOBS_NONCE + 1]; /* fields */
+    char between[JOBS_NONCE + 1]; /* separator of the fields */
     const char *types;
 };
 
-/* 1: a line of the form, 0: the rest of a name. */
+/* 1: a line of the form, 0: the continuation of a name. */
 static int take_line(struct jobs *jobs, char *line, const struct form *of, uw_error *err)
 {
     char *field[FIELDS];

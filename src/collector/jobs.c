@@ -38,9 +38,9 @@ int jobs_add(struct jobs *jobs, struct slurm_job **ret, uw_error *err)
 
 /* ---- which jobs wait ---- */
 
-/* Reasons for which a job would not run on an idle cluster either, or for which it has
- * agreed to wait.  Any other reason counts, unknown ones too: a job that is overlooked
- * would be made to wait.
+/* Reasons with which a job would not run on an idle cluster either, or has agreed to
+ * wait.  Any other reason counts, also an unknown one: an overlooked job would wait
+ * longer.
  */
 static const char *const waits_for_nobody[] = {
     "AccountNotAllowed",
@@ -67,7 +67,7 @@ static const char *const waits_for_nobody[] = {
     "Reservation",
     "ReservationDeleted",
 };
-/* The same of limits that a job alone exceeds, or that are used up for days. */
+/* The same for limits that one job alone exceeds, or that are used up for days. */
 static const char *const within[] = {"PerJob",  "PerNode",    "QOSMin",
                                      "Minutes", "held state", "requeued held"};
 
@@ -82,7 +82,7 @@ static bool is_for_nobody(const char *reason)
     for (size_t i = 0; i < n_elements(within); i++)
         if (strstr(reason, within[i]) &&
             (strcmp(within[i], "Minutes") != 0 || !strstr(reason, "RunMinutes")))
-            return true; /* RunMinutes: jobs that end make room */
+            return true; /* RunMinutes: jobs that end free some */
     return false;
 }
 
@@ -98,7 +98,7 @@ const char *job_unavailable(const struct slurm_job *job)
     return at && at[sizeof before - 1] ? at + sizeof before - 1 : NULL;
 }
 
-/* Slurm says so of busy and planned nodes, too: those are worth waiting for. */
+/* Slurm gives this reason for busy and planned nodes, too; waiting for these counts. */
 static bool wants_absent_node(const struct slurm_job *job)
 {
     return strncmp(job->reason, NOT_AVAIL, sizeof NOT_AVAIL - 1) == 0 &&
@@ -115,7 +115,7 @@ bool job_waits(const struct slurm_job *job, int64_t now_s)
 
 /* ---- numbers within texts ---- */
 
-/* The decimal at *p, behind which *p then is; at most max. */
+/* Reads the decimal at *p, at most max, and moves *p behind it. */
 static bool take_number(const char **p, uint64_t max, uint64_t *ret)
 {
     uint64_t v = 0;
@@ -168,7 +168,9 @@ static bool is_type(const char *types, const char *at, size_t len)
     return false;
 }
 
-/* Of one entry: "gpu", "gpu:2", "gpu:a100:2", with "gres:" or "gres/" in front. */
+/* The number of one entry: "gpu", "gpu:2", "gpu:a100:2", with or without "gres:" or
+ * "gres/".
+ */
 static uint64_t gres_entry(const char *at, size_t len, const char *types)
 {
     uint64_t v = 1;
@@ -183,7 +185,7 @@ static uint64_t gres_entry(const char *at, size_t len, const char *types)
             continue;
         const char *number = at + i;
         bool counts = i < len && take_number(&number, GPUS_MAX, &v) && number == at + len;
-        bool alone = i == 4 && at[3] == ':'; /* it may be a type, as "3g.20gb" is */
+        bool alone = i == 4 && at[3] == ':'; /* it may be a type, such as "3g.20gb" */
         return counts && !(alone && is_type(types, at + i, len - i)) ? v : 1;
     }
     return 1;

@@ -1,5 +1,5 @@
-/* underwatt-slurm-collector: tells the nodes of a Slurm cluster how long its queue is,
- * and what Slurm knows of their jobs.  See underwatt-slurm-collector(8).
+/* underwatt-slurm-collector: reports the length of a Slurm cluster's queue, and Slurm's
+ * data on their jobs, to the nodes.  See underwatt-slurm-collector(8).
  */
 #include <errno.h>
 #include <signal.h>

@@ -14,12 +14,12 @@
 
 enum {
     LABEL_MAX = 63,   /* bytes of a label's value */
-    HOLDS = 3,        /* periods for which what is said holds */
-    AGAIN = 2,        /* … after which it is said again */
-    NAMES = 10,       /* … after which signals are asked for again */
-    BACKOFF_MAX = 16, /* periods at most between two tries */
+    HOLDS = 3,        /* periods for which a report is valid */
+    AGAIN = 2,        /* … after which it is repeated */
+    NAMES = 10,       /* … after which signals are queried again */
+    BACKOFF_MAX = 16, /* most periods between two attempts */
 };
-/* 100 years: the daemon takes no longer limit (parse_duration()). */
+/* 100 years: the daemon accepts no longer limit (parse_duration()). */
 #define LIMIT_MAX_S 3155760000
 static const char *const words[NODE_WHATS] = {
     [NODE_DEPTH] = "depth", [NODE_WAIT] = "wait", [NODE_GPUS] = "gpus"};
@@ -39,13 +39,13 @@ void node_asks_fini(struct node_asks *asks)
     *asks = (struct node_asks){.n = 0};
 }
 
-/* Rounds come a little early or late: half a period's room. */
+/* Rounds may be early or late by up to half a period. */
 static uint64_t due(const struct node_now *now, unsigned periods)
 {
     return now->now_ns + now->config->every_ns * periods - now->config->every_ns / 2;
 }
 
-/* What is said is said again after AGAIN periods, a look and a sending at the latest. */
+/* A report is repeated after AGAIN periods plus at most a look and a sending. */
 static uint64_t hold_ns(const struct node_now *now)
 {
     return now->config->every_ns * HOLDS + (NODE_LOOK_S + NODE_SEND_S) * NS_PER_S;
@@ -76,7 +76,7 @@ int node_jobs(struct node *node, const struct jobs *jobs, const size_t *at, size
     return 0;
 }
 
-/* At most LABEL_MAX bytes of whole characters, all of them plain; "": nothing is said. */
+/* At most LABEL_MAX bytes of whole, plain characters; "": no label is sent. */
 static void label(struct json_out *o, const char *key, const char *value)
 {
     char text[LABEL_MAX + 1];
@@ -145,7 +145,7 @@ char *node_job_body(const struct collector_config *config, const struct slurm_jo
     return json_out_string(o, &text, NULL) == 0 ? text : NULL;
 }
 
-/* FNV-1a: whether a body is the one before. */
+/* FNV-1a: to detect a body that is unchanged. */
 static uint64_t hash_of(const char *text)
 {
     uint64_t h = 0xcbf29ce484222325u;
@@ -314,7 +314,7 @@ static struct node_job *job_of(const struct node *node, uint64_t id)
     return NULL;
 }
 
-/* Signals that stay keep what was said. */
+/* Signals that remain keep the last reported values. */
 static int take_names(struct node *node, const struct json_value *list)
 {
     struct node_signal_told *new = NULL, s;
@@ -342,14 +342,14 @@ static void on_names(struct node *node, const struct node_now *now, const char *
 {
     auto_(json_free) struct json *doc = NULL;
 
-    node->names_due_ns = due(now, 1); /* where the answer is none */
+    node->names_due_ns = due(now, 1); /* in case the answer is invalid */
     if (!body || json_read("signals", body, strlen(body), &doc, NULL) < 0)
         return;
     if (take_names(node, json_get(json_root(doc), "signals")) == 0)
         node->names_due_ns = due(now, NAMES);
 }
 
-/* Periods to wait after n times in a row. */
+/* Periods to wait after n failures in a row. */
 static unsigned backoff(unsigned n)
 {
     unsigned wait = 1;
@@ -367,7 +367,7 @@ void node_answered(struct node *node, const struct node_now *now,
         ask->of == NODE_ASK_SIGNAL ? signal_of(node, ask->what, ask->word) : NULL;
     struct node_job *j = ask->of == NODE_ASK_JOB ? job_of(node, ask->id) : NULL;
 
-    if (status == 429) /* it is due as before */
+    if (status == 429) /* it stays due */
         return;
     if (ask->of == NODE_ASK_NAMES && status < 500) {
         on_names(node, now, done ? body : NULL);
@@ -375,17 +375,17 @@ void node_answered(struct node *node, const struct node_now *now,
         s->refusals = status >= 500 ? s->refusals + 1 : 0;
         s->value = ask->hash;
         s->due_ns = due(now, done ? AGAIN : backoff(s->refusals));
-        if (status == 400) /* the daemon has another policy now */
+        if (status == 400) /* the daemon has a new policy */
             node->names_due_ns = 0;
     } else if (j) {
         j->refusals = status >= 500 ? j->refusals + 1 : 0;
         j->hash = ask->hash;
-        /* as before its prolog: next round */
+        /* also as before the job's prolog: next round */
         j->due_ns = due(now, done ? AGAIN : backoff(j->refusals));
     }
 }
 
-/* Everything is to be told anew. */
+/* Everything has to be reported again. */
 static void forget(struct node *node)
 {
     node->names_due_ns = 0;
@@ -395,7 +395,7 @@ static void forget(struct node *node)
         node->job[i].due_ns = 0;
 }
 
-/* 429 after some requests is no trouble: the node says when the others may come. */
+/* 429 after some requests is no failure: the node names the time for the others. */
 static enum node_state refused(struct node *node, const struct node_now *now,
                                const struct node_end *end)
 {
@@ -429,7 +429,7 @@ bool node_over(struct node *node, const struct node_now *now, const struct node_
     } else if (end->status) {
         node->state = refused(node, now, end);
     } else if (node->denied && end->names && node->n_signals + node->n_jobs > 0) {
-        node->again_ns = 0; /* the token may read: what follows tells */
+        node->again_ns = 0; /* the token is valid again: the next answers decide */
     } else {
         node->failures = node->refusals = 0;
         node->again_ns = 0;

@@ -17,9 +17,9 @@
 /* Slurm's commands give up by themselves after 10 s or so. */
 #define LOOK_NS (NODE_LOOK_S * NS_PER_S)
 enum {
-    NODES_LOOKS = 20, /* looks after which nodes are asked for again */
-    TEXT_LOOKS = 20,  /* … and JSON is tried again where text worked in its place */
-    LISTS_MAX = 256,  /* new lists of nodes in one look */
+    NODES_LOOKS = 20, /* looks after which nodes are queried again */
+    TEXT_LOOKS = 20, /* … and JSON is tried again if the text form worked in its place */
+    LISTS_MAX = 256, /* new lists of nodes in one look */
     SMALL_MAX = 8 << 20,
     FORMAT_MAX = 1024,
 };
@@ -31,20 +31,20 @@ struct slurm {
     void *user;
     struct command *command; /* NULL: none is under way */
     bool busy;
-    struct jobs jobs, new_jobs; /* of the last look that was complete, of this one */
+    struct jobs jobs, new_jobs; /* of the last complete look, of this one */
     struct queues queues, new_queues;
     struct hosts hosts;
-    char *sinfo; /* its last output: names point into it */
+    char *sinfo; /* last output of sinfo: names point into it */
     const char **node, **partition;
     const char **away; /* nodes on which no job can begin, sorted */
     size_t n_nodes, nodes_cap, n_partitions, partitions_cap, n_away, away_cap;
-    unsigned nodes_left, text_left; /* looks until … */
-    bool by_text;                   /* this look */
-    bool may_see;                   /* no PrivateData hides anything from us */
+    unsigned nodes_left, text_left; /* looks until nodes, JSON … */
+    bool by_text;                   /* this look uses the text form */
+    bool may_see;                   /* PrivateData hides nothing from this user */
     uw_error json_why;
-    uint64_t end_ns;       /* of this look */
+    uint64_t end_ns;       /* deadline of this look */
     size_t list_at, lists; /* of the jobs, for scontrol */
-    size_t left_out;       /* jobs whose lists are not known */
+    size_t left_out;       /* jobs with unknown lists */
     const char *list;
     char nonce[JOBS_NONCE], format[FORMAT_MAX], types[JOBS_TYPES];
 };
@@ -127,7 +127,7 @@ static size_t unique(const char **list, size_t n)
     return to;
 }
 
-/* "down*": no job can begin there until somebody acts. */
+/* "down*": no job can begin there until an administrator acts. */
 static bool is_away(const char *state)
 {
     static const char *const states[] = {"down", "drain", "fail", "maint", "unknown"};
@@ -207,7 +207,8 @@ static int ask_nodes(struct slurm *s, uw_error *err)
 
 /* ---- rights ---- */
 
-/* Where PrivateData hides jobs the commands succeed, with less: that is no empty queue.
+/* If PrivateData hides jobs, the commands succeed with fewer jobs: that is no empty
+ * queue.
  */
 static void on_config(int r, char *text, size_t len, const uw_error *why, void *user)
 {
@@ -273,7 +274,7 @@ static void on_jobs(int r, char *text, size_t len, const uw_error *why, void *us
             s->text_left = TEXT_LOOKS;
         r = took_jobs(s, &err);
     } else if (!is_text && s->config->source == SOURCE_AUTO && r != -ETIMEDOUT) {
-        if (r == -EFBIG) /* there may be no time for both, now and later */
+        if (r == -EFBIG) /* there may be no time for both forms, now and later */
             s->text_left = TEXT_LOOKS;
         r = by_text(s, &err, &err);
     } else if (is_text && s->json_why.text[0]) {
@@ -283,7 +284,7 @@ static void on_jobs(int r, char *text, size_t len, const uw_error *why, void *us
         finish(s, r, &err);
 }
 
-/* Users cannot know what parts the fields. */
+/* The separator of the fields, which users cannot guess. */
 static int make_nonce(struct slurm *s, uw_error *err)
 {
     static const char letters[] =
@@ -313,7 +314,7 @@ static int ask_jobs(struct slurm *s, uw_error *err)
 
 /* ---- lists of nodes ---- */
 
-/* The list of a job that matters; NULL: none does. */
+/* The relevant list of a job; NULL: none. */
 static const char *list_of(const struct slurm_job *job)
 {
     if (job->stage == JOB_IS_PENDING)
@@ -338,8 +339,8 @@ static void on_unavailable(const char *name, size_t len, void *user)
         s->n_away > 0 && bsearch(&key, s->away, s->n_away, sizeof *s->away, compare);
 }
 
-/* A job whose node is down waits for nobody.  While there are such jobs the next look
- * asks for the nodes' states again.
+/* A job whose node is down does not count as waiting.  While there are such jobs, the
+ * next look queries the nodes' states again.
  */
 static void count_queues(struct slurm *s)
 {
@@ -378,8 +379,8 @@ static void on_list(int r, char *text, size_t len, const uw_error *why, void *us
         finish(s, r, &err);
 }
 
-/* The next list that is not known; none: the look is over.  Jobs whose list is not known
- * at its end are told nowhere this time.
+/* Queries the next unknown list; without one the look is over.  Jobs whose list is still
+ * unknown then are not reported this time.
  */
 static int ask_lists(struct slurm *s, uw_error *err)
 {

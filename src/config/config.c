@@ -15,12 +15,12 @@
 #include "io/address.h"
 #include "io/yaml.h"
 
-/* ---- the keys ---- */
+/* ---- keys ---- */
 
 enum type {
     TEXT,
     PATH,   /* absolute, or "" */
-    SOCKET, /* the same, of sun_path's size */
+    SOCKET, /* the same, limited to the size of sun_path */
     LIST,   /* texts, joined with commas */
     COUNT,
     DURATION,
@@ -138,7 +138,7 @@ bool node_config_needs_restart(const char *key)
 
 /* ---- values ---- */
 
-/* What errors refer to. */
+/* The position that errors refer to. */
 struct place {
     const struct yaml_node *node;
     const char *key; /* in dotted form */
@@ -663,7 +663,7 @@ int node_config_folders(const struct node_config *config, uw_error *err)
                  : 0;
 }
 
-/* ---- asking ---- */
+/* ---- queries ---- */
 
 static bool same_classes(const struct config_caps *a, const struct config_caps *b)
 {

@@ -82,7 +82,7 @@ static int map_page(const char *path, char **ret)
         return -errno;
     int r = -ENODEV;
     if (is_usable(fd)) {
-        /* from 0: pages of the processor may be larger than where the slots begin */
+        /* from 0: the processor's pages may be larger than the offset of the slots */
         void *at = mmap(NULL, UW_LAUNCHES_END, PROT_READ | PROT_WRITE, MAP_SHARED, fd, 0);
         r = at == MAP_FAILED ? -errno : 0;
         *ret = at;

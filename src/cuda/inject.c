@@ -44,7 +44,7 @@ static int load(void *handle, struct cupti *ret)
     return 0;
 }
 
-/* Enables each call whose id has the expected name; returns how many. */
+/* Enables each call whose id has the expected name; returns their number. */
 static unsigned enable(const struct cupti *cupti, void *subscriber)
 {
 #define LAUNCH(id, name) {id, name},
@@ -65,7 +65,7 @@ static unsigned enable(const struct cupti *cupti, void *subscriber)
     return n;
 }
 
-/* CUptiResult; *ret_state says how. */
+/* CUptiResult; *ret_state is the resulting state. */
 static int32_t subscribe(const struct cupti *cupti, uint32_t version, struct count *c,
                          void **ret, enum uw_launches_state *ret_state)
 {
@@ -82,8 +82,8 @@ static int32_t subscribe(const struct cupti *cupti, uint32_t version, struct cou
     return cupti->subscribe(ret, count_on_call, c);
 }
 
-/* The CUPTI that the process has already (a framework brings its own), else the newest
- * that the linker finds.
+/* The CUPTI already loaded by the process (frameworks bring their own), else the newest
+ * one that the linker finds.
  */
 static void *find_cupti(void)
 {
@@ -96,7 +96,7 @@ static void *find_cupti(void)
     return handle;
 }
 
-/* Where CUPTI refuses, another client has it: do not try again. */
+/* If CUPTI refuses, another client uses it: does not try again. */
 static void begin(struct count *c)
 {
     void *handle = find_cupti();
@@ -121,7 +121,7 @@ static void begin(struct count *c)
         count_state(c, UW_LAUNCHES_ASIDE, version, (uint32_t)r);
 }
 
-/* True where the user has disabled counting, or a profiler will need CUPTI later. */
+/* True if the user has disabled counting, or a profiler will need CUPTI later. */
 static int is_unwanted(void)
 {
     const char *wanted = secure_getenv("UNDERWATT_COUNT_LAUNCHES");

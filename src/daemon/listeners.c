@@ -14,7 +14,7 @@ struct listeners {
     struct api *api;
 };
 
-/* A process of user uid sends a job's progress page; the job must be of that user. */
+/* A process of user uid sends a job's progress page; the job must belong to that user. */
 static int on_page(uint64_t job, uid_t uid, int fd, uw_error *err, void *user)
 {
     struct listeners *d = user;
@@ -26,7 +26,7 @@ static int on_page(uint64_t job, uid_t uid, int fd, uw_error *err, void *user)
     return node_job_page(d->node, &who, job, fd, err);
 }
 
-/* A process of user uid asks for the page of a job of that user. */
+/* A process of user uid requests the page of a job of that user. */
 static int on_take(uint64_t job, uid_t uid, uw_error *err, void *user)
 {
     const struct listeners *d = user;

@@ -474,8 +474,8 @@ static int make_dir_of(const struct program *p, const char *path, uw_error *err)
     return make_dir(p, dir, err);
 }
 
-/* Locks the ledger's directory, and the socket as well: the latter detects another daemon
- * when the directory is full, read-only or missing.
+/* Locks the ledger's directory, and the socket as well: the latter detects another
+ * daemon when the directory is full, read-only or missing.
  */
 static int lock_state(struct program *p, uw_error *err)
 {
@@ -581,7 +581,7 @@ int main(int argc, char **argv)
     /* Keep memory small: one heap for all threads, freed memory is returned. */
     (void)mallopt(M_ARENA_MAX, 1);
     (void)mallopt(M_TRIM_THRESHOLD, 128 * 1024);
-    (void)mallopt(M_MMAP_THRESHOLD, 64 * 1024); /* large tables: pages in use alone */
+    (void)mallopt(M_MMAP_THRESHOLD, 64 * 1024); /* large tables: only used pages */
     if (read_environment(&p.world, &err) < 0)
         return complain(FAILED, err.text);
     choose_file(&p);

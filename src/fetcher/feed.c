@@ -19,10 +19,10 @@ struct lane {
     const struct signals_source *source;
     struct loop_timer *timer;
     struct loop_worker *worker;
-    struct round round; /* the worker's while `busy` */
+    struct round round; /* used by the worker while `busy` */
     bool busy;
     struct held held;
-    enum round_end said; /* ROUND_ENDS: nothing yet */
+    enum round_end said; /* last reported end; ROUND_ENDS: none yet */
     char error[sizeof(uw_error)];
     struct signal_asked asked;
     struct kept_file cache;
@@ -90,7 +90,7 @@ static int64_t next_utc_s(const struct lane *l)
     return utc_s(l->f) + (int64_t)((due_ns > now_ns ? due_ns - now_ns : 0) / NS_PER_S);
 }
 
-/* The round is over, and the next one has its time. */
+/* The round is over: sets the time of the next one. */
 static void count(struct lane *l, unsigned requests, int64_t now_s)
 {
     const struct round *w = &l->round;
@@ -110,7 +110,7 @@ static int on_round(struct loop *loop, void *work, int r)
     int64_t rest_s = w->state.rest_utc_s - now_s;
     (void)loop;
 
-    l->busy = r == -ETIMEDOUT; /* at the end alone */
+    l->busy = r == -ETIMEDOUT; /* only at the end */
     if (l->f->ends)
         return 0;
     if (r < 0) {
@@ -155,7 +155,7 @@ static int on_timer(struct loop_timer *timer, uint64_t now_ns, void *user)
     return 0;
 }
 
-/* ---- what is shown ---- */
+/* ---- views ---- */
 
 void feed_each(const struct feed *f, judges_series_fn fn, void *arg)
 {
@@ -205,7 +205,7 @@ static uint64_t rest_ns(const struct lane *l, int64_t now_s)
     return rest_s > 0 && rest_s <= SOURCE_WAIT_MAX_S ? (uint64_t)rest_s * NS_PER_S : 0;
 }
 
-/* Files are read anew at once, and so is the table. */
+/* Files and the table are read again at once. */
 static bool is_cached(const struct lane *l)
 {
     return !l->source->c.file[0] &&
@@ -285,7 +285,7 @@ void feed_free(struct feed *f)
         if (l->round.http)
             http_many_cancel(l->round.http);
         loop_worker_free(l->worker);
-        if (l->busy || l->cache.saving) { /* its thread hangs, and has all of it */
+        if (l->busy || l->cache.saving) { /* its thread hangs and still uses the lane */
             hangs = true;
             continue;
         }

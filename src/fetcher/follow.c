@@ -19,21 +19,21 @@
 
 enum { BEARER = SECRET_MAX + 16 };
 
-/* What is read of an answer's headers. */
+/* The headers of an answer that are read. */
 enum { GOT_AGE, GOT_DATE, GOT_TAG, GOTS };
 
-/* A request and what came of it, in the worker's thread. */
+/* A request and its result, in the worker's thread. */
 struct asked {
     const struct signals_follow *site;
     struct http_many *http;
-    char tag[SOURCE_TAG]; /* of the answer that is held; "": none */
-    /* out: */
+    char tag[SOURCE_TAG]; /* tag of the held answer; "": none */
+    /* results: */
     enum round_end end;
     uw_error why;
-    bool same;             /* as the last time */
-    struct followed taken; /* where it answers, and is not the same */
+    bool same;             /* unchanged since the last answer */
+    struct followed taken; /* if the site answers with changed values */
     char seen_tag[SOURCE_TAG];
-    int64_t rest_s; /* as the site asks */
+    int64_t rest_s; /* requested by the site */
 };
 
 struct follow {
@@ -41,12 +41,12 @@ struct follow {
     const struct signals_config *config;
     struct loop_timer *timer;
     struct loop_worker *worker;
-    struct asked asked; /* the worker's while `busy` */
+    struct asked asked; /* used by the worker while `busy` */
     bool busy, ends;
     struct fetch fetch;
-    struct source_state state; /* of `fetch` alone */
+    struct source_state state; /* state of `fetch` only */
     struct followed held;
-    enum round_end said; /* ROUND_ENDS: nothing yet */
+    enum round_end said; /* last reported end; ROUND_ENDS: none yet */
     char error[sizeof(uw_error)];
     uint64_t rounds;
     struct signal_asked counts;
@@ -61,7 +61,7 @@ static int end_with(struct asked *a, enum round_end end, const char *why)
     return fail(&a->why, 0, SIGNALS_FOLLOW ": %s", why);
 }
 
-/* The site's times are not believed where its clock is off. */
+/* The site's times are not used if its clock is wrong. */
 static bool is_in_time(struct asked *a, const struct http_got *got, int64_t utc_s)
 {
     struct source_header header[2];
@@ -117,7 +117,8 @@ static int take_answer(struct asked *a, const struct http_ask *ask, unsigned ret
     return a->same ? 0 : take_values(a, ask);
 }
 
-/* One request, on a connection of its own: a site has more nodes than connections. */
+/* Sends one request, on a connection of its own: a site has more nodes than connections.
+ */
 static void ask_site(struct asked *a, const char *bearer, int64_t utc_s)
 {
     struct http_got got[GOTS] = {[GOT_AGE] = {"Age", NULL},
@@ -219,7 +220,7 @@ static int64_t next_utc_s(const struct follow *f)
     return utc_s(f) + (int64_t)((due_ns > now_ns ? due_ns - now_ns : 0) / NS_PER_S);
 }
 
-/* The round is over, and the next one has its time. */
+/* The round is over: sets the time of the next one. */
 static void count(struct follow *f)
 {
     f->counts.requests++;
@@ -235,7 +236,7 @@ static int on_round(struct loop *loop, void *work, int r)
     struct follow *f = (struct follow *)((char *)a - offsetof(struct follow, asked));
     (void)loop;
 
-    f->busy = r == -ETIMEDOUT; /* at the end alone */
+    f->busy = r == -ETIMEDOUT; /* only at the end */
     if (f->ends)
         return 0;
     if (r < 0)
@@ -268,7 +269,7 @@ static int on_timer(struct loop_timer *timer, uint64_t now_ns, void *user)
     return 0;
 }
 
-/* ---- what is shown ---- */
+/* ---- views ---- */
 
 const char *follow_error(const struct follow *f)
 {
@@ -366,7 +367,7 @@ void follow_free(struct follow *f)
     if (f->asked.http)
         http_many_cancel(f->asked.http);
     loop_worker_free(f->worker);
-    if (f->busy || f->cache.saving) /* its thread hangs, and has all of it */
+    if (f->busy || f->cache.saving) /* its thread hangs and still uses the data */
         return;
     http_many_free(f->asked.http);
     followed_fini(&f->asked.taken);

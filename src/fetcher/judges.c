@@ -12,7 +12,7 @@
 #include "signal/judge-list.h"
 
 enum { LOOK_S = 10 };
-/* No source has a name that begins with a dot. */
+/* No source may have a name that begins with a dot. */
 #define FILE_NAME ".judged"
 
 struct judges {
@@ -31,9 +31,9 @@ static int64_t utc_s(const struct judges *j)
     return loop_utc_ns(j->loop) / (int64_t)NS_PER_S;
 }
 
-/* ---- what is held ---- */
+/* ---- held values ---- */
 
-/* A last value without an end counts until a next one comes: it judges nothing before. */
+/* A last value without an end lasts until the next one: before that it judges nothing. */
 static struct judge_series points_of(const struct signals_source *limits,
                                      const struct source_series *s,
                                      struct judge_point to[SIGNAL_POINTS])
@@ -49,7 +49,7 @@ static struct judge_series points_of(const struct signals_source *limits,
     return (struct judge_series){to, n};
 }
 
-/* The signal that a forecast foretells. */
+/* The signal that a forecast predicts. */
 struct wanted {
     struct judges *judges;
     char signal[SIGNAL_NAME];
@@ -193,7 +193,7 @@ void judges_free(struct judges *j)
     loop_timer_free(j->timer);
     j->cache.ends = true;
     loop_worker_free(j->worker);
-    if (j->cache.saving) /* its thread hangs, and has all of it */
+    if (j->cache.saving) /* its thread hangs and still uses the data */
         return;
     judge_list_fini(&j->list);
     free(j);

@@ -1,5 +1,5 @@
-/* underwatt-signals: asks services and files for signals from outside, and gives them to
- * the node daemon.  See underwatt-signals(8).
+/* underwatt-signals: queries services and files for outside signals, and provides them
+ * to the node daemon.  See underwatt-signals(8).
  */
 #include <errno.h>
 #include <signal.h>
@@ -47,7 +47,7 @@ static int complain(int code, const char *text)
 
 /* ---- the configuration ---- */
 
-/* path NULL: the system's. */
+/* path is NULL: the system's. */
 static int check_ca(const char *path, uw_error *err)
 {
     auto_(mem_free) char *text = NULL;
@@ -61,7 +61,9 @@ static int check_ca(const char *path, uw_error *err)
     return r;
 }
 
-/* Each key is there, and nobody else may read it; certificates of authorities, too. */
+/* Checks that each key and each certificate of an authority is readable, and each key
+ * private.
+ */
 static int check_secrets(const struct signals_config *c, uw_error *err)
 {
     int r = 0;
@@ -123,7 +125,7 @@ static void show_gives(const struct signals_source *s)
         }
 }
 
-/* Its first request; a login's answer decides on those behind it. */
+/* Its first request; after a login, the answer determines the others. */
 static void show_request(const struct signals_source *s, int64_t utc_s)
 {
     static const char *const ways[] = {
@@ -132,7 +134,7 @@ static void show_request(const struct signals_source *s, int64_t utc_s)
     struct source_request *q = calloc(1, sizeof *q);
     uw_error err = {""};
 
-    /* no secret: the request that is shown has none */
+    /* the shown request contains no secret */
     if (state && q &&
         source_next(&s->c, source_needs_secret(&s->c) ? "-:-" : NULL, state, utc_s, q,
                     &err) == 0)
@@ -161,7 +163,7 @@ static void show_serve(const struct signals_config *c)
                      c->key, c->token);
 }
 
-/* Files may come later: what is missing now is no matter of the start. */
+/* Files may be created later: a missing file does not prevent the start. */
 static int check_files(const struct signals_config *c, uw_error *err)
 {
     int r = 0;
@@ -238,7 +240,7 @@ static void say_ready(const struct signals_config *c, const struct serve *server
               log_quote(c->listen ? c->listen : "").text, serve_port(server));
 }
 
-/* What both hold. */
+/* Used by both. */
 struct parts {
     struct feed *feed;
     struct follow *follow;

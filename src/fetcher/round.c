@@ -23,7 +23,7 @@ const char *round_end_name(enum round_end end)
     return names[end];
 }
 
-/* What the sources read of an answer's headers. */
+/* The headers of an answer that the sources read. */
 static const char *const wanted[] = {"Age", "Date", "ETag", "Last-Modified",
                                      "Retry-After"};
 
@@ -62,7 +62,7 @@ static int read_file(const char *path, struct carried *ret, uw_error *err)
     return 0;
 }
 
-/* Where the path begins: behind the host. */
+/* The begin of the path: the end of the host. */
 static size_t host_end(const char *url)
 {
     const char *host = strstr(url, "://");
@@ -71,7 +71,7 @@ static size_t host_end(const char *url)
     return (size_t)(host - url) + strcspn(host, "/?#");
 }
 
-/* Path and query, with the secret where it belongs there.  NULL: out of memory. */
+/* Path and query, including a secret that belongs there.  NULL: out of memory. */
 static char *path_of(const struct source_request *q, const char *secret)
 {
     const char *path = q->url + host_end(q->url);
@@ -103,7 +103,7 @@ static int ask(struct round *w, const struct source_request *q, const char *secr
     if (!path)
         return fail(err, -ENOMEM, "out of memory");
     (void)snprintf(url, sizeof url, "%.*s", (int)host_end(q->url), q->url);
-    /* source_check() has judged which sources may be asked without TLS */
+    /* source_check() decides which sources may be queried without TLS */
     chain.plain = strncmp(url, "http://", 7) == 0;
     for (size_t i = 0; i < q->n_headers; i++)
         sent[i + 1] = (struct http_sent){q->header[i].name, q->header[i].value};
@@ -157,7 +157,7 @@ static void note(struct round *w, enum round_end end, const uw_error *why)
     w->why = *why;
 }
 
-/* Takes the answer, 0 or -ENOMEM. */
+/* Stores the answer; 0 or -ENOMEM. */
 static int take_answer(struct round *w, const char *secret, struct carried *c,
                        struct loop *loop, uw_error *err)
 {
@@ -182,7 +182,7 @@ static int take_answer(struct round *w, const char *secret, struct carried *c,
     return r;
 }
 
-/* One request; false: the round is over. */
+/* Makes one request; false: the round is over. */
 static bool step(struct round *w, const char *secret, struct loop *loop)
 {
     const struct source_config *source = &w->config->source[w->at].c;

@@ -17,10 +17,10 @@
 
 enum { TAG = 24, LISTENER_UNIX = 1, LISTENER_TCP };
 enum { LARGE = FOLLOWED_BODY_MAX / 2 };
-enum { FILES_OWN = 512, FILES_LEAST = 600 }; /* descriptors, of which nodes have none */
+enum { FILES_OWN = 512, FILES_LEAST = 600 }; /* descriptors that are not for nodes */
 
-/* An answer that many get: made anew where a round has ended, and each second, as values
- * begin and end with time.
+/* An answer for many clients: rendered again after each round, and each second, because
+ * values begin and end with time.
  */
 struct answer {
     struct http_text *text; /* NULL: none yet */
@@ -35,13 +35,13 @@ struct serve {
     struct serve_opts opts;
     char *token;
     struct http_server *local, *remote; /* NULL: not served */
-    struct answer whole, of_nodes;      /* all signals: for the socket, and over TCP */
+    struct answer whole, of_nodes;      /* all signals: over the socket, and over TCP */
     bool is_large;
 };
 
 /* ---- answers ---- */
 
-/* The text says all, so its hash (FNV-1a) is its version. */
+/* The hash of the text (FNV-1a) is its version. */
 static void tag_of(const char *text, char ret[TAG])
 {
     uint64_t h = 0xcbf29ce484222325u;
@@ -51,8 +51,9 @@ static void tag_of(const char *text, char ret[TAG])
     (void)snprintf(ret, TAG, "\"%016" PRIx64 "\"", h);
 }
 
-/* signal: this one alone, or NULL.  A node gets what it needs: no long past, from a whole
- * hour so that the text does not change for that, and not how often services were asked.
+/* signal: only this one, or all (NULL).  A node gets what it needs: a short past, from a
+ * whole hour on, so that the text does not change because of it, and no counts of
+ * queries.
  */
 static int make(const struct serve *s, const char *signal, bool local, struct answer *ret,
                 uw_error *err)
@@ -92,7 +93,7 @@ static uint64_t rounds(const struct serve *s)
            (s->opts.follow ? follow_rounds(s->opts.follow) : 0);
 }
 
-/* Says once that nodes will soon not take the text. */
+/* Warns once that nodes will soon refuse the text. */
 static void look_at_size(struct serve *s, size_t len)
 {
     if (len > LARGE && !s->is_large)
@@ -102,7 +103,7 @@ static void look_at_size(struct serve *s, size_t len)
     s->is_large = len > LARGE;
 }
 
-/* All signals: a herd of nodes gets the same text. */
+/* All signals: many nodes get the same text. */
 static int whole(struct serve *s, bool local, struct answer **ret, uw_error *err)
 {
     struct answer *a = local ? &s->whole : &s->of_nodes;
@@ -152,9 +153,9 @@ static void signals(struct serve *s, struct http_exchange *x)
     http_text_unref(one.text);
 }
 
-/* ---- who asks ---- */
+/* ---- clients ---- */
 
-/* Takes as long whatever the texts are; their lengths may show. */
+/* Takes the same time for any texts; only their lengths may show. */
 static bool is_same(const char *given, const char *own)
 {
     size_t n = strlen(given);
@@ -245,8 +246,8 @@ static int open_local(struct serve *s, uw_error *err)
     return r < 0 ? r : http_listen_unix(s->local, &at, err);
 }
 
-/* More descriptors than the usual 1,024, where they are allowed; how many connections
- * they are enough for, beside what the socket and the sources need.
+/* Requests more descriptors than the usual 1,024, if permitted; returns the number of
+ * connections that they allow in addition to those of the socket and the sources.
  */
 static int count_connections(unsigned *ret, uw_error *err)
 {
@@ -276,7 +277,9 @@ static int count_connections(unsigned *ret, uw_error *err)
     return 0;
 }
 
-/* A request has no body.  Its time is long: a thousand handshakes at once take theirs. */
+/* A request has no body.  The timeout is long, because a thousand handshakes at once
+ * take time.
+ */
 static int open_remote(struct serve *s, uw_error *err)
 {
     const struct signals_config *c = s->opts.config;

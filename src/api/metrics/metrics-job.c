@@ -1,5 +1,5 @@
-/* The series of jobs: max_jobs of their own, the rest in one sum; and of what they waste,
- * by user and project.
+/* The series of jobs (max_jobs jobs each have their own, one sum has the others), and of
+ * their waste, by user and project.
  */
 #include <inttypes.h>
 #include <math.h>
@@ -50,7 +50,7 @@ static double job_value(const struct view_job *j, enum metrics_id id)
     case METRICS_JOB_TIME:
         return j->time_s;
     case METRICS_JOB_STEPS:
-        return j->steps > 0 ? (double)j->steps : NAN; /* a job need not report steps */
+        return j->steps > 0 ? (double)j->steps : NAN; /* a job may report no steps */
     case METRICS_JOB_PHASE:
         return j->phase.phase ? (double)j->phase.phase : NAN;
     case METRICS_JOB_CAP:
@@ -143,7 +143,7 @@ static void put_one(struct metrics_render *r, struct metrics_slice l,
     }
 }
 
-/* Four families from `first` on: energy, time, cost, and the energy of that. */
+/* Four families from `first` on: energy, time, cost, and the energy with a known cost. */
 static void put_of(struct metrics_render *r, enum wasters_of of, enum metrics_id first,
                    const char *key)
 {
@@ -164,6 +164,6 @@ void metrics_put_waste(struct metrics_render *r)
     if (!r->v->wasters)
         return;
     put_of(r, WASTERS_USER, METRICS_USER_WASTE_ENERGY, "user");
-    if (r->opts->all) /* as names of jobs */
+    if (r->opts->all) /* like names of jobs */
         put_of(r, WASTERS_PROJECT, METRICS_PROJECT_WASTE_ENERGY, "project");
 }

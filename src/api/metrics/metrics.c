@@ -163,8 +163,8 @@ static const char *bare_uuid(const struct view_board *b)
     return letters > 0 && uuid[letters] == '-' ? uuid + letters + 1 : uuid;
 }
 
-/* How many characters of their UUIDs tell these boards apart: 8, more where two begin
- * with the same 8.
+/* The number of characters that distinguish the UUIDs of these boards: 8, or more if two
+ * have the same first 8.
  */
 static size_t short_length(const struct view_board *b, size_t n)
 {
@@ -179,9 +179,9 @@ static size_t short_length(const struct view_board *b, size_t n)
     return len;
 }
 
-/* What every series of a board has. `gpu`, its index, may be another board's after a
- * restart; `board` is a part of the UUID, so that a counter never goes on as another
- * board's.
+/* The labels of every series of a board. `gpu`, the index, may belong to another board
+ * after a restart; `board` is a part of the UUID, so that a counter never continues as
+ * another board's.
  */
 static void board_labels(struct text *t, const struct view_board *b, size_t len,
                          const char *hostname)
@@ -434,7 +434,7 @@ static void put_cpu(struct metrics_render *r)
         cpu_series(r, i, v->rapl[i].energy_j);
 }
 
-/* ---- what later values changed of booked figures ---- */
+/* ---- changes of booked figures by later values ---- */
 
 static void put_revised(struct metrics_render *r)
 {
@@ -458,7 +458,7 @@ static void put_revised(struct metrics_render *r)
 
 /* ---- signals from outside ---- */
 
-/* The labels `signal`, one more where key is given, and `hostname`. */
+/* The labels `signal`, another one if key is given, and `hostname`. */
 static struct metrics_slice signal_labels(struct metrics_render *r,
                                           const struct signal_view *s, const char *key,
                                           const char *value)
@@ -483,7 +483,7 @@ static void signal_series(struct metrics_render *r, const struct signal_view *s,
         metrics_series(r, l, NULL, NULL, v);
 }
 
-/* Those that the site has: declared, or with a value once. */
+/* The signals of the site: declared ones, and those that have had a value. */
 static void put_values(struct metrics_render *r)
 {
     const struct node_view *v = r->v;
@@ -515,7 +515,7 @@ static void put_values(struct metrics_render *r)
 
 /* ---- sources of underwatt-signals ---- */
 
-/* A source may give several signals: the first one tells of it. */
+/* A source may provide several signals: its series are written for the first one. */
 static bool is_first(const struct node_view *v, size_t i)
 {
     const struct signal_facts *f = v->signal[i].facts;

@@ -190,7 +190,7 @@ static uint64_t key_of(const char *network)
     return h;
 }
 
-/* false: x has been answered with 429. */
+/* False: x has been answered with 429. */
 static bool may_go_on(struct auth *a, struct http_exchange *x, struct rates *rates,
                       uint64_t key)
 {
@@ -444,6 +444,6 @@ void auth_anybody(struct auth *a, struct http_exchange *x, auth_fn fn, void *use
         return;
     (void)snprintf(who.name, sizeof who.name, "%s", peer->name);
     who.node = (struct node_who){
-        .uid = (uid_t)-1, .name = who.name, .only_job = UINT64_MAX}; /* no job's number */
+        .uid = (uid_t)-1, .name = who.name, .only_job = UINT64_MAX}; /* matches no job */
     fn(x, &who, user);
 }

@@ -341,7 +341,7 @@ static void follow(struct zeusd *z, struct http_exchange *x, const unsigned *ids
 
 /* ---- routes ---- */
 
-/* The devices that x names, or all.  false: x has been answered. */
+/* The devices named in x, or all.  False: x has been answered. */
 static bool select_devices(struct zeusd *z, struct http_exchange *x, const char *text,
                            enum zeusd_read what, unsigned ids[ZQ_IDS], size_t *n)
 {

@@ -25,7 +25,7 @@ static enum outcome look_at(const struct view_board *b, bool late, unsigned *ret
 
     *ret_status = c->state == CAPS_DENIED ? 403 : 500;
     if (there || c->dry_run || c->state == CAPS_YIELDED)
-        return IN_FORCE; /* yielded: the limit of another program is left alone */
+        return IN_FORCE; /* yielded: another program's limit is left alone */
     if (c->state == CAPS_DENIED)
         return FAILED;
     if (!late)
@@ -34,7 +34,7 @@ static enum outcome look_at(const struct view_board *b, bool late, unsigned *ret
     return c->state == CAPS_HELD && c->enforced_mw == c->ramp_mw ? IN_FORCE : FAILED;
 }
 
-/* true: x has been answered. */
+/* True: x has been answered. */
 static bool look_at_wait(struct zeusd_wait *w, const struct node_view *v, bool late)
 {
     struct zeusd_errors errors = {0};
@@ -125,7 +125,7 @@ static void wait_for(struct zeusd *z, struct http_exchange *x, uint64_t ids)
 /* ---- claims ---- */
 
 /* The slot of this user's claim on that board, else the oldest slot, which is
- * overwritten: its claim still ends with its process.
+ * overwritten; its claim still ends with its process.
  */
 static struct zeusd_claim *place_for(struct zeusd *z, uid_t uid, unsigned gpu)
 {
