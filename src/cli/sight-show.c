@@ -494,7 +494,7 @@ static void value_text(const struct sight *s, int64_t now_s, char ret[SIGNAL_SHO
 
 /* Widths of the names and values: those of the longest ones, if they fit. */
 struct all_table {
-    unsigned name, value, source; /* begin of the source */
+    unsigned name, value, source; /* start of the source */
     unsigned width;
 };
 

@@ -114,7 +114,7 @@ static const struct {
 } columns[N_COLS] = {{"W", 5},    {"CAP", 5},   {"°C", 3},
                      {"UTIL", 4}, {"TODAY", 9}, {"CAPPED BY", BY_LEAST}};
 
-/* The end of a column; for COL_BY, its begin; 0: left out. */
+/* The end of a column; for COL_BY, its start; 0: left out. */
 struct boards_table {
     unsigned name; /* columns of the names */
     unsigned bar;  /* columns of the bar; 0: left out */

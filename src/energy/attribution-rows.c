@@ -159,9 +159,9 @@ static void put_total(const struct entry *e, double begin_j)
         b->opts.on_total(&total, b->opts.user);
 }
 
-/* The stretch's times in UTC.  The begin is the end of the row before, although both
+/* The stretch's times in UTC.  The start is the end of the row before, although both
  * clocks are not read at the same moment and UTC may be slewed.  If UTC was set in
- * between, the begin follows from the end.
+ * between, the start follows from the end.
  */
 static void set_utc(struct account *a, struct attribution_row *row)
 {

@@ -157,7 +157,7 @@ static void open_account(struct account *a)
         return;
     a->open = true;
     a->begin_ns = loop_now_ns(a->book->opts.loop);
-    sampler_mark(a->sampler, a->begin_ns); /* keep exact samples around the begin */
+    sampler_mark(a->sampler, a->begin_ns); /* keep exact samples around the start */
     if (a->book->opts.roster) {            /* discard the users' times so far */
         struct split_user user[ROSTER_USERS];
         (void)roster_users(a->book->opts.roster, a->at, user);

@@ -16,7 +16,7 @@ enum {
     ASKING_MAX = 8, /* concurrent queries of one sampler; it has other callers as well */
     RETRY_MS = 50,
     FED_MAX_S = 8,  /* longest wait for samples after a window's end is known */
-    OFTEN_S = 2,    /* between begins of windows, as with a window per step */
+    OFTEN_S = 2,    /* between starts of windows, as with a window per step */
     OFTEN_ROW = 3,  /* number of such windows in a row */
     MARK_MAX_S = 2, /* an older end is not marked: dense samples would come too late */
 };
@@ -625,7 +625,7 @@ void client_windows_total(struct client_windows *w, const struct attribution_tot
 
 /* ---- power over time ---- */
 
-/* Removes the part of the first stretch before the window's begin, and assigns to it the
+/* Removes the part of the first stretch before the window's start, and assigns to it the
  * rest of the window's energy.  If only a little of it is left, it is merged with the
  * next stretch.
  */

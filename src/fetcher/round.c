@@ -62,7 +62,7 @@ static int read_file(const char *path, struct carried *ret, uw_error *err)
     return 0;
 }
 
-/* The begin of the path: the end of the host. */
+/* The start of the path: the end of the host. */
 static size_t host_end(const char *url)
 {
     const char *host = strstr(url, "://");

@@ -17,7 +17,7 @@ enum device_file device_file_of(const struct gpu_info *board, const char *sim_st
     int len = snprintf(path, sizeof path, "%s/dev/nvidia%u", root, board->minor);
     if (len < 0 || (size_t)len >= sizeof path)
         return DEVICE_FILE_UNKNOWN;
-    /* The kernel asks the control group of the process, too. */
+    /* The kernel checks the process's control group, too. */
     if (faccessat(AT_FDCWD, path, R_OK | W_OK, AT_EACCESS) == 0)
         return DEVICE_FILE_OPEN;
     if (errno == EACCES || errno == EPERM)

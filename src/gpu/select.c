@@ -266,9 +266,7 @@ static void bus_order(const struct set *s, size_t order[SELECT_MAX])
     }
 }
 
-/* The number at the beginning of the text, as strtoul() would read it; -1: none, or
- * negative.
- */
+/* The number at the start of the text, as strtoul() reads it; -1: none, or negative. */
 static long cuda_ordinal(const char *entry)
 {
     long v = 0;

@@ -12,7 +12,7 @@
 
 enum { LOOPBACK_NET = 127 };
 
-/* "HOST:PORT" or "[HOST]:PORT" into its parts. */
+/* Splits "HOST:PORT" or "[HOST]:PORT". */
 static int split_address(const char *address, char host[64], char port[8], uw_error *err)
 {
     const char *colon = strrchr(address, ':');

@@ -35,7 +35,7 @@ int answer_read(const char *body, size_t len, struct json **ret, uw_error *err)
     return r;
 }
 
-/* The server's own error text, where the answer has one. */
+/* The error text of the server, if the answer has one. */
 int answer_refused(unsigned status, const char *body, size_t len, uw_error *err)
 {
     auto_(json_free) struct json *doc = NULL;

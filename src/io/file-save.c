@@ -9,7 +9,7 @@
 #include "io/file.h"
 
 struct saving {
-    char *path, *text; /* text NULL: to be removed */
+    char *path, *text; /* text is NULL: the file is to be removed */
     void (*fn)(void *user);
     void *user;
 };
@@ -41,7 +41,7 @@ static int save_done(struct loop *loop, void *work, int r)
     void *user = s->user;
     (void)loop;
 
-    if (r != -ETIMEDOUT) /* else the worker may still use it */
+    if (r != -ETIMEDOUT) /* otherwise the worker may still use it */
         saving_free(s);
     if (fn)
         fn(user);

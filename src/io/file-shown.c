@@ -1,4 +1,4 @@
-/* Files whose text errors may show, though root reads them. */
+/* Files whose text may be shown in errors although root reads them. */
 #include <errno.h>
 #include <grp.h>
 #include <stdlib.h>
@@ -11,7 +11,7 @@
 
 enum { NOBODY = 65534 }; /* owns no file */
 
-/* -EPERM: root cannot become nobody here (a container's root). */
+/* -EPERM: root cannot become nobody here, as in a container. */
 static int read_as_nobody(const char *path, size_t max, char **ret_text, size_t *ret_len,
                           uw_error *err)
 {

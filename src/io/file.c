@@ -74,16 +74,16 @@ int file_read(const char *path, size_t max, char **ret_text, size_t *ret_len,
     return read_opened(fd, path, max, ret_text, ret_len, err);
 }
 
-/* ---- in a thread, as a file system may hang ---- */
+/* ---- reading in a thread, as a file system may hang ---- */
 
-/* Belongs to the thread and to who waits for it; the last one frees it. */
+/* Owned by the thread and by the caller that waits for it; the last of them frees it. */
 struct apart {
     atomic_uint refs;
     atomic_bool done; /* the members from r on are final */
     char *path;
     size_t max;
     bool owned; /* file_check_owned() */
-    int end_fd; /* the thread's: closed when it is done */
+    int end_fd; /* closed by the thread when it is done */
     int r;
     struct stat st;
     char *text;
@@ -119,7 +119,7 @@ int file_check_owned(const char *path, const struct stat *st, uw_error *err)
 static int read_regular(struct apart *a, uw_error *err)
 {
     const char *path = a->path;
-    /* a pipe without a writer must not block here, and a terminal not become ours */
+    /* a pipe without a writer must not block, and a terminal not become this process's */
     auto_(fd_close) int fd = open(path, O_RDONLY | O_NONBLOCK | O_NOCTTY | O_CLOEXEC);
 
     if (fd < 0 || fstat(fd, &a->st) < 0)
@@ -177,7 +177,7 @@ static struct apart *apart_new(const char *path, size_t max, bool owned)
     return a->path ? take(a) : NULL;
 }
 
-/* Waits for the thread; *ret: its result, apart_unref() it. */
+/* Waits for the thread; *ret holds the result, release it with apart_unref(). */
 static int read_apart(const char *path, size_t max, bool owned, int ms,
                       struct apart **ret, uw_error *err)
 {
@@ -278,7 +278,7 @@ static int sync_folder(const char *path)
     return fsync(fd) < 0 && errno != EINVAL && errno != EROFS ? -errno : 0;
 }
 
-/* Fill the temporary file and put it in path's place; 0 or -errno. */
+/* Fills the temporary file and renames it to path; 0 or -errno. */
 static int fill_and_rename(int fd, const char *temp, const char *path, const void *data,
                            size_t len, mode_t mode)
 {
@@ -295,7 +295,7 @@ static int fill_and_rename(int fd, const char *temp, const char *path, const voi
     return r;
 }
 
-/* Of a file of ours, made as open() would. */
+/* The mode of a new file, as open() would set it. */
 static mode_t default_mode(void)
 {
     mode_t mask =
@@ -305,7 +305,7 @@ static mode_t default_mode(void)
     return 0666 & ~mask;
 }
 
-/* A device or a pipe: rename() would replace it by a file, so it is written in place. */
+/* A device or a pipe is written in place, because rename() would replace it by a file. */
 static int write_in_place(const char *path, const void *data, size_t len, uw_error *err)
 {
     auto_(fd_close) int fd = open(path, O_WRONLY | O_CLOEXEC | O_NOCTTY);
@@ -336,7 +336,7 @@ int file_write(const char *path, const void *data, size_t len, mode_t mode, uw_e
     return r < 0 ? fail(err, r, "%s: %s", path, strerror(-r)) : 0;
 }
 
-/* One folder; 0 also when it is there. */
+/* Makes one folder; 0 also if it exists. */
 static int make_dir(const char *path, mode_t mode)
 {
     struct stat st;

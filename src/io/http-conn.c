@@ -18,7 +18,7 @@
 
 enum {
     ACCEPT_AT_ONCE = 64,   /* per call, so that other sources of the loop run */
-    RESERVED = 16,         /* of the connections, for root and ourselves */
+    RESERVED = 16,         /* connections for root and this process */
     EARLY_MAX = 16 * 1024, /* of a request whose peer has left; a longer one is dropped */
 };
 static const uint64_t SWEEP_NS = 500 * NS_PER_MS;
@@ -100,7 +100,7 @@ void conn_refused(struct http_server *s, const struct http_peer *peer, const cha
 
 /* ---- bounds ---- */
 
-/* NULL: accepted. */
+/* NULL: accepted; otherwise the reason. */
 static const char *one_too_many(const struct http_server *s, const struct http_peer *peer)
 {
     unsigned same = 0;
@@ -183,7 +183,8 @@ static void pause_listening(struct http_listener *l, int why)
     loop_timer_set(l->pause, loop_now_ns(loop) + PAUSE_NS, 0);
 }
 
-/* Nobody reads the request: the library that would is missing.  Who asks need not guess.
+/* Answers a request that cannot be read because a library is missing, so that the client
+ * learns the reason.
  */
 static void say_why(int fd, const char *why)
 {
@@ -206,8 +207,8 @@ static void say_why(int fd, const char *why)
     json_out_free(o);
 }
 
-/* Each address of 127.0.0.0/8 is any user's: bounds and rates are a user's here, as on a
- * unix socket, so that nobody takes those of a scraper.
+/* Any user may use each address of 127.0.0.0/8: bounds and rates apply per user here, as
+ * on a unix socket, so that no user can use up those of a scraper.
  */
 static void loopback_network(int fd, struct http_peer *peer)
 {
@@ -260,8 +261,8 @@ static void take_in(struct http_listener *l, int fd, const union address *a,
     engine_add(l->engine, conn, a, len);
 }
 
-/* One request after the other in the order of their connections, for a peer that has left
- * is served later than one that waits: a job's end must not come before its begin.
+/* Accepts one request after the other in the order of connection, because a peer that
+ * has left is served later than one that waits: a job's end must not precede its start.
  */
 void conn_accept(struct http_listener *l)
 {
@@ -347,13 +348,13 @@ void conn_look(struct http_engine *e)
 
 /* ---- local peers that leave before their request is read ---- */
 
-/* As a scheduler's hook does that has no time: what it asked for is done all the same.
- * libmicrohttpd reads such a request and drops it, since epoll tells that the peer has
- * hung up.  So its bytes are kept while libmicrohttpd runs; if it has dropped them they
- * come once more, out of a socket pair.
+/* Such as a scheduler's hook at its deadline: its request is carried out all the same.
+ * libmicrohttpd reads such a request and drops it, because epoll reports that the peer
+ * has hung up.  Its bytes are therefore kept while libmicrohttpd runs; if it has dropped
+ * them, they are passed to it again through a socket pair.
  */
 
-/* Who only asks does so for the answer. */
+/* Whether the request only reads, so that it has no effect without its answer. */
 static bool only_asks(const char *bytes, size_t n)
 {
     return (n >= 4 && memcmp(bytes, "GET ", 4) == 0) ||
@@ -397,8 +398,8 @@ bool conn_comes_again(struct http_conn *conn)
     return true;
 }
 
-/* Puts one end of a socket pair in the peer's place, and its bytes into the other.
- * false: nothing was done.
+/* Replaces the peer by one end of a socket pair, and writes its bytes to the other end.
+ * False: nothing was changed.
  */
 static bool stand_in(struct http_conn *conn)
 {
@@ -423,7 +424,7 @@ static void begin_again(struct http_engine *e, struct http_conn *conn)
 
     conn->next_gone = NULL;
     bool stands_in = stand_in(conn);
-    free(take(conn->early)); /* not once more */
+    free(take(conn->early)); /* sent only once */
     if (!stands_in) {
         conn_free(conn);
         return;

@@ -15,7 +15,7 @@
 #include "io/mhd.h"
 
 enum {
-    POOL_BYTES = 16 * 1024, /* a connection's memory in libmicrohttpd: header, reply */
+    POOL_BYTES = 16 * 1024, /* memory of a connection in libmicrohttpd: header, reply */
     POOL_STEP = 1024,
     STREAM_BLOCK = 2048,
     DISCARD_BYTES = 1024 * 1024, /* of a body that is too large, before the 413 */
@@ -107,7 +107,7 @@ static enum MHD_Result on_field(void *cls, enum MHD_ValueKind kind, const char *
     return MHD_YES;
 }
 
-/* The length of the body that is announced. */
+/* Checks the announced length of the body. */
 static void judge_length(struct http_exchange *x, uint64_t length)
 {
     const struct http_server *s = x->conn->server;
@@ -125,7 +125,7 @@ static void judge_length(struct http_exchange *x, uint64_t length)
     }
 }
 
-/* Headers that another HTTP implementation may read as two requests. */
+/* Checks for headers that another HTTP implementation may read as two requests. */
 static void judge_head(struct http_exchange *x, struct MHD_Connection *mhd,
                        const char *version)
 {
@@ -223,7 +223,8 @@ static enum MHD_Result queue(struct http_exchange *x, struct MHD_Connection *mhd
     return result;
 }
 
-/* A small send buffer: a slow reader must not get old events out of the kernel's buffer.
+/* A small send buffer: a slow reader must not receive old events from the kernel's
+ * buffer.
  */
 static void small_buffer(const struct http_conn *conn)
 {
@@ -285,7 +286,7 @@ static void call(struct http_exchange *x)
     x->conn->server->handler(x, x->conn->server->user);
 }
 
-/* libmicrohttpd wants eight parameters. */
+/* libmicrohttpd requires eight parameters. */
 /* NOLINTNEXTLINE(readability-function-size) */
 static enum MHD_Result on_request(void *cls, struct MHD_Connection *mhd, const char *url,
                                   const char *method, const char *version,
@@ -397,7 +398,7 @@ void engine_retire(struct http_engine *e)
         finish(e);
 }
 
-/* MHD_get_timeout() does not tell of connections that a handler has resumed. */
+/* MHD_get_timeout() does not report connections that a handler has resumed. */
 void engine_run(struct http_engine *e)
 {
     MHD_UNSIGNED_LONG_LONG ms = 0;

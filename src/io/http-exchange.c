@@ -1,4 +1,4 @@
-/* Exchanges: what a handler sees of a request, and how it replies. */
+/* Exchanges: a handler's view of a request, and its replies. */
 #include <errno.h>
 #include <stdarg.h>
 #include <stdio.h>
@@ -255,7 +255,7 @@ static int fill_shared(struct http_reply *r, const char *type, struct http_text 
     return copy_fields(r, headers);
 }
 
-/* false: there is a reply already.  *ret_kept: for finish(). */
+/* False: there is a reply already.  *ret_kept: for finish(). */
 static bool begin(struct http_exchange *x, unsigned status, bool *ret_kept)
 {
     if (x->state != X_CALLED && x->state != X_KEPT && x->state != X_READING)
@@ -267,7 +267,7 @@ static bool begin(struct http_exchange *x, unsigned status, bool *ret_kept)
     return true;
 }
 
-/* r < 0: there was no memory for it. */
+/* r < 0: there was no memory for the reply. */
 static void finish(struct http_exchange *x, int r, bool kept)
 {
     if (r < 0) {

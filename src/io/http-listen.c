@@ -142,7 +142,7 @@ static int listener_new(struct http_server *s, int fd, unsigned id,
     return 0;
 }
 
-/* From here on the server owns the listener.  engine: NULL, the plain one. */
+/* From here on the server owns the listener.  engine is NULL: the plain one. */
 static int start(struct http_listener **l, struct http_engine *engine, uw_error *err)
 {
     struct http_server *s = (*l)->server;
@@ -172,7 +172,7 @@ int listener_engine(struct http_listener *l, uw_error *err)
 
 /* ---- unix sockets ---- */
 
-/* 0: the path is free, or a socket that nobody listens on. */
+/* 0: the path is free, or a socket without a listener. */
 static int look_at_path(const char *path, const struct sockaddr_un *a, uw_error *err)
 {
     struct stat st;
@@ -189,12 +189,13 @@ static int look_at_path(const char *path, const struct sockaddr_un *a, uw_error 
         return fail(err, -EADDRINUSE, "%s: another program listens there", path);
     if (errno == ECONNREFUSED || errno == ENOENT)
         return 0;
-    /* A socket of another type (EPROTOTYPE), or one that we may not connect to. */
+    /* A socket of another type (EPROTOTYPE), or one without permission to connect. */
     return fail(err, -EADDRINUSE, "%s: %s", path, strerror(errno));
 }
 
-/* Nobody else can connect before the mode and the group are set: the socket is made with
- * mode 0600, and listen() comes last. bind() follows no link at the path's end.
+/* No other user can connect before the mode and the group are set: the socket is created
+ * with mode 0600, and listen() comes last. bind() follows no link at the end of the
+ * path.
  */
 static int bind_unix(int fd, const struct http_unix *at, const struct sockaddr_un *a,
                      struct stat *ret, uw_error *err)

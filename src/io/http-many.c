@@ -1,4 +1,4 @@
-/* Many requests at once: one easy handle a chain, one multi handle for all. */
+/* Many requests at once: one easy handle per chain, one multi handle for all. */
 #include "io/http-many.h"
 
 #include <curl/curl.h>
@@ -29,11 +29,11 @@ struct link {
     struct http_many *m;
     struct http_chain *chain; /* NULL: free */
     CURL *easy;
-    size_t at; /* the request under way */
+    size_t at; /* index of the request under way */
     struct httpc_place place;
     struct httpc_body body;
-    struct curl_slist *headers; /* of the request, where it has some */
-    double spent_s;             /* by earlier requests of the chain */
+    struct curl_slist *headers; /* headers of the request, if any */
+    double spent_s;             /* time spent by earlier requests of the chain */
 };
 
 int http_many_new(const struct http_many_opts *opts, struct http_many **ret,
@@ -108,7 +108,7 @@ static bool set_server(struct link *l)
            curl_easy_setopt(e, CURLOPT_PRIVATE, l) == CURLE_OK;
 }
 
-/* Wiped: some are secret. */
+/* Overwrites the headers, because some are secret. */
 static void free_headers(struct link *l)
 {
     for (struct curl_slist *h = l->headers; h; h = h->next)
@@ -139,7 +139,7 @@ static bool set_request(struct link *l, const struct http_ask *ask)
              curl_easy_setopt(l->easy, CURLOPT_USERPWD, ask->basic) == CURLE_OK));
 }
 
-/* The request l->at, within what the chain has left of its time. */
+/* Begins the request l->at, within the time left to the chain. */
 static int begin(struct link *l)
 {
     const struct http_ask *ask = &l->chain->ask[l->at];
@@ -177,7 +177,7 @@ static int start(struct link *l, struct http_chain *chain)
     return -ENOMEM;
 }
 
-/* The next requests of the chain would come to no more. */
+/* Whether the next requests of the chain would have the same result. */
 static bool is_final(unsigned status)
 {
     return status == 401 || status == 403 || status == 429 || status >= 500;
@@ -194,7 +194,7 @@ static unsigned retry_after(CURL *e)
     return s > 0 ? (unsigned)s : 0;
 }
 
-/* A header that was not kept for lack of memory is none. */
+/* A header that cannot be stored for lack of memory is left out. */
 static void take_headers(CURL *e, struct http_ask *ask)
 {
     for (size_t i = 0; i < ask->n_got; i++) {
@@ -204,7 +204,7 @@ static void take_headers(CURL *e, struct http_ask *ask)
     }
 }
 
-/* The request is over: the next one of its chain, or its end. */
+/* The request is over: begins the next one of its chain, or ends the chain. */
 static void advance(struct link *l, CURLcode code)
 {
     struct http_chain *c = l->chain;
@@ -254,13 +254,13 @@ static void on_done(struct http_many *m)
     }
 }
 
-/* One call. */
+/* One call of http_many_run(). */
 struct run {
     struct link *link;
     size_t n_links;
     struct http_chain *chain;
-    size_t n, next;  /* the first that has not begun */
-    uint64_t end_ns; /* none begins later */
+    size_t n, next;  /* index of the first chain that has not begun */
+    uint64_t end_ns; /* after this time none begins */
 };
 
 static uint64_t now_ns(void)
@@ -271,7 +271,7 @@ static uint64_t now_ns(void)
     return (uint64_t)t.tv_sec * NS_PER_S + (uint64_t)t.tv_nsec;
 }
 
-/* What has not begun. */
+/* Ends the chains that have not begun. */
 static void leave_out(struct run *run, int r, const char *why)
 {
     for (; run->next < run->n; run->next++) {
@@ -281,7 +281,7 @@ static void leave_out(struct run *run, int r, const char *why)
     }
 }
 
-/* Gives free links the next chains.  Returns how many are under way. */
+/* Assigns the next chains to free links.  Returns the number of chains under way. */
 static size_t fill(struct run *run)
 {
     size_t busy = 0;
@@ -302,7 +302,7 @@ static size_t fill(struct run *run)
     return busy;
 }
 
-/* What is under way, and what has not begun. */
+/* Ends the chains under way, and those that have not begun. */
 static void give_up(struct run *run, int r)
 {
     for (size_t i = 0; i < run->n_links; i++) {

@@ -31,7 +31,7 @@ static uint16_t port_of(const union end *e, void *ret_address)
     return e->in6.sin6_port;
 }
 
-/* The other end's socket: its source is our peer. */
+/* Finds the other end's socket, whose source is the peer. */
 static int question_of(int fd, struct question *q)
 {
     union end ours = {0}, theirs = {0};
@@ -53,7 +53,7 @@ static int question_of(int fd, struct question *q)
     return 0;
 }
 
-/* A socket that is closing has no owner any more: the kernel says 0, which is root's. */
+/* A closing socket has no owner any more: the kernel reports 0, which is root. */
 static int owner_in(const void *bytes, size_t n, uid_t *ret)
 {
     const struct nlmsghdr *head = bytes;

@@ -1,5 +1,5 @@
-/* Parsing of request lines. Whatever two parsers could read differently is refused here,
- * so that no later code has to check it.
+/* Parses request lines.  Refuses everything that two parsers could read differently, so
+ * that no later code has to check it.
  */
 #include <stdlib.h>
 #include <string.h>
@@ -62,8 +62,8 @@ static bool plain(char c)
     return c != '\0' && strchr("-._~!$&'()*+,;=:@/?", c);
 }
 
-/* Decode in place; false: a broken escape, or a byte that is not allowed. In a path an
- * escaped separator or dot is refused: it would change the path for whoever decodes it
+/* Decodes in place; false: a broken escape, or a byte that is not allowed.  In a path,
+ * refuses an escaped separator or dot: it would change the path if it were decoded
  * again.
  */
 static bool decode(char *text, bool path)

@@ -49,7 +49,7 @@ void stream_free(struct http_stream *stream)
     free(stream);
 }
 
-/* Drop the oldest event of which no byte was sent; false: there is none. */
+/* Drops the oldest event of which no byte has been sent; false: there is none. */
 static bool drop_oldest(struct http_stream *stream)
 {
     struct stream_event **at = &stream->first;

@@ -36,9 +36,9 @@ static bool set_where(CURL *e, const struct httpc_place *place)
     return good;
 }
 
-/* CURLOPT_QUICK_EXIT: a name that is still looked up at a transfer's end is left to its
- * thread, which frees all when the name server answers or libc gives up.  Without it
- * libcurl waits for that thread.
+/* CURLOPT_QUICK_EXIT: a name lookup that is still under way at a transfer's end is left
+ * to its thread, which frees everything when the name server answers or libc gives up.
+ * Otherwise libcurl waits for that thread.
  */
 bool httpc_easy_set(CURL *e, struct httpc_place *place)
 {
@@ -131,7 +131,7 @@ static int no_connection(CURL *e, const struct httpc_place *place, CURLcode code
                 number > 0 ? strerror((int)number) : curl_easy_strerror(code));
 }
 
-/* The time was up before an address of the server was known. */
+/* The time was over before an address of the server was known. */
 static bool is_nameless(CURL *e, const struct httpc_place *place)
 {
     const char *address = NULL;

@@ -64,7 +64,7 @@ static void put_text(struct json_out *o, const char *text)
     put(o, text, strlen(text));
 }
 
-/* Writes an escape where JSON needs one for c; false where it does not. */
+/* Writes an escape if JSON requires one for c; returns false if it does not. */
 static bool put_escaped(struct json_out *o, unsigned char c)
 {
     static const char from[] = "\"\\\n\t\r\b\f", to[] = "\"\\ntrbf";
@@ -101,8 +101,8 @@ static void put_string(struct json_out *o, const char *text)
     put(o, "\"", 1);
 }
 
-/* Writes the comma, the line break and the key before a value; false where no value may
- * stand.
+/* Writes the comma, the line break and the key before a value; false: no value is
+ * allowed here.
  */
 static bool begin(struct json_out *o, const char *key)
 {
@@ -281,8 +281,8 @@ int json_out_write(const struct json_out *o, const char *path, uw_error *err)
 /* Which line breaks a text keeps: none, or those of a table's rows. */
 enum layout { ONE_LINE, ROWS };
 
-/* Does the line break before a line of this depth stay? next: the line's first
- * character. array: the root's key that the line belongs to holds an array.
+/* Whether the line break before a line of this depth stays.  next: the line's first
+ * character. array: the root's key to which the line belongs holds an array.
  */
 static bool stays(enum layout layout, size_t depth, char next, bool array)
 {
@@ -292,7 +292,7 @@ static bool stays(enum layout layout, size_t depth, char next, bool array)
                               (depth == 2 && array && !end));
 }
 
-/* Line breaks and indents lie outside strings: inside a string \n is escaped. */
+/* Line breaks and indents are outside strings: inside a string \n is escaped. */
 static int join(const struct json_out *o, enum layout layout, char **ret, uw_error *err)
 {
     int r = check(o, err);

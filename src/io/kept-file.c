@@ -12,7 +12,7 @@
 enum {
     KEPT_MAX = 32 << 20, /* bytes */
     READ_MS = 5000,
-    EVERY_S = 60, /* between two writes of one file, at least */
+    EVERY_S = 60, /* least time between two writes of one file */
 };
 
 void kept_file_init(struct kept_file *f, const char *folder, const char *name,
@@ -57,7 +57,7 @@ static int on_saved(struct loop *loop, void *work, int r)
     struct kept_file *f = work;
     (void)loop;
 
-    f->saving = r == -ETIMEDOUT; /* the thread has its text yet */
+    f->saving = r == -ETIMEDOUT; /* the thread still uses the text */
     if (f->saving)
         return 0;
     free(take(f->text));

@@ -13,18 +13,18 @@
 
 /* How long loop_worker_free() waits for a call that may still return. */
 static const uint64_t FINISH_NS = 2 * NS_PER_S;
-/* Calls in a row that make a slow worker one of the common lane again. */
+/* Consecutive fast calls after which a slow worker shares the common lane again. */
 enum { TRUSTED = 64 };
 
 struct lane {
     struct loop *loop; /* its thread holds a reference */
     size_t members;    /* workers */
     pthread_t thread;
-    int timer_fd; /* its thread waits for this alone, so that a time set wakes nobody */
-    uint64_t armed_ns; /* time that it is set to; LOOP_NEVER: none, or it has passed */
+    int timer_fd;      /* its thread waits only for this: setting a time wakes no other */
+    uint64_t armed_ns; /* the time set; LOOP_NEVER: none, or it has passed */
     struct call_list waiting; /* by start_ns, then by age */
     struct worker_call *runs;
-    uint64_t began_ns; /* … the kernel's time */
+    uint64_t began_ns; /* start of the call that runs, in the kernel's time */
     bool quit;
     bool left; /* left to a call that hangs: the thread frees the lane */
 };
@@ -66,7 +66,7 @@ static void post(struct worker_call *call, struct answer *answer, int r)
     list->last = answer;
 }
 
-/* The results of call in list are not told. */
+/* Drops the results of `call` in list. */
 static void forget(struct answer_list *list, const struct worker_call *call)
 {
     struct answer_list kept = {NULL, NULL};
@@ -119,8 +119,8 @@ static void set_timer(int fd, uint64_t at_ns)
     (void)timerfd_settime(fd, TFD_TIMER_ABSTIME, &when, NULL);
 }
 
-/* Under the lock: when a call of the common lane that begins at start_ns, or at once,
- * should have returned.
+/* Under the lock: the time at which a call of the common lane that begins at start_ns,
+ * or at once, should have returned.
  */
 static uint64_t patience_end(const struct lanes *lanes, uint64_t start_ns)
 {
@@ -129,14 +129,14 @@ static uint64_t patience_end(const struct lanes *lanes, uint64_t start_ns)
     return (start_ns > now ? start_ns : now) + lanes->patience_ns;
 }
 
-/* Under the lock, as the next one. */
+/* Under the lock, like the next one. */
 static void set_patience(struct lanes *lanes, uint64_t until_ns)
 {
     lanes->patient_until_ns = until_ns;
     set_timer(lanes->patience_fd, until_ns);
 }
 
-/* The lane's thread looks at its calls again at start_ns. */
+/* The lane's thread checks its calls again at start_ns. */
 static void lane_arm(struct lane *lane, uint64_t start_ns)
 {
     struct lanes *lanes = loop_lanes(lane->loop);
@@ -153,7 +153,7 @@ static void lane_arm(struct lane *lane, uint64_t start_ns)
 
 /* ---- in a lane's thread, under the lock ---- */
 
-/* The call is over; its worker is not freed. */
+/* The call is over, and its worker is not freed. */
 static void call_return(struct worker_call *call, int r)
 {
     struct lanes *lanes = loop_lanes(call->worker->loop);
@@ -166,7 +166,7 @@ static void call_return(struct worker_call *call, int r)
         (void)pthread_cond_signal(&lanes->answered);
 }
 
-/* at_ns: of the loop; 0: not again. */
+/* at_ns: in the loop's time; 0: not again. */
 static bool call_again(struct lane *lane, struct worker_call *call, int r, uint64_t at_ns)
 {
     if (at_ns == 0 || call->once || lane->quit || call->n_parts == LOOP_RUNS - 1 ||
@@ -373,7 +373,7 @@ static void own_lane(struct lane *lane, struct worker_call *call)
                        after(loop, took < deadline ? deadline - took : 0), 0);
 }
 
-/* The other workers of a lane that was the common one until now. */
+/* Moves the other workers of the former common lane. */
 static void go_over(struct lane *old, struct lane *fresh, const struct loop_worker *but)
 {
     struct loop *loop = old->loop;
@@ -388,8 +388,8 @@ static void go_over(struct lane *old, struct lane *fresh, const struct loop_work
     }
 }
 
-/* If a call still hangs in the common lane, leave that lane to it and move the other
- * workers to a new lane. True: done; false: no call hangs, or no memory or no thread is
+/* If a call still hangs in the common lane, leaves that lane to it and moves the other
+ * workers to a new lane.  True: done; false: no call hangs, or no memory or no thread is
  * available.
  */
 static bool common_split(struct loop *loop, const struct worker_call *hung)
@@ -427,7 +427,7 @@ static bool common_split(struct loop *loop, const struct worker_call *hung)
     return true;
 }
 
-/* Under the lock: when to look at the common lane again. */
+/* Under the lock: the next time to check the common lane. */
 static uint64_t next_patience(const struct lanes *lanes)
 {
     const struct lane *lane = lanes->common;
@@ -438,7 +438,7 @@ static uint64_t next_patience(const struct lanes *lanes)
     return first ? patience_end(lanes, first->start_ns) : LOOP_NEVER;
 }
 
-/* The patience for the call in the common lane is over, or another call has begun. */
+/* The time for the call in the common lane is over, or another call has begun. */
 void lanes_on_patience(struct loop *loop)
 {
     struct lanes *lanes = loop_lanes(loop);
@@ -454,13 +454,14 @@ void lanes_on_patience(struct loop *loop)
         (void)common_split(loop, call);
     (void)pthread_mutex_lock(&lanes->lock);
     uint64_t next = next_patience(lanes);
-    uint64_t least = loop_kernel_ns() + lanes->patience_ns; /* no thread to be had */
+    uint64_t least = loop_kernel_ns() + lanes->patience_ns; /* no thread is available */
     set_patience(lanes, hangs && next < least ? least : next);
     (void)pthread_mutex_unlock(&lanes->lock);
-    lanes_look(loop); /* what was done before that call */
+    lanes_look(loop); /* the results before that call */
 }
 
-/* A worker with a lane of its own after a slow call: may it share again? */
+/* Decides whether a worker that got a lane of its own after a slow call may share again.
+ */
 static void lane_trust(struct loop_worker *worker)
 {
     struct lane *own = worker->lane;
@@ -622,7 +623,7 @@ static void tell_first(struct loop *loop)
 void lanes_look(struct loop *loop)
 {
 
-    /* Deliver all results, but none that come meanwhile, so that other sources run. */
+    /* Delivers all present results, but no later ones, so that other sources run. */
     (void)pthread_mutex_lock(&loop_lanes(loop)->lock);
     loop_lanes(loop)->telling = loop_lanes(loop)->answers;
     loop_lanes(loop)->answers = (struct answer_list){NULL, NULL};
@@ -631,7 +632,7 @@ void lanes_look(struct loop *loop)
         tell_first(loop);
 }
 
-/* Under the lock: kernel time that the call still has; all of it before it begins. */
+/* Under the lock: the remaining kernel time of the call; all of it before it begins. */
 static uint64_t call_left(const struct loop_worker *worker)
 {
     const struct worker_call *call = worker->call;
@@ -656,7 +657,7 @@ static void lane_worker_deadline(struct loop_worker *worker)
         tell_returned(worker);
         return;
     }
-    if (left > 0) { /* the thread got its processor late */
+    if (left > 0) { /* the thread got the processor late */
         loop_timer_set(&worker->deadline, after(loop, left), 0);
         return;
     }

@@ -158,7 +158,7 @@ void loop_unref(struct loop *loop)
     free(loop);
 }
 
-/* The struct that a ring's next link sits in; link is the first member of each. */
+/* The struct that contains a ring's next link; link is the first member of each. */
 static void *first_of(struct loop_link *head)
 {
     return head->next == head ? NULL : (void *)head->next;
@@ -284,7 +284,7 @@ void loop_child_free(struct loop_child *child)
         return;
     child->fn = NULL;
     if (!child->ended) {
-        /* Still known to the loop, which takes its exit status off the kernel. */
+        /* Still known to the loop, which reaps it. */
         child->loop->ops->child_forget(child);
         return;
     }

@@ -84,7 +84,7 @@ static void real_rearm(struct loop *loop)
         uv_unref((uv_handle_t *)&loop->timer_poll);
 }
 
-/* Once before the loop waits, however often the timers have changed. */
+/* Runs once before the loop waits, however often the timers have changed. */
 static void arm(struct loop *loop)
 {
     uint64_t due = timer_heap_wake_ns(&loop->heap);
@@ -113,8 +113,8 @@ static void real_on_timer(uv_poll_t *poll, int status, int events)
     loop->armed_ns = LOOP_NEVER;
 }
 
-/* Whatever has woken the loop: fire the timers that are due now, but none that is armed
- * meanwhile, so that descriptors and signals are served.
+/* Fires the timers that are due now, whatever has woken the loop, but none that is armed
+ * in between, so that descriptors and signals are served.
  */
 static void real_after_wait(uv_check_t *check)
 {
@@ -152,7 +152,7 @@ static void real_on_fd(uv_poll_t *poll, int status, int events)
     int got =
         (events & UV_READABLE ? LOOP_READ : 0) | (events & UV_WRITABLE ? LOOP_WRITE : 0);
 
-    lanes_look(source->loop); /* what boards have told comes first */
+    lanes_look(source->loop); /* results of boards come first */
     if (source->loop->stopping || uv_is_closing((uv_handle_t *)poll))
         return; /* reported again when the loop runs again */
     if (status < 0)
@@ -276,8 +276,7 @@ static int real_child_open(struct loop_child *child, const struct loop_child_opt
     return 0;
 
 failed:
-    if (child->pid >
-        0) { /* it runs already: without a pidfd nobody would learn of its end */
+    if (child->pid > 0) { /* runs already: without a pidfd, its end would go unnoticed */
         (void)kill(child->pid, SIGKILL);
         (void)waitpid(child->pid, NULL, 0);
     }
@@ -333,7 +332,8 @@ static void on_patience(uv_poll_t *poll, int status, int events)
     lanes_on_patience(poll->data);
 }
 
-/* A descriptor of the loop itself: it alone does not keep loop_run() waiting. */
+/* Watches a descriptor of the loop itself, which alone does not keep loop_run() waiting.
+ */
 static int watch(struct loop *loop, uv_poll_t *poll, int fd, uv_poll_cb fn)
 {
     poll->data = loop;
@@ -364,8 +364,8 @@ static void real_close(struct loop *loop)
         (void)close(loop->lanes.patience_fd);
 }
 
-/* The descriptors and handles that every real loop has; real_close() undoes what was
- * done by then.
+/* Opens the descriptors and handles of a real loop; real_close() undoes the steps done
+ * so far.
  */
 static int real_open(struct loop *loop)
 {

@@ -15,8 +15,8 @@
 
 enum { TEXT_MAX = 4096, PATH_ROOM = 256, STAT_START = 22, STAT_SESSION = 6 };
 
-/* Up to size bytes of a file of the folder; a longer one is cut.  The kernel makes these
- * files at the first read: less than was asked for is all.
+/* Reads up to size bytes of a file of the folder; the rest is cut.  The kernel renders
+ * these files at the first read: a shorter result is complete.
  */
 static int read_some(int dir, const char *name, char *ret, size_t size, size_t *ret_n)
 {
@@ -29,7 +29,7 @@ static int read_some(int dir, const char *name, char *ret, size_t size, size_t *
         got = read(fd, ret, size);
     while (got < 0 && errno == EINTR);
     if (got < 0)
-        return -errno; /* ESRCH: it has ended */
+        return -errno; /* ESRCH: the process has ended */
     *ret_n = (size_t)got;
     return 0;
 }
@@ -163,8 +163,8 @@ int proc_read(const char *root, pid_t pid, struct proc_facts *ret)
     int n = snprintf(path, sizeof path, "%s/%ld", root, (long)pid);
     if (pid <= 0 || n < 0 || (size_t)n >= sizeof path)
         return -EINVAL;
-    /* Every read goes through one open folder, which is this process's for ever: once the
-     * process has ended reads fail, also where its pid is another's.
+    /* All reads use one open folder, which always belongs to the same process: once the
+     * process has ended, reads fail, even if its pid is in use again.
      */
     auto_(fd_close) int dir = open(path, O_PATH | O_DIRECTORY | O_CLOEXEC);
     if (dir < 0)
@@ -180,14 +180,14 @@ int proc_open_pidfd(const char *root, pid_t pid, uint64_t start, uid_t uid,
     auto_(fd_close) int fd = (int)syscall(SYS_pidfd_open, pid, 0u);
     if (fd < 0)
         return -errno;
-    int r = proc_read(root, pid, &f); /* it is this one while fd is not readable */
+    int r = proc_read(root, pid, &f); /* the same process while fd is not readable */
     if (r < 0)
         return r;
     if (start != 0 && f.start != start)
         return -ESRCH;
     if (f.uid != uid)
         return -EPERM;
-    /* The process still exists: what was read belongs to the process of fd. */
+    /* The process still exists: the data read belong to the process of fd. */
     if (poll(&(struct pollfd){.fd = fd, .events = POLLIN}, 1, 0) != 0)
         return -ESRCH;
     *ret = f;

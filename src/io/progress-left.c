@@ -1,4 +1,4 @@
-/* Removing pages whose makers were killed. */
+/* Removes pages whose creators were killed. */
 #include <ctype.h>
 #include <dirent.h>
 #include <errno.h>
@@ -27,7 +27,7 @@ static bool is_page_name(const char *name)
     return true;
 }
 
-/* Does a process of a slot still run? A reused pid keeps the page longer, which is
+/* Whether a process of a slot still runs.  A reused pid keeps the page longer, which is
  * harmless.
  */
 static bool has_writers(int fd)
@@ -42,7 +42,7 @@ static bool has_writers(int fd)
     return false;
 }
 
-/* The entry of an environment: it names that page, in whatever spelling of the folder. */
+/* Whether the environment entry names that page, in any spelling of the folder. */
 static bool names_page(const char *entry, const char *name)
 {
     static const char variable[] = "UNDERWATT_PROGRESS=";
@@ -93,7 +93,7 @@ static bool anybody_is_told(const char *name)
     return false;
 }
 
-/* Is the path still the file that was checked? */
+/* Whether the path still leads to the file that was checked. */
 static bool is_there(int dir, const char *name, const struct stat *was)
 {
     struct stat st;
@@ -102,8 +102,8 @@ static bool is_there(int dir, const char *name, const struct stat *was)
            st.st_dev == was->st_dev && st.st_ino == was->st_ino;
 }
 
-/* The lock is held until the file is removed: a maker that gets it (progress_page_new())
- * sees that.
+/* Holds the lock until the file is removed: a creator that gets it (progress_page_new())
+ * notices that.
  */
 static bool clear_page(int dir, const char *name)
 {

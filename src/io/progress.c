@@ -23,7 +23,7 @@ enum { READS = 4, NAMES = 8 };
 struct progress_page {
     char *path;
     int fd;
-    bool adopted; /* no path, and not ours to remove */
+    bool adopted; /* no path, and removed by its owner */
     dev_t dev;
     ino_t ino;
     struct {
@@ -43,8 +43,8 @@ static int write_page(int fd)
     return n == (ssize_t)sizeof page ? 0 : -ENOSPC;
 }
 
-/* 0: the page is made and locked; -EAGAIN: another process took it for an abandoned page
- * (progress_clear()) before it was locked.
+/* 0: the page is created and locked; -EAGAIN: another process took it for an abandoned
+ * page (progress_clear()) before it was locked.
  */
 static int make_file(struct progress_page *page)
 {
@@ -145,7 +145,7 @@ int progress_page_fd(const struct progress_page *page)
     return page->fd;
 }
 
-/* Reads what the file has of the page, the rest zeroed; the length or -errno. */
+/* Reads the part of the page that the file has, the rest zeroed; the length or -errno. */
 static ssize_t read_once(int fd, struct uw_progress_page *ret)
 {
     ssize_t n;

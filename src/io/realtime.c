@@ -18,7 +18,7 @@
 #define SCHED_RESET_ON_FORK 0x40000000
 #endif
 
-/* As the kernel lays it out (getdents(2)). */
+/* The layout in the kernel (getdents(2)). */
 struct entry {
     uint64_t ino;
     int64_t off;
@@ -48,7 +48,7 @@ static pid_t number_of(const char *name)
     return *name ? 0 : n;
 }
 
-/* The threads that an open /proc/self/task names. */
+/* All threads in an open /proc/self/task. */
 static void all_back(int fd)
 {
     _Alignas(struct entry) char room[2048];
@@ -64,7 +64,7 @@ static void all_back(int fd)
         }
 }
 
-/* Calls of the kernel alone: a signal's handler does this, in whichever thread. */
+/* Only system calls: a signal handler runs this, in any thread. */
 static bool back(void)
 {
     int fd = given == REALTIME_ALL
@@ -90,7 +90,7 @@ static void on_too_long(int signo)
     errno = saved;
 }
 
-/* The soft limit's signal comes first, and the hard one, which kills, never. */
+/* The soft limit's signal comes first; the hard limit, which kills, is never reached. */
 static int set_guard(void)
 {
     const struct sigaction action = {.sa_handler = on_too_long, .sa_flags = SA_RESTART};
@@ -116,7 +116,7 @@ int realtime_begin(enum realtime_who who, const char *line)
     lost = line;
     if (set_guard() == 0 && set_class(getpid(), SCHED_RR, 1) == 0)
         return 0;
-    (void)setrlimit(RLIMIT_RTTIME, &limit); /* a soft limit alone was lowered */
+    (void)setrlimit(RLIMIT_RTTIME, &limit); /* only a soft limit was lowered */
     (void)sigaction(SIGXCPU, &action, NULL);
     return REALTIME_REFUSED;
 }

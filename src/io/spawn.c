@@ -1,4 +1,4 @@
-/* Starting a program: fork and execvp, with exec's own error brought back. */
+/* Starts a program: fork and execvp, and returns exec's own error. */
 #include <errno.h>
 #include <fcntl.h>
 #include <linux/close_range.h>
@@ -19,7 +19,7 @@ enum {
     DESCRIPTORS_MAX = 1 << 20,
 };
 
-/* The descriptors that this process inherited: global, as descriptors are. */
+/* The descriptors that this process inherited: global, like descriptors themselves. */
 static bool inherited[INHERITED_MAX];
 
 void loop_child_keep_inherited(void)
@@ -30,7 +30,7 @@ void loop_child_keep_inherited(void)
     }
 }
 
-/* True when "NAME=…" entry and one of ours set the same name. */
+/* True if the entry "NAME=…" and one of `ours` set the same name. */
 static bool is_replaced(const char *entry, const char *const *ours)
 {
     size_t len = strcspn(entry, "=");
@@ -65,7 +65,7 @@ static char **merged_env(const char *const *ours, bool alone)
     return env;
 }
 
-/* ---- between fork and exec: nothing but what may be called there ---- */
+/* ---- between fork and exec: only async-signal-safe calls ---- */
 
 static int place_stdio(const struct loop_child_opts *opts)
 {
@@ -99,7 +99,8 @@ static void close_on_exec(void)
 }
 
 /* Libraries open descriptors without close-on-exec, and libcurl's connections to the
- * daemon carry our rights. The program gets only the descriptors that are meant for it.
+ * daemon carry this process's rights.  The program gets only the descriptors intended
+ * for it.
  */
 static int place_others(const struct loop_child_opts *opts)
 {
@@ -113,8 +114,8 @@ static int place_others(const struct loop_child_opts *opts)
     return 0;
 }
 
-/* Reset the signals that we handle; keep those ignored that our caller ignores (nohup),
- * except SIGPIPE, which we ignore ourselves.
+/* Resets the handled signals; keeps those ignored that the caller ignores (nohup),
+ * except SIGPIPE, which this process ignores itself.
  */
 static void reset_signals(const sigset_t *mask)
 {

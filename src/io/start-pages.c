@@ -37,7 +37,7 @@ static int drop(struct dl_phdr_info *object, size_t size, void *user)
             continue;
         uintptr_t at = object->dlpi_addr + part->p_vaddr;
         uintptr_t from = at & ~(page - 1), to = (at + part->p_filesz) & ~(page - 1);
-        if (to > from) /* else less than a page */
+        if (to > from) /* otherwise less than a page */
             /* NOLINTNEXTLINE(performance-no-int-to-ptr): as above */
             (void)madvise((void *)from, to - from, MADV_DONTNEED);
     }

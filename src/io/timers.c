@@ -44,7 +44,7 @@ static void sift_down(struct timer_heap *h, struct loop_timer *timer, size_t i)
     place(h, timer, i);
 }
 
-/* Entry i now holds this timer, due at another time than what it held. */
+/* Entry i now holds this timer, which is due at another time than its former one. */
 static void sift(struct timer_heap *h, struct loop_timer *timer, size_t i)
 {
     if (i > 0 && before(timer, h->timer[(i - 1) / 2]))
@@ -65,7 +65,7 @@ static void heap_remove(struct loop_timer *timer)
         sift(h, last, i);
 }
 
-/* An armed timer's due time was set anew: it counts as armed just now. */
+/* The due time of an armed timer has changed: it counts as armed just now. */
 static void heap_move(struct loop_timer *timer)
 {
     struct timer_heap *h = loop_heap(timer->loop);
@@ -97,12 +97,12 @@ static uint64_t latest_ns(const struct loop_timer *timer)
                                                         : LOOP_NEVER;
 }
 
-/* The earliest of the latest times.  Nothing below a timer is due before it, so most of
- * the heap is not looked at.
+/* The earliest of the latest times.  No timer below another one is due before it, so
+ * most of the heap is skipped.
  */
 uint64_t timer_heap_wake_ns(const struct timer_heap *h)
 {
-    size_t below[8 * sizeof(size_t) + 1], n = 0; /* one a level, and the last one's two */
+    size_t below[8 * sizeof(size_t) + 1], n = 0; /* one a level, and two on the last */
     uint64_t best = LOOP_NEVER;
 
     below[n++] = 0;
@@ -206,7 +206,7 @@ void loop_timer_fire(struct loop_timer *timer, uint64_t now_ns)
     } else {
         heap_remove(timer);
     }
-    /* The callback may free the timer: it is not touched after this. */
+    /* The callback may free the timer: it is not used after this. */
     loop_took(loop, timer->fn(timer, now_ns, timer->user));
     loop_rearm(loop);
 }

@@ -18,13 +18,13 @@ struct touched {
     int wd;
     void (*fn)(void *user);
     void *user;
-    bool told; /* in the call under way */
+    bool told; /* notified in the call under way */
 };
 
 struct touches {
     struct loop *loop;
     int fd;
-    struct loop_fd *source; /* NULL: rests */
+    struct loop_fd *source; /* NULL: not watched */
     struct loop_timer *rest;
     struct touched *first;
 };
@@ -51,7 +51,7 @@ static void note_all(const struct touches *t)
     }
 }
 
-/* Each is looked for anew: fn may have removed others. */
+/* Finds each one again, because fn may have removed others. */
 static void tell_all(struct touches *t)
 {
     struct touched *f = t->first;

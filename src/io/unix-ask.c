@@ -42,7 +42,7 @@ static uint64_t now_of(const struct unix_ask *ask)
     return (uint64_t)t.tv_sec * NS_PER_S + (uint64_t)t.tv_nsec;
 }
 
-/* events 0: until the time is up, `ms` at most. */
+/* events is 0: waits until the deadline, but at most `ms`. */
 static int wait_for(const struct asking *a, short events, int ms, uw_error *err)
 {
     for (;;) {
@@ -86,7 +86,7 @@ static int begin(struct asking *a, uw_error *err)
     return 0;
 }
 
-/* A server may answer and close before it has read all. */
+/* A server may answer and close before it has read everything. */
 static int send_all(const struct asking *a, const char *text, size_t left, uw_error *err)
 {
     while (left > 0) {
@@ -120,7 +120,7 @@ static int receive_all(struct asking *a, uw_error *err)
             return r;
         ssize_t n = recv(a->fd, a->text + a->len, STEP, 0);
         if (n == 0 || (n < 0 && errno == ECONNRESET && a->len > 0))
-            break; /* a server that refuses need not read all of the request */
+            break; /* a server that refuses need not read the whole request */
         if (n < 0 && errno != EINTR && errno != EAGAIN)
             return say(a, -errno, err);
         a->len += n > 0 ? (size_t)n : 0;
@@ -129,8 +129,8 @@ static int receive_all(struct asking *a, uw_error *err)
     return 0;
 }
 
-/* The value of a header of the answer's head, as a text of its own; "" where it is none
- * or too long.
+/* The value of a header of the answer, as a separate text; "" if there is none or it is
+ * too long.
  */
 static void header(const char *head, const char *end, const char *name, char *ret,
                    size_t size)

@@ -28,7 +28,7 @@ static struct loop_work pop(struct loop_worker *worker)
     return work;
 }
 
-/* After a callback; false when it freed the worker. */
+/* Called after a callback; false if that freed the worker. */
 static bool told(struct loop_worker *worker)
 {
     worker->calling--;
@@ -38,7 +38,7 @@ static bool told(struct loop_worker *worker)
     return false;
 }
 
-/* Make the callback; false when it freed the worker. */
+/* Makes the callback; false if it freed the worker. */
 static bool tell(struct loop_worker *worker, const struct loop_work *work, int r,
                  bool late)
 {
@@ -185,7 +185,7 @@ static struct loop_work *queued(struct loop_worker *worker, size_t i)
     return &worker->queue[(worker->head + i) % WORKER_QUEUE];
 }
 
-/* Calls that wait for their time wait behind those that do not. */
+/* Calls that wait for their time come after those that do not. */
 static void queue_add(struct loop_worker *worker, const struct loop_work *work)
 {
     bool now = work->at_ns == 0;

@@ -46,8 +46,8 @@ static void fill_gap(char *ret, size_t size)
     (void)snprintf(ret + len - gap, size - (len - gap), "this value is refused");
 }
 
-/* The format's own words, a gap where an argument would stand.  Several in a row are
- * one, and one that leads ("%s: ", the name of a key) is left out.
+/* The words of the format itself, with a gap for each argument.  Consecutive gaps become
+ * one, and a leading one ("%s: ", the name of a key) is left out.
  */
 static void words_of(const char *format, char *ret, size_t size)
 {
@@ -77,7 +77,7 @@ int yaml_complain(const struct yaml_place *at, uw_error *err, int r, const char 
                     why.text);
     }
     (void)vsnprintf(why.text, sizeof why.text, format, args);
-    utf8_mend(why.text); /* a key of the file may hold anything */
+    utf8_mend(why.text); /* a key of the file may contain any bytes */
     return fail(err, r, "%s:%u: %s", at->name, at->line, why.text);
 }
 

@@ -8,8 +8,8 @@
 #include "base/units.h"
 #include "io/yaml-inside.h"
 
-/* The error of a parser of base/units.h, with place and key in front. That error shows
- * the value; where values are hidden the expected form is named instead.
+/* The error of a parser of base/units.h, preceded by place and key.  That error shows
+ * the value; if values are hidden, the error names the expected form instead.
  */
 static int placed(const struct yaml_node *node, const char *wanted, uw_error *err, int r)
 {
@@ -33,7 +33,7 @@ int yaml_want(const struct yaml_node *node, enum yaml_kind kind, uw_error *err)
 
     if (yaml_kind(node) == kind)
         return 0;
-    switch (kind) { /* what is wanted is told in the format: yaml_fail() */
+    switch (kind) { /* the format names the expected kind: yaml_fail() */
     case YAML_SCALAR:
         return yaml_fail(node, err, -EINVAL, "a value is wanted here, not %s", is);
     case YAML_SEQ:
@@ -113,7 +113,7 @@ int yaml_u64_in(const struct yaml_node *node, uint64_t min, uint64_t max, uint64
     return 0;
 }
 
-/* "a, b, c" as far as it fits. */
+/* Lists "a, b, c" as far as it fits. */
 static void list_words(const struct yaml_word *words, char *text, size_t size)
 {
     size_t used = 0;
@@ -141,7 +141,7 @@ int yaml_word(const struct yaml_node *node, const struct yaml_word *words, int *
         }
     list_words(words, list, sizeof list);
     const struct yaml_place at = yaml_place(node);
-    if (at.hidden) /* the words are ours */
+    if (at.hidden) /* the words come from the table */
         return fail(err, -EINVAL, "%s:%u: column %u: this is none of: %s", at.name,
                     at.line, at.column, list);
     return yaml_fail(node, err, -EINVAL, "'%.40s' is none of: %s", yaml_raw(node), list);
@@ -149,7 +149,7 @@ int yaml_word(const struct yaml_node *node, const struct yaml_word *words, int *
 
 /* ---- maps ---- */
 
-/* near: among the known keys. */
+/* near: a similar known key. */
 static int unknown_key(const struct yaml_node *map, size_t i, const struct nearest *near,
                        uw_error *err)
 {

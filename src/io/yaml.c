@@ -21,10 +21,10 @@ struct key {
 
 struct yaml_node {
     const struct yaml *doc;
-    struct yaml_node *next; /* of the document's */
+    struct yaml_node *next; /* next node of the document */
     enum yaml_kind kind;
     unsigned line, column;
-    const char *key;          /* whose value it is, in a map; else NULL */
+    const char *key;          /* key of this value in a map; else NULL */
     char *text;               /* scalar */
     struct yaml_node **items; /* sequence, map */
     struct key *keys;         /* map: of the items */
@@ -42,9 +42,9 @@ struct yaml {
 /* The reader's state while events come in. */
 struct reader {
     struct yaml *doc;
-    struct yaml_node *open[YAML_MAX_DEPTH]; /* sequences and maps around us */
+    struct yaml_node *open[YAML_MAX_DEPTH]; /* enclosing sequences and maps */
     size_t depth;
-    struct key key; /* of the map that is innermost: read, its value not yet */
+    struct key key; /* key in the innermost map whose value has not been read */
     unsigned line, column;
     bool ended; /* a document has ended */
     uw_error *err;
@@ -85,7 +85,7 @@ static int out_of_memory(const struct reader *rd)
     return refuse(rd, -ENOMEM, "out of memory");
 }
 
-/* Put a node where it belongs. */
+/* Attaches a node to its parent. */
 static int attach(struct reader *rd, struct yaml_node *node)
 {
     struct yaml_node *parent = rd->depth > 0 ? rd->open[rd->depth - 1] : NULL;

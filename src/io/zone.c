@@ -18,7 +18,7 @@ enum {
     HOUR_S = 3600,
     TYPES_MAX = 256
 };
-/* A rule is followed for so many days from 1970 on. */
+/* Rules are followed for this many days from 1970 on. */
 #define DAYS_MAX INT64_C(100000000)
 #define DAYS_OF_400_YEARS 146097
 
@@ -36,7 +36,7 @@ struct change {
 
 struct zone {
     int32_t first_s; /* before the first change */
-    /* behind the last change: two rules a year, or one offset */
+    /* after the last change: two rules a year, or one offset */
     bool has_rule, has_summer;
     int32_t winter_s, summer_s;
     struct day_rule to_summer, to_winter;
@@ -100,7 +100,7 @@ static size_t size_of(const struct head *h, size_t time_size)
            h->leaps * (time_size + 4) + h->standard + h->utc;
 }
 
-/* ---- the rule behind the last change (TZ of POSIX) ---- */
+/* ---- the rule after the last change (TZ of POSIX) ---- */
 
 static bool read_number(const char **p, int most, int *ret)
 {
@@ -204,8 +204,8 @@ static bool is_leap(int64_t year)
     return (year % 4 == 0 && year % 100 != 0) || year % 400 == 0;
 }
 
-/* The second of the wall clock at which the rule's time comes in that year, as if it were
- * UTC.
+/* The second of the wall clock at which the rule takes effect in that year, as if it
+ * were UTC.
  */
 static int64_t rule_in(const struct day_rule *r, int64_t year)
 {
@@ -227,7 +227,7 @@ static int64_t rule_in(const struct day_rule *r, int64_t year)
     return day * DAY_S + r->second;
 }
 
-/* ---- the whole ---- */
+/* ---- all parts ---- */
 
 /* The block of 8-byte times. */
 static int read_changes(struct bytes *b, const struct head *h, struct zone *z)
@@ -294,7 +294,7 @@ static bool is_name(const char *name)
            strspn(name, good) == strlen(name);
 }
 
-/* What follows "zoneinfo/" in a path; NULL: it is elsewhere. */
+/* The part after "zoneinfo/" in a path; NULL: the path does not contain it. */
 static const char *in_folder(const char *path)
 {
     const char *at = strstr(path, "/zoneinfo/");
@@ -343,7 +343,7 @@ int zone_read(const char *name, struct zone **ret, uw_error *err)
     return r < 0 ? fail_in(err, r, "%s", name) : 0;
 }
 
-/* By the rule: the last change up to utc_s and the first behind it. */
+/* By the rule: the last change up to utc_s and the first one after it. */
 static void by_rule(const struct zone *z, int64_t utc_s, struct zone_now *ret)
 {
     int64_t days = utc_s / DAY_S - (utc_s % DAY_S < 0);
@@ -383,7 +383,7 @@ void zone_at(const struct zone *z, int64_t utc_s, struct zone_now *ret)
         else
             high = mid;
     }
-    /* low: the first change behind utc_s */
+    /* low: the first change after utc_s */
     if (low == z->n && z->has_rule) {
         by_rule(z, utc_s, ret);
         return;
@@ -396,7 +396,7 @@ void zone_at(const struct zone *z, int64_t utc_s, struct zone_now *ret)
         *ret = (struct zone_now){offset_s, z->change[low].offset_s, z->change[low].utc_s};
     else if (z->has_rule && z->n)
         by_rule(z, z->change[z->n - 1].utc_s,
-                ret); /* whose offset is the last change's */
+                ret); /* its offset is that of the last change */
 }
 
 int64_t zone_utc_s(const struct zone *z, int64_t wall_s)

@@ -20,11 +20,11 @@ struct heard {
 
 struct job_phase {
     struct loop *loop;
-    struct phases *phases; /* NULL: no board is listened to */
+    struct phases *phases; /* NULL: not listening to any board */
     struct heard heard[BOARDS_MAX];
     size_t n;
     uint64_t deaf_until_ns; /* samples before this time are ignored */
-    enum phase_kind kind;   /* of the last round; these three as in job_phase_view */
+    enum phase_kind kind; /* result of the last round; these three as in job_phase_view */
     uint64_t since_ns, known_ns;
 };
 

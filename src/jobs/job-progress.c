@@ -33,7 +33,7 @@ struct job_progress {
     /* While changes of phase are needed at once. */
     bool hurry;
     struct loop_timer *peek;
-    struct touched *touched; /* NULL: touches are not heard */
+    struct touched *touched; /* NULL: touches are not watched */
     bool touches;            /* the job touched its page when its phase last changed */
     uint64_t phases;         /* progress_page_phases() at the last look */
     uint64_t last[UW_PROGRESS_SLOTS]; /* live pids of the last read with any */
@@ -203,7 +203,7 @@ static int begin_launches(struct job_progress *p, uw_error *err)
                           page_on_launch_poll, p, &p->launch_poll, err);
 }
 
-/* ---- in a hurry ---- */
+/* ---- needed at once ---- */
 
 static void peek_later(struct job_progress *p)
 {
@@ -328,7 +328,7 @@ struct rate *job_progress_rate(const struct job_progress *p)
     return p->rate;
 }
 
-/* Says why no process's launches are counted. */
+/* Reports why no process's launches are counted. */
 static const char *not_counted(const struct job_progress *p, char *ret, size_t size)
 {
     if (p->cupti_result)

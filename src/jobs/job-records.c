@@ -11,8 +11,9 @@
 enum { KEEP_S = 60 };
 #define BOOKED_AFTER_S 5.0 /* a phase from telemetry is booked after this time */
 #define CONFIDENCE_MIN 0.5 /* a phase with less confidence is shown as unknown */
-/* Each phase that is booked is rows of the ledger and an event: once in so long at most,
- * however often a job tells another one.  The ticks, a second apart, are all above it.
+/* Each booked phase adds rows to the ledger and an event: at most one within this time,
+ * however often a job reports another phase.  The ticks, a second apart, are all above
+ * it.
  */
 #define BOOKED_EVERY_S 0.8
 
@@ -93,8 +94,7 @@ static size_t n_lost(const struct job_records *rs)
     return n;
 }
 
-/* Of the lost jobs, or of the other ended ones, that which ended first; SIZE_MAX: none.
- */
+/* The lost job, or else the other ended job, that ended first; SIZE_MAX: none. */
 static size_t oldest(const struct job_records *rs, bool is_lost)
 {
     size_t ret = SIZE_MAX;
@@ -125,7 +125,9 @@ struct job_record *job_records_add(struct job_records *rs, uint64_t id)
 {
     size_t at;
 
-    /* Lost jobs whose end was told, or that came back, may be some more than one. */
+    /* When ends of lost jobs were reported, or lost jobs came back, there may be several
+     * too many.
+     */
     while (job_records_full(rs) && (at = oldest(rs, false)) != SIZE_MAX)
         drop(rs, at);
     if (job_records_full(rs))

@@ -35,13 +35,13 @@ struct page_socket {
     int fd;
     struct loop_fd *source;
     struct peer *peer[PAGE_SOCKET_PEERS];
-    uint64_t arrival; /* of the next peer */
+    uint64_t arrival; /* number of the next peer */
 };
 
 /* ---- parsing ---- */
 
 static const char *const page_words[] = {[PAGE_GIVEN] = "page ", [PAGE_TAKEN] = "take "};
-enum { WORD = 5 }; /* the length of each */
+enum { WORD = 5 }; /* length of each word */
 
 int page_socket_parse(const char *text, size_t size, enum page_word *ret,
                       uint64_t *ret_job, uw_error *err)
@@ -148,7 +148,7 @@ static void answer(const struct peer *p, int r, int fd, const uw_error *err)
     (void)send_packet(p->fd, text, fd, MSG_DONTWAIT);
 }
 
-/* A packet of n bytes that came; *ret_fd: what to answer with, -1: nothing. */
+/* Serves a received packet of n bytes; *ret_fd: descriptor for the answer; -1: none. */
 static int serve(const struct peer *p, struct msghdr *msg, size_t n, int *ret_fd,
                  uw_error *err)
 {
@@ -371,8 +371,8 @@ void page_socket_free(struct page_socket *d)
 
 /* ---- the client ---- */
 
-/* Asks for the job by that word, with page_fd (-1: nothing).  *ret_fd: what came with the
- * answer, -1: nothing.
+/* Requests the job by that word, with page_fd (-1: none).  *ret_fd: the descriptor in
+ * the answer; -1: none.
  */
 static int ask_daemon(const char *path, enum page_word word, uint64_t job, int page_fd,
                       int *ret_fd, uw_error *err)

@@ -1,7 +1,7 @@
-/* Registration of jobs, and which boards they get.  If run jobs of several users name a
- * board, the user whose processes compute there has it; no program is delayed.  Groups:
- * processes that begin one job together, as the ranks of a distributed training.  A job
- * ends with its first process; of a group, with the last.
+/* Registers jobs, and assigns boards to them.  If run jobs of several users name a
+ * board, it belongs to the user whose processes compute there; no program is delayed.
+ * Groups: processes that begin one job together, like the ranks of a distributed
+ * training.  A job ends with its first process; a group's job with the last one.
  */
 #include <errno.h>
 #include <stdio.h>
@@ -108,7 +108,8 @@ static void pass(struct roster_board *s, struct roster_job *to)
         r->opts.on_pass(s->at, from, &to->e, r->opts.user);
 }
 
-/* Sets e.held, for display: who has the first of the boards that the job waits for. */
+/* Sets e.held, for display: the owner of the first of the boards that the job waits for.
+ */
 static void say_held(const struct roster *r, struct roster_job *s)
 {
     char text[sizeof s->e.held] = "", more[24] = "";
@@ -172,7 +173,7 @@ static int check_text(const struct roster_register *reg, uw_error *err)
     return 0;
 }
 
-/* One scheduler's jobs may have a board in common: MPS, shards, slices. */
+/* Jobs of one scheduler may share a board: MPS, shards, slices. */
 static bool may_share(const char *a, const char *b)
 {
     return strncmp(a, ROSTER_SLURM, strlen(ROSTER_SLURM)) == 0 &&
@@ -209,7 +210,9 @@ static int check_new(const struct roster *r, uint64_t id, uw_error *err)
                : 0;
 }
 
-/* Jobs without boards and process, as a scheduler's CPU jobs, leave places to others. */
+/* Jobs without boards and process, such as a scheduler's CPU jobs, leave room for
+ * others.
+ */
 static int check_bare(const struct roster *r, const struct roster_register *reg,
                       uw_error *err)
 {
@@ -338,7 +341,7 @@ static void fill(struct roster_job *s, const struct roster_register *reg,
     set_labels(e, reg);
 }
 
-/* The job has named these boards, too; held: it waits for them. */
+/* Records that the job has named these boards, too; held: it waits for them. */
 static void give_boards(struct roster_job *s, uint64_t boards, uint64_t held)
 {
     struct roster *r = s->roster;
@@ -390,8 +393,8 @@ static void watch(struct roster_job *s, int pidfd)
         s->source = NULL; /* roster_alive() is polled */
 }
 
-/* The process is the job's first one from now on; false: it has ended.  Where no pidfd
- * can be had, roster_alive() is polled.
+/* Makes the process the job's first one; false: it has ended.  If no pidfd is available,
+ * roster_alive() is polled.
  */
 static bool put_first(struct roster_job *s, const struct job_proc *p)
 {
@@ -454,7 +457,7 @@ void roster_first_ended(struct roster_job *s)
 
 /* ---- a job begins ---- */
 
-/* A restored job goes on with one of its processes where the first has ended. */
+/* A restored job continues with another of its processes if the first one has ended. */
 static int check_first(const struct roster *r, const struct roster_register *reg,
                        struct roster_register *ret, struct proc_facts *facts, int *ret_fd,
                        uw_error *err)
@@ -684,7 +687,7 @@ bool roster_has_part(const struct roster *r, uint64_t id, uid_t uid, pid_t pid)
            has_process(&s->e, &(struct job_proc){pid, f.start});
 }
 
-/* false: all places are taken by processes that live. */
+/* False: all places are taken by living processes. */
 static bool add_process(struct roster_job *s, const struct job_proc *p)
 {
     struct job_entry *e = &s->e;

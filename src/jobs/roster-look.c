@@ -16,19 +16,21 @@ _Static_assert((int)ROSTER_USERS == (int)BOARD_USERS, "roster_users() passes ret
 
 enum {
     ANCESTORS = 64,
-    TOGETHER_MS = 10, /* lists within that time were asked for at once */
+    TOGETHER_MS = 10, /* lists within this time were requested together */
 };
 
-/* ---- which job a process belongs to ---- */
+/* ---- the job of a process ---- */
 
-/* A process and those that it descends from. */
+/* A process and its ancestors. */
 struct line {
     struct job_proc proc[ANCESTORS];
     size_t n;
-    uint64_t step; /* Slurm's job, by the nearest slurmstepd among them; 0: none */
+    uint64_t step; /* Slurm's job, by the nearest slurmstepd among these; 0: none */
 };
 
-/* Anybody may call a program slurmstepd. */
+/* Only for a process of root or of the daemon's user: any user may name a program
+ * slurmstepd.
+ */
 static uint64_t step_of(const struct proc_facts *f)
 {
     return f->title[0] && (f->uid == 0 || f->uid == geteuid())
@@ -54,7 +56,7 @@ static void trace_line(const struct roster *r, const struct proc_facts *f,
 
 enum { UNRELATED = ANCESTORS + 1 };
 
-/* How many generations up this process is; start 0: unknown. */
+/* The number of generations from the process up to this ancestor; start is 0: unknown. */
 static size_t distance(const struct line *line, pid_t pid, uint64_t start)
 {
     for (size_t i = 0; i < line->n; i++)
@@ -63,7 +65,7 @@ static size_t distance(const struct line *line, pid_t pid, uint64_t start)
     return UNRELATED;
 }
 
-/* How far above the process the nearest of the job's processes is. */
+/* The number of generations up to the nearest of the job's processes. */
 static size_t distance_to(const struct roster_job *job, const struct line *line)
 {
     size_t least = UNRELATED;
@@ -93,7 +95,7 @@ static bool has_step(const struct roster_job *job, const struct line *line)
     return line->step && strcmp(name, job->e.name) == 0;
 }
 
-/* How far above the process the job is: by descent, or by the scheduler's name of the
+/* The number of generations up to the job: by descent, or by the scheduler's name of the
  * control group or of its slurmstepd.
  */
 static size_t distance_of(const struct roster_job *job, const struct line *line,
@@ -107,7 +109,7 @@ static size_t distance_of(const struct roster_job *job, const struct line *line,
                : far;
 }
 
-/* Of two jobs with the same process the one that the process began itself. */
+/* Of two jobs with the same process: whether the process itself began this one. */
 static bool is_nearer(const struct roster_job *job, size_t far,
                       const struct roster_job *than, size_t its)
 {
@@ -116,9 +118,9 @@ static bool is_nearer(const struct roster_job *job, size_t far,
 }
 
 /* The run or registered job of a process: by descent, by the scheduler's name of the
- * control group, or because the process's user has a job with this board.  Of jobs within
- * each other (`underwatt run` in a scheduler's job) the innermost; of several by their
- * boards a scheduler's newest: an older one's end may not have been told.
+ * control group, or because the process's user has a job with this board.  Of nested
+ * jobs (`underwatt run` in a scheduler's job) the innermost one; of several by their
+ * boards, a scheduler's newest one: the end of an older one may not have been reported.
  */
 static const struct roster_job *registered_job(const struct roster_board *s,
                                                const struct proc_facts *f,
@@ -146,8 +148,8 @@ static const struct roster_job *registered_job(const struct roster_board *s,
     return nearest ? nearest : best;
 }
 
-/* The registered job of the same user in which a process runs; 0: none is known.  start
- * 0: as it is.
+/* The registered job of the same user in which a process runs; 0: unknown.  start is 0:
+ * not checked.
  */
 static uint64_t outer_of(const struct roster *r, uid_t uid, pid_t pid, uint64_t start)
 {
@@ -315,7 +317,7 @@ static uint64_t job_of(struct roster_board *s, const struct seen *p,
     return job ? job->e.id : 0;
 }
 
-/* ---- who uses the board ---- */
+/* ---- users of a board ---- */
 
 static bool computes_for(const struct seen *procs, size_t n, uint64_t job)
 {
@@ -330,7 +332,7 @@ bool roster_board_given(const struct roster_board *s, const struct roster_job *j
     return !job->over && ((job->e.given | job->kept) >> s->at & 1) != 0;
 }
 
-/* Whether a job that runs in this one has the board in its place. */
+/* Whether an inner job has taken over the board. */
 static bool has_passed(const struct roster_board *s, const struct roster_job *job,
                        const struct seen *procs, size_t n)
 {
@@ -464,8 +466,8 @@ uint64_t roster_memory(const struct roster *r, size_t board)
 
 /* ---- the list ---- */
 
-/* The process's facts, NULL if they cannot be read.  The lists of boards that a process
- * shares come together: it is read once for them.
+/* The process's facts; NULL if they cannot be read.  The lists of boards that share a
+ * process arrive together, so it is read once for all of them.
  */
 static const struct proc_facts *facts_of(struct roster *r, pid_t pid)
 {
@@ -546,7 +548,7 @@ static int on_procs(struct board *b, int result, const struct gpu_proc *procs, s
     s->looked = true;
     r->counts.looks++;
     if (result == 0) {
-        s->known = n < BOARD_PROCS_MAX; /* more may be there */
+        s->known = n < BOARD_PROCS_MAX; /* there may be more */
         s->known_ns = loop_now_ns(r->opts.loop);
         for (size_t i = 0; i < n; i++)
             judge(s, &procs[i], &fresh[i]);

@@ -16,7 +16,7 @@
 
 enum {
     LOOK_S = 2,
-    SLACK_MS = 500, /* a look may be later by this, to join another wake-up */
+    SLACK_MS = 500, /* latest delay of a look, to join another wake-up */
     REST_LOOKS = 3,
     WAKE_MS = 500, /* least interval between reads after roster_look() */
     NAMES_MAX = 1024,
@@ -222,7 +222,9 @@ bool roster_alive(const struct roster *r, const struct roster_job *s)
     struct proc_facts f;
 
     if (s->e.source == JOB_FOUND) {
-        /* With kept boards the processes decide; else roster_refresh() ends the job. */
+        /* For boards kept from an earlier run, the processes decide; otherwise
+         * roster_refresh() ends the job.
+         */
         bool alive = !s->kept;
         for (size_t i = 0; i < s->e.n_procs && !alive; i++)
             alive = roster_is_there(r, &s->e.proc[i], s->e.uid, &f);

@@ -47,7 +47,7 @@ static struct step_job *place_of(struct step_jobs *jobs, uint64_t job)
     return place;
 }
 
-/* Bytes read; 0: none, or the process has ended. */
+/* The number of bytes read; 0: none, or the process has ended. */
 static int read_first(const char *root, const char *pid, const char *name, char *ret,
                       size_t size)
 {
@@ -62,7 +62,7 @@ static int read_first(const char *root, const char *pid, const char *name, char 
     return n >= 0 ? (int)n : errno == ESRCH ? 0 : -errno;
 }
 
-/* Anybody may call a program slurmstepd. */
+/* Checks the owner: any user may name a program slurmstepd. */
 static int add_stepd(const char *root, pid_t pid, uid_t uid, uint64_t job,
                      struct step_jobs *ret)
 {
@@ -78,7 +78,9 @@ static int add_stepd(const char *root, pid_t pid, uid_t uid, uint64_t job,
     return 0;
 }
 
-/* Root's processes, as the one that waits in the step "extern", tell nothing. */
+/* Root's processes, such as the one that waits in the step "extern", do not identify a
+ * job's user.
+ */
 static void add_uid(struct step_job *place, uid_t uid)
 {
     if (uid == 0 || place->n_uids == STEP_UIDS ||
@@ -116,7 +118,7 @@ static struct step_job *job_of_stepd(struct step_jobs *jobs, pid_t pid)
     return NULL;
 }
 
-/* What a slurmstepd has begun runs as the job's user. */
+/* A child of a slurmstepd runs as the job's user. */
 static int add_child(const char *root, const char *name, struct step_jobs *ret)
 {
     char stat[STAT];
@@ -148,7 +150,7 @@ static int look_at(const char *root, const char *name, uid_t uid, struct step_jo
     return add_cgroup(root, (pid_t)pid, group, (size_t)n, ret);
 }
 
-/* children: of the slurmstepds that an earlier pass has found. */
+/* children: also reads those of the slurmstepds found by an earlier pass. */
 static int pass(const char *root, DIR *dir, uid_t uid, bool children,
                 struct step_jobs *ret)
 {
@@ -222,7 +224,7 @@ static int on_look(struct loop *loop, void *work, int r)
     w->look = NULL;
     if (r != -ECANCELED)
         w->fn(r, r < 0 ? NULL : &l->jobs, w->user);
-    if (r != -ETIMEDOUT) /* else on_late() frees it */
+    if (r != -ETIMEDOUT) /* otherwise on_late() frees it */
         free(l);
     return 0;
 }
@@ -280,7 +282,7 @@ void step_watch_free(struct step_watch *w)
 {
     if (!w)
         return;
-    w->fn = ignore; /* the worker calls it for what is under way */
+    w->fn = ignore; /* the worker calls it for the look under way */
     loop_worker_free(w->worker);
     free(w);
 }

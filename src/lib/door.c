@@ -43,7 +43,7 @@ static bool is_header(const char *line, size_t len, const char *name)
     return len > n && line[n] == ':' && strncasecmp(line, name, n) == 0;
 }
 
-/* Of a header line "Content-Length: 12". */
+/* Reads a header line "Content-Length: 12". */
 static int read_length(const char *line, size_t len, uint64_t *ret, uw_error *err)
 {
     char number[24];

@@ -1,4 +1,6 @@
-/* What a program asks and sets of its own job: goal, cap, energy, the search's state. */
+/* Queries and settings of a program for its own job: goal, cap, energy, the search's
+ * state.
+ */
 #include <errno.h>
 #include <inttypes.h>
 #include <math.h>
@@ -38,7 +40,8 @@ static pid_t parent_of(pid_t pid)
     return parse_u64(digits, &v, NULL) == 0 && v <= INT32_MAX ? (pid_t)v : 0;
 }
 
-/* Whether somebody began it: what the daemon found by itself belongs to no program. */
+/* Whether the job was begun on request: jobs that the daemon found belong to no program.
+ */
 static bool is_begun(const struct json_value *job)
 {
     const char *source = json_as_text(json_get(job, "source"));
@@ -46,7 +49,7 @@ static bool is_begun(const struct json_value *job)
     return source && strcmp(source, "found") != 0;
 }
 
-/* Whether pid is its first process, or one of its group. */
+/* Whether pid is the job's first process, or one of its group. */
 static bool has_process(const struct json_value *job, pid_t pid)
 {
     const struct json_value *members = json_get(job, "members");
@@ -60,7 +63,7 @@ static bool has_process(const struct json_value *job, pid_t pid)
     return false;
 }
 
-/* The running job of this user that pid began, or was begun for; 0: none. */
+/* The running job of this user that pid began, or that was begun for it; 0: none. */
 static uint64_t job_of(const struct json_value *jobs, pid_t pid)
 {
     for (size_t i = 0; i < json_count(jobs); i++) {
@@ -75,7 +78,7 @@ static uint64_t job_of(const struct json_value *jobs, pid_t pid)
     return 0;
 }
 
-/* The job of this process, or of the nearest process that it descends from. */
+/* The job of this process, or of its nearest ancestor that has one. */
 static int find_own(const struct door *door, uint64_t *ret, uw_error *err)
 {
     auto_(json_free) struct json *doc = NULL;
@@ -93,7 +96,7 @@ static int find_own(const struct door *door, uint64_t *ret, uw_error *err)
     return fail(err, -ENOENT, "this process belongs to no job that the daemon knows");
 }
 
-/* That a running job has that number. */
+/* Checks that a running job has that number. */
 static int check_job(const struct door *door, uint64_t id, uw_error *err)
 {
     auto_(json_free) struct json *doc = NULL;
@@ -165,7 +168,7 @@ int uw_job_cap(uw_job *job, const char *cap, double for_s, const char *why,
     return lib_claim(lib_job_ctx(job), &claim, ret_id, err);
 }
 
-/* ---- what is known ---- */
+/* ---- results ---- */
 
 static int ask_job(const uw_job *job, struct json **ret, uw_error *err)
 {

@@ -25,7 +25,7 @@ enum { JOIN_MS = 10, JOIN_TRIES = 200 };
 struct uw_job {
     uw_ctx *ctx;
     uint64_t id;
-    /* As registered. */
+    /* As registered: */
     pid_t owner; /* the job ends with this process */
     char name[JOB_NAME], goal[LIB_TEXT], cap[LIB_TEXT], cls[LIB_TEXT],
         command[LIB_COMMAND];
@@ -37,11 +37,11 @@ struct uw_job {
     size_t n_devices;
     bool default_devices;
 
-    int fd; /* of the page, for a daemon that was restarted */
+    int fd; /* descriptor of the page, for a daemon that was restarted */
     struct uw_progress_page *page;
     struct uw_progress_slot *slot; /* of process pid */
     pid_t pid;
-    uint32_t phase; /* told last by it */
+    uint32_t phase; /* last phase that it reported */
 };
 
 DEFINE_AUTO(uw_job *, uw_job_free);
@@ -85,7 +85,7 @@ void uw_job_step(uw_job *job, enum uw_phase phase)
     lib_slot_step(job->slot);
     if (job->phase != (uint32_t)phase) {
         job->phase = (uint32_t)phase;
-        (void)futimens(job->fd, NULL); /* heard by the daemon: docs/progress.md */
+        (void)futimens(job->fd, NULL); /* notifies the daemon: docs/progress.md */
     }
 }
 
@@ -240,7 +240,7 @@ static void path_of(const uw_job *job, char *ret, size_t size)
     (void)snprintf(ret, size, "/v1/jobs/%" PRIu64, job->id);
 }
 
-/* Whether the daemon has the page of the job in its answer. */
+/* Whether the daemon has the page of the job, by its answer. */
 static bool has_page(const struct json *doc)
 {
     bool page = false;
@@ -255,8 +255,8 @@ static bool has_search(const struct json *doc)
     return doc && json_get(json_get(json_root(doc), "search"), "page");
 }
 
-/* The daemon reads steps of jobs with a goal or a cap alone: what the process that began
- * the job asked for counts, not what those did that joined it.
+/* The daemon reads steps only for jobs with a goal or a cap: the request of the process
+ * that began the job counts, not those of processes that joined it.
  */
 static int note_read(uw_job *job, int how, uw_error *err)
 {
@@ -275,9 +275,9 @@ static int note_read(uw_job *job, int how, uw_error *err)
     return r;
 }
 
-/* Gives the daemon the page, unless it has one whose processes live.  A job without a
- * goal has one, too: it may be given a goal later, or have that of the job in which it
- * runs; that this fails is no failure.
+/* Sends the page to the daemon, unless it has one whose processes live.  A job without a
+ * goal has one, too: it may get a goal later, or have that of the outer job.  A failure
+ * is ignored.
  */
 static int give_page(const uw_job *job, uw_error *err)
 {
@@ -298,7 +298,7 @@ static int give_page(const uw_job *job, uw_error *err)
     return r;
 }
 
-/* The page of the process that began the job, in place of this one's own. */
+/* Uses the page of the process that began the job instead of this one's own. */
 static int join_page(uw_job *job, uw_error *err)
 {
     int fd = -1, r = -ENODATA;
@@ -308,7 +308,7 @@ static int join_page(uw_job *job, uw_error *err)
             (void)poll(NULL, 0, JOIN_MS);
         r = page_socket_take(lib_job_socket(job->ctx), job->id, &fd, err);
     }
-    if (r == -ENODATA) /* that process is gone */
+    if (r == -ENODATA) /* that process has ended */
         return give_page(job, err);
     if (r < 0)
         return job->read ? r : 0;
@@ -325,7 +325,7 @@ static int join_page(uw_job *job, uw_error *err)
     return 0;
 }
 
-/* What ends this process' part in the job. */
+/* The request path that ends this process's part in the job. */
 static void leave_path(const uw_job *job, char *ret, size_t size)
 {
     char who[24] = "";
@@ -376,7 +376,7 @@ uint64_t uw_job_id(const uw_job *job)
     return job ? job->id : 0;
 }
 
-/* The way to job's daemon, and job's path there. */
+/* The connection to the job's daemon, and the job's path there. */
 static int job_path(const uw_job *job, const struct door **ret_door, char *ret_path,
                     size_t size, uw_error *err)
 {
@@ -386,7 +386,7 @@ static int job_path(const uw_job *job, const struct door **ret_door, char *ret_p
     return lib_remote(job->ctx, "a job", ret_door, err);
 }
 
-/* Whether the job in the answer runs, and has this process where it is of a group. */
+/* Whether the job in the answer runs and, for a group, has this process. */
 static bool is_known(const uw_job *job, const struct json *doc, bool *ret_running)
 {
     const struct json_value *v = doc ? json_root(doc) : NULL;

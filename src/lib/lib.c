@@ -1,4 +1,6 @@
-/* The public functions of libunderwatt: arguments checked, then the context's mode. */
+/* The public functions of libunderwatt: check the arguments, then call the context's
+ * mode.
+ */
 #include <errno.h>
 #include <math.h>
 #include <stdbool.h>
@@ -37,7 +39,7 @@ static int read_options(const uw_options *opts, uw_options *ret, uw_error *err)
     return 0;
 }
 
-/* LIB_ABSENT: no daemon, and none has to be there. */
+/* LIB_ABSENT: there is no daemon, and none is required. */
 static int open_remote(const uw_options *o, uw_ctx **ret, uw_error *err)
 {
     struct daemon_address where;
@@ -72,7 +74,7 @@ int uw_ctx_open(const uw_options *opts, uw_ctx **ret_ctx, uw_error *err)
     return 0;
 }
 
-/* May this process use it?  Threads stay behind in a fork. */
+/* Whether this process may use the context: its threads do not exist after a fork. */
 static bool is_ours(const uw_ctx *ctx)
 {
     return !ctx->mode->threads || ctx->pid == getpid();
@@ -91,7 +93,7 @@ void uw_ctx_free(uw_ctx *ctx)
         return;
     uw_window *first = ctx->windows;
     ctx->mode->close(ctx);
-    for (uw_window *w = first; w; w = w->after) /* the program's to free */
+    for (uw_window *w = first; w; w = w->after) /* the program frees these */
         w->ctx = NULL;
 }
 
@@ -177,7 +179,7 @@ int uw_window_begin(uw_ctx *ctx, uw_window **ret, uw_error *err)
     return 0;
 }
 
-/* Of each call for a window. */
+/* For each call on a window. */
 static int check_window(const uw_window *win, uw_error *err)
 {
     if (!win)
@@ -250,7 +252,7 @@ int uw_window_end(uw_window *win, uw_error *err)
     return r < 0 ? r : uw_window_wait(win, -1, err);
 }
 
-/* Of a window and a board: the energy is known, or -errno. */
+/* For a window and a board: the energy is known, or -errno. */
 static int check_known(const uw_window *win, const uw_device *dev, uw_error *err)
 {
     if (!win->stopped || dev->ctx != win->ctx)

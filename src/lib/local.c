@@ -49,25 +49,26 @@ struct local {
     bool running;
     pthread_mutex_t lock;
     pthread_cond_t wake;
-    int bell; /* eventfd: the mailbox has something */
+    int bell; /* eventfd: the mailbox has a request */
     struct ask ask;
-    uint64_t mark[MARKS];       /* times at which windows begin or end */
-    size_t n_marks;             /* more are not marked: their energy is less certain */
+    uint64_t mark[MARKS]; /* times at which windows begin or end */
+    size_t n_marks;       /* further times are not marked: their energy is less certain */
     uw_window *stopped, **last; /* a queue */
-    /* Why a processor is not known, or (no_cpu) all of them; 0: of that time it is not.
+    /* Why a processor's energy is unknown, or that of all (no_cpu); 0: only for that
+     * time.
      */
     struct {
         int r;
         uw_error err;
     } cpu[DOMAINS_MAX], no_cpu;
 
-    /* The thread's own. */
-    uw_window *waiting; /* those of the queue that the sampler has no room for */
+    /* Used only by the thread: */
+    uw_window *waiting; /* windows of the queue that do not fit into the sampler */
     struct loop *loop;
     struct loop_fd *ear;
     struct boards *boards;
     struct sampler *sampler;
-    const char *source; /* of the boards; until they are open */
+    const char *source; /* source of the boards; until they are open */
     struct domains *domains;
     struct board *board[BOARDS_MAX];
     uw_device device[BOARDS_MAX];
@@ -163,7 +164,7 @@ static void show_processors(struct local *l, uw_window *win)
     }
 }
 
-/* The energy of a window is known, or cannot be. */
+/* The energy of a window is known, or cannot be known. */
 static void window_done(struct local *l, uw_window *win, const struct sampler_window *w)
 {
     (void)pthread_mutex_lock(&l->lock);
@@ -195,7 +196,7 @@ static int on_window(struct sampler *s, const struct sampler_window *w, void *us
     return 0;
 }
 
-/* Asks for the windows that wait, as far as the sampler takes them. */
+/* Queries the waiting windows, as far as the sampler accepts them. */
 static void ask_sampler(struct local *l)
 {
     while (l->waiting) {
@@ -233,7 +234,7 @@ static void take_windows(struct local *l)
     ask_sampler(l);
 }
 
-/* The window is freed: nothing may come of it any more. */
+/* The window is freed: no result for it may follow. */
 static void drop_window(struct local *l, const uw_window *win)
 {
     for (uw_window **at = &l->waiting; *at; at = &(*at)->queue)
@@ -312,8 +313,8 @@ static int on_processors(int r, const uw_error *err, void *user)
     return 0;
 }
 
-/* Of this machine, or those that the boards text names; a simulated node has none of its
- * own.  Answers for the boards.
+/* Opens those of this machine, or those in the boards text; a simulated node has none of
+ * its own.  Answers the request for the boards.
  */
 static void open_processors(struct local *l)
 {
@@ -435,7 +436,7 @@ static int begin(struct local *l, const uw_options *opts, uw_error *err)
     return 0;
 }
 
-/* The threads that begin here block all signals: the program's own threads get them. */
+/* Threads started here block all signals: the program's own threads receive them. */
 static int begin_quietly(struct local *l, const uw_options *opts, uw_error *err)
 {
     sigset_t all, before;
@@ -492,7 +493,7 @@ static int local_power(uw_device *dev, double *ret_w, uw_error *err)
     return r;
 }
 
-/* Notes the time of a window's begin or end. */
+/* Notes the time of a window's start or end. */
 static uint64_t note_time(struct local *l)
 {
     uint64_t now = loop_now_ns(l->loop);

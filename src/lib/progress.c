@@ -15,8 +15,8 @@
 #include "io/progress.h"
 #include "lib/inside.h"
 
-/* Of a slot that is being taken: the bit makes the number no pid, so that readers see no
- * live process before the slot's values are its owner's.
+/* Marks a slot that is being taken: with this bit the number is no pid, so readers see
+ * no live process before the slot has its owner's values.
  */
 #define TAKING (UINT64_C(1) << 63)
 
@@ -27,8 +27,8 @@ struct uw_progress {
     struct uw_progress_page *page;
     int rank; /* LOCAL_RANK, or NO_RANK */
     struct uw_progress_slot *slot;
-    pid_t pid; /* whose slot it is */
-    /* Of a program in a job of Slurm's: the job that it has begun for its steps. */
+    pid_t pid; /* owner of the slot */
+    /* For a program in a Slurm job: the job that it has begun for its steps. */
     uw_ctx *ctx;
     uw_job *job;
 };
@@ -40,13 +40,13 @@ static uint64_t pid_of(const struct uw_progress_slot *slot)
     return __atomic_load_n(&slot->pid, __ATOMIC_ACQUIRE);
 }
 
-/* Whether nobody has a slot with that pid: none, or a process that is dead. */
+/* Whether no process uses a slot with that pid: there is none, or it is dead. */
 static bool is_dead(uint64_t pid)
 {
     return pid == 0 || !progress_alive(pid & ~TAKING);
 }
 
-/* Takes a slot whose pid was `was`; false: somebody else was faster. */
+/* Takes a slot whose pid was `was`; false: another process has taken it. */
 static bool take_slot(struct uw_progress_slot *slot, uint64_t was, uint64_t pid)
 {
     if (!__atomic_compare_exchange_n(&slot->pid, &was, pid | TAKING, 0, __ATOMIC_ACQ_REL,
@@ -59,9 +59,7 @@ static bool take_slot(struct uw_progress_slot *slot, uint64_t was, uint64_t pid)
     return true;
 }
 
-/* The first slot that pid has, or takes now of those that nobody has; dead: or whose
- * process is dead.
- */
+/* Takes the first free slot for pid; dead: or one whose process is dead. */
 static struct uw_progress_slot *first_slot(struct uw_progress_page *page, uint64_t pid,
                                            bool dead)
 {
@@ -110,7 +108,7 @@ void lib_slot_step(struct uw_progress_slot *slot)
 
 /* ---- pages ---- */
 
-/* LOCAL_RANK, as torchrun and others set it. */
+/* LOCAL_RANK, set by torchrun and others. */
 static int local_rank(void)
 {
     const char *text = secure_getenv("LOCAL_RANK");
@@ -251,7 +249,7 @@ int uw_progress_phase(uw_progress *p, enum uw_phase phase, uw_error *err)
     if (slot->phase == (uint32_t)phase)
         return 0;
     __atomic_store_n(&slot->phase, (uint32_t)phase, __ATOMIC_RELEASE);
-    if (futimens(p->fd, NULL) < 0) /* seen all the same, later: docs/progress.md */
+    if (futimens(p->fd, NULL) < 0) /* otherwise noticed later: docs/progress.md */
         return fail(err, -errno, "progress page: %s", strerror(errno));
     return 0;
 }

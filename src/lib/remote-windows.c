@@ -1,5 +1,5 @@
-/* Windows of the daemon.  An end is a time that this process notes; the daemon is told of
- * it with the next window's beginning, or when its energy is asked for.
+/* Windows at the daemon.  This process notes the time of a window's end; the daemon
+ * receives it with the start of the next window, or when the energy is queried.
  */
 #include <errno.h>
 #include <inttypes.h>
@@ -19,14 +19,14 @@
 #include "lib/inside.h"
 
 enum {
-    ANSWER_S = 10, /* as the other calls of a client */
-    READY_MS = 1,  /* uw_window_ready() */
-    LAST_MS = 200, /* of uw_ctx_free() */
-    LATE_MS = 100, /* of an answer, beyond the time that the daemon waits */
+    ANSWER_S = 10, /* as for the other calls of a client */
+    READY_MS = 1,  /* timeout of uw_window_ready() */
+    LAST_MS = 200, /* timeout of uw_ctx_free() */
+    LATE_MS = 100, /* delay of an answer beyond the daemon's wait */
     NAP_MS = 20,
-    TOLD_MAX = 256,     /* windows a request */
-    SAMPLES_MAX = 2048, /* an answer */
-    DONE_MAX = 4096,    /* ids; more are left to the daemon's own limit */
+    TOLD_MAX = 256,     /* windows per request */
+    SAMPLES_MAX = 2048, /* samples per answer */
+    DONE_MAX = 4096,    /* ids; others are dropped by the daemon's own limit */
 };
 
 static uint64_t clock_ns(clockid_t id)
@@ -47,15 +47,15 @@ static int ask(uw_ctx *ctx, const char *path, uint64_t timeout_ns, struct json_o
     return door_ask(&door, "POST", path, body, ret, err);
 }
 
-/* ---- what the daemon is to know ---- */
+/* ---- news for the daemon ---- */
 
-/* What a request tells, until it has succeeded. */
+/* The contents of a request, until it has succeeded. */
 struct news {
     uw_window *stopped[TOLD_MAX];
-    size_t n_stopped, n_done; /* n_done: the first of the list */
+    size_t n_stopped, n_done; /* n_done: number of ids from the start of the list */
 };
 
-/* NULL: nothing is to be told. */
+/* NULL: there is no news. */
 static struct json_out *tell(uw_ctx *ctx, struct news *ret)
 {
     const struct lib_done *done = lib_remote_done(ctx);
@@ -132,7 +132,7 @@ void lib_remote_drop(uw_ctx *ctx, uw_window *win)
 {
     struct lib_done *done = lib_remote_done(ctx);
 
-    if (win->id == 0 || win->pid != getpid()) /* gone; a forked child's parent's */
+    if (win->id == 0 || win->pid != getpid()) /* unknown, or of a forked child's parent */
         return;
     if (array_grow(&done->id, &done->room, done->n, DONE_MAX) == 0)
         done->id[done->n++] = win->id;
@@ -181,7 +181,7 @@ static void read_board(const struct json_value *v, const char *id, double time_s
     *ret = (struct lib_energy){.r = 0, .energy = e};
 }
 
-/* An older daemon tells of none. */
+/* An older daemon reports none. */
 static void read_processors(const struct json_value *list, double time_s, uw_window *win)
 {
     win->n_processors = 0;
@@ -233,7 +233,7 @@ int lib_remote_no_processor(uw_ctx *ctx, const uw_window *win, size_t i, uw_erro
                 win->processor[i].name);
 }
 
-/* false: it is none. */
+/* False: it is not a sample. */
 static bool read_sample(const struct json_value *v, uw_sample *ret)
 {
     return json_as_double(json_get(v, "time_s"), &ret->time_s) &&
@@ -276,12 +276,10 @@ static void unknown(uw_window *win, const char *text)
         win->board[i].r = fail(&win->board[i].err, -ENODATA, "%s", text);
 }
 
-/* The daemon does not know the window: it was restarted, or it has opened its boards
- * again.
- */
+/* The daemon does not know the window: it was restarted, or has reopened its boards. */
 static void lost(uw_window *win)
 {
-    win->id = 0; /* there is nothing to tell of it */
+    win->id = 0; /* the daemon does not know the window any more */
     win->told = true;
     unknown(win, "the daemon does not know this window any more: it was restarted, its "
                  "driver was reloaded, or more windows were begun than it keeps");
@@ -294,12 +292,12 @@ static struct json_out *end_of(const uw_window *win, double wait_s)
     json_out_object(o, NULL);
     json_out_int(o, "at_ns", (int64_t)win->end_ns); /* also if it was told: too late? */
     json_out_double(o, "wait_s", wait_s);
-    json_out_bool(o, "keep", true); /* until it is dropped: an answer may be lost */
+    json_out_bool(o, "keep", true); /* until it is dropped: the answer may be lost */
     json_out_end(o);
     return o;
 }
 
-/* Asks once: 1, 0 (not known yet), -ETIMEDOUT (nor an answer), or another failure. */
+/* One query: 1, 0 (not known yet), -ETIMEDOUT (no answer), or another failure. */
 static int ask_once(uw_ctx *ctx, uw_window *win, uint64_t wait_ns, uw_error *err)
 {
     auto_(json_free) struct json *doc = NULL;
@@ -313,7 +311,7 @@ static int ask_once(uw_ctx *ctx, uw_window *win, uint64_t wait_ns, uw_error *err
         lost(win);
         return 1;
     }
-    if (r == -EINVAL) { /* its end is too long ago */
+    if (r == -EINVAL) { /* its end is too old */
         unknown(win, why.text);
         return 1;
     }

@@ -1,5 +1,5 @@
-/* A context that is a client of the daemon: one request for each call, no connection
- * between calls.
+/* A context that is a client of the daemon: one request per call, no connection between
+ * calls.
  */
 #include <errno.h>
 #include <inttypes.h>
@@ -213,7 +213,7 @@ static const struct lib_mode remote_mode = {
     lib_remote_samples,
 };
 
-/* After the boards are read: those that this process may not use. */
+/* After the boards are read: finds those that this process may not use. */
 static void find_closed(struct remote *c, const struct json_value *gpus)
 {
     const char *sim_state = secure_getenv("UNDERWATT_SIM_STATE");

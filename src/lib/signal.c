@@ -1,4 +1,4 @@
-/* Signals from outside, as the daemon has them. */
+/* Outside signals, from the daemon. */
 #include <errno.h>
 #include <stdio.h>
 #include <string.h>

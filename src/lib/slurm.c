@@ -1,5 +1,5 @@
-/* A program in a job of Slurm's that has a goal: it tells its steps as a job of its own,
- * which runs in that one and has its goal.
+/* A program in a Slurm job with a goal: reports its steps as a job of its own, which
+ * runs within that job and has its goal.
  */
 #include <errno.h>
 #include <stdbool.h>
@@ -17,7 +17,7 @@ enum { NUMBER = 20, COMMAND_MAX = 4096 };
 
 DEFINE_AUTO(uw_ctx *, uw_ctx_free);
 
-/* A number of Slurm's in the environment; "": there is none. */
+/* A number from Slurm's environment; "": there is none. */
 static const char *number(const char *name)
 {
     const char *text = secure_getenv(name);
@@ -38,8 +38,9 @@ static bool has_goal(const struct json_value *job)
     return yours && running && (goal || (asked && strncmp(asked, "goal ", 5) == 0));
 }
 
-/* Of several processes, as torchrun or srun starts them, one job: all ranks of a training
- * have the step in common, and MASTER_PORT where a launcher of the step starts several.
+/* One job for several processes, as torchrun or srun starts them: all ranks of a
+ * training share the step and, if a launcher of the step starts several trainings,
+ * MASTER_PORT.
  */
 static void name_group(const char *job, char *ret, size_t size)
 {
@@ -52,7 +53,7 @@ static void name_group(const char *job, char *ret, size_t size)
         (void)snprintf(ret, size, "step %s.%s %s", job, step, port);
 }
 
-/* The program's words, the same for runs of the same job; too many: "". */
+/* The program's words, which are the same for runs of the same job; too long: "". */
 static void read_command(char *ret, size_t size)
 {
     auto_(mem_free) char *text = NULL;

@@ -32,9 +32,9 @@ static enum end_state judge(const struct end_state_board *b)
                                                               : END_STATE_BACK;
 }
 
-/* An actuator whose client is unknown may be restoring: only root can read its lock.  And
- * another's limit may have been ours when it was read, and was restored before the
- * journal was read.
+/* An actuator whose client is unknown may be restoring: only root can read its lock.
+ * And another program's limit may have been Underwatt's when it was read, and was
+ * restored before the journal was read.
  */
 bool end_state_is_moving(const struct end_state_board *b)
 {

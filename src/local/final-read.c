@@ -18,7 +18,7 @@ struct slot {
     struct final_read *reread;
     struct board *board;
     uint32_t original_mw, in_force_mw, others_mw;
-    int result; /* of the last reading */
+    int result; /* result of the last reading */
     uw_error error;
 };
 

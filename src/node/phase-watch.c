@@ -17,12 +17,12 @@
 #include "jobs/roster.h"
 #include "node/ledger-writer.h"
 
-/* The current phase, since its begin or the last change of its limit. */
+/* The current phase, since its start or the last change of its limit. */
 struct phase_now {
     uint64_t from_ns;
     struct step_mark from;
     bool has_from;
-    bool part; /* does not start at the phase's begin */
+    bool part; /* does not start at the phase's start */
     /* Sums over the samples of all boards: */
     double s, power_s, cap_s, ruled_s; /* seconds; the others weighted by time */
     uint32_t least_mw, most_mw;

@@ -16,7 +16,7 @@ struct course {
     bool claims;
     struct bucket bucket;
     bool written;         /* the current occurrence has a row */
-    uint64_t n, since_ns; /* occurrences without rows, and the begin of these */
+    uint64_t n, since_ns; /* occurrences without rows, and the start of these */
     uint64_t at_ns;       /* time of the last occurrence */
 };
 

@@ -162,7 +162,7 @@ static double leak(struct plant_gpu *gpu, double temp_c, uint64_t *ret_end_ns)
     return static_w(gpu) * b->leak_per_k * (felt - (b->ambient_c + rise));
 }
 
-/* Place for one more segment of the history. */
+/* A place for another segment of the history. */
 static struct segment *push(struct plant_gpu *gpu)
 {
     if (++gpu->n > SEGMENTS) {
@@ -173,8 +173,8 @@ static struct segment *push(struct plant_gpu *gpu)
     return gpu_last(gpu);
 }
 
-/* The segment that begins at now_ns, where the last one ends, of which nothing but its
- * wave is missing.  A segment of zero length is used again.
+/* The segment that begins at now_ns, where the last one ends; only its wave is missing.
+ * A segment of zero length is used again.
  */
 static struct segment *next_segment(struct plant_gpu *gpu, double temp_c, bool was_bound)
 {
@@ -195,7 +195,7 @@ static struct segment *next_segment(struct plant_gpu *gpu, double temp_c, bool w
     return next;
 }
 
-/* The wave of the segment at now_ns, and what follows from it. */
+/* The wave of the segment at now_ns, and the values derived from it. */
 static void give_wave(struct plant_gpu *gpu, struct segment *s)
 {
     shape_wave(gpu, gpu->leak_w, &s->wave);
@@ -229,7 +229,7 @@ static void renew(struct plant_gpu *gpu)
     give_wave(gpu, gpu_last(gpu));
 }
 
-/* After a change from outside, which may be one of several. */
+/* Called after an external change, which may be one of several. */
 static void changed(struct plant_gpu *gpu)
 {
     gpu->stale = true;

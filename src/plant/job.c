@@ -9,7 +9,7 @@
 #include "base/units.h"
 #include "plant/state.h"
 
-#define FAR_NS 9e18 /* a time further away is never; the sum of both fits 64 bits */
+#define FAR_NS 9e18 /* later times count as never; the sum of both fits 64 bits */
 
 struct plant_job {
     struct plant_gpu *gpu[PLANT_JOB_BOARDS_MAX];
@@ -21,7 +21,7 @@ struct plant_job {
     double time_scale, power_scale;
 
     uint64_t now_ns;
-    bool stale; /* changed at now_ns: catch_up() has to see to it */
+    bool stale; /* changed at now_ns: catch_up() must handle it */
     /* end of the phase; next event, or a time before it if stale */
     uint64_t end_ns, next_ns;
     uint32_t epoch;
@@ -281,7 +281,8 @@ static void changed(struct plant_job *job)
     job->stale = true;
 }
 
-/* All changes at now_ns at once: steps are counted at the old pace, then comes the new.
+/* Handles all changes at now_ns at once: counts steps at the old pace, then sets the new
+ * one.
  */
 static void catch_up(struct plant_job *job)
 {
@@ -376,7 +377,7 @@ int plant_job_grant(struct plant_job *job, const struct plant_job_phase *grant,
         return PLANT_GRANT_FULL;
     job->grant[job->n_grants++] = *grant;
     changed(job);
-    job->next_ns = 0; /* what is granted may end at once */
+    job->next_ns = 0; /* a grant may end at once */
     if (waited) {
         job->waited_ns += job->now_ns - job->waits_from_ns;
         take_up(job, true);

@@ -199,7 +199,7 @@ static uint32_t clock_mhz(const struct plant_gpu *gpu)
     double mhz = b->sm_min_mhz;
 
     /* For calibrated boards, a clock that fits the power, as on a V100: the model's x is
-     * no clock.
+     * not a clock.
      */
     if (gpu->load.activity == PLANT_RUN && !b->calibrated)
         mhz = b->sm_max_mhz * gpu->x;

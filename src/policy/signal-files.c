@@ -40,7 +40,7 @@ struct look {
     struct loop_timer *timer;
     struct loop_worker *worker;
     bool busy;
-    int64_t utc_ns; /* at the begin of the read */
+    int64_t utc_ns; /* at the start of the read */
     struct mark mark;
     bool has_mark;          /* mark of the file as it was read last … */
     int64_t marked_ns;      /* … then */

@@ -41,7 +41,7 @@ struct entry {
     bool *row_estimates;       /* for each row; NULL: as given.estimated */
     size_t n_rows;
     int64_t rows_end_s;
-    int64_t next_utc_ns; /* begin of the next point of the series */
+    int64_t next_utc_ns; /* start of the next point of the series */
     struct signal_history history;
     struct signal_folds folds;  /* folds of rows, else of history */
     char why[SIGNAL_WHY];       /* reason of the source's failure */

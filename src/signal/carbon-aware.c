@@ -1,5 +1,5 @@
-/* The web API of the Carbon Aware SDK, which a site runs over a source of its own: what
- * is marginal and what average is that source's matter.
+/* The web API of the Carbon Aware SDK, which a site runs with a data source of its own:
+ * whether values are marginal or average depends on that source.
  *
  * Past values have `time`, `rating` and a duration as hh:mm:ss, forecasts `timestamp`,
  * `value` and a duration in minutes.
@@ -45,7 +45,7 @@ static void ask(struct asking *a)
     ask_query(a, "toTime", minute_iso(now, to));
 }
 
-/* Minutes, or "01:00:00"; a missing one is an hour.  0: it is none. */
+/* Minutes, or "01:00:00"; a missing one is an hour.  0: neither. */
 static int64_t length_s(const struct json_value *v)
 {
     const char *text = json_as_text(v);

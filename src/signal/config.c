@@ -26,7 +26,7 @@ void signals_config_fini(struct signals_config *c)
 
 /* ---- one source ---- */
 
-/* What the file says; NULL and 0: left out. */
+/* The values in the file; NULL and 0: not given. */
 struct words {
     const char *name, *type, *zone, *region, *postcode, *location, *url, *file, *path,
         *column, *unit, *as, *key_file, *login_file, *ca;
@@ -148,7 +148,7 @@ static int take_provides(const struct yaml_node *node, struct source_config *c,
     return r;
 }
 
-/* The keys that stand in the file, as bits; `path` of a CSV source is its file. */
+/* The keys in the file, as bits; `path` of a CSV source is its file. */
 static void find_given(const struct yaml_node *map, struct source_config *c)
 {
     for (size_t i = 0; i < SOURCE_KEYS; i++)
@@ -183,7 +183,7 @@ static int take_every(const struct yaml_node *map, const struct words *w,
     return 0;
 }
 
-/* It is a file's name, too. */
+/* Checks a name, which is also the name of a file. */
 static int check_name(const struct yaml_node *map, const char *name, uw_error *err)
 {
     if (!name[0] || name[0] == '.' || strchr(name, '/'))
@@ -240,7 +240,7 @@ static int read_source(const struct yaml_node *map, const char *countries,
 
 /* ---- the list ---- */
 
-/* A signal that both give; NULL: there is none. */
+/* A signal that both provide; NULL: there is none. */
 static const char *common(const struct source_config *a, const struct source_config *b,
                           char name[SIGNAL_NAME])
 {
@@ -298,14 +298,14 @@ static int read_sources(const struct yaml_node *list, const char *countries,
     return r;
 }
 
-/* ---- who may read it ---- */
+/* ---- access ---- */
 
 struct serve_words {
     const char *socket;
     const struct yaml_node *tcp;
 };
 
-/* "[::]:9446", "127.0.0.1:9446"; no name of a host */
+/* "[::]:9446", "127.0.0.1:9446"; no host name */
 static bool is_address(const char *text)
 {
     const char *port = strrchr(text, ':');
@@ -322,7 +322,7 @@ static bool is_address(const char *text)
         return false;
     memcpy(host, text + v6, len);
     host[len] = '\0';
-    host[strcspn(host, "%")] = '\0'; /* the link of a local address */
+    host[strcspn(host, "%")] = '\0'; /* the interface of a link-local address */
     return inet_pton(v6 ? AF_INET6 : AF_INET, host, address) == 1;
 }
 
@@ -377,7 +377,7 @@ static int read_serve(const struct yaml_node *map, struct signals_config *c,
     return r;
 }
 
-/* ---- whom it follows ---- */
+/* ---- the followed instance ---- */
 
 static bool is_host_alone(const char *text)
 {
@@ -386,7 +386,7 @@ static bool is_host_alone(const char *text)
     return !*rest || strcmp(rest, "/") == 0;
 }
 
-/* The path is the program's. */
+/* The program appends the path. */
 static int check_site(const struct yaml_node *map, const char *url, uw_error *err)
 {
     const struct yaml_node *at = yaml_get(map, "url");
@@ -471,7 +471,7 @@ static int read_top(const struct yaml_node *root, const char *countries,
     return r == 0 ? read_whence(root, &w, countries, c, err) : r;
 }
 
-/* doc: freed. */
+/* Frees doc. */
 static int take_doc(const char *name, struct yaml *doc, const char *countries,
                     struct signals_config *ret, uw_error *err)
 {

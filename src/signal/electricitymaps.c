@@ -1,8 +1,8 @@
 /* Electricity Maps, versions 3 and 4 of its API: average carbon intensity of a zone.
  *
- * A zone that the service does not know falls back to the caller's address unless that is
- * forbidden, by a parameter that each version names in its own way; the zone of the
- * answer is compared as well.  A key of the sandbox gets values that are made up.
+ * For an unknown zone, the service uses the caller's address, unless a parameter forbids
+ * this, whose name differs between the versions; the zone of the answer is compared as
+ * well.  A key of the sandbox gets invented values.
  */
 #include <errno.h>
 #include <string.h>
@@ -13,8 +13,8 @@
 
 enum { GIVES_NOW, GIVES_FORECAST };
 enum {
-    GAP_S = 2 * 3600, /* without a value for longer: the last day is asked for */
-    PAST_S = 3600,    /* and so often in any case: it replaces its estimates */
+    GAP_S = 2 * 3600, /* after a longer time without a value, the last day is queried */
+    PAST_S = 3600,    /* and at least this often: it replaces its estimates */
 };
 
 static int check(const struct source_config *c, const char *countries, uw_error *err)
@@ -52,7 +52,7 @@ static void ask(struct asking *a)
     ask_secret_header(a, "auth-token", "", a->secret);
 }
 
-/* How long a point counts; 0: the word is not known. */
+/* The duration of a point; 0: the word is unknown. */
 static int64_t length_s(const struct json_value *v)
 {
     static const struct {

@@ -1,9 +1,9 @@
-/* Day-ahead prices of a bidding zone, from ENTSO-E's transparency platform (document type
- * A44).
+/* Day-ahead prices of a bidding zone, from ENTSO-E's transparency platform (document
+ * type A44).
  *
- * A document has a series of prices for each day and, in zones with several auctions, for
- * each of them: the first one is the market's.  Under curve type A03 a position that is
- * missing repeats the price before it; else it is unknown.  Without data the answer is an
+ * A document has a series of prices for each day and, in zones with several auctions,
+ * for each auction: the first one is the market's.  In curve type A03 a missing position
+ * repeats the price before it; otherwise it is unknown.  Without data the answer is an
  * acknowledgement, with status 200 or 400.
  */
 #include <ctype.h>
@@ -30,7 +30,7 @@ enum {
     EIC = 16, /* characters of a zone's code, the last one a check */
 };
 
-/* A price at its position, and how far the document is. */
+/* A price and its position, and the progress in the document. */
 struct price {
     int64_t from_utc_s, to_utc_s;
     double v;
@@ -44,7 +44,7 @@ struct prices {
     /* of a series */
     char currency[8], measure[8];
     bool repeats, other; /* A03; of another auction or contract */
-    size_t first;        /* of its prices */
+    size_t first;        /* index of the first of its prices */
     /* of a period */
     int64_t start_utc_s, end_utc_s, step_s;
     uint64_t position, last;

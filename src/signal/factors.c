@@ -1,10 +1,10 @@
 /* Yearly carbon intensity of electricity by country, in g of CO2 equivalent a kWh over
- * the life cycle, of what is generated in the country.
+ * the life cycle, for the electricity generated in the country.
  *
  * Origin: Our World in Data, "Carbon intensity of electricity generation", with data of
  * Ember and of the Energy Institute, CC BY 4.0; taken over on 2026-11-26.  Figures of
- * 2025 are there for some countries only.  Left out: small grids, where the rounding of
- * what is generated shows in the figure.
+ * 2025 exist only for some countries.  Left out: small grids, where the rounding of the
+ * generated energy affects the figure.
  */
 #include "signal/factors.h"
 

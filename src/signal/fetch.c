@@ -9,7 +9,7 @@ static uint64_t least(uint64_t a, uint64_t b)
     return a < b ? a : b;
 }
 
-/* Up to a tenth of it. */
+/* Up to a tenth of n. */
 static uint64_t jitter(struct fetch *f, uint64_t ns)
 {
     return rng_below(&f->rng, ns / JITTER + 1);
@@ -45,7 +45,7 @@ int fetch_next(struct fetch *f, const struct source_config *c, const char *secre
     return source_next(c, secret, s, utc_s, ret, err);
 }
 
-/* Until the next round after f->failures of them. */
+/* The time until the next round after f->failures failures. */
 static uint64_t back_off(const struct fetch *f)
 {
     uint64_t most_ns = FETCH_AGAIN_MAX_S * NS_PER_S;

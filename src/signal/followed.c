@@ -30,8 +30,7 @@ static struct followed_signal *find(const struct followed *f, const char *signal
 
 /* ---- reading ---- */
 
-/* A text of this key; null and a missing one: "".  false: it is none that can be shown,
- * or does not fit.
+/* A text of this key; null or missing: "".  False: it cannot be shown, or does not fit.
  */
 static bool read_word(const struct json_value *v, const char *key, char *ret, size_t size)
 {

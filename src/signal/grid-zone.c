@@ -28,10 +28,11 @@ static bool is_formed(const char *zone)
     return !*zone;
 }
 
-/* What people write for a country, and its code. */
+/* Common names of a country, and its code. */
 static const char *const often[][2] = {{"UK", "GB"}, {"EL", "GR"}, {"USA", "US"}};
 
-/* The next line of the table that is no comment: code and name; false: none is left. */
+/* The next line of the table that is not a comment: code and name; false: none is left.
+ */
 static bool next_country(const char **at, char code[3], char name[64])
 {
     while (**at) {
@@ -89,7 +90,7 @@ static bool by_name(const char *countries, const char *text, size_t n, char ret[
     return near.word != NULL;
 }
 
-/* What the first n characters are often written for; NULL. */
+/* The code for which the first n characters are often mistaken; NULL. */
 static const char *mistaken(const char *text, size_t n)
 {
     for (size_t i = 0; i < n_elements(often); i++)
@@ -98,7 +99,7 @@ static const char *mistaken(const char *text, size_t n)
     return NULL;
 }
 
-/* The zone that was probably meant; "". */
+/* The zone that was probably intended; "". */
 static void guess(const char *zone, const char *countries, char ret[GRID_ZONE_MAX + 3])
 {
     size_t n = strcspn(zone, "-");

@@ -1,4 +1,4 @@
-/* What is held, as JSON: the cache, and what is served. */
+/* Held values as JSON: for the cache, and for clients. */
 #include <errno.h>
 #include <inttypes.h>
 #include <math.h>
@@ -22,8 +22,8 @@ void held_fini(struct held *h)
 
 /* ---- writing ---- */
 
-/* s: ends are those that count; NULL: as the source gave them.  Points that ended before
- * since_utc_s are left out.
+/* s: uses the ends that count; NULL: those that the source gave.  Points that ended
+ * before since_utc_s are left out.
  */
 static void put_series(struct json_out *o, const struct signals_source *s,
                        const struct source_series *series, int64_t since_utc_s)
@@ -51,7 +51,9 @@ static uint64_t mix(uint64_t h, const char *text)
     return (h ^ 0xffu) * 0x100000001b3u;
 }
 
-/* What the values of a source depend on: values of another zone are none of this one. */
+/* The configuration on which a source's values depend: values of another zone must not
+ * be used for this one.
+ */
 static const char *of_config(const struct source_config *c, char ret[OF_TEXT])
 {
     uint64_t h = mix(0xcbf29ce484222325u, source_kind_type(c->kind));

@@ -1,5 +1,5 @@
-/* What underwatt-signals has written, read again: apart from the kinds of sources, which
- * who only reads does not need.
+/* Reads the files and answers of underwatt-signals.  Separate from the kinds of sources,
+ * which readers do not need.
  */
 #include <errno.h>
 #include <math.h>
@@ -83,7 +83,7 @@ int held_read_series(const char *name, const struct json_value *v,
     return 0;
 }
 
-/* ---- reading what is served ---- */
+/* ---- reading answers ---- */
 
 static const struct json_value *find_signal(const struct json_value *root,
                                             const char *signal)
@@ -104,7 +104,7 @@ static void put_point(struct held_signal *h, int64_t utc_s, double v, bool estim
     h->estimated[h->n++] = estimated;
 }
 
-/* A store takes no more than SIGNAL_POINTS, gaps included. */
+/* A store accepts at most SIGNAL_POINTS, gaps included. */
 static void drop_oldest(struct held_signal *h)
 {
     size_t left = h->n > SIGNAL_POINTS ? h->n - SIGNAL_POINTS : 0;
@@ -114,7 +114,7 @@ static void drop_oldest(struct held_signal *h)
     memmove(h->estimated, h->estimated + left, h->n * sizeof *h->estimated);
 }
 
-/* Points whose end is not the next one's begin are followed by one that is unknown. */
+/* Points that do not end at the start of the next one are followed by an unknown one. */
 static int take_points(const struct source_series *s, int64_t utc_s,
                        struct held_signal *ret)
 {
@@ -164,7 +164,7 @@ int held_take(const char *name, const char *text, size_t len, const char *signal
         !json_is_list(json_get(json_root(doc), "signals")))
         return held_bad(err, name);
     const struct json_value *v = find_signal(json_root(doc), signal);
-    /* an instance that follows another one knows the signals of its last answer alone */
+    /* an instance that follows another one knows only the signals of its last answer */
     if (!v && held_read_error(json_root(doc), h.error))
         return fail(err, -ENOENT, "%s: %s", name, h.error);
     if (!v)

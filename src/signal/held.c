@@ -9,7 +9,7 @@
 #include "base/error.h"
 #include "base/units.h"
 
-enum { AGE_S = 7200 }; /* of a signal that is not well known */
+enum { AGE_S = 7200 }; /* for a signal that is not well known */
 
 static struct source_series *find(struct source_values *v, const char *signal)
 {
@@ -28,7 +28,7 @@ const struct source_series *held_find(const struct source_values *held,
     return NULL;
 }
 
-/* How many of the old points lie before the new ones. */
+/* The number of old points before the new ones. */
 static size_t before(const struct source_series *old, const struct source_series *new)
 {
     size_t n = 0;
@@ -85,9 +85,9 @@ int held_add(struct source_values *held, struct source_values *from)
     return 0;
 }
 
-/* ---- what counts ---- */
+/* ---- valid points ---- */
 
-/* Of a signal where its source says nothing. */
+/* The age of a signal's values if its source does not give one. */
 static int64_t own_age_s(const char *signal)
 {
     struct signal_decl d;

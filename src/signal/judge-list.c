@@ -12,7 +12,7 @@ void judge_list_fini(struct judge_list *l)
 
 /* ---- places ---- */
 
-/* Forecasts that exist no more take no place for ever. */
+/* Frees the places of forecasts that do not exist any more. */
 static void drop_over(struct judge_list *l, int64_t utc_s)
 {
     size_t left = 0;

@@ -12,11 +12,11 @@
 
 enum { VERSION = 1, CASE_FIELDS = 5, SUM_FIELDS = 6, VALUES_MAX = 1 << 20 };
 #define LATEST_UTC_S INT64_C(7258118400) /* 2200 */
-#define NUMBER_MAX 1e15                  /* sums of such ones are finite */
+#define NUMBER_MAX 1e15                  /* sums of such numbers are finite */
 
 /* ---- writing: rows without names, as there are many ---- */
 
-/* What is written is within what is read. */
+/* Written values are within the bounds of reading. */
 static void put_number(struct json_out *o, double v)
 {
     json_out_exact_double(o, NULL,

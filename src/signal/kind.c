@@ -15,7 +15,7 @@
 #include "base/units.h"
 
 #define SPAN_S (SIGNAL_DAYS * INT64_C(86400))
-#define VALUE_MAX 1e6 /* of any value in its unit: more is a wrong unit */
+#define VALUE_MAX 1e6 /* for any value in its unit: a larger one has a wrong unit */
 
 /* ---- requests ---- */
 

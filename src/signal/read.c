@@ -101,7 +101,7 @@ static int read_json(const struct signal_format *f, const char *text, size_t len
 
 /* ---- CSV ---- */
 
-/* A part of a line, without blanks and quotes around it. */
+/* A part of a line, without surrounding blanks and quotes. */
 struct field {
     const char *at;
     size_t len;
@@ -110,12 +110,12 @@ struct field {
 struct csv {
     const struct signal_format *format;
     const char *at, *end; /* the rest of the text */
-    unsigned line;        /* of the last one, from 1 */
+    unsigned line;        /* number of the last line, from 1 */
     int64_t utc_s;
-    size_t column;  /* of the values */
+    size_t column;  /* column of the values */
     bool has_times; /* the first data line begins with a time */
     unsigned rows;
-    int64_t last_s; /* of the line before */
+    int64_t last_s; /* time of the line before */
     size_t cap;
     struct signal_reading reading;
     uw_error *err;
@@ -178,7 +178,7 @@ static bool field_time(struct field f, int64_t *ret)
     return true;
 }
 
-/* "Nov"; behind a day "November", too: no "market 1". */
+/* "Nov"; after a day "November", too, but not "market 1". */
 static bool is_month(const char *text, bool behind_day)
 {
     static const char *const months[] = {"jan", "feb", "mar", "apr", "may", "jun",
@@ -206,7 +206,7 @@ static bool looks_like_time(const char *text)
     return numbers >= 2 || is_month(p, numbers > 0);
 }
 
-/* The next line that says something; false: there is none. */
+/* The next line with content; false: there is none. */
 static bool next_line(struct csv *c, struct field *ret)
 {
     while (c->at < c->end) {
@@ -228,8 +228,8 @@ static int fail_line(const struct csv *c, const char *what)
     return fail(c->err, -EINVAL, "%s:%u: %s", c->format->name, c->line, what);
 }
 
-/* Refuses a line that begins with a time of another form, or, where a number cannot be
- * the key of one line, with a number: most likely a time, too.
+/* Refuses a line that begins with a time of another form or, if a number cannot be the
+ * key of a line, with a number: most likely a time, too.
  */
 static int check_first(const struct csv *c, struct field line, bool may_be_number)
 {
@@ -248,7 +248,7 @@ static int check_first(const struct csv *c, struct field line, bool may_be_numbe
                 c->format->name, c->line, text);
 }
 
-/* Which column has the values, by the line that names them. */
+/* Finds the column of the values, by the line of column names. */
 static int find_column(struct csv *c, struct field line)
 {
     const char *want = c->format->column;
@@ -288,7 +288,7 @@ static int csv_value(const struct csv *c, struct field f, struct signal_value *r
     return 0;
 }
 
-/* Keeps a point that lies near enough; of those before, the last one. */
+/* Adds a point that is near enough in time; of earlier ones, only the last one. */
 static int add_point(struct csv *c, int64_t at_s, double v)
 {
     struct signal_reading *r = &c->reading;
@@ -335,7 +335,7 @@ static int take_line(struct csv *c, struct field line)
     return timed ? add_point(c, at_s, value.number) : 0;
 }
 
-/* What the lines have come to. */
+/* Checks the result of all lines. */
 static int check_reading(const struct csv *c)
 {
     const char *file = c->format->name;

@@ -21,7 +21,7 @@ static const char forecast[] = ".forecast";
 static const struct {
     const char *name, *unit; /* "/kWh": of the site's currency */
     unsigned age_s;
-    bool by_name;            /* "queue.depth.NAME" is one, too */
+    bool by_name;            /* "queue.depth.NAME" matches, too */
 } well_known[] = {
     {"carbon",                   "g/kWh", 7200, false},
     {"carbon.forecast",          "g/kWh", 7200, false},
@@ -33,7 +33,7 @@ static const struct {
     {"queue.gpus",               "",       300, true},
     {"rack.power",               "kW",      60, false},
 };
-/* First words of signals that the node itself has, and words of conditions. */
+/* First words of the node's own signals, and words of conditions. */
 static const char *const reserved[] = {"job", "board", "node", "rule", "and", "or", "not",
                                        "true", "false", "min", "max", "abs", "known"};
 /* Last words that are functions of a series. */
@@ -59,7 +59,7 @@ bool signal_well_known(size_t i, const char *currency, struct signal_decl *ret)
     return true;
 }
 
-/* The well-known signal of this name, or of its queue; false: the site's own. */
+/* The well-known signal of this name, or of its queue; false: a signal of the site. */
 static bool is_well_known(const char *name, const char *currency, struct signal_decl *ret)
 {
     for (size_t i = 0; i < n_elements(well_known); i++) {
@@ -150,7 +150,7 @@ static int read_unit(const char *unit, struct policy_unit *ret, double *ret_fact
     return 0;
 }
 
-/* Without the rounding of the two factors: 1000 for kg in g, 1/1000 the other way. */
+/* Removes the rounding of the two factors: 1000 for kg in g, 1/1000 the other way. */
 static double whole(double factor)
 {
     double up = round(factor), down = round(1 / factor);

@@ -1,4 +1,4 @@
-/* What a source is configured with. */
+/* Checks the configuration of a source. */
 #include <ctype.h>
 #include <errno.h>
 #include <stdio.h>
@@ -56,7 +56,7 @@ static bool is_loopback(const char *host, size_t n)
     return digits && strncmp(host, "127.", 4) == 0;
 }
 
-/* What follows the host: nothing, a port, a path or a query. */
+/* Whether the text may follow a host: nothing, a port, a path or a query. */
 static bool is_behind_host(const char *text)
 {
     size_t digits = *text == ':' ? strspn(text + 1, "0123456789") : 0;
@@ -117,7 +117,7 @@ static size_t base_length(const char *name)
     return strlen(name) - (signal_is_forecast(name) ? strlen(".forecast") : 0);
 }
 
-/* `as` takes the place of one signal and its forecast. */
+/* `as` replaces one signal and its forecast. */
 static int check_signals(const struct source_config *c, uw_error *err)
 {
     const struct source_kind *k = c->kind;

@@ -18,7 +18,7 @@ enum {
     WAIT_S = 60,
     AHEAD_S = 5,
     MESSAGE = 80,
-    PAST_S = 12 * 3600, /* so old are values that replace earlier ones */
+    PAST_S = 12 * 3600, /* age up to which values replace earlier ones */
 };
 
 static const struct source_kind *const kinds[] = {
@@ -105,9 +105,9 @@ const char *source_signal(const struct source_config *c, size_t i, char ret[SIGN
     return ret;
 }
 
-/* ---- what is asked ---- */
+/* ---- requests ---- */
 
-/* FNV-1a, to know a URL again. */
+/* FNV-1a, to recognise a URL. */
 static uint64_t hash(const char *text)
 {
     uint64_t h = 0xcbf29ce484222325u;
@@ -189,11 +189,9 @@ int source_next(const struct source_config *c, const char *secret, struct source
     return k->way == SOURCE_HTTP ? ask_http(c, secret, s, utc_s, ret, err) : 0;
 }
 
-/* ---- what a server says of a failure ---- */
+/* ---- error texts of a server ---- */
 
-/* What the answer says in words, with ": " before it; "" where it says nothing that may
- * be shown.
- */
+/* The error text of the answer, preceded by ": "; "" if none can be shown. */
 static void read_message(const struct source_answer *a, const char *secret,
                          const struct source_state *s, char ret[MESSAGE + 3])
 {
@@ -275,7 +273,7 @@ static bool is_same_value(const struct source_point *a, const struct source_poin
     return (isnan(a->v) && isnan(b->v)) || (a->v >= b->v && a->v <= b->v);
 }
 
-/* In the order of time, each ends where the next begins or before. */
+/* Sorts the points by time; each ends where the next one begins, or earlier. */
 static int order(struct taking *t, struct source_series *s)
 {
     size_t n = 0;
@@ -298,14 +296,14 @@ static int order(struct taking *t, struct source_series *s)
     return 0;
 }
 
-/* Values of now that lie in the future are none. */
+/* Drops present values that lie in the future. */
 static void drop_future(struct taking *t, struct source_series *s)
 {
     while (s->n > 0 && s->point[s->n - 1].from_utc_s > t->now_utc_s + AHEAD_S)
         t->ahead_s = s->point[--s->n].from_utc_s - t->now_utc_s;
 }
 
-/* Series without a known value go; 0 where some are left, else the outcome. */
+/* Drops series without a known value; 0 if some are left, else the outcome. */
 static int finish(struct taking *t, struct source_state *s)
 {
     struct source_values *v = t->values;
@@ -344,7 +342,7 @@ static int finish(struct taking *t, struct source_state *s)
                            : fail(t->why, SOURCE_NO_DATA, "no value is known");
 }
 
-/* ---- what is answered ---- */
+/* ---- answers ---- */
 
 int answer_clock(const struct source_answer *a, int64_t *ret_utc_s, uw_error *why)
 {
@@ -355,7 +353,7 @@ int answer_clock(const struct source_answer *a, int64_t *ret_utc_s, uw_error *wh
     *ret_utc_s = a->utc_s;
     if (!date || !http_date(date, &at))
         return 0;
-    /* what a cache has kept was answered that long ago */
+    /* age of an answer from a cache */
     if (age && parse_u64(age, &age_s, NULL) == 0 && age_s < SOURCE_WAIT_MAX_S)
         at += (int64_t)age_s;
     if (at > a->utc_s + SOURCE_SKEW_S || at < a->utc_s - SOURCE_SKEW_S)

@@ -1,5 +1,5 @@
-/* The yearly carbon intensity of a country, of the table in signal/factors.h: for places
- * without anything better.  Each day has it anew, as an estimate.
+/* The yearly carbon intensity of a country, from the table in signal/factors.h: for
+ * sites without a better source.  Each day has the value as an estimate.
  */
 #include <errno.h>
 #include <stdio.h>

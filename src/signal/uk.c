@@ -1,6 +1,6 @@
 /* The Carbon Intensity API of Great Britain's system operator: national, by region, by
- * postcode.  Half hours; times have no seconds.  A region has forecasts alone, so that
- * its values of now are estimates; so is a half hour whose actual value is not known yet.
+ * postcode.  Half hours; times have no seconds.  A region has only forecasts, so its
+ * present values are estimates; so is a half hour whose actual value is not known yet.
  */
 #include <ctype.h>
 #include <errno.h>
@@ -15,7 +15,7 @@ enum { GIVES_NOW, GIVES_FORECAST };
 enum {
     HALF_HOUR_S = 1800,
     BACK_S = 2 * 3600, /* actual values come late, and are corrected */
-    GAP_S = 24 * 3600, /* asked for where no value came for longer than BACK_S */
+    GAP_S = 24 * 3600, /* queried if no value came for longer than BACK_S */
     REGIONS = 17,
 };
 

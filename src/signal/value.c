@@ -1,4 +1,4 @@
-/* CSV files and JSON, of a file or of a server: a value or a series of what the site says
+/* CSV files and JSON, from a file or a server: a value or a series given by the site
  * (signal/read.h has the forms).
  */
 #include <errno.h>
@@ -16,7 +16,7 @@
 enum measure { MEASURE_POWER, MEASURE_ENERGY, MEASURE_CARBON, MEASURE_PRICE, MEASURES };
 static const struct {
     int8_t power[POLICY_BASES]; /* watt, second, gram, kelvin, money */
-    const char *unit;           /* of the house; a price has its currency before it */
+    const char *unit; /* unit in this program; for a price, the currency precedes it */
 } measures[MEASURES] = {
     [MEASURE_POWER] = {{1, 0, 0, 0, 0}, "kW"},
     [MEASURE_ENERGY] = {{1, 1, 0, 0, 0}, "kWh"},
@@ -24,7 +24,7 @@ static const struct {
     [MEASURE_PRICE] = {{-1, -1, 0, 0, 1}, "/kWh"},
 };
 
-/* The house's unit for what `unit` measures, and the factor to it; false: it is none. */
+/* The program's unit for the quantity of `unit`, and the factor to it; false: unknown. */
 static bool house_unit(const char *unit, char ret[SIGNAL_UNIT], double *ret_factor)
 {
     struct signal_decl house = {.name = "", .type = POLICY_NUMBER};
@@ -48,7 +48,7 @@ static bool house_unit(const char *unit, char ret[SIGNAL_UNIT], double *ret_fact
     return false;
 }
 
-/* A well-known signal measures what its name says. */
+/* Checks that a well-known signal has the unit of its quantity. */
 static int check_signal(const struct source_config *c, const char *house, uw_error *err)
 {
     struct signal_decl d;
@@ -83,10 +83,10 @@ static int check(const struct source_config *c, const char *countries, uw_error 
 
 static void ask(struct asking *a)
 {
-    (void)a; /* the URL is the whole */
+    (void)a; /* the URL is the whole request */
 }
 
-/* The time of a value that carries none. */
+/* The time of a value without a time. */
 static int64_t value_time(const struct taking *t)
 {
     const char *modified = answer_header(t->a, "Last-Modified");

@@ -81,7 +81,7 @@ static int read_login(struct taking *t, struct source_state *s)
     return 0;
 }
 
-/* What the answer says of itself is what was asked for. */
+/* Checks that the answer's metadata match the request. */
 static int check_meta(struct taking *t, const struct json_value *meta,
                       struct source_point *p)
 {

@@ -8,8 +8,8 @@
 #include "sim/main.h"
 #include "sim/statedir.h"
 
-/* nvidia-smi lies beside the library that underwatt-sim was installed with: its folder
- * comes first on the program path, once.
+/* nvidia-smi is beside the library that underwatt-sim was installed with: puts its
+ * folder first on the program path, once.
  */
 static int set_path(const struct sim_env *env)
 {

@@ -15,8 +15,8 @@
 #include "sim/report.h"
 #include "sim/statedir.h"
 
-/* The world's numbers of boards that this process counts among those it may use; list
- * NULL: all of these.
+/* The world's numbers of the boards that this process may use, for its own numbers in
+ * list; NULL: all of these.
  */
 static int world_numbers(const struct sim_page *page, uint64_t may, const char *list,
                          char ret[JOB_TEXT_MAX], uw_error *err)
@@ -47,7 +47,7 @@ static int world_numbers(const struct sim_page *page, uint64_t may, const char *
     return 0;
 }
 
-/* --gpus is added from CUDA_VISIBLE_DEVICES if absent.  page: of a world of whose boards
+/* Adds --gpus from CUDA_VISIBLE_DEVICES if absent.  page: of a world of whose boards
  * this process may use some, or NULL.
  */
 static int job_text(const struct sim_env *env, const struct sim_page *page, int argc,
@@ -66,7 +66,7 @@ static int job_text(const struct sim_env *env, const struct sim_page *page, int 
     int r = sim_job_parse(args, n, &job, err);
     if (r < 0)
         return r;
-    for (size_t i = 0; i + 1 < n; i += 2) /* each has a value */
+    for (size_t i = 0; i + 1 < n; i += 2) /* each option has a value */
         gpus = strcmp(args[i], "--gpus") == 0 ? args[i + 1] : gpus;
     if (!gpus && env->visible && *env->visible &&
         strspn(env->visible, "0123456789,") == strlen(env->visible))

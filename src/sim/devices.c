@@ -17,7 +17,7 @@ uint64_t sim_devices(const struct sim_page *page)
     for (unsigned i = 0; i < page->n_boards; i++) {
         (void)snprintf(path, sizeof path, "%s/dev/nvidia%llu", page->state_dir,
                        (unsigned long long)page->board[i].identity.minor);
-        /* The kernel asks the control group of the process, too. */
+        /* The kernel checks the process's control group, too. */
         if (faccessat(AT_FDCWD, path, R_OK | W_OK, AT_EACCESS) != 0)
             may &= ~(1ull << i);
     }

@@ -67,7 +67,7 @@ bool sim_fault_may_last(enum sim_fault_kind kind)
            kind == SIM_FAULT_K_STUCK || kind == SIM_FAULT_K_IGNORE;
 }
 
-/* Parses what follows the kind: watts for "limit", "for TIME" for faults that end. */
+/* Parses the text after the kind: watts for "limit", "for TIME" for faults that end. */
 static int parse_rest(char **words, size_t n, struct sim_fault *f, uw_error *err)
 {
     const char *kind = names_word(NAMES_SIM_FAULT, f->kind);

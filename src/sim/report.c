@@ -81,7 +81,7 @@ void report_write(struct report *report, uint64_t steps, uint64_t last_step_ns,
     __atomic_store_n(&s->last_step_ns, last_step_ns, __ATOMIC_RELAXED);
     __atomic_store_n(&s->steps, steps, __ATOMIC_RELEASE);
     if (other && report->fd >= 0)
-        (void)futimens(report->fd, NULL); /* heard by the daemon: docs/progress.md */
+        (void)futimens(report->fd, NULL); /* notifies the daemon: docs/progress.md */
 }
 
 void report_close(struct report *report)

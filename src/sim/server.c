@@ -110,7 +110,7 @@ static void drop(struct client *c)
     client_free(c);
 }
 
-/* False where the client does not read: the server does not wait for a client. */
+/* False if the client does not read: the server does not wait for a client. */
 static bool send_reply(const struct client *c, const struct sim_reply *reply)
 {
     return send(c->fd, reply, sizeof *reply, MSG_DONTWAIT | MSG_NOSIGNAL) ==
@@ -250,8 +250,8 @@ static void refuse(struct client *c, enum sim_result result, const uw_error *err
     (void)snprintf(c->reply.text, sizeof c->reply.text, "%s", err->text);
 }
 
-/* False, with the refusal in c->reply, where c is neither root nor the user who started
- * the world.
+/* False, with the refusal in c->reply, if c is neither root nor the user who started the
+ * world.
  */
 static bool is_owner(struct client *c)
 {

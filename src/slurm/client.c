@@ -20,8 +20,8 @@ uint64_t client_now_ns(void)
     return (uint64_t)t.tv_sec * NS_PER_S + (uint64_t)t.tv_nsec;
 }
 
-/* Waits until the socket is ready, and looks at least once, however late it is: 0,
- * -ETIMEDOUT at the deadline, -errno.
+/* Waits until the socket is ready, but checks at least once, however late: 0, -ETIMEDOUT
+ * at the deadline, -errno.
  */
 static int wait_ready(int fd, short events, uint64_t until_ns)
 {
@@ -101,7 +101,7 @@ int client_ask(const char *path, const char *request, size_t len, uint64_t until
         socket(AF_UNIX, SOCK_STREAM | SOCK_CLOEXEC | SOCK_NONBLOCK, 0);
     if (fd < 0)
         return -errno;
-    /* A unix socket's connection is there at once; EAGAIN: its queue is full. */
+    /* A unix socket connects at once; EAGAIN: its queue is full. */
     if (connect(fd, (const struct sockaddr *)&to, sizeof to) < 0)
         return -errno;
     int r = send_all(fd, request, len, until_ns);

@@ -13,7 +13,7 @@
 
 enum { FILE_MAX = GRES_CONF_MAX };
 
-/* Slurm wants char *, and writes to none of them. */
+/* Slurm takes char *, and does not write to them. */
 static char name_cap[] = "gpu-power-cap", name_goal[] = "gpu-power-goal",
             name_class[] = "gpu-power-class";
 static char arg_cap[] = "CAP", arg_goal[] = "GOAL", arg_class[] = "NAME";

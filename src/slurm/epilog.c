@@ -1,5 +1,5 @@
-/* A job has ended on this node: so do its claims.  Slurm may call this twice, for a job
- * whose prolog never ran, and without what the job had: each end is told.
+/* A job has ended on this node, and with it its claims.  Slurm may call this twice, for
+ * a job whose prolog never ran, and without the job's options: each end is reported.
  */
 #include "slurm/context.h"
 #include "slurm/message.h"

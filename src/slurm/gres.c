@@ -26,7 +26,7 @@ struct range {
     int width;
 };
 
-/* Up to DIGITS_MAX digits; returns how many, 0: none, or too many. */
+/* Reads up to DIGITS_MAX digits; returns their number; 0: none, or too many. */
 static size_t digits(struct span s, uint32_t *ret)
 {
     size_t n = 0;
@@ -82,7 +82,7 @@ static bool next_item(struct span *list, struct span *ret)
     return true;
 }
 
-/* Splits at the first brackets: false where there are none, or they do not close. */
+/* Splits at the first brackets: false if there are none, or they are not closed. */
 static bool split(struct span s, struct span *ret_before, struct span *ret_inside,
                   struct span *ret_after)
 {
@@ -97,7 +97,7 @@ static bool split(struct span s, struct span *ret_before, struct span *ret_insid
     return true;
 }
 
-/* Whether so many digits are a number of the ranges, written as they are. */
+/* Whether these digits are a number in the ranges, with the same width. */
 static bool in_ranges(struct span inside, struct span number)
 {
     struct range r = {0};
@@ -148,15 +148,15 @@ struct reading {
     const char *node;
     gres_fn *fn;
     void *user;
-    bool own; /* lines that begin with NodeName are read, not the others */
+    bool own; /* only lines that begin with NodeName are read, or only the others */
     unsigned n;
     bool typed; /* a line of GPUs was read, and has this type */
     char type[GRES_TYPE_MAX];
-    struct gres_type *want; /* the only type that is looked for; NULL: any, but one */
+    struct gres_type *want; /* the only type to find; NULL: any type, but only one */
 };
 
-/* Hands on each path of an expression whose beginning stands in path.  The brackets that
- * come first vary slowest.
+/* Passes on each path of an expression whose begin is in path.  The brackets that come
+ * first vary slowest.
  */
 /* NOLINTNEXTLINE(misc-no-recursion): GROUPS_MAX deep at most */
 static bool spread(struct reading *to, char path[GRES_PATH_MAX], size_t used,
@@ -211,7 +211,7 @@ static bool files(struct reading *to, struct span list)
 
 /* ---- lines ---- */
 
-/* The values of a line that say something about devices; len 0: it has none. */
+/* The values of a line that concern devices; len 0: it has none. */
 struct line {
     struct span first; /* its first key */
     struct span node, name, file, many, detect, type;
@@ -222,7 +222,7 @@ static bool is_word(struct span s, const char *word)
     return s.len == strlen(word) && strncasecmp(s.at, word, s.len) == 0;
 }
 
-/* Takes the first "Key=value" off a line; the value may stand in quotes. */
+/* Takes the first "Key=value" off a line; the value may be quoted. */
 static bool next_pair(struct span *s, struct span *ret_key, struct span *ret_value)
 {
     size_t i = 0, from = 0;
@@ -248,7 +248,7 @@ static bool next_pair(struct span *s, struct span *ret_key, struct span *ret_val
     return ret_key->len > 0;
 }
 
-/* Whether a line of this type is one of those that are looked for. */
+/* Whether a line of this type is to be read. */
 static bool same_type(struct reading *to, struct span type)
 {
     char name[sizeof to->type];

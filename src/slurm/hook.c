@@ -1,4 +1,4 @@
-/* What prolog and epilog share: the job, the deadline, the daemon, the log. */
+/* Common to prolog and epilog: the job, the deadline, the daemon, the log. */
 #include <errno.h>
 #include <fcntl.h>
 #include <inttypes.h>
@@ -13,7 +13,7 @@
 #include "slurm/client.h"
 #include "slurm/context.h"
 
-/* A hook may take 50 ms; it gives up early enough to end within them. */
+/* A hook may take 50 ms; it gives up early enough to end in time. */
 #define ASK_NS (40 * NS_PER_MS)
 
 enum { SOCKET_MAX = 128 };
@@ -34,7 +34,7 @@ const char *hook_option(spank_t sp, enum option which)
     return value;
 }
 
-/* How long this thread has waited for a CPU; 0 where the kernel does not tell. */
+/* How long this thread has waited for a CPU; 0 if the kernel does not report it. */
 static uint64_t queued_ns(void)
 {
     char text[64] = "";
@@ -46,7 +46,7 @@ static uint64_t queued_ns(void)
     return ret;
 }
 
-/* The thread's clocks, once it did not wait for a CPU between one and the other. */
+/* The thread's clocks, read without a wait for a CPU between them. */
 static struct hook_time time_now(void)
 {
     struct hook_time ret = {.queued_ns = queued_ns()};
@@ -121,7 +121,7 @@ void hook_ask(const struct hook *h, const char *request, int len, const char *no
         slurm_error("underwatt: %s of job %" PRIu32 ": %s%s%s", h->what, h->job, said,
                     between, note);
     } else if (message_word(answer, (size_t)r, "refused", said, sizeof said) || *note) {
-        if (*note && strncmp(said, "GPUs: ", 6) == 0) /* it says the note */
+        if (*note && strncmp(said, "GPUs: ", 6) == 0) /* it contains the note */
             *said = '\0';
         slurm_info("underwatt: %s of job %" PRIu32 ": %s%s%s", h->what, h->job, said,
                    *said ? between : "", note);
@@ -146,5 +146,5 @@ void hook_end(const struct hook *h)
                      " us waiting for a CPU\n",
                      h->what, h->job, us, cpu_us, queued_us);
     if (fd >= 0 && write(fd, line, (size_t)n) < 0)
-        return; /* a measurement less */
+        return; /* one measurement less */
 }

@@ -33,8 +33,8 @@ static void put(struct writer *w, const char *format, ...)
         w->used += (size_t)n;
 }
 
-/* A JSON string.  What the daemon would refuse, and what is longer than most, is mended
- * first.
+/* A JSON string.  Replaces bytes that the daemon would refuse, and cuts text longer than
+ * most.
  */
 static void put_string(struct writer *w, const char *text, size_t most)
 {
@@ -130,7 +130,7 @@ int message_status(const char *answer, size_t len)
     return (c[0] - '0') * 100 + (c[1] - '0') * 10 + (c[2] - '0');
 }
 
-/* Where the body begins; NULL: the head is not all there. */
+/* The start of the body; NULL: the head is not complete. */
 static const char *body_of(const char *answer, size_t len)
 {
     const char *end = memmem(answer, len, "\r\n\r\n", 4);
@@ -159,7 +159,7 @@ bool message_complete(const char *answer, size_t len)
     return status == 204 || status == 304;
 }
 
-/* Where the string at a key begins, behind its quote; NULL: there is none. */
+/* The start of the string at a key, after its quote; NULL: there is none. */
 static const char *string_at(const char *body, const char *end, const char *key)
 {
     size_t n = strlen(key);

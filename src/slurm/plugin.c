@@ -1,4 +1,4 @@
-/* What Slurm calls.  Nothing that happens here may fail a job: every hook returns 0. */
+/* The functions that Slurm calls.  No error here may fail a job: every hook returns 0. */
 #include "slurm/context.h"
 
 #pragma GCC visibility push(default)
@@ -16,7 +16,7 @@ int slurm_spank_init(spank_t sp, int argc, char **argv)
     case S_CTX_ALLOCATOR:
         submission_begin(sp, &args, r < 0 ? &err : NULL);
         break;
-    case S_CTX_REMOTE: /* else the options would be unknown there */
+    case S_CTX_REMOTE: /* otherwise the options would be unknown there */
         for (int i = 0; i < OPTIONS; i++)
             (void)spank_option_register(sp, &context_option[i]);
         break;

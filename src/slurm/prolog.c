@@ -1,4 +1,4 @@
-/* A job begins on this node: the daemon hears of it before the first task. */
+/* A job begins on this node: reports it to the daemon before the first task. */
 #include <errno.h>
 #include <stdio.h>
 #include <stdlib.h>
@@ -20,11 +20,11 @@ struct search {
     bool wanted[GRES_DEVICES_MAX];
     size_t n_wanted, n_found;
     struct message_job *job;
-    char bad[GRES_PATH_MAX]; /* what is no board's device ... */
-    const char *why;         /* ... and why */
+    char bad[GRES_PATH_MAX]; /* a file that is no board's device ... */
+    const char *why;         /* ... and the reason */
 };
 
-/* "0,2,3" or "0-1,3": which indices of Slurm. */
+/* "0,2,3" or "0-1,3": indices of Slurm. */
 static int read_indices(const char *list, struct search *s, uw_error *err)
 {
     for (const char *at = list; *at;) {
@@ -74,7 +74,7 @@ static const char *conf_path(void)
     return conf ? conf : "/etc/slurm/slurm.conf";
 }
 
-/* Slurm's gres.conf, beside slurm.conf. */
+/* Slurm's gres.conf, in the folder of slurm.conf. */
 static void gres_path(char ret[GRES_PATH_MAX])
 {
     const char *conf = conf_path(), *slash = strrchr(conf, '/');
@@ -83,9 +83,9 @@ static void gres_path(char ret[GRES_PATH_MAX])
                    slash ? (int)(slash + 1 - conf) : 0, conf);
 }
 
-/* slurmd counts by the files as it has read them: one that changed since may have another
- * order.  The file of the argument gres=, which a site writes after `slurmd -G`, may be
- * younger than slurmd, unless slurm.conf is, too.
+/* slurmd counts by the files as it has read them: a file that changed later may have
+ * another order.  The file of the argument gres=, which a site writes after `slurmd -G`,
+ * may be newer than slurmd, unless slurm.conf is, too.
  */
 static int check_age(const struct hook *h, bool typed, uw_error *err)
 {
@@ -100,7 +100,7 @@ static int check_age(const struct hook *h, bool typed, uw_error *err)
     return r < 0 || !typed ? r : slurmd_has_read(conf_path(), err);
 }
 
-/* GPUs of several types: their order stands in slurm.conf. */
+/* GPUs of several types: slurm.conf has their order. */
 static int read_types(const struct hook *h, struct gres_types *ret, uw_error *err)
 {
     auto_(mem_free) char *text = NULL;
@@ -112,8 +112,8 @@ static int read_types(const struct hook *h, struct gres_types *ret, uw_error *er
     return r < 0 ? fail_in(err, r, "%s", conf_path()) : 0;
 }
 
-/* The minor numbers of the job's device files.  Where one is not known none is sent: a
- * guess could cap another's board.
+/* The minor numbers of the job's device files.  If one is unknown, none is sent: a guess
+ * could cap another job's board.
  */
 static int find_minors(const struct hook *h, struct message_job *job, uw_error *err)
 {
@@ -155,7 +155,7 @@ static int find_minors(const struct hook *h, struct message_job *job, uw_error *
     return 0;
 }
 
-/* How long the job may run, where Slurm tells (23.02 and later). */
+/* The time limit of the job, if Slurm reports it (23.02 and later). */
 static uint64_t limit_s(void)
 {
     const char *start = hook_env("SLURM_JOB_START_TIME"),
@@ -168,7 +168,7 @@ static uint64_t limit_s(void)
     return to - from;
 }
 
-/* A wish of the user's; one that is of no form is left out, and said in the note. */
+/* A request of the user; a malformed one is left out and mentioned in the note. */
 static const struct wish *wish(spank_t sp, enum option which, struct wish *w,
                                char note[sizeof(uw_error)])
 {
@@ -185,7 +185,7 @@ static const struct wish *wish(spank_t sp, enum option which, struct wish *w,
     return w;
 }
 
-/* Of how many nodes the job is; NULL: of this one, or Slurm does not tell. */
+/* The job's number of nodes; NULL: only this one, or Slurm does not report it. */
 static const char *nodes(void)
 {
     const char *n = hook_env("SLURM_JOB_NUM_NODES");
@@ -213,7 +213,7 @@ void prolog(spank_t sp, int argc, char **argv)
     };
     const struct wish *a_cap = wish(sp, OPTION_CAP, &cap, note);
     const struct wish *a_goal = wish(sp, OPTION_GOAL, &goal, note);
-    /* A cap beside a goal is the environment's, or the script's. */
+    /* A cap in addition to a goal is from the environment or the script. */
     job.ask = a_goal && !(a_cap && hook_env(CAP_FIRST)) ? a_goal : a_cap;
     job.cls = wish(sp, OPTION_CLASS, &cls, note);
     if (*h.gpus && find_minors(&h, &job, &err) < 0) {

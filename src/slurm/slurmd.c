@@ -56,7 +56,7 @@ static uint64_t ns_of(struct timespec t)
     return (uint64_t)t.tv_sec * NS_PER_S + (uint64_t)t.tv_nsec;
 }
 
-/* By the clock of files' times.  Where slurmd has forked the uppermost one counts. */
+/* In the clock of files' times.  If slurmd has forked, its topmost process counts. */
 static int slurmd_began(uint64_t *ret_ns, uw_error *err)
 {
     struct timespec real = {0}, boot = {0};
@@ -76,14 +76,14 @@ static int slurmd_began(uint64_t *ret_ns, uw_error *err)
     }
     if (!found || hz <= 0)
         return fail(err, -ESRCH, "no slurmd is among the prolog's parents");
-    /* In this order a wait between them makes slurmd older. */
+    /* In this order, a delay between them makes slurmd older. */
     (void)clock_gettime(CLOCK_REALTIME, &real);
     (void)clock_gettime(CLOCK_BOOTTIME, &boot);
     *ret_ns = ns_of(real) - ns_of(boot) + ticks * (NS_PER_S / (uint64_t)hz);
     return 0;
 }
 
-/* When the file changed, or its name came to mean this file. */
+/* The time when the file, or the file that its name refers to, changed. */
 static int changed(const char *path, uint64_t *ret_ns)
 {
     struct stat file, name;

@@ -7,18 +7,18 @@
 #include "base/utf8.h"
 #include "slurm/context.h"
 
-/* Slurm takes an option of a plugin from its environment under these names, and puts each
- * that was given there, so that commands within a job find what the job was given.
+/* Slurm takes a plugin's option from its environment under these names, and puts each
+ * given option there, so that commands within a job find the job's options.
  */
 #define OF_ENVIRONMENT "SLURM_SPANK__SLURM_SPANK_OPTION_underwatt_"
 static const char *const of_environment[OPTIONS] = {OF_ENVIRONMENT "gpu_power_cap",
                                                     OF_ENVIRONMENT "gpu_power_goal",
                                                     OF_ENVIRONMENT "gpu_power_class"};
 
-/* What this process has been told: one submits one job. */
+/* Options of this process, which submits one job. */
 static const char *table_path;
-static bool is_step;        /* of a job that runs: its options change nothing */
-static bool cap_is_default; /* of the environment alone: an option goes before it */
+static bool is_step;        /* a step of a running job: its options change nothing */
+static bool cap_is_default; /* only from the environment: an option has precedence */
 static bool have[OPTIONS];
 static bool cap_first;          /* before the script's goal, which Slurm keeps */
 static uw_error wrong_argument; /* of plugstack.conf; "": none */
@@ -27,11 +27,11 @@ static uw_error wrong_argument; /* of plugstack.conf; "": none */
 
 static int check(const struct wish *w, uw_error *err);
 
-/* Options may be shortened to these. */
+/* The shortest accepted abbreviations of options. */
 static const char *const shortest[OPTIONS] = {"--gpu-power-ca", "--gpu-power-g",
                                               "--gpu-power-cl"};
 
-/* Whether this process was called with an argument that begins so. */
+/* Whether this process was called with an argument that begins like this. */
 static bool called_with(const char *start)
 {
     auto_(mem_free) char *text = NULL;
@@ -47,8 +47,8 @@ static bool called_with(const char *start)
     return false;
 }
 
-/* Whether SLURM_GPU_POWER_CAP is wrong and stands beside an option, so that it does not
- * count.  Slurm shows us its value before the options.
+/* Whether SLURM_GPU_POWER_CAP is wrong and an option is given, so that it does not
+ * count.  Slurm passes its value before the options.
  */
 static bool is_idle_default(const char *cap)
 {
@@ -88,7 +88,7 @@ void submission_begin(spank_t sp, const struct arguments *args, const uw_error *
         (void)setenv(of_environment[OPTION_CAP], cap, 1);
 }
 
-/* Checks a wish against the site's table; a table that cannot be read refuses nobody. */
+/* Checks a request against the site's table; a table that cannot be read refuses none. */
 static int check(const struct wish *w, uw_error *err)
 {
     auto_(mem_free) char *text = NULL;
@@ -112,8 +112,8 @@ static int check(const struct wish *w, uw_error *err)
     return table_check(t, w, err);
 }
 
-/* A cap and a goal: the command line goes before the script, whose option Slurm keeps.
- * The prolog takes the goal of both, unless it hears that the cap is first.
+/* A cap and a goal: the command line has precedence over the script, whose option Slurm
+ * keeps.  The prolog takes the goal of both, unless it learns that the cap is first.
  */
 static int both(void)
 {
@@ -136,14 +136,14 @@ static int both(void)
 
 void submission_end(spank_t sp)
 {
-    /* The first step on a node brings the prolog what its job was submitted with. */
+    /* The first step on a node passes the prolog the job's options. */
     if (is_step ? getenv("SLURM_" CAP_FIRST) != NULL : cap_first)
         (void)spank_job_control_setenv(sp, CAP_FIRST_SET, "yes", 1);
     else
         (void)spank_job_control_unsetenv(sp, CAP_FIRST_SET);
 }
 
-/* Whether the option is one of a step in a job that runs; who wrote it is told. */
+/* Whether the option belongs to a step in a running job; reports that to the user. */
 static bool is_steps(enum option which)
 {
     static bool told;

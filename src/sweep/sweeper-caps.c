@@ -1,4 +1,5 @@
-/* The sweep's claims at its node: right to cap, hold, limits, release. */
+/* The sweep's claims at its node: checking the right, holding, setting limits, release.
+ */
 #include <errno.h>
 #include <stdio.h>
 #include <string.h>
@@ -36,8 +37,8 @@ static int claim(struct sweeper *s, size_t i, uint32_t mw)
     return r < 0 ? cannot(s, err.text) : 0;
 }
 
-/* Claims the limit that is set there: the actuator holds the board and proves the right,
- * and nothing changes.
+/* Claims the present limit: the actuator holds the board and checks the right, and
+ * nothing changes.
  */
 static int claim_present(struct sweeper *s, size_t i)
 {
@@ -49,7 +50,7 @@ static int claim_present(struct sweeper *s, size_t i)
 
 /* ---- the right ---- */
 
-/* No board is named: proves the right on the first board that no other client holds. */
+/* No board is named: checks the right on the first board that no other client holds. */
 static int probe_next(struct sweeper *s)
 {
     for (; s->probe < s->n; s->probe++) {
@@ -68,7 +69,7 @@ static int on_probe(struct sweeper *s, const struct claim_told *told,
     if (!told->claimed)
         return 0;
     if (v->state == CAPS_HELD) {
-        s->held[i] = true; /* until it is given back: on_look() */
+        s->held[i] = true; /* until it is released: on_look() */
         s->original_mw[i] = v->bounds.original_mw;
         claimant_drop(s->claims, i);
         return 0;
@@ -99,7 +100,7 @@ static void on_actuator(int r, const char *text, void *user)
 
 /* ---- holding ---- */
 
-/* Times that another program has changed the limit, or the driver has lost it. */
+/* The number of times that another program changed the limit, or the driver lost it. */
 static uint64_t changes_of(const struct caps_view *v)
 {
     return v->changes[CAPS_CAUSE_OTHER] + v->changes[CAPS_CAUSE_DRIVER] +
@@ -193,9 +194,9 @@ int sweeper_set_caps(struct sweeper *s, uint32_t mw)
     return r;
 }
 
-/* ---- what becomes of the claims ---- */
+/* ---- results of the claims ---- */
 
-/* The caps of a daemon leave another's limit alone for a while; a sweep ends. */
+/* A daemon's caps leave another program's limit alone for a while; a sweep ends. */
 static int on_others(struct sweeper *s, size_t i, const struct caps_view *v)
 {
     bool lost = v->state == CAPS_HOLDING; /* the caps would set ours again at once */
@@ -248,9 +249,11 @@ static int on_told(size_t i, const struct claim_told *told, const char *text, vo
     return s->held[i] && s->use[i] ? on_used(s, i, told, &v) : 0;
 }
 
-/* ---- what no claim tells ---- */
+/* ---- changes that no claim reports ---- */
 
-/* That a write was answered: a claim at another limit than the target's, told before. */
+/* Whether a write was answered: a claim with another limit than the target's was
+ * reported before.
+ */
 static int look_at_caps(struct sweeper *s)
 {
     struct claim_told told;
@@ -265,9 +268,9 @@ static int look_at_caps(struct sweeper *s)
     return r;
 }
 
-/* ---- boards that are given back ---- */
+/* ---- released boards ---- */
 
-/* Of a board without a claim: any other state is one of its hold, or of its release. */
+/* For a board without a claim: any other state is part of its hold, or of its release. */
 static bool is_held(const struct sweeper *s, size_t i)
 {
     struct caps_view v;
@@ -292,7 +295,7 @@ static int on_look(struct loop_timer *timer, uint64_t now_ns, void *user)
     struct caps_view v;
     look(s, s->probe, &v);
     s->held[s->probe] = false;
-    if (!v.unrestored) /* the board is anybody's again: its limit may change */
+    if (!v.unrestored) /* the board is released: its limit may change */
         s->original_mw[s->probe] = 0;
     return sweeper_start_sampling(s);
 }
@@ -309,7 +312,7 @@ static void on_moved(size_t board, void *user)
 
 static void on_over(size_t board, uint64_t id, void *user)
 {
-    (void)board; /* the claimant tells */
+    (void)board; /* reported by the claimant */
     (void)id;
     (void)user;
 }

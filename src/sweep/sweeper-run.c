@@ -129,7 +129,7 @@ static void record(struct sweeper *s, double energy_j)
     };
     state->n_done++;
     s->failures = 0;
-    if (!s->found_run) /* else it is not yet known whether the run counts */
+    if (!s->found_run) /* otherwise it is not yet known whether the run counts */
         publish(s);
 }
 
@@ -190,7 +190,9 @@ static int cmd_failed(struct sweeper *s, int status)
     return sweeper_end_with(s, SWEEPER_CMD);
 }
 
-/* CMD as a job of the node, for who looks from another terminal; the sweep needs none. */
+/* Registers CMD as a job of the node, for users at other terminals; the sweep needs
+ * none.
+ */
 static void tell_node(struct sweeper *s, bool runs)
 {
     const struct node_who self = {

@@ -14,7 +14,7 @@
 
 enum {
     FEED_MS = 250, /* least time of sampling before the first run */
-    RELEASE_S = 6, /* longest wait for releases (the wall's time) */
+    RELEASE_S = 6, /* longest wait for releases (wall-clock time) */
     LOOK_FIRST_MS = 100,
     LOOK_MS = 500,
 };
@@ -196,7 +196,7 @@ static bool plan_fits(const struct sweeper *s)
     return true;
 }
 
-/* The same sweep in a narrower range; keeps the run that found CMD's boards. */
+/* Plans the same sweep in a narrower range; keeps the run that found CMD's boards. */
 static int plan_anew(struct sweeper *s, uw_error *err)
 {
     auto_(sweep_state_free) struct sweep_state *old = take(s->state);
@@ -331,8 +331,8 @@ int sweeper_end_with(struct sweeper *s, enum sweeper_end end)
     return sweeper_is_back(s) ? finish(s) : 0;
 }
 
-/* The first reason counts; CMD is asked to end.  Whoever types sudo's password is asked
- * no more once the actuator's start has come to an end.
+/* The first reason counts; CMD is told to end.  sudo does not ask for its password any
+ * more once the actuator's start has ended.
  */
 int sweeper_stop(struct sweeper *s, enum sweeper_end end)
 {
@@ -418,7 +418,7 @@ static int begin(struct sweeper *s)
 {
     uw_error *err = &s->result.error;
 
-    if (s->state) /* the range when that sweep began */
+    if (s->state) /* the range at the start of that sweep */
         s->allowed =
             (struct actuator_range){s->state->range.min_mw, s->state->range.max_mw};
     int r = sweeper_make_plan(s, s->named, err);

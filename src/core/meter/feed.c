@@ -370,7 +370,7 @@ double meter_frozen_s(const struct meter *m)
     return m->r_moves - m->c_moves <= 1 + 0.3 * due ? still : 0;
 }
 
-/* If the first change came late, the first poll is taken as the begin: it returned the
+/* If the first change came late, the first poll is taken as the start: it returned the
  * count of the tick before, or of a tick that was earlier by as much time as the counter
  * stood still later.
  */

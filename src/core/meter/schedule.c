@@ -15,7 +15,7 @@ void meter_mark(struct meter *m, uint64_t at_ns)
 
     if (!m->any)
         return;                /* the start is sampled densely anyway */
-    if (m->n_marks == MARKS) { /* keep the first mark, the begin of a run */
+    if (m->n_marks == MARKS) { /* keep the first mark, the start of a run */
         for (size_t i = 2; i < MARKS; i++)
             m->marks[i - 1] = m->marks[i];
         m->n_marks--;

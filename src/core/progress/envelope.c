@@ -264,7 +264,7 @@ static void watch_learn(struct watch *w, const struct history *h, enum channel c
     w->bottom[slot] = fmin(w->bottom[slot], v);
 }
 
-/* Begin of the window of scale k that ends at sample i; false: it would begin too early,
+/* Start of the window of scale k that ends at sample i; false: it would begin too early,
  * or the readings are too coarse for it.
  */
 static bool window_of(const struct history *h, uint64_t from_ns, uint64_t i, int k,

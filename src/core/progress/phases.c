@@ -15,7 +15,7 @@ enum { REGIMES = 8, STAYS = 16, LEAST_BUCKETS = 5, OWN_PATTERN = 5 };
 #define CROSSING_SD 5.0
 #define SETTLE_S 2.0
 #define TRIAL_S 8.0
-#define FIRST_S 8.0 /* at the begin of a trace: no events, a step may be under way */
+#define FIRST_S 8.0 /* at the start of a trace: no events, a step may be under way */
 #define CYCLE_MOST_S 65.0
 #define GAP_S 5.0
 /* a change found this shortly before a new limit is the limit's effect */

@@ -141,7 +141,7 @@ static void start_over(struct rate *r)
     r->moved_ns = 0;
 }
 
-/* The level jumped; the block before may hold the begin of the jump. */
+/* The level jumped; the block before may hold the start of the jump. */
 static void jumped(struct rate *r, double before, double now, double by)
 {
     r->other = true;

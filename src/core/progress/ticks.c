@@ -96,7 +96,7 @@ static double no_chance(const struct ticks *t, unsigned n, unsigned inside)
     return var > 0 ? (inside - sum) / sqrt(var) : 0;
 }
 
-/* From the begin of the oldest of the newest n brackets to the end of the newest. */
+/* From the start of the oldest of the newest n brackets to the end of the newest. */
 static double span_of(const struct ticks *t, unsigned n)
 {
     return t->to_s[(t->n - 1) % TICKS_KEPT] - t->from_s[(t->n - n) % TICKS_KEPT];

@@ -7,7 +7,7 @@
 #include "io/store/inside.h"
 
 enum { ROWS_MAX = 65536 };
-/* Times from 1970 to 2262 less a little, energies of a day of a thousand boards. */
+/* Times from 1970 to just before 2262, energies of one day of a thousand boards. */
 #define UTC_MAX_NS INT64_C(9000000000000000000)
 #define ENERGY_MAX_J 1e12
 
@@ -93,7 +93,7 @@ static struct ledger_factor *find_factor(const struct ledger_batch *b,
     return NULL;
 }
 
-/* The struct, its texts behind it. */
+/* Copies the struct with its texts behind it. */
 static struct ledger_factor *copy_factor(const struct ledger_factor *f)
 {
     size_t signal = strlen(f->signal) + 1, source = strlen(f->source) + 1,
@@ -110,7 +110,7 @@ static struct ledger_factor *copy_factor(const struct ledger_factor *f)
     return copy;
 }
 
-/* The batch's copy of this factor. */
+/* Finds or makes the batch's copy of this factor. */
 static int take_factor(struct ledger_batch *b, const struct ledger_factor *f)
 {
     if (find_factor(b, f))
@@ -203,14 +203,14 @@ int ledger_add_meter(struct ledger_batch *b, const struct ledger_meter *m)
                              }});
 }
 
-/* ---- rows with texts: one piece of memory, the texts behind the struct ---- */
+/* ---- rows with texts: one allocation, the texts behind the struct ---- */
 
 static size_t room(const char *text, size_t max)
 {
     return text ? strnlen(text, max - 1) + 1 : 1;
 }
 
-enum { PROCESSES_AT = 6 }; /* among the texts of a job */
+enum { PROCESSES_AT = 6 }; /* index among the texts of a job */
 
 /* Bytes that the row's text i may have. */
 static size_t most(enum row_type type, size_t i)
@@ -218,7 +218,7 @@ static size_t most(enum row_type type, size_t i)
     return type == ROW_JOB && i == PROCESSES_AT ? LEDGER_PROCESSES : LEDGER_TEXT;
 }
 
-/* Copies text to *at and moves it on; never NULL. */
+/* Copies text to *at and advances it; never NULL. */
 static const char *put_text(char **at, const char *text, size_t max)
 {
     char *mine = *at;
@@ -239,7 +239,7 @@ static int put_piece(struct ledger_batch *b, enum row_type type, void *piece)
     return r;
 }
 
-/* A copy of a struct whose texts are at these places in it: they move behind the copy. */
+/* Copies a struct whose texts are at these offsets; the texts move behind the copy. */
 static int put_copy(struct ledger_batch *b, enum row_type type, const void *row,
                     size_t size, const char **const *text, size_t n)
 {
@@ -404,7 +404,7 @@ int ledger_add_revision(struct ledger_batch *b, const struct ledger_revision *re
     return 0;
 }
 
-/* ---- many to fewer ---- */
+/* ---- merging of rows ---- */
 
 #define MS_PER_HOUR INT64_C(3600000)
 static int64_t hour_of(const struct row *row)
@@ -494,7 +494,7 @@ static bool is_job(const struct row *row)
     return row->type == ROW_JOB;
 }
 
-/* By their jobs; of one job, in their order. */
+/* By job; for one job, in order. */
 static int job_order(const void *va, const void *vb)
 {
     const struct row *const *pa = va, *const *pb = vb;
@@ -503,7 +503,7 @@ static int job_order(const void *va, const void *vb)
     return a != b ? (a < b ? -1 : 1) : *pa == *pb ? 0 : *pa < *pb ? -1 : 1;
 }
 
-/* A job's row holds all of its state: only the newest is kept.  by: room for all rows. */
+/* A job's row holds its complete state: keeps only the newest.  by: room for all rows. */
 static void drop_older_jobs(struct ledger_batch *b, struct row **by)
 {
     size_t n = 0, left = 0;
@@ -534,7 +534,7 @@ static uint64_t moved_bits(uint64_t bits, const size_t map[LEDGER_PLACES])
     return ret;
 }
 
-/* false: the row is to be dropped. */
+/* False: the row is to be dropped. */
 static bool move_row(struct row *row, const size_t map[LEDGER_PLACES])
 {
     size_t *place = NULL;

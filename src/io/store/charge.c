@@ -1,5 +1,5 @@
-/* What energy is charged with, beyond the columns of its rows: where factors come from,
- * and what their later values change.
+/* Charges of energy beyond the columns of its rows: the origin of factors, and the
+ * changes by their later values.
  */
 #include <errno.h>
 #include <stdio.h>
@@ -11,10 +11,10 @@
 #define UJ_PER_KWH INT64_C(3600000000000)
 #define FRACTIONS 1000 /* of a milligram or millionth a kWh, in a factor */
 #define QUARTER_MS (LEDGER_QUARTER_S * INT64_C(1000))
-#define ROW_MS INT64_C(660000) /* a row as booked: 10 min at most, and a bit late */
+#define ROW_MS INT64_C(660000) /* longest row as booked: 10 min and a short delay */
 __extension__ typedef __int128 wide;
 
-/* A source without what is said of it: see ledger_factor. */
+/* The name of a source without its details: see ledger_factor. */
 #define NAME_OF(source)                                                       \
     "iif(" source " GLOB 'signals * (*', substr(" source ", 1, instr(" source \
     ", ' (') - 1), " source ")"
@@ -59,13 +59,13 @@ int charge_factor(struct ledger *l, const struct ledger_factor *f, int64_t *ret,
 /* Booked rows of a board and a job in the quarter, or of idle or unattributed energy. */
 struct account {
     int64_t board, kind, job; /* board 0: none yet */
-    /* [1]: of rows that no factor covers */
+    /* [1]: for rows without a factor */
     struct {
         int64_t amount, covered_uj; /* as booked */
-        int64_t now_uj;             /* that the values cover */
-        wide sum;                   /* of energy times value */
+        int64_t now_uj;             /* covered by the new values */
+        wide sum;                   /* sum of energy times value */
     } of[2];
-    bool estimated; /* some of it by such a value */
+    bool estimated; /* some of it by an estimated value */
 };
 
 struct revising {
@@ -87,7 +87,9 @@ static int64_t clamp(int64_t ms, int64_t begin_ms, int64_t end_ms)
     return ms < begin_ms ? begin_ms : ms > end_ms ? end_ms : ms;
 }
 
-/* Of energy that is spread evenly over a row's time, or all of it at a moment. */
+/* Adds the energy within the value's time: energy is spread evenly over a row's time, or
+ * all at one moment.
+ */
 static void add_value(struct account *a, bool bare, const struct ledger_value *v,
                       int64_t begin_ms, int64_t span_ms, int64_t uj)
 {
@@ -104,8 +106,8 @@ static void add_value(struct account *a, bool bare, const struct ledger_value *v
     a->estimated |= v->estimated;
 }
 
-/* What is revised so far.  *ret_bare: energy that no factor covered may become covered,
- * as no other source covers it.
+/* Reads the revisions made so far.  *ret_bare: energy without a factor may become
+ * covered, as no other source covers it.
  */
 static int read_revised(const struct revising *v, int64_t *ret_amount, int64_t *ret_uj,
                         bool *ret_bare)
@@ -184,8 +186,8 @@ static int put_difference(const struct revising *v, int64_t amount, int64_t uj)
     return r;
 }
 
-/* The amount is rounded to the nearest whole one.  What is booked carries what is below
- * one from row to row: a difference of one is none.
+/* Rounds the amount to the nearest integer.  Booked amounts carry fractions from row to
+ * row, so a difference of one counts as none.
  */
 static int close_account(struct revising *v)
 {
@@ -233,8 +235,8 @@ static int add_row(struct revising *v, sqlite3_stmt *stmt)
     return 0;
 }
 
-/* Rows that were rolled up, or squeezed while the file could not be written, do not say
- * any more when in their time the energy was used.
+/* Rows that were rolled up, or merged while the file could not be written, no longer
+ * show when the energy was used.
  */
 static int is_whole(const struct revising *v)
 {

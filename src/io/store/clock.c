@@ -10,9 +10,9 @@ static bool went_on(int64_t from_ms, int64_t utc_ms)
     return utc_ms >= from_ms && utc_ms - from_ms <= TIDY_OFF_MS;
 }
 
-/* The first look of a run. UTC is believed if it advanced by at most a day since the
- * last look of the previous run; otherwise it may have been set, and the seven days
- * start anew.
+/* The first check of a run.  UTC is trusted if it advanced by at most a day since the
+ * last check of the previous run; otherwise it may have been set, and the seven days
+ * start again.
  */
 static void begin(struct tidy_clock *c, int64_t utc_ms)
 {

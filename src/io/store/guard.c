@@ -42,7 +42,7 @@ int guard_path(const char *path, char **ret, uw_error *err)
     return 0;
 }
 
-/* Whoever may rename files in the folder could replace our file. */
+/* A user who may rename files in the folder could replace the file. */
 static int check_folder(const char *path, uw_error *err)
 {
     auto_(mem_free) char *folder = folder_of(path);

@@ -1,6 +1,6 @@
-/* A ledger that cannot be written for now: its disk is full or away, its file was
- * removed, replaced, or is damaged.  The run goes on in memory, and in whatever file can
- * be written next.
+/* A ledger that temporarily cannot be written: its disk is full or missing, its file was
+ * removed or replaced, or is damaged.  The run continues in memory, and in the next file
+ * that can be written.
  */
 #include <errno.h>
 #include <stdio.h>
@@ -21,9 +21,10 @@ bool ledger_is_readable(const struct ledger *l)
     return l->db != NULL;
 }
 
-/* Ids of a run that does not know which were given before: far above any that are counted
- * from 1, in numbers that JSON's readers keep exact (2^53).  Another second begins with
- * others, and so does another boot in the same second (one time in 512).
+/* Ids for a run that does not know which were used before: far above any counted from 1,
+ * within the integers that JSON readers keep exact (2^53).  They differ from those of
+ * another second, and from those of another boot in the same second (except one time in
+ * 512).
  */
 static uint64_t ids_from(const struct ledger_opts *o)
 {
@@ -39,7 +40,7 @@ static uint64_t ids_from(const struct ledger_opts *o)
            s << (BOOT_BITS + ID_BITS) | boot << ID_BITS;
 }
 
-/* Read what earlier runs left for this run to take over; nothing if it cannot be read. */
+/* Reads the state that earlier runs left for this run; nothing if it cannot be read. */
 static void read_earlier(struct ledger *l)
 {
     struct ledger *from = NULL;
@@ -107,7 +108,7 @@ void ledger_leave(struct ledger *l)
     read_earlier(l);
 }
 
-/* ---- going on in another file ---- */
+/* ---- continuing in another file ---- */
 
 static int keep_boards(struct ledger *l, const struct ledger *old, uw_error *err)
 {
@@ -127,7 +128,7 @@ static int keep_boards(struct ledger *l, const struct ledger *old, uw_error *err
     return r < 0 ? r : ledger_domains(l, domains, old->n_domains, err);
 }
 
-/* Open the file again with the options of *l.  0 or LEDGER_ASIDE. */
+/* Opens the file again with the options of *l.  0 or LEDGER_ASIDE. */
 static int reopen(struct ledger **l, int64_t utc_ns, uw_error *err)
 {
     auto_(ledger_abandon) struct ledger *fresh = NULL;
@@ -185,9 +186,9 @@ static bool is_ours(const struct ledger *l)
     return true;
 }
 
-/* The open file no longer has this name. What SQLite still holds for it is written to
- * it, wherever it is now, and its -wal and -shm are removed, so that the next file at
- * the path does not meet them.
+/* The open file no longer has this name.  Writes SQLite's pending data to it, wherever
+ * it is now, and removes its -wal and -shm, so that the next file at the path does not
+ * find them.
  */
 static void part(struct ledger *l)
 {

@@ -85,7 +85,7 @@ static int connect_db(struct ledger *l, const char *name, int flags, uw_error *e
     return 0;
 }
 
-/* What kind of file is it?  0 (ours, or new), DAMAGED, FOREIGN (err: why). */
+/* The kind of file: 0 (a ledger, or new), DAMAGED, FOREIGN (err: why). */
 static int look_into(struct ledger *l, uw_error *err)
 {
     int64_t id = 0, version = 0, tables = 0;
@@ -104,7 +104,7 @@ static int look_into(struct ledger *l, uw_error *err)
     return fail(err, FOREIGN, "%s: is another program's database", l->path);
 }
 
-/* After a run that did not end in order the pages are looked at. */
+/* Checks the pages after a run that did not end in order. */
 static int check_pages(struct ledger *l, uw_error *err)
 {
     auto_(db_finalize) sqlite3_stmt *stmt = NULL;
@@ -128,7 +128,7 @@ static int check_pages(struct ledger *l, uw_error *err)
         return r;
     if (r > 0 && strcmp(db_text(stmt, 0), "ok") != 0) {
         const char *text = db_text(stmt, 0);
-        if (*text == '*') /* "*** in database main ***", then what it is */
+        if (*text == '*') /* "*** in database main ***", then the error */
             text += strcspn(text, "\n");
         text += *text == '\n';
         return fail(err, DAMAGED, "%s: %.*s", l->path, (int)strcspn(text, "\n"), text);
@@ -171,7 +171,7 @@ static int check_kind(struct ledger *l, uw_error *err)
     return 0;
 }
 
-/* The id of this boot, made if need be. */
+/* The id of this boot, added if necessary. */
 static int note_boot(struct ledger *l, const char *boot_id, int64_t now_ms, uw_error *err)
 {
     auto_(db_finalize) sqlite3_stmt *get = NULL;
@@ -187,7 +187,7 @@ static int note_boot(struct ledger *l, const char *boot_id, int64_t now_ms, uw_e
     return r < 0 ? r : 0;
 }
 
-/* This run continues in another file. It keeps its ids, provided that no other run can
+/* Continues this run in another file.  It keeps its ids, provided that no other run can
  * have used them in that file.
  */
 static int keep_ids(struct ledger *l, const struct ledger *before, int64_t *job,
@@ -216,7 +216,7 @@ static int keep_ids(struct ledger *l, const struct ledger *before, int64_t *job,
     return 0;
 }
 
-/* Record this run, with ids that no earlier run can have used. */
+/* Records this run, with ids that no earlier run can have used. */
 static int begin_run(struct ledger *l, const struct ledger_opts *o,
                      const struct ledger *before, uw_error *err)
 {
@@ -295,7 +295,7 @@ int store_new(const struct ledger_opts *o, const char *path, struct ledger **ret
     return 0;
 }
 
-/* One try: 0, DAMAGED or FOREIGN. */
+/* One attempt: 0, DAMAGED or FOREIGN. */
 static int try_open(const struct ledger_opts *o, const char *path,
                     const struct ledger *before, struct ledger **ret, uw_error *err)
 {
@@ -357,7 +357,7 @@ int store_open(const struct ledger_opts *o, const struct ledger *before,
 
 /* ---- for reports ---- */
 
-/* A file of an older version is copied into memory and migrated there. */
+/* Copies a file of an older version into memory and migrates it there. */
 static int older(struct ledger *l, uw_error *err)
 {
     sqlite3 *file = l->db, *copy = NULL;
@@ -400,7 +400,9 @@ static char *constant_uri(const char *path)
     return uri;
 }
 
-/* If nobody writes the file and we may not create its -shm, read it as immutable. */
+/* If no process writes the file and this one may not create its -shm, reads it as
+ * immutable.
+ */
 static int connect_reading(struct ledger *l, uw_error *err)
 {
     char wal[PATH_MAX];

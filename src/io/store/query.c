@@ -1,4 +1,4 @@
-/* The parameters of a report, as they come in a URL or on a command line. */
+/* The parameters of a report, from a URL or a command line. */
 #include <ctype.h>
 #include <errno.h>
 #include <stdio.h>
@@ -60,7 +60,7 @@ static int64_t day_s(const struct ledger_query *q, const struct zone *zone, int6
     return utc_of(q, zone, (wall_s / DAY_S + days) * DAY_S);
 }
 
-/* "7d": so many days back. */
+/* "7d": this many days back. */
 static bool read_back(const char *text, int64_t *ret)
 {
     char number[8];

@@ -10,12 +10,12 @@
 #include "core/carbon/accounting.h"
 
 enum {
-    SQUEEZE_FROM = 4096, /* rows that wait because writing fails */
+    SQUEEZE_FROM = 4096, /* rows that wait after failed writes */
     SHED_FROM = 32768,
-    REPORTS_MAX = 16, /* waiting at once */
+    REPORTS_MAX = 16, /* waiting reports at once */
 };
 
-/* One call of the writer's thread. It owns its data, so that a call that never returns
+/* One call of the writer's thread.  It owns its data, so that a call that never returns
  * can be abandoned.
  */
 struct write_work {
@@ -25,11 +25,11 @@ struct write_work {
     bool tidy; /* a step of rolling up instead of rows */
     struct ledger_keep keep;
     bool has_keep; /* it is new */
-    bool settle;   /* the rows tell of all that is open */
-    int renewed;   /* LEDGER_ASIDE, LEDGER_ANEW: the file is another than before; 0 */
+    bool settle;   /* the rows contain everything that is open */
+    int renewed;   /* LEDGER_ASIDE, LEDGER_ANEW: the file has changed; 0 */
     uint64_t now_ns;
     int64_t utc_ns;
-    struct ledger_revised revised; /* by these rows, once they are written */
+    struct ledger_revised revised; /* by these rows, once written */
     uw_error err, renewed_err;
 };
 
@@ -39,9 +39,9 @@ struct ledger_queue {
     struct loop_timer *flush, *tidy;
     struct write_work *work; /* NULL after it was abandoned to a call that hangs */
     char *path;
-    struct ledger_batch *open; /* what waits */
+    struct ledger_batch *open; /* waiting rows */
     bool busy, again, want_tidy, closing;
-    bool settle; /* the next rows tell of all that is open */
+    bool settle; /* the next rows contain everything that is open */
     struct ledger_keep keep;
     bool has_keep;
     size_t reports;
@@ -125,8 +125,7 @@ static void note_state(struct ledger_queue *q, int r, const char *text)
         q->opts.on_state(failing ? r : 0, q->stats.text, q->opts.user);
 }
 
-/* Rows that were not written go back in front of newer ones, merged where they are many.
- */
+/* Rows that were not written go back before newer ones, merged if there are many. */
 static void put_back(struct ledger_queue *q, struct ledger_batch *rows)
 {
     struct ledger_batch *newer = q->open;
@@ -159,7 +158,7 @@ static void wrote(struct ledger_queue *q, int r)
         return;
     }
     q->stats.failures++;
-    if (r == -EINVAL) { /* it would never be taken */
+    if (r == -EINVAL) { /* it would never be accepted */
         q->stats.lost += ledger_batch_rows(rows);
         ledger_batch_clear(rows);
     } else {
@@ -306,7 +305,7 @@ int ledger_queue_new(const struct ledger_queue_opts *opts, struct ledger_queue *
     return 0;
 }
 
-/* Write what waits, for the last time; false: it could not be written. */
+/* Writes the waiting rows for the last time; false: they could not be written. */
 static bool write_last(struct ledger_queue *q)
 {
     struct write_work *w = q->work;

@@ -14,7 +14,7 @@ enum { HOUR_MS = 3600000, HOURS_MAX = 1 << 22, ORIGINS = 20 };
 
 struct board {
     int64_t id;
-    bool known; /* its model's figure was given */
+    bool known; /* the figure of its model was given */
     double g_hour;
 };
 
@@ -44,13 +44,13 @@ DEFINE_AUTO(struct report_beside *, report_beside_free);
 
 /* ---- contracts ---- */
 
-/* A row that is rolled up stands for its bucket. */
+/* A rolled-up row represents its bucket. */
 static int64_t end_of(int64_t begin_ms, int64_t res, int64_t span_ms)
 {
     return begin_ms + (res > 0 ? res * 1000 : span_ms);
 }
 
-/* A contract covers energy of all of its time, whatever part of it is reported. */
+/* A contract covers energy of its whole time, whatever part of it is reported. */
 static int use_energy(const struct report *rep, struct market *m, uw_error *err)
 {
     const struct accounting *a = rep->q->accounting;
@@ -110,13 +110,13 @@ static int read_boards(const struct report *rep, struct report_beside *b, uw_err
     return r;
 }
 
-/* Rows of one board in one hour, in the order of their begin. */
+/* Rows of one board in one hour, in the order of their start. */
 struct reading {
     int64_t hour, board, begin_ms, res, job;
     struct embodied_hour of;     /* the hour so far */
-    struct embodied_hour bucket; /* of rows that are rolled up */
+    struct embodied_hour bucket; /* for rolled-up rows */
     int64_t job_ms, longest_ms;  /* in the bucket: the job's; of the longest before it */
-    int64_t until_ms;            /* to which rows as booked reach */
+    int64_t until_ms;            /* end of the rows as booked */
 };
 
 static void end_job(struct reading *r)
@@ -236,7 +236,7 @@ int report_beside_new(const struct report *rep, struct report_beside **ret, uw_e
     return 0;
 }
 
-/* ---- a row ---- */
+/* ---- one row ---- */
 
 static int by_hour(const void *key, const void *item)
 {
@@ -331,7 +331,7 @@ void report_put_origins(const struct report *rep)
     char source[EMBODIED_MODEL + MARKET_ORIGIN + 4];
     size_t n = 0;
 
-    if (rep->q->waste) /* it has no such figures */
+    if (rep->q->waste) /* waste has no such figures */
         return;
     for (size_t i = 0; a && i < a->n_contracts && n < ORIGINS; i++) {
         const struct market_contract *c = &a->contract[i];

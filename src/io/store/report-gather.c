@@ -1,6 +1,6 @@
 /* Reads the rows of the span once: energies by day, board, kind and job go into small
- * temporary tables that the rest of a report queries, caps over time into pieces. With
- * GROUP BY SQLite would sort hundreds of thousands of rows five times a report.
+ * temporary tables that the rest of a report queries, caps over time into pieces.  With
+ * GROUP BY, SQLite would sort hundreds of thousands of rows five times per report.
  */
 #include <errno.h>
 #include <stdio.h>
@@ -26,7 +26,7 @@ struct parts {
     size_t size, n;    /* size: a power of two */
     const struct ledger_query *q;
     struct zone *zone; /* of q->zone; or NULL */
-    int64_t quarter;   /* of the last day asked for: no zone's clock differs in less */
+    int64_t quarter;   /* of the last day queried: no zone's clock differs by less */
     int32_t day;
 };
 
@@ -174,12 +174,12 @@ static int caps_begin(struct report *rep, uw_error *err)
     return c->piece ? 0 : fail(err, -ENOMEM, "out of memory");
 }
 
-/* ---- the way through ---- */
+/* ---- reading all rows ---- */
 
 #define IS_PRICED "cost_factor IN (SELECT id FROM factor WHERE unit = :unit)"
 #define IS_DOMAIN "board IN (SELECT id FROM board WHERE kind > 1)"
 
-/* From when to when rows are shown: of domains whole periods. */
+/* The time whose rows are shown: for domains, whole periods. */
 static void told_span(const struct report *rep, bool domain, int64_t *ret_from_ms,
                       int64_t *ret_to_ms)
 {
@@ -304,14 +304,14 @@ struct revised {
     bool domain;
 };
 
-/* What of v falls before so much of all energy. */
+/* The part of v that comes before this much of the total energy. */
 static int64_t share(int64_t v, int64_t before_uj, int64_t all_uj)
 {
     return (int64_t)((wide)v * before_uj / all_uj);
 }
 
-/* Takes the share of a bucket that the span cuts by its energy there; where energy became
- * covered, by what no factor had covered.  0: it is not in the span.
+/* Takes the part of a bucket that the span cuts: by its energy there or, if energy
+ * became covered, by the energy without a factor.  0: it is not in the span.
  */
 static int cut(const struct report *rep, struct revised *v, uw_error *err)
 {
@@ -374,7 +374,7 @@ static int add_revised(struct report *rep, struct parts *p, sqlite3_stmt *stmt,
     return r < 0 ? fail(err, r, "out of memory for the report") : 0;
 }
 
-/* What later values of factors changed: an amount, and no energy. */
+/* Reads the changes by later values of factors: they change an amount, and no energy. */
 static int read_revisions(struct report *rep, struct parts *p, uw_error *err)
 {
     auto_(db_finalize) sqlite3_stmt *stmt = NULL;

@@ -48,7 +48,7 @@ static int put_groups(const struct report *rep, sqlite3_stmt *uids, char *room,
     return r;
 }
 
-/* The file knows uids; the groups are those that this machine has now. */
+/* The file has uids; the groups are this machine's present ones. */
 static int read_groups(const struct report *rep, uw_error *err)
 {
     auto_(db_finalize) sqlite3_stmt *uids = NULL;
@@ -109,8 +109,8 @@ static int run(const struct report *rep, const char *sql, uw_error *err)
     return r < 0 ? r : db_run(rep->l, stmt, err);
 }
 
-/* A job's savings are of all of it.  Where the span has a part of the job, the energy
- * beyond the span tells which share of the savings is shown.
+/* A job's savings cover all of it.  If the span has a part of the job, the energy
+ * outside the span determines the part of the savings that is shown.
  */
 static int add_beyond(const struct report *rep, uw_error *err)
 {
@@ -176,7 +176,7 @@ static int read_jobs(const struct report *rep, uw_error *err)
 
 /* ---- their sums by the keys ---- */
 
-/* Of savings, the share of the job that is shown; grams and money by the job's means. */
+/* For savings, the part of the job that is shown; grams and money by the job's means. */
 #define SHARE " * (1.0 * g.uj / nullif(k.whole_uj, 0))"
 #define OF_J(amount, uj, unit) SHARE " * " amount " * " unit " / nullif(" uj ", 0)"
 #define SAVED(amount, uj, unit)                                         \
@@ -184,7 +184,7 @@ static int read_jobs(const struct report *rep, uw_error *err)
                                             " sum(j.saved_half_j" OF_J( \
                                                 "abs(" amount ")", uj, unit) ")"
 
-/* The largest energy first; with days as the second key these in their order. */
+/* The largest energy first; if days are the second key, these in their order. */
 static const char *order_of(const struct ledger_query *q)
 {
     if (q->key[0].by == LEDGER_BY_DAY)
@@ -262,7 +262,7 @@ static int read_grouped(const struct report *rep, uw_error *err)
 
 /* ---- the largest ones by day, for pictures ---- */
 
-/* Of the first key that is not a day; by the day alone, by board or domain: none. */
+/* For the first key that is not a day; none for the day alone, a board or a domain. */
 static int read_stack(const struct report *rep, uw_error *err)
 {
     const struct ledger_query *q = rep->q;

@@ -9,7 +9,7 @@
     " co2_mg, co2_uj, co2_by, marginal_mg, marginal_uj, marginal_by, cost, cost_uj," \
     " cost_by, market_mg, market_uj, embodied_mg, embodied_ms, board_ms,"
 #define ROW FIGURES CHARGED REPORT_SAVED
-/* The same of all of grouped; an unknown figure of some rows is in no sum. */
+/* The same for all of grouped; a sum leaves out unknown figures. */
 #define SUMS                                                                    \
     " sum(uj), sum(half), sum(span), sum(jobs), sum(domains)," REPORT_CHARGES   \
     ", sum(spared_j), sum(spared_half_j), sum(saved_co2), sum(saved_co2_half)," \
@@ -29,8 +29,8 @@ bool report_is_whole(const struct ledger_query *q)
                               (by == LEDGER_BY_DAY && !filters));
 }
 
-/* What was saved: energy, grams and money, each with half of its interval.  The errors of
- * several jobs are added as if all had one sign.
+/* The savings: energy, grams and money, each with half of its interval.  The errors of
+ * several jobs are added as if all had the same sign.
  */
 void report_put_saved(const struct report *rep, sqlite3_stmt *stmt, int column)
 {
@@ -131,8 +131,8 @@ static int put_job_boards(const struct report *rep, int64_t job, uw_error *err)
     return r;
 }
 
-/* The savings that the search's model predicts, and the number of reference windows that
- * the measured savings rest on.
+/* The savings predicted by the search's model, and the number of reference windows on
+ * which the measured savings are based.
  */
 static void put_model(struct json_out *o, sqlite3_stmt *stmt, int column)
 {

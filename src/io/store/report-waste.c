@@ -1,6 +1,6 @@
-/* What boards did for the jobs that had them (docs/waste.md): sums by class, then of
- * users, projects and jobs that wasted any, with what was measured that says how less
- * would have done.
+/* The use of boards by the jobs that had them (docs/waste.md): sums by class, then by
+ * users, projects and jobs with waste, with the measured smaller requests that would
+ * have sufficed.
  */
 #include "io/store/report-waste.h"
 
@@ -8,11 +8,13 @@
 
 #include "base/names.h"
 
-/* Revisions of buckets that the span cuts, or has. */
+/* Revisions of buckets within the span, or cut by it. */
 #define REVISED \
     "res IN (900, 3600, 86400) AND begin_ms > :from - 86400000 AND begin_ms < :to"
 
-/* A job's rows by their class; idle ones are nobody's, what is unattributed works. */
+/* A job's rows by their class; idle rows belong to no job, unattributed time counts as
+ * working.
+ */
 static int read_used(struct report *rep, uw_error *err)
 {
     auto_(db_finalize) sqlite3_stmt *stmt = NULL;
@@ -42,8 +44,9 @@ static int read_used(struct report *rep, uw_error *err)
     return r < 0 ? r : db_exec(rep->l, "CREATE INDEX temp.used_by_job ON used(job)", err);
 }
 
-/* The energy of each bucket that has a revision, by what the revision names and by class:
- * one search a bucket, as a search a revision takes time as the square of the boards.
+/* The energy of each bucket with a revision, by the columns of the revision and by
+ * class.  One search per bucket: the time of one search per revision would grow with the
+ * square of the boards.
  */
 static int read_buckets(struct report *rep, uw_error *err)
 {
@@ -76,10 +79,10 @@ static int read_buckets(struct report *rep, uw_error *err)
                            err);
 }
 
-/* Adds what later values of factors changed, an amount and no energy, to the classes of
- * the rows that it is of: by their energy in the bucket or, where energy became covered,
- * by what no factor had covered, as the usual report cuts a bucket.  `+`: SQLite would
- * search the table of buckets by the span, which is known of the revisions.
+/* Adds the changes by later values of factors (an amount, no energy) to the classes of
+ * their rows: by the energy in the bucket or, if energy became covered, by the energy
+ * without a factor, like the usual report cuts a bucket.  `+`: otherwise SQLite would
+ * search the table of buckets by the span, which is known for the revisions.
  */
 static int read_revised(struct report *rep, uw_error *err)
 {
@@ -111,7 +114,7 @@ static int read_revised(struct report *rep, uw_error *err)
     return r < 0 ? r : db_run(rep->l, stmt, err);
 }
 
-/* Marks what the energy in the span was charged with. */
+/* Marks the factors with which the energy in the span was charged. */
 static int read_factors(struct report *rep, uw_error *err)
 {
     auto_(db_finalize) sqlite3_stmt *stmt = NULL;
@@ -177,7 +180,7 @@ static int put_class(const struct report *rep, sqlite3_stmt *stmt, uw_error *err
     return 0;
 }
 
-/* ---- what less would have done ---- */
+/* ---- smaller requests that would have sufficed ---- */
 
 static void put_idle_boards(const struct report *rep, sqlite3_stmt *stmt)
 {
@@ -193,7 +196,7 @@ static void put_idle_boards(const struct report *rep, sqlite3_stmt *stmt)
     json_out_end(rep->o);
 }
 
-/* Boards on which nothing ran for 90 % of the job's time and more. */
+/* Boards that were idle for at least 90 % of the job's time. */
 static int hint_boards(const struct report *rep, int64_t job, uw_error *err)
 {
     auto_(db_finalize) sqlite3_stmt *stmt = NULL;
@@ -211,8 +214,8 @@ static int hint_boards(const struct report *rep, int64_t job, uw_error *err)
     return r;
 }
 
-/* The lowest cap that the job's search measured from which on no cap is slower than the
- * reference by over 1 %.
+/* The lowest cap measured by the job's search from which on no cap is slower than the
+ * reference by more than 1 %.
  */
 static int hint_cap(const struct report *rep, int64_t job, uw_error *err)
 {
@@ -241,7 +244,7 @@ static int hint_cap(const struct report *rep, int64_t job, uw_error *err)
     return r;
 }
 
-/* What searches of the same job measured on other boards, each at its reference. */
+/* The results of searches of the same job on other boards, each at its reference. */
 static int hint_models(const struct report *rep, int64_t job, uw_error *err)
 {
     auto_(db_finalize) sqlite3_stmt *stmt = NULL;
@@ -273,7 +276,7 @@ static int hint_models(const struct report *rep, int64_t job, uw_error *err)
 
 /* ---- rows ---- */
 
-/* Of jobs and groups: all of their boards' time, each class, what was wasted. */
+/* For jobs and groups: the time of all their boards, each class, the waste. */
 #define PARTS                                                                        \
     " sum(all_ms), sum(iif(use = 1, span_ms, 0)), sum(iif(use = 1, energy_uj, 0)),"  \
     " sum(iif(use = 2, span_ms, 0)), sum(iif(use = 2, energy_uj, 0)), sum(iif(use =" \
@@ -348,7 +351,7 @@ static int put_job(const struct report *rep, sqlite3_stmt *stmt, uw_error *err)
     return r;
 }
 
-/* The label that a user gives, else what the scheduler says. */
+/* The user's label, else the scheduler's project. */
 #define PROJECT                                                         \
     "coalesce(nullif(" REPORT_LABEL("'project'") ", ''), " REPORT_FACT( \
         "slurm.account") ")"

@@ -1,5 +1,5 @@
 /* A report: totals with their check against the meters, boards, days, caps over time,
- * and the rows that were asked for.
+ * and the requested rows.
  */
 #include <errno.h>
 #include <math.h>
@@ -228,13 +228,15 @@ static double total_j(const struct report *rep, bool domains, int64_t uj)
     return domains ? report_domain_j(rep, uj) : (double)uj / 1e6;
 }
 
-/* Finer figures would tell more of the energy than is told. */
+/* Whether figures are rounded: finer ones would reveal more of the energy than is
+ * permitted.
+ */
 static bool is_coarse(const struct report *rep)
 {
     return rep->q->domains.step_j > 0;
 }
 
-/* With whose time of boards it was. */
+/* With the time of the boards used. */
 static void put_beside(const struct report *rep, const struct totals *t,
                        int64_t energy_uj)
 {
@@ -279,7 +281,7 @@ static void put_totals(const struct report *rep, bool domains, const struct tota
     json_out_end(o);
 }
 
-/* "by": "user", "user,day"; "label": of the key that is one. */
+/* "by": "user", "user,day"; "label": its key. */
 static void put_keys(const struct report *rep)
 {
     const struct ledger_key *k = rep->q->key;
@@ -293,7 +295,7 @@ static void put_keys(const struct report *rep)
     json_out_text(rep->o, "label", label[0] ? label : NULL);
 }
 
-/* Only those that were asked for. */
+/* Only the requested ones. */
 static void put_filters(const struct report *rep)
 {
     const struct ledger_query *q = rep->q;
@@ -464,7 +466,7 @@ static int put_stack(const struct report *rep, int64_t day, uw_error *err)
     return r;
 }
 
-/* Where rows are of days: what was saved on one of them. */
+/* If rows are by day: the savings on that day. */
 static int put_day_saved(const struct report *rep, int64_t day, uw_error *err)
 {
     auto_(db_finalize) sqlite3_stmt *stmt = NULL;
@@ -545,7 +547,7 @@ static int put_caps(const struct report *rep, uw_error *err)
     return r;
 }
 
-/* The whole report at one moment: the transaction keeps the daemon's writes out. */
+/* Writes the whole report at one moment: the transaction excludes the daemon's writes. */
 static int put_report(struct report *rep, uw_error *err)
 {
     struct totals boards, domains;
@@ -597,7 +599,7 @@ int ledger_report(struct ledger *l, const struct ledger_query *q, struct json_ou
     if (r < 0)
         return r;
     r = q->waste ? report_waste(&rep, err) : put_report(&rep, err);
-    db_rollback(l); /* the temporary tables go with it */
+    db_rollback(l); /* drops the temporary tables, too */
     report_beside_free(rep.beside);
     free(rep.caps.piece);
     return r < 0 ? r : 0;

@@ -1,4 +1,4 @@
-/* What a daemon takes over from the runs before it. */
+/* The state that a daemon takes over from the runs before it. */
 #include <errno.h>
 #include <math.h>
 #include <stdio.h>
@@ -209,7 +209,7 @@ static int read_claim(struct ledger *l, sqlite3_stmt *stmt, ledger_claim_fn fn,
     if (sqlite3_column_type(stmt, 3) != SQLITE_NULL)
         claim.until_utc_ns = ns_of_ms(sqlite3_column_int64(stmt, 3));
     if (!board_at(l, sqlite3_column_int64(stmt, 1), &claim.board))
-        return 0; /* its board is gone */
+        return 0; /* its board is missing */
     return fn(&claim, db_text(stmt, 11), user);
 }
 

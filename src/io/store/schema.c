@@ -1,5 +1,5 @@
-/* The schema and its history.  A step is never changed once it was released: the next
- * change is the next step, and tests/data/ gains a dump of it.
+/* The schema and its history.  A released step is never changed: the next change is the
+ * next step, and tests/data/ gains a dump of it.
  */
 #include <errno.h>
 #include <stdio.h>
@@ -47,8 +47,8 @@ static const char version_1[] =
     "CREATE TABLE event(at_ms INTEGER NOT NULL, run INTEGER NOT NULL, kind TEXT NOT NULL,"
     " board INTEGER, uid INTEGER, text TEXT);";
 
-/* Indices by age: the search for old rows and reports of some days read the whole table.
- * A job taken over after a restart had lost its class of cap settings.
+/* Indices by age: without them, the search for old rows and reports of some days read
+ * the whole table.  A job taken over after a restart had lost its class of cap settings.
  */
 static const char version_2[] = "CREATE INDEX energy_by_age ON energy(res, begin_ms);"
                                 "CREATE INDEX meter_by_age ON meter(res, begin_ms);"
@@ -60,9 +60,9 @@ static const char version_2[] = "CREATE INDEX energy_by_age ON energy(res, begin
 static const char version_3[] =
     "ALTER TABLE board ADD COLUMN kind INTEGER NOT NULL DEFAULT 1;";
 
-/* The savings of a job stood without the model's prediction and without the number of
- * reference windows that they rest on; and a search began anew however often the same
- * job had run.
+/* The savings of a job were stored without the model's prediction and without the number
+ * of reference windows on which they are based; and a search began again however often
+ * the same job had run.
  */
 static const char version_4[] =
     "ALTER TABLE job ADD COLUMN looks INTEGER;"
@@ -85,15 +85,15 @@ static const char version_5[] =
     "ALTER TABLE job ADD COLUMN processes TEXT;"
     "ALTER TABLE job_board ADD COLUMN held INTEGER NOT NULL DEFAULT 1;";
 
-/* A claim's end in UTC moved when somebody set the clock; and after a restart it was not
+/* A claim's end in UTC moved when the clock was set; and after a restart it was not
  * known which jobs an administrator had begun.
  */
 static const char version_6[] =
     "ALTER TABLE claim ADD COLUMN ahead_ms INTEGER;"
     "ALTER TABLE job ADD COLUMN firm INTEGER NOT NULL DEFAULT 0;";
 
-/* Who states a claim, and with which process it ends, stood in `who` alone, a line for
- * people, out of which a restart read both.
+/* The owner of a claim, and the process with which it ends, were only in `who`, a line
+ * for users, which a restart had to parse.
  */
 #define OF_PROCESS "substr(who, instr(who, ', process ') + 10)"
 static const char version_7[] =
@@ -114,7 +114,7 @@ static const char version_7[] =
 static const char version_8[] =
     "ALTER TABLE job ADD COLUMN lost INTEGER NOT NULL DEFAULT 0;";
 
-/* Energy stood without emissions and money.  Rows from before have no factor: none of
+/* Energy was stored without emissions and money.  Older rows have no factor: none of
  * their energy is covered.
  */
 #define CHARGE(amount, prefix)                                                        \
@@ -127,10 +127,10 @@ static const char version_9[] =
     " UNIQUE(signal, source, unit, estimated));" CHARGE("co2_mg", "co2")
         CHARGE("marginal_mg", "marginal") CHARGE("cost", "cost");
 
-/* What is booked stays as it is: a value of a factor that came later had no place.  A row
- * is the difference that it makes to a quarter of an hour (res: 900), and then to an hour
- * or a day, of a board and a job.  Nor did a row say whether the board worked for its
- * job.
+/* Booked amounts stay as they are, so there was no column for a later value of a factor.
+ * A row is the difference that it makes in a quarter of an hour (res: 900), and then in
+ * an hour or a day, for a board and a job.  Nor did a row show whether the board worked
+ * for its job.
  */
 static const char version_10[] =
     "CREATE TABLE revision(res INTEGER NOT NULL, begin_ms INTEGER NOT NULL,"
@@ -140,8 +140,8 @@ static const char version_10[] =
     "CREATE INDEX revision_by_age ON revision(res, begin_ms);"
     "ALTER TABLE energy ADD COLUMN waste INTEGER;";
 
-/* What a job spends that runs in a scheduler's job was in no sum of the scheduler's
- * facts: these are the outer job's, and the inner one's labels are no proof of them.
+/* The energy of a job within a scheduler's job was in no sum of the scheduler's facts:
+ * these are the outer job's, and the labels of the inner one do not prove them.
  */
 static const char version_11[] = "ALTER TABLE job ADD COLUMN within INTEGER;";
 

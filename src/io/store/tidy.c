@@ -1,5 +1,5 @@
-/* Rolling up: rows of one fineness that are old enough become rows of the next, their
- * energies added in whole microjoules, so that every sum stays what it was.
+/* Rolling up: old rows of one resolution become rows of the next one, their energies
+ * added in integer microjoules, so that every sum is unchanged.
  */
 #include <errno.h>
 #include <stdio.h>
@@ -14,8 +14,8 @@ enum { FORGET_ROWS = 500, FORGET_JOBS = 100 }; /* in one step */
 #define CHARGES                                                             \
     "co2_mg, co2_covered_uj, co2_factor, marginal_mg, marginal_covered_uj," \
     " marginal_factor, cost, cost_covered_uj, cost_factor"
-/* Rows of different factors stay apart.  Up to the minute the cap is part of what makes a
- * row; above it, its mean over time (0: unknown in part).
+/* Rows with different factors stay separate.  Up to the minute, the cap is part of a
+ * row's key; above it, a row has its mean over time (0: unknown in part).
  */
 #define ENERGY_UP(cap, group)                                                           \
     "INSERT INTO energy(res, begin_ms, span_ms, boot, board, kind, job, phase, cap_mw," \
@@ -46,7 +46,7 @@ static const char revision_up[] =
     " sum(amount), sum(covered_uj), max(made_ms) FROM revision WHERE res = ?5 AND"
     " begin_ms >= ?1 AND begin_ms < ?2 GROUP BY at, board, kind, job, factor";
 
-/* window_ms: as much as one step takes: some hundred rows of eight boards. */
+/* window_ms: the size of one step: some hundred rows of eight boards. */
 static const struct level {
     enum ledger_res from, to;
     int64_t window_ms;
@@ -106,7 +106,9 @@ static int forget(struct ledger *l, const char *sql, int64_t before_ms, uw_error
     return r < 0 ? r : sqlite3_changes(l->db) > 0;
 }
 
-/* Rows of the first three lie in the order of their times, so the oldest come first. */
+/* Rows of the first three tables are in the order of their times, so the oldest come
+ * first.
+ */
 static int forget_old(struct ledger *l, int64_t now_ms, uw_error *err)
 {
     const struct {
@@ -131,8 +133,8 @@ static int forget_old(struct ledger *l, int64_t now_ms, uw_error *err)
     return r;
 }
 
-/* Jobs up to which one may be forgotten in one step: ended so long ago, all of them.  0:
- * none.
+/* The last job that may be forgotten in this step: all jobs up to it ended long enough
+ * ago. 0: none.
  */
 static int jobs_to(struct ledger *l, int64_t before_ms, int64_t *ret, uw_error *err)
 {
@@ -152,8 +154,8 @@ static int jobs_to(struct ledger *l, int64_t before_ms, int64_t *ret, uw_error *
     return 0;
 }
 
-/* A job's rows of energy begin between its begin, less a bucket, and its end.  Jobs
- * that ran in it have their facts of it.
+/* A job's rows of energy begin between its start, minus a bucket, and its end.  Jobs
+ * that ran in it take their facts from it.
  */
 #define NO_ENERGY                                                           \
     "(SELECT id FROM job j WHERE id > ?1 AND id <= ?2 AND NOT EXISTS"       \
@@ -176,7 +178,7 @@ static int drop_jobs(struct ledger *l, int64_t to, uw_error *err)
 }
 
 /* Jobs without any energy are removed once their claims and events are; the others stay,
- * as their rows do. 1: some were looked at.
+ * like their rows. 1: some were checked.
  */
 static int forget_jobs(struct ledger *l, int64_t now_ms, uw_error *err)
 {
@@ -230,7 +232,9 @@ int64_t ledger_clock(struct ledger *l, uint64_t now_ns, int64_t utc_ns)
     return l->clock.at_ms * NS_PER_MS_I;
 }
 
-/* How long rows of this fineness are kept.  Revisions are as long as what they revise. */
+/* The time for which rows of this resolution are kept.  Revisions are kept as long as
+ * the rows that they revise.
+ */
 static uint64_t kept_ns(const struct ledger_keep *k, enum ledger_res res)
 {
     switch (res) {

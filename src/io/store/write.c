@@ -8,8 +8,8 @@
 
 enum { ROUNDING_MS = 50 };
 
-/* What a search found; of a lost job whose end is told after a restart only the file
- * knows it.
+/* The results of a search; for a lost job whose end is reported after a restart, only
+ * the file has them.
  */
 /* clang-format off */
 #define FOUND(column) \
@@ -170,7 +170,7 @@ static int put_labels(struct writing *w, const struct ledger_job *j)
     return r;
 }
 
-/* What the search found; NaN (NULL in the file) where it is not known. */
+/* The results of the search; NaN (NULL in the file) if unknown. */
 static int put_job_row(struct writing *w, const struct ledger_job *j, int64_t ended_ms)
 {
     double none = (double)NAN;
@@ -198,7 +198,7 @@ static int put_job_boards(struct writing *w, const struct ledger_job *j)
         if (j->boards >> i & 1)
             r = DO(w, STMT_JOB_BOARD, "iii", (int64_t)j->id, w->l->board[i],
                    (int64_t)(j->held >> i & 1));
-        else if (place_is_known(w->l, i)) /* boards that are gone now may come back */
+        else if (place_is_known(w->l, i)) /* missing boards may come back */
             r = DO(w, STMT_JOB_LEAVE, "ii", (int64_t)j->id, w->l->board[i]);
     return r;
 }
@@ -219,8 +219,8 @@ static int put_job(struct writing *w, const struct ledger_job *j)
     return r;
 }
 
-/* After a restart a claim's times are computed anew from two clocks that are not read at
- * the same moment.
+/* After a restart, a claim's times are computed again from two clocks that are not read
+ * at the same moment.
  */
 static bool same_time(int64_t a_ms, int64_t b_ms)
 {
@@ -332,7 +332,7 @@ static int drop_orphans(struct writing *w)
     return DO(w, STMT_SEARCH_ORPHANS, "");
 }
 
-/* Remove the earlier search of the same job, and its caps: its id may be used again. */
+/* Removes the earlier search of the same job, and its caps: its id may be used again. */
 static int drop_search(struct writing *w, const struct ledger_search *s)
 {
     int r = DO(w, STMT_SEARCH_DROP, "itti", (int64_t)s->uid, s->same, s->model,
@@ -340,7 +340,7 @@ static int drop_search(struct writing *w, const struct ledger_search *s)
     return r < 0 ? r : drop_orphans(w);
 }
 
-/* Remove the oldest searches above the bounds. */
+/* Removes the oldest searches above the bounds. */
 static int drop_old_searches(struct writing *w, uid_t uid)
 {
     int r = DO(w, STMT_SEARCH_USER, "ii", (int64_t)uid, (int64_t)LEDGER_USER_SEARCHES);
@@ -404,9 +404,9 @@ static int put_reserve(struct writing *w, const char *key, uint64_t next,
     return meta_set(w->l, key, (int64_t)*reserved, w->err);
 }
 
-/* End the jobs and claims that stand open in the file and are not in the batch. Jobs
- * before the batch, whose rows open theirs again; claims after it, because its rows
- * assign theirs to this run.
+/* Ends the jobs and claims that are open in the file and not in the batch.  Jobs before
+ * the batch, whose rows open theirs again; claims after it, because its rows assign
+ * theirs to this run.
  */
 static int end_open_jobs(struct ledger *l, uw_error *err)
 {
@@ -468,7 +468,7 @@ struct place {
     enum place_kind kind;
 };
 
-/* Keep its texts for ledger_renew(). */
+/* Keeps its texts for ledger_renew(). */
 static int keep_place(struct ledger *l, size_t at, const struct place *place)
 {
     for (int k = 0; k < 3; k++) {

@@ -82,7 +82,7 @@ static uint64_t beat_ns(const struct sim_page *page)
     return __atomic_load_n(&page->beat_ns, __ATOMIC_ACQUIRE);
 }
 
-/* From then on the writer may be gone. */
+/* From this time on the writer may have ended. */
 static uint64_t stale_ns(const struct sim_page *page)
 {
     return beat_ns(page) + SIM_STALE_MS * 1000000ull;
@@ -252,8 +252,8 @@ static void wait_a_moment(void)
 }
 
 /* Whether a call that began at began_ns waits for the writer, which the host keeps from
- * running: what the page says is older than that of a board.  A writer that stays away
- * is not waited for.
+ * running: the page is then older than a board's state would be.  A writer that does not
+ * return is not waited for.
  */
 static bool is_late(const struct sim_page *page, uint64_t began_ns)
 {

@@ -1,6 +1,6 @@
 /* Events: a board is lost (XID 79), its P-state or SM clock changes.  A waiting call
- * looks at the page every few milliseconds: the page tells nobody.  Boards are on mains
- * for good, so a change of the power source can be registered and never comes.
+ * reads the page every few milliseconds, because the page sends no notification.  Boards
+ * are always on mains: a change of the power source can be registered and never occurs.
  */
 #include <stdlib.h>
 #include <time.h>

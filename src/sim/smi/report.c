@@ -322,7 +322,7 @@ int smi_report_xml(const struct smi *smi)
 
 /* ---- the summary and -L ---- */
 
-/* The value in a column of so many characters; negative: from the left. */
+/* The value in a column of this width; negative: from the left. */
 static void of_board(const struct smi *smi, nv_device dev, const char *field, int width)
 {
     char value[SMI_TEXT];

@@ -87,7 +87,7 @@ int smi_set_limit(const struct smi *smi, const char *text)
 
 /* ---- -lgc, -rgc ---- */
 
-/* SIM_OK also where the board has no clock locks, as the real program moves on. */
+/* SIM_OK also if the board has no clock locks, because the real program continues. */
 static int clocks_result(const struct smi *smi, nv_device dev, int r)
 {
     char bus[SMI_TEXT];
