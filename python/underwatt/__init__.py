@@ -1,4 +1,4 @@
-"""Energy of training on GPUs: measured by windows, reported by steps (docs/python.md)."""
+"""Energy of training on GPUs: measures windows, and reports steps (docs/python.md)."""
 
 from typing import Any
 
@@ -28,7 +28,7 @@ from .goals import CurvePoint, Goal, Selector
 
 
 def load_ipython_extension(shell: Any) -> None:
-    """%load_ext underwatt: makes the magic %%energy known."""
+    """%load_ext underwatt: adds the magic %%energy."""
     from ._magic import register  # noqa: PLC0415 - notebooks alone need it
 
     register(shell)

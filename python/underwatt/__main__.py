@@ -1,4 +1,4 @@
-"""python -m underwatt list | measure -- CMD | report LOG: over the library alone, without the command `underwatt`."""
+"""python -m underwatt list | measure -- CMD | report LOG: uses only the library, not the command `underwatt`."""
 
 from __future__ import annotations
 
@@ -22,7 +22,7 @@ from ._node import Board, open_node
 from ._text import joules, plain, seconds, table, watts
 from ._version import __version__
 
-USAGE, FAILED, BEFORE = 2, 1, 125  # BEFORE: it failed before CMD began; as timeout(1) has it
+USAGE, FAILED, BEFORE = 2, 1, 125  # BEFORE: the failure was before CMD began; as in timeout(1)
 
 
 def _say(text: str) -> None:
@@ -30,7 +30,7 @@ def _say(text: str) -> None:
 
 
 def _strict(value: object) -> object:
-    """As JSON has it: it has no NaN and no Infinity."""
+    """Replaces NaN and Infinity, which JSON does not have."""
     if isinstance(value, float):
         return plain(value)
     if isinstance(value, dict):
@@ -51,7 +51,7 @@ def _about(board: Board) -> dict[str, object]:
         "gpu": board.index, "uuid": board.id, "name": board.name, "simulated": board.simulated,
         "power_w": None, "limit_w": None, "min_w": None, "max_w": None, "default_w": None,
     }  # fmt: skip
-    with contextlib.suppress(UnderwattError):  # unknown
+    with contextlib.suppress(UnderwattError):  # unknown version
         found["power_w"] = board.power_w()
     with contextlib.suppress(UnderwattError):
         limits = board.limits()
@@ -84,7 +84,7 @@ def cmd_list(args: argparse.Namespace) -> int:
 
 
 def _run(command: list[str]) -> int:
-    """CMD to its end: its status as the shell has it.  Signals are CMD's."""
+    """Runs CMD to its end and returns its status as a shell does.  Signals are for CMD."""
     child: subprocess.Popen[bytes] | None = None
     early: list[int] = []  # signals that came while CMD was being started
 
@@ -99,7 +99,7 @@ def _run(command: list[str]) -> int:
     forwarded = (signal.SIGINT, signal.SIGQUIT, signal.SIGTERM, signal.SIGHUP)
     before = {
         s: signal.signal(s, forward) for s in forwarded if signal.getsignal(s) is not signal.SIG_IGN
-    }  # what nohup(1) set stays
+    }  # keeps what nohup(1) has set
     try:
         child = subprocess.Popen(command)
         while early:
@@ -112,13 +112,13 @@ def _run(command: list[str]) -> int:
 
 
 def _numbers(entry: str) -> range | None:
-    """Of "2" or "0-3"; None: it is neither."""
+    """The numbers of "2" or "0-3"; None: neither."""
     found = re.fullmatch(r"([0-9]{1,9})(?:-([0-9]{1,9}))?", entry)
     return found and range(int(found[1]), int(found[2] or found[1]) + 1)
 
 
 def _boards_of(entry: str, boards: Sequence[Board]) -> list[Board]:
-    """[]: it names none, or several."""
+    """The matching boards; []: none matches, or several do."""
     numbers = _numbers(entry)
     if numbers is not None:
         found = [b for b in boards if b.index in numbers]
@@ -129,7 +129,8 @@ def _boards_of(entry: str, boards: Sequence[Board]) -> list[Board]:
 
 
 def listed(text: str, boards: Sequence[Board]) -> list[int]:
-    """Of --gpus, as underwatt(1) reads it: "all", or indices, ranges of indices, UUIDs and beginnings of UUIDs."""
+    """The boards of --gpus, in the form of underwatt(1): "all", or indices, ranges of indices, UUIDs and prefixes of
+    UUIDs."""
     if text == "all":
         return [b.index for b in boards]
     found: list[int] = []
@@ -172,7 +173,7 @@ def cmd_measure(args: argparse.Namespace) -> int:
         try:
             with window:
                 status = _run(args.command)
-        except OSError as e:  # it has not begun
+        except OSError as e:  # CMD did not begin
             _complain(f"{args.command[0]}: {e.strerror}")
             return 127 if isinstance(e, FileNotFoundError) else 126
         try:
@@ -189,11 +190,11 @@ def cmd_measure(args: argparse.Namespace) -> int:
     return status
 
 
-_MOST = 1e18  # J or s: more than any log has
+_MOST = 1e18  # J or s: more than any log can have
 
 
 def _number(text: str | None) -> float:
-    """NaN where the text is none."""
+    """The number; NaN if the text is none."""
     try:
         number = float(text) if text else math.nan
     except ValueError:
@@ -230,8 +231,8 @@ def cmd_report(args: argparse.Namespace) -> int:
 
 
 def _sum_of(name: str, rows: list[dict[str, str]]) -> dict[str, Any]:
-    """Windows whose energy is unknown are counted, and are in no sum.  Ranks run side by side: the time is that of the
-    longest one."""
+    """Windows whose energy is unknown are counted, but are in no sum.  Ranks run in parallel: the time is that of
+    the longest."""
     known = [row for row in rows if not math.isnan(_number(row["total_j"]))]
     times: dict[str, list[float]] = {}
     for row in known:

@@ -1,4 +1,4 @@
-"""compare(): variants of a model measured in turn, A B B A, until the intervals are small enough."""
+"""compare(): measures variants of a model in turn, A B B A, until the intervals are small enough."""
 
 from __future__ import annotations
 
@@ -16,19 +16,19 @@ from ._rapl import Rapl
 from ._results import Energy
 from ._window import Window
 
-LEAST_ROUNDS = 5  # before the intervals may end it: fewer are often too small by chance
-SHORTEST_ROUNDS = 2  # that the time must have room for
-WINDOW_S = (2.0, 10.0)  # a board's counter moves every 20 to 100 ms: shorter ones tell little
+LEAST_ROUNDS = 5  # before the intervals may end the measurement: of fewer rounds they are often too small by chance
+SHORTEST_ROUNDS = 2  # that must fit into the time
+WINDOW_S = (2.0, 10.0)  # a board's counter changes every 20 to 100 ms: shorter windows are inaccurate
 WITHOUT_S = 0.5  # without boards
-COARSE = 3.0  # times `within`: windows that the sensors tell worse become longer
-LEAD = 4  # a quarter of a window before it, unmeasured: clock and power follow the load
-FAILED = 2  # rounds in a row whose energy is unknown
+COARSE = 3.0  # times `within`: windows with a larger error are made longer
+LEAD = 4  # a quarter of a window runs unmeasured before it: clock and power follow the load
+FAILED = 2  # consecutive rounds with unknown energy
 
 
 @dataclass(frozen=True)
 class Variant:
-    """call() does one iteration.  count: samples (tokens, …) that an iteration has; accuracy: called once at the end,
-    its number stands in the table."""
+    """call() runs one iteration.  count: samples (tokens, …) per iteration; accuracy: called once at the end, its
+    result is in the table."""
 
     call: Callable[[], object]
     count: float = 1
@@ -40,13 +40,13 @@ Given = Variant | Callable[[], object]
 
 @dataclass
 class _Run:
-    """A variant while it is measured."""
+    """A variant while it is being measured."""
 
     name: str
     variant: Variant
-    iterations: int = 1  # of a window
+    iterations: int = 1  # iterations of a window
     turns: list[Turn] = field(default_factory=list)
-    windows: list[Reading] = field(default_factory=list)  # of this round
+    windows: list[Reading] = field(default_factory=list)  # windows of this round
 
 
 @dataclass
@@ -68,14 +68,15 @@ def compare(
     device: str | None = None,
     monitor: Monitor | None = None,
 ) -> Comparison:
-    """Energy, latency and throughput of variants of a model, or of batch sizes.
+    """Compares energy, latency and throughput of variants of a model, or of batch sizes.
 
-    variants: names and what does one iteration, a callable or a Variant; the others are compared with the first.
-    per: what a Variant's count counts, "sample" or "token".
-    within: it ends when the 95 % intervals of the energies' differences are at most so wide to each side, as a part of
-    the first variant's energy; of one variant alone its own.  time_s: it ends then in any case, warm-up included.
-    window_s: length of a window; None: 2 s, longer where the sensors tell that too coarsely; 0.5 s without a GPU.
-    device: "gpu", "cpu"; None: the GPUs, where the node has any.  monitor: None: the implicit one.
+    variants: names, each with what runs one iteration, a callable or a Variant; the others are compared with the first.
+    per: the unit of a Variant's count, "sample" or "token".
+    within: the measurement ends when the half widths of the 95 % intervals of the energy differences are at most this
+    part of the first variant's energy; for one variant alone, of its own energy.
+    time_s: the longest time, warm-up included.
+    window_s: length of a window; None: 2 s, longer if the sensors are too coarse for that; 0.5 s without a GPU.
+    device: "gpu", "cpu"; None: the GPUs, if the node has any.  monitor: None: the implicit one.
     """
     runs = [_Run(name, _variant(name, given)) for name, given in _items(variants)]
     if not isinstance(per, str) or not per.strip():
@@ -113,18 +114,18 @@ def _variant(name: str, given: Any) -> Variant:
     return made
 
 
-# ---- what measures ----
+# ---- measuring ----
 
 
 class _Gauge:
-    """Windows, and whose energy counts: the GPUs' and the processors' of a monitor, or the processors' alone, by the
-    monitor or by this process' own reading, or none."""
+    """Windows, and the devices whose energy counts: the GPUs and processors of a monitor; only the processors, read
+    by the monitor or by this process itself; or none."""
 
     def __init__(self, monitor: Monitor, gpus: bool, rapl: Rapl | None) -> None:
         self.monitor = monitor
         self.gpus = gpus
         self.rapl = rapl
-        self.seen: Energy | None = None  # the last one
+        self.seen: Energy | None = None  # the last energy
 
     @contextlib.contextmanager
     def window(self, name: str, iterations: int) -> Iterator[Reading]:
@@ -137,7 +138,7 @@ class _Gauge:
             reading.rapl = self.rapl.between(before, self.rapl.read())
 
     def turn(self, readings: Sequence[Reading], count: float) -> Turn:
-        """Of the windows of one variant; waits for their energies, raises where one is unknown."""
+        """Sums up the windows of one variant; waits for their energies, and raises if one is unknown."""
         parts = [self._parts(r) for r in readings]
         iterations = sum(r.iterations for r in readings)
         sums = {key: math.fsum(p[key] for p in parts) for key in parts[0] if key != "half_j"}
@@ -151,7 +152,7 @@ class _Gauge:
         if self.gpus:
             if math.isnan(e.total_j):
                 raise UnderwattError(e.line())
-            # The energy's own clock: a simulated node's may run faster.
+            # The clock of the energy: a simulated node's may be faster.
             return {**rest, "time_s": e.time_s, "energy_j": e.total_j, "half_j": e.half_j, "gpu_j": e.gpu_j}
         rest["time_s"] = e.time_s if e.gpus else reading.window.seconds
         half = math.hypot(*(p.half_j for p in e.processors if p.known and p.kind != "other"))
@@ -170,7 +171,7 @@ class _Gauge:
         return self.gpus and self.seen is not None and self.seen.simulated
 
     def about(self) -> str:
-        """Of the last energy."""
+        """Describes the last energy."""
         e, words = self.seen, []
         if e is not None and self.gpus:
             n = len(e.gpus)
@@ -181,7 +182,7 @@ class _Gauge:
 
 @contextlib.contextmanager
 def _measuring(device: str | None, given: Monitor | None) -> Iterator[_Gauge]:
-    """A monitor of the program's stays open."""
+    """Leaves a monitor of the program open."""
     try:
         found = given if given is not None else monitor()
         if found.source != "null" and device != "cpu":
@@ -196,7 +197,7 @@ def _measuring(device: str | None, given: Monitor | None) -> Iterator[_Gauge]:
     yield _Gauge(found, False, Rapl() or None)
 
 
-# ---- measuring ----
+# ---- rounds ----
 
 
 class _Comparing:
@@ -220,7 +221,7 @@ class _Comparing:
             try:
                 self._round()
                 rounds, failed = rounds + 1, 0
-            except UnderwattError:  # a daemon that was restarted, a board that told nothing
+            except UnderwattError:  # the daemon was restarted, or a board gave no reading
                 failed += 1
                 if failed >= FAILED:
                     raise
@@ -245,7 +246,7 @@ class _Comparing:
         return time.monotonic() - self.began
 
     def _warm_up(self) -> None:
-        """Each variant compiles what it has to; how many iterations a window has; whether windows are long enough."""
+        """Lets each variant compile its code, and determines the iterations of a window and the length of windows."""
         for run in self.runs:
             self._do(run, 1)
             self.iteration_s[run.name] = self._pace(run)
@@ -265,7 +266,7 @@ class _Comparing:
             self.window_s = longer
 
     def _pace(self, run: _Run) -> float:
-        """Seconds of an iteration, of a quarter of a window."""
+        """Seconds of an iteration, measured over a quarter of a window."""
         n = 1
         while True:
             began = time.monotonic()
@@ -283,7 +284,7 @@ class _Comparing:
             self.gauge.monitor._sync()
 
     def _expected_s(self) -> float:
-        """Of a round."""
+        """The expected duration of a round."""
         each = [r.iterations * self.iteration_s[r.name] for r in self.runs]
         return 2 * (1 + 1 / LEAD) * math.fsum(each)
 
@@ -295,7 +296,8 @@ class _Comparing:
             )
 
     def _round(self) -> None:
-        """Each variant twice, back and forth: a drift of the boards' temperature is the same for all."""
+        """Runs each variant twice, in order and in reverse, so that a drift of the boards' temperature is the same
+        for all."""
         before: _Run | None = None
         for run in self.runs:
             run.windows = []
@@ -303,7 +305,7 @@ class _Comparing:
             if run is not before:
                 self._do(run, math.ceil(run.iterations / LEAD))
             with self.gauge.window(run.name, run.iterations) as reading:
-                self._do(run, run.iterations, sync=False)  # the window's end waits
+                self._do(run, run.iterations, sync=False)  # the end of the window waits
             run.windows.append(reading)
             before = run
         turns = [self.gauge.turn(run.windows, run.variant.count) for run in self.runs]

@@ -1,4 +1,4 @@
-"""What compare() has measured: figures with their intervals, as a table, rows, a chart.  Pure: no clock, no boards."""
+"""The result of compare(): figures with their intervals, as a table, rows, a chart.  Pure: no clock, no boards."""
 
 from __future__ import annotations
 
@@ -14,9 +14,9 @@ from ._text import percent, plain, rough, scaled, seconds, table
 NAN = math.nan
 BAR = 32  # characters of the longest bar of a chart in text
 
-# 97.5 % quantile of Student's t for 1 to 4 degrees of freedom; above them the expansion is right to 0.003.
+# 97.5 % quantile of Student's t for 1 to 4 degrees of freedom; above these the expansion is accurate to 0.003.
 _T975 = (12.7062, 4.3027, 3.1824, 2.7764)
-# A sequence that ends by its own interval ends too early by chance, above all a short one.
+# A sequence that ends by its own interval ends too early by chance, most of all a short one.
 EARLY = 1.5
 
 MEASURED = {
@@ -36,7 +36,7 @@ def t975(degrees: int) -> float:
 
 @dataclass(frozen=True, slots=True)
 class Figure:
-    """A value, and half of its 95 % interval; NaN where it is unknown."""
+    """A value and half of its 95 % interval; NaN if unknown."""
 
     value: float = NAN
     half: float = NAN
@@ -50,14 +50,14 @@ class Figure:
 
 @dataclass(frozen=True, slots=True)
 class Change(Figure):
-    """By how much a value is above another one, as a part of that: -0.25 is a quarter less.  Printed in percent."""
+    """By how much a value exceeds another one, relative to that one: -0.25 is a quarter less.  Printed in percent."""
 
     def __str__(self) -> str:
         return percent(self.value, self.half)
 
 
 def mean_of(values: Sequence[float], least_half: float = 0.0) -> Figure:
-    """Of independent values, by Student's t; least_half: what the sensors leave open in any case."""
+    """The mean of independent values, by Student's t; least_half: the uncertainty of the sensors."""
     if not values or any(map(math.isnan, values)):
         return Figure()
     n = len(values)
@@ -69,15 +69,15 @@ def mean_of(values: Sequence[float], least_half: float = 0.0) -> Figure:
 
 
 def inverse_of(figure: Figure) -> Figure:
-    """1 / value, with an interval of the same width as a part of it."""
+    """1 / value, with an interval of the same relative width."""
     return Figure(1 / figure.value, figure.half / figure.value**2) if figure.value > 0 else Figure()
 
 
 def change_of(values: Sequence[float], first: Sequence[float], least_half: float = 0.0) -> Change:
-    """By how much values are above those of the first variant, as a part of these: pairs of the same round, whose
-    common drift cancels.  least_half: of values - first."""
+    """By how much values exceed those of the first variant, relative to these: pairs of the same round, whose common
+    drift cancels.  least_half: of values - first."""
     base = math.fsum(first) / len(first) if first else NAN
-    if not base > 0:  # unknown, too
+    if not base > 0:  # also if unknown
         return Change()
     ratio = math.fsum(values) / math.fsum(first)
     rest = mean_of([v - ratio * f for v, f in zip(values, first, strict=True)], least_half)
@@ -86,13 +86,13 @@ def change_of(values: Sequence[float], first: Sequence[float], least_half: float
 
 @dataclass(frozen=True, slots=True)
 class Turn:
-    """What one variant did in one round: its windows together."""
+    """One variant in one round: its windows together."""
 
     iterations: int
     units: float
     time_s: float
     energy_j: float = NAN
-    half_j: float = 0.0  # of energy_j, as the sensors have it
+    half_j: float = 0.0  # half width of energy_j by the sensors
     gpu_j: float = NAN
     cpu_j: float = NAN
     dram_j: float = NAN
@@ -108,8 +108,9 @@ class Turn:
 
 @dataclass(frozen=True, slots=True)
 class Outcome:
-    """One variant.  energy_j is of one unit (a sample, a token), latency_s the mean of an iteration, throughput units a
-    second; the changes are parts of the first variant's figures (-0.25: a quarter less), None for the first one."""
+    """The figures of one variant.  energy_j is of one unit (a sample, a token), latency_s the mean of an iteration,
+    throughput units a second; the changes are relative to the first variant's figures (-0.25: a quarter less), None
+    for the first one."""
 
     name: str
     iterations: int
@@ -128,7 +129,7 @@ class Outcome:
 
 
 def outcome_of(name: str, turns: Sequence[Turn], first: Sequence[Turn] | None, accuracy: float | None) -> Outcome:
-    """Of a variant's turns, one a round; first: the first variant's, in the same rounds."""
+    """The figures of a variant's turns, one a round; first: the first variant's, in the same rounds."""
     units = math.fsum(t.units for t in turns)
     sensor = _sensor_half(turns)
     power = [t.energy_j / t.time_s for t in turns]
@@ -158,15 +159,15 @@ def outcome_of(name: str, turns: Sequence[Turn], first: Sequence[Turn] | None, a
 
 
 def _sensor_half(turns: Sequence[Turn]) -> float:
-    """Of a unit's energy over all turns, whose errors are independent.  By the median: a window that the sensors hardly
-    tell is seen in the scatter."""
+    """The half width of a unit's energy over all turns, whose errors are independent.  Uses the median: windows that
+    the sensors measure poorly show in the scatter."""
     return statistics.median(t.half_j / t.units for t in turns) / math.sqrt(len(turns))
 
 
 @dataclass(frozen=True, slots=True, repr=False)
 class Comparison:
-    """What compare() has measured.  measured: "gpu", "rapl" (processors), "time".  reached: whether the intervals came
-    to be within what was asked for, before the time was over."""
+    """The result of compare().  measured: "gpu", "rapl" (processors), "time".  reached: whether the intervals became
+    as small as requested before the time was over."""
 
     per: str
     outcomes: tuple[Outcome, ...]
@@ -198,18 +199,18 @@ class Comparison:
 
     @property
     def worst(self) -> float:
-        """The widest of the intervals that within is about: half of it, as a part."""
+        """The widest of the intervals to which `within` applies: half of it, as a part."""
         return worst_of(self.outcomes)
 
     def line(self) -> str:
-        """What was measured, and how surely."""
+        """What was measured, and with which accuracy."""
         sure = f"intervals of 95 %, the widest ± {rough(100 * self.worst)} %"
         why = "" if self.reached else f" (± {rough(100 * self.within)} % was asked for: the time was over)"
         about = f": {self.about}" if self.about else ""
         return f"{MEASURED[self.measured]}{about}; {self.rounds} rounds in {seconds(self.time_s)}; {sure}{why}"
 
     def _cells(self) -> list[list[str]]:
-        """The table: a head, and a row a variant."""
+        """The table: a head, and a row for each variant."""
         energy, accuracy = self.measured != "time", any(o.accuracy is not None for o in self.outcomes)
         first, rows = self.outcomes[0].name, []
         head = ["variant", *([f"energy per {self.per}"] if energy else []), "latency", f"{self.per}s per second"]
@@ -231,13 +232,13 @@ class Comparison:
         return table(self._cells())
 
     def _bars(self) -> tuple[str, str, list[Figure]]:
-        """What a chart shows: its title, its unit, a figure a variant."""
+        """The content of a chart: its title, its unit, a figure for each variant."""
         if self.measured != "time":
             return f"Energy per {self.per}", "J", [o.energy_j for o in self.outcomes]
         return "Time of an iteration", "s", [o.latency_s for o in self.outcomes]
 
     def chart(self) -> str:
-        """Bars of text: the energy of a unit, or where it is unknown the latency."""
+        """Bars as text: the energy of a unit or, if that is unknown, the latency."""
         title, unit, figures = self._bars()
         most = max((f.value for f in figures if f.value > 0), default=1.0)
         wide = max(len(o.name) for o in self.outcomes)
@@ -248,7 +249,7 @@ class Comparison:
         return "\n".join(lines)
 
     def as_dict(self) -> dict[str, Any]:
-        """Everything, of plain types that JSON has."""
+        """All figures as plain JSON types."""
         return {
             "per": self.per,
             "measured": self.measured,
@@ -262,7 +263,7 @@ class Comparison:
         }
 
     def as_rows(self) -> list[dict[str, Any]]:
-        """A flat row a variant: pandas.DataFrame(comparison.as_rows())."""
+        """A flat row for each variant: pandas.DataFrame(comparison.as_rows())."""
         common = {"per": self.per, "measured": self.measured, "simulated": self.simulated}
         return [{**_row(o), **common} for o in self.outcomes]
 
@@ -273,7 +274,7 @@ class Comparison:
 
 
 def worst_of(outcomes: Sequence[Outcome]) -> float:
-    """The widest relative interval: of the differences to the first variant, or of a variant that is alone."""
+    """The widest relative interval: of the differences from the first variant, or of a single variant."""
     if len(outcomes) == 1:
         o = outcomes[0]
         figure = o.latency_s if math.isnan(o.energy_j.value) else o.energy_j
@@ -301,7 +302,7 @@ def _row(o: Outcome) -> dict[str, Any]:
 
 
 def check_number(name: str, value: object, least: float, most: float) -> float:
-    """A number above least, up to most."""
+    """Checks a number above least, up to most."""
     if isinstance(value, bool) or not isinstance(value, (int, float)) or not least < value <= most:
         bound = "" if math.isinf(most) else f", up to {most:g},"
         raise InvalidValue(f"{name} {value!r} is not a number above {least:g}{bound}")

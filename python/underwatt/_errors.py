@@ -1,4 +1,4 @@
-"""What the package raises: one class a kind of failure, with the library's one line as its text."""
+"""The exceptions of the package: one class for each kind of failure, with the library's one-line text."""
 
 from __future__ import annotations
 
@@ -20,7 +20,7 @@ class UnderwattError(Exception):
 
 
 class NotSupported(UnderwattError):
-    """This board, or this node without the daemon, cannot do that."""
+    """This board, or this node without the daemon, does not support that."""
 
 
 class PermissionError(UnderwattError, builtins.PermissionError):
@@ -28,15 +28,15 @@ class PermissionError(UnderwattError, builtins.PermissionError):
 
 
 class NoDevice(UnderwattError):
-    """No driver, or no board that may be used."""
+    """No driver, or no usable board."""
 
 
 class NoData(UnderwattError):
-    """Nothing is known of that time: a board told nothing, or the daemon was restarted."""
+    """Nothing is known of that time: a board gave no readings, or the daemon was restarted."""
 
 
 class DaemonError(UnderwattError, ConnectionError):
-    """The daemon does not run, or what answers is no daemon of this version."""
+    """The daemon does not run, or the peer that answers is not a daemon of this version."""
 
 
 class TimeoutError(UnderwattError, builtins.TimeoutError):
@@ -44,11 +44,11 @@ class TimeoutError(UnderwattError, builtins.TimeoutError):
 
 
 class InvalidValue(UnderwattError, ValueError):
-    """An argument that is none."""
+    """An invalid argument."""
 
 
 class IncompatibleLibrary(UnderwattError, ImportError):
-    """The libunderwatt that was found is none, or one of another version."""
+    """The library found is not libunderwatt, or has another version."""
 
 
 _CLASSES: dict[int, type[UnderwattError]] = {

@@ -1,4 +1,4 @@
-"""Frames of the calls above a function of this package: the user's line."""
+"""Frames of the calls above a function of this package, to find the user's line."""
 
 from __future__ import annotations
 
@@ -7,7 +7,7 @@ import warnings
 from types import FrameType
 
 _OURS = __name__.partition(".")[0]
-# What stands between a user's line and this package.
+# Modules between a user's line and this package.
 _BETWEEN = frozenset(
     (_OURS, "keras", "transformers", "trl", "accelerate", "lightning", "lightning_fabric", "pytorch_lightning", "torch")
 ) | frozenset(("contextlib", "functools"))
@@ -18,7 +18,7 @@ def _package(frame: FrameType) -> str:
 
 
 def warn(text: str) -> None:
-    """A RuntimeWarning of the user's line, below which are a framework's frames and this package's."""
+    """Issues a RuntimeWarning for the user's line, below which are frames of a framework and of this package."""
     frame: FrameType | None = sys._getframe()
     level = 1
     while frame is not None and _package(frame) in _BETWEEN:

@@ -1,4 +1,4 @@
-"""A measurement as a notebook shows it: a table, and a chart as inline SVG without a script."""
+"""A measurement as shown in a notebook: a table, and a chart as inline SVG without a script."""
 
 from __future__ import annotations
 
@@ -11,8 +11,8 @@ from ._text import joules, prefix_of, scaled, seconds, watts
 
 WIDTH, HEIGHT, LEFT, BOTTOM = 520, 140, 46, 18
 RIGHT = 44  # for the labels of lines
-LABELS = 12  # more lines have none: their titles say which they are
-STRETCHES = (WIDTH - LEFT - RIGHT) // 2  # that a line shows at most: two pixels each
+LABELS = 12  # more lines have no labels: their titles identify them
+STRETCHES = (WIDTH - LEFT - RIGHT) // 2  # stretches of a line at most: two pixels each
 COLOURS = ("#4269d0", "#efb118", "#ff725c", "#6cc5b0", "#3ca951", "#a463f2", "#97bbf5", "#9c6b4e")
 
 
@@ -25,7 +25,7 @@ def _row(d: Device) -> str:
 
 
 def page_of(e: Energy) -> str:
-    """The table, and under it power over time where samples are known, else the energy of each device."""
+    """The table and, below it, power over time if samples are known, else the energy of each device."""
     head = "<tr><th></th><th>device</th><th>energy</th><th>mean power</th><th>method</th></tr>"
     rows = "".join(_row(d) for d in (*e.gpus, *e.processors))
     text = f"<p><b>{escape(e.name)}</b> {escape(e.line())}</p>"
@@ -50,7 +50,7 @@ def _svg(parts: list[str], title: str) -> str:
 
 
 def _axis(most: float, unit: str, right: int = 0) -> list[str]:
-    """Lines across: at nothing, at the most and at half of it."""
+    """Horizontal lines at 0, at the maximum and at half of it."""
     parts = []
     for part in (0.0, 0.5, 1.0):
         y = _y(part)
@@ -72,7 +72,7 @@ def _round_up(value: float) -> float:
 
 
 def means(samples: tuple[Sample, ...], least_s: float) -> list[Sample]:
-    """Neighbours joined until each spans least_s or more: the mean of their energy."""
+    """Joins neighbours until each spans at least least_s: the mean of their energy."""
     joined: list[Sample] = []
     energy_j, over_s, began_s = 0.0, 0.0, 0.0
     for i, s in enumerate(samples):
@@ -87,7 +87,7 @@ def means(samples: tuple[Sample, ...], least_s: float) -> list[Sample]:
 
 
 def _line(samples: list[Sample], time_s: float, most: float) -> str:
-    """Each mean across its time, from the one before: nothing is drawn between two means that was not measured."""
+    """Each mean over its time, connected to the one before; gaps that were not measured stay empty."""
     points = []
     for s in samples:
         y = f"{_y(s.power_w / most):.1f}"
@@ -97,7 +97,7 @@ def _line(samples: list[Sample], time_s: float, most: float) -> str:
 
 
 def _beside(wanted: list[float]) -> list[float]:
-    """Heights of labels near those that are wanted, 10 pixels apart, within the chart."""
+    """Heights of labels near the wanted ones, 10 pixels apart, within the chart."""
     order = sorted(range(len(wanted)), key=lambda i: wanted[i])
     placed = [0.0] * len(wanted)
     least = 10.0
@@ -145,7 +145,7 @@ def _bars(devices: list[Device]) -> list[str]:
 
 
 def comparison_page(c: Comparison) -> str:
-    """The table, and under it a bar a variant with its interval."""
+    """The table and, below it, a bar with its interval for each variant."""
     head, *rows = c._cells()
     lines = ["<tr>" + "".join(f"<th>{escape(cell)}</th>" for cell in head) + "</tr>"]
     lines += ["<tr>" + "".join(f"<td>{escape(cell)}</td>" for cell in row) + "</tr>" for row in rows]

@@ -1,4 +1,4 @@
-"""A job of the daemon, as the library has it: its goal, its search, its energy."""
+"""A job of the daemon, through the library: its goal, its search, its energy."""
 
 from __future__ import annotations
 
@@ -17,7 +17,7 @@ CURVE_MAX = 256
 
 @dataclass(frozen=True, slots=True)
 class JobEnergy:
-    """Booked to a job so far; half_j (of the 95 % interval) is NaN where it is unknown."""
+    """The energy booked to a job so far; half_j (of the 95 % interval) is NaN if unknown."""
 
     energy_j: float
     half_j: float
@@ -26,7 +26,7 @@ class JobEnergy:
 
     @property
     def power_w(self) -> float:
-        """Mean over time_s; NaN where nothing is booked yet."""
+        """The mean over time_s; NaN if nothing is booked yet."""
         return self.energy_j / self.time_s if self.time_s > 0 else math.nan
 
     def __float__(self) -> float:
@@ -35,7 +35,7 @@ class JobEnergy:
 
 @dataclass(frozen=True, slots=True)
 class Ask:
-    """What a job is begun with."""
+    """The options with which a job is begun."""
 
     name: str
     goal: str
@@ -52,7 +52,7 @@ def _encoded(text: str | None) -> bytes | None:
 
 
 class Job:
-    """found: it was begun by another process, and does not end with this one."""
+    """found: another process has begun it, and it does not end with this one."""
 
     def __init__(self, node: Node, handle: c.c_void_p, found: bool) -> None:
         self.node = node
@@ -68,13 +68,13 @@ class Job:
         self.node.call("uw_job_goal", self.handle, _encoded(text))
 
     def cap(self, watts: float, why: str) -> int:
-        """A claim on all boards of the job: its number."""
+        """Makes a claim on all boards of the job; returns its number."""
         claim = c.c_uint64()
         self.node.call("uw_job_cap", self.handle, f"{watts:.3f} W".encode(), 0.0, why.encode(), c.byref(claim))
         return claim.value
 
     def search(self) -> _native.Search | None:
-        """None: it has none."""
+        """The job's search; None: it has none."""
         search = _native.Search(c.sizeof(_native.Search))
         try:
             self.node.call("uw_job_search", self.handle, c.byref(search))
@@ -112,7 +112,7 @@ class Job:
 
 
 def find(node: Node) -> Job:
-    """The job that this process belongs to; an UnderwattError of ENOENT: it belongs to none."""
+    """The job of this process; an UnderwattError with ENOENT: it has none."""
     handle = c.c_void_p()
     node.call("uw_job_find", node.ctx, 0, c.byref(handle))
     return Job(node, handle, found=True)

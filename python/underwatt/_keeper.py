@@ -1,8 +1,8 @@
 """The keeper: `underwatt keep`, a process beside the program that holds boards where no daemon runs.
 
-Its standard input is a pipe that this process has open for writing.  However the program ends, the pipe ends
-with it, and the keeper puts the limits back; where the keeper itself is killed, its actuator does.  The
-processes of a group (the ranks of one node) share a keeper: its pipe is then a FIFO that each of them has open.
+Its standard input is a pipe that this process holds open for writing.  However the program ends, the pipe closes with
+it, and the keeper restores the limits; if the keeper itself is killed, its actuator does.  The processes of a group
+(the ranks of one node) share a keeper: its pipe is then a FIFO that each of them holds open.
 """
 
 from __future__ import annotations
@@ -28,16 +28,16 @@ from typing import IO, Any
 
 from ._errors import NotSupported, TimeoutError, UnderwattError, error_of
 
-START_S = 60.0  # until its boards are held: its actuator first restores what killed processes left
+START_S = 60.0  # until its boards are held: its actuator first restores the limits left by killed processes
 ANSWER_S = 10.0  # until its node answers a question
-END_S = 10.0  # until the limits are back; a fraction of a second as a rule
+END_S = 10.0  # until the limits are restored; usually a fraction of a second
 
 _lock = threading.RLock()
-_fds: set[int] = set()  # what a forked child must not keep open
+_fds: set[int] = set()  # descriptors that a forked child must close
 _shared: dict[tuple[object, ...], _Process] = {}
 
 
-# ---- descriptors that belong to this process alone ----
+# ---- descriptors of this process only ----
 
 
 def _kept(fd: int) -> int:
@@ -79,9 +79,9 @@ def _program() -> str:
 
 
 def _read_line(stream: IO[bytes], seconds: float) -> bytes:
-    """The first line; less where the time was over, or the stream, before."""
+    """Reads the first line; less if the time is over, or the stream ends, before its end."""
     until, line = time.monotonic() + seconds, b""
-    look = select.poll()  # select() takes no descriptor from 1024 on
+    look = select.poll()  # select() accepts no descriptor above 1023
     look.register(stream, select.POLLIN)
     while not line.endswith(b"\n"):
         left = until - time.monotonic()
@@ -95,7 +95,7 @@ def _read_line(stream: IO[bytes], seconds: float) -> bytes:
 
 
 def _why_silent(child: subprocess.Popen[bytes], said: str) -> UnderwattError:
-    """Of a keeper that told nothing on its standard output."""
+    """The reason why a keeper wrote nothing to its standard output."""
     try:
         status = child.wait(1)
     except subprocess.TimeoutExpired:
@@ -109,9 +109,9 @@ def _why_silent(child: subprocess.Popen[bytes], said: str) -> UnderwattError:
 
 
 def _spawn(words: list[str], env: dict[str, str], pipe: int) -> tuple[subprocess.Popen[bytes], str]:
-    """The keeper on the reading end of its pipe, and its socket.
+    """Starts the keeper on the reading end of its pipe; returns its socket.
 
-    It has a session of its own: a terminal's ^C is for the program, and sudo asks nobody for a password.
+    It has a session of its own, so that ^C of a terminal reaches only the program, and sudo asks for no password.
     """
     with tempfile.TemporaryFile() as errors:
         child = subprocess.Popen(
@@ -134,11 +134,11 @@ def _spawn(words: list[str], env: dict[str, str], pipe: int) -> tuple[subprocess
     return child, str(told["socket"])
 
 
-# ---- what the processes of a group share: a folder with lock, users, pipe and socket ----
+# ---- shared by the processes of a group: a folder with lock, users, pipe and socket ----
 
 
 def _runtime_folder() -> str:
-    """This user's alone, as the commands have it."""
+    """A folder for this user only, the same as for the commands."""
     base = os.environ.get("XDG_RUNTIME_DIR", "")
     path = os.path.join(base, "underwatt") if base else f"/tmp/underwatt-{os.getuid()}"
     try:
@@ -154,7 +154,7 @@ def _runtime_folder() -> str:
 
 
 def _open_lock(folder: str, wait: bool) -> int:
-    """A descriptor with the folder's lock; -1: somebody has it, or the folder is just being removed."""
+    """A descriptor with the folder's lock; -1: another process has it, or the folder is being removed."""
     path = os.path.join(folder, "lock")
     try:
         if wait:
@@ -188,7 +188,7 @@ def _locked(folder: str) -> Iterator[None]:
 
 
 def _is_unused(folder: str) -> bool:
-    """No process of the group is left.  With the folder's lock."""
+    """Whether no process of the group is left.  The folder's lock is held."""
     try:
         fd = os.open(os.path.join(folder, "users"), os.O_RDWR | os.O_CLOEXEC)
     except FileNotFoundError:
@@ -204,7 +204,7 @@ def _is_unused(folder: str) -> bool:
 
 
 def _remove_leftovers(runtime: str) -> None:
-    """Folders of groups whose processes were all killed."""
+    """Removes folders of groups whose processes were all killed."""
     for name in os.listdir(runtime):
         folder = os.path.join(runtime, name)
         fd = _open_lock(folder, wait=False) if name.startswith("group-") else -1
@@ -225,7 +225,7 @@ def _has_reader(fd: int) -> bool:
 
 
 class _Process:
-    """One for all Keepers of this process that were asked for alike; counted with _lock held."""
+    """One for all Keepers of this process with the same options; counted with _lock held."""
 
     def __init__(self, words: list[str], env: dict[str, str], folder: str | None) -> None:
         self.users = 0
@@ -258,7 +258,7 @@ class _Process:
                 self.socket = f.read()
         except OSError:
             self._drop_pipe()
-        if self._pipe < 0 or not self.alive:  # none yet, or it has ended
+        if self._pipe < 0 or not self.alive:  # not started yet, or it has ended
             self._drop_pipe()
             with contextlib.suppress(FileNotFoundError):
                 os.unlink(path)
@@ -284,13 +284,13 @@ class _Process:
         self._mark = -1
 
     def forget(self) -> None:
-        """In a forked child: it is the parent's."""
+        """In a forked child: it belongs to the parent."""
         self._let_go()
         if self._child:
-            self._child.returncode = 0  # not this process' to wait for
+            self._child.returncode = 0  # not a child of this process
 
     def _await(self) -> None:
-        """The limits are back: it has ended, and taken its socket along."""
+        """Waits until the limits are restored: the keeper has ended, and removed its socket."""
         until = time.monotonic() + END_S
         if self._child:
             with contextlib.suppress(subprocess.TimeoutExpired):
@@ -313,7 +313,7 @@ class _Process:
 
 
 class _Link(http.client.HTTPConnection):
-    """To a unix socket."""
+    """A connection to a unix socket."""
 
     def __init__(self, path: str) -> None:
         super().__init__("localhost", timeout=ANSWER_S)
@@ -326,14 +326,14 @@ class _Link(http.client.HTTPConnection):
 
 
 class Keeper:
-    """Boards that are held for this program; their limits are back once close() returns.
+    """Holds boards for this program; their limits are restored when close() returns.
 
-    group: the same text in all processes that share it; "": this process alone.  gpus: numbers or UUIDs of
-    the boards to hold from the start, by default those of CUDA_VISIBLE_DEVICES, else all.  more: other boards may get
-    jobs and claims, too, and are held from then on; those of a group may in any case.
+    group: the same text in all processes that share the keeper; "": only this process.
+    gpus: numbers or UUIDs of the boards to hold from the start, by default those of CUDA_VISIBLE_DEVICES, else all.
+    more: other boards may get jobs and claims, too, and are held from then on; always true for a group.
     """
 
-    socket: str  #: of its node, which answers there as a daemon does
+    socket: str  # of its node, which answers there like a daemon
 
     def __init__(
         self,
@@ -368,12 +368,12 @@ class Keeper:
 
     @property
     def alive(self) -> bool:
-        """False once it has ended: the limits are back, and nothing answers at its socket."""
+        """False once it has ended: the limits are restored, and its socket no longer answers."""
         process = self._process
         return process is not None and self._pid == os.getpid() and process.alive
 
     def cap(self, board: str) -> dict[str, Any]:
-        """What its node says of a board's cap: `state`, `text`, `taken_by`, as in GET /v1/gpus/UUID."""
+        """The state of a board's cap at its node: `state`, `text`, `taken_by`, as in GET /v1/gpus/UUID."""
         link = _Link(self.socket)
         try:
             link.request("GET", f"/v1/gpus/{board}")
@@ -387,7 +387,7 @@ class Keeper:
         return found if isinstance(found, dict) else {}
 
     def close(self) -> None:
-        """This process needs it no more; not in a forked child, whose parent has it."""
+        """Releases the keeper; does nothing in a forked child, whose parent has it."""
         with _lock:
             process, self._process = self._process, None
             if process is None or self._pid != os.getpid():

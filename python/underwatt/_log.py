@@ -1,4 +1,4 @@
-"""Windows as rows of a CSV file: one write a row, so that a program that is killed leaves whole rows."""
+"""Windows as rows of a CSV file: one write for each row, so that a killed program leaves complete rows."""
 
 from __future__ import annotations
 
@@ -25,8 +25,8 @@ def _line(cells: list[object]) -> str:
 
 
 class Log:
-    """Several processes may write one file, each line by one write at its end.  devices: labels of the node's boards,
-    one column each; a row has those that were measured."""
+    """Several processes may write to one file, each line with one write at its end.  devices: labels of the node's
+    boards, one column each; a row has values for the measured ones."""
 
     def __init__(self, path: str, devices: list[str]) -> None:
         self.path = path
@@ -55,7 +55,7 @@ class Log:
             fcntl.flock(self._fd, fcntl.LOCK_UN)
 
     def note_rank(self) -> None:
-        """Of the rows from now on.  An energy may be known when torch.distributed knows no rank any more."""
+        """Sets the rank for the following rows: an energy may become known after torch.distributed has ended."""
         ranks = ranks_of(os.environ)
         if ranks.world_size > 1:
             self._rank = ranks.rank
@@ -67,7 +67,7 @@ class Log:
         try:
             if self._fd >= 0 and not self._broken:
                 os.write(self._fd, line)
-        except OSError as e:  # a full disk does not end a training run
+        except OSError as e:  # a full disk must not end a training run
             self._broken = True
             warnings.warn(f"underwatt: {self.path}: {e.strerror}: no more windows are logged", stacklevel=2)
 

@@ -1,4 +1,4 @@
-"""%%energy: the energy of a notebook's cell.  `%load_ext underwatt` makes it known."""
+"""%%energy: the energy of a notebook's cell.  `%load_ext underwatt` adds it."""
 
 from __future__ import annotations
 
@@ -12,11 +12,12 @@ from ._monitor import window
 
 def register(shell: Any) -> None:
     def energy(line: str, cell: str) -> None:
-        """%%energy [NAME]: run the cell, then show the energy of the boards meanwhile, with their power over time."""
+        """%%energy [NAME]: runs the cell, then shows the energy of the boards in that time, with their power over
+        time."""
         with window(line.strip() or "cell", samples=True) as w:
             result = shell.run_cell(cell)
         if result.error_before_exec or result.error_in_exec:
-            return  # IPython has shown it
+            return  # IPython has shown the error
         try:
             measured = w.energy
         except UnderwattError as e:

@@ -1,4 +1,4 @@
-"""Monitor: windows over this node's boards, as a client of the daemon or by reading the boards itself."""
+"""Monitor: windows over this node's boards, as a client of the daemon or by reading the boards directly."""
 
 from __future__ import annotations
 
@@ -26,18 +26,18 @@ from ._results import Energy, Price
 from ._sync import Sync, sync_of
 from ._window import Collector, Window
 
-EXIT_S = 10.0  # that the end of the program waits for the energies of a log or a summary
-AWAY_S = (1.0, 30.0)  # no window is begun for so long after a daemon that is away, or does not answer
+EXIT_S = 10.0  # longest wait at the program's end for the energies of a log or a summary
+AWAY_S = (1.0, 30.0)  # time without windows after the daemon was absent or did not answer
 
-SIGNALS_S = 60.0  # that a carbon intensity or a price of the daemon is taken for
-TRACKED = 1000  # windows that a tracked function keeps
+SIGNALS_S = 60.0  # time for which a carbon intensity or a price of the daemon is used
+TRACKED = 1000  # windows kept by a tracked function
 
 Call = TypeVar("Call", bound=Callable[..., Any])
 
 
 def visible(boards: tuple[Board, ...], text: str | None) -> tuple[Board, ...]:
-    """The boards that CUDA_VISIBLE_DEVICES leaves: numbers, of the boards that this process may use, or UUIDs, up to
-    the first that is none."""
+    """The boards in CUDA_VISIBLE_DEVICES: numbers of the boards that this process may use, or UUIDs, up to the first
+    invalid entry."""
     if text is None:
         return boards
     found: list[Board] = []
@@ -54,7 +54,7 @@ def visible(boards: tuple[Board, ...], text: str | None) -> tuple[Board, ...]:
 
 
 def chosen(boards: tuple[Board, ...], gpus: Iterable[int | str] | int | None) -> tuple[Board, ...]:
-    """By number or UUID; None: those that CUDA_VISIBLE_DEVICES leaves."""
+    """The boards by number or UUID; None: those of CUDA_VISIBLE_DEVICES."""
     if gpus is None:
         found = visible(boards, os.environ.get("CUDA_VISIBLE_DEVICES"))
         if not found:
@@ -72,7 +72,7 @@ def chosen(boards: tuple[Board, ...], gpus: Iterable[int | str] | int | None) ->
 
 
 def price_of(price: float | str | Price | None) -> Price | None:
-    """0.3, "0.30 EUR" or a Price."""
+    """Converts 0.3, "0.30 EUR" or a Price."""
     if price is None:
         return None
     if isinstance(price, Price):
@@ -91,7 +91,7 @@ def price_of(price: float | str | Price | None) -> Price | None:
 
 
 def signal_price(signal: tuple[float, str] | None) -> Price | None:
-    """Of a value and its unit, as in (80.0, "EUR/MWh")."""
+    """The price of a value and its unit, such as (80.0, "EUR/MWh")."""
     if signal is None:
         return None
     currency, _, per = signal[1].partition("/")
@@ -100,7 +100,7 @@ def signal_price(signal: tuple[float, str] | None) -> Price | None:
 
 
 def gco2e_of(gco2e_kwh: float | None) -> float | None:
-    """400, or "400"."""
+    """Converts 400 or "400"."""
     if gco2e_kwh is None:
         return None
     try:
@@ -119,14 +119,14 @@ def _opener(boards: str | None, socket: str | None, flags: int) -> Callable[[], 
 
 
 class Monitor:
-    """Windows of energy.
+    """Measures windows of energy.
 
     gpus: boards by number or UUID; None: those of CUDA_VISIBLE_DEVICES, else all.
-    sync: "auto" waits for what torch, jax and cupy have queued when a window begins and ends.
-    log: a CSV file, one row a window.  summary: a line at the program's end.
-    gco2e_kwh, price_kwh: for gCO2e and cost; else what the daemon's signals say, if it has them.
-    null: measures nothing, for machines without a GPU.  boards, socket, local: as `underwatt --boards`, the daemon's
-    socket, and no daemon.
+    sync: "auto" waits for the work queued by torch, jax and cupy when a window begins and ends.
+    log: a CSV file, one row for each window.  summary: a line at the program's end.
+    gco2e_kwh, price_kwh: for gCO2e and cost; None: the values of the daemon's signals, if it has them.
+    null: measures nothing, for machines without a GPU.
+    boards, socket, local: as `underwatt --boards`, the daemon's socket, and no daemon.
     """
 
     def __init__(
@@ -160,7 +160,7 @@ class Monitor:
         self._away_s = AWAY_S[0]
         self._away_error: UnderwattError | None = None
         self._warned = False
-        # Of all boards: the ranks of a training share a log, each with its own boards.
+        # Columns for all boards: the ranks of a training share a log, each with its own boards.
         columns = [f"gpu{b.index}" for b in self._node.boards()] if self._node else []
         self._log = Log(os.fspath(log), columns) if log is not None else None
         self._collector = Collector(self._known)
@@ -169,11 +169,11 @@ class Monitor:
         weakref.finalize(self, self._collector.end).atexit = False
         _monitors.add(self)
 
-    # ---- what it has ----
+    # ---- properties ----
 
     @property
     def boards(self) -> tuple[Board, ...]:
-        """That it measures."""
+        """The boards that it measures."""
         self._here()
         return self._boards
 
@@ -194,11 +194,11 @@ class Monitor:
     @overload
     def track(self, function: str | None = None, *, name: str | None = None) -> Callable[[Call], Call]: ...
     def track(self, function: Call | str | None = None, *, name: str | None = None) -> Any:
-        """A decorator, as underwatt.track: each call of the function is a window of this monitor."""
+        """A decorator, like underwatt.track: each call of the function is a window of this monitor."""
         return _tracker(function, name, lambda: self)
 
     def close(self, seconds: float = EXIT_S) -> None:
-        """Waits for the energies of windows that have ended, so long at most; those that are open are lost."""
+        """Waits for the energies of ended windows, but not longer than this; open windows are lost."""
         self._close(time.monotonic() + seconds, drain=True)
 
     def _close(self, until: float, drain: bool) -> None:
@@ -238,7 +238,7 @@ class Monitor:
     # ---- windows ----
 
     def _begin(self, window: Window) -> None:
-        """Never raises: what fails is the window's energy."""
+        """Never raises: a failure is reported by the window's energy."""
         if self._open_node is None:
             return
         if time.monotonic() < self._away_until and self._away_error is not None:
@@ -257,13 +257,13 @@ class Monitor:
             self._warn(e)
 
     def _trouble(self, error: UnderwattError) -> None:
-        """Of the daemon: nothing is asked of it for a while."""
+        """Notes a failure of the daemon: it is not queried for a while."""
         if isinstance(error, TimeoutError):
-            self._away_s = AWAY_S[1]  # it hangs: the next try may take as long
+            self._away_s = AWAY_S[1]  # it hangs: the next attempt may take as long
         if isinstance(error, (DaemonError, TimeoutError)):
             self._away_until = time.monotonic() + self._away_s
             self._away_s = min(2 * self._away_s, AWAY_S[1])
-            self._away_error = error.with_traceback(None)  # which would keep the caller's variables
+            self._away_error = error.with_traceback(None)  # a traceback would keep the caller's variables alive
 
     def _warn(self, error: UnderwattError) -> None:
         if not self._warned:
@@ -274,7 +274,7 @@ class Monitor:
         if self._log is not None:
             self._log.note_rank()
         if window._node is None:
-            if window._result is None:  # the null monitor's
+            if window._result is None:  # a window of the null monitor
                 window._know(Energy(window.name, window._began, window.seconds, source="null"))
             if self._log is not None:
                 self._known(window)
@@ -288,7 +288,7 @@ class Monitor:
             self._collector.add(window)
 
     def _collect(self, window: Window) -> bool:
-        """Whether the energy of an ended window is known now; takes it."""
+        """Takes the energy of an ended window; returns whether it is known now."""
         node, handle = window._node, window._handle
         if node is None or handle is None:
             return window._result is not None
@@ -324,7 +324,7 @@ class Monitor:
         )
 
     def _factors(self, node: Node) -> tuple[float | None, Price | None]:
-        """As given, else by the daemon's signals, which are asked for once a minute."""
+        """The given factors, else those of the daemon's signals, which are queried once a minute."""
         if time.monotonic() >= self._signals_until:
             self._signals_until = time.monotonic() + SIGNALS_S
             carbon = node.signal("carbon") if self._gco2e_kwh is None else None
@@ -336,7 +336,7 @@ class Monitor:
         )
 
     def _known(self, window: Window) -> None:
-        """In the collector's thread, or in that which drains it."""
+        """Called in the collector's thread, or in the thread that drains it."""
         if self._log is None:
             return
         if isinstance(window._result, Energy):
@@ -346,7 +346,7 @@ class Monitor:
             self._log.write(unknown, str(window._result))
 
     def _here(self) -> Node | None:
-        """The node as this process has it; None: the null monitor."""
+        """The node of this process; None: the null monitor."""
         if self._node is None and self._open_node is not None and not self._closed:
             with self._lock:
                 if self._node is None:
@@ -357,17 +357,17 @@ class Monitor:
         return self._node
 
     def _after_fork(self) -> None:
-        """In a forked child: its parent's threads are not there, and may have held locks."""
+        """In a forked child: the parent's threads do not exist, and may have held locks."""
         self._lock = threading.Lock()
         self._collector = Collector(self._known)
         self._whole = None
         if self._node is not None:
-            _left.append(self._node)  # its windows are the parent's
+            _left.append(self._node)  # its windows belong to the parent
             self._node = None
 
 
 def _tracker(function: Call | str | None, name: str | None, monitor: Callable[[], Monitor]) -> Any:
-    """The function, tracked; or the decorator, where a name or nothing is given."""
+    """The tracked function; or the decorator, if a name or nothing is given."""
     if callable(function):
         return _tracked(function, name, monitor)
     label = name if function is None else function
@@ -408,7 +408,7 @@ def _tracked(function: Call, name: str | None, monitor: Callable[[], Monitor]) -
                             step = inner.asend((yield item))
                         except GeneratorExit:
                             raise
-                        except BaseException as e:  # it is the function's to handle
+                        except BaseException as e:  # the function's caller handles it
                             step = inner.athrow(e)
                 finally:
                     await inner.aclose()
@@ -432,13 +432,13 @@ def _tracked(function: Call, name: str | None, monitor: Callable[[], Monitor]) -
 # ---- the implicit monitor ----
 
 _monitors: weakref.WeakSet[Monitor] = weakref.WeakSet()
-_left: list[Node] = []  # of the process that this one was forked from: never freed here
+_left: list[Node] = []  # of the parent process before a fork: never freed here
 _default: list[Monitor] = []
 _default_lock = threading.Lock()
 
 
 def monitor() -> Monitor:
-    """The implicit one, made at its first use."""
+    """The implicit monitor, created at its first use."""
     if not _default:
         with _default_lock:
             if not _default:
@@ -447,7 +447,7 @@ def monitor() -> Monitor:
 
 
 def _implicit() -> Monitor:
-    """Where the daemon does not answer, one that asks it again later: a window never stops the program."""
+    """If the daemon does not answer, a monitor that tries again later: a window never stops the program."""
     try:
         return Monitor()
     except (DaemonError, TimeoutError) as e:
@@ -458,7 +458,7 @@ def _implicit() -> Monitor:
 
 
 def configure(**options: Any) -> Monitor:
-    """Makes the implicit monitor with options of Monitor; the one before it is closed."""
+    """Creates the implicit monitor with options of Monitor; closes the one before."""
     made = Monitor(**options)
     with _default_lock:
         before, _default[:] = _default[:], [made]
@@ -477,8 +477,8 @@ def track(function: Call) -> Call: ...
 @overload
 def track(function: str | None = None, *, name: str | None = None) -> Callable[[Call], Call]: ...
 def track(function: Call | str | None = None, *, name: str | None = None) -> Any:
-    """A decorator, `@underwatt.track`, `@underwatt.track("name")` or `@underwatt.track(name="name")`: each call of the
-    function is a window of the implicit monitor.  The function's attribute `windows` has the last ones."""
+    """A decorator, `@underwatt.track`, `@underwatt.track("name")` or `@underwatt.track(name="name")`: each call of
+    the function is a window of the implicit monitor.  The function's attribute `windows` has the last ones."""
     return _tracker(function, name, monitor)
 
 

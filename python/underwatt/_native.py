@@ -1,7 +1,7 @@
-"""libunderwatt as ctypes sees it: structures, constants and prototypes of underwatt/underwatt.h.
+"""libunderwatt through ctypes: structures, constants and prototypes of underwatt/underwatt.h.
 
-STRUCTURES, CONSTANTS and FUNCTIONS are what tests/python/test-abi.py compares with the header and the
-library.  Nothing is loaded before the first call of library().
+tests/python/test-abi.py compares STRUCTURES, CONSTANTS and FUNCTIONS with the header and the library.  Nothing is
+loaded before the first call of library().
 """
 
 from __future__ import annotations
@@ -15,7 +15,7 @@ from typing import Any
 from ._errors import IncompatibleLibrary, error_of
 from ._version import __version__
 
-# The oldest library that has all of FUNCTIONS; one of another first number is another interface.
+# The oldest library that has all of FUNCTIONS; another major number is an incompatible interface.
 NEEDS = (0, 1)
 SONAME = "libunderwatt.so.0"
 
@@ -247,7 +247,7 @@ FUNCTIONS: dict[str, tuple[Any, list[Any]]] = {
 
 
 class Library:
-    """A libunderwatt that is loaded: c has its functions with their prototypes."""
+    """A loaded libunderwatt: c has its functions with their prototypes."""
 
     def __init__(self, path: str) -> None:
         self.path = path
@@ -269,7 +269,8 @@ class Library:
             function.argtypes = arguments
 
     def call(self, name: str, *arguments: Any) -> int:
-        """A function whose last argument is uw_error *: its result, or an exception with its line."""
+        """Calls a function whose last argument is uw_error *: returns its result, or raises an exception with its
+        text."""
         err = Error()
         r: int = getattr(self.c, name)(*arguments, c.byref(err))
         if r < 0:
@@ -290,7 +291,7 @@ def _fits(version: str) -> bool:
 
 
 def library_path() -> str:
-    """What UNDERWATT_LIBRARY names; else the package's own, else the system's."""
+    """The path in UNDERWATT_LIBRARY; else the package's own library, else the system's."""
     named = os.environ.get("UNDERWATT_LIBRARY")
     if named:
         return named

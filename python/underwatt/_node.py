@@ -1,7 +1,7 @@
-"""A context of the library: this node's boards, and windows as the library has them.
+"""A context of the library: this node's boards, and the library's windows.
 
-One thread at a time is in the library with a context (self.lock), but for stop(), which only notes the
-time of one window.  A process that was forked opens a context of its own.
+Only one thread at a time uses the library with a context (self.lock), except for stop(), which only notes the time of
+one window.  A forked process opens a context of its own.
 """
 
 from __future__ import annotations
@@ -19,12 +19,12 @@ from ._errors import NoDevice, UnderwattError
 from ._results import Device, Sample
 
 SAMPLES = 2048  # a board
-KINDS = {"package": "cpu", "dram": "dram"}  # of processors, by the first word of their names
+KINDS = {"package": "cpu", "dram": "dram"}  # kinds of processors, by the first word of their names
 
 
 @dataclass(frozen=True, slots=True)
 class Limits:
-    """Of a board's power, in W; enforced_w: in force now, None where it is unknown."""
+    """The power limits of a board, in W; enforced_w: in force now, None if unknown."""
 
     min_w: float
     max_w: float
@@ -41,7 +41,7 @@ class Board:
     name: str
     simulated: bool
     _node: Node = field(repr=False, compare=False)
-    _closed: bool = field(default=False, repr=False, compare=False)  # its device file, to this process
+    _closed: bool = field(default=False, repr=False, compare=False)  # this process may not open its device file
 
     def limits(self) -> Limits:
         limits = _native.Limits()
@@ -50,7 +50,7 @@ class Board:
         return Limits(watts[0], watts[1], watts[2], limits.enforced_mw / 1000 or None)
 
     def power_w(self) -> float:
-        """The driver's newest reading; with the daemon the mean of the last second or two."""
+        """The driver's newest reading; with the daemon, the mean of the last one or two seconds."""
         power = c.c_double()
         self._node.call("uw_device_power", self._node.device(self.index), c.byref(power))
         return power.value
@@ -67,7 +67,7 @@ class Node:
         self._native = _native.library()
         self.pid = os.getpid()
         self.lock = threading.RLock()
-        self._garbage: deque[c.c_void_p] = deque()  # windows that nobody has any more
+        self._garbage: deque[c.c_void_p] = deque()  # windows that are no longer referenced
         options = _native.Options(c.sizeof(_native.Options), _encoded(boards), _encoded(clock), flags, _encoded(socket))
         self._ctx = c.c_void_p()
         self._native.call("uw_ctx_open", c.byref(options), c.byref(self._ctx))
@@ -75,7 +75,7 @@ class Node:
 
     @property
     def lib(self) -> Any:
-        """The library's functions; those with a context or what belongs to it, under the lock."""
+        """The library's functions; functions of a context need the lock."""
         return self._native.c
 
     @property
@@ -83,7 +83,7 @@ class Node:
         return self._ctx
 
     def boards(self) -> tuple[Board, ...]:
-        """Made anew for each caller: a board keeps its node, and not the other way round."""
+        """Created for each caller: a board references its node, and not vice versa."""
         lib = self._native.c
         return tuple(
             Board(
@@ -111,7 +111,8 @@ class Node:
             return self._native.call(name, *arguments)
 
     def close(self) -> None:
-        """Windows that are not collected yet are lost.  Not in a child of the process that opened it."""
+        """Closes the context; windows that are not collected yet are lost.  Not in a child of the process that
+        opened it."""
         if self.pid != os.getpid():  # a thread of the parent may have had the lock
             return
         with self.lock:
@@ -143,14 +144,14 @@ class Node:
         return window
 
     def stop(self, window: c.c_void_p) -> None:
-        """Notes the time, without the lock: another thread may wait for the daemon with it."""
+        """Notes the time, without the lock: another thread may hold it while waiting for the daemon."""
         self._native.call("uw_window_stop", window)
 
     def ready(self, window: c.c_void_p) -> bool:
         return self.call("uw_window_ready", window) == 1
 
     def drop(self, window: c.c_void_p) -> None:
-        """Frees a window at the next call; from any thread at any time, as finalizers come."""
+        """Frees a window at the next call; may be called from any thread at any time, like finalizers."""
         self._garbage.append(window)
 
     def _sweep(self) -> None:
@@ -158,7 +159,7 @@ class Node:
             self._native.c.uw_window_free(self._garbage.popleft())
 
     def energy(self, window: c.c_void_p, board: Board, samples: bool) -> tuple[Device, float]:
-        """Of a window that is ready, and how long that was; NaN where this board told nothing."""
+        """The energy of a ready window, and its length; NaN if this board gave no readings."""
         e = _native.Energy()
         unknown = Device(name=board.name, id=board.id, index=board.index, simulated=board.simulated)
         try:
@@ -176,7 +177,7 @@ class Node:
         return known, e.time_s
 
     def samples(self, window: c.c_void_p, board: Board) -> tuple[Sample, ...]:
-        """Of a window that is ready, SAMPLES at most; none where the library has none."""
+        """The samples of a ready window, SAMPLES at most; none if the library has none."""
         found, n = (_native.Sample * SAMPLES)(), c.c_size_t()
         try:
             self.call("uw_window_samples", window, self.device(board.index), found, SAMPLES, c.byref(n))
@@ -185,7 +186,7 @@ class Node:
         return tuple(Sample(s.time_s, s.power_w, s.over_s) for s in found[: n.value])
 
     def processors(self, window: c.c_void_p) -> tuple[Device, ...]:
-        """Of a window that is ready: packages and memory, as the daemon or this process may read them."""
+        """The processors of a ready window: packages and memory, if the daemon or this process may read them."""
         lib = self._native.c
         with self.lock:
             found = range(lib.uw_window_processors(window))
@@ -203,7 +204,7 @@ class Node:
 
 
 def open_node(boards: str | None, socket: str | None, clock: str | None, flags: int) -> Node:
-    """NoDevice says what a program without a GPU can do."""
+    """Opens the node.  NoDevice names the options of a program without a GPU."""
     try:
         return Node(boards, socket, clock, flags)
     except NoDevice as e:

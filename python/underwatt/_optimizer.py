@@ -1,8 +1,8 @@
 """Optimizer: a training loop asks the daemon to find and hold the best cap, and reports its steps.
 
 The daemon searches; this is its client.  A step is a few stores in memory (_progress.py).  Requests are made when an
-Optimizer is made and closed, where something is asked for, and every few seconds by a thread, which tells a daemon that
-was restarted of the job, and asks a Selector.
+Optimizer is created and closed, when its methods query the daemon, and every few seconds by a thread, which registers
+the job with a restarted daemon, and calls a Selector.
 """
 
 from __future__ import annotations
@@ -31,8 +31,8 @@ from ._node import Board, Node
 from ._ranks import Ranks, ranks_of
 from .goals import CurvePoint, Goal, Selector, goal_text
 
-EVERY_S = 5.0  # between looks of the thread
-AWAY_S = 30.0  # a daemon that hangs is asked no more for so long
+EVERY_S = 5.0  # interval of the thread's checks
+AWAY_S = 30.0  # time for which a daemon that hangs is not queried
 NAME_MAX = 95
 START = "systemctl start underwattd, or underwatt-start (see underwattd(8)); or Optimizer(local=True)"
 HELD = "holds"
@@ -43,7 +43,7 @@ T = TypeVar("T")
 
 @dataclass(frozen=True, slots=True)
 class OptimizerStatus:
-    """Watts are of one board; None: unknown, or none."""
+    """Watts are per board; None: unknown, or none."""
 
     goal: str
     """ "": none; the daemon's search rests."""
@@ -123,15 +123,15 @@ class Optimizer:
         self._goal = goal_text(goal.goal if isinstance(goal, Selector) else goal)
         self._pid = os.getpid()
         self._ranks = ranks_of(os.environ)
-        self._lock = threading.Lock()  # of what the thread and the program both change
+        self._lock = threading.Lock()  # guards what both the thread and the program change
         self._wake = threading.Event()
         self._closed = False
-        self._last: OptimizerStatus | None = None  # when it was closed
+        self._last: OptimizerStatus | None = None  # the status at its close
         self._warned: set[str] = set()
         self._away_until = 0.0
         self._away_error: UnderwattError | None = None
-        self._before: str | None = None  # goal of a job that was found
-        self._first = False  # of the job's Optimizers, which asks the selector
+        self._before: str | None = None  # goal of a job that another program began
+        self._first = False  # the first of the job's Optimizers, which calls the selector
         self._chosen: tuple[float, float, int] | None = None  # best_w, watts and claim of the selector
         self._keeper: Keeper | None = None
         self._node: Node | None = None
@@ -155,15 +155,15 @@ class Optimizer:
     step = staticmethod(_progress.step)  # memory only
 
     def epoch(self) -> None:
-        """An epoch has ended: a daemon that was restarted is told of the job soon.  Waits for nothing."""
+        """An epoch has ended: a restarted daemon will soon learn of the job.  Does not wait."""
         if self._pid == os.getpid():  # a parent's thread may have had its lock
             self._wake.set()
 
     def phase(self, name: str) -> _progress.Phase:
-        """What comes now, also as a context manager: "train", "validate", "load", "checkpoint", "startup"."""
+        """Reports the next phase, also as a context manager: "train", "validate", "load", "checkpoint", "startup"."""
         return _progress.phase(name)
 
-    # ---- what is known ----
+    # ---- results ----
 
     @property
     def job(self) -> int:
@@ -174,7 +174,7 @@ class Optimizer:
 
     @property
     def status(self) -> OptimizerStatus:
-        """Asks the daemon; raises nothing.  After close(): what it was then."""
+        """Queries the daemon; never raises.  After close(): the last status."""
         if self._last is not None:
             return self._last
         if self._pid != os.getpid():
@@ -188,11 +188,11 @@ class Optimizer:
         return self._placed(self._status_of(search))
 
     def curve(self) -> tuple[CurvePoint, ...]:
-        """The caps that were measured, in the order of their first window."""
+        """The measured caps, in the order of their first window."""
         return self._ask(self._job.curve)
 
     def energy(self) -> JobEnergy:
-        """Booked to the job so far."""
+        """The energy booked to the job so far."""
         return self._ask(self._job.energy)
 
     def _status_of(self, s: _native.Search) -> OptimizerStatus:
@@ -234,8 +234,8 @@ class Optimizer:
     # ---- life ----
 
     def close(self) -> None:
-        """The job ends, and its caps; a job that `underwatt run` began gets its own goal back with the last.  Where
-        the daemon hangs it takes 50 s at most."""
+        """Ends the job and its caps; a job that `underwatt run` began gets its own goal back when the last Optimizer
+        closes.  If the daemon hangs, it takes at most 50 s."""
         if self._pid != os.getpid():
             return
         last = self.status
@@ -299,7 +299,7 @@ class Optimizer:
             raise
 
     def _take_over(self, job: Job) -> None:
-        """A job that was found gets the goal; its own is kept in the page, for the last of its Optimizers."""
+        """Gives a found job the goal; the page keeps its own goal, for the last of its Optimizers."""
         search = job.search()
         goal = _text(search.goal) if search else ""
         if goal == self._goal:  # by another rank
@@ -332,7 +332,7 @@ class Optimizer:
             self._node.call("uw_claim_withdraw", self._node.ctx, claim)
 
     def _release(self) -> None:
-        """Of what this process has; the daemon is not asked."""
+        """Frees the resources of this process, without a request to the daemon."""
         if self._node is not None:
             self._node.close()
         if self._keeper is not None:
@@ -345,7 +345,7 @@ class Optimizer:
         return self._keeper is not None and not self._keeper.alive
 
     def _ask(self, call: Callable[[], T]) -> T:
-        """A request, unless the daemon has hung just now."""
+        """Makes a request, unless the daemon has just hung."""
         if self._pid != os.getpid():
             raise _foreign()
         if self._closed:
@@ -380,7 +380,7 @@ class Optimizer:
             except UnderwattError as e:
                 if self._closed:
                     return
-                if self._keeper_ended():  # for good: no daemon comes back at its socket
+                if self._keeper_ended():  # permanently: no daemon returns at its socket
                     self._warn(ENDED)
                     return
                 if not troubled:  # once until the daemon answers again
@@ -406,17 +406,17 @@ class Optimizer:
     # ---- selectors ----
 
     def _is_first(self) -> bool:
-        """Of the job's Optimizers."""
+        """Whether this is the first of the job's Optimizers."""
         return _progress.optimizers()[:1] == [os.getpid()]
 
     def _succeed(self) -> None:
-        """The one before has ended, and with it the cap that its selector chose in place of a search."""
+        """The Optimizer before has ended, and with it the cap that its selector chose."""
         search = self._ask(self._job.search)
         if search is None or not search.goal:
             self._ask(lambda: self._job.goal(self._goal))
 
     def _select(self, selector: Selector) -> None:
-        """Holds what the selector chooses, once the daemon's search has come to a cap."""
+        """Holds the selector's cap once the daemon's search holds one."""
         search = self._ask(self._job.search)
         if self._chosen or search is None or _text(search.status) != HELD or not search.best_mw:
             return
@@ -436,7 +436,7 @@ class Optimizer:
         self._ask(lambda: self._job.goal(None))
 
     def _choice(self, selector: Selector, curve: tuple[CurvePoint, ...]) -> float | None:
-        """None: it is no cap of the boards; said."""
+        """The selector's choice; None: it is not a valid cap of the boards, which is warned of."""
         name = type(selector).__name__
         try:
             watts = float(selector.select(curve))
@@ -473,7 +473,8 @@ def _open(boards: str | None, socket: str | None, clock: str | None) -> Node:
 def _ids(
     boards: str | None, gpus: Iterable[int | str] | None, ranks: Ranks, clock: str | None
 ) -> tuple[str, ...] | None:
-    """Of this process' boards, by the machine's numbers: a keeper numbers those that it holds.  None: unknown."""
+    """The machine's numbers of this process's boards, because a keeper numbers the boards that it holds.  None:
+    unknown."""
     node = Node(boards, None, clock or os.environ.get("UNDERWATT_CLOCK"), _native.LOCAL)
     try:
         return tuple(board.id for board in _boards(node, gpus, ranks)) or None
@@ -482,7 +483,8 @@ def _ids(
 
 
 def _boards(node: Node, gpus: Iterable[int | str] | None, ranks: Ranks) -> tuple[Board, ...]:
-    """Of this process; (): those on which it shows up.  Of several ranks each has that of its local rank, by custom."""
+    """The boards of this process; (): those on which its processes are found.  With several ranks, each has the
+    board of its local rank, by convention."""
     if gpus is not None:
         return chosen(node.boards(), gpus)
     named = os.environ.get("CUDA_VISIBLE_DEVICES")
@@ -495,22 +497,22 @@ def _boards(node: Node, gpus: Iterable[int | str] | None, ranks: Ranks) -> tuple
 
 
 def _name() -> str:
-    """Of the script."""
+    """The name of the script."""
     name = Path(sys.argv[0] if sys.argv else "").name or "python"
     plain = "".join(x if x.isprintable() else "?" for x in name).replace(":", "_")
     return plain.encode()[:NAME_MAX].decode(errors="ignore")
 
 
 def _command() -> str:
-    """What tells the daemon that this is a run of the same job as an earlier one."""
+    """Identifies runs of the same job for the daemon."""
     words = "\0".join([os.getcwd(), *sys.argv])
     return hashlib.sha256(words.encode(errors="surrogateescape")).hexdigest()[:32]
 
 
-# ---- one a process ----
+# ---- one per process ----
 
 _active: list[Optimizer] = []
-_left: list[Optimizer] = []  # of the process that this one was forked from: never freed here
+_left: list[Optimizer] = []  # of the parent process before a fork: never freed here
 _active_lock = threading.Lock()
 
 
@@ -529,10 +531,10 @@ def _exit(optimizer: Optimizer) -> None:
 
 
 def _in_child() -> None:
-    """A forked child has no part in its parent's."""
+    """A forked child does not take part in its parent's jobs."""
     global _active_lock  # noqa: PLW0603
     _active_lock = threading.Lock()
-    _left.extend(_active)  # their nodes and locks are the parent's
+    _left.extend(_active)  # their nodes and locks belong to the parent
     _active.clear()
 
 

@@ -1,4 +1,4 @@
-"""What can be said of a callback's options when it is made: before a training, and without the node's boards."""
+"""Checks of a callback's options when it is created: before a training, and without the node's boards."""
 
 from __future__ import annotations
 
@@ -10,11 +10,11 @@ from ._errors import InvalidValue
 from ._monitor import gco2e_of
 
 OPTIONS = ("gpus", "gco2e_kwh", "boards", "socket", "local", "null")
-BACKENDS = ("nvml", "rapl", "replay")  # of the library, which tests/python/test-measure.py asks
+BACKENDS = ("nvml", "rapl", "replay")  # the library's backends, compared by tests/python/test-measure.py
 
 
 def checked(options: Mapping[str, Any] | None) -> dict[str, Any]:
-    """InvalidValue names the first one that is none.  Whether a node has such a board, a Monitor says."""
+    """Raises InvalidValue for the first invalid option.  A Monitor checks whether the node has such a board."""
     found = dict(options or {})
     for name in found:
         if name not in OPTIONS:
@@ -44,7 +44,7 @@ def _gpus(gpus: Any) -> list[Any]:
 
 
 def _check_boards(boards: Any) -> None:
-    """Entries as the library reads them: BACKEND, BACKEND=SOURCE or an absolute path."""
+    """Checks entries as the library reads them: BACKEND, BACKEND=SOURCE or an absolute path."""
     if boards is not None and not isinstance(boards, str):
         raise InvalidValue(f"boards {boards!r} is not a text as for underwatt --boards")
     for entry in boards.split(",") if boards else ():

@@ -1,8 +1,8 @@
-"""Steps and phases: stores into this process' slot of the progress page (docs/progress.md).
+"""Steps and phases: stores into this process's slot of the progress page (docs/progress.md).
 
-The library finds the page and claims the slot; a step is then two stores through a memoryview and a
-look at the clock.  Without a page (UNDERWATT_PROGRESS is not set, no job was begun here, and no job of Slurm's
-has a goal) the stores go to memory that nobody reads.
+The library finds the page and claims the slot; a step is then two stores through a memoryview and a read of the clock.
+Without a page (UNDERWATT_PROGRESS is not set, no job was begun here, and no Slurm job has a goal) the stores go to
+memory that is not read.
 """
 
 from __future__ import annotations
@@ -22,22 +22,22 @@ from ._errors import InvalidValue, UnderwattError
 from ._native import PHASES, Slot, library
 
 _STEPS, _LAST_NS = Slot.steps.offset // 8, Slot.last_step_ns.offset // 8
-_PHASE = Slot.phase.offset // 8  # with the word after it, which is 0
+_PHASE = Slot.phase.offset // 8  # together with the word after it, which is 0
 _BOOTTIME = time.CLOCK_BOOTTIME
 _now_ns: Callable[[int], int] = time.clock_gettime_ns
 
-_TOLD = [name for name in PHASES if name != "unknown"]  # that a program can tell
+_TOLD = [name for name in PHASES if name != "unknown"]  # phases that a program can report
 
 SLOTS = 63
 _WORDS = ctypes.sizeof(Slot) // 8
-_OPTIMIZER = 4  # word of a slot: its process' number while that has an Optimizer
-_BEFORE = slice(2, 8)  # words of the page's head: the goal before the first Optimizer's, "=" in front of it
+_OPTIMIZER = 4  # word of a slot: its process's number while that has an Optimizer
+_BEFORE = slice(2, 8)  # words of the page's head: the goal before the first Optimizer's, preceded by "="
 
-_slot: memoryview | None = None  # None: this process has none yet
-_whole: memoryview | None = None  # the page that it is in, as words
+_slot: memoryview | None = None  # None: this process has no slot yet
+_whole: memoryview | None = None  # the page of the slot, as words
 _RENEW_S = 5.0
-_renewing = threading.Lock()  # held while the page is renewed or given back
-_page = ctypes.c_void_p()  # the library's uw_progress, of this process and those that it was forked from
+_renewing = threading.Lock()  # held while the page is renewed or released
+_page = ctypes.c_void_p()  # the library's uw_progress, of this process and its parents before a fork
 
 
 def _nowhere() -> memoryview:
@@ -57,7 +57,7 @@ def _node_clock() -> Callable[[int], int]:
 
 
 def _mapped(fd: int, at: int) -> memoryview:
-    """The slot at that byte of the page: a mapping that lives as long as somebody may store to it."""
+    """The slot at that byte of the page: the mapping lives as long as it is referenced."""
     global _whole  # noqa: PLW0603
     page = mmap.mmap(fd, mmap.PAGESIZE)
     _whole = memoryview(page).cast("Q")
@@ -65,7 +65,7 @@ def _mapped(fd: int, at: int) -> memoryview:
 
 
 def use(job: ctypes.c_void_p) -> None:
-    """Steps and phases go to the page of this job from now on."""
+    """Stores steps and phases in the page of this job from now on."""
     page = ctypes.c_void_p()
     library().call("uw_progress_attach", job, ctypes.byref(page))
     leave()
@@ -74,27 +74,27 @@ def use(job: ctypes.c_void_p) -> None:
 
 
 def begin() -> None:
-    """Claims the slot now, where this process has none."""
+    """Claims the slot now, if this process has none."""
     if _slot is None:
         _attach()
 
 
 def _living() -> list[int]:
-    """Processes with a slot in the page, by slot; none where no page is mapped."""
+    """Processes with a slot in the page, by slot; none if no page is mapped."""
     pids = [] if _whole is None else [_whole[at] for at in range(_WORDS, _WORDS * (SLOTS + 1), _WORDS)]
     return [pid for pid in pids if pid and os.path.exists(f"/proc/{pid}")]
 
 
 def processes() -> int:
-    """That report in the page; 0: there is none."""
+    """The number of processes that report in the page; 0: no page."""
     return len(_living())
 
 
-# ---- what the Optimizers of a job tell one another, in its page ----
+# ---- shared by the Optimizers of a job, in its page ----
 
 
 def optimizes(has: bool) -> None:
-    """Whether this process has an Optimizer."""
+    """Notes whether this process has an Optimizer."""
     if _slot is not None:
         _slot[_OPTIMIZER] = os.getpid() if has else 0
 
@@ -108,7 +108,8 @@ def optimizers() -> list[int]:
 
 
 def keep_goal(text: str | None) -> None:
-    """The job's goal before the first Optimizer's, for the last one; None: forget it.  A kept one stays."""
+    """Keeps the job's goal before the first Optimizer's, for the last one; None: forgets it.  A kept goal is not
+    replaced."""
     if _whole is None or (text is not None and kept_goal() is not None):
         return
     raw = b"" if text is None else f"={text}".encode()
@@ -124,29 +125,29 @@ def kept_goal() -> str | None:
 
 
 def leave() -> None:
-    """Gives the slot back; the next step looks for a page anew."""
+    """Releases the slot; the next step looks for a page again."""
     global _slot, _whole  # noqa: PLW0603
     _slot = _whole = None
     gone = ctypes.c_void_p(_page.value)
-    _page.value = None  # before it is freed: another thread and a signal's handler see no page
+    _page.value = None  # before it is freed: other threads and signal handlers see no page
     if gone:
         with _renewing:
             library().c.uw_progress_detach(gone)
 
 
 def _renew() -> None:
-    """Tells a daemon that was restarted of the page, as long as this one is the process'."""
+    """Sends the page to a restarted daemon, as long as this is the process's page."""
     while True:
         time.sleep(_RENEW_S)
         with _renewing:
             if not _page:
                 return
-            with suppress(UnderwattError):  # tried again
+            with suppress(UnderwattError):  # tried again later
                 library().call("uw_progress_renew", _page)
 
 
 def _attach() -> memoryview:
-    """Claims this process' slot; at its first step or phase, and at the first one after a fork."""
+    """Claims this process's slot; at its first step or phase, and at the first one after a fork."""
     global _slot, _now_ns  # noqa: PLW0603 - one process has one slot
     view = _nowhere()
     _now_ns = _node_clock()
@@ -154,7 +155,7 @@ def _attach() -> memoryview:
         native = library()
         if not _page:
             native.call("uw_progress_attach", None, ctypes.byref(_page))
-            if not os.environ.get("UNDERWATT_PROGRESS"):  # of a job that was begun in one of Slurm's
+            if not os.environ.get("UNDERWATT_PROGRESS"):  # a job begun within a Slurm job
                 threading.Thread(target=_renew, name="underwatt-renew", daemon=True).start()
         address = native.c.uw_progress_slot_of(_page)
         if address:
@@ -162,7 +163,7 @@ def _attach() -> memoryview:
         else:
             warnings.warn("underwatt: the progress page has no free slot: steps are not reported", stacklevel=3)
     except UnderwattError as e:
-        if e.errno != errno.ENOENT:  # not under `underwatt run`: nobody asked for steps
+        if e.errno != errno.ENOENT:  # not under `underwatt run`: no steps are requested
             warnings.warn(f"underwatt: steps are not reported: {e}", stacklevel=3)
     if view[_PHASE] == PHASES["unknown"]:
         view[_PHASE] = PHASES["train"]
@@ -173,8 +174,7 @@ def _attach() -> memoryview:
 def step() -> None:
     """A training step has ended: call it at the end of each iteration, from one thread.
 
-    On a GPU it belongs behind the point where the iteration's work is known to be done (reading the
-    loss does that).
+    On a GPU, call it when the iteration's work is known to be done, for example after reading the loss.
     """
     view = _slot
     if view is None:
@@ -184,12 +184,12 @@ def step() -> None:
 
 
 def steps() -> int:
-    """Steps that this process has told."""
+    """The number of steps that this process has reported."""
     return 0 if _slot is None else _slot[_STEPS]
 
 
 class Phase:
-    """What phase() returns: at the end of a `with` block the phase before it comes back."""
+    """The result of phase(): at the end of a `with` block, the phase before it is restored."""
 
     def __init__(self, before: int) -> None:
         self._before = before
@@ -228,13 +228,13 @@ def _set(number: int) -> None:
     if _page:
         with_fd = library().c.uw_progress_fd(_page)
         if with_fd >= 0:
-            os.utime(with_fd)  # the daemon hears it at once
+            os.utime(with_fd)  # notifies the daemon at once
 
 
 def _after_fork() -> None:
     global _slot, _renewing  # noqa: PLW0603
     _slot = None
-    _renewing = threading.Lock()  # its thread stayed behind
+    _renewing = threading.Lock()  # its thread does not exist in the child
 
 
 os.register_at_fork(after_in_child=_after_fork)

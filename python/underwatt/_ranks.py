@@ -1,6 +1,6 @@
-"""Which rank of a distributed training this process is, and which processes of this node belong together.
+"""The rank of this process in a distributed training, and the processes of this node that belong together.
 
-The launcher has left it in the environment, or torch.distributed knows; no other process is asked.
+Read from the launcher's environment variables, or from torch.distributed; no other process is queried.
 """
 
 from __future__ import annotations
@@ -11,14 +11,14 @@ import sys
 from collections.abc import Mapping
 from dataclasses import dataclass
 
-# Rank, size of the world, rank and size on this node; a step of Slurm does not tell the last.
+# Rank, size of the world, rank and size on this node; a Slurm step does not set the last.
 _LAUNCHERS = (
-    ("RANK", "WORLD_SIZE", "LOCAL_RANK", "LOCAL_WORLD_SIZE"),  # torchrun, and what does as it does
+    ("RANK", "WORLD_SIZE", "LOCAL_RANK", "LOCAL_WORLD_SIZE"),  # torchrun and compatible launchers
     ("OMPI_COMM_WORLD_RANK", "OMPI_COMM_WORLD_SIZE", "OMPI_COMM_WORLD_LOCAL_RANK", "OMPI_COMM_WORLD_LOCAL_SIZE"),
-    ("PMI_RANK", "PMI_SIZE", "MPI_LOCALRANKID", "MPI_LOCALNRANKS"),  # MPICH and its kin
+    ("PMI_RANK", "PMI_SIZE", "MPI_LOCALRANKID", "MPI_LOCALNRANKS"),  # MPICH and its derivatives
     ("SLURM_PROCID", "SLURM_STEP_NUM_TASKS", "SLURM_LOCALID", ""),
 )
-# What tells two trainings on one node apart: no two listen on one port.
+# Distinguishes two trainings on one node: they use different ports.
 _PLACES = ("MASTER_ADDR", "MASTER_PORT", "TORCHELASTIC_RUN_ID", "PMIX_NAMESPACE", "SLURM_JOB_ID", "SLURM_STEP_ID")
 _TELLING = ("MASTER_PORT", "PMIX_NAMESPACE", "SLURM_STEP_ID")
 
@@ -47,13 +47,13 @@ def _of_environment(env: Mapping[str, str]) -> Ranks | None:
 
 
 def _of_torch(env: Mapping[str, str]) -> Ranks | None:
-    """Where the program has initialised it."""
+    """The values of torch.distributed, if the program has initialised it."""
     distributed = sys.modules.get("torch.distributed")
     try:
         if distributed is None or not distributed.is_available() or not distributed.is_initialized():
             return None
         rank, size = distributed.get_rank(), distributed.get_world_size()
-    except (AttributeError, RuntimeError, ValueError):  # it is just being imported, or its group destroyed
+    except (AttributeError, RuntimeError, ValueError):  # it is being imported, or its group was destroyed
         return None
     return Ranks(rank, size, _number(env, "LOCAL_RANK"), _number(env, "LOCAL_WORLD_SIZE"))
 
@@ -66,7 +66,7 @@ def _namespace(name: str) -> str:
 
 
 def _group(env: Mapping[str, str], ranks: Ranks) -> str:
-    """Containers have networks of their own, where the same port is another one."""
+    """Includes the network namespace: in another container the same port belongs to another training."""
     words = [_namespace("net"), _namespace("pid"), str(ranks.world_size), *(env.get(name, "") for name in _PLACES)]
     if not any(env.get(name) for name in _TELLING):
         words.append(f"parent {os.getppid()}")

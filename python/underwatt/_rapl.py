@@ -1,4 +1,4 @@
-"""Counters of the processors' energy, as the kernel's powercap tree has them and this process may read them."""
+"""Counters of the processors' energy in the kernel's powercap tree, if this process may read them."""
 
 from __future__ import annotations
 
@@ -31,11 +31,11 @@ class Rapl:
         return any(kind == "cpu" for kind, _, _ in self._zones)
 
     def read(self) -> list[int]:
-        """Each counter now, in µJ; they wrap."""
+        """The present value of each counter, in µJ; they wrap."""
         return [int(path.read_text()) for _, path, _ in self._zones]
 
     def between(self, a: list[int], b: list[int]) -> dict[str, float]:
-        """J of "cpu" and "dram"; NaN of what is not counted."""
+        """J of "cpu" and "dram"; NaN if not counted."""
         sums: dict[str, list[float]] = {"cpu": [], "dram": []}
         for (kind, _, range_uj), first, last in zip(self._zones, a, b, strict=True):
             sums[kind].append((last - first + (range_uj if last < first else 0)) / 1e6)

@@ -1,4 +1,4 @@
-"""What a window has measured.  Unknown figures are NaN here, None in as_dict() and as_row(), never 0."""
+"""The results of a window.  Unknown figures are NaN here, None in as_dict() and as_row(), never 0."""
 
 from __future__ import annotations
 
@@ -16,7 +16,7 @@ NAN = math.nan
 
 @dataclass(frozen=True, slots=True)
 class Sample:
-    """Mean power of a board over the over_s seconds before time_s, which counts from the window's begin."""
+    """Mean power of a board over the over_s seconds before time_s, which counts from the window's start."""
 
     time_s: float
     power_w: float
@@ -36,7 +36,7 @@ class Device:
     power_w: float = NAN  # mean
     method: str = "none"  # "counter", "integrated", …
     simulated: bool = False
-    why: str = ""  # why it is unknown
+    why: str = ""  # reason why it is unknown
     samples: tuple[Sample, ...] = field(default=(), repr=False)
 
     @property
@@ -55,7 +55,7 @@ class Device:
 
 @dataclass(frozen=True, slots=True)
 class Price:
-    """Of a kilowatt-hour."""
+    """The price of a kilowatt-hour."""
 
     per_kwh: float
     currency: str = ""
@@ -67,7 +67,7 @@ def _sum(devices: Iterable[Device]) -> float:
 
 @dataclass(frozen=True, slots=True, repr=False)
 class Energy:
-    """What a window has measured.  float() gives total_j."""
+    """The results of a window.  float() gives total_j."""
 
     name: str
     began: datetime
@@ -80,7 +80,7 @@ class Energy:
 
     @property
     def gpu_j(self) -> float:
-        """Of all boards; NaN where one of them is unknown, or none is there."""
+        """The energy of all boards; NaN if one of them is unknown, or there is none."""
         return _sum(self.gpus) if self.gpus else NAN
 
     def _of(self, kind: str) -> float:
@@ -89,7 +89,7 @@ class Energy:
 
     @property
     def cpu_j(self) -> float:
-        """Of all processor packages."""
+        """The energy of all processor packages."""
         return self._of("cpu")
 
     @property
@@ -98,7 +98,7 @@ class Energy:
 
     @property
     def total_j(self) -> float:
-        """Of the boards, and of processors and memory where they are known."""
+        """The energy of the boards, and of processors and memory if known."""
         return self.gpu_j + sum(j for j in (self.cpu_j, self.dram_j) if not math.isnan(j))
 
     @property
@@ -114,12 +114,12 @@ class Energy:
 
     @property
     def power_w(self) -> float:
-        """Mean of total_j."""
+        """The mean power of total_j."""
         return self.total_j / self.time_s if self.time_s > 0 else NAN
 
     @property
     def method(self) -> str:
-        """Of the boards; the words of all where they differ."""
+        """The method for the boards; all methods if they differ."""
         return "+".join(sorted({g.method for g in self.gpus})) or "none"
 
     @property
@@ -128,12 +128,12 @@ class Energy:
 
     @property
     def gco2e(self) -> float | None:
-        """Grams of CO2 equivalent, where the grid's intensity is known."""
+        """Grams of CO2 equivalent, if the grid's intensity is known."""
         return _times(self.total_j, self.gco2e_kwh)
 
     @property
     def cost(self) -> float | None:
-        """In price.currency, where a price is known."""
+        """In price.currency, if a price is known."""
         return _times(self.total_j, self.price.per_kwh if self.price else None)
 
     def __float__(self) -> float:
@@ -168,7 +168,7 @@ class Energy:
         return ", ".join(parts)
 
     def as_dict(self) -> dict[str, Any]:
-        """Everything, of plain types that JSON has."""
+        """All figures as plain JSON types."""
         return {
             "name": self.name,
             "began_utc": self.began.isoformat(),

@@ -1,7 +1,7 @@
-"""Waiting for what a framework has queued on its GPUs, so that a window has the energy of its own work.
+"""Waits for the work that a framework has queued on its GPUs, so that a window has the energy of its own work.
 
-Only frameworks that the program has loaded, and has used a GPU with, are asked: nothing is imported here and
-no context of a GPU is made.
+Only frameworks that the program has loaded, and with which it has used a GPU, are called: nothing is imported here and
+no GPU context is created.
 """
 
 from __future__ import annotations
@@ -35,7 +35,7 @@ def _jax() -> None:
     if jax is None or (begun is not None and not begun()):
         return
     for device in jax.local_devices():
-        # A device computes in order: what is put there last is done last.
+        # A device computes in order: the last queued work is done last.
         (jax.device_put(0.0, device) + 0.0).block_until_ready()
 
 
@@ -59,7 +59,7 @@ def _nothing() -> None:
 
 
 def sync_of(which: str | Sync | None) -> Sync:
-    """ "auto": each framework that is loaded; the name of one; a function; None: no waiting."""
+    """What to wait for, "auto": each loaded framework; the name of one; a function; None: no waiting."""
     if which is None:
         return _nothing
     if callable(which):

@@ -1,4 +1,4 @@
-"""Figures as people read them."""
+"""Figures in a readable form."""
 
 from __future__ import annotations
 
@@ -36,7 +36,7 @@ def watts(power_w: float) -> str:
 
 
 def plain(value: float | None) -> float | None:
-    """As JSON has it: None for what is unknown, or no finite number."""
+    """As in JSON: None for an unknown or non-finite number."""
     return value if value is not None and math.isfinite(value) else None
 
 
@@ -72,7 +72,7 @@ def percent(part: float, half: float = math.nan) -> str:
 
 
 def table(rows: Sequence[Sequence[str]]) -> str:
-    """Columns as wide as their widest cell; figures to the right."""
+    """Columns as wide as their widest cell; figures aligned to the right."""
     widths = [max(map(len, column)) for column in zip(*rows, strict=True)]
     right = [
         all(row[i].lstrip("+-")[:1].isdigit() or row[i] in ("", "unknown") for row in rows[1:])

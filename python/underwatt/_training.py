@@ -1,9 +1,9 @@
-"""What the callbacks of the frameworks share: energy of a training, by log interval and in all; its steps and phases.
+"""Common to the callbacks of the frameworks: energy of a training, by log interval and in total; its steps and phases.
 
-The training thread counts and puts marks; a thread of its own makes all requests, so that a daemon that hangs costs
-the training nothing.  A mark ends one window and begins the next one.  What a window has measured is known about
-0.3 s later, so a log entry has the steps whose energy is known by then, and the last one has all.  Where the training
-thread waits for that, the wait is a window of its own, of no phase.
+The training thread counts and puts marks; a separate thread makes all requests, so that a daemon that hangs does not
+delay the training.  A mark ends one window and begins the next one.  The energy of a window is known about 0.3 s later,
+so a log entry has the steps whose energy is known by then, and the last entry has all.  When the training thread waits
+for an energy, the wait is a window of its own, without a phase.
 """
 
 from __future__ import annotations
@@ -30,18 +30,18 @@ from ._sync import sync_of
 from ._window import Window
 from .goals import Selector, goal_text
 
-EVERY_S = 1.0  # between marks; a phase that changes is one, too
-LOOK_S = 0.1  # between looks whether a window is known
-LATE_S = 0.5  # a window that the thread cut later after its mark is not that of the steps that were counted
-CAP_S = 2.0  # between looks at the caps
-WAIT_S = 1.0  # for the energy of an evaluation, or before a checkpoint
-END_WAIT_S = 10.0  # for that of the last steps
-LEAVE_S = 1.0  # for the thread, which a daemon may keep
+EVERY_S = 1.0  # between marks; a change of phase is a mark, too
+LOOK_S = 0.1  # between checks whether a window is known
+LATE_S = 0.5  # a window that the thread ends later than this after its mark does not match the counted steps
+CAP_S = 2.0  # between reads of the caps
+WAIT_S = 1.0  # longest wait for the energy of an evaluation, or before a checkpoint
+END_WAIT_S = 10.0  # longest wait for that of the last steps
+LEAVE_S = 1.0  # longest wait for the thread, which a daemon may delay
 
 
 @dataclass
 class Counts:
-    """That the training thread has counted."""
+    """Counted by the training thread."""
 
     steps: float = 0
     samples: float = 0
@@ -50,7 +50,7 @@ class Counts:
 
 @dataclass
 class Sums:
-    """Of windows that are known; of their training steps those in phase train alone."""
+    """Sums over known windows; training steps only from those in phase train."""
 
     energy_j: float = 0.0
     time_s: float = 0.0
@@ -71,7 +71,7 @@ class Sums:
         self.counts.tokens += counts.tokens
 
     def each(self) -> dict[str, float]:
-        """Joules a step, a sample and a token, as far as those are known."""
+        """Joules per step, sample and token, as far as these are known."""
         c = self.counts
         found = {"step": c.steps, "sample": c.samples, "token": c.tokens}
         return {f"energy_per_{name}_j": self.train_j / n for name, n in found.items() if n > 0}
@@ -79,7 +79,7 @@ class Sums:
 
 @dataclass
 class _Part:
-    """A window, and what was done in it."""
+    """A window, and the work done in it."""
 
     window: Window
     phase: str
@@ -89,9 +89,9 @@ class _Part:
 
 
 class Recorder:
-    """Energy, steps and phases of one training, which may be begun again after its end.
+    """Energy, steps and phases of one training, which may begin again after its end.
 
-    optimizer: an Optimizer, which its owner closes; what Optimizer() takes as a goal; or None.
+    optimizer: an Optimizer, which its owner closes; a goal for Optimizer(); or None.
     options: of Monitor.
     """
 
@@ -113,7 +113,7 @@ class Recorder:
     # ---- the training thread's side ----
 
     def begin(self, measure: bool = True, earlier_j: float = 0.0, gpus: Iterable[int] | None = None) -> None:
-        """measure: this process is the one that logs.  earlier_j: before a checkpoint from which training goes on.
+        """measure: this process logs.  earlier_j: energy before the checkpoint from which training continues.
         gpus: the boards that train, as the program counts them; None: those of this node's ranks."""
         _begins(self)
         self._optimizer = _optimizer_of(self._given)
@@ -141,7 +141,7 @@ class Recorder:
             self._optimizer.epoch()
 
     def phase(self, name: str) -> None:
-        """What comes now."""
+        """Sets the next phase."""
         if not self._phase or name == self._phase:
             return
         self._sync()
@@ -150,7 +150,7 @@ class Recorder:
         self._mark()
 
     def entry(self, wait_s: float = 0.0) -> dict[str, float]:
-        """For the log: since the last entry, and in all."""
+        """Figures for the log: since the last entry, and in total."""
         if self._session is None:
             return {}
         if wait_s:
@@ -158,7 +158,7 @@ class Recorder:
         return self._session.entry()
 
     def of_phase(self, phase: str, prefix: str, wait_s: float = WAIT_S) -> dict[str, float]:
-        """The energy of all that was done in this phase since it was asked for; wait_s: until that is known."""
+        """The energy of this phase since the last query; wait_s: longest wait for it."""
         if self._session is None:
             return {}
         if wait_s:
@@ -166,14 +166,14 @@ class Recorder:
         return self._session.of_phase(phase, prefix)
 
     def whole(self, prefix: str) -> dict[str, float]:
-        """Of this training, to its end; waits until that is known."""
+        """The energy of this whole training; waits until it is known."""
         if self._session is None:
             return {}
         self._settle(END_WAIT_S)
         return self._session.whole(prefix)
 
     def total_j(self, wait: bool = True) -> float | None:
-        """So far, for a checkpoint; None: nothing is measured.  wait: until it is known."""
+        """The total so far, for a checkpoint; None: nothing is measured.  wait: until it is known."""
         if self._session is None:
             return None
         if wait:
@@ -181,12 +181,12 @@ class Recorder:
         return self._session.total_j()
 
     def end(self) -> None:
-        """Training has ended, or has failed.  The optimizer that begin() made is closed."""
+        """Training has ended, or has failed.  Closes the optimizer that begin() created."""
         _ends(self)
         session, self._session = self._session, None
         optimizer, self._optimizer = self._optimizer, None
         if self._phase not in ("", "train"):
-            _progress.phase("train")  # what a checkpoint at the end has left
+            _progress.phase("train")  # a checkpoint at the end leaves another phase
         self._phase = ""
         if session is not None:
             session.end()
@@ -194,7 +194,8 @@ class Recorder:
             optimizer.close()
 
     def _settle(self, wait_s: float) -> None:
-        """Until what was done so far is known, so long at most.  The boards rest meanwhile, in no phase."""
+        """Waits until the energy of the work so far is known, but not longer than this.  The boards are idle then,
+        in no phase."""
         if self._session is None:
             return
         self._mark("")
@@ -202,7 +203,7 @@ class Recorder:
         self._mark()
 
     def _mark(self, phase: str | None = None) -> None:
-        """Waits for what the GPUs have queued: a step that was counted has been done.  phase: else that of now."""
+        """Waits for the work queued on the GPUs: a counted step is done.  phase: None: the present one."""
         self._sync()
         self._marked_s = time.monotonic()
         if self._session is not None:
@@ -211,24 +212,24 @@ class Recorder:
 
 
 class _Session:
-    """From begin to end of one training: the thread that makes the requests."""
+    """One training from start to end: the thread that makes the requests."""
 
     def __init__(self, monitor: Monitor, earlier_j: float) -> None:
         self._monitor = monitor
         self._earlier_j = earlier_j
         self._marks: deque[tuple[float, str, Counts]] = deque()
         self._wake = threading.Event()
-        self._changed = threading.Condition()  # guards what follows
+        self._changed = threading.Condition()  # guards the following
         self._all, self._since = Sums(), Sums()
         self._of_phase: dict[str, Sums] = {}
         self._put = self._done = 0  # marks
         self._cap_w: float | None = None
         self._ended = False
-        # of the thread alone
+        # used only by the thread
         self._open: _Part | None = None
         self._parts: deque[_Part] = deque()
         self._cap_s = 0.0
-        self._late_s = 0.0  # a mark was handled late then
+        self._late_s = 0.0  # a mark was handled late at this time
         self._warned = False
         self._thread = threading.Thread(target=self._run, name="underwatt-training", daemon=True)
         self._thread.start()
@@ -236,13 +237,13 @@ class _Session:
     # ---- the training thread's side ----
 
     def mark(self, phase: str, counts: Counts) -> None:
-        """What was counted until now belongs to the phase before."""
+        """Assigns the counts so far to the phase before."""
         self._put += 1
         self._marks.append((time.monotonic(), phase, counts))
         self._wake.set()
 
     def settle(self, wait_s: float) -> None:
-        """Until what was marked is known, so long at most."""
+        """Waits until the marked windows are known, but not longer than this."""
         put = self._put
         with self._changed:
             self._changed.wait_for(lambda: self._done >= put, wait_s)
@@ -267,7 +268,7 @@ class _Session:
             return self._earlier_j + self._all.energy_j
 
     def end(self) -> None:
-        """What is not known by now never will be."""
+        """Ends it: unknown energies stay unknown."""
         self._ended = True
         self._wake.set()
         self._thread.join(LEAVE_S)
@@ -338,7 +339,7 @@ class _Session:
             warnings.warn(f"underwatt: a part of the training's energy is unknown: {why}", RuntimeWarning, stacklevel=1)
 
     def _look_at_caps(self) -> None:
-        """Mean of the boards."""
+        """The mean cap of the boards."""
         self._cap_s = time.monotonic() + CAP_S
         caps = []
         with suppress(UnderwattError):
@@ -354,13 +355,13 @@ def _entry(sums: Sums) -> dict[str, float]:
     return {"energy_j": sums.energy_j, "power_w": sums.energy_j / sums.time_s, **sums.each()}
 
 
-# ---- one training a process ----
+# ---- one training per process ----
 
 _current: list[Recorder] = []
 
 
 def _begins(recorder: Recorder) -> None:
-    """A training that has failed may have told nobody: what it left ends here."""
+    """Ends a training that has failed without an event."""
     for before in [*_current, recorder]:
         before.end()
     _current.append(recorder)
@@ -373,27 +374,28 @@ def _ends(recorder: Recorder) -> None:
 os.register_at_fork(after_in_child=_current.clear)
 
 
-# ---- what a training begins with ----
+# ---- start of a training ----
 
 
 def _is_made_here(given: Any) -> bool:
-    """Not an Optimizer, which its owner closes, nor None."""
+    """Whether the optimizer is created here: not an Optimizer, which its owner closes, nor None."""
     return given is not None and not hasattr(given, "step")
 
 
 def _check_goal(given: Any) -> None:
-    """InvalidValue where it is no goal: said before the training begins, which it would not stop."""
+    """Raises InvalidValue for an invalid goal before the training begins, because later it must not stop the
+    training."""
     if _is_made_here(given):
         try:
             goal_text(given.goal if isinstance(given, Selector) else given)
         except InvalidValue:
             raise
-        except UnderwattError:  # the library cannot be loaded: begin() says so
+        except UnderwattError:  # the library cannot be loaded: begin() reports that
             return
 
 
 def _optimizer_of(given: Any) -> Any:
-    """None: there is none, or it cannot be had here, which is said."""
+    """The optimizer; None: there is none, or it cannot be created, which is warned of."""
     if not _is_made_here(given):
         return given
     from ._optimizer import Optimizer  # noqa: PLC0415 - most trainings have none
@@ -406,7 +408,7 @@ def _optimizer_of(given: Any) -> Any:
 
 
 def _open(options: dict[str, Any], gpus: Iterable[int] | None, earlier_j: float) -> _Session | None:
-    """None: nothing can be measured here, which is said once."""
+    """The monitor; None: nothing can be measured here, which is warned of once."""
     try:
         monitor = Monitor(sync=None, **options)
         if options.get("gpus") is None and monitor.boards:
@@ -421,7 +423,8 @@ def _open(options: dict[str, Any], gpus: Iterable[int] | None, earlier_j: float)
 
 
 def _wanted(monitor: Monitor, gpus: Iterable[int] | None) -> list[int]:
-    """Boards by the driver's number: those named by the program's numbers, else one a rank of this node, else all."""
+    """Boards by the driver's number: those named by the program's numbers, else one for each rank of this node, else
+    all."""
     numbers = [board.index for board in monitor.boards]
     if gpus is not None:
         return [numbers[i] for i in gpus if i < len(numbers)] or numbers

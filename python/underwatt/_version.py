@@ -1,3 +1,3 @@
-"""Version of the package: that of the project (meson.build), which tests/python/test-abi.py compares."""
+"""The version of the package: that of the project (meson.build), compared by tests/python/test-abi.py."""
 
 __version__ = "0.1.0"

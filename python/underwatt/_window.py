@@ -1,4 +1,4 @@
-"""A window of time, and the thread that collects what windows have measured."""
+"""A window of time, and the thread that collects the results of windows."""
 
 from __future__ import annotations
 
@@ -20,9 +20,9 @@ if TYPE_CHECKING:
     from ._monitor import Monitor
     from ._node import Node
 
-WAIT_S = 15.0  # for an energy: the library's own limit is 10 s
-LOOK_S = (0.005, 0.05)  # between two looks whether an energy is known, the first and the longest
-COLLECT_S = (0.1, 0.5)  # the same of the collector
+WAIT_S = 15.0  # longest wait for an energy: the library's own limit is 10 s
+LOOK_S = (0.005, 0.05)  # between two checks whether an energy is known, the first and the longest
+COLLECT_S = (0.1, 0.5)  # the same for the collector
 PENDING = 4096  # as many as the daemon keeps
 
 NEW, OPEN, ENDED, KNOWN = "new", "open", "ended", "known"
@@ -31,9 +31,9 @@ NEW, OPEN, ENDED, KNOWN = "new", "open", "ended", "known"
 class Window:
     """Energy between two moments, of all boards of the monitor: `with monitor.window("epoch") as w:`.
 
-    Leaving it asks nobody and waits for nothing but the frameworks' own queues (sync).  w.ready says whether the energy
-    is known, w.energy waits for it.  A window never stops the program that it measures: where the daemon is away the
-    window is entered and left all the same, a warning says so once, and w.energy raises what went wrong.
+    Leaving the window makes no request, and waits only for the frameworks' own queues (sync).  w.ready tells whether
+    the energy is known; w.energy waits for it.  A window never stops the program that it measures: if the daemon is
+    absent, the window is entered and left all the same, one warning is issued, and w.energy raises the error.
     """
 
     def __init__(self, monitor: Monitor, name: str, samples: bool = False) -> None:
@@ -58,7 +58,7 @@ class Window:
         self._end(sync=error is None)
 
     def begin(self) -> Window:
-        """It begins now; what __enter__ does."""
+        """Begins the window; called by __enter__."""
         return self._start(sync=True)
 
     def _start(self, sync: bool) -> Window:
@@ -74,15 +74,15 @@ class Window:
         return self
 
     def end(self) -> Window:
-        """It ends now; what __exit__ does."""
+        """Ends the window; called by __exit__."""
         if self._state != OPEN:
             raise UnderwattError(f"window '{self.name}' has not begun, or has ended before")
         self._end(sync=True)
         return self
 
     def _end(self, sync: bool) -> None:
-        """sync: not where an exception is on its way, which may be the framework's."""
-        if self._state != OPEN or self._pid != os.getpid():  # a forked child leaves its parent's window alone
+        """sync: not if an exception is propagating, which may be the framework's."""
+        if self._state != OPEN or self._pid != os.getpid():  # a forked child leaves its parent's window unchanged
             return
         try:
             if sync:
@@ -94,23 +94,23 @@ class Window:
 
     @property
     def seconds(self) -> float:
-        """By this process' clock, at once: until now, or until it ended."""
+        """The length by this process's clock, without waiting: until now, or until its end."""
         if self._state == NEW:
             return 0.0
         return ((time.monotonic_ns() if self._state == OPEN else self._ended_ns) - self._began_ns) / 1e9
 
     @property
     def ready(self) -> bool:
-        """Whether w.energy can tell now (or raise) without waiting."""
+        """Whether w.energy returns (or raises) now without waiting."""
         return self._state in (ENDED, KNOWN) and self._look()
 
     @property
     def energy(self) -> Energy:
-        """What was measured; waits until it is known, 0.3 s as a rule."""
+        """The result; waits until it is known, usually 0.3 s."""
         return self.wait()
 
     def wait(self, seconds: float = WAIT_S) -> Energy:
-        """The same, for so long at most: TimeoutError then."""
+        """The same, with a limit: then raises TimeoutError."""
         if self._state == NEW:
             raise UnderwattError(f"window '{self.name}' has not begun: enter it, or call begin()")
         if self._state == OPEN and self._pid == os.getpid():
@@ -128,7 +128,7 @@ class Window:
         raise self._result.with_traceback(None)
 
     def _look(self) -> bool:
-        """Takes the energy from the library if it is known there."""
+        """Takes the energy from the library if it is known."""
         if self._result is not None:
             return True
         if self._pid != os.getpid():
@@ -151,28 +151,28 @@ class Window:
         self._handle = self._node = None
 
     def _fail(self, error: UnderwattError) -> None:
-        """It has no energy, and never will."""
+        """The window has no energy, and never will have."""
         if self._result is None:
-            self._result = error.with_traceback(None)  # which would keep the caller's variables
+            self._result = error.with_traceback(None)  # a traceback would keep the caller's variables alive
 
     def __repr__(self) -> str:
         return f"<underwatt.Window '{self.name}', {self._state}, {self.seconds:.3f} s>"
 
 
 class Collector:
-    """A thread that takes the energies of ended windows from the library as they come to be known, before the daemon
-    forgets their ends, and logs them."""
+    """A thread that takes the energies of ended windows from the library as soon as they are known, before the
+    daemon forgets their ends, and logs them."""
 
     def __init__(self, on_known: Callable[[Window], None]) -> None:
         self._pending: deque[Window] = deque()
         self._collecting = threading.Lock()  # held while a window may be in no list
         self._wake = threading.Event()
         self._thread: threading.Thread | None = None
-        self._on_known = weakref.WeakMethod(on_known)  # its monitor may go before the thread
+        self._on_known = weakref.WeakMethod(on_known)  # its monitor may be freed before the thread ends
         self._open = True
 
     def start(self) -> None:
-        """The thread, where it does not run yet: that costs a millisecond, which no window shall pay at its end."""
+        """Starts the thread if it does not run yet: that takes a millisecond, which must not delay a window's end."""
         if self._thread is None and self._open:
             self._thread = threading.Thread(target=self._run, name="underwatt", daemon=True)
             self._thread.start()
@@ -194,7 +194,7 @@ class Collector:
             pause = COLLECT_S[0] if self.collect() else min(2 * pause, COLLECT_S[1])
 
     def collect(self) -> bool:
-        """Looks at each pending window once; True if one has come to be known."""
+        """Checks each pending window once; returns True if one has become known."""
         with self._collecting:
             return self._look_at_all()
 
@@ -215,10 +215,10 @@ class Collector:
         return any_known
 
     def drain(self, until: float) -> None:
-        """Until all are known, or time.monotonic() is that."""
+        """Waits until all are known, or until that value of time.monotonic()."""
         pause = LOOK_S[0]
         while time.monotonic() < until:
-            with self._collecting:  # the thread may look at the last one
+            with self._collecting:  # the thread may be handling the last one
                 if not self._pending:
                     return
             if not self.collect():

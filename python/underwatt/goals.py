@@ -1,4 +1,4 @@
-"""What an Optimizer looks for: goals as objects, and selectors, which choose from the measured curve.
+"""Goals of an Optimizer as objects, and selectors, which choose from the measured curve.
 
 E and T are energy and time of a training step; the reference is the original cap.
 """
@@ -15,7 +15,7 @@ from ._native import library
 
 @dataclass(frozen=True, slots=True)
 class CurvePoint:
-    """A cap that was measured; halves are of the 95 % interval, NaN where it is unknown."""
+    """A measured cap; halves are of the 95 % interval, NaN if unknown."""
 
     cap_w: float
     """In force, on each board."""
@@ -28,7 +28,7 @@ class CurvePoint:
 
 
 class Goal:
-    """What to look for; str() is the text that `underwatt run --goal` takes."""
+    """A goal; str() is the text that `underwatt run --goal` accepts."""
 
     __slots__ = ()
 
@@ -118,12 +118,12 @@ class Selector:
     goal: str | Goal = "edp"
 
     def select(self, curve: tuple[CurvePoint, ...]) -> float:
-        """curve: the caps that were measured, in the order of their first window: the original cap first."""
+        """curve: the measured caps, in the order of their first window: the original cap first."""
         raise NotImplementedError
 
 
 def _figure(value: object) -> str:
-    """A number as the library reads it; of anything else a text that the library refuses, naming goal and range."""
+    """A number as the library reads it; for anything else a text that the library refuses, with goal and range."""
     if isinstance(value, str):
         return json.dumps(value)
     try:
@@ -137,7 +137,7 @@ def _check(text: str) -> None:
 
 
 def goal_text(goal: object) -> str:
-    """Of "edp", Edp(), "slowdown:1.1", …; InvalidValue where it is none."""
+    """The text of "edp", Edp(), "slowdown:1.1", …; InvalidValue if it is no goal."""
     if not isinstance(goal, (str, Goal)):
         raise InvalidValue(f"goal {goal!r} is neither a text, a Goal nor a Selector")
     text = str(goal)

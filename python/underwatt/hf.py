@@ -22,13 +22,13 @@ STATE = "underwatt"  # in trainer_state.json
 
 
 class UnderwattCallback(TrainerCallback):
-    """A callback alone: `Trainer(…, callbacks=[UnderwattCallback()])` tells steps and phases, and those callbacks that
-    come after it get its figures.  The reporters come before it, and log_history is out of a callback's reach; attach()
-    has both.  Nor is a callback told of an exception: what a training that raises has left, its optimizer and its
-    cap, ends when the next training of this process begins, or with the process.
+    """A callback alone: `Trainer(…, callbacks=[UnderwattCallback()])` reports steps and phases, and callbacks after it
+    get its figures.  The reporters come before it, and a callback cannot change log_history; attach() reaches both.
+    Callbacks are not called for an exception: the optimizer and the cap of a training that raises end when the next
+    training of this process begins, or with the process.
 
-    optimizer: an Optimizer; a goal, for which one is made; or None.  options: gpus, gco2e_kwh, boards,
-    socket and local, as of Monitor.
+    optimizer: an Optimizer; a goal, for which one is created; or None.
+    options: gpus, gco2e_kwh, boards, socket and local, as of Monitor.
     """
 
     def __init__(self, optimizer: Any = None, **options: Any) -> None:
@@ -58,7 +58,7 @@ class UnderwattCallback(TrainerCallback):
         self._ends(state, control)
 
     def on_prediction_step(self, args: Any, state: Any, control: Any, **kwargs: Any) -> None:
-        self._recorder.phase("validate")  # where another callback wanted it
+        self._recorder.phase("validate")  # another callback has requested it
 
     def on_evaluate(self, args: Any, state: Any, control: Any, **kwargs: Any) -> None:
         self._recorder.phase("checkpoint" if control.should_save else "train")
@@ -76,7 +76,7 @@ class UnderwattCallback(TrainerCallback):
     # ---- what follows ----
 
     def _ends(self, state: Any, control: Any) -> None:
-        """A step or an epoch: no event says that an evaluation or a checkpoint begins."""
+        """A step or an epoch has ended: no event reports that an evaluation or a checkpoint begins."""
         if not self._recorder.running:
             return
         if control.should_save:
@@ -89,7 +89,7 @@ class UnderwattCallback(TrainerCallback):
             self._recorder.phase("checkpoint")
 
     def entry(self, logs: dict[str, Any]) -> dict[str, float]:
-        """What an entry of the log gets: which entry it is shows in its keys."""
+        """Figures for an entry of the log: the keys show which entry it is."""
         if logs.keys() >= {"train_runtime", "train_loss"}:
             whole = self._recorder.whole("train_")
             return {**self._recorder.entry(), **whole}
@@ -100,14 +100,15 @@ class UnderwattCallback(TrainerCallback):
 
 
 def attach(trainer: Any, optimizer: Any = None, **options: Any) -> UnderwattCallback:
-    """Puts energy, power, cap and gCO2e into every entry of trainer's log: state.log_history, and what its reporters
-    write.  A training that fails closes the optimizer that was made for it.  Arguments as of UnderwattCallback."""
+    """Puts energy, power, cap and gCO2e into every entry of trainer's log: state.log_history, and the output of its
+    reporters.  A training that fails closes the optimizer that was created for it.  Arguments as of
+    UnderwattCallback."""
     handler = trainer.callback_handler
     if any(isinstance(each, UnderwattCallback) for each in handler.callbacks):
         raise InvalidValue("this trainer has an UnderwattCallback already")
     callback = UnderwattCallback(optimizer, **options)
     callback._attached = True
-    # Behind the one that decides whether to evaluate and to save, before all others.
+    # After the one that decides whether to evaluate and to save, before all others.
     flow = [i for i, each in enumerate(handler.callbacks) if isinstance(each, DefaultFlowCallback)]
     handler.callbacks.insert(flow[0] + 1 if flow else 0, callback)
     log, train = trainer.log, trainer.train

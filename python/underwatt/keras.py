@@ -18,9 +18,10 @@ from ._training import WAIT_S, Recorder
 class UnderwattCallback(Callback):
     """Steps, phases, and energy, power, cap and gCO2e of each epoch, for the callbacks after it and the history.
 
-    optimizer: an Optimizer; a goal, for which one is made; or None.  options: gpus, gco2e_kwh, boards,
-    socket and local, as of Monitor.  Keras tells no callback of an exception: what a fit() that raises has left, its
-    optimizer and its cap, ends when the next training of this process begins, or with the process.
+    optimizer: an Optimizer; a goal, for which one is created; or None.
+    options: gpus, gco2e_kwh, boards, socket and local, as of Monitor.
+    Keras calls no callback for an exception: the optimizer and the cap of a fit() that raises end when the next
+    training of this process begins, or with the process.
     """
 
     def __init__(self, optimizer: Any = None, **options: Any) -> None:

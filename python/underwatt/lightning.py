@@ -17,7 +17,7 @@ from ._training import Recorder
 
 
 def _samples(batch: Any) -> int:
-    """Of a batch: the first dimension of the first tensor in it; 0: unknown."""
+    """Samples of a batch: the first dimension of the first tensor in it; 0: unknown."""
     while isinstance(batch, (list, tuple, dict)) and batch:
         batch = next(iter(batch.values())) if isinstance(batch, dict) else batch[0]
     shape: Any = getattr(batch, "shape", ())
@@ -25,10 +25,10 @@ def _samples(batch: Any) -> int:
 
 
 class UnderwattCallback(Callback):
-    """Steps, phases, and energy, power, cap and gCO2e every log_every_n_steps, of the process that logs.
+    """Steps, phases, and energy, power, cap and gCO2e every log_every_n_steps, for the process that logs.
 
-    optimizer: an Optimizer; a goal, for which one is made; or None.  options: gpus, gco2e_kwh, boards,
-    socket and local, as of Monitor; gpus are else those of the trainer.
+    optimizer: an Optimizer; a goal, for which one is created; or None.
+    options: gpus, gco2e_kwh, boards, socket and local, as of Monitor; gpus are by default those of the trainer.
     """
 
     def __init__(self, optimizer: Any = None, **options: Any) -> None:
@@ -89,7 +89,7 @@ class UnderwattCallback(Callback):
         self._recorder.phase("checkpoint")  # until the next batch
 
     def state_dict(self) -> dict[str, Any]:
-        """A fit that goes on from a checkpoint counts on from there."""
+        """A fit that continues from a checkpoint continues the sums."""
         total_j = self._recorder.total_j()
         return {"energy_total_j": self._total_j if total_j is None else total_j}
 

@@ -1,1 +1,1 @@
-"""Other packages' interfaces, on the top of Underwatt."""
+"""Interfaces of other packages, implemented with Underwatt."""

@@ -1,4 +1,4 @@
-"""A driven job of underwatt-sim: simulated boards do the steps that this process grants."""
+"""A driven job of underwatt-sim: simulated boards run the steps that this process grants."""
 
 from __future__ import annotations
 
@@ -12,11 +12,11 @@ from collections.abc import Iterable
 from dataclasses import dataclass
 from types import TracebackType
 
-# src/sim/state.h: struct sim_request, struct sim_reply, the beginning of struct sim_page.
+# src/sim/state.h: struct sim_request, struct sim_reply, the start of struct sim_page.
 _REQUEST = struct.Struct("=IIIIQQ512s")
 _REPLY = struct.Struct("=iIQQQQQQd200s")
 _PAGE = struct.Struct("=8sIIIIQQd")
-# Of the page: where board 0 begins, a board's size, the number of its device file.
+# Offsets in the page: of board 0, the size of a board, the number of its device file.
 _BOARDS, _BOARD, _MINOR = 576, 1728, struct.Struct("=352xQ")
 _MAGIC = b"UWSIMST1"
 _VERSION = 1
@@ -31,12 +31,12 @@ _STEPPED = ("train", "validate")
 
 
 class SimError(RuntimeError):
-    """The simulated node is not there, has stopped, or refuses."""
+    """The simulated node does not exist, has stopped, or refuses."""
 
 
 @dataclass(frozen=True)
 class Done:
-    """What the boards had done at the end of a grant."""
+    """The progress of the boards at the end of a grant."""
 
     number: int
     """Of the grant, from 1."""
@@ -54,7 +54,7 @@ class Done:
 
 
 class Grant:
-    """Work that was granted and may not be done yet."""
+    """Granted work that may not be done yet."""
 
     def __init__(self, load: SimLoad) -> None:
         self._load = load
@@ -62,7 +62,7 @@ class Grant:
 
     @property
     def done(self) -> bool:
-        """Asks, without waiting."""
+        """Checks, without waiting."""
         self._load._hear(self, wait=False)
         return self._result is not None
 
@@ -83,7 +83,7 @@ def _state(given: str | os.PathLike[str] | None = None) -> str:
 def visible_boards(state: str | os.PathLike[str] | None = None) -> list[int]:
     """Boards of the node that this process may use: those of CUDA_VISIBLE_DEVICES, else all.
 
-    Boards whose device files, where the node has such (underwatt-sim(1)), it may not open are not counted.
+    Boards whose device files, if the node has such (underwatt-sim(1)), this process may not open are not counted.
     """
     path = _state(state)
     _, _, n_boards = _clock(path)
@@ -91,16 +91,16 @@ def visible_boards(state: str | os.PathLike[str] | None = None) -> list[int]:
     words = os.environ.get("CUDA_VISIBLE_DEVICES", "").split(",")
     if not all(w.isdigit() for w in words):
         return may
-    # n_boards is none, which the node will say.
+    # n_boards is invalid, which the node reports.
     return [may[int(w)] if int(w) < len(may) else n_boards for w in words]
 
 
 class SimLoad:
-    """A training job on boards of the simulated node that this process runs in.
+    """A training job on boards of the simulated node in which this process runs.
 
-    The boards (default: those of CUDA_VISIBLE_DEVICES, else all) do the steps of `workload`
-    that this process grants, and wait between grants.  The job ends with close(), or with
-    the process.  Not for several threads at once.  A forked child does not have it.
+    The boards (default: those of CUDA_VISIBLE_DEVICES, else all) run the steps of `workload` that this process grants,
+    and wait between grants.  The job ends with close(), or with the process.  Not for several threads at once.  A
+    forked child does not have it.
     """
 
     def __init__(
@@ -143,13 +143,13 @@ class SimLoad:
     # ---- grants ----
 
     def step(self, n: int = 1) -> Grant:
-        """Grants n training steps, and returns while the boards do them: it waits only
-        where the one before the last grant is not done yet."""
+        """Grants n training steps, and returns while the boards run them: waits only if the one before the last
+        grant is not done yet."""
         return self.phase("train", steps=n)
 
     def phase(self, name: str, *, steps: int | None = None, seconds: float | None = None) -> Grant:
-        """The same for a phase: steps of "train" and "validate" (forward only), simulated
-        seconds of "load", "checkpoint" and "startup"."""
+        """The same for a phase: steps of "train" and "validate" (forward only), simulated seconds of "load",
+        "checkpoint" and "startup"."""
         if name not in _PHASES:
             raise ValueError(f"phase: {name!r} is none of: {', '.join(_PHASES)}")
         if name in _STEPPED:
@@ -166,7 +166,7 @@ class SimLoad:
         return grant
 
     def wait(self) -> Done | None:
-        """Waits until the boards have done all that was granted; the last of it."""
+        """Waits until the boards have done all granted work; returns the last result."""
         while self._open:
             self._receive()
         return self.last
@@ -179,7 +179,7 @@ class SimLoad:
     # ---- life ----
 
     def close(self) -> None:
-        """Ends the job and what it does, at once."""
+        """Ends the job and its work, at once."""
         if self._socket is not None:
             self._socket.close()
         self._socket = None
@@ -191,7 +191,7 @@ class SimLoad:
     def __exit__(
         self, kind: type[BaseException] | None, value: BaseException | None, trace: TracebackType | None
     ) -> None:
-        """Waits for what was granted, unless an exception ends the block."""
+        """Waits for the granted work, unless an exception ends the block."""
         try:
             if kind is None:
                 self.wait()
@@ -210,7 +210,7 @@ class SimLoad:
             raise SimError("the simulated node has stopped") from e
 
     def _receive(self, flags: int = 0) -> bool:
-        """Takes one answer; False: none is there (MSG_DONTWAIT)."""
+        """Receives one answer; False: there is none (MSG_DONTWAIT)."""
         if self._socket is None:
             raise SimError("the job is closed")
         try:
@@ -238,7 +238,7 @@ class SimLoad:
 
 
 def _permitted(path: str, n_boards: int) -> list[int]:
-    """As src/sim/devices.c has it."""
+    """The same check as in src/sim/devices.c."""
     folder = os.path.join(path, "dev")
     if not os.path.lexists(folder):
         return list(range(n_boards))
@@ -250,7 +250,7 @@ def _permitted(path: str, n_boards: int) -> list[int]:
 
 
 def _clock(path: str) -> tuple[int, float, int]:
-    """Where and how fast the node's clock runs, and how many boards it has."""
+    """The start and the speed of the node's clock, and the number of its boards."""
     try:
         with open(os.path.join(path, "state"), "rb") as page:
             head = page.read(_PAGE.size)

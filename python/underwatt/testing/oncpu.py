@@ -50,7 +50,7 @@ class _Boards:
         self.current = index
 
     def use(self, device: Any = None) -> None:
-        """`device` is used, or the current one.  A forked child has no job."""
+        """Uses `device`, or the current one.  A forked child has no job."""
         if self.load is not None or os.getpid() != self._pid:
             return
         if _index(device) is not None:
@@ -68,7 +68,7 @@ class _Boards:
 
 
 def _index(device: Any) -> int | None:
-    """The index that names a CUDA device; None: no index is said."""
+    """The index of a CUDA device; None: no index is given."""
     if isinstance(device, str):
         found = _CUDA.fullmatch(device)
         return int(found[1]) if found and found[1] else None
@@ -82,7 +82,7 @@ def _index(device: Any) -> int | None:
 
 
 def _mapped(boards: _Boards, torch: Any) -> Callable[[Any], Any]:
-    """What stands for cuda becomes the processor; anything else stays."""
+    """Replaces cuda by the processor; leaves anything else."""
 
     def place(value: Any) -> Any:
         cuda = (isinstance(value, torch.device) and value.type == "cuda") or (
@@ -97,7 +97,7 @@ def _mapped(boards: _Boards, torch: Any) -> Callable[[Any], Any]:
 
 
 def _mode(boards: _Boards, torch: Any, place: Callable[[Any], Any]) -> Any:
-    """Sees every call of torch's functions and methods (of this thread)."""
+    """Intercepts every call of torch's functions and methods (of this thread)."""
 
     def is_index(value: Any) -> bool:
         return isinstance(value, int) and not isinstance(value, bool)
@@ -127,7 +127,7 @@ def _mode(boards: _Boards, torch: Any, place: Callable[[Any], Any]) -> Any:
 
 
 def _wrap(owner: Any, name: str, change: Callable[[list[Any], dict[str, Any]], None]) -> None:
-    """Calls owner.name with arguments that `change` has changed."""
+    """Calls owner.name with arguments changed by `change`."""
     original = getattr(owner, name, None)
     if original is None:
         return
@@ -142,7 +142,7 @@ def _wrap(owner: Any, name: str, change: Callable[[list[Any], dict[str, Any]], N
 
 
 class _Stream:
-    """The one stream that there is."""
+    """The only stream."""
 
     def __init__(self, boards: _Boards) -> None:
         self._boards = boards
@@ -154,7 +154,7 @@ class _Stream:
         return False
 
     def wait_stream(self, other: Any) -> None:
-        """What runs on the processor is in order."""
+        """Work on the processor is in order."""
 
     def __enter__(self) -> _Stream:
         return self
@@ -234,7 +234,7 @@ def _cuda(boards: _Boards, torch: Any) -> dict[str, Any]:
 
 
 def _accelerator(boards: _Boards, torch: Any, cuda: dict[str, Any]) -> dict[str, Any]:
-    """The same under torch.accelerator's names."""
+    """The same under the names of torch.accelerator."""
     return {
         "is_available": cuda["is_available"],
         "device_count": cuda["device_count"],
@@ -279,7 +279,7 @@ def _map(boards: _Boards, torch: Any) -> None:
     place = _mapped(boards, torch)
 
     def first(at: int) -> Callable[[list[Any], dict[str, Any]], None]:
-        """The argument at this place, and those by name, are places."""
+        """The argument at this place, and those by name, are devices."""
 
         def change(words: list[Any], kwargs: dict[str, Any]) -> None:
             words[at : at + 1] = [place(w) for w in words[at : at + 1]]
@@ -317,7 +317,7 @@ def _map(boards: _Boards, torch: Any) -> None:
 
 
 class _Finder(importlib.abc.MetaPathFinder):
-    """Hears that torch is imported."""
+    """Is notified when torch is imported."""
 
     def __init__(self, boards: _Boards) -> None:
         self._boards = boards

@@ -1,6 +1,6 @@
-"""The interface of Zeus 0.16, on the top of Underwatt (docs/zeus.md).
+"""The interface of Zeus 0.16, implemented with Underwatt (docs/zeus.md).
 
-`import underwatt.compat.zeus as zeus`, or `python -m underwatt.compat.zeus SCRIPT` for a program as it is.
+`import underwatt.compat.zeus as zeus`, or `python -m underwatt.compat.zeus SCRIPT` for an unchanged program.
 """
 
 from __future__ import annotations
@@ -18,7 +18,7 @@ install(__name__)
 
 
 def __getattr__(name: str) -> ModuleType:
-    """zeus.monitor without an import of its own."""
+    """Makes zeus.monitor available without an import of its own."""
     if name in MODULES:
         return importlib.import_module(f"{__name__}.{name}")
     raise AttributeError(f"module '{__name__}' has no attribute '{name}'")

@@ -1,7 +1,7 @@
-"""python -m underwatt.compat.zeus SCRIPT [ARG...], or -m MODULE [ARG...]: a program for Zeus, as it is.
+"""python -m underwatt.compat.zeus SCRIPT [ARG...], or -m MODULE [ARG...]: runs an unchanged program for Zeus.
 
-The folder of a package `zeus` that stands for this one comes first on PYTHONPATH, so that processes which the program
-spawns find it, too; then Python begins anew in this process.
+The folder of a package `zeus` that replaces Zeus comes first on PYTHONPATH, so that spawned processes find it, too;
+then Python starts again in this process.
 """
 
 from __future__ import annotations
@@ -19,7 +19,8 @@ ROOT = PACKAGE.parents[2]
 
 
 def environment() -> dict[str, str]:
-    """With the package `zeus`, and with this one where the command found it in its working directory."""
+    """The environment with the package `zeus`, and with this package if the command found it in its working
+    directory."""
     folders = [str(PACKAGE.parent / "_on_path")]
     if all(Path(folder or ".").resolve() != ROOT for folder in sys.path[1:]):
         folders.append(str(ROOT))
@@ -28,13 +29,13 @@ def environment() -> dict[str, str]:
 
 
 def options() -> list[str]:
-    """Of the interpreter, as they stand before -m."""
+    """The options of the interpreter before -m."""
     words = sys.orig_argv[1:]
     return words[: words.index("-m")] if "-m" in words else []
 
 
 def refusal(words: list[str]) -> str:
-    """Why these cannot be run; "": they can."""
+    """The reason why these cannot be run; "": they can."""
     if words[0] == "-m":
         folder = Path.cwd()
     else:

@@ -1,4 +1,4 @@
-"""Names of modules: what is missing says so, and `zeus` leads to this package where that was asked for."""
+"""Names of modules: reports missing ones, and redirects `zeus` to this package if requested."""
 
 from __future__ import annotations
 
@@ -41,7 +41,8 @@ _Spec = importlib.machinery.ModuleSpec
 
 
 def missing(name: str) -> ModuleNotFoundError:
-    """For a module that this package does not have; name: without "zeus.".  _SCOPE has all that Zeus has besides."""
+    """The error for a module that this package does not have; name: without "zeus.".  _SCOPE lists what Zeus has in
+    addition."""
     parts = name.split(".")
     text = f"there is no zeus.{name}, neither in underwatt.compat.zeus nor in Zeus 0.16 (docs/zeus.md)"
     for n in range(len(parts), 0, -1):
@@ -66,7 +67,7 @@ class _Alias(importlib.abc.InspectLoader):
         return module
 
     def exec_module(self, module: ModuleType) -> None:
-        module.__spec__ = self._own  # the import system has put the alias' there
+        module.__spec__ = self._own  # the import system has set that of the alias
 
     # For python -m zeus.X.
 
@@ -83,7 +84,7 @@ class _Alias(importlib.abc.InspectLoader):
 
 
 class _Missing(importlib.abc.MetaPathFinder):
-    """The last one: hears of what nobody has found."""
+    """The last finder: called for modules that no other finder has found."""
 
     def __init__(self, package: str) -> None:
         self._own = f"{package}."
@@ -95,7 +96,7 @@ class _Missing(importlib.abc.MetaPathFinder):
 
 
 class _Names(importlib.abc.MetaPathFinder):
-    """The first one: PathFinder would load our files once more, as modules of their own."""
+    """The first finder: PathFinder would load the files a second time, as separate modules."""
 
     def __init__(self, package: str) -> None:
         self._package = package
@@ -113,7 +114,7 @@ class _Names(importlib.abc.MetaPathFinder):
 
 
 def install(package: str) -> None:
-    """Once a process."""
+    """Called once per process."""
     if not any(isinstance(finder, _Missing) for finder in sys.meta_path):
         sys.meta_path.append(_Missing(package))
 

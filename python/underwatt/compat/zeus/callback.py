@@ -35,7 +35,7 @@ class Callback:
 
 
 class CallbackSet(Callback):
-    """Several as one: each hook calls that of all, in their order."""
+    """Several callbacks as one: each hook calls those of all, in order."""
 
     def __init__(self, callbacks: list[Callback]) -> None:
         self.callbacks = callbacks

@@ -1,10 +1,10 @@
-"""The class of all exceptions."""
+"""The base class of all exceptions."""
 
 from __future__ import annotations
 
 
 class ZeusBaseError(Exception):
-    """Something that Zeus' interface says; message is its text."""
+    """An error of the Zeus interface; message is its text."""
 
     def __init__(self, message: str) -> None:
         super().__init__(message)

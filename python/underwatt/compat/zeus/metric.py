@@ -1,4 +1,4 @@
-"""Energy and power for Prometheus, pushed to its gateway: with prometheus_client, where that is installed."""
+"""Energy and power for Prometheus, pushed to its gateway with prometheus_client, if that is installed."""
 
 from __future__ import annotations
 
@@ -31,8 +31,8 @@ CollectorRegistry, Histogram, Counter, Gauge, pushadd_to_gateway = (
 )
 
 LABELS = ["window", "index"]
-END_S = 20.0  # that the end of a window waits for its last push
-LOOK_S = 0.1  # between two readings of the power
+END_S = 20.0  # longest wait of a window's end for its last push
+LOOK_S = 0.1  # interval of reading the power
 KINDS = ("gpu", "cpu", "dram")
 
 
@@ -46,7 +46,7 @@ def _needed() -> None:
 
 
 def _push(gateway: str, job: str, registry: Any) -> None:
-    """What other metrics of the job have pushed stays.  A gateway that is away stops no training."""
+    """Keeps metrics that others of the job have pushed.  A gateway that does not answer stops no training."""
     try:
         pushadd_to_gateway(gateway, job=job, registry=registry)  # type: ignore[misc]
     except OSError as e:
@@ -54,7 +54,7 @@ def _push(gateway: str, job: str, registry: Any) -> None:
 
 
 class _Pusher:
-    """Pushes a registry by a thread.  What changes while a push waits or runs is pushed with the next one."""
+    """Pushes a registry from a thread.  Changes during a push are pushed with the next one."""
 
     def __init__(self, gateway: str, job: str, registry: Any) -> None:
         self._what = gateway, job, registry
@@ -95,7 +95,7 @@ class Metric(abc.ABC):
 
 
 class EnergyHistogram(Metric):
-    """Energies of windows in buckets (J), pushed when one ends."""
+    """Energies of windows in buckets (J), pushed when a window ends."""
 
     def __init__(
         self,
@@ -139,7 +139,7 @@ class EnergyHistogram(Metric):
         measurement = self.energy_monitor.end_window(f"__EnergyHistogram_{name}", sync_execution=sync_execution)
         for kind, index, energy in _energies(measurement):
             histogram = getattr(self, f"{kind}_histograms", None)
-            if histogram is None or math.isnan(energy):  # unknown: a NaN would make the sum NaN for good
+            if histogram is None or math.isnan(energy):  # unknown: a NaN would make the sum NaN permanently
                 continue
             histogram.labels(window=name, index=index).observe(energy)
             low, high = min(self._buckets[kind]), max(self._buckets[kind])
@@ -149,7 +149,7 @@ class EnergyHistogram(Metric):
 
 
 class _Loops(Metric):
-    """Windows with a thread each, that measures and pushes every update_period seconds, and once more at the end."""
+    """Windows with a thread each, which measures and pushes every update_period seconds, and once more at the end."""
 
     def __init__(self, gpu_indices: list[int], update_period: int, pushgateway_url: str, job: str) -> None:
         _needed()
@@ -161,10 +161,10 @@ class _Loops(Metric):
 
     @abc.abstractmethod
     def _measuring(self, name: str, registry: Any) -> Callable[[bool], None]:
-        """What is called for each push; last: the window ends."""
+        """Called for each push; last: the window ends."""
 
     def begin_window(self, name: str, sync_execution: bool = False) -> None:
-        """ValueError: there is one."""
+        """ValueError: the window exists already."""
         if name in self.window_state:
             raise ValueError(f"window '{name}' already exists: it was begun and has not ended")
         if sync_execution:
@@ -198,7 +198,7 @@ class _Loops(Metric):
 
 
 class EnergyCumulativeCounter(_Loops):
-    """Energy of a window as it grows; none is lost between two pushes."""
+    """Energy of a window as it grows; no energy is lost between two pushes."""
 
     def __init__(
         self,

@@ -1,7 +1,8 @@
-"""How long to measure a function, and how long to let the boards cool down before, so that its energy is stable.
+"""Durations of measuring a function, and of cooling down the boards before, for a stable energy.
 
-A trial: the boards rest for the cooldown, some iterations warm up, and as many as take the measurement's duration
-are measured.  Of several processes each measures its GPU: energies are summed, the slowest time counts.
+A trial: the boards are idle for the cooldown, some iterations warm up, and the iterations that fit into the
+measurement's duration are measured.  With several processes, each measures its GPU: energies are summed, the slowest
+time counts.
 """
 
 from __future__ import annotations
@@ -63,7 +64,7 @@ class SweepResult:
 
 @dataclass
 class SweepReport:
-    """Several durations of one kind: (name, values), the other one's (name, value), and what was found."""
+    """Several durations of one kind: (name, values), the other one's (name, value), and the results."""
 
     sweep_param: tuple[str, list[float]]
     fixed_param: tuple[str, float]
@@ -138,7 +139,7 @@ class _Profiler:
     def sweep(
         self, swept: tuple[str, list[float]], fixed: tuple[str, float], n: int, n_warmup: int, threshold_j: float
     ) -> SweepReport:
-        """The first trials, which warm the boards up, count for nothing."""
+        """The first trials, which warm up the boards, do not count."""
         longest = max(swept[1]) if swept[0] == "measurement_duration" else fixed[1]
         for _ in range(n_warmup):
             self.trial(longest, 0.0, 0)
@@ -201,7 +202,7 @@ def profile_cooldown_duration(
     num_calibration_iterations: int = 100,
     iteration_duration: float | None = None,
 ) -> SweepReport:
-    """Durations of the rest before, 1 to 10 s by default.  iteration_duration: s; None: it is measured."""
+    """Durations of the cooldown before, 1 to 10 s by default.  iteration_duration: s; None: it is measured."""
     profiler = _profiler(
         target_function, zeus_monitor, num_warmup_iterations, num_calibration_iterations, iteration_duration
     )
@@ -221,7 +222,8 @@ def profile_parameters(
     num_warmup_iterations: int = 10,
     num_calibration_iterations: int = 100,
 ) -> tuple[SweepReport, SweepReport]:
-    """Durations of the measurement with the longest rest, then durations of the rest with the longest measurement."""
+    """Durations of the measurement with the longest cooldown, then durations of the cooldown with the longest
+    measurement."""
     measurements = measurement_duration_search_range or DURATIONS_S
     rests = cooldown_duration_search_range or DURATIONS_S
     profiler = _profiler(target_function, zeus_monitor, num_warmup_iterations, num_calibration_iterations)
@@ -248,6 +250,6 @@ def measure(
     num_warmup_iterations: int = 10,
     num_calibration_iterations: int = 100,
 ) -> TrialResult:
-    """One trial."""
+    """Runs one trial."""
     profiler = _profiler(target_function, zeus_monitor, num_warmup_iterations, num_calibration_iterations)
     return profiler.trial(measurement_duration, cooldown_duration, num_warmup_iterations)

@@ -1,4 +1,4 @@
-"""python -m zeus.show_env: what there is to measure and to set, and by whom."""
+"""python -m zeus.show_env: the devices that can be measured and set, and the rights of the user."""
 
 from __future__ import annotations
 
@@ -55,7 +55,7 @@ def _daemon() -> Iterator[str]:
 
 
 def show_env() -> None:
-    """On standard output."""
+    """Prints to standard output."""
     parts = {"Packages": _packages, "GPUs": _gpus, "Processors": _cpus, "Systems on a chip": _soc, "Daemon": _daemon}
     for title, lines in parts.items():
         sys.stdout.write(f"{title}\n")

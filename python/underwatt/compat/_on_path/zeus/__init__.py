@@ -1,4 +1,4 @@
-"""Stands for underwatt.compat.zeus where the folder above is on sys.path (python -m underwatt.compat.zeus)."""
+"""Replaces `zeus` by underwatt.compat.zeus if the folder above is on sys.path (python -m underwatt.compat.zeus)."""
 
 from underwatt.compat.zeus._names import own_the_name
 

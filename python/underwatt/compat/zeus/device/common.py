@@ -1,4 +1,4 @@
-"""Old names of methods, and what this process may do."""
+"""Old names of methods, and the rights of this process."""
 
 from __future__ import annotations
 
@@ -15,7 +15,7 @@ Function = TypeVar("Function", bound=Callable[..., Any])
 
 @functools.lru_cache(maxsize=1)
 def has_sys_admin() -> bool:
-    """Whether this process has CAP_SYS_ADMIN, which drivers ask for when a limit is set."""
+    """Whether this process has CAP_SYS_ADMIN, which drivers require to set a limit."""
     try:
         with open("/proc/self/status", encoding="ascii") as status:
             masks = [line.split()[1] for line in status if line.startswith("CapEff:")]
@@ -25,7 +25,7 @@ def has_sys_admin() -> bool:
 
 
 def deprecated_alias(old_name: str) -> Callable[[Function], Function]:
-    """The method has this older name, too: for classes whose metaclass is DeprecatedAliasABCMeta."""
+    """Gives the method this older name, too: for classes whose metaclass is DeprecatedAliasABCMeta."""
 
     def mark(function: Function) -> Function:
         function._deprecated_alias = old_name  # type: ignore[attr-defined]
@@ -48,7 +48,7 @@ def _alias(function: Callable[..., Any], old_name: str, new_name: str) -> Callab
 
 
 class DeprecatedAliasABCMeta(abc.ABCMeta):
-    """ABCMeta that also makes the old names; each warns once."""
+    """ABCMeta that also creates the old names; each warns once."""
 
     def __new__(mcs, name: str, bases: tuple[type, ...], namespace: dict[str, Any]) -> DeprecatedAliasABCMeta:
         cls = super().__new__(mcs, name, bases, namespace)

@@ -1,4 +1,4 @@
-"""Base classes of what devices raise."""
+"""Base classes of the exceptions of devices."""
 
 from __future__ import annotations
 
@@ -6,16 +6,16 @@ from ..exception import ZeusBaseError
 
 
 class ZeusBaseGPUError(ZeusBaseError):
-    """Of GPUs."""
+    """Exceptions of GPUs."""
 
 
 class ZeusBaseCPUError(ZeusBaseError):
-    """Of processors."""
+    """Exceptions of processors."""
 
 
 class ZeusBaseSoCError(ZeusBaseError):
-    """Of systems on a chip."""
+    """Exceptions of systems on a chip."""
 
 
 class ZeusdError(ZeusBaseGPUError):
-    """Of zeusd, which this package does not ask."""
+    """Exceptions of zeusd, which this package does not use."""

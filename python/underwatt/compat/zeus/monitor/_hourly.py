@@ -1,4 +1,5 @@
-"""Windows in parts: one for each period (an hour) that they touch, as intensities and prices are told."""
+"""Windows in parts: one for each period (an hour) that they touch, because intensities and prices are given by
+period."""
 
 from __future__ import annotations
 
@@ -10,7 +11,7 @@ from datetime import datetime, timedelta, timezone
 
 from .energy import Measurement, ZeusMonitor
 
-LOOK_S = 30.0  # the longest sleep: clocks are set, machines sleep
+LOOK_S = 30.0  # the longest sleep: clocks may be set, machines suspended
 
 
 def now() -> datetime:
@@ -18,7 +19,7 @@ def now() -> datetime:
 
 
 def hour_of(when: datetime, period: timedelta = timedelta(hours=1)) -> datetime:
-    """The beginning of the period, counted from the day's."""
+    """The start of the period, counted from the start of the day."""
     day = when.replace(hour=0, minute=0, second=0, microsecond=0)
     return day + (when - day) // period * period
 
@@ -37,13 +38,14 @@ class _Open:
 
 
 class Hourly:
-    """Windows of ZeusMonitor in parts of a period; hour: of a time; turned: called when a period has ended."""
+    """Windows of ZeusMonitor in parts of a period; hour: returns the period of a time; turned: called when a period
+    has ended."""
 
     def __init__(self, monitor: ZeusMonitor, hour: Callable[[datetime], datetime], turned: Callable[[], None]) -> None:
         self._monitor = monitor
         self._hour = hour
         self._turned = turned
-        self.keys: set[str] = set()  # of windows that are open
+        self.keys: set[str] = set()  # open windows
         self._open: dict[str, _Open] = {}
         self._lock = threading.RLock()
         self._wake = threading.Event()
@@ -53,7 +55,7 @@ class Hourly:
         return f"__hour_{number}_of_{key}"
 
     def begin(self, key: str, sync_execution: bool) -> None:
-        """ValueError: there is one."""
+        """ValueError: the window exists already."""
         if key in self.keys:
             raise ValueError(f"window '{key}' already exists: it was begun and has not ended")
         self._monitor.begin_window(key, sync_execution=sync_execution)
@@ -83,7 +85,7 @@ class Hourly:
         window.parts.append(Part(window.hour, energy))
 
     def turn(self) -> None:
-        """Another part for each window whose period is over."""
+        """Begins another part for each window whose period is over."""
         with self._lock:
             hour = self._hour(now())
             late = [(key, window) for key, window in self._open.items() if window.hour != hour]
@@ -111,8 +113,8 @@ Factors = Callable[[datetime], float]
 
 
 def _sum(whole: float, parts: list[tuple[float, float]]) -> float:
-    """whole times the mean factor; parts: (energy, factor).  They are measured one by one, so that their sum may
-    differ a little from the whole."""
+    """whole times the mean factor; parts: (energy, factor).  Parts are measured separately, so their sum may differ
+    slightly from the whole."""
     if len(parts) == 1:
         return whole * parts[0][1]
     total = math.fsum(energy for energy, _ in parts)

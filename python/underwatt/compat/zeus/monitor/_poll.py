@@ -1,4 +1,4 @@
-"""A thread that reads something of GPUs over and over, and keeps what has changed."""
+"""A thread that reads a value of GPUs repeatedly, and keeps its changes."""
 
 from __future__ import annotations
 
@@ -17,7 +17,7 @@ START_S = 10.0  # for the first reading
 
 
 class Series:
-    """Changes of one value: (when, value); it holds until the next one, or the last look."""
+    """Changes of one value: (when, value); it is valid until the next one, or the last read."""
 
     def __init__(self, longest: int | None) -> None:
         self.changes: deque[tuple[float, float]] = deque(maxlen=longest)
@@ -29,7 +29,7 @@ class Series:
         self.looked = at
 
     def at(self, when: float | None) -> float | None:
-        """The value then, or the newest; None: nothing was read yet."""
+        """The value at that time, or the newest one; None: nothing was read yet."""
         changes = list(self.changes)
         if not changes:
             return None
@@ -40,7 +40,7 @@ class Series:
         return [c for c in list(self.changes) if (start is None or c[0] >= start) and (end is None or c[0] <= end)]
 
     def integral(self, start: float, end: float, beyond: float) -> float:
-        """Value times seconds; the last one holds until so long after the last look."""
+        """Value times seconds; the last one is valid until this long after the last read."""
         changes = list(self.changes)
         ends = [*(at for at, _ in changes[1:]), self.looked + beyond]
         return sum(
@@ -79,7 +79,7 @@ class Poller:
             self._ended.wait(due - monotonic())
 
     def _value(self, gpu: int) -> float | None:
-        """What fails is tried again; the first failure is told."""
+        """A failed read is tried again; the first failure is reported."""
         try:
             return self._read(gpu)
         except ZeusBaseGPUError as e:

@@ -1,5 +1,5 @@
-"""Energy of all GPUs of this process between two moments: by Underwatt's windows, and where those cannot be had (a
-mock of NVML, a board that libunderwatt does not see) by the boards' own counters."""
+"""Energy of all GPUs of this process between two moments: from Underwatt's windows or, if these are not available (a
+mock of NVML, a board that libunderwatt does not have), from the boards' own counters."""
 
 from __future__ import annotations
 
@@ -21,7 +21,7 @@ logger = logging.getLogger(__name__)
 
 
 class _Shared(Monitor):
-    """One for all monitors of a process: its windows are over all boards."""
+    """One for all monitors of a process: its windows cover all boards."""
 
     def _known(self, window: Window) -> None:
         super()._known(window)
@@ -35,7 +35,7 @@ _warned: list[str] = []
 
 
 def wait_for_rows(log: Callable[[], None], waits: bool) -> None:
-    """log is called when an energy has come to be known, and at the end of the program, as long as it waits."""
+    """log is called when an energy becomes known, and at the end of the program, as long as it is registered."""
     if waits:
         _logs.add(log)
     else:
@@ -43,7 +43,7 @@ def wait_for_rows(log: Callable[[], None], waits: bool) -> None:
 
 
 def shared(gpus: GPUs) -> _Shared | None:
-    """None: these GPUs are read through the seam alone."""
+    """None: these GPUs are read only through `pynvml`."""
     if not isinstance(gpus, nvidia.NVIDIAGPUs) or nvidia.pynvml is not nvidia._REAL:
         return None
     boards = tuple(gpu.underwatt_gpu for gpu in gpus.gpus)
@@ -57,7 +57,7 @@ def shared(gpus: GPUs) -> _Shared | None:
 
 
 def energies(window: Window) -> tuple[list[float], dict[str, float]]:
-    """Of each GPU, in their order, and of processors by name; NaN: unknown, which is warned of once."""
+    """The energy of each GPU, in order, and of processors by name; NaN: unknown, which is warned of once."""
     try:
         energy = window.energy
     except UnderwattError as e:
@@ -76,7 +76,7 @@ def unknown(why: str) -> None:
 
 
 def _at_exit() -> None:
-    """Before the monitors end, which were made later than this module."""
+    """Runs before the monitors end, which were created after this module."""
     until = time.monotonic() + EXIT_S
     for monitor in _shared.values() if _logs else ():
         monitor._collector.drain(until)
@@ -85,7 +85,7 @@ def _at_exit() -> None:
 
 
 def _in_child() -> None:
-    """Their windows are the parent's, and so are the rows."""
+    """The windows belong to the parent, and so do the rows."""
     _logs.clear()
 
 

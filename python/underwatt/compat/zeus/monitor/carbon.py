@@ -22,11 +22,11 @@ API = "https://api.electricitymap.org/v3"
 
 
 class ZeusCarbonIntensityHTTPError(ZeusBaseError):
-    """The provider could not be asked."""
+    """The provider could not be reached."""
 
 
 class ZeusCarbonIntensityNotFoundError(ZeusBaseError):
-    """The provider knows no intensity."""
+    """The provider has no intensity."""
 
 
 class CarbonIntensityProvider(abc.ABC):
@@ -37,17 +37,17 @@ class CarbonIntensityProvider(abc.ABC):
 
     @abc.abstractmethod
     def get_recent_carbon_intensity(self) -> dict[datetime, float]:
-        """By the beginning of the period for which each holds."""
+        """Intensities by the start of the period for which each is valid."""
 
     @property
     @abc.abstractmethod
     def update_period(self) -> timedelta:
-        """For which one holds."""
+        """The period for which an intensity is valid."""
 
     @property
     @abc.abstractmethod
     def history_length(self) -> int:
-        """How many the recent ones are."""
+        """The number of recent intensities."""
 
 
 def _when(text: str) -> datetime:
@@ -57,7 +57,7 @@ def _when(text: str) -> datetime:
 class ElectrictyMapsClient(CarbonIntensityProvider):
     """Electricity Maps.
 
-    location: latitude and longitude.  estimate: intensities that are estimated count, too.
+    location: latitude and longitude.  estimate: estimated intensities count, too.
     """
 
     def __init__(
@@ -90,7 +90,7 @@ class ElectrictyMapsClient(CarbonIntensityProvider):
         return self._ask("latest", "carbonIntensity")  # type: ignore[no-any-return]
 
     def get_recent_carbon_intensity(self) -> dict[datetime, float]:
-        """Of the last 24 hours."""
+        """Intensities of the last 24 hours."""
         return {_when(each["datetime"]): each["carbonIntensity"] for each in self._ask("history", "history")}
 
     @property
@@ -104,7 +104,8 @@ class ElectrictyMapsClient(CarbonIntensityProvider):
 
 @dataclass
 class CarbonEmissionMeasurement:
-    """Of a window: s, J and gCO2e by index of GPU and of processor package; None: not measured here; NaN: unknown."""
+    """The figures of a window: s, J and gCO2e by index of GPU and of processor package; None: not measured here;
+    NaN: unknown."""
 
     time: float
     gpu_energy: dict[int, float]
@@ -116,9 +117,9 @@ class CarbonEmissionMeasurement:
 
 
 class CarbonEmissionMonitor:
-    """Windows of energy and emissions: each hour's energy by its own intensity, which is asked for when a window ends,
-    and while it is open before the provider forgets it.  An hour whose intensity is not known yet counts with the
-    newest before it; where none is known the emission is NaN, with a warning."""
+    """Windows of energy and emissions: the energy of each hour with its own intensity, which is queried when a
+    window ends, and while it is open before the provider drops it.  An hour whose intensity is not known yet uses
+    the newest one before it; if none is known, the emission is NaN, with a warning."""
 
     def __init__(
         self,
@@ -139,7 +140,7 @@ class CarbonEmissionMonitor:
         self.current_keys = self._hours.keys
 
     def begin_window(self, key: str, sync_execution: bool = True) -> None:
-        """ValueError: there is one."""
+        """ValueError: the window exists already."""
         self._hours.begin(key, sync_execution)
 
     def end_window(self, key: str, sync_execution: bool = True) -> CarbonEmissionMeasurement:
@@ -163,7 +164,8 @@ class CarbonEmissionMonitor:
             self._ask()
 
     def _ask(self) -> None:
-        """A provider that fails is warned of: what is known stays, and the window still has its energy."""
+        """Queries the provider.  A failure is warned of: known intensities stay, and the window still has its
+        energy."""
         with self._asking:
             try:
                 self._known |= self.carbon_intensity_provider.get_recent_carbon_intensity()

@@ -33,8 +33,8 @@ NAN = math.nan
 
 @dataclass
 class Measurement:
-    """Of a window: s, and J by index of GPU (as CUDA_VISIBLE_DEVICES leaves them) and of processor package; None:
-    not measured here.  An energy that is unknown is NaN."""
+    """The figures of a window: s, and J by index of GPU (as CUDA_VISIBLE_DEVICES numbers them) and of processor
+    package; None: not measured here.  An unknown energy is NaN."""
 
     time: float
     gpu_energy: dict[int, float]
@@ -44,13 +44,13 @@ class Measurement:
 
     @cached_property
     def total_energy(self) -> float:
-        """Of all GPUs."""
+        """The energy of all GPUs."""
         return sum(self.gpu_energy.values())
 
 
 @dataclass
 class MeasurementState:
-    """Of a window that is open: when it began, and the counters then where they are read."""
+    """The state of an open window: its start time, and the counters at that time if they are read."""
 
     time: float
     gpu_energy: dict[int, float]
@@ -73,7 +73,8 @@ def _field(name: str) -> Any:
 
 
 class _Waiting(Measurement):
-    """A Measurement whose energies are not known yet: it waits for them when they are read, and is a plain one then."""
+    """A Measurement whose energies are not known yet: reading them waits for them, after which it is a plain
+    Measurement."""
 
     def __init__(self, seconds: float, known: Callable[[], Measurement]) -> None:
         self.time = seconds
@@ -108,7 +109,7 @@ class _Waiting(Measurement):
 
 @dataclass
 class _Row:
-    """Of the log."""
+    """A row of the log."""
 
     began: float
     key: str
@@ -118,7 +119,7 @@ class _Row:
 
 @dataclass
 class _Open:
-    """What a window has beside its MeasurementState."""
+    """The state of a window in addition to its MeasurementState."""
 
     window: Window | None = None
     began: float = 0.0
@@ -128,11 +129,11 @@ class _Open:
 class ZeusMonitor:
     """Windows of time and energy, by name; several may be open.
 
-    end_window() waits for nothing but the framework: time is known at once, energies are waited for when they are read,
-    0.3 s as a rule.  They are those of Underwatt's windows (docs/python.md), short ones included, so that
-    approx_instant_energy makes no difference; through a mock of NVML they are the counters' differences.
+    end_window() waits only for the framework: the time is known at once, and reading the energies waits for them,
+    usually 0.3 s.  They are the energies of Underwatt's windows (docs/python.md), also for short windows, so
+    approx_instant_energy makes no difference; with a mock of NVML they are differences of the counters.
 
-    gpu_indices, cpu_indices: None: all.  log_file: CSV, a row a window, in the order of their ends.
+    gpu_indices, cpu_indices: None: all.  log_file: CSV, one row for each window, in the order of their ends.
     """
 
     def __init__(
@@ -179,7 +180,7 @@ class ZeusMonitor:
             self._open_log(log_file)
 
     def _open_processors(self, cpu_indices: list[int] | None) -> None:
-        """By their counters, where this user may read them; else as the windows have them."""
+        """Opens their counters, if this user may read them; otherwise the windows have their energies."""
         self.cpus: CPUs = EmptyCPUs()
         why = ""
         try:
@@ -204,7 +205,7 @@ class ZeusMonitor:
     # ---- windows ----
 
     def begin_window(self, key: str, sync_execution: bool = True, restart: bool = False) -> None:
-        """restart: an open window of that name is given up.  ValueError: there is one."""
+        """restart: drops an open window of that name.  ValueError: the window exists already."""
         if key in self.measurement_states:
             if not restart:
                 raise ValueError(f"window '{key}' already exists: it was begun and has not ended")
@@ -227,7 +228,8 @@ class ZeusMonitor:
         self._open[key] = mine
 
     def end_window(self, key: str, sync_execution: bool = True, cancel: bool = False) -> Measurement:
-        """cancel: it is not measured, nor logged: all of it is 0.  ValueError: there is no such window."""
+        """cancel: the window is neither measured nor logged, all figures are 0.  ValueError: there is no such
+        window."""
         if key not in self.measurement_states:
             raise ValueError(f"window '{key}' does not exist")
         soc = self.soc.end_window(key) if self.soc_is_present else None
@@ -255,7 +257,7 @@ class ZeusMonitor:
         return measurement
 
     def reset_windows(self) -> None:
-        """Gives up all that are open."""
+        """Drops all open windows."""
         for key in list(self.measurement_states):
             self._forget(key)
             if self.soc_is_present:
@@ -336,13 +338,13 @@ class ZeusMonitor:
     # ---- log ----
 
     def _own_log(self) -> None:
-        """Rows that wait, and the lock; a forked child has its own, and its parent writes the parent's."""
+        """Waiting rows, and the lock; a forked child has its own, and the parent writes its rows."""
         self._rows: deque[_Row] = deque()
         self._writing = threading.RLock()
         self._pid = os.getpid()
 
     def _log(self) -> None:
-        """Writes the rows that are known, in their order."""
+        """Writes the known rows, in order."""
         with self._writing:
             while self.log_file is not None and self._rows and self._rows[0].ready():
                 row = self._rows.popleft()

@@ -18,13 +18,14 @@ from ._poll import Poller
 
 logger = logging.getLogger(__name__)
 
-WATCH_S = 0.5  # that a counter is watched to learn how often it changes
+WATCH_S = 0.5  # time for which a counter is watched to learn how often it changes
 LOOK_S = 0.001
-PERIOD_S = (0.01, 0.1)  # the shortest and the longest that is chosen
+PERIOD_S = (0.01, 0.1)  # the shortest and the longest period that is chosen
 
 
 def infer_counter_update_period(gpu_indicies: list[int]) -> float:
-    """Half the time between changes of the fastest board's power, in s, 0.01 to 0.1; one board a model is watched."""
+    """Half the time between changes of the fastest board's power, in s, 0.01 to 0.1; watches one board of each
+    model."""
     gpus = get_gpus()
     models = {gpus.get_name(index): index for index in reversed(gpu_indicies)}
     shortest = min((_between_changes(gpus, index) for index in models.values()), default=PERIOD_S[1])
@@ -32,7 +33,7 @@ def infer_counter_update_period(gpu_indicies: list[int]) -> float:
 
 
 def _between_changes(gpus: GPUs, index: int) -> float:
-    """The median; the longest period where it hardly changes."""
+    """The median; the longest period if it hardly changes."""
     changes: list[float] = []
     until, before = clock.monotonic() + WATCH_S, None
     while clock.monotonic() < until:
@@ -46,7 +47,7 @@ def _between_changes(gpus: GPUs, index: int) -> float:
 
 
 class PowerDomain(Enum):
-    """What is measured."""
+    """The kinds of power that are measured."""
 
     DEVICE_INSTANT = "device_instant"
     DEVICE_AVERAGE = "device_average"
@@ -58,7 +59,7 @@ Domain = PowerDomain | Literal["device_instant", "device_average", "memory_avera
 
 @dataclass
 class PowerSample:
-    """A change of the power that was read."""
+    """A change of the power reading."""
 
     timestamp: float
     gpu_index: int
@@ -74,10 +75,11 @@ def _methods(gpus: GPUs) -> dict[PowerDomain, Callable[[int], int]]:
 
 
 class PowerMonitor:
-    """Reads power in a thread of this process until stop(), or until it is forgotten.
+    """Reads power in a thread of this process until stop(), or until it is no longer referenced.
 
-    gpu_indices: None: all.  update_period: s; None: infer_counter_update_period().  max_samples_per_gpu: changes that
-    are kept; None: all.  power_domains: None: all that the boards have.  Times are those of time.time().
+    gpu_indices: None: all.  update_period: s; None: infer_counter_update_period().
+    max_samples_per_gpu: number of changes kept; None: all.  power_domains: None: all that the boards have.
+    Times are those of time.time().
     """
 
     def __init__(
@@ -115,7 +117,7 @@ class PowerMonitor:
         return True
 
     def stop(self) -> None:
-        """What was read stays."""
+        """Stops reading; the readings stay."""
         self._finalizer()
 
     @property
@@ -161,8 +163,8 @@ class PowerMonitor:
         }
 
     def get_energy(self, start_time: float, end_time: float) -> dict[int, float] | None:
-        """In J by GPU: the instant power, else the average one, over the time in which it was read; a power holds
-        until the next one.  None: nothing was read yet."""
+        """In J by GPU: of the instant power, else the average one, over the time in which it was read; a power is
+        valid until the next one.  None: nothing was read yet."""
         device = [PowerDomain.DEVICE_INSTANT, PowerDomain.DEVICE_AVERAGE]
         domain = next((d for d in device if d in self._pollers), None)
         if domain is None:
@@ -174,7 +176,7 @@ class PowerMonitor:
         return {gpu: s.integral(start_time, end_time, beyond) / 1000 for gpu, s in series.items()}
 
     def get_power(self, time: float | None = None) -> dict[int, float] | None:
-        """In W by GPU: the instant power then, or now.  None: nothing was read yet."""
+        """In W by GPU: the instant power at that time, or now.  None: nothing was read yet."""
         found = {gpu: series.at(time) for gpu, series in self._poller(PowerDomain.DEVICE_INSTANT).series.items()}
         known = {gpu: mw / 1000 for gpu, mw in found.items() if mw is not None}
         return known if len(known) == len(found) else None
@@ -185,7 +187,7 @@ def _named(domains: dict[PowerDomain, Poller] | dict[PowerDomain, Callable[[int]
 
 
 def _positive(method: Callable[[int], int]) -> Callable[[int], float | None]:
-    """Boards that are asked too often answer 0 now and then."""
+    """Boards that are read too often return 0 occasionally."""
     return lambda gpu: method(gpu) or None
 
 

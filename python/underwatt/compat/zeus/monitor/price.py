@@ -24,17 +24,17 @@ _KEYS = ("energy_rate_structure", "energy_weekday_schedule", "energy_weekend_sch
 
 
 def get_time_info() -> tuple[str, str, int]:
-    """Month, "Weekday" or "Weekend", and hour, of now and here."""
+    """Month, "Weekday" or "Weekend", and hour, of the present local time."""
     now = datetime.now()
     return now.strftime("%B"), "Weekday" if now.weekday() < 5 else "Weekend", now.hour
 
 
 class ZeusElectricityPriceHTTPError(ZeusBaseError):
-    """The provider could not be asked."""
+    """The provider could not be reached."""
 
 
 class ZeusElectricityPriceNotFoundError(ZeusBaseError):
-    """The provider knows no such price."""
+    """The provider has no such price."""
 
 
 class ElectricityPriceProvider(abc.ABC):
@@ -42,14 +42,14 @@ class ElectricityPriceProvider(abc.ABC):
 
     @abc.abstractmethod
     def get_current_electricity_prices(self) -> dict[str, list[Any]]:
-        """energy_rate_structure: by number of the rate, its tiers, each with a "rate" per kWh; energy_weekday_schedule,
-        energy_weekend_schedule: by month (from January) and hour, the number of the rate."""
+        """energy_rate_structure: by number of the rate, its tiers, each with a "rate" per kWh;
+        energy_weekday_schedule, energy_weekend_schedule: by month (from January) and hour, the number of the rate."""
 
 
 class OpenEIClient(ElectricityPriceProvider):
-    """OpenEI's utility rates; OPENEI_API_KEY in the environment is the user's key.
+    """OpenEI's utility rates; the environment variable OPENEI_API_KEY has the user's key.
 
-    location: latitude and longitude.  label: the rate's own.
+    location: latitude and longitude.  label: that of the rate.
     """
 
     def __init__(
@@ -65,7 +65,7 @@ class OpenEIClient(ElectricityPriceProvider):
         self.radius = radius
 
     def search_json(self, data: Any, key_name: str, target_value: Any, return_value: str) -> list[Any]:
-        """At any depth: return_value of each object whose key_name is target_value; None where it has none."""
+        """Searches at any depth: return_value of each object whose key_name is target_value; None if it has none."""
         if isinstance(data, list):
             return [found for item in data for found in self.search_json(item, key_name, target_value, return_value)]
         if not isinstance(data, dict):
@@ -95,7 +95,8 @@ class OpenEIClient(ElectricityPriceProvider):
 
 @dataclass
 class EnergyCostMeasurement:
-    """Of a window: s, J and cost by index of GPU and of processor package; None: not measured here; NaN: unknown."""
+    """The figures of a window: s, J and cost by index of GPU and of processor package; None: not measured here; NaN:
+    unknown."""
 
     time: float
     gpu_energy: dict[int, float]
@@ -107,8 +108,8 @@ class EnergyCostMeasurement:
 
 
 class EnergyCostMonitor:
-    """Windows of energy and cost: each hour's energy by its own price, of local time.  Prices are asked for once, when
-    the first window ends; where they are not known the cost is NaN, with a warning."""
+    """Windows of energy and cost: the energy of each hour with its own price, in local time.  Prices are queried
+    once, when the first window ends; if they are unknown the cost is NaN, with a warning."""
 
     def __init__(
         self,
@@ -129,7 +130,7 @@ class EnergyCostMonitor:
         self.current_keys = self._hours.keys
 
     def begin_window(self, key: str, sync_execution: bool = True) -> None:
-        """ValueError: there is one."""
+        """ValueError: the window exists already."""
         self._hours.begin(key, sync_execution)
 
     def end_window(self, key: str, sync_execution: bool = True) -> EnergyCostMeasurement:
@@ -155,7 +156,7 @@ class EnergyCostMonitor:
                 warnings.warn(f"prices are not known: {e}", RuntimeWarning, stacklevel=3)
 
     def _price(self, hour: datetime) -> float:
-        """Of the rate's first tier."""
+        """The price of the rate's first tier."""
         if self._prices is None:
             return math.nan
         structure, weekday, weekend = (self._prices[key] for key in _KEYS)

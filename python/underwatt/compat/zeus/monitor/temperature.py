@@ -12,7 +12,7 @@ from ._poll import Poller
 
 @dataclass
 class TemperatureSample:
-    """A change of the temperature that was read."""
+    """A change of the temperature reading."""
 
     timestamp: float
     gpu_index: int
@@ -20,9 +20,9 @@ class TemperatureSample:
 
 
 class TemperatureMonitor:
-    """Reads temperatures in a thread of this process until stop(), or until it is forgotten.
+    """Reads temperatures in a thread of this process until stop(), or until it is no longer referenced.
 
-    gpu_indices: None: all.  max_samples_per_gpu: changes that are kept; None: all.  Times are those of time.time().
+    gpu_indices: None: all.  max_samples_per_gpu: number of changes kept; None: all.  Times are those of time.time().
     """
 
     def __init__(
@@ -42,7 +42,7 @@ class TemperatureMonitor:
         self._finalizer = weakref.finalize(self, self._poller.stop)
 
     def stop(self) -> None:
-        """What was read stays."""
+        """Stops reading; the readings stay."""
         self._finalizer()
 
     @property
@@ -66,7 +66,7 @@ class TemperatureMonitor:
         }
 
     def get_temperature(self, time: float | None = None) -> dict[int, int] | None:
-        """By GPU, then or now.  None: nothing was read yet."""
+        """By GPU, at that time or now.  None: nothing was read yet."""
         found = {gpu: series.at(time) for gpu, series in self._poller.series.items()}
         known = {gpu: int(celsius) for gpu, celsius in found.items() if celsius is not None}
         return known if len(known) == len(found) else None

@@ -1,1 +1,1 @@
-"""Optimizers: the power limit's (power_limit)."""
+"""Optimizers: of the power limit (power_limit)."""

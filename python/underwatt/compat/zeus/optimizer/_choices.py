@@ -1,4 +1,4 @@
-"""What an optimizer measures, the states that it is in, and selectors, which choose a limit from the measurements."""
+"""Measurements and states of an optimizer, and selectors, which choose a limit from the measurements."""
 
 from __future__ import annotations
 
@@ -30,7 +30,7 @@ class PowerLimitMeasurement(_Positive):
 
 @dataclass(kw_only=True)
 class Ready(_Positive):
-    """In so many steps the limit (mW) is set."""
+    """The limit (mW) will be set after this many steps."""
 
     next_power_limit: int
     steps: int
@@ -38,7 +38,7 @@ class Ready(_Positive):
 
 @dataclass(kw_only=True)
 class Warmup(_Positive):
-    """The limit (mW) has been set; in so many steps its window begins."""
+    """The limit (mW) has been set; its window begins after this many steps."""
 
     current_power_limit: int
     steps: int
@@ -46,7 +46,7 @@ class Warmup(_Positive):
 
 @dataclass(kw_only=True)
 class Profiling(_Positive):
-    """The limit's (mW) window ends in so many steps."""
+    """The window of the limit (mW) ends after this many steps."""
 
     current_power_limit: int
     steps: int
@@ -54,7 +54,7 @@ class Profiling(_Positive):
 
 @dataclass(kw_only=True)
 class Done(_Positive):
-    """The limit (mW) that was chosen is held."""
+    """The chosen limit (mW) is held."""
 
     optimal_power_limit: int
 
@@ -63,7 +63,7 @@ State = Ready | Warmup | Profiling | Done
 
 
 class OptimumSelector(ABC):
-    """Chooses a limit; a subclass sees all measurements, the highest limit first."""
+    """Chooses a limit; select() of a subclass gets all measurements, the highest limit first."""
 
     @abstractmethod
     def select(self, measurements: list[PowerLimitMeasurement]) -> int:

@@ -1,4 +1,4 @@
-"""search="underwatt": the daemon searches; a loop's steps are told to it."""
+"""search="underwatt": the daemon searches, and a loop's steps are reported to it."""
 
 from __future__ import annotations
 
@@ -28,7 +28,7 @@ logger = logging.getLogger(__package__)
 
 
 class _Chosen(Selector):
-    """A program's own selector, with what the daemon has measured."""
+    """A selector of the program, applied to the daemon's measurements."""
 
     def __init__(self, selector: OptimumSelector, steps: int) -> None:
         self.goal = getattr(selector, "goal", "edp")
@@ -40,7 +40,7 @@ class _Chosen(Selector):
 
 
 def _measurements(curve: tuple[CurvePoint, ...], steps: int) -> list[PowerLimitMeasurement]:
-    """Of so many steps, the highest limit first."""
+    """Measurements over this many steps, the highest limit first."""
     return [
         PowerLimitMeasurement(power_limit=round(p.cap_w), energy=steps * p.step_j, time=steps * p.step_s)
         for p in sorted(curve, key=lambda p: -p.cap_w)
@@ -65,8 +65,8 @@ class Client:
         self.boards = boards
         self._steps = plan.profile_steps
         self._path: Path | None = plan.profile_path
-        self._begun = False  # a step
-        self._last: tuple[State, list[PowerLimitMeasurement]] | None = None  # of a closed one
+        self._begun = False  # a step has begun
+        self._last: tuple[State, list[PowerLimitMeasurement]] | None = None  # results of a closed optimizer
         self._optimizer = self._open(plan)
 
     def _open(self, plan: Plan) -> Optimizer:
@@ -79,7 +79,7 @@ class Client:
             logger.info("%s; without it", e)
             return Optimizer(goal, gpus=ours, local=True)
 
-    # ---- the loop's side: a step has ended where its end is told, or else where the next one begins ----
+    # ---- the loop's side: a step ends with its end event or, without one, with the start of the next step ----
 
     def on_step_begin(self) -> None:
         if self._begun:
@@ -106,7 +106,7 @@ class Client:
         self._save()
 
     def close(self) -> None:
-        """Raises nothing: it is called at the program's end, and when the next one is made."""
+        """Never raises: it is called at the program's end, and when the next optimizer is created."""
         if self._last is not None:
             return
         try:
@@ -118,11 +118,11 @@ class Client:
             logger.info("%s", self._optimizer.status)
             self._optimizer.close()
 
-    # ---- what is known ----
+    # ---- results ----
 
     @property
     def state(self) -> State:
-        """Asks the daemon."""
+        """Queries the daemon."""
         if self._last is not None:
             return self._last[0]
         status = self._optimizer.status
@@ -138,7 +138,7 @@ class Client:
 
     @property
     def measurements(self) -> list[PowerLimitMeasurement]:
-        """Asks the daemon; []: it does not answer."""
+        """Queries the daemon; []: it does not answer."""
         if self._last is not None:
             return self._last[1]
         try:

@@ -23,7 +23,7 @@ _TrainerCallback, _found = _base()
 
 
 class HFGlobalPowerLimitOptimizer(_TrainerCallback):  # type: ignore[misc]
-    """GlobalPowerLimitOptimizer as a callback of Transformers' Trainer and TRL's SFTTrainer.  Its parameters."""
+    """GlobalPowerLimitOptimizer as a callback of Transformers' Trainer and TRL's SFTTrainer, with its parameters."""
 
     def __init__(
         self,

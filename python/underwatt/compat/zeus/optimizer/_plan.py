@@ -1,4 +1,4 @@
-"""What a GlobalPowerLimitOptimizer was asked for, and its boards."""
+"""The options of a GlobalPowerLimitOptimizer, and its boards."""
 
 from __future__ import annotations
 
@@ -54,14 +54,14 @@ class Boards:
             raise ValueError(f"the boards' limits differ: {words}")
         self.low, self.high = ranges.pop()
         found = {i: gpus.get_power_management_limit(i) for i in self.indices}
-        self.found = {i: limit for i, limit in found.items() if isinstance(limit, int)}  # a mock's are none
-        # An administrator's lower limit is the highest that is tried.
+        self.found = {i: limit for i, limit in found.items() if isinstance(limit, int)}  # a mock's are not numbers
+        # If an administrator has set a lower limit, that is the highest one tried.
         top = min([self.high, *self.found.values()])
         self.limits = list(range(top, self.low - 1, -plan.pl_step))
         self.current = 0
 
     def open(self) -> None:
-        """So that the driver, and the limit with it, is not lost between two programs."""
+        """Keeps the driver loaded, which would otherwise lose the limit between two programs."""
         gpus = get_gpus()
         try:
             for i in self.indices:
@@ -71,7 +71,7 @@ class Boards:
             raise RuntimeError(f"power limits cannot be set: {e}") from e
 
     def set(self, limit: int) -> None:
-        """Waits for no ramp: in_force() tells its end."""
+        """Does not wait for a ramp: in_force() reports its end."""
         if limit == self.current:
             return
         logger.info("limit: %d W", limit // 1000)
@@ -80,12 +80,12 @@ class Boards:
         self.current = limit
 
     def in_force(self) -> bool:
-        """False: a ramp is still on its way down to the limit that was set."""
+        """False: a ramp to the set limit is still under way."""
         limits = [get_gpus().get_power_management_limit(i) for i in self.indices]
         return not any(isinstance(limit, int) and limit > self.current + 500 for limit in limits)
 
     def wait_found(self) -> None:
-        """Until the limits that were found are back; where others hold lower ones, not for long."""
+        """Waits until the limits found are in force again; only briefly if others hold lower ones."""
         until = time.monotonic() + _BACK_S
         while time.monotonic() < until and any(
             get_gpus().get_power_management_limit(i) < limit for i, limit in self.found.items()
@@ -93,7 +93,7 @@ class Boards:
             time.sleep(_LOOK_S)
 
     def release(self) -> None:
-        """The limits that were found."""
+        """Restores the limits found."""
         for i, limit in self.found.items():
             with contextlib.suppress(ZeusBaseGPUError):
                 get_gpus().set_power_management_limit(i, limit, block=False)
@@ -113,7 +113,7 @@ def load(path: Path) -> list[PowerLimitMeasurement]:
 
 
 def save(path: Path, measurements: list[PowerLimitMeasurement]) -> None:
-    """By one rank, as all have the same."""
+    """Saved by one rank, because all have the same."""
     if get_rank() != 0:
         return
     rows = [{"power_limit": m.power_limit, "energy": m.energy, "time": m.time} for m in measurements]

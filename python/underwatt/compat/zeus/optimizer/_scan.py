@@ -1,4 +1,4 @@
-"""search="exhaustive": each limit of a grid from the top, so many steps at each, then the one that is chosen."""
+"""search="exhaustive": each limit of a grid from the top, this many steps at each, then the chosen one."""
 
 from __future__ import annotations
 
@@ -14,8 +14,8 @@ from ._plan import Boards, Plan, load, save
 
 logger = logging.getLogger(__package__)
 
-_TRIES = 3  # windows at a limit until one has an energy
-_WALK_S = 120.0  # for a limit to come into force
+_TRIES = 3  # most windows at a limit until one has an energy
+_WALK_S = 120.0  # longest wait for a limit to come into force
 
 
 class Scan:
@@ -32,7 +32,7 @@ class Scan:
         boards.open()
         try:
             self._start()
-        except BaseException:  # it may have set limits of some boards
+        except BaseException:  # limits of some boards may have been set
             boards.release()
             boards.wait_found()
             raise
@@ -64,10 +64,10 @@ class Scan:
             self._close_window(state.current_power_limit)
 
     def on_step_end(self) -> None:
-        """A step is counted where it begins."""
+        """Steps are counted at their start."""
 
     def on_epoch_begin(self) -> None:
-        """Nothing is known of it."""
+        """Ignored."""
 
     def on_epoch_end(self) -> None:
         steps, self._epoch_steps = self._epoch_steps, 0
@@ -85,7 +85,7 @@ class Scan:
     def close(self) -> None:
         self._closed = True
         if isinstance(self.state, Profiling):
-            with contextlib.suppress(ValueError, RuntimeError):  # the program has given it up
+            with contextlib.suppress(ValueError, RuntimeError):  # the program has dropped it
                 self._plan.monitor.end_window(
                     _window(self.state.current_power_limit), sync_execution=False, cancel=True
                 )
@@ -102,7 +102,8 @@ class Scan:
             self.state = Warmup(current_power_limit=limit, steps=max(1, self._warmup))
 
     def _walked(self) -> bool:
-        """The limit is in force, or will not be; in all ranks, so that all open their windows at the same step."""
+        """Whether the limit is in force, or will not be; the same in all ranks, so that all open their windows at
+        the same step."""
         late = time.monotonic() > self._set_at + _WALK_S
         return max(all_reduce([0 if late or self.boards.in_force() else 1], "max")) == 0
 
@@ -134,7 +135,7 @@ class Scan:
             save(self._path, self.measurements)
 
     def _hold(self) -> None:
-        """What the selector chooses."""
+        """Holds the selector's limit."""
         top, low, high = self.boards.limits[0], self.boards.low, self.boards.high
         if not self.measurements:
             _warn(f"no limit was measured: {top // 1000} W stays")
@@ -152,7 +153,7 @@ class Scan:
         self.boards.set(limit)
 
     def _fit(self, steps: int) -> None:
-        """In epochs that are too short for a limit, fewer steps are profiled: else none would ever end."""
+        """If epochs are too short for a limit, fewer steps are profiled: otherwise the profiling would never end."""
         if steps >= 1 + self._warmup + self._profile:
             return
         if steps < 2:

@@ -1,4 +1,4 @@
-"""Power limits: the one to hold is searched for while a loop trains."""
+"""Power limits: searches for the limit to hold while a loop trains."""
 
 from __future__ import annotations
 
@@ -36,13 +36,15 @@ SEARCHES = ("underwatt", "exhaustive")
 
 
 class GlobalPowerLimitOptimizer(Callback):
-    """Searches for the limit that the selector (ZeusCost(0.5) of all GPUs by default) asks for, and holds it.
+    """Searches for the best limit by the selector (ZeusCost(0.5) of all GPUs by default), and holds it.
 
-    search: "underwatt": the daemon's search, or without a daemon a private one's; "exhaustive": each limit from the
-    highest down in steps of pl_step.  None: UNDERWATT_ZEUS_SEARCH, else "underwatt".  wait_steps, warmup_steps,
-    profile_steps and pl_step are of the exhaustive search.  The limits found come back at the program's end.
+    search: "underwatt": the daemon's search, or without a daemon that of a private one; "exhaustive": each limit from
+    the highest down in steps of pl_step.  None: UNDERWATT_ZEUS_SEARCH, else "underwatt".
+    wait_steps, warmup_steps, profile_steps and pl_step apply to the exhaustive search.  The limits found are restored
+    at the program's end.
 
-    profile_path: an existing file's measurements are chosen from, and nothing is measured; else they are written there.
+    profile_path: if the file exists, the limit is chosen from its measurements, and nothing is measured; otherwise the
+    measurements are written there.
     """
 
     def __init__(
@@ -58,7 +60,7 @@ class GlobalPowerLimitOptimizer(Callback):
         search: str | None = None,
     ) -> None:
         if not monitor.gpu_indices:
-            get_gpus()  # says why there is none
+            get_gpus()  # get_gpus() reports the reason if there is none
             raise ValueError("the monitor measures no GPU")
         self.monitor = monitor
         self.optimum_selector = optimum_selector or ZeusCost(0.5, len(monitor.gpu_indices) * get_world_size())
@@ -92,7 +94,7 @@ class GlobalPowerLimitOptimizer(Callback):
 
     @property
     def current_power_limit(self) -> int:
-        """Of the exhaustive search, mW; else 0."""
+        """For the exhaustive search, mW; else 0."""
         return self._way.boards.current
 
     def on_epoch_begin(self) -> None:
@@ -108,7 +110,7 @@ class GlobalPowerLimitOptimizer(Callback):
         self._way.on_step_end()
 
 
-# ---- one a process: of two each would take the other's limits for those of the boards ----
+# ---- one per process: each of two would take the other's limits for those of the boards ----
 
 _of_process: Scan | Client | None = None
 
@@ -117,7 +119,7 @@ def _begun(way: Scan | Client) -> None:
     global _of_process  # noqa: PLW0603
     _of_process = way
     atexit.unregister(_end)
-    atexit.register(_end)  # before what the optimizer has opened ends
+    atexit.register(_end)  # before the resources opened by the optimizer end
 
 
 def _end() -> None:
@@ -128,7 +130,7 @@ def _end() -> None:
 
 
 def _in_child() -> None:
-    """The optimizer, its requests and its profile are the parent's."""
+    """The optimizer, its requests and its profile belong to the parent."""
     global _of_process  # noqa: PLW0603
     _of_process = None
 
@@ -137,7 +139,7 @@ os.register_at_fork(after_in_child=_in_child)
 
 
 def _end_last() -> None:
-    """The limits that were found are back, where nothing else holds them."""
+    """The limits found are restored, unless others hold the boards."""
     way = _of_process
     _end()
     if way is not None:

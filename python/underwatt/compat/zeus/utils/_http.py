@@ -1,5 +1,5 @@
-"""GET of JSON: by requests where the program has loaded it (its proxies and certificates are set up there), else by
-the standard library."""
+"""GET of JSON: through requests if the program has loaded it (its proxies and certificates are configured there),
+else through the standard library."""
 
 from __future__ import annotations
 
@@ -13,8 +13,8 @@ TIMEOUT_S = 30.0
 
 
 def get_json(url: str) -> tuple[Any, str]:
-    """What the server answers, whatever the status, and its text.  OSError: it could not be asked; ValueError: that
-    is no JSON."""
+    """The server's answer, whatever the status, and its text.  OSError: it could not be reached; ValueError: no
+    JSON."""
     requests: Any = sys.modules.get("requests")
     if requests is not None:
         answer = requests.get(url, timeout=TIMEOUT_S)

@@ -9,7 +9,7 @@ T = TypeVar("T")
 
 
 def get_env(name: str, valtype: type[T], default: T | None = None) -> T:
-    """The variable as a valtype (of bool: true or false); default, or ValueError, where it is not set."""
+    """The variable as a valtype (for bool: true or false); if it is not set, the default, or ValueError."""
     text = os.environ.get(name)
     if text is None:
         if default is None:

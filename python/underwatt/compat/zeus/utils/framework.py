@@ -1,6 +1,6 @@
-"""Frameworks: what is there, waiting for their devices, sums over their processes.
+"""Frameworks: which are available, waiting for their devices, sums over their processes.
 
-Nothing is imported to wait or to sum: a framework that the program has not loaded has nothing to wait for.
+Waiting and summing import nothing: a framework that the program has not loaded has nothing to wait for.
 """
 
 from __future__ import annotations
@@ -29,7 +29,7 @@ def _imported(name: str, wanted: bool) -> Any:
 
 @lru_cache(maxsize=1)
 def torch_is_available(ensure_available: bool = False, ensure_cuda: bool = True) -> bool:
-    """RuntimeError: it must be there and is not, or it must have CUDA and has not."""
+    """RuntimeError: it is required and not available, or CUDA is required and not available."""
     torch = _imported("torch", ensure_available)
     if torch is not None and ensure_cuda and not torch.cuda.is_available():
         raise RuntimeError("torch is there, but without CUDA")
@@ -38,7 +38,7 @@ def torch_is_available(ensure_available: bool = False, ensure_cuda: bool = True)
 
 @lru_cache(maxsize=1)
 def jax_is_available(ensure_available: bool = False, ensure_cuda: bool = True) -> bool:
-    """RuntimeError: it must be there and is not, or it must have GPUs and has none."""
+    """RuntimeError: it is required and not available, or GPUs are required and not available."""
     jax = _imported("jax", ensure_available)
     if jax is not None and ensure_cuda and not jax.devices("gpu"):
         raise RuntimeError("jax is there, but without GPUs")
@@ -47,7 +47,7 @@ def jax_is_available(ensure_available: bool = False, ensure_cuda: bool = True) -
 
 @lru_cache(maxsize=1)
 def cupy_is_available(ensure_available: bool = False) -> bool:
-    """RuntimeError: it must be there and is not."""
+    """RuntimeError: it is required and not available."""
     return _imported("cupy", ensure_available) is not None
 
 
@@ -58,7 +58,7 @@ def _sync_torch(torch: Any, devices: list[int]) -> None:
 
 
 def _sync_jax(jax: Any, devices: list[int]) -> None:
-    # A device computes in order: what is put there last is done last.
+    # A device computes in order: the last queued work is done last.
     places = [*(jax.devices("gpu")[device] for device in devices), jax.devices("cpu")[0]]
     jax.block_until_ready([jax.device_put(0.0, device=place) + 0.0 for place in places])
 
@@ -72,7 +72,7 @@ _SYNC = {"torch": _sync_torch, "jax": _sync_jax, "cupy": _sync_cupy}
 
 
 def sync_execution(gpu_devices: list[int], sync_with: Literal["torch", "jax", "cupy"] = "torch") -> None:
-    """Waits for what the framework has queued on these GPUs.  RuntimeError: it is not installed."""
+    """Waits for the work that the framework has queued on these GPUs.  RuntimeError: it is not installed."""
     if sync_with not in _SYNC:
         raise RuntimeError(f"sync_with '{sync_with}' is none of {', '.join(_SYNC)}")
     module = sys.modules.get(sync_with)
@@ -85,7 +85,7 @@ def sync_execution(gpu_devices: list[int], sync_with: Literal["torch", "jax", "c
 
 
 def _distributed() -> Any:
-    """torch.distributed where a process group was begun."""
+    """torch.distributed, if a process group was initialised."""
     distributed = getattr(sys.modules.get("torch"), "distributed", None)
     if distributed is None or not distributed.is_available() or not distributed.is_initialized():
         return None
@@ -93,12 +93,12 @@ def _distributed() -> Any:
 
 
 def _jax() -> Any:
-    """JAX where it is what the program uses."""
+    """JAX, if the program uses it."""
     return None if "torch" in sys.modules else sys.modules.get("jax")
 
 
 def all_reduce(object: list[int] | list[float], operation: Literal["sum", "max"]) -> list[int] | list[float]:  # noqa: A002
-    """Over all processes of torch's default group; without one: as it is."""
+    """Reduces over all processes of torch's default group; without one: unchanged."""
     if operation not in ("sum", "max"):
         raise ValueError(f"operation '{operation}' is neither sum nor max")
     distributed = _distributed()
@@ -121,7 +121,7 @@ def is_distributed() -> bool:
 
 
 def get_rank() -> int:
-    """Of this process; 0 where it is alone."""
+    """The rank of this process; 0 if it is alone."""
     distributed, jax = _distributed(), _jax()
     if distributed is not None:
         return int(distributed.get_rank())
@@ -129,7 +129,7 @@ def get_rank() -> int:
 
 
 def get_world_size() -> int:
-    """Processes; 1 where this one is alone."""
+    """The number of processes; 1 if this one is alone."""
     distributed, jax = _distributed(), _jax()
     if distributed is not None:
         return int(distributed.get_world_size())

@@ -1,4 +1,4 @@
-"""Where this machine is."""
+"""The location of this machine."""
 
 from __future__ import annotations
 
@@ -10,7 +10,7 @@ logger = logging.getLogger(__name__)
 
 
 def get_ip_lat_long() -> tuple[float, float]:
-    """Latitude and longitude of this machine's address, as ipinfo.io has them.  OSError: it could not be asked."""
+    """Latitude and longitude of this machine's address, from ipinfo.io.  OSError: it could not be reached."""
     try:
         place, _ = get_json("http://ipinfo.io/json")
     except OSError as e:

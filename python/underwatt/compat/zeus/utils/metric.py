@@ -14,7 +14,7 @@ def zeus_cost(energy: float, time: float, eta_knob: float, max_power: int | floa
 
 
 def integral(points: Iterable[tuple[float, float]]) -> float:
-    """By trapezoids."""
+    """Integrates by trapezoids."""
     area, before = 0.0, None
     for x, y in points:
         if before is not None:
@@ -25,7 +25,7 @@ def integral(points: Iterable[tuple[float, float]]) -> float:
 
 def _samples(logfile: Path | str, start: float | None, end: float | None) -> list[tuple[float, float]]:
     """(s, W) of a log with columns Time and Power (mW), whose last line may be cut off; start, end: s since its
-    beginning, or, below 0, before its end."""
+    start or, if negative, before its end."""
     with open(logfile, newline="", encoding="utf-8") as log:
         rows = list(csv.DictReader(log))[:-1]
     samples = [(datetime.fromisoformat(row["Time"].strip()).timestamp(), float(row["Power"]) / 1000) for row in rows]
@@ -41,7 +41,7 @@ def _samples(logfile: Path | str, start: float | None, end: float | None) -> lis
 
 
 def energy(logfile: Path | str, start: float | None = None, end: float | None = None) -> float:
-    """In J, of a log of power or a part of it."""
+    """In J, for a log of power or a part of it."""
     return integral(_samples(logfile, start, end))
 
 

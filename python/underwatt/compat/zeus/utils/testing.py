@@ -1,4 +1,4 @@
-"""ReplayZeusMonitor: the windows of a log, once more."""
+"""ReplayZeusMonitor: replays the windows of a log."""
 
 from __future__ import annotations
 
@@ -33,7 +33,7 @@ class ReplayZeusMonitor(ZeusMonitor):
         self.ignore_sync_execution = ignore_sync_execution
         self.match_window_name = match_window_name
         self.log_file = open(log_file, encoding="utf-8", newline="")  # noqa: SIM115 - rows are read one by one
-        self._replayed = csv.reader(iter(self.log_file.readline, ""))  # rows may be added meanwhile
+        self._replayed = csv.reader(iter(self.log_file.readline, ""))  # rows may be added in the meantime
         columns = next(self._replayed, [])[3:]
         if gpu_indices is None:
             gpu_indices = [int(c.removeprefix("gpu").removesuffix("_energy")) for c in columns if c]

@@ -14,7 +14,7 @@ _cpus: CPUs | None = None
 def get_current_cpu_index(pid: int | Literal["current"] = "current") -> int:
     """The package on whose core a process ran last."""
     with open(f"/proc/{os.getpid() if pid == 'current' else pid}/stat", encoding="utf-8", errors="replace") as stat:
-        core = int(stat.read().rpartition(")")[2].split()[36])  # the name before it may have spaces
+        core = int(stat.read().rpartition(")")[2].split()[36])  # the name before it may contain blanks
     with open(f"/sys/devices/system/cpu/cpu{core}/topology/physical_package_id", encoding="ascii") as package:
         return int(package.read())
 

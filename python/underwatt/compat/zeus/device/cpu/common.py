@@ -1,4 +1,4 @@
-"""What every processor can do, and what it raises."""
+"""The base classes and exceptions of processors."""
 
 from __future__ import annotations
 
@@ -15,7 +15,7 @@ class ZeusCPUInitError(ZeusBaseCPUError):
 
 
 class ZeusCPUNoPermissionError(ZeusBaseCPUError):
-    """This user may not read them: root may."""
+    """This user may not read them; root may."""
 
 
 class ZeusCPUNotFoundError(ZeusBaseCPUError):
@@ -30,7 +30,7 @@ class CpuDramMeasurement:
     dram_mj: float | None = None
 
     def __sub__(self, other: CpuDramMeasurement) -> CpuDramMeasurement:
-        """What is unknown on one side counts as 0; on both, it stays unknown."""
+        """A value that is unknown on one side counts as 0; on both sides, it stays unknown."""
         dram_mj = None
         if self.dram_mj is not None or other.dram_mj is not None:
             dram_mj = (self.dram_mj or 0.0) - (other.dram_mj or 0.0)
@@ -58,7 +58,7 @@ class CPU(abc.ABC, metaclass=DeprecatedAliasABCMeta):
 
 
 class CPUs(abc.ABC, metaclass=DeprecatedAliasABCMeta):
-    """All of this node."""
+    """All processors of this node."""
 
     @abc.abstractmethod
     def __init__(self) -> None: ...
@@ -86,7 +86,7 @@ class CPUs(abc.ABC, metaclass=DeprecatedAliasABCMeta):
 
 
 class EmptyCPUs(CPUs):
-    """None whose energy is known: each question is a ValueError."""
+    """A node without known energies: each query raises ValueError."""
 
     def __init__(self) -> None:
         pass

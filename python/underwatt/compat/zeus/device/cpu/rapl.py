@@ -1,4 +1,4 @@
-"""RAPL's counters, as the kernel's powercap tree has them."""
+"""RAPL's counters in the kernel's powercap tree."""
 
 from __future__ import annotations
 
@@ -13,13 +13,13 @@ from . import common
 from .common import CpuDramMeasurement
 
 RAPL_DIR = "/sys/class/powercap/intel-rapl"
-CONTAINER_RAPL_DIR = "/zeus_sys/class/powercap/intel-rapl"  # where containers get it from their host
+CONTAINER_RAPL_DIR = "/zeus_sys/class/powercap/intel-rapl"  # where containers get it from the host
 
 LOOK_S = 30.0  # a counter of 262 kJ wraps after 130 s at 2 kW
 
 
 class ZeusRAPLNotSupportedError(ZeusBaseCPUError):
-    """The node has no RAPL."""
+    """The node does not support RAPL."""
 
 
 class ZeusRAPLFileInitError(ZeusBaseCPUError):
@@ -32,12 +32,12 @@ class ZeusRAPLPermissionError(ZeusBaseCPUError):
 
 @lru_cache(maxsize=1)
 def rapl_is_available() -> bool:
-    """Whether the kernel has counters of processors' energy, for this user or not."""
+    """Whether the kernel has energy counters of processors, for this user or not."""
     return any(os.path.exists(path) for path in (RAPL_DIR, CONTAINER_RAPL_DIR))
 
 
 class RAPLFile:
-    """One zone's counter.  A thread looks at it now and then, so that no wrap is missed."""
+    """The counter of one zone.  A thread reads it regularly, so that no wrap is missed."""
 
     def __init__(self, path: str) -> None:
         self.path = path
@@ -52,7 +52,7 @@ class RAPLFile:
             raise ZeusRAPLFileInitError(f"{path}: {e}") from e
         self._wrapped_uj = 0.0
         self._lock = threading.Lock()
-        self._watched_in = 0  # the process whose thread looks
+        self._watched_in = 0  # the process whose thread reads it
 
     def _text(self, name: str) -> str:
         return Path(self.path, name).read_text(encoding="ascii").strip()
@@ -66,7 +66,7 @@ class RAPLFile:
             return energy + self._wrapped_uj
 
     def read(self) -> float:
-        """In mJ; it never goes back."""
+        """In mJ; never decreases."""
         if self._watched_in != os.getpid():
             self._watched_in = os.getpid()
             self._lock = threading.Lock()
@@ -106,7 +106,7 @@ class RAPLCPU(common.CPU):
 
 
 class RAPLCPUs(common.CPUs):
-    """All packages; zones of other names (psys) are none."""
+    """All packages; zones with other names (psys) are ignored."""
 
     def __init__(self) -> None:
         if not rapl_is_available():

@@ -36,7 +36,7 @@ _gpus: GPUs | None = None
 
 
 def get_gpus(ensure_homogeneous: bool = False) -> GPUs:
-    """This process' GPUs, the same object each time.  ZeusGPUInitError where there are none."""
+    """The GPUs of this process, the same object each time.  ZeusGPUInitError: there are none."""
     global _gpus  # noqa: PLW0603 - tests of Zeus set it to None
     if _gpus is None:
         if not nvml_is_available():

@@ -1,6 +1,6 @@
-"""NVML by ctypes, with the names of nvidia-ml-py, for nodes where that is not installed.
+"""NVML through ctypes, with the names of nvidia-ml-py, for nodes where that is not installed.
 
-What monitors and optimizers call, and no more.
+Only the calls that monitors and optimizers use.
 """
 
 from __future__ import annotations

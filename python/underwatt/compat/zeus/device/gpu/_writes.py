@@ -1,6 +1,5 @@
-"""Limits that this process sets are claims: with the daemon of this node where one runs, else with a private one of the
-keeper.  The lowest of all claims holds, and ours end with this process, however it ends.
-"""
+"""Limits set by this process are claims: with the daemon of this node if one runs, else with a private one of the
+keeper.  The lowest of all claims is in force, and those of this process end with it, however it ends."""
 
 from __future__ import annotations
 
@@ -25,18 +24,19 @@ from .common import ZeusGPUNoPermissionError, ZeusGPUNotFoundError, ZeusGPUUnkno
 
 logger = logging.getLogger(__name__)
 
-# That a blocking call waits for a limit to be in force: the default ramp walks any board's whole range in 230 s.
+# Longest wait of a blocking call until a limit is in force: the default ramp takes 230 s for the whole range of any
+# board.
 WAIT_S = 300.0
-STILL_S = 35.0  # of these while it does not move: a ramp stops for 30 s at its first cap
-RISE_S = 3.0  # the same on the way up, which has no ramp
-NEAR_MW = 500  # boards round
+STILL_S = 35.0  # the part of it without a change: a ramp stops for 30 s at its first cap
+RISE_S = 3.0  # the same for raising, which has no ramp
+NEAR_MW = 500  # rounding of boards
 LOOK_S = 0.05
-HELD_S = 15.0  # that a keeper's actuator has to answer in for a board
-BOARDS_S = 5.0  # that a job that was just begun has to get its boards in
+HELD_S = 15.0  # longest wait for a keeper's actuator to answer for a board
+BOARDS_S = 5.0  # longest wait for a new job to get its boards
 
 
 class Board(Protocol):
-    """What is needed of a GPU."""
+    """The members of a GPU that are used here."""
 
     @property
     def underwatt_gpu(self) -> str: ...
@@ -51,7 +51,7 @@ def _name() -> str:
 
 
 class Claims:
-    """Of this process; a new limit's claim stands before the old one's goes."""
+    """The claims of this process; the claim of a new limit begins before the old one's ends."""
 
     def __init__(self, node: Node, keeper: Keeper | None = None) -> None:
         self._node = node
@@ -59,7 +59,7 @@ class Claims:
         self._index = {board.id: board.index for board in node.boards()}
         self._found: dict[str, int] = {}
         self._claims: dict[str, c.c_uint64] = {}
-        self._held: set[str] = set()  # boards of which the keeper is known to have them
+        self._held: set[str] = set()  # boards that the keeper is known to hold
         self._jobs: dict[str, c.c_void_p] = {}
 
     def set(self, gpu: Board, power_limit_mw: int, block: bool) -> None:
@@ -70,7 +70,7 @@ class Claims:
         before = self._claims.get(board)
         try:
             if power_limit_mw >= gpu.get_power_management_limit_constraints()[1]:
-                self._claims.pop(board, None)  # as much as it may have without us
+                self._claims.pop(board, None)  # the limit that is allowed without this process
             else:
                 self._claims[board] = self._claim(board, power_limit_mw)
                 self._check(board)
@@ -84,14 +84,15 @@ class Claims:
             _wait(gpu, power_limit_mw, min(power_limit_mw, found))
 
     def _check(self, board: str) -> None:
-        """A board that another command holds is an error at once, and not this keeper's once that command ends."""
+        """Raises an error for a board that another command holds: this keeper would not get it when that command
+        ends."""
         until = time.monotonic() + HELD_S
         while self._keeper is not None and board not in self._held and time.monotonic() < until:
             cap = self._keeper.cap(board)
             if cap.get("state") == "held":
                 self._held.add(board)
             elif cap.get("state") != "holding":
-                if cap.get("taken_by") is None:  # free: the limit is no lower than what is set; others are tried again
+                if cap.get("taken_by") is None:  # free: the limit is not below the set one; tries again
                     return
                 self._give_up(board)
                 raise UnderwattError(str(cap.get("text")), errno.EBUSY)
@@ -108,7 +109,7 @@ class Claims:
             self._node.lib.uw_job_free(job)
 
     def _claim(self, board: str, power_limit_mw: int) -> c.c_uint64:
-        """Claims are for boards of one's own jobs: this process becomes one where it is none yet."""
+        """Claims are for boards of a job of the user: makes this process a job if it is none yet."""
         claim = c.c_uint64()
         device = self._node.device(self._index[board])
         why = f"zeus: {_name()}".encode()
@@ -136,7 +137,7 @@ class Claims:
 
     def end(self) -> None:
         for claim in self._claims.values():
-            with contextlib.suppress(UnderwattError):  # they end with this process in any case
+            with contextlib.suppress(UnderwattError):  # the claims end with this process in any case
                 self._node.call("uw_claim_withdraw", self._node._ctx, claim)
         self._claims.clear()
         self._node.close()
@@ -145,7 +146,7 @@ class Claims:
 
 
 def _wait(gpu: Board, asked: int, most: int) -> None:
-    """Until the limit is in force; most: what it comes to under the one that was found."""
+    """Waits until the limit is in force; most: its value under the limit that was found."""
     began = moved = time.monotonic()
     before = None
     while True:
@@ -163,8 +164,9 @@ def _wait(gpu: Board, asked: int, most: int) -> None:
 
 
 def _open(gpu: Board) -> Claims:
-    """A daemon that runs and does not answer is an error: no second one is begun beside it.  A keeper holds this board,
-    and others once they get a limit: those of other programs are theirs."""
+    """Opens the daemon or a keeper.  A daemon that runs and does not answer is an error: no second one is started
+    beside it. A keeper holds this board, and others when they get a limit; other programs keep the boards that they
+    hold."""
     clock = os.environ.get("UNDERWATT_CLOCK")
     try:
         return Claims(Node(clock=clock, flags=_native.DAEMON))
@@ -177,7 +179,7 @@ def _open(gpu: Board) -> Claims:
 
 
 def claims(gpu: Board) -> Claims:
-    """Of this process, opened at its first limit, which is for this board."""
+    """The claims of this process, opened at its first limit, which is for this board."""
     global _claims  # noqa: PLW0603
     if _claims is None:
         try:
@@ -195,7 +197,7 @@ def _end() -> None:
 
 
 def _forked() -> None:
-    """A forked child claims for itself; its parent's claims are its parent's."""
+    """A forked child has claims of its own; the parent's claims stay the parent's."""
     global _claims  # noqa: PLW0603
     _left.append(_claims)
     _claims = None

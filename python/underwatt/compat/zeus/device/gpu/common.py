@@ -1,4 +1,4 @@
-"""What every GPU can do, and what it raises."""
+"""The base classes and exceptions of GPUs."""
 
 from __future__ import annotations
 
@@ -11,15 +11,15 @@ from ..exception import ZeusBaseGPUError
 
 
 class ZeusGPUInitError(ZeusBaseGPUError):
-    """No driver, no library, or no board that may be used."""
+    """No driver, no library, or no usable board."""
 
 
 class ZeusGPUInvalidArgError(ZeusBaseGPUError):
-    """An argument is outside of what the driver takes."""
+    """An argument outside the range of the driver."""
 
 
 class ZeusGPUNotSupportedError(ZeusBaseGPUError):
-    """The board, or this node, cannot do that."""
+    """Not supported by the board, or on this node."""
 
 
 class ZeusGPUNoPermissionError(ZeusBaseGPUError):
@@ -87,7 +87,7 @@ class ZeusGPUMemoryError(ZeusBaseGPUError):
 
 
 class ZeusGPUUnknownError(ZeusBaseGPUError):
-    """What has no class of its own."""
+    """Any other error."""
 
 
 class ZeusGPUHeterogeneousError(ZeusBaseGPUError):
@@ -101,8 +101,8 @@ def _warn_without_sys_admin(owner: GPU | GPUs) -> None:
 
 
 class GPU(abc.ABC, metaclass=DeprecatedAliasABCMeta):
-    """One GPU.  Power limits, power and energy in mW and mJ, clocks in MHz; block: wait until it is done, where
-    there is a choice."""
+    """One GPU.  Power limits, power and energy in mW and mJ, clocks in MHz; block: waits until the change is
+    complete, if there is a choice."""
 
     _disable_sys_admin_warning: bool
 
@@ -114,7 +114,7 @@ class GPU(abc.ABC, metaclass=DeprecatedAliasABCMeta):
 
     @property
     def underwatt_gpu(self) -> str:
-        """As underwatt.Monitor(gpus=[…]) takes it."""
+        """The value for underwatt.Monitor(gpus=[…])."""
         raise ZeusGPUNotSupportedError(f"GPU {self.gpu_index} is none that Underwatt knows")
 
     @property
@@ -124,12 +124,12 @@ class GPU(abc.ABC, metaclass=DeprecatedAliasABCMeta):
     @deprecated_alias("getName")
     @abc.abstractmethod
     def get_name(self) -> str:
-        """Of its model."""
+        """The name of its model."""
 
     @deprecated_alias("getPowerManagementLimitConstraints")
     @abc.abstractmethod
     def get_power_management_limit_constraints(self) -> tuple[int, int]:
-        """The lowest and the highest limit that can be set."""
+        """The lowest and the highest settable limit."""
 
     @abc.abstractmethod
     def get_power_management_limit(self) -> int: ...
@@ -141,7 +141,7 @@ class GPU(abc.ABC, metaclass=DeprecatedAliasABCMeta):
     @deprecated_alias("resetPowerManagementLimit")
     @abc.abstractmethod
     def reset_power_management_limit(self, block: bool = True) -> None:
-        """To the board's default."""
+        """Sets the board's default limit."""
 
     @deprecated_alias("setPersistenceMode")
     @abc.abstractmethod
@@ -193,7 +193,7 @@ class GPU(abc.ABC, metaclass=DeprecatedAliasABCMeta):
     @deprecated_alias("getTotalEnergyConsumption")
     @abc.abstractmethod
     def get_total_energy_consumption(self) -> int:
-        """Since the driver was loaded."""
+        """The energy since the driver was loaded."""
 
     @deprecated_alias("getGpuTemperature")
     @abc.abstractmethod
@@ -202,7 +202,7 @@ class GPU(abc.ABC, metaclass=DeprecatedAliasABCMeta):
 
 
 class GPUs(abc.ABC, metaclass=DeprecatedAliasABCMeta):
-    """The GPUs of this process; gpu_index counts those that CUDA_VISIBLE_DEVICES leaves."""
+    """The GPUs of this process; gpu_index counts the boards in CUDA_VISIBLE_DEVICES."""
 
     _disable_sys_admin_warning: bool
 
@@ -308,7 +308,7 @@ class GPUs(abc.ABC, metaclass=DeprecatedAliasABCMeta):
 
 
 class EmptyGPUs(GPUs):
-    """A node without GPUs: each question is a ValueError."""
+    """A node without GPUs: each query raises ValueError."""
 
     def __init__(self, ensure_homogeneous: bool = False) -> None:
         pass

@@ -1,6 +1,6 @@
-"""NVIDIA's GPUs, through NVML: nvidia-ml-py where it is installed, else _nvml.py.
+"""NVIDIA's GPUs, through NVML: nvidia-ml-py if it is installed, else _nvml.py.
 
-`pynvml` below is the seam: all calls of NVML go through it, and tests put a mock there.
+All calls of NVML go through `pynvml` below; tests replace it by a mock.
 """
 
 from __future__ import annotations
@@ -23,7 +23,7 @@ Function = TypeVar("Function", bound=Callable[..., Any])
 
 
 def _seam() -> Any:
-    """An older package of the name pynvml lacks functions that are needed: it is not taken."""
+    """An older package named pynvml lacks required functions: it is not used."""
     try:
         module = importlib.import_module("pynvml")
     except ImportError:
@@ -35,7 +35,7 @@ def _seam() -> Any:
 
 pynvml: Any = _seam()
 _REAL = pynvml
-_Error: Any = pynvml.NVMLError  # a mock's is no exception
+_Error: Any = pynvml.NVMLError  # a mock's is not an exception
 
 _CLASSES: dict[int, type[ZeusBaseGPUError]] = {
     1: common.ZeusGPUInitError,
@@ -79,7 +79,7 @@ def _zeus_errors(function: Function) -> Function:
 
 @functools.lru_cache(maxsize=1)
 def nvml_trouble() -> str:
-    """Why NVML cannot be used, in its words; "": it can.  Opens it."""
+    """The reason why NVML cannot be used, in its words; "": it can be used.  Opens it."""
     try:
         pynvml.nvmlInit()
     except _Error as e:
@@ -94,7 +94,7 @@ def nvml_is_available() -> bool:
 
 
 class NVIDIAGPU(common.GPU):
-    """One GPU.  A limit that is set is a claim with underwattd, which ends with this process, kill -9 included."""
+    """One GPU.  A limit set here is a claim with underwattd, which ends with this process, also after kill -9."""
 
     def __init__(self, gpu_index: int) -> None:
         super().__init__(gpu_index)
@@ -111,7 +111,7 @@ class NVIDIAGPU(common.GPU):
 
     @property
     def underwatt_gpu(self) -> str:
-        """Its UUID, as underwatt.Monitor(gpus=[…]) takes it."""
+        """Its UUID, the value for underwatt.Monitor(gpus=[…])."""
         return str(pynvml.nvmlDeviceGetUUID(self.handle))
 
     @_zeus_errors
@@ -136,8 +136,8 @@ class NVIDIAGPU(common.GPU):
 
     @_zeus_errors
     def set_power_management_limit(self, power_limit_mw: int, block: bool = True) -> None:
-        """At most that, and never more than the limit that was found.  block waits until it is in force, also for
-        underwattd's ramp, 300 s at most; a warning says where it is not."""
+        """Sets at most this limit, and never more than the limit that was found.  block waits until it is in force,
+        including underwattd's ramp, at most 300 s; warns if it is not in force then."""
         if pynvml is _REAL:
             claims(self).set(self, power_limit_mw, block)
         elif self.get_power_management_limit() != power_limit_mw:
@@ -149,8 +149,7 @@ class NVIDIAGPU(common.GPU):
 
     @_zeus_errors
     def set_persistence_mode(self, enabled: bool, block: bool = True) -> None:
-        """It is the administrator's.  Who wants it for the sake of limits does not need it: underwattd keeps the
-        driver loaded."""
+        """Only the administrator may change it.  It is not needed for limits: underwattd keeps the driver loaded."""
         mode = pynvml.NVML_FEATURE_ENABLED if enabled else pynvml.NVML_FEATURE_DISABLED
         if pynvml.nvmlDeviceGetPersistenceMode(self.handle) == mode:
             return
@@ -173,7 +172,7 @@ class NVIDIAGPU(common.GPU):
 
     @_zeus_errors
     def get_supported_graphics_clocks(self, memory_clock_mhz: int | None = None) -> list[int]:
-        """Without a memory clock: those at the highest one."""
+        """Without a memory clock: the clocks at the highest memory clock."""
         if memory_clock_mhz is None:
             memory_clock_mhz = max(pynvml.nvmlDeviceGetSupportedMemoryClocks(self.handle))
         return pynvml.nvmlDeviceGetSupportedGraphicsClocks(self.handle, memory_clock_mhz)  # type: ignore[no-any-return]
@@ -220,7 +219,7 @@ class NVIDIAGPU(common.GPU):
 
     @_zeus_errors
     def get_instant_power_usage(self) -> int:
-        """Boards before Ampere have one reading alone, which is that."""
+        """Boards before Ampere have only one reading, which is returned."""
         try:
             return self._field(pynvml.NVML_FI_DEV_POWER_INSTANT, self._scope)
         except _Error as e:
@@ -237,7 +236,7 @@ class NVIDIAGPU(common.GPU):
 
     @_zeus_errors
     def supports_get_total_energy_consumption(self) -> bool:
-        """Boards from Volta on have the counter."""
+        """Boards since Volta have the counter."""
         if self._supports_total_energy is None:
             architecture = pynvml.nvmlDeviceGetArchitecture(self.handle)
             self._supports_total_energy = bool(architecture >= pynvml.NVML_DEVICE_ARCH_VOLTA)
@@ -258,9 +257,11 @@ class NVIDIAGPU(common.GPU):
 
 
 def _visible(text: str) -> list[int]:
-    """Of CUDA_VISIBLE_DEVICES, as CUDA has it: numbers or (beginnings of) UUIDs, up to the first that is none.
+    """The boards in CUDA_VISIBLE_DEVICES, by CUDA's rules: numbers, or UUIDs or their prefixes, up to the first invalid
+    entry.
 
-    Both count the boards whose device files this process may open: NVML shows it no others."""
+    Both CUDA and NVML count only the boards whose device files this process may open.
+    """
     count = pynvml.nvmlDeviceGetCount()
     found: list[int] = []
     for word in text.split(","):
@@ -277,7 +278,7 @@ def _visible(text: str) -> list[int]:
 
 
 class NVIDIAGPUs(common.GPUs):
-    """The GPUs that CUDA_VISIBLE_DEVICES leaves."""
+    """The GPUs in CUDA_VISIBLE_DEVICES."""
 
     def __init__(self, ensure_homogeneous: bool = False) -> None:
         self._gpus: list[NVIDIAGPU] = []

@@ -1,4 +1,4 @@
-"""Systems on a chip: none is supported here."""
+"""Systems on a chip: none is supported."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""What a system on a chip would have."""
+"""The interface of a system on a chip."""
 
 from __future__ import annotations
 
@@ -26,7 +26,7 @@ class SoCMeasurement(abc.ABC, metaclass=DeprecatedAliasABCMeta):
 
 
 class SoC(abc.ABC, metaclass=DeprecatedAliasABCMeta):
-    """Its windows."""
+    """The windows of a system on a chip."""
 
     @deprecated_alias("getAvailableMetrics")
     @abc.abstractmethod
@@ -46,7 +46,7 @@ class SoC(abc.ABC, metaclass=DeprecatedAliasABCMeta):
 
 
 class EmptySoC(SoC):
-    """None: each question is a ValueError."""
+    """No system on a chip: each query raises ValueError."""
 
     def __init__(self) -> None:
         pass
