@@ -105,6 +105,7 @@ def limits(node):
 def job(node, tmp):
     page = tmp / "progress"
     page.write_bytes(b"UWPROGR1" + struct.pack("<II", 1, 63) + bytes(4096 - 16))
+    began = time.clock_gettime(time.CLOCK_BOOTTIME)
     p = node.train("--gpus", "1,2", "--phases", "load=500ms,train", "--steps", "1000",
                    env={"UNDERWATT_PROGRESS": page})
     pid = [b["pids"] for b in node.status()["boards"]]
@@ -115,9 +116,9 @@ def job(node, tmp):
         return struct.unpack_from("<QQQI", page.read_bytes(), 64)
     t.ok(uwtest.wait_for(lambda: slot()[1] >= 2), "its steps are reported")
     t.ok(slot()[0] == p.pid and slot()[3] == 1, "under its pid, in training")
-    late = time.clock_gettime(time.CLOCK_BOOTTIME) - slot()[2] * 1e-9
-    t.ok(0 <= late < 5, f"the last one {late:.3f} s ago by CLOCK_BOOTTIME")
-    t.ok(node.board(1)["power_mw"] > 2 * node.board(0)["power_mw"], "its boards work")
+    last = slot()[2] * 1e-9
+    t.ok(began <= last <= time.clock_gettime(time.CLOCK_BOOTTIME), "with the time of the last one by CLOCK_BOOTTIME", (began, last))
+    t.ok(uwtest.wait_for(lambda: node.board(1)["power_mw"] > 2 * node.board(0)["power_mw"]), "its boards work", node.status())
     os.kill(p.pid, signal.SIGSTOP)
     t.ok(uwtest.wait_for(lambda: node.board(1)["power_mw"] < 130000 and
                          node.board(2)["power_mw"] < 130000), "stopped, it computes nothing")
@@ -243,9 +244,10 @@ def resets(node):
     t.ok(all(refused(i, all_open.pid) for i in range(4)), "nvmlInit opens every board")
     t.equal(node.board(3)["limit_mw"], 150000, "a refused reset changes nothing")
     go_on(all_open, 2)
+    before = node.board(3)["energy_mj"]
     t.equal(node.sim("reset", "3").returncode, 0, "after nvmlShutdown, and beside NO_ATTACH, it is done")
     b = node.board(3)
-    t.ok(b["limit_mw"] == b["default_mw"] and b["energy_mj"] < 60000, "limit and counter begin anew", b)
+    t.ok(b["limit_mw"] == b["default_mw"] and b["energy_mj"] < before, "limit and counter begin anew", (before, b))
     t.equal(go_on(bare, 2)[0], "0", "a handle by bus id")
     t.ok(refused(0, bare.pid) and node.sim("reset", "1").returncode == 0, "opens its board alone")
     t.equal(go_on(bare, 2)[0], "0", "a handle by index opens another")
@@ -374,19 +376,19 @@ def gpm():
 
 def script():
     machine = ("name: scripted\nseed: 5\nset_limits: anyone\nset_latency: 5 ms\nboards:\n"
-               "  - {model: a100, uuid: GPU-of-mine, limit: 300 W}\n  - {model: h100}\n"
+               "  - {model: a100, uuid: GPU-of-mine}\n  - {model: h100}\n  - {model: a100, limit: 300 W}\n"
                "workloads:\n  - {name: mine, like: vgg19, steps: 10, memory_time: 1 s, clock_time: 1 s}\n"
-               "faults:\n  - {at: 20 s, board: 1, fault: lost, for: 1000 s}\n"
+               "faults:\n  - {at: 20 s, board: 1, fault: lost, for: 100000 s}\n"
                "  - {at: 20 s, board: 0, fault: limit, to: 222 W}\n")
     with uwtest.Node(machine=machine, speed=50) as node:
         s = node.status()
         t.ok(s["machine"] == "scripted" and s["speed"] == 50, "a machine file")
         t.equal(s["boards"][0]["uuid"], "GPU-of-mine", "its UUID")
-        t.equal(s["boards"][0]["limit_mw"], 300000, "its limit")
+        t.equal(s["boards"][2]["limit_mw"], 300000, "its limit")
         p = node.run("underwatt-sim", "train", "--workload", "mine", "--gpus", "0", "--phases", "train")
         t.ok(p.returncode == 0 and "10 steps" in p.stdout, "its workload", p.stdout + p.stderr)
         t.ok(uwtest.wait_for(lambda: node.board(1)["faults"] == ["lost"]), "its faults happen")
-        t.equal(node.board(0)["limit_mw"], 222000, "both of them")
+        t.ok(uwtest.wait_for(lambda: node.board(0)["limit_mw"] == 222000), "both of them", node.board(0))
         clock = node.run("sh", "-c", "echo $UNDERWATT_CLOCK").stdout.strip()
         t.ok(clock.endswith(":50"), f"its clock: {clock}")
 
@@ -407,7 +409,7 @@ def ends(tmp):
         client.stdout.readline()
         t.equal(client.stdout.readline().split()[0], "15", "who was there sees its boards lost")
         t.equal(client.stdout.readline().split()[0], "9", "and no driver when it looks again")
-        t.equal(training.wait(timeout=10), 1, "a job fails")
+        t.equal(training.wait(timeout=uwtest.PATIENCE), 1, "a job fails")
         t.ok("has stopped" in training.stderr.read(), "and says why")
     with uwtest.Node(count=1) as node:
         node.kill()
