@@ -66,7 +66,7 @@ class Run:
                             "--workload", "resnet50", "--gpus", str(board), "--steps", "100000",
                             stdout=subprocess.DEVNULL, stderr=self.stderr)
         self.pids = {"command": self.p.pid}
-        assert uwtest.wait_for(lambda: child(self.p.pid, "underwatt-sim"), 20), "no job"
+        uwtest.must(uwtest.wait_for(lambda: child(self.p.pid, "underwatt-sim")), "no job:", self.p.poll, self.said)
         self.pids["job"] = child(self.p.pid, "underwatt-sim")
         self.pids["keeper"] = child(self.p.pid, "underwatt-actuator")
         self.pids["actuator"] = child(self.pids["keeper"], "underwatt-actuator")
@@ -85,12 +85,12 @@ class Run:
             send(self.pids[name], signal.SIGKILL)
         self.p.wait()
         self.stderr.close()
-        for name in ("keeper", "actuator"):
-            uwtest.wait_for(lambda n=name: not alive(self.pids[n]), 6)
+        # The board's next job is refused while this one has not ended.
+        uwtest.wait_for(lambda: not any(map(alive, self.pids.values())))
 
 
 # The steps of a run; each waits until it is there.  False: it was over before this process, which others may have kept
-# from running, looked.
+# from running, looked; or others have kept the actuator from running for so long that the keeper has killed it.
 
 def measuring(run):
     """measuring at the original"""
@@ -99,17 +99,18 @@ def measuring(run):
 
 def walking(run):
     """walking down"""
-    uwtest.must(uwtest.wait_for(lambda: run.limit() < ORIGINAL), "the limit is", run.limit, run.said)
+    uwtest.must(uwtest.wait_for(lambda: run.limit() < ORIGINAL or SILENT in run.said()), "the limit is", run.limit, run.said)
     return run.cap < run.limit() < ORIGINAL
 
 
 def holding(run):
     """holding the cap"""
-    uwtest.must(uwtest.wait_for(lambda: run.limit() == run.cap, 60, 0.1), "the limit is", run.limit, run.said)
-    return True
+    uwtest.must(uwtest.wait_for(lambda: run.limit() == run.cap or SILENT in run.said(), step=0.1), "the limit is", run.limit, run.said)
+    return run.limit() == run.cap
 
 
 TRIES = 10
+SILENT = "killed, restoring"
 
 
 def begun(node, nvml, board, step, cap):
@@ -131,55 +132,75 @@ def entry_of(node, run):
     return os.path.exists(os.path.join(node.state, "actuator", f"{uuid}.cap"))
 
 
-def case(node, nvml, boards, step, victim, signo, cap=CAP):
+def case(*args):
+    """The best of three: others may keep the actuator from running for a moment."""
+    for _ in range(3):
+        good, name, why, took = attempt(*args)
+        if took <= WITHIN_S:
+            return good, name, why
+    return False, name, why
+
+
+def attempt(node, nvml, boards, step, victim, signo, cap=CAP):
+    """Whether it is as it is to be, its name, why not, and the seconds until the original was back."""
     name = f"{signal.Signals(signo).name} of the {victim}, {step.__doc__}"
     board = boards.get()
     run = None
     try:
         run = begun(node, nvml, board, step, cap)
-        os.kill(run.pids[victim], signo)
         t0 = time.monotonic()
+        os.kill(run.pids[victim], signo)
         # A job that is stopped may go on: its board stays held, at the original.
         lasting = victim == "job" and signo == signal.SIGSTOP
         back = uwtest.wait_for(lambda: run.limit() == ORIGINAL and
-                               (lasting or not entry_of(node, run)), WITHIN_S, 0.1)
+                               (lasting or not entry_of(node, run)), step=0.1)
         took = time.monotonic() - t0
         unharmed = victim == "job" or alive(run.pids["job"])
         if victim == "job" and signo == signal.SIGKILL:
-            run.p.wait(5)
+            run.p.wait(uwtest.PATIENCE)
             unharmed = run.p.returncode == 128 + signal.SIGKILL
         elif lasting and step is holding and back:
             os.kill(run.pids["job"], signal.SIGCONT)
-            unharmed = uwtest.wait_for(lambda: run.limit() == cap, 60, 0.1)
+            unharmed = uwtest.wait_for(lambda: run.limit() == cap, step=0.1)
         return back and unharmed, f"{name} ({took:.1f} s)", \
-            f"limit {run.limit()}, entry {entry_of(node, run)}, job unharmed {unharmed}: {run.said()}"
-    except (AssertionError, RuntimeError, OSError) as e:
-        return False, name, repr(e)
+            f"limit {run.limit()}, entry {entry_of(node, run)}, job unharmed {unharmed}: {run.said()}", took
+    except (AssertionError, RuntimeError, OSError, subprocess.SubprocessError) as e:
+        return False, name, repr(e), 0
     finally:
         if run:
             run.close()
         boards.put(board)
 
 
+def under_cap(node, capped, args, steps):
+    """A command whose job has board 0 under that cap, and the file of its words."""
+    said = pathlib.Path(node.tmp, "said")
+    for _ in range(TRIES):
+        with open(said, "w") as log:  # who is stopped would keep a pipe open
+            p = node.popen("underwatt", *args, "--gpus", "0", "--", uwtest.program("underwatt-sim"), "train", "--workload",
+                           "resnet50", "--gpus", "0", "--steps", steps, stderr=log, stdout=subprocess.DEVNULL)
+        uwtest.wait_for(lambda: node.board(0)["limit_mw"] == capped or SILENT in said.read_text())
+        if node.board(0)["limit_mw"] == capped:
+            return p, said
+        p.terminate()
+        p.wait(uwtest.PATIENCE)
+    raise AssertionError(said.read_text())
+
+
 def stuck(t, what, args, capped):
     """Keeper killed, actuator stopped: the cap stays, and the report says so."""
-    train = [uwtest.program("underwatt-sim"), "train", "--workload", "resnet50", "--gpus", "0", "--steps"]
     with uwtest.Node(machine=MACHINE, speed=SPEED) as node:
-        said = os.path.join(node.tmp, "said")
-        with open(said, "w") as log:  # the stopped one keeps a pipe open
-            p = node.popen("underwatt", *args, "--gpus", "0", "--", *train, "1000", stderr=log,
-                           stdout=subprocess.DEVNULL)
+        p, said = under_cap(node, capped, args, 1000)
         node_limit = lambda: node.board(0)["limit_mw"]
-        assert uwtest.wait_for(lambda: node_limit() == capped, 60), open(said).read()
         keeper = child(p.pid, "underwatt-actuator")
         actuator = child(keeper, "underwatt-actuator")
         os.kill(actuator, signal.SIGSTOP)
         os.kill(keeper, signal.SIGKILL)
-        assert uwtest.wait_for(lambda: "the actuator does not answer" in open(said).read(), 30), open(said).read()
+        assert uwtest.wait_for(lambda: "the actuator does not answer" in said.read_text()), said.read_text()
         if child(p.pid, "underwatt-sim"):
             send(child(p.pid, "underwatt-sim"), signal.SIGTERM)
-        p.wait(60)
-        text = open(said).read()
+        p.wait(uwtest.PATIENCE)
+        text = said.read_text()
         force = f"{node.board(0)['uuid']}: {capped // 1000} W is in force, the original is {ORIGINAL // 1000} W: "
         t.ok(node_limit() == capped and f"{force}not restored yet; process {actuator} (underwatt-actuator, stopped) "
              "has the board's lock" in text and "original was in force" not in text,
@@ -190,13 +211,8 @@ def stuck(t, what, args, capped):
 
 def hurried(t):
     """^C twice while the boards are given back: nobody has read what is in force."""
-    train = [uwtest.program("underwatt-sim"), "train", "--workload", "resnet50", "--gpus", "0", "--steps", "100000"]
     with uwtest.Node(machine=MACHINE, speed=SPEED) as node:
-        said = os.path.join(node.tmp, "said")
-        with open(said, "w") as log:
-            p = node.popen("underwatt", "run", "--local", "--cap", "200", "--window", "2 s", "--gpus", "0", "--", *train,
-                           stderr=log, stdout=subprocess.DEVNULL)
-        assert uwtest.wait_for(lambda: node.board(0)["limit_mw"] == 200000, 60), open(said).read()
+        p, said = under_cap(node, 200000, ["run", "--local", "--cap", "200", "--window", "2 s"], 100000)
         keeper, job = child(p.pid, "underwatt-actuator"), child(p.pid, "underwatt-sim")
         actuator = child(keeper, "underwatt-actuator")
         os.kill(actuator, signal.SIGSTOP)
@@ -208,7 +224,7 @@ def hurried(t):
         while p.poll() is None:  # two at the same time may be one
             send(p.pid, signal.SIGINT)
             time.sleep(0.05)
-        text = open(said).read()
+        text = said.read_text()
         t.ok(node.board(0)["limit_mw"] == 200000 and "NOT RESTORED: could not be verified" in text,
              "^C while boards are given back: nothing is said of what was not read", text)
         send(actuator, signal.SIGCONT)
