@@ -93,7 +93,7 @@ class Start:
         except OSError:
             return []
 
-    def hear(self, start, n=1, seconds=20):
+    def hear(self, start, n=1, seconds=uwtest.PATIENCE):
         """The n-th line of the stand-in that begins so; [] if it does not come."""
         uwtest.wait_for(lambda: len(self.lines(start)) >= n, seconds)
         got = self.lines(start)
@@ -103,12 +103,12 @@ class Start:
         def now():
             pid = uwtest.services(self.p.pid).get(name, 0)
             return pid if pid != other_than else 0
-        return uwtest.wait_for(now, 10)
+        return uwtest.wait_for(now)
 
-    def capped(self, seconds=20):
+    def capped(self, seconds=uwtest.PATIENCE):
         return uwtest.wait_for(lambda: self.node.board(0)["limit_mw"] == CAP, seconds)
 
-    def restored(self, seconds):
+    def restored(self, seconds=uwtest.PATIENCE):
         return uwtest.wait_for(lambda: self.node.board(0)["limit_mw"] == ORIGINAL, seconds)
 
     def entries(self):
@@ -117,5 +117,5 @@ class Start:
 
     def end(self, t, what, status=0):
         self.p.send_signal(signal.SIGTERM)
-        t.equal(self.p.wait(timeout=30), status, f"{what}: SIGTERM ends it")
+        t.equal(self.p.wait(timeout=uwtest.PATIENCE), status, f"{what}: SIGTERM ends it")
         t.equal(self.node.board(0)["limit_mw"], ORIGINAL, f"{what}: with the original in force")

@@ -43,7 +43,7 @@ def life(t, node, user):
     t.ok(s.hear("set") and s.capped(), "it holds a cap", s.said())
 
     other = Start(node, *(["--user", user] if user else []))
-    t.equal(other.p.wait(timeout=15), 1, "another starter does not begin …")
+    t.equal(other.p.wait(timeout=uwtest.PATIENCE), 1, "another starter does not begin …")
     t.ok("is already running" in other.said() and os.stat(path).st_ino == st.st_ino, "… says why, and leaves the socket",
          other.said())
     sandboxed(t, s.pid_of("actuator"))
@@ -59,7 +59,7 @@ def life(t, node, user):
 
     daemon = s.pid_of("daemon")
     os.kill(daemon, signal.SIGSTOP)
-    t.ok(s.restored(20), "SIGSTOP of the daemon: its lease is over", node.board(0))
+    t.ok(s.restored(), "SIGSTOP of the daemon: its lease is over", node.board(0))
     os.kill(daemon, signal.SIGKILL)
     t.ok(s.capped(), "killed, the next one begins anew")
 
@@ -72,7 +72,7 @@ def life(t, node, user):
     n = len(s.lines("held"))
     actuator = s.pid_of("actuator", actuator)
     os.kill(actuator, signal.SIGSTOP)
-    t.ok(s.hear("held", n + 1, 20)[2:] == [str(ORIGINAL)] * 2 and "silent" in s.said(),
+    t.ok(s.hear("held", n + 1)[2:] == [str(ORIGINAL)] * 2 and "silent" in s.said(),
          "SIGSTOP of the actuator: noticed, killed, restored", f"{s.lines()} {s.said()}")
     t.ok(s.capped(), "and served again")
     s.p.send_signal(signal.SIGHUP)
@@ -91,8 +91,8 @@ def killed(t, node, user):
     pids = [s.pid_of("actuator"), s.pid_of("daemon")]
     os.kill(s.p.pid, signal.SIGKILL)
     s.p.wait()
-    t.ok(s.restored(20), "kill -9 of the starter: the original is back")
-    t.ok(uwtest.wait_for(lambda: not any(map(uwtest.alive, pids)), 10), "nobody is left behind", pids)
+    t.ok(s.restored(), "kill -9 of the starter: the original is back")
+    t.ok(uwtest.wait_for(lambda: not any(map(uwtest.alive, pids))), "nobody is left behind", pids)
 
 
 def graces(t, node, user):
@@ -101,8 +101,8 @@ def graces(t, node, user):
         s = Start(node, *user, config=f"grace: {grace}\n")
         t.ok(s.capped(), f"grace {grace}: a cap", s.said())
         os.kill(s.p.pid, signal.SIGSTOP)  # nobody starts another daemon
-        os.kill(s.pid_of("daemon"), signal.SIGKILL)
-        began = time.monotonic()
+        daemon, began = s.pid_of("daemon"), time.monotonic()
+        os.kill(daemon, signal.SIGKILL)
         t.ok(s.restored(most), f"grace {grace}: restored", node.board(0))
         took = time.monotonic() - began
         t.ok(least <= took <= most, f"after {took:.1f} s")
@@ -130,7 +130,7 @@ def classes(t, node, user):
         t.ok(len(got) > 1 and set(got) == {want}, f"all {len(got)} threads have class {want}", got)
         if want == os.SCHED_RR:
             node.fault("0", "hang")
-            t.ok(uwtest.wait_for(lambda: "back to the normal class" in s.said(), 30),
+            t.ok(uwtest.wait_for(lambda: "back to the normal class" in s.said()),
                  "a call hangs in the driver: it is told", s.said())
             got = [os.sched_getscheduler(int(tid)) for tid in os.listdir(f"/proc/{pid}/task")]
             t.ok(set(got) == {os.SCHED_OTHER}, "and all threads have the normal class", got)
@@ -141,22 +141,22 @@ def classes(t, node, user):
 def endings(t, node, user):
     for status, want in (("0", 0), ("2", 2)):
         s = Start(node, *user, status=status)
-        t.equal(s.p.wait(timeout=15), want, f"a daemon that ends with {status} ends all")
+        t.equal(s.p.wait(timeout=uwtest.PATIENCE), want, f"a daemon that ends with {status} ends all")
     s = Start(node, *user, status="1")
     t.ok(s.hear("start", 4), "one that fails is started again …", s.said())
     said = s.said()
     t.ok("100 ms" in said and "200 ms" in said and "400 ms" in said, "… later each time", said)
     s.p.send_signal(signal.SIGTERM)
-    t.equal(s.p.wait(timeout=15), 0, "and ended while it waits for that")
+    t.equal(s.p.wait(timeout=uwtest.PATIENCE), 0, "and ended while it waits for that")
 
     for config, line in (("grace: 5\n", 1), ("# two\nclients: nobody-at-all\n", 2), ("powercap: /nowhere\n", 0)):
         s = Start(node, *user, config=config)
         try:
-            got = s.p.wait(timeout=15)
+            got = s.p.wait(timeout=uwtest.PATIENCE)
         except subprocess.TimeoutExpired:
             got = "does not end"
             s.p.send_signal(signal.SIGTERM)
-            s.p.wait(timeout=15)
+            s.p.wait(timeout=uwtest.PATIENCE)
         says = f"actuator.yaml:{line}: " if line else "powercap"
         t.ok(got == 2 and says in s.said(), f"{config.strip()!r}, a wrong configuration, ends all with 2, and is named",
              f"{got}\n{s.said()}")
