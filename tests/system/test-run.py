@@ -32,6 +32,7 @@ workloads:
   - {name: steady, like: resnet50, gap_time: 1 ms}
 """
 NOBODY = 65534
+FOREVER = 100000    # steps of a job that is ended
 
 
 def train(boards, steps, workload="resnet50", phases="load=1s,train"):
@@ -81,8 +82,13 @@ class Run:
             self.report = {}
         return self.p.returncode
 
+    def end_job(self):
+        """SIGTERM to what computes on its first board."""
+        for pid in self.node.board(self.boards[0])["pids"]:
+            os.kill(pid, signal.SIGTERM)
+
     def back(self):
-        return uwtest.wait_for(lambda: all(mw in (V100, 260000) for mw in self.limits()), 20, 0.1)
+        return uwtest.wait_for(lambda: all(mw in (V100, 260000) for mw in self.limits()), step=0.1)
 
     def __repr__(self):
         return f"exit {self.p.returncode}, limits {self.limits()}\n{self.said()[-2500:]}"
@@ -160,8 +166,9 @@ def several_boards(node, boards):
 
 
 def fixed(node, i):
-    run = Run(node, [i], "--cap", "200", cmd=["sh", "-c", " ".join(train([i], 400)) + "; exit 11"])
+    run = Run(node, [i], "--cap", "200", cmd=["sh", "-c", " ".join(train([i], FOREVER)) + "; exit 11"])
     yield run.until(lambda: run.limits() == [200000]), "--cap 200: in force", repr(run)
+    run.end_job()
     yield run.end() == 11 and run.back(), "--cap 200: CMD's status, the original is back", repr(run)
     yield run.report.get("held_mw") == 200000 and run.report["restored"], "--cap 200: the report", repr(run)
 
@@ -169,12 +176,13 @@ def fixed(node, i):
 # ---- jobs that tell nothing, and jobs that change ----
 
 def silent(node, i, *args):
-    work, steps = ("resnet50", 600) if "--cap" in args else ("steady", 850)  # its power does not move
+    work, steps = ("resnet50", FOREVER) if "--cap" in args else ("steady", 850)  # its power does not move
     run = Run(node, [i], *args, cmd=["env", "-u", "UNDERWATT_PROGRESS", *train([i], steps, work, "train")])
     name = (" ".join(args) or "no goal named") + ", no progress told: "
     if "--cap" in args:
         yield run.until(lambda: run.limits() == [210000]), name + "the cap is set", repr(run)
-        yield run.end() == 0 and "no progress" in run.said() and run.back(), name + "said so; the original is back", repr(run)
+        run.end_job()
+        yield run.end() == 143 and "no progress" in run.said() and run.back(), name + "said so; the original is back", repr(run)
         return
     lowest = V100
     while run.p.poll() is None:
@@ -270,7 +278,7 @@ def fault(node, boards, kind, undo, heard, restored=(0, 1)):
         f"{kind}: told, and of which board", repr(run)
     yield run.report["restored"] is True and "NOT RESTORED" not in run.said(), \
         f"{kind}: over by the end, so the report has nothing left to tell", repr(run)
-    back = uwtest.wait_for(lambda: all(run.limits()[k] == V100 for k in restored), 20, 0.1)
+    back = uwtest.wait_for(lambda: all(run.limits()[k] == V100 for k in restored), step=0.1)
     yield back, f"{kind}: the originals are back (the other board was at {other // 1000} W meanwhile)", repr(run)
 
 
@@ -298,11 +306,12 @@ def refused(node, boards):
 
 def refused_end(node, i):
     """The original cannot be put back when CMD ends."""
-    run = Run(node, [i], "--cap", "230", "--window", "2s", cmd=train([i], 350))
+    run = Run(node, [i], "--cap", "230", "--window", "2s", cmd=train([i], FOREVER))
     low = run.until(lambda: run.limits() == [230000])
     node.fault(i, "refuse")
+    run.end_job()
     code = run.end()
-    yield low and code == 0 and run.report["restored"] is False and "NOT RESTORED" in run.said() \
+    yield low and code == 143 and run.report["restored"] is False and "NOT RESTORED" in run.said() \
         and run.limits() == [230000], "refuse at the end: NOT RESTORED, and said so; CMD's status", repr(run)
     node.fault(i, "accept")
     yield run.back(), "refuse at the end: the actuator goes on until it is", repr(run)
@@ -310,7 +319,7 @@ def refused_end(node, i):
 
 def hang_end(node, i):
     """The driver does not answer as CMD ends, and does a moment later."""
-    run = Run(node, [i], "--cap", "230", "--window", "2s", cmd=train([i], 100000))
+    run = Run(node, [i], "--cap", "230", "--window", "2s", cmd=train([i], FOREVER))
     low = run.until(lambda: run.limits() == [230000])
     job = node.board(i)["pids"]
     node.fault(i, "hang", "for", "60s")
@@ -336,12 +345,13 @@ def children(pid):
 
 def all_killed(node, i=0, j=1):
     """Command, keeper and actuator at once: nobody is left to restore until the next start."""
-    run = Run(node, [i], "--cap", "230", "--window", "2s", cmd=train([i], 100000))
+    run = Run(node, [i], "--cap", "230", "--window", "2s", cmd=train([i], FOREVER))
     low = run.until(lambda: run.limits() == [230000])
     job = node.board(i)["pids"]
     keeper = [p for p in children(run.p.pid) if p not in job][0]
     actuator = children(keeper)[0]
-    os.kill(keeper, signal.SIGSTOP)
+    for pid in (run.p.pid, keeper):
+        os.kill(pid, signal.SIGSTOP)
     for pid in (actuator, keeper, run.p.pid):
         os.kill(pid, signal.SIGKILL)
     run.p.wait()
@@ -362,7 +372,7 @@ def killed():
 # ---- who may ----
 
 def two_at_once(node, i):
-    run = Run(node, [i], "--cap", "260", cmd=train([i], 500))
+    run = Run(node, [i], "--cap", "260", cmd=train([i], FOREVER))
     ready = run.until(lambda: node.board(i)["pids"])
     mark = run.files / "started"
     p = node.run("underwatt", "run", "--cap", "250", "--gpus", i, "--", "touch", mark)
@@ -377,7 +387,7 @@ def foreign(node, i):
     if os.geteuid() != 0:
         yield None, name, "only root can become somebody else"
         return
-    other = node.popen(*train([i], 100000), preexec_fn=nobody)
+    other = node.popen(*train([i], FOREVER), preexec_fn=nobody)
     uwtest.wait_for(lambda: node.board(i)["pids"])
     run = Run(node, [i], "--cap", "250", cmd=["true"])
     yield run.end() == 0 and str(other.pid) in run.said() and "without a cap" in run.said().splitlines()[0] and run.back(), \
