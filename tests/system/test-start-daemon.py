@@ -42,8 +42,8 @@ class House:
         return uwtest.wait_for(lambda: self.pid("daemon") not in (0, before) and
                                [c["id"] for c in self.claims()] == [claim])
 
-    def limit(self, mw, seconds=20):
-        return uwtest.wait_for(lambda: self.node.board(0)["limit_mw"] == mw, seconds)
+    def limit(self, mw):
+        return uwtest.wait_for(lambda: self.node.board(0)["limit_mw"] == mw)
 
 
 def moves(node, seconds):
@@ -64,7 +64,7 @@ def wrong(t, node):
     for text, says in (("nonsense: 1\n", f"{config}:1: "), ("boards: {powercap: /nowhere}\n", "boards.powercap")):
         config.write_text(text)
         try:
-            p = node.run("underwatt-start", *(["--user", USER] if USER else []), "--", "--config", config, timeout=20)
+            p = node.run("underwatt-start", *(["--user", USER] if USER else []), "--", "--config", config, timeout=uwtest.PATIENCE)
             got, said = p.returncode, p.stderr
         except subprocess.TimeoutExpired as e:
             got, said = "does not end", (e.stderr or b"").decode()
@@ -75,7 +75,7 @@ def main():
     t = uwtest.Tap()
     with uwtest.Node(machine="boards: [{model: v100, count: 2, limit: 250 W}]") as node:
         h = House(node)
-        if not t.ok(uwtest.wait_for(lambda: h.ask("/v1/node"), 20), "the daemon answers",
+        if not t.ok(uwtest.wait_for(lambda: h.ask("/v1/node")), "the daemon answers",
                     h.log.read_text()):
             t.done()
         uid = os.stat(f"/proc/{h.pid('daemon')}").st_uid
@@ -109,11 +109,11 @@ def main():
              "kill -9 of the actuator: originals back, then the claim again", h.log.read_text())
         daemon = h.pid("daemon")
         os.kill(daemon, signal.SIGSTOP)
-        t.ok(uwtest.wait_for(lambda: h.pid("daemon") not in (0, daemon), 30) and h.limit(CAP),
+        t.ok(uwtest.wait_for(lambda: h.pid("daemon") not in (0, daemon)) and h.limit(CAP),
              "a daemon that hangs is killed in time, and the next one has the claim", h.log.read_text())
 
         h.p.send_signal(signal.SIGTERM)
-        t.equal(h.p.wait(timeout=30), 0, "SIGTERM ends all")
+        t.equal(h.p.wait(timeout=uwtest.PATIENCE), 0, "SIGTERM ends all")
         t.ok(node.board(0)["limit_mw"] == ORIGINAL and not list(pathlib.Path(node.state, "actuator").glob("*.cap")),
              "originals back, no entry left", node.board(0))
         wrong(t, node)

@@ -35,14 +35,14 @@ class Case:
                 except ProcessLookupError:
                     pass
 
-    def ended(self, status=0, seconds=30):
+    def ended(self, status=0, seconds=uwtest.PATIENCE):
         """The starter ends, and with it all that it started; the original is in force then."""
         got = self.s.p.wait(timeout=seconds)
         limit, left = self.node.board(0)["limit_mw"], self.s.entries()
         self.t.ok((got, limit, left) == (status, ORIGINAL, []),
                   f"{self.name}: it ends with {status}, the original in force",
                   f"status {got}, {limit} mW, entries {left}\n{self.s.said()}")
-        self.t.ok(uwtest.wait_for(self.nobody, 10), f"{self.name}: nobody is left", self.pids)
+        self.t.ok(uwtest.wait_for(self.nobody), f"{self.name}: nobody is left", self.pids)
 
     def nobody(self):
         return not any(map(uwtest.alive, self.pids.values()))
@@ -55,7 +55,7 @@ class Case:
         """After a failure, too, the next case finds the board as it was."""
         self.send(("starter", KILL), *((who, signo) for who in self.pids for signo in (CONT, KILL)))
         self.s.p.wait()
-        uwtest.wait_for(self.nobody, 10)
+        uwtest.wait_for(self.nobody)
         self.node.run("underwatt-actuator", "--recover", "--library",
                       os.path.join(self.node.state, "lib", "libnvidia-ml.so.1"))
 
@@ -119,7 +119,7 @@ def gone(t, node):
             c.send(*((who, KILL) for who in names))
             c.s.p.wait()
             c.back("the original is back")
-            t.ok(uwtest.wait_for(c.nobody, 10), f"{c.name}: nobody is left", c.pids)
+            t.ok(uwtest.wait_for(c.nobody), f"{c.name}: nobody is left", c.pids)
             c.clean_up()
     for gap in (1, 3, 10, 30, 100):  # the starter has seen to the first death, or has begun to
         for who in ("keeper", "actuator"):
@@ -129,18 +129,18 @@ def gone(t, node):
             c.send(("starter", KILL))
             c.s.p.wait()
             c.back("the original is back")
-            t.ok(uwtest.wait_for(c.nobody, 10), f"{c.name}: nobody is left", c.pids)
+            t.ok(uwtest.wait_for(c.nobody), f"{c.name}: nobody is left", c.pids)
             c.clean_up()
     c = Case(t, node, "kill -9 of the starter, SIGSTOP of the actuator")
     c.send(("actuator", STOP), ("starter", KILL))
     c.back("the original is back")
-    t.ok(uwtest.wait_for(c.nobody, 10), f"{c.name}: nobody is left", c.pids)
+    t.ok(uwtest.wait_for(c.nobody), f"{c.name}: nobody is left", c.pids)
     c.clean_up()
     c = Case(t, node, "kill -9 of all")
-    c.send(("keeper", STOP), ("daemon", STOP), ("actuator", KILL), ("keeper", KILL), ("starter", KILL),
+    c.send(("starter", STOP), ("keeper", STOP), ("daemon", STOP), ("actuator", KILL), ("keeper", KILL), ("starter", KILL),
            ("daemon", KILL))
     c.s.p.wait()
-    uwtest.wait_for(c.nobody, 10)
+    uwtest.wait_for(c.nobody)
     t.equal(node.board(0)["limit_mw"], CAP, f"{c.name}: nobody can act")
     nxt = Case(t, node, f"{c.name}, the next start")
     t.equal(nxt.s.hear("held")[2:], [str(ORIGINAL)] * 2, f"{nxt.name} has put it back before it serves")
@@ -200,7 +200,7 @@ def unloaded(t):
         c = Case(t, node, "the driver is unloaded, actuator and keeper killed")
         node.fault("all", "unload")
         c.send(("keeper", KILL), ("actuator", KILL), ("starter", TERM))
-        t.equal(c.s.p.wait(timeout=30), 1, f"{c.name}: it ends with 1")
+        t.equal(c.s.p.wait(timeout=uwtest.PATIENCE), 1, f"{c.name}: it ends with 1")
         t.ok(c.s.entries(), f"{c.name}: the entry is kept", c.s.said())
         node.fault("all", "reload")
         c.clean_up()
