@@ -40,9 +40,9 @@ with uwtest.Node(board="v100", count=2, speed=20) as node:
     with open(policy, "w") as f:
         f.write(f"policy: 1\nsignals:\n  - {{name: carbon, file: {grid}, every: 1 s}}\n")
     d = node.daemon(f"node: {{interval: 1 s}}\npolicy: {{file: {policy}}}\n")
-    t.ok(uwtest.wait_for(lambda: (ask(d.ledger, "SELECT count(*) FROM energy") or [(0,)])[0][0] > 4, 20), "no value: rows without", d.log())
+    t.ok(uwtest.wait_for(lambda: (ask(d.ledger, "SELECT count(*) FROM energy") or [(0,)])[0][0] > 4), "no value: rows without", d.log())
     series(grid, 300)
-    t.ok(uwtest.wait_for(lambda: ask(d.ledger, "SELECT count(*) FROM energy WHERE co2_mg NOT NULL")[0][0] > 8, 20),
+    t.ok(uwtest.wait_for(lambda: ask(d.ledger, "SELECT count(*) FROM energy WHERE co2_mg NOT NULL")[0][0] > 8),
          "then 300 g/kWh", d.log())
     t.equal(d.stop(), 0, "ends in order")
     # all of it two hours ago, in one quarter that is over
@@ -53,9 +53,9 @@ with uwtest.Node(board="v100", count=2, speed=20) as node:
     booked = ask(d.ledger, "SELECT sum(co2_mg), sum(co2_covered_uj), sum(energy_uj) FROM energy")[0]
     series(grid, 360)
     d.start()
-    t.ok(uwtest.wait_for(lambda: ask(d.ledger, "SELECT count(*) FROM revision"), 20) and
-         uwtest.wait_for(lambda: ask(d.ledger, "SELECT sum(covered_uj) FROM revision")[0][0], 20), "its later values come", d.log())
-    t.ok(uwtest.wait_for(lambda: metrics(d)[0], 20), "metrics tell of them")
+    t.ok(uwtest.wait_for(lambda: ask(d.ledger, "SELECT count(*) FROM revision")) and
+         uwtest.wait_for(lambda: ask(d.ledger, "SELECT sum(covered_uj) FROM revision")[0][0]), "its later values come", d.log())
+    t.ok(uwtest.wait_for(lambda: metrics(d)[0]), "metrics tell of them")
     told = metrics(d)
     d.kill(actuator=False)
     once = ask(d.ledger, "SELECT res, begin_ms, board, kind, job, amount, covered_uj FROM revision ORDER BY 3, 4, 5")
@@ -69,14 +69,15 @@ with uwtest.Node(board="v100", count=2, speed=20) as node:
     t.equal(booked[1] + sum(r[6] for r in once), booked[2], "which is covered now")
     p = node.run("underwatt", "report", "--ledger", d.ledger, "--to", time.strftime("%Y-%m-%dT%H:%MZ", time.gmtime(at // 1000 + 900)))
     t.ok("booked, revised by +" in p.stdout and "of the energy\n" not in p.stdout, "the report has both", p)
+    anew = time.time() * 1e3
     d.start()
-    t.ok(uwtest.wait_for(lambda: ask(d.ledger, "SELECT max(begin_ms) FROM energy")[0][0] > time.time() * 1e3 - 3e3, 20), "killed, and begun anew")
+    t.ok(uwtest.wait_for(lambda: ask(d.ledger, "SELECT max(begin_ms) FROM energy")[0][0] > anew), "killed, and begun anew")
     time.sleep(3)  # the quarters of two days are looked at, 4 a second, the oldest first: these are the last of 5 h
     t.equal(ask(d.ledger, "SELECT res, begin_ms, board, kind, job, amount, covered_uj FROM revision ORDER BY 3, 4, 5"), once,
             "nothing is revised twice")
     t.equal(metrics(d), (0, None), "nor told of twice")
     series(grid, 300)
-    t.ok(uwtest.wait_for(lambda: ask(d.ledger, "SELECT count(*) FROM revision")[0][0] == 2 * len(once), 20), "another value: rows of its own")
+    t.ok(uwtest.wait_for(lambda: ask(d.ledger, "SELECT count(*) FROM revision")[0][0] == 2 * len(once)), "another value: rows of its own")
     total = booked[0] + ask(d.ledger, "SELECT sum(amount) FROM revision")[0][0]
     t.ok(abs(total - booked[2] * 300 / 3.6e9) <= 2 * groups, "to which the sum comes", total)
     r = totals(node, "--to", time.strftime("%Y-%m-%dT%H:%MZ", time.gmtime(at // 1000 + 900)))

@@ -77,7 +77,7 @@ class House:
 
     def post(self, uid, path, body):
         p = subprocess.run([PYTHON, "-c", ASK, self.socket, path], input=json.dumps(body), capture_output=True, text=True,
-                           timeout=30, **who(uid))
+                           timeout=uwtest.PATIENCE, **who(uid))
         status, _, text = p.stdout.partition(" ")
         return int(status or 0), text + p.stderr
 
@@ -95,7 +95,7 @@ class House:
         """kill -9; the next one answers."""
         old = self.daemon()
         os.kill(old, signal.SIGKILL)
-        return uwtest.wait_for(lambda: self.daemon() not in (0, old) and self.get("/v1/gpus").get("gpus"), 30, 0.1)
+        return uwtest.wait_for(lambda: self.daemon() not in (0, old) and self.get("/v1/gpus").get("gpus"), step=0.1)
 
 
 def limit(node, i):
@@ -118,19 +118,20 @@ def run(node, uid, *args, name):
 def killed(node, h):
     """Nobody has registered anna's training."""
     anna = node.train("--gpus", "0", "--epochs", "100000", **who(ANNA))
-    if not t.ok(uwtest.wait_for(lambda: h.on(ANNA, 0), 20), "anna's training is found", h.log()):
+    if not t.ok(uwtest.wait_for(lambda: h.on(ANNA, 0)), "anna's training is found", h.log()):
         return
     job = h.on(ANNA, 0)["id"]
     p = node.run("underwatt", "cap", "set", "--detach", "--for", "1h", "--gpus", "0", "290", **who(ANNA))
     t.ok(p.returncode == 0 and uwtest.wait_for(lambda: limit(node, 0) == CAP, 60), "she caps it", p.stdout + p.stderr)
     claims = h.claims(0)
+    uwtest.booked(h.ledger, *claims)
     before = capped(node, 0)
     for i in ("kill -9 of the daemon", "once more"):
         t.ok(h.kill(), f"{i}: the next one answers", h.log()[-2000:])
         again = h.on(ANNA, 0)
         t.ok(again and again["id"] == job, f"{i}: the job has its id", f"{job} {h.jobs(ANNA)}")
         t.ok(len(claims) == 1 and h.claims(0) == claims, f"{i}: her claim is there", f"{claims} {h.claims(0)}")
-        seen = uwtest.wait_for(lambda: h.on(ANNA, 0) and h.on(ANNA, 0)["processes"] == 1, 20)
+        seen = uwtest.wait_for(lambda: h.on(ANNA, 0) and h.on(ANNA, 0)["processes"] == 1)
         t.ok(seen and h.claims(0) == claims, f"{i}: … after looks at the board, too", h.jobs(ANNA))
         t.ok(capped(node, 0) == before, f"{i}: the cap never left, nothing was written", f"{before} {capped(node, 0)}")
     t.ok(not uwtest.wait_for(lambda: capped(node, 0) != before, 12, 0.2) and h.claims(0) == claims,
@@ -143,16 +144,18 @@ def killed(node, h):
     anna.kill()
     anna.wait()
     os.kill(h.p.pid, signal.SIGCONT)
-    t.ok(uwtest.wait_for(lambda: "event=claim-lost" in h.log(), 30), "a job that has ended meanwhile: its claim is lost, and said",
+    t.ok(uwtest.wait_for(lambda: "event=claim-lost" in h.log()), "a job that has ended meanwhile: its claim is lost, and said",
          h.log()[-2000:])
-    t.ok(uwtest.wait_for(lambda: h.get("/v1/node") and not h.claims(0) and limit(node, 0) == ORIGINAL, 30),
+    t.ok(uwtest.wait_for(lambda: h.get("/v1/node") and not h.claims(0) and limit(node, 0) == ORIGINAL),
          "… the original is back", capped(node, 0))
-    with sqlite3.connect(f"file:{h.ledger}?mode=ro", uri=True) as db:
-        how = db.execute("SELECT how FROM claim WHERE id = ?", claims).fetchall()
-        events = db.execute("SELECT uid FROM event WHERE kind = 'claim-lost'").fetchall()
-        n = db.execute("SELECT count(*) FROM job WHERE uid = ?", (ANNA,)).fetchone()[0]
-    t.ok(how == [("job ended",)] and events == [(ANNA,)], "… the ledger has claim and event", f"{how} {events}")
-    t.equal(n, 1, "… and one job of hers")
+    def booked():
+        with sqlite3.connect(f"file:{h.ledger}?mode=ro", uri=True) as db:
+            return (db.execute("SELECT how FROM claim WHERE id = ?", claims).fetchall(),
+                    db.execute("SELECT uid FROM event WHERE kind = 'claim-lost'").fetchall(),
+                    db.execute("SELECT count(*) FROM job WHERE uid = ?", (ANNA,)).fetchone()[0])
+
+    want = [("job ended",)], [(ANNA,)], 1
+    t.equal(uwtest.wait_until(booked, lambda got: got == want), want, "… the ledger has claim and event, and one job of hers")
 
 
 def named(node, h):
@@ -169,12 +172,12 @@ def named(node, h):
     p, said = run(node, ANNA, "--gpus", "1", "--cap", "290", "--", "sh", "-c",
                   f'until [ -e {go} ]; do sleep 0.1; done; exec {uwtest.program("underwatt-sim")} train --gpus 1 '
                   "--epochs 100000", name="named")
-    t.ok(uwtest.wait_for(lambda: "GPU 1 belongs to job" in said.read_text(), 20), "another one of hers is told, too",
+    t.ok(uwtest.wait_for(lambda: "GPU 1 belongs to job" in said.read_text()), "another one of hers is told, too",
          said.read_text())
     go.touch()
     t.ok(uwtest.wait_for(lambda: limit(node, 1) == CAP, 60, 0.2), "she computes there: the board is hers, and capped",
          f"{said.read_text()} {h.log()[-1500:]}")
-    t.ok(uwtest.wait_for(lambda: "no longer: GPU 1 belongs" in said.read_text(), 10), "… she is told", said.read_text())
+    t.ok(uwtest.wait_for(lambda: "no longer: GPU 1 belongs" in said.read_text()), "… she is told", said.read_text())
     t.ok("event=board-passed" in h.log() and h.jobs(BERT)[0]["gpus"] == [], "… bert's job has it no longer, which is said",
          h.jobs(BERT))
     status, text = h.post(BERT, "/v1/claims", {"gpu": 1, "cap": "200 W", "for": "60 s"})
@@ -184,8 +187,8 @@ def named(node, h):
     status, text = h.post(BERT, "/v1/claims", {"gpu": 1, "job": json.loads(text)["id"], "cap": "200 W", "for": "60 s"})
     t.ok(status in (403, 404) and limit(node, 1) == CAP, "… nor a claim through that", f"{status} {text}")
     p.terminate()
-    t.equal(p.wait(30), 143, "her job ends as it is told to")
-    t.ok(uwtest.wait_for(lambda: limit(node, 1) == ORIGINAL or h.claims(1), 30), "… and her cap", capped(node, 1))
+    t.equal(p.wait(uwtest.PATIENCE), 143, "her job ends as it is told to")
+    t.ok(uwtest.wait_for(lambda: limit(node, 1) == ORIGINAL or h.claims(1)), "… and her cap", capped(node, 1))
     sleeper.kill()
     sleeper.wait()
 
@@ -193,7 +196,7 @@ def named(node, h):
 def used(node, h):
     """bert computes there."""
     bert = node.train("--gpus", "2", "--epochs", "100000", **who(BERT))
-    t.ok(uwtest.wait_for(lambda: h.on(BERT, 2), 20), "bert trains on board 2", h.jobs(BERT))
+    t.ok(uwtest.wait_for(lambda: h.on(BERT, 2)), "bert trains on board 2", h.jobs(BERT))
     before = capped(node, 2)
     for words in (["run", "--cap", "290"], ["run", "--goal", "edp"], ["run", "--local", "--cap", "290"], ["measure"]):
         p = node.run("underwatt", *words, "--gpus", "2", "--", "sh", "-c", "exit 7", **who(ANNA))
@@ -221,20 +224,20 @@ def full(node, h):
     t.ok(p.returncode == 7 and "without a cap" not in p.stderr and h.get("/v1/node"), "anna's has its place", p.stderr)
     # --- a place is there again while it runs
     p, said = run(node, BERT, "--gpus", "3", "--cap", "290", "--", "sleep", "1000", name="full")
-    t.ok(uwtest.wait_for(lambda: "CMD runs without a cap" in said.read_text(), 20), "another one runs", said.read_text())
+    t.ok(uwtest.wait_for(lambda: "CMD runs without a cap" in said.read_text()), "another one runs", said.read_text())
     sleeper.kill()
     sleeper.wait()
     t.ok(uwtest.wait_for(lambda: "accepts the job now" in said.read_text() and limit(node, 3) == CAP, 60, 0.2),
          "… and is the daemon's as soon as there is a place", f"{said.read_text()} {capped(node, 3)}")
     p.terminate()
-    t.equal(p.wait(30), 143, "… until it ends")
+    t.equal(p.wait(uwtest.PATIENCE), 143, "… until it ends")
 
 
 def play(*cases):
     """On a node of their own; faster than the clock ramps take less."""
     with uwtest.Node(machine="set_limits: root\nboards: [{model: v100, count: 4}]", speed=4) as node:
         h = House(node)
-        if t.ok(uwtest.wait_for(lambda: h.get("/v1/gpus").get("gpus"), 20), "the daemon answers", h.log()):
+        if t.ok(uwtest.wait_for(lambda: h.get("/v1/gpus").get("gpus")), "the daemon answers", h.log()):
             for case in cases:
                 uwtest.timed(case.__name__, case, node, h)
 
