@@ -176,6 +176,7 @@ def slow(t, node, daemon):
         top.press(b"h")
         t.ok(top.shows("any key goes back"), "keys do their work meanwhile", top.text()[-800:])
         top.press(b"h")
+        t.ok(top.drawn("Tesla V100", without="any key goes back"), "… and are gone", top.text()[-800:])
         top.fresh()
     clock = lambda: set(re.findall(rb"\d\d:\d\d:\d\d", top.text()))
     top.size(30, 100)
