@@ -319,6 +319,12 @@ static int on_signal(struct loop_signal *source, int signo, void *user)
 
 /* ---- watchdog: the service manager's protocol ---- */
 
+/* Parts of a service's patience.  They are counted, not the time: where the starter
+ * itself was kept from running (a suspended machine, a frozen container) its services
+ * were, too, or their notifications have not been read.
+ */
+enum { SILENT_PARTS = 4 };
+
 /* Receives one datagram; -1: none. *ret_who: the sender; uid -1 if unknown, or if the
  * datagram was truncated.
  */
@@ -351,6 +357,14 @@ static bool is_of(const struct service *s, const struct ucred *who)
            getpgid(who->pid) == loop_child_pid(s->child);
 }
 
+static void heard(struct service *s)
+{
+    const uint64_t part_ns = s->silent_ms * NS_PER_MS / SILENT_PARTS;
+
+    s->missed = 0;
+    loop_timer_set(s->watchdog, loop_now_ns(s->program->loop) + part_ns, part_ns);
+}
+
 static int on_note(struct loop_fd *source, int fd, int events, void *user)
 {
     struct program *p = user;
@@ -365,10 +379,9 @@ static int on_note(struct loop_fd *source, int fd, int events, void *user)
             break;
         bool beats = notify_beats(text, (size_t)n);
         for (int i = ACTUATOR; beats && !p->ending && i <= DAEMON; i++) {
-            const struct service *s = &p->service[i];
+            struct service *s = &p->service[i];
             if (is_of(s, &who))
-                loop_timer_set(s->watchdog,
-                               loop_now_ns(p->loop) + s->silent_ms * NS_PER_MS, 0);
+                heard(s);
         }
     }
     return 0;
@@ -378,8 +391,10 @@ static int on_silence(struct loop_timer *timer, uint64_t now, void *user)
 {
     struct service *s = user;
 
-    (void)timer;
     (void)now;
+    if (++s->missed < SILENT_PARTS)
+        return 0;
+    loop_timer_set(timer, UINT64_MAX, 0);
     if (s->child) {
         start_say("%s sent no watchdog message for %u ms: killed", s->name, s->silent_ms);
         (void)loop_child_kill(s->child, SIGKILL);

@@ -38,6 +38,7 @@ struct service {
     struct loop_timer *again; /* timer of the next start */
     struct loop_timer *watchdog;
     unsigned silent_ms; /* killed after this time without a notification */
+    unsigned missed;    /* parts of this time without one */
     uint64_t started_ns;
     unsigned backoff_ms;
     bool killed; /* by SIGKILL, as it did not end in time */

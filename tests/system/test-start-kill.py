@@ -175,6 +175,23 @@ def stopped(t, node):
     c.clean_up()
 
 
+def suspended(t, node):
+    """All stand still together for longer than the starter's patience, as on a machine that is suspended: nobody is killed
+    when they go on, the starter first."""
+    c = Case(t, node, "all are stopped, and go on")
+    others = [who for who in c.pids if who != "starter"]
+    c.send(*((who, STOP) for who in ("starter", *others)))
+    time.sleep(6)
+    c.send(("starter", CONT))
+    time.sleep(0.3)
+    c.send(*((who, CONT) for who in others))
+    time.sleep(2)
+    t.equal(dict(uwtest.services(c.s.p.pid), starter=c.s.p.pid), c.pids, f"{c.name}: nobody is killed")
+    c.send(("starter", TERM))
+    c.ended()
+    c.clean_up()
+
+
 def served_again(t, node):
     """The starter lives: an original, then the cap again."""
     for name, what in (("kill -9 of the keeper", [("keeper", KILL)]),
@@ -231,7 +248,7 @@ def main():
     t = uwtest.Tap()
     uwtest.together(lambda: uwtest.timed("unloaded", unloaded, t), lambda: uwtest.timed("refused", refused, t),
                     lambda: play(t, gaps), lambda: play(t, endings, recovery_killed, served_again),
-                    lambda: play(t, gone), lambda: play(t, stopped))
+                    lambda: play(t, gone), lambda: play(t, stopped, suspended))
     t.done()
 
 
