@@ -5,6 +5,7 @@ time meanwhile.
 """
 import http.client
 import json
+import math
 import os
 import pathlib
 import re
@@ -14,6 +15,7 @@ import socket
 import ssl
 import subprocess
 import sys
+import threading
 import time
 import warnings
 
@@ -53,7 +55,7 @@ def dial(path):
     return s
 
 
-def raw(path, data, seconds=2.0):
+def raw(path, data, seconds=uwtest.PATIENCE):
     """What comes back for these bytes until it is closed or silent."""
     s = dial(path)
     s.settimeout(seconds)
@@ -80,9 +82,9 @@ def status_of(answer):
     return int(m.group(1)) if m else 0
 
 
-def as_nobody(fn):
-    """Run fn in a child of user nobody; it stays until it is told to end.  Returns the
-    pid, what it wrote first, and a pipe to end it with."""
+def as_nobody(fn, meanwhile=lambda: None):
+    """Run fn in a child of user nobody, and call meanwhile() here; it stays until it is told to end.
+    Returns the pid, what it wrote first, and a pipe to end it with."""
     out_r, out_w = os.pipe()
     end_r, end_w = os.pipe()
     pid = os.fork()
@@ -102,6 +104,7 @@ def as_nobody(fn):
             os._exit(code)
     os.close(out_w)
     os.close(end_r)
+    meanwhile()
     with os.fdopen(out_r) as f:
         line = f.readline()
     return pid, json.loads(line) if line else None, end_w
@@ -170,11 +173,21 @@ def requests(path):
 
 def attempts(path):
     for name, data, want in requests(path):
-        got = raw(path, data)
         wanted = want if isinstance(want, tuple) else (want,)
+        got = raw(path, data, 2.0 if 0 in wanted else uwtest.PATIENCE)
         t.ok(status_of(got) in wanted and b"root:" not in got, f"{name}: {status_of(got)}", got[:300])
-    both = raw(path, b"GET /v1/node HTTP/1.1\r\nHost: x\r\n\r\n" * 50, 1.0)
+    both = raw(path, b"GET /v1/node HTTP/1.1\r\nHost: x\r\n\r\n" * 50)
     t.ok(both.count(b"HTTP/1.1 200") >= 1, "fifty requests at once are served one by one", both[:200])
+
+
+def in_time(attempt):
+    """The shortest of three times, the first one that is below 7 s: the daemon waits 5 s, and a busy machine delays it."""
+    shortest = math.inf
+    for _ in range(3):
+        shortest = min(shortest, attempt())
+        if shortest < 7:
+            break
+    return shortest
 
 
 def slow_ones(d):
@@ -188,7 +201,7 @@ def slow_ones(d):
         began = time.monotonic()
         left = dict(enumerate(socks))
         gone = {}
-        while left and time.monotonic() - began < 9:
+        while left and time.monotonic() - began < 30:
             for i, s in list(left.items()):
                 try:
                     if i % 2:
@@ -203,18 +216,61 @@ def slow_ones(d):
                     del left[i]
             time.sleep(0.1)
         return [sorted(gone.values()), len(left)], socks
-    began = time.monotonic()
-    child = as_nobody(hold)
-    # served meanwhile: as_nobody() waits for the child, so ask afterwards and beside it
-    gone, left = child[1]
-    t.ok(left == 0 and gone and gone[-1] < 7, f"12 slow requests are cut off within {gone[-1] if gone else 0:.1f} s",
-         f"{gone} {left} {time.monotonic() - began}")
-    end(child)
+
+    def attempt():
+        child = as_nobody(hold)
+        gone, left = child[1] or ([], 12)
+        end(child)
+        return gone[-1] if not left else math.inf
+    took = in_time(attempt)
+    t.ok(took < 7, f"12 slow requests are cut off within {took:.1f} s")
+
+
+class Descriptors(threading.Thread):
+    """The most that the daemon has open at a time."""
+
+    def __init__(self, pid):
+        super().__init__(daemon=True)
+        self.folder = f"/proc/{pid}/fd"
+        self.base = self.most = self.now()
+        self.ending = threading.Event()
+
+    def now(self):
+        return len(os.listdir(self.folder))
+
+    def run(self):
+        while not self.ending.wait(0.02):
+            self.most = max(self.most, self.now())
+
+    def end(self):
+        self.ending.set()
+        self.join()
+        return self.most - self.base
+
+
+def is_gone(s):
+    """The other end has closed it."""
+    try:
+        return s.recv(1, socket.MSG_DONTWAIT | socket.MSG_PEEK) == b""
+    except BlockingIOError:
+        return False
+    except OSError:
+        return True
+
+
+def given_back(socks):
+    """Closes and removes those that were refused; how many there were."""
+    gone = [s for s in socks if is_gone(s)]
+    for s in gone:
+        s.close()
+    socks[:] = [s for s in socks if s.fileno() >= 0]
+    return len(gone)
 
 
 def ten_thousand(d):
     """Idle connections of one user.  Those above its bound are closed at once."""
-    before = pss_kib(d.pid)
+    before, open_ones = pss_kib(d.pid), Descriptors(d.pid)
+
     def hold():
         socks, refused = [], 0
         resource.setrlimit(resource.RLIMIT_NOFILE, (4096, resource.getrlimit(resource.RLIMIT_NOFILE)[1]))
@@ -223,34 +279,15 @@ def ten_thousand(d):
             s.connect(d.socket)
             s.setblocking(False)
             socks.append(s)
-            if len(socks) >= 2000:  # those that were refused are given back
-                alive = []
-                for x in socks:
-                    try:
-                        gone = x.recv(1, socket.MSG_DONTWAIT) == b""
-                    except BlockingIOError:
-                        gone = False
-                    except OSError:
-                        gone = True
-                    refused += gone
-                    if not gone:
-                        alive.append(x)
-                    else:
-                        x.close()
-                socks = alive
-        time.sleep(0.3)
-        alive = 0
-        for x in socks:
-            try:
-                x.recv(1, socket.MSG_DONTWAIT)
-                refused += 1
-            except BlockingIOError:
-                alive += 1
-            except OSError:
-                refused += 1
-        return [alive, refused], socks
+            if len(socks) >= 2000:
+                refused += given_back(socks)
+        until = time.monotonic() + uwtest.PATIENCE
+        while time.monotonic() < until and len(socks) > 64:
+            time.sleep(0.1)
+            refused += given_back(socks)
+        return [len(socks), refused], socks
     at = time.monotonic()
-    child = as_nobody(hold)
+    child = as_nobody(hold, open_ones.start)
     took = time.monotonic() - at
     alive, refused = child[1] or (0, 0)
     t.ok(alive <= 64 and alive + refused == IDLE,
@@ -259,11 +296,10 @@ def ten_thousand(d):
     t.ok(lat and lat[-1] < 5, f"others are served meanwhile: worst {lat[-1] * 1e3:.1f} ms" if lat else "others")
     grown = pss_kib(d.pid) - before
     t.ok(grown < 4096, f"memory grew by {grown} KiB")
-    fds = len(os.listdir(f"/proc/{d.pid}/fd"))
-    t.ok(fds < 400, f"{fds} descriptors are open")
+    most = open_ones.end()
+    t.ok(most < 128, f"at most {most} descriptors more were open at a time")
     end(child)
-    t.ok(uwtest.wait_for(lambda: len(os.listdir(f"/proc/{d.pid}/fd")) < fds - alive + 8, 8),
-         "and given back when they go")
+    t.ok(uwtest.wait_for(lambda: open_ones.now() < open_ones.base + 8), "and given back when they go", open_ones.now())
 
 
 # ---- TCP ----
@@ -344,36 +380,32 @@ def refused_tls(d, cert, port, good):
         got = b""
     t.ok(b"200" not in got and b"hostname" not in got, "plain HTTP on that port is not answered", got)
     s.close()
-    # Connections that never greet: those above the address' bound go at once, the others
-    # with their time.
+    took = in_time(lambda: silent(cert, port, good))
+    t.ok(took < 7, f"the rest is cut off within its time: {took:.1f} s")
+
+
+def silent(cert, port, good):
+    """Connections that never greet: those above the address' bound go at once, the others with their time.
+    After how many seconds the last one went."""
+    began = time.monotonic()
     idle = [socket.create_connection(("127.0.0.1", port), timeout=8) for _ in range(100)]
     for s in idle:
         s.setblocking(False)
-
-    def is_gone(s):
-        try:
-            return s.recv(1, socket.MSG_DONTWAIT | socket.MSG_PEEK) == b""
-        except BlockingIOError:
-            return False
-        except OSError:
-            return True
-    uwtest.wait_for(lambda: sum(map(is_gone, idle)) >= 30, 3)
+    uwtest.wait_for(lambda: sum(map(is_gone, idle)) >= 30)
     gone = sum(map(is_gone, idle))
     t.ok(100 > gone >= 30, f"100 silent connections of one address: {gone} refused at once")
-    at = time.monotonic()
-    t.ok(tls(cert, port, good, source="127.0.0.2")[0] == 200 and time.monotonic() - at < 2,
-         f"another address is served in {(time.monotonic() - at) * 1e3:.0f} ms")
-    at = time.monotonic()
+    took = []
+    for _ in range(3):    # a busy machine delays anything
+        at = time.monotonic()
+        t.equal(tls(cert, port, good, source="127.0.0.2")[0], 200, "another address is served")
+        took.append(time.monotonic() - at)
+    t.ok(min(took) < 2, f"… in {min(took) * 1e3:.0f} ms")
+    last = math.inf
+    if uwtest.wait_for(lambda: all(map(is_gone, idle)), 30):
+        last = time.monotonic() - began
     for s in idle:
-        s.settimeout(max(0.01, 7 - (time.monotonic() - at)))
-        try:
-            s.recv(1)
-        except TimeoutError:
-            gone = -1000
-        except OSError:
-            pass
         s.close()
-    t.ok(gone > 0, "the rest is cut off within its time")
+    return last
 
 
 def logged_once(d):

@@ -12,8 +12,9 @@ import uwtest
 
 t = uwtest.Tap()
 SIM = uwtest.program("underwatt-sim")
-# Sensors without gain error: what is measured is compared with what is true.
-MACHINE = "name: exact\nboards: [{model: v100, count: 4, ideal: true}]\n"
+# Sensors without gain error: what is measured is compared with what is true.  Without leakage the power at rest is
+# the same for a hot board.
+MACHINE = "name: exact\nboards: [{model: v100, count: 4, ideal: true, leakage: 0}]\n"
 
 
 def plain(*args, env=None):
@@ -127,21 +128,21 @@ def signals(node):
         p = node.popen("underwatt", "measure", "--", "bash", "-c", catch)
         p.stdout.readline()
         os.kill(p.pid, signo)
-        out, err = p.communicate(timeout=20)
+        out, err = p.communicate(timeout=uwtest.PATIENCE)
         t.ok(p.returncode == 9 and out == "got\n" and "time " in err,
              f"{signo.name} reaches CMD, which has the last word", f"{p.returncode} {out} {err}")
     p = node.popen("underwatt", "measure", "--", "bash", "-c", "echo ready; exec sleep 60")
     p.stdout.readline()
     time.sleep(0.2)
     os.kill(p.pid, signal.SIGTERM)
-    out, err = p.communicate(timeout=20)
+    out, err = p.communicate(timeout=uwtest.PATIENCE)
     t.ok(p.returncode == 143 and "time " in err, "a CMD that dies of it: 143, and the report", err)
     # As at a terminal: the whole group gets it.
-    count = 'n=0; trap "n=\\$((n+1))" INT; echo ready; for i in 1 2 3 4 5 6; do sleep 0.1; done; exit $((20+n))'
-    p = node.popen("underwatt", "measure", "--", "bash", "-c", count.replace("\\$", "$"), start_new_session=True)
+    count = "n=0; trap 'n=$((n+1))' INT; echo ready; while [ $n = 0 ]; do sleep 0.1; done; sleep 0.3; exit $((20+n))"
+    p = node.popen("underwatt", "measure", "--", "bash", "-c", count, start_new_session=True)
     p.stdout.readline()
     os.killpg(p.pid, signal.SIGINT)
-    out, err = p.communicate(timeout=20)
+    out, err = p.communicate(timeout=uwtest.PATIENCE)
     t.ok(p.returncode in (21, 22) and "time " in err, "Ctrl-C at a terminal: CMD decides, the report comes", f"{p.returncode} {err}")
 
 
@@ -183,26 +184,37 @@ def boards(node):
     t.ok(d["energy_j"] is None and d["boards"] == [], "… and null, not 0", d)
 
 
-def truth(node):
-    """Against the simulator's own count of the true joules."""
-    def now():
-        s = node.status()["boards"]
-        return [b["true_j"] for b in s], s[0]["at_ns"]
+class Truth:
+    """The simulator's own count of the true joules, of boards that are at rest before and after a command."""
 
-    (a, a_ns), other = now(), 3
-    time.sleep(0.5)
-    b, b_ns = now()
-    idle_w = (b[other] - a[other]) / (b_ns - a_ns) * 1e9
-    (a, a_ns) = now()
+    def __init__(self, node):
+        self.node = node
+        rest, rest_ns = self.now()
+        time.sleep(0.2)
+        self.began, self.began_ns = self.now()
+        self.idle_w = (self.began[0] - rest[0]) / (self.began_ns - rest_ns) * 1e9
+
+    def now(self):
+        boards = self.node.status()["boards"]
+        return [b["true_j"] for b in boards], boards[0]["at_ns"]
+
+    def of(self, time_s):
+        """Of each board in the time that the command took."""
+        ended, ended_ns = self.now()
+        rest_j = self.idle_w * ((ended_ns - self.began_ns) * 1e-9 - time_s)
+        return [e - b - rest_j for b, e in zip(self.began, ended)]
+
+
+def truth(node):
+    world = Truth(node)
     p = node.run("underwatt", "measure", "--gpus", "0,1", "--json", "-", "-q", "--", "sh", "-c",
                  " ".join(train("0,1", 18)) + " >/dev/null")
-    b, b_ns = now()
     d = json.loads(p.stdout)
-    rest_s = (b_ns - a_ns) * 1e-9 - d["time_s"]
+    of = world.of(d["time_s"])
     total = 0
     for board in d["boards"]:
         i = board["index"]
-        true = b[i] - a[i] - idle_w * rest_s
+        true = of[i]
         total += true
         # The truth is known to what the world published last, 4 to 20 ms ago, at either end.
         t.ok(abs(board["energy_j"] - true) <= board["half_j"] + 0.002 * true,
@@ -218,12 +230,11 @@ def truth(node):
 def fast_job(speed, steps):
     """In a world that is faster than the clock; to 1 % and for longer in tests/simulation/test-faults.c."""
     with uwtest.Node(machine=MACHINE, speed=speed) as node:
-        a = node.board(0)
+        world = Truth(node)
         p = node.run("underwatt", "measure", "--json", "-", "-q", "--", "sh", "-c",
                      " ".join(train("0", steps)) + " >/dev/null")
-        b = node.board(0)
         d = json.loads(p.stdout)
-        true = b["true_j"] - a["true_j"] - 40 * ((b["at_ns"] - a["at_ns"]) * 1e-9 - d["time_s"])
+        true = world.of(d["time_s"])[0]
         t.ok(d["energy_j"] and abs(d["energy_j"] - true) <= d["half_j"] + 0.002 * true,
              f"{d['time_s']:.0f} simulated seconds at speed {speed}: {d['energy_j']} J +- {d['half_j']} J of {true:.0f} J", p.stderr)
 
@@ -232,7 +243,7 @@ def paused_world(speed=50, steps=450):
     """The simulator stands still now and then, as on a busy machine: its boards tell old values for
     up to half a minute, then the new ones."""
     with uwtest.Node(machine=MACHINE, speed=speed) as node:
-        a = node.board(0)
+        world = Truth(node)
         p = node.popen("underwatt", "measure", "--json", "-", "-q", "--", "sh", "-c",
                        " ".join(train("0", steps)) + " >/dev/null")
         for stand_s in (0.05, 0.6, 0.1, 0.3, 0.02, 0.5):
@@ -243,9 +254,8 @@ def paused_world(speed=50, steps=450):
             finally:
                 os.kill(node.pid, signal.SIGCONT)
         out, err = p.communicate(timeout=120)
-        b = node.board(0)
         d = json.loads(out)
-        true = b["true_j"] - a["true_j"] - 40 * ((b["at_ns"] - a["at_ns"]) * 1e-9 - d["time_s"])
+        true = world.of(d["time_s"])[0]
         t.ok(d["energy_j"] and abs(d["energy_j"] - true) <= d["half_j"] + 0.002 * true,
              f"… while the world stands still: {d['energy_j']} J +- {d['half_j']} J of {true:.0f} J", err)
 
