@@ -54,7 +54,7 @@ class Client:
 
     def done(self):
         self.child.stdin.close()
-        return self.child.wait(20), self.child.stderr.read()
+        return self.child.wait(uwtest.PATIENCE), self.child.stderr.read()
 
 
 class Options(ctypes.Structure):
@@ -116,6 +116,7 @@ def agrees(t, node, d, exe):
     claims(t, node, d, exe)
     time.sleep(max(1, learnt - time.monotonic()))
     for seconds in (4, 25):
+        began = time.monotonic()
         for c in (local, remote):
             c.tell("begin")
         t.equal((py.begin(), local.line(), remote.line()), (0, (0, ""), (0, "")), f"{seconds} s: windows begin")
@@ -126,6 +127,7 @@ def agrees(t, node, d, exe):
             c.tell("end")
         r = py.end()
         mine, yours = remote.ended(), local.ended()
+        took = time.monotonic() - began
         t.equal(r, 0, f"{seconds} s: they end {py.err.value.decode()}")
         for i in range(3):
             watts = (b[i][0] - a[i][0]) / (b[i][1] - a[i][1]) * 1e9
@@ -133,7 +135,7 @@ def agrees(t, node, d, exe):
             for name, (time_s, energy, half, method) in (("daemon", mine[i]), ("local", yours[i]),
                                                          ("Python", (p.time_s, p.energy_j, p.half_j, (p.method or b"").decode()))):
                 # The truth is looked up a moment after the beginning and before the end, and the load has pauses.
-                t.ok(seconds - 0.1 < time_s < seconds + 3 and abs(energy - watts * time_s) <= half + 300 * (time_s - seconds + 0.1),
+                t.ok(seconds - 0.1 < time_s < took and abs(energy - watts * time_s) <= half + 300 * (time_s - seconds + 0.1),
                      f"{seconds} s, GPU {i}, {name}: {energy:.1f} J ± {half:.1f} J ({method}) in {time_s:.2f} s, true {watts:.1f} W")
             (t1, e1, h1, _), (t2, e2, h2, _) = mine[i], yours[i]
             t.ok(abs(e1 - e2) <= h1 + h2 + 300 * (abs(t1 - t2) + 0.02),
@@ -162,7 +164,7 @@ def steps(t, node, exe):
         took, b = time.monotonic() - began, truth(node)
         t.equal(c.ask("stop"), (0, ""), f"{name}: it stops")
         t.equal(c.ask("wait 30"), (0, ""), f"{name}: it is waited for")
-        t.ok(uwtest.wait_for(lambda: c.ask("ready") == (0, "1"), 30), f"{name}: and ready")
+        t.ok(uwtest.wait_for(lambda: c.ask("ready") == (0, "1")), f"{name}: and ready")
         sampled = [(room, c.ask(f"samples 0 {room}")) for room in (4096, 5, 1)]
         t.equal(c.ask("samples 0 0")[0], -errno.EINVAL, f"{name}: no room for samples")
         t.equal(c.ask("samples 9 5")[0], -errno.EINVAL, f"{name}: samples of no board")
@@ -222,11 +224,11 @@ def claims(t, node, d, exe):
     c = Client(node, exe)
     r, claim = c.ask("claim 1 200000 600")
     t.equal(r, 0, f"a claim {claim}")
-    t.ok(uwtest.wait_for(lambda: limit(1) < original, 30), "it comes into force", limit(1))
+    t.ok(uwtest.wait_for(lambda: limit(1) < original), "it comes into force", limit(1))
     made = [x for x in d.ask("GET", "/v1/claims")[1]["claims"] if x["id"] == int(claim or 0)]
     t.ok(len(made) == 1 and made[0]["why"] == "a test" and made[0]["cap_mw"] == 200000, "with its reason and watts", made)
     os.kill(c.child.pid, signal.SIGKILL)
-    t.ok(uwtest.wait_for(lambda: limit(1) == original, 20), "it ends with the process, however that ends", limit(1))
+    t.ok(uwtest.wait_for(lambda: limit(1) == original), "it ends with the process, however that ends", limit(1))
     t.equal([x for x in d.ask("GET", "/v1/claims")[1]["claims"] if x["gpu"] == 1], [], "and is gone")
     c = Client(node, exe)
     r, claim = c.ask("claim 1 210000 0")
@@ -244,7 +246,7 @@ def claims(t, node, d, exe):
     r, text = anna.ask("claim 0 200000 60")
     t.ok(r == -errno.EPERM and "may not claim" in text, "a claim on a board that is not theirs is refused", text)
     job = node.train("--gpus", "1", "--epochs", "100000", **who)
-    t.ok(uwtest.wait_for(lambda: anna.ask("claim 1 290000 60")[0] == 0, 20, 0.5), "on their own job's board it is not")
+    t.ok(uwtest.wait_for(lambda: anna.ask("claim 1 290000 60")[0] == 0, step=0.5), "on their own job's board it is not")
     t.equal(anna.ask("claim 0 200000 60")[0], -errno.EPERM, "the other board is still not theirs")
     r, text = anna.ask("claim 1 900000 60")
     t.ok(r == -errno.EINVAL and "outside" in text, "nor watts beyond the board's", text)
@@ -262,12 +264,12 @@ def jobs(t, node, d, exe):
     j = look(number)
     t.equal((j["name"], j["labels"], j["gpus"], j["source"]), ("lib-client", {"project": "tests", "run": "7"}, [0], "run"), "as it was described")
     c.done()
-    t.ok(uwtest.wait_for(lambda: not look(number).get("running"), 10), "it ends with its process", look(number))
+    t.ok(uwtest.wait_for(lambda: not look(number).get("running")), "it ends with its process", look(number))
     c = Client(node, exe)
     r, number = c.ask("job energy")
     t.equal(r, 0, f"a job with a goal {number}")
     # Steps of real time: the daemon looks ten times a second.
-    stop = time.monotonic() + 20
+    stop = time.monotonic() + uwtest.PATIENCE
     while time.monotonic() < stop and look(number)["steps"] < 20:
         c.ask("steps 1")
         time.sleep(0.05)
@@ -276,13 +278,13 @@ def jobs(t, node, d, exe):
     d.child.kill()
     d.child.wait()
     d.start()
-    t.ok(uwtest.wait_for(lambda: c.ask("renew")[0] == 0, 10), "a daemon that was restarted is told of them again")
+    t.ok(uwtest.wait_for(lambda: c.ask("renew")[0] == 0), "a daemon that was restarted is told of them again")
     seen = look(number).get("steps") or 0
     for _ in range(60):
         c.ask("steps 1")
         time.sleep(0.05)
     t.ok(uwtest.wait_for(lambda: any(x["name"] == "lib-client" and x["running"] and x["steps"] > seen
-                                     for x in d.ask("GET", "/v1/jobs")[1]["jobs"]), 10), "and sees new ones", d.ask("GET", "/v1/jobs"))
+                                     for x in d.ask("GET", "/v1/jobs")[1]["jobs"])), "and sees new ones", d.ask("GET", "/v1/jobs"))
     t.equal(c.ask("over"), (0, ""), "it ends when it says so")
     t.ok(c.ask("over")[0] in (0, -errno.ENOENT), "and once")
     c.done()
@@ -300,13 +302,13 @@ def goals(t, node, d, exe):
     t.equal(c.ask("goal"), (0, ""), "none is none")
     t.equal((c.ask("goal energy"), (look() or {}).get("goal")), ((0, ""), "energy"), "a goal: the search begins")
     c.ask("steps 1")
-    t.ok(uwtest.wait_for(lambda: c.ask("steps 1")[0] == 0 and (look() or {}).get("page"), 20), "with the job's page", look())
+    t.ok(uwtest.wait_for(lambda: c.ask("steps 1")[0] == 0 and (look() or {}).get("page")), "with the job's page", look())
     r, text = c.ask("search")
     words = text.split(";")
     t.ok(r == 0 and len(words) == 6 and words[0] == "energy" and words[2], "its state is told", text)
     t.equal((c.ask("goal slowdown:1.1"), look()["goal"]), ((0, ""), "slowdown:1.1"), "another goal")
     t.equal(c.ask("goal"), (0, ""), "none for now")
-    t.ok(uwtest.wait_for(lambda: look()["goal"] is None and look()["status"] is None, 20), "it rests", look())
+    t.ok(uwtest.wait_for(lambda: look()["goal"] is None and look()["status"] is None), "it rests", look())
     t.equal(c.ask("found"), (0, "0"), "a child finds the job that it belongs to")
     r, claim = c.ask("cap 80%")
     made = [x for x in d.ask("GET", f"/v1/claims?job={number}")[1]["claims"] if x["id"] == int(claim or 0)]
@@ -330,9 +332,9 @@ def later(t, node, d, exe):
     b.ask("steps 3")
     t.equal((b.ask("renew"), look()["search"]), ((0, ""), None), "whose steps nobody needs")
     t.equal(b.ask("goal energy"), (0, ""), "one gives it a goal")
-    t.ok(uwtest.wait_for(lambda: look()["steps"] == 3, 20), "the slower one's steps count", look())
+    t.ok(uwtest.wait_for(lambda: look()["steps"] == 3), "the slower one's steps count", look())
     b.ask("steps 7")
-    t.ok(uwtest.wait_for(lambda: look()["steps"] == 5, 20), "then the other's", look())
+    t.ok(uwtest.wait_for(lambda: look()["steps"] == 5), "then the other's", look())
     t.equal((a.ask("renew"), b.ask("renew")), ((0, ""), (0, "")), "each may renew it")
     t.equal((a.ask("over"), b.ask("over")), ((0, ""), (0, "")), "it ends")
     a.done()
@@ -382,7 +384,7 @@ def main():
         with uwtest.Node(machine=MACHINE) as node:
             d = node.daemon()
             train = node.train("--gpus", "0,2", "--epochs", "100000", "--phases", "train")
-            uwtest.wait_for(lambda: node.board(0)["power_mw"] > 200000, 5)
+            uwtest.wait_for(lambda: node.board(0)["power_mw"] > 200000)
             py = agrees(t, node, d, exe)
             steps(t, node, exe)
             hangs(t, node, d, exe)

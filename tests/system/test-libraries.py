@@ -53,7 +53,7 @@ with uwtest.Node(board="v100", count=2) as node:
     for args in (["list"], ["measure", "-q", "--", "true"], ["run", "-q", "--gpus", "0", "--", "true"]):
         light(" ".join(args), lambda env, a=args: node.run("underwatt", *a, env=env))
     d = node.daemon()
-    uwtest.wait_for(lambda: "event=ready" in d.log() and resident(d.pid, "libgnutls") < 500, 10)
+    uwtest.wait_for(lambda: "event=ready" in d.log() and resident(d.pid, "libgnutls") < 500)
     kib = resident(d.pid, "libgnutls")
     t.ok(0 < kib < 500, "the daemon lets go of what only its start has used of a library", f"{kib} KiB")
     for args in (["list"], ["jobs"], ["cap", "show"], ["report"], ["run", "-q", "--gpus", "0", "--", "true"]):

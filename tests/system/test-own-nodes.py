@@ -18,8 +18,11 @@ def sockets(runtime):
     return sorted(pathlib.Path(runtime, "underwatt").glob("node-*.sock"))
 
 
-def ask(node, runtime, *args, **kw):
-    return node.run("underwatt", *args, env={"XDG_RUNTIME_DIR": runtime}, **kw)
+def ask(node, runtime, *args, stopped=None, **kw):
+    """Once each command has answered within its second, but for the one that is stopped."""
+    def look():
+        return node.run("underwatt", *args, env={"XDG_RUNTIME_DIR": runtime}, **kw)
+    return uwtest.wait_until(look, lambda p: all(f"process {stopped} " in line for line in p.stderr.splitlines() if "does not answer" in line))
 
 
 def together(node, other, runtime):
@@ -61,7 +64,7 @@ def together(node, other, runtime):
 def ends(node, runtime, cap, sweep):
     """A killed command leaves its socket, which the next look removes."""
     sweep.send_signal(signal.SIGSTOP)
-    p = ask(node, runtime, "explain", "0")
+    p = ask(node, runtime, "explain", "0", stopped=sweep.pid)
     t.ok(p.returncode == 0 and f"process {sweep.pid} does not answer" in p.stderr,
          "a command that is stopped: said, and the other one is told", p.stdout + p.stderr)
     os.kill(sweep.pid, signal.SIGKILL)
@@ -92,7 +95,7 @@ def of_run(node, runtime):
     t.ok(p.returncode == 0 and "cap 200 W" in p.stdout, "explain: of run's cap", p.stdout + p.stderr)
     for job in jobs:
         job.send_signal(signal.SIGTERM)
-        job.wait(30)
+        job.wait(uwtest.PATIENCE)
     t.ok(sockets(runtime) == [], "they take their sockets along", sockets(runtime))
 
 
@@ -107,7 +110,7 @@ def both_open_all(node, runtime):
         t.ok(p.returncode == 0 and "  state      held" in p.stdout, f"explain {gpu}: of the one that caps it", p.stdout + p.stderr)
     for job in jobs:
         job.send_signal(signal.SIGTERM)
-        job.wait(30)
+        job.wait(uwtest.PATIENCE)
 
 
 runtime = tempfile.mkdtemp(prefix="uw-run-")

@@ -31,7 +31,8 @@ with uwtest.Node(count=1, speed=4) as node:
     t.equal(seen["phase_by"], "telemetry", "… by its telemetry")
     t.ok(0.5 < seen["phase_confidence"] < 1, "… with how often that is right", seen["phase_confidence"])
     t.ok(seen["phase_s"] >= 0 and seen["phase_since_utc"].endswith("Z"), "… and since when", seen)
-    text = node.run("underwatt", "jobs").stdout
+    text = uwtest.wait_until(lambda: node.run("underwatt", "jobs").stdout,
+                             lambda text: "measured only, trains for" in " ".join(text.split()), LONG)
     t.ok("measured only, trains for" in " ".join(text.split()), "underwatt jobs says so, too", text)
     t.ok("% sure)" in text, "… with how sure that is", text)
     top = node.run("underwatt", "top", "--once").stdout
@@ -43,7 +44,7 @@ with uwtest.Node(count=1, speed=4) as node:
         before = phase(d)
         lines = [x for x in str(d.ask("GET", "/metrics")[1]).splitlines() if x.startswith("underwatt_job_phase{")]
         return before in CODES and before == phase(d) and [x.split()[-1] for x in lines] == [str(CODES[before])]
-    t.ok(uwtest.wait_for(told, 20), "… and the metrics say what the job shows", (only(d), d.ask("GET", "/metrics")[1]))
+    t.ok(uwtest.wait_for(told, LONG), "… and the metrics say what the job shows", (only(d), d.ask("GET", "/metrics")[1]))
 
     def booked():
         path = node.state + "/underwattd/ledger.sqlite"
