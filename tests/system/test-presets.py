@@ -73,7 +73,7 @@ def report(node, name, share, mw, *args):
 def alone(node):
     """Without a daemon."""
     refusals(node, True)
-    p = node.run("underwatt", "cap", "set", "--preset", "balanced", "--gpus", "0,1", "--for", "30 s", "--local", "--json", "-")
+    p = node.run("underwatt", "cap", "set", "--preset", "balanced", "--gpus", "0,1", "--for", "15 s", "--local", "--json", "-")
     got = json.loads(p.stdout)
     t.ok(p.returncode == 0 and got["preset"] == "balanced" and all(b["cap_mw"] == 255000 and b["reached"] and b["restored"]
                                                                   for b in got["boards"]), "cap set --local", p)
