@@ -116,6 +116,14 @@ def alive(pid):
         return False
 
 
+def words_of(pid):
+    """A process' arguments; [] if it has ended."""
+    try:
+        return pathlib.Path(f"/proc/{pid}/cmdline").read_bytes().decode(errors="replace").split("\0")
+    except OSError:
+        return []
+
+
 def children_of(pid):
     """Pid -> arguments of each child that has not ended."""
     found = {}
@@ -124,11 +132,8 @@ def children_of(pid):
     except OSError:
         pids = []
     for child in map(int, pids):
-        try:
-            words = pathlib.Path(f"/proc/{child}/cmdline").read_bytes().decode(errors="replace").split("\0")
-        except OSError:
-            continue
-        if words[0]:
+        words = words_of(child)
+        if any(words[:1]):
             found[child] = words
     return found
 
@@ -136,8 +141,10 @@ def children_of(pid):
 def services(starter):
     """Pids of what underwatt-start runs: keeper, actuator, daemon; what does not run is not there."""
     found = {}
+    own = words_of(starter)
     for pid, words in children_of(starter).items():
-        if "--become" in words or "--recover" in words:
+        # Until its exec() a child has the starter's arguments: it may become a helper.
+        if words == own or "--become" in words or "--recover" in words:
             continue
         found["keeper" if "--keeper" in words else "actuator" if "--serve" in words else "daemon"] = pid
     for pid, words in children_of(found.get("keeper", 0)).items():
@@ -157,13 +164,15 @@ def fd_links(pid):
 
 
 def wait_for(what, seconds=PATIENCE, step=0.02):
-    """The first true value of what(), or its last one after so many seconds."""
-    until = time.monotonic() + seconds
-    value = what()
-    while not value and time.monotonic() < until:
-        time.sleep(step)
+    """The first true value of what(), or its last one after so many seconds.  A pause counts as `step`, however long it took:
+    this process, or the whole machine, may have stood still."""
+    while True:
+        began = time.monotonic()
         value = what()
-    return value
+        if value or seconds <= 0:
+            return value
+        seconds -= time.monotonic() - began + step
+        time.sleep(step)
 
 
 def must(good, *seen):
@@ -441,6 +450,7 @@ class Daemon:
         self.ledger = os.path.join(node.state, "underwattd", "ledger.sqlite")
         self.notes = socket.socket(socket.AF_UNIX, socket.SOCK_DGRAM)
         self.notes.bind(os.path.join(self.dir, "notify"))
+        self.notes.setblocking(False)
         self.configure(config)
 
     def configure(self, text):
@@ -475,6 +485,7 @@ class Daemon:
     def start(self, wait=True):
         if self.wants_actuator and not (self.actuator and self.actuator.poll() is None):
             self.start_actuator()
+        self._hears(None)    # what the daemon before this one has sent
         user = ["--user", "root"] if os.geteuid() == 0 else []
         self.child = self._spawn("underwattd", *user, "--config", self.config, *self.args,
                                  env={"NOTIFY_SOCKET": os.path.join(self.dir, "notify"),
@@ -482,18 +493,18 @@ class Daemon:
         if wait and not self.told("READY=1", PATIENCE):
             raise RuntimeError(f"underwattd is not ready: {self.log()}")
 
+    def _hears(self, word):
+        """Whether one of the notifications that are here has this line; those before it are dropped, None: all."""
+        with contextlib.suppress(BlockingIOError):
+            while word not in self.notes.recv(4096).decode().split("\n"):
+                pass
+            return True
+        return False
+
     def told(self, word, seconds=PATIENCE):
         """Wait for a line of its notifications; those before it are dropped."""
-        until = time.monotonic() + seconds
-        while time.monotonic() < until:
-            self.notes.settimeout(0.1)
-            try:
-                if word in self.notes.recv(4096).decode().split("\n"):
-                    return True
-            except TimeoutError:
-                if self.child.poll() is not None:
-                    return False
-        return False
+        seen = wait_for(lambda: "told" if self._hears(word) else self.child.poll() is not None and "ended", seconds)
+        return seen == "told" or self._hears(word)    # its last words may have come just before its end
 
     @property
     def pid(self):
