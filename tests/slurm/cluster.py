@@ -396,7 +396,12 @@ GresTypes=gpu
 
     def rested(self):
         """The nodes' states once no job is on any; one that is drained stays so."""
-        return uwtest.wait_until(self.states, lambda s: not {"comp", "alloc", "mix"} & set(s))
+        return uwtest.wait_until(self.states, lambda s: s and not {"comp", "alloc", "mix"} & set(s))
+
+    def emptied(self, seconds):
+        """What squeue shows once no job is left, or after so many seconds."""
+        p = uwtest.wait_until(lambda: self.run("squeue", "-h"), lambda p: p.returncode == 0 and not p.stdout.strip(), seconds)
+        return p.stdout + p.stderr
 
     def srun(self, *words, user=USER, **kw):
         return self.run("srun", "--quiet", *words, user=user, **kw)

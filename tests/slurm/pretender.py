@@ -1,5 +1,6 @@
 """What may listen at underwattd's socket in its place: a server that notes what it is asked and answers as it is told."""
 import contextlib
+import itertools
 import json
 import os
 import pathlib
@@ -15,7 +16,7 @@ class Pretender:
 
     def __init__(self, path, answer=None):
         self.path, self.answer = path, answer
-        self.asked = []    # (method, path, body)
+        self.asked = []    # (number of the connection, method, path, body)
         self.over = threading.Event()
 
     def __enter__(self):
@@ -35,14 +36,14 @@ class Pretender:
         os.unlink(self.path)
 
     def serve(self):
-        while not self.over.is_set():
+        for number in itertools.count():
             try:
                 link = self.socket.accept()[0]
             except OSError:
                 return
-            threading.Thread(target=self.one, args=(link,), daemon=True).start()
+            threading.Thread(target=self.one, args=(number, link), daemon=True).start()
 
-    def one(self, link):
+    def one(self, number, link):
         with link, contextlib.suppress(OSError, ValueError):
             data = b""
             while b"\r\n\r\n" not in data:
@@ -55,13 +56,13 @@ class Pretender:
             length = [int(line.split(":")[1]) for line in head.decode().split("\r\n") if line.lower().startswith("content-length:")]
             while length and len(body) < length[0]:
                 body += link.recv(65536)
-            self.asked.append((method, path, json.loads(body) if body else None))
+            self.asked.append((number, method, path, json.loads(body) if body else None))
             if callable(self.answer):
                 self.answer(link, self.over)
             else:
                 link.sendall(self.answer if self.answer is not None else CREATED if method == "PUT" else ENDED)
 
     def taken(self):
-        """What has been asked since the last call."""
+        """(method, path, body) of each request since the last call, as they came."""
         asked, self.asked = self.asked, []
-        return asked
+        return [words for _, *words in sorted(asked)]

@@ -209,7 +209,8 @@ def daemons(c):
     third = c.sbatch(SLEEP, ON_N1, "--gpus=1", "--gpu-power-cap=150")
     c.running(third)
     capped(c, "n1", {4: 200, 5: 150}, "a daemon that goes on caps the next job")
-    t.equal(sorted(c.jobs("n1")), [job, third], "… and has nothing of the one between")
+    seen = uwtest.wait_until(lambda: sorted(c.jobs("n1")), lambda jobs: jobs == [job, third], 20)    # it would end a job without a step after 60 s
+    t.equal(seen, [job, third], "… and has nothing of the one between")
     d.kill(actuator=False)
     fourth = c.sbatch("exit 0", ON_N1, "--gpus=1", "--gpu-power-cap=150")
     t.equal(c.ended(fourth), ["COMPLETED"], "without a daemon a job comes and goes")

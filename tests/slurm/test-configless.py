@@ -45,7 +45,8 @@ with cluster.Cluster(nodes=1, plugin="", configless=True, conf="PrologFlags=Cont
     later = time.time() + 600
     os.utime(copies / "gres.conf", (later, later))
     number = c.heard("n1", "exec sleep 600", *WORDS)
-    t.equal((c.jobs("n1")[number]["gpus"], c.limits("n1")), ([], [300] * 8), "a copy that was written ten minutes after slurmd's start: no cap")
+    seen = uwtest.wait_until(lambda: c.jobs("n1").get(number), bool) or {}
+    t.equal((seen.get("gpus"), c.limits("n1")), ([], [300] * 8), "a copy that was written ten minutes after slurmd's start: no cap")
     c.run("scancel", number)
     c.ended(number)
     said = doctor(c)

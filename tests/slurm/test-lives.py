@@ -116,6 +116,7 @@ def twice(c, times, flags):
     (flags / "epilog").touch()
     c.run("scancel", job)
     capped(c, {}, "the cap has gone with the first epilog")
+    uwtest.wait_until(lambda: hooks(times, job), lambda h: len(h) == 2)    # the hook writes it after it has had the answer
     child = c.children.pop("n1")
     child.kill()
     child.wait()

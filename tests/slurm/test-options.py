@@ -42,7 +42,7 @@ def jobs(c, server):
     for name, run in ways.items():
         p = run()
         t.ok(isinstance(p, int) or p.returncode == 0, f"{name}: the job runs", p)
-        uwtest.wait_for(lambda: len(server.asked) >= 2, 20)
+        uwtest.wait_for(lambda: len(server.asked) >= 2)
         asked = server.taken()
         numbers = {path for _, path, _ in asked}
         t.equal([method for method, _, _ in asked], ["PUT", "DELETE"], f"{name}: the daemon hears of its begin and its end")
@@ -63,19 +63,19 @@ def others(c, server):
             ("no option", ["--gpus=8"], {}, {"gpu_minors": [4, 5, 6, 7, 3, 0, 1, 2]}),
             ("no GPU, a cap", ["--gpu-power-cap=200"], {}, {"gpu_minors": [], "cap": "200 W"})):
         p = c.srun(*words, "true", env=env)
-        uwtest.wait_for(lambda: len(server.asked) >= 2, 20)
+        uwtest.wait_for(lambda: len(server.asked) >= 2)
         t.equal((p.returncode, begun(server.taken())), (0, [want]), name)
     p = c.run("salloc", "-Q", "--gpus=1", "--gpu-power-goal=edp", "srun", "true", user=cluster.USER)
-    uwtest.wait_for(lambda: len(server.asked) >= 2, 20)
+    uwtest.wait_for(lambda: len(server.asked) >= 2)
     t.equal((p.returncode, begun(server.taken())), (0, [{"gpu_minors": [4], "goal": "edp"}]), "salloc with a goal")
     t.equal(c.srun("true").returncode, 0, "a job without GPUs or options runs")
-    uwtest.wait_for(lambda: server.asked, 20)
+    uwtest.wait_for(lambda: server.asked)
     t.equal([method for method, _, _ in server.taken()], ["DELETE"], "… of which the daemon hears the end alone")
     p = c.run("salloc", "-Q", "--gpus=1", "--gpu-power-cap=200", "true", user=cluster.USER)
-    uwtest.wait_for(lambda: server.asked, 20)
+    uwtest.wait_for(lambda: server.asked)
     t.equal([method for method, _, _ in server.taken()], ["DELETE"], "an allocation without a step has an epilog alone")
     out = c.sbatch("srun true; srun --gpu-power-cap=150 true; srun true & srun true; wait", "--gpus=2", "--gpu-power-cap=200", "-n2")
-    uwtest.wait_for(lambda: len(server.asked) >= 2, 20)
+    uwtest.wait_for(lambda: len(server.asked) >= 2)
     asked = server.taken()
     t.equal([method for method, _, _ in asked], ["PUT", "DELETE"], f"steps of a job change nothing ({out})")
     for name, words, env, script in (
@@ -84,11 +84,11 @@ def others(c, server):
             ("a step of a job without a cap", [], {}, "SLURM_GPU_POWER_CAP=abc srun true")):
         job = c.sbatch(script, "--gpus=1", *words, env=env)
         t.equal(c.ended(job), ["COMPLETED"], f"{name}: it runs")
-    uwtest.wait_for(lambda: len(server.asked) >= 6, 20)
+    uwtest.wait_for(lambda: len(server.asked) >= 6)
     server.taken()
     outer = c.sbatch("SLURM_GPU_POWER_CAP=150 sbatch -o /dev/null --gpus=1 --wrap true; sbatch -o /dev/null --gpus=1 --gpu-power-goal=edp --wrap true",
                      "--gpus=1", "--gpu-power-cap=200")
-    uwtest.wait_for(lambda: len(server.asked) >= 6, 20)
+    uwtest.wait_for(lambda: len(server.asked) >= 6)
     t.equal(sorted(str([body.get("cap"), body.get("goal")]) for body in begun(server.taken())),
             ["['150 W', None]", "['200 W', None]", "[None, 'edp']"], f"a job that is submitted by a job has its own cap or goal ({outer})")
     said = " ".join(c.run("srun", "--help").stdout.split())
@@ -103,18 +103,18 @@ def scripts(c, server):
     for name, words, want in (("another cap", ["--gpu-power-cap=150"], {"gpu_minors": [4], "cap": "150 W"}),
                               ("a goal", ["--gpu-power-goal=edp"], {"gpu_minors": [4], "goal": "edp"})):
         p = c.run("sbatch", "-o", "/dev/null", *words, path, user=cluster.USER)
-        uwtest.wait_for(lambda: len(server.asked) >= 2, 20)
+        uwtest.wait_for(lambda: len(server.asked) >= 2)
         t.equal((p.returncode, begun(server.taken())), (0, [want]), f"a script with a cap, {name} on the command line")
     t.ok("underwatt: --gpu-power-goal goes before the script's --gpu-power-cap" in p.stderr, "… which a line says", p.stderr)
     path.write_text(cap.replace("cap=200", "goal=edp") + "sbatch -o /dev/null inner.sh\n")
     path.with_name("inner.sh").write_text(cap.replace("cap=200", "goal=energy"))
     p = c.run("sbatch", "-o", "/dev/null", "--gpu-power-cap=150", path, user=cluster.USER)
-    uwtest.wait_for(lambda: len(server.asked) >= 4, 20)
+    uwtest.wait_for(lambda: len(server.asked) >= 4)
     t.equal((p.returncode, [(body.get("cap"), body.get("goal")) for body in begun(server.taken())]), (0, [("150 W", None), (None, "energy")]),
             "a script with a goal, a cap on the command line, and a script with a goal that it submits")
     t.equal(p.stderr.count("underwatt: --gpu-power-cap goes before the script's --gpu-power-goal"), 1, "… which a line says")
     p = c.run("sbatch", "-o", "/dev/null", path.with_name("inner.sh"), "--gpu-power-cap=150", user=cluster.USER, env={"SLURM_GPU_POWER_CAP": "200"})
-    uwtest.wait_for(lambda: len(server.asked) >= 2, 20)
+    uwtest.wait_for(lambda: len(server.asked) >= 2)
     t.equal((p.returncode, begun(server.taken())), (0, [{"gpu_minors": [4], "goal": "energy"}]), "a word for the script is no option of the job's")
     p = c.run("sbatch", "-o", "/dev/null", "--gpu-power-cap=999", path, user=cluster.USER)
     t.ok(p.returncode != 0 and "999 W is above 300 W" in p.stderr.splitlines()[0], "a wrong cap on the command line is refused all the same", p.stderr)
@@ -171,7 +171,7 @@ def tables(c, server):
                                 ("a table with a mistake", f"boards={c.path('bad')}", ["--gpu-power-cap=999"])):
         c.write_plugstack(plugin)
         p = c.srun("--gpus=1", *words, "true")
-        uwtest.wait_for(lambda: len(server.asked) >= 2, 20)
+        uwtest.wait_for(lambda: len(server.asked) >= 2)
         t.ok(p.returncode == 0 and server.taken()[0][2]["cap"] == "999 W", f"{name}: 999 W have the form of a cap", p.stderr)
     p = c.srun("--gpus=1", "--gpu-power-cap=abc", "true")
     t.ok(p.returncode != 0, "… what has not is refused", p.stderr)

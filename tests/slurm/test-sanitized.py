@@ -47,7 +47,7 @@ with cluster.Cluster(nodes=1, plugin="", library=PLUGIN, daemon=None, preload=RU
         t.ok("AddressSanitizer" not in p.stderr, "… and the sanitizers are silent", p.stderr)
     with pretender.Pretender(c.socket("n1"), answer) as server:
         job = c.sbatch("exit 0", "--gpus=1", "--gpu-power-cap=200", f"--array=1-{JOBS}", env=env)
-        over = uwtest.wait_until(lambda: c.run("squeue", "-h").stdout, lambda text: not text.strip(), 150)
+        over = c.emptied(150)
         t.equal((over, c.rested()), ("", ["idle"]), f"{JOBS} jobs have run, the node is not drained (seed {SEED})")
         asked = server.taken()
     t.ok(len(asked) >= JOBS, f"{len(asked)} hooks asked the daemon", asked[:3])

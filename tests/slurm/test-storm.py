@@ -82,7 +82,7 @@ def storm(c, times):
     half = JOBS // 2
     jobs = [c.sbatch("exec sleep 1", "--gpus=1", "--gpu-power-cap=200", f"--array=1-{n}", user=user)
             for n, user in ((half, cluster.USER), (JOBS - half, cluster.OTHER))]
-    over = uwtest.wait_until(lambda: c.run("squeue", "-h").stdout, lambda text: not text.strip(), 900)
+    over = c.emptied(900)
     took = time.monotonic() - began
     print(f"# {JOBS} jobs of 1 s on {len(c.names) * c.boards} GPUs in {took:.0f} s, load average {os.getloadavg()}", flush=True)
     t.equal(over, "", "the queue is empty")
@@ -120,7 +120,7 @@ def storm(c, times):
 
 def few(c, times, what, limit_ms, n=200):
     c.sbatch("exit 0", "--gpus=1", "--gpu-power-cap=200", f"--array=1-{n}")
-    uwtest.wait_until(lambda: c.run("squeue", "-h").stdout, lambda text: not text.strip(), 300)
+    c.emptied(300)
     t.equal(hooks(times, what, limit_ms), (n, n), f"{what}: each job had a prolog and an epilog")
     t.equal(set(c.rested()), {"idle"}, f"{what}: no node is drained")
 
