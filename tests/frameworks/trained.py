@@ -14,6 +14,7 @@ def true_j():
     """Of this process' board until now, since the node began; after all that was granted."""
     torch.cuda.init()
     load = next(iter(_simload._loads))
+    load.wait()    # that may have been done long before this process runs again
     return load.phase("load", seconds=0.001).wait().energy_j
 
 

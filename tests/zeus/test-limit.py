@@ -96,13 +96,14 @@ def short_epochs(node):
 plo = GlobalPowerLimitOptimizer(monitor, Energy(), pl_step=75, search="exhaustive")
 for _ in range(12):
     epoch(plo, 14)
-told(plo)
+told(plo, waited=load.wait().waited_s)
 """
     (found,), p = loop(node, code)
     t.equal([m[0] for m in found["measured"]], [300, 225, 150], "epochs of 14 steps: a limit each all the same")
     t.ok("epochs have 14 steps: 2 warm up and 11 are profiled" in p.stderr, "and that is said", p.stderr)
     first = found["measured"][0]
-    t.ok(9 < first[2] * SPEED < 30, "its figures are of 40 steps", found)
+    # The boards waited for this machine in some of them.
+    t.ok(9 < first[2] * SPEED < 30 + found["waited"], "its figures are of 40 steps", found)
 
 
 def found_limit(node):

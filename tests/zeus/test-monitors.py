@@ -39,11 +39,13 @@ if __name__ == "__main__":    # Zeus spawns processes, and gives them 10 s to be
     monitor.begin_window("both", sync_execution=False)
     sys.stdin.readline()
     measured = monitor.end_window("both", sync_execution=False)
-    ended = time.time()
-    energy = power.get_energy(began, ended) if power else {}
-    print(json.dumps([measured.time, measured.gpu_energy, ended - began, energy]), flush=True)
-    if power:
+    ended, watts = time.time(), {}
+    if power:    # who reads the power may stand still at either end of the window: of the time in which it was read
+        for gpu, line in power.get_power_timeline("device_instant", start_time=began, end_time=ended).items():
+            first, last = line[0][0], line[-1][0]
+            watts[gpu] = power.get_energy(first, last)[gpu] / (last - first) if last - first > 0.8 * (ended - began) else 0.0
         power.stop()
+    print(json.dumps([measured.time, measured.gpu_energy, watts]), flush=True)
 """
 
 METRICS = """
@@ -60,7 +62,7 @@ counter.begin_window("epoch")
 gauge.begin_window("epoch")
 histogram.begin_window("epoch", sync_execution=False)
 monitor.begin_window("inner", sync_execution=False)
-time.sleep(3.2)
+time.sleep(10.2)
 inner = monitor.end_window("inner", sync_execution=False)
 histogram.end_window("epoch", sync_execution=False)
 gauge.end_window("epoch")
@@ -107,7 +109,7 @@ monitors = {"all": ZeusMonitor(), "one": ZeusMonitor(cpu_indices=[0]), "none": Z
 carbon = CarbonEmissionMonitor(Known())
 for monitor in (*monitors.values(), carbon):
     monitor.begin_window("w", sync_execution=False)
-time.sleep(8)
+time.sleep(20)
 found = {name: monitor.end_window("w", sync_execution=False) for name, monitor in monitors.items()}
 grams = carbon.end_window("w", sync_execution=False)
 print(json.dumps([[m.time, m.cpu_energy, m.dram_energy] for m in found.values()]
@@ -173,7 +175,8 @@ def both(t, model, folder, kind):
         t.near(ours, theirs, AGREE * theirs, f"{model}, GPU {gpu}, windows: Zeus {found[0][1][gpu]:.1f} J in {found[0][0]:.2f} s, "
                f"ours {found[1][1][gpu]:.1f} J in {found[1][0]:.2f} s: {100 * (ours / theirs - 1):+.2f} % of the mean power")
         if kind == "power":
-            theirs, ours = ([f[3][gpu] / f[2] for f in found])
+            theirs, ours = (f[2][gpu] for f in found)
+            uwtest.must(theirs, f"{model}, GPU {gpu}: Zeus has read its power", found)
             t.near(ours, theirs, AGREE * theirs, f"{model}, GPU {gpu}, power over time: {100 * (ours / theirs - 1):+.2f} %")
 
 
@@ -257,8 +260,8 @@ def limits(t, folder):
     with uwtest.Node(board="v100", count=2, speed=20) as node:
         p = node.popen(fwuser.python(), "-m", "torch.distributed.run", "--standalone", "--nproc-per-node", "2", "-m", "underwatt.compat.zeus",
                        script, str(ranks), env={**paths(True), "PYTHONPATH": str(pyuser.PACKAGE)})
-        uwtest.wait_for(lambda: len(list(ranks.iterdir())) == 2 or p.poll() is not None)
-        found = sorted(int(f.read_text() or 0) for f in ranks.iterdir())
+        found = uwtest.wait_until(lambda: sorted(int(f.read_text() or 0) for f in ranks.iterdir()),
+                                  lambda limits: len(limits) == 2 and all(limits) or p.poll() is not None)
         t.ok(found == [200000, 210000], f"two ranks: {found} mW after the call", p.stderr.read() if p.poll() is not None else "")
         pathlib.Path(ranks, "go").touch()
         p.wait(60)
