@@ -56,6 +56,14 @@ measured = monitor.end_window("all", sync_execution=False)
 print([g.underwatt_gpu for g in zeus.device.get_gpus().gpus], list(measured.gpu_energy))
 """
 
+# `python -m …monitor energy`, which tells when it waits for Ctrl-C.
+WAITS = """
+import runpy, signal
+pause = signal.pause
+signal.pause = lambda: (print("waits", flush=True), pause())
+runpy.run_module("underwatt.compat.zeus.monitor", run_name="__main__", alter_sys=True)
+"""
+
 # A program of board 1 without a daemon: it sets the boards that the lines name.
 SHARED = """
 import sys
@@ -578,13 +586,13 @@ def forked(t, node, folder):
 
 
 def command(t, node):
-    for words, want in ((["energy", "--gpu-indices", "0"], "Total energy (J): Measurement(time="), (["power", "--update-period", "0.2"], "Total energy (J): {'GPU0': ")):
-        p = node.popen(sys.executable, "-m", "underwatt.compat.zeus.monitor", *words,
-                       env={"PYTHONPATH": str(pyuser.PACKAGE), "UNDERWATT_LIBRARY": str(pyuser.LIBRARY)})
-        if words[0] == "power":
-            t.ok("{'GPU0': " in p.stdout.readline(), "power, a line a period")
-        else:
-            time.sleep(2)
+    env = {"PYTHONPATH": str(pyuser.PACKAGE), "UNDERWATT_LIBRARY": str(pyuser.LIBRARY)}
+    for begins, first, words, want in (
+            (["-c", WAITS], "waits\n", ["energy", "--gpu-indices", "0"], "Total energy (J): Measurement(time="),
+            (["-m", "underwatt.compat.zeus.monitor"], "{'GPU0': ", ["power", "--update-period", "0.2"], "Total energy (J): {'GPU0': ")):
+        p = node.popen(sys.executable, *begins, *words, env=env)
+        t.ok(first in p.stdout.readline(), f"…monitor {words[0]}: its window is open, or a line a period comes")
+        time.sleep(0.5)
         p.send_signal(signal.SIGINT)
         out, err = p.communicate(timeout=60)
         t.ok(want in out and p.returncode == 0, f"python -m …monitor {words[0]} until Ctrl-C", out + err)

@@ -1,7 +1,9 @@
 /* Samples every board through node/boards for a while and prints what came, a line
- * a call: "BOARD ASKED_MS TOOK_MS RESULT", kernel time since the start.  For tests
- * that let a board hang or fail meanwhile.  Started as: board-watch LIBRARY SECONDS
+ * a call: "BOARD ASKED_MS TOOK_MS RESULT", kernel time since the start, which "ready BOARDS
+ * START_NS" tells.  For tests that let a board hang or fail meanwhile.  Started as:
+ * board-watch LIBRARY SECONDS
  */
+#include <inttypes.h>
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
@@ -71,7 +73,7 @@ static int on_ready(struct boards *boards, int r, const uw_error *err, void *use
     set = boards;
     start_ns = loop_now_ns(loop);
     end_ns = start_ns + ns_of_s(*seconds);
-    printf("ready %zu\n", boards_count(set));
+    printf("ready %zu %" PRIu64 "\n", boards_count(set), start_ns);
     (void)fflush(stdout);
     return loop_timer_new(loop, start_ns, PERIOD_MS * NS_PER_MS, on_tick, NULL, &timer,
                           NULL);

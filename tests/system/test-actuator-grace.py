@@ -5,6 +5,7 @@ life: originals back in time, or taken over without a write.
 Every case has a board and a client of its own; all live in one service.
 """
 import concurrent.futures
+import importlib
 import os
 import pathlib
 import select
@@ -16,6 +17,7 @@ import time
 
 import uwtest
 
+kill = importlib.import_module("test-actuator-kill")
 ACTUATOR = uwtest.program("underwatt-actuator")
 HOLD = str(uwtest.BUILD / "tests/system/actuator-hold")
 GRACE_S, LEASE_S, SLACK_S, LATENCY_S = 4.0, 2.5, 3.0, 0.25
@@ -60,32 +62,42 @@ class Client:
         self.p.stdout.close()
 
 
-def reach(c, uuid, step):
-    """Bring a client to the step; those in flight have half a write behind them."""
+def reach(w, c, i, step):
+    """Bring a client to the step; those in flight have a write under way, by journal or board."""
+    uuid = w.uuids[i]
     c.hear("ready")
     if step == "holding":
         c.tell("hold", uuid)
-        return time.sleep(LATENCY_S / 2)
+        uwtest.must(uwtest.wait_for(lambda: w.entry(i), step=0.005), step, "no entry")
+        return
     c.ask("hold", uuid)
     if step == "held":
-        return None
+        return
     if step == "setting":
         c.tell("set", uuid, CAP)
-        return time.sleep(LATENCY_S / 2)
+        uwtest.must(uwtest.wait_for(lambda: f"intended_mw {CAP}\n" in w.entry(i), step=0.005), step, w.entry(i))
+        return
     c.ask("set", uuid, CAP)
     if step == "later":
         time.sleep(1.2)
     if step == "releasing":
         c.tell("release", uuid)
-        time.sleep(LATENCY_S / 2)
-    return None
+        uwtest.must(uwtest.wait_for(lambda: w.nvml.limit(i) == ORIGINAL, step=0.005), step, w.nvml.limit(i))
 
 
 class World:
     def __init__(self, t, node, path):
         self.t, self.node, self.path = t, node, path
-        self.uuids = [b["uuid"] for b in node.status()["boards"]]
+        kill.BOARDS = BOARDS
+        self.nvml = kill.Nvml(os.path.join(node.state, "lib", "libnvidia-ml.so.1"))
+        self.uuids = self.nvml.uuid
         self.journal = pathlib.Path(node.state, "actuator")
+
+    def entry(self, i):
+        try:
+            return (self.journal / f"{self.uuids[i]}.cap").read_text()
+        except OSError:
+            return ""
 
     def ok(self, good, name, why=""):
         with lock:
@@ -93,13 +105,12 @@ class World:
 
     def free(self, i):
         """The original is in force and nothing is owed."""
-        b = self.node.board(i)
-        return b["limit_mw"] == ORIGINAL and not (self.journal / f"{self.uuids[i]}.cap").exists()
+        return self.nvml.limit(i) == ORIGINAL and not (self.journal / f"{self.uuids[i]}.cap").exists()
 
     def nobody_follows(self, i, step, signo):
         c = Client(self.path)
         try:
-            reach(c, self.uuids[i], step)
+            reach(self, c, i, step)
             began = time.monotonic()
             os.kill(c.p.pid, signo)
             name = f"{signal.Signals(signo).name} when {step}"
@@ -118,7 +129,7 @@ class World:
 
     def another_follows(self, i, step):
         c = Client(self.path)
-        reach(c, self.uuids[i], step)
+        reach(self, c, i, step)
         before = self.node.board(i)["limit_writes"]
         c.end()
         d = Client(self.path)
@@ -157,7 +168,7 @@ def start(node):
                                os.path.join(node.state, "lib", "libnvidia-ml.so.1")],
                               stdin=subprocess.DEVNULL, stderr=subprocess.PIPE, text=True)
     node.children.append(server)
-    uwtest.wait_for(lambda: os.path.exists(path), 5)
+    uwtest.must(uwtest.wait_for(lambda: uwtest.Daemon._listens(path)), path, "is not listened at")
     return server, path
 
 
@@ -165,7 +176,7 @@ def actuator_dies(t, w, node, server):
     """With a client that holds and one that has left: recovery restores both."""
     c, gone = Client(w.path), Client(w.path)
     for client, i in ((c, 0), (gone, 1)):
-        reach(client, w.uuids[i], "set")
+        reach(w, client, i, "set")
     gone.end()
     os.kill(server.pid, signal.SIGKILL)
     server.wait()

@@ -86,7 +86,7 @@ def basics(t, node, path, uuid):
     t.equal(q.ask(RELEASE, uuid(0))[2], GONE, "nobody releases another's")
     t.equal(q.ask(HOLD, uuid(1))[2], DONE, "another board is free")
     p.s.close()
-    t.ok(uwtest.wait_for(lambda: node.board(0)["limit_mw"] == 250000),
+    t.ok(uwtest.wait_for(lambda: q.ask(RENEW)[2] == DONE and node.board(0)["limit_mw"] == 250000),
          "a client that goes gives its cap up", node.board(0))
     t.equal(q.ask(LIMIT, uuid(1), 200000)[2], DONE, "another's goes on")
     time.sleep(3)
@@ -266,7 +266,7 @@ def rules(t, node, uuid, path):
 
     server = start(node, config=f"boards: [{uuid(0)}]\nrange: {{from: 60 %, to: 240 W}}\n")
     node.children.append(server)
-    uwtest.wait_for(lambda: os.path.exists(path), 5)
+    uwtest.must(uwtest.wait_for(lambda: uwtest.Daemon._listens(path)), path, "is not listened at")
     p = Peer(path)
     m = p.ask(HOLD, uuid(1))
     t.ok(m[2] == REFUSED and f"{uuid(1)}: not among the boards" in m[5], "a board that is not allowed", m)
@@ -317,7 +317,7 @@ def main():
         rules(t, node, uuid, path)
         server = start(node, config="grace: 1 s\n")
         node.children.append(server)  # killed with the node, if it comes to that
-        uwtest.wait_for(lambda: os.path.exists(path), 5)
+        uwtest.must(uwtest.wait_for(lambda: uwtest.Daemon._listens(path)), path, "is not listened at")
         basics(t, node, path, uuid)
         nonsense(t, node, path, uuid)
         strangers(t, path)
