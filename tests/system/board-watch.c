@@ -1,7 +1,7 @@
 /* Samples every board through node/boards for a while and prints what came, a line
- * a call: "BOARD ASKED_MS TOOK_MS RESULT", kernel time since the start, which "ready BOARDS
- * START_NS" tells.  For tests that let a board hang or fail meanwhile.  Started as:
- * board-watch LIBRARY SECONDS
+ * a call: "BOARD ASKED_MS TOOK_MS RESULT", kernel time since the start, which "ready
+ * BOARDS START_NS" tells.  For tests that let a board hang or fail meanwhile.  Started
+ * as: board-watch LIBRARY SECONDS
  */
 #include <inttypes.h>
 #include <stdio.h>
