@@ -20,8 +20,8 @@ def limit(node, i):
     return node.board(i)["limit_mw"]
 
 
-def becomes(node, i, mw, seconds=20):
-    return uwtest.wait_for(lambda: limit(node, i) == mw, seconds)
+def becomes(node, i, mw):
+    return uwtest.wait_for(lambda: limit(node, i) == mw)
 
 
 def claims(d):
@@ -40,14 +40,14 @@ class Held:
     def said(self):
         return self.file.read_text()
 
-    def says(self, word, seconds=30):
-        return uwtest.wait_for(lambda: word in self.said() or self.p.poll() is not None, seconds) and \
+    def says(self, word):
+        return uwtest.wait_for(lambda: word in self.said() or self.p.poll() is not None) and \
             word in self.said()
 
     def end(self, signo=None):
         if signo:
             self.p.send_signal(signo)
-        return self.p.wait(30)
+        return self.p.wait(uwtest.PATIENCE)
 
 
 def refusals(node, d):
@@ -115,7 +115,7 @@ def by_hand(node, d):
     t.ok(h.says(f"process {q.p.pid}"), "the daemon's cap waits for it, and says for whom", h.said())
     t.equal(limit(node, 1), 210000, "… and is not written")
     q.end(signal.SIGINT)
-    t.ok(h.says("GPU 1 at 200 W", 40), "… until it is given back", h.said() + d.log()[-600:])
+    t.ok(h.says("GPU 1 at 200 W"), "… until it is given back", h.said() + d.log()[-600:])
     t.equal(h.end(signal.SIGTERM), 0, "SIGTERM gives back")
 
 
@@ -158,7 +158,7 @@ def goes_away(node, d):
     p = node.run("underwatt", "cap", "set", "210", "--gpus", "1")
     t.ok(p.returncode == 1 and "--local" in p.stderr, "… set does not, and names --local", p.stderr)
     os.kill(d.pid, signal.SIGCONT)
-    t.ok(uwtest.wait_for(lambda: limit(node, 0) == 200000 and len(claims(d)) == 1, 20), "it goes on: held again")
+    t.ok(uwtest.wait_for(lambda: limit(node, 0) == 200000 and len(claims(d)) == 1), "it goes on: held again")
 
     d.kill(actuator=False)
     t.ok(h.says("does not answer"), "the daemon is killed: the command says so", h.said())
@@ -175,7 +175,7 @@ def goes_away(node, d):
     d.kill(actuator=False)
     code = h.end(signal.SIGINT)
     t.ok(code == 1 and "end with this process" in h.said(), "^C while there is none: said", h.said())
-    t.ok(becomes(node, 0, ORIGINAL, 20), "… the actuator puts the original back")
+    t.ok(becomes(node, 0, ORIGINAL), "… the actuator puts the original back")
     for _ in range(20):  # the actuator lets go of the board a moment after its limit is back
         p = node.run("underwatt", "cap", "set", "210", "--gpus", "0", "--for", "3 s")
         if p.returncode == 0:
@@ -197,13 +197,13 @@ def others(node, d):
     p = node.run("underwatt", "cap", "set", "200", "--gpus", "0", **user)
     t.ok(p.returncode == 1 and "may not claim on GPU 0" in p.stderr, "another user, an idle board: refused", p.stderr)
     job = node.train("--gpus", "1", "--epochs", "100000", **user)
-    if not t.ok(uwtest.wait_for(lambda: any(j["uid"] == OTHER for j in d.ask("GET", "/v1/jobs")[1]["jobs"]), 20),
+    if not t.ok(uwtest.wait_for(lambda: any(j["uid"] == OTHER for j in d.ask("GET", "/v1/jobs")[1]["jobs"])),
                 "that user's job is found", d.log()):
         return
     p = node.run("underwatt", "cap", "set", "200", "--gpus", "1,0", **user)
     t.ok(p.returncode == 1 and claims(d) == [], "its own board and another's: none of both", p.stderr)
     h = Held(node, "200", "--gpus", "1", **user)
-    t.ok(h.says("GPU 1 at 200 W", 30), "its own board: held", h.said())
+    t.ok(h.says("GPU 1 at 200 W"), "its own board: held", h.said())
     root = Held(node, "190", "--gpus", "1")
     t.ok(root.says("GPU 1 at 190 W"), "root caps it, too", root.said())
     node.run("underwatt", "cap", "clear", **user)
@@ -232,7 +232,7 @@ def swept(node, d):
     t.ok(points >= {250000, 260000}, "sweep: has it now", f"{p.returncode} {p.stderr}")
     t.equal(limit(node, 0), ORIGINAL, "… and gives it back")
     node.run("underwatt", "release", "--take-back", "0")
-    t.ok(becomes(node, 0, 200000, 20), "taken back: the claim is in force again", d.log()[-800:])
+    t.ok(becomes(node, 0, 200000), "taken back: the claim is in force again", d.log()[-800:])
     node.run("underwatt", "cap", "clear")
 
 
@@ -240,7 +240,7 @@ def ramp(node):
     d = node.daemon("")
     node.train("--gpus", "0", "--epochs", "100000")
     h = Held(node, "200", "--gpus", "0")
-    seen = uwtest.wait_for(lambda: 200000 < limit(node, 0) < ORIGINAL, 20)
+    seen = uwtest.wait_for(lambda: 200000 < limit(node, 0) < ORIGINAL)
     t.ok(seen and h.says("on the way down to 200 W") and "GPU 0 at" not in h.said(), "a board at work is walked down", f"{limit(node, 0)} {h.said()} {d.log()}")
     code = h.end(signal.SIGINT)
     t.ok(code == 1 and limit(node, 0) == ORIGINAL, "and up at once; never reached: 1",

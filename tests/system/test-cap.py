@@ -134,11 +134,11 @@ def at_once(t):
     """Two commands on two boards, each with a node of its own."""
     with uwtest.Node(board="v100", count=2) as node:
         p = [node.popen("underwatt", "cap", "set", str(200 + 10 * i), "--gpus", str(i), "--local") for i in range(2)]
-        t.ok(uwtest.wait_for(lambda: [limit(node, i) for i in range(2)] == [200000, 210000], 10), "two commands at once")
+        t.ok(uwtest.wait_for(lambda: [limit(node, i) for i in range(2)] == [200000, 210000]), "two commands at once")
         p[0].send_signal(signal.SIGINT)
-        t.ok(p[0].wait(10) == 0 and [limit(node, i) for i in range(2)] == [300000, 210000], "one ends: the other stays")
+        t.ok(p[0].wait(uwtest.PATIENCE) == 0 and [limit(node, i) for i in range(2)] == [300000, 210000], "one ends: the other stays")
         p[1].send_signal(signal.SIGTERM)
-        t.ok(p[1].wait(10) == 0 and limit(node, 1) == 300000, "and ends", p[1].stderr.read())
+        t.ok(p[1].wait(uwtest.PATIENCE) == 0 and limit(node, 1) == 300000, "and ends", p[1].stderr.read())
 
 
 def main():
@@ -168,11 +168,11 @@ def main():
         t.ok(q.returncode == 3 and str(p.pid) in q.stderr,
              "a board that is taken names its holder, the other is capped: 3", q.stderr)
         p.send_signal(signal.SIGINT)
-        t.ok(p.wait(10) == 0 and limit(node, 0) == 300000, "^C gives it back", p.stderr.read())
+        t.ok(p.wait(uwtest.PATIENCE) == 0 and limit(node, 0) == 300000, "^C gives it back", p.stderr.read())
 
         p = held(node, "200", "--gpus", "0")
         node.fault(0, "limit", "180W")
-        code = p.wait(10)
+        code = p.wait(uwtest.PATIENCE)
         t.ok(code == 1 and limit(node, 0) == 180000, "another's limit: left alone, and the end", code)
         node.fault(0, "limit", "300W")
 
@@ -202,7 +202,7 @@ def main():
         seen = uwtest.wait_for(lambda: 200000 < limit(node, 0) < 300000)
         t.ok(seen, "a board at work is walked down", limit(node, 0))
         p.send_signal(signal.SIGTERM)
-        said = p.communicate(timeout=10)[1]
+        said = p.communicate(timeout=uwtest.PATIENCE)[1]
         t.ok(p.returncode == 1 and limit(node, 0) == 300000, "and up at once")
         t.ok("GPU 0: ended before it reached 200 W" in said, "and says that it was not there yet", said)
         p = node.run("underwatt", "cap", "set", "200", "--gpus", "0,1", "--for", "1 s", "--local", "--json", "-")

@@ -129,7 +129,7 @@ def doors():
     shut, all = 0, []
     for i in range(10):
         all.append(socket.socket(socket.AF_UNIX))
-        all[-1].settimeout(1)
+        all[-1].settimeout(20)
         try:
             all[-1].connect(sys.argv[1])
             all[-1].sendall(b"GET /healthz HTTP/1.1\\r\\nHost: localhost\\r\\n\\r\\n")
@@ -175,7 +175,7 @@ def keys():
         d = node.daemon("")
         folder = tempfile.mkdtemp(prefix="keys-", dir=node.tmp)
         jobs = [node.train("--gpus", str(i), "--epochs", "1000", start_new_session=True) for i in range(2)]
-        t.ok(uwtest.wait_for(lambda: len(d.ask("GET", "/v1/jobs")[1]["jobs"]) == 2, 20), "two jobs are found", d.log())
+        t.ok(uwtest.wait_for(lambda: len(d.ask("GET", "/v1/jobs")[1]["jobs"]) == 2), "two jobs are found", d.log())
         for key, value in (k.split(" ", 1) for line in KEYS.split("\n") for k in line.split("|")):
             key = key.replace("/", ".")
             line = next(l for l in PAGE.split("\n") if l.startswith(f"*{key}*"))
@@ -201,8 +201,8 @@ def limit(node, i):
     return node.board(i)["limit_mw"]
 
 
-def becomes(node, i, mw, seconds=20):
-    return uwtest.wait_for(lambda: limit(node, i) == mw, seconds)
+def becomes(node, i, mw):
+    return uwtest.wait_for(lambda: limit(node, i) == mw)
 
 
 def claims(d):
@@ -254,7 +254,7 @@ def caps():
         t.ok(uwtest.wait_for(lambda: (d.ask("GET", "/v1/gpus/0")[1]["power_w"] or 0) > 10),
              "… and boards are read on", d.log())
         d.start_actuator()
-        t.ok(becomes(node, 0, 200000, 20), "it is back: the cap, too", d.log())
+        t.ok(becomes(node, 0, 200000), "it is back: the cap, too", d.log())
         status, _ = d.ask("DELETE", f"/v1/claims/{made['id']}")
         t.ok(status == 204 and becomes(node, 0, 300000), "withdrawn: the original is back", d.log())
 
