@@ -9,6 +9,8 @@
 #include "base/error.h"
 #include "base/units.h"
 
+enum { LATE_MS = 50 }; /* a loop that runs notices the end of a lease sooner */
+
 struct cap_seen core_seen(const struct gpu_sample *sample)
 {
     struct cap_seen seen = {0};
@@ -277,6 +279,11 @@ const char *core_hold_refusal(enum core_hold what, enum actuator_result *ret)
         return "a call hangs in the driver";
     }
     return NULL;
+}
+
+uint64_t core_lease_more_ns(uint64_t due_ns, uint64_t now_ns)
+{
+    return now_ns > due_ns + LATE_MS * NS_PER_MS ? ACTUATOR_RENEW_MS * NS_PER_MS : 0;
 }
 
 enum core_left core_leave(uint64_t grace_ns, bool ending)

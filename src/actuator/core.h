@@ -122,6 +122,11 @@ enum core_hold core_hold(const struct core_board *board, uid_t uid);
 /* The result and the text of a refused hold; NULL for the first two. */
 const char *core_hold_refusal(enum core_hold what, enum actuator_result *ret);
 
+/* How much longer a lease lasts whose end is noticed late: this process stood still,
+ * often with the whole machine, and the client could not renew.  0: it is over.
+ */
+uint64_t core_lease_more_ns(uint64_t due_ns, uint64_t now_ns);
+
 /* Decides what happens to a held board whose client has disconnected. */
 enum core_left {
     CORE_LEFT_RESTORE, /* at once */

@@ -82,6 +82,8 @@ struct guard_session {
     guard_send_fn send;
     void *user;
     struct loop_timer *lease;
+    uint64_t lease_ns; /* the end of the lease … */
+    bool prolonged;    /* … which was noticed late: the timer's end counts, once */
     bool yielded[GUARD_BOARDS_MAX];
 };
 

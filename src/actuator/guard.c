@@ -564,13 +564,24 @@ static int on_timer(struct loop_timer *timer, uint64_t now, void *user)
 
 /* ---- sessions ---- */
 
+static void renew(struct guard_session *s)
+{
+    s->lease_ns = loop_now_ns(s->guard->opts.loop) + ACTUATOR_LEASE_MS * NS_PER_MS;
+    s->prolonged = false;
+    loop_timer_set(s->lease, s->lease_ns, 0);
+}
+
 static int on_lease_over(struct loop_timer *timer, uint64_t now, void *user)
 {
     struct guard_session *s = user;
     struct guard *guard = s->guard;
+    uint64_t more_ns = s->prolonged ? 0 : core_lease_more_ns(s->lease_ns, now);
 
-    (void)timer;
-    (void)now;
+    if (more_ns > 0) {
+        s->prolonged = true;
+        loop_timer_set(timer, now + more_ns, 0);
+        return 0;
+    }
     for (size_t i = 0; i < guard->n; i++) {
         struct charge *c = &guard->charge[i];
         if (c->session != s || c->state == STATE_RESTORING)
@@ -603,13 +614,13 @@ int guard_session_new(struct guard *guard, const struct guard_client *client,
         return fail(err, -ENOMEM, "out of memory");
     *s = (struct guard_session){
         .guard = guard, .client = *client, .send = send, .user = user};
-    int r = loop_timer_new(guard->opts.loop,
-                           loop_now_ns(guard->opts.loop) + ACTUATOR_LEASE_MS * NS_PER_MS,
-                           0, on_lease_over, s, &s->lease, err);
+    int r =
+        loop_timer_new(guard->opts.loop, UINT64_MAX, 0, on_lease_over, s, &s->lease, err);
     if (r < 0) {
         free(s);
         return r;
     }
+    renew(s);
     guard->session[i] = s;
     *ret = s;
     return 0;
@@ -757,8 +768,7 @@ void guard_request(struct guard_session *session, const struct proto_request *re
     struct guard *guard = session->guard;
     struct actuator_reply reply = {.result = ACTUATOR_DONE};
 
-    loop_timer_set(session->lease,
-                   loop_now_ns(guard->opts.loop) + ACTUATOR_LEASE_MS * NS_PER_MS, 0);
+    renew(session);
     if (request->type == PROTO_HELLO || request->type == PROTO_RENEW) {
         guard_send(session, (enum proto_type)request->type, request->seq, &reply);
         return;

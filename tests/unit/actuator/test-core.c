@@ -324,6 +324,19 @@ static void test_hold(void)
                result != ACTUATOR_DONE,
            "… is %s", refused ? "refused" : "to be had");
     }
+    static const struct {
+        uint64_t late_ms, more_ms;
+        const char *name;
+    } ends[] = {
+        {0, 0, "in time: it is over"},
+        {50, 0, "a little late: over, too"},
+        {51, ACTUATOR_RENEW_MS, "this process stood still: one more interval"},
+        {3600000, ACTUATOR_RENEW_MS, "for an hour: no more than that"},
+    };
+    for (size_t i = 0; i < n_elements(ends); i++)
+        is_int(core_lease_more_ns(NS_PER_S, NS_PER_S + ends[i].late_ms * NS_PER_MS),
+               ends[i].more_ms * NS_PER_MS, "the end of a lease is noticed %s",
+               ends[i].name);
     is_int(core_leave(0, false), CORE_LEFT_RESTORE, "no grace: restored");
     is_int(core_leave(1, false), CORE_LEFT_KEEP, "a grace: kept");
     is_int(core_leave(1, true), CORE_LEFT_RESTORE, "its end had begun: restored");

@@ -98,30 +98,6 @@ static void test_range(void)
     finish(w);
 }
 
-static void test_lease(void)
-{
-    struct world *w = begin("leases");
-
-    expect(w, PROTO_HOLD, "GPU-0", 0, ACTUATOR_DONE);
-    expect(w, PROTO_HOLD, "GPU-1", 0, ACTUATOR_DONE);
-    expect(w, PROTO_LIMIT, "GPU-0", 200000, ACTUATOR_DONE);
-    for (int i = 0; i < 20; i++) {
-        pass(w, 500);
-        (void)ask(w, PROTO_RENEW, NULL, 0);
-    }
-    ok(fake_dev[0].set_mw == 200000 && events(w, PROTO_LEASE_OVER) == 0,
-       "renewed, a lease lasts");
-    pass(w, ACTUATOR_LEASE_MS - 100);
-    is_int(fake_dev[0].set_mw, 200000, "not renewed, it lasts 2.5 s");
-    pass(w, 200);
-    is_int(fake_dev[0].set_mw, 250000, "then the original is back");
-    is_int(events(w, PROTO_LEASE_OVER), 2, "the client hears it of both boards");
-    expect(w, PROTO_LIMIT, "GPU-0", 200000, ACTUATOR_GONE);
-    expect(w, PROTO_HOLD, "GPU-0", 0, ACTUATOR_DONE);
-    expect(w, PROTO_LIMIT, "GPU-0", 200000, ACTUATOR_DONE);
-    finish(w);
-}
-
 static void test_slow_hold(void)
 {
     struct world *w = begin("a hold that takes long");
@@ -957,7 +933,6 @@ int main(void)
         return skip_all("no temporary folder");
     test_life();
     test_range();
-    test_lease();
     test_slow_hold();
     test_writing();
     test_yield();
