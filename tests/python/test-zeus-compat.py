@@ -159,6 +159,22 @@ monitor.begin_window("last", sync_execution=False)
 monitor.end_window("last", sync_execution=False)
 """
 
+# The thread that reads the power is kept from running.
+KEPT = """
+import time
+import underwatt.compat.zeus as zeus
+power = zeus.monitor.PowerMonitor(gpu_indices=[0], update_period=0.02)
+for poller in power._pollers.values():
+    poller._period_s = 1000
+time.sleep(0.5)
+began = time.time()
+time.sleep(1.5)
+ended = time.time()
+print(power.get_energy(began, ended)[0] / (ended - began) / power.get_power()[0])
+power.stop()
+print(power.get_energy(ended + 10, ended + 20))
+"""
+
 # A process is forked while a row waits for its energy.
 FORKED = """
 import os, sys
@@ -576,6 +592,14 @@ def windows(t, node, folder):
     t.ok(p.stdout.startswith("[0, 2] ") and abs(float(p.stdout.split()[-1]) - shorts) < 1e-6, "the log is replayed", p.stdout + p.stderr)
 
 
+def kept(t, node):
+    p = pyuser.in_world(node, KEPT)
+    lines = p.stdout.splitlines()
+    if t.ok(p.returncode == 0 and len(lines) == 2, "a thread of power that is kept from running", p.stdout + p.stderr):
+        t.near(float(lines[0]), 1, 0.1, "its power holds until now all the same")
+        t.equal(lines[1], "{0: 0.0}", "not beyond stop()")
+
+
 def forked(t, node, folder):
     path = os.path.join(folder, "forked.csv")
     p = pyuser.in_world(node, FORKED, path)
@@ -708,6 +732,7 @@ def measures(t):
         job = node.train("--gpus", "0,2", "--epochs", "100000", "--phases", "train")
         uwtest.wait_for(lambda: node.board(0)["power_mw"] > 200000)
         windows(t, node, folder)
+        kept(t, node)
         forked(t, node, folder)
         command(t, node)
         hours(t, node)

@@ -31,10 +31,7 @@ class World(kill.World):
         return self.node.board(i)["clock_resets"]
 
     def back(self, i, mw=kill.ORIGINAL, seconds=kill.WITHIN_S):
-        t0 = time.monotonic()
-        good = uwtest.wait_for(lambda: not self.entry(i) and self.nvml.limit(i) == mw and
-                               self.locked(i) == 0, seconds)
-        return time.monotonic() - t0 if good else None
+        return kill.within(lambda: not self.entry(i) and self.nvml.limit(i) == mw and self.locked(i) == 0, seconds)
 
     def locked_by(self, i, **kw):
         c = self.client(**kw)

@@ -24,6 +24,8 @@ class Series:
         self.looked = 0.0
 
     def add(self, at: float, value: float) -> None:
+        if at < self.looked:  # another thread has looked since
+            return
         if not self.changes or self.changes[-1][1] != value:
             self.changes.append((at, value))
         self.looked = at
@@ -69,14 +71,22 @@ class Poller:
     def _run(self) -> None:
         due = monotonic()
         while not self._ended.is_set():
-            for gpu, series in self.series.items():
-                at = time()
-                value = self._value(gpu)
-                if value is not None:
-                    series.add(at, value)
+            self._look()
             self._begun.set()
             due = max(due + self._period_s, monotonic())
             self._ended.wait(due - monotonic())
+
+    def _look(self) -> None:
+        for gpu, series in self.series.items():
+            at = time()
+            value = self._value(gpu)
+            if value is not None:
+                series.add(at, value)
+
+    def catch_up(self, when: float) -> None:
+        """Looks now where the last look was before that time: the thread was kept from running."""
+        if not self._ended.is_set() and any(series.looked < when for series in self.series.values()):
+            self._look()
 
     def _value(self, gpu: int) -> float | None:
         """A failed read is tried again; the first failure is reported."""

@@ -173,6 +173,7 @@ class PowerMonitor:
         if not any(s.changes for s in series.values()):
             return None
         beyond = 2 * self.update_period
+        self._pollers[domain].catch_up(end_time - beyond)
         return {gpu: s.integral(start_time, end_time, beyond) / 1000 for gpu, s in series.items()}
 
     def get_power(self, time: float | None = None) -> dict[int, float] | None:
