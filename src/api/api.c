@@ -282,9 +282,10 @@ static int open_listener(struct api *api, const struct config_api *c, uw_error *
     int r = c->socket[0] ? http_listen_unix(api->server, &at, err) : 0;
 
     api->tcp = c->tcp.listen[0] != '\0';
-    if (r == 0 && api->tcp)
-        r = http_listen_tls(api->server, c->tcp.listen, &tls, LISTENER_TCP, err);
-    return r;
+    if (r < 0 || !api->tcp)
+        return r;
+    r = http_listen_tls(api->server, c->tcp.listen, &tls, LISTENER_TCP, err);
+    return r < 0 ? fail_in(err, r, "api.tcp") : 0;
 }
 
 /* Any user may have taken the port: without the metrics page the daemon starts all the

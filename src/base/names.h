@@ -390,7 +390,8 @@
     X(LOG_EVENT_JOB_BACK,            52, "job-back",           "a job that was taken to have ended continues") \
     X(LOG_EVENT_ACCOUNTING_REFUSED,  53, "accounting-refused", "the file of contracts is invalid: reports leave contracts out") \
     X(LOG_EVENT_FORECAST,            54, "forecast",           "a file's forecast is worse than persistence, is no longer worse, or is not judged") \
-    X(LOG_EVENT_FORECASTS_FILE,      55, "forecasts-file",     "the file of forecast errors could not be read or written")
+    X(LOG_EVENT_FORECASTS_FILE,      55, "forecasts-file",     "the file of forecast errors could not be read or written") \
+    X(LOG_EVENT_CONFIG_WARNING,      56, "config-warning",     "a group or a file that the configuration names is missing")
 
 #define SIM_LOG_EVENTS(X) /* enum log_word: of the log of a simulated world */ \
     X(LOG_EVENT_SIM_START,  100, "start",  "the world is up") \

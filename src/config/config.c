@@ -4,7 +4,6 @@
 #include <inttypes.h>
 #include <stdio.h>
 #include <string.h>
-#include <sys/stat.h>
 
 #include "base/auto.h"
 #include "base/error.h"
@@ -184,6 +183,9 @@ static int read_list(const struct place *p, const struct key *k, char *field)
     if (yaml_kind(p->node) != YAML_SEQ)
         return yaml_fail(p->node, p->err, -EINVAL, "%s: must be a list, as in [0, 2-3]",
                          p->key);
+    if (yaml_count(p->node) == 0)
+        return yaml_fail(p->node, p->err, -EINVAL,
+                         "%s: is empty: leave the key out for all boards", p->key);
     memset(field, 0, k->size);
     for (size_t i = 0; i < yaml_count(p->node); i++) {
         const struct yaml_node *item = yaml_at(p->node, i);
@@ -318,7 +320,8 @@ static int read_percent(const struct place *p, const char *after, const struct k
 static int read_class(const struct place *p, struct cap_class *cls)
 {
     static const char *const names[] = {"first", "floor", "ramp", NULL};
-    static const struct key first = {.min = 85, .max = 100}, floor = {.max = 100},
+    static const struct key first = {.min = 85, .max = 100},
+                            floor = {.min = 1, .max = 100},
                             ramp = {.min = 0.01, .max = 100};
     int r = yaml_check_keys(p->node, names, p->err);
 
@@ -647,20 +650,6 @@ int node_config_shown(struct node_config *config, const char *path, uw_error *er
     if (r == 0)
         r = read_document(config, doc, err);
     return r < 0 && hidden ? yaml_not_shown(r, err) : r;
-}
-
-int node_config_folders(const struct node_config *config, uw_error *err)
-{
-    const char *dir = config->metrics.hpc_dir;
-    struct stat st;
-    int r = 0;
-
-    if (dir[0] && stat(dir, &st) < 0)
-        r = -errno;
-    else if (dir[0] && !S_ISDIR(st.st_mode))
-        r = -ENOTDIR;
-    return r < 0 ? fail(err, r, "metrics.hpc_job_mapping_dir: %s: %s", dir, strerror(-r))
-                 : 0;
 }
 
 /* ---- queries ---- */

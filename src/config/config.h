@@ -166,10 +166,15 @@ int node_config_file(struct node_config *config, const char *path, uw_error *err
 /* The same for a process without threads: yaml_read_shown(). */
 int node_config_shown(struct node_config *config, const char *path, uw_error *err);
 
-/* Checks the folders that the configuration needs: dcgm-exporter's.  -ENOENT, -ENOTDIR …
- * with the key; the daemon logs it and runs without the folder.
+/* Looks for the files, folders and the group that the configuration names (world: as for
+ * node_config_init(), whose defaults may be missing).  Negative: one is missing without
+ * which the daemon does not start, or dcgm-exporter's folder; *err has the key.  fn gets
+ * a line for each of the others that is missing: the key, the value, what follows;
+ * logged: the daemon logs that where it uses it.  May block, as getgrnam() does.
  */
-int node_config_folders(const struct node_config *config, uw_error *err);
+typedef void (*config_warn_fn)(const char *text, bool logged, void *user);
+int node_config_look(const struct node_config *config, const char *world,
+                     config_warn_fn fn, void *user, uw_error *err);
 
 /* Calls fn for each key that differs ("api.socket", "caps.classes"); restart: the key
  * takes effect only after a restart.  Returns how many differ.

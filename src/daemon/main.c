@@ -220,7 +220,23 @@ static int load_config(const struct program *p, struct node_config *ret, uw_erro
     return 0;
 }
 
-static int check(const struct program *p)
+static void print_warning(const char *text, bool logged, void *user)
+{
+    const struct program *p = user;
+    (void)logged;
+
+    (void)fprintf(stderr, "underwattd: %s: warning: %s\n", p->args.check, text);
+}
+
+static void log_warning(const char *text, bool logged, void *user)
+{
+    (void)user;
+    if (!logged)
+        log_event(LOG_LEVEL_WARNING, LOG_EVENT_CONFIG_WARNING, "reason=%s",
+                  log_quote(text).text);
+}
+
+static int check(struct program *p)
 {
     struct node_config c;
     uw_error err = {""};
@@ -228,7 +244,7 @@ static int check(const struct program *p)
 
     if (r == 0)
         r = node_config_shown(&c, p->args.check, &err);
-    if (r == 0 && (r = node_config_folders(&c, &err)) < 0)
+    if (r == 0 && (r = node_config_look(&c, NULL, print_warning, p, &err)) < 0)
         r = fail_in(&err, r, "%s", p->args.check);
     if (r < 0)
         return complain(USAGE, err.text);
@@ -520,6 +536,9 @@ static int run(struct program *p)
     if (r < 0)
         return complain(USAGE, err.text);
     log_set_level((enum log_level)p->config.node.log);
+    (void)node_config_look(&p->config, p->world.simulated ? p->world.state_dir : NULL,
+                           log_warning, NULL,
+                           NULL); /* what is needed fails where it is used */
     if (p->config.boards.library[0])
         r = look_at_boards(&p->world, p->config.boards.library, &err);
     if (r == 0)

@@ -161,6 +161,19 @@ static int parse_range(const char *entry, uint64_t *ret_from, uint64_t *ret_to,
     return 0;
 }
 
+/* "GPU-…", "MIG-…" or the beginning of a UUID without such a prefix. */
+static bool is_id(const char *entry)
+{
+    bool named = strncasecmp(entry, "MIG-", 4) == 0;
+
+    for (size_t i = 0; gpu_backends[i]; i++) {
+        const char *const *form = gpu_backends[i]->id_forms;
+        for (; form && *form; form++)
+            named |= strncasecmp(entry, *form, strlen(*form)) == 0;
+    }
+    return named || strspn(entry, "0123456789abcdefABCDEF-") == strlen(entry);
+}
+
 int select_check(const char *entry, uw_error *err)
 {
     uint64_t from = 0, to = 0;
@@ -171,6 +184,11 @@ int select_check(const char *entry, uw_error *err)
         return parse_range(entry, &from, &to, err);
     if (strchr(entry, ',') || strlen(entry) >= ENTRY_MAX)
         return fail(err, -EINVAL, "'%.60s' is not a single board", entry);
+    if (strcmp(entry, "all") != 0 && !is_id(entry))
+        return fail(err, -EINVAL,
+                    "'%.60s' is neither an index, nor a range (0-3), nor the beginning "
+                    "of a UUID",
+                    entry);
     return 0;
 }
 

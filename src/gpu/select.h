@@ -28,7 +28,9 @@ struct selection {
 int select_list(const char *list, const struct gpu_info *const *boards, size_t n,
                 struct selection *ret, uw_error *err);
 
-/* Checks the form of one entry of such a list.  -EINVAL. */
+/* Checks the form of one entry of such a list, without the boards: an id without prefix
+ * must be hexadecimal.  -EINVAL.
+ */
 int select_check(const char *entry, uw_error *err);
 
 /* Whether the first entry of CUDA_VISIBLE_DEVICES is an index, which counts the boards

@@ -21,11 +21,24 @@ def starts():
                 ("metrics:\n  hpc_job_mapping_dir: /nowhere\n", 2,
                  "c.yaml: metrics.hpc_job_mapping_dir: /nowhere: No such file"),
                 ("metrics:\n  hpc_job_mapping_dir: FOLDER\n", 0, "OK"),
+                ("node: {admin_group: nosuchgroup}", 0, "c.yaml: warning: node.admin_group: there is no group "
+                 "'nosuchgroup': only root has its rights\n"),
+                ("accounting: {market: /nope}", 0, "c.yaml: warning: accounting.market: /nope: No such file or "
+                 "directory: reports have no contracts\n"),
+                ("accounting: {market: FOLDER}", 0, ": not a regular file: reports have no contracts\n"),
+                ("policy: {file: /nope}", 0, "c.yaml: warning: policy.file: /nope: No such file or directory: no rule"),
+                ("actuator: {socket: /nope}", 0, "c.yaml: warning: actuator.socket: /nope: No such file or directory: "),
+                ("boards: {library: /nope}", 2, "c.yaml: boards.library: /nope: No such file or directory\n"),
+                ("boards: {powercap: /dev/null}", 2, "c.yaml: boards.powercap: /dev/null: not a directory\n"),
+                ("api: {tcp: {key: /nope}}", 0, "OK"),
+                ("api: {tcp: {listen: 'a:1', certificate: /nope, key: /nope, tokens: /nope}}", 2,
+                 "c.yaml: api.tcp.certificate: /nope: No such file"),
                 ("node:\n  interval: 5\n", 2, "c.yaml:2: "),
                 ("node:\n  intervall: 5 s\n", 2, "c.yaml:2: unknown key 'intervall'")):
             file.write_text(text.replace("FOLDER", node.tmp))
             p = node.run("underwattd", "--check", file)
-            t.ok(p.returncode == code and words in p.stdout + p.stderr,
+            t.ok(p.returncode == code and words in p.stdout + p.stderr and ("OK\n" in p.stdout) == (code == 0) and
+                 ("warning" in p.stderr) == ("warning" in words or ": not a regular" in words),
                  f"--check says {words!r} to {text!r}", p)
         p = node.run("underwattd", "--chekc", file)
         t.ok(p.returncode == 2 and "--chekc" in p.stderr, "an unknown option is a usage error", p)
@@ -34,8 +47,11 @@ def starts():
             t.ok(p.returncode == 1 and "will not run as root" in p.stderr, "never as root unless told",
                  p)
 
-        d = node.daemon("node:\n  log: debug\n")
+        d = node.daemon("node:\n  log: debug\n  admin_group: nosuchgroup\naccounting: {market: /nope}\n")
         t.ok(d.child.poll() is None, "runs and says READY=1", d.log())
+        t.ok("event=config-warning reason=\"node.admin_group: there is no group 'nosuchgroup': only root has" in d.log(),
+             "a group that does not exist is told at the start", d.log())
+        t.ok(d.log().count("accounting.market") == 1, "contracts that are missing are told once", d.log())
         second = node.run("underwattd", "--config", d.config,
                           *(["--user", "root"] if os.geteuid() == 0 else []))
         t.ok(second.returncode == 1 and f"process {d.pid}" in second.stderr,
