@@ -112,6 +112,13 @@ def gco2e_of(gco2e_kwh: float | None) -> float | None:
     return grams
 
 
+def truth_of(name: str, value: object) -> bool:
+    """True or False: local="no" would be true."""
+    if not isinstance(value, bool):
+        raise InvalidValue(f"{name} {value!r} is neither True nor False")
+    return value
+
+
 def _opener(boards: str | None, socket: str | None, flags: int) -> Callable[[], Node]:
     # underwatt-sim exec sets UNDERWATT_CLOCK for all programs of its world.
     clock = os.environ.get("UNDERWATT_CLOCK")
@@ -144,6 +151,8 @@ class Monitor:
         local: bool = False,
     ) -> None:
         self._sync = sync_of(sync)
+        for option, value in (("summary", summary), ("null", null), ("local", local)):
+            truth_of(option, value)
         self._gco2e_kwh = gco2e_of(gco2e_kwh)
         self._price = price_of(price_kwh)
         self._open_node: Callable[[], Node] | None = None

@@ -26,7 +26,7 @@ from . import _job, _native, _progress
 from ._errors import DaemonError, NotSupported, TimeoutError, UnderwattError
 from ._job import Ask, Job, JobEnergy
 from ._keeper import Keeper
-from ._monitor import chosen, visible
+from ._monitor import chosen, truth_of, visible
 from ._node import Board, Node
 from ._ranks import Ranks, ranks_of
 from .goals import CurvePoint, Goal, Selector, goal_text
@@ -119,6 +119,7 @@ class Optimizer:
         socket: str | None = None,
         clock: str | None = None,
     ) -> None:
+        truth_of("local", local)
         self._selector = goal if isinstance(goal, Selector) else None
         self._goal = goal_text(goal.goal if isinstance(goal, Selector) else goal)
         self._pid = os.getpid()

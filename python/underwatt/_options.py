@@ -7,7 +7,7 @@ from collections.abc import Iterable, Mapping
 from typing import Any
 
 from ._errors import InvalidValue
-from ._monitor import gco2e_of
+from ._monitor import gco2e_of, truth_of
 
 OPTIONS = ("gpus", "gco2e_kwh", "boards", "socket", "local", "null")
 BACKENDS = ("nvml", "rapl", "replay")  # the library's backends, compared by tests/python/test-measure.py
@@ -25,8 +25,7 @@ def checked(options: Mapping[str, Any] | None) -> dict[str, Any]:
     if socket is not None and not (isinstance(socket, (str, os.PathLike)) and os.fspath(socket)):
         raise InvalidValue(f"socket {socket!r} is not a path")
     for name in ("local", "null"):
-        if not isinstance(found.get(name, False), bool):
-            raise InvalidValue(f"{name} {found[name]!r} is neither True nor False")
+        truth_of(name, found.get(name, False))
     if found.get("gpus") is not None:
         found["gpus"] = _gpus(found["gpus"])
     return found

@@ -326,6 +326,14 @@ def absent(t):
     except underwatt.InvalidValue as e:
         said = str(e)
     t.ok(f"({', '.join(_options.BACKENDS)})" in said, "backends are those that the library has", said)
+    for make, options, want in ((underwatt.Monitor, {"local": "x"}, "local 'x'"), (underwatt.Monitor, {"summary": "yes"}, "summary 'yes'"),
+                                (underwatt.Monitor, {"null": 1}, "null 1"), (underwatt.Optimizer, {"local": "no"}, "local 'no'")):
+        try:
+            make(**options)
+            said = ""
+        except ValueError as e:
+            said = str(e)
+        t.equal(said, want + " is neither True nor False", f"{make.__name__}: {want}")
 
 
 def main():
