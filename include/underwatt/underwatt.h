@@ -245,7 +245,7 @@ UW_API int uw_signal_value(uw_ctx *ctx, const char *name, double *ret, char *uni
                            size_t size, uw_error *err);
 
 typedef struct uw_label {
-    const char *key, *value; /* 1 to 31 bytes, 0 to 63 */
+    const char *key, *value; /* 1 to 31 of A-Z a-z 0-9 _-./; 0 to 63 bytes */
 } uw_label;
 
 /* Set size to sizeof(uw_job_options); 0 and NULL stand for defaults. */

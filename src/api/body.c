@@ -13,7 +13,11 @@
 #include "base/units.h"
 #include "base/utf8.h"
 #include "core/policy/cap.h"
+#include "jobs/label.h"
 #include "policy/file.h"
+
+/* In days; as of caps.users.longest at most. */
+enum { FOR_MAX_D = 365 };
 
 struct only {
     const char *const *keys;
@@ -108,9 +112,23 @@ static int duration(const struct json_value *v, const char *key, uint64_t *ret_n
     if (r < 0)
         return fail_in(err, r, "'%s'", key);
     if (ns == 0)
-        return fail(err, -ERANGE, "'%s': %.40s is not a duration above 0", key, got);
+        return fail(err, -ERANGE, "'%s': '%.40s' is not above 0 s", key, got);
     *ret_ns = ns;
     return 0;
+}
+
+/* Of a claim or a release: without it they have no end, or that of their user's. */
+static int end(const struct json_value *v, uint64_t *ret_ns, uw_error *err)
+{
+    uint64_t ns = 0;
+    int r = duration(v, "for", &ns, err);
+
+    if (r == 0 && ns > FOR_MAX_D * 24ull * 3600 * NS_PER_S)
+        r = fail(err, -ERANGE, "'for': '%.40s' is above %d d",
+                 json_as_text(json_get(v, "for")), FOR_MAX_D);
+    if (r == 0 && ns)
+        *ret_ns = ns;
+    return r;
 }
 
 int body_cap(const char *key, const char *got, struct cap_arg *ret, uw_error *err)
@@ -226,7 +244,7 @@ int body_claim(const struct json_value *v, struct body_claim *ret, uw_error *err
     if (r == 0)
         r = cap_or_clock(v, &c.ask, err);
     if (r == 0)
-        r = duration(v, "for", &c.ask.ttl_ns, err);
+        r = end(v, &c.ask.ttl_ns, err);
     if (r == 0)
         r = text(v, "why", CLAIM_TEXT - 1, &c.ask.why, err);
     if (r == 0)
@@ -258,9 +276,9 @@ static int take_label(const char *key, const struct json_value *v, void *user)
         return fail(t->err, -E2BIG, "'labels' has more than %d entries", LABELS_MAX);
     if (!utf8_is_plain(key) || (value && !utf8_is_plain(value)))
         return fail(t->err, -EDOM, "'labels' contains a control or invisible character");
-    if (!*key || strlen(key) >= LABEL_KEY)
-        return fail(t->err, -ERANGE, "'labels': a key has 1 to %d bytes, '%.60s' has %zu",
-                    LABEL_KEY - 1, key, strlen(key));
+    if (!label_key_valid(key, strlen(key)))
+        return fail(t->err, -EDOM, "'labels': '%.40s' is not a key (" LABEL_KEY_FORM ")",
+                    key, LABEL_KEY - 1);
     if (!value)
         return fail(t->err, -EDOM, "'labels': '%s' is not a string", key);
     if (strlen(value) >= LABEL_VALUE)
@@ -563,7 +581,7 @@ int body_release(const struct json_value *v, uint64_t *ret_ns, uw_error *err)
     int r = only(v, keys, err);
 
     if (r == 0)
-        r = duration(v, "for", &ns, err);
+        r = end(v, &ns, err);
     if (r == 0)
         *ret_ns = ns;
     return r;

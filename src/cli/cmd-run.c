@@ -1,4 +1,3 @@
-#include <ctype.h>
 #include <errno.h>
 #include <stdio.h>
 #include <string.h>
@@ -7,20 +6,12 @@
 #include "base/error.h"
 #include "base/utf8.h"
 #include "cli/job-run.h"
+#include "jobs/label.h"
 
 /* The default goal: bounds the slowdown, and sets no cap if the slowdown cannot be
  * measured.
  */
 #define RUN_GOAL "slowdown:1.05"
-
-/* Whether `underwatt report` can name the key. */
-static bool names_key(const char *text, size_t len)
-{
-    for (size_t i = 0; i < len; i++)
-        if (!isalnum((unsigned char)text[i]) && !strchr("_-./", text[i]))
-            return false;
-    return true;
-}
 
 static int opt_label(const char *text, void *ret, uw_error *err)
 {
@@ -30,9 +21,8 @@ static int opt_label(const char *text, void *ret, uw_error *err)
 
     if (!utf8_is_plain(text))
         return fail(err, -EINVAL, "the value has a character that is not printable");
-    if (key == 0 || key >= LABEL_KEY || !names_key(text, key))
-        return fail(err, -EINVAL,
-                    "'%.40s' is not KEY=VALUE (KEY: letters, digits, _-./, %d at most)",
+    if (!label_key_valid(text, key))
+        return fail(err, -EINVAL, "'%.40s' is not KEY=VALUE (KEY: " LABEL_KEY_FORM ")",
                     text, LABEL_KEY - 1);
     if (strlen(equals + 1) >= LABEL_VALUE)
         return fail(err, -ERANGE, "the value of '%.*s' has %zu bytes, %d at most",
