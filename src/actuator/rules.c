@@ -288,6 +288,14 @@ int rules_read(const char *name, const char *text, size_t len, const char *users
     return r < 0 ? r : read_document(doc, users, ret, err);
 }
 
+/* Why the error quotes nothing. */
+static int not_quoted(int r, uw_error *err)
+{
+    uw_error why = err ? *err : (uw_error){""};
+
+    return fail(err, r, "%s (text of the file is not shown to root's caller)", why.text);
+}
+
 int rules_read_file(const char *path, bool privileged, const char *users,
                     struct rules *ret, uw_error *err)
 {
@@ -302,5 +310,7 @@ int rules_read_file(const char *path, bool privileged, const char *users,
     if (r == 0)
         r = privileged ? yaml_read_hidden(path, text, len, &doc, err)
                        : yaml_read(path, text, len, &doc, err);
-    return r < 0 ? r : read_document(doc, users, ret, err);
+    if (r == 0)
+        r = read_document(doc, users, ret, err);
+    return privileged && text && (r == -EINVAL || r == -ERANGE) ? not_quoted(r, err) : r;
 }

@@ -1,4 +1,4 @@
-/* stop, fault and reset: one request each. */
+/* stop, fault and reset: one request each; the world says which boards it has. */
 #include <stdio.h>
 #include <string.h>
 #include <unistd.h>
@@ -76,11 +76,13 @@ int cmd_fault(const struct sim_env *env, int argc, char **argv)
 int cmd_reset(const struct sim_env *env, int argc, char **argv)
 {
     struct sim_request q = {.version = SIM_VERSION, .op = SIM_OP_RESET};
-    uw_error err = {""};
     uint64_t board = 0;
 
-    if (argc != 1 || parse_u64(argv[0], &board, &err) || board >= SIM_BOARDS_MAX)
-        return complain(EXIT_USAGE, "reset: give one board, 0 to %d", SIM_BOARDS_MAX - 1);
+    if (argc != 1)
+        return complain(EXIT_USAGE, "reset: give the number of one board");
+    if (parse_u64(argv[0], &board, NULL) || board > UINT32_MAX)
+        return complain(EXIT_USAGE, "reset: '%.40s' is not the number of a board",
+                        argv[0]);
     q.board = (uint32_t)board;
     return request(env, &q, "reset");
 }

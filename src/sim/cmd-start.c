@@ -54,12 +54,12 @@ static int unknown_option(const char *name, uw_error *err)
                                         "--speed", "--may-set", "--foreground",
                                         "--state", NULL};
     char hint[NEAREST_TEXT];
+    const char *near = nearest_of(name, known, hint);
 
-    return fail(
-        err, -EINVAL,
-        "start: unknown option '%s'%s: one of --board, --count, --machine, --speed, "
-        "--may-set, --foreground, --state",
-        name, nearest_of(name, known, hint));
+    return fail(err, -EINVAL, "start: unknown option '%s'%s", name,
+                near[0] ? near
+                        : ": one of --board, --count, --machine, --speed, --may-set, "
+                          "--foreground, --state");
 }
 
 static int parse(int argc, char **argv, struct start_args *a, uw_error *err)

@@ -28,6 +28,7 @@ struct sim_job_phase {
 struct sim_job {
     char workload[32];
     uint64_t boards; /* bit i: board i; 0: every board */
+    uint64_t beyond; /* a number that no machine has a board of; 0: none */
     uint32_t epochs;
     uint32_t steps; /* training steps an epoch; 0: the workload's */
     struct sim_job_phase phase[JOB_PHASES_MAX]; /* of each epoch, in order */

@@ -120,9 +120,8 @@ int sim_fault_parse(const char *text, struct sim_fault *ret, uw_error *err)
     if (strcmp(words[0], "all") == 0) {
         i++;
     } else if (parse_u64(words[0], &board, NULL) == 0) {
-        if (board >= SIM_MACHINE_BOARDS_MAX)
-            return fail(err, -ERANGE, "board %s is outside 0..%d", words[0],
-                        SIM_MACHINE_BOARDS_MAX - 1);
+        if (board >= SIM_ALL_BOARDS)
+            return fail(err, -ERANGE, "'%.40s' is not the number of a board", words[0]);
         f.board = (unsigned)board;
         i++;
     }

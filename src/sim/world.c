@@ -1,6 +1,7 @@
 #include "sim/world.h"
 
 #include <errno.h>
+#include <inttypes.h>
 #include <math.h>
 #include <stdio.h>
 #include <stdlib.h>
@@ -582,16 +583,18 @@ static void job_phases(const struct sim_job *job, uint32_t steps,
     }
 }
 
-static int pick_boards(const struct sim_world *w, uint64_t *mask, struct plant_gpu **ret,
-                       size_t *ret_n, uw_error *err)
+static int pick_boards(const struct sim_world *w, uint64_t beyond, uint64_t *mask,
+                       struct plant_gpu **ret, size_t *ret_n, uw_error *err)
 {
     uint64_t all = w->n_boards == 64 ? UINT64_MAX : (1ull << w->n_boards) - 1;
 
     if (*mask == 0)
         *mask = all;
     if (*mask & ~all)
-        return fail(err, -EINVAL, "--gpus: board %d is outside 0..%zu",
-                    63 - __builtin_clzll(*mask), w->n_boards - 1);
+        beyond = 63 - (uint64_t)__builtin_clzll(*mask);
+    if (beyond)
+        return fail(err, -EINVAL, "--gpus: board %" PRIu64 " is outside 0..%zu", beyond,
+                    w->n_boards - 1);
     *ret_n = 0;
     for (size_t i = 0; i < w->n_boards; i++)
         if (*mask >> i & 1)
@@ -654,7 +657,7 @@ int sim_world_job_add(struct sim_world *world, const struct sim_job *job, pid_t 
         id++;
     if (id == SIM_JOBS_MAX)
         return fail(err, -EBUSY, "more than %d jobs", SIM_JOBS_MAX);
-    int r = pick_boards(world, &mask, gpus, &n, err);
+    int r = pick_boards(world, job->beyond, &mask, gpus, &n, err);
     if (!r && strcmp(job->workload, "none") != 0)
         r = check_free(world, mask, err);
     if (!r && strcmp(job->workload, "none") != 0)

@@ -73,6 +73,9 @@ def main():
         for command in (("underwatt-actuator", "--recover", "--config"), ("underwattd", "--check")):
             code, said = run(command, path, user=NOBODY, group=NOBODY, extra_groups=[])
             t.ok(SECRET in said, f"{' '.join(command)} shows a user his own file's", f"{code} {said}")
+        code, said = run(COMMANDS[1], path)
+        t.ok(code == 2 and ":1: column 1: unknown key '…' (text of the file is not shown to root's caller)\n" in said,
+             "underwatt-actuator says why its line is short", f"{code} {said}")
         # What every user may read: root is shown it, too, by the programs that check before they do anything.
         path.write_text(FILES["key"])
         for command in (("underwattd", "--check"), ("underwatt-sim", "start", "--machine")):

@@ -42,7 +42,9 @@ def bad_input(tmp):
             (["start", "--count", "x"], "--count: 'x' is not a whole number"),
             (["start", "--speed", "x"], "--speed: 'x' is not a number"),
             (["start", "--speed"], "a value is missing"),
-            (["start", "--colour", "red"], "start: unknown option '--colour': one of"),
+            (["start", "--colour", "red"], "start: unknown option '--colour': one of --board"),
+            (["start", "--bord", "v100"], "start: unknown option '--bord': did you mean '--board'?\n"),
+            (["strat"], "unknown command 'strat': did you mean 'start'?\n"),
             (["start", "--may-set", "me"], "'me' is none of"),
             (["start", "--machine", str(machine)], f"{machine}:4: "),
             (["start", "--machine", str(tmp / "none.yaml")], "none.yaml"),
@@ -55,7 +57,7 @@ def bad_input(tmp):
             (["status", "--xml"], "--xml")]:
         p = sim("--state", tmp / "w", *args)
         t.ok(p.returncode == 2 and says in p.stderr and len(p.stderr.splitlines()) == 1
-             and not p.stdout, f"{' '.join(args[:3])}: 2, '{says}'", f"{p.returncode} {p.stderr}{p.stdout}")
+             and not p.stdout, f"{' '.join(args[:3])}: 2, '{says.strip()}'", f"{p.returncode} {p.stderr}{p.stdout}")
         t.ok(not (tmp / "w").exists(), "and nothing was made")
     for name in ("start", "status", "exec", "train", "fault", "reset", "stop"):
         p = sim("--state", tmp / "w", name, "--help")
@@ -264,7 +266,10 @@ def resets(node):
          "a reset brings a lost board back")
     for args in ((), ("all",), ("64",), ("0", "1")):
         t.equal(node.sim("reset", *args).returncode, 2, f"reset {args}: 2")
-    t.equal(node.sim("reset", "9").returncode, 2, "no such board: 2")
+    for args in (("reset", "9"), ("reset", "99"), ("fault", "99", "lost"), ("train", "--gpus", "99"), ("train", "--gpus", "0,9")):
+        p = node.sim(*args)
+        t.ok(p.returncode == 2 and p.stderr.endswith(f"board {args[1 if args[0] != 'train' else 2].rpartition(',')[2]} is outside 0..3\n"),
+             f"{' '.join(args)}: names the boards that are there", p)
     all_open.kill()
 
 

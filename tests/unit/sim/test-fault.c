@@ -17,6 +17,7 @@ static const struct {
     {"all hang for 250ms", SIM_FAULT_K_HANG, SIM_ALL_BOARDS, 0, 250000000ull},
     {"reload", SIM_FAULT_K_RELOAD, SIM_ALL_BOARDS, 0, 0},
     {"  3   stuck ", SIM_FAULT_K_STUCK, 3, 0, 0},
+    {"99 lost", SIM_FAULT_K_LOST, 99, 0, 0}, /* the world refuses it */
 };
 static const struct {
     const char *text;
@@ -25,7 +26,7 @@ static const struct {
 } bad[] = {
     {"", -EINVAL, "the fault is missing"},
     {"1", -EINVAL, "the fault of board 1"},
-    {"64 lost", -ERANGE, "outside 0..63"},
+    {"4294967295 lost", -ERANGE, "'4294967295' is not the number of a board"},
     {"1 burn", -EINVAL, "'burn' is none of"},
     {"1 limit", -EINVAL, "watts are missing"},
     {"1 limit 200", -EINVAL, "200"},

@@ -13,7 +13,7 @@ static const struct {
     {"--workload", -EINVAL, "--workload: a value is missing"},
     {"--colour red", -EINVAL, "unknown option: one of"},
     {"--gpus 0,0", -EINVAL, "twice"},
-    {"--gpus 64", -ERANGE, "outside 0..63"},
+    {"--worklaod none", -EINVAL, "--worklaod: unknown option: did you mean '--workload'?"},
     {"--gpus ,", -EINVAL, "not a whole number"},
     {"--epochs 0", -ERANGE, "outside 1.."},
     {"--epochs two", -EINVAL, "not a whole number"},
