@@ -1,6 +1,6 @@
 #include "capplay.h"
 
-#define CLASS_RATE 0.005 /* of the original a second: without a way of its own */
+#define CLASS_RATE 0.005 /* a second, of the original, if the step has no ramp */
 
 void cap_play_init(struct cap_play *p, uint32_t original_mw, uint32_t grain_mw,
                    uint64_t now_ns)

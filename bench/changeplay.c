@@ -14,8 +14,8 @@
 enum { CAPS_MAX = 256, WINDOWS_MOST = 80, LOOK_TRIES = 8 };
 #define WINDOW_S 10.0
 #define SETTLE_S 2.0
-#define CHECK_S 3.0 /* at the first cap on a way down */
-#define SLICE_S 1.0 /* of what is summed */
+#define CHECK_S 3.0 /* at the first cap of a ramp down */
+#define SLICE_S 1.0 /* step of the sums */
 #define PEAK 1.1
 
 struct world {
@@ -26,13 +26,13 @@ struct world {
     struct change change;
     struct gap_probes looks;
     struct rng rng;
-    double now_s, regime_s; /* the search of this regime held since then */
+    double now_s, regime_s; /* regime_s: when the current search of the regime was held */
     uint32_t cap_mw, held_mw;
     double paid, paid_s;    /* worth and time since the search began … */
     double lost_s, since_s; /* regret and time since the change */
     double again_s;
     uint32_t seen_mw[CAPS_MAX];
-    unsigned caps, windows; /* of the search under way */
+    unsigned caps, windows; /* of the current search */
     unsigned since;         /* windows of holds since the change */
 };
 
@@ -41,7 +41,7 @@ static double change_s(const struct world *w)
     return w->r->turn_s[0];
 }
 
-/* So long at this cap: steps done and energy drawn. */
+/* Runs for for_s at this cap; returns steps done and energy drawn. */
 static void pass(struct world *w, uint32_t cap_mw, double for_s, double *ret_steps,
                  double *ret_j)
 {
@@ -69,7 +69,7 @@ static void pass(struct world *w, uint32_t cap_mw, double for_s, double *ret_ste
     }
 }
 
-/* To the step's cap: up at once, down as it says; then it settles. */
+/* Moves to the cap of the step: up at once, down by the step's ramp; then settles. */
 static void walk(struct world *w, const struct search_step *t)
 {
     double steps = 0, j = 0;
@@ -125,7 +125,7 @@ static void count_cap(struct world *w, uint32_t mw)
         w->seen_mw[w->caps++] = mw;
 }
 
-/* Until it holds, and there. */
+/* Steps the search until it holds, and moves to the held cap. */
 static int until_held(struct world *w, uw_error *err)
 {
     unsigned n = 0;
@@ -149,7 +149,7 @@ static int until_held(struct world *w, uw_error *err)
     return 0;
 }
 
-/* A search from here to its hold, and what it came to. */
+/* A search from the current state to its hold, with its cost and result. */
 static int searches(struct world *w, struct searched *ret, uw_error *err)
 {
     struct searched s = {.began_s = w->now_s};
@@ -190,7 +190,7 @@ static int begin(struct world *w, uw_error *err)
     return search_new(&w->setup, &w->search, err);
 }
 
-/* The detector says that the job has changed. */
+/* Called when the detector reports a change of the job. */
 static int answer(struct world *w, const struct search_window *now, struct played *ret,
                   uw_error *err)
 {
@@ -221,7 +221,7 @@ static int answer(struct world *w, const struct search_window *now, struct playe
     return 0;
 }
 
-/* A look out of the hold, as the daemon makes them. */
+/* A look during the hold, as the daemon makes it. */
 static int look(struct world *w, unsigned n, uw_error *err)
 {
     double worse =

@@ -42,7 +42,7 @@ struct opts {
     bool trace;
 };
 
-/* A figure of each job. */
+/* A figure of every job. */
 struct column {
     double *v;
     size_t n;
@@ -54,11 +54,11 @@ enum figure {
     FIG_TOOK,
     FIG_COST,
     FIG_REGRET,
-    FIG_OVER,   /* slowdown:F: of the bound, by the cap found */
-    FIG_END,    /* regret at the job's end … */
+    FIG_OVER,   /* slowdown:F: excess over the bound at the cap found */
+    FIG_END,    /* regret at the end of the job … */
     FIG_LOST,   /* … and on average since the change */
-    FIG_MORE,   /* searches begun, of which one is needed (heat, comes: none or some) */
-    FIG_SEARCH, /* share of the time in them */
+    FIG_MORE,   /* searches begun; one is needed (heat, comes: none or several) */
+    FIG_SEARCH, /* share of the time spent in searches */
     FIGURES,
 };
 static const char *const figure_names[FIGURES] = {
@@ -112,7 +112,7 @@ static void push_search(struct column *c, const struct searched *s, const struct
     push(&c[FIG_OVER], over(g, s->slowdown));
 }
 
-/* What a job came to under one answer to its change. */
+/* Adds the result of a job under one answer to its change. */
 static void push_job(struct cell *c, const struct changeplay *p, const struct played *got)
 {
     struct column *of = c->of[p->answer];
@@ -136,7 +136,7 @@ static void push_job(struct cell *c, const struct changeplay *p, const struct pl
     }
 }
 
-/* Noise of its own for each curve, case and seed, whatever else is in the file. */
+/* A separate seed for each curve, case and seed, independent of the rest of the file. */
 static uint64_t seed_of(const char *name, unsigned kind, uint64_t seed)
 {
     uint64_t h = 0xcbf29ce484222325ull; /* FNV-1a */
@@ -146,7 +146,7 @@ static uint64_t seed_of(const char *name, unsigned kind, uint64_t seed)
 }
 
 struct pair {
-    const struct record *before, *after; /* NULL: the same, changed */
+    const struct record *before, *after; /* NULL: the same curve, changed */
 };
 
 static int play_job(struct cell *c, enum regime_kind kind, const struct pair *curves,
@@ -179,7 +179,7 @@ static int play_job(struct cell *c, enum regime_kind kind, const struct pair *cu
     return 0;
 }
 
-/* Of another batch size: the next curves of the file that differ in nothing else. */
+/* Another batch size: the next curves in the file that differ in nothing else. */
 static int play_pairs(struct cell *c, const struct records *recs, const struct goal *goal,
                       const struct opts *o, uint64_t seed, uw_error *err)
 {
@@ -300,7 +300,7 @@ struct out {
     bool quiet, some;
 };
 
-/* A case with a goal: its row, where it has any job. */
+/* The row of a case and a goal, if it has any job. */
 static int run_cell(const struct records *recs, const struct opts *o,
                     enum regime_kind kind, const char *name, struct out *out,
                     uw_error *err)

@@ -43,7 +43,7 @@ struct point {
     double time_s, energy_j;
 };
 
-/* Share of ref's energy that the best of these saves within each bound; 0: none does. */
+/* The largest share of ref's energy saved within each bound; 0: none. */
 static void savings(const struct point *p, size_t n, struct point ref, double ret[BOUNDS])
 {
     for (int b = 0; b < BOUNDS; b++) {
@@ -134,8 +134,8 @@ static int on_plan(char *const *f, void *user, uw_error *err)
     return 0;
 }
 
-/* Of one job plan 0 is an optimised plan already (data/zeus/README.md): all of its clocks
- * are compared with the highest limit.
+/* Plan 0 of one job is already optimised (data/zeus/README.md), so all of its clocks are
+ * compared with the highest limit.
  */
 static void finish_jobs(struct jobs *jobs)
 {
@@ -168,7 +168,7 @@ static int read_jobs(const char *folder, struct jobs *ret, uw_error *err)
 
 /* One way to run a stage: a clock, or a cap. */
 struct way {
-    double forward_s, backward_s, energy_j; /* of one microbatch */
+    double forward_s, backward_s, energy_j; /* of a microbatch */
 };
 
 struct stage {
@@ -184,7 +184,7 @@ struct pipeline {
 };
 
 enum { MICROBATCHES = 64 };
-#define WAIT_SHARE 0.2 /* of a stage's power at the highest clock, while it waits */
+#define WAIT_SHARE 0.2 /* waiting power over that at the highest clock */
 
 static int on_instruction(char *const *f, void *user, uw_error *err)
 {
@@ -224,7 +224,8 @@ static struct way at_clock(const struct stage *s, size_t i)
                         s->clock[i].j[0] + s->clock[i].j[1]};
 }
 
-/* Each instruction at the highest clock whose mean power keeps the cap, else the lowest.
+/* Each instruction at the highest clock whose mean power is within the cap, or the
+ * lowest clock.
  */
 static struct way at_cap(const struct stage *s, double cap_w)
 {
@@ -256,8 +257,8 @@ struct turn {
     unsigned microbatch;
 };
 
-/* What a stage does at this step of 2 MICROBATCHES in the order of 1F1B; warm: how many
- * forwards it begins with.
+/* The action of a stage at this step of 2 MICROBATCHES in the order of 1F1B; warm: the
+ * number of forward passes at the start.
  */
 static struct turn turn_of(unsigned warm, unsigned step)
 {
@@ -269,7 +270,7 @@ static struct turn turn_of(unsigned warm, unsigned step)
     return (struct turn){forward, (step - warm) / 2 + (forward ? warm : 0)};
 }
 
-/* The next instruction of stage i, if what it needs is there. */
+/* Runs the next instruction of stage i if its inputs are ready. */
 static bool one_step(const struct way *way, size_t n, size_t i, unsigned step,
                      struct done *d, double *free_s)
 {
@@ -286,7 +287,8 @@ static bool one_step(const struct way *way, size_t n, size_t i, unsigned step,
     return true;
 }
 
-/* An iteration of the pipeline, one forward, one backward; all stages wait for its end.
+/* An iteration of the pipeline, one forward and one backward; all stages wait for its
+ * end.
  */
 static struct point iterate(const struct pipeline *p, const struct way *way,
                             const double *wait_w)
@@ -323,14 +325,14 @@ static size_t count_ways(const struct pipeline *p, int by)
     return by == BY_CLOCK ? p->stage[0].n : 100;
 }
 
-/* The i-th of them: clocks as measured, caps from 500 W down in steps of 4 W. */
+/* The i-th way: clocks as measured, caps from 500 W down in steps of 4 W. */
 static struct way way_of(const struct stage *s, int by, size_t i)
 {
     return by == BY_CLOCK ? at_clock(s, i < s->n ? i : s->n - 1)
                           : at_cap(s, 500 - 4 * (double)i);
 }
 
-/* The cheapest way of a stage that takes no longer than this a microbatch. */
+/* The way of a stage with the least energy that takes at most this time a microbatch. */
 static struct way cheapest(const struct pipeline *p, size_t stage, int by, double most_s)
 {
     struct way best = way_of(&p->stage[stage], by, 0);
@@ -347,8 +349,8 @@ struct pipe_table {
     double same[2][BOUNDS], each[2][BOUNDS]; /* one for all, one a stage; by cap, clock */
 };
 
-/* One a stage: each as slow as a budget lets it be; the budget shrinks until the
- * iteration keeps the bound.
+/* One way for each stage, each as slow as a budget allows; the budget shrinks until the
+ * iteration is within the bound.
  */
 static double each_stage(const struct pipeline *p, int by, double bound, struct point ref,
                          double slowest_s, const double *wait_w)
@@ -406,7 +408,7 @@ static struct point point_of(const struct plant_vf *v, double cap_w, uint32_t mh
     return (struct point){s.time_s, s.energy_j};
 }
 
-/* Caps in steps of 5 W down to the board's minimum, clocks as the driver lists them. */
+/* Caps in steps of 5 W down to the board's minimum; clocks from the driver's list. */
 static void play_plant(const struct plant_vf *v, size_t board, double ret[3][BOUNDS])
 {
     static struct point p[3][POINTS_MAX * 8];

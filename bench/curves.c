@@ -13,12 +13,12 @@
 
 enum { CURVES_MAX = 10000, COLUMNS = 4 };
 #define HEADER "curve,cap_w,time_s,energy_j"
-/* Whole watts are chosen from; the search counts in milliwatts of 32 bits. */
+/* Caps are whole watts; the search counts in milliwatts of 32 bits. */
 #define LEAST_CAP_W 1.0
 #define MOST_CAP_W 100000.0
-#define REPEATS 0.005 /* a recorded time or power, measured twice */
+#define REPEATS 0.005 /* scatter of repeated recordings */
 
-struct draft { /* a curve while it is read */
+struct draft { /* a curve being read */
     char *name;
     unsigned line; /* of its first row */
     struct curve_point *points;
@@ -53,7 +53,7 @@ void records_fini(struct records *r)
 static int draft_named(struct drafts *d, const char *name, unsigned line,
                        struct draft **ret)
 {
-    for (size_t i = d->n; i-- > 0;) /* rows of a curve mostly lie together */
+    for (size_t i = d->n; i-- > 0;) /* the rows of a curve are mostly adjacent */
         if (strcmp(d->items[i].name, name) == 0) {
             *ret = &d->items[i];
             return 0;
@@ -153,7 +153,7 @@ static int finish(const struct drafts *d, const char *path, struct records *ret,
         rec->reference = curve_at(rec->curve, rec->max_w);
     }
     *ret = out;
-    memset(&out, 0, sizeof out); /* given away */
+    memset(&out, 0, sizeof out); /* ownership moved to the caller */
     return 0;
 }
 

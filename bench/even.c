@@ -42,7 +42,7 @@ static double power_at(const struct trace *t, double at_s)
     return phase - floor(phase) < t->duty ? t->high_w : t->low_w;
 }
 
-/* From 0 on; in the last, unfinished cycle the high level comes first. */
+/* Energy from 0; in the last, unfinished cycle the high level comes first. */
 static double energy_at(const struct trace *t, double at_s)
 {
     double cycles = floor(at_s / t->period_s), rest = at_s - cycles * t->period_s;
@@ -51,7 +51,7 @@ static double energy_at(const struct trace *t, double at_s)
     return t->low_w * at_s + (t->high_w - t->low_w) * high;
 }
 
-/* jitter: of the time between two readings, from end to end. */
+/* jitter: relative to the time between two readings, full range. */
 static void read_board(struct trace *t, double hz, double jitter, double other_hz,
                        bool counter, double length_s, struct rng *g)
 {
@@ -91,7 +91,7 @@ static void draw(struct trace *t, enum kind kind, struct rng *g)
     t->low_w = t->high_w * (0.3 + 0.5 * rng_uniform(g));
     t->noise_w = 3 * rng_uniform(g);
     double length_s = fmin(fmax(20, 20 * t->period_s), READINGS / hz);
-    if (loop) /* whole turns between two readings, and one more in each such period */
+    if (loop) /* whole turns between readings, plus one in each apparent period */
         t->period_s = 1 / ((1 + (double)rng_below(g, 6)) * hz + 1 / t->period_s);
     if (kind == LOOP && rng_below(g, 4) == 0)
         t->period_s = 0.00247;

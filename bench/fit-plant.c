@@ -34,11 +34,11 @@ struct pair {
     const struct plant_board *board;
     char name[24];
     struct row row[N_ROWS]; /* by enum metric */
-    double power;           /* of the errors in the cost: 2, later more */
+    double power;           /* exponent of the errors in the cost: 2, later more */
 };
 
 struct point {
-    double x[N_PAR]; /* unbounded */
+    double x[N_PAR]; /* unbounded parameters */
     double cost;
 };
 
@@ -53,7 +53,7 @@ static double metric_of(enum metric m, double t, double e, const struct plant_st
     return (k - 1) / k * e / ref->energy_j + 1 / k * t / ref->time_s;
 }
 
-/* ---- the numbers, each between its bounds ---- */
+/* ---- the parameters, each within its bounds ---- */
 
 static double between(double low, double high, double u)
 {
@@ -130,7 +130,7 @@ static double cost(const struct pair *p, const double *x)
         sum += pow(fabs(e.time[m]) / 0.015, p->power) +
                pow(fabs(e.energy[m]) / 0.015, p->power) +
                pow(fabs(e.gap[m]) / 0.01, p->power);
-    /* Flat directions stay in the middle of their bounds. */
+    /* Keeps flat directions in the middle of their bounds. */
     for (int i = 0; i < N_PAR; i++)
         sum += 1e-6 * x[i] * x[i];
     return sum;
@@ -228,7 +228,7 @@ static struct point fit(struct pair *p, unsigned starts, uint64_t seed)
     return best;
 }
 
-/* ---- the file ---- */
+/* ---- output file ---- */
 
 static int row_of(char *line, struct pair *pairs, size_t *n, uw_error *err)
 {

@@ -10,12 +10,12 @@
 #include "base/units.h"
 
 enum { ANSWERS = 1024 };
-#define ASK_GROWTH 1.1 /* asked again when so much more time has passed … */
+#define ASK_GROWTH 1.1 /* growth of the time between two questions … */
 #define ASK_LEAST_S 1.0
-#define SAME 0.05  /* answers this close are of one period */
-#define RIGHT 0.02 /* … and this close are right */
+#define SAME 0.05  /* answers this close count as the same period */
+#define RIGHT 0.02 /* … and answers this close as correct */
 #define CYCLES_TO_KNOW 3.1
-#define LEAST_SHARE 0.2 /* of the time in which it was asked */
+#define LEAST_SHARE 0.2 /* of the time in which questions were asked */
 
 const char *why_word(enum period_why why)
 {
@@ -48,8 +48,8 @@ static double sharpness(const struct answer *a)
     return a->found.confidence * a->found.periods / (a->found.rse + 1e-3);
 }
 
-/* The share of an answer's period among those given since it could be known, by time;
- * *ret_known: among those that knew one.
+/* The share of time with an answer of this period since a period could be known;
+ * *ret_known: the share among answers that were known.
  */
 static double share_of(const struct answer *a, unsigned n, const struct answer *of,
                        double *ret_known)
@@ -67,8 +67,8 @@ static double share_of(const struct answer *a, unsigned n, const struct answer *
     return asked > 0 ? support / asked : 0;
 }
 
-/* The longest period that most answers agree on since it could be known: before, the
- * parts of a step are all there is to see.  The sharpest of its answers; NULL: no such.
+/* The longest period that most answers agree on since a period could be known: earlier
+ * answers see only parts of a step.  Returns the sharpest of its answers; NULL: none.
  */
 static const struct answer *agreed(const struct answer *a, unsigned n, double *ret_share)
 {
@@ -126,7 +126,7 @@ static void conclude(const struct answer *a, unsigned n, struct job_phase *ret)
     }
 }
 
-/* The board whose next sample is the earliest; boards: all is read. */
+/* The board with the earliest next sample; boards: all samples were read. */
 static unsigned earliest(const struct heard *board, const size_t *at, unsigned boards)
 {
     unsigned first = boards;
@@ -139,7 +139,7 @@ static unsigned earliest(const struct heard *board, const size_t *at, unsigned b
     return first;
 }
 
-/* Ask now; when to ask again. */
+/* Asks now; returns the time of the next question. */
 static double ask(const struct period *p, double at_s, double last_s, double whole_s,
                   struct answer *ret, double *cpu_s)
 {

@@ -17,15 +17,15 @@ static const double noises[] = {0, 0.003, 0.01};
 
 enum { GOALS = 6, NOISES = 3, STEP_W = 5 };
 
-/* Of all plants with kernels of one kind, one goal, one noise. */
+/* Totals of all plants with one kind of kernels, one goal and one noise. */
 struct cell {
     unsigned n;
-    double cap, end; /* mean saved of the goal's value, by the cap that was found … */
-    double best_cap, best; /* … and by the best there is */
+    double cap, end;       /* mean saving of the goal's value, by the cap found … */
+    double best_cap, best; /* … and by the best possible */
     unsigned kept, beside, ever;
     double search_windows, windows, cost;
-    double worst;            /* the goal's value over that of the cap alone */
-    double *late, *cap_late; /* time over the bound, less 1: at the end, at the cap */
+    double worst;            /* the goal's value relative to that of the cap alone */
+    double *late, *cap_late; /* time over the bound - 1: at the end, at the cap */
 };
 
 struct grid {
@@ -56,7 +56,7 @@ static void see(struct grid *best, const struct plant_vf *vf, const struct vfboa
     }
 }
 
-/* Caps alone in whole watts, clocks alone, and every other clock with caps 5 W apart. */
+/* Only caps in whole watts, only clocks, and every other clock with caps 5 W apart. */
 static struct grid grid_of(const struct plant_vf *vf, const struct vfboard *board)
 {
     int least = (int)board->min_w, most = (int)board->max_w;

@@ -37,12 +37,12 @@ enum { ROWS = 60, EACH_MAX = 900 };
 
 struct job {
     double min_w, max_w;
-    double demand_w;     /* at the highest clock, while it works */
-    double fixed, power; /* share of demand_w that is static; exponent of the rest */
-    double clocked;      /* share of the time that follows the clock */
+    double demand_w;     /* at the highest clock, during work */
+    double fixed, power; /* static share of demand_w; exponent of the rest */
+    double clocked;      /* share of the time that depends on the clock */
     double least_clock;
     double pause, pause_power; /* share of the time; share of demand_w */
-    double at_w, by;           /* knee, jump, dip: where, how much */
+    double at_w, by;           /* knee, jump, dip: position and size */
     double by_power, wide_w;
     double grain_w;
     double scatter;
@@ -153,7 +153,7 @@ static double clock_at(const struct job *j, double cap_w)
     return fmin(fmax(pow(fmax(rest, 1e-6), 1 / j->power), j->least_clock), 1);
 }
 
-/* Time and energy of one step, 1 s at the highest clock. */
+/* Time and energy of a step that takes 1 s at the highest clock. */
 static void values(const struct job *j, double cap_w, double *ret_t, double *ret_e)
 {
     double cap = j->grain_w > 0 ? floor(cap_w / j->grain_w + 1e-9) * j->grain_w : cap_w;

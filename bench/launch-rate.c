@@ -21,7 +21,7 @@
 #include "core/progress/rate.h"
 
 #define SLOWER 1.02
-#define LISTEN_S 40.0 /* at first, before the window */
+#define LISTEN_S 40.0 /* before the first window */
 #define SETTLE_S 5.0
 #define LEAST_S 7.0
 #define MOST_S 70.0
@@ -35,7 +35,7 @@ struct manner {
     double launches, spread; /* of an iteration, relative, uniform; not its time */
     double shapes, stays;    /* the work of a launch varies so, and stays so alike */
     double clump;            /* mean launches at once; 0: one by one */
-    unsigned drain;          /* the queue is empty each so many iterations … */
+    unsigned drain;          /* the queue is empty every so many iterations … */
     double ahead;            /* … and full at so many launches */
     unsigned processes;
     double val_every_s, val_s, val_rate; /* validation */
@@ -77,7 +77,7 @@ static const struct manner manners[] = {
 struct run {
     const struct manner *m;
     struct rng rng;
-    double slow, began_s; /* the cap's part of the time */
+    double slow, began_s; /* part of the time added by the cap */
     double begin, end, wait, shape;
     double base, here, clump;
     uint64_t iterations;
@@ -114,7 +114,7 @@ static void next_iteration(struct run *r)
     r->end += r->wait;
 }
 
-/* Launches so far: what the board has done, and what waits for it.  The end of an
+/* Launches so far: those the board has done and those in the queue.  The end of an
  * iteration (the optimiser) has kernels of a third of the others' time.
  */
 static uint64_t count_at(struct run *r, double t)
@@ -126,7 +126,7 @@ static uint64_t count_at(struct run *r, double t)
     double part = fmin(1, (t - r->begin) / (r->end - r->wait - r->begin));
     part = part < 0.9 ? part * 0.75 / 0.9 : 0.75 + (part - 0.9) * 2.5;
     double ahead = 0, done = r->base + part * r->here;
-    if (m->drain) { /* filled at half as fast again as the board takes them */
+    if (m->drain) { /* filled 1.5 times as fast as the board takes them */
         double since = (double)(r->iterations % m->drain) + part;
         ahead = fmin(m->ahead, 0.5 * since * m->launches);
         ahead = fmin(ahead, (m->drain - since) * m->launches);
@@ -148,7 +148,7 @@ static double poll(struct rate *rate, struct run *r, double t)
     return t + 1e-3 * LAUNCHES_POLL_MS * (1 + 0.2 * rng_uniform(&r->rng));
 }
 
-/* A window from t on, as the tuner makes it.  False: not known. */
+/* A window from t, as the tuner makes it.  False: unknown. */
 static bool window(struct rate *rate, struct run *r, double *t, struct rate_found *ret)
 {
     double from = *t, look = from + LEAST_S;

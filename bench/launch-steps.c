@@ -20,7 +20,7 @@ struct manner {
     const char *name;
     double period_s, jitter; /* relative, uniform */
     unsigned launches;
-    double busy;   /* share of an iteration in which it launches; 1: never rests */
+    double busy;   /* share of an iteration with launches; 1: no rest */
     double spread; /* of the launches, relative, uniform */
     bool none;
 };
@@ -75,7 +75,7 @@ struct told {
     unsigned windows;
 };
 
-/* A window's error: step's time by the slots against the run's own mean. */
+/* The error of a window: step time by the slots, relative to the true mean. */
 static void add_window(struct told *ret, const struct step_slot *a,
                        const struct step_slot *b, double truth_s)
 {
@@ -120,10 +120,10 @@ static void play(const struct manner *m, uint64_t seed, struct told *ret)
         if (n > 0 && ret->known_after < 0)
             ret->known_after = (double)r.done;
         if (n > 0 && slots[0].phase != UW_PHASE_TRAIN)
-            opened = 0; /* a pause: the window is given up, as the tuner does */
+            opened = 0; /* a pause: the window is discarded, as in the tuner */
         if (n > 0 && slots[0].phase == UW_PHASE_TRAIN && slots[0].steps != from.steps &&
             (opened <= 0 || t - opened >= window_s)) {
-            /* a step has just ended: the run's own iterations meanwhile are the truth */
+            /* a step has just ended: the true iterations since then are the reference */
             if (opened > 0 && r.base > done)
                 add_window(ret, &from, &slots[0],
                            (r.begin - began) * step_of(l) / (double)(r.base - done));

@@ -22,7 +22,7 @@ struct work {
     uint32_t id;
     unsigned streams;
     uint64_t n;
-    double ns; /* of this thread's processor time, a launch */
+    double ns; /* processor time of this thread for a launch */
 };
 
 static double cpu_ns(void)
@@ -58,7 +58,7 @@ static void *launch(void *user)
     return NULL;
 }
 
-/* ns a launch of the slowest of so many threads that do the same. */
+/* ns per launch of the slowest of so many threads that run the same work. */
 static double once(const struct work *w, unsigned threads)
 {
     struct work mine[THREADS_MAX];

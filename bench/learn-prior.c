@@ -21,7 +21,7 @@
 #include "minimum.h"
 
 enum { POINTS_MAX = 64, CURVES_USED_MAX = 2000, PARAMS = PRIOR_AMPS + 9 };
-#define LEVEL_VAR 4.0 /* of a curve's free level, in squared logarithms */
+#define LEVEL_VAR 4.0 /* variance of a curve's free level, in squared logarithms */
 #define JITTER 1e-8
 
 struct points { /* one side of one curve */
@@ -35,7 +35,7 @@ struct job {
     struct prior_side side;
 };
 
-/* The side that the minimiser's numbers stand for; the mean is kept. */
+/* The side for the minimiser's parameters; the mean is unchanged. */
 static void side_of(const double *v, struct prior_side *s)
 {
     for (int i = 0; i < PRIOR_AMPS; i++)
@@ -54,7 +54,7 @@ static void side_of(const double *v, struct prior_side *s)
     s->weight[2] = b / sum;
 }
 
-/* Lower triangle in place; the log of the determinant, NAN if not positive. */
+/* Lower triangle in place; returns the log of the determinant, NAN if not positive. */
 static double cholesky(double *a, size_t n)
 {
     double logdet = 0;
@@ -94,7 +94,9 @@ static double factor(const struct points *c, const struct prior_side *s, double 
     return cholesky(a, c->n);
 }
 
-/* Log likelihood of a curve, mixed over the roughnesses; *ret_rough: the likeliest. */
+/* Log likelihood of a curve, mixed over the roughnesses; *ret_rough: the most likely
+ * one.
+ */
 static double likelihood(const struct points *c, const struct prior_side *s,
                          int *ret_rough)
 {
@@ -118,7 +120,7 @@ static double likelihood(const struct points *c, const struct prior_side *s,
     return most + log(sum);
 }
 
-/* Weak opinions that keep the numbers sane where the data say nothing. */
+/* Weak penalties that keep parameters reasonable where the data do not determine them. */
 static double penalty(const double *v)
 {
     const double *w = v + PRIOR_AMPS;
@@ -143,7 +145,7 @@ static double cost(const double *v, void *user)
     return isfinite(sum) ? sum : 1e300;
 }
 
-/* Generalised least squares for the mean's knots, smoothed where data are thin. */
+/* Generalised least squares for the knots of the mean, smoothed where data are sparse. */
 static void fit_mean(struct job *j)
 {
     enum { M = PRIOR_MEANS };

@@ -43,8 +43,8 @@ enum {
 #define T0 (INT64_C(1767225600) * S) /* 2026-01-01 */
 
 struct board {
-    uint64_t job, second; /* 0: idle; second: shares it */
-    int64_t until;        /* interval in which this ends */
+    uint64_t job, second; /* 0: idle; second: a job that shares the board */
+    int64_t until;        /* end of the current interval */
     int64_t began;
     uint32_t cap_mw;
     double meter_j;
@@ -114,7 +114,7 @@ static int put_job(struct year *y, size_t at, uint64_t id, int64_t i, bool ends)
                              .saved_half_j = 2345.6});
 }
 
-/* A job's search: a claim, and each step of the ramp a cap put in force. */
+/* A job's search: a claim, and a cap in force for each step of the ramp. */
 static int put_search(struct year *y, size_t at, int64_t i)
 {
     int64_t now = T0 + i * INTERVAL_S * S;
@@ -140,7 +140,7 @@ static int put_search(struct year *y, size_t at, int64_t i)
     return r;
 }
 
-/* The board's next job, or its next pause. */
+/* The next job or pause of the board. */
 static int turn(struct year *y, size_t at, int64_t i)
 {
     struct board *b = &y->board[at];
@@ -166,7 +166,7 @@ static int turn(struct year *y, size_t at, int64_t i)
     return r < 0 ? r : put_search(y, at, i);
 }
 
-/* Intensities and prices that change by the hour. */
+/* Intensities and prices that change every hour. */
 static void put_charges(int64_t i, struct ledger_energy *e)
 {
     static const struct ledger_factor carbon[] = {
@@ -187,7 +187,7 @@ static void put_charges(int64_t i, struct ledger_energy *e)
         (struct ledger_amount){&price, llround(kwh * 1e6 * (0.08 + 0.1 * swing)), uj};
 }
 
-/* step: intervals that this one stands for. */
+/* step: the number of intervals that one row represents. */
 static int put_energy(struct year *y, size_t at, int64_t i, int64_t step)
 {
     struct board *b = &y->board[at];
@@ -230,7 +230,7 @@ static int put_energy(struct year *y, size_t at, int64_t i, int64_t step)
     return r;
 }
 
-/* The intensity of an hour comes anew, a little higher: a row a quarter of it, board and
+/* A revised intensity of the hour, a little higher: a row for each quarter, board and
  * job.
  */
 static int revise_hour(struct year *y, int64_t hour)
@@ -323,7 +323,9 @@ static int write_year(struct year *y, int64_t days)
     return r;
 }
 
-/* Out of the text: read as a whole it would need more memory than a daemon does. */
+/* Read from the text: parsing the whole document would need more memory than a daemon
+ * uses.
+ */
 static int read_difference(const char *text, double *ret, uw_error *err)
 {
     static const char key[] = "\"difference\":";
@@ -337,7 +339,7 @@ static int read_difference(const char *text, double *ret, uw_error *err)
     return parse_double(number, ret, err);
 }
 
-/* A contract an hour. */
+/* A contract for each hour. */
 static struct accounting *new_figures(int64_t days)
 {
     auto_(accounting_free) struct accounting *a = calloc(1, sizeof *a);
@@ -362,7 +364,9 @@ static struct accounting *new_figures(int64_t days)
     return take(a);
 }
 
-/* The whole span by `by`; *ret_off: how far the sum is off the meters. */
+/* A report of the whole time by `by`; *ret_off: difference between its sum and the
+ * meters.
+ */
 static int report(struct year *y, const char *by, int64_t days,
                   const struct accounting *figures, double *ret_s, double *ret_off)
 {
@@ -382,7 +386,7 @@ static int report(struct year *y, const char *by, int64_t days,
     return r < 0 ? r : read_difference(text, ret_off, &y->err);
 }
 
-/* Each report; figures NULL: without them. */
+/* All reports; figures NULL: without accounting figures. */
 static int reports(struct year *y, int64_t days, const struct accounting *figures,
                    struct json_out *o, double *ret_off)
 {

@@ -34,7 +34,7 @@ static const double band_s[BANDS + 1] = {0.02, 0.05, 0.1, 0.115, 0.15, 5};
 static const char *const bands[BANDS + 1] = {"0.02-0.05",  "0.05-0.1", "0.1-0.115",
                                              "0.115-0.15", "0.15-5",   "multiple"};
 
-static FILE *table; /* stdout, or stderr where that carries the JSON */
+static FILE *table; /* stdout, or stderr if stdout carries the JSON */
 
 struct row {
     const char *name, *generation, *board_name;
@@ -68,11 +68,11 @@ struct options {
 struct load {
     double period_s, duty, low_w, high_w, jitter;
     double from_s;  /* the first rise */
-    double until_s; /* of the level now on */
+    double until_s; /* end of the current level */
     bool high;
 };
 
-/* Energy at one end of a window, and what a straight line through the counter says. */
+/* Energy at one end of a window, true and by linear interpolation of the counter. */
 struct end {
     double at_s, true_j, plain_j;
     bool passed, known;
@@ -94,10 +94,10 @@ struct world {
     struct window window[LENGTHS * KINDS];
 };
 
-/* Errors and half widths of the windows of one kind, as shares of the truth. */
+/* Errors and half widths of the windows of one kind, relative to the truth. */
 struct tally {
     double error[SEEDS_MAX], plain[SEEDS_MAX], half[SEEDS_MAX];
-    unsigned n, held, alias, open; /* open: neither held nor said to be an alias */
+    unsigned n, held, alias, open; /* open: neither held nor reported as an alias */
 };
 typedef struct tally tallies[LENGTHS][KINDS][BANDS + 1];
 
@@ -160,8 +160,7 @@ static unsigned band_of(const struct world *w, unsigned drawn)
     return part_time(w) && in ? IN : drawn;
 }
 
-/* So that windows of any kind begin after 14 to 20 s: a load has to be seen to be known.
- */
+/* All windows begin after 14 to 20 s: a load must be seen before it is known. */
 static void plan(struct world *w)
 {
     const struct load *l = &w->load;
@@ -171,7 +170,7 @@ static void plan(struct world *w)
         double begin = 14 + 6 * rng_uniform(&w->rng), length = lengths_s[i / KINDS];
 
         *v = (struct window){.length = i / KINDS, .kind = i % KINDS};
-        if (v->kind == 1) { /* from a rise to a rise */
+        if (v->kind == 1) { /* from one rise to another */
             double steps = fmax(round(length / l->period_s), 1);
             begin = l->from_s + ceil((begin - l->from_s) / l->period_s) * l->period_s;
             v->told = steps * l->period_s > 2 * length;
@@ -220,7 +219,7 @@ static void world_fini(struct world *w)
     meter_free(w->meter);
 }
 
-/* What the board's sensor would show of e joules in so many seconds. */
+/* The energy that the board's sensor would show for e joules in this time. */
 static double apparent(const struct world *w, double e, double seconds,
                        enum meter_method method)
 {
@@ -268,7 +267,7 @@ static int ask(struct world *w, struct window *v, struct tally *t,
     return 0;
 }
 
-/* The truth at an end as it goes by, and once the counter has gone on the line. */
+/* Records the truth when the end passes, and the line when the counter has moved on. */
 static void follow(struct world *w, struct end *e)
 {
     uint64_t at = ns_of_s(e->at_s), tick = w->board.sensor.counter_period_ns;

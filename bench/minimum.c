@@ -10,7 +10,7 @@ struct simplex {
     minimum_fn fn;
     void *user;
     size_t n;
-    double *at;    /* (n + 1) corners of n numbers */
+    double *at;    /* n + 1 corners with n coordinates each */
     double *value; /* n + 1 */
     double *mid, *one, *two;
     unsigned calls;
@@ -27,7 +27,7 @@ static double call(struct simplex *s, const double *v)
     return s->fn(v, s->user);
 }
 
-/* to = mid + f (worst - mid), and its value. */
+/* to = mid + f (worst - mid); returns its value. */
 static double move(struct simplex *s, size_t worst, double f, double *to)
 {
     for (size_t k = 0; k < s->n; k++)

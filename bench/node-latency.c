@@ -38,8 +38,8 @@ struct door {
     char *const *uuid;
     _Atomic uint64_t seen_ns[BOARDS]; /* the newest request to set the limit */
     atomic_int serving;
-    int echo, echoed;         /* into the process that hands on, and out of it */
-    _Atomic uint64_t echo_ns; /* the newest that came out */
+    int echo, echoed;         /* to and from the forwarding process */
+    _Atomic uint64_t echo_ns; /* the newest message that came out */
 };
 
 static uint64_t now_ns(void)
@@ -81,7 +81,7 @@ static int connect_to(int type, const char *path)
     return fd < 0 ? -errno : fd;
 }
 
-/* ---- the door ---- */
+/* ---- the actuator's socket ---- */
 
 static void note(struct door *d, const void *data, size_t size, uint64_t at_ns)
 {
@@ -95,7 +95,7 @@ static void note(struct door *d, const void *data, size_t size, uint64_t at_ns)
     }
 }
 
-/* One message from one side to the other; false: a side has gone. */
+/* Forwards one message from one side to the other; false: a side has closed. */
 static bool forward(struct door *d, int from, int to, bool requests)
 {
     char data[4096];
@@ -146,7 +146,7 @@ static int open_door(struct door *d)
     return -pthread_create(&thread, NULL, serve, d);
 }
 
-/* ---- what the machine alone takes ---- */
+/* ---- the latency of the machine alone ---- */
 
 static void hand_on(int in, int out)
 {
@@ -166,7 +166,9 @@ static void *listen_for_echo(void *user)
     return NULL;
 }
 
-/* Before any thread is: it forks.  1: this is the process that handed on, and is done. */
+/* Call before any thread is started: this forks.  Returns 1 in the forwarding process
+ * when it is done.
+ */
 static int open_echo(struct door *d)
 {
     int in[2], out[2];
@@ -191,7 +193,7 @@ static int open_echo(struct door *d)
     return -pthread_create(&thread, NULL, listen_for_echo, d);
 }
 
-/* ms; < 0: it did not come back. */
+/* Milliseconds; < 0: the message did not come back. */
 static double echo(struct door *d)
 {
     uint64_t t0 = now_ns();
@@ -206,7 +208,7 @@ static double echo(struct door *d)
 
 /* ---- the client ---- */
 
-/* One request on an open connection; the body's beginning, 0 when that failed. */
+/* One request on an open connection; returns the beginning of the body, 0 on failure. */
 static unsigned ask(int fd, const char *method, const char *path, const char *body,
                     char *ret, size_t size)
 {
@@ -259,7 +261,7 @@ static void print_stats(const char *name, double *ms, size_t n)
 
     for (size_t i = 0; i < n; i++) {
         sum += ms[i];
-        late += ms[i] > 0.5; /* the goal of a claim */
+        late += ms[i] > 0.5; /* the target for a claim */
     }
     qsort(ms, n, sizeof *ms, by_value);
     printf("\"%s\": {\"n\": %zu, \"mean_ms\": %.4f, \"p50_ms\": %.4f, \"p99_ms\": %.4f, "
@@ -267,8 +269,9 @@ static void print_stats(const char *name, double *ms, size_t n)
            name, n, sum / (double)n, ms[n / 2], ms[n * 99 / 100], ms[n - 1], late);
 }
 
-/* The k-th claim; how long until its limit was at the door, ms; < 0: failed.  Its cap is
- * not that of the board's last one, which may not have been taken back yet.
+/* The k-th claim; returns the time until its limit reached the socket in ms; < 0:
+ * failed.  Its cap differs from that of the board's last claim, which may not have been
+ * taken back yet.
  */
 static double claim(struct door *d, int fd, size_t k, char *body)
 {
@@ -376,7 +379,7 @@ int main(int argc, char **argv)
     d.path = argv[2];
     d.uuid = argv + 6;
     d.n = (size_t)(argc - 6);
-    bool realtime = sched_setscheduler(0, SCHED_RR, &first) == 0; /* and its thread */
+    bool realtime = sched_setscheduler(0, SCHED_RR, &first) == 0; /* and of the thread */
     int r = open_echo(&d);
     if (r > 0)
         return 0;
@@ -389,7 +392,7 @@ int main(int argc, char **argv)
     printf("ready\n");
     (void)fflush(stdout);
     char line[8];
-    if (!fgets(line, sizeof line, stdin)) /* the daemon is there: go */
+    if (!fgets(line, sizeof line, stdin)) /* wait until the daemon is ready */
         return 1;
     return run(&d, argv[3], claims, scrapes, realtime);
 }

@@ -48,7 +48,7 @@ static int trace_file(const char *path, struct job_phase *ret, uw_error *err)
     return follow(&(struct heard){t.items, t.n}, 1, NULL, ret, err);
 }
 
-/* error: what the file could not be read for; NULL: it was. */
+/* error: the error that stopped reading of the file; NULL: none. */
 static void print_follow(const struct job_phase *f, const char *error)
 {
     bool known = f->why == PERIOD_FOUND;
@@ -129,15 +129,15 @@ static int trace(const char *path, uw_error *err)
 struct options {
     const char *trace, *only, *json;
     bool self, verbose, blind;
-    unsigned seeds, first; /* so many, from there on */
+    unsigned seeds, first; /* number of seeds and the first one */
 };
 
-static FILE *table; /* for people */
+static FILE *table; /* human-readable output */
 
 static const char *const generations[] = {"kepler", "pascal", "volta",          "turing",
                                           "ga100",  "ampere", "hopper-instant", "hopper"};
 
-/* A scene drawn from the seed: everything but the shape and the generation. */
+/* A scene drawn from the seed, except its shape and generation. */
 static struct scene draw(enum shape shape, const char *generation, double periods,
                          uint64_t seed)
 {
@@ -164,8 +164,7 @@ static struct scene draw(enum shape shape, const char *generation, double period
 }
 
 enum { ERRORS = 4096, BANDS = 10, LENGTHS = 2 };
-static const double lengths[LENGTHS] = {4,
-                                        20}; /* periods in a trace, and up to one more */
+static const double lengths[LENGTHS] = {4, 20}; /* periods in a trace, plus one at most */
 
 struct tally {
     unsigned n, right, unknown, wrong;
@@ -173,14 +172,14 @@ struct tally {
     unsigned n_error;
 };
 
-/* All that --self adds up. */
+/* All sums of --self. */
 struct tallies {
     struct tally shape[LENGTHS][SHAPES];
     struct tally
         generation[n_elements(generations)]; /* the longer traces with a period */
     struct {
         unsigned n, right;
-    } band[BANDS]; /* answers by their confidence, traces without a period too */
+    } band[BANDS]; /* answers by their confidence, including traces without a period */
     double cpu_s;
     unsigned asked;
 };
@@ -342,9 +341,8 @@ static void print_tallies(FILE *json, struct tallies *t)
         (void)fprintf(json, "],\"question_ms\":%.3g", ms);
 }
 
-/* By how much slower after is than before, relative (0.02: a step takes 2 % longer), and
- * the standard error of that.  False: one of them is unknown, or they are not the same
- * unit of work.
+/* The relative slowdown from before to after (0.02: a step takes 2 % longer) and its
+ * standard error.  False: one of them is unknown, or they are different units of work.
  */
 static bool slower_by(const struct period_found *before, const struct period_found *after,
                       double *ret_change, double *ret_se)
@@ -385,7 +383,7 @@ static int change_of(const struct scene *s, double *ret_change, double *ret_se,
     return slower_by(&before, &after, ret_change, ret_se);
 }
 
-/* How often a change is seen: by 1 % and more, and by 2.33 standard errors. */
+/* How often a change is detected: by 1 % or more, and by 2.33 standard errors. */
 static int play_changes(const struct options *o, double slower, FILE *json, uw_error *err)
 {
     static const enum shape shapes[] = {SHAPE_STEP, SHAPE_THREE, SHAPE_ACCUM4,
@@ -439,12 +437,11 @@ static int play_changes(const struct options *o, double slower, FILE *json, uw_e
     return 0;
 }
 
-/* ---- several boards of a job, each with a sensor of its own ---- */
+/* ---- several boards of a job, each with its own sensor ---- */
 
 enum { TEAM_MOST = 8 };
 
-/* One job of half a minute, read as the daemon reads.  apart: its boards are out of
- * step.
+/* One job of half a minute, read as the daemon does. apart: its boards are out of step.
  */
 static int play_team(const struct options *o, struct scene s, unsigned boards, bool apart,
                      struct tally *ret, uw_error *err)
@@ -475,7 +472,7 @@ static int play_team(const struct options *o, struct scene s, unsigned boards, b
     return r;
 }
 
-/* Short steps on sensors that look every 100 ms. */
+/* Short steps on sensors with a period of 100 ms. */
 static int play_teams(const struct options *o, unsigned boards, bool fast, bool apart,
                       struct tally *ret, uw_error *err)
 {

@@ -16,8 +16,8 @@
 #include "plant/plant.h"
 
 #define WORKLOAD "resnet50"
-#define TRAINS 5.0    /* times as long as it validates */
-#define LEAST_S 120.0 /* of a run, and … */
+#define TRAINS 5.0    /* training time over validation time */
+#define LEAST_S 120.0 /* of a run; and … */
 enum { LEAST_CYCLES = 4, BISECTIONS = 14 };
 
 static double cap_share = 0.60, notice_s = 0.020;
@@ -26,7 +26,7 @@ struct run {
     double time_s, energy_j;
 };
 
-/* A job: the steps of its phases and how often they come. */
+/* A job: the steps of its phases and their frequency. */
 struct work {
     const struct plant_board *board;
     uint32_t train, validate, cycles;
@@ -56,7 +56,7 @@ static bool begin(const struct work *w, struct plant_gpu **ret_gpu,
     return true;
 }
 
-/* The whole job under train_mw while it trains, validate_mw while it validates. */
+/* The whole job, with train_mw in training and validate_mw in validation. */
 static struct run play(const struct work *w, uint32_t train_mw, uint32_t validate_mw)
 {
     struct plant_gpu *gpu = NULL;
@@ -89,7 +89,7 @@ static struct run play(const struct work *w, uint32_t train_mw, uint32_t validat
     return r;
 }
 
-/* Seconds of a step of that phase at the default limit. */
+/* Seconds of a step of this phase at the default limit. */
 static double step_s(const struct plant_board *board, bool validates)
 {
     const struct work w = {board, 50, 1, 1}, v = {board, 50, 51, 1};
@@ -105,7 +105,7 @@ static uint32_t count(double s, double step)
     return (uint32_t)fmax(1, round(s / step));
 }
 
-/* The static cap with that time, W, and its run. */
+/* The static cap, in W, with the same total time, and its run. */
 static double static_cap(const struct work *w, double time_s, struct run *ret)
 {
     double low = w->board->min_mw, high = w->board->default_mw;

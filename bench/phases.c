@@ -25,7 +25,7 @@ struct options {
     const char *trace, *events, *only, *json, *dump;
     bool self, verbose;
     uint64_t seeds, seed, first; /* first: seed of the first trace */
-    uint64_t util_s;             /* utilisation is read each so many seconds alone */
+    uint64_t util_s;             /* only utilisation is read with this period */
 };
 
 static void print_number(FILE *f, const char *key, bool known, double v)
@@ -54,7 +54,7 @@ static void print_sightings(const struct sightings *s, bool withdrawn)
     }
 }
 
-/* precision and the like; known: there were events to compare with. */
+/* Precision and similar figures; known: there were events to compare with. */
 static void print_score(FILE *f, const struct score *s, bool known)
 {
     print_number(f, "precision", known && s->seen > 0, (double)s->matched / s->seen);
@@ -125,7 +125,7 @@ static int dump(const struct schedule_trace *t, const char *path, uw_error *err)
     return fclose(f) | fclose(e) ? fail(err, -EIO, "%s: not written", path) : 0;
 }
 
-/* Utilisation is what is read most seldom. */
+/* Utilisation is read at the lowest rate. */
 static void thin_util(struct schedule_trace *t, double every_s)
 {
     double next_s = 0;
@@ -234,7 +234,7 @@ static int self(const struct options *o, FILE *f, uw_error *err)
     return 0;
 }
 
-/* False: no such option, or no value for it. */
+/* False: no such option, or a missing value. */
 static bool parse_number(const char *name, const char *value, struct options *o)
 {
     const struct {

@@ -74,7 +74,7 @@ static int add_job(struct pipe_jobs *p, const char *name, struct pipe_job **ret,
     return 0;
 }
 
-/* Rows of a job come limit by limit, ascending, and in each rank by rank. */
+/* The rows of a job are sorted by limit, ascending, and then by rank. */
 static int add_row(struct pipe_jobs *p, char *field[], uw_error *err)
 {
     double v[COLUMNS];
@@ -116,7 +116,7 @@ static int add_row(struct pipe_jobs *p, char *field[], uw_error *err)
     return 0;
 }
 
-/* Transfers of this length, and what an iteration took over them at the highest limit. */
+/* Sets the transfer time, and the rest of an iteration's time at the highest limit. */
 static void set_transfer(struct pipe_job *j, double transfer_s)
 {
     double cap_w[PIPE_RANKS_MAX], energy_j[PIPE_RANKS_MAX];
@@ -205,8 +205,8 @@ struct passes {
     double forward_s, backward_s;
 };
 
-/* Which pass a stage makes as its k-th: 1F1B, as many forward passes first as there are
- * stages behind it.
+/* Whether the k-th pass of a stage is forward: 1F1B, with as many initial forward passes
+ * as there are later stages.
  */
 static bool is_forward(const struct pipe_job *j, unsigned stage, unsigned k,
                        unsigned *ret_microbatch)
@@ -227,12 +227,12 @@ static bool is_forward(const struct pipe_job *j, unsigned stage, unsigned k,
     return (k - warm) % 2 == 0;
 }
 
-/* When each pass is done; negative: not yet. */
+/* End of each pass; negative: not yet done. */
 struct pass_times {
     double forward[STAGES_MAX][MICROBATCHES_MAX], backward[STAGES_MAX][MICROBATCHES_MAX];
 };
 
-/* The moment at which stage s may begin its pass over microbatch i; negative: not yet. */
+/* The earliest start of stage s on microbatch i; negative: not yet known. */
 static double ready_s(const struct pipe_job *j, const struct pass_times *t, unsigned s,
                       unsigned i, bool forward)
 {
@@ -245,7 +245,7 @@ static double ready_s(const struct pipe_job *j, const struct pass_times *t, unsi
     return before > 0 ? before + j->transfer_s : before;
 }
 
-/* All the passes that stage s can make now; how many. */
+/* Runs all passes that stage s can run now; returns their number. */
 static unsigned advance(const struct pipe_job *j, const struct passes *own, unsigned s,
                         struct pass_times *t, unsigned *next, double *at)
 {
@@ -281,8 +281,8 @@ static double schedule(const struct pipe_job *j, const struct passes *stage)
     return end;
 }
 
-/* A rank at this limit while it waits for this share of its time: its passes, and its
- * power while it works.
+/* A rank at this limit that waits for this share of its time: its passes, and its power
+ * during work.
  */
 static struct passes passes_at(const struct pipe_job *j, const struct pipe_rank *r,
                                double cap_w, double waits, double *ret_busy_w)
@@ -332,8 +332,8 @@ double pipe_iteration(const struct pipe_job *job, const double *cap_w,
 
 /* ---- measured runs with other limits ---- */
 
-/* Some of them were split into other stages: a rank of the profile would have worked for
- * longer than the whole iteration took.
+/* False: the run was split into other stages, as a rank of the profile would have worked
+ * for longer than the whole iteration took.
  */
 static bool fits(const struct pipe_job *j, const double *cap_w, double time_s)
 {
@@ -402,7 +402,7 @@ static bool same_board(const struct pipe_job *a, const struct pipe_job *b)
     return strncmp(a->name, b->name, strcspn(a->name, "/") + 1) == 0;
 }
 
-/* As one share of a pass for all jobs on the boards of this one. */
+/* Sets the transfer time of all jobs on the boards of this one to a share of a pass. */
 static bool set_board(struct pipe_jobs *p, const struct pipe_job *of, double share,
                       double *ret_misfit)
 {

@@ -39,7 +39,7 @@ static uint64_t look(struct plant_gpu *const *gpu)
     return sum;
 }
 
-/* json: where its row goes too, or NULL. */
+/* json: file for its row, or NULL. */
 static int play(const struct run *run, double days, bool first, FILE *json)
 {
     struct plant_gpu *gpu[BOARDS];

@@ -13,25 +13,25 @@
 
 enum { GOLDEN_STEPS = 25, SCAN_STEP_W = 25, CAPS_MAX = 256, LOOK_TRIES = 8 };
 #define WINDOW_S 10.0
-#define STEP_S 1.0 /* of the job, where its noise has a memory */
+#define STEP_S 1.0 /* step of the job if its noise has a memory */
 #define HOUR_S 3600.0
 #define SETTLE_S 2.0     /* at each cap before a window */
 #define PEAK 1.1         /* simulated 99th percentile of power over its mean */
-#define NEAR_TOP 1.02    /* of the demand: where peers that know it begin */
-#define CLIMB_STEP 0.10  /* of the demand: the first step of the hill climb … */
-#define CLIMB_LEAST 0.02 /* … and the least */
+#define NEAR_TOP 1.02    /* of the demand: first cap of the methods that know it */
+#define CLIMB_STEP 0.10  /* of the demand: first step of the hill climb … */
+#define CLIMB_LEAST 0.02 /* … and its least step */
 
 struct world {
     const struct record *rec;
     const struct play *p;
     struct rng rng;
-    struct noise noise;         /* sd 0: without memory */
+    struct noise noise;         /* sd 0: no memory */
     double now_s, start_s;      /* of the last window */
-    uint32_t seen_mw[CAPS_MAX]; /* distinct caps measured */
+    uint32_t seen_mw[CAPS_MAX]; /* distinct measured caps */
     unsigned caps, windows;
     unsigned lengths;                   /* … and as many of ordinary length */
-    unsigned caps_first, windows_first; /* … until it held */
-    double first_s;                     /* … and how long that took */
+    unsigned caps_first, windows_first; /* … until the first hold */
+    double first_s;                     /* … and its time */
     double spent; /* sum of the goal's true values at the caps of the windows */
 };
 
@@ -47,7 +47,7 @@ static double worth(const struct record *rec, const struct goal *g, double cap_w
     return goal_value(g, v.energy_j, v.time_s, &ref);
 }
 
-/* The same where a bound does not count: what a moment there costs. */
+/* The same where a bound does not count: the goal's value at this cap. */
 static double unbounded(const struct record *rec, const struct goal *g, double cap_w)
 {
     struct goal energy = {.kind = GOAL_ENERGY};
@@ -88,7 +88,7 @@ static void pass(struct world *w, double seconds)
         noise_pass(&w->noise, seconds);
 }
 
-/* What a window shows: the curve's values with noise, and the errors that it states. */
+/* Result of a window: the curve's values with noise, and the stated errors. */
 struct seen {
     struct curve_value v;
     double time_rse, energy_rse;
@@ -138,7 +138,7 @@ static struct seen measure(struct world *w, uint32_t cap_mw, unsigned length)
     return s;
 }
 
-/* What the product's machine must never say, checked on every step. */
+/* Checks on every step that the search keeps its rules. */
 static int check_step(const struct world *w, const struct search_step *t,
                       const struct search_setup *setup, double demand_w, double peak_w,
                       uw_error *err)
@@ -207,7 +207,7 @@ static struct search_window window_of(const struct world *w, double peak_w,
     };
 }
 
-/* What an earlier run of the job at p->earlier measured, told to s. */
+/* Gives s the measurements of an earlier run of the job at p->earlier. */
 static int remember(const struct play *p, struct search *s, uw_error *err)
 {
     struct world w = {.rec = p->earlier, .p = p};
@@ -229,7 +229,7 @@ static int remember(const struct play *p, struct search *s, uw_error *err)
     return r;
 }
 
-/* A search under way, and what its steps are checked against. */
+/* A search in progress, and the values its steps are checked against. */
 struct game {
     struct search *search;
     struct search_setup setup;
@@ -237,7 +237,7 @@ struct game {
     unsigned refs;
 };
 
-/* A cap that is the first cap of its way is reached at once. */
+/* The first cap of a ramp is reached at once. */
 static double way_down_s(const struct search_step *t, uint32_t from_mw)
 {
     bool ramp = t->cap_mw < from_mw && t->first_mw > t->cap_mw;
@@ -245,7 +245,7 @@ static double way_down_s(const struct search_step *t, uint32_t from_mw)
     return ramp ? (from_mw - t->cap_mw) / t->ramp_mw_s : 0;
 }
 
-/* Until it holds; *ret_s: how long that took, ways down and all. */
+/* Steps the search until it holds; *ret_s: the time that took, ramps included. */
 static int until_held(struct world *w, struct game *g, double *ret_s, uw_error *err)
 {
     struct search *s = g->search;
@@ -262,7 +262,7 @@ static int until_held(struct world *w, struct game *g, double *ret_s, uw_error *
             g->pow_sum += v.v.power_w;
             g->demand_w = g->pow_sum / ++g->refs;
             g->peak_w = w->p->headroom > 0
-                            ? 0 /* unknown: recordings have mean powers only */
+                            ? 0 /* unknown: recordings only have mean powers */
                             : fmin(PEAK * w->rec->reference.power_w, w->rec->max_w);
         }
         struct search_window win = window_of(w, g->peak_w, t->cap_mw, t->length, &v);
@@ -280,7 +280,7 @@ static int until_held(struct world *w, struct game *g, double *ret_s, uw_error *
     return check_step(w, search_step(s), &g->setup, g->demand_w * 0.97, g->peak_w, err);
 }
 
-/* Whether it looks now.  Under a bound a refusal is a whole proposal for nothing, so that
+/* Whether the search looks now.  Under a bound each refusal costs a whole proposal, so
  * this tries as seldom as the daemon does (for the other goals: at each window).
  */
 static bool look(const struct world *w, struct search *s, unsigned windows, double worse)
@@ -291,7 +291,7 @@ static bool look(const struct world *w, struct search *s, unsigned windows, doub
            search_probe_gap(s, worse);
 }
 
-/* The rest of an hour: holds what was found, and looks as the daemon does. */
+/* The rest of an hour: holds the found cap and looks as the daemon does. */
 static int hold(struct world *w, struct game *g, double now_s, uw_error *err)
 {
     struct gap_probes looks = {.most = w->p->looks};
@@ -347,9 +347,10 @@ static int play_search(struct world *w, double *ret_cap_w, uw_error *err)
     return 0;
 }
 
-/* ---- the peers: as many windows as they ask for, measured as the search's ---- */
+/* ---- other methods: as many windows as they ask for, measured like the search's ---- */
 
-/* What a peer has measured: the reference first, and the best cap so far, which it keeps.
+/* Measurements of another method: the reference first, and the best cap so far, which is
+ * kept.
  */
 struct peer {
     struct goal_ref ref;
@@ -372,7 +373,7 @@ static double try_cap(struct world *w, struct peer *p, double cap_w)
     return x;
 }
 
-/* As the optimizer of Zeus does by default. */
+/* The default of Zeus' optimizer. */
 static void play_scan(struct world *w, double *ret_cap_w)
 {
     struct peer p = {.best_w = w->rec->max_w};
@@ -382,8 +383,8 @@ static void play_scan(struct world *w, double *ret_cap_w)
     *ret_cap_w = p.best_w;
 }
 
-/* On a plateau, where caps have no effect, the better ones are below; a bound that is
- * broken on both sides is mended upwards.
+/* On a plateau, where caps have no effect, the better caps are lower; if both sides
+ * break the bound, the search goes up.
  */
 static bool upper_goes(const double y[2])
 {
@@ -418,7 +419,7 @@ static void play_golden(struct world *w, double *ret_cap_w)
     double a = w->rec->min_w, b = w->rec->max_w;
 
     (void)try_cap(w, &p, b);
-    if (w->p->method == METHOD_GOLDEN_NEAR) { /* the caps that the search may choose */
+    if (w->p->method == METHOD_GOLDEN_NEAR) { /* only caps that the search may choose */
         a = fmax(a, SEARCH_FLOOR * p.demand_w);
         b = fmax(a, fmin(b, NEAR_TOP * p.demand_w));
     }
@@ -426,8 +427,8 @@ static void play_golden(struct world *w, double *ret_cap_w)
     *ret_cap_w = p.best_w;
 }
 
-/* From the demand down while that is no worse, up while it is better; turns with half
- * the step where it is not.
+/* Down from the demand as long as the value is no worse, up as long as it is better;
+ * turns with half the step otherwise.
  */
 static void play_climb(struct world *w, double *ret_cap_w)
 {
@@ -474,7 +475,7 @@ static struct score score_of(const struct record *rec, const struct goal *g, dou
     return s;
 }
 
-/* Noise of its own for each curve and seed, whatever else is in the file. */
+/* A separate seed for each curve and seed, independent of the rest of the file. */
 static uint64_t seed_of(const char *name, uint64_t seed)
 {
     uint64_t h = 0xcbf29ce484222325ull; /* FNV-1a */

@@ -96,7 +96,7 @@ static void write_rules(struct text *t, size_t n)
 
     text_put(t, "policy: 1\nrules:\n");
     for (size_t i = 0; i < n; i++) {
-/* the format is one of the table's */
+/* the format comes from the table */
 #pragma GCC diagnostic push
 #pragma GCC diagnostic ignored "-Wformat-nonliteral"
         (void)snprintf(when, sizeof when, conditions[i % n_elements(conditions)],
@@ -154,7 +154,7 @@ static int play(struct loop *loop, const struct policy_file *file, size_t rules,
         loop_timer_new(loop, now, NS_PER_S, on_second, e, &second, NULL) < 0 ||
         loop_timer_new(loop, now + seconds * NS_PER_S, 0, on_end, loop, &end, NULL) < 0)
         return 1;
-    policy_engine_step(e); /* what is made once */
+    policy_engine_step(e); /* the first step allocates */
     double from_s = now_s();
     (void)loop_run(loop, NULL);
     double ms = (now_s() - from_s) / (double)seconds * 1e3;

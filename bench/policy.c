@@ -42,7 +42,7 @@ struct bench {
     struct policy_reads reads;
     struct policy_rule rule[RULES_MAX];
     struct policy_progress progress[PAIRS][RULES_MAX];
-    struct policy_asks asks[PAIRS][RULES_MAX]; /* of the rules that act */
+    struct policy_asks asks[PAIRS][RULES_MAX]; /* of the rules with an action */
     size_t n_asks[PAIRS];
     size_t n;
     struct policy_value value[PAIRS][POLICY_READS_MAX];
@@ -56,7 +56,7 @@ static int read_rules(struct bench *b, size_t n)
     char text[100];
 
     for (b->n = 0; b->n < n; b->n++) {
-/* the format is one of the table's */
+/* the format comes from the table */
 #pragma GCC diagnostic push
 #pragma GCC diagnostic ignored "-Wformat-nonliteral"
         (void)snprintf(text, sizeof text, conditions[b->n % n_elements(conditions)],
@@ -125,7 +125,7 @@ static void evaluate(struct bench *b, uint64_t now_ns, struct spent *spent)
     spent->conditions_s += now_s() - from_s;
 }
 
-/* The conditions too. */
+/* Evaluates the conditions as well. */
 static void step(struct bench *b, uint64_t now_ns, struct spent *spent)
 {
     double from_s = now_s();
@@ -164,7 +164,7 @@ static void claim(struct bench *b, struct spent *spent)
     spent->claims_s += now_s() - from_s;
 }
 
-/* Of as many histories as a policy can read, one value a second in each. */
+/* Computed on as many histories as a policy can read, with a value a second in each. */
 static double percentiles_s(struct rng *rng)
 {
     static struct policy_point point[POINTS];

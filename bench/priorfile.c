@@ -9,7 +9,7 @@
 #include "base/error.h"
 #include "base/units.h"
 
-/* "name v v v …" into exactly n numbers. */
+/* Parses "name v v v …" with exactly n numbers. */
 static int take_row(char *line, const char *name, double *v, int n, uw_error *err)
 {
     char *word = strsep(&line, " \n");

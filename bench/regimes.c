@@ -8,8 +8,8 @@
 #include "base/units.h"
 #include "core/optimum/search.h"
 
-#define FREEZE_WORK 0.6   /* of a step's work is left … */
-#define FREEZE_MEMORY 0.5 /* … of which so much does not follow the clock … */
+#define FREEZE_WORK 0.6   /* share of a step's work that is left … */
+#define FREEZE_MEMORY 0.5 /* … share of it that does not depend on the clock … */
 #define FREEZE_POWER 0.6  /* … at this part of the reference's power, or the cap */
 #define WAIT_SHARE 0.25   /* of a step at the reference … */
 #define WAIT_POWER 0.25   /* … at this part of its power */
@@ -19,7 +19,7 @@
 #define AWAY_S 300.0 /* least time of quiet and of waits, … */
 #define AWAY_MORE_S 900.0
 #define THERE_S 120.0
-#define THERE_MORE_S 480.0 /* … and by how much longer they are at most */
+#define THERE_MORE_S 480.0 /* … and their largest addition */
 
 const char *const regime_names[REGIME_KINDS] = {"batch", "freeze", "network",
                                                 "heat",  "comes",  "steady"};
@@ -112,7 +112,7 @@ struct curve_value regimes_at(const struct regimes *r, double cap_w, double part
     case REGIME_COMES:
         return of(v.time_s + wait_s,
                   v.energy_j + wait_s * fmin(WAIT_POWER * ref->power_w, cap_w));
-    case REGIME_HEAT: /* the clock that a cap allows is that of a lower cap before */
+    case REGIME_HEAT: /* a cap now allows the clock that a lower cap allowed before */
         v = curve_at(r->before->curve, cap_w / hot);
         return of(v.time_s, hot * v.energy_j);
     default:
@@ -136,7 +136,7 @@ static double value(const struct regimes *r, const struct goal *g, double cap_w,
     return goal_value(g, v.energy_j, v.time_s, &gr);
 }
 
-/* The oracle is looked for once in each of REGIME_PARTS parts of the change. */
+/* The oracle is computed once in each of REGIME_PARTS parts of the change. */
 static int find_oracle(struct regimes *r, double part)
 {
     int k = (int)lround(part * REGIME_PARTS);

@@ -12,14 +12,14 @@
 #include "gpu/nvml/nvml.h"
 #include "jobs/roster.h"
 
-enum { SETTLE_S = 12 }; /* counters prove themselves */
+enum { SETTLE_S = 12 }; /* time for the check of counters */
 #define HISTORY_S 180.0
 
 static struct {
     struct loop *loop;
     struct boards *set;
     struct sampler *sampler[BOARDS_MAX];
-    bool heard; /* … as for a job that tells of no steps */
+    bool heard; /* … as for a job that reports no steps */
     struct sampler_ear ear[BOARDS_MAX];
     struct roster *roster;
     enum sampler_rate rate;

@@ -38,7 +38,7 @@ struct row {
 };
 
 #define METER \
-    0.001 /* of 10 s: what a counter's ends leave open (docs/design/metering.md) */
+    0.001 /* of 10 s: uncertainty at the ends of a counter (docs/design/metering.md) */
 
 static const struct row rows[] = {
     {"steady", {.noise = 0}},
@@ -60,15 +60,15 @@ static const struct length {
     double s;
 } lengths[] = {{"1 min", 60}, {"10 min", 600}, {"1 h", 3600}, {"8 h", 28800}};
 
-/* What the scores of a row come to. */
+/* Sums of the scores of a row. */
 struct sums {
     size_t n, known, visited;
     size_t covered, slower_covered, start_covered;
     double saved, bias, half, off, slower_off, start_bias, start_off, model_off;
     double start_half, visits, start_s, told;
-    size_t twice;            /* played without visits, too: what they cost … */
-    double cost_j, faster_s; /* … in parts of energy and time */
-    double *share;           /* of its time in visits, of each job */
+    size_t twice;            /* runs repeated without visits: the cost of visits … */
+    double cost_j, faster_s; /* … as shares of energy and time */
+    double *share;           /* share of time in visits, for each job */
 };
 
 static int usage(void)
@@ -111,7 +111,7 @@ static void sums_add(struct sums *s, const struct savings_score *x)
     s->told += x->told_part;
 }
 
-/* The same job without visits. */
+/* Plays the same job without visits. */
 static int add_cost(struct sums *s, const struct savings_play *p,
                     const struct savings_score *with, uw_error *err)
 {

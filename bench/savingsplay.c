@@ -20,15 +20,15 @@ enum { ANSWERS = 64, LOG_MAX = 1 << 22 };
 #define PEAK 1.1
 #define COOL_S 40.0 /* a board's time constant */
 #define WARM_S 1800.0
-#define AT_REST 0.2 /* of its power */
+#define AT_REST 0.2 /* share of its power */
 #define START_NS NS_PER_S
 
-/* The tuner's one board: limits, and nothing else that a tuner asks. */
+/* The only board of the tuner: limits, and none of the other values. */
 struct board {
     struct board_view view;
 };
 
-/* What was spent up to a moment, and what the same steps spend at the original cap. */
+/* Totals up to a moment, and the totals of the same steps at the original cap. */
 struct spent {
     uint64_t at_ns;
     double steps, j, would_j, would_s;
@@ -51,8 +51,8 @@ struct world {
     struct gpu_info info;
     struct rng rng;
     struct cap_play cap;
-    double warmth; /* of the board, as the power that keeps it so warm */
-    /* The step under way, and how much of it is done. */
+    double warmth; /* of the board, as the power that would hold its temperature */
+    /* The current step, and its completed share. */
     uint64_t step, steps;
     double part, slow_time, slow_energy, slow_own, time_f, energy_f;
     struct curve_value now, ref; /* of a step of mean cost, at the cap and the original */
@@ -60,7 +60,7 @@ struct world {
     size_t n_log, log_cap;
     struct steps told;
     uint64_t last_step_ns, first_ns;
-    bool lost; /* no memory, no room */
+    bool lost; /* out of memory or space */
     bool done;
 };
 
@@ -71,7 +71,7 @@ static double grown(const struct world *w, double by)
     return pow(1 + by, (double)w->step / (double)w->steps);
 }
 
-/* The curve's value, with what the job has become by now. */
+/* The curve's value, with the changes of the job so far. */
 static struct curve_value at_cap(const struct world *w, double cap_w)
 {
     const struct record *rec = w->p->rec;
@@ -95,7 +95,7 @@ static double wander(struct rng *rng, double *slow, double sd, double memory_s)
     return *slow;
 }
 
-/* Factors of the step that begins. */
+/* Draws the factors of a new step. */
 static void begin_step(struct world *w)
 {
     const struct savings_job *job = &w->p->job;
@@ -117,7 +117,7 @@ static struct spent *last(struct world *w)
     return &w->log[w->n_log - 1];
 }
 
-/* Goes on for so long at this cap, inside one step. */
+/* Runs for so long at this cap, inside one step. */
 static void spend(struct world *w, double seconds, uint64_t until_ns)
 {
     const struct savings_job *job = &w->p->job;
@@ -181,7 +181,7 @@ static struct spent spent_at(const struct world *w, uint64_t at_ns)
                           a->would_s + f * (b->would_s - a->would_s)};
 }
 
-/* ---- what the tuner asks ---- */
+/* ---- interface of the tuner ---- */
 
 static struct answer *later(struct world *w)
 {
@@ -273,7 +273,7 @@ static const struct tuner_caps world_caps = {
     .look = cap_look,
 };
 
-/* The linker gives these to the tuner in place of those of node/ (meson.build). */
+/* The linker replaces those of node/ with these for the tuner (meson.build). */
 struct board_view *__wrap_board_view(struct board *b);
 void __wrap_energy_sum_mark(struct energy_sum *m, uint64_t at_ns);
 int __wrap_energy_sum_window(struct energy_sum *m, uint64_t begin_ns, uint64_t end_ns,
@@ -296,10 +296,10 @@ bool __wrap_energy_sum_hides(const struct energy_sum *m, double step_s, double l
     (void)m;
     (void)step_s;
     (void)length_s;
-    return false; /* its meter misses nothing */
+    return false; /* the meter misses nothing */
 }
 
-/* The meter's error at one moment, the same whoever asks, in J. */
+/* The meter's error in J at one moment; equal for every caller. */
 static double off_j(const struct world *w, uint64_t at_ns, double sd_j)
 {
     struct rng rng;
@@ -452,7 +452,8 @@ static int start(struct world *w, uw_error *err)
     return r;
 }
 
-/* What the first regime's reference says of all steps, as if nothing had changed since.
+/* The saving of all steps by the first regime's reference, as if nothing had changed
+ * since.
  */
 static struct savings_word by_the_start(const struct savings *a, double steps, double j)
 {

@@ -103,7 +103,7 @@ struct player {
     double next_read_s, mean_w;
     double walk, red;
     bool counts;       /* a counter of true power */
-    uint32_t shown_mw; /* last read, and its noise */
+    uint32_t shown_mw; /* last reading, and its noise */
     double deviate;
     struct scene_trace *out;
     size_t cap;
@@ -150,7 +150,7 @@ static int read_board(struct player *p)
     return 0;
 }
 
-/* Power is w from now to to_s. */
+/* Holds power at w from now to to_s. */
 static int hold(struct player *p, double w, double to_s)
 {
     struct plant_load load = {.activity = PLANT_HOLD, .hold_w = fmax(10, w)};
@@ -170,7 +170,7 @@ static double level_w(const struct scene *s, double level)
     return HIGH_W * (1 - s->depth * (1 - level));
 }
 
-/* One job's cycles until the end; the mean time of a cycle. */
+/* The cycles of one job until the end; returns the mean time of a cycle. */
 static int play_cycles(struct player *p, double from_s, double *ret_mean_s)
 {
     const struct scene *s = p->s;
@@ -214,7 +214,7 @@ static int play_noise(struct player *p)
     return r;
 }
 
-/* Two jobs' square waves on one board. */
+/* Square waves of two jobs on one board. */
 static int play_two(struct player *p)
 {
     const struct scene *s = p->s;

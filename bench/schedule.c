@@ -12,7 +12,7 @@
 #include "base/units.h"
 #include "plant/plant.h"
 
-#define BEFORE_S 100.0 /* of the plant's clock, before the trace begins */
+#define BEFORE_S 100.0 /* of the plant's clock, before the start of the trace */
 #define STEADY_S 3600.0
 
 const char *plot_name(enum plot plot)
@@ -30,7 +30,7 @@ void schedule_trace_free(struct schedule_trace *t)
     *t = (struct schedule_trace){0};
 }
 
-/* A phase's own pattern: of each period the share `duty` at high, the rest at low. */
+/* Pattern of a phase: the share `duty` of each period at high, the rest at low. */
 struct pattern {
     double period_s, duty, high_w, low_w;
     double high_sm, low_sm, mem;
@@ -88,7 +88,7 @@ static int hold(struct stage *p, double w, double sm, double mem, double to_s)
     return r;
 }
 
-/* The pattern for length_s; the last period is cut off. */
+/* Plays the pattern for length_s; the last period is cut off. */
 static int play_pattern(struct stage *p, enum phase_kind kind, const struct pattern *c,
                         double length_s)
 {
@@ -121,7 +121,7 @@ static struct pattern flat(double w, double sm, double mem)
     return (struct pattern){0, 1, w, w, sm, sm, mem};
 }
 
-/* One pause or validation, by dice. */
+/* One random pause or validation. */
 static int play_pause(struct stage *p, const struct pattern *train)
 {
     const struct schedule *s = p->s;

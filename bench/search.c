@@ -47,10 +47,10 @@ enum { SEEDS_MAX = 1000000, EXIT_USAGE = 2 };
 
 struct opts {
     const char *curves, *goal, *json, *prior_file;
-    const struct prior *prior; /* read from prior_file; NULL: the built-in one */
+    const struct prior *prior; /* read from prior_file; NULL: the built-in prior */
     double noise, memory_s, correlation, headroom;
-    uint64_t seeds, runs, looks; /* runs: at least so many a row; 0: seeds count */
-    uint64_t earlier; /* 0: none, n: the search remembers the curve n - 1 further on */
+    uint64_t seeds, runs, looks; /* runs: least number in a row; 0: seeds are used */
+    uint64_t earlier; /* 0: none, n: the search remembers the curve n - 1 places later */
     bool table, trace;
     enum binding binding;
 };

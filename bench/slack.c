@@ -38,7 +38,7 @@ struct opts {
     bool table, trace;
 };
 
-/* Of all seeds. */
+/* Over all seeds. */
 struct row {
     double saving, slowdown, worst, over; /* whole jobs; over: share of them above 1 % */
     double held_saving, held_slowdown, held_worst;

@@ -84,7 +84,7 @@ int slack_play(const struct slack_world *w, const struct slack_play *p,
     while (slack_step(s)->reference && slack_step(s)->kind == SLACK_HOLD &&
            p->noise > 0) {
         struct slack_seen seen[SLACK_BOARDS_MAX];
-        at = run(w, p->start_mw); /* ends on a visit: one window more */
+        at = run(w, p->start_mw); /* ends with a visit: one more window */
         for (size_t i = 0; i < w->n; i++)
             seen[i] = (struct slack_seen){.cap_w = w_of_mw(p->start_mw[i]),
                                           .power_w = at.board_j[i] / at.time_s};
@@ -101,7 +101,7 @@ int slack_play(const struct slack_world *w, const struct slack_play *p,
     return 0;
 }
 
-/* ---- who sees all ---- */
+/* ---- a method that knows the truth ---- */
 
 void slack_uniform(const struct slack_world *w, const struct slack_play *p,
                    struct slack_best *ret)
@@ -127,7 +127,8 @@ void slack_uniform(const struct slack_world *w, const struct slack_play *p,
     }
 }
 
-/* One way down: the first `common` watts of all boards together, then each alone. */
+/* One descent: the first `common` watts for all boards together, then each board alone.
+ */
 static void one_way(const struct slack_world *w, const struct slack_play *p,
                     double limit_s, struct rng *rng, struct point *ret, uint32_t *cap)
 {

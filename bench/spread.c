@@ -8,7 +8,7 @@
 #include "base/units.h"
 
 enum { BISECTIONS = 40, WARM_S = 600, SETTLE_S = 20, WINDOW_S = 20, WINDOW_STEPS = 20 };
-#define SPIN 0.3 /* of dynamic power, while a board waits */
+#define SPIN 0.3 /* of dynamic power, when a board waits */
 #define SPREAD 0.10
 
 const char *const spread_names[SPREAD_KINDS] = {
@@ -24,7 +24,7 @@ struct spread {
     uint64_t now_ns;
 };
 
-/* A step of a board of this power factor under a cap, steady state. */
+/* Steady-state step of a board with this power factor under a cap. */
 static double step_s(const struct spread *s, double power, double cap_w)
 {
     double x = plant_clock_at(s->board, s->work, cap_w / power);

@@ -16,7 +16,7 @@ static const struct {
     const char *name;
     enum method method;
     double share;
-    bool looks; /* and an hour of its hold */
+    bool looks; /* with an hour of its hold */
 } methods[] = {
     {"search", METHOD_SEARCH, 0, false},
     {"search, 1 h", METHOD_SEARCH, 0, true},
@@ -45,7 +45,8 @@ void table_progress(const char *goal, const char *method, size_t done, size_t al
     (void)fprintf(stderr, "\r\033[K%s, %s: %zu of %zu runs\r", goal, method, done, all);
 }
 
-/* Plays a row: method and goal are those of `base`, their names are for the progress. */
+/* Plays a row with the method and goal of `base`; the names are for the progress output.
+ */
 static int fill(const struct records *recs, const struct play *base, unsigned seeds,
                 const char *names[2], struct cell *ret, uw_error *err)
 {
@@ -135,7 +136,7 @@ static int print_goal(const struct records *recs, const struct table_opts *opts,
     for (size_t m = 0; m < n_elements(methods); m++) {
         struct cell c = {0};
         if (methods[m].looks && !opts->base.looks)
-            continue; /* the same as without */
+            continue; /* same as without looks */
         p.looks = methods[m].looks ? opts->base.looks : 0;
         p.method = methods[m].method;
         p.share = methods[m].share;

@@ -14,8 +14,8 @@ static double between(struct rng *rng, double a, double b)
 struct plant_vf vfboard_made_up(size_t board, bool slow, struct rng *rng)
 {
     double max_w = vfboards[board].max_w;
-    double memory = between(rng, 0.1, 0.6); /* share of time not in compute kernels */
-    double bound = between(rng, 0.6, 0.95); /* of that, what no clock speeds up */
+    double memory = between(rng, 0.1, 0.6); /* share of time outside compute kernels */
+    double bound = between(rng, 0.6, 0.95); /* the part of it that no clock speeds up */
     double gap = between(rng, 0, 0.1);
     struct plant_vf v = {
         .ps_w = max_w * between(rng, 0.15, 0.25),

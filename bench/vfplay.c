@@ -102,7 +102,7 @@ static struct lock_setup setup_of(const struct world *w, const struct search *s)
     };
 }
 
-/* One window at what the machine asks for. */
+/* A window at the caps and clocks that the machine requests. */
 static int one_window(struct world *w, struct lock *l, struct vfplay_score *ret,
                       uw_error *err)
 {
@@ -134,7 +134,7 @@ static int one_window(struct world *w, struct lock *l, struct vfplay_score *ret,
     return r;
 }
 
-/* Until it holds or is over, and the rest of an hour. */
+/* Runs until it holds or ends, and the rest of an hour. */
 static int play_lock(struct world *w, const struct search *s, struct vfplay_score *ret,
                      uw_error *err)
 {

@@ -13,7 +13,7 @@
 
 enum { MOST_EVENTS = 1000000 };
 
-/* What the detector says of events [from, …) is taken over, corrections too. */
+/* Copies all events of the detector, corrections included. */
 static int take_events(const struct phases *p, struct sightings *s)
 {
     uint64_t n = phases_events(p), from = n > PHASES_EVENTS ? n - PHASES_EVENTS : 0;
@@ -35,7 +35,7 @@ static enum phase_kind trains(enum phase_kind kind)
     return kind == PHASE_CHANGE ? PHASE_TRAIN : kind;
 }
 
-/* The time until sample i, of what was said at its begin. */
+/* Books the time until sample i under what was said at its start. */
 static void say(struct sightings *s, const struct activity *a, size_t i,
                 enum phase_kind said, const struct truths *t, size_t *at)
 {
@@ -138,7 +138,7 @@ static enum phase_kind kind_of(const char *word)
     return PHASE_UNKNOWN;
 }
 
-/* The columns of interest of a line; NULL where they are missing. */
+/* The relevant columns of a line; NULL if they are missing. */
 static void split_line(char *line, int time_at, int kind_at, char **ret_time,
                        char **ret_kind)
 {
@@ -231,7 +231,7 @@ int truths_read(const char *path, struct truths *ret, uw_error *err)
     return 0;
 }
 
-/* The nearest standing onset that no change has taken yet; -1 none. */
+/* The nearest valid onset that no change has taken yet; -1: none. */
 static long nearest(const struct sightings *seen, const bool *taken, double t_s)
 {
     long best = -1;

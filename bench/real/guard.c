@@ -74,8 +74,8 @@ __attribute__((constructor)) static void find_real(void)
     memcpy(&real, &found, sizeof real);
 }
 
-/* Ends with a jump (optimisation is on, meson.build): the real one looks at its caller
- * for RTLD_NEXT.
+/* This must be a tail call (optimisation is on, meson.build): the real dlsym looks at
+ * its caller for RTLD_NEXT.
  */
 __attribute__((visibility("default"))) void *dlsym(void *restrict handle,
                                                    const char *restrict name)
