@@ -30,7 +30,7 @@ from nvml import AVERAGE, ENERGY, INSTANT, TICK, NoBoard, Nvml, gaps, response, 
 
 BUILD = pathlib.Path(os.environ.get("UNDERWATT_BUILD", HERE.parents[1] / "build"))
 POLL_S = 0.001
-SETTLE_S = 20.0  # until underwattd has proved the counter and looks for a period
+SETTLE_S = 20.0  # time for underwattd to verify the counter and to start the search for a period
 CONFIG = "search: {found_jobs: %s}\napi: {socket: %s/d.sock, job_socket: %s/job.sock}\n"
 
 TRAIN = """
@@ -78,7 +78,7 @@ def calls(a):
 
 @contextlib.contextmanager
 def training(seconds, busy=0.0, before=()):
-    """A program that prints begin and end of each step."""
+    """Runs a program that prints the begin and the end of each step."""
     p = subprocess.Popen([*before, sys.executable, "-c", TRAIN, str(seconds), str(busy)], stdout=subprocess.PIPE, text=True)
     try:
         first = p.stdout.readline()
@@ -182,7 +182,7 @@ def step(a):
 
 
 def launches(a):
-    """The same job under `run` of a daemon that only watches: not counted, counted, counted, not counted."""
+    """The same job under `run` with a daemon that only watches: not counted, counted, counted, not counted."""
     found = Nvml(a.gpu).about()
     with tempfile.TemporaryDirectory() as folder, Daemon(folder):
         os.environ["UNDERWATT_SOCKET"] = f"{folder}/d.sock"

@@ -90,7 +90,7 @@ def ask(conn, method, path, body=None):
 
 
 def cpu_s(pids, children=False):
-    """Processor time so far; children: and of those that they have waited for."""
+    """Processor time so far; children: with that of the children it has waited for."""
     total = 0
     for pid in pids:
         fields = pathlib.Path(f"/proc/{pid}/stat").read_text().rsplit(")", 1)[1].split()
@@ -101,7 +101,7 @@ def cpu_s(pids, children=False):
 
 
 def thread_cpu_s(pid):
-    """Processor time of the threads that live, to the nanosecond; by name."""
+    """Processor time of the live threads by name, with a resolution of one nanosecond."""
     out = {}
     for task in pathlib.Path(f"/proc/{pid}/task").iterdir():
         name, ns = (task / "comm").read_text().strip(), int((task / "schedstat").read_text().split()[0])
@@ -110,19 +110,19 @@ def thread_cpu_s(pid):
 
 
 def wakeups(pid):
-    """Times that a thread of it has waited."""
+    """Voluntary context switches of all its threads."""
     return sum(int(re.search(r"^voluntary_ctxt_switches:\s+(\d+)", (t / "status").read_text(), re.M).group(1))
                for t in pathlib.Path(f"/proc/{pid}/task").iterdir())
 
 
 def tree(pid):
-    """The process and all that stem from it."""
+    """The process and all its descendants."""
     found, new = [], [pid]
     while new:
         found += new
         below = []
         for p in new:
-            with contextlib.suppress(OSError):  # it has ended meanwhile
+            with contextlib.suppress(OSError):  # it has exited
                 below += [int(k) for t in pathlib.Path(f"/proc/{p}/task").iterdir()
                           for k in (t / "children").read_text().split()]
         new = below
@@ -130,7 +130,7 @@ def tree(pid):
 
 
 def end(child):
-    """The program and all that stems from it."""
+    """Kills the program and all its descendants."""
     for pid in tree(child.pid):
         with contextlib.suppress(OSError):
             os.kill(pid, signal.SIGKILL)
@@ -143,7 +143,7 @@ def pss_kib(pid):
 
 
 def calls(conn):
-    """Driver calls so far, of all boards."""
+    """Driver calls of all boards so far."""
     text = ask(conn, "GET", "/metrics")
     return sum(float(m) for m in re.findall(r"^underwatt_driver_calls_total\{.*\} (\S+)$", text, re.M))
 
@@ -154,7 +154,7 @@ def programs(d):
 
 @contextlib.contextmanager
 def busy_node():
-    """8 boards with four jobs of two, each in a session of its own."""
+    """8 boards and four jobs with two boards each, every job in its own session."""
     with uwtest.Node(board="v100", count=8) as node:
         for i in range(4):
             node.train("--gpus", f"{2 * i},{2 * i + 1}", "--epochs", "1000", start_new_session=True)
@@ -162,11 +162,11 @@ def busy_node():
 
 
 def load(seconds, more=""):
-    """Processor and memory under the load of the issue; more: configuration beside it."""
+    """Processor and memory under this load; more: additional configuration."""
     with busy_node() as node:
         d = node.daemon(CONFIG + more)
         conn = Local(d.socket)
-        time.sleep(10)  # the jobs are found, the meters have proved their counters
+        time.sleep(10)  # until the jobs are found and the meters have verified their counters
         pids = programs(d)
         before, began = {n: thread_cpu_s(p) for n, p in pids.items()}, time.monotonic()
         n_calls, woken = calls(conn), sum(wakeups(p) for p in pids.values())
@@ -192,12 +192,12 @@ def load(seconds, more=""):
 
 
 def phases(seconds):
-    """What it costs to follow what each job does: with and without, one after the other."""
+    """The cost of following what jobs do: with and without it, one after the other."""
     return {"on": load(seconds), "off": load(seconds, "jobs:\n  phases: false\n")}
 
 
 def watched(node, seconds, *argv, children=False, ready=None):
-    """Processor and memory of a program and all that stems from it, over the same boards."""
+    """Processor and memory of a program and all its descendants over the same boards."""
     child = node.popen(*argv, stdout=subprocess.PIPE if ready else subprocess.DEVNULL, stderr=subprocess.DEVNULL)
     if ready and child.stdout.readline().strip() != ready:
         raise RuntimeError(f"{argv[0]} did not start")
@@ -210,7 +210,7 @@ def watched(node, seconds, *argv, children=False, ready=None):
         try:
             pss.append(sum(pss_kib(p) for p in tree(child.pid)))
         except (OSError, AttributeError):
-            pass  # one of them ended meanwhile
+            pass  # one of them has exited
     took = time.monotonic() - began
     used = cpu_s(pids[:1] if children else pids, children) - before
     end(child)
@@ -220,7 +220,7 @@ def watched(node, seconds, *argv, children=False, ready=None):
 
 
 def zeus(seconds):
-    """Zeus' PowerMonitor at the same rate: power alone, no jobs, no energy by job."""
+    """Zeus' PowerMonitor at the same rate: only power, no jobs, no energy by job."""
     python = uwtest.venv(*uwtest.ZEUS)
     if not python:
         return {"skipped": "no zeus: the package registry is out of reach"}
@@ -231,7 +231,7 @@ def zeus(seconds):
 
 
 def polling(seconds):
-    """In nvidia-smi's manner at the same rate: one process that goes on, and one a query."""
+    """Pollers like nvidia-smi at the same rate: one long-running process, and one process for each query."""
     tool = pathlib.Path(os.environ["UNDERWATT_BUILD"]) / "bench" / "polling"
     if not tool.exists():
         return {"skipped": f"{tool} is not built"}
@@ -263,12 +263,12 @@ def need(seconds):
 
 
 def steal_s():
-    """Time that the machine itself was given nothing, both cores together."""
+    """Time in which the machine itself got no processor, summed over both cores."""
     return int(pathlib.Path("/proc/stat").read_text().split("\n", 1)[0].split()[8]) / TICK
 
 
 def latency(claims, scrapes, realtime=True):
-    """Claim to the actuator's door; /metrics with 8 boards and 8 jobs."""
+    """Latency of a claim to the actuator's socket; /metrics with 8 boards and 8 jobs."""
     quick = QUICK + ("" if realtime else "node: {realtime: false}\n")
     tool = pathlib.Path(os.environ["UNDERWATT_BUILD"]) / "bench" / "node-latency"
     with uwtest.Node(board="v100", count=8) as node:
@@ -301,7 +301,7 @@ def latency(claims, scrapes, realtime=True):
 
 
 def ahead(pid):
-    """All its threads before everybody of the normal class; False: no right to."""
+    """Gives all its threads a priority above the normal class; False: not permitted."""
     try:
         for tid in os.listdir(f"/proc/{pid}/task"):
             os.sched_setscheduler(int(tid), os.SCHED_RR | os.SCHED_RESET_ON_FORK, os.sched_param(1))
@@ -312,7 +312,7 @@ def ahead(pid):
 
 @contextlib.contextmanager
 def busy_processors(n):
-    """Programs that compute, as many as are wanted."""
+    """Starts so many programs that compute."""
     loops = [subprocess.Popen([sys.executable, "-c", "while True: pass"]) for _ in range(n)]
     try:
         yield
@@ -323,9 +323,11 @@ def busy_processors(n):
 
 
 def over_budget(rounds, realtime=True, busy=0):
-    """Hard claims on eight boards at once until all eight limits were written and read back.
-    The simulator, which is the driver here, and this client go ahead where they may: what
-    they wait for is not ours."""
+    """Makes hard claims on eight boards at once and waits until all eight limits were written and read back.
+
+    The simulator, which stands in for the driver, and this client run at a higher priority if permitted, because their
+    waits are not the daemon's.
+    """
     text = "boards:\n" + "  - {model: v100, count: 8}\n" + "set_latency: 32 ms\n"
     with contextlib.ExitStack() as stack, uwtest.Node(machine=text) as node:
         quick = QUICK + ("" if realtime else "node: {realtime: false}\n")
@@ -343,7 +345,7 @@ def over_budget(rounds, realtime=True, busy=0):
                                                     "why": "budget"})["id"] for i in range(8)]
             while {g["limits"]["enforced_mw"] for g in ask(conn, "GET", "/v1/gpus")["gpus"]} != {want} and \
                     time.monotonic() < began + 5:
-                time.sleep(0.0002)  # the daemon tells what was read back
+                time.sleep(0.0002)  # the daemon reports the value that was read back
             times.append(1000 * (time.monotonic() - began))
             for i in ids:
                 ask(conn, "DELETE", f"/v1/claims/{i}")
@@ -368,7 +370,7 @@ def timed(path, request, n):
 
 
 def zeusd(n):
-    """zeusd and our door in its manner, the same request in the same world."""
+    """The same request in the same world, to zeusd and to our socket in zeusd's protocol."""
     program = uwtest.zeusd()
     if not program:
         return {"skipped": uwtest.zeusd_missing()}
@@ -376,7 +378,7 @@ def zeusd(n):
         ours = os.path.join(node.tmp, "zeus.sock")
         theirs = os.path.join(node.tmp, "zeusd.sock")
         d = node.daemon(QUICK + f"zeusd:\n  socket: {ours}\n")
-        # It logs each request: a pipe that nobody reads would stop it.
+        # It logs each request and would block on a full pipe.
         child = node.popen(program, "serve", "--mode", "uds", "--socket-path", theirs, "--enable", "gpu-read",
                            stdout=subprocess.DEVNULL, stderr=subprocess.DEVNULL)
         uwtest.wait_for(lambda: os.path.exists(theirs) and os.path.exists(ours), 20)
@@ -391,10 +393,10 @@ def zeusd(n):
 
 
 def metrics(n):
-    """/metrics with 64 boards: how long, how much."""
+    """Time and size of /metrics with 64 boards."""
     with uwtest.Node(board="v100", count=64) as node:
         d = node.daemon(QUICK)
-        # what is not known yet has no series
+        # unknown values have no series
         text = uwtest.wait_until(lambda: ask(Local(d.socket), "GET", "/metrics"),
                                  lambda m: len(re.findall(r"^underwatt_gpu_power_watts\{", m, re.M)) == 64)
         before = cpu_s([d.pid])
@@ -405,7 +407,7 @@ def metrics(n):
 
 
 def keep(path, result):
-    """Whole at any time: what came so far."""
+    """Writes the results so far, atomically."""
     new = pathlib.Path(path + ".new")
     new.write_text(json.dumps(result, indent=2) + "\n")
     new.replace(path)
@@ -436,7 +438,7 @@ def main():
         say(f"{name} …")
         try:
             result[name] = part()
-        except Exception as e:  # the other parts are kept, and go on
+        except Exception as e:  # keep the other parts and go on
             traceback.print_exc()
             result[name] = {"failed": f"{type(e).__name__}: {e}"}
             failed = True

@@ -1,5 +1,5 @@
 #!/usr/bin/python3
-"""What the command adds to what it runs: its own start, the time until CMD starts, the time after
+"""Overhead of the command on the program it runs: its own start, the time until CMD starts, the time after
 CMD's end, and the processor's share while CMD runs.
 
     bench/start.py [--base UNDERWATT] [--runs N]        the build's underwatt, in turn with another build's
@@ -41,7 +41,7 @@ def version(program):
 
 
 def once(node, program, words, seconds=0):
-    """Seconds before CMD runs and after it; of them what CMD itself takes to start is in the first."""
+    """Seconds before CMD runs and after it; the first includes the start of CMD itself."""
     begin = now()
     clock = [*CLOCK[:-1], f"import time; t = time.clock_gettime(time.CLOCK_MONOTONIC); time.sleep({seconds}); "
                           "print(t, time.clock_gettime(time.CLOCK_MONOTONIC))"] if seconds else CLOCK
@@ -52,7 +52,7 @@ def once(node, program, words, seconds=0):
 
 
 def together(node, programs, words, seconds, runs):
-    """Several long ones at once: they sleep."""
+    """Several long runs at once, because they only sleep."""
     jobs = [(name, program) for _ in range(runs) for name, program in programs.items()]
     with concurrent.futures.ThreadPoolExecutor(len(jobs)) as pool:
         times = list(pool.map(lambda job: once(node, job[1], words, seconds), jobs))
@@ -60,7 +60,7 @@ def together(node, programs, words, seconds, runs):
 
 
 def pairs_of(node, programs, words, runs, bare):
-    """In turn."""
+    """One run after the other, the programs in turn."""
     pairs = {name: [] for name in programs}
     for _ in range(runs):
         for name, program in programs.items():

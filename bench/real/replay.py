@@ -38,7 +38,7 @@ def steps_of(out: pathlib.Path) -> dict[str, list[tuple[float, float]]]:
 
 
 def told(*words: object) -> Found | None:
-    """The JSON that a program prints; None where it prints none."""
+    """The JSON output of a program; None if there is none."""
     try:
         q = subprocess.run([str(w) for w in words], capture_output=True, text=True, check=False, timeout=60)
         return dict(json.loads(q.stdout))
@@ -47,7 +47,7 @@ def told(*words: object) -> Found | None:
 
 
 def period(program: pathlib.Path, power: list[dict[str, str]], column: str, begin: float, end: float) -> str:
-    """What the search for a period says of one reading, looked at as often as the daemon does."""
+    """The result of the search for a period from one column, read as often as the daemon reads it."""
     chance = random.Random(1)
     with tempfile.NamedTemporaryFile("w", suffix=".csv") as f:
         f.write("t_s,power_w\n")
@@ -68,7 +68,7 @@ def period(program: pathlib.Path, power: list[dict[str, str]], column: str, begi
 
 
 def replay(out: pathlib.Path, programs: pathlib.Path) -> list[Found]:
-    """A row for each recorded block."""
+    """A row for every recorded block."""
     found: list[Found] = []
     power = [r for r in rows_of(out / "sensors.csv") if r["instant_w"]] if (out / "sensors.csv").exists() else []
     for label, spans in steps_of(out).items():

@@ -51,7 +51,7 @@ STATE = (
     "clocks.max.sm,mig.mode.current,compute_mode,temperature.gpu,power.draw"
 )
 COUNTED = (("counted plain", "plain", 8.0), ("norest", "norest", 6.0), ("accum", "accum", 14.0))
-SLOT0, SLOT, SLOTS = 4352, 256, 63  # of a page's launches (underwatt/launches.h)
+SLOT0, SLOT, SLOTS = 4352, 256, 63  # launches in a page (underwatt/launches.h)
 POLLS_MS = (25, 15)
 CALLS_FILE = "calls-refused.txt"
 
@@ -88,7 +88,7 @@ class Session:
         (self.out / "report.json").write_text(json.dumps(self.report, indent=1), encoding="utf-8")
 
     def part(self, name: str, needs: float, call: Callable[[], object], trains: bool = False) -> None:
-        """One part, whatever becomes of it.  needs: about how long it takes, s."""
+        """Runs one part and catches its errors. needs: about how long it takes, s."""
         t = time.monotonic()
         if trains and self.no_torch:
             state = f"left out: {self.no_torch}"
@@ -99,7 +99,7 @@ class Session:
             try:
                 call()
                 state = "done"
-            except (Exception, SystemExit) as e:  # the next part is to have its turn
+            except (Exception, SystemExit) as e:  # run the next part
                 state = f"FAILED: {type(e).__name__}: {e}"
                 self.note(traceback.format_exc())
         took = time.monotonic() - t
@@ -108,7 +108,7 @@ class Session:
         self.say(f"{name}: {state} ({took:.1f} s)")
 
     def told(self, *words: object, to: str = "", timeout: float = 20) -> tuple[int, str]:
-        """Runs a program; all that it says goes to the log, or to a file."""
+        """Runs a program; its output goes to the log or to a file."""
         line, t = [str(w) for w in words], time.monotonic()
         try:
             p = subprocess.run(
@@ -165,7 +165,7 @@ def calls(s: Session, name: str, n: int) -> None:
 
 
 def idle_daemon(s: Session) -> None:
-    """Of a board at rest, at the default rates."""
+    """Sensors of a board at rest, at the default rates."""
     with Daemon(s, "rest") as d:
         time.sleep(1)
         before = d.cost()
@@ -197,7 +197,7 @@ def busy(s: Session, t: Trainer) -> None:
 
 
 def windows(s: Session, t: Trainer, rounds: int, seconds: float) -> None:
-    """The package's windows, one a step, and plain steps, in turn."""
+    """Windows of the package, one a step, and plain steps, in turn."""
     for i in range(rounds):
         t.ask(f"plain {i}", "plain", seconds * s.scale)
         t.ask(f"window {i}", "window", seconds * s.scale)
@@ -206,21 +206,21 @@ def windows(s: Session, t: Trainer, rounds: int, seconds: float) -> None:
 
 
 def watch(s: Session, d: Daemon, seconds: float, seen: list[Found]) -> None:
-    """Once a second what the daemon says of the job, beside the board's counter."""
+    """Once a second, the daemon's figures of the job and the board's counter."""
     f = s.nvml.fields(ENERGY)
     end = time.monotonic() + seconds
     while time.monotonic() < end:
         s.nvml.read(f)
         try:
             jobs = json.loads(d.ask("/v1/jobs"))["jobs"]
-        except OSError:  # it has ended early
+        except OSError:  # it has exited early
             return
         seen.append({"at": time.monotonic(), "counter_j": f[0].value / 1e3, "jobs": jobs})
         time.sleep(0.95)
 
 
 def daemon(s: Session, t: Trainer, seconds: float) -> None:
-    """At its default rates: what it costs, whether it finds the job, what it books to it."""
+    """The daemon at its default rates: its cost, whether it finds the job, and the energy it books to the job."""
     with Daemon(s, "default") as d:
         os.environ["UNDERWATT_SOCKET"] = d.socket
         time.sleep(1)
@@ -258,7 +258,7 @@ def scrape(s: Session, d: Daemon) -> None:
 
 
 def booked(seen: list[Found]) -> Found:
-    """The job's energy, as it grew, against the counter's."""
+    """The growth of the job's energy compared with the counter."""
     rows = [
         (look["counter_j"], look["at"], j["energy_j"], j.get("booked_s"))
         for look in seen
@@ -282,7 +282,7 @@ def shorts(s: Session, t: Trainer) -> None:
 
 
 def measured(s: Session, seconds: float) -> None:
-    """A whole program under `underwatt measure`, against the counter."""
+    """A whole program under `underwatt measure`, compared with the counter."""
     file = f"{s.dir}/measure.json"
     words = [*s.a.train, HERE / "train.py", s.out, f"measured:plain:{seconds:g}"]
     with Recorder(s.out, "measure", hz=50) as r:
@@ -300,18 +300,18 @@ def measured(s: Session, seconds: float) -> None:
 
 
 def new_page(path: pathlib.Path) -> None:
-    """A progress page with space for counts of launches."""
+    """Makes a progress page with space for counts of launches."""
     head = struct.pack("<8sII", b"UWPROGR1", 1, SLOTS).ljust(4096, b"\0")
     path.write_bytes(head + struct.pack("<8sII", b"UWLAUNC1", 1, SLOTS).ljust(SLOT * (SLOTS + 1), b"\0"))
     path.chmod(0o600)
 
 
 def look_at(page: str, stop: threading.Event, rows: list[tuple[float, int, int]]) -> None:
-    """Each change of the page's counts, at a millisecond's distance."""
+    """Records every change of the page's counts, read every millisecond."""
     fd = os.open(page, os.O_RDONLY)
     was, over = (0, 0), False
     while not over:
-        over = stop.is_set()  # and one look more
+        over = stop.is_set()  # and read once more
         kernels, graphs, slots = 0, 0, os.pread(fd, SLOT * SLOTS, SLOT0)
         for i in range(SLOTS):
             if struct.unpack_from("<Q", slots, SLOT * i)[0]:
@@ -325,7 +325,7 @@ def look_at(page: str, stop: threading.Event, rows: list[tuple[float, int, int]]
 
 
 def launches(s: Session, t: Trainer, page: str) -> None:
-    """Blocks whose launches are counted and recorded; meanwhile the page is looked at as the daemon does."""
+    """Blocks with counted and recorded launches; the page is read meanwhile as the daemon reads it."""
     stop = threading.Event()
     rows: list[tuple[float, int, int]] = []
     looker = threading.Thread(target=look_at, args=(page, stop, rows))
@@ -349,7 +349,7 @@ def launches(s: Session, t: Trainer, page: str) -> None:
 
 
 def polled(s: Session, t: Trainer, page: str, block: tuple[str, str], seconds: float) -> None:
-    """A block, and what looking at its launches every 25 and every 15 ms costs and finds."""
+    """A block, with the cost and the result of reading its launches every 25 and every 15 ms."""
     (label, mode), program, whole = block, s.program("launch-poll"), str(int(seconds))
     pollers = [subprocess.Popen([program, page, str(ms), whole], stdout=subprocess.PIPE, text=True) for ms in POLLS_MS]
     t.ask(label, mode, seconds)
@@ -384,7 +384,7 @@ def played(s: Session) -> None:
         s.say(f"    {line}")
 
 
-# ---- the whole ----
+# ---- the whole session ----
 
 COLUMNS = (
     ("steps", "steps", "6d"),
@@ -405,7 +405,7 @@ def cell(v: object, form: str) -> str:
 
 
 def mean_ms(blocks: list[Found], begins: str) -> float | None:
-    """Of the blocks whose labels are this word and a number."""
+    """Only the blocks whose label is this word and a number."""
     found = [
         b["mean_ms"]
         for b in blocks
@@ -518,7 +518,7 @@ def guarded(guard: pathlib.Path) -> str:
 
 
 def refusal(a: argparse.Namespace) -> str:
-    """Why this machine is not read; '' if it is."""
+    """Why this machine must not be read; '' if it may be."""
     running = writers()
     if running:
         return f"{', '.join(running)} may set limits here: stop it first"
@@ -527,7 +527,7 @@ def refusal(a: argparse.Namespace) -> str:
 
 
 def preload(a: argparse.Namespace, guard: pathlib.Path) -> None:
-    """Begins anew with the guard in this process and in all that it starts."""
+    """Restarts with the guard in this process and all its children."""
     calls_file = pathlib.Path(a.out).resolve() / CALLS_FILE
     calls_file.unlink(missing_ok=True)
     kept = os.environ.get("LD_PRELOAD")

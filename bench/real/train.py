@@ -1,10 +1,10 @@
 #!/usr/bin/python3
-"""A training loop that is told what to do, for bench/real/session.py.
+"""A training loop controlled by commands, for bench/real/session.py.
 
     train.py FOLDER [COMMAND...]
 
 Each COMMAND (else each line of standard input) is LABEL:MODE:SECONDS; they run one after the
-other.  A line of JSON on standard output tells what each has measured, FOLDER/steps.csv gets
+other.  A line of JSON on standard output has the measurements of each, FOLDER/steps.csv gets
 begin and end of each step.  Modes:
 
     plain       steps that end with loss.item()
@@ -15,7 +15,7 @@ begin and end of each step.  Modes:
     zeus        the same by ZeusMonitor, as Zeus' users write it
     short=S     windows of S seconds round plain steps (dshort=S)
 
-The board is read, and nothing is set.  UNDERWATT_REAL_SOCKET names the daemon's socket.  In a simulated
+The board is only read.  UNDERWATT_REAL_SOCKET names the daemon's socket.  In a simulated
 world a step is a wait, so that the script can be tried without PyTorch.
 """
 
@@ -41,7 +41,7 @@ Spans = list[tuple[float, float]]
 
 
 class Loop:
-    """Steps of a transformer of 8 layers in bf16."""
+    """Training steps of a transformer with 8 layers in bf16."""
 
     def __init__(self) -> None:
         import torch
@@ -74,7 +74,7 @@ class SimulatedLoop(Loop):
 
 
 class Edges(threading.Thread):
-    """The next change of the board's energy counter: when, and to how many joules."""
+    """The time and the value in joules of the next change of the board's energy counter."""
 
     def __init__(self, nvml: Nvml) -> None:
         super().__init__()
@@ -101,12 +101,12 @@ def watts_between(first: Edges, last: Edges) -> float | None:
 
 
 def cover(spans: Spans, begin: float, end: float) -> float:
-    """How many of these spans, parts counted, lie between two moments."""
+    """The number of these spans between two moments, fractions included."""
     return sum(max(0.0, min(b, end) - max(a, begin)) / (b - a) for a, b in spans if b > a)
 
 
 class ZeusEnergy:
-    """Zeus' measurement with the names of a window's energy."""
+    """Zeus' measurement with the field names of a window's energy."""
 
     def __init__(self, m: Any) -> None:
         self.total_j = self.gpu_j = float(m.total_energy)
@@ -126,7 +126,7 @@ Windows = list[tuple[Any, float, float]]
 
 
 class Block:
-    """Steps for some seconds between two changes of the counter."""
+    """Runs steps for some seconds between two changes of the counter."""
 
     def __init__(self, loop: Loop, nvml: Nvml) -> None:
         self.loop, self.nvml = loop, nvml
@@ -186,13 +186,13 @@ class Block:
 def energy_of(w: Any, a: float, b: float) -> tuple[Any, ...]:
     try:
         e = w.energy
-    except Exception as error:  # each is worth knowing of, none may end the run
+    except Exception as error:  # report every error, but end the run on none
         return (math.nan, math.nan, b - a, f"{type(error).__name__}: {error}", a, b, math.nan)
     return (e.total_j, e.half_j, e.time_s, e.method, a, b, e.gpu_j)
 
 
 def energies(windows: Windows, watts: float | None, begin: float = 0.0) -> Found:
-    """What the monitor says of windows that began after a moment, against the counter's mean power."""
+    """The monitor's figures of the windows that began after a moment, compared with the counter's mean power."""
     told, waited = [], []
     for w, a, b in windows:
         if a >= begin:
@@ -236,7 +236,7 @@ def opened(mode: str) -> tuple[Any, Found]:
 
 
 def short(loop: Loop, nvml: Nvml, mode: str, length: float, n: int) -> tuple[Found, Spans]:
-    """n windows of a length, a second of steps before the first and after the last."""
+    """n windows of a length, with a second of steps before the first and after the last."""
     monitor, found = opened(mode)
     windows: Windows = []
     steps: Spans = []
