@@ -165,7 +165,7 @@ class Signals:
         with open(self.place, "ab") as log:
             self.child = subprocess.Popen([*self.inside, uwtest.program("underwatt-signals"), "--config", self.config],
                                           stdin=subprocess.DEVNULL, stdout=log, stderr=log)
-        uwtest.must(uwtest.wait_for(lambda: os.path.exists(self.socket) and "signals" in uwtest.ask_socket(self.socket, "/v1/signals")),
+        uwtest.must(uwtest.wait_for(lambda: os.path.exists(self.socket) and "signals" in uwtest.ask_socket(self.socket, "/v1/signals", seconds=uwtest.PATIENCE)),
                     self.log())
         return self
 
@@ -188,7 +188,8 @@ class Signals:
         return [line for line in self.log().splitlines() if all(w in line for w in words)]
 
     def all(self):
-        return {s["name"]: s for s in uwtest.ask_socket(self.socket, "/v1/signals").get("signals", [])}
+        # 20 long series are 20 MB, which a busy machine takes seconds to write.
+        return {s["name"]: s for s in uwtest.ask_socket(self.socket, "/v1/signals", seconds=uwtest.PATIENCE).get("signals", [])}
 
     def becomes(self, name, holds):
         return uwtest.wait_until(lambda: self.all().get(name, {}), lambda s: bool(s) and holds(s))

@@ -220,12 +220,12 @@ def booked(ledger, *claims):
     return wait_for(lambda: set(claims) <= rows())
 
 
-def ask_socket(path, url, body=None):
-    """What a daemon that may be away answers at its socket, as JSON; {} if nothing."""
-    link = http.client.HTTPConnection("node", timeout=5)
+def ask_socket(path, url, body=None, seconds=5):
+    """What a daemon that may be away answers at its socket in time, as JSON; {} if nothing."""
+    link = http.client.HTTPConnection("node", timeout=seconds)
     try:
         link.sock = socket.socket(socket.AF_UNIX)
-        link.sock.settimeout(5)
+        link.sock.settimeout(seconds)
         link.sock.connect(path)
         link.request("POST" if body else "GET", url, json.dumps(body) if body else None,
                      {"Content-Type": "application/json"} if body else {})
