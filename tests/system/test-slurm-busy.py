@@ -83,12 +83,12 @@ with tempfile.TemporaryDirectory(prefix="uw-") as place:
         t.equal(nodes["limited"].told(), ALL, "and each thing once")
         t.equal(nodes["limited"].refused(), ["slurm:13"], "it was asked once too early")
         t.equal(c.lines("name=limited"), [], "that is not worth a line")
-        t.equal(nodes["fine"].told(), ["queue.depth", "slurm:41"], "another node is told all at once")
+        t.equal(uwtest.wait_until(nodes["fine"].told, lambda got: len(got) > 1), ["queue.depth", "slurm:41"], "another node is told all at once")
         t.equal(c.stop(), 0, "the collector ends")
         c = slurm.collector("every: 1 s\n" + config)
         t.ok(uwtest.wait_for(lambda: {"slurm:22", "slurm:23"} <= set(nodes["broken"].told())), "a request that fails holds up none behind it",
              nodes["broken"].asked)
-        uwtest.wait_for(lambda: c.lines("name=full"))
+        uwtest.wait_for(lambda: c.lines("name=full") and c.lines("name=broken"))
         t.equal([len(c.lines(f"name={n}", "state=busy", f"HTTP {s}")) for n, s in (("broken", 503), ("full", 429))], [1, 1],
                 "a line for each node in trouble")
         t.equal(c.lines("name=fine"), [], "none for the others")
