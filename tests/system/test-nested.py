@@ -73,12 +73,13 @@ def job(d, number):
     return next((j for j in jobs(d) if j["id"] == number), {"search": None})
 
 
-def began(d, *before, holds=lambda j: j["within"] and j["goal_of"]):
-    """The job that has begun since, once that holds."""
-    known = {j["id"] for j in before}
+def begun(d, start, holds=lambda j: j["within"] and j["goal_of"]):
+    """What start() returns, and the job that it has begun, once that holds."""
+    known = {j["id"] for j in jobs(d)}
+    program = start()
     got = uwtest.wait_until(lambda: [j for j in jobs(d) if j["id"] not in known], lambda new: len(new) == 1 and holds(new[0]))
     uwtest.must(len(got) == 1, got)
-    return got[0]
+    return program, got[0]
 
 
 def status(d, number):
@@ -102,16 +103,14 @@ def said(node, command="jobs", *words):
 
 def lent(node, d, step, outer):
     """`underwatt run` names no goal: it is searched with the outer job's, by its steps, on its board."""
-    first, out = step.run(0)
-    inner = began(d, *jobs(d))
+    (first, out), inner = begun(d, lambda: step.run(0))
     t.equal((inner["within"], inner["goal_of"], inner["search"]["goal"]), (outer, outer, "edp"), "run in a job of Slurm's has its goal")
     got = uwtest.wait_until(lambda: job(d, inner["id"]), lambda j: j["search"]["windows"] > 0)
     t.ok(got["search"]["page"] and got["steps"] > 0 and got["search"]["windows"] > 0, "and is measured by its steps", got)
     t.ok(status(d, outer) not in ("passed", "behind"), "the outer job is searched on its other board", job(d, outer))
     text = said(node)
     t.ok(f"runs in job {outer}, and has its goal" in text, "`jobs` says so", text)
-    second, _ = step.run(1, "--goal", "energy")
-    own = began(d, *jobs(d), holds=lambda j: j["within"])
+    (second, _), own = begun(d, lambda: step.run(1, "--goal", "energy"), lambda j: j["within"])
     t.equal((own["within"], own["goal_of"], own["search"]["goal"]), (outer, None, "energy"), "one that names a goal keeps it")
     got = uwtest.wait_until(lambda: status(d, outer), lambda s: s == "passed")
     text = f"searched as jobs {inner['id']}, {own['id']}, which run in it"
@@ -142,8 +141,7 @@ def restarted(d, inner, own, outer):
 
 def capped(node, d, step, outer, inner):
     """One with a cap of its own: it holds it, and the outer job's search leaves it the board."""
-    pid, _ = step.run(1, "--cap", "80%")
-    own = began(d, *jobs(d), holds=lambda j: j["within"])
+    (pid, _), own = begun(d, lambda: step.run(1, "--cap", "80%"), lambda j: j["within"])
     t.ok(uwtest.wait_for(lambda: node.board(1)["limit_mw"] == 240000), "a cap by name is held", node.board(1))
     t.equal((own["goal_of"], own["search"]["goal"]), (None, "cap 80%"), "in place of a goal")
     t.ok(uwtest.wait_for(lambda: status(d, outer) == "passed"), "no search of the outer job is on its board", job(d, outer))
@@ -157,8 +155,7 @@ def ends(node, d, step, outer, first, out, inner):
     t.ok(uwtest.wait_for(lambda: len(jobs(d)) == 1 and status(d, outer) not in ("passed", None)), "the outer job has its boards again", jobs(d))
     text = " ".join(out.read_text().split())
     t.ok(f"goal edp, of job {outer}, in which it ran" in text, "the report names both", text)
-    pid, _ = step.run(0)
-    again = began(d, *jobs(d))
+    (pid, _), again = begun(d, lambda: step.run(0))
     got = uwtest.wait_until(lambda: d.ask("GET", f"/v1/jobs/{again['id']}")[1], lambda j: (j["search"].get("details") or {}).get("earlier_job"))
     t.equal(((got["search"].get("details") or {}).get("earlier_job"), got["goal_of"]), (inner, outer), "the next one knows what it has measured")
     step.stop(pid)
@@ -167,8 +164,8 @@ def ends(node, d, step, outer, first, out, inner):
 def outside(d, node, outer):
     """Of the same user on the same board, but no part of Slurm's job."""
     who = {"user": UID, "group": UID, "extra_groups": []} if ROOT else {}
-    child = node.popen("underwatt", "run", "--gpus", 0, "--", "sleep", "1000", env={"UNDERWATT_SOCKET": d.socket, "SLURM_JOB_ID": "7001"}, **who)
-    other = began(d, *jobs(d), holds=lambda j: j["search"])
+    child, other = begun(d, lambda: node.popen("underwatt", "run", "--gpus", 0, "--", "sleep", "1000",
+                                               env={"UNDERWATT_SOCKET": d.socket, "SLURM_JOB_ID": "7001"}, **who), lambda j: j["search"])
     t.ok(not uwtest.wait_for(lambda: job(d, other["id"])["within"], 1) and other["search"]["goal"] == "slowdown:1.05",
          "what does not descend from its slurmstepd is not in it", other)
     t.ok(job(d, outer)["search"]["status"] != "passed", "the outer job keeps its board", job(d, outer))
@@ -179,8 +176,7 @@ def outside(d, node, outer):
 def programs(node, d, step, outer, exe):
     """A program without `underwatt run`: two lines of Python, a call of libunderwatt."""
     for what, command, env in (("Python", [sys.executable, "-c", STEPS], PYTHON), ("libunderwatt", [exe, *LOAD], {})):
-        pid, out = step.start(*command, **env)
-        inner = began(d, *jobs(d), holds=lambda j: j["within"])
+        (pid, out), inner = begun(d, lambda c=command, e=env: step.start(*c, **e), lambda j: j["within"])
         got = uwtest.wait_until(lambda n=inner["id"]: job(d, n), lambda j: j["search"] and j["search"]["page"] and j["steps"] > 0 or not j.get("id"))
         t.ok(got["search"] and got["gpus"] == [1] and got["goal_of"] == outer and got["search"]["goal"] == "edp" and got["steps"] > 0,
              f"{what}: its steps are told, under the job's goal", f"{got} {out.read_text()}")
@@ -203,6 +199,7 @@ def programs(node, d, step, outer, exe):
 def without(node, d):
     """A job without a goal: nothing is begun in it."""
     put(d, 7002, [1])
+    uwtest.wait_for(lambda: len(jobs(d)) == 1)
     step = Step(node, d, 7002)
     pid, out = step.start(sys.executable, "-c", "import underwatt\nunderwatt.step()\nprint(underwatt.steps(), flush=True)\nimport time\ntime.sleep(60)", **PYTHON)
     t.ok(uwtest.wait_for(lambda: out.read_text() == "1\n"), "steps without a goal cost nothing", out.read_text())
@@ -214,9 +211,9 @@ def phased(node, d):
     """A job that tells no phase, within one: its boards' telemetry is its alone."""
     put(d, 7004, [1])
     step = Step(node, d, 7004)
-    pid, _ = step.start("underwatt", "run", "--gpus", 0, "--goal", "time", "--", "underwatt-sim", "train", "--workload", "resnet50", "--gpus", 0,
-                        "--epochs", 100, "--tells", "steps", "--steps", 150)
-    inner = began(d, *jobs(d), holds=lambda j: j["within"])
+    (pid, _), inner = begun(d, lambda: step.start("underwatt", "run", "--gpus", 0, "--goal", "time", "--", "underwatt-sim", "train", "--workload",
+                                                  "resnet50", "--gpus", 0, "--epochs", 100, "--tells", "steps", "--steps", 150),
+                            lambda j: j["within"])
     got = uwtest.wait_until(lambda: job(d, inner["id"]), lambda j: j.get("phase_by"))
     t.equal(got.get("phase_by"), "telemetry", "its phase is seen where it tells none")
     step.stop(pid)
@@ -228,8 +225,7 @@ def classed(node, d):
     put(d, 7003, [0], labels={"slurm.partition": "prod"})
     step = Step(node, d, 7003)
     own = [word for i in range(15) for word in ("--label", f"own.{i}=x")]  # with the next one as many as a job may have
-    step.run(0, "--goal", "time", "--label", "slurm.partition=dev", *own)
-    inner = began(d, *jobs(d), holds=lambda j: j["within"])
+    _, inner = begun(d, lambda: step.run(0, "--goal", "time", "--label", "slurm.partition=dev", *own), lambda j: j["within"])
     who = {"user": UID, "group": UID, "extra_groups": []} if ROOT else {}
     node.popen("underwatt", "run", "--gpus", 1, "--goal", "time", "--label", "slurm.partition=prod", "--", "sleep", "1000",
                env={"UNDERWATT_SOCKET": d.socket}, **who)
