@@ -1,7 +1,7 @@
-"""2,000 one-second jobs of one GPU each within 150 s: none is lost, no node is drained, no claim is left, ledger and sacct agree, and at
-most 1 of 100 hooks has no answer in time.  99 of 100 hooks take at most 5 ms of their own with the daemon, 50 with it stopped, 1
-without a socket; srun's times with the plugin, with one that does nothing and without any are printed.  A hook's own time is
-without its waits for a CPU, which depend on what else the machine computes.
+"""2,000 one-second jobs of one GPU each within 150 s, or 1.5 times what Slurm alone takes on a slower machine: none is lost, no
+node is drained, no claim is left, ledger and sacct agree, and at most 1 of 100 hooks has no answer in time.  99 of 100 hooks take at
+most 5 ms of their own with the daemon, 50 with it stopped, 1 without a socket; srun's times with the plugin, with one that does
+nothing and without any are printed.  A hook's own time is without its waits for a CPU, which depend on what else the machine computes.
 
     UNDERWATT_STORM=200    so many jobs
 """
@@ -24,6 +24,7 @@ t = uwtest.Tap()
 cluster.required()
 JOBS = int(os.environ.get("UNDERWATT_STORM", "2000"))
 STORM_S = 150       # for the whole storm
+SLOWER = 1.5        # than Slurm without the plugin, where that takes longer
 UNANSWERED = 0.01   # of the hooks, and of the jobs, may have no answer in time; of daemons without real-time priority: a quarter
 CONF = "MaxArraySize=2001\nSchedulerParameters=batch_sched_delay=0,default_queue_depth=200,sched_interval=5,max_array_tasks=2000\n"
 
@@ -77,7 +78,16 @@ def ledger(c, name):
         return {row[0] for row in db.execute("SELECT name FROM job WHERE name LIKE 'slurm:%'")}
 
 
-def storm(c, times):
+def alone_s(c):
+    """What the storm would take without the plugin, by a tenth of its jobs."""
+    n = max(JOBS // 10, 1)
+    began = time.monotonic()
+    c.sbatch("exec sleep 1", "--gpus=1", f"--array=1-{n}")
+    t.equal(c.emptied(300), "", f"{n} jobs without the plugin")
+    return (time.monotonic() - began) * JOBS / n
+
+
+def storm(c, times, alone):
     began = time.monotonic()
     half = JOBS // 2
     jobs = [c.sbatch("exec sleep 1", "--gpus=1", "--gpu-power-cap=200", f"--array=1-{n}", user=user)
@@ -86,7 +96,8 @@ def storm(c, times):
     took = time.monotonic() - began
     print(f"# {JOBS} jobs of 1 s on {len(c.names) * c.boards} GPUs in {took:.0f} s, load average {os.getloadavg()}", flush=True)
     t.equal(over, "", "the queue is empty")
-    t.ok(took <= STORM_S, f"the storm is over within {STORM_S} s", (took, os.getloadavg()))
+    print(f"# without the plugin they would take {alone:.0f} s", flush=True)
+    t.ok(took <= max(STORM_S, SLOWER * alone), f"the storm is over within {STORM_S} s", (took, alone, os.getloadavg()))
     states = ended(c, jobs)
     t.equal((len(states), set(states.values())), (JOBS, {"COMPLETED"}), "every job has run, says sacct")
     t.equal(set(c.rested()), {"idle"}, "no node is drained")
@@ -150,10 +161,13 @@ def overhead(c):
         t.equal(len(ms), 30, f"srun {name}: every job ran")
 
 
-with cluster.Cluster(nodes=4, plugin="", conf=CONF) as c:
+with cluster.Cluster(nodes=4, conf=CONF) as c:
     times = pathlib.Path(c.path("times"))
+    alone = alone_s(c)
     c.write_plugstack(f"times={times}")
-    storm(c, times)
+    for name in c.names:
+        c.restart_slurmd(name)
+    storm(c, times, alone)
     for name in c.names:
         os.kill(c.daemons[name].pid, signal.SIGSTOP)
     few(c, times, "the daemon stopped", 50)

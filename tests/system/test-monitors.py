@@ -32,7 +32,7 @@ from codecarbon import OfflineEmissionsTracker
 t = OfflineEmissionsTracker(country_iso_code="FRA", measure_power_secs=1, save_to_file=False, allow_multiple_runs=True,
                             log_level="critical")
 t.start()
-time.sleep(5)
+time.sleep(10)
 t.stop()
 d = t.final_emissions_data
 print(json.dumps({"joules": d.gpu_energy * 3.6e6, "seconds": d.duration, "model": d.gpu_model, "boards": d.gpu_count}))
