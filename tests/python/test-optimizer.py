@@ -59,7 +59,8 @@ with load, underwatt.Optimizer(goal(sys.argv[1]), gpus=[board], name="loop") as 
         except underwatt.UnderwattError as e:
             print("refused", e, flush=True)
         until = time.monotonic() + 60
-        while optimizer.status.saved is None and time.monotonic() < until:
+        sure = lambda s: s.saved is not None and s.saved_half < 0.5
+        while not sure(optimizer.status) and time.monotonic() < until:
             load.step(10).wait()
             for _ in range(10):
                 optimizer.step()
