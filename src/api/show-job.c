@@ -208,7 +208,7 @@ static void by_gpu(struct json_out *o, const struct node_view *v,
         json_out_text(o, "uuid", info ? info->uuid : NULL);
         json_out_text(o, "name", info ? info->name : NULL);
         json_out_double(o, "energy_j", p->energy_j);
-        json_out_double(o, "half_j", sqrt(p->half2_j2));
+        json_out_double(o, "half_j", half_sum_j(&p->half));
         json_out_known_double(o, "power_w", p->time_s > 0, p->energy_j / p->time_s);
         json_out_text(o, "method", names_word(NAMES_METER_METHOD, p->method));
         json_out_text(o, "why", meter_why_text(p->why, why, sizeof why));

@@ -36,7 +36,9 @@ static void add(struct attribution_job *job, const struct attribution_row *row)
         return;
     }
     part->energy_j += row->energy_j;
-    part->half2_j2 += row->half_j * row->half_j;
+    struct half_sum half =
+        half_sum_of(row->energy_j, row->half_j, row->method == METER_COUNTER);
+    half_sum_add(&part->half, &half);
     part->method = row->method > part->method ? row->method : part->method;
     part->why = why_of_sum(part, row->why);
     part->time_s += s_between(row->begin_ns, row->end_ns);

@@ -20,6 +20,7 @@
 #include "board/sampler.h"
 #include "core/job/split.h"
 #include "core/job/waste.h"
+#include "core/meter/half-sum.h"
 #include "jobs/roster.h"
 #include "underwatt/error.h"
 
@@ -80,10 +81,11 @@ struct attribution_waste {
 struct attribution_part {
     size_t
         board; /* SIZE_MAX: boards that only earlier runs of the daemon had, together */
-    double energy_j, half2_j2; /* half2_j2: sum of squared half widths */
-    double time_s;             /* for which that energy is */
-    enum meter_method method;  /* of several, the one furthest from a counter */
-    uint32_t why;              /* enum meter_why */
+    double energy_j;
+    struct half_sum half;
+    double time_s;            /* for which that energy is */
+    enum meter_method method; /* of several, the one furthest from a counter */
+    uint32_t why;             /* enum meter_why */
 };
 struct attribution_job {
     uint64_t job;

@@ -10,6 +10,7 @@
 #include "base/error.h"
 #include "base/units.h"
 #include "board/boards.h"
+#include "core/meter/half-sum.h"
 #include "core/meter/power-log.h"
 
 enum {
@@ -41,7 +42,8 @@ struct part {         /* one board's part of a window */
     unsigned pieces;  /* that wait or are being queried */
     int r;            /* -ENODATA: the energy is unknown; text is the reason (or NULL) */
     char *text;
-    double energy_j, half_j;
+    double energy_j;
+    struct half_sum half;
     enum meter_method method;
     uint32_t why;
 };
@@ -82,13 +84,12 @@ static void unknown(struct part *p, const char *text)
     p->text = strdup(text);
 }
 
-/* Adds the half widths linearly, because the sensor's error dominates and is correlated.
- */
 static void add(struct part *p, double energy_j, double half_j, enum meter_method method,
                 uint32_t why)
 {
     p->energy_j += energy_j;
-    p->half_j += half_j;
+    struct half_sum half = half_sum_of(energy_j, half_j, method == METER_COUNTER);
+    half_sum_add(&p->half, &half);
     if (method > p->method)
         p->method = method;
     p->why |= why;
@@ -324,7 +325,7 @@ static void show(const struct client_windows *w, const struct window *win,
         const struct part *p = &win->part[i];
         struct client_window_board *b = &ret->board[i];
         *b = (struct client_window_board){.energy_j = fmax(p->energy_j, 0),
-                                          .half_j = p->half_j,
+                                          .half_j = half_sum_j(&p->half),
                                           .method = p->method,
                                           .why = p->why};
         if (p->r < 0)

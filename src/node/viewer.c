@@ -277,7 +277,7 @@ int viewer_board(const struct viewer *v, const char *name, size_t *ret, uw_error
 static void look_at_energy(const struct viewer *v, struct view_job *ret)
 {
     const struct attribution_job *b = attribution_job(v->from.attribution, ret->job->id);
-    double half2 = 0;
+    struct half_sum half = {0};
 
     charges_job(v->from.charges, ret->job->id, &ret->charged);
     ret->settled =
@@ -289,10 +289,10 @@ static void look_at_energy(const struct viewer *v, struct view_job *ret)
     }
     for (size_t i = 0; i < ret->n_parts; i++) {
         ret->energy_j += ret->part[i].energy_j;
-        half2 += ret->part[i].half2_j2;
+        half_sum_add(&half, &ret->part[i].half);
     }
     /* Nothing may be booked yet to a job that an earlier daemon began. */
-    ret->half_j = (struct maybe){ret->booked_s > 0, sqrt(half2)};
+    ret->half_j = (struct maybe){ret->booked_s > 0, half_sum_j(&half)};
 }
 
 /* The claim of the job's scheduler on a board; NULL: none. */

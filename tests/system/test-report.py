@@ -37,6 +37,14 @@ def charged(r, what, factor):
     return r[amount] is not None and abs(r[amount] - want) <= 0.001 * abs(want) + 0.002
 
 
+def both(node, d, job):
+    """A settled job by the daemon and in the report, of the same energy."""
+    said = d.ask("GET", f"/v1/jobs/{job}")[1]
+    row = next((r for r in report(node)[0]["rows"] if r["job"] == job), None)
+    same = said.get("settled") and row and abs(row["energy_j"] - said["energy_j"]) < 0.01
+    return (said, row) if same else None
+
+
 EAST, WEST = "Pacific/Kiritimati", "Pacific/Honolulu"  # 24 h apart: never the same date
 
 
@@ -184,6 +192,9 @@ with uwtest.Node(board="v100", count=2, speed=20) as node:
     ids = [row["job"] for row in r["rows"]] if r else []
     t.ok(len(ids) == len(set(ids)) and job in ids, "no id of a job comes twice", ids)
     child.kill()
+    said, row = uwtest.wait_for(lambda: both(node, d, max(ids)), 20) or ({"half_j": -1}, {"half_j": 0})
+    t.near(row["half_j"], said["half_j"], 0.01, "a job's interval is the same there and by /v1/jobs")
+    t.ok(0.004 <= said["half_j"] / said.get("energy_j", 1e9) < 0.05, "… of 0.4 % and the noise of a counter's stretches", said)
     t.equal(d.stop(), 0, "ends in order")
     with sqlite3.connect(f"file:{d.ledger}?mode=ro", uri=True) as db:
         ended = db.execute("SELECT ended_ms IS NOT NULL FROM run ORDER BY id").fetchall()

@@ -5,6 +5,7 @@
 
 #include "base/auto.h"
 #include "base/error.h"
+#include "core/meter/half-sum.h"
 #include "core/meter/state.h"
 
 #define BEYOND_S 2.0    /* a window may extend this far beyond the samples */
@@ -12,7 +13,6 @@
 #define REFIT_S 0.3     /* length of the readings for which fits are kept */
 #define SETTLED_S 10.0  /* shorter readings are fitted again with each new one */
 #define DIRECT_S 20.0   /* windows up to this long are folded as a whole */
-#define FLOOR 0.004     /* of the energy: no interval is narrower */
 #define EARLY_WIDER 1.1 /* by how much an interval may grow to avoid a wait */
 #define LONG_S 1.0      /* a stretch in which more than one change may happen */
 #define LEVELS_S 10.0   /* the power within this time of a window's end is considered */
@@ -656,7 +656,7 @@ bool meter_knows(const struct meter *m, bool counter, double a, double b)
 static double half_of(const struct meter *m, bool counter, const struct piece *p,
                       double length)
 {
-    double lo, hi, floor_j = FLOOR * p->e;
+    double lo, hi, floor_j = METER_FLOOR * p->e;
 
     if (!counter && sensor_part_time(m)) {
         series_range(&m->r, m->r.last.t - 20, m->r.last.t, &lo, &hi);
@@ -786,7 +786,7 @@ int meter_window_early(struct meter *m, uint64_t begin_ns, uint64_t end_ns,
     double most_j = fmax(hi, w.power_w) * fmax(end - m->c.last.t, 0);
     double half = hypot(w.half_j, most_j / 2);
     bool shown = most_j <= 0 && meter_shows(m, end_ns) != UINT64_MAX;
-    bool little = half <= EARLY_WIDER * fmin(w.half_j, FLOOR * w.energy_j);
+    bool little = half <= EARLY_WIDER * fmin(w.half_j, METER_FLOOR * w.energy_j);
     if (w.method != METER_COUNTER || !(shown || little))
         return METER_E_EARLY;
     w.energy_j += most_j / 2;

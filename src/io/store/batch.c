@@ -472,6 +472,15 @@ static int row_order(const void *va, const void *vb)
     return a == b ? 0 : a < b ? -1 : 1;
 }
 
+static int64_t half_of_both(const struct row_energy *a, const struct row_energy *b)
+{
+    struct half_sum half = store_half(a->energy_uj, a->half_uj, a->method);
+    struct half_sum other = store_half(b->energy_uj, b->half_uj, b->method);
+
+    half_sum_add(&half, &other);
+    return ledger_uj(half_sum_j(&half));
+}
+
 static void merge(struct row *into, const struct row *from)
 {
     if (into->type == ROW_METER) {
@@ -480,8 +489,8 @@ static void merge(struct row *into, const struct row *from)
         return;
     }
     into->energy.span_ms += from->energy.span_ms;
+    into->energy.half_uj = half_of_both(&into->energy, &from->energy);
     into->energy.energy_uj += from->energy.energy_uj;
-    into->energy.half_uj += from->energy.half_uj;
     into->energy.method |= from->energy.method | METHOD_MERGED;
     for (int i = 0; i < LEDGER_CHARGES; i++) {
         into->energy.charge[i].amount += from->energy.charge[i].amount;

@@ -4,6 +4,7 @@
 
 #include <sqlite3.h>
 
+#include "core/meter/half-sum.h"
 #include "io/ledger.h"
 #include "io/store/clock.h"
 #include "io/store/guard.h"
@@ -171,6 +172,12 @@ enum row_type {
     ROW_SEARCH,
     ROW_REVISION,
 };
+/* Half widths of rows (core/meter/half-sum.h); the SQL function half_sum() is in half.c:
+ * the result of sqlite3_create_function().
+ */
+struct half_sum store_half(int64_t energy_uj, int64_t half_uj, unsigned method);
+int store_half_register(sqlite3 *db);
+
 /* Energy and meter as they are stored. */
 struct row_energy {
     int64_t begin_ms, span_ms;

@@ -78,6 +78,8 @@ static int connect_db(struct ledger *l, const char *name, int flags, uw_error *e
     l->db = db;
     if (code != SQLITE_OK)
         return db_fail(l, "", err);
+    if (store_half_register(db) != SQLITE_OK)
+        return fail(err, -ENOMEM, "out of memory");
     (void)sqlite3_extended_result_codes(db, 1);
     (void)sqlite3_busy_timeout(db, BUSY_MS);
     (void)sqlite3_db_config(db, SQLITE_DBCONFIG_DEFENSIVE, 1, NULL);

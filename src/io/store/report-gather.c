@@ -17,7 +17,8 @@ struct part {
     int32_t day; /* 20261121; 0: this place is free */
     int8_t kind; /* enum ledger_kind; 0: the meter */
     bool domain; /* not a board */
-    int64_t board, job, uj, half_uj, span_ms;
+    int64_t board, job, uj, span_ms;
+    struct half_sum half;
     struct report_charges charges;
 };
 
@@ -104,7 +105,7 @@ static int add(struct parts *p, int64_t begin_ms, const struct part *row)
         return 0;
     }
     q->uj += row->uj;
-    q->half_uj += row->half_uj;
+    half_sum_add(&q->half, &row->half);
     q->span_ms += row->span_ms;
     report_add_charges(&q->charges, &row->charges);
     return 0;
@@ -272,9 +273,10 @@ static int read_energy(struct report *rep, struct parts *p, uw_error *err)
             .kind = (int8_t)sqlite3_column_int(stmt, 3),
             .job = sqlite3_column_int64(stmt, 4),
             .uj = sqlite3_column_int64(stmt, 5),
-            .half_uj = sqlite3_column_int64(stmt, 6),
             .domain = sqlite3_column_int(stmt, 10) != 0,
         };
+        row.half = store_half(row.uj, sqlite3_column_int64(stmt, 6),
+                              (unsigned)sqlite3_column_int(stmt, 7));
         report_charges(stmt, 11, &row.charges);
         if (row.domain && !is_told(rep, begin_ms))
             continue;
@@ -413,13 +415,14 @@ static int read_meter(struct report *rep, struct parts *p, uw_error *err)
     return r;
 }
 
-#define COLUMNS                                                                  \
-    "(day INTEGER, board INTEGER, kind INTEGER, job INTEGER, energy_uj INTEGER," \
-    " half_uj INTEGER, span_ms INTEGER, co2_mg INTEGER, co2_uj INTEGER, co2_by"  \
-    " INTEGER, marginal_mg INTEGER, marginal_uj INTEGER, marginal_by INTEGER,"   \
-    " cost INTEGER, cost_uj INTEGER, cost_by INTEGER, market_mg REAL, market_uj" \
+#define COLUMNS                                                                        \
+    "(day INTEGER, board INTEGER, kind INTEGER, job INTEGER, energy_uj INTEGER,"       \
+    " fixed_j REAL, noise2_j2 REAL, span_ms INTEGER, co2_mg INTEGER, co2_uj INTEGER, " \
+    "co2_by"                                                                           \
+    " INTEGER, marginal_mg INTEGER, marginal_uj INTEGER, marginal_by INTEGER,"         \
+    " cost INTEGER, cost_uj INTEGER, cost_by INTEGER, market_mg REAL, market_uj"       \
     " REAL, embodied_mg REAL, embodied_ms REAL, board_ms REAL);"
-#define VALUES " VALUES(?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?)"
+#define VALUES " VALUES(?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?)"
 static int write_parts(struct report *rep, const struct parts *p, uw_error *err)
 {
     auto_(db_finalize) sqlite3_stmt *board = NULL, *domain = NULL;
@@ -439,15 +442,15 @@ static int write_parts(struct report *rep, const struct parts *p, uw_error *err)
             continue;
         sqlite3_stmt *stmt = q->domain ? domain : board;
         const struct report_charges *c = &q->charges;
-        db_bind(stmt, "iiiiiiiiiiiiiiiiddddd", (int64_t)q->day, q->board,
-                (int64_t)q->kind, q->job, q->uj, q->half_uj, q->span_ms,
-                c->of[LEDGER_CO2].amount, c->of[LEDGER_CO2].uj, c->of[LEDGER_CO2].revised,
-                c->of[LEDGER_MARGINAL].amount, c->of[LEDGER_MARGINAL].uj,
-                c->of[LEDGER_MARGINAL].revised, c->of[LEDGER_COST].amount,
-                c->of[LEDGER_COST].uj, c->of[LEDGER_COST].revised,
-                c->beside[BESIDE_MARKET_MG], c->beside[BESIDE_MARKET_UJ],
-                c->beside[BESIDE_EMBODIED_MG], c->beside[BESIDE_EMBODIED_MS],
-                c->beside[BESIDE_BOARD_MS]);
+        db_bind(stmt, "iiiiiddiiiiiiiiiiddddd", (int64_t)q->day, q->board,
+                (int64_t)q->kind, q->job, q->uj, q->half.fixed_j, q->half.noise2_j2,
+                q->span_ms, c->of[LEDGER_CO2].amount, c->of[LEDGER_CO2].uj,
+                c->of[LEDGER_CO2].revised, c->of[LEDGER_MARGINAL].amount,
+                c->of[LEDGER_MARGINAL].uj, c->of[LEDGER_MARGINAL].revised,
+                c->of[LEDGER_COST].amount, c->of[LEDGER_COST].uj,
+                c->of[LEDGER_COST].revised, c->beside[BESIDE_MARKET_MG],
+                c->beside[BESIDE_MARKET_UJ], c->beside[BESIDE_EMBODIED_MG],
+                c->beside[BESIDE_EMBODIED_MS], c->beside[BESIDE_BOARD_MS]);
         r = db_run(rep->l, stmt, err);
     }
     return r;

@@ -91,7 +91,8 @@ struct report {
 };
 
 /* Reads the span's rows once: fills the methods, simulated, caps, and the temporary table
- * part(day, board, kind (0: the meter), job, energy_uj, half_uj, span_ms, co2_mg, co2_uj,
+ * part(day, board, kind (0: the meter), job, energy_uj, fixed_j and
+ * noise2_j2 (struct half_sum), span_ms, co2_mg, co2_uj,
  * co2_by, marginal_mg, marginal_uj, marginal_by, cost, cost_uj, cost_by, market_mg,
  * market_uj, embodied_mg, embodied_ms, board_ms) of boards, price_unit, and domain_part,
  * the same of RAPL domains: no query can add up both by mistake.
@@ -107,6 +108,8 @@ int report_prepare(const struct report *rep, const char *sql, sqlite3_stmt **ret
                    uw_error *err);
 /* Microjoules of a column as J; 0 for NULL. */
 double report_j(sqlite3_stmt *stmt, int column);
+/* Of the columns fixed and noise2. */
+struct half_sum report_half(sqlite3_stmt *stmt, int column);
 /* Writes an energy, and its emissions and cost where configured. */
 void report_put_energy(const struct report *rep, const char *key, double j);
 /* The columns of REPORT_CHARGES from `column` on. */

@@ -208,24 +208,25 @@ static int read_grouped(const struct report *rep, uw_error *err)
     const struct ledger_query *q = rep->q;
     char sql[3600];
 
-    int r =
-        db_exec(rep->l,
-                "CREATE TEMP TABLE grouped(at INTEGER PRIMARY KEY, k1, k2, user,"
-                " name, uj, half, span, jobs, spared_j, spared_half_j, domains, co2_mg,"
-                " co2_uj, co2_by, marginal_mg, marginal_uj, marginal_by, cost, cost_uj,"
-                " cost_by, market_mg, market_uj, embodied_mg, embodied_ms, board_ms,"
-                " saved_co2,"
-                " saved_co2_half, saved_marginal, saved_marginal_half, saved_money,"
-                " saved_money_half)",
-                err);
+    int r = db_exec(
+        rep->l,
+        "CREATE TEMP TABLE grouped(at INTEGER PRIMARY KEY, k1, k2, user,"
+        " name, uj, fixed, noise2, span, jobs, spared_j, spared_half_j, domains, co2_mg,"
+        " co2_uj, co2_by, marginal_mg, marginal_uj, marginal_by, cost, cost_uj,"
+        " cost_by, market_mg, market_uj, embodied_mg, embodied_ms, board_ms,"
+        " saved_co2,"
+        " saved_co2_half, saved_marginal, saved_marginal_half, saved_money,"
+        " saved_money_half)",
+        err);
     if (r < 0)
         return r;
     (void)snprintf(
         sql, sizeof sql,
         "INSERT INTO temp.grouped SELECT NULL, g.k1, g.k2, max(j.user), "
         "max(j.name),"
-        " sum(g.uj), sum(g.half), sum(g.span), count(*), sum(j.saved_j" SHARE
-        "), sum(j.saved_half_j" SHARE "), sum(g.domains), sum(g.co2_mg), sum(g.co2_uj),"
+        " sum(g.uj), sum(g.fixed), sum(g.noise2), sum(g.span), count(*), "
+        "sum(j.saved_j" SHARE "), sum(j.saved_half_j" SHARE
+        "), sum(g.domains), sum(g.co2_mg), sum(g.co2_uj),"
         " sum(g.co2_by), sum(g.marginal_mg), sum(g.marginal_uj), sum(g.marginal_by),"
         " sum(g.cost), sum(g.cost_uj), sum(g.cost_by), sum(g.market_mg), "
         "sum(g.market_uj),"
@@ -236,7 +237,8 @@ static int read_grouped(const struct report *rep, uw_error *err)
                                               "1.0") " FROM (SELECT %s AS k1, %s AS k2, "
                                                      "e.job "
                                                      "AS job, sum(energy_uj) AS uj,"
-                                                     " sum(half_uj) AS half, "
+                                                     " sum(fixed_j) AS fixed, "
+                                                     "sum(noise2_j2) AS noise2, "
                                                      "sum(span_ms) AS "
                                                      "span, (SELECT sum(d.energy_uj) FROM"
                                                      " domain_part d WHERE d.kind = 1 "

@@ -4,19 +4,20 @@
 #include "io/store/report-keys.h"
 
 /* Columns of grouped, in the order in which put_group() reads them. */
-#define FIGURES " uj, half, span, jobs, domains,"
+#define FIGURES " uj, fixed, noise2, span, jobs, domains,"
 #define CHARGED                                                                      \
     " co2_mg, co2_uj, co2_by, marginal_mg, marginal_uj, marginal_by, cost, cost_uj," \
     " cost_by, market_mg, market_uj, embodied_mg, embodied_ms, board_ms,"
 #define ROW FIGURES CHARGED REPORT_SAVED
 /* The same for all of grouped; a sum leaves out unknown figures. */
 #define SUMS                                                                    \
-    " sum(uj), sum(half), sum(span), sum(jobs), sum(domains)," REPORT_CHARGES   \
+    " sum(uj), sum(fixed), sum(noise2), sum(span), sum(jobs), "                 \
+    "sum(domains)," REPORT_CHARGES                                              \
     ", sum(spared_j), sum(spared_half_j), sum(saved_co2), sum(saved_co2_half)," \
     " sum(saved_marginal), sum(saved_marginal_half), sum(saved_money),"         \
     " sum(saved_money_half)"
 enum {
-    FIGURES_COLUMNS = 5,
+    FIGURES_COLUMNS = 6,
     ROW_COLUMNS = FIGURES_COLUMNS + REPORT_CHARGE_COLUMNS + REPORT_SAVED_COLUMNS
 };
 
@@ -49,14 +50,15 @@ static void put_group(const struct report *rep, sqlite3_stmt *stmt, int column)
     struct json_out *o = rep->o;
     struct report_charges c;
     double j = report_j(stmt, column);
-    double s = (double)sqlite3_column_int64(stmt, column + 2) / 1e3;
+    struct half_sum half = report_half(stmt, column + 1);
+    double s = (double)sqlite3_column_int64(stmt, column + 3) / 1e3;
 
     report_put_energy(rep, "energy_j", j);
-    json_out_double(o, "half_j", report_j(stmt, column + 1));
+    json_out_double(o, "half_j", half_sum_j(&half));
     json_out_double(o, "gpu_s", s);
     json_out_double(o, "mean_w", s > 0 ? j / s : (double)NAN);
-    json_out_int(o, "jobs", sqlite3_column_int64(stmt, column + 3));
-    report_put_cpu(rep, stmt, column + 4);
+    json_out_int(o, "jobs", sqlite3_column_int64(stmt, column + 4));
+    report_put_cpu(rep, stmt, column + 5);
     report_charges(stmt, column + FIGURES_COLUMNS, &c);
     report_put_charges(rep, &c, sqlite3_column_int64(stmt, column), false);
     report_put_beside(rep, &c, sqlite3_column_int64(stmt, column));

@@ -71,6 +71,12 @@ double report_j(sqlite3_stmt *stmt, int column)
     return (double)sqlite3_column_int64(stmt, column) / 1e6;
 }
 
+struct half_sum report_half(sqlite3_stmt *stmt, int column)
+{
+    return (struct half_sum){sqlite3_column_double(stmt, column),
+                             sqlite3_column_double(stmt, column + 1)};
+}
+
 void report_put_energy(const struct report *rep, const char *key, double j)
 {
     json_out_exact_double(rep->o, key, rint(j * 1e6) / 1e6); /* sums have noise */
@@ -186,7 +192,7 @@ int report_list(const struct report *rep, const char *key, const char *sql,
 
 struct totals {
     int64_t uj[4]; /* by enum ledger_kind; 0: the meters */
-    int64_t half_uj;
+    struct half_sum half;
     struct report_charges charges;
     double embodied_mg[4];
 };
@@ -203,9 +209,10 @@ static int read_totals(const struct report *rep, const char *sql, struct totals 
         if (kind < 0 || kind > LEDGER_UNATTRIBUTED)
             continue;
         t.uj[kind] = sqlite3_column_int64(stmt, 1);
-        t.half_uj += sqlite3_column_int64(stmt, 2);
+        struct half_sum half = report_half(stmt, 2);
+        half_sum_add(&t.half, &half);
         struct report_charges c;
-        report_charges(stmt, 3, &c);
+        report_charges(stmt, 4, &c);
         report_add_charges(&t.charges, &c);
         t.embodied_mg[kind] = c.beside[BESIDE_EMBODIED_MG];
     }
@@ -266,7 +273,7 @@ static void put_totals(const struct report *rep, bool domains, const struct tota
     json_out_double(o, "unattributed_j",
                     total_j(rep, domains, t->uj[LEDGER_UNATTRIBUTED]));
     report_put_energy(rep, "energy_j", total_j(rep, domains, sum));
-    json_out_double(o, "half_j", total_j(rep, domains, t->half_uj));
+    json_out_double(o, "half_j", total_j(rep, domains, ledger_uj(half_sum_j(&t->half))));
     json_out_double(o, "meter_j", total_j(rep, domains, t->uj[0]));
     json_out_double(o, "difference_j", total_j(rep, domains, off));
     json_out_double(o, "difference", fraction);
@@ -556,15 +563,17 @@ static int put_report(struct report *rep, uw_error *err)
     if (r >= 0)
         r = report_keys(rep, err);
     if (r >= 0)
-        r = read_totals(rep,
-                        "SELECT kind, sum(energy_uj), sum(half_uj)," REPORT_CHARGES
-                        " FROM part GROUP BY kind",
-                        &boards, err);
+        r = read_totals(
+            rep,
+            "SELECT kind, sum(energy_uj), sum(fixed_j), sum(noise2_j2)," REPORT_CHARGES
+            " FROM part GROUP BY kind",
+            &boards, err);
     if (r >= 0)
-        r = read_totals(rep,
-                        "SELECT kind, sum(energy_uj), sum(half_uj)," REPORT_CHARGES
-                        " FROM domain_part GROUP BY kind",
-                        &domains, err);
+        r = read_totals(
+            rep,
+            "SELECT kind, sum(energy_uj), sum(fixed_j), sum(noise2_j2)," REPORT_CHARGES
+            " FROM domain_part GROUP BY kind",
+            &domains, err);
     if (r < 0)
         return r;
     json_out_object(rep->o, NULL);

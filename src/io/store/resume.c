@@ -330,7 +330,8 @@ int ledger_job_energy(struct ledger *l, uint64_t job,
     size_t n = 0;
 
     int r = db_ask(l,
-                   "SELECT board, sum(energy_uj), sum(half_uj), sum(span_ms),"
+                   "SELECT board, sum(energy_uj),"
+                   " half_sum(energy_uj, half_uj, method), sum(span_ms),"
                    " max(method & 1) | max(method & 2) | max(method & 4) FROM energy"
                    " WHERE res IN (0, 60, 3600, 86400) AND begin_ms >="
                    " (SELECT began_ms - 86400000 FROM job WHERE id = ?1)"

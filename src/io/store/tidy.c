@@ -21,7 +21,7 @@ enum { FORGET_ROWS = 500, FORGET_JOBS = 100 }; /* in one step */
     "INSERT INTO energy(res, begin_ms, span_ms, boot, board, kind, job, phase, cap_mw," \
     " energy_uj, half_uj, method, simulated, waste, " CHARGES ")"                       \
     " SELECT ?4, begin_ms / ?3 * ?3 AS at, sum(span_ms), boot, board, kind, job,"       \
-    " phase, " cap ", sum(energy_uj), sum(half_uj),"                                    \
+    " phase, " cap ", sum(energy_uj), half_sum(energy_uj, half_uj, method),"            \
     " max(method & 1) | max(method & 2) | max(method & 4), simulated, waste, "          \
     "sum(co2_mg),"                                                                      \
     " sum(co2_covered_uj), co2_factor, sum(marginal_mg), sum(marginal_covered_uj),"     \

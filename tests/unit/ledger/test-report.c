@@ -215,7 +215,6 @@ static void test_figures(struct ledger *l)
 
 static const char *const sums[] = {
     "SELECT sum(energy_uj) FROM energy",
-    "SELECT sum(half_uj) FROM energy",
     "SELECT sum(energy_uj) FROM energy WHERE job = 1",
     "SELECT sum(energy_uj) FROM energy WHERE job = 2",
     "SELECT sum(energy_uj) FROM energy WHERE kind = 2",
@@ -227,8 +226,21 @@ static const char *const sums[] = {
     "SELECT sum(energy_uj) FROM meter WHERE board = 2",
 };
 
+/* Of job 1. */
+static double half_j(struct ledger *l)
+{
+    struct ledger_query q = query("job", NULL, NULL);
+    struct got g;
+
+    get(l, &q, &g);
+    double v = number(json_at(g.rows, 0), "half_j");
+    json_free(g.doc);
+    return v;
+}
+
 static void test_tidy(struct ledger *l, const char *path)
 {
+    double half = half_j(l);
     int64_t before[n_elements(sums)];
     static const struct {
         int64_t age;
@@ -253,6 +265,8 @@ static void test_tidy(struct ledger *l, const char *path)
            steps, err.text);
         for (size_t i = 0; i < n_elements(sums); i++)
             is_int(help_number(path, sums[i]), before[i], "kept exactly: %s", sums[i]);
+        is_near(half_j(l), half, 1e-6 * half, "the interval is the same: +- %.3f J",
+                half);
         is_int(help_number(path, cases[k].left), 0, "nothing finer is left");
         int64_t rows = help_number(path, "SELECT count(*) FROM energy");
         ok(rows <= cases[k].most, "%d rows, %d at most", (int)rows, (int)cases[k].most);
