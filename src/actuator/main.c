@@ -90,7 +90,8 @@ static const char help[] =
     "  --client USER    may connect as well (a name of /etc/passwd, or a uid)\n"
     "  --library PATH   library of the boards to load instead of the system's;\n"
     "                   NAME=PATH for another backend than the first\n"
-    "  --keeper         with a process beside it that restores when it is killed\n";
+    "  --keeper         with a process beside it that restores when it is killed\n"
+    "  --version, --help\n";
 
 /* Prints without blocking: with a stopped terminal or a full pipe, the line is lost. */
 static void say(const char *text, void *user)

@@ -41,6 +41,17 @@ static const struct cmd *find(const char *name)
     return NULL;
 }
 
+static int unknown_option(const char *name)
+{
+    static const char *const known[] = {"--help", "--version", NULL};
+    char near[NEAREST_TEXT];
+
+    return cli_fail(EXIT_USAGE,
+                    "unknown option '%s'%s: one of --help, --version; the options of a "
+                    "command follow its name",
+                    name, nearest_of(name, known, near));
+}
+
 static int unknown(const char *name)
 {
     char known[400] = "", near[NEAREST_TEXT];
@@ -55,8 +66,7 @@ static int unknown(const char *name)
             break;
         at += (size_t)n;
     }
-    return cli_fail(EXIT_USAGE, "unknown %s '%s'%s: one of %s",
-                    name[0] == '-' ? "option" : "command", name,
+    return cli_fail(EXIT_USAGE, "unknown command '%s'%s: one of %s", name,
                     nearest_text(&nearest, near), known);
 }
 
@@ -117,7 +127,7 @@ static int run_command(const struct cli_env *env, int argc, char **argv)
     const struct cmd *cmd = find(argv[0]);
 
     if (!cmd)
-        return unknown(argv[0]);
+        return argv[0][0] == '-' ? unknown_option(argv[0]) : unknown(argv[0]);
     int code = cmd->run(env, argc, argv);
     if (fflush(stdout) != 0 || ferror(stdout))
         return cli_fail(code ? code : EXIT_FAIL, "%s: cannot write to stdout", cmd->name);

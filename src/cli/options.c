@@ -6,6 +6,8 @@
 #include <string.h>
 #include <unistd.h>
 
+#include "base/asked.h"
+#include "base/auto.h"
 #include "base/error.h"
 #include "base/nearest.h"
 #include "base/units.h"
@@ -136,7 +138,10 @@ static void print_option(const struct opt *o)
 
 static void print_help(const struct cmd *cmd, const struct opt *opts, size_t n)
 {
-    static const struct opt help = {.name = "help", .letter = 'h', .help = "this text"};
+    static const struct opt general[] = {
+        {.name = "help", .letter = 'h', .help = "this text"},
+        {.name = "version", .letter = 'V', .help = "the version"},
+    };
 
     unsigned at =
         (unsigned)printf("usage: underwatt %s%s", cmd->name, *cmd->args ? " " : "");
@@ -144,7 +149,8 @@ static void print_help(const struct cmd *cmd, const struct opt *opts, size_t n)
     printf("\n%s.\n\n", cmd->help);
     for (size_t i = 0; i < n; i++)
         print_option(&opts[i]);
-    print_option(&help);
+    for (size_t i = 0; i < n_elements(general); i++)
+        print_option(&general[i]);
     printf("\nMore: man underwatt-%s\n", cmd->name);
 }
 
@@ -184,27 +190,43 @@ static const struct opt *find(const struct opt *opts, size_t n, const struct wor
     return NULL;
 }
 
-static bool is_help(const struct word *w)
+/* OPTS_GO: neither --help nor --version. */
+static int answer(const struct cmd *cmd, const struct opt *opts, size_t n,
+                  const char *text)
 {
-    return w->letter == 'h' ||
-           (!w->letter && w->len == 4 && memcmp(w->name, "help", 4) == 0);
+    switch (asked_for(text)) {
+    case ASKED_HELP:
+        print_help(cmd, opts, n);
+        return EXIT_OK;
+    case ASKED_VERSION:
+        printf("underwatt %s\n", UW_VERSION);
+        return EXIT_OK;
+    case ASKED_NOTHING:
+        break;
+    }
+    return OPTS_GO;
 }
 
 static int unknown(const struct cmd *cmd, const struct opt *opts, size_t n,
                    const struct word *w, const char *text)
 {
-    char known[1200] = "", near[NEAREST_TEXT];
+    static const char *const general[] = {"help", "version"};
+    char known[1200] = "", near[NEAREST_TEXT] = "";
     struct nearest nearest = {0};
     size_t at = 0;
 
+    for (size_t i = 0; !w->letter && i < n_elements(general); i++)
+        nearest_try(&nearest, w->name, w->len, general[i]);
     for (size_t i = 0; i < n && at < sizeof known; i++) {
         if (!w->letter)
             nearest_try(&nearest, w->name, w->len, opts[i].name);
         int len = snprintf(known + at, sizeof known - at, "--%s, ", opts[i].name);
         at += len > 0 ? (size_t)len : 0;
     }
-    return cli_fail(EXIT_USAGE, "%s: unknown option '%s'%s: one of %s--help", cmd->name,
-                    text, nearest_text(&nearest, near), known);
+    if (nearest.word)
+        (void)snprintf(near, sizeof near, ": did you mean '--%s'?", nearest.word);
+    return cli_fail(EXIT_USAGE, "%s: unknown option '%s'%s: one of %s--help, --version",
+                    cmd->name, text, near, known);
 }
 
 /* Whether options may follow operands: not if the operands are a command of their own. */
@@ -263,13 +285,9 @@ int opts_parse(const struct cmd *cmd, const struct opt *opts, size_t n, int argc
         }
         struct word w = word_of(argv[i]);
         const struct opt *o = find(opts, n, &w);
-        if (!o && is_help(&w)) {
-            print_help(cmd, opts, n);
-            return EXIT_OK;
-        }
-        if (!o)
+        int r = o ? take_option(cmd, o, &w, argv, &i) : answer(cmd, opts, n, argv[i]);
+        if (!o && r == OPTS_GO)
             return unknown(cmd, opts, n, &w, argv[i]);
-        int r = take_option(cmd, o, &w, argv, &i);
         if (r != OPTS_GO)
             return r;
     }

@@ -12,7 +12,7 @@
  *
  * Written as --name VALUE, --name=VALUE, -n VALUE; `--` ends the options.  So does the
  * first word that is not an option where the command's arguments are a CMD; elsewhere
- * options may follow operands.  Every command has --help.
+ * options may follow operands.  Every command has --help and --version.
  */
 #ifndef CLI_OPTIONS_H
 #define CLI_OPTIONS_H
@@ -97,8 +97,9 @@ struct opts_rest {
 int opts_unexpected(const struct cmd *cmd, const char *word, const char *form);
 int opts_missing(const struct cmd *cmd, const char *form);
 
-/* OPTS_GO, or the exit code to return: EXIT_OK after --help, EXIT_USAGE after a line on
- * stderr.  A repeated option overrides.  ret NULL: the command takes no arguments.
+/* OPTS_GO, or the exit code to return: EXIT_OK after --help or --version, EXIT_USAGE
+ * after a line on stderr.  A repeated option overrides.  ret NULL: the command takes no
+ * arguments.
  */
 int opts_parse(const struct cmd *cmd, const struct opt *opts, size_t n, int argc,
                char **argv, struct opts_rest *ret);

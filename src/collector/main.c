@@ -23,7 +23,7 @@ static const char help[] =
     "       underwatt-slurm-collector --check FILE\n"
     "\n"
     "Sends the nodes of a Slurm cluster the length of its queue, and facts of their\n"
-    "their jobs.\n"
+    "jobs.\n"
     "  --config FILE   read FILE instead of " COLLECTOR_CONFIG_FILE "\n"
     "  --check FILE    check FILE as a configuration and exit\n"
     "  --version, --help\n";

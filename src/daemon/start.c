@@ -54,7 +54,8 @@ static const char help[] =
     "  --actuator-config FILE  instead of " UNDERWATT_ETC "/actuator.yaml\n"
     "  --actuator PROGRAM, --daemon PROGRAM\n"
     "                          instead of those next to this program\n"
-    "  OPTION…                 options of underwattd: see its --help\n";
+    "  OPTION…                 options of underwattd: see its --help\n"
+    "  --version, --help\n";
 
 /* Never blocks: the line is lost if the terminal is stopped or the pipe is full. */
 void start_say(const char *format, ...)

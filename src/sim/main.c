@@ -49,7 +49,9 @@ static int usage(FILE *to, int code)
     (void)fputs("usage: underwatt-sim [--state DIR] COMMAND …\n\n", to);
     for (const struct sim_command *c = sim_commands; c->name; c++)
         (void)fprintf(to, "  %-7s %s\n          %s\n", c->name, c->args, c->help);
-    (void)fputs("\nAll its output is simulated.  See underwatt-sim(1).\n", to);
+    (void)fputs("\nunderwatt-sim --version shows the version.\n"
+                "All its output is simulated.  See underwatt-sim(1).\n",
+                to);
     return code;
 }
 

@@ -2,6 +2,7 @@
 """The words that all programs understand, and what they say to those that they do not."""
 import json
 import os
+import re
 import subprocess
 
 import uwtest
@@ -25,8 +26,8 @@ for name in PROGRAMS:
              f"{p.returncode} {p.stdout} {p.stderr}")
     for word in ("-h", "--help", "help"):
         p = ask(path, word)
-        t.ok(p.returncode == 0 and p.stdout.startswith(f"usage: {name}") and not p.stderr, f"{name} {word}",
-             f"{p.returncode} {p.stdout} {p.stderr}")
+        t.ok(p.returncode == 0 and p.stdout.startswith(f"usage: {name}") and "--version" in p.stdout and not p.stderr,
+             f"{name} {word}: names --version", f"{p.returncode} {p.stdout} {p.stderr}")
     if name not in ("underwatt", "underwatt-sim"):  # whose first word is a command
         option = "--socket" if name == "underwatt-start" else "--config"
         for word, says in (("--help", f"usage: {name}"), ("-h", f"usage: {name}"), ("--version", f"{name} "), ("-V", f"{name} ")):
@@ -45,6 +46,13 @@ for words, near in ((["underwattd", "--cnofig", "F"], "--config"), (["underwattd
     t.ok(p.returncode == 2 and len(p.stderr.splitlines()) == 1 and f"did you mean '{near}'?" in p.stderr and not p.stdout,
          " ".join(words), f"{p.returncode} {p.stderr}")
 
+for command in re.findall(r"^  ([a-z]+) ", ask(uwtest.program("underwatt"), "--help").stdout, re.M):
+    for word, says in (("-V", "underwatt "), ("--version", "underwatt "), ("-h", f"usage: underwatt {command} "),
+                       ("--help", f"usage: underwatt {command} ")):
+        p = ask(uwtest.program("underwatt"), command, word)
+        t.ok(p.returncode == 0 and p.stdout.startswith(says) and not p.stderr, f"{command} {word}",
+             f"{p.returncode} {p.stdout} {p.stderr}")
+
 PYTHON = str(uwtest.TOP / "python")
 for word in ("-V", "--version", "version", "-h", "--help", "help"):
     p = ask("env", f"PYTHONPATH={PYTHON}", "/usr/bin/python3", "-m", "underwatt", word)
@@ -53,8 +61,10 @@ for word in ("-V", "--version", "version", "-h", "--help", "help"):
 
 WRONG = [  # what is typed, what is in the one line
     (["repot"], ["'repot'", "did you mean 'report'?", "list, doctor, measure"]),
-    (["run", "--gaol", "edp", "--", "true"], ["'--gaol'", "did you mean 'goal'?", "--gpus"]),
-    (["top", "--dealy", "2"], ["'--dealy'", "did you mean 'delay'?", "--once"]),
+    (["run", "--gaol", "edp", "--", "true"], ["'--gaol'", "did you mean '--goal'?", "--gpus"]),
+    (["top", "--dealy", "2"], ["'--dealy'", "did you mean '--delay'?", "--once"]),
+    (["top", "--verson"], ["'--verson'", "did you mean '--version'?", "--help, --version"]),
+    (["--verson"], ["unknown option '--verson'", "did you mean '--version'?", "one of --help, --version"]),
     (["run", "--goal", "slowdwn:1.05", "--", "true"], ["'slowdwn:1.05'", "did you mean 'slowdown'?", "energy, edp"]),
     (["run", "--goal", "slowdown:5000000%", "--", "true"], ["slowdown:5000000%", "1..100"]),
     (["run", "--goal", "slowdown:%", "--", "true"], ["'%'", "1..100"]),
@@ -104,7 +114,7 @@ with uwtest.Node(board="v100", count=2) as node:
     q = node.run("underwatt", "release", "0", "--take-back")
     t.ok(p.returncode == 0 and q.returncode == 0, "release 0, release 0 --take-back", p.stderr + q.stderr)
     p = node.run("underwatt", "explain", "0", "--jsn", "-")
-    t.ok(p.returncode == 2 and "did you mean 'json'?" in p.stderr, "explain 0 --jsn -: an option, too", p.stderr)
+    t.ok(p.returncode == 2 and "did you mean '--json'?" in p.stderr, "explain 0 --jsn -: an option, too", p.stderr)
     p = node.run("underwatt", "top", "--once", "-d", "2")
     t.ok(p.returncode == 0, "top -d 2", p.stderr)
     p = node.run("underwatt", "release", "1", "--for", "30")

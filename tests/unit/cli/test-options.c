@@ -48,6 +48,8 @@ static const struct {
     {"-- as a value", {"test", "--name", "--", "x"}, OPTS_GO, {.runs = 5, .name = "--"}, 1, false},
     {"help", {"test", "--help"}, EXIT_OK, {.runs = 5}, 0, false},
     {"short help", {"test", "-h"}, EXIT_OK, {.runs = 5}, 0, false},
+    {"version", {"test", "--version"}, EXIT_OK, {.runs = 5}, 0, false},
+    {"short version", {"test", "-V"}, EXIT_OK, {.runs = 5}, 0, false},
     {"unknown", {"test", "--quie"}, EXIT_USAGE, {.runs = 5}, 0, false},
     {"unknown, longer", {"test", "--quietly"}, EXIT_USAGE, {.runs = 5}, 0, false},
     {"unknown letter", {"test", "-z"}, EXIT_USAGE, {.runs = 5}, 0, false},
