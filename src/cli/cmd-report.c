@@ -271,7 +271,7 @@ static int check(const struct args *a, const struct format *format)
                         "report: --by: --waste shows users, projects and jobs at once");
     if (a->waste && (a->gco2e || a->price))
         return cli_fail(EXIT_USAGE, "report: --waste: grams and money are as booked; "
-                                    "--gco2e-kwh and --price-kwh do not apply");
+                                    "--carbon and --price do not apply");
     if (has_beside(a) && !a->ledger)
         return cli_fail(EXIT_USAGE, "report: --pue, --market and --embodied go with "
                                     "--ledger; the daemon has its own "
@@ -376,8 +376,7 @@ static int run(const struct cli_env *env, int argc, char **argv)
          &a.columns},
         {"ledger", 0, "FILE", "read this ledger file instead of asking the daemon",
          opt_text, &a.ledger},
-        {"gco2e-kwh", 0, "G", "grams of CO2 equivalent a kWh, for emissions", opt_text,
-         &a.gco2e},
+        {"carbon", 0, "G", "the grid's gCO2e per kWh, for emissions", opt_text, &a.gco2e},
         {"pue", 0, "N", "with --ledger: the facility's energy, of this PUE", opt_pue,
          &a.accounting},
         {"market", 0, "FILE", "with --ledger: emissions by these contracts", opt_text,
@@ -385,7 +384,7 @@ static int run(const struct cli_env *env, int argc, char **argv)
         {"embodied", 0, "\"BOARD=G ORIGIN\"",
          "with --ledger: grams an hour of a board (repeatable)", opt_embodied,
          &a.accounting},
-        {"price-kwh", 0, "\"P CUR\"", "price of a kWh, for costs: \"0.30 EUR\"", opt_text,
+        {"price", 0, "\"P CUR\"", "price of a kWh, for costs: \"0.30 EUR\"", opt_text,
          &a.price},
         OPT_BOARDS(&a.boards),
     };

@@ -14,8 +14,7 @@ struct job_run {
     const char *boards, *gpus, *json, *report;
     bool quiet;
     double carbon_g_per_kwh; /* 0: unknown */
-    double price_per_kwh;
-    const char *currency;
+    struct opt_price price;
     /* what is wanted */
     enum job_caps caps;
     struct goal goal;
@@ -48,8 +47,8 @@ struct job_run {
          "G",        "the grid's gCO2e per kWh, for the report",                      \
          opt_double, &(j).carbon_g_per_kwh},                                          \
     {                                                                                 \
-        "price", 0, "P", "price of a kWh, for the report", opt_double,                \
-            &(j).price_per_kwh                                                        \
+        "price", 0, "P", "price of a kWh, for the report: 0.30 or \"0.30 EUR\"",      \
+            opt_price, &(j).price                                                     \
     }
 
 #endif

@@ -253,6 +253,15 @@ static void print_cpu(const struct job_result *r, FILE *to)
             r->cpu[i].energy.power_w);
 }
 
+static void print_cost(const struct opt_price *p, double energy_j, FILE *to)
+{
+    const char *space = p->currency[0] ? " " : "";
+
+    (void)fprintf(to, "  cost   %.4g%s%s at %g%s%s a kWh\n",
+                  energy_j / J_PER_KWH * p->per_kwh, space, p->currency, p->per_kwh,
+                  space, p->currency);
+}
+
 void job_report_text(const struct job_run *j, const struct job_result *r, FILE *to)
 {
     (void)fprintf(to, "underwatt %s%s\n", j->cmd->name,
@@ -271,9 +280,8 @@ void job_report_text(const struct job_run *j, const struct job_result *r, FILE *
             (void)fprintf(to, "  carbon %.4g gCO2e at %g g/kWh\n",
                           r->energy_j / J_PER_KWH * j->carbon_g_per_kwh,
                           j->carbon_g_per_kwh);
-        if (j->price_per_kwh > 0)
-            (void)fprintf(to, "  cost   %.4g at %g a kWh\n",
-                          r->energy_j / J_PER_KWH * j->price_per_kwh, j->price_per_kwh);
+        if (j->price.per_kwh > 0)
+            print_cost(&j->price, r->energy_j, to);
     } else {
         (void)fprintf(to, "  energy unknown: %s\n", r->error.text);
     }
@@ -447,8 +455,10 @@ int job_report_json(const struct job_run *j, const struct job_result *r,
     json_out_double(o, "power_w", r->measured ? r->power_w : NAN);
     if (r->measured && j->carbon_g_per_kwh > 0)
         json_out_double(o, "carbon_g", r->energy_j / J_PER_KWH * j->carbon_g_per_kwh);
-    if (r->measured && j->price_per_kwh > 0)
-        json_out_double(o, "cost", r->energy_j / J_PER_KWH * j->price_per_kwh);
+    if (r->measured && j->price.per_kwh > 0) {
+        json_out_double(o, "cost", r->energy_j / J_PER_KWH * j->price.per_kwh);
+        json_out_text(o, "currency", j->price.currency[0] ? j->price.currency : NULL);
+    }
     if (!r->measured)
         json_out_text(o, "unknown", r->error.text);
     json_out_int(o, "steps", (int64_t)r->steps);

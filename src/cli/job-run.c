@@ -58,9 +58,9 @@ int job_run(struct job_run *j, const struct opts_rest *rest)
     if (!(j->carbon_g_per_kwh >= 0 && j->carbon_g_per_kwh <= CARBON_MOST))
         return cli_fail(EXIT_USAGE, "%s: --carbon: %g is outside 0..%d g/kWh",
                         j->cmd->name, j->carbon_g_per_kwh, CARBON_MOST);
-    if (!(j->price_per_kwh >= 0 && j->price_per_kwh <= PRICE_MOST))
+    if (!(j->price.per_kwh >= 0 && j->price.per_kwh <= PRICE_MOST))
         return cli_fail(EXIT_USAGE, "%s: --price: %g is outside 0..%d", j->cmd->name,
-                        j->price_per_kwh, PRICE_MOST);
+                        j->price.per_kwh, PRICE_MOST);
     int bad = check_output(j, "--json", j->json);
     if (bad == EXIT_OK)
         bad = check_output(j, "--report", j->report);

@@ -49,6 +49,27 @@ int opt_double(const char *text, void *ret, uw_error *err)
     return parse_double(text, ret, err);
 }
 
+int opt_price(const char *text, void *ret, uw_error *err)
+{
+    struct opt_price price = {0};
+    char number[32];
+    size_t n = strcspn(text, " "), left = strlen(text) - n;
+
+    if (n >= sizeof number || left == 1 || left > sizeof price.currency)
+        return fail(err, -EINVAL, "'%.40s' is not of the form '0.30 EUR'", text);
+    memcpy(number, text, n);
+    number[n] = '\0';
+    if (left > 0)
+        memcpy(price.currency, text + n + 1, left);
+    for (const char *c = price.currency; *c; c++)
+        if (!isalpha((unsigned char)*c))
+            return fail(err, -EINVAL, "'%.40s' is not of the form '0.30 EUR'", text);
+    int r = parse_double(number, &price.per_kwh, err);
+    if (r == 0)
+        *(struct opt_price *)ret = price;
+    return r;
+}
+
 int opt_goal(const char *text, void *ret, uw_error *err)
 {
     return goal_parse(text, ret, err);

@@ -59,7 +59,13 @@ struct opt_time {
     uint64_t least_ns, most_ns, ns;
 };
 int opt_time(const char *text, void *ret, uw_error *err); /* struct opt_time */
-int opt_goal(const char *text, void *ret, uw_error *err); /* struct goal */
+/* "0.30" or "0.30 EUR" */
+struct opt_price {
+    double per_kwh;
+    char currency[8]; /* letters; "": not named */
+};
+int opt_price(const char *text, void *ret, uw_error *err); /* struct opt_price */
+int opt_goal(const char *text, void *ret, uw_error *err);  /* struct goal */
 
 /* const char *: a boards text whose sources this process may open (gpu_boards_check);
  * lives as long as the process.

@@ -89,7 +89,7 @@ static void put_charges(const struct json_value *report, const struct json_value
         put_charge(sums, &charges[i], to);
 }
 
-/* By the factors of --gco2e-kwh and --price-kwh. */
+/* By the factors of --carbon and --price. */
 static void put_costs(const struct json_value *report, FILE *to)
 {
     const struct json_value *t = json_get(report, "totals");

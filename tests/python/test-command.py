@@ -42,7 +42,7 @@ def lists_some(t, node):
 
 def measures(t, node, folder):
     log = os.path.join(folder, "log.csv")
-    p = asked(node, "measure", "--json", "--log", log, "--price-kwh", "0.3 EUR", "--", "sh", "-c", "sleep 1; echo out; exit 7")
+    p = asked(node, "measure", "--json", "--log", log, "--price", "0.3 EUR", "--", "sh", "-c", "sleep 1; echo out; exit 7")
     e = json.loads(p.stderr or "{}")
     t.equal((p.returncode, p.stdout), (7, "out\n"), "measure: CMD's status and output")
     t.ok(e.get("name") == "sh" and 1 <= e["time_s"] < 10 and e["total_j"] > 0 and e["currency"] == "EUR", "measure --json", p.stderr)
@@ -52,7 +52,7 @@ def measures(t, node, folder):
         p = asked(node, "measure", "--", *args)
         t.equal(p.returncode, status, f"measure {' '.join(args[:2])}: {p.stderr.splitlines()[0]}")
     t.equal(asked(node, "measure").returncode, 2, "measure without a command")
-    p = asked(node, "measure", "--price-kwh", "x", "--", "touch", os.path.join(folder, "ran"))
+    p = asked(node, "measure", "--price", "x", "--", "touch", os.path.join(folder, "ran"))
     t.ok(p.returncode == 125 and not os.path.exists(os.path.join(folder, "ran")), "what fails before CMD begins", p.stderr)
     p = asked(node, "measure", "--log", "/nowhere/x.csv", "--", "true")
     t.equal((p.returncode, p.stderr), (125, "underwatt: /nowhere/x.csv: No such file or directory\n"), "a log that cannot be")

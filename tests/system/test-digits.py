@@ -30,7 +30,7 @@ def answers(node, daemon):
         found = noisy(json.dumps(answer))
         t.ok(status == 200 and not found, f"GET {path}", (status, found))
     for by in ("job", "user", "day", "gpu", "cpu", "user,day"):
-        p = node.run("underwatt", "report", "--by", by, "--gco2e-kwh", "381.7", "--price-kwh", "0.31 EUR", "--format", "json")
+        p = node.run("underwatt", "report", "--by", by, "--carbon", "381.7", "--price", "0.31 EUR", "--format", "json")
         t.ok(p.returncode == 0 and not noisy(p.stdout), f"report --by {by}", (p.stderr, p.stdout))
     for args in (["list"], ["jobs"], ["explain", "0"]):
         p = node.run("underwatt", *args, "--json", "-")

@@ -4,6 +4,7 @@ boards, whose joules."""
 import json
 import os
 import pathlib
+import re
 import signal
 import subprocess
 import time
@@ -43,6 +44,7 @@ def bad_input(node):
             (["--price", "-0.1", *touch], {}, ["--price", "-0.1", "outside 0..1000000"]),
             (["--price", "1e99", *touch], {}, ["--price", "1e+99", "outside 0..1000000"]),
             (["--price", "nan", *touch], {}, ["--price", "'nan'"]),
+            (["--price", "0.3 E1", *touch], {}, ["--price", "'0.3 E1' is not of the form '0.30 EUR'"]),
             (["--quiet=1", *touch], {}, ["--quiet", "'1'"]),
             (["--json"], {}, ["--json"]),
             (["--report", "", *touch], {}, ["--report"]),
@@ -118,8 +120,13 @@ def streams(node):
     kwh = d["energy_j"] / 3.6e6
     t.ok(abs(d["carbon_g"] / (kwh * 400) - 1) < 1e-6 and abs(d["cost"] / (kwh * 0.25) - 1) < 1e-6,
          "… with carbon and cost", d)
+    t.ok(d["currency"] is None, "… in no currency that was named", d)
     t.ok(0.99 <= d["time_s"] <= took, f"… and the time: {d['time_s']:.2f} s of {took:.2f} s", d)
     t.near(d["power_w"], d["energy_j"] / d["time_s"], 1e-6 * d["power_w"], "… mean power = energy / time")
+    p = node.run("underwatt", "measure", "--gpus", "0", "--json", "-", "--price", "0.25 EUR", "--", "sleep", "0.2")
+    d = json.loads(p.stdout)
+    t.ok(d["currency"] == "EUR" and abs(d["cost"] / (d["energy_j"] / 3.6e6 * 0.25) - 1) < 1e-6, "--price '0.25 EUR'", d)
+    t.ok(re.search(r"^  cost   \S+ EUR at 0.25 EUR a kWh$", p.stderr, re.M), "… in the report, too", p.stderr)
 
 
 def signals(node):

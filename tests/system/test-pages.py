@@ -65,7 +65,7 @@ def pages(folder):
     market.write_text(MARKET)
     full = ("report", "--ledger", ledger, "--format", "html", "--pue", 1.5, "--market", market, "--embodied", "Board A=36 its maker")
     of = {f"by {by}": run(*full, "--by", by) for by in KINDS}
-    of["by user, plain"] = run("report", "--ledger", ledger, "--format", "html", "--by", "user", "--price-kwh", "0.3 EUR", "--gco2e-kwh", 300)
+    of["by user, plain"] = run("report", "--ledger", ledger, "--format", "html", "--by", "user", "--price", "0.3 EUR", "--carbon", 300)
     of["waste"] = run("report", "--ledger", ledger, "--format", "html", "--waste")
     sweep = folder / "sweep.html"
     of["sweep"] = run("sweep", "--sim", "v100", "--workload", "resnet50", "--html", sweep)

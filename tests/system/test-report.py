@@ -148,7 +148,7 @@ with uwtest.Node(board="v100", count=2, speed=20) as node:
     t.ok(r and r["totals"]["idle_j"] > 0, "the board without a job idles", p)
     r, p = report(node, "--by", "gpu")
     t.ok(r and len(r["rows"]) == 2 and r["rows"][1]["attributed_j"] == 0, "by GPU: one has none", p)
-    r, p = report(node, "--by", "day", "--gco2e-kwh", "360", "--price-kwh", "0.5 EUR")
+    r, p = report(node, "--by", "day", "--carbon", "360", "--price", "0.5 EUR")
     t.ok(r and r["rows"] and r["currency"] == "EUR" and
          abs(r["rows"][0]["gco2e"] - r["rows"][0]["energy_j"] / 1e4) < 1e-6 * r["rows"][0]["gco2e"],
          "by day, with emissions and costs", p)

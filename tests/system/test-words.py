@@ -126,6 +126,11 @@ with uwtest.Node(board="v100", count=2) as node:
     t.ok(p.returncode == 2 and len(p.stderr.splitlines()) == 1, "carbon --for 4: hours are usual, a unit is needed", p.stderr)
     p = node.run("underwatt", "report", "--json", "-")
     t.ok(p.returncode == 0 and isinstance(json.loads(p.stdout), dict), "report --json -", p.stderr + p.stdout[:200])
+    for words in (["report", "--json", "-"], ["measure", "--json", "-", "--gpus", "0"]):  # two options, spelt alike
+        end = ["--", "true"] if words[0] == "measure" else []
+        d = node.run("underwatt", *words, "--carbon", "300", "--price", "0.3 EUR", *end)
+        t.ok(d.returncode == 0 and json.loads(d.stdout)["currency"] == "EUR", f"{words[0]} --carbon 300 --price '0.3 EUR'",
+             d.stderr + d.stdout[:200])
     q = node.run("underwatt", "report", "--format", "json")
     t.equal(sorted(json.loads(q.stdout)), sorted(json.loads(p.stdout)), "… is --format json")
     p = node.run("underwatt", "report", "--json", "-", "--format", "csv")
