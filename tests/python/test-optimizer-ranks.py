@@ -208,7 +208,9 @@ def together(t, node, d):
     s = ranks[1].until(lambda s: (s["step_s"] or 0) > 0.45 and s["curve"] >= 1 and s["energy"] > 0)
     t.ok(s.get("step_s") and 0.45 < s["step_s"] < 5, "its step takes as long as the slower one's", s)
     t.equal((s.get("world"), s.get("here"), s.get("note")), (2, 2, ""), "sizes, and no other node")
-    t.ok(s.get("energy", 0) > 1.3 * s["true"], "energy of both boards: more than its own board has taken", s)
+    if s and s["energy"] <= 1.3 * s["true"]:    # what is booked comes later
+        s = ranks[1].until(lambda s: s["energy"] > 1.3 * s["true"])
+    t.ok(s.get("energy", 0) > 1.3 * s.get("true", 0), "energy of both boards: more than its own board has taken", s)
     caps = []    # each board is written by itself
     s = ranks[1].until(lambda s: caps.append(limits(node)) or max(caps[-1]) < min(original))
     t.ok(max(caps[-1]) < min(original), "both boards are capped", (s, caps[-1]))
