@@ -27,6 +27,11 @@ def train(boards, steps, phases="load=1s,train"):
             "--steps", str(steps), "--phases", phases]
 
 
+def train_until(boards, mark, code):
+    """A shell that trains until that file is there, and exits with code."""
+    return ["sh", "-c", " ".join(train(boards, 1000000)) + f" & while [ ! -e {mark} ]; do sleep 0.1; done; kill $!; wait; exit {code}"]
+
+
 def nobody():
     os.setgroups([])
     os.setgid(NOBODY)
@@ -188,14 +193,15 @@ def processors(t):
 
 def found(t, node, i):
     """CMD's processes show where it computes; the cap comes then."""
+    seen = pathlib.Path(node.tmp, f"found-{i}-seen")
     p = node.popen("underwatt", "run", "--cap", "200", "--window", "2s", "--json", os.path.join(node.tmp, f"found-{i}"), "--",
-                   "sh", "-c", " ".join(train([i], 500)) + "; exit 9")
-    low = uwtest.wait_for(lambda: limits(node, [i]) == [200000] or p.poll() is not None, 60, 0.1)
-    low = low and limits(node, [i]) == [200000]
+                   *train_until([i], seen, 9))
+    low = uwtest.wait_for(lambda: limits(node, [i]) == [200000], step=0.1)
+    seen.touch()
     _, err = p.communicate(timeout=90)
     d = report(node, f"found-{i}")
     t.ok(low and p.returncode == 9 and [b["index"] for b in d["boards"]] == [i], "boards found by CMD's processes are capped", f"{p.returncode} {d} {err}")
-    t.ok(d["restored"] and d["held_mw"] == 200000 and d["steps"] == 500 and d["energy_j"] > 0 and limits(node, [i]) == [V100],
+    t.ok(d["restored"] and d["held_mw"] == 200000 and d["steps"] > 0 and d["energy_j"] > 0 and limits(node, [i]) == [V100],
          "… with the report, and the original is back", f"{d} {err}")
 
 
@@ -203,10 +209,12 @@ def found(t, node, i):
 
 def two(t, node, boards):
     """Each opens its own board alone: neither is in the other's way."""
+    seen = pathlib.Path(node.tmp, "two-seen")
     runs = [node.popen("underwatt", "run", "--cap", "220", "--window", "2s", "--gpus", str(i), "--json",
-                       os.path.join(node.tmp, f"two-{i}"), "--", *train([i], 350)) for i in boards]
-    both = uwtest.wait_for(lambda: limits(node, boards) == [220000] * 2, 60, 0.1)
+                       os.path.join(node.tmp, f"two-{i}"), "--", *train_until([i], seen, 0)) for i in boards]
+    both = uwtest.wait_for(lambda: limits(node, boards) == [220000] * 2, step=0.1)
     third = node.run("underwatt", "measure", "--gpus", ",".join(map(str, boards)), "--", "true")
+    seen.touch()
     said = [p.communicate(timeout=90)[1] for p in runs]
     t.ok(both and third.returncode == 0 and [p.returncode for p in runs] == [0, 0], "two at once on two boards, and a measure of both",
          f"{said} {third.stderr}")
@@ -217,8 +225,8 @@ def yielded(t, node, i):
     """Somebody else sets the limit: no more caps, theirs stays, CMD runs on."""
     seen = pathlib.Path(node.tmp, "yielded-seen")
     p = node.popen("underwatt", "run", "--cap", "230", "--window", "2s", "--gpus", str(i), "--json", os.path.join(node.tmp, "yielded"), "--",
-                   "sh", "-c", " ".join(train([i], 100000)) + f" & while [ ! -e {seen} ]; do sleep 0.1; done; kill $!; wait; exit 12")
-    low = uwtest.wait_for(lambda: limits(node, [i]) == [230000], 60, 0.1)
+                   *train_until([i], seen, 12))
+    low = uwtest.wait_for(lambda: limits(node, [i]) == [230000], step=0.1)
     node.fault(i, "limit", "210W")
     time.sleep(80 / SPEED)
     going = p.poll() is None and limits(node, [i]) == [210000]
