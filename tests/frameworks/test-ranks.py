@@ -14,10 +14,10 @@ import fwuser
 import uwtest
 
 SPEED = 20
-RUN_S = 240
+RUN_S = 400
 
 TRAIN = r"""
-import json, os, signal, subprocess, sys, time
+import json, os, signal, statistics, subprocess, sys, time
 import torch
 import torch.distributed as dist
 import underwatt
@@ -33,7 +33,7 @@ def train(rank, local, world, kill=-1, folder=None, seconds=120.0):
     until, stop, n = time.monotonic() + seconds, torch.zeros(1), 0
     log = os.environ.get("LOG")
     monitor = underwatt.Monitor(gpus=[local], log=log) if log else underwatt.Monitor(null=True)
-    free = []    # steps and true joules of this rank's board, until the original cap is measured
+    free, known = [], 0    # steps and true joules of this rank's board, until the original cap is measured; how many since it is known
     with SimLoad("resnet50", boards=[local]) as load, underwatt.Optimizer("energy", name="ranks") as optimizer:
         began = load.phase("load", seconds=0.001).wait()
         while not stop.item():
@@ -47,8 +47,9 @@ def train(rank, local, world, kill=-1, folder=None, seconds=120.0):
                 optimizer.step()
             n += 1
             status = optimizer.status
-            if status.caps == 0 and status.original_w:
+            if status.caps == 0:
                 free.append((5 * n, joules))
+                known += status.original_w is not None
             if folder:
                 told = json.dumps([attempt, rank, optimizer.job, status.caps, joules - began.energy_j, (done.at_ns - began.at_ns) / 1e9])
                 with open(f"{folder}/{attempt}-{rank}", "w") as f:
@@ -59,10 +60,13 @@ def train(rank, local, world, kill=-1, folder=None, seconds=120.0):
             dist.all_reduce(stop, dist.ReduceOp.MIN)
         optimizer.epoch()
         monitor.close(60)
-        own = (free[-1][1] - free[0][1]) / max(free[-1][0] - free[0][0], 1) if free else 0.0
-        true = [torch.zeros(1, dtype=torch.double) for _ in range(world)]
-        dist.all_gather(true, torch.tensor([own], dtype=torch.double))
-        true = sum(x.item() for x in true[rank - local:rank - local + here])
+        free = free[-max(known, 9):]    # it is told late on a busy machine
+        # Of a step: the median, and the highest mean of 40, which has the energy of boards that waited for a busy machine.
+        each = [(b[1] - a[1]) / (b[0] - a[0]) for a, b in zip(free, free[1:])] or [0.0]
+        highest = max(statistics.fmean(each[i:i + 8]) for i in range(max(1, len(each) - 7)))
+        true = [torch.zeros(2, dtype=torch.double) for _ in range(world)]
+        dist.all_gather(true, torch.tensor([statistics.median(each), highest], dtype=torch.double))
+        true = sorted(torch.stack(true[rank - local:rank - local + here]).sum(0).tolist())
         status, energy, curve = optimizer.status, optimizer.energy(), optimizer.curve()
         if local == 0:    # the others have written their log: they had to gather
             logged = read(log, world, n) if log else None
@@ -142,7 +146,8 @@ def check(t, at, p, n, what, world=None):
     points = {cap: (seconds, joules) for cap, seconds, joules in s["points"]}
     t.ok(len(points) >= 2 and max(points) == at[2][0] / 1000 and min(points) < max(points), f"{what}: caps were measured", s)
     top = points.get(max(points, default=0), (1, 0))
-    t.ok(0.2 < top[0] and abs(top[1] - s["true"]) < 0.15 * s["true"], f"{what}: {top[1]:.1f} J a step of {n} boards, true {s['true']:.1f} J, {top[0]:.2f} s", s)
+    low, high = s["true"]
+    t.ok(0.2 < top[0] and 0.85 * low < top[1] < 1.15 * high, f"{what}: {top[1]:.1f} J a step of {n} boards, true {low:.1f} to {high:.1f} J, {top[0]:.2f} s", s)
     t.ok(abs(s["steps"] - s["told"]) <= 10, f"{what}: steps of the slowest rank", s)
     back(t, *at, what)
 
