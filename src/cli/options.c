@@ -98,7 +98,9 @@ static int read_time(const char *text, uint64_t *ret_ns, uw_error *err)
 {
     double s = 0;
 
-    if (parse_double(text, &s, NULL) == 0 && s >= 0 && s < 1e9) {
+    if (parse_double(text, &s, NULL) == 0) {
+        if (!(s >= 0 && s < 1e9))
+            return fail(err, -ERANGE, "'%s' is outside 0 s..1e9 s", text);
         *ret_ns = ns_of_s(s);
         return 0;
     }
