@@ -68,6 +68,7 @@ WRONG = [  # what is typed, what is in the one line
     (["run", "--goal", "slowdwn:1.05", "--", "true"], ["'slowdwn:1.05'", "did you mean 'slowdown'?", "energy, edp"]),
     (["run", "--goal", "slowdown:5000000%", "--", "true"], ["slowdown:5000000%", "1..100"]),
     (["run", "--goal", "slowdown:%", "--", "true"], ["'%'", "1..100"]),
+    (["top", "-d", "-1"], ["--delay", "'-1' is outside 0 s.."]),
     (["explain", "--boards"], ["--boards", "needs a value"]),
 ]
 for words, says in WRONG:
@@ -95,6 +96,7 @@ with uwtest.Node(board="v100", count=2) as node:
         ("run --cap 999W --gpus 0 -- true", "'999W' is outside 150..300 W"),
         ("run --cap 0.999kW --gpus 0 -- true", "'0.999kW' (999 W) is outside 150..300 W"),
         ("run --cap 20 --gpus 0 -- true", "is outside 150..300 W"),
+        ("run --cap 20W -- true", "'20W' is outside the range of every board; GPU 1 takes 150..300 W"),
         ("run --cap 200W --gpus 0-7 -- true", "--gpus: no board '0-7'"),
         ("run --goal edp --gpus GPU-abc -- true", "--gpus: no board 'GPU-abc'"),
         ("measure --gpus 0-9 -- true", "--gpus: no board '0-9'"),
