@@ -19,10 +19,13 @@ static bool equal(const struct search_window *w, const struct effect_of *of)
     const struct level *r = of->reference;
     double off_t = log(w->time_s) - of->offset_t - r->log_t;
     double off_e = log(w->energy_j / of->gpus) - of->offset_e - r->log_e;
-    double se_t = sqrt(w->time_rse * w->time_rse + r->var_t);
-    double se_e = sqrt(w->energy_rse * w->energy_rse + r->var_e);
+    double var_t = w->time_rse * w->time_rse + r->var_t;
+    double var_e = w->energy_rse * w->energy_rse + r->var_e;
+    bool told = w->binding != BINDING_UNKNOWN;
+    double se_t = sqrt(told ? fmax(var_t, of->var_t) : var_t);
+    double se_e = sqrt(told ? fmax(var_e, of->var_e) : var_e);
 
-    if (w->binding == BINDING_UNKNOWN && of->bounded && SURE * se_t > EQUAL)
+    if (!told && of->bounded && SURE * se_t > EQUAL)
         return false;
     return fabs(off_t) <= EQUAL + SURE * se_t && fabs(off_e) <= EQUAL + SURE * se_e;
 }

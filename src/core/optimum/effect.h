@@ -19,6 +19,10 @@ enum effect {
 struct effect_of {
     const struct level *reference;
     double offset_t, offset_e; /* subtracted from the logarithms of the window's values */
+    /* Least variances of the differences from the reference, where the noise between
+     * windows is known; only with the driver's word.
+     */
+    double var_t, var_e;
     unsigned gpus;
     bool bounded; /* the goal has a bound relative to the reference */
     bool again;   /* the window before was EFFECT_AGAIN at this cap */

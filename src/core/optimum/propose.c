@@ -69,6 +69,7 @@ enum { UNEVEN_LEVELS = 3 };
 /* With exact windows, the cap expected to reach the bound is measured if it is better
  * than the best measured cap by this fraction of the reference's value: like regula
  * falsi, which needs EXPECTED_LEVELS levels; with fewer, only if no other window pays.
+ * In a look it is measured for LOOK_GAIN.
  * [EXPECTED_LEVELS: recorded, slowdown:1.02: max regret]
  */
 #define EXPECTED 0.005 /* [recorded, slowdown:1.02: caps] */
@@ -353,10 +354,20 @@ static struct pick worth_measuring(const struct outlook *o, unsigned left)
 /* Whether to measure the expected best cap next (EXPECTED). */
 static bool expected_next(const struct outlook *o, size_t expected, const struct pick *p)
 {
-    double gain = o->value[outlook_best_measured(o)] - o->value[expected];
+    double had = o->value[outlook_best_measured(o)], gain = had - o->value[expected];
+    double least = o->again ? LOOK_GAIN * had : EXPECTED;
 
-    return exact_bound(o) && !o->measured[expected] && gain > EXPECTED &&
+    return exact_bound(o) && !o->measured[expected] && gain > least &&
            (o->model.n >= EXPECTED_LEVELS || !(p->net > 0));
+}
+
+/* Whether the window is next that has the highest net gain.  Another window at a measured
+ * cap waits until the best cap has a neighbour below: it only tells which of the caps
+ * above the unmeasured ones is the best.
+ */
+static bool is_next(const struct outlook *o, const struct pick *p, size_t best)
+{
+    return p->net > 0 && !(o->measured[p->at] && missing_side(o, best, -1) > 0);
 }
 
 /* What the value of a goal is called. */
@@ -395,7 +406,7 @@ void propose(const struct scene *s, struct outlook *o, struct proposal *ret)
         ret->hold = false;
         ret->cap_w = o->cap_w[expected];
         why = "model expects the time bound here";
-    } else if (p.net > 0) {
+    } else if (is_next(o, &p, best)) {
         ret->hold = false;
         ret->cap_w = o->cap_w[p.at];
         if (o->measured[p.at] && noisy_bound(o))

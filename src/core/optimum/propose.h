@@ -10,6 +10,8 @@
 #include "core/optimum/level.h"
 
 enum { PROPOSE_WHY_MAX = 160, PROPOSE_LENGTH_MAX = 4 };
+/* Fraction of the goal's value: least gain for which a look leaves the held cap */
+#define LOOK_GAIN 0.001
 
 struct proposal {
     bool hold;

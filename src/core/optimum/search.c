@@ -25,7 +25,6 @@ enum {
 };
 #define STALL_STEP 0.05    /* of the demand: least distance above a cap that stalled */
 #define BOUND_EVIDENCE 6.0 /* log evidence an earlier run needs to support a bound */
-#define LOOK_GAIN 0.001    /* of the goal's value: least gain to leave the held cap */
 #define EXACT_VAR 1e-8     /* variance of a window without errors */
 #define STEADY 0.001 /* largest change of log time in a hold, if the noise is unknown */
 
@@ -404,10 +403,14 @@ static enum effect window_effect(const struct search *s, const struct search_win
     if (!s->has_reference || s->holding ||
         w->cap_mw >= search_effective(s, s->reference_mw))
         return EFFECT_ANY;
+    double noise_t = noise_known(s) ? s->noise.t.again_var[0] : 0;
+    double noise_p = noise_known(s) ? s->noise.p.again_var[0] : 0;
     return effect_of(w,
                      &(struct effect_of){.reference = &s->levels[s->reference],
                                          .offset_t = s->drift.offset_t,
                                          .offset_e = s->drift.offset_e,
+                                         .var_t = 2 * noise_t,
+                                         .var_e = 2 * (noise_t + noise_p),
                                          .gpus = s->setup.gpus,
                                          .bounded = s->setup.goal.kind == GOAL_SLOWDOWN,
                                          .again = s->again_mw == w->cap_mw});

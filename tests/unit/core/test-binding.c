@@ -255,6 +255,49 @@ static void test_two_windows(void)
     ok(r.caps == 1, "… is as good as two");
 }
 
+/* Noise that remembers makes windows differ by more than their scatter states.  With the
+ * driver's word a window counts as one of the reference as far as the noise of the
+ * windows so far allows; without times no such noise is known.
+ */
+static void test_noise(void)
+{
+    static const struct {
+        double time_s, lasted_s;
+        enum binding binding;
+        unsigned caps;
+        const char *what;
+    } rows[] = {
+        {1.013, 10, BINDING_NONE, 1, "slower by 1.3 %"},
+        {1.013, 0, BINDING_NONE, 2, "the same, noise unknown"},
+        {1.013, 10, BINDING_UNKNOWN, 2, "the same, the driver does not say"},
+        {1.08, 10, BINDING_NONE, 2, "slower by 8 %"},
+    };
+    struct search_setup u = {.goal = {GOAL_SLOWDOWN, BOUND},
+                             .min_mw = 50 * MW_PER_W,
+                             .max_mw = 300 * MW_PER_W,
+                             .default_mw = 300 * MW_PER_W,
+                             .original_mw = 300 * MW_PER_W};
+
+    for (size_t i = 0; i < n_elements(rows); i++) {
+        auto_(search_free) struct search *s = NULL;
+        struct search_result r;
+        if (!ok(search_new(&u, &s, NULL) == 0, "a search"))
+            continue;
+        for (unsigned k = 0; k < 2; k++) {
+            struct search_window w = window_of_40_w(k ? 200 : 300, rows[i].binding);
+            w.time_s = k ? rows[i].time_s : 1;
+            w.energy_j = 40 * w.time_s;
+            w.time_rse = w.energy_rse = 0.001;
+            w.start_s = 12 * k;
+            w.lasted_s = rows[i].lasted_s;
+            w.parts = 10;
+            ok(search_on_window(s, &w, NULL) == 0, "a window");
+        }
+        search_result(s, &r);
+        ok(r.caps == rows[i].caps, "%s: %u caps", rows[i].what, r.caps);
+    }
+}
+
 /* Windows without effect cost the job nothing: they are not counted, up to as many as the
  * search has of others.
  */
@@ -306,6 +349,7 @@ int main(void)
     test_limit_far_above(2, 80, BINDING_CLEAR);
     test_doubt();
     test_two_windows();
+    test_noise();
     test_uncounted();
     test_stall();
     return done();
