@@ -513,9 +513,11 @@ def lifetimes(node, d, s):
     t.ok(status == 200 and s.claims(job=got["id"]), "a prolog takes a job back, too", got)
     t.ok(noted(d, 5000), "booked")
     d.kill(actuator=False)
-    ended(steps[5000])
+    since = ended(steps[5000])
     d.start()
-    t.ok(runs(s, 5000) and runs(s, 5001), "taken over")
+    known, running = runs(s, 5001), runs(s, 5000)
+    late = SPEED * (time.monotonic() - since) >= 59    # a busy machine may start the daemon so late that the job is over
+    t.ok(known and (running or (late and running is False)), "taken over", (known, running, late))
     over(s, d, 5000, "no slurmstepd and no process for 60 s")
     t.ok(runs(s, 5001) and runs(s, 5004), "the others go on")
     t.ok(s.ask("DELETE", 5000)[0] == 204, "its epilog comes late")
