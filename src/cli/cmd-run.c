@@ -21,7 +21,7 @@ static int opt_label(const char *text, void *ret, uw_error *err)
 
     if (!utf8_is_plain(text))
         return fail(err, -EINVAL, "the value has a character that is not printable");
-    if (!label_key_valid(text, key))
+    if (!equals || !label_key_valid(text, key))
         return fail(err, -EINVAL, "'%.40s' is not KEY=VALUE (KEY: " LABEL_KEY_FORM ")",
                     text, LABEL_KEY - 1);
     if (strlen(equals + 1) >= LABEL_VALUE)
