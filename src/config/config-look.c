@@ -39,15 +39,16 @@ static const char *kind_word(mode_t kind)
     return kind == S_IFDIR ? "directory" : kind == S_IFREG ? "regular file" : "socket";
 }
 
-static int look_at(const struct named *n, const char *path, uw_error *err)
+static int look_at(const struct named *n, const char *path, bool hidden, uw_error *err)
 {
+    const char *shown = hidden ? "" : path, *sep = hidden ? "" : ": ";
     struct stat st;
 
     if (stat(path, &st) < 0)
-        return fail(err, -errno, "%s: %.100s: %s", n->key, path, strerror(errno));
+        return fail(err, -errno, "%s%s%.100s: %s", n->key, sep, shown, strerror(errno));
     if ((st.st_mode & S_IFMT) != n->kind)
-        return fail(err, n->kind == S_IFDIR ? -ENOTDIR : -EINVAL, "%s: %.100s: not a %s",
-                    n->key, path, kind_word(n->kind));
+        return fail(err, n->kind == S_IFDIR ? -ENOTDIR : -EINVAL, "%s%s%.100s: not a %s",
+                    n->key, sep, shown, kind_word(n->kind));
     return 0;
 }
 
@@ -62,7 +63,7 @@ static void warn_of(const struct named *n, const uw_error *why, config_warn_fn f
 }
 
 static int look_at_paths(const struct node_config *c, const struct node_config *defaults,
-                         config_warn_fn fn, void *user, uw_error *err)
+                         bool hidden, config_warn_fn fn, void *user, uw_error *err)
 {
     for (size_t i = 0; i < n_elements(paths); i++) {
         const struct named *n = &paths[i];
@@ -72,7 +73,7 @@ static int look_at_paths(const struct node_config *c, const struct node_config *
         if (!path[0] || strcmp(path, (const char *)defaults + n->at) == 0 ||
             (n->tcp && !c->api.tcp.listen[0]))
             continue;
-        int r = look_at(n, path, &why);
+        int r = look_at(n, path, hidden, &why);
         if (r < 0 && !n->without && r != -EACCES) /* the daemon's user may find it */
             return fail(err, r, "%s", why.text);
         if (r < 0)
@@ -81,20 +82,24 @@ static int look_at_paths(const struct node_config *c, const struct node_config *
     return 0;
 }
 
-static void look_at_group(const char *name, const char *usual, config_warn_fn fn,
-                          void *user)
+static void look_at_group(const char *name, const char *usual, bool hidden,
+                          config_warn_fn fn, void *user)
 {
     char text[160];
 
     if (!name[0] || strcmp(name, usual) == 0 || getgrnam(name))
         return;
-    (void)snprintf(text, sizeof text,
-                   "node.admin_group: there is no group '%s': only root has its rights",
-                   name);
+    if (hidden)
+        (void)snprintf(text, sizeof text,
+                       "node.admin_group: no such group: only root has its rights");
+    else
+        (void)snprintf(
+            text, sizeof text,
+            "node.admin_group: there is no group '%s': only root has its rights", name);
     fn(text, false, user);
 }
 
-int node_config_look(const struct node_config *config, const char *world,
+int node_config_look(const struct node_config *config, const char *world, bool hidden,
                      config_warn_fn fn, void *user, uw_error *err)
 {
     struct node_config defaults;
@@ -102,6 +107,6 @@ int node_config_look(const struct node_config *config, const char *world,
 
     if (r < 0)
         return r;
-    look_at_group(config->node.admin_group, defaults.node.admin_group, fn, user);
-    return look_at_paths(config, &defaults, fn, user, err);
+    look_at_group(config->node.admin_group, defaults.node.admin_group, hidden, fn, user);
+    return look_at_paths(config, &defaults, hidden, fn, user, err);
 }

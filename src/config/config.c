@@ -641,7 +641,8 @@ int node_config_file(struct node_config *config, const char *path, uw_error *err
     return r < 0 ? r : read_document(config, doc, err);
 }
 
-int node_config_shown(struct node_config *config, const char *path, uw_error *err)
+int node_config_shown(struct node_config *config, const char *path, bool *ret_hidden,
+                      uw_error *err)
 {
     auto_(yaml_free) struct yaml *doc = NULL;
     bool hidden = false;
@@ -649,6 +650,7 @@ int node_config_shown(struct node_config *config, const char *path, uw_error *er
 
     if (r == 0)
         r = read_document(config, doc, err);
+    *ret_hidden = hidden;
     return r < 0 && hidden ? yaml_not_shown(r, err) : r;
 }
 

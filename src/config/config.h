@@ -163,17 +163,21 @@ int node_config_world_dir(const char *world, char *ret, size_t size, uw_error *e
 int node_config_read(struct node_config *config, const char *name, const char *text,
                      size_t len, uw_error *err);
 int node_config_file(struct node_config *config, const char *path, uw_error *err);
-/* The same for a process without threads: yaml_read_shown(). */
-int node_config_shown(struct node_config *config, const char *path, uw_error *err);
+/* The same for a process without threads: yaml_read_shown().  *ret_hidden: not every user
+ * may read the file.
+ */
+int node_config_shown(struct node_config *config, const char *path, bool *ret_hidden,
+                      uw_error *err);
 
 /* Looks for the files, folders and the group that the configuration names (world: as for
  * node_config_init(), whose defaults may be missing).  Negative: one is missing without
  * which the daemon does not start, or dcgm-exporter's folder; *err has the key.  fn gets
- * a line for each of the others that is missing: the key, the value, what follows;
+ * a line for each of the others that is missing: the key, the value (not if hidden), what
+ * follows;
  * logged: the daemon logs that where it uses it.  May block, as getgrnam() does.
  */
 typedef void (*config_warn_fn)(const char *text, bool logged, void *user);
-int node_config_look(const struct node_config *config, const char *world,
+int node_config_look(const struct node_config *config, const char *world, bool hidden,
                      config_warn_fn fn, void *user, uw_error *err);
 
 /* Calls fn for each key that differs ("api.socket", "caps.classes"); restart: the key

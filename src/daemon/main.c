@@ -239,12 +239,13 @@ static void log_warning(const char *text, bool logged, void *user)
 static int check(struct program *p)
 {
     struct node_config c;
+    bool hidden = false;
     uw_error err = {""};
     int r = node_config_init(&c, NULL, &err);
 
     if (r == 0)
-        r = node_config_shown(&c, p->args.check, &err);
-    if (r == 0 && (r = node_config_look(&c, NULL, print_warning, p, &err)) < 0)
+        r = node_config_shown(&c, p->args.check, &hidden, &err);
+    if (r == 0 && (r = node_config_look(&c, NULL, hidden, print_warning, p, &err)) < 0)
         r = fail_in(&err, r, "%s", p->args.check);
     if (r < 0)
         return complain(USAGE, err.text);
@@ -537,7 +538,7 @@ static int run(struct program *p)
         return complain(USAGE, err.text);
     log_set_level((enum log_level)p->config.node.log);
     (void)node_config_look(&p->config, p->world.simulated ? p->world.state_dir : NULL,
-                           log_warning, NULL,
+                           false, log_warning, NULL,
                            NULL); /* what is needed fails where it is used */
     if (p->config.boards.library[0])
         r = look_at_boards(&p->world, p->config.boards.library, &err);

@@ -40,6 +40,13 @@ def starts():
             t.ok(p.returncode == code and words in p.stdout + p.stderr and ("OK\n" in p.stdout) == (code == 0) and
                  ("warning" in p.stderr) == ("warning" in words or ": not a regular" in words),
                  f"--check says {words!r} to {text!r}", p)
+        if os.geteuid() == 0:    # not every user may read it: keys without their values
+            file.write_text("node: {admin_group: nosuchgroup}\nboards: {library: /nope}\n")
+            file.chmod(0o600)
+            p = node.run("underwattd", "--check", file)
+            t.ok(p.returncode == 2 and "nosuchgroup" not in p.stderr and "/nope" not in p.stderr, "--check of a file for root alone hides values", p)
+            t.ok(all(w in p.stderr for w in ("node.admin_group: no such group: only root", "boards.library: No such file")),
+                 "and has the keys", p)
         p = node.run("underwattd", "--chekc", file)
         t.ok(p.returncode == 2 and "--chekc" in p.stderr, "an unknown option is a usage error", p)
         if os.geteuid() == 0:
