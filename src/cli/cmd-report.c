@@ -16,7 +16,7 @@
 #include "io/ledger-report.h"
 #include "io/zone.h"
 
-enum { PATH_BYTES = 1024, ANSWER_S = 60, REPORT_BYTES = 64 << 20 };
+enum { PATH_BYTES = 1024, ANSWER_S = 60, REPORT_BYTES = 64 << 20, CARBON_MOST = 10000 };
 
 struct args {
     const char *by, *from, *to, *zone, *gco2e, *price; /* NULL: not given */
@@ -27,6 +27,27 @@ struct args {
     struct accounting accounting;
     bool waste;
 };
+
+/* The texts go to the daemon, which checks them by the names of its own parameters. */
+static int opt_carbon(const char *text, void *ret, uw_error *err)
+{
+    double g = 0;
+    int r = parse_double(text, &g, err);
+
+    if (r == 0 && !(g >= 0 && g <= CARBON_MOST))
+        r = fail(err, -ERANGE, "'%.40s' is outside 0..%d", text, CARBON_MOST);
+    return r < 0 ? r : opt_text(text, ret, err);
+}
+
+static int opt_price_text(const char *text, void *ret, uw_error *err)
+{
+    struct opt_price price;
+    int r = opt_price(text, &price, err);
+
+    if (r == 0 && !price.currency[0])
+        r = fail(err, -EINVAL, "'%.40s' has no currency: '0.30 EUR'", text);
+    return r < 0 ? r : opt_text(text, ret, err);
+}
 
 static const struct format {
     const char *name;
@@ -376,7 +397,8 @@ static int run(const struct cli_env *env, int argc, char **argv)
          &a.columns},
         {"ledger", 0, "FILE", "read this ledger file instead of asking the daemon",
          opt_text, &a.ledger},
-        {"carbon", 0, "G", "the grid's gCO2e per kWh, for emissions", opt_text, &a.gco2e},
+        {"carbon", 0, "G", "the grid's gCO2e per kWh, for emissions", opt_carbon,
+         &a.gco2e},
         {"pue", 0, "N", "with --ledger: the facility's energy, of this PUE", opt_pue,
          &a.accounting},
         {"market", 0, "FILE", "with --ledger: emissions by these contracts", opt_text,
@@ -384,8 +406,8 @@ static int run(const struct cli_env *env, int argc, char **argv)
         {"embodied", 0, "\"BOARD=G ORIGIN\"",
          "with --ledger: grams an hour of a board (repeatable)", opt_embodied,
          &a.accounting},
-        {"price", 0, "\"P CUR\"", "price of a kWh, for costs: \"0.30 EUR\"", opt_text,
-         &a.price},
+        {"price", 0, "\"P CUR\"", "price of a kWh, for costs: \"0.30 EUR\"",
+         opt_price_text, &a.price},
         OPT_BOARDS(&a.boards),
     };
 
