@@ -37,7 +37,7 @@ static void add(struct attribution_job *job, const struct attribution_row *row)
     }
     part->energy_j += row->energy_j;
     struct half_sum half =
-        half_sum_of(row->energy_j, row->half_j, row->method == METER_COUNTER);
+        half_sum_of(row->energy_j, row->half_j, meter_counted(row->method, row->why));
     half_sum_add(&part->half, &half);
     part->method = row->method > part->method ? row->method : part->method;
     part->why = why_of_sum(part, row->why);
@@ -69,7 +69,10 @@ static void put(struct entry *e, enum attribution_kind kind, const struct part *
     row.job = part ? part->user.job : 0;
     row.phase = part ? part->phase : 0;
     row.energy_j = energy_j;
-    row.half_j = e->half_j * share;
+    struct half_sum half =
+        half_sum_of(e->energy_j, e->half_j, meter_counted(row.method, row.why));
+    half = half_sum_share(&half, share);
+    row.half_j = half_sum_j(&half);
     row.waste = waste_of(e, kind, part);
     attribution_judged(e->a, e->s, row.waste);
     if (!row.lost) {

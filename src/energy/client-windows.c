@@ -88,7 +88,7 @@ static void add(struct part *p, double energy_j, double half_j, enum meter_metho
                 uint32_t why)
 {
     p->energy_j += energy_j;
-    struct half_sum half = half_sum_of(energy_j, half_j, method == METER_COUNTER);
+    struct half_sum half = half_sum_of(energy_j, half_j, meter_counted(method, why));
     half_sum_add(&p->half, &half);
     if (method > p->method)
         p->method = method;

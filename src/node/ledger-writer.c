@@ -535,7 +535,7 @@ void ledger_writer_energy(struct ledger_writer *w, const struct roster *roster,
 
     if (!b)
         return;
-    e.method = row->method == METER_COUNTER ? LEDGER_COUNTED : LEDGER_SUMMED;
+    e.method = meter_counted(row->method, row->why) ? LEDGER_COUNTED : LEDGER_SUMMED;
     if (row->lost || (row->why & (METER_WHY_GAP | METER_WHY_RESET)))
         e.method |= LEDGER_BRIDGED;
     charges_put(w->charges, row, &e);

@@ -9,6 +9,11 @@ struct half_sum half_sum_of(double energy_j, double half_j, bool counted)
     return (struct half_sum){fixed_j, half_j * half_j - fixed_j * fixed_j};
 }
 
+struct half_sum half_sum_share(const struct half_sum *whole, double share)
+{
+    return (struct half_sum){whole->fixed_j * share, whole->noise2_j2 * share};
+}
+
 void half_sum_add(struct half_sum *sum, const struct half_sum *other)
 {
     sum->fixed_j += other->fixed_j;

@@ -4,7 +4,7 @@
  * (METER_FLOOR; the gain error is in no interval): these parts add up.  What is left is
  * the noise of the stretches' ends, which adds up in squares.  What a part-time sensor
  * does not see of the load may be the same in each stretch, so half widths of readings
- * add up as they are. Of a counter, the sum of sums is the sum of all their stretches.
+ * add up as they are.  For a counter, a sum of sums equals the sum over all stretches.
  * Pure.
  */
 #ifndef CORE_METER_HALF_SUM_H
@@ -20,8 +20,12 @@ struct half_sum {
     double noise2_j2; /* squares of those that do not */
 };
 
-/* half_j: of energy_j; counted: by a counter, readings had no part in it. */
+/* half_j: half width of energy_j; counted: a counter gave it, without readings. */
 struct half_sum half_sum_of(double energy_j, double half_j, bool counted);
+/* Of one of the shares (0..1) that split an energy: the sum of all shares has the
+ * whole's.
+ */
+struct half_sum half_sum_share(const struct half_sum *whole, double share);
 void half_sum_add(struct half_sum *sum, const struct half_sum *other);
 double half_sum_j(const struct half_sum *sum);
 

@@ -126,6 +126,12 @@ const char *meter_why_text(uint32_t why, char *ret, size_t size);
 /* Description of the lowest flag set, for users; NULL: none is set. */
 const char *meter_why_words(uint32_t why);
 
+/* Whether the energy is the counter's alone: readings had no part in it (half-sum.h). */
+static inline bool meter_counted(enum meter_method method, uint32_t why)
+{
+    return method == METER_COUNTER && !(why & (METER_WHY_RESET | METER_WHY_STUCK));
+}
+
 struct meter_result {
     double energy_j;
     double power_w;  /* energy_j over the window's length */

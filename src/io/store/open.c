@@ -368,6 +368,10 @@ static int older(struct ledger *l, uw_error *err)
         (void)sqlite3_close_v2(copy);
         return fail(err, -ENOMEM, "out of memory");
     }
+    if (store_half_register(copy) != SQLITE_OK) {
+        (void)sqlite3_close_v2(copy);
+        return fail(err, -ENOMEM, "out of memory");
+    }
     sqlite3_backup *b = sqlite3_backup_init(copy, "main", file, "main");
     int code = b ? sqlite3_backup_step(b, -1) : SQLITE_NOMEM;
     (void)sqlite3_backup_finish(b);

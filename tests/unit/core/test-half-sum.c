@@ -2,6 +2,7 @@
 #include <math.h>
 
 #include "core/meter/half-sum.h"
+#include "core/meter/meter.h"
 #include "tap.h"
 
 static struct half_sum of_rows(unsigned n, double energy_j, double half_j, bool counted)
@@ -39,5 +40,22 @@ int main(void)
     }
     is_near(half_sum_j(&rolled), half_sum_j(&many), 1e-9,
             "of sums: as of all their stretches");
+
+    static const double shares[] = {0.5, 0.3, 0.2};
+    for (int counted = 0; counted < 2; counted++) {
+        struct half_sum whole = half_sum_of(1000, 50, counted), back = {0};
+        for (size_t i = 0; i < 3; i++) {
+            struct half_sum share = half_sum_share(&whole, shares[i]);
+            struct half_sum row =
+                half_sum_of(1000 * shares[i], half_sum_j(&share), counted);
+            half_sum_add(&back, &row);
+        }
+        is_near(half_sum_j(&back), 50, 1e-9, "of all shares of a stretch, %s: its own",
+                counted ? "counted" : "from readings");
+    }
+    ok(meter_counted(METER_COUNTER, METER_WHY_GAP), "a counter over a gap counts");
+    ok(!meter_counted(METER_COUNTER, METER_WHY_STUCK), "readings for a stuck one do not");
+    ok(!meter_counted(METER_COUNTER, METER_WHY_RESET), "nor over a reset");
+    ok(!meter_counted(METER_INTEGRATED, 0), "nor at other times");
     return done();
 }
