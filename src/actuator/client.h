@@ -85,7 +85,8 @@ int actuator_start_local(struct loop *loop, const struct actuator_opts *opts,
  * DONE with the limit found by the first hold in original_mw and the limit in force in
  * enforced_mw; nothing has been written.  After the grace the service restores the
  * original limits.  A client that is connected but does not renew (it hangs or is
- * stopped) loses its leases after ACTUATOR_LEASE_MS, without grace.
+ * stopped) loses its leases after ACTUATOR_LEASE_MS, without grace; where the service
+ * itself stood still then, ACTUATOR_RENEW_MS after it goes on.
  */
 int actuator_connect(struct loop *loop, const char *path,
                      const struct actuator_opts *opts, struct actuator **ret,

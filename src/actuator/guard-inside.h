@@ -83,7 +83,7 @@ struct guard_session {
     void *user;
     struct loop_timer *lease;
     uint64_t lease_ns; /* the end of the lease … */
-    bool prolonged;    /* … which was noticed late: the timer's end counts, once */
+    bool prolonged;    /* … which was noticed late: the lease lasts longer, once */
     bool yielded[GUARD_BOARDS_MAX];
 };
 

@@ -65,7 +65,7 @@ static bool listen_to(int beat, int signals, pid_t child, int silent_ms)
         bool signalled = n > 0 && p[1].revents;
         if (signalled)
             hand_on(signals, child);
-        /* one signal a beat: any number of signals cannot hide missed beats */
+        /* one signal a beat: no number of signals can hide missed beats */
         p[1].fd = signalled && patience_ms >= 0 ? -1 : signals;
         if (n <= 0 || !p[0].revents)
             continue;

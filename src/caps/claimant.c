@@ -481,7 +481,7 @@ void claimant_renew(struct claimant *c, const uint32_t *safe_mw)
         loop_timer_set(c->lease, loop_now_ns(c->loop) + lease_ns, 0);
 }
 
-/* The claim ends because its time is over. */
+/* Ends the claim as one whose time is over. */
 static void expire(struct claimant *c, size_t board, uint64_t id, uint64_t now)
 {
     struct caps_view v;

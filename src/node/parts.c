@@ -688,8 +688,8 @@ static const struct node_view *policy_view(void *user)
     return node_look(user);
 }
 
-/* Whether the goal and the cap were requested, rather than being the configuration's for
- * found jobs.
+/* Whether the goal and the cap were requested.  A default goal, and the configuration's
+ * goal for found jobs, were not.
  */
 static void policy_asked(uint64_t job, bool *ret_goal, bool *ret_cap, void *user)
 {

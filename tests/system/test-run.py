@@ -506,6 +506,7 @@ def results(name, case, *args):
             found.append((False, f"{name}: broke off", repr(e)))
         if not any(good is not None and not good and uncapped(why) for good, _, why in found):
             break
+        print(f"# {name}: the actuator or its keeper was taken for dead: once more", flush=True)
     print(f"# {name}: {time.monotonic() - began:.0f} s", flush=True)
     return found
 

@@ -181,7 +181,7 @@ def suspended(t, node):
     c = Case(t, node, "all are stopped, and go on")
     others = [who for who in c.pids if who != "starter"]
     c.send(*((who, STOP) for who in ("starter", *others)))
-    time.sleep(6)
+    time.sleep(11)
     c.send(("starter", CONT))
     time.sleep(0.3)
     c.send(*((who, CONT) for who in others))

@@ -4,7 +4,7 @@
 #include <string.h>
 
 enum { DAY_S = 86400, AHEAD_S = 300 };
-#define BETTER 0.95 /* least improvement that reverses a verdict */
+#define BETTER 0.95 /* of persistence's error: "worse" ends at or below it */
 
 static const int64_t horizons_s[JUDGE_HORIZONS] = {3600, 10800, 21600, 43200, 86400};
 

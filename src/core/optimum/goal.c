@@ -36,7 +36,7 @@ static int no_goal(const char *text, const char *name, uw_error *err)
                 nearest_text(&nearest, near));
 }
 
-/* The kind of the name before the colon, in lower case; < 0: unknown name. */
+/* Stores the name before the colon in lower case; returns its kind; < 0: unknown name. */
 static int kind_of(const char *text, const char *colon, char name[NAME_MAX_LEN])
 {
     int n = snprintf(name, NAME_MAX_LEN, "%.*s",

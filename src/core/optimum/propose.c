@@ -69,7 +69,7 @@ enum { UNEVEN_LEVELS = 3 };
 /* With exact windows, the cap expected to reach the bound is measured if it is better
  * than the best measured cap by this fraction of the reference's value: like regula
  * falsi, which needs EXPECTED_LEVELS levels; with fewer, only if no other window pays.
- * In a look it is measured for LOOK_GAIN.
+ * In a look, the gain need only be LOOK_GAIN of the best measured cap's value.
  * [EXPECTED_LEVELS: recorded, slowdown:1.02: max regret]
  */
 #define EXPECTED 0.005 /* [recorded, slowdown:1.02: caps] */
@@ -361,7 +361,7 @@ static bool expected_next(const struct outlook *o, size_t expected, const struct
            (o->model.n >= EXPECTED_LEVELS || !(p->net > 0));
 }
 
-/* Whether the window is next that has the highest net gain.  Another window at a measured
+/* Whether the window with the highest net gain is next.  Another window at a measured
  * cap waits until the best cap has a neighbour below: it only tells which of the caps
  * above the unmeasured ones is the best.
  */

@@ -77,7 +77,7 @@ double phase_lag_s(const struct phase_lag *lag, double unknown_s)
 
 #define BEFORE_S 1.5 /* length of the time before the change */
 #define WITHIN_S 0.8 /* time within which the power settles */
-#define AFTER_S 2.0  /* the power after the change is the mean up to this time */
+#define AFTER_S 2.0  /* the power after the change is the mean from WITHIN_S to this */
 #define LEAST 0.1    /* least change of power that exceeds its scatter */
 #define LEAST_CAP 0.05
 enum { SAMPLES_LEAST = 5 };
