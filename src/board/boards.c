@@ -6,6 +6,7 @@
 #include <string.h>
 
 #include "base/error.h"
+#include "base/units.h"
 #include "gpu/select.h"
 
 struct board {
@@ -727,6 +728,24 @@ size_t boards_count(const struct boards *set)
 struct board *boards_at(struct boards *set, size_t i)
 {
     return i < set->n ? &set->board[i] : NULL;
+}
+
+int boards_check_cap(struct boards *set, uint32_t mw, const char *typed, uw_error *err)
+{
+    const struct board_view *one = NULL;
+    char text[WATTS_TEXT];
+
+    for (size_t i = 0; set && i < boards_count(set); i++) {
+        one = board_view(boards_at(set, i));
+        if (!one->has_limits || (mw >= one->limits.min_mw && mw <= one->limits.max_mw))
+            return 0;
+    }
+    if (!one)
+        return 0;
+    return fail(err, -ERANGE,
+                "%s is outside the range of every board; GPU %u takes %g..%g W",
+                watts_typed(typed, mw, text), one->info->index,
+                w_of_mw(one->limits.min_mw), w_of_mw(one->limits.max_mw));
 }
 
 struct board_view *board_view(struct board *b)

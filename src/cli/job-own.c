@@ -196,23 +196,8 @@ static int check_foreign(struct remote *r, uw_error *err)
 static int check_cap(const struct remote *r, uw_error *err)
 {
     uint32_t mw = r->j->caps == JOB_CAPS_NAMED ? r->j->cap.mw : 0;
-    const struct gpu_limits *one = NULL;
-    unsigned index = 0;
-    char typed[WATTS_TEXT];
 
-    for (size_t i = 0; mw && i < n_boards(r); i++) {
-        const struct board_view *v = board_view(boards_at(own_node_boards(r->own), i));
-        if (!v->has_limits || (mw >= v->limits.min_mw && mw <= v->limits.max_mw))
-            return 0;
-        one = &v->limits;
-        index = v->info->index;
-    }
-    if (!one)
-        return 0;
-    return fail(err, -ERANGE,
-                "%s is outside the range of every board; GPU %u takes %g..%g W",
-                watts_typed(r->j->cap.typed, mw, typed), index, w_of_mw(one->min_mw),
-                w_of_mw(one->max_mw));
+    return mw ? boards_check_cap(own_node_boards(r->own), mw, r->j->cap.typed, err) : 0;
 }
 
 static int need_caps(struct remote *r, uw_error *err)

@@ -389,22 +389,9 @@ static int check_job_cap(const struct rights *rs, const struct node_who *who,
 /* A job whose boards are not known yet: whether any board takes the cap in watts. */
 static int check_taken(const struct rights *rs, const struct node_job *ask, uw_error *err)
 {
-    const struct board_view *one = NULL;
-    char typed[WATTS_TEXT];
     uint32_t mw = ask->reg.boards ? 0 : ask->cap.mw;
 
-    for (size_t i = 0; mw && i < n_boards(rs); i++) {
-        const struct board_view *b = board_view(boards_at(rs->boards, i));
-        if (!b->has_limits || (mw >= b->limits.min_mw && mw <= b->limits.max_mw))
-            return 0;
-        one = b;
-    }
-    if (!one)
-        return 0;
-    return fail(err, -ERANGE,
-                "%s is outside the range of every board; GPU %u takes %g..%g W",
-                watts_typed(ask->cap.typed, mw, typed), one->info->index,
-                w_of_mw(one->limits.min_mw), w_of_mw(one->limits.max_mw));
+    return mw ? boards_check_cap(rs->boards, mw, ask->cap.typed, err) : 0;
 }
 
 int rights_begin_job(const struct rights *rs, const struct node_who *who,

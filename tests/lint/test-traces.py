@@ -6,21 +6,15 @@ import subprocess
 import sys
 import tempfile
 
+sys.path.insert(0, str(pathlib.Path(__file__).resolve().parents[1] / "system"))
+import uwtest  # noqa: E402
+
+t = uwtest.Tap()
 LINE = "0.0 0 300000 window\n"
 
 
 def main():
     top = pathlib.Path(sys.argv[1])
-    n = failed = 0
-
-    def ok(good, name, why=""):
-        nonlocal n, failed
-        n += 1
-        failed += not good
-        print(f"{'ok' if good else 'not ok'} {n} - {name}")
-        for line in [] if good else str(why).splitlines():
-            print(f"# {line}")
-
     with tempfile.TemporaryDirectory() as tmp:
         tools, kept = pathlib.Path(tmp, "tools"), pathlib.Path(tmp, "tests", "simulation", "traces")
         tools.mkdir()
@@ -36,18 +30,17 @@ def main():
         def summaries():
             return {f.name: f.read_text() for f in kept.iterdir()}
         p = keep(run=["a", "b", "c"], unseen=["d"])
-        ok(p.returncode == 0 and len(summaries()) == 2, "the first summaries are written", p.stderr)
+        t.ok(p.returncode == 0 and len(summaries()) == 2, "the first summaries are written", p.stderr)
         was = summaries()
         p = keep(run=["a", "n"], unseen=["d", "e"])
-        ok(p.returncode == 2 and p.stderr == "traces: keep: run.txt would lose 2 of its cases, as 'b': run all of them "
+        t.ok(p.returncode == 2 and p.stderr == "traces: keep: run.txt would lose 2 of its cases, as 'b': run all of them "
            "(UNDERWATT_SOAK=1), or give --drop\n", "cases that did not run are named", p)
-        ok(summaries() == was, "and no summary has changed", summaries())
+        t.ok(summaries() == was, "and no summary has changed", summaries())
         p = keep(run=["a", "b", "c", "n"])
-        ok(p.returncode == 0 and "case n = " in summaries()["run.txt"], "a new case is added", p.stderr)
+        t.ok(p.returncode == 0 and "case n = " in summaries()["run.txt"], "a new case is added", p.stderr)
         p = keep("--drop", run=["a"])
-        ok(p.returncode == 0 and summaries()["run.txt"].count("case ") == 1, "--drop drops them", p.stderr)
-    print(f"1..{n}")
-    return 1 if failed else 0
+        t.ok(p.returncode == 0 and summaries()["run.txt"].count("case ") == 1, "--drop drops them", p.stderr)
+    t.done()
 
 
-sys.exit(main())
+main()

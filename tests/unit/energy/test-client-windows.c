@@ -459,18 +459,26 @@ static double true_j(void)
     return virtual_world_true_j(w.world.sim, 0);
 }
 
+/* A board that has trained for 10 s. */
+static bool begin_trained(void)
+{
+    if (!begin("v100"))
+        return false;
+    train();
+    wait_s(10);
+    return true;
+}
+
 /* Ends that are told later than they were. */
 static void stopped_before(void)
 {
     struct client_window_result result;
     uw_error err = {""};
 
-    if (!begin("v100")) {
+    if (!begin_trained()) {
         end();
         return;
     }
-    train();
-    wait_s(10);
     double a0 = true_j();
     uint64_t a = open_one(ANNA);
     wait_s(3);
@@ -514,12 +522,10 @@ static void stood(void)
 {
     uw_error err = {""};
 
-    if (!begin("v100")) {
+    if (!begin_trained()) {
         end();
         return;
     }
-    train();
-    wait_s(10);
     double a0 = true_j();
     uint64_t a = open_one(ANNA);
     wait_s(3);
