@@ -83,15 +83,18 @@ static int query_of(const struct args *a, int64_t now_ns, struct ledger_query *r
                     uw_error *err)
 {
     struct param params[PARAMS];
-    int r = 0;
+    uw_error key = {};
 
     params_of(a, params);
     ledger_query_init(ret, now_ns);
-    for (size_t i = 0; r == 0 && i < PARAMS; i++) {
-        if (params[i].value)
-            r = ledger_query_set(ret, params[i].key, params[i].value, now_ns, err);
+    for (size_t i = 0; i < PARAMS; i++) {
+        int r = !params[i].value
+                    ? 0
+                    : ledger_query_set(ret, params[i].key, params[i].value, now_ns, &key);
+        if (r < 0) /* the text begins with the key, which is the option's name */
+            return fail(err, r, "--%.*s", (int)sizeof key.text - 3, key.text);
     }
-    return r < 0 ? r : ledger_query_check(ret, err);
+    return ledger_query_check(ret, err);
 }
 
 /* UTC, or the time of the simulated world. */

@@ -93,14 +93,16 @@ int opt_cap(const char *text, void *ret, uw_error *err)
     return parse_cap(text, ret, err);
 }
 
-/* A number alone is seconds. */
-static int read_time(const char *text, uint64_t *ret_ns, uw_error *err)
+/* A number alone is seconds.  `least_s`, `most_s`: what the error names. */
+static int read_time(const char *text, double least_s, double most_s, uint64_t *ret_ns,
+                     uw_error *err)
 {
     double s = 0;
 
     if (parse_double(text, &s, NULL) == 0) {
         if (!(s >= 0 && s < 1e9))
-            return fail(err, -ERANGE, "'%s' is outside 0 s..1e9 s", text);
+            return fail(err, -ERANGE, "'%s' is outside %g s..%g s", text, least_s,
+                        most_s);
         *ret_ns = ns_of_s(s);
         return 0;
     }
@@ -111,7 +113,7 @@ int opt_duration(const char *text, void *ret, uw_error *err)
 {
     uint64_t ns = 0;
 
-    int r = read_time(text, &ns, err);
+    int r = read_time(text, 0, 1e9, &ns, err);
     if (r < 0)
         return r;
     if (ns == 0)
@@ -125,7 +127,7 @@ int opt_time(const char *text, void *ret, uw_error *err)
     struct opt_time *o = ret;
     uint64_t ns = 0;
 
-    int r = read_time(text, &ns, err);
+    int r = read_time(text, s_of_ns(o->least_ns), s_of_ns(o->most_ns), &ns, err);
     if (r < 0)
         return r;
     if (ns < o->least_ns || ns > o->most_ns)

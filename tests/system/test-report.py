@@ -166,7 +166,7 @@ with uwtest.Node(board="v100", count=2, speed=20) as node:
          "by day, with emissions and costs", p)
     days_are_the_callers(node, d, EAST)
     p = node.run("underwatt", "report", "--from", "soon")
-    t.ok(p.returncode == 2 and "'soon' is not a time" in p.stderr, "a time that is none", p)
+    t.ok(p.returncode == 2 and "report: --from: 'soon' is not a time" in p.stderr, "a time that is none", p)
     for option, value, says in (("--price", "0.30", "has no currency"), ("--price", "x", "'x' is not"), ("--carbon", "-1", "outside 0..10000")):
         p = node.run("underwatt", "report", option, value)
         t.ok(p.returncode == 2 and option in p.stderr and says in p.stderr and "_kwh" not in p.stderr, f"report {option} {value}: names the option", p)
