@@ -99,10 +99,12 @@ static void judge_absent(const struct doctor_daemon *d, struct findings *ret)
         finding_add(ret, "daemon", FINDING_NOTE,
                     "%s: commands work by themselves, without jobs, ledger and metrics",
                     d->error.text);
-        finding_remedy(ret, d->simulated
-                                ? "underwatt-sim exec -- underwatt-start"
-                                : "sudo systemctl enable --now underwattd; without "
-                                  "systemd: underwatt-start");
+        if (d->simulated)
+            finding_remedy(ret, "underwatt-sim%s%.200s exec -- underwatt-start",
+                           d->state_dir[0] ? " --state " : "", d->state_dir);
+        else
+            finding_remedy(ret, "sudo systemctl enable --now underwattd; without "
+                                "systemd: underwatt-start");
     } else if (d->r == -EACCES) {
         finding_add(ret, "daemon", FINDING_BAD, "%s", d->error.text);
         finding_remedy(ret, "this user may not use its socket: see api.socket in "

@@ -17,6 +17,8 @@ struct doctor_daemon {
     int r;          /* result of daemon_open() or of a later request */
     uw_error error; /* the text of that result */
     bool simulated, dry_run, actuator_up, may_claim, admin;
+    char
+        state_dir[256]; /* of the simulated world if it is not the default one; else "" */
     char version[32], why[200], you[96]; /* why: the reason that no cap can be set */
     uint64_t config_failures, ledger_failures, boards, jobs;
     bool tells_config;      /* older daemons do not: */

@@ -48,7 +48,8 @@ static const char help[] =
     "                       [-- OPTION…]\n"
     "\n"
     "Run underwatt-actuator as root and underwattd as its own user, without systemd.\n"
-    "  --user NAME             underwattd's user, as root (default: underwatt)\n"
+    "  --user NAME             underwattd's user, as root (default: underwatt; root\n"
+    "                          in a simulated world if there is no such user)\n"
     "  --socket PATH           socket of the actuator, instead of\n"
     "                          " ACTUATOR_DIR "/actuator.sock\n"
     "  --actuator-config FILE  instead of " UNDERWATT_ETC "/actuator.yaml\n"
@@ -177,24 +178,28 @@ static int make_dir(const char *path, mode_t mode, uid_t uid, uw_error *err)
     return 0;
 }
 
+/* Whether the boards are simulated, and by which world. */
+static int find_boards(struct program *p, const char *boards, struct gpu_about *ret,
+                       uw_error *err)
+{
+    if (!boards)
+        return 0;
+
+    int r = gpu_boards_check(boards, geteuid() == 0, p->boards, sizeof p->boards, err);
+    return r < 0 ? r : gpu_boards_look(p->boards, ret, err);
+}
+
 /* Chooses the actuator's socket, for a real node or a simulated world, and creates the
  * directories.
  */
-static int choose_socket(struct program *p, const char *boards, uid_t uid, uw_error *err)
+static int choose_socket(struct program *p, const struct gpu_about *about, uid_t uid,
+                         uw_error *err)
 {
-    struct gpu_about about = {.simulated = false};
-    char dir[sizeof about.state_dir + 16];
+    char dir[sizeof about->state_dir + 16];
     int r = 0;
 
-    if (boards) {
-        r = gpu_boards_check(boards, geteuid() == 0, p->boards, sizeof p->boards, err);
-        if (r == 0)
-            r = gpu_boards_look(p->boards, &about, err);
-        if (r < 0)
-            return r;
-    }
-    if (about.simulated)
-        (void)snprintf(dir, sizeof dir, "%s/actuator", about.state_dir);
+    if (about->simulated)
+        (void)snprintf(dir, sizeof dir, "%s/actuator", about->state_dir);
     else
         (void)snprintf(dir, sizeof dir, ACTUATOR_DIR);
     int n = snprintf(p->socket_path, sizeof p->socket_path, "%s%s",
@@ -203,12 +208,12 @@ static int choose_socket(struct program *p, const char *boards, uid_t uid, uw_er
         return fail(err, -EINVAL,
                     "socket '%.60s': not an absolute path of at most %zu bytes",
                     p->socket_path, sizeof p->socket_path - 1);
-    if (!about.simulated && geteuid() != 0)
+    if (!about->simulated && geteuid() != 0)
         return fail(err, -EPERM, "this needs root, to set power limits");
     if (!p->socket)
         r = make_dir(dir, 0711, geteuid(), err);
-    if (r == 0 && about.simulated) {
-        (void)snprintf(dir, sizeof dir, "%s/underwattd", about.state_dir);
+    if (r == 0 && about->simulated) {
+        (void)snprintf(dir, sizeof dir, "%s/underwattd", about->state_dir);
         return make_dir(dir, 0755, uid, err);
     }
     if (r == 0)
@@ -326,7 +331,8 @@ static void set_services(struct program *p)
     set_recovery(p);
 }
 
-static int find_user(struct program *p, uid_t *ret, uw_error *err)
+/* As root, simulated boards need no user of their own: root where there is none. */
+static int find_user(struct program *p, bool simulated, uid_t *ret, uw_error *err)
 {
     *ret = geteuid();
     if (geteuid() != 0 && p->user)
@@ -334,7 +340,7 @@ static int find_user(struct program *p, uid_t *ret, uw_error *err)
     if (geteuid() != 0)
         return 0;
     if (!p->user)
-        p->user = "underwatt";
+        p->user = simulated && !getpwnam("underwatt") ? "root" : "underwatt";
     const struct passwd *pw = getpwnam(p->user);
     if (!pw)
         return fail(
@@ -348,9 +354,12 @@ static int find_user(struct program *p, uid_t *ret, uw_error *err)
 
 static int prepare(struct program *p, const char *boards, uw_error *err)
 {
-    uid_t uid;
+    struct gpu_about about = {.simulated = false};
+    uid_t uid = 0;
 
-    int r = find_user(p, &uid, err);
+    int r = find_boards(p, boards, &about, err);
+    if (r == 0)
+        r = find_user(p, about.simulated, &uid, err);
     if (r == 0)
         r = find_program(p->actuator, "underwatt-actuator", p->found[ACTUATOR],
                          sizeof p->found[ACTUATOR], err);
@@ -358,7 +367,7 @@ static int prepare(struct program *p, const char *boards, uw_error *err)
         r = find_program(p->daemon, "underwattd", p->found[DAEMON],
                          sizeof p->found[DAEMON], err);
     if (r == 0)
-        r = choose_socket(p, boards, uid, err);
+        r = choose_socket(p, &about, uid, err);
     if (r == 0)
         r = bind_socket(p, uid, err);
     if (r < 0)

@@ -4,6 +4,7 @@ its own, the real actuator.  A claim outlives whoever is killed, and its cap doe
 """
 import os
 import pathlib
+import pwd
 import signal
 import subprocess
 import sys
@@ -71,6 +72,20 @@ def wrong(t, node):
         t.ok(got == 2 and says in said, f"{text.strip()!r}, a wrong configuration, ends all with 2", f"{got}\n{said}")
 
 
+def without_user(t, node):
+    """As root with no user named: simulated boards do not need the user underwatt."""
+    try:
+        owner = pwd.getpwnam("underwatt").pw_uid
+    except KeyError:
+        owner = os.geteuid()
+    socket = pathlib.Path(node.state, "underwattd", "underwattd.sock")
+    p = node.popen("underwatt-start", stdout=subprocess.DEVNULL, stderr=subprocess.DEVNULL)
+    up = uwtest.wait_for(lambda: p.poll() is not None or uwtest.ask_socket(str(socket), "/v1/node"))
+    t.ok(up and p.poll() is None and socket.stat().st_uid == owner, "simulated boards: root needs no user underwatt", f"{up} {p.poll()}")
+    p.terminate()
+    t.equal(p.wait(timeout=uwtest.PATIENCE), 0, "... and ends with 0")
+
+
 def main():
     t = uwtest.Tap()
     with uwtest.Node(machine="boards: [{model: v100, count: 2, limit: 250 W}]") as node:
@@ -117,6 +132,8 @@ def main():
         t.ok(node.board(0)["limit_mw"] == ORIGINAL and not list(pathlib.Path(node.state, "actuator").glob("*.cap")),
              "originals back, no entry left", node.board(0))
         wrong(t, node)
+        if os.geteuid() == 0:
+            without_user(t, node)
     t.done()
 
 
