@@ -15,7 +15,9 @@ struct energy_sum_window {
     int r; /* 0, or -ENODATA, -ENOMEM: unknown for some board; see error */
     uw_error error;
     uint64_t begin_ns, end_ns;
-    double energy_j, half_j;    /* sums; half_j: 95 %, errors of boards independent */
+    double energy_j; /* sum of all boards */
+    double half_j;   /* root of the sum of the boards' squared half widths: to compare
+                      * windows of the same boards, which share the rest of the error */
     double board_j[BOARDS_MAX]; /* of each board, in the order of the samplers' boards */
     double peak_w;              /* highest observed peak of one board; 0: unknown */
     enum binding binding;       /* of the limit, on all boards */

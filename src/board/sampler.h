@@ -50,11 +50,13 @@ struct sampler_window {
     uint64_t begin_ns, end_ns;
     size_t n;
     const struct meter_result *board; /* one per board; borrowed for the callback */
-    double energy_j, half_j; /* sums; half_j: 95 %, errors of boards independent */
-    double power_w;          /* mean of all boards together */
-    double peak_w;           /* highest observed peak of one board; 0: unknown */
-    enum binding binding;    /* of the limit, on all boards; at SAMPLER_SEARCH only */
-    uint32_t why;            /* enum meter_why of all boards */
+    double energy_j;                  /* sum of all boards */
+    double half_j;  /* root of the sum of the boards' squared half widths: to compare
+                     * windows of the same boards, which share the rest of the error */
+    double power_w; /* mean of all boards together */
+    double peak_w;  /* highest observed peak of one board; 0: unknown */
+    enum binding binding; /* of the limit, on all boards; at SAMPLER_SEARCH only */
+    uint32_t why;         /* enum meter_why of all boards */
 };
 typedef int (*sampler_window_fn)(struct sampler *s, const struct sampler_window *w,
                                  void *user);

@@ -503,7 +503,7 @@ static const struct json_value *energy_of(const struct remote *r, size_t i)
 /* The energy of the boards that CMD used. */
 static void take_energy_of(struct remote *r, struct job_result *ret)
 {
-    double half2 = 0;
+    struct half_sum half = {0};
 
     ret->n = n_boards(r) < BOARDS_MAX ? n_boards(r) : BOARDS_MAX;
     ret->board = r->out;
@@ -526,10 +526,11 @@ static void take_energy_of(struct remote *r, struct job_result *ret)
             (void)fail(&ret->error, 0, "%.160s", take_text(v, "why"));
         }
         ret->energy_j += out->energy.energy_j;
-        half2 += out->energy.half_j * out->energy.half_j;
+        struct half_sum own = meter_half(&out->energy);
+        half_sum_add(&half, &own);
         ret->why |= out->energy.why;
     }
-    ret->half_j = sqrt(half2);
+    ret->half_j = half_sum_j(&half);
     if (ret->n_used == 0) {
         ret->measured = false;
         (void)fail(&ret->error, 0,

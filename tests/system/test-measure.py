@@ -234,6 +234,18 @@ def truth(node):
     t.equal(d["steps"], 18, "the job's steps are known")
 
 
+def several_boards():
+    """The sensors' part of the interval, 0.4 %, does not become smaller with more boards."""
+    with uwtest.Node(machine=MACHINE.replace("4", "8", 1), speed=50) as node:
+        p = node.run("underwatt", "measure", "--gpus", "all", "--json", "-", "-q", "--", "sleep", "4")
+        d = json.loads(p.stdout)
+        fixed = sum(min(b["half_j"], 0.004 * b["energy_j"]) if b["method"] == "counter" else b["half_j"] for b in d["boards"])
+        noise2 = sum(max(b["half_j"] ** 2 - (0.004 * b["energy_j"]) ** 2, 0) for b in d["boards"] if b["method"] == "counter")
+        t.ok(len(d["boards"]) == 8 and d["half_j"] >= 0.00399 * d["energy_j"],
+             f"8 boards in {d['time_s']:.0f} s: ± {100 * d['half_j'] / d['energy_j']:.2f} %", d)
+        t.near(d["half_j"], (fixed ** 2 + noise2) ** 0.5, 1e-3 * d["half_j"], "… the sensors' parts added up, the ends' in squares")
+
+
 def fast_job(speed, steps):
     """In a world that is faster than the clock; to 1 % and for longer in tests/simulation/test-faults.c."""
     with uwtest.Node(machine=MACHINE, speed=speed) as node:
@@ -274,5 +286,6 @@ def play(*parts):
 
 
 uwtest.together(lambda: play(bad_input, status), lambda: play(streams, signals), lambda: play(boards), lambda: play(truth),
-                lambda: fast_job(5, 90), lambda: fast_job(50, 900), paused_world)
+                lambda: fast_job(5, 90), lambda: fast_job(50, 900), paused_world,
+                several_boards)
 t.done()

@@ -31,6 +31,7 @@
 #include "base/auto.h"
 #include "base/names.h"
 #include "base/sensor.h"
+#include "core/meter/half-sum.h"
 #include "underwatt/error.h"
 
 enum meter_has {
@@ -140,6 +141,11 @@ struct meter_result {
     enum meter_method method;
     uint32_t why; /* enum meter_why */
 };
+/* For the half width of a sum. */
+static inline struct half_sum meter_half(const struct meter_result *r)
+{
+    return half_sum_of(r->energy_j, r->half_j, meter_counted(r->method, r->why));
+}
 
 /* Energy of [begin_ns, end_ns]. 0; -EINVAL (end <= begin); -ENODATA (no data in it, or it
  * begins more than 2 s before the first sample or ends more than 2 s after the last).
