@@ -27,6 +27,8 @@ struct view {
     struct top *top;
     struct top_ask *ask; /* NULL: no daemon has a ledger */
     uint64_t delay_ns, next_ns;
+    unsigned rows, cols; /* of the terminal */
+    bool ascii;
 };
 
 typedef int (*take_fn)(struct top *t, const struct json_value *v, uw_error *err);
@@ -57,11 +59,22 @@ static void look_back(struct view *v)
     }
 }
 
+/* Queries the claims on the picked board, where the view shows them. */
+static int look_at_claims(struct view *v, uw_error *err)
+{
+    struct top *t = v->top;
+    char path[160];
+
+    if (t->n_boards == 0 || !(t->claims || top_layout_now(t, v->rows, v->cols).details))
+        return 0;
+    (void)snprintf(path, sizeof path, "/v1/gpus/%s/explain", t->board[t->picked].uuid);
+    return take_one(v, path, top_take_claims, err);
+}
+
 /* Queries everything that the view shows; errors go into the view. */
 static int look(struct view *v, uw_error *err)
 {
     struct top *t = v->top;
-    char path[160];
 
     int r = take_one(v, "/v1/node", top_take_node, err);
     if (r == 0)
@@ -70,11 +83,8 @@ static int look(struct view *v, uw_error *err)
         look_back(v);
     if (r == 0)
         r = take_one(v, "/v1/jobs", top_take_jobs, err);
-    if (r == 0 && t->claims && t->n_boards > 0) {
-        (void)snprintf(path, sizeof path, "/v1/gpus/%s/explain",
-                       t->board[t->picked].uuid);
-        r = take_one(v, path, top_take_claims, err);
-    }
+    if (r == 0)
+        r = look_at_claims(v, err);
     t->trouble[0] = '\0';
     if (r < 0)
         (void)snprintf(t->trouble, sizeof t->trouble, "%.199s", err->text);
@@ -85,11 +95,8 @@ static int look(struct view *v, uw_error *err)
 
 static int draw(struct view *v)
 {
-    unsigned rows = 0, cols = 0;
-    bool ascii = false;
-
-    screen_size(&rows, &cols, &ascii);
-    auto_(grid_free) struct grid *g = grid_new(rows, cols, ascii);
+    screen_size(&v->rows, &v->cols, &v->ascii);
+    auto_(grid_free) struct grid *g = grid_new(v->rows, v->cols, v->ascii);
     if (!g)
         return -ENOMEM;
     top_draw(v->top, g);
@@ -114,6 +121,7 @@ static int watch(struct view *v, const struct cli_env *env, bool mono)
     int r = screen_open(!mono && !env->no_color, &err);
     if (r < 0)
         return cli_fail(EXIT_FAIL, "top: %s", err.text);
+    screen_size(&v->rows, &v->cols, &v->ascii);
     for (;;) {
         uint64_t now = loop_now_ns(v->loop);
         enum top_key key = TOP_KEY_OTHER;
@@ -133,8 +141,8 @@ static int watch(struct view *v, const struct cli_env *env, bool mono)
             continue;
         if (top_key(v->top, key, text))
             break;
-        if (v->top->claims)
-            v->next_ns = now; /* query the claims of the newly picked board */
+        if (!v->top->frozen)
+            (void)look_at_claims(v, NULL); /* of the board that is picked now */
     }
     screen_close();
     return r < 0 ? cli_fail(EXIT_FAIL, "top: out of memory") : EXIT_OK;

@@ -138,8 +138,11 @@ uint64_t take_board_bits(const struct json_value *array)
 
 void take_boards(const struct json_value *array, char *ret, size_t size)
 {
-    uint64_t bits = take_board_bits(array);
+    take_runs(take_board_bits(array), ret, size);
+}
 
+void take_runs(uint64_t bits, char *ret, size_t size)
+{
     ret[0] = '\0';
     for (unsigned i = 0; i < 64; i++) {
         unsigned from = i;

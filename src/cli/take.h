@@ -36,6 +36,7 @@ void take_owner(const struct json_value *job, char *ret, size_t size);
 uint64_t take_board_bits(const struct json_value *array);
 /* The same as "0-3,5"; "-" none. */
 void take_boards(const struct json_value *array, char *ret, size_t size);
+void take_runs(uint64_t boards, char *ret, size_t size); /* of bits */
 
 /* The claim's `status`.  From an older daemon only the text of `state` is available,
  * where "in force" is a status too.

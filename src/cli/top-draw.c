@@ -1,4 +1,4 @@
-#include "cli/top.h"
+#include "cli/top-draw.h"
 
 #include <math.h>
 #include <stdio.h>
@@ -13,47 +13,15 @@ enum {
     NAME = 13, /* columns of its name, at least */
     BAR_LEAST = 10,
     BY_LEAST = 16, /* columns of who caps it: "search of job 12" */
-    FEW_ROWS = 8,  /* with fewer rows, only boards are shown */
-    JOBS_LEAST = 4,
+    WIDE = 120,    /* more columns: clock and memory of boards, too */
+    USER = 8,
+    JOB_NAME = 12,
+    GPUS = 7,
     STATE = 15,
     TIME = 10,
     PHASE = 12,
-    WHO = 200,        /* bytes of a board's users */
-    GRAPH_LEAST = 60, /* columns of a board's graph, with several side by side */
-    GRAPH_LABEL = 6,  /* of them left of the graph */
-    GRAPH_MOST = 12,  /* rows */
-    BAND_LEAST = 6,   /* rows of graphs, with several bands of them */
+    WHO = 200, /* bytes of a board's users */
 };
-
-struct text {
-    char t[64];
-};
-
-/* "-" if unknown, never 0. */
-static struct text number(double v, const char *unit)
-{
-    struct text s = {"-"};
-
-    if (!isnan(v))
-        (void)snprintf(s.t, sizeof s.t, "%.0f%s", v, unit);
-    return s;
-}
-
-static struct text span(double seconds)
-{
-    struct text s = {"-"};
-    long v = isnan(seconds) ? -1 : lround(fmin(seconds, 1e9));
-
-    if (isinf(seconds))
-        (void)snprintf(s.t, sizeof s.t, "open");
-    else if (v >= 86400)
-        (void)snprintf(s.t, sizeof s.t, "%ldd%02ldh", v / 86400, v / 3600 % 24);
-    else if (v >= 3600)
-        (void)snprintf(s.t, sizeof s.t, "%ld:%02ld:%02ld", v / 3600, v / 60 % 60, v % 60);
-    else if (v >= 0)
-        (void)snprintf(s.t, sizeof s.t, "%ld:%02ld", v / 60, v % 60);
-    return s;
-}
 
 /* How close the power is to the cap. */
 static enum grid_look pressure(const struct top_board *b)
@@ -61,14 +29,6 @@ static enum grid_look pressure(const struct top_board *b)
     double part = b->power_w / b->cap_w;
 
     return part >= 0.97 ? GRID_FULL : part >= 0.90 ? GRID_NEAR : GRID_GOOD;
-}
-
-static void right(struct grid *g, unsigned row, unsigned end, enum grid_look look,
-                  const char *text)
-{
-    unsigned len = text_columns(text);
-
-    (void)grid_text(g, row, end > len ? end - len : 0, look, "%s", text);
 }
 
 static void draw_title(const struct top *t, struct grid *g)
@@ -102,17 +62,27 @@ static void draw_title(const struct top *t, struct grid *g)
         col = grid_text(g, 0, col + 2, GRID_WARN, "old figures");
     unsigned len = (unsigned)strlen(t->clock);
     if (col + 2 + len <= g->cols)
-        right(g, 0, g->cols, t->trouble[0] ? GRID_WARN : GRID_PLAIN, t->clock);
+        top_right(g, 0, g->cols, t->trouble[0] ? GRID_WARN : GRID_PLAIN, t->clock);
 }
 
 /* The columns right of the boards' names; each has a blank before it. */
-enum column { COL_POWER, COL_CAP, COL_TEMP, COL_UTIL, COL_TODAY, COL_BY, N_COLS };
+enum column {
+    COL_POWER,
+    COL_CAP,
+    COL_TEMP,
+    COL_UTIL,
+    COL_CLOCK,
+    COL_MEMORY,
+    COL_TODAY,
+    COL_BY,
+    N_COLS
+};
 
 static const struct {
     const char *head;
     unsigned width;
-} columns[N_COLS] = {{"W", 5},    {"CAP", 5},   {"°C", 3},
-                     {"UTIL", 4}, {"TODAY", 9}, {"CAPPED BY", BY_LEAST}};
+} columns[N_COLS] = {{"W", 5},   {"CAP", 5},     {"°C", 3},    {"UTIL", 4},
+                     {"MHZ", 4}, {"MEMORY", 10}, {"TODAY", 9}, {"CAPPED BY", BY_LEAST}};
 
 /* The end of a column; for COL_BY, its start; 0: left out. */
 struct boards_table {
@@ -130,11 +100,13 @@ static unsigned more(const char *text, unsigned has, unsigned room)
 }
 
 /* Distributes `extra` columns: those beyond TEXT_COLUMNS first to the names, then to who
- * caps the boards, as far as these texts need them, the others to the bar.
+ * caps the boards, as far as these texts need them, then to columns of clock and memory
+ * if both fit, the others to the bar.
  */
 static void boards_table_widen(struct boards_table *at, const struct top *t,
-                               unsigned cols, unsigned extra)
+                               unsigned cols, unsigned extra, bool shown[])
 {
+    const unsigned both = 2 + columns[COL_CLOCK].width + columns[COL_MEMORY].width;
     unsigned name = 0, by = 0;
     unsigned wide = cols > TEXT_COLUMNS ? cols - TEXT_COLUMNS : 0;
 
@@ -144,11 +116,16 @@ static void boards_table_widen(struct boards_table *at, const struct top *t,
         name = needs > name ? needs : name;
     }
     for (size_t i = 0; i < t->n_boards; i++) {
-        unsigned needs = more(t->board[i].by, BY_LEAST, wide - name);
+        const struct top_board *b = &t->board[i];
+        unsigned needs = more(b->by[0] ? b->by : b->text, BY_LEAST, wide - name);
         by = needs > by ? needs : by;
     }
     at->name += name;
     at->bar += extra - name - by;
+    if (wide >= name + by + both && cols > WIDE) {
+        shown[COL_CLOCK] = shown[COL_MEMORY] = true;
+        at->bar -= both;
+    }
 }
 
 /* Columns are shown whole or not at all; the least important go first. */
@@ -161,9 +138,9 @@ static struct boards_table boards_table(const struct top *top, unsigned cols)
     unsigned need = LEFT + NAME + BAR_LEAST;
 
     for (size_t i = 0; i <= N_COLS; i++)
-        shown[i] = true;
+        shown[i] = i != COL_CLOCK && i != COL_MEMORY;
     for (size_t i = 0; i < N_COLS; i++)
-        need += 1 + columns[i].width;
+        need += shown[i] ? 1 + columns[i].width : 0;
     for (size_t i = 0; i < n_elements(least_first) && need > cols; i++) {
         enum column c = least_first[i];
         shown[c] = false;
@@ -173,7 +150,7 @@ static struct boards_table boards_table(const struct top *top, unsigned cols)
         t.bar = BAR_LEAST;
     /* At 80 columns all are shown: COL_BY has one column more than it needs. */
     if (shown[N_COLS] && cols > need)
-        boards_table_widen(&t, top, cols, cols - need - 1);
+        boards_table_widen(&t, top, cols, cols - need - 1, shown);
     unsigned at = LEFT + t.name + t.bar;
     for (size_t i = 0; i < N_COLS; i++) {
         if (!shown[i])
@@ -195,22 +172,22 @@ static void draw_boards_head(const struct boards_table *t, struct grid *g, unsig
                         t->bar + columns[COL_POWER].width >= sizeof bar ? bar : "POWER");
     for (size_t i = 0; i < COL_BY; i++)
         if (t->at[i])
-            right(g, row, t->at[i], GRID_HEAD,
-                  i == COL_TEMP && g->ascii ? "C" : columns[i].head);
+            top_right(g, row, t->at[i], GRID_HEAD,
+                      i == COL_TEMP && g->ascii ? "C" : columns[i].head);
     if (t->at[COL_BY])
         (void)grid_text(g, row, t->at[COL_BY], GRID_HEAD, "%s", columns[COL_BY].head);
 }
 
 static void cell(struct grid *g, unsigned row, unsigned end, enum grid_look look,
-                 struct text text)
+                 struct top_word text)
 {
     if (end)
-        right(g, row, end, look, text.t);
+        top_right(g, row, end, look, text.t);
 }
 
-static struct text energy(double j)
+static struct top_word energy(double j)
 {
-    struct text s;
+    struct top_word s;
 
     (void)snprintf(s.t, sizeof s.t, "%s", figure_joules(j).t);
     return s;
@@ -221,13 +198,14 @@ static void draw_board_words(const struct boards_table *at, const struct top_boa
                              struct grid *g, unsigned row)
 {
     const char *why = b->text[0] ? b->text : isnan(b->power_w) ? "no answer" : "";
-    const char *by = !at->bar && !b->by[0] ? why : b->by;
+    bool fits = at->bar && text_columns(why) <= at->bar;
+    const char *by = !fits && !b->by[0] ? why : b->by;
 
     if (at->bar && !isnan(b->power_w) && b->max_w > 0)
         grid_bar(g, row, LEFT + at->name, at->bar, b->power_w / b->max_w,
                  isnan(b->cap_w) ? -1 : b->cap_w / b->max_w, pressure(b));
     else if (at->bar)
-        grid_field(g, row, LEFT + at->name, at->bar, GRID_WARN, why);
+        grid_field(g, row, LEFT + at->name, at->bar, GRID_WARN, by == why ? "" : why);
     if (at->at[COL_BY])
         grid_field(g, row, at->at[COL_BY], g->cols - at->at[COL_BY],
                    by == why ? GRID_WARN : GRID_PLAIN, by);
@@ -239,145 +217,21 @@ static void draw_board(const struct top *t, const struct top_board *b, struct gr
     const struct boards_table at = boards_table(t, g->cols);
     bool walking = !isnan(b->target_w) && !isnan(b->cap_w) && b->target_w < b->cap_w - 1;
 
-    right(g, row, 3, GRID_PLAIN, number(b->index, "").t);
+    top_right(g, row, 3, GRID_PLAIN, top_number(b->index, "").t);
     grid_field(g, row, LEFT, at.name - 1, GRID_PLAIN, b->name);
-    cell(g, row, at.at[COL_POWER], GRID_BOLD, number(b->power_w, ""));
-    cell(g, row, at.at[COL_CAP], walking ? GRID_NEAR : GRID_PLAIN, number(b->cap_w, ""));
+    cell(g, row, at.at[COL_POWER], GRID_BOLD, top_number(b->power_w, ""));
+    cell(g, row, at.at[COL_CAP], walking ? GRID_NEAR : GRID_PLAIN,
+         top_number(b->cap_w, ""));
     cell(g, row, at.at[COL_TEMP], b->temp_c >= 85 ? GRID_FULL : GRID_PLAIN,
-         number(b->temp_c, ""));
-    cell(g, row, at.at[COL_UTIL], GRID_PLAIN, number(b->util * 100, "%"));
+         top_number(b->temp_c, ""));
+    cell(g, row, at.at[COL_UTIL], GRID_PLAIN, top_number(b->util * 100, "%"));
+    cell(g, row, at.at[COL_CLOCK], GRID_PLAIN, top_number(b->clock_mhz, ""));
+    cell(g, row, at.at[COL_MEMORY], GRID_PLAIN,
+         top_number(b->memory_bytes / (1 << 20), " MiB"));
     cell(g, row, at.at[COL_TODAY], GRID_PLAIN, energy(b->today_j));
     draw_board_words(&at, b, g, row);
     if (b == &t->board[t->picked])
         grid_look_at(g, row, 0, LEFT + at.name - 1, GRID_PICKED);
-}
-
-/* The newest n powers of a board, the newest last, and their range; *ret_least >
- * *ret_most: none is known.
- */
-static void newest(const struct top *t, const struct top_board *b, double *v, unsigned n,
-                   double *ret_least, double *ret_most)
-{
-    *ret_least = INFINITY;
-    *ret_most = 0;
-    for (unsigned i = 0; i < n; i++) {
-        unsigned age = n - 1 - i;
-        v[i] = b->history_w[(t->looks + TOP_HISTORY - 1 - age) % TOP_HISTORY];
-        if (!isnan(v[i])) {
-            *ret_least = fmin(*ret_least, v[i]);
-            *ret_most = fmax(*ret_most, v[i]);
-        }
-    }
-}
-
-/* Draws the recent power of the picked board in one row. */
-static void draw_history_row(const struct top *t, struct grid *g, unsigned row)
-{
-    double v[TOP_HISTORY], least, most;
-    const struct top_board *b = &t->board[t->picked];
-    unsigned left = grid_text(g, row, 0, GRID_PLAIN, "GPU %u ", b->index);
-    unsigned n = g->cols - left - 18;
-
-    if (n > TOP_HISTORY)
-        n = TOP_HISTORY;
-    newest(t, b, v, n, &least, &most);
-    grid_spark(g, row, left, v, n, b->max_w > 0 ? b->max_w : most, GRID_GOOD);
-    if (least <= most)
-        (void)grid_text(g, row, left + n + 1, GRID_DIM, "%.0f..%.0f W", least, most);
-}
-
-/* Draws one board's recent power in `rows` rows and `cols` columns: a line of text, then
- * a graph from 0 to the highest limit with a line at the cap in force.
- */
-static void draw_graph(const struct top *t, const struct top_board *b, struct grid *g,
-                       unsigned row, unsigned rows, unsigned col, unsigned cols)
-{
-    double v[TOP_HISTORY], least, most;
-    unsigned n = cols - GRAPH_LABEL < TOP_HISTORY ? cols - GRAPH_LABEL : TOP_HISTORY;
-    unsigned left = col + GRAPH_LABEL, height = rows - 1, base = row + height;
-    char range[40] = "", text[120];
-
-    newest(t, b, v, n, &least, &most);
-    double top = b->max_w > 0 ? b->max_w : most;
-    if (least <= most)
-        (void)snprintf(range, sizeof range, ", %.0f..%.0f W", least, most);
-    (void)snprintf(text, sizeof text, "GPU %u power, %.0f s%s", b->index, n * t->look_s,
-                   range);
-    grid_field(g, row, col, cols, b == &t->board[t->picked] ? GRID_BOLD : GRID_PLAIN,
-               text);
-    right(g, row + 1, left - 1, GRID_DIM, number(top, "").t);
-    right(g, base, left - 1, GRID_DIM, "0");
-    if (b->cap_w > 0 && top > 0) {
-        unsigned at = (unsigned)fmin(b->cap_w / top * height, height - 1);
-        for (unsigned i = 0; i < n; i++)
-            (void)grid_text(g, base - at, left + i, GRID_DIM, g->ascii ? "-" : "┈");
-    }
-    for (unsigned i = 0; i < n && top > 0; i++)
-        if (!isnan(v[i]))
-            grid_column(g, base, left + i, height, v[i] / top, GRID_GOOD);
-}
-
-/* The number of graphs side by side, and the bands of them that all boards take. */
-static unsigned graphs_in_band(const struct grid *g)
-{
-    return g->cols < GRAPH_LEAST ? 1 : g->cols / GRAPH_LEAST;
-}
-
-static unsigned graph_bands(const struct top_shown *s, const struct grid *g)
-{
-    unsigned n = graphs_in_band(g);
-
-    return s->n ? ((unsigned)s->n + n - 1) / n : 1;
-}
-
-/* Draws the recent power in `rows` rows: of the picked board and, where the terminal is
- * wide or high, of those after it.
- */
-static void draw_history(const struct top *t, const struct top_shown *s, struct grid *g,
-                         unsigned row, unsigned rows)
-{
-    unsigned beside = graphs_in_band(g), bands = rows / BAND_LEAST;
-
-    if (s->n == 0 || g->cols < 30)
-        return;
-    if (rows == 1) {
-        draw_history_row(t, g, row);
-        return;
-    }
-    bands = bands < 1 ? 1 : bands > graph_bands(s, g) ? graph_bands(s, g) : bands;
-    beside = beside > s->n ? (unsigned)s->n : beside;
-    size_t n = (size_t)bands * beside < s->n ? (size_t)bands * beside : s->n;
-    size_t first = s->picked + n > s->n ? s->n - n : s->picked;
-    unsigned cols = g->cols / beside, high = rows / bands;
-    for (unsigned i = 0; i < n; i++)
-        draw_graph(t, &t->board[s->at[first + i]], g, row + i / beside * high, high,
-                   i % beside * cols, cols - 1);
-}
-
-static void draw_claims(const struct top *t, struct grid *g, unsigned row, unsigned end)
-{
-    const struct top_board *b = &t->board[t->picked];
-
-    if (t->picked >= t->n_boards || !top_shows_board(t, b))
-        return;
-    grid_fill(g, row, 0, g->cols, GRID_HEAD);
-    (void)grid_text(g, row, 0, GRID_HEAD, "CLAIMS ON GPU %u", b->index);
-    (void)grid_text(g, row, 18, GRID_HEAD, "AT MOST  ENDS IN  WHO AND WHY");
-    if (b->n_claims == 0 && row + 1 < end)
-        (void)grid_text(g, row + 1, 2, GRID_DIM, "none: the original limit of %s holds",
-                        number(b->original_w, " W").t);
-    for (size_t i = 0; i < b->n_claims && row + 1 + i < end; i++) {
-        const struct top_claim *c = &b->claim[i];
-        unsigned at = row + 1 + (unsigned)i;
-        enum grid_look look = c->wins ? GRID_BOLD : GRID_PLAIN;
-        (void)grid_text(g, at, 0, look, "%s %s", c->wins ? ">" : " ", c->kind);
-        right(g, at, 25, look, number(c->cap_w, " W").t);
-        right(g, at, 34, look,
-              isinf(c->left_s) && c->of_job ? "with job" : span(c->left_s).t);
-        unsigned col = grid_text(g, at, 36, look, "%s", c->who);
-        if (c->why[0])
-            (void)grid_text(g, at, col, look, ": %s", c->why);
-    }
 }
 
 /* The users of the board: "12 anna train.py", "12 and 1 more". */
@@ -404,11 +258,11 @@ static void draw_waste_row(const struct top *t, const struct top_board *b, struc
     bool nobody = strcmp(b->use, names_word(NAMES_USE, WASTE_NOBODY)) == 0;
     enum grid_look look = nobody ? GRID_PLAIN : GRID_WARN;
 
-    right(g, row, 3, GRID_PLAIN, number(b->index, "").t);
+    top_right(g, row, 3, GRID_PLAIN, top_number(b->index, "").t);
     grid_field(g, row, 4, 10, look, b->use);
-    right(g, row, 24, look, span(b->use_s).t);
-    right(g, row, 31, GRID_BOLD, number(b->power_w, "").t);
-    right(g, row, 42, GRID_PLAIN, number(b->memory_bytes / (1 << 20), " MiB").t);
+    top_right(g, row, 24, look, top_span(b->use_s).t);
+    top_right(g, row, 31, GRID_BOLD, top_number(b->power_w, "").t);
+    top_right(g, row, 42, GRID_PLAIN, top_number(b->memory_bytes / (1 << 20), " MiB").t);
     who_has(t, b, who);
     grid_field(g, row, 44, g->cols > 44 ? g->cols - 44 : 0, GRID_PLAIN, who);
 }
@@ -436,9 +290,9 @@ static void draw_idle(const struct top *t, struct grid *g, unsigned row, unsigne
 
     grid_fill(g, row, 0, g->cols, GRID_HEAD);
     (void)grid_text(g, row, 0, GRID_HEAD, "GPU WASTE");
-    right(g, row, 24, GRID_HEAD, "FOR");
-    right(g, row, 31, GRID_HEAD, "W");
-    right(g, row, 42, GRID_HEAD, "MEMORY");
+    top_right(g, row, 24, GRID_HEAD, "FOR");
+    top_right(g, row, 31, GRID_HEAD, "W");
+    top_right(g, row, 42, GRID_HEAD, "MEMORY");
     (void)grid_text(g, row, 44, GRID_HEAD, "WHO HAS IT");
     for (size_t i = 0; i < t->n_boards; i++) {
         const struct top_board *b = &t->board[i];
@@ -454,7 +308,7 @@ static void draw_idle(const struct top *t, struct grid *g, unsigned row, unsigne
         return;
     (void)grid_text(g, row + 1 + shown, 4, GRID_PLAIN, shown ? "%u more" : "all %u",
                     n - shown);
-    right(g, row + 1 + shown, 31, GRID_BOLD, number(rest_w, "").t);
+    top_right(g, row + 1 + shown, 31, GRID_BOLD, top_number(rest_w, "").t);
 }
 
 /* Rows that each list of the view of waste would take. */
@@ -541,10 +395,19 @@ static bool job_has_phase(const struct grid *g)
     return g->cols >= 80 + TIME + PHASE;
 }
 
-/* Columns of a job's name and of its state beyond those that they have at 80 columns. */
+/* Columns of a job's texts beyond those that they have at 80 columns. */
 struct job_widths {
-    unsigned name, state;
+    unsigned user, name, gpus, state;
 };
+
+/* Gives the text's column what it needs of *rest. */
+static void widen(unsigned *width, const char *text, unsigned has, unsigned *rest)
+{
+    unsigned needs = more(text, has + *width, *rest);
+
+    *width += needs;
+    *rest -= needs;
+}
 
 static struct job_widths job_widths(const struct top *t, const struct grid *g)
 {
@@ -553,19 +416,22 @@ static struct job_widths job_widths(const struct top *t, const struct grid *g)
                                       : 0;
     struct job_widths w = {0};
 
-    for (size_t i = 0; i < t->n_jobs; i++) {
-        unsigned needs = more(t->job[i].state, STATE, rest);
-        w.state = needs > w.state ? needs : w.state;
-    }
-    w.name = rest - w.state;
+    for (size_t i = 0; i < t->n_jobs; i++)
+        widen(&w.state, t->job[i].state, STATE, &rest);
+    for (size_t i = 0; i < t->n_jobs; i++)
+        widen(&w.name, t->job[i].name, JOB_NAME, &rest);
+    for (size_t i = 0; i < t->n_jobs; i++)
+        widen(&w.user, t->job[i].user, USER, &rest);
+    for (size_t i = 0; i < t->n_jobs; i++)
+        widen(&w.gpus, t->job[i].gpus, GPUS, &rest);
     return w;
 }
 
 /* The part of its energy that a job saved; "~0" if it is not distinguishable from zero.
  */
-static struct text saved(const struct top_job *j)
+static struct top_word saved(const struct top_job *j)
 {
-    struct text s = {"-"};
+    struct top_word s = {"-"};
 
     if (isfinite(j->saved) && !figure_told(j->saved, j->saved_half))
         (void)snprintf(s.t, sizeof s.t, "~0");
@@ -590,51 +456,78 @@ static double cap_of(const struct top *t, const struct top_job *j)
     return isinf(least) ? (double)NAN : least;
 }
 
+/* The start of the columns whose place depends on the widths. */
+static unsigned job_name_at(struct job_widths w)
+{
+    return 6 + USER + w.user + 1;
+}
+
+static unsigned job_gpus_at(struct job_widths w)
+{
+    return job_name_at(w) + JOB_NAME + w.name + 1;
+}
+
+static unsigned job_state_at(struct job_widths w)
+{
+    return job_gpus_at(w) + GPUS + w.gpus + 1;
+}
+
 static void draw_job(const struct top *t, const struct top_job *j, struct job_widths wide,
                      struct grid *g, unsigned row)
 {
     char text[32];
-    unsigned at = 15 + 13 + wide.name, end = at + wide.state;
+    unsigned at = job_state_at(wide), end = at + STATE + wide.state;
 
     (void)snprintf(text, sizeof text, "%llu", (unsigned long long)j->id);
-    right(g, row, 5, GRID_PLAIN, text);
-    grid_field(g, row, 6, 8, GRID_PLAIN, j->user);
-    grid_field(g, row, 15, 12 + wide.name, GRID_PLAIN, j->name);
-    grid_field(g, row, at, 7, GRID_PLAIN, j->gpus);
-    grid_field(g, row, at + 8, STATE + wide.state, j->goal[0] ? GRID_GOOD : GRID_DIM,
+    top_right(g, row, 5, GRID_PLAIN, text);
+    grid_field(g, row, 6, USER + wide.user, GRID_PLAIN, j->user);
+    grid_field(g, row, job_name_at(wide), JOB_NAME + wide.name, GRID_PLAIN, j->name);
+    grid_field(g, row, job_gpus_at(wide), GPUS + wide.gpus, GRID_PLAIN, j->gpus);
+    grid_field(g, row, at, STATE + wide.state, j->goal[0] ? GRID_GOOD : GRID_DIM,
                j->state);
-    right(g, row, end + 28, GRID_PLAIN, number(cap_of(t, j), "").t);
+    top_right(g, row, end + 5, GRID_PLAIN, top_number(cap_of(t, j), "").t);
     if (job_has_energy(g)) {
-        right(g, row, end + 39, GRID_PLAIN, saved(j).t);
-        right(g, row, end + 48, GRID_PLAIN, figure_joules(j->energy_j).t);
+        top_right(g, row, end + 16, GRID_PLAIN, saved(j).t);
+        top_right(g, row, end + 25, GRID_PLAIN, figure_joules(j->energy_j).t);
     }
     if (job_has_phase(g))
-        grid_field(g, row, end + 50, 10, GRID_PLAIN, j->phase);
+        grid_field(g, row, end + 27, PHASE - 2, GRID_PLAIN, j->phase);
     if (job_has_time(g))
-        right(g, row, g->cols, GRID_PLAIN, span(j->time_s).t);
+        top_right(g, row, end + 25 + (job_has_phase(g) ? PHASE : 0) + TIME, GRID_PLAIN,
+                  top_span(j->time_s).t);
+}
+
+static void draw_jobs_head(const struct top *t, struct job_widths wide, struct grid *g,
+                           unsigned row)
+{
+    unsigned end = job_state_at(wide) + STATE + wide.state;
+
+    grid_fill(g, row, 0, g->cols, GRID_HEAD);
+    (void)grid_text(g, row, 2, GRID_HEAD, "JOB USER");
+    (void)grid_text(g, row, job_name_at(wide), GRID_HEAD, "NAME");
+    (void)grid_text(g, row, job_gpus_at(wide), GRID_HEAD, "GPUS");
+    (void)grid_text(g, row, job_state_at(wide), GRID_HEAD, "STATE");
+    top_right(g, row, end + 5, GRID_HEAD, "CAP");
+    if (job_has_energy(g)) {
+        top_right(g, row, end + 16, GRID_HEAD,
+                  t->sort == TOP_SORT_SAVED ? "*SAVED" : "SAVED");
+        top_right(g, row, end + 25, GRID_HEAD,
+                  t->sort == TOP_SORT_ENERGY ? "*ENERGY" : "ENERGY");
+    }
+    if (job_has_phase(g))
+        (void)grid_text(g, row, end + 27, GRID_HEAD, "PHASE");
+    if (job_has_time(g))
+        top_right(g, row, end + 25 + (job_has_phase(g) ? PHASE : 0) + TIME, GRID_HEAD,
+                  t->sort == TOP_SORT_TIME ? "*TIME" : "TIME");
 }
 
 static void draw_jobs(const struct top *t, struct grid *g, unsigned row, unsigned end)
 {
     size_t at[TOP_JOBS] = {0};
     const struct job_widths wide = job_widths(t, g);
-    unsigned mid = 15 + 13 + wide.name, state = wide.state;
-
-    grid_fill(g, row, 0, g->cols, GRID_HEAD);
-    (void)grid_text(g, row, 2, GRID_HEAD, "JOB USER     NAME");
-    (void)grid_text(g, row, mid, GRID_HEAD, "GPUS    STATE");
-    right(g, row, mid + state + 28, GRID_HEAD, "CAP");
-    if (job_has_energy(g)) {
-        right(g, row, mid + state + 39, GRID_HEAD,
-              t->sort == TOP_SORT_SAVED ? "*SAVED" : "SAVED");
-        right(g, row, mid + state + 48, GRID_HEAD,
-              t->sort == TOP_SORT_ENERGY ? "*ENERGY" : "ENERGY");
-    }
-    if (job_has_phase(g))
-        (void)grid_text(g, row, mid + state + 50, GRID_HEAD, "PHASE");
-    if (job_has_time(g))
-        right(g, row, g->cols, GRID_HEAD, t->sort == TOP_SORT_TIME ? "*TIME" : "TIME");
     size_t n = order(t, at);
+
+    draw_jobs_head(t, wide, g, row);
     if (n == 0 && row + 1 < end)
         (void)grid_text(g, row + 1, 2, GRID_DIM,
                         t->n_jobs ? "no job matches the filter" : "no job on this node");
@@ -707,69 +600,75 @@ static void draw_help(struct grid *g)
     (void)grid_text(g, 3 + (unsigned)n_elements(lines), 0, GRID_DIM, "any key goes back");
 }
 
-/* Rows of the graphs: one for each band of boards, and the `spare` rows. */
-static unsigned history_rows(unsigned bands, unsigned spare)
+/* Rows of the jobs with their head. */
+static unsigned jobs_rows(const struct top *t)
 {
-    unsigned most = GRAPH_MOST * bands, rows = spare + 1 < most ? spare + 1 : most;
+    unsigned n = 0;
 
-    return rows < 3 ? 1 : rows; /* a line of text and a graph of two rows at least */
+    for (size_t i = 0; i < t->n_jobs; i++)
+        n += top_shows_job(t, &t->job[i]);
+    return 1 + (n ? n : 1);
 }
 
-/* Rows of the list below the graphs, with its head. */
-static unsigned list_rows(const struct top *t)
+struct top_layout top_layout_now(const struct top *t, unsigned rows, unsigned cols)
 {
-    unsigned need[TOP_LISTS], rows = 1 + (unsigned)t->n_jobs;
+    unsigned lists[TOP_LISTS], shown = (unsigned)top_boards_shown(t).n;
+    struct top_needs need = {.boards = shown ? shown : t->n_boards > 0,
+                             .list = jobs_rows(t),
+                             .details = top_details_rows(t, cols),
+                             .events = top_events_rows(t, cols)};
 
+    if (t->claims || t->waste)
+        need.jobs = need.list;
+    if (t->claims) {
+        need.list = top_claims_rows(t, cols);
+        need.details = 0;
+    } else if (t->waste) {
+        need.list = waste_rows(t, lists);
+    }
+    return top_layout(rows, cols, &need);
+}
+
+/* The parts below the boards. */
+static void draw_below(const struct top *t, const struct top_layout *l,
+                       const struct top_shown *s, struct grid *g, unsigned row)
+{
+    top_draw_graphs(t, s, l, g, row);
+    row += l->graphs;
     if (t->claims)
-        rows = t->picked < t->n_boards ? 1 + (unsigned)t->board[t->picked].n_claims : 1;
+        top_draw_claims(t, g, row, row + l->list);
     else if (t->waste)
-        rows = waste_rows(t, need);
-    return rows > JOBS_LEAST ? rows : JOBS_LEAST;
-}
-
-/* Returns the number of board rows that fit, and the first board. */
-static unsigned board_rows(const struct top_shown *s, const struct grid *g,
-                           size_t *ret_first)
-{
-    unsigned least = g->rows < FEW_ROWS ? 3 : 3 + JOBS_LEAST + 1;
-    unsigned rows = g->rows > least ? g->rows - least : 1;
-
-    if (rows > s->n)
-        rows = (unsigned)s->n;
-    *ret_first = s->picked >= rows ? s->picked - rows + 1 : 0;
-    return rows;
+        draw_waste(t, g, row, row + l->list);
+    else
+        draw_jobs(t, g, row, row + l->list);
+    row += l->list;
+    if (l->jobs)
+        draw_jobs(t, g, row, row + l->jobs);
+    row += l->jobs;
+    top_draw_details(t, g, row, row + l->details);
+    row += l->details;
+    if (l->events)
+        top_draw_events(t, g, row, l->events);
 }
 
 void top_draw(const struct top *t, struct grid *g)
 {
-    size_t first = 0;
-
     if (t->help) {
         draw_help(g);
         return;
     }
     const struct boards_table table = boards_table(t, g->cols);
-    const struct top_shown shown = top_boards_shown(t);
-    unsigned rows = board_rows(&shown, g, &first);
+    const struct top_shown s = top_boards_shown(t);
+    const struct top_layout l = top_layout_now(t, g->rows, g->cols);
+    size_t first = s.picked >= l.boards ? s.picked - l.boards + 1 : 0;
     draw_title(t, g);
     draw_boards_head(&table, g, 1);
-    for (unsigned i = 0; i < rows; i++)
-        draw_board(t, &t->board[shown.at[first + i]], g, 2 + i);
-    if (rows == 0 && t->n_boards > 0 && g->rows > 3)
-        (void)grid_text(g, 1 + ++rows, 2, GRID_DIM, "no board matches the filter");
-    if (g->rows >= FEW_ROWS) {
-        unsigned used = 2 + rows + 1 + list_rows(t) + 1;
-        unsigned high =
-            history_rows(graph_bands(&shown, g), g->rows > used ? g->rows - used : 0);
-        unsigned row = 2 + rows + high;
-        draw_history(t, &shown, g, 2 + rows, high);
-        if (t->claims)
-            draw_claims(t, g, row, g->rows - 1);
-        else if (t->waste)
-            draw_waste(t, g, row, g->rows - 1);
-        else
-            draw_jobs(t, g, row, g->rows - 1);
-    }
+    for (unsigned i = 0; i < l.boards && first + i < s.n; i++)
+        draw_board(t, &t->board[s.at[first + i]], g, 2 + i);
+    if (s.n == 0 && t->n_boards > 0 && g->rows > 3)
+        (void)grid_text(g, 2, 2, GRID_DIM, "no board matches the filter");
+    if (l.graphs)
+        draw_below(t, &l, &s, g, 2 + l.boards);
     for (unsigned row = 1; t->trouble[0] && row < g->rows; row++)
         grid_look_at(g, row, 0, g->cols, GRID_DIM);
     if (g->rows > 3)

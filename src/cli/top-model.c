@@ -21,6 +21,8 @@ int top_take_node(struct top *t, const struct json_value *node, uw_error *err)
     (void)snprintf(t->clock, sizeof t->clock, "%.8s", utc + 11);
     t->simulated = take_bool(node, "simulated");
     t->dry_run = take_bool(node, "dry_run");
+    if (!t->began[0])
+        (void)snprintf(t->began, sizeof t->began, "%s", t->clock);
     t->read_only = !take_bool(json_get(node, "actuator"), "up");
     return 0;
 }
@@ -118,6 +120,8 @@ int top_take_gpus(struct top *t, const struct json_value *gpus, uw_error *err)
             for (size_t k = 0; k < TOP_HISTORY; k++)
                 board[i].history_w[k] = (double)NAN;
         take_board(&board[i], v);
+        if (old)
+            top_note_board(t, old, &board[i]);
     }
     qsort(board, n, sizeof *board, by_index);
     memcpy(t->board, board, sizeof t->board);
@@ -178,17 +182,41 @@ static void take_job(struct top_job *j, const struct json_value *v)
     j->time_s = take_number(v, "time_s");
 }
 
+static const struct top_job *find(const struct top_job *job, size_t n, uint64_t id)
+{
+    for (size_t i = 0; i < n; i++)
+        if (job[i].id == id)
+            return &job[i];
+    return NULL;
+}
+
+/* Jobs that began, changed or ended. */
+static void note_jobs(struct top *t, const struct top_job *job, size_t n)
+{
+    for (size_t i = 0; i < n; i++)
+        top_note_job(t, find(t->job, t->n_jobs, job[i].id), &job[i]);
+    for (size_t i = 0; i < t->n_jobs; i++)
+        if (!find(job, n, t->job[i].id))
+            top_note_job(t, &t->job[i], NULL);
+}
+
 int top_take_jobs(struct top *t, const struct json_value *jobs, uw_error *err)
 {
     const struct json_value *list = json_get(jobs, "jobs");
+    auto_(mem_free) struct top_job *job = calloc(TOP_JOBS, sizeof *job);
     size_t n = 0;
 
+    if (!job)
+        return fail(err, -ENOMEM, "out of memory");
     if (!list)
         return fail(err, -EINVAL, "the daemon's answer has no list of jobs");
     for (size_t i = 0; i < json_count(list) && n < TOP_JOBS; i++) {
         if (take_bool(json_at(list, i), "running"))
-            take_job(&t->job[n++], json_at(list, i));
+            take_job(&job[n++], json_at(list, i));
     }
+    if (t->looks > 0)
+        note_jobs(t, job, n);
+    memcpy(t->job, job, sizeof t->job);
     t->n_jobs = n;
     if (t->first_job >= n)
         t->first_job = 0;

@@ -16,11 +16,12 @@ enum {
     TOP_BOARDS = 64,
     TOP_JOBS = 256,
     TOP_CLAIMS = 32,
-    TOP_HISTORY = 240, /* samples kept for the graphs */
+    TOP_HISTORY = 500, /* samples kept for the graphs */
     TOP_TEXT = 96,
     TOP_WHY = 240,
     TOP_WASTERS = 64,
     TOP_FILTER = 64,
+    TOP_EVENTS = 64,
 };
 
 /* NaN: unknown, in all of these. */
@@ -67,6 +68,13 @@ struct top_wasted {
     size_t n_rest;
 };
 
+/* A change that the view has seen. */
+struct top_event {
+    char clock[16];  /* UTC, "14:03:22" */
+    uint64_t boards; /* those that changed so at this time; 0: a job did */
+    char text[TOP_WHY + TOP_TEXT];
+};
+
 enum top_sort { TOP_SORT_ID, TOP_SORT_ENERGY, TOP_SORT_SAVED, TOP_SORT_TIME, TOP_SORTS };
 
 struct top {
@@ -83,6 +91,9 @@ struct top {
     char currency[16];
     char wasted_to[8];        /* UTC, "14:03": the end of these; "": no answer yet */
     char wasted_trouble[200]; /* why they are unknown; or "" */
+    struct top_event event[TOP_EVENTS]; /* a ring buffer */
+    size_t n_events;                    /* of all times */
+    char began[16];                     /* clock of the first answer; "": none yet */
 
     /* State of the viewer. */
     size_t picked; /* board */
@@ -107,6 +118,11 @@ int top_take_claims(struct top *t, const struct json_value *explain, uw_error *e
 int top_take_history(struct top *t, const struct json_value *history, uw_error *err);
 /* Takes the answer of GET /v1/report?waste=true. */
 int top_take_waste(struct top *t, const struct json_value *report, uw_error *err);
+/* Notes what changed of a board, together with boards that changed in the same way at
+ * the same time, and of a job; old NULL: a new one; now NULL: it ended. */
+void top_note_board(struct top *t, const struct top_board *old,
+                    const struct top_board *now);
+void top_note_job(struct top *t, const struct top_job *old, const struct top_job *now);
 /* Adds a sample of the current powers to the graphs. */
 void top_tick(struct top *t);
 
@@ -152,6 +168,26 @@ void top_repick(struct top *t);
 bool top_filter_key(struct top *t, enum top_key key, const char *text);
 
 void top_draw(const struct top *t, struct grid *g);
+
+/* Rows of the parts of the view: what each could use, and what it gets. */
+struct top_needs {
+    unsigned boards;
+    unsigned list;    /* with its head: the jobs, or what the viewer chose instead */
+    unsigned jobs;    /* with their head, if `list` is another list */
+    unsigned details; /* of the picked board, if `list` is not its claims */
+    unsigned events;
+};
+struct top_layout {
+    unsigned boards, graphs, list, jobs, details, events;
+    unsigned bands, beside; /* of graphs: `bands` above each other, of `beside` */
+};
+enum { TOP_LIST_LEAST = 4 };
+/* Distributes the rows of a terminal.  The sum with the first line, the head of the
+ * boards and the line of keys is at most `rows`, on terminals of 4 rows or more.
+ */
+struct top_layout top_layout(unsigned rows, unsigned cols, const struct top_needs *need);
+/* The same for what the view shows now. */
+struct top_layout top_layout_now(const struct top *t, unsigned rows, unsigned cols);
 
 /* Rows that a list of the view of waste would take, its head among them; 0: left out. */
 unsigned top_wasted_rows(const struct top *t, const struct top_wasted *w);

@@ -128,7 +128,7 @@ static void test_standard(void)
            "  0 Tesla V100-… ███████······│   150   300  61  98%  7.200 MJ original",
            "half of the bar, the stroke at its end");
     ok(row_has(g, 3, "210   215  61  98%  7.200 MJ search of job 12"), "a capped board");
-    ok(row_has(g, 5, "the driver ha"), "a silent board tells why instead of a bar");
+    ok(row_has(g, 5, "the driver hangs"), "a silent board tells why, in full");
     ok(row_has(g, 5, "-     -   -    -         -"), "and unknown is '-', never 0");
     ok(row_has(g, 6, "GPU 0 "), "history of the picked board");
     ok(row_has(g, 6, "▅▅▅▅▅▅▅▅▅▅ 150..150 W"), "ten looks at half of its power");
@@ -233,16 +233,25 @@ static void test_wide(void)
     (void)snprintf(t.job[1].state, sizeof t.job[1].state, "%s", state);
     struct grid *g = drawn(50, 200, false);
     ok(row_has(g, 2, name) && row_has(g, 2, by), "name and reason are whole");
-    ok(row_has(g, 6, "GPU 0 power, 59 s, 150..150 W") && row_has(g, 6, "GPU 1 power") &&
-           row_has(g, 6, "GPU 2 power"),
-       "three graphs beside each other");
-    ok(row_has(g, 7, "300") && row_has(g, 17, "   0 "),
+    ok(row_has(g, 1, "UTIL  MHZ     MEMORY     TODAY") && row_has(g, 2, " 98% 1380 "),
+       "clock and memory are shown, too");
+    ok(row_has(g, 6, "GPU 0 power, 93 s, 150..150 W") && row_has(g, 6, "GPU 1 power"),
+       "two graphs beside each other");
+    ok(row_has(g, 7, "300") && row_has(g, 19, "    0 "),
        "on a scale up to the highest limit");
-    is_int(g->cell[(size_t)13 * 200 + 64].code, 0x2588,
+    is_int(g->cell[(size_t)14 * 200 + 98].code, 0x2588,
            "half of the limit: half the height");
-    is_int(g->cell[(size_t)11 * 200 + 64].code, ' ', "and no more");
-    ok(row_has(g, 18, "GPU 3 power"), "the fourth below");
-    ok(row_has(g, 30, "JOB USER") && row_has(g, 32, state), "a state is whole");
+    is_int(g->cell[(size_t)12 * 200 + 98].code, ' ', "and no more");
+    ok(row_has(g, 20, "GPU 2 power") &&
+           row_has(g, 20, "GPU 3 power, 93 s, now: the driver hangs"),
+       "the others below, and why there is nothing to draw");
+    ok(list(g) == 34 && row_has(g, 36, state), "a state is whole");
+    ok(row_has(g, 38, "GPU 0  NVIDIA H100 80GB HBM3") &&
+           row_has(g, 39, "limit 300 W in force, 300 W wanted, 300 W original") &&
+           row_has(g, 40, by) && row_has(g, 41, "CLAIMS ON GPU 0") &&
+           row_has(g, 42, "the original limit of 300 W holds"),
+       "then the picked board in detail");
+    ok(row_has(g, 43, "EVENTS SINCE -") && row_has(g, 44, "none"), "then events");
     grid_free(g);
     t.n_boards = 40;
     for (size_t i = 4; i < 40; i++)
