@@ -80,13 +80,18 @@ static void take_board(struct top_board *b, const struct json_value *v)
 }
 
 /* Returns the board with this UUID and its history; NULL: new. */
-static const struct top_board *known(const struct top *t, const struct json_value *v)
+static const struct top_board *known_uuid(const struct top *t, const char *uuid)
 {
     for (size_t i = 0; i < t->n_boards; i++) {
-        if (strcmp(t->board[i].uuid, take_text(v, "uuid")) == 0)
+        if (strcmp(t->board[i].uuid, uuid) == 0)
             return &t->board[i];
     }
     return NULL;
+}
+
+static const struct top_board *known(const struct top *t, const struct json_value *v)
+{
+    return known_uuid(t, take_text(v, "uuid"));
 }
 
 /* Several nodes report theirs in no order. */
@@ -120,10 +125,13 @@ int top_take_gpus(struct top *t, const struct json_value *gpus, uw_error *err)
             for (size_t k = 0; k < TOP_HISTORY; k++)
                 board[i].history_w[k] = (double)NAN;
         take_board(&board[i], v);
+    }
+    qsort(board, n, sizeof *board, by_index);
+    for (size_t i = 0; i < n; i++) {
+        const struct top_board *old = known_uuid(t, board[i].uuid);
         if (old)
             top_note_board(t, old, &board[i]);
     }
-    qsort(board, n, sizeof *board, by_index);
     memcpy(t->board, board, sizeof t->board);
     t->n_boards = n;
     if (t->picked >= n)
