@@ -193,7 +193,7 @@ static void live_text(const struct remote *r, char *ret, size_t size)
         (void)snprintf(steps, sizeof steps, "%" PRIu64 " steps  %.3g s/step  ", n,
                        step_s);
     if (r->own)
-        (void)snprintf(power, sizeof power, "%s  ", figure_watts(r->power_w).t);
+        (void)snprintf(power, sizeof power, "%s  ", figure_mean_watts(r->power_w).t);
     (void)snprintf(ret, size, "%.0f s  %s%s%s",
                    s_between(r->begin_ns, loop_now_ns(r->loop)), steps, power,
                    state_text(r, job));

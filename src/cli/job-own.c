@@ -338,13 +338,18 @@ static void see_boards(struct remote *r)
 {
     const struct node_view *v = node_look(own_node_node(r->own));
 
+    bool any = false;
+
     note_originals(r);
     r->power_w = 0;
     for (size_t i = 0; i < n_boards(r); i++) {
         const struct maybe *power = &v->board[i].power_w;
+        any = any || is_used(r, i);
         if (is_used(r, i)) /* NaN: the power of a board is unknown */
             r->power_w += power->known ? power->v : (double)NAN;
     }
+    if (!any) /* not known yet which boards CMD uses */
+        r->power_w = (double)NAN;
 }
 
 /* CMD's boards are known: another job, with the search, replaces the first one. */

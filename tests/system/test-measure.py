@@ -4,6 +4,7 @@ boards, whose joules."""
 import json
 import os
 import pathlib
+import pty
 import re
 import signal
 import subprocess
@@ -153,6 +154,26 @@ def signals(node):
     t.ok(p.returncode in (21, 22) and "time " in err, "Ctrl-C at a terminal: CMD decides, the report comes", f"{p.returncode} {err}")
 
 
+def live(node):
+    """The live line: '-' until CMD uses a board, then the mean power with its window."""
+    lead, follow = pty.openpty()
+    child = node.popen("underwatt", "measure", "--", "sh", "-c", "sleep 2; " + " ".join(train("0", 60)), stderr=follow,
+                       stdout=subprocess.DEVNULL)
+    os.close(follow)
+    text = b""
+    while True:
+        try:
+            text += os.read(lead, 65536)
+        except OSError:  # its other end is closed
+            break
+    os.close(lead)
+    lines = re.findall("\r\033\\[K(\\d+ s [^\r]*)", text.decode())
+    t.ok(child.wait(60) == 0 and any(re.fullmatch("\\d+ s  -  measures", x) for x in lines),
+         "no board is used yet: the power is unknown", lines[:4])
+    t.ok(any(re.search(r"  [1-9]\d*(\.\d+)? W \(1-2 s\)  measures", x) for x in lines) and not any("  0 W" in x for x in lines),
+         "then a mean with its window, and never 0 W", lines[-4:])
+
+
 def used(d):
     return [b["index"] for b in d["boards"]]
 
@@ -285,7 +306,7 @@ def play(*parts):
             part(world)
 
 
-uwtest.together(lambda: play(bad_input, status), lambda: play(streams, signals), lambda: play(boards), lambda: play(truth),
+uwtest.together(lambda: play(bad_input, status), lambda: play(streams, signals, live), lambda: play(boards), lambda: play(truth),
                 lambda: fast_job(5, 90), lambda: fast_job(50, 900), paused_world,
                 several_boards)
 t.done()
