@@ -1,5 +1,6 @@
 #include "actuator/keeper.h"
 
+#include <assert.h>
 #include <errno.h>
 #include <fcntl.h>
 #include <poll.h>
@@ -18,7 +19,13 @@ enum {
     OK = 0,
     FAILED = 1,
     USAGE = 2,
+    BACK_MS = 5000,     /* after whatever stops, all originals are in force by then … */
+    RECOVERY_MS = 1000, /* … and a recovery takes less than this */
 };
+
+static_assert(KEEPER_SILENT_MS + REAP_MS + RECOVERY_MS <= BACK_MS &&
+                  KEEPER_SILENT_MS + KEEPER_BEAT_MS + RECOVERY_MS <= BACK_MS,
+              "noticed too late");
 
 /* Waits for the child, with a limit: a process that is stuck in the driver cannot be
  * killed.

@@ -117,6 +117,37 @@ static void test_signals(void)
            "a silent actuator is noticed, however many signals come");
 }
 
+/* An actuator that a busy machine keeps from running for two seconds. */
+static void stand_still(int beat)
+{
+    const struct timespec still = {.tv_sec = 2};
+
+    (void)send(beat, "", 1, 0);
+    (void)nanosleep(&still, NULL);
+    (void)send(beat, "", 1, 0);
+    _exit(0);
+}
+
+static void test_standstill(void)
+{
+    char *argv[] = {self, word, note, NULL};
+    const struct keeper_opts opts = {
+        .recovery = argv, .silent_ms = KEEPER_SILENT_MS, .say = say};
+    int beat = -1, status = 0;
+    pid_t pid = fork();
+
+    if (pid == 0) {
+        int r = keeper_start(&opts, &beat);
+        if (beat < 0)
+            _exit(r < 0 ? 99 : r);
+        stand_still(beat);
+    }
+    while (waitpid(pid, &status, 0) < 0 && errno == EINTR) {
+    }
+    is_int(WIFEXITED(status) ? WEXITSTATUS(status) : -1, 0,
+           "an actuator that stood still for 2 s is not killed");
+}
+
 int main(int argc, char **argv)
 {
     if (argc == 3 && strcmp(argv[1], word) == 0)
@@ -127,6 +158,7 @@ int main(int argc, char **argv)
     (void)close(fd);
     test_ends();
     test_signals();
+    test_standstill();
     (void)unlink(note);
     return done();
 }
