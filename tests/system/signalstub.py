@@ -16,6 +16,7 @@ LOGIN = "wt-user:wt-Password-0123456789"
 TOKEN = "5cd1c4f6-2172-entsoe-token"    # of ENTSO-E
 JWT = "eyJhbGciOiJ-token-of-watttime-"    # and a number
 ZONE = "10Y1001A1001A82H"
+BEGAN = int(time.time()) // 60 * 60 - 60    # of the half hour, or hour, that holds: none begins or ends during a test
 
 
 def minute(at):
@@ -25,7 +26,7 @@ def minute(at):
 def half_hours(first, n=8, ahead=0):
     """As the UK's API: half hours from `first` before now, those that are over with an actual value."""
     now = time.time()
-    begin = int(now) // 1800 * 1800 - first * 1800 + ahead
+    begin = BEGAN - first * 1800 + ahead
     return {"data": [{"from": minute(at), "to": minute(at + 1800),
                       "intensity": {"forecast": 250, "actual": 263 if at + 1800 <= now else None, "index": "moderate"}}
                      for at in range(begin, begin + n * 1800, 1800)]}
@@ -33,10 +34,9 @@ def half_hours(first, n=8, ahead=0):
 
 def em_history(zone, value):
     """As Electricity Maps: hours up to now."""
-    hour = int(time.time()) // 3600 * 3600
     return {"zone": zone, "temporalGranularity": "hourly",
-            "history": [{"zone": zone, "carbonIntensity": value, "datetime": minute(at), "updatedAt": minute(hour), "isEstimated": False}
-                        for at in (hour - 3600, hour)]}
+            "history": [{"zone": zone, "carbonIntensity": value, "datetime": minute(at), "updatedAt": minute(BEGAN), "isEstimated": False}
+                        for at in (BEGAN - 3600, BEGAN)]}
 
 
 def seconds(at):

@@ -96,7 +96,7 @@ def commands(node, d):
 def node_is_quiet(folder):
     """A node whose carbon comes from underwatt-signals, which has a server to ask."""
     # The node's clock is 20 times as fast: the half hour that holds now has begun just now, so that it lasts for 87 s.
-    data = half_hours(4, ahead=int(time.time()) % 1800 - 60)
+    data = half_hours(4, ahead=int(time.time()) // 60 * 60 - 60 - signalstub.BEGAN)
     service = signalstub.Service(lambda path, headers: answer_of(data))
     own = service.url.removeprefix("http://")
     try:
