@@ -84,7 +84,7 @@ def failed(row, daemon):
     t.ok(not any(j["running"] for j in jobs), "… that has ended", jobs)
     saved, first = row["saved"]["energy_total_j"], [e for e in row["first"] if e["step"] <= 10 and "energy_total_j" in e]
     new = [e for e in row["history"] if e["step"] > 10 and "energy_total_j" in e]
-    t.ok(saved > 0 and all(saved >= e["energy_total_j"] for e in first), "the checkpoint has the energy until then", (row["saved"], row["first"]))
+    t.ok(saved > 0 and first and all(saved >= e["energy_total_j"] for e in first), "the checkpoint has the energy until then", (row["saved"], row["first"]))
     t.near(new[-1]["energy_total_j"], saved + new[-1]["train_energy_j"], 1e-6, "… and a training that is resumed counts on")
     t.ok(all(e["energy_total_j"] > saved for e in new), "… in each entry", new)
 
