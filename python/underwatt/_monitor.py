@@ -296,8 +296,8 @@ class Monitor:
         if window is not self._whole:
             self._collector.add(window)
 
-    def _collect(self, window: Window) -> bool:
-        """Takes the energy of an ended window; returns whether it is known now."""
+    def _collect(self, window: Window, patient: bool) -> bool:
+        """Takes the energy of an ended window; returns whether it is known now.  patient: as of Node.ready()."""
         node, handle = window._node, window._handle
         if node is None or handle is None:
             return window._result is not None
@@ -305,7 +305,7 @@ class Monitor:
             if window._result is not None:
                 return True
             try:
-                if not node.ready(handle):
+                if not node.ready(handle, patient):
                     return False
                 window._know(self._read(node, window))
             except UnderwattError as e:

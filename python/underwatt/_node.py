@@ -15,10 +15,11 @@ from dataclasses import dataclass, field, replace
 from typing import Any
 
 from . import _native
-from ._errors import NoDevice, UnderwattError
+from ._errors import NoDevice, TimeoutError, UnderwattError
 from ._results import Device, Sample
 
 SAMPLES = 2048  # a board
+PATIENT_S = 0.001  # that the daemon waits for an energy: 0.1 s later its answer counts as late
 KINDS = {"package": "cpu", "dram": "dram"}  # kinds of processors, by the first word of their names
 
 
@@ -147,8 +148,14 @@ class Node:
         """Notes the time, without the lock: another thread may hold it while waiting for the daemon."""
         self._native.call("uw_window_stop", window)
 
-    def ready(self, window: c.c_void_p) -> bool:
-        return self.call("uw_window_ready", window) == 1
+    def ready(self, window: c.c_void_p, patient: bool = False) -> bool:
+        """patient: the daemon has 0.1 s for its answer, not 1 ms: on a busy machine it may never be faster."""
+        if not patient:
+            return self.call("uw_window_ready", window) == 1
+        try:
+            return self.call("uw_window_wait", window, c.c_double(PATIENT_S)) == 0
+        except TimeoutError:
+            return False
 
     def drop(self, window: c.c_void_p) -> None:
         """Frees a window at the next call; may be called from any thread at any time, like finalizers."""

@@ -116,7 +116,7 @@ class Window:
         if self._state == OPEN and self._pid == os.getpid():
             raise UnderwattError(f"window '{self.name}' has not ended")
         until, pause = time.monotonic() + seconds, LOOK_S[0]
-        while not self._look():
+        while not self._look(patient=True):
             left = until - time.monotonic()
             if left <= 0:
                 raise TimeoutError(f"window '{self.name}': the energy is not known after {seconds:g} s")
@@ -127,14 +127,14 @@ class Window:
         assert self._result is not None
         raise self._result.with_traceback(None)
 
-    def _look(self) -> bool:
-        """Takes the energy from the library if it is known."""
+    def _look(self, patient: bool = False) -> bool:
+        """Takes the energy from the library if it is known.  patient: gives a busy daemon time to answer."""
         if self._result is not None:
             return True
         if self._pid != os.getpid():
             self._fail(NoData(f"window '{self.name}' began in process {self._pid}: only that process knows the energy"))
             return True
-        return self._monitor._collect(self)
+        return self._monitor._collect(self, patient)
 
     # ---- for the monitor ----
 
@@ -200,12 +200,12 @@ class Collector:
 
     def _look_at_all(self) -> bool:
         any_known = False
-        for _ in range(len(self._pending)):
+        for i in range(len(self._pending)):
             try:
                 window = self._pending.popleft()
             except IndexError:
                 break
-            if window._look():
+            if window._look(patient=i == 0):  # not all: the program's next window waits for the lock
                 any_known = True
                 on_known = self._on_known()
                 if on_known is not None:

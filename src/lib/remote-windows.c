@@ -337,12 +337,13 @@ int lib_remote_await(uw_ctx *ctx, uw_window *win, uint64_t timeout_ns, uw_error 
         uint64_t left = now < until ? until - now : NS_PER_MS;
         uint64_t wait = left < ANSWER_S * NS_PER_S ? left : ANSWER_S * NS_PER_S;
         int r = ask_once(ctx, win, wait, err);
-        if (r == -EBUSY || r == 0) /* another process waits for it; not yet */
-            (void)poll(NULL, 0, NAP_MS);
-        else if (r != -ETIMEDOUT || timeout_ns == LIB_FOREVER)
+        bool later = r == -EBUSY || r == 0; /* another process waits for it; not yet */
+        if (!later && (r != -ETIMEDOUT || timeout_ns == LIB_FOREVER))
             return r;
         now = clock_ns(CLOCK_MONOTONIC);
         if (now >= until)
             return 0;
+        if (later)
+            (void)poll(NULL, 0, NAP_MS);
     }
 }

@@ -6,7 +6,10 @@ import contextlib
 import csv
 import json
 import os
+import select
 import signal
+import socket
+import socketserver
 import subprocess
 import tempfile
 import threading
@@ -61,7 +64,7 @@ except KeyboardInterrupt:
 try:
     with m.window("never known") as v:
         pass
-    v._monitor._collect = lambda window: False
+    v._monitor._collect = lambda window, patient: False
     print("waits", flush=True)
     v.wait(600)
 except KeyboardInterrupt:
@@ -190,6 +193,18 @@ with m.window("x"):
     sys.stdin.readline()
 """
 
+SLOW = """
+import sys, underwatt
+with underwatt.Monitor(socket=sys.argv[1], log=sys.argv[2]) as m:
+    windows = []
+    for i in range(5):
+        with m.window(str(i)) as w:
+            pass
+        windows.append(w)
+    print(windows[0].energy.source)
+    m.close(30)
+"""
+
 
 class Asked:
     def __init__(self, node):
@@ -213,7 +228,7 @@ class Held:
     def __init__(self):
         self.begun, self.go = threading.Event(), threading.Event()
 
-    def _look(self):
+    def _look(self, patient):
         self.begun.set()
         return self.go.wait(HANG_S)
 
@@ -329,6 +344,49 @@ def hanging(d):
         os.kill(d.pid, signal.SIGCONT)
 
 
+@contextlib.contextmanager
+def slowed(d, folder):
+    """A socket on which each answer of the daemon is late by as much as on a busy machine."""
+    path = os.path.join(folder, "slow.sock")
+
+    class Passes(socketserver.BaseRequestHandler):
+        def handle(self):
+            with socket.socket(socket.AF_UNIX) as link:
+                link.connect(d.socket)
+                while ready := select.select([self.request, link], [], [])[0]:
+                    data = ready[0].recv(1 << 16)
+                    if not data:
+                        return
+                    if ready[0] is link:
+                        time.sleep(0.02)
+                    (self.request if ready[0] is link else link).sendall(data)
+
+    class Server(socketserver.ThreadingUnixStreamServer):
+        daemon_threads = True
+
+        def handle_error(self, request, client_address):
+            pass    # who asked has gone
+
+    with Server(path, Passes) as server:
+        thread = threading.Thread(target=server.serve_forever)
+        thread.start()
+        try:
+            yield path
+        finally:
+            server.shutdown()
+            thread.join()
+
+
+def slow(t, node, d, folder):
+    log = os.path.join(folder, "slow.csv")
+    with slowed(d, folder) as path:
+        p = pyuser.in_world(node, SLOW, path, log)
+    t.equal((p.returncode, p.stdout), (0, "daemon\n"), f"a daemon that answers after 20 ms: an energy is known {p.stderr}")
+    with open(log, newline="", encoding="utf-8") as f:
+        rows = list(csv.DictReader(f))
+    t.ok(sorted(r["name"] for r in rows) == list("01234") and all(float(r["total_j"]) > 0 for r in rows), "… and a log that is closed has all", rows)
+
+
 def hangs(t, node, d, folder):
     a, b = Asked(node), Asked(node)
     t.equal((a.ask("begin")[1], b.ask("begin")[1]), ("begun", "begun"), "windows are open")
@@ -382,6 +440,7 @@ def main():
             interrupted(t, node, folder, source)
             killed(t, node, folder, source)
             leaks(t, node, source)
+        slow(t, node, d, folder)
         restarted(t, node, d)
         hangs(t, node, d, folder)
         hangs_first(t, node, d)
