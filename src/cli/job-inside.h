@@ -67,7 +67,7 @@ struct remote {
     bool reread_over, restored;
     char force[FINAL_READ_TEXT]; /* what was read */
     struct job_board out[BOARDS_MAX];
-    unsigned interrupts;
+    unsigned interrupts; /* since CMD began */
     struct job_cpu *cpu;
     struct job_board cpu_out[JOB_CPU_MAX];
     struct preset_board preset[BOARDS_MAX];

@@ -25,6 +25,7 @@
 
 enum { LOOK_MS = 1000, LAST_LOOK_MS = 10, LAST_S = 8, LOST_S = 2, LINE_S = 15 };
 enum { OWN_LOOK_MS = 250, OWN_LAST_LOOK_MS = 5, OWN_LAST_S = 30 };
+enum { OWN_STOPPED_S = 5 }; /* the same after ^C: a driver may hang */
 
 void job_say(struct remote *r, const char *text)
 {
@@ -355,7 +356,10 @@ static int on_timer(struct loop_timer *timer, uint64_t now_ns, void *user)
     if (r->gate >= 0)
         return 0;
     live_line(r, now_ns);
-    double wait_s = r->own ? OWN_LAST_S : !r->id ? 0 : r->lost ? LOST_S : LAST_S;
+    double wait_s = r->own    ? (r->interrupts ? OWN_STOPPED_S : OWN_LAST_S)
+                    : !r->id  ? 0
+                    : r->lost ? LOST_S
+                              : LAST_S;
     if (r->ended && now_ns - r->end_ns >= cli_wall_ns(r->loop, wait_s * 1e3))
         loop_stop(r->loop, 0);
     return r->looking ? 0 : query(r);
@@ -390,13 +394,15 @@ static int on_signal(struct loop_signal *source, int signo, void *user)
     bool ends = signo == SIGINT || signo == SIGTERM;
     (void)source;
 
+    if (r->begin_ns && ends)
+        r->interrupts++;
     if (r->begin_ns && !r->ended) {
         /* in the foreground of a terminal, CMD has received the key's signal, too */
         if (!keys || tcgetpgrp(STDIN_FILENO) != getpgrp())
             (void)loop_child_kill(r->child, signo);
         return 0;
     }
-    if (!ends || (r->own && r->begin_ns && r->ended && ++r->interrupts == 1))
+    if (!ends || (r->own && r->begin_ns && r->interrupts == 1))
         return 0; /* the limits are restored first */
     r->hurried = true;
     loop_stop(r->loop, 0);

@@ -174,6 +174,23 @@ def live(node):
          "then a mean with its window, and never 0 W", lines[-4:])
 
 
+def hung(node):
+    """^C while a call hangs in the driver: the first ends CMD and bounds what follows, the second ends that at once."""
+    for again, why in ((False, "the energy was not known in time"), (True, "interrupted")):
+        p = node.popen("underwatt", "measure", "--gpus", "0", "--", "bash", "-c", "echo ready; exec sleep 600", start_new_session=True)
+        p.stdout.readline()
+        node.fault(0, "hang")
+        began = time.monotonic()
+        os.killpg(p.pid, signal.SIGINT)
+        while again and p.poll() is None:    # two at the same time may be one
+            time.sleep(0.2)
+            os.killpg(p.pid, signal.SIGINT)
+        out, err = p.communicate(timeout=uwtest.PATIENCE)
+        took = time.monotonic() - began
+        node.fault(0, "release")
+        t.ok(p.returncode == 130 and f"energy unknown: {why}" in err, f"a call hangs in the driver: {'a second' if again else 'one'} ^C ends it ({took:.1f} s)", (p.returncode, err))
+
+
 def used(d):
     return [b["index"] for b in d["boards"]]
 
@@ -306,7 +323,6 @@ def play(*parts):
             part(world)
 
 
-uwtest.together(lambda: play(bad_input, status), lambda: play(streams, signals, live), lambda: play(boards), lambda: play(truth),
-                lambda: fast_job(5, 90), lambda: fast_job(50, 900), paused_world,
-                several_boards)
+uwtest.together(lambda: play(bad_input, status), lambda: play(streams, signals, live), lambda: play(hung), lambda: play(boards),
+                lambda: play(truth), lambda: fast_job(5, 90), lambda: fast_job(50, 900), paused_world, several_boards)
 t.done()
