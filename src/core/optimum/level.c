@@ -1,5 +1,7 @@
 #include "core/optimum/level.h"
 
+#include <math.h>
+
 /* Combines two estimates of one mean, weighted by precision. */
 static void blend(double *mean, double *var, double mean2, double var2)
 {
@@ -20,6 +22,14 @@ void level_join(struct level *l, const struct level *other)
         blend(&l->log_e, &l->var_e, other->log_e, other->var_e);
     }
     l->windows += other->windows;
+}
+
+struct level *levels_near(const struct level *all, size_t n, double cap_w, double near_w)
+{
+    for (size_t i = 0; i < n; i++)
+        if (!all[i].stale && fabs(all[i].cap_w - cap_w) < near_w)
+            return (struct level *)&all[i];
+    return NULL;
 }
 
 size_t levels_fresh(const struct level *all, size_t n, struct level *ret,

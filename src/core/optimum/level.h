@@ -36,6 +36,9 @@ size_t levels_fresh(const struct level *all, size_t n, struct level *ret,
 size_t levels_move_reference(struct level *all, size_t n, size_t *reference,
                              double cap_w);
 
+/* The first level that is not stale within near_w of this cap; NULL: none. */
+struct level *levels_near(const struct level *all, size_t n, double cap_w, double near_w);
+
 struct prior;
 
 /* What the windows show of the noise: covariances of the errors of the levels' log time

@@ -103,7 +103,7 @@ static double rough_of(const struct model *m, const struct prior_side *s,
             v[i] = y[i];
             for (size_t j = 0; j < m->n; j++)
                 a[i * MODEL_LEVELS + j] = prior_cov(s, rough, &spot[i], &spot[j]) +
-                                          height_cov(m->levels[i], m->levels[j]) +
+                                          height_cov(&m->levels[i], &m->levels[j]) +
                                           (i == j ? var[i] : 0);
         }
         cholesky(a, m->n, MODEL_LEVELS);
@@ -125,7 +125,7 @@ static void fit_roughness(struct model *m)
     double t[MODEL_LEVELS], p[MODEL_LEVELS], vt[MODEL_LEVELS], vp[MODEL_LEVELS];
 
     for (size_t i = 0; i < m->n; i++) {
-        const struct level *l = m->levels[i];
+        const struct level *l = &m->levels[i];
         double x = level_x(m, l), extra = l->stale ? m->stale_var : 0;
         t[i] = l->log_t - m->ref_t - prior_mean(&m->prior->t, x);
         p[i] = l->log_e - m->ref_e - (l->log_t - m->ref_t) - prior_mean(&m->prior->p, x);
@@ -139,7 +139,7 @@ static void fit_roughness(struct model *m)
 /* Adds the errors of levels i and j to their block of the matrix. */
 static void add_noise(const struct model *m, size_t i, size_t j, double *a)
 {
-    const struct level *l = m->levels[i], *k = m->levels[j];
+    const struct level *l = &m->levels[i], *k = &m->levels[j];
     double extra = l->stale ? m->stale_var : 0;
 
     if (m->noise && l->side && k->side) {
@@ -162,16 +162,16 @@ static double fit_scaled(struct model *m, double demand_w)
 
     m->demand_w = demand_w;
     for (size_t i = 0; i < m->n; i++) {
-        double x = level_x(m, m->levels[i]);
+        double x = level_x(m, &m->levels[i]);
         m->spot_t[i] = prior_spot(&prior->t, x);
         m->spot_p[i] = prior_spot(&prior->p, x);
     }
     fit_roughness(m);
     for (size_t i = 0; i < m->n; i++) {
-        const struct level *l = m->levels[i];
+        const struct level *l = &m->levels[i];
         double x = level_x(m, l), mt = prior_mean(&prior->t, x);
         for (size_t j = 0; j <= i; j++) {
-            double h = height_cov(l, m->levels[j]);
+            double h = height_cov(l, &m->levels[j]);
             double t = prior_cov(&prior->t, m->rough_t, &m->spot_t[i], &m->spot_t[j]) + h;
             double p = prior_cov(&prior->p, m->rough_p, &m->spot_p[i], &m->spot_p[j]) + h;
             double *a = &m->chol[2 * i * MODEL_ROWS + 2 * j];
@@ -240,7 +240,7 @@ static void doubt_old(struct model *m, double demand_w, bool earlier)
     size_t old = 0;
 
     for (size_t i = 0; i < m->n; i++)
-        old += m->levels[i]->stale;
+        old += m->levels[i].stale;
     for (size_t k = trust->from; k < n_elements(stale_vars) && old; k++) {
         m->stale_var = stale_vars[k];
         double e = earlier ? fit_scaled(m, demand_w) : scale_old(m, demand_w);
@@ -270,8 +270,7 @@ void model_fit(struct model *m, const struct prior *prior, const struct scene *s
         .prior = prior, .ref_t = ref->log_t, .ref_e = ref->log_e, .noise = scene->noise};
     assert(scene->n <= MODEL_LEVELS);
     m->n = scene->n;
-    for (size_t i = 0; i < m->n; i++)
-        m->levels[i] = &scene->levels[i];
+    m->levels = scene->levels;
     m->stale_var = stale_vars[0];
     m->stale_by_demand = scene->earlier ? 1 : 0;
     m->agrees = true;
@@ -290,7 +289,7 @@ void model_at(const struct model *m, double cap_w, struct model_spot *ret)
     ret->mean_t = prior_mean(&m->prior->t, x);
     ret->mean_e = ret->mean_t + prior_mean(&m->prior->p, x);
     for (size_t i = 0; i < m->n; i++) {
-        double h = m->levels[i]->stale ? 0 : FREE_VAR;
+        double h = m->levels[i].stale ? 0 : FREE_VAR;
         double t = prior_cov(&m->prior->t, m->rough_t, &ret->t, &m->spot_t[i]) + h;
         double p = prior_cov(&m->prior->p, m->rough_p, &ret->p, &m->spot_p[i]) + h;
         ret->row_t[2 * i] = ret->row_t[2 * i + 1] = ret->row_e[2 * i] = t;

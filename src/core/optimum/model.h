@@ -19,7 +19,7 @@ enum { MODEL_LEVELS = LEVELS_MAX, MODEL_ROWS = 2 * MODEL_LEVELS };
 
 struct model {
     const struct prior *prior;
-    const struct level *levels[MODEL_LEVELS]; /* borrowed */
+    const struct level *levels; /* of the scene: borrowed */
     size_t n;
     const struct noise *noise; /* as in struct scene */
     double demand_w; /* x = cap / demand_w; above the mean power if the job has pauses */

@@ -49,15 +49,6 @@ static int ascending(const void *a, const void *b)
     return (*x > *y) - (*x < *y);
 }
 
-static const struct level *level_of(const struct outlook *o, double cap_w)
-{
-    for (size_t i = 0; i < o->model.n; i++)
-        if (!o->model.levels[i]->stale &&
-            fabs(o->model.levels[i]->cap_w - cap_w) < 0.5 * o->grain_w)
-            return o->model.levels[i];
-    return NULL;
-}
-
 /* A lower limit of a cap's excess from its own windows, as the smooth model averages over
  * a jump between two caps: their own lower confidence limit, or, if higher, the model's
  * excess plus the part of their deviation that is roughness of the curve and not noise.
@@ -103,8 +94,8 @@ static void choose_caps(struct outlook *o)
     for (int i = 0; i <= steps && n < OUTLOOK_STEPS; i++)
         o->cap_w[n++] = top - i * by;
     for (size_t i = 0; i < o->model.n; i++) {
-        double c = o->model.levels[i]->cap_w;
-        if (!o->model.levels[i]->stale && c > o->lo_w - 1e-9 && c < o->hi_w + 1e-9 &&
+        double c = o->model.levels[i].cap_w;
+        if (!o->model.levels[i].stale && c > o->lo_w - 1e-9 && c < o->hi_w + 1e-9 &&
             n < OUTLOOK_CAPS)
             o->cap_w[n++] = c;
     }
@@ -168,8 +159,7 @@ double outlook_new_above(const struct outlook *o, double cap_w, double most)
     return 0;
 }
 
-/* Among the caps from lo_w on. */
-static size_t best_of(const struct outlook *o, bool measured, double lo_w, double most)
+size_t outlook_best(const struct outlook *o, bool measured, double lo_w, double most)
 {
     size_t best = o->n - 1;
     double least = INFINITY;
@@ -193,19 +183,9 @@ size_t outlook_nearest(const struct outlook *o, double cap_w)
     return at;
 }
 
-size_t outlook_best(const struct outlook *o)
-{
-    return best_of(o, false, 0, INFINITY);
-}
-
 size_t outlook_best_measured(const struct outlook *o)
 {
-    return best_of(o, true, 0, INFINITY);
-}
-
-size_t outlook_best_within(const struct outlook *o, double lo_w, double most)
-{
-    return best_of(o, true, lo_w, most);
+    return outlook_best(o, true, 0, INFINITY);
 }
 
 size_t outlook_expected(const struct outlook *o)
@@ -226,7 +206,8 @@ static void fill(struct outlook *o)
         model_at(&o->model, o->cap_w[i], p);
         o->value[i] = worth(&o->shape, p->mean_t, p->mean_e);
         o->mix[i] = slope(&o->shape, p->mean_t, p->mean_e);
-        const struct level *l = level_of(o, o->cap_w[i]);
+        const struct level *l =
+            levels_near(o->model.levels, o->model.n, o->cap_w[i], 0.5 * o->grain_w);
         o->measured[i] = l != NULL;
         o->seen_excess[i] = seen_alone(o, l, p->mean_t);
         o->excess[i] = p->mean_t - o->ref.mean_t;
@@ -236,7 +217,7 @@ static void fill(struct outlook *o)
             o->var[i] = 0;
         }
     }
-    o->best = outlook_best(o);
+    o->best = outlook_best(o, false, 0, INFINITY);
 }
 
 /* Adds caps around the one that reaches the bound, as the bound lies between steps. */

@@ -24,7 +24,7 @@ struct outlook {
     bool again;  /* as in struct scene */
     double sure; /* standard errors within which the bound must hold */
     struct level ref_level;
-    size_t best; /* outlook_best() */
+    size_t best; /* of all caps: to be held now */
     double lo_w, hi_w, grain_w;
     /* Of one further window: of time where it is 1, 2 and 4 times as long as an ordinary
      * one, of energy of ordinary length.
@@ -49,10 +49,10 @@ struct outlook {
 };
 
 void outlook_make(struct outlook *o, const struct scene *scene);
-/* The cap to hold now: the least value among the caps that outlook_allows(), or the
- * highest cap if there is none.
+/* The least value among the caps (measured: only those) from lo_w on that
+ * outlook_allows() and outlook_takes_at_most(), or the highest cap if there is none.
  */
-size_t outlook_best(const struct outlook *o);
+size_t outlook_best(const struct outlook *o, bool measured, double lo_w, double most);
 /* The cap of the grid nearest to cap_w. */
 size_t outlook_nearest(const struct outlook *o, double cap_w);
 /* Whether cap i is within the bound at the confidence required; true without a bound. */
@@ -63,10 +63,8 @@ bool outlook_takes_at_most(const struct outlook *o, size_t i, double most);
  * one grain below it.
  */
 double outlook_new_above(const struct outlook *o, double cap_w, double most);
-/* outlook_best() among the measured caps. */
+/* The best of all measured caps. */
 size_t outlook_best_measured(const struct outlook *o);
-/* The same among those from lo_w on that outlook_takes_at_most(). */
-size_t outlook_best_within(const struct outlook *o, double lo_w, double most);
 /* The least value among the caps whose expected time is within the bound. */
 size_t outlook_expected(const struct outlook *o);
 /* The expected decrease of the held cap's value after `windows` windows at cap c.

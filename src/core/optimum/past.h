@@ -12,13 +12,18 @@
 
 enum { PAST_MOST = 4 }; /* [changes, edp: lost] */
 
+/* A cap, what is expected there, and the variance of log time / the reference's. */
+struct choice {
+    uint32_t mw;
+    double log_t, log_e, var;
+};
+
 struct past_regime {
     struct level levels[LEVELS_MAX]; /* none stale */
     size_t n, reference;
     double peak_w;
     uint32_t reference_mw, unbound_mw;
-    uint32_t best_mw;
-    double best_log_t, best_log_e, best_var;
+    struct choice best;
 };
 
 struct past {

@@ -80,17 +80,6 @@ enum { EXPECTED_LEVELS = 3 };
  */
 enum { LAST_WINDOWS = 6 };
 
-/* A level of this regime within near_w of this cap; NULL: none. */
-static const struct level *measured_near(const struct outlook *o, double cap_w,
-                                         double near_w)
-{
-    for (size_t i = 0; i < o->model.n; i++)
-        if (!o->model.levels[i]->stale &&
-            fabs(o->model.levels[i]->cap_w - cap_w) < near_w)
-            return o->model.levels[i];
-    return NULL;
-}
-
 struct pick {
     size_t at;
     unsigned windows;
@@ -195,7 +184,7 @@ static double missing_side(const struct outlook *o, size_t best, int side)
     if (room < 0.5 * step || !isinf(o->shape.bound))
         return 0;
     for (size_t i = 0; i < o->model.n; i++) { /* includes stale levels */
-        const struct level *l = o->model.levels[i];
+        const struct level *l = &o->model.levels[i];
         double away = side * (l->cap_w - best_w);
         if (away < 0.25 * step || (l->stale && !o->model.agrees))
             continue;
@@ -207,10 +196,11 @@ static double missing_side(const struct outlook *o, size_t best, int side)
     if (from > room - 0.5 * step)
         return 0;
     double to = best_w + side * fmax(2 * from, step);
-    const struct level *there = measured_near(o, to, 0.25 * step);
+    const struct level *all = o->model.levels;
+    const struct level *there = levels_near(all, o->model.n, to, 0.25 * step);
     if (there) /* measured, but not a neighbour: half way, or none if measured too */
         to = 0.5 * (there->cap_w + best_w);
-    if (there && measured_near(o, to, 0.25 * step))
+    if (there && levels_near(all, o->model.n, to, 0.25 * step))
         return 0;
     return fmin(fmax(round(to / o->grain_w) * o->grain_w, o->lo_w), o->hi_w);
 }
@@ -225,12 +215,12 @@ static double behind_cliff(const struct outlook *o, size_t best)
     double cliff = 0, above = HUGE_VAL;
 
     for (size_t i = 0; i < o->model.n; i++) {
-        const struct level *l = o->model.levels[i];
+        const struct level *l = &o->model.levels[i];
         if (l->cap_w < o->cap_w[best] && steep(o, l, best))
             cliff = fmax(cliff, l->cap_w);
     }
     for (size_t i = 0; i < o->model.n; i++) {
-        const struct level *l = o->model.levels[i];
+        const struct level *l = &o->model.levels[i];
         if (!l->stale && l->cap_w > cliff)
             above = fmin(above, l->cap_w);
     }
@@ -281,7 +271,7 @@ static bool old_agrees(const struct outlook *o)
 {
     bool old = false;
     for (size_t i = 0; i < o->model.n; i++)
-        old |= o->model.levels[i]->stale;
+        old |= o->model.levels[i].stale;
     return old && o->model.agrees;
 }
 

@@ -23,7 +23,7 @@ static uint32_t best_within(const struct search *s)
 
     if (!s->has_reference || o->n == 0)
         return search_highest(s);
-    size_t at = outlook_best_within(o, w_of_mw(search_lowest(s)), s->setup.goal.param);
+    size_t at = outlook_best(o, true, w_of_mw(search_lowest(s)), s->setup.goal.param);
     uint32_t mw = mw_of_w(o->cap_w[at]);
     return mw < search_effective(s, s->reference_mw) ? mw : search_highest(s);
 }
@@ -36,10 +36,10 @@ static void wait_at(struct search *s, uint32_t cap_mw, const char *why)
     const struct outlook *o = &s->outlook;
     size_t at = outlook_nearest(o, w_of_mw(cap_mw));
 
-    s->best_mw = cap_mw;
-    s->best_log_t = o->spot[at].mean_t + o->model.ref_t;
-    s->best_log_e = o->spot[at].mean_e + o->model.ref_e;
-    s->best_var = o->var[at];
+    s->best.mw = cap_mw;
+    s->best.log_t = o->spot[at].mean_t + o->model.ref_t;
+    s->best.log_e = o->spot[at].mean_e + o->model.ref_e;
+    s->best.var = o->var[at];
     search_go(s, SEARCH_HOLD, cap_mw, "%s", why);
     s->waits = s->setup.goal.param > 1;
 }
@@ -61,7 +61,7 @@ void search_afford(struct search *s, double most)
                    w_of_mw(cap_mw));
     if (mw > 0) {
         search_go(s, SEARCH_MEASURE, mw, "%s", why);
-    } else if (s->held_mw && (best == hi || best == s->held_mw)) {
+    } else if (s->held.mw && (best == hi || best == s->held.mw)) {
         search_end_look(s); /* to wait is the same as to hold */
     } else if (cap_mw <= s->dear_mw &&
                !(outlook_new_above(&s->outlook, w_of_mw(above), INFINITY) > 0)) {
@@ -77,7 +77,7 @@ void search_afford(struct search *s, double most)
 
 bool search_is_over(const struct search *s)
 {
-    return s->held_mw || (s->holding && !s->waits);
+    return s->held.mw || (s->holding && !s->waits);
 }
 
 bool search_waits(const struct search *s)

@@ -34,17 +34,15 @@ struct search {
     unsigned windows, misses;
     unsigned spent;       /* windows, each counted by its length */
     unsigned windows_max; /* limit of spent */
-    uint32_t held_mw;     /* the cap held before the look; 0: no look is in progress */
-    double held_log_t, held_log_e; /* expected at held_mw */
+    struct choice held;   /* before the look; mw 0: no look is in progress */
     char held_why[SEARCH_WHY_MAX];
     struct drift drift;
     bool holding;
-    bool waits;      /* for time that the bound leaves */
-    unsigned waited; /* windows of such holds since the search's last window */
-    bool earlier;    /* levels contains those of an earlier run */
-    bool denied;     /* levels of an earlier run were discarded */
-    uint32_t best_mw;
-    double best_log_t, best_log_e, best_var;
+    bool waits;            /* for time that the bound leaves */
+    unsigned waited;       /* windows of such holds since the search's last window */
+    bool earlier;          /* levels contains those of an earlier run */
+    bool denied;           /* levels of an earlier run were discarded */
+    struct choice best;    /* to be held now */
     struct past past;      /* earlier regimes of this job */
     struct window_log log; /* slowdown:F: of this regime */
     struct noise noise;    /* estimated from them at the last proposal */
@@ -53,6 +51,8 @@ struct search {
     struct level scratch[LEVELS_MAX]; /* no content between calls */
 };
 
+/* This run's level of the cap; NULL: none. */
+struct level *search_level(const struct search *s, uint32_t mw);
 uint32_t search_up_to_grain(const struct search *s, double mw);
 /* Caps without effect stand for the lowest of them. */
 uint32_t search_effective(const struct search *s, uint32_t mw);
@@ -60,6 +60,16 @@ uint32_t search_effective(const struct search *s, uint32_t mw);
 uint32_t search_highest(const struct search *s);
 /* The lowest cap allowed: soft floor, board minimum, above a cap that stalled. */
 uint32_t search_lowest(const struct search *s);
+/* Whether the noise is estimated from the windows and their times. */
+bool search_noise_known(const struct search *s);
+
+enum effect {
+    EFFECT_ANY, /* it had one, or that is not known */
+    EFFECT_NONE,
+    EFFECT_AGAIN, /* none in this window: one more at the same cap must agree */
+};
+/* Of the cap of this window.  Without one it is one more window of the reference. */
+enum effect search_effect(const struct search *s, const struct search_window *w);
 /* The next step is at cap_mw; the rest says why. */
 __attribute__((format(printf, 4, 5))) void search_go(struct search *s,
                                                      enum search_kind kind,

@@ -11,7 +11,6 @@
 
 #include "base/error.h"
 #include "base/units.h"
-#include "core/optimum/effect.h"
 #include "core/optimum/gap-probe.h"
 #include "core/optimum/propose.h"
 
@@ -38,6 +37,12 @@ static uint32_t down_to_grain(const struct search *s, double mw)
 uint32_t search_up_to_grain(const struct search *s, double mw)
 {
     return (uint32_t)(ceil(mw / s->setup.grain_mw - 1e-9)) * s->setup.grain_mw;
+}
+
+struct level *search_level(const struct search *s, uint32_t mw)
+{
+    return levels_near(s->levels, s->n_levels, w_of_mw(mw),
+                       w_of_mw(s->setup.grain_mw) / 2);
 }
 
 uint32_t search_effective(const struct search *s, uint32_t mw)
@@ -80,10 +85,7 @@ uint32_t search_lowest(const struct search *s)
  */
 static bool known_cap(const struct search *s, uint32_t cap_mw)
 {
-    for (size_t i = 0; i < s->n_levels && s->setup.goal.kind == GOAL_SLOWDOWN; i++)
-        if (!s->levels[i].stale && mw_of_w(s->levels[i].cap_w) == cap_mw)
-            return true;
-    return false;
+    return s->setup.goal.kind == GOAL_SLOWDOWN && search_level(s, cap_mw);
 }
 
 void search_go(struct search *s, enum search_kind kind, uint32_t cap_mw,
@@ -115,7 +117,7 @@ void search_go(struct search *s, enum search_kind kind, uint32_t cap_mw,
     s->waits = false;
     s->drift.n = 0;
     if (s->holding)
-        s->held_mw = 0;
+        s->held.mw = 0;
 }
 
 static void go_reference(struct search *s)
@@ -156,8 +158,7 @@ static void propose_doubting(struct search *s, struct scene *scene, struct propo
     propose(scene, &s->outlook, ret);
 }
 
-/* Whether the noise is estimated from the windows and their times. */
-static bool noise_known(const struct search *s)
+bool search_noise_known(const struct search *s)
 {
     return s->setup.goal.kind == GOAL_SLOWDOWN && window_log_tells(&s->log);
 }
@@ -176,11 +177,11 @@ static struct scene scene_now(const struct search *s)
         .n = s->n_levels,
         .reference = s->reference,
         .earlier = s->earlier,
-        .again = s->held_mw > 0,
+        .again = s->held.mw > 0,
         .windows_left = s->spent < s->windows_max && s->misses < MISSES_MAX
                             ? s->windows_max - s->spent
                             : 0,
-        .noise = noise_known(s) ? &s->noise : NULL,
+        .noise = search_noise_known(s) ? &s->noise : NULL,
     };
 }
 
@@ -224,23 +225,21 @@ static void keep(struct proposal *p, double cap_w, double log_t, double log_e)
 static void keep_or_verify(const struct search *s, const struct scene *scene,
                            struct proposal *p)
 {
-    double held_w = w_of_mw(search_effective(s, s->held_mw));
+    double held_w = w_of_mw(search_effective(s, s->held.mw));
     const struct level *best = best_level(s, scene);
 
-    if (!s->held_mw || !p->hold || !best || held_w < scene->lo_w || held_w > scene->hi_w)
+    if (!s->held.mw || !p->hold || !best || held_w < scene->lo_w || held_w > scene->hi_w)
         return;
     if (scene->windows_left == 0)
         keep(p, best->cap_w, best->log_t, best->log_e);
     if (allowed_near(s, held_w) &&
         value_near(s, held_w) <= value_near(s, p->cap_w) * (1 + LOOK_GAIN)) {
-        keep(p, held_w, s->held_log_t, s->held_log_e);
+        keep(p, held_w, s->held.log_t, s->held.log_e);
         (void)snprintf(p->why, sizeof p->why, "no better cap was found");
         return;
     }
-    for (size_t i = 0; i < s->n_levels; i++)
-        if (!s->levels[i].stale &&
-            fabs(s->levels[i].cap_w - p->cap_w) < 0.5 * scene->grain_w)
-            return;
+    if (search_level(s, mw_of_w(p->cap_w)))
+        return;
     p->hold = false;
     (void)snprintf(p->why, sizeof p->why,
                    "model expects a better cap here, to be verified");
@@ -254,20 +253,20 @@ void search_go_next(struct search *s)
         go_reference(s);
         return;
     }
-    if (noise_known(s))
+    if (search_noise_known(s))
         window_log_levels(&s->log, s->levels, s->n_levels, s->reference, &s->noise);
     struct scene scene = scene_now(s);
     propose_doubting(s, &scene, &p);
     keep_or_verify(s, &scene, &p);
-    s->best_mw = mw_of_w(p.best_w);
+    s->best.mw = mw_of_w(p.best_w);
     uint32_t cap_mw = mw_of_w(p.cap_w);
     if (p.hold && s->unbound_mw &&
         cap_mw + s->setup.grain_mw / 2 >=
             s->unbound_mw) /* without effect: the original is as good */
-        cap_mw = s->best_mw = search_highest(s);
-    s->best_log_t = p.log_t;
-    s->best_log_e = p.log_e;
-    s->best_var = s->outlook.var[outlook_nearest(&s->outlook, p.best_w)];
+        cap_mw = s->best.mw = search_highest(s);
+    s->best.log_t = p.log_t;
+    s->best.log_e = p.log_e;
+    s->best.var = s->outlook.var[outlook_nearest(&s->outlook, p.best_w)];
     assert(p.cap_w >= scene.lo_w - 1e-6 && p.cap_w <= scene.hi_w + 1e-6);
     search_go(s, p.hold ? SEARCH_HOLD : SEARCH_MEASURE, cap_mw, "%s", p.why);
     if (!p.hold)
@@ -344,12 +343,10 @@ static bool good(double v)
 /* The level of this cap, created if missing; NULL: LEVELS_MAX levels of this run. */
 static struct level *level_at(struct search *s, uint32_t cap_mw)
 {
-    cap_mw = search_effective(s, cap_mw);
-    for (size_t i = 0; i < s->n_levels; i++)
-        if (!s->levels[i].stale &&
-            fabs(s->levels[i].cap_w * MW_PER_W - cap_mw) < 0.5 * s->setup.grain_mw)
-            return &s->levels[i];
-    struct level *l = NULL;
+    struct level *l = search_level(s, search_effective(s, cap_mw));
+
+    if (l)
+        return l;
     for (size_t i = 0; i < s->n_levels && s->n_levels == LEVELS_MAX && !l; i++)
         if (s->levels[i].stale)
             l = &s->levels[i]; /* replace a stale level */
@@ -357,7 +354,7 @@ static struct level *level_at(struct search *s, uint32_t cap_mw)
         return NULL;
     if (!l)
         l = &s->levels[s->n_levels++];
-    *l = (struct level){.cap_w = w_of_mw(cap_mw)};
+    *l = (struct level){.cap_w = w_of_mw(search_effective(s, cap_mw))};
     return l;
 }
 
@@ -398,24 +395,6 @@ static int check_window(const struct search_window *w, uw_error *err)
     return 0;
 }
 
-static enum effect window_effect(const struct search *s, const struct search_window *w)
-{
-    if (!s->has_reference || s->holding ||
-        w->cap_mw >= search_effective(s, s->reference_mw))
-        return EFFECT_ANY;
-    double noise_t = noise_known(s) ? s->noise.t.again_var[0] : 0;
-    double noise_p = noise_known(s) ? s->noise.p.again_var[0] : 0;
-    return effect_of(w,
-                     &(struct effect_of){.reference = &s->levels[s->reference],
-                                         .offset_t = s->drift.offset_t,
-                                         .offset_e = s->drift.offset_e,
-                                         .var_t = 2 * noise_t,
-                                         .var_e = 2 * (noise_t + noise_p),
-                                         .gpus = s->setup.gpus,
-                                         .bounded = s->setup.goal.kind == GOAL_SLOWDOWN,
-                                         .again = s->again_mw == w->cap_mw});
-}
-
 static void drift_add(struct drift *d, const struct search_window *w, unsigned gpus)
 {
     double part = ++d->n < NOW_WINDOWS ? 1.0 / d->n : 1.0 / NOW_WINDOWS;
@@ -429,7 +408,7 @@ static void drift_add(struct drift *d, const struct search_window *w, unsigned g
  */
 static void take_effect(struct search *s, const struct search_window *w)
 {
-    enum effect effect = window_effect(s, w);
+    enum effect effect = search_effect(s, w);
 
     s->again_mw = effect == EFFECT_AGAIN ? w->cap_mw : 0;
     if (effect == EFFECT_NONE) {
@@ -533,7 +512,7 @@ void search_on_stall(struct search *s, uint32_t cap_mw)
     }
     bool over = s->spent >= s->windows_max;
     if (over)
-        s->best_mw = up; /* lifting a hard limit does not restore the former best cap */
+        s->best.mw = up; /* lifting a hard limit does not restore the former best cap */
     search_go(s, over ? SEARCH_HOLD : SEARCH_MEASURE, up,
               "no progress at %g W: cap raised", w_of_mw(cap_mw));
 }
@@ -543,12 +522,12 @@ void search_on_hard_limit(struct search *s, uint32_t mw)
     uint32_t before = s->step.cap_mw, was_hi = search_highest(s);
 
     s->hard_mw = mw;
-    bool lifted = s->best_mw == was_hi && search_highest(s) > was_hi;
+    bool lifted = s->best.mw == was_hi && search_highest(s) > was_hi;
     if (s->holding && !s->waits && !lifted) {
-        uint32_t hi = search_highest(s), keep = s->best_mw < hi ? s->best_mw : hi;
+        uint32_t hi = search_highest(s), keep = s->best.mw < hi ? s->best.mw : hi;
         if (keep != before)
             search_go(s, SEARCH_HOLD, keep,
-                      keep < s->best_mw ? "the highest cap allowed"
+                      keep < s->best.mw ? "the highest cap allowed"
                                         : "the best cap, allowed again");
     } else {
         search_go_next(s);
@@ -564,7 +543,7 @@ static void regime_anew(struct search *s)
     s->peak_w = 0;
     s->windows = s->spent = s->misses = s->waited = 0;
     s->windows_max = s->setup.max_windows;
-    s->held_mw = 0;
+    s->held.mw = 0;
     s->drift = (struct drift){0};
     s->log = (struct window_log){0};
 }
@@ -592,10 +571,7 @@ static void keep_past(struct search *s)
         .peak_w = s->peak_w,
         .reference_mw = s->reference_mw,
         .unbound_mw = s->unbound_mw,
-        .best_mw = s->best_mw,
-        .best_log_t = s->best_log_t,
-        .best_log_e = s->best_log_e,
-        .best_var = s->best_var,
+        .best = s->best,
         .reference = s->reference,
     };
 
@@ -615,7 +591,7 @@ static bool come_back(struct search *s, const struct level *now)
     bool known = past_take(&s->past, prior, now, &s->outlook.model, &was);
 
     keep_past(s);
-    if (!known || (s->stall_mw && was.best_mw <= s->stall_mw))
+    if (!known || (s->stall_mw && was.best.mw <= s->stall_mw))
         return false;
     regime_anew(s);
     memcpy(s->levels, was.levels, was.n * sizeof *was.levels);
@@ -628,13 +604,10 @@ static bool come_back(struct search *s, const struct level *now)
         reference_back(s);
     s->has_reference = true;
     s->peak_w = was.peak_w;
-    s->best_mw = was.best_mw;
-    s->best_log_t = was.best_log_t;
-    s->best_log_e = was.best_log_e;
-    s->best_var = was.best_var;
+    s->best = was.best;
     s->spent = s->windows_max;
     uint32_t hi = search_highest(s);
-    search_go(s, SEARCH_HOLD, was.best_mw < hi ? was.best_mw : hi, "%s",
+    search_go(s, SEARCH_HOLD, was.best.mw < hi ? was.best.mw : hi, "%s",
               "the job is back in an earlier regime: the best cap of that regime");
     return true;
 }
@@ -692,13 +665,12 @@ static void hold(struct search *s, uint32_t cap_mw, const char *why)
     uint32_t hi = search_highest(s), keep = cap_mw < hi ? cap_mw : hi;
 
     s->spent = s->windows_max;
-    s->best_mw = cap_mw;
-    for (size_t i = 0; i < s->n_levels; i++)
-        if (!s->levels[i].stale &&
-            mw_of_w(s->levels[i].cap_w) == search_effective(s, cap_mw)) {
-            s->best_log_t = s->levels[i].log_t;
-            s->best_log_e = s->levels[i].log_e;
-        }
+    s->best.mw = cap_mw;
+    const struct level *l = search_level(s, search_effective(s, cap_mw));
+    if (l) {
+        s->best.log_t = l->log_t;
+        s->best.log_e = l->log_e;
+    }
     search_go(s, SEARCH_HOLD, keep, "%s", why);
 }
 
@@ -710,8 +682,8 @@ void search_on_found(struct search *s, uint32_t cap_mw)
 
 void search_end_look(struct search *s)
 {
-    if (s->held_mw)
-        hold(s, s->held_mw, s->held_why);
+    if (s->held.mw)
+        hold(s, s->held.mw, s->held_why);
 }
 
 /* ---- looks ---- */
@@ -747,22 +719,20 @@ static double look_at_w(struct search *s, double most)
  */
 static void take_drift_out(struct search *s)
 {
-    uint32_t held_mw = search_effective(s, s->step.cap_mw);
+    const struct level *held = search_level(s, search_effective(s, s->step.cap_mw));
 
-    for (size_t i = 0; i < s->n_levels && s->drift.n >= LOOK_LEAST; i++)
-        if (!s->levels[i].stale && mw_of_w(s->levels[i].cap_w) == held_mw) {
-            s->drift.offset_t = s->drift.log_t - s->levels[i].log_t;
-            s->drift.offset_e = s->drift.log_e - s->levels[i].log_e;
-        }
+    if (held && s->drift.n >= LOOK_LEAST) {
+        s->drift.offset_t = s->drift.log_t - held->log_t;
+        s->drift.offset_e = s->drift.log_e - held->log_e;
+    }
 }
 
 static void look_begin(struct search *s)
 {
     s->misses = 0;
     s->windows_max = s->spent + SEARCH_PROBE_WINDOWS;
-    s->held_mw = s->step.cap_mw;
-    s->held_log_t = s->best_log_t;
-    s->held_log_e = s->best_log_e;
+    s->held = s->best;
+    s->held.mw = s->step.cap_mw;
     memcpy(s->held_why, s->step.why, sizeof s->held_why);
 }
 
@@ -775,8 +745,7 @@ static bool propose_again(struct search *s)
     struct search_step step = s->step;
     struct drift drift = s->drift;
     unsigned windows_max = s->windows_max, misses = s->misses;
-    uint32_t best_mw = s->best_mw;
-    double log_t = s->best_log_t, log_e = s->best_log_e, var = s->best_var;
+    struct choice best = s->best;
 
     look_begin(s);
     search_go_next(s);
@@ -786,10 +755,7 @@ static bool propose_again(struct search *s)
     s->drift = drift;
     s->windows_max = windows_max;
     s->misses = misses;
-    s->best_mw = best_mw;
-    s->best_log_t = log_t;
-    s->best_log_e = log_e;
-    s->best_var = var;
+    s->best = best;
     return false;
 }
 
@@ -799,7 +765,7 @@ static bool propose_again(struct search *s)
 static bool steady(const struct search *s)
 {
     return s->drift.n >= LOOK_LEAST &&
-           (noise_known(s) || fabs(s->drift.log_t - s->best_log_t) <= STEADY);
+           (search_noise_known(s) || fabs(s->drift.log_t - s->best.log_t) <= STEADY);
 }
 
 bool search_probe_gap(struct search *s, double most)
@@ -843,12 +809,10 @@ void search_result(const struct search *s, struct search_result *ret)
     ret->floor_mw = search_lowest(s);
     ret->ref_time_s = exp(r->log_t);
     ret->ref_energy_j = exp(r->log_e) * s->setup.gpus;
-    ret->best_mw = s->best_mw;
-    ret->best_time_s = exp(s->best_log_t);
-    ret->best_energy_j = exp(s->best_log_e) * s->setup.gpus;
+    ret->best_mw = s->best.mw;
+    ret->best_time_s = exp(s->best.log_t);
+    ret->best_energy_j = exp(s->best.log_e) * s->setup.gpus;
     if (s->setup.goal.kind == GOAL_SLOWDOWN)
-        ret->best_time_rse = sqrt(s->best_var);
-    for (size_t i = 0; i < s->n_levels; i++)
-        ret->measured |= !s->levels[i].stale && s->levels[i].windows > 0 &&
-                         mw_of_w(s->levels[i].cap_w) == search_effective(s, s->best_mw);
+        ret->best_time_rse = sqrt(s->best.var);
+    ret->measured = search_level(s, search_effective(s, s->best.mw));
 }

@@ -11,8 +11,8 @@
  *         SEARCH_HOLD:    change the cap and keep it; search_on_window() and
  *                         search_probe_gap() are optional
  *
- * A window below the reference whose cap had no effect (effect.h) is one more window of
- * the reference, and no cap between the two is measured any more.
+ * A window below the reference whose cap had no effect (search-effect.c) is one more
+ * window of the reference, and no cap between the two is measured any more.
  *
  * All GPUs of a job get the same cap.  Time and energy are per unit of work; energy
  * is the sum over the job's GPUs, whose number is `gpus`.
@@ -39,8 +39,8 @@
 #include <stdint.h>
 
 #include "base/auto.h"
+#include "core/optimum/binding.h"
 #include "core/optimum/goal.h"
-#include "core/optimum/window.h"
 #include "underwatt/error.h"
 
 #define SEARCH_FLOOR 0.50 /* of the demand */
@@ -90,6 +90,23 @@ struct search_step {
     unsigned settle_steps;
     unsigned length;          /* of the window, in ordinary windows: 1 to 4 */
     char why[SEARCH_WHY_MAX]; /* one line for a human */
+};
+
+/* A finished window of whole units of work at a settled cap. */
+struct search_window {
+    uint32_t cap_mw; /* in force (read back), lowest of the job's GPUs */
+    double time_s;   /* per unit of work */
+    double energy_j; /* per unit of work, all GPUs of the job */
+    double time_rse; /* relative standard error; 0: exact */
+    double energy_rse;
+    double peak_w;        /* 99th percentile of 100 ms power, highest GPU; 0: unknown */
+    unsigned length;      /* as in struct search_step; 0: 1 */
+    enum binding binding; /* of the cap, on all GPUs */
+    bool known; /* of an earlier search of this job, the reference's first: the errors are
+                   those of one window, length only counts for max_windows */
+    double start_s;  /* on any clock */
+    double lasted_s; /* 0: unknown */
+    unsigned parts;  /* whose scatter time_rse states; 0: unknown */
 };
 
 struct search;

@@ -60,15 +60,6 @@ bool window_log_tells(const struct window_log *l)
     return !l->untimed && l->most_rse > 0;
 }
 
-static unsigned side_of(const struct level *levels, size_t n, size_t reference,
-                        uint32_t cap_mw)
-{
-    for (size_t i = 0; i < n; i++)
-        if (!levels[i].stale && mw_of_w(levels[i].cap_w) == cap_mw)
-            return (unsigned)i;
-    return (unsigned)reference;
-}
-
 void window_log_levels(const struct window_log *l, struct level *levels, size_t n,
                        size_t reference, struct noise *ret)
 {
@@ -80,7 +71,8 @@ void window_log_levels(const struct window_log *l, struct level *levels, size_t 
         levels[i].side = 0;
     for (size_t i = 0; i < l->n; i++) {
         const struct log_window *w = &l->w[i];
-        unsigned side = side_of(levels, n, reference, w->cap_mw);
+        struct level *v = levels_near(levels, n, w_of_mw(w->cap_mw), 0.5 / MW_PER_W);
+        unsigned side = v ? (unsigned)(v - levels) : (unsigned)reference;
         levels[side].side = side + 1;
         t[i] = (struct compare_window){.side = side,
                                        .start_s = w->start_s,
