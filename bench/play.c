@@ -44,7 +44,7 @@ static double worth(const struct record *rec, const struct goal *g, double cap_w
 {
     struct curve_value v = curve_at(rec->curve, cap_w);
     struct goal_ref ref = ref_of(rec);
-    return goal_value(g, v.energy_j, v.time_s, &ref);
+    return goal_relative(g, v.energy_j, v.time_s, &ref);
 }
 
 /* The same where a bound does not count: the goal's value at this cap. */
@@ -365,7 +365,7 @@ static double try_cap(struct world *w, struct peer *p, double cap_w)
         p->demand_w = v.power_w;
         p->least = INFINITY;
     }
-    double x = goal_value(&w->p->goal, v.energy_j, v.time_s, &p->ref);
+    double x = goal_relative(&w->p->goal, v.energy_j, v.time_s, &p->ref);
     if (x < p->least) {
         p->least = x;
         p->best_w = cap_w;

@@ -133,7 +133,7 @@ static double value(const struct regimes *r, const struct goal *g, double cap_w,
     struct curve_value ref = regimes_at(r, r->before->max_w, part);
     struct goal_ref gr = {ref.energy_j, ref.time_s, r->before->max_w};
 
-    return goal_value(g, v.energy_j, v.time_s, &gr);
+    return goal_relative(g, v.energy_j, v.time_s, &gr);
 }
 
 /* The oracle is computed once in each of REGIME_PARTS parts of the change. */

@@ -103,27 +103,6 @@ const char *goal_text(const struct goal *g, char buf[GOAL_TEXT_MAX])
     return buf;
 }
 
-double goal_value(const struct goal *g, double energy_j, double time_s,
-                  const struct goal_ref *ref)
-{
-    switch (g->kind) {
-    case GOAL_EDP:
-        return energy_j * time_s;
-    case GOAL_EDS:
-        return ((g->param - 1) * energy_j / ref->energy_j + time_s / ref->time_s) /
-               g->param;
-    case GOAL_COST:
-        return g->param * energy_j + (1 - g->param) * ref->pmax_w * time_s;
-    case GOAL_SLOWDOWN:
-        return time_s <= g->param * ref->time_s ? energy_j : INFINITY;
-    case GOAL_TIME:
-        return time_s;
-    case GOAL_ENERGY:
-    default:
-        return energy_j;
-    }
-}
-
 double goal_relative(const struct goal *g, double energy_j, double time_s,
                      const struct goal_ref *ref)
 {

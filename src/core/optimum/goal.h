@@ -47,10 +47,9 @@ int goal_parse(const char *text, struct goal *ret, uw_error *err);
  */
 const char *goal_text(const struct goal *g, char buf[GOAL_TEXT_MAX]);
 
-/* The objective as defined above, in J, J s, no unit, J, J, s.  Smaller is better. */
-double goal_value(const struct goal *g, double energy_j, double time_s,
-                  const struct goal_ref *ref);
-/* goal_value() divided by its value at the reference. */
+/* The objective as defined above, divided by its value at the reference.  Smaller is
+ * better.
+ */
 double goal_relative(const struct goal *g, double energy_j, double time_s,
                      const struct goal_ref *ref);
 

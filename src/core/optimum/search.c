@@ -198,18 +198,11 @@ static bool allowed_near(const struct search *s, double cap_w)
 }
 
 /* The best allowed cap measured in this run; NULL: none. */
-static const struct level *best_level(const struct search *s, const struct scene *scene)
+static const struct level *best_level(const struct search *s)
 {
-    const struct level *best = NULL;
+    double at_w = s->outlook.cap_w[outlook_best_measured(&s->outlook)];
 
-    for (size_t i = 0; i < s->n_levels; i++) {
-        const struct level *l = &s->levels[i];
-        bool had = !l->stale && l->cap_w >= scene->lo_w && l->cap_w <= scene->hi_w &&
-                   allowed_near(s, l->cap_w);
-        if (had && (!best || value_near(s, l->cap_w) < value_near(s, best->cap_w)))
-            best = l;
-    }
-    return best;
+    return allowed_near(s, at_w) ? search_level(s, mw_of_w(at_w)) : NULL;
 }
 
 static void keep(struct proposal *p, double cap_w, double log_t, double log_e)
@@ -226,7 +219,7 @@ static void keep_or_verify(const struct search *s, const struct scene *scene,
                            struct proposal *p)
 {
     double held_w = w_of_mw(search_effective(s, s->held.mw));
-    const struct level *best = best_level(s, scene);
+    const struct level *best = best_level(s);
 
     if (!s->held.mw || !p->hold || !best || held_w < scene->lo_w || held_w > scene->hi_w)
         return;
@@ -373,13 +366,13 @@ static void level_add(struct level *l, const struct search_window *w, unsigned g
 static void log_add(struct search *s, const struct search_window *w)
 {
     struct log_window l = {.cap_mw = search_effective(s, w->cap_mw),
-                           .start_s = w->start_s,
-                           .lasted_s = w->lasted_s,
-                           .log_t = log(w->time_s),
                            .log_p = log(w->energy_j / w->time_s / s->setup.gpus),
-                           .time_rse = w->time_rse,
                            .power_rse = w->energy_rse,
-                           .parts = w->parts};
+                           .t = {.start_s = w->start_s,
+                                 .lasted_s = w->lasted_s,
+                                 .log_v = log(w->time_s),
+                                 .rse = w->time_rse,
+                                 .parts = w->parts}};
 
     window_log_add(&s->log, &l);
 }

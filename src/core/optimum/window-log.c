@@ -11,13 +11,13 @@
 /* Adds b, the next window at a's cap, to a; means are weighted by duration. */
 static void join(struct log_window *a, const struct log_window *b)
 {
-    double part = b->lasted_s / (a->lasted_s + b->lasted_s);
+    double part = b->t.lasted_s / (a->t.lasted_s + b->t.lasted_s);
 
-    a->lasted_s = b->start_s + b->lasted_s - a->start_s;
-    a->log_t += part * (b->log_t - a->log_t);
+    a->t.lasted_s = b->t.start_s + b->t.lasted_s - a->t.start_s;
+    a->t.log_v += part * (b->t.log_v - a->t.log_v);
+    a->t.rse = hypot((1 - part) * a->t.rse, part * b->t.rse);
+    a->t.parts = 0;
     a->log_p += part * (b->log_p - a->log_p);
-    a->time_rse = hypot((1 - part) * a->time_rse, part * b->time_rse);
-    a->parts = 0;
     a->power_rse = hypot((1 - part) * a->power_rse, part * b->power_rse);
 }
 
@@ -31,7 +31,7 @@ static void make_room(struct window_log *l)
 
     for (size_t i = 1; i < l->n; i++) {
         const struct log_window *a = &l->w[i - 1], *b = &l->w[i];
-        double long_s = b->start_s + b->lasted_s - a->start_s;
+        double long_s = b->t.start_s + b->t.lasted_s - a->t.start_s;
         if (a->cap_mw == b->cap_mw && long_s < least_s) {
             least_s = long_s;
             at = i;
@@ -45,11 +45,11 @@ static void make_room(struct window_log *l)
 
 void window_log_add(struct window_log *l, const struct log_window *w)
 {
-    if (!(w->lasted_s > 0)) {
+    if (!(w->t.lasted_s > 0)) {
         l->untimed = true;
         return;
     }
-    l->most_rse = fmax(l->most_rse, w->time_rse);
+    l->most_rse = fmax(l->most_rse, w->t.rse);
     if (l->n == COMPARE_WINDOWS)
         make_room(l);
     l->w[l->n++] = *w;
@@ -74,12 +74,8 @@ void window_log_levels(const struct window_log *l, struct level *levels, size_t 
         struct level *v = levels_near(levels, n, w_of_mw(w->cap_mw), 0.5 / MW_PER_W);
         unsigned side = v ? (unsigned)(v - levels) : (unsigned)reference;
         levels[side].side = side + 1;
-        t[i] = (struct compare_window){.side = side,
-                                       .start_s = w->start_s,
-                                       .lasted_s = w->lasted_s,
-                                       .log_v = w->log_t,
-                                       .rse = w->time_rse,
-                                       .parts = w->parts};
+        t[i] = w->t;
+        t[i].side = side;
         p[i] = t[i];
         p[i].parts = 0;
         p[i].log_v = w->log_p;

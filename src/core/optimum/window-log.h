@@ -13,10 +13,8 @@
 
 struct log_window {
     uint32_t cap_mw;
-    double start_s, lasted_s;
-    double log_t, log_p; /* time and power, per unit of work and of one GPU */
-    double time_rse, power_rse;
-    unsigned parts; /* whose scatter time_rse states; 0: unknown */
+    double log_p, power_rse; /* mean power of one GPU */
+    struct compare_window t; /* time per unit of work; its side is set later */
 };
 
 struct window_log {

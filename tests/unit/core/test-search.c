@@ -194,14 +194,15 @@ static void test_finds(void)
         search_result(s, &known);
         for (uint32_t mw = known.floor_mw; mw <= 300000; mw += 1000) {
             double c = w_of_mw(mw);
-            double v = goal_value(&u.goal, true_energy(&j, c), true_time(&j, c), &ref);
+            double v = goal_relative(&u.goal, true_energy(&j, c), true_time(&j, c), &ref);
             if (v < least) {
                 least = v;
                 at = c;
             }
         }
         double kept = w_of_mw(search_step(s)->cap_mw);
-        double v = goal_value(&u.goal, true_energy(&j, kept), true_time(&j, kept), &ref);
+        double v =
+            goal_relative(&u.goal, true_energy(&j, kept), true_time(&j, kept), &ref);
         ok(v <= 1.01 * least, "%s: %g W where %g W is best, %u windows", goals[i], kept,
            at, n);
         ok(n >= 2 && n <= 10, "%s: %u windows", goals[i], n);

@@ -10,13 +10,13 @@
 static struct log_window window(uint32_t cap_mw, double start_s, double log_t)
 {
     return (struct log_window){.cap_mw = cap_mw,
-                               .start_s = start_s,
-                               .lasted_s = 10,
-                               .log_t = log_t,
                                .log_p = 5,
-                               .time_rse = 0.001,
                                .power_rse = 0.001,
-                               .parts = 10};
+                               .t = {.start_s = start_s,
+                                     .lasted_s = 10,
+                                     .log_v = log_t,
+                                     .rse = 0.001,
+                                     .parts = 10}};
 }
 
 static void test_room(void)
@@ -31,11 +31,11 @@ static void test_room(void)
     is_int(l.n, COMPARE_WINDOWS, "as many windows as there is room for");
     bool ordered = true, apart = true;
     for (size_t i = 0; i < l.n; i++) {
-        const struct log_window *w = &l.w[i];
+        const struct compare_window *w = &l.w[i].t;
         double mid = (w->start_s + w->lasted_s / 2) / 10 - 0.5;
         lasted_s += w->lasted_s;
-        ordered = ordered && fabs(w->log_t - mid) < 1e-9;
-        apart = apart && (w->lasted_s < 11 || (w->parts == 0 && w->time_rse < 0.001));
+        ordered = ordered && fabs(w->log_v - mid) < 1e-9;
+        apart = apart && (w->lasted_s < 11 || (w->parts == 0 && w->rse < 0.001));
     }
     ok(ordered, "neighbours at one cap are joined to their mean");
     ok(apart, "… with a smaller error, and nothing is known of the scatter within");
@@ -48,13 +48,13 @@ static void test_tells(void)
     struct log_window w = window(200000, 0, 0);
 
     ok(!window_log_tells(&l), "no window tells nothing");
-    w.time_rse = 0;
+    w.t.rse = 0;
     window_log_add(&l, &w);
     ok(!window_log_tells(&l), "nor do exact ones");
     w = window(200000, 20, 0);
     window_log_add(&l, &w);
     ok(window_log_tells(&l), "one with an error does");
-    w.lasted_s = 0;
+    w.t.lasted_s = 0;
     window_log_add(&l, &w);
     ok(!window_log_tells(&l), "… until one comes without its time");
 }
