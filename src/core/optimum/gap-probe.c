@@ -6,7 +6,7 @@
 
 double gap_probes_allow(const struct gap_probes *l, double regime_s, double least_s)
 {
-    if (l->n >= l->most || regime_s < GAP_PROBES_FIRST_S + l->n * GAP_PROBES_EVERY_S)
+    if (l->n >= l->most || regime_s < (l->n + 1) * GAP_PROBES_EVERY_S)
         return 0;
     return GAP_PROBES_SHARE * regime_s / fmax(l->last_s, least_s);
 }

@@ -9,9 +9,9 @@
  * highest number that can be configured.
  */
 enum { LOOKS = 4, GAP_PROBES_MAX = 16 };
-/* From the start of the regime to the first [recorded, 1 h, edp: caps] */
-#define GAP_PROBES_FIRST_S 600.0
-#define GAP_PROBES_EVERY_S 600.0 /* between two [recorded, 1 h, cost:0.5: caps] */
+/* From the start of the regime to the first, and between two [recorded, 1 h, edp: caps]
+ */
+#define GAP_PROBES_EVERY_S 600.0
 /* Of the regime's time so far: cost of one probe [recorded, 1 h, eds:2: caps] */
 #define GAP_PROBES_SHARE 0.001
 

@@ -11,6 +11,12 @@
 #include "core/optimum/goal.h"
 
 enum { LEVELS_MAX = 24 };
+#define EXACT_VAR 1e-8 /* least variance of a window and of a level [no row] */
+#define EXACT 1e-7     /* variances up to this are those of exact windows [no row] */
+/* Standard errors: 99 % confidence, and more for repeated choices, which favour caps that
+ * err to the fast side [recorded, slowdown:1.02: caps]
+ */
+#define SURE 2.33
 
 /* All windows at one cap, combined. */
 struct level {

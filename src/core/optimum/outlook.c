@@ -5,11 +5,7 @@
 
 #include "core/optimum/prior.h"
 
-/* Standard errors of log time within which the bound of slowdown:F must hold: 99 %
- * confidence, and more for repeated choices, which favour caps that err to the fast side.
- */
-#define SURE 2.33 /* [recorded, slowdown:1.02: caps] */
-/* The same where few windows have told the noise, whose estimate then has long tails
+/* SURE where few windows have told the noise, whose estimate then has long tails
  * [1 % noise of 5 s, slowdown:1.02: overshoot].
  */
 #define SURE_FEW 2.8
@@ -17,7 +13,6 @@
 #define UPPER 1.96
 /* Where windows have errors the confidence applies to F x 1.002, the expectation to F. */
 #define SLACK 0.002 /* [recorded, 1 % noise, slowdown:1.02: mean regret] */
-#define EXACT 1e-7  /* variances up to this are those of exact windows [no row] */
 
 static const struct model_mix time_alone = {1, 0};
 

@@ -27,14 +27,12 @@ static const struct price {
  * [recorded, 1 % noise, slowdown:1.02: windows]
  */
 #define DEAR (10.0 / 3600)
-/* Fractions of the demand: distance at which a missing neighbour of the best cap is
- * measured, and the largest one at which a measured cap counts as a neighbour.
+/* Fraction of the demand: distance at which a missing neighbour of the best cap is
+ * measured.  A measured cap up to twice as far counts as a neighbour, but not one behind
+ * a cliff: then only as far.  [recorded, energy: max regret]
  */
-#define STEP 0.10  /* [recorded, energy: max regret] */
-#define REACH 0.20 /* [recorded, energy: caps] */
-/* Log time above the best's from which the reach is shorter: [recorded, energy: caps] */
-#define CLIFF 0.35
-#define CLIFF_REACH 0.10 /* [recorded, energy: mean regret] */
+#define STEP 0.10
+#define CLIFF 0.35 /* log time above the best's [recorded, energy: caps] */
 /* A gap above a cliff is probed if its upper end is at least WIDE times its lower end,
  * unless the model's value there is worse than the best by more than CLIFF_HOPE.
  */
@@ -133,7 +131,7 @@ static struct pick best_pick(const struct outlook *o, unsigned left, bool measur
     const struct price *price = price_of(o);
     double scale = scale_of(o) * o->value[o->best];
     struct pick p = {0};
-    bool noisy = o->var_t[0] > 1e-7 || o->var_e > 1e-7;
+    bool noisy = o->var_t[0] > EXACT || o->var_e > EXACT;
 
     for (size_t c = 0; c < o->n; c++)
         for (size_t k = 0; k < (noisy ? 3 : 1); k++) {
@@ -178,7 +176,7 @@ static bool steep(const struct outlook *o, const struct level *l, size_t best)
 static double missing_side(const struct outlook *o, size_t best, int side)
 {
     double best_w = o->cap_w[best];
-    double step = STEP * o->model.demand_w, reach = REACH * o->model.demand_w;
+    double step = STEP * o->model.demand_w;
     double room = side < 0 ? best_w - o->lo_w : o->hi_w - best_w, from = 0;
 
     if (room < 0.5 * step || !isinf(o->shape.bound))
@@ -190,7 +188,7 @@ static double missing_side(const struct outlook *o, size_t best, int side)
             continue;
         if (side < 0 && !l->stale && flat(o, l))
             from = fmax(from, away);
-        else if (away <= (steep(o, l, best) ? CLIFF_REACH * o->model.demand_w : reach))
+        else if (away <= (steep(o, l, best) ? step : 2 * step))
             return 0;
     }
     if (from > room - 0.5 * step)

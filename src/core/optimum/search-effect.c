@@ -9,7 +9,6 @@
 
 #include "base/units.h"
 
-#define SURE 2.33 /* standard errors */
 /* Least ratio of the cap and the mean power for a cap without effect, if the driver
  * reports that the cap has no effect, and if it does not report it; largest relative
  * difference from the reference's time and energy.

@@ -24,7 +24,6 @@ enum {
 };
 #define STALL_STEP 0.05    /* of the demand: least distance above a cap that stalled */
 #define BOUND_EVIDENCE 6.0 /* log evidence an earlier run needs to support a bound */
-#define EXACT_VAR 1e-8     /* variance of a window without errors */
 #define STEADY 0.001 /* largest change of log time in a hold, if the noise is unknown */
 
 /* ---- caps ---- */

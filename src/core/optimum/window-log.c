@@ -6,8 +6,6 @@
 
 #include "base/units.h"
 
-#define EXACT_VAR 1e-8 /* least variance of a level */
-
 /* Adds b, the next window at a's cap, to a; means are weighted by duration. */
 static void join(struct log_window *a, const struct log_window *b)
 {
