@@ -51,6 +51,20 @@ const char *names_all(enum names of, char *ret, size_t size)
     return ret;
 }
 
+enum { WORDS_MAX = 32 }; /* no list of which users give a word is longer */
+
+const char *names_none_of(enum names of, const char *word, char ret[NEAREST_NONE])
+{
+    const struct names_list *l = &names_lists[of];
+    const char *known[WORDS_MAX + 1] = {NULL};
+    size_t n = 0;
+
+    for (unsigned i = 0; i < l->n && n < WORDS_MAX; i++)
+        if (l->name[i].word && *l->name[i].word)
+            known[n++] = l->name[i].word;
+    return nearest_none_of(word, known, ret);
+}
+
 int names_number(enum names of, const char *word)
 {
     const struct names_list *l = &names_lists[of];

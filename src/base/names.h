@@ -9,6 +9,8 @@
 
 #include <stddef.h>
 
+#include "base/nearest.h"
+
 /* Defines an enumeration in a header: enum x { LIST(NAME_ENUM) }; NAME_FLAG for flags,
  * where the number is the bit's.
  */
@@ -521,6 +523,8 @@ const char *names_text(enum names of, unsigned number);
 const char *names_word_or_null(enum names of, unsigned number);
 /* All words of the list, separated by commas, for messages.  Returns ret. */
 const char *names_all(enum names of, char *ret, size_t size);
+/* For a word that the list lacks; as nearest_none_of().  Returns ret. */
+const char *names_none_of(enum names of, const char *word, char ret[NEAREST_NONE]);
 /* -1: the list has no such word. */
 int names_number(enum names of, const char *word);
 unsigned names_number_or(enum names of, const char *word, unsigned otherwise);

@@ -67,3 +67,25 @@ const char *nearest_of(const char *text, const char *const *known, char ret[NEAR
         nearest_try(&near, text, strlen(text), *known);
     return nearest_text(&near, ret);
 }
+
+const char *nearest_none_of(const char *text, const char *const *known,
+                            char ret[NEAREST_NONE])
+{
+    char near[NEAREST_TEXT];
+
+    (void)nearest_of(text, known, near);
+    int n = snprintf(ret, NEAREST_NONE, "'%.*s' is none of: ", WORD_MAX, text);
+    size_t at = n > 0 ? (size_t)n : 0, end = NEAREST_NONE - strlen(near);
+    for (size_t i = 0; known[i]; i++) {
+        size_t more = known[i + 1] ? sizeof ", …" - 1 : 0;
+        if (at + strlen(known[i]) + sizeof ", " + more > end) {
+            (void)snprintf(ret + at, end - at, "%s…", i ? ", " : "");
+            break;
+        }
+        (void)snprintf(ret + at, end - at, "%s%s", i ? ", " : "", known[i]);
+        at += strlen(ret + at);
+    }
+    at = strlen(ret);
+    (void)snprintf(ret + at, NEAREST_NONE - at, "%s", near);
+    return ret;
+}

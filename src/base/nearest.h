@@ -22,4 +22,12 @@ const char *nearest_text(const struct nearest *n, char ret[NEAREST_TEXT]);
 const char *nearest_of(const char *text, const char *const *known,
                        char ret[NEAREST_TEXT]);
 
+/* For a word that is none of a fixed set, which ends with NULL: what it is not, what
+ * there is, and the nearest: "'chek' is none of: check, show: did you mean 'check'?".  A
+ * list that is too long for an uw_error ends with "…".  Returns ret.
+ */
+enum { NEAREST_NONE = 144 };
+const char *nearest_none_of(const char *text, const char *const *known,
+                            char ret[NEAREST_NONE]);
+
 #endif

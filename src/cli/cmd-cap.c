@@ -259,13 +259,14 @@ enum { WORDS = 3 }; /* one more than any form has */
 /* Checks the words and options; EXIT_OK: the command is complete. */
 static int check_words(const struct cap *c, char *const word[WORDS])
 {
+    static const char *const words[] = {"set", "clear", "show", NULL};
     const char *what = word[0], *value = word[1];
     bool wants_value = what && strcmp(what, "set") == 0;
     bool known =
         what && (wants_value || strcmp(what, "clear") == 0 || strcmp(what, "show") == 0);
     const char *more = wants_value ? word[2] : value;
     if (what && !known)
-        return opts_unexpected(&cmd_cap, what, SET_FORM OTHER_FORMS);
+        return opts_unknown_word(&cmd_cap, what, words);
     if (more)
         return opts_unexpected(&cmd_cap, more, wants_value ? SET_FORM : what);
     if ((c->clock || c->preset) && !wants_value)

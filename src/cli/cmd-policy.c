@@ -103,6 +103,7 @@ static int check(const struct cli_env *env, const char *path)
 
 static int run(const struct cli_env *env, int argc, char **argv)
 {
+    static const char *const words[] = {"check", "show", NULL};
     const char *json = NULL;
     const struct opt opts[] = {OPT_JSON(&json)};
     struct opts_rest rest;
@@ -115,9 +116,11 @@ static int run(const struct cli_env *env, int argc, char **argv)
     if (shows && rest.argc == 0)
         return policy_show(&cmd_policy, env, json);
     bool checks = !shows && rest.argc > 0 && strcmp(rest.argv[0], "check") == 0;
+    if (!shows && !checks && rest.argc > 0)
+        return opts_unknown_word(&cmd_policy, rest.argv[0], words);
     if (rest.argc == 0 || (checks && rest.argc < 2))
         return opts_missing(&cmd_policy, cmd_policy.args);
-    if (!checks || rest.argc > 2)
+    if (shows || rest.argc > 2)
         return opts_unexpected(&cmd_policy, rest.argv[checks ? 2 : 0], cmd_policy.args);
     return check(env, rest.argv[1]);
 }

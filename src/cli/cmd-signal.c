@@ -118,13 +118,14 @@ static int check_words(const struct signal_opts *o, int argc, char **argv)
         int argc;
         const char *usage;
     } forms[] = {{"list", 1, "list"}, {"set", 3, SET_FORM}, {"unset", 2, "unset NAME"}};
+    static const char *const words[] = {"list", "set", "unset", NULL};
     size_t i = 0;
 
     while (i < n_elements(forms) && (argc < 1 || strcmp(forms[i].word, argv[0]) != 0))
         i++;
     if (i == n_elements(forms))
         return argc < 1 ? opts_missing(&cmd_signal, cmd_signal.args)
-                        : opts_unexpected(&cmd_signal, argv[0], cmd_signal.args);
+                        : opts_unknown_word(&cmd_signal, argv[0], words);
     if (argc < forms[i].argc)
         return opts_missing(&cmd_signal, forms[i].usage);
     if (argc > forms[i].argc)

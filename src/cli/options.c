@@ -335,6 +335,13 @@ int opts_unexpected(const struct cmd *cmd, const char *word, const char *form)
                     cmd->name, word, cmd->name, form);
 }
 
+int opts_unknown_word(const struct cmd *cmd, const char *word, const char *const *known)
+{
+    char none[NEAREST_NONE];
+
+    return cli_fail(EXIT_USAGE, "%s: %s", cmd->name, nearest_none_of(word, known, none));
+}
+
 int opts_missing(const struct cmd *cmd, const char *form)
 {
     return cli_fail(EXIT_USAGE, "%s: missing argument: usage: underwatt %s %s", cmd->name,

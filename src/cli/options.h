@@ -101,6 +101,8 @@ struct opts_rest {
  * name.  EXIT_USAGE.
  */
 int opts_unexpected(const struct cmd *cmd, const char *word, const char *form);
+/* The same for a word that is none of the command's words, which end with NULL. */
+int opts_unknown_word(const struct cmd *cmd, const char *word, const char *const *known);
 int opts_missing(const struct cmd *cmd, const char *form);
 
 /* OPTS_GO, or the exit code to return: EXIT_OK after --help or --version, EXIT_USAGE

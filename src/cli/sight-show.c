@@ -608,6 +608,7 @@ int opt_job_time(const char *text, void *ret, uw_error *err)
 int sight_command(const struct cmd *cmd, const struct cli_env *env, int argc, char **argv,
                   const char *const *others)
 {
+    static const char *const words[] = {"now", "forecast", NULL};
     struct sight_opts o = {.boards = env->boards};
     const struct opt opts[] = {
         SIGHT_OPTIONS(o),
@@ -626,7 +627,7 @@ int sight_command(const struct cmd *cmd, const struct cli_env *env, int argc, ch
     if (!has_word)
         return opts_missing(cmd, cmd->args);
     if (!ahead && strcmp(argv[1], "now") != 0)
-        return opts_unexpected(cmd, argv[1], cmd->args);
+        return opts_unknown_word(cmd, argv[1], words);
     if (o.for_ns && !ahead)
         return cli_fail(EXIT_USAGE, "%s: --for belongs to forecast", cmd->name);
     (void)snprintf(name, sizeof name, "%s%s", cmd->name, ahead ? ".forecast" : "");

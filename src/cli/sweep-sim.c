@@ -4,37 +4,42 @@
 
 #include "base/auto.h"
 #include "base/error.h"
+#include "base/nearest.h"
 #include "base/rng.h"
 #include "base/units.h"
 #include "cli/sweep.h"
 #include "plant/plant.h"
 
+enum { KNOWN_MAX = 32 };
+
 static int unknown_board(const char *name)
 {
-    char known[200] = "";
-    size_t n = 0, at = 0;
+    const char *known[KNOWN_MAX + 1] = {NULL};
+    char none[NEAREST_NONE];
+    size_t n = 0;
     const struct plant_board *boards = plant_boards(&n);
 
-    for (size_t i = 0; i < n && at < sizeof known; i++)
-        at += (size_t)snprintf(known + at, sizeof known - at, "%s%s", i ? ", " : "",
-                               boards[i].key);
-    return cli_fail(EXIT_USAGE, "sweep: --sim: unknown board '%s': one of %s", name,
-                    known);
+    for (size_t i = 0; i < n && i < KNOWN_MAX; i++)
+        known[i] = boards[i].key;
+    return cli_fail(EXIT_USAGE, "sweep: --sim: %s", nearest_none_of(name, known, none));
 }
 
 static int unknown_workload(const struct plant_board *board, const char *name)
 {
-    char known[300] = "";
+    const char *known[KNOWN_MAX + 1] = {NULL};
+    char none[NEAREST_NONE], list[300] = "";
     size_t at = 0;
 
-    for (size_t i = 0; plant_workload_at(board, i) && at < sizeof known; i++)
-        at += (size_t)snprintf(known + at, sizeof known - at, "%s%s", i ? ", " : "",
-                               plant_workload_at(board, i)->name);
-    if (!name)
-        return cli_fail(EXIT_USAGE, "sweep: --sim %s needs --workload: one of %s",
-                        board->key, known);
-    return cli_fail(EXIT_USAGE, "sweep: --workload: unknown workload '%s': one of %s",
-                    name, known);
+    for (size_t i = 0; i < KNOWN_MAX && plant_workload_at(board, i); i++)
+        known[i] = plant_workload_at(board, i)->name;
+    if (name)
+        return cli_fail(EXIT_USAGE, "sweep: --workload: %s",
+                        nearest_none_of(name, known, none));
+    for (size_t i = 0; known[i] && at < sizeof list; i++)
+        at += (size_t)snprintf(list + at, sizeof list - at, "%s%s", i ? ", " : "",
+                               known[i]);
+    return cli_fail(EXIT_USAGE, "sweep: --sim %s needs --workload: one of %s", board->key,
+                    list);
 }
 
 struct simulated {

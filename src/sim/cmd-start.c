@@ -54,12 +54,11 @@ static int unknown_option(const char *name, uw_error *err)
                                         "--speed", "--may-set", "--foreground",
                                         "--state", NULL};
     char hint[NEAREST_TEXT];
-    const char *near = nearest_of(name, known, hint);
 
-    return fail(err, -EINVAL, "start: unknown option '%s'%s", name,
-                near[0] ? near
-                        : ": one of --board, --count, --machine, --speed, --may-set, "
-                          "--foreground, --state");
+    return fail(err, -EINVAL,
+                "start: unknown option '%.40s'%s: one of --board, --count, --machine, "
+                "--speed, --may-set, --foreground, --state",
+                name, nearest_of(name, known, hint));
 }
 
 static int parse(int argc, char **argv, struct start_args *a, uw_error *err)
@@ -94,10 +93,14 @@ static int parse(int argc, char **argv, struct start_args *a, uw_error *err)
 static int make_machine(const struct start_args *a, struct sim_machine *ret,
                         uw_error *err)
 {
+    static const char *const who[] = {"root", "anyone", NULL};
+    char none[NEAREST_NONE];
     int r = a->machine
                 ? sim_machine_read(a->machine, ret, err)
                 : sim_machine_builtin(a->board ? a->board : "v100", a->count, ret, err);
 
+    if (r && !a->machine)
+        return fail_in(err, r, "--board");
     if (r || !a->may_set)
         return r;
     if (strcmp(a->may_set, "root") == 0)
@@ -105,7 +108,8 @@ static int make_machine(const struct start_args *a, struct sim_machine *ret,
     else if (strcmp(a->may_set, "anyone") == 0)
         ret->may_set = SIM_MAY_ANYONE;
     else
-        return fail(err, -EINVAL, "--may-set: '%s' is none of: root, anyone", a->may_set);
+        return fail(err, -EINVAL, "--may-set: %s",
+                    nearest_none_of(a->may_set, who, none));
     return 0;
 }
 

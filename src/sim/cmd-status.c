@@ -2,6 +2,7 @@
 #include <string.h>
 
 #include "base/auto.h"
+#include "base/nearest.h"
 #include "base/units.h"
 #include "io/json.h"
 #include "sim/main.h"
@@ -124,13 +125,17 @@ static int print_json(const struct sim_page *page)
 int cmd_status(const struct sim_env *env, int argc, char **argv)
 {
     auto_(statedir_unmap) const struct sim_page *page = NULL;
-    bool json = argc == 1 && strcmp(argv[0], "--json") == 0;
     uw_error err = {""};
 
-    if (argc > 0 && !json)
-        return complain(EXIT_USAGE, "status: unknown option '%s': only --json is known",
-                        argv[0]);
+    static const char *const known[] = {"--json", "--state", NULL};
+    char hint[NEAREST_TEXT];
+
+    for (int i = 0; i < argc; i++)
+        if (strcmp(argv[i], "--json") != 0)
+            return complain(EXIT_USAGE,
+                            "status: unknown option '%s'%s: one of --json, --state",
+                            argv[i], nearest_of(argv[i], known, hint));
     if (statedir_map(env->state_dir, &page, &err))
         return complain(EXIT_FAIL, "%s", err.text);
-    return json ? print_json(page) : print_text(page);
+    return argc > 0 ? print_json(page) : print_text(page);
 }

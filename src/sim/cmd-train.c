@@ -47,8 +47,8 @@ static int world_numbers(const struct sim_page *page, uint64_t may, const char *
     return 0;
 }
 
-/* Adds --gpus from CUDA_VISIBLE_DEVICES if absent.  page: of a world of whose boards
- * this process may use some, or NULL.
+/* Adds --gpus from CUDA_VISIBLE_DEVICES if absent or "all".  page: of a world of whose
+ * boards this process may use some, or NULL.
  */
 static int job_text(const struct sim_env *env, const struct sim_page *page, int argc,
                     char **argv, char *ret, size_t size, uw_error *err)
@@ -68,6 +68,8 @@ static int job_text(const struct sim_env *env, const struct sim_page *page, int 
         return r;
     for (size_t i = 0; i + 1 < n; i += 2) /* each option has a value */
         gpus = strcmp(args[i], "--gpus") == 0 ? args[i + 1] : gpus;
+    if (gpus && strcmp(gpus, SIM_JOB_ALL) == 0) /* all that this process may use */
+        gpus = NULL;
     if (!gpus && env->visible && *env->visible &&
         strspn(env->visible, "0123456789,") == strlen(env->visible))
         gpus = env->visible;

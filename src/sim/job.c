@@ -61,8 +61,11 @@ static int parse_phase(const char *text, struct sim_job_phase *ret, uw_error *er
 {
     size_t n = strcspn(text, "=");
     const char *amount = text[n] == '=' ? text + n + 1 : NULL;
+    struct nearest near = {0};
+    char hint[NEAREST_TEXT];
 
     for (size_t i = 0; i < n_elements(phases); i++) {
+        nearest_try(&near, text, n, phases[i].name);
         if (strlen(phases[i].name) != n || strncmp(phases[i].name, text, n) != 0)
             continue;
         *ret = (struct sim_job_phase){.phase = phases[i].phase};
@@ -74,8 +77,8 @@ static int parse_phase(const char *text, struct sim_job_phase *ret, uw_error *er
     }
     return fail(err, -EINVAL,
                 "'%.40s' is none of: startup=TIME, load=TIME, train, validate=PERCENT%%, "
-                "checkpoint=TIME",
-                text);
+                "checkpoint=TIME%s",
+                text, nearest_text(&near, hint));
 }
 
 static int parse_phases(const char *text, struct sim_job *job, uw_error *err)
@@ -118,6 +121,8 @@ static int parse_gpus(const char *text, struct sim_job *job, uw_error *err)
     memcpy(copy, text, strlen(text) + 1);
     job->boards = 0;
     job->beyond = 0;
+    if (strcmp(text, SIM_JOB_ALL) == 0)
+        return 0;
     while ((word = strsep(&rest, ","))) {
         uint64_t i;
         int r = parse_u64(word, &i, err);
@@ -180,10 +185,13 @@ static int parse_change(const char *text, struct sim_job *job, uw_error *err)
 
 static int parse_tells(const char *text, struct sim_job *job, uw_error *err)
 {
+    static const char *const words[] = {"steps", "phases", NULL};
+    char none[NEAREST_NONE];
+
     job->steps_alone = strcmp(text, "steps") == 0;
     if (job->steps_alone || strcmp(text, "phases") == 0)
         return 0;
-    return fail(err, -EINVAL, "'%.40s' is neither steps nor phases", text);
+    return fail(err, -EINVAL, "%s", nearest_none_of(text, words, none));
 }
 
 static int parse_option(const char *name, const char *value, struct sim_job *job,
@@ -211,11 +219,10 @@ static int parse_option(const char *name, const char *value, struct sim_job *job
     static const char *const names[] = {"--workload", "--gpus",   "--epochs", "--steps",
                                         "--phases",   "--change", "--tells",  NULL};
     char hint[NEAREST_TEXT];
-    const char *near = nearest_of(name, names, hint);
-    return fail(err, -EINVAL, "unknown option%s",
-                near[0] ? near
-                        : ": one of --workload, --gpus, --epochs, --steps, --phases, "
-                          "--change, --tells");
+    return fail(err, -EINVAL,
+                "unknown option%s: one of --workload, --gpus, --epochs, --steps, "
+                "--phases, --change, --tells",
+                nearest_of(name, names, hint));
 }
 
 int sim_job_parse(const char *const *args, size_t n, struct sim_job *ret, uw_error *err)

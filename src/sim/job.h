@@ -25,6 +25,8 @@ struct sim_job_phase {
     double percent; /* validate: of the epoch's training steps */
 };
 
+#define SIM_JOB_ALL "all" /* --gpus: as without it */
+
 struct sim_job {
     char workload[32];
     uint64_t boards; /* bit i: board i; 0: every board */

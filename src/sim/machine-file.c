@@ -7,6 +7,7 @@
 #include "base/auto.h"
 #include "base/error.h"
 #include "base/names.h"
+#include "base/nearest.h"
 #include "base/units.h"
 #include "base/utf8.h"
 #include "io/yaml.h"
@@ -163,18 +164,29 @@ static int copy_text(const struct yaml_node *node, const char *what, const char 
 
 /* ---- boards ---- */
 
+static int fail_board(const struct yaml_node *node, const char *key, const char *model,
+                      uw_error *err)
+{
+    uw_error why = {""};
+    int r = sim_machine_no_board(model, &why);
+
+    return yaml_fail(node, err, r, "%s: %s", key, why.text);
+}
+
 static int read_sensor(const struct yaml_node *node, const struct board_file *f,
                        struct sim_machine_board *b, uw_error *err)
 {
+    static const char *const known[] = {"kepler",    "maxwell", "pascal", "volta",
+                                        "turing",    "ga100",   "ampere", "hopper",
+                                        "blackwell", NULL};
     struct plant_sensor_spec *s = &b->plant.sensor;
+    char none[NEAREST_NONE];
 
     if (f->sensor) {
         const struct plant_sensor_spec *spec = plant_sensor_generation(f->sensor);
         if (!spec)
-            return yaml_fail(node, err, -EINVAL,
-                             "sensor: '%.40s' is none of: kepler, maxwell, pascal, "
-                             "volta, turing, ga100, ampere, hopper, blackwell",
-                             f->sensor);
+            return yaml_fail(node, err, -EINVAL, "sensor: %s",
+                             nearest_none_of(f->sensor, known, none));
         *s = *spec;
     }
     if (f->noise_mw)
@@ -248,9 +260,8 @@ static int read_board(const struct yaml_node *node, struct sim_machine *m, uw_er
         r = yaml_read_map(node, board_keys, &f, err);
     if (r)
         return r;
-    uw_error why = {""};
-    if (sim_machine_builtin(f.model, 1, &one, &why))
-        return yaml_fail(yaml_get(node, "model"), err, -EINVAL, "%s", why.text);
+    if (sim_machine_builtin(f.model, 1, &one, NULL))
+        return fail_board(yaml_get(node, "model"), "model", f.model, err);
     if (m->n_boards + f.count > SIM_MACHINE_BOARDS_MAX)
         return yaml_fail(node, err, -EINVAL, "more than %d boards",
                          SIM_MACHINE_BOARDS_MAX);
@@ -400,7 +411,7 @@ static int read_workload(const struct yaml_node *node, struct sim_workload *w,
     if (r)
         return r;
     if (f.board && !plant_board_find(f.board))
-        return yaml_fail(node, err, -EINVAL, "board: unknown board model '%s'", f.board);
+        return fail_board(node, "board", f.board, err);
     if (strpbrk(w->name, " ,="))
         return yaml_fail(node, err, -EINVAL,
                          "name: '%s' contains a blank, comma or =", w->name);

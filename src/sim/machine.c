@@ -7,21 +7,21 @@
 #include "base/auto.h"
 #include "base/error.h"
 #include "base/names.h"
+#include "base/nearest.h"
 #include "base/units.h"
 
-static int unknown_board(const char *model, uw_error *err)
+enum { BOARDS_KNOWN = 16 };
+
+int sim_machine_no_board(const char *model, uw_error *err)
 {
-    char list[160] = "";
+    const char *known[BOARDS_KNOWN + 1] = {NULL};
+    char none[NEAREST_NONE];
     size_t n = 0;
-    size_t at = 0;
     const struct plant_board *boards = plant_boards(&n);
 
-    for (size_t i = 0; i < n && at < sizeof list; i++) {
-        int len =
-            snprintf(list + at, sizeof list - at, "%s%s", i ? ", " : "", boards[i].key);
-        at += len > 0 ? (size_t)len : 0;
-    }
-    return fail(err, -EINVAL, "unknown board model '%.40s'; known: %s", model, list);
+    for (size_t i = 0; i < n && i < BOARDS_KNOWN; i++)
+        known[i] = boards[i].key;
+    return fail(err, -EINVAL, "%s", nearest_none_of(model, known, none));
 }
 
 int sim_machine_builtin(const char *model, unsigned count, struct sim_machine *ret,
@@ -30,7 +30,7 @@ int sim_machine_builtin(const char *model, unsigned count, struct sim_machine *r
     const struct plant_board *board = plant_board_find(model);
 
     if (!board)
-        return unknown_board(model, err);
+        return sim_machine_no_board(model, err);
     if (count < 1 || count > SIM_MACHINE_BOARDS_MAX)
         return fail(err, -EINVAL, "%u boards are outside 1..%d", count,
                     SIM_MACHINE_BOARDS_MAX);
@@ -51,11 +51,10 @@ int sim_machine_builtin(const char *model, unsigned count, struct sim_machine *r
 static int parse_kind(const char *word, enum sim_fault_kind *ret, uw_error *err)
 {
     int kind = names_number(NAMES_SIM_FAULT, word);
-    char words[128];
+    char none[NEAREST_NONE];
 
     if (kind < 0)
-        return fail(err, -EINVAL, "'%.40s' is none of: %s", word,
-                    names_all(NAMES_SIM_FAULT, words, sizeof words));
+        return fail(err, -EINVAL, "%s", names_none_of(NAMES_SIM_FAULT, word, none));
     *ret = (enum sim_fault_kind)kind;
     return 0;
 }

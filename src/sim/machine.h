@@ -86,6 +86,8 @@ bool sim_fault_may_last(enum sim_fault_kind kind);
 /* count boards of one model; anyone may set limits, no faults. -EINVAL: no such model
  * (the text lists the models) or a count outside 1..64.
  */
+/* Fails, and says which board models there are. */
+int sim_machine_no_board(const char *model, uw_error *err);
 int sim_machine_builtin(const char *model, unsigned count, struct sim_machine *ret,
                         uw_error *err);
 

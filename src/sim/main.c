@@ -135,11 +135,11 @@ int main(int argc, char **argv)
     const struct sim_command *c = sim_commands;
     while (c->name && strcmp(c->name, argv[i]) != 0)
         c++;
-    const char *near = c->name ? "" : nearest_of(argv[i], names, hint);
     if (!c->name)
-        return complain(
-            EXIT_USAGE, "unknown command '%s'%s", argv[i],
-            near[0] ? near : ": one of start, status, exec, train, fault, reset, stop");
+        return complain(EXIT_USAGE,
+                        "unknown command '%s'%s: one of start, status, exec, train, "
+                        "fault, reset, stop",
+                        argv[i], nearest_of(argv[i], names, hint));
     if (i + 1 < argc && asked_for(argv[i + 1]) == ASKED_HELP)
         return usage_of(c);
     /* --state is also accepted among the command's options, but not after "--". */

@@ -8,6 +8,7 @@
 #include <string.h>
 
 #include "base/error.h"
+#include "base/nearest.h"
 #include "base/rng.h"
 #include "base/units.h"
 #include "plant/plant.h"
@@ -614,6 +615,25 @@ static int check_free(const struct sim_world *w, uint64_t mask, uw_error *err)
     return 0;
 }
 
+enum { WORKLOADS_KNOWN = 32 };
+
+/* There are the workloads of the board's model, and those of the machine file. */
+static int no_workload(const struct sim_world *w, const struct plant_board *board,
+                       const char *name, uw_error *err)
+{
+    const char *known[WORKLOADS_KNOWN + 2] = {NULL};
+    char none[NEAREST_NONE];
+    size_t n = 0;
+
+    for (size_t i = 0; n < WORKLOADS_KNOWN && plant_workload_at(board, i); i++)
+        known[n++] = plant_workload_at(board, i)->name;
+    for (size_t i = 0; n < WORKLOADS_KNOWN && i < w->works.n; i++)
+        if (strcmp(w->works.work[i].board, board->key) == 0)
+            known[n++] = w->works.work[i].name;
+    known[n++] = "none";
+    return fail(err, -EINVAL, "--workload: %s", nearest_none_of(name, known, none));
+}
+
 static int make_job(struct sim_world *w, const struct sim_job *job,
                     struct plant_gpu *const *gpus, size_t n, struct plant_job **ret,
                     uw_error *err)
@@ -623,10 +643,7 @@ static int make_job(struct sim_world *w, const struct sim_job *job,
         sim_catalogue_find(plant_gpu_board(gpus[0]), job->workload, &w->works);
 
     if (!work)
-        return fail(err, -EINVAL,
-                    "--workload: '%s' is none of: alexnet, vgg19, inception3, "
-                    "inception4, resnet50, resnet152, none, or one of the machine file",
-                    job->workload);
+        return no_workload(w, plant_gpu_board(gpus[0]), job->workload, err);
     job_phases(job, job->steps ? job->steps : work->steps, phases);
     struct plant_job_opts opts = {
         .gpus = gpus,

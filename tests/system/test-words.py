@@ -68,6 +68,15 @@ WRONG = [  # what is typed, what is in the one line
     (["run", "--goal", "slowdwn:1.05", "--", "true"], ["'slowdwn:1.05'", "did you mean 'slowdown'?", "energy, edp"]),
     (["run", "--goal", "slowdown:5000000%", "--", "true"], ["slowdown:5000000%", "1..100"]),
     (["run", "--goal", "slowdown:%", "--", "true"], ["'%'", "1..100"]),
+    (["policy", "chek", "F"], ["policy: 'chek' is none of: check, show", "did you mean 'check'?"]),
+    (["policy", "frob"], ["policy: 'frob' is none of: check, show"]),
+    (["signal", "lsit"], ["signal: 'lsit' is none of: list, set, unset", "did you mean 'list'?"]),
+    (["cap", "clera"], ["cap: 'clera' is none of: set, clear, show", "did you mean 'clear'?"]),
+    (["carbon", "nwo"], ["carbon: 'nwo' is none of: now, forecast", "did you mean 'now'?"]),
+    (["price", "forcast"], ["price: 'forcast' is none of: now, forecast", "did you mean 'forecast'?"]),
+    (["jobs", "lsit"], ["jobs: unexpected argument 'lsit'", "underwatt jobs [OPTIONS]"]),
+    (["sweep", "--sim", "v10"], ["--sim: 'v10' is none of: ", "h100", "did you mean 'v100'?"]),
+    (["sweep", "--sim", "v100", "--workload", "resent50"], ["--workload: 'resent50' is none of: ", "vgg19", "did you mean 'resnet50'?"]),
     (["top", "-d", "-1"], ["--delay", "'-1' is outside 0 s.."]),
     (["explain", "--boards"], ["--boards", "needs a value"]),
 ]
@@ -76,7 +85,29 @@ for words, says in WRONG:
     t.ok(p.returncode == 2 and len(p.stderr.splitlines()) == 1 and all(s in p.stderr for s in says) and not p.stdout,
          " ".join(words), f"{p.returncode} {p.stderr}")
 
+WRONG_SIM = [
+    (["strat"], ["'strat'", "did you mean 'start'?", "one of start, status"]),
+    (["start", "--conut", "2"], ["'--conut'", "did you mean '--count'?", "one of --board"]),
+    (["start", "--board", "v10"], ["--board: 'v10' is none of: ", "h100", "did you mean 'v100'?"]),
+    (["start", "--may-set", "rot"], ["--may-set: 'rot' is none of: root, anyone: did you mean 'root'?"]),
+    (["status", "--jsn"], ["'--jsn'", "did you mean '--json'?", "one of --json, --state"]),
+    (["train", "--gpu", "0"], ["--gpu: ", "did you mean '--gpus'?", "one of --workload"]),
+    (["train", "--tells", "step"], ["--tells: 'step' is none of: steps, phases: did you mean 'steps'?"]),
+    (["train", "--phases", "tran"], ["'tran' is none of: startup=TIME, ", "did you mean 'train'?"]),
+    (["fault", "0", "lst"], ["fault: 'lst' is none of: lost, found, ", "did you mean 'lost'?"]),
+]
+for words, says in WRONG_SIM:
+    p = ask(uwtest.program("underwatt-sim"), *words)
+    t.ok(p.returncode == 2 and len(p.stderr.splitlines()) == 1 and all(s in p.stderr for s in says) and not p.stdout,
+         "underwatt-sim " + " ".join(words), f"{p.returncode} {p.stderr}")
+
 with uwtest.Node(board="v100", count=2) as node:
+    p = node.run("underwatt-sim", "train", "--workload", "resent50")
+    t.ok(p.returncode == 2 and "--workload: 'resent50' is none of: " in p.stderr and "did you mean 'resnet50'?" in p.stderr,
+         "train --workload resent50", p.stderr)
+    for visible in (None, "1"):
+        p = node.run("underwatt-sim", "train", "--gpus", "all", "--steps", "5", env={"CUDA_VISIBLE_DEVICES": visible} if visible else {})
+        t.ok(p.returncode == 0, f"train --gpus all, CUDA_VISIBLE_DEVICES {visible}", p.stderr)
     for goal in ("EDP", "Energy", "slowdown:5%", "SLOWDOWN:1.05"):
         p = node.run("underwatt", "run", "-q", "--local", "--gpus", "0", "--goal", goal, "--", "true")
         t.ok(p.returncode == 0, f"run --goal {goal}", p.stderr)

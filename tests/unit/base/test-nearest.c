@@ -39,5 +39,19 @@ int main(void)
     is_str(nearest_text(&near, text), "", "nothing is near: no text");
     nearest_try(&near, "pricex", 6, "price");
     is_str(nearest_text(&near, text), ": did you mean 'price'?", "the text of a message");
+    static const char *const few[] = {"check", "show", NULL};
+    static const char *const many[] = {
+        "a-word-of-twenty-five-let", "b-word-of-twenty-five-let",
+        "c-word-of-twenty-five-let", "d-word-of-twenty-five-let",
+        "e-word-of-twenty-five-let", NULL};
+    char none[NEAREST_NONE];
+    is_str(nearest_none_of("chek", few, none),
+           "'chek' is none of: check, show: did you mean 'check'?", "one of few");
+    is_str(nearest_none_of("frob", few, none), "'frob' is none of: check, show", "far");
+    is_str(nearest_none_of("e-word-of-twenty-fife-let", many, none),
+           "'e-word-of-twenty-fife-let' is none of: a-word-of-twenty-five-let, "
+           "b-word-of-twenty-five-let, "
+           "…: did you mean 'e-word-of-twenty-five-let'?",
+           "a list too long ends with … and keeps the nearest");
     return done();
 }

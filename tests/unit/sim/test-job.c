@@ -67,6 +67,8 @@ static void test_all(void)
     is_near(job.startup_s, 1.5, 1e-12, "start-up");
     is_int(job.n_phases, 2, "start-up is no phase of an epoch");
     is_near(job.phase[1].s, 0.02, 1e-12, "checkpoint");
+    is_int(sim_job_parse_text("--gpus 0 --gpus all", &job, &err), 0, "--gpus all");
+    is_int(job.boards, 0, "is every board");
 }
 
 int main(void)
