@@ -97,8 +97,8 @@ static void sample_board(struct json_out *o, const struct view_board *b)
     json_out_known_double(o, "temperature_c", has & GPU_HAS_TEMP, b->last.temp_c);
     json_out_known_double(o, "utilization", has & GPU_HAS_UTIL, b->last.util_gpu / 100.0);
     show_mw(o, "sm_mhz", has & GPU_HAS_CLOCKS ? b->last.sm_mhz : 0);
-    json_out_double(o, "energy_j", b->energy_j);
-    json_out_double(o, "today_j", b->today_j);
+    json_out_counter(o, "energy_j", b->energy_j);
+    json_out_counter(o, "today_j", b->today_j);
     json_out_int(o, "claims", c->claims ? (int64_t)c->claims->n : 0);
     json_out_array(o, "jobs");
     for (size_t k = 0; k < b->n_jobs; k++)
@@ -117,8 +117,8 @@ static void sample_job(struct json_out *o, const struct node_view *v,
     json_out_text(o, "user", j->job->user[0] ? j->job->user : NULL);
     json_out_int(o, "uid", j->job->uid);
     show_boards(o, "gpus", v, j->job->boards);
-    json_out_double(o, "energy_j", j->energy_j);
-    json_out_double(o, "time_s", j->time_s);
+    json_out_counter(o, "energy_j", j->energy_j);
+    json_out_counter(o, "time_s", j->time_s);
     json_out_int(o, "steps", (int64_t)j->steps);
     json_out_text(o, "state", s->on ? s->state : NULL);
     json_out_text(o, "status", names_word_or_null(NAMES_SEARCH_STATUS, s->status));
@@ -141,7 +141,7 @@ static char *samples_text(const struct node_view *v)
     show_utc(o, "utc", v->utc_ns);
     json_out_bool(o, "simulated", v->simulated);
     show_value(o, "power_w", &power);
-    json_out_double(o, "today_j", today_j);
+    json_out_counter(o, "today_j", today_j);
     json_out_array(o, "gpus");
     for (size_t i = 0; i < v->n_boards; i++)
         sample_board(o, &v->board[i]);

@@ -74,11 +74,11 @@ static void readings(struct json_out *o, const struct view_board *b)
     uint32_t has = b->last.has;
 
     show_value(o, "power_w", &b->power_w);
-    json_out_double(o, "energy_j", b->energy_j);
-    json_out_double(o, "attributed_j", b->attributed_j);
-    json_out_double(o, "idle_j", b->idle_j);
-    json_out_double(o, "unattributed_j", b->unattributed_j);
-    json_out_double(o, "today_j", b->today_j);
+    json_out_counter(o, "energy_j", b->energy_j);
+    json_out_counter(o, "attributed_j", b->attributed_j);
+    json_out_counter(o, "idle_j", b->idle_j);
+    json_out_counter(o, "unattributed_j", b->unattributed_j);
+    json_out_counter(o, "today_j", b->today_j);
     json_out_known_double(o, "temperature_c", has & GPU_HAS_TEMP, b->last.temp_c);
     json_out_known_double(o, "utilization", has & GPU_HAS_UTIL, b->last.util_gpu / 100.0);
     json_out_known_double(o, "memory_utilization", has & GPU_HAS_UTIL,
@@ -341,20 +341,14 @@ void show_window(struct json_out *o, const struct node_view *v,
     json_out_end(o);
 }
 
-/* Rounds to a millionth, which is printed faster. */
-static double rounded(double v)
-{
-    return round(v * 1e6) / 1e6;
-}
-
 static void powers(struct json_out *o, const struct meter_power *p, size_t n)
 {
     json_out_array(o, "samples");
     for (size_t i = 0; i < n; i++) {
         json_out_object(o, NULL);
-        json_out_double(o, "time_s", rounded(p[i].end_s));
-        json_out_double(o, "over_s", rounded(p[i].over_s));
-        json_out_double(o, "power_w", rounded(p[i].power_w));
+        json_out_counter(o, "time_s", p[i].end_s);
+        json_out_double(o, "over_s", p[i].over_s);
+        json_out_double(o, "power_w", p[i].power_w);
         json_out_end(o);
     }
     json_out_end(o);
@@ -382,7 +376,7 @@ void show_history(struct json_out *o, const struct node_view *v, size_t board,
     json_out_object(o, NULL);
     json_out_int(o, "gpu", info->index);
     json_out_text(o, "uuid", info->uuid);
-    json_out_double(o, "length_s", rounded(h->length_s));
+    json_out_double(o, "length_s", h->length_s);
     powers(o, h->buf, h->n);
     json_out_end(o);
 }

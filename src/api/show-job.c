@@ -207,7 +207,7 @@ static void by_gpu(struct json_out *o, const struct node_view *v,
         json_out_known_int(o, "gpu", info, info ? info->index : 0);
         json_out_text(o, "uuid", info ? info->uuid : NULL);
         json_out_text(o, "name", info ? info->name : NULL);
-        json_out_double(o, "energy_j", p->energy_j);
+        json_out_counter(o, "energy_j", p->energy_j);
         json_out_double(o, "half_j", half_sum_j(&p->half));
         json_out_known_double(o, "power_w", p->time_s > 0, p->energy_j / p->time_s);
         json_out_text(o, "method", names_word(NAMES_METER_METHOD, p->method));
@@ -239,10 +239,10 @@ static void put_job(struct json_out *o, const struct node_view *v,
         show_utc(o, "ended_utc", e->ended_utc_ns);
     else
         json_out_null(o, "ended_utc");
-    json_out_double(o, "time_s", j->time_s);
-    json_out_double(o, "energy_j", j->energy_j);
+    json_out_counter(o, "time_s", j->time_s);
+    json_out_counter(o, "energy_j", j->energy_j);
     show_value(o, "half_j", &j->half_j);
-    json_out_double(o, "booked_s", j->booked_s);
+    json_out_counter(o, "booked_s", j->booked_s);
     if (whole)
         by_gpu(o, v, j);
     json_out_bool(o, "settled", j->settled);

@@ -12,7 +12,7 @@ static void show_held(struct json_out *o, const struct signal_view *s)
     if (!v)
         json_out_null(o, "value");
     else if (v->type == POLICY_NUMBER)
-        json_out_double(o, "value", v->number);
+        json_out_given(o, "value", v->number);
     else if (v->type == POLICY_TEXT)
         json_out_text(o, "value", v->text);
     else
@@ -39,7 +39,7 @@ static void show_points(struct json_out *o, const struct signal_view *s)
         json_out_object(o, NULL);
         show_utc(o, "begin_utc", p->utc_s * (int64_t)NS_PER_S);
         show_utc(o, "end_utc", end_s * (int64_t)NS_PER_S);
-        json_out_double(o, "value", p->v);
+        json_out_given(o, "value", p->v);
         json_out_end(o);
     }
     json_out_end(o);

@@ -217,8 +217,8 @@ static void show_sums(struct json_out *o, const struct node_view *v)
     json_out_int(o, "jobs", (int64_t)jobs);
     json_out_int(o, "claims", (int64_t)claims);
     show_value(o, "power_w", &power);
-    json_out_double(o, "energy_j", energy_j);
-    json_out_double(o, "today_j", today_j);
+    json_out_counter(o, "energy_j", energy_j);
+    json_out_counter(o, "today_j", today_j);
 }
 
 /* Exact values only for administrators, as the kernel shows them only to root. */
@@ -229,7 +229,7 @@ static void show_rapl(struct json_out *o, const struct node_view *v, bool exact)
         const struct view_rapl *d = &v->rapl[i];
         json_out_object(o, NULL);
         json_out_text(o, "name", d->name);
-        json_out_double(o, "energy_j", exact ? d->exact.energy_j : d->energy_j);
+        json_out_counter(o, "energy_j", exact ? d->exact.energy_j : d->energy_j);
         show_value(o, "power_w", exact ? &d->exact.power_w : &d->power_w);
         json_out_end(o);
     }

@@ -271,8 +271,8 @@ static void json_board(struct json_out *o, const struct list *l,
     json_out_double(o, "power_w", has(b, GPU_HAS_POWER) ? s->power_w : (double)NAN);
     json_out_double(o, "instant_w", has(b, GPU_HAS_INSTANT) ? s->instant_w : (double)NAN);
     json_out_double(o, "average_w", has(b, GPU_HAS_AVERAGE) ? s->average_w : (double)NAN);
-    json_out_double(o, "energy_j",
-                    has(b, GPU_HAS_ENERGY) ? (double)s->energy_mj * 1e-3 : (double)NAN);
+    json_out_counter(o, "energy_j",
+                     has(b, GPU_HAS_ENERGY) ? (double)s->energy_mj * 1e-3 : (double)NAN);
     json_limit(o, l, b);
     json_out_known_int(o, "temperature_c", has(b, GPU_HAS_TEMP), s->temp_c);
     json_out_known_int(o, "utilization_percent", has(b, GPU_HAS_UTIL), s->util_gpu);

@@ -268,7 +268,7 @@ static void put_sight(struct json_out *o, const struct sight *s, int64_t now_s)
     if (isnan(s->number) && s->value[0])
         json_out_text(o, "value", s->value);
     else
-        json_out_double(o, "value", s->number);
+        json_out_given(o, "value", s->number);
     if (s->known)
         json_out_bool(o, "estimated", s->estimated);
     else
@@ -285,7 +285,7 @@ static void put_sight(struct json_out *o, const struct sight *s, int64_t now_s)
         json_out_object(o, NULL);
         put_utc(o, "begin_utc", s->point[i].from_utc_s);
         put_utc(o, "end_utc", s->point[i].to_utc_s);
-        json_out_double(o, "value", s->point[i].v);
+        json_out_given(o, "value", s->point[i].v);
         json_out_end(o);
     }
     json_out_end(o);

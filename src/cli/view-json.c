@@ -108,7 +108,7 @@ static void put_runs(const struct view *v, struct json_out *o)
     for (size_t i = 0; v->runs && i < v->n_runs; i++) {
         json_out_object(o, NULL);
         json_out_int(o, "cap_mw", v->runs[i].cap_mw);
-        json_out_double(o, "at_s", v->runs[i].at_s);
+        json_out_counter(o, "at_s", v->runs[i].at_s);
         json_out_double(o, "time_s", v->runs[i].time_s);
         json_out_double(o, "energy_j", v->runs[i].energy_j);
         json_out_end(o);

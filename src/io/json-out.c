@@ -168,6 +168,14 @@ void json_out_end(struct json_out *o)
     put(o, o->open[o->depth].is_object ? "}" : "]", 1);
 }
 
+/* Whole numbers up to 1e15 without an exponent. */
+static void format(double v, int digits, char *text, size_t size)
+{
+    (void)snprintf(text, size, "%.*g", digits, v);
+    if (fabs(v) >= 1e5 && fabs(v) < 1e15 && strchr(text, 'e'))
+        (void)snprintf(text, size, "%.0f", strtod(text, NULL));
+}
+
 static void put_double(struct json_out *o, const char *key, double v, int digits,
                        int digits_max)
 {
@@ -179,7 +187,7 @@ static void put_double(struct json_out *o, const char *key, double v, int digits
     }
     for (; digits <= digits_max; digits++) {
         double back = 0;
-        (void)snprintf(text, sizeof text, "%.*g", digits, v);
+        format(v, digits, text, sizeof text);
         for (char *p = text; *p; p++)
             if (*p == ',') /* the decimal comma of some locales */
                 *p = '.';
@@ -193,6 +201,16 @@ static void put_double(struct json_out *o, const char *key, double v, int digits
 void json_out_double(struct json_out *o, const char *key, double v)
 {
     put_double(o, key, v, JSON_OUT_DIGITS, JSON_OUT_DIGITS);
+}
+
+void json_out_counter(struct json_out *o, const char *key, double v)
+{
+    put_double(o, key, rint(v * 1e3) / 1e3, 15, 15);
+}
+
+void json_out_given(struct json_out *o, const char *key, double v)
+{
+    put_double(o, key, v, JSON_OUT_GIVEN_DIGITS, JSON_OUT_GIVEN_DIGITS);
 }
 
 void json_out_exact_double(struct json_out *o, const char *key, double v)

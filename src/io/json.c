@@ -153,7 +153,9 @@ int json_extend(struct json *doc, const struct json *more)
 
 char *json_text(const struct json *doc)
 {
-    return json_dumps(doc->root, JSON_COMPACT | JSON_ENCODE_ANY);
+    /* 15 digits give back each number that was read with as many */
+    return json_dumps(doc->root,
+                      JSON_COMPACT | JSON_ENCODE_ANY | JSON_REAL_PRECISION(15));
 }
 
 int json_read(const char *name, const char *text, size_t len, struct json **ret,

@@ -33,11 +33,15 @@ DEFINE_AUTO(struct json_out *, json_out_free);
 void json_out_object(struct json_out *o, const char *key);
 void json_out_array(struct json_out *o, const char *key);
 void json_out_end(struct json_out *o); /* ends the innermost object or array */
-/* For people and programs: JSON_OUT_DIGITS significant digits, more than any meter has
- * and fewer than sums of doubles get wrong.  NaN and infinity become null.
+/* Measured and modelled values: JSON_OUT_DIGITS significant digits, which show a board's
+ * milliwatts.  NaN and infinity become null, here and below.
  */
-enum { JSON_OUT_DIGITS = 12 };
+enum { JSON_OUT_DIGITS = 7, JSON_OUT_GIVEN_DIGITS = 12 };
 void json_out_double(struct json_out *o, const char *key, double v);
+/* Sums that grow, of which programs take differences: whole thousandths (mJ, ms). */
+void json_out_counter(struct json_out *o, const char *key, double v);
+/* A value of a source or a user, of any size: JSON_OUT_GIVEN_DIGITS digits. */
+void json_out_given(struct json_out *o, const char *key, double v);
 /* For state, and sums of whole units: the shortest decimal that reads back as v. */
 void json_out_exact_double(struct json_out *o, const char *key, double v);
 void json_out_int(struct json_out *o, const char *key, int64_t v);

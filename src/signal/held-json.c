@@ -37,7 +37,7 @@ static void put_series(struct json_out *o, const struct signals_source *s,
         json_out_object(o, NULL);
         held_put_utc(o, "begin_utc", p->from_utc_s);
         held_put_utc(o, "end_utc", end_utc_s);
-        json_out_double(o, "value", p->v);
+        json_out_given(o, "value", p->v);
         json_out_bool(o, "estimated", p->estimated);
         json_out_end(o);
     }
@@ -125,7 +125,7 @@ void held_show(struct json_out *o, const struct held_origin *from, const char *s
     json_out_text(o, "origin", from->origin[0] ? from->origin : NULL);
     json_out_text(o, "site", from->site);
     json_out_text(o, "state", now ? "known" : "unknown");
-    json_out_known_double(o, "value", now && !ahead, now ? now->v : 0);
+    json_out_given(o, "value", now && !ahead ? now->v : (double)NAN);
     held_put_utc(o, "time_utc", now ? now->from_utc_s : 0);
     held_put_utc(o, "end_utc", now ? held_end(s, series, now) : 0);
     if (now)

@@ -74,7 +74,7 @@ static void board_json(struct json_out *o, unsigned i, const struct sim_board *b
     json_out_int(o, "min_mw", b->identity.min_mw);
     json_out_int(o, "max_mw", b->identity.max_mw);
     json_out_int(o, "energy_mj", (int64_t)now->energy_mj);
-    json_out_double(o, "true_j", (double)now->true_uj * 1e-6);
+    json_out_counter(o, "true_j", (double)now->true_uj * 1e-6);
     json_out_int(o, "at_ns", (int64_t)now->at_ns);
     json_out_int(o, "util_gpu", (int64_t)now->util_gpu);
     json_out_int(o, "temp_c", (int64_t)now->temp_c);

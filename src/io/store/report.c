@@ -57,13 +57,18 @@ double report_domain_j(const struct report *rep, int64_t uj)
     return step_j > 0 ? floor(j / step_j) * step_j : j;
 }
 
+/* Whole microjoules, which the ledger has, so that parts add up. */
+static void put_j(struct json_out *o, const char *key, double j)
+{
+    json_out_exact_double(o, key, rint(j * 1e6) / 1e6); /* sums have noise */
+}
+
 void report_put_cpu(const struct report *rep, sqlite3_stmt *stmt, int column)
 {
     if (sqlite3_column_type(stmt, column) == SQLITE_NULL)
         json_out_null(rep->o, "cpu_j");
     else
-        json_out_double(rep->o, "cpu_j",
-                        report_domain_j(rep, sqlite3_column_int64(stmt, column)));
+        put_j(rep->o, "cpu_j", report_domain_j(rep, sqlite3_column_int64(stmt, column)));
 }
 
 double report_j(sqlite3_stmt *stmt, int column)
@@ -79,7 +84,7 @@ struct half_sum report_half(sqlite3_stmt *stmt, int column)
 
 void report_put_energy(const struct report *rep, const char *key, double j)
 {
-    json_out_exact_double(rep->o, key, rint(j * 1e6) / 1e6); /* sums have noise */
+    put_j(rep->o, key, j);
     if (rep->q->has_carbon)
         json_out_double(rep->o, "gco2e", j / J_PER_KWH * rep->q->gco2e_kwh);
     if (rep->q->has_price)
@@ -268,13 +273,12 @@ static void put_totals(const struct report *rep, bool domains, const struct tota
     double fraction = t->uj[0] > 0 ? (double)off / (double)t->uj[0] : (double)NAN;
 
     json_out_object(o, domains ? "cpu" : "totals");
-    json_out_double(o, "attributed_j", total_j(rep, domains, t->uj[LEDGER_JOB]));
-    json_out_double(o, "idle_j", total_j(rep, domains, t->uj[LEDGER_IDLE]));
-    json_out_double(o, "unattributed_j",
-                    total_j(rep, domains, t->uj[LEDGER_UNATTRIBUTED]));
+    put_j(o, "attributed_j", total_j(rep, domains, t->uj[LEDGER_JOB]));
+    put_j(o, "idle_j", total_j(rep, domains, t->uj[LEDGER_IDLE]));
+    put_j(o, "unattributed_j", total_j(rep, domains, t->uj[LEDGER_UNATTRIBUTED]));
     report_put_energy(rep, "energy_j", total_j(rep, domains, sum));
     json_out_double(o, "half_j", total_j(rep, domains, ledger_uj(half_sum_j(&t->half))));
-    json_out_double(o, "meter_j", total_j(rep, domains, t->uj[0]));
+    put_j(o, "meter_j", total_j(rep, domains, t->uj[0]));
     json_out_double(o, "difference_j", total_j(rep, domains, off));
     json_out_double(o, "difference", fraction);
     if (sum == 0 && t->uj[0] == 0)
@@ -388,13 +392,13 @@ static void put_parts(const struct report *rep, sqlite3_stmt *stmt, int column)
     struct json_out *o = rep->o;
     struct report_charges c;
 
-    json_out_double(o, "attributed_j", report_j(stmt, column));
-    json_out_double(o, "idle_j", report_j(stmt, column + 1));
-    json_out_double(o, "unattributed_j", report_j(stmt, column + 2));
+    put_j(o, "attributed_j", report_j(stmt, column));
+    put_j(o, "idle_j", report_j(stmt, column + 1));
+    put_j(o, "unattributed_j", report_j(stmt, column + 2));
     report_put_energy(rep, "energy_j",
                       report_j(stmt, column) + report_j(stmt, column + 1) +
                           report_j(stmt, column + 2));
-    json_out_double(o, "meter_j", report_j(stmt, column + 3));
+    put_j(o, "meter_j", report_j(stmt, column + 3));
     put_part_charges(rep, stmt, column + 4, false);
     report_charges(stmt, column + 5, &c);
     report_put_beside(rep, &c, sqlite3_column_int64(stmt, column + 4));
@@ -439,11 +443,11 @@ static int put_domain(const struct report *rep, sqlite3_stmt *stmt, uw_error *er
     json_out_text(o, "domain", db_text(stmt, 0));
     json_out_text(o, "kind",
                   sqlite3_column_int(stmt, 1) == PLACE_MEMORY ? "memory" : "package");
-    json_out_double(o, "attributed_j", domain_j(rep, stmt, 2));
-    json_out_double(o, "idle_j", domain_j(rep, stmt, 3));
-    json_out_double(o, "unattributed_j", domain_j(rep, stmt, 4));
+    put_j(o, "attributed_j", domain_j(rep, stmt, 2));
+    put_j(o, "idle_j", domain_j(rep, stmt, 3));
+    put_j(o, "unattributed_j", domain_j(rep, stmt, 4));
     report_put_energy(rep, "energy_j", domain_j(rep, stmt, 6));
-    json_out_double(o, "meter_j", domain_j(rep, stmt, 5));
+    put_j(o, "meter_j", domain_j(rep, stmt, 5));
     put_part_charges(rep, stmt, 6, is_coarse(rep));
     return 0;
 }
@@ -468,7 +472,7 @@ static int put_stack(const struct report *rep, int64_t day, uw_error *err)
                    &stmt, err, "i", day);
     json_out_array(rep->o, "stack_j");
     while (r >= 0 && (r = db_step(rep->l, stmt, err)) > 0)
-        json_out_double(rep->o, NULL, report_j(stmt, 0));
+        put_j(rep->o, NULL, report_j(stmt, 0));
     json_out_end(rep->o);
     return r;
 }

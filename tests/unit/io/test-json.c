@@ -136,8 +136,16 @@ static void digits(void)
         double v;
         const char *want;
     } table[] = {
-        {1.0 / 3, "0.333333333333"},    {0.1 + 0.2, "0.3"}, {1.2000000000000002, "1.2"},
-        {123456789012, "123456789012"}, {INFINITY, "null"}, {-0.5, "-0.5"},
+        {1.0 / 3, "0.3333333"},
+        {0.1 + 0.2, "0.3"},
+        {1.2000000000000002, "1.2"},
+        {123456789012, "123456800000"},
+        {-12345678.9, "-12345680"},
+        {INFINITY, "null"},
+        {-0.5, "-0.5"},
+        {1234.567, "1234.567"},
+        {1e-9, "1e-09"},
+        {1e15, "1e+15"},
     };
 
     for (size_t i = 0; i < n_elements(table); i++) {
@@ -145,8 +153,24 @@ static void digits(void)
         auto_(mem_free) char *text = NULL;
         json_out_double(o, NULL, table[i].v);
         if (ok(json_out_string(o, &text, NULL) == 0, "a number"))
-            is_str(text, table[i].want, "of twelve digits");
+            is_str(text, table[i].want, "of seven digits");
     }
+}
+
+static void counters(void)
+{
+    auto_(json_out_free) struct json_out *o = json_out_new();
+    auto_(mem_free) char *text = NULL;
+
+    json_out_array(o, NULL);
+    json_out_counter(o, NULL, 9460800000.0016);
+    json_out_counter(o, NULL, 0.1 + 0.2);
+    json_out_counter(o, NULL, NAN);
+    json_out_given(o, NULL, 1764302400.25);
+    json_out_end(o);
+    if (ok(json_out_string(o, &text, NULL) == 0, "counters"))
+        is_str(text, "[\n  9460800000.002,\n  0.3,\n  null,\n  1764302400.25\n]",
+               "of whole thousandths; a value as it was given");
 }
 
 static void numbers(void)
@@ -423,6 +447,7 @@ int main(void)
     rows();
     numbers();
     digits();
+    counters();
     misuses();
     reads();
     utf8();

@@ -161,12 +161,12 @@ static void report_is(struct ledger *l, double g, double by, double covered)
     ok(fabs(number(totals, "co2_g") - g) < 1e-6 &&
            fabs(number(totals, "co2_revised_g") - by) < 1e-6 &&
            fabs(number(totals, "co2_booked_g") - (g - by)) < 1e-6 &&
-           fabs(number(totals, "co2_covered") - covered) < 1e-9,
+           fabs(number(totals, "co2_covered") - covered) < 1e-7,
        "%g g, %g of them revised, of %g", number(totals, "co2_g"),
        number(totals, "co2_revised_g"), number(totals, "co2_covered"));
     double waste_covered = 0,
            in_waste = waste_g(l, q.from_utc_ns, q.to_utc_ns, &waste_covered);
-    ok(fabs(in_waste - g) < 1e-6 && fabs(waste_covered - covered) < 1e-9,
+    ok(fabs(in_waste - g) < 1e-6 && fabs(waste_covered - covered) < 1e-7,
        "the report of waste has the same: %g g of %g", in_waste, waste_covered);
     ok(fabs(number(job, "co2_g") - g / 2) < 1e-6 &&
            fabs(number(job, "co2_revised_g") - by / 2) < 1e-6,
