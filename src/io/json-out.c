@@ -171,9 +171,14 @@ void json_out_end(struct json_out *o)
 /* Whole numbers up to 1e15 without an exponent. */
 static void format(double v, int digits, char *text, size_t size)
 {
+    double scale = 1;
+
     (void)snprintf(text, size, "%.*g", digits, v);
-    if (fabs(v) >= 1e5 && fabs(v) < 1e15 && strchr(text, 'e'))
-        (void)snprintf(text, size, "%.0f", strtod(text, NULL));
+    if (fabs(v) >= 1e15 || fabs(v) < 1 || !strchr(text, 'e'))
+        return;
+    for (int i = (int)floor(log10(fabs(v))) + 1; i > digits; i--)
+        scale *= 10;
+    (void)snprintf(text, size, "%.0f", rint(v / scale) * scale);
 }
 
 static void put_double(struct json_out *o, const char *key, double v, int digits,
