@@ -110,11 +110,12 @@ static void examine_slurm(const struct cli_env *env, const char *boards,
 }
 
 /* The default folder of a simulated world is not named in commands. */
-static void take_state_dir(const char *dir, struct doctor_daemon *ret)
+static void take_state_dir(const struct cli_env *env, const char *dir,
+                           struct doctor_daemon *ret)
 {
     char ordinary[sizeof ret->state_dir];
 
-    if (file_runtime_path(getenv("XDG_RUNTIME_DIR"), "underwatt-sim", getuid(), ordinary,
+    if (file_runtime_path(env->runtime_dir, "underwatt-sim", getuid(), ordinary,
                           sizeof ordinary, NULL) == 0 &&
         strcmp(dir, ordinary) != 0)
         (void)snprintf(ret->state_dir, sizeof ret->state_dir, "%s", dir);
@@ -149,7 +150,7 @@ static int examine(const struct cli_env *env, const char *boards, const char *js
     doctor_judge(&f, found);
     doctor_daemon_ask(env, boards, &daemon);
     daemon.simulated |= f.about.simulated;
-    take_state_dir(f.about.state_dir, &daemon);
+    take_state_dir(env, f.about.state_dir, &daemon);
     doctor_daemon_judge(&daemon, UW_VERSION, found);
     examine_slurm(env, boards, s, daemon.r == 0, found);
     return report(found, &f, json);
