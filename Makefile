@@ -113,7 +113,7 @@ install: build
 # Settings stay: they are not in Meson's list of installed files.
 uninstall:
 	@[ -f $(BUILD)/meson-logs/install-log.txt ] || { echo "make uninstall: nothing was installed from $(BUILD)" >&2; exit 1; }
-	@ninja -C $(BUILD) --quiet uninstall
+	@tools/uninstall $(BUILD)/meson-logs/install-log.txt "$(DESTDIR)"
 
 clean:
 	rm -rf build build-check build-asan build-tsan build-fuzz build-random build-coverage build-mutants

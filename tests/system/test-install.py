@@ -166,6 +166,23 @@ def elsewhere(tmp, source):
     t.ok("--prefix=/usr --sysconfdir=/srv/etc" in said, "SYSCONFDIR is honoured", said)
 
 
+def removed(tmp):
+    """`make uninstall`: the files of the last install alone, not those below another DESTDIR."""
+    root = tmp / "root"
+    listed = str(uwtest.BUILD / "meson-logs/install-log.txt")
+    files = [p for p in root.rglob("*") if not p.is_dir() or p.is_symlink()]
+    p = run(str(uwtest.TOP / "tools/uninstall"), listed, str(tmp / "other"))
+    t.ok(p.returncode == 1 and "not below it" in p.stderr and all(os.path.lexists(f) for f in files),
+         "uninstall below another DESTDIR is refused", p.stdout + p.stderr)
+    program = next(f for f in files if f.name == "underwattd" and f.parent.name in ("bin", "sbin"))
+    foreign = program.with_name("of-somebody-else")
+    foreign.write_text("")
+    p = run(str(uwtest.TOP / "tools/uninstall"), listed, str(root))
+    t.ok(p.returncode == 0 and "files were removed" in p.stdout and not program.exists() and foreign.exists()
+         and (root / str(config_dir()).lstrip("/") / "actuator.yaml").exists(),
+         "uninstall: programs go, settings and others' files stay", p.stdout + p.stderr)
+
+
 def readme():
     """What docs/install.md tells to type names what is there."""
     part = (uwtest.TOP / "docs/install.md").read_text()
@@ -185,6 +202,7 @@ def main():
         commands(pathlib.Path(tmp), "wrong files", {"actuator.yaml": "clients: nobody-at-all\ngrace: 5\n",
                                                     "underwattd.yaml": "nonsense: 1\n"})
         elsewhere(pathlib.Path(tmp), pathlib.Path(sys.argv[1]))
+        removed(pathlib.Path(tmp))
     readme()
     t.done()
 
