@@ -24,7 +24,7 @@ def refusals(t, node):
                        (("show", "200"), "unexpected argument '200': usage: underwatt cap show"),
                        (("show", "0", "1"), "unexpected argument '0': usage: underwatt cap show\n"),
                        (("set", "200", "300", "--gpus", "0"), "set W|300"),
-                       (("frobnicate",), "unexpected argument 'frobnicate': usage: underwatt cap set W|N%")):
+                       (("frobnicate",), "'frobnicate' is none of: set, clear, show")):
         p = node.run("underwatt", "cap", *args)
         said = any(word in p.stderr for word in text.split("|"))
         t.ok(p.returncode == 2 and said and p.stderr.count("\n") == 1,

@@ -98,7 +98,7 @@ def overview(node):
 
 
 def wrong(node):
-    for args, says in ((("carbon",), "missing argument: usage: underwatt carbon now"), (("price", "later"), "unexpected argument 'later': usage: underwatt price now"),
+    for args, says in ((("carbon",), "missing argument: usage: underwatt carbon now"), (("price", "later"), "'later' is none of: now, forecast"),
                        (("carbon", "now", "--for", "4h"), "--for belongs to forecast"), (("carbon", "forecast", "--for", "4x"), "4x"),
                        (("signals", "a/b"), "is not the name of a signal"), (("signals", "carbon", "--for", "1h"), "carbon is no forecast"),
                        (("signals", "--for", "1h"), "needs the NAME"), (("signals", "carbn"), "no source gives carbn"),

@@ -103,9 +103,9 @@ def wrong(node, d):
                        (("set", "carbon", "420", "g/kWh"), "unexpected argument 'g/kWh': usage: underwatt signal set NAME VALUE"),
                        (("list", "a", "b", "c"), "unexpected argument 'a': usage: underwatt signal list\n"),
                        (("set", "carbon", "1", "b", "c"), "unexpected argument 'b': usage: underwatt signal set NAME VALUE"),
-                       (("bogus", "a", "b", "c"), "unexpected argument 'bogus': usage: underwatt signal list | set"),
+                       (("bogus", "a", "b", "c"), "'bogus' is none of: list, set, unset"),
                        (("set", "carbon"), "set NAME VALUE"), (("unset",), "unset NAME"), ((), "missing argument: usage: underwatt signal list | set"),
-                       (("frob",), "unexpected argument 'frob': usage: underwatt signal list | set"),
+                       (("frob",), "'frob' is none of: list, set, unset"),
                        (("set", "a/b", "1"), "is not the name of a signal"), (("list", "--for", "1 s"), "--for belongs to set")):
         p = command(node, *args)
         t.ok(p.returncode == 2 and says in p.stderr, f"signal {' '.join(args)}: 2, {says}", p.stdout + p.stderr)

@@ -114,8 +114,8 @@ def test_json():
     t.ok(all(0 <= b["time_change"] <= b["at_most"] for b in d["time_buys"]), "JSON: … and no more than that", d["time_buys"])
     for goal, best in d["optima"].items():
         least = min(metric(goal, p, d["reference"]) for p in d["points"])
-        t.near(best["value"], least, 1e-11, f"JSON: {goal} is the least of all points")
-    ok = all(abs(p["energy_j"] / p["time_s"] / p["power_w"] - 1) < 1e-11
+        t.near(best["value"], least, 1e-6 * least, f"JSON: {goal} is the least of all points")
+    ok = all(abs(p["energy_j"] / p["time_s"] / p["power_w"] - 1) < 1e-6
              for p in d["points"])
     t.ok(ok, "JSON: power is energy by time")
     noisy = [sweep("v100", "vgg19", "--noise", "0.01", "--runs", "4", "--seed", s)
@@ -224,9 +224,9 @@ document.title='hot '+document.querySelectorAll('.pt.hot').length+' '
 
 def test_bad(folder):
     cases = [
-        (["--sim", "k80", "--workload", "vgg19"], "unknown board 'k80': one of rtx6000"),
+        (["--sim", "k80", "--workload", "vgg19"], "--sim: 'k80' is none of: rtx6000, v100"),
         (["--sim", "v100"], "needs --workload: one of alexnet"),
-        (["--sim", "v100", "--workload", "gpt9"], "unknown workload 'gpt9': one of alexnet"),
+        (["--sim", "v100", "--workload", "gpt9"], "--workload: 'gpt9' is none of: alexnet, vgg19"),
         (["--sim", "v100", "--workload", "vgg19", "--from", "90"],
          "--from: '90' is outside 150 W..300 W"),
         (["--sim", "v100", "--workload", "vgg19", "--to", "400 W"],

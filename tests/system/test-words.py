@@ -77,7 +77,7 @@ WRONG = [  # what is typed, what is in the one line
     (["jobs", "lsit"], ["jobs: unexpected argument 'lsit'", "underwatt jobs [OPTIONS]"]),
     (["sweep", "--sim", "v10"], ["--sim: 'v10' is none of: ", "h100", "did you mean 'v100'?"]),
     (["sweep", "--sim", "v100", "--workload", "resent50"], ["--workload: 'resent50' is none of: ", "vgg19", "did you mean 'resnet50'?"]),
-    (["top", "-d", "-1"], ["--delay", "'-1' is outside 0 s.."]),
+    (["top", "-d", "-1"], ["--delay", "'-1' is outside 0.2 s..60 s"]),
     (["explain", "--boards"], ["--boards", "needs a value"]),
 ]
 for words, says in WRONG:
