@@ -7,6 +7,7 @@
 
 #include "actuator/guard-inside.h"
 #include "base/units.h"
+#include "io/proc.h"
 
 static void answer_move(struct guard *guard, enum actuator_result result,
                         const char *text)
@@ -125,6 +126,50 @@ void guard_move(struct guard *guard, const struct charge *c, uint64_t away,
     guard_move_next(guard, NULL);
 }
 
+/* "held by underwatt (pid 12, uid 0), original 300 W: end that command first" */
+static void put_holder(const struct guard *guard, const char *uuid,
+                       const struct holder *holder, char *ret, size_t size)
+{
+    struct cap_entry entry;
+    struct proc_facts facts;
+    char who[128], original[32] = "";
+    pid_t pid = holder->client;
+
+    if (journal_read(guard->opts.journal, uuid, &entry, NULL) == 0)
+        (void)snprintf(original, sizeof original, ", original %g W",
+                       w_of_mw(entry.original_mw));
+    if (pid > 0 && proc_read("/proc", pid, &facts) == 0) {
+        journal_clean_mark(facts.comm);
+        (void)snprintf(ret, size,
+                       "held by %s (pid %d, uid %u%s)%s: end that command first",
+                       facts.comm, (int)pid, (unsigned)facts.uid,
+                       holder->stopped ? ", its actuator is stopped" : "", original);
+    } else {
+        (void)snprintf(ret, size, "held by another Underwatt, %s%s",
+                       holder_text(holder, who, sizeof who), original);
+    }
+}
+
+/* Refuses if another Underwatt has a cap on the board, and so the driver open for it. */
+static bool refuse_held(struct guard_session *s, const struct charge *c,
+                        const struct proto_request *request)
+{
+    const struct journal *journal = s->guard->opts.journal;
+    struct holder holder;
+    uw_error err = {""};
+    char text[280];
+
+    int r = journal ? journal_look(journal, c->held.info->uuid, &holder, &err) : 0;
+    if (r == 0)
+        return false;
+    if (r == JOURNAL_TAKEN)
+        put_holder(s->guard, c->held.info->uuid, &holder, text, sizeof text);
+    else
+        (void)snprintf(text, sizeof text, "%s", err.text);
+    guard_refuse(s, request, ACTUATOR_BUSY, text);
+    return true;
+}
+
 void guard_ask_detach(struct guard_session *s, struct charge *c,
                       const struct proto_request *request)
 {
@@ -141,9 +186,10 @@ void guard_ask_detach(struct guard_session *s, struct charge *c,
                      "the original limit could not be restored");
     else if (guard->moving.on)
         guard_refuse(s, request, ACTUATOR_BUSY, "another board is being detached");
-    else if (!(guard->away & guard_bit(c)))
-        guard_move(guard, c, guard->away | guard_bit(c), s, request->seq);
-    else {
+    else if (!(guard->away & guard_bit(c))) {
+        if (!refuse_held(s, c, request))
+            guard_move(guard, c, guard->away | guard_bit(c), s, request->seq);
+    } else {
         memcpy(done.uuid, request->uuid, sizeof done.uuid);
         guard_send(s, PROTO_DETACH, request->seq, &done);
     }

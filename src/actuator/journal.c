@@ -141,6 +141,23 @@ int journal_lock(const struct journal *journal, const char *uuid, pid_t client,
     return 0;
 }
 
+int journal_look(const struct journal *journal, const char *uuid,
+                 struct holder *ret_holder, uw_error *err)
+{
+    struct file_name name = name_of(uuid, ".lock");
+    auto_(fd_close) int fd = -1;
+
+    int r = open_ours(journal, name.text, O_RDWR, &fd, err);
+    if (r < 0)
+        return r == -ENOENT ? 0 : r;
+    if (flock(fd, LOCK_SH | LOCK_NB) == 0)
+        return 0; /* closing the file releases the lock */
+    if (errno != EWOULDBLOCK)
+        return fail(err, -errno, "%s: flock: %s", name.text, strerror(errno));
+    holder_of(fd, ret_holder);
+    return JOURNAL_TAKEN;
+}
+
 void journal_clean_mark(char *mark)
 {
     for (char *p = mark; *p; p++)

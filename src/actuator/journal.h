@@ -45,6 +45,12 @@ void journal_close(struct journal *journal);
 int journal_lock(const struct journal *journal, const char *uuid, pid_t client,
                  int *ret_fd, struct holder *ret_holder, uw_error *err);
 
+/* Whether another process has the lock, which this process does not have: JOURNAL_TAKEN
+ * (*ret_holder is the holder), or 0.
+ */
+int journal_look(const struct journal *journal, const char *uuid,
+                 struct holder *ret_holder, uw_error *err);
+
 /* Releases the lock and clears the pid in its file. */
 void journal_unlock(int lock_fd);
 

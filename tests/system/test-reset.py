@@ -221,6 +221,27 @@ def hanging(node, d):
     t.ok(becomes(node, 1, 200000), "its cap is in force again")
 
 
+def held_locally(node, d):
+    """A command without the daemon has a cap on the board: its release is refused, and changes nothing."""
+    args = ("--local", "--cap", "240 W", "--gpus", "3")
+    local = node.popen("underwatt", "run", *args, "--", "underwatt-sim", "train", "--gpus", "3", "--epochs", "99")
+    t.ok(becomes(node, 3, 240000, 60), "a local run holds its cap on board 3")
+    p = release(node, 3)
+    t.ok(p.returncode == 1 and f"held by underwatt (pid {local.pid}, uid {os.geteuid()}), original 300 W: end that" in p.stderr and
+         p.stderr.count("\n") == 1 and not p.stdout, "a release is refused in one line, which names the command", p.stdout + p.stderr)
+    t.equal(node.board(3)["limit_mw"], 240000, "the cap stays")
+    g = gpu(d, 3)
+    t.ok(g["cap"]["state"] != "released", "the board is not released", g["cap"])
+    local.terminate()
+    local.wait(uwtest.PATIENCE)
+    t.ok(becomes(node, 3, ORIGINAL), "the run ends, its cap with it")
+    p = release(node, 3)
+    t.equal(p.returncode, 0, f"then it is released {p.stderr}")
+    t.equal(node.sim("reset", "3").returncode, 0, "and can be reset")
+    t.equal(release(node, "--take-back", 3).returncode, 0, "taken back")
+    t.ok(uwtest.wait_for(lambda: gpu(d, 3)["power_w"] is not None, 20), "and there again")
+
+
 def others(node, d):
     """Who is no administrator has no business with it."""
     for args in ((3,), ("--take-back", 3)):
@@ -238,6 +259,9 @@ def main():
             books(node, d)
 
     def troubled():
+        with uwtest.Node(count=4) as node:
+            d = node.daemon(CONFIG)
+            held_locally(node, d)
         with uwtest.Node(count=4) as node:
             d = killed(node)
             hanging(node, d)
