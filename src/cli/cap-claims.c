@@ -10,6 +10,7 @@
 #include "cli/cap-ask.h"
 #include "cli/cap-read.h"
 #include "cli/figures.h"
+#include "cli/local-hold.h"
 #include "cli/survey.h"
 #include "cli/take.h"
 #include "gpu/select.h"
@@ -248,6 +249,7 @@ int cap_daemon_show(const struct cap_remote *o)
     auto_(cap_boards_fini) struct cap_boards boards = {.n = 0};
     auto_(json_free) struct json *doc = NULL;
     struct cap_shown shown[BOARDS_MAX];
+    struct local_hold hold[BOARDS_MAX];
 
     int code = cap_boards_get(o, &boards);
     if (code == EXIT_OK)
@@ -269,6 +271,11 @@ int cap_daemon_show(const struct cap_remote *o)
                                .cap_mw = capped ? mw_at(cap, "target_mw") : 0,
                                .original_mw = capped ? mw_at(limits, "original_mw") : 0,
                                .gpu = g};
+        if (!o->own && local_hold_look(o->boards, take_text(g, "uuid"), cap, &hold[i])) {
+            shown[i].why = hold[i].text;
+            shown[i].original_mw = hold[i].original_mw;
+            shown[i].holder_pid = hold[i].pid;
+        }
     }
     const struct gpu_about about = {.simulated = boards.simulated};
     return cap_show(o->json, &about, shown, boards.n, json_get(json_root(doc), "claims"));

@@ -159,6 +159,18 @@ bool survey_simulated(const struct survey *s)
     return s->about.simulated;
 }
 
+void survey_held(const struct held *held, char *ret, size_t size)
+{
+    double original_w = w_of_mw(held->original_mw);
+
+    if (held->pid > 0)
+        (void)snprintf(ret, size, "set by underwatt (pid %d%s), original %g W",
+                       (int)held->pid, held->holder.stopped ? ", stopped" : "",
+                       original_w);
+    else
+        (void)snprintf(ret, size, "set by underwatt, original %g W", original_w);
+}
+
 void survey_cap(const struct survey_board *b, char *ret, size_t size)
 {
     const struct gpu_sample *s = &b->sample;
@@ -174,13 +186,8 @@ void survey_cap(const struct survey_board *b, char *ret, size_t size)
         (void)snprintf(ret, size,
                        "left by underwatt (its process has ended), original %g W",
                        w_of_mw(b->held.original_mw));
-    else if (b->held.known && b->held.pid > 0)
-        (void)snprintf(ret, size, "set by underwatt (pid %d%s), original %g W",
-                       (int)b->held.pid, b->held.holder.stopped ? ", stopped" : "",
-                       w_of_mw(b->held.original_mw));
     else if (b->held.known)
-        (void)snprintf(ret, size, "set by underwatt, original %g W",
-                       w_of_mw(b->held.original_mw));
+        survey_held(&b->held, ret, size);
     else if (!b->has_limits)
         (void)snprintf(ret, size, "%g W, default unknown", w_of_mw(mw));
     else if (mw == b->limits.default_mw)
