@@ -38,7 +38,7 @@
     X(GPU_ENERGY, "underwatt_gpu_energy_joules_total", "counter", "Energy of the board since the ledger began.") \
     X(GPU_SPLIT, "underwatt_gpu_energy_split_joules_total", "counter", "The same energy by kind; the kinds add up to the whole.") \
     X(GPU_USE_ENERGY, "underwatt_gpu_use_joules_total", "counter", "The same energy by what the board did; these parts add up to the whole.") \
-    X(GPU_USE_TIME, "underwatt_gpu_use_seconds_total", "counter", "Time by what the board did; that of a board which jobs share counts for each.") \
+    X(GPU_USE_TIME, "underwatt_gpu_use_seconds_total", "counter", "Time in this use; a shared board counts once for each job.") \
     X(GPU_CO2E, "underwatt_gpu_co2e_grams_total", "counter", "Emissions of the board's energy by the grid's average intensity, since the daemon began.") \
     X(GPU_MARGINAL, "underwatt_gpu_co2e_marginal_grams", "gauge", "The same by the marginal intensity; it may fall.") \
     X(GPU_COST, "underwatt_gpu_cost", "gauge", "Cost of the board's energy since the daemon began, in the currency; it may fall.") \
@@ -61,7 +61,7 @@
     X(DRIVER_CALLS, "underwatt_driver_calls_total", "counter", "Driver calls made to sample the board.") \
     X(DRIVER_FAILURES, "underwatt_driver_failures_total", "counter", "Driver calls that failed.") \
     X(JOB_ENERGY, "underwatt_job_energy_joules_total", "counter", "Energy attributed to the job; job_id=\"other\" is the sum of the jobs beyond metrics.max_jobs.") \
-    X(JOB_TIME, "underwatt_job_time_seconds_total", "counter", "How long the job has run.") \
+    X(JOB_TIME, "underwatt_job_time_seconds_total", "counter", "Run time of the job.") \
     X(JOB_STEPS, "underwatt_job_steps_total", "counter", "Steps that the job reported.") \
     X(JOB_PHASE, "underwatt_job_phase", "gauge", "What the job does: 1 training, 2 validation, 3 loading, 4 checkpoint, 5 start-up, 6 idle.") \
     X(JOB_CAP, "underwatt_job_cap_watts", "gauge", "The best cap found so far for the job, or the one held.") \
@@ -79,19 +79,19 @@
     X(USER_WASTE_ENERGY, "underwatt_user_waste_joules_total", "counter", "Energy of boards that the user's jobs had and did not use, since the daemon began; user=\"other\" is the sum of the rest.") \
     X(USER_WASTE_TIME, "underwatt_user_waste_seconds_total", "counter", "Time of these boards.") \
     X(USER_WASTE_COST, "underwatt_user_waste_cost", "gauge", "Cost of that energy, in the currency; it may fall.") \
-    X(USER_WASTE_PRICED, "underwatt_user_waste_priced_joules_total", "counter", "Energy of this cost: that for which the price was known.") \
+    X(USER_WASTE_PRICED, "underwatt_user_waste_priced_joules_total", "counter", "Energy for which a price was known.") \
     X(PROJECT_WASTE_ENERGY, "underwatt_project_waste_joules_total", "counter", "Energy of boards that the project's jobs had and did not use, since the daemon began; project=\"other\" is the sum of the rest.") \
     X(PROJECT_WASTE_TIME, "underwatt_project_waste_seconds_total", "counter", "Time of these boards.") \
     X(PROJECT_WASTE_COST, "underwatt_project_waste_cost", "gauge", "Cost of that energy, in the currency; it may fall.") \
-    X(PROJECT_WASTE_PRICED, "underwatt_project_waste_priced_joules_total", "counter", "Energy of this cost: that for which the price was known.") \
-    X(REVISIONS, "underwatt_ledger_revisions_total", "counter", "Rows with what later values of a signal changed of booked figures.") \
+    X(PROJECT_WASTE_PRICED, "underwatt_project_waste_priced_joules_total", "counter", "Energy for which a price was known.") \
+    X(REVISIONS, "underwatt_ledger_revisions_total", "counter", "Rows that correct booked figures after the source changed values of the signal.") \
     X(REVISED_CO2E, "underwatt_ledger_revised_co2e_grams", "gauge", "Sum of these rows of the signal carbon, since the daemon began; it may fall.") \
     X(REVISED_MARGINAL, "underwatt_ledger_revised_co2e_marginal_grams", "gauge", "The same of the signal carbon.marginal.") \
     X(REVISED_COST, "underwatt_ledger_revised_cost", "gauge", "The same of the signal price, in the currency.") \
     X(SIGNAL_VALUE, "underwatt_signal_value", "gauge", "Value of a signal from outside in its unit; 1 true, 0 false.") \
     X(SIGNAL_AGE, "underwatt_signal_age_seconds", "gauge", "Age of the last value of a signal from outside, known or not.") \
     X(SIGNAL_KNOWN, "underwatt_signal_known", "gauge", "1 when a signal from outside is known.") \
-    X(SIGNAL_ESTIMATED, "underwatt_signal_estimated", "gauge", "1 when the source of a signal from outside estimates its value.") \
+    X(SIGNAL_ESTIMATED, "underwatt_signal_estimated", "gauge", "1 when the source marks the value of a signal from outside as an estimate.") \
     X(SIGNAL_INFO, "underwatt_signal_info", "gauge", "Always 1; which source a signal from outside has.") \
     X(SOURCE_REQUESTS, "underwatt_signal_source_requests_total", "counter", "Requests of underwatt-signals to a source.") \
     X(SOURCE_FAILURES, "underwatt_signal_source_failures_total", "counter", "Rounds of requests to a source that failed.") \
