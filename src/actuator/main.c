@@ -545,7 +545,7 @@ static int parse(struct program *p, int argc, char **argv)
             p->client = argv[++i];
         } else {
             (void)fprintf(stderr,
-                          "underwatt-actuator: unknown option '%s'%s; see --help\n",
+                          "underwatt-actuator: unknown option '%s' (see --help)%s\n",
                           argv[i], nearest_of(argv[i], options, hint));
             return USAGE;
         }

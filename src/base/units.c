@@ -289,7 +289,7 @@ int parse_cap(const char *text, struct cap_arg *ret, uw_error *err)
     rest = skip_blank(rest);
     if (*rest == '%' && at_end(rest + 1)) {
         if (!(v > 0 && v <= 100))
-            return fail(err, -ERANGE, "'%s' is not above 0 %% and at most 100 %%", text);
+            return fail(err, -ERANGE, "'%s' must be above 0 %% and at most 100 %%", text);
         *ret = (struct cap_arg){.percent = v};
         cap_typed(ret, text);
         return 0;
@@ -297,7 +297,7 @@ int parse_cap(const char *text, struct cap_arg *ret, uw_error *err)
     uint32_t mw = 0;
     if (*rest == '\0') {
         if (!(v > 0 && v <= 4e6))
-            return fail(err, -ERANGE, "'%s' is not above 0 W and at most 4000 kW", text);
+            return fail(err, -ERANGE, "'%s' must be above 0 W and at most 4000 kW", text);
         mw = mw_of_w(v);
     } else {
         r = parse_power(text, &mw, err);

@@ -150,7 +150,7 @@ static int take_preset(const struct cap *c, struct ask *daemon, struct cap_arg *
     uw_error err = {""};
     int r = c->preset ? preset_cap(daemon, c->preset, ret, &err) : 0;
 
-    return r < 0 ? cli_fail(cli_exit_of(r), "cap set: %s", err.text) : EXIT_OK;
+    return r < 0 ? cli_fail(cli_exit_of(r), "cap: %s", err.text) : EXIT_OK;
 }
 
 /* Takes ownership of daemon. */
@@ -201,7 +201,7 @@ static int find_daemon(const struct cap *c, const char *what, struct loop *loop,
     if (strcmp(what, "show") != 0)
         return cli_fail(EXIT_FAIL, "cap %s: %s (--local works without the daemon)", what,
                         err.text);
-    cli_say("cap show: %s; shown without it", err.text);
+    cli_say("cap: %s; shown without it", err.text);
     return EXIT_OK;
 }
 
@@ -217,9 +217,9 @@ static int act(struct cap *c, const char *what, const char *value)
             : c->clock            ? parse_clock(c->clock, &arg.mw, &err) /* in MHz */
                                   : parse_cap(value, &arg, &err);
     if (r < 0)
-        return cli_fail(EXIT_USAGE, "cap set: %s", err.text);
+        return cli_fail(EXIT_USAGE, "cap: %s", err.text);
     if (setting && !c->gpus)
-        return cli_fail(EXIT_USAGE, "cap set: name the boards: --gpus LIST, or all");
+        return cli_fail(EXIT_USAGE, "cap: name the boards: --gpus LIST, or all");
     auto_(loop_free) struct loop *loop = NULL;
     struct ask *daemon = NULL;
     r = cli_loop_new(c->env, &loop, &err);
@@ -229,10 +229,10 @@ static int act(struct cap *c, const char *what, const char *value)
     if (r != EXIT_OK || daemon)
         return daemon ? with_daemon(c, what, &arg, loop, daemon) : r;
     if (c->clock)
-        return cli_fail(EXIT_USAGE, "cap set: --clock needs the daemon%s",
+        return cli_fail(EXIT_USAGE, "cap: --clock needs the daemon%s",
                         c->local ? ": not with --local" : ", which does not run");
     if (c->detach)
-        return cli_fail(EXIT_USAGE, "cap set: --detach leaves the cap to the daemon%s",
+        return cli_fail(EXIT_USAGE, "cap: --detach leaves the cap to the daemon%s",
                         c->local ? ": not with --local" : ", which does not run");
     auto_(survey_free) struct survey *s = NULL;
     r = take_preset(c, NULL, &arg);
@@ -274,10 +274,10 @@ static int check_words(const struct cap *c, char *const word[WORDS])
                         c->clock ? "clock" : "preset");
     if (c->clock && (value || c->preset))
         return cli_fail(EXIT_USAGE,
-                        "cap set: '%s' and --clock are two claims: use two commands",
+                        "cap: '%s' and --clock are two claims: use two commands",
                         value ? value : c->preset);
     if (c->preset && value)
-        return cli_fail(EXIT_USAGE, "cap set: '%s' and --preset exclude each other",
+        return cli_fail(EXIT_USAGE, "cap: '%s' and --preset exclude each other",
                         value);
     if (!known)
         return opts_missing(&cmd_cap, SET_FORM OTHER_FORMS);

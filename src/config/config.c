@@ -568,7 +568,7 @@ static int check_metrics(const struct yaml_node *root, const char *listen, uw_er
     int r = listen[0] ? address_is_loopback(listen, &why) : 0;
 
     return r < 0 ? yaml_fail(node_of(root, "metrics.listen"), err, r,
-                             "metrics.listen: %s: without TLS nobody else is served",
+                             "metrics.listen: %s: other addresses need TLS (api.tcp)",
                              why.text)
                  : 0;
 }

@@ -139,7 +139,7 @@ static int parse_args(int argc, char **argv, struct args *ret, uw_error *err)
             char hint[NEAREST_TEXT];
             for (k = 0; k < n_elements(options); k++)
                 nearest_try(&near, argv[i], strlen(argv[i]), options[k].name);
-            return fail(err, -EINVAL, "unknown option '%.80s'%s; see --help", argv[i],
+            return fail(err, -EINVAL, "unknown option '%.80s' (see --help)%s", argv[i],
                         nearest_text(&near, hint));
         }
         if (options[k].flag) {

@@ -127,7 +127,7 @@ static int parse(struct program *p, int argc, char **argv)
             char hint[NEAREST_TEXT];
             for (k = 0; k < n_elements(options); k++)
                 nearest_try(&near, argv[i], strlen(argv[i]), options[k].name);
-            start_say("unknown option '%s'%s; see --help", argv[i],
+            start_say("unknown option '%s' (see --help)%s", argv[i],
                       nearest_text(&near, hint));
             return START_USAGE;
         }

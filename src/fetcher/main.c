@@ -330,7 +330,7 @@ int main(int argc, char **argv)
         if (strcmp(argv[i], "--check") == 0) {
             checks = true;
         } else if (strcmp(argv[i], "--config") != 0) {
-            (void)fail(&err, -EINVAL, "unknown option '%.80s'%s; see --help", argv[i],
+            (void)fail(&err, -EINVAL, "unknown option '%.80s' (see --help)%s", argv[i],
                        nearest_of(argv[i], options, hint));
             return complain(USAGE, err.text);
         } else if (++i == argc) {

@@ -127,7 +127,7 @@ static int add(struct selection *sel, const struct set *s, long found, const cha
         return fail(err, -EINVAL, "'%s' matches several boards: write more of the UUID",
                     entry);
     if (found == NONE)
-        return fail(err, -EINVAL, "no board '%s': they are 0..%zu, see underwatt list",
+        return fail(err, -EINVAL, "no board '%s': boards are 0..%zu, see underwatt list",
                     entry, s->n > 0 ? s->n - 1 : 0);
     if (holds(sel, (size_t)found))
         return fail(err, -EINVAL, "'%s': the list has this board twice", entry);

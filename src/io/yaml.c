@@ -153,7 +153,7 @@ static int on_key(struct reader *rd, char *key)
     else if (strcmp(key, "<<") == 0)
         r = refuse(rd, -EINVAL, "merge keys (<<) are not understood here");
     else if (first)
-        r = refuse(rd, -EINVAL, "key '%.60s' stands on line %u already", key,
+        r = refuse(rd, -EINVAL, "key '%.60s' is already set on line %u", key,
                    first->line);
     if (r < 0)
         free(key);

@@ -146,8 +146,8 @@ def refused(c, server):
     for words, why in ((["--gpu-power-cap=999"], "999 W is above 300 W, the highest limit of this cluster's boards"),
                        (["--gpu-power-cap=50"], "50 W is below 100 W, the lowest limit of this cluster's boards"),
                        (["--gpu-power-cap=abc"], "'abc' is none of: watts (250), a percentage (85%), aggressive, balanced or minimal"),
-                       (["--gpu-power-cap=0"], "'0' is not above 0 W"),
-                       (["--gpu-power-cap=101%"], "'101%' is not above 0 % and at most 100 %"),
+                       (["--gpu-power-cap=0"], "'0' must be above 0 W"),
+                       (["--gpu-power-cap=101%"], "'101%' must be above 0 % and at most 100 %"),
                        (["--gpu-power-goal=faster"], "goal 'faster' is none of energy, edp, eds:K"),
                        (["--gpu-power-class=hobby"], "class 'hobby' is none of this cluster's: training, inference"),
                        (["--gpu-power-cap=200", "--gpu-power-goal=edp"], "--gpu-power-cap or --gpu-power-goal, not both")):

@@ -57,7 +57,7 @@ BAD = (
     ("a class's name twice", "classes:\n" + CLASS + "- {name: a, match: {user: y}}\n", "4: a: an earlier class has this name"),
     ("a signal's name twice", "signals:\n- {name: s, unit: kW, age: 1 min}\n- {name: s, unit: kW, age: 1 min}\n",
      "4: s is declared twice"),
-    ("a preset's name twice", "presets: {a: 30 %, a: 40 %}\n", "2: key 'a' stands on line 2 already"),
+    ("a preset's name twice", "presets: {a: 30 %, a: 40 %}\n", "2: key 'a' is already set on line 2"),
     ("two goals of one priority", "rules:\n- {name: a, " + WHEN + ", goal: edp}\n- {name: b, " + WHEN + ", goal: time}\n",
      "4: b: its goal has priority 0, as that of a: one has to be higher"),
     ("a hard rule without hard: true", "rules:\n- {name: a, " + WHEN + ", cap: 200 W, kind: hard}\n",

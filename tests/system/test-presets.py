@@ -32,7 +32,7 @@ def refusals(node, local):
     at = ("--local",) if local else ()
     known = f"(known: {BUILT_IN if local else ALL})"
     more = ("; a preset of a policy needs the daemon",) if local else ()
-    refused(node, ("cap set: 'balancd' is no preset: did you mean 'balanced'?", known, *more),
+    refused(node, ("cap: 'balancd' is no preset: did you mean 'balanced'?", known, *more),
             "cap", "set", "--preset", "balancd", "--gpus", "0", *at)
     refused(node, ("run: 'balancd' is no preset: did you mean 'balanced'?", known, *more),
             "run", "--preset", "balancd", "--gpus", "0", *at, "--", "true")

@@ -231,7 +231,7 @@ def test_bad(folder):
          "--from: '90' is outside 150 W..300 W"),
         (["--sim", "v100", "--workload", "vgg19", "--to", "400 W"],
          "--to: '400 W' is outside 150 W..300 W"),
-        (["--sim", "v100", "--workload", "vgg19", "--step", "0"], "--step: '0' is not above 0 W"),
+        (["--sim", "v100", "--workload", "vgg19", "--step", "0"], "--step: '0' must be above 0 W"),
         (["--sim", "v100", "--workload", "vgg19", "--runs", "0"],
          "--runs: 0 is outside 1..1000"),
         (["--sim", "v100", "--workload", "vgg19", "--noise", "0.5"],

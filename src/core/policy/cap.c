@@ -88,7 +88,7 @@ int policy_share_read(const char *text, double *ret, uw_error *err)
     if (!read_percent(text, &percent))
         return fail(err, -EINVAL, "'%.60s' is no share: write '70 %%'", text);
     if (!(percent > 0 && percent <= 100))
-        return fail(err, -ERANGE, "'%.60s' is not above 0 %% and at most 100 %%", text);
+        return fail(err, -ERANGE, "'%.60s' must be above 0 %% and at most 100 %%", text);
     *ret = percent / 100;
     return 0;
 }

@@ -148,7 +148,7 @@ static const struct { const char *name, *text; int r; const char *words; } bad[]
     {"a count with a unit", "api: {limits: {requests: 5 s}}", -EINVAL, "c.yaml:1:"},
     {"too large a count", "metrics: {max_jobs: 1000}", -ERANGE, "metrics.max_jobs: 1000 is outside 1..256"},
     {"TCP without a certificate", "api:\n  tcp:\n    listen: '*:8443'", -EINVAL, "c.yaml:3: api.tcp.listen needs api.tcp.certificate"},
-    {"metrics for everybody", "metrics:\n  listen: 0.0.0.0:9445", -EPERM, "c.yaml:2: metrics.listen: '0.0.0.0:9445' is not a loopback address (127.0.0.1, [::1]): without TLS"},
+    {"metrics for everybody", "metrics:\n  listen: 0.0.0.0:9445", -EPERM, "c.yaml:2: metrics.listen: '0.0.0.0:9445' is not a loopback address (127.0.0.1, [::1]): other addresses need TLS (api.tcp)"},
     {"metrics at a name", "metrics: {listen: 'localhost:9445'}", -EINVAL, "'localhost:9445' is not a numeric address"},
     {"TCP without a key", "api: {tcp: {listen: 'a:1', certificate: /c}}", -EINVAL, "needs api.tcp.key"},
     {"TCP without tokens", "api: {tcp: {listen: 'a:1', certificate: /c, key: /k}}", -EINVAL, "needs api.tcp.tokens"},

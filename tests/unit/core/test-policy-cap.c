@@ -24,14 +24,14 @@ static void test_texts(void)
         {"-100 W", "-100 W", NULL}, {"overnight", "overnight (60 %)", NULL}, {"aggressive", "aggressive (70 %)", NULL},
         {"agressive", NULL, "'agressive' is no cap (250 W, 75 %, 85 % of demand, -25 %, -100 W, or a preset): did you mean 'aggressive'?"},
         {"", NULL, "'' is no cap (250 W, 75 %, 85 % of demand, -25 %, -100 W, or a preset)"},
-        {"120 %", NULL, "'120 %' is not above 0 % and at most 100 %"},
-        {"0 %", NULL, "'0 %' is not above 0 % and at most 100 %"},
+        {"120 %", NULL, "'120 %' must be above 0 % and at most 100 %"},
+        {"0 %", NULL, "'0 %' must be above 0 % and at most 100 %"},
         {"-100 %", NULL, "'-100 %' leaves nothing"},
         {"0 W", NULL, "'0 W': a cap is more than 0 W"},
         {"-0 W", NULL, "'0 W': a cap is more than 0 W"},
         {"250", NULL, "'250' has no unit: write '250 W'"},
         {"x % of demand", NULL, "'x % ' is no share: write '70 %'"},
-        {"120 % of demand", NULL, "'120 % ' is not above 0 % and at most 100 %"},
+        {"120 % of demand", NULL, "'120 % ' must be above 0 % and at most 100 %"},
     };
     /* clang-format on */
     char shown[POLICY_CAP_TEXT];

@@ -112,7 +112,7 @@ static const struct {
     {"policy: 1\nrule: []", "p.yaml:2: unknown key 'rule': did you mean 'rules'?"},
     {"policy: 1\ndefaults: {fro: 3 s}", "p.yaml:2: unknown key 'fro': did you mean 'for'?"},
     {"policy: 1\ndefaults: {every: 1 ms}", "p.yaml:2: every: 0.001 s is outside 0.1..3600 s"},
-    {"policy: 1\ndefaults: {hysteresis: 120 %}", "p.yaml:2: '120 %' is not above 0 % and at most 100 %"},
+    {"policy: 1\ndefaults: {hysteresis: 120 %}", "p.yaml:2: '120 %' must be above 0 % and at most 100 %"},
     {"policy: 1\ndefaults: {ramp: fast}", "p.yaml:2: 'fast' is no ramp (class, at once, 2 %/s)"},
     {"policy: 1\npresets: {\"7x\": 3 %}", "p.yaml:2: a preset's name begins with a letter"},
     {"policy: 1\npresets: {a23456789012345678901234567890123456789012345678x: 3 %}", "p.yaml:2: a preset's name is plain text of 1 to 48 bytes"},
