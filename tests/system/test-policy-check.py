@@ -69,7 +69,7 @@ BAD = (
     ("a signal that is not there", "rules:\n- {name: a, when: carbn > 4 g/kWh, cap: 60 %}\n",
      "3: when: column 1: there is no signal 'carbn': did you mean 'carbon'?"),
     ("units that do not fit", "rules:\n- {name: a, when: carbon > 4 W, cap: 60 %}\n",
-     "3: when: column 10: carbon is in g/kWh, 4 W is not"),
+     "3: when: column 10: carbon is in g/kWh, 4 W is in W"),
     ("a preset that is not there", "rules:\n- {name: a, " + WHEN + ", preset: overnite}\n",
      "'overnite' is no preset (known: aggressive, balanced, minimal)"),
 )

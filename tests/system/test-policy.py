@@ -85,7 +85,7 @@ def main():
                 ("policy: 1\n", 0, "0 rules"),
                 ("policy: 1\nrulse: []\n", 2, f"{bad}:2: unknown key 'rulse': did you mean 'rules'?"),
                 ("policy: 1\nrules:\n- {name: a, cap: 75 %,\n   when: carbon > 400 W}\n", 2,
-                 f"{bad}:4: when: column 10: carbon is in g/kWh, 400 W is not"),
+                 f"{bad}:4: when: column 10: carbon is in g/kWh, 400 W is in W"),
                 ("policy: 1\nrules: [{name: a, cap: 9 W, kind: hard, when: carbon > 4 g/kWh}]\n", 2,
                  f"{bad}:2: a: a hard rule needs `hard: true` in the file"),
                 ("policy: 1\nclasses: [{name: a, match: {}}, {name: b, match: {}}]\n", 0,

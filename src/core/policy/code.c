@@ -242,13 +242,15 @@ int policy_not(struct policy_writer *w, struct policy_part *a)
 static int fail_fit(struct policy_writer *w, const struct policy_part *a,
                     const struct policy_part *b)
 {
-    char as[POLICY_SPAN], bs[POLICY_SPAN], kind[POLICY_UNIT_NAME + 8];
+    char as[POLICY_SPAN], bs[POLICY_SPAN];
+    char kind[POLICY_UNIT_NAME + 8], other[POLICY_UNIT_NAME + 8];
     /* a constant is measured by the other one */
     const struct policy_part *by = a->constant && !b->constant ? b : a,
                              *not = by == a ? b : a;
 
-    return refuse(w, not ->from, "%s is %s, %s is not", policy_span(w, by, as),
-                  policy_kind(by, kind), policy_span(w, not, bs));
+    return refuse(w, not ->from, "%s is %s, %s is %s", policy_span(w, by, as),
+                  policy_kind(by, kind), policy_span(w, not, bs),
+                  policy_kind(not, other));
 }
 
 /* The unit of a sum or difference. */

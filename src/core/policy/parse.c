@@ -137,9 +137,12 @@ static int parse_window(struct parser *p, double *ret)
     static const struct policy_unit second = {.power[POLICY_SECOND] = 1};
     struct policy_token t = p->token;
 
-    if (t.kind != POLICY_TOKEN_NUMBER || !policy_unit_same(&t.unit, &second) ||
-        t.number <= 0 || t.number > WINDOW_MAX_S)
+    if (t.kind != POLICY_TOKEN_NUMBER)
         return refuse(p, t.from, "a time is expected here, up to 14 days ('24 h')");
+    if (!policy_unit_same(&t.unit, &second) || t.number <= 0 || t.number > WINDOW_MAX_S)
+        return refuse(p, t.from,
+                      "'%.*s' must be a time above 0 s and at most 14 days ('24 h')",
+                      (int)(t.to - t.from), p->w.text + t.from);
     *ret = t.number;
     return advance(p);
 }
@@ -258,7 +261,7 @@ static int parse_primary(struct parser *p, struct policy_part *ret)
     if (t.kind == POLICY_TOKEN_OPEN)
         return parse_inside(p, t.from, ret);
     if (t.kind == POLICY_TOKEN_END)
-        return refuse(p, t.from, "something is missing at the end");
+        return refuse(p, t.from, "a value is missing at the end");
     r = advance(p);
     if (r < 0)
         return r;
