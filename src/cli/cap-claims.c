@@ -154,7 +154,10 @@ static void print_board(const struct cap_shown *b, const struct json_value *clai
 
     if (b->enforced_mw)
         (void)snprintf(limit, sizeof limit, "%g W", w_of_mw(b->enforced_mw));
-    printf("GPU %u  %-9s %s", b->index, limit, b->why);
+    /* "200 W: named claim of anna": the watts once, if the target is in force */
+    size_t n = strlen(limit);
+    bool same = strncmp(b->why, limit, n) == 0 && strncmp(b->why + n, ": ", 2) == 0;
+    printf("GPU %u  %-9s %s", b->index, limit, b->why + (same ? n + 2 : 0));
     if (take_bool(cap, "ramping"))
         printf("; on the way down");
     else if (*state && strcmp(state, "free") != 0 && strcmp(state, "held") != 0) {

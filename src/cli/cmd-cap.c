@@ -199,7 +199,7 @@ static int find_daemon(const struct cap *c, const char *what, struct loop *loop,
     if (r >= 0)
         return EXIT_OK;
     if (strcmp(what, "show") != 0)
-        return cli_fail(EXIT_FAIL, "cap %s: %s (--local works without the daemon)", what,
+        return cli_fail(EXIT_FAIL, "cap: %s (--local works without the daemon)",
                         err.text);
     cli_say("cap: %s; shown without it", err.text);
     return EXIT_OK;
@@ -277,8 +277,7 @@ static int check_words(const struct cap *c, char *const word[WORDS])
                         "cap: '%s' and --clock are two claims: use two commands",
                         value ? value : c->preset);
     if (c->preset && value)
-        return cli_fail(EXIT_USAGE, "cap: '%s' and --preset exclude each other",
-                        value);
+        return cli_fail(EXIT_USAGE, "cap: '%s' and --preset exclude each other", value);
     if (!known)
         return opts_missing(&cmd_cap, SET_FORM OTHER_FORMS);
     if (wants_value && !value && !c->clock && !c->preset)

@@ -88,7 +88,7 @@ def by_hand(node, d):
     t.ok(b[0]["cap_mw"] == 200000 and b[0]["claims"][0]["why"] == "too loud" and b[0]["claims"][0]["wins"] and
          b[1]["cap_mw"] is None and b[1]["claims"] == [], "show: who claims, and why", p.stdout + p.stderr)
     p = node.run("underwatt", "cap", "show")
-    t.ok("GPU 0  200 W" in p.stdout and "too loud" in p.stdout, "… for people", p.stdout)
+    t.ok("GPU 0  200 W" in p.stdout and "200 W: " not in p.stdout and "too loud" in p.stdout, "… for people, the watts once", p.stdout)
 
     low = Held(node, "180", "--gpus", "0")
     t.ok(low.says("GPU 0 at 180 W"), "a second one, lower", low.said())
