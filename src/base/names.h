@@ -215,7 +215,7 @@
     X(METER_WHY_EARLY,     5, "early",     "the sensor had not published the end yet: the end is estimated") \
     X(METER_WHY_UNPROVED,  6, "unproved",  "the energy counter was not verified: power readings were used") \
     X(METER_WHY_IRREGULAR, 7, "irregular", "the sensor samples part of the time, and the load has no period") \
-    X(METER_WHY_COARSE,    8, "coarse",    "an end lies so far back that few readings are kept")
+    X(METER_WHY_COARSE,    8, "coarse",    "few readings near the start or the end are kept")
 
 #define WASTE_CLASSES(X) /* enum waste_class: what a board does, docs/waste.md */ \
     X(WASTE_WORKING,   0, "working",    "the board works for a job, or what it does is unknown") \

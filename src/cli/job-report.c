@@ -65,7 +65,7 @@ static void print_saved(const struct tuner_report *t, FILE *to)
         bool compared =
             t->n_regimes > 0 && t->account[t->n_regimes - 1].reference.windows;
         (void)fprintf(to, "  saved  unknown: no %s was measured\n",
-                      compared ? "window of a cap that was held" : "reference window");
+                      compared ? "window at the held cap" : "reference window");
         return;
     }
     (void)fprintf(to,
@@ -232,10 +232,11 @@ static void print_tuner(const struct job_run *j, const struct job_result *r, FIL
     print_saved(t, to);
     if (s->cost_known)
         (void)fprintf(to,
-                      "  search %.0f s, %u windows at %zu caps; cost against the held "
-                      "cap: %s, %+.1f s\n",
-                      s->search_s, t->windows, t->n_caps, figure_joules(s->cost_j).t,
-                      s->cost_s);
+                      "  search %.0f s, %u windows at %zu caps; it took %s %s and %.1f s "
+                      "%s than the held cap would have\n",
+                      s->search_s, t->windows, t->n_caps,
+                      figure_joules(fabs(s->cost_j)).t, s->cost_j < 0 ? "less" : "more",
+                      fabs(s->cost_s), s->cost_s < 0 ? "less" : "more");
     print_memory(t, to);
     if (t->changes || t->stalls)
         (void)fprintf(to, "  searched again %u time%s; %u stall%s\n", t->changes,

@@ -94,18 +94,19 @@ static void name_of(const struct json_value *job, char *ret, size_t size)
         (void)snprintf(ret + n, size - n, ": %s", name);
 }
 
-/* ", validates for 12 s (seen, 66 % sure)" */
+/* ", validates for 12 s (recognised, confidence 66 %)" */
 static void phase_of(const struct json_value *job, char *ret, size_t size)
 {
     int phase = names_number(NAMES_JOB_PHASE, take_text(job, "phase"));
     double sure = take_number(job, "phase_confidence");
-    char seen[32] = "";
+    char seen[48] = "";
 
     ret[0] = '\0';
     if (phase <= PHASE_UNKNOWN)
         return;
     if (!isnan(sure))
-        (void)snprintf(seen, sizeof seen, " (seen, %.0f %% sure)", 100 * sure);
+        (void)snprintf(seen, sizeof seen, " (recognised, confidence %.0f %%)",
+                       100 * sure);
     double s = take_number(job, "phase_s");
     (void)snprintf(ret, size, ", %s%s%s%s", names_text(NAMES_JOB_PHASE, (unsigned)phase),
                    isnan(s) ? "" : " for ", isnan(s) ? "" : figure_time(s).t, seen);

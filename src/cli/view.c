@@ -84,7 +84,7 @@ void view_drift(const struct view *v, bool typeset, char *ret, size_t size)
         "and %s in energy%s: %s",
         v->drift->refs, view_change(v->drift->time_change, typeset, t),
         view_change(v->drift->energy_change, typeset, e), known,
-        !v->drift->drifts ? "no drift to speak of."
+        !v->drift->drifts ? "no significant drift."
         : v->corrected    ? "this drift was removed from all figures."
                           : "the machine drifted; --correct-drift removes it.");
 }

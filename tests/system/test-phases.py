@@ -34,7 +34,7 @@ with uwtest.Node(count=1, speed=4) as node:
     text = uwtest.wait_until(lambda: node.run("underwatt", "jobs").stdout,
                              lambda text: "measured only, trains for" in " ".join(text.split()), LONG)
     t.ok("measured only, trains for" in " ".join(text.split()), "underwatt jobs says so, too", text)
-    t.ok("% sure)" in text, "… with how sure that is", text)
+    t.ok("(recognised, confidence " in text, "… with how sure that is", text)
     top = node.run("underwatt", "top", "--once").stdout
     t.ok("JOB USER" in top, "underwatt top has the job", top)
     t.ok(uwtest.wait_for(lambda: phase(d) not in (None, "train", "unknown"), LONG), "… and seen to pause", only(d))

@@ -779,7 +779,7 @@ bool search_probe_gap(struct search *s, double most)
         take_drift_out(s);
     look_begin(s);
     search_go(s, SEARCH_MEASURE, mw_of_w(at_w),
-              "a look into the widest gap between measured caps");
+              "tests the widest gap between measured caps");
     return true;
 }
 

@@ -63,7 +63,7 @@ static void reasons(void)
     ok(strstr(both, "(counter; stuck)\n") && strstr(both, "(counter; stuck, coarse)\n"),
        "each board's reasons");
     ok(times(both, "\n         stuck: the counter or the reading was stuck") == 1 &&
-           times(both, "\n         coarse: an end") == 1,
+           times(both, "\n         coarse: few readings") == 1,
        "each of them in plain words, once");
 }
 

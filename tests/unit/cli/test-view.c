@@ -76,7 +76,7 @@ static const char table[] =
     "\n"
     "Pareto front: 3 of 5 caps.\n"
     "Over the sweep the 3 runs at the default limit changed by +1.3 % in time and +1.3 % "
-    "in energy (+-19.1 and +-19.1 points): no drift to speak of.\n";
+    "in energy (+-19.1 and +-19.1 points): no significant drift.\n";
 
 static const char csv[] =
     "cap_mw,runs,time_s,time_sd_s,energy_j,energy_sd_j,power_w,power_sd_w,time_rel,"
