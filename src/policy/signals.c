@@ -394,7 +394,7 @@ static int check_value(const struct entry *e, const struct signal_put *p,
     ret->number *= factor;
     if (v->type == POLICY_NUMBER && !isfinite(ret->number))
         return fail(err, -ERANGE, "%s: the value is not a finite number", e->decl.name);
-    return 0;
+    return v->type == POLICY_NUMBER ? signal_in_range(e->decl.name, ret->number, err) : 0;
 }
 
 /* The source works from now on.  Returns whether it had failed: reported once the value
@@ -486,6 +486,8 @@ int signals_put_series(struct signals *s, size_t i, const struct signal_put *p,
 
     if (r == 0 && n > SIGNAL_POINTS)
         r = fail(err, -E2BIG, "%s: more than %d values", e->decl.name, SIGNAL_POINTS);
+    for (size_t k = 0; r == 0 && k < n; k++)
+        r = signal_in_range(e->decl.name, point[k].v * factor, err);
     if (r < 0)
         return r;
     struct rows rows = {.n = 0};

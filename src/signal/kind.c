@@ -159,6 +159,8 @@ int take_point(struct taking *t, struct source_series *series,
     if (isinf(point->v) || fabs(point->v) > VALUE_MAX)
         return fail(t->why, SOURCE_BAD, "%s: %g %s is no value: %g at most",
                     series->signal, point->v, series->unit, VALUE_MAX);
+    if (signal_in_range(series->signal, point->v, t->why) < 0)
+        return SOURCE_BAD;
     if (point->to_utc_s < point->from_utc_s)
         return fail(t->why, SOURCE_BAD, "%s: a value ends before it begins",
                     series->signal);

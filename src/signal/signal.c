@@ -242,6 +242,15 @@ const char *signal_type_name(enum policy_type type)
                                  : "true or false";
 }
 
+int signal_in_range(const char *name, double number, uw_error *err)
+{
+    if ((strcmp(name, "carbon") != 0 && strcmp(name, "carbon.forecast") != 0) ||
+        isnan(number) || (number >= 0 && number <= SIGNAL_CARBON_MAX))
+        return 0;
+    return fail(err, -ERANGE, "%s: %g is outside 0..%d g/kWh", name, number,
+                SIGNAL_CARBON_MAX);
+}
+
 /* Length of [+-]digits[.digits][e[+-]digits] at text; 0: there is no number. */
 static size_t number_length(const char *text)
 {

@@ -50,6 +50,13 @@ bool signal_is_forecast(const char *name);
 int signal_factor(const struct signal_decl *d, const char *unit, double *ret,
                   uw_error *err);
 
+/* Checks a number in the signal's unit: carbon and carbon.forecast are 0 to
+ * SIGNAL_CARBON_MAX g/kWh, as --carbon; other signals have any value, NaN is unknown.
+ * -ERANGE.
+ */
+enum { SIGNAL_CARBON_MAX = 10000 };
+int signal_in_range(const char *name, double number, uw_error *err);
+
 /* "420 g/kWh", "-0.02 EUR/kWh", "17", "true", "alert": a value and its unit ("" none). */
 int signal_value_read(const char *text, struct signal_value *ret, char unit[SIGNAL_UNIT],
                       uw_error *err);

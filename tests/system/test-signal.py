@@ -95,6 +95,7 @@ def watched(node, d):
 def wrong(node, d):
     for args, says in ((("set", "carbn", "1 g/kWh"), "did you mean 'carbon'?"),
                        (("set", "carbon", "400"), "carbon needs its unit: '400 g/kWh'"),
+                       (("set", "carbon", "-5 g/kWh"), "carbon: -5 is outside 0..10000 g/kWh"),
                        (("set", "carbon", "400 W"), "carbon is in g/kWh, W is not"),
                        (("set", "price", "1 USD/kWh"), "price is in EUR/kWh, USD/kWh is not"),
                        (("set", "carbon", "high"), "carbon is a number, not a text"),

@@ -192,6 +192,11 @@ static void hands(void)
     is_str(err.text, "carbon needs its unit: '400 g/kWh'", "is said so");
     is_int(set("carbon", 400, "W", 60, 0, &err), -EINVAL, "a wrong one");
     is_str(err.text, "carbon is in g/kWh, W is not", "is said so");
+    is_int(set("carbon", -5, "g/kWh", 60, 0, &err), -ERANGE, "below 0");
+    is_str(err.text, "carbon: -5 is outside 0..10000 g/kWh", "is said so");
+    is_int(set("carbon", 10.1, "kg/kWh", 60, 0, &err), -ERANGE, "too large");
+    is_int(put("carbon", -1, "g/kWh", 0, 0), -ERANGE, "so from a source");
+    is_int(put("price", -1, "EUR/kWh", 0, 0), 0, "a price may be negative");
     is_int(set("carbon", 400, "g/kWh", 86401, 0, &err), -ERANGE, "too long");
     is_int(set("carbon.forecast", 400, "g/kWh", 60, 0, &err), -EINVAL, "a forecast");
     ok(isnan(value("carbon", 0)), "nothing was set");
@@ -308,7 +313,11 @@ static void estimated_rows(void)
         .source = "signals gb", .utc_ns = at(0).utc_ns, .estimates = estimates};
     struct signal_view v;
 
+    static const struct policy_point below[] = {{UTC_S, 300}, {UTC_S + 1800, -1}};
+
     begin();
+    is_int(signals_put_series(s, find("carbon"), &put, below, 2, at(0), NULL), -ERANGE,
+           "a series with a carbon intensity below 0");
     is_int(signals_put_series(s, find("carbon"), &put, p, 4, at(0), NULL), 0, "a series");
     signals_look(s, find("carbon"), at(0), &v);
     ok(v.known && !v.estimated, "a measured value");

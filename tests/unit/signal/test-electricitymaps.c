@@ -13,7 +13,7 @@
 static const struct answer_case latest[] = {
     {"latest", LATEST("322", "false"), SOURCE_VALUES, "carbon g/kWh: 12:00+60 322"},
     {"an estimate", LATEST("322.25", "true"), SOURCE_VALUES, "carbon g/kWh: 12:00+60 ~322.25"},
-    {"a negative value", LATEST("-3", "false"), SOURCE_VALUES, "carbon g/kWh: 12:00+60 -3"},
+    {"a negative value", LATEST("-3", "false"), SOURCE_BAD, "carbon: -3 is outside 0..10000 g/kWh"},
     {"a granularity of its own", "{\"zone\":\"DE\",\"carbonIntensity\":80,\"datetime\":\"2026-11-26T12:30:00.000Z\","
      "\"temporalGranularity\":\"15_minutes\"}", SOURCE_VALUES, "carbon g/kWh: 12:30+15 80"},
     {"null", LATEST("null", "false"), SOURCE_NO_DATA, "grid: no value is known"},
