@@ -48,6 +48,8 @@ int parse_u64(const char *text, uint64_t *ret, uw_error *err)
     const char *p = skip_blank(text);
     char *end;
 
+    if (*p == '-' && parse_i64(text, &(int64_t){0}, NULL) == 0)
+        return fail(err, -EINVAL, "'%s' is below 0", text);
     if (!isdigit((unsigned char)*p))
         return fail(err, -EINVAL, "'%s' is not a whole number", text);
     errno = 0;

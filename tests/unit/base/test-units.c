@@ -127,6 +127,8 @@ int main(void)
         ok(r == doubles[i].r && v == doubles[i].v, "double '%s': %d", doubles[i].text, r);
     }
     int64_t i64 = KEPT;
+    is_int(parse_u64("-3", &(uint64_t){0}, &err), -EINVAL, "a number below 0");
+    is_str(err.text, "'-3' is below 0", "its text says that");
     ok(parse_i64("-12", &i64, &err) == 0 && i64 == -12, "negative whole numbers");
     ok(parse_i64("- 12", &i64, &err) == -EINVAL && i64 == -12,
        "a sign stands at its number");
