@@ -17,7 +17,7 @@ static const struct {
     {"--gpus ,", -EINVAL, "not a whole number"},
     {"--epochs 0", -ERANGE, "outside 1.."},
     {"--epochs two", -EINVAL, "not a whole number"},
-    {"--steps -1", -EINVAL, "not a whole number"},
+    {"--steps -1", -EINVAL, "is below 0"},
     {"--phases load=1s", -EINVAL, "no train phase"},
     {"--phases train,sleep", -EINVAL, "'sleep' is none of"},
     {"--phases train=3", -EINVAL, "takes no amount"},
