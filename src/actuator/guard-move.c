@@ -95,37 +95,6 @@ static void submit_move(struct guard *guard)
         end_move(guard, ACTUATOR_UNKNOWN, strerror(-r));
 }
 
-void guard_move_next(struct guard *guard, const struct charge *hung)
-{
-    char text[200];
-
-    if (!guard->moving.on || guard->moving.runs)
-        return;
-    for (size_t i = 0; i < guard->n && !hung; i++)
-        if (guard->charge[i].hangs)
-            hung = &guard->charge[i];
-    if (hung) {
-        (void)snprintf(text, sizeof text, "%s: a call hangs in the driver",
-                       hung->held.info->uuid);
-        end_move(guard, ACTUATOR_BUSY, text);
-        return;
-    }
-    for (size_t i = 0; i < guard->n; i++)
-        if (guard->charge[i].busy)
-            return;
-    submit_move(guard);
-}
-
-void guard_move(struct guard *guard, const struct charge *c, uint64_t away,
-                struct guard_session *session, uint32_t seq)
-{
-    guard->moving =
-        (struct moving){.on = true, .away = away, .session = session, .seq = seq};
-    (void)snprintf(guard->moving.uuid, sizeof guard->moving.uuid, "%s",
-                   c->held.info->uuid);
-    guard_move_next(guard, NULL);
-}
-
 /* "held by underwatt (pid 12, uid 0), original 300 W: end that command first" */
 static void put_holder(const struct guard *guard, const char *uuid,
                        const struct holder *holder, char *ret, size_t size)
@@ -150,24 +119,68 @@ static void put_holder(const struct guard *guard, const char *uuid,
     }
 }
 
+/* Whether another process holds the board's entry, or that cannot be told; text: why. */
+static bool is_held(const struct guard *guard, const char *uuid, char *text, size_t size)
+{
+    const struct journal *journal = guard->opts.journal;
+    struct holder holder;
+    uw_error err = {""};
+
+    int r = journal ? journal_look(journal, uuid, &holder, &err) : 0;
+    if (r == JOURNAL_TAKEN)
+        put_holder(guard, uuid, &holder, text, size);
+    else if (r != 0)
+        (void)snprintf(text, size, "%s", err.text);
+    return r != 0;
+}
+
+void guard_move_next(struct guard *guard, const struct charge *hung)
+{
+    char text[280];
+
+    if (!guard->moving.on || guard->moving.runs)
+        return;
+    for (size_t i = 0; i < guard->n && !hung; i++)
+        if (guard->charge[i].hangs)
+            hung = &guard->charge[i];
+    if (hung) {
+        (void)snprintf(text, sizeof text, "%s: a call hangs in the driver",
+                       hung->held.info->uuid);
+        end_move(guard, ACTUATOR_BUSY, text);
+        return;
+    }
+    for (size_t i = 0; i < guard->n; i++)
+        if (guard->charge[i].busy)
+            return;
+    /* another Underwatt may have taken the board while the move waited */
+    if ((guard->moving.away & ~guard->away) &&
+        is_held(guard, guard->moving.uuid, text, sizeof text)) {
+        end_move(guard, ACTUATOR_BUSY, text);
+        return;
+    }
+    submit_move(guard);
+}
+
+void guard_move(struct guard *guard, const struct charge *c, uint64_t away,
+                struct guard_session *session, uint32_t seq)
+{
+    guard->moving =
+        (struct moving){.on = true, .away = away, .session = session, .seq = seq};
+    (void)snprintf(guard->moving.uuid, sizeof guard->moving.uuid, "%s",
+                   c->held.info->uuid);
+    guard_move_next(guard, NULL);
+}
+
 /* Refuses if another Underwatt has a cap on the board, and so the driver open for it. */
 static bool refuse_held(struct guard_session *s, const struct charge *c,
                         const struct proto_request *request)
 {
-    const struct journal *journal = s->guard->opts.journal;
-    struct holder holder;
-    uw_error err = {""};
     char text[280];
+    bool held = is_held(s->guard, c->held.info->uuid, text, sizeof text);
 
-    int r = journal ? journal_look(journal, c->held.info->uuid, &holder, &err) : 0;
-    if (r == 0)
-        return false;
-    if (r == JOURNAL_TAKEN)
-        put_holder(s->guard, c->held.info->uuid, &holder, text, sizeof text);
-    else
-        (void)snprintf(text, sizeof text, "%s", err.text);
-    guard_refuse(s, request, ACTUATOR_BUSY, text);
-    return true;
+    if (held)
+        guard_refuse(s, request, ACTUATOR_BUSY, text);
+    return held;
 }
 
 void guard_ask_detach(struct guard_session *s, struct charge *c,

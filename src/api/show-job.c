@@ -106,7 +106,7 @@ static void capped_by(struct json_out *o, const struct job_capped *capped)
         json_out_object(o, NULL);
         json_out_text(o, "who", capped->by[i].who);
         json_out_int(o, "lowest_mw", capped->by[i].lowest_mw);
-        json_out_double(o, "time_s", capped->by[i].time_s);
+        json_out_counter(o, "time_s", capped->by[i].time_s);
         json_out_end(o);
     }
     json_out_end(o);

@@ -58,7 +58,7 @@ static struct json_out *set_body(const struct signal_value *v, const char *unit,
 
     json_out_object(o, NULL);
     if (v->type == POLICY_NUMBER)
-        json_out_double(o, "value", v->number);
+        json_out_exact_double(o, "value", v->number);
     else if (v->type == POLICY_TEXT)
         json_out_text(o, "value", v->text);
     else

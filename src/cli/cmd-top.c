@@ -83,8 +83,9 @@ static int look(struct view *v, uw_error *err)
         look_back(v);
     if (r == 0)
         r = take_one(v, "/v1/jobs", top_take_jobs, err);
-    if (r == 0)
-        r = look_at_claims(v, err);
+    int claims = r == 0 ? look_at_claims(v, err) : 0;
+    if (t->claims && claims < 0)
+        r = claims;
     t->trouble[0] = '\0';
     if (r < 0)
         (void)snprintf(t->trouble, sizeof t->trouble, "%.199s", err->text);
@@ -139,9 +140,12 @@ static int watch(struct view *v, const struct cli_env *env, bool mono)
             break;
         if (!screen_key(wait_ms(v, now), &key, text))
             continue;
+        size_t picked = v->top->picked;
+        bool claims = v->top->claims;
         if (top_key(v->top, key, text))
             break;
-        if (!v->top->frozen)
+        if (!v->top->frozen && !v->top->trouble[0] &&
+            (v->top->picked != picked || v->top->claims != claims))
             (void)look_at_claims(v, NULL); /* of the board that is picked now */
     }
     screen_close();

@@ -67,7 +67,8 @@ struct remote {
     bool reread_over, restored;
     char force[FINAL_READ_TEXT]; /* what was read */
     struct job_board out[BOARDS_MAX];
-    unsigned interrupts; /* since CMD began */
+    unsigned interrupts;   /* since CMD began */
+    uint64_t interrupt_ns; /* the last one */
     struct job_cpu *cpu;
     struct job_board cpu_out[JOB_CPU_MAX];
     struct preset_board preset[BOARDS_MAX];

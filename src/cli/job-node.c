@@ -25,6 +25,7 @@
 
 enum { LOOK_MS = 1000, LAST_LOOK_MS = 10, LAST_S = 8, LOST_S = 2, LINE_S = 15 };
 enum { OWN_LOOK_MS = 250, OWN_LAST_LOOK_MS = 5, OWN_LAST_S = 30 };
+enum { SURVIVED_S = 10 };   /* CMD lives on so long after a signal: it was not to end */
 enum { OWN_STOPPED_S = 5 }; /* the same after ^C: a driver may hang */
 
 void job_say(struct remote *r, const char *text)
@@ -379,6 +380,9 @@ void job_look_now(struct remote *r)
 /* CMD has ended, and whether it was executed is known: queries for the last time. */
 int job_at_end(struct remote *r)
 {
+    /* CMD outlived an earlier signal: that signal did not ask for its end */
+    if (r->end_ns - r->interrupt_ns > cli_wall_ns(r->loop, SURVIVED_S * 1e3))
+        r->interrupts = 0;
     if (r->exec_errno)
         loop_stop(r->loop, 0);
     else
@@ -394,8 +398,10 @@ static int on_signal(struct loop_signal *source, int signo, void *user)
     bool ends = signo == SIGINT || signo == SIGTERM;
     (void)source;
 
-    if (r->begin_ns && ends)
+    if (r->begin_ns && ends) {
         r->interrupts++;
+        r->interrupt_ns = loop_now_ns(r->loop);
+    }
     if (r->begin_ns && !r->ended) {
         /* in the foreground of a terminal, CMD has received the key's signal, too */
         if (!keys || tcgetpgrp(STDIN_FILENO) != getpgrp())

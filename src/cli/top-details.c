@@ -5,7 +5,7 @@
 
 #include "cli/top-draw.h"
 
-enum { CAP_END = 25, LEFT_END = 34, WHO = 36, FACTS = 400 };
+enum { CAP_END = 25, LEFT_END = 34, WHO = 36, FACTS = 700 };
 
 static const struct top_board *picked(const struct top *t)
 {
@@ -50,7 +50,8 @@ void top_draw_claims(const struct top *t, struct grid *g, unsigned row, unsigned
     (void)grid_text(g, row, 0, GRID_HEAD, "CLAIMS ON GPU %u", b->index);
     (void)grid_text(g, row, 18, GRID_HEAD, "AT MOST  ENDS IN  WHO AND WHY");
     if (b->n_claims == 0 && row + 1 < end)
-        (void)grid_text(g, row + 1, 2, GRID_DIM, "none: the original limit of %s holds",
+        (void)grid_text(g, row + 1, 2, GRID_DIM,
+                        b->claims_known ? "none: the original limit of %s holds" : "-",
                         top_number(b->original_w, " W").t);
     unsigned at = row + 1;
     for (size_t i = 0; i < b->n_claims && at < end; i++) {
@@ -70,17 +71,16 @@ void top_draw_claims(const struct top *t, struct grid *g, unsigned row, unsigned
 /* Limits, clock, memory and use in words; what is unknown is "-". */
 static void facts(const struct top_board *b, char ret[FACTS])
 {
-    int n = snprintf(ret, FACTS, "limit %s in force, %s wanted, %s original, %s highest",
-                     top_number(b->cap_w, " W").t, top_number(b->target_w, " W").t,
-                     top_number(b->original_w, " W").t, top_number(b->max_w, " W").t);
+    bool in_use = b->use[0], timed = in_use && !isnan(b->use_s);
 
-    n += snprintf(ret + n, FACTS - (size_t)n, "; SM clock %s; memory of processes %s",
-                  top_number(b->clock_mhz, " MHz").t,
-                  top_number(b->memory_bytes / (1 << 20), " MiB").t);
-    if (b->use[0])
-        n += snprintf(ret + n, FACTS - (size_t)n, "; %s", b->use);
-    if (b->use[0] && !isnan(b->use_s))
-        (void)snprintf(ret + n, FACTS - (size_t)n, " for %s", top_span(b->use_s).t);
+    (void)snprintf(ret, FACTS,
+                   "limit %s in force, %s wanted, %s original, %s highest; SM clock %s; "
+                   "memory of processes %s%s%s%s%s",
+                   top_number(b->cap_w, " W").t, top_number(b->target_w, " W").t,
+                   top_number(b->original_w, " W").t, top_number(b->max_w, " W").t,
+                   top_number(b->clock_mhz, " MHz").t,
+                   top_number(b->memory_bytes / (1 << 20), " MiB").t, in_use ? "; " : "",
+                   b->use, timed ? " for " : "", timed ? top_span(b->use_s).t : "");
 }
 
 /* Why the cap is what it is, in full. */

@@ -190,10 +190,13 @@ static void take_job(struct top_job *j, const struct json_value *v)
     j->time_s = take_number(v, "time_s");
 }
 
-static const struct top_job *find(const struct top_job *job, size_t n, uint64_t id)
+/* Commands without a daemon count their jobs each for itself, on boards of their own. */
+static const struct top_job *find(const struct top_job *job, size_t n,
+                                  const struct top_job *as)
 {
     for (size_t i = 0; i < n; i++)
-        if (job[i].id == id)
+        if (job[i].id == as->id &&
+            ((job[i].boards & as->boards) || !job[i].boards || !as->boards))
             return &job[i];
     return NULL;
 }
@@ -202,9 +205,9 @@ static const struct top_job *find(const struct top_job *job, size_t n, uint64_t 
 static void note_jobs(struct top *t, const struct top_job *job, size_t n)
 {
     for (size_t i = 0; i < n; i++)
-        top_note_job(t, find(t->job, t->n_jobs, job[i].id), &job[i]);
+        top_note_job(t, find(t->job, t->n_jobs, &job[i]), &job[i]);
     for (size_t i = 0; i < t->n_jobs; i++)
-        if (!find(job, n, t->job[i].id))
+        if (!find(job, n, &t->job[i]))
             top_note_job(t, &t->job[i], NULL);
 }
 
@@ -242,6 +245,7 @@ int top_take_claims(struct top *t, const struct json_value *explain, uw_error *e
         return 0; /* no longer present */
     struct top_board *b = &t->board[known_board - t->board];
     b->n_claims = 0;
+    b->claims_known = true;
     for (size_t i = 0; i < json_count(list) && i < TOP_CLAIMS; i++) {
         const struct json_value *v = json_at(list, i);
         struct top_claim *c = &b->claim[b->n_claims++];

@@ -45,6 +45,7 @@ struct top_board {
     bool past_asked;               /* its history was asked of the daemon */
     struct top_claim claim[TOP_CLAIMS];
     size_t n_claims;
+    bool claims_known;
 };
 
 struct top_job {

@@ -153,7 +153,7 @@ int json_extend(struct json *doc, const struct json *more)
 
 char *json_text(const struct json *doc)
 {
-    /* 15 digits give back each number that was read with as many */
+    /* 15 digits: more would show the noise of binary fractions */
     return json_dumps(doc->root,
                       JSON_COMPACT | JSON_ENCODE_ANY | JSON_REAL_PRECISION(15));
 }

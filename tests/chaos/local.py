@@ -9,7 +9,7 @@ import uwtest
 from worlds import ORIGINAL, STEP_S, SIM, World, child_of, send, state_of
 
 CAP = 200000
-BACK_S = 6.0  # the lease's 2.5 s, the keeper's 2.8 s, a recovery
+BACK_S = 6.0  # the lease's 2.5 s beside the keeper's 2.8 s; a recovery
 ENTRY = 512
 JUST_NOW = 300  # looks at the boards: some seconds
 

@@ -207,8 +207,8 @@ def measures(t, node, source, wait):
         samples = g.get("samples", [])
         ends = [s["time_s"] for s in samples]
         total = sum(s["power_w"] * s["over_s"] for s in samples)
-        t.ok(len(samples) >= 1 and all(abs(s["time_s"] - s["over_s"] - before) < 2e-3 for s, before in zip(samples, [0.0, *ends])) and
-             abs(ends[-1] - e["time_s"]) < 2e-3, f"GPU {i}: {len(samples)} samples of power, each after the one before", samples[:3])
+        t.ok(len(samples) >= 1 and all(abs(s["time_s"] - s["over_s"] - before) < 1e-4 for s, before in zip(samples, [0.0, *ends])) and
+             abs(ends[-1] - e["time_s"]) < 1e-3, f"GPU {i}: {len(samples)} samples of power, each after the one before", samples[:3])
         t.ok(abs(total - g["energy_j"]) <= g["half_j"], f"GPU {i}: they sum to {total:.1f} J of {g['energy_j']:.1f} J ± {g['half_j']:.1f} J")
     t.ok(source == "daemon" or len(e["gpus"][0]["samples"]) > 20, "as fine as the board is read", len(e["gpus"][0].get("samples", [])))
     t.near(e["total_j"], sum(g["energy_j"] for g in e["gpus"]), 1e-6, "their sum")

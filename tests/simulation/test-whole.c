@@ -101,7 +101,7 @@ static void looks(struct world *w)
     w->noise_sd = 0;
     shares[1][1] = (struct shares){0};
     unsigned looked = 0, waited = 0;
-    for (const char *at = w->noted; (at = strstr(at, "a look into")); looked++) {
+    for (const char *at = w->noted; (at = strstr(at, "tests the widest gap")); looked++) {
         const char *wait = strstr(at, "measuring 300 W (until the bound");
         const char *end = strstr(at, "holds ");
         waited += wait && (!end || wait < end);

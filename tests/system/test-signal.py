@@ -63,6 +63,8 @@ def by_hand(node, d):
     t.ok(p.returncode == 0 and signal(d, "carbon.marginal")["value"] == -20, "a negative intensity is a value", p.stderr)
     t.ok(command(node, "set", "queue.depth", "17").returncode == 0 and signal(d, "queue.depth")["value"] == 17,
          "a plain number")
+    t.ok(command(node, "set", "queue.depth", "1732768123.5").returncode == 0 and signal(d, "queue.depth")["value"] == 1732768123.5,
+         "a large one keeps its digits")
     t.ok(command(node, "set", "grid.state", "tense").returncode == 0 and signal(d, "grid.state")["value"] == "tense",
          "a text")
     p = command(node, "list", "--json", "-")

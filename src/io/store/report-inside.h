@@ -110,6 +110,8 @@ int report_prepare(const struct report *rep, const char *sql, sqlite3_stmt **ret
 double report_j(sqlite3_stmt *stmt, int column);
 /* Of the columns fixed and noise2. */
 struct half_sum report_half(sqlite3_stmt *stmt, int column);
+/* Whole millionths, which the ledger has, so that parts add up. */
+void report_put_sum(struct json_out *o, const char *key, double v);
 /* Writes an energy, and its emissions and cost where configured. */
 void report_put_energy(const struct report *rep, const char *key, double j);
 /* The columns of REPORT_CHARGES from `column` on. */

@@ -40,8 +40,7 @@ void report_put_saved(const struct report *rep, sqlite3_stmt *stmt, int column)
         "saved_marginal_g", "saved_marginal_half_g", "saved_money", "saved_money_half"};
 
     for (int i = 0; i < REPORT_SAVED_COLUMNS; i++)
-        json_out_double(rep->o, keys[i],
-                        stmt ? db_double(stmt, column + i) : (double)NAN);
+        report_put_sum(rep->o, keys[i], stmt ? db_double(stmt, column + i) : (double)NAN);
 }
 
 /* Columns from `column` on: ROW or SUMS. */
@@ -55,7 +54,7 @@ static void put_group(const struct report *rep, sqlite3_stmt *stmt, int column)
 
     report_put_energy(rep, "energy_j", j);
     json_out_double(o, "half_j", half_sum_j(&half));
-    json_out_double(o, "gpu_s", s);
+    report_put_sum(o, "gpu_s", s);
     json_out_double(o, "mean_w", s > 0 ? j / s : (double)NAN);
     json_out_int(o, "jobs", sqlite3_column_int64(stmt, column + 4));
     report_put_cpu(rep, stmt, column + 5);

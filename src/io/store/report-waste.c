@@ -162,8 +162,8 @@ static void put_sums(const struct report *rep, sqlite3_stmt *stmt, int column)
     int64_t uj = sqlite3_column_int64(stmt, column + 1);
     double s = (double)sqlite3_column_int64(stmt, column) / 1e3;
 
-    json_out_double(rep->o, "time_s", s);
-    json_out_exact_double(rep->o, "energy_j", (double)uj / 1e6);
+    report_put_sum(rep->o, "time_s", s);
+    report_put_sum(rep->o, "energy_j", (double)uj / 1e6);
     json_out_known_double(rep->o, "mean_w", s > 0, (double)uj / 1e6 / s);
     put_amounts(rep, stmt, column + 2, uj);
 }
@@ -303,9 +303,9 @@ static void put_wasted(const struct report *rep, sqlite3_stmt *stmt, int column)
     int64_t ms = sqlite3_column_int64(stmt, column + 7);
 
     for (int i = 0; i < 3; i++) {
-        json_out_double(rep->o, keys[i].time,
-                        (double)sqlite3_column_int64(stmt, column + 1 + 2 * i) / 1e3);
-        json_out_double(rep->o, keys[i].energy, report_j(stmt, column + 2 + 2 * i));
+        report_put_sum(rep->o, keys[i].time,
+                       (double)sqlite3_column_int64(stmt, column + 1 + 2 * i) / 1e3);
+        report_put_sum(rep->o, keys[i].energy, report_j(stmt, column + 2 + 2 * i));
     }
     json_out_double(rep->o, "of_time",
                     all_ms > 0 ? (double)ms / (double)all_ms : (double)NAN);

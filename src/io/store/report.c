@@ -57,10 +57,9 @@ double report_domain_j(const struct report *rep, int64_t uj)
     return step_j > 0 ? floor(j / step_j) * step_j : j;
 }
 
-/* Whole microjoules, which the ledger has, so that parts add up. */
-static void put_j(struct json_out *o, const char *key, double j)
+void report_put_sum(struct json_out *o, const char *key, double v)
 {
-    json_out_exact_double(o, key, rint(j * 1e6) / 1e6); /* sums have noise */
+    json_out_exact_double(o, key, rint(v * 1e6) / 1e6); /* sums have noise */
 }
 
 void report_put_cpu(const struct report *rep, sqlite3_stmt *stmt, int column)
@@ -68,7 +67,8 @@ void report_put_cpu(const struct report *rep, sqlite3_stmt *stmt, int column)
     if (sqlite3_column_type(stmt, column) == SQLITE_NULL)
         json_out_null(rep->o, "cpu_j");
     else
-        put_j(rep->o, "cpu_j", report_domain_j(rep, sqlite3_column_int64(stmt, column)));
+        report_put_sum(rep->o, "cpu_j",
+                       report_domain_j(rep, sqlite3_column_int64(stmt, column)));
 }
 
 double report_j(sqlite3_stmt *stmt, int column)
@@ -84,13 +84,13 @@ struct half_sum report_half(sqlite3_stmt *stmt, int column)
 
 void report_put_energy(const struct report *rep, const char *key, double j)
 {
-    put_j(rep->o, key, j);
+    report_put_sum(rep->o, key, j);
     if (rep->q->has_carbon)
-        json_out_double(rep->o, "gco2e", j / J_PER_KWH * rep->q->gco2e_kwh);
+        report_put_sum(rep->o, "gco2e", j / J_PER_KWH * rep->q->gco2e_kwh);
     if (rep->q->has_price)
-        json_out_double(rep->o, "cost", j / J_PER_KWH * rep->q->price_kwh);
+        report_put_sum(rep->o, "cost", j / J_PER_KWH * rep->q->price_kwh);
     if (rep->q->accounting && rep->q->accounting->pue > 0)
-        json_out_double(rep->o, "facility_j", j * rep->q->accounting->pue);
+        report_put_sum(rep->o, "facility_j", j * rep->q->accounting->pue);
 }
 
 void report_charges(sqlite3_stmt *stmt, int column, struct report_charges *ret)
@@ -258,10 +258,10 @@ static void put_beside(const struct report *rep, const struct totals *t,
     report_put_beside(rep, &t->charges, energy_uj);
     if (!a || a->n_embodied == 0)
         return;
-    json_out_double(o, "embodied_attributed_g", t->embodied_mg[LEDGER_JOB] / 1e3);
-    json_out_double(o, "embodied_idle_g", t->embodied_mg[LEDGER_IDLE] / 1e3);
-    json_out_double(o, "embodied_unattributed_g",
-                    t->embodied_mg[LEDGER_UNATTRIBUTED] / 1e3);
+    report_put_sum(o, "embodied_attributed_g", t->embodied_mg[LEDGER_JOB] / 1e3);
+    report_put_sum(o, "embodied_idle_g", t->embodied_mg[LEDGER_IDLE] / 1e3);
+    report_put_sum(o, "embodied_unattributed_g",
+                   t->embodied_mg[LEDGER_UNATTRIBUTED] / 1e3);
 }
 
 /* The three parts must add up to what the meters of boards, or of domains, measured. */
@@ -273,13 +273,14 @@ static void put_totals(const struct report *rep, bool domains, const struct tota
     double fraction = t->uj[0] > 0 ? (double)off / (double)t->uj[0] : (double)NAN;
 
     json_out_object(o, domains ? "cpu" : "totals");
-    put_j(o, "attributed_j", total_j(rep, domains, t->uj[LEDGER_JOB]));
-    put_j(o, "idle_j", total_j(rep, domains, t->uj[LEDGER_IDLE]));
-    put_j(o, "unattributed_j", total_j(rep, domains, t->uj[LEDGER_UNATTRIBUTED]));
+    report_put_sum(o, "attributed_j", total_j(rep, domains, t->uj[LEDGER_JOB]));
+    report_put_sum(o, "idle_j", total_j(rep, domains, t->uj[LEDGER_IDLE]));
+    report_put_sum(o, "unattributed_j",
+                   total_j(rep, domains, t->uj[LEDGER_UNATTRIBUTED]));
     report_put_energy(rep, "energy_j", total_j(rep, domains, sum));
     json_out_double(o, "half_j", total_j(rep, domains, ledger_uj(half_sum_j(&t->half))));
-    put_j(o, "meter_j", total_j(rep, domains, t->uj[0]));
-    json_out_double(o, "difference_j", total_j(rep, domains, off));
+    report_put_sum(o, "meter_j", total_j(rep, domains, t->uj[0]));
+    report_put_sum(o, "difference_j", total_j(rep, domains, off));
     json_out_double(o, "difference", fraction);
     if (sum == 0 && t->uj[0] == 0)
         json_out_null(o, "holds");
@@ -338,13 +339,13 @@ void report_put_head(const struct report *rep)
     json_out_known_int(o, "only_uid", q->one_user, q->uid);
     put_filters(rep);
     if (q->has_carbon)
-        json_out_double(o, "gco2e_kwh", q->gco2e_kwh);
+        json_out_given(o, "gco2e_kwh", q->gco2e_kwh);
     if (q->has_price) {
-        json_out_double(o, "price_kwh", q->price_kwh);
+        json_out_given(o, "price_kwh", q->price_kwh);
         json_out_text(o, "currency", q->currency);
     }
     if (q->accounting && q->accounting->pue > 0)
-        json_out_double(o, "pue", q->accounting->pue);
+        json_out_given(o, "pue", q->accounting->pue);
     (void)snprintf(currency, sizeof currency, "%.*s", (int)strcspn(rep->price_unit, "/"),
                    rep->price_unit);
     json_out_text(o, "money_currency", currency[0] ? currency : NULL);
@@ -392,13 +393,13 @@ static void put_parts(const struct report *rep, sqlite3_stmt *stmt, int column)
     struct json_out *o = rep->o;
     struct report_charges c;
 
-    put_j(o, "attributed_j", report_j(stmt, column));
-    put_j(o, "idle_j", report_j(stmt, column + 1));
-    put_j(o, "unattributed_j", report_j(stmt, column + 2));
+    report_put_sum(o, "attributed_j", report_j(stmt, column));
+    report_put_sum(o, "idle_j", report_j(stmt, column + 1));
+    report_put_sum(o, "unattributed_j", report_j(stmt, column + 2));
     report_put_energy(rep, "energy_j",
                       report_j(stmt, column) + report_j(stmt, column + 1) +
                           report_j(stmt, column + 2));
-    put_j(o, "meter_j", report_j(stmt, column + 3));
+    report_put_sum(o, "meter_j", report_j(stmt, column + 3));
     put_part_charges(rep, stmt, column + 4, false);
     report_charges(stmt, column + 5, &c);
     report_put_beside(rep, &c, sqlite3_column_int64(stmt, column + 4));
@@ -443,11 +444,11 @@ static int put_domain(const struct report *rep, sqlite3_stmt *stmt, uw_error *er
     json_out_text(o, "domain", db_text(stmt, 0));
     json_out_text(o, "kind",
                   sqlite3_column_int(stmt, 1) == PLACE_MEMORY ? "memory" : "package");
-    put_j(o, "attributed_j", domain_j(rep, stmt, 2));
-    put_j(o, "idle_j", domain_j(rep, stmt, 3));
-    put_j(o, "unattributed_j", domain_j(rep, stmt, 4));
+    report_put_sum(o, "attributed_j", domain_j(rep, stmt, 2));
+    report_put_sum(o, "idle_j", domain_j(rep, stmt, 3));
+    report_put_sum(o, "unattributed_j", domain_j(rep, stmt, 4));
     report_put_energy(rep, "energy_j", domain_j(rep, stmt, 6));
-    put_j(o, "meter_j", domain_j(rep, stmt, 5));
+    report_put_sum(o, "meter_j", domain_j(rep, stmt, 5));
     put_part_charges(rep, stmt, 6, is_coarse(rep));
     return 0;
 }
@@ -472,7 +473,7 @@ static int put_stack(const struct report *rep, int64_t day, uw_error *err)
                    &stmt, err, "i", day);
     json_out_array(rep->o, "stack_j");
     while (r >= 0 && (r = db_step(rep->l, stmt, err)) > 0)
-        put_j(rep->o, NULL, report_j(stmt, 0));
+        report_put_sum(rep->o, NULL, report_j(stmt, 0));
     json_out_end(rep->o);
     return r;
 }

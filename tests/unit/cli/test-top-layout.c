@@ -156,6 +156,25 @@ static void test_events(void)
        "the newest are kept");
 }
 
+/* Two commands without a daemon, each with a job 1 on a board of its own. */
+static void test_own_jobs(void)
+{
+    static const char both[] =
+        "{\"jobs\": [{\"id\": 1, \"running\": true, \"gpus\": [0], \"source\": \"a\"},"
+        " {\"id\": 1, \"running\": true, \"gpus\": [1], \"source\": \"b\"}]}";
+    auto_(json_free) struct json *doc = NULL;
+    uw_error err = {""};
+
+    set_up();
+    t.n_events = 0;
+    ok(json_read("jobs", both, sizeof both - 1, &doc, &err) == 0 &&
+           top_take_jobs(&t, json_root(doc), &err) == 0 && t.n_jobs == 2,
+       "two jobs of one number");
+    t.n_events = 0;
+    ok(top_take_jobs(&t, json_root(doc), &err) == 0 && t.n_events == 0,
+       "which do not change are no events");
+}
+
 /* A cause that no column holds is whole among the details. */
 static void test_details(void)
 {
@@ -184,6 +203,7 @@ int main(void)
     test_all_sizes();
     test_layouts();
     test_events();
+    test_own_jobs();
     test_details();
     return done();
 }

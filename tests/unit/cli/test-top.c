@@ -40,6 +40,8 @@ static void set_up(void)
     t.board[3] = board(3, NAN, NAN, "");
     t.board[3].temp_c = t.board[3].util = t.board[3].today_j = NAN;
     (void)snprintf(t.board[3].text, sizeof t.board[3].text, "the driver hangs");
+    for (size_t i = 0; i < t.n_boards; i++)
+        t.board[i].claims_known = true;
     t.board[1].n_claims = 2;
     t.board[1].claim[0] = (struct top_claim){.kind = "soft",
                                              .who = "search of job 12",
@@ -380,6 +382,11 @@ static void test_claims(void)
     g = drawn(24, 80, false);
     ok(row_has(g, list(g) + 1, "none: the original limit of 300 W holds"), "no claims");
     grid_free(g);
+    t.board[0].claims_known = false;
+    g = drawn(24, 80, false);
+    is_row(g, list(g) + 1, "  -", "not known whether there are any");
+    grid_free(g);
+    t.board[0].claims_known = true;
 }
 
 static void test_waste(void)
