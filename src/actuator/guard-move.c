@@ -128,9 +128,9 @@ static bool is_held(const struct guard *guard, const char *uuid, char *text, siz
 
     int r = journal ? journal_look(journal, uuid, &holder, &err) : 0;
     if (r == JOURNAL_TAKEN)
-        put_holder(guard, uuid, &holder, text, size);
-    else if (r != 0)
-        (void)snprintf(text, size, "%s", err.text);
+        put_holder(guard, uuid, &holder, err.text, sizeof err.text);
+    if (r != 0)
+        (void)snprintf(text, size, "%s: %s", uuid, err.text);
     return r != 0;
 }
 
@@ -152,7 +152,7 @@ void guard_move_next(struct guard *guard, const struct charge *hung)
     for (size_t i = 0; i < guard->n; i++)
         if (guard->charge[i].busy)
             return;
-    /* another Underwatt may have taken the board while the move waited */
+    /* just before the driver closes: who takes a board has the driver open for it */
     if ((guard->moving.away & ~guard->away) &&
         is_held(guard, guard->moving.uuid, text, sizeof text)) {
         end_move(guard, ACTUATOR_BUSY, text);
@@ -169,18 +169,6 @@ void guard_move(struct guard *guard, const struct charge *c, uint64_t away,
     (void)snprintf(guard->moving.uuid, sizeof guard->moving.uuid, "%s",
                    c->held.info->uuid);
     guard_move_next(guard, NULL);
-}
-
-/* Refuses if another Underwatt has a cap on the board, and so the driver open for it. */
-static bool refuse_held(struct guard_session *s, const struct charge *c,
-                        const struct proto_request *request)
-{
-    char text[280];
-    bool held = is_held(s->guard, c->held.info->uuid, text, sizeof text);
-
-    if (held)
-        guard_refuse(s, request, ACTUATOR_BUSY, text);
-    return held;
 }
 
 void guard_ask_detach(struct guard_session *s, struct charge *c,
@@ -200,8 +188,7 @@ void guard_ask_detach(struct guard_session *s, struct charge *c,
     else if (guard->moving.on)
         guard_refuse(s, request, ACTUATOR_BUSY, "another board is being detached");
     else if (!(guard->away & guard_bit(c))) {
-        if (!refuse_held(s, c, request))
-            guard_move(guard, c, guard->away | guard_bit(c), s, request->seq);
+        guard_move(guard, c, guard->away | guard_bit(c), s, request->seq);
     } else {
         memcpy(done.uuid, request->uuid, sizeof done.uuid);
         guard_send(s, PROTO_DETACH, request->seq, &done);

@@ -96,12 +96,12 @@ static void fall_silent(int beat)
     _exit(0);
 }
 
-/* Signals do not keep the keeper from missing beats. */
-static void test_signals(void)
+/* The exit status of a keeper whose actuator runs act(). */
+static int kept(int silent_ms, void (*act)(int beat))
 {
     char *argv[] = {self, word, note, NULL};
     const struct keeper_opts opts = {
-        .recovery = argv, .silent_ms = KEEPER_BEAT_MS, .say = say};
+        .recovery = argv, .silent_ms = silent_ms, .say = say};
     int beat = -1, status = 0;
     pid_t pid = fork();
 
@@ -109,11 +109,17 @@ static void test_signals(void)
         int r = keeper_start(&opts, &beat);
         if (beat < 0)
             _exit(r < 0 ? 99 : r);
-        fall_silent(beat);
+        act(beat);
     }
     while (waitpid(pid, &status, 0) < 0 && errno == EINTR) {
     }
-    is_int(WIFEXITED(status) ? WEXITSTATUS(status) : -1, RECOVERED,
+    return WIFEXITED(status) ? WEXITSTATUS(status) : -1;
+}
+
+/* Signals do not keep the keeper from missing beats. */
+static void test_signals(void)
+{
+    is_int(kept(KEEPER_BEAT_MS, fall_silent), RECOVERED,
            "a silent actuator is noticed, however many signals come");
 }
 
@@ -130,21 +136,7 @@ static void stand_still(int beat)
 
 static void test_standstill(void)
 {
-    char *argv[] = {self, word, note, NULL};
-    const struct keeper_opts opts = {
-        .recovery = argv, .silent_ms = KEEPER_SILENT_MS, .say = say};
-    int beat = -1, status = 0;
-    pid_t pid = fork();
-
-    if (pid == 0) {
-        int r = keeper_start(&opts, &beat);
-        if (beat < 0)
-            _exit(r < 0 ? 99 : r);
-        stand_still(beat);
-    }
-    while (waitpid(pid, &status, 0) < 0 && errno == EINTR) {
-    }
-    is_int(WIFEXITED(status) ? WEXITSTATUS(status) : -1, 0,
+    is_int(kept(KEEPER_SILENT_MS, stand_still), 0,
            "an actuator that stood still for 2 s is not killed");
 }
 
