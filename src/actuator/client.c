@@ -267,6 +267,7 @@ static int on_event(struct actuator *act, unsigned type,
     enum actuator_event event = type == PROTO_YIELDED      ? ACTUATOR_EVENT_YIELDED
                                 : type == PROTO_LEASE_OVER ? ACTUATOR_EVENT_LEASE
                                 : type == PROTO_WRITING    ? ACTUATOR_EVENT_WRITING
+                                : type == PROTO_BOARD      ? ACTUATOR_EVENT_BOARD
                                                            : ACTUATOR_EVENT_LOST;
     return act->opts.on_event(act, event, reply, act->opts.user);
 }
@@ -347,7 +348,7 @@ static int ask(struct actuator *act, struct proto_request request, actuator_repl
 
     if (act->state != STATE_READY)
         return -ENOTCONN;
-    if (!core_is_uuid(request.uuid))
+    if (request.type != PROTO_RENEW && !core_is_uuid(request.uuid))
         return -EINVAL;
     while (i < PENDING_MAX && act->pending[i].seq)
         i++;
@@ -386,6 +387,11 @@ int actuator_release(struct actuator *act, const char *uuid, actuator_reply_fn f
                      void *user)
 {
     return ask(act, proto_request(PROTO_RELEASE, 1, uuid), fn, user);
+}
+
+int actuator_look(struct actuator *act, actuator_reply_fn fn, void *user)
+{
+    return ask(act, proto_request(PROTO_RENEW, 1, NULL), fn, user);
 }
 
 int actuator_detach(struct actuator *act, const char *uuid, actuator_reply_fn fn,

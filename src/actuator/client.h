@@ -46,6 +46,11 @@ enum actuator_event {
                                within this callback, and connect again after a while */
     ACTUATOR_EVENT_WRITING, /* a board: the driver is processing the write of a hold and
                                has not refused it at once; the hold's answer follows */
+    ACTUATOR_EVENT_BOARD,   /* a board: root's range (from, to); TAKEN: another Underwatt
+                               holds the board (pid, original_mw; text without the board's
+                               name), DONE: none does.  After on_ready for each board,
+                               then when the holder has changed; never from an older
+                               actuator */
 };
 typedef int (*actuator_event_fn)(struct actuator *act, enum actuator_event event,
                                  const struct actuator_reply *what, void *user);
@@ -151,6 +156,11 @@ int actuator_set_clocks(struct actuator *act, const char *uuid, uint32_t min_mhz
  */
 int actuator_release(struct actuator *act, const char *uuid, actuator_reply_fn fn,
                      void *user);
+
+/* Looks for other holders of the boards now, which happens with each renewal anyway: fn
+ * is called after the events of the boards whose holder has changed.
+ */
+int actuator_look(struct actuator *act, actuator_reply_fn fn, void *user);
 
 /* Closes the driver on this board, so that the board can be reset; it must not be held,
  * and its original limit must be restored.  The next hold attaches the board again.

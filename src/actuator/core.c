@@ -2,6 +2,7 @@
 
 #include <errno.h>
 #include <inttypes.h>
+#include <math.h>
 #include <stdio.h>
 #include <string.h>
 
@@ -88,6 +89,38 @@ struct actuator_range core_range(const struct core_rules *rules,
     if (original_mw && original_mw < r.min_mw)
         r.min_mw = original_mw;
     return r;
+}
+
+enum { PPM_OF_PERCENT = 10000 };
+
+static struct actuator_rule told_rule(const struct cap_arg *cap)
+{
+    return (struct actuator_rule){
+        cap->mw, cap->mw ? 0 : (uint32_t)lround(cap->percent * PPM_OF_PERCENT)};
+}
+
+static struct cap_arg rule_told(const struct actuator_rule *rule)
+{
+    return (struct cap_arg){.mw = rule->mw,
+                            .percent = (double)rule->ppm / PPM_OF_PERCENT};
+}
+
+void core_tell_rules(const struct core_rules *rules, struct actuator_reply *ret)
+{
+    if (!rules)
+        return;
+    ret->from = told_rule(&rules->from);
+    ret->to = told_rule(&rules->to);
+}
+
+struct actuator_range core_told_range(const struct actuator_reply *told,
+                                      const struct gpu_limits *limits,
+                                      uint32_t original_mw)
+{
+    const struct core_rules rules = {.from = rule_told(&told->from),
+                                     .to = rule_told(&told->to)};
+
+    return core_range(&rules, limits, original_mw);
 }
 
 enum actuator_result core_check_rules(const struct core_rules *rules, const char *uuid,

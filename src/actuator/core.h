@@ -58,6 +58,11 @@ enum actuator_result core_check_board(const struct core_rules *rules, const char
  */
 struct actuator_range core_range(const struct core_rules *rules,
                                  const struct gpu_limits *limits, uint32_t original_mw);
+/* Root's range as clients are told it, and the range of core_range() from that. */
+void core_tell_rules(const struct core_rules *rules, struct actuator_reply *ret);
+struct actuator_range core_told_range(const struct actuator_reply *told,
+                                      const struct gpu_limits *limits,
+                                      uint32_t original_mw);
 /* Whether this limit may be set; the original always may. */
 enum actuator_result core_check_rules(const struct core_rules *rules, const char *uuid,
                                       const struct gpu_limits *limits,

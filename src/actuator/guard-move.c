@@ -6,8 +6,8 @@
 #include <string.h>
 
 #include "actuator/guard-inside.h"
+#include "actuator/others.h"
 #include "base/units.h"
-#include "io/proc.h"
 
 static void answer_move(struct guard *guard, enum actuator_result result,
                         const char *text)
@@ -95,30 +95,6 @@ static void submit_move(struct guard *guard)
         end_move(guard, ACTUATOR_UNKNOWN, strerror(-r));
 }
 
-/* "held by underwatt (pid 12, uid 0), original 300 W: end that command first" */
-static void put_holder(const struct guard *guard, const char *uuid,
-                       const struct holder *holder, char *ret, size_t size)
-{
-    struct cap_entry entry;
-    struct proc_facts facts;
-    char who[128], original[32] = "";
-    pid_t pid = holder->client;
-
-    if (journal_read(guard->opts.journal, uuid, &entry, NULL) == 0)
-        (void)snprintf(original, sizeof original, ", original %g W",
-                       w_of_mw(entry.original_mw));
-    if (pid > 0 && proc_read("/proc", pid, &facts) == 0) {
-        journal_clean_mark(facts.comm);
-        (void)snprintf(ret, size,
-                       "held by %s (pid %d, uid %u%s)%s: end that command first",
-                       facts.comm, (int)pid, (unsigned)facts.uid,
-                       holder->stopped ? ", its actuator is stopped" : "", original);
-    } else {
-        (void)snprintf(ret, size, "held by another Underwatt, %s%s",
-                       holder_text(holder, who, sizeof who), original);
-    }
-}
-
 /* Whether another process holds the board's entry, or that cannot be told; text: why. */
 static bool is_held(const struct guard *guard, const char *uuid, char *text, size_t size)
 {
@@ -128,9 +104,11 @@ static bool is_held(const struct guard *guard, const char *uuid, char *text, siz
 
     int r = journal ? journal_look(journal, uuid, &holder, &err) : 0;
     if (r == JOURNAL_TAKEN)
-        put_holder(guard, uuid, &holder, err.text, sizeof err.text);
+        (void)others_text(journal, uuid, &holder, err.text, sizeof err.text);
     if (r != 0)
-        (void)snprintf(text, size, "%s: %s", uuid, err.text);
+        (void)snprintf(text, size, "%s: %s%s", uuid, err.text,
+                       r == JOURNAL_TAKEN && holder.client ? ": end that command first"
+                                                           : "");
     return r != 0;
 }
 

@@ -9,6 +9,7 @@
 
 #include "actuator/core.h"
 #include "actuator/guard-inside.h"
+#include "actuator/others.h"
 #include "base/error.h"
 #include "base/units.h"
 
@@ -763,6 +764,57 @@ static void ask_board(struct guard_session *s, struct charge *c,
     }
 }
 
+/* ---- boards that another Underwatt holds ---- */
+
+static void tell_board(struct guard_session *s, const struct charge *c,
+                       const struct holder *holder)
+{
+    const struct guard_opts *o = &c->guard->opts;
+    struct actuator_reply reply;
+
+    if (!s)
+        return;
+    others_reply(o->journal, c->held.info->uuid, holder, &reply);
+    core_tell_rules(o->rules, &reply);
+    guard_send(s, PROTO_BOARD, 0, &reply);
+}
+
+/* Tells all clients if the holder has changed.  Returns whether it has. */
+static bool tell_news(struct charge *c, struct holder *ret)
+{
+    struct guard *guard = c->guard;
+
+    *ret = (struct holder){.locked = false};
+    if (c->state == STATE_FREE && !c->busy)
+        others_look(guard->opts.journal, c->held.info->uuid, ret);
+    pid_t pid = holder_pid(ret);
+    if (ret->locked == c->taken && pid == c->other)
+        return false;
+    c->taken = ret->locked;
+    c->other = pid;
+    for (size_t i = 0; i < SESSIONS_MAX; i++)
+        tell_board(guard->session[i], c, ret);
+    return true;
+}
+
+static void look_for_others(struct guard *guard)
+{
+    struct holder holder;
+
+    for (size_t i = 0; i < guard->n; i++)
+        (void)tell_news(&guard->charge[i], &holder);
+}
+
+/* Tells a new client about each board. */
+static void tell_boards(struct guard_session *s)
+{
+    struct holder holder;
+
+    for (size_t i = 0; i < s->guard->n; i++)
+        if (!tell_news(&s->guard->charge[i], &holder))
+            tell_board(s, &s->guard->charge[i], &holder);
+}
+
 void guard_request(struct guard_session *session, const struct proto_request *request)
 {
     struct guard *guard = session->guard;
@@ -770,7 +822,11 @@ void guard_request(struct guard_session *session, const struct proto_request *re
 
     renew(session);
     if (request->type == PROTO_HELLO || request->type == PROTO_RENEW) {
+        if (request->type == PROTO_RENEW)
+            look_for_others(guard);
         guard_send(session, (enum proto_type)request->type, request->seq, &reply);
+        if (request->type == PROTO_HELLO)
+            tell_boards(session);
         return;
     }
     struct charge *c = guard_find(guard, request->uuid);

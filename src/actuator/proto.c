@@ -9,15 +9,18 @@
 #include "base/error.h"
 
 _Static_assert(sizeof(struct proto_request) == 116, "no padding on the wire");
-_Static_assert(sizeof(struct proto_answer) == 356, "no padding on the wire");
+_Static_assert(sizeof(struct proto_answer) == 372, "no padding on the wire");
 
 size_t proto_answer_size(uint32_t revision)
 {
     _Static_assert(offsetof(struct proto_answer, reply.set_mw) == 344,
                    "the layout of revision 0 must not change");
+    _Static_assert(offsetof(struct proto_answer, reply.from) == 356,
+                   "the layout of revision 1 must not change");
 
-    return revision < 1 ? offsetof(struct proto_answer, reply.set_mw)
-                        : sizeof(struct proto_answer);
+    return revision < 1   ? offsetof(struct proto_answer, reply.set_mw)
+           : revision < 3 ? offsetof(struct proto_answer, reply.from)
+                          : sizeof(struct proto_answer);
 }
 
 static int check_head(uint32_t magic, uint16_t version, uw_error *err)
@@ -60,7 +63,7 @@ int proto_parse_answer(const void *data, size_t size, struct proto_answer *ret,
 {
     struct proto_answer m = {0};
 
-    if (size != proto_answer_size(0) && size != sizeof m)
+    if (size != proto_answer_size(0) && size != proto_answer_size(1) && size != sizeof m)
         return fail(err, -EPROTO, "%zu bytes are not an answer", size);
     memcpy(&m, data, size);
     int r = check_head(m.magic, m.version, err);

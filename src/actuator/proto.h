@@ -16,7 +16,8 @@ enum {
     /* Revision of the answer's format: later revisions append fields.  A client states
      * its revision in its hello (a), and gets no later fields.
      */
-    PROTO_REVISION = 2, /* 1: what is set, and the range in force; 2: PROTO_WRITING */
+    PROTO_REVISION = 3, /* 1: what is set, and the range in force; 2: PROTO_WRITING; 3:
+                         * PROTO_BOARD */
 };
 
 enum proto_type {
@@ -26,7 +27,8 @@ enum proto_type {
     PROTO_HOLD,  /* uuid, a: enum proto_again */
     PROTO_LIMIT, /* uuid, a: mW */
     PROTO_CLOCKS,  /* uuid, a..b: MHz; 0, 0 resets */
-    PROTO_RENEW,   /* renews the lease, as every message does, and nothing else */
+    PROTO_RENEW,   /* renews the lease, as every message does; answered after PROTO_BOARD
+                      of each board whose holder has changed */
     PROTO_RELEASE, /* uuid */
     PROTO_COUNTER, /* a: which; DONE with its zone in text and its descriptor beside
                     * it (SCM_RIGHTS), GONE past the last one */
@@ -38,6 +40,9 @@ enum proto_type {
     PROTO_LOST,
     PROTO_WRITING, /* uuid: the driver has been processing a hold's write for
                       GUARD_WRITING_MS */
+    PROTO_BOARD,   /* uuid, from, to: root's range; TAKEN: another Underwatt holds the
+                      board (pid, original_mw; text without the board's name), else DONE;
+                      after the hello of each board, then when the holder has changed */
     PROTO_N_EVENTS,
 };
 

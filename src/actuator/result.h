@@ -25,6 +25,14 @@ struct actuator_range {
     uint32_t min_mw, max_mw; /* 0, 0: unknown */
 };
 
+/* The same range as root's configuration states it, for each end.  Both 0: the board's
+ * own end.
+ */
+struct actuator_rule {
+    uint32_t mw;
+    uint32_t ppm; /* of the board's default limit */
+};
+
 struct actuator_reply {
     enum actuator_result result;
     char uuid[96];
@@ -41,6 +49,8 @@ struct actuator_reply {
                         management enforces a lower limit; 0: unknown */
     struct actuator_range
         range; /* the range of this board, in answers to hold, set and release */
+    /* Revision 3, in ACTUATOR_EVENT_BOARD. */
+    struct actuator_rule from, to;
 };
 
 /* Kernel time. */

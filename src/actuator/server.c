@@ -75,7 +75,8 @@ static void send_answer(const struct proto_answer *answer, void *user)
     /* A client that does not read loses its lease soon; if an answer cannot be sent, the
      * session ends.
      */
-    if (p->deaf || (answer->type == PROTO_WRITING && p->revision < 2))
+    if (p->deaf || (answer->type == PROTO_WRITING && p->revision < 2) ||
+        (answer->type == PROTO_BOARD && p->revision < 3))
         return;
     size_t size = proto_answer_size(p->revision);
     ssize_t n = send(p->fd, answer, size, MSG_DONTWAIT | MSG_NOSIGNAL);

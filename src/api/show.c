@@ -43,6 +43,26 @@ static const struct claim *winner(const struct caps_view *cap)
                : NULL;
 }
 
+/* No claim decides. */
+static void why_original(const struct caps_view *cap, double target_w, char *buf,
+                         size_t size)
+{
+    if (cap->state == CAPS_YIELDED)
+        (void)snprintf(buf, size,
+                       "%g W: another program set this limit, and no claim is lower",
+                       target_w);
+    else if (cap->holder[0] && cap->enforced_mw)
+        (void)snprintf(buf, size, "%g W: %s", w_of_mw(cap->enforced_mw), cap->holder);
+    else
+        (void)snprintf(
+            buf, size,
+            cap->original_known
+                ? "%g W: the limit found at the start, no claim is lower"
+                : "%g W: the limit found, no claim is lower; an earlier daemon "
+                  "may have left it, as the original limit is not known yet",
+            target_w);
+}
+
 const char *show_why(const struct caps_view *cap, char *buf, size_t size)
 {
     const struct claim *c = winner(cap);
@@ -72,19 +92,7 @@ const char *show_why(const struct caps_view *cap, char *buf, size_t size)
                        c ? c->who : "a claim", c ? w_of_mw(c->mw) : 0.0);
         break;
     default:
-        if (cap->state == CAPS_YIELDED) {
-            (void)snprintf(buf, size,
-                           "%g W: another program set this limit, and no claim is lower",
-                           target_w);
-            break;
-        }
-        (void)snprintf(
-            buf, size,
-            cap->original_known
-                ? "%g W: the limit found at the start, no claim is lower"
-                : "%g W: the limit found, no claim is lower; an earlier daemon "
-                  "may have left it, as the original limit is not known yet",
-            target_w);
+        why_original(cap, target_w, buf, size);
     }
     return buf;
 }

@@ -3,6 +3,7 @@
 #include <inttypes.h>
 #include <stdio.h>
 
+#include "actuator/core.h"
 #include "base/names.h"
 #include "base/units.h"
 #include "caps/caps-inside.h"
@@ -141,8 +142,46 @@ void caps_cut(struct caps_board *b)
     b->others.again = false;
     b->attempts = 0;
     b->retry_ns = 0;
+    b->look_mw = 0;
+    b->holder.there = false;
     take_range(
         b, &(struct actuator_range){0}); /* the next actuator may have another range */
+}
+
+void caps_on_holder(struct caps_board *b, const struct actuator_reply *what)
+{
+    bool taken = what->result == ACTUATOR_TAKEN;
+
+    if (b->link == LINK_HELD) /* the answers of the hold have been exact */
+        return;
+    b->settled_ns = now_of(b); /* the limits before may have been that holder's */
+    b->holder.there = taken;
+    b->holder.pid = what->pid;
+    (void)snprintf(b->holder.text, sizeof b->holder.text, "%.159s", what->text);
+    if (taken && what->original_mw) {
+        b->bounds.original_mw = what->original_mw;
+        b->sure = true;
+    }
+    const struct actuator_range range =
+        core_told_range(what, &b->limits, b->bounds.original_mw);
+    take_range(b, &range);
+}
+
+int caps_on_looked(struct actuator *act, const struct actuator_reply *reply, void *user)
+{
+    struct caps_board *b = user;
+    uint32_t mw = b->look_mw;
+    bool free = b->link == LINK_NONE &&
+                (b->state == CAPS_FREE || b->state == CAPS_DENIED) && !b->holder.there;
+
+    if (act != b->caps->act || !mw)
+        return 0;
+    b->look_mw = 0;
+    if (reply->result == ACTUATOR_DONE && free && mw != b->bounds.original_mw) {
+        caps_take_other(b, mw);
+        caps_step(b);
+    }
+    return 0;
 }
 
 static void fail_board(struct caps_board *b, enum caps_state state,
@@ -162,6 +201,8 @@ static void on_hold_failed(struct caps_board *b, const struct actuator_reply *re
 
     b->link = LINK_NONE;
     b->taken_by = reply->result == ACTUATOR_TAKEN ? reply->pid : 0;
+    if (b->taken_by)
+        caps_look_for_holders(b->caps); /* for its name */
     if (reply->result == ACTUATOR_UNKNOWN || lost) {
         b->unanswered = true;
         b->settled_ns = now_of(b);
@@ -189,6 +230,7 @@ static void on_held(struct caps_board *b, const struct actuator_reply *reply)
                    b->caps->conf.others == CAPS_REASSERT;
 
     b->link = LINK_HELD;
+    b->holder.there = false;
     b->others.held_ns = b->settled_ns = now;
     b->others.again = false;
     b->unrestored = true;

@@ -546,6 +546,27 @@ static void compare_held(struct caps_board *b, const struct seen *seen)
                                                     * too, and yields */
 }
 
+void caps_take_other(struct caps_board *b, uint32_t mw)
+{
+    if (b->sure)
+        (void)caps_note_other(b, mw, ACTUATOR_WHY_OTHER);
+    b->sure = true;
+    b->bounds.original_mw = mw;
+}
+
+/* Asks the actuator whether another Underwatt has set this limit: caps_on_looked().
+ * False: it cannot be asked.
+ */
+static bool ask_look(struct caps_board *b, uint32_t mw)
+{
+    struct actuator *act = b->caps->act;
+
+    if (!act || actuator_look(act, caps_on_looked, b) < 0)
+        return false;
+    b->look_mw = mw;
+    return true;
+}
+
 /* Not held: the limit that is set is the original.  True when it has changed. */
 static bool compare_free(struct caps_board *b, const struct seen *seen, uint64_t at_ns)
 {
@@ -553,12 +574,13 @@ static bool compare_free(struct caps_board *b, const struct seen *seen, uint64_t
         b->settled_ns > b->caps->began_ns ? b->settled_ns : b->caps->began_ns;
     bool same = seen->set_mw == b->bounds.original_mw;
 
+    if (b->holder.there || b->look_mw)
+        return false;
     if ((b->sure && same) || (!b->sure && at_ns < since_ns + SETTLING_NS))
         return false;
-    if (b->sure)
-        (void)caps_note_other(b, seen->set_mw, ACTUATOR_WHY_OTHER);
-    b->sure = true;
-    b->bounds.original_mw = seen->set_mw;
+    if (b->sure && ask_look(b, seen->set_mw))
+        return false;
+    caps_take_other(b, seen->set_mw);
     return true;
 }
 
@@ -574,7 +596,7 @@ static bool compare_unanswered(struct caps_board *b, const struct seen *seen)
 /* Yielded: another program's limit is left alone.  True if it is the new original. */
 static bool compare_yielded(struct caps_board *b, const struct seen *seen)
 {
-    if (seen->set_mw == b->others.mw)
+    if (seen->set_mw == b->others.mw || b->holder.there)
         return false;
     (void)caps_note_other(b, seen->set_mw, ACTUATOR_WHY_OTHER);
     if (b->caps->conf.others != CAPS_YIELD)

@@ -53,7 +53,14 @@ struct caps_board {
 
     enum caps_state state;
     char text[200];
-    pid_t taken_by; /* while another Underwatt holds it; 0: none */
+    pid_t taken_by; /* by the answer to a hold: another Underwatt holds it; 0: none */
+    struct {        /* another Underwatt that holds it, as the actuator reports */
+        bool there;
+        pid_t pid; /* 0: unknown */
+        char text[160];
+    } holder;
+    uint32_t
+        look_mw; /* seen while not held: the actuator looks who has set it; 0: none */
     enum link link;
     struct ask ask[ASKS_MAX];
     uint32_t asked_mw;    /* the last limit requested, or found by the hold */
@@ -132,6 +139,8 @@ void caps_hurry(struct caps_board *b);
  * of caps_work().
  */
 void caps_progress(struct caps_board *b, uint64_t claim, unsigned units);
+/* Not held: another program has set this limit, which is the original from now on. */
+void caps_take_other(struct caps_board *b, uint32_t mw);
 void caps_on_sample(struct caps_board *b, const struct gpu_sample *sample);
 /* To those who listen. */
 void caps_moved(const struct caps_board *b);
@@ -154,6 +163,10 @@ int caps_on_hold(struct actuator *act, const struct actuator_reply *reply, void 
 int caps_on_set(struct actuator *act, const struct actuator_reply *reply, void *user);
 int caps_on_release(struct actuator *act, const struct actuator_reply *reply, void *user);
 int caps_on_clocks(struct actuator *act, const struct actuator_reply *reply, void *user);
+/* The actuator reports root's range and who else holds the board. */
+void caps_on_holder(struct caps_board *b, const struct actuator_reply *what);
+/* The actuator has looked for another holder of the board. */
+int caps_on_looked(struct actuator *act, const struct actuator_reply *reply, void *user);
 void caps_on_lost(struct caps_board *b, const struct actuator_reply *what, bool at_once);
 /* The actuator reports that it leaves another program's limit alone. */
 void caps_on_yield(struct caps_board *b, const struct actuator_reply *what);

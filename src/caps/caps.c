@@ -180,12 +180,20 @@ void caps_on_actuator(struct caps *c, enum actuator_event event,
         b->writing = b->link == LINK_HOLDING;
         return;
     }
-    if (event == ACTUATOR_EVENT_YIELDED)
+    if (event == ACTUATOR_EVENT_BOARD)
+        caps_on_holder(b, what);
+    else if (event == ACTUATOR_EVENT_YIELDED)
         caps_on_yield(b, what);
     else
         caps_on_lost(b, what, event == ACTUATOR_EVENT_LEASE);
     caps_step(b);
     caps_check_end(c);
+}
+
+void caps_look_for_holders(struct caps *c)
+{
+    if (c->act)
+        (void)actuator_look(c->act, NULL, NULL);
 }
 
 /* ---- claims ---- */
@@ -627,7 +635,11 @@ void caps_look(const struct caps *c, size_t board, struct caps_view *ret)
     ret->writes = b->writes;
     ret->failures = b->failures;
     memcpy(ret->changes, b->others.changes, sizeof ret->changes);
-    ret->taken_by = b->state == CAPS_LOST ? b->taken_by : 0;
+    bool other = b->holder.there && b->link != LINK_HELD;
+    ret->taken_by = b->state == CAPS_LOST && b->taken_by ? b->taken_by
+                    : other                              ? b->holder.pid
+                                                         : 0;
+    (void)snprintf(ret->holder, sizeof ret->holder, "%s", other ? b->holder.text : "");
     memcpy(ret->text, b->text, sizeof ret->text);
     struct clock_lock_now now = caps_clock_now(b);
     clock_lock_view(&b->clock, &now, &ret->clock);

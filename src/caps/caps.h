@@ -69,6 +69,8 @@ void caps_use_actuator(struct caps *c, struct actuator *act);
 void caps_no_actuator(struct caps *c, const char *text);
 void caps_on_actuator(struct caps *c, enum actuator_event event,
                       const struct actuator_reply *what);
+/* Asks the actuator now who else holds boards, which it reports by itself within 2 s. */
+void caps_look_for_holders(struct caps *c);
 /* Applies new settings at once. */
 void caps_configure(struct caps *c, const struct caps_conf *conf);
 
@@ -222,8 +224,9 @@ struct caps_view {
     const struct claims *claims; /* borrowed until the loop turns */
     struct cap_class cls;
     uint64_t writes, failures, changes[CAPS_CAUSES];
-    pid_t taken_by; /* the process of another Underwatt that holds it; 0: none */
-    char text[200]; /* why the state is what it is; "" */
+    pid_t taken_by; /* the process of another Underwatt that holds it; 0: none, unknown */
+    char holder[160]; /* "held by underwatt (pid 12, uid 0), original 300 W"; "": none */
+    char text[200];   /* why the state is what it is; "" */
 };
 void caps_look(const struct caps *c, size_t board, struct caps_view *ret);
 /* Of that view alone, for what looks each second. */

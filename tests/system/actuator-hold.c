@@ -34,7 +34,8 @@ static int on_reply(struct actuator *a, const struct actuator_reply *reply, void
 static int on_event(struct actuator *a, enum actuator_event event,
                     const struct actuator_reply *what, void *user)
 {
-    static const char *const names[] = {"yielded", "lease", "lost", "ended", "writing"};
+    static const char *const names[] = {"yielded", "lease",   "lost",
+                                        "ended",   "writing", "board"};
 
     (void)a;
     (void)user;

@@ -208,7 +208,7 @@ def old_actuator(t, stranger, path):
     c.p.stdin.write("hold GPU-1\n")
     answer(HOLD, DONE, b"GPU-1", 200000, 250000, 150000, 300000, 300000)
     t.equal(c.hear("hold").split()[2:5], ["done", "200000", "250000"], "… its answers are understood")
-    t.equal(told[0], 2, "the client says what it knows of")
+    t.equal(told[0], 3, "the client says what it knows of")
     peer.close()
     c.p.stdin.close()
     c.p.wait()

@@ -136,11 +136,32 @@ def killed_clients_page(t, node, d):
     t.equal([f for f in left if f.startswith("progress-")], [], "… and there is no other")
 
 
-def other_writer(t, node, _):
+def root_range(t, node, _):
+    """The daemon knows root's range before it holds a board."""
+    mark = os.path.join(node.tmp, "started")
+    for cap, said in (("160 W", "'160 W' is outside 180..250 W, the range of the actuator's configuration"),
+                      ("270 W", "'270 W' is outside 180..250 W, the range of the actuator's configuration"),
+                      ("55%", "55 % of the default limit, 165 W, is outside 180..250 W")):
+        p = node.run("underwatt", "run", "--cap", cap, "--gpus", "0", "--", "touch", mark)
+        t.ok(p.returncode == 2 and said in p.stderr and not os.path.exists(mark),
+             f"a first cap of {cap}: 2, with the range, and CMD was not started", f"{p.returncode} {p.stderr}")
+    t.equal(node.run("underwatt", "run", "-q", "--cap", "180 W", "--gpus", "0", "--", "true").returncode, 0, "one inside is taken")
+
+
+def other_writer(t, node, d):
     """A command in local mode has the board: the daemon's job waits, and says for whom."""
     local = Run(node, "--local", "--cap", "200 W", "--gpus", "5", "--", *train("5", 100000))
     t.ok(wait(lambda: limit(node, 5) == 200000), "a local run holds its cap",
          local.said())
+    held = f"held by underwatt (pid {local.p.pid}, uid {os.geteuid()}), original 300 W"
+
+    def board():
+        return d.ask("GET", "/v1/gpus/5/explain")[1]
+    t.ok(wait(lambda: board()["cap"]["holder"] == held and board()["enforced_mw"] == 200000), "the daemon knows who", board())
+    t.ok(board()["cap"]["taken_by"] == local.p.pid and board()["cap"]["why"] == f"200 W: {held}" and
+         board()["bounds"]["original_mw"] == ORIGINAL, "… the API says it as the reason, with the original", board())
+    t.ok(not any(board()["other_writers"].values()) and "event=other-writer" not in d.log(),
+         "… and counts no step of it as another writer's", [board(), d.log()])
     run = Run(node, "--cap", "160 W", "--gpus", "5", "--name", "waiting", "--", "sleep", "1000")
     state = wait(lambda: (lambda j: j and "waits for its boards" in j["search"]["state"] and j["search"]["state"])(
         job_of(node, "waiting")))
@@ -152,6 +173,7 @@ def other_writer(t, node, _):
     local.p.terminate()
     t.equal(local.p.wait(uwtest.PATIENCE), 143, "the local run ends")
     t.ok(wait(lambda: limit(node, 5) == 160000), "then it is the daemon's turn", [limit(node, 5), jobs(node)])
+    t.ok(board()["cap"]["holder"] is None and not any(board()["other_writers"].values()), "… and nobody else is seen there", board())
     job = job_of(node, "waiting")
     if job:
         os.kill(job["pid"], signal.SIGTERM)
@@ -432,7 +454,8 @@ def play(t, name, board_count, cases):
     quiet = name == "quiet"
     with uwtest.Node(board="rtx6000" if quiet else "v100", count=board_count,
                      speed=3 if name == "slow" else 10 if quiet else SPEED) as node:
-        d = node.daemon("search: {found_jobs: edp}\n" if quiet else "")
+        d = node.daemon("search: {found_jobs: edp}\n" if quiet else "",
+                        rules="range: {from: 60 %, to: 250 W}\n" if name == "range" else None)
         for case in cases:
             began = time.monotonic()
             case(t, node, d)
@@ -443,9 +466,9 @@ def play(t, name, board_count, cases):
 
 def main():
     t = uwtest.Tap()
-    smoke = {refused, same, killed_clients_page, found, other_writer, no_gpu, daemon_dies, whole_energy, by_board}
+    smoke = {refused, root_range, same, killed_clients_page, found, other_writer, no_gpu, daemon_dies, whole_energy, by_board}
     nodes = {"jobs": (6, [refused, same, killed_clients_page, found, other_writer, no_gpu, several]), "restart": (5, [daemon_dies, quick_restarts]),
-             "both": (3, [both_die]),
+             "both": (3, [both_die]), "range": (1, [root_range]),
              "slow": (3, [whole_energy, by_board]), "quiet": (2, [unseen])}
     if not uwtest.SOAK:
         nodes = {n: (count, [c for c in cases if c in smoke]) for n, (count, cases) in nodes.items()}

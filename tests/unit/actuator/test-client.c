@@ -11,7 +11,7 @@
 struct seen {
     struct loop *loop;
     struct actuator *act;
-    int ready, n_replies, n_events;
+    int ready, n_replies, n_events, n_boards;
     struct actuator_reply reply;
     enum actuator_event event;
     bool inside; /* a call of ours is on the stack */
@@ -34,6 +34,9 @@ static int on_event(struct actuator *act, enum actuator_event event,
     struct seen *s = user;
 
     (void)act;
+    s->n_boards += event == ACTUATOR_EVENT_BOARD;
+    if (event == ACTUATOR_EVENT_BOARD)
+        return 0;
     s->event = event;
     s->reply = *what;
     s->n_events++;
@@ -116,7 +119,11 @@ static void test_life(void)
     struct seen s;
 
     begin(&s);
+    is_int(s.n_boards, 4, "an event of each board");
     is_int(actuator_hold(s.act, "../x", on_reply, &s), -EINVAL, "a path is no board");
+    EXPECT(&s, actuator_look(s.act, on_reply, &s), ACTUATOR_DONE);
+    is_int(s.n_boards, 4, "no holder has changed");
+    is_int(actuator_look(s.act, NULL, NULL), 0, "nobody needs the answer");
     EXPECT(&s, actuator_hold(s.act, "GPU-9", on_reply, &s), ACTUATOR_GONE);
     EXPECT(&s, actuator_set_limit(s.act, "GPU-0", 200000, on_reply, &s), ACTUATOR_GONE);
     EXPECT(&s, actuator_hold(s.act, "GPU-0", on_reply, &s), ACTUATOR_DONE);

@@ -85,12 +85,70 @@ static void test_passing_left(void)
     finish(w);
 }
 
+/* The newest event about a board. */
+static const struct actuator_reply *board_told(const struct world *w, const char *uuid)
+{
+    static const struct actuator_reply none = {.result = ACTUATOR_N_RESULTS};
+    const struct actuator_reply *last = &none;
+
+    for (size_t i = 0; i < w->n; i++)
+        if (w->answer[i].type == PROTO_BOARD &&
+            strcmp(w->answer[i].reply.uuid, uuid) == 0)
+            last = &w->answer[i].reply;
+    return last;
+}
+
+/* Another Underwatt holds a board: who, and which limit it has found. */
+static void test_others(void)
+{
+    const struct core_rules rules = {.from = {.percent = 60}, .to = {.mw = 240000}};
+    struct cap_entry entry = {.uuid = "GPU-1", .original_mw = 260000};
+    struct world *w = begin("boards that another Underwatt holds");
+    struct holder holder;
+    char says[64];
+    int fd = -1;
+
+    die(w);
+    w->rules = &rules;
+    guard_up(w);
+    session_up(w, 77);
+    (void)ask(w, PROTO_HELLO, NULL, 0);
+    const struct actuator_reply *told = board_told(w, "GPU-1");
+    ok(w->answer[0].type == PROTO_HELLO && events(w, PROTO_BOARD) == 4,
+       "after the hello each board");
+    ok(told->result == ACTUATOR_DONE && told->from.ppm == 600000 && told->to.mw == 240000,
+       "root's range, and nobody else");
+    (void)journal_lock(&w->journal, "GPU-1", getppid(), &fd, &holder, NULL);
+    (void)snprintf(entry.boot, sizeof entry.boot, "%s", w->journal.boot);
+    (void)journal_write(&w->journal, &entry, NULL);
+    (void)ask(w, PROTO_RENEW, NULL, 0);
+    told = board_told(w, "GPU-1");
+    (void)snprintf(says, sizeof says, "(pid %d, uid ", (int)getppid());
+    ok(told->result == ACTUATOR_TAKEN && told->pid == getppid() &&
+           told->original_mw == 260000 && strstr(told->text, says) &&
+           strstr(told->text, ", original 260 W"),
+       "another holds one: %s", told->text);
+    (void)ask(w, PROTO_RENEW, NULL, 0);
+    ok(events(w, PROTO_BOARD) == 5 && w->answer[w->n - 1].type == PROTO_RENEW,
+       "told once, before the answer");
+    (void)journal_remove(&w->journal, "GPU-1", NULL);
+    journal_unlock(fd);
+    (void)ask(w, PROTO_HELLO, NULL, 0);
+    ok(board_told(w, "GPU-1")->result == ACTUATOR_DONE && events(w, PROTO_BOARD) == 9,
+       "it has ended: told once, also where a client says hello then");
+    expect(w, PROTO_HOLD, "GPU-1", 0, ACTUATOR_DONE);
+    (void)ask(w, PROTO_RENEW, NULL, 0);
+    is_int(events(w, PROTO_BOARD), 9, "a hold of our own is nobody else's");
+    finish(w);
+}
+
 int main(void)
 {
     if (!mkdtemp(top))
         return 1;
     test_passing();
     test_passing_left();
+    test_others();
     remove_tree(top);
     return done();
 }

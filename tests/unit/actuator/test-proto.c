@@ -61,7 +61,9 @@ static void test_answer(void)
                                    .pid = 42,
                                    .text = "held",
                                    .set_mw = 6,
-                                   .range = {7, 8}};
+                                   .range = {7, 8},
+                                   .from = {.ppm = 9},
+                                   .to = {.mw = 10}};
     struct proto_answer m = proto_answer(PROTO_HOLD, 7, &reply), got;
 
     is_int(proto_parse_answer(&m, sizeof m, &got, NULL), 0, "an answer is understood");
@@ -75,8 +77,16 @@ static void test_answer(void)
     is_str(back.uuid, "GPU-1", "… its uuid");
     is_str(back.text, "held", "… its text");
     is_int(proto_answer_size(0), 344, "an old client's answer is as it was");
-    is_int(proto_answer_size(1), sizeof m, "this one's has it all");
-    is_int(proto_answer_size(2), sizeof m, "… a later one's, too");
+    ok(back.from.mw == 0 && back.from.ppm == 9 && back.to.mw == 10 && back.to.ppm == 0,
+       "… root's range");
+    is_int(proto_answer_size(1), 356, "so is a later one's");
+    is_int(proto_answer_size(2), 356, "… and the next");
+    is_int(proto_answer_size(3), sizeof m, "this one's has it all");
+    is_int(proto_answer_size(4), sizeof m, "… a later one's, too");
+    is_int(proto_parse_answer(&m, proto_answer_size(1), &got, NULL), 0,
+           "an answer without root's range is understood");
+    ok(got.reply.range.max_mw == 8 && !got.reply.from.ppm && !got.reply.to.mw,
+       "… which is not known then");
     is_int(proto_parse_answer(&m, proto_answer_size(0), &got, NULL), 0,
            "an old actuator's answer is understood");
     back = got.reply;
@@ -99,7 +109,7 @@ static void test_bad_answers(void)
            "an answer to nothing");
     bad.type = PROTO_LOST;
     is_int(proto_parse_answer(&bad, sizeof bad, &got, NULL), 0, "an event");
-    bad.type = PROTO_WRITING;
+    bad.type = PROTO_BOARD;
     is_int(proto_parse_answer(&bad, sizeof bad, &got, NULL), 0, "the newest one");
     bad.type = PROTO_N_EVENTS;
     is_int(proto_parse_answer(&bad, sizeof bad, &got, NULL), -EPROTO, "none of ours");

@@ -13,7 +13,7 @@ static const struct caps_conf conf = {.cls = CLS};
 
 /* ---- the actuator ---- */
 
-enum kind { HOLD = 1, AGAIN_FOUND, AGAIN_KEEP, LIMIT, RELEASE };
+enum kind { HOLD = 1, AGAIN_FOUND, AGAIN_KEEP, LIMIT, RELEASE, LOOK };
 
 enum { ASKED_MAX = 64 };
 
@@ -99,6 +99,12 @@ int actuator_release(struct actuator *a, const char *uuid, actuator_reply_fn fn,
                      void *user)
 {
     return ask(a, RELEASE, uuid, 0, fn, user);
+}
+
+/* Those for nobody are not counted. */
+int actuator_look(struct actuator *a, actuator_reply_fn fn, void *user)
+{
+    return fn ? ask(a, LOOK, "", 0, fn, user) : 0;
 }
 
 /* What the next answers say beside: an older actuator says neither. */
@@ -253,9 +259,23 @@ static void test_left_over(void)
     sample.enforced_mw = sample.requested_mw = W(250);
     sample.began_ns = sample.at_ns = loop_now_ns(s->loop);
     caps_seen(s->caps, 1, &sample);
+    is_asked(1, LOOK, 0, "a later one: whose?");
+    caps_seen(s->caps, 1, &sample);
+    ok(act->n == 1 && changes(s, 1) == 0, "nothing is counted until that is known");
+    answer(s, 0, ACTUATOR_DONE, 0, "");
     v = look(s, 1);
     ok(v.bounds.original_mw == W(250) && v.changes[CAPS_CAUSE_OTHER] == 1,
-       "later ones are");
+       "no Underwatt's: counted");
+    sample.enforced_mw = sample.requested_mw = W(240);
+    sample.began_ns = sample.at_ns = loop_now_ns(s->loop);
+    caps_seen(s->caps, 1, &sample);
+    is_asked(2, LOOK, 0, "another one");
+    event(s, ACTUATOR_EVENT_BOARD, 1, ACTUATOR_TAKEN, 0);
+    answer(s, 1, ACTUATOR_DONE, 0, "");
+    v = look(s, 1);
+    ok(v.bounds.original_mw == W(250) && changes(s, 1) == 1 &&
+           strcmp(v.holder, "an event") == 0,
+       "another Underwatt's is not");
     scene_free(s);
 }
 

@@ -245,6 +245,71 @@ static void test_free(void)
 }
 
 /* What keeps the enforced limit under the one that is set. */
+static void tell_board(struct scene *s, enum actuator_result result, uint32_t original_mw)
+{
+    struct actuator_reply reply = {.result = result,
+                                   .original_mw = original_mw,
+                                   .pid = result == ACTUATOR_TAKEN ? 12 : 0,
+                                   .text = "held by a test",
+                                   .from = {.ppm = 600000},
+                                   .to = {.mw = W(290)}};
+
+    (void)snprintf(reply.uuid, sizeof reply.uuid, "%s",
+                   board_view(boards_at(s->boards, 0))->info->uuid);
+    caps_on_actuator(s->caps, ACTUATOR_EVENT_BOARD, &reply);
+}
+
+/* A command that works without the daemon holds the board. */
+static void test_holder(void)
+{
+    struct scene *s = scene_new("another Underwatt at a free board", 1, &yields);
+
+    pass(s, 40);
+    ok(look(s, 0).range.min_mw == W(150) && look(s, 0).range.max_mw == W(300),
+       "the board's own range");
+    tell_board(s, ACTUATOR_DONE, 0);
+    struct caps_view v = look(s, 0);
+    ok(v.range.min_mw == W(180) && v.range.max_mw == W(290) && !v.holder[0] &&
+           !v.taken_by,
+       "root's range is known before a hold");
+    tell_board(s, ACTUATOR_TAKEN, W(300));
+    for (unsigned w = 280; w > 200; w -= 20) {
+        char words[32];
+        (void)snprintf(words, sizeof words, "0 limit %uW", w);
+        fault(s, words);
+        pass(s, 1);
+    }
+    v = look(s, 0);
+    ok(changes(s, 0) == 0 && v.bounds.original_mw == W(300) && v.enforced_mw == W(220),
+       "its caps are no other writer's, its original is ours");
+    ok(v.state == CAPS_FREE && v.taken_by == 12 &&
+           strcmp(v.holder, "held by a test") == 0,
+       "who it is");
+    fault(s, "0 limit 300W");
+    pass(s, 1);
+    tell_board(s, ACTUATOR_DONE, 0);
+    pass(s, 1);
+    v = look(s, 0);
+    ok(changes(s, 0) == 0 && !v.holder[0] && !v.taken_by, "it has ended");
+    fault(s, "0 limit 250W");
+    pass(s, 1);
+    ok(changes(s, 0) == 1 && look(s, 0).bounds.original_mw == W(250),
+       "the next change is another program's");
+    tell_board(s, ACTUATOR_TAKEN, W(250));
+    uint64_t id = claim(s, 0, CLAIM_HARD, 200);
+    pass(s, 1);
+    tell_board(s, ACTUATOR_TAKEN, W(300));
+    v = look(s, 0);
+    ok(v.state == CAPS_HELD && !v.holder[0] && v.bounds.original_mw == W(250),
+       "a late event of a board that is held changes nothing");
+    withdraw(s, 0, id);
+    pass(s, 1);
+    v = look(s, 0);
+    ok(v.state == CAPS_FREE && !v.holder[0] && !v.taken_by,
+       "given back, nobody holds it");
+    scene_free(s);
+}
+
 static void test_bounded(void)
 {
     /* clang-format off */
@@ -355,6 +420,7 @@ int main(void)
     test_reassert_ramp();
     test_reload();
     test_free();
+    test_holder();
     test_bounded();
     test_stale();
     test_names();
