@@ -10,7 +10,6 @@
 #include "cli/cap-ask.h"
 #include "cli/cap-read.h"
 #include "cli/figures.h"
-#include "cli/local-hold.h"
 #include "cli/survey.h"
 #include "cli/take.h"
 #include "gpu/select.h"
@@ -252,7 +251,6 @@ int cap_daemon_show(const struct cap_remote *o)
     auto_(cap_boards_fini) struct cap_boards boards = {.n = 0};
     auto_(json_free) struct json *doc = NULL;
     struct cap_shown shown[BOARDS_MAX];
-    struct local_hold hold[BOARDS_MAX];
 
     int code = cap_boards_get(o, &boards);
     if (code == EXIT_OK)
@@ -262,23 +260,20 @@ int cap_daemon_show(const struct cap_remote *o)
     for (size_t i = 0; i < boards.n; i++) {
         const struct json_value *g = boards.at[i], *limits = json_get(g, "limits");
         const struct json_value *cap = json_get(g, "cap");
+        pid_t taken_by = (pid_t)take_u64(cap, "taken_by");
         bool capped = strcmp(take_text(cap, "state"), "free") != 0;
-        shown[i] =
-            (struct cap_shown){.index = (unsigned)take_u64(g, "gpu"),
-                               .uuid = take_text(g, "uuid"),
-                               .why = take_text(cap, "why"),
-                               .enforced_mw = mw_at(limits, "enforced_mw"),
-                               .limits = {.default_mw = mw_at(limits, "default_mw"),
-                                          .min_mw = mw_at(limits, "min_mw"),
-                                          .max_mw = mw_at(limits, "max_mw")},
-                               .cap_mw = capped ? mw_at(cap, "target_mw") : 0,
-                               .original_mw = capped ? mw_at(limits, "original_mw") : 0,
-                               .gpu = g};
-        if (!o->own && local_hold_look(o->boards, take_text(g, "uuid"), cap, &hold[i])) {
-            shown[i].why = hold[i].text;
-            shown[i].original_mw = hold[i].original_mw;
-            shown[i].holder_pid = hold[i].pid;
-        }
+        shown[i] = (struct cap_shown){
+            .index = (unsigned)take_u64(g, "gpu"),
+            .uuid = take_text(g, "uuid"),
+            .why = take_text(cap, "why"),
+            .enforced_mw = mw_at(limits, "enforced_mw"),
+            .limits = {.default_mw = mw_at(limits, "default_mw"),
+                       .min_mw = mw_at(limits, "min_mw"),
+                       .max_mw = mw_at(limits, "max_mw")},
+            .cap_mw = capped ? mw_at(cap, "target_mw") : 0,
+            .original_mw = capped || taken_by ? mw_at(limits, "original_mw") : 0,
+            .holder_pid = taken_by,
+            .gpu = g};
     }
     const struct gpu_about about = {.simulated = boards.simulated};
     return cap_show(o->json, &about, shown, boards.n, json_get(json_root(doc), "claims"));

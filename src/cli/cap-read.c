@@ -39,6 +39,7 @@ bool cap_read_board(const struct json_value *gpu, struct cap_target *t, char *li
     const struct json_value *cap = json_get(gpu, "cap"),
                             *limits = json_get(gpu, "limits");
     const char *state = take_text(cap, "state"), *text = take_text(cap, "text");
+    const char *holder = take_text(cap, "holder"); /* another Underwatt */
     bool held = strcmp(state, "held") == 0 || strcmp(state, "free") == 0;
 
     line[0] = '\0';
@@ -53,7 +54,9 @@ bool cap_read_board(const struct json_value *gpu, struct cap_target *t, char *li
     /* the sampler's reading may lag behind the ramp */
     bool there = t->enforced_mw > 0 && t->enforced_mw <= t->cap_mw &&
                  take_u64(cap, "ramp_mw") <= t->cap_mw;
-    if (!held && strcmp(state, "holding") != 0)
+    if (!held && *holder)
+        (void)snprintf(line, size, "%.180s: no cap until that command ends", holder);
+    else if (!held && strcmp(state, "holding") != 0)
         take_cap_state(cap, line, size);
     else if (!there && take_bool(cap, "ramping"))
         (void)snprintf(line, size, "on the way down to %g W", w_of_mw(t->cap_mw));

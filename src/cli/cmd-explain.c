@@ -8,7 +8,6 @@
 #include "base/units.h"
 #include "cli/daemon.h"
 #include "cli/figures.h"
-#include "cli/local-hold.h"
 #include "cli/nodes.h"
 #include "cli/options.h"
 #include "cli/take.h"
@@ -148,20 +147,7 @@ static void print_others(const struct json_value *v)
         printf("\n");
 }
 
-/* "240 W: set by underwatt (pid 4711), original 300 W" */
-static void print_target(const struct json_value *v, const struct local_hold *hold)
-{
-    char text[200];
-
-    (void)fputs("  target     ", stdout);
-    if (hold)
-        (void)snprintf(text, sizeof text, "%s: %s", watts(take_mw(v, "enforced_mw")).t,
-                       hold->text);
-    text_wrap(stdout, 13, 13, hold ? text : take_text(json_get(v, "cap"), "why"));
-}
-
-/* hold: NULL, or the command without the daemon that holds the board. */
-static void print_board(const struct json_value *v, const struct local_hold *hold)
+static void print_board(const struct json_value *v)
 {
     const struct json_value *cap = json_get(v, "cap"), *bounds = json_get(v, "bounds");
     const struct json_value *cls = json_get(v, "class");
@@ -171,7 +157,8 @@ static void print_board(const struct json_value *v, const struct local_hold *hol
            take_text(v, "uuid"),
            take_bool(v, "dry_run") ? "  (dry run: nothing is written)" : "");
     printf("  in force   %s\n", watts(take_mw(v, "enforced_mw")).t);
-    print_target(v, hold);
+    (void)fputs("  target     ", stdout);
+    text_wrap(stdout, 13, 13, take_text(cap, "why"));
     print_ramp(v);
     print_claims(json_get(v, "claims"));
     print_jobs(json_get(v, "jobs"));
@@ -182,10 +169,8 @@ static void print_board(const struct json_value *v, const struct local_hold *hol
                                   : watts(take_mw(v, "floor_mw")).t);
     printf(" (%.0f %% of the demand)\n", 100 * take_number(cls, "floor"));
     printf("  original   %s, board %s to %s, default %s\n",
-           hold ? watts(w_of_mw(hold->original_mw)).t
-                : watts(take_mw(bounds, "original_mw")).t,
-           watts(take_mw(bounds, "min_mw")).t, watts(take_mw(bounds, "max_mw")).t,
-           watts(take_mw(bounds, "default_mw")).t);
+           watts(take_mw(bounds, "original_mw")).t, watts(take_mw(bounds, "min_mw")).t,
+           watts(take_mw(bounds, "max_mw")).t, watts(take_mw(bounds, "default_mw")).t);
     if (take_mw(bounds, "lowest_mw") > take_mw(bounds, "min_mw") ||
         take_mw(bounds, "highest_mw") < take_mw(bounds, "max_mw"))
         printf("             root's range %s to %s\n",
@@ -194,16 +179,13 @@ static void print_board(const struct json_value *v, const struct local_hold *hol
     if (json_get(v, "clock"))
         print_clock(json_get(v, "clock"), take_bool(v, "unrestored"));
     take_cap_state(cap, state, sizeof state);
-    printf("  state      %s\n",
-           hold ? "held by a command that works without the daemon" : state);
+    printf("  state      %s\n", state);
     print_others(v);
 }
 
-static int explain(struct nodes *nodes, const char *boards, const char *board,
-                   const char *json)
+static int explain(struct nodes *nodes, const char *board, const char *json)
 {
     auto_(json_free) struct json *doc = NULL;
-    struct local_hold hold;
     char path[160];
     uw_error err = {""};
 
@@ -219,11 +201,8 @@ static int explain(struct nodes *nodes, const char *boards, const char *board,
     if (r < 0)
         return cli_fail(r == -ENOENT ? EXIT_USAGE : cli_exit_of(r), "explain: %s",
                         err.text);
-    const struct json_value *v = json_root(doc);
-    bool held = !nodes_are_own(nodes) &&
-                local_hold_look(boards, take_text(v, "uuid"), json_get(v, "cap"), &hold);
     if (!json || strcmp(json, "-") != 0)
-        print_board(v, held ? &hold : NULL);
+        print_board(json_root(doc));
     return EXIT_OK;
 }
 
@@ -245,7 +224,7 @@ static int run(const struct cli_env *env, int argc, char **argv)
     if (rest.argc > 1)
         return opts_unexpected(&cmd_explain, rest.argv[1], cmd_explain.args);
     code = nodes_need(&cmd_explain, env, boards, &nodes);
-    return code == EXIT_OK ? explain(nodes, boards, rest.argv[0], json) : code;
+    return code == EXIT_OK ? explain(nodes, rest.argv[0], json) : code;
 }
 
 const struct cmd cmd_explain = {

@@ -159,7 +159,7 @@ bool survey_simulated(const struct survey *s)
     return s->about.simulated;
 }
 
-void survey_held(const struct held *held, char *ret, size_t size)
+static void put_held(const struct held *held, char *ret, size_t size)
 {
     double original_w = w_of_mw(held->original_mw);
 
@@ -187,7 +187,7 @@ void survey_cap(const struct survey_board *b, char *ret, size_t size)
                        "left by underwatt (its process has ended), original %g W",
                        w_of_mw(b->held.original_mw));
     else if (b->held.known)
-        survey_held(&b->held, ret, size);
+        put_held(&b->held, ret, size);
     else if (!b->has_limits)
         (void)snprintf(ret, size, "%g W, default unknown", w_of_mw(mw));
     else if (mw == b->limits.default_mw)

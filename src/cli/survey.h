@@ -70,8 +70,6 @@ bool survey_simulated(const struct survey *s);
  * enforced, 280 W asked for", "unknown".
  */
 void survey_cap(const struct survey_board *b, char *ret, size_t size);
-/* Of a known entry whose holder runs: "set by underwatt (pid 4711), original 300 W". */
-void survey_held(const struct held *held, char *ret, size_t size);
 /* What limits the clocks, separated by blanks; "": unknown. */
 void survey_reasons(const struct survey_board *b, char *ret, size_t size);
 

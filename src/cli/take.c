@@ -88,8 +88,12 @@ void take_cap_state(const struct json_value *cap, char *ret, size_t size)
 {
     const char *state = take_text(cap, "state"), *text = take_text(cap, "text");
 
+    const char *holder = take_text(cap, "holder");
+
     if (*take_text(cap, "released_utc"))
         take_released(cap, "text", ret, size);
+    else if (*holder)
+        (void)snprintf(ret, size, "%s", holder);
     else
         (void)snprintf(ret, size, "%s%s%s", state, *text ? ": " : "", text);
 }

@@ -112,7 +112,7 @@ def by_hand(node, d):
     q = Held(node, "210", "--gpus", "1", "--local")
     t.ok(q.says("GPU 1 at 210 W"), "--local on a board that is free: held without the daemon", q.said())
     h = Held(node, "200", "--gpus", "1")
-    t.ok(h.says(f"process {q.p.pid}"), "the daemon's cap waits for it, and says for whom", h.said())
+    t.ok(h.says(f"held by underwatt (pid {q.p.pid}, "), "the daemon's cap waits for it, and says for whom", h.said())
     t.equal(limit(node, 1), 210000, "… and is not written")
     q.end(signal.SIGINT)
     t.ok(h.says("GPU 1 at 200 W"), "… until it is given back", h.said() + d.log()[-600:])

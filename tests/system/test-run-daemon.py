@@ -162,12 +162,15 @@ def other_writer(t, node, d):
          board()["bounds"]["original_mw"] == ORIGINAL, "… the API says it as the reason, with the original", board())
     t.ok(not any(board()["other_writers"].values()) and "event=other-writer" not in d.log(),
          "… and counts no step of it as another writer's", [board(), d.log()])
+    p = node.run("underwatt", "cap", "set", "150", "--gpus", "5", "--for", "2 s")
+    t.ok(f"cap: GPU 5: {held}: no cap until that command ends\n" in p.stderr and "lost" not in p.stderr,
+         "`underwatt cap set` says who has it", p.stderr)
     run = Run(node, "--cap", "160 W", "--gpus", "5", "--name", "waiting", "--", "sleep", "1000")
     state = wait(lambda: (lambda j: j and "waits for its boards" in j["search"]["state"] and j["search"]["state"])(
         job_of(node, "waiting")))
     t.ok(state, "the daemon's job waits for the board", jobs(node))
     p = node.run("underwatt", "explain", "5")
-    t.ok("held by another Underwatt, process" in p.stdout, "`underwatt explain` says who has it", p.stdout)
+    t.ok(f"state      {held}\n" in p.stdout, "`underwatt explain` says who has it", p.stdout)
     t.ok(": waits for its boards" in p.stdout, "and which job waits", p.stdout)
     t.equal(limit(node, 5), 200000, "it keeps its cap")
     local.p.terminate()
