@@ -217,6 +217,25 @@ static void by_gpu(struct json_out *o, const struct node_view *v,
     json_out_end(o);
 }
 
+/* Who keeps the job's cap from a board: another user or, where the job is capped, another
+ * Underwatt.
+ */
+static void held(struct json_out *o, const struct node_view *v, const struct view_job *j)
+{
+    const struct job_entry *e = j->job;
+    const struct view_board *by = NULL;
+    char text[200];
+
+    for (size_t i = 0; i < v->n_boards && j->search.on && !e->ended_ns && !by; i++)
+        if ((e->boards >> i & 1) && v->board[i].cap.holder[0])
+            by = &v->board[i];
+    if (by)
+        (void)snprintf(text, sizeof text, "GPU %u: %s", by->info->index, by->cap.holder);
+    json_out_text(o, "held", e->held[0] ? e->held : by ? text : NULL);
+    json_out_known_int(o, "taken_by", !e->held[0] && by && by->cap.taken_by > 0,
+                       by ? by->cap.taken_by : 0);
+}
+
 static void put_job(struct json_out *o, const struct node_view *v,
                     const struct view_job *j, const struct node_who *who, bool whole)
 {
@@ -231,7 +250,7 @@ static void put_job(struct json_out *o, const struct node_view *v,
     json_out_bool(o, "running", e->ended_ns == 0);
     json_out_int(o, "processes", e->n_pids);
     json_out_bool(o, "foreign", e->foreign);
-    json_out_text(o, "held", e->held[0] ? e->held : NULL);
+    held(o, v, j);
     json_out_known_int(o, "within", e->within, (int64_t)e->within);
     json_out_known_int(o, "goal_of", j->goal_of, (int64_t)j->goal_of);
     show_utc(o, "began_utc", e->began_utc_ns);

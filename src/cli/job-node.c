@@ -24,6 +24,7 @@
 #include "jobs/page-socket.h"
 
 enum { LOOK_MS = 1000, LAST_LOOK_MS = 10, LAST_S = 8, LOST_S = 2, LINE_S = 15 };
+enum { FIRST_MS = 2000, FIRST_LOOK_MS = 10 };
 enum { OWN_LOOK_MS = 250, OWN_LAST_LOOK_MS = 5, OWN_LAST_S = 30 };
 enum { SURVIVED_S = 10 };   /* CMD lives on so long after a signal: it was not to end */
 enum { OWN_STOPPED_S = 5 }; /* the same after ^C: a driver may hang */
@@ -159,16 +160,18 @@ static void say_state(struct remote *r, const struct json_value *search)
 static void say_held(struct remote *r, const struct json_value *job)
 {
     const char *held = take_text(job, "held");
+    bool command = take_u64(job, "taken_by") > 0; /* of another Underwatt */
     char text[300];
 
-    if (strcmp(held, r->held) == 0)
+    if (r->ended || strcmp(held, r->held) == 0)
         return;
     if (*held)
-        (void)snprintf(
-            text, sizeof text,
-            "%.150s: no cap there until the board is free, or CMD alone computes "
-            "there",
-            held);
+        (void)snprintf(text, sizeof text,
+                       command
+                           ? "%.150s: no cap there until that command ends"
+                           : "%.150s: no cap there until the board is free, or CMD alone "
+                             "computes there",
+                       held);
     else
         (void)snprintf(text, sizeof text, "no longer: %.150s", r->held);
     (void)snprintf(r->held, sizeof r->held, "%s", held);
@@ -417,6 +420,30 @@ static int on_signal(struct loop_signal *source, int signo, void *user)
 
 /* ---- start ---- */
 
+/* Before CMD starts: says what keeps the cap from its boards.  Waits until the search has
+ * read the boards that the job names: milliseconds, but of a released board a second.
+ */
+static void say_first(struct remote *r)
+{
+    uint64_t until = loop_now_ns(r->loop) + cli_wall_ns(r->loop, FIRST_MS);
+    char path[64];
+    bool waits = true;
+
+    (void)snprintf(path, sizeof path, "/v1/jobs/%" PRIu64, r->id);
+    while (waits && !r->hurried && loop_now_ns(r->loop) < until) {
+        auto_(json_free) struct json *doc = NULL;
+        if (ask_wait(r->daemon, "GET", path, NULL, &doc, NULL) < 0 || !doc)
+            return;
+        const struct json_value *job = json_root(doc), *search = json_get(job, "search");
+        waits = take_status(search) == SEARCH_WAITS_FOR_BOARDS &&
+                json_count(json_get(job, "gpus")) > 0 && !*take_text(job, "held");
+        say_state(r, search);
+        say_held(r, job);
+        if (waits)
+            cli_loop_wait(r->loop, FIRST_LOOK_MS);
+    }
+}
+
 /* The daemon begins the job; if it has no room, CMD runs all the same. */
 static int begin(struct remote *r, uw_error *err)
 {
@@ -440,6 +467,8 @@ static int begin(struct remote *r, uw_error *err)
     if (r->id && r->page &&
         page_socket_send(r->where.job_socket, r->id, r->page_fd, &why) < 0)
         job_say(r, why.text);
+    if (r->id)
+        say_first(r);
     return 0;
 }
 

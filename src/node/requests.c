@@ -299,6 +299,8 @@ int node_job_begin(struct node *node, const struct node_who *who,
         ask.reg.boards = roster_default_boards(node->roster, &ask.reg);
     if (r == 0)
         r = begin_job(node, who, &ask, &id, &why);
+    if (r == 0 && node->caps)
+        caps_look_for_holders(node->caps);
 
     if (r == 0 && page >= 0) {
         r = searches_page(node->searches, id, page, &why);

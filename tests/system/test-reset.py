@@ -247,6 +247,9 @@ def held_locally(node, d):
     t.ok(becomes(node, 3, ORIGINAL), "the run ends, its cap with it")
     p = release(node, 3)
     t.equal(p.returncode, 0, f"then it is released {p.stderr}")
+    p = node.run("underwatt", "run", "--cap", "240 W", "--gpus", "3", "--", "sh", "-c", "echo CMD starts >&2")
+    t.ok(p.stderr.startswith("underwatt: not capped: GPU 3: released by an administrator at ") and
+         p.stderr.splitlines()[1] == "CMD starts", "a run says so before CMD starts", p.stderr)
     t.equal(node.sim("reset", "3").returncode, 0, "and can be reset")
     t.equal(release(node, "--take-back", 3).returncode, 0, "taken back")
     t.ok(uwtest.wait_for(lambda: gpu(d, 3)["power_w"] is not None, 20), "and there again")

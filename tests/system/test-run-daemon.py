@@ -165,7 +165,10 @@ def other_writer(t, node, d):
     p = node.run("underwatt", "cap", "set", "150", "--gpus", "5", "--for", "2 s")
     t.ok(f"cap: GPU 5: {held}: no cap until that command ends\n" in p.stderr and "lost" not in p.stderr,
          "`underwatt cap set` says who has it", p.stderr)
-    run = Run(node, "--cap", "160 W", "--gpus", "5", "--name", "waiting", "--", "sleep", "1000")
+    run = Run(node, "--cap", "160 W", "--gpus", "5", "--name", "waiting", "--", "sh", "-c", "echo CMD starts >&2; exec sleep 1000")
+    t.ok(wait(lambda: "CMD starts\n" in run.said()) and
+         run.said().startswith(f"underwatt: GPU 5: {held}: no cap there until that command ends\nCMD starts\n"),
+         "… and so does `underwatt run`, before CMD starts", run.said())
     state = wait(lambda: (lambda j: j and "waits for its boards" in j["search"]["state"] and j["search"]["state"])(
         job_of(node, "waiting")))
     t.ok(state, "the daemon's job waits for the board", jobs(node))
@@ -176,6 +179,7 @@ def other_writer(t, node, d):
     local.p.terminate()
     t.equal(local.p.wait(uwtest.PATIENCE), 143, "the local run ends")
     t.ok(wait(lambda: limit(node, 5) == 160000), "then it is the daemon's turn", [limit(node, 5), jobs(node)])
+    t.ok(wait(lambda: f"no longer: GPU 5: {held}" in run.said()), "… which the run says", run.said())
     t.ok(board()["cap"]["holder"] is None and not any(board()["other_writers"].values()), "… and nobody else is seen there", board())
     job = job_of(node, "waiting")
     if job:
