@@ -167,7 +167,7 @@ static int play_job(struct cell *c, enum regime_kind kind, const struct pair *cu
             .told = o->noise,
             .seed = of,
             .end_s = ends_s[kind] > 0 ? ends_s[kind] : CHANGE_S + HOUR_S,
-            .looks = LOOKS,
+            .looks = GAP_PROBES_MAX,
             .trace = o->trace ? stderr : NULL,
         };
         struct played got;

@@ -160,7 +160,7 @@ static int parse_opts(int argc, char **argv, struct opts *ret, uw_error *err)
         {"table", no_argument, NULL, 't'},
         {0},
     };
-    struct opts o = {.looks = LOOKS};
+    struct opts o = {.looks = GAP_PROBES_MAX};
     int c;
 
     while ((c = getopt_long(argc, argv, "", longs, NULL)) >= 0) {

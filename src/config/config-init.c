@@ -75,7 +75,7 @@ int node_config_init(struct node_config *ret, const char *world, uw_error *err)
     c.sampling.search_ns = 100 * NS_PER_MS;
     c.history_ns = 90 * DAY_NS;
     c.reference_share = VISITS_SHARE;
-    c.gap_checks = LOOKS;
+    c.gap_checks = GAP_PROBES_MAX;
     c.waste = (struct waste_limits){WASTE_AFTER_S * NS_PER_S, WASTE_UNDER_SHARE,
                                     WASTE_UNDER_S * NS_PER_S};
     c.caps.longest_ns = 86400 * NS_PER_S;

@@ -23,9 +23,9 @@ static enum activity_verdict on_hold(void *self, const struct activity_now *now)
     return ACTIVITY_BEGINS;
 }
 
-void gap_check_end(struct gap_check *g, unsigned windows, uint64_t now_ns)
+void gap_check_end(struct gap_check *g, unsigned windows, bool moved, uint64_t now_ns)
 {
-    if (windows > g->windows)
+    if (windows > g->windows || moved)
         gap_probes_made(&g->probes, s_between(g->since_ns, now_ns), windows - g->windows);
 }
 

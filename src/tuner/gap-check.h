@@ -16,7 +16,7 @@ struct gap_check {
     unsigned windows;         /* number of windows before it */
 };
 
-/* Ends the check under way. */
-void gap_check_end(struct gap_check *g, unsigned windows, uint64_t now_ns);
+/* Ends the check under way.  moved: another cap is held now. */
+void gap_check_end(struct gap_check *g, unsigned windows, bool moved, uint64_t now_ns);
 
 #endif

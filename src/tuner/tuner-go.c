@@ -17,12 +17,12 @@ void tuner_end_check(struct tuner *t)
 }
 
 /* Ends a gap check when a hold begins or continues. */
-static void end_gap(struct tuner *t, uint64_t now)
+static void end_gap(struct tuner *t, bool moved, uint64_t now)
 {
     if (t->at != ACTIVITY_GAP)
         return;
     t->at = ACTIVITY_SEARCH;
-    gap_check_end(&t->gap, t->report.windows, now);
+    gap_check_end(&t->gap, t->report.windows, moved, now);
 }
 
 bool tuner_end_visit(struct tuner *t)
@@ -32,7 +32,7 @@ bool tuner_end_visit(struct tuner *t)
     if (t->at == ACTIVITY_GAP)
         search_end_look(t->search);
     tuner_end_check(t);
-    end_gap(t, loop_now_ns(t->o.loop));
+    end_gap(t, false, loop_now_ns(t->o.loop));
     return visits;
 }
 
@@ -230,7 +230,7 @@ int do_go(struct tuner *t, const void *what)
     bool reference =
         t->step.cap_mw >= tuner_reference_mw(t) && t->step.kind == SEARCH_MEASURE;
     if (t->step.kind == SEARCH_HOLD) {
-        end_gap(t, now);
+        end_gap(t, t->step.cap_mw != t->report.held_mw, now);
         begin_hold(t);
     } else if (t->at == ACTIVITY_CHECK) {
         regimes_turn(&t->regimes, STRETCH_REFERENCE_CHECK);

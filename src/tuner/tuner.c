@@ -406,7 +406,9 @@ static void init_checks(struct tuner *t)
     int probes = t->o.gap_checks;
 
     t->check.checks.share = share < 0 ? 0 : share > 0 ? share : VISITS_SHARE;
-    t->gap.probes.most = (unsigned)(probes < 0 ? 0 : probes > 0 ? probes : LOOKS);
+    t->gap.probes.most = (unsigned)(probes < 0   ? 0
+                                    : probes > 0 ? probes
+                                                 : GAP_PROBES_MAX);
 }
 
 /* Initialises the parts from the options. */

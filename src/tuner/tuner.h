@@ -97,7 +97,7 @@ struct tuner_opts {
      */
     double checks_share;
     /* While a searched cap is held: the number of windows per regime in gaps between
-     * measured caps (core/optimum/gap-probe.h); 0: LOOKS; < 0: none.
+     * measured caps (core/optimum/gap-probe.h); 0: GAP_PROBES_MAX; < 0: none.
      */
     int gap_checks;
     /* While a searched cap is held on several boards: lowers the caps of boards that wait

@@ -9,6 +9,7 @@
 #include "run-scene.h"
 
 static struct twin twin;
+static double twin_step_j;
 static const double lengths[] = {600, 3600, 28800};
 #define HOLD_S 300.0    /* latest first hold, from the first step */
 #define REFERENCE_S 0.1 /* of the job: most at the original cap after it */
@@ -33,11 +34,13 @@ static bool run_twin(struct world *w, const char *board, const char *workload, d
     w->bound = 1;
     w->first_ns = 0;
     bool ran = run_for(w, board, workload, "time", NULL, s);
+    twin_step_j = w->result.energy_j / (double)job_steps(w->job)->mark.steps;
     close_world(w);
     return ran;
 }
 
-/* The part of the saving of the oracle's cap that the whole job has. */
+/* The part of the saving of the oracle's cap, against the twin, that the whole job has.
+ */
 static double share(const struct world *w, const char *board_key, const char *workload,
                     const struct verdict *v)
 {
@@ -47,7 +50,7 @@ static double share(const struct world *w, const char *board_key, const char *wo
     double best_j = plant_steady_step(board, work, v->oracle_mw).energy_j;
     double steps = (double)job_steps(w->job)->mark.steps;
 
-    return (1 - w->result.energy_j / (ref_j * steps)) / (1 - best_j / ref_j);
+    return (1 - w->result.energy_j / (twin_step_j * steps)) / (1 - best_j / ref_j);
 }
 
 static void one(struct world *w, const char *board, const char *workload, size_t f,

@@ -4,9 +4,17 @@
 
 #include "core/optimum/propose.h"
 
+/* From the start of the regime to the probe after n probes. */
+static double due_s(unsigned n)
+{
+    return n < GAP_PROBES_EVEN ? (n + 1) * GAP_PROBES_EVERY_S
+                               : ldexp(GAP_PROBES_EVEN * GAP_PROBES_EVERY_S,
+                                       (int)(n + 1 - GAP_PROBES_EVEN));
+}
+
 double gap_probes_allow(const struct gap_probes *l, double regime_s, double least_s)
 {
-    if (l->n >= l->most || regime_s < (l->n + 1) * GAP_PROBES_EVERY_S)
+    if (l->n >= l->most || regime_s < due_s(l->n))
         return 0;
     return GAP_PROBES_SHARE * regime_s / fmax(l->last_s, least_s);
 }

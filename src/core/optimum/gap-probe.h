@@ -5,13 +5,14 @@
 #ifndef CORE_OPTIMUM_GAP_PROBE_H
 #define CORE_OPTIMUM_GAP_PROBE_H
 
-/* Probes in one regime of a job: default [recorded, 1 h, eds:1.5: mean regret], and
- * highest number that can be configured.
- */
-enum { LOOKS = 4, GAP_PROBES_MAX = 16 };
-/* From the start of the regime to the first, and between two [recorded, 1 h, edp: caps]
+/* Most probes in one regime of a job, also by default. */
+enum { GAP_PROBES_MAX = 16 };
+/* From the start of the regime to the first, and between two [recorded, 1 h, edp: caps];
+ * after GAP_PROBES_EVEN probes each comes after twice the time of the one before
+ * [recorded, 1 h, eds:1.5: mean regret].
  */
 #define GAP_PROBES_EVERY_S 600.0
+enum { GAP_PROBES_EVEN = 4 };
 /* Of the regime's time so far: cost of one probe [recorded, 1 h, eds:2: caps] */
 #define GAP_PROBES_SHARE 0.001
 

@@ -722,6 +722,7 @@ static void take_drift_out(struct search *s)
 static void look_begin(struct search *s)
 {
     s->misses = 0;
+    s->dear_mw = 0; /* the hold has saved time */
     s->windows_max = s->spent + SEARCH_PROBE_WINDOWS;
     s->held = s->best;
     s->held.mw = s->step.cap_mw;

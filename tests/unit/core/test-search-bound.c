@@ -240,6 +240,31 @@ static void test_look_unpaid(void)
        "a look that cannot be paid ends, and the hold goes on");
 }
 
+/* A look tries a cap again that took too long before the hold saved time. */
+static void test_look_after_spent(void)
+{
+    struct search_setup u = v100;
+    struct job j = plain;
+    uint32_t mw[2] = {0, 0};
+    bool looks = true;
+
+    u.goal = (struct goal){GOAL_SLOWDOWN, 1.05};
+    auto_(search_free) struct search *s = search_of(&u);
+    (void)run(s, &j);
+    for (int i = 0; i < 2; i++) {
+        for (int k = 0; k < 10; k++)
+            tell(s, &plain);
+        looks &= search_probe_gap(s, 1);
+        search_afford(s, ANYTHING);
+        looks &= search_step(s)->kind == SEARCH_MEASURE;
+        mw[i] = search_step(s)->cap_mw;
+        search_on_spent(s);
+        search_end_look(s);
+    }
+    ok(looks && mw[1] == mw[0], "looks at %.0f W, then at %.0f W", w_of_mw(mw[0]),
+       w_of_mw(mw[1]));
+}
+
 /* A hard limit below what the bound allows ends the search at it.  When the limit ends,
  * the search decides again.
  */
@@ -386,5 +411,6 @@ int main(void)
     test_spent();
     test_spent_ends();
     test_look_unpaid();
+    test_look_after_spent();
     return done();
 }

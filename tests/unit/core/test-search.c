@@ -638,6 +638,13 @@ static void test_timetable(void)
     is_int(l.n, 4, "four in an hour, and no more");
     ok(sum_s <= 0.001 * (600 + 1200 + 1800 + 2400) + 1e-9, "which cost %.1f s at most",
        sum_s);
+    l = (struct gap_probes){.most = GAP_PROBES_MAX};
+    for (double t = 0; t <= 8 * 3600; t += 10)
+        if (gap_probes_allow(&l, t, 12) > 0) {
+            gap_probes_made(&l, 24, 2);
+            ok(l.n <= 4 || t >= 2400 * (1 << (l.n - 4)), "look %u at %g s", l.n, t);
+        }
+    is_int(l.n, 7, "seven in eight hours");
     l = (struct gap_probes){.most = 4, .n = 1, .last_s = 60};
     is_near(gap_probes_allow(&l, 1200, 12), 0.02, 1e-12,
             "a long look has to be less costly");
