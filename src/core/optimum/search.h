@@ -190,7 +190,8 @@ bool search_is_over(const struct search *s);
 bool search_waits(const struct search *s);
 void search_go_on(struct search *s);
 /* The cap of the step costs more than the bound leaves: neither it nor a cap up to a
- * quarter of the way to the reference is measured until another new cap was.
+ * quarter of the way to the reference is measured until another new cap was, or a look
+ * begins.
  */
 void search_on_spent(struct search *s);
 
