@@ -132,7 +132,7 @@ static void sample_job(struct json_out *o, const struct node_view *v,
 static char *samples_text(const struct node_view *v)
 {
     struct json_out *o = json_out_new();
-    struct maybe power = show_power(v);
+    struct maybe power = show_power(v, UINT64_MAX);
     double today_j = 0;
 
     for (size_t i = 0; i < v->n_boards; i++)

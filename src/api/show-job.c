@@ -240,12 +240,14 @@ static void put_job(struct json_out *o, const struct node_view *v,
                     const struct view_job *j, const struct node_who *who, bool whole)
 {
     const struct job_entry *e = j->job;
+    struct maybe power = show_power(v, e->ended_ns ? 0 : e->boards);
 
     json_out_object(o, NULL);
     json_out_int(o, "id", (int64_t)e->id);
     whose(o, e, who);
     show_boards(o, "gpus", v, e->boards);
     show_boards(o, "gpus_so_far", v, e->so_far);
+    show_value(o, "power_w", &power);
     phase(o, v, &j->phase);
     json_out_bool(o, "running", e->ended_ns == 0);
     json_out_int(o, "processes", e->n_pids);

@@ -172,14 +172,19 @@ void show_boards(struct json_out *o, const char *key, const struct node_view *v,
     json_out_end(o);
 }
 
-struct maybe show_power(const struct node_view *v)
+struct maybe show_power(const struct node_view *v, uint64_t boards)
 {
-    struct maybe sum = {v->n_boards > 0, 0};
+    struct maybe sum = {true, 0};
+    size_t n = 0;
 
-    for (size_t i = 0; i < v->n_boards; i++) {
+    for (size_t i = 0; i < v->n_boards && i < 64; i++) {
+        if (!(boards >> i & 1))
+            continue;
+        n++;
         sum.known &= v->board[i].power_w.known;
         sum.v += v->board[i].power_w.v;
     }
+    sum.known &= n > 0;
     return sum;
 }
 
@@ -210,7 +215,7 @@ static void show_config(struct json_out *o, const struct node_view *v)
 
 static void show_sums(struct json_out *o, const struct node_view *v)
 {
-    struct maybe power = show_power(v);
+    struct maybe power = show_power(v, UINT64_MAX);
     double energy_j = 0, today_j = 0;
     size_t claims = 0, jobs = 0;
 

@@ -39,8 +39,10 @@ void show_released(struct json_out *o, const struct node_view *v,
 /* The driver's indices of a set of boards, as an array. */
 void show_boards(struct json_out *o, const char *key, const struct node_view *v,
                  uint64_t boards);
-/* Sum of the boards' power; unknown where any board's is unknown or no board exists. */
-struct maybe show_power(const struct node_view *v);
+/* Sum of the power of a set of boards (UINT64_MAX: all); unknown where that of any board
+ * is unknown or no board exists.
+ */
+struct maybe show_power(const struct node_view *v, uint64_t boards);
 
 /* ---- bodies: an object under key (NULL: the root, or an item of an array) ---- */
 

@@ -57,7 +57,6 @@ struct remote {
     struct json *energy;        /* the ended window */
     uw_error energy_error;      /* why there is none */
     bool energy_over;
-    double power_w; /* NaN: unknown */
     size_t probing; /* 1 + the board whose driver has the write of probe(); 0: none */
     uint64_t probe; /* the claim of that */
     bool asked;     /* the job with the search has been asked for */

@@ -192,16 +192,15 @@ static void live_text(const struct remote *r, char *ret, size_t size)
     const struct steps *own = r->steps ? job_progress_steps(r->steps) : NULL;
     uint64_t n = own ? own->mark.steps : take_u64(job, "steps");
     double step_s = own ? own->step_s : take_number(job, "step_s");
-    char steps[64] = "", power[48] = "";
+    double power_w = r->lost ? (double)NAN : take_number(job, "power_w");
+    char steps[64] = "";
 
     if (n > 0)
         (void)snprintf(steps, sizeof steps, "%" PRIu64 " steps  %.3g s/step  ", n,
                        step_s);
-    if (r->own)
-        (void)snprintf(power, sizeof power, "%s  ", figure_mean_watts(r->power_w).t);
-    (void)snprintf(ret, size, "%.0f s  %s%s%s",
-                   s_between(r->begin_ns, loop_now_ns(r->loop)), steps, power,
-                   state_text(r, job));
+    (void)snprintf(ret, size, "%.0f s  %s%s  %s",
+                   s_between(r->begin_ns, loop_now_ns(r->loop)), steps,
+                   figure_mean_watts(power_w).t, state_text(r, job));
 }
 
 static void live_line(struct remote *r, uint64_t now)
@@ -597,7 +596,6 @@ static void init(struct remote *r, struct job_run *j, const struct opts_rest *re
                          .argv = (const char *const *)rest->argv,
                          .page_fd = -1,
                          .gate = -1,
-                         .power_w = NAN,
                          .tty = isatty(STDERR_FILENO) == 1};
 }
 

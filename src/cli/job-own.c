@@ -334,24 +334,6 @@ int job_own_begin(struct remote *r, uw_error *err)
 
 /* ---- while CMD runs ---- */
 
-static void see_boards(struct remote *r)
-{
-    const struct node_view *v = node_look(own_node_node(r->own));
-
-    bool any = false;
-
-    note_originals(r);
-    r->power_w = 0;
-    for (size_t i = 0; i < n_boards(r); i++) {
-        const struct maybe *power = &v->board[i].power_w;
-        any = any || is_used(r, i);
-        if (is_used(r, i)) /* NaN: the power of a board is unknown */
-            r->power_w += power->known ? power->v : (double)NAN;
-    }
-    if (!any) /* not known yet which boards CMD uses */
-        r->power_w = (double)NAN;
-}
-
 /* CMD's boards are known: another job, with the search, replaces the first one. */
 static int on_searched(struct ask_answer *answer, void *user)
 {
@@ -439,7 +421,7 @@ int job_own_see(struct remote *r)
     if (r->capped && !r->asked && r->so_far && settled && !r->ended)
         return search_found(r, job);
     if (!r->ended)
-        see_boards(r);
+        note_originals(r);
     return 0;
 }
 

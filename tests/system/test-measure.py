@@ -4,7 +4,6 @@ boards, whose joules."""
 import json
 import os
 import pathlib
-import pty
 import re
 import signal
 import subprocess
@@ -156,19 +155,9 @@ def signals(node):
 
 def live(node):
     """The live line: '-' until CMD uses a board, then the mean power with its window."""
-    lead, follow = pty.openpty()
-    child = node.popen("underwatt", "measure", "--", "sh", "-c", "sleep 2; " + " ".join(train("0", 60)), stderr=follow,
-                       stdout=subprocess.DEVNULL)
-    os.close(follow)
-    text = b""
-    while True:
-        try:
-            text += os.read(lead, 65536)
-        except OSError:  # its other end is closed
-            break
-    os.close(lead)
-    lines = re.findall("\r\033\\[K(\\d+ s [^\r]*)", text.decode())
-    t.ok(child.wait(60) == 0 and any(re.fullmatch("\\d+ s  -  measures", x) for x in lines),
+    said = uwtest.on_terminal(node, "measure", "--", "sh", "-c", "sleep 2; " + " ".join(train("0", 60)), stream="stderr")
+    lines = re.findall("\r\033\\[K(\\d+ s [^\r]*)", said)
+    t.ok("mean power" in said and any(re.fullmatch("\\d+ s  -  measures", x) for x in lines),
          "no board is used yet: the power is unknown", lines[:4])
     t.ok(any(re.search(r"  [1-9]\d*(\.\d+)? W \(1-2 s\)  measures", x) for x in lines) and not any("  0 W" in x for x in lines),
          "then a mean with its window, and never 0 W", lines[-4:])

@@ -111,6 +111,15 @@ def same(t, node, d):
     t.equal(none, None, "--no-history: none")
 
 
+def live(t, node, _):
+    """The live line of a terminal has the power, as without a daemon."""
+    said = uwtest.on_terminal(node, "run", "--cap", "250 W", "--", "sh", "-c", "sleep 2; " + " ".join(train("0", 400)), stream="stderr")
+    lines = re.findall("\r\033\\[K(\\d+ s [^\r]*)", said)
+    t.ok(any(re.match(r"\d+ s  -  ", x) for x in lines), "no board is used yet: the power is unknown", lines[:4])
+    t.ok(any(re.search(r"s/step  [1-9]\d*(\.\d+)? W \(1-2 s\)  ", x) for x in lines) and not any("  0 W" in x for x in lines),
+         "then a mean with its window, and never 0 W", lines[-4:])
+
+
 def killed_clients_page(t, node, d):
     """The page of a client that was killed stays while its job lives, with a daemon and without."""
     mark = os.path.join(node.tmp, "page")
@@ -473,8 +482,8 @@ def play(t, name, board_count, cases):
 
 def main():
     t = uwtest.Tap()
-    smoke = {refused, root_range, same, killed_clients_page, found, other_writer, no_gpu, daemon_dies, whole_energy, by_board}
-    nodes = {"jobs": (6, [refused, same, killed_clients_page, found, other_writer, no_gpu, several]), "restart": (5, [daemon_dies, quick_restarts]),
+    smoke = {refused, root_range, same, live, killed_clients_page, found, other_writer, no_gpu, daemon_dies, whole_energy, by_board}
+    nodes = {"jobs": (6, [refused, same, live, killed_clients_page, found, other_writer, no_gpu, several]), "restart": (5, [daemon_dies, quick_restarts]),
              "both": (3, [both_die]), "range": (1, [root_range]),
              "slow": (3, [whole_energy, by_board]), "quiet": (2, [unseen])}
     if not uwtest.SOAK:

@@ -404,11 +404,11 @@ class Node:
             os.kill(self.pid, signal.SIGKILL)
 
 
-def on_terminal(node, *args, columns=0, **env):
-    """Its output on a pseudo-terminal; columns 0: of unknown size."""
+def on_terminal(node, *args, columns=0, stream="stdout", **env):
+    """Its output on a pseudo-terminal, or its standard error; columns 0: of unknown size."""
     master, slave = pty.openpty()
     fcntl.ioctl(slave, termios.TIOCSWINSZ, struct.pack("HHHH", 24, columns, 0, 0))
-    p = node.popen("underwatt", *args, stdout=slave, env={"LC_ALL": "C.UTF-8"} | env)
+    p = node.popen("underwatt", *args, env={"LC_ALL": "C.UTF-8"} | env, **{"stdout": subprocess.DEVNULL, stream: slave})
     os.close(slave)
     said = b""
     try:
