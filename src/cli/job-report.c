@@ -197,6 +197,35 @@ static void print_end(const struct job_result *r, FILE *to)
         (void)fprintf(to, "  NOT RESTORED: %s\n", t->restore);
 }
 
+static int by_cap(const void *a, const void *b)
+{
+    const struct tuner_cap *x = a, *y = b;
+
+    return (x->cap_mw < y->cap_mw) - (x->cap_mw > y->cap_mw);
+}
+
+/* The measured caps, the highest first. */
+static void print_caps(const struct tuner_report *t, FILE *to)
+{
+    struct tuner_cap cap[TUNER_CAPS_MAX];
+    size_t n = t->n_caps < TUNER_CAPS_MAX ? t->n_caps : TUNER_CAPS_MAX;
+    uint32_t reference_mw = t->reference_mw ? t->reference_mw : t->original_mw;
+
+    for (size_t i = 0; i < n; i++)
+        cap[i] = t->cap[i];
+    qsort(cap, n, sizeof *cap, by_cap);
+    for (size_t i = 0; i < n; i++) {
+        const struct savings_mean *mean = &cap[i].mean;
+        bool held = t->holding && cap[i].cap_mw == t->held_mw;
+        (void)fprintf(to, "         %4.0f W  %8.4g s/step  %10s/step  %u window%s%s%s\n",
+                      w_of_mw(cap[i].cap_mw), savings_mean_time(mean),
+                      figure_joules(savings_mean_energy(mean)).t, mean->windows,
+                      mean->windows == 1 ? "" : "s",
+                      cap[i].cap_mw >= reference_mw ? "  (reference)" : "",
+                      held ? "  (held)" : "");
+    }
+}
+
 static void print_tuner(const struct job_run *j, const struct job_result *r, FILE *to)
 {
     const struct tuner_report *t = r->tuner;
@@ -219,16 +248,7 @@ static void print_tuner(const struct job_run *j, const struct job_result *r, FIL
                       "  from   %.0f W, not the original: others' claims allowed no more "
                       "in the reference windows\n",
                       w_of_mw(t->reference_mw));
-    for (size_t i = 0; i < t->n_caps; i++) {
-        const struct tuner_cap *c = &t->cap[i];
-        (void)fprintf(to, "         %4.0f W  %8.4g s/step  %10s/step  %u window%s%s\n",
-                      w_of_mw(c->cap_mw), savings_mean_time(&c->mean),
-                      figure_joules(savings_mean_energy(&c->mean)).t, c->mean.windows,
-                      c->mean.windows == 1 ? "" : "s",
-                      c->cap_mw >= (t->reference_mw ? t->reference_mw : t->original_mw)
-                          ? "  (reference)"
-                          : "");
-    }
+    print_caps(t, to);
     print_saved(t, to);
     if (s->cost_known)
         (void)fprintf(to,

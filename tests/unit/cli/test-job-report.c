@@ -123,8 +123,38 @@ static void found_late(void)
     is_near(a.result.time_s, 20, 1e-9, "the job's time is whole");
 }
 
+/* The measured caps stand in their order, whatever the order of the trials. */
+static void caps_sorted(void)
+{
+    static const struct tuner_cap caps[] = {
+        {300000, {.windows = 3}}, {153000, {.windows = 1}}, {180000, {.windows = 2}}};
+    struct tuner_report tuner = {.original_mw = 300000,
+                                 .holding = true,
+                                 .held_mw = 180000,
+                                 .cap = caps,
+                                 .n_caps = 3};
+    const struct cmd cmd = {.name = "run"};
+    const struct job_run run = {.cmd = &cmd};
+    const struct job_result result = {.tuner = &tuner};
+    auto_(mem_free) char *said = NULL;
+    size_t size = 0;
+
+    FILE *to = open_memstream(&said, &size);
+    if (!to)
+        return;
+    job_report_text(&run, &result, to);
+    (void)fclose(to);
+    const char *high = strstr(said, "300 W "), *mid = strstr(said, " 180 W  ");
+    const char *low = strstr(said, " 153 W  ");
+    ok(high && mid && low && mid < low, "the highest cap first: %s", said);
+    ok(times(said, "2 windows  (held)\n") == 1 && times(said, "(held)") == 1 &&
+           times(said, "3 windows  (reference)\n") == 1,
+       "the held one and the reference are marked");
+}
+
 int main(void)
 {
+    caps_sorted();
     reasons();
     by_gpu();
     found_late();
