@@ -175,12 +175,26 @@ static int ask_activities(struct tuner *t, const struct search_window *w)
     return tuner_event(t, ON_GO, NULL);
 }
 
+/* Passes the window to the search; notes what a trial has shown. */
+static void search_judge(struct tuner *t, const struct search_window *w, bool trial)
+{
+    char text[SEARCH_WHY_MAX] = "";
+    uw_error err;
+
+    int r = search_on_window(t->search, w, &err);
+    if (r < 0)
+        tuner_note(&t->notes, true, "a window was skipped: %s", err.text);
+    else if (trial)
+        search_trial(t->search, w->cap_mw, t->holding ? t->report.held_mw : 0, text);
+    if (text[0])
+        tuner_note(&t->notes, true, "%s", text);
+}
+
 int do_judge(struct tuner *t, const void *what)
 {
     const struct search_window *w = what;
     bool checks = t->at == ACTIVITY_CHECK;
     bool hold = t->step.kind == SEARCH_HOLD;
-    uw_error err;
 
     t->report.windows++;
     bool one = checks || !activities_moved(t->activity); /* one cap, no lock */
@@ -192,11 +206,8 @@ int do_judge(struct tuner *t, const void *what)
         judge_reference(t, w);
     if (hold && judge_hold(t, w))
         return changed(t, w, one);
-    if (t->search && one && w->energy_rse < 1) {
-        int r = search_on_window(t->search, w, &err);
-        if (r < 0)
-            tuner_note(&t->notes, true, "a window was skipped: %s", err.text);
-    }
+    if (t->search && one && w->energy_rse < 1)
+        search_judge(t, w, !hold && !checks);
     if (!hold || (t->search && search_step(t->search)->cap_mw != t->step.cap_mw) ||
         (one && tuner_goes_on(t)))
         return tuner_event(t, ON_GO, NULL);

@@ -9,6 +9,7 @@ import concurrent.futures
 import json
 import os
 import pathlib
+import re
 import shutil
 import signal
 import subprocess
@@ -149,6 +150,8 @@ def searched(node, i, board, workload, goal, steps):
     regret = v / value(goal, curve[best][1] / e_ref, curve[best][0] / t_ref) - 1
     # To 1 % in virtual time; here a busy machine adds noise of its own.
     yield regret <= (0.01 if uwtest.SOAK else 0.05), f"{name}: holds {held / 1000:.0f} W, oracle {best / 1000:.0f} W: {100 * regret:.2f} % off", repr(run)
+    yield re.search(r"trying (\d+) W \(.*\)\n(.*\n)*?underwatt: \1 W: .*(lower|higher|same|slower|no effect)", run.said()), \
+        f"{name}: a trial's result is told", repr(run)
     s = run.report["saved"]
     yield s and s["energy_j"] > 0 and (s["half"] < 0.2 or not uwtest.SOAK) and s["slowdown"] >= 0.99, f"{name}: what was saved is told", s
     true = 1 - e / e_ref

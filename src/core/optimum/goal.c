@@ -103,6 +103,24 @@ const char *goal_text(const struct goal *g, char buf[GOAL_TEXT_MAX])
     return buf;
 }
 
+const char *goal_noun(enum goal_kind kind)
+{
+    switch (kind) {
+    case GOAL_ENERGY:
+    case GOAL_SLOWDOWN:
+        return "energy";
+    case GOAL_EDP:
+        return "EDP";
+    case GOAL_EDS:
+        return "EDS";
+    case GOAL_COST:
+        return "cost";
+    case GOAL_TIME:
+        return "time";
+    }
+    return "goal";
+}
+
 double goal_relative(const struct goal *g, double energy_j, double time_s,
                      const struct goal_ref *ref)
 {

@@ -47,6 +47,9 @@ int goal_parse(const char *text, struct goal *ret, uw_error *err);
  */
 const char *goal_text(const struct goal *g, char buf[GOAL_TEXT_MAX]);
 
+/* What the value of the objective is called, as in "lower EDP". */
+const char *goal_noun(enum goal_kind kind);
+
 /* The objective as defined above, divided by its value at the reference.  Smaller is
  * better.
  */

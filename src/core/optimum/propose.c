@@ -358,25 +358,6 @@ static bool is_next(const struct outlook *o, const struct pick *p, size_t best)
     return p->net > 0 && !(o->measured[p->at] && missing_side(o, best, -1) > 0);
 }
 
-/* What the value of a goal is called. */
-static const char *valued(enum goal_kind kind)
-{
-    switch (kind) {
-    case GOAL_ENERGY:
-    case GOAL_SLOWDOWN:
-        return "energy";
-    case GOAL_EDP:
-        return "EDP";
-    case GOAL_EDS:
-        return "EDS";
-    case GOAL_COST:
-        return "cost";
-    case GOAL_TIME:
-        return "time";
-    }
-    return "goal";
-}
-
 void propose(const struct scene *s, struct outlook *o, struct proposal *ret)
 {
     outlook_make(o, s);
@@ -401,7 +382,7 @@ void propose(const struct scene *s, struct outlook *o, struct proposal *ret)
             ret->length = p.windows;
         (void)snprintf(ret->why, sizeof ret->why, "%smodel expects %.2g %% lower %s",
                        o->measured[p.at] ? "another window, " : "",
-                       100 * p.gain / o->value[best], valued(s->goal.kind));
+                       100 * p.gain / o->value[best], goal_noun(s->goal.kind));
         return;
     } else {
         double to = climb(o, best, ret->best_w, &why);

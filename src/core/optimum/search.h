@@ -197,6 +197,14 @@ void search_on_spent(struct search *s);
 
 /* ---- results ---- */
 
+/* What the windows at this cap show once search_on_window() has added the last one, in
+ * one line: the goal's value against the best other cap, or that the bound is exceeded,
+ * and whether held_mw, which was held before (0: none), is held again.  "" at the
+ * reference and before it is known.
+ */
+void search_trial(const struct search *s, uint32_t cap_mw, uint32_t held_mw,
+                  char ret[SEARCH_WHY_MAX]);
+
 enum search_memory { /* windows of an earlier run */
                      SEARCH_MEMORY_NONE,
                      SEARCH_MEMORY_KEPT,   /* in use */

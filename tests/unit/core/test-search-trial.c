@@ -1,0 +1,106 @@
+/* What a finished trial of the search is said to have shown. */
+#include <string.h>
+
+#include "base/auto.h"
+#include "base/units.h"
+#include "core/optimum/search.h"
+#include "tap.h"
+
+enum { W = MW_PER_W };
+
+struct seen {
+    uint32_t cap_w;
+    double time_s, energy_j;
+};
+
+/* clang-format off */
+static const struct {
+    const char *name;
+    struct goal goal;
+    unsigned windows; /* that the search may take; 0: as many as it likes */
+    struct seen seen[4];
+    const char *said;
+} cases[] = {
+    {"nothing before the reference", {GOAL_EDP, 0}, 0, {{0}}, ""},
+    {"nothing of the reference", {GOAL_EDP, 0}, 0, {{300, 1, 100}}, ""},
+    {"against the reference", {GOAL_EDP, 0}, 0,
+     {{300, 1, 100}, {150, 1.2, 70}}, "150 W: 16.0 % lower EDP than at 300 W"},
+    {"against the best other cap", {GOAL_EDP, 0}, 0,
+     {{300, 1, 100}, {150, 1.2, 70}, {200, 1.1, 80}}, "200 W: 4.8 % higher EDP than at 150 W"},
+    {"no difference", {GOAL_ENERGY, 0}, 0,
+     {{300, 1, 100}, {150, 1.2, 70}, {160, 1.1, 70.01}}, "160 W: same energy as at 150 W"},
+    {"beyond the bound", {GOAL_SLOWDOWN, 1.05}, 0,
+     {{300, 1, 100}, {150, 1.26, 70}}, "150 W: 20.0 % slower than allowed"},
+    {"just beyond the bound", {GOAL_SLOWDOWN, 1.05}, 0,
+     {{300, 1, 100}, {150, 1.0504, 70}}, "150 W: 0.038 % slower than allowed"},
+    {"a cap beyond the bound is no better one", {GOAL_SLOWDOWN, 1.05}, 0,
+     {{300, 1, 100}, {150, 1.26, 70}, {200, 1.04, 85}}, "200 W: 15.0 % lower energy than at 300 W"},
+    {"the hold begins", {GOAL_EDP, 0}, 2,
+     {{300, 1, 100}, {150, 1.05, 70}}, "150 W: 26.5 % lower EDP than at 300 W"},
+    {"no effect", {GOAL_EDP, 0}, 0,
+     {{300, 1, 100}, {290, 1, 100}}, "290 W: no effect"},
+};
+/* clang-format on */
+
+/* A look out of a hold that finds nothing better. */
+static void back(void)
+{
+    struct search_setup setup = {.goal = {GOAL_EDP, 0},
+                                 .min_mw = 100 * W,
+                                 .max_mw = 300 * W,
+                                 .default_mw = 300 * W,
+                                 .original_mw = 300 * W};
+    auto_(search_free) struct search *s = NULL;
+    struct search_window w = {.cap_mw = 300 * W, .time_s = 1, .energy_j = 290};
+    uint32_t held_mw = 0;
+    char said[SEARCH_WHY_MAX] = "";
+
+    (void)search_new(&setup, &s, NULL);
+    for (int i = 0; i < 24 && search_step(s)->kind == SEARCH_MEASURE; i++) {
+        w.cap_mw = search_step(s)->cap_mw;
+        w.time_s = w.cap_mw < 200 * W ? 1.5 : 1.0;
+        w.energy_j = w.cap_mw < 200 * W ? 290 : 1.2 * w_of_mw(w.cap_mw);
+        (void)search_on_window(s, &w, NULL);
+    }
+    held_mw = search_step(s)->cap_mw;
+    ok(search_step(s)->kind == SEARCH_HOLD && search_probe_gap(s, 1), "a look");
+    for (int i = 0; i < 6 && search_step(s)->kind == SEARCH_MEASURE; i++) {
+        w.cap_mw = search_step(s)->cap_mw;
+        w.time_s = 3;
+        w.energy_j = 600;
+        (void)search_on_window(s, &w, NULL);
+        search_trial(s, w.cap_mw, held_mw, said);
+    }
+    ok(strstr(said, " higher EDP than at ") && strstr(said, " W, back to "), "%s", said);
+}
+
+int main(void)
+{
+    back();
+    for (size_t i = 0; i < n_elements(cases); i++) {
+        const struct search_setup setup = {.goal = cases[i].goal,
+                                           .min_mw = 100 * W,
+                                           .max_mw = 300 * W,
+                                           .default_mw = 300 * W,
+                                           .original_mw = 300 * W,
+                                           .max_windows = cases[i].windows};
+        auto_(search_free) struct search *s = NULL;
+        char said[SEARCH_WHY_MAX];
+        uint32_t cap_mw = 300 * W;
+
+        if (!ok(search_new(&setup, &s, NULL) == 0, "a search"))
+            continue;
+        for (size_t k = 0; k < 4 && cases[i].seen[k].cap_w; k++) {
+            const struct seen *seen = &cases[i].seen[k];
+            cap_mw = seen->cap_w * W;
+            struct search_window w = {.cap_mw = cap_mw,
+                                      .time_s = seen->time_s,
+                                      .energy_j = seen->energy_j,
+                                      .peak_w = 300};
+            (void)search_on_window(s, &w, NULL);
+        }
+        search_trial(s, cap_mw, 0, said);
+        is_str(said, cases[i].said, cases[i].name);
+    }
+    return done();
+}
