@@ -139,7 +139,8 @@ def listed(text: str, boards: Sequence[Board]) -> list[int]:
             raise InvalidValue("an entry of the list is empty")
         named = [b.index for b in _boards_of(entry, boards)]
         if not named:
-            raise InvalidValue(f"'{entry}' is not a board: boards are 0..{len(boards) - 1}")
+            there = "the only board is 0" if len(boards) == 1 else f"boards are 0..{len(boards) - 1}"
+            raise InvalidValue(f"'{entry}' is not a board: {there}")
         if set(named) & set(found):
             raise InvalidValue(f"'{entry}': the list has this board twice")
         found += named

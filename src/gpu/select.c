@@ -120,6 +120,15 @@ static bool holds(const struct selection *sel, size_t board)
 
 /* ---- a user's list ---- */
 
+static int no_board(const char *entry, size_t n, uw_error *err)
+{
+    if (n == 1)
+        return fail(err, -EINVAL,
+                    "no board '%s': the only board is 0, see underwatt list", entry);
+    return fail(err, -EINVAL, "no board '%s': boards are 0..%zu, see underwatt list",
+                entry, n > 0 ? n - 1 : 0);
+}
+
 static int add(struct selection *sel, const struct set *s, long found, const char *entry,
                uw_error *err)
 {
@@ -127,8 +136,7 @@ static int add(struct selection *sel, const struct set *s, long found, const cha
         return fail(err, -EINVAL, "'%s' matches several boards: write more of the UUID",
                     entry);
     if (found == NONE)
-        return fail(err, -EINVAL, "no board '%s': boards are 0..%zu, see underwatt list",
-                    entry, s->n > 0 ? s->n - 1 : 0);
+        return no_board(entry, s->n, err);
     if (holds(sel, (size_t)found))
         return fail(err, -EINVAL, "'%s': the list has this board twice", entry);
     sel->at[sel->n++] = (size_t)found;

@@ -113,9 +113,10 @@ enum sim_result reset_board(struct sim_world *world, const char *state_dir, size
     struct users users = {.n = 0};
     char text[160];
 
-    if (board >= sim_world_n_boards(world))
-        return (enum sim_result)fail(err, SIM_INVALID, "board %zu is outside 0..%zu",
-                                     board, sim_world_n_boards(world) - 1);
+    if (board >= sim_world_n_boards(world)) {
+        (void)sim_world_no_board(world, board, err);
+        return SIM_INVALID;
+    }
     if (ask_locks(state_dir, board, &users, err) < 0)
         return SIM_UNKNOWN;
     ask_jobs(world, board, &users);

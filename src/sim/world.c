@@ -209,12 +209,19 @@ static void apply(struct sim_world *w, const struct sim_fault *f)
         };
 }
 
+int sim_world_no_board(const struct sim_world *w, uint64_t board, uw_error *err)
+{
+    if (w->n_boards == 1)
+        return fail(err, -EINVAL, "no board %" PRIu64 ": the only board is 0", board);
+    return fail(err, -EINVAL, "board %" PRIu64 " is outside 0..%zu", board,
+                w->n_boards - 1);
+}
+
 static int check_fault(const struct sim_world *w, const struct sim_fault *f,
                        uw_error *err)
 {
     if (f->board != SIM_ALL_BOARDS && f->board >= w->n_boards)
-        return fail(err, -EINVAL, "board %u is outside 0..%zu", f->board,
-                    w->n_boards - 1);
+        return sim_world_no_board(w, f->board, err);
     for (size_t i = 0; f->kind == SIM_FAULT_K_LIMIT && i < w->n_boards; i++) {
         const struct sim_identity *id = &w->board[i].id;
         if ((f->board == SIM_ALL_BOARDS || f->board == i) &&
@@ -594,8 +601,7 @@ static int pick_boards(const struct sim_world *w, uint64_t beyond, uint64_t *mas
     if (*mask & ~all)
         beyond = 63 - (uint64_t)__builtin_clzll(*mask);
     if (beyond)
-        return fail(err, -EINVAL, "--gpus: board %" PRIu64 " is outside 0..%zu", beyond,
-                    w->n_boards - 1);
+        return fail_in(err, sim_world_no_board(w, beyond, err), "--gpus");
     *ret_n = 0;
     for (size_t i = 0; i < w->n_boards; i++)
         if (*mask >> i & 1)

@@ -42,6 +42,8 @@ bool sim_world_busy(const struct sim_world *world);
 size_t sim_world_n_jobs(const struct sim_world *world);
 
 size_t sim_world_n_boards(const struct sim_world *world);
+/* -EINVAL: the world has no such board. */
+int sim_world_no_board(const struct sim_world *world, uint64_t board, uw_error *err);
 /* Borrowed; never changes. */
 const struct sim_identity *sim_world_identity(const struct sim_world *world, size_t i);
 /* As of the last advance. */

@@ -270,6 +270,10 @@ def resets(node):
         p = node.sim(*args)
         t.ok(p.returncode == 2 and p.stderr.endswith(f"board {args[1 if args[0] != 'train' else 2].rpartition(',')[2]} is outside 0..3\n"),
              f"{' '.join(args)}: names the boards that are there", p)
+    with uwtest.Node(count=1) as one:
+        for args in (("reset", "9"), ("fault", "9", "lost"), ("train", "--gpus", "9")):
+            p = one.sim(*args)
+            t.ok(p.returncode == 2 and p.stderr.endswith("no board 9: the only board is 0\n"), f"{' '.join(args)}: the one board", p)
     all_open.kill()
 
 

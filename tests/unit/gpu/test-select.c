@@ -158,6 +158,9 @@ int main(void)
     is_int(select_cuda(NULL, NULL, boards, N, &sel, &err), 0, "nothing set");
     is_int(sel.n, N, "… is all");
     is_int(select_cuda("0", NULL, boards, 0, &sel, &err), 0, "no board at all");
+    (void)select_list("3", boards, 1, &sel, &err);
+    is_str(err.text, "no board '3': the only board is 0, see underwatt list",
+           "one board");
     is_int(sel.n, 0, "… is none");
 
     (void)snprintf(info[7].name, sizeof info[7].name, "Quadro RTX 6000");
