@@ -10,6 +10,7 @@
 #include "base/auto.h"
 #include "base/error.h"
 #include "base/names.h"
+#include "base/nearest.h"
 #include "base/units.h"
 #include "base/utf8.h"
 #include "core/policy/cap.h"
@@ -27,12 +28,13 @@ struct only {
 static int is_known(const char *key, const struct json_value *v, void *user)
 {
     const struct only *o = user;
+    char none[NEAREST_NONE];
     (void)v;
 
     for (size_t i = 0; o->keys[i]; i++)
         if (strcmp(o->keys[i], key) == 0)
             return 0;
-    return fail(o->err, -ERANGE, "unknown key '%.60s'", key);
+    return fail(o->err, -ERANGE, "unknown key: %s", nearest_none_of(key, o->keys, none));
 }
 
 /* Checks that v is an object with no keys but these. */
@@ -211,7 +213,7 @@ int body_board_name(const struct json_value *v, const char *key, char buf[BODY_B
 static int kind(const struct json_value *v, enum claim_kind *ret, uw_error *err)
 {
     const char *got = NULL;
-    char words[40];
+    char none[NEAREST_NONE];
     int r = text(v, "kind", 40, &got, err);
 
     *ret = CLAIM_NAMED;
@@ -219,8 +221,8 @@ static int kind(const struct json_value *v, enum claim_kind *ret, uw_error *err)
         return r;
     int kind = names_number(NAMES_CLAIM_KIND, got);
     if (kind < 0)
-        return fail(err, -EINVAL, "'kind': '%s' is none of: %s", got,
-                    names_all(NAMES_CLAIM_KIND, words, sizeof words));
+        return fail(err, -EINVAL, "'kind': %s",
+                    names_none_of(NAMES_CLAIM_KIND, got, none));
     *ret = (enum claim_kind)kind;
     return 0;
 }
@@ -353,7 +355,9 @@ static int boards(const struct json_value *v, struct node *node,
 
 static int source(const struct json_value *v, enum job_source *ret, uw_error *err)
 {
+    static const char *const known[] = {"run", "registered", NULL};
     const char *got = NULL;
+    char none[NEAREST_NONE];
     int r = text(v, "source", 40, &got, err);
 
     *ret = JOB_RUN;
@@ -361,7 +365,7 @@ static int source(const struct json_value *v, enum job_source *ret, uw_error *er
         return r;
     int source = names_number(NAMES_JOB_SOURCE, got);
     if (source != JOB_RUN && source != JOB_REGISTERED)
-        return fail(err, -EINVAL, "'source': '%s' is none of: run, registered", got);
+        return fail(err, -EINVAL, "'source': %s", nearest_none_of(got, known, none));
     *ret = (enum job_source)source;
     return 0;
 }

@@ -9,6 +9,7 @@
 #include "api/show.h"
 #include "base/error.h"
 #include "base/names.h"
+#include "base/nearest.h"
 #include "base/units.h"
 #include "node/node-policy.h"
 
@@ -42,12 +43,12 @@ int events_kinds_parse(const char *text, uint32_t *ret, uw_error *err)
     }
     for (const char *p = text;; p++) {
         size_t n = strcspn(p, ",");
-        char word[41], words[40];
+        char word[41], none[NEAREST_NONE];
         (void)snprintf(word, sizeof word, "%.*s", n < 40 ? (int)n : 40, p);
         int bit = names_number(NAMES_STREAM, word);
         if (bit < 0)
-            return fail(err, -EINVAL, "what: '%s' is none of: %s", word,
-                        names_all(NAMES_STREAM, words, sizeof words));
+            return fail(err, -EINVAL, "what: %s",
+                        names_none_of(NAMES_STREAM, word, none));
         got |= 1u << bit;
         p += n;
         if (!*p)

@@ -35,22 +35,6 @@ const char *names_word_or_null(enum names of, unsigned number)
     return *word ? word : NULL;
 }
 
-const char *names_all(enum names of, char *ret, size_t size)
-{
-    const struct names_list *l = &names_lists[of];
-    size_t at = 0;
-
-    if (size)
-        ret[0] = '\0';
-    for (unsigned i = 0; i < l->n; i++) {
-        if (!l->name[i].word || at >= size)
-            continue;
-        int n = snprintf(ret + at, size - at, "%s%s", at ? ", " : "", l->name[i].word);
-        at += n > 0 ? (size_t)n : 0;
-    }
-    return ret;
-}
-
 enum { WORDS_MAX = 32 }; /* no list of which users give a word is longer */
 
 const char *names_none_of(enum names of, const char *word, char ret[NEAREST_NONE])

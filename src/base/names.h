@@ -521,8 +521,6 @@ const char *names_word(enum names of, unsigned number);
 const char *names_text(enum names of, unsigned number);
 /* The same, but NULL if the word is "" (no state, no reason). */
 const char *names_word_or_null(enum names of, unsigned number);
-/* All words of the list, separated by commas, for messages.  Returns ret. */
-const char *names_all(enum names of, char *ret, size_t size);
 /* For a word that the list lacks; as nearest_none_of().  Returns ret. */
 const char *names_none_of(enum names of, const char *word, char ret[NEAREST_NONE]);
 /* -1: the list has no such word. */

@@ -5,6 +5,7 @@
 
 #include "base/auto.h"
 #include "base/error.h"
+#include "base/nearest.h"
 #include "base/units.h"
 #include "cli/cli-loop.h"
 #include "cli/daemon.h"
@@ -286,10 +287,12 @@ static bool has_beside(const struct args *a)
 /* EXIT_OK, or the error in the combination of options. */
 static int check(const struct args *a, const struct format *format)
 {
+    static const char *const known[] = {"text", "csv", "json", "html", NULL};
+    char none[NEAREST_NONE];
+
     if (!format)
-        return cli_fail(EXIT_USAGE,
-                        "report: --format: '%s' is none of text, csv, json, html",
-                        a->format);
+        return cli_fail(EXIT_USAGE, "report: --format: %s",
+                        nearest_none_of(a->format, known, none));
     if (a->waste && a->by)
         return cli_fail(EXIT_USAGE,
                         "report: --by: --waste shows users, projects and jobs at once");

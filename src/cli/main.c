@@ -54,7 +54,7 @@ static int unknown_option(const char *name)
 
 static int unknown(const char *name)
 {
-    char known[400] = "", near[NEAREST_TEXT];
+    char known[400] = "";
     struct nearest nearest = {0};
     size_t at = 0;
 
@@ -66,8 +66,11 @@ static int unknown(const char *name)
             break;
         at += (size_t)n;
     }
-    return cli_fail(EXIT_USAGE, "unknown command '%s'%s: one of %s", name,
-                    nearest_text(&nearest, near), known);
+    if (nearest.word)
+        return cli_fail(EXIT_USAGE,
+                        "unknown command '%s' (see --help): did you mean '%s'?", name,
+                        nearest.word);
+    return cli_fail(EXIT_USAGE, "unknown command '%s': one of %s", name, known);
 }
 
 /* Under sudo, switch to the calling user before anything is opened. */

@@ -236,7 +236,7 @@ static int unknown(const struct cmd *cmd, const struct opt *opts, size_t n,
                    const struct word *w, const char *text)
 {
     static const char *const general[] = {"help", "version"};
-    char known[1200] = "", near[NEAREST_TEXT] = "";
+    char known[1200] = "";
     struct nearest nearest = {0};
     size_t at = 0;
 
@@ -249,9 +249,11 @@ static int unknown(const struct cmd *cmd, const struct opt *opts, size_t n,
         at += len > 0 ? (size_t)len : 0;
     }
     if (nearest.word)
-        (void)snprintf(near, sizeof near, ": did you mean '--%s'?", nearest.word);
-    return cli_fail(EXIT_USAGE, "%s: unknown option '%s'%s: one of %s--help, --version",
-                    cmd->name, text, near, known);
+        return cli_fail(EXIT_USAGE,
+                        "%s: unknown option '%s' (see --help): did you mean '--%s'?",
+                        cmd->name, text, nearest.word);
+    return cli_fail(EXIT_USAGE, "%s: unknown option '%s': one of %s--help, --version",
+                    cmd->name, text, known);
 }
 
 /* Whether options may follow operands: not if the operands are a command of their own. */

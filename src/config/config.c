@@ -8,6 +8,7 @@
 #include "base/auto.h"
 #include "base/error.h"
 #include "base/log.h"
+#include "base/nearest.h"
 #include "base/utf8.h"
 #include "core/optimum/gap-probe.h"
 #include "gpu/select.h"
@@ -470,10 +471,26 @@ static int unknown_key(const struct yaml_node *map, size_t i, const char *prefix
                        uw_error *err)
 {
     const char *name = yaml_key_at(map, i);
+    size_t skip = *prefix ? strlen(prefix) + 1 : 0;
+    char part[KEY_TEXT], best[KEY_TEXT], hint[NEAREST_TEXT];
+    struct nearest near = {0};
 
-    return *prefix ? yaml_fail_key(map, i, err, -EINVAL, "unknown key '%.60s' in %.40s",
-                                   name, prefix)
-                   : yaml_fail_key(map, i, err, -EINVAL, "unknown key '%.60s'", name);
+    for (size_t k = 0; k < n_elements(keys); k++) {
+        const char *key = keys[k].key;
+        if (strncmp(key, prefix, skip ? skip - 1 : 0) != 0 ||
+            (skip && key[skip - 1] != '.'))
+            continue;
+        (void)snprintf(part, sizeof part, "%.*s", (int)strcspn(key + skip, "."),
+                       key + skip);
+        nearest_try(&near, name, strlen(name), part);
+        if (near.word == part)
+            near.word = memcpy(best, part, sizeof best);
+    }
+    (void)nearest_text(&near, hint);
+    return *prefix
+               ? yaml_fail_key(map, i, err, -EINVAL, "unknown key '%.60s' in %.40s%s",
+                               name, prefix, hint)
+               : yaml_fail_key(map, i, err, -EINVAL, "unknown key '%.60s'%s", name, hint);
 }
 
 /* Recurses four levels at most: no key has more parts. */
@@ -715,14 +732,14 @@ const struct cap_class *node_config_class(const struct node_config *config,
     return NULL;
 }
 
-const char *node_config_class_hint(const struct node_config *config, const char *name,
-                                   char ret[NEAREST_TEXT])
+const char *node_config_no_class(const struct node_config *config, const char *name,
+                                 char ret[NEAREST_NONE])
 {
-    struct nearest near = {0};
+    const char *known[CONFIG_CLASSES_MAX + 1] = {NULL};
 
     for (size_t i = 0; i < config->caps.n_classes; i++)
-        nearest_try(&near, name, strlen(name), config->caps.cls[i].name);
-    return nearest_text(&near, ret);
+        known[i] = config->caps.cls[i].name;
+    return nearest_none_of(name, known, ret);
 }
 
 static uint32_t bound(const struct cap_arg *arg, const struct gpu_limits *limits,

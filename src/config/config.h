@@ -193,9 +193,9 @@ void node_config_take_live(struct node_config *config, const struct node_config 
 /* The settings of a class of jobs; NULL: unknown class. */
 const struct cap_class *node_config_class(const struct node_config *config,
                                           const char *name);
-/* ": did you mean 'NAME'?" of the classes, or "". */
-const char *node_config_class_hint(const struct node_config *config, const char *name,
-                                   char ret[NEAREST_TEXT]);
+/* For a name that is no class, as nearest_none_of().  Returns ret. */
+const char *node_config_no_class(const struct node_config *config, const char *name,
+                                 char ret[NEAREST_NONE]);
 
 /* The range that users may claim on a board with these limits. */
 void node_config_range(const struct node_config *config, const struct gpu_limits *limits,

@@ -129,7 +129,7 @@ static void list_words(const struct yaml_word *words, char *text, size_t size)
 int yaml_word(const struct yaml_node *node, const struct yaml_word *words, int *ret,
               uw_error *err)
 {
-    char list[120];
+    char list[120], hint[NEAREST_TEXT];
     int r = yaml_want(node, YAML_SCALAR, err);
 
     if (r < 0)
@@ -139,12 +139,16 @@ int yaml_word(const struct yaml_node *node, const struct yaml_word *words, int *
             *ret = words[i].value;
             return 0;
         }
+    struct nearest near = {0};
+    for (size_t i = 0; words[i].word; i++)
+        nearest_try(&near, yaml_raw(node), strlen(yaml_raw(node)), words[i].word);
     list_words(words, list, sizeof list);
     const struct yaml_place at = yaml_place(node);
     if (at.hidden) /* the words come from the table */
         return fail(err, -EINVAL, "%s:%u: column %u: this is none of: %s", at.name,
                     at.line, at.column, list);
-    return yaml_fail(node, err, -EINVAL, "'%.40s' is none of: %s", yaml_raw(node), list);
+    return yaml_fail(node, err, -EINVAL, "'%.40s' is none of: %s%s", yaml_raw(node), list,
+                     nearest_text(&near, hint));
 }
 
 /* ---- maps ---- */

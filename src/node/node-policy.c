@@ -389,14 +389,11 @@ const struct policy_preset *node_policy_presets(const struct node_policy *p,
     return policy ? policy->preset : policy_presets;
 }
 
-bool node_policy_has_class(const struct node_policy *p, const char *name)
+const char *node_policy_class_at(const struct node_policy *p, size_t i)
 {
     const struct policy *policy = p && p->file ? &p->file->policy : NULL;
 
-    for (size_t i = 0; policy && i < policy->n_classes; i++)
-        if (strcmp(policy->cls[i].name, name) == 0)
-            return true;
-    return false;
+    return policy && i < policy->n_classes ? policy->cls[i].name : NULL;
 }
 
 int node_policy_preset(const struct node_policy *p, const char *name, struct cap_arg *ret,

@@ -98,8 +98,8 @@ const struct policy_preset *node_policy_presets(const struct node_policy *p,
 int node_policy_preset(const struct node_policy *p, const char *name, struct cap_arg *ret,
                        uw_error *err);
 
-/* Whether the policy in force has a class of this name; p NULL: none. */
-bool node_policy_has_class(const struct node_policy *p, const char *name);
+/* The name of the i-th class of the policy in force; NULL: no more; p NULL: none. */
+const char *node_policy_class_at(const struct node_policy *p, size_t i);
 
 /* The facility's PUE now; 0: unknown, or p NULL. */
 double node_policy_pue(const struct node_policy *p);

@@ -539,11 +539,11 @@ static int preset_of(const char *name, struct cap_arg *ret, void *user, uw_error
     return node_policy_preset(node->policy, name, ret, err);
 }
 
-static bool has_class(const char *name, void *user)
+static const char *class_at(size_t i, void *user)
 {
     const struct node *node = user;
 
-    return node_policy_has_class(node->policy, name);
+    return node_policy_class_at(node->policy, i);
 }
 
 static void forget(uint64_t job, void *user)
@@ -581,7 +581,7 @@ int node_scheduler_start(struct node *node, uw_error *err)
                                         .roster = node->roster,
                                         .records = node->records,
                                         .preset = preset_of,
-                                        .has_class = has_class,
+                                        .class_at = class_at,
                                         .search = give_goal,
                                         .forget = forget,
                                         .withdraw = withdraw,

@@ -5,6 +5,7 @@
 #include <stdio.h>
 
 #include "base/error.h"
+#include "base/nearest.h"
 #include "base/units.h"
 #include "caps/claim-sources.h"
 #include "gpu/select.h"
@@ -302,7 +303,7 @@ static int check_job(const struct rights *rs, const struct node_who *who,
                      const struct node_job *ask, uw_error *err)
 {
     size_t n = n_boards(rs);
-    char hint[NEAREST_TEXT];
+    char none[NEAREST_NONE];
 
     if (!who->may_claim || who->only_job)
         return fail(err, -EPERM, "%s may not begin jobs", rights_name(who));
@@ -317,8 +318,8 @@ static int check_job(const struct rights *rs, const struct node_who *who,
     if (!who->admin && !ask->reg.pid)
         return fail(err, -EINVAL, "a job with source 'run' needs a process");
     if (ask->cls && *ask->cls && !node_config_class(rs->config, ask->cls))
-        return fail(err, -EINVAL, "there is no class '%.60s' of jobs%s", ask->cls,
-                    node_config_class_hint(rs->config, ask->cls, hint));
+        return fail(err, -EINVAL, "class %s",
+                    node_config_no_class(rs->config, ask->cls, none));
     if (n < 64 && ask->reg.boards >> n)
         return fail(err, -ENOENT, "there are %zu GPUs", n);
     return rs->boards ? 0 : fail(err, -EAGAIN, "no GPU is open (yet)");

@@ -10,6 +10,7 @@
 #include "base/error.h"
 #include "base/log.h"
 #include "base/names.h"
+#include "base/nearest.h"
 #include "base/units.h"
 #include "node/policy-facts.h"
 #include "node/scheduler-inside.h"
@@ -127,12 +128,30 @@ static bool is_unknown(const struct job_record *rec)
     return strncmp(rec->refused, JOB_UNKNOWN_GPUS, strlen(JOB_UNKNOWN_GPUS)) == 0;
 }
 
+/* -EINVAL: no class of the configuration or of the policy. */
+static int check_class(const struct scheduler *s, const char *name, uw_error *err)
+{
+    const struct config_caps *caps = &s->o.config->caps;
+    const char *known[CONFIG_CLASSES_MAX + POLICY_CLASSES_MAX + 1] = {NULL}, *more;
+    char none[NEAREST_NONE];
+    size_t n = 0;
+
+    for (size_t i = 0; i < caps->n_classes; i++)
+        known[n++] = caps->cls[i].name;
+    for (size_t i = 0; i < POLICY_CLASSES_MAX && (more = s->o.class_at(i, s->o.user));
+         i++)
+        known[n++] = more;
+    for (size_t i = 0; i < n; i++)
+        if (strcmp(known[i], name) == 0)
+            return 0;
+    return fail(err, -EINVAL, "class %s", nearest_none_of(name, known, none));
+}
+
 /* Applies the job's request, or reports why it cannot. */
 static void apply(struct scheduler *s, const struct job_entry *job,
                   struct job_record *rec, bool is_new)
 {
     uw_error why = {""};
-    char hint[NEAREST_TEXT];
     int r;
 
     if (is_unknown(rec) && !job->given && !rec->ask[0])
@@ -144,10 +163,8 @@ static void apply(struct scheduler *s, const struct job_entry *job,
         scheduler_hold_none(s, job->id);
         r = search(s, job, rec, is_new, &why);
     }
-    if (r == 0 && rec->cls[0] && !node_config_class(s->o.config, rec->cls) &&
-        !s->o.has_class(rec->cls, s->o.user))
-        r = fail(&why, -EINVAL, "class: there is no class '%s' of jobs%s", rec->cls,
-                 node_config_class_hint(s->o.config, rec->cls, hint));
+    if (r == 0 && rec->cls[0])
+        r = check_class(s, rec->cls, &why);
     say_refused(s, job, rec, r, &why);
 }
 

@@ -31,7 +31,7 @@ struct scheduler_opts {
     struct job_records *records;
     /* Resolves a preset of the policy to a share. */
     int (*preset)(const char *name, struct cap_arg *ret, void *user, uw_error *err);
-    bool (*has_class)(const char *name, void *user); /* of the policy */
+    const char *(*class_at)(size_t i, void *user); /* of the policy; NULL: no more */
     /* Begins the search that the record requests, or changes or removes its goal. */
     int (*search)(const struct job_entry *job, struct job_record *rec, void *user,
                   uw_error *err);

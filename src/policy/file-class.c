@@ -3,6 +3,7 @@
 #include <string.h>
 
 #include "base/error.h"
+#include "base/nearest.h"
 #include "policy/file-inside.h"
 
 enum { TERMS_MAX = 32, PATTERNS_MAX = 64, KEY_MAX = 80 };
@@ -41,19 +42,19 @@ struct reader {
 static int read_kind(const struct yaml_node *node, const struct policy_term *term,
                      uw_error *err)
 {
-    static const char *const words[] = {"development", "training", "inference",
-                                        "unknown"};
+    static const char *const words[] = {"development", "training", "inference", "unknown",
+                                        NULL};
+    char hint[NEAREST_TEXT];
 
     for (size_t i = 0; i < term->n; i++) {
         bool known = strchr(term->pattern[i], '*') != NULL;
-        for (size_t k = 0; k < n_elements(words); k++)
+        for (size_t k = 0; words[k]; k++)
             known = known || strcmp(words[k], term->pattern[i]) == 0;
         if (!known)
-            return yaml_fail(
-                node, err, -EINVAL,
-                "kind: '%.40s' is none of: development, training, inference, "
-                "unknown",
-                term->pattern[i]);
+            return yaml_fail(node, err, -EINVAL,
+                             "kind: '%.40s' is none of: development, training, "
+                             "inference, unknown%s",
+                             term->pattern[i], nearest_of(term->pattern[i], words, hint));
     }
     return 0;
 }

@@ -8,6 +8,7 @@
 #include <string.h>
 
 #include "base/error.h"
+#include "base/nearest.h"
 #include "base/units.h"
 #include "base/utf8.h"
 #include "io/file.h"
@@ -99,38 +100,37 @@ static int copy_all(const struct yaml_node *map, const struct words *w,
 static int find_kind(const struct yaml_node *map, const char *type,
                      const struct source_kind **ret, uw_error *err)
 {
-    char list[200] = "";
-    size_t n = 0;
+    const char *known[16] = {NULL}; /* there are fewer kinds */
+    char none[NEAREST_NONE];
 
     *ret = source_kind_find(type);
     if (*ret)
         return 0;
-    for (size_t i = 0; source_kind_at(i); i++)
-        n += (size_t)snprintf(list + n, sizeof list - n, "%s%s", i ? ", " : "",
-                              source_kind_type(source_kind_at(i)));
-    return yaml_fail(yaml_get(map, "type"), err, -EINVAL, "type: '%.40s' is none of: %s",
-                     type, list);
+    for (size_t i = 0; i < n_elements(known) - 1 && source_kind_at(i); i++)
+        known[i] = source_kind_type(source_kind_at(i));
+    return yaml_fail(yaml_get(map, "type"), err, -EINVAL, "type: %s",
+                     nearest_none_of(type, known, none));
 }
 
 static int take_provided(const struct yaml_node *node, struct source_config *c,
                          uw_error *err)
 {
     const char *text = "";
-    char list[100] = "";
-    size_t n = 0;
+    const char *known[SOURCE_GIVES + 1] = {NULL};
+    char none[NEAREST_NONE];
     int r = yaml_text(node, &text, err);
 
     if (r < 0)
         return r;
     for (size_t i = 0; source_kind_gives(c->kind, i); i++) {
-        if (strcmp(source_kind_gives(c->kind, i), text) == 0) {
+        known[i] = source_kind_gives(c->kind, i);
+        if (strcmp(known[i], text) == 0) {
             c->provides |= 1u << i;
             return 0;
         }
-        n += (size_t)snprintf(list + n, sizeof list - n, "%s%s", i ? ", " : "",
-                              source_kind_gives(c->kind, i));
     }
-    return yaml_fail(node, err, -EINVAL, "provides: '%.40s' is none of: %s", text, list);
+    return yaml_fail(node, err, -EINVAL, "provides: %s",
+                     nearest_none_of(text, known, none));
 }
 
 static int take_provides(const struct yaml_node *node, struct source_config *c,

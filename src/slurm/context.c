@@ -9,6 +9,7 @@
 
 #include "base/auto.h"
 #include "base/error.h"
+#include "base/nearest.h"
 #include "slurm/gres.h"
 
 enum { FILE_MAX = GRES_CONF_MAX };
@@ -51,8 +52,11 @@ int context_arguments(int argc, char **argv, struct arguments *ret, uw_error *er
 
     for (int i = 0; i < argc; i++) {
         bool found = false;
+        struct nearest near = {0};
+        char hint[NEAREST_TEXT];
         for (size_t k = 0; k < n_elements(known); k++) {
             size_t n = strlen(known[k].name);
+            nearest_try(&near, argv[i], strcspn(argv[i], "=") + 1, known[k].name);
             if (strncmp(argv[i], known[k].name, n) == 0 && argv[i][n]) {
                 *known[k].to = argv[i] + n;
                 found = true;
@@ -60,8 +64,9 @@ int context_arguments(int argc, char **argv, struct arguments *ret, uw_error *er
         }
         if (!found)
             r = fail(err, -EINVAL,
-                     "'%s' is none of: socket=PATH, boards=FILE, gres=FILE, times=FILE",
-                     argv[i]);
+                     "'%s' is none of: socket=PATH, boards=FILE, gres=FILE, "
+                     "times=FILE%s",
+                     argv[i], nearest_text(&near, hint));
     }
     *ret = a;
     return r;

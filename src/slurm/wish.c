@@ -8,6 +8,7 @@
 #include <string.h>
 
 #include "base/error.h"
+#include "base/nearest.h"
 #include "base/units.h"
 #include "base/utf8.h"
 #include "core/optimum/goal.h"
@@ -24,6 +25,17 @@ static int keep(const char *key, const char *text, struct wish *ret)
     return 0;
 }
 
+static int no_cap(const char *value, uw_error *err)
+{
+    struct nearest near = {0};
+    char hint[NEAREST_TEXT];
+
+    for (size_t i = 0; i < POLICY_PRESETS_BUILT_IN; i++)
+        nearest_try(&near, value, strlen(value), policy_presets[i].name);
+    return fail(err, -EINVAL, "'%s' is none of: " CAP_FORMS "%s", value,
+                nearest_text(&near, hint));
+}
+
 int wish_cap(const char *value, struct wish *ret, uw_error *err)
 {
     struct cap_arg cap = {0};
@@ -36,7 +48,7 @@ int wish_cap(const char *value, struct wish *ret, uw_error *err)
             return keep("preset", value, ret);
     int r = parse_cap(value, &cap, err);
     if (r == -EINVAL)
-        return fail(err, r, "'%s' is none of: " CAP_FORMS, value);
+        return no_cap(value, err);
     if (r < 0)
         return r;
     if (cap.mw == 0)
@@ -228,14 +240,12 @@ int table_check(const struct table *t, const struct wish *w, uw_error *err)
         return check_cap(t, w->mw, err);
     if (strcmp(w->key, "class") != 0 || t->n_classes == 0)
         return 0;
-    char names[120] = "";
-    size_t used = 0;
+    const char *known[TABLE_MAX + 1] = {NULL};
+    char none[NEAREST_NONE];
     for (size_t i = 0; i < t->n_classes; i++) {
         if (strcmp(t->cls[i], w->text) == 0)
             return 0;
-        if (used < sizeof names)
-            used += (size_t)snprintf(names + used, sizeof names - used, "%s%s",
-                                     i ? ", " : "", t->cls[i]);
+        known[i] = t->cls[i];
     }
-    return fail(err, -EINVAL, "class '%s' is none of this cluster's: %s", w->text, names);
+    return fail(err, -EINVAL, "class %s", nearest_none_of(w->text, known, none));
 }

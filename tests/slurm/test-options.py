@@ -149,7 +149,7 @@ def refused(c, server):
                        (["--gpu-power-cap=0"], "'0' must be above 0 W"),
                        (["--gpu-power-cap=101%"], "'101%' must be above 0 % and at most 100 %"),
                        (["--gpu-power-goal=faster"], "goal 'faster' is none of energy, edp, eds:K"),
-                       (["--gpu-power-class=hobby"], "class 'hobby' is none of this cluster's: training, inference"),
+                       (["--gpu-power-class=hobby"], "class 'hobby' is none of: training, inference"),
                        (["--gpu-power-cap=200", "--gpu-power-goal=edp"], "--gpu-power-cap or --gpu-power-goal, not both")):
         for name, command in submit.items():
             p = c.run(*command, "--gpus=1", *words, *(["true"] if name != "sbatch" else []), user=cluster.USER)

@@ -65,7 +65,7 @@ BAD = (
     ("a rule that reads what caps move", "rules:\n- {name: a, when: board.power > 4 W, cap: 200 W}\n",
      "3: a: reads board.power, which caps change: it needs an `until`"),
     ("a class that is not there", "classes:\n" + CLASS + "rules:\n- {name: r, jobs: {class: aa}, " + WHEN + ", cap: 200 W}\n",
-     "5: r: there is no class 'aa'"),
+     "5: r: class 'aa' is none of: a, other"),
     ("a signal that is not there", "rules:\n- {name: a, when: carbn > 4 g/kWh, cap: 60 %}\n",
      "3: when: column 1: there is no signal 'carbn': did you mean 'carbon'?"),
     ("units that do not fit", "rules:\n- {name: a, when: carbon > 4 W, cap: 60 %}\n",

@@ -116,7 +116,7 @@ def refused(node, d, s):
             ({"cap": "300"}, "cap: "), ({"cap": "many"}, "cap: "), ({"cap": "0 W"}, "cap: "),
             ({"preset": "balancd"}, "did you mean 'balanced'?"),
             ({"goal": "speed"}, "goal: "),
-            ({"cap": "250 W", "class": "no-such"}, "class: there is no class 'no-such' of jobs")):
+            ({"cap": "250 W", "class": "no-such"}, "class 'no-such' is none of: default")):
         status, got = s.put(4712, [3], **more)
         t.ok(status in (200, 201) and words in (got["refused"] or "") and "\n" not in got["refused"],
              f"{more}: registered, and why not", f"{status} {got}")
@@ -124,7 +124,7 @@ def refused(node, d, s):
         t.ok([h for h in s.held() if h[0] == 1 and h[1] != 255000] == held, "not capped by it", s.held())
     p = node.run("underwatt", "jobs")
     own = p.stdout.partition("slurm:4712")[2]
-    t.ok("holds its cap" in own and "no class 'no-such'" in " ".join(own.split()), "`jobs`: a cap in force, no class", p.stdout)
+    t.ok("holds its cap" in own and "class 'no-such' is none of: default" in " ".join(own.split()), "`jobs`: a cap in force, no class", p.stdout)
     status, got = s.put(4712, [3], cap="999 W")
     p = node.run("underwatt", "jobs")
     t.ok("refused: cap: 999 W is above 300 W" in " ".join(p.stdout.split()), "`jobs` says it", p.stdout)

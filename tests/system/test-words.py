@@ -60,10 +60,10 @@ for word in ("-V", "--version", "version", "-h", "--help", "help"):
          f"python -m underwatt {word}", f"{p.returncode} {p.stdout} {p.stderr}")
 
 WRONG = [  # what is typed, what is in the one line
-    (["repot"], ["'repot'", "did you mean 'report'?", "list, doctor, measure"]),
-    (["run", "--gaol", "edp", "--", "true"], ["'--gaol'", "did you mean '--goal'?", "--gpus"]),
-    (["top", "--dealy", "2"], ["'--dealy'", "did you mean '--delay'?", "--once"]),
-    (["top", "--verson"], ["'--verson'", "did you mean '--version'?", "--help, --version"]),
+    (["repot"], ["'repot'", "(see --help): did you mean 'report'?"]),
+    (["run", "--gaol", "edp", "--", "true"], ["run: unknown option '--gaol' (see --help): did you mean '--goal'?\n"]),
+    (["top", "--dealy", "2"], ["'--dealy'", "did you mean '--delay'?"]),
+    (["top", "--verson"], ["'--verson'", "did you mean '--version'?"]),
     (["--verson"], ["unknown option '--verson'", "did you mean '--version'?", "one of --help, --version"]),
     (["run", "--goal", "slowdwn:1.05", "--", "true"], ["'slowdwn:1.05'", "did you mean 'slowdown'?", "energy, edp"]),
     (["run", "--goal", "slowdown:5000000%", "--", "true"], ["slowdown:5000000%", "1..100"]),
@@ -172,7 +172,7 @@ with uwtest.Node(board="v100", count=1) as node:
     d = node.daemon("caps: {classes: {prod: {floor: 60 %}}}\n")
     t.ok("<6>event=boards" in d.log(), "under journald each line has its priority", d.log())
     p = node.run("underwatt", "run", "-q", "--gpus", "0", "--class", "prdo", "--", "true")
-    t.ok(p.returncode == 2 and "did you mean 'prod'?" in p.stderr, "run --class prdo", p.stderr)
+    t.ok(p.returncode == 2 and "class 'prdo' is none of: default, prod: did you mean 'prod'?" in p.stderr, "run --class prdo", p.stderr)
     d.stop()
     d = node.daemon(env={"JOURNAL_STREAM": "1:2"})
     t.ok("event=boards" in d.log() and "<" not in d.log(), "where stderr is another file no line has one", d.log())

@@ -87,17 +87,18 @@ static const struct policy_class *find_class(const struct policy *p, const char 
 
 static void check_classes_of(struct finder *f, const struct policy_rule *rule)
 {
-    char hint[NEAREST_TEXT];
+    const char *known[POLICY_CLASSES_MAX + 2] = {NULL};
+    size_t n =
+        f->p->n_classes < POLICY_CLASSES_MAX ? f->p->n_classes : POLICY_CLASSES_MAX;
+    char none[NEAREST_NONE];
 
+    for (size_t k = 0; k < n; k++)
+        known[k] = f->p->cls[k].name;
+    known[n] = POLICY_CLASS_OTHER;
     for (size_t i = 0; i < rule->n_cls; i++) {
         const char *name = rule->cls[i];
-        struct nearest near = {0};
-        if (find_class(f->p, name) || strcmp(name, POLICY_CLASS_OTHER) == 0)
-            continue;
-        for (size_t k = 0; k < f->p->n_classes; k++)
-            nearest_try(&near, name, strlen(name), f->p->cls[k].name);
-        say(f, true, "%s: there is no class '%s'%s", rule->name, name,
-            nearest_text(&near, hint));
+        if (!find_class(f->p, name) && strcmp(name, POLICY_CLASS_OTHER) != 0)
+            say(f, true, "%s: class %s", rule->name, nearest_none_of(name, known, none));
     }
 }
 

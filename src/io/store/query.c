@@ -9,6 +9,7 @@
 #include "base/error.h"
 #include "base/moment.h"
 #include "base/names.h"
+#include "base/nearest.h"
 #include "base/units.h"
 #include "io/ledger-report.h"
 
@@ -133,6 +134,8 @@ static bool good_label(const char *key)
 static int read_key(const char *value, struct ledger_key *ret, uw_error *err)
 {
     int by = names_number(NAMES_REPORT_BY, value);
+    struct nearest near = {0};
+    char hint[NEAREST_TEXT];
 
     if (by >= 0 && by != LEDGER_BY_LABEL) {
         *ret = (struct ledger_key){.by = (enum ledger_by)by};
@@ -143,11 +146,15 @@ static int read_key(const char *value, struct ledger_key *ret, uw_error *err)
         (void)snprintf(ret->label, sizeof ret->label, "%.63s", value + 6);
         return 0;
     }
-    return fail(err, -EINVAL,
-                "by: '%.40s' is none of job, user, group, project, class, partition, "
-                "account, qos, array, gpu, cpu, day, label:KEY (letters, digits, _-./, "
-                "63 at most)",
-                value);
+    for (size_t i = 0; i < names_lists[NAMES_REPORT_BY].n; i++)
+        nearest_try(&near, value, strlen(value),
+                    names_word(NAMES_REPORT_BY, (unsigned)i));
+    return fail(
+        err, -EINVAL,
+        "by: '%.30s' is none of: job, user, group, project, class, partition, "
+        "account, qos, array, gpu, cpu, day, label:KEY (up to 63 letters, digits, "
+        "_-./)%s",
+        value, nearest_text(&near, hint));
 }
 
 static bool stands_alone(const struct ledger_key *k)
@@ -239,7 +246,7 @@ static int set_zone(struct ledger_query *q, const char *value, uw_error *err)
     int r = named ? zone_read(value, &zone, err) : 0;
     if (r == -ENOENT || r == -EINVAL)
         return fail(err, -EINVAL,
-                    "zone: '%.40s' is none of utc, local and the zones of " ZONE_FOLDER,
+                    "zone: '%.40s' is none of: utc, local and the zones of " ZONE_FOLDER,
                     value);
     if (r < 0)
         return fail_in(err, r, "zone");
@@ -315,10 +322,11 @@ int ledger_query_set(struct ledger_query *q, const char *key, const char *value,
     for (size_t i = 0; i < n_elements(keys); i++)
         if (strcmp(key, keys[i].key) == 0)
             return keys[i].set(q, value, err);
-    return fail(err, -ENOENT,
-                "'%.40s' is none of by, user, job, label, from, to, zone, gco2e_kwh, "
-                "price_kwh, waste",
-                key);
+    static const char *const known[] = {"by",        "user",  "job",  "label",
+                                        "from",      "to",    "zone", "gco2e_kwh",
+                                        "price_kwh", "waste", NULL};
+    char none[NEAREST_NONE];
+    return fail(err, -ENOENT, "%s", nearest_none_of(key, known, none));
 }
 
 struct utc {

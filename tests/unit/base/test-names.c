@@ -37,8 +37,6 @@ static void test_list(enum names of)
 
 static void test_lookups(void)
 {
-    char text[40];
-
     is_str(names_word(NAMES_CAP_STATE, 3), "yielded", "a word");
     is_str(names_text(NAMES_FINDING, 3), "does not work", "its text");
     is_int(names_number(NAMES_CLAIM_KIND, "hard"), 3, "a number");
@@ -47,8 +45,6 @@ static void test_lookups(void)
     is_str(names_word(NAMES_CLAIM_KIND, 0), "?", "a number that the list leaves out");
     ok(!names_word_or_null(NAMES_CLAIM_REASON, 0), "an empty word is told as none");
     is_str(names_word_or_null(NAMES_CLAIM_REASON, 3), "range", "… any other as it is");
-    is_str(names_all(NAMES_CLAIM_KIND, text, sizeof text), "soft, named, hard", "all");
-    is_str(names_all(NAMES_CLAIM_KIND, text, 8), "soft, n", "… as far as they fit");
     is_int(METER_WHY_COARSE, 256, "flags are bits by number");
 }
 

@@ -86,8 +86,10 @@ static const struct {
 };
 
 static const struct { const char *name, *text; int r; const char *words; } bad[] = {
-    {"an unknown section", "nodes: {}", -EINVAL, "c.yaml:1: unknown key 'nodes'"},
+    {"an unknown section", "cluster: {}", -EINVAL, "c.yaml:1: unknown key 'cluster'"},
     {"an unknown key", "node:\n  admin: x", -EINVAL, "c.yaml:2: unknown key 'admin' in node"},
+    {"a near section", "nod: {}", -EINVAL, "c.yaml:1: unknown key 'nod': did you mean 'node'?"},
+    {"a near deep key", "api:\n  tcp:\n    certificat: 1", -EINVAL, "c.yaml:3: unknown key 'certificat' in api.tcp: did you mean 'certificate'?"},
     {"an unknown deep key", "api:\n  tcp:\n    port: 1", -EINVAL, "c.yaml:3: unknown key 'port' in api.tcp"},
     {"a dotted key", "node.interval: 5 s", -EINVAL, "c.yaml:1: unknown key 'node.interval'"},
     {"a key twice", "node: {log: info}\nnode: {log: info}", -EINVAL, "c.yaml:2:"},

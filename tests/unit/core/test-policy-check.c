@@ -56,7 +56,7 @@ static const struct {
     {"two goals of one priority", {{"a", "shut", NULL, {.has_goal = true, .priority = 3}}, {"b", "shut", NULL, {.priority = 3}}, {"c", "shut", NULL, {.has_goal = true, .priority = 3}}}, {{0}}, false, 1,
      "rule 2: c: its goal has priority 3, as that of a: one has to be higher"},
     {"a class that is not there", {{"a", "shut", NULL, {.n_cls = 1, .cls = of_dve}}}, {{"dev", true, 0}}, false, 1,
-     "rule 0: a: there is no class 'dve': did you mean 'dev'?"},
+     "rule 0: a: class 'dve' is none of: dev, other: did you mean 'dev'?"},
     {"false for ever", {{"a", "shut and 1 > 2", NULL, {0}}}, {{0}}, false, 1,
      "rule 0: a: never acts: its condition is false whatever the signals are"},
     {"true for ever", {{"a", "shut or true", NULL, {0}}}, {{0}}, false, 0,

@@ -160,6 +160,7 @@ static const struct { const char *text; int r; const char *says; } maps[] = {
     {"name: a\nlimit: 300\n", -EINVAL, "m.yaml:2: limit: '300' has no unit"},
     {"name: a\nlimit: 30 W\n", -ERANGE, "m.yaml:2: limit: 30 W is outside 50..1000 W"},
     {"name: a\nlatency: 2 s\n", -ERANGE, "m.yaml:2: latency: 2 s is outside 0..1 s"},
+    {"name: a\ntype: a10\n", -EINVAL, "m.yaml:2: 'a10' is none of: v100, a100: did you mean 'a100'?"},
     {"name: a\ntype: h100\n", -EINVAL, "m.yaml:2: 'h100' is none of: v100, a100"},
 };
 /* clang-format on */

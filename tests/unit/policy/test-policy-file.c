@@ -142,7 +142,7 @@ static const struct {
     {"policy: 1\nclasses: [{name: a, match: {slurm: {acount: b}}}]", "p.yaml:2: unknown key 'acount': did you mean 'account'?"},
     {"policy: 1\nclasses: [{name: a, match: {user: []}}]", "p.yaml:2: expected a list of 1 to 64 values"},
     {"policy: 1\nclasses: [{name: a, match: {class: b}}]", "p.yaml:2: unknown key 'class'"},
-    {"policy: 1\nclasses: [{name: a, match: {kind: trainin}}]", "p.yaml:2: kind: 'trainin' is none of: development, training, inference, unknown"},
+    {"policy: 1\nclasses: [{name: a, match: {kind: trainin}}]", "p.yaml:2: kind: 'trainin' is none of: development, training, inference, unknown: did you mean 'training'?"},
     {"policy: 1\nclasses: [{name: a, match: {}, goal: edp, preset: minimal}]", "p.yaml:2: a: a goal or a preset, not both"},
     {"policy: 1\nclasses: [{name: a, match: {}, goal: fast}]", "p.yaml:2: goal 'fast' is none of energy, edp"},
     {"policy: 1\nclasses: [{name: a, match: {}, preset: minimum}]", "p.yaml:2: preset: 'minimum' is no preset: did you mean 'minimal'? (known: aggressive, balanced, minimal)"},

@@ -43,7 +43,7 @@ static const struct { const char *cap, *cls; int r; const char *text; } checks[]
     {"999", NULL, -ERANGE, "999 W is above 700 W, the highest limit of this cluster's boards"},
     {"99", NULL, -ERANGE, "99 W is below 100 W, the lowest limit of this cluster's boards"},
     {"350", NULL, -ERANGE, "350 W is in the range of none of this cluster's boards"},
-    {NULL, "training", 0, ""}, {NULL, "training2", -EINVAL, "class 'training2' is none of this cluster's: training, inference"},
+    {NULL, "training", 0, ""}, {NULL, "training2", -EINVAL, "class 'training2' is none of: training, inference: did you mean 'training'?"},
 };
 /* clang-format on */
 
