@@ -45,7 +45,7 @@ struct job_run {
          opt_flag, &(j).quiet},                                                       \
         {"carbon",   0,                                                               \
          "G",        "the grid's gCO2e per kWh, for the report",                      \
-         opt_double, &(j).carbon_g_per_kwh},                                          \
+         opt_carbon, &(j).carbon_g_per_kwh},                                          \
     {                                                                                 \
         "price", 0, "P", "price of a kWh, for the report: 0.30 or \"0.30 EUR\"",      \
             opt_price, &(j).price                                                     \

@@ -8,8 +8,6 @@
 #include "cli/daemon.h"
 #include "cli/job-node.h"
 
-enum { CARBON_MOST = 10000, PRICE_MOST = 1000000 }; /* as in `underwatt report` */
-
 /* Checks before CMD runs that the report can be written. */
 static int check_output(const struct job_run *j, const char *option, const char *path)
 {
@@ -55,12 +53,6 @@ int job_run(struct job_run *j, const struct opts_rest *rest)
     if (rest->argc == 0)
         return cli_fail(EXIT_USAGE, "%s: no command: usage: underwatt %s %s",
                         j->cmd->name, j->cmd->name, j->cmd->args);
-    if (!(j->carbon_g_per_kwh >= 0 && j->carbon_g_per_kwh <= CARBON_MOST))
-        return cli_fail(EXIT_USAGE, "%s: --carbon: %g is outside 0..%d g/kWh",
-                        j->cmd->name, j->carbon_g_per_kwh, CARBON_MOST);
-    if (!(j->price.per_kwh >= 0 && j->price.per_kwh <= PRICE_MOST))
-        return cli_fail(EXIT_USAGE, "%s: --price: %g is outside 0..%d", j->cmd->name,
-                        j->price.per_kwh, PRICE_MOST);
     int bad = check_output(j, "--json", j->json);
     if (bad == EXIT_OK)
         bad = check_output(j, "--report", j->report);

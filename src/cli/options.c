@@ -16,6 +16,8 @@
 #include "core/optimum/goal.h"
 #include "gpu/backends.h"
 
+enum { CARBON_MOST = 10000, PRICE_MOST = 1000000 }; /* as in a report's query */
+
 int opt_flag(const char *text, void *ret, uw_error *err)
 {
     (void)text;
@@ -49,6 +51,18 @@ int opt_double(const char *text, void *ret, uw_error *err)
     return parse_double(text, ret, err);
 }
 
+int opt_carbon(const char *text, void *ret, uw_error *err)
+{
+    double g = 0;
+    int r = parse_double(text, &g, err);
+
+    if (r == 0 && !(g >= 0 && g <= CARBON_MOST))
+        return fail(err, -ERANGE, "'%.40s' is outside 0..%d g/kWh", text, CARBON_MOST);
+    if (r == 0)
+        *(double *)ret = g;
+    return r;
+}
+
 int opt_price(const char *text, void *ret, uw_error *err)
 {
     struct opt_price price = {0};
@@ -65,6 +79,8 @@ int opt_price(const char *text, void *ret, uw_error *err)
         if (!isalpha((unsigned char)*c))
             return fail(err, -EINVAL, "'%.40s' is not of the form '0.30 EUR'", text);
     int r = parse_double(number, &price.per_kwh, err);
+    if (r == 0 && !(price.per_kwh >= 0 && price.per_kwh <= PRICE_MOST))
+        return fail(err, -ERANGE, "'%.40s' is outside 0..%d", text, PRICE_MOST);
     if (r == 0)
         *(struct opt_price *)ret = price;
     return r;

@@ -65,7 +65,9 @@ struct opt_price {
     char currency[8]; /* letters; "": not named */
 };
 int opt_price(const char *text, void *ret, uw_error *err); /* struct opt_price */
-int opt_goal(const char *text, void *ret, uw_error *err);  /* struct goal */
+/* double, g/kWh */
+int opt_carbon(const char *text, void *ret, uw_error *err);
+int opt_goal(const char *text, void *ret, uw_error *err); /* struct goal */
 
 /* const char *: a boards text whose sources this process may open (gpu_boards_check);
  * lives as long as the process.
