@@ -54,6 +54,8 @@ int cap_boards_get(const struct cap_remote *o, struct cap_boards *ret)
     return EXIT_OK;
 }
 
+enum { UNDER = 17 }; /* columns of "GPU 0  300 W     " */
+
 static bool among(const struct cap_boards *b, const char *uuid)
 {
     for (size_t i = 0; i < b->n; i++)
@@ -135,35 +137,40 @@ static void print_claim(const struct json_value *c)
 {
     double left_s = take_number(c, "left_s");
     const char *why = take_text(c, "why");
-    char ends[48] = "", what[32];
+    char ends[48] = "", what[32], text[600];
 
     if (!isnan(left_s))
         (void)snprintf(ends, sizeof ends, ", %s left", figure_time(left_s).t);
     cap_claim_text(c, what, sizeof what);
-    printf("      %s claim %" PRIu64 ": %s, at most %s, %s%s%s%s\n",
-           take_bool(c, "wins") ? ">" : " ", take_u64(c, "id"), take_text(c, "kind"),
-           what, take_text(c, "who"), *why ? ": " : "", why, ends);
+    (void)snprintf(text, sizeof text, "%s claim %" PRIu64 ": %s, at most %s, %s%s%s%s",
+                   take_bool(c, "wins") ? ">" : " ", take_u64(c, "id"),
+                   take_text(c, "kind"), what, take_text(c, "who"), *why ? ": " : "", why,
+                   ends);
+    (void)fputs("      ", stdout);
+    text_wrap_in(stdout, text_width(), 6, 8, text);
 }
 
 static void print_board(const struct cap_shown *b, const struct json_value *claims)
 {
     const struct json_value *cap = json_get(b->gpu, "cap");
     const char *state = take_text(cap, "state");
-    char limit[24] = "unknown", text[240];
+    char limit[24] = "unknown", state_text[240], text[600];
+    bool ramps = take_bool(cap, "ramping");
 
     if (b->enforced_mw)
         (void)snprintf(limit, sizeof limit, "%g W", w_of_mw(b->enforced_mw));
     /* "200 W: named claim of anna": the watts once, if the target is in force */
     size_t n = strlen(limit);
     bool same = strncmp(b->why, limit, n) == 0 && strncmp(b->why + n, ": ", 2) == 0;
-    printf("GPU %u  %-9s %s", b->index, limit, b->why + (same ? n + 2 : 0));
-    if (take_bool(cap, "ramping"))
-        printf("; on the way down");
-    else if (*state && strcmp(state, "free") != 0 && strcmp(state, "held") != 0) {
-        take_cap_state(cap, text, sizeof text);
-        printf("; %s", text);
-    }
-    printf("\n");
+    bool plain = !*state || strcmp(state, "free") == 0 || strcmp(state, "held") == 0;
+    take_cap_state(cap, state_text, sizeof state_text);
+    (void)snprintf(text, sizeof text, "%s%s%s", b->why + (same ? n + 2 : 0),
+                   ramps || !plain ? "; " : "",
+                   ramps   ? "on the way down"
+                   : plain ? ""
+                           : state_text);
+    int at = printf("GPU %u  %-9s ", b->index, limit);
+    text_wrap_in(stdout, text_width(), at > 0 ? (unsigned)at : 0, UNDER, text);
     for (size_t i = 0; i < json_count(claims); i++)
         if (take_u64(json_at(claims, i), "gpu") == b->index)
             print_claim(json_at(claims, i));

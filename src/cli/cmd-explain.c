@@ -230,6 +230,6 @@ static int run(const struct cli_env *env, int argc, char **argv)
 const struct cmd cmd_explain = {
     "explain",
     "[OPTIONS] GPU",
-    "Why a board's cap is what it is: claims, winner, floor, ramp",
+    "Show why a board's cap is what it is: claims, winner, floor, ramp",
     run,
 };

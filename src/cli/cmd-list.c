@@ -161,7 +161,8 @@ static void print_table(const struct list *l)
         printf("simulated node %s, clock at %g x real time\n", l->s->about.state_dir,
                clock.speed);
     printf("%3s  %-25s %8s %8s %9s %9s %5s %5s\n     %-12s  %s\n", "#", "board", "power",
-           "limit", "range, W", "energy", "temp", "util", "uuid", "cap; held by; jobs");
+           "limit", "range, W", "energy", "temp", "util", "uuid",
+           "cap; limits of the clock; jobs");
     for (size_t i = 0; i < l->n; i++)
         print_board(l, &l->s->board[l->at[i]]);
 }

@@ -14,6 +14,6 @@ static int run(const struct cli_env *env, int argc, char **argv)
 const struct cmd cmd_measure = {
     "measure",
     "[OPTIONS] -- CMD [ARG…]",
-    "Time, energy by board and mean power of one run of CMD",
+    "Measure time, energy by board and mean power of one run of CMD",
     run,
 };

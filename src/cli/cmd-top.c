@@ -218,6 +218,6 @@ static int run(const struct cli_env *env, int argc, char **argv)
 const struct cmd cmd_top = {
     "top",
     "[OPTIONS]",
-    "Live view of boards, power against cap, jobs and claims",
+    "Show boards, power against cap, jobs and claims, live",
     run,
 };

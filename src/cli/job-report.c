@@ -252,11 +252,11 @@ static void print_tuner(const struct job_run *j, const struct job_result *r, FIL
     print_saved(t, to);
     if (s->cost_known)
         (void)fprintf(to,
-                      "  search %.0f s, %u windows at %zu caps; it took %s %s and %.1f s "
-                      "%s than the held cap would have\n",
-                      s->search_s, t->windows, t->n_caps,
-                      figure_joules(fabs(s->cost_j)).t, s->cost_j < 0 ? "less" : "more",
-                      fabs(s->cost_s), s->cost_s < 0 ? "less" : "more");
+                      "  search %.0f s, %zu caps; it took %s %s and %.1f s %s than the "
+                      "held cap would have\n",
+                      s->search_s, t->n_caps, figure_joules(fabs(s->cost_j)).t,
+                      s->cost_j < 0 ? "less" : "more", fabs(s->cost_s),
+                      s->cost_s < 0 ? "less" : "more");
     print_memory(t, to);
     if (t->changes || t->stalls)
         (void)fprintf(to, "  searched again %u time%s; %u stall%s\n", t->changes,

@@ -109,7 +109,7 @@ static void put_tables(const struct json_value *report, FILE *to)
         html_put(to, "h2", "%s%s%s", titles[i], unit ? ", " : "",
                  unit ? report_unit(report).name : "");
         if (none)
-            html_put(to, "p", "No energy was recorded.");
+            html_put(to, "p", "No energy%s was recorded.", parts ? "" : " of jobs");
         else
             put_table(report, i, to);
     }

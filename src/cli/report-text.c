@@ -276,7 +276,8 @@ static int put_report(const struct json_value *report, const struct table *t, FI
     if (n == 0)
         (void)fprintf(to, "No energy%s was recorded.\n",
                       strcmp(take_text(report, "by"), "cpu") == 0 ? " of processors"
-                                                                  : "");
+                      : report_has_parts(report)                  ? ""
+                                                                  : " of jobs");
     else
         put_tables(report, t, to);
     if (n > SHOWN)

@@ -72,9 +72,9 @@ static void on_run(const struct sweep_run *run, size_t no, void *user)
         return;
     sweeper_now(r->sweeper, &now);
     left_text(&now, left, sizeof left);
-    cli_say("run %zu of %zu: %s, %.4g s, %.5g J, mean %.1f W%s", no, now.n_plan,
-            view_watts(run->cap_mw, watts), run->time_s, run->energy_j,
-            run->energy_j / run->time_s, left);
+    cli_say("run %zu of %zu: %s, %.4g s, %s, mean %s%s", no, now.n_plan,
+            view_watts(run->cap_mw, watts), run->time_s, figure_joules(run->energy_j).t,
+            figure_watts(run->energy_j / run->time_s).t, left);
 }
 
 static int on_live(struct loop_timer *timer, uint64_t now_ns, void *user)

@@ -77,5 +77,5 @@ for shell, name in (("bash", "underwatt.bash"), ("zsh", "_underwatt"), ("fish", 
 if shutil.which("fish"):
     p = subprocess.run(["fish", "--no-config", "-c", f"source {DIR}/underwatt.fish; complete -C 'underwatt '; "
                         "complete -C 'underwatt sweep --st'"], capture_output=True, text=True, env=ENV, timeout=60)
-    t.ok("measure\tTime" in p.stdout and "--step\t" in p.stdout, "fish offers commands and options", p.stdout + p.stderr)
+    t.ok("measure\tMeasure" in p.stdout and "--step\t" in p.stdout, "fish offers commands and options", p.stdout + p.stderr)
 t.done()

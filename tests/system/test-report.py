@@ -128,7 +128,7 @@ def emissions():
         for args, word in ((("--user", "nobody-here"), "of nobody-here"), (("--job", "4711"), "job 4711"),
                            (("--label", "team=x"), "team=x")):
             p = node.run("underwatt", "report", *args)
-            t.ok("No energy was recorded." in p.stdout and word + " alone" in " ".join(p.stdout.split()),
+            t.ok("No energy of jobs was recorded." in p.stdout and word + " alone" in " ".join(p.stdout.split()),
                  f"of {word}: nothing", p)
         p = node.run("underwatt", "report", "--by", "gpu", "--job", "1")
         t.ok(p.returncode == 2 and "by gpu has no jobs" in p.stderr, "boards have no user", p)

@@ -63,7 +63,7 @@ def test_whole(node, tmp):
          "stdout is the command's own", p.stdout)
     t.ok("SIMULATED: underwatt-sim train" in p.stderr and "min EDS(1.5)" in p.stderr,
          "the table is on stderr", p.stderr)
-    t.ok(len(re.findall(r"run \d of 4: \d+ W, .* J, mean", p.stderr)) == 4 and
+    t.ok(len(re.findall(r"run \d of 4: \d+ W, .* k?J, mean", p.stderr)) == 4 and
          re.search(r"run 2 of 4.*about \d+ s left", p.stderr) and "\r" not in p.stderr,
          "a plain line a run, with the time left", p.stderr)
     d = json.loads(pathlib.Path(out["json"]).read_text())

@@ -109,7 +109,7 @@ static void test_text(void)
     has(user, "uid 4242");
     has(user, " g CO2e at 360 g/kWh");
     has_not(job, "CO2e");
-    has(none, "No energy was recorded.");
+    has(none, "No energy of jobs was recorded.");
     has(none, "Jobs of uid 1000 alone");
     has(none, "The meters recorded nothing.");
     has_not(none, "SIMULATED");
@@ -329,7 +329,7 @@ static void test_html(void)
     has_not(job, "http://www.w3.org/1999"); /* nothing from elsewhere */
     has_not(day, "NaN");
     has(user, "<th>EUR</th>");
-    has(none, "No energy was recorded.");
+    has(none, "No energy of jobs was recorded.");
     has_not(none, "<svg");
     size_t svgs = 0;
     for (const char *at = job; (at = strstr(at, "<svg")) != NULL; at++)
