@@ -1,6 +1,7 @@
 #include "base/auto.h"
 #include "base/error.h"
 #include "base/units.h"
+#include "cli/before.h"
 #include "cli/sweep.h"
 
 static int check(const struct sweep_args *a, const struct opts_rest *rest)
@@ -86,7 +87,9 @@ static int run(const struct cli_env *env, int argc, char **argv)
         return code;
     if (a.sim)
         return sweep_simulated(&a);
-    code = sweep_check_daemon(&a);
+    code = before_program(&cmd_sweep, env, rest.argv[0]);
+    if (code == EXIT_OK)
+        code = sweep_check_daemon(&a);
     return code == EXIT_OK ? sweep_command(&a, (const char *const *)rest.argv) : code;
 }
 

@@ -47,6 +47,7 @@ struct cli_env {
     const char *data;           /* UNDERWATT_DATA */
     struct gpu_visible visible; /* boards that the environment leaves to a job */
     const char *cuda_injection; /* CUDA_INJECTION64_PATH */
+    const char *path;           /* PATH */
     const char *runtime_dir;    /* XDG_RUNTIME_DIR */
     const char *socket;         /* UNDERWATT_SOCKET: the daemon's */
     const char *sim_state;      /* UNDERWATT_SIM_STATE: of a simulated world */
@@ -78,5 +79,7 @@ int cli_fail(int code, const char *format, ...) __attribute__((format(printf, 2,
 int cli_exit_of(int r);
 /* The shell's exit code for a wait status: 0..255, 128+N for signal N. */
 int cli_exit_of_status(int status);
+/* The shell's exit code for the -errno of a program that cannot be executed. */
+int cli_exit_of_exec(int r);
 
 #endif

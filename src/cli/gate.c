@@ -8,8 +8,9 @@
 
 #include "base/units.h"
 #include "cli/cmd.h"
+#include "io/program.h"
 
-int gate_run(int argc, char **argv)
+int gate_run(int argc, char **argv, const char *folders)
 {
     uint64_t number = 0;
     char go;
@@ -23,8 +24,8 @@ int gate_run(int argc, char **argv)
     } while (n < 0 && errno == EINTR);
     if (n != 1 || fcntl(fd, F_SETFD, FD_CLOEXEC) < 0)
         return EXIT_BEFORE;
-    (void)execvp(argv[1], argv + 1);
-    int why = errno;
+    int r = program_exec(argv + 1, folders);
+    int why = -r;
     (void)!write(fd, &why, sizeof why);
-    return why == ENOENT ? EXIT_NOT_FOUND : EXIT_CANNOT_RUN;
+    return cli_exit_of_exec(r);
 }

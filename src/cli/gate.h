@@ -6,9 +6,10 @@
 
 #define GATE_WORD "exec-gate"
 
-/* argv: FD CMD ARG….  After one byte on FD, executes CMD and closes FD.  If that fails,
- * writes errno to FD as an int and returns 126 or 127.  Returns 125 at end of file.
+/* argv: FD CMD ARG….  folders: PATH.  After one byte on FD, executes CMD and closes FD.
+ * If that fails, writes errno to FD as an int and returns 126 or 127.  Returns 125 at end
+ * of file.
  */
-int gate_run(int argc, char **argv);
+int gate_run(int argc, char **argv, const char *folders);
 
 #endif

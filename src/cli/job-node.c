@@ -565,8 +565,8 @@ static int run(struct remote *r)
         return cli_fail(EXIT_BEFORE, "%s: %s", r->j->cmd->name,
                         got < 0 ? err.text : "ended early");
     if (r->exec_errno)
-        return cli_fail(r->exec_errno == ENOENT ? EXIT_NOT_FOUND : EXIT_CANNOT_RUN,
-                        "%s: %s", r->argv[0], strerror(r->exec_errno));
+        return cli_fail(cli_exit_of_exec(-r->exec_errno), "%s: %s: %s", r->j->cmd->name,
+                        r->argv[0], strerror(r->exec_errno));
     if (r->line_there)
         (void)fputs("\r\033[K", stderr);
     r->line_there = false;

@@ -5,6 +5,7 @@
 #include <string.h>
 #include <unistd.h>
 
+#include "cli/before.h"
 #include "cli/daemon.h"
 #include "cli/job-node.h"
 
@@ -56,6 +57,8 @@ int job_run(struct job_run *j, const struct opts_rest *rest)
     int bad = check_output(j, "--json", j->json);
     if (bad == EXIT_OK)
         bad = check_output(j, "--report", j->report);
+    if (bad == EXIT_OK)
+        bad = before_program(j->cmd, j->env, rest->argv[0]);
     if (bad != EXIT_OK)
         return bad;
     if (inject_prepare(j->env, j->count_launches, &j->inject, &err) < 0)

@@ -100,6 +100,7 @@ static void read_environment(struct cli_env *env)
     env->data = getenv("UNDERWATT_DATA");
     gpu_visible_read(getenv, &env->visible);
     env->cuda_injection = getenv("CUDA_INJECTION64_PATH");
+    env->path = getenv("PATH");
     env->runtime_dir = getenv("XDG_RUNTIME_DIR");
     env->socket = getenv("UNDERWATT_SOCKET");
     env->sim_state = getenv("UNDERWATT_SIM_STATE");
@@ -155,7 +156,7 @@ int main(int argc, char **argv)
     if (!has_streams())
         return EXIT_FAIL;
     if (argc > 2 && strcmp(argv[1], GATE_WORD) == 0)
-        return gate_run(argc - 2, argv + 2);
+        return gate_run(argc - 2, argv + 2, getenv("PATH"));
     loop_child_keep_inherited();
     int code = give_up_root(&env);
     if (code != EXIT_OK)

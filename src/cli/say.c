@@ -45,3 +45,8 @@ int cli_exit_of_status(int status)
         return WEXITSTATUS(status);
     return WIFSIGNALED(status) ? 128 + WTERMSIG(status) : 1;
 }
+
+int cli_exit_of_exec(int r)
+{
+    return r == -ENOENT ? EXIT_NOT_FOUND : EXIT_CANNOT_RUN;
+}

@@ -75,11 +75,19 @@ def bad_input(node):
         node.fault(i, "found")
 
 
+def executable(path, data):
+    path.write_bytes(data)
+    path.chmod(0o755)
+    return str(path)
+
+
 def status(node):
+    old = executable(pathlib.Path(node.tmp) / "old", b"#!/nowhere/python\n")
+    other = executable(pathlib.Path(node.tmp) / "other", b"\x7fELF\x02\x01\x01" + bytes(100))
     for words, code in ((["true"], 0), (["sh", "-c", "exit 7"], 7), (["sh", "-c", "exit 255"], 255),
                         (["sh", "-c", "kill -9 $$"], 137), (["sh", "-c", "kill -TERM $$"], 143),
                         (["/etc/passwd"], 126), (["/"], 126), (["/nowhere/at-all"], 127),
-                        (["no-such-program-here"], 127)):
+                        (["no-such-program-here"], 127), ([old], 127), ([other], 126)):
         p = node.run("underwatt", "measure", "--", *words)
         t.ok(p.returncode == code and not p.stdout, f"measure -- {words[-1]}: {code}",
              f"{p.returncode} {p.stderr}")

@@ -106,6 +106,7 @@ def same(t, node, d):
         node.run("underwatt", "run", "-q", *opts, "--goal", "edp", "--gpus", "0", "--name", f"same {name}",
                  "--", "true", arg)
     t.ok(wait(lambda: command("same d")), "the runs are in the ledger")
+    t.equal([command("cmd"), command("passwd")], [None, None], "a CMD that could not be executed is no job")
     a, b, c, none = (command(f"same {name}")[0] for name in runs)
     t.ok(a and len(a) == 32 and a == b and a != c, "a hash, the same for the same arguments", f"{a} {b} {c}")
     t.equal(none, None, "--no-history: none")

@@ -1,0 +1,22 @@
+/* The program that a command line names, before it is executed. */
+#ifndef IO_PROGRAM_H
+#define IO_PROGRAM_H
+
+#include <stddef.h>
+
+#include "underwatt/error.h"
+
+/* Finds the program as execvp() does; `folders` is PATH, NULL: not set.  Its file must be
+ * executable, and so must the interpreter of a script and the loader of a program of this
+ * machine's kind; the kernel alone knows about files of other kinds.  Writes the path;
+ * -errno of execvp() with one line that begins with the name.
+ */
+int program_find(const char *name, const char *folders, char *ret_path, size_t size,
+                 uw_error *err);
+
+/* execvp(), except that an ELF file which the kernel cannot execute is not given to
+ * /bin/sh.  Returns only on failure: -errno.
+ */
+int program_exec(char *const *argv, const char *folders);
+
+#endif

@@ -1,0 +1,151 @@
+#include "io/program.h"
+
+#include <elf.h>
+#include <errno.h>
+#include <fcntl.h>
+#include <limits.h>
+#include <link.h>
+#include <stdlib.h>
+#include <sys/stat.h>
+#include <unistd.h>
+
+#include "base/auto.h"
+#include "io/file.h"
+#include "remove-tree.h"
+#include "tap.h"
+
+static char dir[64] = "/tmp/uw-test-program.XXXXXX";
+
+static const char *at(const char *name)
+{
+    static char path[4][300];
+    static unsigned i;
+
+    i = (i + 1) % 4;
+    (void)snprintf(path[i], sizeof path[i], "%s/%s", dir, name);
+    return path[i];
+}
+
+static void put(const char *name, mode_t mode, const void *data, size_t len)
+{
+    ok(file_write(at(name), data, len, mode, NULL) == 0, "%s is there", name);
+}
+
+static void put_text(const char *name, mode_t mode, const char *text)
+{
+    put(name, mode, text, strlen(text));
+}
+
+/* A program of this machine's kind, but for `machine` (0: its own), with a loader. */
+static void put_elf(const char *name, ElfW(Half) machine, const char *loader)
+{
+    struct {
+        ElfW(Ehdr) head;
+        ElfW(Phdr) segment;
+        char loader[64];
+    } elf;
+    auto_(fd_close) int fd = open("/proc/self/exe", O_RDONLY | O_CLOEXEC);
+
+    memset(&elf, 0, sizeof elf);
+    ok(read(fd, &elf.head, sizeof elf.head) == (ssize_t)sizeof elf.head, "own kind");
+    elf.head.e_phnum = 1;
+    elf.head.e_phoff = sizeof elf.head;
+    if (machine)
+        elf.head.e_machine = machine;
+    (void)snprintf(elf.loader, sizeof elf.loader, "%s", loader);
+    elf.segment = (ElfW(Phdr)){.p_type = PT_INTERP,
+                               .p_offset = offsetof(__typeof__(elf), loader),
+                               .p_filesz = strlen(loader) + 1};
+    put(name, 0755, &elf, sizeof elf);
+}
+
+static void make(void)
+{
+    char script[300];
+
+    ok(mkdir(at("first"), 0755) == 0 && mkdir(at("second"), 0755) == 0, "folders");
+    put_text("first/plain", 0644, "true\n");
+    put_text("first/both", 0644, "true\n");
+    put_text("second/both", 0755, "true\n");
+    put_text("second/shell", 0755, "exit 41\n");
+    put_text("second/script", 0755, "#! /bin/sh -e\ntrue\n");
+    put_text("second/old", 0755, "#!/nowhere/python\n");
+    put_text("second/windows", 0755, "#!/bin/sh\r\n");
+    put_text("second/cut", 0755, "#!");
+    (void)snprintf(script, sizeof script, "#!%s\n", at("second/old"));
+    put_text("second/chain", 0755, script);
+    (void)snprintf(script, sizeof script, "#!%s\n", at("second/ring"));
+    put_text("second/ring", 0755, script);
+    put_elf("second/musl", 0, "/nowhere/ld.so");
+    put_elf("second/native", 0, "/bin/sh");
+    put_elf("second/foreign", EM_S390, "/nowhere/ld.so");
+}
+
+static void finds(void)
+{
+    const struct {
+        const char *name;
+        bool in_path;
+        int r;
+        const char *says; /* the error, or the end of the path */
+    } cases[] = {
+        {"none", true, -ENOENT, "none: no such program in PATH"},
+        {"", true, -ENOENT, ": No such file or directory"},
+        {"first", true, -ENOENT, "first: no such program in PATH"},
+        {"none", false, -ENOENT, "second/none: No such file or directory"},
+        {"script/x", false, -ENOTDIR, "second/script/x: Not a directory"},
+        {".", false, -EACCES, "second/.: Permission denied"},
+        {"plain", true, -EACCES, "first/plain: Permission denied"},
+        {"both", true, 0, "second/both"},
+        {"shell", true, 0, "second/shell"},
+        {"script", true, 0, "second/script"},
+        {"cut", true, 0, "second/cut"},
+        {"old", true, -ENOENT, "second/old: its interpreter /nowhere/python: No such"},
+        {"old", false, -ENOENT, "its interpreter /nowhere/python: No such file or"},
+        {"windows", false, -ENOENT, "its interpreter /bin/sh?: No such file"},
+        {"chain", false, -ENOENT,
+         "its interpreter /nowhere/python: No such file or directory"},
+        {"ring", false, -ELOOP, "second/ring: interpreters of interpreters, 5 at most"},
+        {"musl", false, -ENOENT, "its loader /nowhere/ld.so: No such file or directory"},
+        {"native", true, 0, "second/native"},
+        {"foreign", true, 0, "second/foreign"},
+    };
+    char folders[800];
+
+    (void)snprintf(folders, sizeof folders, "%s:%s/none:%s", at("first"), dir,
+                   at("second"));
+    for (size_t i = 0; i < n_elements(cases); i++) {
+        char name[100], path[PATH_MAX];
+        uw_error err = {""};
+        (void)snprintf(name, sizeof name, "second/%s", cases[i].name);
+        int r = program_find(cases[i].in_path ? cases[i].name : at(name), folders, path,
+                             sizeof path, &err);
+        is_int(r, cases[i].r, "%s: the result", cases[i].name);
+        ok(strstr(r < 0 ? err.text : path, cases[i].says), "%s: %s", cases[i].name,
+           r < 0 ? err.text : path);
+    }
+    char path[PATH_MAX], few[8];
+    ok(program_find("sh", NULL, path, sizeof path, NULL) == 0, "without PATH: %s", path);
+    is_int(program_find("/bin/sh -c nothing", NULL, few, sizeof few, NULL), -ENAMETOOLONG,
+           "a name that is too long");
+}
+
+static void executes(void)
+{
+    char name[300];
+    char none[] = "none", *foreign[] = {name, NULL}, *missing[] = {none, NULL};
+
+    (void)snprintf(name, sizeof name, "%s", at("second/foreign"));
+    is_int(program_exec(foreign, NULL), -ENOEXEC, "another machine's: no shell reads it");
+    is_int(program_exec(missing, dir), -ENOENT, "no such program");
+}
+
+int main(void)
+{
+    ok(mkdtemp(dir) != NULL, "a folder");
+    make();
+    finds();
+    executes();
+    remove_tree(dir);
+    return done();
+}
