@@ -7,9 +7,11 @@
 #include <string.h>
 #include <time.h>
 
+#include "base/error.h"
 #include "base/names.h"
 #include "base/units.h"
 #include "cli/figures.h"
+#include "io/file.h"
 #include "io/json.h"
 #include "tuner/tuner-json.h"
 
@@ -495,22 +497,35 @@ int job_report_json(const struct job_run *j, const struct job_result *r,
 
 /* ---- destinations ---- */
 
+static int write_report(const struct job_run *j, const struct job_result *result,
+                        uw_error *err)
+{
+    auto_(mem_free) char *text = NULL;
+    size_t len = 0;
+
+    if (strcmp(j->report, "-") == 0) {
+        job_report_text(j, result, stdout);
+        return fflush(stdout) == 0 ? 0 : fail(err, -EIO, "cannot write to stdout");
+    }
+    FILE *mem = open_memstream(&text, &len);
+    if (!mem)
+        return fail(err, -ENOMEM, "out of memory");
+    job_report_text(j, result, mem);
+    if (fclose(mem) != 0)
+        return fail(err, -ENOMEM, "out of memory");
+    return file_write(j->report, text, len, FILE_MODE_UMASK, err);
+}
+
 void job_reports(struct job_run *j, const struct job_result *result,
                  const char *const *argv)
 {
     uw_error err;
 
-    FILE *to = stderr;
-    if (j->report)
-        to = fopen(j->report, "we");
-    if (!to) {
-        cli_say("%s: cannot write %s: %s", j->cmd->name, j->report, strerror(errno));
-        to = stderr;
-    }
-    if (!j->quiet || j->report)
-        job_report_text(j, result, to);
-    if (to != stderr)
-        (void)fclose(to);
+    int r = j->report ? write_report(j, result, &err) : 0;
+    if (r < 0)
+        cli_say("%s: --report: %s", j->cmd->name, err.text);
+    if (r < 0 || (!j->quiet && !j->report))
+        job_report_text(j, result, stderr);
     if (j->json && job_report_json(j, result, argv, j->json, &err) < 0)
-        cli_say("%s: %s", j->cmd->name, err.text);
+        cli_say("%s: --json: %s", j->cmd->name, err.text);
 }

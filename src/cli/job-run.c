@@ -1,34 +1,11 @@
 #include "cli/job-run.h"
 
-#include <errno.h>
-#include <stdlib.h>
 #include <string.h>
-#include <unistd.h>
 
 #include "cli/before.h"
 #include "cli/daemon.h"
 #include "cli/job-node.h"
 
-/* Checks before CMD runs that the report can be written. */
-static int check_output(const struct job_run *j, const char *option, const char *path)
-{
-    char copy[4096];
-
-    if (!path || strcmp(path, "-") == 0)
-        return EXIT_OK;
-    int n = snprintf(copy, sizeof copy, "%s", path);
-    if (n < 0 || (size_t)n >= sizeof copy)
-        return cli_fail(EXIT_USAGE, "%s: %s: the path is too long", j->cmd->name, option);
-    bool there = access(path, F_OK) == 0;
-    char *slash = strrchr(copy, '/');
-    if (slash)
-        slash[slash == copy] = '\0';
-    const char *probe = there ? path : slash ? copy : ".";
-    if (access(probe, W_OK) != 0)
-        return cli_fail(EXIT_USAGE, "%s: %s: cannot write %s: %s", j->cmd->name, option,
-                        path, strerror(errno));
-    return EXIT_OK;
-}
 
 /* Runs with the daemon if one answers and caps are wanted: returns its exit code, else <
  * 0.
@@ -54,9 +31,13 @@ int job_run(struct job_run *j, const struct opts_rest *rest)
     if (rest->argc == 0)
         return cli_fail(EXIT_USAGE, "%s: no command: usage: underwatt %s %s",
                         j->cmd->name, j->cmd->name, j->cmd->args);
-    int bad = check_output(j, "--json", j->json);
+    if (j->json && j->report && strcmp(j->json, "-") == 0 && strcmp(j->report, "-") == 0)
+        return cli_fail(EXIT_USAGE,
+                        "%s: --json and --report both write to standard output",
+                        j->cmd->name);
+    int bad = before_output(j->cmd, "--json", j->json);
     if (bad == EXIT_OK)
-        bad = check_output(j, "--report", j->report);
+        bad = before_output(j->cmd, "--report", j->report);
     if (bad == EXIT_OK)
         bad = before_program(j->cmd, j->env, rest->argv[0]);
     if (bad != EXIT_OK)

@@ -7,6 +7,7 @@
 #include "base/error.h"
 #include "base/units.h"
 #include "chart/canvas.h"
+#include "cli/before.h"
 #include "cli/sweep.h"
 #include "io/file.h"
 
@@ -33,24 +34,6 @@ static bool is_stdout(const char *path)
     return path && strcmp(path, "-") == 0;
 }
 
-static int check_folder(const struct output *o)
-{
-    char folder[4096];
-    const char *slash = strrchr(o->path, '/');
-    size_t len = slash ? (size_t)(slash - o->path) + (slash == o->path) : 1;
-
-    if (o->path[0] == '\0')
-        return cli_fail(EXIT_USAGE, "sweep: %s: the path is empty", o->option);
-    if (len >= sizeof folder)
-        return cli_fail(EXIT_USAGE, "sweep: %s: the path is too long", o->option);
-    memcpy(folder, slash ? o->path : ".", len);
-    folder[len] = '\0';
-    if (access(folder, W_OK | X_OK) != 0)
-        return cli_fail(EXIT_USAGE, "sweep: %s %s: cannot write in %s: %s", o->option,
-                        o->path, folder, strerror(errno));
-    return EXIT_OK;
-}
-
 int sweep_outputs_check(const struct sweep_args *args)
 {
     struct output all[OUTPUTS];
@@ -71,12 +54,11 @@ int sweep_outputs_check(const struct sweep_args *args)
             first = all[i].option;
             continue;
         }
-        int code = check_folder(&all[i]);
+        int code = before_output(&cmd_sweep, all[i].option, all[i].path);
         if (code != EXIT_OK)
             return code;
     }
-    struct output state = {.option = "--state", .path = args->state};
-    return state.path ? check_folder(&state) : EXIT_OK;
+    return before_output(&cmd_sweep, "--state", args->state);
 }
 
 static int write_file(const struct output *o, const struct view *v, uw_error *err)

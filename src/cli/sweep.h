@@ -38,7 +38,7 @@ int sweep_command(const struct sweep_args *args, const char *const *argv);
 int sweep_check_daemon(const struct sweep_args *args);
 
 /* Checks before the first run that all files can be written.  EXIT_USAGE: two outputs
- * use standard output, or a folder is absent or not writable.  EXIT_FAIL: no pictures.
+ * use standard output, or a file cannot be written.  EXIT_FAIL: no pictures.
  */
 int sweep_outputs_check(const struct sweep_args *args);
 /* Folds the runs and writes the requested files and the table: to args->report, else to

@@ -305,10 +305,20 @@ static mode_t default_mode(void)
     return 0666 & ~mask;
 }
 
-/* A device or a pipe is written in place, because rename() would replace it by a file. */
+/* Whether rename() would replace a device, a pipe or the name of an open file. */
+static bool is_in_place(const char *path, const struct stat *st)
+{
+    static const char *const open_files[] = {"/dev/std", "/dev/fd/", "/proc/"};
+
+    for (size_t i = 0; i < n_elements(open_files); i++)
+        if (strncmp(path, open_files[i], strlen(open_files[i])) == 0)
+            return true;
+    return !S_ISREG(st->st_mode) && !S_ISDIR(st->st_mode);
+}
+
 static int write_in_place(const char *path, const void *data, size_t len, uw_error *err)
 {
-    auto_(fd_close) int fd = open(path, O_WRONLY | O_CLOEXEC | O_NOCTTY);
+    auto_(fd_close) int fd = open(path, O_WRONLY | O_APPEND | O_CLOEXEC | O_NOCTTY);
     int r = fd < 0 ? -errno : write_all(fd, data, len);
 
     return r < 0 ? fail(err, r, "%s: %s", path, strerror(-r)) : 0;
@@ -319,7 +329,7 @@ int file_write(const char *path, const void *data, size_t len, mode_t mode, uw_e
     struct stat st;
     auto_(mem_free) char *temp = NULL;
 
-    if (stat(path, &st) == 0 && !S_ISREG(st.st_mode) && !S_ISDIR(st.st_mode))
+    if (stat(path, &st) == 0 && is_in_place(path, &st))
         return write_in_place(path, data, len, err);
     if (mode == FILE_MODE_UMASK)
         mode = default_mode();
@@ -334,6 +344,50 @@ int file_write(const char *path, const void *data, size_t len, mode_t mode, uw_e
     if (r >= 0)
         r = sync_folder(path);
     return r < 0 ? fail(err, r, "%s: %s", path, strerror(-r)) : 0;
+}
+
+/* A pipe is not opened: its reader would see the end of the file. */
+static int try_existing(const char *path, const struct stat *st)
+{
+    const int flags = O_WRONLY | O_APPEND | O_NONBLOCK | O_NOCTTY | O_CLOEXEC;
+
+    if (S_ISDIR(st->st_mode))
+        return -EISDIR;
+    if (S_ISFIFO(st->st_mode))
+        return faccessat(AT_FDCWD, path, W_OK, AT_EACCESS) < 0 ? -errno : 0;
+    auto_(fd_close) int fd = open(path, flags);
+    return fd < 0 ? -errno : 0;
+}
+
+static int try_new(const char *path)
+{
+    static const char page[4096]; /* a full disk may still have room for an empty file */
+    auto_(mem_free) char *temp = NULL;
+
+    if (asprintf(&temp, "%s.XXXXXX", path) < 0) {
+        temp = NULL;
+        return -ENOMEM;
+    }
+    int fd = mkostemp(temp, O_CLOEXEC);
+    if (fd < 0)
+        return -errno;
+    int r = write_all(fd, page, sizeof page);
+    if (close(fd) < 0 && r >= 0)
+        r = -errno;
+    if (unlink(temp) < 0 && r >= 0)
+        r = -errno;
+    return r;
+}
+
+int file_check_write(const char *path, uw_error *err)
+{
+    struct stat st;
+    bool there = stat(path, &st) == 0;
+
+    int r = there ? try_existing(path, &st) : *path ? 0 : -ENOENT;
+    if (r >= 0 && !(there && is_in_place(path, &st)))
+        r = try_new(path);
+    return r < 0 ? fail(err, r, "cannot write %s: %s", path, strerror(-r)) : 0;
 }
 
 /* Makes one folder; 0 also if it exists. */

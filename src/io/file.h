@@ -54,10 +54,14 @@ int file_read_owned(const char *path, size_t max, int ms, char **ret_text,
 /* Replaces (or makes) path with these bytes: written to a temporary file beside it,
  * synced, renamed, the folder synced.  On failure path is unchanged and the temporary
  * file is removed.  The file's mode is `mode`, whatever the umask.  Where path is a
- * device or a pipe (/dev/stdout, /dev/fd/3) it is written to.
+ * device, a pipe or an open file (/dev/stdout, /dev/fd/3) it is appended to.
  */
 int file_write(const char *path, const void *data, size_t len, mode_t mode,
                uw_error *err);
+/* Whether file_write() can do this now: the same steps on a temporary file, and nothing
+ * that changes the file or that a reader of a pipe notices.  -errno with one line.
+ */
+int file_check_write(const char *path, uw_error *err);
 
 /* mkdir -p: makes each missing folder with `mode` (less the umask).  0 also when path
  * exists; -ENOTDIR when a part of it is not a folder.

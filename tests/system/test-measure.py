@@ -112,12 +112,17 @@ def streams(node):
     p = node.run("underwatt", "measure", "--report", path, "--", "sh", "-c", "echo err >&2")
     t.ok("time " in path.read_text() and "simulated" in path.read_text() and p.stderr == "err\n",
          "--report FILE: there, not on stderr", p.stderr)
+    p = node.run("underwatt", "measure", "--report", "-", "--", "true")
+    t.ok("time " in p.stdout and p.stderr == "", "--report -: on stdout", p.stderr)
     for option in ("--report", "--json"):
         began = pathlib.Path(node.tmp) / "began"
-        p = node.run("underwatt", "measure", option, "/nowhere/r", "--", "touch", began)
-        t.ok(p.returncode == 2 and option in p.stderr and "/nowhere/r" in p.stderr
-             and len(p.stderr.splitlines()) == 1 and not began.exists(),
-             f"{option} that cannot be written: said before CMD is started", p.stderr)
+        for path, why in (("/nowhere/r", "No such file or directory"), (node.tmp, "Is a directory"),
+                          ("/proc/r", "No such file or directory")):
+            p = node.run("underwatt", "measure", option, path, "--", "touch", began)
+            t.ok(p.returncode == 2 and p.stderr == f"underwatt: measure: {option}: cannot write {path}: {why}\n" and not began.exists(),
+                 f"{option} that cannot be written: said before CMD is started", p.stderr)
+    p = node.run("underwatt", "measure", "--report", "-", "--json", "-", "--", "true")
+    t.ok(p.returncode == 2 and "--json and --report both write to standard output" in p.stderr, "two outputs on stdout: 2", p.stderr)
     begin = time.monotonic()
     p = node.run("underwatt", "measure", "--gpus", "0", "--json", "-", "--carbon", "400", "--price", "0.25",
                  "-q", "--", "sleep", "1")

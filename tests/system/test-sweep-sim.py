@@ -247,7 +247,7 @@ def test_bad(folder):
              f"sweep {' '.join(args)}: '{text}'", p.stderr)
     p = run("--sim", "v100", "--workload", "vgg19", "--csv", f"{folder}/no/where.csv",
             code=2)
-    t.ok("cannot write in" in p.stderr and p.stdout == "", "a folder that is not there",
+    t.ok("--csv: cannot write " in p.stderr and p.stdout == "", "a folder that is not there",
          p.stderr)
 
 

@@ -136,7 +136,7 @@ def test_killed(node, tmp):
 
 def test_state(node, tmp):
     p = node.run("underwatt", "sweep", "--gpus", "1", *RANGE, "--state", "/nowhere/s.json", "--", *TRAIN)
-    t.ok(p.returncode == 2 and p.stdout == "" and p.stderr == "underwatt: sweep: --state /nowhere/s.json: cannot write in /nowhere: "
+    t.ok(p.returncode == 2 and p.stdout == "" and p.stderr == "underwatt: sweep: --state: cannot write /nowhere/s.json: "
          "No such file or directory\n", "state: a file that cannot be written is refused before the first run", p)
     state = tmp / "state.json"
     args = ["underwatt", "sweep", "--gpus", "1", *RANGE, "--state", state, "--json", tmp / "s.json",

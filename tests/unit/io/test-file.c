@@ -14,10 +14,10 @@ static char dir[64] = "/tmp/uw-test-file.XXXXXX";
 
 static const char *at(const char *name)
 {
-    static char path[4][160];
+    static char path[8][160];
     static unsigned i;
 
-    i = (i + 1) % 4;
+    i = (i + 1) % 8;
     (void)snprintf(path[i], sizeof path[i], "%s/%s", dir, name);
     return path[i];
 }
@@ -74,6 +74,59 @@ static void writes(void)
     ok(file_write("/dev/null", "x", 1, 0600, &err) == 0 && mode_of("/dev/null") != 0600,
        "a device is written to, not replaced");
     ok(file_write("/dev/full", "x", 1, 0600, &err) == -ENOSPC, "no space: %s", err.text);
+}
+
+static void checks(void)
+{
+    uw_error err = {""};
+
+    ok(file_write(at("a"), "one", 3, 0600, NULL) == 0 && mkdir(at("d"), 0700) == 0 &&
+           mkfifo(at("f"), 0600) == 0,
+       "a file, a folder, a pipe");
+    int n = entries();
+    const struct {
+        const char *path;
+        int r;
+    } cases[] = {
+        {at("a"), 0},          {at("new"), 0},
+        {at("d"), -EISDIR},    {at("none/a"), -ENOENT},
+        {at("a/b"), -ENOTDIR}, {"", -ENOENT},
+    };
+    for (size_t i = 0; i < n_elements(cases); i++) {
+        err.text[0] = '\0';
+        is_int(file_check_write(cases[i].path, &err), cases[i].r, "'%s'", cases[i].path);
+        ok(!cases[i].r || strstr(err.text, "cannot write"), "one line: %s", err.text);
+    }
+    is_int(file_check_write(at("f"), NULL), 0, "a pipe without a reader");
+    int reader = open(at("f"), O_RDONLY | O_NONBLOCK);
+    int writer = open(at("f"), O_WRONLY | O_NONBLOCK);
+    is_int(file_check_write(at("f"), NULL), 0, "a pipe with one");
+    (void)close(writer);
+    (void)close(reader);
+    is_int(file_check_write("/dev/null", NULL), 0, "a device");
+    is_int(file_check_write("/dev/stdout", NULL), 0, "standard output");
+    ok(file_check_write("/proc/uw-none", NULL) < 0, "a file that /proc does not make");
+    ok(holds(at("a"), "one") && entries() == n,
+       "nothing is changed, nothing left behind");
+    (void)remove(at("f"));
+    (void)remove(at("d"));
+}
+
+/* /dev/fd/N of a file: the file is appended to, and stays the one that is open. */
+static void open_file(void)
+{
+    char path[40];
+    struct stat before, after;
+
+    ok(file_write(at("a"), "one", 3, 0600, NULL) == 0, "a file");
+    int fd = open(at("a"), O_WRONLY | O_CLOEXEC);
+    (void)snprintf(path, sizeof path, "/dev/fd/%d", fd);
+    ok(fstat(fd, &before) == 0 && file_write(path, "two", 3, 0600, NULL) == 0 &&
+           holds(at("a"), "onetwo"),
+       "an open file is appended to");
+    ok(stat(at("a"), &after) == 0 && before.st_ino == after.st_ino,
+       "it is the same file");
+    (void)close(fd);
 }
 
 static void reads(void)
@@ -161,6 +214,8 @@ int main(void)
     if (!ok(mkdtemp(dir) != NULL, "a folder to work in"))
         return done();
     writes();
+    checks();
+    open_file();
     reads();
     folders();
     for (size_t i = 0; i < n_elements(made); i++)
