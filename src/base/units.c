@@ -147,6 +147,36 @@ int parse_double(const char *text, double *ret, uw_error *err)
     return 0;
 }
 
+bool is_iso_currency(const char *text)
+{
+    return strlen(text) == CURRENCY - 1 &&
+           strspn(text, "ABCDEFGHIJKLMNOPQRSTUVWXYZ") == CURRENCY - 1;
+}
+
+int parse_price(const char *text, double *ret_per_kwh, char ret_currency[CURRENCY],
+                uw_error *err)
+{
+    const char *space = strchr(text, ' ');
+    size_t n = space ? (size_t)(space - text) : strlen(text);
+    char number[32];
+    double v = 0;
+
+    bool good = n < sizeof number && (!space || is_iso_currency(space + 1));
+    if (good) {
+        memcpy(number, text, n);
+        number[n] = '\0';
+        good = parse_double(number, &v, NULL) == 0;
+    }
+    if (!good)
+        return fail(err, -EINVAL,
+                    "'%.40s' is not of the form '0.30 EUR': a number and three capital "
+                    "letters",
+                    text);
+    *ret_per_kwh = v;
+    (void)snprintf(ret_currency, CURRENCY, "%s", space ? space + 1 : "");
+    return 0;
+}
+
 struct unit {
     const char *name;
     double factor;

@@ -50,6 +50,14 @@ int parse_power(const char *text, uint32_t *ret_mw, uw_error *err);
  */
 int parse_duration(const char *text, uint64_t *ret_ns, uw_error *err);
 
+/* "0.30", or "0.30 EUR": a currency is three capital letters, as in ISO 4217.  Ends
+ * ret_currency with NUL, "": not named.
+ */
+enum { CURRENCY = 4 };
+int parse_price(const char *text, double *ret_per_kwh, char ret_currency[CURRENCY],
+                uw_error *err);
+bool is_iso_currency(const char *text);
+
 /* "1200 MHz", "1.2 GHz", rounded to MHz.  The unit is required. */
 int parse_clock(const char *text, uint32_t *ret_mhz, uw_error *err);
 

@@ -9,9 +9,4 @@
  */
 int before_program(const struct cmd *cmd, const struct cli_env *env, const char *name);
 
-/* Whether the file of an option can be written; NULL and "-" can.  EXIT_OK, or EXIT_USAGE
- * after a line.
- */
-int before_output(const struct cmd *cmd, const char *option, const char *path);
-
 #endif

@@ -85,6 +85,8 @@ static int check(const struct cli_env *env, const char *path)
     size_t len = 0;
     uw_error err = {{0}};
 
+    if (file_check_read(path, &err) < 0)
+        return cli_fail(EXIT_USAGE, "policy: check: %s", err.text);
     int r = file_read_shown(path, POLICY_FILE_MAX, &text, &len, &hidden, &err);
     if (r >= 0)
         r = policy_file_read(path, text, len, hidden, &f, &err);

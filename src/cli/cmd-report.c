@@ -93,7 +93,11 @@ static int query_of(const struct args *a, int64_t now_ns, struct ledger_query *r
         if (r < 0) /* the text begins with the key, which is the option's name */
             return fail(err, r, "--%.*s", (int)sizeof key.text - 3, key.text);
     }
-    return ledger_query_check(ret, err);
+    int r = ledger_query_check(ret, err);
+    if (r < 0 && ret->from_utc_ns >= ret->to_utc_ns)
+        return fail_in(err, r, "%s%s%s%s", a->from ? "--from " : "",
+                       a->from ? a->from : "", a->to ? " --to " : "", a->to ? a->to : "");
+    return r;
 }
 
 /* UTC, or the time of the simulated world. */
@@ -141,6 +145,8 @@ static int from_file(const struct args *a, const struct ledger_query *q, char **
     const struct ledger_opts opts = {.path = a->ledger, .read_only = true};
 
     int r = ledger_open(&opts, &l, err);
+    if (r == -EBADMSG)
+        return fail_in(err, -EINVAL, "--ledger");
     if (r < 0)
         return r;
     r = ledger_report(l, q, o, err);
@@ -395,17 +401,17 @@ static int run(const struct cli_env *env, int argc, char **argv)
         {"format", 'f', "FORMAT", "text (the default), csv, json or html", opt_text,
          &a.format},
         {"output", 'o', "FILE|-", "write to this file instead of standard output",
-         opt_text, &a.output},
+         opt_output, &a.output},
         OPT_JSON(&a.json),
         {"columns", 0, "KEY,KEY|all", "of text: one table of these columns", opt_text,
          &a.columns},
         {"ledger", 0, "FILE", "read this ledger file instead of asking the daemon",
-         opt_text, &a.ledger},
+         opt_input, &a.ledger},
         {"carbon", 0, "G", "the grid's gCO2e per kWh, for emissions", opt_carbon_text,
          &a.gco2e},
         {"pue", 0, "N", "with --ledger: the facility's energy, of this PUE", opt_pue,
          &a.accounting},
-        {"market", 0, "FILE", "with --ledger: emissions by these contracts", opt_text,
+        {"market", 0, "FILE", "with --ledger: emissions by these contracts", opt_input,
          &a.market},
         {"embodied", 0, "\"BOARD=G ORIGIN\"",
          "with --ledger: grams an hour of a board (repeatable)", opt_embodied,

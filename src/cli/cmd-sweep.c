@@ -52,8 +52,8 @@ static int run(const struct cli_env *env, int argc, char **argv)
         {"seed", 0, "N", "seed of the order of the runs (1)", opt_u64, &a.seed},
         {"correct-drift", 0, NULL, "correct all figures for a drift of the reference",
          opt_flag, &a.correct},
-        {"state", 0, "FILE", "store the runs there; resume from it after an interruption",
-         opt_text, &a.state},
+        {"state", 0, "FILE", "store runs there; resume after an interruption", opt_output,
+         &a.state},
         {"settle", 0, "TIME", "pause between a new cap and the start of CMD (1 s)",
          opt_time, &a.settle},
         OPT_GPUS(&a.gpus),
@@ -64,17 +64,16 @@ static int run(const struct cli_env *env, int argc, char **argv)
          &a.workload},
         {"noise", 0, "SD", "with --sim: relative noise of a run (0)", opt_double,
          &a.noise},
-        {"csv", 0, "FILE|-", "write the points as CSV", opt_text, &a.csv},
+        {"csv", 0, "FILE|-", "write the points as CSV", opt_output, &a.csv},
         OPT_JSON(&a.json),
-        {"svg", 0, "FILE|-", "write the picture as SVG", opt_text, &a.svg},
-        {"png", 0, "FILE|-", "write the picture as PNG", opt_text, &a.png},
-        {"html", 0, "FILE|-", "write a page with picture, tables and method", opt_text,
+        {"svg", 0, "FILE|-", "write the picture as SVG", opt_output, &a.svg},
+        {"png", 0, "FILE|-", "write the picture as PNG", opt_output, &a.png},
+        {"html", 0, "FILE|-", "write a page with picture, tables and method", opt_output,
          &a.html},
-        {"report", 0, "FILE", "write the table there", opt_text, &a.report},
+        {"report", 0, "FILE|-", "write the table there", opt_output, &a.report},
         {"quiet", 'q', NULL, "no progress", opt_flag, &a.quiet},
     };
     struct opts_rest rest;
-
     int r = opts_parse(&cmd_sweep, opts, n_elements(opts), argc, argv, &rest);
     if (r != OPTS_GO)
         return r;

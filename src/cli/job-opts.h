@@ -36,19 +36,23 @@ struct job_run {
     } labels;
 };
 
-#define JOB_RUN_OPTS(j)                                                                 \
-    OPT_GPUS(&(j).gpus), OPT_JSON(&(j).json), OPT_BOARDS(&(j).boards),                  \
-        {"report", 0,          "FILE|-", "write the report there instead of to stderr", \
-         opt_text, &(j).report},                                                        \
-        {"quiet",  'q',                                                                 \
-         NULL,     "nothing on stderr: no live line, no notes, no report",              \
-         opt_flag, &(j).quiet},                                                         \
-        {"carbon",   0,                                                                 \
-         "G",        "the grid's gCO2e per kWh, for the report",                        \
-         opt_carbon, &(j).carbon_g_per_kwh},                                            \
-    {                                                                                   \
-        "price", 0, "P", "price of a kWh, for the report: 0.30 or \"0.30 EUR\"",        \
-            opt_price, &(j).price                                                       \
+#define JOB_RUN_OPTS(j)                                                          \
+    OPT_GPUS(&(j).gpus), OPT_JSON(&(j).json),                                    \
+        OPT_BOARDS(&(j).boards), {"report",                                      \
+                                  0,                                             \
+                                  "FILE|-",                                      \
+                                  "write the report there instead of to stderr", \
+                                  opt_output,                                    \
+                                  &(j).report},                                  \
+        {"quiet",  'q',                                                          \
+         NULL,     "nothing on stderr: no live line, no notes, no report",       \
+         opt_flag, &(j).quiet},                                                  \
+        {"carbon",   0,                                                          \
+         "G",        "the grid's gCO2e per kWh, for the report",                 \
+         opt_carbon, &(j).carbon_g_per_kwh},                                     \
+    {                                                                            \
+        "price", 0, "P", "price of a kWh, for the report: 0.30 or \"0.30 EUR\"", \
+            opt_price, &(j).price                                                \
     }
 
 #endif

@@ -6,7 +6,6 @@
 #include "cli/daemon.h"
 #include "cli/job-node.h"
 
-
 /* Runs with the daemon if one answers and caps are wanted: returns its exit code, else <
  * 0.
  */
@@ -35,11 +34,7 @@ int job_run(struct job_run *j, const struct opts_rest *rest)
         return cli_fail(EXIT_USAGE,
                         "%s: --json and --report both write to standard output",
                         j->cmd->name);
-    int bad = before_output(j->cmd, "--json", j->json);
-    if (bad == EXIT_OK)
-        bad = before_output(j->cmd, "--report", j->report);
-    if (bad == EXIT_OK)
-        bad = before_program(j->cmd, j->env, rest->argv[0]);
+    int bad = before_program(j->cmd, j->env, rest->argv[0]);
     if (bad != EXIT_OK)
         return bad;
     if (inject_prepare(j->env, j->count_launches, &j->inject, &err) < 0)

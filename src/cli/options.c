@@ -15,6 +15,7 @@
 #include "cli/figures.h"
 #include "core/optimum/goal.h"
 #include "gpu/backends.h"
+#include "io/file.h"
 
 enum { CARBON_MOST = 10000, PRICE_MOST = 1000000 }; /* as in a report's query */
 
@@ -41,6 +42,20 @@ int opt_name(const char *text, void *ret, uw_error *err)
     return opt_text(text, ret, err);
 }
 
+int opt_output(const char *text, void *ret, uw_error *err)
+{
+    int r = strcmp(text, "-") == 0 ? 0 : file_check_write(text, err);
+
+    return r < 0 ? r : opt_text(text, ret, err);
+}
+
+int opt_input(const char *text, void *ret, uw_error *err)
+{
+    int r = file_check_read(text, err);
+
+    return r < 0 ? r : opt_text(text, ret, err);
+}
+
 int opt_u64(const char *text, void *ret, uw_error *err)
 {
     return parse_u64(text, ret, err);
@@ -65,20 +80,9 @@ int opt_carbon(const char *text, void *ret, uw_error *err)
 
 int opt_price(const char *text, void *ret, uw_error *err)
 {
-    struct opt_price price = {0};
-    char number[32];
-    size_t n = strcspn(text, " "), left = strlen(text) - n;
+    struct opt_price price;
 
-    if (n >= sizeof number || left == 1 || left > sizeof price.currency)
-        return fail(err, -EINVAL, "'%.40s' is not of the form '0.30 EUR'", text);
-    memcpy(number, text, n);
-    number[n] = '\0';
-    if (left > 0)
-        memcpy(price.currency, text + n + 1, left);
-    for (const char *c = price.currency; *c; c++)
-        if (!isalpha((unsigned char)*c))
-            return fail(err, -EINVAL, "'%.40s' is not of the form '0.30 EUR'", text);
-    int r = parse_double(number, &price.per_kwh, err);
+    int r = parse_price(text, &price.per_kwh, price.currency, err);
     if (r == 0 && !(price.per_kwh >= 0 && price.per_kwh <= PRICE_MOST))
         return fail(err, -ERANGE, "'%.40s' is outside 0..%d", text, PRICE_MOST);
     if (r == 0)

@@ -19,6 +19,7 @@
 
 #include <stddef.h>
 
+#include "base/units.h"
 #include "cli/cmd.h"
 #include "underwatt/error.h"
 
@@ -40,6 +41,10 @@ int opt_flag(const char *text, void *ret, uw_error *err); /* bool */
 int opt_text(const char *text, void *ret, uw_error *err); /* const char *: borrowed */
 /* The same, for text shown to others: utf8_is_plain(). */
 int opt_name(const char *text, void *ret, uw_error *err);
+/* The same, for a file that can be written now, or "-": file_check_write(). */
+int opt_output(const char *text, void *ret, uw_error *err);
+/* The same, for a file that can be read: file_check_read(). */
+int opt_input(const char *text, void *ret, uw_error *err);
 int opt_u64(const char *text, void *ret, uw_error *err);    /* uint64_t */
 int opt_double(const char *text, void *ret, uw_error *err); /* double */
 /* uint32_t, mW: "250" and "250 W" are watts, "0.3 kW", "250000 mW"; no percent. */
@@ -62,7 +67,7 @@ int opt_time(const char *text, void *ret, uw_error *err); /* struct opt_time */
 /* "0.30" or "0.30 EUR" */
 struct opt_price {
     double per_kwh;
-    char currency[8]; /* letters; "": not named */
+    char currency[CURRENCY]; /* "": not named */
 };
 int opt_price(const char *text, void *ret, uw_error *err); /* struct opt_price */
 /* double, g/kWh */
@@ -80,9 +85,10 @@ int opt_boards(const char *text, void *ret, uw_error *err);
         "boards", 0, "NAME[=PATH]",                                                     \
             "the backend of the boards, and its library or trace", opt_boards, (p_text) \
     }
-#define OPT_JSON(p_text)                                                                 \
-    {                                                                                    \
-        "json", 0, "FILE|-", "write the result as JSON; - is stdout", opt_text, (p_text) \
+#define OPT_JSON(p_text)                                                          \
+    {                                                                             \
+        "json", 0, "FILE|-", "write the result as JSON; - is stdout", opt_output, \
+            (p_text)                                                              \
     }
 #define OPT_GPUS(p_text)                                                              \
     {                                                                                 \

@@ -20,7 +20,7 @@ int opt_job_time(const char *text, void *ret, uw_error *err); /* of --for: for_n
      opt_job_time, &(o).for_ns},                                                         \
         {"signals", 0,          "SOCKET", "ask underwatt-signals there, not the daemon", \
          opt_text,  &(o).socket},                                                        \
-        {"csv", 0, "FILE|-", "write the series as CSV", opt_text, &(o).csv},             \
+        {"csv", 0, "FILE|-", "write the series as CSV", opt_output, &(o).csv},           \
         OPT_JSON(&(o).json), OPT_BOARDS(&(o).boards)
 
 /* One signal: its value or its forecast, with a chart; others (a list that ends with

@@ -7,7 +7,6 @@
 #include "base/error.h"
 #include "base/units.h"
 #include "chart/canvas.h"
-#include "cli/before.h"
 #include "cli/sweep.h"
 #include "io/file.h"
 
@@ -52,13 +51,9 @@ int sweep_outputs_check(const struct sweep_args *args)
                                 "sweep: %s and %s both write to standard output", first,
                                 all[i].option);
             first = all[i].option;
-            continue;
         }
-        int code = before_output(&cmd_sweep, all[i].option, all[i].path);
-        if (code != EXIT_OK)
-            return code;
     }
-    return before_output(&cmd_sweep, "--state", args->state);
+    return EXIT_OK;
 }
 
 static int write_file(const struct output *o, const struct view *v, uw_error *err)

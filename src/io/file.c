@@ -242,6 +242,16 @@ bool file_hides(void)
            getauxval(AT_SECURE);
 }
 
+int file_check_read(const char *path, uw_error *err)
+{
+    struct stat st;
+
+    int r = stat(path, &st) < 0 ? -errno : S_ISDIR(st.st_mode) ? -EISDIR : 0;
+    if (r == 0 && faccessat(AT_FDCWD, path, R_OK, AT_EACCESS) < 0)
+        r = -errno;
+    return r < 0 ? fail(err, r, "cannot read %s: %s", path, strerror(-r)) : 0;
+}
+
 static int write_all(int fd, const char *data, size_t len)
 {
     while (len > 0) {

@@ -51,6 +51,9 @@ int file_check_owned(const char *path, const struct stat *st, uw_error *err);
 int file_read_owned(const char *path, size_t max, int ms, char **ret_text,
                     size_t *ret_len, struct stat *ret_st, uw_error *err);
 
+/* Whether path is there, is no folder, and may be read: -errno with one line. */
+int file_check_read(const char *path, uw_error *err);
+
 /* Replaces (or makes) path with these bytes: written to a temporary file beside it,
  * synced, renamed, the folder synced.  On failure path is unchanged and the temporary
  * file is removed.  The file's mode is `mode`, whatever the umask.  Where path is a

@@ -4,6 +4,7 @@
 #define IO_LEDGER_REPORT_H
 
 #include "base/names.h"
+#include "base/units.h"
 #include "io/json.h"
 #include "io/ledger.h"
 #include "io/zone.h"
@@ -50,7 +51,7 @@ struct ledger_query {
     /* If configured: grams of CO2 equivalent and money a kWh. */
     bool has_carbon, has_price;
     double gco2e_kwh, price_kwh;
-    char currency[8];
+    char currency[CURRENCY];
     /* Figures beside what is booked; NULL: none.  Borrowed, for the time
      * of ledger_report() or ledger_queue_report().
      */

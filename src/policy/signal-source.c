@@ -1,6 +1,5 @@
 #include "policy/signal-source.h"
 
-#include <ctype.h>
 #include <errno.h>
 #include <stddef.h>
 #include <stdio.h>
@@ -186,8 +185,7 @@ static int read_currency(const struct yaml_node *root, char ret[4], uw_error *er
     const char *text = "EUR";
     int r = node ? yaml_text(node, &text, err) : 0;
 
-    if (r == 0 && (strlen(text) != 3 || !isupper((unsigned char)text[0]) ||
-                   !isupper((unsigned char)text[1]) || !isupper((unsigned char)text[2])))
+    if (r == 0 && !is_iso_currency(text))
         r = yaml_fail(node, err, -EINVAL,
                       "facility.currency: '%.40s' is not a currency: expected three "
                       "capital letters",

@@ -47,7 +47,7 @@ VALUES = {
     "formats": (["report", "--format"], re.findall(r"\w+", re.search(
         r"--format FORMAT (.*?) -o,", said("report", "--help"))[1].replace("(the default)", "").replace(" or ", " "))),
     "keys of reports": (["report", "--by"], re.search(
-        r"none of: (.*?)KEY ", said("report", "--by", "none", "--ledger", "/nonexistent"))[1].split(", ")),
+        r"none of: (.*?)KEY ", said("report", "--by", "none", "--ledger", "/dev/null"))[1].split(", ")),
 }
 for c, what in (("cap", r" (\w+) (?:W|TIME)|\| (\w+)"), ("signal", r"(?:signal|\|) (\w+)"), ("carbon", r"(?:carbon|\|) (\w+)"),
                 ("price", r"(?:price|\|) (\w+)"), ("policy", r"(?:policy|\|) (\w+)")):

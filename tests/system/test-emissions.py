@@ -69,8 +69,15 @@ def wrong(ledger, folder):
             (("--pue", "1.2"), 2, "--pue, --market and --embodied go with --ledger; the daemon has its own"),
             ((*of, "--pue", "0.9"), 2, "--pue: '0.9' is outside 1..10"),
             ((*of, "--embodied", "A100"), 2, "--embodied: 'A100' is not of the form 'BOARD=12.3 ORIGIN'"),
+            (("--ledger", str(folder / "none")), 2, f"report: --ledger: cannot read {folder / 'none'}: No such file or directory"),
+            ((*of, "--from", "2026-11-22", "--to", "2026-11-21"), 2,
+             "report: --from 2026-11-22 --to 2026-11-21: from (2026-11-22T00:00:00Z) is not before to (2026-11-22T00:00:00Z)"),
+            ((*of, "--price", "0.3 XX"), 2, "--price: '0.3 XX' is not of the form '0.30 EUR': a number and three capital letters"),
+            (("--ledger", __file__), 2, f"report: --ledger: {__file__}: "),
+            ((*of, "--output", "/nowhere/r"), 2, "report: --output: cannot write /nowhere/r: No such file or directory"),
+            ((*of, "--json", str(folder)), 2, f"report: --json: cannot write {folder}: Is a directory"),
             ((*of, "--waste", "--pue", "1.2"), 2, "--waste has no figures of --pue, --market and --embodied"),
-            ((*of, "--market", str(folder / "none.csv")), 1, "none.csv: No such file or directory"),
+            ((*of, "--market", str(folder / "none.csv")), 2, "--market: cannot read " + str(folder / "none.csv") + ": No such file or directory"),
             ((*of, "--market", str(folder / "bad.csv")), 2, "bad.csv:2: kwh: '-1' is outside 0..1e+09"),
             ((*of, "--market", str(folder / "nul.csv")), 2, f"nul.csv: byte {len(MARKET) + 1} is NUL: it is no text")):
         p = run(*args)

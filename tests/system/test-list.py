@@ -97,7 +97,7 @@ with uwtest.Node(count=4, may_set="anyone") as node:
          and len(json.loads(pathlib.Path(path).read_text())["boards"]) == 4,
          "--json FILE: file and table")
     p = node.run("underwatt", "list", "--json", "/nowhere/x.json")
-    t.ok(p.returncode == 1 and "/nowhere/x.json" in p.stderr, "… that cannot be written: 1", p.stderr)
+    t.ok(p.returncode == 2 and "--json: cannot write /nowhere/x.json" in p.stderr, "… that cannot be written: 2", p.stderr)
 
     p = node.run("underwatt", "list", "--gpus", "2,0", "--json", "-")
     t.equal([x["index"] for x in json.loads(p.stdout)["boards"]], [2, 0], "--gpus 2,0")
@@ -176,7 +176,7 @@ with uwtest.Node(count=4, may_set="anyone") as node:
         t.ok(p.returncode == 1 and not p.stdout, "… or does nothing at all", p.stderr)
         p = node.run("underwatt", "list", "--json", os.path.join(node.tmp, "no.json"),
                      env={"SUDO_UID": "65534", "SUDO_GID": "65534"})
-        t.ok(p.returncode == 1 and not os.path.exists(os.path.join(node.tmp, "no.json")),
+        t.ok(p.returncode == 2 and not os.path.exists(os.path.join(node.tmp, "no.json")),
              "… writes nothing where the caller may not", p.stderr)
         open_dir = tempfile.mkdtemp(prefix="uw-")
         shutil.copy(os.path.join(node.state, "lib", "libnvidia-ml.so.1"), open_dir)

@@ -50,7 +50,7 @@ def of_root(t, tmp):
     t.ok(unshown(p), "… whatever root's groups are", p)
     for how in ({"env": sudo}, OTHER):
         p = check("check", path, **how)
-        t.ok(p.returncode == 1 and "Permission denied" in p.stderr and "carb" not in p.stderr,
+        t.ok(p.returncode == 2 and "Permission denied" in p.stderr and "carb" not in p.stderr,
              "another user and a caller of sudo cannot read it", p)
     path.chmod(0o600)
     os.chown(path, 65533, 65533)
@@ -59,7 +59,7 @@ def of_root(t, tmp):
     p = check("check", "/dev/stdin", stdin=BAD)
     t.ok(p.returncode == 2 and "carb" not in p.stderr, "root: nor is what comes by a pipe of root's", p)
     p = check("check", pathlib.Path(tmp, "none"))
-    t.ok(p.returncode == 1 and "No such file" in p.stderr, "root: a file that is not there", p)
+    t.ok(p.returncode == 2 and "underwatt: policy: check: cannot read " in p.stderr and "No such file" in p.stderr, "root: a file that is not there", p)
 
 
 def main():
@@ -102,7 +102,7 @@ def main():
             example.write_text(path.read_text())
             p = check("check", example)
             t.ok(p.returncode == 0 and (path == EXAMPLE or not p.stderr), f"{path.name} has no error and no warning", p)
-        t.equal(check("check", pathlib.Path(tmp, "none")).returncode, 1, "a file that is not there")
+        t.equal(check("check", pathlib.Path(tmp, "none")).returncode, 2, "a file that is not there")
         t.equal(check("check").returncode, 2, "no file is named")
         t.equal(check("chekc", example).returncode, 2, "no such word")
     t.done()

@@ -280,28 +280,20 @@ static int set_carbon(struct ledger_query *q, const char *value, uw_error *err)
 /* "0.30 EUR" */
 static int set_price(struct ledger_query *q, const char *value, uw_error *err)
 {
-    char number[32];
-    size_t n = strcspn(value, " "), left = strlen(value) - n;
-    const char *currency = value + n + 1;
+    char currency[CURRENCY];
     double v = 0;
 
-    if (n >= sizeof number || left < 2 || left > sizeof q->currency)
-        return fail(err, -EINVAL, "price_kwh: '%.40s' is not of the form '0.30 EUR'",
-                    value);
-    for (const char *c = currency; *c; c++)
-        if (!isalpha((unsigned char)*c))
-            return fail(err, -EINVAL, "price_kwh: '%.40s' is not of the form '0.30 EUR'",
-                        value);
-    memcpy(number, value, n);
-    number[n] = '\0';
-    int r = parse_double(number, &v, err);
+    int r = parse_price(value, &v, currency, err);
     if (r < 0)
         return fail_in(err, r, "price_kwh");
+    if (!currency[0])
+        return fail(err, -EINVAL, "price_kwh: '%.40s' has no currency: '0.30 EUR'",
+                    value);
     if (!(v >= 0 && v <= 1e6))
         return fail(err, -ERANGE, "price_kwh: '%.40s' is outside 0..1000000", value);
     q->has_price = true;
     q->price_kwh = v;
-    (void)snprintf(q->currency, sizeof q->currency, "%.7s", currency);
+    memcpy(q->currency, currency, sizeof q->currency);
     return 0;
 }
 

@@ -126,6 +126,31 @@ int main(void)
         int r = parse_double(doubles[i].text, &v, &err);
         ok(r == doubles[i].r && v == doubles[i].v, "double '%s': %d", doubles[i].text, r);
     }
+    static const struct {
+        const char *text;
+        int r;
+        const char *currency;
+    } prices[] = {
+        {"0.30", 0, ""},
+        {"0.30 EUR", 0, "EUR"},
+        {"-1 USD", 0, "USD"},
+        {"0.30 ", -EINVAL, "?"},
+        {"0.30 XX", -EINVAL, "?"},
+        {"0.30 eur", -EINVAL, "?"},
+        {"0.30  EUR", -EINVAL, "?"},
+        {"0.30 EURO", -EINVAL, "?"},
+        {"EUR", -EINVAL, "?"},
+        {"x EUR", -EINVAL, "?"},
+        {"", -EINVAL, "?"},
+    };
+    for (size_t i = 0; i < n_elements(prices); i++) {
+        char currency[CURRENCY] = "?";
+        double v = KEPT;
+        int r = parse_price(prices[i].text, &v, currency, &err);
+        ok(r == prices[i].r && strcmp(currency, prices[i].currency) == 0 &&
+               (r == 0) == (v != KEPT),
+           "price '%s': %d", prices[i].text, r);
+    }
     int64_t i64 = KEPT;
     is_int(parse_u64("-3", &(uint64_t){0}, &err), -EINVAL, "a number below 0");
     is_str(err.text, "'-3' is below 0", "its text says that");
