@@ -282,11 +282,12 @@ static bool goes_on(const struct cmd *cmd)
     return strstr(cmd->args, "CMD") == NULL;
 }
 
-static bool is_operand(const char *word, bool after)
+/* No command has a digit as an option: "-5" is an operand, except before a CMD. */
+static bool is_operand(const struct cmd *cmd, const char *word)
 {
-    bool negative = after && (isdigit((unsigned char)word[1]) || word[1] == '.');
+    bool negative = isdigit((unsigned char)word[1]) || word[1] == '.';
 
-    return word[0] != '-' || !word[1] || negative;
+    return word[0] != '-' || !word[1] || (negative && goes_on(cmd));
 }
 
 /* Handles argv[*i]; advances *i over a value in a word of its own. */
@@ -324,7 +325,7 @@ int opts_parse(const struct cmd *cmd, const struct opt *opts, size_t n, int argc
             i++;
             break;
         }
-        if (is_operand(argv[i], kept > 1)) {
+        if (is_operand(cmd, argv[i])) {
             if (!goes_on(cmd))
                 break;
             argv[kept++] = argv[i];

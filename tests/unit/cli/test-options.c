@@ -129,6 +129,24 @@ static void run_case(size_t i)
            cases[i].rest ? EXIT_USAGE : OPTS_GO, "%s: no more", cases[i].what);
 }
 
+/* Numbers below 0 are operands of a command that starts no CMD. */
+static void negative(void)
+{
+    static const struct cmd other = {"other", "[OPTIONS] [BOARD]", "Test", NULL};
+    char name[] = "other", number[] = "-1", half[] = "-.5", flag[] = "-q";
+    char *argv[] = {name, number, flag, half, NULL};
+    bool is_quiet = false;
+    struct opts_rest rest = {0};
+    const struct opt opts[] = {{"quiet", 'q', NULL, "no output", opt_flag, &is_quiet}};
+
+    is_int(opts_parse(&other, opts, 1, 4, argv, &rest), OPTS_GO, "-1 is an operand");
+    ok(rest.argc == 2 && is_quiet && strcmp(rest.argv[0], "-1") == 0 &&
+           strcmp(rest.argv[1], "-.5") == 0,
+       "so is -.5; -q is an option");
+    is_int(opts_parse(&cmd_test, opts, 1, 2, argv, &rest), EXIT_USAGE,
+           "before a CMD it is none");
+}
+
 static void times(void)
 {
     struct opt_time t = {.least_ns = NS_PER_S, .most_ns = 60 * NS_PER_S, .ns = 7};
@@ -152,6 +170,7 @@ int main(void)
     for (size_t i = 0; i < n_elements(cases); i++)
         run_case(i);
     times();
+    negative();
     is_int(cli_exit_of(0), EXIT_OK, "0 is done");
     is_int(cli_exit_of(-EINVAL), EXIT_USAGE, "a bad value is a usage error");
     is_int(cli_exit_of(-ERANGE), EXIT_USAGE, "… so is one out of range");
