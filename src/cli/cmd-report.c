@@ -247,6 +247,21 @@ static int put_out(const struct args *a, const char *text, size_t len, uw_error 
     return 0;
 }
 
+/* A user or job that the ledger never had is a mistake, not an empty period. */
+static int check_known(const struct args *a, const struct json_value *report,
+                       uw_error *err)
+{
+    bool known = true;
+    uint64_t uid = 0;
+    const char *own = json_as_u64(json_get(report, "only_uid"), &uid) ? " of yours" : "";
+
+    if (!json_as_bool(json_get(json_get(report, "only"), "known"), &known) || known)
+        return 0;
+    return fail(err, -ENOENT, "no job%s%s%s%s%s%s is in the ledger", a->job ? " " : "",
+                a->job ? a->job : "", own, a->user ? " of user '" : "",
+                a->user ? a->user : "", a->user ? "'" : "");
+}
+
 static int show(const struct args *a, const struct format *format, const char *json,
                 uw_error *err)
 {
@@ -258,6 +273,8 @@ static int show(const struct args *a, const struct format *format, const char *j
     if (r == 0)
         r = a->waste ? waste_check(json_root(doc), err)
                      : report_check(json_root(doc), err);
+    if (r == 0)
+        r = check_known(a, json_root(doc), err);
     if (r == 0 && !format->exact && json_make_plain(doc) < 0)
         r = fail(err, -ENOMEM, "out of memory");
     if (r < 0)

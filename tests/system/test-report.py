@@ -125,11 +125,15 @@ def emissions():
         me = str(os.geteuid())
         r, p = report(node, "--by", "user,day", "--user", me)
         t.ok(r and [x["uid"] for x in r["rows"]] == [os.geteuid()] and r["only"] == {"user": me}, "of one user", p)
-        for args, word in ((("--user", "nobody-here"), "of nobody-here"), (("--job", "4711"), "job 4711"),
-                           (("--label", "team=x"), "team=x")):
+        for args, word in ((("--user", me, "--to", "2020-01-01"), f"of {me}"), (("--label", "team=x"), "team=x")):
             p = node.run("underwatt", "report", *args)
-            t.ok("No energy of jobs was recorded." in p.stdout and word + " alone" in " ".join(p.stdout.split()),
+            t.ok(p.returncode == 0 and "No energy of jobs was recorded." in p.stdout and word + " alone" in " ".join(p.stdout.split()),
                  f"of {word}: nothing", p)
+        for args, word in ((("--user", "nobody-here"), "job of user 'nobody-here'"), (("--job", "4711"), "job 4711"),
+                           (("--job", "4711", "--user", me, "--format", "csv"), f"job 4711 of user '{me}'"),
+                           (("--user", "nobody-here", "--waste"), "job of user 'nobody-here'")):
+            p = node.run("underwatt", "report", *args)
+            t.ok(p.returncode == 1 and not p.stdout and p.stderr == f"underwatt: report: no {word} is in the ledger\n", f"no {word}: 1", p)
         p = node.run("underwatt", "report", "--by", "gpu", "--job", "1")
         t.ok(p.returncode == 2 and "by gpu has no jobs" in p.stderr, "boards have no user", p)
         p = node.run("underwatt", "report", "--format", "csv")

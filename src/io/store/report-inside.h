@@ -22,10 +22,13 @@ enum { REPORT_FACTORS = 1024 }; /* with a higher id they are not told */
     "coalesce(iif(" name " GLOB 'slurm.*' OR " name " GLOB 'kubernetes.*' OR " name \
     " = 'group', " REPORT_LABEL_AT("j.within", name) ", NULL), " REPORT_LABEL_AT(   \
         "j.id", name) ", " REPORT_LABEL_AT("j.within", name) ")"
-/* Whether the job of e.job, its row j, is one that was asked for. */
-#define REPORT_IS_SHOWN                                                           \
-    " (:uid < 0 OR j.uid = :uid) AND (:of_job = 0 OR e.job = :of_job)"            \
-    " AND (:of_user = '' OR j.user = :of_user OR CAST(j.uid AS TEXT) = :of_user)" \
+/* Whether the job of e.job, its row j, is one that was asked for: by user and id, by all.
+ */
+#define REPORT_OF_JOB                                                  \
+    " (:uid < 0 OR j.uid = :uid) AND (:of_job = 0 OR e.job = :of_job)" \
+    " AND (:of_user = '' OR j.user = :of_user OR CAST(j.uid AS TEXT) = :of_user)"
+#define REPORT_IS_SHOWN \
+    REPORT_OF_JOB       \
     " AND (:of_label = '' OR " REPORT_LABEL(":of_label") " = :of_value)"
 
 enum { REPORT_PIECES = 200 };
@@ -84,6 +87,7 @@ struct report {
     struct json_out *o;
     unsigned method, domain_method;
     bool simulated;
+    bool unknown; /* the user or job of the query is none of the ledger's */
     uint8_t used[REPORT_FACTORS]; /* by id of a factor: some energy is charged with it */
     char price_unit[16];          /* "EUR/kWh": costs in other currencies do not count */
     struct report_caps caps;

@@ -321,6 +321,8 @@ static void put_filters(const struct report *rep)
         json_out_text(rep->o, "label", q->of_label);
         json_out_text(rep->o, "value", q->of_value);
     }
+    if (rep->unknown)
+        json_out_bool(rep->o, "known", false);
     json_out_end(rep->o);
 }
 
@@ -601,6 +603,23 @@ static int put_report(struct report *rep, uw_error *err)
     return r;
 }
 
+/* Whether any job, at any time, is of this user and has this id. */
+static int look_for_job(struct report *rep, uw_error *err)
+{
+    auto_(db_finalize) sqlite3_stmt *stmt = NULL;
+
+    if (!rep->q->of_user[0] && !rep->q->of_job)
+        return 0;
+    int r = report_prepare(rep,
+                           "SELECT 1 FROM job j JOIN (SELECT id AS job FROM job) e"
+                           " ON e.job = j.id WHERE" REPORT_OF_JOB " LIMIT 1",
+                           &stmt, err);
+    if (r >= 0)
+        r = db_step(rep->l, stmt, err);
+    rep->unknown = r == 0;
+    return r;
+}
+
 int ledger_report(struct ledger *l, const struct ledger_query *q, struct json_out *o,
                   uw_error *err)
 {
@@ -612,7 +631,9 @@ int ledger_report(struct ledger *l, const struct ledger_query *q, struct json_ou
     r = db_exec(l, "BEGIN", err);
     if (r < 0)
         return r;
-    r = q->waste ? report_waste(&rep, err) : put_report(&rep, err);
+    r = look_for_job(&rep, err);
+    if (r >= 0)
+        r = q->waste ? report_waste(&rep, err) : put_report(&rep, err);
     db_rollback(l); /* drops the temporary tables, too */
     report_beside_free(rep.beside);
     free(rep.caps.piece);

@@ -201,6 +201,18 @@ static void test_figures(struct ledger *l)
     ok(!json_get(json_at(g.rows, 0), "gco2e") && !json_get(json_at(g.rows, 0), "cost"),
        "no carbon and no cost where none is configured");
     json_free(g.doc);
+    (void)ledger_query_set(&q, "user", "nobody", T0, NULL);
+    get(l, &q, &g);
+    bool known = true;
+    ok(json_as_bool(json_get(json_get(g.root, "only"), "known"), &known) && !known,
+       "a user that the ledger does not know");
+    json_free(g.doc);
+    q = query("user", NULL, "2000-01-01");
+    (void)ledger_query_set(&q, "user", "anna", T0, NULL);
+    get(l, &q, &g);
+    ok(!json_get(json_get(g.root, "only"), "known"), "anna, in an empty period");
+    json_free(g.doc);
+    q = query("user", NULL, NULL);
     (void)ledger_query_set(&q, "gco2e_kwh", "360", T0, NULL);
     (void)ledger_query_set(&q, "price_kwh", "0.5 EUR", T0, NULL);
     get(l, &q, &g);
