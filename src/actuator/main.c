@@ -41,7 +41,7 @@ enum {
     LOCAL_LINGER_S = 600,  /* no process waits, and no other would restore */
 };
 
-enum mode { MODE_NONE, MODE_LOCAL, MODE_RECOVER, MODE_SERVE };
+enum mode { MODE_NONE, MODE_CHECK, MODE_LOCAL, MODE_RECOVER, MODE_SERVE };
 
 enum phase { PHASE_RECOVERY, PHASE_SERVING, PHASE_ENDING };
 
@@ -80,12 +80,14 @@ static const char help[] =
     "       underwatt-actuator --serve [--config FILE] [--client USER]\n"
     "                          [--library PATH] [--keeper]\n"
     "       underwatt-actuator --local [--library PATH]\n"
+    "       underwatt-actuator --check FILE\n"
     "\n"
     "Write power caps for underwatt by leases, and restore the original limits.\n"
     "  --recover        restore limits that a killed actuator left, and exit\n"
     "  --serve          listen on descriptor 3 (socket activation), else on\n"
     "                   actuator.sock in the state directory\n"
     "  --local          for underwatt's own use: serve the socket at standard input\n"
+    "  --check FILE     check FILE as a configuration and exit\n"
     "  --config FILE    what clients may do, instead of " RULES_FILE "\n"
     "  --client USER    may connect as well (a name of /etc/passwd, or a uid)\n"
     "  --library PATH   library of the boards to load instead of the system's;\n"
@@ -354,23 +356,34 @@ static int open_listener(struct program *p, uw_error *err)
     return server_bind(path, owner, &p->listen_fd, err);
 }
 
-/* Opens the processors' counters: the kernel's on real nodes, or those of a folder that
- * root's configuration names and that only root can have written.
+static uid_t counters_owner(void)
+{
+    return trust_is_privileged() ? 0 : geteuid();
+}
+
+/* The folder of counters that root's configuration names; only root can have written it.
  */
+static int check_powercap(struct program *p, char ret_root[PATH_MAX], uw_error *err)
+{
+    if (!p->rules.powercap[0])
+        return 0;
+    int r =
+        gpu_folder_check(p->rules.powercap, counters_owner(), ret_root, PATH_MAX, err);
+    p->wrong = r < 0;
+    return r < 0 ? fail_in(err, r, "powercap") : 0;
+}
+
+/* Opens the processors' counters: the kernel's on real nodes, or those of that folder. */
 static int open_counters(struct program *p, uw_error *err)
 {
     char root[PATH_MAX];
     bool named = p->rules.powercap[0];
-    uid_t owner = trust_is_privileged() ? 0 : geteuid();
 
-    if (named) {
-        int r = gpu_folder_check(p->rules.powercap, owner, root, sizeof root, err);
-        p->wrong = r < 0;
-        if (r < 0)
-            return fail_in(err, r, "powercap");
-    }
+    int r = check_powercap(p, root, err);
+    if (r < 0)
+        return r;
     if (named || !gpu_boards_about(p->lib)->simulated)
-        gpu_counters_open(named ? root : NULL, owner, &p->counters);
+        gpu_counters_open(named ? root : NULL, counters_owner(), &p->counters);
     return 0;
 }
 
@@ -512,6 +525,75 @@ static int actuate(struct program *p)
     return p->guard ? (int)guard_status(p->guard) : OK;
 }
 
+/* What the file names: the library, the folder of counters. */
+static int check_named(struct program *p, uw_error *err)
+{
+    char root[PATH_MAX];
+
+    p->boards = p->rules.library[0] ? p->rules.library : NULL;
+    int r = check_library(p, err);
+    return r < 0 ? fail_in(err, r, "library") : check_powercap(p, root, err);
+}
+
+/* Reads FILE as --serve does; opens no board. */
+static int check(struct program *p)
+{
+    char path[PATH_MAX] = "";
+    uw_error err = {""};
+
+    if (p->config[0] != '/' && !getcwd(path, sizeof path))
+        path[0] = '\0';
+    size_t n = strlen(path);
+    (void)snprintf(path + n, sizeof path - n, "%s%s", n ? "/" : "", p->config);
+    int r = rules_check_file(path, trust_is_privileged(), RULES_USERS, &p->rules, &err);
+    if (r == 0 && (r = check_named(p, &err)) < 0)
+        r = fail_in(&err, r, "%s", path);
+    if (r < 0) {
+        (void)fprintf(stderr, "underwatt-actuator: %s\n", err.text);
+        return USAGE;
+    }
+    (void)printf("%s: OK\n", p->config);
+    return OK;
+}
+
+/* Handles argv[*i]; advances *i over a value.  USAGE after a line. */
+static int take_option(struct program *p, char **argv, int *i)
+{
+    const struct {
+        const char *name;
+        enum mode mode; /* MODE_NONE: not told by this option */
+        const char **value;
+    } options[] = {
+        {"--local", MODE_LOCAL, NULL},       {"--recover", MODE_RECOVER, NULL},
+        {"--serve", MODE_SERVE, NULL},       {"--check", MODE_CHECK, &p->config},
+        {"--keeper", MODE_NONE, NULL},       {"--library", MODE_NONE, &p->boards},
+        {"--config", MODE_NONE, &p->config}, {"--client", MODE_NONE, &p->client},
+    };
+    const char *option = argv[*i];
+    struct nearest near = {0};
+    char hint[NEAREST_TEXT];
+
+    for (size_t k = 0; k < n_elements(options); k++) {
+        nearest_try(&near, option, strlen(option), options[k].name);
+        if (strcmp(option, options[k].name) != 0)
+            continue;
+        if (options[k].value && !argv[*i + 1]) {
+            (void)fprintf(stderr, "underwatt-actuator: %s needs a value\n", option);
+            return USAGE;
+        }
+        if (options[k].value)
+            *options[k].value = argv[++*i];
+        else if (options[k].mode == MODE_NONE)
+            p->kept = true;
+        if (options[k].mode != MODE_NONE)
+            p->mode = options[k].mode;
+        return 0;
+    }
+    (void)fprintf(stderr, "underwatt-actuator: unknown option '%s' (see --help)%s\n",
+                  option, nearest_text(&near, hint));
+    return USAGE;
+}
+
 static int parse(struct program *p, int argc, char **argv)
 {
     switch (asked_by(argc, argv)) {
@@ -524,36 +606,13 @@ static int parse(struct program *p, int argc, char **argv)
     default:
         break;
     }
-    static const char *const options[] = {"--local",  "--recover", "--serve",
-                                          "--keeper", "--library", "--config",
-                                          "--client", NULL};
-    char hint[NEAREST_TEXT];
-    for (int i = 1; i < argc; i++) {
-        if (strcmp(argv[i], "--local") == 0) {
-            p->mode = MODE_LOCAL;
-        } else if (strcmp(argv[i], "--recover") == 0) {
-            p->mode = MODE_RECOVER;
-        } else if (strcmp(argv[i], "--serve") == 0) {
-            p->mode = MODE_SERVE;
-        } else if (strcmp(argv[i], "--keeper") == 0) {
-            p->kept = true;
-        } else if (strcmp(argv[i], "--library") == 0 && argv[i + 1]) {
-            p->boards = argv[++i];
-        } else if (strcmp(argv[i], "--config") == 0 && argv[i + 1]) {
-            p->config = argv[++i];
-        } else if (strcmp(argv[i], "--client") == 0 && argv[i + 1]) {
-            p->client = argv[++i];
-        } else {
-            (void)fprintf(stderr,
-                          "underwatt-actuator: unknown option '%s' (see --help)%s\n",
-                          argv[i], nearest_of(argv[i], options, hint));
+    for (int i = 1; i < argc; i++)
+        if (take_option(p, argv, &i) != 0)
             return USAGE;
-        }
-    }
     if (p->mode == MODE_NONE || (p->kept && p->mode != MODE_SERVE)) {
         (void)fprintf(stderr, "underwatt-actuator: %s\n",
                       p->kept ? "--keeper is for --serve"
-                              : "give --recover, --serve or --local");
+                              : "give --recover, --serve, --local or --check");
         return USAGE;
     }
     return 0;
@@ -605,6 +664,8 @@ int main(int argc, char **argv)
     int r = parse(&p, argc, argv);
     if (r != 0)
         return r < 0 ? OK : r;
+    if (p.mode == MODE_CHECK)
+        return check(&p);
     const char *notify = p.mode == MODE_SERVE ? getenv("NOTIFY_SOCKET") : NULL;
     if (notify)
         (void)snprintf(p.notify, sizeof p.notify, "%s", notify);

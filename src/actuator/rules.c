@@ -314,3 +314,18 @@ int rules_read_file(const char *path, bool privileged, const char *users,
         r = read_document(doc, users, ret, err);
     return privileged && text && (r == -EINVAL || r == -ERANGE) ? not_quoted(r, err) : r;
 }
+
+int rules_check_file(const char *path, bool privileged, const char *users,
+                     struct rules *ret, uw_error *err)
+{
+    char real[PATH_MAX];
+    auto_(yaml_free) struct yaml *doc = NULL;
+    bool hidden = false;
+
+    int r = gpu_library_check(path, privileged, real, sizeof real, err);
+    if (r == 0)
+        r = yaml_read_shown(path, &doc, &hidden, err);
+    if (r == 0)
+        r = read_document(doc, users, ret, err);
+    return r < 0 && hidden ? yaml_not_shown(r, err) : r;
+}

@@ -53,5 +53,8 @@ int rules_add_client(struct rules *rules, const char *text, const char *users,
  */
 int rules_read_file(const char *path, bool privileged, const char *users,
                     struct rules *ret, uw_error *err);
+/* The same for a check by hand: errors quote a file that everybody may read. */
+int rules_check_file(const char *path, bool privileged, const char *users,
+                     struct rules *ret, uw_error *err);
 
 #endif

@@ -29,14 +29,16 @@ enum { OK = 0, FAILED = 1, USAGE = 2 };
 enum { COUNTRIES_MAX = 1 << 20, CA_MAX = 4 << 20 };
 
 static const char help[] =
-    "usage: underwatt-signals [--check] [--config FILE]\n"
+    "usage: underwatt-signals [--config FILE]\n"
+    "       underwatt-signals --check [FILE]\n"
     "\n"
     "Asks services and files for signals from outside (carbon, prices, whatever a site\n"
     "declares), or another instance that has asked them, and gives them to underwattd on "
     "a\n"
     "unix socket, to other instances over TLS.\n"
     "  --config FILE   read FILE instead of " CONFIG_FILE "\n"
-    "  --check         print what each source would do, ask none, and exit\n"
+    "  --check [FILE]  check FILE as a configuration, print what each source would do,\n"
+    "                  ask none, and exit\n"
     "  --version, --help\n";
 
 static int complain(int code, const char *text)
@@ -329,6 +331,8 @@ int main(int argc, char **argv)
     for (int i = 1; i < argc; i++) {
         if (strcmp(argv[i], "--check") == 0) {
             checks = true;
+            if (i + 1 < argc && argv[i + 1][0] != '-')
+                config = argv[++i];
         } else if (strcmp(argv[i], "--config") != 0) {
             (void)fail(&err, -EINVAL, "unknown option '%.80s' (see --help)%s", argv[i],
                        nearest_of(argv[i], options, hint));

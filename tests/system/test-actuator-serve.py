@@ -292,6 +292,25 @@ def rules(t, node, uuid, path):
     os.unlink(path)
 
 
+def checks(t, node):
+    """--check FILE: one line with file and line, or OK; nothing is opened."""
+    file = os.path.join(node.tmp, "draft.yaml")
+    for text, code, says in (("grace: 5 s\n", 0, f"{file}: OK\n"), ("\nlimits: 3\n", 2, f"{file}:2: "),
+                             ("grace: 5\n", 2, f"{file}:1: "), ("clients: [nobody-at-all]\n", 2, f"{file}:1: "),
+                             ("powercap: /nope\n", 2, f"{file}: powercap: /nope: No such file or directory"),
+                             ("library: /nope.so\n", 2, f"{file}: library: /nope.so: ")):
+        with open(file, "w") as f:
+            f.write(text)
+        os.chmod(file, 0o600)
+        p = subprocess.run([ACTUATOR, "--check", file], capture_output=True, text=True)
+        t.ok(p.returncode == code and says in p.stdout + p.stderr and (p.stdout + p.stderr).count("\n") == 1,
+             f"--check of {text!r}: {code}", p)
+    p = subprocess.run([ACTUATOR, "--check", "draft.yaml"], capture_output=True, text=True, cwd=node.tmp)
+    t.ok(p.returncode == 2 and f"{file}: library: " in p.stderr, "a path from the folder of the caller", p)
+    p = subprocess.run([ACTUATOR, "--check"], capture_output=True, text=True)
+    t.ok(p.returncode == 2 and p.stderr == "underwatt-actuator: --check needs a value\n", "--check without FILE", p)
+
+
 def bad_starts(t, node):
     p = subprocess.run([ACTUATOR, "--frobnicate"], capture_output=True, text=True)
     t.ok(p.returncode == 2 and "--frobnicate" in p.stderr, "an unknown option", p.stderr)
@@ -311,6 +330,7 @@ def main():
     t = uwtest.Tap()
     with uwtest.Node(machine="boards: [{model: v100, count: 3, limit: 250 W}]") as node:
         bad_starts(t, node)
+        checks(t, node)
         boards = node.status()["boards"]
         uuid = lambda i: boards[i]["uuid"]
         path = os.path.join(node.state, "actuator", "actuator.sock")

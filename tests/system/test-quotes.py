@@ -40,7 +40,7 @@ FILES = {
 }
 COMMANDS = (("underwatt-actuator", "--recover", "--config"), ("underwatt-actuator", "--serve", "--config"),
             ("underwattd", "--check"), ("underwattd", "--token-list", "--config"),
-            ("underwatt-sim", "start", "--machine"), ("underwatt", "policy", "check"), ("underwatt-signals", "--check", "--config"))
+            ("underwatt-sim", "start", "--machine"), ("underwatt", "policy", "check"), ("underwatt-signals", "--check", "--config"), ("underwatt-actuator", "--check"))
 
 
 def run(command, path, **how):
@@ -78,7 +78,7 @@ def main():
              "underwatt-actuator says why its line is short", f"{code} {said}")
         # What every user may read: root is shown it, too, by the programs that check before they do anything.
         path.write_text(FILES["key"])
-        for command in (("underwattd", "--check"), ("underwatt-sim", "start", "--machine")):
+        for command in (("underwattd", "--check"), ("underwatt-actuator", "--check"), ("underwatt-sim", "start", "--machine")):
             code, said = run(command, path)
             t.ok(code == 2 and f":1: unknown key '{SECRET}'" in said and "not every user" not in said,
                  f"{' '.join(command)} shows root what everybody may read", f"{code} {said}")

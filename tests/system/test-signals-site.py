@@ -352,6 +352,8 @@ def program(config, *args):
 
 def starts(site):
     n = site.node("checked")
+    p = subprocess.run([uwtest.program("underwatt-signals"), "--check", n.config], capture_output=True, text=True, timeout=60)
+    t.equal((p.returncode, p.stdout), program(n.config, "--check")[:2], "--check FILE is --check --config FILE")
     code, said, _ = program(n.config, "--check")
     t.ok(code == 0 and f"follow: what {site.url} gives, every 1 s: GET {site.url}/v1/signals, token from {site.token}" in said and TOKEN not in said,
          "--check says who is followed", said)
