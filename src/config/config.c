@@ -487,10 +487,8 @@ static int unknown_key(const struct yaml_node *map, size_t i, const char *prefix
             near.word = memcpy(best, part, sizeof best);
     }
     (void)nearest_text(&near, hint);
-    return *prefix
-               ? yaml_fail_key(map, i, err, -EINVAL, "unknown key '%.60s' in %.40s%s",
-                               name, prefix, hint)
-               : yaml_fail_key(map, i, err, -EINVAL, "unknown key '%.60s'%s", name, hint);
+    return yaml_fail_key(map, i, err, -EINVAL, "unknown key '%.40s%s%.60s'%s", prefix,
+                         *prefix ? "." : "", name, hint);
 }
 
 /* Recurses four levels at most: no key has more parts. */

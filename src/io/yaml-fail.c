@@ -54,6 +54,8 @@ static void words_of(const char *format, char *ret, size_t size)
     ret[0] = '\0';
     if (strncmp(format, "%s: ", 4) == 0)
         format += 4;
+    else if (strncmp(format, "%s", 2) == 0 && format[2]) /* yaml_keys_of() */
+        format += 2;
     while (*format) {
         const char *end = format[0] == '%' ? conversion_end(format) : format + 1;
         bool percent = end - format == 2 && format[1] == '%';

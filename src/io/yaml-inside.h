@@ -15,8 +15,12 @@ struct yaml_place {
     bool hidden;
 };
 
-const char *yaml_raw(const struct yaml_node *node);    /* a scalar's text */
-const char *yaml_key_of(const struct yaml_node *node); /* NULL: no value of a map */
+const char *yaml_raw(const struct yaml_node *node); /* a scalar's text */
+/* "ledger.keep.fine: ": the keys that lead to the node, from the document or the list's
+ * item that it is in, for the beginning of an error; "": none.  Returns ret.
+ */
+enum { YAML_KEYS = 100 };
+const char *yaml_keys_of(const struct yaml_node *node, char ret[YAML_KEYS]);
 struct yaml_place yaml_place(const struct yaml_node *node);
 struct yaml_place yaml_place_of_key(const struct yaml_node *map, size_t i);
 

@@ -24,7 +24,8 @@ struct yaml_node {
     struct yaml_node *next; /* next node of the document */
     enum yaml_kind kind;
     unsigned line, column;
-    const char *key;          /* key of this value in a map; else NULL */
+    const char *key; /* key of this value in a map; else NULL */
+    const struct yaml_node *parent;
     char *text;               /* scalar */
     struct yaml_node **items; /* sequence, map */
     struct key *keys;         /* map: of the items */
@@ -100,6 +101,7 @@ static int attach(struct reader *rd, struct yaml_node *node)
         r = array_grow(&parent->keys, &parent->cap_keys, parent->n, YAML_MAX_NODES);
     if (r < 0)
         return out_of_memory(rd);
+    node->parent = parent;
     if (parent->kind == YAML_MAP) {
         node->key = rd->key.text;
         parent->keys[parent->n] =
@@ -409,9 +411,19 @@ const char *yaml_raw(const struct yaml_node *node)
     return node->text;
 }
 
-const char *yaml_key_of(const struct yaml_node *node)
+const char *yaml_keys_of(const struct yaml_node *node, char ret[YAML_KEYS])
 {
-    return node->key;
+    const char *between = ": ";
+    char rest[YAML_KEYS];
+
+    ret[0] = '\0';
+    for (; node && node->key; node = node->parent) {
+        memcpy(rest, ret, sizeof rest);
+        if (snprintf(ret, YAML_KEYS, "%.60s%s%s", node->key, between, rest) >= YAML_KEYS)
+            return memcpy(ret, rest, sizeof rest);
+        between = ".";
+    }
+    return ret;
 }
 
 struct yaml_place yaml_place(const struct yaml_node *node)

@@ -34,7 +34,7 @@ def starts():
                 ("api: {tcp: {listen: 'a:1', certificate: /nope, key: /nope, tokens: /nope}}", 2,
                  "c.yaml: api.tcp.certificate: /nope: No such file"),
                 ("node:\n  interval: 5\n", 2, "c.yaml:2: "),
-                ("node:\n  intervall: 5 s\n", 2, "c.yaml:2: unknown key 'intervall' in node: did you mean 'interval'?")):
+                ("node:\n  intervall: 5 s\n", 2, "c.yaml:2: unknown key 'node.intervall': did you mean 'interval'?")):
             file.write_text(text.replace("FOLDER", node.tmp))
             p = node.run("underwattd", "--check", file)
             t.ok(p.returncode == code and words in p.stdout + p.stderr and ("OK\n" in p.stdout) == (code == 0) and

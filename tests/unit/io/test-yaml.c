@@ -150,18 +150,18 @@ static const struct { const char *text; int r; const char *says; } maps[] = {
     {"count: 4\n", -EINVAL, "m.yaml:1: key 'name' is missing"},
     {"", -EINVAL, "m.yaml:1: key 'name' is missing"},
     {"- name\n", -EINVAL, "m.yaml:1: a map of keys is wanted here, not a list"},
-    {"name: [a]\n", -EINVAL, "m.yaml:1: a value is wanted here, not a list"},
-    {"name: a\ncount: {b: 1}\n", -EINVAL, "m.yaml:2: a value is wanted here, not a map of keys"},
+    {"name: [a]\n", -EINVAL, "m.yaml:1: name: a value is wanted here, not a list"},
+    {"name: a\ncount: {b: 1}\n", -EINVAL, "m.yaml:2: count: a value is wanted here, not a map of keys"},
     {"name: a\ncount: four\n", -EINVAL, "m.yaml:2: count: 'four' is not a whole number"},
     {"name: a\ncount:\n", -EINVAL, "m.yaml:2: count: '' is not a whole number"},
     {"name: a\ncount: 65\n", -ERANGE, "m.yaml:2: count: 65 is outside 1..64"},
     {"name: a\ngain: 0.1\n", -ERANGE, "m.yaml:2: gain: 0.1 is outside 0.5..2"},
-    {"name: a\nshared: yes\n", -EINVAL, "m.yaml:2: 'yes' is none of: false, true"},
+    {"name: a\nshared: yes\n", -EINVAL, "m.yaml:2: shared: 'yes' is none of: false, true"},
     {"name: a\nlimit: 300\n", -EINVAL, "m.yaml:2: limit: '300' has no unit"},
     {"name: a\nlimit: 30 W\n", -ERANGE, "m.yaml:2: limit: 30 W is outside 50..1000 W"},
     {"name: a\nlatency: 2 s\n", -ERANGE, "m.yaml:2: latency: 2 s is outside 0..1 s"},
-    {"name: a\ntype: a10\n", -EINVAL, "m.yaml:2: 'a10' is none of: v100, a100: did you mean 'a100'?"},
-    {"name: a\ntype: h100\n", -EINVAL, "m.yaml:2: 'h100' is none of: v100, a100"},
+    {"name: a\ntype: a10\n", -EINVAL, "m.yaml:2: type: 'a10' is none of: v100, a100: did you mean 'a100'?"},
+    {"name: a\ntype: h100\n", -EINVAL, "m.yaml:2: type: 'h100' is none of: v100, a100"},
 };
 /* clang-format on */
 
@@ -210,7 +210,7 @@ static void single_values(void)
     is_str(err.text, "s:2: unknown key 'b'", "named");
     ok(yaml_u64_in(yaml_get(root, "a"), 1, 4, &u, &err) == -ERANGE && u == 77,
        "out of range");
-    is_str(err.text, "s:1: 5 is outside 1..4", "named with its range");
+    is_str(err.text, "s:1: a: 5 is outside 1..4", "named with its range");
     ok(yaml_u64_in(yaml_get(root, "a"), 1, 5, &u, &err) == 0 && u == 5, "in range");
     ok(yaml_fail(yaml_get(root, "c"), &err, -EDOM, "bad %s", "sign") == -EDOM,
        "own words");

@@ -8,7 +8,7 @@
 
 /* clang-format off */
 static const struct { const char *name, *text, *says; } bad[] = {
-    {"no list", "signals: {name: carbon}", "p.yaml:1: a list"},
+    {"no list", "signals: {name: carbon}", "p.yaml:1: signals: a list"},
     {"no name", "signals:\n  - {age: 60 s}", "p.yaml:2: "},
     {"an unknown key", "signals: [{name: carbon, url: x}]", "unknown key 'url'"},
     {"a wrong name", "signals:\n  - {name: carbon}\n  - {name: a-b}", "p.yaml:3: 'a-b' is not the name of a signal"},
