@@ -35,20 +35,25 @@ class Client:
     """tests/system/actuator-hold.c at the service's socket."""
 
     def __init__(self, path):
-        self.p = subprocess.Popen([HOLD, path, "-", "service"], stdin=subprocess.PIPE,
-                                  stdout=subprocess.PIPE, text=True, bufsize=1)
+        self.p = subprocess.Popen([HOLD, path, "-", "service"], stdin=subprocess.PIPE, stdout=subprocess.PIPE, bufsize=0)
+        self.read = b""    # select(2) does not see lines that a buffered reader has read
 
     def hear(self, start, seconds=8.0):
         until = time.monotonic() + seconds
-        while select.select([self.p.stdout], [], [], max(0, until - time.monotonic()))[0]:
-            line = self.p.stdout.readline()
-            if not line or line.startswith(start):
-                return line.split()
-        return []
+        while True:
+            while b"\n" not in self.read:
+                if not select.select([self.p.stdout], [], [], max(0, until - time.monotonic()))[0]:
+                    return []
+                more = self.p.stdout.read(65536)
+                if not more:
+                    return []
+                self.read += more
+            line, _, self.read = self.read.partition(b"\n")
+            if line.decode().startswith(start):
+                return line.decode().split()
 
     def tell(self, *words):
-        self.p.stdin.write(" ".join(map(str, words)) + "\n")
-        self.p.stdin.flush()
+        self.p.stdin.write((" ".join(map(str, words)) + "\n").encode())
 
     def ask(self, *words):
         """WORD UUID RESULT ENFORCED ORIGINAL …"""
