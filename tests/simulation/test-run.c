@@ -134,7 +134,7 @@ static void looks(struct world *w)
     w->looks = 0;
     ran = run_for(w, "v100", "resnet50", "edp", NULL, job_s);
     t = w->result.tuner;
-    if (ok(ran && t->gap_checks.n > 0 && t->gap_checks.n <= GAP_PROBES_EVEN &&
+    if (ok(ran && t->gap_checks.n > 0 && t->gap_checks.n <= GAP_PROBES_EVEN + 1 &&
                t->n_caps > caps,
            "%u looks into gaps: %zu caps for %zu", t->gap_checks.n, t->n_caps, caps)) {
         double with = w->result.energy_j * w->result.time_s;

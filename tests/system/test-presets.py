@@ -199,8 +199,8 @@ def asked(node, d):
     over(job)
     job = run("dev")
     t.ok(limits(node, 300000, 165000), "a class's preset", node.status()["boards"])
-    t.ok(uwtest.wait_for(lambda: [(c["who"], c["lowest_mw"]) for j in d.ask("GET", "/v1/jobs")[1]["jobs"] if j["running"]
-                                  for c in j["capped_by"]] == [("class dev", 165000)]), "the job has who capped it", d.ask("GET", "/v1/jobs"))
+    t.ok(uwtest.wait_for(lambda: [(c["who"], c["lowest_mw"], c["time_s"] >= 1) for j in d.ask("GET", "/v1/jobs")[1]["jobs"] if j["running"]
+                                  for c in j["capped_by"]] == [("class dev", 165000, True)]), "the job has who capped it", d.ask("GET", "/v1/jobs"))
     over(job)
     text = d.policy.with_name("report").read_text()
     t.ok(re.search(r"^  policy class dev: 165 W at the lowest, for [1-9]\d* s$", text, re.M), "and the report of run", text)
