@@ -13,7 +13,7 @@
 int gate_run(int argc, char **argv, const char *folders)
 {
     uint64_t number = 0;
-    char go;
+    char path[PATH_MAX], go;
     ssize_t n;
 
     if (argc < 2 || parse_u64(argv[0], &number, NULL) < 0 || number > INT_MAX)
@@ -24,7 +24,9 @@ int gate_run(int argc, char **argv, const char *folders)
     } while (n < 0 && errno == EINTR);
     if (n != 1 || fcntl(fd, F_SETFD, FD_CLOEXEC) < 0)
         return EXIT_BEFORE;
-    int r = program_exec(argv + 1, folders);
+    int r = program_find(argv[1], folders, path, sizeof path, NULL);
+    if (r == 0)
+        r = program_exec(path, argv + 1, environ);
     int why = -r;
     (void)!write(fd, &why, sizeof why);
     return cli_exit_of_exec(r);

@@ -123,10 +123,11 @@ struct loop_child_opts {
  * are passed to children with inherit (a make's job server, an MPI's PMI).
  */
 void loop_child_keep_inherited(void);
-/* -ENOENT or -EACCES as from execvp() (127 and 126 in a shell), with argv[0] in *err. The
- * child gets no other descriptors of this process than those above, whatever library
- * opened them.  Signals that we handle have their default there, those that our caller
- * ignores (nohup) stay ignored, except SIGPIPE.
+/* -ENOENT, -EACCES or -ENOEXEC (127 and 126 in a shell) as from program_find() and
+ * program_exec(), with argv[0] in *err.  The child gets no other descriptors of this
+ * process than those above, whatever library opened them.  Signals that we handle have
+ * their default there, those that our caller ignores (nohup) stay ignored, except
+ * SIGPIPE.
  */
 int loop_child_new(struct loop *loop, const struct loop_child_opts *opts,
                    loop_child_fn fn, void *user, struct loop_child **ret, uw_error *err);

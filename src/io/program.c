@@ -20,7 +20,7 @@ enum {
     CHAIN_MAX = 5, /* interpreters of interpreters, as in the kernel */
 };
 
-enum needs { NEEDS_NOTHING, NEEDS_INTERPRETER, NEEDS_LOADER };
+enum needs { NEEDS_NOTHING, NEEDS_INTERPRETER, NEEDS_LOADER, IS_DAMAGED };
 
 /* Of this machine. */
 struct header {
@@ -55,19 +55,28 @@ static bool is_own_kind(const struct header *h)
            h->elf.e_phentsize == sizeof(struct segment);
 }
 
-static bool read_loader(int fd, const struct header *h, char *ret)
+/* Finds the loader that the program headers name. */
+static enum needs read_loader(int fd, const struct header *h, char *ret)
 {
-    struct segment s = {.p.p_type = PT_NULL};
     off_t at = (off_t)h->elf.e_phoff;
+    bool found = false;
 
-    for (unsigned i = 0; i < h->elf.e_phnum && s.p.p_type != PT_INTERP; i++) {
-        if (pread(fd, &s, sizeof s, at) != (ssize_t)sizeof s)
-            return false;
-        at += (off_t)sizeof s;
+    for (unsigned i = 0; i < h->elf.e_phnum; i++, at += (off_t)sizeof(struct segment)) {
+        struct segment s;
+        ssize_t n = pread(fd, &s, sizeof s, at);
+        if (n >= 0 && n < (ssize_t)sizeof s)
+            return IS_DAMAGED; /* behind the end of the file */
+        if (n < 0)
+            return NEEDS_NOTHING;
+        if (s.p.p_type != PT_INTERP || found)
+            continue;
+        found = true;
+        if (s.p.p_filesz < 2 || s.p.p_filesz > PATH_MAX ||
+            pread(fd, ret, s.p.p_filesz, (off_t)s.p.p_offset) != (ssize_t)s.p.p_filesz ||
+            ret[s.p.p_filesz - 1])
+            return NEEDS_NOTHING;
     }
-    return s.p.p_type == PT_INTERP && s.p.p_filesz > 1 && s.p.p_filesz <= PATH_MAX &&
-           pread(fd, ret, s.p.p_filesz, (off_t)s.p.p_offset) == (ssize_t)s.p.p_filesz &&
-           !ret[s.p.p_filesz - 1];
+    return found ? NEEDS_LOADER : NEEDS_NOTHING;
 }
 
 /* Another file that the kernel executes for this one: writes its path (PATH_MAX). */
@@ -83,8 +92,8 @@ static enum needs read_needs(const char *path, char *ret)
     if (n > 2 && memcmp(head.text, "#!", 2) == 0)
         return read_script(head.text, ret) ? NEEDS_INTERPRETER : NEEDS_NOTHING;
     if (n >= (ssize_t)sizeof head.header && memcmp(head.text, ELFMAG, SELFMAG) == 0 &&
-        is_own_kind(&head.header) && read_loader(fd, &head.header, ret))
-        return NEEDS_LOADER;
+        is_own_kind(&head.header))
+        return read_loader(fd, &head.header, ret);
     return NEEDS_NOTHING;
 }
 
@@ -99,27 +108,34 @@ static int check_one(const char *path)
     return faccessat(AT_FDCWD, path, X_OK, AT_EACCESS) < 0 ? -errno : 0;
 }
 
+/* Names the file at `path` unless it is the program itself. */
+static int refuse(enum needs needs, char *path, int r, uw_error *err)
+{
+    if (needs == NEEDS_NOTHING)
+        return fail(err, r, "%s", strerror(-r));
+    utf8_mend(path); /* a script with the line ends of Windows */
+    return fail(err, r, "its %s %.100s: %s",
+                needs == NEEDS_LOADER ? "loader" : "interpreter", path, strerror(-r));
+}
+
 static int check_file(const char *path, uw_error *err)
 {
-    enum needs needs = NEEDS_NOTHING;
+    enum needs needs = NEEDS_NOTHING, then;
     char now[PATH_MAX], next[PATH_MAX];
 
     (void)snprintf(now, sizeof now, "%s", path);
     for (unsigned i = 0; i <= CHAIN_MAX; i++) {
         int r = check_one(now);
-        if (r < 0 && needs == NEEDS_NOTHING)
-            return fail(err, r, "%s", strerror(-r));
-        if (r < 0) {
-            utf8_mend(now); /* a script with the line ends of Windows */
-            return fail(err, r, "its %s %.100s: %s",
-                        needs == NEEDS_LOADER ? "loader" : "interpreter", now,
-                        strerror(-r));
-        }
-        if (needs == NEEDS_LOADER)
-            return 0;
-        needs = read_needs(now, next);
-        if (needs == NEEDS_NOTHING)
-            return 0;
+        if (r < 0)
+            return refuse(needs, now, r, err);
+        then = read_needs(now, next);
+        if (then == IS_DAMAGED)
+            return refuse(needs, now, -ENOEXEC, err);
+        if (then == NEEDS_LOADER && (r = check_one(next)) < 0)
+            return refuse(then, next, r, err);
+        if (then != NEEDS_INTERPRETER)
+            return 0; /* the kernel does not count a loader */
+        needs = then;
         memcpy(now, next, sizeof now);
     }
     return fail(err, -ELOOP, "interpreters of interpreters, %d at most", CHAIN_MAX);
@@ -136,16 +152,17 @@ static bool goes_on(int r)
 static int search(const char *name, const char *folders, char *ret_path, size_t size,
                   uw_error *err)
 {
-    uw_error why;
+    uw_error why = {""};
     int worst = fail(err, -ENOENT, "no such program in PATH");
 
     for (const char *at = folders ? folders : "/bin:/usr/bin";; at++) {
         size_t len = strcspn(at, ":");
         int n = snprintf(ret_path, size, "%.*s%s%s", (int)len, at, len ? "/" : "", name);
-        int r = n < 0 || (size_t)n >= size ? -ENOENT : check_file(ret_path, &why);
+        bool whole = n >= 0 && (size_t)n < size; /* else a path too long for execve() */
+        int r = whole ? check_file(ret_path, &why) : -ENOENT;
         if (r >= 0 || !goes_on(r))
             return r < 0 ? fail(err, r, "%s", why.text) : 0;
-        if (r == -EACCES || (worst == -ENOENT && access(ret_path, F_OK) == 0))
+        if (whole && (r == -EACCES || (worst == -ENOENT && access(ret_path, F_OK) == 0)))
             worst = fail(err, r, "%.100s: %s", ret_path, why.text);
         if (!*(at += len))
             break;
@@ -177,15 +194,10 @@ static bool is_elf(const char *path)
            memcmp(magic, ELFMAG, SELFMAG) == 0;
 }
 
-int program_exec(char *const *argv, const char *folders)
+int program_exec(const char *path, char *const *argv, char *const *env)
 {
-    char path[PATH_MAX];
-
-    int r = program_find(argv[0], folders, path, sizeof path, NULL);
-    if (r < 0)
-        return r;
-    (void)execv(path, argv);
+    (void)execve(path, argv, env);
     if (errno == ENOEXEC && !is_elf(path))
-        (void)execvp(path, argv);
+        (void)execvpe(path, argv, env);
     return -errno;
 }

@@ -8,15 +8,17 @@
 
 /* Finds the program as execvp() does; `folders` is PATH, NULL: not set.  Its file must be
  * executable, and so must the interpreter of a script and the loader of a program of this
- * machine's kind; the kernel alone knows about files of other kinds.  Writes the path;
- * -errno of execvp() with one line that begins with the name.
+ * machine's kind, whose program headers must lie in the file; the kernel alone knows
+ * about files of other kinds.  Writes the path; -errno of execvp() with one line that
+ * begins with the name.
  */
 int program_find(const char *name, const char *folders, char *ret_path, size_t size,
                  uw_error *err);
 
-/* execvp(), except that an ELF file which the kernel cannot execute is not given to
- * /bin/sh.  Returns only on failure: -errno.
+/* Executes what program_find() found as execvpe() does, except that an ELF file which the
+ * kernel cannot execute is not given to /bin/sh.  Async-signal-safe.  Returns only on
+ * failure: -errno.
  */
-int program_exec(char *const *argv, const char *folders);
+int program_exec(const char *path, char *const *argv, char *const *env);
 
 #endif

@@ -1,6 +1,7 @@
-/* Starts a program: fork and execvp, and returns exec's own error. */
+/* Starts a program: fork and exec, and returns exec's own error. */
 #include <errno.h>
 #include <fcntl.h>
+#include <limits.h>
 #include <linux/close_range.h>
 #include <signal.h>
 #include <stdlib.h>
@@ -11,6 +12,7 @@
 
 #include "base/auto.h"
 #include "base/error.h"
+#include "io/program.h"
 #include "io/spawn.h"
 
 enum {
@@ -129,8 +131,8 @@ static void reset_signals(const sigset_t *mask)
 }
 
 __attribute__((noreturn)) static void in_child(const struct loop_child_opts *opts,
-                                               char **env, const sigset_t *mask,
-                                               int report)
+                                               const char *path, char **env,
+                                               const sigset_t *mask, int report)
 {
     char *const *argv = (char *const *)(const void *)opts->argv;
     int r = place_stdio(opts);
@@ -141,8 +143,7 @@ __attribute__((noreturn)) static void in_child(const struct loop_child_opts *opt
         r = -errno;
     if (r >= 0) {
         reset_signals(mask);
-        (void)execvpe(argv[0], argv, env);
-        r = -errno;
+        r = program_exec(path, argv, env);
     }
     (void)!write(report, &r, sizeof r);
     _exit(127);
@@ -164,7 +165,8 @@ static int read_report(int fd)
     return n == (ssize_t)sizeof r ? r : 0;
 }
 
-static pid_t fork_child(const struct loop_child_opts *opts, char **env, int report)
+static pid_t fork_child(const struct loop_child_opts *opts, const char *path, char **env,
+                        int report)
 {
     sigset_t all, mask;
 
@@ -172,7 +174,7 @@ static pid_t fork_child(const struct loop_child_opts *opts, char **env, int repo
     (void)pthread_sigmask(SIG_SETMASK, &all, &mask);
     pid_t pid = fork();
     if (pid == 0)
-        in_child(opts, env, &mask, report);
+        in_child(opts, path, env, &mask, report);
     int e = errno;
     (void)pthread_sigmask(SIG_SETMASK, &mask, NULL);
     errno = e;
@@ -183,20 +185,24 @@ int loop_child_spawn(const struct loop_child_opts *opts, pid_t *ret, uw_error *e
 {
     const char *name = opts->argv[0];
     auto_(mem_free) char **env = merged_env(opts->env, opts->env_alone);
+    char path[PATH_MAX];
     int report[2];
 
     if (!env)
         return fail(err, -ENOMEM, "%s: out of memory", name);
+    int r = program_find(name, getenv("PATH"), path, sizeof path, err);
+    if (r < 0)
+        return r;
     if (pipe2(report, O_CLOEXEC) < 0)
         return fail(err, -errno, "%s: pipe: %s", name, strerror(errno));
     auto_(fd_close) int reads = report[0];
-    pid_t pid = fork_child(opts, env, report[1]);
+    pid_t pid = fork_child(opts, path, env, report[1]);
     int e = errno;
     (void)close(report[1]);
     if (pid < 0)
         return fail(err, -e, "%s: fork: %s", name, strerror(e));
 
-    int r = read_report(reads);
+    r = read_report(reads);
     if (r < 0) {
         while (waitpid(pid, NULL, 0) < 0 && errno == EINTR)
             ;

@@ -169,14 +169,19 @@ def test_state(node, tmp):
 def test_command(node, tmp):
     script = tmp / "job.sh"
     script.write_text("#!/bin/sh\nexit 7\n")
+    other = tmp / "other"  # of no machine: the kernel alone finds out
+    other.write_bytes(b"\x7fELF\ntouch " + bytes(str(tmp / "touched"), "ascii") + b"\n")
+    other.chmod(0o755)
     cases = [(["sh", "-c", "exit 7"], 7, "CMD ended with status 7 in run 1"),
              (["sh", "-c", "kill -9 $$"], 137, "CMD was ended by signal 9 in run 1"),
              (["/no/such/program"], 127, "/no/such/program"),
-             ([script], 126, "job.sh")]
+             ([script], 126, "job.sh"),
+             ([other], 126, f"sweep: {other}: Exec format error")]
     for cmd, code, text in cases:
         p = node.run("underwatt", "sweep", "--gpus", "1", *RANGE, "--", *cmd)
         t.ok(p.returncode == code and text in p.stderr,
              f"{cmd[-1]}: {code}, {p.returncode}", p.stderr)
+    t.ok(not (tmp / "touched").exists(), "no shell reads a program of another machine")
     t.ok(limits(node) == [300000] * 4, "all limits are as found")
     for args, text in ((["--gpus", "9"], "no board '9'"),
                        (["--gpus", "1", "--from", "100"], "--from: '100' is outside 150 W..300 W"),

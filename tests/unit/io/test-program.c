@@ -14,6 +14,8 @@
 #include "remove-tree.h"
 #include "tap.h"
 
+enum { NO_MACHINE = 0xfeff }; /* an e_machine that no handler of the kernel has */
+
 static char dir[64] = "/tmp/uw-test-program.XXXXXX";
 
 static const char *at(const char *name)
@@ -59,6 +61,21 @@ static void put_elf(const char *name, ElfW(Half) machine, const char *loader)
     put(name, 0755, &elf, sizeof elf);
 }
 
+/* Scripts NAME-1 to NAME-N: each is the interpreter of the next, `last` that of the
+ * first.
+ */
+static void put_chain(const char *name, unsigned n, const char *last)
+{
+    char script[300], file[40];
+
+    (void)snprintf(script, sizeof script, "#!%s/second/%s\n", dir, last);
+    for (unsigned i = 1; i <= n; i++) {
+        (void)snprintf(file, sizeof file, "second/%s-%u", name, i);
+        put_text(file, 0755, script);
+        (void)snprintf(script, sizeof script, "#!%s/%s\n", dir, file);
+    }
+}
+
 static void make(void)
 {
     char script[300];
@@ -78,7 +95,13 @@ static void make(void)
     put_text("second/ring", 0755, script);
     put_elf("second/musl", 0, "/nowhere/ld.so");
     put_elf("second/native", 0, "/bin/sh");
-    put_elf("second/foreign", EM_S390, "/nowhere/ld.so");
+    put_elf("second/foreign", NO_MACHINE, "/nowhere/ld.so");
+    put_elf("second/short", 0, "/bin/sh");
+    ok(truncate(at("second/short"), sizeof(ElfW(Ehdr)) + sizeof(ElfW(Phdr)) - 1) == 0,
+       "without all of its program headers");
+    put_chain("of-short", 1, "short");
+    put_chain("five", 5, "native");
+    put_chain("six", 6, "native");
 }
 
 static void finds(void)
@@ -109,6 +132,10 @@ static void finds(void)
         {"musl", false, -ENOENT, "its loader /nowhere/ld.so: No such file or directory"},
         {"native", true, 0, "second/native"},
         {"foreign", true, 0, "second/foreign"},
+        {"short", true, -ENOEXEC, "short: Exec format error"},
+        {"of-short-1", false, -ENOEXEC, "second/short: Exec format error"},
+        {"five-5", false, 0, "second/five-5"},
+        {"six-6", false, -ELOOP, "interpreters of interpreters, 5 at most"},
     };
     char folders[800];
 
@@ -125,6 +152,15 @@ static void finds(void)
            r < 0 ? err.text : path);
     }
     char path[PATH_MAX], few[8];
+    static char entries[2 * PATH_MAX];
+    uw_error err = {""};
+    memset(entries, 'x', PATH_MAX);
+    is_int(program_find("shell", entries, path, sizeof path, &err), -ENOENT,
+           "an entry of PATH too long");
+    is_str(err.text, "shell: no such program in PATH", "… is skipped");
+    (void)snprintf(entries + PATH_MAX, PATH_MAX, ":%s/second", dir);
+    ok(program_find("shell", entries, path, sizeof path, &err) == 0,
+       "… and the next one searched: %s", path);
     ok(program_find("sh", NULL, path, sizeof path, NULL) == 0, "without PATH: %s", path);
     is_int(program_find("/bin/sh -c nothing", NULL, few, sizeof few, NULL), -ENAMETOOLONG,
            "a name that is too long");
@@ -133,11 +169,11 @@ static void finds(void)
 static void executes(void)
 {
     char name[300];
-    char none[] = "none", *foreign[] = {name, NULL}, *missing[] = {none, NULL};
+    char *foreign[] = {name, NULL};
 
     (void)snprintf(name, sizeof name, "%s", at("second/foreign"));
-    is_int(program_exec(foreign, NULL), -ENOEXEC, "another machine's: no shell reads it");
-    is_int(program_exec(missing, dir), -ENOENT, "no such program");
+    is_int(program_exec(name, foreign, environ), -ENOEXEC,
+           "another machine's: no shell reads it");
 }
 
 int main(void)
