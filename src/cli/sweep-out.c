@@ -67,7 +67,7 @@ static int write_file(const struct output *o, const struct view *v, uw_error *er
     int r = o->write(v, mem, err);
     if (fclose(mem) != 0 && r >= 0)
         r = fail(err, -ENOMEM, "out of memory");
-    return r < 0 ? r : file_write(o->path, text, len, 0644, err);
+    return r < 0 ? r : file_write(o->path, text, len, FILE_MODE_UMASK, err);
 }
 
 static int write_outputs(const struct sweep_args *args, const struct view *v)

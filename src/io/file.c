@@ -2,6 +2,7 @@
 
 #include <errno.h>
 #include <fcntl.h>
+#include <limits.h>
 #include <poll.h>
 #include <pthread.h>
 #include <signal.h>
@@ -288,13 +289,54 @@ static int sync_folder(const char *path)
     return fsync(fd) < 0 && errno != EINVAL && errno != EROFS ? -errno : 0;
 }
 
-/* Fills the temporary file and renames it to path; 0 or -errno. */
+/* A file that is to be replaced. */
+struct target {
+    bool there;
+    struct stat st;
+    char path[PATH_MAX]; /* without links; only if it is there */
+};
+
+/* The kernel follows the links, which it refuses for another user's link in /tmp;
+ * realpath() does not know that rule.
+ */
+static void find_target(const char *path, struct target *ret)
+{
+    auto_(fd_close) int fd = open(path, O_PATH | O_CLOEXEC);
+    char name[40];
+    struct stat st;
+
+    ret->there = fd >= 0 && fstat(fd, &ret->st) == 0;
+    if (!ret->there)
+        return;
+    (void)snprintf(name, sizeof name, "/proc/self/fd/%d", fd);
+    ssize_t n = readlink(name, ret->path, sizeof ret->path - 1);
+    ret->path[n < 0 ? 0 : n] = '\0';
+    if (stat(ret->path, &st) < 0 || st.st_ino != ret->st.st_ino ||
+        st.st_dev != ret->st.st_dev) /* without /proc, or renamed since */
+        (void)snprintf(ret->path, sizeof ret->path, "%s", path);
+}
+
+/* Owner and group of the replaced file, or its group, as far as this process may set
+ * them; its mode.
+ */
+static int keep_mode(int fd, const struct stat *st)
+{
+    if (fchown(fd, st->st_uid, st->st_gid) < 0)
+        (void)!fchown(fd, (uid_t)-1, st->st_gid);
+    return fchmod(fd, st->st_mode & 0777) < 0 ? -errno : 0;
+}
+
+/* Fills the temporary file and renames it to path; 0 or -errno.  `kept`: the file whose
+ * mode is kept, or NULL.
+ */
 static int fill_and_rename(int fd, const char *temp, const char *path, const void *data,
-                           size_t len, mode_t mode)
+                           size_t len, mode_t mode, const struct stat *kept)
 {
     int r = write_all(fd, data, len);
 
-    if (r >= 0 && fchmod(fd, mode) < 0)
+    if (r >= 0 && kept)
+        r = keep_mode(fd, kept);
+    else if (r >= 0 && fchmod(fd, mode) < 0)
         r = -errno;
     if (r >= 0 && fsync(fd) < 0)
         r = -errno;
@@ -336,23 +378,26 @@ static int write_in_place(const char *path, const void *data, size_t len, uw_err
 
 int file_write(const char *path, const void *data, size_t len, mode_t mode, uw_error *err)
 {
-    struct stat st;
+    struct target target;
     auto_(mem_free) char *temp = NULL;
 
-    if (stat(path, &st) == 0 && is_in_place(path, &st))
+    find_target(path, &target);
+    if (target.there && is_in_place(path, &target.st))
         return write_in_place(path, data, len, err);
+    bool keeps = target.there && mode == FILE_MODE_UMASK;
+    const char *to = keeps ? target.path : path;
     if (mode == FILE_MODE_UMASK)
         mode = default_mode();
-    if (asprintf(&temp, "%s.XXXXXX", path) < 0) {
+    if (asprintf(&temp, "%s.XXXXXX", to) < 0) {
         temp = NULL;
         return fail(err, -ENOMEM, "%s: out of memory", path);
     }
     auto_(fd_close) int fd = mkostemp(temp, O_CLOEXEC);
     if (fd < 0)
         return fail(err, -errno, "%s: %s", path, strerror(errno));
-    int r = fill_and_rename(fd, temp, path, data, len, mode);
+    int r = fill_and_rename(fd, temp, to, data, len, mode, keeps ? &target.st : NULL);
     if (r >= 0)
-        r = sync_folder(path);
+        r = sync_folder(to);
     return r < 0 ? fail(err, r, "%s: %s", path, strerror(-r)) : 0;
 }
 
@@ -389,14 +434,33 @@ static int try_new(const char *path)
     return r;
 }
 
+/* In a sticky folder rename() replaces a file only for the owner of either, and root. */
+static int try_rename(const struct target *target)
+{
+    auto_(mem_free) char *folder = folder_of(target->path);
+    uid_t me = geteuid();
+    struct stat st;
+
+    if (!folder)
+        return -ENOMEM;
+    if (stat(folder, &st) < 0)
+        return -errno;
+    return (st.st_mode & S_ISVTX) && me != 0 && st.st_uid != me && target->st.st_uid != me
+               ? -EPERM
+               : 0;
+}
+
 int file_check_write(const char *path, uw_error *err)
 {
-    struct stat st;
-    bool there = stat(path, &st) == 0;
+    struct target target;
 
-    int r = there ? try_existing(path, &st) : *path ? 0 : -ENOENT;
-    if (r >= 0 && !(there && is_in_place(path, &st)))
-        r = try_new(path);
+    find_target(path, &target);
+    int r = target.there ? try_existing(path, &target.st) : *path ? 0 : -ENOENT;
+    if (r >= 0 && !(target.there && is_in_place(path, &target.st))) {
+        r = target.there ? try_rename(&target) : 0;
+        if (r >= 0)
+            r = try_new(target.there ? target.path : path);
+    }
     return r < 0 ? fail(err, r, "cannot write %s: %s", path, strerror(-r)) : 0;
 }
 

@@ -26,7 +26,9 @@ enum { FILE_HANGING_MAX = 4 };
 int file_read_regular(const char *path, size_t max, int ms, char **ret_text,
                       size_t *ret_len, uw_error *err);
 
-/* A mode for file_write(): 0666 less the umask. */
+/* A mode for file_write(), of files that a user names: 0666 less the umask.  A file that
+ * exists keeps its mode, and as far as possible its owner and group; links are followed.
+ */
 #define FILE_MODE_UMASK ((mode_t)-1)
 
 /* Whether errors must not show text of files: this process has more rights (root's,
@@ -61,8 +63,9 @@ int file_check_read(const char *path, uw_error *err);
  */
 int file_write(const char *path, const void *data, size_t len, mode_t mode,
                uw_error *err);
-/* Whether file_write() can do this now: the same steps on a temporary file, and nothing
- * that changes the file or that a reader of a pipe notices.  -errno with one line.
+/* Whether file_write() with FILE_MODE_UMASK can do this now: the same steps on a
+ * temporary file, and nothing that changes the file or that a reader of a pipe notices.
+ * -errno with one line.
  */
 int file_check_write(const char *path, uw_error *err);
 

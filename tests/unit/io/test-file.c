@@ -112,6 +112,65 @@ static void checks(void)
     (void)remove(at("d"));
 }
 
+static bool is_link(const char *path)
+{
+    struct stat st;
+
+    return lstat(path, &st) == 0 && S_ISLNK(st.st_mode);
+}
+
+/* A file that the user names and that exists. */
+static void keeps(void)
+{
+    struct stat st;
+
+    ok(mkdir(at("d"), 0700) == 0 && file_write(at("d/a"), "one", 3, 0600, NULL) == 0 &&
+           symlink("d/a", at("l")) == 0,
+       "a file and a link to it");
+    int n = entries();
+    is_int(file_check_write(at("l"), NULL), 0, "the link can be written");
+    ok(file_write(at("l"), "two", 3, FILE_MODE_UMASK, NULL) == 0 && is_link(at("l")) &&
+           holds(at("d/a"), "two"),
+       "the link's file is written, the link is kept");
+    is_int(mode_of(at("d/a")), 0600, "… and so is the file's mode");
+    is_int(entries(), n, "no temporary file is left");
+    if (geteuid() == 0 && chown(at("d/a"), 65534, 65534) == 0)
+        ok(file_write(at("l"), "three", 5, FILE_MODE_UMASK, NULL) == 0 &&
+               stat(at("d/a"), &st) == 0 && st.st_uid == 65534 && st.st_gid == 65534,
+           "… and its owner, by root");
+    ok(file_write(at("l"), "four", 4, 0600, NULL) == 0 && !is_link(at("l")) &&
+           !holds(at("d/a"), "four"),
+       "a program's own file replaces a link");
+    (void)remove(at("l"));
+    (void)remove(at("d/a"));
+    (void)remove(at("d"));
+}
+
+/* Another user's file in a folder like /tmp: it can be written, not replaced. */
+static void sticky(void)
+{
+    uw_error err = {""};
+
+    if (geteuid() != 0) {
+        ok(true, "another user's file # SKIP not root");
+        return;
+    }
+    ok(mkdir(at("d"), 0700) == 0 && file_write(at("d/a"), "one", 3, 0666, NULL) == 0 &&
+           chmod(at("d"), 01777) == 0 && chmod(dir, 0711) == 0 && seteuid(65534) == 0,
+       "root's file in a folder of all");
+    is_int(file_check_write(at("d/a"), &err), -EPERM, "root's file: %s", err.text);
+    is_int(file_write(at("d/a"), "x", 1, FILE_MODE_UMASK, NULL), -EPERM,
+           "… as when written");
+    is_int(file_check_write(at("d/b"), NULL), 0, "a new one");
+    ok(file_write(at("d/b"), "one", 3, FILE_MODE_UMASK, NULL) == 0 &&
+           file_check_write(at("d/b"), NULL) == 0,
+       "the user's own");
+    ok(seteuid(0) == 0 && file_check_write(at("d/b"), NULL) == 0, "any file, by root");
+    (void)remove(at("d/a"));
+    (void)remove(at("d/b"));
+    (void)remove(at("d"));
+}
+
 /* /dev/fd/N of a file: the file is appended to, and stays the one that is open. */
 static void open_file(void)
 {
@@ -215,6 +274,8 @@ int main(void)
         return done();
     writes();
     checks();
+    keeps();
+    sticky();
     open_file();
     reads();
     folders();
