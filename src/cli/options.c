@@ -44,16 +44,12 @@ int opt_name(const char *text, void *ret, uw_error *err)
 
 int opt_output(const char *text, void *ret, uw_error *err)
 {
-    int r = strcmp(text, "-") == 0 ? 0 : file_check_write(text, err);
-
-    return r < 0 ? r : opt_text(text, ret, err);
+    return opt_text(text, ret, err);
 }
 
 int opt_input(const char *text, void *ret, uw_error *err)
 {
-    int r = file_check_read(text, err);
-
-    return r < 0 ? r : opt_text(text, ret, err);
+    return opt_text(text, ret, err);
 }
 
 int opt_u64(const char *text, void *ret, uw_error *err)
@@ -313,6 +309,26 @@ static int take_option(const struct cmd *cmd, const struct opt *o, const struct 
     return OPTS_GO;
 }
 
+/* The files that the options name. */
+static int check_files(const struct cmd *cmd, const struct opt *opts, size_t n)
+{
+    uw_error err = {{0}};
+
+    for (size_t i = 0; i < n; i++) {
+        bool output = opts[i].parse == opt_output;
+        if (!output && opts[i].parse != opt_input)
+            continue;
+        const char *path = *(const char *const *)opts[i].ret;
+        if (!path || (output && strcmp(path, "-") == 0))
+            continue;
+        int r = output ? file_check_write(path, &err) : file_check_read(path, &err);
+        if (r < 0)
+            return cli_fail(EXIT_USAGE, "%s: --%s: %s", cmd->name, opts[i].name,
+                            err.text);
+    }
+    return OPTS_GO;
+}
+
 int opts_parse(const struct cmd *cmd, const struct opt *opts, size_t n, int argc,
                char **argv, struct opts_rest *ret)
 {
@@ -349,7 +365,7 @@ int opts_parse(const struct cmd *cmd, const struct opt *opts, size_t n, int argc
         *ret = rest;
     else if (rest.argc > 0)
         return opts_unexpected(cmd, rest.argv[0], cmd->args);
-    return OPTS_GO;
+    return check_files(cmd, opts, n);
 }
 
 int opts_unexpected(const struct cmd *cmd, const char *word, const char *form)

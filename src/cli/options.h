@@ -41,7 +41,9 @@ int opt_flag(const char *text, void *ret, uw_error *err); /* bool */
 int opt_text(const char *text, void *ret, uw_error *err); /* const char *: borrowed */
 /* The same, for text shown to others: utf8_is_plain(). */
 int opt_name(const char *text, void *ret, uw_error *err);
-/* The same, for a file that can be written now, or "-": file_check_write(). */
+/* The same, for a file that can be written now, or "-"; opts_parse() checks it with
+ * file_check_write() when all words are parsed.  NULL at first.
+ */
 int opt_output(const char *text, void *ret, uw_error *err);
 /* The same, for a file that can be read: file_check_read(). */
 int opt_input(const char *text, void *ret, uw_error *err);

@@ -165,12 +165,49 @@ static void times(void)
     is_int((long long)ns, 7, "… and changes nothing");
 }
 
+/* Files are tried when all words are parsed, and the last value of an option counts. */
+static void files(void)
+{
+    static const struct {
+        const char *argv[6];
+        int r;
+    } of[] = {
+        {{"test", "--json", "/nowhere/x", "--help"}, EXIT_OK},
+        {{"test", "--from", "/nowhere/x", "--help"}, EXIT_OK},
+        {{"test", "--json", "/nowhere/x", "--json", "-"}, OPTS_GO},
+        {{"test", "--json", "/nowhere/x"}, EXIT_USAGE},
+        {{"test", "--from", "/nowhere/x"}, EXIT_USAGE},
+        {{"test", "--from", "/dev/null", "--json", "/dev/null"}, OPTS_GO},
+        {{"test", "--json="}, EXIT_USAGE},
+    };
+
+    for (size_t i = 0; i < n_elements(of); i++) {
+        const char *from = NULL, *json = NULL;
+        const struct opt opts[] = {
+            {"from", 0, "FILE", "an input", opt_input, &from},
+            OPT_JSON(&json),
+        };
+        char words[6][32], *argv[7] = {0};
+        int argc = 0;
+        for (; argc < 6 && of[i].argv[argc]; argc++) {
+            (void)snprintf(words[argc], sizeof words[argc], "%s", of[i].argv[argc]);
+            argv[argc] = words[argc];
+        }
+        quiet(true);
+        int r = opts_parse(&cmd_test, opts, n_elements(opts), argc, argv, NULL);
+        quiet(false);
+        is_int(r, of[i].r, "%s %s %s", argv[1], argv[2] ? argv[2] : "",
+               argv[2] && argv[3] ? argv[3] : "");
+    }
+}
+
 int main(void)
 {
     for (size_t i = 0; i < n_elements(cases); i++)
         run_case(i);
     times();
     negative();
+    files();
     is_int(cli_exit_of(0), EXIT_OK, "0 is done");
     is_int(cli_exit_of(-EINVAL), EXIT_USAGE, "a bad value is a usage error");
     is_int(cli_exit_of(-ERANGE), EXIT_USAGE, "… so is one out of range");
