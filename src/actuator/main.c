@@ -535,17 +535,30 @@ static int check_named(struct program *p, uw_error *err)
     return r < 0 ? fail_in(err, r, "library") : check_powercap(p, root, err);
 }
 
+/* The path of FILE from the current folder. */
+static int find_file(const char *name, char *ret, size_t size, uw_error *err)
+{
+    char folder[PATH_MAX] = "";
+
+    if (name[0] != '/' && !getcwd(folder, sizeof folder))
+        return fail(err, -errno, "the current folder: %s", strerror(errno));
+    size_t n = strlen(folder);
+    const char *slash = n && folder[n - 1] != '/' ? "/" : "";
+    if (snprintf(ret, size, "%s%s%s", folder, slash, name) >= (int)size)
+        return fail(err, -ENAMETOOLONG, "%.100s: the path is longer than %zu bytes", name,
+                    size - 1);
+    return 0;
+}
+
 /* Reads FILE as --serve does; opens no board. */
 static int check(struct program *p)
 {
-    char path[PATH_MAX] = "";
+    char path[PATH_MAX];
     uw_error err = {""};
 
-    if (p->config[0] != '/' && !getcwd(path, sizeof path))
-        path[0] = '\0';
-    size_t n = strlen(path);
-    (void)snprintf(path + n, sizeof path - n, "%s%s", n ? "/" : "", p->config);
-    int r = rules_check_file(path, trust_is_privileged(), RULES_USERS, &p->rules, &err);
+    int r = find_file(p->config, path, sizeof path, &err);
+    if (r == 0)
+        r = rules_check_file(path, trust_is_privileged(), RULES_USERS, &p->rules, &err);
     if (r == 0 && (r = check_named(p, &err)) < 0)
         r = fail_in(&err, r, "%s", path);
     if (r < 0) {

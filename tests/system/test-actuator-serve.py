@@ -307,6 +307,10 @@ def checks(t, node):
              f"--check of {text!r}: {code}", p)
     p = subprocess.run([ACTUATOR, "--check", "draft.yaml"], capture_output=True, text=True, cwd=node.tmp)
     t.ok(p.returncode == 2 and f"{file}: library: " in p.stderr, "a path from the folder of the caller", p)
+    p = subprocess.run([ACTUATOR, "--check", file[1:]], capture_output=True, text=True, cwd="/")
+    t.ok(p.returncode == 2 and f"underwatt-actuator: {file}: library: " in p.stderr, "… from the root folder", p)
+    p = subprocess.run([ACTUATOR, "--check", "./" * 2048 + "draft.yaml"], capture_output=True, text=True, cwd=node.tmp)
+    t.ok(p.returncode == 2 and "/: the path is longer than 4095 bytes" in p.stderr, "a path that is too long is not cut", p)
     p = subprocess.run([ACTUATOR, "--check"], capture_output=True, text=True)
     t.ok(p.returncode == 2 and p.stderr == "underwatt-actuator: --check needs a value\n", "--check without FILE", p)
 
