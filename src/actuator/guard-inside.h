@@ -70,9 +70,7 @@ struct charge { /* one board */
     uint32_t adopt_seq;     /* seq of the hold that takes the board over; 0: none */
     struct proto_request waiting[N_SETS]; /* requests to set, to run next; seq 0: none */
     uint32_t release_seq;                 /* seq of the release to answer; 0: none */
-    pid_t
-        other; /* another Underwatt that holds the board; 0: none, or not known which … */
-    bool taken; /* … and whether one does */
+    struct holder other; /* another Underwatt that holds the board, as told to clients */
     unsigned attempts;
     uint64_t due_ns, next_hold_ns, next_look_ns;
     uint64_t next_set_ns[N_SETS]; /* earliest time of the next set; a clock lock does not

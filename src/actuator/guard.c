@@ -779,6 +779,12 @@ static void tell_board(struct guard_session *s, const struct charge *c,
     guard_send(s, PROTO_BOARD, 0, &reply);
 }
 
+static bool is_same(const struct holder *a, const struct holder *b)
+{
+    return a->locked == b->locked && a->pid == b->pid && a->client == b->client &&
+           a->stopped == b->stopped;
+}
+
 /* Tells all clients if the holder has changed.  Returns whether it has. */
 static bool tell_news(struct charge *c, struct holder *ret)
 {
@@ -787,11 +793,9 @@ static bool tell_news(struct charge *c, struct holder *ret)
     *ret = (struct holder){.locked = false};
     if (c->state == STATE_FREE && !c->busy)
         others_look(guard->opts.journal, c->held.info->uuid, ret);
-    pid_t pid = holder_pid(ret);
-    if (ret->locked == c->taken && pid == c->other)
+    if (is_same(ret, &c->other))
         return false;
-    c->taken = ret->locked;
-    c->other = pid;
+    c->other = *ret;
     for (size_t i = 0; i < SESSIONS_MAX; i++)
         tell_board(guard->session[i], c, ret);
     return true;

@@ -59,14 +59,19 @@ static pid_t kernels_word(const struct stat *st)
     return holder_parse(text, major(st->st_dev), minor(st->st_dev), st->st_ino);
 }
 
-/* The state letter in /proc/PID/stat; 0: no such process. */
-static char state_of(pid_t pid)
+/* /proc/PID/stat, which the kernel provides without a lock of the process' memory; the
+ * lock may be taken for long while the process is in a driver.  Returns the letter of the
+ * state; 0: no such process.
+ */
+static char read_stat(pid_t pid, struct proc_facts *ret)
 {
     auto_(mem_free) char *text = NULL;
     char path[48];
+    size_t len = 0;
 
     (void)snprintf(path, sizeof path, "/proc/%d/stat", (int)pid);
-    if (file_read(path, 4096, &text, NULL, NULL) < 0)
+    if (file_read(path, 4096, &text, &len, NULL) < 0 ||
+        proc_parse_stat(text, len, ret) < 0)
         return 0;
     const char *end = strrchr(text, ')');
     return (char)(end && end[1] == ' ' ? end[2] : 0);
@@ -105,22 +110,18 @@ static void look_client(int fd, struct holder *h)
 
     if (!read_client(fd, &pid, &start))
         return;
-    bool there = proc_read("/proc", pid, &facts) == 0 && runs(state_of(pid));
+    bool there = runs(read_stat(pid, &facts));
     h->client = there && start && facts.start == start ? pid : 0;
     h->client_gone = !there || (start && facts.start != start);
 }
 
-/* The last component of the program's path; the kernel truncates its own name for it. */
-static void read_name(pid_t pid, char *ret, size_t size)
+/* The kernel keeps 15 bytes of a name: those of the actuator's are completed. */
+static void set_name(const char *comm, char *ret, size_t size)
 {
-    auto_(mem_free) char *text = NULL;
-    char path[48];
+    static const char actuator[] = "underwatt-actuator";
+    bool is_cut = strlen(comm) == 15 && strncmp(comm, actuator, 15) == 0;
 
-    (void)snprintf(path, sizeof path, "/proc/%d/cmdline", (int)pid);
-    if (file_read(path, 4096, &text, NULL, NULL) < 0)
-        return;
-    const char *slash = strrchr(text, '/');
-    (void)snprintf(ret, size, "%s", slash ? slash + 1 : text);
+    (void)snprintf(ret, size, "%s", is_cut ? actuator : comm);
     for (char *p = ret; *p; p++)
         if (*p <= ' ' || *p > '~')
             *p = '?';
@@ -128,7 +129,8 @@ static void read_name(pid_t pid, char *ret, size_t size)
 
 static void look_process(pid_t pid, struct holder *h)
 {
-    char state = state_of(pid);
+    struct proc_facts facts = {.comm = ""};
+    char state = read_stat(pid, &facts);
 
     h->pid = pid;
     if (h->client == pid) { /* a recovery has no client */
@@ -136,7 +138,7 @@ static void look_process(pid_t pid, struct holder *h)
         h->client_gone = true;
     }
     h->stopped = state == 'T' || state == 't';
-    read_name(pid, h->name, sizeof h->name);
+    set_name(facts.comm, h->name, sizeof h->name);
 }
 
 void holder_of(int lock_fd, struct holder *ret)

@@ -1,4 +1,7 @@
 /* Locks that are given up soon, and holds that wait for them. */
+#include <signal.h>
+#include <sys/prctl.h>
+
 #include "unit/actuator/guard-scene.h"
 
 /* A pid that was a process of ours. */
@@ -98,6 +101,30 @@ static const struct actuator_reply *board_told(const struct world *w, const char
     return last;
 }
 
+/* A child that holds GPU-1 for the client getppid(). */
+static pid_t held_by_child(struct world *w)
+{
+    pid_t client = getppid();
+    struct holder holder;
+    int fd = -1, ready[2];
+    char byte = 0;
+
+    if (pipe(ready) < 0)
+        return -1;
+    pid_t child = fork();
+    if (child == 0) {
+        (void)prctl(PR_SET_PDEATHSIG, SIGKILL);
+        byte = journal_lock(&w->journal, "GPU-1", client, &fd, &holder, NULL) == 0;
+        if (write(ready[1], &byte, 1) == 1)
+            (void)pause();
+        _exit(0);
+    }
+    (void)close(ready[1]);
+    ok(read(ready[0], &byte, 1) == 1 && byte, "a child takes the lock");
+    (void)close(ready[0]);
+    return child;
+}
+
 /* Another Underwatt holds a board: who, and which limit it has found. */
 static void test_others(void)
 {
@@ -131,14 +158,27 @@ static void test_others(void)
     (void)ask(w, PROTO_RENEW, NULL, 0);
     ok(events(w, PROTO_BOARD) == 5 && w->answer[w->n - 1].type == PROTO_RENEW,
        "told once, before the answer");
-    (void)journal_remove(&w->journal, "GPU-1", NULL);
     journal_unlock(fd);
+    pid_t child = held_by_child(w);
+    (void)ask(w, PROTO_RENEW, NULL, 0);
+    ok(events(w, PROTO_BOARD) == 6 && !strstr(board_told(w, "GPU-1")->text, "stopped"),
+       "another process has the lock for the same client");
+    (void)kill(child, SIGSTOP);
+    (void)waitpid(child, NULL, WUNTRACED);
+    (void)ask(w, PROTO_RENEW, NULL, 0);
+    told = board_told(w, "GPU-1");
+    ok(events(w, PROTO_BOARD) == 7 && told->pid == getppid() &&
+           strstr(told->text, ", its actuator is stopped)"),
+       "the process is stopped: %s", told->text);
+    (void)kill(child, SIGKILL);
+    (void)waitpid(child, NULL, 0);
+    (void)journal_remove(&w->journal, "GPU-1", NULL);
     (void)ask(w, PROTO_HELLO, NULL, 0);
-    ok(board_told(w, "GPU-1")->result == ACTUATOR_DONE && events(w, PROTO_BOARD) == 9,
+    ok(board_told(w, "GPU-1")->result == ACTUATOR_DONE && events(w, PROTO_BOARD) == 11,
        "it has ended: told once, also where a client says hello then");
     expect(w, PROTO_HOLD, "GPU-1", 0, ACTUATOR_DONE);
     (void)ask(w, PROTO_RENEW, NULL, 0);
-    is_int(events(w, PROTO_BOARD), 9, "a hold of our own is nobody else's");
+    is_int(events(w, PROTO_BOARD), 11, "a hold of our own is nobody else's");
     finish(w);
 }
 

@@ -5,6 +5,7 @@
 #include <signal.h>
 #include <stdlib.h>
 #include <sys/file.h>
+#include <sys/prctl.h>
 #include <sys/resource.h>
 #include <sys/stat.h>
 #include <sys/wait.h>
@@ -258,6 +259,10 @@ static void test_locks(struct journal *j)
 /* Nobody is named who has gone, nor who has got the pid of one that has. */
 static void test_holders(struct journal *j)
 {
+    static const struct {
+        const char *kernels, *shown;
+    } names[] = {{"test-of ) S 1", "test-of?)?S?1"},
+                 {"underwatt-actua", "underwatt-actuator"}};
     struct holder holder = {.pid = 0};
     int fd = -1, other = -1;
     char text[128], want[128];
@@ -271,8 +276,13 @@ static void test_holders(struct journal *j)
     is_int(journal_lock(j, "GPU-1", 1, &other, &holder, NULL), JOURNAL_TAKEN, "taken");
     ok(holder.client == 0 && holder.client_gone, "is not named");
     is_int(holder_pid(&holder), getpid(), "… who has the lock is");
-    (void)snprintf(want, sizeof want, "process %d (test-actuator-journal)", getpid());
-    is_str(holder_text(&holder, text, sizeof text), want, "… in words");
+    for (size_t i = 0; i < n_elements(names); i++) {
+        (void)prctl(PR_SET_NAME, names[i].kernels);
+        is_int(journal_lock(j, "GPU-1", 1, &other, &holder, NULL), JOURNAL_TAKEN,
+               "taken");
+        (void)snprintf(want, sizeof want, "process %d (%s)", getpid(), names[i].shown);
+        is_str(holder_text(&holder, text, sizeof text), want, "… in words");
+    }
 
     (void)snprintf(text, sizeof text, "%d\n1\n", getppid());
     ok(pwrite(fd, text, strlen(text) + 1, 0) > 0, "a pid that another process has now");
