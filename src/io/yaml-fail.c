@@ -46,16 +46,24 @@ static void fill_gap(char *ret, size_t size)
     (void)snprintf(ret + len - gap, size - (len - gap), "this value is refused");
 }
 
+/* Removes a gap that follows a quoted one: a hint ("'%s'%s"). */
+static void drop_hint(char *ret)
+{
+    static const char quoted[] = "…'…";
+    size_t len = strlen(ret), n = sizeof quoted - 1;
+
+    if (len >= n && strcmp(ret + len - n, quoted) == 0)
+        ret[len - (sizeof GAP - 1)] = '\0';
+}
+
 /* The words of the format itself, with a gap for each argument.  Consecutive gaps become
- * one, and a leading one ("%s: ", the name of a key) is left out.
+ * one; a leading one ("%s: ", the name of a key) and a hint at the end are left out.
  */
 static void words_of(const char *format, char *ret, size_t size)
 {
     ret[0] = '\0';
     if (strncmp(format, "%s: ", 4) == 0)
         format += 4;
-    else if (strncmp(format, "%s", 2) == 0 && format[2]) /* yaml_keys_of() */
-        format += 2;
     while (*format) {
         const char *end = format[0] == '%' ? conversion_end(format) : format + 1;
         bool percent = end - format == 2 && format[1] == '%';
@@ -65,11 +73,12 @@ static void words_of(const char *format, char *ret, size_t size)
             append(ret, size, GAP, sizeof GAP - 1);
         format = end;
     }
+    drop_hint(ret);
     fill_gap(ret, size);
 }
 
-int yaml_complain(const struct yaml_place *at, uw_error *err, int r, const char *format,
-                  va_list args)
+int yaml_complain(const struct yaml_place *at, const char *keys, uw_error *err, int r,
+                  const char *format, va_list args)
 {
     uw_error why = {""};
 
@@ -78,7 +87,9 @@ int yaml_complain(const struct yaml_place *at, uw_error *err, int r, const char 
         return fail(err, r, "%s:%u: column %u: %s", at->name, at->line, at->column,
                     why.text);
     }
-    (void)vsnprintf(why.text, sizeof why.text, format, args);
+    append(why.text, sizeof why.text, keys, strlen(keys));
+    size_t used = strlen(why.text);
+    (void)vsnprintf(why.text + used, sizeof why.text - used, format, args);
     utf8_mend(why.text); /* a key of the file may contain any bytes */
     return fail(err, r, "%s:%u: %s", at->name, at->line, why.text);
 }
@@ -89,7 +100,20 @@ int yaml_fail(const struct yaml_node *node, uw_error *err, int r, const char *fo
     va_list args;
 
     va_start(args, format);
-    r = yaml_complain(&at, err, r, format, args);
+    r = yaml_complain(&at, "", err, r, format, args);
+    va_end(args);
+    return r;
+}
+
+int yaml_fail_value(const struct yaml_node *node, uw_error *err, int r,
+                    const char *format, ...)
+{
+    const struct yaml_place at = yaml_place(node);
+    char keys[YAML_KEYS];
+    va_list args;
+
+    va_start(args, format);
+    r = yaml_complain(&at, yaml_keys_of(node, keys), err, r, format, args);
     va_end(args);
     return r;
 }
@@ -101,7 +125,7 @@ int yaml_fail_key(const struct yaml_node *map, size_t i, uw_error *err, int r,
     va_list args;
 
     va_start(args, format);
-    r = yaml_complain(&at, err, r, format, args);
+    r = yaml_complain(&at, "", err, r, format, args);
     va_end(args);
     return r;
 }

@@ -24,10 +24,14 @@ const char *yaml_keys_of(const struct yaml_node *node, char ret[YAML_KEYS]);
 struct yaml_place yaml_place(const struct yaml_node *node);
 struct yaml_place yaml_place_of_key(const struct yaml_node *map, size_t i);
 
-/* fail() with "FILE:LINE: " in front.  Where the text is hidden: "FILE:LINE: column N: "
- * and the format's own words; each argument becomes "…".
+/* fail() with "FILE:LINE: " and the keys of yaml_keys_of(), or "", in front.  Where the
+ * text is hidden: "FILE:LINE: column N: " and the format's own words; each argument
+ * becomes "…".
  */
-int yaml_complain(const struct yaml_place *at, uw_error *err, int r, const char *format,
-                  va_list args) __attribute__((format(printf, 4, 0)));
+int yaml_complain(const struct yaml_place *at, const char *keys, uw_error *err, int r,
+                  const char *format, va_list args) __attribute__((format(printf, 5, 0)));
+/* yaml_fail() with the keys of the node in front of a text that is shown. */
+int yaml_fail_value(const struct yaml_node *node, uw_error *err, int r,
+                    const char *format, ...) __attribute__((format(printf, 4, 5)));
 
 #endif

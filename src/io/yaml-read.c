@@ -31,20 +31,17 @@ int yaml_want(const struct yaml_node *node, enum yaml_kind kind, uw_error *err)
 {
     static const char *const names[] = {"a value", "a list", "a map of keys"};
     const char *is = names[yaml_kind(node)];
-    char keys[YAML_KEYS];
 
     if (yaml_kind(node) == kind)
         return 0;
-    (void)yaml_keys_of(node, keys);
     switch (kind) { /* the format names the expected kind: yaml_fail() */
     case YAML_SCALAR:
-        return yaml_fail(node, err, -EINVAL, "%sa value is wanted here, not %s", keys,
-                         is);
+        return yaml_fail_value(node, err, -EINVAL, "a value is wanted here, not %s", is);
     case YAML_SEQ:
-        return yaml_fail(node, err, -EINVAL, "%sa list is wanted here, not %s", keys, is);
+        return yaml_fail_value(node, err, -EINVAL, "a list is wanted here, not %s", is);
     default:
-        return yaml_fail(node, err, -EINVAL, "%sa map of keys is wanted here, not %s",
-                         keys, is);
+        return yaml_fail_value(node, err, -EINVAL, "a map of keys is wanted here, not %s",
+                               is);
     }
 }
 
@@ -106,16 +103,14 @@ int yaml_bool(const struct yaml_node *node, bool *ret, uw_error *err)
 int yaml_u64_in(const struct yaml_node *node, uint64_t min, uint64_t max, uint64_t *ret,
                 uw_error *err)
 {
-    char keys[YAML_KEYS];
     uint64_t v;
     int r = yaml_u64(node, &v, err);
 
     if (r < 0)
         return r;
     if (v < min || v > max)
-        return yaml_fail(node, err, -ERANGE, "%s%ju is outside %ju..%ju",
-                         yaml_keys_of(node, keys), (uintmax_t)v, (uintmax_t)min,
-                         (uintmax_t)max);
+        return yaml_fail_value(node, err, -ERANGE, "%ju is outside %ju..%ju",
+                               (uintmax_t)v, (uintmax_t)min, (uintmax_t)max);
     *ret = v;
     return 0;
 }
@@ -136,7 +131,7 @@ static void list_words(const struct yaml_word *words, char *text, size_t size)
 int yaml_word(const struct yaml_node *node, const struct yaml_word *words, int *ret,
               uw_error *err)
 {
-    char list[120], hint[NEAREST_TEXT], keys[YAML_KEYS];
+    char list[120], hint[NEAREST_TEXT];
     int r = yaml_want(node, YAML_SCALAR, err);
 
     if (r < 0)
@@ -154,9 +149,8 @@ int yaml_word(const struct yaml_node *node, const struct yaml_word *words, int *
     if (at.hidden) /* the words come from the table */
         return fail(err, -EINVAL, "%s:%u: column %u: this is none of: %s", at.name,
                     at.line, at.column, list);
-    return yaml_fail(node, err, -EINVAL, "%s'%.40s' is none of: %s%s",
-                     yaml_keys_of(node, keys), yaml_raw(node), list,
-                     nearest_text(&near, hint));
+    return yaml_fail_value(node, err, -EINVAL, "'%.40s' is none of: %s%s", yaml_raw(node),
+                           list, nearest_text(&near, hint));
 }
 
 /* ---- maps ---- */
@@ -201,12 +195,10 @@ static int missing(const struct yaml_node *map, const char *key, uw_error *err)
 static int in_range(const struct yaml_node *node, const struct yaml_key *key, double v,
                     const char *unit, uw_error *err)
 {
-    char keys[YAML_KEYS];
-
     if ((key->min == 0 && key->max == 0) || (v >= key->min && v <= key->max))
         return 0;
-    return yaml_fail(node, err, -ERANGE, "%s%g%s is outside %g..%g%s",
-                     yaml_keys_of(node, keys), v, unit, key->min, key->max, unit);
+    return yaml_fail_value(node, err, -ERANGE, "%g%s is outside %g..%g%s", v, unit,
+                           key->min, key->max, unit);
 }
 
 static int read_number(const struct yaml_node *node, const struct yaml_key *key,

@@ -76,7 +76,7 @@ __attribute__((format(printf, 3, 4))) static int refuse(const struct reader *rd,
     va_list args;
 
     va_start(args, format);
-    r = yaml_complain(&at, rd->err, r, format, args);
+    r = yaml_complain(&at, "", rd->err, r, format, args);
     va_end(args);
     return r;
 }

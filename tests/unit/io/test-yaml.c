@@ -284,6 +284,11 @@ static void words(void)
     is_str(err.text, "w:1: column 1: … % of …, …|…", "conversions of all kinds");
     (void)yaml_fail(root, &err, -EINVAL, "range: %s", "secret");
     is_str(err.text, "w:1: column 1: range: this value is refused", "one at the end");
+    (void)yaml_fail(root, &err, -EINVAL, "%s is declared twice", "secret");
+    is_str(err.text, "w:1: column 1: … is declared twice", "one at the beginning");
+    (void)yaml_fail_key(root, 0, &err, -EINVAL, "unknown key '%.40s%s%.60s'%s", "a", ".",
+                        "b", ": did you mean 'c'?");
+    is_str(err.text, "w:1: column 1: unknown key '…'", "three and a hint");
     (void)yaml_fail_key(root, 0, &err, -EINVAL, "%.3f", 1.5);
     is_str(err.text, "w:1: column 1: this value is refused", "nothing but an argument");
 }
