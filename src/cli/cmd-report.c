@@ -247,7 +247,7 @@ static int put_out(const struct args *a, const char *text, size_t len, uw_error 
     return 0;
 }
 
-/* A user or job that the ledger never had is a mistake, not an empty period. */
+/* A user or job that the ledger does not have is a mistake, not an empty period. */
 static int check_known(const struct args *a, const struct json_value *report,
                        uw_error *err)
 {

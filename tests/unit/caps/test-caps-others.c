@@ -244,7 +244,6 @@ static void test_free(void)
     scene_free(s);
 }
 
-/* What keeps the enforced limit under the one that is set. */
 static void tell_board(struct scene *s, enum actuator_result result, uint32_t original_mw)
 {
     struct actuator_reply reply = {.result = result,
@@ -310,6 +309,7 @@ static void test_holder(void)
     scene_free(s);
 }
 
+/* What keeps the enforced limit under the one that is set. */
 static void test_bounded(void)
 {
     /* clang-format off */
