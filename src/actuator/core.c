@@ -113,12 +113,12 @@ void core_tell_rules(const struct core_rules *rules, struct actuator_reply *ret)
     ret->to = told_rule(&rules->to);
 }
 
-struct actuator_range core_told_range(const struct actuator_reply *told,
+struct actuator_range core_told_range(const struct actuator_rule *from,
+                                      const struct actuator_rule *to,
                                       const struct gpu_limits *limits,
                                       uint32_t original_mw)
 {
-    const struct core_rules rules = {.from = rule_told(&told->from),
-                                     .to = rule_told(&told->to)};
+    const struct core_rules rules = {.from = rule_told(from), .to = rule_told(to)};
 
     return core_range(&rules, limits, original_mw);
 }

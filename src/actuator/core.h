@@ -60,7 +60,8 @@ struct actuator_range core_range(const struct core_rules *rules,
                                  const struct gpu_limits *limits, uint32_t original_mw);
 /* Root's range as clients are told it, and the range of core_range() from that. */
 void core_tell_rules(const struct core_rules *rules, struct actuator_reply *ret);
-struct actuator_range core_told_range(const struct actuator_reply *told,
+struct actuator_range core_told_range(const struct actuator_rule *from,
+                                      const struct actuator_rule *to,
                                       const struct gpu_limits *limits,
                                       uint32_t original_mw);
 /* Whether this limit may be set; the original always may. */

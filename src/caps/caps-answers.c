@@ -3,7 +3,6 @@
 #include <inttypes.h>
 #include <stdio.h>
 
-#include "actuator/core.h"
 #include "base/names.h"
 #include "base/units.h"
 #include "caps/caps-inside.h"
@@ -45,8 +44,7 @@ static uint64_t denied_ns(struct caps_board *b)
 static void take_range(struct caps_board *b, const struct actuator_range *range)
 {
     b->range = *range;
-    b->bounds.min_mw = caps_range(b).min_mw;
-    b->bounds.max_mw = caps_range(b).max_mw;
+    caps_set_original(b, b->bounds.original_mw);
 }
 
 /* Every answer about a board that the actuator examined contains the range. */
@@ -60,6 +58,7 @@ static void note_range(struct caps_board *b, const struct actuator_reply *reply)
 static void unlink_board(struct caps_board *b, bool restored)
 {
     b->link = LINK_NONE;
+    caps_set_original(b, b->bounds.original_mw);
     b->failed = false;
     b->set_mw = b->asked_mw = b->seen_mw = 0;
     b->settled_ns = now_of(b);
@@ -73,7 +72,7 @@ static uint64_t yield_for(struct caps_board *b, enum caps_cause cause, uint32_t 
                           uint64_t now)
 {
     if (mw && (b->caps->conf.others != CAPS_REASSERT || cause == CAPS_CAUSE_DRIVER)) {
-        b->bounds.original_mw = mw;
+        caps_set_original(b, mw);
         b->sure = true;
     }
     return other_writers_wait_ns(&b->others, &b->caps->conf, cause, now);
@@ -144,8 +143,8 @@ void caps_cut(struct caps_board *b)
     b->retry_ns = 0;
     b->look_mw = 0;
     b->holder.there = false;
-    take_range(
-        b, &(struct actuator_range){0}); /* the next actuator may have another range */
+    b->told = false; /* the next actuator may have another range */
+    take_range(b, &(struct actuator_range){0});
 }
 
 void caps_on_holder(struct caps_board *b, const struct actuator_reply *what)
@@ -158,13 +157,12 @@ void caps_on_holder(struct caps_board *b, const struct actuator_reply *what)
     b->holder.there = taken;
     b->holder.pid = what->pid;
     (void)snprintf(b->holder.text, sizeof b->holder.text, "%.159s", what->text);
-    if (taken && what->original_mw) {
-        b->bounds.original_mw = what->original_mw;
-        b->sure = true;
-    }
-    const struct actuator_range range =
-        core_told_range(what, &b->limits, b->bounds.original_mw);
-    take_range(b, &range);
+    b->told = true;
+    b->from = what->from;
+    b->to = what->to;
+    b->sure |= taken && what->original_mw;
+    caps_set_original(b, taken && what->original_mw ? what->original_mw
+                                                    : b->bounds.original_mw);
 }
 
 int caps_on_looked(struct actuator *act, const struct actuator_reply *reply, void *user)

@@ -5,6 +5,7 @@
 #include <stdio.h>
 #include <string.h>
 
+#include "actuator/core.h"
 #include "base/names.h"
 #include "base/units.h"
 #include "caps/caps-inside.h"
@@ -17,8 +18,18 @@ static uint64_t now_of(const struct caps_board *b)
 
 struct actuator_range caps_range(const struct caps_board *b)
 {
+    if (b->told && b->link != LINK_HELD) /* depends on the original, which may change */
+        return core_told_range(&b->from, &b->to, &b->limits, b->bounds.original_mw);
     return b->range.max_mw ? b->range
                            : (struct actuator_range){b->limits.min_mw, b->limits.max_mw};
+}
+
+void caps_set_original(struct caps_board *b, uint32_t mw)
+{
+    b->bounds.original_mw = mw;
+    const struct actuator_range range = caps_range(b);
+    b->bounds.min_mw = range.min_mw;
+    b->bounds.max_mw = range.max_mw;
 }
 
 struct clock_lock_now caps_clock_now(const struct caps_board *b)
@@ -551,7 +562,7 @@ void caps_take_other(struct caps_board *b, uint32_t mw)
     if (b->sure)
         (void)caps_note_other(b, mw, ACTUATOR_WHY_OTHER);
     b->sure = true;
-    b->bounds.original_mw = mw;
+    caps_set_original(b, mw);
 }
 
 /* Asks the actuator whether another Underwatt has set this limit: caps_on_looked().
@@ -601,7 +612,7 @@ static bool compare_yielded(struct caps_board *b, const struct seen *seen)
     (void)caps_note_other(b, seen->set_mw, ACTUATOR_WHY_OTHER);
     if (b->caps->conf.others != CAPS_YIELD)
         return false;
-    b->bounds.original_mw = seen->set_mw;
+    caps_set_original(b, seen->set_mw);
     return true;
 }
 

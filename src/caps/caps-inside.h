@@ -38,7 +38,9 @@ struct caps_board {
     bool can_cap;
     bool silent;              /* did not answer: it is unknown whether it takes a limit */
     struct gpu_limits limits; /* the board's own */
-    struct actuator_range range; /* as the actuator permits; 0, 0: unknown yet */
+    struct actuator_range range; /* in the last answer about a hold; 0, 0: none yet */
+    bool told;                   /* the actuator has reported root's configuration … */
+    struct actuator_rule from, to; /* … of the range */
     struct claims claims;
     struct cap_bounds bounds;
     struct cap_verdict verdict;
@@ -128,6 +130,8 @@ struct caps {
 uint32_t caps_due(const struct caps_board *b);
 /* The settable range, as far as the actuator has reported it. */
 struct actuator_range caps_range(const struct caps_board *b);
+/* The limit to restore.  Also called after a change of the range: adjusts the bounds. */
+void caps_set_original(struct caps_board *b, uint32_t mw);
 const struct cap_class *caps_class(const struct caps_board *b);
 struct clock_lock_now caps_clock_now(const struct caps_board *b);
 

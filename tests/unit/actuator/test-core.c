@@ -184,7 +184,8 @@ static void test_range(void)
         is_int(wrong, 0, "… and just that may be set under the original");
         struct actuator_reply told = {.result = ACTUATOR_DONE};
         core_tell_rules(&rules, &told);
-        const struct actuator_range same = core_told_range(&told, &limits, original);
+        const struct actuator_range same =
+            core_told_range(&told.from, &told.to, &limits, original);
         ok(same.min_mw == got.min_mw && same.max_mw == got.max_mw,
            "… the same for a client that is told the rules");
     }

@@ -294,6 +294,18 @@ static void test_holder(void)
     pass(s, 1);
     ok(changes(s, 0) == 1 && look(s, 0).bounds.original_mw == W(250),
        "the next change is another program's");
+    fault(s, "0 limit 170W");
+    pass(s, 1);
+    v = look(s, 0);
+    ok(v.range.min_mw == W(170) && v.bounds.min_mw == W(170) &&
+           v.bounds.original_mw == W(170),
+       "one under root's range extends the range: %u mW", v.range.min_mw);
+    fault(s, "0 limit 250W");
+    pass(s, 1);
+    v = look(s, 0);
+    ok(v.range.min_mw == W(180) && v.bounds.min_mw == W(180) &&
+           v.range.max_mw == W(290) && v.bounds.max_mw == W(290),
+       "… until it ends: %u mW", v.range.min_mw);
     tell_board(s, ACTUATOR_TAKEN, W(250));
     uint64_t id = claim(s, 0, CLAIM_HARD, 200);
     pass(s, 1);
