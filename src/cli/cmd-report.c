@@ -55,8 +55,8 @@ static const struct format {
     bool exact; /* keep control characters in texts */
 } formats[] = {{"text", report_text, waste_text, false},
                {"csv", report_csv, waste_csv, true},
-               {"html", report_html, waste_html, false},
-               {"json", NULL, NULL, true}};
+               {"json", NULL, NULL, true},
+               {"html", report_html, waste_html, false}};
 
 struct param {
     const char *key, *value;
@@ -300,6 +300,17 @@ static const struct format *format_of(const char *name)
     return NULL;
 }
 
+static int fail_format(const char *name)
+{
+    const char *known[n_elements(formats) + 1] = {NULL};
+    char none[NEAREST_NONE];
+
+    for (size_t i = 0; i < n_elements(formats); i++)
+        known[i] = formats[i].name;
+    return cli_fail(EXIT_USAGE, "report: --format: %s",
+                    nearest_none_of(name, known, none));
+}
+
 static bool has_beside(const struct args *a)
 {
     return a->market || a->accounting.pue > 0 || a->accounting.n_embodied > 0;
@@ -308,12 +319,8 @@ static bool has_beside(const struct args *a)
 /* EXIT_OK, or the error in the combination of options. */
 static int check(const struct args *a, const struct format *format)
 {
-    static const char *const known[] = {"text", "csv", "json", "html", NULL};
-    char none[NEAREST_NONE];
-
     if (!format)
-        return cli_fail(EXIT_USAGE, "report: --format: %s",
-                        nearest_none_of(a->format, known, none));
+        return fail_format(a->format);
     if (a->waste && a->by)
         return cli_fail(EXIT_USAGE,
                         "report: --by: --waste shows users, projects and jobs at once");

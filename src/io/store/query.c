@@ -303,21 +303,28 @@ int ledger_query_set(struct ledger_query *q, const char *key, const char *value,
     static const struct {
         const char *key;
         int (*set)(struct ledger_query *q, const char *value, uw_error *err);
-    } keys[] = {{"by", set_by},           {"user", set_user},  {"job", set_job},
-                {"label", set_label},     {"zone", set_zone},  {"gco2e_kwh", set_carbon},
-                {"price_kwh", set_price}, {"waste", set_waste}};
-
-    if (strcmp(key, "from") == 0)
-        return read_time(q, key, value, now_utc_ns, &q->from_utc_ns, err);
-    if (strcmp(key, "to") == 0)
-        return read_time(q, key, value, now_utc_ns, &q->to_utc_ns, err);
-    for (size_t i = 0; i < n_elements(keys); i++)
-        if (strcmp(key, keys[i].key) == 0)
-            return keys[i].set(q, value, err);
-    static const char *const known[] = {"by",        "user",  "job",  "label",
-                                        "from",      "to",    "zone", "gco2e_kwh",
-                                        "price_kwh", "waste", NULL};
+    } keys[] = {{"by", set_by},
+                {"user", set_user},
+                {"job", set_job},
+                {"label", set_label},
+                {"from", NULL}, /* from and to: read_time() */
+                {"to", NULL},
+                {"zone", set_zone},
+                {"gco2e_kwh", set_carbon},
+                {"price_kwh", set_price},
+                {"waste", set_waste}};
+    const char *known[n_elements(keys) + 1] = {NULL};
     char none[NEAREST_NONE];
+
+    for (size_t i = 0; i < n_elements(keys); i++) {
+        known[i] = keys[i].key;
+        if (strcmp(key, keys[i].key) != 0)
+            continue;
+        if (keys[i].set)
+            return keys[i].set(q, value, err);
+        return read_time(q, key, value, now_utc_ns,
+                         strcmp(key, "to") == 0 ? &q->to_utc_ns : &q->from_utc_ns, err);
+    }
     return fail(err, -ENOENT, "%s", nearest_none_of(key, known, none));
 }
 
