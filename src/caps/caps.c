@@ -299,6 +299,12 @@ int caps_claim(struct caps *c, size_t board, const struct claim *claim, uint64_t
     return 0;
 }
 
+void caps_explain(struct caps *c, size_t board, uint64_t id, const char *why)
+{
+    if (board < c->n)
+        claims_explain(&c->board[board].claims, id, why);
+}
+
 static void drop_claim(struct caps_board *b, const struct claim *claim)
 {
     const struct claim gone = *claim;

@@ -82,6 +82,8 @@ void caps_configure(struct caps *c, const struct caps_conf *conf);
  */
 int caps_claim(struct caps *c, size_t board, const struct claim *claim, uint64_t *ret_id,
                uw_error *err);
+/* Changes the reason of a claim and nothing else: no event, no new time. */
+void caps_explain(struct caps *c, size_t board, uint64_t id, const char *why);
 /* -ENOENT: no such claim on that board.  -EPERM: its source may not be ended by others
  * (claim-sources.h).
  */

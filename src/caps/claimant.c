@@ -394,6 +394,12 @@ int claimant_state(struct claimant *c, size_t board, const struct claimant_ask *
     return 0;
 }
 
+void claimant_explain(struct claimant *c, size_t board, const char *why)
+{
+    if (has_board(c, board))
+        caps_explain(c->caps, board, c->board[board].id, why);
+}
+
 void claimant_drop(struct claimant *c, size_t board)
 {
     if (!has_board(c, board))

@@ -129,6 +129,8 @@ void claimant_drop_clock(struct claimant *c, size_t board);
 void claimant_adopt(struct claimant *c, size_t board);
 /* Its claim on watts; 0: none. */
 uint64_t claimant_claim(const struct claimant *c, size_t board);
+/* Changes the reason of its claim on watts and nothing else. */
+void claimant_explain(struct claimant *c, size_t board, const char *why);
 
 /* Under a budget of the node: the sum of the shares of its boards is divided as mw says
  * (one a board of the node), lower first; NULL: equally again.

@@ -266,6 +266,8 @@ void board_caps_set(struct board_caps *b, uint32_t mw, const uint32_t *each,
         uint32_t own = cap_of_board(b, i, each[i]);
         if (!stands(b, i, own))
             state(b, i, own, way);
+        else if (b->table->explain)
+            b->table->explain(b->of, i);
     }
 }
 

@@ -68,7 +68,8 @@ bool board_caps_stop(const struct board_caps *b);
 uint32_t board_caps_ceiling_mw(const struct board_caps *b, bool rules);
 
 /* States the claim of each board; mw: the highest of them; each: each board's cap before
- * it is clamped to the board's range.  A claim that stands as it should is left alone.
+ * it is clamped to the board's range.  Of a claim that stands as it should only the
+ * reason changes.
  */
 void board_caps_set(struct board_caps *b, uint32_t mw, const uint32_t *each,
                     const struct claim_way *way);

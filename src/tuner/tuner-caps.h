@@ -15,7 +15,7 @@
 #include "caps/claimant.h"
 
 /* A board is given by its index in tuner_opts.boards.  None calls tuner_on_told() from
- * inside; the last five may be NULL.
+ * inside; the last six may be NULL.
  */
 struct tuner_caps {
     /* Claims at most mw.  -errno: refused, see err. */
@@ -40,6 +40,8 @@ struct tuner_caps {
      */
     uint32_t (*share)(void *caps, size_t board);
     void (*split)(void *caps, const uint32_t *mw);
+    /* The claim stands: it gets the current reason, and nothing else changes. */
+    void (*explain)(void *caps, size_t board);
 };
 
 struct tuner;

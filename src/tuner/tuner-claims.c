@@ -72,6 +72,15 @@ static int claims_state(void *caps, size_t board, uint32_t mw,
     return claimant_state(c->claimant, at, &ask, err);
 }
 
+/* The reason of a percentage is the percentage. */
+static void claims_explain_board(void *caps, size_t board)
+{
+    const struct tuner_claims *c = caps;
+
+    if (c->o.percent <= 0)
+        claimant_explain(c->claimant, c->slot[board].at, c->why);
+}
+
 static void claims_progressed(void *caps, unsigned units)
 {
     const struct tuner_claims *c = caps;
@@ -164,6 +173,7 @@ const struct tuner_caps tuner_claims_caps = {
     .clock_look = claims_clock_look,
     .share = claims_share,
     .split = claims_split,
+    .explain = claims_explain_board,
 };
 
 /* ---- life ---- */

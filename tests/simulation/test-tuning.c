@@ -204,6 +204,31 @@ static void meddling(void)
     scene_close(&s);
 }
 
+/* ---- the reasons of claims ---- */
+
+/* The last cap tried is held: its claim stays, and says so. */
+static void trial_is_held(void)
+{
+    const struct play play = {
+        .workload = "resnet50", .boards = "0,1", .goal = "slowdown:1.1", .seconds = 900};
+    struct caps_view v;
+    struct scene s;
+    char begin[32];
+
+    if (!scene_begin(&s, &play))
+        return;
+    wait_for_hold(&s, 0);
+    (void)snprintf(begin, sizeof begin,
+                   "holds %.0f W: ", w_of_mw(report_of(&s, 0)->held_mw));
+    for (size_t b = 0; b < 2; b++) {
+        caps_look(s.caps, b, &v);
+        ok(v.claims->n == 1 && v.claims->claim[0].mw == report_of(&s, 0)->held_mw &&
+               strncmp(v.claims->claim[0].why, begin, strlen(begin)) == 0,
+           "the claim on board %zu: %s", b, v.claims->claim[0].why);
+    }
+    scene_close(&s);
+}
+
 /* ---- a cap by name ---- */
 
 static void named(void)
@@ -777,6 +802,7 @@ int main(int argc, char **argv)
         {"actuator", actuator_goes}, {"slack", waits_for_one},
         {"leaves", one_leaves},      {"slow", slow_driver},
         {"released", released},      {"clocks", clocks_gain_nothing},
+        {"reason", trial_is_held},
     };
 
     return play_cases(cases, n_elements(cases), argc, argv);

@@ -2,6 +2,7 @@
 
 #include <errno.h>
 #include <math.h>
+#include <stdio.h>
 #include <string.h>
 
 #include "base/error.h"
@@ -67,6 +68,14 @@ int claims_put(struct claims *c, const struct claim *claim, uw_error *err)
     c->claim[i].why[CLAIM_TEXT - 1] = '\0';
     c->n += i == c->n;
     return 0;
+}
+
+void claims_explain(struct claims *c, uint64_t id, const char *why)
+{
+    size_t i = position(c, id);
+
+    if (i < c->n)
+        (void)snprintf(c->claim[i].why, CLAIM_TEXT, "%s", why);
 }
 
 static void drop_at(struct claims *c, size_t i)

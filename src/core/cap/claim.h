@@ -72,6 +72,8 @@ bool claim_is_at_once(const struct claim *claim);
 int claims_put(struct claims *c, const struct claim *claim, uw_error *err);
 /* Whether there is a place for this claim, not counting the one that it replaces. */
 bool claims_has_room(const struct claims *c, const struct claim *claim);
+/* Replaces the reason of a claim; no such claim: does nothing. */
+void claims_explain(struct claims *c, uint64_t id, const char *why);
 bool claims_drop(struct claims *c, uint64_t id); /* false: no such claim */
 void claims_drop_of(struct claims *c, enum claim_source source); /* all of the source */
 /* Drops the claims that have ended at now_ns and calls fn (or NULL) for each before.  fn

@@ -119,6 +119,37 @@ static void check_rows(void)
     }
 }
 
+/* A claim whose reason alone changes. */
+static void explains(void)
+{
+    struct scene *s = scene_new("another reason", 2, &conf);
+    struct hearer h;
+
+    hear(s, &h, CLAIM_OF_SEARCH);
+    claimant_explain(h.c, 0, "no claim has it");
+    must_state(&h, 0, 200);
+    pass(s, 20);
+    struct caps_view v = look(s, 0);
+    const struct claim before = *claims_find(v.claims, claimant_claim(h.c, 0));
+    size_t n_told = s->n_told;
+    unsigned heard = h.n[0];
+    pass(s, 1);
+    claimant_explain(h.c, 0, "it is held");
+    claimant_explain(h.c, 1, "no claim has it");
+    pass(s, 1);
+    v = look(s, 0);
+    const struct claim *now = claims_find(v.claims, claimant_claim(h.c, 0));
+    ok(v.claims->n == 1 && strcmp(before.why, "because") == 0 &&
+           strcmp(now->why, "it is held") == 0,
+       "the claim has it: %s", now->why);
+    ok(now->id == before.id && now->made_ns == before.made_ns && now->mw == before.mw,
+       "… and is the same");
+    ok(s->n_told == n_told && h.n[0] == heard, "… nothing is told");
+    is_told(&h, 0, CLAIM_MET, 200, "… the cap stays");
+    claimant_free(h.c);
+    scene_free(s);
+}
+
 /* ---- what is told ---- */
 
 static void tells_the_way(void)
@@ -596,6 +627,7 @@ static void adopts(void)
 int main(void)
 {
     check_rows();
+    explains();
     tells_the_way();
     tells_of_others();
     tells_a_floor();
