@@ -368,10 +368,13 @@ static bool is_in_place(const char *path, const struct stat *st)
     return !S_ISREG(st->st_mode) && !S_ISDIR(st->st_mode);
 }
 
+/* A pipe without a reader is an error: open() would wait for one without end. */
 static int write_in_place(const char *path, const void *data, size_t len, uw_error *err)
 {
-    auto_(fd_close) int fd = open(path, O_WRONLY | O_APPEND | O_CLOEXEC | O_NOCTTY);
-    int r = fd < 0 ? -errno : write_all(fd, data, len);
+    const int flags = O_WRONLY | O_APPEND | O_CLOEXEC | O_NOCTTY;
+    auto_(fd_close) int fd = open(path, flags | O_NONBLOCK);
+    int r =
+        fd < 0 || fcntl(fd, F_SETFL, O_APPEND) < 0 ? -errno : write_all(fd, data, len);
 
     return r < 0 ? fail(err, r, "%s: %s", path, strerror(-r)) : 0;
 }

@@ -101,8 +101,14 @@ static void checks(void)
     int reader = open(at("f"), O_RDONLY | O_NONBLOCK);
     int writer = open(at("f"), O_WRONLY | O_NONBLOCK);
     is_int(file_check_write(at("f"), NULL), 0, "a pipe with one");
+    char got[4] = "";
+    ok(file_write(at("f"), "one", 3, 0600, NULL) == 0 && read(reader, got, 3) == 3 &&
+           strcmp(got, "one") == 0,
+       "which reads what is written");
     (void)close(writer);
     (void)close(reader);
+    is_int(file_write(at("f"), "x", 1, 0600, &err), -ENXIO,
+           "a write to a pipe without a reader does not wait");
     is_int(file_check_write("/dev/null", NULL), 0, "a device");
     is_int(file_check_write("/dev/stdout", NULL), 0, "standard output");
     ok(file_check_write("/proc/uw-none", NULL) < 0, "a file that /proc does not make");
