@@ -184,7 +184,7 @@ def comings(c):
 def refused(c):
     """What a submitter could forge, or the plugin cannot know."""
     for words, why in ((["--gpus=1", "--gpu-power-cap=999"], "cap: 999 W is above"), (["--gpu-power-cap=200"], "cap: the job has no GPU"),
-                       (["--gpus=1", "--gpu-power-class=hobby"], "class: ")):
+                       (["--gpus=1", "--gpu-power-class=hobby"], "class 'hobby' is none of: ")):
         job = c.sbatch(SLEEP, ON_N1, *words)
         t.ok(c.running(job), f"{' '.join(words)}: the job runs")
         seen = uwtest.wait_for(lambda n=job: c.jobs("n1").get(n)) or {}
