@@ -18,7 +18,7 @@ enum {
     SEARCH_MS = 100,
     LISTEN_MS = 50, /* to find a period in the power of a job that reports no steps */
     METER_PERIOD_MS = 50,
-    GRID_MS = 50,
+    GRID_MS = 48,       /* see shared_moment() */
     HEARD_MS = 500,     /* longest interval of the counter with a listener */
     HELD_MS = 2000,     /* longest interval of the limits with a cap in force … */
     HOT_MS = 1000,      /* … and, of the temperature too, under a limit on it */
@@ -164,7 +164,9 @@ static uint64_t scatter(uint64_t k)
 
 /* The next sampling time that all samplers share, so that the node wakes up once for all
  * boards.  There is one in every n * GRID_MS; the times for any n are a subset of those
- * for n = 1.  Jitter avoids aliasing with periods of the load or sensor.
+ * for n = 1.  Jitter avoids aliasing with periods of the load or sensor.  No multiple of
+ * GRID_MS that is used is near one of the counter's 100 ms: else each call would see the
+ * same part of that period, and not when the counter changes.
  */
 static uint64_t shared_moment(uint64_t at, uint64_t n)
 {

@@ -2,15 +2,26 @@
 
 #include <math.h>
 
-#define SURE 0.05 /* periods by which an edge may be off and still have a number */
+#define SURE 0.05   /* periods by which an edge may be off and still have a number */
+#define NARROW 0.5  /* periods up to which a bracket is better than a lost phase */
+#define READ_S 2e-4 /* by which the time of a poll may be off */
+#define MISS 0.28   /* of the misses expected with a random phase */
 
-#define MISS 0.28 /* of the misses expected with a random phase */
-
-enum { ROUNDS = 8, ENOUGH = 6, SELDOM = 8 };
+enum { ROUNDS = 8, ENOUGH = 6, OFTEN = 64, SELDOM = 8, HALVINGS = 10, CENTRES = 4 };
 
 void edges_init(struct edges *e, double nominal_s)
 {
     *e = (struct edges){.nominal_s = nominal_s, .period_s = nominal_s};
+}
+
+static const struct bracket *first_kept(const struct edges *e)
+{
+    return &e->kept[e->n < EDGES_KEPT ? 0 : e->next];
+}
+
+static const struct bracket *last_kept(const struct edges *e)
+{
+    return &e->kept[(e->next + EDGES_KEPT - 1) % EDGES_KEPT];
 }
 
 /* Least squares.  A bracket's target is its nearest bound if the line misses the
@@ -53,9 +64,109 @@ static void fit(struct edges *e)
     e->phase_s = f;
 }
 
-static void judge(struct edges *e)
+/* The longest time by which the line misses a bracket. */
+static double worst_miss(const struct edges *e)
 {
-    double miss = 0, narrow = 1, by_chance = 0;
+    double worst = 0;
+
+    for (size_t i = 0; i < e->n; i++) {
+        double at = e->phase_s + e->kept[i].k * e->period_s;
+        worst = fmax(worst, fmax(e->kept[i].u - at, at - e->kept[i].v));
+    }
+    return worst;
+}
+
+/* By how much a line may be later than the fitted one at the newest bracket, where it has
+ * `slope` more seconds an edge, and meet all brackets, widened by `wide`; none if
+ * *ret_least is above *ret_most.
+ */
+static void shifts(const struct edges *e, double wide, double slope, double *ret_least,
+                   double *ret_most)
+{
+    double last = last_kept(e)->k, least = -HUGE_VAL, most = HUGE_VAL;
+
+    for (size_t i = 0; i < e->n; i++) {
+        double at = e->phase_s + e->kept[i].k * e->period_s;
+        double turn = slope * (last - e->kept[i].k);
+        double early = e->kept[i].u - at + turn, late = e->kept[i].v - at + turn;
+        least = early > least ? early : least;
+        most = late < most ? late : most;
+    }
+    *ret_least = least - wide;
+    *ret_most = most + wide;
+}
+
+/* Which lines meet all brackets, as differences from the fitted line. */
+struct slack {
+    double slope_least, slope_most; /* s an edge */
+    double least, most;             /* s, at the newest bracket */
+};
+
+/* The slope farthest from 0, up to `far`, with which a line meets all brackets. */
+static double farthest(const struct edges *e, double wide, double far)
+{
+    double near = 0, least, most;
+
+    for (int i = 0; i < HALVINGS; i++) {
+        double slope = (near + far) / 2;
+        shifts(e, wide, slope, &least, &most);
+        if (least <= most)
+            near = slope;
+        else
+            far = slope;
+    }
+    return far;
+}
+
+/* The fitted line misses no bracket by more than `wide`. */
+static struct slack slack(const struct edges *e, double wide)
+{
+    const struct bracket *a = first_kept(e), *b = last_kept(e);
+    double far = (a->v - a->u + b->v - b->u + 4 * wide) / fmax(b->k - a->k, 1), any;
+    struct slack s;
+
+    /* A line is latest at the newest bracket with the steepest slope. */
+    s.slope_most = farthest(e, wide, far);
+    s.slope_least = farthest(e, wide, -far);
+    shifts(e, wide, s.slope_most, &any, &s.most);
+    shifts(e, wide, s.slope_least, &s.least, &any);
+    return s;
+}
+
+static struct slack centre(struct edges *e, double wide)
+{
+    struct slack s = slack(e, wide);
+    double slope = (s.slope_least + s.slope_most) / 2, least, most;
+
+    shifts(e, wide, slope, &least, &most);
+    double shift = (least + most) / 2;
+    e->phase_s += shift - last_kept(e)->k * slope;
+    e->period_s += slope;
+    return (struct slack){s.slope_least - slope, s.slope_most - slope, s.least - shift,
+                          s.most - shift};
+}
+
+/* The line to the middle of those that meet all brackets; by least squares where there is
+ * none, as with a driver that publishes unevenly.
+ */
+static struct slack refit(struct edges *e)
+{
+    double worst = worst_miss(e);
+    struct slack s;
+
+    for (int i = 0; i < CENTRES; i++) {
+        s = centre(e, fmax(worst, READ_S));
+        worst = worst_miss(e);
+        if (worst <= READ_S)
+            return s;
+    }
+    fit(e);
+    return slack(e, fmax(worst_miss(e), READ_S));
+}
+
+static void judge(struct edges *e, const struct slack *s)
+{
+    double miss = 0, by_chance = 0;
 
     for (size_t i = 0; i < e->n; i++) {
         double at = e->phase_s + e->kept[i].k * e->period_s;
@@ -65,32 +176,55 @@ static void judge(struct edges *e)
         double left = fmax(e->period_s - width, 0);
         miss += out * out / (double)e->n;
         by_chance += left * left * left / (12 * e->period_s * (double)e->n);
-        narrow = width < narrow ? width : narrow;
     }
     miss = sqrt(miss);
-    e->error_s = miss + fmin(narrow, e->nominal_s / (double)(e->n + 1)) / 2 + 2e-4;
-    e->locked = e->n >= ENOUGH && miss < MISS * sqrt(by_chance) &&
-                fabs(e->period_s / e->nominal_s - 1) < 0.35;
+    e->error_s = miss + fmax(s->most, -s->least) / sqrt(3) + READ_S;
+    e->slope_error = fmax(s->slope_most, -s->slope_least) / sqrt(3) / e->period_s;
+    e->locked =
+        miss < MISS * sqrt(by_chance) && fabs(e->period_s / e->nominal_s - 1) < 0.35;
     if (!e->locked && e->n >= 2 * (size_t)ENOUGH) { /* no lock: start over */
         e->n = e->next = 0;
         e->period_s = e->nominal_s;
     }
 }
 
+double edges_error(const struct edges *e, double t)
+{
+    if (!e->locked)
+        return HUGE_VAL;
+    return e->error_s + e->slope_error * fmax(t - last_kept(e)->v, 0);
+}
+
+/* How many edges may lie in [u, v], where each is off by at most `may`. */
+static double numbers(const struct edges *e, double u, double v, double may)
+{
+    double T = e->period_s, p = e->phase_s;
+
+    return floor((v + may - p) / T) - ceil((u - may - p) / T) + 1;
+}
+
 double edges_change(struct edges *e, double u, double v, double *ret_sd)
 {
-    double middle = (u + v) / 2, width = v - u;
+    double middle = (u + v) / 2, width = v - u, T = e->period_s;
 
-    if (width >= EDGES_WIDE * e->period_s) { /* several edges are possible */
-        double last = v - e->period_s / 2;
+    if (width >= EDGES_WIDE * T) { /* several edges are possible */
+        double last = v - T / 2;
         if (e->locked)
-            last = e->phase_s + e->period_s * floor((v - e->phase_s) / e->period_s);
-        *ret_sd = e->locked ? e->error_s : e->period_s / sqrt(12);
+            last = e->phase_s + T * floor((v - e->phase_s) / T);
+        *ret_sd = e->locked ? e->error_s : T / sqrt(12);
         return fmax(last, u);
+    }
+    double may = e->locked ? sqrt(3) * edges_error(e, v) : 0;
+    if (e->locked && numbers(e, u, v, may) > 1) {
+        *ret_sd = width / sqrt(12);
+        if (width > NARROW * T)
+            return middle;
+        e->n = e->next = 0; /* the phase is lost */
+        e->locked = false;
     }
     if (e->n == 0)
         e->phase_s = middle;
-    e->order = round((middle - e->phase_s) / e->period_s);
+    e->order = round((middle - e->phase_s) / T);
     e->kept[e->next].u = u;
     e->kept[e->next].v = v;
     e->kept[e->next].k = e->order;
@@ -98,10 +232,13 @@ double edges_change(struct edges *e, double u, double v, double *ret_sd)
     if (e->n < EDGES_KEPT)
         e->n++;
     /* With many brackets and a lock, refit at every SELDOM-th change only. */
-    if (e->n < EDGES_KEPT || !e->locked || e->next % SELDOM == 0) {
-        if (e->n >= 2)
+    if (e->n < OFTEN || !e->locked || e->next % SELDOM == 0) {
+        if (e->n < ENOUGH) {
             fit(e);
-        judge(e);
+        } else {
+            struct slack s = refit(e);
+            judge(e, &s);
+        }
     }
     if (!e->locked) {
         *ret_sd = width / sqrt(12);
@@ -111,23 +248,10 @@ double edges_change(struct edges *e, double u, double v, double *ret_sd)
     return fmin(fmax(e->phase_s + e->order * e->period_s, u), v);
 }
 
-/* Standard deviation of an edge's time at t.  The error of the slope grows with the time
- * since the last bracket.
- */
-static double error_at(const struct edges *e, double t)
-{
-    size_t oldest = e->n < EDGES_KEPT ? 0 : e->next;
-    size_t newest = (e->next + EDGES_KEPT - 1) % EDGES_KEPT;
-    double from = e->kept[oldest].u, to = e->kept[newest].v;
-    double slope = e->error_s * sqrt(12 / (double)e->n) / (to - from + 1e-9);
-
-    return e->error_s + slope * fmax(t - to, 0);
-}
-
 bool edges_read(const struct edges *e, double began, double at, double *ret_first,
                 double *ret_last, double *ret_sd)
 {
-    double sd = e->locked ? error_at(e, at) : HUGE_VAL;
+    double sd = edges_error(e, at);
 
     if (sd > SURE * e->period_s)
         return false;
@@ -139,7 +263,7 @@ bool edges_read(const struct edges *e, double began, double at, double *ret_firs
 
 bool edges_after(const struct edges *e, double t, double *ret)
 {
-    double sd = e->locked ? error_at(e, t) : HUGE_VAL, T = e->period_s;
+    double sd = edges_error(e, t), T = e->period_s;
 
     if (sd > SURE * T)
         return false;

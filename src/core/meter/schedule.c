@@ -39,7 +39,7 @@ static bool hunting(const struct meter *m, double now)
 
     if (now < LEARN_S && (e->n < LEARN_EDGES || !e->locked))
         return true;
-    if (e->locked && e->error_s < 0.03 * period)
+    if (edges_error(e, now) < 0.03 * period)
         return false;
     for (size_t i = 0; i < m->n_marks; i++)
         if (now >= m->marks[i].t - 0.2 * period &&

@@ -38,15 +38,19 @@ static const struct setting {
     double call_s, every_s; /* 0: as the meter asks */
     double published_s;     /* mean time between publications; 0: at each tick */
     double half[2];         /* most of the energy, mean, with each load */
+    bool grid;              /* calls begin in the first 30 % of each every_s */
 } settings[] = {
-    {"calls of 0.3 ms", 0.0003, 0, 0, {0.01, 0.015}},
-    {"calls of 20 ms", 0.02, 0, 0, {0.03, 0.05}},
-    {"calls of 3 ms, ten a second", 0.003, 0.1, 0, {0.03, 0.05}},
-    {"calls of 20 ms, five a second", 0.02, 0.2, 0, {0.07, 0.11}},
-    {"calls of 3 ms, two a second", 0.003, 0.5, 0, {0.14, 0.14}},
-    {"calls of 20 ms, two a second", 0.02, 0.5, 0, {0.14, 0.14}},
-    {"calls of 1.5 s", 1.5, 0.1, 0, {0.9, 1.2}},
-    {"published every 1.2 s", 0.001, 0.4, 1.2, {0.4, 0.4}},
+    {"calls of 0.3 ms", 0.0003, 0, 0, {0.01, 0.015}, false},
+    {"calls of 20 ms", 0.02, 0, 0, {0.03, 0.05}, false},
+    {"calls of 3 ms, ten a second", 0.003, 0.1, 0, {0.03, 0.05}, false},
+    {"calls of 20 ms, five a second", 0.02, 0.2, 0, {0.07, 0.11}, false},
+    {"calls of 3 ms, two a second", 0.003, 0.5, 0, {0.14, 0.14}, false},
+    {"calls of 20 ms, two a second", 0.02, 0.5, 0, {0.14, 0.16}, false},
+    {"calls of 1.5 s", 1.5, 0.1, 0, {0.9, 1.2}, false},
+    {"published every 1.2 s", 0.001, 0.4, 1.2, {0.4, 0.4}, false},
+    {"calls of 0.3 ms, on a grid of 100 ms", 0.0003, 0.1, 0, {0.07, 0.09}, true},
+    {"calls of 0.3 ms, on a grid of 96 ms", 0.0003, 0.096, 0, {0.01, 0.035}, true},
+    {"calls of 3 ms, on a grid of 96 ms", 0.003, 0.096, 0, {0.02, 0.05}, true},
 };
 
 struct world {
@@ -132,6 +136,9 @@ static void next(struct world *w)
     if (learns) {
         uint64_t at = meter_next(w->m, ns(w->now));
         w->now = fmax(s_of_ns(at - START), w->now + 0.0005);
+    } else if (s->grid) {
+        double k = floor(began / s->every_s) + 1;
+        w->now = fmax(s->every_s * (k + uniform(w, 0, 0.3)), w->now);
     } else {
         w->now = fmax(began + s->every_s * uniform(w, 0.7, 1.3), w->now);
     }
