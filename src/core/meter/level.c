@@ -9,6 +9,7 @@
 
 #define PIECE_S 0.1
 #define LOOK_BACK_S 120.0
+#define SURE 0.1 /* periods by which the time of a tick may be off */
 
 enum { PIECES = 1200 };
 
@@ -37,13 +38,18 @@ static size_t pieces(const struct meter *m, double a, double b, double *ret)
     const struct series *s = counter ? &m->c : &m->r;
     double period = m->c_edges.period_s;
     if (counter && m->c_edges.period_s > 0.9 * PIECE_S) { /* one piece per tick */
-        for (size_t i = 1; i < s->at.n && n < PIECES; i++) {
-            const struct point *p = series_at(s, i - 1), *q = series_at(s, i);
-            if (p->t >= a - 1e-9 && q->t <= b + 1e-9)
+        const struct point *p = NULL;
+        for (size_t i = 0; i < s->at.n && n < PIECES; i++) {
+            const struct point *q = series_at(s, i);
+            if (q->own > SURE * period) /* of one tick or of the next? */
+                continue;
+            if (p && p->t >= a - 1e-9 && q->t <= b + 1e-9)
                 ret[n++] =
                     (q->e - p->e) / (period * fmax(round((q->t - p->t) / period), 1));
+            p = q;
         }
-        return n;
+        if (n > 0)
+            return n;
     }
     struct levels may = meter_may(m);
     size_t most = (size_t)((b - a) / PIECE_S + 1e-6);

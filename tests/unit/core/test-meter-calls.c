@@ -161,7 +161,7 @@ static int world_init(struct world *w, const struct sensors *of, uint64_t seed)
 
 struct tally {
     int n, held;
-    double half;
+    double half, peak_w;
 };
 
 static void count(struct world *w, double begin, struct tally *t)
@@ -174,6 +174,9 @@ static void count(struct world *w, double begin, struct tally *t)
         return;
     t->held += fabs(r.energy_j - want) <= r.half_j;
     t->half += r.half_j / want;
+    double peak;
+    if (meter_peak(w->m, ns(begin), ns(end), &peak, NULL) == 0)
+        t->peak_w = fmax(t->peak_w, peak);
 }
 
 static void one(const struct sensors *of, const struct load *load,
@@ -205,6 +208,8 @@ static void coverage(const struct sensors *of, const struct load *load,
        of->name, load->name, set->name, t.held, t.n);
     ok(half <= most, "  they are +- %.2f %% on average, at most %.1f %%", 100 * half,
        100 * most);
+    if (set->grid && set->every_s < TICK_S)
+        ok(t.peak_w <= 1.02 * load->high_w, "  the highest peak is %.1f W", t.peak_w);
 }
 
 /* ---- how long the end of a window takes to be known ---- */
