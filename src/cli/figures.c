@@ -7,6 +7,7 @@
 #include <unistd.h>
 #include <wchar.h>
 
+#include "base/within.h"
 #include "cli/view.h"
 
 struct scale {
@@ -35,16 +36,22 @@ struct figure figure_joules(double j)
     return f;
 }
 
-struct figure figure_joules_within(double j, double half_j)
+struct figure figure_within(double v, double half, const char *unit)
 {
     struct figure f = {"-"};
-    struct scale s = scale_of(j);
-    int n = view_digits(fabs(j) / s.factor);
+    char text[WITHIN_TEXT];
 
-    if (!isnan(j) && !isnan(half_j))
-        (void)snprintf(f.t, sizeof f.t, "%.*f ± %.*f %s", n, j / s.factor, n,
-                       half_j / s.factor, s.unit);
+    if (!isnan(v) && !isnan(half))
+        (void)snprintf(f.t, sizeof f.t, "%s%s%s", within_text(v, half, text),
+                       *unit ? " " : "", unit);
     return f;
+}
+
+struct figure figure_joules_within(double j, double half_j)
+{
+    struct scale s = scale_of(j);
+
+    return figure_within(j / s.factor, half_j / s.factor, s.unit);
 }
 
 bool figure_told(double v, double half)
@@ -52,18 +59,15 @@ bool figure_told(double v, double half)
     return fabs(v) > half;
 }
 
-struct figure figure_saved(double v, double half, int digits, const char *unit)
+struct figure figure_saved(double v, double half, const char *unit)
 {
-    struct figure f = {"-"};
-    const char *blank = *unit ? " " : "";
+    struct figure f = figure_within(v, half, unit);
 
-    if (isnan(v) || isnan(half))
+    if (isnan(v) || isnan(half) || figure_told(v, half))
         return f;
-    if (figure_told(v, half))
-        (void)snprintf(f.t, sizeof f.t, "%.*f ± %.*f%s%s", digits, v, digits, half, blank,
-                       unit);
-    else
-        (void)snprintf(f.t, sizeof f.t, "~0 ± %.*f%s%s", digits, half, blank, unit);
+    struct within w = within(v, half);
+    (void)snprintf(f.t, sizeof f.t, "~0 ± %.*f%s%s", w.places, w.half, *unit ? " " : "",
+                   unit);
     return f;
 }
 

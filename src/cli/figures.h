@@ -13,12 +13,14 @@ struct figure {
 
 /* "582.1 J", "67.51 kJ", "1.233 MJ": four figures; "-" where it is unknown (NaN). */
 struct figure figure_joules(double j);
-/* "67.51 ± 4.58 kJ", in the unit of j. */
+/* "67.5 ± 4.6 kJ", with the digits of base/within.h; "-" where either is NaN. */
+struct figure figure_within(double v, double half, const char *unit);
+/* The same, in the unit of j. */
 struct figure figure_joules_within(double j, double half_j);
 /* True: a saving with the 95 % interval v ± half is distinguishable from zero. */
 bool figure_told(double v, double half);
 /* The saving "12.3 ± 4.5 kJ"; "~0 ± 4.5 kJ" where it is not distinguishable from zero. */
-struct figure figure_saved(double v, double half, int digits, const char *unit);
+struct figure figure_saved(double v, double half, const char *unit);
 /* "41.2 W", "236.9 W", "300 W", "1033 W"; "-" where it is unknown (NaN). */
 struct figure figure_watts(double w);
 /* The mean power of a live line with its window, that of core/meter/mean: "236.9 W

@@ -10,17 +10,13 @@
 #include "base/error.h"
 #include "base/names.h"
 #include "base/units.h"
+#include "base/within.h"
 #include "cli/figures.h"
 #include "io/file.h"
 #include "io/json.h"
 #include "tuner/tuner-json.h"
 
 #define J_PER_KWH 3.6e6
-
-static double percent_of(double part, double whole)
-{
-    return whole > 0 ? 100 * part / whole : 0;
-}
 
 /* Explains each code, such as "stuck". */
 static void print_whys(uint32_t whys, FILE *to)
@@ -32,10 +28,23 @@ static void print_whys(uint32_t whys, FILE *to)
                       meter_why_text(whys & ~(whys - 1), name, sizeof name), words);
 }
 
+enum { CELL = 64, CELL_COLUMNS = 17 };
+
+/* "1.500 ± 0.030 kJ", at the right of its columns. */
+static const char *energy_cell(const struct meter_result *e, char ret[CELL])
+{
+    struct figure f = figure_joules_within(e->energy_j, e->half_j);
+    unsigned wide = text_columns(f.t);
+
+    (void)snprintf(ret, CELL, "%*s%s", wide < CELL_COLUMNS ? CELL_COLUMNS - (int)wide : 0,
+                   "", f.t);
+    return ret;
+}
+
 static void print_boards(const struct job_result *r, FILE *to)
 {
     uint32_t whys = 0;
-    char why[160];
+    char why[160], cell[CELL];
 
     for (size_t i = 0; i < r->n; i++) {
         const struct job_board *b = &r->board[i];
@@ -47,10 +56,9 @@ static void print_boards(const struct job_result *r, FILE *to)
         char power[16] = "-"; /* none of it was measured */
         if (isfinite(b->energy.power_w))
             (void)snprintf(power, sizeof power, "%.1f", b->energy.power_w);
-        (void)fprintf(to, "  GPU %-2s %-33.33s %10s ± %4.1f %%  %7s W  (%s%s%s)\n", index,
+        (void)fprintf(to, "  GPU %-2s %-32.32s %s  %6s W  (%s%s%s)\n", index,
                       b->away ? "no longer known to the daemon" : b->info->name,
-                      figure_joules(b->energy.energy_j).t,
-                      percent_of(b->energy.half_j, b->energy.energy_j), power,
+                      energy_cell(&b->energy, cell), power,
                       names_word(NAMES_METER_METHOD, b->energy.method),
                       b->energy.why ? "; " : "",
                       meter_why_text(b->energy.why, why, sizeof why));
@@ -70,13 +78,12 @@ static void print_saved(const struct tuner_report *t, FILE *to)
                       compared ? "window at the held cap" : "reference window");
         return;
     }
-    (void)fprintf(to,
-                  "  saved  %s%s (%.1f ± %.1f %%) in %.0f training steps, time x "
-                  "%.3f ± %.3f\n",
+    (void)fprintf(to, "  saved  %s%s (%s) in %.0f training steps, time x %s\n",
                   figure_told(s->energy_j, s->half_j) ? ""
                                                       : "not distinguishable from zero: ",
-                  figure_joules_within(s->energy_j, s->half_j).t, 100 * s->fraction,
-                  100 * s->half, s->steps, s->slowdown, s->slowdown_half);
+                  figure_joules_within(s->energy_j, s->half_j).t,
+                  figure_within(100 * s->fraction, 100 * s->half, "%").t, s->steps,
+                  figure_within(s->slowdown, s->slowdown_half, "").t);
     if (s->held_slowdown > 0)
         (void)fprintf(to, "  time   whole job x %.3f, cap held x %.3f\n", s->slowdown,
                       s->held_slowdown);
@@ -212,6 +219,7 @@ static void print_caps(const struct tuner_report *t, FILE *to)
     struct tuner_cap cap[TUNER_CAPS_MAX];
     size_t n = t->n_caps < TUNER_CAPS_MAX ? t->n_caps : TUNER_CAPS_MAX;
     uint32_t reference_mw = t->reference_mw ? t->reference_mw : t->original_mw;
+    char cell[CELL];
 
     for (size_t i = 0; i < n; i++)
         cap[i] = t->cap[i];
@@ -219,12 +227,15 @@ static void print_caps(const struct tuner_report *t, FILE *to)
     for (size_t i = 0; i < n; i++) {
         const struct savings_mean *mean = &cap[i].mean;
         bool held = t->holding && cap[i].cap_mw == t->held_mw;
-        (void)fprintf(to, "         %4.0f W  %8.4g s/step  %10s/step  %u window%s%s%s\n",
-                      w_of_mw(cap[i].cap_mw), savings_mean_time(mean),
-                      figure_joules(savings_mean_energy(mean)).t, mean->windows,
-                      mean->windows == 1 ? "" : "s",
-                      cap[i].cap_mw >= reference_mw ? "  (reference)" : "",
-                      held ? "  (held)" : "");
+        double e = savings_mean_energy(mean), s = savings_mean_time(mean);
+        struct within step = within(s, WITHIN_95 * savings_mean_time_rse(mean) * s);
+        struct meter_result energy = {
+            .energy_j = e, .half_j = WITHIN_95 * savings_mean_energy_rse(mean) * e};
+        (void)fprintf(
+            to, "         %4.0f W  %8.*f s/step%s/step  %u window%s%s%s\n",
+            w_of_mw(cap[i].cap_mw), step.places, step.v, energy_cell(&energy, cell),
+            mean->windows, mean->windows == 1 ? "" : "s",
+            cap[i].cap_mw >= reference_mw ? "  (reference)" : "", held ? "  (held)" : "");
     }
 }
 
@@ -268,12 +279,12 @@ static void print_tuner(const struct job_run *j, const struct job_result *r, FIL
 
 static void print_cpu(const struct job_result *r, FILE *to)
 {
+    char cell[CELL];
+
     for (size_t i = 0; i < r->n_cpu; i++)
-        (void)fprintf(
-            to, "  CPU    %-33.33s %10s ± %4.1f %%  %7.1f W  (not in the sum above)\n",
-            r->cpu[i].info->uuid, figure_joules(r->cpu[i].energy.energy_j).t,
-            percent_of(r->cpu[i].energy.half_j, r->cpu[i].energy.energy_j),
-            r->cpu[i].energy.power_w);
+        (void)fprintf(to, "  CPU    %-32.32s %s  %6.1f W  (not in the sum above)\n",
+                      r->cpu[i].info->uuid, energy_cell(&r->cpu[i].energy, cell),
+                      r->cpu[i].energy.power_w);
 }
 
 static void print_cost(const struct opt_price *p, double energy_j, FILE *to)

@@ -17,7 +17,7 @@ enum { NAME = 22, INDENT = 6 };
 static struct figure saved_of(const struct json_value *saved)
 {
     return figure_saved(100 * take_number(saved, "fraction"),
-                        100 * take_number(saved, "fraction_half"), 1, "%");
+                        100 * take_number(saved, "fraction_half"), "%");
 }
 
 static double cap_of_board(const struct json_value *gpus, uint64_t index)

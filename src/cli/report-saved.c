@@ -62,8 +62,7 @@ static void draw_row(struct canvas *c, const struct json_value *report,
         (void)snprintf(grams, sizeof grams, ", %s g CO2e",
                        report_amount(g, view_digits(fabs(g)), figure));
     (void)snprintf(text, sizeof text, "%s%s",
-                   figure_saved(v, half, view_digits(fabs(v)), wide ? unit.name : "").t,
-                   grams);
+                   figure_saved(v, half, wide ? unit.name : "").t, grams);
     canvas_text(c, f->box.x + f->box.w + 10, y + 4, ALIGN_LEFT, &small, text);
 }
 

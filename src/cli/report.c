@@ -94,8 +94,7 @@ const char *report_saved(const struct json_value *row, char ret[REPORT_TEXT])
 {
     double saved = take_number(row, "saved"), half = take_number(row, "saved_half");
 
-    (void)snprintf(ret, REPORT_TEXT, "%s",
-                   figure_saved(saved * 100, half * 100, 1, "%").t);
+    (void)snprintf(ret, REPORT_TEXT, "%s", figure_saved(saved * 100, half * 100, "%").t);
     return ret;
 }
 
@@ -349,9 +348,8 @@ static void put_within(const struct json_value *report, const struct json_value 
     double scale = column->scale > 0 ? column->scale : report_unit(report).scale;
     double v = take_number(row, column->key) * scale;
     double half = take_number(row, column->half) * scale;
-    int digits = column->scale > 0 ? report_digits(v) : view_digits(fabs(v));
 
-    (void)snprintf(ret, REPORT_TEXT, "%s", figure_saved(v, half, digits, "").t);
+    (void)snprintf(ret, REPORT_TEXT, "%s", figure_saved(v, half, "").t);
 }
 
 bool report_untold(const struct json_value *report)
@@ -455,15 +453,12 @@ bool report_saved_sum(const struct json_value *report, char ret[REPORT_ONLY])
 
     if (isnan(j) || isnan(half))
         return false;
-    j *= unit.scale;
-    n += (size_t)snprintf(
-        ret, REPORT_ONLY, "%s",
-        figure_saved(j, half * unit.scale, view_digits(fabs(j)), unit.name).t);
+    n += (size_t)snprintf(ret, REPORT_ONLY, "%s",
+                          figure_saved(j * unit.scale, half * unit.scale, unit.name).t);
     for (size_t i = 0; i < n_elements(also) && n < REPORT_ONLY; i++) {
-        int digits = view_digits(fabs(also[i].v));
         if (!isnan(also[i].v) && !isnan(also[i].half))
             n += (size_t)snprintf(ret + n, REPORT_ONLY - n, ", %s %.20s",
-                                  figure_saved(also[i].v, also[i].half, digits, "").t,
+                                  figure_saved(also[i].v, also[i].half, "").t,
                                   also[i].unit);
     }
     return true;

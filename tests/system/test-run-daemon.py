@@ -371,7 +371,7 @@ def whole_energy(t, node, _):
     t.ok(wait(booked), "… and so has the ledger")
 
 
-BOARD = re.compile(r"^  GPU (\d+)  (\S.*?) +([0-9.]+) (k?J) ± +[0-9.]+ %  +([0-9.]+) W  \(counter.*\)$", re.M)
+BOARD = re.compile(r"^  GPU (\d+)  (\S.*?) +([0-9.]+) ± [0-9.]+ (k?J)  +([0-9.]+) W  \(counter.*\)$", re.M)
 
 
 def joules(number, unit):

@@ -41,16 +41,15 @@ static void figures(void)
     is_str(figure_time(36000).t, "10.0 h", "hours");
     is_str(figure_time(863913287).t, "9999 d", "days");
     is_str(figure_time((double)NAN).t, "-", "no time");
-    is_str(figure_joules_within(67510, 4582).t, "67.51 ± 4.58 kJ",
+    is_str(figure_joules_within(67510, 4582).t, "67.5 ± 4.6 kJ",
            "an interval in the unit of its figure");
     is_str(figure_joules_within((double)NAN, 1).t, "-", "unknown");
-    is_str(figure_saved(5.6, 0.8, 1, "%").t, "5.6 ± 0.8 %", "a saving");
-    is_str(figure_saved(-5.6, 0.8, 1, "%").t, "-5.6 ± 0.8 %", "a loss");
-    is_str(figure_saved(0.3, 0.8, 1, "%").t, "~0 ± 0.8 %",
+    is_str(figure_saved(5.6, 0.81, "%").t, "5.60 ± 0.81 %", "a saving");
+    is_str(figure_saved(-5.6, 0.81, "%").t, "-5.60 ± 0.81 %", "a loss");
+    is_str(figure_saved(0.3, 0.81, "%").t, "~0 ± 0.81 %",
            "not distinguishable from zero");
-    is_str(figure_saved(-0.8, 0.8, 2, "").t, "~0 ± 0.80",
-           "zero at the end of the interval");
-    is_str(figure_saved(0.3, (double)NAN, 1, "%").t, "-", "unknown interval");
+    is_str(figure_saved(-0.8, 0.8, "").t, "~0 ± 0.80", "zero at the end of the interval");
+    is_str(figure_saved(0.3, (double)NAN, "%").t, "-", "unknown interval");
 }
 
 /* What fn writes. */
@@ -107,7 +106,7 @@ static void wide(void)
         const char *text;
         unsigned utf8, c;
     } cases[] = {
-        {"", 0, 0},        {"abc", 3, 3},      {"67.51 ± 4.58 kJ", 15, 15},
+        {"", 0, 0},        {"abc", 3, 3},      {"67.5 ± 4.6 kJ", 13, 13},
         {"▁█…°", 4, 4},    {"電力価格", 8, 4}, {"e\xcc\x81", 1, 2},
         {"a\xff b", 4, 4}, {"\xe9\x9b", 1, 1}, {"🔋 1", 4, 3},
     };

@@ -95,15 +95,15 @@ static void by_gpu(void)
         return;
     job_report_text(&run, &a.result, to);
     (void)fclose(to);
-    ok(strstr(said, "  GPU 3  three                               4.000 kJ ±  1.0 %"
-                    "    200.0 W  (counter)\n"),
+    ok(strstr(said, "  GPU 3  three                             4.000 ± 0.040 kJ"
+                    "   200.0 W  (counter)\n"),
        "a board: %s", said);
-    ok(strstr(said, "  GPU 1  one                                 1.500 kJ ±  2.0 %"
-                    "    150.0 W  (integrated; gap)\n"),
+    ok(strstr(said, "  GPU 1  one                               1.500 ± 0.030 kJ"
+                    "   150.0 W  (integrated; gap)\n"),
        "another one, with what is less sure");
     ok(times(said, "         gap: ") == 1, "… in words");
-    ok(strstr(said, "  GPU -  no longer known to the daemon        500.0 J ±  2.0 %"
-                    "        - W  (counter)\n"),
+    ok(strstr(said, "  GPU -  no longer known to the daemon           500 ± 10 J"
+                    "       - W  (counter)\n"),
        "boards that are away");
     is_int((long long)a.result.n_used, 3, "all count");
 }

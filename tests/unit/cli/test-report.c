@@ -379,7 +379,7 @@ static void test_pairs(void)
         "team                 day          GPU hours   mean W         kWh      saved, "
         "kWh\n<vision>             2026-01-01        1.00   1000.0       1.000      ~0 ± "
         "0.020\n-                    2026-01-02 ");
-    has(text, "  saved          ~0 ± 20.00 Wh, ~0 ± 6.000 g CO2e\n"
+    has(text, "  saved          ~0 ± 20 Wh, ~0 ± 6.0 g CO2e\n"
               "  ~0: the saving is not distinguishable from zero (95 % interval)\n");
     has(html, "is not distinguishable from zero");
     has(text, "of 50.0 % of the energy");
@@ -396,7 +396,7 @@ static void test_pairs(void)
     has(html, "Cost by day");
     has(html, "other jobs");
     has(html, "Saved by label team and day");
-    has(html, "Saved by these jobs: ~0 ± 20.00 Wh");
+    has(html, "Saved by these jobs: ~0 ± 20 Wh");
     has(html, "<td>emissions, g CO2e</td><td>450.0</td><td>50.0 %</td>");
     size_t lines = 0;
     for (const char *at = html; (at = strstr(at, "s4\"")) != NULL; at++)
