@@ -198,8 +198,9 @@ void search_on_spent(struct search *s);
 /* ---- results ---- */
 
 /* What the windows at this cap show once search_on_window() has added the last one, in
- * one line: the goal's value against the best other cap, or that the bound is exceeded,
- * and whether held_mw, which was held before (0: none), is held again.  "" at the
+ * one line of at most 69 columns: the goal's value against that at the reference, or the
+ * time where it exceeds the bound, with half of the 95 % interval; which cap is the best
+ * so far, or that held_mw, which was held before (0: none), is held again.  "" at the
  * reference and before it is known.
  */
 void search_trial(const struct search *s, uint32_t cap_mw, uint32_t held_mw,
