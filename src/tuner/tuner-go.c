@@ -334,6 +334,9 @@ int do_end(struct tuner *t, const void *what)
 {
     (void)what;
     close_accounts(t);
+    if (t->search && t->holding && search_waits(t->search))
+        (void)snprintf(t->report.why, sizeof t->report.why, "%s",
+                       search_last_why(t->search));
     release_all(t);
     return 0;
 }

@@ -114,6 +114,20 @@ static void looks(struct world *w)
        "... looks into gaps that are paid, waits for none: %u, %u", looked, waited);
 }
 
+/* A job that ends while its search waits for time: the reason of its cap says that. */
+static void ends_in_a_wait(struct world *w)
+{
+    bool ran = run_for(w, "v100", "resnet50", "slowdown:1.01", NULL, 100);
+    const struct tuner_report *t = w->result.tuner;
+
+    ok(ran && t && t->holding &&
+           strstr(w->noted, "W: until the bound leaves time to try "),
+       "a job of 100 s waits for time to try a cap");
+    ok(ran && t && strstr(t->why, "the bound left no time to try ") == t->why,
+       "... and its end says that there was none: %s", t ? t->why : "");
+    close_world(w);
+}
+
 static bool named(int argc, char **argv, int i, const char *what)
 {
     return argc <= i || strcmp(argv[i], "all") == 0 || strcmp(argv[i], what) == 0;
@@ -146,8 +160,10 @@ int main(int argc, char **argv)
     verbose = argc > 1 && strcmp(argv[1], "all") != 0;
     if (!open_dir(&w))
         return skip_all("no folder in memory");
-    if (argc == 1)
+    if (argc == 1) {
         looks(&w);
+        ends_in_a_wait(&w);
+    }
     each_of(&w, argc, argv, "rtx6000");
     each_of(&w, argc, argv, "v100");
     for (size_t f = 0; f < n_elements(bounds); f++)

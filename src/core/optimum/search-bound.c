@@ -57,8 +57,11 @@ void search_afford(struct search *s, double most)
         s->has_reference ? outlook_new_above(&s->outlook, w_of_mw(above), most) : 0;
     uint32_t mw = search_up_to_grain(s, new_w * MW_PER_W);
     uint32_t best = best_within(s);
-    (void)snprintf(why, sizeof why, "until the bound leaves time to try %.0f W",
+    (void)snprintf(why, sizeof why, "%s to try %.0f W",
+                   s->setup.goal.param > 1 ? "until the bound leaves time"
+                                           : "the bound leaves no time",
                    w_of_mw(cap_mw));
+    s->waits_mw = cap_mw;
     if (mw > 0) {
         search_go(s, SEARCH_MEASURE, mw, "%s", why);
     } else if (s->held.mw && (best == hi || best == s->held.mw)) {
@@ -100,6 +103,14 @@ void search_go_on(struct search *s)
         return;
     memcpy(why, s->step.why, sizeof why);
     wait_at(s, cap_mw, why); /* a window of the hold counts as one of the search */
+}
+
+const char *search_last_why(struct search *s)
+{
+    if (search_waits(s))
+        (void)snprintf(s->step.why, sizeof s->step.why,
+                       "the bound left no time to try %.0f W", w_of_mw(s->waits_mw));
+    return s->step.why;
 }
 
 void search_on_spent(struct search *s)

@@ -39,6 +39,7 @@ struct search {
     struct drift drift;
     bool holding;
     bool waits;            /* for time that the bound leaves */
+    uint32_t waits_mw;     /* the cap that such a hold is to try afterwards */
     unsigned waited;       /* windows of such holds since the search's last window */
     bool earlier;          /* levels contains those of an earlier run */
     bool denied;           /* levels of an earlier run were discarded */

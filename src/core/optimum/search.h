@@ -189,6 +189,10 @@ bool search_is_over(const struct search *s);
  */
 bool search_waits(const struct search *s);
 void search_go_on(struct search *s);
+/* The job is over: the reason of the step, which of a wait says that it was in vain.
+ * Valid until s changes.
+ */
+const char *search_last_why(struct search *s);
 /* The cap of the step costs more than the bound leaves: neither it nor a cap up to a
  * quarter of the way to the reference is measured until another new cap was, or a look
  * begins.

@@ -1,4 +1,6 @@
 /* The search where the bound of the whole job leaves no time for a cap. */
+#include <string.h>
+
 #include "base/auto.h"
 #include "base/units.h"
 #include "core/optimum/search.h"
@@ -174,6 +176,9 @@ static void test_no_wait(void)
     ok(tries && search_is_over(s) && search_step(s)->cap_mw == 250000,
        "F = 1: %.0f W is held, and the search is %s", w_of_mw(search_step(s)->cap_mw),
        search_is_over(s) ? "over" : "not over");
+    ok(strstr(search_step(s)->why, "the bound leaves no time to try ") &&
+           strcmp(search_last_why(s), search_step(s)->why) == 0,
+       "... for a reason that promises nothing: %s", search_step(s)->why);
 }
 
 /* A cap that the job stalled at is not held for want of time to try another. */
