@@ -130,6 +130,7 @@ struct tuner {
     /* Windows and accounts: */
     struct window_energy energy; /* of the last closed window */
     unsigned void_windows;       /* successive windows without a result */
+    bool told_lost;              /* what a lost window means */
     struct change change;
     uint32_t hold_at_mw; /* cap in force in the windows of the hold so far */
     struct regimes regimes;

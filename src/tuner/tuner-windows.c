@@ -277,6 +277,16 @@ static int window_told(struct tuner *t)
     return tuner_event(t, ON_JOULES, &out);
 }
 
+static void note_lost(struct tuner *t, const char *why)
+{
+    tuner_note(&t->notes, true, "a window was lost and is measured again: %s", why);
+    if (!t->told_lost)
+        tuner_note(&t->notes, true,
+                   "lost windows delay the results, which stay valid; if the machine is "
+                   "busy, leave a processor free");
+    t->told_lost = true;
+}
+
 int tuner_on_piece(const char *lost, void *user)
 {
     struct tuner *t = user;
@@ -284,7 +294,7 @@ int tuner_on_piece(const char *lost, void *user)
     if (t->state != TUNER_ENERGY)
         return tuner_maybe_done(t);
     if (lost)
-        tuner_note(&t->notes, true, "a window was lost: %s", lost);
+        note_lost(t, lost);
     return t->energy.pending == 0 ? window_told(t) : 0;
 }
 

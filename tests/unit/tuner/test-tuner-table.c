@@ -1,6 +1,9 @@
 /* The tuner's table: every pair of state and event, every row. */
 #include "tuner/tuner-table.h"
 
+#include <stdio.h>
+#include <string.h>
+
 #include "base/units.h"
 #include "tap.h"
 #include "virtual/virtual-loop.h"
@@ -11,6 +14,7 @@ static const char *const event_names[] = {TUNER_EVENTS(NAME)};
 
 static const struct tuner_row *rows;
 static size_t n_rows;
+enum { NOTED = 1000 };
 /* An event sets the tuner's timer anew. */
 static struct loop *loop;
 static struct loop_timer *timer;
@@ -195,6 +199,34 @@ static void deaf(void)
     ok(!tuner_missed_many(&t), "none of it counts after the rule");
 }
 
+static void on_note(const char *text, bool important, void *user)
+{
+    char *noted = user;
+    size_t n = strlen(noted);
+    (void)important;
+
+    (void)snprintf(noted + n, NOTED - n, "%s\n", text);
+}
+
+/* Each lost window is noted, and once what that means. */
+static void lost(void)
+{
+    static struct tuner t;
+    char noted[NOTED] = "";
+
+    t = (struct tuner){
+        .state = TUNER_ENERGY, .notes = {on_note, noted}, .energy.pending = 3};
+    (void)tuner_on_piece(NULL, &t);
+    (void)tuner_on_piece("GPU-1: no samples", &t);
+    (void)tuner_on_piece("GPU-2: no samples", &t);
+    is_str(noted,
+           "a window was lost and is measured again: GPU-1: no samples\n"
+           "lost windows delay the results, which stay valid; if the machine is busy, "
+           "leave a processor free\n"
+           "a window was lost and is measured again: GPU-2: no samples\n",
+           "two lost windows");
+}
+
 static int on_timer(struct loop_timer *t, uint64_t now_ns, void *user)
 {
     (void)t;
@@ -218,6 +250,7 @@ int main(void)
     interruptions();
     unbegun();
     deaf();
+    lost();
     loop_timer_free(timer);
     loop_free(loop);
     return done();
