@@ -198,8 +198,9 @@ static void live_text(const struct remote *r, char *ret, size_t size)
     if (n > 0)
         (void)snprintf(steps, sizeof steps, "%" PRIu64 " steps  %.3g s/step  ", n,
                        step_s);
-    (void)snprintf(ret, size, "%.0f s  %s%s  %s",
-                   s_between(r->begin_ns, loop_now_ns(r->loop)), steps,
+    (void)snprintf(ret, size, "%.0f s%s  %s%s  %s",
+                   s_between(r->begin_ns, loop_now_ns(r->loop)),
+                   r->boards.simulated ? " (simulated)" : "", steps,
                    figure_mean_watts(power_w).t, state_text(r, job));
 }
 
@@ -322,6 +323,7 @@ static int on_job(struct ask_answer *answer, void *user)
         say_state(r, search);
         if (!r->own)
             say_held(r, json_root(r->doc));
+        live_line(r, loop_now_ns(r->loop));
     }
     if (r->own && !r->ended) {
         int got = job_own_see(r);
@@ -358,7 +360,8 @@ static int on_timer(struct loop_timer *timer, uint64_t now_ns, void *user)
 
     if (r->gate >= 0)
         return 0;
-    live_line(r, now_ns);
+    if (!r->id || r->lost || r->looking)
+        live_line(r, now_ns); /* otherwise the answer shows it */
     double wait_s = r->own    ? (r->interrupts ? OWN_STOPPED_S : OWN_LAST_S)
                     : !r->id  ? 0
                     : r->lost ? LOST_S

@@ -148,13 +148,21 @@ static void print_memory(const struct tuner_report *t, FILE *to)
                       t->earlier_job);
 }
 
-static void print_held(const struct tuner_report *t, FILE *to)
+static void print_held(const struct job_run *j, const struct tuner_report *t, FILE *to)
 {
     if (t->holding)
         (void)fprintf(to, "  cap    %.0f W of %.0f W: %s\n", w_of_mw(t->held_mw),
                       w_of_mw(t->original_mw), t->why);
-    else
+    else if (j->caps == JOB_CAPS_SEARCH)
         (void)fprintf(to, "  cap    none was found before the job ended\n");
+    else if (j->cap.mw)
+        (void)fprintf(to, "  cap    %s was not in force when the job ended\n",
+                      figure_watts(w_of_mw(j->cap.mw)).t);
+    else
+        (void)fprintf(to,
+                      "  cap    %g %% of the default limit was not in force when the job "
+                      "ended\n",
+                      j->cap.percent);
     if (t->holding && t->lock_mhz)
         (void)fprintf(to, "  clock  locked to %" PRIu32 " MHz at last, %s\n", t->lock_mhz,
                       t->lock_mw > t->held_mw ? "in the cap's place" : "beside the cap");
@@ -254,7 +262,7 @@ static void print_tuner(const struct job_run *j, const struct job_result *r, FIL
     print_progress(j, r, to);
     if (r->launches[0])
         (void)fprintf(to, "  count  %s\n", r->launches);
-    print_held(t, to);
+    print_held(j, t, to);
     print_capped(&r->capped, to);
     if (t->reference_mw && t->reference_mw + MW_PER_W <= t->original_mw)
         (void)fprintf(to,
@@ -299,7 +307,7 @@ static void print_cost(const struct opt_price *p, double energy_j, FILE *to)
 void job_report_text(const struct job_run *j, const struct job_result *r, FILE *to)
 {
     (void)fprintf(to, "underwatt %s%s\n", j->cmd->name,
-                  r->simulated ? " (simulated boards)" : "");
+                  r->simulated ? " (simulated boards and time)" : "");
     (void)fprintf(to, "  time   %.2f s", r->time_s);
     if (r->steps)
         (void)fprintf(to, ", %" PRIu64 " steps", r->steps);

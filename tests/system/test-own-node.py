@@ -401,6 +401,15 @@ def unread(t, node, i):
     t.equal(limits(node, [i]), [V100], "the original is in force")
 
 
+def live(t, node, i):
+    """The live line below "trying N W" has the state of that trial, not the one before; the clock is marked as simulated."""
+    said = uwtest.on_terminal(node, "run", "--local", "--goal", "edp", "--window", "2s", "--gpus", str(i), "--", *train([i], 450), stream="stderr")
+    trials = re.findall(r"underwatt: trying (\d+) W [^\r]*\r\n\r\033\[K(\d+ s \(simulated\)  [^\r]*)", said)
+    t.ok(trials and all(f" {watts} W (window " in line for watts, line in trials), "the live line has the state of the trial", trials or said)
+    results = re.findall(r"underwatt: \d+ W: .*", said)
+    t.ok(results and not uwtest.too_wide("\n".join(r.rstrip() for r in results), 80), "a trial's result is one line", results)
+
+
 def main():
     t = uwtest.Tap()
     with uwtest.Node(count=8, speed=SPEED) as node, uwtest.Node(count=2) as slow:
@@ -412,7 +421,8 @@ def main():
             unread(t, slow, 0)
         uwtest.together(lambda: sudo_is_asked(t), lambda: processors(t), lambda: while_counters_open(t), lambda: while_it_writes(t),
                         lambda: hangs_at_end(t), lambda: late_refusal(t), quiet, lambda: found(t, node, 1),
-                        lambda: two(t, node, [3, 4]), lambda: yielded(t, node, 5))
+                        lambda: two(t, node, [3, 4]), lambda: yielded(t, node, 5),
+                        lambda: live(t, node, 6))
     t.done()
 
 

@@ -152,8 +152,42 @@ static void caps_sorted(void)
        "the held one and the reference are marked");
 }
 
+/* A job that ended before a cap was in force: no search failed where a cap was named. */
+static void not_in_force(void)
+{
+    static const struct {
+        enum job_caps caps;
+        struct cap_arg cap;
+        const char *said;
+    } cases[] = {
+        {JOB_CAPS_SEARCH, {0}, "  cap    none was found before the job ended\n"},
+        {JOB_CAPS_NAMED,
+         {.mw = 200000},
+         "  cap    200 W was not in force when the job ended\n"},
+        {JOB_CAPS_NAMED,
+         {.percent = 80},
+         "  cap    80 % of the default limit was not in force when the job ended\n"}};
+    struct tuner_report tuner = {.original_mw = 300000};
+    const struct cmd cmd = {.name = "run"};
+    const struct job_result result = {.tuner = &tuner};
+
+    for (size_t i = 0; i < n_elements(cases); i++) {
+        const struct job_run run = {
+            .cmd = &cmd, .caps = cases[i].caps, .cap = cases[i].cap};
+        auto_(mem_free) char *said = NULL;
+        size_t size = 0;
+        FILE *to = open_memstream(&said, &size);
+        if (!to)
+            return;
+        job_report_text(&run, &result, to);
+        (void)fclose(to);
+        ok(strstr(said, cases[i].said), "a job without its cap: %s", said);
+    }
+}
+
 int main(void)
 {
+    not_in_force();
     caps_sorted();
     reasons();
     by_gpu();
