@@ -13,7 +13,7 @@ from ._comparison import Comparison, Turn, check_number, outcome_of, worst_of
 from ._errors import InvalidValue, NoDevice, UnderwattError
 from ._monitor import Monitor, monitor
 from ._rapl import Rapl
-from ._results import Energy
+from ._results import NO_HALF, Energy, Half, half_of
 from ._window import Window
 
 LEAST_ROUNDS = 5  # before the intervals may end the measurement: of fewer rounds they are often too small by chance
@@ -141,25 +141,25 @@ class _Gauge:
         """Sums up the windows of one variant; waits for their energies, and raises if one is unknown."""
         parts = [self._parts(r) for r in readings]
         iterations = sum(r.iterations for r in readings)
-        sums = {key: math.fsum(p[key] for p in parts) for key in parts[0] if key != "half_j"}
-        return Turn(
-            iterations, iterations * count, half_j=math.sqrt(math.fsum(p["half_j"] ** 2 for p in parts)), **sums
-        )
+        sums = {key: math.fsum(p[key] for p, _ in parts) for key in parts[0][0]}
+        half = sum((h for _, h in parts), NO_HALF)
+        apart_j = math.hypot(*(h.half_j for _, h in parts))
+        return Turn(iterations, iterations * count, half=half, apart_j=apart_j, **sums)
 
-    def _parts(self, reading: Reading) -> dict[str, float]:
+    def _parts(self, reading: Reading) -> tuple[dict[str, float], Half]:
         e = self.seen = reading.window.energy
         rest = {"gpu_j": math.nan, "cpu_j": e.cpu_j, "dram_j": e.dram_j}
         if self.gpus:
             if math.isnan(e.total_j):
                 raise UnderwattError(e.line())
             # The clock of the energy: a simulated node's may be faster.
-            return {**rest, "time_s": e.time_s, "energy_j": e.total_j, "half_j": e.half_j, "gpu_j": e.gpu_j}
+            return {**rest, "time_s": e.time_s, "energy_j": e.total_j, "gpu_j": e.gpu_j}, e._half
         rest["time_s"] = e.time_s if e.gpus else reading.window.seconds
-        half = math.hypot(*(p.half_j for p in e.processors if p.known and p.kind != "other"))
+        half = half_of(p for p in e.processors if p.known and p.kind != "other")
         if math.isnan(e.cpu_j) and reading.rapl is not None:
             rest.update(cpu_j=reading.rapl["cpu"], dram_j=reading.rapl["dram"])
         known = [j for j in (rest["cpu_j"], rest["dram_j"]) if not math.isnan(j)]
-        return {**rest, "energy_j": math.fsum(known) if known else math.nan, "half_j": half}
+        return {**rest, "energy_j": math.fsum(known) if known else math.nan}, half
 
     def measured(self) -> str:
         if self.gpus:
@@ -258,7 +258,7 @@ class _Comparing:
                     self._do(run, run.iterations, sync=False)
                 turn = self.gauge.turn([reading], run.variant.count)
                 if turn.energy_j > 0:
-                    coarse = max(coarse, turn.half_j / turn.energy_j)
+                    coarse = max(coarse, turn.half.half_j / turn.energy_j)
             longer = min(2 * self.window_s, self.longest_s)
             enough = coarse <= COARSE * self.within or longer <= self.window_s
             if enough or self._gone_s() + 2 * LEAST_ROUNDS * self._expected_s() > self.given_s:

@@ -9,6 +9,7 @@ from dataclasses import dataclass
 from typing import Any
 
 from ._errors import InvalidValue
+from ._results import NO_HALF, Half
 from ._text import percent, plain, rough, scaled, seconds, table
 
 NAN = math.nan
@@ -92,7 +93,8 @@ class Turn:
     units: float
     time_s: float
     energy_j: float = NAN
-    half_j: float = 0.0  # half width of energy_j by the sensors
+    half: Half = NO_HALF  # half width of energy_j by the sensors
+    apart_j: float = 0.0  # the same, but in squares over its windows: for differences from windows of the same boards
     gpu_j: float = NAN
     cpu_j: float = NAN
     dram_j: float = NAN
@@ -131,13 +133,13 @@ class Outcome:
 def outcome_of(name: str, turns: Sequence[Turn], first: Sequence[Turn] | None, accuracy: float | None) -> Outcome:
     """The figures of a variant's turns, one a round; first: the first variant's, in the same rounds."""
     units = math.fsum(t.units for t in turns)
-    sensor = _sensor_half(turns)
+    sensor = _sensor_half(turns)  # of the mean; its common part does not shrink with the number of turns
     power = [t.energy_j / t.time_s for t in turns]
     mine = [t.unit_j for t in turns]
     found: dict[str, Any] = {}
     if first is not None:
         theirs = [t.unit_j for t in first]
-        both = math.hypot(sensor, _sensor_half(first))
+        both = math.hypot(_apart_half(turns), _apart_half(first))
         found["energy_difference_j"] = mean_of([a - b for a, b in zip(mine, theirs, strict=True)], both)
         found["energy_change"] = change_of(mine, theirs, both)
         slower = change_of([t.unit_s for t in turns], [t.unit_s for t in first])
@@ -159,9 +161,17 @@ def outcome_of(name: str, turns: Sequence[Turn], first: Sequence[Turn] | None, a
 
 
 def _sensor_half(turns: Sequence[Turn]) -> float:
-    """The half width of a unit's energy over all turns, whose errors are independent.  Uses the median: windows that
-    the sensors measure poorly show in the scatter."""
-    return statistics.median(t.half_j / t.units for t in turns) / math.sqrt(len(turns))
+    """The half width of a unit's energy over all turns.  Uses the median: windows that the sensors measure poorly show
+    in the scatter."""
+    fixed = statistics.median(t.half.fixed_j / t.units for t in turns)
+    noise = statistics.median(t.half.noise_j / t.units for t in turns)
+    return Half(fixed, noise / math.sqrt(len(turns))).half_j
+
+
+def _apart_half(turns: Sequence[Turn]) -> float:
+    """The same for a difference: an error in proportion to the energy, which the boards' windows share, changes no
+    ratio."""
+    return statistics.median(t.apart_j / t.units for t in turns) / math.sqrt(len(turns))
 
 
 @dataclass(frozen=True, slots=True, repr=False)

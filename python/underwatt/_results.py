@@ -61,6 +61,37 @@ class Price:
     currency: str = ""
 
 
+FLOOR = 0.004  # of a counter's energy: the part of its half width that all its windows share
+
+
+@dataclass(frozen=True, slots=True)
+class Half:
+    """The half width of a sum of energies, as core/meter/half-sum.h: fixed_j adds up, noise_j in squares."""
+
+    fixed_j: float = 0.0
+    noise_j: float = 0.0
+
+    def __add__(self, other: Half) -> Half:
+        return Half(self.fixed_j + other.fixed_j, math.hypot(self.noise_j, other.noise_j))
+
+    @property
+    def half_j(self) -> float:
+        return math.hypot(self.fixed_j, self.noise_j)
+
+
+NO_HALF = Half()
+
+
+def half_of(devices: Iterable[Device]) -> Half:
+    """The half width of the sum of known energies.  A counter shares an error in proportion to the energy among its
+    windows and with other boards; what readings miss may be the same in each window and board."""
+    total = NO_HALF
+    for d in devices:
+        fixed = min(d.half_j, FLOOR * d.energy_j) if d.method == "counter" else d.half_j
+        total += Half(fixed, math.sqrt(max(0.0, d.half_j**2 - fixed**2)))
+    return total
+
+
 def _sum(devices: Iterable[Device]) -> float:
     return math.fsum(d.energy_j for d in devices)
 
@@ -102,15 +133,14 @@ class Energy:
         return self.gpu_j + sum(j for j in (self.cpu_j, self.dram_j) if not math.isnan(j))
 
     @property
+    def _half(self) -> Half:
+        rest = (p for p in self.processors if p.kind != "other" and not math.isnan(self._of(p.kind)))
+        return half_of((*self.gpus, *rest))
+
+    @property
     def half_j(self) -> float:
-        """Half of the 95 % interval of total_j: errors of the devices are independent."""
-        if math.isnan(self.total_j):
-            return NAN
-        counted = [
-            *self.gpus,
-            *(p for p in self.processors if p.kind != "other" and not math.isnan(self._of(p.kind))),
-        ]
-        return math.sqrt(math.fsum(d.half_j**2 for d in counted))
+        """Half of the 95 % interval of total_j: what the sensors have in common adds up, the rest in squares."""
+        return NAN if math.isnan(self.total_j) else self._half.half_j
 
     @property
     def power_w(self) -> float:
@@ -146,7 +176,7 @@ class Energy:
         return f"<Energy {self}>"
 
     def line(self) -> str:
-        """One line without the name: "1,234 J ± 5 J in 12.3 s, 100.3 W, 4 GPUs (counter)"."""
+        """One line without the name: "1,234.0 J ± 5.0 J in 12.3 s, 100.3 W, 4 GPUs (counter)"."""
         if self.source == "null":
             return f"{seconds(self.time_s)}, not measured (null monitor)"
         if math.isnan(self.total_j):

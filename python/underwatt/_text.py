@@ -22,13 +22,34 @@ def rough(value: float) -> str:
     return f"{value:.2g}" if value < 99.5 else f"{value:,.0f}"
 
 
+def _nearest(value: float) -> float:
+    """Half is rounded up, in magnitude; no -0."""
+    return math.copysign(math.floor(abs(value) + 0.5), value) + 0.0
+
+
+def within(value: float, half: float) -> tuple[str, str]:
+    """A value and its half width, both rounded to the second significant digit of the half width, as in
+    src/base/within.h; a value with four digits if the half width is 0."""
+    if not 0 < half < math.inf or not math.isfinite(value):
+        return _digits(value), rough(half)
+    places = 1 - math.floor(math.log10(half))
+    if round(half * 10.0**places) >= 100:  # 9.96 has two digits as 10
+        places -= 1
+    places = min(places, 6)
+    unit = 10.0**-places
+    text, wide = (f"{_nearest(v / unit) * unit:,.{max(places, 0)}f}" for v in (value, half))
+    return text, wide
+
+
 def joules(energy_j: float, half_j: float = math.nan) -> str:
-    """ "1.234 kJ ± 0.005 kJ"."""
+    """ "1.2340 kJ ± 0.0050 kJ"."""
     if math.isnan(energy_j):
         return "unknown"
     factor, unit = next(((f, u) for f, u in _STEPS if abs(energy_j) >= 10 * f), _STEPS[-1])
-    text = f"{_digits(energy_j / factor)} {unit}"
-    return text if math.isnan(half_j) else f"{text} ± {rough(half_j / factor)} {unit}"
+    if math.isnan(half_j):
+        return f"{_digits(energy_j / factor)} {unit}"
+    value, half = within(energy_j / factor, half_j / factor)
+    return f"{value} {unit} ± {half} {unit}"
 
 
 def watts(power_w: float) -> str:
@@ -55,18 +76,21 @@ def prefix_of(value: float) -> tuple[float, str]:
 
 
 def scaled(value: float, half: float = math.nan, unit: str = "") -> str:
-    """ "41.2 ± 0.5 mJ": with a prefix of the unit."""
+    """ "41.20 ± 0.50 mJ": with a prefix of the unit."""
     if math.isnan(value):
         return "unknown"
     factor, prefix = prefix_of(value)
-    text = _digits(value / factor)
-    return f"{text if math.isnan(half) else f'{text} ± {rough(half / factor)}'} {prefix}{unit}".rstrip()
+    text = _digits(value / factor) if math.isnan(half) else " ± ".join(within(value / factor, half / factor))
+    return f"{text} {prefix}{unit}".rstrip()
 
 
 def percent(part: float, half: float = math.nan) -> str:
-    """ "-61.2 ± 0.4 %", of -0.612 and 0.004."""
+    """ "-61.20 ± 0.40 %", of -0.612 and 0.004."""
     if math.isnan(part):
         return "unknown"
+    if 0 < half < math.inf:
+        value, wide = within(100 * part, 100 * half)
+        return f"{value if value.startswith('-') else f'+{value}'} ± {wide} %"
     text = f"{100 * part:+.1f}" if abs(part) < 9.995 else f"{100 * part:+,.0f}"
     return f"{text} %" if math.isnan(half) else f"{text} ± {rough(100 * half)} %"
 

@@ -19,6 +19,7 @@ import uwtest
 import underwatt
 from underwatt import _comparison, _compare, _rapl
 from underwatt._comparison import Turn
+from underwatt._results import Half
 
 MACHINE = "name: exact\nboards: [{model: h100, ideal: true}]\n"
 SPEED = 10
@@ -77,7 +78,8 @@ SOON_S = 60
 
 
 def turn(joules, half=0.0, seconds=2.0, count=100.0):
-    return Turn(iterations=100, units=count, time_s=seconds, energy_j=joules * count, half_j=half * count)
+    return Turn(iterations=100, units=count, time_s=seconds, energy_j=joules * count, half=Half(noise_j=half * count),
+                apart_j=half * count)
 
 
 def figures(t):
@@ -88,9 +90,9 @@ def figures(t):
     a, b = _comparison.outcome_of("a", first, None, None), _comparison.outcome_of("b", second, first, 0.9)
     t.near(a.energy_j.value, 1.25, 1e-9, "a mean")
     t.ok(b.energy_j.half > 0.1 and abs(b.energy_change.value + 0.5) < 1e-3 and b.energy_change.half < 0.003, "a common drift is in neither's difference", b)
-    t.equal(str(b.energy_change).split(" ±")[0], "-50.0", f"a change prints in percent: {b.energy_change}")
+    t.equal(str(b.energy_change).split(" ±")[0], "-50.00", f"a change prints in percent: {b.energy_change}")
     t.equal([str(_comparison.Change(*x)) for x in ((-0.6656, 0.004), (1.0, 0.05), (0.0, 0.0), (math.nan,))],
-            ["-66.6 ± 0.4 %", "+100.0 ± 5 %", "+0.0 ± 0 %", "unknown"], "… a saving, a doubling, none")
+            ["-66.56 ± 0.40 %", "+100.0 ± 5.0 %", "+0.0 ± 0 %", "unknown"], "… a saving, a doubling, none")
     t.equal((a.energy_change, a.throughput_change, a.energy_difference_j, b.accuracy), (None, None, None, 0.9), "the first one has no difference")
     t.near(b.power_w.value, b.energy_j.value * 50, 1e-9, "power")
     quick = _comparison.outcome_of("b", [turn(1.0, seconds=1.0 + 0.01 * i) for i in range(4)], [turn(1.0, seconds=2.0 + 0.02 * i) for i in range(4)], None)
@@ -100,6 +102,10 @@ def figures(t):
     t.near(one.energy_j.half, 0.05, 1e-9, "values that agree: what the sensors leave open")
     two = _comparison.outcome_of("b", same, same, None)
     t.near(two.energy_difference_j.half, 0.05 * math.sqrt(2), 1e-9, "of a difference: of both")
+    shared = [Turn(100, 100.0, 2.0, 200.0, half=Half(0.8, 0.6), apart_j=1.0) for _ in range(4)]
+    two = _comparison.outcome_of("b", shared, shared, None)
+    t.near(two.energy_j.half, math.hypot(0.008, 0.003), 1e-12, "what the windows of a sensor share is no less in four rounds")
+    t.near(two.energy_difference_j.half, 0.005 * math.sqrt(2), 1e-12, "… but a difference has no more of it")
     t.ok(math.isnan(_comparison.outcome_of("a", same[:1], None, None).energy_j.half), "one round has no interval")
     t.ok(json.dumps(_comparison._row(_comparison.outcome_of("a", same[:1], None, math.nan)), allow_nan=False), "a row is JSON, of an accuracy of NaN, too")
     timed = [Turn(100, 100.0, 2.0 + 0.01 * i) for i in range(4)]

@@ -16,6 +16,7 @@ import time
 import types
 import warnings
 import xml.etree.ElementTree as xml
+from dataclasses import replace
 from unittest import mock
 
 import pyuser  # noqa: F401 - the package's path
@@ -42,14 +43,14 @@ def energy(**more):
 
 
 def texts(t):
-    for got, want in ((_text.joules(1234.4, 5), "1,234 J ± 5 J"), (_text.joules(12344, 50), "12.34 kJ ± 0.05 kJ"),
-                      (_text.joules(500, 112), "500.0 J ± 112 J"), (_text.joules(0.5), "0.500 J"), (_text.joules(2.5e8), "250.0 MJ"), (_text.joules(math.nan), "unknown"),
+    for got, want in ((_text.joules(1234.4, 5), "1,234.4 J ± 5.0 J"), (_text.joules(12344, 50), "12.344 kJ ± 0.050 kJ"),
+                      (_text.joules(500, 112), "500 J ± 110 J"), (_text.joules(24.5, 34.47), "25 J ± 34 J"), (_text.joules(5, 0.996), "5.0 J ± 1.0 J"), (_text.joules(0.5), "0.500 J"), (_text.joules(2.5e8), "250.0 MJ"), (_text.joules(math.nan), "unknown"),
                       (_text.joules(0.0), "0 J"), (_text.watts(3.25), "3.250 W"), (_text.watts(math.nan), "unknown"),
                       (_text.seconds(0.01), "0.010 s"), (_text.seconds(math.nan), "unknown"), (_text.seconds(754), "12:34 min"), (_text.seconds(7384), "2:03:04 h")):
         t.equal(got, want, want)
     e = energy(price=Price(0.3, "EUR"), gco2e_kwh=400.0)
-    t.equal(str(e), "epoch: 36.00 kJ ± 0.005 kJ in 10.00 s, 3,600 W, 2 GPUs (counter), 4 gCO2e, 0.003 EUR", "a measurement in a line")
-    t.equal(str(e.gpus[1]), "gpu1: 6,000 J ± 4 J, 600.0 W (counter)", "a board in a line")
+    t.equal(str(e), "epoch: 36.0000 kJ ± 0.0070 kJ in 10.00 s, 3,600 W, 2 GPUs (counter), 4 gCO2e, 0.003 EUR", "a measurement in a line")
+    t.equal(str(e.gpus[1]), "gpu1: 6,000.0 J ± 4.0 J, 600.0 W (counter)", "a board in a line")
     e = energy(processors=(cpu(1000.0), Device("dram-0", kind="dram", why="root's")))
     t.ok("CPU 1,000 J" in str(e) and "DRAM" not in str(e), "processors where they are known", str(e))
     e = energy(gpus=(gpu(0, 30000.0), Device("V100", "GPU-1", 1, why="it hangs")))
@@ -60,7 +61,11 @@ def texts(t):
 def sums(t):
     e = energy(processors=(cpu(1000.0), Device("dram-0", kind="dram", why="root's"), Device("psys", kind="other", energy_j=5.0)))
     t.equal((e.gpu_j, e.cpu_j, e.total_j, float(e), e.power_w), (36000.0, 1000.0, 37000.0, 37000.0, 3700.0), "sums")
-    t.ok(math.isnan(e.dram_j) and abs(e.half_j - math.sqrt(29)) < 1e-9, "of what is known", e.half_j)
+    t.ok(math.isnan(e.dram_j) and abs(e.half_j - 9.0) < 1e-9, "of what is known: halves below 0.4 % are the sensor's, and add up", e.half_j)
+    wide = energy(gpus=(gpu(0, 1000.0, 5.0), gpu(1, 2000.0, 17.0)))
+    t.near(wide.half_j, math.hypot(12.0, 3.0, 15.0), 1e-9, "… of counters: 0.4 % adds up, the rest in squares")
+    read = energy(gpus=tuple(replace(g, method="integrated") for g in wide.gpus))
+    t.near(read.half_j, 22.0, 1e-9, "… of readings: all of it adds up")
     t.equal((e.gco2e, e.cost), (None, None), "nothing where no factor is known")
     e = energy(gpus=(gpu(0, 1.0), Device("V100", "GPU-1", 1)), gco2e_kwh=400.0)
     t.ok(all(map(math.isnan, (e.total_j, e.gpu_j, e.half_j, e.power_w))) and e.gco2e is None, "a board that is unknown: so is the sum", e)
