@@ -5,6 +5,9 @@
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
+#include <wchar.h>
+
+#include "cli/figures.h"
 
 struct grid *grid_new(unsigned rows, unsigned cols, bool ascii)
 {
@@ -33,37 +36,47 @@ void grid_free(struct grid *g)
     free(g);
 }
 
+/* NULL: outside of the grid. */
+static struct grid_cell *cell_at(const struct grid *g, unsigned row, unsigned col)
+{
+    return row < g->rows && col < g->cols ? &g->cell[(size_t)row * g->cols + col] : NULL;
+}
+
+/* What is left of a character that is overwritten in one of its two columns is blank. */
 static void put(struct grid *g, unsigned row, unsigned col, uint32_t code,
                 enum grid_look look)
 {
-    if (row < g->rows && col < g->cols)
-        g->cell[(size_t)row * g->cols + col] =
-            (struct grid_cell){.code = code, .look = (uint8_t)look};
+    struct grid_cell *c = cell_at(g, row, col), *next = cell_at(g, row, col + 1);
+
+    if (!c)
+        return;
+    if (c->code == 0 && col > 0)
+        c[-1].code = ' ';
+    if (next && next->code == 0)
+        next->code = ' ';
+    *c = (struct grid_cell){.code = code, .look = (uint8_t)look};
 }
 
-/* Returns the next character and advances *text; '?' for invalid UTF-8. */
-static uint32_t next_code(const char **text)
+/* The character at s; '?' for invalid UTF-8. */
+static uint32_t code_at(const char *text)
 {
-    const unsigned char *s = (const unsigned char *)*text;
+    const unsigned char *s = (const unsigned char *)text;
     unsigned more = s[0] < 0x80 ? 0 : s[0] >> 5 == 6 ? 1 : s[0] >> 4 == 14 ? 2 : 3;
     uint32_t code = more == 0 ? s[0] : s[0] & (0x3fu >> more);
 
-    if (s[0] >= 0x80 && (s[0] < 0xc2 || s[0] > 0xf4)) {
-        *text += 1;
+    if (s[0] >= 0x80 && (s[0] < 0xc2 || s[0] > 0xf4))
         return '?';
-    }
     for (unsigned i = 1; i <= more; i++) {
-        if ((s[i] & 0xc0) != 0x80) {
-            *text += i;
+        if ((s[i] & 0xc0) != 0x80)
             return '?';
-        }
         code = code << 6 | (s[i] & 0x3f);
     }
-    *text += more + 1;
     return code;
 }
 
-/* Characters known to take one column: Latin, Greek, Cyrillic, punctuation, boxes. */
+/* Characters that take one column in every locale: Latin, Greek, Cyrillic, punctuation,
+ * boxes.
+ */
 static bool is_narrow(uint32_t code)
 {
     return (code >= 0x20 && code < 0x7f) ||
@@ -73,9 +86,39 @@ static bool is_narrow(uint32_t code)
            (code >= 0x2200 && code < 0x2300) || (code >= 0x2500 && code < 0x25a0);
 }
 
-static uint32_t shown(const struct grid *g, uint32_t code)
+static bool is_shown(const struct grid *g, uint32_t code)
 {
-    return !is_narrow(code) || (g->ascii && code >= 0x7f) ? '?' : code;
+    return g->ascii ? code >= 0x20 && code < 0x7f
+                    : is_narrow(code) || wcwidth((wchar_t)code) >= 0;
+}
+
+/* Adds a combining character to the one before col. */
+static void put_mark(struct grid *g, unsigned row, unsigned col, uint32_t mark)
+{
+    struct grid_cell *c = col > 0 ? cell_at(g, row, col - 1) : NULL;
+
+    if (c && c->code == 0 && col > 1)
+        c--;
+    if (c && is_shown(g, mark) && c->mark == 0)
+        c->mark = mark;
+}
+
+/* Draws the next character, unless it exceeds the columns before `end`, and advances
+ * *text; returns its columns.
+ */
+static unsigned put_next(struct grid *g, unsigned row, unsigned col, unsigned end,
+                         enum grid_look look, const char **text)
+{
+    uint32_t code = code_at(*text);
+    unsigned width = text_next(text);
+
+    if (width == 0)
+        put_mark(g, row, col, code);
+    for (unsigned i = 0; i < width && col + width <= end; i++)
+        put(g, row, col + i, is_shown(g, code) ? code : '?', look);
+    if (width == 2 && col + width <= end && is_shown(g, code) && cell_at(g, row, col + 1))
+        cell_at(g, row, col + 1)->code = 0;
+    return width;
 }
 
 unsigned grid_text(struct grid *g, unsigned row, unsigned col, enum grid_look look,
@@ -89,21 +132,22 @@ unsigned grid_text(struct grid *g, unsigned row, unsigned col, enum grid_look lo
     (void)vsnprintf(text, sizeof text, format, args);
     va_end(args);
     while (*at)
-        put(g, row, col++, shown(g, next_code(&at)), look);
+        col += put_next(g, row, col, g->cols, look, &at);
     return col;
 }
 
 void grid_field(struct grid *g, unsigned row, unsigned col, unsigned width,
                 enum grid_look look, const char *text)
 {
-    unsigned i = 0;
+    unsigned i = 0, more = 0;
 
-    for (; i < width && *text; i++)
-        put(g, row, col + i, shown(g, next_code(&text)), look);
-    if (*text && width > 0)
-        put(g, row, col + width - 1, g->ascii ? '~' : 0x2026, look);
-    for (; i < width; i++)
+    for (; *text && i <= width; i += more)
+        more = put_next(g, row, col + i, col + width, look, &text);
+    bool cut = i > width;
+    for (i = cut ? i - more : i; i < width; i++)
         put(g, row, col + i, ' ', look);
+    if (cut && width > 0)
+        put(g, row, col + width - 1, g->ascii ? '~' : 0x2026, look);
 }
 
 void grid_fill(struct grid *g, unsigned row, unsigned col, unsigned width,
@@ -191,18 +235,21 @@ unsigned grid_utf8(uint32_t code, char ret[5])
 
 char *grid_row(const struct grid *g, unsigned row)
 {
-    char *text = malloc((size_t)g->cols * 4 + 1);
+    char *text = malloc((size_t)g->cols * 8 + 1);
     size_t n = 0, end = 0;
 
     if (!text)
         return NULL;
     for (unsigned col = 0; row < g->rows && col < g->cols; col++) {
-        uint32_t code = g->cell[(size_t)row * g->cols + col].code;
-        char utf8[5];
-        unsigned len = grid_utf8(code, utf8);
-        memcpy(text + n, utf8, len);
-        n += len;
-        if (code != ' ')
+        const struct grid_cell *c = cell_at(g, row, col);
+        const uint32_t codes[] = {c->code, c->mark};
+        for (size_t i = 0; i < 2 && codes[i]; i++) {
+            char utf8[5];
+            unsigned len = grid_utf8(codes[i], utf8);
+            memcpy(text + n, utf8, len);
+            n += len;
+        }
+        if (c->code != ' ')
             end = n;
     }
     text[end] = '\0';

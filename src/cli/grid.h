@@ -27,7 +27,8 @@ enum grid_look {
 };
 
 struct grid_cell {
-    uint32_t code; /* Unicode, one column wide */
+    uint32_t code; /* Unicode; 0: the right half of the character before */
+    uint32_t mark; /* a combining character of it; 0: none */
     uint8_t look;  /* enum grid_look */
 };
 
@@ -42,8 +43,9 @@ struct grid *grid_new(unsigned rows, unsigned cols, bool ascii);
 void grid_free(struct grid *g);
 DEFINE_AUTO(struct grid *, grid_free);
 
-/* All of these clip at the edges.  Text is UTF-8; a character that does not take one
- * column becomes '?'.  Returns the column after the text.
+/* All of these clip at the edges.  Text is UTF-8; its characters take the columns of
+ * text_next().  What the terminal cannot show becomes '?', a second combining character
+ * of one cell is dropped.  Returns the column after the text.
  */
 unsigned grid_text(struct grid *g, unsigned row, unsigned col, enum grid_look look,
                    const char *format, ...) __attribute__((format(printf, 5, 6)));

@@ -86,9 +86,10 @@ void screen_show(const struct grid *g)
     for (unsigned row = 0; row < g->rows; row++) {
         for (unsigned col = 0; col < g->cols; col++) {
             const struct grid_cell *c = &g->cell[(size_t)row * g->cols + col];
-            wchar_t text[2] = {(wchar_t)c->code, 0};
+            wchar_t text[3] = {(wchar_t)c->code, (wchar_t)c->mark, 0};
             cchar_t cell;
-            if (setcchar(&cell, text, look_attr[c->look], look_pair[c->look], NULL) == OK)
+            if (c->code &&
+                setcchar(&cell, text, look_attr[c->look], look_pair[c->look], NULL) == OK)
                 (void)mvadd_wch((int)row, (int)col, &cell);
         }
     }

@@ -1,5 +1,6 @@
 /* The live view as text: what stands where at 80x24, narrow, wide and in ASCII. */
 #include <errno.h>
+#include <locale.h>
 #include <math.h>
 #include <stdlib.h>
 
@@ -750,8 +751,38 @@ static void test_history(void)
        "another answer is refused");
 }
 
+/* Columns behind wide and combining characters do not move. */
+static void test_wide_characters(void)
+{
+    static const struct {
+        const char *text, *utf8, *ascii;
+        unsigned width;
+    } cases[] = {
+        {"電力価格", "電力価格|", "????????|", 8},
+        {"電力価格", "電力価…|", "??????~|", 7},
+        {"電力価格", "電力 …|", "?????~|", 6},
+        {"電力", "電力 |", "???? |", 5},
+        {"e\xcc\x81x", "e\xcc\x81x |", "ex |", 3},
+        {"xe\xcc\x81", "xe\xcc\x81|", "xe|", 2},
+        {"\xcc\x81x", "x |", "x |", 2},
+        {"a\xff", "a?|", "a?|", 2},
+    };
+
+    (void)setlocale(LC_CTYPE, "C.UTF-8");
+    for (size_t i = 0; i < n_elements(cases); i++)
+        for (int ascii = 0; ascii < 2; ascii++) {
+            struct grid *g = grid_new(1, 20, ascii);
+            grid_field(g, 0, 0, cases[i].width, GRID_PLAIN, cases[i].text);
+            (void)grid_text(g, 0, cases[i].width, GRID_PLAIN, "|");
+            is_row(g, 0, ascii ? cases[i].ascii : cases[i].utf8, cases[i].text);
+            grid_free(g);
+        }
+    (void)setlocale(LC_CTYPE, "C");
+}
+
 int main(void)
 {
+    test_wide_characters();
     test_answers();
     test_history();
     test_standard();
