@@ -72,8 +72,9 @@ static void draw_card(struct canvas *c, const struct view *v, size_t i, struct b
     char title[VIEW_TEXT] = "default limit", text[2 * VIEW_TEXT], part[2][VIEW_TEXT];
 
     if (i == 0) {
-        (void)snprintf(text, sizeof text, "%#.4g %s in %#.4g %s", p->energy_j * e.scale,
-                       e.name, p->time_s * t.scale, t.name);
+        double energy = p->energy_j * e.scale, time = p->time_s * t.scale;
+        (void)snprintf(text, sizeof text, "%.*f %s in %.*f %s", view_digits(energy),
+                       energy, e.name, view_digits(time), time, t.name);
     } else {
         (void)view_goal_title(v, i - 1, title);
         (void)snprintf(text, sizeof text, "E %s\u2003T %s",
