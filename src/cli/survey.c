@@ -164,11 +164,11 @@ static void put_held(const struct held *held, char *ret, size_t size)
     double original_w = w_of_mw(held->original_mw);
 
     if (held->pid > 0)
-        (void)snprintf(ret, size, "set by underwatt (pid %d%s), original %g W",
+        (void)snprintf(ret, size, "held by underwatt (pid %d%s), original %g W",
                        (int)held->pid, held->holder.stopped ? ", stopped" : "",
                        original_w);
     else
-        (void)snprintf(ret, size, "set by underwatt, original %g W", original_w);
+        (void)snprintf(ret, size, "held by underwatt, original %g W", original_w);
 }
 
 void survey_cap(const struct survey_board *b, char *ret, size_t size)

@@ -110,7 +110,7 @@ static const struct {
      "limit", FINDING_NOTE, "250 W", "-pl 300"},
     {"a limit that is held", {.n = 1, .board = {{.answers = true, .has_limits = true, .held = {.known = true, .pid = 4711, .original_mw = 300000},
       .limits = {150000, 300000, 300000}, .sample = {.has = GPU_HAS_ENFORCED, .enforced_mw = 250000}}}},
-     "limit", FINDING_NOTE, "set by underwatt (pid 4711)", ""},
+     "limit", FINDING_NOTE, "held by underwatt (pid 4711)", ""},
     {"a limit that was left behind", {.n = 1, .board = {{.info = {.index = 2}, .answers = true, .has_limits = true, .held = {.known = true, .pid = 4711, .gone = true, .original_mw = 300000},
       .limits = {150000, 300000, 300000}, .sample = {.has = GPU_HAS_ENFORCED, .enforced_mw = 250000}}}},
      "limit", FINDING_WARN, "its process has ended", "underwatt cap clear --gpus 2"},
