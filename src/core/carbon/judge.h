@@ -4,7 +4,7 @@
  * kept until the actual value of that time is known; then their errors count, together
  * with those of two reference forecasts: persistence (the value that was known when the
  * forecast was made) and the value at the same time of the day before.  Explained in
- * docs/signals.md#forecasts-judged.
+ * docs/signals.md#judged-forecasts.
  */
 #ifndef CORE_CARBON_JUDGE_H
 #define CORE_CARBON_JUDGE_H
