@@ -31,14 +31,15 @@ static enum grid_look pressure(const struct top_board *b)
     return part >= 0.97 ? GRID_FULL : part >= 0.90 ? GRID_NEAR : GRID_GOOD;
 }
 
+/* Powers are summed up as the table shows them, in whole watts. */
 static void draw_title(const struct top *t, struct grid *g)
 {
     double power = 0, cap = 0, today = 0;
 
     for (size_t i = 0; i < t->n_boards; i++) {
         const struct top_board *b = &t->board[i];
-        power += isnan(b->power_w) ? 0 : b->power_w;
-        cap += isnan(b->cap_w) ? 0 : b->cap_w;
+        power += isnan(b->power_w) ? 0 : round(b->power_w);
+        cap += isnan(b->cap_w) ? 0 : round(b->cap_w);
         today += isnan(b->today_j) ? 0 : b->today_j;
     }
     unsigned col =

@@ -160,6 +160,20 @@ static void test_standard(void)
 }
 
 /* 60 columns: whole columns alone; trouble: said in full, old figures marked. */
+/* The title's sums are those of the figures below it, not of what these are rounded from.
+ */
+static void test_sums(void)
+{
+    set_up();
+    for (size_t i = 0; i < 3; i++)
+        t.board[i].power_w -= 0.4;
+    struct grid *g = drawn(13, 80, false);
+    ok(row_has(g, 0, "  555 W of 730 W  ") && row_has(g, 2, "   150   300 ") &&
+           row_has(g, 3, "   210   215 ") && row_has(g, 4, "   195   215 "),
+       "150, 210 and 195 W are 555 W");
+    grid_free(g);
+}
+
 static void test_narrow_and_trouble(void)
 {
     set_up();
@@ -786,6 +800,7 @@ int main(void)
     test_answers();
     test_history();
     test_standard();
+    test_sums();
     test_narrow_and_trouble();
     test_columns();
     test_wide();
