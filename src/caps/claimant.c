@@ -170,6 +170,8 @@ static enum claim_progress progress_of(struct board_claims *b, const struct caps
         return CLAIM_OVER;
     if (*ret_why)
         return CLAIM_UNMET;
+    if (!b->id && v->holder[0] && !v->unrestored)
+        return CLAIM_MET; /* the limit in force is another Underwatt's */
     if (rests && in_force(v) == v->ramp_mw)
         return as_asked(b, v) ? CLAIM_MET : CLAIM_CLAMPED;
     if (v->ramping)

@@ -92,6 +92,8 @@ static void take_report(const struct json_value *search, struct job_answer *a)
     r->reference_mw = mw_of(d, "reference_mw");
     r->held_mw = mw_of(d, "held_mw");
     r->holding = r->held_mw > 0;
+    r->reached = !json_get(d, "reached") || take_bool(d, "reached"); /* older daemons */
+    r->lowest_mw = mw_of(d, "lowest_mw");
     r->lock_mhz = (uint32_t)take_u64(json_get(search, "lock"), "clock_mhz");
     r->lock_mw = mw_of(json_get(search, "lock"), "cap_mw");
     r->windows = (unsigned)take_u64(search, "windows");

@@ -150,9 +150,16 @@ static void print_memory(const struct tuner_report *t, FILE *to)
 
 static void print_held(const struct job_run *j, const struct tuner_report *t, FILE *to)
 {
-    if (t->holding)
+    if (t->holding && t->reached)
         (void)fprintf(to, "  cap    %.0f W of %.0f W: %s\n", w_of_mw(t->held_mw),
                       w_of_mw(t->original_mw), t->why);
+    else if (t->holding && t->lowest_mw)
+        (void)fprintf(
+            to, "  cap    %.0f W of %.0f W was not reached: %.0f W at the lowest\n",
+            w_of_mw(t->held_mw), w_of_mw(t->original_mw), w_of_mw(t->lowest_mw));
+    else if (t->holding)
+        (void)fprintf(to, "  cap    %.0f W of %.0f W was never in force\n",
+                      w_of_mw(t->held_mw), w_of_mw(t->original_mw));
     else if (j->caps == JOB_CAPS_SEARCH)
         (void)fprintf(to, "  cap    none was found before the job ended\n");
     else if (j->cap.mw)
@@ -234,7 +241,7 @@ static void print_caps(const struct tuner_report *t, FILE *to)
     qsort(cap, n, sizeof *cap, by_cap);
     for (size_t i = 0; i < n; i++) {
         const struct savings_mean *mean = &cap[i].mean;
-        bool held = t->holding && cap[i].cap_mw == t->held_mw;
+        bool held = t->holding && t->reached && cap[i].cap_mw == t->held_mw;
         double e = savings_mean_energy(mean), s = savings_mean_time(mean);
         struct within step = within(s, WITHIN_95 * savings_mean_time_rse(mean) * s);
         struct meter_result energy = {
@@ -429,6 +436,8 @@ static void json_tuner(struct json_out *o, const struct job_run *j,
     json_out_int(o, "original_mw", t->original_mw);
     json_out_known_int(o, "reference_mw", t->reference_mw, t->reference_mw);
     json_out_known_int(o, "held_mw", t->holding, t->held_mw);
+    json_out_bool(o, "reached", t->holding && t->reached);
+    json_out_known_int(o, "lowest_mw", t->holding && t->lowest_mw, t->lowest_mw);
     json_out_int(o, "lock_mhz", t->lock_mhz);
     json_out_text(o, "why", t->why);
     tuner_progress_json(t, o);

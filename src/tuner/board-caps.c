@@ -123,6 +123,25 @@ uint32_t board_caps_in_force_mw(const struct board_caps *b)
     return mw ? mw : b->commanded_mw;
 }
 
+static bool is_in_force(enum claim_progress is)
+{
+    return is == CLAIM_MET || is == CLAIM_CLAMPED;
+}
+
+uint32_t board_caps_lowest_mw(const struct board_caps *b)
+{
+    uint32_t low = 0;
+
+    for (size_t i = 0; i < b->n; i++) {
+        const struct claim_told *told = &b->told[i];
+        bool ours = told->claimed && told->answers &&
+                    (told->progress == CLAIM_COMING || is_in_force(told->progress));
+        if (ours && told->in_force_mw && (!low || told->in_force_mw < low))
+            low = told->in_force_mw;
+    }
+    return low;
+}
+
 /* The cap of board i on the way to its claim. */
 static uint32_t at_mw(const struct board_caps *b, size_t i)
 {
@@ -236,12 +255,18 @@ static uint32_t cap_of_board(const struct board_caps *b, size_t i, uint32_t mw)
 /* Whether the claim is made and its cap is in force, or no claim is needed yet. */
 static bool stands(const struct board_caps *b, size_t i, uint32_t mw)
 {
-    enum claim_progress is = b->told[i].progress;
-
     if (!b->asked_mw[i])
         return mw >= b->original_mw[i];
     return b->asked_mw[i] == mw && !(b->pending >> i & 1u) &&
-           (is == CLAIM_MET || is == CLAIM_CLAMPED);
+           is_in_force(b->told[i].progress);
+}
+
+bool board_caps_stand(const struct board_caps *b)
+{
+    for (size_t i = 0; i < b->n; i++)
+        if (!stands(b, i, b->asked_mw[i] ? b->asked_mw[i] : UINT32_MAX))
+            return false;
+    return true;
 }
 
 static void state(struct board_caps *b, size_t i, uint32_t mw,
@@ -269,6 +294,12 @@ void board_caps_set(struct board_caps *b, uint32_t mw, const uint32_t *each,
         else if (b->table->explain)
             b->table->explain(b->of, i);
     }
+}
+
+void board_caps_explain(struct board_caps *b)
+{
+    for (size_t i = 0; b->table->explain && i < b->n; i++)
+        b->table->explain(b->of, i);
 }
 
 void board_caps_stay(struct board_caps *b)

@@ -55,6 +55,10 @@ int board_caps_take_named(struct board_caps *b, uint32_t original_mw, uw_error *
 uint32_t board_caps_enforced_mw(const struct board_caps *b);
 /* Likewise, or the last cap claimed until it is known. */
 uint32_t board_caps_in_force_mw(const struct board_caps *b);
+/* The lowest limit on a board that a claim of the job lowers; 0: none. */
+uint32_t board_caps_lowest_mw(const struct board_caps *b);
+/* Whether every claim is in force. */
+bool board_caps_stand(const struct board_caps *b);
 /* The position of the lowest board on the ramp to its claim, regardless of other claims.
  */
 uint32_t board_caps_at_mw(const struct board_caps *b);
@@ -73,6 +77,8 @@ uint32_t board_caps_ceiling_mw(const struct board_caps *b, bool rules);
  */
 void board_caps_set(struct board_caps *b, uint32_t mw, const uint32_t *each,
                     const struct claim_way *way);
+/* Changes the reason of each claim and nothing else. */
+void board_caps_explain(struct board_caps *b);
 /* Claims what is in force on each board, so that no cap goes down any more. */
 void board_caps_stay(struct board_caps *b);
 /* Withdraws all claims. */

@@ -90,6 +90,37 @@ int tuner_hear_boards(struct tuner *t, uint64_t now)
 
 /* ---- claims ---- */
 
+/* The held cap is in force. */
+static void note_hold(struct tuner *t, bool important)
+{
+    if (!t->lowers)
+        return;
+    t->lowers = false;
+    tuner_note(&t->notes, important, "holds %.0f W: %s", w_of_mw(t->report.held_mw),
+               t->report.why);
+    board_caps_explain(&t->caps);
+}
+
+void tuner_note_held(struct tuner *t)
+{
+    struct tuner_report *r = &t->report;
+    uint32_t low = board_caps_lowest_mw(&t->caps);
+
+    if (!t->holding || t->caps.commanded_mw != r->held_mw)
+        return;
+    if (t->reach_mw != r->held_mw) {
+        r->reached = false;
+        r->lowest_mw = 0;
+    }
+    t->reach_mw = r->held_mw;
+    if (board_caps_stand(&t->caps)) {
+        note_hold(t, !r->reached);
+        r->reached = true;
+    }
+    if (low && low < (r->lowest_mw ? r->lowest_mw : r->original_mw))
+        r->lowest_mw = low;
+}
+
 /* Notes the limit in force while the tuner is suspended by a rule or limit of the
  * policy.
  */
@@ -305,6 +336,7 @@ int tuner_on_told(struct tuner *t, size_t board, const struct claim_told *told,
             hear_release(t, board);
         return t->state == TUNER_OVER ? tuner_maybe_done(t) : 0;
     }
+    tuner_note_held(t);
     if (pends)
         tuner_note_cap(t);
     if (settled)

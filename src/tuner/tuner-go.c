@@ -192,8 +192,11 @@ static void begin_hold(struct tuner *t)
     t->out_of = ACTIVITY_SEARCH;
     bool other = !t->holding || t->report.held_mw != t->step.cap_mw;
     bool begins = other || t->regimes.stretch.kind != STRETCH_HOLD;
+    uint32_t mw = board_caps_enforced_mw(&t->caps);
+    t->lowers = begins && (!mw || mw > t->step.cap_mw);
     if (begins)
-        tuner_note(&t->notes, other, "holds %.0f W: %s", w_of_mw(t->step.cap_mw),
+        tuner_note(&t->notes, other, "%s %.0f W: %s",
+                   t->lowers ? "lowers the cap to" : "holds", w_of_mw(t->step.cap_mw),
                    t->step.why);
     if (other)
         tuner_hold_anew(t);
@@ -379,6 +382,7 @@ int tuner_command(struct tuner *t, uint32_t mw, const struct claim_way *way)
         each[i] = hold ? activities_board_mw(t->activity, i, mw) : mw;
     board_caps_set(&t->caps, mw, each, way);
     tuner_note_cap(t);
+    tuner_note_held(t);
     return 0;
 }
 

@@ -81,6 +81,9 @@ static enum search_status awaited_status(const struct tuner *t, char *ret, size_
     char what[80];
 
     progress_awaits(&t->progress, what, sizeof what);
+    if (t->holding && !t->report.reached)
+        return SAY(SEARCH_WALKS, "on the way to %.0f W, %s", w_of_mw(t->report.held_mw),
+                   what);
     return t->holding
                ? SAY(SEARCH_HOLDS, "holds %.0f W, %s", w_of_mw(t->report.held_mw), what)
                : SAY(SEARCH_WAITS_PROGRESS, "%s%s", what,

@@ -109,7 +109,9 @@ struct tuner {
 
     /* Caps: */
     struct board_caps caps;
-    uint32_t at_mw; /* last noted position of the lowest board on its ramp */
+    uint32_t at_mw;    /* last noted position of the lowest board on its ramp */
+    uint32_t reach_mw; /* the held cap of which report.reached and .lowest_mw tell */
+    bool lowers;       /* to the held cap, whose hold is noted when it is in force */
     uint32_t
         enforced_mw;   /* the lowest limit in force, when the claims were met; 0: none */
     uint32_t aside_mw; /* that limit, while a rule is in force for a phase of the job
@@ -231,6 +233,8 @@ static inline bool tuner_is_late(const struct tuner *t)
 
 /* Ends the caps; text: the reason. */
 int tuner_unmet(struct tuner *t, const char *text);
+/* Notes how far the held cap has come. */
+void tuner_note_held(struct tuner *t);
 /* Processes reports on the boards: taken, lost, held again. */
 int tuner_hear_boards(struct tuner *t, uint64_t now);
 /* When that changes without a report; UINT64_MAX: never. */

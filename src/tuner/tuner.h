@@ -177,7 +177,9 @@ struct tuner_report {
     double ruled_s;              /* booked while it rested */
     bool holding;                /* a cap was chosen (or reached) */
     bool searching;              /* the search is not over */
-    uint32_t held_mw;            /* the cap held, if holding */
+    uint32_t held_mw;            /* the cap held, if holding … */
+    bool reached;                /* … and whether it has been in force … */
+    uint32_t lowest_mw;          /* … else the lowest limit on the way, 0: none */
     uint32_t best_mw;            /* the best so far; 0: unknown */
     uint32_t lock_mhz;           /* highest SM clock of the lock; 0: no lock */
     uint32_t lock_mw;            /* the cap with this lock */

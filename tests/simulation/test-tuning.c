@@ -248,6 +248,10 @@ static void named(void)
        "a claim by name, which caps walk: %s", v.claims->claim[0].who);
     ok(v.ramping && v.enforced_mw > 180000, "… gradually: at %.0f W",
        w_of_mw(v.enforced_mw));
+    const struct tuner_report *r = report_of(&s, 0);
+    ok(r->holding && !r->reached && r->lowest_mw == v.enforced_mw,
+       "… which the report has as the lowest limit so far: %.0f W",
+       w_of_mw(r->lowest_mw));
     unsigned saves = s.run[0].saves;
     pass(&s, 40);
     caps_look(s.caps, 2, &v);
@@ -255,8 +259,9 @@ static void named(void)
        "what it saves on the way is kept for another daemon: %u times, at %.0f W",
        s.run[0].saves - saves, w_of_mw(v.enforced_mw));
     pass(&s, 360);
-    const struct tuner_report *r = report_of(&s, 0);
-    ok(in_force(&s, 2) == 180000 && in_force(&s, 3) == 180000, "it is in force");
+    r = report_of(&s, 0);
+    ok(in_force(&s, 2) == 180000 && in_force(&s, 3) == 180000 && r->reached,
+       "it is in force");
     ok(r->holding && r->held_mw == 180000 && r->saved.known && r->saved.fraction > 0.05 &&
            r->reference_mw == 300000,
        "what it saves is told: %.1f %%", 100 * r->saved.fraction);

@@ -197,6 +197,28 @@ def other_writer(t, node, d):
     t.equal(run.p.wait(30), 143, "CMD is ended")
 
 
+def not_reached(t, node, _):
+    """A cap that was not in force when the job ended is not said to have been."""
+    for opts in ([], ["--local"]):
+        run = Run(node, *opts, "--cap", "160 W", "--gpus", "5", "--", *train("5", 150))
+        t.equal(run.p.wait(uwtest.PATIENCE), 0, "a job that ends on the ramp of its cap")
+        r = run.report()
+        low = r["lowest_mw"] or 0
+        t.ok(r["held_mw"] == 160000 and not r["reached"] and 160000 < low < ORIGINAL, "its cap was not in force", r)
+        t.ok(f"  cap    160 W of 300 W was not reached: {low / 1000:.0f} W at the lowest\n" in run.said() and "holds" not in run.said(),
+             "… which the report says, with the lowest limit", run.said())
+    local = Run(node, "--local", "--cap", "200 W", "--gpus", "5", "--", "sleep", "1000")
+    t.ok(wait(lambda: limit(node, 5) == 200000), "a local run holds a board", local.said())
+    run = Run(node, "--cap", "160 W", "--gpus", "5", "--", *train("5", 40))
+    t.equal(run.p.wait(uwtest.PATIENCE), 0, "a job beside it")
+    r = run.report()
+    t.ok(not r["reached"] and r["lowest_mw"] is None and r["restored"] and "RESTORED" not in run.said(),
+         "… its cap was not in force, and nothing of it is left", [run.said(), r])
+    local.p.terminate()
+    local.p.wait(uwtest.PATIENCE)
+    t.ok(wait(lambda: limit(node, 5) == ORIGINAL), "the local run gives back")
+
+
 def no_gpu(t, node, _):
     """CMD computes on no board: nothing to measure, and said in these words."""
     seen = pathlib.Path(node.tmp, "seen")
@@ -483,8 +505,8 @@ def play(t, name, board_count, cases):
 
 def main():
     t = uwtest.Tap()
-    smoke = {refused, root_range, same, live, killed_clients_page, found, other_writer, no_gpu, daemon_dies, whole_energy, by_board}
-    nodes = {"jobs": (6, [refused, same, live, killed_clients_page, found, other_writer, no_gpu, several]), "restart": (5, [daemon_dies, quick_restarts]),
+    smoke = {refused, root_range, same, live, killed_clients_page, found, other_writer, not_reached, no_gpu, daemon_dies, whole_energy, by_board}
+    nodes = {"jobs": (6, [refused, same, live, killed_clients_page, found, other_writer, not_reached, no_gpu, several]), "restart": (5, [daemon_dies, quick_restarts]),
              "both": (3, [both_die]), "range": (1, [root_range]),
              "slow": (3, [whole_energy, by_board]), "quiet": (2, [unseen])}
     if not uwtest.SOAK:

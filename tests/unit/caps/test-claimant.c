@@ -624,6 +624,31 @@ static void adopts(void)
     scene_free(s);
 }
 
+/* Another Underwatt holds the board: nothing of a claim that is withdrawn is left. */
+static void leaves_another_alone(void)
+{
+    struct scene *s = scene_new("a claim on a board of another Underwatt", 2, &conf);
+    struct actuator_reply taken = {.result = ACTUATOR_TAKEN,
+                                   .pid = 12,
+                                   .original_mw = W(300),
+                                   .text = "held by a test"};
+    struct hearer h;
+
+    (void)snprintf(taken.uuid, sizeof taken.uuid, "%s",
+                   board_view(boards_at(s->boards, 0))->info->uuid);
+    caps_on_actuator(s->caps, ACTUATOR_EVENT_BOARD, &taken);
+    fault(s, "0 limit 240W");
+    pass(s, 2);
+    hear(s, &h, CLAIM_OF_JOB_CAP);
+    must_state(&h, 0, 300);
+    pass(s, 1);
+    claimant_drop(h.c, 0);
+    pass(s, 1);
+    is_told(&h, 0, CLAIM_MET, 240, "at rest at the other's limit");
+    claimant_free(h.c);
+    scene_free(s);
+}
+
 int main(void)
 {
     check_rows();
@@ -645,5 +670,6 @@ int main(void)
     sweep_raises();
     may_be_freed_when_told();
     adopts();
+    leaves_another_alone();
     return done();
 }

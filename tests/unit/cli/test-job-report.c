@@ -131,6 +131,7 @@ static void caps_sorted(void)
     struct tuner_report tuner = {.original_mw = 300000,
                                  .holding = true,
                                  .held_mw = 180000,
+                                 .reached = true,
                                  .cap = caps,
                                  .n_caps = 3};
     const struct cmd cmd = {.name = "run"};
