@@ -55,7 +55,10 @@ bool cap_read_board(const struct json_value *gpu, struct cap_target *t, char *li
     bool there = t->enforced_mw > 0 && t->enforced_mw <= t->cap_mw &&
                  take_u64(cap, "ramp_mw") <= t->cap_mw;
     if (!held && *holder)
-        (void)snprintf(line, size, "%.180s: no cap until that command ends", holder);
+        (void)snprintf(
+            line, size,
+            "%.150s: no cap until that command ends; the cap is then tried within 5 s",
+            holder);
     else if (!held && strcmp(state, "holding") != 0)
         take_cap_state(cap, line, size);
     else if (!there && take_bool(cap, "ramping"))

@@ -655,6 +655,24 @@ int cap_own_hold(struct cap_hold *h)
     return hold(&g);
 }
 
+/* Says which boards another command holds: their claims wait. */
+static void say_waiting(const struct remote_hold *g)
+{
+    auto_(json_free) struct json *doc = NULL;
+
+    if (ask_wait(g->o->daemon, "GET", "/v1/gpus", NULL, &doc, NULL) < 0 || !doc)
+        return;
+    for (size_t i = 0; i < g->h->n; i++) {
+        const struct cap_target *t = &g->h->target[i];
+        const struct json_value *gpu =
+            take_entry(json_get(json_root(doc), "gpus"), "gpu", t->index);
+        const char *holder = take_text(json_get(gpu, "cap"), "holder");
+        if (*holder)
+            cli_say("cap: GPU %u: claim %" PRIu64 " is not in force yet: %s", t->index,
+                    t->claim, holder);
+    }
+}
+
 /* Makes the claims and leaves them with the daemon. */
 static int leave(struct remote_hold *g)
 {
@@ -667,6 +685,8 @@ static int leave(struct remote_hold *g)
                 "`underwatt cap clear --gpus %u` withdraws it",
                 h->target[i].index, h->target[i].claim, cap_target_text(&h->target[i]),
                 cap_preset_text(h), h->target[i].index);
+    if (h->begun)
+        say_waiting(g);
     return code;
 }
 

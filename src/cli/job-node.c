@@ -168,7 +168,8 @@ static void say_held(struct remote *r, const struct json_value *job)
     if (*held)
         (void)snprintf(text, sizeof text,
                        command
-                           ? "%.150s: no cap there until that command ends"
+                           ? "%.150s: no cap there until that command ends; the cap "
+                             "is then tried within 5 s"
                            : "%.150s: no cap there until the board is free, or CMD alone "
                              "computes there",
                        held);

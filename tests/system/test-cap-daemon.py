@@ -4,6 +4,7 @@ whom and on whose boards, a daemon that dies or hangs, never two writers."""
 import json
 import os
 import pathlib
+import re
 import signal
 import tempfile
 import time
@@ -114,6 +115,10 @@ def by_hand(node, d):
     h = Held(node, "200", "--gpus", "1")
     t.ok(h.says(f"held by underwatt (pid {q.p.pid}, "), "the daemon's cap waits for it, and says for whom", h.said())
     t.equal(limit(node, 1), 210000, "… and is not written")
+    p = node.run("underwatt", "cap", "set", "205", "--gpus", "1", "--for", "1 h", "--detach")
+    t.ok(p.returncode == 0 and re.search(rf"cap: GPU 1: claim \d+ is not in force yet: held by underwatt \(pid {q.p.pid}, ", p.stderr),
+         "--detach says that its claim waits, and for whom", p.stderr)
+    d.ask("DELETE", "/v1/claims/" + re.search(r"claim (\d+)", p.stderr)[1])
     q.end(signal.SIGINT)
     t.ok(h.says("GPU 1 at 200 W"), "… until it is given back", h.said() + d.log()[-600:])
     t.equal(h.end(signal.SIGTERM), 0, "SIGTERM gives back")

@@ -173,11 +173,12 @@ def other_writer(t, node, d):
     t.ok(not any(board()["other_writers"].values()) and "event=other-writer" not in d.log(),
          "… and counts no step of it as another writer's", [board(), d.log()])
     p = node.run("underwatt", "cap", "set", "150", "--gpus", "5", "--for", "2 s")
-    t.ok(f"cap: GPU 5: {held}: no cap until that command ends\n" in p.stderr and "lost" not in p.stderr,
+    t.ok(f"cap: GPU 5: {held}: no cap until that command ends; the cap is then tried within 5 s\n" in p.stderr and "lost" not in p.stderr,
          "`underwatt cap set` says who has it", p.stderr)
     run = Run(node, "--cap", "160 W", "--gpus", "5", "--name", "waiting", "--", "sh", "-c", "echo CMD starts >&2; exec sleep 1000")
     t.ok(wait(lambda: "CMD starts\n" in run.said()) and
-         run.said().startswith(f"underwatt: GPU 5: {held}: no cap there until that command ends\nCMD starts\n"),
+         run.said().startswith(f"underwatt: GPU 5: {held}: no cap there until that command ends; the cap is then "
+                               "tried within 5 s\nCMD starts\n"),
          "… and so does `underwatt run`, before CMD starts", run.said())
     state = wait(lambda: (lambda j: j and "waits for its boards" in j["search"]["state"] and j["search"]["state"])(
         job_of(node, "waiting")))

@@ -656,13 +656,17 @@ static void test_steps_refused(void)
 static void test_hold(void)
 {
     struct scene *s = begin("holds that fail", 0, &conf);
+    struct actuator_reply other = {.result = ACTUATOR_TAKEN};
 
     scene_actuator(s);
     claim(s, 0, CLAIM_HARD, 200);
     answer(s, 0, ACTUATOR_TAKEN, 0, "held by another Underwatt, process 7");
     is_state(s, 0, CAPS_LOST, "another Underwatt holds it");
-    pass(s, 0.6);
-    is_asked(2, HOLD, 0, "tried again");
+    memcpy(other.uuid, act->asked[0].uuid, sizeof other.uuid);
+    caps_on_actuator(s->caps, ACTUATOR_EVENT_BOARD, &other);
+    other.result = ACTUATOR_DONE;
+    caps_on_actuator(s->caps, ACTUATOR_EVENT_BOARD, &other);
+    is_asked(2, HOLD, 0, "tried again when that has ended");
     answer(s, 1, ACTUATOR_UNKNOWN, 0, "is still being restored");
     pass(s, 1.1);
     is_asked(3, HOLD, 0, "and again");
