@@ -27,14 +27,15 @@
     X(CAPS_HELD,     2, "held",     "held until the actuator has confirmed the release") \
     X(CAPS_YIELDED,  3, "yielded",  "another program's limit stays in force until claims change or a delay has passed") \
     X(CAPS_RELEASED, 4, "released", "released on request, so that the board can be reset") \
-    X(CAPS_LOST,     5, "lost",     "the board or its actuator does not answer; retried") \
+    X(CAPS_LOST,     5, "lost",     "the board or its actuator does not answer, or another Underwatt holds the board; retried") \
     X(CAPS_DENIED,   6, "denied",   "the right to set limits is missing; retried")
 
 #define CAP_DECIDERS(X) /* enum cap_by */ \
     X(CAP_BY_ORIGINAL, 0, "original", "no claim is under the limit found") \
     X(CAP_BY_CLAIM,    1, "claim",    "the lowest claim") \
     X(CAP_BY_FLOOR,    2, "floor",    "soft claims wanted less than the soft floor") \
-    X(CAP_BY_MINIMUM,  3, "minimum",  "claims wanted less than the board's minimum")
+    X(CAP_BY_MINIMUM,  3, "minimum",  "claims wanted less than the board's minimum") \
+    X(CAP_BY_HOLDER,   4, "holder",   "no claim: another Underwatt holds the board") /* shown alone */
 
 #define CAP_EVENTS(X) /* enum caps_event: events of a board's cap */ \
     X(CAPS_EVENT_CLAIM,    0, "made",      "a claim was made or changed") \

@@ -162,7 +162,7 @@ static void print_board(const struct cap_shown *b, const struct json_value *clai
     /* "200 W: named claim of anna": the watts once, if the target is in force */
     size_t n = strlen(limit);
     bool same = strncmp(b->why, limit, n) == 0 && strncmp(b->why + n, ": ", 2) == 0;
-    bool plain = !*state || strcmp(state, "free") == 0 || strcmp(state, "held") == 0;
+    bool plain = !*state || take_cap_free(cap) || strcmp(state, "held") == 0;
     take_cap_state(cap, state_text, sizeof state_text);
     (void)snprintf(text, sizeof text, "%s%s%s", b->why + (same ? n + 2 : 0),
                    ramps || !plain ? "; " : "",
@@ -268,7 +268,7 @@ int cap_daemon_show(const struct cap_remote *o)
         const struct json_value *g = boards.at[i], *limits = json_get(g, "limits");
         const struct json_value *cap = json_get(g, "cap");
         pid_t taken_by = (pid_t)take_u64(cap, "taken_by");
-        bool capped = strcmp(take_text(cap, "state"), "free") != 0;
+        bool capped = !take_cap_free(cap);
         shown[i] = (struct cap_shown){
             .index = (unsigned)take_u64(g, "gpu"),
             .uuid = take_text(g, "uuid"),

@@ -40,7 +40,7 @@ bool cap_read_board(const struct json_value *gpu, struct cap_target *t, char *li
                             *limits = json_get(gpu, "limits");
     const char *state = take_text(cap, "state"), *text = take_text(cap, "text");
     const char *holder = take_text(cap, "holder"); /* another Underwatt */
-    bool held = strcmp(state, "held") == 0 || strcmp(state, "free") == 0;
+    bool held = strcmp(state, "held") == 0 || take_cap_free(cap);
 
     line[0] = '\0';
     t->enforced_mw = (uint32_t)take_u64(limits, "enforced_mw");
@@ -88,7 +88,7 @@ enum cap_read cap_read_own(const struct json_value *gpu, const struct json_value
 
     line[0] = '\0';
     t->asked = false;
-    if (strcmp(state, "holding") == 0 || strcmp(state, "free") == 0)
+    if (strcmp(state, "holding") == 0 || take_cap_free(cap))
         return CAP_READ_GOES_ON;
     (void)snprintf(line, size, "%s", *text ? text : state);
     if (*text)
@@ -116,7 +116,7 @@ int cap_read_own_back(const struct json_value *explain, char *line, size_t size)
     line[0] = '\0';
     if (strcmp(state, "held") == 0 || strcmp(state, "holding") == 0)
         return 0;
-    if (strcmp(state, "free") == 0 && !take_bool(explain, "unrestored"))
+    if (take_cap_free(cap) && !take_bool(explain, "unrestored"))
         return 1;
     (void)snprintf(line, size, "%s", text);
     return -1;
@@ -131,7 +131,7 @@ bool cap_read_back(const struct json_value *explain, bool sure)
     const char *state = take_text(cap, "state");
 
     if (strcmp(state, "held") != 0) /* released, or set by another program */
-        return (strcmp(state, "free") == 0 && !take_bool(explain, "unrestored")) ||
+        return (take_cap_free(cap) && !take_bool(explain, "unrestored")) ||
                strcmp(state, "yielded") == 0 || strcmp(state, "released") == 0;
     if (target_mw < original_mw) /* another claim sets the target */
         return there || take_bool(cap, "ramping");
@@ -166,7 +166,8 @@ bool cap_read_mine(const struct json_value *claim, const struct json_value *you)
 
 bool cap_read_left_alone(const struct json_value *gpu)
 {
-    const char *state = take_text(json_get(gpu, "cap"), "state");
+    const struct json_value *cap = json_get(gpu, "cap");
+    const char *state = take_text(cap, "state");
 
-    return !*state || strcmp(state, "free") == 0 || strcmp(state, "released") == 0;
+    return !*state || take_cap_free(cap) || strcmp(state, "released") == 0;
 }

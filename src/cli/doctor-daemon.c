@@ -12,11 +12,12 @@ static int read_board(struct httpc *c, const struct json_value *board,
                       struct doctor_daemon *ret)
 {
     auto_(json_free) struct json *doc = NULL;
-    const char *state = take_text(json_get(board, "cap"), "state");
+    const struct json_value *cap = json_get(board, "cap");
+    const char *state = take_text(cap, "state");
     char path[160];
 
     ret->yielded += strcmp(state, "yielded") == 0;
-    ret->lost += strcmp(state, "lost") == 0;
+    ret->lost += strcmp(state, "lost") == 0 && !*take_text(cap, "holder");
     ret->denied += strcmp(state, "denied") == 0;
     (void)snprintf(path, sizeof path, "/v1/gpus/%s/explain", take_text(board, "uuid"));
     int r = httpc_ask(c, "GET", path, NULL, &doc, &ret->error);

@@ -59,7 +59,7 @@ bool list_daemon_cap(const struct json_value *board, char *ret, size_t size)
     if (!*state || strcmp(state, "free") == 0)
         return false;
     int n = snprintf(ret, size, "%s", take_text(cap, "why"));
-    if (n < 0 || (size_t)n >= size || strcmp(state, "held") == 0)
+    if (n < 0 || (size_t)n >= size || strcmp(state, "held") == 0 || take_cap_free(cap))
         return true;
     take_cap_state(cap, text, sizeof text);
     (void)snprintf(ret + n, size - (size_t)n, " (%s)", text);

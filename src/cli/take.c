@@ -84,6 +84,12 @@ void take_released(const struct json_value *v, const char *key, char *ret, size_
     (void)snprintf(ret, size, "%s%s", take_text(v, key), at);
 }
 
+bool take_cap_free(const struct json_value *cap)
+{
+    return strcmp(take_text(cap, "state"), "free") == 0 ||
+           strcmp(take_text(cap, "by"), "holder") == 0;
+}
+
 void take_cap_state(const struct json_value *cap, char *ret, size_t size)
 {
     const char *state = take_text(cap, "state"), *text = take_text(cap, "text");

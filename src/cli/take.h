@@ -26,6 +26,8 @@ void take_copy(const struct json_value *v, const char *key, char *ret, size_t si
 void take_released(const struct json_value *v, const char *key, char *ret, size_t size);
 /* "released by an administrator at 14:02", or "yielded: TEXT": the state of a board's
  * cap, and why. */
+/* Whether the daemon leaves the board alone: to nobody, or to another command. */
+bool take_cap_free(const struct json_value *cap);
 void take_cap_state(const struct json_value *cap, char *ret, size_t size);
 /* The first value of the array whose key has this number; NULL: none. */
 const struct json_value *take_entry(const struct json_value *array, const char *key,

@@ -51,7 +51,9 @@ void top_draw_claims(const struct top *t, struct grid *g, unsigned row, unsigned
     (void)grid_text(g, row, 18, GRID_HEAD, "AT MOST  ENDS IN  WHO AND WHY");
     if (b->n_claims == 0 && row + 1 < end)
         (void)grid_text(g, row + 1, 2, GRID_DIM,
-                        b->claims_known ? "none: the original limit of %s holds" : "-",
+                        !b->claims_known ? "-"
+                        : b->others      ? "none"
+                                         : "none: the original limit of %s holds",
                         top_number(b->original_w, " W").t);
     unsigned at = row + 1;
     for (size_t i = 0; i < b->n_claims && at < end; i++) {

@@ -34,8 +34,14 @@ static void take_by(struct top_board *b, const struct json_value *cap)
     const char *why = take_text(cap, "claim_why");
     int decider = names_number(NAMES_CAP_BY, by);
     int state = names_number(NAMES_CAP_STATE, b->state);
+    const char *holder = take_text(cap, "holder"); /* another Underwatt */
     char claim[CLAIM_TEXT * 2 + 3];
 
+    if (*holder && state != CAPS_HELD) {
+        size_t skip = strncmp(holder, "held by ", 8) == 0 ? 8 : 0;
+        (void)snprintf(b->by, sizeof b->by, "%s", holder + skip);
+        return;
+    }
     if (decider == CAP_BY_CLAIM && *who) {
         (void)snprintf(claim, sizeof claim, "%s%s%s", who, *why ? ": " : "", why);
         by = claim;
@@ -58,7 +64,9 @@ static void take_board(struct top_board *b, const struct json_value *v)
     take_copy(v, "name", b->name, sizeof b->name);
     take_copy(cap, "state", b->state, sizeof b->state);
     take_by(b, cap);
-    take_released(cap, "text", b->text, sizeof b->text);
+    b->others = *take_text(cap, "holder") != '\0';
+    if (!b->others) /* the holder says all */
+        take_released(cap, "text", b->text, sizeof b->text);
     b->power_w = take_number(v, "power_w");
     b->cap_w = take_mw(limits, "enforced_mw");
     b->target_w = take_mw(cap, "target_mw");

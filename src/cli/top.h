@@ -46,6 +46,7 @@ struct top_board {
     struct top_claim claim[TOP_CLAIMS];
     size_t n_claims;
     bool claims_known;
+    bool others; /* another Underwatt holds the board: by */
 };
 
 struct top_job {

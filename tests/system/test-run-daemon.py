@@ -169,9 +169,14 @@ def other_writer(t, node, d):
         return d.ask("GET", "/v1/gpus/5/explain")[1]
     t.ok(wait(lambda: board()["cap"]["holder"] == held and board()["enforced_mw"] == 200000), "the daemon knows who", board())
     t.ok(board()["cap"]["taken_by"] == local.p.pid and board()["cap"]["why"] == f"200 W: {held}" and
+         board()["cap"]["state"] == "lost" and board()["cap"]["by"] == "holder" and
          board()["bounds"]["original_mw"] == ORIGINAL, "… the API says it as the reason, with the original", board())
     t.ok(not any(board()["other_writers"].values()) and "event=other-writer" not in d.log(),
          "… and counts no step of it as another writer's", [board(), d.log()])
+    p = node.run("underwatt", "cap", "show")
+    t.equal(" ".join(p.stdout.split()).count(held), 1, "`cap show` says it once")
+    p = node.run("underwatt", "top", "--once")
+    t.ok(" underwatt (pid" in p.stdout, "`top`: capped by it", p.stdout)
     p = node.run("underwatt", "cap", "set", "150", "--gpus", "5", "--for", "2 s")
     t.ok(f"cap: GPU 5: {held}: no cap until that command ends; the cap is then tried within 5 s\n" in p.stderr and "lost" not in p.stderr,
          "`underwatt cap set` says who has it", p.stderr)

@@ -420,6 +420,8 @@ static bool is_explained(const struct claims *c, const struct cap_bounds *b,
     case CAP_BY_MINIMUM:
         return claim && claim->mw < b->min_mw && v->target_mw == b->min_mw &&
                (claim->kind != CLAIM_SOFT || b->floor_mw < b->min_mw);
+    case CAP_BY_HOLDER: /* no verdict */
+        break;
     }
     return false;
 }
