@@ -57,6 +57,10 @@ int job_boards(const struct json *gpus, const struct job_run *j, struct job_boar
     }
     if (r < 0)
         return r;
+    /* The daemon does not tell the parts of a board in MIG mode. */
+    if (!j->gpus && visible->name && sel.n == 0 && !select_is_part(visible->list))
+        return fail(err, -EINVAL, "%s='%.60s' names no board of this machine",
+                    visible->name, visible->list);
     if (r == SELECT_UNSURE)
         (void)snprintf(ret->note, sizeof ret->note, "%s", why.text);
     for (size_t i = 0; i < sel.n; i++)

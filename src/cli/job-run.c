@@ -45,7 +45,8 @@ int job_run(struct job_run *j, const struct opts_rest *rest)
     if (done >= 0)
         return done;
     if (j->cls)
-        return cli_fail(EXIT_USAGE, "%s: --class needs the daemon, which does not answer",
-                        j->cmd->name);
+        return cli_fail(EXIT_USAGE, "%s: --class needs the daemon, which %s",
+                        j->cmd->name,
+                        j->local ? "--local does not use" : "does not answer");
     return job_node_run(j, rest, NULL);
 }

@@ -324,6 +324,13 @@ bool select_is_index(const char *visible)
     return next_entry(&visible, entry) && kind_of(entry) == KIND_ORDINAL;
 }
 
+bool select_is_part(const char *visible)
+{
+    char entry[ENTRY_MAX];
+
+    return next_entry(&visible, entry) && kind_of(entry) == KIND_MIG;
+}
+
 static long cuda_entry(const struct set *s, const size_t order[SELECT_MAX],
                        enum kind kind, const char *entry)
 {

@@ -37,6 +37,8 @@ int select_check(const char *entry, uw_error *err);
  * that the process may use, and not the id of a board or of a slice.
  */
 bool select_is_index(const char *visible);
+/* Whether the first entry of a list is a part of a board, in MIG mode. */
+bool select_is_part(const char *visible);
 
 enum {
     /* The entries are indices in CUDA's default order (fastest first), but the boards

@@ -234,5 +234,14 @@ void tuner_claims_tell(struct tuner_claims *c, struct tuner *tuner)
 
 void tuner_claims_why(struct tuner_claims *c, const char *why)
 {
+    size_t n = strlen(why);
+
     (void)snprintf(c->why, sizeof c->why, "%s", why);
+    if (n < sizeof c->why)
+        return;
+    char *end = strrchr(c->why, ' '); /* whole words */
+    while (end && end > c->why && strchr(" :,;(", end[-1]))
+        end--;
+    if (end)
+        *end = '\0';
 }

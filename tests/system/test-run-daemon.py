@@ -82,6 +82,12 @@ def refused(t, node, _):
         t.ok("--local" not in p.stderr, "nobody is told to go round a refusal", p.stderr)
         t.ok(p.returncode == code and word in p.stderr and not os.path.exists(mark),
              f"{' '.join(args)}: {code}, and CMD was not started", f"{p.returncode} {p.stderr}")
+    for opts in ([], ["--local"]):
+        p = node.run("underwatt", "run", *opts, "--cap", "80%", "--", "touch", mark, env={"CUDA_VISIBLE_DEVICES": "7"})
+        t.ok(p.returncode == 2 and "CUDA_VISIBLE_DEVICES='7' names no board of this machine" in p.stderr and
+             not os.path.exists(mark), f"{opts}: no such board in CUDA_VISIBLE_DEVICES: 2", f"{p.returncode} {p.stderr}")
+    p = node.run("underwatt", "run", "--local", "--class", "a", "--cap", "80%", "--", "touch", mark)
+    t.ok(p.returncode == 2 and "--class needs the daemon, which --local does not use" in p.stderr, "--local --class: 2", p.stderr)
     p = node.run("underwatt", "run", "--goal", "edp", "--gpus", "0", "--", "/nowhere/cmd")
     t.ok(p.returncode == 127 and "/nowhere/cmd: No such file" in p.stderr, "no such CMD: 127",
          f"{p.returncode} {p.stderr}")
@@ -196,6 +202,9 @@ def other_writer(t, node, d):
     t.equal(local.p.wait(uwtest.PATIENCE), 143, "the local run ends")
     t.ok(wait(lambda: limit(node, 5) == 160000), "then it is the daemon's turn", [limit(node, 5), jobs(node)])
     t.ok(wait(lambda: f"no longer: GPU 5: {held}" in run.said()), "… which the run says", run.said())
+    claimed = board()["claims"]
+    t.ok(len(claimed) == 1 and re.search(rf" is held by another Underwatt, process {local.p.pid}(: the)?( caps)?( were)?$", claimed[0]["why"]),
+         "the reason of its claim is cut after a word", claimed)
     t.ok(board()["cap"]["holder"] is None and not any(board()["other_writers"].values()), "… and nobody else is seen there", board())
     job = job_of(node, "waiting")
     if job:

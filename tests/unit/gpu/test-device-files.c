@@ -103,7 +103,8 @@ int main(void)
     closed(state);
     remove_tree(state);
     ok(select_is_index("0,1") && select_is_index(" 1") && !select_is_index("GPU-1") &&
-           !select_is_index("MIG-1,0") && select_is_index("x"),
+           !select_is_index("MIG-1,0") && select_is_index("x") &&
+           select_is_part("MIG-1,0") && !select_is_part("GPU-1"),
        "the first entry decides");
     return done();
 }
