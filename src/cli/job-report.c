@@ -163,12 +163,10 @@ static void print_held(const struct job_run *j, const struct tuner_report *t, FI
     else if (j->caps == JOB_CAPS_SEARCH)
         (void)fprintf(to, "  cap    none was found before the job ended\n");
     else if (j->cap.mw)
-        (void)fprintf(to, "  cap    %s was not in force when the job ended\n",
+        (void)fprintf(to, "  cap    %s was never in force\n",
                       figure_watts(w_of_mw(j->cap.mw)).t);
     else
-        (void)fprintf(to,
-                      "  cap    %g %% of the default limit was not in force when the job "
-                      "ended\n",
+        (void)fprintf(to, "  cap    %g %% of the default limit was never in force\n",
                       j->cap.percent);
     if (t->holding && t->lock_mhz)
         (void)fprintf(to, "  clock  locked to %" PRIu32 " MHz at last, %s\n", t->lock_mhz,
