@@ -65,12 +65,29 @@ static int read_opened(int fd, const char *path, size_t max, char **ret_text,
     return 0;
 }
 
+/* Whether path names a file that a process has open. */
+static bool is_open_file(const char *path)
+{
+    static const char *const open_files[] = {"/dev/std", "/dev/fd/", "/proc/"};
+
+    for (size_t i = 0; i < n_elements(open_files); i++)
+        if (strncmp(path, open_files[i], strlen(open_files[i])) == 0)
+            return true;
+    return false;
+}
+
 int file_read(const char *path, size_t max, char **ret_text, size_t *ret_len,
               uw_error *err)
 {
-    auto_(fd_close) int fd = open(path, O_RDONLY | O_CLOEXEC | O_NOCTTY);
+    int flag = is_open_file(path) ? 0 : O_NONBLOCK; /* open() waits for a pipe's writer */
+    auto_(fd_close) int fd = open(path, O_RDONLY | O_CLOEXEC | O_NOCTTY | flag);
+    struct stat st;
 
-    if (fd < 0)
+    if (fd < 0 || fstat(fd, &st) < 0)
+        return fail(err, -errno, "%s: %s", path, strerror(errno));
+    if (flag && S_ISFIFO(st.st_mode))
+        return fail(err, -EINVAL, "%s: not a regular file", path);
+    if (flag && fcntl(fd, F_SETFL, 0) < 0)
         return fail(err, -errno, "%s: %s", path, strerror(errno));
     return read_opened(fd, path, max, ret_text, ret_len, err);
 }
@@ -360,12 +377,7 @@ static mode_t default_mode(void)
 /* Whether rename() would replace a device, a pipe or the name of an open file. */
 static bool is_in_place(const char *path, const struct stat *st)
 {
-    static const char *const open_files[] = {"/dev/std", "/dev/fd/", "/proc/"};
-
-    for (size_t i = 0; i < n_elements(open_files); i++)
-        if (strncmp(path, open_files[i], strlen(open_files[i])) == 0)
-            return true;
-    return !S_ISREG(st->st_mode) && !S_ISDIR(st->st_mode);
+    return is_open_file(path) || (!S_ISREG(st->st_mode) && !S_ISDIR(st->st_mode));
 }
 
 /* A pipe without a reader is an error: open() would wait for one without end. */

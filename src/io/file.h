@@ -11,8 +11,9 @@
 #include "underwatt/error.h"
 
 /* Reads the whole file, NUL-terminated behind its *ret_len bytes (ret_len may be NULL);
- * free() it.  -EFBIG: more than max bytes, else open's and read's -errno.  Pipes and
- * /proc files are allowed; "-" has no special meaning here.
+ * free() it.  -EFBIG: more than max bytes; -EINVAL: a named pipe, which is not waited
+ * for; else open's and read's -errno.  Open pipes (/dev/stdin, /dev/fd/N), devices and
+ * files of /proc are allowed; "-" has no special meaning here.
  */
 int file_read(const char *path, size_t max, char **ret_text, size_t *ret_len,
               uw_error *err);

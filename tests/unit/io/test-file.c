@@ -215,6 +215,19 @@ static void reads(void)
     ok(file_read(dir, 10, &text, &len, &err) == -EISDIR && !text, "a folder");
     ok(file_read("/proc/self/stat", 10000, &text, NULL, &err) == 0 && strlen(text) > 10,
        "a file of /proc, whose size is 0");
+    free(take(text));
+    ok(mkfifo(at("named"), 0600) == 0 &&
+           file_read(at("named"), 10, &text, NULL, &err) == -EINVAL && !text &&
+           strstr(err.text, "named: not a regular file"),
+       "a named pipe without a writer is not waited for: %s", err.text);
+    int ends[2];
+    char path[40] = "";
+    if (pipe(ends) == 0 && write(ends[1], "abc", 3) == 3 && close(ends[1]) == 0)
+        (void)snprintf(path, sizeof path, "/dev/fd/%d", ends[0]);
+    ok(file_read(path, 10, &text, NULL, &err) == 0 && strcmp(text, "abc") == 0,
+       "an open pipe, as <(…) of a shell");
+    (void)close(ends[0]);
+    (void)unlink(at("named"));
     free(text);
 }
 
