@@ -1,3 +1,5 @@
+#include <string.h>
+
 #include "base/auto.h"
 #include "base/error.h"
 #include "base/units.h"
@@ -26,6 +28,8 @@ static int check(const struct sweep_args *a, const struct opts_rest *rest)
     if (a->sim && (a->state || a->gpus))
         return cli_fail(EXIT_USAGE, "sweep: %s does not go with --sim",
                         a->state ? "--state" : "--gpus");
+    if (a->state && strcmp(a->state, "-") == 0)
+        return cli_fail(EXIT_USAGE, "sweep: --state: '-' is standard output, not a file");
     return EXIT_OK;
 }
 

@@ -1,7 +1,5 @@
 #include "cli/job-run.h"
 
-#include <string.h>
-
 #include "cli/before.h"
 #include "cli/daemon.h"
 #include "cli/job-node.h"
@@ -30,10 +28,6 @@ int job_run(struct job_run *j, const struct opts_rest *rest)
     if (rest->argc == 0)
         return cli_fail(EXIT_USAGE, "%s: no command: usage: underwatt %s %s",
                         j->cmd->name, j->cmd->name, j->cmd->args);
-    if (j->json && j->report && strcmp(j->json, "-") == 0 && strcmp(j->report, "-") == 0)
-        return cli_fail(EXIT_USAGE,
-                        "%s: --json and --report both write to standard output",
-                        j->cmd->name);
     int bad = before_program(j->cmd, j->env, rest->argv[0]);
     if (bad != EXIT_OK)
         return bad;

@@ -309,6 +309,32 @@ static int take_option(const struct cmd *cmd, const struct opt *o, const struct 
     return OPTS_GO;
 }
 
+/* The path of an option that opt_output() has parsed, or NULL. */
+static const char *output_of(const struct opt *o)
+{
+    return o->parse == opt_output ? *(const char *const *)o->ret : NULL;
+}
+
+/* Two outputs to the same file: the second would replace the first. */
+static int check_outputs(const struct cmd *cmd, const struct opt *opts, size_t n)
+{
+    for (size_t i = 0; i < n; i++) {
+        const char *path = output_of(&opts[i]);
+        for (size_t k = i + 1; path && k < n; k++) {
+            const char *other = output_of(&opts[k]);
+            if (!other || !file_is_same(path, other))
+                continue;
+            if (strcmp(path, "-") == 0)
+                return cli_fail(EXIT_USAGE,
+                                "%s: --%s and --%s both write to standard output",
+                                cmd->name, opts[i].name, opts[k].name);
+            return cli_fail(EXIT_USAGE, "%s: --%s and --%s both write to '%s'", cmd->name,
+                            opts[i].name, opts[k].name, other);
+        }
+    }
+    return OPTS_GO;
+}
+
 /* The files that the options name. */
 static int check_files(const struct cmd *cmd, const struct opt *opts, size_t n)
 {
@@ -326,7 +352,7 @@ static int check_files(const struct cmd *cmd, const struct opt *opts, size_t n)
             return cli_fail(EXIT_USAGE, "%s: --%s: %s", cmd->name, opts[i].name,
                             err.text);
     }
-    return OPTS_GO;
+    return check_outputs(cmd, opts, n);
 }
 
 int opts_parse(const struct cmd *cmd, const struct opt *opts, size_t n, int argc,

@@ -36,22 +36,12 @@ static bool is_stdout(const char *path)
 int sweep_outputs_check(const struct sweep_args *args)
 {
     struct output all[OUTPUTS];
-    const char *first = NULL;
 
     outputs_of(args, all);
     for (size_t i = 0; i < OUTPUTS; i++) {
         uw_error err = {""};
-        if (!all[i].path)
-            continue;
-        if (all[i].draws && canvas_load(&err) < 0)
+        if (all[i].path && all[i].draws && canvas_load(&err) < 0)
             return cli_fail(EXIT_FAIL, "sweep: %s: %s", all[i].option, err.text);
-        if (is_stdout(all[i].path)) {
-            if (first)
-                return cli_fail(EXIT_USAGE,
-                                "sweep: %s and %s both write to standard output", first,
-                                all[i].option);
-            first = all[i].option;
-        }
     }
     return EXIT_OK;
 }

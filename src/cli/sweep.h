@@ -37,9 +37,7 @@ int sweep_command(const struct sweep_args *args, const char *const *argv);
  */
 int sweep_check_daemon(const struct sweep_args *args);
 
-/* Checks before the first run that all files can be written.  EXIT_USAGE: two outputs
- * use standard output, or a file cannot be written.  EXIT_FAIL: no pictures.
- */
+/* Checks before the first run that pictures can be drawn.  EXIT_FAIL: they cannot. */
 int sweep_outputs_check(const struct sweep_args *args);
 /* Folds the runs and writes the requested files and the table: to args->report, else to
  * standard output, or to standard error if CMD or a file uses standard output.  noisy: a

@@ -479,6 +479,35 @@ int file_check_write(const char *path, uw_error *err)
     return r < 0 ? fail(err, r, "cannot write %s: %s", path, strerror(-r)) : 0;
 }
 
+/* Where file_write() puts the file: without links; "" for what is written in place. */
+static void find_place(const char *path, char *ret, size_t size)
+{
+    auto_(mem_free) char *folder = folder_of(path);
+    const char *slash = strrchr(path, '/');
+    struct target target;
+
+    ret[0] = '\0';
+    find_target(path, &target);
+    if (target.there && !is_in_place(path, &target.st))
+        (void)snprintf(ret, size, "%s", target.path);
+    if (target.there || !folder)
+        return;
+    find_target(folder, &target);
+    if (target.there)
+        (void)snprintf(ret, size, "%s/%s", target.path, slash ? slash + 1 : path);
+}
+
+bool file_is_same(const char *a, const char *b)
+{
+    char place_a[PATH_MAX + NAME_MAX + 2], place_b[sizeof place_a];
+
+    if (strcmp(a, b) == 0)
+        return true;
+    find_place(a, place_a, sizeof place_a);
+    find_place(b, place_b, sizeof place_b);
+    return place_a[0] && strcmp(place_a, place_b) == 0;
+}
+
 /* Makes one folder; 0 also if it exists. */
 static int make_dir(const char *path, mode_t mode)
 {

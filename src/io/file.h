@@ -69,6 +69,10 @@ int file_write(const char *path, const void *data, size_t len, mode_t mode,
  * -errno with one line.
  */
 int file_check_write(const char *path, uw_error *err);
+/* Whether both paths lead to the same file, which may not exist yet: file_write() to both
+ * would keep the second text alone.
+ */
+bool file_is_same(const char *a, const char *b);
 
 /* mkdir -p: makes each missing folder with `mode` (less the umask).  0 also when path
  * exists; -ENOTDIR when a part of it is not a folder.

@@ -34,11 +34,37 @@ def pipes(tmp):
         t.ok(p.returncode == 0, f"{' '.join(words)} /dev/stdin: a pipe that is open", p)
 
 
+def two_outputs(node, tmp):
+    """Two outputs in one file would leave the second alone."""
+    here, link = tmp / "a", tmp / "link"
+    here.write_text("kept")
+    link.symlink_to("a")
+    (tmp / "ran").unlink(missing_ok=True)
+    cmd = ["--", "touch", tmp / "ran"]
+    sweep = ["sweep", "--sim", "v100", "--workload", "resnet50"]
+    for words, says in (
+            (["measure", "--report", here, "--json", here, *cmd], f"measure: --json and --report both write to '{here}'"),
+            (["run", "--local", "--report", link, "--json", here, *cmd], f"run: --json and --report both write to '{link}'"),
+            (["measure", "--report", f"{tmp}/new", "--json", f"{tmp}/./new", *cmd], f"both write to '{tmp}/new'"),
+            (["sweep", "--state", here, "--csv", link, *cmd], f"sweep: --state and --csv both write to '{link}'"),
+            ([*sweep, "--png", here, "--html", here], "sweep: --png and --html both write to"),
+            ([*sweep, "--png", "-", "--html", "-"], "sweep: --png and --html both write to standard output"),
+            (["carbon", "--csv", "-", "--json", "-"], "carbon: --csv and --json both write to standard output"),
+            (["sweep", "--state", "-", *cmd], "sweep: --state: '-' is standard output, not a file")):
+        refused(node.run("underwatt", *map(str, words)), " ".join(map(str, words)), says)
+    t.ok(here.read_text() == "kept" and not (tmp / "ran").exists() and not (tmp / "new").exists(), "nothing ran, nothing is written",
+         os.listdir(tmp))
+    p = node.run("underwatt", *sweep, "--step", "50", "--csv", str(tmp / "b"), "--json", str(tmp / "c"))
+    t.ok(p.returncode == 0 and (tmp / "b").exists() and (tmp / "c").exists(), "two files are two outputs", p)
+
+
 def main():
     with tempfile.TemporaryDirectory() as name:
         tmp = pathlib.Path(name)
         tmp.chmod(0o755)
         pipes(tmp)
+        with uwtest.Node(board="v100", count=1) as node:
+            two_outputs(node, tmp)
     t.done()
 
 
