@@ -503,7 +503,7 @@ static void take_goal(const struct remote *r)
     r->j->goal_of = r->doc ? take_u64(json_root(r->doc), "goal_of") : 0;
 }
 
-static void write_reports(struct remote *r)
+static int write_reports(struct remote *r)
 {
     struct job_run *j = r->j;
     struct job_answer a;
@@ -524,7 +524,7 @@ static void write_reports(struct remote *r)
         (void)fail(&a.result.error, 0, "the daemon does not answer");
     else if (!r->id)
         (void)fail(&a.result.error, 0, "the daemon has no room for the job");
-    job_reports(j, &a.result, r->argv);
+    return job_reports(j, &a.result, r->argv);
 }
 
 static int before(struct remote *r, int got, const uw_error *err)
@@ -576,8 +576,9 @@ static int run(struct remote *r)
     r->line_there = false;
     r->reporting = true; /* pending queries must not stop the loop any more */
     loop_timer_set(r->timer, UINT64_MAX, 0);
-    write_reports(r);
-    return cli_exit_of_status(r->status);
+    got = write_reports(r);
+    int code = cli_exit_of_status(r->status);
+    return code == EXIT_OK && got < 0 ? EXIT_FAIL : code;
 }
 
 static void close_all(struct remote *r)

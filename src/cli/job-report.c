@@ -542,8 +542,8 @@ static int write_report(const struct job_run *j, const struct job_result *result
     return file_write(j->report, text, len, FILE_MODE_UMASK, err);
 }
 
-void job_reports(struct job_run *j, const struct job_result *result,
-                 const char *const *argv)
+int job_reports(struct job_run *j, const struct job_result *result,
+                const char *const *argv)
 {
     uw_error err;
 
@@ -552,6 +552,8 @@ void job_reports(struct job_run *j, const struct job_result *result,
         cli_say("%s: --report: %s", j->cmd->name, err.text);
     if (r < 0 || (!j->quiet && !j->report))
         job_report_text(j, result, stderr);
-    if (j->json && job_report_json(j, result, argv, j->json, &err) < 0)
+    int json = j->json ? job_report_json(j, result, argv, j->json, &err) : 0;
+    if (json < 0)
         cli_say("%s: --json: %s", j->cmd->name, err.text);
+    return r < 0 ? r : json;
 }

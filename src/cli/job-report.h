@@ -6,9 +6,9 @@
 
 #include "cli/job-opts.h"
 
-/* Writes the requested reports. */
-void job_reports(struct job_run *j, const struct job_result *result,
-                 const char *const *argv);
+/* Writes the requested reports.  -errno: one could not be written, which it says. */
+int job_reports(struct job_run *j, const struct job_result *result,
+                const char *const *argv);
 /* The report as text and as JSON. */
 void job_report_text(const struct job_run *j, const struct job_result *r, FILE *to);
 int job_report_json(const struct job_run *j, const struct job_result *r,

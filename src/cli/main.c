@@ -126,16 +126,21 @@ static int check_boards(struct cli_env *env)
     return EXIT_OK;
 }
 
+static int end(int code, const char *name, const char *colon)
+{
+    if (fflush(stdout) != 0 || ferror(stdout))
+        return cli_fail(code ? code : EXIT_FAIL, "%s%scannot write to stdout", name,
+                        colon);
+    return code;
+}
+
 static int run_command(const struct cli_env *env, int argc, char **argv)
 {
     const struct cmd *cmd = find(argv[0]);
 
     if (!cmd)
         return argv[0][0] == '-' ? unknown_option(argv[0]) : unknown(argv[0]);
-    int code = cmd->run(env, argc, argv);
-    if (fflush(stdout) != 0 || ferror(stdout))
-        return cli_fail(code ? code : EXIT_FAIL, "%s: cannot write to stdout", cmd->name);
-    return code;
+    return end(cmd->run(env, argc, argv), cmd->name, ": ");
 }
 
 /* Whether the standard streams are open: otherwise other files could get their numbers.
@@ -172,11 +177,11 @@ int main(int argc, char **argv)
     }
     if (asked_for(argv[1]) == ASKED_VERSION) {
         printf("underwatt %s\n", UW_VERSION);
-        return EXIT_OK;
+        return end(EXIT_OK, "", "");
     }
     if (asked_for(argv[1]) == ASKED_HELP && (argc == 2 || strcmp(argv[1], "help") != 0)) {
         print_usage(stdout);
-        return EXIT_OK;
+        return end(EXIT_OK, "", "");
     }
     if (strcmp(argv[1], "help") == 0 && argc == 3) { /* help CMD = CMD --help */
         static char help[] = "--help";

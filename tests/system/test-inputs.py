@@ -58,6 +58,20 @@ def two_outputs(node, tmp):
     t.ok(p.returncode == 0 and (tmp / "b").exists() and (tmp / "c").exists(), "two files are two outputs", p)
 
 
+def not_written(node):
+    """What cannot be written is said, with exit 1, or CMD's own status."""
+    for words, code in ((["measure", "-q", "--json", "/dev/full", "--", "true"], 1), (["measure", "-q", "--report", "/dev/full", "--", "true"], 1),
+                        (["run", "-q", "--local", "--cap", "200W", "--json", "/dev/full", "--", "true"], 1),
+                        (["measure", "-q", "--json", "/dev/full", "--", "sh", "-c", "exit 3"], 3), (["list", "--json", "/dev/full"], 1),
+                        (["sweep", "--sim", "v100", "--workload", "resnet50", "--step", "50", "--csv", "/dev/full"], 1)):
+        p = node.run("underwatt", *words)
+        t.ok(p.returncode == code and "/dev/full: No space left on device" in p.stderr, " ".join(words), f"{p.returncode} {p.stderr}")
+    for words in (["list"], ["list", "--json", "-"], ["doctor"], ["measure", "-q", "--json", "-", "--", "true"], ["--help"], ["--version"],
+                  ["list", "--help"], ["sweep", "--sim", "v100", "--workload", "resnet50", "--step", "50"]):
+        p = node.run("sh", "-c", 'exec "$@" >/dev/full', "sh", "underwatt", *words)
+        t.ok(p.returncode == 1 and "cannot write to stdout" in p.stderr, f"{' '.join(words)} >/dev/full", f"{p.returncode} {p.stderr}")
+
+
 def main():
     with tempfile.TemporaryDirectory() as name:
         tmp = pathlib.Path(name)
@@ -65,6 +79,7 @@ def main():
         pipes(tmp)
         with uwtest.Node(board="v100", count=1) as node:
             two_outputs(node, tmp)
+            not_written(node)
     t.done()
 
 
