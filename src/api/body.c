@@ -13,12 +13,10 @@
 #include "base/nearest.h"
 #include "base/units.h"
 #include "base/utf8.h"
+#include "caps/types.h"
 #include "core/policy/cap.h"
 #include "jobs/label.h"
 #include "policy/file.h"
-
-/* In days; as of caps.users.longest at most. */
-enum { FOR_MAX_D = 365 };
 
 struct only {
     const char *const *keys;
@@ -125,9 +123,9 @@ static int end(const struct json_value *v, uint64_t *ret_ns, uw_error *err)
     uint64_t ns = 0;
     int r = duration(v, "for", &ns, err);
 
-    if (r == 0 && ns > FOR_MAX_D * 24ull * 3600 * NS_PER_S)
+    if (r == 0 && ns > CAPS_FOR_MAX_NS)
         r = fail(err, -ERANGE, "'for': '%.40s' is above %d d",
-                 json_as_text(json_get(v, "for")), FOR_MAX_D);
+                 json_as_text(json_get(v, "for")), CAPS_FOR_MAX_D);
     if (r == 0 && ns)
         *ret_ns = ns;
     return r;

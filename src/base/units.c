@@ -301,7 +301,7 @@ int parse_duration(const char *text, uint64_t *ret_ns, uw_error *err)
             return fail(err, -EINVAL,
                         "'%s': units go from the largest to the smallest, as in 1h30m",
                         text);
-        if (part_s < 0 || s + part_s > 3.2e9)
+        if (part_s < 0 || s + part_s > DURATION_MAX_S)
             return fail(err, -ERANGE, "'%s' is outside 0 s..100 years", text);
         smallest_s = unit_s;
         s += part_s;

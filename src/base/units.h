@@ -46,8 +46,9 @@ int parse_double(const char *text, double *ret, uw_error *err);
 /* "300 W", "300W", "0.3 kW", "300000 mW". The unit is required. */
 int parse_power(const char *text, uint32_t *ret_mw, uw_error *err);
 /* "5 s", "500 ms", "2 min", "10m" (minutes), "1 hour", "10 us"; "1h30m", "2 d 4 h". Units
- * are required.
+ * are required.  -ERANGE: below 0, or above DURATION_MAX_S.
  */
+#define DURATION_MAX_S 3155760000 /* 100 years */
 int parse_duration(const char *text, uint64_t *ret_ns, uw_error *err);
 
 /* "0.30", or "0.30 EUR": a currency is three capital letters, as in ISO 4217.  Ends

@@ -15,6 +15,9 @@
 
 enum caps_others { CAP_OTHERS(NAME_ENUM) };
 
+/* The longest time for which a board may be claimed or released. */
+enum { CAPS_FOR_MAX_D = 365 };
+#define CAPS_FOR_MAX_NS (CAPS_FOR_MAX_D * UINT64_C(86400) * NS_PER_S)
 #define CAPS_YIELD_FOREVER_NS (UINT64_C(365) * 86400 * NS_PER_S)
 
 struct caps_conf {

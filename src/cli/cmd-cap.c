@@ -4,6 +4,7 @@
 
 #include "base/auto.h"
 #include "base/units.h"
+#include "caps/types.h"
 #include "cli/absent.h"
 #include "cli/cap-ask.h"
 #include "cli/cap-left.h"
@@ -20,7 +21,7 @@ struct cap {
     const char *why;
     const char *preset;
     const char *clock; /* set: an upper limit of the SM clock, in place of a cap */
-    uint64_t for_ns;
+    struct opt_time hold;
     bool local, detach;
     const struct cli_env *env;
     struct survey *s;
@@ -123,7 +124,7 @@ static int set(const struct cap *c, const struct cap_arg *value)
     struct cap_hold h = {.env = c->env,
                          .library = c->boards,
                          .simulated = survey_simulated(c->s),
-                         .for_ns = c->for_ns,
+                         .for_ns = c->hold.ns,
                          .preset = c->preset,
                          .percent = value->percent};
 
@@ -167,7 +168,7 @@ static int with_daemon(const struct cap *c, const char *what, struct cap_arg *va
                                                   .detach = c->detach,
                                                   .clock = c->clock != NULL};
     struct cap_hold h = {
-        .env = c->env, .library = c->boards, .for_ns = c->for_ns, .preset = c->preset};
+        .env = c->env, .library = c->boards, .for_ns = c->hold.ns, .preset = c->preset};
 
     if (strcmp(what, "show") == 0)
         return cap_daemon_show(&o);
@@ -287,7 +288,11 @@ static int check_words(const struct cap *c, char *const word[WORDS])
 
 static int run(const struct cli_env *env, int argc, char **argv)
 {
-    struct cap c = {.env = env, .boards = env->boards};
+    struct cap c = {
+        .env = env,
+        .boards = env->boards,
+        .hold = {.least_ns = OPT_TIME_LEAST, .most_ns = CAPS_FOR_MAX_NS},
+    };
     const struct opt opts[] = {
         OPT_GPUS(&c.gpus),
         {"preset", 0, "NAME",
@@ -296,8 +301,7 @@ static int run(const struct cli_env *env, int argc, char **argv)
          opt_name, &c.preset},
         {"clock", 0, "MHZ", "set: limit the SM clock instead (1200MHz); needs the daemon",
          opt_text, &c.clock},
-        {"for", 0, "TIME", "set: restore the boards after this time", opt_duration,
-         &c.for_ns},
+        {"for", 0, "TIME", "set: restore the boards after this time", opt_time, &c.hold},
         {"why", 0, "TEXT", "set: the reason shown to others; needs the daemon", opt_name,
          &c.why},
         {"detach", 0, NULL, "set: leave the claim with the daemon and return", opt_flag,

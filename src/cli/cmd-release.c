@@ -3,6 +3,7 @@
 
 #include "base/auto.h"
 #include "base/units.h"
+#include "caps/types.h"
 #include "cli/daemon.h"
 #include "cli/options.h"
 
@@ -10,7 +11,7 @@ enum { ANSWER_S = 60 }; /* a board that wakes up on attach takes seconds */
 
 struct release {
     const char *boards;
-    uint64_t for_ns;
+    struct opt_time hold; /* 0: without an end */
     bool take_back;
 };
 
@@ -27,9 +28,9 @@ static int one(struct httpc *daemon, const struct release *o, const char *board)
                         board);
     (void)snprintf(path, sizeof path, "/v1/gpus/%s/%s", board,
                    o->take_back ? "take-back" : "release");
-    if (o->for_ns) {
+    if (o->hold.ns) {
         body = json_out_new();
-        (void)snprintf(time, sizeof time, "%.3f s", s_of_ns(o->for_ns));
+        (void)snprintf(time, sizeof time, "%.3f s", s_of_ns(o->hold.ns));
         json_out_object(body, NULL);
         json_out_text(body, "for", time);
         json_out_end(body);
@@ -48,11 +49,13 @@ static int one(struct httpc *daemon, const struct release *o, const char *board)
 
 static int run(const struct cli_env *env, int argc, char **argv)
 {
-    struct release o = {.boards = env->boards};
+    struct release o = {
+        .boards = env->boards,
+        .hold = {.least_ns = OPT_TIME_LEAST, .most_ns = CAPS_FOR_MAX_NS},
+    };
     auto_(httpc_free) struct httpc *daemon = NULL;
     const struct opt opts[] = {
-        {"for", 0, "TIME", "take the board back after this time", opt_duration,
-         &o.for_ns},
+        {"for", 0, "TIME", "take the board back after this time", opt_time, &o.hold},
         {"take-back", 0, NULL, "after the reset: take the board back", opt_flag,
          &o.take_back},
         OPT_BOARDS(&o.boards),
@@ -65,7 +68,7 @@ static int run(const struct cli_env *env, int argc, char **argv)
         return code;
     if (rest.argc < 1)
         return opts_missing(&cmd_release, cmd_release.args);
-    if (o.take_back && o.for_ns)
+    if (o.take_back && o.hold.ns)
         return cli_fail(EXIT_USAGE, "release: --for and --take-back exclude each other");
     code = daemon_need_within(&cmd_release, env, o.boards, ANSWER_S * NS_PER_S, &daemon);
     for (int i = 0; code == EXIT_OK && i < rest.argc; i++) {

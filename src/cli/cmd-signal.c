@@ -12,7 +12,7 @@
 
 struct signal_opts {
     const char *boards, *json;
-    uint64_t for_ns;
+    struct opt_time hold;
 };
 
 /* ---- list ---- */
@@ -76,7 +76,7 @@ static struct json_out *set_body(const struct signal_value *v, const char *unit,
 static int set(struct httpc *daemon, const struct signal_opts *o, const char *name,
                const char *text)
 {
-    uint64_t for_ns = o->for_ns ? o->for_ns : SIGNAL_FOR_S * NS_PER_S;
+    uint64_t for_ns = o->hold.ns ? o->hold.ns : SIGNAL_FOR_S * NS_PER_S;
     char unit[SIGNAL_UNIT], shown[SIGNAL_SHOWN];
     struct signal_value v;
     uw_error err = {""};
@@ -84,7 +84,7 @@ static int set(struct httpc *daemon, const struct signal_opts *o, const char *na
 
     if (r < 0)
         return cli_fail(EXIT_USAGE, "signal: %s", err.text);
-    int code = ask(daemon, "PUT", name, set_body(&v, unit, o->for_ns));
+    int code = ask(daemon, "PUT", name, set_body(&v, unit, o->hold.ns));
     if (code == EXIT_OK)
         printf("%s: %s for %s\n", name, signal_value_show(&v, unit, shown),
                figure_time(s_of_ns(for_ns)).t);
@@ -132,7 +132,7 @@ static int check_words(const struct signal_opts *o, int argc, char **argv)
         return opts_unexpected(&cmd_signal, argv[forms[i].argc], forms[i].usage);
     if (o->json && argc != 1)
         return cli_fail(EXIT_USAGE, "signal: --json belongs to list");
-    if (o->for_ns && argc != 3)
+    if (o->hold.ns && argc != 3)
         return cli_fail(EXIT_USAGE, "signal: --for belongs to set");
     if (argc > 1 && !sight_is_name(argv[1]))
         return cli_fail(EXIT_USAGE, "signal: '%s' is not the name of a signal", argv[1]);
@@ -170,11 +170,14 @@ static int parse(const struct opt *opts, size_t n_opts, int argc, char **argv,
 
 static int run(const struct cli_env *env, int argc, char **argv)
 {
-    struct signal_opts o = {.boards = env->boards};
+    struct signal_opts o = {
+        .boards = env->boards,
+        .hold = {.least_ns = OPT_TIME_LEAST, .most_ns = SIGNAL_FOR_MAX_S * NS_PER_S},
+    };
     auto_(httpc_free) struct httpc *daemon = NULL;
     const struct opt opts[] = {
         {"for", 0, "TIME", "set: how long the value holds (15 min; 24 h at most)",
-         opt_duration, &o.for_ns},
+         opt_time, &o.hold},
         OPT_JSON(&o.json),
         OPT_BOARDS(&o.boards),
     };

@@ -2,6 +2,7 @@
 
 #include <ctype.h>
 #include <errno.h>
+#include <inttypes.h>
 #include <stdio.h>
 #include <string.h>
 #include <unistd.h>
@@ -109,46 +110,36 @@ int opt_cap(const char *text, void *ret, uw_error *err)
     return parse_cap(text, ret, err);
 }
 
-/* A number alone is seconds.  `least_s`, `most_s`: what the error names. */
-static int read_time(const char *text, double least_s, double most_s, uint64_t *ret_ns,
-                     uw_error *err)
+/* "600 s", "365 d" */
+static void limit_text(uint64_t ns, char ret[32])
 {
-    double s = 0;
+    const uint64_t day = 86400 * NS_PER_S;
 
-    if (parse_double(text, &s, NULL) == 0) {
-        if (!(s >= 0 && s < 1e9))
-            return fail(err, -ERANGE, "'%s' is outside %g s..%g s", text, least_s,
-                        most_s);
-        *ret_ns = ns_of_s(s);
-        return 0;
-    }
-    return parse_duration(text, ret_ns, err);
-}
-
-int opt_duration(const char *text, void *ret, uw_error *err)
-{
-    uint64_t ns = 0;
-
-    int r = read_time(text, 0, 1e9, &ns, err);
-    if (r < 0)
-        return r;
-    if (ns == 0)
-        return fail(err, -ERANGE, "'%s' is not above 0 s", text);
-    *(uint64_t *)ret = ns;
-    return 0;
+    if (ns > 0 && ns % day == 0)
+        (void)snprintf(ret, 32, "%" PRIu64 " d", ns / day);
+    else
+        (void)snprintf(ret, 32, "%g s", s_of_ns(ns));
 }
 
 int opt_time(const char *text, void *ret, uw_error *err)
 {
     struct opt_time *o = ret;
-    uint64_t ns = 0;
+    char least[32], most[32];
+    uint64_t ns = UINT64_MAX; /* above every limit */
+    double s = 0;
+    int r = 0;
 
-    int r = read_time(text, s_of_ns(o->least_ns), s_of_ns(o->most_ns), &ns, err);
-    if (r < 0)
+    if (parse_double(text, &s, NULL) < 0)
+        r = parse_duration(text, &ns, err);
+    else if (s >= 0 && s <= DURATION_MAX_S)
+        ns = ns_of_s(s);
+    if (r < 0 && r != -ERANGE)
         return r;
-    if (ns < o->least_ns || ns > o->most_ns)
-        return fail(err, -ERANGE, "'%s' is outside %g s..%g s", text,
-                    s_of_ns(o->least_ns), s_of_ns(o->most_ns));
+    if (ns < o->least_ns || ns > o->most_ns) {
+        limit_text(o->least_ns, least);
+        limit_text(o->most_ns, most);
+        return fail(err, -ERANGE, "'%s' is outside %s..%s", text, least, most);
+    }
     o->ns = ns;
     return 0;
 }

@@ -57,15 +57,15 @@ struct opt_watts {
 };
 int opt_watts(const char *text, void *ret, uw_error *err); /* struct opt_watts */
 int opt_cap(const char *text, void *ret, uw_error *err);   /* struct cap_arg */
-/* uint64_t, ns.  A number without a unit is seconds, as timeout(1) and watch(1) take it:
- * every option of the commands whose usual values are seconds or minutes.  opt_job_time()
- * (hours) and underwattd's --token-for (days) want a unit, as files and the API do.
+/* A time of a range; ns stays as it is where the option is not given.  A number without a
+ * unit is seconds, as timeout(1) and watch(1) take it: every option of the commands whose
+ * usual values are seconds or minutes.  opt_job_time() (hours) and underwattd's
+ * --token-for (days) want a unit, as files and the API do.
  */
-int opt_duration(const char *text, void *ret, uw_error *err); /* above 0 */
-/* A time of a range; ns stays as it is where the option is not given. */
 struct opt_time {
     uint64_t least_ns, most_ns, ns;
 };
+#define OPT_TIME_LEAST NS_PER_MS /* of a time that must be above 0 */
 int opt_time(const char *text, void *ret, uw_error *err); /* struct opt_time */
 /* "0.30" or "0.30 EUR" */
 struct opt_price {

@@ -19,8 +19,6 @@ enum {
     NAMES = 10,       /* … after which signals are queried again */
     BACKOFF_MAX = 16, /* most periods between two attempts */
 };
-/* 100 years: the daemon accepts no longer limit (parse_duration()). */
-#define LIMIT_MAX_S 3155760000
 static const char *const words[NODE_WHATS] = {
     [NODE_DEPTH] = "depth", [NODE_WAIT] = "wait", [NODE_GPUS] = "gpus"};
 
@@ -138,7 +136,7 @@ char *node_job_body(const struct collector_config *config, const struct slurm_jo
     if (kind)
         json_out_text(o, "underwatt.kind", kind);
     json_out_end(o);
-    if (job->limit_s > 0 && job->limit_s <= LIMIT_MAX_S)
+    if (job->limit_s > 0 && job->limit_s <= DURATION_MAX_S)
         duration(o, "time_limit", (uint64_t)job->limit_s);
     duration(o, "for", for_ns / NS_PER_S);
     json_out_end(o);

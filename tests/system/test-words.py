@@ -79,6 +79,10 @@ WRONG = [  # what is typed, what is in the one line
     (["sweep", "--sim", "v100", "--workload", "resent50"], ["--workload: 'resent50' is none of: ", "vgg19", "did you mean 'resnet50'?"]),
     (["top", "-d", "-1"], ["--delay", "'-1' is outside 0.2 s..60 s"]),
     (["explain", "--boards"], ["--boards", "needs a value"]),
+    (["cap", "set", "200W", "--for", "366d"], ["cap: --for: '366d' is outside 0.001 s..365 d"]),
+    (["cap", "set", "200W", "--for", "1e9"], ["cap: --for: '1e9' is outside 0.001 s..365 d"]),
+    (["release", "0", "--for", "40000d"], ["release: --for: '40000d' is outside 0.001 s..365 d"]),
+    (["signal", "set", "carbon", "1", "--for", "25h"], ["signal: --for: '25h' is outside 0.001 s..1 d"]),
 ]
 for words, says in WRONG:
     p = ask(uwtest.program("underwatt"), *words)

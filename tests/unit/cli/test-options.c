@@ -95,6 +95,7 @@ static void quiet(bool on)
 static void run_case(size_t i)
 {
     struct values v = {.runs = 5};
+    struct opt_time hold = {.least_ns = OPT_TIME_LEAST, .most_ns = 60 * NS_PER_S};
     const struct opt opts[] = {
         {"quiet", 'q', NULL, "say nothing", opt_flag, &v.quiet},
         {"name", 0, "NAME", "a name", opt_text, &v.name},
@@ -102,7 +103,7 @@ static void run_case(size_t i)
         {"factor", 0, "F", "a factor", opt_double, &v.factor},
         {"watts", 0, "W", "a power", opt_watts, &v.watts},
         {"cap", 0, "W|N%", "a cap", opt_cap, &v.cap},
-        {"for", 0, "TIME", "a time", opt_duration, &v.ns},
+        {"for", 0, "TIME", "a time", opt_time, &hold},
     };
     struct opts_rest rest = {.argc = -7};
     char words[8][32];
@@ -116,6 +117,7 @@ static void run_case(size_t i)
     quiet(true); /* the help is no TAP */
     int r = opts_parse(&cmd_test, opts, n_elements(opts), argc, argv, &rest);
     quiet(false);
+    v.ns = hold.ns;
     is_int(r, cases[i].r, "%s: returns %d", cases[i].what, cases[i].r);
     ok(same(&v, &cases[i].v), "%s: values", cases[i].what);
     if (r != OPTS_GO) {
@@ -150,7 +152,8 @@ static void negative(void)
 static void times(void)
 {
     struct opt_time t = {.least_ns = NS_PER_S, .most_ns = 60 * NS_PER_S, .ns = 7};
-    uint64_t ns = 7;
+    struct opt_time days = {.least_ns = OPT_TIME_LEAST,
+                            .most_ns = 365 * 86400 * NS_PER_S};
     uw_error err = {""};
 
     is_int(opt_time("2h", &t, &err), -ERANGE, "a time above its range");
@@ -160,9 +163,16 @@ static void times(void)
     is_int((long long)t.ns, 7, "… changes nothing");
     is_int(opt_time("60", &t, NULL), 0, "the end of the range");
     is_int((long long)t.ns, 60LL * NS_PER_S, "… in seconds");
-    is_int(opt_duration("0 s", &ns, &err), -ERANGE, "a time of nothing");
-    is_str(err.text, "'0 s' is not above 0 s", "… is named");
-    is_int((long long)ns, 7, "… and changes nothing");
+    static const char *const beyond[] = {"0",    "0 s", "-5",     "1 us",
+                                         "366d", "1e9", "40000d", "1e99"};
+    for (size_t i = 0; i < n_elements(beyond); i++) {
+        char says[80];
+        (void)snprintf(says, sizeof says, "'%s' is outside 0.001 s..365 d", beyond[i]);
+        is_int(opt_time(beyond[i], &days, &err), -ERANGE, "%s", beyond[i]);
+        is_str(err.text, says, "… is named, with the limits of the option");
+    }
+    ok(days.ns == 0 && opt_time("365d", &days, NULL) == 0 && days.ns == days.most_ns,
+       "the most");
 }
 
 /* Files are tried when all words are parsed, and the last value of an option counts. */
