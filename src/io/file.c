@@ -17,6 +17,14 @@
 #include "base/auto.h"
 #include "base/error.h"
 
+enum { LINKS_MAX = 40 }; /* as in the kernel */
+
+/* A path in errors. */
+static const char *shown(const char *path)
+{
+    return *path ? path : "''";
+}
+
 /* Read up to max + 1 bytes into a buffer that grows; 0 or -errno. */
 static int read_all(int fd, size_t max, char **ret_text, size_t *ret_len)
 {
@@ -84,7 +92,7 @@ int file_read(const char *path, size_t max, char **ret_text, size_t *ret_len,
     struct stat st;
 
     if (fd < 0 || fstat(fd, &st) < 0)
-        return fail(err, -errno, "%s: %s", path, strerror(errno));
+        return fail(err, -errno, "%s: %s", shown(path), strerror(errno));
     if (flag && S_ISFIFO(st.st_mode))
         return fail(err, -EINVAL, "%s: not a regular file", path);
     if (flag && fcntl(fd, F_SETFL, 0) < 0)
@@ -267,7 +275,7 @@ int file_check_read(const char *path, uw_error *err)
     int r = stat(path, &st) < 0 ? -errno : S_ISDIR(st.st_mode) ? -EISDIR : 0;
     if (r == 0 && faccessat(AT_FDCWD, path, R_OK, AT_EACCESS) < 0)
         r = -errno;
-    return r < 0 ? fail(err, r, "cannot read %s: %s", path, strerror(-r)) : 0;
+    return r < 0 ? fail(err, r, "cannot read %s: %s", shown(path), strerror(-r)) : 0;
 }
 
 static int write_all(int fd, const char *data, size_t len)
@@ -306,12 +314,33 @@ static int sync_folder(const char *path)
     return fsync(fd) < 0 && errno != EINVAL && errno != EROFS ? -errno : 0;
 }
 
-/* A file that is to be replaced. */
+/* A file that is to be made or replaced. */
 struct target {
     bool there;
     struct stat st;
-    char path[PATH_MAX]; /* without links; only if it is there */
+    char path[PATH_MAX]; /* without links; of a file that is not there, of its own name */
 };
+
+/* Follows the links of the name itself, whose file is not there, as open() with O_CREAT
+ * does.
+ */
+static void follow_links(char path[PATH_MAX])
+{
+    char to[PATH_MAX], from[PATH_MAX];
+
+    for (int i = 0; i < LINKS_MAX; i++) {
+        ssize_t n = readlink(path, to, sizeof to - 1);
+        if (n <= 0)
+            return;
+        to[n] = '\0';
+        const char *slash = strrchr(path, '/');
+        int folder = to[0] == '/' || !slash ? 0 : (int)(slash - path) + 1;
+        memcpy(from, path, PATH_MAX);
+        int len = snprintf(path, PATH_MAX, "%.*s%s", folder, from, to);
+        if (len >= PATH_MAX)
+            return; /* no file can have this path */
+    }
+}
 
 /* The kernel follows the links, which it refuses for another user's link in /tmp;
  * realpath() does not know that rule.
@@ -323,8 +352,12 @@ static void find_target(const char *path, struct target *ret)
     struct stat st;
 
     ret->there = fd >= 0 && fstat(fd, &ret->st) == 0;
-    if (!ret->there)
+    if (!ret->there) {
+        (void)snprintf(ret->path, sizeof ret->path, "%s", path);
+        if (errno == ENOENT)
+            follow_links(ret->path);
         return;
+    }
     (void)snprintf(name, sizeof name, "/proc/self/fd/%d", fd);
     ssize_t n = readlink(name, ret->path, sizeof ret->path - 1);
     ret->path[n < 0 ? 0 : n] = '\0';
@@ -400,7 +433,7 @@ int file_write(const char *path, const void *data, size_t len, mode_t mode, uw_e
     if (target.there && is_in_place(path, &target.st))
         return write_in_place(path, data, len, err);
     bool keeps = target.there && mode == FILE_MODE_UMASK;
-    const char *to = keeps ? target.path : path;
+    const char *to = mode == FILE_MODE_UMASK ? target.path : path;
     if (mode == FILE_MODE_UMASK)
         mode = default_mode();
     if (asprintf(&temp, "%s.XXXXXX", to) < 0) {
@@ -474,7 +507,7 @@ int file_check_write(const char *path, uw_error *err)
     if (r >= 0 && !(target.there && is_in_place(path, &target.st))) {
         r = target.there ? try_rename(&target) : 0;
         if (r >= 0)
-            r = try_new(target.there ? target.path : path);
+            r = try_new(target.path);
     }
     return r < 0 ? fail(err, r, "cannot write %s: %s", path, strerror(-r)) : 0;
 }
@@ -482,24 +515,24 @@ int file_check_write(const char *path, uw_error *err)
 /* Where file_write() puts the file: without links; "" for what is written in place. */
 static void find_place(const char *path, char *ret, size_t size)
 {
-    auto_(mem_free) char *folder = folder_of(path);
-    const char *slash = strrchr(path, '/');
-    struct target target;
+    struct target target, above;
 
     ret[0] = '\0';
     find_target(path, &target);
     if (target.there && !is_in_place(path, &target.st))
         (void)snprintf(ret, size, "%s", target.path);
-    if (target.there || !folder)
+    auto_(mem_free) char *folder = target.there ? NULL : folder_of(target.path);
+    if (!folder)
         return;
-    find_target(folder, &target);
-    if (target.there)
-        (void)snprintf(ret, size, "%s/%s", target.path, slash ? slash + 1 : path);
+    const char *slash = strrchr(target.path, '/');
+    find_target(folder, &above);
+    if (above.there)
+        (void)snprintf(ret, size, "%s/%s", above.path, slash ? slash + 1 : target.path);
 }
 
 bool file_is_same(const char *a, const char *b)
 {
-    char place_a[PATH_MAX + NAME_MAX + 2], place_b[sizeof place_a];
+    char place_a[2 * PATH_MAX], place_b[sizeof place_a];
 
     if (strcmp(a, b) == 0)
         return true;

@@ -213,6 +213,9 @@ static void reads(void)
        "one byte over the bound: %s", err.text);
     ok(file_read(at("none"), 10, &text, &len, &err) == -ENOENT && !text, "not there");
     ok(file_read(dir, 10, &text, &len, &err) == -EISDIR && !text, "a folder");
+    ok(file_read("", 10, &text, &len, &err) == -ENOENT &&
+           strcmp(err.text, "'': No such file or directory") == 0,
+       "an empty name: %s", err.text);
     ok(file_read("/proc/self/stat", 10000, &text, NULL, &err) == 0 && strlen(text) > 10,
        "a file of /proc, whose size is 0");
     free(take(text));
