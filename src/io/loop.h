@@ -123,8 +123,8 @@ struct loop_child_opts {
  * are passed to children with inherit (a make's job server, an MPI's PMI).
  */
 void loop_child_keep_inherited(void);
-/* -ENOENT, -EACCES or -ENOEXEC (127 and 126 in a shell) as from program_find() and
- * program_exec(), with argv[0] in *err.  The child gets no other descriptors of this
+/* -ENOENT, -EACCES, -EISDIR or -ENOEXEC (127 and 126 in a shell) as from program_find()
+ * and program_exec(), with argv[0] in *err.  The child gets no other descriptors of this
  * process than those above, whatever library opened them.  Signals that we handle have
  * their default there, those that our caller ignores (nohup) stay ignored, except
  * SIGPIPE.

@@ -51,7 +51,13 @@ static bool is_own_kind(const struct header *h)
 
     return fd >= 0 && read(fd, &own, sizeof own) == (ssize_t)sizeof own &&
            h->elf.e_machine == own.elf.e_machine &&
-           memcmp(h->elf.e_ident, own.elf.e_ident, EI_VERSION) == 0 &&
+           memcmp(h->elf.e_ident, own.elf.e_ident, EI_VERSION) == 0;
+}
+
+/* Whether the kernel executes a file with this header: an object file it does not. */
+static bool is_program(const struct header *h)
+{
+    return (h->elf.e_type == ET_EXEC || h->elf.e_type == ET_DYN) && h->elf.e_phnum > 0 &&
            h->elf.e_phentsize == sizeof(struct segment);
 }
 
@@ -91,10 +97,13 @@ static enum needs read_needs(const char *path, char *ret)
     ssize_t n = fd < 0 ? -1 : pread(fd, head.text, HEAD, 0); /* it may be unreadable */
     if (n > 2 && memcmp(head.text, "#!", 2) == 0)
         return read_script(head.text, ret) ? NEEDS_INTERPRETER : NEEDS_NOTHING;
-    if (n >= (ssize_t)sizeof head.header && memcmp(head.text, ELFMAG, SELFMAG) == 0 &&
-        is_own_kind(&head.header))
-        return read_loader(fd, &head.header, ret);
-    return NEEDS_NOTHING;
+    if (n < SELFMAG || memcmp(head.text, ELFMAG, SELFMAG) != 0)
+        return NEEDS_NOTHING;
+    if (n < (ssize_t)sizeof head.header)
+        return IS_DAMAGED;
+    if (!is_own_kind(&head.header))
+        return NEEDS_NOTHING;
+    return is_program(&head.header) ? read_loader(fd, &head.header, ret) : IS_DAMAGED;
 }
 
 static int check_one(const char *path)
@@ -103,6 +112,8 @@ static int check_one(const char *path)
 
     if (stat(path, &st) < 0)
         return -errno;
+    if (S_ISDIR(st.st_mode))
+        return -EISDIR;
     if (!S_ISREG(st.st_mode))
         return -EACCES;
     return faccessat(AT_FDCWD, path, X_OK, AT_EACCESS) < 0 ? -errno : 0;
@@ -144,8 +155,8 @@ static int check_file(const char *path, uw_error *err)
 /* Whether execvp() goes on to the next folder of PATH. */
 static bool goes_on(int r)
 {
-    return r == -EACCES || r == -ENOENT || r == -ESTALE || r == -ENOTDIR ||
-           r == -ENODEV || r == -ETIMEDOUT;
+    return r == -EACCES || r == -EISDIR || r == -ENOENT || r == -ESTALE ||
+           r == -ENOTDIR || r == -ENODEV || r == -ETIMEDOUT;
 }
 
 /* Searches PATH.  A file that was found, but cannot be executed, is named. */
@@ -182,7 +193,7 @@ int program_find(const char *name, const char *folders, char *ret_path, size_t s
         r = fail(&why, -ENAMETOOLONG, "%s", strerror(ENAMETOOLONG));
     else
         r = check_file(name, &why);
-    return r < 0 ? fail(err, r, "%.100s: %s", name, why.text) : 0;
+    return r < 0 ? fail(err, r, "%.100s: %s", *name ? name : "''", why.text) : 0;
 }
 
 static bool is_elf(const char *path)

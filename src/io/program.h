@@ -9,8 +9,8 @@
 /* Finds the program as execvp() does; `folders` is PATH, NULL: not set.  Its file must be
  * executable, and so must the interpreter of a script and the loader of a program of this
  * machine's kind, whose program headers must lie in the file; the kernel alone knows
- * about files of other kinds.  Writes the path; -errno of execvp() with one line that
- * begins with the name.
+ * about files of other kinds.  Writes the path; -errno of execvp(), or -EISDIR, with one
+ * line that begins with the name.
  */
 int program_find(const char *name, const char *folders, char *ret_path, size_t size,
                  uw_error *err);

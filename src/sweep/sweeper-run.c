@@ -261,10 +261,11 @@ int sweeper_start_cmd(struct sweeper *s)
     energy_sum_mark(s->energy, s->begin_ns);
     int r = loop_child_new(s->loop, &cmd, on_exit_of_cmd, s, &s->child, &s->result.error);
     if (r < 0)
-        return sweeper_end_with(s, r == -ENOENT                    ? SWEEPER_NOT_FOUND
-                                   : r == -EACCES || r == -ENOEXEC ? SWEEPER_CANNOT_RUN
-                                   : s->started                    ? SWEEPER_FAILED
-                                                                   : SWEEPER_BEFORE);
+        return sweeper_end_with(s, r == -ENOENT ? SWEEPER_NOT_FOUND
+                                   : r == -EACCES || r == -EISDIR || r == -ENOEXEC
+                                       ? SWEEPER_CANNOT_RUN
+                                   : s->started ? SWEEPER_FAILED
+                                                : SWEEPER_BEFORE);
     s->started = s->running = true;
     s->stage = SWEEPER_S_RUN;
     tell_node(s, true);

@@ -52,10 +52,40 @@ def two_outputs(node, tmp):
             (["carbon", "--csv", "-", "--json", "-"], "carbon: --csv and --json both write to standard output"),
             (["sweep", "--state", "-", *cmd], "sweep: --state: '-' is standard output, not a file")):
         refused(node.run("underwatt", *map(str, words)), " ".join(map(str, words)), says)
+    (tmp / "to-new").symlink_to("new")
+    refused(node.run("underwatt", "measure", "--report", f"{tmp}/to-new", "--json", f"{tmp}/new", "--", "true"),
+            "a link to a file that is not there", f"both write to '{tmp}/to-new'")
     t.ok(here.read_text() == "kept" and not (tmp / "ran").exists() and not (tmp / "new").exists(), "nothing ran, nothing is written",
          os.listdir(tmp))
     p = node.run("underwatt", *sweep, "--step", "50", "--csv", str(tmp / "b"), "--json", str(tmp / "c"))
     t.ok(p.returncode == 0 and (tmp / "b").exists() and (tmp / "c").exists(), "two files are two outputs", p)
+
+
+def links(node, tmp):
+    """Outputs follow links, also to files that are not there yet."""
+    (tmp / "deep").mkdir()
+    (tmp / "one").symlink_to("two")
+    (tmp / "two").symlink_to("deep/state")
+    for state in ("made", "replaced"):
+        p = node.run("underwatt", "sweep", "--gpus", "0", "--step", "150", "--runs", "1", "--settle", "0", "--quiet", "--state",
+                     str(tmp / "one"), "--", "sleep", "0.1")
+        t.ok(p.returncode == 0 and (tmp / "one").is_symlink() and (tmp / "two").is_symlink() and
+             "underwatt_sweep" in (tmp / "deep" / "state").read_text() and os.listdir(tmp / "deep") == ["state"],
+             f"sweep --state: the file behind two links is {state}", f"{p.returncode} {p.stderr} {os.listdir(tmp)}")
+
+
+def damaged(node, tmp):
+    """A CMD whose file the kernel will not execute is no job."""
+    text = pathlib.Path("/bin/true").read_bytes()
+    for name, data in (("magic", text[:4]), ("header", text[:80]), ("object", text[:16] + b"\1\0" + text[18:])):
+        (tmp / name).write_bytes(data)
+        (tmp / name).chmod(0o755)
+    (tmp / "folder").mkdir()
+    for name, says in (("magic", "Exec format error"), ("header", "Exec format error"), ("object", "Exec format error"),
+                       ("folder", "Is a directory")):
+        for words in (["run", "--goal", "edp"], ["measure"], ["sweep"]):
+            refused(node.run("underwatt", *words, "--", str(tmp / name)), f"{words[0]} -- {name}", f"{tmp / name}: {says}", code=126)
+    refused(node.run("underwatt", "run", "--", ""), "run -- ''", "run: '': No such file", code=127)
 
 
 def not_written(node):
@@ -79,7 +109,12 @@ def main():
         pipes(tmp)
         with uwtest.Node(board="v100", count=1) as node:
             two_outputs(node, tmp)
+            links(node, tmp)
             not_written(node)
+            d = node.daemon()
+            damaged(node, tmp)
+            status, jobs = d.ask("GET", "/v1/jobs")
+            t.ok(status == 200 and not jobs["jobs"], "no job is recorded", jobs)
     t.done()
 
 

@@ -288,7 +288,7 @@ static int start(struct rig *rig, const struct loop_child_opts *opts)
     if (r < 0)
         note(rig, "%s%s",
              r == -ENOENT   ? "ENOENT"
-             : r == -EACCES ? "EACCES"
+             : r == -EISDIR ? "EISDIR"
                             : "?",
              strstr(err.text, opts->argv[0]) ? "" : " unnamed");
     return r;
@@ -378,7 +378,7 @@ static int program_start(const struct loop_child_opts *opts, pid_t pid, void *us
     const char *script = opts->argv[0];
 
     if (strcmp(script, "sh") != 0) {
-        int r = strcmp(script, "/") == 0 ? -EACCES : -ENOENT;
+        int r = strcmp(script, "/") == 0 ? -EISDIR : -ENOENT;
         if (err)
             (void)snprintf(err->text, sizeof err->text, "%s: not here", script);
         return r;
@@ -423,7 +423,7 @@ static const struct {
     {"a child's death by a signal", child_signal, "signal 9 gone"},
     {"a signal to a child", child_kill, "0 signal 15 gone"},
     {"a signal to a child's group", child_kill_group, "0 signal 15 gone"},
-    {"a program that is not there, one that is none", child_missing, "ENOENT EACCES 0"},
+    {"a program that is not there, one that is none", child_missing, "ENOENT EISDIR 0"},
     {"a forgotten child", child_forgotten, "a"},
 };
 

@@ -99,6 +99,13 @@ static void make(void)
     put_elf("second/short", 0, "/bin/sh");
     ok(truncate(at("second/short"), sizeof(ElfW(Ehdr)) + sizeof(ElfW(Phdr)) - 1) == 0,
        "without all of its program headers");
+    put_elf("second/object", 0, "/bin/sh");
+    const ElfW(Half) object = ET_REL;
+    auto_(fd_close) int fd = open(at("second/object"), O_WRONLY | O_CLOEXEC);
+    ok(pwrite(fd, &object, sizeof object, offsetof(ElfW(Ehdr), e_type)) == sizeof object,
+       "an object file");
+    put("second/magic", 0755, ELFMAG, SELFMAG);
+    ok(mkdir(at("second/folder"), 0755) == 0, "a folder in PATH");
     put_chain("of-short", 1, "short");
     put_chain("five", 5, "native");
     put_chain("six", 6, "native");
@@ -113,11 +120,14 @@ static void finds(void)
         const char *says; /* the error, or the end of the path */
     } cases[] = {
         {"none", true, -ENOENT, "none: no such program in PATH"},
-        {"", true, -ENOENT, ": No such file or directory"},
+        {"", true, -ENOENT, "'': No such file or directory"},
         {"first", true, -ENOENT, "first: no such program in PATH"},
         {"none", false, -ENOENT, "second/none: No such file or directory"},
         {"script/x", false, -ENOTDIR, "second/script/x: Not a directory"},
-        {".", false, -EACCES, "second/.: Permission denied"},
+        {".", false, -EISDIR, "second/.: Is a directory"},
+        {"folder", true, -EISDIR, "second/folder: Is a directory"},
+        {"magic", true, -ENOEXEC, "magic: Exec format error"},
+        {"object", true, -ENOEXEC, "object: Exec format error"},
         {"plain", true, -EACCES, "first/plain: Permission denied"},
         {"both", true, 0, "second/both"},
         {"shell", true, 0, "second/shell"},
