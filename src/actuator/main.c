@@ -602,8 +602,8 @@ static int take_option(struct program *p, char **argv, int *i)
             p->mode = options[k].mode;
         return 0;
     }
-    (void)fprintf(stderr, "underwatt-actuator: unknown option '%s' (see --help)%s\n",
-                  option, nearest_text(&near, hint));
+    (void)fprintf(stderr, "underwatt-actuator: %s '%s' (see --help)%s\n",
+                  asked_wrong(option), option, nearest_text(&near, hint));
     return USAGE;
 }
 

@@ -20,6 +20,11 @@ enum asked asked_for(const char *word)
     return ASKED_NOTHING;
 }
 
+const char *asked_wrong(const char *word)
+{
+    return word[0] == '-' ? "unknown option" : "unexpected argument";
+}
+
 enum asked asked_by(int argc, char **argv)
 {
     enum asked asked = asked_for(argc > 1 ? argv[1] : NULL);

@@ -14,4 +14,7 @@ enum asked asked_for(const char *word);
  */
 enum asked asked_by(int argc, char **argv);
 
+/* What a word of the command line that no program knows is called in its error. */
+const char *asked_wrong(const char *word);
+
 #endif

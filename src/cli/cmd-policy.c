@@ -91,9 +91,9 @@ static int check(const struct cli_env *env, const char *path)
     if (r >= 0)
         r = policy_file_read(path, text, len, hidden, &f, &err);
     if (r < 0)
-        return cli_fail(cli_exit_of(r), "policy: %s%s", err.text,
-                        hidden ? " (its text is not shown: not every user may read it)"
-                               : "");
+        return cli_fail(
+            r == -EFBIG ? EXIT_USAGE : cli_exit_of(r), "policy: %s%s", err.text,
+            hidden ? " (its text is not shown: not every user may read it)" : "");
     if (policy_file_check(f, on_finding, &found) > 0)
         return EXIT_USAGE;
     print_summary(env, f);

@@ -289,7 +289,7 @@ static int take_option(const struct cmd *cmd, const struct opt *o, const struct 
                         o->name, value);
     if (o->arg && !value) {
         value = argv[*i + 1];
-        if (!value)
+        if (!value || strcmp(value, "--") == 0) /* which --NAME=-- gives */
             return cli_fail(EXIT_USAGE, "%s: --%s needs a value: %s", cmd->name, o->name,
                             o->arg);
         (*i)++;

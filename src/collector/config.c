@@ -139,9 +139,12 @@ static int take_doc(struct yaml *doc, struct collector_config *ret, uw_error *er
 int collector_config_file(const char *path, struct collector_config *ret, uw_error *err)
 {
     struct yaml *doc = NULL;
-    int r = yaml_read_file(path, &doc, err);
+    bool hidden = false;
+    int r = yaml_read_shown(path, &doc, &hidden, err);
 
-    return r < 0 ? r : take_doc(doc, ret, err);
+    if (r == 0)
+        r = take_doc(doc, ret, err);
+    return r < 0 && hidden ? yaml_not_shown(r, err) : r;
 }
 
 /* ---- values ---- */

@@ -132,8 +132,8 @@ int main(int argc, char **argv)
     for (int i = 1; i < argc; i++) {
         bool is_check = strcmp(argv[i], "--check") == 0;
         if (!is_check && strcmp(argv[i], "--config") != 0) {
-            (void)fail(&err, -EINVAL, "unknown option '%.80s' (see --help)%s", argv[i],
-                       nearest_of(argv[i], options, hint));
+            (void)fail(&err, -EINVAL, "%s '%.80s' (see --help)%s", asked_wrong(argv[i]),
+                       argv[i], nearest_of(argv[i], options, hint));
             return complain(USAGE, err.text);
         }
         if (i + 1 == argc) {

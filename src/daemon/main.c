@@ -139,8 +139,8 @@ static int parse_args(int argc, char **argv, struct args *ret, uw_error *err)
             char hint[NEAREST_TEXT];
             for (k = 0; k < n_elements(options); k++)
                 nearest_try(&near, argv[i], strlen(argv[i]), options[k].name);
-            return fail(err, -EINVAL, "unknown option '%.80s' (see --help)%s", argv[i],
-                        nearest_text(&near, hint));
+            return fail(err, -EINVAL, "%s '%.80s' (see --help)%s", asked_wrong(argv[i]),
+                        argv[i], nearest_text(&near, hint));
         }
         if (options[k].flag) {
             *options[k].flag = true;
@@ -596,8 +596,9 @@ int main(int argc, char **argv)
         return check(&p);
     if (token_wanted(&p.args.token))
         return tokens(&p);
-    if (privileges_drop(p.args.user, &err) < 0)
-        return complain(FAILED, err.text);
+    int r = privileges_drop(p.args.user, &err);
+    if (r < 0)
+        return complain(r == -ENOENT ? USAGE : FAILED, err.text);
     /* Keep memory small: one heap for all threads, freed memory is returned. */
     (void)mallopt(M_ARENA_MAX, 1);
     (void)mallopt(M_TRIM_THRESHOLD, 128 * 1024);

@@ -96,6 +96,19 @@ static int become(int argc, char **argv)
 
 /* ---- beginning ---- */
 
+/* The actuator reads it, which would end with more lines. */
+static int check_config(const char *path)
+{
+    uw_error err = {""};
+    int r = !path          ? 0
+            : *path != '/' ? fail(&err, -EINVAL, "'%s' is not an absolute path", path)
+                           : file_check_read(path, &err);
+
+    if (r < 0)
+        start_say("--actuator-config: %s", err.text);
+    return r < 0 ? START_USAGE : 0;
+}
+
 static int parse(struct program *p, int argc, char **argv)
 {
     const struct {
@@ -127,7 +140,7 @@ static int parse(struct program *p, int argc, char **argv)
             char hint[NEAREST_TEXT];
             for (k = 0; k < n_elements(options); k++)
                 nearest_try(&near, argv[i], strlen(argv[i]), options[k].name);
-            start_say("unknown option '%s' (see --help)%s", argv[i],
+            start_say("%s '%s' (see --help)%s", asked_wrong(argv[i]), argv[i],
                       nearest_text(&near, hint));
             return START_USAGE;
         }
@@ -138,7 +151,7 @@ static int parse(struct program *p, int argc, char **argv)
         *options[k].value = argv[++i];
     }
     p->daemon_args = argv + (i < argc ? i + 1 : i);
-    return 0;
+    return check_config(p->actuator_config);
 }
 
 static int find_program(const char *given, const char *name, char *ret, size_t size,
@@ -339,12 +352,13 @@ static int find_user(struct program *p, bool simulated, uid_t *ret, uw_error *er
         return fail(err, -EPERM, "--user needs root; this is uid %u", geteuid());
     if (geteuid() != 0)
         return 0;
-    if (!p->user)
+    bool named = p->user != NULL;
+    if (!named)
         p->user = simulated && !getpwnam("underwatt") ? "root" : "underwatt";
     const struct passwd *pw = getpwnam(p->user);
     if (!pw)
         return fail(
-            err, -ENOENT,
+            err, named ? -EINVAL : -ENOENT,
             "user '%.60s' does not exist: create it (useradd --system %.60s), or name "
             "another with --user",
             p->user, p->user);

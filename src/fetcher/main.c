@@ -105,7 +105,8 @@ static int configure(struct loop *loop, const char *path, struct signals_config 
     (void)file_read(ZONE_FOLDER "/iso3166.tab", COUNTRIES_MAX, &countries, NULL, NULL);
     int r = signals_config_file(path, countries, ret, err);
     if (r == -ENOENT)
-        return fail(err, r, "%s: there is no such file: no source is configured", path);
+        return fail(err, r, "%s: %s: no source is configured", *path ? path : "''",
+                    strerror(-r));
     if (r == 0)
         r = check_secrets(ret, err);
     if (r == 0)
@@ -334,8 +335,8 @@ int main(int argc, char **argv)
             if (i + 1 < argc && argv[i + 1][0] != '-')
                 config = argv[++i];
         } else if (strcmp(argv[i], "--config") != 0) {
-            (void)fail(&err, -EINVAL, "unknown option '%.80s' (see --help)%s", argv[i],
-                       nearest_of(argv[i], options, hint));
+            (void)fail(&err, -EINVAL, "%s '%.80s' (see --help)%s", asked_wrong(argv[i]),
+                       argv[i], nearest_of(argv[i], options, hint));
             return complain(USAGE, err.text);
         } else if (++i == argc) {
             return complain(USAGE, "--config needs a value");

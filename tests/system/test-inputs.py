@@ -102,11 +102,43 @@ def not_written(node):
         t.ok(p.returncode == 1 and "cannot write to stdout" in p.stderr, f"{' '.join(words)} >/dev/full", f"{p.returncode} {p.stderr}")
 
 
+def words():
+    """What programs without commands say to a word, a file and a user that are not there."""
+    for name in ("underwattd", "underwatt-actuator", "underwatt-signals", "underwatt-slurm-collector", "underwatt-start"):
+        refused(ask(name, "foo"), f"{name} foo", "unexpected argument 'foo' (see --help)")
+        refused(ask(name, "--foo"), f"{name} --foo", "unknown option '--foo' (see --help)")
+    refused(ask("underwatt-signals", "--check", "/nothere"), "signals --check /nothere", "/nothere: No such file or directory: no source is")
+    refused(ask("underwatt-signals", "--check", ""), "signals --check ''", "'': No such file or directory")
+    refused(ask("underwattd", "--check", ""), "underwattd --check ''", "'': No such file or directory")
+    refused(ask("underwatt", "policy", "check", ""), "policy check ''", "cannot read '': No such file or directory")
+    refused(ask("underwatt", "run", "--goal", "--", "true"), "run --goal -- true", "run: --goal needs a value: GOAL")
+    refused(ask("underwatt-start", "--actuator-config", "a.yaml"), "--actuator-config a.yaml",
+            "--actuator-config: 'a.yaml' is not an absolute path")
+    refused(ask("underwatt-start", "--actuator-config", "/nothere"), "--actuator-config /nothere",
+            "--actuator-config: cannot read /nothere: No such file or directory")
+    if os.geteuid() == 0:
+        refused(ask("underwattd", "--user", "nosuch"), "underwattd --user nosuch", "--user nosuch: no such user")
+        refused(ask("underwatt-start", "--user", "nosuch"), "underwatt-start --user nosuch", "user 'nosuch' does not exist")
+
+
+def configurations(tmp):
+    """One form of an error in all programs, and a file that is too large."""
+    bad, large = tmp / "bad.yaml", tmp / "large.yaml"
+    bad.write_text("a: [1\n")
+    large.write_bytes(b"#" * (5 << 20))
+    for name in (["underwattd", "--check"], ["underwatt-signals", "--check"], ["underwatt-slurm-collector", "--check"],
+                 ["underwatt", "policy", "check"]):
+        refused(ask(*name, bad), f"{' '.join(name)} BAD", f"{bad}:2: flow sequence without a closing bracket")
+        refused(ask(*name, large), f"{' '.join(name)} LARGE", f"{large}: larger than 1048576 bytes")
+
+
 def main():
     with tempfile.TemporaryDirectory() as name:
         tmp = pathlib.Path(name)
         tmp.chmod(0o755)
         pipes(tmp)
+        words()
+        configurations(tmp)
         with uwtest.Node(board="v100", count=1) as node:
             two_outputs(node, tmp)
             links(node, tmp)

@@ -130,7 +130,7 @@ def large(node, path):
     t.ok(f"  rule r255, GPU {BOARDS - 1}: false: its condition is false; reads carbon 430 g/kWh" in lines, "… up to the last", lines[-1])
     big.write_text(text + "# one more\n")
     p = node.run("underwatt", "policy", "check", str(big))
-    t.ok(p.returncode == 1 and "larger than 1048576 bytes" in p.stderr, "a larger file is refused, as policy.file is", p.stderr)
+    t.ok(p.returncode == 2 and "larger than 1048576 bytes" in p.stderr, "a larger file is refused, as policy.file is", p.stderr)
 
 
 def wrong(node, d, path):
