@@ -46,12 +46,28 @@ for words, near in ((["underwattd", "--cnofig", "F"], "--config"), (["underwattd
     t.ok(p.returncode == 2 and len(p.stderr.splitlines()) == 1 and f"did you mean '{near}'?" in p.stderr and not p.stdout,
          " ".join(words), f"{p.returncode} {p.stderr}")
 
-for command in re.findall(r"^  ([a-z]+) ", ask(uwtest.program("underwatt"), "--help").stdout, re.M):
+COMMANDS = re.findall(r"^  ([a-z]+) ", ask(uwtest.program("underwatt"), "--help").stdout, re.M)
+for command in COMMANDS:
     for word, says in (("-V", "underwatt "), ("--version", "underwatt "), ("-h", f"usage: underwatt {command} "),
                        ("--help", f"usage: underwatt {command} ")):
         p = ask(uwtest.program("underwatt"), command, word)
         t.ok(p.returncode == 0 and p.stdout.startswith(says) and not p.stderr, f"{command} {word}",
              f"{p.returncode} {p.stdout} {p.stderr}")
+
+# underwatt(1) names every command, and a man page every option of its --help.
+MAN = uwtest.TOP / "docs" / "man"
+for command in COMMANDS:
+    text = (MAN / "underwatt.1.scd").read_text()
+    t.ok(f"\n*{command}*\n" in text and f"*underwatt-{command}*(1)" in text, f"underwatt(1) names {command}")
+PAGES = [(["underwatt", c], [f"underwatt-{c}.1"] + ["underwatt-carbon.1"] * (c == "price"))  # which it refers to
+         for c in COMMANDS]
+PAGES += [([name], [f"{name}.1" if name == "underwatt-sim" else f"{name}.8"]) for name in PROGRAMS if name != "underwatt"]
+for words, pages in PAGES:
+    text = "".join((MAN / f"{page}.scd").read_text().replace("\\", "") for page in pages)
+    said = ask(uwtest.program(words[0]), *words[1:], "--help").stdout
+    lost = [o for o in re.findall(r"(?<![\w-])--?[a-zA-Z][\w-]*", said)
+            if o not in ("-h", "--help", "-V", "--version") and not re.search(re.escape(o) + r"(?![\w-])", text)]
+    t.ok(said and not lost, f"{pages[0]} names the options of {' '.join(words)}", lost)
 
 PYTHON = str(uwtest.TOP / "python")
 for word in ("-V", "--version", "version", "-h", "--help", "help"):
