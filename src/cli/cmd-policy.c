@@ -100,6 +100,7 @@ static int check(const struct cli_env *env, const char *path)
     (void)fflush(stdout);
     if (!hidden)
         policy_would(env, text);
+    printf("%s: OK\n", path);
     return EXIT_OK;
 }
 

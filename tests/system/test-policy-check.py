@@ -161,8 +161,10 @@ def main():
         new.write_text(NEW)
         p = node.run("underwatt", "policy", "check", str(new))
         t.ok(p.returncode == 0 and not p.stderr and "now" not in p.stdout, "without a daemon: what the file asks for alone", p)
+        t.ok(p.stdout.endswith(f"\n{new}: OK\n"), "the last line: the policy is valid", p)
         d = node.daemon(f"policy: {{file: {path}}}\n")
         p = node.run("underwatt", "policy", "check", str(new))
+        t.ok(p.stdout.endswith(f"\n{new}: OK\n"), "beside a daemon, too", p)
         t.ok(p.returncode == 0 and "  GPU 0: no cap\n" in p.stdout and "rule fuse, GPU 0: unknown: rack.power is unknown" in p.stdout,
              "beside a daemon without a policy", p)
         path.write_text(IN_FORCE)

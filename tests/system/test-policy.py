@@ -76,7 +76,7 @@ def main():
              "its rules and classes are printed", p)
         t.ok("presets: aggressive 70 %, balanced 85 %, minimal 95 %, overnight 60 %" in lines and
              "rule night: soft overnight (60 %)" in lines, "presets by name", p)
-        t.ok("rule nobody-waits: goal edp, priority 10" in lines and lines[-1] == "7 rules, 3 classes, 2 limits",
+        t.ok("rule nobody-waits: goal edp, priority 10" in lines and lines[-2] == "7 rules, 3 classes, 2 limits",
              "its goals and sums", p)
         t.ok("limit temperature: 83 °C" in lines and "limit rise: 83.3 W/s" in lines and "  no daemon answers: "
              "what the limits would hold now is unknown" in lines, "its limits", p)
