@@ -164,9 +164,7 @@ static uint64_t scatter(uint64_t k)
 
 /* The next sampling time that all samplers share, so that the node wakes up once for all
  * boards.  There is one in every n * GRID_MS; the times for any n are a subset of those
- * for n = 1.  Jitter avoids aliasing with periods of the load or sensor.  No multiple of
- * GRID_MS that is used is near one of the counter's 100 ms: else each call would see the
- * same part of that period, and not when the counter changes.
+ * for n = 1.  Jitter, and a grid out of step with counters of 100 ms, avoid aliasing.
  */
 static uint64_t shared_moment(uint64_t at, uint64_t n)
 {

@@ -160,14 +160,11 @@ static void not_in_force(void)
         enum job_caps caps;
         struct cap_arg cap;
         const char *said;
-    } cases[] = {
-        {JOB_CAPS_SEARCH, {0}, "  cap    none was found before the job ended\n"},
-        {JOB_CAPS_NAMED,
-         {.mw = 200000},
-         "  cap    200 W was never in force\n"},
-        {JOB_CAPS_NAMED,
-         {.percent = 80},
-         "  cap    80 % of the default limit was never in force\n"}};
+    } cases[] = {{JOB_CAPS_SEARCH, {0}, "  cap    none was found before the job ended\n"},
+                 {JOB_CAPS_NAMED, {.mw = 200000}, "  cap    200 W was never in force\n"},
+                 {JOB_CAPS_NAMED,
+                  {.percent = 80},
+                  "  cap    80 % of the default limit was never in force\n"}};
     struct tuner_report tuner = {.original_mw = 300000};
     const struct cmd cmd = {.name = "run"};
     const struct job_result result = {.tuner = &tuner};
