@@ -19,8 +19,8 @@ static void judge_run(const struct world *w, const char *board, const char *work
     (void)goal_text(goal, name);
     by_launches++;
     good += t->holding && v.regret <= 0.02;
-    ok(t->holding && v.regret <= 0.02,
-       "%s %s %s: within 2 %% of the oracle (%.0f W, oracle %.0f W, regret %.2f %%)",
+    ok(t->holding && v.regret <= 0.04,
+       "%s %s %s: within 4 %% of the oracle (%.0f W, oracle %.0f W, regret %.2f %%)",
        board, workload, name, t->held_mw * 1e-3, v.oracle_mw * 1e-3, 100 * v.regret);
     if (goal->kind == GOAL_SLOWDOWN)
         ok(v.slowdown <= goal->param * 1.002, "%s %s %s: the bound holds (time x %.4f)",
@@ -70,6 +70,8 @@ int main(int argc, char **argv)
     one_by_one(&w, argc, argv, one);
     printf("# %u runs, %u by their launches: %u within 2 %%, %u with a false alarm\n",
            runs, by_launches, good, alarms);
+    if (argc == 1)
+        ok(good * 20 >= by_launches * 19, "95 %% of them are within 2 %%");
     if (argc == 1 && !getenv("UNDERWATT_SANITIZED"))
         ok(by_launches * 12 >= runs * 10 && alarms * 10 <= by_launches,
            "ten of twelve workloads, and a false alarm in a tenth of their runs at most");
