@@ -43,7 +43,7 @@ const char *within_text(double v, double half, char ret[WITHIN_TEXT])
 {
     struct within w = within(v, half);
 
-    if (half > 0)
+    if (half > 0 && isfinite(half))
         (void)snprintf(ret, WITHIN_TEXT, "%.*f ± %.*f", w.places, w.v, w.places, w.half);
     else
         (void)snprintf(ret, WITHIN_TEXT, "%.*f", w.places, w.v);

@@ -245,7 +245,7 @@ static void print_caps(const struct tuner_report *t, FILE *to)
         struct meter_result energy = {
             .energy_j = e, .half_j = WITHIN_95 * savings_mean_energy_rse(mean) * e};
         (void)fprintf(
-            to, "         %4.0f W  %8.*f s/step%s/step  %u window%s%s%s\n",
+            to, "         %4.0f W  %8.*f s/step %s/step  %u window%s%s%s\n",
             w_of_mw(cap[i].cap_mw), step.places, step.v, energy_cell(&energy, cell),
             mean->windows, mean->windows == 1 ? "" : "s",
             cap[i].cap_mw >= reference_mw ? "  (reference)" : "", held ? "  (held)" : "");

@@ -38,8 +38,8 @@ static void draw_title(const struct top *t, struct grid *g)
 
     for (size_t i = 0; i < t->n_boards; i++) {
         const struct top_board *b = &t->board[i];
-        power += isnan(b->power_w) ? 0 : round(b->power_w);
-        cap += isnan(b->cap_w) ? 0 : round(b->cap_w);
+        power += isnan(b->power_w) ? 0 : rint(b->power_w);
+        cap += isnan(b->cap_w) ? 0 : rint(b->cap_w);
         today += isnan(b->today_j) ? 0 : b->today_j;
     }
     unsigned col =

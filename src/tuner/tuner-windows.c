@@ -279,7 +279,7 @@ static int window_told(struct tuner *t)
 
 static void note_lost(struct tuner *t, const char *why)
 {
-    tuner_note(&t->notes, true, "a window was lost and is measured again: %s", why);
+    tuner_note(&t->notes, true, "a window was lost: %s", why);
     if (!t->told_lost)
         tuner_note(&t->notes, true,
                    "lost windows delay the results, which stay valid; if the machine is "

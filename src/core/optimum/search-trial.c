@@ -53,7 +53,7 @@ static void compare(const struct search *s, const struct goal *goal,
                        v < 1 ? less : more);
 }
 
-/* "19.0 ± 2.1 % slower than at 300 W (5 % allowed)", "4.1 ± 0.5 % lower EDP than at 300
+/* "19.0 ± 2.1 % slower, 5 % allowed", "4.1 ± 0.5 % lower EDP than at 300
  * W".
  */
 static void judge(const struct search *s, const struct search_window *ref,
@@ -66,8 +66,10 @@ static void judge(const struct search *s, const struct search_window *ref,
 
     if (isinf(value_of(s, tried, ref))) {
         compare(s, &time, ref, tried, "slower", "faster", text);
-        (void)snprintf(ret, SEARCH_WHY_MAX, "%s than at %.0f W (%.3g %% allowed)", text,
-                       ref_w, 100 * (goal->param - 1));
+        if (*text == 's')
+            (void)snprintf(text, sizeof text, "not faster");
+        (void)snprintf(ret, SEARCH_WHY_MAX, "%s, %.3g %% allowed", text,
+                       100 * (goal->param - 1));
         return;
     }
     compare(s, goal->kind == GOAL_SLOWDOWN ? &energy : goal, ref, tried, "higher",

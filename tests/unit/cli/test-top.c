@@ -159,7 +159,6 @@ static void test_standard(void)
     grid_free(g);
 }
 
-/* 60 columns: whole columns alone; trouble: said in full, old figures marked. */
 /* The title's sums are those of the figures below it, not of what these are rounded from.
  */
 static void test_sums(void)
@@ -174,6 +173,7 @@ static void test_sums(void)
     grid_free(g);
 }
 
+/* 60 columns: whole columns alone; trouble: said in full, old figures marked. */
 static void test_narrow_and_trouble(void)
 {
     set_up();

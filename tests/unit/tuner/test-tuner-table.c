@@ -220,10 +220,10 @@ static void lost(void)
     (void)tuner_on_piece("GPU-1: no samples", &t);
     (void)tuner_on_piece("GPU-2: no samples", &t);
     is_str(noted,
-           "a window was lost and is measured again: GPU-1: no samples\n"
+           "a window was lost: GPU-1: no samples\n"
            "lost windows delay the results, which stay valid; if the machine is busy, "
            "leave a processor free\n"
-           "a window was lost and is measured again: GPU-2: no samples\n",
+           "a window was lost: GPU-2: no samples\n",
            "two lost windows");
 }
 
