@@ -2,12 +2,10 @@
 
 #include <math.h>
 
-#define SURE 0.1    /* periods by which an edge may be off and still have a number */
-#define NARROW 0.5  /* periods up to which a bracket alone numbers an edge */
-#define LOST 0.25   /* periods by which an edge may be off before the phase is lost */
+#define SURE 0.05   /* periods by which an edge may be off and still have a number */
+#define NARROW 0.5  /* periods up to which a bracket is better than a lost phase */
 #define READ_S 2e-4 /* by which the time of a poll may be off */
 #define MISS 0.28   /* of the misses expected with a random phase */
-#define UNEVEN 3    /* mean misses by which a driver may publish early or late */
 
 enum { ROUNDS = 8, ENOUGH = 6, OFTEN = 64, SELDOM = 8, HALVINGS = 10, CENTRES = 4 };
 
@@ -148,10 +146,27 @@ static struct slack centre(struct edges *e, double wide)
                           s.most - shift};
 }
 
-/* The root of the mean squared miss; *ret_chance: of that with a random phase. */
-static double mean_miss(const struct edges *e, double *ret_chance)
+/* The line to the middle of those that meet all brackets; by least squares where there is
+ * none, as with a driver that publishes unevenly.
+ */
+static struct slack refit(struct edges *e)
 {
-    double miss = 0, chance = 0;
+    double worst = worst_miss(e);
+    struct slack s;
+
+    for (int i = 0; i < CENTRES; i++) {
+        s = centre(e, fmax(worst, READ_S));
+        worst = worst_miss(e);
+        if (worst <= READ_S)
+            return s;
+    }
+    fit(e);
+    return slack(e, fmax(worst_miss(e), READ_S));
+}
+
+static void judge(struct edges *e, const struct slack *s)
+{
+    double miss = 0, by_chance = 0;
 
     for (size_t i = 0; i < e->n; i++) {
         double at = e->phase_s + e->kept[i].k * e->period_s;
@@ -160,43 +175,13 @@ static double mean_miss(const struct edges *e, double *ret_chance)
         double width = e->kept[i].v - e->kept[i].u;
         double left = fmax(e->period_s - width, 0);
         miss += out * out / (double)e->n;
-        chance += left * left * left / (12 * e->period_s * (double)e->n);
+        by_chance += left * left * left / (12 * e->period_s * (double)e->n);
     }
-    *ret_chance = sqrt(chance);
-    return sqrt(miss);
-}
-
-/* The line to the middle of those that meet all brackets; by least squares where there is
- * none, as with a driver that publishes unevenly.
- */
-static void refit(struct edges *e)
-{
-    double worst = worst_miss(e), miss = 0, chance;
-    int tries = e->uneven && e->n >= OFTEN && e->next != 0 ? 0 : CENTRES;
-    struct slack s = {0};
-
-    for (int i = 0; i < tries && (i == 0 || worst > READ_S); i++) {
-        s = centre(e, fmax(worst, READ_S));
-        worst = worst_miss(e);
-    }
-    e->uneven = tries == 0 || worst > READ_S;
-    if (e->uneven) {
-        fit(e);
-        miss = mean_miss(e, &chance);
-        s = slack(e, fmax(UNEVEN * miss, READ_S));
-    }
-    double span = last_kept(e)->v - first_kept(e)->u;
-    e->error_s = miss + fmax(fmax(s.most, -s.least), 0) / sqrt(3) + READ_S;
-    e->slope_error = fmax(fmax(s.slope_most, -s.slope_least), 0) / sqrt(3) / e->period_s +
-                     miss * sqrt(12 / (double)e->n) / fmax(span, e->period_s);
-    e->fitted_s = last_kept(e)->v;
-}
-
-static void judge(struct edges *e)
-{
-    double chance, miss = mean_miss(e, &chance);
-
-    e->locked = miss < MISS * chance && fabs(e->period_s / e->nominal_s - 1) < 0.35;
+    miss = sqrt(miss);
+    e->error_s = miss + fmax(s->most, -s->least) / sqrt(3) + READ_S;
+    e->slope_error = fmax(s->slope_most, -s->slope_least) / sqrt(3) / e->period_s;
+    e->locked =
+        miss < MISS * sqrt(by_chance) && fabs(e->period_s / e->nominal_s - 1) < 0.35;
     if (!e->locked && e->n >= 2 * (size_t)ENOUGH) { /* no lock: start over */
         e->n = e->next = 0;
         e->period_s = e->nominal_s;
@@ -207,7 +192,7 @@ double edges_error(const struct edges *e, double t)
 {
     if (!e->locked)
         return HUGE_VAL;
-    return e->error_s + e->slope_error * fmax(t - e->fitted_s, 0);
+    return e->error_s + e->slope_error * fmax(t - last_kept(e)->v, 0);
 }
 
 /* How many edges may lie in [u, v], where each is off by at most `may`. */
@@ -218,14 +203,6 @@ static double numbers(const struct edges *e, double u, double v, double may)
     return floor((v + may - p) / T) - ceil((u - may - p) / T) + 1;
 }
 
-void edges_at(struct edges *e, double t)
-{
-    if (!e->locked || edges_error(e, t) <= LOST * e->period_s)
-        return;
-    e->locked = false; /* the period stays */
-    e->n = e->next = 0;
-}
-
 double edges_change(struct edges *e, double u, double v, double *ret_sd)
 {
     double middle = (u + v) / 2, width = v - u, T = e->period_s;
@@ -234,13 +211,17 @@ double edges_change(struct edges *e, double u, double v, double *ret_sd)
         double last = v - T / 2;
         if (e->locked)
             last = e->phase_s + T * floor((v - e->phase_s) / T);
-        *ret_sd = e->locked ? fmin(edges_error(e, v), T / sqrt(12)) : T / sqrt(12);
+        *ret_sd = e->locked ? e->error_s : T / sqrt(12);
         return fmax(last, u);
     }
-    *ret_sd = width / sqrt(12);
-    if (e->locked ? numbers(e, u, v, sqrt(3) * edges_error(e, v)) > 1
-                  : width > NARROW * T)
-        return middle; /* which edge this is cannot be told */
+    double may = e->locked ? sqrt(3) * edges_error(e, v) : 0;
+    if (e->locked && numbers(e, u, v, may) > 1) {
+        *ret_sd = width / sqrt(12);
+        if (width > NARROW * T)
+            return middle;
+        e->n = e->next = 0; /* the phase is lost */
+        e->locked = false;
+    }
     if (e->n == 0)
         e->phase_s = middle;
     e->order = round((middle - e->phase_s) / T);
@@ -250,16 +231,20 @@ double edges_change(struct edges *e, double u, double v, double *ret_sd)
     e->next = (e->next + 1) % EDGES_KEPT;
     if (e->n < EDGES_KEPT)
         e->n++;
-    if (e->n < ENOUGH) {
-        fit(e);
-    } else if (e->n < OFTEN || !e->locked || e->next % SELDOM == 0 ||
-               edges_error(e, v) > 2 * e->error_s) {
-        refit(e);
-        judge(e);
+    /* With many brackets and a lock, refit at every SELDOM-th change only. */
+    if (e->n < OFTEN || !e->locked || e->next % SELDOM == 0) {
+        if (e->n < ENOUGH) {
+            fit(e);
+        } else {
+            struct slack s = refit(e);
+            judge(e, &s);
+        }
     }
-    if (!e->locked)
+    if (!e->locked) {
+        *ret_sd = width / sqrt(12);
         return middle;
-    *ret_sd = fmin(edges_error(e, v), width / sqrt(12));
+    }
+    *ret_sd = fmin(e->error_s, width / sqrt(12));
     return fmin(fmax(e->phase_s + e->order * e->period_s, u), v);
 }
 

@@ -14,12 +14,10 @@ enum { EDGES_KEPT = 256 };
 struct edges {
     double nominal_s;
     double period_s, phase_s; /* edge k is at phase_s + k period_s */
-    double error_s;           /* standard deviation of an edge's time at fitted_s */
-    double slope_error;       /* its growth since then, s a second */
-    double fitted_s;
-    double order; /* k of the last edge */
+    double error_s;           /* standard deviation of the last edge's time */
+    double slope_error;       /* growth of error_s, s a second */
+    double order;             /* k of the last edge */
     bool locked;
-    bool uneven; /* no line meets all brackets */
     size_t n, next;
     struct bracket {
         double u, v, k;
@@ -32,8 +30,6 @@ void edges_init(struct edges *e, double nominal_s);
  * deviation.
  */
 double edges_change(struct edges *e, double u, double v, double *ret_sd);
-/* It is t: the phase may be lost, as after a long time without narrow brackets. */
-void edges_at(struct edges *e, double t);
 /* Standard deviation of an edge's time at t, not before the last bracket; infinite while
  * not locked.
  */

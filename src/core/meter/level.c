@@ -9,8 +9,7 @@
 
 #define PIECE_S 0.1
 #define LOOK_BACK_S 120.0
-#define SURE 0.2       /* periods by which the time of a tick may be off */
-#define TICKS_MOST 2.5 /* a longer mean hides a peak */
+#define SURE 0.1 /* periods by which the time of a tick may be off */
 
 enum { PIECES = 1200 };
 
@@ -40,22 +39,17 @@ static size_t pieces(const struct meter *m, double a, double b, double *ret)
     double period = m->c_edges.period_s;
     if (counter && m->c_edges.period_s > 0.9 * PIECE_S) { /* one piece per tick */
         const struct point *p = NULL;
-        double covered = 0;
         for (size_t i = 0; i < s->at.n && n < PIECES; i++) {
             const struct point *q = series_at(s, i);
-            if (q->own + q->dt > SURE * period) /* of one tick or of the next? */
+            if (q->own > SURE * period) /* of one tick or of the next? */
                 continue;
-            if (p && p->t >= a - 1e-9 && q->t <= b + 1e-9 &&
-                q->t - p->t < TICKS_MOST * period) {
+            if (p && p->t >= a - 1e-9 && q->t <= b + 1e-9)
                 ret[n++] =
                     (q->e - p->e) / (period * fmax(round((q->t - p->t) / period), 1));
-                covered += q->t - p->t;
-            }
             p = q;
         }
-        if (covered > (b - a) / 2)
+        if (n > 0)
             return n;
-        n = 0;
     }
     struct levels may = meter_may(m);
     size_t most = (size_t)((b - a) / PIECE_S + 1e-6);

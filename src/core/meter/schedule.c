@@ -2,9 +2,8 @@
 
 #include "core/meter/state.h"
 
-#define BURST_S 0.003 /* between samples of a burst */
-#define LEARN_S 2.0   /* longest burst at the start, or when the phase was lost */
-#define AGAIN_S 300.0 /* between two such bursts: a phase may not be there to learn */
+#define BURST_S 0.003      /* between samples of a burst */
+#define LEARN_S 2.0        /* longest burst at the start */
 #define OVERDUE_MOST_S 2.0 /* longest delay of a counter considered at a window's end */
 #define SHOWN_S 0.003      /* from a publication to a call that surely reads it */
 
@@ -38,7 +37,7 @@ static bool hunting(const struct meter *m, double now)
     const struct edges *e = followed(m);
     double period = e->period_s;
 
-    if (now < m->learn_until && (e->n < LEARN_EDGES || !e->locked))
+    if (now < LEARN_S && (e->n < LEARN_EDGES || !e->locked))
         return true;
     if (edges_error(e, now) < 0.03 * period)
         return false;
@@ -69,16 +68,6 @@ static bool at_ease(const struct meter *m)
 static bool at_rest(const struct meter *m, double now)
 {
     return m->paced && m->opts.period_ns >= METER_REST_NS && now > LEARN_S;
-}
-
-void meter_learn(struct meter *m, double now)
-{
-    edges_at(&m->c_edges, now);
-    edges_at(&m->r_edges, now);
-    if (now == 0)
-        m->learn_until = LEARN_S;
-    else if (!followed(m)->locked && now > m->learn_until + AGAIN_S && !at_rest(m, now))
-        m->learn_until = now + LEARN_S;
 }
 
 /* Whether the exact time of the next sample matters. */

@@ -148,8 +148,7 @@ struct meter {
     size_t n_chunks, chunks_room;
     bool chunks_lost;
     double chunk_s;
-    double next_at;     /* s; planned time of the next sample */
-    double learn_until; /* s; dense samples until then, to learn the phase */
+    double next_at; /* s; planned time of the next sample */
     double period_s;
     struct fitted fitted;
     uint64_t resets, wraps, refused, gaps;
@@ -227,11 +226,6 @@ void meter_judge(struct meter *m, double now);
  * last < 0: there is none.
  */
 bool meter_differs(double w, double last, double level);
-
-/* ---- schedule.c ---- */
-
-/* Looks at the phase after a sample: has it to be learnt again? */
-void meter_learn(struct meter *m, double now);
 
 /* ---- window.c ---- */
 
