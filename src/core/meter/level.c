@@ -9,7 +9,8 @@
 
 #define PIECE_S 0.1
 #define LOOK_BACK_S 120.0
-#define SURE 0.1 /* periods by which the time of a tick may be off */
+#define SURE 0.1   /* periods by which a length may be off: their number is known */
+#define CLOSE 0.05 /* by which a length may be off, of itself */
 
 enum { PIECES = 1200 };
 
@@ -17,6 +18,34 @@ static int ascending(const void *a, const void *b)
 {
     double x = *(const double *)a, y = *(const double *)b;
     return (x > y) - (x < y);
+}
+
+/* Power from tick to tick of the counter; over several ticks where their times are less
+ * certain.
+ */
+static size_t tick_pieces(const struct meter *m, double a, double b, double *ret)
+{
+    const struct series *s = &m->c;
+    double period = m->c_edges.period_s;
+    size_t n = 0, from = 0;
+
+    while (from < s->at.n && series_at(s, from)->t < a - 1e-9)
+        from++;
+    for (size_t i = from + 1; i < s->at.n && n < PIECES; i++) {
+        const struct point *p = series_at(s, from), *q = series_at(s, i);
+        if (q->t > b + 1e-9)
+            break;
+        double length = q->t - p->t, off = hypot(p->own, q->own);
+        bool sure = off <= SURE * period;
+        if (sure)
+            length = period * fmax(round(length / period), 1);
+        if (sure || off <= CLOSE * length)
+            ret[n++] = (q->e - p->e) / length;
+        else if (q->own > p->own / 2)
+            continue;
+        from = i;
+    }
+    return n;
 }
 
 /* Power of pieces of 100 ms: from the counter where it is usable, else one piece per
@@ -36,21 +65,9 @@ static size_t pieces(const struct meter *m, double a, double b, double *ret)
         return n;
     }
     const struct series *s = counter ? &m->c : &m->r;
-    double period = m->c_edges.period_s;
-    if (counter && m->c_edges.period_s > 0.9 * PIECE_S) { /* one piece per tick */
-        const struct point *p = NULL;
-        for (size_t i = 0; i < s->at.n && n < PIECES; i++) {
-            const struct point *q = series_at(s, i);
-            if (q->own > SURE * period) /* of one tick or of the next? */
-                continue;
-            if (p && p->t >= a - 1e-9 && q->t <= b + 1e-9)
-                ret[n++] =
-                    (q->e - p->e) / (period * fmax(round((q->t - p->t) / period), 1));
-            p = q;
-        }
-        if (n > 0)
-            return n;
-    }
+    if (counter && m->c_edges.period_s > 0.9 * PIECE_S &&
+        (n = tick_pieces(m, a, b, ret)) > 0)
+        return n;
     struct levels may = meter_may(m);
     size_t most = (size_t)((b - a) / PIECE_S + 1e-6);
     for (size_t i = 0; i < most && n < PIECES; i++) {

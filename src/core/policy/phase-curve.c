@@ -4,6 +4,7 @@
 #include <string.h>
 
 #define SAME 0.015  /* caps that differ by less are one point */
+#define NEAR 0.2    /* of a cap: only points this near tell its power and time */
 #define MOST_S 60.0 /* largest weight of older measurements */
 #define SMALL 0.05  /* a phase with less of the energy is the same under each cap */
 #define GAIN_LEAST 0.005
@@ -79,6 +80,35 @@ struct sum {
     double time_s, energy_j;
 };
 
+/* Power and time of a unit under a cap: of the line through the points near it, weighted
+ * by measured time and by distance (a local linear regression).  Single points are means
+ * of seconds.
+ */
+static struct curve_point near_cap(const struct phase_curve *c, double cap_w,
+                                   double far_w)
+{
+    double n = 0, x = 0, xx = 0;
+    struct curve_point y = {0}, xy = {0};
+
+    for (size_t i = 0; i < c->n; i++) {
+        const struct curve_point *p = &c->point[i];
+        double d = p->cap_w - cap_w;
+        double w = p->seen_s * fmax(1 - fabs(d) / far_w, 0);
+        n += w;
+        x += w * d;
+        xx += w * d * d;
+        y.power_w += w * p->power_w;
+        y.unit_s += w * p->unit_s;
+        xy.power_w += w * d * p->power_w;
+        xy.unit_s += w * d * p->unit_s;
+    }
+    double det = n * xx - x * x;
+    bool line = det > 1e-9 * n * xx;
+    double of_y = line ? xx / det : 1 / n, of_xy = line ? -x / det : 0;
+    return (struct curve_point){.power_w = of_y * y.power_w + of_xy * xy.power_w,
+                                .unit_s = of_y * y.unit_s + of_xy * xy.unit_s};
+}
+
 /* Adds the phase's work under a cap; false: the cap is outside the measured points. */
 static bool add_work(const struct phase_curve *c, double cap_w, struct sum *sum)
 {
@@ -94,11 +124,10 @@ static bool add_work(const struct phase_curve *c, double cap_w, struct sum *sum)
         return false;
     const struct curve_point *b = &c->point[i < c->n ? i : i - 1];
     const struct curve_point *a = i > 0 ? &c->point[i - 1] : b;
-    double way = b->cap_w - a->cap_w;
-    double part = way > 0 ? fmin(fmax((cap_w - a->cap_w) / way, 0), 1) : 0;
-    double time_s = c->units * (a->unit_s + part * (b->unit_s - a->unit_s));
-    sum->time_s += time_s;
-    sum->energy_j += time_s * (a->power_w + part * (b->power_w - a->power_w));
+    cap_w = fmin(fmax(cap_w, a->cap_w), b->cap_w);
+    struct curve_point at = near_cap(c, cap_w, fmax(NEAR * cap_w, b->cap_w - a->cap_w));
+    sum->time_s += c->units * at.unit_s;
+    sum->energy_j += c->units * at.unit_s * at.power_w;
     return true;
 }
 
