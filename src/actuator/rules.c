@@ -148,7 +148,6 @@ static int read_boards(const struct yaml_node *node, struct core_rules *rules,
     return r;
 }
 
-/* "200 W" or "60 %": parse_cap(), but a bare number has no unit. */
 static int read_limit(const struct yaml_node *node, struct cap_arg *ret, uw_error *err)
 {
     const char *text = NULL;
@@ -158,15 +157,9 @@ static int read_limit(const struct yaml_node *node, struct cap_arg *ret, uw_erro
 
     if (r < 0)
         return r;
-    if (strchr(text, '%'))
-        r = parse_cap(text, &cap, &why);
-    else
-        r = parse_power(text, &cap.mw, &why);
+    r = parse_limit(text, &cap, &why);
     if (r < 0)
         return yaml_fail(node, err, r, "range: %s", why.text);
-    if (cap.mw == 0 && cap.percent <= 0)
-        return yaml_fail(node, err, -ERANGE, "range: '%s': a limit must be above 0",
-                         text);
     *ret = cap;
     return 0;
 }

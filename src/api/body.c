@@ -133,16 +133,9 @@ static int end(const struct json_value *v, uint64_t *ret_ns, uw_error *err)
 
 int body_cap(const char *key, const char *got, struct cap_arg *ret, uw_error *err)
 {
-    struct cap_arg cap = {0};
-    int r = strchr(got, '%') ? parse_cap(got, &cap, err) : parse_power(got, &cap.mw, err);
+    int r = parse_limit(got, ret, err);
 
-    if (r < 0)
-        return fail_in(err, r, "'%s'", key);
-    if (cap.mw == 0 && cap.percent <= 0)
-        return fail(err, -ERANGE, "'%s': %.40s is not a cap above 0", key, got);
-    cap_typed(&cap, got);
-    *ret = cap;
-    return 0;
+    return r < 0 ? fail_in(err, r, "'%s'", key) : 0;
 }
 
 static int cap(const struct json_value *v, struct cap_arg *ret, uw_error *err)

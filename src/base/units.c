@@ -211,18 +211,26 @@ static int with_unit(const char *text, const struct unit *units, size_t n, doubl
     return fail(err, -EINVAL, "'%s' has no unit known here (%s)", text, names);
 }
 
-int parse_power(const char *text, uint32_t *ret_mw, uw_error *err)
+/* The first POWERS are of power; errors of parse_cap() name the last one, too. */
+static const struct unit cap_units[] = {{"W", 1}, {"mW", 1e-3}, {"kW", 1e3}, {"%", 0}};
+enum { POWERS = 3 };
+
+static int read_power(const char *text, size_t n_units, uint32_t *ret_mw, uw_error *err)
 {
-    static const struct unit units[] = {{"W", 1}, {"mW", 1e-3}, {"kW", 1e3}};
     double w = 0;
 
-    int r = with_unit(text, units, n_elements(units), &w, err);
+    int r = with_unit(text, cap_units, n_units, &w, err);
     if (r < 0)
         return r;
     if (w < 0 || w > 4e6)
         return fail(err, -ERANGE, "'%s' is outside 0 W..4000 kW", text);
     *ret_mw = mw_of_w(w);
     return 0;
+}
+
+int parse_power(const char *text, uint32_t *ret_mw, uw_error *err)
+{
+    return read_power(text, POWERS, ret_mw, err);
 }
 
 int parse_clock(const char *text, uint32_t *ret_mhz, uw_error *err)
@@ -310,6 +318,12 @@ int parse_duration(const char *text, uint64_t *ret_ns, uw_error *err)
     return 0;
 }
 
+static void cap_typed(struct cap_arg *cap, const char *text)
+{
+    if (strlen(text) < sizeof cap->typed)
+        (void)snprintf(cap->typed, sizeof cap->typed, "%s", text);
+}
+
 int parse_cap(const char *text, struct cap_arg *ret, uw_error *err)
 {
     const char *rest = text;
@@ -332,7 +346,7 @@ int parse_cap(const char *text, struct cap_arg *ret, uw_error *err)
             return fail(err, -ERANGE, "'%s' must be above 0 W and at most 4000 kW", text);
         mw = mw_of_w(v);
     } else {
-        r = parse_power(text, &mw, err);
+        r = read_power(text, n_elements(cap_units), &mw, err);
         if (r < 0)
             return r;
     }
@@ -343,10 +357,19 @@ int parse_cap(const char *text, struct cap_arg *ret, uw_error *err)
     return 0;
 }
 
-void cap_typed(struct cap_arg *cap, const char *text)
+int parse_limit(const char *text, struct cap_arg *ret, uw_error *err)
 {
-    if (strlen(text) < sizeof cap->typed)
-        (void)snprintf(cap->typed, sizeof cap->typed, "%s", text);
+    const char *rest = text;
+    double v = 0;
+
+    int r = leading_number(text, &v, &rest, err);
+    if (r < 0)
+        return r;
+    if (!at_end(rest))
+        return parse_cap(text, ret, err);
+    return fail(err, -EINVAL,
+                "'%s' has no unit: write '%s W', or a percentage such as '85 %%'", text,
+                text);
 }
 
 /* Whether the text is these watts as messages print them, with or without a unit. */

@@ -78,7 +78,8 @@ struct cap_arg {
     char typed[CAP_TYPED]; /* as it was typed, for messages; "": unknown, or longer */
 };
 int parse_cap(const char *text, struct cap_arg *ret, uw_error *err);
-void cap_typed(struct cap_arg *cap, const char *text);
+/* In files and requests: parse_cap() with the unit required: "250 W" or "85 %". */
+int parse_limit(const char *text, struct cap_arg *ret, uw_error *err);
 
 /* Watts for a message: as they were typed and, where that says it otherwise, as they were
  * understood: "'300W'", "'0.3kW' (300 W)", "'85%' (255 W)"; typed NULL or "": "300 W".

@@ -242,28 +242,21 @@ static int read_power(const struct place *p, uint32_t *field)
     return 0;
 }
 
-/* "300 W" or "80 %": as parse_cap(), but a bare number is refused. */
-static int read_limit(const struct place *p, void *field)
+static int read_limit(const struct place *p, struct cap_arg *field)
 {
     const char *text = NULL;
-    struct cap_arg cap;
-    uint32_t mw = 0;
+    struct cap_arg cap = {0};
     uw_error why;
     int r = yaml_text(p->node, &text, p->err);
 
     if (r < 0)
         return r;
-    if (strchr(text, '%'))
-        r = parse_cap(text, &cap, &why);
-    else if ((r = parse_power(text, &mw, &why)) == 0) {
-        cap = (struct cap_arg){.mw = mw};
-        if (mw == 0)
-            r = fail(&why, -ERANGE, "'%s': a cap is more than 0 W", text);
-    }
+    r = parse_limit(text, &cap, &why);
     if (r < 0)
         return yaml_fail(p->node, p->err, r, "%s: %s", p->key, why.text);
-    memset(field, 0, sizeof cap);
-    memcpy(field, &cap, sizeof cap);
+    memset(field, 0, sizeof *field); /* node_config_diff() compares bytes */
+    field->mw = cap.mw;
+    field->percent = cap.percent;
     return 0;
 }
 
@@ -434,7 +427,7 @@ static int read_value(const struct place *p, const struct key *k, struct node_co
     case POWER:
         return read_power(p, (uint32_t *)(void *)field);
     case LIMIT:
-        return read_limit(p, field);
+        return read_limit(p, (struct cap_arg *)(void *)field);
     case GOAL:
         return read_goal(p, &c->search);
     case PERCENT:

@@ -270,16 +270,10 @@ static int read_cap(const struct scheduler *s, const char *ask, struct cap_arg *
 {
     const char *preset = scheduler_after(ask, "preset"),
                *cap = scheduler_after(ask, "cap");
-    int r;
 
     if (preset)
         return s->o.preset(preset, ret, s->o.user, err);
-    if (strchr(cap, '%'))
-        r = parse_cap(cap, ret, err);
-    else
-        r = parse_power(cap, &ret->mw, err);
-    if (r == 0 && ret->mw == 0 && ret->percent <= 0)
-        r = fail(err, -ERANGE, "%s is not a cap above 0", cap);
+    int r = parse_limit(cap, ret, err);
     return r < 0 ? fail_in(err, r, "cap") : 0;
 }
 

@@ -97,23 +97,16 @@ int policy_share_read(const char *text, double *ret, uw_error *err)
 static int read_amount(const char *text, enum policy_measure measure,
                        enum policy_measure watts, struct policy_cap *ret, uw_error *err)
 {
-    struct policy_cap cap = {.measure = measure};
-    double percent;
-    int r;
+    struct cap_arg limit = {0};
+    int r = parse_limit(text, &limit, err);
 
-    if (read_percent(text, &percent)) {
-        r = policy_share_read(text, &cap.share, err);
-        if (r == 0 && measure == POLICY_LESS_SHARE && cap.share >= 1)
-            r = fail(err, -ERANGE, "'-%s' leaves nothing", text);
-    } else {
-        cap.measure = watts;
-        r = parse_power(text, &cap.mw, err);
-        if (r == 0 && cap.mw == 0)
-            r = fail(err, -ERANGE, "'%s': a cap is more than 0 W", text);
-    }
+    if (r == 0 && measure == POLICY_LESS_SHARE && limit.percent >= 100)
+        r = fail(err, -ERANGE, "'-%s' leaves nothing", text);
     if (r < 0)
         return r;
-    *ret = cap;
+    *ret = limit.mw
+               ? (struct policy_cap){.measure = watts, .mw = limit.mw}
+               : (struct policy_cap){.measure = measure, .share = limit.percent / 100};
     return 0;
 }
 

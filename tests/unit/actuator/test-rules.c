@@ -64,7 +64,7 @@ static void test_bad(void)
         {"clients: [1,2,3,4,5,6,7,8,9,10,11,12,13,14,15,16,17]\n", -E2BIG, "more than 16"},
         {"range: 200 W\n", -EINVAL, "actuator.yaml:1: "},
         {"range: {from: 200}\n", -EINVAL, "actuator.yaml:1: range: '200'"},
-        {"range: {from: 0 W}\n", -ERANGE, "above 0"},
+        {"range: {from: 0 W}\n", -ERANGE, "a cap is more than 0 W"},
         {"range: {from: 100 %, to: 50 %}\n", -ERANGE, "from is above to"},
         {"range: {from: 300 W, to: 200 W}\n", -ERANGE, "from is above to"},
         {"range: {least: 200 W}\n", -EINVAL, "'least'"},

@@ -84,6 +84,38 @@ static void test_watts_typed(void)
     }
 }
 
+static void test_limits(void)
+{
+    static const struct {
+        const char *text;
+        uint32_t mw;
+        double percent;
+        const char *error;
+    } cases[] = {
+        {"250 W", 250000, 0, NULL},
+        {"0.25kW ", 250000, 0, NULL},
+        {"85 %", 0, 85, NULL},
+        {"80", KEPT, KEPT,
+         "'80' has no unit: write '80 W', or a percentage such as '85 %'"},
+        {"0", KEPT, KEPT, "'0' has no unit: write '0 W', or a percentage such as '85 %'"},
+        {"80 V", KEPT, KEPT, "'80 V' has no unit known here (W, mW, kW, %)"},
+        {"0 W", KEPT, KEPT, "'0 W': a cap is more than 0 W"},
+        {"120 %", KEPT, KEPT, "'120 %' must be above 0 % and at most 100 %"},
+        {"W", KEPT, KEPT, "'W' is not a number"},
+    };
+
+    for (size_t i = 0; i < n_elements(cases); i++) {
+        struct cap_arg c = {KEPT, KEPT, "kept"};
+        uw_error err = {""};
+        int r = parse_limit(cases[i].text, &c, &err);
+        ok((r < 0) == (cases[i].error != NULL) && c.mw == cases[i].mw &&
+               c.percent == cases[i].percent,
+           "limit '%s': %d", cases[i].text, r);
+        is_str(r < 0 ? err.text : c.typed,
+               cases[i].error ? cases[i].error : cases[i].text, "… and its text");
+    }
+}
+
 int main(void)
 {
     test_watts_typed();
@@ -116,6 +148,7 @@ int main(void)
                                                   : "",
                "… as it was typed");
     }
+    test_limits();
     for (size_t i = 0; i < n_elements(numbers); i++) {
         uint64_t v = KEPT;
         int r = parse_u64(numbers[i].text, &v, &err);

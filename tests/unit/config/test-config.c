@@ -125,7 +125,7 @@ static const struct { const char *name, *text; int r; const char *words; } bad[]
     {"no ledger", "ledger: {path: ''}", -EINVAL, "ledger.path may not be empty"},
     {"no socket", "api:\n  socket: ''", -EINVAL, "c.yaml:2: api.socket may not be empty"},
     {"too long a socket", "api: {socket: /aaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaa}", -EINVAL, "api.socket: longer than 107 bytes"},
-    {"a cap without a unit", "caps:\n  users:\n    from: 250", -EINVAL, "c.yaml:3: caps.users.from: '250' has no unit"},
+    {"a cap without a unit", "caps:\n  users:\n    from: 250", -EINVAL, "c.yaml:3: caps.users.from: '250' has no unit: write '250 W', or a percentage such as '85 %'"},
     {"a cap of 0", "caps: {users: {to: 0 W}}", -ERANGE, "a cap is more than 0 W"},
     {"a cap over 100 %", "caps: {users: {to: 101 %}}", -ERANGE, "caps.users.to: '101 %'"},
     {"a budget without a unit", "budget:\n  node: 2400", -EINVAL, "c.yaml:2: budget.node: '2400' has no unit"},

@@ -29,7 +29,9 @@ static void test_texts(void)
         {"-100 %", NULL, "'-100 %' leaves nothing"},
         {"0 W", NULL, "'0 W': a cap is more than 0 W"},
         {"-0 W", NULL, "'0 W': a cap is more than 0 W"},
-        {"250", NULL, "'250' has no unit: write '250 W'"},
+        {"250", NULL, "'250' has no unit: write '250 W', or a percentage such as '85 %'"},
+        {"-25", NULL, "'25' has no unit: write '25 W', or a percentage such as '85 %'"},
+        {"+5 %", NULL, "'+5 %' is no cap (250 W, 75 %, 85 % of demand, -25 %, -100 W, or a preset)"},
         {"x % of demand", NULL, "'x % ' is no share: write '70 %'"},
         {"120 % of demand", NULL, "'120 % ' must be above 0 % and at most 100 %"},
     };

@@ -168,7 +168,7 @@ static const struct {
     {RULE "  preset: 75 %\n  when: known(carbon)", "p.yaml:4: preset: '75 %' is no preset (known: aggressive, balanced, minimal)"},
     {RULE "  cap: 750 W\n  when: known(carbon)\n  for: 10", "p.yaml:6: for: '10' has no unit: write '10 s'"},
     {RULE "  cap: 750 W\n  when: known(carbon)\n  release: 30m1h", "p.yaml:6: release: '30m1h': units go"},
-    {RULE "  cap: 750\n  when: known(carbon)", "p.yaml:4: cap: '750' has no unit: write '750 W'"},
+    {RULE "  cap: 750\n  when: known(carbon)", "p.yaml:4: cap: '750' has no unit: write '750 W', or a percentage"},
     {RULE "  cap: 75 %\n  when: known(carbon)\n  kind: firm", "p.yaml:6: kind: 'firm' is none of: soft, hard"},
     {RULE "  cap: 75 %\n  schedule: {days: mon}", "p.yaml:5: key 'zone' is missing"},
     {RULE "  cap: 75 %\n  schedule: {days: mo, zone: UTC}", "p.yaml:5: 'mo' is not a day or a range of days (mon, sat-sun)"},
