@@ -5,6 +5,7 @@
 
 #include <errno.h>
 #include <inttypes.h>
+#include <limits.h>
 #include <math.h>
 #include <signal.h>
 #include <stdlib.h>
@@ -20,6 +21,7 @@
 #include "cli/job-inside.h"
 #include "cli/job-report.h"
 #include "cli/take.h"
+#include "io/program.h"
 #include "jobs/job-key.h"
 #include "jobs/page-socket.h"
 
@@ -555,6 +557,17 @@ static int start(struct remote *r, uw_error *err)
     return got;
 }
 
+static int not_executed(const struct remote *r)
+{
+    char path[PATH_MAX];
+    uw_error err;
+
+    int got = program_find(r->argv[0], r->j->env->path, path, sizeof path, &err);
+    if (got == 0)
+        got = program_fail(r->argv[0], path, -r->exec_errno, &err);
+    return cli_fail(cli_exit_of_exec(got), "%s: %s", r->j->cmd->name, err.text);
+}
+
 static int run(struct remote *r)
 {
     uw_error err = {""};
@@ -569,8 +582,7 @@ static int run(struct remote *r)
         return cli_fail(EXIT_BEFORE, "%s: %s", r->j->cmd->name,
                         got < 0 ? err.text : "ended early");
     if (r->exec_errno)
-        return cli_fail(cli_exit_of_exec(-r->exec_errno), "%s: %s: %s", r->j->cmd->name,
-                        r->argv[0], strerror(r->exec_errno));
+        return not_executed(r);
     if (r->line_there)
         (void)fputs("\r\033[K", stderr);
     r->line_there = false;

@@ -43,15 +43,27 @@ static bool read_script(const char *head, char *ret)
     return true;
 }
 
+/* False: not ELF, or unreadable. */
+static bool read_header(const char *path, struct header *ret)
+{
+    auto_(fd_close) int fd = open(path, O_RDONLY | O_CLOEXEC | O_NONBLOCK);
+
+    return fd >= 0 && pread(fd, ret, sizeof *ret, 0) == (ssize_t)sizeof *ret &&
+           memcmp(ret->elf.e_ident, ELFMAG, SELFMAG) == 0;
+}
+
+static bool is_same_kind(const struct header *a, const struct header *b)
+{
+    return a->elf.e_machine == b->elf.e_machine &&
+           memcmp(a->elf.e_ident, b->elf.e_ident, EI_VERSION) == 0;
+}
+
 /* A program of another machine may have a handler in the kernel (binfmt_misc). */
 static bool is_own_kind(const struct header *h)
 {
-    auto_(fd_close) int fd = open("/proc/self/exe", O_RDONLY | O_CLOEXEC);
     struct header own;
 
-    return fd >= 0 && read(fd, &own, sizeof own) == (ssize_t)sizeof own &&
-           h->elf.e_machine == own.elf.e_machine &&
-           memcmp(h->elf.e_ident, own.elf.e_ident, EI_VERSION) == 0;
+    return read_header("/proc/self/exe", &own) && is_same_kind(h, &own);
 }
 
 /* Whether the kernel executes a file with this header: an object file it does not. */
@@ -194,6 +206,47 @@ int program_find(const char *name, const char *folders, char *ret_path, size_t s
     else
         r = check_file(name, &why);
     return r < 0 ? fail(err, r, "%.100s: %s", *name ? name : "''", why.text) : 0;
+}
+
+enum { MACHINE_TEXT = 48 };
+
+/* "aarch64", "arm 32-bit", "ppc64 big-endian".  e_machine has the file's byte order. */
+static const char *machine_text(const struct header *h, char ret[MACHINE_TEXT])
+{
+    static const struct {
+        unsigned machine;
+        const char *name;
+    } known[] = {
+        {EM_386, "i386"},    {EM_X86_64, "x86_64"}, {EM_ARM, "arm"},
+        {EM_PPC64, "ppc64"}, {EM_RISCV, "riscv"},   {EM_AARCH64, "aarch64"},
+    };
+    const unsigned char *at = (const unsigned char *)&h->elf.e_machine;
+    bool big = h->elf.e_ident[EI_DATA] == ELFDATA2MSB;
+    unsigned machine = big ? at[0] * 256u + at[1] : at[1] * 256u + at[0];
+    char name[24];
+
+    (void)snprintf(name, sizeof name, "machine type %u", machine);
+    for (size_t i = 0; i < n_elements(known); i++)
+        if (known[i].machine == machine)
+            (void)snprintf(name, sizeof name, "%s", known[i].name);
+    (void)snprintf(ret, MACHINE_TEXT, "%s%s%s", name,
+                   h->elf.e_ident[EI_CLASS] == ELFCLASS32 ? " 32-bit" : "",
+                   big ? " big-endian" : "");
+    return ret;
+}
+
+int program_fail(const char *name, const char *path, int r, uw_error *err)
+{
+    char theirs[MACHINE_TEXT], ours[MACHINE_TEXT];
+    struct header h, own;
+
+    /* -ENOENT: the kernel executes its kind, but the loader is not there */
+    if ((r == -ENOEXEC || r == -ENOENT) && read_header(path, &h) &&
+        read_header("/proc/self/exe", &own) && !is_same_kind(&h, &own))
+        return fail(err, r, "%.100s: %s: it is a program for %s, this machine is %s",
+                    name, r == -ENOENT ? "its loader is missing" : strerror(-r),
+                    machine_text(&h, theirs), machine_text(&own, ours));
+    return fail(err, r, "%.100s: %s", name, strerror(-r));
 }
 
 static bool is_elf(const char *path)

@@ -21,4 +21,9 @@ int program_find(const char *name, const char *folders, char *ret_path, size_t s
  */
 int program_exec(const char *path, char *const *argv, char *const *env);
 
+/* Returns r, -errno of program_exec(), with one line that begins with the name; of a
+ * program of another machine it names both machines.
+ */
+int program_fail(const char *name, const char *path, int r, uw_error *err);
+
 #endif

@@ -206,7 +206,7 @@ int loop_child_spawn(const struct loop_child_opts *opts, pid_t *ret, uw_error *e
     if (r < 0) {
         while (waitpid(pid, NULL, 0) < 0 && errno == EINTR)
             ;
-        return fail(err, r, "%s: %s", name, strerror(-r));
+        return program_fail(name, path, r, err);
     }
     *ret = pid;
     return 0;

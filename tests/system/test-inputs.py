@@ -88,6 +88,16 @@ def damaged(node, tmp):
     refused(node.run("underwatt", "run", "--", ""), "run -- ''", "run: '': No such file", code=127)
 
 
+def foreign(node, tmp):
+    """A CMD of another machine, which the kernel alone knows to execute."""
+    text = pathlib.Path("/bin/true").read_bytes()
+    (tmp / "foreign").write_bytes(text[:18] + b"\xff\xfe" + text[20:])
+    (tmp / "foreign").chmod(0o755)
+    for words in (["run", "--goal", "edp"], ["measure"], ["sweep", "--gpus", "0", "--step", "150"]):
+        refused(node.run("underwatt", *words, "--", str(tmp / "foreign")), f"{words[0]} -- foreign",
+                f"{tmp / 'foreign'}: Exec format error: it is a program for machine type 65279, this machine is ", code=126)
+
+
 def not_written(node):
     """What cannot be written is said, with exit 1, or CMD's own status."""
     for words, code in ((["measure", "-q", "--json", "/dev/full", "--", "true"], 1), (["measure", "-q", "--report", "/dev/full", "--", "true"], 1),
@@ -147,6 +157,7 @@ def main():
             damaged(node, tmp)
             status, jobs = d.ask("GET", "/v1/jobs")
             t.ok(status == 200 and not jobs["jobs"], "no job is recorded", jobs)
+            foreign(node, tmp)
     t.done()
 
 

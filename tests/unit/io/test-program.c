@@ -186,12 +186,63 @@ static void executes(void)
            "another machine's: no shell reads it");
 }
 
+/* Writes the kind of a program into the header of the file. */
+static void set_kind(const char *name, unsigned char class, unsigned char data,
+                     unsigned machine)
+{
+    const unsigned char ident[] = {class, data};
+    const unsigned char low = (unsigned char)machine,
+                        high = (unsigned char)(machine >> 8);
+    const unsigned char bytes[] = {data == ELFDATA2MSB ? high : low,
+                                   data == ELFDATA2MSB ? low : high};
+    auto_(fd_close) int fd = open(at(name), O_WRONLY | O_CLOEXEC);
+
+    ok(pwrite(fd, ident, 2, EI_CLASS) == 2 &&
+           pwrite(fd, bytes, 2, offsetof(ElfW(Ehdr), e_machine)) == 2,
+       "a program for machine %u", machine);
+}
+
+static void explains(void)
+{
+    static const struct {
+        unsigned char class, data;
+        unsigned machine;
+        int r;
+        const char *says;
+    } cases[] = {
+        {ELFCLASS64, ELFDATA2LSB, NO_MACHINE, -ENOEXEC,
+         "Exec format error: it is a program for machine type 65279, this machine is "},
+        {ELFCLASS32, ELFDATA2LSB, EM_ARM, -ENOEXEC,
+         "Exec format error: it is a program for arm 32-bit, this machine is "},
+        {ELFCLASS64, ELFDATA2MSB, EM_PPC64, -ENOEXEC,
+         "Exec format error: it is a program for ppc64 big-endian, this machine is "},
+        {ELFCLASS32, ELFDATA2LSB, EM_386, -ENOENT,
+         "its loader is missing: it is a program for i386 32-bit, this machine is "},
+        {ELFCLASS32, ELFDATA2LSB, EM_386, -EACCES, "Permission denied"},
+    };
+    uw_error err = {""};
+
+    for (size_t i = 0; i < n_elements(cases); i++) {
+        set_kind("second/foreign", cases[i].class, cases[i].data, cases[i].machine);
+        is_int(program_fail("CMD", at("second/foreign"), cases[i].r, &err), cases[i].r,
+               "the result is passed on");
+        ok(strncmp(err.text, "CMD: ", 5) == 0 &&
+               strncmp(err.text + 5, cases[i].says, strlen(cases[i].says)) == 0,
+           "%s", err.text);
+    }
+    (void)program_fail("CMD", at("second/native"), -ENOEXEC, &err);
+    is_str(err.text, "CMD: Exec format error", "a program of this machine");
+    (void)program_fail("CMD", at("second/none"), -ENOENT, &err);
+    is_str(err.text, "CMD: No such file or directory", "one that is not there");
+}
+
 int main(void)
 {
     ok(mkdtemp(dir) != NULL, "a folder");
     make();
     finds();
     executes();
+    explains();
     remove_tree(dir);
     return done();
 }
