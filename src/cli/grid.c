@@ -51,7 +51,7 @@ static void put(struct grid *g, unsigned row, unsigned col, uint32_t code,
     if (!c)
         return;
     if (c->code == 0 && col > 0)
-        c[-1].code = ' ';
+        c[-1] = (struct grid_cell){.code = ' ', .look = c[-1].look};
     if (next && next->code == 0)
         next->code = ' ';
     *c = (struct grid_cell){.code = code, .look = (uint8_t)look};
@@ -121,17 +121,26 @@ static unsigned put_next(struct grid *g, unsigned row, unsigned col, unsigned en
     return width;
 }
 
+/* The text without combining characters at its begin: what stands before it in the row is
+ * another text.
+ */
+static const char *skip_marks(const char *text)
+{
+    for (const char *next = text; *next && text_next(&next) == 0;)
+        text = next;
+    return text;
+}
+
 unsigned grid_text(struct grid *g, unsigned row, unsigned col, enum grid_look look,
                    const char *format, ...)
 {
     char text[1024];
-    const char *at = text;
     va_list args;
 
     va_start(args, format);
     (void)vsnprintf(text, sizeof text, format, args);
     va_end(args);
-    while (*at)
+    for (const char *at = skip_marks(text); *at;)
         col += put_next(g, row, col, g->cols, look, &at);
     return col;
 }
@@ -141,7 +150,7 @@ void grid_field(struct grid *g, unsigned row, unsigned col, unsigned width,
 {
     unsigned i = 0, more = 0;
 
-    for (; *text && i <= width; i += more)
+    for (text = skip_marks(text); *text && i <= width; i += more)
         more = put_next(g, row, col + i, col + width, look, &text);
     bool cut = i > width;
     for (i = cut ? i - more : i; i < width; i++)

@@ -45,7 +45,8 @@ DEFINE_AUTO(struct grid *, grid_free);
 
 /* All of these clip at the edges.  Text is UTF-8; its characters take the columns of
  * text_next().  What the terminal cannot show becomes '?', a second combining character
- * of one cell is dropped.  Returns the column after the text.
+ * of one cell is dropped, and so are those at the begin of a text.  Returns the column
+ * after the text.
  */
 unsigned grid_text(struct grid *g, unsigned row, unsigned col, enum grid_look look,
                    const char *format, ...) __attribute__((format(printf, 5, 6)));

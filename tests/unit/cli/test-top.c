@@ -791,6 +791,15 @@ static void test_wide_characters(void)
             is_row(g, 0, ascii ? cases[i].ascii : cases[i].utf8, cases[i].text);
             grid_free(g);
         }
+    struct grid *g = grid_new(1, 20, false);
+    (void)grid_text(g, 0, 0, GRID_PLAIN, "a電\xcc\x81z");
+    grid_field(g, 0, 2, 2, GRID_PLAIN, "bc");
+    is_row(g, 0, "a bc", "the blank left of an overwritten character has no mark");
+    grid_field(g, 0, 1, 1, GRID_PLAIN, "\xcc\x81\xcc\x82x");
+    is_row(g, 0, "axbc", "a mark at a field's begin does not join the one before");
+    (void)grid_text(g, 0, 1, GRID_PLAIN, "\xcc\x81y");
+    is_row(g, 0, "aybc", "… nor one at a text's begin");
+    grid_free(g);
     (void)setlocale(LC_CTYPE, "C");
 }
 
