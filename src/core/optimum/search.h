@@ -202,10 +202,11 @@ void search_on_spent(struct search *s);
 /* ---- results ---- */
 
 /* What the windows at this cap show once search_on_window() has added the last one, in
- * one line of at most 69 columns: the goal's value against that at the reference, or the
- * time where it exceeds the bound, with half of the 95 % interval; which cap is the best
- * so far, or that held_mw, which was held before (0: none), is held again.  "" at the
- * reference and before it is known.
+ * one line: the goal's value against that at the reference, or the time where it exceeds
+ * the bound, with half of the 95 % interval; which cap is the best so far, or that
+ * held_mw, which was held before (0: none), is held again.  "" at the reference and
+ * before it is known.  At most 69 columns for caps below 10 kW, differences below 100 %
+ * and intervals of 0.01 % and more.
  */
 void search_trial(const struct search *s, uint32_t cap_mw, uint32_t held_mw,
                   char ret[SEARCH_WHY_MAX]);

@@ -97,8 +97,70 @@ static void noisy(void)
     is_str(said, "150 W: 4 ± 27 % lower EDP than at 300 W; best so far", "noise");
 }
 
+static size_t columns(const char *text)
+{
+    size_t n = 0;
+
+    for (; *text; text++)
+        n += ((unsigned char)*text & 0xc0) != 0x80;
+    return n;
+}
+
+/* Columns of what is said of one trial, of caps with four digits. */
+static size_t said_of(const struct goal *goal, double time, double energy, double rse)
+{
+    const struct search_setup setup = {.goal = *goal,
+                                       .min_mw = 1000 * W,
+                                       .max_mw = 1400 * W,
+                                       .default_mw = 1400 * W,
+                                       .original_mw = 1400 * W,
+                                       .max_windows = 2};
+    const struct search_window windows[] = {
+        {.cap_mw = 1400 * W, .time_s = 1, .energy_j = 1400, .peak_w = 1400},
+        {.cap_mw = 1000 * W,
+         .time_s = time,
+         .energy_j = 1400 * energy,
+         .time_rse = rse,
+         .energy_rse = rse}};
+    auto_(search_free) struct search *s = NULL;
+    char said[SEARCH_WHY_MAX], back[SEARCH_WHY_MAX];
+
+    if (search_new(&setup, &s, NULL) < 0)
+        return 0;
+    for (size_t i = 0; i < n_elements(windows); i++)
+        (void)search_on_window(s, &windows[i], NULL);
+    search_trial(s, 1000 * W, 0, said);
+    search_trial(s, 1000 * W, search_step(s)->cap_mw, back);
+    size_t n = columns(said), m = columns(back);
+    if (n == 0 || n > 69 || m > 69)
+        printf("# %s\n# %s\n", said, back);
+    return n > m ? n : m;
+}
+
+/* The width that the header states, over all goals, results and intervals. */
+static void widths(void)
+{
+    static const struct goal goals[] = {{GOAL_ENERGY, 0}, {GOAL_EDP, 0},
+                                        {GOAL_EDS, 0},    {GOAL_TIME, 0},
+                                        {GOAL_COST, 0.5}, {GOAL_SLOWDOWN, 1.025}};
+    static const double rses[] = {0, 0.0001, 0.002, 0.1};
+    size_t most = 0, silent = 0;
+
+    for (size_t g = 0; g < n_elements(goals); g++)
+        for (double time = 0.5; time < 1.4; time += 0.17)
+            for (double energy = 0.5; energy < 1.4; energy += 0.17)
+                for (size_t i = 0; i < n_elements(rses); i++) {
+                    size_t n = said_of(&goals[g], time, energy, rses[i]);
+                    most = n > most ? n : most;
+                    silent += n == 0;
+                }
+    is_int(most, 69, "the longest line");
+    is_int(silent, 0, "no trial is without one");
+}
+
 int main(void)
 {
+    widths();
     back();
     noisy();
     for (size_t i = 0; i < n_elements(cases); i++) {
