@@ -188,10 +188,20 @@ static int read_environment(struct world *w, uw_error *err)
 
 /* ---- configuration ---- */
 
-/* The file overrides the defaults, the command line overrides both. *ret is unchanged on
- * failure.
+/* Of a process without threads. */
+static int read_first(struct node_config *c, const char *path, uw_error *err)
+{
+    bool hidden;
+
+    return node_config_shown(c, path, &hidden, err);
+}
+
+/* The file, which `read` reads, overrides the defaults, the command line overrides both.
+ * *ret is unchanged on failure.
  */
-static int load_config(const struct program *p, struct node_config *ret, uw_error *err)
+static int load_config(const struct program *p,
+                       int (*read)(struct node_config *, const char *, uw_error *),
+                       struct node_config *ret, uw_error *err)
 {
     struct node_config c;
     int r = node_config_init(&c, p->world.simulated ? p->world.state_dir : NULL, err);
@@ -203,7 +213,7 @@ static int load_config(const struct program *p, struct node_config *ret, uw_erro
             r = fail(err, -ENAMETOOLONG, "--state: the path is too long");
     }
     if (r == 0 && p->config_file)
-        r = node_config_file(&c, p->config_file, err);
+        r = read(&c, p->config_file, err);
     if (r < 0)
         return r;
     c.node.dry_run |= p->args.dry_run;
@@ -274,7 +284,7 @@ static int reload(void *user, uw_error *err)
 {
     struct program *p = user;
     struct node_config new, live = p->config;
-    int r = load_config(p, &new, err);
+    int r = load_config(p, node_config_file, &new, err);
 
     if (r == 0) {
         node_config_take_live(&live, &new);
@@ -532,7 +542,7 @@ static int take_state(struct program *p, uw_error *err)
 static int run(struct program *p)
 {
     uw_error err = {""};
-    int r = load_config(p, &p->config, &err);
+    int r = load_config(p, read_first, &p->config, &err);
 
     if (r < 0)
         return complain(USAGE, err.text);
@@ -571,7 +581,7 @@ static int tokens(struct program *p)
         r = read_environment(&p->world, &err);
     choose_file(p);
     if (r == 0)
-        r = load_config(p, &p->config, &err);
+        r = load_config(p, read_first, &p->config, &err);
     if (r == 0)
         r = loop_new_real(p->world.clock, &loop, &err);
     if (r == 0)

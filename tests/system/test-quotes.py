@@ -39,7 +39,7 @@ FILES = {
     "bytes": f"{SECRET}\x01{NUMBER}\n",
 }
 COMMANDS = (("underwatt-actuator", "--recover", "--config"), ("underwatt-actuator", "--serve", "--config"),
-            ("underwattd", "--check"), ("underwattd", "--token-list", "--config"),
+            ("underwattd", "--check"), ("underwattd", "--token-list", "--config"), ("underwattd", "--user", "root", "--config"),
             ("underwatt-sim", "start", "--machine"), ("underwatt", "policy", "check"), ("underwatt-signals", "--check", "--config"), ("underwatt-actuator", "--check"))
 
 
@@ -78,13 +78,16 @@ def main():
              "underwatt-actuator says why its line is short", f"{code} {said}")
         # What every user may read: root is shown it, too, by the programs that check before they do anything.
         path.write_text(FILES["key"])
-        for command in (("underwattd", "--check"), ("underwatt-actuator", "--check"), ("underwatt-sim", "start", "--machine")):
+        for command in (("underwattd", "--check"), ("underwattd", "--user", "root", "--config"), ("underwattd", "--token-list", "--config"),
+                        ("underwatt-actuator", "--check"), ("underwatt-sim", "start", "--machine")):
             code, said = run(command, path)
             t.ok(code == 2 and f":1: unknown key '{SECRET}'" in said and "not every user" not in said,
                  f"{' '.join(command)} shows root what everybody may read", f"{code} {said}")
         path.chmod(0o600)
-        code, said = run(("underwattd", "--check"), path)
-        t.ok(code == 2 and "(its text is not shown: not every user may read it)" in said, "the line says why it is short", f"{code} {said}")
+        for command in (("underwattd", "--check"), ("underwattd", "--user", "root", "--config")):
+            code, said = run(command, path)
+            t.ok(code == 2 and "(its text is not shown: not every user may read it)" in said, "the line says why it is short",
+                 f"{code} {said}")
     t.done()
 
 
