@@ -608,7 +608,7 @@ int main(int argc, char **argv)
         return tokens(&p);
     int r = privileges_drop(p.args.user, &err);
     if (r < 0)
-        return complain(r == -ENOENT ? USAGE : FAILED, err.text);
+        return complain(r == -ENOENT || r == -EINVAL ? USAGE : FAILED, err.text);
     /* Keep memory small: one heap for all threads, freed memory is returned. */
     (void)mallopt(M_ARENA_MAX, 1);
     (void)mallopt(M_TRIM_THRESHOLD, 128 * 1024);

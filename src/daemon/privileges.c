@@ -34,7 +34,7 @@ int privileges_drop(const char *user, uw_error *err)
 
     if (!user && geteuid() == 0)
         return fail(
-            err, -EPERM,
+            err, -EINVAL,
             "will not run as root, as it needs no root rights: --user NAME changes "
             "to that user first (--user root stays root)");
     if (!user)

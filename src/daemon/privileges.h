@@ -5,8 +5,8 @@
 #include "underwatt/error.h"
 
 /* Changes to the named user with its groups, permanently; "root" stays root.  NULL: no
- * change, but -EPERM as root, with a text that names the options. -ENOENT (no such user),
- * -EPERM (not root, and another user).
+ * change, but -EINVAL as root, with a text that names the options. -ENOENT (no such
+ * user), -EPERM (not root, and another user).
  */
 int privileges_drop(const char *user, uw_error *err);
 

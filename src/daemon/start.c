@@ -166,7 +166,7 @@ static int find_program(const char *given, const char *name, char *ret, size_t s
         (void)snprintf(ret, size, "%s", given);
         return access(ret, X_OK) == 0
                    ? 0
-                   : fail(err, -errno, "%s: %s", given, strerror(errno));
+                   : fail(err, -EINVAL, "%s: %s", given, strerror(errno));
     }
     int r = file_program_dir(here, sizeof here, &built);
     if (r < 0)
@@ -349,16 +349,15 @@ static int find_user(struct program *p, bool simulated, uid_t *ret, uw_error *er
 {
     *ret = geteuid();
     if (geteuid() != 0 && p->user)
-        return fail(err, -EPERM, "--user needs root; this is uid %u", geteuid());
+        return fail(err, -EINVAL, "--user needs root; this is uid %u", geteuid());
     if (geteuid() != 0)
         return 0;
-    bool named = p->user != NULL;
-    if (!named)
+    if (!p->user)
         p->user = simulated && !getpwnam("underwatt") ? "root" : "underwatt";
     const struct passwd *pw = getpwnam(p->user);
     if (!pw)
         return fail(
-            err, named ? -EINVAL : -ENOENT,
+            err, -EINVAL,
             "user '%.60s' does not exist: create it (useradd --system %.60s), or name "
             "another with --user",
             p->user, p->user);

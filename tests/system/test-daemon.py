@@ -51,7 +51,7 @@ def starts():
         t.ok(p.returncode == 2 and "--chekc" in p.stderr, "an unknown option is a usage error", p)
         if os.geteuid() == 0:
             p = node.run("underwattd")
-            t.ok(p.returncode == 1 and "will not run as root" in p.stderr, "never as root unless told",
+            t.ok(p.returncode == 2 and "will not run as root" in p.stderr, "never as root unless told",
                  p)
 
         d = node.daemon("node:\n  log: debug\n  admin_group: nosuchgroup\naccounting: {market: /nope}\n")

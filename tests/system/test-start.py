@@ -209,9 +209,15 @@ def usage(t, node, user):
     for args, says in ((["--frobnicate"], "--frobnicate"), (["--user"], "--user needs a value"),
                        (["--socket", "x.sock"], "x.sock"), (["--socket", "/" + "x" * 200], "absolute path"),
                        (["--daemon", "/nowhere/underwattd"], "/nowhere/underwattd"),
+                       (["--actuator", "/nowhere/x"], "/nowhere/x: No such file"),
                        (["--user", "nobody-at-all"], "nobody-at-all" if os.geteuid() == 0 else "needs root")):
         p = node.run("underwatt-start", *user[:0 if "--user" in args else 2], *args)
-        t.ok(p.returncode in (1, 2) and says in p.stderr, f"{' '.join(args)[:30]} is refused", p.stderr)
+        t.ok(p.returncode == 2 and says in p.stderr, f"{' '.join(args)[:30]} is refused", p.stderr)
+    if os.geteuid() == 0 and subprocess.run(["unshare", "--mount", "true"], capture_output=True).returncode == 0:
+        env = {key: value for key, value in os.environ.items() if not key.startswith("UNDERWATT")}  # real boards
+        p = subprocess.run(["unshare", "--mount", "--propagation", "private", "sh", "-c", 'mount --bind /dev/null /etc/passwd; exec "$0"',
+                            uwtest.program("underwatt-start")], capture_output=True, text=True, timeout=60, env=env)
+        t.ok(p.returncode == 2 and "user 'underwatt' does not exist: create it" in p.stderr, "without --user and such a user", p)
     p = node.run("underwatt-start", "--help")
     t.ok(p.returncode == 0 and "--actuator-config" in p.stdout, "--help")
 
