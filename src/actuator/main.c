@@ -611,11 +611,11 @@ static int parse(struct program *p, int argc, char **argv)
 {
     switch (asked_by(argc, argv)) {
     case ASKED_HELP:
-        (void)fputs(help, stdout);
-        return -1;
+        return asked_print("underwatt-actuator", help) ? -1 : FAILED;
     case ASKED_VERSION:
-        (void)puts("underwatt-actuator " UW_VERSION);
-        return -1;
+        return asked_print("underwatt-actuator", "underwatt-actuator " UW_VERSION "\n")
+                   ? -1
+                   : FAILED;
     default:
         break;
     }

@@ -1,5 +1,6 @@
 #include "base/asked.h"
 
+#include <stdio.h>
 #include <string.h>
 
 #include "base/auto.h"
@@ -18,6 +19,14 @@ enum asked asked_for(const char *word)
         if (strcmp(word, words[i].word) == 0)
             return words[i].asked;
     return ASKED_NOTHING;
+}
+
+bool asked_print(const char *program, const char *text)
+{
+    if (fputs(text, stdout) >= 0 && fflush(stdout) == 0)
+        return true;
+    (void)fprintf(stderr, "%s: cannot write to stdout\n", program);
+    return false;
 }
 
 const char *asked_wrong(const char *word)

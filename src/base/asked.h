@@ -2,6 +2,8 @@
 #ifndef BASE_ASKED_H
 #define BASE_ASKED_H
 
+#include <stdbool.h>
+
 enum asked {
     ASKED_NOTHING,
     ASKED_HELP,    /* --help, -h, help */
@@ -13,6 +15,9 @@ enum asked asked_for(const char *word);
  * dash count as the first argument only.
  */
 enum asked asked_by(int argc, char **argv);
+
+/* Prints the text for it on stdout.  False: that failed, and a line on stderr says so. */
+bool asked_print(const char *program, const char *text);
 
 /* What a word of the command line that no program knows is called in its error. */
 const char *asked_wrong(const char *word);

@@ -121,11 +121,12 @@ int main(int argc, char **argv)
     log_set_journal(getenv("JOURNAL_STREAM"));
     switch (asked_by(argc, argv)) {
     case ASKED_HELP:
-        (void)fputs(help, stdout);
-        return OK;
+        return asked_print("underwatt-slurm-collector", help) ? OK : FAILED;
     case ASKED_VERSION:
-        (void)puts("underwatt-slurm-collector " UW_VERSION);
-        return OK;
+        return asked_print("underwatt-slurm-collector",
+                           "underwatt-slurm-collector " UW_VERSION "\n")
+                   ? OK
+                   : FAILED;
     default:
         break;
     }

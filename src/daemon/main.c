@@ -599,8 +599,8 @@ int main(int argc, char **argv)
     if (parse_args(argc, argv, &p.args, &err) < 0)
         return complain(USAGE, err.text);
     if (p.args.help || p.args.version) {
-        (void)fputs(p.args.help ? help : "underwattd " UW_VERSION "\n", stdout);
-        return OK;
+        const char *text = p.args.help ? help : "underwattd " UW_VERSION "\n";
+        return asked_print("underwattd", text) ? OK : FAILED;
     }
     if (p.args.check)
         return check(&p);

@@ -123,11 +123,11 @@ static int parse(struct program *p, int argc, char **argv)
 
     switch (asked_by(argc, argv)) {
     case ASKED_HELP:
-        (void)fputs(help, stdout);
-        return -1;
+        return asked_print("underwatt-start", help) ? -1 : START_FAILED;
     case ASKED_VERSION:
-        (void)puts("underwatt-start " UW_VERSION);
-        return -1;
+        return asked_print("underwatt-start", "underwatt-start " UW_VERSION "\n")
+                   ? -1
+                   : START_FAILED;
     default:
         break;
     }

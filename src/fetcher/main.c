@@ -321,11 +321,11 @@ int main(int argc, char **argv)
     log_set_journal(getenv("JOURNAL_STREAM"));
     switch (asked_by(argc, argv)) {
     case ASKED_HELP:
-        (void)fputs(help, stdout);
-        return OK;
+        return asked_print("underwatt-signals", help) ? OK : FAILED;
     case ASKED_VERSION:
-        (void)puts("underwatt-signals " UW_VERSION);
-        return OK;
+        return asked_print("underwatt-signals", "underwatt-signals " UW_VERSION "\n")
+                   ? OK
+                   : FAILED;
     default:
         break;
     }

@@ -44,6 +44,13 @@ int complain(int code, const char *format, ...)
     return code;
 }
 
+static int written(int code)
+{
+    if (fflush(stdout) != 0 || ferror(stdout))
+        return complain(code ? code : EXIT_FAIL, "cannot write to stdout");
+    return code;
+}
+
 static int usage(FILE *to, int code)
 {
     (void)fputs("usage: underwatt-sim [--state DIR] COMMAND …\n\n", to);
@@ -52,14 +59,14 @@ static int usage(FILE *to, int code)
     (void)fputs("\nunderwatt-sim --version shows the version.\n"
                 "All its output is simulated.  See underwatt-sim(1).\n",
                 to);
-    return code;
+    return written(code);
 }
 
 static int usage_of(const struct sim_command *c)
 {
     (void)printf("usage: underwatt-sim [--state DIR] %s %s\n\n%s\n", c->name, c->args,
                  c->help);
-    return EXIT_OK;
+    return written(EXIT_OK);
 }
 
 /* The library is beside the program in a build tree, or installed in ../lib…. */
@@ -127,7 +134,7 @@ int main(int argc, char **argv)
         return usage(stdout, EXIT_OK);
     if (asked_for(argv[i]) == ASKED_VERSION) {
         (void)puts("underwatt-sim " UW_VERSION);
-        return EXIT_OK;
+        return written(EXIT_OK);
     }
     static const char *const names[] = {"start", "status", "exec", "train",
                                         "fault", "reset",  "stop", NULL};
@@ -159,5 +166,5 @@ int main(int argc, char **argv)
         return complain(EXIT_USAGE, "%s", err.text);
     env.named = state != NULL;
     find_library(&env);
-    return c->run(&env, kept - i - 1, argv + i + 1);
+    return written(c->run(&env, kept - i - 1, argv + i + 1));
 }

@@ -112,6 +112,15 @@ def not_written(node):
         t.ok(p.returncode == 1 and "cannot write to stdout" in p.stderr, f"{' '.join(words)} >/dev/full", f"{p.returncode} {p.stderr}")
 
 
+def programs_not_written():
+    """As not_written(), of the other programs."""
+    for name in ("underwattd", "underwatt-actuator", "underwatt-signals", "underwatt-slurm-collector", "underwatt-start", "underwatt-sim"):
+        for option in ("--help", "--version"):
+            with open("/dev/full", "w") as full:
+                p = subprocess.run([uwtest.program(name), option], stdout=full, stderr=subprocess.PIPE, text=True, timeout=60)
+            t.ok(p.returncode == 1 and p.stderr == f"{name}: cannot write to stdout\n", f"{name} {option} >/dev/full", p)
+
+
 def words():
     """What programs without commands say to a word, a file and a user that are not there."""
     for name in ("underwattd", "underwatt-actuator", "underwatt-signals", "underwatt-slurm-collector", "underwatt-start"):
@@ -148,6 +157,7 @@ def main():
         tmp.chmod(0o755)
         pipes(tmp)
         words()
+        programs_not_written()
         configurations(tmp)
         with uwtest.Node(board="v100", count=1) as node:
             two_outputs(node, tmp)
