@@ -145,6 +145,7 @@ typedef struct uw_energy {
     double half_j; /* half width of the 95 % interval, the sensor's gain error left out */
     double power_w;     /* mean */
     const char *method; /* "counter", "integrated", … : static text */
+    char why[96];       /* reasons for a wide interval, "reset, stuck"; "": none */
 } uw_energy;
 
 /* Of a window whose energy is known.  -EAGAIN: it is not, yet; -EINVAL: not ended, or a

@@ -18,7 +18,7 @@ COLOURS = ("#4269d0", "#efb118", "#ff725c", "#6cc5b0", "#3ca951", "#a463f2", "#9
 
 def _row(d: Device) -> str:
     if d.known:
-        cells = [joules(d.energy_j, d.half_j), watts(d.power_w), d.method]
+        cells = [joules(d.energy_j, d.half_j), watts(d.power_w), d._how]
     else:
         cells = ["unknown", "", d.why]
     return "<tr>" + "".join(f"<td>{escape(c)}</td>" for c in (d.label, d.name, *cells)) + "</tr>"

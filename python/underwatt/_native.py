@@ -55,12 +55,14 @@ class Energy(c.Structure):
         ("half_j", c.c_double),
         ("power_w", c.c_double),
         ("method", c.c_char_p),
+        ("why", c.c_char * 96),
     )
     time_s: float
     energy_j: float
     half_j: float
     power_w: float
     method: bytes | None
+    why: bytes
 
 
 class Sample(c.Structure):

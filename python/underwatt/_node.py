@@ -179,6 +179,7 @@ class Node:
             half_j=e.half_j,
             power_w=e.power_w,
             method=(e.method or b"none").decode(),
+            why=e.why.decode(errors="replace"),
             samples=self.samples(window, board) if samples else (),
         )
         return known, e.time_s

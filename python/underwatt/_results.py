@@ -36,7 +36,7 @@ class Device:
     power_w: float = NAN  # mean
     method: str = "none"  # "counter", "integrated", …
     simulated: bool = False
-    why: str = ""  # reason why it is unknown
+    why: str = ""  # reason why it is unknown, or reasons for a wide interval: "reset, stuck"
     samples: tuple[Sample, ...] = field(default=(), repr=False)
 
     @property
@@ -50,7 +50,16 @@ class Device:
     def __str__(self) -> str:
         if not self.known:
             return f"{self.label}: unknown ({self.why})"
-        return f"{self.label}: {joules(self.energy_j, self.half_j)}, {watts(self.power_w)} ({self.method})"
+        return f"{self.label}: {joules(self.energy_j, self.half_j)}, {watts(self.power_w)} ({self._how})"
+
+    @property
+    def _how(self) -> str:
+        return f"{self.method}; {self.why}" if self.why else self.method
+
+    @property
+    def _counted(self) -> bool:
+        """Whether a counter alone gave the energy, as meter_counted() of core/meter/meter.h."""
+        return self.method == "counter" and not {"reset", "stuck"} & set(self.why.split(", "))
 
 
 @dataclass(frozen=True, slots=True)
@@ -87,7 +96,7 @@ def half_of(devices: Iterable[Device]) -> Half:
     windows and with other boards; what readings miss may be the same in each window and board."""
     total = NO_HALF
     for d in devices:
-        fixed = min(d.half_j, FLOOR * d.energy_j) if d.method == "counter" else d.half_j
+        fixed = min(d.half_j, FLOOR * d.energy_j) if d._counted else d.half_j
         total += Half(fixed, math.sqrt(max(0.0, d.half_j**2 - fixed**2)))
     return total
 
@@ -180,7 +189,7 @@ class Energy:
         if self.source == "null":
             return f"{seconds(self.time_s)}, not measured (null monitor)"
         if math.isnan(self.total_j):
-            why = next((g.why for g in self.gpus if g.why), "no board")
+            why = next((g.why for g in self.gpus if g.why and not g.known), "no board")
             return f"{seconds(self.time_s)}, energy unknown: {why}"
         n = len(self.gpus)
         parts = [

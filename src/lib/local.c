@@ -171,13 +171,15 @@ static void window_done(struct local *l, uw_window *win, const struct sampler_wi
     for (size_t i = 0; i < l->ctx.n; i++) {
         const struct meter_result *m = w->r == 0 ? &w->board[i] : NULL;
         win->board[i] = (struct lib_energy){.r = w->r, .err = w->error};
-        if (m)
-            win->board[i].energy =
-                (uw_energy){.time_s = s_between(win->begin_ns, win->end_ns),
-                            .energy_j = m->energy_j,
-                            .half_j = m->half_j,
-                            .power_w = m->power_w,
-                            .method = names_word(NAMES_METER_METHOD, m->method)};
+        uw_energy *e = &win->board[i].energy;
+        if (!m)
+            continue;
+        *e = (uw_energy){.time_s = s_between(win->begin_ns, win->end_ns),
+                         .energy_j = m->energy_j,
+                         .half_j = m->half_j,
+                         .power_w = m->power_w,
+                         .method = names_word(NAMES_METER_METHOD, m->method)};
+        (void)meter_why_text(m->why, e->why, sizeof e->why);
     }
     show_processors(l, win);
     win->known = true;

@@ -178,6 +178,7 @@ static void read_board(const struct json_value *v, const char *id, double time_s
         return;
     }
     e.method = lib_method(json_as_text(json_get(v, "method")));
+    (void)snprintf(e.why, sizeof e.why, "%s", why ? why : "");
     *ret = (struct lib_energy){.r = 0, .energy = e};
 }
 

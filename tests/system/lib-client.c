@@ -260,7 +260,7 @@ static int obey(char *line)
 
     words = words ? words + 1 : line + strlen(line);
     if (strncmp(line, "processors", 10) == 0) {
-        uw_energy e = {0, 0, 0, 0, ""};
+        uw_energy e = {.method = ""};
         r = uw_window_processor(win, 0, &e, &err);
         (void)snprintf(text, sizeof text, "%u %s %.3f %.3f",
                        (unsigned)uw_window_processors(win),

@@ -54,8 +54,8 @@ static int measure(uw_ctx *ctx, time_t seconds)
         uw_energy e;
         if (uw_window_energy(win, uw_device_at(ctx, i), &e, &err) < 0)
             return fails("energy", &err);
-        printf("%.6f;%.4f;%.4f;%.4f;%s\n", e.time_s, e.energy_j, e.half_j, e.power_w,
-               e.method);
+        printf("%.6f;%.4f;%.4f;%.4f;%s;%s\n", e.time_s, e.energy_j, e.half_j, e.power_w,
+               e.method, e.why);
     }
     printf("again %d\n", uw_window_end(win, &err));
     uw_window_free(win);

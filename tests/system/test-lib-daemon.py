@@ -64,7 +64,7 @@ class Options(ctypes.Structure):
 
 class Energy(ctypes.Structure):
     _fields_ = [("time_s", ctypes.c_double), ("energy_j", ctypes.c_double), ("half_j", ctypes.c_double),
-                ("power_w", ctypes.c_double), ("method", ctypes.c_char_p)]
+                ("power_w", ctypes.c_double), ("method", ctypes.c_char_p), ("why", ctypes.c_char * 96)]
 
 
 class Python:

@@ -29,13 +29,13 @@ def watch(t, node, exe):
     t.equal(p.stdout.readline(), "ends\n", "and ends")
     b = node.status()["boards"]
     for i in range(3):
-        time_s, energy, half, power, method = p.stdout.readline().rstrip("\n").split(";")
+        time_s, energy, half, power, method, why = p.stdout.readline().rstrip("\n").split(";")
         true_w = (b[i]["true_j"] - a[i]["true_j"]) / (b[i]["at_ns"] - a[i]["at_ns"]) * 1e9
         true = true_w * float(time_s)
         t.ok(2.9 < float(time_s) < 10, f"GPU {i}: of {time_s} s")
         # The truth is the mean power from a little after the beginning to a little after the end.
         t.ok(abs(float(energy) - true) <= float(half) + 0.01 * true and float(half) < 0.5 * true,
-             f"GPU {i}: {float(energy):.1f} J ± {float(half):.1f} J ({method}), true {true:.1f} J")
+             f"GPU {i}: {float(energy):.1f} J ± {float(half):.1f} J ({method}; {why}), true {true:.1f} J")
         t.near(float(power), float(energy) / float(time_s), 0.01 * float(power), f"GPU {i}: mean power")
     t.ok(p.stdout.readline().startswith("again -"), "a window ends once")
     t.equal((p.wait(uwtest.PATIENCE), p.stderr.read()), (0, ""), "the program ends, with not a word from the library")
@@ -47,6 +47,7 @@ def trouble(t, node, exe):
     t.ok(p.returncode == 1 and p.stderr.startswith("open: ") and "/nowhere" in p.stderr, "no library: an error with its name", p.stderr)
     p = node.run(exe, "0", "-")
     t.equal(p.returncode, 0, "the system's library, which is this world's")
+    t.equal(p.stdout.count(";integrated;short, unproved"), 3, "a window of no length says why its intervals are wide")
     lib = os.path.join(node.state, "lib", "libnvidia-ml.so.1")
     node.fault(1, "hang")
     begin = time.monotonic()

@@ -81,7 +81,7 @@ static void windows(void)
         "{\"time_s\": 4, \"gpus\": [{\"uuid\": \"B\", \"energy_j\": null, \"half_j\": "
         "null, \"power_w\": null, \"method\": null, \"why\": \"it hung\"}, {\"uuid\": "
         "\"A\", \"energy_j\": 400, \"half_j\": 2, \"power_w\": 100, \"method\": "
-        "\"counter\", \"why\": \"\"}, {\"uuid\": \"C\"}]}";
+        "\"counter\", \"why\": \"reset, stuck\"}, {\"uuid\": \"C\"}]}";
     auto_(mem_free) uw_window *win = calloc(1, sizeof *win + 2 * sizeof *win->board);
 
     device[0] = (uw_device){&two, 0, "A", "", 1, 0};
@@ -94,6 +94,7 @@ static void windows(void)
     is_int(win->board[0].r, 0, "its boards by their UUIDs");
     is_near(e->time_s + e->energy_j + e->half_j + e->power_w, 506, 0, "every figure");
     is_str(e->method, "counter", "its method");
+    is_str(e->why, "reset, stuck", "… and the reasons for its interval");
     is_int(win->board[1].r, -ENODATA, "what is not known is said");
     is_str(win->board[1].err.text, "B: it hung", "and why");
     device[0].id = "Z";
