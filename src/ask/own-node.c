@@ -7,6 +7,7 @@
 #include <unistd.h>
 
 #include "api/api.h"
+#include "ask/job-number.h"
 #include "base/error.h"
 #include "base/units.h"
 
@@ -14,6 +15,7 @@ enum { WAITING_MAX = 64, LOOK_MS = 500, FEED_US = 500, FEED_MAX_MS = 250 };
 
 struct own_node {
     struct loop *loop;
+    char *dir;                        /* own_node_opts.runtime_dir, or NULL */
     const struct own_node_opts *opts; /* while own_node_new() runs */
     struct node_config config;
     struct node *node;
@@ -156,6 +158,13 @@ static void on_note(uint64_t job, const char *text, bool important, void *user)
         own->note(job, text, important, own->note_user);
 }
 
+static uint64_t next_job(void *user)
+{
+    const struct own_node *own = user;
+
+    return own->dir ? job_number(own->dir) : 0;
+}
+
 static void on_caps(void *user)
 {
     struct own_node *own = user;
@@ -188,6 +197,7 @@ static int open_node(struct own_node *own, const struct own_node_opts *opts,
     node.visible = opts->visible;
     node.runs_job = opts->runs_job;
     node.note = on_note;
+    node.next_job = next_job;
     node.on_caps = on_caps;
     node.on_ready = on_ready;
     node.user = own;
@@ -217,6 +227,7 @@ int own_node_new(const struct own_node_opts *opts, struct own_node **ret, uw_err
     own->opts = opts;
     own->note = opts->note;
     own->note_user = opts->note_user;
+    own->dir = opts->runtime_dir ? strdup(opts->runtime_dir) : NULL;
     int r = configure(own, opts, err);
     if (r == 0)
         r = open_node(own, opts, err);
@@ -239,6 +250,7 @@ void own_node_free(struct own_node *own)
     ask_free(own->ask);
     api_free(own->api);
     node_free(own->node);
+    free(own->dir);
     free(own);
 }
 

@@ -24,8 +24,9 @@ struct own_node_opts {
     /* In place of both: node_opts.choose, called before own_node_new() returns. */
     int (*choose)(struct boards *set, void *user, uw_error *err);
     void *user;
-    /* An existing folder for the socket, node-PID.sock; NULL: no socket.  world: of a
-     * simulated world, node-WORLD-PID.sock; NULL: real boards.
+    /* An existing folder for the socket, node-PID.sock, and for the file from which the
+     * jobs have their numbers (ask/job-number.h); NULL: no socket, numbers from 1 on.
+     * world: of a simulated world, node-WORLD-PID.sock; NULL: real boards.
      */
     const char *runtime_dir, *world;
     /* In place of that, for other processes: a socket at this path, where this user may

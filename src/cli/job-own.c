@@ -167,29 +167,16 @@ static int probe_any(struct remote *r, uw_error *err)
     return first < 0 ? first : fail(err, -ENOTSUP, "no board here can be capped");
 }
 
-/* Checks whether another user computes on a named board: requests a job of this process
- * there, which would have to wait.
- */
-static int check_foreign(struct remote *r, uw_error *err)
+/* Other users who compute on a named board never prevent CMD from running. */
+static void check_foreign(struct remote *r)
 {
-    auto_(json_free) struct json *doc = NULL, *job = NULL;
-    char path[64], text[300];
+    char held[JOB_HELD], text[300];
 
-    int got = ask_wait(r->daemon, "POST", "/v1/jobs", job_describe(r, getpid(), false),
-                       &doc, err);
-    if (got < 0)
-        return got;
-    (void)snprintf(path, sizeof path, "/v1/jobs/%" PRIu64, made_id(doc));
-    got = ask_wait(r->daemon, "GET", path, NULL, &job, err);
-    if (got >= 0)
-        got = ask_wait(r->daemon, "DELETE", path, NULL, NULL, err);
-    const char *held = job ? take_text(json_root(job), "held") : "";
-    if (got < 0 || !*held)
-        return got;
-    (void)snprintf(text, sizeof text, "%.200s: CMD runs without a cap", held);
+    if (!node_held(own_node_node(r->own), held))
+        return;
+    (void)snprintf(text, sizeof text, "%s: CMD runs without a cap", held);
     job_say(r, text);
-    r->capped = false; /* other users never prevent CMD from running */
-    return 0;
+    r->capped = false;
 }
 
 /* Before CMD's boards are known: whether any board accepts the cap in watts. */
@@ -220,8 +207,10 @@ static int prepare(struct remote *r, uw_error *err)
 {
     int got = r->hurried ? -EINTR : own_node_feed(r->own, err);
 
-    if (got == 0 && r->capped)
-        got = r->named ? check_foreign(r, err) : check_cap(r, err);
+    if (got == 0 && r->capped && r->named)
+        check_foreign(r);
+    else if (got == 0 && r->capped)
+        got = check_cap(r, err);
     if (got == 0 && r->capped)
         got = need_caps(r, err);
     return r->hurried ? interrupted(err) : got;

@@ -108,31 +108,47 @@ static void pass(struct roster_board *s, struct roster_job *to)
         r->opts.on_pass(s->at, from, &to->e, r->opts.user);
 }
 
+/* Writes who has a board.  Without the other job's name, which is private to its user. */
+static void held_text(const struct roster_board *s, const struct job_entry *job,
+                      pid_t pid, char ret[static JOB_HELD])
+{
+    unsigned gpu = board_view(s->board)->info->index;
+
+    if (job)
+        (void)snprintf(ret, JOB_HELD, "GPU %u belongs to job %llu of %s", gpu,
+                       (unsigned long long)job->id,
+                       job->user[0] ? job->user : "another user");
+    else
+        (void)snprintf(ret, JOB_HELD, "GPU %u: process %ld of another user is there", gpu,
+                       (long)pid);
+}
+
+bool roster_held(const struct roster *r, uid_t uid, uint64_t boards,
+                 char ret[static JOB_HELD])
+{
+    static const char more[] = ", and others too";
+    const struct job_entry *job = NULL;
+    pid_t pid = 0;
+    unsigned n = 0;
+
+    ret[0] = '\0';
+    for (size_t i = 0; i < r->n_boards; i++)
+        if ((boards >> i & 1) && roster_board_held(r->board[i], uid, &job, &pid) &&
+            n++ == 0)
+            held_text(r->board[i], job, pid, ret);
+    size_t len = strlen(ret);
+    if (n > 1 && len + sizeof more <= JOB_HELD)
+        memcpy(ret + len, more, sizeof more);
+    return n > 0;
+}
+
 /* Sets e.held, for display: the owner of the first of the boards that the job waits for.
  */
 static void say_held(const struct roster *r, struct roster_job *s)
 {
-    char text[sizeof s->e.held] = "", more[24] = "";
-    const struct job_entry *job = NULL;
-    pid_t pid = 0;
+    char text[JOB_HELD];
 
-    for (size_t i = 0; i < r->n_boards && !text[0]; i++) {
-        unsigned gpu = board_view(r->board[i]->board)->info->index;
-        if (!(s->e.waits >> i & 1) ||
-            !roster_board_held(r->board[i], s->e.uid, &job, &pid))
-            continue;
-        if (s->e.waits & (s->e.waits - 1))
-            (void)snprintf(more, sizeof more, ", and others too");
-        /* Without the other job's name, which is private to its user. */
-        if (job)
-            (void)snprintf(text, sizeof text, "GPU %u belongs to job %llu of %s%s", gpu,
-                           (unsigned long long)job->id,
-                           job->user[0] ? job->user : "another user", more);
-        else
-            (void)snprintf(text, sizeof text,
-                           "GPU %u: process %ld of another user is there%s", gpu,
-                           (long)pid, more);
-    }
+    (void)roster_held(r, s->e.uid, s->e.waits, text);
     if (strcmp(text, s->e.held) == 0)
         return;
     memcpy(s->e.held, text, sizeof s->e.held);

@@ -158,6 +158,13 @@ struct roster_job *roster_job(const struct roster *r, uint64_t id)
     return NULL;
 }
 
+static uint64_t new_id(const struct roster *r)
+{
+    uint64_t id = r->opts.next_id ? r->opts.next_id(r->opts.user) : 0;
+
+    return id > r->next_id ? id : r->next_id;
+}
+
 struct roster_job *roster_add(struct roster *r, uint64_t id)
 {
     if (array_grow(&r->job, &r->room, r->n, ROSTER_MAX) < 0)
@@ -168,7 +175,7 @@ struct roster_job *roster_add(struct roster *r, uint64_t id)
     s->roster = r;
     s->pidfd = -1;
     s->is_new = true;
-    s->e.id = id ? id : r->next_id;
+    s->e.id = id ? id : new_id(r);
     s->e.began_ns = loop_now_ns(r->opts.loop);
     s->e.began_utc_ns = loop_utc_ns(r->opts.loop);
     if (s->e.id >= r->next_id)

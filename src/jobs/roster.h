@@ -45,6 +45,7 @@ enum {
     JOB_NAME = 96,
     JOB_GROUP = 64,
     JOB_PROCS = 128, /* recorded processes of a job, to recognise it later */
+    JOB_HELD = 112,
 };
 
 #define ROSTER_SLURM "slurm:" /* the name of Slurm's job 42 is "slurm:42" */
@@ -66,13 +67,13 @@ struct job_entry {
     enum job_source source;
     char name[JOB_NAME]; /* "slurm:4711", "k8s:POD-UID" or the command's name */
     uid_t uid;
-    char user[32];   /* "": unknown */
-    uint64_t boards; /* bit i: board i of the set */
-    uint64_t passed; /* of boards: where only jobs that run in it are, in its place */
-    uint64_t so_far; /* every board that the job has had */
-    uint64_t given;  /* boards that the registration named and the job got */
-    uint64_t waits;  /* boards that it named, but that another user has now */
-    char held[112];  /* text: which user or process has a board of waits; "": none */
+    char user[32];       /* "": unknown */
+    uint64_t boards;     /* bit i: board i of the set */
+    uint64_t passed;     /* of boards: where only jobs that run in it are, in its place */
+    uint64_t so_far;     /* every board that the job has had */
+    uint64_t given;      /* boards that the registration named and the job got */
+    uint64_t waits;      /* boards that it named, but that another user has now */
+    char held[JOB_HELD]; /* text: which user or process has a board of waits; "": none */
     bool firm; /* begun by an administrator: run jobs of others do not get its boards */
     struct label label[LABELS_MAX];
     size_t n_labels;
@@ -119,7 +120,11 @@ struct roster_opts {
     const char *proc;  /* NULL: "/proc"; tests use another folder */
     proc_read_fn read; /* used in place of the proc folder; NULL: none */
     void *read_user;
-    uint64_t first_id;        /* id of the first job; 0: 1 */
+    uint64_t first_id; /* id of the first job; 0: 1 */
+    /* Returns an id for a new job; one below those of the roster's jobs is not used.
+     * NULL: the ids follow each other.
+     */
+    uint64_t (*next_id)(void *user);
     roster_event_fn on_event; /* called after the change */
     /* Called before the jobs on the board or the phase of one change: for
      * attribution_turn(), which calls roster_users() for the time so far.  May be NULL.
@@ -179,6 +184,12 @@ int roster_end(struct roster *r, uint64_t id, uw_error *err); /* -ENOENT */
  * one.
  */
 uint64_t roster_default_boards(const struct roster *r, const struct roster_register *reg);
+
+/* Whether another user has one of these boards, for which a run job of uid would wait.
+ * ret: as job_entry.held.
+ */
+bool roster_held(const struct roster *r, uid_t uid, uint64_t boards,
+                 char ret[static JOB_HELD]);
 
 /* The running registered job of that name; 0: none. */
 uint64_t roster_named(const struct roster *r, const char *name);

@@ -115,6 +115,8 @@ struct node {
 
 void node_tell(struct node *node, enum node_event event, const void *what);
 const struct gpu_info *node_info(const struct node *node, size_t board);
+/* node_opts.next_job, for the roster. */
+uint64_t node_next_job(void *user);
 /* Opens the boards; the node reopens them itself later. */
 int node_boards_begin(struct node *node, uw_error *err);
 
@@ -148,7 +150,6 @@ int node_outside(struct node *node, uw_error *err);
 /* Puts a policy in force. */
 int node_policy_take(struct node *node, struct policy_file *file, const char *path,
                      uw_error *err);
-int node_released_open(struct node *node, uw_error *err);
 /* Whether a search needs windows of this board. */
 bool node_is_searched(const struct node *node, size_t board);
 /* Begins a job's search or cap by name.  state: saved by an earlier run, or NULL. */

@@ -44,6 +44,13 @@ void node_tell(struct node *node, enum node_event event, const void *what)
         node->listen(event, what, node->listen_user);
 }
 
+uint64_t node_next_job(void *user)
+{
+    const struct node *node = user;
+
+    return node->opts.next_job ? node->opts.next_job(node->opts.user) : 0;
+}
+
 /* ---- once a second ---- */
 
 /* Looks for new processes after a rise of power or utilization on a board without a job.
@@ -273,7 +280,8 @@ static int start_parts(struct node *node, uw_error *err)
     if (r == 0)
         r = node_jobs_start(node, first_job, err);
     if (r == 0)
-        r = node_released_open(node, err);
+        r = released_boards_open(node->released, node->boards, node->caps, node->sampler,
+                                 err);
     if (r == 0)
         r = node_take_over(node, err);
     if (r == 0)

@@ -46,6 +46,9 @@ struct node_opts {
      * second; a search that had to leave a board to others does not come back to it.
      */
     bool runs_job;
+    /* Of a private node, with user: the id of its next job; 0: unknown.  NULL: from 1 on.
+     */
+    uint64_t (*next_job)(void *user);
     double window_s; /* length of a search's window; 0: the tuner's default */
     void (*note)(uint64_t job, const char *text, bool important, void *user);
     void (*on_caps)(
@@ -79,6 +82,10 @@ DEFINE_AUTO(struct node *, node_free);
 int node_need_actuator(struct node *node, caps_done_fn fn, void *user, uw_error *err);
 /* Of a private node: holds all boards without a claim, or no longer. */
 void node_hold(struct node *node, bool hold);
+/* Of a private node: whether another user computes on one of its boards; ret: as
+ * job_entry.held.
+ */
+bool node_held(const struct node *node, char ret[static JOB_HELD]);
 /* Whether an energy window may begin and the users of all boards are known. */
 bool node_is_fed(const struct node *node);
 

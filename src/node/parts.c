@@ -334,12 +334,6 @@ static int new_released(struct node *node, uw_error *err)
     return released_boards_new(&opts, &node->released, err);
 }
 
-int node_released_open(struct node *node, uw_error *err)
-{
-    return released_boards_open(node->released, node->boards, node->caps, node->sampler,
-                                err);
-}
-
 /* ---- searches ---- */
 
 static struct sampler *sampler_of(size_t board, void *user)
@@ -641,6 +635,7 @@ int node_jobs_start(struct node *node, uint64_t first_job, uw_error *err)
                                  .read = node->opts.read,
                                  .read_user = node->opts.read_user,
                                  .first_id = first_job,
+                                 .next_id = node_next_job,
                                  .on_event = on_job,
                                  .on_turn = on_turn,
                                  .on_pass = on_pass,

@@ -865,6 +865,12 @@ void node_hold(struct node *node, bool hold)
         node_caps_configure(node);
 }
 
+bool node_held(const struct node *node, char ret[static JOB_HELD])
+{
+    ret[0] = '\0';
+    return node->roster && roster_held(node->roster, geteuid(), ~0ull, ret);
+}
+
 /* ---- the view ---- */
 
 const struct node_view *node_look(struct node *node)

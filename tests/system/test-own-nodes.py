@@ -113,10 +113,29 @@ def both_open_all(node, runtime):
         job.wait(uwtest.PATIENCE)
 
 
+def numbers(node, runtime):
+    """The first job of a user is 1, and the next command's has the next number."""
+    env = {"XDG_RUNTIME_DIR": runtime}
+    cmd = ["underwatt", "run", "--cap", "200", "--gpus", "0", "--", "underwatt-sim", "train", "--gpus", "0", "--steps", "40000"]
+    for want in (1, 2):
+        p = node.popen(*cmd, env=env)
+        got = []
+
+        def told():
+            p = ask(node, runtime, "jobs", "--json", "-")
+            got[:] = [j["id"] for j in json.loads(p.stdout)["jobs"]] if p.returncode == 0 else []
+            return got
+        uwtest.wait_for(told, step=0.2)
+        t.equal(got, [want], f"job {want} has the number {want}")
+        p.send_signal(signal.SIGTERM)
+        p.wait(uwtest.PATIENCE)
+
+
 runtime = tempfile.mkdtemp(prefix="uw-run-")
 try:
     with uwtest.Node(board="v100", count=4, may_set="anyone") as node, \
             uwtest.Node(board="v100", count=1, may_set="anyone") as other:
+        numbers(node, runtime)
         ends(node, runtime, *together(node, other, runtime))
         of_run(node, runtime)
         both_open_all(node, runtime)
