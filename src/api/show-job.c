@@ -114,6 +114,20 @@ static void capped_by(struct json_out *o, const struct job_capped *capped)
     json_out_end(o);
 }
 
+static void notes(struct json_out *o, const struct job_notes *notes)
+{
+    uint64_t n = notes ? notes->n : 0;
+
+    json_out_array(o, "notes");
+    for (uint64_t i = n > JOB_NOTES_MAX ? n - JOB_NOTES_MAX + 1 : 1; i <= n; i++) {
+        json_out_object(o, NULL);
+        json_out_int(o, "number", (int64_t)i);
+        json_out_text(o, "text", notes->text[i % JOB_NOTES_MAX]);
+        json_out_end(o);
+    }
+    json_out_end(o);
+}
+
 static void labels(struct json_out *o, const struct job_entry *e)
 {
     json_out_object(o, "labels");
@@ -273,6 +287,8 @@ static void put_job(struct json_out *o, const struct node_view *v,
     json_out_known_double(o, "step_s", j->step_s > 0, j->step_s);
     asked(o, j, who);
     capped_by(o, j->capped);
+    if (whole)
+        notes(o, j->notes);
     search(o, v, &j->search, whole);
     json_out_end(o);
 }

@@ -36,7 +36,8 @@ struct remote {
     bool last;     /* of the query: CMD had ended when it was made */
     bool pageless; /* the daemon reported that it does not have the page */
     struct json *doc; /* from the last answered query */
-    char said[400];   /* the last state reported to the user */
+    char said[400];   /* the last state or message of the daemon that was shown */
+    uint64_t noted;   /* number of the last such message */
     char held[200];   /* who uses a board that this job named; "": nobody */
 
     bool ended;

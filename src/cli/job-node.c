@@ -133,8 +133,27 @@ static enum search_status take_status(const struct json_value *search)
     return got < 0 ? SEARCH_IS_OFF : (enum search_status)got;
 }
 
-static void say_state(struct remote *r, const struct json_value *search)
+/* Whether the search's messages report the status.  An older daemon sends none. */
+static bool is_noted(const struct remote *r, const struct json_value *job,
+                     enum search_status status)
 {
+    if (status == SEARCH_IS_BARRED || (!r->own && !json_get(job, "notes")))
+        return false;
+    return r->own || status != SEARCH_HOLDS || r->j->caps != JOB_CAPS_NAMED;
+}
+
+/* Unless it was the last one that was said. */
+static void say_once(struct remote *r, const char *text)
+{
+    if (strcmp(text, r->said) == 0)
+        return;
+    (void)snprintf(r->said, sizeof r->said, "%s", text);
+    job_say(r, text);
+}
+
+static void say_state(struct remote *r, const struct json_value *job)
+{
+    const struct json_value *search = json_get(job, "search");
     const struct json_value *details = json_get(search, "details");
     const char *why = take_text(details, "why");
     enum search_status status = take_status(search);
@@ -144,7 +163,7 @@ static void say_state(struct remote *r, const struct json_value *search)
         status = SEARCH_HOLDS; /* from an older daemon, without a status */
     if (status != SEARCH_HOLDS)
         why = "";
-    if (r->own && status != SEARCH_IS_BARRED) /* the search's own lines report this */
+    if (is_noted(r, job, status))
         return;
     if (status != SEARCH_HOLDS && status != SEARCH_IS_REFUSED &&
         status != SEARCH_IS_BARRED && status != SEARCH_LOST_BOARDS &&
@@ -152,10 +171,22 @@ static void say_state(struct remote *r, const struct json_value *search)
         return;
     take_released(search, "state", state, sizeof state);
     (void)snprintf(text, sizeof text, "%s%s%.190s", state, *why ? ": " : "", why);
-    if (strcmp(text, r->said) == 0)
-        return;
-    memcpy(r->said, text, sizeof r->said);
-    job_say(r, text);
+    say_once(r, text);
+}
+
+/* Shows the daemon's new messages about the search. */
+static void say_notes(struct remote *r, const struct json_value *job)
+{
+    const struct json_value *notes = json_get(job, "notes");
+    size_t n = json_count(notes);
+    uint64_t last = n > 0 ? take_u64(json_at(notes, n - 1), "number") : 0;
+
+    if (last < r->noted) /* a new daemon counts from 1 again */
+        r->noted = 0;
+    for (size_t i = 0; i < n; i++)
+        if (take_u64(json_at(notes, i), "number") > r->noted)
+            say_once(r, take_text(json_at(notes, i), "text"));
+    r->noted = last;
 }
 
 /* Reports that another user has a board that the job named, and when that changes. */
@@ -323,7 +354,9 @@ static int on_job(struct ask_answer *answer, void *user)
         r->doc = take(answer->doc);
         const struct json_value *search = json_get(json_root(r->doc), "search");
         r->pageless = json_get(search, "page") && !take_bool(search, "page");
-        say_state(r, search);
+        if (!r->own)
+            say_notes(r, json_root(r->doc));
+        say_state(r, json_root(r->doc));
         if (!r->own)
             say_held(r, json_root(r->doc));
         live_line(r, loop_now_ns(r->loop));
@@ -442,7 +475,8 @@ static void say_first(struct remote *r)
         const struct json_value *job = json_root(doc), *search = json_get(job, "search");
         waits = take_status(search) == SEARCH_WAITS_FOR_BOARDS &&
                 json_count(json_get(job, "gpus")) > 0 && !*take_text(job, "held");
-        say_state(r, search);
+        say_notes(r, job);
+        say_state(r, job);
         say_held(r, job);
         if (waits)
             cli_loop_wait(r->loop, FIRST_LOOK_MS);

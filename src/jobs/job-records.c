@@ -2,6 +2,7 @@
 
 #include <errno.h>
 #include <math.h>
+#include <stdio.h>
 #include <stdlib.h>
 #include <unistd.h>
 
@@ -279,6 +280,11 @@ const struct goal *job_record_goal(const struct job_record *rec)
            : rec->lent                       ? &rec->lent_goal
            : rec->search                     ? &rec->goal
                                              : NULL;
+}
+
+void job_notes_add(struct job_notes *notes, const char *text)
+{
+    (void)snprintf(notes->text[++notes->n % JOB_NOTES_MAX], JOB_NOTE, "%s", text);
 }
 
 void job_records_end(struct job_records *rs, struct job_record *rec,

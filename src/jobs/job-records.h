@@ -45,6 +45,13 @@ struct job_capped {
     struct job_capped_by by[JOB_CAPPED_MAX];
 };
 
+/* The last messages of a job's search and of the policy for it, oldest first. */
+enum { JOB_NOTES_MAX = 8, JOB_NOTE = 320 };
+struct job_notes {
+    uint64_t n;                         /* all so far: the last one has this number */
+    char text[JOB_NOTES_MAX][JOB_NOTE]; /* number k is text[k % JOB_NOTES_MAX] */
+};
+
 /* Prefix of `refused` for a job whose boards its scheduler does not know. */
 #define JOB_UNKNOWN_GPUS "GPUs: "
 
@@ -78,6 +85,7 @@ struct job_record {
     uint64_t ended_ns;     /* 0: running */
     struct view_phase phase;
     struct job_capped capped;
+    struct job_notes notes;
     int page_fd; /* of a run job without a search: its page, for a later search; -1: none
                   */
     uint64_t confirmed_ns; /* time until which the scheduler confirms the job; 0: no
@@ -120,6 +128,8 @@ void job_records_drop(struct job_records *rs, uint64_t id);
  * the goal of the outer job, a default.  NULL: none.
  */
 const struct goal *job_record_goal(const struct job_record *rec);
+
+void job_notes_add(struct job_notes *notes, const char *text);
 
 /* The job has ended; its record is kept for a minute. */
 void job_records_end(struct job_records *rs, struct job_record *rec,

@@ -357,7 +357,10 @@ static void on_save(uint64_t job, const char *state, void *user)
 static void on_note(uint64_t job, const char *text, bool important, void *user)
 {
     struct node *node = user;
+    struct job_record *rec = job_records_find(node->records, job);
 
+    if (rec && important)
+        job_notes_add(&rec->notes, text);
     if (node->opts.note)
         node->opts.note(job, text, important, node->opts.user);
     log_event(important ? LOG_LEVEL_NOTICE : LOG_LEVEL_DEBUG, LOG_EVENT_SEARCH,

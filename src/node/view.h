@@ -49,6 +49,7 @@ struct view_job {
     const struct job_entry *job;
     struct view_phase phase;
     const struct job_capped *capped; /* NULL: nothing is known */
+    const struct job_notes *notes;   /* NULL: none */
     const char *ask, *refused;       /* of a job_record; NULL: nothing */
     bool cap_held;                   /* its scheduler has a claim on its boards, … */
     uint32_t lower_mw; /* … and another claim decides there, with this cap; 0: none */

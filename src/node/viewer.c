@@ -334,6 +334,7 @@ static void look_at_job(struct viewer *v, const struct job_entry *job,
     if (rec) {
         ret->phase = rec->phase;
         ret->capped = &rec->capped;
+        ret->notes = &rec->notes;
         ret->ask = rec->ask[0] ? rec->ask : NULL;
         ret->refused = rec->refused[0] ? rec->refused : NULL;
         look_at_held(v, ret);

@@ -294,12 +294,25 @@ def several(t, node, _):
     t.ok(wait(lambda: limit(node, 2) == limit(node, 3) == ORIGINAL, 10), "all boards have their originals")
 
 
+def told_once(t, run):
+    """What the daemon's search does is told as without a daemon: each trial, and the cap that is held."""
+    said = run.said().splitlines()
+    trials = [line for line in said if re.match(r"underwatt: \d+ W: .*(lower|higher|same|slower|no effect)", line)]
+    tried = [line for line in said if line.startswith("underwatt: trying ")]
+    held = [line for line in said if re.match(r"underwatt: (lowers the cap to|holds) \d+ W: ", line)]
+    t.ok(trials and tried and held and all(len(set(lines)) == len(lines) for lines in (trials, tried, held)),
+         "what each trial showed is told, once", run.said())
+
+
 def daemon_dies(t, node, d):
     run = Run(node, "--goal", "edp", "--gpus", "4", "--name", "lasting", "--", *train("4", STEPS))
     job = wait(lambda: holds(node, "lasting"))
     t.ok(job, "a job holds a cap", run.said())
     if not job:
         return
+    told_once(t, run)
+    numbers = [note["number"] for note in d.ask("GET", f"/v1/jobs/{job['id']}")[1]["notes"]]
+    t.ok(0 < len(numbers) <= 8 and numbers == list(range(numbers[0], numbers[0] + len(numbers))), "the last messages are numbered", numbers)
     cap, saved = job["search"]["cap_mw"], job["search"]["saved"]["energy_j"]
     d.kill(actuator=False)
     t.ok(wait(lambda: "does not answer" in run.said()) and run.p.poll() is None,

@@ -302,8 +302,26 @@ static void overfull(void)
     end();
 }
 
+/* The last messages stay, each at its number. */
+static void notes(void)
+{
+    struct job_notes said = {0};
+    char text[16];
+
+    for (int i = 1; i <= JOB_NOTES_MAX + 2; i++) {
+        (void)snprintf(text, sizeof text, "message %d", i);
+        job_notes_add(&said, text);
+    }
+    is_int((long)said.n, JOB_NOTES_MAX + 2, "all messages are counted");
+    for (uint64_t i = 3; i <= said.n; i++) {
+        (void)snprintf(text, sizeof text, "message %d", (int)i);
+        is_str(said.text[i % JOB_NOTES_MAX], text, "a late one is kept");
+    }
+}
+
 int main(void)
 {
+    notes();
     fast();
     kept();
     many();
