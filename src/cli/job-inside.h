@@ -62,7 +62,9 @@ struct remote {
     uint64_t probe; /* the claim of that */
     bool asked;     /* the job with the search has been asked for */
     uint32_t original_mw[BOARDS_MAX]; /* as each board was held first; 0: it was not */
-    bool sure;                        /* all boards were seen free at the end */
+    uint64_t looked_ns; /* last call of the timer since CMD began; 0: none */
+    double stood_s;     /* time in which this process did not run */
+    bool sure;          /* all boards were seen free at the end */
     struct final_read *reread;
     bool reread_over, restored;
     char force[FINAL_READ_TEXT]; /* what was read */

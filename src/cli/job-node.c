@@ -27,6 +27,7 @@
 
 enum { LOOK_MS = 1000, LAST_LOOK_MS = 10, LAST_S = 8, LOST_S = 2, LINE_S = 15 };
 enum { FIRST_MS = 2000, FIRST_LOOK_MS = 10 };
+enum { STOOD_MS = 2000 }; /* without a look: this process did not run */
 enum { OWN_LOOK_MS = 250, OWN_LAST_LOOK_MS = 5, OWN_LAST_S = 30 };
 enum { SURVIVED_S = 10 };   /* CMD lives on so long after a signal: it was not to end */
 enum { OWN_STOPPED_S = 5 }; /* the same after ^C: a driver may hang */
@@ -389,6 +390,25 @@ static int query(struct remote *r)
     return got < 0 ? query_failed(r, err.text) : 0;
 }
 
+/* With a node in this process: whether the process did not run since the last look. */
+static void see_stop(struct remote *r, uint64_t now_ns)
+{
+    uint64_t since_ns = r->looked_ns;
+    char text[240];
+
+    r->looked_ns = now_ns;
+    if (!r->own || !since_ns || now_ns - since_ns <= cli_wall_ns(r->loop, STOOD_MS))
+        return;
+    r->stood_s += s_between(since_ns, now_ns);
+    (void)snprintf(text, sizeof text,
+                   "this command did not run for %.0f s (SIGSTOP, or the machine was "
+                   "suspended): its boards were not read%s",
+                   s_between(since_ns, now_ns),
+                   r->asked ? "; a cap ends when the command alone is stopped for 2.5 s"
+                            : "");
+    job_say(r, text);
+}
+
 static int on_timer(struct loop_timer *timer, uint64_t now_ns, void *user)
 {
     struct remote *r = user;
@@ -396,6 +416,7 @@ static int on_timer(struct loop_timer *timer, uint64_t now_ns, void *user)
 
     if (r->gate >= 0)
         return 0;
+    see_stop(r, now_ns);
     if (!r->id || r->lost || r->looking)
         live_line(r, now_ns); /* otherwise the answer shows it */
     double wait_s = r->own    ? (r->interrupts ? OWN_STOPPED_S : OWN_LAST_S)
@@ -552,6 +573,7 @@ static int write_reports(struct remote *r)
     a.result.end_ns = r->end_ns;
     a.result.begin_utc_ns = r->begin_utc_ns;
     a.result.time_s = s_between(r->begin_ns, r->end_ns);
+    a.result.stood_s = r->stood_s;
     if (j->preset && !r->hurried && !r->lost)
         look_at_preset(r, &a.result);
     if (r->own)

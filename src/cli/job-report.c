@@ -317,6 +317,11 @@ void job_report_text(const struct job_run *j, const struct job_result *r, FILE *
     if (r->steps)
         (void)fprintf(to, ", %" PRIu64 " steps", r->steps);
     (void)fprintf(to, "\n");
+    if (r->stood_s > 0)
+        (void)fprintf(to,
+                      "  stop   this command did not run for %.0f s of it: its boards "
+                      "were not read%s\n",
+                      r->stood_s, r->tuner ? "; a cap ends after 2.5 s of that" : "");
     if (r->measured) {
         (void)fprintf(to, "  energy %s, mean power %s\n",
                       figure_joules_within(r->energy_j, r->half_j).t,
@@ -499,6 +504,7 @@ int job_report_json(const struct job_run *j, const struct job_result *r,
     json_when(o, r);
     json_out_int(o, "exit", cli_exit_of_status(r->status));
     json_out_double(o, "time_s", r->time_s);
+    json_out_double(o, "stopped_s", r->stood_s);
     json_out_double(o, "energy_j", r->measured ? r->energy_j : NAN);
     json_out_double(o, "half_j", r->measured ? r->half_j : NAN);
     json_out_double(o, "power_w", r->measured ? r->power_w : NAN);

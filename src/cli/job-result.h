@@ -34,6 +34,7 @@ struct job_result {
     bool simulated;
     bool measured; /* energy is known */
     double time_s, energy_j, half_j;
+    double stood_s; /* of time_s: without this process, which read no board */
     double power_w; /* mean over the time in which that energy was taken */
     uint32_t why;   /* enum meter_why */
     size_t n;

@@ -115,7 +115,7 @@ void regimes_book(struct regimes *r, const struct stretch_done *d, double least_
         r->pending++;
 }
 
-void regimes_on_steps(struct regimes *r, const struct steps *steps)
+static void feed(struct regimes *r, const struct steps *steps)
 {
     struct stretch_done d;
 
@@ -140,6 +140,22 @@ void regimes_turn(struct regimes *r, enum stretch_kind kind)
     r->after = kind;
     if (!r->rests)
         turn(r, kind);
+}
+
+/* The cap of a hold may have ended while this process stood still: the steps of that time
+ * count as those of a search.
+ */
+void regimes_on_steps(struct regimes *r, const struct steps *steps)
+{
+    bool apart = r->stood && r->stretch.kind == STRETCH_HOLD;
+
+    if (apart)
+        regimes_turn(r, STRETCH_SEARCH);
+    if (r->stood && steps->mark.at_ns > r->stretch.to.at_ns)
+        r->stood = false;
+    feed(r, steps);
+    if (apart)
+        regimes_turn(r, STRETCH_HOLD);
 }
 
 void regimes_rest(struct regimes *r, bool rests)

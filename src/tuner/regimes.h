@@ -33,6 +33,7 @@ struct regimes {
     size_t n_caps;
     struct stretch stretch;   /* under way */
     bool rests;               /* steps are STRETCH_RULED until … */
+    bool stood;               /* this process stood still since the last step */
     enum stretch_kind after;  /* … they are of this kind again */
     unsigned pending;         /* queries for the energy of stretches */
     struct stretch_ask *asks; /* list of them */

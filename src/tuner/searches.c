@@ -384,8 +384,6 @@ static int tick_tuner(struct job_search *t, uint64_t now)
 
     if (t->page)
         r = tuner_on_stopped(t->tuner, job_progress_stopped(t->page, t->pid));
-    if (r >= 0 && t->all->stood_ns == now)
-        r = tuner_on_gap(t->tuner);
     if (r >= 0 && !t->silent && tuner_waits(t->tuner) &&
         s_between(since, now) > NO_PROGRESS_S)
         r = without_progress(t);
@@ -596,13 +594,21 @@ static void forget_oldest(struct searches *ts)
 }
 
 /* Whether this process was suspended, as part of a job that a scheduler suspends or in a
- * frozen container.
+ * frozen container: tells the tuners before they hear of steps of that time.
  */
-static bool stood_still(const struct searches *ts, uint64_t now_ns)
+static int see_gap(struct searches *ts, uint64_t now_ns)
 {
     double most_s = STOOD_S * fmax(1, loop_speed(ts->o.loop));
+    bool stood = ts->ticked_ns && s_between(ts->ticked_ns, now_ns) > most_s;
+    int r = 0;
 
-    return ts->ticked_ns && s_between(ts->ticked_ns, now_ns) > most_s;
+    if (!stood)
+        return 0;
+    ts->stood_ns = ts->ticked_ns = now_ns;
+    for (struct job_search *t = ts->first; t && r >= 0; t = t->next)
+        if (t->tuner && !t->closing)
+            r = tuner_on_gap(t->tuner);
+    return r;
 }
 
 static int searches_on_timer(struct loop_timer *timer, uint64_t now_ns, void *user)
@@ -610,8 +616,9 @@ static int searches_on_timer(struct loop_timer *timer, uint64_t now_ns, void *us
     struct searches *ts = user;
     bool alive = false;
 
-    if (stood_still(ts, now_ns))
-        ts->stood_ns = now_ns;
+    int gap = see_gap(ts, now_ns);
+    if (gap < 0)
+        return gap;
     ts->ticked_ns = now_ns;
     for (struct job_search *t = ts->first; t; t = t->next) {
         int r = tick_one(t, now_ns);
@@ -632,12 +639,16 @@ static int searches_on_timer(struct loop_timer *timer, uint64_t now_ns, void *us
 static int on_steps(const struct steps *steps, uint64_t now_ns, void *user)
 {
     struct job_search *t = user;
+    int r = see_gap(t->all, now_ns);
 
+    if (r < 0)
+        return r;
     if (steps_seen(steps)) {
         t->seen_ns = now_ns;
         t->silent = false;
     }
-    int r = t->tuner ? tuner_on_steps(t->tuner, steps, now_ns) : 0;
+    if (t->tuner)
+        r = tuner_on_steps(t->tuner, steps, now_ns);
     if (steps->phase != t->phase && !t->ended && t->all->o.phase)
         t->all->o.phase(t->job, t->all->o.user);
     t->phase = steps->phase;

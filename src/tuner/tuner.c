@@ -275,6 +275,7 @@ int tuner_on_gap(struct tuner *t)
     if (t->stopped || t->state >= TUNER_LEFT)
         return 0;
     pause_forgive(&t->pause, &t->progress.steps, loop_now_ns(t->o.loop));
+    t->regimes.stood = true;
     return tuner_event(t, ON_MOVED, &same);
 }
 

@@ -384,6 +384,24 @@ def killed():
 
 # ---- who may ----
 
+def stopped(node, i):
+    """SIGSTOP of the command: its lease ends, CMD goes on under the original limit. The gap is told, and is no saving."""
+    run = Run(node, [i], "--cap", "200", "--window", "5s", cmd=train([i], 900))
+    low = run.until(lambda: run.limits() == [200000]) and run.until(lambda: "  holds 200 W" in run.said())
+    run.p.send_signal(signal.SIGSTOP)
+    back = uwtest.wait_for(lambda: run.limits() == [V100], 20, 0.1)
+    time.sleep(4)
+    run.p.send_signal(signal.SIGCONT)
+    code = run.end(120)
+    r = run.report
+    ref = next((c["step_j"] for c in r.get("caps") or [] if c["cap_mw"] == V100), 0)
+    yield low and back and code == 0 and "this command did not run for " in run.said() and "  stop   this command did not run for " in run.said() \
+        and r["stopped_s"] > 20, "SIGSTOP of the command is told, at once and in the report", repr(run)
+    saved = r.get("saved") or {"energy_j": 0, "half_j": 0}
+    yield 0 < saved["energy_j"] - saved["half_j"] < ref * r["steps"] - r["energy_j"], "… and its time is not taken for one under the cap", \
+        f"{saved} {ref} J/step, {r.get('energy_j')} J {run!r}"
+
+
 def two_at_once(node, i):
     run = Run(node, [i], "--cap", "260", cmd=train([i], FOREVER))
     ready = run.until(lambda: node.board(i)["pids"])
@@ -540,12 +558,13 @@ def main():
             "stuck": (fault, node, [18, 19], "stuck", "unstuck", ["stuck"]),
             "reload": (reload_driver,),
             "killed": (killed,),
+            "stopped": (stopped, slow, 6),
             "two": (two_at_once, node, 20),
             "foreign": (foreign, node, 21),
             "no_right": (no_right,),
             "bad_input": (bad_input, node),
         }
-        smoke = {"oracle1", "silent-cap", "fixed", "hang", "refuse-end", "hang-end", "killed", "two", "foreign",
+        smoke = {"oracle1", "silent-cap", "fixed", "hang", "refuse-end", "hang-end", "killed", "stopped", "two", "foreign",
                  "no_right", "bad_input"}
         begin = time.monotonic()
         with concurrent.futures.ThreadPoolExecutor(5) as pool:
