@@ -123,6 +123,18 @@ uint32_t board_caps_in_force_mw(const struct board_caps *b)
     return mw ? mw : b->commanded_mw;
 }
 
+uint32_t board_caps_below_mw(const struct board_caps *b, uint32_t mw)
+{
+    uint32_t low = 0;
+
+    for (size_t i = 0; i < b->n; i++) {
+        uint32_t at = b->told[i].in_force_mw;
+        if (at && at < mw && at < b->original_mw[i] && (!low || at < low))
+            low = at;
+    }
+    return low;
+}
+
 static bool is_in_force(enum claim_progress is)
 {
     return is == CLAIM_MET || is == CLAIM_CLAMPED;

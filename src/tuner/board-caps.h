@@ -55,6 +55,10 @@ int board_caps_take_named(struct board_caps *b, uint32_t original_mw, uw_error *
 uint32_t board_caps_enforced_mw(const struct board_caps *b);
 /* Likewise, or the last cap claimed until it is known. */
 uint32_t board_caps_in_force_mw(const struct board_caps *b);
+/* The lowest limit in force that is below mw and below its board's original, as where
+ * another Underwatt holds the board; 0: none.
+ */
+uint32_t board_caps_below_mw(const struct board_caps *b, uint32_t mw);
 /* The lowest limit on a board that a claim of the job lowers; 0: none. */
 uint32_t board_caps_lowest_mw(const struct board_caps *b);
 /* Whether every claim is in force. */

@@ -58,9 +58,15 @@ static int lose(struct tuner *t, size_t board, uint64_t now)
     t->lost = true;
     t->lost_ns = now;
     board_caps_text(&t->caps, board, text, sizeof text);
-    tuner_note(&t->notes, true,
-               "%s: the caps were lost: %s the cap from the original limit again", text,
-               t->search ? "the search lowers" : "the job lowers");
+    if (t->holding && !t->report.reached)
+        tuner_note(&t->notes, true,
+                   "%s: the cap of %.0f W is set when the board can be held", text,
+                   w_of_mw(t->report.held_mw));
+    else
+        tuner_note(&t->notes, true,
+                   "%s: the caps were lost: %s the cap from the original limit again",
+                   text, t->search ? "the search lowers" : "the job lowers");
+    t->lowers = t->holding;
     return tuner_event(t, ON_BOARDS_LOST, NULL);
 }
 
@@ -82,6 +88,9 @@ int tuner_hear_boards(struct tuner *t, uint64_t now)
         return 0;
     if (away == n) {
         t->lost = false;
+        if (t->holding) /* the claim's reason was the loss */
+            tuner_note(&t->notes, false, "lowers the cap to %.0f W: %s",
+                       w_of_mw(t->report.held_mw), t->report.why);
         return t->state == TUNER_BOARDS ? tuner_event(t, ON_BOARDS, NULL) : 0;
     }
     bool late = t->state == TUNER_BOARDS && s_between(t->lost_ns, now) >= AWAY_S;

@@ -285,6 +285,9 @@ int do_named(struct tuner *t, const void *what)
     (void)what;
     t->void_windows = 0;
     window_cancel(&t->progress.window);
+    tuner_note(&t->notes, false, "lowers the cap to %.0f W: requested",
+               w_of_mw(step.cap_mw));
+    t->lowers = true;
     return tuner_hold_unseen(t, &step, "requested");
 }
 

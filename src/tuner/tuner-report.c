@@ -67,9 +67,11 @@ static enum search_status plain_status(const struct tuner *t, char *ret, size_t 
 
     if (s == TUNER_OVER && t->caps.pending) /* what it has restored is not known yet */
         return SAY(SEARCH_WALKS, "restores the original limits");
+    uint32_t mw = t->step.cap_mw;
+    uint32_t low = by[s].is == SEARCH_MEASURES ? board_caps_below_mw(&t->caps, mw) : 0;
     if (by[s].is == SEARCH_WALKS || by[s].is == SEARCH_MEASURES)
         (void)snprintf(ret, size, "%s %.0f W (window %u)", by[s].text,
-                       w_of_mw(t->step.cap_mw), t->report.windows + 1);
+                       w_of_mw(low ? low : mw), t->report.windows + 1);
     else
         (void)snprintf(ret, size, "%s", by[s].text);
     return by[s].is;

@@ -202,9 +202,8 @@ def other_writer(t, node, d):
     t.equal(local.p.wait(uwtest.PATIENCE), 143, "the local run ends")
     t.ok(wait(lambda: limit(node, 5) == 160000), "then it is the daemon's turn", [limit(node, 5), jobs(node)])
     t.ok(wait(lambda: f"no longer: GPU 5: {held}" in run.said()), "… which the run says", run.said())
-    claimed = board()["claims"]
-    t.ok(len(claimed) == 1 and re.search(rf" is held by another Underwatt, process {local.p.pid}(: the)?( caps)?( were)?$", claimed[0]["why"]),
-         "the reason of its claim is cut after a word", claimed)
+    t.ok(wait(lambda: [c["why"] for c in board()["claims"]] == ["holds 160 W: requested"], 10),
+         "the reason of its claim is the cap's, not that of the loss", board()["claims"])
     t.ok(board()["cap"]["holder"] is None and not any(board()["other_writers"].values()), "… and nobody else is seen there", board())
     job = job_of(node, "waiting")
     if job:
@@ -212,7 +211,7 @@ def other_writer(t, node, d):
     t.equal(run.p.wait(30), 143, "CMD is ended")
 
 
-def not_reached(t, node, _):
+def not_reached(t, node, d):
     """A cap that was not in force when the job ended is not said to have been."""
     for opts in ([], ["--local"]):
         run = Run(node, *opts, "--cap", "160 W", "--gpus", "5", "--", *train("5", 150))
@@ -224,13 +223,23 @@ def not_reached(t, node, _):
              "… which the report says, with the lowest limit", run.said())
     local = Run(node, "--local", "--cap", "200 W", "--gpus", "5", "--", "sleep", "1000")
     t.ok(wait(lambda: limit(node, 5) == 200000), "a local run holds a board", local.said())
-    run = Run(node, "--cap", "160 W", "--gpus", "5", "--", *train("5", 40))
+    run = Run(node, "--cap", "160 W", "--gpus", "5", "--name", "beside", "--", *train("5", 120))
+    state = lambda name: ((job_of(node, name) or {}).get("search") or {}).get("state") or ""
+    t.ok(wait(lambda: state("beside").startswith("measures at 200 W")), "a job beside it measures at the limit in force", jobs(node))
     t.equal(run.p.wait(uwtest.PATIENCE), 0, "a job beside it")
     r = run.report()
     t.ok(not r["reached"] and r["lowest_mw"] is None and r["restored"] and "RESTORED" not in run.said(),
          "… its cap was not in force, and nothing of it is left", [run.said(), r])
+    run = Run(node, "--cap", "260 W", "--gpus", "5", "--name", "silent", "--", "sleep", "1000")
+    reason = lambda: [c["why"] for c in d.ask("GET", "/v1/claims")[1]["claims"] if c["cap_mw"] == 260000]
+    t.ok(wait(lambda: state("silent") == "waits for its boards" and "the cap of 260 W is set when the board can be held" in run.said()),
+         "a cap that cannot begin says what it waits for", [run.said(), jobs(node)])
     local.p.terminate()
     local.p.wait(uwtest.PATIENCE)
+    t.ok(wait(lambda: state("silent") == "holds 260 W") and reason() == ["holds 260 W: requested"] and "lost" not in run.said(),
+         "… and begins, with its own reason, when the board is free", [reason(), run.said()])
+    run.p.terminate()
+    run.p.wait(uwtest.PATIENCE)
     t.ok(wait(lambda: limit(node, 5) == ORIGINAL), "the local run gives back")
 
 

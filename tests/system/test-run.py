@@ -398,7 +398,7 @@ def stopped(node, i):
     yield low and back and code == 0 and "this command did not run for " in run.said() and "  stop   this command did not run for " in run.said() \
         and r["stopped_s"] > 20, "SIGSTOP of the command is told, at once and in the report", repr(run)
     saved = r.get("saved") or {"energy_j": 0, "half_j": 0}
-    yield 0 < saved["energy_j"] - saved["half_j"] < ref * r["steps"] - r["energy_j"], "… and its time is not taken for one under the cap", \
+    yield r.get("saved") and saved["energy_j"] - saved["half_j"] < ref * r["steps"] - r["energy_j"], "… and its time is not taken for one under the cap", \
         f"{saved} {ref} J/step, {r.get('energy_j')} J {run!r}"
 
 
