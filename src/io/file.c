@@ -119,6 +119,11 @@ struct apart {
 
 static atomic_uint n_apart; /* threads that have not returned */
 
+bool file_hangs(void)
+{
+    return atomic_load(&n_apart) > 0;
+}
+
 static void apart_unref(struct apart *a)
 {
     if (!a || atomic_fetch_sub(&a->refs, 1) > 1)

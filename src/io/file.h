@@ -26,6 +26,8 @@ int file_read(const char *path, size_t max, char **ret_text, size_t *ret_len,
 enum { FILE_HANGING_MAX = 4 };
 int file_read_regular(const char *path, size_t max, int ms, char **ret_text,
                       size_t *ret_len, uw_error *err);
+/* Whether such a read has not returned yet. */
+bool file_hangs(void);
 
 /* A mode for file_write(), of files that a user names: 0666 less the umask.  A file that
  * exists keeps its mode, and as far as possible its owner and group; links are followed.

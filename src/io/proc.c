@@ -12,8 +12,15 @@
 
 #include "base/auto.h"
 #include "base/utf8.h"
+#include "io/file.h"
 
-enum { TEXT_MAX = 4096, PATH_ROOM = 256, STAT_START = 22, STAT_SESSION = 6 };
+enum {
+    TEXT_MAX = 4096,
+    CMDLINE_MAX = 1 << 16,
+    PATH_ROOM = 256,
+    STAT_START = 22,
+    STAT_SESSION = 6
+};
 
 /* Reads up to size bytes of a file of the folder; the rest is cut.  The kernel renders
  * these files at the first read: a shorter result is complete.
@@ -147,8 +154,6 @@ static int read_all(int dir, pid_t pid, struct proc_facts *ret)
     if (f.n_cgroup == sizeof f.cgroup) /* cut: up to the last whole line */
         while (f.n_cgroup > 0 && f.cgroup[f.n_cgroup - 1] != '\n')
             f.n_cgroup--;
-    if (strcmp(f.comm, "slurmstepd") == 0)
-        (void)read_some(dir, "cmdline", f.title, sizeof f.title - 1, &n);
     if (f.pid != pid)
         return -ESRCH;
     utf8_mend(f.comm); /* the process's owner chose this text */
@@ -170,6 +175,21 @@ int proc_read(const char *root, pid_t pid, struct proc_facts *ret)
     if (dir < 0)
         return errno == ENOENT ? -ESRCH : -errno;
     return read_all(dir, pid, ret);
+}
+
+void proc_read_title(const char *root, struct proc_facts *f)
+{
+    auto_(mem_free) char *text = NULL;
+    char path[PATH_ROOM];
+    struct proc_facts now = {0};
+
+    f->title[0] = '\0';
+    int n = snprintf(path, sizeof path, "%s/%ld/cmdline", root, (long)f->pid);
+    if (n < 0 || (size_t)n >= sizeof path || file_hangs() ||
+        file_read_regular(path, CMDLINE_MAX, PROC_TITLE_MS, &text, NULL, NULL) < 0)
+        return;
+    if (proc_read(root, f->pid, &now) == 0 && now.start == f->start)
+        (void)snprintf(f->title, sizeof f->title, "%s", text);
 }
 
 int proc_open_pidfd(const char *root, pid_t pid, uint64_t start, uid_t uid,

@@ -98,6 +98,7 @@ void roster_name_user(struct roster *r, struct roster_job *s);
 /* Whether the job's processes still exist; true if none is known. */
 bool roster_alive(const struct roster *r, const struct roster_job *s);
 int roster_read(const struct roster *r, pid_t pid, struct proc_facts *ret);
+void roster_read_title(const struct roster *r, struct proc_facts *f);
 /* Sends the pending events and frees jobs that are over. */
 void roster_tell(struct roster *r);
 /* Updates boards, n_pids and foreign of each job from the boards' process lists; ends

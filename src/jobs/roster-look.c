@@ -25,30 +25,51 @@ enum {
 struct line {
     struct job_proc proc[ANCESTORS];
     size_t n;
-    uint64_t step; /* Slurm's job, by the nearest slurmstepd among these; 0: none */
+    uint64_t step; /* Slurm's job, by the nearest slurmstepd among these; 0: unknown */
 };
 
-/* Only for a process of root or of the daemon's user: any user may name a program
- * slurmstepd.
+/* Only a process of root or of the daemon's user: any user may name a program slurmstepd.
  */
-static uint64_t step_of(const struct proc_facts *f)
+static bool is_stepd(const struct proc_facts *f)
 {
-    return f->title[0] && (f->uid == 0 || f->uid == geteuid())
-               ? lifetime_stepd(f->title, strlen(f->title))
-               : 0;
+    return strcmp(f->comm, "slurmstepd") == 0 && (f->uid == 0 || f->uid == geteuid());
+}
+
+/* Whether the process is one of a registered job's already. */
+static bool is_noted(const struct roster *r, const struct proc_facts *f)
+{
+    for (size_t i = 0; i < r->n; i++) {
+        const struct job_entry *e = &r->job[i]->e;
+        for (size_t k = 0; k < e->n_procs && e->source == JOB_REGISTERED; k++)
+            if (e->proc[k].pid == f->pid && e->proc[k].start == f->start)
+                return true;
+    }
+    return false;
+}
+
+/* The job of a slurmstepd that no look (jobs/step-watch.h) has found yet; 0: unknown. */
+static uint64_t step_of(const struct roster *r, struct proc_facts *f)
+{
+    if (is_noted(r, f))
+        return 0;
+    roster_read_title(r, f);
+    return lifetime_stepd(f->title, strlen(f->title));
 }
 
 static void trace_line(const struct roster *r, const struct proc_facts *f,
                        struct line *ret)
 {
     struct proc_facts up = *f;
+    bool below = true; /* the nearest slurmstepd */
 
     ret->n = 0;
     ret->step = 0;
     while (ret->n < ANCESTORS && up.pid > 1) {
         ret->proc[ret->n++] = (struct job_proc){up.pid, up.start};
-        if (!ret->step)
-            ret->step = step_of(&up);
+        if (below && is_stepd(&up)) {
+            ret->step = step_of(r, &up);
+            below = false;
+        }
         if (up.ppid <= 1 || roster_read(r, up.ppid, &up) < 0)
             return;
     }

@@ -75,6 +75,12 @@ int roster_read(const struct roster *r, pid_t pid, struct proc_facts *ret)
     return proc_read(r->opts.proc, pid, ret);
 }
 
+void roster_read_title(const struct roster *r, struct proc_facts *f)
+{
+    if (!r->opts.read) /* otherwise it has the title already */
+        proc_read_title(r->opts.proc, f);
+}
+
 /* ---- names of users: looked up in a worker, as NSS may query a server ---- */
 
 struct asking {

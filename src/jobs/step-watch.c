@@ -62,19 +62,14 @@ static int read_first(const char *root, const char *pid, const char *name, char 
     return n >= 0 ? (int)n : errno == ESRCH ? 0 : -errno;
 }
 
-/* Checks the owner: any user may name a program slurmstepd. */
-static int add_stepd(const char *root, pid_t pid, uid_t uid, uint64_t job,
-                     struct step_jobs *ret)
+static int add_stepd(const struct proc_facts *f, uint64_t job, struct step_jobs *ret)
 {
-    struct proc_facts f;
-
-    if (proc_read(root, pid, &f) < 0 || (f.uid != 0 && f.uid != uid))
-        return 0;
     struct step_job *place = place_of(ret, job);
+
     if (!place)
         return -E2BIG;
     if (place->n_procs < STEP_PROCS)
-        place->proc[place->n_procs++] = (struct job_proc){pid, f.start};
+        place->proc[place->n_procs++] = (struct job_proc){f->pid, f->start};
     return 0;
 }
 
@@ -133,17 +128,34 @@ static int add_child(const char *root, const char *name, struct step_jobs *ret)
     return 0;
 }
 
+/* Whether it is a slurmstepd of root or uid.  Any user may name a program slurmstepd, and
+ * may hold the lock of its memory, for which a read of its command line waits.
+ */
+static bool is_stepd(const char *root, const char *name, pid_t pid, uid_t uid,
+                     struct proc_facts *ret)
+{
+    static const char comm[] = "slurmstepd\n";
+    char text[PROC_COMM];
+    int n = read_first(root, name, "comm", text, sizeof text);
+
+    return n == (int)sizeof comm - 1 && memcmp(text, comm, sizeof comm - 1) == 0 &&
+           proc_read(root, pid, ret) == 0 && (ret->uid == 0 || ret->uid == uid);
+}
+
 static int look_at(const char *root, const char *name, uid_t uid, struct step_jobs *ret)
 {
     char title[TITLE], group[PROC_CGROUP];
+    struct proc_facts f;
     uint64_t pid = 0;
+    int n = 0;
 
     if (parse_u64(name, &pid, NULL) < 0 || pid > INT32_MAX)
         return 0;
-    int n = read_first(root, name, "cmdline", title, sizeof title);
+    if (is_stepd(root, name, (pid_t)pid, uid, &f))
+        n = read_first(root, name, "cmdline", title, sizeof title);
     uint64_t job = n > 0 ? lifetime_stepd(title, (size_t)n) : 0;
     if (n < 0 || job)
-        return n < 0 ? n : add_stepd(root, (pid_t)pid, uid, job, ret);
+        return n < 0 ? n : add_stepd(&f, job, ret);
     n = read_first(root, name, "cgroup", group, sizeof group);
     if (n <= 0 || !memmem(group, (size_t)n, "slurm", 5))
         return n < 0 ? n : 0;

@@ -10,6 +10,7 @@
 
 #include "base/auto.h"
 #include "io/file.h"
+#include "io/proc.h"
 #include "tap.h"
 
 enum { LONG_MS = 60000, SHORT_MS = 50 };
@@ -91,6 +92,7 @@ static void hangs(void)
         is_int(file_read_regular(path_of("file"), 3, SHORT_MS, &text, NULL, &err),
                -ETIMEDOUT, "is not waited for for ever");
     ok(strstr(err.text, "the file system does not answer") && !text, "%s", err.text);
+    ok(file_hangs(), "which is told");
     is_int(file_read_regular(path_of("file"), 3, SHORT_MS, &text, NULL, &err), -EBUSY,
            "nor has it threads without a bound");
     for (int i = 0; i < 2 * FILE_HANGING_MAX; i++) /* the text, and its end */
@@ -109,12 +111,54 @@ static void hangs(void)
     free(text);
 }
 
+/* A process that holds the lock of its memory: one thread waits for it, and no other. */
+static void title(void)
+{
+    static const char stat_text[] =
+        "42 (slurmstepd) S 1 42 40 0 0 0 1 2 3 4 5 6 7 8 20 0 1 0 99 0\n";
+    struct proc_facts f = {.pid = 42, .start = 99};
+    struct stat st = {0};
+
+    ok(mkdir(path_of("42"), 0700) == 0 &&
+           file_write(path_of("42/stat"), stat_text, sizeof stat_text - 1, 0600, NULL) ==
+               0 &&
+           file_write(path_of("42/status"), "Uid:\t0\n", 7, 0600, NULL) == 0 &&
+           file_write(path_of("42/cmdline"), "slurmstepd: [1.0]", 18, 0600, NULL) == 0 &&
+           stat(path_of("42/cmdline"), &st) == 0,
+       "a process");
+    while (file_hangs())
+        (void)poll(NULL, 0, 1);
+    hang.ino = st.st_ino;
+    for (int i = 0; i < FILE_HANGING_MAX; i++) {
+        proc_read_title(dir, &f);
+        is_str(f.title, "", "its command line is not waited for for ever");
+    }
+    char *text = NULL;
+    is_int(file_read_regular(path_of("file"), 3, LONG_MS, &text, NULL, NULL), 0,
+           "other files are read meanwhile");
+    free(text);
+    for (int i = 0; i < 2; i++) /* the text, and its end */
+        (void)sem_post(&hang.go);
+    while (sem_wait(&hang.returned) < 0)
+        ;
+    hang.ino = 0;
+    while (file_hangs())
+        (void)poll(NULL, 0, 1);
+    proc_read_title(dir, &f);
+    is_str(f.title, "slurmstepd: [1.0]", "once it can be read");
+    (void)unlink(path_of("42/stat"));
+    (void)unlink(path_of("42/status"));
+    (void)unlink(path_of("42/cmdline"));
+    (void)rmdir(path_of("42"));
+}
+
 int main(void)
 {
     if (!ok(mkdtemp(dir) != NULL, "a folder"))
         return done();
     kinds();
     hangs();
+    title();
     (void)unlink(path_of("file"));
     (void)unlink(path_of("pipe"));
     ok(rmdir(dir) == 0, "nothing else lies there");

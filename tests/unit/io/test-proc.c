@@ -114,12 +114,21 @@ static void tree(void)
     static const char
         title[] = "slurmstepd: [7.0]",
         stepd[] = "42 (slurmstepd) S 7 42 40 0 0 0 1 2 3 4 5 6 7 8 20 0 1 0 99 0\n";
-    put(dir, "cmdline", title, sizeof title);
-    is_int(proc_read(root, 42, &f), 0, "tree: it has a command line");
-    is_str(f.title, "", "  which is none's but slurmstepd's");
+    char cmdline[80];
+    (void)snprintf(cmdline, sizeof cmdline, "%s/cmdline", dir);
     put(dir, "stat", stepd, sizeof stepd - 1);
-    is_int(proc_read(root, 42, &f), 0, "tree: slurmstepd");
-    is_str(f.title, title, "  with its title");
+    is_int(mkfifo(cmdline, 0600), 0, "tree: a read of the command line would wait");
+    is_int(proc_read(root, 42, &f), 0, "tree: it is not read, not even of slurmstepd");
+    is_str(f.title, "", "  no title");
+    proc_read_title(root, &f);
+    is_str(f.title, "", "  nor is it waited for");
+    (void)unlink(cmdline);
+    put(dir, "cmdline", title, sizeof title);
+    proc_read_title(root, &f);
+    is_str(f.title, title, "  its title");
+    f.start++;
+    proc_read_title(root, &f);
+    is_str(f.title, "", "  which is not that of an earlier process with its pid");
     (void)rename(dir, root); /* not empty: fails, and is fine */
     char other[64];
     (void)snprintf(other, sizeof other, "%s/43", root);
@@ -134,7 +143,7 @@ static void tree(void)
     is_int(symlink("/etc/passwd", link), 0, "tree: a link");
     is_int(proc_read(root, 43, &f), -ELOOP, "tree: a link is not followed");
     static const char *const names[] = {"stat", "status", "cgroup", "cmdline"};
-    for (size_t i = 0; i < 3; i++) {
+    for (size_t i = 0; i < sizeof names / sizeof *names; i++) {
         (void)snprintf(link, sizeof link, "%s/%s", other, names[i]);
         (void)unlink(link);
     }

@@ -192,6 +192,7 @@ static void defaults(void)
                  {1, 1, 103, true, "by a user's own slurmstepd"},
                  {1, 1, 105, true, "in no job"},
                  {1, 1, 107, true, "in a job whose boards are not known"},
+                 {1, 1, 109, true, "by a program of another name"},
                  {1, 1, 99, true, "no such process"}};
     struct roster *r = begin();
     struct roster_register two = of("slurm:1", ANNA, 6), one = of("slurm:2", ANNA, 1),
@@ -203,15 +204,17 @@ static void defaults(void)
     is_int(roster_begin(r, &one, &id, &err), 0, "the next one");
     is_int(roster_begin(r, &none, &id, &err), 0, "and one whose GPUs are not known");
     const struct {
-        const char *title;
+        const char *comm, *title;
         pid_t pid;
         uid_t uid;
-    } stepd[] = {{"slurmstepd: [1.batch]", 90, 0},
-                 {"slurmstepd: [1.0]", 92, EVE},
-                 {"slurmd", 94, 0},
-                 {"slurmstepd: [3.4294967291]", 96, 0}};
+    } stepd[] = {{"slurmstepd", "slurmstepd: [1.batch]", 90, 0},
+                 {"slurmstepd", "slurmstepd: [1.0]", 92, EVE},
+                 {"slurmd", "slurmd", 94, 0},
+                 {"slurmstepd", "slurmstepd: [3.4294967291]", 96, 0},
+                 {"sh", "slurmstepd: [1.0]", 98, 0}};
     for (size_t i = 0; i < n_elements(stepd); i++) {
         struct proc_facts *f = fake_process(stepd[i].pid, 1, stepd[i].uid, STEPD);
+        (void)snprintf(f->comm, sizeof f->comm, "%s", stepd[i].comm);
         (void)snprintf(f->title, sizeof f->title, "%s", stepd[i].title);
         fake_process(stepd[i].pid + 10, stepd[i].pid, ANNA, STEPD);
         fake_process(stepd[i].pid + 11, stepd[i].pid + 10, ANNA, STEPD);

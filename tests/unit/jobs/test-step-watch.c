@@ -40,8 +40,20 @@ static void child(int pid, int ppid, unsigned uid, const char *cmdline,
     put(pid, "stat", text, (size_t)n);
     n = snprintf(text, sizeof text, "Name:\tx\nUid:\t%u\t0\t0\t0\n", uid);
     put(pid, "status", text, (size_t)n);
+    bool stepd = strncmp(cmdline, "slurmstepd", 10) == 0;
+    put(pid, "comm", stepd ? "slurmstepd\n" : "x\n", stepd ? 11 : 2);
     put(pid, "cmdline", cmdline, strlen(cmdline) + 1);
     put(pid, "cgroup", cgroup, strlen(cgroup));
+}
+
+/* A process whose command line cannot be read without a wait. */
+static void locked(int pid, unsigned uid, const char *comm, const char *cgroup)
+{
+    char path[128];
+
+    child(pid, 1, uid, comm, cgroup);
+    (void)snprintf(path, sizeof path, "%s/%d/cmdline", root, pid);
+    ok(unlink(path) == 0 && mkfifo(path, 0600) == 0, "the memory of %d is locked", pid);
 }
 
 static void process(int pid, unsigned uid, const char *cmdline, const char *cgroup)
@@ -51,7 +63,8 @@ static void process(int pid, unsigned uid, const char *cmdline, const char *cgro
 
 static void clear(int pid)
 {
-    static const char *const names[] = {"stat", "status", "cmdline", "cgroup", ""};
+    static const char *const names[] = {"stat",    "status", "comm",
+                                        "cmdline", "cgroup", ""};
     char path[128];
 
     for (size_t i = 0; i < n_elements(names); i++) {
@@ -81,6 +94,8 @@ static void made_up(void)
     process(17, 1000, "python",
             "0::/system.slice/slurmstepd.scope/job_42/step_0/user/task_0\n");
     process(18, 0, "", "");
+    locked(19, 1000, "python", NONE);
+    locked(20, 1000, "slurmstepd: [47.0]", "0::/slurm/uid_1000/job_45/step_0/task_1\n");
     is_int(step_jobs_read(root, OWN, &jobs), 0, "a made-up /proc");
     is_int((long)jobs.n, 3, "three jobs");
     j = step_jobs_find(&jobs, 42);
@@ -99,7 +114,7 @@ static void made_up(void)
     is_int(step_jobs_read(root, OWN, &jobs), 0, "once more");
     ok(step_jobs_find(&jobs, 42)->n_procs == 1 && !step_jobs_find(&jobs, 43),
        "what is gone is gone");
-    for (int pid = 1; pid <= 18; pid++)
+    for (int pid = 1; pid <= 20; pid++)
         clear(pid);
     is_int(step_jobs_read("/nonexistent", OWN, &jobs), -ENOENT, "no folder");
 }
