@@ -786,13 +786,13 @@ static bool is_same(const struct holder *a, const struct holder *b)
 }
 
 /* Tells all clients if the holder has changed.  Returns whether it has. */
-static bool tell_news(struct charge *c, struct holder *ret)
+static bool tell_news(struct charge *c, struct holder_locks *locks, struct holder *ret)
 {
     struct guard *guard = c->guard;
 
     *ret = (struct holder){.locked = false};
     if (c->state == STATE_FREE && !c->busy)
-        others_look(guard->opts.journal, c->held.info->uuid, ret);
+        others_look(guard->opts.journal, c->held.info->uuid, locks, ret);
     if (is_same(ret, &c->other))
         return false;
     c->other = *ret;
@@ -803,20 +803,24 @@ static bool tell_news(struct charge *c, struct holder *ret)
 
 static void look_for_others(struct guard *guard)
 {
+    struct holder_locks locks = {.read = false};
     struct holder holder;
 
     for (size_t i = 0; i < guard->n; i++)
-        (void)tell_news(&guard->charge[i], &holder);
+        (void)tell_news(&guard->charge[i], &locks, &holder);
+    holder_locks_fini(&locks);
 }
 
 /* Tells a new client about each board. */
 static void tell_boards(struct guard_session *s)
 {
+    struct holder_locks locks = {.read = false};
     struct holder holder;
 
     for (size_t i = 0; i < s->guard->n; i++)
-        if (!tell_news(&s->guard->charge[i], &holder))
+        if (!tell_news(&s->guard->charge[i], &locks, &holder))
             tell_board(s, &s->guard->charge[i], &holder);
+    holder_locks_fini(&locks);
 }
 
 void guard_request(struct guard_session *session, const struct proto_request *request)

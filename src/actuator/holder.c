@@ -4,6 +4,7 @@
 #include <fcntl.h>
 #include <inttypes.h>
 #include <stdio.h>
+#include <stdlib.h>
 #include <string.h>
 #include <sys/stat.h>
 #include <sys/sysmacros.h>
@@ -50,13 +51,19 @@ pid_t holder_parse(const char *locks, unsigned major, unsigned minor, unsigned l
     return 0;
 }
 
-static pid_t kernels_word(const struct stat *st)
+void holder_locks_fini(struct holder_locks *locks)
 {
-    auto_(mem_free) char *text = NULL;
+    free(locks->text);
+}
 
-    if (file_read("/proc/locks", LOCKS_MAX, &text, NULL, NULL) < 0)
-        return 0;
-    return holder_parse(text, major(st->st_dev), minor(st->st_dev), st->st_ino);
+static pid_t kernels_word(const struct stat *st, struct holder_locks *locks)
+{
+    if (!locks->read)
+        (void)file_read("/proc/locks", LOCKS_MAX, &locks->text, NULL, NULL);
+    locks->read = true;
+    return locks->text ? holder_parse(locks->text, major(st->st_dev), minor(st->st_dev),
+                                      st->st_ino)
+                       : 0;
 }
 
 /* /proc/PID/stat, which the kernel provides without a lock of the process' memory; the
@@ -143,17 +150,21 @@ static void look_process(pid_t pid, struct holder *h)
 
 void holder_of(int lock_fd, struct holder *ret)
 {
+    struct holder_locks locks = {.read = false};
     struct stat st;
 
     *ret = (struct holder){.locked = true};
     look_client(lock_fd, ret);
-    pid_t pid = fstat(lock_fd, &st) == 0 ? kernels_word(&st) : 0;
+    pid_t pid = fstat(lock_fd, &st) == 0 ? kernels_word(&st, &locks) : 0;
+    holder_locks_fini(&locks);
     if (pid > 0)
         look_process(pid, ret);
 }
 
-void holder_look(const char *dir, const char *uuid, struct holder *ret)
+void holder_look(const char *dir, const char *uuid, struct holder_locks *locks,
+                 struct holder *ret)
 {
+    struct holder_locks own = {.read = false};
     char path[512];
     struct stat st;
 
@@ -161,7 +172,8 @@ void holder_look(const char *dir, const char *uuid, struct holder *ret)
     int n = snprintf(path, sizeof path, "%s/%s.lock", dir, uuid);
     if (n < 0 || (size_t)n >= sizeof path || lstat(path, &st) < 0 || !S_ISREG(st.st_mode))
         return;
-    pid_t pid = kernels_word(&st);
+    pid_t pid = kernels_word(&st, locks ? locks : &own);
+    holder_locks_fini(&own);
     if (pid <= 0)
         return;
     ret->locked = true;

@@ -17,10 +17,18 @@ struct holder {
     bool client_gone; /* the client that the lock's file names has ended */
 };
 
-/* dir: the actuator's folder.  If no process has the lock, locked is false and the rest
- * is empty.
+/* /proc/locks, read at its first use; the kernel stops all calls for locks meanwhile. */
+struct holder_locks {
+    bool read;
+    char *text; /* NULL: it cannot be read */
+};
+void holder_locks_fini(struct holder_locks *locks);
+
+/* dir: the actuator's folder.  locks: for several boards looked at together; NULL: read
+ * for this one.  If no process has the lock, locked is false and the rest is empty.
  */
-void holder_look(const char *dir, const char *uuid, struct holder *ret);
+void holder_look(const char *dir, const char *uuid, struct holder_locks *locks,
+                 struct holder *ret);
 /* The same for an open lock. */
 void holder_of(int lock_fd, struct holder *ret);
 /* Writes the client's pid into a lock that this process holds.  0 or -errno. */

@@ -7,7 +7,8 @@
 #include "base/units.h"
 #include "io/proc.h"
 
-void others_look(const struct journal *journal, const char *uuid, struct holder *ret)
+void others_look(const struct journal *journal, const char *uuid,
+                 struct holder_locks *locks, struct holder *ret)
 {
     char name[128];
     struct stat st;
@@ -15,7 +16,7 @@ void others_look(const struct journal *journal, const char *uuid, struct holder 
     *ret = (struct holder){.locked = false};
     (void)snprintf(name, sizeof name, "%s.cap", uuid);
     if (journal && fstatat(journal->dir_fd, name, &st, AT_SYMLINK_NOFOLLOW) == 0)
-        holder_look(journal->dir, uuid, ret);
+        holder_look(journal->dir, uuid, locks, ret);
 }
 
 uint32_t others_text(const struct journal *journal, const char *uuid,

@@ -10,9 +10,10 @@
 #include "actuator/result.h"
 
 /* The holder of a board that this actuator does not hold; not locked: none, or its first
- * hold has not written yet.  journal NULL: none.
+ * hold has not written yet.  journal NULL: none.  locks: of this round of looks.
  */
-void others_look(const struct journal *journal, const char *uuid, struct holder *ret);
+void others_look(const struct journal *journal, const char *uuid,
+                 struct holder_locks *locks, struct holder *ret);
 /* "held by underwatt (pid 12, uid 0), original 300 W".  Returns the original limit; 0:
  * unknown.
  */

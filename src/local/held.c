@@ -40,7 +40,7 @@ void held_look(const char *dir, const char *uuid, struct held *ret)
     ret->entry = is_there(dir, uuid, ".cap");
     if (!ret->entry)
         return;
-    holder_look(dir, uuid, &ret->holder);
+    holder_look(dir, uuid, NULL, &ret->holder);
     ret->pid = holder_pid(&ret->holder);
     ret->gone = !ret->holder.locked;
     int n = snprintf(path, sizeof path, "%s/%s.cap", dir, uuid);

@@ -4,6 +4,20 @@
 
 #include "unit/actuator/guard-scene.h"
 
+static unsigned locks_reads; /* of /proc/locks */
+
+/* The linker's --wrap sends the calls of file_read() here. */
+int __real_file_read(const char *path, size_t max, char **ret_text, size_t *ret_len,
+                     uw_error *err);
+int __wrap_file_read(const char *path, size_t max, char **ret_text, size_t *ret_len,
+                     uw_error *err);
+int __wrap_file_read(const char *path, size_t max, char **ret_text, size_t *ret_len,
+                     uw_error *err)
+{
+    locks_reads += strcmp(path, "/proc/locks") == 0;
+    return __real_file_read(path, max, ret_text, ret_len, err);
+}
+
 /* A pid that was a process of ours. */
 static pid_t ended_pid(void)
 {
@@ -182,6 +196,39 @@ static void test_others(void)
     finish(w);
 }
 
+/* Several boards are looked at with one list of locks. */
+static void test_others_at_once(void)
+{
+    struct world *w = begin("all boards are held by another Underwatt");
+    static const enum proto_type types[] = {PROTO_HELLO, PROTO_RENEW};
+    struct holder holder;
+    int fd[4] = {-1, -1, -1, -1};
+    const size_t n = n_elements(fd);
+
+    for (size_t i = 0; i < n; i++) {
+        struct cap_entry entry = {.original_mw = 260000};
+        (void)snprintf(entry.uuid, sizeof entry.uuid, "GPU-%zu", i);
+        (void)snprintf(entry.boot, sizeof entry.boot, "%s", w->journal.boot);
+        (void)journal_lock(&w->journal, entry.uuid, getppid(), &fd[i], &holder, NULL);
+        (void)journal_write(&w->journal, &entry, NULL);
+    }
+    for (size_t k = 0; k < n_elements(types); k++) {
+        size_t taken = 0;
+        w->n = 0;
+        locks_reads = 0;
+        (void)ask(w, types[k], NULL, 0);
+        is_int(locks_reads, 1, "one read for all boards");
+        for (size_t i = 0; i < w->n; i++)
+            taken += w->answer[i].reply.result == ACTUATOR_TAKEN;
+        is_int((long)taken, (long)(k == 0 ? n : 0), "each is held, which is told once");
+    }
+    for (size_t i = 0; i < n; i++)
+        journal_unlock(fd[i]);
+    (void)ask(w, PROTO_RENEW, NULL, 0);
+    is_int(board_told(w, "GPU-0")->result, ACTUATOR_DONE, "the next read is a new one");
+    finish(w);
+}
+
 int main(void)
 {
     if (!mkdtemp(top))
@@ -189,6 +236,7 @@ int main(void)
     test_passing();
     test_passing_left();
     test_others();
+    test_others_at_once();
     remove_tree(top);
     return done();
 }

@@ -300,9 +300,9 @@ static void test_holders(struct journal *j)
     fd = openat(j->dir_fd, "GPU-1.lock", O_RDONLY | O_CLOEXEC);
     ok(fd >= 0 && lseek(fd, 0, SEEK_END) == 0, "one that is given up names nobody");
     (void)close(fd);
-    holder_look(j->dir, "GPU-1", &holder);
+    holder_look(j->dir, "GPU-1", NULL, &holder);
     ok(!holder.locked && !holder.pid && !holder.client, "given up, nobody has it");
-    holder_look(j->dir, "GPU-none", &holder);
+    holder_look(j->dir, "GPU-none", NULL, &holder);
     ok(!holder.locked, "nor a lock that is not there");
 
     static const char locks[] = "1: POSIX  ADVISORY  WRITE 11 fe:00:77 0 EOF\n"
