@@ -8,7 +8,9 @@
 #define LINE 0.6  /* of the change to detect [changes, edp: windows] */
 #define ODDS 1e-6 /* a comparison's probability of a false alarm [changes, edp: lost] */
 #define LEAST_QUARTILE 7e-4 /* smaller ones count as this [no row: a guard] */
-enum { LATEST_MIN = 2 };    /* [changes, edp: windows] */
+#define SURE 2.0       /* standard errors of a correlation [no row: noise with memory] */
+#define LEAST_PART 0.5 /* of correlated windows, counts at least [the same] */
+enum { LATEST_MIN = 2 }; /* [changes, edp: windows] */
 
 void change_init(struct change *c, double least)
 {
@@ -67,6 +69,22 @@ static double tail(const struct base *b, double off, double rse)
     return fmax(p, (double)as_far / b->n);
 }
 
+/* The part of the windows that counts as independent: (1 - r) / (1 + r) with the
+ * correlation r of one window with the next, as for a mean; r is as low as the older
+ * windows allow.  Less than LEAST_PART would hide changes of 5 %.
+ */
+static double independent(const struct base *b)
+{
+    double next = 0, all = 0;
+
+    for (unsigned i = 0; i < b->n; i++) {
+        all += b->off[i] * b->off[i];
+        next += i > 0 ? b->off[i] * b->off[i - 1] : 0;
+    }
+    double r = all > 0 ? next / all - SURE / sqrt(b->n) : 0;
+    return r > 0 ? fmax((1 - r) / (1 + r), LEAST_PART) : 1;
+}
+
 /* The probability of k or more of n, each with probability p. */
 static double at_least(unsigned k, unsigned n, double p)
 {
@@ -105,7 +123,7 @@ static bool changed(const struct change_track *t, unsigned n, unsigned latest,
         p[i] = off > line ? tail(&b, off, rse[i]) : 1;
     }
     qsort(p, latest, sizeof *p, rising);
-    return at_least(k, latest, p[k - 1]) <= ODDS;
+    return pow(at_least(k, latest, p[k - 1]), independent(&b)) <= ODDS;
 }
 
 /* When full, drops the oldest window beside those of the baseline. */

@@ -103,6 +103,67 @@ static void test_constant_jobs(void)
     }
 }
 
+/* ---- noise with memory ---- */
+
+/* Windows of 10 s with noise of 1 % that has a memory of 60 s: an AR(1) process. */
+struct wander {
+    struct rng rng;
+    double at;
+};
+
+static struct wander wander_of(uint64_t seed)
+{
+    struct wander w = {.at = 0};
+
+    rng_init(&w.rng, seed);
+    w.at = 0.01 * rng_normal(&w.rng);
+    return w;
+}
+
+static double wander_on(struct wander *w)
+{
+    double sum = 0, stays = exp(-1 / 60.0);
+
+    for (int s = 0; s < 10; s++) {
+        w->at = stays * w->at + 0.01 * sqrt(1 - stays * stays) * rng_normal(&w->rng);
+        sum += w->at;
+    }
+    return exp(sum / 10);
+}
+
+static void test_memory(void)
+{
+    enum { JOBS = 60, WINDOWS_8H = 2880, BEFORE = 60, WITHIN = 18 };
+    unsigned constant = 0, seen = 0;
+
+    for (uint64_t k = 0; k < JOBS; k++) {
+        struct wander time = wander_of(1000 + k), energy = wander_of(9000 + k);
+        struct change c;
+        int what = 0;
+        change_init(&c, 0);
+        for (int i = 0; i < WINDOWS_8H; i++)
+            what |=
+                change_on_window(&c, wander_on(&time), wander_on(&energy), 3e-3, 3e-3);
+        constant += what != CHANGE_NONE;
+    }
+    ok(constant <= JOBS / 6, "noise of 1 %% with a memory of 60 s: %u of %u jobs of 8 h",
+       constant, (unsigned)JOBS);
+    for (uint64_t k = 0; k < JOBS; k++) {
+        struct wander time = wander_of(51000 + k), energy = wander_of(59000 + k);
+        struct change c;
+        int what = 0;
+        change_init(&c, 0);
+        for (int i = 0; i < BEFORE; i++)
+            (void)change_on_window(&c, wander_on(&time), wander_on(&energy), 3e-3, 3e-3);
+        for (int i = 0; i < WITHIN; i++)
+            what |= change_on_window(&c, 1.05 * wander_on(&time), wander_on(&energy),
+                                     3e-3, 3e-3);
+        seen += (what & CHANGE_TIME) != 0;
+    }
+    ok(seen >= JOBS * 9 / 10, "… time +5 %%: %u of %u within %d windows", seen,
+       (unsigned)JOBS, WITHIN);
+}
+
 /* Energies of a window as a busy machine measured them, in percent off the truth. */
 static void test_few_far_off(void)
 {
@@ -242,6 +303,7 @@ static void test_again(void)
 int main(void)
 {
     test_constant_jobs();
+    test_memory();
     test_few_far_off();
     test_calm();
     test_rates();
