@@ -59,6 +59,11 @@ int file_read_owned(const char *path, size_t max, int ms, char **ret_text,
 /* Whether path is there, is no folder, and may be read: -errno with one line. */
 int file_check_read(const char *path, uw_error *err);
 
+/* Whether path names a file that a process has open: /dev/stdout, /dev/fd/3, or below
+ * /proc.
+ */
+bool file_is_open(const char *path);
+
 /* Replaces (or makes) path with these bytes: written to a temporary file beside it,
  * synced, renamed, the folder synced.  On failure path is unchanged and the temporary
  * file is removed.  The file's mode is `mode`, whatever the umask.  Where path is a
