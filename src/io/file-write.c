@@ -1,10 +1,12 @@
 /* Outputs: files that are replaced whole, or written in place. */
 #include <errno.h>
 #include <fcntl.h>
+#include <inttypes.h>
 #include <limits.h>
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
+#include <sys/random.h>
 #include <sys/stat.h>
 #include <unistd.h>
 
@@ -12,7 +14,10 @@
 #include "base/error.h"
 #include "io/file.h"
 
-enum { LINKS_MAX = 40 }; /* as in the kernel */
+enum {
+    LINKS_MAX = 40,           /* as in the kernel */
+    TEMP_MAX = PATH_MAX + 16, /* a temporary file's name */
+};
 
 static int write_all(int fd, const char *data, size_t len)
 {
@@ -28,78 +33,137 @@ static int write_all(int fd, const char *data, size_t len)
     return 0;
 }
 
-/* The folder that path lies in, as an array to free(); NULL out of memory. */
-static char *folder_of(const char *path)
-{
-    const char *slash = strrchr(path, '/');
-
-    if (!slash)
-        return strdup(".");
-    return slash == path ? strdup("/") : strndup(path, (size_t)(slash - path));
-}
-
-static int sync_folder(const char *path)
-{
-    auto_(mem_free) char *folder = folder_of(path);
-    if (!folder)
-        return -ENOMEM;
-    auto_(fd_close) int fd = open(folder, O_RDONLY | O_DIRECTORY | O_CLOEXEC);
-    if (fd < 0)
-        return -errno;
-    /* Some file systems cannot sync a folder; the error is ignored. */
-    return fsync(fd) < 0 && errno != EINVAL && errno != EROFS ? -errno : 0;
-}
-
-/* A file that is to be made or replaced. */
+/* A file that is to be made, replaced or written in place.  Its folder is opened once:
+ * where that is another user's, they could put another one in its place between two
+ * steps.
+ */
 struct target {
-    bool there;
-    struct stat st;
-    char path[PATH_MAX]; /* without links; of a file that is not there, of its own name */
+    int folder;            /* O_PATH; AT_FDCWD: `name` is the path of an open file */
+    struct stat folder_st; /* not of an open file's */
+    char name[PATH_MAX];   /* in `folder` */
+    bool there;            /* as a file, which is no link */
+    struct stat st;        /* if it is there */
 };
 
-/* Follows the links of the name itself, whose file is not there, as open() with O_CREAT
- * does.
- */
-static void follow_links(char path[PATH_MAX])
+static void target_fini_p(struct target *t)
 {
-    char to[PATH_MAX], from[PATH_MAX];
-
-    for (int i = 0; i < LINKS_MAX; i++) {
-        ssize_t n = readlink(path, to, sizeof to - 1);
-        if (n <= 0)
-            return;
-        to[n] = '\0';
-        const char *slash = strrchr(path, '/');
-        int folder = to[0] == '/' || !slash ? 0 : (int)(slash - path) + 1;
-        memcpy(from, path, PATH_MAX);
-        int len = snprintf(path, PATH_MAX, "%.*s%s", folder, from, to);
-        if (len >= PATH_MAX)
-            return; /* no file can have this path */
-    }
+    if (t->folder >= 0)
+        (void)close(t->folder);
 }
 
-/* The kernel follows the links, which it refuses for another user's link in /tmp;
- * realpath() does not know that rule.
+/* Opens the folder of `path`, which is relative to t->folder, in its place; 0 or -errno.
  */
-static void find_target(const char *path, struct target *ret)
+static int enter_folder(struct target *t, const char *path)
 {
-    auto_(fd_close) int fd = open(path, O_PATH | O_CLOEXEC);
-    char name[40];
+    const char *slash = strrchr(path, '/');
+    size_t n = !slash ? 0 : slash == path ? 1 : (size_t)(slash - path);
+    auto_(mem_free) char *folder = slash ? strndup(path, n) : strdup(".");
+
+    if (!folder)
+        return -ENOMEM;
+    auto_(fd_close) int fd = openat(t->folder, folder, O_PATH | O_DIRECTORY | O_CLOEXEC);
+    if (fd < 0 || fstat(fd, &t->folder_st) < 0)
+        return -errno;
+    target_fini_p(t);
+    t->folder = fd_take(&fd);
+    (void)snprintf(t->name, sizeof t->name, "%s", slash ? slash + 1 : path);
+    return t->name[0] ? 0 : *path ? -EISDIR : -ENOENT;
+}
+
+/* Where the opened link leads to.  -EACCES: another user's link in a folder like /tmp,
+ * which the kernel does not follow either (fs.protected_symlinks).
+ */
+static int read_link(int fd, const struct target *t, const struct stat *link,
+                     char ret[PATH_MAX])
+{
+    const mode_t shared = S_ISVTX | S_IWOTH;
+
+    if ((t->folder_st.st_mode & shared) == shared && link->st_uid != geteuid() &&
+        link->st_uid != t->folder_st.st_uid)
+        return -EACCES;
+    ssize_t n = readlinkat(fd, "", ret, PATH_MAX);
+    if (n < 0 || n == PATH_MAX)
+        return n < 0 ? -errno : -ENAMETOOLONG;
+    ret[n] = '\0';
+    return 0;
+}
+
+/* Finds the file that open() with O_CREAT would open, or without `follow` the one of that
+ * name.  -errno: it can be neither made nor written.
+ */
+static int find_target(const char *path, bool follow, struct target *ret)
+{
+    char at[PATH_MAX];
     struct stat st;
 
-    ret->there = fd >= 0 && fstat(fd, &ret->st) == 0;
-    if (!ret->there) {
-        (void)snprintf(ret->path, sizeof ret->path, "%s", path);
-        if (errno == ENOENT)
-            follow_links(ret->path);
-        return;
+    if (snprintf(at, sizeof at, "%s", path) >= (int)sizeof at)
+        return -ENAMETOOLONG;
+    for (int i = 0; i <= LINKS_MAX; i++) {
+        if (file_is_open(at)) {
+            target_fini_p(ret);
+            ret->folder = AT_FDCWD;
+            memcpy(ret->name, at, sizeof at);
+            ret->there = stat(at, &ret->st) == 0;
+            return ret->there ? 0 : -errno;
+        }
+        int r = enter_folder(ret, at);
+        if (r < 0)
+            return r;
+        auto_(fd_close) int fd =
+            openat(ret->folder, ret->name, O_PATH | O_NOFOLLOW | O_CLOEXEC);
+        if (fd < 0 && errno == ENOENT)
+            return 0;
+        if (fd < 0 || fstat(fd, &st) < 0)
+            return -errno;
+        if (!S_ISLNK(st.st_mode)) {
+            ret->there = true;
+            ret->st = st;
+            return S_ISDIR(st.st_mode) ? -EISDIR : 0;
+        }
+        if (!follow)
+            return 0;
+        r = read_link(fd, ret, &st, at);
+        if (r < 0)
+            return r;
     }
-    (void)snprintf(name, sizeof name, "/proc/self/fd/%d", fd);
-    ssize_t n = readlink(name, ret->path, sizeof ret->path - 1);
-    ret->path[n < 0 ? 0 : n] = '\0';
-    if (stat(ret->path, &st) < 0 || st.st_ino != ret->st.st_ino ||
-        st.st_dev != ret->st.st_dev) /* without /proc, or renamed since */
-        (void)snprintf(ret->path, sizeof ret->path, "%s", path);
+    return -ELOOP;
+}
+
+/* Whether rename() would replace a device, a pipe or the name of an open file. */
+static bool is_in_place(const struct target *t)
+{
+    return t->there && (t->folder == AT_FDCWD || !S_ISREG(t->st.st_mode));
+}
+
+/* A pipe without a reader is an error: open() would wait for one without end. */
+static int open_existing(const struct target *t)
+{
+    const int flags = O_WRONLY | O_APPEND | O_NONBLOCK | O_NOCTTY | O_CLOEXEC;
+    int fd =
+        openat(t->folder, t->name, t->folder == AT_FDCWD ? flags : flags | O_NOFOLLOW);
+
+    return fd < 0 ? -errno : fd;
+}
+
+static int write_in_place(const struct target *t, const void *data, size_t len)
+{
+    auto_(fd_close) int fd = open_existing(t);
+
+    if (fd < 0)
+        return fd;
+    return fcntl(fd, F_SETFL, O_APPEND) < 0 ? -errno : write_all(fd, data, len);
+}
+
+/* Makes a file beside the target; its descriptor or -errno. */
+static int make_temp(const struct target *t, char ret_name[TEMP_MAX])
+{
+    uint32_t random = 0;
+
+    if (getrandom(&random, sizeof random, 0) != sizeof random)
+        return -EIO;
+    (void)snprintf(ret_name, TEMP_MAX, "%s.%08" PRIx32, t->name, random);
+    int fd = openat(t->folder, ret_name, O_WRONLY | O_CREAT | O_EXCL | O_CLOEXEC, 0600);
+    return fd < 0 ? -errno : fd;
 }
 
 /* Owner and group of the replaced file, or its group, as far as this process may set
@@ -112,27 +176,6 @@ static int keep_mode(int fd, const struct stat *st)
     return fchmod(fd, st->st_mode & 0777) < 0 ? -errno : 0;
 }
 
-/* Fills the temporary file and renames it to path; 0 or -errno.  `kept`: the file whose
- * mode is kept, or NULL.
- */
-static int fill_and_rename(int fd, const char *temp, const char *path, const void *data,
-                           size_t len, mode_t mode, const struct stat *kept)
-{
-    int r = write_all(fd, data, len);
-
-    if (r >= 0 && kept)
-        r = keep_mode(fd, kept);
-    else if (r >= 0 && fchmod(fd, mode) < 0)
-        r = -errno;
-    if (r >= 0 && fsync(fd) < 0)
-        r = -errno;
-    if (r >= 0 && rename(temp, path) < 0)
-        r = -errno;
-    if (r < 0)
-        (void)unlink(temp);
-    return r;
-}
-
 /* The mode of a new file, as open() would set it. */
 static mode_t default_mode(void)
 {
@@ -143,136 +186,114 @@ static mode_t default_mode(void)
     return 0666 & ~mask;
 }
 
-/* Whether rename() would replace a device, a pipe or the name of an open file. */
-static bool is_in_place(const char *path, const struct stat *st)
+/* The mode of the target, if it is there, or of a new file for FILE_MODE_UMASK. */
+static int set_mode(int fd, const struct target *t, mode_t mode)
 {
-    return file_is_open(path) || (!S_ISREG(st->st_mode) && !S_ISDIR(st->st_mode));
+    if (mode == FILE_MODE_UMASK && t->there)
+        return keep_mode(fd, &t->st);
+    if (mode == FILE_MODE_UMASK)
+        mode = default_mode();
+    return fchmod(fd, mode) < 0 ? -errno : 0;
 }
 
-/* A pipe without a reader is an error: open() would wait for one without end. */
-static int write_in_place(const char *path, const void *data, size_t len, uw_error *err)
+static int sync_folder(const struct target *t)
 {
-    const int flags = O_WRONLY | O_APPEND | O_CLOEXEC | O_NOCTTY;
-    auto_(fd_close) int fd = open(path, flags | O_NONBLOCK);
-    int r =
-        fd < 0 || fcntl(fd, F_SETFL, O_APPEND) < 0 ? -errno : write_all(fd, data, len);
+    auto_(fd_close) int fd = openat(t->folder, ".", O_RDONLY | O_DIRECTORY | O_CLOEXEC);
 
-    return r < 0 ? fail(err, r, "%s: %s", path, strerror(-r)) : 0;
+    if (fd < 0)
+        return -errno;
+    /* Some file systems cannot sync a folder; the error is ignored. */
+    return fsync(fd) < 0 && errno != EINVAL && errno != EROFS ? -errno : 0;
+}
+
+static int replace(const struct target *t, const void *data, size_t len, mode_t mode)
+{
+    char temp[TEMP_MAX];
+    auto_(fd_close) int fd = make_temp(t, temp);
+
+    if (fd < 0)
+        return fd;
+    int r = write_all(fd, data, len);
+    if (r >= 0)
+        r = set_mode(fd, t, mode);
+    if (r >= 0 && fsync(fd) < 0)
+        r = -errno;
+    if (r >= 0 && renameat(t->folder, temp, t->folder, t->name) < 0)
+        r = -errno;
+    if (r < 0)
+        (void)unlinkat(t->folder, temp, 0);
+    return r < 0 ? r : sync_folder(t);
 }
 
 int file_write(const char *path, const void *data, size_t len, mode_t mode, uw_error *err)
 {
-    struct target target;
-    auto_(mem_free) char *temp = NULL;
+    auto_(target_fini) struct target t = {.folder = AT_FDCWD};
+    int r = find_target(path, mode == FILE_MODE_UMASK, &t);
 
-    find_target(path, &target);
-    if (target.there && is_in_place(path, &target.st))
-        return write_in_place(path, data, len, err);
-    bool keeps = target.there && mode == FILE_MODE_UMASK;
-    const char *to = mode == FILE_MODE_UMASK ? target.path : path;
-    if (mode == FILE_MODE_UMASK)
-        mode = default_mode();
-    if (asprintf(&temp, "%s.XXXXXX", to) < 0) {
-        temp = NULL;
-        return fail(err, -ENOMEM, "%s: out of memory", path);
-    }
-    auto_(fd_close) int fd = mkostemp(temp, O_CLOEXEC);
-    if (fd < 0)
-        return fail(err, -errno, "%s: %s", path, strerror(errno));
-    int r = fill_and_rename(fd, temp, to, data, len, mode, keeps ? &target.st : NULL);
     if (r >= 0)
-        r = sync_folder(to);
+        r = is_in_place(&t) ? write_in_place(&t, data, len)
+                            : replace(&t, data, len, mode);
     return r < 0 ? fail(err, r, "%s: %s", path, strerror(-r)) : 0;
 }
 
 /* A pipe is not opened: its reader would see the end of the file. */
-static int try_existing(const char *path, const struct stat *st)
+static int try_existing(const struct target *t)
 {
-    const int flags = O_WRONLY | O_APPEND | O_NONBLOCK | O_NOCTTY | O_CLOEXEC;
-
-    if (S_ISDIR(st->st_mode))
-        return -EISDIR;
-    if (S_ISFIFO(st->st_mode))
-        return faccessat(AT_FDCWD, path, W_OK, AT_EACCESS) < 0 ? -errno : 0;
-    auto_(fd_close) int fd = open(path, flags);
-    return fd < 0 ? -errno : 0;
+    if (S_ISFIFO(t->st.st_mode))
+        return faccessat(t->folder, t->name, W_OK, AT_EACCESS) < 0 ? -errno : 0;
+    auto_(fd_close) int fd = open_existing(t);
+    return fd < 0 ? fd : 0;
 }
 
-static int try_new(const char *path)
+/* In a sticky folder rename() replaces a file only for the owner of either, and root. */
+static bool may_rename(const struct target *t)
+{
+    uid_t me = geteuid();
+
+    return !t->there || !(t->folder_st.st_mode & S_ISVTX) || me == 0 ||
+           t->folder_st.st_uid == me || t->st.st_uid == me;
+}
+
+static int try_replace(const struct target *t)
 {
     static const char page[4096]; /* a full disk may still have room for an empty file */
-    auto_(mem_free) char *temp = NULL;
+    char temp[TEMP_MAX];
 
-    if (asprintf(&temp, "%s.XXXXXX", path) < 0) {
-        temp = NULL;
-        return -ENOMEM;
-    }
-    int fd = mkostemp(temp, O_CLOEXEC);
+    if (!may_rename(t))
+        return -EPERM;
+    int fd = make_temp(t, temp);
     if (fd < 0)
-        return -errno;
+        return fd;
     int r = write_all(fd, page, sizeof page);
     if (close(fd) < 0 && r >= 0)
         r = -errno;
-    if (unlink(temp) < 0 && r >= 0)
+    if (unlinkat(t->folder, temp, 0) < 0 && r >= 0)
         r = -errno;
     return r;
 }
 
-/* In a sticky folder rename() replaces a file only for the owner of either, and root. */
-static int try_rename(const struct target *target)
-{
-    auto_(mem_free) char *folder = folder_of(target->path);
-    uid_t me = geteuid();
-    struct stat st;
-
-    if (!folder)
-        return -ENOMEM;
-    if (stat(folder, &st) < 0)
-        return -errno;
-    return (st.st_mode & S_ISVTX) && me != 0 && st.st_uid != me && target->st.st_uid != me
-               ? -EPERM
-               : 0;
-}
-
 int file_check_write(const char *path, uw_error *err)
 {
-    struct target target;
+    auto_(target_fini) struct target t = {.folder = AT_FDCWD};
+    int r = find_target(path, true, &t);
 
-    find_target(path, &target);
-    int r = target.there ? try_existing(path, &target.st) : *path ? 0 : -ENOENT;
-    if (r >= 0 && !(target.there && is_in_place(path, &target.st))) {
-        r = target.there ? try_rename(&target) : 0;
-        if (r >= 0)
-            r = try_new(target.path);
-    }
+    if (r >= 0 && t.there)
+        r = try_existing(&t);
+    if (r >= 0 && !is_in_place(&t))
+        r = try_replace(&t);
     return r < 0 ? fail(err, r, "cannot write %s: %s", path, strerror(-r)) : 0;
-}
-
-/* Where file_write() puts the file: without links; "" for what is written in place. */
-static void find_place(const char *path, char *ret, size_t size)
-{
-    struct target target, above;
-
-    ret[0] = '\0';
-    find_target(path, &target);
-    if (target.there && !is_in_place(path, &target.st))
-        (void)snprintf(ret, size, "%s", target.path);
-    auto_(mem_free) char *folder = target.there ? NULL : folder_of(target.path);
-    if (!folder)
-        return;
-    const char *slash = strrchr(target.path, '/');
-    find_target(folder, &above);
-    if (above.there)
-        (void)snprintf(ret, size, "%s/%s", above.path, slash ? slash + 1 : target.path);
 }
 
 bool file_is_same(const char *a, const char *b)
 {
-    char place_a[2 * PATH_MAX], place_b[sizeof place_a];
+    auto_(target_fini) struct target of_a = {.folder = AT_FDCWD};
+    auto_(target_fini) struct target of_b = {.folder = AT_FDCWD};
 
     if (strcmp(a, b) == 0)
         return true;
-    find_place(a, place_a, sizeof place_a);
-    find_place(b, place_b, sizeof place_b);
-    return place_a[0] && strcmp(place_a, place_b) == 0;
+    return find_target(a, true, &of_a) == 0 && find_target(b, true, &of_b) == 0 &&
+           !is_in_place(&of_a) && !is_in_place(&of_b) &&
+           of_a.folder_st.st_dev == of_b.folder_st.st_dev &&
+           of_a.folder_st.st_ino == of_b.folder_st.st_ino &&
+           strcmp(of_a.name, of_b.name) == 0;
 }

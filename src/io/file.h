@@ -30,7 +30,8 @@ int file_read_regular(const char *path, size_t max, int ms, char **ret_text,
 bool file_hangs(void);
 
 /* A mode for file_write(), of files that a user names: 0666 less the umask.  A file that
- * exists keeps its mode, and as far as possible its owner and group; links are followed.
+ * exists keeps its mode, and as far as possible its owner and group.  Links are followed;
+ * -EACCES, -ELOOP: a link that open() does not follow.
  */
 #define FILE_MODE_UMASK ((mode_t)-1)
 
@@ -65,9 +66,10 @@ int file_check_read(const char *path, uw_error *err);
 bool file_is_open(const char *path);
 
 /* Replaces (or makes) path with these bytes: written to a temporary file beside it,
- * synced, renamed, the folder synced.  On failure path is unchanged and the temporary
- * file is removed.  The file's mode is `mode`, whatever the umask.  Where path is a
- * device, a pipe or an open file (/dev/stdout, /dev/fd/3) it is appended to.
+ * synced, renamed, the folder synced.  The folder is opened once, and stays the one that
+ * is written to whatever its user puts in its place.  On failure path is unchanged and
+ * the temporary file is removed.  The file's mode is `mode`, whatever the umask.  Where
+ * path is a device, a pipe or an open file (/dev/stdout, /dev/fd/3) it is appended to.
  */
 int file_write(const char *path, const void *data, size_t len, mode_t mode,
                uw_error *err);
