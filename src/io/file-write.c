@@ -167,11 +167,16 @@ static int make_temp(const struct target *t, char ret_name[TEMP_MAX])
 }
 
 /* Owner and group of the replaced file, or its group, as far as this process may set
- * them; its mode.
+ * them; its mode.  Root gives no file away in a folder that others may write, where they
+ * can have put the replaced file.
  */
-static int keep_mode(int fd, const struct stat *st)
+static int keep_mode(int fd, const struct target *t)
 {
-    if (fchown(fd, st->st_uid, st->st_gid) < 0)
+    const struct stat *st = &t->st, *folder = &t->folder_st;
+    bool gives = geteuid() != 0 ||
+                 (folder->st_uid == 0 && !(folder->st_mode & (S_IWGRP | S_IWOTH)));
+
+    if (gives && fchown(fd, st->st_uid, st->st_gid) < 0)
         (void)!fchown(fd, (uid_t)-1, st->st_gid);
     return fchmod(fd, st->st_mode & 0777) < 0 ? -errno : 0;
 }
@@ -190,7 +195,7 @@ static mode_t default_mode(void)
 static int set_mode(int fd, const struct target *t, mode_t mode)
 {
     if (mode == FILE_MODE_UMASK && t->there)
-        return keep_mode(fd, &t->st);
+        return keep_mode(fd, t);
     if (mode == FILE_MODE_UMASK)
         mode = default_mode();
     return fchmod(fd, mode) < 0 ? -errno : 0;

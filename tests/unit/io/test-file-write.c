@@ -87,6 +87,39 @@ static void links(void)
        "one's own link is followed");
 }
 
+/* Root gives a file to the user of the one before only where no user can have put it. */
+static void owners(void)
+{
+    static const struct {
+        const char *what;
+        uid_t uid;
+        mode_t mode;
+        uid_t owner;
+    } cases[] = {
+        {"root's", 0, 0755, NOBODY},
+        {"a user's", NOBODY, 0755, 0},
+        {"a group's", 0, 0775, 0},
+        {"a sticky one", 0, 01777, 0},
+    };
+    struct stat st;
+
+    if (geteuid() != 0) {
+        ok(true, "owners # SKIP not root");
+        return;
+    }
+    for (size_t i = 0; i < n_elements(cases); i++) {
+        ok(mkdir("o", 0700) == 0 && put("o/a", "one", 0640) &&
+               chown("o/a", NOBODY, NOBODY) == 0 && chown("o", cases[i].uid, 0) == 0 &&
+               chmod("o", cases[i].mode) == 0,
+           "a user's file in a folder: %s", cases[i].what);
+        ok(put("o/a", "two", FILE_MODE_UMASK) && stat("o/a", &st) == 0 &&
+               st.st_uid == cases[i].owner && st.st_gid == cases[i].owner,
+           "replaced, it is user %u's", (unsigned)cases[i].owner);
+        is_int(st.st_mode & 0777, 0640, "its mode");
+        ok(unlink("o/a") == 0 && rmdir("o") == 0, "removed");
+    }
+}
+
 int main(void)
 {
     (void)umask(022);
@@ -95,6 +128,7 @@ int main(void)
         return done();
     swapped();
     links();
+    owners();
     ok(chdir("/") == 0, "the folder is left");
     remove_tree(dir);
     return done();
