@@ -42,6 +42,7 @@ struct target {
     struct stat folder_st; /* not of an open file's */
     char name[PATH_MAX];   /* in `folder` */
     bool there;            /* as a file, which is no link */
+    bool mount;            /* which rename() cannot replace */
     struct stat st;        /* if it is there */
 };
 
@@ -88,6 +89,17 @@ static int read_link(int fd, const struct target *t, const struct stat *link,
     return 0;
 }
 
+/* Whether a file is mounted there, as by `docker run -v FILE:PATH`; unknown before Linux
+ * 5.8.
+ */
+static bool is_mount(int fd)
+{
+    struct statx st;
+
+    return statx(fd, "", AT_EMPTY_PATH, 0, &st) == 0 &&
+           (st.stx_attributes & STATX_ATTR_MOUNT_ROOT);
+}
+
 /* Finds the file that open() with O_CREAT would open, or without `follow` the one of that
  * name.  -errno: it can be neither made nor written.
  */
@@ -118,6 +130,7 @@ static int find_target(const char *path, bool follow, struct target *ret)
         if (!S_ISLNK(st.st_mode)) {
             ret->there = true;
             ret->st = st;
+            ret->mount = is_mount(fd);
             return S_ISDIR(st.st_mode) ? -EISDIR : 0;
         }
         if (!follow)
@@ -129,10 +142,15 @@ static int find_target(const char *path, bool follow, struct target *ret)
     return -ELOOP;
 }
 
-/* Whether rename() would replace a device, a pipe or the name of an open file. */
-static bool is_in_place(const struct target *t)
+/* A device, a pipe, an open file. */
+static bool is_appended(const struct target *t)
 {
     return t->there && (t->folder == AT_FDCWD || !S_ISREG(t->st.st_mode));
+}
+
+static bool is_in_place(const struct target *t)
+{
+    return is_appended(t) || t->mount;
 }
 
 /* A pipe without a reader is an error: open() would wait for one without end. */
@@ -148,10 +166,14 @@ static int open_existing(const struct target *t)
 static int write_in_place(const struct target *t, const void *data, size_t len)
 {
     auto_(fd_close) int fd = open_existing(t);
+    int flags = is_appended(t) ? O_APPEND : 0;
 
     if (fd < 0)
         return fd;
-    return fcntl(fd, F_SETFL, O_APPEND) < 0 ? -errno : write_all(fd, data, len);
+    if (fcntl(fd, F_SETFL, flags) < 0 || (!flags && ftruncate(fd, 0) < 0))
+        return -errno;
+    int r = write_all(fd, data, len);
+    return r >= 0 && !flags && fsync(fd) < 0 ? -errno : r;
 }
 
 /* Makes a file beside the target; its descriptor or -errno. */
@@ -297,7 +319,7 @@ bool file_is_same(const char *a, const char *b)
     if (strcmp(a, b) == 0)
         return true;
     return find_target(a, true, &of_a) == 0 && find_target(b, true, &of_b) == 0 &&
-           !is_in_place(&of_a) && !is_in_place(&of_b) &&
+           !is_appended(&of_a) && !is_appended(&of_b) &&
            of_a.folder_st.st_dev == of_b.folder_st.st_dev &&
            of_a.folder_st.st_ino == of_b.folder_st.st_ino &&
            strcmp(of_a.name, of_b.name) == 0;

@@ -70,7 +70,9 @@ bool file_is_open(const char *path);
  * synced, renamed, the folder synced.  The folder is opened once, and stays the one that
  * is written to whatever its user puts in its place.  On failure path is unchanged and
  * the temporary file is removed.  The file's mode is `mode`, whatever the umask.  Where
- * path is a device, a pipe or an open file (/dev/stdout, /dev/fd/3) it is appended to.
+ * path is a device, a pipe or an open file (/dev/stdout, /dev/fd/3) it is appended to.  A
+ * file that is mounted there (docker run -v FILE:PATH) cannot be renamed: it is emptied
+ * and written, keeps its mode, and may hold a part of the bytes after a failure.
  */
 int file_write(const char *path, const void *data, size_t len, mode_t mode,
                uw_error *err);

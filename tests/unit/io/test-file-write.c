@@ -1,7 +1,8 @@
 /* Outputs in folders of other users. */
 #include <errno.h>
-#include <fcntl.h>
+#include <sched.h>
 #include <stdlib.h>
+#include <sys/mount.h>
 #include <sys/stat.h>
 #include <unistd.h>
 
@@ -120,6 +121,33 @@ static void owners(void)
     }
 }
 
+/* A file that is a mount point, as in containers. */
+static void mounted(void)
+{
+    struct stat st;
+    uw_error err = {""};
+
+    ok(put("outside", "a long text", 0640) && put("m", "", 0600), "two files");
+    if (unshare(CLONE_NEWNS) < 0 ||
+        mount("none", "/", NULL, MS_REC | MS_PRIVATE, NULL) < 0 ||
+        mount("outside", "m", NULL, MS_BIND, NULL) < 0) {
+        ok(true, "a file that is mounted # SKIP cannot mount");
+        return;
+    }
+    is_int(file_check_write("m", &err), 0, "it can be written");
+    ok(holds("m", "a long text"), "… and is not changed by the check");
+    static const char *const texts[] = {"shorter", "new"};
+    for (size_t i = 0; i < n_elements(texts); i++) {
+        ok(put("m", texts[i], i ? FILE_MODE_UMASK : 0600) && holds("outside", texts[i]) &&
+               stat("m", &st) == 0 && (st.st_mode & 0777) == 0640,
+           "the file is written, its mode kept");
+    }
+    ok(symlink("m", "m2") == 0 && file_is_same("m", "m2"), "two outputs to it are one");
+    ok(mount(NULL, "m", NULL, MS_BIND | MS_REMOUNT | MS_RDONLY, NULL) == 0, "read-only");
+    is_int(file_check_write("m", &err), -EROFS, "%s", err.text);
+    ok(umount("m") == 0, "not mounted");
+}
+
 int main(void)
 {
     (void)umask(022);
@@ -129,6 +157,7 @@ int main(void)
     swapped();
     links();
     owners();
+    mounted();
     ok(chdir("/") == 0, "the folder is left");
     remove_tree(dir);
     return done();
