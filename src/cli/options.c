@@ -306,16 +306,28 @@ static const char *output_of(const struct opt *o)
     return o->parse == opt_output ? *(const char *const *)o->ret : NULL;
 }
 
-/* Two outputs to the same file: the second would replace the first. */
+static bool is_stdout(const char *path)
+{
+    return strcmp(path, "-") == 0;
+}
+
+/* Whether the second of two outputs would replace the first, or both go to standard
+ * output.
+ */
+static bool is_same_output(const char *a, const char *b)
+{
+    return is_stdout(a) || is_stdout(b) ? strcmp(a, b) == 0 : file_is_same(a, b);
+}
+
 static int check_outputs(const struct cmd *cmd, const struct opt *opts, size_t n)
 {
     for (size_t i = 0; i < n; i++) {
         const char *path = output_of(&opts[i]);
         for (size_t k = i + 1; path && k < n; k++) {
             const char *other = output_of(&opts[k]);
-            if (!other || !file_is_same(path, other))
+            if (!other || !is_same_output(path, other))
                 continue;
-            if (strcmp(path, "-") == 0)
+            if (is_stdout(path))
                 return cli_fail(EXIT_USAGE,
                                 "%s: --%s and --%s both write to standard output",
                                 cmd->name, opts[i].name, opts[k].name);
@@ -336,7 +348,7 @@ static int check_files(const struct cmd *cmd, const struct opt *opts, size_t n)
         if (!output && opts[i].parse != opt_input)
             continue;
         const char *path = *(const char *const *)opts[i].ret;
-        if (!path || (output && strcmp(path, "-") == 0))
+        if (!path || (output && is_stdout(path)))
             continue;
         int r = output ? file_check_write(path, &err) : file_check_read(path, &err);
         if (r < 0)

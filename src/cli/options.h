@@ -42,8 +42,8 @@ int opt_text(const char *text, void *ret, uw_error *err); /* const char *: borro
 /* The same, for text shown to others: utf8_is_plain(). */
 int opt_name(const char *text, void *ret, uw_error *err);
 /* The same, for a file that can be written now, or "-"; opts_parse() checks it with
- * file_check_write() when all words are parsed, and refuses the same file or "-" for two
- * outputs.  NULL at first.
+ * file_check_write() when all words are parsed, and refuses two outputs that
+ * replace the same file or are both "-".  NULL at first.
  */
 int opt_output(const char *text, void *ret, uw_error *err);
 /* The same, for a file that can be read: file_check_read(). */

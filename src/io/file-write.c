@@ -316,8 +316,6 @@ bool file_is_same(const char *a, const char *b)
     auto_(target_fini) struct target of_a = {.folder = AT_FDCWD};
     auto_(target_fini) struct target of_b = {.folder = AT_FDCWD};
 
-    if (strcmp(a, b) == 0)
-        return true;
     return find_target(a, true, &of_a) == 0 && find_target(b, true, &of_b) == 0 &&
            !is_appended(&of_a) && !is_appended(&of_b) &&
            of_a.folder_st.st_dev == of_b.folder_st.st_dev &&

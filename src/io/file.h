@@ -81,8 +81,8 @@ int file_write(const char *path, const void *data, size_t len, mode_t mode,
  * -errno with one line.
  */
 int file_check_write(const char *path, uw_error *err);
-/* Whether both paths lead to the same file, which may not exist yet: file_write() to both
- * would keep the second text alone.
+/* Whether both paths lead to the same file, which may not exist yet, and which
+ * file_write() replaces: of two texts the second alone would be kept.
  */
 bool file_is_same(const char *a, const char *b);
 

@@ -59,6 +59,8 @@ def two_outputs(node, tmp):
          os.listdir(tmp))
     p = node.run("underwatt", *sweep, "--step", "50", "--csv", str(tmp / "b"), "--json", str(tmp / "c"))
     t.ok(p.returncode == 0 and (tmp / "b").exists() and (tmp / "c").exists(), "two files are two outputs", p)
+    p = node.run("underwatt", *sweep, "--step", "50", "--csv", "/dev/null", "--svg", "/dev/null")
+    t.ok(p.returncode == 0, "a device takes two outputs", p)
 
 
 def links(node, tmp):

@@ -88,6 +88,22 @@ static void links(void)
        "one's own link is followed");
 }
 
+static void same(void)
+{
+    static const struct {
+        const char *a, *b;
+        bool same;
+    } cases[] = {
+        {"none", "./none", true},          {"none", "etc/../none", true},
+        {"none", "etc/none", false},       {"etc/passwd", "home/passwd", false},
+        {"/dev/null", "/dev/null", false}, {"/dev/stderr", "/dev/fd/2", false},
+    };
+
+    for (size_t i = 0; i < n_elements(cases); i++)
+        ok(file_is_same(cases[i].a, cases[i].b) == cases[i].same, "%s and %s", cases[i].a,
+           cases[i].b);
+}
+
 /* Root gives a file to the user of the one before only where no user can have put it. */
 static void owners(void)
 {
@@ -156,6 +172,7 @@ int main(void)
         return done();
     swapped();
     links();
+    same();
     owners();
     mounted();
     ok(chdir("/") == 0, "the folder is left");
