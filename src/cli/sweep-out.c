@@ -79,8 +79,7 @@ static int write_outputs(const struct sweep_args *args, const struct view *v)
             r = write_file(&all[i], v, &err);
         }
         if (r < 0)
-            code = cli_fail(EXIT_FAIL, "sweep: %s %s: %s", all[i].option, all[i].path,
-                            err.text);
+            code = cli_fail(EXIT_FAIL, "sweep: %s: %s", all[i].option, err.text);
     }
     canvas_forget_fonts();
     uw_error err = {{0}};

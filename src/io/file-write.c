@@ -252,6 +252,11 @@ static int replace(const struct target *t, const void *data, size_t len, mode_t 
     return r < 0 ? r : sync_folder(t);
 }
 
+static int cannot(const char *path, int r, uw_error *err)
+{
+    return fail(err, r, "cannot write %s: %s", *path ? path : "''", strerror(-r));
+}
+
 int file_write(const char *path, const void *data, size_t len, mode_t mode, uw_error *err)
 {
     auto_(target_fini) struct target t = {.folder = AT_FDCWD};
@@ -260,7 +265,7 @@ int file_write(const char *path, const void *data, size_t len, mode_t mode, uw_e
     if (r >= 0)
         r = is_in_place(&t) ? write_in_place(&t, data, len)
                             : replace(&t, data, len, mode);
-    return r < 0 ? fail(err, r, "%s: %s", path, strerror(-r)) : 0;
+    return r < 0 ? cannot(path, r, err) : 0;
 }
 
 /* A pipe is not opened: its reader would see the end of the file. */
@@ -308,7 +313,7 @@ int file_check_write(const char *path, uw_error *err)
         r = try_existing(&t);
     if (r >= 0 && !is_in_place(&t))
         r = try_replace(&t);
-    return r < 0 ? fail(err, r, "cannot write %s: %s", path, strerror(-r)) : 0;
+    return r < 0 ? cannot(path, r, err) : 0;
 }
 
 bool file_is_same(const char *a, const char *b)

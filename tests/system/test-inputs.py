@@ -107,7 +107,9 @@ def not_written(node):
                         (["measure", "-q", "--json", "/dev/full", "--", "sh", "-c", "exit 3"], 3), (["list", "--json", "/dev/full"], 1),
                         (["sweep", "--sim", "v100", "--workload", "resnet50", "--step", "50", "--csv", "/dev/full"], 1)):
         p = node.run("underwatt", *words)
-        t.ok(p.returncode == code and "/dev/full: No space left on device" in p.stderr, " ".join(words), f"{p.returncode} {p.stderr}")
+        option = "" if words[0] == "list" else words[words.index("/dev/full") - 1] + ": "
+        t.ok(p.returncode == code and f"underwatt: {words[0]}: {option}cannot write /dev/full: No space left on device\n" in p.stderr,
+             " ".join(words), f"{p.returncode} {p.stderr}")
     for words in (["list"], ["list", "--json", "-"], ["doctor"], ["measure", "-q", "--json", "-", "--", "true"], ["--help"], ["--version"],
                   ["list", "--help"], ["sweep", "--sim", "v100", "--workload", "resnet50", "--step", "50"]):
         p = node.run("sh", "-c", 'exec "$@" >/dev/full', "sh", "underwatt", *words)
