@@ -175,8 +175,7 @@ static int end_series(struct prices *d)
         d->n = d->first;
         return 0;
     }
-    if (strlen(d->currency) != 3 ||
-        strspn(d->currency, "ABCDEFGHIJKLMNOPQRSTUVWXYZ") != 3)
+    if (!is_iso_currency(d->currency))
         return fail(d->t->why, SOURCE_BAD, "a series has no currency");
     if (strcmp(d->measure, "MWH") != 0 && strcmp(d->measure, "KWH") != 0)
         return fail(d->t->why, SOURCE_BAD, "its prices are not of a MWH");
