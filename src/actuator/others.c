@@ -19,17 +19,15 @@ void others_look(const struct journal *journal, const char *uuid,
         holder_look(journal->dir, uuid, locks, ret);
 }
 
-uint32_t others_text(const struct journal *journal, const char *uuid,
-                     const struct holder *holder, char *ret, size_t size)
+void others_say(const struct holder *holder, uint32_t original_mw, char *ret, size_t size)
 {
-    struct cap_entry entry = {.original_mw = 0};
     struct proc_facts facts;
     char who[128], original[32] = "";
     pid_t pid = holder->client;
 
-    if (journal_read(journal, uuid, &entry, NULL) == 0)
+    if (original_mw > 0)
         (void)snprintf(original, sizeof original, ", original %g W",
-                       w_of_mw(entry.original_mw));
+                       w_of_mw(original_mw));
     if (pid > 0 && proc_read("/proc", pid, &facts) == 0) {
         journal_clean_mark(facts.comm);
         (void)snprintf(ret, size, "held by %s (pid %d, uid %u%s)%s", facts.comm, (int)pid,
@@ -39,6 +37,15 @@ uint32_t others_text(const struct journal *journal, const char *uuid,
         (void)snprintf(ret, size, "held by another Underwatt, %s%s",
                        holder_text(holder, who, sizeof who), original);
     }
+}
+
+uint32_t others_text(const struct journal *journal, const char *uuid,
+                     const struct holder *holder, char *ret, size_t size)
+{
+    struct cap_entry entry = {.original_mw = 0};
+
+    (void)journal_read(journal, uuid, &entry, NULL); /* 0: unknown */
+    others_say(holder, entry.original_mw, ret, size);
     return entry.original_mw;
 }
 

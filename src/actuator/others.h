@@ -14,9 +14,10 @@
  */
 void others_look(const struct journal *journal, const char *uuid,
                  struct holder_locks *locks, struct holder *ret);
-/* "held by underwatt (pid 12, uid 0), original 300 W".  Returns the original limit; 0:
- * unknown.
- */
+/* "held by underwatt (pid 12, uid 0), original 300 W"; original_mw 0: unknown. */
+void others_say(const struct holder *holder, uint32_t original_mw, char *ret,
+                size_t size);
+/* The same with the journal's original limit, which is returned; 0: unknown. */
 uint32_t others_text(const struct journal *journal, const char *uuid,
                      const struct holder *holder, char *ret, size_t size);
 /* For clients: TAKEN with what is known of the holder, or DONE. */

@@ -34,7 +34,7 @@ struct cap {
 static int show(const struct cap *c)
 {
     struct cap_shown shown[BOARDS_MAX];
-    char why[BOARDS_MAX][96];
+    char why[BOARDS_MAX][160];
 
     for (size_t i = 0; i < c->n; i++) {
         const struct survey_board *b = &c->s->board[c->at[i]];

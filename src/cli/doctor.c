@@ -362,7 +362,7 @@ static void judge_limits(const struct survey *s, struct findings *ret)
 {
     for (size_t i = 0; i < s->n; i++) {
         const struct survey_board *b = &s->board[i];
-        char cap[96];
+        char cap[160];
         if (!b->answers || !b->has_limits || !(b->sample.has & GPU_HAS_ENFORCED) ||
             b->sample.enforced_mw == b->limits.default_mw)
             continue;

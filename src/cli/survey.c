@@ -5,6 +5,7 @@
 #include <stdlib.h>
 #include <string.h>
 
+#include "actuator/others.h"
 #include "base/error.h"
 #include "base/units.h"
 #include "cli/cli-loop.h"
@@ -159,18 +160,6 @@ bool survey_simulated(const struct survey *s)
     return s->about.simulated;
 }
 
-static void put_held(const struct held *held, char *ret, size_t size)
-{
-    double original_w = w_of_mw(held->original_mw);
-
-    if (held->pid > 0)
-        (void)snprintf(ret, size, "held by underwatt (pid %d%s), original %g W",
-                       (int)held->pid, held->holder.stopped ? ", stopped" : "",
-                       original_w);
-    else
-        (void)snprintf(ret, size, "held by underwatt, original %g W", original_w);
-}
-
 void survey_cap(const struct survey_board *b, char *ret, size_t size)
 {
     const struct gpu_sample *s = &b->sample;
@@ -187,7 +176,7 @@ void survey_cap(const struct survey_board *b, char *ret, size_t size)
                        "left by underwatt (its process has ended), original %g W",
                        w_of_mw(b->held.original_mw));
     else if (b->held.known)
-        put_held(&b->held, ret, size);
+        others_say(&b->held.holder, b->held.original_mw, ret, size);
     else if (!b->has_limits)
         (void)snprintf(ret, size, "%g W, default unknown", w_of_mw(mw));
     else if (mw == b->limits.default_mw)

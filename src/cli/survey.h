@@ -65,9 +65,8 @@ void survey_say_unreal(const struct gpu_about *about);
 /* Whether any board is simulated. */
 bool survey_simulated(const struct survey *s);
 
-/* Explains the limit in force: "default", "set; default 300 W", "held by underwatt (pid
- * 4711), original 300 W", "left by underwatt (its process has ended), …", "250 W
- * enforced, 280 W asked for", "unknown".
+/* Explains the limit in force: "default", "set; default 300 W", others_say(), "left by
+ * underwatt (its process has ended), …", "250 W enforced, 280 W asked for", "unknown".
  */
 void survey_cap(const struct survey_board *b, char *ret, size_t size);
 /* What limits the clocks, separated by blanks; "": unknown. */
