@@ -94,7 +94,7 @@ static void sample_board(struct json_out *o, const struct view_board *b)
     show_mw(o, "enforced_mw", has & GPU_HAS_ENFORCED ? b->last.enforced_mw : 0);
     show_mw(o, "target_mw", c->can_cap ? c->verdict.target_mw : 0);
     show_mw(o, "ramp_mw", c->can_cap ? c->ramp_mw : 0);
-    json_out_text(o, "state", names_word(NAMES_CAP_STATE, caps_shown_state(c)));
+    json_out_text(o, "state", names_word(NAMES_CAP_STATE, c->state));
     json_out_known_double(o, "temperature_c", has & GPU_HAS_TEMP, b->last.temp_c);
     json_out_known_double(o, "utilization", has & GPU_HAS_UTIL, b->last.util_gpu / 100.0);
     show_mw(o, "sm_mhz", has & GPU_HAS_CLOCKS ? b->last.sm_mhz : 0);

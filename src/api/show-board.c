@@ -54,7 +54,7 @@ static void cap(struct json_out *o, const struct node_view *v, const struct caps
     char why[320];
 
     json_out_object(o, "cap");
-    json_out_text(o, "state", names_word(NAMES_CAP_STATE, caps_shown_state(c)));
+    json_out_text(o, "state", names_word(NAMES_CAP_STATE, c->state));
     json_out_text(o, "text", c->text);
     show_since_boot(o, "released_utc", v, c->released_ns);
     json_out_known_int(o, "taken_by", c->taken_by > 0, c->taken_by);

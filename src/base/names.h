@@ -27,7 +27,7 @@
     X(CAPS_HELD,     2, "held",     "held until the actuator has confirmed the release") \
     X(CAPS_YIELDED,  3, "yielded",  "another program's limit stays in force until claims change or a delay has passed") \
     X(CAPS_RELEASED, 4, "released", "released on request, so that the board can be reset") \
-    X(CAPS_LOST,     5, "lost",     "the board or its actuator does not answer, or another Underwatt holds the board; retried") \
+    X(CAPS_LOST,     5, "lost",     "the board or its actuator does not answer, or another Underwatt holds a claimed board; retried") \
     X(CAPS_DENIED,   6, "denied",   "the right to set limits is missing; retried")
 
 #define CAP_DECIDERS(X) /* enum cap_by */ \

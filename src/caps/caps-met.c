@@ -1,24 +1,15 @@
-/* What is shown of a view: its state, and whether a claim is in force. */
+/* What is shown of a view: what decided, and whether a claim is in force. */
 #include <stdio.h>
 
 #include "base/names.h"
 #include "base/units.h"
 #include "caps/caps.h"
 
-static bool is_others(const struct caps_view *v)
-{
-    return v->state == CAPS_FREE && v->holder[0];
-}
-
-enum caps_state caps_shown_state(const struct caps_view *v)
-{
-    return is_others(v) ? CAPS_LOST : v->state;
-}
-
 enum cap_by caps_shown_by(const struct caps_view *v)
 {
-    return is_others(v) && v->verdict.by == CAP_BY_ORIGINAL ? CAP_BY_HOLDER
-                                                            : v->verdict.by;
+    bool others = v->state == CAPS_FREE && v->holder[0];
+
+    return others && v->verdict.by == CAP_BY_ORIGINAL ? CAP_BY_HOLDER : v->verdict.by;
 }
 
 /* The lowest limit that this claim can cause. */

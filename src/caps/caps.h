@@ -231,10 +231,7 @@ struct caps_view {
     char text[200];   /* why the state is what it is; "" */
 };
 void caps_look(const struct caps *c, size_t board, struct caps_view *ret);
-/* State and decider to show: of a free board that another Underwatt holds, those of the
- * holder.
- */
-enum caps_state caps_shown_state(const struct caps_view *v);
+/* The decider to show: of a free board that another Underwatt holds, CAP_BY_HOLDER. */
 enum cap_by caps_shown_by(const struct caps_view *v);
 /* Of that view alone, for what looks each second. */
 enum caps_state caps_state(const struct caps *c, size_t board);

@@ -56,7 +56,7 @@ bool list_daemon_cap(const struct json_value *board, char *ret, size_t size)
     const char *state = take_text(cap, "state");
     char text[240];
 
-    if (!*state || strcmp(state, "free") == 0)
+    if (!*state || (take_cap_free(cap) && !*take_text(cap, "holder")))
         return false;
     int n = snprintf(ret, size, "%s", take_text(cap, "why"));
     if (n < 0 || (size_t)n >= size || strcmp(state, "held") == 0 || take_cap_free(cap))

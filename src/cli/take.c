@@ -86,8 +86,7 @@ void take_released(const struct json_value *v, const char *key, char *ret, size_
 
 bool take_cap_free(const struct json_value *cap)
 {
-    return strcmp(take_text(cap, "state"), "free") == 0 ||
-           strcmp(take_text(cap, "by"), "holder") == 0;
+    return strcmp(take_text(cap, "state"), "free") == 0;
 }
 
 void take_cap_state(const struct json_value *cap, char *ret, size_t size)

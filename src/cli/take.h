@@ -24,10 +24,11 @@ void take_copy(const struct json_value *v, const char *key, char *ret, size_t si
  * 14:02" in local time, with the date if it was another day.
  */
 void take_released(const struct json_value *v, const char *key, char *ret, size_t size);
-/* "released by an administrator at 14:02", or "yielded: TEXT": the state of a board's
- * cap, and why. */
 /* Whether the daemon leaves the board alone: to nobody, or to another command. */
 bool take_cap_free(const struct json_value *cap);
+/* "released by an administrator at 14:02", or "yielded: TEXT": the state of a board's
+ * cap, and why.
+ */
 void take_cap_state(const struct json_value *cap, char *ret, size_t size);
 /* The first value of the array whose key has this number; NULL: none. */
 const struct json_value *take_entry(const struct json_value *array, const char *key,

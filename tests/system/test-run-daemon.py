@@ -175,7 +175,7 @@ def other_writer(t, node, d):
         return d.ask("GET", "/v1/gpus/5/explain")[1]
     t.ok(wait(lambda: board()["cap"]["holder"] == held and board()["enforced_mw"] == 200000), "the daemon knows who", board())
     t.ok(board()["cap"]["taken_by"] == local.p.pid and board()["cap"]["why"] == f"200 W: {held}" and
-         board()["cap"]["state"] == "lost" and board()["cap"]["by"] == "holder" and
+         board()["cap"]["state"] == "free" and board()["cap"]["by"] == "holder" and
          board()["bounds"]["original_mw"] == ORIGINAL, "… the API says it as the reason, with the original", board())
     t.ok(not any(board()["other_writers"].values()) and "event=other-writer" not in d.log(),
          "… and counts no step of it as another writer's", [board(), d.log()])

@@ -129,7 +129,7 @@ static void gpu_state(struct metrics_render *r, const struct view_board *b,
 {
     for (int s = CAPS_FREE; s <= CAPS_DENIED; s++)
         metrics_series_u64(r, l, "state", names_word(NAMES_CAP_STATE, (unsigned)s),
-                           caps_shown_state(&b->cap) == (enum caps_state)s);
+                           b->cap.state == (enum caps_state)s);
 }
 
 static void gpu_writes(struct metrics_render *r, const struct view_board *b,

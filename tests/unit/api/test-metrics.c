@@ -55,6 +55,9 @@ static const char *render(struct metrics *m, const struct metrics_opts *opts)
 #define BOARD0                                                                         \
     "gpu=\"0\",board=\"00000000-0000-0000-0000-000000000000\",hostname=\"made-host\"," \
     "simulated=\"1\""
+#define BOARD1                                                                         \
+    "gpu=\"1\",board=\"00000000-0000-0000-0000-000000000001\",hostname=\"made-host\"," \
+    "simulated=\"1\""
 #define INFO0                                                        \
     ",UUID=\"GPU-00000000-0000-0000-0000-000000000000\",pci_bus_id=" \
     "\"00000000:10:00.0\",modelName=\"Made V100\""
@@ -131,6 +134,10 @@ static void values(void)
     ok(!value(text,
               "underwatt_cpu_power_watts{domain=\"dram-0\",hostname=\"made-host\"}"),
        "an unknown power is left out");
+    (void)snprintf(made.board[1].cap.holder, sizeof made.board[1].cap.holder, "held");
+    text = render(m, &opts);
+    is_str(value(text, "underwatt_gpu_cap_state{" BOARD1 ",state=\"free\"}"), "1",
+           "a board without claims that another Underwatt holds is free");
     is_str(value(text, "underwatt_gpu_claims_unmet{" BOARD0 ",kind=\"hard\"}"), "0",
            "a claim in force is met");
     made.board[0].cap.state = CAPS_DENIED;

@@ -18,6 +18,7 @@ static void caps(void)
     /* clang-format off */
     static const struct { const char *name, *board, *line; size_t size; } cases[] = {
         {"free", "{\"cap\": {\"state\": \"free\", \"why\": \"x\", \"text\": \"\"}}", NULL, 64},
+        {"another Underwatt's", "{\"cap\": {\"state\": \"free\", \"holder\": \"held by x\", \"why\": \"200 W: held by x\"}}", "200 W: held by x", 64},
         {"no cap in it", "{}", NULL, 64},
         {"no object", "{\"cap\": 3}", NULL, 64},
         {"held", "{\"cap\": {\"state\": \"held\", \"why\": \"210 W: soft claim\", \"text\": \"\"}}", "210 W: soft claim", 64},
