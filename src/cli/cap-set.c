@@ -655,7 +655,7 @@ int cap_own_hold(struct cap_hold *h)
     return hold(&g);
 }
 
-/* Says which boards another command holds: their claims wait. */
+/* Says which claims wait for a board that another command holds. */
 static void say_waiting(const struct remote_hold *g)
 {
     auto_(json_free) struct json *doc = NULL;
@@ -667,7 +667,8 @@ static void say_waiting(const struct remote_hold *g)
         const struct json_value *gpu =
             take_entry(json_get(json_root(doc), "gpus"), "gpu", t->index);
         const char *holder = take_text(json_get(gpu, "cap"), "holder");
-        if (*holder)
+        uint64_t mw = take_u64(json_get(gpu, "limits"), "enforced_mw");
+        if (*holder && (t->clock_mhz || !mw || mw > t->cap_mw))
             cli_say("cap: GPU %u: claim %" PRIu64 " is not in force yet: %s", t->index,
                     t->claim, holder);
     }

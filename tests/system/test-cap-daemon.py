@@ -119,6 +119,10 @@ def by_hand(node, d):
     t.ok(p.returncode == 0 and re.search(rf"cap: GPU 1: claim \d+ is not in force yet: held by underwatt \(pid {q.p.pid}, ", p.stderr),
          "--detach says that its claim waits, and for whom", p.stderr)
     d.ask("DELETE", "/v1/claims/" + re.search(r"claim (\d+)", p.stderr)[1])
+    uwtest.wait_for(lambda: d.ask("GET", "/v1/gpus/1")[1]["limits"]["enforced_mw"] == 210000)
+    p = node.run("underwatt", "cap", "set", "220", "--gpus", "1", "--for", "1 h", "--detach")
+    t.ok(p.returncode == 0 and "not in force yet" not in p.stderr, "… and not of a claim above the limit in force", p.stderr)
+    d.ask("DELETE", "/v1/claims/" + re.search(r"claim (\d+)", p.stderr)[1])
     q.end(signal.SIGINT)
     t.ok(h.says("GPU 1 at 200 W"), "… until it is given back", h.said() + d.log()[-600:])
     t.equal(h.end(signal.SIGTERM), 0, "SIGTERM gives back")
