@@ -373,7 +373,7 @@ class Keeper:
         return process is not None and self._pid == os.getpid() and process.alive
 
     def cap(self, board: str) -> dict[str, Any]:
-        """The state of a board's cap at its node: `state`, `text`, `taken_by`, as in GET /v1/gpus/UUID."""
+        """The state of a board's cap at its node: `state`, `text`, `taken_by`, `holder`, as in GET /v1/gpus/UUID."""
         link = _Link(self.socket)
         try:
             link.request("GET", f"/v1/gpus/{board}")

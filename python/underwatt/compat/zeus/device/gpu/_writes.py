@@ -95,7 +95,7 @@ class Claims:
                 if cap.get("taken_by") is None:  # free: the limit is not below the set one; tries again
                     return
                 self._give_up(board)
-                raise UnderwattError(str(cap.get("text")), errno.EBUSY)
+                raise UnderwattError(str(cap.get("text") or cap.get("holder")), errno.EBUSY)
             else:
                 time.sleep(LOOK_S)
 
