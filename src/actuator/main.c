@@ -594,6 +594,12 @@ static int take_option(struct program *p, char **argv, int *i)
             (void)fprintf(stderr, "underwatt-actuator: %s needs a value\n", option);
             return USAGE;
         }
+        if (options[k].value == &p->config && p->config) {
+            (void)fprintf(stderr,
+                          "underwatt-actuator: %s '%s': a second file; '%s' is given\n",
+                          option, argv[*i + 1], p->config);
+            return USAGE;
+        }
         if (options[k].value)
             *options[k].value = argv[++*i];
         else if (options[k].mode == MODE_NONE)

@@ -112,7 +112,7 @@ static int check(const char *path)
 
 int main(int argc, char **argv)
 {
-    const char *config = COLLECTOR_CONFIG_FILE;
+    const char *config = NULL;
     static const char *const options[] = {"--config", "--check", NULL};
     bool checks = false;
     char hint[NEAREST_TEXT];
@@ -141,8 +141,15 @@ int main(int argc, char **argv)
             (void)fail(&err, -EINVAL, "%s needs a value", argv[i]);
             return complain(USAGE, err.text);
         }
+        if (config) {
+            (void)fail(&err, -EINVAL, "%s '%.80s': a second file; '%.80s' is given",
+                       argv[i], argv[i + 1], config);
+            return complain(USAGE, err.text);
+        }
         checks |= is_check;
         config = argv[++i];
     }
+    if (!config)
+        config = COLLECTOR_CONFIG_FILE;
     return checks ? check(config) : run(config);
 }

@@ -148,6 +148,10 @@ static int parse_args(int argc, char **argv, struct args *ret, uw_error *err)
         }
         if (i + 1 == argc)
             return fail(err, -EINVAL, "%s needs a value", argv[i]);
+        const char *file = ret->config ? ret->config : ret->check;
+        if (file && (options[k].value == &ret->config || options[k].value == &ret->check))
+            return fail(err, -EINVAL, "%s '%.80s': a second file; '%.80s' is given",
+                        argv[i], argv[i + 1], file);
         *options[k].value = argv[++i];
     }
     return 0;

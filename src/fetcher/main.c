@@ -310,12 +310,35 @@ static int run(const char *path)
     return r < 0 ? complain(FAILED, err.text) : OK;
 }
 
+static int parse(int argc, char **argv, const char **ret_config, bool *ret_checks,
+                 uw_error *err)
+{
+    static const char *const options[] = {"--config", "--check", NULL};
+    char hint[NEAREST_TEXT];
+
+    for (int i = 1; i < argc; i++) {
+        const char *option = argv[i];
+        bool is_check = strcmp(option, "--check") == 0;
+        if (!is_check && strcmp(option, "--config") != 0)
+            return fail(err, -EINVAL, "%s '%.80s' (see --help)%s", asked_wrong(option),
+                        option, nearest_of(option, options, hint));
+        *ret_checks |= is_check;
+        if (is_check && (i + 1 == argc || argv[i + 1][0] == '-'))
+            continue;
+        if (++i == argc)
+            return fail(err, -EINVAL, "--config needs a value");
+        if (*ret_config)
+            return fail(err, -EINVAL, "%s '%.80s': a second file; '%.80s' is given",
+                        option, argv[i], *ret_config);
+        *ret_config = argv[i];
+    }
+    return 0;
+}
+
 int main(int argc, char **argv)
 {
-    const char *config = CONFIG_FILE;
-    static const char *const options[] = {"--config", "--check", NULL};
+    const char *config = NULL;
     bool checks = false;
-    char hint[NEAREST_TEXT];
     uw_error err = {""};
 
     log_set_journal(getenv("JOURNAL_STREAM"));
@@ -329,20 +352,10 @@ int main(int argc, char **argv)
     default:
         break;
     }
-    for (int i = 1; i < argc; i++) {
-        if (strcmp(argv[i], "--check") == 0) {
-            checks = true;
-            if (i + 1 < argc && argv[i + 1][0] != '-')
-                config = argv[++i];
-        } else if (strcmp(argv[i], "--config") != 0) {
-            (void)fail(&err, -EINVAL, "%s '%.80s' (see --help)%s", asked_wrong(argv[i]),
-                       argv[i], nearest_of(argv[i], options, hint));
-            return complain(USAGE, err.text);
-        } else if (++i == argc) {
-            return complain(USAGE, "--config needs a value");
-        } else {
-            config = argv[i];
-        }
-    }
+    int r = parse(argc, argv, &config, &checks, &err);
+    if (r < 0)
+        return complain(USAGE, err.text);
+    if (!config)
+        config = CONFIG_FILE;
     return checks ? check(config) : run(config);
 }

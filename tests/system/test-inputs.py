@@ -130,6 +130,10 @@ def words():
     for name in ("underwattd", "underwatt-actuator", "underwatt-signals", "underwatt-slurm-collector", "underwatt-start"):
         refused(ask(name, "foo"), f"{name} foo", "unexpected argument 'foo' (see --help)")
         refused(ask(name, "--foo"), f"{name} --foo", "unknown option '--foo' (see --help)")
+    for name in ("underwattd", "underwatt-actuator", "underwatt-signals", "underwatt-slurm-collector"):
+        for second in ("--check", "--config"):
+            refused(ask(name, "--check", "/bad.yaml", second, "/good.yaml"), f"{name} --check A {second} B",
+                    f"{name}: {second} '/good.yaml': a second file; '/bad.yaml' is given")
     refused(ask("underwatt-signals", "--check", "/nothere"), "signals --check /nothere", "/nothere: No such file or directory: no source is")
     refused(ask("underwatt-signals", "--check", ""), "signals --check ''", "'': No such file or directory")
     refused(ask("underwattd", "--check", ""), "underwattd --check ''", "'': No such file or directory")
