@@ -294,7 +294,7 @@ int node_window_powers(struct node *node, const struct node_who *who, uint64_t i
         return fail(err, -ENODATA, "it hung");
     powers->buf[0] = (struct meter_power){.end_s = 40, .over_s = 40, .power_w = 100};
     powers->buf[powers->room - 1] =
-        (struct meter_power){.end_s = 40, .over_s = 0.1, .power_w = 300};
+        (struct meter_power){.end_s = 100040.1234, .over_s = 0.1, .power_w = 300};
     powers->n = powers->room;
     return called(f, "window_powers", err);
 }
