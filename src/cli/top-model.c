@@ -133,6 +133,8 @@ int top_take_gpus(struct top *t, const struct json_value *gpus, uw_error *err)
             for (size_t k = 0; k < TOP_HISTORY; k++)
                 board[i].history_w[k] = (double)NAN;
         take_board(&board[i], v);
+        board[i].n_claims = 0;
+        board[i].claims_known = false;
     }
     qsort(board, n, sizeof *board, by_index);
     for (size_t i = 0; i < n; i++) {

@@ -727,6 +727,9 @@ static void test_answers(void)
     ok(top_take_gpus(&t, json_root(g), &err) == 0, "the same board again");
     is_near(t.board[0].history_w[0], 99.5, 1e-9, "keeps its history");
     take_jobs_and_claims(json_root(j), json_root(c));
+    ok(top_take_gpus(&t, json_root(g), &err) == 0 && !t.board[0].claims_known &&
+           t.board[0].n_claims == 0,
+       "the claims of an earlier look are not shown as those of this one");
     ok(t.n_jobs == 2 && t.job[0].energy_j == 5 && isnan(t.job[1].energy_j),
        "a job of which nothing is booked has no energy that is known, not 0 J");
     struct top before = t;
