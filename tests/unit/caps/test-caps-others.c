@@ -322,6 +322,119 @@ static void test_holder(void)
     scene_free(s);
 }
 
+/* The actuator is lost, and with it what it told of the board. */
+static void test_cut(void)
+{
+    struct scene *s = scene_new("an actuator that is lost with its answers", 1, &yields);
+    struct gpu_sample sample = {.has = GPU_HAS_ENFORCED | GPU_HAS_REQUESTED,
+                                .enforced_mw = W(250),
+                                .requested_mw = W(250)};
+
+    pass(s, 40);
+    fault(s, "0 limit 250W");
+    sample.began_ns = sample.at_ns = loop_now_ns(s->loop);
+    caps_seen(s->caps, 0, &sample); /* the actuator is asked whose the limit is */
+    ok(changes(s, 0) == 0 && look(s, 0).bounds.original_mw == W(300), "not answered yet");
+    scene_no_actuator(s);
+    pass(s, 40);
+    is_int(look(s, 0).bounds.original_mw, W(250), "the limit found is the original");
+    fault(s, "0 limit 260W");
+    pass(s, 1);
+    ok(changes(s, 0) == 1 && look(s, 0).bounds.original_mw == W(260),
+       "another program's change counts");
+
+    scene_actuator(s);
+    pass(s, 0.5);
+    tell_board(s, ACTUATOR_TAKEN, W(260));
+    struct caps_view v = look(s, 0);
+    ok(v.holder[0] && v.range.min_mw == W(180) && v.range.max_mw == W(290),
+       "a holder, and root's range, by the next actuator");
+    scene_no_actuator(s);
+    v = look(s, 0);
+    ok(!v.holder[0] && !v.taken_by, "no holder is known without an actuator");
+    ok(v.range.min_mw == W(150) && v.range.max_mw == W(300),
+       "the range is the board's own: %u..%u mW", v.range.min_mw, v.range.max_mw);
+    pass(s, 40);
+    fault(s, "0 limit 270W");
+    pass(s, 1);
+    is_int(changes(s, 0), 2, "and a change counts again");
+    scene_free(s);
+}
+
+/* The limit before a holder's end may have been that holder's. */
+static void test_holder_ends(void)
+{
+    struct scene *s = scene_new("a holder that ends, original unknown", 1, &yields);
+
+    pass(s, 40);
+    scene_no_actuator(s);
+    scene_actuator(s);
+    pass(s, 0.5);
+    tell_board(s, ACTUATOR_TAKEN, 0);
+    fault(s, "0 limit 220W");
+    pass(s, 40);
+    tell_board(s, ACTUATOR_DONE, 0);
+    pass(s, 1);
+    fault(s, "0 limit 280W");
+    pass(s, 40);
+    ok(changes(s, 0) == 0 && look(s, 0).bounds.original_mw == W(280),
+       "the limit that stays is the original, %u mW; no change was counted",
+       look(s, 0).bounds.original_mw);
+    scene_free(s);
+}
+
+static int ignore_reply(struct actuator *act, const struct actuator_reply *reply,
+                        void *user)
+{
+    (void)act;
+    (void)reply;
+    (void)user;
+    return 0;
+}
+
+/* A connection that takes no request. */
+static void test_no_look(void)
+{
+    struct scene *s = scene_new("an actuator that cannot be asked", 1, &yields);
+
+    pass(s, 40);
+    int r = 0;
+    for (int i = 0; i < 1000 && r == 0; i++)
+        r = actuator_look(s->act, ignore_reply, NULL);
+    ok(r < 0, "no more requests are taken: %d", r);
+    struct gpu_sample sample = {.has = GPU_HAS_ENFORCED | GPU_HAS_REQUESTED,
+                                .began_ns = loop_now_ns(s->loop),
+                                .at_ns = loop_now_ns(s->loop),
+                                .enforced_mw = W(250),
+                                .requested_mw = W(250)};
+    caps_seen(s->caps, 0, &sample);
+    ok(changes(s, 0) == 1 && look(s, 0).bounds.original_mw == W(250),
+       "the limit is another program's at once");
+    scene_free(s);
+}
+
+static void test_yielded_holder(void)
+{
+    struct scene *s = scene_new("another Underwatt at a board yielded", 1, &yields);
+
+    claim(s, 0, CLAIM_HARD, 200);
+    pass(s, 5);
+    fault(s, "0 limit 250W");
+    pass(s, 1.5);
+    is_state(s, 0, CAPS_YIELDED, "a first change");
+    tell_board(s, ACTUATOR_TAKEN, 0);
+    fault(s, "0 limit 220W");
+    pass(s, 1);
+    ok(changes(s, 0) == 1 && look(s, 0).bounds.original_mw == W(250),
+       "the holder's limit is no change and no original: %u mW",
+       look(s, 0).bounds.original_mw);
+    tell_board(s, ACTUATOR_DONE, 0);
+    fault(s, "0 limit 240W");
+    pass(s, 1);
+    is_int(changes(s, 0), 2, "one after its end is");
+    scene_free(s);
+}
+
 /* What keeps the enforced limit under the one that is set. */
 static void test_bounded(void)
 {
@@ -434,6 +547,10 @@ int main(void)
     test_reload();
     test_free();
     test_holder();
+    test_cut();
+    test_holder_ends();
+    test_no_look();
+    test_yielded_holder();
     test_bounded();
     test_stale();
     test_names();
