@@ -158,10 +158,13 @@ int parse_price(const char *text, double *ret_per_kwh, char ret_currency[CURRENC
 {
     const char *space = strchr(text, ' ');
     size_t n = space ? (size_t)(space - text) : strlen(text);
-    char number[32];
+    char number[32], currency[CURRENCY] = "";
     double v = 0;
 
-    bool good = n < sizeof number && (!space || is_iso_currency(space + 1));
+    bool good = n < sizeof number && (!space || strlen(space + 1) == CURRENCY - 1);
+    for (size_t i = 0; good && space && i < CURRENCY - 1; i++)
+        currency[i] = (char)toupper((unsigned char)space[1 + i]);
+    good = good && (!space || is_iso_currency(currency));
     if (good) {
         memcpy(number, text, n);
         number[n] = '\0';
@@ -169,11 +172,10 @@ int parse_price(const char *text, double *ret_per_kwh, char ret_currency[CURRENC
     }
     if (!good)
         return fail(err, -EINVAL,
-                    "'%.40s' is not of the form '0.30 EUR': a number and three capital "
-                    "letters",
+                    "'%.40s' is not of the form '0.30 EUR': a number and three letters",
                     text);
     *ret_per_kwh = v;
-    (void)snprintf(ret_currency, CURRENCY, "%s", space ? space + 1 : "");
+    (void)snprintf(ret_currency, CURRENCY, "%s", currency);
     return 0;
 }
 

@@ -51,8 +51,8 @@ int parse_power(const char *text, uint32_t *ret_mw, uw_error *err);
 #define DURATION_MAX_S 3155760000 /* 100 years */
 int parse_duration(const char *text, uint64_t *ret_ns, uw_error *err);
 
-/* "0.30", or "0.30 EUR": a currency is three capital letters, as in ISO 4217.  Ends
- * ret_currency with NUL, "": not named.
+/* "0.30", or "0.30 EUR": a currency is three letters, as in ISO 4217.  ret_currency gets
+ * them as capitals, ended with NUL; "": not named.
  */
 enum { CURRENCY = 4 };
 int parse_price(const char *text, double *ret_per_kwh, char ret_currency[CURRENCY],

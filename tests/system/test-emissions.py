@@ -72,7 +72,7 @@ def wrong(ledger, folder):
             (("--ledger", str(folder / "none")), 2, f"report: --ledger: cannot read {folder / 'none'}: No such file or directory"),
             ((*of, "--from", "2026-11-22", "--to", "2026-11-21"), 2,
              "report: --from 2026-11-22 --to 2026-11-21: from (2026-11-22T00:00:00Z) is not before to (2026-11-22T00:00:00Z)"),
-            ((*of, "--price", "0.3 XX"), 2, "--price: '0.3 XX' is not of the form '0.30 EUR': a number and three capital letters"),
+            ((*of, "--price", "0.3 XX"), 2, "--price: '0.3 XX' is not of the form '0.30 EUR': a number and three letters"),
             (("--ledger", __file__), 2, f"report: --ledger: {__file__}: "),
             ((*of, "--output", "/nowhere/r"), 2, "report: --output: cannot write /nowhere/r: No such file or directory"),
             ((*of, "--json", str(folder)), 2, f"report: --json: cannot write {folder}: Is a directory"),

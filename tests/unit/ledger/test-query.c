@@ -123,7 +123,7 @@ static void test_refused(void)
         {"price_kwh", "0.30 <b>", -EINVAL},
         {"price_kwh", "-1 EUR", -ERANGE},
         {"price_kwh", "0.30 EURO", -EINVAL},
-        {"price_kwh", "0.30 eur", -EINVAL},
+        {"price_kwh", "0.30 eu", -EINVAL},
         {"price_kwh", "0.30 XX", -EINVAL},
         {"waste", "yes", -EINVAL},
         {"By", "job", -ENOENT},
