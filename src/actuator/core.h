@@ -58,7 +58,9 @@ enum actuator_result core_check_board(const struct core_rules *rules, const char
  */
 struct actuator_range core_range(const struct core_rules *rules,
                                  const struct gpu_limits *limits, uint32_t original_mw);
-/* Root's range as clients are told it, and the range of core_range() from that. */
+/* Root's range in the form that is sent to clients, and the range of core_range() that a
+ * client computes from it.
+ */
 void core_tell_rules(const struct core_rules *rules, struct actuator_reply *ret);
 struct actuator_range core_told_range(const struct actuator_rule *from,
                                       const struct actuator_rule *to,

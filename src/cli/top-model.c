@@ -65,7 +65,7 @@ static void take_board(struct top_board *b, const struct json_value *v)
     take_copy(cap, "state", b->state, sizeof b->state);
     take_by(b, cap);
     b->others = *take_text(cap, "holder") != '\0';
-    if (!b->others) /* the holder says all */
+    if (!b->others) /* else `by` has the holder and its original limit */
         take_released(cap, "text", b->text, sizeof b->text);
     b->power_w = take_number(v, "power_w");
     b->cap_w = take_mw(limits, "enforced_mw");
