@@ -45,8 +45,17 @@ static void print_rise(const struct json_value *gpus)
         const struct json_value *b = json_at(gpus, i);
         double min_w = take_mw(json_get(b, "limits"), "min_mw");
         double power_w = take_number(b, "power_w");
-        if (json_count(json_get(b, "jobs")) > 0 || !isfinite(min_w) || !isfinite(power_w))
+        const char *free = json_count(json_get(b, "jobs")) > 0 ? "it has a job"
+                           : !isfinite(power_w)                ? "its power is unknown"
+                                                               : NULL;
+        if (!isfinite(min_w))
             continue;
+        printf("  GPU %" PRIu64 ": ", take_u64(b, "gpu"));
+        if (free) {
+            printf("%s: no cap\n", free);
+            continue;
+        }
+        printf("%g W, hard, by limit rise: no job\n", min_w);
         n++;
         held_w += min_w;
         first_w += fmax(0, min_w - power_w);

@@ -171,7 +171,7 @@ static void print_would(const struct json_value *board)
     const struct json_value *claims = json_get(board, "claims");
 
     printf("  GPU %" PRIu64 ":%s", take_u64(board, "gpu"),
-           json_count(claims) ? "" : " no cap");
+           json_count(claims) ? "" : " no cap by a rule");
     for (size_t i = 0; i < json_count(claims); i++) {
         const struct json_value *c = json_at(claims, i);
         printf("%s %s %g W, %s: %s", i ? ";" : "", take_text(c, "kind"),

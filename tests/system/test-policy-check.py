@@ -165,8 +165,13 @@ def main():
         d = node.daemon(f"policy: {{file: {path}}}\n")
         p = node.run("underwatt", "policy", "check", str(new))
         t.ok(p.stdout.endswith(f"\n{new}: OK\n"), "beside a daemon, too", p)
-        t.ok(p.returncode == 0 and "  GPU 0: no cap\n" in p.stdout and "rule fuse, GPU 0: unknown: rack.power is unknown" in p.stdout,
+        t.ok(p.returncode == 0 and "  GPU 0: no cap by a rule\n" in p.stdout and "rule fuse, GPU 0: unknown: rack.power is unknown" in p.stdout,
              "beside a daemon without a policy", p)
+        new.write_text("policy: 1\nlimits:\n- {node: true, rise: 6 kW/min}\n")
+        says = [f"  GPU {i}: {cap}\n" for i in range(BOARDS) for cap in ("150 W, hard, by limit rise: no job", "no cap by a rule")]
+        t.ok(uwtest.wait_for(lambda: all(s in node.run("underwatt", "policy", "check", str(new)).stdout for s in says)),
+             "a limit on the rise: its cap on each board", node.run("underwatt", "policy", "check", str(new)))
+        new.write_text(NEW)
         path.write_text(IN_FORCE)
         t.equal(d.ask("POST", "/v1/reload")[0], 200, "a policy comes into force")
         job = node.train("--workload", "resnet50", "--gpus", "0", "--epochs", "1000")
