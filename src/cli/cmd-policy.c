@@ -108,7 +108,9 @@ static int run(const struct cli_env *env, int argc, char **argv)
 {
     static const char *const words[] = {"check", "show", NULL};
     const char *json = NULL;
-    const struct opt opts[] = {OPT_JSON(&json)};
+    const struct opt opts[] = {{"json", 0, "FILE|-",
+                                "show: write the result as JSON; - is stdout",
+                                opt_output, &json}};
     struct opts_rest rest;
 
     bool shows = argc > 1 && strcmp(argv[1], "show") == 0; /* options follow the word */
@@ -121,6 +123,8 @@ static int run(const struct cli_env *env, int argc, char **argv)
     bool checks = !shows && rest.argc > 0 && strcmp(rest.argv[0], "check") == 0;
     if (!shows && !checks && rest.argc > 0)
         return opts_unknown_word(&cmd_policy, rest.argv[0], words);
+    if (json)
+        return cli_fail(EXIT_USAGE, "policy: --json is an option of show, not of check");
     if (rest.argc == 0 || (checks && rest.argc < 2))
         return opts_missing(&cmd_policy, cmd_policy.args);
     if (shows || rest.argc > 2)

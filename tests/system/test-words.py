@@ -84,6 +84,7 @@ WRONG = [  # what is typed, what is in the one line
     (["run", "--goal", "slowdwn:1.05", "--", "true"], ["'slowdwn:1.05'", "did you mean 'slowdown'?", "energy, edp"]),
     (["run", "--goal", "slowdown:5000000%", "--", "true"], ["slowdown:5000000%", "1..100"]),
     (["run", "--goal", "slowdown:%", "--", "true"], ["'%'", "1..100"]),
+    (["policy", "check", "F", "--json", "-"], ["policy: --json is an option of show, not of check"]),
     (["policy", "chek", "F"], ["policy: 'chek' is none of: check, show", "did you mean 'check'?"]),
     (["policy", "frob"], ["policy: 'frob' is none of: check, show"]),
     (["signal", "lsit"], ["signal: 'lsit' is none of: list, set, unset", "did you mean 'list'?"]),
