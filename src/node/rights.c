@@ -387,12 +387,28 @@ static int check_job_cap(const struct rights *rs, const struct node_who *who,
     return r;
 }
 
-/* A job whose boards are not known yet: whether any board takes the cap in watts. */
+/* Whether each board of the job takes the cap in watts; any board, where the job's boards
+ * are not known yet.
+ */
 static int check_taken(const struct rights *rs, const struct node_job *ask, uw_error *err)
 {
-    uint32_t mw = ask->reg.boards ? 0 : ask->cap.mw;
+    uint32_t mw = ask->cap.mw;
+    char typed[WATTS_TEXT];
 
-    return mw ? boards_check_cap(rs->boards, mw, ask->cap.typed, err) : 0;
+    if (!mw)
+        return 0;
+    if (!ask->reg.boards)
+        return boards_check_cap(rs->boards, mw, ask->cap.typed, err);
+    for (size_t i = 0; i < n_boards(rs); i++) {
+        const struct board_view *b = board_view(boards_at(rs->boards, i));
+        if (!(ask->reg.boards & (1ull << i)) ||
+            (mw >= b->limits.min_mw && mw <= b->limits.max_mw))
+            continue;
+        return fail(err, -ERANGE, "GPU %u (%s): %s is outside %g..%g W", b->info->index,
+                    b->info->uuid, watts_typed(ask->cap.typed, mw, typed),
+                    w_of_mw(b->limits.min_mw), w_of_mw(b->limits.max_mw));
+    }
+    return 0;
 }
 
 int rights_begin_job(const struct rights *rs, const struct node_who *who,

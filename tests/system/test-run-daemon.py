@@ -69,7 +69,8 @@ def wait(what, seconds=60):
     return uwtest.wait_for(what, seconds, 0.2)
 
 
-def refused(t, node, _):
+def refused(t, node, d):
+    jobs = d.log().count("event=job-begin")
     for args, code, word in ((["--cap", "20 W", "--gpus", "0"], 2, "outside 150"),
                              (["--cap", "200 W", "--gpus", "99"], 2, "99"),
                              (["--goal", "edp", "--class", "nobody", "--gpus", "0"], 2, "nobody"),
@@ -82,6 +83,7 @@ def refused(t, node, _):
         t.ok("--local" not in p.stderr, "nobody is told to go round a refusal", p.stderr)
         t.ok(p.returncode == code and word in p.stderr and not os.path.exists(mark),
              f"{' '.join(args)}: {code}, and CMD was not started", f"{p.returncode} {p.stderr}")
+    t.equal(d.log().count("event=job-begin"), jobs, "what is refused is no job")
     for opts in ([], ["--local"]):
         p = node.run("underwatt", "run", *opts, "--cap", "80%", "--", "touch", mark, env={"CUDA_VISIBLE_DEVICES": "7"})
         t.ok(p.returncode == 2 and "CUDA_VISIBLE_DEVICES='7' names no board of this machine" in p.stderr and
