@@ -1,5 +1,6 @@
 #include "actuator/rules.h"
 
+#include <ctype.h>
 #include <errno.h>
 #include <limits.h>
 #include <pwd.h>
@@ -112,6 +113,18 @@ static int read_clients(const struct yaml_node *node, const char *users,
     return r;
 }
 
+/* "GPU-" and 8-4-4-4-12 hexadecimal digits, as NVML has it. */
+static bool is_board(const char *text)
+{
+    static const char form[] = "GPU-xxxxxxxx-xxxx-xxxx-xxxx-xxxxxxxxxxxx";
+    size_t i = 0;
+
+    for (; form[i] && text[i]; i++)
+        if (form[i] == 'x' ? !isxdigit((unsigned char)text[i]) : text[i] != form[i])
+            return false;
+    return form[i] == text[i];
+}
+
 static int read_board(const struct yaml_node *node, struct core_rules *rules,
                       uw_error *err)
 {
@@ -120,8 +133,10 @@ static int read_board(const struct yaml_node *node, struct core_rules *rules,
 
     if (r < 0)
         return r;
-    if (!core_is_uuid(text) || strspn(text, "0123456789") == strlen(text))
-        return yaml_fail(node, err, -EINVAL, "boards: '%.40s' is not the UUID of a board",
+    if (!is_board(text))
+        return yaml_fail(node, err, -EINVAL,
+                         "boards: '%.40s' is not the UUID of a board (GPU- and "
+                         "8-4-4-4-12 hexadecimal digits)",
                          text);
     if (rules->n_boards == CORE_RULES_BOARDS_MAX)
         return yaml_fail(node, err, -E2BIG, "boards: more than %d",

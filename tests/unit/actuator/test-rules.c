@@ -14,6 +14,9 @@
 
 static char users[] = "/tmp/test-rules-XXXXXX";
 
+#define GPU_1 "GPU-422ea740-d097-4210-8e06-b061b42e2928"
+#define GPU_2 "GPU-e016dcf7-D097-4210-8e06-b061b42e2928"
+
 static int parse(const char *text, struct rules *ret, uw_error *err)
 {
     return rules_read("actuator.yaml", text, strlen(text), users, ret, err);
@@ -24,7 +27,7 @@ static void test_whole(void)
     struct rules r;
     uw_error err = {""};
 
-    is_int(parse("clients: [watt, 77]\nboards: [GPU-1, GPU-2]\nrange: {from: 60 %, to: "
+    is_int(parse("clients: [watt, 77]\nboards: [" GPU_1 ", " GPU_2 "]\nrange: {from: 60 %, to: "
                  "280 W}\n"
                  "grace: 20 s\nrealtime: false\nlibrary: /opt/nvml.so\npowercap: "
                  "/opt/powercap\n",
@@ -56,6 +59,11 @@ static void test_bad(void)
         {"grace: 1 s\nboards: some\n", -EINVAL, "actuator.yaml:2: boards: 'all', or"},
         {"boards: [../x]\n", -EINVAL, "actuator.yaml:1: boards: '../x' is no"},
         {"boards: [0]\n", -EINVAL, "boards: '0' is not the UUID of a board"},
+        {"boards: [GPU-1]\n", -EINVAL, "boards: 'GPU-1' is not the UUID of a board (GPU- and 8-4-4-4-12"},
+        {"boards: [" GPU_1 "0]\n", -EINVAL, "is not the UUID"},
+        {"boards: [MIG-422ea740-d097-4210-8e06-b061b42e2928]\n", -EINVAL, "is not the UUID"},
+        {"boards: [GPU-422ea740-d097-4210-8e06-b061b42e292g]\n", -EINVAL, "is not the UUID"},
+        {"boards: [GPU-422ea740d0974210-8e06-b061-b42e-2928]\n", -EINVAL, "is not the UUID"},
         {"boards: [[GPU-1]]\n", -EINVAL, "actuator.yaml:1: "},
         {"clients: [nobody-here]\n", -EINVAL, "there is no user 'nobody-here'"},
         {"clients: [4294967295]\n", -ERANGE, "4294967295 is no uid"},
@@ -162,8 +170,8 @@ static void test_allowed(void)
            cases[i].name, names_word(NAMES_ACTUATOR_RESULT, got), err.text);
     }
     test_clocks_allowed();
-    (void)parse("boards: [GPU-1]", &r, NULL);
-    is_int(core_check_board(&r.boards, "GPU-1", &err), ACTUATOR_DONE,
+    (void)parse("boards: [" GPU_1 "]", &r, NULL);
+    is_int(core_check_board(&r.boards, GPU_1, &err), ACTUATOR_DONE,
            "a board of the list");
     is_int(core_check_board(&r.boards, "GPU-11", &err), ACTUATOR_REFUSED, "another");
     ok(strstr(err.text, "GPU-11: not among the boards"), "%s", err.text);
