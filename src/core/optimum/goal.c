@@ -21,7 +21,7 @@ static const struct param {
 } params[] = {
     [GOAL_EDS] = {"K", 1, 1000},
     [GOAL_COST] = {"ETA", 0, 1},
-    [GOAL_SLOWDOWN] = {"F", 1, 100},
+    [GOAL_SLOWDOWN] = {"F", 1, 2},
     [GOAL_TIME] = {NULL, 0, 0},
 };
 
@@ -81,8 +81,11 @@ int goal_parse(const char *text, struct goal *ret, uw_error *err)
         return fail(err, -EINVAL, "goal '%s': '%s' is not a number in %g..%g", text,
                     colon + 1, p->least, p->most);
     if (colon && !(v >= p->least && v <= p->most))
-        return fail(err, -ERANGE, "goal '%s': %s = %g is outside %g..%g", text, p->name,
-                    v, p->least, p->most);
+        return fail(err, -ERANGE, "goal '%s': %s = %g is outside %g..%g%s", text, p->name,
+                    v, p->least, p->most,
+                    kind == GOAL_SLOWDOWN
+                        ? ": 5 % more time is slowdown:5% or slowdown:1.05"
+                        : "");
     *ret = (struct goal){(enum goal_kind)kind, v};
     return 0;
 }

@@ -38,7 +38,7 @@ struct goal_ref {
 enum { GOAL_TEXT_MAX = 32 };
 
 /* Parses "edp", "eds:2", "cost:0.5", "slowdown:1.1" or "slowdown:10%", in any case.  K
- * in 1..1000, ETA in 0..1, F in 1..100.  -EINVAL (no such form), -ERANGE (parameter
+ * in 1..1000, ETA in 0..1, F in 1..2.  -EINVAL (no such form), -ERANGE (parameter
  * outside its range); the text names the value and the range.
  */
 int goal_parse(const char *text, struct goal *ret, uw_error *err);

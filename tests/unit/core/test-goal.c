@@ -28,7 +28,10 @@ static const struct {
     {"", -EINVAL, 0, 0, "is none of energy, edp, eds:K"},
     {"Energy", 0, GOAL_ENERGY, 0, "energy"},
     {"SlowDown:5%", 0, GOAL_SLOWDOWN, 1.05, "slowdown:1.05"},
-    {"slowdown:-5%", -ERANGE, 0, 0, "1..100"},
+    {"slowdown:-5%", -ERANGE, 0, 0, "1..2"},
+    {"slowdown:100%", 0, GOAL_SLOWDOWN, 2, "slowdown:2"},
+    {"slowdown:105%", -ERANGE, 0, 0, "F = 2.05 is outside 1..2: 5 % more time is slowdown:5% or slowdown:1.05"},
+    {"slowdown:5", -ERANGE, 0, 0, "F = 5 is outside 1..2: 5 % more"},
     {"edp:5%", -EINVAL, 0, 0, "no parameter"},
     {"ed", -EINVAL, 0, 0, "'ed' is none of"},
     {"edp:2", -EINVAL, 0, 0, "edp takes no parameter"},
@@ -40,7 +43,7 @@ static const struct {
     {"eds:1001", -ERANGE, 0, 0, "outside 1..1000"},
     {"cost:1.5", -ERANGE, 0, 0, "ETA = 1.5 is outside 0..1"},
     {"cost:-0.1", -ERANGE, 0, 0, "outside 0..1"},
-    {"slowdown:0.5", -ERANGE, 0, 0, "F = 0.5 is outside 1..100"},
+    {"slowdown:0.5", -ERANGE, 0, 0, "F = 0.5 is outside 1..2"},
     {"slowdown:1.1x", -EINVAL, 0, 0, "'1.1x' is not a number"},
 };
 
