@@ -247,7 +247,7 @@ static void live_line(struct remote *r, uint64_t now)
         return;
     live_text(r, text, sizeof text);
     if (r->tty) {
-        (void)fprintf(stderr, "\r\033[K%s", text);
+        (void)fprintf(stderr, "\r\033[K%s\r", text); /* CMD's output begins a line */
         (void)fflush(stderr);
         r->line_there = true;
     } else {

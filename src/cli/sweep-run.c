@@ -90,10 +90,10 @@ static int on_live(struct loop_timer *timer, uint64_t now_ns, void *user)
         return 0;
     left_text(&now, left, sizeof left);
     if (now.n_plan == 0)
-        (void)fprintf(stderr, "\r\033[Kfirst run, to see which boards CMD uses: %.0f s",
+        (void)fprintf(stderr, "\r\033[Kfirst run, to see which boards CMD uses: %.0f s\r",
                       now.time_s);
     else
-        (void)fprintf(stderr, "\r\033[Krun %zu of %zu: %s, %.0f s, %s%s", now.run,
+        (void)fprintf(stderr, "\r\033[Krun %zu of %zu: %s, %.0f s, %s%s\r", now.run,
                       now.n_plan, view_watts(now.cap_mw, watts), now.time_s,
                       figure_mean_watts(now.power_w).t, left);
     (void)fflush(stderr);

@@ -127,6 +127,7 @@ def live(t, node, _):
     t.ok(any(re.match(r"\d+ s \(simulated\)  -  ", x) for x in lines), "no board is used yet: the power is unknown", lines[:4])
     t.ok(any(re.search(r"s/step  [1-9]\d*(\.\d+)? W \(1-2 s\)  ", x) for x in lines) and not any("  0 W" in x for x in lines),
          "then a mean with its window, and never 0 W", lines[-4:])
+    t.equal(len(re.findall("\r\033\\[K\\d+ s [^\r]*\r(?=\r)", said)), len(lines), "each draw leaves the cursor in column 1")
 
 
 def killed_clients_page(t, node, d):
