@@ -49,7 +49,7 @@ static const char help[] =
     "\n"
     "Run underwatt-actuator as root and underwattd as its own user, without systemd.\n"
     "  --user NAME             underwattd's user, as root (default: underwatt; root\n"
-    "                          in a simulated world if there is no such user)\n"
+    "                          in a simulated world)\n"
     "  --socket PATH           socket of the actuator, instead of\n"
     "                          " ACTUATOR_DIR "/actuator.sock\n"
     "  --actuator-config FILE  instead of " UNDERWATT_ETC "/actuator.yaml\n"
@@ -344,7 +344,7 @@ static void set_services(struct program *p)
     set_recovery(p);
 }
 
-/* As root, simulated boards need no user of their own: root where there is none. */
+/* As root, simulated boards have no user of their own, who may not reach their folder. */
 static int find_user(struct program *p, bool simulated, uid_t *ret, uw_error *err)
 {
     *ret = geteuid();
@@ -352,8 +352,9 @@ static int find_user(struct program *p, bool simulated, uid_t *ret, uw_error *er
         return fail(err, -EINVAL, "--user needs root; this is uid %u", geteuid());
     if (geteuid() != 0)
         return 0;
-    if (!p->user)
-        p->user = simulated && !getpwnam("underwatt") ? "root" : "underwatt";
+    bool named = p->user != NULL;
+    if (!named)
+        p->user = simulated ? "root" : "underwatt";
     const struct passwd *pw = getpwnam(p->user);
     if (!pw)
         return fail(
