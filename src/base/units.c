@@ -311,7 +311,9 @@ int parse_duration(const char *text, uint64_t *ret_ns, uw_error *err)
             return fail(err, -EINVAL,
                         "'%s': units go from the largest to the smallest, as in 1h30m",
                         text);
-        if (part_s < 0 || s + part_s > DURATION_MAX_S)
+        if (part_s < 0)
+            return fail(err, -ERANGE, "'%s' is below 0 s", text);
+        if (s + part_s > DURATION_MAX_S)
             return fail(err, -ERANGE, "'%s' is outside 0 s..100 years", text);
         smallest_s = unit_s;
         s += part_s;
@@ -347,7 +349,7 @@ int parse_cap(const char *text, struct cap_arg *ret, uw_error *err)
         if (!(v > 0 && v <= 4e6))
             return fail(err, -ERANGE, "'%s' must be above 0 W and at most 4000 kW", text);
         mw = mw_of_w(v);
-    } else {
+    } else if (v > 0) {
         r = read_power(text, n_elements(cap_units), &mw, err);
         if (r < 0)
             return r;

@@ -705,8 +705,11 @@ int job_node_run(struct job_run *j, const struct opts_rest *rest, struct httpc *
         httpc_free(daemon);
     else if (daemon)
         got = open_daemon(&r, daemon, &err);
-    if (got >= 0 && j->preset)
+    if (got >= 0 && j->preset) {
         got = preset_cap(r.daemon, j->preset, &j->cap, &err);
+        if (got < 0)
+            got = fail_in(&err, got, "--preset");
+    }
     if (got >= 0)
         got = cli_signals_new(loop, CLI_SIGNALS, on_signal, &r, &signals, &err);
     if (got < 0)

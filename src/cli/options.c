@@ -107,6 +107,8 @@ int opt_watts(const char *text, void *ret, uw_error *err)
 
 int opt_cap(const char *text, void *ret, uw_error *err)
 {
+    if (!*text)
+        return fail(err, -EINVAL, "the value is empty");
     return parse_cap(text, ret, err);
 }
 
@@ -148,6 +150,8 @@ int opt_boards(const char *text, void *ret, uw_error *err)
 {
     static char checked[GPU_BOARDS_TEXT];
 
+    if (!*text)
+        return fail(err, -EINVAL, "the value is empty");
     int r = gpu_boards_check(text, geteuid() == 0, checked, sizeof checked, err);
     if (r == 0)
         *(const char **)ret = checked;

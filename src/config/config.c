@@ -148,6 +148,9 @@ struct place {
 static int out_of_range(const struct place *p, double v, const struct key *k,
                         const char *unit)
 {
+    if (k->type == DURATION && k->max > DAY_S)
+        return yaml_fail(p->node, p->err, -ERANGE, "%s: %g s is outside %g s..%g d",
+                         p->key, v, k->min, k->max / DAY_S);
     return yaml_fail(p->node, p->err, -ERANGE, "%s: %g%s is outside %g..%g%s", p->key, v,
                      unit, k->min, k->max, unit);
 }
@@ -576,8 +579,8 @@ static int check_metrics(const struct yaml_node *root, const char *listen, uw_er
     int r = listen[0] ? address_is_loopback(listen, &why) : 0;
 
     return r < 0 ? yaml_fail(node_of(root, "metrics.listen"), err, r,
-                             "metrics.listen: %s: other addresses need TLS (api.tcp)",
-                             why.text)
+                             "metrics.listen: %s%s", why.text,
+                             r == -EPERM ? ": other addresses need TLS (api.tcp)" : "")
                  : 0;
 }
 

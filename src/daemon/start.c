@@ -352,8 +352,7 @@ static int find_user(struct program *p, bool simulated, uid_t *ret, uw_error *er
         return fail(err, -EINVAL, "--user needs root; this is uid %u", geteuid());
     if (geteuid() != 0)
         return 0;
-    bool named = p->user != NULL;
-    if (!named)
+    if (!p->user)
         p->user = simulated ? "root" : "underwatt";
     const struct passwd *pw = getpwnam(p->user);
     if (!pw)

@@ -2,6 +2,7 @@
 
 #include <arpa/inet.h>
 #include <errno.h>
+#include <inttypes.h>
 #include <stddef.h>
 #include <stdio.h>
 #include <stdlib.h>
@@ -451,7 +452,7 @@ static int read_top(const struct yaml_node *root, const char *countries,
                     struct signals_config *c, uw_error *err)
 {
     static const struct yaml_key keys[] = {
-        {"signals", YAML_TYPE_U64, offsetof(struct top_words, version), true, 1, 1, NULL},
+        {"signals", YAML_TYPE_U64, offsetof(struct top_words, version), true, 0, 0, NULL},
         {"serve", YAML_TYPE_NODE, offsetof(struct top_words, serve), true, 0, 0, NULL},
         {"cache", YAML_TYPE_TEXT, offsetof(struct top_words, cache), false, 0, 0, NULL},
         {"follow", YAML_TYPE_NODE, offsetof(struct top_words, follow), false, 0, 0, NULL},
@@ -463,6 +464,10 @@ static int read_top(const struct yaml_node *root, const char *countries,
 
     if (r == 0)
         r = yaml_read_map(root, keys, &w, err);
+    if (r == 0 && w.version != 1)
+        r = yaml_fail(yaml_get(root, "signals"), err, -EINVAL,
+                      "version %" PRIu64 " is not supported: the supported version is 1",
+                      w.version);
     if (r == 0)
         r = yaml_check_path(root, "cache", w.cache, SIGNALS_CONFIG_PATH - 1, err);
     c->cache = w.cache;

@@ -34,7 +34,7 @@ def refusals(node, local):
     more = ("; a preset of a policy needs the daemon",) if local else ()
     refused(node, ("cap: 'balancd' is no preset: did you mean 'balanced'?", known, *more),
             "cap", "set", "--preset", "balancd", "--gpus", "0", *at)
-    refused(node, ("run: 'balancd' is no preset: did you mean 'balanced'?", known, *more),
+    refused(node, ("run: --preset: 'balancd' is no preset: did you mean 'balanced'?", known, *more),
             "run", "--preset", "balancd", "--gpus", "0", *at, "--", "true")
     if local:
         refused(node, ("'overnight' is no preset", known, *more), "cap", "set", "--preset", "overnight", "--gpus", "0", *at)

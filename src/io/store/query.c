@@ -147,7 +147,8 @@ static int read_key(const char *value, struct ledger_key *ret, uw_error *err)
         return 0;
     }
     for (size_t i = 0; i < names_lists[NAMES_REPORT_BY].n; i++)
-        nearest_try(&near, value, strlen(value),
+        if (i != LEDGER_BY_LABEL) /* it needs a KEY */
+            nearest_try(&near, value, strlen(value),
                     names_word(NAMES_REPORT_BY, (unsigned)i));
     return fail(
         err, -EINVAL,

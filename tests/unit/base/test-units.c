@@ -41,6 +41,7 @@ static const struct { const char *text; int r; uint32_t mw; double percent; } ca
     {"100%", 0, 0, 100}, {"99.5%", 0, 0, 99.5},
     {"0%", -ERANGE, KEPT, KEPT}, {"101%", -ERANGE, KEPT, KEPT}, {"-3%", -ERANGE, KEPT, KEPT},
     {"0", -ERANGE, KEPT, KEPT}, {"0.0001", -ERANGE, KEPT, KEPT}, {"-5", -ERANGE, KEPT, KEPT},
+    {"-5W", -ERANGE, KEPT, KEPT}, {"5000 kW", -ERANGE, KEPT, KEPT},
     {"250 V", -EINVAL, KEPT, KEPT}, {"much", -EINVAL, KEPT, KEPT},
 };
 static const struct { const char *text; int r; uint64_t v; } numbers[] = {

@@ -42,7 +42,7 @@ static const char example[] =
 /* clang-format off */
 static const struct { const char *name, *text, *says; } wrong[] = {
     {"no version", "serve: {socket: /s}\nsources: []\n", "signals"},
-    {"another version", "signals: 2\nserve: {socket: /s}\nsources: []\n", "s.yaml:1: "},
+    {"another version", "signals: 2\nserve: {socket: /s}\nsources: []\n", "s.yaml:1: version 2 is not supported: the supported version is 1"},
     {"nobody to read", "signals: 1\nsources: []\n", "serve"},
     {"nowhere to read", "signals: 1\nserve: {}\nsources: []\n", "s.yaml:2: serve: give socket, tcp or both"},
     {"no source", TOP, "sources"},
