@@ -109,8 +109,8 @@ static int run(const struct cli_env *env, int argc, char **argv)
     static const char *const words[] = {"check", "show", NULL};
     const char *json = NULL;
     const struct opt opts[] = {{"json", 0, "FILE|-",
-                                "show: write the result as JSON; - is stdout",
-                                opt_output, &json}};
+                                "show: write the result as JSON; - is stdout", opt_output,
+                                &json}};
     struct opts_rest rest;
 
     bool shows = argc > 1 && strcmp(argv[1], "show") == 0; /* options follow the word */

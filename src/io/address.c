@@ -21,7 +21,8 @@ static int split_address(const char *address, char host[64], char port[8], uw_er
     if (!colon || parse_u64(colon + 1, &number, NULL) < 0)
         return fail(err, -EINVAL, "'%s' is not of the form HOST:PORT", address);
     if (number > 65535)
-        return fail(err, -ERANGE, "'%s': port %s is outside 0..65535", address, colon + 1);
+        return fail(err, -EINVAL, "'%s': port %s is outside 0..65535", address,
+                    colon + 1);
     size_t n = (size_t)(colon - address);
     if (n >= 2 && address[0] == '[' && address[n - 1] == ']') {
         address++;

@@ -27,6 +27,16 @@ def uncommented(text):
     return re.sub(r"^# (?=( *)[a-z_]+:( |$)(?!FILE))", "", text, flags=re.M)
 
 
+def marks(text):
+    """Each key of the example, with its sections: whether its line has the mark of a restart."""
+    ret, above = {}, []
+    for spaces, key, rest in re.findall(r"^( *)([a-z_]+):(.*)$", text, re.M):
+        above = [*above[:len(spaces) // 2], key]
+        if rest.strip():
+            ret[".".join(above)] = "(restart)" in rest
+    return ret
+
+
 def check(path):
     p = run(uwtest.program("underwattd"), "--check", str(path))
     return p.returncode, p.stdout + p.stderr
@@ -133,6 +143,10 @@ def installed(tmp):
     code, said = check(etc / "underwattd.yaml")
     t.ok(code == 0, "the example is a good configuration", said)
     text = uncommented((etc / "underwattd.yaml").read_text())
+    page = (uwtest.TOP / "docs" / "man" / "underwattd.yaml.5.scd").read_text()
+    restart = set(re.findall(r"^\*([a-z_.]+)\*.*[(;] ?restart\)", page, re.M))
+    wrong = [key for key, marked in marks(text).items() if marked != (key in restart)]
+    t.ok(restart and not wrong, "the example marks the keys that need a restart", wrong)
     t.ok(len(re.findall(r"^ *[a-z_]+:", text, re.M)) >= 20, "it shows keys", text)
     (tmp / "job-map").mkdir()
     text = text.replace("/run/dcgm-job-map", str(tmp / "job-map"))

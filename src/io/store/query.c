@@ -149,7 +149,7 @@ static int read_key(const char *value, struct ledger_key *ret, uw_error *err)
     for (size_t i = 0; i < names_lists[NAMES_REPORT_BY].n; i++)
         if (i != LEDGER_BY_LABEL) /* it needs a KEY */
             nearest_try(&near, value, strlen(value),
-                    names_word(NAMES_REPORT_BY, (unsigned)i));
+                        names_word(NAMES_REPORT_BY, (unsigned)i));
     return fail(
         err, -EINVAL,
         "by: '%.30s' is none of: job, user, group, project, class, partition, "

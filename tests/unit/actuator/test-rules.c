@@ -27,7 +27,8 @@ static void test_whole(void)
     struct rules r;
     uw_error err = {""};
 
-    is_int(parse("clients: [watt, 77]\nboards: [" GPU_1 ", " GPU_2 "]\nrange: {from: 60 %, to: "
+    is_int(parse("clients: [watt, 77]\nboards: [" GPU_1 ", " GPU_2
+                 "]\nrange: {from: 60 %, to: "
                  "280 W}\n"
                  "grace: 20 s\nrealtime: false\nlibrary: /opt/nvml.so\npowercap: "
                  "/opt/powercap\n",

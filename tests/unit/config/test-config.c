@@ -155,7 +155,7 @@ static const struct { const char *name, *text; int r; const char *words; } bad[]
     {"too large a count", "metrics: {max_jobs: 1000}", -ERANGE, "metrics.max_jobs: 1000 is outside 1..256"},
     {"TCP without a certificate", "api:\n  tcp:\n    listen: '*:8443'", -EINVAL, "c.yaml:3: api.tcp.listen needs api.tcp.certificate"},
     {"metrics for everybody", "metrics:\n  listen: 0.0.0.0:9445", -EPERM, "c.yaml:2: metrics.listen: '0.0.0.0:9445' is not a loopback address (127.0.0.1, [::1]): other addresses need TLS (api.tcp)"},
-    {"a port above the last", "metrics: {listen: '127.0.0.1:99999'}", -ERANGE, "'127.0.0.1:99999': port 99999 is outside 0..65535"},
+    {"a port above the last", "metrics: {listen: '127.0.0.1:99999'}", -EINVAL, "'127.0.0.1:99999': port 99999 is outside 0..65535"},
     {"metrics at a name", "metrics: {listen: 'localhost:9445'}", -EINVAL, "'localhost:9445' is not a numeric address"},
     {"TCP without a key", "api: {tcp: {listen: 'a:1', certificate: /c}}", -EINVAL, "needs api.tcp.key"},
     {"TCP without tokens", "api: {tcp: {listen: 'a:1', certificate: /c, key: /k}}", -EINVAL, "needs api.tcp.tokens"},

@@ -151,7 +151,8 @@ static void test_three_keys(void)
     is_int(ledger_query_set(&q, "by", "user,day,job", NOW, &err), -EINVAL, "three keys");
     is_str(err.text, "by: 'user,day,job' has more than two keys", "and all are named");
     is_int(ledger_query_set(&q, "by", "label", NOW, &err), -EINVAL, "no label's key");
-    ok(strstr(err.text, "label:KEY") && !strstr(err.text, "did you mean"), "%s", err.text);
+    ok(strstr(err.text, "label:KEY") && !strstr(err.text, "did you mean"), "%s",
+       err.text);
 }
 
 static void test_good(void)
