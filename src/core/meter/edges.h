@@ -12,8 +12,7 @@
 enum { EDGES_KEPT = 256 };
 
 struct edges {
-    double known_s; /* the model's period; once learnt, that of the last sure fit */
-    bool learnt;
+    double nominal_s;
     double period_s, phase_s; /* edge k is at phase_s + k period_s */
     double error_s;           /* standard deviation of an edge's time at fitted_s */
     double slope_error;       /* its growth since then, s a second */
