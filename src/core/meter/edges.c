@@ -180,7 +180,6 @@ static void judge(struct edges *e, const struct slack *s)
     miss = sqrt(miss);
     e->error_s = miss + fmax(s->most, -s->least) / sqrt(3) + READ_S;
     e->slope_error = fmax(s->slope_most, -s->slope_least) / sqrt(3) / e->period_s;
-    e->fitted_s = last_kept(e)->v;
     e->locked =
         miss < MISS * sqrt(by_chance) && fabs(e->period_s / e->nominal_s - 1) < 0.35;
     if (!e->locked && e->n >= 2 * (size_t)ENOUGH) { /* no lock: start over */
@@ -193,7 +192,7 @@ double edges_error(const struct edges *e, double t)
 {
     if (!e->locked)
         return HUGE_VAL;
-    return e->error_s + e->slope_error * fmax(t - e->fitted_s, 0);
+    return e->error_s + e->slope_error * fmax(t - last_kept(e)->v, 0);
 }
 
 /* How many edges may lie in [u, v], where each is off by at most `may`. */
@@ -212,7 +211,7 @@ double edges_change(struct edges *e, double u, double v, double *ret_sd)
         double last = v - T / 2;
         if (e->locked)
             last = e->phase_s + T * floor((v - e->phase_s) / T);
-        *ret_sd = fmin(edges_error(e, v), T / sqrt(12));
+        *ret_sd = e->locked ? e->error_s : T / sqrt(12);
         return fmax(last, u);
     }
     double may = e->locked ? sqrt(3) * edges_error(e, v) : 0;
@@ -245,7 +244,7 @@ double edges_change(struct edges *e, double u, double v, double *ret_sd)
         *ret_sd = width / sqrt(12);
         return middle;
     }
-    *ret_sd = fmin(edges_error(e, v), width / sqrt(12));
+    *ret_sd = fmin(e->error_s, width / sqrt(12));
     return fmin(fmax(e->phase_s + e->order * e->period_s, u), v);
 }
 

@@ -14,10 +14,9 @@ enum { EDGES_KEPT = 256 };
 struct edges {
     double nominal_s;
     double period_s, phase_s; /* edge k is at phase_s + k period_s */
-    double error_s;           /* standard deviation of an edge's time at fitted_s */
-    double slope_error;       /* its growth since then, s a second */
-    double fitted_s;
-    double order; /* k of the last edge */
+    double error_s;           /* standard deviation of the last edge's time */
+    double slope_error;       /* growth of error_s, s a second */
+    double order;             /* k of the last edge */
     bool locked;
     size_t n, next;
     struct bracket {

@@ -182,7 +182,7 @@ static void add_reading(struct meter *m, double end, double w)
                (w + old) / 2 * fmax(step - 1.5 * s->update_s, 0);
     p.t = end;
     p.var += unseen_var(m, step);
-    p.dt = fmax(fmin(edges_error(&m->r_edges, end), 0.29 * s->update_s), 1e-3);
+    p.dt = fmax(m->r_edges.locked ? m->r_edges.error_s : 0.29 * s->update_s, 1e-3);
     series_add(&m->r, p);
 }
 
