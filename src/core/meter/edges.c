@@ -2,16 +2,18 @@
 
 #include <math.h>
 
-#define SURE 0.05   /* periods by which an edge may be off and still have a number */
-#define NARROW 0.5  /* periods up to which a bracket is better than a lost phase */
-#define READ_S 2e-4 /* by which the time of a poll may be off */
-#define MISS 0.28   /* of the misses expected with a random phase */
+#define SURE 0.05    /* periods by which an edge may be off and still have a number */
+#define NARROW 0.5   /* periods up to which a bracket is better than a lost phase */
+#define READ_S 2e-4  /* by which the time of a poll may be off */
+#define NOMINAL 0.35 /* of the model's period, by which that of the board may differ */
+#define DRIFT 0.005  /* of a learnt period, by which it may differ later */
+#define MISS 0.28    /* of the misses expected with a random phase */
 
 enum { ROUNDS = 8, ENOUGH = 6, OFTEN = 64, SELDOM = 8, HALVINGS = 10, CENTRES = 4 };
 
 void edges_init(struct edges *e, double nominal_s)
 {
-    *e = (struct edges){.nominal_s = nominal_s, .period_s = nominal_s};
+    *e = (struct edges){.known_s = nominal_s, .period_s = nominal_s};
 }
 
 static const struct bracket *first_kept(const struct edges *e)
@@ -180,11 +182,15 @@ static void judge(struct edges *e, const struct slack *s)
     miss = sqrt(miss);
     e->error_s = miss + fmax(s->most, -s->least) / sqrt(3) + READ_S;
     e->slope_error = fmax(s->slope_most, -s->slope_least) / sqrt(3) / e->period_s;
-    e->locked =
-        miss < MISS * sqrt(by_chance) && fabs(e->period_s / e->nominal_s - 1) < 0.35;
+    e->locked = miss < MISS * sqrt(by_chance) &&
+                fabs(e->period_s / e->known_s - 1) < (e->learnt ? DRIFT : NOMINAL);
+    if (e->locked && e->slope_error < DRIFT / 2) {
+        e->learnt = true;
+        e->known_s = e->period_s;
+    }
     if (!e->locked && e->n >= 2 * (size_t)ENOUGH) { /* no lock: start over */
         e->n = e->next = 0;
-        e->period_s = e->nominal_s;
+        e->period_s = e->known_s;
     }
 }
 
