@@ -141,7 +141,10 @@ static int read_board(const struct yaml_node *node, struct core_rules *rules,
     if (rules->n_boards == CORE_RULES_BOARDS_MAX)
         return yaml_fail(node, err, -E2BIG, "boards: more than %d",
                          CORE_RULES_BOARDS_MAX);
-    (void)snprintf(rules->board[rules->n_boards++], sizeof rules->board[0], "%s", text);
+    char *board = rules->board[rules->n_boards++];
+    (void)snprintf(board, sizeof rules->board[0], "%s", text);
+    for (char *c = board + 4; *c; c++) /* as NVML writes it */
+        *c = (char)tolower((unsigned char)*c);
     return 0;
 }
 

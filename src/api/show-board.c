@@ -347,7 +347,7 @@ static void powers(struct json_out *o, const struct meter_power *p, size_t n)
     json_out_array(o, "samples");
     for (size_t i = 0; i < n; i++) {
         json_out_object(o, NULL);
-        json_out_counter(o, "time_s", p[i].end_s);
+        json_out_exact_double(o, "time_s", round(1e6 * p[i].end_s) / 1e6);
         json_out_double(o, "over_s", p[i].over_s);
         json_out_double(o, "power_w", p[i].power_w);
         json_out_end(o);

@@ -228,7 +228,8 @@ int own_node_new(const struct own_node_opts *opts, struct own_node **ret, uw_err
     own->note = opts->note;
     own->note_user = opts->note_user;
     own->dir = opts->runtime_dir ? strdup(opts->runtime_dir) : NULL;
-    int r = configure(own, opts, err);
+    int r = opts->runtime_dir && !own->dir ? fail(err, -ENOMEM, "out of memory")
+                                           : configure(own, opts, err);
     if (r == 0)
         r = open_node(own, opts, err);
     if (r == 0)

@@ -123,7 +123,7 @@ static int run(const struct cli_env *env, int argc, char **argv)
     bool checks = !shows && rest.argc > 0 && strcmp(rest.argv[0], "check") == 0;
     if (!shows && !checks && rest.argc > 0)
         return opts_unknown_word(&cmd_policy, rest.argv[0], words);
-    if (json)
+    if (json && checks)
         return cli_fail(EXIT_USAGE, "policy: --json is an option of show, not of check");
     if (rest.argc == 0 || (checks && rest.argc < 2))
         return opts_missing(&cmd_policy, cmd_policy.args);

@@ -38,6 +38,7 @@ struct remote {
     struct json *doc; /* from the last answered query */
     char said[400];   /* the last state or message of the daemon that was shown */
     uint64_t noted;   /* number of the last such message */
+    char note[320];   /* its text */
     char held[200];   /* who uses a board that this job named; "": nobody */
 
     bool ended;

@@ -140,6 +140,8 @@ static bool is_noted(const struct remote *r, const struct json_value *job,
 {
     if (status == SEARCH_IS_BARRED || (!r->own && !json_get(job, "notes")))
         return false;
+    if (!r->own && status == SEARCH_LOST_BOARDS) /* which has the time of a release */
+        return false;
     return r->own || status != SEARCH_HOLDS || r->j->caps != JOB_CAPS_NAMED;
 }
 
@@ -175,19 +177,45 @@ static void say_state(struct remote *r, const struct json_value *job)
     say_once(r, text);
 }
 
-/* Shows the daemon's new messages about the search. */
-static void say_notes(struct remote *r, const struct json_value *job)
+/* A new daemon counts from 1 again: its message with the last number is another one. */
+static bool is_new_daemon(const struct remote *r, const struct json_value *notes)
+{
+    uint64_t last = 0;
+
+    for (size_t i = 0; i < json_count(notes); i++) {
+        const struct json_value *note = json_at(notes, i);
+        last = take_u64(note, "number");
+        if (last == r->noted)
+            return strncmp(r->note, take_text(note, "text"), sizeof r->note - 1) != 0;
+    }
+    return last < r->noted;
+}
+
+/* Whether the last line that was said has the reason of this one. */
+static bool is_reason_said(const struct remote *r, const char *text)
+{
+    const char *why = strstr(text, ": ");
+
+    return why && strstr(r->said, why + 2);
+}
+
+/* Shows the daemon's new messages about the search.  lost: its boards were lost, as the
+ * state says.
+ */
+static void say_notes(struct remote *r, const struct json_value *job, bool lost)
 {
     const struct json_value *notes = json_get(job, "notes");
     size_t n = json_count(notes);
-    uint64_t last = n > 0 ? take_u64(json_at(notes, n - 1), "number") : 0;
+    const struct json_value *last = n > 0 ? json_at(notes, n - 1) : NULL;
 
-    if (last < r->noted) /* a new daemon counts from 1 again */
+    if (is_new_daemon(r, notes))
         r->noted = 0;
     for (size_t i = 0; i < n; i++)
-        if (take_u64(json_at(notes, i), "number") > r->noted)
+        if (take_u64(json_at(notes, i), "number") > r->noted &&
+            !(lost && is_reason_said(r, take_text(json_at(notes, i), "text"))))
             say_once(r, take_text(json_at(notes, i), "text"));
-    r->noted = last;
+    r->noted = last ? take_u64(last, "number") : 0;
+    (void)snprintf(r->note, sizeof r->note, "%s", last ? take_text(last, "text") : "");
 }
 
 /* Reports that another user has a board that the job named, and when that changes. */
@@ -211,6 +239,21 @@ static void say_held(struct remote *r, const struct json_value *job)
         (void)snprintf(text, sizeof text, "no longer: %.150s", r->held);
     (void)snprintf(r->held, sizeof r->held, "%s", held);
     job_say(r, text);
+}
+
+/* The state of lost boards goes first, as it has the time of a release. */
+static void say_news(struct remote *r, const struct json_value *job)
+{
+    bool lost = take_status(json_get(job, "search")) == SEARCH_LOST_BOARDS;
+
+    if (r->own || lost)
+        say_state(r, job);
+    if (r->own)
+        return;
+    say_notes(r, job, lost);
+    if (!lost)
+        say_state(r, job);
+    say_held(r, job);
 }
 
 static const char *state_text(const struct remote *r, const struct json_value *job)
@@ -321,8 +364,10 @@ static int on_begun(struct ask_answer *answer, void *user)
     else
         (void)snprintf(text, sizeof text, "the daemon accepts the job now: job %" PRIu64,
                        id);
-    if (r->id != id)
+    if (r->id != id) {
         job_say(r, text);
+        r->noted = 0;
+    }
     r->id = id;
     give_page(r);
     query_answered(r);
@@ -355,11 +400,7 @@ static int on_job(struct ask_answer *answer, void *user)
         r->doc = take(answer->doc);
         const struct json_value *search = json_get(json_root(r->doc), "search");
         r->pageless = json_get(search, "page") && !take_bool(search, "page");
-        if (!r->own)
-            say_notes(r, json_root(r->doc));
-        say_state(r, json_root(r->doc));
-        if (!r->own)
-            say_held(r, json_root(r->doc));
+        say_news(r, json_root(r->doc));
         live_line(r, loop_now_ns(r->loop));
     }
     if (r->own && !r->ended) {
@@ -397,7 +438,8 @@ static void see_stop(struct remote *r, uint64_t now_ns)
     char text[240];
 
     r->looked_ns = now_ns;
-    if (!r->own || !since_ns || now_ns - since_ns <= cli_wall_ns(r->loop, STOOD_MS))
+    if (!r->own || r->ended || !since_ns ||
+        now_ns - since_ns <= cli_wall_ns(r->loop, STOOD_MS))
         return;
     r->stood_s += s_between(since_ns, now_ns);
     (void)snprintf(text, sizeof text,
@@ -496,9 +538,7 @@ static void say_first(struct remote *r)
         const struct json_value *job = json_root(doc), *search = json_get(job, "search");
         waits = take_status(search) == SEARCH_WAITS_FOR_BOARDS &&
                 json_count(json_get(job, "gpus")) > 0 && !*take_text(job, "held");
-        say_notes(r, job);
-        say_state(r, job);
-        say_held(r, job);
+        say_news(r, job);
         if (waits)
             cli_loop_wait(r->loop, FIRST_LOOK_MS);
     }

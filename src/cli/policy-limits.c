@@ -45,14 +45,15 @@ static void print_rise(const struct json_value *gpus)
         const struct json_value *b = json_at(gpus, i);
         double min_w = take_mw(json_get(b, "limits"), "min_mw");
         double power_w = take_number(b, "power_w");
-        const char *free = json_count(json_get(b, "jobs")) > 0 ? "it has a job"
-                           : !isfinite(power_w)                ? "its power is unknown"
-                                                               : NULL;
+        const char *free = json_count(json_get(b, "jobs")) > 0
+                               ? "it has a job: held low while that draws little"
+                           : !isfinite(power_w) ? "its power is unknown: no cap"
+                                                : NULL;
         if (!isfinite(min_w))
             continue;
         printf("  GPU %" PRIu64 ": ", take_u64(b, "gpu"));
         if (free) {
-            printf("%s: no cap\n", free);
+            printf("%s\n", free);
             continue;
         }
         printf("%g W, hard, by limit rise: no job\n", min_w);

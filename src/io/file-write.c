@@ -189,14 +189,15 @@ static int make_temp(const struct target *t, char ret_name[TEMP_MAX])
 }
 
 /* Owner and group of the replaced file, or its group, as far as this process may set
- * them; its mode.  Root gives no file away in a folder that others may write, where they
- * can have put the replaced file.
+ * them; its mode.  Root gives no file away in a folder that others than its owner may
+ * write, where they can have put the replaced file.
  */
 static int keep_mode(int fd, const struct target *t)
 {
     const struct stat *st = &t->st, *folder = &t->folder_st;
-    bool gives = geteuid() != 0 ||
-                 (folder->st_uid == 0 && !(folder->st_mode & (S_IWGRP | S_IWOTH)));
+    bool gives =
+        geteuid() != 0 || ((folder->st_uid == 0 || folder->st_uid == st->st_uid) &&
+                           !(folder->st_mode & (S_IWGRP | S_IWOTH)));
 
     if (gives && fchown(fd, st->st_uid, st->st_gid) < 0)
         (void)!fchown(fd, (uid_t)-1, st->st_gid);

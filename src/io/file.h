@@ -31,8 +31,8 @@ bool file_hangs(void);
 
 /* A mode for file_write(), of files that a user names: 0666 less the umask.  A file that
  * exists keeps its mode, and as far as possible its owner and group; what root writes is
- * root's where the folder is another user's or others may write it.  Links are followed;
- * -EACCES, -ELOOP: a link that open() does not follow.
+ * root's where others than the file's owner and root may write the folder.  Links are
+ * followed; -EACCES, -ELOOP: a link that open() does not follow.
  */
 #define FILE_MODE_UMASK ((mode_t)-1)
 

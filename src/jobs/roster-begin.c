@@ -146,7 +146,7 @@ bool roster_held(const struct roster *r, uid_t uid, uint64_t boards,
  */
 static void say_held(const struct roster *r, struct roster_job *s)
 {
-    char text[JOB_HELD];
+    char text[JOB_HELD] = "";
 
     (void)roster_held(r, s->e.uid, s->e.waits, text);
     if (strcmp(text, s->e.held) == 0)

@@ -128,16 +128,19 @@ static int add_child(const char *root, const char *name, struct step_jobs *ret)
     return 0;
 }
 
-/* Whether it is a slurmstepd of root or uid.  Any user may name a program slurmstepd, and
- * may hold the lock of its memory, for which a read of its command line waits.
+/* 1: it is a slurmstepd of root or uid, 0: it is not, or -errno.  Any user may name a
+ * program slurmstepd, and may hold the lock of its memory, for which a read of its
+ * command line waits.
  */
-static bool is_stepd(const char *root, const char *name, pid_t pid, uid_t uid,
-                     struct proc_facts *ret)
+static int is_stepd(const char *root, const char *name, pid_t pid, uid_t uid,
+                    struct proc_facts *ret)
 {
     static const char comm[] = "slurmstepd\n";
     char text[PROC_COMM];
     int n = read_first(root, name, "comm", text, sizeof text);
 
+    if (n < 0)
+        return n;
     return n == (int)sizeof comm - 1 && memcmp(text, comm, sizeof comm - 1) == 0 &&
            proc_read(root, pid, ret) == 0 && (ret->uid == 0 || ret->uid == uid);
 }
@@ -147,11 +150,11 @@ static int look_at(const char *root, const char *name, uid_t uid, struct step_jo
     char title[TITLE], group[PROC_CGROUP];
     struct proc_facts f;
     uint64_t pid = 0;
-    int n = 0;
 
     if (parse_u64(name, &pid, NULL) < 0 || pid > INT32_MAX)
         return 0;
-    if (is_stepd(root, name, (pid_t)pid, uid, &f))
+    int n = is_stepd(root, name, (pid_t)pid, uid, &f);
+    if (n > 0)
         n = read_first(root, name, "cmdline", title, sizeof title);
     uint64_t job = n > 0 ? lifetime_stepd(title, (size_t)n) : 0;
     if (n < 0 || job)

@@ -401,7 +401,7 @@ static int check_taken(const struct rights *rs, const struct node_job *ask, uw_e
         return boards_check_cap(rs->boards, mw, ask->cap.typed, err);
     for (size_t i = 0; i < n_boards(rs); i++) {
         const struct board_view *b = board_view(boards_at(rs->boards, i));
-        if (!(ask->reg.boards & (1ull << i)) ||
+        if (!(ask->reg.boards & (1ull << i)) || !b->has_limits ||
             (mw >= b->limits.min_mw && mw <= b->limits.max_mw))
             continue;
         return fail(err, -ERANGE, "GPU %u (%s): %s is outside %g..%g W", b->info->index,
@@ -457,7 +457,8 @@ int rights_join_job(const struct rights *rs, const struct node_who *who, uint64_
     if (!more.reg.boards || !rec || !(rec->cap.mw || rec->cap.percent > 0))
         return 0;
     more.cap = rec->cap;
-    return check_job_cap(rs, who, &more, err);
+    r = check_job_cap(rs, who, &more, err);
+    return r == 0 ? check_taken(rs, &more, err) : r;
 }
 
 bool rights_stands(const struct rights *rs, size_t board, const struct claim *c)

@@ -462,12 +462,15 @@ static int read_top(const struct yaml_node *root, const char *countries,
     struct top_words w = {.cache = NULL};
     int r = yaml_want(root, YAML_MAP, err);
 
-    if (r == 0)
-        r = yaml_read_map(root, keys, &w, err);
-    if (r == 0 && w.version != 1)
-        r = yaml_fail(yaml_get(root, "signals"), err, -EINVAL,
+    const struct yaml_node *version = yaml_get(root, "signals");
+    if (r == 0 && version)
+        r = yaml_u64(version, &w.version, err);
+    if (r == 0 && version && w.version != 1)
+        r = yaml_fail(version, err, -EINVAL,
                       "version %" PRIu64 " is not supported: the supported version is 1",
                       w.version);
+    if (r == 0)
+        r = yaml_read_map(root, keys, &w, err);
     if (r == 0)
         r = yaml_check_path(root, "cache", w.cache, SIGNALS_CONFIG_PATH - 1, err);
     c->cache = w.cache;

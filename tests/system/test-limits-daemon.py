@@ -101,8 +101,9 @@ def books(node):
 def rise(t, node, d, path):
     path.write_text("policy: 1\n" + HEAT + RISE)
     p = node.run("underwatt", "policy", "check", path)
-    t.ok(p.returncode == 0 and "limit rise: 83.3 W/s\n  boards without a job, to be held at their minimum: 1, 150 W "
-         "together; the step up when they begin: " in p.stdout, "policy check: what would hold now", p)
+    t.ok(p.returncode == 0 and "limit rise: 83.3 W/s\n  GPU 0: it has a job: held low while that draws little\n"
+         "  GPU 1: 150 W, hard, by limit rise: no job\n"
+         "  boards without a job, to be held at their minimum: 1, 150 W together; the step up when they begin: " in p.stdout, "policy check: what would hold now", p)
     t.ok("limit temperature: 88 °C\n  GPU 0: " in p.stdout and "  GPU 1: 6" in p.stdout, "… of each board", p)
     t.equal(d.ask("POST", "/v1/reload")[0], 200, "both limits")
     t.ok(uwtest.wait_for(lambda: node.board(1)["limit_mw"] == 150000 and state(d, "rise", 1) == "no-job"),

@@ -45,7 +45,6 @@ def bad_input(node):
             (["--price", "1e99", *touch], {}, ["--price: '1e99' is outside 0..1000000"]),
             (["--price", "nan", *touch], {}, ["--price", "'nan'"]),
             (["--price", "0.3 XX", *touch], {}, ["--price: '0.3 XX' is not of the form '0.30 EUR': a number and three letters"]),
-            (["--price", "0.3 eur", *touch], {}, ["--price", "'0.3 eur'"]),
             (["--price", "0.3 E1", *touch], {}, ["--price", "'0.3 E1' is not of the form '0.30 EUR'"]),
             (["--quiet=1", *touch], {}, ["--quiet", "'1'"]),
             (["--json"], {}, ["--json"]),

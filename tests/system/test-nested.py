@@ -40,7 +40,7 @@ class Step:
 
     def __init__(self, node, d, job):
         self.node, self.d, self.job = node, d, job
-        self.shell = subprocess.Popen([f"slurmstepd: [{job}.0]"], executable="/bin/bash", stdin=subprocess.PIPE, stdout=subprocess.PIPE,
+        self.shell = subprocess.Popen([f"slurmstepd: [{job}.0]"], executable=uwtest.stepd(node, "bash"), stdin=subprocess.PIPE, stdout=subprocess.PIPE,
                                       text=True, env=node.env(ROOT))
         node.children.append(self.shell)
 

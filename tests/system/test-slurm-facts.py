@@ -66,7 +66,7 @@ def confirmed(node, d):
     """A job without step and process goes on by Slurm's word, and comes back by it."""
     path = "/v1/jobs/slurm:6000"
     _, made = d.ask("PUT", path, {"uid": 1000, "gpu_minors": [0], "cap": "200 W"})
-    step = subprocess.Popen(["slurmstepd: [6000.0]", "1000"], executable="/bin/sleep", stdin=subprocess.DEVNULL)
+    step = subprocess.Popen(["slurmstepd: [6000.0]", "1000"], executable=uwtest.stepd(node, "sleep"), stdin=subprocess.DEVNULL)
     node.children.append(step)
     with contextlib.closing(sqlite3.connect(f"file:{d.ledger}?mode=ro", uri=True)) as db:
         db.execute("PRAGMA busy_timeout = 5000")

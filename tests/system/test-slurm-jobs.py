@@ -411,7 +411,7 @@ SPEED = 20
 
 def stepd(node, job, **kw):
     """What /proc shows of a job's slurmstepd."""
-    child = subprocess.Popen([f"slurmstepd: [{job}.0]", "1000"], executable="/bin/sleep", stdin=subprocess.DEVNULL, **kw)
+    child = subprocess.Popen([f"slurmstepd: [{job}.0]", "1000"], executable=uwtest.stepd(node, "sleep"), stdin=subprocess.DEVNULL, **kw)
     node.children.append(child)
     return child
 
@@ -419,7 +419,7 @@ def stepd(node, job, **kw):
 def foreign(node, job):
     """A slurmstepd of that number whose step is another user's."""
     child = subprocess.Popen(["bash", "-c", f"""setpriv --reuid 65534 --clear-groups sh -c 'echo up; exec sleep 1000' &
-                              read go; exec -a 'slurmstepd: [{job}.0]' sleep 1000"""], stdin=subprocess.PIPE,
+                              read go; exec -a 'slurmstepd: [{job}.0]' {uwtest.stepd(node, "sleep")} 1000"""], stdin=subprocess.PIPE,
                              stdout=subprocess.PIPE, text=True, start_new_session=True)
     node.children.append(child)
     child.stdout.readline()

@@ -163,6 +163,15 @@ def fd_links(pid):
             pass
 
 
+def stepd(node, program):
+    """A path by which a program runs with the name of Slurm's step daemon, as /proc shows it."""
+    path = pathlib.Path(node.tmp, "as", program, "slurmstepd")
+    path.parent.mkdir(parents=True, exist_ok=True)
+    if not path.is_symlink():
+        path.symlink_to(shutil.which(program))
+    return str(path)
+
+
 def wait_for(what, seconds=PATIENCE, step=0.02):
     """The first true value of what(), or its last one after so many seconds.  A pause counts as `step`, however long it took:
     this process, or the whole machine, may have stood still."""

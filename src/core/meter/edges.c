@@ -9,11 +9,20 @@
 #define DRIFT 0.005  /* of a learnt period, by which it may differ later */
 #define MISS 0.28    /* of the misses expected with a random phase */
 
-enum { ROUNDS = 8, ENOUGH = 6, OFTEN = 64, SELDOM = 8, HALVINGS = 10, CENTRES = 4 };
+enum {
+    ROUNDS = 8,
+    ENOUGH = 6,
+    OFTEN = 64,
+    SELDOM = 8,
+    HALVINGS = 10,
+    CENTRES = 4,
+    TRIES = 100
+};
 
 void edges_init(struct edges *e, double nominal_s)
 {
-    *e = (struct edges){.known_s = nominal_s, .period_s = nominal_s};
+    *e = (struct edges){
+        .nominal_s = nominal_s, .known_s = nominal_s, .period_s = nominal_s};
 }
 
 static const struct bracket *first_kept(const struct edges *e)
@@ -184,12 +193,18 @@ static void judge(struct edges *e, const struct slack *s)
     e->slope_error = fmax(s->slope_most, -s->slope_least) / sqrt(3) / e->period_s;
     e->locked = miss < MISS * sqrt(by_chance) &&
                 fabs(e->period_s / e->known_s - 1) < (e->learnt ? DRIFT : NOMINAL);
+    if (e->locked)
+        e->tries = 0;
     if (e->locked && e->slope_error < DRIFT / 2) {
         e->learnt = true;
         e->known_s = e->period_s;
     }
     if (!e->locked && e->n >= 2 * (size_t)ENOUGH) { /* no lock: start over */
         e->n = e->next = 0;
+        if (++e->tries >= TRIES) { /* the period may have changed */
+            e->learnt = false;
+            e->known_s = e->nominal_s;
+        }
         e->period_s = e->known_s;
     }
 }

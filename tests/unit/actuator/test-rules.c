@@ -38,6 +38,8 @@ static void test_whole(void)
     ok(r.boards.listed && r.boards.n_boards == 2 && r.grace_ns == 20 * NS_PER_S &&
            !r.realtime,
        "the rest");
+    is_str(r.boards.board[1], "GPU-e016dcf7-d097-4210-8e06-b061b42e2928",
+           "a UUID as NVML writes it");
     is_str(r.library, "/opt/nvml.so", "library");
     is_str(r.powercap, "/opt/powercap", "powercap");
     is_int(parse("", &r, &err), 0, "an empty file");

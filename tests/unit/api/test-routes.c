@@ -155,7 +155,7 @@ static const struct { const char *method, *target, *body; unsigned status; const
     {"POST", "/v1/windows/x/end", NULL, 400, "'x' is not a window"},
     {"GET", "/v1/windows/99/samples?gpu=0&most=1", NULL, 200, "\"power_w\": 300"},
     {"GET", "/v1/windows/99/samples?gpu=0&most=2048", NULL, 200, "\"why\": \"\""},
-    {"GET", "/v1/windows/99/samples?gpu=0&most=2", NULL, 200, "\"time_s\": 100040.123,"},
+    {"GET", "/v1/windows/99/samples?gpu=0&most=2", NULL, 200, "\"time_s\": 100040.1234,"},
     {"GET", "/v1/windows/99/samples?gpu=1", NULL, 200, "\"why\": \"it hung\""},
     {"GET", "/v1/windows/99/samples?gpu=0&most=2049", NULL, 400, "most: 2049 is outside 1..2048"},
     {"GET", "/v1/windows/99/samples?gpu=0&most=0", NULL, 400, "most: 0 is outside"},

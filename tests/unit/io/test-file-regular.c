@@ -2,9 +2,11 @@
 #include <errno.h>
 #include <poll.h>
 #include <semaphore.h>
+#include <signal.h>
 #include <stdatomic.h>
 #include <stdlib.h>
 #include <string.h>
+#include <sys/prctl.h>
 #include <sys/stat.h>
 #include <unistd.h>
 
@@ -152,6 +154,21 @@ static void title(void)
     (void)rmdir(path_of("42"));
 }
 
+/* Root reads it as nobody for a moment. */
+static void shown(void)
+{
+    auto_(mem_free) char *text = NULL;
+    size_t len = 0;
+    bool hidden = false;
+    int sig = 0;
+
+    ok(prctl(PR_SET_PDEATHSIG, SIGUSR1) == 0, "a signal for the parent's end");
+    is_int(file_read_shown("/proc/self/stat", 4096, &text, &len, &hidden, NULL), 0,
+           "a file is read whose text may be shown");
+    ok(prctl(PR_GET_PDEATHSIG, &sig) == 0 && sig == SIGUSR1, "the signal is kept");
+    (void)prctl(PR_SET_PDEATHSIG, 0);
+}
+
 int main(void)
 {
     if (!ok(mkdtemp(dir) != NULL, "a folder"))
@@ -159,6 +176,7 @@ int main(void)
     kinds();
     hangs();
     title();
+    shown();
     (void)unlink(path_of("file"));
     (void)unlink(path_of("pipe"));
     ok(rmdir(dir) == 0, "nothing else lies there");

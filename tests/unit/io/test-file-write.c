@@ -113,9 +113,8 @@ static void owners(void)
         mode_t mode;
         uid_t owner;
     } cases[] = {
-        {"root's", 0, 0755, NOBODY},
-        {"a user's", NOBODY, 0755, 0},
-        {"a group's", 0, 0775, 0},
+        {"root's", 0, 0755, NOBODY},    {"its user's", NOBODY, 0755, NOBODY},
+        {"another user's", 1, 0755, 0}, {"a group's", 0, 0775, 0},
         {"a sticky one", 0, 01777, 0},
     };
     struct stat st;

@@ -56,7 +56,7 @@ def _goal(selector: OptimumSelector, steps: int) -> goals.Goal | Selector:
     if type(selector) is ZeusCost:
         return goals.Cost(selector.eta_knob)
     if type(selector) is MaxSlowdownConstraint:
-        return goals.Slowdown(selector.factor)
+        return goals.Slowdown(min(selector.factor, 2))
     return _Chosen(selector, steps)
 
 
