@@ -13,6 +13,7 @@
 
 #include "base/error.h"
 #include "base/text.h"
+#include "io/file.h"
 
 enum { BOARDS = 64 };
 
@@ -43,20 +44,6 @@ int mapping_new(const char *dir, struct mapping **ret, uw_error *err)
 
 /* ---- one file ---- */
 
-static int write_all(int fd, const char *text, size_t len)
-{
-    while (len > 0) {
-        ssize_t n = write(fd, text, len);
-        if (n < 0 && errno == EINTR)
-            continue;
-        if (n < 0)
-            return -errno;
-        text += n;
-        len -= (size_t)n;
-    }
-    return 0;
-}
-
 /* Written to a temporary file and renamed: a reader sees the old text or the new one.
  * Not synced: after a crash of the machine no job is running.
  */
@@ -69,7 +56,7 @@ static int put(const struct mapping *m, unsigned index, const char *text, uw_err
     (void)unlinkat(m->dir, beside, 0); /* left by a killed daemon */
     auto_(fd_close) int fd = openat(
         m->dir, beside, O_WRONLY | O_CREAT | O_EXCL | O_NOFOLLOW | O_CLOEXEC, 0644);
-    int r = fd < 0 ? -errno : write_all(fd, text, strlen(text));
+    int r = fd < 0 ? -errno : file_write_all(fd, text, strlen(text));
     if (r == 0 && fchmod(fd, 0644) < 0)
         r = -errno;
     if (r == 0 && renameat(m->dir, beside, m->dir, name) < 0)

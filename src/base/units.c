@@ -366,10 +366,7 @@ int parse_limit(const char *text, struct cap_arg *ret, uw_error *err)
     const char *rest = text;
     double v = 0;
 
-    int r = leading_number(text, &v, &rest, err);
-    if (r < 0)
-        return r;
-    if (!at_end(rest))
+    if (leading_number(text, &v, &rest, NULL) < 0 || !at_end(rest))
         return parse_cap(text, ret, err);
     return fail(err, -EINVAL,
                 "'%s' has no unit: write '%s W', or a percentage such as '85 %%'", text,

@@ -19,7 +19,7 @@ enum {
     TEMP_MAX = PATH_MAX + 16, /* a temporary file's name */
 };
 
-static int write_all(int fd, const char *data, size_t len)
+int file_write_all(int fd, const char *data, size_t len)
 {
     while (len > 0) {
         ssize_t n = write(fd, data, len);
@@ -172,7 +172,7 @@ static int write_in_place(const struct target *t, const void *data, size_t len)
         return fd;
     if (fcntl(fd, F_SETFL, flags) < 0 || (!flags && ftruncate(fd, 0) < 0))
         return -errno;
-    int r = write_all(fd, data, len);
+    int r = file_write_all(fd, data, len);
     return r >= 0 && !flags && fsync(fd) < 0 ? -errno : r;
 }
 
@@ -241,7 +241,7 @@ static int replace(const struct target *t, const void *data, size_t len, mode_t 
 
     if (fd < 0)
         return fd;
-    int r = write_all(fd, data, len);
+    int r = file_write_all(fd, data, len);
     if (r >= 0)
         r = set_mode(fd, t, mode);
     if (r >= 0 && fsync(fd) < 0)
@@ -297,7 +297,7 @@ static int try_replace(const struct target *t)
     int fd = make_temp(t, temp);
     if (fd < 0)
         return fd;
-    int r = write_all(fd, page, sizeof page);
+    int r = file_write_all(fd, page, sizeof page);
     if (close(fd) < 0 && r >= 0)
         r = -errno;
     if (unlinkat(t->folder, temp, 0) < 0 && r >= 0)

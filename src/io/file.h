@@ -29,6 +29,9 @@ int file_read_regular(const char *path, size_t max, int ms, char **ret_text,
 /* Whether such a read has not returned yet. */
 bool file_hangs(void);
 
+/* Writes all bytes; 0 or -errno. */
+int file_write_all(int fd, const char *data, size_t len);
+
 /* A mode for file_write(), of files that a user names: 0666 less the umask.  A file that
  * exists keeps its mode, and as far as possible its owner and group; what root writes is
  * root's where others than the file's owner and root may write the folder.  Links are
