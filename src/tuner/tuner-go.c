@@ -190,10 +190,12 @@ static void begin_hold(struct tuner *t)
     if (t->out_of == ACTIVITY_CHECK) /* the boards are still warm from the check */
         t->step.settle_s = fmax(t->step.settle_s, REFERENCE_CHECK_SETTLE_S);
     t->out_of = ACTIVITY_SEARCH;
-    bool other = !t->holding || t->report.held_mw != t->step.cap_mw;
-    bool begins = other || t->regimes.stretch.kind != STRETCH_HOLD;
     uint32_t mw = board_caps_enforced_mw(&t->caps);
-    t->lowers = begins && (!mw || mw > t->step.cap_mw);
+    bool above = !mw || mw > t->step.cap_mw;
+    bool other = !t->holding || t->report.held_mw != t->step.cap_mw;
+    bool begins = other || t->regimes.stretch.kind != STRETCH_HOLD ||
+                  (above && !board_caps_stand(&t->caps)); /* the limit was raised */
+    t->lowers = begins && above;
     if (begins)
         tuner_note(&t->notes, other, "%s %.0f W: %s",
                    t->lowers ? "lowers the cap to" : "holds", w_of_mw(t->step.cap_mw),

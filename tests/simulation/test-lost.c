@@ -185,6 +185,32 @@ static void nothing_waits(void)
     slack = visits = 0;
 }
 
+/* Another one raises the limit, and the cap is set again. */
+static void limit_raised(void)
+{
+    const struct play play = {
+        .workload = "resnet50", .boards = "0", .cap = "200 W", .seconds = 900};
+    struct scene s;
+
+    if (!scene_begin(&s, &play))
+        return;
+    for (int i = 0; i < 200 && in_force(&s, 0) > 200000; i++)
+        pass(&s, 1);
+    pass(&s, 100);
+    fault(&s, "0 limit 300W");
+    pass(&s, 2);
+    ok(in_force(&s, 0) > 200000, "(raised to %.0f W)", w_of_mw(in_force(&s, 0)));
+    pass(&s, 300);
+    const struct savings *a = report_of(&s, 0)->account;
+    const struct savings_sum *hold = &a->sum[STRETCH_HOLD];
+    double dearer = hold->energy_j / hold->steps / savings_mean_energy(&a->hold);
+    ok(in_force(&s, 0) == 200000 && hold->steps > 100 && dearer < 1.005,
+       "the limit was raised and is %.0f W again: the steps of the hold are those at "
+       "200 W alone: x %.4f",
+       w_of_mw(in_force(&s, 0)), dearer);
+    scene_close(&s);
+}
+
 /* ---- a board that two are to search on ---- */
 
 static void two_searches(void)
@@ -257,9 +283,9 @@ static void jobs_in_turn(void)
 int main(int argc, char **argv)
 {
     static const struct scene_case cases[] = {
-        {"dark", lost_steps},    {"period", lost_period}, {"turns", lost_in_turn},
-        {"even", nothing_waits}, {"two", two_searches},   {"long", lost_for_long},
-        {"begin", jobs_in_turn},
+        {"dark", lost_steps},    {"period", lost_period},  {"turns", lost_in_turn},
+        {"even", nothing_waits}, {"two", two_searches},    {"long", lost_for_long},
+        {"begin", jobs_in_turn}, {"raised", limit_raised},
     };
 
     return play_cases(cases, n_elements(cases), argc, argv);
