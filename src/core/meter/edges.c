@@ -193,9 +193,8 @@ static void judge(struct edges *e, const struct slack *s)
     e->slope_error = fmax(s->slope_most, -s->slope_least) / sqrt(3) / e->period_s;
     e->locked = miss < MISS * sqrt(by_chance) &&
                 fabs(e->period_s / e->known_s - 1) < (e->learnt ? DRIFT : NOMINAL);
-    if (e->locked)
-        e->tries = 0;
     if (e->locked && e->slope_error < DRIFT / 2) {
+        e->tries = 0;
         e->learnt = true;
         e->known_s = e->period_s;
     }

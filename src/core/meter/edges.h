@@ -15,7 +15,7 @@ struct edges {
     double nominal_s; /* the model's period */
     double known_s;   /* the same; once learnt, that of the last sure fit */
     bool learnt;
-    unsigned tries;           /* fits from anew since the last lock */
+    unsigned tries;           /* fits from anew since the last sure fit */
     double period_s, phase_s; /* edge k is at phase_s + k period_s */
     double error_s;           /* standard deviation of the last edge's time */
     double slope_error;       /* growth of error_s, s a second */
