@@ -15,7 +15,8 @@ all: build
 
 help:
 	@echo "make demo      run one training job three ways on a simulated node and compare"
-	@echo "make check     unit, contract, system, simulation, lint and sanitizers: 15 minutes on 2 processors"
+	@echo "make check     unit, contract, system, simulation, Python and lint: 15 minutes on 2 processors"
+	@echo "make check-sanitizers  unit tests and simulations again, under AddressSanitizer, UBSan and ThreadSanitizer"
 	@echo "make check-clients  the real Zeus, zeusd, nvtop and nvidia-ml-py on simulated boards; builds them"
 	@echo "make check-python  of these, those of the Python package"
 	@echo "make check-frameworks  PyTorch, Transformers, Lightning and Keras train on simulated boards; installs them, 6 GB"
@@ -52,6 +53,10 @@ demo: build
 check:
 	@$(SETUP) build check deb
 	@tools/check
+
+check-sanitizers:
+	@$(SETUP) build check
+	@tools/check asan tsan
 
 check-clients:
 	@$(SETUP) build check
@@ -118,4 +123,4 @@ uninstall:
 clean:
 	rm -rf build build-check build-asan build-tsan build-fuzz build-random build-coverage build-mutants
 
-.PHONY: all help build demo check check-clients check-python check-frameworks check-zeus check-slurm quick coverage bench real fuzz soak mutants format deb install uninstall clean
+.PHONY: all help build demo check check-sanitizers check-clients check-python check-frameworks check-zeus check-slurm quick coverage bench real fuzz soak mutants format deb install uninstall clean
