@@ -74,12 +74,14 @@ static int lose(struct tuner *t, size_t board, uint64_t now)
 int tuner_hear_boards(struct tuner *t, uint64_t now)
 {
     size_t n = t->caps.n, away = n;
+    /* Not if it has begun a step since the loss. */
+    bool waits = t->lost && (t->state == TUNER_WAIT || t->state == TUNER_BOARDS);
 
     for (size_t i = 0; i < n && t->state < TUNER_LEFT; i++) {
         enum claim_unmet why = t->caps.told[i].why;
         if (why == UNMET_YIELDED || why == UNMET_RELEASED || why == UNMET_DENIED)
             return leave_for(t, i, why != UNMET_DENIED);
-        if (why == UNMET_LOST && !t->lost && now >= first_due_ns(t))
+        if (why == UNMET_LOST && !waits && now >= first_due_ns(t))
             return lose(t, i, now);
         if (!t->caps.told[i].answers)
             away = i;

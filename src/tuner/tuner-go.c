@@ -222,6 +222,8 @@ static int go_to(struct tuner *t, uint32_t mw)
 
     t->first_seen = false;
     int r = tuner_command(t, mw, &way);
+    if (r >= 0) /* the boards may have been lost before the first step */
+        r = tuner_hear_boards(t, loop_now_ns(t->o.loop));
     return r < 0 ? r : tuner_arrive(t);
 }
 

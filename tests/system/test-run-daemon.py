@@ -246,6 +246,37 @@ def not_reached(t, node, d):
     t.ok(wait(lambda: limit(node, 5) == ORIGINAL), "the local run gives back")
 
 
+def waits_beside_a_claim(t, node, d):
+    """The board was lost to another claim before the job's first step: the job waits, and holds nothing until then."""
+    local = Run(node, "--local", "--cap", "200 W", "--gpus", "5", "--", "sleep", "1000")
+    t.ok(wait(lambda: limit(node, 5) == 200000), "a local run holds a board", local.said())
+    claim = d.ask("POST", "/v1/claims", {"gpu": 5, "cap": "190 W"})[1]["id"]
+    t.ok(wait(lambda: d.ask("GET", "/v1/gpus/5")[1]["cap"]["state"] == "lost"), "a claim waits for it")
+    runs = {"steps": Run(node, "--cap", "160 W", "--gpus", "5", "--name", "steps", "--", *train("5", 100000))}
+    seen = []
+
+    def waits(name, steps):
+        job = job_of(node, name) or {}
+        state = (job.get("search") or {}).get("state") or ""
+        seen.extend([state] if state not in seen else [])
+        return state == "waits for its boards" and job["steps"] >= steps
+    t.ok(uwtest.wait_for(lambda: waits("steps", 100), step=0.01), "a job beside that claim waits, too", seen)
+    os.kill(job_of(node, "steps")["pid"], signal.SIGTERM)
+    runs["steps"].p.wait(uwtest.PATIENCE)
+    r = runs["steps"].report()
+    t.ok(not r["reached"] and r["caps"] == [] and r["saved"] is None, "… and its report has no window of that time", r)
+    runs["none"] = Run(node, "--cap", "160 W", "--gpus", "5", "--name", "none", "--", "sleep", "1000")
+    t.ok(uwtest.wait_for(lambda: waits("none", 0), step=0.01), "… and one without steps", seen)
+    t.ok(not any(state.startswith(("holds", "measures")) for state in seen), "… neither said that it holds or measures", seen)
+    d.ask("DELETE", f"/v1/claims/{claim}")
+    local.p.terminate()
+    local.p.wait(uwtest.PATIENCE)
+    t.ok(wait(lambda: ((job_of(node, "none") or {}).get("search") or {}).get("state") == "holds 160 W") and limit(node, 5) == 160000, "it holds its cap when the board is free", jobs(node))
+    runs["none"].p.terminate()
+    runs["none"].p.wait(uwtest.PATIENCE)
+    t.ok(wait(lambda: limit(node, 5) == ORIGINAL), "the board has its original back")
+
+
 def no_gpu(t, node, _):
     """CMD computes on no board: nothing to measure, and said in these words."""
     seen = pathlib.Path(node.tmp, "seen")
@@ -545,8 +576,8 @@ def play(t, name, board_count, cases):
 
 def main():
     t = uwtest.Tap()
-    smoke = {refused, root_range, same, live, killed_clients_page, found, other_writer, not_reached, no_gpu, daemon_dies, whole_energy, by_board}
-    nodes = {"jobs": (6, [refused, same, live, killed_clients_page, found, other_writer, not_reached, no_gpu, several]), "restart": (5, [daemon_dies, quick_restarts]),
+    smoke = {refused, root_range, same, live, killed_clients_page, found, other_writer, not_reached, waits_beside_a_claim, no_gpu, daemon_dies, whole_energy, by_board}
+    nodes = {"jobs": (6, [refused, same, live, killed_clients_page, found, other_writer, not_reached, waits_beside_a_claim, no_gpu, several]), "restart": (5, [daemon_dies, quick_restarts]),
              "both": (3, [both_die]), "range": (1, [root_range]),
              "slow": (3, [whole_energy, by_board]), "quiet": (2, [unseen])}
     if not uwtest.SOAK:
