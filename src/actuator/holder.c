@@ -207,17 +207,25 @@ pid_t holder_pid(const struct holder *h)
 
 const char *holder_text(const struct holder *h, char *ret, size_t size)
 {
-    const char *name = h->name[0] ? h->name : "?";
+    struct proc_facts facts;
+    char name[sizeof h->name] = "another Underwatt", uid[32] = "", stopped[64] = "";
+    pid_t pid = holder_pid(h);
+    bool known = pid > 0 && proc_read("/proc", pid, &facts) == 0;
 
+    if (known)
+        (void)snprintf(uid, sizeof uid, ", uid %u", (unsigned)facts.uid);
+    if (!h->client && h->name[0])
+        (void)snprintf(name, sizeof name, "%s", h->name);
+    else if (known)
+        set_name(facts.comm, name, sizeof name);
     if (h->client && h->stopped)
-        (void)snprintf(ret, size, "process %d (its process %d, %s, is stopped)",
-                       (int)h->client, (int)h->pid, name);
-    else if (h->client)
-        (void)snprintf(ret, size, "process %d", (int)h->client);
-    else if (h->pid)
-        (void)snprintf(ret, size, "process %d (%s%s)", (int)h->pid, name,
-                       h->stopped ? ", stopped" : "");
+        (void)snprintf(stopped, sizeof stopped, ", its actuator, pid %d, is stopped",
+                       (int)h->pid);
+    else if (h->stopped)
+        (void)snprintf(stopped, sizeof stopped, ", stopped");
+    if (pid > 0)
+        (void)snprintf(ret, size, "%s (pid %d%s%s)", name, (int)pid, uid, stopped);
     else
-        (void)snprintf(ret, size, "an unknown process");
+        (void)snprintf(ret, size, "%s", name);
     return ret;
 }

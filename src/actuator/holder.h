@@ -42,7 +42,9 @@ bool holder_passes(const struct holder *h);
 
 /* The process to name in messages: the client, else the owner of the lock; 0: unknown. */
 pid_t holder_pid(const struct holder *h);
-/* "process 12", "process 34 (underwatt-actuator, stopped)", … */
+/* "underwatt (pid 12, uid 0)", "underwatt-actuator (pid 34, uid 0, stopped)", "another
+ * Underwatt": the one spelling of it in messages.
+ */
 const char *holder_text(const struct holder *h, char *ret, size_t size);
 
 /* The process that /proc/locks lists with a FLOCK on this file; 0: none.  Pure. */

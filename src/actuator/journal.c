@@ -133,7 +133,7 @@ int journal_lock(const struct journal *journal, const char *uuid, pid_t client,
         if (errno != EWOULDBLOCK)
             return fail(err, -errno, "%s: flock: %s", name.text, strerror(errno));
         holder_of(fd, ret_holder);
-        return fail(err, JOURNAL_TAKEN, "%s is held by another Underwatt, %s", uuid,
+        return fail(err, JOURNAL_TAKEN, "%s: held by %s", uuid,
                     holder_text(ret_holder, who, sizeof who));
     }
     journal_lock_name(fd, client);

@@ -5,7 +5,6 @@
 #include <sys/stat.h>
 
 #include "base/units.h"
-#include "io/proc.h"
 
 void others_look(const struct journal *journal, const char *uuid,
                  struct holder_locks *locks, struct holder *ret)
@@ -21,22 +20,13 @@ void others_look(const struct journal *journal, const char *uuid,
 
 void others_say(const struct holder *holder, uint32_t original_mw, char *ret, size_t size)
 {
-    struct proc_facts facts;
     char who[128], original[32] = "";
-    pid_t pid = holder->client;
 
     if (original_mw > 0)
         (void)snprintf(original, sizeof original, ", original %g W",
                        w_of_mw(original_mw));
-    if (pid > 0 && proc_read("/proc", pid, &facts) == 0) {
-        journal_clean_mark(facts.comm);
-        (void)snprintf(ret, size, "held by %s (pid %d, uid %u%s)%s", facts.comm, (int)pid,
-                       (unsigned)facts.uid,
-                       holder->stopped ? ", its actuator is stopped" : "", original);
-    } else {
-        (void)snprintf(ret, size, "held by another Underwatt, %s%s",
-                       holder_text(holder, who, sizeof who), original);
-    }
+    (void)snprintf(ret, size, "held by %s%s", holder_text(holder, who, sizeof who),
+                   original);
 }
 
 uint32_t others_text(const struct journal *journal, const char *uuid,

@@ -103,7 +103,7 @@ def by_hand(node, d):
     t.ok(uwtest.wait_for(lambda: len(claims(d)) == 1), "kill -9: the claim ends with its process", claims(d))
 
     q = node.run("underwatt", "cap", "set", "210", "--gpus", "0", "--local")
-    t.ok(q.returncode == 1 and "is held by another Underwatt" in q.stderr and "node's daemon" in q.stderr,
+    t.ok(q.returncode == 1 and re.search(r"GPU-[0-9a-f-]+: held by underwattd \(pid \d+, uid \d+\)\n", q.stderr) and "node's daemon" in q.stderr,
          "--local: never two writers, and whose the board is", q.stderr)
     t.equal(limit(node, 0), 200000, "… nothing was written")
     h.p.kill()

@@ -58,14 +58,14 @@ def stuck(t):
         os.kill(keeper, signal.SIGKILL)
         code, text = p.wait(30), open(said).read()
         force = "GPU 0: 200 W is in force, the original is 300 W: not restored yet"
-        who = f"process {actuator} (underwatt-actuator, stopped)"
+        who = f"underwatt-actuator (pid {actuator}, uid {os.geteuid()}, stopped)"
         t.ok(code == 1 and f"{force}; {who} has the board's lock" in text,
              "cap set: what is in force is read and said, and who has the lock", text)
         q = node.run("underwatt", "cap", "clear", "--local")
         t.ok(q.returncode == 1 and force in q.stderr and who in q.stderr and limit(node, 0) == 200000,
              "cap clear: nothing was cleared: 1, and why", f"{q.returncode} {q.stderr}")
         q = node.run("underwatt", "cap", "set", "210", "--gpus", "0", "--local", "--for", "1 s")
-        t.ok(q.returncode == 1 and who in q.stderr and f"process {p.pid}" not in q.stderr,
+        t.ok(q.returncode == 1 and who in q.stderr and f"pid {p.pid}" not in q.stderr,
              "cap set: the process that has the lock is named, not one that has gone", q.stderr)
         q = node.run("underwatt", "cap", "show", "--local", "--json", "-")
         t.equal(json.loads(q.stdout)["boards"][0]["holder_pid"], actuator, "cap show: so it is there")

@@ -182,7 +182,7 @@ static void test_others(void)
     (void)ask(w, PROTO_RENEW, NULL, 0);
     told = board_told(w, "GPU-1");
     ok(events(w, PROTO_BOARD) == 7 && told->pid == getppid() &&
-           strstr(told->text, ", its actuator is stopped)"),
+           strstr(told->text, " is stopped), original 260 W"),
        "the process is stopped: %s", told->text);
     (void)kill(child, SIGKILL);
     (void)waitpid(child, NULL, 0);

@@ -233,7 +233,7 @@ static void test_locks(struct journal *j)
     ok(holder.client == client && holder.pid == getpid() && !holder.stopped,
        "… with the first's client and process: %d %d", holder.client, holder.pid);
     is_int(holder_pid(&holder), client, "… whose client is named");
-    (void)snprintf(number, sizeof number, "process %d", client);
+    (void)snprintf(number, sizeof number, "(pid %d, uid ", client);
     ok(strstr(err.text, number) != NULL, "… in words too: %s", err.text);
     ok(other == -7, "… and gets nothing");
     (void)close(fd);
@@ -280,7 +280,8 @@ static void test_holders(struct journal *j)
         (void)prctl(PR_SET_NAME, names[i].kernels);
         is_int(journal_lock(j, "GPU-1", 1, &other, &holder, NULL), JOURNAL_TAKEN,
                "taken");
-        (void)snprintf(want, sizeof want, "process %d (%s)", getpid(), names[i].shown);
+        (void)snprintf(want, sizeof want, "%s (pid %d, uid %u)", names[i].shown, getpid(),
+                       geteuid());
         is_str(holder_text(&holder, text, sizeof text), want, "… in words");
     }
 

@@ -2,10 +2,13 @@
 #include "cli/doctor.h"
 
 #include <errno.h>
+#include <stdint.h>
 #include <stdlib.h>
 
 #include "base/auto.h"
 #include "tap.h"
+
+enum { NO_PID = INT32_MAX };
 
 struct world { /* what the cases change */
     struct machine machine;
@@ -108,15 +111,15 @@ static const struct {
     {"a limit is set", {.n = 1, .board = {{.info = {.index = 0}, .answers = true, .has_limits = true,
       .limits = {150000, 300000, 300000}, .sample = {.has = GPU_HAS_ENFORCED, .enforced_mw = 250000}}}},
      "limit", FINDING_NOTE, "250 W", "-pl 300"},
-    {"a limit that is held", {.n = 1, .board = {{.answers = true, .has_limits = true, .held = {.known = true, .holder = {.locked = true, .pid = 4711, .name = "underwatt-actuator"}, .original_mw = 300000},
+    {"a limit that is held", {.n = 1, .board = {{.answers = true, .has_limits = true, .held = {.known = true, .holder = {.locked = true, .pid = NO_PID, .name = "underwatt-actuator"}, .original_mw = 300000},
       .limits = {150000, 300000, 300000}, .sample = {.has = GPU_HAS_ENFORCED, .enforced_mw = 250000}}}},
-     "limit", FINDING_NOTE, "held by another Underwatt, process 4711 (underwatt-actuator), original 300 W", ""},
+     "limit", FINDING_NOTE, "(held by underwatt-actuator (pid 2147483647), original 300 W)", ""},
     {"a limit that was left behind", {.n = 1, .board = {{.info = {.index = 2}, .answers = true, .has_limits = true, .held = {.known = true, .pid = 4711, .gone = true, .original_mw = 300000},
       .limits = {150000, 300000, 300000}, .sample = {.has = GPU_HAS_ENFORCED, .enforced_mw = 250000}}}},
      "limit", FINDING_WARN, "its process has ended", "underwatt cap clear --gpus 2"},
-    {"a limit whose actuator is stopped", {.n = 1, .board = {{.info = {.index = 2}, .answers = true, .has_limits = true, .held = {.entry = true, .known = true, .pid = 4711, .holder = {.locked = true, .pid = 4711, .name = "underwatt-actuator", .stopped = true}, .original_mw = 300000},
+    {"a limit whose actuator is stopped", {.n = 1, .board = {{.info = {.index = 2}, .answers = true, .has_limits = true, .held = {.entry = true, .known = true, .pid = NO_PID, .holder = {.locked = true, .pid = NO_PID, .name = "underwatt-actuator", .stopped = true}, .original_mw = 300000},
       .limits = {150000, 300000, 300000}, .sample = {.has = GPU_HAS_ENFORCED, .enforced_mw = 250000}}}},
-     "limit", FINDING_WARN, "process 4711 (underwatt-actuator, stopped), original 300 W)", "kill -CONT 4711"},
+     "limit", FINDING_WARN, "underwatt-actuator (pid 2147483647, stopped), original 300 W)", "kill -CONT 2147483647"},
     {"a damaged entry", {.n = 1, .board = {{.info = {.index = 2, .uuid = "GPU-2"}, .answers = true, .held = {.damaged = true}}}},
      "journal", FINDING_WARN, "GPU-2.cap.damaged", "nvidia-smi -i 2"},
     {"the actuator of a world", {.n = 1, .board = {GOOD}, .simulated = true, .machine = {.n_writers = 1, .writer = {{78, "underwatt-actua", "/other/lib.so"}}}},
