@@ -154,8 +154,8 @@ static void print_board(const struct cap_shown *b, const struct json_value *clai
 {
     const struct json_value *cap = json_get(b->gpu, "cap");
     const char *state = take_text(cap, "state");
-    char limit[24] = "unknown", state_text[240], text[600];
-    bool ramps = take_bool(cap, "ramping");
+    char limit[24] = "unknown", target[32], state_text[240], text[600], force[48] = "";
+    bool ramps = take_bool(cap, "ramping"), other = *take_text(cap, "holder");
 
     if (b->enforced_mw)
         (void)snprintf(limit, sizeof limit, "%g W", w_of_mw(b->enforced_mw));
@@ -164,8 +164,12 @@ static void print_board(const struct cap_shown *b, const struct json_value *clai
     bool same = strncmp(b->why, limit, n) == 0 && strncmp(b->why + n, ": ", 2) == 0;
     bool plain = !*state || take_cap_free(cap) || strcmp(state, "held") == 0;
     take_cap_state(cap, state_text, sizeof state_text);
-    (void)snprintf(text, sizeof text, "%s%s%s", b->why + (same ? n + 2 : 0),
-                   ramps || !plain ? "; " : "",
+    (void)snprintf(target, sizeof target, "%g W: ", w_of_mw(b->cap_mw));
+    bool claimed = !same && strncmp(b->why, target, strlen(target)) == 0;
+    if (claimed && other)
+        (void)snprintf(force, sizeof force, "in force %s: ", limit);
+    (void)snprintf(text, sizeof text, "%s%s%s%s%s", claimed ? "claimed " : "",
+                   b->why + (same ? n + 2 : 0), ramps || !plain ? "; " : "", force,
                    ramps   ? "on the way down"
                    : plain ? ""
                            : state_text);

@@ -41,6 +41,7 @@ bool cap_read_board(const struct json_value *gpu, struct cap_target *t, char *li
     const char *state = take_text(cap, "state"), *text = take_text(cap, "text");
     const char *holder = take_text(cap, "holder"); /* another Underwatt */
     bool held = strcmp(state, "held") == 0 || take_cap_free(cap);
+    bool others = !held && *holder;
 
     line[0] = '\0';
     t->enforced_mw = (uint32_t)take_u64(limits, "enforced_mw");
@@ -52,9 +53,9 @@ bool cap_read_board(const struct json_value *gpu, struct cap_target *t, char *li
         return false;
     }
     /* the sampler's reading may lag behind the ramp */
-    bool there = t->enforced_mw > 0 && t->enforced_mw <= t->cap_mw &&
+    bool there = !others && t->enforced_mw > 0 && t->enforced_mw <= t->cap_mw &&
                  take_u64(cap, "ramp_mw") <= t->cap_mw;
-    if (!held && *holder)
+    if (others)
         (void)snprintf(
             line, size,
             "%.150s: no cap until that command ends; the cap is then tried within 5 s",

@@ -138,17 +138,6 @@ static void lose(struct remote_hold *g, size_t i, const char *text)
     trouble(g, i, text);
 }
 
-/* Whether the node's daemon has the board: its process, or its actuator's service. */
-static bool is_daemons(const struct json_value *gpu)
-{
-    uint64_t pid = take_u64(json_get(gpu, "cap"), "taken_by");
-    struct who who;
-
-    if (pid)
-        who_is("", (pid_t)pid, &who);
-    return pid && who.known && who.daemon;
-}
-
 static void see_own(struct remote_hold *g, size_t i, const struct json_value *gpu,
                     const struct json_value *claim)
 {
@@ -161,9 +150,7 @@ static void see_own(struct remote_hold *g, size_t i, const struct json_value *gp
         break;
     case CAP_READ_LOST:
         lose(g, i, line);
-        if (is_daemons(gpu))
-            cli_say("cap: process %d is the node's daemon: omit --local to use it",
-                    (int)take_u64(json_get(gpu, "cap"), "taken_by"));
+        who_say_daemon("cap", (pid_t)take_u64(json_get(gpu, "cap"), "taken_by"));
         break;
     case CAP_READ_FAILED:
         (void)snprintf(t->text, sizeof t->text, "%.199s", line);
@@ -222,7 +209,7 @@ static void tell(struct remote_hold *g, const struct json_value *gpus)
                 g->h->simulated ? " (simulated)" : "",
                 ours ? "" : "; lower than asked: ", ours ? "" : take_text(cap, "why"));
     }
-    cap_hold_tell(g->h, n);
+    cap_hold_tell(g->h, n, s_between(g->begin_ns, loop_now_ns(g->loop)));
 }
 
 static void live_line(struct remote_hold *g)

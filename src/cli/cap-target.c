@@ -1,17 +1,19 @@
 #include "cli/cap-target.h"
 
 #include <inttypes.h>
+#include <math.h>
 #include <stdio.h>
 
 #include "base/units.h"
 
-void cap_hold_tell(const struct cap_hold *h, size_t n)
+void cap_hold_tell(const struct cap_hold *h, size_t n, double spent_s)
 {
     const char *what = n > 1 ? "limits" : "limit";
+    double for_s = s_of_ns(h->for_ns);
 
     if (h->for_ns > 0)
         cli_say("cap: held for %g s; ^C restores the original %s sooner",
-                s_of_ns(h->for_ns), what);
+                fmin(for_s, fmax(ceil(for_s - spent_s), 0)), what);
     else
         cli_say("cap: held until this command ends; ^C restores the original %s", what);
 }

@@ -41,8 +41,8 @@ struct cap_hold {
  * EXIT_PARTIAL: some did; EXIT_FAIL.
  */
 int cap_hold_code(const struct cap_hold *h);
-/* Says for how long n boards are held. */
-void cap_hold_tell(const struct cap_hold *h, size_t n);
+/* Says for how long n boards are held, spent_s after the command's begin. */
+void cap_hold_tell(const struct cap_hold *h, size_t n, double spent_s);
 /* ", preset balanced (85 %)"; "" without one.  Static; not for threads. */
 const char *cap_preset_text(const struct cap_hold *h);
 /* "200 W" or "1200 MHz": what the target asks for.  Static; not for threads. */

@@ -17,6 +17,7 @@
 #include "cli/own-hold.h"
 #include "cli/own-place.h"
 #include "cli/take.h"
+#include "cli/who.h"
 #include "local/final-read.h"
 
 enum {
@@ -244,6 +245,16 @@ static int open_node(struct remote *r, uw_error *err)
     return got;
 }
 
+/* Another Underwatt holds a board: whether that is the daemon. */
+static void say_holder(const struct remote *r)
+{
+    struct caps_view cap = {.taken_by = 0};
+
+    for (size_t i = 0; i < n_boards(r) && !cap.taken_by; i++)
+        look(r, i, &cap);
+    who_say_daemon(r->j->cmd->name, cap.taken_by);
+}
+
 int job_own_open(struct remote *r)
 {
     const struct job_run *j = r->j;
@@ -268,9 +279,10 @@ int job_own_open(struct remote *r)
     if (got >= 0)
         got = prepare(r, &err);
     if (got < 0)
-        return cli_fail(got == -ERANGE ? EXIT_USAGE : EXIT_BEFORE, "%s: %s", name,
-                        err.text);
-    return EXIT_OK;
+        (void)cli_fail(EXIT_BEFORE, "%s: %s", name, err.text);
+    if (got == -EBUSY)
+        say_holder(r);
+    return got == -ERANGE ? EXIT_USAGE : got < 0 ? EXIT_BEFORE : EXIT_OK;
 }
 
 void job_own_close(struct remote *r)

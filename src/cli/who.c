@@ -9,6 +9,7 @@
 
 #include "base/auto.h"
 #include "base/utf8.h"
+#include "cli/cmd.h"
 
 static ssize_t read_small(const char *path, char *ret, size_t size)
 {
@@ -87,4 +88,15 @@ void who_is(const char *root, pid_t pid, struct who *ret)
         (void)snprintf(ret->user, sizeof ret->user, "%u", (unsigned)st.st_uid);
     utf8_mend(ret->user);
     read_command(root, pid, ret);
+}
+
+void who_say_daemon(const char *command, pid_t pid)
+{
+    struct who who = {0};
+
+    if (pid > 0)
+        who_is("", pid, &who);
+    if (who.known && who.daemon)
+        cli_say("%s: process %d is the node's daemon: omit --local to use it", command,
+                (int)pid);
 }

@@ -17,5 +17,9 @@ struct who {
 
 /* root: "", or the folder that tests use as /. */
 void who_is(const char *root, pid_t pid, struct who *ret);
+/* Where pid, which holds a board, is the node's daemon, the command says that --local is
+ * to be omitted.
+ */
+void who_say_daemon(const char *command, pid_t pid);
 
 #endif

@@ -82,6 +82,7 @@ static void boards(void)
         {"lost again", "{\"cap\": {\"state\": \"held\", \"ramp_mw\": 250000}, \"limits\": {\"enforced_mw\": 250000}}", true, true, true, true, ""},
         {"yielded", "{\"cap\": {\"state\": \"yielded\", \"ramp_mw\": 210000, \"text\": \"another set 300 W\"}, \"limits\": {\"enforced_mw\": 300000}}", true, true, true, true, "yielded: another set 300 W"},
         {"yielded, and low all the same", "{\"cap\": {\"state\": \"yielded\", \"ramp_mw\": 210000}, \"limits\": {\"enforced_mw\": 200000}}", false, true, true, false, "yielded"},
+        {"another Underwatt's, and low all the same", "{\"cap\": {\"state\": \"lost\", \"ramp_mw\": 200000, \"holder\": \"held by x\"}, \"limits\": {\"enforced_mw\": 200000}}", false, true, false, false, "held by x: no cap until that command ends; the cap is then tried within 5 s"},
         {"being written", "{\"cap\": {\"state\": \"holding\", \"ramp_mw\": 210000}, \"limits\": {\"enforced_mw\": 300000}}", false, true, false, false, ""},
         {"limit unknown", "{\"cap\": {\"state\": \"held\", \"ramp_mw\": 210000}, \"limits\": {\"enforced_mw\": null}}", false, true, false, false, ""},
         {"not in the answer", "null", true, true, true, true, ""},
