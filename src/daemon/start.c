@@ -20,6 +20,7 @@
 #include <sys/socket.h>
 #include <sys/stat.h>
 #include <sys/un.h>
+#include <sys/wait.h>
 #include <unistd.h>
 
 #include "base/asked.h"
@@ -365,6 +366,28 @@ static int find_user(struct program *p, bool simulated, uid_t *ret, uw_error *er
     return 0;
 }
 
+/* Whether the daemon's user may enter the folder of the simulated world.  (The daemon
+ * itself would report at each start that its library cannot be read.)
+ */
+static int check_reach(const struct program *p, const char *dir, uw_error *err)
+{
+    int status = 0;
+
+    if (!p->user)
+        return 0; /* services of an ordinary user */
+    pid_t child = fork();
+    if (child < 0)
+        return fail(err, -errno, "fork: %s", strerror(errno));
+    if (child == 0)
+        _exit(privileges_drop(p->user, NULL) < 0 || access(dir, X_OK) == 0 ? 0 : errno);
+    while (waitpid(child, &status, 0) < 0 && errno == EINTR)
+        ;
+    if (WIFEXITED(status) && WEXITSTATUS(status) == 0)
+        return 0;
+    return fail(err, -EINVAL, "--user %.60s: may not enter the simulated world's %s: %s",
+                p->user, dir, strerror(WIFEXITED(status) ? WEXITSTATUS(status) : EIO));
+}
+
 static int prepare(struct program *p, const char *boards, uw_error *err)
 {
     struct gpu_about about = {.simulated = false};
@@ -373,6 +396,8 @@ static int prepare(struct program *p, const char *boards, uw_error *err)
     int r = find_boards(p, boards, &about, err);
     if (r == 0)
         r = find_user(p, about.simulated, &uid, err);
+    if (r == 0 && about.simulated)
+        r = check_reach(p, about.state_dir, err);
     if (r == 0)
         r = find_program(p->actuator, "underwatt-actuator", p->found[ACTUATOR],
                          sizeof p->found[ACTUATOR], err);

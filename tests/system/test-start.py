@@ -213,6 +213,12 @@ def usage(t, node, user):
                        (["--user", "nobody-at-all"], "nobody-at-all" if os.geteuid() == 0 else "needs root")):
         p = node.run("underwatt-start", *user[:0 if "--user" in args else 2], *args)
         t.ok(p.returncode == 2 and says in p.stderr, f"{' '.join(args)[:30]} is refused", p.stderr)
+    if os.geteuid() == 0:
+        os.chmod(node.tmp, 0o700)  # as a home may be
+        p = node.run("underwatt-start", "--user", "nobody")
+        t.equal((p.returncode, p.stderr), (2, "underwatt-start: --user nobody: may not enter the simulated world's "
+                f"{node.state}: Permission denied\n"), "a user who may not enter the world's folder is refused")
+        os.chmod(node.tmp, 0o755)
     if os.geteuid() == 0 and subprocess.run(["unshare", "--mount", "true"], capture_output=True).returncode == 0:
         env = {key: value for key, value in os.environ.items() if not key.startswith("UNDERWATT")}  # real boards
         p = subprocess.run(["unshare", "--mount", "--propagation", "private", "sh", "-c", 'mount --bind /dev/null /etc/passwd; exec "$0"',
