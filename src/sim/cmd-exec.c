@@ -5,30 +5,33 @@
 #include <unistd.h>
 
 #include "base/auto.h"
+#include "io/program.h"
 #include "sim/main.h"
 #include "sim/statedir.h"
+
+enum { PATH_ROOM = 8192 };
 
 /* nvidia-smi is beside the library that underwatt-sim was installed with: puts its
  * folder first on the program path, once.
  */
-static int set_path(const struct sim_env *env)
+static int set_path(const struct sim_env *env, char ret[PATH_ROOM])
 {
-    char text[8192];
     const char *slash = strrchr(env->library, '/');
     size_t dir = slash ? (size_t)(slash - env->library) : 0;
     const char *old = env->path && *env->path ? env->path : "/usr/bin:/bin";
 
-    if (dir == 0 || (strncmp(old, env->library, dir) == 0 && old[dir] == ':'))
-        return 0;
-    int n = snprintf(text, sizeof text, "%.*s:%s", (int)dir, env->library, old);
-    return n < 0 || (size_t)n >= sizeof text ? -1 : setenv("PATH", text, 1);
+    bool has_it = dir == 0 || (strncmp(old, env->library, dir) == 0 && old[dir] == ':');
+    int n = has_it ? snprintf(ret, PATH_ROOM, "%s", old)
+                   : snprintf(ret, PATH_ROOM, "%.*s:%s", (int)dir, env->library, old);
+    return n < 0 || n >= PATH_ROOM ? -1 : setenv("PATH", ret, 1);
 }
 
 /* The environment of a process in the world: the simulated library first on the library
  * path, nvidia-smi on the program path, the library's path for Underwatt's programs, the
- * clock, and the state directory.
+ * clock, and the state directory.  Writes the program path.
  */
-static int set_world(const struct sim_env *env, const struct sim_page *page)
+static int set_world(const struct sim_env *env, const struct sim_page *page,
+                     char ret_path[PATH_ROOM])
 {
     char text[4096];
     const char *old = env->library_path;
@@ -37,7 +40,7 @@ static int set_world(const struct sim_env *env, const struct sim_page *page)
     int n = snprintf(text, sizeof text, "%s/lib%s%s", env->state_dir, has_old ? ":" : "",
                      has_old ? old : "");
     if (n < 0 || (size_t)n >= sizeof text || setenv("LD_LIBRARY_PATH", text, 1) ||
-        set_path(env))
+        set_path(env, ret_path))
         return -1;
     (void)snprintf(text, sizeof text, "%s/lib/libnvidia-ml.so.1", env->state_dir);
     if (setenv("UNDERWATT_NVML", text, 1) || unsetenv("UNDERWATT_BOARDS"))
@@ -52,6 +55,7 @@ static int set_world(const struct sim_env *env, const struct sim_page *page)
 int cmd_exec(const struct sim_env *env, int argc, char **argv)
 {
     auto_(statedir_unmap) const struct sim_page *page = NULL;
+    char folders[PATH_ROOM], path[4096];
     uw_error err = {""};
 
     if (argc > 0 && strcmp(argv[0], "--") == 0) {
@@ -66,10 +70,10 @@ int cmd_exec(const struct sim_env *env, int argc, char **argv)
     if (statedir_trust(env->state_dir, &err))
         return complain(EXIT_EXEC, "the library of the simulated world is not loaded: %s",
                         err.text);
-    if (set_world(env, page))
+    if (set_world(env, page, folders))
         return complain(EXIT_EXEC, "the environment cannot be set");
-    (void)execvp(argv[0], argv);
-    r = errno;
-    return complain(r == ENOENT ? EXIT_NOT_FOUND : EXIT_CANNOT, "%s: %s", argv[0],
-                    strerror(r));
+    r = program_find(argv[0], folders, path, sizeof path, &err);
+    if (r == 0)
+        r = program_fail(argv[0], path, program_exec(path, argv, environ), &err);
+    return complain(r == -ENOENT ? EXIT_NOT_FOUND : EXIT_CANNOT, "%s", err.text);
 }

@@ -83,6 +83,12 @@ def look(node):
     for cmd, status in ([["true"], 0], [["sh", "-c", "exit 7"], 7], [["/nowhere/at-all"], 127],
                         [["/etc/passwd"], 126], [["sh", "-c", "kill -9 $$"], -9]):
         t.equal(node.run(*cmd).returncode, status, f"exec -- {cmd[-1]}: its own status {status}")
+    foreign = pathlib.Path(node.tmp, "foreign")
+    foreign.write_bytes(pathlib.Path("/bin/true").read_bytes()[:18] + b"\xff\xfe" + pathlib.Path("/bin/true").read_bytes()[20:])
+    foreign.chmod(0o755)
+    p = node.run(foreign)
+    t.ok(p.returncode == 126 and f"{foreign}: Exec format error: it is a program for machine type 65279, this machine is " in p.stderr,
+         "exec -- a program of another machine: 126, with both machines", f"{p.returncode} {p.stderr}")
     env = node.run("env", env={"LD_LIBRARY_PATH": "/before"}).stdout
     t.ok(f"LD_LIBRARY_PATH={node.state}/lib:/before\n" in env, "exec keeps what stood in LD_LIBRARY_PATH", env)
     for name in ("LD_LIBRARY_PATH=" + node.state + "/lib", "UNDERWATT_NVML=" + node.state + "/lib/libnvidia-ml.so.1",
