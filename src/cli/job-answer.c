@@ -216,3 +216,16 @@ void job_answer(const struct json *doc, struct job_answer *ret)
     }
     take_copy(search, "launches", r->launches, sizeof r->launches);
 }
+
+size_t job_notes_known(const struct json_value *notes, uint64_t number, const char *text)
+{
+    size_t known = 0;
+
+    for (size_t i = 0; i < json_count(notes); i++) {
+        const struct json_value *note = json_at(notes, i);
+        if (take_u64(note, "number") == number &&
+            strncmp(take_text(note, "text"), text, JOB_NOTE_ROOM - 1) == 0)
+            known = i + 1;
+    }
+    return known;
+}

@@ -35,11 +35,11 @@ struct remote {
     bool again;    /* of the query: the last one failed, or the daemon lacks the page */
     bool last;     /* of the query: CMD had ended when it was made */
     bool pageless; /* the daemon reported that it does not have the page */
-    struct json *doc; /* from the last answered query */
-    char said[400];   /* the last state or message of the daemon that was shown */
-    uint64_t noted;   /* number of the last such message */
-    char note[320];   /* its text */
-    char held[200];   /* who uses a board that this job named; "": nobody */
+    struct json *doc;         /* from the last answered query */
+    char said[400];           /* the last state or message of the daemon that was shown */
+    uint64_t noted;           /* number of the last such message */
+    char note[JOB_NOTE_ROOM]; /* its text */
+    char held[200];           /* who uses a board that this job named; "": nobody */
 
     bool ended;
     int status;

@@ -177,20 +177,6 @@ static void say_state(struct remote *r, const struct json_value *job)
     say_once(r, text);
 }
 
-/* A new daemon counts from 1 again: its message with the last number is another one. */
-static bool is_new_daemon(const struct remote *r, const struct json_value *notes)
-{
-    uint64_t last = 0;
-
-    for (size_t i = 0; i < json_count(notes); i++) {
-        const struct json_value *note = json_at(notes, i);
-        last = take_u64(note, "number");
-        if (last == r->noted)
-            return strncmp(r->note, take_text(note, "text"), sizeof r->note - 1) != 0;
-    }
-    return last < r->noted;
-}
-
 /* Whether the last line that was said has the reason of this one. */
 static bool is_reason_said(const struct remote *r, const char *text)
 {
@@ -208,11 +194,8 @@ static void say_notes(struct remote *r, const struct json_value *job, bool lost)
     size_t n = json_count(notes);
     const struct json_value *last = n > 0 ? json_at(notes, n - 1) : NULL;
 
-    if (is_new_daemon(r, notes))
-        r->noted = 0;
-    for (size_t i = 0; i < n; i++)
-        if (take_u64(json_at(notes, i), "number") > r->noted &&
-            !(lost && is_reason_said(r, take_text(json_at(notes, i), "text"))))
+    for (size_t i = job_notes_known(notes, r->noted, r->note); i < n; i++)
+        if (!(lost && is_reason_said(r, take_text(json_at(notes, i), "text"))))
             say_once(r, take_text(json_at(notes, i), "text"));
     r->noted = last ? take_u64(last, "number") : 0;
     (void)snprintf(r->note, sizeof r->note, "%s", last ? take_text(last, "text") : "");

@@ -33,6 +33,12 @@ void job_answer(const struct json *doc, struct job_answer *ret);
 /* Energy, power and what is known of their making, as a node says it of a board. */
 void job_answer_energy(const struct json_value *v, struct meter_result *ret);
 
+enum { JOB_NOTE_ROOM = 320 };
+/* How many of the job's messages were shown, of which the last had this number and text
+ * (up to JOB_NOTE_ROOM).  A new daemon counts from 1 again: none of its messages was.
+ */
+size_t job_notes_known(const struct json_value *notes, uint64_t number, const char *text);
+
 /* ---- job-boards.c: which boards are meant ---- */
 
 struct job_boards {

@@ -401,7 +401,7 @@ static int check_taken(const struct rights *rs, const struct node_job *ask, uw_e
         return boards_check_cap(rs->boards, mw, ask->cap.typed, err);
     for (size_t i = 0; i < n_boards(rs); i++) {
         const struct board_view *b = board_view(boards_at(rs->boards, i));
-        if (!(ask->reg.boards & (1ull << i)) || !b->has_limits ||
+        if (!(ask->reg.boards & (1ull << i)) ||
             (mw >= b->limits.min_mw && mw <= b->limits.max_mw))
             continue;
         return fail(err, -ERANGE, "GPU %u (%s): %s is outside %g..%g W", b->info->index,

@@ -9,6 +9,34 @@
 #include "io/json.h"
 #include "tap.h"
 
+/* Which of a daemon's messages are new. */
+static void notes(void)
+{
+    static const struct {
+        const char *name;
+        unsigned number;
+        const char *text;
+        size_t known;
+    } cases[] = {
+        {"none was shown", 0, "", 0},
+        {"the last was shown", 5, "holds 160 W", 3},
+        {"one before was shown", 4, "trying 160 W", 2},
+        {"the numbers went on beyond them", 2, "measuring 300 W", 0},
+        {"a new daemon's message has the number", 4, "holds 200 W", 0},
+        {"a new daemon has fewer messages", 9, "holds 160 W", 0},
+    };
+    static const char text[] = "[{\"number\": 3, \"text\": \"measuring 300 W\"},"
+                               " {\"number\": 4, \"text\": \"trying 160 W\"},"
+                               " {\"number\": 5, \"text\": \"holds 160 W\"}]";
+    auto_(json_free) struct json *doc = NULL;
+
+    if (!ok(json_read("messages", text, strlen(text), &doc, NULL) == 0, "messages"))
+        return;
+    for (size_t i = 0; i < n_elements(cases); i++)
+        is_int((long long)job_notes_known(json_root(doc), cases[i].number, cases[i].text),
+               (long long)cases[i].known, "%s", cases[i].name);
+}
+
 /* The report of a job on boards whose figures have these reasons. */
 static char *report_of(uint32_t first, uint32_t second)
 {
@@ -190,5 +218,6 @@ int main(void)
     reasons();
     by_gpu();
     found_late();
+    notes();
     return done();
 }

@@ -338,6 +338,44 @@ static void joiners(void)
     loop_child_free(other);
 }
 
+/* A cap in watts on boards of two kinds, and on one whose range is unknown. */
+static void ranges(void)
+{
+    struct loop_child *first = train("1", ANNA), *other = train("0", ANNA);
+    struct node_job run = {.reg = {.source = JOB_RUN,
+                                   .name = "train",
+                                   .uid = ANNA,
+                                   .boards = 2,
+                                   .group = "ranks",
+                                   .pid = loop_child_pid(first)},
+                           .cap.mw = 350000,
+                           .page_fd = -1};
+    pid_t pid = loop_child_pid(other);
+    uint64_t id = 0;
+    uw_error err = {""};
+
+    ok(start_node(), "a node");
+    run_s(10);
+    uint64_t capped = begin(&chief, &run);
+    is_int(join(&chief, pid, 1, &id, &err), -ERANGE,
+           "a board that does not take its cap");
+    ok(strstr(err.text, ": 350 W is outside 150..300 W"), "… %s", err.text);
+    is_int((long)entry_of(capped)->given, 2, "is not added");
+    board_view(boards_at(node_boards(w.node), 0))->has_limits = false;
+    is_int(join(&chief, pid, 1, &id, &err), -ENOTSUP, "one of unknown range: %s",
+           err.text);
+    run.reg.boards = 1;
+    run.reg.group = NULL;
+    run.reg.pid = pid;
+    is_int(node_job_begin(w.node, &chief, &run, &id, &err), -ENOTSUP,
+           "nor does a job with a cap begin there: %s", err.text);
+    (void)loop_child_kill(first, 9);
+    (void)loop_child_kill(other, 9);
+    run_s(10);
+    loop_child_free(first);
+    loop_child_free(other);
+}
+
 int main(void)
 {
     static void (*const parts[])(void) = {squatting, named_twice, registered, given_away,
@@ -350,5 +388,9 @@ int main(void)
         parts[i]();
         close_world();
     }
+    scene_boards = "boards: [{model: v100}, {model: a100}]\n";
+    if (ok(open_world(), "a world of two kinds of boards"))
+        ranges();
+    close_world();
     return done();
 }
