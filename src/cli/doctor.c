@@ -327,6 +327,11 @@ static bool forgets(const struct survey_board *b)
     return b->info.has_persistence && !b->info.persistence;
 }
 
+static bool hides_persistence(const struct survey_board *b)
+{
+    return !b->info.has_persistence;
+}
+
 static bool is_sliced(const struct survey_board *b)
 {
     return b->info.mig_enabled;
@@ -345,8 +350,11 @@ static void judge_modes(const struct survey *s, struct findings *ret)
         if (!s->about.simulated)
             finding_remedy(ret, "sudo nvidia-smi -pm 1, or sudo systemctl enable --now "
                                 "nvidia-persistenced");
+    } else if (collect(s, hides_persistence, which, sizeof which) > 0) {
+        finding_add(ret, "persistence", FINDING_NOTE,
+                    "unknown on board %s, whose driver does not report it", which);
     } else {
-        finding_add(ret, "persistence", FINDING_OK, "not known to be off on any board");
+        finding_add(ret, "persistence", FINDING_OK, "on for all boards");
     }
     if (collect(s, is_sliced, which, sizeof which) > 0) {
         finding_add(ret, "mig", FINDING_WARN,
@@ -443,7 +451,7 @@ static void judge_writers(const struct doctor_facts *f, struct findings *ret)
     }
     if (n == 0)
         finding_add(ret, "writers", FINDING_OK,
-                    "no other program that is known to set limits runs");
+                    "no other program that sets limits was found");
 }
 
 static void judge_functions(const struct doctor_facts *f, struct findings *ret)
