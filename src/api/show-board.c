@@ -230,6 +230,7 @@ void show_explain(struct json_out *o, const struct node_view *v, size_t i)
     show_mw(o, "most_mw", c->verdict.most_mw);
     json_out_bool(o, "at_once", c->verdict.at_once);
     show_mw(o, "floor_mw", c->bounds.floor_mw);
+    json_out_bool(o, "original_known", c->original_known);
     json_out_object(o, "bounds");
     limits(o, c);
     settable(o, c);

@@ -59,7 +59,7 @@ static void why_original(const struct caps_view *cap, double target_w, char *buf
             cap->original_known
                 ? "%g W: the limit found at the start, no claim is lower"
                 : "%g W: the limit found, no claim is lower; an earlier daemon "
-                  "may have left it, as the original limit is not known yet",
+                  "may have left it: the original limit is not confirmed yet",
             target_w);
 }
 

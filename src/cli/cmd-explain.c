@@ -17,6 +17,15 @@ static struct figure watts(double w)
     return isnan(w) ? (struct figure){"unknown"} : figure_watts(w);
 }
 
+/* The text is wrapped below its own first column, which follows head. */
+static void print_line(const char *head, const char *text)
+{
+    unsigned at = text_columns(head);
+
+    (void)fputs(head, stdout);
+    text_wrap(stdout, at, at, text);
+}
+
 static struct figure at_most(const struct json_value *claim)
 {
     struct figure t;
@@ -55,7 +64,7 @@ static void print_claims(const struct json_value *claims)
         text_wrap(stdout, at, at, text);
         const char *state = take_text(c, "state");
         if (*state && take_claim_status(c) != CAPS_MET)
-            printf("           %s\n", state);
+            print_line("           ", state);
     }
 }
 
@@ -74,17 +83,18 @@ static void print_jobs(const struct json_value *jobs)
         (void)snprintf(text, sizeof text, "%llu %s: %s%s%.250s",
                        (unsigned long long)take_u64(j, "id"), who, goal,
                        *goal ? ": " : "", state);
-        (void)fputs(i == 0 ? "  jobs       " : "             ", stdout);
-        text_wrap(stdout, 13, 13, text);
+        print_line(i == 0 ? "  jobs       " : "             ", text);
     }
 }
 
 static void print_withdrawn(const struct json_value *lost)
 {
     const char *text = take_text(lost, "text");
+    char head[80];
 
+    (void)snprintf(head, sizeof head, "  withdrawn  %s  ", take_text(lost, "utc"));
     if (*text)
-        printf("  withdrawn  %s  %s\n", take_text(lost, "utc"), text);
+        print_line(head, text);
 }
 
 /* The position on the ramp, while the ramp moves. */
@@ -120,7 +130,7 @@ static void print_clock(const struct json_value *clock, bool unrestored)
                     unrestored ? " (not confirmed)" : "");
     text_wrap(stdout, (unsigned)at, 13, take_text(clock, "why"));
     if (*text)
-        printf("             %s\n", text);
+        print_line("             ", text);
 }
 
 static void print_others(const struct json_value *v)
@@ -147,6 +157,21 @@ static void print_others(const struct json_value *v)
         printf("\n");
 }
 
+static void print_original(const struct json_value *v)
+{
+    const struct json_value *bounds = json_get(v, "bounds");
+    bool known = !json_get(v, "original_known") || /* an older daemon */
+                 take_bool(v, "original_known");
+    char text[200];
+
+    (void)snprintf(text, sizeof text, "%s%s, board %s to %s, default %s",
+                   watts(take_mw(bounds, "original_mw")).t,
+                   known ? "" : " (the limit found, not confirmed yet)",
+                   watts(take_mw(bounds, "min_mw")).t, watts(take_mw(bounds, "max_mw")).t,
+                   watts(take_mw(bounds, "default_mw")).t);
+    print_line("  original   ", text);
+}
+
 static void print_board(const struct json_value *v)
 {
     const struct json_value *cap = json_get(v, "cap"), *bounds = json_get(v, "bounds");
@@ -157,8 +182,7 @@ static void print_board(const struct json_value *v)
            take_text(v, "uuid"),
            take_bool(v, "dry_run") ? "  (dry run: nothing is written)" : "");
     printf("  in force   %s\n", watts(take_mw(v, "enforced_mw")).t);
-    (void)fputs("  target     ", stdout);
-    text_wrap(stdout, 13, 13, take_text(cap, "why"));
+    print_line("  target     ", take_text(cap, "why"));
     print_ramp(v);
     print_claims(json_get(v, "claims"));
     print_jobs(json_get(v, "jobs"));
@@ -168,9 +192,7 @@ static void print_board(const struct json_value *v)
                                   ? "not known yet"
                                   : watts(take_mw(v, "floor_mw")).t);
     printf(" (%.0f %% of the demand)\n", 100 * take_number(cls, "floor"));
-    printf("  original   %s, board %s to %s, default %s\n",
-           watts(take_mw(bounds, "original_mw")).t, watts(take_mw(bounds, "min_mw")).t,
-           watts(take_mw(bounds, "max_mw")).t, watts(take_mw(bounds, "default_mw")).t);
+    print_original(v);
     if (take_mw(bounds, "lowest_mw") > take_mw(bounds, "min_mw") ||
         take_mw(bounds, "highest_mw") < take_mw(bounds, "max_mw"))
         printf("             root's range %s to %s\n",
@@ -179,7 +201,7 @@ static void print_board(const struct json_value *v)
     if (json_get(v, "clock"))
         print_clock(json_get(v, "clock"), take_bool(v, "unrestored"));
     take_cap_state(cap, state, sizeof state);
-    printf("  state      %s\n", state);
+    print_line("  state      ", state);
     print_others(v);
 }
 

@@ -70,6 +70,9 @@ def refused(node, d):
     status, made = claim(d, gpu="0", clock="300 MHz")
     t.ok(uwtest.wait_for(lambda: "600..1410 MHz, the range of the actuator" in explain(d, 0)["claims"][0]["state"]),
          "under root's range: refused by the actuator, and the claim says so", explain(d, 0))
+    p = node.run("underwatt", "explain", "0")
+    t.ok("the range of the actuator" in " ".join(p.stdout.split()) and max(map(len, p.stdout.splitlines())) <= 80,
+         "explain wraps the reason", p.stdout)
     t.equal(node.board(0)["locked_max_mhz"], 0, "nothing is locked")
     d.ask("DELETE", f"/v1/claims/{made['id']}")
 
