@@ -97,15 +97,6 @@ struct figure figure_watts(double w)
     return f;
 }
 
-struct figure figure_mean_watts(double w)
-{
-    struct figure f = figure_watts(w);
-
-    if (!isnan(w))
-        (void)snprintf(f.t + strlen(f.t), sizeof f.t - strlen(f.t), " (1-2 s)");
-    return f;
-}
-
 unsigned text_next(const char **text)
 {
     mbstate_t state = {0};

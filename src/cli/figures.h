@@ -23,10 +23,6 @@ bool figure_told(double v, double half);
 struct figure figure_saved(double v, double half, const char *unit);
 /* "41.2 W", "236.9 W", "300 W", "1033 W"; "-" where it is unknown (NaN). */
 struct figure figure_watts(double w);
-/* The mean power of a live line with its window, that of core/meter/mean: "236.9 W
- * (1-2 s)"; "-" where it is unknown (NaN).
- */
-struct figure figure_mean_watts(double w);
 /* "45 s", "15 min", "7.5 h", "12 d"; "-" where it is unknown (NaN). */
 struct figure figure_time(double s);
 

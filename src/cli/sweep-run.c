@@ -95,7 +95,7 @@ static int on_live(struct loop_timer *timer, uint64_t now_ns, void *user)
     else
         (void)fprintf(stderr, "\r\033[Krun %zu of %zu: %s, %.0f s, %s%s\r", now.run,
                       now.n_plan, view_watts(now.cap_mw, watts), now.time_s,
-                      figure_mean_watts(now.power_w).t, left);
+                      figure_watts(now.power_w).t, left);
     (void)fflush(stderr);
     r->line_there = true;
     return 0;

@@ -69,9 +69,12 @@ static enum search_status plain_status(const struct tuner *t, char *ret, size_t 
         return SAY(SEARCH_WALKS, "restores the original limits");
     uint32_t mw = t->step.cap_mw;
     uint32_t low = by[s].is == SEARCH_MEASURES ? board_caps_below_mw(&t->caps, mw) : 0;
+    char window[24] = "";
+    if (t->search) /* a cap by name has the windows before it alone */
+        (void)snprintf(window, sizeof window, " (window %u)", t->report.windows + 1);
     if (by[s].is == SEARCH_WALKS || by[s].is == SEARCH_MEASURES)
-        (void)snprintf(ret, size, "%s %.0f W (window %u)", by[s].text,
-                       w_of_mw(low ? low : mw), t->report.windows + 1);
+        (void)snprintf(ret, size, "%s %.0f W%s", by[s].text, w_of_mw(low ? low : mw),
+                       window);
     else
         (void)snprintf(ret, size, "%s", by[s].text);
     return by[s].is;

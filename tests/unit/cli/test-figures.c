@@ -34,8 +34,6 @@ static void figures(void)
         is_str(figure_joules(joules[i].j).t, joules[i].text, joules[i].text);
     for (size_t i = 0; i < n_elements(watts); i++)
         is_str(figure_watts(watts[i].w).t, watts[i].text, watts[i].text);
-    is_str(figure_mean_watts(236.94).t, "236.9 W (1-2 s)", "a mean with its window");
-    is_str(figure_mean_watts(NAN).t, "-", "no window for what is unknown");
     is_str(figure_time(599).t, "599 s", "seconds");
     is_str(figure_time(600).t, "10 min", "minutes");
     is_str(figure_time(36000).t, "10.0 h", "hours");
