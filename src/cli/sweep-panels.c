@@ -16,23 +16,27 @@ static struct value value_of(const struct view *v, unsigned q, size_t i)
 {
     const struct sweep *s = v->sweep;
     const struct sweep_point *p = &s->point[i], *ref = &s->point[s->ref];
+    double half_e = sweep_half(p->energy_se_j, p->runs);
+    double half_t = sweep_half(p->time_se_s, p->runs);
+    double half_p = sweep_half(p->power_sd_w / sqrt(p->runs), p->runs);
 
     switch (q) {
     case Q_CAP:
         return (struct value){p->cap_mw / 1000.0, 0};
     case Q_POWER:
-        return (struct value){p->power_w, p->power_sd_w};
+        return (struct value){p->power_w, half_p};
     case Q_ENERGY:
-        return scaled(p->energy_j, p->energy_sd_j, view_energy_unit(v).scale);
+        return scaled(p->energy_j, half_e, view_energy_unit(v).scale);
     case Q_TIME:
-        return scaled(p->time_s, p->time_sd_s, view_time_unit(v).scale);
+        return scaled(p->time_s, half_t, view_time_unit(v).scale);
     case Q_E_REL:
-        return scaled(p->energy_j, p->energy_sd_j, 1 / ref->energy_j);
+        return scaled(p->energy_j, half_e, 1 / ref->energy_j);
     case Q_T_REL:
-        return scaled(p->time_s, p->time_sd_s, 1 / ref->time_s);
+        return scaled(p->time_s, half_t, 1 / ref->time_s);
     default:
-        return (struct value){sweep_value(s, &s->optimum[q - Q_GOAL].goal, i),
-                              sweep_value_se(s, &s->optimum[q - Q_GOAL].goal, i)};
+        return (struct value){
+            sweep_value(s, &s->optimum[q - Q_GOAL].goal, i),
+            sweep_half(sweep_value_se(s, &s->optimum[q - Q_GOAL].goal, i), p->runs)};
     }
 }
 

@@ -139,8 +139,9 @@ static void put_method(const struct view *v, FILE *to)
         "default "
         "limit, and less is better. A cap lies on the Pareto front when no other one "
         "costs "
-        "less of both energy and time. Bars show one standard deviation of a run (of EDP "
-        "and EDS: the standard error) where caps were measured more than once.</p>\n",
+        "less of both energy and time. Bars show the 95 % interval of the mean where "
+        "caps "
+        "were measured more than once.</p>\n",
         to);
 }
 

@@ -10,12 +10,14 @@ struct row {
     bool scatter; /* some points have several runs */
 };
 
-/* The standard error of a mean; blank for one run. */
-static void put_se(const struct row *row, const struct sweep_point *p, double se,
-                   FILE *to)
+/* Half of the 95 % interval of a mean, se its standard error; blank for one run. */
+static void put_half(const struct row *row, const struct sweep_point *p, double se,
+                     FILE *to)
 {
+    double half = sweep_half(se, p->runs);
+
     if (row->scatter && p->runs > 1)
-        (void)fprintf(to, "  %5.2f %%", 100 * se);
+        (void)fprintf(to, "  %5.*f %%", half < 0.99995 ? 2 : 0, 100 * half);
     else if (row->scatter)
         (void)fprintf(to, "%9s", "");
 }
@@ -29,12 +31,12 @@ static void put_figures(const struct row *row, const struct sweep_point *p, FILE
 
     (void)fprintf(to, "  %9s  %8.1f W", view_watts(p->cap_mw, watts), p->power_w);
     (void)fprintf(to, "  %9.*f %s", view_digits(e), e, row->energy.name);
-    put_se(row, p, p->energy_se_j / p->energy_j, to);
+    put_half(row, p, p->energy_se_j / p->energy_j, to);
     (void)fprintf(to, "  %8s",
                   is_ref ? ""
                          : view_change(p->energy_j / ref->energy_j - 1, false, change));
     (void)fprintf(to, "  %9.*f %s", view_digits(t), t, row->time.name);
-    put_se(row, p, p->time_se_s / p->time_s, to);
+    put_half(row, p, p->time_se_s / p->time_s, to);
     if (!is_ref)
         (void)fprintf(to, "  %8s",
                       view_change(p->time_s / ref->time_s - 1, false, change));
@@ -47,10 +49,10 @@ static void put_header(const struct row *row, FILE *to)
 
     (void)fprintf(to, "%-13s  %9s  %10s  %*s", "", "cap", "mean power", wide, "energy");
     if (row->scatter)
-        (void)fprintf(to, "  %7s", "+-se");
+        (void)fprintf(to, "  %7s", "+-");
     (void)fprintf(to, "  %8s  %*s", "change", wide_t, "time");
     if (row->scatter)
-        (void)fprintf(to, "  %7s", "+-se");
+        (void)fprintf(to, "  %7s", "+-");
     (void)fprintf(to, "  %8s\n", "change");
 }
 
@@ -84,7 +86,7 @@ static void put_buys(const struct view *v, FILE *to)
     }
 }
 
-static void put_ends(const struct view *v, FILE *to)
+static void put_ends(const struct view *v, bool scatter, FILE *to)
 {
     const struct sweep *s = v->sweep;
     char drift[300];
@@ -95,6 +97,8 @@ static void put_ends(const struct view *v, FILE *to)
     for (size_t i = 0; i < s->n; i++)
         front += s->point[i].pareto;
     (void)fprintf(to, "\nPareto front: %zu of %zu caps.", front, s->n);
+    if (scatter)
+        (void)fputs("\n+-: half of the 95 % interval of a mean.", to);
     view_drift(v, false, drift, sizeof drift);
     if (drift[0])
         (void)fprintf(to, "\n%s", drift);
@@ -125,6 +129,6 @@ int view_table(const struct view *v, FILE *to, uw_error *err)
         (void)fprintf(to, "%-13s", view_goal_title(v, g, name));
         put_figures(&row, &s->point[s->optimum[g].point], to);
     }
-    put_ends(v, to);
+    put_ends(v, row.scatter, to);
     return ferror(to) ? fail(err, -EIO, "cannot write the table") : 0;
 }

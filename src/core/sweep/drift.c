@@ -23,6 +23,11 @@ static double student_95(double df)
     return 1.96 + 2.4 / df; /* within 0.2 % of the table */
 }
 
+double sweep_half(double se, unsigned runs)
+{
+    return runs > 1 ? student_95(runs - 1) * se : 0;
+}
+
 static double log_of(const struct sweep_run *run, bool energy)
 {
     return log(energy ? run->energy_j : run->time_s);

@@ -125,6 +125,10 @@ size_t sweep_best(const struct sweep *sweep, const struct goal *goal);
  * the reference (assumes independent errors of time and energy); 0 without repetitions.
  */
 double sweep_value_se(const struct sweep *sweep, const struct goal *goal, size_t point);
+/* Half of the 95 % interval (Student's t) of a mean of `runs` runs with the standard
+ * error se; 0 for one run.
+ */
+double sweep_half(double se, unsigned runs);
 
 /* ---- drift ---- */
 

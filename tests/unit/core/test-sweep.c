@@ -263,6 +263,9 @@ static void test_drift(void)
     is_near(d.time_change, 0, 1e-9, "drift: none left");
     ok(d.known && !d.drifts, "drift: nothing said any more");
 
+    is_near(sweep_half(2, 5), 2 * 2.776, 1e-9, "half of a mean of 5 runs: Student's t");
+    is_near(sweep_half(2, 1), 0, 0, "one run has none");
+
     /* Scatter alone is no drift. */
     static const double scatter[] = {100, 103, 99, 102, 98, 101, 100.5};
     for (size_t i = 0; i < 7; i++)
