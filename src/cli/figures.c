@@ -25,6 +25,14 @@ static struct scale scale_of(double j)
     return (struct scale){1, "J"};
 }
 
+const char *figure_joules_unit(double j, double *ret_factor)
+{
+    struct scale s = scale_of(j);
+
+    *ret_factor = s.factor;
+    return s.unit;
+}
+
 struct figure figure_joules(double j)
 {
     struct figure f = {"-"};

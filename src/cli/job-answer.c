@@ -113,7 +113,10 @@ static void take_report(const struct json_value *search, struct job_answer *a)
     r->restored = !r->restore[0];
     for (size_t i = 0; i < json_count(caps) && r->n_caps < TUNER_CAPS_MAX; i++) {
         const struct json_value *c = json_at(caps, i);
-        a->cap[r->n_caps] = (struct tuner_cap){mw_of(c, "cap_mw"), mean_of(c)};
+        a->cap[r->n_caps] = (struct tuner_cap){.cap_mw = mw_of(c, "cap_mw"),
+                                               .mean = mean_of(c),
+                                               .value.v = take_number(c, "value"),
+                                               .value.rse = take_number(c, "value_rse")};
         if (a->cap[r->n_caps].cap_mw >=
             (r->reference_mw ? r->reference_mw : r->original_mw))
             a->account.reference = a->cap[r->n_caps].mean;

@@ -28,7 +28,7 @@ static void print_whys(uint32_t whys, FILE *to)
                       meter_why_text(whys & ~(whys - 1), name, sizeof name), words);
 }
 
-enum { CELL = 64, CELL_COLUMNS = 17 };
+enum { CELL = 64, CELL_COLUMNS = 17, ENERGY_COLUMN = 15, VALUE_COLUMN = 17 };
 
 /* "1.500 ± 0.030 kJ", at the right of its columns. */
 static const char *energy_cell(const struct meter_result *e, char ret[CELL])
@@ -226,29 +226,82 @@ static int by_cap(const void *a, const void *b)
     return (x->cap_mw < y->cap_mw) - (x->cap_mw > y->cap_mw);
 }
 
+/* A column of values with intervals in one unit, that of the least value. */
+struct column {
+    char head[32];
+    unsigned wide;
+    double factor; /* of the unit */
+};
+
+/* "EDP, kJ s" */
+static struct column column_of(const char *name, unsigned wide, double least,
+                               const char *per)
+{
+    struct column c = {.wide = wide};
+    const char *unit = figure_joules_unit(least, &c.factor);
+
+    (void)snprintf(c.head, sizeof c.head, "%s%s%s", name, unit, per);
+    return c;
+}
+
+static struct column value_column(const struct goal *goal, double least)
+{
+    if (goal->kind == GOAL_EDP)
+        return column_of("EDP, ", VALUE_COLUMN, least, " s");
+    if (goal->kind == GOAL_COST)
+        return column_of("cost, ", VALUE_COLUMN, least, "");
+    return (struct column){"EDS", VALUE_COLUMN, 1};
+}
+
+static void put_value(const struct column *c, double v, double rse, FILE *to)
+{
+    struct figure f = figure_within(v / c->factor, WITHIN_95 * rse * v / c->factor, "");
+    unsigned wide = text_columns(f.t);
+
+    (void)fprintf(to, "  %*s%s", wide < c->wide ? (int)(c->wide - wide) : 0, "", f.t);
+}
+
+static const char *cap_mark(bool reference, bool held)
+{
+    if (reference)
+        return held ? "  (ref, held)" : "  (reference)";
+    return held ? "  (held)" : "";
+}
+
 /* The measured caps, the highest first. */
-static void print_caps(const struct tuner_report *t, FILE *to)
+static void print_caps(const struct job_run *j, const struct tuner_report *t, FILE *to)
 {
     struct tuner_cap cap[TUNER_CAPS_MAX];
     size_t n = t->n_caps < TUNER_CAPS_MAX ? t->n_caps : TUNER_CAPS_MAX;
     uint32_t reference_mw = t->reference_mw ? t->reference_mw : t->original_mw;
-    char cell[CELL];
+    double least_j = INFINITY, least = INFINITY;
 
-    for (size_t i = 0; i < n; i++)
+    for (size_t i = 0; i < n; i++) {
         cap[i] = t->cap[i];
+        least_j = fmin(least_j, savings_mean_energy(&cap[i].mean));
+        least = fmin(least, cap[i].value.v);
+    }
+    if (n == 0)
+        return;
     qsort(cap, n, sizeof *cap, by_cap);
+    struct column energy = column_of("", ENERGY_COLUMN, least_j, " a step");
+    struct column value = value_column(&j->goal, least);
+    (void)fprintf(to, "  caps      W  s a step  %*s", ENERGY_COLUMN, energy.head);
+    if (isfinite(least))
+        (void)fprintf(to, "  %*s", VALUE_COLUMN, value.head);
+    (void)fputs(" windows\n", to);
     for (size_t i = 0; i < n; i++) {
         const struct savings_mean *mean = &cap[i].mean;
         bool held = t->holding && t->reached && cap[i].cap_mw == t->held_mw;
-        double e = savings_mean_energy(mean), s = savings_mean_time(mean);
+        double s = savings_mean_time(mean);
         struct within step = within(s, WITHIN_95 * savings_mean_time_rse(mean) * s);
-        struct meter_result energy = {
-            .energy_j = e, .half_j = WITHIN_95 * savings_mean_energy_rse(mean) * e};
-        (void)fprintf(
-            to, "         %4.0f W  %8.*f s/step %s/step  %u window%s%s%s\n",
-            w_of_mw(cap[i].cap_mw), step.places, step.v, energy_cell(&energy, cell),
-            mean->windows, mean->windows == 1 ? "" : "s",
-            cap[i].cap_mw >= reference_mw ? "  (reference)" : "", held ? "  (held)" : "");
+        (void)fprintf(to, "         %4.0f  %8.*f", w_of_mw(cap[i].cap_mw), step.places,
+                      step.v);
+        put_value(&energy, savings_mean_energy(mean), savings_mean_energy_rse(mean), to);
+        if (isfinite(least))
+            put_value(&value, cap[i].value.v, cap[i].value.rse, to);
+        (void)fprintf(to, " %7u%s\n", mean->windows,
+                      cap_mark(cap[i].cap_mw >= reference_mw, held));
     }
 }
 
@@ -274,7 +327,7 @@ static void print_tuner(const struct job_run *j, const struct job_result *r, FIL
                       "  from   %.0f W, not the original: others' claims allowed no more "
                       "in the reference windows\n",
                       w_of_mw(t->reference_mw));
-    print_caps(t, to);
+    print_caps(j, t, to);
     print_saved(t, to);
     if (s->cost_known)
         (void)fprintf(to,
@@ -323,7 +376,7 @@ void job_report_text(const struct job_run *j, const struct job_result *r, FILE *
                       "were not read%s\n",
                       r->stood_s, r->tuner ? "; a cap ends after 2.5 s of that" : "");
     if (r->measured) {
-        (void)fprintf(to, "  energy %s, mean power %s\n",
+        (void)fprintf(to, "  energy %s (95 %% interval), mean power %s\n",
                       figure_joules_within(r->energy_j, r->half_j).t,
                       figure_watts(r->power_w).t);
         print_boards(r, to);

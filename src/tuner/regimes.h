@@ -10,6 +10,7 @@
 #include <stdint.h>
 
 #include "board/energy-sum.h"
+#include "core/optimum/goal.h"
 #include "core/optimum/search.h"
 #include "tuner/savings.h"
 #include "tuner/whole-job.h"
@@ -19,6 +20,7 @@ enum { TUNER_CAPS_MAX = 64, TUNER_REGIMES_MAX = 16 };
 struct tuner_cap { /* a measured cap */
     uint32_t cap_mw;
     struct savings_mean mean;
+    struct goal_value value; /* of a step, by the goal; only in a report */
 };
 
 struct regimes {

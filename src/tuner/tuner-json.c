@@ -27,6 +27,8 @@ void tuner_caps_json(const struct tuner_report *r, struct json_out *o)
         json_out_double(o, "step_j", savings_mean_energy(m));
         json_out_double(o, "step_s_rse", savings_mean_time_rse(m));
         json_out_double(o, "step_j_rse", savings_mean_energy_rse(m));
+        json_out_double(o, "value", r->cap[i].value.v);
+        json_out_double(o, "value_rse", r->cap[i].value.rse);
         json_out_end(o);
     }
     json_out_end(o);

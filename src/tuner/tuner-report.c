@@ -1,8 +1,31 @@
 #include <inttypes.h>
+#include <math.h>
 #include <stdio.h>
 
 #include "base/units.h"
 #include "tuner/tuner-table.h"
+
+/* The goal's value of each measured cap. */
+static void value_caps(struct tuner *t)
+{
+    const struct savings_mean *ref = &regimes_savings(&t->regimes)->reference;
+    struct goal_ref of = {.energy_j = savings_mean_energy(ref),
+                          .time_s = savings_mean_time(ref)};
+
+    for (size_t i = 0; i < t->o.n; i++)
+        of.pmax_w += w_of_mw(board_view(t->o.boards[i])->limits.max_mw);
+    for (size_t i = 0; i < t->regimes.n_caps; i++) {
+        struct tuner_cap *c = &t->regimes.cap[i];
+        const struct goal_step step = {
+            .energy_j = savings_mean_energy(&c->mean),
+            .time_s = savings_mean_time(&c->mean),
+            .energy_rse = savings_mean_energy_rse(&c->mean),
+            .time_rse = savings_mean_time_rse(&c->mean),
+        };
+        c->value = t->search ? goal_value_of(&t->o.goal, &step, &of)
+                             : (struct goal_value){NAN, NAN};
+    }
+}
 
 const struct tuner_report *tuner_report(struct tuner *t)
 {
@@ -30,6 +53,7 @@ const struct tuner_report *tuner_report(struct tuner *t)
     t->report.board_lost = t->left_for == TUNER_LEFT_FOR_BOARDS;
     t->report.n_regimes = t->regimes.n;
     t->report.n_caps = t->regimes.n_caps;
+    value_caps(t);
     t->report.checks = t->check.checks;
     t->report.gap_checks = t->gap.probes;
     savings_saved(t->regimes.savings, t->regimes.n, &t->report.saved);

@@ -131,6 +131,34 @@ double goal_relative(const struct goal *g, double energy_j, double time_s,
     return goal_shape_value(&s, energy_j / ref->energy_j, time_s / ref->time_s);
 }
 
+struct goal_value goal_value_of(const struct goal *g, const struct goal_step *step,
+                                const struct goal_ref *ref)
+{
+    double e = step->energy_j, t = step->time_s;
+    double parts[2] = {0}; /* of energy and of time, in the value */
+
+    switch (g->kind) {
+    case GOAL_EDP:
+        return (struct goal_value){e * t, hypot(step->energy_rse, step->time_rse)};
+    case GOAL_EDS:
+        parts[0] = (g->param - 1) / g->param * e / ref->energy_j;
+        parts[1] = t / ref->time_s / g->param;
+        break;
+    case GOAL_COST:
+        parts[0] = g->param * e;
+        parts[1] = (1 - g->param) * ref->pmax_w * t;
+        break;
+    case GOAL_ENERGY:
+    case GOAL_SLOWDOWN:
+    case GOAL_TIME:
+    default:
+        return (struct goal_value){NAN, NAN};
+    }
+    double v = parts[0] + parts[1];
+    double error = hypot(parts[0] * step->energy_rse, parts[1] * step->time_rse);
+    return (struct goal_value){v, error / v};
+}
+
 struct goal_shape goal_shape_of(const struct goal *g, const struct goal_ref *ref)
 {
     struct goal_shape s = {.we = 1, .bound = INFINITY};

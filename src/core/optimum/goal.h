@@ -50,6 +50,18 @@ const char *goal_text(const struct goal *g, char buf[GOAL_TEXT_MAX]);
 /* What the value of the objective is called, as in "lower EDP". */
 const char *goal_noun(enum goal_kind kind);
 
+/* The value of a step by which caps are judged: EDP in J s, EDS, cost in J; NAN where it
+ * is the energy or the time itself.  rse: relative standard errors of energy and time.
+ */
+struct goal_step {
+    double energy_j, time_s, energy_rse, time_rse;
+};
+struct goal_value {
+    double v, rse;
+};
+struct goal_value goal_value_of(const struct goal *g, const struct goal_step *step,
+                                const struct goal_ref *ref);
+
 /* The objective as defined above, divided by its value at the reference.  Smaller is
  * better.
  */

@@ -113,8 +113,38 @@ static void test_family(void)
     }
 }
 
+/* The value of a step, and its error: 3 % of the energy, 4 % of the time. */
+static void test_value_of(void)
+{
+    static const struct goal_ref ref = {.energy_j = 200, .time_s = 2, .pmax_w = 300};
+    static const struct goal_step step = {150, 2.5, 0.03, 0.04};
+    static const struct {
+        const char *goal;
+        double v, error; /* error: absolute; NAN: no value of its own */
+    } cases[] = {
+        {"energy", NAN, NAN},           {"time", NAN, NAN},
+        {"slowdown:1.1", NAN, NAN},     {"edp", 375, 0.05 * 375}, /* 150 x 2.5 */
+        {"eds:2", 1.0, 0.02741464025},  /* 0.375 +- 0.01125, 0.625 +- 0.025 */
+        {"cost:0.5", 450, 15.16781111}, /* 75 +- 2.25, 375 +- 15 */
+    };
+
+    for (size_t i = 0; i < n_elements(cases); i++) {
+        struct goal g;
+        if (!ok(goal_parse(cases[i].goal, &g, NULL) == 0, "%s", cases[i].goal))
+            continue;
+        struct goal_value got = goal_value_of(&g, &step, &ref);
+        if (isnan(cases[i].v)) {
+            ok(isnan(got.v) && isnan(got.rse), "%s: none of its own", cases[i].goal);
+            continue;
+        }
+        is_near(got.v, cases[i].v, 1e-9, "%s: value", cases[i].goal);
+        is_near(got.v * got.rse, cases[i].error, 1e-6, "%s: error", cases[i].goal);
+    }
+}
+
 int main(void)
 {
+    test_value_of();
     test_parse();
     test_values();
     test_family();
