@@ -196,6 +196,7 @@ static void begin_hold(struct tuner *t)
     bool begins = other || t->regimes.stretch.kind != STRETCH_HOLD ||
                   (above && !board_caps_stand(&t->caps)); /* the limit was raised */
     t->lowers = begins && above;
+    trials_end(&t->trials, other);
     if (begins)
         tuner_note(&t->notes, other, "%s %.0f W: %s",
                    t->lowers ? "lowers the cap to" : "holds", w_of_mw(t->step.cap_mw),
@@ -227,6 +228,25 @@ static int go_to(struct tuner *t, uint32_t mw)
     return r < 0 ? r : tuner_arrive(t);
 }
 
+static bool is_measured(const struct tuner *t, uint32_t cap_mw)
+{
+    for (size_t i = 0; i < t->regimes.n_caps; i++)
+        if (t->regimes.cap[i].cap_mw == cap_mw)
+            return true;
+    return false;
+}
+
+static void begin_trial(struct tuner *t, bool reference)
+{
+    const struct search_step *step = &t->step;
+
+    regimes_turn(&t->regimes, reference ? STRETCH_REFERENCE : STRETCH_SEARCH);
+    if (reference)
+        trials_reference(&t->trials, step->cap_mw, step->why, t->search != NULL);
+    else
+        trials_begin(&t->trials, step->cap_mw, step->why, is_measured(t, step->cap_mw));
+}
+
 int do_go(struct tuner *t, const void *what)
 {
     uint64_t now = loop_now_ns(t->o.loop);
@@ -244,10 +264,7 @@ int do_go(struct tuner *t, const void *what)
         tuner_note(&t->notes, false, "measuring %.0f W (%s)", w_of_mw(t->step.cap_mw),
                    t->step.why);
     } else {
-        regimes_turn(&t->regimes, reference ? STRETCH_REFERENCE : STRETCH_SEARCH);
-        tuner_note(&t->notes, t->search != NULL, "%s %.0f W (%s)",
-                   reference ? "measuring" : "trying", w_of_mw(t->step.cap_mw),
-                   t->step.why);
+        begin_trial(t, reference);
     }
     progress_period_rest(t->o.period);
     return go_to(t, target(t));

@@ -25,6 +25,7 @@
 #include "tuner/rest.h"
 #include "tuner/safe-cap.h"
 #include "tuner/slack-search.h"
+#include "tuner/trials.h"
 #include "tuner/tuner.h"
 #include "tuner/window-energy.h"
 
@@ -103,6 +104,7 @@ struct tuner {
     bool started;        /* steps, reported or inferred, were certain at some time */
     bool holding;        /* a cap was chosen or resumed, report.held_mw */
     struct tuner_notes notes;
+    struct trials trials; /* what is noted of them */
     struct loop_timer *timer;
     struct search *search; /* NULL: a cap asked for by name */
     struct search_step step;

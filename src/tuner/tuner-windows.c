@@ -75,6 +75,7 @@ void tuner_new_regime(struct tuner *t, const struct search_window *now)
 static int changed(struct tuner *t, const struct search_window *w, bool one)
 {
     t->report.changes++;
+    trials_end(&t->trials, true);
     tuner_note(&t->notes, true, "the job has changed: searches again");
     tuner_new_regime(t, one && w->energy_rse < 1 ? w : NULL);
     t->holding = false; /* the next hold belongs to the new regime */
@@ -182,12 +183,12 @@ static void search_judge(struct tuner *t, const struct search_window *w, bool tr
     uw_error err;
 
     int r = search_on_window(t->search, w, &err);
-    if (r < 0)
+    if (r < 0) {
         tuner_note(&t->notes, true, "a window was skipped: %s", err.text);
-    else if (trial)
+    } else if (trial) {
         search_trial(t->search, w->cap_mw, t->holding ? t->report.held_mw : 0, text);
-    if (text[0])
-        tuner_note(&t->notes, true, "%s", text);
+        trials_result(&t->trials, text);
+    }
 }
 
 int do_judge(struct tuner *t, const void *what)

@@ -421,6 +421,7 @@ static void init_parts(struct tuner *t)
                  !(o->slack > 0 && o->n >= 2);
 
     t->notes = (struct tuner_notes){o->note, o->user};
+    t->trials.notes = &t->notes;
     t->caps = (struct board_caps){
         .table = o->caps,
         .of = o->caps_of,
