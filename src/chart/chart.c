@@ -258,7 +258,7 @@ static const struct {
     double x, y; /* direction to the middle of the text */
 } ways[] = {{1, -0.6}, {-1, -0.6}, {1, 0.6},  {-1, 0.6},  {1, 0},   {-1, 0},
             {0, -1},   {0, 1},     {0.5, -1}, {-0.5, -1}, {0.5, 1}, {-0.5, 1}};
-enum { RINGS = 9 };
+enum { RINGS = 13 };
 
 static void draw_leader(struct canvas *c, struct spot at, double off, struct box label)
 {
@@ -266,8 +266,9 @@ static void draw_leader(struct canvas *c, struct spot at, double off, struct box
     double ey = fmax(label.y, fmin(at.y, label.y + label.h));
     double d = hypot(ex - at.x, ey - at.y), s = d > 0 ? off * 0.8 / d : 0;
 
-    canvas_line(c, (struct spot){at.x + (ex - at.x) * s, at.y + (ey - at.y) * s},
-                (struct spot){ex, ey}, pen_line(INK_AXIS, 1));
+    struct spot from = {at.x + (ex - at.x) * s, at.y + (ey - at.y) * s}, to = {ex, ey};
+    canvas_line(c, from, to, pen_line(INK_AXIS, 1));
+    labels_take_line(c, from, to, 1);
 }
 
 bool labels_put(struct canvas *c, struct spot at, double off, const struct type *type,

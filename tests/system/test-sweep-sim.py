@@ -251,9 +251,25 @@ def test_bad(folder):
          p.stderr)
 
 
+def test_labels(folder):
+    """No name of a mark lies on the line of the goal's bound, T = 1.05."""
+    path, svg = str(folder / "l.svg"), "{http://www.w3.org/2000/svg}"
+    for board in ("v100", "rtx6000", "a100", "h100"):
+        for work in ("resnet50", "alexnet", "vgg19", "inception4"):
+            run("--sim", board, "--workload", work, "--svg", path)
+            tree = ElementTree.parse(path)
+            lines = [re.fullmatch(r"M([\d.]+) [\d.]+L([\d.]+) [\d.]+", e.get("d")) for e in tree.iter(f"{svg}path") if e.get("stroke-dasharray")]
+            bound = [float(m[1]) for m in lines if m and m[1] == m[2]]
+            names = {e.text: float(e.get("x")) for e in tree.iter(f"{svg}text")
+                     if e.get("font-weight") == "bold" and re.match("(default|min |slowdown).*: ", e.text or "")}
+            on = [name for name, x in names.items() if any(abs(x - b) < 3.5 * len(name) for b in bound)]
+            t.ok(len(bound) == 1 and names and not on, f"{board} {work}: the line T = 1.05 is free", f"{bound} {names}")
+
+
 test_paper()
 test_json()
 with tempfile.TemporaryDirectory() as where:
     test_pictures(pathlib.Path(where))
+    test_labels(pathlib.Path(where))
     test_bad(pathlib.Path(where))
 t.done()
