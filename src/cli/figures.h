@@ -15,7 +15,8 @@ struct figure {
 struct figure figure_joules(double j);
 /* "67.5 ± 4.6 kJ", with the digits of base/within.h; "-" where either is NaN. */
 struct figure figure_within(double v, double half, const char *unit);
-/* The unit in which figure_joules() shows j; *ret_factor: joules of one. */
+/* The unit of an energy j in all views but reports over jobs: J, kJ, MJ, GJ; *ret_factor:
+ * joules of one. */
 const char *figure_joules_unit(double j, double *ret_factor);
 /* The same as figure_within(), in the unit of j. */
 struct figure figure_joules_within(double j, double half_j);

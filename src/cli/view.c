@@ -3,6 +3,8 @@
 #include <math.h>
 #include <string.h>
 
+#include "cli/figures.h"
+
 static const char *const names[SWEEP_METRICS] = {"E", "EDP", "EDS(2)", "EDS(1.5)"};
 
 const char *view_goal_name(const struct view *v, size_t optimum, char buf[VIEW_TEXT])
@@ -138,13 +140,11 @@ int view_digits(double value)
 
 struct view_unit view_energy_unit(const struct view *v)
 {
-    double j = v->sweep->point[v->sweep->ref].energy_j;
+    double factor;
+    const char *name =
+        figure_joules_unit(v->sweep->point[v->sweep->ref].energy_j, &factor);
 
-    if (j >= 5e6)
-        return (struct view_unit){1e-6, "MJ"};
-    if (j >= 2e3)
-        return (struct view_unit){1e-3, "kJ"};
-    return (struct view_unit){1, "J"};
+    return (struct view_unit){1 / factor, name};
 }
 
 struct view_unit view_time_unit(const struct view *v)

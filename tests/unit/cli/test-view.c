@@ -125,6 +125,23 @@ static void test_hostile(void)
     ok(strstr(page, "\\u003c/script") != NULL, "it is in the data, made harmless");
 }
 
+/* The unit of a job's energy is that of all other views. */
+static void test_unit(void)
+{
+    static const struct {
+        double j;
+        const char *unit;
+    } cases[] = {{900, "J"}, {1500, "kJ"}, {3e6, "MJ"}, {2e9, "GJ"}};
+    struct view v = view_of("./train", "./train");
+    double was = sweep->point[sweep->ref].energy_j;
+
+    for (size_t i = 0; i < n_elements(cases); i++) {
+        sweep->point[sweep->ref].energy_j = cases[i].j;
+        is_str(view_energy_unit(&v).name, cases[i].unit, "a unit");
+    }
+    sweep->point[sweep->ref].energy_j = was;
+}
+
 static void test_label(void)
 {
     static const struct {
@@ -202,6 +219,7 @@ int main(void)
         return 1;
     test_golden();
     test_hostile();
+    test_unit();
     test_label();
     test_odd_sweeps();
     test_full_disk();
