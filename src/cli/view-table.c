@@ -2,6 +2,7 @@
 #include <stdlib.h>
 
 #include "base/error.h"
+#include "cli/figures.h"
 #include "cli/view.h"
 
 struct row {
@@ -10,16 +11,18 @@ struct row {
     bool scatter; /* some points have several runs */
 };
 
-/* Half of the 95 % interval of a mean, se its standard error; blank for one run. */
+/* Half of the 95 % interval of a mean, in percent, se its relative standard error; blank
+ * for one run.
+ */
 static void put_half(const struct row *row, const struct sweep_point *p, double se,
                      FILE *to)
 {
-    double half = sweep_half(se, p->runs);
+    double half = 100 * sweep_half(se, p->runs);
 
     if (row->scatter && p->runs > 1)
-        (void)fprintf(to, "  %5.*f %%", half < 0.99995 ? 2 : 0, 100 * half);
+        (void)fprintf(to, " %5.*f", half < 99.5 ? 2 : 0, half);
     else if (row->scatter)
-        (void)fprintf(to, "%9s", "");
+        (void)fprintf(to, "%6s", "");
 }
 
 static void put_figures(const struct row *row, const struct sweep_point *p, FILE *to)
@@ -27,33 +30,35 @@ static void put_figures(const struct row *row, const struct sweep_point *p, FILE
     const struct sweep_point *ref = &row->v->sweep->point[row->v->sweep->ref];
     double e = p->energy_j * row->energy.scale, t = p->time_s * row->time.scale;
     bool is_ref = p == ref;
-    char change[VIEW_TEXT], watts[VIEW_TEXT];
+    char change[VIEW_TEXT];
 
-    (void)fprintf(to, "  %9s  %8.1f W", view_watts(p->cap_mw, watts), p->power_w);
-    (void)fprintf(to, "  %9.*f %s", view_digits(e), e, row->energy.name);
+    (void)fprintf(to, " %6.10g %8.1f", p->cap_mw / 1000.0, p->power_w);
+    (void)fprintf(to, "  %9.*f", view_digits(e), e);
     put_half(row, p, p->energy_se_j / p->energy_j, to);
-    (void)fprintf(to, "  %8s",
+    (void)fprintf(to, " %8s",
                   is_ref ? ""
                          : view_change(p->energy_j / ref->energy_j - 1, false, change));
-    (void)fprintf(to, "  %9.*f %s", view_digits(t), t, row->time.name);
+    (void)fprintf(to, " %8.*f", view_digits(t), t);
     put_half(row, p, p->time_se_s / p->time_s, to);
     if (!is_ref)
-        (void)fprintf(to, "  %8s",
+        (void)fprintf(to, " %8s",
                       view_change(p->time_s / ref->time_s - 1, false, change));
     (void)fputc('\n', to);
 }
 
 static void put_header(const struct row *row, FILE *to)
 {
-    int wide = 12 + (row->energy.name[1] ? 0 : -1), wide_t = row->time.name[1] ? 12 : 11;
+    char energy[VIEW_TEXT], time[VIEW_TEXT];
 
-    (void)fprintf(to, "%-13s  %9s  %10s  %*s", "", "cap", "mean power", wide, "energy");
+    (void)snprintf(energy, sizeof energy, "energy, %s", row->energy.name);
+    (void)snprintf(time, sizeof time, "time, %s", row->time.name);
+    (void)fprintf(to, "%-13s %6s %8s %10s", "", "cap, W", "mean, W", energy);
     if (row->scatter)
-        (void)fprintf(to, "  %7s", "+-");
-    (void)fprintf(to, "  %8s  %*s", "change", wide_t, "time");
+        (void)fprintf(to, " %5s", "+- %");
+    (void)fprintf(to, " %8s %8s", "change", time);
     if (row->scatter)
-        (void)fprintf(to, "  %7s", "+-");
-    (void)fprintf(to, "  %8s\n", "change");
+        (void)fprintf(to, " %5s", "+- %");
+    (void)fprintf(to, " %8s\n", "change");
 }
 
 static void put_title(const struct view *v, FILE *to)
@@ -99,10 +104,10 @@ static void put_ends(const struct view *v, bool scatter, FILE *to)
     (void)fprintf(to, "\nPareto front: %zu of %zu caps.", front, s->n);
     if (scatter)
         (void)fputs("\n+-: half of the 95 % interval of a mean.", to);
+    (void)fputc('\n', to);
     view_drift(v, false, drift, sizeof drift);
     if (drift[0])
-        (void)fprintf(to, "\n%s", drift);
-    (void)fputc('\n', to);
+        text_wrap(to, 0, 0, drift);
     for (size_t g = 0; g < SWEEP_OPTIMA; g++) {
         size_t at = s->optimum[g].point;
         if (at == 0 && at != s->ref && s->point[0].cap_mw > v->least_mw)
