@@ -3,6 +3,7 @@
 #include <errno.h>
 #include <inttypes.h>
 #include <math.h>
+#include <stdarg.h>
 #include <stdlib.h>
 #include <string.h>
 #include <time.h>
@@ -67,6 +68,22 @@ static void print_boards(const struct job_result *r, FILE *to)
     print_whys(whys, to);
 }
 
+/* A label of 9 columns, and text that is wrapped behind it. */
+static void put_line(FILE *to, const char *label, const char *format, ...)
+    __attribute__((format(printf, 3, 4)));
+
+static void put_line(FILE *to, const char *label, const char *format, ...)
+{
+    char text[400];
+    va_list args;
+
+    va_start(args, format);
+    (void)vsnprintf(text, sizeof text, format, args);
+    va_end(args);
+    (void)fprintf(to, "%-9s", label);
+    text_wrap(to, 9, 9, text);
+}
+
 static void print_saved(const struct tuner_report *t, FILE *to)
 {
     const struct savings_saved *s = &t->saved;
@@ -74,33 +91,30 @@ static void print_saved(const struct tuner_report *t, FILE *to)
     if (!s->known) {
         bool compared =
             t->n_regimes > 0 && t->account[t->n_regimes - 1].reference.windows;
-        (void)fprintf(to, "  saved  unknown: no %s was measured\n",
-                      compared ? "window at the held cap" : "reference window");
+        put_line(to, "  saved", "unknown: no %s was measured",
+                 compared ? "window at the held cap" : "reference window");
         return;
     }
-    (void)fprintf(to, "  saved  %s%s (%s) in %.0f training steps, time x %s\n",
-                  figure_told(s->energy_j, s->half_j) ? ""
-                                                      : "not distinguishable from zero: ",
-                  figure_joules_within(s->energy_j, s->half_j).t,
-                  figure_within(100 * s->fraction, 100 * s->half, "%").t, s->steps,
-                  figure_within(s->slowdown, s->slowdown_half, "").t);
+    put_line(to, "  saved", "%s%s (%s) in %.0f training steps, time x %s",
+             figure_told(s->energy_j, s->half_j) ? "" : "not distinguishable from zero: ",
+             figure_joules_within(s->energy_j, s->half_j).t,
+             figure_within(100 * s->fraction, 100 * s->half, "%").t, s->steps,
+             figure_within(s->slowdown, s->slowdown_half, "").t);
     if (s->held_slowdown > 0)
-        (void)fprintf(to, "  time   whole job x %.3f, cap held x %.3f\n", s->slowdown,
-                      s->held_slowdown);
+        put_line(to, "  time", "whole job x %.3f, cap held x %.3f", s->slowdown,
+                 s->held_slowdown);
     if (s->pairs > 0)
-        (void)fprintf(
-            to,
-            "         compared with %u measurement%s of the original cap during "
-            "the hold, %.0f s, which cost %s\n",
-            s->pairs, s->pairs == 1 ? "" : "s", s->visits_s,
-            figure_joules(s->visits_cost_j).t);
+        put_line(to, "",
+                 "compared with %u measurement%s of the original cap during the hold, "
+                 "%.0f s, which cost %s",
+                 s->pairs, s->pairs == 1 ? "" : "s", s->visits_s,
+                 figure_joules(s->visits_cost_j).t);
     else
-        (void)fprintf(to, "         compared with windows at the original cap at the "
-                          "start alone\n");
+        put_line(to, "", "compared with windows at the original cap at the start alone");
     if (t->modelled)
-        (void)fprintf(
-            to, "  model  expects %.1f %% less energy and time x %.3f at the cap held\n",
-            100 * t->model_saving, t->model_slowdown);
+        put_line(to, "  model",
+                 "expects %.1f %% less energy and time x %.3f at the cap held",
+                 100 * t->model_saving, t->model_slowdown);
 }
 
 /* The unit that replaced the steps of a job that reported none. */
@@ -323,19 +337,19 @@ static void print_tuner(const struct job_run *j, const struct job_result *r, FIL
     print_held(j, t, to);
     print_capped(&r->capped, to);
     if (t->reference_mw && t->reference_mw + MW_PER_W <= t->original_mw)
-        (void)fprintf(to,
-                      "  from   %.0f W, not the original: others' claims allowed no more "
-                      "in the reference windows\n",
-                      w_of_mw(t->reference_mw));
+        put_line(to, "  from",
+                 "%.0f W, not the original: others' claims allowed no more in the "
+                 "reference windows",
+                 w_of_mw(t->reference_mw));
     print_caps(j, t, to);
     print_saved(t, to);
     if (s->cost_known)
-        (void)fprintf(to,
-                      "  search %.0f s, %zu caps; it took %s %s and %.1f s %s than the "
-                      "held cap would have\n",
-                      s->search_s, t->n_caps, figure_joules(fabs(s->cost_j)).t,
-                      s->cost_j < 0 ? "less" : "more", fabs(s->cost_s),
-                      s->cost_s < 0 ? "less" : "more");
+        put_line(to, "  search",
+                 "%.0f s, %zu caps; it took %s %s and %.1f s %s than the held cap would "
+                 "have",
+                 s->search_s, t->n_caps, figure_joules(fabs(s->cost_j)).t,
+                 s->cost_j < 0 ? "less" : "more", fabs(s->cost_s),
+                 s->cost_s < 0 ? "less" : "more");
     print_memory(t, to);
     if (t->changes || t->stalls)
         (void)fprintf(to, "  searched again %u time%s; %u stall%s\n", t->changes,

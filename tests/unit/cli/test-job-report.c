@@ -3,6 +3,7 @@
 #include <string.h>
 
 #include "base/auto.h"
+#include "cli/figures.h"
 #include "cli/job-node.h"
 #include "cli/job-report.h"
 #include "gpu/gpu.h"
@@ -158,6 +159,19 @@ static void found_late(void)
         .sum_we = 1e4, .sum_e = 1e4 * (e), .sum_e2 = 1e4 * (e) * (e)                  \
     }
 
+static unsigned widest(const char *text)
+{
+    unsigned most = 0;
+
+    for (size_t len; *text; text += len + (text[len] == '\n')) {
+        char line[400];
+        len = strcspn(text, "\n");
+        (void)snprintf(line, sizeof line, "%.*s", (int)len, text);
+        most = text_columns(line) > most ? text_columns(line) : most;
+    }
+    return most;
+}
+
 /* The measured caps stand in their order, whatever the order of the trials, with the
  * value of a goal that is not their energy or time.
  */
@@ -171,7 +185,19 @@ static void caps_sorted(void)
                                  .held_mw = 180000,
                                  .reached = true,
                                  .cap = caps,
-                                 .n_caps = 3};
+                                 .n_caps = 3,
+                                 .reference_mw = 290000,
+                                 .saved = {.known = true,
+                                           .steps = 123456,
+                                           .energy_j = 100,
+                                           .half_j = 1400,
+                                           .half = 0.013,
+                                           .slowdown = 1.00001,
+                                           .slowdown_half = 0.00056,
+                                           .pairs = 12,
+                                           .cost_known = true,
+                                           .cost_j = 3536,
+                                           .search_s = 317}};
     const struct cmd cmd = {.name = "run"};
     const struct job_run run = {
         .cmd = &cmd, .caps = JOB_CAPS_SEARCH, .goal = {.kind = GOAL_EDP}};
@@ -192,6 +218,9 @@ static void caps_sorted(void)
            "          180     0.600         950 ± 19           570 ± 16       2  (held)\n"
            "          153     0.700         900 ± 18           630 ± 17       1\n"),
        "the highest cap first, with its EDP: %s", said);
+    ok(strstr(said, "  saved  not distinguishable from zero: 100 ± 1400 J") &&
+           strstr(said, "\n         compared with 12 measurements") && widest(said) <= 80,
+       "no line has more than 80 columns, but %u", widest(said));
 }
 
 /* A job that ended before a cap was in force: no search failed where a cap was named. */
