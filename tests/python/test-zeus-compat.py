@@ -697,7 +697,7 @@ def shared(t, node):
     t.ok("refused" in told and "GPU 0" in told and "held by" in told, "a third one is refused board 0, with who has it", told)
     began = time.monotonic()
     told = set_by(a, 0)
-    t.ok(told.startswith(f"refused {node.board(0)['uuid']}: held by python3 (pid {b.pid}, uid "),
+    t.ok(told.startswith(f"refused {node.board(0)['uuid']}: held by underwatt (pid "),
          f"so is the first one, whose keeper holds another board: {told}, after {time.monotonic() - began:.1f} s", a.poll())
     b.stdin.write("\n")
     b.stdin.flush()
