@@ -345,11 +345,11 @@ static void print_tuner(const struct job_run *j, const struct job_result *r, FIL
     print_saved(t, to);
     if (s->cost_known)
         put_line(to, "  search",
-                 "%.0f s, %zu caps; it took %s %s and %.1f s %s than the held cap would "
+                 "%.0f s, %zu cap%s; it took %s %s and %.1f s %s than the held cap would "
                  "have",
-                 s->search_s, t->n_caps, figure_joules(fabs(s->cost_j)).t,
-                 s->cost_j < 0 ? "less" : "more", fabs(s->cost_s),
-                 s->cost_s < 0 ? "less" : "more");
+                 s->search_s, t->n_caps, t->n_caps == 1 ? "" : "s",
+                 figure_joules(fabs(s->cost_j)).t, s->cost_j < 0 ? "less" : "more",
+                 fabs(s->cost_s), s->cost_s < 0 ? "less" : "more");
     print_memory(t, to);
     if (t->changes || t->stalls)
         (void)fprintf(to, "  searched again %u time%s; %u stall%s\n", t->changes,

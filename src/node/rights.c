@@ -366,7 +366,9 @@ static int fail_percent(const struct rights *rs, const struct node_job *ask,
                 w_of_mw(v.range.max_mw ? v.range.max_mw : b->limits.max_mw));
 }
 
-/* Checks a cap by name on each board that the job may use. */
+/* Checks a cap by name on each board that the job may use.  A job that names no boards
+ * need not use those that cannot be capped.
+ */
 static int check_job_cap(const struct rights *rs, const struct node_who *who,
                          const struct node_job *ask, uw_error *err)
 {
@@ -376,7 +378,8 @@ static int check_job_cap(const struct rights *rs, const struct node_who *who,
     int r = 0;
 
     for (size_t i = 0; i < n_boards(rs) && r == 0; i++) {
-        if (ask->reg.boards && !(ask->reg.boards & (1ull << i)))
+        if (ask->reg.boards ? !(ask->reg.boards & (1ull << i))
+                            : !board_view(boards_at(rs->boards, i))->has_limits)
             continue;
         n++;
         cut += is_cut(rs, &ask->cap, i, &as.cap);

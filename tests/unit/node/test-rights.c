@@ -369,6 +369,10 @@ static void ranges(void)
     run.reg.pid = pid;
     is_int(node_job_begin(w.node, &chief, &run, &id, &err), -ENOTSUP,
            "nor does a job with a cap begin there: %s", err.text);
+    run.reg.boards = 0;
+    run.cap.mw = 200000;
+    is_int(node_job_begin(w.node, &chief, &run, &id, &err), 0,
+           "one that names no boards begins %s", err.text);
     (void)loop_child_kill(first, 9);
     (void)loop_child_kill(other, 9);
     run_s(10);
