@@ -426,11 +426,11 @@ static void see_stop(struct remote *r, uint64_t now_ns)
         return;
     r->stood_s += s_between(since_ns, now_ns);
     (void)snprintf(text, sizeof text,
-                   "this command did not run for %.0f s (SIGSTOP, or the machine was "
+                   "this command did not run for %.0f s%s (SIGSTOP, or the machine was "
                    "suspended): its boards were not read%s",
                    s_between(since_ns, now_ns),
-                   r->asked ? "; a cap ends when the command alone is stopped for 2.5 s"
-                            : "");
+                   loop_speed(r->loop) > 1 ? " of simulated time" : "",
+                   r->asked ? "; a cap that ended meanwhile is set again" : "");
     job_say(r, text);
 }
 
