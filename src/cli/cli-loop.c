@@ -59,6 +59,34 @@ static bool is_left(int signo)
            was.sa_handler == SIG_IGN;
 }
 
+static struct sigaction loops[NSIG]; /* the loop's own */
+static volatile sig_atomic_t sent[NSIG];
+
+static void on_arrival(int signo, siginfo_t *info, void *context)
+{
+    (void)context;
+    sent[signo] = info->si_code <= 0; /* SI_USER, SI_QUEUE, SI_TKILL */
+    loops[signo].sa_handler(signo);
+}
+
+/* The loop does not say who sent a signal: puts on_arrival() before its handler. */
+static void keep_sender(int signo)
+{
+    struct sigaction was;
+
+    if (sigaction(signo, NULL, &was) < 0 || was.sa_flags & SA_SIGINFO)
+        return;
+    loops[signo] = was;
+    was.sa_flags |= SA_SIGINFO;
+    was.sa_sigaction = on_arrival;
+    (void)sigaction(signo, &was, NULL);
+}
+
+bool cli_signal_sent(int signo)
+{
+    return sent[signo];
+}
+
 int cli_signals_new(struct loop *loop, size_t n, loop_signal_fn fn, void *user,
                     struct cli_signals *ret, uw_error *err)
 {
@@ -66,9 +94,13 @@ int cli_signals_new(struct loop *loop, size_t n, loop_signal_fn fn, void *user,
     int r = 0;
 
     (void)sigaction(SIGPIPE, &(struct sigaction){.sa_handler = SIG_IGN}, NULL);
-    for (size_t i = 0; i < n && r == 0; i++)
-        if (!is_left(signals[i]))
-            r = loop_signal_new(loop, signals[i], fn, user, &ret->source[i], err);
+    for (size_t i = 0; i < n && r == 0; i++) {
+        if (is_left(signals[i]))
+            continue;
+        r = loop_signal_new(loop, signals[i], fn, user, &ret->source[i], err);
+        if (r == 0)
+            keep_sender(signals[i]);
+    }
     return r;
 }
 

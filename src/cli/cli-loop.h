@@ -28,5 +28,9 @@ struct cli_signals {
 int cli_signals_new(struct loop *loop, size_t n, loop_signal_fn fn, void *user,
                     struct cli_signals *ret, uw_error *err);
 void cli_signals_free(struct cli_signals *s);
+/* Whether a process sent the last signo; false: the kernel, for a key of the terminal,
+ * to each process of the foreground.
+ */
+bool cli_signal_sent(int signo);
 
 #endif

@@ -490,8 +490,8 @@ static int on_signal(struct loop_signal *source, int signo, void *user)
         r->interrupt_ns = loop_now_ns(r->loop);
     }
     if (r->begin_ns && !r->ended) {
-        /* in the foreground of a terminal, CMD has received the key's signal, too */
-        if (!keys || tcgetpgrp(STDIN_FILENO) != getpgrp())
+        /* CMD has received the signal of a terminal's key, too */
+        if (!keys || cli_signal_sent(signo))
             (void)loop_child_kill(r->child, signo);
         return 0;
     }

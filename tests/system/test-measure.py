@@ -4,6 +4,7 @@ boards, whose joules."""
 import json
 import os
 import pathlib
+import pty
 import re
 import signal
 import subprocess
@@ -167,6 +168,29 @@ def signals(node):
     t.ok(p.returncode in (21, 22) and "time " in err, "Ctrl-C at a terminal: CMD decides, the report comes", f"{p.returncode} {err}")
 
 
+def keys(node):
+    """CMD in the foreground of a terminal gets a SIGINT once, whether a process or the terminal sends it."""
+    count = "n=0; trap 'n=$((n+1))' INT; echo ready; while [ $n = 0 ]; do sleep 0.1; done; sleep 0.5; exit $((20+n))"
+    command, env = node.command(["underwatt", "measure", "--", "bash", "-c", count]), node.env()
+    for how in ("kill -INT", "^C"):
+        pid, fd = pty.fork()
+        if pid == 0:
+            os.execve(command[0], command, env)
+        said = b""
+        while b"ready" not in said:
+            said += os.read(fd, 4096)
+        if how == "^C":
+            os.write(fd, b"\x03")
+        else:
+            os.kill(pid, signal.SIGINT)
+        ended = uwtest.wait_for(lambda: os.waitid(os.P_PID, pid, os.WEXITED | os.WNOHANG | os.WNOWAIT), 20)
+        if not ended:
+            os.kill(pid, signal.SIGTERM)
+        status = os.waitstatus_to_exitcode(os.waitpid(pid, 0)[1])
+        os.close(fd)
+        t.ok(ended and status == 21, f"{how} at a terminal reaches CMD once", (ended, status))
+
+
 def live(node):
     """The live line: '-' until CMD uses a board, then the mean power."""
     said = uwtest.on_terminal(node, "measure", "--", "sh", "-c", "sleep 2; " + " ".join(train("0", 60)), stream="stderr")
@@ -327,6 +351,6 @@ def play(*parts):
             part(world)
 
 
-uwtest.together(lambda: play(bad_input, status), lambda: play(streams, signals, live), lambda: play(hung), lambda: play(boards),
+uwtest.together(lambda: play(bad_input, status), lambda: play(streams, signals, keys, live), lambda: play(hung), lambda: play(boards),
                 lambda: play(truth), lambda: fast_job(5, 90), lambda: fast_job(50, 900), paused_world, several_boards)
 t.done()
