@@ -25,6 +25,9 @@ static int check_range(const struct sweep_range *g, uint32_t from, uint32_t to,
                     w_of_mw(g->max_mw - g->min_mw));
     if (from < g->min_mw || from > g->max_mw)
         return outside("--from", g->from_typed, from, g->min_mw, g->max_mw, err);
+    if (to >= g->min_mw && to < from)
+        return fail(err, -ERANGE, "--to: %s is below --from, %g W",
+                    watts_typed(g->to_typed, to, watts), w_of_mw(from));
     if (to < from || to > g->max_mw)
         return outside("--to", g->to_typed, to, from, g->max_mw, err);
     if ((to - from) / g->step_mw >= SWEEP_CAPS_MAX - 1)

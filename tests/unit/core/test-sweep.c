@@ -36,7 +36,9 @@ static const struct {
     {"to too high", {W(100), W(300), W(300), 0, W(301), W(5), NULL, NULL, NULL}, -ERANGE,
      "--to: 301 W is outside 100 W..300 W", 0, {0}},
     {"to under from", {W(100), W(300), W(300), W(200), W(150), W(5), NULL, NULL, NULL}, -ERANGE,
-     "--to: 150 W is outside 200 W..300 W", 0, {0}},
+     "--to: 150 W is below --from, 200 W", 0, {0}},
+    {"to under the range", {W(100), W(300), W(300), W(100), W(90), W(5), NULL, NULL, NULL}, -ERANGE,
+     "--to: 90 W is outside 100 W..300 W", 0, {0}},
     {"too many", {W(100), W(300), W(300), 0, 0, 50, NULL, NULL, NULL}, -ERANGE, "--step: 0.05 W makes more", 0, {0}},
 };
 /* clang-format on */
