@@ -217,7 +217,7 @@ static int add_range(struct selection *sel, const struct set *s, const char *ent
 }
 
 /* Finds a UUID or its beginning, with or without a prefix of id_forms; a part of such a
- * prefix alone selects nothing.
+ * prefix alone selects no single board.
  */
 static long by_id(const struct set *s, const char *id)
 {
@@ -233,7 +233,10 @@ static long by_id(const struct set *s, const char *id)
             found = by_uuid(s, full);
         }
     }
-    return found == NONE && whole ? by_uuid(s, id) : found;
+    if (found != NONE)
+        return found;
+    found = by_uuid(s, id);
+    return whole || found == SEVERAL ? found : NONE;
 }
 
 static int add_entry(struct selection *sel, const struct set *s, const char *entry,

@@ -162,6 +162,12 @@ int main(void)
     is_str(err.text, "no board '3': the only board is 0, see underwatt list",
            "one board");
     is_int(sel.n, 0, "… is none");
+    (void)select_list("GPU-", boards, N, &sel, &err);
+    is_str(err.text, "'GPU-' matches several boards: write more of the UUID",
+           "a prefix alone");
+    (void)select_list("GPU-", boards, 1, &sel, &err);
+    is_str(err.text, "no board 'GPU-': the only board is 0, see underwatt list",
+           "… of one board");
 
     (void)snprintf(info[7].name, sizeof info[7].name, "Quadro RTX 6000");
     is_int(select_cuda("1,0", NULL, boards, N, &sel, &err), SELECT_UNSURE,
