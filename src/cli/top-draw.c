@@ -553,8 +553,8 @@ static void draw_keys(const struct top *t, struct grid *g)
 {
     static const struct {
         const char *key, *does;
-    } keys[] = {{"F1", "Help  "}, {"F2", "Claims"}, {"F3", "Waste "}, {"F4", "Filter"},
-                {"F6", "Sort  "}, {"F9", "Freeze"}, {"F10", "Quit  "}};
+    } keys[] = {{"F1", "Help "}, {"F2", "Claims "}, {"F3", "Waste "}, {"F4", "Filter "},
+                {"F6", "Sort "}, {"F9", "Freeze "}, {"F10", "Quit "}};
     unsigned row = g->rows - 1, col = 0;
 
     if (t->typing) {

@@ -149,7 +149,8 @@ static void test_standard(void)
     ok(row_has(g, 9, "holding          300 "), "… in force, not the search's");
     ok(row_has(g, 10, "holding            - "), "… and unknown with one of them");
     set_up();
-    ok(row_has(g, 12, "F1Help  F2ClaimsF3Waste F4FilterF6Sort  F9FreezeF10Quit"), "keys");
+    ok(row_has(g, 12, "F1Help F2Claims F3Waste F4Filter F6Sort F9Freeze F10Quit"),
+       "keys");
     grid_free(g);
     g = drawn(24, 80, false);
     ok(row_has(g, 6, "GPU 0 power, 73 s, 150..150 W") && row_has(g, 12, "GPU 1 power"),
@@ -312,7 +313,7 @@ static void test_filter(void)
     ok(row_has(g, 4, "GPU 1 "), "one of which is picked");
     ok(row_has(g, list(g) + 1, "no job matches the filter"), "no job has that");
     is_row(g, 23,
-           "Filter: SEARCH of job 12 EscClear F1Help  F2ClaimsF3Waste F4FilterF6Sort  "
+           "Filter: SEARCH of job 12 EscClear F1Help F2Claims F3Waste F4Filter F6Sort "
            "F9Free",
            "the filter stands in the last line");
     grid_free(g);
