@@ -55,7 +55,8 @@ static int usage(FILE *to, int code)
 {
     (void)fputs("usage: underwatt-sim [--state DIR] COMMAND …\n\n", to);
     for (const struct sim_command *c = sim_commands; c->name; c++)
-        (void)fprintf(to, "  %-7s %s\n          %s\n", c->name, c->args, c->help);
+        (void)fprintf(to, "  %-*s%s\n          %s\n", *c->args ? 8 : 0, c->name, c->args,
+                      c->help);
     (void)fputs("\nunderwatt-sim --version shows the version.\n"
                 "All its output is simulated.  See underwatt-sim(1).\n",
                 to);
@@ -64,8 +65,8 @@ static int usage(FILE *to, int code)
 
 static int usage_of(const struct sim_command *c)
 {
-    (void)printf("usage: underwatt-sim [--state DIR] %s %s\n\n%s\n", c->name, c->args,
-                 c->help);
+    (void)printf("usage: underwatt-sim [--state DIR] %s%s%s\n\n%s\n", c->name,
+                 *c->args ? " " : "", c->args, c->help);
     return written(EXIT_OK);
 }
 

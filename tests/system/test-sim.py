@@ -2,6 +2,7 @@
 """underwatt-sim: start, status, exec, train, fault, reset, stop, as its users see them."""
 import os
 import pathlib
+import re
 import signal
 import struct
 import subprocess
@@ -61,8 +62,9 @@ def bad_input(tmp):
         t.ok(not (tmp / "w").exists(), "and nothing was made")
     for name in ("start", "status", "exec", "train", "fault", "reset", "stop"):
         p = sim("--state", tmp / "w", name, "--help")
-        t.ok(p.returncode == 0 and f" {name} " in p.stdout.splitlines()[0] and not p.stderr
+        t.ok(p.returncode == 0 and f" {name} " in p.stdout.splitlines()[0] + " " and not p.stderr
              and not (tmp / "w").exists(), f"{name} --help: its usage", p.stdout + p.stderr)
+        t.ok(not re.search(" $", p.stdout + sim("--help").stdout, re.M), "no line ends with a blank", p.stdout)
     for args in (["status"], ["stop"], ["fault", "0", "lost"], ["reset", "0"], ["train"]):
         p = sim("--state", tmp / "w", *args)
         t.ok(p.returncode == 1 and "simulated world" in p.stderr, f"{args[0]} without a world: 1",
