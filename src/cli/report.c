@@ -482,7 +482,7 @@ bool report_only(const struct json_value *report, char ret[REPORT_ONLY])
         (void)snprintf(user, sizeof user, "uid %llu",
                        (unsigned long long)take_u64(report, "only_uid"));
     (void)snprintf(ret, REPORT_ONLY,
-                   "%s%s%s%s%s%s%s%s alone; sums are of the whole node.",
+                   "%s%s%s%s%s%s%s%s alone; all sums but savings are of the whole node.",
                    job[0] ? "Only " : "Jobs", job, user[0] ? " of " : "", user,
                    label[0] ? " with " : "", label, label[0] ? "=" : "", value);
     return true;

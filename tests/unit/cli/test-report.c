@@ -374,7 +374,8 @@ static void test_pairs(void)
     auto_(mem_free) char *html = show(pairs, report_html);
 
     has(text, "Energy by label team and day from ");
-    has(text, "Only job 7 of anna with <b>=x alone; sums are of the whole node.");
+    has(text, "Only job 7 of anna with <b>=x alone; all sums but savings are of the "
+              "whole node.");
     has(text,
         "team                 day          GPU hours   mean W         kWh      saved, "
         "kWh\n<vision>             2026-01-01        1.00   1000.0       1.000      ~0 ± "
