@@ -16,7 +16,8 @@ static int run(const struct cli_env *env, int argc, char **argv)
 {
     struct jobs j = {.boards = env->boards};
     const struct opt opts[] = {
-        {"all", 'a', NULL, "include jobs that have ended", opt_flag, &j.all},
+        {"all", 'a', NULL, "include jobs that ended in the last minute", opt_flag,
+         &j.all},
         OPT_JSON(&j.json),
         OPT_BOARDS(&j.boards),
     };
