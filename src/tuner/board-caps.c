@@ -203,6 +203,18 @@ uint32_t board_caps_ceiling_mw(const struct board_caps *b, bool rules)
     return low;
 }
 
+uint32_t board_caps_other_mw(const struct board_caps *b)
+{
+    uint32_t low = 0;
+
+    for (size_t i = 0; i < b->n; i++) {
+        uint32_t mw = b->told[i].without_mw;
+        if (mw < b->asked_mw[i] && (!low || mw < low))
+            low = mw;
+    }
+    return low;
+}
+
 bool board_caps_hear(struct board_caps *b, size_t i, const struct claim_told *told,
                      const char *text)
 {

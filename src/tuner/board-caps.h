@@ -75,6 +75,11 @@ bool board_caps_stop(const struct board_caps *b);
  */
 uint32_t board_caps_ceiling_mw(const struct board_caps *b, bool rules);
 
+/* The lowest target of others' claims that is below the job's claim on its board; 0:
+ * none.
+ */
+uint32_t board_caps_other_mw(const struct board_caps *b);
+
 /* States the claim of each board; mw: the highest of them; each: each board's cap before
  * it is clamped to the board's range.  Of a claim that stands as it should only the
  * reason changes.

@@ -229,6 +229,35 @@ int tuner_late_aside(struct tuner *t)
     return is_ruled(t) ? rest(t) : hear_rules(t);
 }
 
+/* Whether a share of the node's budget, which may change often, limits a board. */
+static bool is_shared(const struct tuner *t)
+{
+    for (size_t i = 0; t->caps.table->share && i < t->caps.n; i++)
+        if (t->caps.table->share(t->caps.of, i))
+            return true;
+    return false;
+}
+
+/* Notes when another's claim below the cap by name begins and ends. */
+static void hear_other(struct tuner *t)
+{
+    uint32_t mw = board_caps_other_mw(&t->caps);
+    double cap_w = w_of_mw(t->report.held_mw);
+
+    if (t->search || !t->holding || t->state >= TUNER_LEFT || t->report.ruled ||
+        t->caps.commanded_mw != t->report.held_mw || t->other == (mw > 0))
+        return;
+    t->other = mw > 0;
+    if (t->other)
+        tuner_note(&t->notes, !is_shared(t),
+                   "another claim is lower than the cap of %.0f W: the limit goes to "
+                   "%.0f W",
+                   cap_w, w_of_mw(mw));
+    else
+        tuner_note(&t->notes, !is_shared(t),
+                   "no other claim is lower than the cap of %.0f W any more", cap_w);
+}
+
 /* Handles a change of the cap that others' claims allow, or of the limit in force. */
 static int hear_force(struct tuner *t)
 {
@@ -355,6 +384,7 @@ int tuner_on_told(struct tuner *t, size_t board, const struct claim_told *told,
     r = tuner_hear_boards(t, now);
     if (r >= 0)
         r = hear_rules(t);
+    hear_other(t);
     if (r >= 0)
         r = hear_force(t);
     tuner_check_first(t, now);

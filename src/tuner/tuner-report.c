@@ -1,6 +1,7 @@
 #include <inttypes.h>
 #include <math.h>
 #include <stdio.h>
+#include <string.h>
 
 #include "base/units.h"
 #include "tuner/tuner-table.h"
@@ -119,7 +120,7 @@ static enum search_status awaited_status(const struct tuner *t, char *ret, size_
                      seen ? "" : " (UNDERWATT_PROGRESS)");
 }
 
-enum search_status tuner_status(const struct tuner *t, char *ret, size_t size)
+static enum search_status own_status(const struct tuner *t, char *ret, size_t size)
 {
     bool hold = t->step.kind == SEARCH_HOLD && t->holding;
     enum tuner_state s = shown(t);
@@ -151,4 +152,16 @@ enum search_status tuner_status(const struct tuner *t, char *ret, size_t size)
     if (works && hold && s != TUNER_WALK)
         return SAY(SEARCH_HOLDS, "holds %.0f W", w_of_mw(t->step.cap_mw));
     return plain_status(t, ret, size);
+}
+
+enum search_status tuner_status(const struct tuner *t, char *ret, size_t size)
+{
+    enum search_status is = own_status(t, ret, size);
+    uint32_t mw = t->search ? 0 : board_caps_other_mw(&t->caps);
+    size_t n = strlen(ret);
+
+    if (mw && (is == SEARCH_HOLDS || is == SEARCH_WALKS))
+        (void)snprintf(ret + n, size - n, "; another claim is lower: %.0f W",
+                       w_of_mw(mw));
+    return is;
 }

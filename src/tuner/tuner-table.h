@@ -119,6 +119,7 @@ struct tuner {
     uint32_t aside_mw; /* that limit, while a rule is in force for a phase of the job
                           other than training; 0: no such rule */
     uint32_t ceiling_mw; /* highest cap that others' claims allow; UINT32_MAX: any */
+    bool other;          /* a cap by name: another claim is lower */
     bool first_seen;     /* the walk stops at the first cap since first_ns */
     struct step_mark
         first; /* the job's work at the first cap was reported up to this mark */

@@ -1,5 +1,6 @@
 /* A job's search waits in a hold, as slowdown:F leaves no time yet for the next cap: a
  * user's cap comes and goes, another daemon takes over, the held cap turns out too slow.
+ * Also: a user's cap below a job's cap by name comes and goes.
  *
  * Usage: test-waits [CASE]: all without.
  */
@@ -197,11 +198,66 @@ static void too_slow(void)
     scene_close(&s);
 }
 
+static uint64_t put_named(struct scene *s, uint32_t mw)
+{
+    struct claim claim = {.kind = CLAIM_NAMED, .mw = mw, .until_ns = CLAIM_FOREVER};
+    uint64_t id = 0;
+
+    (void)caps_claim(s->caps, 3, &claim, &id, NULL);
+    ok(id > 0, "another's claim of %.0f W", w_of_mw(mw));
+    return id;
+}
+
+static const char *state_of(struct scene *s)
+{
+    static struct searches_view v;
+
+    (void)searches_look(s->tunings, 1, &v);
+    return v.state;
+}
+
+static void lower_than_named(void)
+{
+    static const char begins[] = "1: another claim is lower than the cap of 180 W: the "
+                                 "limit goes to 160 W\n";
+    static const char ends[] =
+        "1: no other claim is lower than the cap of 180 W any more\n";
+    const struct play by_name = {
+        .workload = "resnet50", .boards = "2,3", .cap = "60%", .seconds = 3000};
+    struct scene s;
+
+    if (!scene_begin(&s, &by_name))
+        return;
+    pass(&s, 500);
+    uint64_t high = put_named(&s, 190000);
+    pass(&s, 2);
+    is_str(state_of(&s), "holds 180 W", "a claim above the cap changes nothing");
+    uint64_t low = put_named(&s, 160000);
+    pass(&s, 2);
+    ok(strstr(state_of(&s), "; another claim is lower: 160 W"), "a lower one: %s",
+       state_of(&s));
+    pass(&s, 100);
+    is_str(state_of(&s), "holds 180 W; another claim is lower: 160 W", "… in force");
+    ok(in_force(&s, 3) == 160000 && in_force(&s, 2) == 180000, "… on its board");
+    const char *at = strstr(s.said, begins);
+    ok(at && !strstr(at + 1, begins) && !strstr(s.said, ends), "it is noted once: %s",
+       s.said);
+    (void)caps_withdraw(s.caps, 3, low, NULL);
+    pass(&s, 100);
+    is_str(state_of(&s), "holds 180 W", "it is withdrawn");
+    at = strstr(s.said, ends);
+    ok(at && !strstr(at + 1, ends) && strstr(s.said, begins) < at, "… noted once: %s",
+       s.said);
+    (void)caps_withdraw(s.caps, 3, high, NULL);
+    scene_close(&s);
+}
+
 int main(int argc, char **argv)
 {
     static const struct scene_case cases[] = {
-        {"claim", claim_in_wait},  {"search", claim_in_search}, {"daemon", daemon_goes},
-        {"windows", windows_used}, {"slow", too_slow},
+        {"claim", claim_in_wait}, {"search", claim_in_search},
+        {"daemon", daemon_goes},  {"windows", windows_used},
+        {"slow", too_slow},       {"named", lower_than_named},
     };
 
     return play_cases(cases, n_elements(cases), argc, argv);
