@@ -1,6 +1,7 @@
 /* The view of a job's search. */
 #include <inttypes.h>
 #include <stdio.h>
+#include <string.h>
 
 #include "jobs/job-progress.h"
 #include "tuner/searches-inside.h"
@@ -56,6 +57,25 @@ static enum search_status status_of(const struct job_search *t,
     return tuner_status(t->tuner, ret, size);
 }
 
+/* Adds that another Underwatt holds a board of the job; its limit is in force there. */
+static void add_holder(const struct job_search *t, char *ret, size_t size)
+{
+    for (size_t i = 0; i < BOARDS_MAX; i++) {
+        struct caps_view v;
+        if (!(t->wanted & (1ull << i)))
+            continue;
+        caps_look(t->all->o.caps, i, &v);
+        if (!v.holder[0])
+            continue;
+        const char *end = strstr(v.holder, ", original ");
+        size_t n = strlen(ret), to = end ? (size_t)(end - v.holder) : strlen(v.holder);
+        (void)snprintf(ret + n, size - n, "; GPU %u is %.*s",
+                       board_view(boards_at(t->all->o.boards, i))->info->index, (int)to,
+                       v.holder);
+        return;
+    }
+}
+
 bool searches_look(struct searches *ts, uint64_t job, struct searches_view *ret)
 {
     struct job_search *t = searches_find(ts, job);
@@ -71,6 +91,8 @@ bool searches_look(struct searches *ts, uint64_t job, struct searches_view *ret)
         searches_ask_text(&t->ask, ret->goal, sizeof ret->goal);
     show_report(t->tuner ? tuner_report(t->tuner) : &t->report, ret);
     ret->status = status_of(t, ret->report, ret->state, sizeof ret->state);
+    if (t->tuner && !t->closing && ret->status != SEARCH_IS_OVER)
+        add_holder(t, ret->state, sizeof ret->state);
     return true;
 }
 

@@ -198,6 +198,8 @@ def other_writer(t, node, d):
     state = wait(lambda: (lambda j: j and "waits for its boards" in j["search"]["state"] and j["search"]["state"])(
         job_of(node, "waiting")))
     t.ok(state, "the daemon's job waits for the board", jobs(node))
+    by = f"; GPU 5 is held by underwatt (pid {local.p.pid}, uid {os.geteuid()})"
+    t.equal(state, "waits for its boards" + by, "… and says for whose")
     p = node.run("underwatt", "explain", "5")
     t.ok(f"state      {held}\n" in p.stdout, "`underwatt explain` says who has it", p.stdout)
     t.ok(": waits for its boards" in p.stdout, "and which job waits", p.stdout)
@@ -229,14 +231,15 @@ def not_reached(t, node, d):
     t.ok(wait(lambda: limit(node, 5) == 200000), "a local run holds a board", local.said())
     run = Run(node, "--cap", "160 W", "--gpus", "5", "--name", "beside", "--", *train("5", 120))
     state = lambda name: ((job_of(node, name) or {}).get("search") or {}).get("state") or ""
-    t.ok(wait(lambda: state("beside").startswith("measures at 200 W")), "a job beside it measures at the limit in force", jobs(node))
+    by = f"; GPU 5 is held by underwatt (pid {local.p.pid}, uid {os.geteuid()})"
+    t.ok(wait(lambda: state("beside") == "measures at 200 W" + by), "a job beside it measures at the limit in force, and says whose it is", jobs(node))
     t.equal(run.p.wait(uwtest.PATIENCE), 0, "a job beside it")
     r = run.report()
     t.ok(not r["reached"] and r["lowest_mw"] is None and r["restored"] and "RESTORED" not in run.said(),
          "… its cap was not in force, and nothing of it is left", [run.said(), r])
     run = Run(node, "--cap", "260 W", "--gpus", "5", "--name", "silent", "--", "sleep", "1000")
     reason = lambda: [c["why"] for c in d.ask("GET", "/v1/claims")[1]["claims"] if c["cap_mw"] == 260000]
-    t.ok(wait(lambda: state("silent") == "waits for its boards" and "the cap of 260 W is set when the board can be held" in run.said()),
+    t.ok(wait(lambda: state("silent") == "waits for its boards" + by and "the cap of 260 W is set when the board can be held" in run.said()),
          "a cap that cannot begin says what it waits for", [run.said(), jobs(node)])
     local.p.terminate()
     local.p.wait(uwtest.PATIENCE)
@@ -260,7 +263,7 @@ def waits_beside_a_claim(t, node, d):
         job = job_of(node, name) or {}
         state = (job.get("search") or {}).get("state") or ""
         seen.extend([state] if state not in seen else [])
-        return state == "waits for its boards" and job["steps"] >= steps
+        return state.startswith("waits for its boards; GPU 5 is held by ") and job["steps"] >= steps
     t.ok(uwtest.wait_for(lambda: waits("steps", 100), step=0.01), "a job beside that claim waits, too", seen)
     os.kill(job_of(node, "steps")["pid"], signal.SIGTERM)
     runs["steps"].p.wait(uwtest.PATIENCE)
