@@ -226,7 +226,8 @@ static void ask_hold(struct caps_board *b)
                 : actuator_hold(act, b->info->uuid, caps_on_hold, b);
     if (r == 0) {
         /* The state after a failure is kept until the retry is answered. */
-        if (b->failed_with == ACTUATOR_DONE && !b->others.again)
+        if (b->state == CAPS_FREE ||
+            (b->failed_with == ACTUATOR_DONE && !b->others.again))
             caps_set_state(b, CAPS_HOLDING, "");
         return;
     }

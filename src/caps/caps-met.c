@@ -81,7 +81,8 @@ void caps_claim_look(const struct caps_view *v, const struct claim *claim,
 {
     const char *text = v->text[0] ? v->text : names_word(NAMES_CAP_STATE, v->state);
     bool held = v->state == CAPS_HELD || v->state == CAPS_FREE;
-    bool stays = held && !v->ramping && v->text[0]; /* as rounded by the driver */
+    bool others = v->holder[0] && v->state == CAPS_HOLDING; /* to be refused */
+    bool stays = held && !v->ramping && v->text[0];         /* as rounded by the driver */
 
     *ret = (struct caps_claim_look){.why = CAPS_UNMET_NONE};
     if (claim->mhz) {
@@ -98,8 +99,8 @@ void caps_claim_look(const struct caps_view *v, const struct claim *claim,
         unmet(CAPS_UNMET_RANGE, range, ret);
     } else if (v->dry_run) {
         unmet(CAPS_UNMET_DRY_RUN, "dry run", ret);
-    } else if (!held && v->state != CAPS_HOLDING) {
-        unmet(CAPS_UNMET_NOT_HELD, text, ret);
+    } else if (others || (!held && v->state != CAPS_HOLDING)) {
+        unmet(CAPS_UNMET_NOT_HELD, others ? v->holder : text, ret);
     } else if (v->failed || stays) {
         unmet(v->failed ? CAPS_UNMET_FAILED : CAPS_UNMET_ROUNDED, text, ret);
     } else {

@@ -656,32 +656,37 @@ static void test_steps_refused(void)
 static void test_hold(void)
 {
     struct scene *s = begin("holds that fail", 0, &conf);
-    struct actuator_reply other = {.result = ACTUATOR_TAKEN};
+    struct actuator_reply other = {.result = ACTUATOR_TAKEN, .text = "held by a test"};
 
     scene_actuator(s);
-    claim(s, 0, CLAIM_HARD, 200);
+    uint64_t id = claim(s, 0, CLAIM_HARD, 200);
     answer(s, 0, ACTUATOR_TAKEN, 0, "held by another Underwatt, process 7");
     is_state(s, 0, CAPS_LOST, "another Underwatt holds it");
     memcpy(other.uuid, act->asked[0].uuid, sizeof other.uuid);
     caps_on_actuator(s->caps, ACTUATOR_EVENT_BOARD, &other);
+    withdraw(s, 0, id);
+    id = claim(s, 0, CLAIM_HARD, 200);
+    is_state(s, 0, CAPS_HOLDING, "the next claim is not answered yet");
+    is_met(s, 0, id, CAPS_NOT_MET, "not in force: held by a test");
+    answer(s, 1, ACTUATOR_TAKEN, 0, "held by another Underwatt, process 7");
     other.result = ACTUATOR_DONE;
     caps_on_actuator(s->caps, ACTUATOR_EVENT_BOARD, &other);
-    is_asked(2, HOLD, 0, "tried again when that has ended");
-    answer(s, 1, ACTUATOR_UNKNOWN, 0, "is still being restored");
+    is_asked(3, HOLD, 0, "tried again when that has ended");
+    answer(s, 2, ACTUATOR_UNKNOWN, 0, "is still being restored");
     pass(s, 1.1);
-    is_asked(3, HOLD, 0, "and again");
-    answer(s, 2, ACTUATOR_YIELDED, 0, "this session leaves it alone");
+    is_asked(4, HOLD, 0, "and again");
+    answer(s, 3, ACTUATOR_YIELDED, 0, "this session leaves it alone");
     is_state(s, 0, CAPS_YIELDED, "another's limit");
     is_int(look(s, 0).bounds.original_mw, W(300),
            "which is not told: the original stays");
     claim(s, 0, CLAIM_HARD, 190);
-    is_asked(4, AGAIN_FOUND, 0, "a new claim: as it means to");
-    answer(s, 3, ACTUATOR_DENIED, 0, "no right");
+    is_asked(5, AGAIN_FOUND, 0, "a new claim: as it means to");
+    answer(s, 4, ACTUATOR_DENIED, 0, "no right");
     is_state(s, 0, CAPS_DENIED, "no right");
     claim(s, 0, CLAIM_HARD, 180);
-    is_asked(5, AGAIN_FOUND, 0, "a new claim is answered at once");
-    answer(s, 4, ACTUATOR_DONE, W(300), "");
-    is_asked(6, LIMIT, W(180), "held, and set");
+    is_asked(6, AGAIN_FOUND, 0, "a new claim is answered at once");
+    answer(s, 5, ACTUATOR_DONE, W(300), "");
+    is_asked(7, LIMIT, W(180), "held, and set");
     scene_free(s);
 }
 
