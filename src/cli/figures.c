@@ -154,10 +154,13 @@ void text_wrap(FILE *to, unsigned at, unsigned indent, const char *text)
 void text_wrap_in(FILE *to, unsigned width, unsigned at, unsigned indent,
                   const char *text)
 {
-    bool first = true; /* first word of the line */
+    static const char within[] = " ± "; /* "1.5 ± 0.2" is one word */
+    bool first = true;                  /* first word of the line */
 
     while (*text) {
         size_t len = strcspn(text, " ");
+        if (strncmp(text + len, within, strlen(within)) == 0)
+            len += strlen(within) + strcspn(text + len + strlen(within), " ");
         unsigned n = columns_of(text, len);
         if (!first && at + 1 + n > width) {
             (void)fprintf(to, "\n%*s", (int)indent, "");

@@ -385,10 +385,10 @@ void job_report_text(const struct job_run *j, const struct job_result *r, FILE *
         (void)fprintf(to, ", %" PRIu64 " steps", r->steps);
     (void)fprintf(to, "\n");
     if (r->stood_s > 0)
-        (void)fprintf(to,
-                      "  stop   this command did not run for %.0f s of it: its boards "
-                      "were not read%s\n",
-                      r->stood_s, r->tuner ? "; a cap ends after 2.5 s of that" : "");
+        put_line(to, "  stop",
+                 "this command did not run for %.0f s of it: its boards were not read%s",
+                 r->stood_s,
+                 r->tuner ? "; a cap that ended meanwhile was set again" : "");
     if (r->measured) {
         (void)fprintf(to, "  energy %s (95 %% interval), mean power %s\n",
                       figure_joules_within(r->energy_j, r->half_j).t,

@@ -77,6 +77,10 @@ static void wrapped(void)
     } cases[] = {
         {"", "0123456789\n", "nothing"},
         {" a  b", "0123456789 a b\n", "blanks count once"},
+        {"aaaaaaaaa aaaaaaaaa aaaaaaaaa aaaaaaaaa aaaaaaaaa aaaaaaaaa 1.04 ± 0.001 s",
+         "0123456789aaaaaaaaa aaaaaaaaa aaaaaaaaa aaaaaaaaa aaaaaaaaa aaaaaaaaa\n"
+         "    1.04 ± 0.001 s\n",
+         "a value and its interval stay together"},
         {"aaaaaaaaa aaaaaaaaa aaaaaaaaa aaaaaaaaa aaaaaaaaa aaaaaaaaa aaaaaaaaaa",
          "0123456789aaaaaaaaa aaaaaaaaa aaaaaaaaa aaaaaaaaa aaaaaaaaa aaaaaaaaa "
          "aaaaaaaaaa\n",
