@@ -131,32 +131,33 @@ double goal_relative(const struct goal *g, double energy_j, double time_s,
     return goal_shape_value(&s, energy_j / ref->energy_j, time_s / ref->time_s);
 }
 
+/* The parts of energy and of time in the cost of a step at the reference, J. */
+static double cost_of_energy(const struct goal *g, const struct goal_ref *ref)
+{
+    return g->param * ref->energy_j;
+}
+
+static double cost_of_time(const struct goal *g, const struct goal_ref *ref)
+{
+    return (1 - g->param) * ref->pmax_w * ref->time_s;
+}
+
 struct goal_value goal_value_of(const struct goal *g, const struct goal_step *step,
                                 const struct goal_ref *ref)
 {
-    double e = step->energy_j, t = step->time_s;
-    double parts[2] = {0}; /* of energy and of time, in the value */
+    struct goal_shape s = goal_shape_of(g, ref);
+    double e = step->energy_j / ref->energy_j, t = step->time_s / ref->time_s;
 
-    switch (g->kind) {
-    case GOAL_EDP:
-        return (struct goal_value){e * t, hypot(step->energy_rse, step->time_rse)};
-    case GOAL_EDS:
-        parts[0] = (g->param - 1) / g->param * e / ref->energy_j;
-        parts[1] = t / ref->time_s / g->param;
-        break;
-    case GOAL_COST:
-        parts[0] = g->param * e;
-        parts[1] = (1 - g->param) * ref->pmax_w * t;
-        break;
-    case GOAL_ENERGY:
-    case GOAL_SLOWDOWN:
-    case GOAL_TIME:
-    default:
+    if (s.product)
+        return (struct goal_value){step->energy_j * step->time_s,
+                                   hypot(step->energy_rse, step->time_rse)};
+    if (g->kind != GOAL_EDS && g->kind != GOAL_COST)
         return (struct goal_value){NAN, NAN};
-    }
-    double v = parts[0] + parts[1];
-    double error = hypot(parts[0] * step->energy_rse, parts[1] * step->time_rse);
-    return (struct goal_value){v, error / v};
+    double v = goal_shape_value(&s, e, t);
+    double error = hypot(s.we * e * step->energy_rse, s.wt * t * step->time_rse);
+    double of_ref =
+        g->kind == GOAL_COST ? cost_of_energy(g, ref) + cost_of_time(g, ref) : 1;
+    return (struct goal_value){of_ref * v, error / v};
 }
 
 struct goal_shape goal_shape_of(const struct goal *g, const struct goal_ref *ref)
@@ -170,12 +171,9 @@ struct goal_shape goal_shape_of(const struct goal *g, const struct goal_ref *ref
     case GOAL_EDS:
         s.we = (g->param - 1) / g->param;
         break;
-    case GOAL_COST: {
-        double e = g->param * ref->energy_j,
-               t = (1 - g->param) * ref->pmax_w * ref->time_s;
-        s.we = e / (e + t);
+    case GOAL_COST:
+        s.we = cost_of_energy(g, ref) / (cost_of_energy(g, ref) + cost_of_time(g, ref));
         break;
-    }
     case GOAL_SLOWDOWN:
         s.bound = g->param;
         break;
