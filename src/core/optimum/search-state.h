@@ -26,6 +26,7 @@ struct search {
     struct level levels[LEVELS_MAX];
     size_t n_levels;
     bool has_reference;
+    bool rises;            /* the reference is to be measured at a higher cap */
     size_t reference;      /* its level is at unbound_mw, where that is known */
     uint32_t reference_mw; /* the cap that the reference was measured at */
     uint32_t unbound_mw;   /* the lowest cap known to have no effect; 0: none */

@@ -22,8 +22,9 @@ enum {
     LOOK_LEAST = 8,   /* windows of a hold before a look uses them */
     NOW_WINDOWS = 16, /* in the averages of struct drift */
 };
-#define STALL_STEP 0.05    /* of the demand: least distance above a cap that stalled */
-#define BOUND_EVIDENCE 6.0 /* log evidence an earlier run needs to support a bound */
+#define STALL_STEP 0.05     /* of the demand: least distance above a cap that stalled */
+#define REFERENCE_RISE 0.05 /* of the highest cap allowed, for a new reference */
+#define BOUND_EVIDENCE 6.0  /* log evidence an earlier run needs to support a bound */
 #define STEADY 0.001 /* largest change of log time in a hold, if the noise is unknown */
 
 /* ---- caps ---- */
@@ -395,6 +396,37 @@ static void drift_add(struct drift *d, const struct search_window *w, unsigned g
     d->log_e += part * (log(w->energy_j / gpus) - d->log_e);
 }
 
+/* Whether the reference was measured under a limit so far below cap_mw, which is allowed
+ * now, that it does not stand for the job without the limit.
+ */
+static bool above_reference(const struct search *s, uint32_t cap_mw, double rise)
+{
+    return s->has_reference && !s->unbound_mw &&
+           cap_mw > s->reference_mw * (1 + rise) + s->setup.grain_mw;
+}
+
+/* The search continues from its levels with another reference. */
+static void reopen(struct search *s)
+{
+    s->rises = false;
+    s->held.mw = s->dear_mw = 0;
+    s->windows_max = s->spent + s->setup.max_windows;
+}
+
+/* Takes a window above the reference for the new one. */
+static void raise_reference(struct search *s, const struct level *l, uint32_t cap_mw)
+{
+    bool far = above_reference(s, cap_mw, REFERENCE_RISE);
+
+    s->reference = (size_t)(l - s->levels);
+    s->reference_mw = cap_mw;
+    if (!far)
+        return;
+    reopen(s);
+    if (s->holding)
+        search_go_next(s);
+}
+
 /* A window whose cap had no effect counts as one of the reference.  It counts towards
  * the limit of windows unless the job lost nothing in it.
  */
@@ -443,6 +475,10 @@ int search_on_window(struct search *s, const struct search_window *w, uw_error *
         s->reference = (size_t)(l - s->levels);
         s->reference_mw = w->cap_mw;
         s->misses = 0;
+        if (s->rises)
+            reopen(s);
+    } else if (l && above_reference(s, w->cap_mw, 0)) {
+        raise_reference(s, l, w->cap_mw);
     }
     if (s->has_reference && l == &s->levels[s->reference] && good(w->peak_w))
         s->peak_w = fmax(s->peak_w, w->peak_w);
@@ -509,28 +545,10 @@ void search_on_stall(struct search *s, uint32_t cap_mw)
               "no progress at %g W: cap raised", w_of_mw(cap_mw));
 }
 
-void search_on_hard_limit(struct search *s, uint32_t mw)
-{
-    uint32_t before = s->step.cap_mw, was_hi = search_highest(s);
-
-    s->hard_mw = mw;
-    bool lifted = s->best.mw == was_hi && search_highest(s) > was_hi;
-    if (s->holding && !s->waits && !lifted) {
-        uint32_t hi = search_highest(s), keep = s->best.mw < hi ? s->best.mw : hi;
-        if (keep != before)
-            search_go(s, SEARCH_HOLD, keep,
-                      keep < s->best.mw ? "the highest cap allowed"
-                                        : "the best cap, allowed again");
-    } else {
-        search_go_next(s);
-    }
-    s->step.urgent = mw != SEARCH_NO_LIMIT && before > search_highest(s);
-}
-
 /* Resets the state of the regime; the levels stay. */
 static void regime_anew(struct search *s)
 {
-    s->has_reference = s->earlier = false;
+    s->has_reference = s->rises = s->earlier = false;
     s->unbound_mw = s->again_mw = s->dear_mw = 0;
     s->peak_w = 0;
     s->windows = s->spent = s->misses = s->waited = 0;
@@ -555,6 +573,51 @@ static void levels_to_old(struct search *s)
     }
     memcpy(s->levels, s->scratch, n * sizeof *s->scratch);
     s->n_levels = n;
+}
+
+/* The reference is not measured again after all. */
+static void keep_reference(struct search *s)
+{
+    s->has_reference |= s->rises;
+    s->rises = false;
+}
+
+/* Whether the reference, which was measured under a limit, is to be measured again at the
+ * highest cap allowed now.
+ */
+static bool reference_rises(struct search *s)
+{
+    keep_reference(s);
+    if (!above_reference(s, search_highest(s), REFERENCE_RISE))
+        return false;
+    if (s->n_levels == LEVELS_MAX && !search_level(s, search_highest(s))) {
+        levels_to_old(s);
+        regime_anew(s);
+    } else {
+        s->has_reference = false;
+        s->rises = true;
+        s->misses = 0;
+    }
+    return true;
+}
+
+void search_on_hard_limit(struct search *s, uint32_t mw)
+{
+    uint32_t before = s->step.cap_mw, was_hi = search_highest(s);
+
+    s->hard_mw = mw;
+    bool rises = reference_rises(s);
+    bool lifted = s->best.mw == was_hi && search_highest(s) > was_hi;
+    if (s->holding && !s->waits && !lifted && !rises) {
+        uint32_t hi = search_highest(s), keep = s->best.mw < hi ? s->best.mw : hi;
+        if (keep != before)
+            search_go(s, SEARCH_HOLD, keep,
+                      keep < s->best.mw ? "the highest cap allowed"
+                                        : "the best cap, allowed again");
+    } else {
+        search_go_next(s);
+    }
+    s->step.urgent = mw != SEARCH_NO_LIMIT && before > search_highest(s);
 }
 
 static void keep_past(struct search *s)
@@ -606,6 +669,7 @@ static bool come_back(struct search *s, const struct level *now)
 
 void search_on_change(struct search *s, const struct search_window *now)
 {
+    keep_reference(s);
     struct level here = {0};
     bool valid = now && check_window(now, NULL) == 0;
 

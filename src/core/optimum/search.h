@@ -119,7 +119,8 @@ DEFINE_AUTO(struct search *, search_free);
 /* What to do now; valid until the next non-const call. */
 const struct search_step *search_step(const struct search *s);
 
-/* Adds a finished window at any cap.  -EINVAL (nothing changed): a value is not
+/* Adds a finished window at any cap; one above the reference is the new reference, and
+ * continues the search as a raised limit does.  -EINVAL (nothing changed): a value is not
  * finite and positive, or an error is outside 0..1.  A window of a hold updates the
  * levels and does not end the hold.
  */
@@ -138,7 +139,10 @@ int search_on_earlier(struct search *s, const struct search_window *w, double de
  * never again this cap or a lower one.
  */
 void search_on_stall(struct search *s, uint32_t cap_mw);
-/* Caps above mw are forbidden from now on; SEARCH_NO_LIMIT lifts the limit. */
+/* Caps above mw are forbidden from now on; SEARCH_NO_LIMIT lifts the limit.  If the
+ * reference was measured more than 5 % below the highest cap allowed now, it is measured
+ * again there, and the search continues with up to max_windows further windows.
+ */
 void search_on_hard_limit(struct search *s, uint32_t mw);
 /* Time or energy per unit of work has changed permanently.  now: a window of the new
  * regime, at the held cap.  If it fits an earlier regime of the job, the cap found then

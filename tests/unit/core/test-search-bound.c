@@ -297,6 +297,69 @@ static void test_limit_lifted(double bound)
        "... then %.0f W, within the bound", w_of_mw(search_step(s)->cap_mw));
 }
 
+/* A reference measured under a limit says nothing of the job without it. */
+static void test_reference_rises(const char *goal)
+{
+    struct job j = plain;
+    struct search_setup u = v100;
+    struct search_result r;
+    u.hard_mw = 180000;
+    (void)goal_parse(goal, &u.goal, NULL);
+    auto_(search_free) struct search *s = search_of(&u);
+    (void)run(s, &j);
+    uint32_t under_mw = search_step(s)->cap_mw;
+
+    search_on_hard_limit(s, 185000);
+    ok(search_step(s)->kind == SEARCH_HOLD, "%s: a limit 3 %% higher changes nothing",
+       goal);
+    search_on_hard_limit(s, SEARCH_NO_LIMIT);
+    ok(search_step(s)->kind == SEARCH_MEASURE && search_step(s)->cap_mw == u.original_mw,
+       "%s: reference at %.0f W, then without the limit: \"%s\"", goal, 180.0,
+       search_step(s)->why);
+    search_on_hard_limit(s, 180000);
+    ok(search_step(s)->kind == SEARCH_HOLD && search_step(s)->cap_mw == under_mw,
+       "%s: the limit is back before the measurement: holds %.0f W", goal,
+       w_of_mw(search_step(s)->cap_mw));
+    search_on_hard_limit(s, SEARCH_NO_LIMIT);
+    (void)run(s, &j);
+    search_result(s, &r);
+    is_int(r.reference_mw, u.original_mw, "%s: the new reference", goal);
+    double whole_w = true_energy(&plain, 300) / true_time(&plain, 300);
+    ok(fabs(r.demand_w / whole_w - 1) < 0.01, "%s: demand %.1f W, it is %.1f", goal,
+       r.demand_w, whole_w);
+    double kept_w = w_of_mw(search_step(s)->cap_mw);
+    ok(search_step(s)->kind == SEARCH_HOLD && kept_w < 300 &&
+           (u.goal.kind != GOAL_SLOWDOWN ||
+            true_time(&plain, kept_w) <= 1.05 * 1.002 * true_time(&plain, 300)),
+       "%s: holds %.0f W (%.0f W under the limit), %.4f of the time at 300 W", goal,
+       kept_w, w_of_mw(under_mw), true_time(&plain, kept_w) / true_time(&plain, 300));
+}
+
+/* An earlier search measured its reference under a limit that is gone, which a check of
+ * the reference finds.
+ */
+static void test_window_above(void)
+{
+    static const uint32_t caps[] = {180000, 174000, 170000, 165000};
+    struct search_setup u = v100;
+    struct search_result r;
+    struct job j = plain;
+
+    u.goal = (struct goal){GOAL_SLOWDOWN, 1.05};
+    auto_(search_free) struct search *s = search_of(&u);
+    for (size_t i = 0; i < n_elements(caps); i++)
+        tell_known(s, &plain, caps[i]);
+    search_on_found(s, 174000);
+    struct search_window w = window_at(&j, 300000);
+    (void)search_on_window(s, &w, NULL);
+    search_result(s, &r);
+    is_int(r.reference_mw, 300000, "a window above the reference is the new one");
+    (void)run(s, &j);
+    double kept_w = w_of_mw(search_step(s)->cap_mw);
+    ok(kept_w < 300 && true_time(&plain, kept_w) <= 1.05 * 1.002 * true_time(&plain, 300),
+       "... then %.0f W, within the bound", kept_w);
+}
+
 /* What an earlier search measured is no answer to a step of this one, and ends nothing.
  */
 static void test_known(void)
@@ -404,6 +467,9 @@ int main(void)
     test_quiet();
     test_limit_lifted(1.02);
     test_limit_lifted(1.1);
+    test_reference_rises("edp");
+    test_reference_rises("slowdown:1.05");
+    test_window_above();
     test_known();
     test_waits(1, SEARCH_HOLD);
     test_waits(1.02, SEARCH_MEASURE);

@@ -354,8 +354,8 @@ static void test_hard_limit(void)
     is_int(search_step(s)->kind, SEARCH_HOLD, "… and holds there");
     search_on_hard_limit(s, 1000);
     is_int(search_step(s)->cap_mw, 100000, "never under the board's minimum");
-    search_on_hard_limit(s, SEARCH_NO_LIMIT);
-    is_int(search_step(s)->cap_mw, best, "lifted: back to the best");
+    search_on_hard_limit(s, u.hard_mw);
+    is_int(search_step(s)->cap_mw, best, "raised again: back to the best");
     ok(!search_step(s)->urgent, "… in no hurry");
 }
 

@@ -1,0 +1,67 @@
+/* A job begins under a node's budget, which is lifted while its cap is held.
+ *
+ * Usage: test-lifted
+ */
+#include <errno.h>
+
+#include "simulation/tuning-scene.h"
+#include "verdict.h"
+
+#define SHARE_MW 180000u
+#define BOUND 1.05
+
+static const struct play searched = {
+    .workload = "resnet50", .boards = "0,1", .goal = "slowdown:1.05", .seconds = 6000};
+
+static double slowdown_at(uint32_t mw)
+{
+    const struct goal goal = {.kind = GOAL_SLOWDOWN, .param = BOUND};
+
+    return judge("v100", searched.workload, &goal, mw).slowdown;
+}
+
+static void search_is_held(void)
+{
+    struct caps_view v;
+    struct scene s;
+
+    budget_mw = BOARDS * SHARE_MW;
+    if (!scene_begin(&s, &searched))
+        return;
+    wait_for_hold(&s, 0);
+    pass(&s, 60);
+    const struct tuner_report *t = report_of(&s, 0);
+    uint32_t under_mw = t->held_mw;
+    double demand_w = t->demand_w;
+    ok(t->reference_mw == SHARE_MW && in_force(&s, 0) == under_mw && under_mw < SHARE_MW,
+       "under a budget: %.0f W, reference at %.0f W", w_of_mw(under_mw),
+       w_of_mw(t->reference_mw));
+    budget_mw = 0;
+    budget_configure(s.budget, 0);
+    pass(&s, 5);
+    ok(in_force(&s, 0) == 300000, "as soon as it ends: %.0f W, %s",
+       w_of_mw(in_force(&s, 0)), s.said);
+    pass(&s, 900);
+    t = report_of(&s, 0);
+    caps_look(s.caps, 0, &v);
+    ok(t->reference_mw == 300000 && in_force(&s, 0) == t->held_mw &&
+           slowdown_at(t->held_mw) <= BOUND * 1.002,
+       "15 minutes later: %.0f W, %.4f of the time at the original",
+       w_of_mw(in_force(&s, 0)), slowdown_at(t->held_mw));
+    ok(t->demand_w > 1.2 * demand_w &&
+           fabs(w_of_mw(v.bounds.floor_mw) - t->demand_w / 2) < 1,
+       "the soft floor is half of what the job draws without the budget: %.1f W of "
+       "%.1f W (%.1f W under it)",
+       w_of_mw(v.bounds.floor_mw), t->demand_w, demand_w);
+    scene_close(&s);
+}
+
+int main(void)
+{
+    struct statfs fs;
+
+    if (statfs("/dev/shm", &fs) < 0 || fs.f_type != 0x01021994)
+        return skip_all("/dev/shm is no tmpfs");
+    search_is_held();
+    return done();
+}
