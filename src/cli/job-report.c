@@ -84,9 +84,17 @@ static void put_line(FILE *to, const char *label, const char *format, ...)
     text_wrap(to, 9, 9, text);
 }
 
+/* Others' claims allowed no more than the cap of the reference. */
+static bool is_below_original(const struct tuner_report *t)
+{
+    return t->reference_mw && t->reference_mw + MW_PER_W <= t->original_mw;
+}
+
 static void print_saved(const struct tuner_report *t, FILE *to)
 {
     const struct savings_saved *s = &t->saved;
+    const char *reference =
+        is_below_original(t) ? "the highest cap allowed" : "the original cap";
 
     if (!s->known) {
         bool compared =
@@ -105,12 +113,12 @@ static void print_saved(const struct tuner_report *t, FILE *to)
                  s->held_slowdown);
     if (s->pairs > 0)
         put_line(to, "",
-                 "compared with %u measurement%s of the original cap during the hold, "
-                 "%.0f s, which cost %s",
-                 s->pairs, s->pairs == 1 ? "" : "s", s->visits_s,
+                 "compared with %u measurement%s of %s during the hold, %.0f s, which "
+                 "cost %s",
+                 s->pairs, s->pairs == 1 ? "" : "s", reference, s->visits_s,
                  figure_joules(s->visits_cost_j).t);
     else
-        put_line(to, "", "compared with windows at the original cap at the start alone");
+        put_line(to, "", "compared with windows at %s at the start alone", reference);
     if (t->modelled)
         put_line(to, "  model",
                  "expects %.1f %% less energy and time x %.3f at the cap held",
@@ -336,7 +344,7 @@ static void print_tuner(const struct job_run *j, const struct job_result *r, FIL
         (void)fprintf(to, "  count  %s\n", r->launches);
     print_held(j, t, to);
     print_capped(&r->capped, to);
-    if (t->reference_mw && t->reference_mw + MW_PER_W <= t->original_mw)
+    if (is_below_original(t))
         put_line(to, "  from",
                  "%.0f W, not the original: others' claims allowed no more in the "
                  "reference windows",

@@ -219,7 +219,9 @@ static void caps_sorted(void)
            "          153     0.700         900 ± 18           630 ± 17       1\n"),
        "the highest cap first, with its EDP: %s", said);
     ok(strstr(said, "  saved  not distinguishable from zero: 100 ± 1400 J") &&
-           strstr(said, "\n         compared with 12 measurements") && widest(said) <= 80,
+           strstr(said, "\n         compared with 12 measurements of the highest cap "
+                        "allowed") &&
+           widest(said) <= 80,
        "no line has more than 80 columns, but %u", widest(said));
 }
 
