@@ -216,6 +216,7 @@ static void look(struct claimant *c, size_t board, uint64_t now,
         .stops = v->waiting,
         .at_mw = v->ramp_mw,
         .answers = v->state != CAPS_LOST && v->state != CAPS_HOLDING,
+        .taken = v->holder[0] != '\0',
         .in_force_mw = in_force(v),
         .without_mw = without(c, board, v, false),
         .rules_mw = without(c, board, v, true),
@@ -254,10 +255,11 @@ static bool is_same(const struct claim_told *a, const struct claim_told *b)
 {
     return a->progress == b->progress && a->why == b->why && a->claimed == b->claimed &&
            a->walking == b->walking && a->stops == b->stops && a->answers == b->answers &&
-           a->in_force_mw == b->in_force_mw && a->without_mw == b->without_mw &&
-           a->rules_mw == b->rules_mw && a->ruled == b->ruled &&
-           a->original_mw == b->original_mw && a->original_known == b->original_known &&
-           a->unrestored == b->unrestored && is_same_clock(&a->clock, &b->clock);
+           a->taken == b->taken && a->in_force_mw == b->in_force_mw &&
+           a->without_mw == b->without_mw && a->rules_mw == b->rules_mw &&
+           a->ruled == b->ruled && a->original_mw == b->original_mw &&
+           a->original_known == b->original_known && a->unrestored == b->unrestored &&
+           is_same_clock(&a->clock, &b->clock);
 }
 
 /* Whether there is anything to report. */
@@ -305,7 +307,8 @@ static int on_timer(struct loop_timer *timer, uint64_t now, void *user)
             continue;
         set_timer(c); /* the others wait for the next turn, as fn may free c */
         const struct claim_told told = b->told;
-        return c->who.fn(i, &told, v.text, c->who.user);
+        const char *text = told.taken && !v.text[0] ? v.holder : v.text;
+        return c->who.fn(i, &told, text, c->who.user);
     }
     set_timer(c);
     return 0;

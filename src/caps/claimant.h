@@ -73,6 +73,7 @@ struct claim_told {
                      * claim wins */
     uint32_t at_mw; /* where the ramp is; alone it is no news */
     bool answers;   /* the actuator is there and has answered for this board */
+    bool taken;     /* another Underwatt holds the board */
     uint32_t in_force_mw; /* read back, or the original where nobody holds the board; 0:
                            * unknown */
     /* The target of all claims but those of this claimant and of a policy; an uneven
@@ -88,9 +89,9 @@ struct claim_told {
     struct claim_clock clock;
 };
 
-/* text: for people, may be ""; told and text are borrowed for the call.  One call a turn
- * of the loop and never from inside a call of the claimant's own; it may free the
- * claimant.  A negative result ends the loop.
+/* text: for people, may be ""; where the board is taken, who has it; told and text are
+ * borrowed for the call.  One call a turn of the loop and never from inside a call of the
+ * claimant's own; it may free the claimant.  A negative result ends the loop.
  */
 typedef int (*claimant_fn)(size_t board, const struct claim_told *told, const char *text,
                            void *user);

@@ -527,7 +527,8 @@ static bool given_back(struct job_search *t, uint64_t now)
         struct caps_view v;
         caps_look(t->all->o.caps, board_view(t->board[i])->at, &v);
         bool ours = v.state == CAPS_FREE || v.state == CAPS_HELD;
-        if (!ours || now < v.retry_ns || !v.can_cap || !v.bounds.original_mw)
+        if (!ours || v.holder[0] || now < v.retry_ns || !v.can_cap ||
+            !v.bounds.original_mw)
             return false;
     }
     note(t, "the job's boards are available again: the search continues", true);

@@ -49,7 +49,8 @@ static int leave_for(struct tuner *t, size_t board, bool boards)
     return tuner_unmet(t, text);
 }
 
-/* The originals are in force on all boards.  Holds the boards again and repeats the step.
+/* The originals, or another Underwatt's limits, are in force.  Holds the boards again and
+ * repeats the step.
  */
 static int lose(struct tuner *t, size_t board, uint64_t now)
 {
@@ -62,12 +63,23 @@ static int lose(struct tuner *t, size_t board, uint64_t now)
         tuner_note(&t->notes, true,
                    "%s: the cap of %.0f W is set when the board can be held", text,
                    w_of_mw(t->report.held_mw));
+    else if (t->caps.told[board].taken)
+        tuner_note(&t->notes, true, "%s: the job is measured when the board is free",
+                   text);
     else
         tuner_note(&t->notes, true,
                    "%s: the caps were lost: %s the cap from the original limit again",
                    text, t->search ? "the search lowers" : "the job lowers");
     t->lowers = t->holding;
     return tuner_event(t, ON_BOARDS_LOST, NULL);
+}
+
+/* Whether the board was lost, or is another Underwatt's, which concerns a tuner that sets
+ * or measures caps.
+ */
+static bool is_lost(const struct tuner *t, const struct claim_told *told)
+{
+    return told->why == UNMET_LOST || (told->taken && t->state != TUNER_WAIT);
 }
 
 /* Handles the reports on the boards: taken by others, lost, held again. */
@@ -78,12 +90,13 @@ int tuner_hear_boards(struct tuner *t, uint64_t now)
     bool waits = t->lost && (t->state == TUNER_WAIT || t->state == TUNER_BOARDS);
 
     for (size_t i = 0; i < n && t->state < TUNER_LEFT; i++) {
-        enum claim_unmet why = t->caps.told[i].why;
+        const struct claim_told *told = &t->caps.told[i];
+        enum claim_unmet why = told->why;
         if (why == UNMET_YIELDED || why == UNMET_RELEASED || why == UNMET_DENIED)
             return leave_for(t, i, why != UNMET_DENIED);
-        if (why == UNMET_LOST && !waits && now >= first_due_ns(t))
+        if (is_lost(t, told) && !waits && now >= first_due_ns(t))
             return lose(t, i, now);
-        if (!t->caps.told[i].answers)
+        if (!told->answers || told->taken)
             away = i;
     }
     if (t->state >= TUNER_LEFT || !t->lost)

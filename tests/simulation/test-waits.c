@@ -1,6 +1,7 @@
 /* A job's search waits in a hold, as slowdown:F leaves no time yet for the next cap: a
  * user's cap comes and goes, another daemon takes over, the held cap turns out too slow.
- * Also: a user's cap below a job's cap by name comes and goes.
+ * Also, of a job with a cap by name: a user's cap below it comes and goes, and another
+ * Underwatt holds a board.
  *
  * Usage: test-waits [CASE]: all without.
  */
@@ -252,12 +253,78 @@ static void lower_than_named(void)
     scene_close(&s);
 }
 
+/* What the actuator tells of board 3: another Underwatt holds it at mw; 0: nobody does.
+ */
+static void hold_other(struct scene *s, uint32_t mw)
+{
+    struct actuator_reply reply = {
+        .result = mw ? ACTUATOR_TAKEN : ACTUATOR_DONE, .pid = 12, .original_mw = 300000};
+    struct sim_fault f;
+    char text[32];
+
+    (void)snprintf(text, sizeof text, "3 limit %.0fW", mw ? w_of_mw(mw) : 300);
+    if (sim_fault_parse(text, &f, NULL) < 0 ||
+        virtual_world_fault(s->world, &f, NULL) < 0)
+        ok(false, "%s", text);
+    (void)snprintf(reply.uuid, sizeof reply.uuid, "%s",
+                   board_view(boards_at(s->boards, 3))->info->uuid);
+    (void)snprintf(reply.text, sizeof reply.text, "%s",
+                   mw ? "held by a test (pid 12, uid 0), original 300 W" : "");
+    caps_on_actuator(s->caps, ACTUATOR_EVENT_BOARD, &reply);
+}
+
+#define WAITS "waits for its boards; GPU 3 is held by a test (pid 12, uid 0)"
+
+/* No reference is measured meanwhile, and a window under way is dropped. */
+static void held_by_another(void)
+{
+    static const char noted[] = "GPU 3: held by a test (pid 12, uid 0), original 300 W: "
+                                "the job is measured when the board is free\n";
+    const struct play by_name = {
+        .workload = "resnet50", .boards = "2,3", .cap = "60%", .seconds = 3000};
+    struct scene s;
+
+    if (!scene_begin(&s, &by_name))
+        return;
+    pass(&s, 5);
+    hold_other(&s, 240000);
+    pass(&s, 100);
+    const struct tuner_report *t = report_of(&s, 0);
+    is_str(state_of(&s), WAITS, "its board is held by another Underwatt");
+    ok(strstr(s.said, noted) && t->windows == 0 && !t->reference_mw,
+       "… nothing is measured: %u windows, %s", t->windows, s.said);
+    hold_other(&s, 0);
+    pass(&s, 20);
+    is_str(state_of(&s), "measures at 300 W", "the board is free");
+    unsigned windows = report_of(&s, 0)->windows;
+    hold_other(&s, 300000);
+    pass(&s, 20);
+    t = report_of(&s, 0);
+    is_str(state_of(&s), WAITS, "it is held again, and still at its original");
+    ok(t->windows == windows && windows == 1, "… the window under way is dropped: %u, %u",
+       windows, t->windows);
+    hold_other(&s, 240000);
+    pass(&s, 700);
+    ok(strstr(state_of(&s), "not capped: GPU 3: held by a test") &&
+           report_of(&s, 0)->windows == windows,
+       "… for ten minutes: %s", state_of(&s));
+    hold_other(&s, 0);
+    pass(&s, 500);
+    t = report_of(&s, 0);
+    ok(t->reference_mw == 300000 && t->account->reference.windows == 2,
+       "the reference is that of the original: %.0f W, %u windows",
+       w_of_mw(t->reference_mw), t->account->reference.windows);
+    is_str(state_of(&s), "holds 180 W", "… and the cap is held");
+    scene_close(&s);
+}
+
 int main(int argc, char **argv)
 {
     static const struct scene_case cases[] = {
-        {"claim", claim_in_wait}, {"search", claim_in_search},
-        {"daemon", daemon_goes},  {"windows", windows_used},
-        {"slow", too_slow},       {"named", lower_than_named},
+        {"claim", claim_in_wait},  {"search", claim_in_search},
+        {"daemon", daemon_goes},   {"windows", windows_used},
+        {"slow", too_slow},        {"named", lower_than_named},
+        {"held", held_by_another},
     };
 
     return play_cases(cases, n_elements(cases), argc, argv);

@@ -232,11 +232,12 @@ def not_reached(t, node, d):
     run = Run(node, "--cap", "160 W", "--gpus", "5", "--name", "beside", "--", *train("5", 120))
     state = lambda name: ((job_of(node, name) or {}).get("search") or {}).get("state") or ""
     by = f"; GPU 5 is held by underwatt (pid {local.p.pid}, uid {os.geteuid()})"
-    t.ok(wait(lambda: state("beside") == "measures at 200 W" + by), "a job beside it measures at the limit in force, and says whose it is", jobs(node))
+    t.ok(wait(lambda: state("beside") == "waits for its boards" + by), "a job beside it waits for the board, and says whose it is", jobs(node))
     t.equal(run.p.wait(uwtest.PATIENCE), 0, "a job beside it")
     r = run.report()
     t.ok(not r["reached"] and r["lowest_mw"] is None and r["restored"] and "RESTORED" not in run.said(),
          "… its cap was not in force, and nothing of it is left", [run.said(), r])
+    t.ok(r["reference_mw"] is None and r["caps"] == [] and "not the original" not in run.said(), "… and nothing was measured at that limit", [run.said(), r])
     run = Run(node, "--cap", "260 W", "--gpus", "5", "--name", "silent", "--", "sleep", "1000")
     reason = lambda: [c["why"] for c in d.ask("GET", "/v1/claims")[1]["claims"] if c["cap_mw"] == 260000]
     t.ok(wait(lambda: state("silent") == "waits for its boards" + by and "the cap of 260 W is set when the board can be held" in run.said()),
