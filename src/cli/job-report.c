@@ -346,8 +346,8 @@ static void print_tuner(const struct job_run *j, const struct job_result *r, FIL
     print_capped(&r->capped, to);
     if (is_below_original(t))
         put_line(to, "  from",
-                 "%.0f W, not the original: others' claims allowed no more in the "
-                 "reference windows",
+                 "%.0f W, not the original: others' claims and limits allowed no more "
+                 "in the reference windows",
                  w_of_mw(t->reference_mw));
     print_caps(j, t, to);
     print_saved(t, to);

@@ -196,6 +196,8 @@ int do_judge(struct tuner *t, const void *what)
     const struct search_window *w = what;
     bool checks = t->at == ACTIVITY_CHECK;
     bool hold = t->step.kind == SEARCH_HOLD;
+    /* Before a cap by name, also at a limit that another program has lowered. */
+    bool reference = w->cap_mw >= tuner_reference_mw(t) || (!t->search && !hold);
 
     t->report.windows++;
     bool one = checks || !activities_moved(t->activity); /* one cap, no lock */
@@ -203,7 +205,7 @@ int do_judge(struct tuner *t, const void *what)
         regimes_on_cap(&t->regimes, w);
     if (checks)
         judge_check(t, w);
-    else if (w->cap_mw >= tuner_reference_mw(t) && one)
+    else if (reference && one)
         judge_reference(t, w);
     if (hold && judge_hold(t, w))
         return changed(t, w, one);

@@ -185,7 +185,8 @@ struct tuner_report {
     uint32_t lock_mw;            /* the cap with this lock */
     uint32_t original_mw;        /* the highest original of the boards */
     uint32_t reference_mw;       /* in force in the reference windows; 0: none yet; below
-                                  * the original: others' claims allowed no more */
+                                  * the original: others' claims or limits allowed no
+                                  * more */
     double demand_w, peak_w;     /* of one board at the reference; 0: unknown */
     const struct tuner_cap *cap; /* measured caps, in order of first measurement */
     size_t n_caps;

@@ -249,6 +249,15 @@ def not_reached(t, node, d):
     run.p.terminate()
     run.p.wait(uwtest.PATIENCE)
     t.ok(wait(lambda: limit(node, 5) == ORIGINAL), "the local run gives back")
+    run = Run(node, "--cap", "160 W", "--gpus", "5", "--name", "other", "--", *train("5", 100000))
+    t.ok(wait(lambda: state("other") == "measures at 300 W"), "a job measures at its original limit", jobs(node))
+    node.fault("5", "limit", "250W")
+    t.ok(wait(lambda: state("other") == "measures at 250 W"), "… and at the limit that another program sets, which holds no board", jobs(node))
+    t.ok(wait(lambda: limit(node, 5) < 250000), "… then its cap is lowered", [state("other"), run.said()])
+    run.p.terminate()
+    run.p.wait(uwtest.PATIENCE)
+    t.ok("from   250 W, not the original" in run.said(), "… which its report says", run.said())
+    node.fault("5", "limit", "300W")
 
 
 def waits_beside_a_claim(t, node, d):
