@@ -253,19 +253,27 @@ int do_again(struct tuner *t, const void *what)
     return do_measure(t, what);
 }
 
+/* The cap of a window: the limit in force; while it is unknown, the cap claimed, which
+ * others' claims may lower.
+ */
+static uint32_t window_cap_mw(const struct tuner *t)
+{
+    uint32_t mw = t->aside_mw ? t->aside_mw : board_caps_in_force_mw(&t->caps);
+
+    return board_caps_enforced_mw(&t->caps) || mw < t->ceiling_mw ? mw : t->ceiling_mw;
+}
+
 /* The energy of all pieces is known: evaluates the window, unless a rule's cap is in
  * force since it was closed.
  */
 static int window_told(struct tuner *t)
 {
     struct search_window out = {
-        .cap_mw = t->aside_mw ? t->aside_mw : board_caps_in_force_mw(&t->caps),
+        .cap_mw = window_cap_mw(t),
         .length = step_length(t),
     };
     bool ruled = t->report.ruled && !t->aside_mw;
 
-    if (out.cap_mw > t->ceiling_mw)
-        out.cap_mw = t->ceiling_mw; /* others' claims limit the cap */
     if (t->void_windows == 0 && window_energy_hidden(&t->energy))
         tuner_note(
             &t->notes, true,

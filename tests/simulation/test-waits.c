@@ -318,13 +318,33 @@ static void held_by_another(void)
     scene_close(&s);
 }
 
+/* A claim that is decided and not written is no limit of a window. */
+static void dry_run(void)
+{
+    const struct caps_conf conf = {.cls = CAP_CLASS_DEFAULT, .dry_run = true};
+    const struct play by_name = {
+        .workload = "resnet50", .boards = "2,3", .cap = "60%", .seconds = 3000};
+    struct scene s;
+
+    if (!scene_begin(&s, &by_name))
+        return;
+    pass(&s, 5);
+    caps_configure(s.caps, &conf);
+    (void)put_named(&s, 240000);
+    pass(&s, 100);
+    const struct tuner_report *t = report_of(&s, 0);
+    ok(t->reference_mw == 300000, "the reference is at the limit in force: %.0f W, %s",
+       w_of_mw(t->reference_mw), state_of(&s));
+    scene_close(&s);
+}
+
 int main(int argc, char **argv)
 {
     static const struct scene_case cases[] = {
         {"claim", claim_in_wait},  {"search", claim_in_search},
         {"daemon", daemon_goes},   {"windows", windows_used},
         {"slow", too_slow},        {"named", lower_than_named},
-        {"held", held_by_another},
+        {"held", held_by_another}, {"dry", dry_run},
     };
 
     return play_cases(cases, n_elements(cases), argc, argv);
