@@ -13,7 +13,6 @@
 #include "cli/options.h"
 #include "gpu/backends.h"
 #include "gpu/library.h"
-#include "io/file.h"
 
 static uint64_t no_clock(void *user)
 {
@@ -109,18 +108,6 @@ static void examine_slurm(const struct cli_env *env, const char *boards,
         examine_classes(env, boards, slurm, found);
 }
 
-/* The default folder of a simulated world is not named in commands. */
-static void take_state_dir(const struct cli_env *env, const char *dir,
-                           struct doctor_daemon *ret)
-{
-    char ordinary[sizeof ret->state_dir];
-
-    if (file_runtime_path(env->runtime_dir, "underwatt-sim", getuid(), ordinary,
-                          sizeof ordinary, NULL) == 0 &&
-        strcmp(dir, ordinary) != 0)
-        (void)snprintf(ret->state_dir, sizeof ret->state_dir, "%s", dir);
-}
-
 static int examine(const struct cli_env *env, const char *boards, const char *json)
 {
     auto_(survey_free) struct survey *s = NULL;
@@ -149,8 +136,7 @@ static int examine(const struct cli_env *env, const char *boards, const char *js
     read_actuator(&f);
     doctor_judge(&f, found);
     doctor_daemon_ask(env, boards, &daemon);
-    daemon.simulated |= f.about.simulated;
-    take_state_dir(env, f.about.state_dir, &daemon);
+    daemon_start_simulated(env, boards, daemon.start);
     doctor_daemon_judge(&daemon, UW_VERSION, found);
     examine_slurm(env, boards, s, daemon.r == 0, found);
     return report(found, &f, json);

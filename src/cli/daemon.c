@@ -3,9 +3,11 @@
 #include <errno.h>
 #include <stdio.h>
 #include <string.h>
+#include <unistd.h>
 
 #include "base/error.h"
 #include "base/units.h"
+#include "gpu/backends.h"
 #include "io/answer.h"
 #include "io/file.h"
 
@@ -106,13 +108,38 @@ const char *daemon_local_hint(int r)
                : "";
 }
 
-int daemon_failed(const struct cmd *cmd, int r, const uw_error *err)
+void daemon_start_simulated(const struct cli_env *env, const char *boards,
+                            char ret[DAEMON_START_TEXT])
 {
+    struct gpu_about about = {.simulated = false};
+    char ordinary[sizeof about.state_dir];
+
+    ret[0] = '\0';
+    if (gpu_boards_look(boards, &about, NULL) != 0 || !about.simulated)
+        return;
+    bool named = file_runtime_path(env->runtime_dir, "underwatt-sim", getuid(), ordinary,
+                                   sizeof ordinary, NULL) == 0 &&
+                 strcmp(about.state_dir, ordinary) != 0;
+    if (about.recorded)
+        (void)snprintf(ret, DAEMON_START_TEXT, "underwatt-start");
+    else
+        (void)snprintf(ret, DAEMON_START_TEXT,
+                       "underwatt-sim%s%s exec -- underwatt-start",
+                       named ? " --state " : "", named ? about.state_dir : "");
+}
+
+int daemon_failed(const struct cmd *cmd, const struct cli_env *env, const char *boards,
+                  int r, const uw_error *err)
+{
+    char start[DAEMON_START_TEXT];
+
+    daemon_start_simulated(env, boards, start);
     if (r == DAEMON_ABSENT)
-        return cli_fail(EXIT_FAIL,
-                        "%s: %s; this command needs the daemon: systemctl start "
-                        "underwattd, or underwatt-start (see underwattd(8))",
-                        cmd->name, err->text);
+        return cli_fail(EXIT_FAIL, "%s: %s; this command needs the daemon: %s", cmd->name,
+                        err->text,
+                        start[0] ? start
+                                 : "systemctl start underwattd, or underwatt-start (see "
+                                   "underwattd(8))");
     return cli_fail(cli_exit_of(r), "%s: %s", cmd->name, err->text);
 }
 
@@ -123,5 +150,5 @@ int daemon_need_within(const struct cmd *cmd, const struct cli_env *env,
 
     int r = timeout_ns ? daemon_open_within(env, boards, timeout_ns, ret, &err)
                        : daemon_open(env, boards, ret, &err);
-    return r == 0 ? EXIT_OK : daemon_failed(cmd, r, &err);
+    return r == 0 ? EXIT_OK : daemon_failed(cmd, env, boards, r, &err);
 }

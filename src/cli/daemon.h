@@ -13,7 +13,7 @@
 #include "io/httpc.h"
 #include "underwatt/error.h"
 
-enum { DAEMON_ABSENT = 1 };
+enum { DAEMON_ABSENT = 1, DAEMON_START_TEXT = 320 };
 
 /* Opens a client at daemon_address(env->socket) and waits for an answer.  DAEMON_ABSENT:
  * no socket was named and no daemon answers; *err says which socket.  -EACCES: the user
@@ -41,9 +41,15 @@ bool daemon_is_board(const char *word);
  * bypassed.
  */
 const char *daemon_local_hint(int r);
+/* The command line that starts a daemon for these simulated or recorded boards; "" for
+ * others.
+ */
+void daemon_start_simulated(const struct cli_env *env, const char *boards,
+                            char ret[DAEMON_START_TEXT]);
 /* Says why daemon_open() failed, and how to start a daemon that is absent; the exit code.
  */
-int daemon_failed(const struct cmd *cmd, int r, const uw_error *err);
+int daemon_failed(const struct cmd *cmd, const struct cli_env *env, const char *boards,
+                  int r, const uw_error *err);
 /* For commands that require the daemon, with a timeout for each answer; 0: the default.
  * EXIT_OK, or daemon_failed().
  */

@@ -79,7 +79,6 @@ void doctor_daemon_ask(const struct cli_env *env, const char *boards,
         return;
     const struct json_value *v = json_root(doc), *act = json_get(v, "actuator");
     const struct json_value *you = json_get(v, "you");
-    ret->simulated = take_bool(v, "simulated");
     ret->dry_run = take_bool(v, "dry_run");
     ret->actuator_up = take_bool(act, "up");
     take_copy(act, "why", ret->why, sizeof ret->why);
@@ -100,12 +99,10 @@ static void judge_absent(const struct doctor_daemon *d, struct findings *ret)
         finding_add(ret, "daemon", FINDING_NOTE,
                     "%s: commands work by themselves, without jobs, ledger and metrics",
                     d->error.text);
-        if (d->simulated)
-            finding_remedy(ret, "underwatt-sim%s%.200s exec -- underwatt-start",
-                           d->state_dir[0] ? " --state " : "", d->state_dir);
-        else
-            finding_remedy(ret, "sudo systemctl enable --now underwattd; without "
-                                "systemd: underwatt-start");
+        finding_remedy(ret, "%s",
+                       d->start[0] ? d->start
+                                   : "sudo systemctl enable --now underwattd; without "
+                                     "systemd: underwatt-start");
     } else if (d->r == -EACCES) {
         finding_add(ret, "daemon", FINDING_BAD, "%s", d->error.text);
         finding_remedy(ret, "this user may not use its socket: see api.socket in "

@@ -9,6 +9,7 @@
 
 #include "base/names.h"
 #include "cli/cmd.h"
+#include "cli/daemon.h"
 #include "cli/findings.h"
 #include "io/ledger.h"
 
@@ -16,9 +17,8 @@ struct doctor_daemon {
     bool asked;
     int r;          /* result of daemon_open() or of a later request */
     uw_error error; /* the text of that result */
-    bool simulated, dry_run, actuator_up, may_claim, admin;
-    char
-        state_dir[256]; /* of the simulated world if it is not the default one; else "" */
+    bool dry_run, actuator_up, may_claim, admin;
+    char start[DAEMON_START_TEXT];       /* daemon_start_simulated() */
     char version[32], why[200], you[96]; /* why: the reason that no cap can be set */
     uint64_t config_failures, ledger_failures, boards, jobs;
     bool tells_config;      /* older daemons do not: */

@@ -78,7 +78,7 @@ int nodes_need(const struct cmd *cmd, const struct cli_env *env, const char *boa
         nodes_look(n);
     }
     if (r != 0 && n->n == 0)
-        return daemon_failed(cmd, r, &err);
+        return daemon_failed(cmd, env, boards, r, &err);
     *ret = take(n);
     return EXIT_OK;
 }

@@ -28,7 +28,10 @@ def ask(node, runtime, *args, stopped=None, **kw):
 def together(node, other, runtime):
     """A cap and a sweep on two boards: each command is asked, and one answer has both."""
     p = ask(node, runtime, "jobs")
-    t.ok(p.returncode == 1 and "needs the daemon" in p.stderr, "no daemon and no command: said", p.stderr)
+    start = f"this command needs the daemon: underwatt-sim --state {node.state} exec -- underwatt-start\n"
+    t.ok(p.returncode == 1 and p.stderr.endswith(start), "no daemon and no command: said, and how to start one", p.stderr)
+    p = ask(node, runtime, "policy", "show")
+    t.ok(p.returncode == 1 and p.stderr.endswith(start), "a command that only the daemon answers: the same", p.stderr)
     env = {"XDG_RUNTIME_DIR": runtime}
     cap = node.popen("underwatt", "cap", "set", "200", "--gpus", "0", env=env)
     sweep = node.popen(*SWEEP, env=env)

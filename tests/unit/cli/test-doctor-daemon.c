@@ -20,10 +20,8 @@ static const struct {
 } cases[] = {
     {"nobody answers", {.asked = true, .r = DAEMON_ABSENT, .error = {"no daemon at X"}},
      "daemon", FINDING_NOTE, "no daemon at X", "systemctl enable --now underwattd"},
-    {"nobody answers on simulated boards", {.asked = true, .r = DAEMON_ABSENT, .simulated = true, .error = {"no daemon at X"}},
-     "daemon", FINDING_NOTE, "no daemon at X", "underwatt-sim exec -- underwatt-start"},
-    {"nobody answers in a world that has a name", {.asked = true, .r = DAEMON_ABSENT, .simulated = true, .state_dir = "/w"},
-     "daemon", FINDING_NOTE, "", "underwatt-sim --state /w exec -- underwatt-start"},
+    {"nobody answers on simulated boards", {.asked = true, .r = DAEMON_ABSENT, .start = "underwatt-sim --state /w exec -- underwatt-start", .error = {"no daemon at X"}},
+     "daemon", FINDING_NOTE, "no daemon at X", "underwatt-sim --state /w exec -- underwatt-start"},
     {"it hangs", {.asked = true, .r = -ETIMEDOUT, .error = {"no answer within 3 s"}},
      "daemon", FINDING_BAD, "no answer", "journalctl -u underwattd"},
     {"not ours to ask", {.asked = true, .r = -EACCES, .error = {"X: Permission denied"}},
