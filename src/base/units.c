@@ -397,3 +397,27 @@ const char *watts_typed(const char *typed, uint32_t mw, char ret[WATTS_TEXT])
         (void)snprintf(ret, WATTS_TEXT, "'%.24s' (%s W)", typed, watts);
     return ret;
 }
+
+const char *percent_hint(const char *typed, uint32_t mw, uint32_t low_mw,
+                         char ret[PERCENT_HINT])
+{
+    const char *rest = typed;
+    double v = 0;
+
+    ret[0] = '\0';
+    if (mw < low_mw && leading_number(typed, &v, &rest, NULL) == 0 && v <= 100 &&
+        (at_end(rest) || strcmp(rest, " W") == 0))
+        (void)snprintf(ret, PERCENT_HINT, ": did you mean '%g%%'?", v);
+    return ret;
+}
+
+const char *cap_outside(const struct cap_arg *cap, uint32_t mw, uint32_t low_mw,
+                        uint32_t high_mw, const char *what, char ret[CAP_OUTSIDE_TEXT])
+{
+    char watts[WATTS_TEXT], hint[PERCENT_HINT];
+
+    (void)snprintf(ret, CAP_OUTSIDE_TEXT, "%s is outside %g..%g W%s%s",
+                   watts_typed(cap->typed, mw, watts), w_of_mw(low_mw), w_of_mw(high_mw),
+                   what, percent_hint(cap->typed, mw, low_mw, hint));
+    return ret;
+}

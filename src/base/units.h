@@ -86,5 +86,15 @@ int parse_limit(const char *text, struct cap_arg *ret, uw_error *err);
  */
 enum { WATTS_TEXT = 64 };
 const char *watts_typed(const char *typed, uint32_t mw, char ret[WATTS_TEXT]);
+/* ": did you mean '80%'?", where a cap under low_mw was typed as a number of at most 100
+ * without a unit, or as "80 W", to which `run` completes it for a node; else "".
+ */
+enum { PERCENT_HINT = 40 };
+const char *percent_hint(const char *typed, uint32_t mw, uint32_t low_mw,
+                         char ret[PERCENT_HINT]);
+/* "'80' is outside 150..300 W", what (", the range for users"; or ""), percent_hint(). */
+enum { CAP_OUTSIDE_TEXT = 200 };
+const char *cap_outside(const struct cap_arg *cap, uint32_t mw, uint32_t low_mw,
+                        uint32_t high_mw, const char *what, char ret[CAP_OUTSIDE_TEXT]);
 
 #endif

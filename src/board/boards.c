@@ -730,10 +730,11 @@ struct board *boards_at(struct boards *set, size_t i)
     return i < set->n ? &set->board[i] : NULL;
 }
 
-int boards_check_cap(struct boards *set, uint32_t mw, const char *typed, uw_error *err)
+int boards_check_cap(struct boards *set, const struct cap_arg *cap, uw_error *err)
 {
     const struct board_view *one = NULL;
-    char text[WATTS_TEXT];
+    char text[WATTS_TEXT], hint[PERCENT_HINT];
+    uint32_t mw = cap->mw;
 
     for (size_t i = 0; set && i < boards_count(set); i++) {
         one = board_view(boards_at(set, i));
@@ -743,9 +744,10 @@ int boards_check_cap(struct boards *set, uint32_t mw, const char *typed, uw_erro
     if (!one)
         return 0;
     return fail(err, -ERANGE,
-                "%s is outside the range of every board; GPU %u takes %g..%g W",
-                watts_typed(typed, mw, text), one->info->index,
-                w_of_mw(one->limits.min_mw), w_of_mw(one->limits.max_mw));
+                "%s is outside the range of every board; GPU %u takes %g..%g W%s",
+                watts_typed(cap->typed, mw, text), one->info->index,
+                w_of_mw(one->limits.min_mw), w_of_mw(one->limits.max_mw),
+                percent_hint(cap->typed, mw, one->limits.min_mw, hint));
 }
 
 struct board_view *board_view(struct board *b)

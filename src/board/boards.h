@@ -15,6 +15,7 @@
 #include <stdint.h>
 
 #include "base/auto.h"
+#include "base/units.h"
 #include "gpu/gpu.h"
 #include "io/loop.h"
 #include "underwatt/error.h"
@@ -80,11 +81,11 @@ int boards_all(const struct boards *set, struct gpu_info **ret, size_t *ret_n);
 
 size_t boards_count(const struct boards *set);
 struct board *boards_at(struct boards *set, size_t i);
-/* Whether any board takes a limit of mw: 0 also where one's limits are unknown, or where
+/* Whether any board takes a cap in watts: 0 also where one's limits are unknown, or where
  * set is NULL or has no board.  -ERANGE: none does; the text has the watts as they were
- * typed (or NULL) and the range of one board.
+ * typed and the range of one board.
  */
-int boards_check_cap(struct boards *set, uint32_t mw, const char *typed, uw_error *err);
+int boards_check_cap(struct boards *set, const struct cap_arg *cap, uw_error *err);
 struct board_view *board_view(struct board *b);
 /* The board of this UUID, or NULL. */
 struct board *boards_find(struct boards *set, const char *uuid);

@@ -24,10 +24,10 @@ int cap_read_target(const struct json_value *gpu, const struct cap_arg *cap,
         return fail(err, -ENOTSUP, "GPU %u takes no power limit", t.index);
     t.cap_mw = cap->mw ? cap->mw : mw_of_w(w_of_mw(t.default_mw) * cap->percent / 100);
     double w = w_of_mw(t.cap_mw);
-    char typed[WATTS_TEXT];
+    char text[CAP_OUTSIDE_TEXT];
     if (w < min_w || w > max_w)
-        return fail(err, -ERANGE, "GPU %u: %s is outside %g..%g W", t.index,
-                    watts_typed(cap->typed, t.cap_mw, typed), min_w, max_w);
+        return fail(err, -ERANGE, "GPU %u: %s", t.index,
+                    cap_outside(cap, t.cap_mw, mw_of_w(min_w), mw_of_w(max_w), "", text));
     take_copy(gpu, "uuid", t.uuid, sizeof t.uuid);
     *ret = t;
     return 0;

@@ -99,11 +99,11 @@ static int aim(const struct cap *c, const struct survey_board *b,
     uint32_t mw = value->mw
                       ? value->mw
                       : mw_of_w(w_of_mw(b->limits.default_mw) * value->percent / 100);
-    char typed[WATTS_TEXT];
+    char text[CAP_OUTSIDE_TEXT];
     if (mw < b->limits.min_mw || mw > b->limits.max_mw)
-        return cli_fail(EXIT_USAGE, "cap: GPU %u: %s is outside %g..%g W", b->info.index,
-                        watts_typed(value->typed, mw, typed), w_of_mw(b->limits.min_mw),
-                        w_of_mw(b->limits.max_mw));
+        return cli_fail(
+            EXIT_USAGE, "cap: GPU %u: %s", b->info.index,
+            cap_outside(value, mw, b->limits.min_mw, b->limits.max_mw, "", text));
     for (size_t i = 0; i < b->n_procs && !c->env->root; i++) {
         const struct who *who = &b->procs[i].who;
         if (who->known && who->uid != getuid())

@@ -183,9 +183,9 @@ static void check_foreign(struct remote *r)
 /* Before CMD's boards are known: whether any board accepts the cap in watts. */
 static int check_cap(const struct remote *r, uw_error *err)
 {
-    uint32_t mw = r->j->caps == JOB_CAPS_NAMED ? r->j->cap.mw : 0;
+    bool watts = r->j->caps == JOB_CAPS_NAMED && r->j->cap.mw;
 
-    return mw ? boards_check_cap(own_node_boards(r->own), mw, r->j->cap.typed, err) : 0;
+    return watts ? boards_check_cap(own_node_boards(r->own), &r->j->cap, err) : 0;
 }
 
 static int need_caps(struct remote *r, uw_error *err)

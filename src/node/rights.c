@@ -156,7 +156,7 @@ static int check_settable(const struct rights *rs, const struct node_claim *ask,
                           size_t board, uint32_t mw, uw_error *err)
 {
     const struct board_view *b = board_view(boards_at(rs->boards, board));
-    char typed[WATTS_TEXT];
+    char text[CAP_OUTSIDE_TEXT];
     struct caps_view v;
 
     caps_look(rs->caps, board, &v);
@@ -164,11 +164,9 @@ static int check_settable(const struct rights *rs, const struct node_claim *ask,
     bool between = cap_settable(&v.bounds, mw, false) != mw && mw <= b->limits.max_mw;
     if (ask->kind == CLAIM_HARD || (!low && !between))
         return 0;
-    return fail(err, -ERANGE,
-                "GPU %u (%s): %s is outside %g..%g W, the range of the actuator's "
-                "configuration",
-                b->info->index, b->info->uuid, watts_typed(ask->cap.typed, mw, typed),
-                w_of_mw(v.range.min_mw), w_of_mw(v.range.max_mw));
+    return fail(err, -ERANGE, "GPU %u (%s): %s", b->info->index, b->info->uuid,
+                cap_outside(&ask->cap, mw, v.range.min_mw, v.range.max_mw,
+                            ", the range of the actuator's configuration", text));
 }
 
 /* The limit in watts on this board, within the client's range. */
@@ -178,7 +176,7 @@ int rights_limit(const struct rights *rs, const struct node_who *who,
 {
     const struct board_view *b = board_view(boards_at(rs->boards, board));
     uint32_t from = 0, to = 0, mw = ask->cap.mw;
-    char typed[WATTS_TEXT];
+    char text[CAP_OUTSIDE_TEXT];
 
     *ret_mw = 0;
     if (ask->clock_mhz) /* caps.c checks the board's range */
@@ -194,10 +192,8 @@ int rights_limit(const struct rights *rs, const struct node_who *who,
         return fail(err, -EINVAL, "a claim needs a limit above 0 W");
     node_config_range(rs->config, &b->limits, &from, &to);
     if (!who->admin && (mw < from || mw > to))
-        return fail(err, -ERANGE,
-                    "GPU %u (%s): %s is outside %g..%g W, the range for users",
-                    b->info->index, b->info->uuid, watts_typed(ask->cap.typed, mw, typed),
-                    w_of_mw(from), w_of_mw(to));
+        return fail(err, -ERANGE, "GPU %u (%s): %s", b->info->index, b->info->uuid,
+                    cap_outside(&ask->cap, mw, from, to, ", the range for users", text));
     int r = check_settable(rs, ask, board, mw, err);
     if (r == 0)
         *ret_mw = mw;
@@ -396,20 +392,20 @@ static int check_job_cap(const struct rights *rs, const struct node_who *who,
 static int check_taken(const struct rights *rs, const struct node_job *ask, uw_error *err)
 {
     uint32_t mw = ask->cap.mw;
-    char typed[WATTS_TEXT];
+    char text[CAP_OUTSIDE_TEXT];
 
     if (!mw)
         return 0;
     if (!ask->reg.boards)
-        return boards_check_cap(rs->boards, mw, ask->cap.typed, err);
+        return boards_check_cap(rs->boards, &ask->cap, err);
     for (size_t i = 0; i < n_boards(rs); i++) {
         const struct board_view *b = board_view(boards_at(rs->boards, i));
         if (!(ask->reg.boards & (1ull << i)) ||
             (mw >= b->limits.min_mw && mw <= b->limits.max_mw))
             continue;
-        return fail(err, -ERANGE, "GPU %u (%s): %s is outside %g..%g W", b->info->index,
-                    b->info->uuid, watts_typed(ask->cap.typed, mw, typed),
-                    w_of_mw(b->limits.min_mw), w_of_mw(b->limits.max_mw));
+        return fail(
+            err, -ERANGE, "GPU %u (%s): %s", b->info->index, b->info->uuid,
+            cap_outside(&ask->cap, mw, b->limits.min_mw, b->limits.max_mw, "", text));
     }
     return 0;
 }

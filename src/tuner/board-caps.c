@@ -79,7 +79,7 @@ int board_caps_take_named(struct board_caps *b, uint32_t original_mw, uw_error *
     size_t outside = 0;
     bool lowers = false;
     uint32_t named_mw = 0;
-    char typed[WATTS_TEXT];
+    char text[CAP_OUTSIDE_TEXT];
 
     for (size_t i = 0; i < b->n; i++) {
         const struct gpu_limits lim = board_caps_limits(b, i);
@@ -90,10 +90,9 @@ int board_caps_take_named(struct board_caps *b, uint32_t original_mw, uw_error *
             top = board_caps_top_mw(b, i);
         outside += mw < lim.min_mw || mw > top;
         if (outside == (b->cap.mw ? 1 : b->n))
-            return fail(err, -ERANGE, "GPU %u (%s): %s is outside %g..%g W",
+            return fail(err, -ERANGE, "GPU %u (%s): %s",
                         board_view(b->boards[i])->info->index, board_caps_uuid(b, i),
-                        watts_typed(b->cap.typed, mw, typed), w_of_mw(lim.min_mw),
-                        w_of_mw(top));
+                        cap_outside(&b->cap, mw, lim.min_mw, top, "", text));
         if (own > named_mw)
             named_mw = own;
         lowers |= own < b->original_mw[i];

@@ -85,6 +85,37 @@ static void test_watts_typed(void)
     }
 }
 
+/* A cap outside 150..300 W. */
+static void test_cap_outside(void)
+{
+    static const struct {
+        const char *text, *what, *want;
+    } cases[] = {
+        {"80", "", "'80' is outside 150..300 W: did you mean '80%'?"},
+        {"80.0", "", "'80.0' (80 W) is outside 150..300 W: did you mean '80%'?"},
+        {"80 W", ", the range for users",
+         "'80 W' is outside 150..300 W, the range for users: did you mean '80%'?"},
+        {"100", "", "'100' is outside 150..300 W: did you mean '100%'?"},
+        {"80W", "", "'80W' is outside 150..300 W"},
+        {"80000mW", "", "'80000mW' (80 W) is outside 150..300 W"},
+        {"101", "", "'101' is outside 150..300 W"},
+        {"301", "", "'301' is outside 150..300 W"},
+    };
+    char text[CAP_OUTSIDE_TEXT];
+
+    for (size_t i = 0; i < n_elements(cases); i++) {
+        struct cap_arg cap = {.mw = 0};
+        ok(parse_cap(cases[i].text, &cap, NULL) == 0, "'%s' is a cap", cases[i].text);
+        is_str(cap_outside(&cap, cap.mw, 150000, 300000, cases[i].what, text),
+               cases[i].want, "… outside the range");
+    }
+    is_str(cap_outside(&(struct cap_arg){.percent = 20, .typed = "20%"}, 60000, 150000,
+                       300000, "", text),
+           "'20%' (60 W) is outside 150..300 W", "a percentage");
+    is_str(cap_outside(&(struct cap_arg){.mw = 90000}, 90000, 60000, 70000, "", text),
+           "90 W is outside 60..70 W", "above the range");
+}
+
 static void test_limits(void)
 {
     static const struct {
@@ -120,6 +151,7 @@ static void test_limits(void)
 int main(void)
 {
     test_watts_typed();
+    test_cap_outside();
     uw_error err;
 
     for (size_t i = 0; i < n_elements(powers); i++) {
