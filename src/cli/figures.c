@@ -79,6 +79,12 @@ struct figure figure_saved(double v, double half, const char *unit)
     return f;
 }
 
+void figure_put_signs(FILE *to, unsigned indent, bool untold)
+{
+    (void)fprintf(to, "%*s±: %s%s\n", (int)indent, "", FIGURE_HALF,
+                  untold ? "; " FIGURE_UNTOLD : "");
+}
+
 struct figure figure_time(double s)
 {
     struct figure f = {"-"};

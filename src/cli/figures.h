@@ -24,6 +24,10 @@ struct figure figure_joules_within(double j, double half_j);
 bool figure_told(double v, double half);
 /* The saving "12.3 ± 4.5 kJ"; "~0 ± 4.5 kJ" where it is not distinguishable from zero. */
 struct figure figure_saved(double v, double half, const char *unit);
+#define FIGURE_HALF "half of the 95 % interval" /* what ± is */
+/* Writes a line with the meaning of ± and, if untold, of "~0". */
+void figure_put_signs(FILE *to, unsigned indent, bool untold);
+#define FIGURE_UNTOLD "~0: the saving is not distinguishable from zero"
 /* "41.2 W", "236.9 W", "300 W", "1033 W"; "-" where it is unknown (NaN). */
 struct figure figure_watts(double w);
 /* "45 s", "15 min", "7.5 h", "12 d"; "-" where it is unknown (NaN). */

@@ -20,6 +20,17 @@ static struct figure saved_of(const struct json_value *saved)
                         100 * take_number(saved, "fraction_half"), "%");
 }
 
+/* Whether the job's saving has an interval, and whether that includes zero. */
+static void look_at_saved(const struct json_value *job, bool *halves, bool *untold)
+{
+    const struct json_value *saved = json_get(json_get(job, "search"), "saved");
+    double v = take_number(saved, "fraction"), half = take_number(saved, "fraction_half");
+    bool known = !isnan(v) && !isnan(half);
+
+    *halves |= known;
+    *untold |= known && !figure_told(v, half);
+}
+
 static double cap_of_board(const struct json_value *gpus, uint64_t index)
 {
     const struct json_value *gpu = take_entry(json_get(gpus, "gpus"), "gpu", index);
@@ -206,6 +217,7 @@ void jobs_text(const struct json_value *jobs, const struct json_value *gpus, boo
                FILE *to)
 {
     const struct json_value *list = json_get(jobs, "jobs");
+    bool halves = false, untold = false;
     size_t shown = 0;
 
     for (size_t i = 0; i < json_count(list); i++) {
@@ -218,7 +230,10 @@ void jobs_text(const struct json_value *jobs, const struct json_value *gpus, boo
                 (const char *const[6]){"GPUS", "TIME", "ENERGY", "CAP", "SAVED", NULL});
         }
         put_job(job, gpus, to);
+        look_at_saved(job, &halves, &untold);
     }
+    if (halves)
+        figure_put_signs(to, 0, untold);
     if (shown == 0)
         (void)fprintf(to, "no job%s\n", all ? "" : " runs");
     else if (take_bool(jobs, "simulated"))

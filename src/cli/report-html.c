@@ -2,6 +2,7 @@
 #include <string.h>
 
 #include "base/auto.h"
+#include "cli/figures.h"
 #include "cli/html.h"
 #include "cli/report.h"
 #include "cli/take.h"
@@ -269,6 +270,7 @@ static int put_body(const struct json_value *report, FILE *to, uw_error *err)
 {
     const struct report_picture *picture = NULL;
     char title[200], only[REPORT_ONLY], saved[REPORT_ONLY];
+    bool untold = false;
 
     report_title(report, title, sizeof title);
     html_put(to, "h1", "%s", title);
@@ -291,8 +293,8 @@ static int put_body(const struct json_value *report, FILE *to, uw_error *err)
     put_beside(report, to);
     if (report_saved_sum(report, saved))
         html_put(to, "p", "Saved by these jobs: %s.", saved);
-    if (report_untold(report))
-        html_put(to, "p", "%s.", REPORT_UNTOLD);
+    if (report_has_halves(report, &untold) && untold)
+        html_put(to, "p", "%s.", FIGURE_UNTOLD);
     if (report_cpu(report))
         put_sums("Processors and their memory, beside the GPUs", report_cpu(report), to);
     report_html_factors(report, to);

@@ -127,6 +127,7 @@ static void put_sums(const struct json_value *report, const struct json_value *s
     double all = take_number(sums, "energy_j");
     struct report_unit unit = report_unit_of(all);
     char text[200], saved[REPORT_ONLY];
+    bool untold = false;
 
     for (size_t i = 0; i < REPORT_LINES; i++) {
         double j = take_number(sums, report_lines[i].key);
@@ -141,8 +142,8 @@ static void put_sums(const struct json_value *report, const struct json_value *s
         (void)fprintf(to, "  %-14s ", "saved");
         text_wrap(to, 17, 17, saved);
     }
-    if (boards && report_untold(report))
-        (void)fputs("  " REPORT_UNTOLD "\n", to);
+    if (boards && report_has_halves(report, &untold))
+        figure_put_signs(to, 2, untold);
     if (boards)
         put_costs(report, to);
     if (boards)

@@ -352,22 +352,25 @@ static void put_within(const struct json_value *report, const struct json_value 
     (void)snprintf(ret, REPORT_TEXT, "%s", figure_saved(v, half, "").t);
 }
 
-bool report_untold(const struct json_value *report)
+bool report_has_halves(const struct json_value *report, bool *ret_untold)
 {
     static const char *const of[][2] = {{"saved", "saved_half"},
                                         {"saved_j", "saved_half_j"}};
     const struct json_value *rows = json_get(report, "rows"),
                             *jobs = json_get(report, "jobs");
+    bool has = false;
 
+    *ret_untold = false;
     for (size_t i = 0; i <= json_count(rows); i++) {
         const struct json_value *row = i < json_count(rows) ? json_at(rows, i) : jobs;
         for (size_t k = 0; k < n_elements(of); k++) {
             double v = take_number(row, of[k][0]), half = take_number(row, of[k][1]);
-            if (!isnan(v) && !isnan(half) && !figure_told(v, half))
-                return true;
+            bool known = !isnan(v) && !isnan(half);
+            has |= known;
+            *ret_untold |= known && !figure_told(v, half);
         }
     }
-    return false;
+    return has;
 }
 
 void report_cell(const struct json_value *report, const struct json_value *row,

@@ -146,9 +146,10 @@ void report_by(const struct json_value *report, char ret[REPORT_TEXT]);
  * not known.
  */
 bool report_saved_sum(const struct json_value *report, char ret[REPORT_ONLY]);
-/* True: a saving that is shown is not distinguishable from zero, "~0 ± 4.5". */
-bool report_untold(const struct json_value *report);
-#define REPORT_UNTOLD "~0: the saving is not distinguishable from zero (95 % interval)"
+/* Whether a saving with an interval is shown; *ret_untold: one is not distinguishable
+ * from zero, "~0 ± 4.5".
+ */
+bool report_has_halves(const struct json_value *report, bool *ret_untold);
 /* Whether rows have three parts (by gpu, cpu, day) instead of one energy and savings. */
 bool report_has_parts(const struct json_value *report);
 bool report_is_pair(const struct json_value *report); /* by two keys */

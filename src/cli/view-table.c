@@ -103,7 +103,7 @@ static void put_ends(const struct view *v, bool scatter, FILE *to)
         front += s->point[i].pareto;
     (void)fprintf(to, "\nPareto front: %zu of %zu caps.", front, s->n);
     if (scatter)
-        (void)fputs("\n+-: half of the 95 % interval of a mean.", to);
+        (void)fputs("\n+-: " FIGURE_HALF " of a mean.", to);
     (void)fputc('\n', to);
     view_drift(v, false, drift, sizeof drift);
     if (drift[0])

@@ -248,6 +248,7 @@ static void jobs(void)
         "12345 uid 1002               2         11.1 h         -   236.9 W             "
         "-\n"
         "      measured only, its energy is not booked yet\n"
+        "±: half of the 95 % interval\n"
         "(simulated boards)\n",
         "the caps are those in force, in 80 columns");
     a.all = true;

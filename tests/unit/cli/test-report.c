@@ -101,6 +101,8 @@ static void test_text(void)
     has(job, "Energy by job from the beginning to 2026-01-02 00:00 UTC\n");
     has(job, "SIMULATED");
     has(job, "18.0 ± 1.2 %");
+    has(job, "\n  ±: half of the 95 % interval\n");
+    has_not(day, "interval");
     has(job, "within 0.1 %");
     has_not(job, "\033");
     has_not(job, "nan");
@@ -381,7 +383,8 @@ static void test_pairs(void)
         "kWh\n<vision>             2026-01-01        1.00   1000.0       1.000      ~0 ± "
         "0.020\n-                    2026-01-02 ");
     has(text, "  saved          ~0 ± 20 Wh, ~0 ± 6.0 g CO2e\n"
-              "  ~0: the saving is not distinguishable from zero (95 % interval)\n");
+              "  ±: half of the 95 % interval; ~0: the saving is not "
+              "distinguishable from zero\n");
     has(html, "is not distinguishable from zero");
     has(text, "of 50.0 % of the energy");
     has(csv, "value,day,jobs,energy_j,");

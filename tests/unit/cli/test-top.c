@@ -617,6 +617,7 @@ static void test_keys(void)
     (void)top_key(&t, TOP_KEY_HELP, "");
     g = drawn(24, 80, false);
     ok(row_has(g, 0, "live view"), "help");
+    ok(row_has(g, 7, "±: half of the 95 % interval."), "… says what an interval is");
     grid_free(g);
     ok(!top_key(&t, TOP_KEY_FREEZE, "") && !t.help && !t.frozen,
        "any key leaves the help");
