@@ -107,36 +107,23 @@ static void board_cap(const struct list *l, const struct survey_board *b, char *
         survey_cap(b, ret, size);
 }
 
-/* The length of its name without the suffix that marks it as simulated or recorded. */
-static int model_length(const struct gpu_info *info)
-{
-    static const char *const ends[] = {GPU_NAME_SIMULATED, GPU_NAME_RECORDED};
-    size_t n = strlen(info->name);
-
-    for (size_t i = 0; i < n_elements(ends) && info->simulated; i++) {
-        size_t m = strlen(ends[i]);
-        if (n >= m && strcmp(info->name + n - m, ends[i]) == 0)
-            return (int)(n - m);
-    }
-    return (int)n;
-}
-
 static void print_board(const struct list *l, const struct survey_board *b)
 {
     const struct json_value *known = list_daemon_board(&l->daemon, b->info.uuid);
     char cap[320], why[80], name[80], jobs[160], text[600];
 
     /* the line above the table says "simulated" */
-    int length = model_length(&b->info);
-    (void)snprintf(name, sizeof name, "%.*s%s", length && length < 60 ? length : 60,
-                   b->info.name[0] ? b->info.name : "?",
+    const char *model = b->info.name[0] ? b->info.name : "?";
+    size_t length = board_name_length(model, l->s->about.recorded ? GPU_NAME_RECORDED
+                                                                  : GPU_NAME_SIMULATED);
+    (void)snprintf(name, sizeof name, "%.*s%s", length < 60 ? (int)length : 60, model,
                    b->info.mig_enabled ? " (MIG)" : "");
     if (!b->answers) {
         print_silent(b, name);
         return;
     }
     struct cell power =
-        cell(has(b, GPU_HAS_POWER), "%s", figure_watts(b->sample.power_w).t);
+        cell(has(b, GPU_HAS_POWER), "%s", figure_power(b->sample.power_w).t);
     struct cell range = cell(b->has_limits, "%.0f-%.0f", w_of_mw(b->limits.min_mw),
                              w_of_mw(b->limits.max_mw));
     struct cell temp = cell(has(b, GPU_HAS_TEMP), "%d C", (int)b->sample.temp_c);

@@ -111,6 +111,22 @@ struct figure figure_watts(double w)
     return f;
 }
 
+struct figure figure_power(double w)
+{
+    struct figure f = {"-"};
+
+    if (!isnan(w))
+        (void)snprintf(f.t, sizeof f.t, "%.1f W", fabs(w) < 0.05 ? 0 : w);
+    return f;
+}
+
+size_t board_name_length(const char *name, const char *end)
+{
+    size_t n = strlen(name), m = strlen(end);
+
+    return n >= m && strcmp(name + n - m, end) == 0 ? n - m : n;
+}
+
 unsigned text_next(const char **text)
 {
     mbstate_t state = {0};

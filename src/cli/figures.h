@@ -3,6 +3,7 @@
 #define CLI_FIGURES_H
 
 #include <stdbool.h>
+#include <stddef.h>
 #include <stdio.h>
 
 enum { TEXT_COLUMNS = 80 };
@@ -28,10 +29,17 @@ struct figure figure_saved(double v, double half, const char *unit);
 /* Writes a line with the meaning of ± and, if untold, of "~0". */
 void figure_put_signs(FILE *to, unsigned indent, bool untold);
 #define FIGURE_UNTOLD "~0: the saving is not distinguishable from zero"
-/* "41.2 W", "236.9 W", "300 W", "1033 W"; "-" where it is unknown (NaN). */
+/* A limit: "236.9 W", "300 W", "1033 W"; "-" where it is unknown (NaN). */
 struct figure figure_watts(double w);
+/* A measured power, with one decimal: "41.2 W", "300.0 W", "1033.2 W"; likewise. */
+struct figure figure_power(double w);
 /* "45 s", "15 min", "7.5 h", "12 d"; "-" where it is unknown (NaN). */
 struct figure figure_time(double s);
+
+/* The bytes of a board's name without this end (GPU_NAME_SIMULATED), for lines below one
+ * that says the same.
+ */
+size_t board_name_length(const char *name, const char *end);
 
 /* Advances *text, which is not at its end, by a character; returns the columns that it
  * takes on a terminal: one, of wide ones two, of combining ones none; one where the

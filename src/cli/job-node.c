@@ -262,7 +262,7 @@ static void live_text(const struct remote *r, char *ret, size_t size)
     (void)snprintf(ret, size, "%.0f s%s  %s%s  %s",
                    s_between(r->begin_ns, loop_now_ns(r->loop)),
                    r->boards.simulated ? " (simulated)" : "", steps,
-                   figure_watts(power_w).t, state_text(r, job));
+                   figure_power(power_w).t, state_text(r, job));
 }
 
 static void live_line(struct remote *r, uint64_t now)

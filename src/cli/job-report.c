@@ -19,55 +19,6 @@
 
 #define J_PER_KWH 3.6e6
 
-/* Explains each code, such as "stuck". */
-static void print_whys(uint32_t whys, FILE *to)
-{
-    char name[32];
-
-    for (const char *words; (words = meter_why_words(whys)); whys &= whys - 1)
-        (void)fprintf(to, "         %s: %s\n",
-                      meter_why_text(whys & ~(whys - 1), name, sizeof name), words);
-}
-
-enum { CELL = 64, CELL_COLUMNS = 17, ENERGY_COLUMN = 15, VALUE_COLUMN = 17 };
-
-/* "1.500 ± 0.030 kJ", at the right of its columns. */
-static const char *energy_cell(const struct meter_result *e, char ret[CELL])
-{
-    struct figure f = figure_joules_within(e->energy_j, e->half_j);
-    unsigned wide = text_columns(f.t);
-
-    (void)snprintf(ret, CELL, "%*s%s", wide < CELL_COLUMNS ? CELL_COLUMNS - (int)wide : 0,
-                   "", f.t);
-    return ret;
-}
-
-static void print_boards(const struct job_result *r, FILE *to)
-{
-    uint32_t whys = 0;
-    char why[160], cell[CELL];
-
-    for (size_t i = 0; i < r->n; i++) {
-        const struct job_board *b = &r->board[i];
-        if (!b->used || !r->measured)
-            continue;
-        char index[16] = "-";
-        if (!b->away)
-            (void)snprintf(index, sizeof index, "%u", b->info->index);
-        char power[16] = "-"; /* none of it was measured */
-        if (isfinite(b->energy.power_w))
-            (void)snprintf(power, sizeof power, "%.1f", b->energy.power_w);
-        (void)fprintf(to, "  GPU %-2s %-32.32s %s  %6s W  (%s%s%s)\n", index,
-                      b->away ? "no longer known to the daemon" : b->info->name,
-                      energy_cell(&b->energy, cell), power,
-                      names_word(NAMES_METER_METHOD, b->energy.method),
-                      b->energy.why ? "; " : "",
-                      meter_why_text(b->energy.why, why, sizeof why));
-        whys |= b->energy.why;
-    }
-    print_whys(whys, to);
-}
-
 /* A label of 9 columns, and text that is wrapped behind it. */
 static void put_line(FILE *to, const char *label, const char *format, ...)
     __attribute__((format(printf, 3, 4)));
@@ -82,6 +33,92 @@ static void put_line(FILE *to, const char *label, const char *format, ...)
     va_end(args);
     (void)fprintf(to, "%-9s", label);
     text_wrap(to, 9, 9, text);
+}
+
+/* Explains each code, such as "stuck". */
+static void print_whys(uint32_t whys, FILE *to)
+{
+    char name[32];
+
+    for (const char *words; (words = meter_why_words(whys)); whys &= whys - 1)
+        put_line(to, "", "%s: %s", meter_why_text(whys & ~(whys - 1), name, sizeof name),
+                 words);
+}
+
+enum {
+    CELL = 64,
+    NAME_MOST = 29,
+    CELL_COLUMNS = 17,
+    POWER_COLUMNS = 8,
+    ENERGY_COLUMN = 15,
+    VALUE_COLUMN = 17
+};
+
+/* "1.500 ± 0.030 kJ", at the right of its columns. */
+static const char *energy_cell(const struct meter_result *e, char ret[CELL])
+{
+    struct figure f = figure_joules_within(e->energy_j, e->half_j);
+    unsigned wide = text_columns(f.t);
+
+    (void)snprintf(ret, CELL, "%*s%s", wide < CELL_COLUMNS ? CELL_COLUMNS - (int)wide : 0,
+                   "", f.t);
+    return ret;
+}
+
+/* The board's name in *ret and its columns, NAME_MOST at most; the title says whether
+ * boards are simulated.
+ */
+static int board_name(const struct job_result *r, const struct job_board *b,
+                      const char **ret)
+{
+    *ret = b->away ? "no longer known to the daemon" : b->info->name;
+    size_t length =
+        r->simulated ? board_name_length(*ret, GPU_NAME_SIMULATED) : strlen(*ret);
+
+    return length < NAME_MOST ? (int)length : NAME_MOST;
+}
+
+/* "  GPU 0  Tesla V100-SXM2-16GB  5.609 ± 0.030 kJ   244.4 W  (integrated; gap)": reasons
+ * that do not fit are on the next line.
+ */
+static void print_board(const struct job_result *r, const struct job_board *b, int wide,
+                        FILE *to)
+{
+    char index[16] = "-", cell[CELL], why[160], method[200];
+    const char *name = NULL;
+    int length = board_name(r, b, &name);
+
+    if (!b->away)
+        (void)snprintf(index, sizeof index, "%u", b->info->index);
+    (void)snprintf(method, sizeof method, "(%s%s%s)",
+                   names_word(NAMES_METER_METHOD, b->energy.method),
+                   b->energy.why ? "; " : "",
+                   meter_why_text(b->energy.why, why, sizeof why));
+    int at = fprintf(to, "  GPU %-2s %-*.*s ", index, wide, length, name);
+    (void)fprintf(to, "%s  %*s  ", energy_cell(&b->energy, cell), POWER_COLUMNS,
+                  figure_power(b->energy.power_w).t);
+    at += CELL_COLUMNS + 2 + POWER_COLUMNS + 2;
+    text_wrap(to, (unsigned)at, 9, method);
+}
+
+static void print_boards(const struct job_result *r, FILE *to)
+{
+    uint32_t whys = 0;
+    const char *name = NULL;
+    int wide = 0;
+
+    for (size_t i = 0; i < r->n; i++) {
+        int length = r->board[i].used ? board_name(r, &r->board[i], &name) : 0;
+        wide = length > wide ? length : wide;
+    }
+    for (size_t i = 0; i < r->n; i++) {
+        const struct job_board *b = &r->board[i];
+        if (!b->used || !r->measured)
+            continue;
+        print_board(r, b, wide, to);
+        whys |= b->energy.why;
+    }
+    print_whys(whys, to);
 }
 
 /* Others' claims allowed no more than the cap of the reference. */
@@ -290,6 +327,14 @@ static const char *cap_mark(bool reference, bool held)
     return held ? "  (held)" : "";
 }
 
+/* The decimals of a step's time that its interval leaves. */
+static int step_places(const struct savings_mean *mean)
+{
+    double s = savings_mean_time(mean);
+
+    return within(s, WITHIN_95 * savings_mean_time_rse(mean) * s).places;
+}
+
 /* The measured caps, the highest first. */
 static void print_caps(const struct job_run *j, const struct tuner_report *t, FILE *to)
 {
@@ -297,11 +342,14 @@ static void print_caps(const struct job_run *j, const struct tuner_report *t, FI
     size_t n = t->n_caps < TUNER_CAPS_MAX ? t->n_caps : TUNER_CAPS_MAX;
     uint32_t reference_mw = t->reference_mw ? t->reference_mw : t->original_mw;
     double least_j = INFINITY, least = INFINITY;
+    int places = 0;
 
     for (size_t i = 0; i < n; i++) {
         cap[i] = t->cap[i];
         least_j = fmin(least_j, savings_mean_energy(&cap[i].mean));
         least = fmin(least, cap[i].value.v);
+        int own = step_places(&cap[i].mean);
+        places = own > places ? own : places;
     }
     if (n == 0)
         return;
@@ -315,10 +363,8 @@ static void print_caps(const struct job_run *j, const struct tuner_report *t, FI
     for (size_t i = 0; i < n; i++) {
         const struct savings_mean *mean = &cap[i].mean;
         bool held = t->holding && t->reached && cap[i].cap_mw == t->held_mw;
-        double s = savings_mean_time(mean);
-        struct within step = within(s, WITHIN_95 * savings_mean_time_rse(mean) * s);
-        (void)fprintf(to, "         %4.0f  %8.*f", w_of_mw(cap[i].cap_mw), step.places,
-                      step.v);
+        (void)fprintf(to, "         %4.0f  %8.*f", w_of_mw(cap[i].cap_mw), places,
+                      savings_mean_time(mean));
         put_value(&energy, savings_mean_energy(mean), savings_mean_energy_rse(mean), to);
         if (isfinite(least))
             put_value(&value, cap[i].value.v, cap[i].value.rse, to);
@@ -400,7 +446,7 @@ void job_report_text(const struct job_run *j, const struct job_result *r, FILE *
     if (r->measured) {
         (void)fprintf(to, "  energy %s (95 %% interval), mean power %s\n",
                       figure_joules_within(r->energy_j, r->half_j).t,
-                      figure_watts(r->power_w).t);
+                      figure_power(r->power_w).t);
         print_boards(r, to);
         print_cpu(r, to);
         if (j->carbon_g_per_kwh > 0)

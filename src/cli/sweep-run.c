@@ -74,7 +74,7 @@ static void on_run(const struct sweep_run *run, size_t no, void *user)
     left_text(&now, left, sizeof left);
     cli_say("run %zu of %zu: %s, %.4g s, %s, mean %s%s", no, now.n_plan,
             view_watts(run->cap_mw, watts), run->time_s, figure_joules(run->energy_j).t,
-            figure_watts(run->energy_j / run->time_s).t, left);
+            figure_power(run->energy_j / run->time_s).t, left);
 }
 
 static int on_live(struct loop_timer *timer, uint64_t now_ns, void *user)
@@ -95,7 +95,7 @@ static int on_live(struct loop_timer *timer, uint64_t now_ns, void *user)
     else
         (void)fprintf(stderr, "\r\033[Krun %zu of %zu: %s, %.0f s, %s%s\r", now.run,
                       now.n_plan, view_watts(now.cap_mw, watts), now.time_s,
-                      figure_watts(now.power_w).t, left);
+                      figure_power(now.power_w).t, left);
     (void)fflush(stderr);
     r->line_there = true;
     return 0;

@@ -79,8 +79,7 @@ struct gpu_mig {
 enum { GPU_MIGS_MAX = 8 };
 
 /* How the name of a board that is no board of this node ends: the simulated driver and
- * the backend of traces write it, `underwatt list` takes it off where a line above the
- * table says the same.
+ * the backend of traces write it.
  */
 #define GPU_NAME_SIMULATED " (simulated)"
 #define GPU_NAME_RECORDED " (recorded)"

@@ -211,7 +211,7 @@ with tempfile.TemporaryDirectory() as tmp:
         return plain(*args, env={"UNDERWATT_BOARDS": f"replay={trace}"})
 
     p = on_trace("list")
-    t.ok(p.returncode == 0 and "recorded boards" in p.stdout and "200 W" in p.stdout, "list of a trace", p.stdout + p.stderr)
+    t.ok(p.returncode == 0 and "recorded boards" in p.stdout and "200.0 W" in p.stdout, "list of a trace", p.stdout + p.stderr)
     p = on_trace("measure", "--gpus", "b", "--", "sleep", "1")
     t.ok(p.returncode == 0 and "(recorded)" in p.stderr, "measure on a trace", p.stderr)
     for args in (("cap", "set", "200", "--gpus", "0", "--for", "1s"), ("run", "--gpus", "0", "--cap", "200W", "--", "true"),

@@ -34,6 +34,9 @@ static void figures(void)
         is_str(figure_joules(joules[i].j).t, joules[i].text, joules[i].text);
     for (size_t i = 0; i < n_elements(watts); i++)
         is_str(figure_watts(watts[i].w).t, watts[i].text, watts[i].text);
+    is_str(figure_power(300).t, "300.0 W", "a power has one decimal");
+    is_str(figure_power(1033.25).t, "1033.2 W", "… whatever its size");
+    is_str(figure_power((double)NAN).t, "-", "unknown");
     is_str(figure_time(599).t, "599 s", "seconds");
     is_str(figure_time(600).t, "10 min", "minutes");
     is_str(figure_time(36000).t, "10.0 h", "hours");

@@ -42,7 +42,7 @@ static void notes(void)
 static char *report_of(uint32_t first, uint32_t second)
 {
     static const struct gpu_info info[] = {{.index = 0, .name = "one"},
-                                           {.index = 1, .name = "two"}};
+                                           {.index = 1, .name = "two (simulated)"}};
     const struct cmd cmd = {.name = "measure"};
     const struct job_run run = {.cmd = &cmd};
     struct meter_result figure = {
@@ -50,6 +50,7 @@ static char *report_of(uint32_t first, uint32_t second)
     struct job_board board[] = {{.info = &info[0], .used = true, .energy = figure},
                                 {.info = &info[1], .used = true, .energy = figure}};
     struct job_result result = {.measured = true,
+                                .simulated = true,
                                 .time_s = 10,
                                 .energy_j = 2000,
                                 .half_j = 28,
@@ -78,6 +79,19 @@ static unsigned times(const char *text, const char *word)
     return n;
 }
 
+static unsigned widest(const char *text)
+{
+    unsigned most = 0;
+
+    for (size_t len; *text; text += len + (text[len] == '\n')) {
+        char line[400];
+        len = strcspn(text, "\n");
+        (void)snprintf(line, sizeof line, "%.*s", (int)len, text);
+        most = text_columns(line) > most ? text_columns(line) : most;
+    }
+    return most;
+}
+
 /* A word like "stuck" is explained, once, where it stands. */
 static void reasons(void)
 {
@@ -89,8 +103,15 @@ static void reasons(void)
         return;
     ok(times(none, "(counter)\n") == 2 && !strchr(none, ';') && !strstr(none, ": "),
        "no reason, none explained");
+    ok(strstr(none, "underwatt measure (simulated boards and time)\n") &&
+           strstr(none, "\n  GPU 1  two  "),
+       "the title alone says that boards are simulated");
     ok(strstr(both, "(counter; stuck)\n") && strstr(both, "(counter; stuck, coarse)\n"),
        "each board's reasons");
+    auto_(mem_free) char *all = report_of((METER_WHY_COARSE << 1) - 1, 0);
+    ok(all && widest(all) <= 80 &&
+           times(all, "in step with the sensor, which may miss\n         parts of it\n"),
+       "all of them in lines of 80 columns");
     ok(times(both, "\n         stuck: the counter or the reading was stuck") == 1 &&
            times(both, "\n         coarse: few readings") == 1,
        "each of them in plain words, once");
@@ -124,15 +145,17 @@ static void by_gpu(void)
         return;
     job_report_text(&run, &a.result, to);
     (void)fclose(to);
-    ok(strstr(said, "  GPU 3  three                             4.000 ± 0.040 kJ"
+    ok(strstr(said, "  GPU 3  three                          4.000 ± 0.040 kJ"
                     "   200.0 W  (counter)\n"),
        "a board: %s", said);
-    ok(strstr(said, "  GPU 1  one                               1.500 ± 0.030 kJ"
-                    "   150.0 W  (integrated; gap)\n"),
+    ok(strstr(said, "  GPU 1  one                            1.500 ± 0.030 kJ"
+                    "   150.0 W  (integrated;\n         gap)\n"),
        "another one, with what is less sure");
     ok(times(said, "         gap: ") == 1, "… in words");
-    ok(strstr(said, "  GPU -  no longer known to the daemon           500 ± 10 J"
-                    "       - W  (counter)\n"),
+    ok(widest(said) <= 80, "no line has more than 80 columns, but %u", widest(said));
+    ok(strstr(said, "mean power 300.0 W\n"), "one decimal in the sum, too");
+    ok(strstr(said, "  GPU -  no longer known to the daemon        500 ± 10 J"
+                    "         -  (counter)\n"),
        "boards that are away");
     is_int((long long)a.result.n_used, 3, "all count");
 }
@@ -158,19 +181,6 @@ static void found_late(void)
         .windows = (n), .sum_wt = 1e4, .sum_t = 1e4 * (t), .sum_t2 = 1e4 * (t) * (t), \
         .sum_we = 1e4, .sum_e = 1e4 * (e), .sum_e2 = 1e4 * (e) * (e)                  \
     }
-
-static unsigned widest(const char *text)
-{
-    unsigned most = 0;
-
-    for (size_t len; *text; text += len + (text[len] == '\n')) {
-        char line[400];
-        len = strcspn(text, "\n");
-        (void)snprintf(line, sizeof line, "%.*s", (int)len, text);
-        most = text_columns(line) > most ? text_columns(line) : most;
-    }
-    return most;
-}
 
 /* The measured caps stand in their order, whatever the order of the trials, with the
  * value of a goal that is not their energy or time.
@@ -215,8 +225,8 @@ static void caps_sorted(void)
            "  caps      W  s a step         J a step           EDP, J s windows\n"
            "          300    0.5000        1200 ± 24           600 ± 17       3  "
            "(reference)\n"
-           "          180     0.600         950 ± 19           570 ± 16       2  (held)\n"
-           "          153     0.700         900 ± 18           630 ± 17       1\n"),
+           "          180    0.6000         950 ± 19           570 ± 16       2  (held)\n"
+           "          153    0.7000         900 ± 18           630 ± 17       1\n"),
        "the highest cap first, with its EDP: %s", said);
     ok(strstr(said, "  saved  not distinguishable from zero: 100 ± 1400 J") &&
            strstr(said, "\n         compared with 12 measurements of the highest cap "
