@@ -86,12 +86,38 @@ static void facts(const struct top_board *b, char ret[FACTS])
 }
 
 /* Why the cap is what it is, in full. */
-static void cause(const struct top_board *b, char ret[FACTS])
+static void cause(const struct top_board *b, char *ret, size_t size)
 {
     const char *why = b->text[0] ? b->text : isnan(b->power_w) ? "no answer" : "";
 
-    (void)snprintf(ret, FACTS, "capped by: %s%s%s", b->by[0] ? b->by : "-",
+    (void)snprintf(ret, size, "capped by: %s%s%s", b->by[0] ? b->by : "-",
                    *why ? "; " : "", why);
+}
+
+/* "GPU 2 capped by: search of job 12: holds 166 W" */
+static void board_cause(const struct top_board *b, char ret[FACTS])
+{
+    char text[FACTS - 20];
+
+    cause(b, text, sizeof text);
+    (void)snprintf(ret, FACTS, "GPU %u %s", b->index, text);
+}
+
+unsigned top_cause_rows(const struct top_board *b, unsigned cols)
+{
+    char text[FACTS];
+
+    board_cause(b, text);
+    return top_wrap_rows(cols, text);
+}
+
+void top_draw_cause(const struct top_board *b, struct grid *g, unsigned row,
+                    unsigned rows)
+{
+    char text[FACTS];
+
+    board_cause(b, text);
+    (void)top_wrap(g, row, row + rows, 0, GRID_PLAIN, text);
 }
 
 unsigned top_details_rows(const struct top *t, unsigned cols)
@@ -103,7 +129,7 @@ unsigned top_details_rows(const struct top *t, unsigned cols)
         return 0;
     facts(b, text);
     unsigned rows = 1 + top_wrap_rows(cols > 2 ? cols - 2 : 1, text);
-    cause(b, text);
+    cause(b, text, sizeof text);
     rows += top_wrap_rows(cols > 2 ? cols - 2 : 1, text);
     return rows + top_claims_rows(t, cols);
 }
@@ -120,7 +146,7 @@ void top_draw_details(const struct top *t, struct grid *g, unsigned row, unsigne
     row++;
     facts(b, text);
     row += top_wrap(g, row, end, 2, GRID_PLAIN, text);
-    cause(b, text);
+    cause(b, text, sizeof text);
     row += top_wrap(g, row, end, 2, GRID_PLAIN, text);
     top_draw_claims(t, g, row, end);
 }

@@ -194,13 +194,40 @@ static struct top_word energy(double j)
     return s;
 }
 
+/* Why there is no power to draw. */
+static const char *why_of(const struct top_board *b)
+{
+    return b->text[0] ? b->text : isnan(b->power_w) ? "no answer" : "";
+}
+
+/* What stands in COL_BY: the origin of the cap, or a why_of() that the bar has no room
+ * for.
+ */
+static const char *by_of(const struct boards_table *at, const struct top_board *b)
+{
+    bool fits = at->bar && text_columns(why_of(b)) <= at->bar;
+
+    return !fits && !b->by[0] ? why_of(b) : b->by;
+}
+
+/* The rows below the boards for the picked one's cause, if COL_BY cuts it. */
+static unsigned cause_rows(const struct top *t, unsigned cols)
+{
+    const struct boards_table at = boards_table(t, cols);
+    const struct top_board *b = &t->board[t->picked];
+    unsigned room = at.at[COL_BY] ? cols - at.at[COL_BY] : 0;
+
+    return t->picked < t->n_boards && top_shows_board(t, b) &&
+                   text_columns(by_of(&at, b)) > room
+               ? top_cause_rows(b, cols)
+               : 0;
+}
+
 /* The bar and the origin of the cap, or why there is no power to draw. */
 static void draw_board_words(const struct boards_table *at, const struct top_board *b,
                              struct grid *g, unsigned row)
 {
-    const char *why = b->text[0] ? b->text : isnan(b->power_w) ? "no answer" : "";
-    bool fits = at->bar && text_columns(why) <= at->bar;
-    const char *by = !fits && !b->by[0] ? why : b->by;
+    const char *why = why_of(b), *by = by_of(at, b);
 
     if (at->bar && !isnan(b->power_w) && b->max_w > 0)
         grid_bar(g, row, LEFT + at->name, at->bar, b->power_w / b->max_w,
@@ -380,20 +407,20 @@ static size_t order(const struct top *t, size_t at[TOP_JOBS])
 }
 
 /* Columns are shown whole or not at all. */
-static bool job_has_energy(const struct grid *g)
+static bool job_has_energy(unsigned cols)
 {
-    return g->cols >= 76;
+    return cols >= 76;
 }
 
 /* Beyond 80 columns: time first, then phase, then longer names. */
-static bool job_has_time(const struct grid *g)
+static bool job_has_time(unsigned cols)
 {
-    return g->cols >= 80 + TIME;
+    return cols >= 80 + TIME;
 }
 
-static bool job_has_phase(const struct grid *g)
+static bool job_has_phase(unsigned cols)
 {
-    return g->cols >= 80 + TIME + PHASE;
+    return cols >= 80 + TIME + PHASE;
 }
 
 /* Columns of a job's texts beyond those that they have at 80 columns. */
@@ -410,11 +437,11 @@ static void widen(unsigned *width, const char *text, unsigned has, unsigned *res
     *rest -= needs;
 }
 
-static struct job_widths job_widths(const struct top *t, const struct grid *g)
+static struct job_widths job_widths(const struct top *t, unsigned cols)
 {
-    unsigned rest = job_has_phase(g)  ? g->cols - 80 - TIME - PHASE
-                    : job_has_time(g) ? g->cols - 80 - TIME
-                                      : 0;
+    unsigned rest = job_has_phase(cols)  ? cols - 80 - TIME - PHASE
+                    : job_has_time(cols) ? cols - 80 - TIME
+                                         : 0;
     struct job_widths w = {0};
 
     for (size_t i = 0; i < t->n_jobs; i++)
@@ -473,6 +500,21 @@ static unsigned job_state_at(struct job_widths w)
     return job_gpus_at(w) + GPUS + w.gpus + 1;
 }
 
+/* The rows below a job's for the whole of a state that its column cuts: jobs on the
+ * picked board have them.
+ */
+static unsigned state_rows(const struct top *t, const struct top_job *j,
+                           struct job_widths wide, unsigned cols)
+{
+    const struct top_board *b = &t->board[t->picked];
+    bool picked = t->picked < t->n_boards && b->index < 64 && (j->boards >> b->index & 1);
+    unsigned at = job_name_at(wide);
+
+    return picked && cols > at && text_columns(j->state) > STATE + wide.state
+               ? top_wrap_rows(cols - at, j->state)
+               : 0;
+}
+
 static void draw_job(const struct top *t, const struct top_job *j, struct job_widths wide,
                      struct grid *g, unsigned row)
 {
@@ -487,15 +529,15 @@ static void draw_job(const struct top *t, const struct top_job *j, struct job_wi
     grid_field(g, row, at, STATE + wide.state, j->goal[0] ? GRID_GOOD : GRID_DIM,
                j->state);
     top_right(g, row, end + 5, GRID_PLAIN, top_number(cap_of(t, j), "").t);
-    if (job_has_energy(g)) {
+    if (job_has_energy(g->cols)) {
         top_right(g, row, end + 16, GRID_PLAIN, saved(j).t);
         top_right(g, row, end + 25, GRID_PLAIN, figure_joules(j->energy_j).t);
     }
-    if (job_has_phase(g))
+    if (job_has_phase(g->cols))
         grid_field(g, row, end + 27, PHASE - 2, GRID_PLAIN, j->phase);
-    if (job_has_time(g))
-        top_right(g, row, end + 25 + (job_has_phase(g) ? PHASE : 0) + TIME, GRID_PLAIN,
-                  top_span(j->time_s).t);
+    if (job_has_time(g->cols))
+        top_right(g, row, end + 25 + (job_has_phase(g->cols) ? PHASE : 0) + TIME,
+                  GRID_PLAIN, top_span(j->time_s).t);
 }
 
 static void draw_jobs_head(const struct top *t, struct job_widths wide, struct grid *g,
@@ -509,31 +551,35 @@ static void draw_jobs_head(const struct top *t, struct job_widths wide, struct g
     (void)grid_text(g, row, job_gpus_at(wide), GRID_HEAD, "GPUS");
     (void)grid_text(g, row, job_state_at(wide), GRID_HEAD, "STATE");
     top_right(g, row, end + 5, GRID_HEAD, "CAP");
-    if (job_has_energy(g)) {
+    if (job_has_energy(g->cols)) {
         top_right(g, row, end + 16, GRID_HEAD,
                   t->sort == TOP_SORT_SAVED ? "*SAVED" : "SAVED");
         top_right(g, row, end + 25, GRID_HEAD,
                   t->sort == TOP_SORT_ENERGY ? "*ENERGY" : "ENERGY");
     }
-    if (job_has_phase(g))
+    if (job_has_phase(g->cols))
         (void)grid_text(g, row, end + 27, GRID_HEAD, "PHASE");
-    if (job_has_time(g))
-        top_right(g, row, end + 25 + (job_has_phase(g) ? PHASE : 0) + TIME, GRID_HEAD,
-                  t->sort == TOP_SORT_TIME ? "*TIME" : "TIME");
+    if (job_has_time(g->cols))
+        top_right(g, row, end + 25 + (job_has_phase(g->cols) ? PHASE : 0) + TIME,
+                  GRID_HEAD, t->sort == TOP_SORT_TIME ? "*TIME" : "TIME");
 }
 
 static void draw_jobs(const struct top *t, struct grid *g, unsigned row, unsigned end)
 {
     size_t at[TOP_JOBS] = {0};
-    const struct job_widths wide = job_widths(t, g);
+    const struct job_widths wide = job_widths(t, g->cols);
     size_t n = order(t, at);
 
     draw_jobs_head(t, wide, g, row);
     if (n == 0 && row + 1 < end)
         (void)grid_text(g, row + 1, 2, GRID_DIM,
                         t->n_jobs ? "no job matches the filter" : "no job on this node");
-    for (size_t i = t->first_job; i < n && ++row < end; i++)
-        draw_job(t, &t->job[at[i]], wide, g, row);
+    for (size_t i = t->first_job; i < n && ++row < end; i++) {
+        const struct top_job *j = &t->job[at[i]];
+        draw_job(t, j, wide, g, row);
+        if (state_rows(t, j, wide, g->cols))
+            row += top_wrap(g, row + 1, end, job_name_at(wide), GRID_PLAIN, j->state);
+    }
 }
 
 /* The line in which the filter is typed. */
@@ -602,12 +648,14 @@ static void draw_help(struct grid *g)
 }
 
 /* Rows of the jobs with their head. */
-static unsigned jobs_rows(const struct top *t)
+static unsigned jobs_rows(const struct top *t, unsigned cols)
 {
+    const struct job_widths wide = job_widths(t, cols);
     unsigned n = 0;
 
     for (size_t i = 0; i < t->n_jobs; i++)
-        n += top_shows_job(t, &t->job[i]);
+        if (top_shows_job(t, &t->job[i]))
+            n += 1 + state_rows(t, &t->job[i], wide, cols);
     return 1 + (n ? n : 1);
 }
 
@@ -615,7 +663,8 @@ struct top_layout top_layout_now(const struct top *t, unsigned rows, unsigned co
 {
     unsigned lists[TOP_LISTS], shown = (unsigned)top_boards_shown(t).n;
     struct top_needs need = {.boards = shown ? shown : t->n_boards > 0,
-                             .list = jobs_rows(t),
+                             .list = jobs_rows(t, cols),
+                             .cause = cause_rows(t, cols),
                              .details = top_details_rows(t, cols),
                              .events = top_events_rows(t, cols)};
 
@@ -623,7 +672,7 @@ struct top_layout top_layout_now(const struct top *t, unsigned rows, unsigned co
         need.jobs = need.list;
     if (t->claims) {
         need.list = top_claims_rows(t, cols);
-        need.details = 0;
+        need.details = need.cause = 0;
     } else if (t->waste) {
         need.list = waste_rows(t, lists);
     }
@@ -668,8 +717,10 @@ void top_draw(const struct top *t, struct grid *g)
         draw_board(t, &t->board[s.at[first + i]], g, 2 + i);
     if (s.n == 0 && t->n_boards > 0 && g->rows > 3)
         (void)grid_text(g, 2, 2, GRID_DIM, "no board matches the filter");
+    if (l.cause)
+        top_draw_cause(&t->board[t->picked], g, 2 + l.boards, l.cause);
     if (l.graphs)
-        draw_below(t, &l, &s, g, 2 + l.boards);
+        draw_below(t, &l, &s, g, 2 + l.boards + l.cause);
     for (unsigned row = 1; t->trouble[0] && row < g->rows; row++)
         grid_look_at(g, row, 0, g->cols, GRID_DIM);
     if (g->rows > 3)

@@ -28,6 +28,10 @@ void top_draw_graphs(const struct top *t, const struct top_shown *s,
 /* The claims on the picked board, and what else is known of it. */
 unsigned top_claims_rows(const struct top *t, unsigned cols);
 void top_draw_claims(const struct top *t, struct grid *g, unsigned row, unsigned end);
+/* Why the board's cap is what it is, in full. */
+unsigned top_cause_rows(const struct top_board *b, unsigned cols);
+void top_draw_cause(const struct top_board *b, struct grid *g, unsigned row,
+                    unsigned rows);
 unsigned top_details_rows(const struct top *t, unsigned cols);
 void top_draw_details(const struct top *t, struct grid *g, unsigned row, unsigned end);
 /* The rows that the events take, rounded up, so that parts move seldom. */

@@ -54,7 +54,8 @@ static void set_bands(struct top_layout *l, unsigned boards, unsigned cols, unsi
         l->beside = least(beside, boards);
 }
 
-struct top_layout top_layout(unsigned rows, unsigned cols, const struct top_needs *need)
+static struct top_layout layout(unsigned rows, unsigned cols,
+                                const struct top_needs *need)
 {
     struct top_layout l = {.bands = 1, .beside = 1};
     unsigned keep = rows < FEW_ROWS ? FRAME : FRAME + TOP_LIST_LEAST + 1;
@@ -82,5 +83,17 @@ struct top_layout top_layout(unsigned rows, unsigned cols, const struct top_need
         widen(&l.events, need->events, &free);
     if (high && need->boards)
         l.graphs += free;
+    return l;
+}
+
+/* The details have the cause, too: it has rows of its own where they have none. */
+struct top_layout top_layout(unsigned rows, unsigned cols, const struct top_needs *need)
+{
+    struct top_layout l = layout(rows, cols, need);
+
+    if (l.details || !need->cause || l.graphs < need->cause + GRAPH_LEAST)
+        return l;
+    l = layout(rows - need->cause, cols, need);
+    l.cause = need->cause;
     return l;
 }

@@ -174,13 +174,14 @@ void top_draw(const struct top *t, struct grid *g);
 /* Rows of the parts of the view: what each could use, and what it gets. */
 struct top_needs {
     unsigned boards;
+    unsigned cause;   /* of the picked board's cap, if its row cuts it */
     unsigned list;    /* with its head: the jobs, or what the viewer chose instead */
     unsigned jobs;    /* with their head, if `list` is another list */
     unsigned details; /* of the picked board, if `list` is not its claims */
     unsigned events;
 };
 struct top_layout {
-    unsigned boards, graphs, list, jobs, details, events;
+    unsigned boards, graphs, list, jobs, details, events, cause;
     unsigned bands, beside; /* of graphs: `bands` above each other, of `beside` */
 };
 enum { TOP_LIST_LEAST = 4 };

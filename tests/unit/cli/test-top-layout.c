@@ -15,7 +15,8 @@ static struct top_needs needs(unsigned boards, unsigned jobs)
 
 static unsigned sum(const struct top_layout *l)
 {
-    return 3 + l->boards + l->graphs + l->list + l->jobs + l->details + l->events;
+    return 3 + l->boards + l->cause + l->graphs + l->list + l->jobs + l->details +
+           l->events;
 }
 
 /* Every size, with few and many boards and jobs. */
@@ -30,6 +31,7 @@ static void test_all_sizes(void)
             for (size_t c = 0; c < 5; c++)
                 for (unsigned rows = 8; rows <= 120; rows++) {
                     struct top_needs n = needs(boards[b], jobs[j]);
+                    n.cause = (unsigned)j % 3;
                     struct top_layout l = top_layout(rows, cols[c], &n);
                     unsigned left = rows > sum(&l) ? rows - sum(&l) : 0;
                     unsigned list = n.list > 4 ? n.list : 4;
@@ -81,6 +83,14 @@ static void test_layouts(void)
     n.details = 0;
     struct top_layout l = top_layout(50, 200, &n);
     ok(l.list == 4 && l.jobs == 3 && l.details == 0, "claims with the jobs below them");
+    n = needs(2, 2);
+    n.cause = 2;
+    l = top_layout(24, 80, &n);
+    ok(l.cause == 2 && l.graphs == 13 && sum(&l) == 24, "a cause that its row cuts");
+    l = top_layout(50, 200, &n);
+    ok(l.cause == 0 && l.details == 6, "not beside the details, which have it");
+    l = top_layout(12, 80, &n);
+    ok(l.cause == 0 && l.graphs == 3 && sum(&l) == 12, "nor without room");
 }
 
 static void set_up(void)
@@ -175,14 +185,15 @@ static void test_own_jobs(void)
        "which do not change are no events");
 }
 
-/* A cause that no column holds is whole among the details. */
+/* A cause that no column holds is whole below the boards, or among the details. */
 static void test_details(void)
 {
     static const char why[] = "rule night-tariff: price 0.41 EUR/kWh > 0.30 EUR/kWh";
 
     set_up();
     (void)snprintf(t.board[0].by, sizeof t.board[0].by, "%s", why);
-    ok(!shows(24, 80, why) && shows(40, 80, why), "80 columns: the cause is below");
+    ok(!shows(12, 80, why) && shows(24, 80, why) && shows(40, 80, why),
+       "80 columns: the cause is below");
     ok(shows(40, 120, "SM clock -; memory of processes 3 MiB; held for 1:15"),
        "unknown is '-'");
     t.board[0].n_claims = 1;

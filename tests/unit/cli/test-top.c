@@ -239,6 +239,42 @@ static void test_columns(void)
 /* 200 x 50: names, reasons and states are whole, and boards have graphs of several rows
  * side by side.
  */
+/* What its column cuts stands in full below: of the picked board and of its jobs. */
+static void test_cut(void)
+{
+    set_up();
+    t.picked = 2;
+    (void)snprintf(t.board[2].by, sizeof t.board[2].by,
+                   "cap by name of job 13: 70 %% of this board's default limit, 300 W");
+    for (int i = 0; i < 3; i++)
+        (void)snprintf(t.job[i].state, sizeof t.job[i].state,
+                       "waits for 3 steps and 10 s of training");
+    t.job[1].boards = 1;
+    struct grid *g = drawn(26, 80, false);
+    ok(row_has(g, 4, "cap by name of j…"), "a cause is cut in the table");
+    is_row(
+        g, 6,
+        "GPU 2 capped by: cap by name of job 13: 70 % of this board's default limit, 300",
+        "… and whole below it");
+    is_row(g, 7, "W", "… in two rows");
+    ok(row_has(g, 8, "GPU 2 power"), "the graphs begin below");
+    unsigned row = list(g);
+    ok(row_has(g, row + 1, "   12 anna     train-0.py   1-2     waits for 3 st…"),
+       "a state is cut in the table");
+    is_row(g, row + 2, "               waits for 3 steps and 10 s of training",
+           "… and whole below it");
+    ok(row_has(g, row + 3, "   13 anna") && row_has(g, row + 4, "   14 anna"),
+       "but not that of a job on other boards");
+    grid_free(g);
+    t.picked = 1;
+    g = drawn(24, 80, false);
+    ok(row_has(g, 6, "GPU 1 power"), "a cause that fits has no further row");
+    grid_free(g);
+    g = drawn(50, 160, false);
+    ok(!row_has(g, 6, "capped by"), "nor has one in a wider table");
+    grid_free(g);
+}
+
 static void test_wide(void)
 {
     static const char name[] = "NVIDIA H100 80GB HBM3",
@@ -817,6 +853,7 @@ int main(void)
     test_sums();
     test_narrow_and_trouble();
     test_columns();
+    test_cut();
     test_wide();
     test_filter();
     test_looks();
