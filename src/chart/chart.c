@@ -152,20 +152,40 @@ void mark_draw(struct canvas *c, enum mark mark, struct spot at, double size,
         draw_shape(c, at, s, pentagon, n_elements(pentagon), pen);
 }
 
-/* A line of +-half pixels with a stroke across each end. */
-static void draw_bar(struct canvas *c, struct spot at, double dx, double dy, enum ink ink)
+/* One end of a bar, in the direction (dx, dy): a stroke across it, or an arrow where the
+ * bar goes on.
+ */
+static void draw_end(struct canvas *c, struct spot end, double dx, double dy, bool on,
+                     struct pen pen)
 {
-    struct pen pen = {ink, INK_NONE, 1.2, 0, 0.8};
-    double ex = dx > 0 ? 0 : 3, ey = dx > 0 ? 3 : 0;
+    enum { HALF = 3, ARROW = 6 };
+    double x = end.x - (on ? dx * ARROW : 0), y = end.y - (on ? dy * ARROW : 0);
 
-    if (dx + dy < 1)
+    canvas_to(c, (struct spot){x - dy * HALF, y - dx * HALF});
+    canvas_to(c, end);
+    canvas_to(c, (struct spot){x + dy * HALF, y + dx * HALF});
+    canvas_stroke(c, false, pen);
+}
+
+/* A line of +-half pixels in the direction (1, 0) or (0, 1), as far as the frame goes. */
+static void draw_bar(struct canvas *c, const struct frame *f, struct spot at, double half,
+                     double dx, double dy, enum ink ink)
+{
+    const struct box b = f->box;
+    struct pen pen = {ink, INK_NONE, 1.2, 0, 0.8};
+    double before = dx > 0 ? at.x - b.x : at.y - b.y;
+    double after = dx > 0 ? b.x + b.w - at.x : b.y + b.h - at.y;
+    double lo = fmin(half, before), hi = fmin(half, after);
+
+    if (!(half >= 1))
         return;
-    canvas_line(c, (struct spot){at.x - dx, at.y - dy},
-                (struct spot){at.x + dx, at.y + dy}, pen);
-    for (int side = -1; side <= 1; side += 2) {
-        double x = at.x + side * dx, y = at.y + side * dy;
-        canvas_line(c, (struct spot){x - ex, y - ey}, (struct spot){x + ex, y + ey}, pen);
-    }
+    struct spot from = {at.x - dx * lo, at.y - dy * lo};
+    struct spot to = {at.x + dx * hi, at.y + dy * hi};
+    canvas_line(c, from, to, pen);
+    draw_end(c, from, -dx, -dy, half > before, pen);
+    draw_end(c, to, dx, dy, half > after, pen);
+    labels_take(c, (struct box){from.x - dy * 3, from.y - dx * 3, to.x - from.x + dy * 6,
+                                to.y - from.y + dx * 6});
 }
 
 void chart_dot(struct canvas *c, const struct frame *f, struct value x, struct value y,
@@ -173,8 +193,8 @@ void chart_dot(struct canvas *c, const struct frame *f, struct value x, struct v
 {
     struct spot at = frame_spot(f, x.v, y.v);
 
-    draw_bar(c, at, axis_at(&f->x, x.v + x.half) - at.x, 0, pen.stroke);
-    draw_bar(c, at, 0, at.y - axis_at(&f->y, y.v + y.half), pen.stroke);
+    draw_bar(c, f, at, axis_at(&f->x, x.v + x.half) - at.x, 1, 0, pen.stroke);
+    draw_bar(c, f, at, at.y - axis_at(&f->y, y.v + y.half), 0, 1, pen.stroke);
     canvas_circle(c, at, radius, pen);
 }
 

@@ -45,7 +45,9 @@ void mark_draw(struct canvas *c, enum mark mark, struct spot at, double size,
 struct value {
     double v, half;
 };
-/* A dot with error bars in both directions. */
+/* A dot with error bars in both directions, of which labels keep clear.  A bar that goes
+ * on beyond the frame ends there with an arrow.
+ */
 void chart_dot(struct canvas *c, const struct frame *f, struct value x, struct value y,
                double radius, struct pen pen);
 

@@ -125,8 +125,70 @@ static void test_scale(void)
         is_str(scale_of(cases[i].a, cases[i].b), cases[i].want, cases[i].want);
 }
 
+/* ---- error bars ---- */
+
+struct bars {
+    struct value x, y;
+    size_t taken; /* boxes of which labels keep clear */
+    bool label;   /* one was put where the bar lies */
+};
+
+static void draw_bars(struct canvas *c, const void *user)
+{
+    struct bars *b = *(struct bars *const *)user;
+    struct frame f = {
+        .box = {100, 200, 400, 100}, .x = {0, 10, 0, 0, 0}, .y = {0, 10, 0, 0, 0}};
+    const struct type type = {12, INK_TEXT, false};
+
+    frame_draw(c, &f);
+    chart_dot(c, &f, b->x, b->y, 2, pen_line(INK_POINT, 1));
+    b->taken = canvas_labels(c)->n;
+    b->label =
+        labels_put(c, (struct spot){300, 250}, 0, &type, false, "a label of some length");
+}
+
+static char *svg_of(struct bars *b)
+{
+    char *text = NULL;
+    size_t size = 0;
+    uw_error err = {""};
+    FILE *to = open_memstream(&text, &size);
+    struct sheet sheet = {CANVAS_SVG, 600, 400, "bars"};
+
+    if (!to)
+        return NULL;
+    int r = canvas_write(to, &sheet, draw_bars, &b, &err);
+    (void)fclose(to);
+    ok(r == 0 && text, "a picture: %s", err.text);
+    return text;
+}
+
+static void test_bars(void)
+{
+    struct bars within = {{5, 1}, {5, 2}, 0, false}, beyond = {{5, 60}, {9, 3}, 0, false};
+    auto_(mem_free) char *in = svg_of(&within), *out = svg_of(&beyond);
+
+    if (!in || !out)
+        return;
+    ok(strstr(in, "M260.00 250.00L340.00 250.00\"") &&
+           strstr(in, "M300.00 230.00L300.00 270.00\""),
+       "bars within the frame");
+    ok(strstr(in, "M340.00 247.00L340.00 253.00\""), "… end with a stroke");
+    ok(strstr(out, "M100.00 210.00L500.00 210.00\""),
+       "a bar that leaves the frame ends at both sides");
+    ok(strstr(out, "M106.00 213.00L100.00 210.00L106.00 207.00\"") ||
+           strstr(out, "M106.00 207.00L100.00 210.00L106.00 213.00\""),
+       "… with an arrow");
+    ok(strstr(out, "M300.00 200.00L300.00 240.00\"") &&
+           strstr(out, "M297.00 240.00L303.00 240.00\""),
+       "the side that stays within has a stroke");
+    is_int((long long)within.taken, 2, "labels keep clear of both bars");
+    ok(!within.label && beyond.label, "a label is put where there is none");
+}
+
 int main(void)
 {
+    test_bars();
     test_ticks();
     test_random();
     test_scale();
