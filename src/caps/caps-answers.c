@@ -154,8 +154,10 @@ void caps_on_holder(struct caps_board *b, const struct actuator_reply *what)
     if (b->link == LINK_HELD) /* the answers of the hold have been exact */
         return;
     b->settled_ns = now_of(b); /* the limits before may have been that holder's */
-    if (b->holder.there && !taken && b->state == CAPS_LOST)
+    if (b->holder.there && !taken && b->state == CAPS_LOST) {
         caps_hurry(b); /* a claim waits for the board */
+        b->failed_with = ACTUATOR_DONE;
+    }
     b->holder.there = taken;
     b->holder.pid = what->pid;
     (void)snprintf(b->holder.text, sizeof b->holder.text, "%.159s", what->text);

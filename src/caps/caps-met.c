@@ -81,8 +81,9 @@ void caps_claim_look(const struct caps_view *v, const struct claim *claim,
 {
     const char *text = v->text[0] ? v->text : names_word(NAMES_CAP_STATE, v->state);
     bool held = v->state == CAPS_HELD || v->state == CAPS_FREE;
-    bool others = v->holder[0] && v->state == CAPS_HOLDING; /* to be refused */
-    bool stays = held && !v->ramping && v->text[0];         /* as rounded by the driver */
+    /* refused, or to be refused */
+    bool others = v->holder[0] && (v->state == CAPS_HOLDING || v->state == CAPS_LOST);
+    bool stays = held && !v->ramping && v->text[0]; /* as rounded by the driver */
 
     *ret = (struct caps_claim_look){.why = CAPS_UNMET_NONE};
     if (claim->mhz) {
