@@ -15,6 +15,26 @@ struct release {
     bool take_back;
 };
 
+/* Whether the daemon has the board.  EXIT_OK, or another exit code after a line on
+ * stderr.
+ */
+static int find(struct httpc *daemon, const char *board)
+{
+    auto_(json_free) struct json *doc = NULL;
+    char path[160];
+    uw_error err = {""};
+
+    if (!daemon_is_board(board))
+        return cli_fail(EXIT_USAGE, "release: '%s' is not the index or UUID of a GPU",
+                        board);
+    (void)snprintf(path, sizeof path, "/v1/gpus/%s", board);
+    int r = httpc_ask(daemon, "GET", path, NULL, &doc, &err);
+    if (r == -ENOENT) /* the error names the board */
+        return cli_fail(EXIT_USAGE, "release: %s", err.text);
+    return r < 0 ? cli_fail(cli_exit_of(r), "release: GPU %s: %s", board, err.text)
+                 : EXIT_OK;
+}
+
 /* Handles one board.  EXIT_OK, or another exit code after a line on stderr. */
 static int one(struct httpc *daemon, const struct release *o, const char *board)
 {
@@ -23,9 +43,6 @@ static int one(struct httpc *daemon, const struct release *o, const char *board)
     char path[160], time[40];
     uw_error err = {""};
 
-    if (!daemon_is_board(board))
-        return cli_fail(EXIT_USAGE, "release: '%s' is not the index or UUID of a GPU",
-                        board);
     (void)snprintf(path, sizeof path, "/v1/gpus/%s/%s", board,
                    o->take_back ? "take-back" : "release");
     if (o->hold.ns) {
@@ -36,8 +53,6 @@ static int one(struct httpc *daemon, const struct release *o, const char *board)
         json_out_end(body);
     }
     int r = httpc_ask(daemon, "POST", path, take(body), &doc, &err);
-    if (r == -ENOENT) /* the error names the board */
-        return cli_fail(EXIT_USAGE, "release: %s", err.text);
     if (r < 0)
         return cli_fail(cli_exit_of(r), "release: GPU %s: %s", board, err.text);
     printf("GPU %s: %s\n", board,
@@ -71,6 +86,8 @@ static int run(const struct cli_env *env, int argc, char **argv)
     if (o.take_back && o.hold.ns)
         return cli_fail(EXIT_USAGE, "release: --for and --take-back exclude each other");
     code = daemon_need_within(&cmd_release, env, o.boards, ANSWER_S * NS_PER_S, &daemon);
+    for (int i = 0; code == EXIT_OK && i < rest.argc; i++)
+        code = find(daemon, rest.argv[i]);
     for (int i = 0; code == EXIT_OK && i < rest.argc; i++) {
         int r = one(daemon, &o, rest.argv[i]);
         done += r == EXIT_OK;

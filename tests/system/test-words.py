@@ -167,7 +167,11 @@ with uwtest.Node(board="v100", count=2) as node:
     as_typed(anywhere, "without the daemon")
     node.daemon()
     as_typed([*anywhere, ("explain 9", "explain: no board '9'"), ("explain 0-1", "'0-1' does not name a single board"),
-              ("release 9", "release: no board '9'"), ("release GPU-abc", "release: no board 'GPU-abc'")], "with the daemon")
+              ("release 9", "release: no board '9'"), ("release GPU-abc", "release: no board 'GPU-abc'"), ("release 0 9", "release: no board '9'"),
+              ("release --take-back 0 9", "release: no board '9'"), ("release 0 a/b", "release: 'a/b' is not the index")],
+             "with the daemon")
+    p = node.run("underwatt", "explain", "0")
+    t.ok("released" not in p.stdout, "a release of a board and of one that is absent releases neither", p.stdout)
     p = node.run("underwatt", "explain", "0", "--json", "-")
     t.ok(p.returncode == 0 and p.stdout.startswith("{"), "explain 0 --json -", p.stderr + p.stdout)
     p = node.run("underwatt", "release", "0")
