@@ -3,11 +3,13 @@
 #include <curses.h>
 #include <errno.h>
 #include <langinfo.h>
+#include <signal.h>
 #include <string.h>
 #include <unistd.h>
 
 #include "base/error.h"
 #include "base/utf8.h"
+#include "cli/cmd.h"
 
 enum { ESCAPE_MS = 50 }; /* after this time Esc is a key by itself */
 
@@ -44,11 +46,22 @@ static void set_looks(bool colour)
     set_look(GRID_WARN, A_BOLD, COLOR_YELLOW, -1);
 }
 
+/* As the handler of curses, which ends with 1: ^C is the user's quit, even while an
+ * answer is awaited.
+ */
+static void on_interrupt(int signo)
+{
+    (void)signo;
+    (void)endwin();
+    _exit(EXIT_OK);
+}
+
 int screen_open(bool colour, uw_error *err)
 {
     if (!isatty(STDOUT_FILENO) || !isatty(STDIN_FILENO))
         return fail(err, -ENOTTY,
                     "standard input and output are not a terminal: use --once");
+    (void)sigaction(SIGINT, &(struct sigaction){.sa_handler = on_interrupt}, NULL);
     screen = newterm(NULL, stdout, stdin);
     if (!screen)
         return fail(err, -EINVAL, "TERM names no usable terminal: use --once");
@@ -127,7 +140,6 @@ bool screen_key(int wait_ms, enum top_key *ret, char ret_text[SCREEN_TEXT])
         {'q', TOP_KEY_QUIT},
         {'Q', TOP_KEY_QUIT},
         {KEY_F(10), TOP_KEY_QUIT},
-        {3, TOP_KEY_QUIT},
         {'h', TOP_KEY_HELP},
         {'?', TOP_KEY_HELP},
         {KEY_F(1), TOP_KEY_HELP},

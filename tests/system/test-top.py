@@ -216,6 +216,11 @@ def plain(t, node):
     status = top.end()
     t.ok(status not in (None, 0), f"SIGTERM ends it: {status}")
     t.ok(LEAVES in top.out, "with the terminal as it was", top.out[-100:])
+    top = Top(node)
+    t.ok(top.shows("Tesla V100"), "once more")
+    top.press(b"\x03")
+    t.equal(top.end(), 0, "^C quits")
+    t.ok(LEAVES in top.out, "with the terminal as it was", top.out[-100:])
 
 
 def ruled(t, node, daemon, policy):
