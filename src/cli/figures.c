@@ -69,13 +69,22 @@ bool figure_told(double v, double half)
 
 struct figure figure_saved(double v, double half, const char *unit)
 {
-    struct figure f = figure_within(v, half, unit);
+    return figure_saved_in(v, half, unit, TEXT_COLUMNS);
+}
 
-    if (isnan(v) || isnan(half) || figure_told(v, half))
-        return f;
+struct figure figure_saved_in(double v, double half, const char *unit, unsigned columns)
+{
     struct within w = within(v, half);
-    (void)snprintf(f.t, sizeof f.t, "~0 ± %.*f%s%s", w.places, w.half, *unit ? " " : "",
-                   unit);
+    struct figure f = figure_within(v, half, unit);
+    const char *blank = *unit ? " " : "";
+
+    if (isnan(v) || isnan(half))
+        return f;
+    if (!figure_told(v, half))
+        (void)snprintf(f.t, sizeof f.t, "~0 ± %.*f%s%s", w.places, w.half, blank, unit);
+    else if (half > 0 && w.places > 0 && text_columns(f.t) > columns)
+        (void)snprintf(f.t, sizeof f.t, "%.*f ± %.*f%s%s", w.places - 1, v, w.places - 1,
+                       half, blank, unit);
     return f;
 }
 

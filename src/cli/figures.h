@@ -25,6 +25,8 @@ struct figure figure_joules_within(double j, double half_j);
 bool figure_told(double v, double half);
 /* The saving "12.3 ± 4.5 kJ"; "~0 ± 4.5 kJ" where it is not distinguishable from zero. */
 struct figure figure_saved(double v, double half, const char *unit);
+/* The same; with one digit of the interval where two need more than `columns`. */
+struct figure figure_saved_in(double v, double half, const char *unit, unsigned columns);
 #define FIGURE_HALF "half of the 95 % interval" /* what ± is */
 /* Writes a line with the meaning of ± and, if untold, of "~0". */
 void figure_put_signs(FILE *to, unsigned indent, bool untold);

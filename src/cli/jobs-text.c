@@ -10,14 +10,14 @@
 #include "cli/take.h"
 #include "core/progress/phases.h"
 
-enum { NAME = 22, INDENT = 6 };
+enum { NAME = 22, SAVED = 14, INDENT = 6 };
 #define BOOKED_S 15 /* energy is booked every 10 s, 2.5 s later */
 
 /* The fraction saved of the energy at the original cap. */
 static struct figure saved_of(const struct json_value *saved)
 {
-    return figure_saved(100 * take_number(saved, "fraction"),
-                        100 * take_number(saved, "fraction_half"), "%");
+    return figure_saved_in(100 * take_number(saved, "fraction"),
+                           100 * take_number(saved, "fraction_half"), "%", SAVED);
 }
 
 /* Whether the job's saving has an interval, and whether that includes zero. */
@@ -61,7 +61,9 @@ static struct figure cap_of(const struct json_value *job, const struct json_valu
     return f;
 }
 
-/* Writes text in a field of `width` columns, cut with '~'. */
+/* Writes text in a field of `width` columns, cut with '~'; a figure, at the right, is not
+ * cut.
+ */
 static void field(FILE *to, const char *text, unsigned width, bool right)
 {
     unsigned n = text_columns(text), pad = n < width ? width - n : 0;
@@ -71,7 +73,7 @@ static void field(FILE *to, const char *text, unsigned width, bool right)
     for (unsigned col = 0; *text;) {
         const char *next = text;
         col += text_next(&next);
-        if (n > width && col >= width) {
+        if (!right && n > width && col >= width) {
             (void)fputc('~', to);
             break;
         }
@@ -84,7 +86,7 @@ static void field(FILE *to, const char *text, unsigned width, bool right)
 
 static void row(FILE *to, const char *name, const char *const cells[6])
 {
-    static const unsigned widths[6] = {7, 8, 9, 9, 13, 0};
+    static const unsigned widths[6] = {7, 8, 9, 9, SAVED, 0};
 
     field(to, name, NAME, false);
     for (size_t i = 0; cells[i]; i++) {

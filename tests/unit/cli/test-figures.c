@@ -49,6 +49,11 @@ static void figures(void)
     is_str(figure_saved(-5.6, 0.81, "%").t, "-5.60 ± 0.81 %", "a loss");
     is_str(figure_saved(0.3, 0.81, "%").t, "~0 ± 0.81 %",
            "not distinguishable from zero");
+    is_str(figure_saved_in(13.29, 0.79, "%", 14).t, "13.29 ± 0.79 %", "one that fits");
+    is_str(figure_saved_in(13.29, 0.79, "%", 13).t, "13.3 ± 0.8 %",
+           "one that does not fit has a digit less");
+    is_str(figure_saved_in(123.4, 12, "%", 8).t, "123 ± 12 %",
+           "digits before the point stay");
     is_str(figure_saved(-0.8, 0.8, "").t, "~0 ± 0.80", "zero at the end of the interval");
     is_str(figure_saved(0.3, (double)NAN, "%").t, "-", "unknown interval");
 }
@@ -198,7 +203,7 @@ static const char jobs_answer[] =
     "\"a-training-with-a-long-name\","
     " \"gpus\": [0, 1], \"running\": true, \"time_s\": 482, \"energy_j\": 167400,"
     " \"steps\": 612, \"search\": {\"goal\": \"edp\", \"state\": \"holds 270 W\","
-    " \"cap_mw\": 270000, \"saved\": {\"fraction\": 0.225, \"fraction_half\": 0.011,"
+    " \"cap_mw\": 270000, \"saved\": {\"fraction\": -0.1329, \"fraction_half\": 0.0079,"
     " \"slowdown\": 1.041}}},"
     "{\"id\": 12345, \"user\": null, \"uid\": 1002, \"gpus\": [2], \"running\": true,"
     " \"time_s\": 40000, \"energy_j\": 0, \"half_j\": null, \"search\": null},"
@@ -243,12 +248,12 @@ static void jobs(void)
     struct answers a = {json_root(j), json_root(g), false};
     is_table(
         &a,
-        "  JOB USER: NAME             GPUS        TIME    ENERGY       CAP         "
+        "  JOB USER: NAME             GPUS        TIME    ENERGY       CAP          "
         "SAVED\n"
         "    1 anna: a-training-with~ 0-1        482 s  167.4 kJ 160-270 W  "
-        "22.5 ± 1.1 %\n"
+        " -13.3 ± 0.8 %\n"
         "      edp: holds 270 W, 612 steps, time x 1.041\n"
-        "12345 uid 1002               2         11.1 h         -   236.9 W             "
+        "12345 uid 1002               2         11.1 h         -   236.9 W              "
         "-\n"
         "      measured only, its energy is not booked yet\n"
         "±: half of the 95 % interval\n"
