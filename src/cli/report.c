@@ -193,8 +193,9 @@ struct report_unit report_saved_unit(const struct json_value *report)
     double most = 0;
 
     for (size_t i = 0; i < json_count(rows); i++) {
-        double j = fabs(take_number(json_at(rows, i), "saved_j"));
-        most = isnan(j) ? most : fmax(most, j);
+        const struct json_value *row = json_at(rows, i);
+        most = fmax(most, fabs(take_number(row, "saved_j"))); /* fmax() ignores NaN */
+        most = fmax(most, take_number(row, "saved_half_j"));
     }
     return report_unit_of(most);
 }
@@ -444,7 +445,7 @@ bool report_saved_sum(const struct json_value *report, char ret[REPORT_ONLY])
 {
     const struct json_value *jobs = json_get(report, "jobs");
     double j = take_number(jobs, "saved_j"), half = take_number(jobs, "saved_half_j");
-    struct report_unit unit = report_unit_of(fabs(j));
+    struct report_unit unit = report_unit_of(fmax(fabs(j), half));
     const struct {
         double v, half;
         const char *unit;

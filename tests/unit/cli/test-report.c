@@ -369,6 +369,25 @@ static const char pairs[] =
     "\"difference\":0},"
     "\"from\":\"x\",\"to\":\"\"}";
 
+/* A saving far below its interval. */
+static const char unsure[] =
+    "{\"by\":\"user\",\"rows\":[{\"value\":\"anna\",\"jobs\":1,\"energy_j\":3.6e5,"
+    "\"gpu_s\":3600,\"mean_w\":100,\"saved_j\":120,\"saved_half_j\":33e3}],"
+    "\"jobs\":{\"saved_j\":120,\"saved_half_j\":33e3},\"gpus\":[],\"days\":[],\"caps\":[],"
+    "\"totals\":{\"energy_j\":3.6e5,\"holds\":true,\"difference\":0},\"from\":\"x\","
+    "\"to\":\"\"}";
+
+static void test_unsure(void)
+{
+    auto_(mem_free) char *text = show(unsure, report_text);
+    auto_(mem_free) char *html = show(unsure, report_html);
+
+    has(text, "  saved          ~0 ± 9.2 Wh\n");
+    has(html, "Saved by these jobs: ~0 ± 9.2 Wh");
+    has(html, ">~0 ± 9.2 Wh<");
+    has_not(html, " J<");
+}
+
 static void test_pairs(void)
 {
     auto_(mem_free) char *text = show(pairs, report_text);
@@ -461,6 +480,7 @@ int main(void)
     test_csv_formulas();
     test_beside();
     test_html();
+    test_unsure();
     test_pairs();
     test_columns();
     test_no_report();
