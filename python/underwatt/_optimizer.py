@@ -84,7 +84,10 @@ class OptimizerStatus:
     """What is to be known besides: that other nodes search by themselves."""
 
     def __str__(self) -> str:
-        saved = f", saved {100 * self.saved:.1f} %" if self.saved is not None else ""
+        saved = ""
+        if self.saved is not None:
+            told = abs(self.saved) > max(self.saved_half or 0.0, 0.0005)
+            saved = f", saved {100 * self.saved:.1f} %" if told else ", saved ~0 %"
         note = f" ({self.note})" if self.note else ""
         return f"job {self.job}, goal {self.goal or 'none'}: {self.text or self.status or 'no search'}{saved}{note}"
 

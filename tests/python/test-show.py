@@ -50,6 +50,9 @@ def texts(t):
         t.equal(got, want, want)
     e = energy(price=Price(0.3, "EUR"), gco2e_kwh=400.0)
     t.equal(str(e), "epoch: 36.0000 kJ ± 0.0070 kJ in 10.00 s, 3,600 W, 2 GPUs (counter), 4 gCO2e, 0.003 EUR", "a measurement in a line")
+    for saved, half, want in ((0.123, 0.02, ", saved 12.3 %"), (-0.0002, 0.01, ", saved ~0 %"), (None, None, "")):
+        status = underwatt.OptimizerStatus("edp", "holds", "holds 184 W", saved=saved, saved_half=half, job=3)
+        t.equal(str(status), f"job 3, goal edp: holds 184 W{want}", f"a status in a line{want}")
     t.equal(str(e.gpus[1]), "gpu1: 6,000.0 J ± 4.0 J, 600.0 W (counter)", "a board in a line")
     reset = gpu(1, 6000.0, 4.0, why="reset, short")
     t.equal(str(reset), "gpu1: 6,000.0 J ± 4.0 J, 600.0 W (counter; reset, short)", "… with the reasons for a wide interval")
