@@ -251,7 +251,7 @@ static void jobs(void)
         "  JOB USER: NAME             GPUS        TIME    ENERGY       CAP          "
         "SAVED\n"
         "    1 anna: a-training-with~ 0-1        482 s  167.4 kJ 160-270 W  "
-        " -13.3 ± 0.8 %\n"
+        "-13.3 ± 0.8 %\n"
         "      edp: holds 270 W, 612 steps, time x 1.041\n"
         "12345 uid 1002               2         11.1 h         -   236.9 W              "
         "-\n"

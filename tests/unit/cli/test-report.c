@@ -373,7 +373,8 @@ static const char pairs[] =
 static const char unsure[] =
     "{\"by\":\"user\",\"rows\":[{\"value\":\"anna\",\"jobs\":1,\"energy_j\":3.6e5,"
     "\"gpu_s\":3600,\"mean_w\":100,\"saved_j\":120,\"saved_half_j\":33e3}],"
-    "\"jobs\":{\"saved_j\":120,\"saved_half_j\":33e3},\"gpus\":[],\"days\":[],\"caps\":[],"
+    "\"jobs\":{\"saved_j\":120,\"saved_half_j\":33e3},\"gpus\":[],\"days\":[],\"caps\":[]"
+    ","
     "\"totals\":{\"energy_j\":3.6e5,\"holds\":true,\"difference\":0},\"from\":\"x\","
     "\"to\":\"\"}";
 
