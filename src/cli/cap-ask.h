@@ -67,8 +67,8 @@ struct cap_shown {
     int64_t holder_pid;
     const struct json_value *gpu; /* the daemon's answer, or NULL */
 };
-/* claims: NULL without the daemon. */
+/* claims: NULL without the daemon; budget: take_budget(), or "". */
 int cap_show(const char *json, const struct gpu_about *about, const struct cap_shown *b,
-             size_t n, const struct json_value *claims);
+             size_t n, const struct json_value *claims, const char *budget);
 
 #endif

@@ -226,7 +226,7 @@ static void json_board(struct json_out *o, const struct cap_shown *b,
 }
 
 int cap_show(const char *json, const struct gpu_about *about, const struct cap_shown *b,
-             size_t n, const struct json_value *claims)
+             size_t n, const struct json_value *claims, const char *budget)
 {
     auto_(json_out_free) struct json_out *out = NULL;
     uw_error err = {""};
@@ -235,6 +235,8 @@ int cap_show(const char *json, const struct gpu_about *about, const struct cap_s
         survey_say_unreal(about);
         for (size_t i = 0; i < n; i++)
             print_board(&b[i], claims);
+        if (*budget)
+            (void)printf("budget %s\n", budget);
     }
     if (!json)
         return EXIT_OK;
@@ -260,14 +262,19 @@ static uint32_t mw_at(const struct json_value *v, const char *key)
 int cap_daemon_show(const struct cap_remote *o)
 {
     auto_(cap_boards_fini) struct cap_boards boards = {.n = 0};
-    auto_(json_free) struct json *doc = NULL;
+    auto_(json_free) struct json *node = NULL, *doc = NULL;
     struct cap_shown shown[BOARDS_MAX];
+    char budget[80] = "";
+    uw_error err = {""};
 
     int code = cap_boards_get(o, &boards);
     if (code == EXIT_OK)
         code = get_claims(o, &doc);
     if (code != EXIT_OK)
         return code;
+    if (ask_wait(o->daemon, "GET", "/v1/node", NULL, &node, &err) < 0)
+        return cli_fail(EXIT_FAIL, "cap: %s", err.text);
+    (void)take_budget(json_root(node), budget, sizeof budget);
     for (size_t i = 0; i < boards.n; i++) {
         const struct json_value *g = boards.at[i], *limits = json_get(g, "limits");
         const struct json_value *cap = json_get(g, "cap");
@@ -287,5 +294,6 @@ int cap_daemon_show(const struct cap_remote *o)
             .gpu = g};
     }
     const struct gpu_about about = {.simulated = boards.simulated};
-    return cap_show(o->json, &about, shown, boards.n, json_get(json_root(doc), "claims"));
+    return cap_show(o->json, &about, shown, boards.n, json_get(json_root(doc), "claims"),
+                    budget);
 }

@@ -52,7 +52,7 @@ static int show(const struct cap *c)
             shown[i].original_mw = b->held.original_mw;
         }
     }
-    return cap_show(c->json, &c->s->about, shown, c->n, NULL);
+    return cap_show(c->json, &c->s->about, shown, c->n, NULL, "");
 }
 
 /* ---- set ---- */

@@ -88,6 +88,7 @@ void doctor_daemon_ask(const struct cli_env *env, const char *boards,
     ret->admin = take_bool(you, "admin");
     ret->boards = take_u64(v, "gpus");
     ret->jobs = take_u64(v, "jobs");
+    ret->over_budget = take_budget(v, ret->budget, sizeof ret->budget);
     read_config(v, ret);
     read_ledger(json_get(v, "ledger"), ret);
     ret->r = read_boards(c, ret);
@@ -136,6 +137,16 @@ static void judge_rights(const struct doctor_daemon *d, struct findings *ret)
         finding_remedy(ret, "underwatt explain GPU says why; a board that hangs needs a "
                             "reset: underwatt-release(1)");
     }
+}
+
+static void judge_budget(const struct doctor_daemon *d, struct findings *ret)
+{
+    if (!d->budget[0])
+        return;
+    finding_add(ret, "budget", d->over_budget ? FINDING_BAD : FINDING_OK, "%s",
+                d->budget);
+    if (d->over_budget)
+        finding_remedy(ret, "underwatt explain GPU says why a board is not lowered");
 }
 
 /* Other programs that set limits, as the daemon counted them. */
@@ -277,6 +288,7 @@ void doctor_daemon_judge(const struct doctor_daemon *d, const char *version,
                             "over)");
     }
     judge_rights(d, ret);
+    judge_budget(d, ret);
     judge_writers(d, ret);
     judge_config(d, ret);
     judge_policy(d, ret);

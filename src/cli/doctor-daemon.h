@@ -21,6 +21,8 @@ struct doctor_daemon {
     char start[DAEMON_START_TEXT];       /* daemon_start_simulated() */
     char version[32], why[200], you[96]; /* why: the reason that no cap can be set */
     uint64_t config_failures, ledger_failures, boards, jobs;
+    char budget[80]; /* of the node, and what counts; "": none */
+    bool over_budget;
     bool tells_config;      /* older daemons do not: */
     char config_error[200]; /* of the last reload; "": it was not refused */
     char policy_file[200], policy_error[200]; /* "": the file was not refused */

@@ -173,3 +173,20 @@ enum caps_met take_claim_status(const struct json_value *claim)
 
     return got < 0 ? CAPS_NOT_MET : (enum caps_met)got;
 }
+
+bool take_budget(const struct json_value *node, char *ret, size_t size)
+{
+    const struct json_value *v = json_get(node, "budget");
+    double budget_w = take_number(v, "budget_w"), counted_w = take_number(v, "counted_w");
+
+    ret[0] = '\0';
+    if (isnan(budget_w))
+        return false;
+    if (isnan(counted_w))
+        (void)snprintf(ret, size, "%.0f W for the node; its limits are unknown",
+                       budget_w);
+    else
+        (void)snprintf(ret, size, "%.0f W for the node; limits of %.0f W count", budget_w,
+                       ceil(counted_w));
+    return ceil(counted_w) > budget_w;
+}

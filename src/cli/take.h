@@ -30,6 +30,10 @@ bool take_cap_free(const struct json_value *cap);
  * cap, and why.
  */
 void take_cap_state(const struct json_value *cap, char *ret, size_t size);
+/* "1500 W for the node; limits of 1498 W count": the budget in the answer of GET
+ * /v1/node; "" without one.  Returns whether the limits are above it.
+ */
+bool take_budget(const struct json_value *node, char *ret, size_t size);
 /* The first value of the array whose key has this number; NULL: none. */
 const struct json_value *take_entry(const struct json_value *array, const char *key,
                                     uint64_t number);

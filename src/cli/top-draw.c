@@ -49,6 +49,8 @@ static void draw_title(const struct top *t, struct grid *g)
     col = grid_text(g, 0, col + 2, GRID_BOLD, "%.0f W", power);
     col = grid_text(g, 0, col + 1, GRID_PLAIN, "of %.0f W  today %s", cap,
                     figure_joules(today).t);
+    if (t->budget_w > 0)
+        col = grid_text(g, 0, col + 2, GRID_PLAIN, "budget %.0f W", t->budget_w);
     if (t->simulated)
         col = grid_text(g, 0, col + 2, GRID_WARN, "simulated");
     if (t->dry_run)

@@ -21,6 +21,7 @@ int top_take_node(struct top *t, const struct json_value *node, uw_error *err)
     (void)snprintf(t->clock, sizeof t->clock, "%.8s", utc + 11);
     t->simulated = take_bool(node, "simulated");
     t->dry_run = take_bool(node, "dry_run");
+    t->budget_w = fmax(0, take_number(json_get(node, "budget"), "budget_w"));
     if (!t->began[0])
         (void)snprintf(t->began, sizeof t->began, "%s", t->clock);
     t->read_only = !take_bool(json_get(node, "actuator"), "up");

@@ -82,6 +82,7 @@ enum top_sort { TOP_SORT_ID, TOP_SORT_ENERGY, TOP_SORT_SAVED, TOP_SORT_TIME, TOP
 struct top {
     char host[TOP_TEXT], clock[16]; /* clock: UTC, "14:03:22" */
     bool simulated, dry_run, read_only;
+    double budget_w; /* of the node; 0: none */
     struct top_board board[TOP_BOARDS];
     size_t n_boards;
     struct top_job job[TOP_JOBS];

@@ -36,6 +36,10 @@ def shown(node, d):
     t.ok("budget of this node: 800 W for 4 boards" in p.stdout, "… for people", p.stdout + p.stderr)
     want = {"budget_w": 800, "counted_w": 800, "least_w": 600, "short": False, "late": False}
     t.equal(uwtest.wait_until(lambda: budget(d), lambda b: b == want), want, "the node's budget")
+    p = node.run("underwatt", "cap", "show")
+    t.ok(p.stdout.endswith("\nbudget 800 W for the node; limits of 800 W count\n"), "… in cap show", p.stdout + p.stderr)
+    p = node.run("underwatt", "doctor")
+    t.ok("800 W for the node; limits of 800 W count" in p.stdout, "… in doctor", p.stdout + p.stderr)
     text = d.ask("GET", "/metrics")[1]
     t.ok("} 800\n" in text and "underwatt_budget_counted_watts{" in text, "metrics", text[:200])
     status, answer = d.ask("DELETE", f"/v1/claims/{c['id']}")

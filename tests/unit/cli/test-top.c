@@ -124,6 +124,11 @@ static void test_standard(void)
            "node1  4 GPUs  555 W of 730 W  today 21.60 MJ  simulated"
            "                14:03:22",
            "the title sums up");
+    t.budget_w = 2400;
+    g = drawn(13, 80, false);
+    is_row(g, 0,
+           "node1  4 GPUs  555 W of 730 W  today 21.60 MJ  budget 2400 W  simulated",
+           "... with a budget, in place of the clock where both do not fit");
     is_row(g, 1,
            "GPU NAME         POWER AGAINST CAP  W   CAP  °C UTIL     TODAY CAPPED BY",
            "the head");
