@@ -5,6 +5,7 @@
 #include "api/show.h"
 #include "base/names.h"
 #include "base/units.h"
+#include "core/policy/rule.h"
 
 /* The range that the actuator permits, if it is known. */
 static void settable(struct json_out *o, const struct caps_view *c)
@@ -167,18 +168,28 @@ static void clock_lock(struct json_out *o, const struct caps_clock_view *k,
     json_out_end(o);
 }
 
+static bool has_phase_rules(const struct view_policy *p)
+{
+    for (size_t i = 0; i < p->n_rules; i++)
+        if (p->rule[i].phase)
+            return true;
+    return false;
+}
+
 /* The search's state, and why rules of phases do not cap the job. */
-static void job_state(struct json_out *o, const struct view_job *j)
+static void job_state(struct json_out *o, const struct node_view *v,
+                      const struct view_job *j)
 {
     const struct view_phases *p = &j->phases;
+    bool ruled = has_phase_rules(&v->policy);
     char text[240];
 
-    if (p->costly)
+    if (ruled && p->costly)
         (void)snprintf(
             text, sizeof text,
             "%s; no phase caps: raises of the cap cost the job %.2g %% of its time",
             j->search.state, 100 * p->lost);
-    else if (p->no_gain)
+    else if (ruled && p->no_gain)
         (void)snprintf(text, sizeof text,
                        "%s; no phase caps: a static cap of %.0f W saves as much",
                        j->search.state, p->compared.static_w);
@@ -205,7 +216,7 @@ static void jobs(struct json_out *o, const struct node_view *v,
         json_out_text(o, "user", j->job->user[0] ? j->job->user : NULL);
         json_out_int(o, "uid", j->job->uid);
         json_out_text(o, "goal", j->search.goal[0] ? j->search.goal : NULL);
-        job_state(o, j);
+        job_state(o, v, j);
         json_out_text(o, "status",
                       names_word_or_null(NAMES_SEARCH_STATUS, j->search.status));
         show_released(o, v, &j->search);

@@ -104,6 +104,7 @@ static void make_job(struct made *m, size_t i, size_t n_boards)
                   .by = PHASE_BY_TELEMETRY,
                   .since_ns = 50 * S,
                   .confidence = {true, 0.66}},
+        .phases = {.no_gain = true, .compared = {.static_w = 205}},
         .step_s = 0.2};
     if (i % 2)
         m->job[i].search = (struct searches_view){.on = true,
