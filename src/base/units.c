@@ -405,8 +405,9 @@ const char *percent_hint(const char *typed, uint32_t mw, uint32_t low_mw,
     double v = 0;
 
     ret[0] = '\0';
-    if (mw < low_mw && leading_number(typed, &v, &rest, NULL) == 0 && v <= 100 &&
-        (at_end(rest) || strcmp(rest, " W") == 0))
+    if (!typed || mw >= low_mw || leading_number(typed, &v, &rest, NULL) < 0 || v > 100)
+        return ret;
+    if (at_end(rest) || strcmp(rest, " W") == 0)
         (void)snprintf(ret, PERCENT_HINT, ": did you mean '%g%%'?", v);
     return ret;
 }

@@ -632,7 +632,7 @@ static void draw_help(struct grid *g)
         "Red: held by it.  CAP in yellow: on its way down to a lower one.",
         "CAPPED BY is the claim that decides: see F2, or underwatt explain GPU.",
         "SAVED is measured against reference windows at the original cap.  ~0: the",
-        "saving is not distinguishable from zero.  ±: " FIGURE_HALF ".",
+        ("saving is not distinguishable from zero.  ±: " FIGURE_HALF "."),
         "",
         "  up, down, k, j    pick a board          F1  h  ?  this help",
         "  PgUp, PgDn        scroll the jobs       F2  c     claims on the board",
