@@ -212,7 +212,10 @@ const char *holder_text(const struct holder *h, char *ret, size_t size)
     pid_t pid = holder_pid(h);
     bool known = pid > 0 && proc_read("/proc", pid, &facts) == 0;
 
-    if (known)
+    /* Only root has the same name everywhere: others' would need NSS in this process. */
+    if (known && facts.uid == 0)
+        (void)snprintf(uid, sizeof uid, ", root");
+    else if (known)
         (void)snprintf(uid, sizeof uid, ", uid %u", (unsigned)facts.uid);
     if (!h->client && h->name[0])
         (void)snprintf(name, sizeof name, "%s", h->name);

@@ -42,7 +42,7 @@ bool holder_passes(const struct holder *h);
 
 /* The process to name in messages: the client, else the owner of the lock; 0: unknown. */
 pid_t holder_pid(const struct holder *h);
-/* "underwatt (pid 12, uid 0)", "underwatt-actuator (pid 34, uid 0, stopped)", "another
+/* "underwatt (pid 12, uid 1000)", "underwatt-actuator (pid 34, root, stopped)", "another
  * Underwatt": the one spelling of it in messages.
  */
 const char *holder_text(const struct holder *h, char *ret, size_t size);

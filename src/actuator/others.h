@@ -14,7 +14,7 @@
  */
 void others_look(const struct journal *journal, const char *uuid,
                  struct holder_locks *locks, struct holder *ret);
-/* "held by underwatt (pid 12, uid 0), original 300 W"; original_mw 0: unknown. */
+/* "held by underwatt (pid 12, root), original 300 W"; original_mw 0: unknown. */
 void others_say(const struct holder *holder, uint32_t original_mw, char *ret,
                 size_t size);
 /* The same with the journal's original limit, which is returned; 0: unknown. */

@@ -43,3 +43,11 @@ int fail_in(uw_error *err, int r, const char *format, ...)
     err->text[used + len] = '\0';
     return r;
 }
+
+const char *error_after(const char *text, const char *name)
+{
+    size_t n = strlen(name);
+
+    return strncmp(text, name, n) == 0 && strncmp(text + n, ": ", 2) == 0 ? text + n + 2
+                                                                          : text;
+}

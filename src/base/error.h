@@ -18,4 +18,8 @@ int fail(uw_error *err, int r, const char *format, ...)
 int fail_in(uw_error *err, int r, const char *format, ...)
     __attribute__((format(printf, 3, 4)));
 
+/* The text without "NAME: " at its beginning, for messages that name the object already.
+ */
+const char *error_after(const char *text, const char *name);
+
 #endif

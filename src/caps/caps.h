@@ -227,7 +227,7 @@ struct caps_view {
     struct cap_class cls;
     uint64_t writes, failures, changes[CAPS_CAUSES];
     pid_t taken_by; /* the process of another Underwatt that holds it; 0: none, unknown */
-    char holder[160]; /* "held by underwatt (pid 12, uid 0), original 300 W"; "": none */
+    char holder[160]; /* "held by underwatt (pid 12, root), original 300 W"; "": none */
     char text[200];   /* why the state is what it is; "" */
 };
 void caps_look(const struct caps *c, size_t board, struct caps_view *ret);

@@ -249,7 +249,7 @@ static void refuse(struct released_boards *rb, size_t i, int r, const char *text
     b->phase = DETACH_HERE;
     rb->opts.on_detach(i, false, rb->opts.user);
     (void)caps_take_back(rb->caps, i, NULL);
-    answer(b, r, text);
+    answer(b, r, error_after(text, info_of(rb, i)->uuid)); /* the request names it */
 }
 
 static int on_detached(struct actuator *act, const struct actuator_reply *reply,

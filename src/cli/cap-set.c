@@ -112,8 +112,9 @@ static void trouble(struct remote_hold *g, size_t i, const char *text)
         return;
     (void)snprintf(g->said[i], sizeof g->said[i], "%s", text);
     clear_line(g);
+    const struct cap_target *t = &g->h->target[i];
     if (text[0])
-        cli_say("cap: GPU %u: %s", g->h->target[i].index, text);
+        cli_say("cap: GPU %u: %s", t->index, error_after(text, t->uuid));
 }
 
 static int on_dropped(struct ask_answer *answer, void *user)
@@ -420,7 +421,7 @@ static void give_back_one(struct remote_hold *g, struct ask *daemon, size_t i)
 
     int r = t->claim ? withdraw(daemon, t->claim, &err) : 0;
     if (r < 0) {
-        cli_say("cap: GPU %u: %s", t->index, err.text);
+        cli_say("cap: GPU %u: %s", t->index, error_after(err.text, t->uuid));
         return;
     }
     for (int ms = 0; !t->restored && !g->again && ms < BACK_MS; ms += BACK_QUERY_MS) {
@@ -540,7 +541,8 @@ static int claim_all(struct remote_hold *g)
     for (size_t i = 0; i < h->n && r >= 0; i++) {
         r = claim(g->o, h, i, s_of_ns(h->for_ns), &h->target[i].claim, &err);
         if (r < 0 && !g->signalled)
-            cli_say("cap: GPU %u: %s", h->target[i].index, err.text);
+            cli_say("cap: GPU %u: %s", h->target[i].index,
+                    error_after(err.text, h->target[i].uuid));
     }
     if (r >= 0)
         return EXIT_OK;

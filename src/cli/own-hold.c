@@ -56,7 +56,7 @@ int own_hold_is(const struct own_node *own, size_t i, uw_error *err)
 
     caps_look(node_caps(own_node_node(own)), i, &cap);
     if (!cap.can_cap)
-        return fail(err, -ENOTSUP, "GPU %u: %s: the board cannot be capped",
+        return fail(err, -ENOTSUP, "GPU %u (%s): the board cannot be capped",
                     index_of(own, i), uuid_of(own, i));
     if (cap.state == CAPS_HELD)
         return 1;
@@ -64,7 +64,8 @@ int own_hold_is(const struct own_node *own, size_t i, uw_error *err)
         return 0;
     int r = cap.taken_by ? -EBUSY : cap.state == CAPS_DENIED ? -EPERM : -EIO;
     return fail(err, r, "GPU %u: %s", index_of(own, i),
-                cap.text[0] ? cap.text : names_word(NAMES_CAP_STATE, cap.state));
+                cap.text[0] ? error_after(cap.text, uuid_of(own, i))
+                            : names_word(NAMES_CAP_STATE, cap.state));
 }
 
 bool own_hold_writes(const struct own_node *own, size_t i)

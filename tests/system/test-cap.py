@@ -59,7 +59,7 @@ def stuck(t):
         os.kill(keeper, signal.SIGKILL)
         code, text = p.wait(30), open(said).read()
         force = "GPU 0: 200 W is in force, the original is 300 W: not restored yet"
-        who = f"underwatt-actuator (pid {actuator}, uid {os.geteuid()}, stopped)"
+        who = f"underwatt-actuator (pid {actuator}, {uwtest.USER}, stopped)"
         t.ok(code == 1 and f"{force}; {who} has the board's lock" in text,
              "cap set: what is in force is read and said, and who has the lock", text)
         q = node.run("underwatt", "cap", "clear", "--local")

@@ -131,7 +131,7 @@ with uwtest.Node(count=4, may_set="anyone") as node:
                 break
     x = boards()[1]["limit"]
     comm = pathlib.Path(f"/proc/{hold.pid}/comm").read_text().strip()
-    t.ok(x["why"] == f"held by {comm} (pid {hold.pid}, uid {os.geteuid()}), original 300 W" and x["original_mw"] == 300000
+    t.ok(x["why"] == f"held by {comm} (pid {hold.pid}, {uwtest.USER}), original 300 W" and x["original_mw"] == 300000
          and x["enforced_mw"] == 250000 and x["holder_pid"] == hold.pid,
          "a cap of Underwatt says whose it is", x)
     print("quit", file=hold.stdin, flush=True)

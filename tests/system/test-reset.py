@@ -226,7 +226,7 @@ def held_locally(node, d):
     args = ("--local", "--cap", "240 W", "--gpus", "3")
     local = node.popen("underwatt", "run", *args, "--", "underwatt-sim", "train", "--gpus", "3", "--epochs", "99")
     t.ok(becomes(node, 3, 240000, 60), "a local run holds its cap on board 3")
-    says = f"held by underwatt (pid {local.pid}, uid {os.geteuid()}), original 300 W"
+    says = f"held by underwatt (pid {local.pid}, {uwtest.USER}), original 300 W"
     t.ok(uwtest.wait_for(lambda: gpu(d, 3)["cap"]["holder"] == says), "the daemon knows", gpu(d, 3)["cap"])
     for args in ({}, {"user": 61003, "group": 61003, "extra_groups": []} if os.geteuid() == 0 else {}):
         p = node.run("underwatt", "explain", "3", **args)
@@ -237,7 +237,7 @@ def held_locally(node, d):
     t.ok(board["holder_pid"] == local.pid and board["original_mw"] == ORIGINAL and board["why"].endswith(f" W: {says}"),
          "and so does cap show", p.stdout + p.stderr)
     p = release(node, 3)
-    t.ok(p.returncode == 1 and f"held by underwatt (pid {local.pid}, uid {os.geteuid()}), original 300 W: end that" in p.stderr and
+    t.ok(p.returncode == 1 and f"release: GPU 3: held by underwatt (pid {local.pid}, {uwtest.USER}), original 300 W: end that" in p.stderr and
          p.stderr.count("\n") == 1 and not p.stdout, "a release is refused in one line, which names the command", p.stdout + p.stderr)
     t.equal(node.board(3)["limit_mw"], 240000, "the cap stays")
     g = gpu(d, 3)

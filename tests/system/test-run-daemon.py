@@ -173,7 +173,7 @@ def other_writer(t, node, d):
     local = Run(node, "--local", "--cap", "200 W", "--gpus", "5", "--", *train("5", 100000))
     t.ok(wait(lambda: limit(node, 5) == 200000), "a local run holds its cap",
          local.said())
-    held = f"held by underwatt (pid {local.p.pid}, uid {os.geteuid()}), original 300 W"
+    held = f"held by underwatt (pid {local.p.pid}, {uwtest.USER}), original 300 W"
 
     def board():
         return d.ask("GET", "/v1/gpus/5/explain")[1]
@@ -198,7 +198,7 @@ def other_writer(t, node, d):
     state = wait(lambda: (lambda j: j and "waits for its boards" in j["search"]["state"] and j["search"]["state"])(
         job_of(node, "waiting")))
     t.ok(state, "the daemon's job waits for the board", jobs(node))
-    by = f"; GPU 5 is held by underwatt (pid {local.p.pid}, uid {os.geteuid()})"
+    by = f"; GPU 5 is held by underwatt (pid {local.p.pid}, {uwtest.USER})"
     t.equal(state, "waits for its boards" + by, "… and says for whose")
     p = node.run("underwatt", "explain", "5")
     t.ok(f"state      {held}\n" in p.stdout, "`underwatt explain` says who has it", p.stdout)
@@ -231,7 +231,7 @@ def not_reached(t, node, d):
     t.ok(wait(lambda: limit(node, 5) == 200000), "a local run holds a board", local.said())
     run = Run(node, "--cap", "160 W", "--gpus", "5", "--name", "beside", "--", *train("5", 120))
     state = lambda name: ((job_of(node, name) or {}).get("search") or {}).get("state") or ""
-    by = f"; GPU 5 is held by underwatt (pid {local.p.pid}, uid {os.geteuid()})"
+    by = f"; GPU 5 is held by underwatt (pid {local.p.pid}, {uwtest.USER})"
     t.ok(wait(lambda: state("beside") == "waits for its boards" + by), "a job beside it waits for the board, and says whose it is", jobs(node))
     t.equal(run.p.wait(uwtest.PATIENCE), 0, "a job beside it")
     r = run.report()

@@ -202,7 +202,7 @@ def stuck(t, what, args, capped):
         p.wait(uwtest.PATIENCE)
         text = said.read_text()
         force = f"{node.board(0)['uuid']}: {capped // 1000} W is in force, the original is {ORIGINAL // 1000} W: "
-        t.ok(node_limit() == capped and f"{force}not restored yet; underwatt-actuator (pid {actuator}, uid {os.geteuid()}, stopped) "
+        t.ok(node_limit() == capped and f"{force}not restored yet; underwatt-actuator (pid {actuator}, {uwtest.USER}, stopped) "
              "has the board's lock" in text and "original was in force" not in text,
              f"{what}: keeper killed, actuator stopped: what is in force is read, and said", text)
         send(actuator, signal.SIGCONT)

@@ -40,6 +40,7 @@ os.environ.pop("LD_LIBRARY_PATH", None)
 ZEUS = ("nvidia-ml-py==13.615.71", "zeus==0.16.0")
 SANITIZED = os.environ.get("UNDERWATT_SANITIZED") == "1"
 SOAK = os.environ.get("UNDERWATT_SOAK") == "1"    # `make soak`: all repetitions
+USER = f"uid {os.geteuid()}" if os.geteuid() else "root"  # as a holder's text names it
 PATIENCE = 60.0  # seconds until a condition that nothing else bounds counts as missed; the machine may be busy
 
 

@@ -164,7 +164,7 @@ static void test_others(void)
     (void)journal_write(&w->journal, &entry, NULL);
     (void)ask(w, PROTO_RENEW, NULL, 0);
     told = board_told(w, "GPU-1");
-    (void)snprintf(says, sizeof says, "(pid %d, uid ", (int)getppid());
+    (void)snprintf(says, sizeof says, "(pid %d, ", (int)getppid());
     ok(told->result == ACTUATOR_TAKEN && told->pid == getppid() &&
            told->original_mw == 260000 && strstr(told->text, says) &&
            strstr(told->text, ", original 260 W"),

@@ -17,6 +17,10 @@ int main(void)
     is_int(fail(NULL, -EIO, "x"), -EIO, "no error object is fine");
     is_int(fail_in(NULL, -EIO, "x"), -EIO, "… for the context too");
 
+    is_str(error_after("GPU-1: no right", "GPU-1"), "no right", "without its object");
+    is_str(error_after("GPU-12: no right", "GPU-1"), "GPU-12: no right", "another one");
+    is_str(error_after("GPU-1", "GPU-1"), "GPU-1", "no more than its object");
+
     char longest[400];
     memset(longest, 'x', sizeof longest - 1);
     longest[sizeof longest - 1] = '\0';
