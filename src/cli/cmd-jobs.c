@@ -3,6 +3,7 @@
 #include <string.h>
 
 #include "base/auto.h"
+#include "cli/figures.h"
 #include "cli/jobs-text.h"
 #include "cli/nodes.h"
 #include "cli/options.h"
@@ -39,7 +40,7 @@ static int run(const struct cli_env *env, int argc, char **argv)
     r = nodes_get(nodes, "/v1/gpus", NULL, &gpus, &err);
     if (r < 0)
         return cli_fail(cli_exit_of(r), "jobs: %s", err.text);
-    jobs_text(json_root(doc), json_root(gpus), j.all, stdout);
+    jobs_text(json_root(doc), json_root(gpus), j.all, text_width(), stdout);
     return EXIT_OK;
 }
 

@@ -10,7 +10,7 @@
 #include "cli/take.h"
 #include "core/progress/phases.h"
 
-enum { NAME = 22, SAVED = 14, INDENT = 6 };
+enum { NAME = 22, SAVED = 14, INDENT = 6, TABLE = 80 };
 #define BOOKED_S 15 /* energy is booked every 10 s, 2.5 s later */
 
 /* The fraction saved of the energy at the original cap. */
@@ -84,11 +84,11 @@ static void field(FILE *to, const char *text, unsigned width, bool right)
         (void)fprintf(to, "%*s", (int)pad, "");
 }
 
-static void row(FILE *to, const char *name, const char *const cells[6])
+static void row(FILE *to, const char *name, unsigned columns, const char *const cells[6])
 {
     static const unsigned widths[6] = {7, 8, 9, 9, SAVED, 0};
 
-    field(to, name, NAME, false);
+    field(to, name, columns, false);
     for (size_t i = 0; cells[i]; i++) {
         (void)fputc(' ', to);
         field(to, cells[i], widths[i], i > 0);
@@ -196,7 +196,25 @@ static void put_asked(const struct json_value *job, FILE *to)
     text_wrap(to, INDENT, INDENT, text);
 }
 
-static void put_job(const struct json_value *job, const struct json_value *gpus, FILE *to)
+/* The columns of the names: what they need, within a line of `width`. */
+static unsigned name_columns(const struct json_value *list, bool all, unsigned width)
+{
+    unsigned most = NAME + (width > TABLE ? width - TABLE : 0), need = NAME;
+    char name[200];
+
+    for (size_t i = 0; i < json_count(list); i++) {
+        const struct json_value *job = json_at(list, i);
+        if (!all && !take_bool(job, "running"))
+            continue;
+        name_of(job, name, sizeof name);
+        unsigned n = text_columns(name);
+        need = n > need ? n : need;
+    }
+    return need < most ? need : most;
+}
+
+static void put_job(const struct json_value *job, const struct json_value *gpus,
+                    unsigned columns, FILE *to)
 {
     char boards[64], name[200];
     struct figure time = figure_time(take_number(job, "time_s"));
@@ -209,16 +227,18 @@ static void put_job(const struct json_value *job, const struct json_value *gpus,
     name_of(job, name, sizeof name);
     take_boards(json_get(job, "gpus"), boards, sizeof boards);
     (void)fprintf(to, "%5" PRIu64 " ", take_u64(job, "id"));
-    row(to, name, (const char *const[6]){boards, time.t, energy.t, cap.t, saved.t, NULL});
+    row(to, name, columns,
+        (const char *const[6]){boards, time.t, energy.t, cap.t, saved.t, NULL});
     put_search(job, to);
     put_within(job, to);
     put_asked(job, to);
 }
 
 void jobs_text(const struct json_value *jobs, const struct json_value *gpus, bool all,
-               FILE *to)
+               unsigned width, FILE *to)
 {
     const struct json_value *list = json_get(jobs, "jobs");
+    unsigned columns = name_columns(list, all, width);
     bool halves = false, untold = false;
     size_t shown = 0;
 
@@ -228,10 +248,10 @@ void jobs_text(const struct json_value *jobs, const struct json_value *gpus, boo
             continue;
         if (shown++ == 0) {
             (void)fputs("  JOB ", to);
-            row(to, "USER: NAME",
+            row(to, "USER: NAME", columns,
                 (const char *const[6]){"GPUS", "TIME", "ENERGY", "CAP", "SAVED", NULL});
         }
-        put_job(job, gpus, to);
+        put_job(job, gpus, columns, to);
         look_at_saved(job, &halves, &untold);
     }
     if (halves)

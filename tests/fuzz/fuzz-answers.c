@@ -71,7 +71,7 @@ static void show_jobs(const struct json_value *jobs, const struct json_value *gp
 {
     struct shown s;
 
-    jobs_text(jobs, gpus, true, show_begin(&s));
+    jobs_text(jobs, gpus, true, 80, show_begin(&s));
     must(fclose(s.to) == 0);
     must_plain(s.text, s.size);
     fuzz_add("%.300s", s.text);

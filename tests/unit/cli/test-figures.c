@@ -218,13 +218,14 @@ static const char gpus_answer[] =
 struct answers {
     const struct json_value *jobs, *gpus;
     bool all;
+    unsigned width;
 };
 
 static void write_jobs(FILE *to, const void *what)
 {
     const struct answers *a = what;
 
-    jobs_text(a->jobs, a->gpus, a->all, to);
+    jobs_text(a->jobs, a->gpus, a->all, a->width, to);
 }
 
 static void is_table(const struct answers *a, const char *want, const char *name)
@@ -245,7 +246,7 @@ static void jobs(void)
         ok(false, "the answers are JSON");
         return;
     }
-    struct answers a = {json_root(j), json_root(g), false};
+    struct answers a = {json_root(j), json_root(g), false, TEXT_COLUMNS};
     is_table(
         &a,
         "  JOB USER: NAME             GPUS        TIME    ENERGY       CAP          "
@@ -259,6 +260,13 @@ static void jobs(void)
         "±: half of the 95 % interval\n"
         "(simulated boards)\n",
         "the caps are those in force, in 80 columns");
+    a.width = 200;
+    char *wide_table = written(write_jobs, &a);
+    ok(wide_table && strstr(wide_table, "    1 anna: a-training-with-a-long-name") &&
+           !strchr(wide_table, '~'),
+       "a wider terminal has whole names: %s", wide_table ? wide_table : "");
+    free(wide_table);
+    a.width = TEXT_COLUMNS;
     a.all = true;
     a.gpus = NULL;
     char *got = written(write_jobs, &a);
@@ -266,7 +274,7 @@ static void jobs(void)
        "include jobs that have ended");
     ok(got && !strstr(got, " W "), "a cap that is not known is not told");
     free(got);
-    a = (struct answers){json_root(none), NULL, false};
+    a = (struct answers){json_root(none), NULL, false, TEXT_COLUMNS};
     is_table(&a, "no job runs\n", "none");
     json_free(j);
     json_free(g);
