@@ -70,6 +70,9 @@ for words, pages in PAGES:
     t.ok(said and not lost, f"{pages[0]} names the options of {' '.join(words)}", lost)
 
 PYTHON = str(uwtest.TOP / "python")
+p = ask(uwtest.program("underwatt"), "jobs", "--help")
+t.ok(" ".join(p.stdout.split()).count("-a, --all include jobs that ended in the last minute") == 1, "jobs --help: what --all adds", p.stdout)
+
 for word in ("-V", "--version", "version", "-h", "--help", "help"):
     p = ask("env", f"PYTHONPATH={PYTHON}", "/usr/bin/python3", "-m", "underwatt", word)
     t.ok(p.returncode == 0 and p.stdout.startswith("underwatt " if "ersion" in word or word == "-V" else "usage: "),
@@ -174,6 +177,16 @@ with uwtest.Node(board="v100", count=2) as node:
     t.ok("released" not in p.stdout, "a release of a board and of one that is absent releases neither", p.stdout)
     p = node.run("underwatt", "explain", "0", "--json", "-")
     t.ok(p.returncode == 0 and p.stdout.startswith("{"), "explain 0 --json -", p.stderr + p.stdout)
+    why = "the room is too warm today, and the facility asked all users for less power until 18:00"
+    node.run("underwatt", "cap", "set", "200", "--gpus", "0", "--detach", "--why", why)
+    p = node.run("underwatt", "explain", "0")
+    lines = p.stdout.splitlines()
+    first = next((i for i, line in enumerate(lines) if line.startswith("    > ")), len(lines) - 1)
+    at = lines[first].find("user ")
+    more = [line for line in lines[first + 1:] if at > 0 and line.startswith(" " * at)]
+    t.ok(len(more) >= 2 and " ".join([lines[first][at:], *map(str.strip, more)]).endswith(f": {why}") and
+         all(line[at] != " " for line in more) and not uwtest.too_wide(p.stdout, 80), "explain: a long reason is wrapped below itself", p.stdout)
+    node.run("underwatt", "cap", "clear", "--gpus", "0")
     p = node.run("underwatt", "release", "0")
     q = node.run("underwatt", "release", "0", "--take-back")
     t.ok(p.returncode == 0 and q.returncode == 0, "release 0, release 0 --take-back", p.stderr + q.stderr)
