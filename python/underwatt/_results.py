@@ -185,7 +185,7 @@ class Energy:
         return f"<Energy {self}>"
 
     def line(self) -> str:
-        """One line without the name: "1,234.0 J ± 5.0 J in 12.3 s, 100.3 W, 4 GPUs (counter)"."""
+        """One line without the name: "1.2340 kJ ± 0.0050 kJ in 12.3 s, 100.3 W, 4 GPUs (counter)"."""
         if self.source == "null":
             return f"{seconds(self.time_s)}, not measured (null monitor)"
         if math.isnan(self.total_j):

@@ -5,7 +5,7 @@ from __future__ import annotations
 import math
 from collections.abc import Sequence
 
-_STEPS = ((1e6, "MJ"), (1e3, "kJ"), (1.0, "J"))
+_STEPS = ((1e9, "GJ"), (1e6, "MJ"), (1e3, "kJ"), (1.0, "J"))
 _PREFIXES = ((1e7, 1e6, "M"), (1e4, 1e3, "k"), (1.0, 1.0, ""), (1e-3, 1e-3, "m"), (1e-6, 1e-6, "µ"), (0.0, 1e-9, "n"))
 
 
@@ -42,10 +42,10 @@ def within(value: float, half: float) -> tuple[str, str]:
 
 
 def joules(energy_j: float, half_j: float = math.nan) -> str:
-    """ "1.2340 kJ ± 0.0050 kJ"."""
+    """ "1.2340 kJ ± 0.0050 kJ", in the unit of src/cli/figures.c: 999.95 J are 1.000 kJ."""
     if math.isnan(energy_j):
         return "unknown"
-    factor, unit = next(((f, u) for f, u in _STEPS if abs(energy_j) >= 10 * f), _STEPS[-1])
+    factor, unit = next(((f, u) for f, u in _STEPS if abs(energy_j) >= 0.99995 * f), _STEPS[-1])
     if math.isnan(half_j):
         return f"{_digits(energy_j / factor)} {unit}"
     value, half = within(energy_j / factor, half_j / factor)

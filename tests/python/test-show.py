@@ -9,6 +9,8 @@ import json
 import linecache
 import math
 import os
+import pathlib
+import re
 import sys
 import tempfile
 import threading
@@ -43,24 +45,31 @@ def energy(**more):
 
 
 def texts(t):
-    for got, want in ((_text.joules(1234.4, 5), "1,234.4 J ± 5.0 J"), (_text.joules(12344, 50), "12.344 kJ ± 0.050 kJ"),
+    for got, want in ((_text.joules(1234.4, 5), "1.2344 kJ ± 0.0050 kJ"), (_text.joules(12344, 50), "12.344 kJ ± 0.050 kJ"),
                       (_text.joules(500, 112), "500 J ± 110 J"), (_text.joules(24.5, 34.47), "25 J ± 34 J"), (_text.joules(5, 0.996), "5.0 J ± 1.0 J"), (_text.joules(0.5), "0.500 J"), (_text.joules(2.5e8), "250.0 MJ"), (_text.joules(math.nan), "unknown"),
                       (_text.joules(0.0), "0 J"), (_text.watts(3.25), "3.250 W"), (_text.watts(math.nan), "unknown"),
                       (_text.seconds(0.01), "0.010 s"), (_text.seconds(math.nan), "unknown"), (_text.seconds(754), "12:34 min"), (_text.seconds(7384), "2:03:04 h")):
         t.equal(got, want, want)
+    # The values with which the C side is tested; the package groups thousands and has no digits of 0.
+    source = pathlib.Path(uwtest.TOP, "tests/unit/cli/test-figures.c").read_text(encoding="utf-8")
+    table = source[source.index("joules[] = {"):source.index("};", source.index("joules[] = {"))]
+    values = [(float(v), text) for v, text in re.findall(r'\{(-?[0-9.e]+), +"([^"]+)"\}', table)]
+    same = [(v, text) for v, text in values if v != 0 and abs(v) < 1e12]
+    t.ok(len(same) >= 10 and all(_text.joules(v) == text for v, text in same), "joules: the words of the C side",
+         [(v, text, _text.joules(v)) for v, text in same])
     e = energy(price=Price(0.3, "EUR"), gco2e_kwh=400.0)
     t.equal(str(e), "epoch: 36.0000 kJ ± 0.0070 kJ in 10.00 s, 3,600 W, 2 GPUs (counter), 4 gCO2e, 0.003 EUR", "a measurement in a line")
     for saved, half, want in ((0.123, 0.02, ", saved 12.3 %"), (-0.0002, 0.01, ", saved ~0 %"), (None, None, "")):
         status = underwatt.OptimizerStatus("edp", "holds", "holds 184 W", saved=saved, saved_half=half, job=3)
         t.equal(str(status), f"job 3, goal edp: holds 184 W{want}", f"a status in a line{want}")
-    t.equal(str(e.gpus[1]), "gpu1: 6,000.0 J ± 4.0 J, 600.0 W (counter)", "a board in a line")
+    t.equal(str(e.gpus[1]), "gpu1: 6.0000 kJ ± 0.0040 kJ, 600.0 W (counter)", "a board in a line")
     reset = gpu(1, 6000.0, 4.0, why="reset, short")
-    t.equal(str(reset), "gpu1: 6,000.0 J ± 4.0 J, 600.0 W (counter; reset, short)", "… with the reasons for a wide interval")
+    t.equal(str(reset), "gpu1: 6.0000 kJ ± 0.0040 kJ, 600.0 W (counter; reset, short)", "… with the reasons for a wide interval")
     t.ok("<td>counter; reset, short</td>" in energy(gpus=(reset,))._repr_html_(), "… in a page, too")
     e = energy(gpus=(reset, Device("V100", "GPU-2", 2, why="it hangs")))
     t.equal(str(e), "epoch: 10.00 s, energy unknown: it hangs", "the reason is that of the board that is unknown")
     e = energy(processors=(cpu(1000.0), Device("dram-0", kind="dram", why="root's")))
-    t.ok("CPU 1,000 J" in str(e) and "DRAM" not in str(e), "processors where they are known", str(e))
+    t.ok("CPU 1.000 kJ" in str(e) and "DRAM" not in str(e), "processors where they are known", str(e))
     e = energy(gpus=(gpu(0, 30000.0), Device("V100", "GPU-1", 1, why="it hangs")))
     t.equal(str(e), "epoch: 10.00 s, energy unknown: it hangs", "unknown, and why")
     t.equal(str(e.gpus[1]), "gpu1: unknown (it hangs)", "which board")
