@@ -45,6 +45,9 @@ static void details(struct json_out *o, const struct node_view *v,
     json_out_double(o, "search_s", r->saved.search_s);
     json_out_double(o, "search_steps", r->saved.search_steps);
     json_out_double(o, "ruled_s", r->ruled_s);
+    json_out_double(o, "stopped_s", r->stopped_s);
+    json_out_double(o, "waited_s", r->waited_s);
+    json_out_double(o, "back_s", r->saved.back_s);
     json_out_known_double(o, "cost_j", r->saved.cost_known, r->saved.cost_j);
     json_out_known_double(o, "cost_s", r->saved.cost_known, r->saved.cost_s);
     json_out_int(o, "pairs", r->saved.pairs);

@@ -66,6 +66,7 @@ static void take_saved(const struct json_value *search, const struct json_value 
         .pairs = (unsigned)take_u64(details, "pairs"),
         .visits_s = or_0(take_number(details, "visits_s")),
         .visits_cost_j = or_0(take_number(details, "visits_cost_j")),
+        .back_s = or_0(take_number(details, "back_s")),
     };
 }
 
@@ -99,6 +100,8 @@ static void take_report(const struct json_value *search, struct job_answer *a)
     r->windows = (unsigned)take_u64(search, "windows");
     r->changes = (unsigned)take_u64(d, "changes");
     r->stalls = (unsigned)take_u64(d, "stalls");
+    r->stopped_s = or_0(take_number(d, "stopped_s"));
+    r->waited_s = or_0(take_number(d, "waited_s"));
     r->modelled = isfinite(take_number(d, "model_saving"));
     r->model_saving = or_0(take_number(d, "model_saving"));
     r->model_slowdown = or_0(take_number(d, "model_slowdown"));

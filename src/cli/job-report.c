@@ -278,6 +278,25 @@ static void print_end(const struct job_result *r, FILE *to)
         (void)fprintf(to, "  NOT RESTORED: %s\n", t->restore);
 }
 
+/* The time of the job that is neither of its search nor of the cap that was held. */
+static void print_away(const struct tuner_report *t, FILE *to)
+{
+    if (t->stopped_s >= 1)
+        put_line(to, "  stop",
+                 "CMD was stopped for %.0f s: that time is not in the savings",
+                 t->stopped_s);
+    if (t->waited_s >= 1)
+        put_line(to, "  wait",
+                 "%.0f s for boards that were held by others or did not answer: that "
+                 "time is not in the savings",
+                 t->waited_s);
+    if (t->saved.back_s >= 1)
+        put_line(to, "  back",
+                 "%.0f s on the way to the held cap again after a stop, a pause or a "
+                 "wait",
+                 t->saved.back_s);
+}
+
 static int by_cap(const void *a, const void *b)
 {
     const struct tuner_cap *x = a, *y = b;
@@ -404,6 +423,7 @@ static void print_tuner(const struct job_run *j, const struct job_result *r, FIL
                  s->search_s, t->n_caps, t->n_caps == 1 ? "" : "s",
                  figure_joules(fabs(s->cost_j)).t, s->cost_j < 0 ? "less" : "more",
                  fabs(s->cost_s), s->cost_s < 0 ? "less" : "more");
+    print_away(t, to);
     print_memory(t, to);
     if (t->changes || t->stalls)
         (void)fprintf(to, "  searched again %u time%s; %u stall%s\n", t->changes,
@@ -584,6 +604,9 @@ static void json_tuner(struct json_out *o, const struct job_run *j,
     json_out_double(o, "cost_j", s->cost_known ? s->cost_j : NAN);
     json_out_double(o, "cost_s", s->cost_known ? s->cost_s : NAN);
     json_out_end(o);
+    json_out_double(o, "cmd_stopped_s", t->stopped_s);
+    json_out_double(o, "waited_s", t->waited_s);
+    json_out_double(o, "back_s", s->back_s);
     json_out_text(o, "ended", t->ended[0] ? t->ended : NULL);
     if (t->ended[0])
         json_out_double(o, "ended_s",

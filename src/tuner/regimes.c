@@ -115,14 +115,6 @@ void regimes_book(struct regimes *r, const struct stretch_done *d, double least_
         r->pending++;
 }
 
-static void feed(struct regimes *r, const struct steps *steps)
-{
-    struct stretch_done d;
-
-    if (stretch_feed(&r->stretch, steps, &d))
-        regimes_book(r, &d, 0, 0);
-}
-
 static void turn(struct regimes *r, enum stretch_kind kind)
 {
     struct stretch_done d;
@@ -142,20 +134,12 @@ void regimes_turn(struct regimes *r, enum stretch_kind kind)
         turn(r, kind);
 }
 
-/* The cap of a hold may have ended while this process stood still: the steps of that time
- * count as those of a search.
- */
 void regimes_on_steps(struct regimes *r, const struct steps *steps)
 {
-    bool apart = r->stood && r->stretch.kind == STRETCH_HOLD;
+    struct stretch_done d;
 
-    if (apart)
-        regimes_turn(r, STRETCH_SEARCH);
-    if (r->stood && steps->mark.at_ns > r->stretch.to.at_ns)
-        r->stood = false;
-    feed(r, steps);
-    if (apart)
-        regimes_turn(r, STRETCH_HOLD);
+    if (stretch_feed(&r->stretch, steps, &d))
+        regimes_book(r, &d, 0, 0);
 }
 
 void regimes_rest(struct regimes *r, bool rests)
@@ -170,8 +154,10 @@ void regimes_rest(struct regimes *r, bool rests)
 
 void regimes_close(struct regimes *r)
 {
-    if (r->stretch.open)
-        turn(r, r->stretch.kind == STRETCH_HOLD ? STRETCH_SEARCH : STRETCH_HOLD);
+    struct stretch_done d;
+
+    if (stretch_end(&r->stretch, &d))
+        regimes_book(r, &d, 0, 0);
 }
 
 static void more_add(struct whole_job_more *m, const struct stretch_done *d)

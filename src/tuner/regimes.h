@@ -35,7 +35,6 @@ struct regimes {
     size_t n_caps;
     struct stretch stretch;   /* under way */
     bool rests;               /* steps are STRETCH_RULED until … */
-    bool stood;               /* this process stood still since the last step */
     enum stretch_kind after;  /* … they are of this kind again */
     unsigned pending;         /* queries for the energy of stretches */
     struct stretch_ask *asks; /* list of them */
@@ -64,7 +63,7 @@ void regimes_turn(struct regimes *r, enum stretch_kind kind);
 void regimes_rest(struct regimes *r, bool rests);
 /* The steps of the regime under way whose energy is not known yet. */
 struct whole_job_more regimes_more(const struct regimes *r);
-/* Ends and books the stretch under way. */
+/* Ends and books the stretch under way: the time until the next step is of none. */
 void regimes_close(struct regimes *r);
 /* Queries the energy of a finished stretch and books it, unless its mean power is outside
  * of least_w..most_w (0: no bound).

@@ -56,6 +56,11 @@ bool stretch_turn(struct stretch *s, enum stretch_kind kind, struct stretch_done
     return ended;
 }
 
+bool stretch_end(struct stretch *s, struct stretch_done *ret)
+{
+    return s->open && stretch_close(s, ret);
+}
+
 static double weight(double rse)
 {
     return 1 / (fmax(rse, LEAST_RSE) * fmax(rse, LEAST_RSE));
@@ -226,20 +231,21 @@ static void totals_add(struct savings_totals *to, const struct savings_totals *t
     to->search_s += t->search_s;
     to->search_steps += t->search_steps;
     to->visits_s += t->visits_s;
+    to->back_s += t->back_s;
     to->cost_j += t->cost_j;
     to->cost_s += t->cost_s;
     to->visits_cost_j += t->visits_cost_j;
     past_add(&to->past, &t->past);
 }
 
-/* Adds steps of STRETCH_SEARCH_AGAIN, assuming the reference cost of a step in the holds.
- */
-static void compare_with_holds(const struct savings_sum *again, struct savings_past *p)
+/* Adds steps between holds, assuming the reference cost of a step in the holds. */
+static void compare_with_holds(const struct savings *a, struct savings_past *p)
 {
-    double more = p->sum.steps > 0 ? 1 + again->steps / p->sum.steps : 1;
+    struct savings_sum again = add(&a->sum[STRETCH_SEARCH_AGAIN], &a->sum[STRETCH_BACK]);
+    double more = p->sum.steps > 0 ? 1 + again.steps / p->sum.steps : 1;
 
-    p->mean_steps = more > 1 ? p->mean_steps * more : p->mean_steps + again->steps;
-    p->sum = add(&p->sum, again);
+    p->mean_steps = more > 1 ? p->mean_steps * more : p->mean_steps + again.steps;
+    p->sum = add(&p->sum, &again);
     p->would_s *= more;
     p->would_j *= more;
     p->would_half2_s2 *= more * more;
@@ -249,9 +255,8 @@ static void compare_with_holds(const struct savings_sum *again, struct savings_p
 /* Adds regime a and the older ones merged into it. */
 static void add_regime(const struct savings *a, struct savings_totals *to)
 {
-    const struct savings_sum *again = &a->sum[STRETCH_SEARCH_AGAIN];
     struct savings_sum first = add(&a->sum[STRETCH_REFERENCE], &a->sum[STRETCH_SEARCH]);
-    struct savings_sum search = add(&first, again);
+    struct savings_sum search = add(&first, &a->sum[STRETCH_SEARCH_AGAIN]);
     const struct savings_sum *check = &a->sum[STRETCH_REFERENCE_CHECK];
 
     totals_add(to, &a->older);
@@ -260,6 +265,7 @@ static void add_regime(const struct savings *a, struct savings_totals *to)
     to->search_s += search.time_s;
     to->search_steps += search.steps;
     to->visits_s += check->time_s;
+    to->back_s += a->sum[STRETCH_BACK].time_s;
     to->pairs += a->pairs.pairs + a->past_pairs;
     if (a->reference.windows == 0 || own_time_s(a) <= 0)
         return;
@@ -271,7 +277,7 @@ static void add_regime(const struct savings *a, struct savings_totals *to)
                                    .would_s = check->time_s,
                                    .would_j = check->energy_j};
     past_add_own(&regime, &a->past);
-    compare_with_holds(again, &regime);
+    compare_with_holds(a, &regime);
     past_add_own(&regime, &before);
     past_add_own(&regime, &checked);
     compare_with_mean(a, &regime);
@@ -322,6 +328,7 @@ void savings_saved(const struct savings *a, size_t n, struct savings_saved *ret)
         .pairs = t.pairs,
         .visits_s = t.visits_s,
         .visits_cost_j = t.visits_cost_j,
+        .back_s = t.back_s,
         .held_slowdown = n > 0 ? held_slowdown(&a[n - 1]) : 0,
     };
     if (!ret->known)
@@ -350,7 +357,7 @@ static void add_whole(const struct savings *a, struct savings_past *to)
     }
     struct savings_past regime = hold_of(a);
     past_add_own(&regime, &a->past);
-    compare_with_holds(&a->sum[STRETCH_SEARCH_AGAIN], &regime);
+    compare_with_holds(a, &regime);
     past_add_own(&regime, &first);
     past_add_own(&regime, &at_own);
     compare_with_mean(a, &regime);

@@ -17,6 +17,8 @@ enum stretch_kind {
     STRETCH_HOLD,            /* at the cap that was chosen or requested */
     STRETCH_REFERENCE_CHECK, /* at the reference cap again, during a hold */
     STRETCH_SEARCH_AGAIN,    /* searching after a hold, and ramping back to it */
+    /* Ramping to the same cap again, which a stop, a pause or a wait had ended. */
+    STRETCH_BACK,
     STRETCH_RULED, /* while a rule of the policy was below the cap: not compared */
     STRETCH_KINDS,
 };
@@ -41,6 +43,8 @@ enum { STRETCH_MOST_S = 20 };
 bool stretch_feed(struct stretch *s, const struct steps *steps, struct stretch_done *ret);
 /* Sets the kind of the following steps.  True: a stretch has ended, see *ret. */
 bool stretch_turn(struct stretch *s, enum stretch_kind kind, struct stretch_done *ret);
+/* Ends the stretch under way at its last step.  True: see *ret. */
+bool stretch_end(struct stretch *s, struct stretch_done *ret);
 
 struct savings_sum {
     double steps, time_s, energy_j, half2_j2; /* half2_j2: sum of squared half widths */
@@ -76,7 +80,7 @@ struct savings_totals {
     unsigned regimes, compared, held; /* all; with a reference; with a held cap as well */
     unsigned pairs;
     double booked_s; /* time of all steps, compared or not */
-    double search_s, search_steps, visits_s;
+    double search_s, search_steps, visits_s, back_s;
     double cost_j, cost_s, visits_cost_j; /* of regimes with a held cap */
     struct savings_past past;             /* all compared steps */
 };
@@ -119,12 +123,13 @@ struct savings_saved {
     unsigned pairs;        /* reference windows that holds were compared with */
     double visits_s;       /* time of the reference checks */
     double visits_cost_j;  /* energy they cost, against holding */
+    double back_s;         /* time of STRETCH_BACK */
 };
 /* Sums up n regimes.  Steps of a hold are compared with the reference windows next to it
- * (counterfactual.h), steps of STRETCH_SEARCH_AGAIN with the result for the holds, steps
- * before a hold with the mean of the reference windows.  Errors in common are added
- * linearly.  The saving is unknown for a job that ended before the first window of a
- * hold, as the variation of its cost is unknown.
+ * (counterfactual.h), steps on the way back and of STRETCH_SEARCH_AGAIN with the result
+ * for the holds, steps before a hold with the mean of the reference windows.  Errors in
+ * common are added linearly.  The saving is unknown for a job that ended before the first
+ * window of a hold, as the variation of its cost is unknown.
  */
 void savings_saved(const struct savings *a, size_t n, struct savings_saved *ret);
 

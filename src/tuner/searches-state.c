@@ -38,6 +38,8 @@ void searches_memory_take(struct searches_memory *m, const struct tuner_report *
         .windows = report->windows,
         .changes = report->changes,
         .stalls = report->stalls,
+        .stopped_s = report->stopped_s,
+        .waited_s = report->waited_s,
         .searching = report->searching,
         .kept = {report->checks, report->gap_checks},
         .by_period = report->by == TUNER_BY_PERIOD,
@@ -87,6 +89,7 @@ static const struct saved_field older_fields[] = { /* regimes that were merged i
         AT(savings_totals, search_steps), AT(savings_totals, visits_s))},
     {"costs", SIGNED, 0, SUMS_OF(AT(savings_totals, cost_j), AT(savings_totals, cost_s),
         AT(savings_totals, visits_cost_j))},
+    {"back_s", NUMBER, .at = AT(savings_totals, back_s), "back_s"},
     {"past", PAST(AT(savings_totals, past))},
 };
 static const struct saved_field regime_fields[] = {
@@ -95,6 +98,7 @@ static const struct saved_field regime_fields[] = {
     {"hold_steps", STRETCH(STRETCH_HOLD)},
     {"visit_steps", STRETCH(STRETCH_REFERENCE_CHECK), .since = "visit_steps"},
     {"away_steps", STRETCH(STRETCH_SEARCH_AGAIN), .since = "away_steps"},
+    {"back_steps", STRETCH(STRETCH_BACK), .since = "back_steps"},
     {"ruled_steps", STRETCH(STRETCH_RULED), .since = "ruled_steps"},
     {"reference", OBJECT, AT(savings, reference), FIELDS_OF(mean_fields)},
     {"hold", OBJECT, AT(savings, hold), FIELDS_OF(mean_fields)},
@@ -135,6 +139,8 @@ static const struct saved_field memory_fields[] = {
     {"stalls", COUNT, .at = AT(searches_memory, known.stalls)},
     {"by_period", FLAG, .at = AT(searches_memory, known.by_period), "by_period"},
     {"searching", FLAG, .at = AT(searches_memory, known.searching), "searching"},
+    {"stopped_s", NUMBER, .at = AT(searches_memory, known.stopped_s), "stopped_s"},
+    {"waited_s", NUMBER, .at = AT(searches_memory, known.waited_s), "waited_s"},
 };
 /* clang-format on */
 

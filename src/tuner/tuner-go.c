@@ -184,8 +184,8 @@ static uint32_t target(struct tuner *t)
     return activities_target(t->activity, &step);
 }
 
-/* Takes over the step of a hold. */
-static void begin_hold(struct tuner *t)
+/* Takes over the step of a hold.  held: so was the last step. */
+static void begin_hold(struct tuner *t, bool held)
 {
     if (t->out_of == ACTIVITY_CHECK) /* the boards are still warm from the check */
         t->step.settle_s = fmax(t->step.settle_s, REFERENCE_CHECK_SETTLE_S);
@@ -195,6 +195,7 @@ static void begin_hold(struct tuner *t)
     bool other = !t->holding || t->report.held_mw != t->step.cap_mw;
     bool begins = other || t->regimes.stretch.kind != STRETCH_HOLD ||
                   (above && !board_caps_stand(&t->caps)); /* the limit was raised */
+    bool again = held && !other && t->report.reached;
     t->lowers = begins && above;
     trials_end(&t->trials, other);
     if (begins)
@@ -206,8 +207,8 @@ static void begin_hold(struct tuner *t)
     t->holding = true;
     t->report.held_mw = t->step.cap_mw;
     (void)snprintf(t->report.why, sizeof t->report.why, "%s", t->step.why);
-    if (begins)
-        regimes_turn(&t->regimes, STRETCH_SEARCH); /* until the cap is in force */
+    if (begins) /* until the cap is in force */
+        regimes_turn(&t->regimes, again ? STRETCH_BACK : STRETCH_SEARCH);
 }
 
 /* Claims mw for the step, with the step's ramp; a cap by name has the ramp of its job. */
@@ -250,6 +251,7 @@ static void begin_trial(struct tuner *t, bool reference)
 int do_go(struct tuner *t, const void *what)
 {
     uint64_t now = loop_now_ns(t->o.loop);
+    bool held = t->step.kind == SEARCH_HOLD;
     (void)what;
 
     t->step = next_step(t);
@@ -258,7 +260,7 @@ int do_go(struct tuner *t, const void *what)
         t->step.cap_mw >= tuner_reference_mw(t) && t->step.kind == SEARCH_MEASURE;
     if (t->step.kind == SEARCH_HOLD) {
         end_gap(t, t->step.cap_mw != t->report.held_mw, now);
-        begin_hold(t);
+        begin_hold(t, held);
     } else if (t->at == ACTIVITY_CHECK) {
         regimes_turn(&t->regimes, STRETCH_REFERENCE_CHECK);
         tuner_note(&t->notes, false, "measuring %.0f W (%s)", w_of_mw(t->step.cap_mw),
@@ -433,12 +435,19 @@ int tuner_to_original(struct tuner *t)
 
 /* ---- pauses ---- */
 
+/* The cap ends for a while, of which the steps count nowhere. */
+static void break_off(struct tuner *t)
+{
+    tuner_end_check(t);
+    window_cancel(&t->progress.window);
+    regimes_close(&t->regimes);
+    regimes_turn(&t->regimes, STRETCH_SEARCH);
+}
+
 int do_halt(struct tuner *t, const void *what)
 {
     (void)what;
-    tuner_end_check(t);
-    window_cancel(&t->progress.window);
-    regimes_turn(&t->regimes, STRETCH_SEARCH);
+    break_off(t);
     (void)activities_on_news(t->activity, ACTIVITY_HALT);
     return tuner_command(t, t->report.original_mw, &CLAIM_AT_ONCE);
 }
@@ -504,9 +513,7 @@ int do_stuck(struct tuner *t, const void *what)
 int do_rehold(struct tuner *t, const void *what)
 {
     (void)what;
-    tuner_end_check(t);
-    window_cancel(&t->progress.window);
-    regimes_turn(&t->regimes, STRETCH_SEARCH);
+    break_off(t);
     if (!t->started) /* the resumed cap is not in force any more */
         t->holding = false;
     if (t->search && t->caps.asked_mw[0]) /* held again, they walk from the originals */

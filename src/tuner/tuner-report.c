@@ -28,6 +28,23 @@ static void value_caps(struct tuner *t)
     }
 }
 
+bool tuner_lacks_boards(const struct tuner *t)
+{
+    return t->state == TUNER_BOARDS || (t->state == TUNER_LEFT && t->lost);
+}
+
+void tuner_count_away(struct tuner *t)
+{
+    uint64_t now = loop_now_ns(t->o.loop);
+    double s = s_between(t->counted_ns, now);
+
+    if (t->stopped && t->state < TUNER_LEFT)
+        t->report.stopped_s += s;
+    else if (tuner_lacks_boards(t))
+        t->report.waited_s += s;
+    t->counted_ns = now;
+}
+
 const struct tuner_report *tuner_report(struct tuner *t)
 {
     struct search_result known = {0};
@@ -58,6 +75,7 @@ const struct tuner_report *tuner_report(struct tuner *t)
     t->report.checks = t->check.checks;
     t->report.gap_checks = t->gap.probes;
     savings_saved(t->regimes.savings, t->regimes.n, &t->report.saved);
+    tuner_count_away(t);
     t->report.ruled_s = 0;
     for (size_t i = 0; i < t->regimes.n; i++)
         t->report.ruled_s += t->regimes.savings[i].sum[STRETCH_RULED].time_s;

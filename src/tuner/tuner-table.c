@@ -134,6 +134,7 @@ static void enter(struct tuner *t, enum tuner_state to)
 {
     enum tuner_state was = t->state;
 
+    tuner_count_away(t);
     t->state = to;
     if (!is_interruption(to) || was == to)
         return;

@@ -100,6 +100,7 @@ struct tuner {
     enum activity_id at, out_of; /* the current activity; the one before the next hold */
     enum tuner_left_for left_for;
     unsigned left_alone; /* events without a row */
+    uint64_t counted_ns; /* until when report.stopped_s and .waited_s are counted */
     bool stopped;        /* the job's processes are stopped, whatever its steps show */
     bool started;        /* steps, reported or inferred, were certain at some time */
     bool holding;        /* a cap was chosen or resumed, report.held_mw */
@@ -196,6 +197,10 @@ int tuner_maybe_done(struct tuner *t);
 void tuner_arm(struct tuner *t);
 /* The reference cap: the highest cap that is possible now. */
 uint32_t tuner_reference_mw(const struct tuner *t);
+/* Counts the time since the last call; call it before the job's state changes. */
+void tuner_count_away(struct tuner *t);
+/* Whether the job has no boards to be capped or measured on now, but may have again. */
+bool tuner_lacks_boards(const struct tuner *t);
 /* Goes to the cap of a step and holds it, without known progress. */
 int tuner_hold_unseen(struct tuner *t, const struct search_step *step, const char *why);
 /* Collects the input of the activities' decisions. */

@@ -215,7 +215,8 @@ static int take_steps(struct tuner *t, const struct steps *steps, uint64_t now_n
         p->told.seen_ns = now_ns;
     if (on_told(t, steps, &r) || r < 0)
         return r;
-    if (t->started && !progress_is_inferred(p) && t->state != TUNER_OVER)
+    if (t->started && !progress_is_inferred(p) && t->state != TUNER_OVER && !t->stopped &&
+        !tuner_lacks_boards(t))
         regimes_on_steps(&t->regimes, &p->steps);
     if (late)
         return goes_on ? on_goes_on(t) : 0;
@@ -255,6 +256,7 @@ int tuner_on_stopped(struct tuner *t, bool stopped)
 
     if (stopped == t->stopped || t->state == TUNER_LEFT || t->state == TUNER_OVER)
         return 0;
+    tuner_count_away(t);
     t->stopped = stopped;
     if (t->state == TUNER_WAIT && !t->started && !t->holding)
         return 0; /* no cap was claimed yet */
@@ -275,7 +277,7 @@ int tuner_on_gap(struct tuner *t)
     if (t->stopped || t->state >= TUNER_LEFT)
         return 0;
     pause_forgive(&t->pause, &t->progress.steps, loop_now_ns(t->o.loop));
-    t->regimes.stood = true;
+    regimes_close(&t->regimes); /* the caps of that time are not known */
     return tuner_event(t, ON_MOVED, &same);
 }
 
@@ -348,6 +350,8 @@ static void take_known(struct tuner *t)
     t->report.changes = k->changes;
     t->progress.unit = k->by_period ? TUNER_BY_PERIOD : TUNER_BY_STEPS;
     t->report.stalls = k->stalls;
+    t->report.stopped_s = k->stopped_s;
+    t->report.waited_s = k->waited_s;
     if (k->n_caps == 0) { /* other boards: the measurements do not apply */
         regimes_add(&t->regimes);
         return;
@@ -509,7 +513,7 @@ int tuner_new(const struct tuner_opts *opts, struct tuner **ret, uw_error *err)
     take_known(t);
     t->o.known = NULL;
     t->o.earlier = NULL;
-    t->began_ns = loop_now_ns(opts->loop);
+    t->began_ns = t->counted_ns = loop_now_ns(opts->loop);
     t->caps.commanded_mw = t->at_mw = t->report.original_mw;
     change_init(&t->change, 0);
     r = loop_timer_new(opts->loop, UINT64_MAX, 0, tuner_on_timer, t, &t->timer, err);

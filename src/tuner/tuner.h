@@ -70,6 +70,7 @@ struct tuner_known {
     uint32_t held_mw; /* cap held on these boards; 0: none */
     bool searching;   /* out of that hold: slowdown:F left no time yet */
     double demand_w, peak_w;
+    double stopped_s, waited_s;
     unsigned windows, changes, stalls;
     struct activity_kept kept;
     bool by_period; /* the steps are periods of power */
@@ -175,6 +176,8 @@ struct tuner_report {
     bool started;                /* training steps, or their period, were seen */
     bool ruled;                  /* rests: the policy is below the cap */
     double ruled_s;              /* booked while it rested */
+    double stopped_s;            /* time for which the job's processes were stopped */
+    double waited_s;             /* time without its boards, which were lost or taken */
     bool holding;                /* a cap was chosen (or reached) */
     bool searching;              /* the search is not over */
     uint32_t held_mw;            /* the cap held, if holding … */

@@ -33,6 +33,57 @@ static void stopped(void)
     bench_close(&b);
 }
 
+/* Neither a stop of the job in a hold, nor a wait for its board, nor the way back to the
+ * cap after these is time of the search; nor is a time in which nobody read its steps.
+ */
+static void stopped_in_hold(void)
+{
+    struct bench b;
+
+    if (bench_open(&b, "edp")) {
+        hold(&b);
+        pass(&b.s, 100);
+        struct savings_saved was = tuner_report(b.tuner)->saved;
+        ok(was.search_s > 20 && was.back_s == 0, "(a hold: %.0f s of search)",
+           was.search_s);
+        b.still = true;
+        (void)tuner_on_stopped(b.tuner, true);
+        pass(&b.s, 165);
+        (void)lose_board(&b); /* counts once, as a stop */
+        pass(&b.s, 165);
+        b.still = false;
+        (void)tuner_on_stopped(b.tuner, false);
+        pass(&b.s, 150);
+        const struct tuner_report *r = tuner_report(b.tuner);
+        is_near(r->stopped_s, 330, 0.01, "s of a stop");
+        is_near(r->saved.search_s, was.search_s, 1, "s of search");
+        ok(r->saved.back_s > 20 && r->saved.back_s < 120 && r->waited_s == 0,
+           "… %.0f s on the way back", r->saved.back_s);
+        double back_s = r->saved.back_s;
+        b.taken = true;
+        walk_soon(&b);
+        pass(&b.s, 60);
+        b.taken = false;
+        walk_soon(&b);
+        pass(&b.s, 150);
+        r = tuner_report(b.tuner);
+        is_near(r->waited_s, 60, 0.5, "s of a wait");
+        is_near(r->saved.search_s, was.search_s, 1, "s of search");
+        ok(r->saved.back_s > back_s + 20, "… %.0f s on ways back", r->saved.back_s);
+        double booked_s = savings_time_s(r->account, r->n_regimes);
+        b.mute = true;
+        pass(&b.s, 50);
+        b.mute = false;
+        (void)tuner_on_gap(b.tuner);
+        pass(&b.s, 60);
+        r = tuner_report(b.tuner);
+        is_near(r->saved.search_s, was.search_s, 1, "s of search");
+        is_near(savings_time_s(r->account, r->n_regimes) - booked_s, 60, 21,
+                "s of steps that were read");
+    }
+    bench_close(&b);
+}
+
 /* The whole way to a cap is one claim. */
 static void one_claim(void)
 {
@@ -588,6 +639,7 @@ int main(int argc, char **argv)
         const char *name;
         void (*run)(void);
     } cases[] = {{"stopped", stopped},
+                 {"stopped in a hold", stopped_in_hold},
                  {"one claim", one_claim},
                  {"unmeasured", unmeasured},
                  {"why", why},

@@ -24,6 +24,7 @@ struct bench {
     unsigned bad_visits;  /* looks at a reference that was none */
     unsigned refused;     /* limits that root's range forbids */
     bool disobeyed;       /* locks are not */
+    bool taken;           /* another Underwatt holds the board */
     bool watched;
     double done; /* steps */
     bool still;  /* the job makes none */
@@ -74,6 +75,7 @@ static bool is_ruled(const struct bench *b)
 static void bench_told(const struct bench *b, struct claim_told *ret)
 {
     cap_play_told(&b->cap, ret);
+    ret->taken = b->taken;
     if (!b->rule_mw)
         return;
     ret->rules_mw = b->rule_mw;

@@ -400,6 +400,9 @@ def stopped(node, i):
     saved = r.get("saved") or {"energy_j": 0, "half_j": 0}
     yield r.get("saved") and saved["energy_j"] - saved["half_j"] < ref * r["steps"] - r["energy_j"], "… and its time is not taken for one under the cap", \
         f"{saved} {ref} J/step, {r.get('energy_j')} J {run!r}"
+    search_s = r["search"]["time_s"]
+    yield r["back_s"] > 20 and search_s + r["stopped_s"] + r["back_s"] < r["time_s"] and f"\n  back   {r['back_s']:.0f} s on the way to the held cap again" in run.said(), \
+        "… nor for a search, nor the second way down", f"{search_s} {r['back_s']} {run!r}"
 
 
 def two_at_once(node, i):

@@ -197,6 +197,8 @@ static void caps_sorted(void)
                                  .cap = caps,
                                  .n_caps = 3,
                                  .reference_mw = 290000,
+                                 .stopped_s = 330,
+                                 .waited_s = 41,
                                  .saved = {.known = true,
                                            .steps = 123456,
                                            .energy_j = 100,
@@ -207,7 +209,8 @@ static void caps_sorted(void)
                                            .pairs = 12,
                                            .cost_known = true,
                                            .cost_j = 3536,
-                                           .search_s = 317}};
+                                           .search_s = 317,
+                                           .back_s = 62}};
     const struct cmd cmd = {.name = "run"};
     const struct job_run run = {
         .cmd = &cmd, .caps = JOB_CAPS_SEARCH, .goal = {.kind = GOAL_EDP}};
@@ -233,6 +236,11 @@ static void caps_sorted(void)
                         "allowed") &&
            widest(said) <= 80,
        "no line has more than 80 columns, but %u", widest(said));
+    ok(strstr(said, "\n  search 317 s, 3 caps;") &&
+           strstr(said, "\n  stop   CMD was stopped for 330 s:") &&
+           strstr(said, "\n  wait   41 s for boards that were held by others") &&
+           strstr(said, "\n  back   62 s on the way to the held cap again"),
+       "stops, waits and the way back are not those of the search");
 }
 
 /* A job that ended before a cap was in force: no search failed where a cap was named. */

@@ -63,6 +63,10 @@ static void stretches(void)
     }
     ok(closed && s_between(d.begin_ns, d.end_ns) >= STRETCH_MOST_S && st.open,
        "long ones are cut and go on");
+    feed(&s, 53, 45.0, UW_PHASE_TRAIN, 45.1);
+    (void)stretch_feed(&st, &s, &d);
+    ok(stretch_end(&st, &d) && d.end_ns == S(45) && !st.open && !stretch_end(&st, &d),
+       "one ends where the job is stopped, and no other begins there");
 }
 
 static void saved(void)
@@ -195,6 +199,11 @@ static void on_the_way(void)
             "out of the hold as well, and not what they did at the start");
     ok(s.half_j > half_j && s.search_s == 51 && s.steps == 80,
        "which is search, and not for sure");
+    a.sum[STRETCH_BACK] = (struct savings_sum){10, 15, 1500, 0};
+    savings_saved(&a, 1, &s);
+    is_near(s.energy_j - before_j, 30 * 6400 / 1.6 / 40 - 4500, 1e-6,
+            "the way back to the hold after a stop is compared with the holds, too");
+    ok(s.search_s == 51 && s.back_s == 15 && s.steps == 90, "… and is no search");
 }
 
 /* Regimes as a job has them, no two alike: some without a reference, some without a hold,
@@ -208,7 +217,8 @@ static void make_regimes(struct savings *a, unsigned n)
                                         {5 * x, 6, 450, 3},
                                         {70 * x, 80, 6000 + 10 * x, 9},
                                         {3 * x, 3, 300, 1},
-                                        {2 * x, 3, 250, 1}}};
+                                        {2 * x, 3, 250, 1},
+                                        {x, 2, 125, 1}}};
         if (i % 4 == 3)
             continue;
         savings_mean_add(&a[i].reference, x, 100 * x, 0.002, 0.003);
@@ -264,6 +274,7 @@ static void merged(void)
     is_like(is.cost_j, want.cost_j, "J for it");
     is_like(is.cost_s, want.cost_s, "s for it");
     is_like(is.visits_s, want.visits_s, "s of visits");
+    is_like(is.back_s, want.back_s, "s of ways back");
     is_like(is.visits_cost_j, want.visits_cost_j, "J for them");
     for (size_t i = 0; i < 2; i++)
         is_s += savings_time_s(&a[i], 1);

@@ -40,6 +40,7 @@ static void fill(struct tuner_report *r, struct savings *a, struct tuner_cap *ca
         savings_hold_anew(&a[i]);
         a[i].sum[STRETCH_HOLD] = (struct savings_sum){500.5, 270, 100000, 7};
         a[i].sum[STRETCH_REFERENCE_CHECK] = (struct savings_sum){30, 15, 6700, 2};
+        a[i].sum[STRETCH_BACK] = (struct savings_sum){20, 11, 4000, 2};
         on_hold(&a[i], 500, 0.52, 200, 0.002);
         on_reference(&a[i], 510, 0.5, 225, 0.004);
         on_hold(&a[i], 520, 0.52, 200, 0.002);
@@ -60,6 +61,8 @@ static void fill(struct tuner_report *r, struct savings *a, struct tuner_cap *ca
         .windows = 11,
         .changes = 1,
         .stalls = 2,
+        .stopped_s = 330.5,
+        .waited_s = 40.25,
         .account = a,
         .n_regimes = REGIMES,
         .cap = caps,
@@ -103,6 +106,7 @@ static void there_and_back(bool search)
            got.known.demand_w == 240.5 && got.known.peak_w == 261.25 &&
            got.known.windows == 11 && got.known.changes == 1 && got.known.stalls == 2,
        "what was found");
+    ok(got.known.stopped_s == 330.5 && got.known.waited_s == 40.25, "stops and waits");
     ok(got.known.searching, "the search is not over");
     ok(got.known.kept.checks.n == 3 && got.known.kept.checks.spent_s == 42.5 &&
            got.known.kept.checks.last_s == 14.25,
@@ -124,7 +128,7 @@ static void there_and_back(bool search)
            want.half_j == is.half_j && want.slowdown == is.slowdown &&
            want.cost_j == is.cost_j && want.pairs == 6 && is.pairs == 6 &&
            want.visits_s == is.visits_s && want.search_steps == is.search_steps &&
-           want.visits_cost_j == is.visits_cost_j,
+           want.visits_cost_j == is.visits_cost_j && want.back_s == 33 && is.back_s == 33,
        "what was saved: %g J", is.energy_j);
     ok(got.regime[0].older.regimes == 1 && got.regime[0].older.held == 1 &&
            savings_time_s(&got.regime[0], 1) == savings_time_s(&a[0], 1) &&
