@@ -210,8 +210,8 @@ static void print_memory(const struct tuner_report *t, FILE *to)
 static void print_held(const struct job_run *j, const struct tuner_report *t, FILE *to)
 {
     if (t->holding && t->reached)
-        (void)fprintf(to, "  cap    %.0f W of %.0f W: %s\n", w_of_mw(t->held_mw),
-                      w_of_mw(t->original_mw), t->why);
+        put_line(to, "  cap", "%.0f W of %.0f W: %s", w_of_mw(t->held_mw),
+                 w_of_mw(t->original_mw), t->why);
     else if (t->holding && t->lowest_mw)
         (void)fprintf(
             to, "  cap    %.0f W of %.0f W was not reached: %.0f W at the lowest\n",

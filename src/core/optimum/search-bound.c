@@ -113,6 +113,20 @@ const char *search_last_why(struct search *s)
     return s->step.why;
 }
 
+void search_untried(const struct search *s, char ret[SEARCH_UNTRIED_MAX])
+{
+    bool lower = s->waits_mw > 0;
+
+    for (size_t i = 0; i < s->n_levels; i++)
+        if (!s->levels[i].stale && mw_of_w(s->levels[i].cap_w) <= s->waits_mw)
+            lower = false;
+    ret[0] = '\0';
+    if (!lower)
+        return;
+    (void)snprintf(ret, SEARCH_UNTRIED_MAX, "; %.0f W not tried%s", w_of_mw(s->waits_mw),
+                   s->spent < s->windows_max ? "" : ": the bound left no time for it");
+}
+
 void search_on_spent(struct search *s)
 {
     uint32_t cap_mw = s->step.cap_mw, hi = search_highest(s);

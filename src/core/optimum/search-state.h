@@ -40,7 +40,7 @@ struct search {
     struct drift drift;
     bool holding;
     bool waits;            /* for time that the bound leaves */
-    uint32_t waits_mw;     /* the cap that such a hold is to try afterwards */
+    uint32_t waits_mw;     /* the last cap for which it left none; 0: none */
     unsigned waited;       /* windows of such holds since the search's last window */
     bool earlier;          /* levels contains those of an earlier run */
     bool denied;           /* levels of an earlier run were discarded */
@@ -77,6 +77,11 @@ __attribute__((format(printf, 4, 5))) void search_go(struct search *s,
                                                      enum search_kind kind,
                                                      uint32_t cap_mw, const char *format,
                                                      ...);
+enum { SEARCH_UNTRIED_MAX = 80 };
+/* slowdown:F: what a search that ends adds to its reason about the last cap for which the
+ * bound left no time; "": there was none, or it or a lower one was measured.
+ */
+void search_untried(const struct search *s, char ret[SEARCH_UNTRIED_MAX]);
 /* Chooses the next step. */
 void search_go_next(struct search *s);
 

@@ -261,7 +261,10 @@ void search_go_next(struct search *s)
     s->best.log_e = p.log_e;
     s->best.var = s->outlook.var[outlook_nearest(&s->outlook, p.best_w)];
     assert(p.cap_w >= scene.lo_w - 1e-6 && p.cap_w <= scene.hi_w + 1e-6);
-    search_go(s, p.hold ? SEARCH_HOLD : SEARCH_MEASURE, cap_mw, "%s", p.why);
+    char untried[SEARCH_UNTRIED_MAX] = "";
+    if (p.hold)
+        search_untried(s, untried);
+    search_go(s, p.hold ? SEARCH_HOLD : SEARCH_MEASURE, cap_mw, "%s%s", p.why, untried);
     if (!p.hold)
         s->step.length = p.length;
 }
@@ -549,7 +552,7 @@ void search_on_stall(struct search *s, uint32_t cap_mw)
 static void regime_anew(struct search *s)
 {
     s->has_reference = s->rises = s->earlier = false;
-    s->unbound_mw = s->again_mw = s->dear_mw = 0;
+    s->unbound_mw = s->again_mw = s->dear_mw = s->waits_mw = 0;
     s->peak_w = 0;
     s->windows = s->spent = s->misses = s->waited = 0;
     s->windows_max = s->setup.max_windows;

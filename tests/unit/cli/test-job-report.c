@@ -197,6 +197,8 @@ static void caps_sorted(void)
                                  .cap = caps,
                                  .n_caps = 3,
                                  .reference_mw = 290000,
+                                 .why = "all windows are used; 150 W not tried: the "
+                                        "bound left no time for it",
                                  .stopped_s = 330,
                                  .waited_s = 41,
                                  .saved = {.known = true,
@@ -236,6 +238,8 @@ static void caps_sorted(void)
                         "allowed") &&
            widest(said) <= 80,
        "no line has more than 80 columns, but %u", widest(said));
+    ok(strstr(said, "\n  cap    180 W of 300 W: all windows are used; 150 W not tried:"),
+       "the reason is wrapped");
     ok(strstr(said, "\n  search 317 s, 3 caps;") &&
            strstr(said, "\n  stop   CMD was stopped for 330 s:") &&
            strstr(said, "\n  wait   41 s for boards that were held by others") &&

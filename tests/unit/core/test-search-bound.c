@@ -87,6 +87,8 @@ static void test_wait_holds(double bound)
     ok(search_is_over(s) && search_step(s)->cap_mw == search_step(at_once)->cap_mw,
        "... then the search ends as it would have without: %.0f W, %.0f W",
        w_of_mw(search_step(s)->cap_mw), w_of_mw(search_step(at_once)->cap_mw));
+    ok(!strstr(search_step(s)->why, "not tried"), "... and every cap was tried: %s",
+       search_step(s)->why);
 }
 
 /* Measures until a measured cap within the bound is held for want of time. */
@@ -123,6 +125,8 @@ static void test_wait_ends(double bound)
                bound * 1.002 * true_time(&plain, w_of_mw(u.original_mw)),
        "F = %g: %.0f W is held for good after %u windows: %s", bound, w_of_mw(mw), n,
        search_step(s)->why);
+    ok(strstr(search_step(s)->why, " W not tried: the bound left no time for it"),
+       "... and says what was not tried");
 }
 
 static void tell_known(struct search *s, const struct job *j, uint32_t cap_mw)
