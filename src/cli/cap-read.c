@@ -1,6 +1,7 @@
 #include "cli/cap-read.h"
 
 #include <errno.h>
+#include <inttypes.h>
 #include <math.h>
 #include <stdio.h>
 #include <string.h>
@@ -31,6 +32,27 @@ int cap_read_target(const struct json_value *gpu, const struct cap_arg *cap,
     take_copy(gpu, "uuid", t.uuid, sizeof t.uuid);
     *ret = t;
     return 0;
+}
+
+bool cap_read_lowers(const struct json_value *gpu, const struct json_value *claims,
+                     uint32_t mw, uint64_t job, char *line, size_t size)
+{
+    uint64_t index = take_u64(gpu, "gpu");
+    uint64_t now_mw = take_u64(json_get(gpu, "limits"), "enforced_mw");
+
+    for (size_t i = 0; i < json_count(claims) && now_mw > mw; i++) {
+        const struct json_value *c = json_at(claims, i);
+        uint64_t of = take_u64(c, "job");
+        if (!of || of == job || take_u64(c, "gpu") != index ||
+            take_u64(c, "cap_mw") <= mw)
+            continue;
+        (void)snprintf(line, size,
+                       "GPU %" PRIu64 " is of job %" PRIu64 ": its limit goes from %g W "
+                       "to %g W",
+                       index, of, (double)now_mw / MW_PER_W, w_of_mw(mw));
+        return true;
+    }
+    return false;
 }
 
 bool cap_read_board(const struct json_value *gpu, struct cap_target *t, char *line,

@@ -15,6 +15,13 @@
 int cap_read_target(const struct json_value *gpu, const struct cap_arg *cap,
                     struct cap_target *ret, uw_error *err);
 
+/* Whether a new cap of mw lowers the limit of a board that has a claim of another job
+ * than `job`: "GPU 1 is of job 3: its limit goes from 225 W to 170 W".  gpu: of GET
+ * /v1/gpus, claims: the list of GET /v1/claims, before the cap is in force.
+ */
+bool cap_read_lowers(const struct json_value *gpu, const struct json_value *claims,
+                     uint32_t mw, uint64_t job, char *line, size_t size);
+
 /* Updates t from the board's answer (NULL: the answer lacks the board): the limit, and
  * whether the cap is in force or was lost.  `line` gets what delays the cap, or "".
  * False: the daemon may not set the limit, and `line` says why.

@@ -37,6 +37,7 @@ struct remote_hold {
     struct cap_remote *o;
     struct cap_hold *h;
     const struct cap_arg *cap;
+    const struct cap_boards *boards; /* before the claims; NULL: of a node of its own */
     struct loop *loop;
     struct own_node *own; /* NULL: the daemon */
     struct loop_timer *tick, *enough;
@@ -532,6 +533,21 @@ static int aim(struct remote_hold *g, const struct cap_boards *b)
     return EXIT_OK;
 }
 
+/* Says which jobs' limits the claims lower. */
+static void say_lowered(const struct remote_hold *g)
+{
+    auto_(json_free) struct json *doc = NULL;
+    char line[160];
+
+    if (!g->boards || g->o->clock ||
+        ask_wait(g->o->daemon, "GET", "/v1/claims", NULL, &doc, NULL) < 0 || !doc)
+        return;
+    for (size_t i = 0; i < g->h->n; i++)
+        if (cap_read_lowers(g->boards->at[i], json_get(json_root(doc), "claims"),
+                            g->h->target[i].cap_mw, 0, line, sizeof line))
+            cli_say("cap: %s", line);
+}
+
 static int claim_all(struct remote_hold *g)
 {
     struct cap_hold *h = g->h;
@@ -544,8 +560,10 @@ static int claim_all(struct remote_hold *g)
             cli_say("cap: GPU %u: %s", h->target[i].index,
                     error_after(err.text, h->target[i].uuid));
     }
-    if (r >= 0)
+    if (r >= 0) {
+        say_lowered(g);
         return EXIT_OK;
+    }
     for (size_t i = 0; i < h->n; i++)
         if (h->target[i].claim)
             (void)withdraw(g->o->daemon, h->target[i].claim, NULL);
@@ -696,8 +714,12 @@ static void say_ability(const struct cap_remote *o)
 int cap_daemon_set(struct cap_remote *o, const struct cap_arg *cap, struct cap_hold *h)
 {
     auto_(cap_boards_fini) struct cap_boards boards = {.n = 0};
-    struct remote_hold g = {
-        .o = o, .h = h, .cap = cap, .loop = o->loop, .tty = isatty(STDERR_FILENO) == 1};
+    struct remote_hold g = {.o = o,
+                            .h = h,
+                            .cap = cap,
+                            .boards = &boards,
+                            .loop = o->loop,
+                            .tty = isatty(STDERR_FILENO) == 1};
 
     int code = cap_boards_get(o, &boards);
     if (code == EXIT_OK)

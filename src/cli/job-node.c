@@ -17,6 +17,7 @@
 #include "base/names.h"
 #include "base/units.h"
 #include "base/utf8.h"
+#include "cli/cap-read.h"
 #include "cli/figures.h"
 #include "cli/job-inside.h"
 #include "cli/job-report.h"
@@ -527,6 +528,37 @@ static void say_first(struct remote *r)
     }
 }
 
+static bool is_named(const struct job_boards *b, const char *uuid)
+{
+    for (size_t i = 0; i < b->n; i++)
+        if (strcmp(b->uuid[i], uuid) == 0)
+            return true;
+    return false;
+}
+
+/* Before CMD starts: says which other jobs' limits its cap will lower on the boards that
+ * are known.
+ */
+static void say_lowered(struct remote *r)
+{
+    auto_(json_free) struct json *boards = NULL, *doc = NULL;
+    char line[160];
+
+    if (r->j->quiet || r->j->caps != JOB_CAPS_NAMED || !r->boards.n ||
+        ask_wait(r->daemon, "GET", "/v1/claims", NULL, &doc, NULL) < 0 ||
+        ask_wait(r->daemon, "GET", "/v1/gpus", NULL, &boards, NULL) < 0)
+        return;
+    const struct json_value *gpus = json_get(json_root(boards), "gpus");
+    for (size_t i = 0; i < json_count(gpus); i++) {
+        struct cap_target t;
+        if (cap_read_target(json_at(gpus, i), &r->j->cap, &t, NULL) == 0 &&
+            is_named(&r->boards, t.uuid) &&
+            cap_read_lowers(json_at(gpus, i), json_get(json_root(doc), "claims"),
+                            t.cap_mw, r->id, line, sizeof line))
+            job_say(r, line);
+    }
+}
+
 /* The daemon begins the job; if it has no room, CMD runs all the same. */
 static int begin(struct remote *r, uw_error *err)
 {
@@ -550,8 +582,10 @@ static int begin(struct remote *r, uw_error *err)
     if (r->id && r->page &&
         page_socket_send(r->where.job_socket, r->id, r->page_fd, &why) < 0)
         job_say(r, why.text);
-    if (r->id)
+    if (r->id) {
         say_first(r);
+        say_lowered(r);
+    }
     return 0;
 }
 

@@ -291,6 +291,26 @@ def waits_beside_a_claim(t, node, d):
     t.ok(wait(lambda: limit(node, 5) == ORIGINAL), "the board has its original back")
 
 
+def lowers(t, node, d):
+    """Whoever lowers the limit of another job's board is told."""
+    first = Run(node, "--cap", "225 W", "--gpus", "5", "--name", "first", "--", "sleep", "1000")
+    t.ok(wait(lambda: limit(node, 5) == 225000), "a job has its cap", first.said())
+    says = f"GPU 5 is of job {job_of(node, 'first')['id']}: its limit goes from 225 W to "
+    p = node.run("underwatt", "run", "--cap", "170W", "--gpus", "4,5", "--", "sh", "-c", "echo CMD starts >&2")
+    t.ok(p.stderr.startswith(f"underwatt: {says}170 W\nCMD starts\n"), "the start of another with a lower cap says whose limit it lowers", p.stderr)
+    for args in (["--cap", "230 W"], ["-q", "--cap", "170 W"], ["--goal", "edp"]):
+        p = node.run("underwatt", "run", *args, "--gpus", "5", "--", "true")
+        t.ok("is of job" not in p.stderr, f"{' '.join(args)}: no such line", p.stderr)
+    p = node.run("underwatt", "cap", "set", "170", "--gpus", "4,5", "--for", "2 s")
+    t.equal(p.stderr.count("is of job"), 1, "`cap set` says so once")
+    t.ok(f"underwatt: cap: {says}170 W\n" in p.stderr, "… in the same words", p.stderr)
+    p = node.run("underwatt", "cap", "set", "230", "--gpus", "5", "--for", "1 s")
+    t.ok("is of job" not in p.stderr, "… and not of a higher cap", p.stderr)
+    first.p.terminate()
+    first.p.wait(uwtest.PATIENCE)
+    t.ok(wait(lambda: limit(node, 5) == limit(node, 4) == ORIGINAL), "the originals are back")
+
+
 def no_gpu(t, node, _):
     """CMD computes on no board: nothing to measure, and said in these words."""
     seen = pathlib.Path(node.tmp, "seen")
@@ -590,8 +610,8 @@ def play(t, name, board_count, cases):
 
 def main():
     t = uwtest.Tap()
-    smoke = {refused, root_range, same, live, killed_clients_page, found, other_writer, not_reached, waits_beside_a_claim, no_gpu, daemon_dies, whole_energy, by_board}
-    nodes = {"jobs": (6, [refused, same, live, killed_clients_page, found, other_writer, not_reached, waits_beside_a_claim, no_gpu, several]), "restart": (5, [daemon_dies, quick_restarts]),
+    smoke = {refused, root_range, same, live, killed_clients_page, found, other_writer, not_reached, waits_beside_a_claim, lowers, no_gpu, daemon_dies, whole_energy, by_board}
+    nodes = {"jobs": (6, [refused, same, live, killed_clients_page, found, other_writer, not_reached, waits_beside_a_claim, lowers, no_gpu, several]), "restart": (5, [daemon_dies, quick_restarts]),
              "both": (3, [both_die]), "range": (1, [root_range]),
              "slow": (3, [whole_energy, by_board]), "quiet": (2, [unseen])}
     if not uwtest.SOAK:

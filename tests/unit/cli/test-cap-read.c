@@ -64,6 +64,39 @@ static void targets(void)
     }
 }
 
+/* A cap of 170 W on board 1, which is job 7's, too. */
+static void lowers(void)
+{
+    /* clang-format off */
+    static const struct {
+        const char *name, *claims;
+        uint32_t enforced_mw;
+        const char *line;
+    } cases[] = {
+        {"another job", "[{\"gpu\": 0, \"job\": 2, \"cap_mw\": 225000}, {\"gpu\": 1, \"job\": 3, \"cap_mw\": 225000}]", 225000, "GPU 1 is of job 3: its limit goes from 225 W to 170 W"},
+        {"no claim", "[]", 300000, ""},
+        {"its own claim", "[{\"gpu\": 1, \"job\": 7, \"cap_mw\": 225000}]", 225000, ""},
+        {"a person's claim", "[{\"gpu\": 1, \"job\": null, \"cap_mw\": 225000}]", 225000, ""},
+        {"a lower claim", "[{\"gpu\": 1, \"job\": 3, \"cap_mw\": 160000}]", 160000, ""},
+        {"a lower claim beside it", "[{\"gpu\": 1, \"job\": 3, \"cap_mw\": 225000}, {\"gpu\": 1, \"job\": null, \"cap_mw\": 160000}]", 160000, ""},
+        {"a lock", "[{\"gpu\": 1, \"job\": 3, \"cap_mw\": null, \"clock_mhz\": 1200}]", 300000, ""},
+    };
+    /* clang-format on */
+
+    for (size_t i = 0; i < sizeof cases / sizeof *cases; i++) {
+        char board[80], line[160] = "";
+        (void)snprintf(board, sizeof board,
+                       "{\"gpu\": 1, \"limits\": {\"enforced_mw\": %u}}",
+                       cases[i].enforced_mw);
+        auto_(json_free) struct json *gpu = doc_of(board);
+        auto_(json_free) struct json *claims = doc_of(cases[i].claims);
+        bool lowered = cap_read_lowers(json_root(gpu), json_root(claims), 170000, 7, line,
+                                       sizeof line);
+        ok(lowered == (cases[i].line[0] != '\0') && strcmp(line, cases[i].line) == 0,
+           "lowers: %s: %s", cases[i].name, line);
+    }
+}
+
 /* Of a claim of 210 W. */
 static void boards(void)
 {
@@ -212,6 +245,7 @@ static void left_alone(void)
 int main(void)
 {
     targets();
+    lowers();
     boards();
     back();
     own_back();
