@@ -170,6 +170,7 @@ static void look_at_board(struct viewer *v, size_t i, uint64_t now_ns, uint64_t 
     const struct sampler_now *now = sampler_board(v->from.sampler[i], 0);
     const struct attribution_board *energy = attribution_board(v->from.attribution, i);
     bool blind = released_boards_is_blind(v->from.released, i);
+    bool fresh = !blind && now_ns - now->last.at_ns <= fresh_ns;
 
     *b = (struct view_board){.info = board_view(board)->info,
                              .calls = board_calls(board),
@@ -183,11 +184,12 @@ static void look_at_board(struct viewer *v, size_t i, uint64_t now_ns, uint64_t 
     charges_board(v->from.charges, i, &b->charged);
     if (!blind)
         look_at_use(v, i, b);
-    if (!blind) { /* the last sample is stale */
-        b->last = now->last;
+    if (!blind) {
         b->failures = now->failures;
         b->power_w = viewer_power(v, i, now_ns > fresh_ns ? now_ns - fresh_ns : 0);
     }
+    if (fresh)
+        b->last = now->last;
     if (c->lost_ns && s_between(c->lost_ns, now_ns) < LOST_S) {
         b->lost_ns = c->lost_ns;
         b->lost_text = c->lost_text;
@@ -197,6 +199,8 @@ static void look_at_board(struct viewer *v, size_t i, uint64_t now_ns, uint64_t 
     if (b->cap.state == CAPS_HELD && b->cap.enforced_mw) { /* newer than the sample */
         b->last.has |= GPU_HAS_ENFORCED;
         b->last.enforced_mw = b->cap.enforced_mw;
+    } else if (!fresh) {
+        b->cap.enforced_mw = 0;
     }
 }
 

@@ -58,7 +58,9 @@ const struct caps_view *viewer_kept_cap(const struct viewer *v, size_t i);
 
 /* See node_board(). */
 int viewer_board(const struct viewer *v, const char *name, size_t *ret, uw_error *err);
-/* Fills boards and jobs; a power older than fresh_ns is left out. */
+/* Fills boards and jobs; readings older than fresh_ns, and the limit in force of a board
+ * that is not held and has no newer ones, are left out.
+ */
 void viewer_look(struct viewer *v, uint64_t fresh_ns, struct node_view *ret);
 
 #endif

@@ -79,7 +79,7 @@ def back_and_forth(node, d):
     p = node.run("underwatt", "list")
     t.ok("released" in p.stdout, "list says so", p.stdout + p.stderr)
     p = node.run("underwatt", "explain", "3")
-    t.ok("released" in p.stdout, "explain says so", p.stdout + p.stderr)
+    t.ok("released" in p.stdout and "  in force   unknown\n" in p.stdout, "explain says so, and no limit", p.stdout + p.stderr)
     text = d.ask("GET", "/metrics")[1]
     line = [s for s in text.splitlines() if 'state="released"' in s and s.endswith(" 1")]
     t.ok(len(line) == 1 and 'gpu="3"' in line[0], "metrics say so", line)

@@ -363,6 +363,9 @@ static void trouble(void)
     run_s(10);
     v = node_look(w.node);
     ok(v->board[3].failures > 0 && v->board[0].failures == 0, "a board is lost, alone");
+    ok(v->board[3].last.has == 0 && v->board[3].cap.enforced_mw == 0 &&
+           v->board[0].last.has & GPU_HAS_TEMP && v->board[0].cap.enforced_mw,
+       "… and its old readings and limit are not shown");
     run_s(30);
     v = node_look(w.node);
     ok(v->n_boards == BOARDS && v->board[3].failures == 0, "… and found again");
