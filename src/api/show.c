@@ -56,8 +56,10 @@ static void why_original(const struct caps_view *cap, double target_w, char *buf
     else
         (void)snprintf(
             buf, size,
-            cap->original_known
-                ? "%g W: the limit found at the start, no claim is lower"
+            cap->original_known ? "%g W: the limit found at the start, no claim is lower"
+            : cap->unrestored
+                ? "%g W: the limit found, no claim is lower; the board has not "
+                  "confirmed it yet"
                 : "%g W: the limit found, no claim is lower; an earlier daemon "
                   "may have left it: the original limit is not confirmed yet",
             target_w);

@@ -3,6 +3,7 @@
 #include <stdlib.h>
 #include <string.h>
 
+#include "api/show.h"
 #include "tap.h"
 #include "try.h"
 
@@ -758,6 +759,25 @@ static int serve(void)
     return 0;
 }
 
+/* Why no claim decides. */
+static void originals(void)
+{
+    struct caps_view v = {
+        .can_cap = true, .verdict = {.target_mw = 700000}, .unrestored = true};
+    char text[320];
+
+    is_str(
+        show_why(&v, text, sizeof text),
+        "700 W: the limit found, no claim is lower; the board has not confirmed it yet",
+        "a board that was lost under a cap of this daemon");
+    v.unrestored = false;
+    ok(strstr(show_why(&v, text, sizeof text), "an earlier daemon may have left it"),
+       "the limit found at a start");
+    v.original_known = true;
+    is_str(show_why(&v, text, sizeof text),
+           "700 W: the limit found at the start, no claim is lower", "a known original");
+}
+
 int main(int argc, char **argv)
 {
     if (argc == 2 && strcmp(argv[1], "--routes") == 0)
@@ -780,6 +800,7 @@ int main(int argc, char **argv)
     rights();
     large();
     later();
+    originals();
     fake_free(&f);
     free(answer);
     return done();
