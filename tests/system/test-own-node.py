@@ -338,7 +338,7 @@ def late_refusal(t):
         seen.touch()
         code = p.wait(uwtest.PATIENCE)
         first = said().splitlines()[0] if said() else ""
-        t.ok(started and told and going and code == 9 and first.startswith("underwatt: GPU 0: ") and "lost" in first,
+        t.ok(started and told and going and code == 9 and first.startswith("underwatt: GPU 0: ") and "lost" in first and "GPU-" not in first,
              f"{name}: which board and why, CMD runs on", f"{code} {said()}")
         t.ok(uwtest.wait_for(lambda: not entries(node)) and limits(node, [0, 1]) == [250000] * 2,
              "… the originals are in force", f"{entries(node)}")
