@@ -1,3 +1,4 @@
+#include <inttypes.h>
 #include <math.h>
 #include <stdio.h>
 #include <string.h>
@@ -203,7 +204,9 @@ void job_answer(const struct json *doc, struct job_answer *ret)
         r->power_w = r->energy_j / (booked_s > 0 ? booked_s : r->time_s);
     else if (!take_bool(job, "settled"))
         (void)fail(&r->error, 0,
-                   "its last seconds are not booked yet: see `underwatt report` later");
+                   "its last seconds are not booked yet: see `underwatt report --job "
+                   "%" PRIu64 "` later",
+                   take_u64(job, "id"));
     else
         (void)fail(&r->error, 0, "no energy was attributed to the job");
     r->steps = take_u64(job, "steps");

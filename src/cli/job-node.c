@@ -496,8 +496,11 @@ static int on_signal(struct loop_signal *source, int signo, void *user)
             (void)loop_child_kill(r->child, signo);
         return 0;
     }
-    if (!ends || (r->own && r->begin_ns && r->interrupts == 1))
-        return 0; /* the limits are restored first */
+    /* The first one may have ended CMD, whose end was seen earlier.  The energy is
+     * awaited, and with a node in this process the limits are restored.
+     */
+    if (!ends || (r->begin_ns && r->interrupts == 1))
+        return 0;
     r->hurried = true;
     loop_stop(r->loop, 0);
     return 0;

@@ -549,6 +549,17 @@ def by_board(t, node, d):
              f"… GPU {part['gpu']} has what was booked before and more: {part['energy_j']} J, {now} J")
 
 
+def interrupted(t, node, _):
+    """^C of a terminal: the end of CMD may be seen before the signal."""
+    run = node.popen("underwatt", "run", "--goal", "edp", "--gpus", "2", "--", "underwatt-sim", "train", "--gpus", "2", "--epochs", "99")
+    t.ok(wait(lambda: job_of(node, "underwatt-sim") and job_of(node, "underwatt-sim")["energy_j"] > 0), "a job with energy")
+    os.kill(job_of(node, "underwatt-sim")["pid"], signal.SIGINT)
+    time.sleep(0.03)
+    run.send_signal(signal.SIGINT)
+    out, err = run.communicate(timeout=uwtest.PATIENCE)
+    t.ok(run.returncode == 130 and "J (95 % interval)" in err + out, "^C: its energy is awaited", (run.returncode, out, err))
+
+
 def found(t, node, _):
     """A job whose boards are found."""
     run = Run(node, "--cap", "250 W", "--name", "found", "--", *train("5", 9000))
@@ -610,10 +621,11 @@ def play(t, name, board_count, cases):
 
 def main():
     t = uwtest.Tap()
-    smoke = {refused, root_range, same, live, killed_clients_page, found, other_writer, not_reached, waits_beside_a_claim, lowers, no_gpu, daemon_dies, whole_energy, by_board}
+    smoke = {refused, root_range, same, live, killed_clients_page, found, other_writer, not_reached, waits_beside_a_claim, lowers, no_gpu, daemon_dies, whole_energy, by_board,
+             interrupted}
     nodes = {"jobs": (6, [refused, same, live, killed_clients_page, found, other_writer, not_reached, waits_beside_a_claim, lowers, no_gpu, several]), "restart": (5, [daemon_dies, quick_restarts]),
              "both": (3, [both_die]), "range": (1, [root_range]),
-             "slow": (3, [whole_energy, by_board]), "quiet": (2, [unseen])}
+             "slow": (3, [whole_energy, by_board, interrupted]), "quiet": (2, [unseen])}
     if not uwtest.SOAK:
         nodes = {n: (count, [c for c in cases if c in smoke]) for n, (count, cases) in nodes.items()}
     wanted = [n for n in nodes if len(sys.argv) < 2 or n in sys.argv[1:]]
