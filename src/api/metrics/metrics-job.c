@@ -40,7 +40,24 @@ static void put_other(struct metrics_render *r)
         metrics_series(r, metrics_job(r, r->jobs), NULL, NULL, r->m->other_j);
 }
 
-static double job_value(const struct view_job *j, enum metrics_id id)
+/* NaN where the limit of one of its boards is unknown, as in `underwatt jobs`. */
+static double cap_in_force(const struct node_view *v, const struct view_job *j)
+{
+    double most_w = NAN;
+
+    for (size_t i = 0; i < v->n_boards && !j->job->ended_ns; i++) {
+        const struct gpu_sample *last = &v->board[i].last;
+        if (!(j->job->boards >> i & 1))
+            continue;
+        if (!(last->has & GPU_HAS_ENFORCED))
+            return NAN;
+        most_w = fmax(most_w, w_of_mw(last->enforced_mw)); /* fmax() ignores NaN */
+    }
+    return most_w;
+}
+
+static double job_value(const struct node_view *v, const struct view_job *j,
+                        enum metrics_id id)
 {
     const struct searches_view *s = &j->search;
 
@@ -54,6 +71,8 @@ static double job_value(const struct view_job *j, enum metrics_id id)
     case METRICS_JOB_PHASE:
         return j->phase.phase ? (double)j->phase.phase : NAN;
     case METRICS_JOB_CAP:
+        return cap_in_force(v, j);
+    case METRICS_JOB_BEST_CAP:
         return s->on && s->cap_mw > 0 ? w_of_mw(s->cap_mw) : NAN;
     case METRICS_JOB_SAVED:
         return s->saved.known ? s->saved.fraction : NAN;
@@ -117,7 +136,7 @@ void metrics_put_jobs(struct metrics_render *r)
         metrics_begin(r, (enum metrics_id)id);
         for (size_t i = 0; i < r->jobs; i++)
             metrics_series(r, metrics_job(r, i), NULL, NULL,
-                           job_value(&r->v->job[i], r->id));
+                           job_value(r->v, &r->v->job[i], r->id));
         if (id == METRICS_JOB_ENERGY)
             put_other(r);
     }

@@ -64,7 +64,8 @@
     X(JOB_TIME, "underwatt_job_time_seconds_total", "counter", "Run time of the job.") \
     X(JOB_STEPS, "underwatt_job_steps_total", "counter", "Steps that the job reported.") \
     X(JOB_PHASE, "underwatt_job_phase", "gauge", "What the job does: 1 training, 2 validation, 3 loading, 4 checkpoint, 5 start-up, 6 idle.") \
-    X(JOB_CAP, "underwatt_job_cap_watts", "gauge", "The best cap found so far for the job, or the one held.") \
+    X(JOB_CAP, "underwatt_job_cap_watts", "gauge", "The cap in force on the boards of the job, the highest if they differ.") \
+    X(JOB_BEST_CAP, "underwatt_job_best_cap_watts", "gauge", "The best cap found so far for the job, or the one held.") \
     X(JOB_SAVED, "underwatt_job_saved_ratio", "gauge", "Energy saved so far against the original cap, as a part of what it would have been.") \
     X(JOB_SAVED_LOWER, "underwatt_job_saved_lower_ratio", "gauge", "Lower end of its 95 % interval.") \
     X(JOB_SAVED_UPPER, "underwatt_job_saved_upper_ratio", "gauge", "Upper end of its 95 % interval.") \
