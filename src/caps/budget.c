@@ -40,6 +40,7 @@ struct budget {
     struct loop_timer *timer;
     bool stepping;                /* the changes are made by the step itself */
     struct caps_budget_view view; /* result of the last step */
+    char late[47];                /* "GPU 0 is released and counts 700 W" */
     struct share share[BOARDS_MAX];
 };
 
@@ -147,7 +148,7 @@ static void why_of(const struct budget *b, const struct grant_board *in,
             ? "the budget is too small: the board's minimum"
         : g->limit_mw < g->plan_mw  ? "raised when other boards have been lowered"
         : g->plan_mw != g->share_mw ? "watts moved between the boards of the job"
-        : b->view.late              ? "lower until other boards have been lowered"
+        : b->view.late              ? b->late
                                     : "an equal share";
 
     (void)snprintf(ret, CLAIM_TEXT, "%g W for %zu boards: %s", w_of_mw(b->mw), b->n, how);
@@ -182,6 +183,16 @@ static void let_out(struct budget *b, uint64_t now)
             caps_step_board(b->caps, i);
 }
 
+/* Whose watts the other boards do not get. */
+static void name_late(struct budget *b, const struct caps_force *f)
+{
+    (void)snprintf(b->late, sizeof b->late, "GPU %u %s and counts %g W", f->index,
+                   f->released ? "is released"
+                   : f->lost   ? "is lost"
+                               : "is not lowered",
+                   w_of_mw(f->in_force_mw));
+}
+
 static void step(struct budget *b, uint64_t now)
 {
     struct grant_board in[BOARDS_MAX] = {0};
@@ -195,7 +206,10 @@ static void step(struct budget *b, uint64_t now)
         caps_force(b->caps, i, &f);
         in[i] = grant_of(b, i, now, &f);
         unknown = unknown || (!f.dry_run && !f.most_mw);
-        late = late || (in[i].late && in[i].in_force_mw > in[i].granted_mw);
+        if (!late && in[i].late && in[i].in_force_mw > in[i].granted_mw) {
+            name_late(b, &f);
+            late = true;
+        }
     }
     grant_step(in, b->n, b->mw, out, &sum);
     b->view = (struct caps_budget_view){.budget_mw = b->mw,

@@ -483,6 +483,7 @@ void caps_force(const struct caps *c, size_t board, struct caps_force *ret)
     const struct caps_board *b = &c->board[board];
 
     *ret = (struct caps_force){
+        .index = b->info->index,
         .in_force_mw = in_force(b),
         .set_mw = higher(b->enforced_mw, b->seen_mw),
         .most_mw = most_of(b),

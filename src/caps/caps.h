@@ -160,6 +160,7 @@ int caps_end(struct caps *c, caps_done_fn fn, void *user);
 
 /* The limits that may be in force on a board, and those that it can have. */
 struct caps_force {
+    unsigned index;       /* of the board */
     uint32_t in_force_mw; /* the highest that may be in force now: read back, or requested
                            * and not answered; unknown: most_mw */
     uint32_t set_mw;      /* set, by what was read back or sampled; 0: unknown */

@@ -243,8 +243,8 @@ static void test_refused(void)
     are_limits(s, (double[]){200, 250, 200, 200}, "for a while the others wait for it");
     pass(s, 3);
     are_limits(s, (double[]){183, 250, 183, 183}, "then they make room");
-    ok(strstr(look(s, 0).claims->claim[0].why, "lower until other boards") != NULL,
-       "… and say why");
+    is_str(look(s, 0).claims->claim[0].why,
+           "800 W for 4 boards: GPU 1 is not lowered and counts 250 W", "… and say why");
     watch(800);
     pass(s, 80);
     are_limits(s, (double[]){200, 200, 200, 200}, "until it is lowered");
@@ -283,6 +283,8 @@ static void test_release(void)
     pass(s, 2);
     ok(s->done_r == 0, "it is let go: %s", s->done_text);
     are_limits(s, (double[]){166, 166, 166, 300}, "the others have made room before");
+    is_str(look(s, 0).claims->claim[0].why,
+           "800 W for 4 boards: GPU 3 is released and counts 300 W", "they say why");
     ok(caps_take_back(s->caps, 3, &err) == 0, "it is taken back");
     pass(s, 2);
     are_limits(s, (double[]){200, 200, 200, 200}, "and lowered before they go up");
