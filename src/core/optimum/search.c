@@ -412,7 +412,7 @@ static bool above_reference(const struct search *s, uint32_t cap_mw, double rise
 static void reopen(struct search *s)
 {
     s->rises = false;
-    s->held.mw = s->dear_mw = 0;
+    s->held.mw = s->dear_mw = s->waits_mw = 0;
     s->windows_max = s->spent + s->setup.max_windows;
 }
 
