@@ -7,6 +7,7 @@
 #include <unistd.h>
 
 #include "base/error.h"
+#include "base/units.h"
 
 static void answer(const struct held *h, struct actuator_reply *reply,
                    enum actuator_result result, const uw_error *err)
@@ -238,6 +239,21 @@ static int adopt(struct held *h, pid_t client, struct actuator_reply *reply,
     return r < 0 ? r : 0;
 }
 
+/* left_mw: the limit found in force. */
+static void say_recovered(const struct held *h, uint32_t left_mw, const char *clocks,
+                          struct actuator_reply *reply)
+{
+    if (left_mw == reply->original_mw)
+        (void)snprintf(reply->text, sizeof reply->text,
+                       "%s: %g W was in force%s, a killed actuator had left its entry",
+                       h->info->uuid, w_of_mw(left_mw), clocks);
+    else
+        (void)snprintf(reply->text, sizeof reply->text,
+                       "%s: %g W put back%s, a killed actuator had left %g W",
+                       h->info->uuid, w_of_mw(reply->original_mw), clocks,
+                       w_of_mw(left_mw));
+}
+
 void work_recover(struct held *h, struct actuator_reply *reply)
 {
     uw_error err = {""};
@@ -245,15 +261,11 @@ void work_recover(struct held *h, struct actuator_reply *reply)
 
     int r = adopt(h, getpid(), reply, &err);
     if (r == 0 && h->has_entry) {
-        uint32_t ours_mw = h->entry.intended_mw;
-        bool clocks = h->entry.clocks;
+        const char *clocks = h->entry.clocks ? " and the clock lock reset" : "";
+        uint32_t left_mw = look(h, &seen, NULL) == 0 ? seen.set_mw : 0;
         work_restore(h, reply);
         if (reply->result == ACTUATOR_DONE)
-            (void)snprintf(reply->text, sizeof reply->text,
-                           "%s: %" PRIu32
-                           " mW put back%s, a killed actuator had left %" PRIu32,
-                           h->info->uuid, reply->original_mw,
-                           clocks ? " and the clock lock reset" : "", ours_mw);
+            say_recovered(h, left_mw, clocks, reply);
         return;
     }
     answer(h, reply,

@@ -376,10 +376,11 @@ static void judge_limits(const struct survey *s, struct findings *ret)
             continue;
         survey_cap(b, cap, sizeof cap);
         bool stuck = b->held.entry && b->held.holder.stopped;
-        finding_add(ret, "limit", b->held.gone || stuck ? FINDING_WARN : FINDING_NOTE,
+        bool left = survey_is_left(b);
+        finding_add(ret, "limit", left || stuck ? FINDING_WARN : FINDING_NOTE,
                     "board %u has %g W (%s)", b->info.index,
                     w_of_mw(b->sample.enforced_mw), cap);
-        if (b->held.gone)
+        if (left)
             finding_remedy(ret, "underwatt cap clear --gpus %u restores the original",
                            b->info.index);
         else if (stuck)
@@ -387,7 +388,7 @@ static void judge_limits(const struct survey *s, struct findings *ret)
                 ret,
                 "process %d (%s) is stopped: kill -CONT %d lets it restore the original",
                 (int)b->held.holder.pid, b->held.holder.name, (int)b->held.holder.pid);
-        else if (b->held.known)
+        else if (b->held.known && !b->held.gone)
             continue; /* its holder restores it */
         else if (!s->about.simulated)
             finding_remedy(ret,

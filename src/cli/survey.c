@@ -160,6 +160,14 @@ bool survey_simulated(const struct survey *s)
     return s->about.simulated;
 }
 
+bool survey_is_left(const struct survey_board *b)
+{
+    const struct gpu_sample *s = &b->sample;
+    uint32_t mw = s->has & GPU_HAS_ENFORCED ? s->enforced_mw : s->requested_mw;
+
+    return b->held.gone && mw != b->held.original_mw;
+}
+
 void survey_cap(const struct survey_board *b, char *ret, size_t size)
 {
     const struct gpu_sample *s = &b->sample;
@@ -171,11 +179,11 @@ void survey_cap(const struct survey_board *b, char *ret, size_t size)
     else if (enforced && asked && s->enforced_mw != s->requested_mw)
         (void)snprintf(ret, size, "%g W enforced, %g W asked for",
                        w_of_mw(s->enforced_mw), w_of_mw(s->requested_mw));
-    else if (b->held.known && b->held.gone)
+    else if (b->held.known && survey_is_left(b))
         (void)snprintf(ret, size,
                        "left by underwatt (its process has ended), original %g W",
                        w_of_mw(b->held.original_mw));
-    else if (b->held.known)
+    else if (b->held.known && !b->held.gone)
         others_say(&b->held.holder, b->held.original_mw, ret, size);
     else if (!b->has_limits)
         (void)snprintf(ret, size, "%g W, default unknown", w_of_mw(mw));

@@ -69,6 +69,8 @@ bool survey_simulated(const struct survey *s);
  * underwatt (its process has ended), …", "250 W enforced, 280 W asked for", "unknown".
  */
 void survey_cap(const struct survey_board *b, char *ret, size_t size);
+/* Whether the limit in force was left by a process that has ended: not the original. */
+bool survey_is_left(const struct survey_board *b);
 /* What limits the clocks, separated by blanks; "": unknown. */
 void survey_reasons(const struct survey_board *b, char *ret, size_t size);
 

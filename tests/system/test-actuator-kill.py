@@ -350,13 +350,23 @@ def kill_several(t, w):
     time.sleep(0.5)
     t.equal(w.nvml.limit(0), CAP, "command, keeper and actuator killed together: nobody is left")
     p = w.recover()
-    t.ok(p.returncode == 0 and w.nvml.limit(0) == ORIGINAL and not w.entry(0),
+    t.ok(p.returncode == 0 and w.nvml.limit(0) == ORIGINAL and not w.entry(0) and
+         f": {ORIGINAL / 1000:g} W put back, a killed actuator had left {CAP / 1000:g} W\n" in p.stderr,
          "--recover puts the original back", f"{p.returncode} {p.stderr}")
     t.ok(w.nvml.limit(1) == CAP and w.entry(1), "and leaves alone what a living actuator holds")
     p = w.recover()
     t.ok(p.returncode == 0 and w.nvml.limit(0) == ORIGINAL, "once more does nothing", p.stderr)
     other.close()
     t.ok(w.back(1) is not None, "a command that ends gives its board back")
+    c.close()
+
+    c = w.capped(0)
+    c.kill_all()
+    time.sleep(0.5)
+    w.nvml.set(0, ORIGINAL)
+    p = w.recover()
+    t.ok(p.returncode == 0 and not w.entry(0) and f": {ORIGINAL / 1000:g} W was in force, a killed actuator had left its entry\n" in p.stderr,
+         "a recovery does not say that it put back what was in force", f"{p.returncode} {p.stderr}")
     c.close()
 
     c = w.capped(0)
