@@ -263,7 +263,9 @@ static int check(struct program *p)
         r = fail_in(&err, r, "%s", p->args.check);
     if (r < 0)
         return complain(USAGE, err.text);
-    (void)printf("%s: OK\n", p->args.check);
+    (void)printf("%s: OK%s\n", p->args.check,
+                 c.budget_mw ? " (budget.node is not compared with the limits of boards)"
+                             : "");
     return OK;
 }
 

@@ -40,6 +40,10 @@ def starts():
             t.ok(p.returncode == code and words in p.stdout + p.stderr and ("OK\n" in p.stdout) == (code == 0) and
                  ("warning" in p.stderr) == ("warning" in words or ": not a regular" in words),
                  f"--check says {words!r} to {text!r}", p)
+        file.write_text("budget: {node: 100 W}\n")
+        p = node.run("underwattd", "--check", file)
+        t.ok(p.returncode == 0 and p.stdout == f"{file}: OK (budget.node is not compared with the limits of boards)\n",
+             "--check does not read the boards, and says so of a budget", p)
         if os.geteuid() == 0:    # not every user may read it: keys without their values
             file.write_text("node: {admin_group: nosuchgroup}\nboards: {library: /nope}\n")
             file.chmod(0o600)
