@@ -212,7 +212,7 @@ def refused(t, node):
         t.ok(p.stdout.startswith(wanted[0]) and all(w in p.stdout for w in wanted[1:]), name, p.stdout + p.stderr)
     holder = node.popen("underwatt", "cap", "set", "250", "--gpus", "0")
     uwtest.must(uwtest.wait_for(lambda: limit(node) == 250000), lambda: limit(node))
-    says("a board that another command holds", [f"UnderwattError {errno.EBUSY}", "GPU 0", f"(pid {holder.pid}, uid"], "0")
+    says("a board that another command holds", [f"UnderwattError {errno.EBUSY}", "GPU 0", f"(pid {holder.pid}, {uwtest.USER})"], "0")
     says("one of all boards", [f"UnderwattError {errno.EBUSY}", "GPU 0"])
     t.equal(limit(node), 250000, "its cap stays")
     p = pyuser.in_world(node, NO_BOARD.replace("GPUS", "[0]"))

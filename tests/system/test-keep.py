@@ -72,7 +72,7 @@ def asked(t, node, other):
     second, none = begin(node, "--gpus", "1,0")
     t.ok(second.wait(uwtest.PATIENCE) == 1 and not none, "a second one for the same board is refused")
     said = second.stderr.read()
-    t.ok("GPU 0" in said and f"(pid {p.pid}, uid" in said and limits(node)[0] == CAP, "with who has it", said)
+    t.ok("GPU 0" in said and f"(pid {p.pid}, {uwtest.USER})" in said and limits(node)[0] == CAP, "with who has it", said)
     second, socket = begin(other, "--gpus", "0")
     t.ok(socket, "another world's board is another one")
     p.stdin.close()

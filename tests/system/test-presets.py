@@ -172,8 +172,11 @@ def goal_of(d):
 def asked(node, d):
     """Of `run`: a class's goal, and its preset, where nobody asked; over a restart of the daemon, too."""
     def run(tier, *args):
-        return node.popen("underwatt", "run", "--gpus", "1", "--label", f"tier={tier}", "--report", d.policy.with_name("report"),
-                          *args, "--", "underwatt-sim", "train", "--workload", "resnet50", "--gpus", "1", "--epochs", "1000")
+        # The job begins before CMD: run writes no report if it is ended between the two.
+        job = node.popen("underwatt", "run", "--gpus", "1", "--label", f"tier={tier}", "--report", d.policy.with_name("report"),
+                         *args, "--", "sh", "-c", "echo begun; exec underwatt-sim train --workload resnet50 --gpus 1 --epochs 1000")
+        uwtest.must(job.stdout.readline() == "begun\n", job.stderr)
+        return job
 
     def has(*goals):
         return uwtest.wait_until(lambda: goal_of(d), lambda got: got == list(goals))
