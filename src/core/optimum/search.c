@@ -416,18 +416,24 @@ static void reopen(struct search *s)
     s->windows_max = s->spent + s->setup.max_windows;
 }
 
-/* Takes a window above the reference for the new one. */
-static void raise_reference(struct search *s, const struct level *l, uint32_t cap_mw)
+/* Takes the window for the reference if there is none yet or it is above the present one.
+ * True: an earlier reference was measured under a limit, and the search goes on.
+ */
+static bool take_reference(struct search *s, const struct level *l,
+                           const struct search_window *w, bool hit)
 {
-    bool far = above_reference(s, cap_mw, REFERENCE_RISE);
+    bool first = !s->has_reference && (hit || w->known || s->misses >= MISSES_MAX);
+    bool anew = s->rises || above_reference(s, w->cap_mw, REFERENCE_RISE);
 
+    if (!first && !above_reference(s, w->cap_mw, 0))
+        return false;
+    s->has_reference = true;
     s->reference = (size_t)(l - s->levels);
-    s->reference_mw = cap_mw;
-    if (!far)
-        return;
-    reopen(s);
-    if (s->holding)
-        search_go_next(s);
+    s->reference_mw = w->cap_mw;
+    s->misses = 0;
+    if (anew)
+        reopen(s);
+    return anew;
 }
 
 /* A window whose cap had no effect counts as one of the reference.  It counts towards
@@ -473,21 +479,12 @@ int search_on_window(struct search *s, const struct search_window *w, uw_error *
         drift_add(&s->drift, w, s->setup.gpus);
     if (!s->holding)
         s->misses = hit || w->known ? 0 : s->misses + 1;
-    if (l && !s->has_reference && (hit || w->known || s->misses >= MISSES_MAX)) {
-        s->has_reference = true;
-        s->reference = (size_t)(l - s->levels);
-        s->reference_mw = w->cap_mw;
-        s->misses = 0;
-        if (s->rises)
-            reopen(s);
-    } else if (l && above_reference(s, w->cap_mw, 0)) {
-        raise_reference(s, l, w->cap_mw);
-    }
+    bool anew = l && take_reference(s, l, w, hit);
     if (s->has_reference && l == &s->levels[s->reference] && good(w->peak_w))
         s->peak_w = fmax(s->peak_w, w->peak_w);
     if (s->again_mw && hit && s->spent < s->windows_max)
         search_go(s, SEARCH_MEASURE, asked, "again: no effect of this cap is seen");
-    else if (!s->holding || w->known)
+    else if (!s->holding || w->known || anew)
         search_go_next(s);
     return 0;
 }
