@@ -124,6 +124,7 @@ static void test_standard(void)
            "node1  4 GPUs  555 W of 730 W  today 21.60 MJ  simulated"
            "                14:03:22",
            "the title sums up");
+    grid_free(g);
     t.budget_w = 2400;
     g = drawn(13, 80, false);
     is_row(g, 0,
