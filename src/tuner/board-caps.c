@@ -3,7 +3,6 @@
 #include <errno.h>
 #include <inttypes.h>
 #include <stdio.h>
-#include <string.h>
 
 #include "base/error.h"
 #include "base/units.h"
@@ -249,11 +248,8 @@ void board_caps_text(const struct board_caps *b, size_t i, char *ret, size_t siz
         [UNMET_LATE] = "the cap has not come into force",
     };
     enum claim_unmet why = b->told[i].why;
-    const char *text = b->told_text[i], *uuid = board_caps_uuid(b, i);
+    const char *text = error_after(b->told_text[i], board_caps_uuid(b, i));
 
-    if (strncmp(text, uuid, strlen(uuid)) == 0 &&
-        strncmp(text + strlen(uuid), ": ", 2) == 0)
-        text += strlen(uuid) + 2; /* "GPU 0: " names the board */
     if (!text[0] && b->told[i].unrestored)
         text = "the actuator has not restored the limit yet";
     else if (!text[0] || why == UNMET_DRY_RUN)

@@ -13,6 +13,8 @@
 #define BOUND 1.02
 static const struct play play = {
     .workload = "resnet50", .boards = "0,1", .goal = "slowdown:1.02", .seconds = 3000};
+static const struct play by_name = {
+    .workload = "resnet50", .boards = "2,3", .cap = "60%", .seconds = 3000};
 
 static bool waits(struct scene *s)
 {
@@ -223,8 +225,6 @@ static void lower_than_named(void)
                                  "limit goes to 160 W\n";
     static const char ends[] =
         "1: no other claim is lower than the cap of 180 W any more\n";
-    const struct play by_name = {
-        .workload = "resnet50", .boards = "2,3", .cap = "60%", .seconds = 3000};
     struct scene s;
 
     if (!scene_begin(&s, &by_name))
@@ -280,8 +280,6 @@ static void held_by_another(void)
 {
     static const char noted[] = "GPU 3: held by a test (pid 12, uid 0), original 300 W: "
                                 "the job is measured when the board is free\n";
-    const struct play by_name = {
-        .workload = "resnet50", .boards = "2,3", .cap = "60%", .seconds = 3000};
     struct scene s;
 
     if (!scene_begin(&s, &by_name))
@@ -322,8 +320,6 @@ static void held_by_another(void)
 static void dry_run(void)
 {
     const struct caps_conf conf = {.cls = CAP_CLASS_DEFAULT, .dry_run = true};
-    const struct play by_name = {
-        .workload = "resnet50", .boards = "2,3", .cap = "60%", .seconds = 3000};
     struct scene s;
 
     if (!scene_begin(&s, &by_name))
