@@ -4,6 +4,11 @@
 
 #include "base/units.h"
 
+/* Spans between reports of which a window consists at least: a program that reports many
+ * steps at once, or that stood still, would have an error of 0 with fewer.
+ */
+enum { LEAST_PARTS = 3 };
+
 void window_arm(struct window *w, const struct window_rule *rule, uint64_t now_ns)
 {
     *w = (struct window){
@@ -96,10 +101,10 @@ static bool across_pause(const struct window *w, const struct step_mark *a,
     return false;
 }
 
-/* Standard error of the mean step time from the scatter between blocks, each
- * weighted by its steps (batch means).
+/* Relative standard error of the mean step time from the scatter between blocks, each
+ * weighted by its steps (batch means).  False: too few blocks to tell.
  */
-static double scatter_rse(const struct window *w, double step_s)
+static bool scatter(const struct window *w, double step_s, double *ret_rse)
 {
     double sum = 0, total = 0;
     unsigned n = 0;
@@ -114,17 +119,18 @@ static double scatter_rse(const struct window *w, double step_s)
         total += steps;
         n++;
     }
-    if (n < 3)
-        return 0;
+    if (n < LEAST_PARTS)
+        return false;
     double variance = sum / (n - 1); /* of one step */
-    return sqrt(variance / total) / step_s;
+    *ret_rse = sqrt(variance / total) / step_s;
+    return true;
 }
 
 static bool long_enough(struct window *w, double steps, double seconds)
 {
-    if (seconds < w->rule.least_s || steps < w->rule.least_steps)
+    if (seconds < w->rule.least_s || steps < w->rule.least_steps ||
+        !scatter(w, seconds / steps, &w->time_rse))
         return false;
-    w->time_rse = scatter_rse(w, seconds / steps);
     return w->rule.target_rse <= 0 || w->time_rse <= w->rule.target_rse ||
            seconds >= w->rule.most_s;
 }

@@ -26,7 +26,8 @@ struct window_rule {
     double least_s;        /* least length of the window */
     unsigned least_steps;
     double target_rse; /* relative standard error of the step time; 0: none */
-    double most_s;     /* closes at this length even if target_rse is not reached */
+    double most_s;     /* closes at this length even if target_rse is not reached, but
+                          not before the error can be estimated */
 };
 
 enum window_state {
@@ -53,7 +54,7 @@ struct window {
     unsigned restarts;         /* by pauses and new generations while open */
     /* of the closed window: */
     double steps, time_s; /* time of one step */
-    double time_rse;      /* relative standard error of time_s; 0 unknown */
+    double time_rse;      /* relative standard error of time_s */
 };
 
 void window_arm(struct window *w, const struct window_rule *rule, uint64_t now_ns);
