@@ -15,7 +15,7 @@ all: build
 
 help:
 	@echo "make demo      run one training job three ways on a simulated node and compare"
-	@echo "make check     unit, contract, system, simulation, Python and lint: 16 minutes on 2 processors"
+	@echo "make check     unit, contract, system, simulation, Python and lint: 15 minutes on 2 processors"
 	@echo "make check-sanitizers  unit tests and simulations again, under AddressSanitizer, UBSan and ThreadSanitizer"
 	@echo "make check-clients  the real Zeus, zeusd, nvtop and nvidia-ml-py on simulated boards; builds them"
 	@echo "make check-python  of these, those of the Python package"

@@ -39,13 +39,28 @@ static void print_rule(const struct policy_rule *rule)
     printf("\n");
 }
 
-/* Whether a rule reads the signal; true once for each signal. */
-static bool is_read(const struct policy *p, size_t signal)
+/* Whether a rule reads the signal. */
+static bool is_read(const struct policy *p, const char *name)
 {
     for (size_t i = 0; i < p->reads.n; i++)
-        if (p->reads.read[i].signal == signal)
+        if (strcmp(p->catalogue->signal[p->reads.read[i].signal].name, name) == 0)
             return true;
     return false;
+}
+
+/* The signals of rules that have a source in the file: only the daemon reads sources, and
+ * only those of the policy in force.
+ */
+static void print_sources(const struct policy_file *f)
+{
+    for (size_t i = 0; i < f->sources.n; i++) {
+        const struct signal_source *s = &f->sources.source[i];
+        const char *from = s->file[0] ? s->file : s->socket;
+        if (from[0] && is_read(&f->policy, s->decl.name))
+            printf("  %s: check does not read %s; the value is the daemon's (underwatt "
+                   "signal list)\n",
+                   s->decl.name, from);
+    }
 }
 
 static void print_summary(const struct cli_env *env, const struct policy_file *f)
@@ -62,7 +77,7 @@ static void print_summary(const struct cli_env *env, const struct policy_file *f
     for (size_t i = 0; i < p->n_rules; i++)
         print_rule(&p->rule[i]);
     for (size_t i = 0; i < p->catalogue->n; i++) {
-        if (is_read(p, i)) {
+        if (is_read(p, p->catalogue->signal[i].name)) {
             printf("%s%s", between, p->catalogue->signal[i].name);
             between = ", ";
         }
@@ -98,8 +113,8 @@ static int check(const struct cli_env *env, const char *path)
         return EXIT_USAGE;
     print_summary(env, f);
     (void)fflush(stdout);
-    if (!hidden)
-        policy_would(env, text);
+    if (!hidden && policy_would(env, text))
+        print_sources(f);
     printf("%s: OK\n", path);
     return EXIT_OK;
 }

@@ -246,7 +246,7 @@ static int try_all(struct httpc *daemon, const char *text, struct json **ret,
     return r;
 }
 
-void policy_would(const struct cli_env *env, const char *text)
+bool policy_would(const struct cli_env *env, const char *text)
 {
     auto_(httpc_free) struct httpc *daemon = NULL;
     auto_(json_free) struct json *doc = NULL;
@@ -254,11 +254,12 @@ void policy_would(const struct cli_env *env, const char *text)
     int r = daemon_open(env, env->boards, &daemon, &err);
 
     if (r == DAEMON_ABSENT)
-        return;
+        return false;
     if (r == 0)
         r = try_all(daemon, text, &doc, &err);
     if (r == 0)
         print_trial(json_root(doc));
     else
         cli_say("policy: what would hold now is unknown: %s", err.text);
+    return r == 0;
 }

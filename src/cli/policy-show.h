@@ -4,11 +4,13 @@
 
 #include "cli/cmd.h"
 
+/* Prints what this policy would do now, if a daemon answers and lets the user ask;
+ * whether it did.
+ */
+bool policy_would(const struct cli_env *env, const char *text);
 /* json: the file for the daemon's answer, "-": standard output; NULL: lines for people.
  * Returns the exit code.
  */
-/* Prints what this policy would do now, if a daemon answers and lets the user ask. */
-void policy_would(const struct cli_env *env, const char *text);
 int policy_show(const struct cmd *cmd, const struct cli_env *env, const char *json);
 
 #endif

@@ -100,6 +100,14 @@ def would(node, d, path):
     t.ok("  rule alarm, GPU 0, job 1: unknown: grid.alarm is unknown; reads grid.alarm unknown" in now,
          "a signal of the file that nothing gives", p.stdout)
     t.ok("  rule shown, GPU 0, job 1: dry-run: shown, not applied; reads carbon 430 g/kWh" in now, "a dry run", p.stdout)
+    t.ok("check does not read" not in p.stdout, "it has no source", p.stdout)
+    grid = path.with_name("grid.json")
+    new.write_text(NEW.replace("signals:\n", f"signals:\n- {{name: carbon, file: {grid}}}\n- {{name: price, unit: EUR/kWh, file: {grid}}}\n"))
+    p = node.run("underwatt", "policy", "check", str(new))
+    says = f"  carbon: check does not read {grid}; the value is the daemon's (underwatt signal list)\n"
+    t.ok(p.returncode == 0 and not p.stderr and p.stdout.count("check does not read") == 1 and says in p.stdout,
+         "a source that a rule reads is not read, which a line says", p)
+    new.write_text(NEW)
     t.equal(d.ask("GET", "/v1/claims")[1]["claims"][0]["who"], "rule old", "nothing of it is in force")
     t.equal([node.board(i)["limit_mw"] for i in range(2)], [270000, 300000], "… and the limits are as they were")
 
