@@ -33,15 +33,21 @@ mount -t tmpfs tmpfs "$2/root/run"
 mount -t tmpfs tmpfs "$2/root/tmp"
 mkdir "$2/root/packages"
 find "$1" -maxdepth 1 -name "*.deb" ! -name "*-dbgsym_*" -exec cp {} "$2/root/packages" \;
-chroot "$2/root" /bin/sh -eu -c "$3"
+chroot "$2/root" /bin/sh -eux -c "$3"
 """
+INSIDE_S = 300    # 10 s on an idle machine, up to 50 s beside other tests
 
 
 def inside(debs, script):
     with tempfile.TemporaryDirectory(prefix="uw-deb-") as tmp:
-        return subprocess.run(["unshare", "--mount", "--propagation", "private", "sh", "-c", INSIDE, "sh",
-                               str(debs), tmp, script],
-                              stdin=subprocess.DEVNULL, capture_output=True, text=True, timeout=300)
+        try:
+            return subprocess.run(["unshare", "--mount", "--propagation", "private", "sh", "-c", INSIDE, "sh",
+                                   str(debs), tmp, script],
+                                  stdin=subprocess.DEVNULL, capture_output=True, text=True, timeout=INSIDE_S)
+        except subprocess.TimeoutExpired as e:
+            shown = ((e.stdout or b"") + (e.stderr or b"")).decode(errors="replace")    # the shell's trace ends in what hangs
+            t.ok(False, f"the packages are tried within {INSIDE_S} s", shown[-4000:])
+            t.done()
 
 
 if subprocess.run(["unshare", "--mount", "true"], capture_output=True).returncode:

@@ -54,8 +54,9 @@ print(json.dumps({"zeus": os.path.dirname(zeus.__file__), "seconds": (last.at_ns
                   "limit": limit, "caps": len(plo.measurements)}), flush=True)
 """
 WORKLOAD = "resnet50"
-# Bound, seconds a step at the highest cap, steps (Zeus' scan takes 352, 652 and 1052), runs of Underwatt's search, of which the median counts.
-BOARDS = {"v100": (0.5, 2.4, 450, 3), "a100": (0.25, 1.2, 800, 1), "h100": (0.25, 1.2, 1200, 1)}
+# Bound, seconds a step at the highest cap, steps (Zeus' scan takes 352, 652 and 1052).
+BOARDS = {"v100": (0.5, 2.4, 450), "a100": (0.25, 1.2, 800), "h100": (0.25, 1.2, 1200)}
+RUNS = 3         # of Underwatt's search, of which the median counts: one may have a stop of this machine in a window
 RAMP = "0.5 %/s"  # as by default; --ramp
 WAITED = 0.02    # part of the time that the boards may wait for this machine
 PROGRAM = {"zeus": (), "underwatt": (str(pyuser.PACKAGE / "underwatt" / "compat" / "_on_path"),)}
@@ -102,7 +103,7 @@ def calm_run(who, board, steps_an_epoch, steps, speed):
 
 def compare(board, step_s, length, speed):
     """step_s: of a step at the highest cap; 0: as the workload has it.  length: of the run, in runs of the test."""
-    steps, runs_of_ours = length * BOARDS[board][2], BOARDS[board][3]
+    steps = length * BOARDS[board][2]
     curve = steady(board)
     epoch_s = curve[max(curve)][0]
     steps_an_epoch = round(epoch_s / step_s) if step_s else 782
@@ -112,10 +113,10 @@ def compare(board, step_s, length, speed):
     def excess_of(r):
         return r["seconds"] * r["joules"] / steps ** 2 / best - 1
 
-    who = ["zeus", *runs_of_ours * ["underwatt"]]
+    who = ["zeus", *RUNS * ["underwatt"]]
     with concurrent.futures.ThreadPoolExecutor(len(who)) as pool:
         theirs, *ours = pool.map(lambda w: calm_run(w, board, steps_an_epoch, steps, speed), who)
-    runs = {"zeus": theirs, "underwatt": sorted(ours, key=excess_of)[runs_of_ours // 2]}
+    runs = {"zeus": theirs, "underwatt": sorted(ours, key=excess_of)[RUNS // 2]}
     excess = {who: excess_of(r) for who, r in runs.items()}
     return {"board": board, "step_s": epoch_s / steps_an_epoch, "best_w": best_w, "best_s": steps * curve[best_w][0] / steps_an_epoch,
             "runs": runs, "excess": excess, "ratio": excess["underwatt"] / excess["zeus"]}
