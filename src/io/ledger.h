@@ -18,6 +18,7 @@
 
 #include "base/auto.h"
 #include "base/names.h"
+#include "core/meter/half-sum.h"
 #include "underwatt/error.h"
 
 struct ledger;
@@ -425,7 +426,8 @@ int ledger_board_sums(struct ledger *l, size_t board, int64_t from_utc_ns,
 /* Energy of one job on one board, and the time for which it is. */
 struct ledger_booked {
     size_t board; /* SIZE_MAX: boards that this run does not have, together */
-    double energy_j, half_j, time_s;
+    double energy_j, time_s;
+    struct half_sum half;
     uint32_t method; /* enum ledger_method, or-ed */
 };
 int ledger_job_energy(struct ledger *l, uint64_t job,

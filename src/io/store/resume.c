@@ -331,14 +331,17 @@ int ledger_job_energy(struct ledger *l, uint64_t job,
 
     int r = db_ask(l,
                    "SELECT board, sum(energy_uj),"
-                   " half_sum(energy_uj, half_uj, method), sum(span_ms),"
+                   " half_sum(energy_uj, half_uj, method) FILTER (WHERE method & ?2),"
+                   " sum(energy_uj) FILTER (WHERE NOT method & ?2),"
+                   " half_sum(energy_uj, half_uj, method) FILTER (WHERE NOT method & ?2),"
+                   " sum(span_ms),"
                    " max(method & 1) | max(method & 2) | max(method & 4) FROM energy"
                    " WHERE res IN (0, 60, 3600, 86400) AND begin_ms >="
                    " (SELECT began_ms - 86400000 FROM job WHERE id = ?1)"
                    " AND job = ?1"
                    " AND board IN (SELECT id FROM board WHERE kind = 1)"
                    " GROUP BY board",
-                   &stmt, err, "i", (int64_t)job);
+                   &stmt, err, "ii", (int64_t)job, (int64_t)LEDGER_SUMMED);
     while (r >= 0 && (r = db_step(l, stmt, err)) > 0) {
         struct ledger_booked *b = &away;
         size_t at = 0;
@@ -346,10 +349,15 @@ int ledger_job_energy(struct ledger *l, uint64_t job,
             b = &buf[n++];
             *b = (struct ledger_booked){.board = at};
         }
+        struct half_sum summed =
+            store_half(0, sqlite3_column_int64(stmt, 2), LEDGER_SUMMED);
+        struct half_sum counted = store_half(
+            sqlite3_column_int64(stmt, 3), sqlite3_column_int64(stmt, 4), LEDGER_COUNTED);
         b->energy_j += or_zero(stmt, 1) * 1e-6;
-        b->half_j += or_zero(stmt, 2) * 1e-6;
-        b->time_s = fmax(b->time_s, or_zero(stmt, 3) * 1e-3);
-        b->method |= (uint32_t)sqlite3_column_int64(stmt, 4);
+        half_sum_add(&b->half, &summed);
+        half_sum_add(&b->half, &counted);
+        b->time_s = fmax(b->time_s, or_zero(stmt, 5) * 1e-3);
+        b->method |= (uint32_t)sqlite3_column_int64(stmt, 6);
     }
     if (r < 0)
         return r;

@@ -592,6 +592,45 @@ static void test_boards_of_job(void)
     is_near(had[1].time_s, 30, 1e-9, "in the time of the longest");
 }
 
+/* One row of a job is of readings: the noise of the counted rows still adds up in
+ * squares, in what a restart takes over as in the report.
+ */
+static void test_both_methods(void)
+{
+    auto_(ledger_close) struct ledger *l = NULL;
+    auto_(ledger_batch_free) struct ledger_batch *b = ledger_batch_new();
+    struct ledger_booked had[LEDGER_BOARDS + 1] = {{0}};
+    struct ledger_job job = help_job(7, 1000, "anna");
+    struct ledger_query q = query("job", NULL, NULL);
+    struct got g;
+    size_t n = 0;
+    uw_error err = {{0}};
+
+    is_int(help_open("methods.sqlite", T0, &l, &err), 0, "a ledger of one board");
+    (void)help_boards(l, 1);
+    (void)ledger_add_job(b, &job);
+    for (int64_t i = 0; i < 5; i++) {
+        struct ledger_energy e = {.begin_utc_ns = T0 + i * 10 * S,
+                                  .end_utc_ns = T0 + (i + 1) * 10 * S,
+                                  .kind = LEDGER_JOB,
+                                  .job = 7,
+                                  .energy_j = 1000,
+                                  .half_j = i == 2 ? 30 : 50,
+                                  .method = i == 2 ? LEDGER_SUMMED : LEDGER_COUNTED,
+                                  .simulated = true};
+        (void)ledger_add_energy(b, &e);
+    }
+    is_int(ledger_write(l, b, &err), 0, "is written %s", err.text);
+    const double want = hypot(4 * 4 + 30, sqrt(4 * (50 * 50 - 4 * 4)));
+    is_int(ledger_job_energy(l, 7, had, &n, &err), 0, "a job of counter and readings");
+    is_int((long long)n, 1, "has one sum");
+    is_near(half_sum_j(&had[0].half), want, 1e-5, "half of its interval");
+    is_near(had[0].half.fixed_j, 4 * 4 + 30, 1e-5, "… of which this part adds up");
+    get(l, &q, &g);
+    is_near(number(json_at(g.rows, 0), "half_j"), want, 1e-3, "as in the report");
+    json_free(g.doc);
+}
+
 int main(void)
 {
     auto_(ledger_close) struct ledger *l = NULL, *m = NULL, *c = NULL, *o = NULL,
@@ -625,6 +664,7 @@ int main(void)
     (void)help_boards(e, 1);
     test_charges(e);
     test_boards_of_job();
+    test_both_methods();
     help_end();
     return done();
 }
