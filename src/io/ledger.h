@@ -18,7 +18,6 @@
 
 #include "base/auto.h"
 #include "base/names.h"
-#include "core/meter/half-sum.h"
 #include "underwatt/error.h"
 
 struct ledger;
@@ -427,8 +426,8 @@ int ledger_board_sums(struct ledger *l, size_t board, int64_t from_utc_ns,
 struct ledger_booked {
     size_t board; /* SIZE_MAX: boards that this run does not have, together */
     double energy_j, time_s;
-    struct half_sum half;
-    uint32_t method; /* enum ledger_method, or-ed */
+    double half_fixed_j, half_noise2_j2; /* struct half_sum of core/meter/half-sum.h */
+    uint32_t method;                     /* enum ledger_method, or-ed */
 };
 int ledger_job_energy(struct ledger *l, uint64_t job,
                       struct ledger_booked buf[LEDGER_BOARDS + 1], size_t *ret_n,

@@ -176,7 +176,7 @@ static void read_energy(const struct take_over *t, uint64_t job)
         part[i] = (struct attribution_part){
             .board = b->board,
             .energy_j = b->energy_j,
-            .half = b->half,
+            .half = {b->half_fixed_j, b->half_noise2_j2},
             .time_s = b->time_s,
             .method = b->method & LEDGER_SUMMED ? METER_INTEGRATED : METER_COUNTER,
             .why = b->method & LEDGER_BRIDGED ? METER_WHY_GAP : 0};

@@ -354,8 +354,8 @@ int ledger_job_energy(struct ledger *l, uint64_t job,
         struct half_sum counted = store_half(
             sqlite3_column_int64(stmt, 3), sqlite3_column_int64(stmt, 4), LEDGER_COUNTED);
         b->energy_j += or_zero(stmt, 1) * 1e-6;
-        half_sum_add(&b->half, &summed);
-        half_sum_add(&b->half, &counted);
+        b->half_fixed_j += summed.fixed_j + counted.fixed_j;
+        b->half_noise2_j2 += summed.noise2_j2 + counted.noise2_j2;
         b->time_s = fmax(b->time_s, or_zero(stmt, 5) * 1e-3);
         b->method |= (uint32_t)sqlite3_column_int64(stmt, 6);
     }

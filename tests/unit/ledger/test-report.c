@@ -624,8 +624,9 @@ static void test_both_methods(void)
     const double want = hypot(4 * 4 + 30, sqrt(4 * (50 * 50 - 4 * 4)));
     is_int(ledger_job_energy(l, 7, had, &n, &err), 0, "a job of counter and readings");
     is_int((long long)n, 1, "has one sum");
-    is_near(half_sum_j(&had[0].half), want, 1e-5, "half of its interval");
-    is_near(had[0].half.fixed_j, 4 * 4 + 30, 1e-5, "… of which this part adds up");
+    is_near(hypot(had[0].half_fixed_j, sqrt(had[0].half_noise2_j2)), want, 1e-5,
+            "half of its interval");
+    is_near(had[0].half_fixed_j, 4 * 4 + 30, 1e-5, "… of which this part adds up");
     get(l, &q, &g);
     is_near(number(json_at(g.rows, 0), "half_j"), want, 1e-3, "as in the report");
     json_free(g.doc);
