@@ -182,7 +182,7 @@ static void job_state(struct json_out *o, const struct node_view *v,
 {
     const struct view_phases *p = &j->phases;
     bool ruled = has_phase_rules(&v->policy);
-    char text[240];
+    char text[320];
 
     if (ruled && p->costly)
         (void)snprintf(

@@ -35,6 +35,7 @@ static void details(struct json_out *o, const struct node_view *v,
     json_out_object(o, "details");
     json_out_int(o, "original_mw", r->original_mw);
     show_mw(o, "reference_mw", r->reference_mw);
+    show_mw(o, "lifted_mw", r->lifted_mw);
     show_mw(o, "held_mw", r->holding ? r->held_mw : 0);
     json_out_bool(o, "reached", r->holding && r->reached);
     show_mw(o, "lowest_mw", r->holding ? r->lowest_mw : 0);

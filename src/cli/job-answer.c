@@ -7,6 +7,7 @@
 #include "base/names.h"
 #include "base/units.h"
 #include "cli/job-node.h"
+#include "cli/job-report.h"
 #include "cli/take.h"
 #include "tuner/tuner-json.h"
 
@@ -92,6 +93,7 @@ static void take_report(const struct json_value *search, struct job_answer *a)
     r->cap = a->cap;
     r->original_mw = mw_of(d, "original_mw");
     r->reference_mw = mw_of(d, "reference_mw");
+    r->lifted_mw = mw_of(d, "lifted_mw");
     r->held_mw = mw_of(d, "held_mw");
     r->holding = r->held_mw > 0;
     r->reached = !json_get(d, "reached") || take_bool(d, "reached"); /* older daemons */
@@ -121,8 +123,7 @@ static void take_report(const struct json_value *search, struct job_answer *a)
                                                .mean = mean_of(c),
                                                .value.v = take_number(c, "value"),
                                                .value.rse = take_number(c, "value_rse")};
-        if (a->cap[r->n_caps].cap_mw >=
-            (r->reference_mw ? r->reference_mw : r->original_mw))
+        if (job_report_is_reference(r, a->cap[r->n_caps].cap_mw))
             a->account.reference = a->cap[r->n_caps].mean;
         r->n_caps++;
     }

@@ -133,6 +133,13 @@ static void print_saved(const struct tuner_report *t, FILE *to)
     const char *reference =
         is_below_original(t) ? "the highest cap allowed" : "the original cap";
 
+    if (t->lifted_mw) {
+        put_line(to, "  saved",
+                 "unknown: other claims allowed %.0f W later, above the %.0f W of the "
+                 "reference windows",
+                 w_of_mw(t->lifted_mw), w_of_mw(t->reference_mw));
+        return;
+    }
     if (!s->known) {
         bool compared =
             t->n_regimes > 0 && t->account[t->n_regimes - 1].reference.windows;
@@ -346,6 +353,13 @@ static const char *cap_mark(bool reference, bool held)
     return held ? "  (held)" : "";
 }
 
+bool job_report_is_reference(const struct tuner_report *t, uint32_t cap_mw)
+{
+    if (!t->reference_mw)
+        return cap_mw >= t->original_mw;
+    return cap_mw + MW_PER_W >= t->reference_mw && cap_mw <= t->reference_mw + MW_PER_W;
+}
+
 /* The decimals of a step's time that its interval leaves. */
 static int step_places(const struct savings_mean *mean)
 {
@@ -359,7 +373,6 @@ static void print_caps(const struct job_run *j, const struct tuner_report *t, FI
 {
     struct tuner_cap cap[TUNER_CAPS_MAX];
     size_t n = t->n_caps < TUNER_CAPS_MAX ? t->n_caps : TUNER_CAPS_MAX;
-    uint32_t reference_mw = t->reference_mw ? t->reference_mw : t->original_mw;
     double least_j = INFINITY, least = INFINITY;
     int places = 0;
 
@@ -388,7 +401,7 @@ static void print_caps(const struct job_run *j, const struct tuner_report *t, FI
         if (isfinite(least))
             put_value(&value, cap[i].value.v, cap[i].value.rse, to);
         (void)fprintf(to, " %7u%s\n", mean->windows,
-                      cap_mark(cap[i].cap_mw >= reference_mw, held));
+                      cap_mark(job_report_is_reference(t, cap[i].cap_mw), held));
     }
 }
 
@@ -579,6 +592,7 @@ static void json_tuner(struct json_out *o, const struct job_run *j,
     json_out_known_int(o, "goal_of", j->goal_of, (int64_t)j->goal_of);
     json_out_int(o, "original_mw", t->original_mw);
     json_out_known_int(o, "reference_mw", t->reference_mw, t->reference_mw);
+    json_out_known_int(o, "lifted_mw", t->lifted_mw, t->lifted_mw);
     json_out_known_int(o, "held_mw", t->holding, t->held_mw);
     json_out_bool(o, "reached", t->holding && t->reached);
     json_out_known_int(o, "lowest_mw", t->holding && t->lowest_mw, t->lowest_mw);

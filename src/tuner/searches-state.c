@@ -33,6 +33,8 @@ void searches_memory_take(struct searches_memory *m, const struct tuner_report *
         .cap = m->cap,
         .n_caps = report->n_caps,
         .reference_mw = report->reference_mw,
+        .allowed_mw = report->allowed_mw,
+        .lifted_mw = report->lifted_mw,
         .demand_w = report->demand_w,
         .peak_w = report->peak_w,
         .windows = report->windows,
@@ -141,6 +143,8 @@ static const struct saved_field memory_fields[] = {
     {"searching", FLAG, .at = AT(searches_memory, known.searching), "searching"},
     {"stopped_s", NUMBER, .at = AT(searches_memory, known.stopped_s), "stopped_s"},
     {"waited_s", NUMBER, .at = AT(searches_memory, known.waited_s), "waited_s"},
+    {"allowed_mw", COUNT, .at = AT(searches_memory, known.allowed_mw), "lifted_mw"},
+    {"lifted_mw", COUNT, .at = AT(searches_memory, known.lifted_mw), "lifted_mw"},
 };
 /* clang-format on */
 

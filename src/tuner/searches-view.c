@@ -3,6 +3,7 @@
 #include <stdio.h>
 #include <string.h>
 
+#include "base/units.h"
 #include "jobs/job-progress.h"
 #include "tuner/searches-inside.h"
 
@@ -76,6 +77,33 @@ static void add_holder(const struct job_search *t, char *ret, size_t size)
     }
 }
 
+/* The claim of somebody else that is in force with mw on a board of the job; NULL. */
+static const struct claim *lower_claim(const struct job_search *t, uint32_t mw)
+{
+    for (size_t i = 0; i < BOARDS_MAX; i++) {
+        struct caps_view v;
+        if (!(t->wanted & (1ull << i)))
+            continue;
+        caps_look(t->all->o.caps, i, &v);
+        const struct claim *c = claims_find(v.claims, v.verdict.claim);
+        if (c && c->job != t->job && v.verdict.target_mw == mw)
+            return c;
+    }
+    return NULL;
+}
+
+/* Adds that another claim is lower than the job's cap by name, and whose it is. */
+static void add_lower(const struct job_search *t, char *ret, size_t size)
+{
+    uint32_t mw = tuner_lower_mw(t->tuner);
+    const struct claim *c = mw ? lower_claim(t, mw) : NULL;
+    size_t n = strlen(ret);
+
+    if (mw)
+        (void)snprintf(ret + n, size - n, "; another claim is lower: %.0f W%s%s",
+                       w_of_mw(mw), c && c->who[0] ? " by " : "", c ? c->who : "");
+}
+
 bool searches_look(struct searches *ts, uint64_t job, struct searches_view *ret)
 {
     struct job_search *t = searches_find(ts, job);
@@ -91,6 +119,8 @@ bool searches_look(struct searches *ts, uint64_t job, struct searches_view *ret)
         searches_ask_text(&t->ask, ret->goal, sizeof ret->goal);
     show_report(t->tuner ? tuner_report(t->tuner) : &t->report, ret);
     ret->status = status_of(t, ret->report, ret->state, sizeof ret->state);
+    if (t->tuner && (ret->status == SEARCH_HOLDS || ret->status == SEARCH_WALKS))
+        add_lower(t, ret->state, sizeof ret->state);
     if (t->tuner && !t->closing && ret->status != SEARCH_IS_OVER)
         add_holder(t, ret->state, sizeof ret->state);
     return true;

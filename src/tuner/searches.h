@@ -101,7 +101,7 @@ struct searches_view {
     bool on;       /* a search or a cap by name is run for the job */
     char goal[80]; /* "edp", "cap 85% (balanced)"; "": none */
     enum search_status status;
-    char state[160]; /* status as text: "measures at 210 W (window 3)" */
+    char state[240]; /* status as text: "measures at 210 W (window 3)" */
     uint32_t cap_mw; /* held, or the best so far; 0: none yet */
     unsigned caps, windows;
     bool page;         /* the job's page was adopted */

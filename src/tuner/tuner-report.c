@@ -28,6 +28,17 @@ static void value_caps(struct tuner *t)
     }
 }
 
+/* What remains of a saving whose reference no longer holds: the cost of the search. */
+static struct savings_saved without_reference(const struct savings_saved *s)
+{
+    return (struct savings_saved){.cost_known = s->cost_known,
+                                  .search_s = s->search_s,
+                                  .search_steps = s->search_steps,
+                                  .cost_j = s->cost_j,
+                                  .cost_s = s->cost_s,
+                                  .back_s = s->back_s};
+}
+
 bool tuner_lacks_boards(const struct tuner *t)
 {
     return t->state == TUNER_BOARDS || (t->state == TUNER_LEFT && t->lost);
@@ -75,6 +86,8 @@ const struct tuner_report *tuner_report(struct tuner *t)
     t->report.checks = t->check.checks;
     t->report.gap_checks = t->gap.probes;
     savings_saved(t->regimes.savings, t->regimes.n, &t->report.saved);
+    if (t->report.lifted_mw)
+        t->report.saved = without_reference(&t->report.saved);
     tuner_count_away(t);
     t->report.ruled_s = 0;
     for (size_t i = 0; i < t->regimes.n; i++)
@@ -138,7 +151,7 @@ static enum search_status awaited_status(const struct tuner *t, char *ret, size_
                      seen ? "" : " (UNDERWATT_PROGRESS)");
 }
 
-static enum search_status own_status(const struct tuner *t, char *ret, size_t size)
+enum search_status tuner_status(const struct tuner *t, char *ret, size_t size)
 {
     bool hold = t->step.kind == SEARCH_HOLD && t->holding;
     enum tuner_state s = shown(t);
@@ -172,14 +185,7 @@ static enum search_status own_status(const struct tuner *t, char *ret, size_t si
     return plain_status(t, ret, size);
 }
 
-enum search_status tuner_status(const struct tuner *t, char *ret, size_t size)
+uint32_t tuner_lower_mw(const struct tuner *t)
 {
-    enum search_status is = own_status(t, ret, size);
-    uint32_t mw = t->search ? 0 : board_caps_other_mw(&t->caps);
-    size_t n = strlen(ret);
-
-    if (mw && (is == SEARCH_HOLDS || is == SEARCH_WALKS))
-        (void)snprintf(ret + n, size - n, "; another claim is lower: %.0f W",
-                       w_of_mw(mw));
-    return is;
+    return t->search ? 0 : board_caps_other_mw(&t->caps);
 }

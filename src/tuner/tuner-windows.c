@@ -61,6 +61,7 @@ void tuner_new_regime(struct tuner *t, const struct search_window *now)
     regimes_add(&t->regimes);
     regimes_turn(&t->regimes, STRETCH_SEARCH);
     t->report.reference_mw = 0;
+    t->report.allowed_mw = 0;
     (void)activities_on_news(t->activity, ACTIVITY_REGIME);
     if (t->at == ACTIVITY_GAP)
         t->at = ACTIVITY_SEARCH;
@@ -111,8 +112,10 @@ static void judge_reference(struct tuner *t, const struct search_window *w)
         return;
     if (w->cap_mw > t->report.reference_mw + MW_PER_W)
         savings_reference_anew(a);
-    if (a->reference.windows == 0)
+    if (a->reference.windows == 0) {
         t->report.reference_mw = w->cap_mw;
+        t->report.allowed_mw = tuner_reference_mw(t);
+    }
     regimes_mean_add(&a->reference, w);
     if (t->step.kind != SEARCH_HOLD) {
         struct pair_seen seen = reference_seen(t, w);
@@ -124,6 +127,23 @@ static void judge_reference(struct tuner *t, const struct search_window *w)
         t->report.peak_w = w->peak_w;
 }
 
+/* A cap by name has no reference checks: if other claims allow more than in the reference
+ * windows, nothing that was measured can be compared with its steps.
+ */
+static void lose_reference(struct tuner *t)
+{
+    uint32_t mw = tuner_reference_mw(t);
+
+    if (t->search || t->report.allowed_mw == 0 || t->report.lifted_mw ||
+        mw <= t->report.allowed_mw + MW_PER_W)
+        return;
+    t->report.lifted_mw = mw;
+    tuner_note(&t->notes, true,
+               "the saving is unknown: other claims allow %.0f W now, and allowed %.0f W "
+               "when the reference was measured",
+               w_of_mw(mw), w_of_mw(t->report.allowed_mw));
+}
+
 /* Evaluates a window of the hold.  True: the job has changed permanently. */
 static bool judge_hold(struct tuner *t, const struct search_window *w)
 {
@@ -132,6 +152,7 @@ static bool judge_hold(struct tuner *t, const struct search_window *w)
     if (t->hold_at_mw && t->hold_at_mw != w->cap_mw) /* others' claims have changed */
         tuner_hold_anew(t);
     t->hold_at_mw = w->cap_mw;
+    lose_reference(t);
     regimes_mean_add(&a->hold, w);
     struct pair_seen seen = reference_check_hold_seen(w, loop_now_ns(t->o.loop));
     (void)counterfactual_on_hold(&a->pairs, &seen);

@@ -66,9 +66,9 @@ struct tuner_known {
     size_t n_regimes; /* at most TUNER_REGIMES_MAX */
     const struct tuner_cap *cap;
     size_t n_caps;
-    uint32_t reference_mw;
-    uint32_t held_mw; /* cap held on these boards; 0: none */
-    bool searching;   /* out of that hold: slowdown:F left no time yet */
+    uint32_t reference_mw, allowed_mw, lifted_mw; /* see struct tuner_report */
+    uint32_t held_mw;                             /* cap held on these boards; 0: none */
+    bool searching; /* out of that hold: slowdown:F left no time yet */
     double demand_w, peak_w;
     double stopped_s, waited_s;
     unsigned windows, changes, stalls;
@@ -190,6 +190,10 @@ struct tuner_report {
     uint32_t reference_mw;       /* in force in the reference windows; 0: none yet; below
                                   * the original: others' claims or limits allowed no
                                   * more */
+    uint32_t allowed_mw;         /* the highest cap that other claims allowed then; 0:
+                                  * no reference */
+    uint32_t lifted_mw;          /* a cap by name: other claims allowed this later, above
+                                  * allowed_mw, and the saving is unknown; 0: no */
     double demand_w, peak_w;     /* of one board at the reference; 0: unknown */
     const struct tuner_cap *cap; /* measured caps, in order of first measurement */
     size_t n_caps;
@@ -220,5 +224,7 @@ const struct tuner_report *tuner_report(struct tuner *t);
 
 /* Status and text for people: "measures at 210 W (window 3)". */
 enum search_status tuner_status(const struct tuner *t, char *ret, size_t size);
+/* Of a cap by name: the lowest limit of another claim below it; 0: none. */
+uint32_t tuner_lower_mw(const struct tuner *t);
 
 #endif

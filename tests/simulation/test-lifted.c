@@ -1,4 +1,5 @@
-/* A job begins under a node's budget, which is lifted while its cap is held.
+/* A job begins under a node's budget, which is lifted while its cap is held: a search
+ * measures the reference again, and the saving of a cap by name becomes unknown.
  *
  * Usage: test-lifted
  */
@@ -12,6 +13,9 @@
 
 static const struct play searched = {
     .workload = "resnet50", .boards = "0,1", .goal = "slowdown:1.05", .seconds = 6000};
+
+static const struct play named = {
+    .workload = "resnet50", .boards = "0,1", .cap = "220", .seconds = 6000};
 
 static double slowdown_at(uint32_t mw)
 {
@@ -56,6 +60,39 @@ static void search_is_held(void)
     scene_close(&s);
 }
 
+static void cap_is_held(void)
+{
+    struct scene s;
+
+    budget_mw = BOARDS * SHARE_MW;
+    if (!scene_begin(&s, &named))
+        return;
+    wait_for_hold(&s, 0);
+    pass(&s, 120);
+    const struct tuner_report *t = report_of(&s, 0);
+    ok(t->reference_mw == SHARE_MW && t->allowed_mw == SHARE_MW && t->saved.known &&
+           t->lifted_mw == 0 && in_force(&s, 0) == SHARE_MW,
+       "a cap of 220 W under a budget: %.0f W, %.4f saved, %s", w_of_mw(in_force(&s, 0)),
+       t->saved.fraction, s.said);
+    budget_mw = 0;
+    budget_configure(s.budget, 0);
+    pass(&s, 300);
+    t = report_of(&s, 0);
+    ok(in_force(&s, 0) == 220000 && t->lifted_mw == 300000 && !t->saved.known &&
+           !(t->saved.held_slowdown > 0),
+       "without it: %.0f W, %s", w_of_mw(in_force(&s, 0)), s.said);
+    ok(strstr(s.said, "the saving is unknown: other claims allow 300 W now, and allowed "
+                      "180 W when the reference was measured") != NULL,
+       "which is said");
+    budget_mw = BOARDS * SHARE_MW;
+    budget_configure(s.budget, budget_mw);
+    pass(&s, 300);
+    t = report_of(&s, 0);
+    ok(t->lifted_mw == 300000 && !t->saved.known && in_force(&s, 0) == SHARE_MW,
+       "it stays unknown under the budget again");
+    scene_close(&s);
+}
+
 int main(void)
 {
     struct statfs fs;
@@ -63,5 +100,6 @@ int main(void)
     if (statfs("/dev/shm", &fs) < 0 || fs.f_type != 0x01021994)
         return skip_all("/dev/shm is no tmpfs");
     search_is_held();
+    cap_is_held();
     return done();
 }

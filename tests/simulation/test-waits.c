@@ -203,7 +203,8 @@ static void too_slow(void)
 
 static uint64_t put_named(struct scene *s, uint32_t mw)
 {
-    struct claim claim = {.kind = CLAIM_NAMED, .mw = mw, .until_ns = CLAIM_FOREVER};
+    struct claim claim = {
+        .kind = CLAIM_NAMED, .mw = mw, .until_ns = CLAIM_FOREVER, .who = "user berta"};
     uint64_t id = 0;
 
     (void)caps_claim(s->caps, 3, &claim, &id, NULL);
@@ -235,10 +236,11 @@ static void lower_than_named(void)
     is_str(state_of(&s), "holds 180 W", "a claim above the cap changes nothing");
     uint64_t low = put_named(&s, 160000);
     pass(&s, 2);
-    ok(strstr(state_of(&s), "; another claim is lower: 160 W"), "a lower one: %s",
-       state_of(&s));
+    ok(strstr(state_of(&s), "; another claim is lower: 160 W by user berta"),
+       "a lower one: %s", state_of(&s));
     pass(&s, 100);
-    is_str(state_of(&s), "holds 180 W; another claim is lower: 160 W", "… in force");
+    is_str(state_of(&s), "holds 180 W; another claim is lower: 160 W by user berta",
+           "… in force");
     ok(in_force(&s, 3) == 160000 && in_force(&s, 2) == 180000, "… on its board");
     const char *at = strstr(s.said, begins);
     ok(at && !strstr(at + 1, begins) && !strstr(s.said, ends), "it is noted once: %s",

@@ -187,7 +187,7 @@ static void found_late(void)
  */
 static void caps_sorted(void)
 {
-    static const struct tuner_cap caps[] = {{300000, MEAN(3, 0.5, 1200), {600, 0.0141}},
+    static const struct tuner_cap caps[] = {{290000, MEAN(3, 0.5, 1200), {600, 0.0141}},
                                             {153000, MEAN(1, 0.7, 900), {630, 0.0141}},
                                             {180000, MEAN(2, 0.6, 950), {570, 0.0141}}};
     struct tuner_report tuner = {.original_mw = 300000,
@@ -228,7 +228,7 @@ static void caps_sorted(void)
     ok(strstr(
            said,
            "  caps      W  s a step         J a step           EDP, J s windows\n"
-           "          300    0.5000        1200 ± 24           600 ± 17       3  "
+           "          290    0.5000        1200 ± 24           600 ± 17       3  "
            "(reference)\n"
            "          180    0.6000         950 ± 19           570 ± 16       2  (held)\n"
            "          153    0.7000         900 ± 18           630 ± 17       1\n"),
@@ -245,6 +245,43 @@ static void caps_sorted(void)
            strstr(said, "\n  wait   41 s for boards that were held by others") &&
            strstr(said, "\n  back   62 s on the way to the held cap again"),
        "stops, waits and the way back are not those of the search");
+}
+
+/* A cap by name, begun under another claim that ended: the saving is unknown, and a cap
+ * above that of the reference windows is no reference.
+ */
+static void reference_lost(void)
+{
+    static const struct tuner_cap caps[] = {{180000, MEAN(3, 0.6, 950), {NAN, NAN}},
+                                            {220000, MEAN(2, 0.55, 1000), {NAN, NAN}}};
+    struct tuner_report tuner = {.original_mw = 300000,
+                                 .holding = true,
+                                 .held_mw = 220000,
+                                 .reached = true,
+                                 .cap = caps,
+                                 .n_caps = 2,
+                                 .reference_mw = 180000,
+                                 .allowed_mw = 180000,
+                                 .lifted_mw = 300000,
+                                 .why = "requested"};
+    const struct cmd cmd = {.name = "run"};
+    const struct job_run run = {.cmd = &cmd, .caps = JOB_CAPS_NAMED};
+    const struct job_result result = {.tuner = &tuner};
+    auto_(mem_free) char *said = NULL;
+    size_t size = 0;
+
+    FILE *to = open_memstream(&said, &size);
+    if (!to)
+        return;
+    job_report_text(&run, &result, to);
+    (void)fclose(to);
+    ok(strstr(said, "  from   180 W, not the original") &&
+           strstr(said, "  saved  unknown: other claims allowed 300 W later, above the "
+                        "180 W of the\n         reference windows\n"),
+       "the report says which watts: %s", said);
+    ok(strstr(said, "          220     0.550        1000 ± 20       2  (held)\n"
+                    "          180     0.600         950 ± 19       3  (reference)\n"),
+       "one cap is the reference: %s", said);
 }
 
 /* A job that ended before a cap was in force: no search failed where a cap was named. */
@@ -281,6 +318,7 @@ int main(void)
 {
     not_in_force();
     caps_sorted();
+    reference_lost();
     reasons();
     by_gpu();
     found_late();

@@ -56,6 +56,8 @@ static void fill(struct tuner_report *r, struct savings *a, struct tuner_cap *ca
         .searching = true,
         .held_mw = 200000,
         .reference_mw = 300000,
+        .allowed_mw = 300500,
+        .lifted_mw = 310000,
         .demand_w = 240.5,
         .peak_w = 261.25,
         .windows = 11,
@@ -106,6 +108,8 @@ static void there_and_back(bool search)
            got.known.demand_w == 240.5 && got.known.peak_w == 261.25 &&
            got.known.windows == 11 && got.known.changes == 1 && got.known.stalls == 2,
        "what was found");
+    ok(got.known.allowed_mw == 300500 && got.known.lifted_mw == 310000,
+       "what others allowed");
     ok(got.known.stopped_s == 330.5 && got.known.waited_s == 40.25, "stops and waits");
     ok(got.known.searching, "the search is not over");
     ok(got.known.kept.checks.n == 3 && got.known.kept.checks.spent_s == 42.5 &&
