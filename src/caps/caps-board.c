@@ -301,7 +301,8 @@ static void step_none(struct caps_board *b, uint64_t now)
             caps_set_state(b, CAPS_FREE, b->caps->conf.dry_run ? "dry run" : "");
     } else if (!b->caps->act) {
         caps_set_state(b, CAPS_LOST,
-                       b->caps->absent[0] ? b->caps->absent : "there is no actuator");
+                       b->caps->absent[0] ? b->caps->absent
+                                          : "not connected to the actuator");
     } else if (now >= b->retry_ns) {
         ask_hold(b);
     }

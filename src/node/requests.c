@@ -36,9 +36,12 @@ static int refuse(struct node *node, const struct node_who *who, enum refusal of
 
 /* ---- claims ---- */
 
-/* The name of a preset precedes the client's reason, whose end may be cut. */
+/* The name of a preset precedes the client's reason; "…" is in the place of an end for
+ * which there is no room.
+ */
 static void fill_why(const struct node_claim *ask, char ret[CLAIM_TEXT])
 {
+    static const char cut[] = "…";
     const char *why = ask->why ? ask->why : "";
     size_t len = strlen(why);
     int n = 0;
@@ -46,10 +49,12 @@ static void fill_why(const struct node_claim *ask, char ret[CLAIM_TEXT])
     if (ask->preset)
         n = snprintf(ret, CLAIM_TEXT, "preset %.48s (%g %%)%s", ask->preset,
                      ask->cap.percent, len ? ": " : "");
-    if (len >= CLAIM_TEXT - (size_t)n)
-        len = utf8_bad(why, CLAIM_TEXT - (size_t)n - 1);
-    memcpy(ret + n, why, len);
-    ret[(size_t)n + len] = '\0';
+    size_t room = CLAIM_TEXT - (size_t)n - 1;
+    bool whole = len <= room;
+    if (!whole)
+        len = utf8_bad(why, room - strlen(cut));
+    (void)snprintf(ret + n, CLAIM_TEXT - (size_t)n, "%.*s%s", (int)len, why,
+                   whole ? "" : cut);
 }
 
 static int fill_claim(struct node *node, const struct node_who *who,

@@ -114,6 +114,10 @@ def daemons(node, d):
     claim = d.ask("GET", "/v1/claims")[1]["claims"][0]
     t.ok(claim["cap_mw"] == 165000 and claim["why"] == "preset overnight (55 %)", "… has watts and the name", claim)
     d.ask("DELETE", f"/v1/claims/{made['id']}")
+    status, made = d.ask("POST", "/v1/claims", {**ask, "why": "ä" * 40})
+    why = d.ask("GET", "/v1/claims")[1]["claims"][0]["why"]
+    t.ok(status == 201 and why == "preset overnight (55 %): " + "ä" * 33 + "…", "a reason that has no room behind the name shows that it was cut", why)
+    d.ask("DELETE", f"/v1/claims/{made['id']}")
     for body, words in (({"gpu": 0, "preset": "overnigt"}, "'overnigt' is no preset: did you mean 'overnight'?"),
                         ({"gpu": 0, "preset": "minimal", "cap": "200 W"}, "'cap' and 'preset' exclude each other"),
                         ({"gpu": 0, "preset": "minimal", "clock": "900 MHz"}, "'preset' and 'clock' exclude each other"),

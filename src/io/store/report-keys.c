@@ -157,17 +157,15 @@ static int read_jobs(const struct report *rep, uw_error *err)
 
     int r = db_exec(rep->l,
                     "CREATE TEMP TABLE job_key(job INTEGER PRIMARY KEY, k1, k2, whole_uj"
-                    " INTEGER, co2_mg INTEGER, co2_uj INTEGER, marginal_mg INTEGER,"
-                    " marginal_uj INTEGER, cost INTEGER, cost_uj INTEGER)",
+                    " INTEGER)",
                     err);
     if (r < 0)
         return r;
     (void)snprintf(sql, sizeof sql,
-                   "INSERT INTO temp.job_key SELECT e.job, %s, %s, e.uj, e.co2_mg,"
-                   " e.co2_uj, e.marginal_mg, e.marginal_uj, e.cost, e.cost_uj FROM"
-                   " (SELECT job, sum(energy_uj) AS uj, " REPORT_CHARGE_SUMS(
-                       "") " FROM part WHERE kind = 1 GROUP BY job) e LEFT JOIN job j ON"
-                           " j.id = e.job WHERE" REPORT_IS_SHOWN,
+                   "INSERT INTO temp.job_key SELECT e.job, %s, %s, e.uj FROM"
+                   " (SELECT job, sum(energy_uj) AS uj FROM part WHERE kind = 1"
+                   " GROUP BY job) e LEFT JOIN job j ON j.id = e.job"
+                   " WHERE" REPORT_IS_SHOWN,
                    expression_of(&q->key[0], true),
                    second ? expression_of(second, false) : "NULL");
     r = run(rep, sql, err);
@@ -176,9 +174,12 @@ static int read_jobs(const struct report *rep, uw_error *err)
 
 /* ---- their sums by the keys ---- */
 
-/* For savings, the part of the job that is shown; grams and money by the job's means. */
+/* For savings, the part of the job that is shown.  Grams and money are the same part of
+ * what is booked to it: that of its covered energy, NULL if nothing is covered.
+ */
 #define SHARE " * (1.0 * g.uj / nullif(k.whole_uj, 0))"
-#define OF_J(amount, uj, unit) SHARE " * " amount " * " unit " / nullif(" uj ", 0)"
+#define OF_J(amount, uj, unit) \
+    " * iif(" uj " > 0, " amount " * " unit ", NULL) / nullif(k.whole_uj, 0)"
 #define SAVED(amount, uj, unit)                                         \
     " sum(j.saved_j" OF_J(amount, uj, unit) "),"                        \
                                             " sum(j.saved_half_j" OF_J( \
@@ -231,9 +232,9 @@ static int read_grouped(const struct report *rep, uw_error *err)
         " sum(g.cost), sum(g.cost_uj), sum(g.cost_by), sum(g.market_mg), "
         "sum(g.market_uj),"
         " sum(g.embodied_mg), sum(g.embodied_ms), sum(g.board_ms)," SAVED(
-            "k.co2_mg", "k.co2_uj",
-            "1e3") "," SAVED("k.marginal_mg", "k.marginal_uj",
-                             "1e3") "," SAVED("k.cost", "k.cost_uj",
+            "g.co2_mg", "g.co2_uj",
+            "1e3") "," SAVED("g.marginal_mg", "g.marginal_uj",
+                             "1e3") "," SAVED("g.cost", "g.cost_uj",
                                               "1.0") " FROM (SELECT %s AS k1, %s AS k2, "
                                                      "e.job "
                                                      "AS job, sum(energy_uj) AS uj,"
