@@ -72,7 +72,8 @@ def _program() -> str:
     if found is None:
         raise NotSupported(
             "without the daemon, local=True needs the command underwatt, which is not in PATH: install Underwatt, "
-            "or start the daemon: systemctl start underwattd, or underwatt-start (see underwattd(8))",
+            "or start the daemon: systemctl start underwattd, or underwatt-start; for simulated boards underwatt-sim "
+            "exec -- underwatt-start",
             errno.ENOTSUP,
         )
     return found

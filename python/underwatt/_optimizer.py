@@ -34,7 +34,10 @@ from .goals import CurvePoint, Goal, Selector, goal_text
 EVERY_S = 5.0  # interval of the thread's checks
 AWAY_S = 30.0  # time for which a daemon that hangs is not queried
 NAME_MAX = 95
-START = "systemctl start underwattd, or underwatt-start (see underwattd(8)); or Optimizer(local=True)"
+START = (
+    "systemctl start underwattd, or underwatt-start; for simulated boards underwatt-sim exec -- underwatt-start; "
+    "or Optimizer(local=True)"
+)
 HELD = "holds"
 ENDED = "the keeper of this program has ended: the original limits are restored, and the program continues without caps"
 

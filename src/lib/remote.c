@@ -40,8 +40,8 @@ int lib_remote(const uw_ctx *ctx, const char *what, const struct door **ret,
     if (ctx->mode != &remote_mode)
         return fail(err, -ENOTSUP,
                     "%s needs the daemon, which did not run when this context was "
-                    "opened: systemctl start underwattd, or underwatt-start (see "
-                    "underwattd(8))",
+                    "opened: systemctl start underwattd, or underwatt-start; for "
+                    "simulated boards underwatt-sim exec -- underwatt-start",
                     what);
     if (ret)
         *ret = &remote_of(ctx)->door;

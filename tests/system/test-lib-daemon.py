@@ -144,7 +144,8 @@ def agrees(t, node, d, exe):
     t.equal(remote.ask("fork"), (0, "0"), "it goes on in a child after fork")
     t.equal(local.ask("fork"), (0, str(errno.ECHILD)), "a local one says that it does not")
     r, text = local.ask("claim 0 250000 60")
-    t.ok(r == -errno.ENOTSUP and "systemctl start underwattd" in text, "local mode caps nothing, and says what to start", text)
+    t.ok(r == -errno.ENOTSUP and "systemctl start underwattd" in text and text.endswith("underwatt-sim exec -- underwatt-start"),
+         "local mode caps nothing, and says what to start, also on simulated boards", text)
     t.equal(local.ask("job")[0], -errno.ENOTSUP, "nor has it jobs")
     py.lib.uw_window_free(py.win)
     for name, c in (("daemon", remote), ("local", local)):
