@@ -161,7 +161,7 @@ static void say_state(struct remote *r, const struct json_value *job)
     const struct json_value *details = json_get(search, "details");
     const char *why = take_text(details, "why");
     enum search_status status = take_status(search);
-    char text[400], state[200];
+    char text[440], state[240];
 
     if (status == SEARCH_IS_OFF && take_u64(details, "held_mw") > 0)
         status = SEARCH_HOLDS; /* from an older daemon, without a status */
@@ -174,7 +174,9 @@ static void say_state(struct remote *r, const struct json_value *job)
         status != SEARCH_IS_SAFE)
         return;
     take_released(search, "state", state, sizeof state);
-    (void)snprintf(text, sizeof text, "%s%s%.190s", state, *why ? ": " : "", why);
+    size_t own = strcspn(state, ";"); /* "holds 220 W; another claim is lower: 180 W" */
+    (void)snprintf(text, sizeof text, "%.*s%s%.190s%s", (int)own, state, *why ? ": " : "",
+                   why, state + own);
     say_once(r, text);
 }
 

@@ -133,11 +133,12 @@ static void print_saved(const struct tuner_report *t, FILE *to)
     const char *reference =
         is_below_original(t) ? "the highest cap allowed" : "the original cap";
 
-    if (t->lifted_mw) {
-        put_line(to, "  saved",
-                 "unknown: other claims allowed %.0f W later, above the %.0f W of the "
-                 "reference windows",
-                 w_of_mw(t->lifted_mw), w_of_mw(t->reference_mw));
+    if (!s->known && t->lifted_mw) {
+        put_line(
+            to, "  saved",
+            "unknown: other claims allowed %.0f W later, more than the %.0f W of the "
+            "reference windows",
+            w_of_mw(t->lifted_mw), w_of_mw(t->reference_mw));
         return;
     }
     if (!s->known) {
@@ -216,6 +217,10 @@ static void print_memory(const struct tuner_report *t, FILE *to)
 
 static void print_held(const struct job_run *j, const struct tuner_report *t, FILE *to)
 {
+    /* A change of the job is seen in a hold, which it ends. */
+    const char *not_in_force =
+        t->changes ? "not in force at the end: the job had changed" : "never in force";
+
     if (t->holding && t->reached)
         put_line(to, "  cap", "%.0f W of %.0f W: %s", w_of_mw(t->held_mw),
                  w_of_mw(t->original_mw), t->why);
@@ -229,11 +234,11 @@ static void print_held(const struct job_run *j, const struct tuner_report *t, FI
     else if (j->caps == JOB_CAPS_SEARCH)
         (void)fprintf(to, "  cap    none was found before the job ended\n");
     else if (j->cap.mw)
-        (void)fprintf(to, "  cap    %s was never in force\n",
-                      figure_watts(w_of_mw(j->cap.mw)).t);
+        (void)fprintf(to, "  cap    %s was %s\n", figure_watts(w_of_mw(j->cap.mw)).t,
+                      not_in_force);
     else
-        (void)fprintf(to, "  cap    %g %% of the default limit was never in force\n",
-                      j->cap.percent);
+        (void)fprintf(to, "  cap    %g %% of the default limit was %s\n", j->cap.percent,
+                      not_in_force);
     if (t->holding && t->lock_mhz)
         (void)fprintf(to, "  clock  locked to %" PRIu32 " MHz at last, %s\n", t->lock_mhz,
                       t->lock_mw > t->held_mw ? "in the cap's place" : "beside the cap");

@@ -203,6 +203,12 @@ void savings_reference_anew(struct savings *a)
     a->pairs.reference.known = false;
 }
 
+void savings_reference_lost(struct savings *a)
+{
+    savings_reference_anew(a);
+    a->past = (struct savings_past){.sum = a->past.sum};
+}
+
 static double own_time_s(const struct savings *a)
 {
     double s = a->past.sum.time_s;

@@ -99,6 +99,8 @@ struct savings {
 void savings_hold_anew(struct savings *a);
 /* The reference changes: keeps the comparison of the holds so far. */
 void savings_reference_anew(struct savings *a);
+/* The reference no longer holds: no hold of this regime can be compared. */
+void savings_reference_lost(struct savings *a);
 /* Merges the first of n (at least two) regimes into the second and moves all down by one.
  * The total saving stays the same; the comparison of the first regime is final.
  */

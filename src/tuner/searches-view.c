@@ -77,7 +77,7 @@ static void add_holder(const struct job_search *t, char *ret, size_t size)
     }
 }
 
-/* The claim of somebody else that is in force with mw on a board of the job; NULL. */
+/* The claim in force with mw on a board of the job, but for the job's own cap; NULL. */
 static const struct claim *lower_claim(const struct job_search *t, uint32_t mw)
 {
     for (size_t i = 0; i < BOARDS_MAX; i++) {
@@ -86,7 +86,8 @@ static const struct claim *lower_claim(const struct job_search *t, uint32_t mw)
             continue;
         caps_look(t->all->o.caps, i, &v);
         const struct claim *c = claims_find(v.claims, v.verdict.claim);
-        if (c && c->job != t->job && v.verdict.target_mw == mw)
+        bool own = c && c->job == t->job && c->source == CLAIM_OF_JOB_CAP;
+        if (c && !own && v.verdict.target_mw == mw)
             return c;
     }
     return NULL;
@@ -97,11 +98,12 @@ static void add_lower(const struct job_search *t, char *ret, size_t size)
 {
     uint32_t mw = tuner_lower_mw(t->tuner);
     const struct claim *c = mw ? lower_claim(t, mw) : NULL;
-    size_t n = strlen(ret);
+    const char *who = c ? c->who : "";
+    size_t n = strlen(ret), len = strcspn(who, ","); /* "user anna, process 12.3456" */
 
     if (mw)
-        (void)snprintf(ret + n, size - n, "; another claim is lower: %.0f W%s%s",
-                       w_of_mw(mw), c && c->who[0] ? " by " : "", c ? c->who : "");
+        (void)snprintf(ret + n, size - n, "; another claim is lower: %.0f W%s%.*s",
+                       w_of_mw(mw), len ? " by " : "", (int)len, who);
 }
 
 bool searches_look(struct searches *ts, uint64_t job, struct searches_view *ret)

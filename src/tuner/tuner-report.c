@@ -28,17 +28,6 @@ static void value_caps(struct tuner *t)
     }
 }
 
-/* What remains of a saving whose reference no longer holds: the cost of the search. */
-static struct savings_saved without_reference(const struct savings_saved *s)
-{
-    return (struct savings_saved){.cost_known = s->cost_known,
-                                  .search_s = s->search_s,
-                                  .search_steps = s->search_steps,
-                                  .cost_j = s->cost_j,
-                                  .cost_s = s->cost_s,
-                                  .back_s = s->back_s};
-}
-
 bool tuner_lacks_boards(const struct tuner *t)
 {
     return t->state == TUNER_BOARDS || (t->state == TUNER_LEFT && t->lost);
@@ -86,8 +75,6 @@ const struct tuner_report *tuner_report(struct tuner *t)
     t->report.checks = t->check.checks;
     t->report.gap_checks = t->gap.probes;
     savings_saved(t->regimes.savings, t->regimes.n, &t->report.saved);
-    if (t->report.lifted_mw)
-        t->report.saved = without_reference(&t->report.saved);
     tuner_count_away(t);
     t->report.ruled_s = 0;
     for (size_t i = 0; i < t->regimes.n; i++)

@@ -62,6 +62,7 @@ void tuner_new_regime(struct tuner *t, const struct search_window *now)
     regimes_turn(&t->regimes, STRETCH_SEARCH);
     t->report.reference_mw = 0;
     t->report.allowed_mw = 0;
+    t->report.lifted_mw = 0;
     (void)activities_on_news(t->activity, ACTIVITY_REGIME);
     if (t->at == ACTIVITY_GAP)
         t->at = ACTIVITY_SEARCH;
@@ -108,7 +109,8 @@ static void judge_reference(struct tuner *t, const struct search_window *w)
     struct savings *a = regimes_savings(&t->regimes);
     double boards = (double)t->caps.n;
 
-    if (a->reference.windows > 0 && w->cap_mw + MW_PER_W < t->report.reference_mw)
+    if (t->report.lifted_mw ||
+        (a->reference.windows > 0 && w->cap_mw + MW_PER_W < t->report.reference_mw))
         return;
     if (w->cap_mw > t->report.reference_mw + MW_PER_W)
         savings_reference_anew(a);
@@ -128,16 +130,20 @@ static void judge_reference(struct tuner *t, const struct search_window *w)
 }
 
 /* A cap by name has no reference checks: if other claims allow more than in the reference
- * windows, nothing that was measured can be compared with its steps.
+ * windows, the steps of this regime cannot be compared with anything.
  */
 static void lose_reference(struct tuner *t)
 {
     uint32_t mw = tuner_reference_mw(t);
+    bool again = t->report.lifted_mw > 0;
 
-    if (t->search || t->report.allowed_mw == 0 || t->report.lifted_mw ||
+    if (t->search || t->report.allowed_mw == 0 || mw <= t->report.lifted_mw ||
         mw <= t->report.allowed_mw + MW_PER_W)
         return;
     t->report.lifted_mw = mw;
+    savings_reference_lost(regimes_savings(&t->regimes));
+    if (again)
+        return;
     tuner_note(&t->notes, true,
                "the saving is unknown: other claims allow %.0f W now, and allowed %.0f W "
                "when the reference was measured",

@@ -352,13 +352,13 @@ static void take_known(struct tuner *t)
     t->report.stalls = k->stalls;
     t->report.stopped_s = k->stopped_s;
     t->report.waited_s = k->waited_s;
-    t->report.lifted_mw = k->lifted_mw;
     if (k->n_caps == 0) { /* other boards: the measurements do not apply */
         regimes_add(&t->regimes);
         return;
     }
     t->report.reference_mw = k->reference_mw;
     t->report.allowed_mw = k->allowed_mw;
+    t->report.lifted_mw = k->lifted_mw;
     t->report.demand_w = k->demand_w;
     t->report.peak_w = k->peak_w;
     t->gap.probes.n = k->kept.gap_checks.n;

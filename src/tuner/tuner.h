@@ -193,7 +193,7 @@ struct tuner_report {
     uint32_t allowed_mw;         /* the highest cap that other claims allowed then; 0:
                                   * no reference */
     uint32_t lifted_mw;          /* a cap by name: other claims allowed this later, above
-                                  * allowed_mw, and the saving is unknown; 0: no */
+                                  * allowed_mw: this regime is not compared; 0: no */
     double demand_w, peak_w;     /* of one board at the reference; 0: unknown */
     const struct tuner_cap *cap; /* measured caps, in order of first measurement */
     size_t n_caps;

@@ -203,8 +203,11 @@ static void too_slow(void)
 
 static uint64_t put_named(struct scene *s, uint32_t mw)
 {
-    struct claim claim = {
-        .kind = CLAIM_NAMED, .mw = mw, .until_ns = CLAIM_FOREVER, .who = "user berta"};
+    struct claim claim = {.kind = CLAIM_NAMED,
+                          .mw = mw,
+                          .until_ns = CLAIM_FOREVER,
+                          .job = 1, /* hers, too */
+                          .who = "user berta, process 12.345"};
     uint64_t id = 0;
 
     (void)caps_claim(s->caps, 3, &claim, &id, NULL);

@@ -276,8 +276,8 @@ static void reference_lost(void)
     job_report_text(&run, &result, to);
     (void)fclose(to);
     ok(strstr(said, "  from   180 W, not the original") &&
-           strstr(said, "  saved  unknown: other claims allowed 300 W later, above the "
-                        "180 W of the\n         reference windows\n"),
+           strstr(said, "  saved  unknown: other claims allowed 300 W later, more than "
+                        "the 180 W of the\n         reference windows\n"),
        "the report says which watts: %s", said);
     ok(strstr(said, "          220     0.550        1000 ± 20       2  (held)\n"
                     "          180     0.600         950 ± 19       3  (reference)\n"),

@@ -285,6 +285,31 @@ static void merged(void)
     is_near(is.energy_j, want.energy_j - 100, 1e-6, "the last one goes on");
 }
 
+/* A regime whose reference no longer holds: the others are compared as before. */
+static void reference_lost(void)
+{
+    struct savings a[2];
+    struct savings_saved want, is;
+
+    make_regimes(a, 2);
+    double booked_s = savings_time_s(a, 2);
+    savings_saved(a + 1, 1, &want);
+    savings_reference_lost(a);
+    savings_mean_add(&a->hold, 1.3, 95, 0.001, 0.001); /* its hold goes on */
+    a->sum[STRETCH_HOLD] = (struct savings_sum){10, 13, 950, 2};
+    savings_saved(a, 2, &is);
+    ok(want.known && is.known && is.steps == want.steps, "one of two regimes: %g steps",
+       is.steps);
+    is_like(is.energy_j, want.energy_j, "J saved");
+    is_like(is.half_j, want.half_j, "J of them not known");
+    is_like(is.slowdown, want.slowdown, "slowdown");
+    is_near(savings_time_s(a, 2), booked_s + 13, 1e-9, "the time of all steps stays");
+    savings_reference_lost(a); /* the other claim allows still more */
+    savings_reference_lost(a + 1);
+    savings_saved(a, 2, &is);
+    ok(!is.known && is.held_slowdown == 0, "both: nothing is told");
+}
+
 static void whole_job(void)
 {
     struct savings a = {0};
@@ -331,5 +356,6 @@ int main(void)
     measured_again();
     on_the_way();
     merged();
+    reference_lost();
     return done();
 }
