@@ -254,10 +254,11 @@ def resets(node):
     t.ok(all(refused(i, all_open.pid) for i in range(4)), "nvmlInit opens every board")
     t.equal(node.board(3)["limit_mw"], 150000, "a refused reset changes nothing")
     go_on(all_open, 2)
-    before = node.board(3)["energy_mj"]
+    before = uwtest.wait_until(lambda: node.board(3), lambda b: b["energy_mj"] > 5000)  # the counter began anew with the driver above
     t.equal(node.sim("reset", "3").returncode, 0, "after nvmlShutdown, and beside NO_ATTACH, it is done")
     b = node.board(3)
-    t.ok(b["limit_mw"] == b["default_mw"] and b["energy_mj"] < before, "limit and counter begin anew", (before, b))
+    t.ok(b["limit_mw"] == b["default_mw"] and b["energy_mj"] <= 1100 * (b["true_j"] - before["true_j"]) + 1000,
+         "limit and counter begin anew", (before, b))
     t.equal(go_on(bare, 2)[0], "0", "a handle by bus id")
     t.ok(refused(0, bare.pid) and node.sim("reset", "1").returncode == 0, "opens its board alone")
     t.equal(go_on(bare, 2)[0], "0", "a handle by index opens another")
