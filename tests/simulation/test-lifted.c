@@ -24,24 +24,37 @@ static double slowdown_at(uint32_t mw)
     return judge("v100", searched.workload, &goal, mw).slowdown;
 }
 
+/* A job that holds its cap for hold_s, under the budget; false: there is none. */
+static bool begin_under_budget(struct scene *s, const struct play *p, double hold_s)
+{
+    budget_mw = BOARDS * SHARE_MW;
+    if (!scene_begin(s, p))
+        return false;
+    wait_for_hold(s, 0);
+    pass(s, hold_s);
+    return true;
+}
+
+static void budget_becomes(struct scene *s, uint32_t mw)
+{
+    budget_mw = mw;
+    budget_configure(s->budget, mw);
+}
+
 static void search_is_held(void)
 {
     struct caps_view v;
     struct scene s;
 
-    budget_mw = BOARDS * SHARE_MW;
-    if (!scene_begin(&s, &searched))
+    if (!begin_under_budget(&s, &searched, 60))
         return;
-    wait_for_hold(&s, 0);
-    pass(&s, 60);
     const struct tuner_report *t = report_of(&s, 0);
     uint32_t under_mw = t->held_mw;
     double demand_w = t->demand_w;
     ok(t->reference_mw == SHARE_MW && in_force(&s, 0) == under_mw && under_mw < SHARE_MW,
        "under a budget: %.0f W, reference at %.0f W", w_of_mw(under_mw),
        w_of_mw(t->reference_mw));
-    budget_mw = 0;
-    budget_configure(s.budget, 0);
+    budget_becomes(&s, 0);
     pass(&s, 5);
     ok(in_force(&s, 0) == 300000, "as soon as it ends: %.0f W, %s",
        w_of_mw(in_force(&s, 0)), s.said);
@@ -64,18 +77,14 @@ static void cap_is_held(void)
 {
     struct scene s;
 
-    budget_mw = BOARDS * SHARE_MW;
-    if (!scene_begin(&s, &named))
+    if (!begin_under_budget(&s, &named, 120))
         return;
-    wait_for_hold(&s, 0);
-    pass(&s, 120);
     const struct tuner_report *t = report_of(&s, 0);
     ok(t->reference_mw == SHARE_MW && t->allowed_mw == SHARE_MW && t->saved.known &&
            t->lifted_mw == 0 && in_force(&s, 0) == SHARE_MW,
        "a cap of 220 W under a budget: %.0f W, %.4f saved, %s", w_of_mw(in_force(&s, 0)),
        t->saved.fraction, s.said);
-    budget_mw = 0;
-    budget_configure(s.budget, 0);
+    budget_becomes(&s, 0);
     pass(&s, 300);
     t = report_of(&s, 0);
     ok(in_force(&s, 0) == 220000 && t->lifted_mw == 300000 && !t->saved.known &&
@@ -84,8 +93,7 @@ static void cap_is_held(void)
     ok(strstr(s.said, "the saving is unknown: other claims allow 300 W now, and allowed "
                       "180 W when the reference was measured") != NULL,
        "which is said");
-    budget_mw = BOARDS * SHARE_MW;
-    budget_configure(s.budget, budget_mw);
+    budget_becomes(&s, BOARDS * SHARE_MW);
     pass(&s, 300);
     t = report_of(&s, 0);
     ok(t->lifted_mw == 300000 && !t->saved.known && in_force(&s, 0) == SHARE_MW,

@@ -38,6 +38,19 @@ static void notes(void)
                (long long)cases[i].known, "%s", cases[i].name);
 }
 
+/* The report as text, which the caller frees; NULL: it cannot be written. */
+static char *text_of(const struct job_run *run, const struct job_result *result)
+{
+    char *text = NULL;
+    size_t size = 0;
+
+    FILE *to = open_memstream(&text, &size);
+    if (!to)
+        return NULL;
+    job_report_text(run, result, to);
+    return fclose(to) == 0 ? text : NULL;
+}
+
 /* The report of a job on boards whose figures have these reasons. */
 static char *report_of(uint32_t first, uint32_t second)
 {
@@ -58,16 +71,10 @@ static char *report_of(uint32_t first, uint32_t second)
                                 .n = 2,
                                 .n_used = 2,
                                 .board = board};
-    char *text = NULL;
-    size_t size = 0;
 
     board[0].energy.why = first;
     board[1].energy.why = second;
-    FILE *to = open_memstream(&text, &size);
-    if (!to)
-        return NULL;
-    job_report_text(&run, &result, to);
-    return fclose(to) == 0 ? text : NULL;
+    return text_of(&run, &result);
 }
 
 static unsigned times(const char *text, const char *word)
@@ -135,16 +142,13 @@ static void by_gpu(void)
     auto_(json_free) struct json *doc = NULL;
     auto_(mem_free) char *said = NULL;
     struct job_answer a;
-    size_t size = 0;
 
     if (!ok(json_read("answer", text, sizeof text - 1, &doc, NULL) == 0, "an answer"))
         return;
     job_answer(doc, &a);
-    FILE *to = open_memstream(&said, &size);
-    if (!to)
+    said = text_of(&run, &a.result);
+    if (!ok(said != NULL, "a report"))
         return;
-    job_report_text(&run, &a.result, to);
-    (void)fclose(to);
     ok(strstr(said, "  GPU 3  three                          4.000 ± 0.040 kJ"
                     "   200.0 W  (counter)\n"),
        "a board: %s", said);
@@ -218,13 +222,10 @@ static void caps_sorted(void)
         .cmd = &cmd, .caps = JOB_CAPS_SEARCH, .goal = {.kind = GOAL_EDP}};
     const struct job_result result = {.tuner = &tuner};
     auto_(mem_free) char *said = NULL;
-    size_t size = 0;
 
-    FILE *to = open_memstream(&said, &size);
-    if (!to)
+    said = text_of(&run, &result);
+    if (!ok(said != NULL, "a report"))
         return;
-    job_report_text(&run, &result, to);
-    (void)fclose(to);
     ok(strstr(
            said,
            "  caps      W  s a step         J a step           EDP, J s windows\n"
@@ -268,13 +269,10 @@ static void reference_lost(void)
     const struct job_run run = {.cmd = &cmd, .caps = JOB_CAPS_NAMED};
     const struct job_result result = {.tuner = &tuner};
     auto_(mem_free) char *said = NULL;
-    size_t size = 0;
 
-    FILE *to = open_memstream(&said, &size);
-    if (!to)
+    said = text_of(&run, &result);
+    if (!ok(said != NULL, "a report"))
         return;
-    job_report_text(&run, &result, to);
-    (void)fclose(to);
     ok(strstr(said, "  from   180 W, not the original") &&
            strstr(said, "  saved  unknown: other claims allowed 300 W later, more than "
                         "the 180 W of the\n         reference windows\n"),
@@ -291,11 +289,18 @@ static void not_in_force(void)
         enum job_caps caps;
         struct cap_arg cap;
         const char *said;
-    } cases[] = {{JOB_CAPS_SEARCH, {0}, "  cap    none was found before the job ended\n"},
-                 {JOB_CAPS_NAMED, {.mw = 200000}, "  cap    200 W was never in force\n"},
-                 {JOB_CAPS_NAMED,
-                  {.percent = 80},
-                  "  cap    80 % of the default limit was never in force\n"}};
+        unsigned changes;
+    } cases[] = {
+        {JOB_CAPS_SEARCH, {0}, "  cap    none was found before the job ended\n", 0},
+        {JOB_CAPS_NAMED, {.mw = 200000}, "  cap    200 W was never in force\n", 0},
+        {JOB_CAPS_NAMED,
+         {.percent = 80},
+         "  cap    80 % of the default limit was never in force\n",
+         0},
+        {JOB_CAPS_NAMED,
+         {.mw = 200000},
+         "  cap    200 W was not in force at the end: the job had changed\n",
+         1}};
     struct tuner_report tuner = {.original_mw = 300000};
     const struct cmd cmd = {.name = "run"};
     const struct job_result result = {.tuner = &tuner};
@@ -303,13 +308,11 @@ static void not_in_force(void)
     for (size_t i = 0; i < n_elements(cases); i++) {
         const struct job_run run = {
             .cmd = &cmd, .caps = cases[i].caps, .cap = cases[i].cap};
+        tuner.changes = cases[i].changes;
         auto_(mem_free) char *said = NULL;
-        size_t size = 0;
-        FILE *to = open_memstream(&said, &size);
-        if (!to)
+        said = text_of(&run, &result);
+        if (!ok(said != NULL, "a report"))
             return;
-        job_report_text(&run, &result, to);
-        (void)fclose(to);
         ok(strstr(said, cases[i].said), "a job without its cap: %s", said);
     }
 }
