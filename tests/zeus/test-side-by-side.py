@@ -58,7 +58,9 @@ WORKLOAD = "resnet50"
 BOARDS = {"v100": (0.5, 2.4, 450), "a100": (0.25, 1.2, 800), "h100": (0.25, 1.2, 1200)}
 RUNS = 3         # of Underwatt's search, of which the median counts: one may have a stop of this machine in a window
 RAMP = "0.5 %/s"  # as by default; --ramp
-WAITED = 0.02    # part of the time that the boards may wait for this machine
+# Part of the time that the boards wait for this machine: beyond it a run is repeated, and has no figure.  On a quiet machine it is
+# 0.0005 at most; at 0.007 the excess on the V100 was three times that of a quiet machine.
+REPEATED, WAITED = 0.002, 0.02
 PROGRAM = {"zeus": (), "underwatt": (str(pyuser.PACKAGE / "underwatt" / "compat" / "_on_path"),)}
 
 
@@ -92,10 +94,10 @@ def run(who, board, steps_an_epoch, steps, speed):
 
 def calm_run(who, board, steps_an_epoch, steps, speed):
     """The same, slower where this machine kept the boards waiting."""
-    for part in (1, 2, 4):
+    for part, most in ((1, REPEATED), (2, WAITED), (4, WAITED)):
         found = run(who, board, steps_an_epoch, steps, speed / part)
         waited = found["waited"] / found["seconds"]
-        if waited <= WAITED:
+        if waited <= most:
             return found
     raise Busy(f"{board}, {who}: at speed {speed / part:g} the boards wait for this machine {100 * waited:.1f} % of the time; "
                f"a figure needs {100 * WAITED:g} % or less")
