@@ -9,12 +9,14 @@ whole run, the search included, cost in energy x time over holding the best cap 
 """
 import argparse
 import concurrent.futures
+import contextlib
 import csv
 import io
 import json
 import pathlib
 import subprocess
 import sys
+import threading
 
 HERE = pathlib.Path(__file__).resolve().parent
 sys.path.insert(0, str(HERE.parent / "frameworks"))
@@ -40,7 +42,13 @@ class LeastEnergyTime(OptimumSelector):
     def select(self, measurements):
         return min(measurements, key=lambda m: m.energy * m.time).power_limit
 
-plo = GlobalPowerLimitOptimizer(ZeusMonitor(gpu_indices=[0]), optimum_selector=LeastEnergyTime())
+monitor = ZeusMonitor(gpu_indices=[0])
+monitor.begin_window("loads what windows need")
+load.phase("load", seconds=1).wait()
+monitor.end_window("loads what windows need")
+print("ready", flush=True)
+sys.stdin.readline()
+plo = GlobalPowerLimitOptimizer(monitor, optimum_selector=LeastEnergyTime())
 first = load.phase("load", seconds=0.001).wait()
 plo.on_epoch_begin()
 for _ in range(int(sys.argv[1])):
@@ -57,10 +65,13 @@ WORKLOAD = "resnet50"
 # Bound, seconds a step at the highest cap, steps (Zeus' scan takes 352, 652 and 1052).
 BOARDS = {"v100": (0.5, 2.4, 450), "a100": (0.25, 1.2, 800), "h100": (0.25, 1.2, 1200)}
 RUNS = 3         # of Underwatt's search, of which the median counts: one may have a stop of this machine in a window
+PROGRAMS = ["zeus", *RUNS * ["underwatt"]]
+AT_ONCE = 3      # comparisons
+READY_S = 600    # until all programs have loaded
 RAMP = "0.5 %/s"  # as by default; --ramp
 # Part of the time that the boards wait for this machine: beyond it a run is repeated, and has no figure.  On a quiet machine it is
 # 0.0005 at most; at 0.007 the excess on the V100 was three times that of a quiet machine.
-REPEATED, WAITED = 0.002, 0.02
+REPEATED, WAITED = 0.005, 0.02
 PROGRAM = {"zeus": (), "underwatt": (str(pyuser.PACKAGE / "underwatt" / "compat" / "_on_path"),)}
 
 
@@ -76,7 +87,17 @@ def steady(board):
     return {int(r["cap_mw"]) // 1000: (float(r["time_s"]), float(r["energy_j"])) for r in rows}
 
 
-def run(who, board, steps_an_epoch, steps, speed):
+def started(p, all_ready):
+    """What the program prints after all programs have loaded, which keeps a machine of few processors busy."""
+    word = p.stdout.readline()
+    if not word:
+        all_ready.abort()    # the others begin without it
+    with contextlib.suppress(threading.BrokenBarrierError):
+        all_ready.wait(READY_S)
+    return p.communicate("\n" if word else None, timeout=3600)
+
+
+def run(who, board, steps_an_epoch, steps, speed, all_ready):
     """A whole run: what the script prints."""
     config = f"caps: {{classes: {{default: {{ramp: {RAMP}}}}}}}\n"
     machine = (f"name: side\nboards: [{{model: {board}, count: 1}}]\n"
@@ -85,17 +106,18 @@ def run(who, board, steps_an_epoch, steps, speed):
         if who == "underwatt":
             node.daemon(config)
         path = ":".join([*PROGRAM[who], str(pyuser.PACKAGE)])
-        p = node.run(fwuser.python(), "-W", "ignore", "-c", LOOP, steps, timeout=3600,
-                     env={"PYTHONPATH": path, "UNDERWATT_LIBRARY": str(pyuser.LIBRARY), "OMP_NUM_THREADS": "1"})
+        p = node.popen(fwuser.python(), "-W", "ignore", "-c", LOOP, steps, stdin=subprocess.PIPE,
+                       env={"PYTHONPATH": path, "UNDERWATT_LIBRARY": str(pyuser.LIBRARY), "OMP_NUM_THREADS": "1"})
+        out, err = started(p, all_ready)
         if p.returncode:
-            raise RuntimeError(f"{who} on {board}: {p.returncode}: {p.stdout[-500:]}{p.stderr[-2000:]}")
-        return json.loads(p.stdout.splitlines()[-1])
+            raise RuntimeError(f"{who} on {board}: {p.returncode}: {out[-500:]}{err[-2000:]}")
+        return json.loads(out.splitlines()[-1])
 
 
-def calm_run(who, board, steps_an_epoch, steps, speed):
+def calm_run(who, board, steps_an_epoch, steps, speed, all_ready):
     """The same, slower where this machine kept the boards waiting."""
     for part, most in ((1, REPEATED), (2, WAITED), (4, WAITED)):
-        found = run(who, board, steps_an_epoch, steps, speed / part)
+        found = run(who, board, steps_an_epoch, steps, speed / part, all_ready if part == 1 else threading.Barrier(1))
         waited = found["waited"] / found["seconds"]
         if waited <= most:
             return found
@@ -103,8 +125,11 @@ def calm_run(who, board, steps_an_epoch, steps, speed):
                f"a figure needs {100 * WAITED:g} % or less")
 
 
-def compare(board, step_s, length, speed):
-    """step_s: of a step at the highest cap; 0: as the workload has it.  length: of the run, in runs of the test."""
+def compare(board, step_s, length, speed, all_ready):
+    """step_s: of a step at the highest cap; 0: as the workload has it.  length: of the run, in runs of the test.
+
+    all_ready: passed when the programs of all comparisons have loaded.
+    """
     steps = length * BOARDS[board][2]
     curve = steady(board)
     epoch_s = curve[max(curve)][0]
@@ -115,25 +140,31 @@ def compare(board, step_s, length, speed):
     def excess_of(r):
         return r["seconds"] * r["joules"] / steps ** 2 / best - 1
 
-    who = ["zeus", *RUNS * ["underwatt"]]
-    with concurrent.futures.ThreadPoolExecutor(len(who)) as pool:
-        theirs, *ours = pool.map(lambda w: calm_run(w, board, steps_an_epoch, steps, speed), who)
+    with concurrent.futures.ThreadPoolExecutor(len(PROGRAMS)) as pool:
+        theirs, *ours = pool.map(lambda who: calm_run(who, board, steps_an_epoch, steps, speed, all_ready), PROGRAMS)
     runs = {"zeus": theirs, "underwatt": sorted(ours, key=excess_of)[RUNS // 2]}
     excess = {who: excess_of(r) for who, r in runs.items()}
     return {"board": board, "step_s": epoch_s / steps_an_epoch, "best_w": best_w, "best_s": steps * curve[best_w][0] / steps_an_epoch,
             "runs": runs, "excess": excess, "ratio": excess["underwatt"] / excess["zeus"]}
 
 
-def compare_all(cases, speed):
-    """cases: (board, seconds a step, length).  Of each what compare() finds, or why there is no figure."""
+def compare_some(cases, speed):
+    """At the same time."""
+    all_ready = threading.Barrier(len(cases) * len(PROGRAMS))
+
     def tried(case):
         try:
-            return compare(*case, speed)
+            return compare(*case, speed, all_ready)
         except Busy as e:
             return e
 
-    with concurrent.futures.ThreadPoolExecutor(3) as pool:
+    with concurrent.futures.ThreadPoolExecutor(len(cases)) as pool:
         return list(pool.map(tried, cases))
+
+
+def compare_all(cases, speed):
+    """cases: (board, seconds a step, length).  Of each what compare() finds, or why there is no figure."""
+    return [c for first in range(0, len(cases), AT_ONCE) for c in compare_some(cases[first:first + AT_ONCE], speed)]
 
 
 def row(c):
