@@ -312,7 +312,8 @@ static int ask_once(uw_ctx *ctx, uw_window *win, uint64_t wait_ns, uw_error *err
         lost(win);
         return 1;
     }
-    if (r == -EINVAL) { /* its end is too old */
+    if (r == -EINVAL) { /* its end is too old, also in a later request */
+        win->told = true;
         unknown(win, why.text);
         return 1;
     }

@@ -7,6 +7,7 @@
 #include <stdlib.h>
 #include <sys/socket.h>
 #include <sys/un.h>
+#include <time.h>
 #include <unistd.h>
 
 #include "base/auto.h"
@@ -123,13 +124,16 @@ static void no_windows(void)
 
 /* ---- a made-up daemon ---- */
 
+enum { LATE_NS = 20 * NS_PER_MS }; /* longer than uw_window_wait() waits with 0 s */
+
 static struct {
     char dir[64], path[96];
     int fd;
     pthread_t thread;
     const char *const *says; /* an answer a connection; NULL ends */
     char asked[8][512];
-    bool deaf; /* hangs up before it reads */
+    bool deaf;   /* hangs up before it reads */
+    size_t late; /* this answer, from 1, comes after LATE_NS; 0: none */
 } d;
 
 static void *serve(void *user)
@@ -157,6 +161,8 @@ static void *serve(void *user)
             if (parse_u64(number, &size, NULL) == 0 && strlen(end + 4) >= size)
                 break;
         }
+        if (i + 1 == d.late)
+            (void)nanosleep(&(struct timespec){.tv_nsec = LATE_NS}, NULL);
         (void)send(c, d.says[i], strlen(d.says[i]), MSG_NOSIGNAL);
         (void)close(c);
     }
@@ -351,6 +357,7 @@ static void stopped(uw_ctx *ctx)
     uw_window *a = NULL, *b = NULL;
     uw_energy energy;
 
+    d.late = 5;
     daemon_says(says);
     is_int(uw_window_begin(ctx, &a, &err), 0, "a window");
     is_int(uw_window_ready(a, &err), -EINVAL, "open: %s", err.text);
@@ -376,11 +383,12 @@ static void stopped(uw_ctx *ctx)
     is_int(uw_window_ready(a, &err), 1, "it stays so");
     is_int(uw_window_end(a, &err), -EALREADY, "it has ended");
     (void)uw_window_stop(b, &err);
-    is_int(uw_window_wait(b, 0, &err), -ETIMEDOUT, "not in time: %s", err.text);
+    is_int(uw_window_wait(b, 0, &err), -ETIMEDOUT, "no answer in time: %s", err.text);
     is_int(uw_window_wait(b, 5, &err), 0, "told too late");
     is_int(uw_window_energy(b, uw_device_at(ctx, 0), &energy, &err), -ENODATA,
            "and why: %s", err.text);
     daemon_done();
+    d.late = 0;
     ok(strstr(d.asked[1], "POST /v1/windows HTTP") == d.asked[1] &&
            strstr(d.asked[1], "\"stopped\": [") && strstr(d.asked[1], "\"id\": 21"),
        "a begin tells of the one before");
