@@ -291,12 +291,13 @@ class _Process:
             self._child.returncode = 0  # not a child of this process
 
     def _await(self) -> None:
-        """Waits until the limits are restored: the keeper has ended, and removed its socket."""
+        """Waits until the limits are restored: the keeper has removed its socket, and at last its folder."""
         until = time.monotonic() + END_S
+        folder = os.path.dirname(self.socket)
         if self._child:
             with contextlib.suppress(subprocess.TimeoutExpired):
                 self._child.wait(END_S)
-        while os.path.exists(self.socket) and not self._child and time.monotonic() < until:
+        while os.path.exists(folder) and not self._child and time.monotonic() < until:
             time.sleep(0.02)
 
     def close(self) -> None:
